@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_ERR_H
+#define BASE_ERR_H
+
+/*
+ * Errors of the first kind: the world is wrong (files, input, arguments).
+ *
+ * A function that can fail returns 0 or one of the codes below and fills the caller's
+ * `struct err` with a whole sentence that names the file, the offset or line, and what was
+ * expected. Library code never prints and never exits; a program's main.c prints the sentence and
+ * exits with the code. Errors of the second kind, broken invariants of our own, end in BUG().
+ *
+ * A `struct err` belongs to the caller, needs no clean-up, and is written only on failure.
+ */
+
+enum code {
+    OK = 0,
+    ERR_FAIL = 1,      /* any other failure */
+    ERR_USAGE = 2,     /* options, configuration, things that do not fit each other */
+    ERR_DATA = 3,      /* malformed input */
+    ERR_IO = 4,        /* the operating system refused: space, permission, missing file */
+    ERR_RESOURCE = 5,  /* memory, devices */
+    ERR_ANOMALY = 6,   /* training went astray */
+    ERR_INTEGRITY = 7, /* a checksum or digest does not match */
+    ERR_FAULT = 70,    /* device fault, lost rank, hang */
+    ERR_RESTART = 75   /* checkpointed; asks to be started again */
+};
+
+struct err {
+    int code;
+    char msg[1024]; /* one sentence, no trailing newline */
+    char hint[512]; /* how to mend it; may be empty */
+};
+
+/* Fills `e` (which may be NULL) and returns `code`. */
+int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* As err_set, with ": " and the text of `errnum` behind the sentence. ENOMEM gives ERR_RESOURCE, all else ERR_IO. */
+int err_sys(struct err *e, int errnum, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Puts "context: " before the sentence. Returns the code. */
+int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Adds how to mend it. Returns the code. */
+int err_hint(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* A broken invariant of ours: prints place and values, aborts. */
+#define BUG(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
+#define BUG_ON(cond, ...)                                                                          \
+    do {                                                                                           \
+        if (__builtin_expect(!!(cond), 0))                                                         \
+            BUG(__VA_ARGS__);                                                                      \
+    } while (0)
+
+_Noreturn void bug_at(const char *file, int line, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

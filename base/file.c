@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+enum { OUT_BUFFER = 1 << 20 };
+
+static int io_failed(int errnum, const char *path, uint64_t bytes, struct err *e)
+{
+    if (errnum == ENOSPC || errnum == EDQUOT) {
+        err_set(e, ERR_IO, "%s: the disk is full (%llu bytes were needed so far)", path,
+                (unsigned long long)bytes);
+        return err_hint(e, "free some space there or name another place, and run it again");
+    }
+    return err_sys(e, errnum, "%s: cannot write", path);
+}
+
+int fd_write_all(int fd, const char *name, const void *p, size_t n, struct err *e)
+{
+    const char *s = p;
+    size_t done = 0;
+    while (done < n) {
+        ssize_t k = write(fd, s + done, n - done);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0) {
+            int saved = errno;
+            io_failed(saved, name, n, e);
+            errno = saved;
+            return ERR_IO;
+        }
+        done += (size_t)k;
+    }
+    return 0;
+}
+
+/* ---- files that appear whole ------------------------------------------------------------- */
+
+int outfile_open(struct outfile *f, const char *path, struct err *e)
+{
+    *f = (struct outfile){.fd = -1};
+    char *dir = path_dir(path), *base = path_base(path);
+    for (int try = 0; try < 100 && f->fd < 0; try++) {
+        free(f->tmp);
+        f->tmp = mem_printf("%s/.%s.tmp.%ld.%d", dir, base, (long)getpid(), try);
+        f->fd = open(f->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (f->fd < 0 && errno != EEXIST)
+            break;
+    }
+    int saved = errno;
+    free(dir);
+    free(base);
+    if (f->fd < 0) {
+        free(f->tmp);
+        f->tmp = NULL;
+        return saved == ENOSPC ? io_failed(saved, path, 0, e)
+                               : err_sys(e, saved, "%s: cannot create", path);
+    }
+    f->path = mem_strdup(path);
+    f->buf = mem_new(OUT_BUFFER, 1);
+    return 0;
+}
+
+static int flush(struct outfile *f, struct err *e)
+{
+    if (f->failed)
+        return err_set(e, f->failed, "%s: an earlier write failed", f->path);
+    size_t done = 0;
+    while (done < f->fill) {
+        ssize_t k = write(f->fd, f->buf + done, f->fill - done);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return f->failed = io_failed(errno, f->path, f->size, e);
+        done += (size_t)k;
+    }
+    f->fill = 0;
+    return 0;
+}
+
+int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
+{
+    const char *s = p;
+    f->size += n;
+    while (n) {
+        size_t k = OUT_BUFFER - f->fill;
+        if (k > n)
+            k = n;
+        memcpy(f->buf + f->fill, s, k);
+        f->fill += k;
+        s += k;
+        n -= k;
+        if (f->fill == OUT_BUFFER) {
+            int code = flush(f, e);
+            if (code)
+                return code;
+        }
+    }
+    return 0;
+}
+
+int outfile_sync(struct outfile *f, struct err *e)
+{
+    int code = flush(f, e);
+    if (!code && fsync(f->fd))
+        code = f->failed = io_failed(errno, f->path, f->size, e);
+    return code;
+}
+
+int outfile_commit(struct outfile *f, struct err *e)
+{
+    int code = outfile_sync(f, e);
+    if (code)
+        return code;
+    int fd = f->fd;
+    f->fd = -1;
+    if (close(fd))
+        return f->failed = io_failed(errno, f->path, f->size, e);
+    if (rename(f->tmp, f->path))
+        return f->failed = err_sys(e, errno, "%s: cannot rename %s to it", f->path, f->tmp);
+    free(f->tmp);
+    f->tmp = NULL;
+    char *dir = path_dir(f->path);
+    code = file_sync_dir(dir, e);
+    free(dir);
+    outfile_abort(f);
+    return code;
+}
+
+void outfile_abort(struct outfile *f)
+{
+    if (f->path && f->fd >= 0)
+        close(f->fd);
+    if (f->tmp)
+        unlink(f->tmp);
+    free(f->tmp);
+    free(f->path);
+    free(f->buf);
+    *f = (struct outfile){.fd = -1};
+}
+
+int file_replace(const char *path, const void *p, size_t n, struct err *e)
+{
+    struct outfile f;
+    int code = outfile_open(&f, path, e);
+    if (!code)
+        code = outfile_write(&f, p, n, e);
+    if (!code)
+        code = outfile_commit(&f, e);
+    if (code)
+        outfile_abort(&f);
+    return code;
+}
+
+/* ---- reading and looking ----------------------------------------------------------------- */
+
+int file_read(const char *path, size_t max, struct buf *ret, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), code = 0;
+    if (fd < 0)
+        return err_sys(e, errno, "%s: cannot open", path);
+    struct buf b = {0};
+    struct stat st;
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 && (size_t)st.st_size <= max)
+        buf_reserve(&b, (size_t)st.st_size + 1);
+    for (;;) {
+        char *p = buf_reserve(&b, 65536);
+        ssize_t k = read(fd, p, 65536);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            code = err_sys(e, errno, "%s: cannot read", path);
+        if (k <= 0)
+            break;
+        b.len += (size_t)k;
+        if (b.len > max) {
+            code = err_set(e, ERR_DATA, "%s: larger than the %zu bytes that are read here", path,
+                           max);
+            break;
+        }
+    }
+    close(fd);
+    if (code) {
+        buf_finish(&b);
+        return code;
+    }
+    buf_str(&b);
+    *ret = b;
+    return 0;
+}
+
+bool file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+bool file_is_dir(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+int file_size(const char *path, uint64_t *ret, struct err *e)
+{
+    struct stat st;
+    if (stat(path, &st))
+        return err_sys(e, errno, "%s: cannot open", path);
+    *ret = (uint64_t)st.st_size;
+    return 0;
+}
+
+/* ---- folders ----------------------------------------------------------------------------- */
+
+int file_mkdirs(const char *path, struct err *e)
+{
+    char *p = mem_strdup(path);
+    int code = 0;
+    for (char *s = p + 1; !code; s++) {
+        if (*s != '/' && *s)
+            continue;
+        char c = *s;
+        *s = '\0';
+        if (mkdir(p, 0777) && errno != EEXIST)
+            code = err_sys(e, errno, "%s: cannot create the folder", p);
+        *s = c;
+        if (!c)
+            break;
+    }
+    if (!code && !file_is_dir(path))
+        code = err_set(e, ERR_IO, "%s: is there, but is no folder", path);
+    free(p);
+    return code;
+}
+
+int file_sync_dir(const char *path, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, errno, "%s: cannot open the folder", path);
+    int code = 0;
+    if (fsync(fd) && errno != EINVAL) /* some file systems have nothing to sync in a folder */
+        code = err_sys(e, errno, "%s: cannot sync the folder", path);
+    close(fd);
+    return code;
+}
+
+static int remove_inside(int parent, const char *name, const char *path, struct err *e)
+{
+    if (!unlinkat(parent, name, 0) || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return err_sys(e, errno, "%s: cannot remove", path);
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), code = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d)
+        return err_sys(e, errno, "%s: cannot remove", path);
+    for (struct dirent *en; !code && (en = readdir(d));)
+        if (strcmp(en->d_name, ".") && strcmp(en->d_name, ".."))
+            code = remove_inside(fd, en->d_name, path, e);
+    closedir(d);
+    if (!code && unlinkat(parent, name, AT_REMOVEDIR))
+        code = err_sys(e, errno, "%s: cannot remove", path);
+    return code;
+}
+
+int file_remove_tree(const char *path, struct err *e)
+{
+    return remove_inside(AT_FDCWD, path, path, e);
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+char *path_dir(const char *path)
+{
+    const char *s = strrchr(path, '/');
+    return !s ? mem_strdup(".") : s == path ? mem_strdup("/") : mem_strndup(path, (size_t)(s - path));
+}
+
+char *path_base(const char *path)
+{
+    const char *s = strrchr(path, '/');
+    return mem_strdup(s ? s + 1 : path);
+}
+
+char *path_join(const char *dir, const char *name)
+{
+    return mem_printf("%s/%s", dir, name);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e)
+{
+    glob_t g = {0};
+    /* GLOB_NOMAGIC returns a name without pattern characters as it is, there or not */
+    int r = glob(pattern, GLOB_NOSORT | GLOB_NOMAGIC, NULL, &g);
+    if (r == 0 && g.gl_pathc == 1 && !file_exists(g.gl_pathv[0]))
+        r = GLOB_NOMATCH;
+    if (r) {
+        globfree(&g);
+        return err_set(e, ERR_IO, "%s: no such file", pattern);
+    }
+    char **names = mem_new(g.gl_pathc, sizeof(*names));
+    for (size_t i = 0; i < g.gl_pathc; i++)
+        names[i] = mem_strdup(g.gl_pathv[i]);
+    qsort(names, g.gl_pathc, sizeof(*names), by_bytes);
+    *ret = names;
+    *ret_n = g.gl_pathc;
+    globfree(&g);
+    return 0;
+}
+
+void names_free(char **names, size_t n)
+{
+    for (size_t i = 0; names && i < n; i++)
+        free(names[i]);
+    free(names);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+/*
+ * Files that appear whole or not at all, and small helpers.
+ *
+ * A `struct outfile` writes to a temporary name in the target's folder (".NAME.tmp.PID.N", created
+ * anew). outfile_commit flushes, fsyncs, closes, renames onto the final name and fsyncs the folder;
+ * until then nothing stands under the final name, and whatever stood there is untouched. A set of
+ * files is committed in one order with the one that readers look for last: outfile_sync each, then
+ * outfile_commit each. Any failed write, fsync or close is final for that file: commit refuses, abort removes.
+ * A full disk is ERR_IO and the sentence names the final file and the bytes it needed so far.
+ *
+ * One thread per file at a time.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct outfile {
+    int fd;         /* -1 when closed */
+    char *path;     /* final name, owned */
+    char *tmp;      /* temporary name, owned */
+    char *buf;      /* write buffer, owned */
+    size_t fill;    /* bytes in buf */
+    uint64_t size;  /* bytes written, buffer included */
+    int failed;     /* code of the first failure, 0 if none */
+};
+
+int outfile_open(struct outfile *f, const char *path, struct err *e);
+int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e);
+int outfile_sync(struct outfile *f, struct err *e);
+int outfile_commit(struct outfile *f, struct err *e);
+
+/* Closes and removes the temporary; for any state, also zeroed and committed ones. */
+void outfile_abort(struct outfile *f);
+
+/* outfile_open + write + commit. */
+int file_replace(const char *path, const void *p, size_t n, struct err *e);
+
+/* Whole file into fresh memory with a NUL behind it; more than `max` bytes is ERR_DATA. */
+int file_read(const char *path, size_t max, struct buf *ret, struct err *e);
+
+bool file_exists(const char *path);
+bool file_is_dir(const char *path);
+int file_size(const char *path, uint64_t *ret, struct err *e);
+
+/* Creates the folder and its parents; an existing folder is fine. */
+int file_mkdirs(const char *path, struct err *e);
+int file_sync_dir(const char *path, struct err *e);
+
+/* Removes a folder and what is in it; missing is fine. Does not follow links. */
+int file_remove_tree(const char *path, struct err *e);
+
+/* The folder part ("." if none) and the last part; fresh memory. */
+char *path_dir(const char *path);
+char *path_base(const char *path);
+char *path_join(const char *dir, const char *name);
+
+/*
+ * Names that match a shell pattern, in byte order, or the one name itself if it has no pattern characters.
+ * Nothing found is ERR_IO. `*ret` is an array of *ret_n fresh strings; names_free frees both.
+ */
+int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e);
+void names_free(char **names, size_t n);
+
+/* Writes all bytes to a descriptor. EPIPE is reported as ERR_IO with `errno` kept. */
+int fd_write_all(int fd, const char *name, const void *p, size_t n, struct err *e);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_JSONL_H
+#define BASE_JSONL_H
+
+/*
+ * One line of JSONL: the values under a few named keys, through simdjson's front end
+ * (jsonl_cxx.cc). The whole line is validated: structure, literals, strings as UTF-8 without lone
+ * surrogates, numbers by Python's reader (any length, 1e999, NaN, Infinity and -Infinity pass, 01 and
+ * 1. do not); of duplicate keys the last one counts. Keys are compared after unescaping. Nesting is at most 1024.
+ *
+ * One parser per thread; it owns its buffers. Results live until the next call.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum jsonl_kind { JSONL_MISSING, JSONL_STRING, JSONL_IDS, JSONL_OTHER };
+
+struct jsonl_value {
+    enum jsonl_kind kind;
+    const char *text;    /* JSONL_STRING: unescaped UTF-8, not NUL-terminated */
+    size_t length;       /* bytes of text, or number of ids */
+    const int64_t *ids;  /* JSONL_IDS: an array of whole numbers (may be empty) */
+};
+
+struct jsonl;
+
+/* `padding`: bytes behind a line that must be readable (any content) when it is parsed. */
+enum { JSONL_PADDING = 64 };
+
+struct jsonl *jsonl_create(const char *const *keys, size_t nkeys);
+void jsonl_destroy(struct jsonl *j);
+
+/*
+ * Parses `line` (n bytes, no newline; JSONL_PADDING readable bytes behind it). ret[k] is the value
+ * under keys[k]. ERR_DATA with the reason and the byte within the line ("byte 17: ..."); the
+ * caller adds file and line number by err_wrap. A line that is no object is bad; a missing key or another kind is not
+ * (the caller judges).
+ */
+int jsonl_parse(struct jsonl *j, const char *line, size_t n, struct jsonl_value *ret,
+                struct err *e);
+
+#endif

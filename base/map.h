@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_MAP_H
+#define BASE_MAP_H
+
+/*
+ * Read-only map of a whole file. If the file shrinks while it is mapped, a read beyond its new end
+ * does not kill the process: the guard puts zero pages there and marks the map, and map_check says
+ * so. Whoever hands mapped bytes on calls map_check after reading and before trusting them.
+ *
+ * map_open installs the SIGBUS guard on first use; its list of maps is one of the house's few
+ * mutable globals. Opening and closing are thread-safe; reading needs no lock. An empty file maps to
+ * size 0 and a valid pointer.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct map {
+    const unsigned char *data;
+    size_t size;
+    char *path;  /* owned copy, for messages */
+    int slot;    /* place in the guard's list, -1 when closed */
+};
+
+int map_open(struct map *m, const char *path, struct err *e);
+
+/* 0, or ERR_IO when the file shrank under us (names the file). Cheap: one relaxed load. */
+int map_check(const struct map *m, struct err *e);
+
+/* Advice to the kernel: random access, no read-ahead. */
+void map_random(const struct map *m);
+
+/* Accepts a zeroed or closed map. */
+void map_close(struct map *m);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Noreturn void exhausted(size_t n, size_t size)
+{
+    fprintf(stderr, "error: out of memory: %zu times %zu bytes could not be had\n", n, size);
+    exit(ERR_RESOURCE);
+}
+
+void *mem_new(size_t n, size_t size)
+{
+    void *p = calloc(n ? n : 1, size ? size : 1);
+    if (!p)
+        exhausted(n, size);
+    return p;
+}
+
+void *mem_grow(void *p, size_t n, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes))
+        exhausted(n, size);
+    void *q = realloc(p, bytes ? bytes : 1);
+    if (!q)
+        exhausted(n, size);
+    return q;
+}
+
+char *mem_strndup(const char *s, size_t n)
+{
+    char *p = mem_new(n + 1, 1);
+    memcpy(p, s, n);
+    return p;
+}
+
+char *mem_strdup(const char *s)
+{
+    return mem_strndup(s, strlen(s));
+}
+
+char *mem_printf(const char *fmt, ...)
+{
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    BUG_ON(n < 0, "bad format '%s'", fmt);
+    char *p = mem_new((size_t)n + 1, 1);
+    vsnprintf(p, (size_t)n + 1, fmt, again);
+    va_end(again);
+    return p;
+}
+
+int mem_try(size_t n, size_t size, const char *what, void **ret, struct err *e)
+{
+    void *p = calloc(n ? n : 1, size ? size : 1);
+    if (!p)
+        return err_set(e, ERR_RESOURCE, "no room for %zu times %zu bytes: %s", n, size, what);
+    *ret = p;
+    return 0;
+}

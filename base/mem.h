@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_MEM_H
+#define BASE_MEM_H
+
+/*
+ * Heap memory. Two doors:
+ *   mem_new, mem_grow   for sizes that our own code decides: never NULL; a machine that has no
+ *                       memory left ends the process with one sentence and exit code 5.
+ *   mem_try             for sizes that come from a file or an option: ERR_RESOURCE with a sentence.
+ * New memory is zeroed. Freed by free().
+ */
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+void *mem_new(size_t n, size_t size);
+
+/* Grows `p` (may be NULL) to n elements; the new part is not initialised. */
+void *mem_grow(void *p, size_t n, size_t size);
+
+char *mem_strdup(const char *s);
+char *mem_strndup(const char *s, size_t n);
+
+/* printf into fresh memory. */
+char *mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* `what` names the purpose: "memory for the vocabulary of x.model". */
+int mem_try(size_t n, size_t size, const char *what, void **ret, struct err *e);
+
+#endif

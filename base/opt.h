@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_OPT_H
+#define BASE_OPT_H
+
+/*
+ * One table of options per program, from which all else is derived: parsing of the command line
+ * and of TOML files, -h, --help, the man page, completion for bash, zsh and fish, --print-config.
+ *
+ *     program verb --key value --key=value --switch files
+ *
+ * '-' and '_' are alike in names; a switch takes no value but accepts =true and =false, and
+ * --no-NAME; a list takes values up to the next option, separated by spaces or commas. There are no
+ * abbreviations. An unknown name is ERR_USAGE with the nearest known one as hint.
+ *
+ * Values land in the program's own struct, at `offset`; precedence is default < preset < config
+ * file < command line, and the origin of each value is kept. Strings live as long as the opts.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+enum opt_type {
+    OPT_SWITCH, /* bool */
+    OPT_INT,    /* int64_t; 1_000, 4k, 8M, 2G (decimal) are understood */
+    OPT_REAL,   /* double */
+    OPT_TEXT,   /* const char *, NULL when unset */
+    OPT_CHOICE, /* int, index into choices */
+    OPT_LIST    /* struct opt_list */
+};
+
+struct opt_list {
+    const char **item;
+    size_t n;
+};
+
+struct opt {
+    const char *name;     /* "micro-batch-size", or as the field spells it: "vocab_size" */
+    enum opt_type type;
+    size_t offset;        /* offsetof(struct xxx_options, member) */
+    const char *def;      /* text of the default; NULL: 0, false, unset, empty */
+    const char *meta;     /* "N", "PATH"; for OPT_CHOICE "a|b|c" */
+    const char *section;  /* heading in --help, and table in the config file */
+    const char *help;     /* one sentence without a full stop */
+    unsigned verbs;       /* bit set of the verbs that take it; 0: all */
+    const char *alias;    /* other names, comma separated, or NULL */
+    double min, max;      /* numbers: both 0 means no bounds */
+    bool basic;           /* shown by -h; --help shows all */
+};
+
+struct opt_verb {
+    const char *name;
+    const char *args;     /* "[FILE...]" or "" */
+    const char *help;     /* one line */
+    const char *examples; /* lines for -h of the verb: begin with the program's name */
+    bool takes_files;
+};
+
+/* A preset: a named set of values, applied by the option `preset`. */
+struct opt_preset {
+    const char *name, *help;
+    const char *const (*values)[2]; /* pairs of name and text, ended by {NULL, NULL} */
+};
+
+struct opt_table {
+    const char *program, *help;
+    const char *examples; /* for -h of the program */
+    const struct opt_verb *verb; /* ended by a NULL name; its index is the bit in opt.verbs */
+    const struct opt *opt;       /* ended by a NULL name */
+    const struct opt_preset *preset; /* ended by a NULL name; may be NULL */
+};
+
+/* Every program's struct begins with these; their options are added to each table by itself. */
+struct opt_common {
+    bool help_short, help_long, version, man, print_config, quiet, verbose;
+    const char *completion; /* bash, zsh, fish */
+    const char *config;     /* TOML file */
+    const char *preset;
+};
+
+enum opt_origin { FROM_DEFAULT, FROM_PRESET, FROM_FILE, FROM_FLAG };
+
+struct opts {
+    const struct opt_table *table;
+    void *values;           /* the program's struct */
+    int verb;               /* index, -1 if none was named */
+    const char **file;      /* the other arguments */
+    size_t nfile;
+    struct arena arena;     /* owns strings and lists */
+    void *origin;           /* private: where each value came from */
+};
+
+/*
+ * Fills `values` (which begins with struct opt_common) from defaults, presets, file and flags.
+ * ERR_USAGE names the option, what was given and what is expected.
+ */
+int opts_init(struct opts *o, const struct opt_table *t, void *values, int argc, char **argv,
+              struct err *e);
+
+/*
+ * Answers -h, --help, --version, --man, --completion, --print-config on `out` if one was asked for: true if it did,
+ * and the program is done (code 0).
+ */
+bool opts_answer(struct opts *o, FILE *out);
+
+/* Sets one value by name, as a line of origin `from` would: how presets, a checkpoint's configuration and tests write. */
+int opts_set(struct opts *o, enum opt_origin from, const char *name, const char *text, struct err *e);
+enum opt_origin opts_origin(const struct opts *o, const char *name);
+
+/* The whole configuration as TOML, a comment behind each value naming its origin; reading it back gives the same values. */
+void opts_print_config(const struct opts *o, FILE *out);
+
+void opts_finish(struct opts *o);
+
+#endif

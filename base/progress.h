@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_PROGRESS_H
+#define BASE_PROGRESS_H
+
+/*
+ * A progress meter on stderr: rate and time left, redrawn at most ten times a second on a terminal,
+ * one line every ten seconds elsewhere, silent when --quiet. One thread updates it.
+ */
+
+#include <stdint.h>
+
+struct progress {
+    const char *what;   /* "prep build" */
+    const char *unit;   /* "MB", "docs", "tokens" */
+    double scale;       /* counts per unit, 1e6 for MB */
+    uint64_t total;     /* 0: not known */
+    uint64_t done;
+    double start, last; /* seconds, monotonic */
+    int terminal, quiet;
+    int drawn;          /* characters on the terminal's line */
+};
+
+void progress_init(struct progress *p, const char *what, const char *unit, double scale,
+                   uint64_t total, int quiet);
+
+/* `note` (may be NULL) stands behind the rate: "1,204 docs, 2 bad". */
+void progress_update(struct progress *p, uint64_t done, const char *note);
+
+/* Wipes the terminal's line; the caller prints its own summary. */
+void progress_finish(struct progress *p);
+
+/* Seconds on the monotonic clock. */
+double clock_seconds(void);
+
+#endif

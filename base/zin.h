@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_ZIN_H
+#define BASE_ZIN_H
+
+/*
+ * A byte stream read from a file or a descriptor, decompressed if its first bytes say zstd (also
+ * several frames, skippable ones too) or gzip (also several members). The name plays no part. A
+ * stream that ends inside a frame or member, or carries garbage behind one, is ERR_DATA with the file and the
+ * compressed offset. Memory is bounded: zstd windows above 128 MiB are refused. One thread at a time.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct zin;
+
+/* "-" is standard input. */
+int zin_open(const char *path, struct zin **ret, struct err *e);
+
+/* Up to n bytes; *ret_n == 0 means the end. */
+int zin_read(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e);
+
+const char *zin_name(const struct zin *z); /* path, or "standard input" */
+uint64_t zin_consumed(const struct zin *z); /* bytes of the file read so far, for progress */
+uint64_t zin_size(const struct zin *z);     /* size of the file, 0 if not known */
+void zin_close(struct zin *z);
+
+#endif
