@@ -127,6 +127,14 @@ static bool wanted(const char *name, int argc, char **argv)
     return argc < 2;
 }
 
+/* Apart from t_run, whose variables a longjmp could disturb. */
+static __attribute__((noinline)) void run_case(const struct t_case *c)
+{
+    t.state = RUNNING;
+    if (!setjmp(t.out))
+        c->fn();
+}
+
 int t_run(const struct t_case *cases, size_t n, int argc, char **argv)
 {
     int passed = 0, failed = 0, skipped = 0, number = 0;
@@ -134,9 +142,7 @@ int t_run(const struct t_case *cases, size_t n, int argc, char **argv)
     for (size_t i = 0; i < n; i++) {
         if (!wanted(cases[i].name, argc, argv))
             continue;
-        t.state = RUNNING;
-        if (!setjmp(t.out))
-            cases[i].fn();
+        run_case(&cases[i]);
         number++;
         if (t.state == FAILED) {
             printf("not ok %d - %s\n# %s\n", number, cases[i].name, t.why);
