@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_TOK_H
+#define TOK_TOK_H
+
+/*
+ * A tokenizer: text to ids and back. One interface over every format; engines fill `struct
+ * tok_engine` (engine.h) and nobody above knows which one is at work.
+ *
+ * Load once, share across threads: a tokenizer is immutable after tok_open. What changes while encoding
+ * (caches, scratch) lives in a `struct tok_work`, one for each thread, so that encoding allocates
+ * nothing once it is warm. Ids go into the caller's growable `struct tok_ids`.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/hash.h"
+
+struct tokenizer;
+struct tok_work;
+
+/* Megatron's names (--tokenizer-type); TOK_AUTO recognises the file by its content. */
+enum tok_type {
+    TOK_AUTO,
+    TOK_SENTENCEPIECE,     /* SentencePieceTokenizer: end of document <EOD>, specials split first */
+    TOK_GPT_SENTENCEPIECE, /* GPTSentencePieceTokenizer: plain encode, end of document = eos */
+    TOK_WHITESPACE,        /* vocab.json of whole words, cut at white space */
+    TOK_NULL               /* text is ids in decimal; --vocab-size N, end of document = N */
+};
+
+/* What a special token's string inside a text becomes. */
+enum tok_specials {
+    TOK_SPECIALS_TEXT,  /* ordinary text; occurrences are counted */
+    TOK_SPECIALS_PARSE, /* the special token */
+    TOK_SPECIALS_ERROR  /* ERR_DATA */
+};
+
+struct tok_options {
+    enum tok_type type;
+    const char *path;         /* model or vocabulary file; unused by TOK_NULL */
+    int64_t vocab_size;       /* TOK_NULL only; 0 elsewhere */
+    const char *eod_token;    /* overrides the type's end of document; NULL: by type */
+    enum tok_specials specials;
+};
+
+struct tok_info {
+    enum tok_type type;
+    const char *type_name;    /* "SentencePieceTokenizer" */
+    int64_t vocab_size;       /* as Megatron's wrapper counts it, unpadded; ids are below it */
+    int64_t eod;              /* -1: none */
+    const char *eod_piece;    /* its string, NULL if none */
+    int64_t bos, eos, pad, unk; /* -1: none */
+    const char *path;
+    char digest[SHA_TEXT];    /* SHA-256 of the file; of the description for TOK_NULL */
+};
+
+/* Ids in the caller's memory; a zeroed struct is empty. */
+struct tok_ids {
+    int32_t *id;
+    size_t n, cap;
+};
+
+int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n); /* room for n more behind ids->n */
+void tok_ids_finish(struct tok_ids *ids);
+
+/*
+ * ERR_DATA for a malformed file, ERR_USAGE for an --eod-token that the vocabulary lacks or a type that
+ * does not fit the file; the sentence names the file. A type without end of document opens well:
+ * who needs one asks info.eod.
+ */
+int tok_open(const struct tok_options *o, struct tokenizer **ret, struct err *e);
+void tok_close(struct tokenizer *t);
+const struct tok_info *tok_info(const struct tokenizer *t);
+const char *tok_type_name(enum tok_type type);
+
+struct tok_work *tok_work_create(const struct tokenizer *t);
+void tok_work_destroy(struct tok_work *w);
+uint64_t tok_work_specials(const struct tok_work *w); /* special strings met and taken as text */
+uint64_t tok_work_invalid(const struct tok_work *w);  /* bytes that were no UTF-8 */
+
+/*
+ * Appends the ids of n bytes of text. Adds neither BOS nor EOD. A text that gives more than 2^31 - 1 ids
+ * is ERR_DATA, as is a special string under TOK_SPECIALS_ERROR or a word that TOK_NULL cannot read.
+ */
+int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+               struct tok_ids *ids, struct err *e);
+
+/* Appends the text of n ids. An id outside the vocabulary is ERR_DATA. */
+int tok_decode(const struct tokenizer *t, struct tok_work *w, const int32_t *id, size_t n,
+               struct buf *text, struct err *e);
+
+/* The piece of an id as the file spells it ("" outside the vocabulary); the id of a piece, -1 if none. */
+const char *tok_piece(const struct tokenizer *t, int64_t id);
+int64_t tok_find(const struct tokenizer *t, const char *piece);
+
+#endif
