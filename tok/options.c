@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/options.h"
+
+bool tok_flags_given(const struct tok_flags *f)
+{
+    return f->path || f->model || f->vocab_file || f->type == TOK_NULL;
+}
+
+/* The one file among the three options that name one. */
+static int find_path(const struct tok_flags *f, const char **ret, struct err *e)
+{
+    if ((f->path != NULL) + (f->model != NULL) + (f->vocab_file != NULL) > 1)
+        return err_set(e, ERR_USAGE,
+                       "--tokenizer, --tokenizer-model and --vocab-file each name the tokenizer's "
+                       "file: give one of them");
+    bool sp = f->type == TOK_SENTENCEPIECE || f->type == TOK_GPT_SENTENCEPIECE;
+    if (f->vocab_file && sp)
+        return err_set(e, ERR_USAGE, "%s reads a SentencePiece model: name it by --tokenizer-model",
+                       tok_type_name((enum tok_type)f->type));
+    if (f->model && f->type == TOK_WHITESPACE)
+        return err_set(e, ERR_USAGE, "%s reads a vocab.json: name it by --vocab-file",
+                       tok_type_name(TOK_WHITESPACE));
+    *ret = f->path ? f->path : f->model ? f->model : f->vocab_file;
+    return 0;
+}
+
+int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err *e)
+{
+    const char *path = NULL;
+    int code = find_path(f, &path, e);
+    if (code)
+        return code;
+    if (f->type == TOK_NULL && path)
+        return err_set(e, ERR_USAGE, "%s reads no file, but %s was named",
+                       tok_type_name(TOK_NULL), path);
+    if (f->type != TOK_NULL && f->vocab_size)
+        return err_set(e, ERR_USAGE, "--vocab-size goes with --tokenizer-type %s only: the other "
+                       "tokenizers know their size", tok_type_name(TOK_NULL));
+    if (f->type != TOK_NULL && !path) {
+        err_set(e, ERR_USAGE, "no tokenizer was named");
+        return err_hint(e, "give --tokenizer PATH, the .model or vocab.json to use");
+    }
+    struct tok_options o = {.type = (enum tok_type)f->type,
+                            .path = path,
+                            .vocab_size = f->vocab_size,
+                            .eod_token = f->eod_token,
+                            .specials = (enum tok_specials)f->specials};
+    return tok_open(&o, ret, e);
+}

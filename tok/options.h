@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_OPTIONS_H
+#define TOK_OPTIONS_H
+
+/*
+ * How a program's user names a tokenizer: the options that `tok`, `prep` and `train` share, under
+ * Megatron-LM's names, with `--tokenizer PATH` as the short form that recognises the file.
+ *
+ * A program puts a `struct tok_flags` into its own struct of options and the rows into its table:
+ *
+ *     static const struct opt table[] = {
+ *         TOK_FLAG_ROWS(struct prep_options, tokenizer, VERB_BUILD),
+ *         TOK_FLAG_VOCAB_SIZE_ROW(struct prep_options, tokenizer, VERB_BUILD),
+ *         ...
+ *
+ * `--vocab-size` is a row of its own, because the name has a second meaning where a vocabulary is
+ * learnt (`tok train`). The strings belong to the options of the program; nothing is owned here.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/opt.h"
+#include "tok/tok.h"
+
+struct tok_flags {
+    const char *path;       /* --tokenizer */
+    int type;               /* --tokenizer-type, an enum tok_type */
+    const char *model;      /* --tokenizer-model */
+    const char *vocab_file; /* --vocab-file */
+    int64_t vocab_size;     /* --vocab-size */
+    const char *eod_token;  /* --eod-token */
+    int specials;           /* --specials, an enum tok_specials */
+};
+
+#define TOK_FLAG_TYPES                                                                             \
+    "auto|SentencePieceTokenizer|GPTSentencePieceTokenizer|WhitespaceTokenizer|NullTokenizer"
+
+#define TOK_FLAG_ROW(S, member, verbset, nm, ty, field, dflt, metatext, isbasic, text)             \
+    {                                                                                              \
+        .name = nm, .type = ty, .offset = offsetof(S, member.field), .def = dflt,                  \
+        .meta = metatext, .section = "tokenizer", .help = text, .verbs = verbset, .basic = isbasic \
+    }
+
+#define TOK_FLAG_ROWS(S, m, v)                                                                     \
+    TOK_FLAG_ROW(S, m, v, "tokenizer", OPT_TEXT, path, NULL, "PATH", true,                         \
+                 "tokenizer file, recognised by its content: a SentencePiece model or a "          \
+                 "vocab.json of whole words"),                                                     \
+        TOK_FLAG_ROW(S, m, v, "tokenizer-type", OPT_CHOICE, type, "auto", TOK_FLAG_TYPES, false,   \
+                     "kind of tokenizer, by Megatron-LM's names"),                                 \
+        TOK_FLAG_ROW(S, m, v, "tokenizer-model", OPT_TEXT, model, NULL, "PATH", false,             \
+                     "SentencePiece model"),                                                       \
+        TOK_FLAG_ROW(S, m, v, "vocab-file", OPT_TEXT, vocab_file, NULL, "PATH", false,             \
+                     "vocab.json, an object of words and their ids"),                              \
+        TOK_FLAG_ROW(S, m, v, "eod-token", OPT_TEXT, eod_token, NULL, "PIECE", false,              \
+                     "piece that ends a document, instead of the one that goes with the type"),    \
+        TOK_FLAG_ROW(S, m, v, "specials", OPT_CHOICE, specials, "text", "text|parse|error", false, \
+                     "what the string of a special token inside a text becomes: ordinary text, "   \
+                     "the token, or an error")
+
+#define TOK_FLAG_VOCAB_SIZE_ROW(S, m, v)                                                           \
+    TOK_FLAG_ROW(S, m, v, "vocab-size", OPT_INT, vocab_size, NULL, "N", false,                     \
+                 "number of ids of the NullTokenizer, end of document apart")
+
+/* True when the user named any tokenizer at all. */
+bool tok_flags_given(const struct tok_flags *f);
+
+/*
+ * Opens what the flags name. ERR_USAGE when they name nothing, two files, or a file of the wrong
+ * option; otherwise as tok_open.
+ */
+int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err *e);
+
+#endif
