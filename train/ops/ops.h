@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_OPS_OPS_H
+#define TRAIN_OPS_OPS_H
+
+/*
+ * The ops table: the maths of training, forward and backward. The model calls op_NAME(o, &args);
+ * that checks types and shapes once for every backend (a mistake is a BUG), takes the op's scratch
+ * from the workspace slab, and jumps. An entry is a pair: `run`, and `scratch`, a pure function of shapes
+ * and a device's description. Ops return void: nothing can fail once memory is bound.
+ *
+ * A table computes in one real type, F32 or (for gradient checks, plain C only) F64: all tensors
+ * below are of that type unless said otherwise. "none" marks a tensor that may be absent.
+ * Gradients of parameters (dw, db, ...) are added to what is there; gradients of activations are
+ * written. Sizes: n tokens (rows), C hidden, O x I a weight [out, in], V vocabulary, H heads of
+ * queries, K heads of keys and values, D head dimension.
+ *
+ * Work is cut by size, never by the number of threads, and sums run in a fixed order: the same
+ * arguments give the same bytes.
+ */
+
+#include "train/tensor/dev.h"
+#include "train/tensor/slab.h"
+#include "train/tensor/tensor.h"
+
+enum act { ACT_NONE, ACT_GELU_TANH, ACT_GELU_ERF };
+enum norm { NORM_LAYER, NORM_RMS };
+
+/*
+ * Dropout as a function of global indices: element (row, col) of a [n, width] tensor is kept if
+ * philox(seed, RNG_DROPOUT, sub, e / 4)[e % 4] >= p * 2^32, with e = (row0 + row) * width + col, and
+ * then scaled by 1 / (1 - p). row0 is the global number of the first row, so that masks do not depend on
+ * ranks or micro-batches. p = 0: no dropout.
+ */
+struct dropout {
+    float p;
+    uint64_t seed;
+    uint32_t sub;  /* layer and place */
+    uint64_t row0;
+};
+
+/* y[n,C] = dropout(tok[id] + pos[position]) */
+struct embed_args {
+    struct tensor y, id /* I32 [n] */, tok /* [V,C] */, pos /* [P,C] or none */,
+        position /* I32 [n], none without pos */;
+    struct dropout drop;
+};
+
+/* dtok[id] += dy, dpos[position] += dy (dy through the dropout), each row's sum in the order of n. */
+struct embed_bwd_args {
+    struct tensor dy, id, dtok /* or none */, dpos /* or none */, position;
+    struct dropout drop;
+};
+
+/*
+ * The residual stream and the norm that reads it, in one pass:
+ * r = x + dropout(a + bias); y = norm(r) * w + b.
+ * Without a: r is x and is not written (r none). mean [n] (NORM_LAYER only, else none), rstd [n].
+ */
+struct norm_args {
+    enum norm kind;
+    float eps;
+    struct tensor y, r, mean, rstd, x, a, bias /* [C] or none */, w, b /* [C] or none */;
+    struct dropout drop;
+};
+
+/*
+ * dr holds the gradient that reaches r from behind (zeros if none) and gets the norm's added:
+ * dr += d norm(r); dw, db added to. da (none if there was no a) = dropout'(dr), dbias += column sums of da. da may be
+ * the same memory as dr only if p = 0.
+ */
+struct norm_bwd_args {
+    enum norm kind;
+    struct tensor dr, dy, r, mean, rstd, w, dw, db /* or none */, da, dbias /* or none */;
+    struct dropout drop;
+};
+
+/*
+ * y = act(op(a) op(b) + bias), or y += op(a) op(b) if accumulate (bias and act none then).
+ * y [m,n], op(a) [m,k], op(b) [k,n]; ta, tb: the tensor is stored transposed. The three uses are
+ *     forward  y[n,O]  = x[n,I]  w[O,I]^T     tb
+ *     dgrad    dx[n,I] = dy[n,O] w[O,I]
+ *     wgrad    dw[O,I] += dy[n,O]^T x[n,I]    ta, accumulate; dbias [O] += column sums of dy
+ * pre: forward with act: receives op(a) op(b) + bias; with act_bwd: y = (op(a) op(b)) * act'(pre).
+ */
+struct matmul_args {
+    struct tensor y, a, b;
+    bool ta, tb, accumulate, act_bwd;
+    enum act act;
+    struct tensor bias, pre, dbias;
+};
+
+/* y[n,F] = silu(g) * u with g = x[:, 0:F], u = x[:, F:2F] (SwiGLU; Shazeer 2020) */
+struct glu_args {
+    struct tensor y, x;
+};
+
+/* dx[n,2F] */
+struct glu_bwd_args {
+    struct tensor dx, dy, x;
+};
+
+/*
+ * Rotary positions in place on heads [n, heads, D]: the first `rotary` dimensions of each head, pairs
+ * (i, i + rotary / 2), turned by the angle of table row position[i]. cos, sin: [P, rotary / 2].
+ * backward: turned back.
+ */
+struct rope_args {
+    struct tensor x, cos, sin, position /* I32 [n] */;
+    int64_t rotary;
+    bool backward;
+};
+
+/*
+ * Causal softmax attention over ragged rows. Sequence s has query rows q_start[s] .. q_start[s+1] - 1 and key
+ * rows k_start[s] .. + k_len[s] - 1; its last query sees its last key (so decoding with a cache is the same
+ * op), and with window > 0 only the last `window` keys before and including its own.
+ * q, o [n,H,D]; k, v [nk,K,D]; H a multiple of K. lse [H,n]: log of the sum of exponentials, saved for backward.
+ * drop is over weights: row (row0 + query row) * H + head, width max_len.
+ */
+struct attention_args {
+    struct tensor o, lse, q, k, v;
+    struct tensor q_start /* I32 [s+1] */, k_start /* I32 [s] */, k_len /* I32 [s] */;
+    int64_t max_len; /* no k_len is larger */
+    int64_t window;  /* 0: none */
+    float scale;     /* of q k^T, usually 1 / sqrt(D) */
+    struct dropout drop;
+};
+
+/* dq, dk, dv are written, also in rows that no query sees. */
+struct attention_bwd_args {
+    struct attention_args fwd;
+    struct tensor dout, dq, dk, dv;
+};
+
+/*
+ * Cross-entropy over rows of logits [n,V], in two steps so that a vocabulary may be spread over ranks.
+ * stats: max [n] and sum [n] of exp(logit - max) over these columns; target [n]: the label's logit if
+ * first <= label < first + V, else 0. Across ranks the caller
+ * reduces max first and passes it to a second call with `max_given`, then sums sum and target.
+ */
+struct xent_stats_args {
+    struct tensor logits, label /* I32 [n] */, max, sum, target;
+    int64_t first;  /* column 0's id */
+    bool max_given; /* max is input: only sum and target are written */
+};
+
+/*
+ * loss [n] = (log(sum) + max - target) * mask; if grad: logits are overwritten by
+ * (softmax - one-hot) * mask * scale. mask F32 [n]; a row of mask 0 gets zeros. total [1] += the sum of loss,
+ * in double inside (F64 always).
+ */
+struct xent_loss_args {
+    struct tensor logits, label, max, sum, target, mask, loss, total;
+    int64_t first;
+    float scale;
+    bool grad;
+};
+
+/* AdamW (Loshchilov & Hutter 2019) on n elements, in place; g is multiplied by *factor (F64 [1] or none) first.
+ * Bias correction by `step` (1 for the first). Nothing happens where *skip (I32 [1] or none) is not 0. */
+struct adamw_args {
+    struct tensor p, g, m, v, factor, skip;
+    double lr, beta1, beta2, eps, decay;
+    int64_t step;
+};
+
+/* total [1] (F64) += sum of squares, in double, by fixed chunks. */
+struct sumsq_args {
+    struct tensor total, x;
+};
+
+/*
+ * From the sum of squares (F64 [1]): norm [1] = sqrt(total), factor [1] = min(1, max_norm / (norm + 1e-6)) as Megatron
+ * computes it (max_norm 0: 1), skip (I32 [1]) = 1 if norm is not finite, else 0. All F64 but skip.
+ */
+struct clip_args {
+    struct tensor total, norm, factor, skip;
+    double max_norm;
+};
+
+struct fill_args {
+    struct tensor y;
+    double value;
+};
+
+/* y = x or y += x; same shape, strides may differ. */
+struct copy_args {
+    struct tensor y, x;
+    bool accumulate;
+};
+
+enum op {
+    OP_EMBED,
+    OP_EMBED_BWD,
+    OP_NORM,
+    OP_NORM_BWD,
+    OP_MATMUL,
+    OP_GLU,
+    OP_GLU_BWD,
+    OP_ROPE,
+    OP_ATTENTION,
+    OP_ATTENTION_BWD,
+    OP_XENT_STATS,
+    OP_XENT_LOSS,
+    OP_ADAMW,
+    OP_SUMSQ,
+    OP_CLIP,
+    OP_FILL,
+    OP_COPY,
+    OP_COUNT
+};
+
+struct ops;
+
+struct op_entry {
+    void (*run)(struct ops *o, const void *args, void *scratch);
+    size_t (*scratch)(const struct dev_desc *d, const void *args); /* bytes; NULL: none */
+    const char *filling; /* "ref", "avx512": for the table that `train` can print */
+};
+
+struct ops {
+    struct op_entry entry[OP_COUNT];
+    struct dev *dev;
+    struct slab *workspace; /* scratch comes from here, by mark and reset */
+    enum dtype real;        /* F32 or F64 */
+    /* what op_NAME calls when the arguments are checked: ops_run, or a wrapper round it (train/plan) */
+    void (*call)(struct ops *o, enum op op, const void *args);
+    void *wrapper; /* the wrapper's own */
+};
+
+const char *op_name(enum op op);
+
+/* Takes scratch, runs, gives scratch back. */
+void ops_run(struct ops *o, enum op op, const void *args);
+
+/* Floating-point operations and bytes that the op must read and write at least. */
+struct op_cost {
+    double flops, bytes;
+};
+struct op_cost op_cost(enum op op, const void *args);
+
+/*
+ * Fills every entry with plain C, then overwrites by what the processor offers up to `level` ("ref", "avx2", "avx512",
+ * NULL for the best). F64 has plain C only. ERR_USAGE for a level that this machine lacks.
+ */
+int ops_cpu_init(struct ops *o, struct dev *d, struct slab *workspace, enum dtype real,
+                 const char *level, struct err *e);
+
+void op_embed(struct ops *o, const struct embed_args *a);
+void op_embed_bwd(struct ops *o, const struct embed_bwd_args *a);
+void op_norm(struct ops *o, const struct norm_args *a);
+void op_norm_bwd(struct ops *o, const struct norm_bwd_args *a);
+void op_matmul(struct ops *o, const struct matmul_args *a);
+void op_glu(struct ops *o, const struct glu_args *a);
+void op_glu_bwd(struct ops *o, const struct glu_bwd_args *a);
+void op_rope(struct ops *o, const struct rope_args *a);
+void op_attention(struct ops *o, const struct attention_args *a);
+void op_attention_bwd(struct ops *o, const struct attention_bwd_args *a);
+void op_xent_stats(struct ops *o, const struct xent_stats_args *a);
+void op_xent_loss(struct ops *o, const struct xent_loss_args *a);
+void op_adamw(struct ops *o, const struct adamw_args *a);
+void op_sumsq(struct ops *o, const struct sumsq_args *a);
+void op_clip(struct ops *o, const struct clip_args *a);
+void op_fill(struct ops *o, const struct fill_args *a);
+void op_copy(struct ops *o, const struct copy_args *a);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_TENSOR_DEV_H
+#define TRAIN_TENSOR_DEV_H
+
+/*
+ * The device table: memory, streams, events, faults. The host fills it here (host/); a GPU will fill
+ * the same entries. Work is issued to a stream and done in order; on the host it is done when the
+ * call returns, and events are always over. Allocation may fail and says so; everything else
+ * records its first fault in the device, which the step polls where it waits anyway.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/pool.h"
+
+enum place { PLACE_DEVICE, PLACE_PINNED, PLACE_HOST };
+
+/* What a device is like, as plain values: enough to ask an op for its scratch without having one. */
+struct dev_desc {
+    char name[128];
+    int threads;       /* that ops may use on the host; never decides how work is cut */
+    uint64_t memory;   /* bytes */
+};
+
+struct dev;
+
+struct dev_table {
+    int (*alloc)(struct dev *d, enum place place, size_t bytes, void **ret, struct err *e);
+    void (*release)(struct dev *d, enum place place, void *p);
+    /* any place to any place */
+    void (*copy)(struct dev *d, int stream, void *to, const void *from, size_t bytes);
+    void (*zero)(struct dev *d, int stream, void *p, size_t bytes);
+    void (*record)(struct dev *d, int stream, int event);
+    void (*wait)(struct dev *d, int stream, int event); /* the stream waits for the event */
+    void (*sync)(struct dev *d, int stream);            /* the caller waits for the stream */
+    uint64_t (*memory_free)(struct dev *d);
+    void (*close)(struct dev *d);
+};
+
+enum { STREAM_COMPUTE, STREAM_COMM, STREAM_COPY, STREAM_COUNT, EVENT_COUNT = 16 };
+
+struct dev {
+    const struct dev_table *fn;
+    struct dev_desc desc;
+    void *state;       /* the filling's own */
+    struct pool *pool; /* host: the threads that ops run on; NULL elsewhere */
+    int fault;         /* code of the first fault, 0 if none */
+    char fault_text[256];
+};
+
+/* 0, or the first fault with its sentence. */
+int dev_fault(const struct dev *d, struct err *e);
+
+/* threads: 0 means one for each processor. Everything that dev_close frees. */
+int dev_host_open(struct dev *ret, int threads, struct err *e);
+void dev_close(struct dev *d);
+
+#endif

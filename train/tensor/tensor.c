@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/tensor/tensor.h"
+
+#include "base/err.h"
+
+static const struct {
+    const char *name;
+    size_t size;
+} dtypes[DTYPE_COUNT] = {
+    [DTYPE_F32] = {"F32", 4},   [DTYPE_F64] = {"F64", 8}, [DTYPE_I32] = {"I32", 4},
+    [DTYPE_BF16] = {"BF16", 2}, [DTYPE_F16] = {"F16", 2},
+};
+
+size_t dtype_size(enum dtype d)
+{
+    BUG_ON(d >= DTYPE_COUNT, "dtype %d", (int)d);
+    return dtypes[d].size;
+}
+
+const char *dtype_name(enum dtype d)
+{
+    BUG_ON(d >= DTYPE_COUNT, "dtype %d", (int)d);
+    return dtypes[d].name;
+}
+
+struct tensor tensor_nd(void *data, enum dtype d, int rank, const int64_t *size)
+{
+    BUG_ON(rank < 1 || rank > 4, "tensor of rank %d", rank);
+    struct tensor t = {.data = data, .dtype = d, .rank = rank, .stride = 1};
+    for (int i = 0; i < rank; i++) {
+        BUG_ON(size[i] < 0, "size %lld", (long long)size[i]);
+        t.size[i] = size[i];
+        if (i)
+            t.stride *= size[i];
+    }
+    return t;
+}
+
+struct tensor tensor_1d(void *data, enum dtype d, int64_t n)
+{
+    return tensor_nd(data, d, 1, &n);
+}
+
+struct tensor tensor_2d(void *data, enum dtype d, int64_t rows, int64_t cols)
+{
+    return tensor_nd(data, d, 2, (const int64_t[]){rows, cols});
+}
+
+static int64_t inner(struct tensor t)
+{
+    int64_t n = 1;
+    for (int i = 1; i < t.rank; i++)
+        n *= t.size[i];
+    return n;
+}
+
+int64_t tensor_count(struct tensor t)
+{
+    return t.rank ? t.size[0] * inner(t) : 0;
+}
+
+size_t tensor_bytes(struct tensor t)
+{
+    return (size_t)tensor_count(t) * dtype_size(t.dtype);
+}
+
+bool tensor_contiguous(struct tensor t)
+{
+    return t.stride == inner(t) || t.size[0] <= 1;
+}
+
+bool tensor_same_shape(struct tensor a, struct tensor b)
+{
+    if (a.rank != b.rank)
+        return false;
+    for (int i = 0; i < a.rank; i++)
+        if (a.size[i] != b.size[i])
+            return false;
+    return true;
+}
+
+/* Addresses of an unbound slab are numbers, not memory, so they are moved as numbers. */
+static void *shift(void *p, int64_t elements, enum dtype d)
+{
+    return (void *)((uintptr_t)p + (uintptr_t)elements * dtype_size(d));
+}
+
+struct tensor tensor_rows(struct tensor t, int64_t begin, int64_t n)
+{
+    BUG_ON(begin < 0 || n < 0 || begin + n > t.size[0], "rows %lld + %lld of %lld",
+           (long long)begin, (long long)n, (long long)t.size[0]);
+    t.data = shift(t.data, begin * t.stride, t.dtype);
+    t.size[0] = n;
+    return t;
+}
+
+struct tensor tensor_cols(struct tensor t, int64_t begin, int64_t n)
+{
+    BUG_ON(t.rank != 2 || begin < 0 || n < 0 || begin + n > t.size[1],
+           "columns %lld + %lld of %lld, rank %d", (long long)begin, (long long)n,
+           (long long)t.size[1], t.rank);
+    t.data = shift(t.data, begin, t.dtype);
+    t.size[1] = n;
+    return t;
+}
+
+struct tensor tensor_heads(struct tensor t, int64_t heads)
+{
+    BUG_ON(t.rank != 2 || heads < 1 || t.size[1] % heads, "%lld columns as %lld heads",
+           (long long)t.size[1], (long long)heads);
+    t.rank = 3;
+    t.size[2] = t.size[1] / heads;
+    t.size[1] = heads;
+    return t;
+}
+
+struct tensor tensor_flat(struct tensor t)
+{
+    BUG_ON(!tensor_contiguous(t), "a tensor with gaps has no flat form");
+    struct tensor f = tensor_1d(t.data, t.dtype, tensor_count(t));
+    f.scale = t.scale;
+    return f;
+}
