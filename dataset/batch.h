@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATASET_BATCH_H
+#define DATASET_BATCH_H
+
+/*
+ * Micro-batches as plain arrays. A batch is a pure function of (dataset, consumed samples,
+ * micro-batch, data-parallel rank and size): row q of micro-batch m on rank r of R is the sample
+ *     consumed + m * b * R + r * b + q,   b = rows of a micro-batch,
+ * so the only state of a run is its count of consumed samples.
+ */
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "dataset/gpt.h"
+
+struct batch_layout {
+    uint32_t rows;  /* micro-batch size b */
+    uint32_t rank;  /* data-parallel */
+    uint32_t ranks;
+};
+
+struct batch {
+    uint32_t rows, seq_length; /* b, T */
+    uint64_t first;            /* place of row 0 in the dataset's order */
+    int32_t *tokens;           /* [b][T] */
+    int32_t *labels;           /* [b][T]: the token after each */
+    float *loss_mask;          /* [b][T]: 1, or 0 where the label is padding */
+};
+
+/* The caller's arrays hold rows * seq_length of its own struct, which must be the layout's and the dataset's. */
+int batch_fill(const struct gpt *g, const struct batch_layout *l, uint64_t consumed, uint64_t micro,
+               struct batch *ret, struct err *e);
+
+/* Arrays in one allocation. */
+void batch_init(struct batch *b, uint32_t rows, uint32_t seq_length);
+void batch_finish(struct batch *b);
+
+/*
+ * A loader has a thread of its own that reads the next micro-batches ahead, one after the other from
+ * `consumed` on. The dataset must stay open until loader_destroy. loader_next is for one thread.
+ */
+struct loader;
+
+/* depth: batches read ahead, >= 1. */
+int loader_create(const struct gpt *g, const struct batch_layout *l, uint64_t consumed,
+                  uint32_t depth, struct loader **ret, struct err *e);
+
+/* The following micro-batch, valid until the next call; or the error that it met, then and ever after. */
+int loader_next(struct loader *l, const struct batch **ret, struct err *e);
+
+/* Joins the thread. Accepts NULL. */
+void loader_destroy(struct loader *l);
+
+#endif

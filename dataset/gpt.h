@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATASET_GPT_H
+#define DATASET_GPT_H
+
+/*
+ * A GPT dataset: sample k of a share is seq_length + 1 tokens of concatenated documents, found
+ * through the maps as in Megatron-LM's GPTDataset. `struct gpt_data` holds a shard and the datasets
+ * of its three shares.
+ *
+ * Open data is immutable; any number of threads may fetch samples.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "dataset/maps.h"
+#include "dataset/shard.h"
+#include "dataset/split.h"
+
+/* N of each share by Megatron's rule. ERR_USAGE if it overflows or eval_interval is 0. */
+int gpt_samples(uint64_t train_iters, uint64_t eval_interval, uint64_t eval_iters,
+                uint64_t global_batch, uint64_t ret[PARTS], struct err *e);
+
+struct gpt {
+    const struct shard *shard; /* not owned */
+    struct maps_spec spec;
+    struct maps maps;
+    int64_t limit; /* ids are below it */
+    int32_t pad;   /* behind a short last sample, and masked; -1 if the tokenizer has none */
+};
+
+/* Samples that can be fetched. */
+static inline uint64_t gpt_count(const struct gpt *g)
+{
+    return g->maps.nsample;
+}
+
+/*
+ * Sample k < gpt_count into ret[seq_length + extra]; places behind the text of a short last sample are `pad`.
+ * Ids outside [0, limit) and whatever does not fit in files that changed under us are ERR_DATA.
+ */
+int gpt_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e);
+
+struct gpt_config {
+    const char *prefix;
+    const char *split;
+    uint32_t seq_length;
+    uint32_t seed;
+    uint64_t samples[PARTS]; /* 0: the share is not wanted */
+    int64_t limit;           /* ids must be below; the padded vocabulary size */
+    int32_t pad;             /* -1: none */
+    bool save;               /* leave maps that had to be built beside the data */
+};
+
+struct gpt_data {
+    struct shard shard;
+    struct gpt part[PARTS];
+    bool ready[PARTS];
+    bool empty[PARTS]; /* wanted, its share is not zero, but there is no sequence in it */
+};
+
+/*
+ * Maps that lie beside the data are used if they fit, else built. An empty share is no failure here: the caller
+ * names it (gpt_need). `d` must stay where it is until gpt_close.
+ */
+int gpt_open(struct gpt_data *d, const struct gpt_config *c, struct err *e);
+void gpt_close(struct gpt_data *d); /* accepts a zeroed or closed one */
+
+/* ERR_USAGE with the sentence for a run that needs a part which is not ready. */
+int gpt_need(const struct gpt_data *d, enum part p, struct err *e);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATASET_MANIFEST_H
+#define DATASET_MANIFEST_H
+
+/*
+ * PREFIX.manifest.json: where a shard came from. Which tokenizer (type, digest, vocabulary size, end of
+ * document), which inputs, how many documents, tokens and bad records, with which options, by which
+ * version. Shards of other tools have none; all else in this room works without it.
+ *
+ * Strings of a manifest to be written belong to the caller; those of one that was read live until
+ * manifest_close.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "dataset/shard.h"
+
+struct manifest_input {
+    const char *path;
+    uint64_t bytes;     /* of the file as it lies there, compressed or not; 0 for a pipe */
+    uint64_t documents; /* taken from it */
+};
+
+struct manifest_option {
+    const char *name, *value;
+};
+
+struct manifest {
+    const char *weft_version;
+    /* tokenizer */
+    const char *tokenizer_type; /* "SentencePieceTokenizer" */
+    const char *tokenizer_path; /* may be NULL */
+    char digest[SHA_TEXT];      /* "" if not known: ids came without a tokenizer */
+    int64_t vocab_size;         /* unpadded; 0 if not known */
+    int64_t eod;                /* -1: none */
+    const char *eod_piece;      /* may be NULL */
+    bool append_eod;
+    /* counts; the writer fills those of the shard */
+    uint64_t documents, sequences, tokens;
+    uint64_t bad_records; /* skipped or quarantined */
+    enum shard_dtype dtype;
+    uint64_t bin_bytes, idx_bytes;
+    char bin_xxh[XXH_TEXT], idx_xxh[XXH_TEXT]; /* XXH3-128 of the whole files */
+    /* provenance */
+    const struct manifest_input *inputs;
+    size_t ninputs;
+    const struct manifest_option *options; /* those that change the bytes */
+    size_t noptions;
+
+    struct arena arena; /* of a manifest that was read */
+};
+
+/* PREFIX.manifest.json in fresh memory. */
+char *manifest_path(const char *prefix);
+
+/* Appears whole or not at all. */
+int manifest_write(const struct manifest *m, const char *prefix, struct err *e);
+
+/* *ret_found false (and 0) if there is none. Malformed: ERR_DATA. */
+int manifest_read(const char *prefix, struct manifest *ret, bool *ret_found, struct err *e);
+void manifest_close(struct manifest *m);
+
+/* ERR_DATA unless sizes, dtype and counts are those of the open shard: a manifest of other data. */
+int manifest_fits_shard(const struct manifest *m, const struct shard *s, struct err *e);
+
+/* ERR_INTEGRITY unless the XXH3-128 of both files is the manifest's. Reads all of both. */
+int manifest_verify(const struct manifest *m, const struct shard *s, struct err *e);
+
+/*
+ * ERR_USAGE, naming both digests (or both sizes), unless tokenizer digest and vocabulary size equal those
+ * of `who` ("checkpoint runs/a/iter_0000100"). A digest or size that either side lacks is not compared.
+ */
+int manifest_compare(const struct manifest *m, const char *prefix, const char *who,
+                     const char *digest, int64_t vocab_size, struct err *e);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATASET_MAPS_H
+#define DATASET_MAPS_H
+
+/*
+ * Document, sample and shuffle maps: how a share of a shard's sequences becomes samples of
+ * seq_length tokens in a shuffled order, bit for bit as Megatron-LM (v2 to core) builds them from the
+ * .idx alone. Rules: FORMAT.md.
+ *
+ * A `struct maps` is built in memory or mapped from the three .npy files that Megatron v1 to v3
+ * leave beside the data:
+ *   {prefix}_{train|valid|test}_indexmap_{N}ns_{L}sl_{seed}s_{doc_idx|sample_idx|shuffle_idx}.npy
+ * Immutable once made; any number of threads may read it.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "dataset/npy.h"
+#include "dataset/shard.h"
+#include "dataset/split.h"
+
+struct maps_spec {
+    enum part part;
+    uint64_t first, end;  /* sequences of the share, as split_range gives them */
+    uint64_t samples;     /* N; ignored if one_epoch */
+    bool one_epoch;       /* no number asked for: each token once */
+    uint32_t seq_length;  /* L */
+    uint32_t seed;
+    uint32_t extra;       /* 1: samples overlap by one token (the rule); 0: they do not */
+    bool keep_last;       /* a last, shorter sample too (validation by option) */
+};
+
+struct maps {
+    uint64_t tokens;  /* of one epoch */
+    uint64_t epochs;
+    bool separate;    /* the last epoch is shuffled by itself */
+    uint64_t ndoc;    /* entries of doc: epochs * sequences of the share */
+    uint64_t nsample; /* samples; sample has one row more */
+    bool wide_sample, wide_shuffle; /* 64 bits instead of 32 */
+
+    const int32_t *doc;  /* sequence number */
+    const void *sample;  /* rows (place in doc, token in that sequence): i32 or i64 */
+    const void *shuffle; /* order of the samples: u32 or i64 */
+
+    void *own[3];           /* built here */
+    struct npy file[3];     /* or mapped */
+};
+
+/*
+ * Builds in memory. A share without tokens is ERR_USAGE; a bad length in the .idx ERR_DATA; want of memory
+ * ERR_RESOURCE. With keep_last the count is taken in single precision, as there.
+ */
+int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps *ret,
+               struct err *e);
+void maps_close(struct maps *m); /* accepts a zeroed or closed one */
+
+enum maps_file { MAPS_DOC, MAPS_SAMPLE, MAPS_SHUFFLE, MAPS_FILES };
+
+/* The name of one of the files, fresh memory. Not defined for one_epoch, extra = 0 or keep_last: those have none. */
+char *maps_path(const struct maps_spec *spec, const char *prefix, enum maps_file f);
+
+/* Writes the three files; each appears whole or not at all. */
+int maps_save(const struct maps *m, const struct maps_spec *spec, const char *prefix,
+              struct err *e);
+
+/*
+ * Maps the three files and holds them against the .idx: types and shapes, every document as often as it
+ * must be, every row of the sample map walked again, the shuffle map a permutation. Linear, without memory.
+ * ERR_DATA says what does not fit; ERR_IO that a file is missing.
+ */
+int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *ret,
+              struct err *e);
+
+/* Row r <= nsample of the sample map, and the sample that stands at k < nsample of the order. */
+static inline void maps_row(const struct maps *m, uint64_t r, int64_t *ret_place,
+                            int64_t *ret_token)
+{
+    if (m->wide_sample) {
+        *ret_place = ((const int64_t *)m->sample)[2 * r];
+        *ret_token = ((const int64_t *)m->sample)[2 * r + 1];
+    } else {
+        *ret_place = ((const int32_t *)m->sample)[2 * r];
+        *ret_token = ((const int32_t *)m->sample)[2 * r + 1];
+    }
+}
+
+static inline int64_t maps_order(const struct maps *m, uint64_t k)
+{
+    return m->wide_shuffle ? ((const int64_t *)m->shuffle)[k]
+                           : (int64_t)((const uint32_t *)m->shuffle)[k];
+}
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATASET_SHARD_H
+#define DATASET_SHARD_H
+
+/*
+ * A token shard: PREFIX.bin (token ids) and PREFIX.idx (where sequences and documents begin), the
+ * files of Megatron-LM's indexed dataset, read through maps. Bytes: FORMAT.md.
+ *
+ * shard_open takes constant time whatever the size: header, exact file sizes, and both ends of
+ * each array. Everything else is checked when it is touched, so no pair of files, however bad,
+ * makes a read outside them; shard_check looks at all of it at once. All malformed contents are
+ * ERR_DATA with the file and the byte offset or sequence; a missing file is ERR_IO.
+ *
+ * Memory of `struct shard` is the caller's. An open shard is immutable: any number of threads
+ * may read it.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/map.h"
+
+/* Codes of the .idx header. 6 and 7 are floating point and no token type. */
+enum shard_dtype {
+    SHARD_U8 = 1,
+    SHARD_I8 = 2,
+    SHARD_I16 = 3,
+    SHARD_I32 = 4,
+    SHARD_I64 = 5,
+    SHARD_U16 = 8
+};
+
+/* Bytes of a token (0 for a code that is no token type); "u16". */
+uint32_t shard_dtype_width(enum shard_dtype t);
+const char *shard_dtype_name(enum shard_dtype t);
+
+struct shard {
+    struct map idx, bin;
+    char *prefix; /* owned */
+    enum shard_dtype dtype;
+    uint32_t width;              /* bytes of a token */
+    bool has_bin;                /* false after shard_open_idx */
+    bool has_modes;              /* a multimodal .idx: one more byte for each sequence, not used here */
+    uint64_t nseq;               /* sequences */
+    uint64_t ndocs;              /* documents; an empty one has no sequence */
+    const unsigned char *length; /* i32[nseq], tokens */
+    const unsigned char *offset; /* i64[nseq], bytes into .bin */
+    const unsigned char *doc;    /* i64[ndocs + 1], first sequence of each document */
+};
+
+int shard_open(struct shard *s, const char *prefix, struct err *e);
+
+/* The .idx alone; the token readers below are a bug on such a shard. */
+int shard_open_idx(struct shard *s, const char *prefix, struct err *e);
+
+/* Accepts a zeroed or closed shard. */
+void shard_close(struct shard *s);
+
+/* Tokens of sequence i < nseq as the file says: negative in a bad file. */
+static inline int32_t shard_length(const struct shard *s, uint64_t i)
+{
+    return load_i32(s->length + 4 * i);
+}
+
+/* The packed tokens of one sequence, in the map. */
+struct shard_view {
+    const unsigned char *data; /* n * width bytes, not aligned */
+    uint32_t n;                /* tokens */
+};
+
+/* i < nseq. Who reads through the view calls map_check(&s->bin) behind it. */
+int shard_sequence(const struct shard *s, uint64_t i, struct shard_view *ret, struct err *e);
+
+/* Sequences [*ret_first, *ret_end) of document d < ndocs. */
+int shard_document(const struct shard *s, uint64_t d, uint64_t *ret_first, uint64_t *ret_end,
+                   struct err *e);
+
+/* Any id that fits int32: the limit for a reader that knows no vocabulary. */
+#define SHARD_ANY_ID ((int64_t)1 << 31)
+
+/*
+ * Tokens [from, from + n) of sequence i, widened into ret[n]. A range outside the sequence, a negative
+ * id, or one that is not below `limit` (at most SHARD_ANY_ID) is ERR_DATA; ret is then undefined.
+ */
+int shard_read(const struct shard *s, uint64_t i, uint64_t from, uint64_t n, int64_t limit,
+               int32_t *ret, struct err *e);
+
+struct shard_stats {
+    uint64_t sequences, documents, empty_documents, tokens;
+    uint64_t shortest, longest; /* sequences, in tokens */
+    int64_t highest_id;         /* -1: no tokens, or ids were not looked at */
+    uint64_t eods;              /* tokens equal to `eod` */
+};
+
+struct shard_check {
+    int64_t limit; /* ids must be below; SHARD_ANY_ID if not known */
+    int64_t eod;   /* to be counted; -1: none */
+    void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes looked at; may be NULL */
+    void *arg;
+};
+
+/* The .idx in full: lengths, offsets = their running sum, document boundaries. Linear in nseq + ndocs. */
+int shard_check_idx(const struct shard *s, struct shard_stats *ret, struct err *e);
+
+/* shard_check_idx, and every id of the .bin. */
+int shard_check(const struct shard *s, const struct shard_check *c, struct shard_stats *ret,
+                struct err *e);
+
+#endif

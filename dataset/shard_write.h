@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATASET_SHARD_WRITE_H
+#define DATASET_SHARD_WRITE_H
+
+/*
+ * Streaming writer of PREFIX.bin, PREFIX.idx and PREFIX.manifest.json, byte for byte as
+ * Megatron-LM's builder writes the first two. Memory is constant: sequence lengths wait in an
+ * unnamed file beside the output (4 bytes each, documents without tokens 4 more).
+ *
+ * All stands under temporary names until shard_writer_finish, which commits .bin, then the
+ * manifest, then .idx: a reader takes a shard without .idx as unfinished.
+ *
+ * One thread at a time; shard_pack is pure and may run anywhere, so that workers narrow ids
+ * before the writer's thread sees them.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/file.h"
+#include "dataset/manifest.h"
+#include "dataset/shard.h"
+
+struct xxh;
+
+/* Megatron's rule: u16 iff vocab_size < 65500, else (or when not known, <= 0) i32. */
+enum shard_dtype shard_dtype_for(int64_t vocab_size);
+
+/*
+ * Narrows n ids to `t` (of shard_dtype_for). An id outside [0, vocab_size) is ERR_DATA naming id and
+ * position; vocab_size <= 0 accepts what fits the type. ret: n * width bytes.
+ */
+int shard_pack(enum shard_dtype t, int64_t vocab_size, const int32_t *id, size_t n, void *ret,
+               struct err *e);
+
+struct shard_writer {
+    struct outfile bin, idx;
+    struct xxh *bin_hash, *idx_hash;
+    char *prefix; /* owned */
+    int64_t vocab_size;
+    enum shard_dtype dtype;
+    uint32_t width;
+    uint64_t nseq, ndocs, ntokens;
+    /* private: the lengths' file */
+    int spill;
+    uint32_t *wait;
+    size_t nwait;
+    uint64_t nspilled;
+    uint64_t open_seq; /* sequences of the document that is being written */
+};
+
+/* On failure nothing is left behind and `w` may be forgotten. */
+int shard_writer_open(struct shard_writer *w, const char *prefix, int64_t vocab_size,
+                      struct err *e);
+
+/*
+ * Appends one sequence of n tokens to the current document. n = 0 appends nothing: Megatron's tool drops
+ * empty sequences. More than 2^31 - 1 tokens, or more than that many sequences, is ERR_DATA.
+ */
+int shard_writer_add(struct shard_writer *w, const int32_t *id, size_t n, struct err *e);
+
+/* The same for ids already packed by shard_pack with the writer's dtype. */
+int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struct err *e);
+
+/* Ends the current document; without a sequence since the last end it is an empty one. */
+int shard_writer_end_document(struct shard_writer *w, struct err *e);
+
+/*
+ * Writes the .idx and commits all. `m` (may be NULL: no manifest; an old one is then removed) carries
+ * what only the caller knows; documents, sequences, tokens, dtype, sizes and hashes are filled in here.
+ * A document still open is a bug. Closes the writer either way; on failure nothing new is left.
+ */
+int shard_writer_finish(struct shard_writer *w, struct manifest *m, struct err *e);
+
+/* Removes what was written; for any state, also zeroed and finished ones. */
+void shard_writer_abort(struct shard_writer *w);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATASET_SPLIT_H
+#define DATASET_SPLIT_H
+
+/*
+ * `--split 969,30,1`: which sequences are for training, validation and test, by Megatron-LM core's
+ * rule: shares are divided by their sum, boundaries are the rounded (half to even) cumulative shares.
+ * Pure functions.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum part { PART_TRAIN, PART_VALID, PART_TEST, PARTS };
+
+/* "train", "valid", "test": as they stand in file names. */
+const char *part_name(enum part p);
+
+struct split {
+    double bound[PARTS + 1]; /* cumulative, from 0 */
+};
+
+/* One to three numbers with ',' or '/' between them; missing ones are 0. ERR_USAGE otherwise. */
+int split_parse(const char *text, struct split *ret, struct err *e);
+
+/*
+ * Sequences [*ret_first, *ret_end) of a part. False if the part's share is zero. True with an empty range:
+ * the share is there but comes out empty; the caller names it.
+ */
+bool split_range(const struct split *s, enum part p, uint64_t nseq, uint64_t *ret_first,
+                 uint64_t *ret_end);
+
+#endif
