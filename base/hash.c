@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <openssl/evp.h>
+#include <xxhash.h>
+
+#include "base/mem.h"
+
+enum { SHA_BYTES = 32, FILE_CHUNK = 1 << 20 };
+
+static void to_hex(const unsigned char *p, size_t n, char *ret)
+{
+    static const char digit[] = "0123456789abcdef";
+    for (size_t i = 0; i < n; i++) {
+        ret[2 * i] = digit[p[i] >> 4];
+        ret[2 * i + 1] = digit[p[i] & 15];
+    }
+    ret[2 * n] = '\0';
+}
+
+/* ---- XXH3-128 ---------------------------------------------------------------------------- */
+
+struct xxh {
+    XXH3_state_t *state; /* the library aligns it to 64 bytes */
+};
+
+static void xxh_hex(XXH128_hash_t h, char ret[XXH_TEXT])
+{
+    XXH128_canonical_t c; /* big-endian, as xxh128sum prints it */
+    XXH128_canonicalFromHash(&c, h);
+    to_hex(c.digest, sizeof(c.digest), ret);
+}
+
+struct xxh *xxh_create(void)
+{
+    struct xxh *h = mem_new(1, sizeof(*h));
+    h->state = XXH3_createState();
+    BUG_ON(!h->state || XXH3_128bits_reset(h->state) != XXH_OK, "xxHash gives no state");
+    return h;
+}
+
+void xxh_add(struct xxh *h, const void *p, size_t n)
+{
+    if (n)
+        XXH3_128bits_update(h->state, p, n);
+}
+
+void xxh_text(const struct xxh *h, char ret[XXH_TEXT])
+{
+    xxh_hex(XXH3_128bits_digest(h->state), ret);
+}
+
+void xxh_destroy(struct xxh *h)
+{
+    if (!h)
+        return;
+    XXH3_freeState(h->state);
+    free(h);
+}
+
+void xxh_once(const void *p, size_t n, char ret[XXH_TEXT])
+{
+    xxh_hex(XXH3_128bits(p, n), ret);
+}
+
+/* ---- SHA-256 ----------------------------------------------------------------------------- */
+
+struct sha {
+    EVP_MD_CTX *ctx;
+};
+
+struct sha *sha_create(void)
+{
+    struct sha *h = mem_new(1, sizeof(*h));
+    h->ctx = EVP_MD_CTX_new();
+    BUG_ON(!h->ctx || !EVP_DigestInit_ex(h->ctx, EVP_sha256(), NULL), "OpenSSL has no SHA-256");
+    return h;
+}
+
+void sha_add(struct sha *h, const void *p, size_t n)
+{
+    int fine = EVP_DigestUpdate(h->ctx, p, n);
+    BUG_ON(!fine, "SHA-256 took no %zu bytes more", n);
+}
+
+void sha_text(struct sha *h, char ret[SHA_TEXT])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+    int fine = EVP_DigestFinal_ex(h->ctx, digest, &n);
+    BUG_ON(!fine || n != SHA_BYTES, "SHA-256 gave %u bytes", n);
+    to_hex(digest, n, ret);
+}
+
+void sha_destroy(struct sha *h)
+{
+    if (!h)
+        return;
+    EVP_MD_CTX_free(h->ctx);
+    free(h);
+}
+
+void sha_once(const void *p, size_t n, char ret[SHA_TEXT])
+{
+    struct sha *h = sha_create();
+    sha_add(h, p, n);
+    sha_text(h, ret);
+    sha_destroy(h);
+}
+
+int sha_file(const char *path, char ret[SHA_TEXT], struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), code = 0;
+    if (fd < 0)
+        return err_sys(e, errno, "%s: cannot open", path);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    struct sha *h = sha_create();
+    unsigned char *chunk = mem_new(FILE_CHUNK, 1);
+    for (;;) {
+        ssize_t k = read(fd, chunk, FILE_CHUNK);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            code = err_sys(e, errno, "%s: cannot read", path);
+        if (k <= 0)
+            break;
+        sha_add(h, chunk, (size_t)k);
+    }
+    if (!code)
+        sha_text(h, ret);
+    free(chunk);
+    sha_destroy(h);
+    close(fd);
+    return code;
+}

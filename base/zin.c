@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/zin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+
+enum {
+    IN_BUFFER = 1 << 20,
+    PROBE = 8,           /* bytes that tell the kinds apart */
+    WINDOW_LOG_MAX = 27, /* 128 MiB, what the zstd program takes without --long=28 */
+    OUT_MAX = 1 << 30    /* zlib counts in unsigned int */
+};
+
+enum kind { UNKNOWN, PLAIN, ZSTD, GZIP };
+
+struct zin {
+    char *name;
+    int fd;
+    bool owns_fd, ended; /* ended: read() said so */
+    enum kind kind;
+    int failed;          /* code of the first failure */
+    unsigned char *in;   /* IN_BUFFER bytes, of which [pos, fill) are not yet decoded */
+    size_t pos, fill;
+    uint64_t taken;      /* bytes read from the descriptor */
+    uint64_t size;
+    uint64_t frame_at;   /* where the current frame or member begins */
+    bool inside;         /* of a frame or member */
+    ZSTD_DCtx *zstd;
+    z_stream gzip;
+};
+
+static bool begins_zstd(const unsigned char *p, size_t n)
+{
+    if (n < 4)
+        return false;
+    uint32_t magic = load_u32(p);
+    return magic == ZSTD_MAGICNUMBER ||
+           (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+}
+
+static bool begins_gzip(const unsigned char *p, size_t n)
+{
+    return n >= 2 && p[0] == 0x1f && p[1] == 0x8b;
+}
+
+/* ---- the descriptor ---------------------------------------------------------------------- */
+
+static int read_some(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e)
+{
+    for (;;) {
+        ssize_t k = read(z->fd, p, n);
+        if (k >= 0) {
+            *ret_n = (size_t)k;
+            z->taken += (uint64_t)k;
+            z->ended = k == 0;
+            return 0;
+        }
+        if (errno == EAGAIN) { /* someone shares the descriptor and set O_NONBLOCK */
+            struct pollfd f = {.fd = z->fd, .events = POLLIN};
+            poll(&f, 1, -1);
+        } else if (errno != EINTR) {
+            return err_sys(e, errno, "%s: cannot read at byte %llu", z->name,
+                           (unsigned long long)z->taken);
+        }
+    }
+}
+
+/* Appends to what waits in the buffer. */
+static int fill(struct zin *z, struct err *e)
+{
+    if (z->pos == z->fill)
+        z->pos = z->fill = 0;
+    size_t k;
+    int code = read_some(z, z->in + z->fill, IN_BUFFER - z->fill, &k, e);
+    if (!code)
+        z->fill += k;
+    return code;
+}
+
+/* ---- which kind -------------------------------------------------------------------------- */
+
+static int refuse_strangers(const struct zin *z, struct err *e)
+{
+    static const struct {
+        const char *magic;
+        size_t n;
+        const char *name, *tool;
+    } stranger[] = {
+        {"\xfd" "7zXZ\0", 6, "xz", "xz -dc"},
+        {"BZh91AY&", 8, "bzip2", "bzip2 -dc"},
+        {"\x04\x22\x4d\x18", 4, "lz4", "lz4 -dc"},
+        {"PK\3\4", 4, "zip", "unzip -p"},
+    };
+    for (size_t i = 0; i < sizeof(stranger) / sizeof(stranger[0]); i++) {
+        if (z->fill < stranger[i].n || memcmp(z->in, stranger[i].magic, stranger[i].n))
+            continue;
+        err_set(e, ERR_DATA, "%s: is compressed with %s; plain, zstd and gzip files are read",
+                z->name, stranger[i].name);
+        return err_hint(e, "pipe it in: %s FILE | ... -", stranger[i].tool);
+    }
+    return 0;
+}
+
+static int recognise(struct zin *z, struct err *e)
+{
+    while (z->fill < PROBE && !z->ended) {
+        int code = fill(z, e);
+        if (code)
+            return code;
+    }
+    if (begins_zstd(z->in, z->fill)) {
+        z->zstd = ZSTD_createDCtx();
+        if (!z->zstd)
+            return err_set(e, ERR_RESOURCE, "%s: no memory for the zstd decoder", z->name);
+        ZSTD_DCtx_setParameter(z->zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
+        z->kind = ZSTD;
+    } else if (begins_gzip(z->in, z->fill)) {
+        if (inflateInit2(&z->gzip, MAX_WBITS + 16) != Z_OK) /* + 16: gzip's header and trailer */
+            return err_set(e, ERR_RESOURCE, "%s: no memory for the gzip decoder", z->name);
+        z->kind = GZIP;
+    } else {
+        int code = refuse_strangers(z, e);
+        if (code)
+            return code;
+        z->kind = PLAIN;
+    }
+    return 0;
+}
+
+/* ---- decoders: at least one byte, or the end --------------------------------------------- */
+
+static int read_plain(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e)
+{
+    if (z->pos == z->fill)
+        return z->ended ? 0 : read_some(z, p, n, ret_n, e);
+    size_t k = z->fill - z->pos < n ? z->fill - z->pos : n;
+    memcpy(p, z->in + z->pos, k);
+    z->pos += k;
+    *ret_n = k;
+    return 0;
+}
+
+static int cut_short(const struct zin *z, const char *kind, struct err *e)
+{
+    return err_set(e, ERR_DATA,
+                   "%s: ends at byte %llu, inside the %s that begins at byte %llu: the file is cut "
+                   "short",
+                   z->name, (unsigned long long)zin_consumed(z), kind,
+                   (unsigned long long)z->frame_at);
+}
+
+static int damaged(const struct zin *z, const char *kind, const char *why, struct err *e)
+{
+    return err_set(e, ERR_DATA, "%s: damaged near byte %llu, in the %s that begins at byte %llu: %s",
+                   z->name, (unsigned long long)zin_consumed(z), kind,
+                   (unsigned long long)z->frame_at, why);
+}
+
+/* The next frame or member must be one; its first bytes may come in several reads. */
+static int begin_frame(struct zin *z, struct err *e)
+{
+    while (z->fill - z->pos < 4 && !z->ended) {
+        memmove(z->in, z->in + z->pos, z->fill - z->pos);
+        z->fill -= z->pos;
+        z->pos = 0;
+        int code = fill(z, e);
+        if (code)
+            return code;
+    }
+    const unsigned char *p = z->in + z->pos;
+    size_t n = z->fill - z->pos;
+    z->frame_at = zin_consumed(z);
+    z->inside = z->kind == ZSTD ? begins_zstd(p, n) : begins_gzip(p, n);
+    if (z->inside)
+        return 0;
+    return err_set(e, ERR_DATA, "%s: at byte %llu, behind the end of a %s, garbage begins", z->name,
+                   (unsigned long long)z->frame_at, z->kind == ZSTD ? "zstd frame" : "gzip member");
+}
+
+/* Reads on if the buffer is empty; notes where a frame or member begins. *ret_end: the clean end. */
+static int want_input(struct zin *z, bool *ret_end, struct err *e)
+{
+    *ret_end = false;
+    if (z->pos == z->fill && !z->ended) {
+        int code = fill(z, e);
+        if (code)
+            return code;
+    }
+    if (z->inside)
+        return 0;
+    *ret_end = z->pos == z->fill;
+    return *ret_end ? 0 : begin_frame(z, e);
+}
+
+static int zstd_failed(struct zin *z, size_t r, struct err *e)
+{
+    switch (ZSTD_getErrorCode(r)) {
+    case ZSTD_error_frameParameter_windowTooLarge:
+        err_set(e, ERR_DATA,
+                "%s: the zstd frame at byte %llu needs a window of more than %d MiB to decode",
+                z->name, (unsigned long long)z->frame_at, 1 << (WINDOW_LOG_MAX - 20));
+        return err_hint(e, "compress it again without --long, or pipe it in: zstd -dc --long=31");
+    case ZSTD_error_memory_allocation:
+        return err_set(e, ERR_RESOURCE, "%s: no memory to decode the zstd frame at byte %llu",
+                       z->name, (unsigned long long)z->frame_at);
+    default:
+        return damaged(z, "zstd frame", ZSTD_getErrorName(r), e);
+    }
+}
+
+static int read_zstd(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e)
+{
+    ZSTD_outBuffer out = {p, n, 0};
+    while (!out.pos) {
+        bool end;
+        int code = want_input(z, &end, e);
+        if (code || end)
+            return code;
+        ZSTD_inBuffer in = {z->in, z->fill, z->pos};
+        size_t r = ZSTD_decompressStream(z->zstd, &out, &in);
+        bool fed = in.pos > z->pos;
+        z->pos = in.pos;
+        if (ZSTD_isError(r))
+            return zstd_failed(z, r, e);
+        z->inside = r != 0;
+        if (z->inside && z->ended && !out.pos && !fed)
+            return cut_short(z, "zstd frame", e);
+    }
+    *ret_n = out.pos;
+    return 0;
+}
+
+static int gzip_failed(struct zin *z, int r, struct err *e)
+{
+    if (r == Z_MEM_ERROR)
+        return err_set(e, ERR_RESOURCE, "%s: no memory to decode gzip", z->name);
+    if (r == Z_NEED_DICT)
+        return damaged(z, "gzip member", "it asks for a dictionary", e);
+    return damaged(z, "gzip member", z->gzip.msg ? z->gzip.msg : "no reason given", e);
+}
+
+static int read_gzip(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e)
+{
+    z->gzip.next_out = p;
+    z->gzip.avail_out = n < OUT_MAX ? (uInt)n : OUT_MAX;
+    uInt room = z->gzip.avail_out;
+    while (z->gzip.avail_out == room) {
+        bool end;
+        int code = want_input(z, &end, e);
+        if (code || end)
+            return code;
+        z->gzip.next_in = z->in + z->pos;
+        z->gzip.avail_in = (uInt)(z->fill - z->pos);
+        int r = inflate(&z->gzip, Z_NO_FLUSH);
+        z->pos = z->fill - z->gzip.avail_in;
+        if (r == Z_STREAM_END) {
+            z->inside = false;
+            inflateReset(&z->gzip);
+        } else if (r == Z_BUF_ERROR) {
+            if (z->ended)
+                return cut_short(z, "gzip member", e);
+        } else if (r != Z_OK) {
+            return gzip_failed(z, r, e);
+        }
+    }
+    *ret_n = room - z->gzip.avail_out;
+    return 0;
+}
+
+/* ---- the stream -------------------------------------------------------------------------- */
+
+int zin_open(const char *path, struct zin **ret, struct err *e)
+{
+    bool std = !strcmp(path, "-");
+    int fd = std ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, errno, "%s: cannot open", path);
+    struct stat st = {0};
+    if (!fstat(fd, &st) && S_ISDIR(st.st_mode)) {
+        if (!std)
+            close(fd);
+        return err_set(e, ERR_IO, "%s: is a folder, not a file", std ? "standard input" : path);
+    }
+    struct zin *z = mem_new(1, sizeof(*z));
+    z->name = mem_strdup(std ? "standard input" : path);
+    z->fd = fd;
+    z->owns_fd = !std;
+    z->in = mem_new(IN_BUFFER, 1);
+    if (S_ISREG(st.st_mode)) {
+        off_t at = lseek(fd, 0, SEEK_CUR);
+        z->size = at > 0 && at <= st.st_size ? (uint64_t)(st.st_size - at) : (uint64_t)st.st_size;
+        posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    } else if (S_ISFIFO(st.st_mode)) {
+        fcntl(fd, F_SETPIPE_SZ, IN_BUFFER); /* fewer switches between the two ends; may be refused */
+    }
+    *ret = z;
+    return 0;
+}
+
+int zin_read(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e)
+{
+    *ret_n = 0;
+    if (z->failed)
+        return err_set(e, z->failed, "%s: an earlier read failed", z->name);
+    int code = z->kind == UNKNOWN ? recognise(z, e) : 0;
+    if (!code && n) {
+        if (z->kind == ZSTD)
+            code = read_zstd(z, p, n, ret_n, e);
+        else if (z->kind == GZIP)
+            code = read_gzip(z, p, n, ret_n, e);
+        else
+            code = read_plain(z, p, n, ret_n, e);
+    }
+    return z->failed = code;
+}
+
+const char *zin_name(const struct zin *z)
+{
+    return z->name;
+}
+
+uint64_t zin_consumed(const struct zin *z)
+{
+    return z->taken - (z->fill - z->pos);
+}
+
+uint64_t zin_size(const struct zin *z)
+{
+    return z->size;
+}
+
+void zin_close(struct zin *z)
+{
+    if (!z)
+        return;
+    ZSTD_freeDCtx(z->zstd);
+    if (z->kind == GZIP)
+        inflateEnd(&z->gzip);
+    if (z->owns_fd)
+        close(z->fd);
+    free(z->in);
+    free(z->name);
+    free(z);
+}
