@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_SPEC_SPEC_H
+#define TRAIN_SPEC_SPEC_H
+
+/*
+ * What a model is, as plain values: enough to build its parameter table and run it, nothing about
+ * batches, optimizers or ranks. It comes from options with Megatron's names, from a preset, from a
+ * Hugging Face config.json, or from a checkpoint; spec_check judges it, whatever the source.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+
+enum spec_norm { SPEC_LAYERNORM, SPEC_RMSNORM };
+enum spec_act { SPEC_GELU_TANH, SPEC_GELU_ERF, SPEC_SWIGLU };
+enum spec_position { SPEC_LEARNED, SPEC_ROPE };
+enum spec_rope_scaling { SPEC_ROPE_PLAIN, SPEC_ROPE_LLAMA3 };
+
+struct spec {
+    int64_t layers, hidden, heads, kv_heads, head_dim, ffn;
+    int64_t vocab;         /* true size: ids are below it */
+    int64_t padded_vocab;  /* rows of the embedding in memory: a multiple of 128 x TP */
+    int64_t max_positions; /* rows of a learned position table; longest rotary position */
+    enum spec_norm norm;
+    enum spec_act act;
+    enum spec_position position;
+    enum spec_rope_scaling rope_scaling;
+    double norm_eps;
+    double rope_base, rope_percent; /* percent: share of head_dim that is turned, 0 to 1 */
+    double rope_factor, rope_low, rope_high; /* llama3 scaling: 8, 1, 4 */
+    int64_t rope_old_length;                 /* 8192 */
+    bool tied;             /* the head is the word embedding */
+    bool bias;             /* on linear layers (and LayerNorm always has one) */
+    bool qkv_bias;         /* on q, k, v alone (Qwen 2) */
+    double init_std;       /* N(0, std); outputs of attention and MLP std / sqrt(2 layers) */
+    double hidden_dropout, attention_dropout; /* training only */
+};
+
+/* ERR_USAGE names the first thing that cannot be: heads that do not divide, sizes of 0, ... */
+int spec_check(const struct spec *s, struct err *e);
+
+/* Rounds vocab up to a multiple of divisible_by x tp. */
+int64_t spec_pad_vocab(int64_t vocab, int64_t divisible_by, int tp);
+
+/* As a JSON object with the option names as keys, and back (for the checkpoint). Values come back equal. */
+void spec_to_json(const struct spec *s, struct buf *out);
+int spec_from_json(const struct json *o, const char *name, struct spec *ret, struct err *e);
+
+/* From a Hugging Face config.json: model_type gpt2, llama, mistral, qwen2. What weft cannot run is ERR_USAGE by name. */
+int spec_from_hf(const char *path, struct spec *ret, struct err *e);
+
+/* Floating-point operations of one training step over `batch` sequences of `length`: the published formula of
+ * core_v0.12.3 (causal half counted), for the throughput field of the log line. */
+double spec_step_flops(const struct spec *s, int64_t batch, int64_t length);
+
+#endif
