@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prep/lines.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { READ_SIZE = 256 << 10 };
+
+void lines_init(struct lines *l, struct zin *in)
+{
+    *l = (struct lines){.in = in};
+}
+
+void lines_finish(struct lines *l)
+{
+    buf_finish(&l->carry);
+}
+
+const char *line_end(const char *p, const char *end)
+{
+    const char *s = memchr(p, '\n', (size_t)(end - p));
+    return s ? s : end;
+}
+
+bool line_blank(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n'))
+        p++;
+    return p == end;
+}
+
+/* Appends what one read gives. The only place where the reader may wait long: it can be cancelled here. */
+static int read_some(struct lines *l, struct buf *b, struct err *e)
+{
+    size_t n = 0;
+    int old;
+    char *p = buf_reserve(b, READ_SIZE);
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
+    int code = zin_read(l->in, p, READ_SIZE, &n, e);
+    pthread_setcancelstate(old, NULL);
+    b->len += n;
+    l->ended = !code && n == 0;
+    return code;
+}
+
+/* Drops a byte order mark, which may come in several reads. */
+static int skip_mark(struct lines *l, struct buf *b, struct err *e)
+{
+    while (b->len < 3 && !l->ended) {
+        int code = read_some(l, b, e);
+        if (code)
+            return code;
+    }
+    if (b->len >= 3 && memcmp(b->data, "\xEF\xBB\xBF", 3) == 0) {
+        b->len -= 3;
+        memmove(b->data, b->data + 3, b->len);
+    }
+    l->started = true;
+    return 0;
+}
+
+/* The length of `b` up to its last newline and with it; 0 without one. */
+static size_t last_newline(const struct buf *b)
+{
+    const char *s = b->len ? memrchr(b->data, '\n', b->len) : NULL;
+    return s ? (size_t)(s - b->data) + 1 : 0;
+}
+
+/*
+ * Where a block may end: behind its last newline, but white space at its end stays for the next
+ * block, because it may be the end of the stream. 0: there is no such place.
+ */
+static size_t cut_at(const struct buf *b)
+{
+    const char *end = b->data + b->len, *last = b->data + last_newline(b);
+    if (last == b->data || !line_blank(last, end))
+        return (size_t)(last - b->data);
+    while (last > b->data && line_blank(last - 1, last))
+        last--;
+    return last == b->data ? 0 : (size_t)(line_end(last, end) - b->data) + 1;
+}
+
+static void keep_rest(struct lines *l, struct buf *b, size_t cut)
+{
+    buf_reset(&l->carry);
+    if (cut < b->len)
+        buf_add(&l->carry, b->data + cut, b->len - cut);
+    b->len = cut;
+}
+
+int lines_next(struct lines *l, struct buf *b, size_t padding, enum lines_kind *ret_kind,
+               bool *ret_last, struct err *e)
+{
+    int code = 0;
+    size_t cut = 0;
+    struct buf spare = *b;
+    *b = l->carry;
+    l->carry = spare;
+    buf_reset(&l->carry);
+    if (!l->started)
+        code = skip_mark(l, b, e);
+    while (!code && !l->ended && !cut && b->len <= LINES_LONG) {
+        cut = b->len < LINES_BLOCK ? 0 : cut_at(b);
+        if (!cut)
+            code = read_some(l, b, e);
+    }
+    if (code)
+        return code;
+    if (l->ended)
+        cut = b->len;
+    else if (!cut) /* a long line, or as much of white space: its lines are cut as they come */
+        cut = last_newline(b);
+    *ret_kind = cut ? LINES_WHOLE : b->len ? LINES_PIECE : LINES_END;
+    if (cut)
+        keep_rest(l, b, cut);
+    *ret_last = l->ended && !l->carry.len;
+    buf_reserve(b, padding);
+    return 0;
+}
+
+int lines_more(struct lines *l, struct buf *b, bool *ret_end, struct err *e)
+{
+    struct buf spare = *b;
+    *b = l->carry;
+    l->carry = spare;
+    buf_reset(&l->carry);
+    if (!b->len && !l->ended) {
+        int code = read_some(l, b, e);
+        if (code)
+            return code;
+    }
+    const char *end = b->data + b->len;
+    const char *stop = b->len ? line_end(b->data, end) : end;
+    *ret_end = stop < end || l->ended;
+    if (stop < end) {
+        keep_rest(l, b, (size_t)(stop - b->data) + 1);
+        b->len--;
+    }
+    return 0;
+}

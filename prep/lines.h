@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_LINES_H
+#define PREP_LINES_H
+
+/*
+ * A byte stream cut into blocks of whole lines, of about LINES_BLOCK bytes each. A line that is
+ * longer than LINES_LONG does not become a block: it comes in pieces, so that memory is bounded
+ * whatever the input. A byte order mark at the start is dropped; the last line may lack its newline.
+ *
+ * One thread at a time; the zin belongs to the caller.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/zin.h"
+
+enum {
+    LINES_BLOCK = 512 << 10, /* bytes of a block, more if one line is longer */
+    LINES_LONG = 4 << 20     /* a line above this comes in pieces */
+};
+
+struct lines {
+    struct zin *in;
+    struct buf carry; /* read, and behind the last block */
+    bool started, ended;
+};
+
+enum lines_kind {
+    LINES_END,
+    LINES_WHOLE, /* whole lines, each with its newline but perhaps the last one of the stream */
+    LINES_PIECE  /* the beginning of a long line: lines_more gives the rest */
+};
+
+void lines_init(struct lines *l, struct zin *in);
+void lines_finish(struct lines *l);
+
+/*
+ * Replaces the contents of `b` by the next block and leaves `padding` readable bytes behind it.
+ * *ret_last: the stream is known to end behind this block; white space at the end of a stream
+ * always comes with such a block.
+ */
+int lines_next(struct lines *l, struct buf *b, size_t padding, enum lines_kind *ret_kind,
+               bool *ret_last, struct err *e);
+
+/*
+ * After LINES_PIECE: the next piece of the line, without its newline; *ret_end true with the last
+ * one (which may be empty).
+ */
+int lines_more(struct lines *l, struct buf *b, bool *ret_end, struct err *e);
+
+/* The newline that ends the line at p, or `end`. */
+const char *line_end(const char *p, const char *end);
+
+/* White space of JSON only (also: nothing at all). */
+bool line_blank(const char *p, const char *end);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "prep/pipeline.h"
+#include "tests/t.h"
+
+enum { ITEMS = 9 };
+
+struct item {
+    uint64_t n, twice;
+};
+
+struct job {
+    uint64_t total, filled, drained;
+    uint64_t stop_at;    /* drain refuses this one */
+    bool ordered, delay;
+    int hang[2];         /* a pipe that nobody writes to; the reader waits there after three items */
+    int ticks, stop_tick;
+    uint64_t most;       /* items in flight */
+    _Atomic uint64_t in_flight, worked;
+    struct item item[ITEMS];
+};
+
+static bool fill(void *arg, void *item, uint64_t *ret_bytes)
+{
+    struct job *j = arg;
+    struct item *it = item;
+    if (j->hang[0] && j->filled == 3) {
+        char c;
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+        if (read(j->hang[0], &c, 1) < 0)
+            return false;
+    }
+    if (j->filled == j->total)
+        return false;
+    uint64_t now = atomic_fetch_add(&j->in_flight, 1) + 1;
+    if (now > j->most)
+        j->most = now;
+    it->n = j->filled++;
+    *ret_bytes = 100 + it->n % 7;
+    return true;
+}
+
+static void work(void *arg, int worker, void *item)
+{
+    struct job *j = arg;
+    struct item *it = item;
+    (void)worker;
+    if (j->delay)
+        usleep((useconds_t)(t_rand(5, it->n) % 500));
+    it->twice = 2 * it->n;
+    atomic_fetch_add(&j->worked, 1);
+}
+
+static int drain(void *arg, void *item)
+{
+    struct job *j = arg;
+    struct item *it = item;
+    if (it->n != j->drained || it->twice != 2 * it->n)
+        j->ordered = false;
+    if (it->n == j->stop_at)
+        return ERR_DATA;
+    j->drained++;
+    atomic_fetch_sub(&j->in_flight, 1);
+    return 0;
+}
+
+static int tick(void *arg)
+{
+    struct job *j = arg;
+    return ++j->ticks == j->stop_tick ? ERR_FAIL : 0;
+}
+
+static int run(struct job *j, int workers, uint64_t budget)
+{
+    struct err e;
+    void *item[ITEMS];
+    for (int i = 0; i < ITEMS; i++)
+        item[i] = &j->item[i];
+    struct pipeline p = {.arg = j, .item = item, .nitems = ITEMS, .workers = workers,
+                         .budget = budget, .fill = fill, .work = work, .drain = drain,
+                         .tick = tick};
+    return pipeline_run(&p, &e);
+}
+
+static void order_is_kept(void)
+{
+    static const int workers[] = {1, 2, 7};
+    for (int k = 0; k < 3; k++) {
+        struct job j = {.total = 500, .ordered = true, .delay = true, .stop_at = UINT64_MAX};
+        T_EQ(run(&j, workers[k], UINT64_MAX), 0);
+        T_EQ(j.drained, 500);
+        T_EQ(j.worked, 500);
+        T_CHECK(j.ordered);
+        T_CHECK(j.most <= ITEMS);
+    }
+}
+
+static void nothing_to_do(void)
+{
+    struct job j = {.total = 0, .ordered = true};
+    T_EQ(run(&j, 2, UINT64_MAX), 0);
+    T_EQ(j.drained, 0);
+}
+
+static void the_budget_holds(void)
+{
+    struct job j = {.total = 200, .ordered = true, .delay = true, .stop_at = UINT64_MAX};
+    T_EQ(run(&j, 4, 250), 0);
+    T_EQ(j.drained, 200);
+    T_CHECK(j.ordered);
+    T_CHECK(j.most <= 3); /* the third crosses 250 */
+    struct job one = {.total = 50, .ordered = true, .stop_at = UINT64_MAX};
+    T_EQ(run(&one, 4, 1), 0); /* an item above the budget still passes, alone */
+    T_EQ(one.drained, 50);
+    T_CHECK(one.most == 1);
+}
+
+static void drain_stops_the_line(void)
+{
+    for (int workers = 1; workers < 5; workers++) {
+        struct job j = {.total = UINT64_MAX, .ordered = true, .stop_at = 77};
+        T_EQ(run(&j, workers, UINT64_MAX), ERR_DATA);
+        T_EQ(j.drained, 77);
+        T_CHECK(j.ordered);
+    }
+}
+
+static void a_waiting_reader_is_cancelled(void)
+{
+    struct job j = {.total = UINT64_MAX, .ordered = true, .stop_at = 2};
+    T_EQ(pipe(j.hang), 0);
+    T_EQ(run(&j, 2, UINT64_MAX), ERR_DATA);
+    struct job k = {.total = UINT64_MAX, .ordered = true, .stop_at = UINT64_MAX, .stop_tick = 2,
+                    .hang = {j.hang[0], j.hang[1]}};
+    T_EQ(run(&k, 2, UINT64_MAX), ERR_FAIL);
+    T_EQ(k.drained, 3);
+    close(j.hang[0]);
+    close(j.hang[1]);
+}
+
+T_MAIN(T_CASE(order_is_kept), T_CASE(nothing_to_do), T_CASE(the_budget_holds),
+       T_CASE(drain_stops_the_line), T_CASE(a_waiting_reader_is_cancelled))
