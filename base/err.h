@@ -52,7 +52,7 @@ int err_hint(struct err *e, const char *fmt, ...) __attribute__((format(printf, 
             BUG(__VA_ARGS__);                                                                      \
     } while (0)
 
-_Noreturn void bug_at(const char *file, int line, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+void bug_at(const char *file, int line, const char *fmt, ...)
+    __attribute__((noreturn, format(printf, 3, 4)));
 
 #endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json_walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/utf8.h"
+
+/* ---- messages ---- */
+
+static int bad(const struct json_walk *w, const char *at, const char *why)
+{
+    return err_set(w->e, ERR_DATA, "byte %zu: %s", (size_t)(at - w->p), why);
+}
+
+int json_expected(const struct json_walk *w, const char *what)
+{
+    size_t at = w->at[w->i];
+    if (w->i >= w->n)
+        return err_set(w->e, ERR_DATA, "byte %zu: expected %s, found the end", at, what);
+    unsigned char c = (unsigned char)w->p[at];
+    if (c > 0x20 && c < 0x7f)
+        return err_set(w->e, ERR_DATA, "byte %zu: expected %s, found '%c'", at, what, c);
+    return err_set(w->e, ERR_DATA, "byte %zu: expected %s, found byte 0x%02x", at, what, c);
+}
+
+/* ---- tokens ---- */
+
+static inline bool blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+int json_take(struct json_walk *w, char c, const char *what)
+{
+    if (json_peek(w) != c)
+        return json_expected(w, what);
+    w->i++;
+    return 0;
+}
+
+/* A backslash among n bytes? Most strings are short: eight bytes at a time, without a call. */
+static inline bool has_backslash(const char *s, size_t n)
+{
+    if (n > 64)
+        return memchr(s, '\\', n) != NULL;
+    for (; n >= 8; s += 8, n -= 8) {
+        uint64_t v = load_u64(s) ^ 0x5c5c5c5c5c5c5c5c;
+        if ((v - 0x0101010101010101) & ~v & 0x8080808080808080)
+            return true;
+    }
+    for (; n; s++, n--)
+        if (*s == '\\')
+            return true;
+    return false;
+}
+
+int json_take_string(struct json_walk *w, const char **ret, size_t *ret_n, bool *ret_escaped)
+{
+    if (json_peek(w) != '"')
+        return json_expected(w, "a string");
+    const char *s = w->p + w->at[w->i] + 1, *end = w->p + w->at[w->i + 1] - 1;
+    while (end > s && blank(*end))
+        end--;
+    if (end < s || *end != '"')
+        return bad(w, s - 1, "the string that begins here has no end");
+    *ret = s;
+    *ret_n = (size_t)(end - s);
+    *ret_escaped = has_backslash(s, *ret_n);
+    w->i++;
+    return 0;
+}
+
+static const char *digits(const char *s, const char *end)
+{
+    while (s < end && *s >= '0' && *s <= '9')
+        s++;
+    return s;
+}
+
+/* The end of the number at s, or NULL; *ret_kind 'i' or 'r'. */
+static const char *number(const char *s, const char *end, char *ret_kind)
+{
+    if (s < end && *s == '-')
+        s++;
+    const char *whole = s;
+    s = digits(s, end);
+    if (s == whole || (*whole == '0' && s - whole > 1))
+        return NULL;
+    *ret_kind = 'i';
+    if (s < end && *s == '.') {
+        const char *fraction = s + 1;
+        s = digits(fraction, end);
+        if (s == fraction)
+            return NULL;
+        *ret_kind = 'r';
+    }
+    if (s < end && (*s == 'e' || *s == 'E')) {
+        s++;
+        if (s < end && (*s == '+' || *s == '-'))
+            s++;
+        const char *exponent = s;
+        s = digits(s, end);
+        if (s == exponent)
+            return NULL;
+        *ret_kind = 'r';
+    }
+    return s;
+}
+
+static const char *word(const char *s, const char *end, const char *text)
+{
+    size_t n = strlen(text);
+    return (size_t)(end - s) >= n && !memcmp(s, text, n) ? s + n : NULL;
+}
+
+static const char *scalar(const char *s, const char *end, char *ret_kind)
+{
+    *ret_kind = *s;
+    switch (*s) {
+    case 't':
+        return word(s, end, "true");
+    case 'f':
+        return word(s, end, "false");
+    case 'n':
+        return word(s, end, "null");
+    case 'N':
+        *ret_kind = 'r';
+        return word(s, end, "NaN");
+    case 'I':
+        *ret_kind = 'r';
+        return word(s, end, "Infinity");
+    default:
+        if (*s == '-' && end - s > 1 && s[1] == 'I') {
+            *ret_kind = 'r';
+            return word(s, end, "-Infinity");
+        }
+        return number(s, end, ret_kind);
+    }
+}
+
+int json_take_scalar(struct json_walk *w, const char **ret, size_t *ret_n, char *ret_kind)
+{
+    if (w->i >= w->n)
+        return json_expected(w, "a value");
+    const char *s = w->p + w->at[w->i], *next = w->p + w->at[w->i + 1];
+    char c = *s;
+    bool begins = c == '-' || (c >= '0' && c <= '9') || (c != '\0' && strchr("tfnNI", c));
+    if (!begins)
+        return json_expected(w, "a value");
+    const char *end = scalar(s, next, ret_kind);
+    /* Behind a blank all up to the next token is blank, else it would be a token itself. */
+    if (!end || (end < next && !blank(*end)))
+        return bad(w, s, c == '-' || c < 'A' ? "bad number" : "bad literal");
+    *ret = s;
+    *ret_n = (size_t)(end - s);
+    w->i++;
+    return 0;
+}
+
+bool json_int(const char *s, size_t n, int64_t *ret)
+{
+    bool minus = n && *s == '-';
+    uint64_t v = 0;
+    if (n > 20)
+        return false;
+    for (size_t i = minus; i < n; i++)
+        if (__builtin_mul_overflow(v, 10, &v) ||
+            __builtin_add_overflow(v, (uint64_t)(s[i] - '0'), &v))
+            return false;
+    if (v > (uint64_t)INT64_MAX + minus)
+        return false;
+    *ret = (int64_t)(minus ? 0 - v : v);
+    return true;
+}
+
+/* ---- escapes ---- */
+
+static int hex4(const char *s, const char *end)
+{
+    int v = 0;
+    if (end - s < 4)
+        return -1;
+    for (int i = 0; i < 4; i++) {
+        int c = (unsigned char)s[i], lower = c | 0x20;
+        int digit = c >= '0' && c <= '9' ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 87 : -1;
+        if (digit < 0)
+            return -1;
+        v = v << 4 | digit;
+    }
+    return v;
+}
+
+/*
+ * The escape at s (a backslash): its length, 0 if it is none. *ret_why then says why.
+ */
+static inline size_t escape(const char *s, const char *end, uint32_t *ret, const char **ret_why)
+{
+    static const char plain[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+                                    ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
+    unsigned char c = end - s > 1 ? (unsigned char)s[1] : 0;
+    *ret_why = "bad escape in a string";
+    if (plain[c]) {
+        *ret = (unsigned char)plain[c];
+        return 2;
+    }
+    int high = c == 'u' ? hex4(s + 2, end) : -1;
+    if (high < 0)
+        return 0;
+    *ret = (uint32_t)high;
+    if (high < 0xd800 || high > 0xdfff)
+        return 6;
+    *ret_why = "lone surrogate in a string";
+    if (high > 0xdbff || end - s < 12 || s[6] != '\\' || s[7] != 'u')
+        return 0;
+    int low = hex4(s + 8, end);
+    if (low < 0xdc00 || low > 0xdfff)
+        return 0;
+    *ret = 0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
+    return 12;
+}
+
+static int check_escapes(const struct json_walk *w, const char *s, size_t n)
+{
+    const char *end = s + n, *why;
+    while ((s = memchr(s, '\\', (size_t)(end - s)))) {
+        uint32_t c;
+        size_t k = escape(s, end, &c, &why);
+        if (!k)
+            return bad(w, s, why);
+        s += k;
+    }
+    return 0;
+}
+
+/*
+ * Copies up to the next backslash or the end. Eight bytes are stored at once only where none
+ * of them is a backslash, so that dst may run behind s in the same memory.
+ */
+static inline const char *copy_plain(char **dst, const char *s, const char *end)
+{
+    char *d = *dst;
+    for (; end - s >= 8; s += 8, d += 8) {
+        uint64_t v = load_u64(s), x = v ^ 0x5c5c5c5c5c5c5c5c;
+        if ((x - 0x0101010101010101) & ~x & 0x8080808080808080)
+            break;
+        store_u64(d, v);
+    }
+    while (s < end && *s != '\\')
+        *d++ = *s++;
+    *dst = d;
+    return s;
+}
+
+int json_unescape(const struct json_walk *w, char *dst, const char *s, size_t n, size_t *ret_n)
+{
+    const char *end = s + n, *why;
+    char *d = dst;
+    while ((s = copy_plain(&d, s, end)) < end) {
+        uint32_t c;
+        size_t k = escape(s, end, &c, &why);
+        if (!k)
+            return bad(w, s, why);
+        d += utf8_put(d, c);
+        s += k;
+    }
+    *ret_n = (size_t)(d - dst);
+    return 0;
+}
+
+/* ---- values nobody asked for ---- */
+
+/* The kinds of the open containers, a bit each: 1 for an object. */
+struct nest {
+    uint64_t bits[16];
+    unsigned depth;
+};
+
+static inline bool in_object(const struct nest *s)
+{
+    unsigned d = s->depth - 1;
+    return s->bits[d / 64] >> (d % 64) & 1;
+}
+
+static int nest_open(struct json_walk *w, struct nest *s, bool object)
+{
+    if (w->depth + s->depth >= w->max_depth)
+        return err_set(w->e, ERR_DATA, "byte %zu: nested deeper than %u", (size_t)w->at[w->i],
+                       w->max_depth);
+    uint64_t bit = (uint64_t)1 << (s->depth % 64);
+    uint64_t *word64 = &s->bits[s->depth / 64];
+    *word64 = object ? *word64 | bit : *word64 & ~bit;
+    s->depth++;
+    w->i++;
+    return 0;
+}
+
+static int skip_string(struct json_walk *w)
+{
+    const char *s;
+    size_t n;
+    bool escaped;
+    int rc = json_take_string(w, &s, &n, &escaped);
+    return rc || !escaped ? rc : check_escapes(w, s, n);
+}
+
+static int skip_key(struct json_walk *w)
+{
+    if (json_peek(w) != '"')
+        return json_expected(w, "a key in quotes");
+    int rc = skip_string(w);
+    return rc ? rc : json_take(w, ':', "':' behind a key");
+}
+
+/* One value, or the opening of one: *ret_open is true when its members are next. */
+static int skip_begin(struct json_walk *w, struct nest *s, bool *ret_open)
+{
+    const char *text;
+    size_t n;
+    char kind, c = json_peek(w);
+    *ret_open = false;
+    if (c == '"')
+        return skip_string(w);
+    if (c != '{' && c != '[')
+        return json_take_scalar(w, &text, &n, &kind);
+    int rc = nest_open(w, s, c == '{');
+    if (rc)
+        return rc;
+    if (json_peek(w) == (c == '{' ? '}' : ']')) {
+        w->i++;
+        s->depth--;
+        return 0;
+    }
+    *ret_open = true;
+    return c == '{' ? skip_key(w) : 0;
+}
+
+int json_skip(struct json_walk *w)
+{
+    struct nest s;
+    s.depth = 0;
+    for (;;) {
+        bool open;
+        int rc = skip_begin(w, &s, &open);
+        if (rc)
+            return rc;
+        if (open)
+            continue;
+        while (s.depth && json_peek(w) == (in_object(&s) ? '}' : ']')) {
+            w->i++;
+            s.depth--;
+        }
+        if (!s.depth)
+            return 0;
+        bool object = in_object(&s);
+        rc = json_take(w, ',', object ? "',' or '}'" : "',' or ']'");
+        if (!rc && object)
+            rc = skip_key(w);
+        if (rc)
+            return rc;
+    }
+}

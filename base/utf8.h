@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_UTF8_H
+#define BASE_UTF8_H
+
+/* UTF-8, one character at a time. RFC 3629: no surrogates, nothing overlong, at most U+10FFFF. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes of the character at `p` (p < end), or 0 if what stands there is not UTF-8. */
+static inline size_t utf8_char(const char *p, const char *end)
+{
+    const unsigned char *s = (const unsigned char *)p;
+    size_t left = (size_t)(end - p);
+    if (s[0] < 0x80)
+        return 1;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    if (left < 2 || (s[1] & 0xc0) != 0x80)
+        return 0;
+    if (s[0] < 0xe0)
+        return 2;
+    if (s[0] == 0xe0 ? s[1] < 0xa0 : s[0] == 0xed && s[1] > 0x9f)
+        return 0;
+    if (s[0] == 0xf0 ? s[1] < 0x90 : s[0] == 0xf4 && s[1] > 0x8f)
+        return 0;
+    if (left < 3 || (s[2] & 0xc0) != 0x80)
+        return 0;
+    if (s[0] < 0xf0)
+        return 3;
+    return left >= 4 && (s[3] & 0xc0) == 0x80 ? 4 : 0;
+}
+
+/* Writes `c` (at most 0x10ffff, no surrogate) to dst, which has room for 4 bytes; their number. */
+static inline size_t utf8_put(char *dst, uint32_t c)
+{
+    if (c < 0x80) {
+        dst[0] = (char)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        dst[0] = (char)(0xc0 | c >> 6);
+        dst[1] = (char)(0x80 | (c & 0x3f));
+        return 2;
+    }
+    if (c < 0x10000) {
+        dst[0] = (char)(0xe0 | c >> 12);
+        dst[1] = (char)(0x80 | (c >> 6 & 0x3f));
+        dst[2] = (char)(0x80 | (c & 0x3f));
+        return 3;
+    }
+    dst[0] = (char)(0xf0 | c >> 18);
+    dst[1] = (char)(0x80 | (c >> 12 & 0x3f));
+    dst[2] = (char)(0x80 | (c >> 6 & 0x3f));
+    dst[3] = (char)(0x80 | (c & 0x3f));
+    return 4;
+}
+
+#endif
