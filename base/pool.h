@@ -16,7 +16,10 @@ struct pool;
 
 typedef void pool_fn(void *arg, int task, int thread);
 
-/* threads >= 1; 0 means one for each processor that this process may use. */
+/*
+ * threads >= 1; 0 means one for each processor that this process may use. Never NULL; where the
+ * system refuses threads, a warning tells how many there are.
+ */
 struct pool *pool_create(int threads);
 void pool_destroy(struct pool *p);
 int pool_threads(const struct pool *p);
@@ -24,5 +27,11 @@ void pool_run(struct pool *p, int tasks, pool_fn *fn, void *arg);
 
 /* Processors that this process may use (affinity and quota considered), at least 1. */
 int pool_cpus(void);
+
+/*
+ * Whole processors that cgroup v2 grants, at least 1, INT_MAX for no limit: the least quota on the
+ * way from the group that the file `groups` (/proc/self/cgroup) names up to `root` (/sys/fs/cgroup).
+ */
+int pool_quota(const char *groups, const char *root);
 
 #endif

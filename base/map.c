@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+
+/*
+ * The guard's list: blocks of slots that are never freed or moved, because the signal handler walks
+ * them without a lock. Linux allows 65530 maps by default (vm.max_map_count), and so do we.
+ */
+enum { SLOTS = 256, BLOCKS = 256 };
+
+struct slot {
+    atomic_uint change; /* odd while start and size are being written */
+    atomic_bool used, shrunk;
+    _Atomic uintptr_t start;
+    atomic_size_t size;
+};
+
+static struct slot *_Atomic blocks[BLOCKS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of those who open and close */
+static struct sigaction previous;
+static bool installed;
+
+static struct slot *slot_at(int i)
+{
+    return &atomic_load_explicit(&blocks[i / SLOTS], memory_order_acquire)[i % SLOTS];
+}
+
+static size_t page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* ---- the guard: async-signal-safe -------------------------------------------------------- */
+
+static bool covers(struct slot *s, uintptr_t at, uintptr_t *ret_end)
+{
+    unsigned before = atomic_load(&s->change);
+    uintptr_t start = atomic_load(&s->start);
+    size_t size = atomic_load(&s->size);
+    *ret_end = start + size;
+    return before % 2 == 0 && start && at >= start && at - start < size &&
+           atomic_load(&s->change) == before;
+}
+
+/* Zero pages from the page of `at` to the map's end; true if the address is one of ours. */
+static bool mend(uintptr_t at)
+{
+    uintptr_t page = page_size(), end;
+    for (int b = 0; b < BLOCKS; b++) {
+        struct slot *s = atomic_load_explicit(&blocks[b], memory_order_acquire);
+        if (!s)
+            return false;
+        for (int i = 0; i < SLOTS; i++) {
+            if (!covers(&s[i], at, &end))
+                continue;
+            uintptr_t from = at / page * page;
+            atomic_store(&s[i].shrunk, true);
+            /* the bare call: a sanitizer's own mmap must not be entered from a handler */
+            return syscall(SYS_mmap, from, end - from, PROT_READ,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (long)from;
+        }
+    }
+    return false;
+}
+
+static void pass_on(int sig, siginfo_t *info, void *context)
+{
+    if (previous.sa_flags & SA_SIGINFO) {
+        previous.sa_sigaction(sig, info, context);
+    } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+        previous.sa_handler(sig);
+    } else if (previous.sa_handler == SIG_DFL || info->si_code > 0) {
+        /* the default action, as soon as the handler returns: by the same fault or the same sender */
+        struct sigaction plain = {.sa_handler = SIG_DFL};
+        sigaction(sig, &plain, NULL);
+        if (info->si_code <= 0)
+            raise(sig);
+    }
+}
+
+static void on_sigbus(int sig, siginfo_t *info, void *context)
+{
+    int saved = errno;
+    bool fault = info->si_code > 0; /* not sent by somebody: si_addr is an address */
+    if (!fault || !mend((uintptr_t)info->si_addr))
+        pass_on(sig, info, context);
+    errno = saved;
+}
+
+/* ---- the list ---------------------------------------------------------------------------- */
+
+static void install(void)
+{
+    if (installed)
+        return;
+    struct sigaction guard = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigemptyset(&guard.sa_mask);
+    sigaction(SIGBUS, NULL, &previous); /* known before the handler may need it */
+    sigaction(SIGBUS, &guard, NULL);
+    installed = true;
+}
+
+/* -1: the list is full. */
+static int free_slot(void)
+{
+    for (int i = 0; i < BLOCKS * SLOTS; i++) {
+        if (i % SLOTS == 0 && !atomic_load(&blocks[i / SLOTS]))
+            atomic_store(&blocks[i / SLOTS], mem_new(SLOTS, sizeof(struct slot)));
+        if (!atomic_load(&slot_at(i)->used))
+            return i;
+    }
+    return -1;
+}
+
+static void slot_set(struct slot *s, bool used, const void *p, size_t n)
+{
+    atomic_fetch_add(&s->change, 1);
+    atomic_store(&s->start, (uintptr_t)p);
+    atomic_store(&s->size, n);
+    atomic_store(&s->shrunk, false);
+    atomic_store(&s->used, used);
+    atomic_fetch_add(&s->change, 1);
+}
+
+static int guard_add(const void *p, size_t n)
+{
+    pthread_mutex_lock(&lock);
+    install();
+    int i = free_slot();
+    if (i >= 0)
+        slot_set(slot_at(i), true, p, n);
+    pthread_mutex_unlock(&lock);
+    return i;
+}
+
+static void guard_remove(int i)
+{
+    pthread_mutex_lock(&lock);
+    slot_set(slot_at(i), false, NULL, 0);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- maps -------------------------------------------------------------------------------- */
+
+static int map_fd(struct map *m, int fd, const char *path, struct err *e)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return err_sys(e, errno, "%s: cannot look at it", path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_IO, "%s: is no regular file, so it cannot be mapped", path);
+    if (!st.st_size) {
+        static const unsigned char nothing;
+        m->data = &nothing;
+        return 0;
+    }
+    m->size = (size_t)st.st_size;
+    void *p = mmap(NULL, m->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED)
+        return err_sys(e, errno, "%s: cannot map its %zu bytes", path, m->size);
+    m->data = p;
+    m->slot = guard_add(p, align_up(m->size, page_size()));
+    if (m->slot >= 0)
+        return 0;
+    munmap(p, m->size);
+    return err_set(e, ERR_RESOURCE, "%s: %d files are mapped, which is the most there may be", path,
+                   BLOCKS * SLOTS);
+}
+
+int map_open(struct map *m, const char *path, struct err *e)
+{
+    *m = (struct map){.slot = -1};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe would wait for a writer */
+    if (fd < 0)
+        return err_sys(e, errno, "%s: cannot open", path);
+    int code = map_fd(m, fd, path, e);
+    close(fd);
+    if (code)
+        *m = (struct map){.slot = -1};
+    else
+        m->path = mem_strdup(path);
+    return code;
+}
+
+int map_check(const struct map *m, struct err *e)
+{
+    if (m->slot < 0 || !atomic_load_explicit(&slot_at(m->slot)->shrunk, memory_order_relaxed))
+        return 0;
+    return err_set(e, ERR_IO,
+                   "%s: became shorter than the %zu bytes it had when it was opened, or cannot be "
+                   "read any more",
+                   m->path, m->size);
+}
+
+void map_random(const struct map *m)
+{
+    if (m->size)
+        madvise((void *)(uintptr_t)m->data, m->size, MADV_RANDOM);
+}
+
+void map_close(struct map *m)
+{
+    if (!m->path)
+        return;
+    if (m->slot >= 0) {
+        guard_remove(m->slot);
+        munmap((void *)(uintptr_t)m->data, m->size);
+    }
+    free(m->path);
+    *m = (struct map){.slot = -1};
+}
