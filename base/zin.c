@@ -40,6 +40,8 @@ struct zin {
     bool inside;         /* of a frame or member */
     ZSTD_DCtx *zstd;
     z_stream gzip;
+    unsigned char back[ZIN_UNREAD]; /* put back; [back_pos, back_fill) are to be read again */
+    size_t back_pos, back_fill;
 };
 
 static bool begins_zstd(const unsigned char *p, size_t n)
@@ -310,9 +312,27 @@ int zin_open(const char *path, struct zin **ret, struct err *e)
     return 0;
 }
 
+void zin_unread(struct zin *z, const void *p, size_t n)
+{
+    BUG_ON(n > ZIN_UNREAD || z->back_pos != z->back_fill, "%zu bytes cannot be put back", n);
+    memcpy(z->back, p, n);
+    z->back_pos = 0;
+    z->back_fill = n;
+}
+
+static size_t read_back(struct zin *z, void *p, size_t n)
+{
+    size_t k = z->back_fill - z->back_pos < n ? z->back_fill - z->back_pos : n;
+    memcpy(p, z->back + z->back_pos, k);
+    z->back_pos += k;
+    return k;
+}
+
 int zin_read(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e)
 {
-    *ret_n = 0;
+    *ret_n = read_back(z, p, n);
+    if (*ret_n)
+        return 0;
     if (z->failed)
         return err_set(e, z->failed, "%s: an earlier read failed", z->name);
     int code = z->kind == UNKNOWN ? recognise(z, e) : 0;

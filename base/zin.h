@@ -22,6 +22,13 @@ int zin_open(const char *path, struct zin **ret, struct err *e);
 /* Up to n bytes; *ret_n == 0 means the end. */
 int zin_read(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e);
 
+/*
+ * Puts the n <= ZIN_UNREAD bytes that were read last back in front of the stream, for who has to look at its
+ * beginning before choosing how to read it. Once before the next read.
+ */
+enum { ZIN_UNREAD = 64 };
+void zin_unread(struct zin *z, const void *p, size_t n);
+
 const char *zin_name(const struct zin *z); /* path, or "standard input" */
 uint64_t zin_consumed(const struct zin *z); /* bytes of the file read so far, for progress */
 uint64_t zin_size(const struct zin *z);     /* size of the file, 0 if not known */

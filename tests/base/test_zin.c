@@ -391,8 +391,33 @@ static void standard_input(void)
     buf_finish(&got);
 }
 
+static void bytes_put_back_are_read_again(void)
+{
+    struct err e;
+    struct buf b = {0}, file = {0};
+    struct zin *z;
+    char head[ZIN_UNREAD];
+    size_t n = 0;
+    put_text(&b, 9, 1000);
+    put_zstd(&file, b.data, b.len);
+    T_OK(file_replace(t_path("back"), file.data, file.len, &e), &e);
+    T_OK(zin_open(t_path("back"), &z, &e), &e);
+    T_OK(zin_read(z, head, 4, &n, &e), &e);
+    T_EQ(n, 4);
+    zin_unread(z, head, n);
+    struct buf got = {0};
+    T_OK(drain(z, 3, &got, &e), &e);
+    T_EQ(got.len, b.len);
+    T_MEM(got.data, b.data, b.len);
+    zin_close(z);
+    buf_finish(&b);
+    buf_finish(&file);
+    buf_finish(&got);
+}
+
 T_MAIN(T_CASE(plain), T_CASE(zstd_frames), T_CASE(gzip_members), T_CASE(much_from_little),
        T_CASE(cut_zstd), T_CASE(cut_gzip), T_CASE(garbage_behind_zstd),
        T_CASE(garbage_behind_gzip), T_CASE(flipped_bits), T_CASE(failure_is_final),
        T_CASE(wide_windows_are_refused), T_CASE(other_compressors_are_named),
-       T_CASE(missing_files_and_folders), T_CASE(standard_input))
+       T_CASE(missing_files_and_folders), T_CASE(standard_input),
+       T_CASE(bytes_put_back_are_read_again))
