@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/model/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+/* What one layer keeps. `first` has no r1: its residual is the embedding's output. */
+static void take_layer(const struct model *m, struct slab *s, struct layer_acts *a, bool first)
+{
+    enum dtype d = m->ops->real;
+    int64_t n = m->tokens, C = m->spec->hidden, D = m->spec->head_dim;
+    bool means = m->spec->norm == SPEC_LAYERNORM, glu = m->spec->act == SPEC_SWIGLU;
+    a->r1 = first ? (struct tensor){0} : slab_2d(s, d, n, C);
+    a->y1 = slab_2d(s, d, n, C);
+    a->mean1 = means ? slab_1d(s, d, n) : (struct tensor){0};
+    a->rstd1 = slab_1d(s, d, n);
+    a->qkv = slab_2d(s, d, n, (m->heads + 2 * m->kv_heads) * D);
+    a->lse = slab_2d(s, d, m->heads, n);
+    a->att = slab_2d(s, d, n, m->heads * D);
+    a->r2 = slab_2d(s, d, n, C);
+    a->y2 = slab_2d(s, d, n, C);
+    a->mean2 = means ? slab_1d(s, d, n) : (struct tensor){0};
+    a->rstd2 = slab_1d(s, d, n);
+    a->pre = slab_2d(s, d, n, glu ? 2 * m->ffn : m->ffn);
+    a->h = slab_2d(s, d, n, m->ffn);
+}
+
+/*
+ * Without a backward pass two sets are enough, used in turn: a block reads the residual of the one below
+ * while it writes its own.
+ */
+static void take_layers(struct model *m, struct slab *s)
+{
+    int64_t layers = m->spec->layers;
+    if (!m->a.layer)
+        m->a.layer = mem_new((size_t)layers, sizeof(*m->a.layer));
+    if (m->use == MODEL_TRAIN) {
+        for (int64_t l = 0; l < layers; l++)
+            take_layer(m, s, &m->a.layer[l], l == 0);
+        return;
+    }
+    struct layer_acts two[2];
+    take_layer(m, s, &two[0], false);
+    take_layer(m, s, &two[1], false);
+    for (int64_t l = 0; l < layers; l++)
+        m->a.layer[l] = two[l % 2];
+}
+
+static void take_cache(struct model *m, struct slab *s)
+{
+    size_t layers = (size_t)m->spec->layers;
+    int64_t width = m->kv_heads * m->spec->head_dim;
+    if (!m->a.cache_k) {
+        m->a.cache_k = mem_new(layers, sizeof(*m->a.cache_k));
+        m->a.cache_v = mem_new(layers, sizeof(*m->a.cache_v));
+    }
+    for (size_t l = 0; l < layers; l++) {
+        m->a.cache_k[l] = slab_2d(s, m->ops->real, m->positions, width);
+        m->a.cache_v[l] = slab_2d(s, m->ops->real, m->positions, width);
+    }
+}
+
+static int64_t rotary(const struct spec *s)
+{
+    int64_t n = (int64_t)(s->rope_percent * (double)s->head_dim);
+    return n / 2 * 2;
+}
+
+void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_t sequences,
+                     int64_t length)
+{
+    enum dtype d = m->ops->real;
+    struct acts *a = &m->a;
+    m->use = use;
+    m->sequences = sequences;
+    m->positions = length;
+    m->tokens = sequences * length;
+    int64_t n = m->tokens, C = m->spec->hidden;
+
+    a->x = slab_2d(s, d, n, C);
+    a->sub = slab_2d(s, d, n, C);
+    take_layers(m, s);
+    a->r = slab_2d(s, d, n, C);
+    a->y = slab_2d(s, d, n, C);
+    a->mean = m->spec->norm == SPEC_LAYERNORM ? slab_1d(s, d, n) : (struct tensor){0};
+    a->rstd = slab_1d(s, d, n);
+    if (use == MODEL_TRAIN) {
+        a->dr = slab_2d(s, d, n, C);
+        a->dy = slab_2d(s, d, n, C);
+        a->dsub = m->spec->hidden_dropout > 0 ? slab_2d(s, d, n, C) : a->dr;
+    }
+    if (use == MODEL_DECODE)
+        take_cache(m, s);
+    if (m->spec->position == SPEC_ROPE) {
+        a->cos = slab_2d(s, d, length, rotary(m->spec) / 2);
+        a->sin = slab_2d(s, d, length, rotary(m->spec) / 2);
+    }
+    a->id = slab_1d(s, DTYPE_I32, n);
+    a->position = slab_1d(s, DTYPE_I32, n);
+    a->label = slab_1d(s, DTYPE_I32, n);
+    a->mask = slab_1d(s, DTYPE_F32, n);
+    a->q_start = slab_1d(s, DTYPE_I32, sequences + 1);
+    a->k_start = slab_1d(s, DTYPE_I32, sequences);
+    a->k_len = slab_1d(s, DTYPE_I32, sequences);
+    a->loss = slab_1d(s, d, n);
+}
+
+/* Llama 3's rule for long contexts: slow waves are stretched by `factor`, fast ones kept, those between mixed. */
+static double scaled_frequency(const struct spec *s, double f)
+{
+    if (s->rope_scaling == SPEC_ROPE_PLAIN)
+        return f;
+    double wave = 2 * acos(-1.0) / f, old = (double)s->rope_old_length;
+    if (wave > old / s->rope_low)
+        return f / s->rope_factor;
+    if (wave < old / s->rope_high)
+        return f;
+    double smooth = (old / wave - s->rope_low) / (s->rope_high - s->rope_low);
+    return (1 - smooth) * f / s->rope_factor + smooth * f;
+}
+
+static void put(void *p, enum dtype d, int64_t i, double v)
+{
+    if (d == DTYPE_F64)
+        ((double *)p)[i] = v;
+    else
+        ((float *)p)[i] = (float)v;
+}
+
+void model_fill_tables(struct model *m)
+{
+    if (m->spec->position != SPEC_ROPE)
+        return;
+    struct dev *dev = m->ops->dev;
+    struct tensor c = m->a.cos;
+    int64_t half = c.size[1];
+    size_t bytes = tensor_bytes(c);
+    void *cosines = mem_new(1, bytes), *sines = mem_new(1, bytes);
+    for (int64_t i = 0; i < half; i++) {
+        double f = scaled_frequency(
+            m->spec, pow(m->spec->rope_base, -(double)(2 * i) / (double)(2 * half)));
+        for (int64_t pos = 0; pos < c.size[0]; pos++) {
+            put(cosines, c.dtype, pos * half + i, cos((double)pos * f));
+            put(sines, c.dtype, pos * half + i, sin((double)pos * f));
+        }
+    }
+    dev->fn->copy(dev, STREAM_COMPUTE, c.data, cosines, bytes);
+    dev->fn->copy(dev, STREAM_COMPUTE, m->a.sin.data, sines, bytes);
+    dev->fn->sync(dev, STREAM_COMPUTE);
+    free(cosines);
+    free(sines);
+}
+
+void model_finish(struct model *m)
+{
+    free(m->a.layer);
+    free(m->a.cache_k);
+    free(m->a.cache_v);
+    m->a = (struct acts){0};
+    weights_finish(&m->w);
+    weights_finish(&m->g);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_MODEL_MODEL_H
+#define TRAIN_MODEL_MODEL_H
+
+/*
+ * The model: embedding, blocks, head; forward, backward and decoding, written once against the ops
+ * and comm tables. A `struct model` owns no memory: weights, gradients and activations are cut from slabs that the
+ * engine binds, by the same calls that measured them.
+ *
+ * Shapes, one legend for the room: n tokens of a micro-batch, C hidden, H query heads and K key/value
+ * heads of dimension D on this rank, Q = (H + 2K) D, F feed-forward on this rank, V true vocabulary.
+ *
+ * The residual stream is never written by a sub-layer: an output `sub` waits, without its bias, until the next
+ * norm adds it (bias, dropout, residual, norm: one pass). So a block is two norms, four products and an attention.
+ */
+
+#include "train/comm/comm.h"
+#include "train/ops/ops.h"
+#include "train/spec/param.h"
+
+struct layer_weights {
+    struct tensor norm1, norm1_b, qkv, qkv_b, out, out_b;
+    struct tensor norm2, norm2_b, up, up_b, down, down_b;
+};
+
+/* Views of all parameters, or of all their gradients, in one flat slab. */
+struct weights {
+    struct tensor embed, position, norm, norm_b, head; /* head is embed when tied */
+    struct layer_weights *layer;
+};
+
+/* `flat`: params->elements numbers. Owns only the array of layers. */
+void weights_bind(struct weights *w, const struct params *p, struct tensor flat);
+void weights_finish(struct weights *w);
+
+/* One layer's activations, kept from forward to backward. */
+struct layer_acts {
+    struct tensor r1, y1, mean1, rstd1; /* [n,C] [n,C] [n] [n]: residual and norm before attention */
+    struct tensor qkv, lse, att;        /* [n,Q] [H,n] [n,HD] */
+    struct tensor r2, y2, mean2, rstd2; /* before the MLP */
+    struct tensor pre, h;               /* [n,F] or [n,2F] before the activation; [n,F] behind it */
+};
+
+struct acts {
+    struct layer_acts *layer;
+    struct tensor x, sub;          /* [n,C] embedding's output; sub-layer output that waits */
+    struct tensor r, y, mean, rstd; /* final norm */
+    struct tensor dr, dsub, dy;    /* [n,C] gradients of the stream, of sub, of a norm's output; training only */
+    struct tensor cos, sin;        /* [positions, rotary / 2], F32 values in the table's real type */
+    struct tensor id, position, label, mask, q_start, k_start, k_len; /* the micro-batch on the device */
+    struct tensor loss;            /* [n] */
+    struct tensor *cache_k, *cache_v; /* per layer [capacity, KD]; decoding only */
+};
+
+enum model_use { MODEL_TRAIN, MODEL_EVAL, MODEL_DECODE };
+
+struct model {
+    const struct params *params;
+    const struct spec *spec;
+    struct ops *ops;
+    struct comm *comm;
+    struct weights w, g;
+    struct acts a;
+    enum model_use use;
+    int64_t tokens;     /* n that activations are cut for */
+    int64_t sequences;  /* most sequences in a micro-batch */
+    int64_t positions;  /* longest sequence; capacity of the cache when decoding */
+    uint64_t seed;      /* of dropout */
+    int64_t heads, kv_heads, ffn; /* on this rank */
+};
+
+/*
+ * Cuts activations for micro-batches of `sequences` x `length` tokens; MODEL_DECODE: up to `length` tokens at once and
+ * a cache for `length` positions; MODEL_EVAL keeps one layer's activations for all. Called twice, as slabs are.
+ */
+void model_take_acts(struct model *m, struct slab *activations, enum model_use use,
+                     int64_t sequences, int64_t length);
+void model_finish(struct model *m);
+
+/* Fills cos and sin through the device; once, after binding. */
+void model_fill_tables(struct model *m);
+
+/* What a pass works on: the first `n` tokens of the micro-batch in acts.id ... */
+struct model_pass {
+    int64_t n, sequences, max_len;
+    bool train;        /* dropout on */
+    uint64_t row0;     /* global index of the first token, for dropout */
+    int64_t past;      /* decoding: positions already in the cache */
+};
+
+/* Embedding to final norm: the hidden states are in acts.y. */
+void model_forward(struct model *m, const struct model_pass *p);
+
+/*
+ * Loss of the pass from acts.y, label and mask: adds the sum of masked losses to total (F64 [1]) and leaves each token's in
+ * acts.loss. With train, also gradients of the head, and of y into acts.dy; scale is d objective / d (sum of losses).
+ */
+void model_loss(struct model *m, const struct model_pass *p, struct tensor total, float scale);
+
+/* From acts.dy down to the embedding; adds to the gradients. */
+void model_backward(struct model *m, const struct model_pass *p);
+
+/* Logits [rows, V] of the hidden states' rows begin .. begin + rows - 1, for generation. */
+void model_logits(struct model *m, int64_t begin, int64_t rows, struct tensor logits);
+
+/* One block (block.c). Forward reads the stream x and what waits in sub (none for the first). */
+void block_forward(struct model *m, const struct model_pass *p, int l, struct tensor x,
+                   struct tensor sub, struct tensor sub_bias);
+void block_backward(struct model *m, const struct model_pass *p, int l, bool first,
+                    struct tensor below_bias);
+
+/* Dropout of a place: the mask is a function of layer, place and global row. */
+enum drop_place { DROP_EMBED, DROP_ATTENTION, DROP_OUT, DROP_MLP };
+struct dropout model_dropout(const struct model *m, const struct model_pass *p,
+                             enum drop_place place, int layer);
+
+/* Views of a packed row [n,Q] as heads. */
+struct qkv_heads {
+    struct tensor q, k, v; /* [n,H,D] [n,K,D] [n,K,D] */
+};
+struct qkv_heads model_heads(const struct model *m, struct tensor qkv);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_OPTIM_OPTIM_H
+#define TRAIN_OPTIM_OPTIM_H
+
+/*
+ * The optimizer's half of a step: norm of all gradients, clipping, AdamW. Moments lie in slabs of the same
+ * layout as the parameters. Norm, clip factor and skip flag stay on the device; the caller reads
+ * them once, when the step is over.
+ */
+
+#include "train/comm/comm.h"
+#include "train/ops/ops.h"
+#include "train/spec/param.h"
+
+struct optim {
+    const struct params *params;
+    struct tensor weights, grads, m, v; /* flat: params->elements */
+    struct tensor total, norm, factor;  /* F64 [1] */
+    struct tensor skip;                 /* I32 [1]: 1 if the norm was not finite and nothing was done */
+    double beta1, beta2, eps, decay, clip;
+};
+
+/* Cuts moments from `optimizer` and the scalars from `activations`. Called twice, as slabs are. */
+void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations,
+                enum dtype real);
+
+/* `step` counts from 1 and does not count skipped ones. Gradients are left as they are. */
+void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, int64_t step);
+
+#endif
