@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/engine/rank.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "train/engine/step.h"
+
+static const struct {
+    const char *name;
+    enum place place;
+} slabs[SLAB_COUNT] = {
+    [SLAB_PARAMETERS] = {"parameters", PLACE_DEVICE},
+    [SLAB_GRADIENTS] = {"gradients", PLACE_DEVICE},
+    [SLAB_OPTIMIZER] = {"optimizer", PLACE_DEVICE},
+    [SLAB_ACTIVATIONS] = {"activations", PLACE_DEVICE},
+    [SLAB_WORKSPACE] = {"workspace", PLACE_DEVICE},
+    [SLAB_STAGING] = {"staging", PLACE_PINNED},
+};
+
+/* Cuts everything from the slabs: once to measure, once in earnest. */
+static void take(struct rank *r)
+{
+    const struct rank_config *c = &r->config;
+    bool train = c->use == MODEL_TRAIN;
+    struct slab *s = r->slab;
+
+    r->weights = slab_1d(&s[SLAB_PARAMETERS], c->real, r->params.elements);
+    weights_bind(&r->model.w, &r->params, r->weights);
+    if (train) {
+        r->grads = slab_1d(&s[SLAB_GRADIENTS], c->real, r->params.elements);
+        weights_bind(&r->model.g, &r->params, r->grads);
+        r->optim.weights = r->weights;
+        r->optim.grads = r->grads;
+        optim_take(&r->optim, &s[SLAB_OPTIMIZER], &s[SLAB_ACTIVATIONS], c->real);
+    }
+    model_take_acts(&r->model, &s[SLAB_ACTIVATIONS], c->use, c->micro_batch, c->seq_length);
+    r->totals = slab_1d(&s[SLAB_ACTIVATIONS], DTYPE_F64, c->micros);
+    r->host_totals = slab_bytes(&s[SLAB_STAGING], (size_t)c->micros * sizeof(double));
+    r->host_weights = slab_bytes(&s[SLAB_STAGING], (size_t)c->micros * sizeof(double));
+}
+
+struct model_pass rank_pass(const struct rank *r, uint64_t sample, bool train)
+{
+    int64_t length = r->config.seq_length, rows = r->config.micro_batch;
+    return (struct model_pass){.n = rows * length, .sequences = rows, .max_len = length,
+                               .train = train, .row0 = sample * (uint64_t)length};
+}
+
+/* Runs the code of the largest thing that this rank will do over unbound slabs. */
+static void plan(struct rank *r)
+{
+    struct batch fake = {.rows = (uint32_t)r->config.micro_batch,
+                         .seq_length = (uint32_t)r->config.seq_length};
+    plan_wrap(&r->plan, &r->dev, &r->ops, &r->comm, false);
+    if (r->config.use == MODEL_TRAIN) {
+        for (int64_t i = 0; i < r->config.micros; i++)
+            step_issue_micro(r, &fake, i, 1);
+        step_issue_update(r, 0);
+    } else {
+        struct model_pass p = rank_pass(r, 0, false);
+        model_forward(&r->model, &p);
+        if (r->config.use == MODEL_EVAL)
+            model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), 0);
+        else
+            model_logits(&r->model, 0, 1,
+                         slab_2d(&r->slab[SLAB_WORKSPACE], r->config.real, 1,
+                                 r->config.spec.vocab));
+    }
+    plan_unwrap(&r->plan, &r->dev, &r->ops, &r->comm);
+}
+
+static int bind(struct rank *r, struct err *e)
+{
+    take(r);
+    plan(r);
+    for (int i = 0; i < SLAB_COUNT; i++) {
+        int code = slab_bind(&r->slab[i], &r->dev, e);
+        if (code)
+            return code;
+    }
+    take(r);
+    return 0;
+}
+
+static void put(struct rank *r, struct tensor to, const void *from)
+{
+    r->dev.fn->copy(&r->dev, STREAM_COMPUTE, to.data, from, tensor_bytes(to));
+}
+
+/* Sequences of one length, side by side: the same for every micro-batch. */
+static void fill_layout(struct rank *r)
+{
+    int64_t rows = r->config.micro_batch, length = r->config.seq_length;
+    int32_t *v = mem_new((size_t)(rows * length + rows + 1), sizeof(*v));
+    for (int64_t i = 0; i < rows * length; i++)
+        v[i] = (int32_t)(i % length);
+    put(r, r->model.a.position, v);
+    for (int64_t s = 0; s <= rows; s++)
+        v[s] = (int32_t)(s * length);
+    put(r, r->model.a.q_start, v);
+    put(r, r->model.a.k_start, v);
+    for (int64_t s = 0; s < rows; s++)
+        v[s] = (int32_t)length;
+    put(r, r->model.a.k_len, v);
+    r->dev.fn->sync(&r->dev, STREAM_COMPUTE);
+    free(v);
+}
+
+static void fill_weights(struct rank *r)
+{
+    for (int i = 0; i < r->params.n; i++) {
+        const struct param *p = &r->params.at[i];
+        float *v = mem_new((size_t)p->count, sizeof(*v));
+        struct tensor to = tensor_rows(r->weights, p->offset, p->count);
+        param_init_values(p, r->config.seed, v);
+        if (r->config.real == DTYPE_F64) {
+            double *wide = mem_new((size_t)p->count, sizeof(*wide));
+            for (int64_t k = 0; k < p->count; k++)
+                wide[k] = (double)v[k];
+            put(r, to, wide);
+            free(wide);
+        } else {
+            put(r, to, v);
+        }
+        free(v);
+    }
+}
+
+int rank_open(struct rank *r, const struct rank_config *c, struct err *e)
+{
+    *r = (struct rank){.config = *c};
+    for (int i = 0; i < SLAB_COUNT; i++)
+        slab_init(&r->slab[i], slabs[i].name, slabs[i].place);
+    comm_self_open(&r->comm);
+    int code = spec_check(&c->spec, e);
+    if (!code)
+        code = dev_host_open(&r->dev, c->threads, e);
+    if (!code)
+        code = ops_cpu_init(&r->ops, &r->dev, &r->slab[SLAB_WORKSPACE], c->real, c->kernels, e);
+    if (!code)
+        code = params_build(&r->params, &r->config.spec, r->comm.mesh, r->comm.rank, e);
+    if (code)
+        return code;
+    int tp = r->comm.mesh.tp;
+    r->model = (struct model){.params = &r->params, .spec = &r->config.spec, .ops = &r->ops,
+                              .comm = &r->comm, .seed = c->seed, .heads = c->spec.heads / tp,
+                              .kv_heads = c->spec.kv_heads < tp ? 1 : c->spec.kv_heads / tp,
+                              .ffn = c->spec.ffn / tp};
+    r->optim = (struct optim){.params = &r->params, .beta1 = c->beta1, .beta2 = c->beta2,
+                              .eps = c->eps, .decay = c->decay, .clip = c->clip};
+    code = bind(r, e);
+    if (code)
+        return code;
+    fill_layout(r);
+    model_fill_tables(&r->model);
+    fill_weights(r);
+    return 0;
+}
+
+void rank_close(struct rank *r)
+{
+    model_finish(&r->model);
+    params_finish(&r->params);
+    for (int i = 0; i < SLAB_COUNT; i++)
+        slab_release(&r->slab[i], &r->dev);
+    dev_close(&r->dev);
+    comm_close(&r->comm);
+}
+
+void rank_describe(const struct rank *r, struct buf *out)
+{
+    double sum = 0;
+    for (int i = 0; i < SLAB_COUNT; i++) {
+        const struct slab *s = &r->slab[i];
+        buf_addf(out, "%s%s %.1f MiB", i ? ", " : "", s->name, (double)s->size / 0x1p20);
+        sum += (double)s->size;
+    }
+    buf_addf(out, "; together %.1f MiB", sum / 0x1p20);
+}
+
+void rank_stage(struct rank *r, const struct batch *b)
+{
+    put(r, r->model.a.id, b->tokens);
+    put(r, r->model.a.label, b->labels);
+    put(r, r->model.a.mask, b->loss_mask);
+}
+
+void rank_fetch(struct rank *r, void *to, struct tensor from)
+{
+    r->dev.fn->copy(&r->dev, STREAM_COMPUTE, to, from.data, tensor_bytes(from));
+    r->dev.fn->sync(&r->dev, STREAM_COMPUTE);
+}

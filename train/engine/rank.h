@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_ENGINE_RANK_H
+#define TRAIN_ENGINE_RANK_H
+
+/*
+ * One rank: its three tables, its share of the model, and the memory that both live in. rank_open
+ * plans (the code of a step runs over unbound slabs), binds each slab once, and fills in the initial
+ * weights; after that nothing allocates. A rank belongs to one thread.
+ */
+
+#include "dataset/batch.h"
+#include "train/comm/comm.h"
+#include "train/model/model.h"
+#include "train/ops/ops.h"
+#include "train/optim/lr.h"
+#include "train/optim/optim.h"
+#include "train/plan/plan.h"
+#include "train/spec/param.h"
+#include "train/tensor/slab.h"
+
+enum slab_name {
+    SLAB_PARAMETERS,
+    SLAB_GRADIENTS,
+    SLAB_OPTIMIZER,
+    SLAB_ACTIVATIONS,
+    SLAB_WORKSPACE,
+    SLAB_STAGING, /* host: what goes to the device and comes back */
+    SLAB_COUNT
+};
+
+struct rank_config {
+    struct spec spec;
+    enum model_use use;
+    enum dtype real;        /* DTYPE_F32; DTYPE_F64 for gradient checks */
+    int threads;            /* 0: one for each processor */
+    const char *kernels;    /* most that ops_cpu_init may use; NULL: the best */
+    int64_t micro_batch, seq_length;
+    int64_t micros;         /* micro-batches of a step */
+    uint64_t seed;
+    double beta1, beta2, eps, decay, clip;
+    struct lr lr;
+};
+
+/* Where a run stands: all that a checkpoint holds beside tensors. */
+struct cursor {
+    int64_t iteration; /* steps begun and ended, skipped ones too */
+    int64_t consumed;  /* samples of all data-parallel ranks */
+    int64_t steps;     /* optimizer steps taken: a skipped one takes none */
+    int64_t scheduled; /* samples that moved the learning rate: those of steps that were taken */
+};
+
+struct rank {
+    struct rank_config config;
+    struct dev dev;
+    struct ops ops;
+    struct comm comm;
+    struct params params;
+    struct model model;
+    struct optim optim;
+    struct slab slab[SLAB_COUNT];
+    struct tensor weights, grads; /* flat */
+    struct tensor totals;         /* F64 [micros]: sum of losses of each micro-batch */
+    double *host_totals, *host_weights; /* [micros], in staging */
+    struct plan plan;             /* of one step: its counts stay for reports */
+    struct cursor at;
+};
+
+/* ERR_RESOURCE names the slab that does not fit. `r` must stay where it is until rank_close, which takes half-built ones too. */
+int rank_open(struct rank *r, const struct rank_config *c, struct err *e);
+void rank_close(struct rank *r);
+
+/* One line a slab, and their sum, for the log. */
+void rank_describe(const struct rank *r, struct buf *out);
+
+/* Copies a micro-batch to the device; the layout of its sequences was put there by rank_open. */
+void rank_stage(struct rank *r, const struct batch *b);
+
+/* The pass of one micro-batch whose first sample has the global number `sample`. */
+struct model_pass rank_pass(const struct rank *r, uint64_t sample, bool train);
+
+/* Copies from the device and waits. */
+void rank_fetch(struct rank *r, void *to, struct tensor from);
+
+#endif

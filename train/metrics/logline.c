@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/metrics/logline.h"
+
+#include <math.h>
+
+#include "base/json.h"
+
+static void counts(struct buf *out, const struct log_values *v)
+{
+    buf_addf(out, " number of skipped iterations: %3lld |", (long long)v->skipped);
+    buf_addf(out, " number of nan iterations: %3lld |", (long long)v->nan);
+}
+
+static void losses(struct buf *out, const struct log_values *v)
+{
+    if (v->has_loss)
+        buf_addf(out, " lm loss: %.6E |", v->loss);
+    buf_addf(out, " loss scale: %.1f |", v->loss_scale);
+    buf_addf(out, " grad norm: %.3f |", v->grad_norm);
+}
+
+static void head(struct buf *out, const struct log_values *v)
+{
+    buf_addf(out, " iteration %8lld/%8lld |", (long long)v->iteration, (long long)v->iterations);
+    buf_addf(out, " consumed samples: %12lld |", (long long)v->consumed_samples);
+}
+
+void logline_format(struct buf *out, enum log_format f, const struct log_values *v)
+{
+    double seconds = v->ms / 1000, samples = seconds > 0 ? (double)v->global_batch / seconds : 0;
+    if (f == LOG_CORE) {
+        struct tm tm;
+        char date[32];
+        localtime_r(&v->when, &tm);
+        strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &tm);
+        buf_addf(out, " [%s]", date);
+    }
+    head(out, v);
+    if (f == LOG_DEEPSPEED)
+        buf_addf(out, " consumed tokens: %12lld |", (long long)v->consumed_tokens);
+    buf_addf(out, " elapsed time per iteration (ms): %.1f |", v->ms);
+    if (f == LOG_CORE && v->show_throughput)
+        buf_addf(out, " throughput per GPU (TFLOP/s/GPU): %.1f |", v->tflops);
+    buf_addf(out, f == LOG_CORE ? " learning rate: %.6E |" : " learning rate: %.3E |", v->lr);
+    buf_addf(out, " global batch size: %5lld |", (long long)v->global_batch);
+    losses(out, v);
+    if (f == LOG_DEEPSPEED)
+        buf_addf(out, " actual seqlen: %5lld |", (long long)v->seq_length);
+    counts(out, v);
+    if (f == LOG_DEEPSPEED) {
+        buf_addf(out, " samples per second: %.3f |", samples);
+        buf_addf(out, " tokens per gpu per second (tgs): %.3f |",
+                 samples * (double)v->seq_length / v->ranks);
+        buf_addf(out, " TFLOPs: %.2f |", v->tflops);
+    }
+    buf_addc(out, '\n');
+}
+
+static void number(struct buf *out, const char *key, double v)
+{
+    buf_adds(out, ", ");
+    jsonw_key(out, key);
+    jsonw_real(out, v);
+}
+
+void logline_json(struct buf *out, const struct log_values *v)
+{
+    buf_addf(out, "{\"iteration\": %lld, \"consumed_samples\": %lld, \"consumed_tokens\": %lld",
+             (long long)v->iteration, (long long)v->consumed_samples,
+             (long long)v->consumed_tokens);
+    number(out, "lm_loss", v->has_loss ? v->loss : NAN);
+    number(out, "learning_rate", v->lr);
+    number(out, "grad_norm", v->grad_norm);
+    number(out, "loss_scale", v->loss_scale);
+    number(out, "ms", v->ms);
+    number(out, "tflops", v->tflops);
+    buf_addf(out, ", \"skipped\": %lld, \"time\": %lld}\n", (long long)v->skipped,
+             (long long)v->when);
+}
