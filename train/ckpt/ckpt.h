@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_CKPT_CKPT_H
+#define TRAIN_CKPT_CKPT_H
+
+/*
+ * Checkpoints: folders SAVE/iter_0000100 with safetensors files of boxes of global tensors, further
+ * files, and manifest.json, which names them all with sizes and hashes (FORMAT.md). A folder
+ * appears under its name whole, by one rename, after every byte of it is on disk. The scan of the
+ * folder decides what is there; latest_checkpointed_iteration.txt is only a hint for people and
+ * scripts.
+ *
+ * Everything is in host memory. One thread per writer and per reader at a time; any number of
+ * threads may call ckpt_read_box on one reader.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "train/tensor/box.h"
+
+/* What of a tensor is stored: "param", "exp_avg", "exp_avg_sq" in the files. */
+enum ckpt_group { CKPT_PARAM, CKPT_EXP_AVG, CKPT_EXP_AVG_SQ, CKPT_GROUPS };
+const char *ckpt_group_name(enum ckpt_group g);
+
+struct ckpt_pair {
+    const char *key, *value;
+};
+
+/* What a reader needs besides tensors. Texts may be NULL (unknown) where no other word stands. */
+struct ckpt_meta {
+    int64_t iteration;
+    int64_t consumed_samples;      /* the data cursor */
+    const char *model;             /* the model as a JSON object (spec_to_json); never NULL */
+    const char *tokenizer_type;    /* "SentencePieceTokenizer" */
+    const char *tokenizer_digest;  /* SHA-256 of its file */
+    int64_t vocab_size;            /* of the tokenizer; 0: unknown */
+    int64_t eod;                   /* end-of-document id; -1: none */
+    const char *data_digest;       /* of the data manifest */
+    const struct ckpt_pair *kernels; /* which kernels and libraries ran, with versions */
+    size_t nkernels;
+    const struct ckpt_pair *state; /* the engine's other counters, by its own names */
+    size_t nstate;
+};
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+struct ckpt_writer;
+
+/*
+ * A new checkpoint of `dir` (created if missing), under a temporary name until ckpt_commit.
+ * Removes what killed writers of this machine left there.
+ */
+int ckpt_writer_open(const char *dir, int64_t iteration, struct ckpt_writer **ret, struct err *e);
+
+/*
+ * One box of a global tensor of rank 1 or 2. The data is not copied: it must stay as it is until
+ * ckpt_commit or ckpt_writer_close. Over all puts each element of a tensor must come exactly once
+ * (checked at commit: BUG).
+ */
+void ckpt_put(struct ckpt_writer *w, enum ckpt_group group, const char *name, int rank,
+              const int64_t *size, struct box_mem data);
+
+/* A further file: config.toml, the tokenizer, a foreign configuration verbatim. Written at once.
+ * `name` is a plain file name. */
+int ckpt_put_bytes(struct ckpt_writer *w, const char *name, const void *p, size_t n,
+                   struct err *e);
+int ckpt_put_file(struct ckpt_writer *w, const char *name, const char *source, struct err *e);
+
+/*
+ * Writes tensors and manifest, syncs all, renames, syncs the parent, replaces the hint.
+ * meta->iteration is the writer's. On failure nothing stands under the final name and what stood
+ * there is untouched; a full disk is ERR_IO with file and bytes. A checkpoint of the same
+ * iteration is replaced. The writer can then only be closed.
+ */
+int ckpt_commit(struct ckpt_writer *w, const struct ckpt_meta *meta, struct err *e);
+
+/* Frees; without a commit removes the temporary folder. Takes NULL. */
+void ckpt_writer_close(struct ckpt_writer *w);
+
+/*
+ * Removes checkpoints older than the newest `keep` (at least 1) whose manifest and sizes are
+ * right, each renamed to a trash name first. Damaged ones do not count. Unless `trusted` (an
+ * iteration just committed; -1: none) is among the kept, one of them must verify by its hashes,
+ * or nothing is removed.
+ */
+int ckpt_retain(const char *dir, int keep, int64_t trusted, struct err *e);
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+struct ckpt;
+
+struct ckpt_tensor {
+    const char *name;
+    enum ckpt_group group;
+    int rank;
+    int64_t size[2]; /* rank 1: {n, 1} */
+    enum dtype dtype;
+};
+
+struct ckpt_file {
+    const char *name;
+    uint64_t size;
+    const char *xxh3_128;
+    bool tensors; /* safetensors with tensors of the manifest */
+};
+
+/* A checkpoint that was passed over, newest first, and why. */
+struct ckpt_skipped {
+    char *path;
+    struct err why;
+};
+
+struct ckpt_skips {
+    struct ckpt_skipped *at;
+    size_t n;
+};
+void ckpt_skips_finish(struct ckpt_skips *s);
+
+/*
+ * Opens a checkpoint folder (SAVE/iter_0000100): manifest, sizes of all files, headers of the
+ * tensor files, coverage of each tensor. No hashing. ERR_INTEGRITY for what is cut or changed,
+ * ERR_DATA for what no weft has written.
+ */
+int ckpt_open(const char *path, struct ckpt **ret, struct err *e);
+
+/* Hashes every file. ERR_INTEGRITY names the first that differs. */
+int ckpt_verify(const struct ckpt *c, struct err *e);
+
+/*
+ * The newest checkpoint of `dir` that opens and verifies. *ret is NULL and the code 0 when there
+ * is none at all; when there are some and all are damaged, ERR_INTEGRITY names them. `skipped`
+ * (may be NULL) lists those passed over, for the caller's log, in each case; finish it.
+ */
+int ckpt_open_newest(const char *dir, struct ckpt **ret, struct ckpt_skips *skipped,
+                     struct err *e);
+
+/*
+ * One iteration of `dir`, opened and verified. When it is damaged, the error's hint names the
+ * newest intact one. ERR_IO when it is not there.
+ */
+int ckpt_open_iteration(const char *dir, int64_t iteration, struct ckpt **ret, struct err *e);
+
+void ckpt_close(struct ckpt *c);
+
+/* All live until ckpt_close. */
+const char *ckpt_path(const struct ckpt *c);
+const struct ckpt_meta *ckpt_meta(const struct ckpt *c);
+const struct json *ckpt_model(const struct ckpt *c); /* the object of meta->model */
+size_t ckpt_tensors(const struct ckpt *c);           /* sorted by group, then name */
+const struct ckpt_tensor *ckpt_tensor_at(const struct ckpt *c, size_t i);
+const struct ckpt_tensor *ckpt_find(const struct ckpt *c, enum ckpt_group group, const char *name);
+size_t ckpt_files(const struct ckpt *c);
+const struct ckpt_file *ckpt_file_at(const struct ckpt *c, size_t i);
+
+/*
+ * Fills to.data with the box to.box of a tensor, cast to to.dtype. ERR_USAGE when the checkpoint
+ * has no such tensor, or of another shape than `size`; each names both.
+ */
+int ckpt_read_box(const struct ckpt *c, enum ckpt_group group, const char *name, int rank,
+                  const int64_t *size, struct box_mem to, struct err *e);
+
+/*
+ * Committed checkpoints of a folder by name alone, newest first; a missing folder has none. Free
+ * *ret.
+ */
+int ckpt_list(const char *dir, int64_t **ret, size_t *ret_n, struct err *e);
+
+#endif

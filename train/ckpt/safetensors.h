@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_CKPT_SAFETENSORS_H
+#define TRAIN_CKPT_SAFETENSORS_H
+
+/*
+ * safetensors files (https://github.com/huggingface/safetensors, its "Format" section; FORMAT.md
+ * has the rules that we hold files to). The reader maps the file and trusts nothing of its
+ * header; the writer streams tensors behind a header whose length makes the data begin at a
+ * multiple of 64.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "train/tensor/box.h"
+
+enum {
+    ST_HEADER_MAX = 100000000, /* bytes, the reference's limit */
+    ST_NAME_MAX = 1024,        /* bytes of a tensor's name */
+    ST_RANK_MAX = 8,
+    ST_VALUES_MAX = 4000000    /* JSON values in a header: bounds the memory it takes */
+};
+
+struct st_entry {
+    const char *name;
+    const char *dtype_name; /* as the file has it: "BF16", "F8_E4M3" */
+    int bits;               /* of one element */
+    int dtype;              /* enum dtype, -1: a type that weft does not calculate with */
+    int rank;               /* 0 to ST_RANK_MAX */
+    int64_t size[ST_RANK_MAX];
+    uint64_t begin, end;    /* bytes behind the header */
+};
+
+struct st_file {
+    struct map map;            /* unused after st_parse */
+    struct st_entry *entry;    /* sorted by offset, then name */
+    size_t n;
+    const unsigned char *data; /* first byte behind the header */
+    uint64_t data_size;
+    void *doc;                 /* private: owns the texts */
+};
+
+/*
+ * ERR_DATA names what is wrong with the header, ERR_IO what cannot be read. On failure nothing
+ * is left open.
+ */
+int st_open(struct st_file *ret, const char *path, struct err *e);
+/* The same over bytes in memory, which must outlive it; `name` stands in messages. */
+int st_parse(struct st_file *ret, const char *name, const unsigned char *p, size_t n,
+             struct err *e);
+void st_close(struct st_file *s);
+
+/* NULL when there is none. */
+const struct st_entry *st_find(const struct st_file *s, const char *name);
+
+/* The entry as memory to copy from; it must have an enum dtype and rank 1 or 2 and is taken as a
+ * box that begins at `row`, `col` of a larger tensor. */
+struct box_mem st_mem(const struct st_file *s, const struct st_entry *t, int64_t row, int64_t col);
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+struct st_item {
+    const char *name;
+    int rank;             /* 1 or 2: the shape written is data.box.count */
+    struct box_mem data;
+};
+
+/* Bytes of the finished file, header included. */
+uint64_t st_file_size(const struct st_item *item, size_t n);
+
+/*
+ * Reorders the items as the file has them (wider types first, then by name) and writes header and
+ * data; `hash` (may be NULL) sees every byte. The file is not yet synced or committed.
+ */
+int st_write(struct outfile *f, struct st_item *item, size_t n, struct xxh *hash, struct err *e);
+
+#endif
