@@ -87,6 +87,7 @@ static bool spin_while(_Atomic uint32_t *word, uint32_t value)
                 return true;
             cpu_relax();
         }
+        sched_yield(); /* whom we wait for may have been put behind us on this very processor */
         int64_t now = now_ns();
         if (!until)
             until = now + SPIN_NS;
