@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "tests/t.h"
+
+static void expect_text(const char *path, const char *want)
+{
+    struct err e;
+    struct buf b = {0};
+    T_OK(file_read(path, 100, &b, &e), &e);
+    T_STR(b.data, want);
+    buf_finish(&b);
+}
+
+/* How many names a folder holds. */
+static size_t count_names(const char *dir)
+{
+    struct err e;
+    size_t n = 0, hidden = 0;
+    char **names, *pattern = path_join(dir, "*"), *dots = path_join(dir, ".[!.]*");
+    if (!file_glob(pattern, &names, &n, &e))
+        names_free(names, n);
+    else
+        n = 0;
+    if (!file_glob(dots, &names, &hidden, &e))
+        names_free(names, hidden);
+    else
+        hidden = 0;
+    free(pattern);
+    free(dots);
+    return n + hidden;
+}
+
+static const char *fresh_dir(const char *name)
+{
+    struct err e;
+    const char *dir = t_path(name);
+    T_OK(file_remove_tree(dir, &e), &e);
+    T_OK(file_mkdirs(dir, &e), &e);
+    return dir;
+}
+
+static char *in(const char *dir, const char *name)
+{
+    static char path[2][512];
+    static int turn;
+    turn = !turn;
+    snprintf(path[turn], sizeof(path[turn]), "%s/%s", dir, name);
+    return path[turn];
+}
+
+/* ---- files that appear whole ------------------------------------------------------------- */
+
+static void nothing_appears_before_commit(void)
+{
+    struct err e;
+    struct outfile f;
+    const char *dir = fresh_dir("d");
+    int flags = fcntl(0, F_GETFD);
+    T_OK(outfile_open(&f, in(dir, "a"), &e), &e);
+    T_OK(outfile_write(&f, "new", 3, &e), &e);
+    T_OK(outfile_sync(&f, &e), &e);
+    T_CHECK(!file_exists(in(dir, "a")));
+    T_EQ(f.size, 3);
+    T_OK(outfile_commit(&f, &e), &e);
+    expect_text(in(dir, "a"), "new");
+    outfile_abort(&f);
+    outfile_abort(&f);
+    expect_text(in(dir, "a"), "new");
+    T_EQ(count_names(dir), 1);
+    f = (struct outfile){0};
+    outfile_abort(&f);
+    T_EQ(fcntl(0, F_GETFD), flags); /* a zeroed one does not own descriptor 0 */
+}
+
+static void abort_leaves_what_was_there(void)
+{
+    struct err e;
+    struct outfile f;
+    const char *dir = fresh_dir("d");
+    T_OK(file_replace(in(dir, "a"), "old", 3, &e), &e);
+    T_OK(outfile_open(&f, in(dir, "a"), &e), &e);
+    T_OK(outfile_write(&f, "new", 3, &e), &e);
+    T_EQ(count_names(dir), 2);
+    outfile_abort(&f);
+    expect_text(in(dir, "a"), "old");
+    T_EQ(count_names(dir), 1);
+}
+
+static void two_writers_of_one_name(void)
+{
+    struct err e;
+    struct outfile f, g;
+    const char *dir = fresh_dir("d");
+    T_OK(outfile_open(&f, in(dir, "a"), &e), &e);
+    T_OK(outfile_open(&g, in(dir, "a"), &e), &e);
+    T_OK(outfile_write(&f, "one", 3, &e), &e);
+    T_OK(outfile_write(&g, "two", 3, &e), &e);
+    T_OK(outfile_commit(&g, &e), &e);
+    expect_text(in(dir, "a"), "two");
+    T_OK(outfile_commit(&f, &e), &e);
+    expect_text(in(dir, "a"), "one");
+    T_EQ(count_names(dir), 1);
+}
+
+static void pieces_of_any_size(void)
+{
+    struct err e;
+    struct outfile f;
+    struct buf got = {0};
+    enum { N = 5 << 20 };
+    char *p = mem_new(N, 1);
+    for (size_t i = 0; i < N; i++)
+        p[i] = (char)(i * 7 >> 3);
+    T_OK(outfile_open(&f, t_path("big"), &e), &e);
+    for (size_t at = 0, k = 0; at < N; k++) {
+        size_t n = k % 9 == 0 ? 3 << 20 : t_rand(1, k) % 100000;
+        if (n > N - at)
+            n = N - at;
+        T_OK(outfile_write(&f, p + at, n, &e), &e);
+        at += n;
+    }
+    T_OK(outfile_commit(&f, &e), &e);
+    T_OK(file_read(t_path("big"), N, &got, &e), &e);
+    T_EQ(got.len, N);
+    T_MEM(got.data, p, N);
+    uint64_t size;
+    T_OK(file_size(t_path("big"), &size, &e), &e);
+    T_EQ(size, N);
+    free(p);
+    buf_finish(&got);
+}
+
+static void places_that_cannot_be(void)
+{
+    struct err e;
+    struct outfile f;
+    T_ERR(outfile_open(&f, t_path("no/such/folder"), &e), &e, ERR_IO, "folder: cannot create");
+    outfile_abort(&f);
+    const char *dir = fresh_dir("d");
+    T_OK(file_mkdirs(in(dir, "taken/x"), &e), &e);
+    T_ERR(file_replace(in(dir, "taken"), "x", 1, &e), &e, ERR_IO, "taken: cannot rename");
+    T_EQ(count_names(dir), 1);
+}
+
+/* ---- death at any point ------------------------------------------------------------------ */
+
+static const char old_text[] = "the old state", new_text[] = "the new state";
+
+static void replace_and_leave(const char *path)
+{
+    ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+    raise(SIGSTOP);
+    _exit(file_replace(path, new_text, sizeof(new_text) - 1, NULL));
+}
+
+/* Kills a writer at its n-th stop at a system call's entry or exit. True: it came to its end first. */
+static bool killed_at(int n, const char *path)
+{
+    int status;
+    pid_t child = fork();
+    if (!child)
+        replace_and_leave(path);
+    T_EQ(waitpid(child, &status, 0), child);
+    for (int i = 0; i < n && WIFSTOPPED(status); i++) {
+        if (ptrace(PTRACE_SYSCALL, child, NULL, NULL)) {
+            kill(child, SIGKILL);
+            waitpid(child, &status, 0);
+            t_skip("this process may not trace its child");
+        }
+        T_EQ(waitpid(child, &status, 0), child);
+    }
+    if (WIFSTOPPED(status)) {
+        kill(child, SIGKILL);
+        T_EQ(waitpid(child, &status, 0), child);
+        return false;
+    }
+    T_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return true;
+}
+
+/* Killed before and behind each of its system calls in turn: the old text or the new one, never else. */
+static void kill_9_leaves_a_whole_file(void)
+{
+    struct err e;
+    const char *dir = fresh_dir("d");
+    int stops = 0, with_new = 0;
+    for (bool done = false; !done; stops++) {
+        T_CHECK(stops < 10000);
+        T_OK(file_replace(in(dir, "a"), old_text, sizeof(old_text) - 1, &e), &e);
+        done = killed_at(stops, in(dir, "a"));
+        struct buf b = {0};
+        T_OK(file_read(in(dir, "a"), 100, &b, &e), &e);
+        bool is_new = !strcmp(b.data, new_text);
+        T_CHECK(is_new || !strcmp(b.data, old_text));
+        with_new += is_new;
+        buf_finish(&b);
+    }
+    T_CHECK(stops > 15);    /* open, write, fsync, close, rename, and the folder's fsync, twice each */
+    T_CHECK(with_new >= 3); /* killed while syncing the folder, the new file stands already */
+    T_CHECK(stops - with_new >= 8);
+    T_OK(file_replace(in(dir, "a"), new_text, 3, &e), &e); /* what the dead left behind is no obstacle */
+    expect_text(in(dir, "a"), "the");
+}
+
+/* ---- a disk that is full, a file that may not grow ---------------------------------------- */
+
+static void check_full(const char *dir)
+{
+    struct err e;
+    struct outfile f;
+    char piece[100000] = {0}, words[100];
+    T_OK(file_replace(in(dir, "out"), "old", 3, &e), &e);
+    T_OK(outfile_open(&f, in(dir, "out"), &e), &e);
+    int code = 0;
+    for (int i = 0; i < 50 && !code; i++)
+        code = outfile_write(&f, piece, sizeof(piece), &e);
+    snprintf(words, sizeof(words), "full/out: the disk is full (%llu bytes were needed so far)",
+             (unsigned long long)f.size);
+    T_ERR(code, &e, ERR_IO, words);
+    T_CHECK(f.size > 1000000 && f.size < 3000000 && e.hint[0]);
+    T_ERR(outfile_sync(&f, &e), &e, ERR_IO, "full/out: an earlier write failed");
+    T_ERR(outfile_commit(&f, &e), &e, ERR_IO, "full/out: an earlier write failed");
+    outfile_abort(&f);
+    expect_text(in(dir, "out"), "old");
+    T_EQ(count_names(dir), 1);
+    char *big = mem_new(1 << 21, 1);
+    T_ERR(file_replace(in(dir, "out"), big, 1 << 21, &e), &e, ERR_IO, "(2097152 bytes");
+    T_ERR(file_replace(in(dir, "more"), big, 1 << 20, &e), &e, ERR_IO, "(1048576 bytes");
+    free(big);
+    expect_text(in(dir, "out"), "old");
+    T_EQ(count_names(dir), 1);
+}
+
+/* A file system of 1 MiB that only this process sees. */
+static void full_disk(void)
+{
+    const char *dir = fresh_dir("full");
+    if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        mount("weft-test", dir, "tmpfs", 0, "size=1m"))
+        t_skip("a file system of 1 MiB needs root: %s", strerror(errno));
+    check_full(dir);
+    umount(dir);
+}
+
+static void full_device(void)
+{
+    struct err e;
+    int fd = open("/dev/full", O_WRONLY);
+    if (fd < 0)
+        t_skip("there is no /dev/full");
+    T_ERR(fd_write_all(fd, "standard output", "12345", 5, &e), &e, ERR_IO,
+          "standard output: the disk is full (5 bytes");
+    T_EQ(errno, ENOSPC);
+    close(fd);
+}
+
+static void limited_size(void)
+{
+    struct err e;
+    struct rlimit was, tight;
+    const char *dir = fresh_dir("d");
+    char *big = mem_new(1 << 20, 1);
+    getrlimit(RLIMIT_FSIZE, &was);
+    tight = (struct rlimit){.rlim_cur = 100000, .rlim_max = was.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &tight);
+    int code = file_replace(in(dir, "a"), big, 1 << 20, &e);
+    setrlimit(RLIMIT_FSIZE, &was);
+    signal(SIGXFSZ, SIG_DFL);
+    free(big);
+    T_ERR(code, &e, ERR_IO, "a: cannot write: File too large");
+    T_EQ(count_names(dir), 0);
+}
+
+static void broken_pipe(void)
+{
+    struct err e;
+    int fd[2];
+    T_EQ(pipe(fd), 0);
+    close(fd[0]);
+    signal(SIGPIPE, SIG_IGN);
+    int code = fd_write_all(fd[1], "standard output", "x", 1, &e), saved = errno;
+    signal(SIGPIPE, SIG_DFL);
+    close(fd[1]);
+    T_ERR(code, &e, ERR_IO, "standard output: cannot write: Broken pipe");
+    T_EQ(saved, EPIPE);
+}
+
+/* ---- reading, folders, names -------------------------------------------------------------- */
+
+static void whole_files(void)
+{
+    struct err e;
+    struct buf b = {0};
+    const char *dir = fresh_dir("d");
+    T_OK(file_replace(in(dir, "a"), "ab\0cd", 5, &e), &e);
+    T_OK(file_read(in(dir, "a"), 5, &b, &e), &e);
+    T_EQ(b.len, 5);
+    T_MEM(b.data, "ab\0cd", 6);
+    buf_finish(&b);
+    T_ERR(file_read(in(dir, "a"), 4, &b, &e), &e, ERR_DATA, "a: larger than the 4 bytes");
+    T_CHECK(!b.data);
+    T_OK(file_replace(in(dir, "a"), NULL, 0, &e), &e);
+    T_OK(file_read(in(dir, "a"), 0, &b, &e), &e);
+    T_EQ(b.len, 0);
+    T_STR(b.data, "");
+    buf_finish(&b);
+    T_ERR(file_read(in(dir, "b"), 4, &b, &e), &e, ERR_IO, "b: cannot open: No such file");
+    T_ERR(file_read(dir, 4, &b, &e), &e, ERR_IO, "cannot read: Is a directory");
+    uint64_t size;
+    T_ERR(file_size(in(dir, "b"), &size, &e), &e, ERR_IO, "b: cannot open");
+}
+
+static void folders(void)
+{
+    struct err e;
+    const char *dir = fresh_dir("d");
+    T_OK(file_mkdirs(in(dir, "x//y/z/"), &e), &e);
+    T_OK(file_mkdirs(in(dir, "x/y/z"), &e), &e);
+    T_CHECK(file_is_dir(in(dir, "x/y/z")));
+    T_OK(file_replace(in(dir, "x/file"), "text", 4, &e), &e);
+    T_CHECK(!file_is_dir(in(dir, "x/file")) && file_exists(in(dir, "x/file")));
+    T_ERR(file_mkdirs(in(dir, "x/file"), &e), &e, ERR_IO, "x/file: is there, but is no folder");
+    T_ERR(file_mkdirs(in(dir, "x/file/below"), &e), &e, ERR_IO, "x/file");
+    T_OK(file_mkdirs(in(dir, "kept"), &e), &e);
+    T_OK(file_replace(in(dir, "kept/file"), "text", 4, &e), &e);
+    T_EQ(symlink(in(dir, "kept"), in(dir, "x/link")), 0);
+    T_OK(file_remove_tree(in(dir, "x"), &e), &e);
+    T_OK(file_remove_tree(in(dir, "x"), &e), &e);
+    T_CHECK(!file_exists(in(dir, "x")));
+    expect_text(in(dir, "kept/file"), "text"); /* links are removed, not followed */
+    T_ERR(file_sync_dir(in(dir, "x"), &e), &e, ERR_IO, "x: cannot open the folder");
+}
+
+static void parts_of_paths(void)
+{
+    static const char *const cases[][3] = {
+        {"a", ".", "a"}, {"a/b", "a", "b"}, {"/a", "/", "a"}, {"/a/b/c", "/a/b", "c"}};
+    for (size_t i = 0; i < 4; i++) {
+        char *dir = path_dir(cases[i][0]), *base = path_base(cases[i][0]);
+        T_STR(dir, cases[i][1]);
+        T_STR(base, cases[i][2]);
+        free(dir);
+        free(base);
+    }
+    char *joined = path_join("a", "b");
+    T_STR(joined, "a/b");
+    free(joined);
+}
+
+static void patterns(void)
+{
+    static const char *const names[] = {"b1", "B1", "a10", "a9"};
+    static const char *const want[] = {"a10", "a9"};
+    struct err e;
+    char **got;
+    size_t n;
+    const char *dir = fresh_dir("d");
+    for (size_t i = 0; i < 4; i++)
+        T_OK(file_replace(in(dir, names[i]), "", 0, &e), &e);
+    T_OK(file_glob(in(dir, "a*"), &got, &n, &e), &e);
+    T_EQ(n, 2);
+    for (size_t i = 0; i < 2; i++)
+        T_STR(got[i], in(dir, want[i]));
+    names_free(got, n);
+    T_OK(file_glob(in(dir, "?1"), &got, &n, &e), &e);
+    T_EQ(n, 2);
+    T_STR(got[0], in(dir, "B1")); /* by bytes, not by the user's language */
+    names_free(got, n);
+    T_OK(file_glob(in(dir, "b1"), &got, &n, &e), &e);
+    T_EQ(n, 1);
+    names_free(got, n);
+    T_ERR(file_glob(in(dir, "b2"), &got, &n, &e), &e, ERR_IO, "b2: no such file");
+    T_ERR(file_glob(in(dir, "c*"), &got, &n, &e), &e, ERR_IO, "c*: no such file");
+    names_free(NULL, 0);
+}
+
+T_MAIN(T_CASE(nothing_appears_before_commit), T_CASE(abort_leaves_what_was_there),
+       T_CASE(two_writers_of_one_name), T_CASE(pieces_of_any_size), T_CASE(places_that_cannot_be),
+       T_CASE(kill_9_leaves_a_whole_file), T_CASE(full_disk), T_CASE(full_device),
+       T_CASE(limited_size), T_CASE(broken_pipe), T_CASE(whole_files), T_CASE(folders),
+       T_CASE(parts_of_paths), T_CASE(patterns))
