@@ -9,11 +9,18 @@
  *     program verb --key value --key=value --switch files
  *
  * '-' and '_' are alike in names; a switch takes no value but accepts =true and =false, and
- * --no-NAME; a list takes values up to the next option, separated by spaces or commas. There are no
- * abbreviations. An unknown name is ERR_USAGE with the nearest known one as hint.
+ * --no-NAME; a list takes values up to the next option, separated by spaces or commas (an item with
+ * a comma is written "in double quotes", a list given again replaces the former). "--" ends the
+ * options. There are no abbreviations. An unknown name is ERR_USAGE with the nearest known one as
+ * hint.
+ *
+ * A file's keys may stand at its top or in any [section] of the table, named by the heading in
+ * lower case with '-' for blanks. A key of another verb of the program is accepted and not applied.
+ * Two verbs may have options of one name that differ in all else.
  *
  * Values land in the program's own struct, at `offset`; precedence is default < preset < config
- * file < command line, and the origin of each value is kept. Strings live as long as the opts.
+ * file < command line, and the origin of each value is kept. Strings live as long as the opts, and
+ * are UTF-8.
  */
 
 #include <stdbool.h>
@@ -26,7 +33,7 @@
 
 enum opt_type {
     OPT_SWITCH, /* bool */
-    OPT_INT,    /* int64_t; 1_000, 4k, 8M, 2G (decimal) are understood */
+    OPT_INT,    /* int64_t; 1_000, 1e9, 4k, 8M, 2G (decimal) are understood */
     OPT_REAL,   /* double */
     OPT_TEXT,   /* const char *, NULL when unset */
     OPT_CHOICE, /* int, index into choices */
@@ -39,17 +46,17 @@ struct opt_list {
 };
 
 struct opt {
-    const char *name;     /* "micro-batch-size", or as the field spells it: "vocab_size" */
+    const char *name; /* "micro-batch-size", or as the field spells it: "vocab_size" */
     enum opt_type type;
-    size_t offset;        /* offsetof(struct xxx_options, member) */
-    const char *def;      /* text of the default; NULL: 0, false, unset, empty */
-    const char *meta;     /* "N", "PATH"; for OPT_CHOICE "a|b|c" */
-    const char *section;  /* heading in --help, and table in the config file */
-    const char *help;     /* one sentence without a full stop */
-    unsigned verbs;       /* bit set of the verbs that take it; 0: all */
-    const char *alias;    /* other names, comma separated, or NULL */
-    double min, max;      /* numbers: both 0 means no bounds */
-    bool basic;           /* shown by -h; --help shows all */
+    size_t offset;       /* offsetof(struct xxx_options, member) */
+    const char *def;     /* text of the default; NULL: 0, false, unset, empty */
+    const char *meta;    /* "N", "PATH"; for OPT_CHOICE "a|b|c" */
+    const char *section; /* heading in --help, and table in the config file */
+    const char *help;    /* one sentence without a full stop */
+    unsigned verbs;      /* bit set of the verbs that take it; 0: all */
+    const char *alias;   /* other names, comma separated, or NULL */
+    double min, max; /* numbers; both 0: no bounds; 1e18, or 0 above a positive min: no upper one */
+    bool basic;      /* shown by -h; --help shows all */
 };
 
 struct opt_verb {
@@ -68,9 +75,9 @@ struct opt_preset {
 
 struct opt_table {
     const char *program, *help;
-    const char *examples; /* for -h of the program */
-    const struct opt_verb *verb; /* ended by a NULL name; its index is the bit in opt.verbs */
-    const struct opt *opt;       /* ended by a NULL name */
+    const char *examples;            /* for -h of the program */
+    const struct opt_verb *verb;     /* ended by a NULL name; its index is the bit in opt.verbs */
+    const struct opt *opt;           /* ended by a NULL name */
     const struct opt_preset *preset; /* ended by a NULL name; may be NULL */
 };
 
@@ -86,32 +93,40 @@ enum opt_origin { FROM_DEFAULT, FROM_PRESET, FROM_FILE, FROM_FLAG };
 
 struct opts {
     const struct opt_table *table;
-    void *values;           /* the program's struct */
-    int verb;               /* index, -1 if none was named */
-    const char **file;      /* the other arguments */
+    void *values;      /* the program's struct */
+    int verb;          /* index, -1 if none was named */
+    const char **file; /* the other arguments */
     size_t nfile;
-    struct arena arena;     /* owns strings and lists */
-    void *origin;           /* private: where each value came from */
+    struct arena arena; /* owns strings and lists */
+    void *origin;       /* private: where each value came from */
 };
 
 /*
  * Fills `values` (which begins with struct opt_common) from defaults, presets, file and flags.
- * ERR_USAGE names the option, what was given and what is expected.
+ * ERR_USAGE names the option, what was given and what is expected; nothing is left to finish then.
  */
 int opts_init(struct opts *o, const struct opt_table *t, void *values, int argc, char **argv,
               struct err *e);
 
 /*
- * Answers -h, --help, --version, --man, --completion, --print-config on `out` if one was asked for: true if it did,
- * and the program is done (code 0).
+ * Answers -h, --help, --version, --man, --completion, --print-config on `out` if one was asked
+ * for: true if it did, and the program is done (code 0).
  */
 bool opts_answer(struct opts *o, FILE *out);
 
-/* Sets one value by name, as a line of origin `from` would: how presets, a checkpoint's configuration and tests write. */
-int opts_set(struct opts *o, enum opt_origin from, const char *name, const char *text, struct err *e);
+/*
+ * Sets one value by name, as a line of origin `from` would: a value of higher origin stays, and
+ * the option of another verb is accepted and not applied. How presets, a checkpoint's
+ * configuration and tests write.
+ */
+int opts_set(struct opts *o, enum opt_origin from, const char *name, const char *text,
+             struct err *e);
 enum opt_origin opts_origin(const struct opts *o, const char *name);
 
-/* The whole configuration as TOML, a comment behind each value naming its origin; reading it back gives the same values. */
+/*
+ * The whole configuration of the verb as TOML, a comment behind each value naming its origin;
+ * reading it back gives the same values.
+ */
 void opts_print_config(const struct opts *o, FILE *out);
 
 void opts_finish(struct opts *o);

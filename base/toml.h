@@ -4,9 +4,10 @@
 
 /*
  * A TOML file flattened to keys and texts, through toml++ (toml_cxx.cc). [model] num-layers = 4
- * arrives as section "model", key "num-layers", value "4"; arrays as their elements. Values come as the text
- * that an option on the command line would bear, so that one parser judges both.
- * Nested tables deeper than one level, dates and arrays of tables are ERR_USAGE with file, line and column.
+ * arrives as section "model", key "num-layers", value "4"; arrays as their elements. Values come as
+ * the text that an option on the command line would bear, so that one parser judges both. Nested
+ * tables deeper than one level, dates and arrays of tables are ERR_USAGE with file, line and
+ * column, as is all that is not TOML 1.0.
  */
 
 #include <stddef.h>
@@ -22,12 +23,14 @@ struct toml_entry {
     unsigned line, column;
 };
 
-struct toml;
+struct toml_file;
 
-int toml_open(const char *path, struct toml **ret, struct err *e);
-int toml_parse(const char *name, const char *p, size_t n, struct toml **ret, struct err *e);
-size_t toml_count(const struct toml *t);
-const struct toml_entry *toml_at(const struct toml *t, size_t i); /* in the file's order */
-void toml_close(struct toml *t);
+enum { TOML_MAX_BYTES = 16 << 20 };
+
+int toml_open(const char *path, struct toml_file **ret, struct err *e);
+int toml_parse(const char *name, const char *p, size_t n, struct toml_file **ret, struct err *e);
+size_t toml_count(const struct toml_file *t);
+const struct toml_entry *toml_at(const struct toml_file *t, size_t i); /* in the file's order */
+void toml_close(struct toml_file *t);
 
 #endif
