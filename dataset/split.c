@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dataset/split.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+
+const char *part_name(enum part p)
+{
+    static const char *const name[PARTS] = {"train", "valid", "test"};
+    return name[p];
+}
+
+static int bad(const char *text, const char *why, struct err *e)
+{
+    err_set(e, ERR_USAGE, "split '%s': %s", text, why);
+    return err_hint(e, "write one to three shares, such as 969,30,1");
+}
+
+/* Digits with at most one dot among them; moves *s behind. */
+static bool share(const char **s, double *ret)
+{
+    size_t digits = strspn(*s, ".0123456789");
+    const char *dot = memchr(*s, '.', digits);
+    if (!digits || digits > 64 || (dot && memchr(dot + 1, '.', digits - (size_t)(dot + 1 - *s))))
+        return false;
+    char number[65] = {0}, *end;
+    memcpy(number, *s, digits);
+    *ret = strtod(number, &end);
+    *s += digits;
+    return end == number + digits;
+}
+
+int split_parse(const char *text, struct split *ret, struct err *e)
+{
+    double w[PARTS] = {0};
+    const char *s = text;
+    for (int n = 0;; n++) {
+        s += strspn(s, " ");
+        if (n == PARTS)
+            return bad(text, "more than three shares", e);
+        if (!share(&s, &w[n]))
+            return bad(text, "each share is a number without sign or exponent", e);
+        s += strspn(s, " ");
+        if (!*s)
+            break;
+        if (*s != ',' && *s != '/')
+            return bad(text, "shares are separated by ',' or '/'", e);
+        s++;
+    }
+    double sum = w[0] + w[1] + w[2];
+    if (!(sum > 0))
+        return bad(text, "the shares add up to nothing", e);
+    ret->bound[0] = 0;
+    for (int i = 0; i < PARTS; i++)
+        ret->bound[i + 1] = ret->bound[i] + w[i] / sum;
+    return 0;
+}
+
+bool split_range(const struct split *s, enum part p, uint64_t nseq, uint64_t *ret_first,
+                 uint64_t *ret_end)
+{
+    if (s->bound[p + 1] <= s->bound[p])
+        return false;
+    /* the default rounding mode: half to even; the sum of shares may end a hair above 1 */
+    double first = nearbyint(s->bound[p] * (double)nseq);
+    double end = nearbyint(s->bound[p + 1] * (double)nseq);
+    *ret_first = (uint64_t)first < nseq ? (uint64_t)first : nseq;
+    *ret_end = (uint64_t)end < nseq ? (uint64_t)end : nseq;
+    return true;
+}
