@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dataset/shard.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum {
+    AT_VERSION = 9,
+    AT_DTYPE = 17,
+    AT_NSEQ = 18,
+    AT_NDOC = 26,
+    HEADER = 34,
+};
+
+uint32_t shard_dtype_width(enum shard_dtype t)
+{
+    switch (t) {
+    case SHARD_U8:
+    case SHARD_I8:
+        return 1;
+    case SHARD_I16:
+    case SHARD_U16:
+        return 2;
+    case SHARD_I32:
+        return 4;
+    case SHARD_I64:
+        return 8;
+    }
+    return 0;
+}
+
+const char *shard_dtype_name(enum shard_dtype t)
+{
+    static const char *const name[] = {"?", "u8", "i8", "i16", "i32", "i64", "?", "?", "u16"};
+    return (unsigned)t < sizeof(name) / sizeof(name[0]) ? name[t] : "?";
+}
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+static int check_magic(const struct shard *s, struct err *e)
+{
+    const unsigned char *d = s->idx.data;
+    const char *name = s->idx.path;
+    if (s->idx.size >= 8 && !memcmp(d, "TNTIDX\0\0", 8))
+        return err_set(e, ERR_DATA, "%s: is of the old TNTIDX kind (lazy, cached), which is not read",
+                       name);
+    if (s->idx.size < 9 || memcmp(d, "MMIDIDX\0\0", 9) != 0)
+        return err_set(e, ERR_DATA, "%s: does not begin with MMIDIDX at byte 0: no token index",
+                       name);
+    if (s->idx.size < HEADER)
+        return err_set(e, ERR_DATA, "%s: has %zu bytes, its header alone needs %d", name,
+                       s->idx.size, HEADER);
+    if (load_u64(d + AT_VERSION) != 1)
+        return err_set(e, ERR_DATA, "%s: version %" PRIu64 " at byte %d, only 1 is known", name,
+                       load_u64(d + AT_VERSION), AT_VERSION);
+    return 0;
+}
+
+/* Sizes of all arrays, with checked arithmetic; then the places of the arrays. */
+static int lay_out(struct shard *s, struct err *e)
+{
+    const unsigned char *d = s->idx.data;
+    const char *name = s->idx.path;
+    s->dtype = (enum shard_dtype)d[AT_DTYPE];
+    s->width = shard_dtype_width(s->dtype);
+    if (!s->width)
+        return err_set(e, ERR_DATA, "%s: dtype code %d at byte %d is no integer type", name,
+                       d[AT_DTYPE], AT_DTYPE);
+    uint64_t nseq = load_u64(d + AT_NSEQ), entries = load_u64(d + AT_NDOC), seq, doc, size;
+    bool fits = checked_mul(nseq, 12, &seq) && checked_mul(entries, 8, &doc) &&
+                checked_add(seq, doc, &size) && checked_add(size, HEADER, &size) && entries > 0;
+    s->has_modes = fits && nseq && s->idx.size - size == nseq;
+    if (!fits || (s->idx.size != size && !s->has_modes))
+        return err_set(e, ERR_DATA,
+                       "%s: has %zu bytes, which is not what its header's %" PRIu64
+                       " sequences and %" PRIu64 " document entries need",
+                       name, s->idx.size, nseq, entries);
+    if (nseq > INT32_MAX)
+        return err_set(e, ERR_DATA, "%s: %" PRIu64 " sequences, at most 2147483647 are read", name,
+                       nseq);
+    s->nseq = nseq;
+    s->ndocs = entries - 1;
+    s->length = d + HEADER;
+    s->offset = s->length + 4 * nseq;
+    s->doc = s->offset + 8 * nseq;
+    return 0;
+}
+
+static int check_ends(const struct shard *s, struct err *e)
+{
+    const char *name = s->idx.path;
+    uint64_t last = s->nseq - 1;
+    if (load_i64(s->doc) != 0)
+        return err_set(e, ERR_DATA, "%s: the first document begins at sequence %" PRId64 ", not 0",
+                       name, load_i64(s->doc));
+    if (load_u64(s->doc + 8 * s->ndocs) != s->nseq)
+        return err_set(e, ERR_DATA,
+                       "%s: the last document ends at sequence %" PRId64 ", not at %" PRIu64, name,
+                       load_i64(s->doc + 8 * s->ndocs), s->nseq);
+    if (!s->nseq)
+        return 0;
+    if (shard_length(s, 0) < 0 || shard_length(s, last) < 0)
+        return err_set(e, ERR_DATA, "%s: the first or the last sequence has a negative length", name);
+    if (load_i64(s->offset) != 0)
+        return err_set(e, ERR_DATA, "%s: the first sequence begins at byte %" PRId64 ", not 0", name,
+                       load_i64(s->offset));
+    if (load_i64(s->offset + 8 * last) < 0) {
+        err_set(e, ERR_DATA, "%s: the last sequence begins at byte %" PRId64, name,
+                load_i64(s->offset + 8 * last));
+        return err_hint(e, "offsets beyond 2^31 were written wrongly by Megatron-LM before 0.15 when "
+                           "it merged shards under numpy 2; make the shard again");
+    }
+    return 0;
+}
+
+int shard_open_idx(struct shard *s, const char *prefix, struct err *e)
+{
+    *s = (struct shard){.prefix = mem_strdup(prefix), .idx.slot = -1, .bin.slot = -1};
+    char *path = mem_printf("%s.idx", prefix);
+    int code = map_open(&s->idx, path, e);
+    free(path);
+    if (!code)
+        code = check_magic(s, e);
+    if (!code)
+        code = lay_out(s, e);
+    if (!code)
+        code = check_ends(s, e);
+    if (s->idx.path && map_check(&s->idx, NULL)) /* it shrank: whatever was said above is about zeros */
+        code = map_check(&s->idx, e);
+    if (code)
+        shard_close(s);
+    return code;
+}
+
+/*
+ * Megatron-LM of mid-2023, and Megatron-DeepSpeed to this day, wrote each document's end-of-document token into
+ * the .bin without counting it in the .idx. Then the .bin is longer by one token for each document with text.
+ */
+static bool eods_uncounted(const struct shard *s, uint64_t excess)
+{
+    uint64_t filled = 0;
+    for (uint64_t d = 0; d < s->ndocs; d++)
+        filled += load_i64(s->doc + 8 * (d + 1)) > load_i64(s->doc + 8 * d);
+    return filled && excess == filled * s->width;
+}
+
+static int check_bin_size(const struct shard *s, struct err *e)
+{
+    uint64_t end = 0;
+    if (s->nseq) {
+        uint64_t last = s->nseq - 1;
+        end = load_u64(s->offset + 8 * last) + (uint64_t)shard_length(s, last) * s->width;
+    }
+    if (s->bin.size == end)
+        return 0;
+    err_set(e, ERR_DATA, "%s: has %zu bytes, but %s counts %" PRIu64, s->bin.path, s->bin.size,
+            s->idx.path, end);
+    if (s->bin.size > end && eods_uncounted(s, s->bin.size - end))
+        return err_hint(e, "the difference is one token for each document: Megatron-DeepSpeed (and "
+                           "Megatron-LM 23.06) did not count the end-of-document tokens of "
+                           "--append-eod; make the shard again with prep build");
+    return err_hint(e, "the two files do not belong together, or one was cut");
+}
+
+int shard_open(struct shard *s, const char *prefix, struct err *e)
+{
+    int code = shard_open_idx(s, prefix, e);
+    if (code)
+        return code;
+    char *path = mem_printf("%s.bin", prefix);
+    code = map_open(&s->bin, path, e);
+    free(path);
+    if (!code)
+        code = check_bin_size(s, e);
+    if (code)
+        shard_close(s);
+    s->has_bin = !code;
+    return code;
+}
+
+void shard_close(struct shard *s)
+{
+    if (s->idx.path)
+        map_close(&s->idx);
+    if (s->bin.path)
+        map_close(&s->bin);
+    free(s->prefix);
+    *s = (struct shard){.idx.slot = -1, .bin.slot = -1};
+}
+
+/* ---- touching ----------------------------------------------------------------------------- */
+
+int shard_sequence(const struct shard *s, uint64_t i, struct shard_view *ret, struct err *e)
+{
+    BUG_ON(!s->has_bin, "%s was opened without its .bin", s->prefix);
+    BUG_ON(i >= s->nseq, "sequence %" PRIu64 " of %" PRIu64, i, s->nseq);
+    int32_t n = shard_length(s, i);
+    int64_t at = load_i64(s->offset + 8 * i);
+    uint64_t size = s->bin.size, bytes = (uint64_t)(n < 0 ? 0 : n) * s->width;
+    if (n < 0 || at < 0 || (uint64_t)at > size || bytes > size - (uint64_t)at ||
+        (uint64_t)at % s->width)
+        return err_set(e, ERR_DATA,
+                       "%s: sequence %" PRIu64 " is said to have %" PRId32 " tokens at byte %" PRId64
+                       ", which do not lie in the %zu bytes of %s",
+                       s->idx.path, i, n, at, s->bin.size, s->bin.path);
+    *ret = (struct shard_view){s->bin.data + at, (uint32_t)n};
+    return map_check(&s->idx, e);
+}
+
+int shard_document(const struct shard *s, uint64_t d, uint64_t *ret_first, uint64_t *ret_end,
+                   struct err *e)
+{
+    BUG_ON(d >= s->ndocs, "document %" PRIu64 " of %" PRIu64, d, s->ndocs);
+    uint64_t first = load_u64(s->doc + 8 * d), end = load_u64(s->doc + 8 * (d + 1));
+    if (first > end || end > s->nseq)
+        return err_set(e, ERR_DATA,
+                       "%s: document %" PRIu64 " is said to be sequences %" PRId64 " to %" PRId64
+                       " of %" PRIu64,
+                       s->idx.path, d, (int64_t)first, (int64_t)end, s->nseq);
+    *ret_first = first;
+    *ret_end = end;
+    return map_check(&s->idx, e);
+}
+
+/* Widens n ids and returns the largest; negative ones count as huge. */
+#define WIDEN(type)                                                                                \
+    for (uint64_t i = 0; i < n; i++) {                                                             \
+        type v;                                                                                    \
+        memcpy(&v, p + i * sizeof(v), sizeof(v));                                                  \
+        ret[i] = (int32_t)v;                                                                       \
+        uint64_t u = (uint64_t)(int64_t)v;                                                         \
+        top = u > top ? u : top;                                                                   \
+    }                                                                                              \
+    break
+
+/* The two that shards are made of; in 32 bits, so that the loop becomes vector code. */
+#define WIDEN32(type)                                                                              \
+    for (uint64_t i = 0; i < n; i++) {                                                             \
+        type v;                                                                                    \
+        memcpy(&v, p + i * sizeof(v), sizeof(v));                                                  \
+        ret[i] = (int32_t)v;                                                                       \
+        top32 = (uint32_t)v > top32 ? (uint32_t)v : top32;                                         \
+    }                                                                                              \
+    return top32
+
+static uint64_t widen(enum shard_dtype t, const unsigned char *p, uint64_t n, int32_t *ret)
+{
+    uint64_t top = 0;
+    uint32_t top32 = 0;
+    switch (t) {
+    case SHARD_U16:
+        WIDEN32(uint16_t);
+    case SHARD_I32:
+        WIDEN32(int32_t);
+    case SHARD_U8:
+        WIDEN(uint8_t);
+    case SHARD_I8:
+        WIDEN(int8_t);
+    case SHARD_I16:
+        WIDEN(int16_t);
+    case SHARD_I64:
+        WIDEN(int64_t);
+    }
+    return top;
+}
+
+static int64_t id_at(const struct shard *s, const unsigned char *p, uint64_t i)
+{
+    p += i * s->width;
+    switch (s->dtype) {
+    case SHARD_U8:
+        return *p;
+    case SHARD_I8:
+        return (int8_t)*p;
+    case SHARD_I16:
+        return (int16_t)load_u16(p);
+    case SHARD_U16:
+        return load_u16(p);
+    case SHARD_I32:
+        return load_i32(p);
+    case SHARD_I64:
+        break;
+    }
+    return load_i64(p);
+}
+
+static int bad_id(const struct shard *s, uint64_t seq, uint64_t from, const unsigned char *p,
+                  uint64_t n, int64_t limit, struct err *e)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        int64_t id = id_at(s, p, i);
+        if (id < 0 || id >= limit)
+            return err_set(e, ERR_DATA,
+                           "%s: token id %" PRId64 " at byte %" PRIu64 " (sequence %" PRIu64
+                           ", token %" PRIu64 ") is not in 0..%" PRId64,
+                           s->bin.path, id, (uint64_t)(p - s->bin.data) + i * s->width, seq,
+                           from + i, limit - 1);
+    }
+    return err_set(e, ERR_IO, "%s: changed while it was read", s->bin.path);
+}
+
+int shard_read(const struct shard *s, uint64_t i, uint64_t from, uint64_t n, int64_t limit,
+               int32_t *ret, struct err *e)
+{
+    BUG_ON(limit > SHARD_ANY_ID, "ids below %" PRId64 " do not fit", limit);
+    struct shard_view v;
+    int code = shard_sequence(s, i, &v, e);
+    if (code)
+        return code;
+    if (from > v.n || n > v.n - from)
+        return err_set(e, ERR_DATA,
+                       "%s: sequence %" PRIu64 " has %" PRIu32 " tokens, not %" PRIu64
+                       " behind token %" PRIu64,
+                       s->idx.path, i, v.n, n, from);
+    const unsigned char *p = v.data + from * s->width;
+    uint64_t top = widen(s->dtype, p, n, ret);
+    code = map_check(&s->bin, e);
+    if (!code && n && (limit <= 0 || top >= (uint64_t)limit))
+        code = bad_id(s, i, from, p, n, limit, e);
+    return code;
+}
