@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "dataset/shard.h"
@@ -57,6 +58,9 @@ struct manifest {
 
 /* PREFIX.manifest.json in fresh memory. */
 char *manifest_path(const char *prefix);
+
+/* The file's text, appended to `ret`. */
+void manifest_text(const struct manifest *m, struct buf *ret);
 
 /* Appears whole or not at all. */
 int manifest_write(const struct manifest *m, const char *prefix, struct err *e);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataset/shard_write.h"
+#include "tests/dataset/corpus.h"
+#include "tests/t.h"
+
+static void check_file(const char *name, const void *want, size_t n)
+{
+    struct err e;
+    struct buf b = {0};
+    T_OK(file_read(t_path(name), 1 << 20, &b, &e), &e);
+    T_EQ(b.len, n);
+    T_MEM(b.data, want, n);
+    buf_finish(&b);
+}
+
+/* Files in t_dir() whose names begin so, temporary ones included. */
+static int files_of(const char *begin)
+{
+    int n = 0;
+    DIR *d = opendir(t_dir());
+    for (struct dirent *f; (f = readdir(d));)
+        n += strncmp(f->d_name + (f->d_name[0] == '.'), begin, strlen(begin)) == 0;
+    closedir(d);
+    return n;
+}
+
+/* Bytes that Megatron-LM's builder wrote for the same documents. */
+static void golden_is_written(void)
+{
+    static const unsigned char bin[12] = {1, 0, 2, 0, 3, 0, 0x50, 0xc4, 5, 0, 0x50, 0xc4};
+    static const unsigned char idx[90] = {
+        'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 8, 2, 0, 0, 0, 0,
+        0,   0,   0,   4,   0,   0,   0,   0, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0,
+        0,   0,   0,   0,   8,   0,   0,   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,
+        0,   0,   0,   0,   0,   1,   0,   0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0};
+    struct err e;
+    struct shard_writer w;
+    T_OK(shard_writer_open(&w, t_path("g"), 50257, &e), &e);
+    T_OK(shard_writer_add(&w, (int32_t[]){1, 2, 3, 50256}, 4, &e), &e);
+    T_OK(shard_writer_end_document(&w, &e), &e);
+    T_OK(shard_writer_add(&w, NULL, 0, &e), &e);
+    T_OK(shard_writer_end_document(&w, &e), &e);
+    T_OK(shard_writer_add(&w, (int32_t[]){5, 50256}, 2, &e), &e);
+    T_OK(shard_writer_end_document(&w, &e), &e);
+    T_OK(shard_writer_finish(&w, NULL, &e), &e);
+    check_file("g.bin", bin, sizeof(bin));
+    check_file("g.idx", idx, sizeof(idx));
+    T_EQ(files_of("g"), 2);
+}
+
+static void known_corpora(void)
+{
+    const struct recipe *r[3] = {&recipe_a, &recipe_b, &recipe_c};
+    for (int i = 0; i < 3; i++) {
+        write_recipe(t_path("r"), r[i]);
+        check_md5(t_path("r.bin"), r[i]->bin_md5);
+        check_md5(t_path("r.idx"), r[i]->idx_md5);
+    }
+}
+
+static void dtype_follows_the_vocabulary(void)
+{
+    T_EQ(shard_dtype_for(1), SHARD_U16);
+    T_EQ(shard_dtype_for(65499), SHARD_U16);
+    T_EQ(shard_dtype_for(65500), SHARD_I32);
+    T_EQ(shard_dtype_for(65536), SHARD_I32);
+    T_EQ(shard_dtype_for(0), SHARD_I32);
+    T_EQ(shard_dtype_for(-1), SHARD_I32);
+}
+
+static void ids_outside_the_vocabulary_are_refused(void)
+{
+    struct err e;
+    int32_t packed[3];
+    T_OK(shard_pack(SHARD_U16, 100, (int32_t[]){0, 99, 1}, 3, packed, &e), &e);
+    T_MEM(packed, ((uint16_t[]){0, 99, 1}), 6);
+    T_OK(shard_pack(SHARD_I32, 0, (int32_t[]){0, INT32_MAX, 1}, 3, packed, &e), &e);
+    T_ERR(shard_pack(SHARD_U16, 100, (int32_t[]){0, 5, 100}, 3, packed, &e), &e, ERR_DATA,
+          "token 2 has id 100, which is not in 0..99");
+    T_ERR(shard_pack(SHARD_U16, 100, (int32_t[]){-1, 5, 7}, 3, packed, &e), &e, ERR_DATA,
+          "token 0 has id -1");
+    T_ERR(shard_pack(SHARD_I32, 70000, (int32_t[]){0, 70000, -7}, 3, packed, &e), &e, ERR_DATA,
+          "token 1 has id 70000");
+    T_ERR(shard_pack(SHARD_I32, 0, (int32_t[]){0, INT32_MIN, 1}, 3, packed, &e), &e, ERR_DATA,
+          "token 1 has id -2147483648");
+    struct shard_writer w;
+    T_OK(shard_writer_open(&w, t_path("v"), 100, &e), &e);
+    T_ERR(shard_writer_add(&w, (int32_t[]){3, 100}, 2, &e), &e, ERR_DATA, "document 0");
+    shard_writer_abort(&w);
+    shard_writer_abort(&w);
+    T_EQ(files_of("v"), 0);
+}
+
+static void too_long_a_sequence_is_refused(void)
+{
+    struct err e;
+    struct shard_writer w;
+    T_OK(shard_writer_open(&w, t_path("l"), 100, &e), &e);
+    T_ERR(shard_writer_put(&w, "", (size_t)INT32_MAX + 1, &e), &e, ERR_DATA, "2147483648 tokens");
+    shard_writer_abort(&w);
+}
+
+/* More words than the buffer of lengths holds, in every mixture of sequences and documents. */
+static void many_documents_come_back(void)
+{
+    enum { DOCS = 60000 };
+    struct err e;
+    struct shard_writer w;
+    struct shard s;
+    struct shard_stats st;
+    int32_t next = 0, got[8];
+    uint64_t seqs = 0, empty = 0, tokens = 0;
+    T_OK(shard_writer_open(&w, t_path("many"), 70000, &e), &e);
+    for (uint32_t d = 0; d < DOCS; d++) {
+        uint32_t n = t_rand(1, d) % 4;
+        empty += n == 0;
+        for (uint32_t k = 0; k < n; k++) {
+            int32_t id[8];
+            uint32_t len = 1 + t_rand(2, seqs) % 8;
+            for (uint32_t i = 0; i < len; i++, next = (next + 1) % 70000)
+                id[i] = next;
+            T_OK(shard_writer_add(&w, id, len, &e), &e);
+            seqs++;
+            tokens += len;
+        }
+        T_OK(shard_writer_end_document(&w, &e), &e);
+    }
+    T_OK(shard_writer_finish(&w, NULL, &e), &e);
+    T_OK(shard_open(&s, t_path("many"), &e), &e);
+    struct shard_check c = {.limit = 70000, .eod = 17};
+    T_OK(shard_check(&s, &c, &st, &e), &e);
+    T_EQ(st.documents, DOCS);
+    T_EQ(st.sequences, seqs);
+    T_EQ(st.empty_documents, empty);
+    T_EQ(st.tokens, tokens);
+    T_EQ(st.shortest, 1);
+    T_EQ(st.longest, 8);
+    T_EQ(st.highest_id, 69999);
+    T_EQ(st.eods, (tokens + 70000 - 18) / 70000);
+    next = 0;
+    for (uint64_t i = 0, d = 0, a = 0, b = 0; i < seqs; i++) {
+        while (i >= b)
+            T_OK(shard_document(&s, d++, &a, &b, &e), &e);
+        T_EQ(shard_length(&s, i), 1 + t_rand(2, i) % 8);
+        T_EQ(b - a, t_rand(1, d - 1) % 4);
+        uint32_t len = (uint32_t)shard_length(&s, i);
+        T_OK(shard_read(&s, i, 0, len, 70000, got, &e), &e);
+        for (uint32_t k = 0; k < len; k++, next = (next + 1) % 70000)
+            T_EQ(got[k], next);
+    }
+    shard_close(&s);
+}
+
+static void nothing_shows_before_the_end(void)
+{
+    struct err e;
+    struct shard_writer w;
+    write_counting(t_path("keep"), (uint32_t[]){3, 4}, 2);
+    struct buf before = {0};
+    T_OK(file_read(t_path("keep.bin"), 1000, &before, &e), &e);
+    T_OK(shard_writer_open(&w, t_path("keep"), 1000, &e), &e);
+    T_OK(shard_writer_add(&w, (int32_t[]){1}, 1, &e), &e);
+    T_OK(shard_writer_end_document(&w, &e), &e);
+    check_file("keep.bin", before.data, before.len);
+    shard_writer_abort(&w);
+    check_file("keep.bin", before.data, before.len);
+    T_EQ(files_of("keep"), 2);
+    buf_finish(&before);
+}
+
+static void no_documents_make_a_shard(void)
+{
+    struct err e;
+    struct shard s;
+    write_counting(t_path("no"), NULL, 0);
+    T_OK(shard_open(&s, t_path("no"), &e), &e);
+    T_EQ(s.nseq, 0);
+    T_EQ(s.ndocs, 0);
+    shard_close(&s);
+    write_counting(t_path("no"), (uint32_t[]){0, 0}, 2);
+    T_OK(shard_open(&s, t_path("no"), &e), &e);
+    T_EQ(s.nseq, 0);
+    T_EQ(s.ndocs, 2);
+    shard_close(&s);
+}
+
+static void a_missing_folder_is_named(void)
+{
+    struct err e;
+    struct shard_writer w;
+    T_ERR(shard_writer_open(&w, t_path("nowhere/x"), 10, &e), &e, ERR_IO, "nowhere/x.bin");
+}
+
+static void manifest_tells_of_the_shard(void)
+{
+    struct err e;
+    struct shard_writer w;
+    struct shard s;
+    bool found;
+    struct manifest m = {.weft_version = "test", .vocab_size = 100, .eod = 99}, back;
+    T_OK(shard_writer_open(&w, t_path("m"), 100, &e), &e);
+    T_OK(shard_writer_add(&w, (int32_t[]){1, 2, 99}, 3, &e), &e);
+    T_OK(shard_writer_end_document(&w, &e), &e);
+    T_OK(shard_writer_end_document(&w, &e), &e);
+    T_OK(shard_writer_finish(&w, &m, &e), &e);
+    T_OK(manifest_read(t_path("m"), &back, &found, &e), &e);
+    T_CHECK(found);
+    T_EQ(back.documents, 2);
+    T_EQ(back.sequences, 1);
+    T_EQ(back.tokens, 3);
+    T_EQ(back.bin_bytes, 6);
+    T_OK(shard_open(&s, t_path("m"), &e), &e);
+    T_OK(manifest_fits_shard(&back, &s, &e), &e);
+    T_OK(manifest_verify(&back, &s, &e), &e);
+    shard_close(&s);
+    manifest_close(&back);
+    /* a shard that is written over it without a manifest takes the old one away */
+    write_counting(t_path("m"), (uint32_t[]){3}, 1);
+    T_OK(manifest_read(t_path("m"), &back, &found, &e), &e);
+    T_CHECK(!found);
+}
+
+T_MAIN(T_CASE(golden_is_written), T_CASE(known_corpora), T_CASE(dtype_follows_the_vocabulary),
+       T_CASE(ids_outside_the_vocabulary_are_refused), T_CASE(too_long_a_sequence_is_refused),
+       T_CASE(many_documents_come_back), T_CASE(nothing_shows_before_the_end),
+       T_CASE(no_documents_make_a_shard), T_CASE(a_missing_folder_is_named),
+       T_CASE(manifest_tells_of_the_shard))
