@@ -57,6 +57,9 @@ int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps 
                struct err *e);
 void maps_close(struct maps *m); /* accepts a zeroed or closed one */
 
+/* Tokens of the sequences [first, end): of one epoch. */
+int maps_tokens(const struct shard *s, uint64_t first, uint64_t end, uint64_t *ret, struct err *e);
+
 enum maps_file { MAPS_DOC, MAPS_SAMPLE, MAPS_SHUFFLE, MAPS_FILES };
 
 /* The name of one of the files, fresh memory. Not defined for one_epoch, extra = 0 or keep_last: those have none. */
@@ -73,6 +76,17 @@ int maps_save(const struct maps *m, const struct maps_spec *spec, const char *pr
  */
 int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *ret,
               struct err *e);
+
+/*
+ * The files if they fit, else built: how train and prep come by maps. `save` writes what was built;
+ * `rebuild` does not look at the files. why (may be NULL) gets what was wrong with files that were there, "" if there were
+ * none or they fit.
+ */
+struct maps_wish {
+    bool save, rebuild;
+};
+int maps_obtain(const struct maps_spec *spec, const struct shard *s, struct maps_wish wish,
+                struct maps *ret, bool *ret_reused, char why[256], struct err *e);
 
 /* Row r <= nsample of the sample map, and the sample that stands at k < nsample of the order. */
 static inline void maps_row(const struct maps *m, uint64_t r, int64_t *ret_place,
