@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/model/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tests/t.h"
+#include "tests/train/tiny.h"
+#include "train/engine/generate.h"
+
+static struct rank rank;
+
+/*
+ * d loss / d weight against (loss(w + h) - loss(w - h)) / 2h in double: for every parameter of the table, its
+ * first, last and some elements between. float scale and dropout factors cost about 1e-7.
+ */
+static void check_gradients(struct spec spec)
+{
+    struct err e;
+    struct rank_config c = tiny_config(spec, DTYPE_F64);
+    T_OK(rank_open(&rank, &c, &e), &e);
+    struct batch b;
+    tiny_batch(&b, 11);
+    tiny_loss(&rank, &b, true);
+    double *w = rank.weights.data, *g = mem_new((size_t)rank.params.elements, sizeof(*g));
+    memcpy(g, rank.grads.data, (size_t)rank.params.elements * sizeof(*g));
+    double *moved = mem_new((size_t)rank.params.n, sizeof(*moved));
+    for (int i = 0; i < rank.params.n; i++) {
+        const struct param *p = &rank.params.at[i];
+        int64_t stride = p->count / 23 + 1;
+        for (int64_t k = 0; k < p->count; k += stride) {
+            double *at = &w[p->offset + k], kept = *at, h = 1e-5;
+            *at = kept + h;
+            double up = tiny_loss(&rank, &b, false);
+            *at = kept - h;
+            double down = tiny_loss(&rank, &b, false);
+            *at = kept;
+            double numeric = (up - down) / (2 * h), ours = g[p->offset + k];
+            moved[i] += fabs(ours);
+            if (!(fabs(numeric - ours) <= 2e-6 * (fabs(numeric) + 1e-2)))
+                t_fail(__FILE__, __LINE__, "%s[%lld] layer %d: %.9g, by differences %.9g",
+                       p->source[0].name, (long long)k, p->layer, ours, numeric);
+        }
+    }
+    for (int i = 0; i < rank.params.n; i++)
+        if (moved[i] == 0)
+            t_fail(__FILE__, __LINE__, "%s has no gradient", rank.params.at[i].source[0].name);
+    free(moved);
+    free(g);
+    batch_finish(&b);
+    rank_close(&rank);
+}
+
+static void gpt_gradients(void)
+{
+    check_gradients(tiny_gpt());
+}
+
+static void gpt_gradients_with_dropout(void)
+{
+    struct spec s = tiny_gpt();
+    s.hidden_dropout = 0.2;
+    s.attention_dropout = 0.3;
+    check_gradients(s);
+}
+
+static void gpt_gradients_erf_untied(void)
+{
+    struct spec s = tiny_gpt();
+    s.act = SPEC_GELU_ERF;
+    s.tied = false;
+    check_gradients(s);
+}
+
+static void llama_gradients(void)
+{
+    check_gradients(tiny_llama());
+}
+
+static void llama_gradients_tied_partial_rotary_qkv_bias(void)
+{
+    struct spec s = tiny_llama();
+    s.tied = true;
+    s.qkv_bias = true;
+    s.rope_percent = 0.5;
+    s.hidden_dropout = 0.1;
+    check_gradients(s);
+}
+
+/* The same text, token by token through the cache and at once. */
+static void check_cache(struct spec spec)
+{
+    struct err e;
+    struct rank_config c = tiny_config(spec, DTYPE_F32);
+    c.use = MODEL_DECODE;
+    c.micro_batch = 1;
+    T_OK(rank_open(&rank, &c, &e), &e);
+    int32_t id[TINY_LENGTH];
+    double whole[TINY_VOCAB];
+    for (int i = 0; i < TINY_LENGTH; i++)
+        id[i] = (int32_t)(t_rand(3, (uint64_t)i) % TINY_VOCAB);
+    for (int n = 1; n <= TINY_LENGTH; n++) {
+        struct decoder d;
+        decoder_init(&d, &rank);
+        T_OK(decoder_feed(&d, id, n, &e), &e);
+        memcpy(whole, d.host, sizeof(whole));
+        d.past = 0;
+        T_OK(decoder_feed(&d, id, n / 2 + 1, &e), &e);
+        for (int i = n / 2 + 1; i < n; i++)
+            T_OK(decoder_feed(&d, &id[i], 1, &e), &e);
+        for (int v = 0; v < TINY_VOCAB; v++)
+            T_NEAR(d.host[v], whole[v], 2e-5);
+        slab_reset(&rank.slab[SLAB_WORKSPACE], 0);
+        decoder_finish(&d);
+    }
+    rank_close(&rank);
+}
+
+static void gpt_cache_equals_whole(void)
+{
+    check_cache(tiny_gpt());
+}
+
+static void llama_cache_equals_whole(void)
+{
+    check_cache(tiny_llama());
+}
+
+/* Any number of threads gives the same bytes: loss, gradients. */
+static void threads_do_not_change_a_bit(void)
+{
+    struct err e;
+    struct spec s = tiny_gpt();
+    s.hidden_dropout = s.attention_dropout = 0.1;
+    float *first = NULL;
+    size_t bytes = 0;
+    for (int threads = 1; threads <= 5; threads += 2) {
+        struct rank_config c = tiny_config(s, DTYPE_F32);
+        c.threads = threads;
+        T_OK(rank_open(&rank, &c, &e), &e);
+        struct batch b;
+        tiny_batch(&b, 12);
+        tiny_loss(&rank, &b, true);
+        bytes = tensor_bytes(rank.grads);
+        if (!first) {
+            first = mem_new(1, bytes);
+            memcpy(first, rank.grads.data, bytes);
+        } else {
+            T_MEM(rank.grads.data, first, bytes);
+        }
+        batch_finish(&b);
+        rank_close(&rank);
+    }
+    free(first);
+}
+
+T_MAIN(T_CASE(gpt_gradients), T_CASE(gpt_gradients_with_dropout),
+       T_CASE(gpt_gradients_erf_untied), T_CASE(llama_gradients),
+       T_CASE(llama_gradients_tied_partial_rotary_qkv_bias), T_CASE(gpt_cache_equals_whole),
+       T_CASE(llama_cache_equals_whole), T_CASE(threads_do_not_change_a_bit))

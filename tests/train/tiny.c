@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/train/tiny.h"
+
+#include "tests/t.h"
+#include "train/engine/step.h"
+
+struct spec tiny_gpt(void)
+{
+    return (struct spec){.layers = 2, .hidden = 12, .heads = 3, .kv_heads = 3, .head_dim = 4,
+                         .ffn = 20, .vocab = TINY_VOCAB, .padded_vocab = 128,
+                         .max_positions = 16, .norm = SPEC_LAYERNORM, .act = SPEC_GELU_TANH,
+                         .position = SPEC_LEARNED, .norm_eps = 1e-5, .rope_base = 10000,
+                         .rope_percent = 1, .tied = true, .bias = true, .qkv_bias = true,
+                         .init_std = 0.3};
+}
+
+struct spec tiny_llama(void)
+{
+    return (struct spec){.layers = 2, .hidden = 16, .heads = 4, .kv_heads = 2, .head_dim = 4,
+                         .ffn = 24, .vocab = TINY_VOCAB, .padded_vocab = 128,
+                         .max_positions = 16, .norm = SPEC_RMSNORM, .act = SPEC_SWIGLU,
+                         .position = SPEC_ROPE, .norm_eps = 1e-5, .rope_base = 10000,
+                         .rope_percent = 1, .tied = false, .bias = false, .init_std = 0.3};
+}
+
+struct rank_config tiny_config(struct spec spec, enum dtype real)
+{
+    return (struct rank_config){.spec = spec, .use = MODEL_TRAIN, .real = real, .threads = 2,
+                                .micro_batch = TINY_ROWS, .seq_length = TINY_LENGTH, .micros = 1,
+                                .seed = 1234, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
+                                .decay = 0.01, .clip = 1.0,
+                                .lr = {.style = LR_CONSTANT, .max = 1e-3}};
+}
+
+void tiny_batch(struct batch *b, uint64_t seed)
+{
+    batch_init(b, TINY_ROWS, TINY_LENGTH);
+    b->first = 5;
+    for (uint64_t i = 0; i < TINY_ROWS * TINY_LENGTH; i++) {
+        b->tokens[i] = (int32_t)(t_rand(seed, 2 * i) % TINY_VOCAB);
+        b->labels[i] = (int32_t)(t_rand(seed, 2 * i + 1) % TINY_VOCAB);
+        b->loss_mask[i] = i % 7 == 6 ? 0 : 1;
+    }
+}
+
+double tiny_loss(struct rank *r, const struct batch *b, bool gradients)
+{
+    double n = 0;
+    for (uint32_t i = 0; i < b->rows * b->seq_length; i++)
+        n += (double)b->loss_mask[i];
+    op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
+    if (gradients) {
+        op_fill(&r->ops, &(struct fill_args){.y = r->grads, .value = 0});
+        step_issue_micro(r, b, 0, (float)(1 / n));
+    } else {
+        struct model_pass p = rank_pass(r, b->first, true);
+        rank_stage(r, b);
+        model_forward(&r->model, &p);
+        p.train = false; /* the loss alone: no gradients behind the head */
+        model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), 0);
+    }
+    rank_fetch(r, r->host_totals, r->totals);
+    return r->host_totals[0] / n;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/engine/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fault.h"
+
+static struct tensor group_of(const struct rank *r, enum ckpt_group g)
+{
+    return g == CKPT_PARAM ? r->weights : g == CKPT_EXP_AVG ? r->optim.m : r->optim.v;
+}
+
+/* Where one source of a parameter lies in the flat slab of a group. */
+static struct box_mem place(const struct rank *r, enum ckpt_group g, const struct param *p,
+                            const struct param_source *s)
+{
+    int64_t cols = p->rank == 2 ? p->size[1] : 1;
+    struct tensor at = tensor_rows(group_of(r, g), p->offset + s->row * cols, 0);
+    return (struct box_mem){.data = at.data, .dtype = at.dtype, .stride = cols,
+                            .box = {{s->begin[0], s->begin[1]}, {s->count[0], s->count[1]}}};
+}
+
+void state_put(const struct rank *r, struct ckpt_writer *w)
+{
+    for (int g = 0; g < CKPT_GROUPS; g++)
+        for (int i = 0; i < r->params.n; i++)
+            for (int k = 0; k < r->params.at[i].sources; k++) {
+                const struct param *p = &r->params.at[i];
+                const struct param_source *s = &p->source[k];
+                ckpt_put(w, (enum ckpt_group)g, s->name, s->rank, s->size,
+                         place(r, (enum ckpt_group)g, p, s));
+            }
+}
+
+static const char *const pair_names[STATE_PAIRS] = {"optimizer_steps", "scheduled_samples"};
+
+void state_pairs(const struct rank *r, struct state_pairs *ret)
+{
+    const int64_t values[STATE_PAIRS] = {r->at.steps, r->at.scheduled};
+    for (int i = 0; i < STATE_PAIRS; i++) {
+        snprintf(ret->text[i], sizeof(ret->text[i]), "%lld", (long long)values[i]);
+        ret->pair[i] = (struct ckpt_pair){pair_names[i], ret->text[i]};
+    }
+}
+
+static int read_pair(const struct ckpt *c, const char *name, int64_t *ret, struct err *e)
+{
+    const struct ckpt_meta *m = ckpt_meta(c);
+    for (size_t i = 0; i < m->nstate; i++)
+        if (!strcmp(m->state[i].key, name)) {
+            char *end;
+            long long v = strtoll(m->state[i].value, &end, 10);
+            if (*end || end == m->state[i].value || v < 0)
+                return err_set(e, ERR_DATA, "%s: state '%s' is '%s': expected a count",
+                               ckpt_path(c), name, m->state[i].value);
+            *ret = v;
+            return 0;
+        }
+    return err_set(e, ERR_DATA, "%s: the state '%s' is missing", ckpt_path(c), name);
+}
+
+static int load_group(struct rank *r, const struct ckpt *c, enum ckpt_group g, struct err *e)
+{
+    for (int i = 0; i < r->params.n; i++)
+        for (int k = 0; k < r->params.at[i].sources; k++) {
+            const struct param *p = &r->params.at[i];
+            const struct param_source *s = &p->source[k];
+            int code = ckpt_read_box(c, g, s->name, s->rank, s->size, place(r, g, p, s), e);
+            if (code)
+                return code;
+        }
+    return 0;
+}
+
+int state_load(struct rank *r, const struct ckpt *c, bool optimizer, struct err *e)
+{
+    struct cursor at = {0};
+    int code = load_group(r, c, CKPT_PARAM, e);
+    if (code || !optimizer)
+        return code;
+    code = load_group(r, c, CKPT_EXP_AVG, e);
+    if (!code)
+        code = load_group(r, c, CKPT_EXP_AVG_SQ, e);
+    if (!code)
+        code = read_pair(c, pair_names[0], &at.steps, e);
+    if (!code)
+        code = read_pair(c, pair_names[1], &at.scheduled, e);
+    if (code)
+        return code;
+    at.iteration = ckpt_meta(c)->iteration;
+    at.consumed = ckpt_meta(c)->consumed_samples;
+    if (FAULT("resume_cursor"))
+        at.consumed += 1;
+    r->at = at;
+    return 0;
+}
+
+/* Both as JSON, member by member, so that the message names the option. */
+static int compare(const struct json *theirs, const struct json *ours, const char *path,
+                   struct err *e)
+{
+    for (size_t i = 0; i < ours->length; i++) {
+        const struct json *a = &ours->child[i], *b = json_get(theirs, a->key);
+        if (strstr(a->key, "dropout") || strstr(a->key, "init"))
+            continue;
+        bool same = b && a->kind == b->kind &&
+                    (a->kind == JSON_STRING ? !strcmp(a->string, b->string)
+                     : a->kind == JSON_BOOL ? a->boolean == b->boolean
+                                            : a->real == b->real);
+        if (!same)
+            return err_set(e, ERR_USAGE, "%s holds another model: %s differs", path, a->key);
+    }
+    return 0;
+}
+
+int state_same_model(const struct ckpt *c, const struct spec *ours, struct err *e)
+{
+    struct buf text = {0};
+    struct json_doc *d;
+    spec_to_json(ours, &text);
+    int code = json_parse("model", text.data, text.len, &d, e);
+    if (!code) {
+        code = compare(ckpt_model(c), json_root(d), ckpt_path(c), e);
+        json_close(d);
+    }
+    buf_finish(&text);
+    return code;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_ENGINE_STATE_H
+#define TRAIN_ENGINE_STATE_H
+
+/*
+ * A rank's state to a checkpoint and back: weights and moments as boxes of global tensors, the
+ * cursor as numbers. What is loaded is, byte for byte, what was saved.
+ */
+
+#include "train/ckpt/ckpt.h"
+#include "train/engine/rank.h"
+
+/*
+ * Puts the rank's tensors into `w`. The host's slabs are the tensors' memory, so they must stay as they are until
+ * the commit.
+ */
+void state_put(const struct rank *r, struct ckpt_writer *w);
+
+/* The cursor as the pairs of ckpt_meta.state; `text` holds the values. */
+enum { STATE_PAIRS = 2 };
+struct state_pairs {
+    char text[STATE_PAIRS][32];
+    struct ckpt_pair pair[STATE_PAIRS];
+};
+void state_pairs(const struct rank *r, struct state_pairs *ret);
+
+/* Weights; with `optimizer` also moments and cursor, else the rank starts at 0 with these weights (--finetune). */
+int state_load(struct rank *r, const struct ckpt *c, bool optimizer, struct err *e);
+
+/* ERR_USAGE names the first value in which the checkpoint's model differs from `ours` (dropouts may). */
+int state_same_model(const struct ckpt *c, const struct spec *ours, struct err *e);
+
+#endif

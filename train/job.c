@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "train/engine/state.h"
+
+/* ---- checkpoint -------------------------------------------------------------------------- */
+
+static void say_skipped(struct ckpt_skips *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        log_warn("%s is passed over: %s", s->at[i].path, s->at[i].why.msg);
+    ckpt_skips_finish(s);
+}
+
+static int newest(const char *dir, struct ckpt **ret, struct err *e)
+{
+    struct ckpt_skips skips = {0};
+    int code = ckpt_open_newest(dir, ret, &skips, e);
+    say_skipped(&skips);
+    return code;
+}
+
+int job_find_checkpoint(struct job *j, bool required, struct err *e)
+{
+    const char *save = j->o->save, *load = j->o->load;
+    int code = 0;
+    if (save) {
+        code = newest(save, &j->ckpt, e);
+        j->ckpt_is_own = j->ckpt != NULL;
+    }
+    if (!code && !j->ckpt && load)
+        code = j->o->iteration ? ckpt_open_iteration(load, j->o->iteration, &j->ckpt, e)
+                               : newest(load, &j->ckpt, e);
+    if (code)
+        return code;
+    if (j->ckpt) {
+        log_info("checkpoint %s (%s)", ckpt_path(j->ckpt),
+                 j->ckpt_is_own ? "of --save: the run goes on" : "of --load");
+        return 0;
+    }
+    if (required || (load && j->o->exit_on_missing)) {
+        err_set(e, ERR_USAGE, load ? "%s has no checkpoint" : "--load is missing", load);
+        return err_hint(e, "name by --load the folder that was a run's --save");
+    }
+    if (load)
+        log_warn("%s has no checkpoint: the run starts from nothing", load);
+    return 0;
+}
+
+/* ---- data manifest and tokenizer --------------------------------------------------------- */
+
+int job_open_manifest(struct job *j, struct err *e)
+{
+    if (j->o->data_path.n == 0) {
+        err_set(e, ERR_USAGE, "--data-path is missing");
+        return err_hint(e, "prep build makes PREFIX.bin and PREFIX.idx; name PREFIX");
+    }
+    if (j->o->data_path.n > 1)
+        return err_set(e, ERR_USAGE, "--data-path names %zu shards: expected one",
+                       j->o->data_path.n);
+    j->data_prefix = j->o->data_path.item[0];
+    int code = manifest_read(j->data_prefix, &j->manifest, &j->has_manifest, e);
+    if (code || !j->has_manifest)
+        return code;
+    char *path = manifest_path(j->data_prefix);
+    code = sha_file(path, j->data_digest, e);
+    free(path);
+    return code;
+}
+
+static int open_as(struct job *j, const char *type, const char *path, struct err *e)
+{
+    struct tok_options t = {.path = path, .vocab_size = 0};
+    for (t.type = TOK_SENTENCEPIECE; t.type <= TOK_NULL; t.type++)
+        if (!strcmp(type, tok_type_name(t.type)))
+            return tok_open(&t, &j->tokenizer, e);
+    return err_set(e, ERR_DATA, "tokenizer type '%s' is not known", type);
+}
+
+/* The copy that lies in a checkpoint, whatever its name was. */
+static const char *const copies[] = {"tokenizer.model", "vocab.json"};
+
+static int open_copy(struct job *j, struct err *e)
+{
+    const struct ckpt_meta *m = ckpt_meta(j->ckpt);
+    for (size_t i = 0; m->tokenizer_type && i < sizeof(copies) / sizeof(copies[0]); i++) {
+        char *path = path_join(ckpt_path(j->ckpt), copies[i]);
+        int code = file_exists(path) ? open_as(j, m->tokenizer_type, path, e) : 0;
+        free(path);
+        if (code || j->tokenizer)
+            return code;
+    }
+    return 0;
+}
+
+static int same_digest(const char *a, const char *who_a, const char *b, const char *who_b,
+                       struct err *e)
+{
+    if (!a || !b || !a[0] || !b[0] || !strcmp(a, b))
+        return 0;
+    err_set(e, ERR_USAGE, "tokenizers differ: %s has %.16s..., %s has %.16s...", who_a, a, who_b, b);
+    return err_hint(e, "use data and tokenizer that the checkpoint was trained with");
+}
+
+int job_open_tokenizer(struct job *j, struct err *e)
+{
+    const char *from = j->has_manifest ? j->manifest.tokenizer_path : NULL;
+    int code = 0;
+    if (tok_flags_given(&j->o->tokenizer))
+        code = tok_open_flags(&j->o->tokenizer, &j->tokenizer, e);
+    else if (from && file_exists(from))
+        code = open_as(j, j->manifest.tokenizer_type, from, e);
+    if (!code && !j->tokenizer && j->ckpt)
+        code = open_copy(j, e);
+    if (code)
+        return code;
+    const char *ours = j->tokenizer ? tok_info(j->tokenizer)->digest : NULL;
+    const char *theirs = j->ckpt ? ckpt_meta(j->ckpt)->tokenizer_digest : NULL;
+    if (j->has_manifest)
+        code = same_digest(j->manifest.digest, j->data_prefix, ours, "the tokenizer", e);
+    if (!code && j->has_manifest && j->ckpt)
+        code = same_digest(j->manifest.digest, j->data_prefix, theirs, ckpt_path(j->ckpt), e);
+    if (!code && j->ckpt)
+        code = same_digest(ours, "the tokenizer", theirs, ckpt_path(j->ckpt), e);
+    j->vocab = j->tokenizer     ? tok_info(j->tokenizer)->vocab_size
+               : j->has_manifest ? j->manifest.vocab_size
+               : j->ckpt         ? ckpt_meta(j->ckpt)->vocab_size
+                                 : 0;
+    return code;
+}
+
+/* ---- model ------------------------------------------------------------------------------- */
+
+int job_spec(struct job *j, bool from_checkpoint, struct err *e)
+{
+    if (from_checkpoint)
+        return spec_from_json(ckpt_model(j->ckpt), ckpt_path(j->ckpt), &j->spec, e);
+    int code = spec_from_flags(&j->o->model, j->vocab, 1, &j->spec, e);
+    if (!code && j->ckpt)
+        code = state_same_model(j->ckpt, &j->spec, e);
+    return code;
+}
+
+static int batches(struct job *j, struct err *e)
+{
+    const struct train_options *o = j->o;
+    j->global_batch = o->global_batch ? o->global_batch : o->micro_batch;
+    if (j->global_batch % o->micro_batch)
+        return err_set(e, ERR_USAGE,
+                       "--global-batch-size %lld is no multiple of --micro-batch-size %lld",
+                       (long long)j->global_batch, (long long)o->micro_batch);
+    j->micros = j->global_batch / o->micro_batch;
+    if (o->train_iters && o->train_samples)
+        return err_set(e, ERR_USAGE, "--train-iters and --train-samples exclude each other");
+    j->iterations = o->train_samples ? o->train_samples / j->global_batch : o->train_iters;
+    return 0;
+}
+
+static struct lr schedule(const struct job *j)
+{
+    const struct train_options *o = j->o;
+    bool samples = o->train_samples > 0;
+    struct lr lr = {.style = (enum lr_style)o->lr_style, .max = o->lr, .min = o->min_lr,
+                    .init = o->warmup_init};
+    if (samples)
+        lr.decay = o->decay_samples ? o->decay_samples : o->train_samples;
+    else
+        lr.decay = (o->decay_iters ? o->decay_iters : j->iterations) * j->global_batch;
+    lr.warmup = samples ? o->warmup_samples : o->warmup_iters * j->global_batch;
+    if (o->warmup_fraction > 0)
+        lr.warmup = (int64_t)(o->warmup_fraction * (double)lr.decay);
+    return lr;
+}
+
+int job_open_rank(struct job *j, enum model_use use, struct err *e)
+{
+    const struct train_options *o = j->o;
+    int code = batches(j, e);
+    if (code)
+        return code;
+    j->seq_length = o->seq_length && use != MODEL_DECODE ? o->seq_length : j->spec.max_positions;
+    if (j->seq_length > j->spec.max_positions)
+        return err_set(e, ERR_USAGE, "--seq-length %lld is longer than the model's %lld positions",
+                       (long long)o->seq_length, (long long)j->spec.max_positions);
+    struct rank_config c = {
+        .spec = j->spec, .use = use, .real = DTYPE_F32, .threads = (int)o->threads,
+        .kernels = o->kernels, .micro_batch = o->micro_batch, .seq_length = j->seq_length,
+        .micros = j->micros, .seed = (uint64_t)o->seed, .beta1 = o->beta1, .beta2 = o->beta2,
+        .eps = o->adam_eps, .decay = o->weight_decay, .clip = o->clip_grad, .lr = schedule(j)};
+    if (use == MODEL_DECODE)
+        c.micro_batch = c.micros = 1;
+    j->rank_open = true;
+    code = rank_open(&j->rank, &c, e);
+    if (code || !j->ckpt)
+        return code;
+    return state_load(&j->rank, j->ckpt, use == MODEL_TRAIN && (j->ckpt_is_own || !o->finetune), e);
+}
+
+/* ---- data -------------------------------------------------------------------------------- */
+
+int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
+{
+    const struct train_options *o = j->o;
+    struct gpt_config c = {.prefix = j->data_prefix, .split = o->split,
+                           .seq_length = (uint32_t)j->seq_length, .seed = (uint32_t)o->seed,
+                           .limit = j->spec.vocab, .pad = -1, .save = !o->no_index_cache};
+    memcpy(c.samples, samples, sizeof(c.samples));
+    int code = gpt_open(&j->data, &c, e);
+    if (!code && j->has_manifest)
+        code = manifest_fits_shard(&j->manifest, &j->data.shard, e);
+    return code;
+}
+
+void job_close(struct job *j)
+{
+    gpt_close(&j->data);
+    if (j->rank_open)
+        rank_close(&j->rank);
+    ckpt_close(j->ckpt);
+    if (j->has_manifest)
+        manifest_close(&j->manifest);
+    tok_close(j->tokenizer);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_JOB_H
+#define TRAIN_JOB_H
+
+/*
+ * What the verbs share: from options to a tokenizer, a checkpoint, a model, data. Each function does one
+ * step and says in a sentence why it cannot; job_close takes whatever stage was reached.
+ */
+
+#include "dataset/gpt.h"
+#include "dataset/manifest.h"
+#include "tok/tok.h"
+#include "train/ckpt/ckpt.h"
+#include "train/engine/rank.h"
+#include "train/options.h"
+
+struct job {
+    struct opts *opts;
+    const struct train_options *o;
+    struct tokenizer *tokenizer; /* NULL: none was named and none is known */
+    const char *data_prefix;     /* NULL: none */
+    struct manifest manifest;
+    bool has_manifest;
+    char data_digest[SHA_TEXT];  /* SHA-256 of the manifest file; "" without */
+    struct ckpt *ckpt;           /* NULL: from nothing */
+    bool ckpt_is_own;            /* found in --save: the run goes on */
+    struct spec spec;
+    int64_t vocab;               /* true size, of tokenizer or data */
+    int64_t micros, global_batch, seq_length, iterations;
+    struct rank rank;
+    bool rank_open;
+    struct gpt_data data;
+};
+
+/* The newest intact checkpoint of --save, else of --load (or --iteration of it); logs which, and what was passed over. */
+int job_find_checkpoint(struct job *j, bool required, struct err *e);
+
+/* Manifest of --data-path, if it has one. */
+int job_open_manifest(struct job *j, struct err *e);
+
+/* The tokenizer of the options, else the manifest's file, else the checkpoint's own copy. Checks that all that are
+ * known have one digest: ERR_USAGE names both. */
+int job_open_tokenizer(struct job *j, struct err *e);
+
+/* Spec from the options and the vocabulary, or from the checkpoint; the two must agree. */
+int job_spec(struct job *j, bool from_checkpoint, struct err *e);
+
+/* Batch arithmetic, learning rate and rank; weights from the checkpoint if there is one. */
+int job_open_rank(struct job *j, enum model_use use, struct err *e);
+
+/* The data's shares, each with as many samples as the run takes. */
+int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e);
+
+void job_close(struct job *j);
+
+/* The verbs. */
+int verb_run(struct opts *o, struct err *e);
+int verb_eval(struct opts *o, struct err *e);
+int verb_generate(struct opts *o, struct err *e);
+int verb_plan(struct opts *o, struct err *e);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/journal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/progress.h"
+
+enum { LOST_LIMIT = 50, METRICS_MAX = 1 << 30 };
+
+/* Keeps the lines of steps up to `iteration`: what a run that died wrote beyond its checkpoint goes. */
+static int cut_back(const char *path, int64_t iteration, struct err *e)
+{
+    struct buf old = {0}, kept = {0};
+    int code = file_read(path, METRICS_MAX, &old, e);
+    if (code)
+        return code;
+    for (char *p = old.data; p < old.data + old.len;) {
+        char *end = memchr(p, '\n', (size_t)(old.data + old.len - p));
+        const char *field = end ? strstr(p, "\"iteration\": ") : NULL;
+        if (!end)
+            break; /* a line that was cut short */
+        if (field && field < end && strtoll(field + 13, NULL, 10) <= iteration)
+            buf_add(&kept, p, (size_t)(end + 1 - p));
+        p = end + 1;
+    }
+    code = file_replace(path, kept.data, kept.len, e);
+    buf_finish(&old);
+    buf_finish(&kept);
+    return code;
+}
+
+int journal_open(struct journal *j, const struct train_options *o, const struct rank *r,
+                 int64_t iterations, int64_t global_batch, struct err *e)
+{
+    *j = (struct journal){.o = o, .iterations = iterations, .global_batch = global_batch,
+                          .seq_length = r->config.seq_length,
+                          .since = clock_seconds(), .step_began = clock_seconds()};
+    j->flops = spec_step_flops(&r->config.spec, global_batch, j->seq_length);
+    j->path = o->metrics ? mem_strdup(o->metrics)
+              : o->save  ? path_join(o->save, "metrics.jsonl")
+                         : NULL;
+    if (!j->path)
+        return 0;
+    if (file_exists(j->path)) {
+        int code = cut_back(j->path, r->at.iteration, e);
+        if (code)
+            return code;
+    }
+    j->metrics = fopen(j->path, "ae");
+    return j->metrics ? 0 : err_sys(e, errno, "%s: cannot write", j->path);
+}
+
+static struct log_values values(const struct journal *j, const struct rank *r,
+                                const struct step_result *s, double ms)
+{
+    return (struct log_values){
+        .when = time(NULL), .iteration = r->at.iteration, .iterations = j->iterations,
+        .consumed_samples = r->at.consumed, .consumed_tokens = r->at.consumed * j->seq_length,
+        .global_batch = j->global_batch, .seq_length = j->seq_length, .ms = ms,
+        .tflops = ms > 0 ? j->flops / (ms * 1e9) : 0, .show_throughput = j->o->log_throughput,
+        .lr = s->lr, .has_loss = true, .loss = s->loss, .loss_scale = 1,
+        .grad_norm = s->grad_norm, .ranks = 1};
+}
+
+static int write_line(struct journal *j, struct err *e)
+{
+    if (fwrite(j->line.data, 1, j->line.len, j->metrics) != j->line.len || fflush(j->metrics))
+        return err_sys(e, errno, "%s: cannot write %zu bytes", j->path, j->line.len);
+    return 0;
+}
+
+static void print_line(struct journal *j, const struct log_values *step)
+{
+    struct log_values v = *step;
+    double now = clock_seconds();
+    v.ms = (now - j->since) * 1000 / (double)j->steps;
+    v.tflops = v.ms > 0 ? j->flops / (v.ms * 1e9) : 0;
+    v.loss = j->counted ? j->loss_sum / (double)j->counted : 0;
+    v.has_loss = v.loss > 0;
+    v.skipped = j->skipped;
+    v.nan = j->nan;
+    buf_reset(&j->line);
+    logline_format(&j->line, (enum log_format)j->o->log_format, &v);
+    fwrite(j->line.data, 1, j->line.len, stdout);
+    fflush(stdout);
+    j->since = now;
+    j->loss_sum = 0;
+    j->steps = j->counted = j->skipped = j->nan = 0;
+}
+
+int journal_step(struct journal *j, const struct rank *r, const struct step_result *s,
+                 struct err *e)
+{
+    double now = clock_seconds();
+    struct log_values v = values(j, r, s, (now - j->step_began) * 1000);
+    int code = 0;
+    v.skipped = s->skipped;
+    j->steps++;
+    j->skipped += s->skipped;
+    j->nan += isnan(s->loss) ? 1 : 0;
+    j->lost = s->skipped ? j->lost + 1 : 0;
+    if (!s->skipped) {
+        j->loss_sum += s->loss;
+        j->counted++;
+    }
+    if (j->metrics) {
+        buf_reset(&j->line);
+        logline_json(&j->line, &v);
+        code = write_line(j, e);
+    }
+    if (r->at.iteration % j->o->log_interval == 0)
+        print_line(j, &v);
+    j->step_began = clock_seconds();
+    if (!code && j->lost >= LOST_LIMIT) {
+        err_set(e, ERR_ANOMALY, "the gradient was not finite for %d steps in a row, up to step %lld",
+                LOST_LIMIT, (long long)r->at.iteration);
+        return err_hint(e, "a lower --lr or a longer warm-up; the last checkpoint is intact");
+    }
+    return code;
+}
+
+/* Megatron's lines: a rule of dashes as long as the line, above and below. */
+void journal_evaluation(struct journal *j, int64_t iteration, const char *suffix,
+                        const char *part, double loss)
+{
+    double ppl = exp(loss < 20 ? loss : 20);
+    buf_reset(&j->line);
+    buf_addf(&j->line,
+             " validation loss at iteration %lld%s | lm loss value: %.6E | lm loss PPL: %.6E | ",
+             (long long)iteration, suffix, loss, ppl);
+    char *rule = mem_new(j->line.len + 2, 1);
+    memset(rule, '-', j->line.len + 1);
+    printf("%s\n%s\n%s\n", rule, buf_str(&j->line), rule);
+    fflush(stdout);
+    free(rule);
+    if (j->metrics) {
+        buf_reset(&j->line);
+        buf_addf(&j->line, "{\"iteration\": %lld, \"%s_loss\": ", (long long)iteration, part);
+        jsonw_real(&j->line, loss);
+        buf_adds(&j->line, "}\n");
+        fwrite(j->line.data, 1, j->line.len, j->metrics);
+    }
+    double now = clock_seconds();
+    j->since += now - j->step_began; /* the log's milliseconds are of training alone */
+    j->step_began = now;
+}
+
+int journal_sync(struct journal *j, struct err *e)
+{
+    if (j->metrics && (fflush(j->metrics) || fsync(fileno(j->metrics))))
+        return err_sys(e, errno, "%s: cannot sync", j->path);
+    return 0;
+}
+
+void journal_close(struct journal *j)
+{
+    if (j->metrics)
+        fclose(j->metrics);
+    free(j->path);
+    buf_finish(&j->line);
+    *j = (struct journal){0};
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_JOURNAL_H
+#define TRAIN_JOURNAL_H
+
+/*
+ * What a run tells: the log line on stdout every --log-interval steps, evaluation lines, and the
+ * metrics file with one JSON object a step. On resume the file is cut back to the step that the run
+ * goes on from.
+ */
+
+#include <stdio.h>
+
+#include "train/engine/step.h"
+#include "train/metrics/logline.h"
+#include "train/options.h"
+
+struct journal {
+    const struct train_options *o;
+    FILE *metrics;       /* NULL: none */
+    char *path;
+    int64_t iterations, global_batch, seq_length;
+    double flops;        /* of a step, by the published formula */
+    double since;        /* time of the last log line, less what was not training */
+    double step_began;
+    double loss_sum;     /* since the last line */
+    int64_t steps, counted, skipped, nan, lost;
+    struct buf line;
+};
+
+int journal_open(struct journal *j, const struct train_options *o, const struct rank *r,
+                 int64_t iterations, int64_t global_batch, struct err *e);
+
+/* ERR_ANOMALY when the loss or norm was not finite too many steps in a row. */
+int journal_step(struct journal *j, const struct rank *r, const struct step_result *s,
+                 struct err *e);
+void journal_evaluation(struct journal *j, int64_t iteration, const char *suffix,
+                        const char *part, double loss);
+
+/* Metrics so far are on disk. */
+int journal_sync(struct journal *j, struct err *e);
+void journal_close(struct journal *j);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "train/job.h"
+
+int main(int argc, char **argv)
+{
+    static int (*const verb[])(struct opts *, struct err *) = {
+        [VERB_RUN] = verb_run,
+        [VERB_EVAL] = verb_eval,
+        [VERB_GENERATE] = verb_generate,
+        [VERB_PLAN] = verb_plan,
+    };
+    struct train_options values = {0};
+    struct opts o = {0};
+    struct err e = {0};
+    int code = opts_init(&o, &train_table, &values, argc, argv, &e);
+    if (!code && !opts_answer(&o, stdout)) {
+        log_set_level(values.common.quiet ? LOG_WARN : values.common.verbose ? LOG_DEBUG : LOG_INFO);
+        spec_flags_note(&values.model, &o);
+        code = verb[o.verb](&o, &e);
+    }
+    if (!code && fflush(stdout))
+        code = err_set(&e, ERR_IO, "standard output: cannot write");
+    if (code)
+        log_err(&e);
+    opts_finish(&o);
+    return code;
+}

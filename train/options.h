@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_OPTIONS_H
+#define TRAIN_OPTIONS_H
+
+/*
+ * The option table of `train`: Megatron-LM's names, meanings and defaults (core_v0.12.3) where it has
+ * them. Verbs are VERB_...; values land in struct train_options.
+ */
+
+#include "base/opt.h"
+#include "tok/options.h"
+#include "train/spec/options.h"
+
+enum { VERB_RUN, VERB_EVAL, VERB_GENERATE, VERB_PLAN };
+
+struct train_options {
+    struct opt_common common;
+    struct spec_flags model;
+    struct tok_flags tokenizer;
+    /* data */
+    struct opt_list data_path;
+    const char *split;
+    int64_t seq_length, global_batch, micro_batch;
+    bool no_index_cache;
+    /* length and learning rate */
+    int64_t train_iters, train_samples;
+    double lr, min_lr, warmup_init, warmup_fraction;
+    int lr_style; /* enum lr_style */
+    int64_t decay_iters, decay_samples, warmup_iters, warmup_samples;
+    double weight_decay, clip_grad, beta1, beta2, adam_eps;
+    int optimizer; /* 0: adam */
+    int64_t seed;
+    /* checkpoints */
+    const char *save, *load;
+    int64_t save_interval, keep, iteration;
+    bool finetune, exit_on_missing;
+    /* evaluation and log */
+    int64_t eval_interval, eval_iters, log_interval;
+    bool log_throughput;
+    int log_format; /* enum log_format */
+    const char *metrics;
+    int part;       /* eval: enum part */
+    /* generation */
+    struct opt_list prompt;
+    int64_t max_new, top_k, samples;
+    double temperature, top_p;
+    bool ignore_eod;
+    /* machine */
+    int64_t threads;
+    const char *kernels;
+    int64_t exit_interval;
+    double exit_minutes;
+};
+
+extern const struct opt_table train_table;
+
+#endif

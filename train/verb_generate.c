@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "train/engine/generate.h"
+
+/* `train generate`: each prompt with its continuation on stdout, as it is drawn. */
+
+struct writer {
+    struct job *job;
+    struct decoder decoder;
+    struct tok_work *work;
+    struct tok_ids ids;   /* prompt and continuation */
+    struct buf text;      /* all of it, decoded */
+    size_t shown;         /* bytes printed */
+};
+
+/* Bytes at the end that are the beginning of a character: they wait for the rest. */
+static size_t unfinished(const char *p, size_t n)
+{
+    for (size_t k = 1; k <= 3 && k <= n; k++) {
+        unsigned char c = (unsigned char)p[n - k];
+        if (c >= 0xc0)
+            return k < (c >= 0xf0 ? 4u : c >= 0xe0 ? 3u : 2u) ? k : 0;
+        if (c < 0x80)
+            return 0;
+    }
+    return 0;
+}
+
+/* A piece's text may depend on its neighbours, so the whole is decoded each time and the new part shown. */
+static int show(struct writer *w, bool last, struct err *e)
+{
+    buf_reset(&w->text);
+    int code = tok_decode(w->job->tokenizer, w->work, w->ids.id, w->ids.n, &w->text, e);
+    if (code)
+        return code;
+    size_t upto = w->text.len - (last ? 0 : unfinished(w->text.data, w->text.len));
+    if (upto > w->shown) {
+        fwrite(w->text.data + w->shown, 1, upto - w->shown, stdout);
+        w->shown = upto;
+        fflush(stdout);
+    }
+    return 0;
+}
+
+static int continue_text(struct writer *w, const char *prompt, uint64_t number, struct err *e)
+{
+    const struct train_options *o = w->job->o;
+    struct sampling s = {.temperature = o->temperature, .top_k = o->top_k,
+                         .top_p = o->top_p > 0 ? o->top_p : 1,
+                         .seed = (uint64_t)o->seed + (number << 32)};
+    int64_t eod = tok_info(w->job->tokenizer)->eod;
+    w->ids.n = w->shown = 0;
+    w->decoder.past = 0;
+    int code = tok_encode(w->job->tokenizer, w->work, prompt, strlen(prompt), &w->ids, e);
+    if (!code && w->ids.n == 0 && eod >= 0)
+        *tok_ids_reserve(&w->ids, 1) = (int32_t)eod, w->ids.n = 1; /* nothing to go on from: a document begins */
+    if (!code)
+        code = decoder_feed(&w->decoder, w->ids.id, (int64_t)w->ids.n, e);
+    for (int64_t i = 0; !code && i < o->max_new; i++) {
+        int32_t id = decoder_sample(&w->decoder, &s, w->ids.n);
+        if (id == eod && !o->ignore_eod)
+            break;
+        *tok_ids_reserve(&w->ids, 1) = id;
+        w->ids.n++;
+        code = show(w, false, e);
+        if (!code && decoder_room(&w->decoder) == 0) {
+            log_info("the model's %lld positions are full", (long long)w->job->seq_length);
+            break;
+        }
+        if (!code && i + 1 < o->max_new)
+            code = decoder_feed(&w->decoder, &id, 1, e);
+    }
+    if (!code)
+        code = show(w, true, e);
+    putchar('\n');
+    return code;
+}
+
+static int each_line(struct writer *w, struct err *e)
+{
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t n;
+    int code = 0;
+    for (uint64_t k = 0; !code && (n = getline(&line, &cap, stdin)) >= 0; k++) {
+        if (n > 0 && line[n - 1] == '\n')
+            line[n - 1] = '\0';
+        for (int64_t i = 0; !code && i < w->job->o->samples; i++)
+            code = continue_text(w, line, k * (uint64_t)w->job->o->samples + (uint64_t)i, e);
+    }
+    free(line);
+    return code;
+}
+
+static int write_all(struct job *j, struct err *e)
+{
+    struct writer w = {.job = j, .work = tok_work_create(j->tokenizer)};
+    const struct opt_list *p = &j->o->prompt;
+    int code = 0;
+    decoder_init(&w.decoder, &j->rank);
+    for (size_t k = 0; !code && k < p->n; k++)
+        for (int64_t i = 0; !code && i < j->o->samples; i++)
+            code = continue_text(&w, p->item[k], k * (uint64_t)j->o->samples + (uint64_t)i, e);
+    if (!code && !p->n)
+        code = each_line(&w, e);
+    decoder_finish(&w.decoder);
+    tok_work_destroy(w.work);
+    tok_ids_finish(&w.ids);
+    buf_finish(&w.text);
+    return code;
+}
+
+int verb_generate(struct opts *opts, struct err *e)
+{
+    struct job j = {.opts = opts, .o = opts->values};
+    int code = job_find_checkpoint(&j, true, e);
+    if (!code)
+        code = job_open_tokenizer(&j, e);
+    if (!code && !j.tokenizer) {
+        err_set(e, ERR_USAGE, "%s holds no tokenizer", ckpt_path(j.ckpt));
+        code = err_hint(e, "name the one that the data was made with by --tokenizer");
+    }
+    if (!code)
+        code = job_spec(&j, true, e);
+    if (!code)
+        code = job_open_rank(&j, MODEL_DECODE, e);
+    if (!code)
+        code = write_all(&j, e);
+    job_close(&j);
+    return code;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/job.h"
+
+#include <stdio.h>
+
+/* `train plan`: what the options would need, by running the step's code over unbound memory. */
+int verb_plan(struct opts *opts, struct err *e)
+{
+    struct job j = {.opts = opts, .o = opts->values};
+    struct buf b = {0};
+    int code = job_open_tokenizer(&j, e);
+    if (!code)
+        code = job_spec(&j, false, e);
+    if (!code)
+        code = job_open_rank(&j, MODEL_TRAIN, e);
+    if (!code) {
+        double tokens = (double)j.global_batch * (double)j.seq_length;
+        rank_describe(&j.rank, &b);
+        printf("parameters      %lld\n", (long long)j.rank.params.parameters);
+        printf("memory          %s\n", buf_str(&b));
+        printf("step            %lld sequences of %lld tokens in %lld micro-batches\n",
+               (long long)j.global_batch, (long long)j.seq_length, (long long)j.micros);
+        printf("operations      %.3f GFLOP a step, %.3f GFLOP a token\n",
+               plan_flops(&j.rank.plan) / 1e9, plan_flops(&j.rank.plan) / 1e9 / tokens);
+        for (int i = 0; i < OP_COUNT; i++)
+            if (j.rank.plan.op[i].calls)
+                printf("  %-14s%8llu calls %12.3f GFLOP %10.3f GB\n", op_name((enum op)i),
+                       (unsigned long long)j.rank.plan.op[i].calls, j.rank.plan.op[i].flops / 1e9,
+                       j.rank.plan.op[i].bytes / 1e9);
+    }
+    buf_finish(&b);
+    job_close(&j);
+    return code;
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/job.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/progress.h"
+#include "train/engine/state.h"
+#include "train/engine/step.h"
+#include "train/journal.h"
+#include "train/stop.h"
+
+/* What the loop keeps between steps. */
+struct run {
+    struct job *job;
+    struct loader *train;
+    struct journal journal;
+    struct progress meter;
+    double started;
+    int64_t saved; /* iteration of the newest checkpoint of this process, -1: none */
+};
+
+/* ---- checkpoints ------------------------------------------------------------------------- */
+
+static int put_files(struct job *j, struct ckpt_writer *w, struct err *e)
+{
+    const struct tok_info *t = j->tokenizer ? tok_info(j->tokenizer) : NULL;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    BUG_ON(!f, "no memory stream");
+    opts_print_config(j->opts, f);
+    fclose(f);
+    int code = ckpt_put_bytes(w, "config.toml", text, n, e);
+    free(text);
+    if (!code && t && t->path)
+        code = ckpt_put_file(w, t->type == TOK_WHITESPACE ? "vocab.json" : "tokenizer.model",
+                             t->path, e);
+    if (!code && j->o->model.hf_config)
+        code = ckpt_put_file(w, "config.json", j->o->model.hf_config, e);
+    return code;
+}
+
+static int commit(struct job *j, struct ckpt_writer *w, struct err *e)
+{
+    const struct tok_info *t = j->tokenizer ? tok_info(j->tokenizer) : NULL;
+    struct state_pairs state;
+    struct buf model = {0};
+    state_pairs(&j->rank, &state);
+    spec_to_json(&j->spec, &model);
+    const struct ckpt_pair kernels[] = {{"matmul", j->rank.ops.entry[OP_MATMUL].filling},
+                                        {"norm", j->rank.ops.entry[OP_NORM].filling},
+                                        {"attention", j->rank.ops.entry[OP_ATTENTION].filling}};
+    struct ckpt_meta m = {
+        .iteration = j->rank.at.iteration,
+        .consumed_samples = j->rank.at.consumed,
+        .model = buf_str(&model),
+        .tokenizer_type = t ? t->type_name : j->has_manifest ? j->manifest.tokenizer_type : NULL,
+        .tokenizer_digest = t ? t->digest : j->has_manifest ? j->manifest.digest : NULL,
+        .vocab_size = j->vocab,
+        .eod = t ? t->eod : j->has_manifest ? j->manifest.eod : -1,
+        .data_digest = j->data_digest[0] ? j->data_digest : NULL,
+        .kernels = kernels,
+        .nkernels = sizeof(kernels) / sizeof(kernels[0]),
+        .state = state.pair,
+        .nstate = STATE_PAIRS};
+    int code = ckpt_commit(w, &m, e);
+    buf_finish(&model);
+    return code;
+}
+
+static int save(struct run *r, struct err *e)
+{
+    struct job *j = r->job;
+    const char *dir = j->o->save;
+    int64_t iteration = j->rank.at.iteration;
+    struct ckpt_writer *w = NULL;
+    if (!dir || r->saved == iteration)
+        return 0;
+    double begun = clock_seconds();
+    int code = ckpt_writer_open(dir, iteration, &w, e);
+    if (!code)
+        code = put_files(j, w, e);
+    if (!code) {
+        state_put(&j->rank, w);
+        code = commit(j, w, e);
+    }
+    ckpt_writer_close(w);
+    if (!code)
+        code = journal_sync(&r->journal, e);
+    if (!code && j->o->keep)
+        code = ckpt_retain(dir, (int)j->o->keep, iteration, e);
+    if (code)
+        return code;
+    r->saved = iteration;
+    log_info("saved step %lld to %s in %.1f s", (long long)iteration, dir,
+             clock_seconds() - begun);
+    return 0;
+}
+
+/* ---- evaluation -------------------------------------------------------------------------- */
+
+/*
+ * The samples of an evaluation follow from the step alone: the k-th one of a run takes the k-th stretch of
+ * the share, so a resumed run evaluates on what an unbroken one does.
+ */
+static int evaluate(struct run *r, enum part part, const char *suffix, struct err *e)
+{
+    struct job *j = r->job;
+    const struct train_options *o = j->o;
+    int64_t batch = j->global_batch, at = j->rank.at.iteration;
+    int64_t turn = part == PART_TEST ? 0 : at > 0 ? (at - 1) / o->eval_interval : 0;
+    uint64_t from = (uint64_t)(turn * o->eval_iters * batch);
+    struct batch_layout l = {.rows = (uint32_t)o->micro_batch, .rank = 0, .ranks = 1};
+    struct loader *in;
+    double loss;
+    int code = loader_create(&j->data.part[part], &l, from, 2, &in, e);
+    if (code)
+        return code;
+    code = step_evaluate(&j->rank, in, o->eval_iters, &loss, e);
+    loader_destroy(in);
+    if (!code)
+        journal_evaluation(&r->journal, at, suffix, part_name(part), loss);
+    return code;
+}
+
+static int evaluate_at_end(struct run *r, struct err *e)
+{
+    struct job *j = r->job;
+    int code = 0;
+    if (j->data.ready[PART_VALID])
+        code = evaluate(r, PART_VALID, " on validation set", e);
+    if (!code && j->data.ready[PART_TEST])
+        code = evaluate(r, PART_TEST, " on test set", e);
+    return code;
+}
+
+/* ---- the loop ---------------------------------------------------------------------------- */
+
+static bool divides(int64_t interval, int64_t iteration)
+{
+    return interval > 0 && iteration % interval == 0;
+}
+
+/* 0 to go on, 1 to end well, 2 to end because somebody asked. */
+static int whether_to_stop(const struct run *r)
+{
+    const struct train_options *o = r->job->o;
+    int64_t at = r->job->rank.at.iteration;
+    if (stop_asked())
+        return 2;
+    if (divides(o->exit_interval, at))
+        return 1;
+    return o->exit_minutes > 0 && clock_seconds() - r->started > o->exit_minutes * 60;
+}
+
+static int one_step(struct run *r, struct err *e)
+{
+    struct job *j = r->job;
+    const struct train_options *o = j->o;
+    struct step_result s;
+    int code = step_train(&j->rank, r->train, &s, e);
+    if (code)
+        return err_wrap(e, "step %lld", (long long)j->rank.at.iteration + 1);
+    int64_t at = j->rank.at.iteration;
+    code = journal_step(&r->journal, &j->rank, &s, e);
+    if (!code && j->data.ready[PART_VALID] && divides(o->eval_interval, at) && at < j->iterations)
+        code = evaluate(r, PART_VALID, "", e);
+    if (!code && divides(o->save_interval, at))
+        code = save(r, e);
+    char note[64];
+    snprintf(note, sizeof(note), "loss %.4f", s.loss);
+    progress_update(&r->meter, (uint64_t)at, note);
+    return code;
+}
+
+static int loop(struct run *r, struct err *e)
+{
+    struct job *j = r->job;
+    int code = 0, stop = 0;
+    while (!code && !stop && j->rank.at.iteration < j->iterations) {
+        code = one_step(r, e);
+        if (!code)
+            stop = whether_to_stop(r);
+    }
+    progress_finish(&r->meter);
+    if (!code && !stop && j->o->eval_iters > 0)
+        code = evaluate_at_end(r, e);
+    if (!code)
+        code = save(r, e);
+    if (code || stop != 2)
+        return code;
+    if (stop_asked() == SIGINT)
+        return err_set(e, 128 + SIGINT, "interrupted at step %lld", (long long)j->rank.at.iteration);
+    err_set(e, ERR_RESTART, "asked to stop at step %lld", (long long)j->rank.at.iteration);
+    return err_hint(e, "the same command goes on from there");
+}
+
+/* ---- set-up ------------------------------------------------------------------------------ */
+
+static int write_config(struct job *j, struct err *e)
+{
+    char *text = NULL, *path;
+    size_t n = 0;
+    if (!j->o->save)
+        return 0;
+    int code = file_mkdirs(j->o->save, e);
+    if (code)
+        return code;
+    FILE *f = open_memstream(&text, &n);
+    BUG_ON(!f, "no memory stream");
+    opts_print_config(j->opts, f);
+    fclose(f);
+    path = path_join(j->o->save, "config.toml");
+    code = file_replace(path, text, n, e);
+    free(path);
+    free(text);
+    return code;
+}
+
+static int need(const struct job *j, struct err *e)
+{
+    const struct train_options *o = j->o;
+    if (!o->train_iters && !o->train_samples) {
+        err_set(e, ERR_USAGE, "--train-iters is missing");
+        return err_hint(e, "--train-iters N, or --train-samples N");
+    }
+    if (o->lr <= 0) {
+        err_set(e, ERR_USAGE, "--lr is missing");
+        return err_hint(e, "6e-4 suits 0.1 billion parameters, 1e-3 a tiny model");
+    }
+    if (o->save_interval && !o->save)
+        return err_set(e, ERR_USAGE, "--save-interval is given, but no --save to save to");
+    return 0;
+}
+
+static int open_data(struct job *j, struct err *e)
+{
+    const struct train_options *o = j->o;
+    uint64_t n[PARTS];
+    int code = gpt_samples((uint64_t)j->iterations, (uint64_t)o->eval_interval,
+                           (uint64_t)o->eval_iters, (uint64_t)j->global_batch, n, e);
+    if (!code && o->train_samples)
+        n[PART_TRAIN] = (uint64_t)o->train_samples;
+    if (!code)
+        code = job_open_data(j, n, e);
+    if (!code)
+        code = gpt_need(&j->data, PART_TRAIN, e);
+    for (enum part p = PART_VALID; !code && p < PARTS; p++)
+        if (j->data.empty[p])
+            log_warn("the %s share of --split %s comes out empty: nothing is evaluated on it",
+                     part_name(p), o->split);
+    return code;
+}
+
+static int prepare(struct job *j, struct err *e)
+{
+    int code = need(j, e);
+    if (!code)
+        code = job_open_manifest(j, e);
+    if (!code)
+        code = job_find_checkpoint(j, false, e);
+    if (!code)
+        code = job_open_tokenizer(j, e);
+    if (!code)
+        code = job_spec(j, false, e);
+    if (!code)
+        code = job_open_rank(j, MODEL_TRAIN, e);
+    if (!code)
+        code = open_data(j, e);
+    if (!code)
+        code = write_config(j, e);
+    return code;
+}
+
+static void introduce(const struct job *j)
+{
+    struct buf b = {0};
+    rank_describe(&j->rank, &b);
+    log_info("%lld parameters, %d threads; memory: %s", (long long)j->rank.params.parameters,
+             j->rank.dev.desc.threads, buf_str(&b));
+    log_info("steps %lld to %lld of %lld sequences of %lld tokens", (long long)j->rank.at.iteration,
+             (long long)j->iterations, (long long)j->global_batch, (long long)j->seq_length);
+    buf_finish(&b);
+}
+
+int verb_run(struct opts *opts, struct err *e)
+{
+    struct job j = {.opts = opts, .o = opts->values};
+    struct run r = {.job = &j, .saved = -1, .started = clock_seconds()};
+    int code = prepare(&j, e);
+    if (!code) {
+        introduce(&j);
+        code = journal_open(&r.journal, j.o, &j.rank, j.iterations, j.global_batch, e);
+    }
+    if (!code) {
+        struct batch_layout l = {.rows = (uint32_t)j.o->micro_batch, .rank = 0, .ranks = 1};
+        code = loader_create(&j.data.part[PART_TRAIN], &l, (uint64_t)j.rank.at.consumed, 4,
+                             &r.train, e);
+    }
+    if (!code) {
+        if (j.ckpt_is_own)
+            r.saved = j.rank.at.iteration;
+        stop_listen();
+        progress_init(&r.meter, "train", "steps", 1, (uint64_t)j.iterations,
+                      j.o->common.quiet || !isatty(STDERR_FILENO));
+        code = loop(&r, e);
+    }
+    loader_destroy(r.train);
+    journal_close(&r.journal);
+    job_close(&j);
+    return code;
+}
