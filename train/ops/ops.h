@@ -5,14 +5,19 @@
 /*
  * The ops table: the maths of training, forward and backward. The model calls op_NAME(o, &args);
  * that checks types and shapes once for every backend (a mistake is a BUG), takes the op's scratch
- * from the workspace slab, and jumps. An entry is a pair: `run`, and `scratch`, a pure function of shapes
- * and a device's description. Ops return void: nothing can fail once memory is bound.
+ * from the workspace slab, and jumps. An entry is a pair: `run`, and `scratch`, a pure function of
+ * shapes and a device's description. Ops return void: nothing can fail once memory is bound. While
+ * the workspace slab is unbound nothing runs: a call only checks and measures its scratch.
  *
  * A table computes in one real type, F32 or (for gradient checks, plain C only) F64: all tensors
  * below are of that type unless said otherwise. "none" marks a tensor that may be absent.
  * Gradients of parameters (dw, db, ...) are added to what is there; gradients of activations are
  * written. Sizes: n tokens (rows), C hidden, O x I a weight [out, in], V vocabulary, H heads of
- * queries, K heads of keys and values, D head dimension.
+ * queries, K heads of keys and values, D head dimension. n may be 0.
+ *
+ * Matrices and heads may have gaps between their rows (stride). Outputs may not overlap inputs but
+ * where it is said. Ids, positions and labels are the caller's to check; they are not looked at
+ * while memory is measured.
  *
  * Work is cut by size, never by the number of threads, and sums run in a fixed order: the same
  * arguments give the same bytes.
@@ -27,9 +32,9 @@ enum norm { NORM_LAYER, NORM_RMS };
 
 /*
  * Dropout as a function of global indices: element (row, col) of a [n, width] tensor is kept if
- * philox(seed, RNG_DROPOUT, sub, e / 4)[e % 4] >= p * 2^32, with e = (row0 + row) * width + col, and
- * then scaled by 1 / (1 - p). row0 is the global number of the first row, so that masks do not depend on
- * ranks or micro-batches. p = 0: no dropout.
+ * philox(seed, RNG_DROPOUT, sub, e / 4)[e % 4] >= p * 2^32, with e = (row0 + row) * width + col,
+ * and then scaled by 1 / (1 - p). row0 is the global number of the first row, so that masks do not
+ * depend on ranks or micro-batches. 0 <= p < 1; p = 0: no dropout.
  */
 struct dropout {
     float p;
@@ -45,7 +50,9 @@ struct embed_args {
     struct dropout drop;
 };
 
-/* dtok[id] += dy, dpos[position] += dy (dy through the dropout), each row's sum in the order of n. */
+/*
+ * dtok[id] += dy, dpos[position] += dy (dy through the dropout), each row's sum in the order of n.
+ */
 struct embed_bwd_args {
     struct tensor dy, id, dtok /* or none */, dpos /* or none */, position;
     struct dropout drop;
@@ -55,6 +62,7 @@ struct embed_bwd_args {
  * The residual stream and the norm that reads it, in one pass:
  * r = x + dropout(a + bias); y = norm(r) * w + b.
  * Without a: r is x and is not written (r none). mean [n] (NORM_LAYER only, else none), rstd [n].
+ * r may be x's memory.
  */
 struct norm_args {
     enum norm kind;
@@ -65,8 +73,8 @@ struct norm_args {
 
 /*
  * dr holds the gradient that reaches r from behind (zeros if none) and gets the norm's added:
- * dr += d norm(r); dw, db added to. da (none if there was no a) = dropout'(dr), dbias += column sums of da. da may be
- * the same memory as dr only if p = 0.
+ * dr += d norm(r); dw, db added to. da (none if there was no a) = dropout'(dr), dbias += column
+ * sums of da. da may be dr's memory only if p = 0.
  */
 struct norm_bwd_args {
     enum norm kind;
@@ -80,7 +88,8 @@ struct norm_bwd_args {
  *     forward  y[n,O]  = x[n,I]  w[O,I]^T     tb
  *     dgrad    dx[n,I] = dy[n,O] w[O,I]
  *     wgrad    dw[O,I] += dy[n,O]^T x[n,I]    ta, accumulate; dbias [O] += column sums of dy
- * pre: forward with act: receives op(a) op(b) + bias; with act_bwd: y = (op(a) op(b)) * act'(pre).
+ * pre (same shape as y): forward with act: receives op(a) op(b) + bias, or none; with act_bwd it is
+ * read: y = (op(a) op(b)) * act'(pre), bias none.
  */
 struct matmul_args {
     struct tensor y, a, b;
@@ -94,15 +103,15 @@ struct glu_args {
     struct tensor y, x;
 };
 
-/* dx[n,2F] */
+/* dx[n,2F]; dx may be x's memory. */
 struct glu_bwd_args {
     struct tensor dx, dy, x;
 };
 
 /*
- * Rotary positions in place on heads [n, heads, D]: the first `rotary` dimensions of each head, pairs
- * (i, i + rotary / 2), turned by the angle of table row position[i]. cos, sin: [P, rotary / 2].
- * backward: turned back.
+ * Rotary positions in place on heads [n, heads, D]: the first `rotary` dimensions of each head,
+ * pairs (i, i + rotary / 2), turned by the angle of table row position[i]. cos, sin:
+ * [P, rotary / 2]. backward: turned back.
  */
 struct rope_args {
     struct tensor x, cos, sin, position /* I32 [n] */;
@@ -111,11 +120,14 @@ struct rope_args {
 };
 
 /*
- * Causal softmax attention over ragged rows. Sequence s has query rows q_start[s] .. q_start[s+1] - 1 and key
- * rows k_start[s] .. + k_len[s] - 1; its last query sees its last key (so decoding with a cache is the same
- * op), and with window > 0 only the last `window` keys before and including its own.
- * q, o [n,H,D]; k, v [nk,K,D]; H a multiple of K. lse [H,n]: log of the sum of exponentials, saved for backward.
- * drop is over weights: row (row0 + query row) * H + head, width max_len.
+ * Causal softmax attention over ragged rows. Sequence s has query rows q_start[s] ..
+ * q_start[s+1] - 1 and key rows k_start[s] .. + k_len[s] - 1; its last query sees its last key (so
+ * decoding with a cache is the same op), and with window > 0 only the last `window` keys before and
+ * including its own. q_start begins with 0, ends with n and does not fall; k_len[s] is at least the
+ * number of s's queries; key ranges of sequences do not overlap.
+ * q, o [n,H,D]; k, v [nk,K,D]; H a multiple of K. lse [H,n]: log of the sum of exponentials, saved
+ * for backward (none if there will be none).
+ * drop is over weights: row (row0 + query row) * H + head, width max_len, column key - k_start[s].
  */
 struct attention_args {
     struct tensor o, lse, q, k, v;
@@ -126,17 +138,17 @@ struct attention_args {
     struct dropout drop;
 };
 
-/* dq, dk, dv are written, also in rows that no query sees. */
+/* dq, dk, dv are written, also in rows that no query sees (zeros). */
 struct attention_bwd_args {
     struct attention_args fwd;
     struct tensor dout, dq, dk, dv;
 };
 
 /*
- * Cross-entropy over rows of logits [n,V], in two steps so that a vocabulary may be spread over ranks.
- * stats: max [n] and sum [n] of exp(logit - max) over these columns; target [n]: the label's logit if
- * first <= label < first + V, else 0. Across ranks the caller
- * reduces max first and passes it to a second call with `max_given`, then sums sum and target.
+ * Cross-entropy over rows of logits [n,V], in two steps so that a vocabulary may be spread over
+ * ranks. stats: max [n] and sum [n] of exp(logit - max) over these columns; target [n]: the label's
+ * logit if first <= label < first + V, else 0. Across ranks the caller reduces max first and passes
+ * it to a second call with `max_given`, then sums sum and target.
  */
 struct xent_stats_args {
     struct tensor logits, label /* I32 [n] */, max, sum, target;
@@ -146,44 +158,50 @@ struct xent_stats_args {
 
 /*
  * loss [n] = (log(sum) + max - target) * mask; if grad: logits are overwritten by
- * (softmax - one-hot) * mask * scale. mask F32 [n]; a row of mask 0 gets zeros. total [1] += the sum of loss,
- * in double inside (F64 always).
+ * (softmax - one-hot) * mask * scale. A row of mask 0 gets zeros, whatever is in it. total += the
+ * sum of loss, added up in double.
  */
 struct xent_loss_args {
-    struct tensor logits, label, max, sum, target, mask, loss, total;
+    struct tensor logits, label, max, sum, target, mask /* F32 [n] */, loss, total /* F64 [1] */;
     int64_t first;
     float scale;
     bool grad;
 };
 
-/* AdamW (Loshchilov & Hutter 2019) on n elements, in place; g is multiplied by *factor (F64 [1] or none) first.
- * Bias correction by `step` (1 for the first). Nothing happens where *skip (I32 [1] or none) is not 0. */
+/*
+ * AdamW (Loshchilov & Hutter 2019) on n elements, contiguous, in place: with g' = g * factor
+ *     m = beta1 m + (1 - beta1) g', v = beta2 v + (1 - beta2) g'^2,
+ *     p = p (1 - lr decay) - lr / (1 - beta1^step) m / (sqrt(v / (1 - beta2^step)) + eps)
+ * step is 1 for the first. Nothing happens where *skip is not 0.
+ */
 struct adamw_args {
-    struct tensor p, g, m, v, factor, skip;
+    struct tensor p, g, m, v, factor /* F64 [1] or none */, skip /* I32 [1] or none */;
     double lr, beta1, beta2, eps, decay;
     int64_t step;
 };
 
-/* total [1] (F64) += sum of squares, in double, by fixed chunks. */
+/* total (F64 [1]) += sum of squares of x (contiguous), in double, by fixed chunks. */
 struct sumsq_args {
     struct tensor total, x;
 };
 
 /*
- * From the sum of squares (F64 [1]): norm [1] = sqrt(total), factor [1] = min(1, max_norm / (norm + 1e-6)) as Megatron
- * computes it (max_norm 0: 1), skip (I32 [1]) = 1 if norm is not finite, else 0. All F64 but skip.
+ * From the sum of squares: norm = sqrt(total), factor = min(1, max_norm / (norm + 1e-6)) as
+ * Megatron computes it (max_norm 0: 1), skip = 0; if norm is not finite, factor = 0 and skip = 1.
+ * All F64 [1] but skip, I32 [1].
  */
 struct clip_args {
     struct tensor total, norm, factor, skip;
     double max_norm;
 };
 
+/* y = value; F32, F64 or I32 */
 struct fill_args {
     struct tensor y;
     double value;
 };
 
-/* y = x or y += x; same shape, strides may differ. */
+/* y = x, F32, F64 or I32; or y += x, real. Same type and shape, strides may differ. */
 struct copy_args {
     struct tensor y, x;
     bool accumulate;
@@ -223,25 +241,30 @@ struct ops {
     struct dev *dev;
     struct slab *workspace; /* scratch comes from here, by mark and reset */
     enum dtype real;        /* F32 or F64 */
-    /* what op_NAME calls when the arguments are checked: ops_run, or a wrapper round it (train/plan) */
+    /* what op_NAME calls when the arguments are checked: ops_run, or a wrapper round it */
     void (*call)(struct ops *o, enum op op, const void *args);
     void *wrapper; /* the wrapper's own */
 };
 
 const char *op_name(enum op op);
 
-/* Takes scratch, runs, gives scratch back. */
+/* Takes scratch, runs unless the workspace is unbound, gives scratch back. */
 void ops_run(struct ops *o, enum op op, const void *args);
 
-/* Floating-point operations and bytes that the op must read and write at least. */
+/*
+ * Floating-point operations (a multiply-add is two, an exponential or a root one) and bytes that
+ * the op must read and write at least. From shapes alone: attention counts its queries as spread
+ * evenly over sequences of max_len keys each.
+ */
 struct op_cost {
     double flops, bytes;
 };
 struct op_cost op_cost(enum op op, const void *args);
 
 /*
- * Fills every entry with plain C, then overwrites by what the processor offers up to `level` ("ref", "avx2", "avx512",
- * NULL for the best). F64 has plain C only. ERR_USAGE for a level that this machine lacks.
+ * Fills every entry with plain C, then overwrites by what the processor offers up to `level`:
+ * "ref", "avx2", "avx512"; NULL for the best. F64 has plain C only. ERR_USAGE for a level that this
+ * machine lacks. From then on OpenBLAS computes in the calling thread, in the whole process.
  */
 int ops_cpu_init(struct ops *o, struct dev *d, struct slab *workspace, enum dtype real,
                  const char *level, struct err *e);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/cpu/ref.h"
+
+#include "base/fault.h"
+#include "train/ops/cpu/dropout.h"
+
+void REF(embed)(struct ops *o, const void *args, void *scratch)
+{
+    const struct embed_args *a = args;
+    int64_t n = a->y.size[0], width = a->y.size[1];
+    (void)o;
+    (void)scratch;
+    for (int64_t i = 0; i < n; i++) {
+        const real *tok = row(a->tok, ints(a->id)[i]);
+        const real *pos = tensor_none(a->pos) ? NULL : row(a->pos, ints(a->position)[i]);
+        for (int64_t j = 0; j < width; j++) {
+            double sum = (double)tok[j] + (pos ? (double)pos[j] : 0);
+            row(a->y, i)[j] = (real)(sum * drop_factor(a->drop, i, j, width));
+        }
+    }
+}
+
+void REF(embed_bwd)(struct ops *o, const void *args, void *scratch)
+{
+    const struct embed_bwd_args *a = args;
+    int64_t n = a->dy.size[0], width = a->dy.size[1];
+    (void)o;
+    (void)scratch;
+    for (int64_t i = 0; i < n; i++) {
+        real *dtok = tensor_none(a->dtok) ? NULL : row(a->dtok, ints(a->id)[i]);
+        real *dpos = tensor_none(a->dpos) ? NULL : row(a->dpos, ints(a->position)[i]);
+        for (int64_t j = 0; j < width; j++) {
+            real g = (real)((double)row(a->dy, i)[j] * drop_factor(a->drop, i, j, width));
+            if (dtok)
+                dtok[j] = FAULT("embed_bwd") ? g : dtok[j] + g;
+            if (dpos)
+                dpos[j] += g;
+        }
+    }
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/cpu/ref.h"
+
+#include <math.h>
+
+#include "base/fault.h"
+#include "train/ops/cpu/dropout.h"
+
+/* r = x + dropout(a + bias); without a, r is x. Returns the row to be normed. */
+static const real *residual(const struct norm_args *a, int64_t i)
+{
+    int64_t width = a->x.size[1];
+    if (tensor_none(a->a))
+        return row(a->x, i);
+    for (int64_t j = 0; j < width; j++) {
+        double add = (double)row(a->a, i)[j];
+        if (!tensor_none(a->bias))
+            add += (double)row(a->bias, 0)[j];
+        add *= drop_factor(a->drop, i, j, width);
+        row(a->r, i)[j] = (real)((double)row(a->x, i)[j] + add);
+    }
+    return row(a->r, i);
+}
+
+/* The mean is taken off for a LayerNorm only; var is the mean square of what is left. */
+static void moments(const struct norm_args *a, const real *r, double *ret_mean, double *ret_rstd)
+{
+    int64_t width = a->x.size[1];
+    double mean = 0, var = 0;
+    for (int64_t j = 0; j < width && a->kind == NORM_LAYER; j++)
+        mean += (double)r[j] / (double)width;
+    for (int64_t j = 0; j < width; j++)
+        var += ((double)r[j] - mean) * ((double)r[j] - mean) / (double)width;
+    *ret_mean = mean;
+    *ret_rstd = 1 / sqrt(var + (double)a->eps);
+}
+
+void REF(norm)(struct ops *o, const void *args, void *scratch)
+{
+    const struct norm_args *a = args;
+    int64_t n = a->y.size[0], width = a->y.size[1];
+    (void)o;
+    (void)scratch;
+    for (int64_t i = 0; i < n; i++) {
+        const real *r = residual(a, i);
+        double mean, rstd;
+        moments(a, r, &mean, &rstd);
+        for (int64_t j = 0; j < width; j++) {
+            double b = tensor_none(a->b) ? 0 : (double)row(a->b, 0)[j];
+            double xhat = ((double)r[j] - mean) * rstd;
+            row(a->y, i)[j] = (real)(xhat * (double)row(a->w, 0)[j] + b);
+        }
+        if (a->kind == NORM_LAYER)
+            row(a->mean, 0)[i] = (real)mean;
+        row(a->rstd, 0)[i] = (real)rstd;
+    }
+}
+
+/*
+ * With g = dy * w and xhat = (r - mean) * rstd:
+ *     dr += rstd * (g - mean(g) - xhat * mean(g * xhat)), mean(g) for a LayerNorm only.
+ */
+static void norm_bwd_row(const struct norm_bwd_args *a, int64_t i)
+{
+    int64_t width = a->dy.size[1];
+    const real *dy = row(a->dy, i), *r = row(a->r, i), *w = row(a->w, 0);
+    double mean = a->kind == NORM_LAYER ? (double)row(a->mean, 0)[i] : 0;
+    double rstd = (double)row(a->rstd, 0)[i], g_mean = 0, gx_mean = 0;
+    for (int64_t j = 0; j < width; j++) {
+        double g = (double)dy[j] * (double)w[j], xhat = ((double)r[j] - mean) * rstd;
+        if (a->kind == NORM_LAYER)
+            g_mean += g / (double)width;
+        gx_mean += g * xhat / (double)width;
+    }
+    if (FAULT("norm_bwd"))
+        gx_mean = 0;
+    for (int64_t j = 0; j < width; j++) {
+        double g = (double)dy[j] * (double)w[j], xhat = ((double)r[j] - mean) * rstd;
+        row(a->dr, i)[j] += (real)(rstd * (g - g_mean - xhat * gx_mean));
+        if (!tensor_none(a->da))
+            row(a->da, i)[j] =
+                (real)((double)row(a->dr, i)[j] * drop_factor(a->drop, i, j, width));
+    }
+}
+
+void REF(norm_bwd)(struct ops *o, const void *args, void *scratch)
+{
+    const struct norm_bwd_args *a = args;
+    int64_t n = a->dy.size[0], width = a->dy.size[1];
+    (void)o;
+    (void)scratch;
+    for (int64_t i = 0; i < n; i++)
+        norm_bwd_row(a, i);
+    for (int64_t j = 0; j < width; j++) {
+        double dw = 0, db = 0, dbias = 0;
+        for (int64_t i = 0; i < n; i++) {
+            double mean = a->kind == NORM_LAYER ? (double)row(a->mean, 0)[i] : 0;
+            double xhat = ((double)row(a->r, i)[j] - mean) * (double)row(a->rstd, 0)[i];
+            dw += (double)row(a->dy, i)[j] * xhat;
+            db += (double)row(a->dy, i)[j];
+            dbias += tensor_none(a->da) ? 0 : (double)row(a->da, i)[j];
+        }
+        row(a->dw, 0)[j] += (real)dw;
+        if (!tensor_none(a->db))
+            row(a->db, 0)[j] += (real)db;
+        if (!tensor_none(a->dbias))
+            row(a->dbias, 0)[j] += (real)dbias;
+    }
+}

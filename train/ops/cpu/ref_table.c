@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/cpu/cpu.h"
+#include "train/ops/cpu/ref.h"
+
+void REF(fill_table)(struct ops *o)
+{
+    static const struct op_entry entries[OP_COUNT] = {
+        [OP_EMBED] = {REF(embed), NULL, "ref"},
+        [OP_EMBED_BWD] = {REF(embed_bwd), NULL, "ref"},
+        [OP_NORM] = {REF(norm), NULL, "ref"},
+        [OP_NORM_BWD] = {REF(norm_bwd), NULL, "ref"},
+        [OP_MATMUL] = {REF(matmul), NULL, "ref"},
+        [OP_GLU] = {REF(glu), NULL, "ref"},
+        [OP_GLU_BWD] = {REF(glu_bwd), NULL, "ref"},
+        [OP_ROPE] = {REF(rope), NULL, "ref"},
+        [OP_ATTENTION] = {REF(attention), REF(attention_scratch), "ref"},
+        [OP_ATTENTION_BWD] = {REF(attention_bwd), REF(attention_bwd_scratch), "ref"},
+        [OP_XENT_STATS] = {REF(xent_stats), NULL, "ref"},
+        [OP_XENT_LOSS] = {REF(xent_loss), NULL, "ref"},
+        [OP_ADAMW] = {REF(adamw), NULL, "ref"},
+        [OP_SUMSQ] = {REF(sumsq), NULL, "ref"},
+        [OP_CLIP] = {REF(clip), NULL, "ref"},
+        [OP_FILL] = {REF(fill), NULL, "ref"},
+        [OP_COPY] = {REF(copy), NULL, "ref"},
+    };
+    for (int i = 0; i < OP_COUNT; i++)
+        o->entry[i] = entries[i];
+}

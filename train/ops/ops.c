@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/ops.h"
+
+#include <stdio.h>
+
+static const char *const names[OP_COUNT] = {
+    [OP_EMBED] = "embed",
+    [OP_EMBED_BWD] = "embed_bwd",
+    [OP_NORM] = "norm",
+    [OP_NORM_BWD] = "norm_bwd",
+    [OP_MATMUL] = "matmul",
+    [OP_GLU] = "glu",
+    [OP_GLU_BWD] = "glu_bwd",
+    [OP_ROPE] = "rope",
+    [OP_ATTENTION] = "attention",
+    [OP_ATTENTION_BWD] = "attention_bwd",
+    [OP_XENT_STATS] = "xent_stats",
+    [OP_XENT_LOSS] = "xent_loss",
+    [OP_ADAMW] = "adamw",
+    [OP_SUMSQ] = "sumsq",
+    [OP_CLIP] = "clip",
+    [OP_FILL] = "fill",
+    [OP_COPY] = "copy",
+};
+
+const char *op_name(enum op op)
+{
+    BUG_ON(op >= OP_COUNT, "op %d", (int)op);
+    return names[op];
+}
+
+void ops_run(struct ops *o, enum op op, const void *args)
+{
+    const struct op_entry *entry = &o->entry[op];
+    size_t mark = slab_mark(o->workspace);
+    size_t bytes = entry->scratch ? entry->scratch(&o->dev->desc, args) : 0;
+    void *scratch = bytes ? slab_bytes(o->workspace, bytes) : NULL;
+    if (o->workspace->base)
+        entry->run(o, args, scratch);
+    slab_reset(o->workspace, mark);
+}
+
+/* ---- checks: what a call's tensors must be; a mistake ends in BUG ---------------------------- */
+
+struct check {
+    enum op op;
+    enum dtype real;
+};
+
+static void shape_text(char *ret, size_t n, enum dtype d, int rank, const int64_t *size)
+{
+    int at = snprintf(ret, n, "%s [", dtype_name(d));
+    for (int i = 0; i < rank; i++)
+        at += snprintf(ret + at, n - (size_t)at, "%s%lld", i ? "," : "", (long long)size[i]);
+    snprintf(ret + at, n - (size_t)at, "]");
+}
+
+static void need(struct check c, const char *what, struct tensor t, enum dtype d, int rank,
+                 const int64_t *size)
+{
+    bool same = rank >= 1 && t.dtype == d && t.rank == rank;
+    int64_t inner = 1;
+    for (int i = 0; same && i < rank; i++) {
+        same = t.size[i] == size[i];
+        inner *= i ? size[i] : 1;
+    }
+    if (same && t.stride >= inner && (t.data || !tensor_count(t)))
+        return;
+    char have[128], want[128];
+    shape_text(have, sizeof(have), t.dtype, t.rank, t.size);
+    shape_text(want, sizeof(want), d, rank, size);
+    BUG("%s: %s is %s at %p with stride %lld, expected %s", op_name(c.op), what, have, t.data,
+        (long long)t.stride, want);
+}
+
+static void need_1d(struct check c, const char *what, struct tensor t, int64_t n)
+{
+    need(c, what, t, c.real, 1, &n);
+}
+
+static void need_2d(struct check c, const char *what, struct tensor t, int64_t rows, int64_t cols)
+{
+    need(c, what, t, c.real, 2, (const int64_t[]){rows, cols});
+}
+
+static void need_3d(struct check c, const char *what, struct tensor t, int64_t n, int64_t heads,
+                    int64_t dim)
+{
+    need(c, what, t, c.real, 3, (const int64_t[]){n, heads, dim});
+}
+
+static void need_typed(struct check c, const char *what, struct tensor t, enum dtype d, int64_t n)
+{
+    need(c, what, t, d, 1, &n);
+}
+
+static void need_none(struct check c, const char *what, struct tensor t, const char *why)
+{
+    BUG_ON(!tensor_none(t), "%s: %s is given %s", op_name(c.op), what, why);
+}
+
+static void need_drop(struct check c, struct dropout d)
+{
+    BUG_ON(!(d.p >= 0 && d.p < 1), "%s: dropout of %g", op_name(c.op), (double)d.p);
+}
+
+static void need_wide(struct check c, struct tensor t)
+{
+    BUG_ON(t.dtype != DTYPE_F32 && t.dtype != DTYPE_F64 && t.dtype != DTYPE_I32, "%s: %s",
+           op_name(c.op), dtype_name(t.dtype));
+}
+
+static void need_contiguous(struct check c, const char *what, struct tensor t)
+{
+    BUG_ON(!tensor_contiguous(t), "%s: %s has gaps", op_name(c.op), what);
+}
+
+#define CHECK_OF(id) ((struct check){id, o->real})
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+void op_embed(struct ops *o, const struct embed_args *a)
+{
+    struct check c = CHECK_OF(OP_EMBED);
+    int64_t n = a->y.size[0], width = a->y.size[1];
+    need_2d(c, "y", a->y, n, width);
+    need_typed(c, "id", a->id, DTYPE_I32, n);
+    need_2d(c, "tok", a->tok, a->tok.size[0], width);
+    if (tensor_none(a->pos)) {
+        need_none(c, "position", a->position, "without pos");
+    } else {
+        need_2d(c, "pos", a->pos, a->pos.size[0], width);
+        need_typed(c, "position", a->position, DTYPE_I32, n);
+    }
+    need_drop(c, a->drop);
+    o->call(o, OP_EMBED, a);
+}
+
+void op_embed_bwd(struct ops *o, const struct embed_bwd_args *a)
+{
+    struct check c = CHECK_OF(OP_EMBED_BWD);
+    int64_t n = a->dy.size[0], width = a->dy.size[1];
+    need_2d(c, "dy", a->dy, n, width);
+    if (!tensor_none(a->dtok)) {
+        need_2d(c, "dtok", a->dtok, a->dtok.size[0], width);
+        need_typed(c, "id", a->id, DTYPE_I32, n);
+    }
+    if (!tensor_none(a->dpos)) {
+        need_2d(c, "dpos", a->dpos, a->dpos.size[0], width);
+        need_typed(c, "position", a->position, DTYPE_I32, n);
+    }
+    need_drop(c, a->drop);
+    o->call(o, OP_EMBED_BWD, a);
+}
+
+void op_norm(struct ops *o, const struct norm_args *a)
+{
+    struct check c = CHECK_OF(OP_NORM);
+    int64_t n = a->y.size[0], width = a->y.size[1];
+    need_2d(c, "y", a->y, n, width);
+    need_2d(c, "x", a->x, n, width);
+    need_1d(c, "w", a->w, width);
+    need_1d(c, "rstd", a->rstd, n);
+    if (a->kind == NORM_LAYER)
+        need_1d(c, "mean", a->mean, n);
+    else
+        need_none(c, "mean", a->mean, "to an RMS norm");
+    if (!tensor_none(a->b))
+        need_1d(c, "b", a->b, width);
+    if (tensor_none(a->a)) {
+        need_none(c, "r", a->r, "without a");
+        need_none(c, "bias", a->bias, "without a");
+    } else {
+        need_2d(c, "a", a->a, n, width);
+        need_2d(c, "r", a->r, n, width);
+        if (!tensor_none(a->bias))
+            need_1d(c, "bias", a->bias, width);
+    }
+    need_drop(c, a->drop);
+    o->call(o, OP_NORM, a);
+}
+
+void op_norm_bwd(struct ops *o, const struct norm_bwd_args *a)
+{
+    struct check c = CHECK_OF(OP_NORM_BWD);
+    int64_t n = a->dy.size[0], width = a->dy.size[1];
+    need_2d(c, "dy", a->dy, n, width);
+    need_2d(c, "dr", a->dr, n, width);
+    need_2d(c, "r", a->r, n, width);
+    need_1d(c, "rstd", a->rstd, n);
+    if (a->kind == NORM_LAYER)
+        need_1d(c, "mean", a->mean, n);
+    else
+        need_none(c, "mean", a->mean, "to an RMS norm");
+    need_1d(c, "w", a->w, width);
+    need_1d(c, "dw", a->dw, width);
+    if (!tensor_none(a->db))
+        need_1d(c, "db", a->db, width);
+    if (tensor_none(a->da)) {
+        need_none(c, "dbias", a->dbias, "without da");
+    } else {
+        need_2d(c, "da", a->da, n, width);
+        BUG_ON(a->da.data == a->dr.data && a->drop.p > 0 && n, "norm_bwd: da is dr, with dropout");
+        if (!tensor_none(a->dbias))
+            need_1d(c, "dbias", a->dbias, width);
+    }
+    need_drop(c, a->drop);
+    o->call(o, OP_NORM_BWD, a);
+}
+
+void op_matmul(struct ops *o, const struct matmul_args *a)
+{
+    struct check c = CHECK_OF(OP_MATMUL);
+    int64_t m = a->y.size[0], n = a->y.size[1], k = a->a.size[a->ta ? 0 : 1];
+    need_2d(c, "y", a->y, m, n);
+    need_2d(c, "a", a->a, a->ta ? k : m, a->ta ? m : k);
+    need_2d(c, "b", a->b, a->tb ? n : k, a->tb ? k : n);
+    BUG_ON(m > INT32_MAX || n > INT32_MAX || k > INT32_MAX, "matmul: %lld x %lld x %lld",
+           (long long)m, (long long)n, (long long)k);
+    if (a->accumulate) {
+        BUG_ON(a->act != ACT_NONE, "matmul: accumulates through an activation");
+        need_none(c, "bias", a->bias, "while accumulating");
+    }
+    if (!tensor_none(a->bias))
+        need_1d(c, "bias", a->bias, n);
+    if (a->act == ACT_NONE)
+        need_none(c, "pre", a->pre, "without an activation");
+    if (a->act_bwd) {
+        BUG_ON(a->act == ACT_NONE, "matmul: act_bwd without an activation");
+        need_none(c, "bias", a->bias, "with act_bwd");
+    }
+    if (a->act_bwd || !tensor_none(a->pre))
+        need_2d(c, "pre", a->pre, m, n);
+    if (!tensor_none(a->dbias)) {
+        BUG_ON(!a->ta || !a->accumulate, "matmul: dbias outside of a weight gradient");
+        need_1d(c, "dbias", a->dbias, m);
+    }
+    o->call(o, OP_MATMUL, a);
+}
+
+void op_glu(struct ops *o, const struct glu_args *a)
+{
+    struct check c = CHECK_OF(OP_GLU);
+    int64_t n = a->y.size[0], width = a->y.size[1];
+    need_2d(c, "y", a->y, n, width);
+    need_2d(c, "x", a->x, n, 2 * width);
+    o->call(o, OP_GLU, a);
+}
+
+void op_glu_bwd(struct ops *o, const struct glu_bwd_args *a)
+{
+    struct check c = CHECK_OF(OP_GLU_BWD);
+    int64_t n = a->dy.size[0], width = a->dy.size[1];
+    need_2d(c, "dy", a->dy, n, width);
+    need_2d(c, "x", a->x, n, 2 * width);
+    need_2d(c, "dx", a->dx, n, 2 * width);
+    o->call(o, OP_GLU_BWD, a);
+}
+
+void op_rope(struct ops *o, const struct rope_args *a)
+{
+    struct check c = CHECK_OF(OP_ROPE);
+    int64_t n = a->x.size[0], table = a->cos.size[0];
+    need_3d(c, "x", a->x, n, a->x.size[1], a->x.size[2]);
+    BUG_ON(a->rotary < 2 || a->rotary % 2 || a->rotary > a->x.size[2],
+           "rope: %lld rotary of %lld dimensions", (long long)a->rotary, (long long)a->x.size[2]);
+    need_2d(c, "cos", a->cos, table, a->rotary / 2);
+    need_2d(c, "sin", a->sin, table, a->rotary / 2);
+    need_typed(c, "position", a->position, DTYPE_I32, n);
+    o->call(o, OP_ROPE, a);
+}
+
+static void need_attention(struct check c, const struct attention_args *a)
+{
+    int64_t n = a->q.size[0], heads = a->q.size[1], dim = a->q.size[2], groups = a->k.size[1];
+    int64_t sequences = a->k_len.size[0];
+    need_3d(c, "q", a->q, n, heads, dim);
+    need_3d(c, "o", a->o, n, heads, dim);
+    need_3d(c, "k", a->k, a->k.size[0], groups, dim);
+    need_3d(c, "v", a->v, a->k.size[0], groups, dim);
+    BUG_ON(groups < 1 || heads % groups, "%s: %lld query heads over %lld key heads", op_name(c.op),
+           (long long)heads, (long long)groups);
+    if (!tensor_none(a->lse))
+        need_2d(c, "lse", a->lse, heads, n);
+    need_typed(c, "q_start", a->q_start, DTYPE_I32, sequences + 1);
+    need_typed(c, "k_start", a->k_start, DTYPE_I32, sequences);
+    need_typed(c, "k_len", a->k_len, DTYPE_I32, sequences);
+    BUG_ON(a->max_len < 1 || a->window < 0, "%s: max_len %lld, window %lld", op_name(c.op),
+           (long long)a->max_len, (long long)a->window);
+    need_drop(c, a->drop);
+}
+
+void op_attention(struct ops *o, const struct attention_args *a)
+{
+    need_attention(CHECK_OF(OP_ATTENTION), a);
+    o->call(o, OP_ATTENTION, a);
+}
+
+void op_attention_bwd(struct ops *o, const struct attention_bwd_args *a)
+{
+    struct check c = CHECK_OF(OP_ATTENTION_BWD);
+    const struct tensor q = a->fwd.q, k = a->fwd.k;
+    need_attention(c, &a->fwd);
+    need_2d(c, "lse", a->fwd.lse, q.size[1], q.size[0]);
+    need_3d(c, "dout", a->dout, q.size[0], q.size[1], q.size[2]);
+    need_3d(c, "dq", a->dq, q.size[0], q.size[1], q.size[2]);
+    need_3d(c, "dk", a->dk, k.size[0], k.size[1], k.size[2]);
+    need_3d(c, "dv", a->dv, k.size[0], k.size[1], k.size[2]);
+    o->call(o, OP_ATTENTION_BWD, a);
+}
+
+void op_xent_stats(struct ops *o, const struct xent_stats_args *a)
+{
+    struct check c = CHECK_OF(OP_XENT_STATS);
+    int64_t n = a->logits.size[0];
+    need_2d(c, "logits", a->logits, n, a->logits.size[1]);
+    need_typed(c, "label", a->label, DTYPE_I32, n);
+    need_1d(c, "max", a->max, n);
+    need_1d(c, "sum", a->sum, n);
+    need_1d(c, "target", a->target, n);
+    o->call(o, OP_XENT_STATS, a);
+}
+
+void op_xent_loss(struct ops *o, const struct xent_loss_args *a)
+{
+    struct check c = CHECK_OF(OP_XENT_LOSS);
+    int64_t n = a->logits.size[0];
+    need_2d(c, "logits", a->logits, n, a->logits.size[1]);
+    need_typed(c, "label", a->label, DTYPE_I32, n);
+    need_1d(c, "max", a->max, n);
+    need_1d(c, "sum", a->sum, n);
+    need_1d(c, "target", a->target, n);
+    need_typed(c, "mask", a->mask, DTYPE_F32, n);
+    need_1d(c, "loss", a->loss, n);
+    need_typed(c, "total", a->total, DTYPE_F64, 1);
+    o->call(o, OP_XENT_LOSS, a);
+}
+
+void op_adamw(struct ops *o, const struct adamw_args *a)
+{
+    struct check c = CHECK_OF(OP_ADAMW);
+    const struct tensor all[] = {a->p, a->g, a->m, a->v};
+    const char *const what[] = {"p", "g", "m", "v"};
+    for (int i = 0; i < 4; i++) {
+        need(c, what[i], all[i], c.real, a->p.rank, a->p.size);
+        need_contiguous(c, what[i], all[i]);
+    }
+    if (!tensor_none(a->factor))
+        need_typed(c, "factor", a->factor, DTYPE_F64, 1);
+    if (!tensor_none(a->skip))
+        need_typed(c, "skip", a->skip, DTYPE_I32, 1);
+    BUG_ON(a->step < 1, "adamw: step %lld", (long long)a->step);
+    o->call(o, OP_ADAMW, a);
+}
+
+void op_sumsq(struct ops *o, const struct sumsq_args *a)
+{
+    struct check c = CHECK_OF(OP_SUMSQ);
+    need_typed(c, "total", a->total, DTYPE_F64, 1);
+    need(c, "x", a->x, c.real, a->x.rank, a->x.size);
+    need_contiguous(c, "x", a->x);
+    o->call(o, OP_SUMSQ, a);
+}
+
+void op_clip(struct ops *o, const struct clip_args *a)
+{
+    struct check c = CHECK_OF(OP_CLIP);
+    need_typed(c, "total", a->total, DTYPE_F64, 1);
+    need_typed(c, "norm", a->norm, DTYPE_F64, 1);
+    need_typed(c, "factor", a->factor, DTYPE_F64, 1);
+    need_typed(c, "skip", a->skip, DTYPE_I32, 1);
+    BUG_ON(!(a->max_norm >= 0), "clip: to %g", a->max_norm);
+    o->call(o, OP_CLIP, a);
+}
+
+void op_fill(struct ops *o, const struct fill_args *a)
+{
+    struct check c = CHECK_OF(OP_FILL);
+    need_wide(c, a->y);
+    need(c, "y", a->y, a->y.dtype, a->y.rank, a->y.size);
+    o->call(o, OP_FILL, a);
+}
+
+void op_copy(struct ops *o, const struct copy_args *a)
+{
+    struct check c = CHECK_OF(OP_COPY);
+    need_wide(c, a->y);
+    enum dtype d = a->accumulate ? c.real : a->y.dtype;
+    need(c, "y", a->y, d, a->y.rank, a->y.size);
+    need(c, "x", a->x, d, a->y.rank, a->y.size);
+    o->call(o, OP_COPY, a);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/ops.h"
+
+static double count(struct tensor t)
+{
+    return tensor_none(t) ? 0 : (double)tensor_count(t);
+}
+
+static double bytes(struct tensor t)
+{
+    return tensor_none(t) ? 0 : (double)tensor_bytes(t);
+}
+
+/* Rows of a table that n lookups touch at most. */
+static double rows_touched(struct tensor table, struct tensor y)
+{
+    if (tensor_none(table))
+        return 0;
+    int64_t rows = table.size[0] < y.size[0] ? table.size[0] : y.size[0];
+    return (double)rows * (double)table.size[1] * (double)dtype_size(table.dtype);
+}
+
+static struct op_cost cost_embed(const struct embed_args *a)
+{
+    double drop = a->drop.p > 0 ? 1 : 0, pos = tensor_none(a->pos) ? 0 : 1;
+    return (struct op_cost){count(a->y) * (drop + pos), bytes(a->y) + bytes(a->id) +
+                                                            bytes(a->position) +
+                                                            rows_touched(a->tok, a->y) +
+                                                            rows_touched(a->pos, a->y)};
+}
+
+static struct op_cost cost_embed_bwd(const struct embed_bwd_args *a)
+{
+    double drop = a->drop.p > 0 ? 1 : 0;
+    double adds = (tensor_none(a->dtok) ? 0 : 1) + (tensor_none(a->dpos) ? 0 : 1);
+    return (struct op_cost){count(a->dy) * (drop + adds),
+                            bytes(a->dy) + bytes(a->id) + bytes(a->position) +
+                                2 * rows_touched(a->dtok, a->dy) +
+                                2 * rows_touched(a->dpos, a->dy)};
+}
+
+static struct op_cost cost_norm(const struct norm_args *a)
+{
+    double each = a->kind == NORM_LAYER ? 8 : 4;
+    if (!tensor_none(a->a))
+        each += 1 + (tensor_none(a->bias) ? 0 : 1) + (a->drop.p > 0 ? 1 : 0);
+    return (struct op_cost){each * count(a->y), bytes(a->y) + bytes(a->x) + bytes(a->a) +
+                                                    bytes(a->r) + bytes(a->mean) + bytes(a->rstd) +
+                                                    bytes(a->w) + bytes(a->b) + bytes(a->bias)};
+}
+
+static struct op_cost cost_norm_bwd(const struct norm_bwd_args *a)
+{
+    double each = (a->kind == NORM_LAYER ? 14 : 10) + (a->drop.p > 0 ? 1 : 0) +
+                  (tensor_none(a->dbias) ? 0 : 1);
+    double da = a->da.data == a->dr.data ? 0 : bytes(a->da);
+    return (struct op_cost){each * count(a->dy),
+                            bytes(a->dy) + 2 * bytes(a->dr) + bytes(a->r) + da + bytes(a->mean) +
+                                bytes(a->rstd) + bytes(a->w) + 2 * bytes(a->dw) +
+                                2 * bytes(a->db) + 2 * bytes(a->dbias)};
+}
+
+static struct op_cost cost_matmul(const struct matmul_args *a)
+{
+    double k = (double)a->a.size[a->ta ? 0 : 1], each = 2 * k;
+    each += tensor_none(a->bias) ? 0 : 1;
+    each += a->act == ACT_NONE ? 0 : a->act_bwd ? 14 : 9;
+    return (struct op_cost){each * count(a->y) + (tensor_none(a->dbias) ? 0 : count(a->a)),
+                            bytes(a->a) + bytes(a->b) + (a->accumulate ? 2 : 1) * bytes(a->y) +
+                                bytes(a->bias) + bytes(a->pre) + 2 * bytes(a->dbias)};
+}
+
+static double keys_seen(const struct attention_args *a)
+{
+    double n = (double)a->q.size[0], s = (double)a->k_len.size[0];
+    double each = s > 0 ? n / s : 0, seen = (double)a->max_len - (each - 1) / 2;
+    if (seen < 1)
+        seen = 1;
+    return a->window > 0 && seen > (double)a->window ? (double)a->window : seen;
+}
+
+static struct op_cost cost_attention(const struct attention_args *a)
+{
+    double pairs = (double)a->q.size[0] * (double)a->q.size[1] * keys_seen(a);
+    return (struct op_cost){pairs * (4 * (double)a->q.size[2] + 3),
+                            bytes(a->q) + bytes(a->k) + bytes(a->v) + bytes(a->o) + bytes(a->lse)};
+}
+
+/* Five products of the forward's size against its two. */
+static struct op_cost cost_attention_bwd(const struct attention_bwd_args *a)
+{
+    struct op_cost f = cost_attention(&a->fwd);
+    return (struct op_cost){2.5 * f.flops, f.bytes + bytes(a->dout) + bytes(a->dq) + bytes(a->dk) +
+                                               bytes(a->dv)};
+}
+
+static struct op_cost cost_xent_loss(const struct xent_loss_args *a)
+{
+    double rows = bytes(a->label) + bytes(a->max) + bytes(a->sum) + bytes(a->target) +
+                  bytes(a->mask) + bytes(a->loss);
+    double grad = a->grad ? 1 : 0;
+    return (struct op_cost){4 * count(a->loss) + grad * 4 * count(a->logits),
+                            rows + grad * 2 * bytes(a->logits)};
+}
+
+struct op_cost op_cost(enum op op, const void *args)
+{
+    switch (op) {
+    case OP_EMBED:
+        return cost_embed(args);
+    case OP_EMBED_BWD:
+        return cost_embed_bwd(args);
+    case OP_NORM:
+        return cost_norm(args);
+    case OP_NORM_BWD:
+        return cost_norm_bwd(args);
+    case OP_MATMUL:
+        return cost_matmul(args);
+    case OP_GLU: {
+        const struct glu_args *a = args;
+        return (struct op_cost){5 * count(a->y), bytes(a->y) + bytes(a->x)};
+    }
+    case OP_GLU_BWD: {
+        const struct glu_bwd_args *a = args;
+        return (struct op_cost){10 * count(a->dy), bytes(a->dy) + bytes(a->x) + bytes(a->dx)};
+    }
+    case OP_ROPE: {
+        const struct rope_args *a = args;
+        double turned = (double)(a->x.size[0] * a->x.size[1] * a->rotary);
+        return (struct op_cost){3 * turned, 2 * turned * (double)dtype_size(a->x.dtype) +
+                                                bytes(a->position) + rows_touched(a->cos, a->x) +
+                                                rows_touched(a->sin, a->x)};
+    }
+    case OP_ATTENTION:
+        return cost_attention(args);
+    case OP_ATTENTION_BWD:
+        return cost_attention_bwd(args);
+    case OP_XENT_STATS: {
+        const struct xent_stats_args *a = args;
+        return (struct op_cost){(a->max_given ? 3 : 4) * count(a->logits),
+                                bytes(a->logits) + bytes(a->label) + bytes(a->max) + bytes(a->sum) +
+                                    bytes(a->target)};
+    }
+    case OP_XENT_LOSS:
+        return cost_xent_loss(args);
+    case OP_ADAMW: {
+        const struct adamw_args *a = args;
+        return (struct op_cost){16 * count(a->p),
+                                2 * (bytes(a->p) + bytes(a->m) + bytes(a->v)) + bytes(a->g)};
+    }
+    case OP_SUMSQ: {
+        const struct sumsq_args *a = args;
+        return (struct op_cost){2 * count(a->x), bytes(a->x)};
+    }
+    case OP_CLIP:
+        return (struct op_cost){3, 28};
+    case OP_FILL: {
+        const struct fill_args *a = args;
+        return (struct op_cost){0, bytes(a->y)};
+    }
+    case OP_COPY: {
+        const struct copy_args *a = args;
+        return (struct op_cost){a->accumulate ? count(a->y) : 0,
+                                (a->accumulate ? 3 : 2) * bytes(a->y)};
+    }
+    case OP_COUNT:
+        break;
+    }
+    BUG("op %d", (int)op);
+}
