@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dataset/gpt.h"
+
+#include <inttypes.h>
+
+#include "base/bytes.h"
+
+int gpt_samples(uint64_t train_iters, uint64_t eval_interval, uint64_t eval_iters,
+                uint64_t global_batch, uint64_t ret[PARTS], struct err *e)
+{
+    if (!eval_interval)
+        return err_set(e, ERR_USAGE, "an evaluation interval of 0 is no interval");
+    uint64_t evals = train_iters / eval_interval + 1;
+    if (!checked_mul(train_iters, global_batch, &ret[PART_TRAIN]) ||
+        !checked_mul(evals, eval_iters, &ret[PART_VALID]) ||
+        !checked_mul(ret[PART_VALID], global_batch, &ret[PART_VALID]) ||
+        !checked_mul(eval_iters, global_batch, &ret[PART_TEST]))
+        return err_set(e, ERR_USAGE,
+                       "%" PRIu64 " iterations of %" PRIu64 " samples, evaluated every %" PRIu64
+                       " for %" PRIu64 ", are more samples than can be counted",
+                       train_iters, global_batch, eval_interval, eval_iters);
+    return 0;
+}
+
+/* ---- one sample --------------------------------------------------------------------------- */
+
+/* Tokens [from[0], to[1]) from place[0] to place[1] in the document map. */
+struct stretch {
+    uint64_t place[2];
+    int64_t from, to;
+};
+
+static int bad_maps(const struct gpt *g, uint64_t k, struct err *e)
+{
+    return err_set(e, ERR_DATA,
+                   "%s: the index maps of the %s share do not fit the .idx at sample %" PRIu64,
+                   g->shard->prefix, part_name(g->spec.part), k);
+}
+
+static int find(const struct gpt *g, uint64_t k, struct stretch *ret, struct err *e)
+{
+    const struct maps *m = &g->maps;
+    int64_t place[2], token[2], at = maps_order(m, k);
+    if (at < 0 || (uint64_t)at >= m->nsample)
+        return bad_maps(g, k, e);
+    maps_row(m, (uint64_t)at, &place[0], &token[0]);
+    maps_row(m, (uint64_t)at + 1, &place[1], &token[1]);
+    if (place[0] < 0 || place[0] > place[1] || (uint64_t)place[1] >= m->ndoc)
+        return bad_maps(g, k, e);
+    *ret = (struct stretch){{(uint64_t)place[0], (uint64_t)place[1]},
+                            token[0],
+                            token[1] + g->spec.extra};
+    return 0;
+}
+
+static int gather(const struct gpt *g, uint64_t k, const struct stretch *w, int32_t *ret,
+                  uint64_t *ret_n, struct err *e)
+{
+    uint64_t room = (uint64_t)g->spec.seq_length + g->spec.extra, n = 0;
+    for (uint64_t place = w->place[0]; place <= w->place[1]; place++) {
+        uint64_t seq = (uint64_t)(int64_t)g->maps.doc[place];
+        if (seq >= g->shard->nseq)
+            return bad_maps(g, k, e);
+        int64_t from = place == w->place[0] ? w->from : 0;
+        int64_t to = place == w->place[1] ? w->to : shard_length(g->shard, seq);
+        if (from < 0 || from > to || (uint64_t)(to - from) > room - n)
+            return bad_maps(g, k, e);
+        int code = shard_read(g->shard, seq, (uint64_t)from, (uint64_t)(to - from), g->limit,
+                              ret + n, e);
+        if (code)
+            return code;
+        n += (uint64_t)(to - from);
+    }
+    *ret_n = n;
+    return 0;
+}
+
+static int check_files(const struct maps *m, struct err *e)
+{
+    int code = 0;
+    for (int i = 0; i < MAPS_FILES && !code; i++)
+        if (m->file[i].map.path)
+            code = map_check(&m->file[i].map, e);
+    return code;
+}
+
+int gpt_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e)
+{
+    BUG_ON(k >= g->maps.nsample, "sample %" PRIu64 " of %" PRIu64, k, g->maps.nsample);
+    uint64_t room = (uint64_t)g->spec.seq_length + g->spec.extra, n = 0;
+    struct stretch w = {0};
+    int code = find(g, k, &w, e);
+    if (!code)
+        code = gather(g, k, &w, ret, &n, e);
+    if (!code)
+        code = check_files(&g->maps, e);
+    if (!code && n < room && !g->spec.keep_last)
+        code = bad_maps(g, k, e);
+    for (; !code && n < room; n++)
+        ret[n] = g->pad;
+    return code;
+}
+
+/* ---- the three shares ---------------------------------------------------------------------- */
+
+static int open_part(struct gpt_data *d, const struct gpt_config *c, const struct split *split,
+                     enum part p, struct err *e)
+{
+    struct gpt *g = &d->part[p];
+    uint64_t first, end, tokens;
+    *g = (struct gpt){.shard = &d->shard, .limit = c->limit, .pad = c->pad};
+    if (!c->samples[p] || !split_range(split, p, d->shard.nseq, &first, &end))
+        return 0;
+    int code = maps_tokens(&d->shard, first, end, &tokens, e);
+    d->empty[p] = !code && !tokens;
+    if (code || d->empty[p])
+        return code;
+    g->spec = (struct maps_spec){.part = p,
+                                 .first = first,
+                                 .end = end,
+                                 .samples = c->samples[p],
+                                 .seq_length = c->seq_length,
+                                 .seed = c->seed,
+                                 .extra = 1};
+    bool reused;
+    struct maps_wish wish = {.save = c->save};
+    code = maps_obtain(&g->spec, &d->shard, wish, &g->maps, &reused, NULL, e);
+    d->ready[p] = !code;
+    return code;
+}
+
+int gpt_open(struct gpt_data *d, const struct gpt_config *c, struct err *e)
+{
+    struct split split;
+    *d = (struct gpt_data){0};
+    if (!c->seq_length)
+        return err_set(e, ERR_USAGE, "a sequence length of 0 makes no samples");
+    int code = split_parse(c->split, &split, e);
+    if (code)
+        return code;
+    code = shard_open(&d->shard, c->prefix, e);
+    for (int p = 0; p < PARTS && !code; p++)
+        code = open_part(d, c, &split, (enum part)p, e);
+    if (code)
+        gpt_close(d);
+    return code;
+}
+
+void gpt_close(struct gpt_data *d)
+{
+    for (int p = 0; p < PARTS; p++)
+        maps_close(&d->part[p].maps);
+    shard_close(&d->shard);
+    *d = (struct gpt_data){0};
+}
+
+int gpt_need(const struct gpt_data *d, enum part p, struct err *e)
+{
+    if (d->ready[p])
+        return 0;
+    if (d->empty[p])
+        err_set(e, ERR_USAGE, "%s: the %s share comes out empty: the split leaves it none of %" PRIu64
+                " documents", d->shard.prefix, part_name(p), d->shard.nseq);
+    else
+        err_set(e, ERR_USAGE, "%s: the split has no %s share, or no samples were asked of it",
+                d->shard.prefix, part_name(p));
+    return err_hint(e, "choose another --split, or do not evaluate on it");
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "dataset/batch.h"
+#include "tests/dataset/corpus.h"
+#include "tests/t.h"
+
+enum { T = 6 };
+
+static void open_fixture(struct gpt_data *d, uint64_t samples)
+{
+    struct err e;
+    write_counting(t_path("b"), (uint32_t[]){30, 41, 52, 3, 64}, 5);
+    struct gpt_config c = {.prefix = t_path("b"),
+                           .split = "1",
+                           .seq_length = T,
+                           .seed = 3,
+                           .samples = {samples, 0, 0},
+                           .limit = 1000,
+                           .pad = -1};
+    T_OK(gpt_open(d, &c, &e), &e);
+}
+
+static void labels_are_the_next_tokens(void)
+{
+    struct err e;
+    struct gpt_data d;
+    struct batch b;
+    int32_t text[T + 1];
+    open_fixture(&d, 100);
+    batch_init(&b, 3, T);
+    struct batch_layout l = {.rows = 3, .rank = 0, .ranks = 1};
+    T_OK(batch_fill(&d.part[0], &l, 10, 2, &b, &e), &e);
+    T_EQ(b.first, 16);
+    for (uint64_t q = 0; q < 3; q++) {
+        T_OK(gpt_sample(&d.part[0], 16 + q, text, &e), &e);
+        T_MEM(b.tokens + q * T, text, T * 4);
+        T_MEM(b.labels + q * T, text + 1, T * 4);
+        for (int t = 0; t < T; t++)
+            T_CHECK(b.loss_mask[q * T + (uint64_t)t] == 1.0f);
+    }
+    batch_finish(&b);
+    gpt_close(&d);
+}
+
+/* Ranks and micro-batches of one step take each of its samples once, whatever the layout. */
+static void layouts_share_out_the_same_samples(void)
+{
+    struct err e;
+    struct gpt_data d;
+    enum { GLOBAL = 12 };
+    open_fixture(&d, 100);
+    for (uint32_t ranks = 1; ranks <= 4; ranks++)
+        for (uint32_t rows = 1; rows <= GLOBAL / ranks; rows++) {
+            if (GLOBAL % (ranks * rows))
+                continue;
+            int seen[GLOBAL] = {0};
+            struct batch b;
+            batch_init(&b, rows, T);
+            for (uint32_t rank = 0; rank < ranks; rank++)
+                for (uint32_t m = 0; m < GLOBAL / (ranks * rows); m++) {
+                    struct batch_layout l = {rows, rank, ranks};
+                    T_OK(batch_fill(&d.part[0], &l, 24, m, &b, &e), &e);
+                    T_EQ(b.first, 24 + m * rows * ranks + rank * rows);
+                    for (uint32_t q = 0; q < rows; q++)
+                        seen[b.first - 24 + q]++;
+                }
+            for (int i = 0; i < GLOBAL; i++)
+                T_EQ(seen[i], 1);
+            batch_finish(&b);
+        }
+    gpt_close(&d);
+}
+
+static void the_end_of_the_data_is_told(void)
+{
+    struct err e;
+    struct gpt_data d;
+    struct batch b;
+    open_fixture(&d, 10);
+    batch_init(&b, 2, T);
+    struct batch_layout l = {.rows = 2, .rank = 0, .ranks = 1};
+    uint64_t n = gpt_count(&d.part[0]);
+    T_OK(batch_fill(&d.part[0], &l, n - 2, 0, &b, &e), &e);
+    T_ERR(batch_fill(&d.part[0], &l, n - 1, 0, &b, &e), &e, ERR_USAGE, "the train data has");
+    T_ERR(batch_fill(&d.part[0], &l, n - 2, 1, &b, &e), &e, ERR_USAGE, "micro-batch 1");
+    T_ERR(batch_fill(&d.part[0], &l, UINT64_MAX, 0, &b, &e), &e, ERR_USAGE, "consumed");
+    T_ERR(batch_fill(&d.part[0], &l, 0, UINT64_MAX, &b, &e), &e, ERR_USAGE, "consumed");
+    batch_finish(&b);
+    batch_finish(&b);
+    gpt_close(&d);
+}
+
+/* The rest of the last sample is padding: no loss there, and id 0 for the kernels. */
+static void padding_is_masked(void)
+{
+    struct err e;
+    struct shard s;
+    struct batch b;
+    write_counting(t_path("p"), (uint32_t[]){9}, 1);
+    T_OK(shard_open(&s, t_path("p"), &e), &e);
+    for (int32_t pad = -1; pad <= 3; pad += 4) {
+        struct gpt g = {.shard = &s, .limit = 1000, .pad = pad};
+        g.spec = (struct maps_spec){.end = 1,
+                                    .one_epoch = true,
+                                    .keep_last = true,
+                                    .seq_length = T,
+                                    .extra = 1};
+        T_OK(maps_build(&g.spec, &s, &g.maps, &e), &e);
+        T_EQ(gpt_count(&g), 2);
+        batch_init(&b, 2, T);
+        struct batch_layout l = {.rows = 2, .rank = 0, .ranks = 1};
+        T_OK(batch_fill(&g, &l, 0, 0, &b, &e), &e);
+        uint64_t last = (uint64_t)(maps_order(&g.maps, 0) == 1 ? 0 : 1);
+        T_MEM(b.tokens + last * T, ((int32_t[]){6, 7, 8, 0, 0, 0}), T * 4);
+        T_MEM(b.labels + last * T, ((int32_t[]){7, 8, 0, 0, 0, 0}), T * 4);
+        T_MEM(b.loss_mask + last * T, ((float[]){1, 1, 0, 0, 0, 0}), T * 4);
+        /* token 3 in the text is padding too when 3 is the padding id */
+        int32_t three = pad == 3 ? 0 : 3;
+        T_MEM(b.tokens + (1 - last) * T, ((int32_t[]){0, 1, 2, three, 4, 5}), T * 4);
+        T_MEM(b.labels + (1 - last) * T, ((int32_t[]){1, 2, three, 4, 5, 6}), T * 4);
+        T_MEM(b.loss_mask + (1 - last) * T, ((float[]){1, 1, pad == 3 ? 0 : 1, 1, 1, 1}), T * 4);
+        batch_finish(&b);
+        maps_close(&g.maps);
+    }
+    shard_close(&s);
+}
+
+T_MAIN(T_CASE(labels_are_the_next_tokens), T_CASE(layouts_share_out_the_same_samples),
+       T_CASE(the_end_of_the_data_is_told), T_CASE(padding_is_masked))
