@@ -3,12 +3,15 @@
 #define BASE_JSONL_H
 
 /*
- * One line of JSONL: the values under a few named keys, through simdjson's front end
- * (jsonl_cxx.cc). The whole line is validated: structure, literals, strings as UTF-8 without lone
- * surrogates, numbers by Python's reader (any length, 1e999, NaN, Infinity and -Infinity pass, 01 and
- * 1. do not); of duplicate keys the last one counts. Keys are compared after unescaping. Nesting is at most 1024.
+ * One line of JSONL: the values under a few named keys, through simdjson's first stage
+ * (json_walk.h). The whole line is validated: structure, literals, strings as UTF-8 without lone
+ * surrogates, numbers by Python's reader (any length, 1e999, NaN, Infinity and -Infinity pass, "01"
+ * and "1." do not); of duplicate keys the last one counts. Keys are compared after unescaping.
+ * Nesting is at most 1024, a line just below 4 GiB.
  *
- * One parser per thread; it owns its buffers. Results live until the next call.
+ * One parser per thread; it owns its buffers, which grow to the longest line and stay: 4 bytes for
+ * every token, and the strings that had escapes (others are not copied). Results live until the
+ * next call, or until the line is gone.
  */
 
 #include <stddef.h>
@@ -20,14 +23,14 @@ enum jsonl_kind { JSONL_MISSING, JSONL_STRING, JSONL_IDS, JSONL_OTHER };
 
 struct jsonl_value {
     enum jsonl_kind kind;
-    const char *text;    /* JSONL_STRING: unescaped UTF-8, not NUL-terminated */
-    size_t length;       /* bytes of text, or number of ids */
-    const int64_t *ids;  /* JSONL_IDS: an array of whole numbers (may be empty) */
+    const char *text;   /* JSONL_STRING: unescaped UTF-8, not NUL-terminated */
+    size_t length;      /* bytes of text, or number of ids */
+    const int64_t *ids; /* JSONL_IDS: an array of whole numbers (may be empty) */
 };
 
 struct jsonl;
 
-/* `padding`: bytes behind a line that must be readable (any content) when it is parsed. */
+/* Bytes behind a line that must be readable (any content) when it is parsed. */
 enum { JSONL_PADDING = 64 };
 
 struct jsonl *jsonl_create(const char *const *keys, size_t nkeys);
@@ -36,8 +39,9 @@ void jsonl_destroy(struct jsonl *j);
 /*
  * Parses `line` (n bytes, no newline; JSONL_PADDING readable bytes behind it). ret[k] is the value
  * under keys[k]. ERR_DATA with the reason and the byte within the line ("byte 17: ..."); the
- * caller adds file and line number by err_wrap. A line that is no object is bad; a missing key or another kind is not
- * (the caller judges).
+ * caller adds file and line number by err_wrap. A line that is no object is bad; a missing key or
+ * another kind is not (the caller judges). ERR_RESOURCE if a long line's parts do not fit into
+ * memory.
  */
 int jsonl_parse(struct jsonl *j, const char *line, size_t n, struct jsonl_value *ret,
                 struct err *e);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/jsonl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_walk.h"
+#include "base/mem.h"
+
+enum { MAX_DEPTH = 1024 };
+
+struct jsonl {
+    struct json_scan *scan;
+    char **key;
+    size_t *key_n;
+    size_t nkeys;
+    char *text; /* unescaped strings; no longer together than the line */
+    size_t text_cap, text_n;
+    int64_t *ids; /* fewer than the line has tokens */
+    size_t ids_cap, ids_n;
+};
+
+struct jsonl *jsonl_create(const char *const *keys, size_t nkeys)
+{
+    struct jsonl *j = mem_new(1, sizeof(*j));
+    j->scan = json_scan_create();
+    j->key = mem_new(nkeys, sizeof(*j->key));
+    j->key_n = mem_new(nkeys, sizeof(*j->key_n));
+    j->nkeys = nkeys;
+    for (size_t k = 0; k < nkeys; k++) {
+        j->key[k] = mem_strdup(keys[k]);
+        j->key_n[k] = strlen(keys[k]);
+    }
+    return j;
+}
+
+void jsonl_destroy(struct jsonl *j)
+{
+    if (!j)
+        return;
+    json_scan_destroy(j->scan);
+    for (size_t k = 0; k < j->nkeys; k++)
+        free(j->key[k]);
+    free(j->key);
+    free(j->key_n);
+    free(j->text);
+    free(j->ids);
+    free(j);
+}
+
+/* ---- room ---- */
+
+/* At least n elements in *p, whose contents are not kept. */
+static int room(void **p, size_t *cap, size_t n, size_t size, const char *what, struct err *e)
+{
+    if (n <= *cap)
+        return 0;
+    n += n / 4 + 4096;
+    free(*p);
+    *p = NULL;
+    *cap = 0;
+    int rc = mem_try(n, size, what, p, e);
+    if (!rc)
+        *cap = n;
+    return rc;
+}
+
+static int text_room(struct jsonl *j, size_t n, struct err *e)
+{
+    void *p = j->text;
+    int rc = j->text_n ? 0 : room(&p, &j->text_cap, n, 1, "the strings of a JSON line", e);
+    j->text = p;
+    return rc;
+}
+
+static int ids_room(struct jsonl *j, size_t n, struct err *e)
+{
+    void *p = j->ids;
+    int rc = j->ids_n ? 0 : room(&p, &j->ids_cap, n, sizeof(int64_t), "the ids of a JSON line", e);
+    j->ids = p;
+    return rc;
+}
+
+/* ---- values ---- */
+
+/* A string, unescaped if it has to be: in j->text, whose size the whole line's length bounds. */
+static int take_text(struct jsonl *j, struct json_walk *w, const char **ret, size_t *ret_n)
+{
+    const char *s;
+    size_t n;
+    bool escaped;
+    int rc = json_take_string(w, &s, &n, &escaped);
+    if (!rc && escaped) {
+        rc = text_room(j, w->at[w->n], w->e);
+        char *dst = j->text + j->text_n;
+        if (!rc)
+            rc = json_unescape(w, dst, s, n, &n);
+        s = dst;
+        j->text_n += n;
+    }
+    if (rc)
+        return rc;
+    *ret = s;
+    *ret_n = n;
+    return 0;
+}
+
+/*
+ * The whole numbers of an array; false at the first element that is none, with the walk where it
+ * was, so that json_skip can judge the array as any other value.
+ */
+static bool take_ids(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+{
+    size_t start = w->i, first = j->ids_n;
+    struct err *e = w->e;
+    w->e = NULL; /* whatever is wrong, json_skip will say it */
+    w->i++;
+    bool more = json_peek(w) != ']', good = true;
+    while (more && good) {
+        const char *s;
+        size_t n;
+        char kind;
+        int64_t id;
+        good = !json_take_scalar(w, &s, &n, &kind) && kind == 'i' && json_int(s, n, &id);
+        if (!good)
+            break;
+        j->ids[j->ids_n++] = id;
+        more = json_peek(w) == ',';
+        w->i += more;
+    }
+    good = good && json_peek(w) == ']';
+    w->i++;
+    w->e = e;
+    if (!good) {
+        w->i = start;
+        j->ids_n = first;
+        return false;
+    }
+    *ret =
+        (struct jsonl_value){.kind = JSONL_IDS, .length = j->ids_n - first, .ids = j->ids + first};
+    return true;
+}
+
+static int take_value(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+{
+    char c = json_peek(w);
+    *ret = (struct jsonl_value){.kind = JSONL_OTHER};
+    if (c == '"') {
+        ret->kind = JSONL_STRING;
+        return take_text(j, w, &ret->text, &ret->length);
+    }
+    if (c == '[') {
+        int rc = ids_room(j, w->n, w->e);
+        if (rc || take_ids(j, w, ret))
+            return rc;
+    }
+    return json_skip(w);
+}
+
+/* ---- the line ---- */
+
+/* One "key": value. */
+static int take_member(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+{
+    const char *key;
+    size_t n;
+    if (json_peek(w) != '"')
+        return json_expected(w, "a key in quotes");
+    int rc = take_text(j, w, &key, &n);
+    if (!rc)
+        rc = json_take(w, ':', "':' behind a key");
+    if (rc)
+        return rc;
+    size_t k = 0;
+    while (k < j->nkeys && (j->key_n[k] != n || memcmp(j->key[k], key, n) != 0))
+        k++;
+    if (k == j->nkeys)
+        return json_skip(w);
+    rc = take_value(j, w, &ret[k]);
+    for (size_t same = k + 1; !rc && same < j->nkeys; same++)
+        if (!strcmp(j->key[same], j->key[k]))
+            ret[same] = ret[k];
+    return rc;
+}
+
+static int take_object(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+{
+    int rc = json_take(w, '{', "an object");
+    if (rc)
+        return rc;
+    w->depth = 1;
+    if (json_peek(w) == '}') {
+        w->i++;
+        return 0;
+    }
+    for (;;) {
+        rc = take_member(j, w, ret);
+        if (rc)
+            return rc;
+        if (json_peek(w) == '}') {
+            w->i++;
+            return 0;
+        }
+        if ((rc = json_take(w, ',', "',' or '}'")))
+            return rc;
+    }
+}
+
+int jsonl_parse(struct jsonl *j, const char *line, size_t n, struct jsonl_value *ret, struct err *e)
+{
+    struct json_walk w = {.p = line, .max_depth = MAX_DEPTH, .e = e};
+    for (size_t k = 0; k < j->nkeys; k++)
+        ret[k] = (struct jsonl_value){.kind = JSONL_MISSING};
+    j->text_n = j->ids_n = 0;
+    int rc = json_scan_run(j->scan, line, n, &w.at, &w.n, e);
+    if (!rc)
+        rc = take_object(j, &w, ret);
+    if (!rc && w.i < w.n)
+        rc = json_expected(&w, "the end of the line");
+    return rc;
+}

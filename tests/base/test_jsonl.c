@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/buf.h"
+#include "base/jsonl.h"
+#include "tests/t.h"
+
+static const char *const keys[] = {"text", "ids", "text", "k\"\xc3\xa9"};
+static struct jsonl *j;
+static struct jsonl_value v[4];
+static struct err e;
+static struct buf room;
+
+/* What stands behind the line must not matter: here it would go on as JSON. */
+static int parse(const char *line, size_t n)
+{
+    if (!j)
+        j = jsonl_create(keys, 4);
+    buf_reset(&room);
+    buf_add(&room, line, n);
+    for (int i = 0; i < JSONL_PADDING; i++)
+        buf_addc(&room, "}]\"1"[i % 4]);
+    memset(v, 0x55, sizeof(v));
+    return jsonl_parse(j, room.data, n, v, &e);
+}
+
+static void takes(const char *line)
+{
+    T_OK(parse(line, strlen(line)), &e);
+}
+
+static void refuses(const char *line, const char *words)
+{
+    T_ERR(parse(line, strlen(line)), &e, ERR_DATA, words);
+    T_CHECK(strncmp(e.msg, "byte ", 5) == 0);
+}
+
+static void text_is(int k, const char *want, size_t n)
+{
+    T_EQ(v[k].kind, JSONL_STRING);
+    T_EQ(v[k].length, n);
+    T_MEM(v[k].text, want, n);
+}
+
+static void strings_come_unescaped(void)
+{
+    takes("{\"id\": 1, \"text\": \"plain\", \"x\": {\"text\": \"not this\"}}");
+    text_is(0, "plain", 5);
+    text_is(2, "plain", 5);
+    T_EQ(v[1].kind, JSONL_MISSING);
+    takes("{\"text\":\"a\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0000\\u00e9\\u20AC\\ud83D\\uDe00z\"}");
+    text_is(0, "a\"\\/\b\f\n\r\t\0\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z", 20);
+    takes("{\"text\":\"\"}");
+    text_is(0, "", 0);
+    takes(" \t{ \"text\" : \"a\" , \"k\\u0022\\u00e9\" : \"b\\n\" } \r");
+    text_is(0, "a", 1);
+    text_is(3, "b\n", 2);
+    takes("{\"te\\u0078t\":\"same key\"}");
+    text_is(0, "same key", 8);
+}
+
+static void long_strings_at_every_offset(void)
+{
+    char plain[200], line[1400];
+    for (size_t n = 0; n < sizeof(plain); n++) {
+        size_t m = (size_t)sprintf(line, "{\"text\":\"");
+        for (size_t i = 0; i < n; i++) {
+            uint32_t kind = t_rand(1, n * 1000 + i) % 8;
+            plain[i] = kind ? (char)('a' + i % 26) : '\n';
+            m += (size_t)sprintf(line + m,
+                                 kind == 0   ? "\\n"
+                                 : kind == 1 ? "\\u%04x"
+                                             : "%c",
+                                 plain[i]);
+        }
+        sprintf(line + m, "\"}");
+        takes(line);
+        text_is(0, plain, n);
+    }
+}
+
+static void ids_are_whole_numbers(void)
+{
+    takes("{\"ids\":[1, -2,9223372036854775807,-9223372036854775808, 0],\"text\":[]}");
+    T_EQ(v[1].kind, JSONL_IDS);
+    T_EQ(v[1].length, 5);
+    static const int64_t want[] = {1, -2, INT64_MAX, INT64_MIN, 0};
+    T_MEM(v[1].ids, want, sizeof(want));
+    T_EQ(v[0].kind, JSONL_IDS);
+    T_EQ(v[0].length, 0);
+    static const char *const other[] = {
+        "[1.0]", "[1,\"2\"]", "[1,[2]]", "[true]", "[9223372036854775808]",
+        "[1e2]", "[NaN]",     "{}",      "null",   "1",
+        "true",  "[[1]]",     "[1,{}]",  "[null]"};
+    for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+        char line[100];
+        sprintf(line, "{\"ids\":%s, \"text\":\"t\"}", other[i]);
+        takes(line);
+        T_EQ(v[1].kind, JSONL_OTHER);
+        text_is(0, "t", 1);
+    }
+    refuses("{\"ids\":[1,]}", "byte 10: expected a value");
+    refuses("{\"ids\":[1 2]}", "byte 10: expected ',' or ']'");
+    refuses("{\"ids\":[01]}", "byte 8: bad number");
+    refuses("{\"ids\":[1", "byte 9: expected ',' or ']', found the end");
+    refuses("{\"ids\":[1}", "byte 9: expected ',' or ']', found '}'");
+}
+
+static void the_last_duplicate_wins(void)
+{
+    takes("{\"text\":\"a\\n\",\"text\":\"b\\t\"}");
+    text_is(0, "b\t", 2);
+    takes("{\"text\":\"a\",\"ids\":[1,2],\"text\":null,\"ids\":[3]}");
+    T_EQ(v[0].kind, JSONL_OTHER);
+    T_EQ(v[1].length, 1);
+    T_EQ(v[1].ids[0], 3);
+    takes("{\"ids\":[1],\"ids\":[2,2.5]}");
+    T_EQ(v[1].kind, JSONL_OTHER);
+    takes("{\"ids\":[1,2.5],\"ids\":[7,8]}");
+    T_EQ(v[1].length, 2);
+    T_EQ(v[1].ids[0], 7);
+}
+
+static void numbers_nobody_asked_for_pass(void)
+{
+    takes("{\"a\":123456789012345678901234567890,\"b\":[1e999,-1e-999,NaN,-Infinity,Infinity,-0.0],"
+          "\"c\":-0,\"d\":1E+5,\"text\":\"t\"}");
+    text_is(0, "t", 1);
+    static const char *const bad[] = {"01",   "1.",     ".5",   "-",    "+1",  "1e",  "1e+",
+                                      "0x10", "1_0",    "nan",  "-NaN", "Inf", "inf", "Infinit",
+                                      "NaNs", "--1",    "1.e5", "1 2",  "tru", "nul", "True",
+                                      "None", "falsey", "1a",   "-I"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char line[64];
+        sprintf(line, "{\"a\":%s}", bad[i]);
+        refuses(line, "byte ");
+        sprintf(line, "{\"a\":[0,%s]}", bad[i]);
+        refuses(line, "byte ");
+    }
+}
+
+static void bad_lines_name_the_byte(void)
+{
+    refuses("", "byte 0: nothing");
+    refuses("   ", "byte 0: nothing but blanks");
+    refuses("[1]", "byte 0: expected an object, found '['");
+    refuses("\"a\"", "byte 0: expected an object");
+    refuses("{\"text\":\"a\"", "byte 11: expected ',' or '}', found the end");
+    refuses("{\"text\":\"a", "byte 8: the string that begins here has no end");
+    refuses("{\"text\":\"a\"} x", "byte 13: expected the end of the line, found 'x'");
+    refuses("{\"text\":\"a\"}{}", "byte 12: expected the end of the line");
+    refuses("{\"text\":\"a\"}}", "byte 12: expected the end of the line");
+    refuses("{\"text\" \"a\"}", "byte 8: expected ':'");
+    refuses("{text:1}", "byte 1: expected a key in quotes, found 't'");
+    refuses("{\"a\":1,}", "byte 7: expected a key");
+    refuses("{,}", "byte 1: expected a key");
+    refuses("{\"a\":[}]}", "byte 6: expected a value, found '}'");
+    refuses("{\"a\":[1}}", "byte 7: expected ',' or ']'");
+    refuses("{\"a\":{\"b\"}}", "byte 9: expected ':'");
+    refuses("{\"a\":}", "byte 5: expected a value");
+    refuses("{\"a\":1 \"b\":2}", "byte 7: expected ',' or '}'");
+    refuses("{\"a\":\"\\q\"}", "byte 6: bad escape");
+    refuses("{\"a\":\"\\u12g4\"}", "byte 6: bad escape");
+    refuses("{\"text\":\"\\u12\"}", "byte 9: bad escape");
+    refuses("{\"a\":\"\\ud800\"}", "byte 6: lone surrogate");
+    refuses("{\"text\":\"x\\udfff\"}", "byte 10: lone surrogate");
+    refuses("{\"text\":\"\\ud800\\ud800\"}", "byte 9: lone surrogate");
+    refuses("{\"\\ud800\":1}", "byte 2: lone surrogate");
+    refuses("{\"a\":{\"\\ud800\":1}}", "byte 7: lone surrogate");
+    refuses("{\"text\":\"a\tb\"}", "byte 10: control character 0x09");
+    refuses("{\"a\":\"\xc0\xaf\"}", "byte 6: 0xc0 is not UTF-8");
+    refuses("{\"a\":\"\xed\xa0\x80\"}", "byte 6: 0xed is not UTF-8");
+    refuses("{\"a\":\"\xf4\x90\x80\x80\"}", "byte 6: 0xf4 is not UTF-8");
+    refuses("\xef\xbb\xbf{}", "byte 0: expected an object");
+    refuses("{\"a\":\xc2\xa0 1}", "byte 5: expected a value, found byte 0xc2");
+    T_ERR(parse("{\"a\":1\0}", 8), &e, ERR_DATA, "byte 5: bad number");
+    T_ERR(parse("{\"a\":\0001}", 9), &e, ERR_DATA, "byte 5: expected a value");
+}
+
+static void nesting_has_a_limit(void)
+{
+    struct buf b = {0};
+    for (int depth = 1023; depth <= 1024; depth++) {
+        buf_reset(&b);
+        buf_adds(&b, "{\"a\":");
+        for (int i = 0; i < depth; i++)
+            buf_adds(&b, i % 3 ? "[" : "{\"x\":");
+        buf_adds(&b, "0");
+        for (int i = depth; i-- > 0;)
+            buf_adds(&b, i % 3 ? "]" : "}");
+        buf_adds(&b, ",\"text\":\"t\"}");
+        if (depth == 1023)
+            takes(buf_str(&b));
+        else
+            refuses(buf_str(&b), "nested deeper than 1024");
+    }
+    buf_finish(&b);
+}
+
+static void a_line_of_many_megabytes(void)
+{
+    size_t n = (size_t)64 << 20;
+    takes("{}");
+    struct buf b = {0};
+    buf_adds(&b, "{\"text\":\"");
+    size_t head = b.len;
+    memset(buf_reserve(&b, n), 'x', n);
+    b.len += n;
+    memcpy(b.data + b.len - 2, "\\n", 2);
+    buf_adds(&b, "\"}");
+    memset(buf_reserve(&b, JSONL_PADDING), 0, JSONL_PADDING);
+    T_OK(jsonl_parse(j, b.data, b.len, v, &e), &e);
+    T_EQ(v[0].length, n - 1);
+    T_EQ(v[0].text[n - 2], '\n');
+    T_MEM(v[0].text, b.data + head, n - 2);
+    buf_finish(&b);
+}
+
+static void four_gigabytes_are_refused(void)
+{
+    size_t n = (size_t)4 << 30;
+    takes("{}");
+    char *p = mmap(NULL, n + JSONL_PADDING, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+    T_CHECK(p != MAP_FAILED);
+    int rc = jsonl_parse(j, p, n, v, &e);
+    munmap(p, n + JSONL_PADDING);
+    T_ERR(rc, &e, ERR_DATA, "4294967296 bytes of JSON, at most");
+}
+
+/* The last case: lets go of what the others shared. */
+static void nothing_is_left(void)
+{
+    jsonl_destroy(j);
+    jsonl_destroy(NULL);
+    j = NULL;
+    buf_finish(&room);
+}
+
+T_MAIN(T_CASE(strings_come_unescaped), T_CASE(long_strings_at_every_offset),
+       T_CASE(ids_are_whole_numbers), T_CASE(the_last_duplicate_wins),
+       T_CASE(numbers_nobody_asked_for_pass), T_CASE(bad_lines_name_the_byte),
+       T_CASE(nesting_has_a_limit), T_CASE(a_line_of_many_megabytes),
+       T_CASE(four_gigabytes_are_refused), T_CASE(nothing_is_left))
