@@ -121,6 +121,7 @@ int shard_writer_open(struct shard_writer *w, const char *prefix, int64_t vocab_
                                .dtype = shard_dtype_for(vocab_size),
                                .bin.fd = -1,
                                .idx.fd = -1,
+                               .manifest.fd = -1,
                                .spill = -1};
     w->width = shard_dtype_width(w->dtype);
     w->prefix = mem_strdup(prefix);
@@ -140,19 +141,36 @@ int shard_writer_open(struct shard_writer *w, const char *prefix, int64_t vocab_
     return code;
 }
 
+static int too_long(const struct shard_writer *w, uint64_t n, struct err *e)
+{
+    return err_set(e, ERR_DATA, "%s.idx: a sequence of %" PRIu64 " tokens, at most 2147483647 fit",
+                   w->prefix, n);
+}
+
+int shard_writer_part(struct shard_writer *w, const void *packed, size_t n, struct err *e)
+{
+    if (n > INT32_MAX - w->part)
+        return too_long(w, w->part + n, e);
+    w->part += n;
+    w->ntokens += n;
+    xxh_add(w->bin_hash, packed, n * w->width);
+    return outfile_write(&w->bin, packed, n * w->width, e);
+}
+
 int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struct err *e)
 {
-    if (!n)
+    uint64_t all = w->part + n;
+    if (!all)
         return 0;
-    if (n > INT32_MAX)
-        return err_set(e, ERR_DATA, "%s.idx: a sequence of %zu tokens, at most 2147483647 fit",
-                       w->prefix, n);
+    if (n > INT32_MAX || all > INT32_MAX)
+        return too_long(w, all, e);
     if (w->nseq == INT32_MAX)
         return err_set(e, ERR_DATA, "%s.idx: more than 2147483647 sequences do not fit; "
                        "write several shards", w->prefix);
-    int code = spill_put(w, (uint32_t)n, e);
+    int code = spill_put(w, (uint32_t)all, e);
     if (code)
         return code;
+    w->part = 0;
     w->nseq++;
     w->open_seq++;
     w->ntokens += n;
@@ -280,8 +298,7 @@ static int idx_build(struct shard_writer *w, struct err *e)
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
-static int manifest_prepare(struct shard_writer *w, struct manifest *m, const char *path,
-                            struct outfile *f, struct err *e)
+static int manifest_prepare(struct shard_writer *w, struct manifest *m, struct err *e)
 {
     m->documents = w->ndocs;
     m->sequences = w->nseq;
@@ -292,49 +309,64 @@ static int manifest_prepare(struct shard_writer *w, struct manifest *m, const ch
     xxh_text(w->bin_hash, m->bin_xxh);
     xxh_text(w->idx_hash, m->idx_xxh);
     struct buf b = {0};
+    char *path = manifest_path(w->prefix);
     manifest_text(m, &b);
-    int code = outfile_open(f, path, e);
+    int code = outfile_open(&w->manifest, path, e);
     if (!code)
-        code = outfile_write(f, b.data, b.len, e);
+        code = outfile_write(&w->manifest, b.data, b.len, e);
     if (!code)
-        code = outfile_sync(f, e);
+        code = outfile_sync(&w->manifest, e);
+    free(path);
     buf_finish(&b);
     return code;
 }
 
-/* All is on the disk under temporary names: from here only renaming can fail. */
-static int commit(struct shard_writer *w, struct outfile *manifest, const char *manifest_name,
-                  struct err *e)
+int shard_writer_prepare(struct shard_writer *w, struct manifest *m, struct err *e)
 {
-    int code = 0;
-    if (!manifest->path && unlink(manifest_name) && errno != ENOENT)
-        code = err_sys(e, errno, "%s: cannot remove the manifest of the former shard", manifest_name);
-    if (!code)
-        code = outfile_commit(&w->bin, e);
-    if (!code && manifest->path)
-        code = outfile_commit(manifest, e);
-    if (!code)
-        code = outfile_commit(&w->idx, e);
-    return code;
-}
-
-int shard_writer_finish(struct shard_writer *w, struct manifest *m, struct err *e)
-{
-    BUG_ON(w->open_seq, "%s: %" PRIu64 " sequences of an open document", w->prefix, w->open_seq);
-    struct outfile manifest = {.fd = -1};
-    char *name = manifest_path(w->prefix);
+    BUG_ON(w->open_seq || w->part, "%s: %" PRIu64 " sequences and %" PRIu64
+           " tokens of an open document", w->prefix, w->open_seq, w->part);
     int code = idx_build(w, e);
     if (!code)
         code = outfile_sync(&w->bin, e);
     if (!code)
         code = outfile_sync(&w->idx, e);
     if (!code && m)
-        code = manifest_prepare(w, m, name, &manifest, e);
+        code = manifest_prepare(w, m, e);
+    w->prepared = !code;
+    return code;
+}
+
+static int remove_old(const char *path, struct err *e)
+{
+    if (unlink(path) && errno != ENOENT)
+        return err_sys(e, errno, "%s: cannot remove this file of the former shard", path);
+    return 0;
+}
+
+int shard_writer_commit(struct shard_writer *w, struct err *e)
+{
+    BUG_ON(!w->prepared, "%s: commit without prepare", w->prefix);
+    char *manifest = manifest_path(w->prefix);
+    int code = remove_old(w->idx.path, e);
+    if (!code && !w->manifest.path)
+        code = remove_old(manifest, e);
     if (!code)
-        code = commit(w, &manifest, name, e);
-    outfile_abort(&manifest);
+        code = outfile_commit(&w->bin, e);
+    if (!code && w->manifest.path)
+        code = outfile_commit(&w->manifest, e);
+    if (!code)
+        code = outfile_commit(&w->idx, e);
     shard_writer_abort(w);
-    free(name);
+    free(manifest);
+    return code;
+}
+
+int shard_writer_finish(struct shard_writer *w, struct manifest *m, struct err *e)
+{
+    int code = shard_writer_prepare(w, m, e);
+    if (!code)
+        return shard_writer_commit(w, e);
+    shard_writer_abort(w);
     return code;
 }
 
@@ -342,11 +374,12 @@ void shard_writer_abort(struct shard_writer *w)
 {
     outfile_abort(&w->bin);
     outfile_abort(&w->idx);
+    outfile_abort(&w->manifest);
     xxh_destroy(w->bin_hash);
     xxh_destroy(w->idx_hash);
     if (w->wait && w->spill >= 0)
         close(w->spill);
     free(w->wait);
     free(w->prefix);
-    *w = (struct shard_writer){.bin.fd = -1, .idx.fd = -1, .spill = -1};
+    *w = (struct shard_writer){.bin.fd = -1, .idx.fd = -1, .manifest.fd = -1, .spill = -1};
 }

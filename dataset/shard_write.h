@@ -7,8 +7,9 @@
  * Megatron-LM's builder writes the first two. Memory is constant: sequence lengths wait in an
  * unnamed file beside the output (4 bytes each, documents without tokens 4 more).
  *
- * All stands under temporary names until shard_writer_finish, which commits .bin, then the
- * manifest, then .idx: a reader takes a shard without .idx as unfinished.
+ * All stands under temporary names until shard_writer_commit, which takes a former .idx away, then
+ * renames .bin, the manifest, and .idx last: a reader takes a shard without .idx as unfinished, and never meets
+ * files of two shards.
  *
  * One thread at a time; shard_pack is pure and may run anywhere, so that workers narrow ids
  * before the writer's thread sees them.
@@ -35,7 +36,7 @@ int shard_pack(enum shard_dtype t, int64_t vocab_size, const int32_t *id, size_t
                struct err *e);
 
 struct shard_writer {
-    struct outfile bin, idx;
+    struct outfile bin, idx, manifest;
     struct xxh *bin_hash, *idx_hash;
     char *prefix; /* owned */
     int64_t vocab_size;
@@ -48,6 +49,8 @@ struct shard_writer {
     size_t nwait;
     uint64_t nspilled;
     uint64_t open_seq; /* sequences of the document that is being written */
+    uint64_t part;     /* tokens of the sequence that is being written by parts */
+    bool prepared;
 };
 
 /* On failure nothing is left behind and `w` may be forgotten. */
@@ -63,14 +66,27 @@ int shard_writer_add(struct shard_writer *w, const int32_t *id, size_t n, struct
 /* The same for ids already packed by shard_pack with the writer's dtype. */
 int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struct err *e);
 
+/*
+ * The first n packed tokens of a sequence that is too long to be held at once; the next
+ * shard_writer_put (of any n, also 0) brings the last ones.
+ */
+int shard_writer_part(struct shard_writer *w, const void *packed, size_t n, struct err *e);
+
 /* Ends the current document; without a sequence since the last end it is an empty one. */
 int shard_writer_end_document(struct shard_writer *w, struct err *e);
 
 /*
- * Writes the .idx and commits all. `m` (may be NULL: no manifest; an old one is then removed) carries
+ * Writes the .idx and the manifest, still under temporary names: all that can fill a disk is done
+ * then, so that several shards can be committed together. `m` (may be NULL: no manifest) carries
  * what only the caller knows; documents, sequences, tokens, dtype, sizes and hashes are filled in here.
- * A document still open is a bug. Closes the writer either way; on failure nothing new is left.
+ * A document still open is a bug.
  */
+int shard_writer_prepare(struct shard_writer *w, struct manifest *m, struct err *e);
+
+/* After prepare: all gets its final name. An old manifest goes if there is no new one. Closes the writer either way. */
+int shard_writer_commit(struct shard_writer *w, struct err *e);
+
+/* Prepare and commit. Closes the writer either way; on failure nothing new is left. */
 int shard_writer_finish(struct shard_writer *w, struct manifest *m, struct err *e);
 
 /* Removes what was written; for any state, also zeroed and finished ones. */

@@ -172,6 +172,55 @@ static void nothing_shows_before_the_end(void)
     buf_finish(&before);
 }
 
+static void a_sequence_may_come_in_parts(void)
+{
+    struct err e;
+    struct shard_writer w;
+    struct shard s;
+    const uint16_t id[7] = {1, 2, 3, 4, 5, 6, 7};
+    int32_t got[6];
+    T_OK(shard_writer_open(&w, t_path("parts"), 100, &e), &e);
+    T_OK(shard_writer_part(&w, id, 2, &e), &e);
+    T_OK(shard_writer_part(&w, id + 2, 0, &e), &e);
+    T_OK(shard_writer_part(&w, id + 2, 3, &e), &e);
+    T_OK(shard_writer_put(&w, id + 5, 1, &e), &e);
+    T_OK(shard_writer_end_document(&w, &e), &e);
+    T_OK(shard_writer_part(&w, id + 6, 1, &e), &e);
+    T_OK(shard_writer_put(&w, "", 0, &e), &e);
+    T_OK(shard_writer_end_document(&w, &e), &e);
+    T_EQ(w.ntokens, 7);
+    T_ERR(shard_writer_part(&w, "", (size_t)INT32_MAX + 1, &e), &e, ERR_DATA, "2147483648 tokens");
+    T_OK(shard_writer_finish(&w, NULL, &e), &e);
+    T_OK(shard_open(&s, t_path("parts"), &e), &e);
+    T_EQ(s.nseq, 2);
+    T_EQ(shard_length(&s, 0), 6);
+    T_OK(shard_read(&s, 0, 0, 6, 100, got, &e), &e);
+    for (int i = 0; i < 6; i++)
+        T_EQ(got[i], i + 1);
+    T_OK(shard_read(&s, 1, 0, 1, 100, got, &e), &e);
+    T_EQ(got[0], 7);
+    shard_close(&s);
+}
+
+static void two_shards_are_committed_together(void)
+{
+    struct err e;
+    struct shard_writer w;
+    struct manifest m = {.weft_version = "t", .tokenizer_type = "", .vocab_size = 10, .eod = -1};
+    T_OK(shard_writer_open(&w, t_path("both"), 10, &e), &e);
+    T_OK(shard_writer_add(&w, (int32_t[]){1, 2}, 2, &e), &e);
+    T_OK(shard_writer_end_document(&w, &e), &e);
+    T_OK(shard_writer_prepare(&w, &m, &e), &e);
+    T_CHECK(!file_exists(t_path("both.bin")) && !file_exists(t_path("both.idx")));
+    T_CHECK(!file_exists(t_path("both.manifest.json")));
+    T_OK(shard_writer_commit(&w, &e), &e);
+    T_EQ(files_of("both"), 3);
+    T_OK(shard_writer_open(&w, t_path("both"), 10, &e), &e);
+    T_OK(shard_writer_prepare(&w, &m, &e), &e);
+    shard_writer_abort(&w);
+    T_EQ(files_of("both"), 3);
+}
+
 static void no_documents_make_a_shard(void)
 {
     struct err e;
@@ -227,5 +276,6 @@ static void manifest_tells_of_the_shard(void)
 T_MAIN(T_CASE(golden_is_written), T_CASE(known_corpora), T_CASE(dtype_follows_the_vocabulary),
        T_CASE(ids_outside_the_vocabulary_are_refused), T_CASE(too_long_a_sequence_is_refused),
        T_CASE(many_documents_come_back), T_CASE(nothing_shows_before_the_end),
+       T_CASE(a_sequence_may_come_in_parts), T_CASE(two_shards_are_committed_together),
        T_CASE(no_documents_make_a_shard), T_CASE(a_missing_folder_is_named),
        T_CASE(manifest_tells_of_the_shard))
