@@ -4,7 +4,8 @@
 
 /*
  * Memory with one lifetime: many small pieces, freed together. The arena owns its blocks; pieces
- * live until arena_reset or arena_finish. One thread at a time. A zeroed struct is a valid empty arena.
+ * live until arena_reset or arena_finish. One thread at a time. A zeroed struct is a valid empty
+ * arena.
  */
 
 #include <stddef.h>

@@ -35,7 +35,8 @@ struct err {
 /* Fills `e` (which may be NULL) and returns `code`. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* As err_set, with ": " and the text of `errnum` behind the sentence. ENOMEM gives ERR_RESOURCE, all else ERR_IO. */
+/* As err_set, with ": " and the text of `errnum` behind the sentence. ENOMEM gives ERR_RESOURCE,
+ * all else ERR_IO. */
 int err_sys(struct err *e, int errnum, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Puts "context: " before the sentence. Returns the code. */

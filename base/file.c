@@ -283,7 +283,9 @@ int file_remove_tree(const char *path, struct err *e)
 char *path_dir(const char *path)
 {
     const char *s = strrchr(path, '/');
-    return !s ? mem_strdup(".") : s == path ? mem_strdup("/") : mem_strndup(path, (size_t)(s - path));
+    if (!s)
+        return mem_strdup(".");
+    return s == path ? mem_strdup("/") : mem_strndup(path, (size_t)(s - path));
 }
 
 char *path_base(const char *path)

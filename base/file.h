@@ -9,8 +9,9 @@
  * anew). outfile_commit flushes, fsyncs, closes, renames onto the final name and fsyncs the folder;
  * until then nothing stands under the final name, and whatever stood there is untouched. A set of
  * files is committed in one order with the one that readers look for last: outfile_sync each, then
- * outfile_commit each. Any failed write, fsync or close is final for that file: commit refuses, abort removes.
- * A full disk is ERR_IO and the sentence names the final file and the bytes it needed so far.
+ * outfile_commit each. Any failed write, fsync or close is final for that file: commit refuses,
+ * abort removes. A full disk is ERR_IO and the sentence names the final file and the bytes it
+ * needed so far.
  *
  * One thread per file at a time.
  */
@@ -63,8 +64,9 @@ char *path_base(const char *path);
 char *path_join(const char *dir, const char *name);
 
 /*
- * Names that match a shell pattern, in byte order, or the one name itself if it has no pattern characters.
- * Nothing found is ERR_IO. `*ret` is an array of *ret_n fresh strings; names_free frees both.
+ * Names that match a shell pattern, in byte order, or the one name itself if it has no pattern
+ * characters. Nothing found is ERR_IO. `*ret` is an array of *ret_n fresh strings; names_free frees
+ * both.
  */
 int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e);
 void names_free(char **names, size_t n);

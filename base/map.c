@@ -85,7 +85,8 @@ static void pass_on(int sig, siginfo_t *info, void *context)
     } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
         previous.sa_handler(sig);
     } else if (previous.sa_handler == SIG_DFL || info->si_code > 0) {
-        /* the default action, as soon as the handler returns: by the same fault or the same sender */
+        /* the default action, as soon as the handler returns: by the same fault or the
+         * same sender */
         struct sigaction plain = {.sa_handler = SIG_DFL};
         sigaction(sig, &plain, NULL);
         if (info->si_code <= 0)
@@ -185,7 +186,8 @@ static int map_fd(struct map *m, int fd, const char *path, struct err *e)
 int map_open(struct map *m, const char *path, struct err *e)
 {
     *m = (struct map){.slot = -1};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe would wait for a writer */
+    /* not blocking: a named pipe would wait for a writer */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return err_sys(e, errno, "%s: cannot open", path);
     int code = map_fd(m, fd, path, e);

@@ -8,8 +8,8 @@
  * so. Whoever hands mapped bytes on calls map_check after reading and before trusting them.
  *
  * map_open installs the SIGBUS guard on first use; its list of maps is one of the house's few
- * mutable globals. Opening and closing are thread-safe; reading needs no lock. An empty file maps to
- * size 0 and a valid pointer.
+ * mutable globals. Opening and closing are thread-safe; reading needs no lock. An empty file maps
+ * to size 0 and a valid pointer.
  */
 
 #include <stdbool.h>

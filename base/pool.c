@@ -30,11 +30,11 @@ struct worker {
 };
 
 /*
- * One round: the caller fills the job, sets `left` and raises `round`; each worker that sees the new
- * round does its run of tasks and lowers `left`; the caller waits for 0. Whoever has spun for long
- * enough says so (`sleepers`, `caller_sleeps`) and sleeps on the word itself, so that the kernel
- * compares it once more; the other side reads these only after it has changed the word. All of
- * that is sequentially consistent: one of the two sees the other.
+ * One round: the caller fills the job, sets `left` and raises `round`; each worker that sees the
+ * new round does its run of tasks and lowers `left`; the caller waits for 0. Whoever has spun for
+ * long enough says so (`sleepers`, `caller_sleeps`) and sleeps on the word itself, so that the
+ * kernel compares it once more; the other side reads these only after it has changed the word. All
+ * of that is sequentially consistent: one of the two sees the other.
  */
 struct pool {
     int threads;

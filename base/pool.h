@@ -30,7 +30,8 @@ int pool_cpus(void);
 
 /*
  * Whole processors that cgroup v2 grants, at least 1, INT_MAX for no limit: the least quota on the
- * way from the group that the file `groups` (/proc/self/cgroup) names up to `root` (/sys/fs/cgroup).
+ * way from the group that the file `groups` (/proc/self/cgroup) names up to `root`
+ * (/sys/fs/cgroup).
  */
 int pool_quota(const char *groups, const char *root);
 

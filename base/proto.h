@@ -4,9 +4,9 @@
 
 /*
  * A bounded reader and a small writer of the protobuf wire format
- * (protobuf.dev/programming-guides/encoding). The reader walks the fields of one message that lies in memory
- * and never reads beyond it; nested messages are walked with a reader of their own. Groups are
- * refused. Nothing is copied: `bytes` points into the caller's memory.
+ * (protobuf.dev/programming-guides/encoding). The reader walks the fields of one message that lies
+ * in memory and never reads beyond it; nested messages are walked with a reader of their own.
+ * Groups are refused. Nothing is copied: `bytes` points into the caller's memory.
  */
 
 #include <stdbool.h>

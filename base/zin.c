@@ -166,9 +166,9 @@ static int cut_short(const struct zin *z, const char *kind, struct err *e)
 
 static int damaged(const struct zin *z, const char *kind, const char *why, struct err *e)
 {
-    return err_set(e, ERR_DATA, "%s: damaged near byte %llu, in the %s that begins at byte %llu: %s",
-                   z->name, (unsigned long long)zin_consumed(z), kind,
-                   (unsigned long long)z->frame_at, why);
+    return err_set(e, ERR_DATA,
+                   "%s: damaged near byte %llu, in the %s that begins at byte %llu: %s", z->name,
+                   (unsigned long long)zin_consumed(z), kind, (unsigned long long)z->frame_at, why);
 }
 
 /* The next frame or member must be one; its first bytes may come in several reads. */
@@ -192,7 +192,8 @@ static int begin_frame(struct zin *z, struct err *e)
                    (unsigned long long)z->frame_at, z->kind == ZSTD ? "zstd frame" : "gzip member");
 }
 
-/* Reads on if the buffer is empty; notes where a frame or member begins. *ret_end: the clean end. */
+/* Reads on if the buffer is empty; notes where a frame or member begins. *ret_end: the
+ * clean end. */
 static int want_input(struct zin *z, bool *ret_end, struct err *e)
 {
     *ret_end = false;
@@ -306,7 +307,8 @@ int zin_open(const char *path, struct zin **ret, struct err *e)
         z->size = at > 0 && at <= st.st_size ? (uint64_t)(st.st_size - at) : (uint64_t)st.st_size;
         posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     } else if (S_ISFIFO(st.st_mode)) {
-        fcntl(fd, F_SETPIPE_SZ, IN_BUFFER); /* fewer switches between the two ends; may be refused */
+        /* fewer switches between the two ends; may be refused */
+        fcntl(fd, F_SETPIPE_SZ, IN_BUFFER);
     }
     *ret = z;
     return 0;

@@ -5,8 +5,9 @@
 /*
  * A byte stream read from a file or a descriptor, decompressed if its first bytes say zstd (also
  * several frames, skippable ones too) or gzip (also several members). The name plays no part. A
- * stream that ends inside a frame or member, or carries garbage behind one, is ERR_DATA with the file and the
- * compressed offset. Memory is bounded: zstd windows above 128 MiB are refused. One thread at a time.
+ * stream that ends inside a frame or member, or carries garbage behind one, is ERR_DATA with the
+ * file and the compressed offset. Memory is bounded: zstd windows above 128 MiB are refused. One
+ * thread at a time.
  */
 
 #include <stddef.h>
@@ -23,8 +24,8 @@ int zin_open(const char *path, struct zin **ret, struct err *e);
 int zin_read(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e);
 
 /*
- * Puts the n <= ZIN_UNREAD bytes that were read last back in front of the stream, for who has to look at its
- * beginning before choosing how to read it. Once before the next read.
+ * Puts the n <= ZIN_UNREAD bytes that were read last back in front of the stream, for who has to
+ * look at its beginning before choosing how to read it. Once before the next read.
  */
 enum { ZIN_UNREAD = 64 };
 void zin_unread(struct zin *z, const void *p, size_t n);

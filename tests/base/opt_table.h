@@ -4,6 +4,8 @@
 
 /* A table with one option of every kind, for the tests of base/opt*.c. */
 
+#include <string.h>
+
 #include "base/opt.h"
 #include "tests/t.h"
 

@@ -169,7 +169,8 @@ static void replace_and_leave(const char *path)
     _exit(file_replace(path, new_text, sizeof(new_text) - 1, NULL));
 }
 
-/* Kills a writer at its n-th stop at a system call's entry or exit. True: it came to its end first. */
+/* Kills a writer at its n-th stop at a system call's entry or exit. True: it came to its
+ * end first. */
 static bool killed_at(int n, const char *path)
 {
     int status;
@@ -194,7 +195,8 @@ static bool killed_at(int n, const char *path)
     return true;
 }
 
-/* Killed before and behind each of its system calls in turn: the old text or the new one, never else. */
+/* Killed before and behind each of its system calls in turn: the old text or the new one, never
+ * else. */
 static void kill_9_leaves_a_whole_file(void)
 {
     struct err e;
@@ -211,10 +213,11 @@ static void kill_9_leaves_a_whole_file(void)
         with_new += is_new;
         buf_finish(&b);
     }
-    T_CHECK(stops > 15);    /* open, write, fsync, close, rename, and the folder's fsync, twice each */
+    T_CHECK(stops > 15); /* open, write, fsync, close, rename, and the folder's fsync, twice each */
     T_CHECK(with_new >= 3); /* killed while syncing the folder, the new file stands already */
     T_CHECK(stops - with_new >= 8);
-    T_OK(file_replace(in(dir, "a"), new_text, 3, &e), &e); /* what the dead left behind is no obstacle */
+    /* what the dead left behind is no obstacle */
+    T_OK(file_replace(in(dir, "a"), new_text, 3, &e), &e);
     expect_text(in(dir, "a"), "the");
 }
 

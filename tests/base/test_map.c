@@ -226,7 +226,8 @@ static void sent(void)
     _exit(97);
 }
 
-/* The guard is installed over `before` in a child of its own, which then gets a SIGBUS that is not the guard's. */
+/* The guard is installed over `before` in a child of its own, which then gets a SIGBUS that is not
+ * the guard's. */
 static int fate(const struct sigaction *before, void (*cause)(void))
 {
     const char *path = make_file("a", PAGE);

@@ -35,7 +35,8 @@ static void check_round(struct pool *p, int tasks)
     int used = tasks < pool_threads(p) ? tasks : pool_threads(p), run = 0;
     for (int i = 0; i < MAX_TASKS; i++)
         T_EQ(s.times[i], i < tasks);
-    for (int i = 0; i < tasks; i++) { /* contiguous runs in the order of the threads, as even as can be */
+    /* contiguous runs in the order of the threads, as even as can be */
+    for (int i = 0; i < tasks; i++) {
         if (i)
             T_CHECK(s.thread[i] == s.thread[i - 1] || s.thread[i] == s.thread[i - 1] + 1);
         run = i && s.thread[i] == s.thread[i - 1] ? run + 1 : 1;
@@ -115,7 +116,8 @@ static void the_caller_waits_asleep(void)
     pool_destroy(p);
 }
 
-/* Each pool has its own threads: several run at once in one process, as ranks that are threads do. */
+/* Each pool has its own threads: several run at once in one process, as ranks that are
+ * threads do. */
 static void *use_own_pool(void *arg)
 {
     struct sum s = {.in = arg};

@@ -195,8 +195,9 @@ static void cut(void (*put)(struct buf *, const char *, size_t), const char *kin
             T_ERR(code, &e, ERR_DATA, "cut: ");
         if (n > first + 4 || n < first) {
             char words[100];
-            snprintf(words, sizeof(words), "ends at byte %zu, inside the %s that begins at byte %zu",
-                     n, kind, n > first ? first : 0);
+            snprintf(words, sizeof(words),
+                     "ends at byte %zu, inside the %s that begins at byte %zu", n, kind,
+                     n > first ? first : 0);
             T_ERR(code, &e, ERR_DATA, words);
         }
     }

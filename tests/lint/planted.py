@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Each lint rule is seen to reject a planted violation, and to pass a small tree that is clean.
+
+    planted.py
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+
+import edges
+import house
+import style
+
+LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */\n"
+
+CLEAN = {
+    "ARCHITECTURE.md": "# House\n\n| room | does | may include |\n|---|---|---|\n"
+                       "| `base` | ground | |\n"
+                       "| `train/ops` | maths | base |\n"
+                       "| `train/comm` | words | base |\n"
+                       "| `train` | all | base, train/ops |\n",
+    "base/a.h": LICENCE + "#ifndef BASE_A_H\n#define BASE_A_H\nstruct a {\n    int n;\n};\n#endif\n",
+    "meson.build": "configure_file(output: 'made.h', configuration: made)\n",
+    "base/a.c": LICENCE + '#include "made.h"\n#include "base/a.h"\n/* #include "train/ops/o.h" */\n',
+    "base/x_cxx.cc": LICENCE + "#include <memory>\n",
+    "train/ops/o.h": LICENCE + '#include "base/a.h"\n',
+    "train/ops/cuda/k.cu": LICENCE + '#include <cuda_runtime.h>\n#include "train/ops/o.h"\n',
+    "train/comm/m.c": LICENCE + "#include <mpi.h>\n",
+    "train/main.c": LICENCE + '#include "train/ops/o.h"\n',
+    "tool.py": "#!/usr/bin/env python3\n# SPDX-License-Identifier: Apache-2.0\n",
+    "build/meson-info/x.c": "\tleft out, as all of a build folder is \n",
+}
+
+ARCHITECTURE = CLEAN["ARCHITECTURE.md"]
+
+# rule, the file that is planted, its text, words of the complaint
+PLANTED = [
+    (edges.table_is_sound, "ARCHITECTURE.md", "# House\n", "no room table"),
+    (edges.table_is_sound, "ARCHITECTURE.md", ARCHITECTURE + "| `base2` | x | |\n", "no folder"),
+    (edges.table_is_sound, "ARCHITECTURE.md", ARCHITECTURE.replace("ground | |", "ground | cellar |"),
+     "may include cellar, which is no room"),
+    (edges.every_file_has_a_room, "attic/a.c", LICENCE, "attic/a.c: lies in no room"),
+    (edges.includes_keep_to_the_table, "base/a.c", LICENCE + '#include "train/ops/o.h"\n',
+     "base/a.c:2: room base may not include train/ops"),
+    (edges.includes_keep_to_the_table, "train/ops/o.h", LICENCE + '#include "train/main.c"\n',
+     "room train/ops may not include train (train/main.c)"),
+    (edges.includes_keep_to_the_table, "train/comm/m.c", LICENCE + '# include  "train/ops/o.h"\n',
+     "room train/comm may not include train/ops"),
+    (edges.includes_keep_to_the_table, "train/ops/cuda/k.cu",
+     LICENCE + '#include "train/comm/m.c"\n', "room train/ops may not include train/comm"),
+    (edges.includes_keep_to_the_table, "base/a.c", LICENCE + '#include "a.h"\n', "no file"),
+    (edges.includes_keep_to_the_table, "base/a.c", LICENCE + '#include "../train/ops/o.h"\n',
+     "no file"),
+    (edges.includes_keep_to_the_table, "base/a.c", LICENCE + '#include "base/../train/ops/o.h"\n',
+     "no file"),
+    (edges.includes_keep_to_the_table, "train/main.c", LICENCE + "#include <base/a.h>\n", "is ours"),
+    (edges.cuda_headers_stay_in_cuda, "train/main.c", LICENCE + "#include <cuda_runtime.h>\n",
+     "train/main.c:2: <cuda_runtime.h>"),
+    (edges.cuda_headers_stay_in_cuda, "train/ops/o.h", LICENCE + "#include <cublas_v2.h>\n", "cublas"),
+    (edges.cuda_headers_stay_in_cuda, "base/cudnn.c", LICENCE + "#include <cudnn.h>\n", "cudnn"),
+    (edges.cuda_headers_stay_in_cuda, "train/comm/m.c", LICENCE + "#include <nccl.h>\n", "nccl"),
+    (edges.mpi_headers_stay_in_comm, "train/main.c", LICENCE + "#include <mpi.h>\n", "<mpi.h>"),
+    (edges.cxx_stays_in_wrappers, "base/x.cc", LICENCE, "base/x.cc: C++"),
+    (edges.cxx_stays_in_wrappers, "base/x.hpp", LICENCE, "base/x.hpp: C++"),
+    (style.licence_line_on_top, "base/a.c", "\n" + LICENCE, "base/a.c:1:"),
+    (style.licence_line_on_top, "tool.py", "#!/usr/bin/env python3\n", "tool.py:1:"),
+    (style.no_tabs, "base/a.c", LICENCE + "int\tx;\n", "base/a.c:2: tab"),
+    (style.no_trailing_blanks, "base/a.c", LICENCE + "int x; \n", "base/a.c:2: blank"),
+    (style.no_trailing_blanks, "base/a.c", LICENCE + "int x;\r\n", "base/a.c:2: blank"),
+    (style.last_line_ends, "base/a.c", LICENCE + "int x;", "base/a.c: does not end"),
+    (style.last_line_ends, "base/a.c", LICENCE + "\n", "base/a.c: does not end"),
+    (style.lines_fit, "base/a.c", LICENCE + "/*" + "x" * 97 + "*/\n", "base/a.c:2: 101 columns"),
+    (style.functions_are_short, "base/a.c",
+     LICENCE + "int f(int a,\n      int b)\n{\n" + "    a++;\n" * 98 + "    return a;\n}\n",
+     "base/a.c:4: function of 101 lines"),
+    (style.files_are_short, "base/a.c", LICENCE + "\n" * 799 + "int x;\n", "base/a.c: 801 lines"),
+]
+
+GLOBALS = """
+#include <stddef.h>
+static int counter = 1;
+static char room[64];
+int shared;
+static _Thread_local int per_thread;
+static const char *mutable_pointer = "x";
+static const char *const names[] = {"a", "b"};
+static const int numbers[] = {1, 2};
+void *use(int i);
+void *use(int i)
+{
+    static int inside;
+    inside += numbers[i & 1] + per_thread++ + counter++;
+    room[i] = names[i & 1][0];
+    if (i > 7)
+        mutable_pointer = names[0];
+    if (i > 6)
+        return room;
+    return i > 5 ? (void *)&shared : i > 4 ? (void *)&inside : (void *)(size_t)mutable_pointer;
+}
+"""
+
+
+def plant(root, files):
+    for path, text in files.items():
+        os.makedirs(os.path.dirname(os.path.join(root, path)) or root, exist_ok=True)
+        with open(os.path.join(root, path), "w", encoding="utf-8", newline="") as f:
+            f.write(text)
+
+
+@contextlib.contextmanager
+def tree(files):
+    with tempfile.TemporaryDirectory() as root:
+        plant(root, {**CLEAN, **files})
+        yield root
+
+
+def a_clean_tree_passes():
+    with tree({}) as root:
+        rules = sorted({rule for rule, *_ in PLANTED}, key=lambda r: r.__name__)
+        return [f"{r.__name__}: {w}" for r in rules for w in r(root)] + style.headers_compile_alone(
+            root, None)
+
+
+def expect(wrong, words, count=1):
+    """What is amiss with a rule's answer, as a list of lines."""
+    if len(wrong) == count and words in wrong[0]:
+        return []
+    return [f"expected {count} complaint(s) with '{words}'"] + (wrong or ["there was none"])
+
+
+def is_rejected(rule, path, text, words):
+    with tree({path: text}) as root:
+        return expect(rule(root), words)
+
+
+def limits_are_exact():
+    longest = {"base/a.c": LICENCE + "/*" + "é" * 96 + "*/\nint f(int a)\n{\n" + "    a++;\n" * 97
+                           + "    return a;\n}\n" + "int x;\n" * 696}
+    with tree(longest) as root:
+        return style.lines_fit(root) + style.functions_are_short(root) + style.files_are_short(root)
+
+
+def broken_headers_are_rejected():
+    wrong = []
+    for text, words in (("size_t n(void);\n", "base/b.h: does not compile alone"),
+                        ("struct b {\n    int n;\n};\n", "redefinition"),
+                        ('#include "base/a.h"\n', None)):
+        with tree({"base/b.h": LICENCE + text}) as root:
+            found = style.headers_compile_alone(root, None)
+            wrong += expect(found, words) if words else found
+    return wrong
+
+
+def mutable_globals_are_rejected():
+    with tempfile.TemporaryDirectory() as root:
+        plant(root, {"g.c": GLOBALS})
+        source, member, library = (os.path.join(root, n) for n in ("g.c", "g.c.o", "libg.a"))
+        subprocess.run([house.tool("cc"), "-O1", "-fPIC", "-c", source, "-o", member], check=True)
+        subprocess.run([house.tool("ar"), "rcs", library, member], check=True)
+        found = style.no_mutable_globals([library], {})
+        fewer = style.no_mutable_globals([library], {"g.c.o": {"counter", "shared"}})
+    named = {line.split()[1].split(".")[0] for line in found}
+    wanted = {"counter", "room", "shared", "per_thread", "mutable_pointer", "inside"}
+    wrong = [] if named == wanted else [f"found {sorted(named)}, planted {sorted(wanted)}"]
+    return wrong + ([] if len(fewer) == 4 else [f"{len(fewer)} left where two of six are allowed"])
+
+
+def foreign_libraries_are_rejected():
+    """A program for each forbidden family, linked with an empty library of that name."""
+    wrong = []
+    with tempfile.TemporaryDirectory() as root:
+        plant(root, {"empty.c": "", "main.c": "int main(void)\n{\n    return 0;\n}\n"})
+        os.mkdir(os.path.join(root, "tok"))
+        cc, program = house.tool("cc"), os.path.join(root, "tok", "tok")
+        for name in ("libcuda.so.1", "libcudart.so.13", "libcublas.so.13", "libcudnn.so.9",
+                     "libnccl.so.2", "libmpi.so.40", "libopenblas.so.0", "libblas.so.3"):
+            library = os.path.join(root, name)
+            subprocess.run([cc, "-shared", "-Wl,-soname," + name, "-o", library,
+                            os.path.join(root, "empty.c")], check=True)
+            subprocess.run([cc, "-Wl,--no-as-needed", "-o", program, os.path.join(root, "main.c"),
+                            library], check=True)
+            wrong += expect(edges.lean_programs_link_little(root, root), "needs " + name)
+        subprocess.run([cc, "-o", program, os.path.join(root, "main.c")], check=True)
+        wrong += edges.lean_programs_link_little(root, root)
+        plant(root, {"prep/main.c": ""})
+        wrong += expect(edges.lean_programs_link_little(root, root), "was not built")
+    return wrong
+
+
+def main():
+    rules = [(f"{rule.__name__}_{number}", lambda a=(rule, *rest): is_rejected(*a))
+             for number, (rule, *rest) in enumerate(PLANTED, 1)]
+    rules += [(r.__name__, r) for r in (a_clean_tree_passes, limits_are_exact,
+                                        broken_headers_are_rejected, mutable_globals_are_rejected,
+                                        foreign_libraries_are_rejected)]
+    return house.report(rules)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

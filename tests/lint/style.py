@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The shape of files, mutable globals, and headers that compile alone.
+
+    style.py ROOT [BUILD]
+"""
+
+import concurrent.futures
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import house
+
+CODE = house.C_KINDS + house.CXX_KINDS
+SCRIPTS = (".py", ".sh")
+LINES = CODE + SCRIPTS + ("meson.build", "meson_options.txt", ".md", ".toml")
+COLUMNS = 100
+FUNCTION_LINES = 100
+FILE_LINES = 800
+
+# The house's mutable globals (ARCHITECTURE.md, idea 5): object file of the library, its symbols.
+MUTABLE = {
+    "base_log.c.o": {"shown", "rank_tag"},
+    "base_map.c.o": {"blocks", "lock", "previous", "installed"},
+    "train_stop.c.o": {"asked"},
+}
+
+
+# What nvcc puts into every object with a kernel.
+NVCC_OWN = re.compile("__device_stub__|__fatDeviceText|__cudaFatCubinHandle|__nv_")
+
+
+# ---- files ------------------------------------------------------------------------------------
+
+def licence_line_on_top(root):
+    wrong = []
+    for path in house.files(root, CODE + SCRIPTS):
+        lines = house.read(root, path).split("\n")
+        if path.endswith(CODE):
+            fine = re.fullmatch(r"(//|/\*) SPDX-License-Identifier: Apache-2\.0( \*/)?", lines[0])
+        else:
+            fine = "# SPDX-License-Identifier: Apache-2.0" in lines[:2]
+        if not fine:
+            wrong.append(f"{path}:1: the SPDX line is missing")
+    return wrong
+
+
+def each_line(root, kinds):
+    for path in house.files(root, kinds):
+        for number, line in enumerate(house.read(root, path).split("\n"), 1):
+            yield path, number, line
+
+
+def no_tabs(root):
+    return [f"{p}:{n}: tab" for p, n, line in each_line(root, LINES) if "\t" in line]
+
+
+def no_trailing_blanks(root):
+    return [f"{p}:{n}: blank at the end of the line" for p, n, line in each_line(root, LINES)
+            if line != line.rstrip()]
+
+
+def last_line_ends(root):
+    return [f"{p}: does not end with one newline" for p in house.files(root, LINES)
+            if not re.search(r"[^\n]\n\Z|\A\Z", house.read(root, p))]
+
+
+def lines_fit(root):
+    return [f"{p}:{n}: {len(line)} columns, {COLUMNS} are allowed"
+            for p, n, line in each_line(root, CODE + SCRIPTS) if len(line) > COLUMNS]
+
+
+def functions(text):
+    """(line, length) of each function body: a brace in column 0 that follows a parameter list."""
+    lines = house.without_comments(text).split("\n")
+    begin = None
+    for i, line in enumerate(lines):
+        if line == "{" and i and lines[i - 1].rstrip().endswith(")"):
+            begin = i
+        elif line.startswith("}") and begin is not None:
+            yield begin + 1, i - begin + 1
+            begin = None
+
+
+def functions_are_short(root):
+    return [f"{p}:{n}: function of {size} lines, {FUNCTION_LINES} are allowed"
+            for p in house.files(root, CODE) for n, size in functions(house.read(root, p))
+            if size > FUNCTION_LINES]
+
+
+def files_are_short(root):
+    sizes = [(p, house.read(root, p).count("\n")) for p in house.files(root, CODE + SCRIPTS)]
+    return [f"{p}: {n} lines, {FILE_LINES} are allowed" for p, n in sizes if n > FILE_LINES]
+
+
+# ---- mutable globals --------------------------------------------------------------------------
+
+def symbols(library):
+    """(object file, symbol, section) of all data that the library defines."""
+    out = subprocess.run([house.tool("nm"), "-f", "sysv", library], check=True, text=True,
+                         capture_output=True).stdout
+    member = None
+    for line in out.splitlines():
+        m = re.match(r"(?:Symbols|Undefined symbols) from (?:.*\[)?(.*?)\]?:$", line)
+        if m:
+            member = os.path.basename(m[1])
+        cells = [c.strip() for c in line.split("|")]
+        if len(cells) == 7 and (cells[2] in "bBdDsSgGCu" or cells[3] == "TLS"):
+            yield member, cells[0], cells[6]
+        if len(cells) == 7 and re.match("__(asan|tsan|msan)_", cells[0]):
+            raise house.Skip("a sanitizer put globals of its own into the library")
+
+
+def no_mutable_globals(libraries, allowed):
+    wrong = []
+    for library in libraries:
+        for member, symbol, section in symbols(library):
+            # tables of pointers are written once, by the loader; templates' tables never
+            constant = section.startswith((".data.rel.ro", ".rodata"))
+            if constant or symbol in allowed.get(member, ()) or NVCC_OWN.search(symbol):
+                continue
+            wrong.append(f"{member}: {symbol} in {section} is a mutable global")
+    return wrong
+
+
+def built_libraries(build):
+    found = [os.path.join(build, n) for n in ("libweft.a", "libweft_cuda.a")]
+    found = [p for p in found if os.path.exists(p)]
+    if not found:
+        raise house.Skip(f"no libweft.a in {build}")
+    return found
+
+
+# ---- headers ----------------------------------------------------------------------------------
+
+PLAIN = ["-std=c17", "-Wall", "-Wextra", "-Wstrict-prototypes", "-Wmissing-prototypes",
+         "-D_GNU_SOURCE"]
+
+
+def without_names(command):
+    """The words of a compile command that are not about its input and output."""
+    words, keep = shlex.split(command), []
+    while words:
+        word = words.pop(0)
+        if word in ("-o", "-MF", "-MQ"):
+            words.pop(0)
+        elif word not in ("-c", "-MD", "-MMD") and not word.endswith(".c"):
+            keep.append(word)
+    return keep
+
+
+def compile_commands(root, build):
+    """{header: how a file that includes it is compiled}; under None, how any is."""
+    path, known = os.path.join(build or "", "compile_commands.json"), {}
+    if not build or not os.path.exists(path):
+        return {None: ([house.tool("cc"), *PLAIN], root)}
+    with open(path, encoding="utf-8") as f:
+        entries = [e for e in json.load(f) if e["file"].endswith(".c")]
+    for entry in entries:
+        source = os.path.relpath(os.path.join(entry["directory"], entry["file"]), root)
+        how = without_names(entry["command"]), entry["directory"]
+        known.setdefault(None, how)
+        for header in re.findall(r'^#include "(.*)"', house.read(root, source), re.M):
+            known.setdefault(header, how)
+    return known
+
+
+def compiles_alone(command, directory, root, header):
+    """Its first complaint, or None. Included twice, so that a missing guard shows."""
+    text = f'#include "{header}"\n#include "{header}"\n'
+    words = command + ["-I" + os.path.abspath(root), "-Werror", "-fsyntax-only",
+                       "-fdiagnostics-color=never", "-x", "c", "-"]
+    if "/cuda/" in header or "/nccl/" in header:
+        nvcc = shutil.which("nvcc")
+        if not nvcc:
+            return None
+        words.append("-I" + os.path.join(os.path.dirname(os.path.dirname(nvcc)), "include"))
+    run = subprocess.run(words, input=text, cwd=directory, text=True, capture_output=True,
+                         env=dict(os.environ, LC_ALL="C"))
+    said = [line for line in run.stderr.splitlines() if "error" in line] or [run.stderr.strip()]
+    return f"{header}: does not compile alone: {said[0]}" if run.returncode else None
+
+
+def headers_compile_alone(root, build):
+    known = compile_commands(root, build)
+
+    def check(header):
+        return compiles_alone(*known.get(header, known[None]), root, header)
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as crew:
+        found = crew.map(check, house.files(root, (".h",)))
+    return [f for f in found if f]
+
+
+def main(root, build=None):
+    tree_rules = [licence_line_on_top, no_tabs, no_trailing_blanks, last_line_ends,
+                  functions_are_short, files_are_short]
+    rules = [(r.__name__, lambda r=r: r(root)) for r in tree_rules]
+    rules.append(("headers_compile_alone", lambda: headers_compile_alone(root, build)))
+    if build:
+        rules.append(("no_mutable_globals",
+                      lambda: no_mutable_globals(built_libraries(build), MUTABLE)))
+    return house.report(rules)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
