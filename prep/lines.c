@@ -24,7 +24,7 @@ const char *line_end(const char *p, const char *end)
 
 bool line_blank(const char *p, const char *end)
 {
-    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n'))
+    while (p < end && line_white(*p))
         p++;
     return p == end;
 }
