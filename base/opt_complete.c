@@ -206,9 +206,14 @@ static void print_zsh(FILE *out, const struct opt_table *t)
     fputs("    *)\n        _arguments \\\n", out);
     put_zsh_rows(out, t, NO_VERB);
     fputs("        ;;\n    esac\n}\n", out);
-    fputs("compdef ", out);
+    /* Found through $fpath the file is the function itself; sourced it has to register one. */
+    fputs("if [[ $funcstack[1] == ", out);
     put_function(out, t->program);
-    fprintf(out, " %s\n", t->program);
+    fputs(" ]]; then ", out);
+    put_function(out, t->program);
+    fputs(" \"$@\"\nelse compdef ", out);
+    put_function(out, t->program);
+    fprintf(out, " %s\nfi\n", t->program);
 }
 
 /* ---- fish ---- */

@@ -19,6 +19,9 @@ static size_t width(const char *s, size_t n)
     return w;
 }
 
+/* A blank at which no line is broken. */
+#define JOIN "\x1f"
+
 /* Words from column `at` on, further lines from column `indent`; ends the line. */
 static void wrap(FILE *out, const char *s, size_t at, size_t indent)
 {
@@ -34,7 +37,9 @@ static void wrap(FILE *out, const char *s, size_t at, size_t indent)
             at = indent;
             first = true;
         }
-        fprintf(out, "%s%.*s", first ? "" : " ", (int)n, s);
+        fputs(first ? "" : " ", out);
+        for (size_t i = 0; i < n; i++)
+            fputc(s[i] == JOIN[0] ? ' ' : s[i], out);
         at += w + !first;
         first = false;
         s += n;
@@ -110,9 +115,15 @@ static void add_details(struct buf *b, const struct opt *o)
     if (bounds[0])
         buf_addf(b, ", %s", bounds);
     if (o->def && o->def[0])
-        buf_addf(b, " (default %s)", o->def);
+        buf_addf(b, " (default" JOIN "%s)", o->def);
     if (o->alias)
-        buf_addf(b, " (also --%s)", o->alias);
+        buf_adds(b, " (also" JOIN "--");
+    for (const char *s = o->alias; s && *s; s++)
+        if (*s == ',')
+            buf_adds(b, ", --");
+        else
+            buf_addc(b, *s);
+    buf_adds(b, o->alias ? ")" : "");
 }
 
 static void print_short_row(FILE *out, const struct opt *o)
@@ -240,17 +251,24 @@ void opt_print_short(const struct opts *o, FILE *out)
 
 /* ---- --help ---- */
 
+static void print_section(const struct opts *o, const char *section, FILE *out)
+{
+    if (!any_listed(o, section))
+        return;
+    fprintf(out, "\n%s:\n", section[0] ? section : "common");
+    for (int i = 0; opt_row(o->table, i); i++)
+        if (listed(o, i) && !strcmp(opt_section(opt_row(o->table, i)), section))
+            print_long_row(out, opt_row(o->table, i));
+}
+
+/* The common options, which have no section, come last. */
 static void print_sections(const struct opts *o, FILE *out)
 {
     const char *section = NULL;
-    while ((section = opt_next_section(o->table, o->verb, section))) {
-        if (!any_listed(o, section))
-            continue;
-        fprintf(out, "\n%s:\n", section[0] ? section : "common");
-        for (int i = 0; opt_row(o->table, i); i++)
-            if (listed(o, i) && !strcmp(opt_section(opt_row(o->table, i)), section))
-                print_long_row(out, opt_row(o->table, i));
-    }
+    while ((section = opt_next_section(o->table, o->verb, section)))
+        if (section[0])
+            print_section(o, section, out);
+    print_section(o, "", out);
 }
 
 static void print_presets(const struct opts *o, FILE *out)
@@ -277,10 +295,11 @@ void opt_print_long(const struct opts *o, FILE *out)
     print_presets(o, out);
     if (o->verb == NO_VERB && o->table->verb)
         fprintf(out, "\n%s VERB --help explains the options of a verb.\n", o->table->program);
-    fputs(
-        "\nNames may be written with '-' or '_', values as --name VALUE or --name=VALUE; a switch\n"
-        "also as --name=false or --no-name. Every name is a key of the file that --config reads.\n",
-        out);
+    fputc('\n', out);
+    wrap(out,
+         "Names may be written with '-' or '_', values as --name VALUE or --name=VALUE; a switch "
+         "also as --name=false or --no-name. Every name is a key of the file that --config reads.",
+         0, 0);
 }
 
 void opt_print_version(const struct opts *o, FILE *out)

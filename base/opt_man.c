@@ -107,7 +107,8 @@ static void put_verb_list(const struct opts *o, FILE *out)
     for (; v->name; v++) {
         fputs(".TP\n.B ", out);
         put(out, v->name);
-        fputs(" \\fR[\\fIOPTION\\fR...] ", out);
+        fputs(" \\fR[\\fIOPTION\\fR...]", out);
+        fputs(v->args && v->args[0] ? " " : "", out);
         put_line(out, v->args ? v->args : "");
         put(out, v->help);
         fputs(".\n", out);
@@ -118,9 +119,9 @@ static void put_examples(const char *text, FILE *out)
 {
     if (!text || !*text)
         return;
-    fputs(".PP\n.nf\n", out);
+    fputs(".nf\n", out);
     put(out, text);
-    fputs(text[strlen(text) - 1] == '\n' ? ".fi\n" : "\n.fi\n", out);
+    fputs(text[strlen(text) - 1] == '\n' ? ".fi\n.sp\n" : "\n.fi\n.sp\n", out);
 }
 
 static void put_presets(const struct opts *o, FILE *out)

@@ -9,15 +9,17 @@
 
 #include <stdint.h>
 
+#include "base/buf.h"
+
 struct progress {
-    const char *what;   /* "prep build" */
-    const char *unit;   /* "MB", "docs", "tokens" */
-    double scale;       /* counts per unit, 1e6 for MB */
-    uint64_t total;     /* 0: not known */
+    const char *what; /* "prep build" */
+    const char *unit; /* "MB", "docs", "tokens" */
+    double scale;     /* counts per unit, 1e6 for MB */
+    uint64_t total;   /* 0: not known */
     uint64_t done;
     double start, last; /* seconds, monotonic */
     int terminal, quiet;
-    int drawn;          /* characters on the terminal's line */
+    int drawn; /* characters on the terminal's line */
 };
 
 void progress_init(struct progress *p, const char *what, const char *unit, double scale,
@@ -25,6 +27,9 @@ void progress_init(struct progress *p, const char *what, const char *unit, doubl
 
 /* `note` (may be NULL) stands behind the rate: "1,204 docs, 2 bad". */
 void progress_update(struct progress *p, uint64_t done, const char *note);
+
+/* The line itself: "prep build: 12.3 of 45.6 MB (27 %), 3.21 MB/s, 0:10 left, 1,204 docs". */
+void progress_text(const struct progress *p, double now, const char *note, struct buf *b);
 
 /* Wipes the terminal's line; the caller prints its own summary. */
 void progress_finish(struct progress *p);
