@@ -8,9 +8,11 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 
-/* Labels are the next tokens; what is padding carries no loss, and stands as id 0 for the kernels. */
-static void cut(const int32_t *text, uint32_t length, int32_t pad, int32_t *tokens,
-                int32_t *labels, float *mask)
+/*
+ * Labels are the next tokens; what is padding carries no loss, and stands as id 0 for the kernels.
+ */
+static void cut(const int32_t *text, uint32_t length, int32_t pad, int32_t *tokens, int32_t *labels,
+                float *mask)
 {
     for (uint32_t t = 0; t < length; t++) {
         tokens[t] = text[t] == pad ? 0 : text[t];

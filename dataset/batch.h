@@ -15,8 +15,8 @@
 #include "dataset/gpt.h"
 
 struct batch_layout {
-    uint32_t rows;  /* micro-batch size b */
-    uint32_t rank;  /* data-parallel */
+    uint32_t rows; /* micro-batch size b */
+    uint32_t rank; /* data-parallel */
     uint32_t ranks;
 };
 
@@ -28,7 +28,10 @@ struct batch {
     float *loss_mask;          /* [b][T]: 1, or 0 where the label is padding */
 };
 
-/* The caller's arrays hold rows * seq_length of its own struct, which must be the layout's and the dataset's. */
+/*
+ * The caller's arrays hold rows * seq_length of its own struct, which must be the layout's and the
+ * dataset's.
+ */
 int batch_fill(const struct gpt *g, const struct batch_layout *l, uint64_t consumed, uint64_t micro,
                struct batch *ret, struct err *e);
 
@@ -37,8 +40,9 @@ void batch_init(struct batch *b, uint32_t rows, uint32_t seq_length);
 void batch_finish(struct batch *b);
 
 /*
- * A loader has a thread of its own that reads the next micro-batches ahead, one after the other from
- * `consumed` on. The dataset must stay open until loader_destroy. loader_next is for one thread.
+ * A loader has a thread of its own that reads the next micro-batches ahead, one after the other
+ * from `consumed` on. The dataset must stay open until loader_destroy. loader_next is for one
+ * thread.
  */
 struct loader;
 
@@ -46,7 +50,10 @@ struct loader;
 int loader_create(const struct gpt *g, const struct batch_layout *l, uint64_t consumed,
                   uint32_t depth, struct loader **ret, struct err *e);
 
-/* The following micro-batch, valid until the next call; or the error that it met, then and ever after. */
+/*
+ * The following micro-batch, valid until the next call; or the error that it met, then and ever
+ * after.
+ */
 int loader_next(struct loader *l, const struct batch **ret, struct err *e);
 
 /* Joins the thread. Accepts NULL. */

@@ -47,9 +47,8 @@ static int find(const struct gpt *g, uint64_t k, struct stretch *ret, struct err
     maps_row(m, (uint64_t)at + 1, &place[1], &token[1]);
     if (place[0] < 0 || place[0] > place[1] || (uint64_t)place[1] >= m->ndoc)
         return bad_maps(g, k, e);
-    *ret = (struct stretch){{(uint64_t)place[0], (uint64_t)place[1]},
-                            token[0],
-                            token[1] + g->spec.extra};
+    *ret = (struct stretch){
+        {(uint64_t)place[0], (uint64_t)place[1]}, token[0], token[1] + g->spec.extra};
     return 0;
 }
 
@@ -65,8 +64,8 @@ static int gather(const struct gpt *g, uint64_t k, const struct stretch *w, int3
         int64_t to = place == w->place[1] ? w->to : shard_length(g->shard, seq);
         if (from < 0 || from > to || (uint64_t)(to - from) > room - n)
             return bad_maps(g, k, e);
-        int code = shard_read(g->shard, seq, (uint64_t)from, (uint64_t)(to - from), g->limit,
-                              ret + n, e);
+        int code =
+            shard_read(g->shard, seq, (uint64_t)from, (uint64_t)(to - from), g->limit, ret + n, e);
         if (code)
             return code;
         n += (uint64_t)(to - from);
@@ -159,8 +158,10 @@ int gpt_need(const struct gpt_data *d, enum part p, struct err *e)
     if (d->ready[p])
         return 0;
     if (d->empty[p])
-        err_set(e, ERR_USAGE, "%s: the %s share comes out empty: the split leaves it none of %" PRIu64
-                " documents", d->shard.prefix, part_name(p), d->shard.nseq);
+        err_set(e, ERR_USAGE,
+                "%s: the %s share comes out empty: the split leaves it none of %" PRIu64
+                " documents",
+                d->shard.prefix, part_name(p), d->shard.nseq);
     else
         err_set(e, ERR_USAGE, "%s: the split has no %s share, or no samples were asked of it",
                 d->shard.prefix, part_name(p));

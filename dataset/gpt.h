@@ -37,8 +37,9 @@ static inline uint64_t gpt_count(const struct gpt *g)
 }
 
 /*
- * Sample k < gpt_count into ret[seq_length + extra]; places behind the text of a short last sample are `pad`.
- * Ids outside [0, limit) and whatever does not fit in files that changed under us are ERR_DATA.
+ * Sample k < gpt_count into ret[seq_length + extra]; places behind the text of a short last sample
+ * are `pad`. Ids outside [0, limit) and whatever does not fit in files that changed under us are
+ * ERR_DATA.
  */
 int gpt_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e);
 
@@ -61,8 +62,8 @@ struct gpt_data {
 };
 
 /*
- * Maps that lie beside the data are used if they fit, else built. An empty share is no failure here: the caller
- * names it (gpt_need). `d` must stay where it is until gpt_close.
+ * Maps that lie beside the data are used if they fit, else built. An empty share is no failure
+ * here: the caller names it (gpt_need). `d` must stay where it is until gpt_close.
  */
 int gpt_open(struct gpt_data *d, const struct gpt_config *c, struct err *e);
 void gpt_close(struct gpt_data *d); /* accepts a zeroed or closed one */

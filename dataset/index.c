@@ -41,12 +41,12 @@ static int run_parts(const struct index_request *q, const struct split *split,
     ret->documents = s->ndocs;
     for (int p = 0; p < PARTS && !code; p++) {
         struct index_part *part = &ret->part[p];
-        if (!split_range(split, (enum part)p, s->nseq, &part->first, &part->end) ||
-            !q->samples[p])
+        if (!split_range(split, (enum part)p, s->nseq, &part->first, &part->end))
             continue;
         code = maps_tokens(s, part->first, part->end, &part->tokens, e);
-        part->state = INDEX_EMPTY;
-        if (!code && part->tokens)
+        if (!part->tokens)
+            part->state = INDEX_EMPTY;
+        else if (!code && q->samples[p])
             code = run_part(q, s, (enum part)p, part, e);
     }
     return code;

@@ -14,8 +14,8 @@
 
 struct index_request {
     const char *prefix;
-    const char *split;       /* "969,30,1" */
-    uint32_t seq_length;     /* >= 1 */
+    const char *split;   /* "969,30,1" */
+    uint32_t seq_length; /* >= 1 */
     uint32_t seed;
     uint64_t samples[PARTS]; /* 0: that share's maps are not wanted */
     bool rebuild;            /* even if the files fit */
@@ -23,18 +23,18 @@ struct index_request {
 
 enum index_state {
     INDEX_ABSENT, /* share of zero, or no samples wanted */
-    INDEX_EMPTY,  /* the share is there but has no sequence: to be named to the user */
+    INDEX_EMPTY,  /* the share is there but comes out without text: to be named to the user */
     INDEX_REUSED, /* the files were there and fit */
     INDEX_BUILT
 };
 
 struct index_part {
     enum index_state state;
-    uint64_t first, end;        /* sequences */
+    uint64_t first, end; /* sequences */
     uint64_t tokens, epochs, samples;
     bool separate;
-    char why[256];              /* INDEX_BUILT: what was wrong with the files that were there; "" if none were */
-    char *path[3];              /* document, sample, shuffle map; owned by the report */
+    char why[256]; /* INDEX_BUILT: what was wrong with the files that were there; "" if none were */
+    char *path[3]; /* document, sample, shuffle map; owned by the report */
 };
 
 struct index_report {

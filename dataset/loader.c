@@ -41,8 +41,8 @@ static void *read_ahead(void *arg)
 }
 
 /*
- * The thread leaves the process's signals to others. Faults it must take itself: the guard of the maps
- * lives by SIGBUS.
+ * The thread leaves the process's signals to others. Faults it must take itself: the guard of the
+ * maps lives by SIGBUS.
  */
 static int start(struct loader *l)
 {

@@ -215,8 +215,9 @@ static void get_all(struct reader *r, const struct json *root)
     struct manifest *m = r->m;
     const struct json *format = json_get(root, "weft_manifest");
     if (!format || format->kind != JSON_INT || format->integer != FORMAT) {
-        r->code = err_set(r->e, ERR_DATA, "%s: \"weft_manifest\" is not %d: no manifest that is known",
-                          r->path, FORMAT);
+        r->code =
+            err_set(r->e, ERR_DATA, "%s: \"weft_manifest\" is not %d: no manifest that is known",
+                    r->path, FORMAT);
         return;
     }
     m->weft_version = get_text(r, root, "weft_version");

@@ -3,9 +3,9 @@
 #define DATASET_MANIFEST_H
 
 /*
- * PREFIX.manifest.json: where a shard came from. Which tokenizer (type, digest, vocabulary size, end of
- * document), which inputs, how many documents, tokens and bad records, with which options, by which
- * version. Shards of other tools have none; all else in this room works without it.
+ * PREFIX.manifest.json: where a shard came from. Which tokenizer (type, digest, vocabulary size,
+ * end of document), which inputs, how many documents, tokens and bad records, with which options,
+ * by which version. Shards of other tools have none; all else in this room works without it.
  *
  * Strings of a manifest to be written belong to the caller; those of one that was read live until
  * manifest_close.
@@ -76,8 +76,9 @@ int manifest_fits_shard(const struct manifest *m, const struct shard *s, struct 
 int manifest_verify(const struct manifest *m, const struct shard *s, struct err *e);
 
 /*
- * ERR_USAGE, naming both digests (or both sizes), unless tokenizer digest and vocabulary size equal those
- * of `who` ("checkpoint runs/a/iter_0000100"). A digest or size that either side lacks is not compared.
+ * ERR_USAGE, naming both digests (or both sizes), unless tokenizer digest and vocabulary size equal
+ * those of `who` ("checkpoint runs/a/iter_0000100"). A digest or size that either side lacks is not
+ * compared.
  */
 int manifest_compare(const struct manifest *m, const char *prefix, const char *who,
                      const char *digest, int64_t vocab_size, struct err *e);

@@ -14,11 +14,13 @@
 
 /* ---- how many ----------------------------------------------------------------------------- */
 
-/* What follows from spec and token count alone. L = seq_length, e = extra, T = tokens of an epoch. */
+/*
+ * What follows from spec and token count alone. L = seq_length, e = extra, T = tokens of an epoch.
+ */
 struct plan {
-    uint64_t nseq;    /* sequences of the share */
-    uint64_t tokens;  /* T */
-    uint64_t epochs;  /* E */
+    uint64_t nseq;   /* sequences of the share */
+    uint64_t tokens; /* T */
+    uint64_t epochs; /* E */
     bool separate;
     uint64_t split;   /* samples in the first E - 1 epochs, if separate */
     uint64_t ndoc;    /* E * nseq */
@@ -69,8 +71,9 @@ static int plan_make(const struct maps_spec *q, const struct shard *s, struct pl
     if (code)
         return code;
     if (!p->tokens)
-        return err_set(e, ERR_USAGE, "%s: the %s share, sequences %" PRIu64 " to %" PRIu64
-                       ", has no tokens", s->prefix, part_name(q->part), q->first, q->end);
+        return err_set(e, ERR_USAGE,
+                       "%s: the %s share, sequences %" PRIu64 " to %" PRIu64 ", has no tokens",
+                       s->prefix, part_name(q->part), q->first, q->end);
     if (!q->one_epoch) {
         if (!checked_mul(q->samples, q->seq_length, &need) || !checked_add(need, q->extra, &need) ||
             !checked_add(need, p->tokens, &total) || total > INT64_MAX)
@@ -107,8 +110,8 @@ static bool walk_sample(struct walk *w)
     for (;;) {
         int64_t length = shard_length(w->shard, (uint64_t)w->doc[w->place]);
         int64_t left = length - w->token;
-        if (need <= left) {
-            w->token += need - (FAULT("map-walk") ? 0 : w->extra);
+        if (FAULT("map_walk") ? need < left : need <= left) {
+            w->token += need - w->extra;
             return true;
         }
         if (w->place + 1 == w->ndoc) {
@@ -151,8 +154,9 @@ static void take_plan(struct maps *m, const struct plan *p)
 
 static int make_room(struct maps *m, const struct shard *s, struct err *e)
 {
-    char *what = mem_printf("memory for the index maps of %s (%" PRIu64 " documents, %" PRIu64
-                            " samples)", s->prefix, m->ndoc, m->nsample);
+    char *what =
+        mem_printf("memory for the index maps of %s (%" PRIu64 " documents, %" PRIu64 " samples)",
+                   s->prefix, m->ndoc, m->nsample);
     int code = mem_try(m->ndoc, sizeof(int32_t), what, &m->own[MAPS_DOC], e);
     if (!code)
         code = mem_try(m->nsample + 1, m->wide_sample ? 16 : 8, what, &m->own[MAPS_SAMPLE], e);
@@ -207,12 +211,14 @@ static void build_shuffle(const struct plan *p, struct mt19937 *rng, struct maps
     }
 }
 
-int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps *ret,
-               struct err *e)
+int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps *ret, struct err *e)
 {
     struct plan p;
+    struct shard_stats stats;
     *ret = (struct maps){0};
-    int code = plan_make(spec, s, &p, e);
+    int code = shard_check_idx(s, &stats, e);
+    if (!code)
+        code = plan_make(spec, s, &p, e);
     if (code)
         return code;
     take_plan(ret, &p);

@@ -4,8 +4,8 @@
 
 /*
  * Document, sample and shuffle maps: how a share of a shard's sequences becomes samples of
- * seq_length tokens in a shuffled order, bit for bit as Megatron-LM (v2 to core) builds them from the
- * .idx alone. Rules: FORMAT.md.
+ * seq_length tokens in a shuffled order, bit for bit as Megatron-LM (v2 to core) builds them from
+ * the .idx alone. Rules: FORMAT.md.
  *
  * A `struct maps` is built in memory or mapped from the three .npy files that Megatron v1 to v3
  * leave beside the data:
@@ -24,34 +24,35 @@
 
 struct maps_spec {
     enum part part;
-    uint64_t first, end;  /* sequences of the share, as split_range gives them */
-    uint64_t samples;     /* N; ignored if one_epoch */
-    bool one_epoch;       /* no number asked for: each token once */
-    uint32_t seq_length;  /* L */
+    uint64_t first, end; /* sequences of the share, as split_range gives them */
+    uint64_t samples;    /* N; ignored if one_epoch */
+    bool one_epoch;      /* no number asked for: each token once */
+    uint32_t seq_length; /* L */
     uint32_t seed;
-    uint32_t extra;       /* 1: samples overlap by one token (the rule); 0: they do not */
-    bool keep_last;       /* a last, shorter sample too (validation by option) */
+    uint32_t extra; /* 1: samples overlap by one token (the rule); 0: they do not */
+    bool keep_last; /* a last, shorter sample too (validation by option) */
 };
 
 struct maps {
-    uint64_t tokens;  /* of one epoch */
+    uint64_t tokens; /* of one epoch */
     uint64_t epochs;
-    bool separate;    /* the last epoch is shuffled by itself */
-    uint64_t ndoc;    /* entries of doc: epochs * sequences of the share */
-    uint64_t nsample; /* samples; sample has one row more */
+    bool separate;                  /* the last epoch is shuffled by itself */
+    uint64_t ndoc;                  /* entries of doc: epochs * sequences of the share */
+    uint64_t nsample;               /* samples; sample has one row more */
     bool wide_sample, wide_shuffle; /* 64 bits instead of 32 */
 
     const int32_t *doc;  /* sequence number */
     const void *sample;  /* rows (place in doc, token in that sequence): i32 or i64 */
     const void *shuffle; /* order of the samples: u32 or i64 */
 
-    void *own[3];           /* built here */
-    struct npy file[3];     /* or mapped */
+    void *own[3];       /* built here */
+    struct npy file[3]; /* or mapped */
 };
 
 /*
- * Builds in memory. A share without tokens is ERR_USAGE; a bad length in the .idx ERR_DATA; want of memory
- * ERR_RESOURCE. With keep_last the count is taken in single precision, as there.
+ * Builds in memory. The .idx is checked in full before: ERR_DATA. A share without tokens is
+ * ERR_USAGE, want of memory ERR_RESOURCE. With keep_last the count is taken in single precision,
+ * as there.
  */
 int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps *ret,
                struct err *e);
@@ -62,7 +63,10 @@ int maps_tokens(const struct shard *s, uint64_t first, uint64_t end, uint64_t *r
 
 enum maps_file { MAPS_DOC, MAPS_SAMPLE, MAPS_SHUFFLE, MAPS_FILES };
 
-/* The name of one of the files, fresh memory. Not defined for one_epoch, extra = 0 or keep_last: those have none. */
+/*
+ * The name of one of the files, fresh memory. Not defined for one_epoch, extra = 0 or keep_last:
+ * those have none.
+ */
 char *maps_path(const struct maps_spec *spec, const char *prefix, enum maps_file f);
 
 /* Writes the three files; each appears whole or not at all. */
@@ -70,17 +74,16 @@ int maps_save(const struct maps *m, const struct maps_spec *spec, const char *pr
               struct err *e);
 
 /*
- * Maps the three files and holds them against the .idx: types and shapes, every document as often as it
- * must be, every row of the sample map walked again, the shuffle map a permutation. Linear, without memory.
- * ERR_DATA says what does not fit; ERR_IO that a file is missing.
+ * Maps the three files and holds them against the .idx: types and shapes, every document as often
+ * as it must be, every row of the sample map walked again, the shuffle map a permutation. Linear,
+ * without memory. ERR_DATA says what does not fit; ERR_IO that a file is missing.
  */
-int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *ret,
-              struct err *e);
+int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *ret, struct err *e);
 
 /*
  * The files if they fit, else built: how train and prep come by maps. `save` writes what was built;
- * `rebuild` does not look at the files. why (may be NULL) gets what was wrong with files that were there, "" if there were
- * none or they fit.
+ * `rebuild` does not look at the files. why (may be NULL) gets what was wrong with files that were
+ * there, "" if there were none or they fit.
  */
 struct maps_wish {
     bool save, rebuild;

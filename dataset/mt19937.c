@@ -56,8 +56,9 @@ uint64_t mt_interval(struct mt19937 *m, uint64_t max)
 }
 
 /*
- * Fisher and Yates from the top. What is drawn does not depend on the array, so draws run AHEAD of the swaps and
- * fetch the cache lines that these will need: twice as fast on arrays larger than the caches.
+ * Fisher and Yates from the top. What is drawn does not depend on the array, so draws run AHEAD of
+ * the swaps and fetch the cache lines that these will need: twice as fast on arrays larger than the
+ * caches.
  */
 #define SHUFFLE(name, type)                                                                        \
     void name(struct mt19937 *m, type *a, uint64_t n)                                              \

@@ -5,7 +5,8 @@
 /*
  * numpy's legacy RandomState as far as Megatron's index maps need it: the Mersenne Twister
  * MT19937 (Matsumoto and Nishimura 1998) with scalar seeding, and shuffle with masked rejection.
- * Bit-equal to numpy.random.RandomState(seed). Not for anything else: our own random numbers are in base/rng.h.
+ * Bit-equal to numpy.random.RandomState(seed). Not for anything else: our own random numbers are in
+ * base/rng.h.
  *
  * State belongs to the caller; one thread at a time.
  */

@@ -131,8 +131,8 @@ static const char *take_dict(struct cursor *c, struct npy *a)
     }
     blanks(c);
     return !descr || !order || !shape ? "its header lacks a key"
-           : c->p != c->end          ? "something stands behind its header"
-                                     : NULL;
+           : c->p != c->end           ? "something stands behind its header"
+                                      : NULL;
 }
 
 static const char *parse(struct npy *a)
@@ -226,8 +226,8 @@ void npy_header(struct buf *b, enum npy_dtype t, int ndim, const uint64_t *shape
     buf_finish(&dict);
 }
 
-int npy_write(const char *path, enum npy_dtype t, int ndim, const uint64_t *shape,
-              const void *data, struct err *e)
+int npy_write(const char *path, enum npy_dtype t, int ndim, const uint64_t *shape, const void *data,
+              struct err *e)
 {
     size_t bytes = npy_width(t);
     for (int i = 0; i < ndim; i++)

@@ -41,7 +41,7 @@ int64_t npy_at(const struct npy *a, uint64_t i);
 void npy_header(struct buf *b, enum npy_dtype t, int ndim, const uint64_t *shape);
 
 /* Appears whole or not at all. */
-int npy_write(const char *path, enum npy_dtype t, int ndim, const uint64_t *shape,
-              const void *data, struct err *e);
+int npy_write(const char *path, enum npy_dtype t, int ndim, const uint64_t *shape, const void *data,
+              struct err *e);
 
 #endif

@@ -45,8 +45,8 @@ static int check_magic(const struct shard *s, struct err *e)
     const unsigned char *d = s->idx.data;
     const char *name = s->idx.path;
     if (s->idx.size >= 8 && !memcmp(d, "TNTIDX\0\0", 8))
-        return err_set(e, ERR_DATA, "%s: is of the old TNTIDX kind (lazy, cached), which is not read",
-                       name);
+        return err_set(e, ERR_DATA,
+                       "%s: is of the old TNTIDX kind (lazy, cached), which is not read", name);
     if (s->idx.size < 9 || memcmp(d, "MMIDIDX\0\0", 9) != 0)
         return err_set(e, ERR_DATA, "%s: does not begin with MMIDIDX at byte 0: no token index",
                        name);
@@ -103,15 +103,17 @@ static int check_ends(const struct shard *s, struct err *e)
     if (!s->nseq)
         return 0;
     if (shard_length(s, 0) < 0 || shard_length(s, last) < 0)
-        return err_set(e, ERR_DATA, "%s: the first or the last sequence has a negative length", name);
+        return err_set(e, ERR_DATA, "%s: the first or the last sequence has a negative length",
+                       name);
     if (load_i64(s->offset) != 0)
-        return err_set(e, ERR_DATA, "%s: the first sequence begins at byte %" PRId64 ", not 0", name,
-                       load_i64(s->offset));
+        return err_set(e, ERR_DATA, "%s: the first sequence begins at byte %" PRId64 ", not 0",
+                       name, load_i64(s->offset));
     if (load_i64(s->offset + 8 * last) < 0) {
         err_set(e, ERR_DATA, "%s: the last sequence begins at byte %" PRId64, name,
                 load_i64(s->offset + 8 * last));
-        return err_hint(e, "offsets beyond 2^31 were written wrongly by Megatron-LM before 0.15 when "
-                           "it merged shards under numpy 2; make the shard again");
+        return err_hint(e,
+                        "offsets beyond 2^31 were written wrongly by Megatron-LM before 0.15 when "
+                        "it merged shards under numpy 2; make the shard again");
     }
     return 0;
 }
@@ -128,7 +130,8 @@ int shard_open_idx(struct shard *s, const char *prefix, struct err *e)
         code = lay_out(s, e);
     if (!code)
         code = check_ends(s, e);
-    if (s->idx.path && map_check(&s->idx, NULL)) /* it shrank: whatever was said above is about zeros */
+    if (s->idx.path &&
+        map_check(&s->idx, NULL)) /* it shrank: whatever was said above is about zeros */
         code = map_check(&s->idx, e);
     if (code)
         shard_close(s);
@@ -136,8 +139,9 @@ int shard_open_idx(struct shard *s, const char *prefix, struct err *e)
 }
 
 /*
- * Megatron-LM of mid-2023, and Megatron-DeepSpeed to this day, wrote each document's end-of-document token into
- * the .bin without counting it in the .idx. Then the .bin is longer by one token for each document with text.
+ * Megatron-LM of mid-2023, and Megatron-DeepSpeed to this day, wrote each document's
+ * end-of-document token into the .bin without counting it in the .idx. Then the .bin is longer by
+ * one token for each document with text.
  */
 static bool eods_uncounted(const struct shard *s, uint64_t excess)
 {
@@ -203,8 +207,8 @@ int shard_sequence(const struct shard *s, uint64_t i, struct shard_view *ret, st
     if (n < 0 || at < 0 || (uint64_t)at > size || bytes > size - (uint64_t)at ||
         (uint64_t)at % s->width)
         return err_set(e, ERR_DATA,
-                       "%s: sequence %" PRIu64 " is said to have %" PRId32 " tokens at byte %" PRId64
-                       ", which do not lie in the %zu bytes of %s",
+                       "%s: sequence %" PRIu64 " is said to have %" PRId32
+                       " tokens at byte %" PRId64 ", which do not lie in the %zu bytes of %s",
                        s->idx.path, i, n, at, s->bin.size, s->bin.path);
     *ret = (struct shard_view){s->bin.data + at, (uint32_t)n};
     return map_check(&s->idx, e);

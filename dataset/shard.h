@@ -41,11 +41,11 @@ struct shard {
     struct map idx, bin;
     char *prefix; /* owned */
     enum shard_dtype dtype;
-    uint32_t width;              /* bytes of a token */
-    bool has_bin;                /* false after shard_open_idx */
-    bool has_modes;              /* a multimodal .idx: one more byte for each sequence, not used here */
-    uint64_t nseq;               /* sequences */
-    uint64_t ndocs;              /* documents; an empty one has no sequence */
+    uint32_t width; /* bytes of a token */
+    bool has_bin;   /* false after shard_open_idx */
+    bool has_modes; /* a multimodal .idx: one more byte for each sequence, not used here */
+    uint64_t nseq;  /* sequences */
+    uint64_t ndocs; /* documents; an empty one has no sequence */
     const unsigned char *length; /* i32[nseq], tokens */
     const unsigned char *offset; /* i64[nseq], bytes into .bin */
     const unsigned char *doc;    /* i64[ndocs + 1], first sequence of each document */
@@ -82,8 +82,9 @@ int shard_document(const struct shard *s, uint64_t d, uint64_t *ret_first, uint6
 #define SHARD_ANY_ID ((int64_t)1 << 31)
 
 /*
- * Tokens [from, from + n) of sequence i, widened into ret[n]. A range outside the sequence, a negative
- * id, or one that is not below `limit` (at most SHARD_ANY_ID) is ERR_DATA; ret is then undefined.
+ * Tokens [from, from + n) of sequence i, widened into ret[n]. A range outside the sequence, a
+ * negative id, or one that is not below `limit` (at most SHARD_ANY_ID) is ERR_DATA; ret is then
+ * undefined.
  */
 int shard_read(const struct shard *s, uint64_t i, uint64_t from, uint64_t n, int64_t limit,
                int32_t *ret, struct err *e);
@@ -102,7 +103,10 @@ struct shard_check {
     void *arg;
 };
 
-/* The .idx in full: lengths, offsets = their running sum, document boundaries. Linear in nseq + ndocs. */
+/*
+ * The .idx in full: lengths, offsets = their running sum, document boundaries. Linear in nseq +
+ * ndocs.
+ */
 int shard_check_idx(const struct shard *s, struct shard_stats *ret, struct err *e);
 
 /* shard_check_idx, and every id of the .bin. */

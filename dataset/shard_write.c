@@ -14,7 +14,8 @@
 
 /*
  * One word of the lengths' file: the length of a sequence, the top bit set on the last of its
- * document. Written sequences are never empty, so a bare top bit is free to stand for an empty document.
+ * document. Written sequences are never empty, so a bare top bit is free to stand for an empty
+ * document.
  */
 enum { WAIT = 1 << 14 /* words */ };
 static const uint32_t last_bit = UINT32_C(1) << 31;
@@ -114,8 +115,7 @@ static int spill_put(struct shard_writer *w, uint32_t word, struct err *e)
 
 /* ---- documents ---------------------------------------------------------------------------- */
 
-int shard_writer_open(struct shard_writer *w, const char *prefix, int64_t vocab_size,
-                      struct err *e)
+int shard_writer_open(struct shard_writer *w, const char *prefix, int64_t vocab_size, struct err *e)
 {
     *w = (struct shard_writer){.vocab_size = vocab_size,
                                .dtype = shard_dtype_for(vocab_size),
@@ -165,8 +165,10 @@ int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struc
     if (n > INT32_MAX || all > INT32_MAX)
         return too_long(w, all, e);
     if (w->nseq == INT32_MAX)
-        return err_set(e, ERR_DATA, "%s.idx: more than 2147483647 sequences do not fit; "
-                       "write several shards", w->prefix);
+        return err_set(e, ERR_DATA,
+                       "%s.idx: more than 2147483647 sequences do not fit; "
+                       "write several shards",
+                       w->prefix);
     int code = spill_put(w, (uint32_t)all, e);
     if (code)
         return code;
@@ -323,8 +325,9 @@ static int manifest_prepare(struct shard_writer *w, struct manifest *m, struct e
 
 int shard_writer_prepare(struct shard_writer *w, struct manifest *m, struct err *e)
 {
-    BUG_ON(w->open_seq || w->part, "%s: %" PRIu64 " sequences and %" PRIu64
-           " tokens of an open document", w->prefix, w->open_seq, w->part);
+    BUG_ON(w->open_seq || w->part,
+           "%s: %" PRIu64 " sequences and %" PRIu64 " tokens of an open document", w->prefix,
+           w->open_seq, w->part);
     int code = idx_build(w, e);
     if (!code)
         code = outfile_sync(&w->bin, e);

@@ -8,8 +8,8 @@
  * unnamed file beside the output (4 bytes each, documents without tokens 4 more).
  *
  * All stands under temporary names until shard_writer_commit, which takes a former .idx away, then
- * renames .bin, the manifest, and .idx last: a reader takes a shard without .idx as unfinished, and never meets
- * files of two shards.
+ * renames .bin, the manifest, and .idx last: a reader takes a shard without .idx as unfinished, and
+ * never meets files of two shards.
  *
  * One thread at a time; shard_pack is pure and may run anywhere, so that workers narrow ids
  * before the writer's thread sees them.
@@ -29,8 +29,8 @@ struct xxh;
 enum shard_dtype shard_dtype_for(int64_t vocab_size);
 
 /*
- * Narrows n ids to `t` (of shard_dtype_for). An id outside [0, vocab_size) is ERR_DATA naming id and
- * position; vocab_size <= 0 accepts what fits the type. ret: n * width bytes.
+ * Narrows n ids to `t` (of shard_dtype_for). An id outside [0, vocab_size) is ERR_DATA naming id
+ * and position; vocab_size <= 0 accepts what fits the type. ret: n * width bytes.
  */
 int shard_pack(enum shard_dtype t, int64_t vocab_size, const int32_t *id, size_t n, void *ret,
                struct err *e);
@@ -58,8 +58,8 @@ int shard_writer_open(struct shard_writer *w, const char *prefix, int64_t vocab_
                       struct err *e);
 
 /*
- * Appends one sequence of n tokens to the current document. n = 0 appends nothing: Megatron's tool drops
- * empty sequences. More than 2^31 - 1 tokens, or more than that many sequences, is ERR_DATA.
+ * Appends one sequence of n tokens to the current document. n = 0 appends nothing: Megatron's tool
+ * drops empty sequences. More than 2^31 - 1 tokens, or more than that many sequences, is ERR_DATA.
  */
 int shard_writer_add(struct shard_writer *w, const int32_t *id, size_t n, struct err *e);
 
@@ -78,12 +78,15 @@ int shard_writer_end_document(struct shard_writer *w, struct err *e);
 /*
  * Writes the .idx and the manifest, still under temporary names: all that can fill a disk is done
  * then, so that several shards can be committed together. `m` (may be NULL: no manifest) carries
- * what only the caller knows; documents, sequences, tokens, dtype, sizes and hashes are filled in here.
- * A document still open is a bug.
+ * what only the caller knows; documents, sequences, tokens, dtype, sizes and hashes are filled in
+ * here. A document still open is a bug.
  */
 int shard_writer_prepare(struct shard_writer *w, struct manifest *m, struct err *e);
 
-/* After prepare: all gets its final name. An old manifest goes if there is no new one. Closes the writer either way. */
+/*
+ * After prepare: all gets its final name. An old manifest goes if there is no new one. Closes the
+ * writer either way.
+ */
 int shard_writer_commit(struct shard_writer *w, struct err *e);
 
 /* Prepare and commit. Closes the writer either way; on failure nothing new is left. */

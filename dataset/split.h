@@ -4,8 +4,8 @@
 
 /*
  * `--split 969,30,1`: which sequences are for training, validation and test, by Megatron-LM core's
- * rule: shares are divided by their sum, boundaries are the rounded (half to even) cumulative shares.
- * Pure functions.
+ * rule: shares are divided by their sum, boundaries are the rounded (half to even) cumulative
+ * shares. Pure functions.
  */
 
 #include <stdbool.h>
@@ -26,8 +26,8 @@ struct split {
 int split_parse(const char *text, struct split *ret, struct err *e);
 
 /*
- * Sequences [*ret_first, *ret_end) of a part. False if the part's share is zero. True with an empty range:
- * the share is there but comes out empty; the caller names it.
+ * Sequences [*ret_first, *ret_end) of a part. False if the part's share is zero. True with an empty
+ * range: the share is there but comes out empty; the caller names it.
  */
 bool split_range(const struct split *s, enum part p, uint64_t nseq, uint64_t *ret_first,
                  uint64_t *ret_end);

@@ -2,7 +2,10 @@
 #ifndef TESTS_DATASET_CORPUS_H
 #define TESTS_DATASET_CORPUS_H
 
-/* Shards for tests: small ones given by hand, and three corpora whose digests under Megatron-LM are known. */
+/*
+ * Shards for tests: small ones given by hand, and three corpora whose digests under Megatron-LM are
+ * known.
+ */
 
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -34,7 +37,10 @@ static inline void check_md5(const char *path, const char *want)
     T_STR(got, want);
 }
 
-/* Documents of one sequence each, tokens numbered 0, 1, 2 ... through the whole shard; length 0: empty. */
+/*
+ * Documents of one sequence each, tokens numbered 0, 1, 2 ... through the whole shard; length 0:
+ * empty.
+ */
 static inline void write_counting(const char *prefix, const uint32_t *length, size_t n)
 {
     struct err e;
@@ -57,12 +63,12 @@ struct recipe {
     const char *bin_md5, *idx_md5;
 };
 
-static const struct recipe recipe_a = {1, 1000, 300, 7, "c601443e8f5360fc35d3692f793fdb42",
-                                       "e128b103b782e9b25e500ffd86047f41"};
-static const struct recipe recipe_b = {2, 313, 900, 3, "6d9ed9ae33ade50ca449179a4594204d",
-                                       "364e579f13abf85680cb8a9a2eb75add"};
-static const struct recipe recipe_c = {3, 57, 2000, 7, "1ffa783524031fe8397277f867468d5c",
-                                       "7c927a9262ab010b7f3a318f43bdec2f"};
+static const struct recipe recipe_a = {
+    1, 1000, 300, 7, "c601443e8f5360fc35d3692f793fdb42", "e128b103b782e9b25e500ffd86047f41"};
+static const struct recipe recipe_b = {
+    2, 313, 900, 3, "6d9ed9ae33ade50ca449179a4594204d", "364e579f13abf85680cb8a9a2eb75add"};
+static const struct recipe recipe_c = {
+    3, 57, 2000, 7, "1ffa783524031fe8397277f867468d5c", "7c927a9262ab010b7f3a318f43bdec2f"};
 
 /* Words of a linear congruential generator below 50256, and 50256 as end of each document. */
 static inline void write_recipe(const char *prefix, const struct recipe *r)

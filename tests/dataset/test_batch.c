@@ -101,11 +101,8 @@ static void padding_is_masked(void)
     T_OK(shard_open(&s, t_path("p"), &e), &e);
     for (int32_t pad = -1; pad <= 3; pad += 4) {
         struct gpt g = {.shard = &s, .limit = 1000, .pad = pad};
-        g.spec = (struct maps_spec){.end = 1,
-                                    .one_epoch = true,
-                                    .keep_last = true,
-                                    .seq_length = T,
-                                    .extra = 1};
+        g.spec = (struct maps_spec){
+            .end = 1, .one_epoch = true, .keep_last = true, .seq_length = T, .extra = 1};
         T_OK(maps_build(&g.spec, &s, &g.maps, &e), &e);
         T_EQ(gpt_count(&g), 2);
         batch_init(&b, 2, T);

@@ -66,7 +66,10 @@ static void known_samples(void)
     shard_close(&s);
 }
 
-/* All documents of the map one behind the other, as ids of write_counting (its tokens are numbered through). */
+/*
+ * All documents of the map one behind the other, as ids of write_counting (its tokens are numbered
+ * through).
+ */
 static int32_t *concatenate(const struct gpt *g, uint64_t *ret_n)
 {
     int32_t *all = NULL;

@@ -66,7 +66,7 @@ static void empty_shares_are_reported(void)
                               .split = "969,30,1",
                               .seq_length = 4,
                               .seed = 1,
-                              .samples = {9, 9, 9}};
+                              .samples = {9, 9, 0}};
     T_OK(index_run(&q, &r, &e), &e);
     T_EQ(r.part[PART_TRAIN].state, INDEX_BUILT);
     T_EQ(r.part[PART_VALID].state, INDEX_EMPTY);

@@ -133,10 +133,11 @@ static void other_tokenizers_are_told(void)
     T_OK(manifest_compare(&full, "d/x", "checkpoint c", NULL, 0, &e), &e);
     T_OK(manifest_compare(&full, "d/x", "checkpoint c", "", 2000, &e), &e);
     T_ERR(manifest_compare(&full, "d/x", "checkpoint c", DIGEST_B, 2000, &e), &e, ERR_USAGE,
-          "d/x was tokenized with tokenizer " DIGEST_A ", but checkpoint c has tokenizer " DIGEST_B);
+          "d/x was tokenized with tokenizer " DIGEST_A
+          ", but checkpoint c has tokenizer " DIGEST_B);
     T_ERR(manifest_compare(&full, "d/x", "checkpoint c", DIGEST_A, 2001, &e), &e, ERR_USAGE,
-          "vocabulary of 2000 (tokenizer " DIGEST_A "), but checkpoint c has one of 2001 (tokenizer "
-          DIGEST_A ")");
+          "vocabulary of 2000 (tokenizer " DIGEST_A
+          "), but checkpoint c has one of 2001 (tokenizer " DIGEST_A ")");
     T_ERR(manifest_compare(&full, "d/x", "checkpoint c", NULL, 2001, &e), &e, ERR_USAGE, "2001");
 }
 

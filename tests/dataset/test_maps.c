@@ -9,7 +9,10 @@
 
 /* ---- equal to Megatron-LM's own files ------------------------------------------------------ */
 
-/* core_v0.12.3 with numpy 1.24.2 on the corpora of corpus.h, seed 1234, L 128: digests of whole .npy files. */
+/*
+ * core_v0.12.3 with numpy 1.24.2 on the corpora of corpus.h, seed 1234, L 128: digests of whole
+ * .npy files.
+ */
 struct known {
     const char *split;
     enum part part;
@@ -23,22 +26,70 @@ struct known {
 };
 
 static const struct known knowns[] = {
-    {"969,30,1", PART_TRAIN, 500, 1, false, 1, false, 969, 1156,
+    {"969,30,1",
+     PART_TRAIN,
+     500,
+     1,
+     false,
+     1,
+     false,
+     969,
+     1156,
      {"6876dcfc5d6bfb9408f2531ec43ebd87", "ef40588abfcd3186c280ae4ec418d691",
       "aadded3c933dcc37fb8a69f3dba04d27"}},
-    {"969,30,1", PART_TRAIN, 2700, 1, false, 3, true, 2907, 3469,
+    {"969,30,1",
+     PART_TRAIN,
+     2700,
+     1,
+     false,
+     3,
+     true,
+     2907,
+     3469,
      {"64098968130602ea2256861c06aabff0", "cdc2f7aa20690777e1eb51ee31ff2009",
       "5947698e0630ef4802014881bd14dfa2"}},
-    {"969,30,1", PART_TRAIN, 3300, 1, false, 3, false, 2907, 3469,
+    {"969,30,1",
+     PART_TRAIN,
+     3300,
+     1,
+     false,
+     3,
+     false,
+     2907,
+     3469,
      {"41066c46cbe23029eee3730f1dca15e6", "fa94b9c3e5dde41b436808e76e5aea8a",
       "b2edddaf0d9fe9f9f3fa6976dffab4b9"}},
-    {"90,10", PART_VALID, 0, 1, true, 1, false, 100, 117,
+    {"90,10",
+     PART_VALID,
+     0,
+     1,
+     true,
+     1,
+     false,
+     100,
+     117,
      {"76cf700b8b4b1f7515b13c86ea18129a", "65b27406e49d41fffa35f66fd2a295a7",
       "0a152fe420f92f6c3ac8138f838e13ee"}},
-    {"90,10", PART_TRAIN, 1500, 0, false, 2, true, 1800, 2151,
+    {"90,10",
+     PART_TRAIN,
+     1500,
+     0,
+     false,
+     2,
+     true,
+     1800,
+     2151,
      {"5db467c79d1b8b4d6483322953478465", "e1c73fcd1b3dbe3edfd8e8f321440529",
       "76239047fe1c8031f2c9f9dd1774e2fd"}},
-    {"90,10", PART_VALID, 50, 0, true, 1, false, 100, 117,
+    {"90,10",
+     PART_VALID,
+     50,
+     0,
+     true,
+     1,
+     false,
+     100,
+     117,
      {"76cf700b8b4b1f7515b13c86ea18129a", "1366d2e04c2b78a76f49096d17753bd1",
       "0a152fe420f92f6c3ac8138f838e13ee"}},
 };
@@ -209,7 +260,10 @@ static void slow_build(const struct maps_spec *q, uint64_t tokens, struct slow *
     slow_shuffle(&m, r->shuffle + scut, r->nsample - scut);
 }
 
-/* Row r is where token r * L of the concatenated documents lies, at the end of a document rather than before the next. */
+/*
+ * Row r is where token r * L of the concatenated documents lies, at the end of a document rather
+ * than before the next.
+ */
 static void slow_check_rows(const struct maps *m, const struct shard *s, uint64_t L)
 {
     uint64_t before = 0, place = 0;
@@ -264,8 +318,13 @@ static void random_shards_against_the_rules(void)
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-static const struct maps_spec file_spec = {
-    .part = PART_VALID, .first = 2, .end = 9, .samples = 70, .seq_length = 4, .seed = 5, .extra = 1};
+static const struct maps_spec file_spec = {.part = PART_VALID,
+                                           .first = 2,
+                                           .end = 9,
+                                           .samples = 70,
+                                           .seq_length = 4,
+                                           .seed = 5,
+                                           .extra = 1};
 
 static void open_fixture(struct shard *s)
 {
@@ -318,9 +377,12 @@ static void stale_maps_are_refused(void)
         int32_t value;
         const char *words;
     } c[] = {
-        {MAPS_DOC, 0, 1, "another share"},      {MAPS_DOC, 3, 9, "another share"},
-        {MAPS_DOC, 1, -1, "another share"},     {MAPS_SAMPLE, 5, 1000000, "lengths"},
-        {MAPS_SAMPLE, 0, 1, "lengths"},         {MAPS_SHUFFLE, 7, -1, "each sample once"},
+        {MAPS_DOC, 0, 1, "another share"},
+        {MAPS_DOC, 3, 9, "another share"},
+        {MAPS_DOC, 1, -1, "another share"},
+        {MAPS_SAMPLE, 5, 1000000, "lengths"},
+        {MAPS_SAMPLE, 0, 1, "lengths"},
+        {MAPS_SHUFFLE, 7, -1, "each sample once"},
         {MAPS_SHUFFLE, 0, 1 << 20, "each sample once"},
     };
     struct err e;
@@ -438,6 +500,23 @@ static void shares_without_tokens_are_refused(void)
     shard_close(&s);
 }
 
+static void the_idx_is_checked_before(void)
+{
+    struct err e;
+    struct shard s;
+    struct maps m;
+    struct buf b = {0};
+    write_counting(t_path("bad"), (uint32_t[]){9, 8, 7, 6}, 4);
+    T_OK(file_read(t_path("bad.idx"), 1000, &b, &e), &e);
+    b.data[34 + 4 * 4 + 8] = 35; /* the second offset, 36 before */
+    T_OK(file_replace(t_path("bad.idx"), b.data, b.len, &e), &e);
+    buf_finish(&b);
+    T_OK(shard_open(&s, t_path("bad"), &e), &e);
+    struct maps_spec q = {.end = 4, .samples = 2, .seq_length = 2, .seed = 1, .extra = 1};
+    T_ERR(maps_build(&q, &s, &m, &e), &e, ERR_DATA, "sequence 1 begins at byte 35");
+    shard_close(&s);
+}
+
 /* An exact fit stays on the last token of its document. */
 static void exact_fits(void)
 {
@@ -467,4 +546,5 @@ T_MAIN(T_CASE(known_maps), T_CASE(megatrons_files_are_equalled), T_CASE(megatron
        T_CASE(random_shards_against_the_rules), T_CASE(saved_maps_are_opened),
        T_CASE(stale_maps_are_refused), T_CASE(maps_of_other_data_are_refused),
        T_CASE(wide_files_are_read), T_CASE(obtain_builds_once),
-       T_CASE(shares_without_tokens_are_refused), T_CASE(exact_fits))
+       T_CASE(shares_without_tokens_are_refused), T_CASE(the_idx_is_checked_before),
+       T_CASE(exact_fits))

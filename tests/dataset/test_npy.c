@@ -12,14 +12,17 @@ static void headers_are_numpys(void)
     struct buf b = {0};
     npy_header(&b, NPY_I4, 1, (uint64_t[]){969});
     T_EQ(b.len, 128);
-    T_MEM(b.data, "\x93NUMPY\x01\x00\x76\x00{'descr': '<i4', 'fortran_order': False, "
-                  "'shape': (969,), }  ", 70);
+    T_MEM(b.data,
+          "\x93NUMPY\x01\x00\x76\x00{'descr': '<i4', 'fortran_order': False, "
+          "'shape': (969,), }  ",
+          70);
     T_EQ(b.data[127], '\n');
     T_EQ(b.data[126], ' ');
     buf_reset(&b);
     npy_header(&b, NPY_U4, 2, (uint64_t[]){1157, 2});
     T_EQ(b.len, 128);
-    T_CHECK(strstr(buf_str(&b) + 10, "{'descr': '<u4', 'fortran_order': False, 'shape': (1157, 2), } "));
+    T_CHECK(strstr(buf_str(&b) + 10,
+                   "{'descr': '<u4', 'fortran_order': False, 'shape': (1157, 2), } "));
     buf_finish(&b);
 }
 
@@ -85,7 +88,7 @@ static void every_width_is_widened(void)
     static const struct {
         const char *type;
         int64_t value;
-    } c[] = {{"|i1", -1}, {"|u1", 255}, {"<i2", -1}, {"<u2", 65535},
+    } c[] = {{"|i1", -1}, {"|u1", 255},        {"<i2", -1}, {"<u2", 65535},
              {"<i4", -1}, {"<u4", UINT32_MAX}, {"<i8", -1}};
     struct err e;
     for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {

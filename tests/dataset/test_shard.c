@@ -8,18 +8,18 @@
 #include "tests/t.h"
 
 /*
- * The pair that Megatron-LM's builder writes for the documents 1 2 3 50256, none, 5 50256 of a vocabulary of
- * 50257.
+ * The pair that Megatron-LM's builder writes for the documents 1 2 3 50256, none, 5 50256 of a
+ * vocabulary of 50257.
  */
 static const unsigned char golden_bin[12] = {1, 0, 2, 0, 3, 0, 0x50, 0xc4, 5, 0, 0x50, 0xc4};
 static const unsigned char golden_idx[90] = {
     'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, /* version */
     8,                                                               /* u16 */
-    2, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0,                  /* counts */
-    4, 0, 0, 0, 2, 0, 0, 0,                                          /* at 34: lengths */
-    0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0,                  /* at 42: offsets */
-    0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,                  /* at 58: documents */
-    1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0};
+    2,   0,   0,   0,   0,   0,   0,   0, 4, 0, 0, 0, 0, 0, 0, 0,    /* counts */
+    4,   0,   0,   0,   2,   0,   0,   0,                            /* at 34: lengths */
+    0,   0,   0,   0,   0,   0,   0,   0, 8, 0, 0, 0, 0, 0, 0, 0,    /* at 42: offsets */
+    0,   0,   0,   0,   0,   0,   0,   0, 1, 0, 0, 0, 0, 0, 0, 0,    /* at 58: documents */
+    1,   0,   0,   0,   0,   0,   0,   0, 2, 0, 0, 0, 0, 0, 0, 0};
 
 /* Not file_replace: thousands of syncs would take half a minute. */
 static void put(const char *name, const void *p, size_t n)
@@ -272,8 +272,13 @@ static void ids_that_do_not_fit_are_refused(void)
     static const struct {
         enum shard_dtype t;
         int64_t id;
-    } c[] = {{SHARD_I8, -1}, {SHARD_I16, -5}, {SHARD_I32, -1}, {SHARD_I64, -1},
-             {SHARD_I64, INT64_C(1) << 31}, {SHARD_I64, INT64_C(1) << 32}, {SHARD_I64, INT64_MIN}};
+    } c[] = {{SHARD_I8, -1},
+             {SHARD_I16, -5},
+             {SHARD_I32, -1},
+             {SHARD_I64, -1},
+             {SHARD_I64, INT64_C(1) << 31},
+             {SHARD_I64, INT64_C(1) << 32},
+             {SHARD_I64, INT64_MIN}};
     struct err e;
     for (size_t k = 0; k < sizeof(c) / sizeof(c[0]); k++) {
         unsigned char packed[800] = {0};
@@ -321,7 +326,7 @@ static void no_pair_crashes(void)
 
 T_MAIN(T_CASE(golden_is_read), T_CASE(index_alone), T_CASE(ids_and_ranges_are_checked),
        T_CASE(ends_are_checked_at_open), T_CASE(middles_are_checked_when_touched),
-       T_CASE(cut_files_are_refused), T_CASE(uncounted_eods_are_named),
-       T_CASE(old_format_is_named), T_CASE(modes_are_told_by_the_size),
-       T_CASE(no_documents_at_all), T_CASE(every_dtype_is_widened),
-       T_CASE(ids_that_do_not_fit_are_refused), T_CASE(no_pair_crashes))
+       T_CASE(cut_files_are_refused), T_CASE(uncounted_eods_are_named), T_CASE(old_format_is_named),
+       T_CASE(modes_are_told_by_the_size), T_CASE(no_documents_at_all),
+       T_CASE(every_dtype_is_widened), T_CASE(ids_that_do_not_fit_are_refused),
+       T_CASE(no_pair_crashes))

@@ -35,7 +35,8 @@ static void the_middle_is_looked_at(void)
     struct err e;
     T_OK(check_altered(LENGTHS + 4, 7, 4, &e), &e);
     T_ERR(check_altered(LENGTHS + 4, 6, 4, &e), &e, ERR_DATA, "sequence 2 begins at byte 48");
-    T_ERR(check_altered(LENGTHS + 4, 0x80000000u, 4, &e), &e, ERR_DATA, "sequence 1 has -2147483648");
+    T_ERR(check_altered(LENGTHS + 4, 0x80000000u, 4, &e), &e, ERR_DATA,
+          "sequence 1 has -2147483648");
     T_ERR(check_altered(OFFSETS + 8, 24, 8, &e), &e, ERR_DATA, "sequence 1 begins at byte 24");
     T_ERR(check_altered(OFFSETS + 16, (uint64_t)-4, 8, &e), &e, ERR_DATA, "begins at byte -4");
     T_ERR(check_altered(DOCS + 8, 3, 8, &e), &e, ERR_DATA, "document 1");
@@ -80,7 +81,8 @@ static void progress_ends_at_the_total(void)
     uint64_t last = 0;
     write_counting(t_path("p"), (uint32_t[]){5, 100000, 70000}, 3);
     T_OK(shard_open(&s, t_path("p"), &e), &e);
-    struct shard_check c = {.limit = SHARD_ANY_ID, .eod = -1, .progress = count_calls, .arg = &last};
+    struct shard_check c = {
+        .limit = SHARD_ANY_ID, .eod = -1, .progress = count_calls, .arg = &last};
     T_OK(shard_check(&s, &c, &st, &e), &e);
     T_EQ(last, 4 * 170005);
     T_EQ(st.longest, 100000);

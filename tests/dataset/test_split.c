@@ -58,9 +58,9 @@ static void all_is_covered_once(void)
 
 static void nonsense_is_refused(void)
 {
-    static const char *const bad[] = {"",      ",",      "a",      "1,2,3,4", "-1,2",   "1e3,1",
-                                      "0,0,0", "1..2,1", "1,2,",   ".",       "1;2",    "1 2",
-                                      "nan,1", "inf,1",  "1.2.3,1"};
+    static const char *const bad[] = {"",      ",",     "a",      "1,2,3,4", "-1,2",
+                                      "1e3,1", "0,0,0", "1..2,1", "1,2,",    ".",
+                                      "1;2",   "1 2",   "nan,1",  "inf,1",   "1.2.3,1"};
     struct err e;
     struct split s;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
