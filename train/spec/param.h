@@ -3,10 +3,10 @@
 #define TRAIN_SPEC_PARAM_H
 
 /*
- * The parameter table. One row of a static table describes a kind of parameter (train/spec/param.c);
- * params_build expands it over the layers of a model and cuts it for one rank. Sizes, offsets in the
- * slabs, initial values, gradient groups, what the norm counts once, decay and the checkpoint's
- * entries all follow from it.
+ * The parameter table. One row of a static table describes a kind of parameter
+ * (train/spec/param.c); params_build expands it over the layers of a model and cuts it for one
+ * rank. Sizes, offsets in the slabs, initial values, gradient groups, what the norm counts once,
+ * decay and the checkpoint's entries all follow from it.
  *
  * In memory a parameter may be several global tensors stacked by rows (q, k, v; gate, up). A
  * checkpoint holds the global tensors, each under its one name, unfused and unpadded.
@@ -23,13 +23,13 @@ enum param_kind {
     PARAM_POSITION,  /* [positions, C]           position.weight */
     PARAM_NORM1,     /* [C]                      layers.N.attn_norm.weight */
     PARAM_NORM1_B,   /* [C]                      layers.N.attn_norm.bias */
-    PARAM_QKV,       /* [(H + 2K) D, C]          layers.N.attn.{q,k,v}.weight, rows: all q, all k, all v */
+    PARAM_QKV,       /* [(H + 2K) D, C]          layers.N.attn.{q,k,v}.weight: rows of q, k, v */
     PARAM_QKV_B,     /* [(H + 2K) D]             layers.N.attn.{q,k,v}.bias */
     PARAM_OUT,       /* [C, H D]                 layers.N.attn.out.weight */
     PARAM_OUT_B,     /* [C]                      layers.N.attn.out.bias */
     PARAM_NORM2,     /* [C]                      layers.N.mlp_norm.weight */
     PARAM_NORM2_B,   /* [C]                      layers.N.mlp_norm.bias */
-    PARAM_UP,        /* [F, C] or [2F, C]        layers.N.mlp.up.weight, or mlp.{gate,up}.weight stacked */
+    PARAM_UP,        /* [F, C] or [2F, C]        layers.N.mlp.up.weight; mlp.{gate,up}.weight */
     PARAM_UP_B,      /* [F] or [2F] */
     PARAM_DOWN,      /* [C, F]                   layers.N.mlp.down.weight */
     PARAM_DOWN_B,    /* [C] */
@@ -45,23 +45,26 @@ enum param_init { INIT_NORMAL, INIT_NORMAL_OUT, INIT_ONE, INIT_ZERO };
 /* One global tensor of which a parameter holds a part. */
 struct param_source {
     char name[64];
-    int rank;          /* 1 or 2 */
+    int rank;          /* 1 or 2; sizes and boxes of rank 1 are [n, 1] */
     int64_t size[2];   /* of the whole tensor, unpadded */
     int64_t begin[2], count[2]; /* the box of it that this rank holds */
     int64_t row;       /* where the box begins in the parameter's rows */
+    bool owner;        /* of all ranks that hold this box, this one saves it and counts its norm */
+    int shared;        /* TP ranks whose gradients of this box are parts of one sum: key/value
+                        * heads that several ranks hold; otherwise 1 */
 };
 
 struct param {
     enum param_kind kind;
     int layer;         /* -1: not per layer */
     int rank;          /* 1 or 2 */
-    int64_t size[2];   /* on this rank, padding included */
+    int64_t size[2];   /* on this rank, padding included; rank 1: [n, 1] */
     int64_t count;     /* elements */
     int64_t offset;    /* elements from the start of the parameter slab; multiples of 64 */
     int sources;
     struct param_source source[3];
     enum param_split split;
-    unsigned partial;  /* bit set of enum group: axes over which its gradient is still a sum of parts */
+    unsigned partial;  /* bit set of enum group: axes over which its gradient is a sum of parts */
     enum param_init init;
     double std;
     bool decay;        /* weight decay: matrices yes, 1-D tensors no */
@@ -78,18 +81,33 @@ struct params {
     int stride;             /* from one layer's parameter to the next layer's of the same kind */
 };
 
-/* Owned by the caller; params_finish frees. The spec has passed spec_check. */
+/*
+ * Owned by the caller; params_finish frees. The spec has passed spec_check. ERR_USAGE when the mesh
+ * cannot cut the model: heads, MLP or vocabulary do not divide by TP, key/value heads neither way,
+ * or pipeline stages, which do not exist yet, were asked for.
+ */
 int params_build(struct params *ret, const struct spec *spec, struct mesh mesh, int rank,
                  struct err *e);
 void params_finish(struct params *p);
 
-/* The parameter of a kind and layer (-1 for those that are not per layer), NULL if there is none. */
+/*
+ * The parameter of a kind and layer (-1 for those that are not per layer), NULL if there is none.
+ */
 const struct param *params_find(const struct params *p, enum param_kind kind, int layer);
 
 /*
- * Initial values of a parameter into `to` (count floats on the host), a function of (seed, global tensor's name, global
- * index) alone, so the same on every layout. Padding rows are 0.
+ * Initial values of a parameter into `to` (count floats on the host), a function of (seed, global
+ * tensor's name, global index) alone, so the same on every layout. Padding rows are 0.
  */
 void param_init_values(const struct param *p, uint64_t seed, float *to);
+
+/*
+ * The same for rows begin .. begin + rows - 1 alone, so that threads can share a large one. The
+ * elements of a parameter of rank 1 are its rows.
+ */
+void param_init_rows(const struct param *p, uint64_t seed, int64_t begin, int64_t rows, float *to);
+
+/* Parameters of the whole model: unpadded, tied ones once. */
+int64_t spec_parameters(const struct spec *s);
 
 #endif

@@ -43,18 +43,40 @@ struct spec {
 /* ERR_USAGE names the first thing that cannot be: heads that do not divide, sizes of 0, ... */
 int spec_check(const struct spec *s, struct err *e);
 
+/*
+ * Gives the members that this model does not use their usual values (rotary ones under learned
+ * positions, scaling ones without scaling, a bias of q, k, v where all have one), so that equal
+ * models are equal values. Whoever fills a spec by hand calls it last.
+ */
+void spec_settle(struct spec *s);
+
 /* Rounds vocab up to a multiple of divisible_by x tp. */
 int64_t spec_pad_vocab(int64_t vocab, int64_t divisible_by, int tp);
 
-/* As a JSON object with the option names as keys, and back (for the checkpoint). Values come back equal. */
+/*
+ * As a JSON object with the option names as keys, and back (for the checkpoint). Values come back
+ * equal.
+ */
 void spec_to_json(const struct spec *s, struct buf *out);
 int spec_from_json(const struct json *o, const char *name, struct spec *ret, struct err *e);
 
-/* From a Hugging Face config.json: model_type gpt2, llama, mistral, qwen2. What weft cannot run is ERR_USAGE by name. */
+/*
+ * True when the two are different models; what differs is then appended to `out`, first a's
+ * value, then b's. Padding, initial values and dropouts are no part of what a model is.
+ */
+bool spec_differ(const struct spec *a, const struct spec *b, struct buf *out);
+
+/*
+ * From a Hugging Face config.json: model_type gpt2, llama, mistral, qwen2. What weft cannot run
+ * is ERR_USAGE by name.
+ */
 int spec_from_hf(const char *path, struct spec *ret, struct err *e);
 
-/* Floating-point operations of one training step over `batch` sequences of `length`: the published formula of
- * core_v0.12.3 (causal half counted), for the throughput field of the log line. */
+/*
+ * Floating-point operations of one training step over `batch` sequences of `length`: the
+ * published formula of core_v0.12.3 (causal half counted), for the throughput field of the log
+ * line.
+ */
 double spec_step_flops(const struct spec *s, int64_t batch, int64_t length);
 
 #endif

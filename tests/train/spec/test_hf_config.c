@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "tests/t.h"
+#include "train/spec/param.h"
+#include "train/spec/spec.h"
+
+static int read_text(const char *text, struct spec *ret, struct err *e)
+{
+    const char *path = t_path("config.json");
+    T_OK(file_replace(path, text, strlen(text), e), e);
+    return spec_from_hf(path, ret, e);
+}
+
+/* The published figures of five models, in the words of their own config.json. */
+static const struct {
+    const char *text;
+    int64_t parameters, heads, kv_heads, head_dim, ffn;
+    bool tied;
+} known[] = {
+    {"{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"n_embd\": 768,"
+     " \"n_layer\": 12, \"n_head\": 12, \"n_positions\": 1024, \"n_ctx\": 1024, \"vocab_size\": "
+     "50257, \"activation_function\": \"gelu_new\", \"layer_norm_epsilon\": 1e-05,"
+     " \"resid_pdrop\": 0.1, \"embd_pdrop\": 0.1, \"attn_pdrop\": 0.1, \"n_inner\": null}",
+     124439808, 12, 12, 64, 3072, true},
+    {"{\"model_type\": \"gpt2\", \"n_embd\": 1600, \"n_layer\": 48, \"n_head\": 25,"
+     " \"n_positions\": 1024, \"vocab_size\": 50257}",
+     1557611200, 25, 25, 64, 6400, true},
+    {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": "
+     "4096, \"intermediate_size\": 14336, \"num_hidden_layers\": 32, \"num_attention_heads\": 32,"
+     " \"num_key_value_heads\": 8, \"max_position_embeddings\": 131072, \"vocab_size\": 128256,"
+     " \"rms_norm_eps\": 1e-05, \"rope_theta\": 500000.0, \"hidden_act\": \"silu\","
+     " \"attention_bias\": false, \"mlp_bias\": false, \"tie_word_embeddings\": false,"
+     " \"rope_scaling\": {\"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0,"
+     " \"original_max_position_embeddings\": 8192, \"rope_type\": \"llama3\"}}",
+     8030261248, 32, 8, 128, 14336, false},
+    {"{\"model_type\": \"llama\", \"hidden_size\": 2048, \"intermediate_size\": 8192, "
+     "\"num_hidden_layers\": 16, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
+     " \"head_dim\": 64, \"max_position_embeddings\": 131072, \"vocab_size\": 128256,"
+     " \"tie_word_embeddings\": true, \"rope_parameters\": {\"factor\": 32.0, "
+     "\"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, \"rope_theta\": 500000.0,"
+     " \"original_max_position_embeddings\": 8192, \"rope_type\": \"llama3\"}}",
+     1235814400, 32, 8, 64, 8192, true},
+    {"{\"model_type\": \"mistral\", \"hidden_size\": 4096, \"intermediate_size\": 14336,"
+     " \"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
+     " \"max_position_embeddings\": 32768, \"vocab_size\": 32000, \"sliding_window\": null,"
+     " \"rms_norm_eps\": 1e-05, \"rope_theta\": 10000.0}",
+     7241732096, 32, 8, 128, 14336, false},
+    {"{\"model_type\": \"qwen2\", \"hidden_size\": 896, \"intermediate_size\": 4864,"
+     " \"num_hidden_layers\": 24, \"num_attention_heads\": 14, \"num_key_value_heads\": 2,"
+     " \"max_position_embeddings\": 32768, \"vocab_size\": 151936, \"rms_norm_eps\": 1e-06,"
+     " \"rope_theta\": 1000000.0, \"sliding_window\": 32768, \"use_sliding_window\": false,"
+     " \"tie_word_embeddings\": true}",
+     494032768, 14, 2, 64, 4864, true},
+    {"{\"model_type\": \"qwen2\", \"hidden_size\": 3584, \"intermediate_size\": 18944,"
+     " \"num_hidden_layers\": 28, \"num_attention_heads\": 28, \"num_key_value_heads\": 4,"
+     " \"max_position_embeddings\": 32768, \"vocab_size\": 152064, \"rms_norm_eps\": 1e-06}",
+     7615616512, 28, 4, 128, 18944, false},
+};
+
+static void known_models_have_their_known_size(void)
+{
+    struct err e;
+    struct spec s;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        T_OK(read_text(known[i].text, &s, &e), &e);
+        T_EQ(spec_parameters(&s), known[i].parameters);
+        T_EQ(s.heads, known[i].heads);
+        T_EQ(s.kv_heads, known[i].kv_heads);
+        T_EQ(s.head_dim, known[i].head_dim);
+        T_EQ(s.ffn, known[i].ffn);
+        T_EQ(s.tied, known[i].tied);
+        T_EQ(s.padded_vocab, s.vocab);
+    }
+}
+
+static void details_of_a_family(void)
+{
+    struct err e;
+    struct spec s;
+    T_OK(read_text(known[0].text, &s, &e), &e);
+    T_EQ(s.act, SPEC_GELU_TANH);
+    T_EQ(s.norm, SPEC_LAYERNORM);
+    T_EQ(s.position, SPEC_LEARNED);
+    T_CHECK(s.bias && s.norm_eps == 1e-5 && s.hidden_dropout == 0.1 && s.attention_dropout == 0.1);
+    T_OK(read_text(known[2].text, &s, &e), &e);
+    T_EQ(s.act, SPEC_SWIGLU);
+    T_EQ(s.norm, SPEC_RMSNORM);
+    T_EQ(s.position, SPEC_ROPE);
+    T_EQ(s.rope_scaling, SPEC_ROPE_LLAMA3);
+    T_CHECK(s.rope_base == 500000 && s.rope_factor == 8 && s.rope_low == 1 && s.rope_high == 4);
+    T_EQ(s.rope_old_length, 8192);
+    T_CHECK(!s.bias && !s.qkv_bias && s.attention_dropout == 0 && s.hidden_dropout == 0);
+    T_OK(read_text(known[3].text, &s, &e), &e); /* theta and scaling in the newer place */
+    T_CHECK(s.rope_base == 500000 && s.rope_factor == 32 && s.norm_eps == 1e-6);
+    T_OK(read_text(known[5].text, &s, &e), &e);
+    T_CHECK(s.qkv_bias && !s.bias && s.rope_base == 1000000);
+    T_EQ(s.rope_scaling, SPEC_ROPE_PLAIN);
+}
+
+#define TINY                                                                                       \
+    "\"hidden_size\": 64, \"intermediate_size\": 128, \"num_hidden_layers\": 2,"                   \
+    " \"num_attention_heads\": 4, \"max_position_embeddings\": 8192, \"vocab_size\": 100"
+#define TINY_GPT                                                                                   \
+    "\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 2, \"n_head\": 4, \"n_positions\": "   \
+    "128, \"vocab_size\": 100"
+
+static void activations(void)
+{
+    static const struct {
+        const char *name;
+        enum spec_act act;
+    } c[] = {{"gelu_new", SPEC_GELU_TANH},
+             {"gelu", SPEC_GELU_ERF},
+             {"gelu_pytorch_tanh", SPEC_GELU_TANH}};
+    struct err e;
+    struct spec s;
+    char text[512];
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(text, sizeof(text), "{" TINY_GPT ", \"activation_function\": \"%s\"}", c[i].name);
+        T_OK(read_text(text, &s, &e), &e);
+        T_EQ(s.act, c[i].act);
+    }
+}
+
+static void biases_of_llama(void)
+{
+    struct err e;
+    struct spec s;
+    T_OK(read_text("{\"model_type\": \"llama\", " TINY ", \"attention_bias\": true, \"mlp_bias\": "
+                   "true}",
+                   &s, &e),
+         &e);
+    T_CHECK(s.bias);
+    T_EQ(s.kv_heads, 4); /* absent: as many as heads */
+}
+
+static void what_weft_cannot_run_is_refused_by_name(void)
+{
+    static const struct {
+        int code;
+        const char *text, *words;
+    } c[] = {
+        {ERR_USAGE, "{\"model_type\": \"gpt_neox\"}", "\"model_type\" is gpt_neox"},
+        {ERR_DATA, "{\"hidden_size\": 5}", "model_type"},
+        {ERR_DATA, "[1]", "not a JSON object"},
+        {ERR_DATA, "{\"model_type\": \"llama\", ", "config.json"},
+        {ERR_DATA, "{\"model_type\": \"llama\", \"hidden_size\": \"big\"}", "hidden_size"},
+        {ERR_DATA, "{\"model_type\": \"llama\"}", "hidden_size"},
+        {ERR_USAGE, "{\"model_type\": \"llama\", " TINY ", \"hidden_act\": \"relu\"}",
+         "\"hidden_act\" is relu"},
+        {ERR_USAGE, "{\"model_type\": \"llama\", " TINY ", \"hidden_act\": \"gelu\"}",
+         "\"hidden_act\" is gelu"},
+        {ERR_USAGE, "{\"model_type\": \"llama\", " TINY ", \"attention_bias\": true}", "mlp_bias"},
+        {ERR_USAGE,
+         "{\"model_type\": \"llama\", " TINY ", \"rope_scaling\": {\"rope_type\": \"yarn\"}}",
+         "\"rope_scaling\" is yarn"},
+        {ERR_USAGE,
+         "{\"model_type\": \"llama\", " TINY
+         ", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}}",
+         "\"rope_scaling\" is linear"},
+        {ERR_DATA,
+         "{\"model_type\": \"llama\", " TINY ", \"rope_scaling\": {\"rope_type\": \"llama3\"}}",
+         "original_max_position_embeddings"},
+        {ERR_DATA, "{\"model_type\": \"llama\", " TINY ", \"rope_scaling\": 3}", "not an object"},
+        {ERR_USAGE,
+         "{\"model_type\": \"llama\", " TINY ", \"architectures\": "
+         "[\"LlamaForSequenceClassification\"]}",
+         "LlamaForSequenceClassification"},
+        {ERR_USAGE,
+         "{\"model_type\": \"mistral\", " TINY
+         ", \"num_key_value_heads\": 4, \"sliding_window\": 4096}",
+         "\"sliding_window\" is 4096"},
+        {ERR_USAGE, "{\"model_type\": \"mistral\", " TINY ", \"num_key_value_heads\": 4}",
+         "\"sliding_window\" is 4096"},
+        {ERR_USAGE,
+         "{\"model_type\": \"qwen2\", " TINY
+         ", \"num_key_value_heads\": 4, \"use_sliding_window\": true, \"sliding_window\": 512}",
+         "\"sliding_window\" is 512"},
+        {ERR_USAGE, "{\"model_type\": \"qwen2\", " TINY "}", "32 query groups"},
+        {ERR_USAGE, "{" TINY_GPT ", \"activation_function\": \"relu\"}",
+         "\"activation_function\" is relu"},
+        {ERR_USAGE, "{" TINY_GPT ", \"activation_function\": \"silu\"}",
+         "\"activation_function\" is silu"},
+        {ERR_USAGE, "{" TINY_GPT ", \"scale_attn_weights\": false}", "scale_attn_weights"},
+        {ERR_USAGE, "{" TINY_GPT ", \"scale_attn_by_inverse_layer_idx\": true}",
+         "scale_attn_by_inverse_layer_idx"},
+        {ERR_USAGE, "{" TINY_GPT ", \"add_cross_attention\": true}", "add_cross_attention"},
+        {ERR_USAGE, "{" TINY_GPT ", \"embd_pdrop\": 0.0}", "embd_pdrop"},
+        {ERR_DATA, "{" TINY_GPT ", \"tie_word_embeddings\": 1}", "tie_word_embeddings"},
+        {ERR_DATA,
+         "{\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 2, \"n_head\": 5,"
+         " \"n_positions\": 128, \"vocab_size\": 100}",
+         "not a multiple"},
+        {ERR_DATA,
+         "{\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 2, \"n_head\": 0,"
+         " \"n_positions\": 128, \"vocab_size\": 100}",
+         "not a multiple"},
+    };
+    struct err e;
+    struct spec s;
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++)
+        T_ERR(read_text(c[i].text, &s, &e), &e, c[i].code, c[i].words);
+    T_ERR(spec_from_hf(t_path("none.json"), &s, &e), &e, ERR_IO, "none.json");
+}
+
+T_MAIN(T_CASE(known_models_have_their_known_size), T_CASE(details_of_a_family), T_CASE(activations),
+       T_CASE(biases_of_llama), T_CASE(what_weft_cannot_run_is_refused_by_name))

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/spec/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "tests/t.h"
+#include "train/spec/param.h"
+
+struct values {
+    struct opt_common common;
+    struct spec_flags model;
+};
+
+static const struct opt_verb verbs[] = {{"run", "", "train", "", false}, {NULL}};
+static const struct opt rows[] = {SPEC_FLAG_ROWS(struct values, model, 1), {.name = NULL}};
+static const struct opt_table table = {
+    .program = "train", .help = "", .verb = verbs, .opt = rows, .preset = spec_presets};
+
+/* A whole command line, words apart by one space each. */
+static int from_line(const char *line, int64_t vocab, int tp, struct spec *ret, struct err *e)
+{
+    char text[1024], *argv[64];
+    int argc = 0;
+    snprintf(text, sizeof(text), "train run %s", line);
+    for (char *s = strtok(text, " "); s; s = strtok(NULL, " "))
+        argv[argc++] = s;
+    argv[argc] = NULL;
+    struct values v = {0};
+    struct opts o;
+    int code = opts_init(&o, &table, &v, argc, argv, e);
+    if (!code) {
+        spec_flags_note(&v.model, &o);
+        code = spec_from_flags(&v.model, vocab, tp, ret, e);
+    }
+    opts_finish(&o);
+    return code;
+}
+
+#define SMALL                                                                                      \
+    "--num-layers 4 --hidden-size 96 --num-attention-heads 6 --max-position-embeddings 128 "
+
+static void defaults_are_megatrons(void)
+{
+    struct err e;
+    struct spec s;
+    T_OK(from_line(SMALL, 1000, 2, &s, &e), &e);
+    T_EQ(s.layers, 4);
+    T_EQ(s.hidden, 96);
+    T_EQ(s.heads, 6);
+    T_EQ(s.kv_heads, 6);
+    T_EQ(s.head_dim, 16);
+    T_EQ(s.ffn, 384);
+    T_EQ(s.vocab, 1000);
+    T_EQ(s.padded_vocab, 1024);
+    T_EQ(s.max_positions, 128);
+    T_EQ(s.norm, SPEC_LAYERNORM);
+    T_EQ(s.act, SPEC_GELU_TANH);
+    T_EQ(s.position, SPEC_LEARNED);
+    T_CHECK(s.tied && s.bias && !s.qkv_bias);
+    T_CHECK(s.norm_eps == 1e-5 && s.init_std == 0.02 && s.rope_base == 10000);
+    T_CHECK(s.hidden_dropout == 0.1 && s.attention_dropout == 0.1);
+}
+
+static void each_option_has_its_effect(void)
+{
+    struct err e;
+    struct spec s;
+    T_OK(from_line(SMALL "--swiglu --use_rotary_position_embeddings --rotary-base 5000 "
+                         "--rotary-percent 0.5 --use-rope-scaling --rope-scaling-factor 4 "
+                         "--group-query-attention --num-query-groups 2 --kv-channels 32 "
+                         "--normalization RMSNorm --layernorm-epsilon 1e-6 --disable-bias-linear "
+                         "--add-qkv-bias --untie-embeddings-and-output-weights "
+                         "--init-method-std 0.5 --attention-dropout 0 --hidden-dropout 0.25 "
+                         "--make-vocab-size-divisible-by 10",
+                   1001, 1, &s, &e),
+         &e);
+    T_EQ(s.act, SPEC_SWIGLU);
+    T_EQ(s.ffn, 256); /* 4 x 96 x 2/3 */
+    T_EQ(s.position, SPEC_ROPE);
+    T_CHECK(s.rope_base == 5000 && s.rope_percent == 0.5 && s.rope_factor == 4);
+    T_EQ(s.rope_scaling, SPEC_ROPE_LLAMA3);
+    T_EQ(s.kv_heads, 2);
+    T_EQ(s.head_dim, 32);
+    T_EQ(s.norm, SPEC_RMSNORM);
+    T_CHECK(s.norm_eps == 1e-6 && !s.bias && s.qkv_bias && !s.tied && s.init_std == 0.5);
+    T_CHECK(s.attention_dropout == 0 && s.hidden_dropout == 0.25);
+    T_EQ(s.padded_vocab, 1010);
+    T_OK(from_line(SMALL "--no-bias-gelu-fusion --ffn-hidden-size 100", 1000, 1, &s, &e), &e);
+    T_EQ(s.act, SPEC_GELU_ERF);
+    T_EQ(s.ffn, 100);
+    T_OK(from_line(SMALL "--position-embedding-type rope", 1000, 1, &s, &e), &e);
+    T_EQ(s.position, SPEC_ROPE);
+    T_OK(from_line("--num-layers 1 --hidden-size 4096 --num-attention-heads 32 "
+                   "--max-position-embeddings 8 --swiglu",
+                   1, 1, &s, &e),
+         &e);
+    T_EQ(s.ffn, 10880); /* 10922.67 down to a multiple of 64, as Megatron cuts it */
+}
+
+static void what_is_missing_or_wrong_is_named(void)
+{
+    static const struct {
+        const char *line;
+        int64_t vocab;
+        const char *words;
+    } c[] = {
+        {"", 1000, "--num-layers is not given"},
+        {"--num-layers 2", 1000, "--hidden-size is not given"},
+        {"--num-layers 2 --hidden-size 8", 1000, "--num-attention-heads is not given"},
+        {"--num-layers 2 --hidden-size 8 --num-attention-heads 2", 1000,
+         "--max-position-embeddings is not given"},
+        {SMALL, 0, "the size of the vocabulary is not known"},
+        {SMALL "--num-attention-heads 5", 1000, "96 is not a multiple of"},
+        {SMALL "--num-query-groups 2", 1000, "no effect without --group-query-attention"},
+        {SMALL "--group-query-attention --num-query-groups 4", 1000, "cannot be shared out"},
+        {SMALL "--hidden-dropout 1", 1000, "hidden-dropout is 1"},
+    };
+    struct err e;
+    struct spec s;
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++)
+        T_ERR(from_line(c[i].line, c[i].vocab, 1, &s, &e), &e, ERR_USAGE, c[i].words);
+}
+
+static void presets_have_their_known_size(void)
+{
+    static const struct {
+        const char *name;
+        int64_t vocab, parameters;
+    } c[] = {
+        {"gpt-1m", 2048, 1088256},
+        {"llama-1m", 2048, 1049728},
+        {"gpt-0.125b", 2048, 88201728},
+        {"gpt2-124m", 50257, 124439808},
+        {"gpt2-345m", 50257, 354823168},
+        {"gpt2-774m", 50257, 774030080},
+        {"gpt2-1558m", 50257, 1557611200},
+        {"llama-3.2-1b", 128256, 1235814400},
+        {"llama-3.1-8b", 128256, 8030261248},
+        {"llama-3.1-70b", 128256, 70553706496},
+    };
+    struct err e;
+    struct spec s;
+    char line[64];
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        snprintf(line, sizeof(line), "--preset %s", c[i].name);
+        T_OK(from_line(line, c[i].vocab, 1, &s, &e), &e);
+        T_EQ(spec_parameters(&s), c[i].parameters);
+    }
+}
+
+/* Every preset is a model, and its name says its size to 10 % where it has one (GPT-3's count with
+ * 50 k ids, 2048 positions). */
+static void every_preset_is_a_model(void)
+{
+    struct err e;
+    struct spec s;
+    char line[64];
+    for (const struct opt_preset *p = spec_presets; p->name; p++) {
+        double billions = 0;
+        snprintf(line, sizeof(line), "--preset %s", p->name);
+        T_OK(from_line(line, 50257, 1, &s, &e), &e);
+        if (sscanf(p->name, "gpt-%lfb", &billions) == 1 && strchr(p->name, 'b'))
+            T_NEAR((double)spec_parameters(&s) / (billions * 1e9), 1, 0.1);
+    }
+    T_OK(from_line("--preset gpt-1m --num-layers 3", 2048, 1, &s, &e), &e);
+    T_EQ(s.layers, 3);
+    T_EQ(s.hidden, 128);
+}
+
+static const char *write_llama(void)
+{
+    static const char text[] =
+        "{\"model_type\": \"llama\", \"hidden_size\": 64, \"intermediate_size\": 128,"
+        " \"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"num_key_value_heads\": 2,"
+        " \"max_position_embeddings\": 512, \"vocab_size\": 1000, \"initializer_range\": 0.3,"
+        " \"tie_word_embeddings\": true, \"attention_dropout\": 0.05}";
+    struct err e;
+    const char *path = t_path("llama.json");
+    T_OK(file_replace(path, text, sizeof(text) - 1, &e), &e);
+    return path;
+}
+
+static int with_file(const char *more, int64_t vocab, struct spec *s, struct err *e)
+{
+    char line[512];
+    snprintf(line, sizeof(line), "--hf-config %s %s", write_llama(), more);
+    return from_line(line, vocab, 1, s, e);
+}
+
+static void a_config_file_decides(void)
+{
+    struct err e;
+    struct spec s;
+    T_OK(with_file("", 900, &s, &e), &e);
+    T_EQ(s.vocab, 1000);
+    T_EQ(s.padded_vocab, 1024);
+    T_CHECK(s.attention_dropout == 0.05 && s.hidden_dropout == 0 && s.init_std == 0.3);
+    T_OK(
+        with_file("--attention-dropout 0.1 --hidden-dropout 0.2 --init-method-std 0.02", 0, &s, &e),
+        &e);
+    T_CHECK(s.attention_dropout == 0.1 && s.hidden_dropout == 0.2 && s.init_std == 0.02);
+    T_OK(with_file("--num-layers 2 --swiglu --normalization RMSNorm --group-query-attention "
+                   "--num-query-groups 2 --disable-bias-linear --position-embedding-type rope",
+                   0, &s, &e),
+         &e);
+    T_ERR(with_file("", 1001, &s, &e), &e, ERR_USAGE, "the tokenizer has 1001 ids");
+    T_ERR(with_file("--num-layers 3", 0, &s, &e), &e, ERR_USAGE, "--num-layers (3)");
+    T_ERR(with_file("--normalization LayerNorm", 0, &s, &e), &e, ERR_USAGE, "--normalization");
+    T_ERR(with_file("--no-swiglu", 0, &s, &e), &e, ERR_USAGE, "--swiglu (0)");
+    T_ERR(with_file("--untie-embeddings-and-output-weights", 0, &s, &e), &e, ERR_USAGE,
+          "--untie-embeddings-and-output-weights");
+    T_ERR(with_file("--preset gpt-1m", 0, &s, &e), &e, ERR_USAGE, "is not what");
+}
+
+T_MAIN(T_CASE(defaults_are_megatrons), T_CASE(each_option_has_its_effect),
+       T_CASE(what_is_missing_or_wrong_is_named), T_CASE(presets_have_their_known_size),
+       T_CASE(every_preset_is_a_model), T_CASE(a_config_file_decides))

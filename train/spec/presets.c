@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Shapes by name. The gpt-*b sizes are GPT-3's table, with the standard deviations that
+ * Megatron-DeepSpeed's data-efficiency scripts give them; gpt2-* are OpenAI's four, llama-*
+ * Meta's. A preset holds the model only: batch, learning rate and sequence length belong to a
+ * run.
+ */
+
+#include "train/spec/options.h"
+
+/* clang-format off */
+#define V(name) static const char *const name[][2]
+#define END {NULL, NULL}
+#define STD(x) {"init-method-std", x}
+#define SHAPE(layers, hidden, heads, positions) \
+    {"num-layers", layers}, {"hidden-size", hidden}, {"num-attention-heads", heads}, \
+    {"max-position-embeddings", positions}
+#define LLAMA \
+    {"position-embedding-type", "rope"}, {"normalization", "RMSNorm"}, {"swiglu", "true"}, \
+    {"disable-bias-linear", "true"}, {"group-query-attention", "true"}, \
+    {"attention-dropout", "0"}, {"hidden-dropout", "0"}
+#define LLAMA3 \
+    LLAMA, {"rotary-base", "500000"}, {"use-rope-scaling", "true"}, {"num-query-groups", "8"}
+#define UNTIED {"untie-embeddings-and-output-weights", "true"}
+
+V(gpt_1m)   = {SHAPE("4", "128", "4", "256"), {"attention-dropout", "0"}, {"hidden-dropout", "0"},
+               END};
+V(llama_1m) = {SHAPE("4", "128", "4", "256"), LLAMA, {"num-query-groups", "2"},
+               {"ffn-hidden-size", "384"}, END};
+
+V(gpt_0_125b) = {SHAPE("12", "768",   "12", "2048"), STD("0.02"),  END};
+V(gpt_0_35b)  = {SHAPE("24", "1024",  "16", "2048"), STD("0.018"), END};
+V(gpt_0_76b)  = {SHAPE("24", "1536",  "16", "2048"), STD("0.015"), END};
+V(gpt_1_3b)   = {SHAPE("24", "2048",  "16", "2048"), STD("0.013"), END};
+V(gpt_2_7b)   = {SHAPE("32", "2560",  "32", "2048"), STD("0.011"), END};
+V(gpt_6_7b)   = {SHAPE("32", "4096",  "32", "2048"), STD("0.009"), END};
+V(gpt_13b)    = {SHAPE("40", "5120",  "40", "2048"), STD("0.008"), END};
+V(gpt_175b)   = {SHAPE("96", "12288", "96", "2048"), STD("0.005"), END};
+
+V(gpt2_124m)  = {SHAPE("12", "768",  "12", "1024"), END};
+V(gpt2_345m)  = {SHAPE("24", "1024", "16", "1024"), END};
+V(gpt2_774m)  = {SHAPE("36", "1280", "20", "1024"), END};
+V(gpt2_1558m) = {SHAPE("48", "1600", "25", "1024"), END};
+
+V(llama_3_2_1b)  = {SHAPE("16", "2048", "32", "131072"), LLAMA3, {"ffn-hidden-size", "8192"},
+                    {"rope-scaling-factor", "32"}, END};
+V(llama_3_1_8b)  = {SHAPE("32", "4096", "32", "131072"), LLAMA3, {"ffn-hidden-size", "14336"},
+                    UNTIED, END};
+V(llama_3_1_70b) = {SHAPE("80", "8192", "64", "131072"), LLAMA3, {"ffn-hidden-size", "28672"},
+                    UNTIED, END};
+/* clang-format on */
+
+const struct opt_preset spec_presets[] = {
+    {"gpt-1m", "GPT of 1 M parameters with 2048 ids", gpt_1m},
+    {"llama-1m", "Llama of 1 M parameters with 2048 ids", llama_1m},
+    {"gpt-0.125b", "GPT, 12 layers of 768", gpt_0_125b},
+    {"gpt-0.35b", "GPT, 24 layers of 1024", gpt_0_35b},
+    {"gpt-0.76b", "GPT, 24 layers of 1536", gpt_0_76b},
+    {"gpt-1.3b", "GPT, 24 layers of 2048", gpt_1_3b},
+    {"gpt-2.7b", "GPT, 32 layers of 2560", gpt_2_7b},
+    {"gpt-6.7b", "GPT, 32 layers of 4096", gpt_6_7b},
+    {"gpt-13b", "GPT, 40 layers of 5120", gpt_13b},
+    {"gpt-175b", "GPT, 96 layers of 12288", gpt_175b},
+    {"gpt2-124m", "GPT-2", gpt2_124m},
+    {"gpt2-345m", "GPT-2 medium", gpt2_345m},
+    {"gpt2-774m", "GPT-2 large", gpt2_774m},
+    {"gpt2-1558m", "GPT-2 XL", gpt2_1558m},
+    {"llama-3.2-1b", "Llama 3.2 1B", llama_3_2_1b},
+    {"llama-3.1-8b", "Llama 3.1 8B", llama_3_1_8b},
+    {"llama-3.1-70b", "Llama 3.1 70B", llama_3_1_70b},
+    {NULL, NULL, NULL},
+};
