@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/plan/plan.h"
+
+#include <string.h>
+
+#include "tests/t.h"
+#include "tests/train/tiny.h"
+#include "train/engine/step.h"
+
+static struct rank rank;
+
+/* A real step under the wrapper makes the calls that the plan counted, touches each slab's planned peak, and allocates nothing. */
+static void check(struct spec s)
+{
+    struct err e;
+    struct plan seen;
+    struct batch b;
+    struct rank_config c = tiny_config(s, DTYPE_F32);
+    T_OK(rank_open(&rank, &c, &e), &e);
+    size_t planned = rank.slab[SLAB_WORKSPACE].size;
+    rank.slab[SLAB_WORKSPACE].peak = 0;
+    tiny_batch(&b, 1);
+    plan_wrap(&seen, &rank.dev, &rank.ops, &rank.comm, true);
+    step_issue_micro(&rank, &b, 0, 1);
+    step_issue_update(&rank, 0);
+    plan_unwrap(&seen, &rank.dev, &rank.ops, &rank.comm);
+    for (int i = 0; i < OP_COUNT; i++) {
+        T_EQ(seen.op[i].calls, rank.plan.op[i].calls);
+        T_CHECK(seen.op[i].flops == rank.plan.op[i].flops);
+    }
+    T_EQ(seen.collectives, rank.plan.collectives);
+    T_EQ(seen.allocations, 0);
+    T_EQ(rank.slab[SLAB_WORKSPACE].peak, planned);
+    batch_finish(&b);
+    rank_close(&rank);
+}
+
+static void gpt_step_is_as_planned(void)
+{
+    check(tiny_gpt());
+}
+
+static void llama_step_is_as_planned(void)
+{
+    check(tiny_llama());
+}
+
+/* 124M at T 256, batch 4: operations within 2 % of 6 N tokens plus attention, and the memory by hand. */
+static void planned_work_of_124m(void)
+{
+    struct err e;
+    struct spec s = tiny_gpt();
+    s.layers = 2;
+    s.hidden = 768;
+    s.heads = s.kv_heads = 12;
+    s.head_dim = 64;
+    s.ffn = 3072;
+    s.vocab = 5000;
+    s.padded_vocab = 5120;
+    s.max_positions = 256;
+    struct rank_config c = tiny_config(s, DTYPE_F32);
+    c.micro_batch = 4;
+    c.seq_length = 256;
+    T_OK(rank_open(&rank, &c, &e), &e);
+    double n = 1024, matmuls = 2.0 * (12.0 * 768 * 768) + 5000.0 * 768;
+    double attention = 2.0 * 12 * 4 * (256.0 * 257 / 2) * 64 * 2 * 2 * 3.5; /* causal half, backward 2.5 times */
+    T_NEAR(plan_flops(&rank.plan) / (6 * n * matmuls + attention), 1, 0.05);
+    T_EQ(rank.slab[SLAB_OPTIMIZER].size, 2 * rank.slab[SLAB_PARAMETERS].size);
+    rank_close(&rank);
+}
+
+T_MAIN(T_CASE(gpt_step_is_as_planned), T_CASE(llama_step_is_as_planned),
+       T_CASE(planned_work_of_124m))
