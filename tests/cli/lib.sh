@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the command-line tests share. A test is tests/cli/NAME.sh, run by run.sh in a fresh folder:
+#
+#     t "an unknown option is refused"
+#     expect 2 "$PREP" build --inputt x
+#     err_has "did you mean --input"
+#     out_is ""
+#
+# `t` begins a case; the first check of it that fails prints what was seen and ends the case (later checks of
+# that case are passed over). $TOK $PREP $TRAIN $CONVERT $STORIES are the programs, $DATA the shared
+# test data ("" if there is none), $SRC the source tree.
+
+_number=0 _name= _bad= _failed=0
+
+_close() {
+    [ -n "$_name" ] || return 0
+    _number=$((_number + 1))
+    if [ -n "$_bad" ]; then
+        echo "not ok $_number - $_name"
+        _failed=$((_failed + 1))
+    else
+        echo "ok $_number - $_name"
+    fi
+    _name=
+}
+
+t() {
+    _close
+    _name=$1 _bad=
+}
+
+# skip REASON: this case only
+skip() {
+    _number=$((_number + 1))
+    echo "ok $_number - $_name # SKIP $1"
+    _name= _bad=skipped
+}
+
+_wrong() {
+    _bad=1
+    echo "# $*"
+    [ ! -f .cmd ] || sed 's/^/#   /' .cmd
+    echo "#   stdout: $(head -c 800 .out 2>/dev/null | tr '\n' '|')"
+    echo "#   stderr: $(head -c 800 .err 2>/dev/null | tr '\n' '|')"
+}
+
+# expect CODE COMMAND...: runs it, keeps stdout in .out, stderr in .err
+expect() {
+    [ -z "$_bad" ] || return 0
+    _want=$1
+    shift
+    printf '%s ' "$@" >.cmd
+    echo >>.cmd
+    _code=0
+    "$@" >.out 2>.err || _code=$?
+    [ "$_code" = "$_want" ] || _wrong "exit code $_code instead of $_want"
+}
+
+err_has() { [ -n "$_bad" ] || grep -qF -- "$1" .err || _wrong "no '$1' on stderr"; }
+err_lacks() { [ -n "$_bad" ] || ! grep -qF -- "$1" .err || _wrong "'$1' on stderr"; }
+out_has() { [ -n "$_bad" ] || grep -qF -- "$1" .out || _wrong "no '$1' on stdout"; }
+out_is() { [ -n "$_bad" ] || [ "$(cat .out)" = "$1" ] || _wrong "stdout is not '$1'"; }
+same() { [ -n "$_bad" ] || cmp -s "$1" "$2" || _wrong "$1 and $2 differ"; }
+differ() { [ -n "$_bad" ] || ! cmp -s "$1" "$2" || _wrong "$1 and $2 are equal"; }
+has_file() { [ -n "$_bad" ] || [ -e "$1" ] || _wrong "$1 is missing"; }
+no_file() { [ -n "$_bad" ] || [ ! -e "$1" ] || _wrong "$1 is there"; }
+# nothing half-written: no temporary names below the folder
+no_temps() { [ -n "$_bad" ] || [ -z "$(find "$1" -name '*.tmp*')" ] || _wrong "left: $(find "$1" -name '*.tmp*')"; }
+# check COMMAND...: any condition
+check() { [ -n "$_bad" ] || "$@" || _wrong "not true: $*"; }
+
+finish() {
+    _close
+    echo "1..$_number"
+    [ "$_failed" = 0 ]
+}
