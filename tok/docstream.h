@@ -34,9 +34,10 @@ void docstream_put_end(struct buf *out, uint64_t docs, uint64_t ids);
 struct docstream {
     struct zin *in;
     struct docstream_header header;
-    struct buf buf;      /* private */
-    uint64_t offset;     /* of the next byte, for messages */
-    uint64_t docs, ids;  /* so far */
+    struct buf buf;     /* private */
+    bool ended;         /* private */
+    uint64_t offset;    /* of the next byte, for messages */
+    uint64_t docs, ids; /* so far */
 };
 
 int docstream_open(struct docstream *d, struct zin *in, struct err *e);

@@ -5,22 +5,45 @@
 /*
  * What an engine fills in to become a tokenizer. Only files of this room include it. `state` is the
  * engine's immutable vocabulary, `scratch` what one thread needs while encoding. tok.c does
- * what all engines share: digest, end of document, special strings, counting.
+ * what all engines share: reading and recognising the file, digest, limits, the thread's tally.
  */
 
 #include "tok/tok.h"
 
+/* What tok_work counts. */
+struct tok_tally {
+    uint64_t specials; /* special strings taken as text */
+    uint64_t matched;  /* special strings that the model itself made tokens of */
+    uint64_t invalid;  /* bytes that were no UTF-8 */
+};
+
 struct tok_engine {
     void *state;
-    void *(*scratch_create)(const void *state);             /* may be NULL */
+    void *(*scratch_create)(const void *state); /* may be NULL */
     void (*scratch_destroy)(void *scratch);
     int (*encode)(const void *state, void *scratch, const char *text, size_t n,
-                  struct tok_ids *ids, struct err *e);
+                  struct tok_ids *ids, struct tok_tally *tally, struct err *e);
     int (*decode)(const void *state, void *scratch, const int32_t *id, size_t n, struct buf *text,
                   struct err *e);
-    const char *(*piece)(const void *state, int64_t id);    /* id is inside the vocabulary */
-    int64_t (*find)(const void *state, const char *piece);  /* -1: none */
+    const char *(*piece)(const void *state, int64_t id);   /* id is inside the vocabulary */
+    int64_t (*find)(const void *state, const char *piece); /* -1: none */
     void (*destroy)(void *state);
 };
+
+/*
+ * Openers. They fill `ret`, and of `info` the type, the sizes and the ids; o->type is the one asked for
+ * (TOK_AUTO for whatever the file calls for). `p` is the file's content and is not kept. On failure
+ * nothing is left behind.
+ */
+int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+                   struct tok_info *info, struct err *e);
+int ws_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+                   struct tok_info *info, struct err *e);
+int null_engine_open(const struct tok_options *o, struct tok_engine *ret, struct tok_info *info,
+                     struct err *e);
+
+/* Puts o->eod_token, if one was given, in the place of info->eod; ERR_USAGE if the vocabulary lacks it. */
+int tok_engine_eod(const struct tok_options *o, const struct tok_engine *g, struct tok_info *info,
+                   struct err *e);
 
 #endif

@@ -53,7 +53,7 @@ struct tok_info {
     int64_t eod;              /* -1: none */
     const char *eod_piece;    /* its string, NULL if none */
     int64_t bos, eos, pad, unk; /* -1: none */
-    const char *path;
+    const char *path;         /* NULL for TOK_NULL */
     char digest[SHA_TEXT];    /* SHA-256 of the file; of the description for TOK_NULL */
 };
 
@@ -79,6 +79,8 @@ const char *tok_type_name(enum tok_type type);
 struct tok_work *tok_work_create(const struct tokenizer *t);
 void tok_work_destroy(struct tok_work *w);
 uint64_t tok_work_specials(const struct tok_work *w); /* special strings met and taken as text */
+/* special strings met that became tokens all the same: user-defined pieces of SentencePiece always match */
+uint64_t tok_work_matched(const struct tok_work *w);
 uint64_t tok_work_invalid(const struct tok_work *w);  /* bytes that were no UTF-8 */
 
 /*

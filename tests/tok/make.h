@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_TOK_MAKE_H
+#define TESTS_TOK_MAKE_H
+
+/* Small SentencePiece models written by hand, field by field, for tests. */
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/proto.h"
+#include "tok/sp_model.h"
+
+static inline void make_piece(struct buf *b, const char *text, float score, int type)
+{
+    struct buf in = {0};
+    protow_bytes(&in, 1, text, strlen(text));
+    protow_float(&in, 2, score);
+    protow_varint(&in, 3, (uint64_t)type);
+    protow_bytes(b, 1, in.data, in.len);
+    buf_finish(&in);
+}
+
+/* <unk> <s> </s>, then a to e with and without the mark of a space, then the mark. */
+static inline void make_pieces(struct buf *b)
+{
+    make_piece(b, "<unk>", 0, SP_UNKNOWN);
+    make_piece(b, "<s>", 0, SP_CONTROL);
+    make_piece(b, "</s>", 0, SP_CONTROL);
+    for (char c = 'a'; c <= 'e'; c++) {
+        char plain[2] = {c, 0}, marked[8] = "\xe2\x96\x81";
+        marked[3] = c;
+        make_piece(b, plain, -3, SP_NORMAL);
+        make_piece(b, marked, -2, SP_NORMAL);
+    }
+    make_piece(b, "\xe2\x96\x81", -4, SP_NORMAL);
+}
+
+static inline void make_trainer(struct buf *b, int kind, bool bytes)
+{
+    struct buf in = {0};
+    protow_varint(&in, 3, (uint64_t)kind);
+    protow_varint(&in, 35, bytes);
+    protow_bytes(b, 2, in.data, in.len);
+    buf_finish(&in);
+}
+
+static inline void make_normalizer(struct buf *b, const void *rules, size_t n)
+{
+    struct buf in = {0};
+    protow_bytes(&in, 1, "made", 4);
+    if (n)
+        protow_bytes(&in, 2, rules, n);
+    protow_varint(&in, 4, 0);
+    protow_bytes(b, 3, in.data, in.len);
+    buf_finish(&in);
+}
+
+/* Rules of one key: 'A' becomes "a". Root at state 256, the state behind 'A' is 512. */
+enum { RULES_UNITS = 768, RULES_ROOT = 256, RULES_A = 256 ^ 'A', RULES_LEAF = 512 };
+
+static inline uint32_t rules_unit(uint32_t label, bool ends, uint32_t offset)
+{
+    return label | (uint32_t)ends << 8 | offset << 10;
+}
+
+static inline void make_rules(struct buf *b)
+{
+    uint32_t unit[RULES_UNITS];
+    for (int i = 0; i < RULES_UNITS; i++)
+        unit[i] = 0x80000000u; /* a label that no byte has */
+    unit[0] = rules_unit(0, false, RULES_ROOT);
+    unit[RULES_A] = rules_unit('A', true, RULES_A ^ RULES_LEAF);
+    char size[4];
+    store_u32(size, sizeof(unit));
+    buf_add(b, size, 4);
+    buf_add(b, unit, sizeof(unit));
+    buf_add(b, "a", 2);
+}
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/docstream.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+
+/* tok/FORMAT.md */
+static const char magic[8] = {'W', 'E', 'F', 'T', 'D', 'O', 'C', 'S'};
+
+enum {
+    VERSION = 1,
+    HEADER = 64,
+    DOC_MAX = 0x7fffffff,
+    END_MARK = -1,
+    CHUNK_IDS = 1 << 18 /* read at a time, so that a lying count allocates nothing */
+};
+
+/* ---- writer ------------------------------------------------------------------------------ */
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+void docstream_put_header(struct buf *out, const struct docstream_header *h)
+{
+    char *p = buf_reserve(out, HEADER);
+    memcpy(p, magic, sizeof(magic));
+    store_u32(p + 8, VERSION);
+    store_u32(p + 12, h->width);
+    store_u64(p + 16, h->vocab_size);
+    store_u64(p + 24, (uint64_t)h->eod);
+    for (int i = 0; i < 32; i++) {
+        int high = hex(h->digest[2 * i]), low = high < 0 ? -1 : hex(h->digest[2 * i + 1]);
+        BUG_ON(low < 0, "digest '%.64s' is not hexadecimal", h->digest);
+        p[32 + i] = (char)(high << 4 | low);
+    }
+    out->len += HEADER;
+}
+
+void docstream_put_doc(struct buf *out, const struct docstream_header *h, const int32_t *id, size_t n)
+{
+    size_t width = h->width;
+    BUG_ON(n > DOC_MAX, "a document of %zu ids", n);
+    char *p = buf_reserve(out, 4 + n * width);
+    store_u32(p, (uint32_t)n);
+    p += 4;
+    if (width == 4)
+        memcpy(p, id, n * 4);
+    else
+        for (size_t i = 0; i < n; i++)
+            store_u16(p + 2 * i, (uint16_t)id[i]);
+    out->len += 4 + n * width;
+}
+
+void docstream_put_end(struct buf *out, uint64_t docs, uint64_t ids)
+{
+    char *p = buf_reserve(out, 20);
+    store_u32(p, (uint32_t)END_MARK);
+    store_u64(p + 4, docs);
+    store_u64(p + 12, ids);
+    out->len += 20;
+}
+
+/* ---- reader ------------------------------------------------------------------------------ */
+
+static int bad(const struct docstream *d, struct err *e, const char *what)
+{
+    return err_set(e, ERR_DATA, "%s: no sound stream of documents: at byte %llu %s",
+                   zin_name(d->in), (unsigned long long)d->offset, what);
+}
+
+/* Exactly n bytes. */
+static int take(struct docstream *d, void *p, size_t n, struct err *e)
+{
+    for (size_t done = 0; done < n;) {
+        size_t k;
+        int code = zin_read(d->in, (char *)p + done, n - done, &k, e);
+        if (code)
+            return code;
+        d->offset += k;
+        if (!k)
+            return bad(d, e, "it ends before its end mark: the writer was stopped");
+        done += k;
+    }
+    return 0;
+}
+
+int docstream_open(struct docstream *d, struct zin *in, struct err *e)
+{
+    *d = (struct docstream){.in = in};
+    unsigned char p[HEADER];
+    int code = take(d, p, HEADER, e);
+    if (code)
+        return code;
+    if (memcmp(p, magic, sizeof(magic)) != 0)
+        return err_set(e, ERR_DATA, "%s: not a stream of documents: it does not begin with "
+                       "WEFTDOCS", zin_name(in));
+    struct docstream_header *h = &d->header;
+    h->width = load_u32(p + 12);
+    h->vocab_size = load_u64(p + 16);
+    h->eod = load_i64(p + 24);
+    for (int i = 0; i < 32; i++) {
+        h->digest[2 * i] = "0123456789abcdef"[p[32 + i] >> 4];
+        h->digest[2 * i + 1] = "0123456789abcdef"[p[32 + i] & 15];
+    }
+    if (load_u32(p + 8) != VERSION)
+        return err_set(e, ERR_DATA, "%s: a stream of documents of version %u, but 1 is read here",
+                       zin_name(in), load_u32(p + 8));
+    if (h->width != 2 && h->width != 4)
+        return bad(d, e, "the header gives ids a width other than 2 or 4 bytes");
+    if (h->vocab_size == 0 || h->vocab_size > (h->width == 2 ? 65536u : 0x7fffffffu))
+        return bad(d, e, "the header states a vocabulary size that does not fit the width");
+    if (h->eod < -1 || h->eod >= (int64_t)h->vocab_size)
+        return bad(d, e, "the header states an end of document outside the vocabulary");
+    return 0;
+}
+
+/* n ids into d->buf as int32, checked. */
+static int take_ids(struct docstream *d, size_t n, struct err *e)
+{
+    size_t width = d->header.width;
+    buf_reset(&d->buf);
+    while (n) {
+        size_t k = n < CHUNK_IDS ? n : CHUNK_IDS;
+        char *p = buf_reserve(&d->buf, k * 4), *raw = p + k * (4 - width);
+        uint64_t offset = d->offset;
+        int code = take(d, raw, k * width, e);
+        if (code)
+            return code;
+        for (size_t i = 0; i < k; i++) {
+            uint32_t v = width == 2 ? load_u16(raw + 2 * i) : load_u32(raw + 4 * i);
+            if (v >= d->header.vocab_size)
+                return err_set(e, ERR_DATA, "%s: at byte %llu stands id %u, but the vocabulary "
+                               "has %llu", zin_name(d->in), (unsigned long long)(offset + i * width),
+                               v, (unsigned long long)d->header.vocab_size);
+            store_u32(p + 4 * i, v);
+        }
+        d->buf.len += k * 4;
+        d->ids += k;
+        n -= k;
+    }
+    return 0;
+}
+
+static int take_end(struct docstream *d, struct err *e)
+{
+    char p[16], extra;
+    size_t k = 0;
+    int code = take(d, p, sizeof(p), e);
+    if (code)
+        return code;
+    if (load_u64(p) != d->docs || load_u64(p + 8) != d->ids)
+        return bad(d, e, "the end mark counts other documents or ids than there were");
+    code = zin_read(d->in, &extra, 1, &k, e);
+    return !code && k ? bad(d, e, "something follows the end mark") : code;
+}
+
+int docstream_next(struct docstream *d, const int32_t **ret_id, size_t *ret_n, bool *ret_more,
+                   struct err *e)
+{
+    char p[4];
+    *ret_more = false;
+    if (d->ended)
+        return 0;
+    int code = take(d, p, sizeof(p), e);
+    if (code)
+        return code;
+    uint32_t n = load_u32(p);
+    if (n == (uint32_t)END_MARK) {
+        d->ended = true;
+        return take_end(d, e);
+    }
+    if (n > DOC_MAX)
+        return bad(d, e, "stands a document of more than 2^31 - 1 ids");
+    code = take_ids(d, n, e);
+    if (code)
+        return code;
+    d->docs++;
+    *ret_id = (const int32_t *)(const void *)d->buf.data;
+    *ret_n = n;
+    *ret_more = true;
+    return 0;
+}
+
+void docstream_close(struct docstream *d)
+{
+    buf_finish(&d->buf);
+    *d = (struct docstream){0};
+}

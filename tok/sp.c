@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "base/bytes.h"
+#include "tok/engine.h"
+#include "tok/sp_cxx.h"
+#include "tok/sp_model.h"
+#include "tok/specials.h"
+
+/*
+ * SentencePiece under the two wrappers of Megatron-LM (core_v0.12.3, training/tokenizer):
+ * SentencePieceTokenizer gives ids behind the model's own to those of <CLS> <SEP> <EOD> <MASK>, pad, bos and eos
+ * that the model lacks, and ends documents by <EOD>; GPTSentencePieceTokenizer is the bare model
+ * and ends them by eos.
+ */
+
+enum { ADDED_MAX = 7, TEXT_MAX = 1 << 29 };
+
+struct sp {
+    struct sp_model model;
+    struct sp_lib *lib;
+    enum tok_specials mode;
+    struct specials specials;
+    const char *added[ADDED_MAX]; /* pieces behind the model's own */
+    size_t nadded;
+};
+
+/* ---- vocabulary -------------------------------------------------------------------------- */
+
+static const char *sp_piece(const void *state, int64_t id)
+{
+    const struct sp *s = state;
+    size_t i = (size_t)id;
+    return i < s->model.npieces ? s->model.piece[i].text : s->added[i - s->model.npieces];
+}
+
+static int64_t sp_find(const void *state, const char *piece)
+{
+    const struct sp *s = state;
+    int64_t id = sp_model_find(&s->model, piece, strlen(piece));
+    for (size_t i = 0; i < s->nadded && id < 0; i++)
+        if (strcmp(s->added[i], piece) == 0)
+            id = (int64_t)(s->model.npieces + i);
+    return id;
+}
+
+/* A special token: added to the vocabulary if it is not in it. Returns its id. */
+static int32_t add_special(struct sp *s, const char *text)
+{
+    int64_t id = sp_find(s, text);
+    if (id < 0) {
+        id = (int64_t)(s->model.npieces + s->nadded);
+        s->added[s->nadded++] = text;
+    }
+    bool own = (size_t)id < s->model.npieces;
+    specials_add(&s->specials, text, (int32_t)id, own && s->model.piece[id].type == SP_USER);
+    return (int32_t)id;
+}
+
+static const char *piece_or(const struct sp *s, int32_t id, const char *otherwise)
+{
+    return id >= 0 ? s->model.piece[id].text : otherwise;
+}
+
+static void fill_megatron(struct sp *s, struct tok_info *info)
+{
+    const struct sp_model *m = &s->model;
+    add_special(s, "<CLS>");
+    add_special(s, "<SEP>");
+    info->eod = add_special(s, "<EOD>");
+    add_special(s, "<MASK>");
+    info->pad = add_special(s, piece_or(s, m->pad, "<PAD>"));
+    info->bos = add_special(s, piece_or(s, m->bos, "<BOS>"));
+    info->eos = add_special(s, piece_or(s, m->eos, "<EOS>"));
+}
+
+static void fill_gpt(struct sp *s, struct tok_info *info)
+{
+    const struct sp_model *m = &s->model;
+    for (size_t i = 0; i < m->npieces; i++)
+        if (m->piece[i].type == SP_CONTROL)
+            add_special(s, m->piece[i].text);
+    info->pad = m->pad;
+    info->bos = m->bos;
+    info->eos = info->eod = m->eos;
+}
+
+/* ---- text to ids ------------------------------------------------------------------------- */
+
+static void *sp_scratch_create(const void *state)
+{
+    (void)state;
+    return sp_room_create();
+}
+
+static void sp_scratch_destroy(void *scratch)
+{
+    sp_room_destroy(scratch);
+}
+
+static int encode_plain(const struct sp *s, struct sp_room *room, const char *text, size_t n,
+                        struct tok_ids *ids, struct err *e)
+{
+    const int *id;
+    size_t k;
+    int code = n ? sp_lib_encode(s->lib, room, text, n, &id, &k, e) : 0;
+    if (code || !n)
+        return code;
+    memcpy(tok_ids_reserve(ids, k), id, k * sizeof(*id));
+    ids->n += k;
+    return 0;
+}
+
+static int refuse_special(const struct special *p, size_t at, struct err *e)
+{
+    err_set(e, ERR_DATA, "byte %zu of the text: the string of the special token '%s'", at, p->text);
+    return err_hint(e, "--specials text takes it as ordinary text, --specials parse as the token");
+}
+
+/* Counts the special strings, or finds that there may be none. */
+static int look_for_specials(const struct sp *s, const char *text, size_t n,
+                             struct tok_tally *tally, struct err *e)
+{
+    size_t at = 0;
+    const struct special *p;
+    for (size_t i = 0; (p = specials_find(&s->specials, text, n, i, &at)); i = at + p->length) {
+        if (s->mode == TOK_SPECIALS_ERROR)
+            return refuse_special(p, at, e);
+        if (p->always)
+            tally->matched++;
+        else
+            tally->specials++;
+    }
+    return 0;
+}
+
+static int encode_parsed(const struct sp *s, struct sp_room *room, const char *text, size_t n,
+                         struct tok_ids *ids, struct err *e)
+{
+    for (size_t i = 0;;) {
+        size_t at = n;
+        const struct special *p = specials_find(&s->specials, text, n, i, &at);
+        int code = encode_plain(s, room, text + i, at - i, ids, e);
+        if (code || !p)
+            return code;
+        *tok_ids_reserve(ids, 1) = p->id;
+        ids->n++;
+        i = at + p->length;
+    }
+}
+
+static uint64_t count_invalid(const char *p, size_t n)
+{
+    uint64_t bad = 0;
+    for (size_t i = 0; i < n;) {
+        if (n - i >= 8 && !(load_u64(p + i) & 0x8080808080808080u)) {
+            i += 8;
+            continue;
+        }
+        size_t k = utf8_char(p + i, p + n);
+        bad += k == 0;
+        i += k ? k : 1;
+    }
+    return bad;
+}
+
+static int sp_encode(const void *state, void *scratch, const char *text, size_t n,
+                     struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    const struct sp *s = state;
+    if (n > TEXT_MAX)
+        return err_set(e, ERR_DATA, "a text of %zu bytes: SentencePiece takes %d at once", n,
+                       TEXT_MAX);
+    tally->invalid += count_invalid(text, n);
+    if (s->mode == TOK_SPECIALS_PARSE)
+        return encode_parsed(s, scratch, text, n, ids, e);
+    int code = look_for_specials(s, text, n, tally, e);
+    return code ? code : encode_plain(s, scratch, text, n, ids, e);
+}
+
+/* ---- ids to text ------------------------------------------------------------------------- */
+
+static int sp_decode(const void *state, void *scratch, const int32_t *id, size_t n,
+                     struct buf *text, struct err *e)
+{
+    const struct sp *s = state;
+    int32_t own = (int32_t)s->model.npieces;
+    for (size_t i = 0; i < n;) {
+        size_t end = i;
+        while (end < n && id[end] < own)
+            end++;
+        int code = end > i ? sp_lib_decode(s->lib, scratch, id + i, end - i, text, e) : 0;
+        if (code)
+            return code;
+        if (end < n)
+            buf_adds(text, sp_piece(s, id[end]));
+        i = end + 1;
+    }
+    return 0;
+}
+
+/* ---- opening ----------------------------------------------------------------------------- */
+
+static void sp_destroy(void *state)
+{
+    struct sp *s = state;
+    sp_lib_close(s->lib);
+    specials_finish(&s->specials);
+    sp_model_finish(&s->model);
+    free(s);
+}
+
+static int fill_info(struct sp *s, const struct tok_options *o, const struct tok_engine *g,
+                     struct tok_info *info, struct err *e)
+{
+    bool eod = sp_model_find(&s->model, "<EOD>", 5) >= 0;
+    info->type = o->type != TOK_AUTO ? o->type : eod ? TOK_SENTENCEPIECE : TOK_GPT_SENTENCEPIECE;
+    info->unk = s->model.unk;
+    if (info->type == TOK_SENTENCEPIECE)
+        fill_megatron(s, info);
+    else
+        fill_gpt(s, info);
+    info->vocab_size = (int64_t)(s->model.npieces + s->nadded);
+    int code = tok_engine_eod(o, g, info, e);
+    if (!code && info->eod >= 0)
+        add_special(s, info->eod_piece);
+    return code;
+}
+
+int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+                   struct tok_info *info, struct err *e)
+{
+    struct sp_model m;
+    int code = sp_check(o->path, p, n, &m, e);
+    if (code)
+        return code;
+    struct sp *s = mem_new(1, sizeof(*s));
+    s->model = m;
+    s->mode = o->specials;
+    struct tok_engine g = {.state = s,
+                           .scratch_create = sp_scratch_create,
+                           .scratch_destroy = sp_scratch_destroy,
+                           .encode = sp_encode,
+                           .decode = sp_decode,
+                           .piece = sp_piece,
+                           .find = sp_find,
+                           .destroy = sp_destroy};
+    code = fill_info(s, o, &g, info, e);
+    if (!code)
+        code = sp_lib_open(o->path, p, n, &s->lib, e);
+    if (code) {
+        sp_destroy(s);
+        return code;
+    }
+    *ret = g;
+    return 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_SPECIALS_H
+#define TOK_SPECIALS_H
+
+/*
+ * The strings of special tokens, and where they stand in a text. Of several that begin at the same
+ * place the one added first wins, as in Megatron-LM's wrapper. The strings are the caller's. Immutable once filled.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct special {
+    const char *text;
+    size_t length;
+    int32_t id;
+    bool always; /* the model makes a token of it in any case */
+};
+
+struct specials {
+    struct special *item;
+    size_t n;
+    bool first[256]; /* bytes that one of them begins with */
+};
+
+/* A string that is there already is not added again. */
+void specials_add(struct specials *s, const char *text, int32_t id, bool always);
+void specials_finish(struct specials *s);
+
+/* The next one in text[from .. n): its place in *ret_at; NULL if there is none. */
+const struct special *specials_find(const struct specials *s, const char *text, size_t n,
+                                    size_t from, size_t *ret_at);
+
+#endif

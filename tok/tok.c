@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/tok.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "tok/engine.h"
+
+enum { FILE_MAX = 1 << 29 };
+
+struct tokenizer {
+    struct tok_engine engine;
+    struct tok_info info;
+    char *path;
+};
+
+struct tok_work {
+    const struct tokenizer *t;
+    void *scratch;
+    struct tok_tally tally;
+};
+
+int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n)
+{
+    size_t need;
+    BUG_ON(__builtin_add_overflow(ids->n, n, &need), "tok_ids_reserve of %zu", n);
+    if (need > ids->cap) {
+        size_t cap = ids->cap + ids->cap / 2;
+        cap = cap < need ? need : cap;
+        cap = cap < 256 ? 256 : cap;
+        ids->id = mem_grow(ids->id, cap, sizeof(*ids->id));
+        ids->cap = cap;
+    }
+    return ids->id + ids->n;
+}
+
+void tok_ids_finish(struct tok_ids *ids)
+{
+    free(ids->id);
+    *ids = (struct tok_ids){0};
+}
+
+const char *tok_type_name(enum tok_type type)
+{
+    static const char *const name[] = {"auto", "SentencePieceTokenizer",
+                                       "GPTSentencePieceTokenizer", "WhitespaceTokenizer",
+                                       "NullTokenizer"};
+    BUG_ON((unsigned)type > TOK_NULL, "tokenizer type %d", (int)type);
+    return name[type];
+}
+
+int tok_engine_eod(const struct tok_options *o, const struct tok_engine *g, struct tok_info *info,
+                   struct err *e)
+{
+    if (o->eod_token) {
+        info->eod = g->find(g->state, o->eod_token);
+        if (info->eod < 0)
+            return err_set(e, ERR_USAGE, "%s: the vocabulary has no piece '%s' (--eod-token)",
+                           o->path ? o->path : tok_type_name(info->type), o->eod_token);
+    }
+    info->eod_piece = info->eod >= 0 ? g->piece(g->state, info->eod) : NULL;
+    return 0;
+}
+
+/* ---- opening ----------------------------------------------------------------------------- */
+
+static bool looks_like_json(const char *p, size_t n)
+{
+    size_t i = n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    while (i < n && strchr(" \t\r\n", p[i]) && p[i])
+        i++;
+    return i < n && p[i] == '{';
+}
+
+static int misfit(const struct tok_options *o, const char *is, struct err *e)
+{
+    err_set(e, ERR_USAGE, "%s: holds %s, which is not what %s reads", o->path, is,
+            tok_type_name(o->type));
+    return err_hint(e, "leave --tokenizer-type out: the file is recognised by its content");
+}
+
+static int open_content(const struct tok_options *o, const char *p, size_t n, struct tokenizer *t,
+                        struct err *e)
+{
+    bool json = looks_like_json(p, n);
+    if (json && (o->type == TOK_SENTENCEPIECE || o->type == TOK_GPT_SENTENCEPIECE))
+        return misfit(o, "JSON", e);
+    if (!json && o->type == TOK_WHITESPACE)
+        return misfit(o, "no JSON object", e);
+    if (json)
+        return ws_engine_open(o, p, n, &t->engine, &t->info, e);
+    if (n == 0 || p[0] != '\n') /* the tag of a first piece; protobuf writes fields in order */
+        return err_set(e, ERR_DATA, "%s: neither a SentencePiece model nor a vocab.json", o->path);
+    return sp_engine_open(o, p, n, &t->engine, &t->info, e);
+}
+
+static int open_file(const struct tok_options *o, struct tokenizer *t, struct err *e)
+{
+    struct buf b;
+    if (!o->path)
+        return err_set(e, ERR_USAGE, "a %s needs a file", tok_type_name(o->type));
+    int code = file_read(o->path, FILE_MAX, &b, e);
+    if (code)
+        return code;
+    sha_once(b.data, b.len, t->info.digest);
+    t->path = mem_strdup(o->path);
+    code = open_content(o, b.data, b.len, t, e);
+    buf_finish(&b);
+    return code;
+}
+
+int tok_open(const struct tok_options *o, struct tokenizer **ret, struct err *e)
+{
+    struct tokenizer *t = mem_new(1, sizeof(*t));
+    t->info = (struct tok_info){.eod = -1, .bos = -1, .eos = -1, .pad = -1, .unk = -1};
+    int code = o->type == TOK_NULL ? null_engine_open(o, &t->engine, &t->info, e)
+                                   : open_file(o, t, e);
+    if (code) {
+        t->engine = (struct tok_engine){0};
+        tok_close(t);
+        return code;
+    }
+    t->info.type_name = tok_type_name(t->info.type);
+    t->info.path = t->path;
+    *ret = t;
+    return 0;
+}
+
+void tok_close(struct tokenizer *t)
+{
+    if (!t)
+        return;
+    if (t->engine.destroy)
+        t->engine.destroy(t->engine.state);
+    free(t->path);
+    free(t);
+}
+
+const struct tok_info *tok_info(const struct tokenizer *t)
+{
+    return &t->info;
+}
+
+/* ---- work -------------------------------------------------------------------------------- */
+
+struct tok_work *tok_work_create(const struct tokenizer *t)
+{
+    struct tok_work *w = mem_new(1, sizeof(*w));
+    w->t = t;
+    if (t->engine.scratch_create)
+        w->scratch = t->engine.scratch_create(t->engine.state);
+    return w;
+}
+
+void tok_work_destroy(struct tok_work *w)
+{
+    if (!w)
+        return;
+    if (w->scratch)
+        w->t->engine.scratch_destroy(w->scratch);
+    free(w);
+}
+
+uint64_t tok_work_specials(const struct tok_work *w)
+{
+    return w->tally.specials;
+}
+
+uint64_t tok_work_matched(const struct tok_work *w)
+{
+    return w->tally.matched;
+}
+
+uint64_t tok_work_invalid(const struct tok_work *w)
+{
+    return w->tally.invalid;
+}
+
+int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+               struct tok_ids *ids, struct err *e)
+{
+    size_t before = ids->n;
+    int code = n ? t->engine.encode(t->engine.state, w->scratch, text, n, ids, &w->tally, e) : 0;
+    if (!code && ids->n - before > INT32_MAX)
+        code = err_set(e, ERR_DATA, "a document gives %zu ids, more than 2^31 - 1",
+                       ids->n - before);
+    if (code)
+        ids->n = before;
+    return code;
+}
+
+int tok_decode(const struct tokenizer *t, struct tok_work *w, const int32_t *id, size_t n,
+               struct buf *text, struct err *e)
+{
+    for (size_t i = 0; i < n; i++)
+        if (id[i] < 0 || id[i] >= t->info.vocab_size)
+            return err_set(e, ERR_DATA, "id %d is outside the vocabulary of %lld", id[i],
+                           (long long)t->info.vocab_size);
+    return n ? t->engine.decode(t->engine.state, w->scratch, id, n, text, e) : 0;
+}
+
+const char *tok_piece(const struct tokenizer *t, int64_t id)
+{
+    return id < 0 || id >= t->info.vocab_size ? "" : t->engine.piece(t->engine.state, id);
+}
+
+int64_t tok_find(const struct tokenizer *t, const char *piece)
+{
+    return t->engine.find(t->engine.state, piece);
+}
