@@ -59,13 +59,14 @@ static void plan(struct rank *r)
         step_issue_update(r, 0);
     } else {
         struct model_pass p = rank_pass(r, 0, false);
+        struct tensor logits = {0};
+        if (r->config.use == MODEL_DECODE) /* the decoder keeps them below all scratch */
+            logits = slab_2d(&r->slab[SLAB_WORKSPACE], r->config.real, 1, r->config.spec.vocab);
         model_forward(&r->model, &p);
         if (r->config.use == MODEL_EVAL)
             model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), 0);
         else
-            model_logits(&r->model, 0, 1,
-                         slab_2d(&r->slab[SLAB_WORKSPACE], r->config.real, 1,
-                                 r->config.spec.vocab));
+            model_logits(&r->model, 0, 1, logits);
     }
     plan_unwrap(&r->plan, &r->dev, &r->ops, &r->comm);
 }
