@@ -41,7 +41,7 @@ static void put_file(struct buf *b, const char *key, uint64_t bytes, const char 
     jsonw_key(b, key);
     buf_adds(b, " {");
     put_count(b, "bytes", bytes, ", ");
-    put_text(b, "xxh3_128", xxh, "},\n");
+    put_text(b, "xxh3_128", xxh[0] ? xxh : NULL, "},\n");
 }
 
 static void put_provenance(struct buf *b, const struct manifest *m)
@@ -140,6 +140,8 @@ static const char *get_text(struct reader *r, const struct json *o, const char *
     if (v && v->kind == JSON_NULL)
         return NULL;
     v = need(r, o, key, JSON_STRING, "text");
+    if (v && strlen(v->string) != v->length)
+        fail(r, key, "text without NUL");
     return v ? arena_strdup(&r->m->arena, v->string) : NULL;
 }
 
@@ -204,6 +206,8 @@ static void get_provenance(struct reader *r, const struct json *root)
     struct manifest_option *op = arena_take(&m->arena, n, sizeof(*op));
     for (size_t i = 0; i < n; i++) {
         op[i].name = arena_strdup(&m->arena, o->child[i].key);
+        if (strlen(op[i].name) != o->child[i].key_length)
+            fail(r, "options", "table of texts without NUL");
         op[i].value = get_text(r, o, o->child[i].key);
     }
     m->options = op;
