@@ -4,8 +4,8 @@
 
 /*
  * Planted faults. A build with -Dfault=NAME makes FAULT("NAME") true and every other false; in an
- * ordinary build all are false and the compiler drops them. tests/fault builds each fault in turn and
- * demands that the test named for it turns red.
+ * ordinary build all are false and the compiler drops them. tests/fault builds each fault in turn
+ * and demands that the test named for it turns red.
  */
 
 #include <string.h>

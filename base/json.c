@@ -167,7 +167,7 @@ static int take_container(struct builder *b, struct json *ret)
         return rc;
     b->w.depth--;
     size_t n = b->n - first;
-    const struct json *twice = object ? duplicate(b->stack + first, n) : NULL;
+    const struct json *twice = object && n ? duplicate(b->stack + first, n) : NULL;
     if (twice)
         return err_set(b->w.e, ERR_DATA, "byte %zu: key \"%.100s\" stands twice in an object",
                        (size_t)(twice->key - 1 - b->text), twice->key);
