@@ -74,9 +74,12 @@ int job_open_manifest(struct job *j, struct err *e)
     return code;
 }
 
-static int open_as(struct job *j, const char *type, const char *path, struct err *e)
+/* `vocab` counts for the null tokenizer alone, which has no file and counts its end of document itself. */
+static int open_as(struct job *j, const char *type, const char *path, int64_t vocab, struct err *e)
 {
-    struct tok_options t = {.path = path, .vocab_size = 0};
+    struct tok_options t = {.path = path};
+    if (!strcmp(type, tok_type_name(TOK_NULL)))
+        t.vocab_size = vocab - 1;
     for (t.type = TOK_SENTENCEPIECE; t.type <= TOK_NULL; t.type++)
         if (!strcmp(type, tok_type_name(t.type)))
             return tok_open(&t, &j->tokenizer, e);
@@ -89,9 +92,11 @@ static const char *const copies[] = {"tokenizer.model", "vocab.json"};
 static int open_copy(struct job *j, struct err *e)
 {
     const struct ckpt_meta *m = ckpt_meta(j->ckpt);
+    if (m->tokenizer_type && !strcmp(m->tokenizer_type, tok_type_name(TOK_NULL)))
+        return open_as(j, m->tokenizer_type, NULL, m->vocab_size, e);
     for (size_t i = 0; m->tokenizer_type && i < sizeof(copies) / sizeof(copies[0]); i++) {
         char *path = path_join(ckpt_path(j->ckpt), copies[i]);
-        int code = file_exists(path) ? open_as(j, m->tokenizer_type, path, e) : 0;
+        int code = file_exists(path) ? open_as(j, m->tokenizer_type, path, 0, e) : 0;
         free(path);
         if (code || j->tokenizer)
             return code;
@@ -115,7 +120,7 @@ int job_open_tokenizer(struct job *j, struct err *e)
     if (tok_flags_given(&j->o->tokenizer))
         code = tok_open_flags(&j->o->tokenizer, &j->tokenizer, e);
     else if (from && file_exists(from))
-        code = open_as(j, j->manifest.tokenizer_type, from, e);
+        code = open_as(j, j->manifest.tokenizer_type, from, 0, e);
     if (!code && !j->tokenizer && j->ckpt)
         code = open_copy(j, e);
     if (code)

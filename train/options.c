@@ -21,7 +21,7 @@ static const struct opt rows[] = {
     TOK_FLAG_VOCAB_SIZE_ROW(struct train_options, tokenizer, RUN | PLAN | GENERATE),
 
     ROW("data-path", OPT_LIST, data_path, NULL, "PREFIX", "data", DATA, 0, 0, true,
-        "token shards to learn from: PREFIX of PREFIX.bin and PREFIX.idx"),
+        "token shards, PREFIX.bin and PREFIX.idx"),
     ROW("split", OPT_TEXT, split, "969, 30, 1", "A,B,C", "data", DATA, 0, 0, false,
         "shares of the data for training, validation and test"),
     ROW("seq-length", OPT_INT, seq_length, NULL, "N", "data", RUN | PLAN | EVAL, 0, 1e7, true,
@@ -70,9 +70,9 @@ static const struct opt rows[] = {
         "added to the root of the second moment"),
 
     ROW("save", OPT_TEXT, save, NULL, "DIR", "checkpoints", RUN, 0, 0, true,
-        "folder of the run: checkpoints, configuration, metrics; a run there goes on where it stopped"),
+        "folder of the run; one that is there goes on"),
     ROW("load", OPT_TEXT, load, NULL, "DIR", "checkpoints", RUN | EVAL | GENERATE, 0, 0, true,
-        "folder of checkpoints to start from, if --save has none"),
+        "checkpoints to start from"),
     ROW("iteration", OPT_INT, iteration, NULL, "N", "checkpoints", EVAL | GENERATE, 0, 1e12, false,
         "checkpoint to load (the newest)"),
     ROW("save-interval", OPT_INT, save_interval, NULL, "N", "checkpoints", RUN, 0, 1e12, true,
@@ -135,7 +135,7 @@ static const struct opt_verb verbs[] = {
     [VERB_GENERATE] = {"generate", "", "continue texts with a trained model",
                        "  train generate --load runs/tales --prompt 'Once upon a time' \\\n"
                        "      --temperature 0.8 --top-k 40\n", false},
-    [VERB_PLAN] = {"plan", "", "what a run would need: parameters, memory, operations",
+    [VERB_PLAN] = {"plan", "", "parameters, memory and work of a run",
                    "  train plan --preset gpt2-124m --vocab-size 50257 --tokenizer-type NullTokenizer\n",
                    false},
     {.name = NULL},
@@ -143,7 +143,7 @@ static const struct opt_verb verbs[] = {
 
 const struct opt_table train_table = {
     .program = "train",
-    .help = "trains language models, evaluates them and lets them write",
+    .help = "train language models and let them write",
     .examples = "  train run --config samples/quickstart.toml\n"
                 "  train generate --load runs/quickstart --prompt 'Once upon a time'\n",
     .verb = verbs,

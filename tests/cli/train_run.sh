@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+. "$SRC/tests/cli/train_data.sh"
+
+# what a run did: every step's numbers without times
+steps() { sed 's/, "ms": [^,]*, "tflops": [^,]*//; s/, "time": [0-9]*//' "$1/metrics.jsonl"; }
+# the tensors of a checkpoint
+tensors() { cat "$1"/*.safetensors; }
+
+t "a run learns, logs, evaluates and saves"
+expect 0 "$TRAIN" run $tiny --train-iters 30 --save a --save-interval 10
+out_has "iteration       30/      30 | consumed samples:          120 |"
+out_has "validation loss at iteration 10 | lm loss value:"
+out_has "validation loss at iteration 30 on validation set"
+out_has "validation loss at iteration 30 on test set"
+has_file a/iter_0000030/manifest.json
+has_file a/config.toml
+check [ "$(cat a/latest_checkpointed_iteration.txt)" = 30 ]
+no_temps a
+check python3 -c "
+import json
+l = [json.loads(x) for x in open('a/metrics.jsonl')]
+l = [x['lm_loss'] for x in l if 'lm_loss' in x]
+assert len(l) == 30 and l[-1] < 0.8 * l[0], l"
+
+t "any number of threads gives the same bytes"
+expect 0 "$TRAIN" run $tiny --train-iters 30 --save b --threads 1
+tensors a/iter_0000030 >a.bin
+tensors b/iter_0000030 >b.bin
+same a.bin b.bin
+steps a >a.steps
+steps b >b.steps
+same a.steps b.steps
+
+t "a run that stopped goes on as if it had not (GPT, dropout)"
+expect 0 "$TRAIN" run $tiny --train-iters 30 --save c --save-interval 10 --exit-interval 15
+has_file c/iter_0000015
+expect 0 "$TRAIN" run $tiny --train-iters 30 --save c --save-interval 10
+err_has "the run goes on"
+tensors c/iter_0000030 >c.bin
+same a.bin c.bin
+steps c >c.steps
+same a.steps c.steps
+
+t "a run that stopped goes on as if it had not (Llama)"
+expect 0 "$TRAIN" run $tiny $llama --train-iters 20 --save la
+expect 0 "$TRAIN" run $tiny $llama --train-iters 20 --save lb --exit-interval 10
+expect 0 "$TRAIN" run $tiny $llama --train-iters 20 --save lb
+tensors la/iter_0000020 >la.bin
+tensors lb/iter_0000020 >lb.bin
+same la.bin lb.bin
+
+t "kill -9 in the middle leaves a run that goes on"
+"$TRAIN" run $tiny --train-iters 3000 --save k --save-interval 1 >/dev/null 2>&1 &
+pid=$!
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
+    [ -e k/iter_0000002 ] && break
+    sleep 0.2
+done
+kill -9 $pid
+wait $pid 2>/dev/null
+expect 0 "$TRAIN" run $tiny --train-iters 3000 --save k --exit-duration-in-mins 0.001
+err_has "the run goes on"
+
+t "SIGTERM saves and asks to be started again; the second run goes on"
+"$TRAIN" run $tiny --train-iters 100000 --save s >s.out 2>s.err &
+pid=$!
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    [ -s s/metrics.jsonl ] && break
+    sleep 0.2
+done
+kill -TERM $pid
+code=0
+wait $pid || code=$?
+check [ "$code" = 75 ]
+check grep -q "asked to stop at step" s.err
+has_file s/latest_checkpointed_iteration.txt
+
+t "a cut checkpoint: the one before it is taken and named"
+cp -r a cut
+f=$(ls cut/iter_0000030/*.safetensors | head -n 1)
+head -c 1000 "$f" >x && mv x "$f"
+expect 0 "$TRAIN" run $tiny --train-iters 30 --save cut
+err_has "iter_0000030"
+err_has "iter_0000020"
+tensors cut/iter_0000030 >cut.bin
+same a.bin cut.bin
+
+t "a flipped byte everywhere: exit 7"
+rm -rf flip
+cp -r b flip
+f=$(ls flip/iter_0000030/*.safetensors | head -n 1)
+python3 -c "
+import sys
+f = open('$f', 'r+b'); f.seek(-100, 2); c = f.read(1); f.seek(-100, 2); f.write(bytes([c[0] ^ 4]))"
+expect 7 "$TRAIN" run $tiny --train-iters 40 --save flip
+err_has "iter_0000030"
+
+t "another model than the checkpoint's is refused by name"
+expect 2 "$TRAIN" run $tiny --num-layers 3 --train-iters 40 --save a
+err_has "num-layers"
+
+t "another vocabulary than the checkpoint's: both digests"
+expect 0 "$PREP" build --input d.jsonl --tokenizer-type NullTokenizer --vocab-size 61 --append-eod --output-prefix e
+expect 2 "$TRAIN" run $tiny --vocab-size 61 --data-path e_text_document --train-iters 40 --save a
+err_has "tokenizers differ"
+
+t "--finetune takes weights alone, and starts at 0"
+expect 0 "$TRAIN" run $tiny --train-iters 5 --load a --finetune --save ft
+err_has "of --load"
+out_has "iteration        5/       5 | consumed samples:           20 |"
+
+t "an empty share is named, and is no failure of a run that does not need it"
+expect 0 "$TRAIN" run $tiny --split 999,1,0 --train-iters 5
+err_has "valid share"
+
+t "the metrics go where they are told; the log formats"
+expect 0 "$TRAIN" run $tiny --train-iters 5 --metrics m.jsonl --log-format megatron-v3
+out_has " iteration        5/       5 | consumed samples:           20 | elapsed"
+check [ "$(wc -l <m.jsonl)" -ge 5 ]
+expect 0 "$TRAIN" run $tiny --train-iters 5 --log-format megatron-deepspeed
+out_has "actual seqlen:    32 |"
+expect 0 "$TRAIN" run $tiny --train-iters 5 --log-throughput
+out_has "throughput per GPU (TFLOP/s/GPU):"
+
+t "--print-config shows every value with its origin, and gives the same run again"
+expect 0 "$TRAIN" run $tiny --train-iters 5 --print-config
+cp .out cfg.toml
+out_has "adam-beta2 = 0.999"
+expect 0 "$TRAIN" run --config cfg.toml --save p
+expect 0 "$TRAIN" run $tiny --train-iters 5 --save q
+tensors p/iter_0000005 >p.bin
+tensors q/iter_0000005 >q.bin
+same p.bin q.bin
+
+t "eval and generate take the checkpoint alone"
+expect 0 "$TRAIN" eval --load a --data-path d_text_document --split 90,5,5 --eval-iters 4 --micro-batch-size 2
+out_has "valid loss"
+expect 0 "$TRAIN" generate --load a --prompt "3 15 27" --max-new-tokens 9 --temperature 0
+out_has "3 15 27 4"
+cp .out g1
+expect 0 "$TRAIN" generate --load a --prompt "3 15 27" --max-new-tokens 9 --temperature 0 --threads 1
+same .out g1
+
+t "options that are wrong: exit 2 and a hint"
+expect 2 "$TRAIN" run $tiny --train-iterz 5
+err_has "train-iters"
+expect 2 "$TRAIN" run $tiny
+err_has "--train-iters is missing"
+expect 2 "$TRAIN" run $tiny --train-iters 5 --global-batch-size 3
+err_has "no multiple of --micro-batch-size"
+expect 2 "$TRAIN" run $tiny --train-iters 5 --seq-length 64
+err_has "positions"
+expect 2 "$TRAIN" eval --data-path d_text_document --load nothing
+err_has "no checkpoint"
+expect 2 "$TRAIN" run $tiny --train-iters 5 --load nothing --exit-on-missing-checkpoint
+err_has "no checkpoint"
+
+t "data that is cut: exit 3"
+cp d_text_document.idx g_text_document.idx
+head -c 100 d_text_document.bin >g_text_document.bin
+expect 3 "$TRAIN" run $tiny --data-path g_text_document --train-iters 5
+err_has "g_text_document"
