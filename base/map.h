@@ -5,7 +5,9 @@
 /*
  * Read-only map of a whole file. If the file shrinks while it is mapped, a read beyond its new end
  * does not kill the process: the guard puts zero pages there and marks the map, and map_check says
- * so. Whoever hands mapped bytes on calls map_check after reading and before trusting them.
+ * so. Whoever hands mapped bytes on calls map_check after reading and before trusting them. Two
+ * things show otherwise: a cut within the last page that is left reads as zeros without a fault,
+ * and a system call that is given lost bytes fails with EFAULT, so copy before you write them.
  *
  * map_open installs the SIGBUS guard on first use; its list of maps is one of the house's few
  * mutable globals. Opening and closing are thread-safe; reading needs no lock. An empty file maps
