@@ -74,7 +74,8 @@ static int emit(struct jscan *j, const char *p, size_t n, struct err *e)
 {
     if (j->is_string)
         return spill_add(&j->value[j->want].spill, p, n, e);
-    if (j->in_key && j->name.len <= j->longest) /* one byte more than the longest tells them apart */
+    /* one byte more than the longest tells them apart */
+    if (j->in_key && j->name.len <= j->longest)
         buf_add(&j->name, p, n <= j->longest ? n : j->longest + 1);
     return 0;
 }

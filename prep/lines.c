@@ -29,7 +29,8 @@ bool line_blank(const char *p, const char *end)
     return p == end;
 }
 
-/* Appends what one read gives. The only place where the reader may wait long: it can be cancelled here. */
+/* Appends what one read gives. The only place where the reader may wait long: it can be cancelled
+ * here. */
 static int read_some(struct lines *l, struct buf *b, struct err *e)
 {
     size_t n = 0;

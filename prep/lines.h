@@ -5,7 +5,8 @@
 /*
  * A byte stream cut into blocks of whole lines, of about LINES_BLOCK bytes each. A line that is
  * longer than LINES_LONG does not become a block: it comes in pieces, so that memory is bounded
- * whatever the input. A byte order mark at the start is dropped; the last line may lack its newline.
+ * whatever the input. A byte order mark at the start is dropped; the last line may lack its
+ * newline.
  *
  * One thread at a time; the zin belongs to the caller.
  */

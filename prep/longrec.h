@@ -43,7 +43,8 @@ int longrec_create(const struct long_plan *p, struct long_record **ret, struct e
 void longrec_destroy(struct long_record *r); /* takes NULL */
 
 /*
- * Reads the line whose beginning is in `b` to its end. A bad record gives ERR_DATA and *ret_bad: the reason
+ * Reads the line whose beginning is in `b` to its end. A bad record gives ERR_DATA and *ret_bad:
+ * the reason
  * ("byte N: ..."); any other failure is one of the input.
  */
 int longrec_read(struct long_record *r, struct lines *l, struct buf *b, bool *ret_bad,

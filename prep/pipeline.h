@@ -23,9 +23,10 @@ struct pipeline {
     uint64_t budget; /* bytes, as told by fill */
 
     /*
-     * On a thread of its own: false at the end, with the item unused. An error is an item of its own, so that
-     * it is met in order. The thread is cancelled when the line stops early; cancellation is
-     * disabled, and fill may enable it where it waits for the outside and holds nothing.
+     * On a thread of its own: false at the end, with the item unused. An error is an item of its
+     * own, so that it is met in order. The thread is cancelled when the line stops early;
+     * cancellation is disabled, and fill may enable it where it waits for the outside and holds
+     * nothing.
      */
     bool (*fill)(void *arg, void *item, uint64_t *ret_bytes);
 
@@ -40,8 +41,8 @@ struct pipeline {
 };
 
 /*
- * 0 when all that was filled was drained, else the code that drain or tick gave (they keep their own
- * sentence), or ERR_RESOURCE with its sentence in `e` when a thread could not be started.
+ * 0 when all that was filled was drained, else the code that drain or tick gave (they keep their
+ * own sentence), or ERR_RESOURCE with its sentence in `e` when a thread could not be started.
  */
 int pipeline_run(const struct pipeline *p, struct err *e);
 

@@ -40,7 +40,8 @@ void docstream_put_header(struct buf *out, const struct docstream_header *h)
     out->len += HEADER;
 }
 
-void docstream_put_doc(struct buf *out, const struct docstream_header *h, const int32_t *id, size_t n)
+void docstream_put_doc(struct buf *out, const struct docstream_header *h, const int32_t *id,
+                       size_t n)
 {
     size_t width = h->width;
     BUG_ON(n > DOC_MAX, "a document of %zu ids", n);
@@ -133,9 +134,11 @@ static int take_ids(struct docstream *d, size_t n, struct err *e)
         for (size_t i = 0; i < k; i++) {
             uint32_t v = width == 2 ? load_u16(raw + 2 * i) : load_u32(raw + 4 * i);
             if (v >= d->header.vocab_size)
-                return err_set(e, ERR_DATA, "%s: at byte %llu stands id %u, but the vocabulary "
-                               "has %llu", zin_name(d->in), (unsigned long long)(offset + i * width),
-                               v, (unsigned long long)d->header.vocab_size);
+                return err_set(e, ERR_DATA,
+                               "%s: at byte %llu stands id %u, but the vocabulary "
+                               "has %llu",
+                               zin_name(d->in), (unsigned long long)(offset + i * width), v,
+                               (unsigned long long)d->header.vocab_size);
             store_u32(p + 4 * i, v);
         }
         d->buf.len += k * 4;

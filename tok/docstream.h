@@ -5,8 +5,9 @@
 /*
  * The framed document stream between `tok encode --format docs` and `prep build --pretokenized`:
  * a header (vocabulary size, digest, id width, eod id), then one record for each document: its ids,
- * without any end-of-document token. Bytes: tok/FORMAT.md. Documents may be empty. The end is a record of its own that
- * counts documents and ids, so that a cut stream is told from a finished one.
+ * without any end-of-document token. Bytes: tok/FORMAT.md. Documents may be empty. The end is a
+ * record of its own that counts documents and ids, so that a cut stream is told from a finished
+ * one.
  */
 
 #include <stdbool.h>
@@ -27,7 +28,8 @@ struct docstream_header {
 
 /* Writer: appends bytes to `out`; the caller passes them on. */
 void docstream_put_header(struct buf *out, const struct docstream_header *h);
-void docstream_put_doc(struct buf *out, const struct docstream_header *h, const int32_t *id, size_t n);
+void docstream_put_doc(struct buf *out, const struct docstream_header *h, const int32_t *id,
+                       size_t n);
 void docstream_put_end(struct buf *out, uint64_t docs, uint64_t ids);
 
 /* Reader over a stream that may itself be compressed; the reader does not own `in`. */
@@ -42,7 +44,8 @@ struct docstream {
 
 int docstream_open(struct docstream *d, struct zin *in, struct err *e);
 
-/* *ret_id (valid until the next call) and *ret_n; *ret_more false at the end. Ids are checked against vocab_size. */
+/* *ret_id (valid until the next call) and *ret_n; *ret_more false at the end. Ids are checked
+ * against vocab_size. */
 int docstream_next(struct docstream *d, const int32_t **ret_id, size_t *ret_n, bool *ret_more,
                    struct err *e);
 void docstream_close(struct docstream *d);

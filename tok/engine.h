@@ -31,9 +31,9 @@ struct tok_engine {
 };
 
 /*
- * Openers. They fill `ret`, and of `info` the type, the sizes and the ids; o->type is the one asked for
- * (TOK_AUTO for whatever the file calls for). `p` is the file's content and is not kept. On failure
- * nothing is left behind.
+ * Openers. They fill `ret`, and of `info` the type, the sizes and the ids; o->type is the one asked
+ * for (TOK_AUTO for whatever the file calls for). `p` is the file's content and is not kept. On
+ * failure nothing is left behind.
  */
 int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
                    struct tok_info *info, struct err *e);
@@ -42,7 +42,8 @@ int ws_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
 int null_engine_open(const struct tok_options *o, struct tok_engine *ret, struct tok_info *info,
                      struct err *e);
 
-/* Puts o->eod_token, if one was given, in the place of info->eod; ERR_USAGE if the vocabulary lacks it. */
+/* Puts o->eod_token, if one was given, in the place of info->eod; ERR_USAGE if the vocabulary lacks
+ * it. */
 int tok_engine_eod(const struct tok_options *o, const struct tok_engine *g, struct tok_info *info,
                    struct err *e);
 

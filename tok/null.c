@@ -7,9 +7,11 @@
 #include "tok/engine.h"
 
 /*
- * Megatron-LM's NullTokenizer (core_v0.12.3): the text is its ids, in decimal, with single spaces between.
+ * Megatron-LM's NullTokenizer (core_v0.12.3): the text is its ids, in decimal, with single spaces
+ * between.
  * --vocab-size N leaves ids 0 .. N-1 to the text; N ends a document, so the vocabulary has N + 1.
- * Blanks at either end and runs of spaces are let pass, which int() and split(' ') there would not all do.
+ * Blanks at either end and runs of spaces are let pass, which int() and split(' ') there would not
+ * all do.
  */
 
 struct null {
@@ -65,7 +67,8 @@ static int null_decode(const void *state, void *scratch, const int32_t *id, size
     return 0;
 }
 
-/* Pieces are numbers: they exist only as the caller writes them down, but for the end of document. */
+/* Pieces are numbers: they exist only as the caller writes them down, but for the end
+ * of document. */
 static const char *null_piece(const void *state, int64_t id)
 {
     const struct null *s = state;

@@ -12,9 +12,9 @@
 
 /*
  * SentencePiece under the two wrappers of Megatron-LM (core_v0.12.3, training/tokenizer):
- * SentencePieceTokenizer gives ids behind the model's own to those of <CLS> <SEP> <EOD> <MASK>, pad, bos and eos
- * that the model lacks, and ends documents by <EOD>; GPTSentencePieceTokenizer is the bare model
- * and ends them by eos.
+ * SentencePieceTokenizer gives ids behind the model's own to those of <CLS> <SEP> <EOD> <MASK>,
+ * pad, bos and eos that the model lacks, and ends documents by <EOD>; GPTSentencePieceTokenizer is
+ * the bare model and ends them by eos.
  */
 
 enum { ADDED_MAX = 7, TEXT_MAX = 1 << 29 };

@@ -7,11 +7,11 @@
 #include "tok/sp_model.h"
 
 /*
- * The trie is an array of 32-bit units (darts-clone). A state is a place s in it; the step with byte c
- * looks at unit s ^ c and succeeds if that unit's label is c, whatever the outcome. So a
+ * The trie is an array of 32-bit units (darts-clone). A state is a place s in it; the step with
+ * byte c looks at unit s ^ c and succeeds if that unit's label is c, whatever the outcome. So a
  * state is safe when the whole 256-aligned block round s lies inside the array. A successful step
- * leads to state (s ^ c) ^ offset(unit); if the unit says that a key ends here, unit at that state holds the
- * place of its replacement. All states that any text can reach are visited once.
+ * leads to state (s ^ c) ^ offset(unit); if the unit says that a key ends here, unit at that state
+ * holds the place of its replacement. All states that any text can reach are visited once.
  */
 
 enum {
@@ -52,7 +52,8 @@ static int bad_unit(const struct walk *w, uint32_t i, struct err *e, const char 
                    (unsigned long long)(w->offset + 4 + (uint64_t)i * 4), what);
 }
 
-/* The replacement that unit i names: within the strings, and UTF-8 (it ends in the last NUL at most). */
+/* The replacement that unit i names: within the strings, and UTF-8 (it ends in the last NUL at
+ * most). */
 static int check_target(const struct walk *w, uint32_t i, struct err *e)
 {
     uint32_t target = unit_at(w, i) & 0x7fffffffu;
@@ -75,7 +76,8 @@ static int follow(const struct walk *w, uint32_t i, uint32_t *ret, struct err *e
     return (*ret | 0xff) < w->units ? 0 : bad_unit(w, i, e, "leads out of the trie");
 }
 
-/* Tries the bytes of the top frame from f->byte on; *ret_next is a new state to descend to, or -1 when all are done. */
+/* Tries the bytes of the top frame from f->byte on; *ret_next is a new state to descend to, or -1
+ * when all are done. */
 static int step(struct walk *w, struct frame *f, int64_t *ret_next, struct err *e)
 {
     *ret_next = -1;

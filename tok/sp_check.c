@@ -22,8 +22,8 @@ enum {
 
 enum {
     PIECES_MAX = 10000000,
-    PIECE_MAX = 8192,     /* bytes; the library recurses along a piece */
-    USER_DEPTH = 64       /* user-defined pieces that begin alike: the library keeps 64 on its stack */
+    PIECE_MAX = 8192, /* bytes; the library recurses along a piece */
+    USER_DEPTH = 64   /* user-defined pieces that begin alike: the library keeps 64 on its stack */
 };
 
 struct reader {

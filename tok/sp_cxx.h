@@ -16,7 +16,8 @@
 struct sp_lib;  /* a loaded model; immutable, shared by threads */
 struct sp_room; /* what one thread needs for a call */
 
-/* `p` must have passed sp_check. ERR_DATA when the library still refuses (its own self-test failed). */
+/* `p` must have passed sp_check. ERR_DATA when the library still refuses (its own self-test
+ * failed). */
 int sp_lib_open(const char *name, const void *p, size_t n, struct sp_lib **ret, struct err *e);
 void sp_lib_close(struct sp_lib *l);
 
@@ -34,9 +35,10 @@ int sp_lib_decode(const struct sp_lib *l, struct sp_room *r, const int *id, size
 /*
  * Training. `next` gives one sentence after another: 1 with *ret_text and *ret_n (valid until the
  * next call), 0 at the end, -1 when reading failed (the caller knows why; *ret is then not set).
- * `keys` and `values` are the library's options, `seed` its random seed (-1: by chance). *ret becomes the
- * serialized model. A failure's sentence is the library's own, stripped of places in its source; ERR_USAGE.
- * The library ends the process on some failures: sp_train.c calls this in a child.
+ * `keys` and `values` are the library's options, `seed` its random seed (-1: by chance). *ret
+ * becomes the serialized model. A failure's sentence is the library's own, stripped of places in
+ * its source; ERR_USAGE. The library ends the process on some failures: sp_train.c calls this in a
+ * child.
  */
 typedef int sp_next_fn(void *arg, const char **ret_text, size_t *ret_n);
 

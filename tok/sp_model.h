@@ -54,7 +54,8 @@ struct sp_model {
     struct words plain;         /* the others */
 };
 
-/* `name` stands in messages. ERR_DATA with the file, and the offset or the piece, and what is wrong. */
+/* `name` stands in messages. ERR_DATA with the file, and the offset or the piece, and what is
+ * wrong. */
 int sp_check(const char *name, const void *p, size_t n, struct sp_model *ret, struct err *e);
 void sp_model_finish(struct sp_model *m);
 
@@ -65,8 +66,8 @@ const char *sp_kind_name(enum sp_kind kind);       /* "unigram" */
 const char *sp_type_name(enum sp_piece_type type); /* "user-defined" */
 
 /*
- * The rules of a normaliser (sp_charsmap.c): size of the trie, trie, replacement strings. `offset` is
- * that of the blob in the file.
+ * The rules of a normaliser (sp_charsmap.c): size of the trie, trie, replacement strings. `offset`
+ * is that of the blob in the file.
  */
 int sp_check_charsmap(const char *name, uint64_t offset, const unsigned char *p, size_t n,
                       struct err *e);

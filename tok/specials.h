@@ -4,7 +4,8 @@
 
 /*
  * The strings of special tokens, and where they stand in a text. Of several that begin at the same
- * place the one added first wins, as in Megatron-LM's wrapper. The strings are the caller's. Immutable once filled.
+ * place the one added first wins, as in Megatron-LM's wrapper. The strings are the caller's.
+ * Immutable once filled.
  */
 
 #include <stdbool.h>

@@ -6,9 +6,9 @@
  * A tokenizer: text to ids and back. One interface over every format; engines fill `struct
  * tok_engine` (engine.h) and nobody above knows which one is at work.
  *
- * Load once, share across threads: a tokenizer is immutable after tok_open. What changes while encoding
- * (caches, scratch) lives in a `struct tok_work`, one for each thread, so that encoding allocates
- * nothing once it is warm. Ids go into the caller's growable `struct tok_ids`.
+ * Load once, share across threads: a tokenizer is immutable after tok_open. What changes while
+ * encoding (caches, scratch) lives in a `struct tok_work`, one for each thread, so that encoding
+ * allocates nothing once it is warm. Ids go into the caller's growable `struct tok_ids`.
  */
 
 #include <stdbool.h>
@@ -67,9 +67,9 @@ int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n); /* room for n more behi
 void tok_ids_finish(struct tok_ids *ids);
 
 /*
- * ERR_DATA for a malformed file, ERR_USAGE for an --eod-token that the vocabulary lacks or a type that
- * does not fit the file; the sentence names the file. A type without end of document opens well:
- * who needs one asks info.eod.
+ * ERR_DATA for a malformed file, ERR_USAGE for an --eod-token that the vocabulary lacks or a type
+ * that does not fit the file; the sentence names the file. A type without end of document opens
+ * well: who needs one asks info.eod.
  */
 int tok_open(const struct tok_options *o, struct tokenizer **ret, struct err *e);
 void tok_close(struct tokenizer *t);
@@ -79,13 +79,15 @@ const char *tok_type_name(enum tok_type type);
 struct tok_work *tok_work_create(const struct tokenizer *t);
 void tok_work_destroy(struct tok_work *w);
 uint64_t tok_work_specials(const struct tok_work *w); /* special strings met and taken as text */
-/* special strings met that became tokens all the same: user-defined pieces of SentencePiece always match */
+/* special strings met that became tokens all the same: user-defined pieces of SentencePiece always
+ * match */
 uint64_t tok_work_matched(const struct tok_work *w);
 uint64_t tok_work_invalid(const struct tok_work *w);  /* bytes that were no UTF-8 */
 
 /*
- * Appends the ids of n bytes of text. Adds neither BOS nor EOD. A text that gives more than 2^31 - 1 ids
- * is ERR_DATA, as is a special string under TOK_SPECIALS_ERROR or a word that TOK_NULL cannot read.
+ * Appends the ids of n bytes of text. Adds neither BOS nor EOD. A text that gives more than 2^31 -
+ * 1 ids is ERR_DATA, as is a special string under TOK_SPECIALS_ERROR or a word that TOK_NULL cannot
+ * read.
  */
 int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                struct tok_ids *ids, struct err *e);
@@ -94,7 +96,8 @@ int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, 
 int tok_decode(const struct tokenizer *t, struct tok_work *w, const int32_t *id, size_t n,
                struct buf *text, struct err *e);
 
-/* The piece of an id as the file spells it ("" outside the vocabulary); the id of a piece, -1 if none. */
+/* The piece of an id as the file spells it ("" outside the vocabulary); the id of a piece, -1 if
+ * none. */
 const char *tok_piece(const struct tokenizer *t, int64_t id);
 int64_t tok_find(const struct tokenizer *t, const char *piece);
 

@@ -61,7 +61,8 @@ static inline uint64_t words_mix(uint64_t a, uint64_t b)
     return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-/* head and tail, with the length, tell all words of up to 16 bytes apart; hash covers every byte. */
+/* head and tail, with the length, tell all words of up to 16 bytes apart; hash covers
+ * every byte. */
 static inline struct words_key words_key(const char *p, size_t n)
 {
     struct words_key k;

@@ -54,7 +54,8 @@ static size_t wide_space(const unsigned char *p, size_t n)
     return is ? 3 : 0;
 }
 
-/* Of 64 bytes: *space the ASCII white space (9-13, 28-32), *wide those that may begin another one. */
+/* Of 64 bytes: *space the ASCII white space (9-13, 28-32), *wide those that may begin
+ * another one. */
 #ifdef __SSE2__
 static void classify(const char *p, uint64_t *space, uint64_t *wide)
 {
@@ -85,7 +86,8 @@ static void classify(const char *p, uint64_t *space, uint64_t *wide)
 }
 #endif
 
-/* The white space of the block at text + at; *spill holds what reached in from the block before, and out again. */
+/* The white space of the block at text + at; *spill holds what reached in from the block before,
+ * and out again. */
 static uint64_t block_spaces(const char *text, size_t n, size_t at, uint64_t *spill)
 {
     char last[BLOCK];

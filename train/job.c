@@ -74,7 +74,8 @@ int job_open_manifest(struct job *j, struct err *e)
     return code;
 }
 
-/* `vocab` counts for the null tokenizer alone, which has no file and counts its end of document itself. */
+/* `vocab` counts for the null tokenizer alone, which has no file and counts its end of document
+ * itself. */
 static int open_as(struct job *j, const char *type, const char *path, int64_t vocab, struct err *e)
 {
     struct tok_options t = {.path = path};
@@ -109,7 +110,8 @@ static int same_digest(const char *a, const char *who_a, const char *b, const ch
 {
     if (!a || !b || !a[0] || !b[0] || !strcmp(a, b))
         return 0;
-    err_set(e, ERR_USAGE, "tokenizers differ: %s has %.16s..., %s has %.16s...", who_a, a, who_b, b);
+    err_set(e, ERR_USAGE, "tokenizers differ: %s has %.16s..., %s has %.16s...", who_a, a, who_b,
+            b);
     return err_hint(e, "use data and tokenizer that the checkpoint was trained with");
 }
 

@@ -3,8 +3,8 @@
 #define TRAIN_JOB_H
 
 /*
- * What the verbs share: from options to a tokenizer, a checkpoint, a model, data. Each function does one
- * step and says in a sentence why it cannot; job_close takes whatever stage was reached.
+ * What the verbs share: from options to a tokenizer, a checkpoint, a model, data. Each function
+ * does one step and says in a sentence why it cannot; job_close takes whatever stage was reached.
  */
 
 #include "dataset/gpt.h"
@@ -32,14 +32,15 @@ struct job {
     struct gpt_data data;
 };
 
-/* The newest intact checkpoint of --save, else of --load (or --iteration of it); logs which, and what was passed over. */
+/* The newest intact checkpoint of --save, else of --load (or --iteration of it); logs which, and
+ * what was passed over. */
 int job_find_checkpoint(struct job *j, bool required, struct err *e);
 
 /* Manifest of --data-path, if it has one. */
 int job_open_manifest(struct job *j, struct err *e);
 
-/* The tokenizer of the options, else the manifest's file, else the checkpoint's own copy. Checks that all that are
- * known have one digest: ERR_USAGE names both. */
+/* The tokenizer of the options, else the manifest's file, else the checkpoint's own copy. Checks
+ * that all that are known have one digest: ERR_USAGE names both. */
 int job_open_tokenizer(struct job *j, struct err *e);
 
 /* Spec from the options and the vocabulary, or from the checkpoint; the two must agree. */

@@ -15,7 +15,8 @@
 
 enum { LOST_LIMIT = 50, METRICS_MAX = 1 << 30 };
 
-/* Keeps the lines of steps up to `iteration`: what a run that died wrote beyond its checkpoint goes. */
+/* Keeps the lines of steps up to `iteration`: what a run that died wrote beyond its checkpoint
+ * goes. */
 static int cut_back(const char *path, int64_t iteration, struct err *e)
 {
     struct buf old = {0}, kept = {0};
@@ -120,8 +121,9 @@ int journal_step(struct journal *j, const struct rank *r, const struct step_resu
         print_line(j, &v);
     j->step_began = clock_seconds();
     if (!code && j->lost >= LOST_LIMIT) {
-        err_set(e, ERR_ANOMALY, "the gradient was not finite for %d steps in a row, up to step %lld",
-                LOST_LIMIT, (long long)r->at.iteration);
+        err_set(e, ERR_ANOMALY,
+                "the gradient was not finite for %d steps in a row, up to step %lld", LOST_LIMIT,
+                (long long)r->at.iteration);
         return err_hint(e, "a lower --lr or a longer warm-up; the last checkpoint is intact");
     }
     return code;

@@ -17,7 +17,9 @@ int main(int argc, char **argv)
     struct err e = {0};
     int code = opts_init(&o, &train_table, &values, argc, argv, &e);
     if (!code && !opts_answer(&o, stdout)) {
-        log_set_level(values.common.quiet ? LOG_WARN : values.common.verbose ? LOG_DEBUG : LOG_INFO);
+        log_set_level(values.common.quiet     ? LOG_WARN
+                      : values.common.verbose ? LOG_DEBUG
+                                              : LOG_INFO);
         spec_flags_note(&values.model, &o);
         code = verb[o.verb](&o, &e);
     }

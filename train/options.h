@@ -3,8 +3,8 @@
 #define TRAIN_OPTIONS_H
 
 /*
- * The option table of `train`: Megatron-LM's names, meanings and defaults (core_v0.12.3) where it has
- * them. Verbs are VERB_...; values land in struct train_options.
+ * The option table of `train`: Megatron-LM's names, meanings and defaults (core_v0.12.3) where it
+ * has them. Verbs are VERB_...; values land in struct train_options.
  */
 
 #include "base/opt.h"

@@ -3,8 +3,9 @@
 #define TRAIN_STOP_H
 
 /*
- * Signals that ask a run to end: SIGINT, SIGTERM and SIGUSR1 set a flag that the loop looks at between steps, so that it
- * saves first. A second SIGINT ends the process at once. The flag is one of the house's few mutable globals.
+ * Signals that ask a run to end: SIGINT, SIGTERM and SIGUSR1 set a flag that the loop looks at
+ * between steps, so that it saves first. A second SIGINT ends the process at once. The flag is one
+ * of the house's few mutable globals.
  */
 
 /* Installs the handlers. */

@@ -7,7 +7,8 @@
 #include "train/engine/step.h"
 
 /*
- * `train eval`: the mean loss of a checkpoint over a share of the data, in the data's own shuffled order, at most
+ * `train eval`: the mean loss of a checkpoint over a share of the data, in the data's own shuffled
+ * order, at most
  * --eval-iters batches and each token at most once.
  */
 
@@ -28,7 +29,8 @@ static int open_share(struct job *j, enum part part, int64_t *ret_iters, struct 
     *ret_iters = iters < j->o->eval_iters ? iters : j->o->eval_iters;
     if (*ret_iters < 1)
         return err_set(e, ERR_USAGE,
-                       "%s: the %s share has %llu samples of %llu tokens, fewer than one batch of %lld",
+                       "%s: the %s share has %llu samples of %llu tokens, fewer than one batch of "
+                       "%lld",
                        j->data_prefix, part_name(part), (unsigned long long)once,
                        (unsigned long long)length, (long long)j->global_batch);
     return 0;

@@ -32,7 +32,8 @@ static size_t unfinished(const char *p, size_t n)
     return 0;
 }
 
-/* A piece's text may depend on its neighbours, so the whole is decoded each time and the new part shown. */
+/* A piece's text may depend on its neighbours, so the whole is decoded each time and the new part
+ * shown. */
 static int show(struct writer *w, bool last, struct err *e)
 {
     buf_reset(&w->text);
@@ -58,8 +59,10 @@ static int continue_text(struct writer *w, const char *prompt, uint64_t number, 
     w->ids.n = w->shown = 0;
     w->decoder.past = 0;
     int code = tok_encode(w->job->tokenizer, w->work, prompt, strlen(prompt), &w->ids, e);
-    if (!code && w->ids.n == 0 && eod >= 0)
-        *tok_ids_reserve(&w->ids, 1) = (int32_t)eod, w->ids.n = 1; /* nothing to go on from: a document begins */
+    if (!code && w->ids.n == 0 && eod >= 0) { /* nothing to go on from: a document begins */
+        *tok_ids_reserve(&w->ids, 1) = (int32_t)eod;
+        w->ids.n = 1;
+    }
     if (!code)
         code = decoder_feed(&w->decoder, w->ids.id, (int64_t)w->ids.n, e);
     for (int64_t i = 0; !code && i < o->max_new; i++) {

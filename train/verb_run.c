@@ -107,8 +107,8 @@ static int save(struct run *r, struct err *e)
 /* ---- evaluation -------------------------------------------------------------------------- */
 
 /*
- * The samples of an evaluation follow from the step alone: the k-th one of a run takes the k-th stretch of
- * the share, so a resumed run evaluates on what an unbroken one does.
+ * The samples of an evaluation follow from the step alone: the k-th one of a run takes the k-th
+ * stretch of the share, so a resumed run evaluates on what an unbroken one does.
  */
 static int evaluate(struct run *r, enum part part, const char *suffix, struct err *e)
 {
@@ -197,7 +197,8 @@ static int loop(struct run *r, struct err *e)
     if (code || stop != 2)
         return code;
     if (stop_asked() == SIGINT)
-        return err_set(e, 128 + SIGINT, "interrupted at step %lld", (long long)j->rank.at.iteration);
+        return err_set(e, 128 + SIGINT, "interrupted at step %lld",
+                       (long long)j->rank.at.iteration);
     err_set(e, ERR_RESTART, "asked to stop at step %lld", (long long)j->rank.at.iteration);
     return err_hint(e, "the same command goes on from there");
 }

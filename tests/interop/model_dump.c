@@ -9,8 +9,9 @@
 #include "tests/train/tiny.h"
 
 /*
- * model_dump FAMILY FOLDER: one micro-batch through a tiny model in fp32, for tests/interop/model.py. FOLDER gets
- * meta.json and, as raw little-endian numbers: ids, labels (i32), mask, logits (f32), and w.NAME, g.NAME for every global tensor.
+ * model_dump FAMILY FOLDER: one micro-batch through a tiny model in fp32, for
+ * tests/interop/model.py. FOLDER gets meta.json and, as raw little-endian numbers: ids, labels
+ * (i32), mask, logits (f32), and w.NAME, g.NAME for every global tensor.
  */
 
 static void put(const char *dir, const char *name, const void *p, size_t bytes)

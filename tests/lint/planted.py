@@ -23,9 +23,11 @@ CLEAN = {
                        "| `train/ops` | maths | base |\n"
                        "| `train/comm` | words | base |\n"
                        "| `train` | all | base, train/ops |\n",
-    "base/a.h": LICENCE + "#ifndef BASE_A_H\n#define BASE_A_H\nstruct a {\n    int n;\n};\n#endif\n",
+    "base/a.h": LICENCE + "#ifndef BASE_A_H\n#define BASE_A_H\nstruct a {\n    int n;\n};\n"
+                          "#endif\n",
     "meson.build": "configure_file(output: 'made.h', configuration: made)\n",
-    "base/a.c": LICENCE + '#include "made.h"\n#include "base/a.h"\n/* #include "train/ops/o.h" */\n',
+    "base/a.c": LICENCE + '#include "made.h"\n#include "base/a.h"\n'
+                          '/* #include "train/ops/o.h" */\n',
     "base/x_cxx.cc": LICENCE + "#include <memory>\n",
     "train/ops/o.h": LICENCE + '#include "base/a.h"\n',
     "train/ops/cuda/k.cu": LICENCE + '#include <cuda_runtime.h>\n#include "train/ops/o.h"\n',
@@ -41,8 +43,8 @@ ARCHITECTURE = CLEAN["ARCHITECTURE.md"]
 PLANTED = [
     (edges.table_is_sound, "ARCHITECTURE.md", "# House\n", "no room table"),
     (edges.table_is_sound, "ARCHITECTURE.md", ARCHITECTURE + "| `base2` | x | |\n", "no folder"),
-    (edges.table_is_sound, "ARCHITECTURE.md", ARCHITECTURE.replace("ground | |", "ground | cellar |"),
-     "may include cellar, which is no room"),
+    (edges.table_is_sound, "ARCHITECTURE.md",
+     ARCHITECTURE.replace("ground | |", "ground | cellar |"), "may include cellar, which is no room"),
     (edges.every_file_has_a_room, "attic/a.c", LICENCE, "attic/a.c: lies in no room"),
     (edges.includes_keep_to_the_table, "base/a.c", LICENCE + '#include "train/ops/o.h"\n',
      "base/a.c:2: room base may not include train/ops"),
@@ -57,10 +59,12 @@ PLANTED = [
      "no file"),
     (edges.includes_keep_to_the_table, "base/a.c", LICENCE + '#include "base/../train/ops/o.h"\n',
      "no file"),
-    (edges.includes_keep_to_the_table, "train/main.c", LICENCE + "#include <base/a.h>\n", "is ours"),
+    (edges.includes_keep_to_the_table, "train/main.c", LICENCE + "#include <base/a.h>\n",
+     "is ours"),
     (edges.cuda_headers_stay_in_cuda, "train/main.c", LICENCE + "#include <cuda_runtime.h>\n",
      "train/main.c:2: <cuda_runtime.h>"),
-    (edges.cuda_headers_stay_in_cuda, "train/ops/o.h", LICENCE + "#include <cublas_v2.h>\n", "cublas"),
+    (edges.cuda_headers_stay_in_cuda, "train/ops/o.h", LICENCE + "#include <cublas_v2.h>\n",
+     "cublas"),
     (edges.cuda_headers_stay_in_cuda, "base/cudnn.c", LICENCE + "#include <cudnn.h>\n", "cudnn"),
     (edges.cuda_headers_stay_in_cuda, "train/comm/m.c", LICENCE + "#include <nccl.h>\n", "nccl"),
     (edges.mpi_headers_stay_in_comm, "train/main.c", LICENCE + "#include <mpi.h>\n", "<mpi.h>"),

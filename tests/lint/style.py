@@ -72,7 +72,7 @@ def last_line_ends(root):
 
 def lines_fit(root):
     return [f"{p}:{n}: {len(line)} columns, {COLUMNS} are allowed"
-            for p, n, line in each_line(root, CODE + SCRIPTS) if len(line) > COLUMNS]
+            for p, n, line in each_line(root, CODE) if len(line) > COLUMNS]
 
 
 def functions(text):
@@ -198,7 +198,7 @@ def headers_compile_alone(root, build):
 
 
 def main(root, build=None):
-    tree_rules = [licence_line_on_top, no_tabs, no_trailing_blanks, last_line_ends,
+    tree_rules = [licence_line_on_top, no_tabs, no_trailing_blanks, last_line_ends, lines_fit,
                   functions_are_short, files_are_short]
     rules = [(r.__name__, lambda r=r: r(root)) for r in tree_rules]
     rules.append(("headers_compile_alone", lambda: headers_compile_alone(root, build)))

@@ -16,7 +16,7 @@ struct job {
     uint64_t total, filled, drained;
     uint64_t stop_at;    /* drain refuses this one */
     bool ordered, delay;
-    int hang[2];         /* a pipe that nobody writes to; the reader waits there after three items */
+    int hang[2]; /* a pipe that nobody writes to; the reader waits there after three items */
     int ticks, stop_tick;
     uint64_t most;       /* items in flight */
     _Atomic uint64_t in_flight, worked;

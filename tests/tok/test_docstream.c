@@ -122,7 +122,8 @@ static void lies_are_found(void)
     spoil(16, 0, "vocabulary size");
     spoil(16, 65537, "vocabulary size");
     spoil(24, 1000, "end of document");
-    spoil(64, 0x7fffffff, "before its end mark"); /* a count without its ids: nothing of that size is allocated */
+    /* a count without its ids: nothing of that size is allocated */
+    spoil(64, 0x7fffffff, "before its end mark");
     spoil(64, 0x80000000u, "more than 2^31 - 1");
     spoil(64 + 4 + 4, 1001, "stands id 1001"); /* document 0 is empty, the next one's first ids */
 }

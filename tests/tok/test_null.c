@@ -42,13 +42,15 @@ static void ids_are_decimal(void)
 
 static void other_words_are_refused(void)
 {
-    static const char *const bad[] = {"1 x 2", "101", "-1", "1,2", "99999999999999999999999", "1.5"};
+    static const char *const bad[] = {"1 x 2", "101", "-1", "1,2", "99999999999999999999999",
+                                      "1.5"};
     struct err e;
     struct tokenizer *t = open_null(100);
     struct tok_work *w = tok_work_create(t);
     struct tok_ids ids = {0};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        T_ERR(tok_encode(t, w, bad[i], strlen(bad[i]), &ids, &e), &e, ERR_DATA, "is no id of 0 to 100");
+        T_ERR(tok_encode(t, w, bad[i], strlen(bad[i]), &ids, &e), &e, ERR_DATA,
+              "is no id of 0 to 100");
         T_EQ(ids.n, 0);
     }
     int32_t outside = 101;

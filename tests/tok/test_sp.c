@@ -32,7 +32,8 @@ static struct tokenizer *open_sp(const char *path, enum tok_type type, enum tok_
     return t;
 }
 
-static void encode(const struct tokenizer *t, struct tok_work *w, const char *text, const char *want)
+static void encode(const struct tokenizer *t, struct tok_work *w, const char *text,
+                   const char *want)
 {
     struct err e;
     struct tok_ids ids = {0};
@@ -140,8 +141,9 @@ static void bytes_that_are_no_utf8_are_counted(void)
     struct tokenizer *t = open_sp(write_model(true), TOK_AUTO, TOK_SPECIALS_TEXT);
     struct tok_work *w = tok_work_create(t);
     encode(t, w, "a\xff" "b", SP "a <unk> b");
-    encode(t, w, "\xe2\x96 aaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3\xa9", SP " <unk> " SP "a a a a a a a a a a a a a a a a a "
-           "a a a a a a a a a a <unk>");
+    encode(t, w, "\xe2\x96 aaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3\xa9",
+           SP " <unk> " SP "a a a a a a a a a a a a a a a a a "
+              "a a a a a a a a a a <unk>");
     T_EQ(tok_work_invalid(w), 3);
     tok_work_destroy(w);
     tok_close(t);

@@ -182,7 +182,8 @@ static void rules_stay_inside(void)
     refuse_rules(RULES_LEAF, 0xffffffffu, "beyond the end of the strings");
 }
 
-static void refuse_blob(size_t keep, uint32_t size, const char *tail, size_t ntail, const char *words)
+static void refuse_blob(size_t keep, uint32_t size, const char *tail, size_t ntail,
+                        const char *words)
 {
     struct buf b = {0}, rules = {0};
     make_pieces(&b);
@@ -242,14 +243,18 @@ enum { MODELS = 6 };
 static const struct {
     const char *kind, *rules, *user, *bytes;
 } recipe[MODELS] = {
-    {"unigram", "nmt_nfkc", "<s>,</s>,<EOD>,xy,xyz,\n", "true"}, {"bpe", "nfkc_cf", "xy,xyz", "true"},
-    {"unigram", "identity", "", "false"},                        {"bpe", "nmt_nfkc", "", "false"},
-    {"char", "nfkc", "xy", "false"},                             {"word", "nmt_nfkc_cf", "", "false"},
+    {"unigram", "nmt_nfkc", "<s>,</s>,<EOD>,xy,xyz,\n", "true"},
+    {"bpe", "nfkc_cf", "xy,xyz", "true"},
+    {"unigram", "identity", "", "false"},
+    {"bpe", "nmt_nfkc", "", "false"},
+    {"char", "nfkc", "xy", "false"},
+    {"word", "nmt_nfkc_cf", "", "false"},
 };
 
 static const char *const sample[] = {
     "Hello, World 2024! xyxyzy \n\n  two  spaces\t<s> </s>",
-    "\xef\xbc\xa1\xef\xbc\xa2\xe3\x88\xb1 \xef\xb7\xba \xc7\x84 \xe2\x84\xa2 \xe3\x8e\x8f e\xcc\x81",
+    "\xef\xbc\xa1\xef\xbc\xa2\xe3\x88\xb1 \xef\xb7\xba \xc7\x84 \xe2\x84\xa2 \xe3\x8e\x8f "
+    "e\xcc\x81",
     "\xe5\x90\xbe\xe8\xbc\xa9\xe3\x81\xaf\xe7\x8c\xab\xe3\x81\xa7\xe3\x81\x82\xe3\x82\x8b",
     "\xff\xfe\x80 broken \xe2\x96 \xf0\x9f\x98\x80 \xf4\x90\x80\x80", ""};
 
@@ -259,9 +264,10 @@ static int next_sentence(void *arg, const char **ret_text, size_t *ret_n)
     static char text[128];
     if (++*n > 600)
         return 0;
-    *ret_n = (size_t)snprintf(text, sizeof(text), "%s %u %s %c%c%c", *n % 2 ? "the cat sat" : "a dog",
-                              t_rand(9, (uint64_t)*n) % 50, *n % 3 ? "on the mat xyz" : "in hats",
-                              'a' + *n % 26, 'a' + *n % 11, 'a' + *n % 7);
+    *ret_n =
+        (size_t)snprintf(text, sizeof(text), "%s %u %s %c%c%c", *n % 2 ? "the cat sat" : "a dog",
+                         t_rand(9, (uint64_t)*n) % 50, *n % 3 ? "on the mat xyz" : "in hats",
+                         'a' + *n % 26, 'a' + *n % 11, 'a' + *n % 7);
     *ret_text = text;
     return 1;
 }
@@ -298,7 +304,8 @@ static size_t find_rules(const struct buf *model, size_t *ret_n)
 }
 
 /* The n-th variant: one byte changed, or up to 20; in every other one only within the rules. */
-static void alter(struct buf *b, const struct buf *model, uint64_t n, size_t rules_at, size_t rules_n)
+static void alter(struct buf *b, const struct buf *model, uint64_t n, size_t rules_at,
+                  size_t rules_n)
 {
     buf_reset(b);
     buf_add(b, model->data, model->len);
@@ -345,7 +352,8 @@ struct score {
     volatile uint64_t next, passed;
 };
 
-/* Uses variants first .. end-1 of one model in a child; those that fail the check only if `unchecked`. */
+/* Uses variants first .. end-1 of one model in a child; those that fail the check only if
+ * `unchecked`. */
 static void child(const struct buf *model, uint64_t end, bool unchecked, size_t rules_at,
                   size_t rules_n, struct score *s)
 {
@@ -372,7 +380,8 @@ static void child(const struct buf *model, uint64_t end, bool unchecked, size_t 
 static uint64_t crashes(const struct buf *model, uint64_t first, uint64_t count, bool unchecked,
                         uint64_t *passed)
 {
-    struct score *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct score *s =
+        mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     T_CHECK(s != MAP_FAILED);
     *s = (struct score){.next = first};
     size_t rules_n, rules_at = find_rules(model, &rules_n);
@@ -429,7 +438,8 @@ static void the_harness_sees_a_crash(void)
     size_t n, at = find_rules(&model, &n);
     T_CHECK(n > 100000);
     for (size_t i = 0; i < 20000; i++)
-        store_u32(broken.data + at + 4 + 4 * i, load_u32(broken.data + at + 4 + 4 * i) | 0x7ffffe00u);
+        store_u32(broken.data + at + 4 + 4 * i,
+                  load_u32(broken.data + at + 4 + 4 * i) | 0x7ffffe00u);
     struct sp_model m;
     struct err e;
     T_CHECK(sp_check("broken", broken.data, broken.len, &m, &e) == ERR_DATA);

@@ -3,8 +3,8 @@
 #define TESTS_TRAIN_TINY_H
 
 /*
- * Tiny models and batches for the tests of train: one of each family, small enough for finite differences in
- * double, odd enough that no size equals another by chance.
+ * Tiny models and batches for the tests of train: one of each family, small enough for finite
+ * differences in double, odd enough that no size equals another by chance.
  */
 
 #include "train/engine/rank.h"
@@ -21,7 +21,8 @@ struct rank_config tiny_config(struct spec spec, enum dtype real);
 /* A batch of random ids; every seventh label is masked out. Owned by the caller: batch_finish. */
 void tiny_batch(struct batch *b, uint64_t seed);
 
-/* Loss and gradients of one micro-batch with dropout on (if the spec has any), without an update. */
+/* Loss and gradients of one micro-batch with dropout on (if the spec has any), without
+ * an update. */
 double tiny_loss(struct rank *r, const struct batch *b, bool gradients);
 
 #endif

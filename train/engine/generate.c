@@ -82,7 +82,8 @@ static int larger_first(const void *a, const void *b, void *arg)
     return i < k ? -1 : 1; /* of equal ones the smaller id, so that the order is one */
 }
 
-/* exp(logit / temperature) in place of the logit, for the first n of the order; returns their sum. */
+/* exp(logit / temperature) in place of the logit, for the first n of the order; returns
+ * their sum. */
 static double weigh(double *logits, const int32_t *order, int64_t n, double temperature)
 {
     double top = logits[order[0]], sum = 0;

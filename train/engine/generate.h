@@ -4,8 +4,8 @@
 
 /*
  * Text from a model: a rank opened for MODEL_DECODE holds the keys and values of one sequence. feed
- * appends ids and leaves the logits of the last; sample_id draws the next id from them. All draws are functions of
- * (seed, position), so the same call gives the same text.
+ * appends ids and leaves the logits of the last; sample_id draws the next id from them. All draws
+ * are functions of (seed, position), so the same call gives the same text.
  */
 
 #include <stdint.h>

@@ -4,8 +4,8 @@
 
 /*
  * One rank: its three tables, its share of the model, and the memory that both live in. rank_open
- * plans (the code of a step runs over unbound slabs), binds each slab once, and fills in the initial
- * weights; after that nothing allocates. A rank belongs to one thread.
+ * plans (the code of a step runs over unbound slabs), binds each slab once, and fills in the
+ * initial weights; after that nothing allocates. A rank belongs to one thread.
  */
 
 #include "dataset/batch.h"
@@ -65,7 +65,8 @@ struct rank {
     struct cursor at;
 };
 
-/* ERR_RESOURCE names the slab that does not fit. `r` must stay where it is until rank_close, which takes half-built ones too. */
+/* ERR_RESOURCE names the slab that does not fit. `r` must stay where it is until rank_close, which
+ * takes half-built ones too. */
 int rank_open(struct rank *r, const struct rank_config *c, struct err *e);
 void rank_close(struct rank *r);
 

@@ -11,8 +11,8 @@
 #include "train/engine/rank.h"
 
 /*
- * Puts the rank's tensors into `w`. The host's slabs are the tensors' memory, so they must stay as they are until
- * the commit.
+ * Puts the rank's tensors into `w`. The host's slabs are the tensors' memory, so they must stay as
+ * they are until the commit.
  */
 void state_put(const struct rank *r, struct ckpt_writer *w);
 
@@ -24,10 +24,12 @@ struct state_pairs {
 };
 void state_pairs(const struct rank *r, struct state_pairs *ret);
 
-/* Weights; with `optimizer` also moments and cursor, else the rank starts at 0 with these weights (--finetune). */
+/* Weights; with `optimizer` also moments and cursor, else the rank starts at 0 with these weights
+ * (--finetune). */
 int state_load(struct rank *r, const struct ckpt *c, bool optimizer, struct err *e);
 
-/* ERR_USAGE names the first value in which the checkpoint's model differs from `ours` (dropouts may). */
+/* ERR_USAGE names the first value in which the checkpoint's model differs from `ours` (dropouts
+ * may). */
 int state_same_model(const struct ckpt *c, const struct spec *ours, struct err *e);
 
 #endif

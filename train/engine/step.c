@@ -33,7 +33,8 @@ static void clear(struct rank *r)
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
 }
 
-/* The one place of a step that waits: losses, norm and skip flag come back, and the run moves on. */
+/* The one place of a step that waits: losses, norm and skip flag come back, and the run
+ * moves on. */
 static int finish(struct rank *r, struct step_result *ret, struct err *e)
 {
     int32_t skip;

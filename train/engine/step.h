@@ -14,8 +14,8 @@ struct step_result {
 };
 
 /*
- * Reads config.micros micro-batches from `in`, takes the step, moves r->at on. On failure (data, device) r->at and the
- * weights are those before the step.
+ * Reads config.micros micro-batches from `in`, takes the step, moves r->at on. On failure (data,
+ * device) r->at and the weights are those before the step.
  */
 int step_train(struct rank *r, struct loader *in, struct step_result *ret, struct err *e);
 

@@ -5,8 +5,8 @@ int mesh_check(struct mesh m, int world, struct err *e)
 {
     if (m.tp < 1 || m.dp < 1 || m.pp < 1 || m.tp * m.dp * m.pp != world)
         return err_set(e, ERR_USAGE,
-                       "tensor %d x data %d x pipeline %d parallel: expected positive degrees whose "
-                       "product is the number of ranks, %d",
+                       "tensor %d x data %d x pipeline %d parallel: expected positive degrees "
+                       "whose product is the number of ranks, %d",
                        m.tp, m.dp, m.pp, world);
     return 0;
 }

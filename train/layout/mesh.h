@@ -3,9 +3,9 @@
 #define TRAIN_LAYOUT_MESH_H
 
 /*
- * The mesh of ranks: integers only. A rank's place is (tp, dp, pp), with tensor parallel fastest and
- * pipeline slowest, as in Megatron, so that placements written for it hold. A group is the set of
- * ranks that differ from one another along one axis (or, GROUP_WORLD, all of them).
+ * The mesh of ranks: integers only. A rank's place is (tp, dp, pp), with tensor parallel fastest
+ * and pipeline slowest, as in Megatron, so that placements written for it hold. A group is the set
+ * of ranks that differ from one another along one axis (or, GROUP_WORLD, all of them).
  */
 
 #include "base/err.h"

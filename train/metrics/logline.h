@@ -4,8 +4,8 @@
 
 /*
  * The training log line: data on stdout that scripts grep, so its bytes are those of the trainer
- * imitated. LOG_CORE is Megatron-LM core_v0.12.3's, LOG_V3 the one of Megatron-LM 3 (no date, lr with three decimals),
- * LOG_DEEPSPEED Megatron-DeepSpeed's.
+ * imitated. LOG_CORE is Megatron-LM core_v0.12.3's, LOG_V3 the one of Megatron-LM 3 (no date, lr
+ * with three decimals), LOG_DEEPSPEED Megatron-DeepSpeed's.
  */
 
 #include <stdbool.h>

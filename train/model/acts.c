@@ -28,8 +28,8 @@ static void take_layer(const struct model *m, struct slab *s, struct layer_acts 
 }
 
 /*
- * Without a backward pass two sets are enough, used in turn: a block reads the residual of the one below
- * while it writes its own.
+ * Without a backward pass two sets are enough, used in turn: a block reads the residual of the one
+ * below while it writes its own.
  */
 static void take_layers(struct model *m, struct slab *s)
 {
@@ -107,7 +107,8 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
     a->loss = slab_1d(s, d, n);
 }
 
-/* Llama 3's rule for long contexts: slow waves are stretched by `factor`, fast ones kept, those between mixed. */
+/* Llama 3's rule for long contexts: slow waves are stretched by `factor`, fast ones kept, those
+ * between mixed. */
 static double scaled_frequency(const struct spec *s, double f)
 {
     if (s->rope_scaling == SPEC_ROPE_PLAIN)

@@ -4,8 +4,8 @@
 #include <math.h>
 
 /*
- * One transformer block. A slab of n rows; shapes as in model.h. Tensor parallelism lives here: attention and
- * MLP each end in one reduction forward (of sub) and one backward (of dy).
+ * One transformer block. A slab of n rows; shapes as in model.h. Tensor parallelism lives here:
+ * attention and MLP each end in one reduction forward (of sub) and one backward (of dy).
  */
 
 static enum act act_of(const struct spec *s)

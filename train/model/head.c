@@ -2,9 +2,10 @@
 #include "train/model/model.h"
 
 /*
- * The head and its loss, by chunks of rows: the logits of a chunk live in the workspace only. They are made, turned into
- * their own gradient in place, and used for dy and for the head's gradient before the next chunk. Padding rows of the
- * head take no part: the softmax is over the true vocabulary.
+ * The head and its loss, by chunks of rows: the logits of a chunk live in the workspace only. They
+ * are made, turned into their own gradient in place, and used for dy and for the head's gradient
+ * before the next chunk. Padding rows of the head take no part: the softmax is over the true
+ * vocabulary.
  */
 
 enum { CHUNK_BYTES = 64 << 20, CHUNK_LEAST = 64 };

@@ -4,14 +4,16 @@
 
 /*
  * The model: embedding, blocks, head; forward, backward and decoding, written once against the ops
- * and comm tables. A `struct model` owns no memory: weights, gradients and activations are cut from slabs that the
- * engine binds, by the same calls that measured them.
+ * and comm tables. A `struct model` owns no memory: weights, gradients and activations are cut from
+ * slabs that the engine binds, by the same calls that measured them.
  *
- * Shapes, one legend for the room: n tokens of a micro-batch, C hidden, H query heads and K key/value
- * heads of dimension D on this rank, Q = (H + 2K) D, F feed-forward on this rank, V true vocabulary.
+ * Shapes, one legend for the room: n tokens of a micro-batch, C hidden, H query heads and K
+ * key/value heads of dimension D on this rank, Q = (H + 2K) D, F feed-forward on this rank, V true
+ * vocabulary.
  *
- * The residual stream is never written by a sub-layer: an output `sub` waits, without its bias, until the next
- * norm adds it (bias, dropout, residual, norm: one pass). So a block is two norms, four products and an attention.
+ * The residual stream is never written by a sub-layer: an output `sub` waits, without its bias,
+ * until the next norm adds it (bias, dropout, residual, norm: one pass). So a block is two norms,
+ * four products and an attention.
  */
 
 #include "train/comm/comm.h"
@@ -35,7 +37,7 @@ void weights_finish(struct weights *w);
 
 /* One layer's activations, kept from forward to backward. */
 struct layer_acts {
-    struct tensor r1, y1, mean1, rstd1; /* [n,C] [n,C] [n] [n]: residual and norm before attention */
+    struct tensor r1, y1, mean1, rstd1; /* [n,C] [n,C] [n] [n]: residual, norm before attention */
     struct tensor qkv, lse, att;        /* [n,Q] [H,n] [n,HD] */
     struct tensor r2, y2, mean2, rstd2; /* before the MLP */
     struct tensor pre, h;               /* [n,F] or [n,2F] before the activation; [n,F] behind it */
@@ -45,9 +47,11 @@ struct acts {
     struct layer_acts *layer;
     struct tensor x, sub;          /* [n,C] embedding's output; sub-layer output that waits */
     struct tensor r, y, mean, rstd; /* final norm */
-    struct tensor dr, dsub, dy;    /* [n,C] gradients of the stream, of sub, of a norm's output; training only */
-    struct tensor cos, sin;        /* [positions, rotary / 2], F32 values in the table's real type */
-    struct tensor id, position, label, mask, q_start, k_start, k_len; /* the micro-batch on the device */
+    /* [n,C] gradients of the stream, of sub, of a norm's output; training only */
+    struct tensor dr, dsub, dy;
+    struct tensor cos, sin; /* [positions, rotary / 2], F32 values in the table's real type */
+    /* the micro-batch on the device */
+    struct tensor id, position, label, mask, q_start, k_start, k_len;
     struct tensor loss;            /* [n] */
     struct tensor *cache_k, *cache_v; /* per layer [capacity, KD]; decoding only */
 };
@@ -70,8 +74,9 @@ struct model {
 };
 
 /*
- * Cuts activations for micro-batches of `sequences` x `length` tokens; MODEL_DECODE: up to `length` tokens at once and
- * a cache for `length` positions; MODEL_EVAL keeps one layer's activations for all. Called twice, as slabs are.
+ * Cuts activations for micro-batches of `sequences` x `length` tokens; MODEL_DECODE: up to `length`
+ * tokens at once and a cache for `length` positions; MODEL_EVAL keeps one layer's activations for
+ * all. Called twice, as slabs are.
  */
 void model_take_acts(struct model *m, struct slab *activations, enum model_use use,
                      int64_t sequences, int64_t length);
@@ -92,8 +97,9 @@ struct model_pass {
 void model_forward(struct model *m, const struct model_pass *p);
 
 /*
- * Loss of the pass from acts.y, label and mask: adds the sum of masked losses to total (F64 [1]) and leaves each token's in
- * acts.loss. With train, also gradients of the head, and of y into acts.dy; scale is d objective / d (sum of losses).
+ * Loss of the pass from acts.y, label and mask: adds the sum of masked losses to total (F64 [1])
+ * and leaves each token's in acts.loss. With train, also gradients of the head, and of y into
+ * acts.dy; scale is d objective / d (sum of losses).
  */
 void model_loss(struct model *m, const struct model_pass *p, struct tensor total, float scale);
 

@@ -4,8 +4,8 @@
 
 /*
  * The learning rate as a pure function of samples seen, by the rule of Megatron-LM core_v0.12.3
- * (OptimizerParamScheduler): linear warm-up from `init`, then a decay to `min` at `decay` samples. The
- * step taken after n samples uses lr_at(n); the log line shows lr_at(n + global batch).
+ * (OptimizerParamScheduler): linear warm-up from `init`, then a decay to `min` at `decay` samples.
+ * The step taken after n samples uses lr_at(n); the log line shows lr_at(n + global batch).
  */
 
 #include <stdint.h>

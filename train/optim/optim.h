@@ -3,9 +3,9 @@
 #define TRAIN_OPTIM_OPTIM_H
 
 /*
- * The optimizer's half of a step: norm of all gradients, clipping, AdamW. Moments lie in slabs of the same
- * layout as the parameters. Norm, clip factor and skip flag stay on the device; the caller reads
- * them once, when the step is over.
+ * The optimizer's half of a step: norm of all gradients, clipping, AdamW. Moments lie in slabs of
+ * the same layout as the parameters. Norm, clip factor and skip flag stay on the device; the caller
+ * reads them once, when the step is over.
  */
 
 #include "train/comm/comm.h"
@@ -16,7 +16,7 @@ struct optim {
     const struct params *params;
     struct tensor weights, grads, m, v; /* flat: params->elements */
     struct tensor total, norm, factor;  /* F64 [1] */
-    struct tensor skip;                 /* I32 [1]: 1 if the norm was not finite and nothing was done */
+    struct tensor skip; /* I32 [1]: 1 if the norm was not finite and nothing was done */
     double beta1, beta2, eps, decay, clip;
 };
 

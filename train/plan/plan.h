@@ -4,9 +4,9 @@
 
 /*
  * The planner: wrappers round the device, ops and comm tables that count what passes. Wrapped with
- * `execute` false nothing is done, so the very code of a step can run over unbound slabs; then the peaks of the
- * slabs are the memory that the step needs, and the counts are its work. With `execute` true the calls go on to the
- * tables below, and the counts can be held against the plan.
+ * `execute` false nothing is done, so the very code of a step can run over unbound slabs; then the
+ * peaks of the slabs are the memory that the step needs, and the counts are its work. With
+ * `execute` true the calls go on to the tables below, and the counts can be held against the plan.
  */
 
 #include <stdbool.h>

@@ -3,9 +3,9 @@
 #define TRAIN_TENSOR_DEV_H
 
 /*
- * The device table: memory, streams, events, faults. The host fills it here (host/); a GPU will fill
- * the same entries. Work is issued to a stream and done in order; on the host it is done when the
- * call returns, and events are always over. Allocation may fail and says so; everything else
+ * The device table: memory, streams, events, faults. The host fills it here (host/); a GPU will
+ * fill the same entries. Work is issued to a stream and done in order; on the host it is done when
+ * the call returns, and events are always over. Allocation may fail and says so; everything else
  * records its first fault in the device, which the step polls where it waits anyway.
  */
 
@@ -18,7 +18,8 @@
 
 enum place { PLACE_DEVICE, PLACE_PINNED, PLACE_HOST };
 
-/* What a device is like, as plain values: enough to ask an op for its scratch without having one. */
+/* What a device is like, as plain values: enough to ask an op for its scratch without
+ * having one. */
 struct dev_desc {
     char name[128];
     int threads;       /* that ops may use on the host; never decides how work is cut */

@@ -37,7 +37,8 @@ static inline void slab_reset(struct slab *s, size_t mark)
     s->used = mark;
 }
 
-/* Binds memory of the measured peak, zeroed, and starts again from the front. ERR_RESOURCE names slab and bytes. */
+/* Binds memory of the measured peak, zeroed, and starts again from the front. ERR_RESOURCE names
+ * slab and bytes. */
 int slab_bind(struct slab *s, struct dev *d, struct err *e);
 void slab_release(struct slab *s, struct dev *d);
 

@@ -13,8 +13,9 @@
 static struct rank rank;
 
 /*
- * d loss / d weight against (loss(w + h) - loss(w - h)) / 2h in double: for every parameter of the table, its
- * first, last and some elements between. float scale and dropout factors cost about 1e-7.
+ * d loss / d weight against (loss(w + h) - loss(w - h)) / 2h in double: for every parameter of the
+ * table, its first, last and some elements between. float scale and dropout factors cost about
+ * 1e-7.
  */
 static void check_gradients(struct spec spec)
 {

@@ -280,9 +280,15 @@ static void xent_of_even_logits_is_log_v(void)
                                 .max = world_1d(&w, 1, n), .sum = world_1d(&w, 1, n),
                                 .target = world_1d(&w, 1, n)};
     const int64_t rows = n;
-    struct xent_loss_args l = {.logits = s.logits, .label = s.label, .max = s.max, .sum = s.sum,
-                               .target = s.target, .mask = world_poisoned(&w, DTYPE_F32, 0, 1, &rows),
-                               .loss = world_1d(&w, 1, n), .total = one(DTYPE_F64, 5), .scale = 2,
+    struct xent_loss_args l = {.logits = s.logits,
+                               .label = s.label,
+                               .max = s.max,
+                               .sum = s.sum,
+                               .target = s.target,
+                               .mask = world_poisoned(&w, DTYPE_F32, 0, 1, &rows),
+                               .loss = world_1d(&w, 1, n),
+                               .total = one(DTYPE_F64, 5),
+                               .scale = 2,
                                .grad = true};
     world_set(l.mask, 0, 1);
     world_set(l.mask, 1, 0);

@@ -23,7 +23,8 @@ static void open_with_gradients(double clip)
     }
 }
 
-/* Two steps against AdamW written out, with decay on matrices and none on vectors, clipped by the norm of all. */
+/* Two steps against AdamW written out, with decay on matrices and none on vectors, clipped by the
+ * norm of all. */
 static void two_steps_are_adamw_with_masks_and_clipping(void)
 {
     open_with_gradients(1.0);

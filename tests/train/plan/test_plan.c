@@ -9,7 +9,8 @@
 
 static struct rank rank;
 
-/* A real step under the wrapper makes the calls that the plan counted, touches each slab's planned peak, and allocates nothing. */
+/* A real step under the wrapper makes the calls that the plan counted, touches each slab's planned
+ * peak, and allocates nothing. */
 static void check(struct spec s)
 {
     struct err e;
@@ -45,7 +46,8 @@ static void llama_step_is_as_planned(void)
     check(tiny_llama());
 }
 
-/* 124M at T 256, batch 4: operations within 2 % of 6 N tokens plus attention, and the memory by hand. */
+/* 124M at T 256, batch 4: operations within 2 % of 6 N tokens plus attention, and the memory by
+ * hand. */
 static void planned_work_of_124m(void)
 {
     struct err e;
@@ -63,7 +65,8 @@ static void planned_work_of_124m(void)
     c.seq_length = 256;
     T_OK(rank_open(&rank, &c, &e), &e);
     double n = 1024, matmuls = 2.0 * (12.0 * 768 * 768) + 5000.0 * 768;
-    double attention = 2.0 * 12 * 4 * (256.0 * 257 / 2) * 64 * 2 * 2 * 3.5; /* causal half, backward 2.5 times */
+    /* the causal half; backward is 2.5 times forward */
+    double attention = 2.0 * 12 * 4 * (256.0 * 257 / 2) * 64 * 2 * 2 * 3.5;
     T_NEAR(plan_flops(&rank.plan) / (6 * n * matmuls + attention), 1, 0.05);
     T_EQ(rank.slab[SLAB_OPTIMIZER].size, 2 * rank.slab[SLAB_PARAMETERS].size);
     rank_close(&rank);
