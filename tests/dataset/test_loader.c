@@ -117,6 +117,22 @@ static void a_bad_id_comes_in_its_place(void)
     gpt_close(&d);
 }
 
+/* The guard of the maps works in the loader's thread, too. */
+static void data_that_shrinks_is_told(void)
+{
+    struct err e;
+    struct gpt_data d;
+    struct loader *l;
+    const struct batch *b;
+    struct batch_layout layout = {.rows = 1, .rank = 0, .ranks = 1};
+    open_fixture(&d, 1000);
+    T_EQ(truncate(t_path("b.bin"), 0), 0);
+    T_OK(loader_create(&d.part[0], &layout, 0, 2, &l, &e), &e);
+    T_ERR(loader_next(l, &b, &e), &e, ERR_IO, "b.bin");
+    loader_destroy(l);
+    gpt_close(&d);
+}
+
 static void it_may_be_destroyed_at_any_time(void)
 {
     struct err e;
@@ -139,4 +155,4 @@ static void it_may_be_destroyed_at_any_time(void)
 
 T_MAIN(T_CASE(same_batches_in_the_same_order), T_CASE(a_cursor_is_all_the_state),
        T_CASE(the_end_comes_in_its_place), T_CASE(a_bad_id_comes_in_its_place),
-       T_CASE(it_may_be_destroyed_at_any_time))
+       T_CASE(data_that_shrinks_is_told), T_CASE(it_may_be_destroyed_at_any_time))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/bytes.h"
@@ -224,6 +225,23 @@ static void no_documents_at_all(void)
     shard_close(&s);
 }
 
+/* Zeros stand where the file was, and the reader says so. */
+static void a_shard_that_shrinks_is_told(void)
+{
+    struct err e;
+    struct shard s;
+    int32_t id[4];
+    put("g.bin", golden_bin, 12);
+    put("g.idx", golden_idx, 90);
+    T_OK(shard_open(&s, t_path("g"), &e), &e);
+    T_EQ(truncate(t_path("g.bin"), 0), 0);
+    T_ERR(shard_read(&s, 0, 0, 4, 50257, id, &e), &e, ERR_IO, "g.bin");
+    T_EQ(truncate(t_path("g.idx"), 0), 0);
+    struct shard_stats st;
+    T_CHECK(shard_check_idx(&s, &st, &e) != 0);
+    shard_close(&s);
+}
+
 /* A shard of one document with one sequence of `n` tokens, of any dtype. */
 static void put_one(enum shard_dtype t, const void *tokens, uint32_t n)
 {
@@ -326,7 +344,8 @@ static void no_pair_crashes(void)
 
 T_MAIN(T_CASE(golden_is_read), T_CASE(index_alone), T_CASE(ids_and_ranges_are_checked),
        T_CASE(ends_are_checked_at_open), T_CASE(middles_are_checked_when_touched),
-       T_CASE(cut_files_are_refused), T_CASE(uncounted_eods_are_named), T_CASE(old_format_is_named),
+       T_CASE(cut_files_are_refused), T_CASE(uncounted_eods_are_named),
+       T_CASE(a_shard_that_shrinks_is_told), T_CASE(old_format_is_named),
        T_CASE(modes_are_told_by_the_size), T_CASE(no_documents_at_all),
        T_CASE(every_dtype_is_widened), T_CASE(ids_that_do_not_fit_are_refused),
        T_CASE(no_pair_crashes))
