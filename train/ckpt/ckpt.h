@@ -72,7 +72,8 @@ int ckpt_put_file(struct ckpt_writer *w, const char *name, const char *source, s
 /*
  * Writes tensors and manifest, syncs all, renames, syncs the parent, replaces the hint.
  * meta->iteration is the writer's. On failure nothing stands under the final name and what stood
- * there is untouched; a full disk is ERR_IO with file and bytes. A checkpoint of the same
+ * there is untouched; a full disk is ERR_IO with file and bytes. (Only a failed last step, the
+ * hint, leaves the checkpoint in its place, and the sentence says so.) A checkpoint of the same
  * iteration is replaced. The writer can then only be closed.
  */
 int ckpt_commit(struct ckpt_writer *w, const struct ckpt_meta *meta, struct err *e);

@@ -39,6 +39,7 @@ struct st_entry {
 struct st_file {
     struct map map;            /* unused after st_parse */
     struct st_entry *entry;    /* sorted by offset, then name */
+    struct st_entry **by_name; /* private: the entries in byte order of their names */
     size_t n;
     const unsigned char *data; /* first byte behind the header */
     uint64_t data_size;

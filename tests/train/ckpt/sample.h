@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_TRAIN_CKPT_SAMPLE_H
+#define TESTS_TRAIN_CKPT_SAMPLE_H
+
+/*
+ * A small checkpoint with all there can be: matrices and vectors, a tensor in several boxes,
+ * moments, further files. Its values are a function of the iteration.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "tests/t.h"
+#include "train/ckpt/ckpt.h"
+
+struct sample_tensor {
+    const char *name;
+    int rank;
+    int64_t size[2];
+};
+
+static const struct sample_tensor sample_tensors[] = {
+    {"embed.weight", 2, {5, 7}},
+    {"norm.bias", 1, {9, 1}},
+    {"layers.0.attn.q.weight", 2, {6, 4}}, /* put in three boxes */
+    {"layers.0.none.weight", 2, {0, 4}},
+};
+
+enum { SAMPLE_TENSORS = 4, SAMPLE_MAX = 64 };
+
+static inline float sample_value(int64_t iteration, int group, int tensor, int64_t i)
+{
+    return (float)iteration + (float)(group * 1000 + tensor * 100) + (float)i * 0.25f;
+}
+
+static inline void sample_fill(float *to, int64_t iteration, int group, int tensor)
+{
+    for (int64_t i = 0; i < SAMPLE_MAX; i++)
+        to[i] = sample_value(iteration, group, tensor, i);
+}
+
+/* All tensors of all groups; the memory behind them lives in `data`. */
+static inline void sample_put(struct ckpt_writer *w, int64_t iteration,
+                              float data[CKPT_GROUPS][SAMPLE_TENSORS][SAMPLE_MAX])
+{
+    static const struct box cut[3] = {{{0, 0}, {2, 4}}, {{2, 0}, {4, 1}}, {{2, 1}, {4, 3}}};
+    for (int g = 0; g < CKPT_GROUPS; g++) {
+        for (int t = 0; t < SAMPLE_TENSORS; t++) {
+            const struct sample_tensor *s = &sample_tensors[t];
+            sample_fill(data[g][t], iteration, g, t);
+            struct box whole = box_whole(s->rank, s->size);
+            int64_t cols = whole.count[1];
+            for (int k = 0; k < (t == 2 ? 3 : 1); k++) {
+                struct box b = t == 2 ? cut[k] : whole;
+                struct box_mem m = {data[g][t] + b.begin[0] * cols + b.begin[1], DTYPE_F32, b,
+                                    cols};
+                ckpt_put(w, (enum ckpt_group)g, s->name, s->rank, s->size, m);
+            }
+        }
+    }
+}
+
+static inline struct ckpt_meta sample_meta(int64_t iteration)
+{
+    static const struct ckpt_pair kernels[] = {{"matmul", "openblas 0.3.21"}};
+    static const struct ckpt_pair state[] = {{"steps", "17"}, {"quote\"", "a\\b\n"}};
+    return (struct ckpt_meta){.iteration = iteration,
+                              .consumed_samples = iteration * 16,
+                              .model = "{\"num-layers\": 2, \"norm-epsilon\": 1e-05, \"tied\": "
+                                       "true, \"list\": [1, \"x\", null]}",
+                              .tokenizer_type = "SentencePieceTokenizer",
+                              .tokenizer_digest = "00ff",
+                              .vocab_size = 2000,
+                              .eod = 7,
+                              .kernels = kernels,
+                              .nkernels = 1,
+                              .state = state,
+                              .nstate = 2};
+}
+
+static inline int sample_save(const char *dir, int64_t iteration, struct err *e)
+{
+    static float data[CKPT_GROUPS][SAMPLE_TENSORS][SAMPLE_MAX];
+    struct ckpt_writer *w;
+    struct ckpt_meta meta = sample_meta(iteration);
+    int code = ckpt_writer_open(dir, iteration, &w, e);
+    if (code)
+        return code;
+    sample_put(w, iteration, data);
+    code = ckpt_put_bytes(w, "config.toml", "[model]\n", 8, e);
+    if (!code)
+        code = ckpt_commit(w, &meta, e);
+    ckpt_writer_close(w);
+    return code;
+}
+
+/* Every value of every tensor. */
+static inline void sample_check(const struct ckpt *c, int64_t iteration)
+{
+    struct err e;
+    T_EQ(ckpt_meta(c)->iteration, iteration);
+    for (int g = 0; g < CKPT_GROUPS; g++) {
+        for (int t = 0; t < SAMPLE_TENSORS; t++) {
+            const struct sample_tensor *s = &sample_tensors[t];
+            float want[SAMPLE_MAX], got[SAMPLE_MAX] = {0};
+            struct box whole = box_whole(s->rank, s->size);
+            struct box_mem to = {got, DTYPE_F32, whole, whole.count[1]};
+            sample_fill(want, iteration, g, t);
+            T_OK(ckpt_read_box(c, (enum ckpt_group)g, s->name, s->rank, s->size, to, &e), &e);
+            T_MEM(got, want, (size_t)box_count(whole) * sizeof(float));
+        }
+    }
+}
+
+/* Writes over `n` bytes at `at` of a file of a checkpoint. */
+static inline void sample_flip(const char *path, long at, int bits)
+{
+    FILE *f = fopen(path, "r+b");
+    T_CHECK(f != NULL);
+    fseek(f, at, SEEK_SET);
+    int c = fgetc(f);
+    fseek(f, at, SEEK_SET);
+    fputc(c ^ bits, f);
+    T_CHECK(fclose(f) == 0);
+}
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_CKPT_MANIFEST_H
+#define TRAIN_CKPT_MANIFEST_H
+
+/*
+ * manifest.json as values (FORMAT.md). No files are touched here: the writer fills the arrays and
+ * gets text, the reader gives bytes and gets arrays.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "train/ckpt/ckpt.h"
+
+enum { MANIFEST_MAX = 256 << 20, MANIFEST_VALUES_MAX = 4000000 };
+
+struct ckpt_manifest_part {
+    size_t file; /* index into file[] */
+    const char *entry;
+    int64_t begin[2];
+};
+
+struct ckpt_manifest_tensor {
+    enum ckpt_group group;
+    const char *name;
+    int rank;
+    int64_t size[2];    /* rank 1: [n, 1] */
+    size_t part, parts; /* part[part] .. part[part + parts - 1] */
+};
+
+struct ckpt_manifest {
+    struct ckpt_meta meta;
+    struct ckpt_file *file;
+    size_t files;
+    struct ckpt_manifest_tensor *tensor;
+    size_t tensors;
+    struct ckpt_manifest_part *part;
+    size_t nparts;
+    const struct json *model; /* after ckpt_manifest_parse */
+    void *doc;                /* private: owns what was parsed */
+    struct arena arena;
+};
+
+/* The whole text. Files and tensors are in the order in which they shall stand. */
+void ckpt_manifest_write(const struct ckpt_manifest *m, struct buf *out);
+
+/*
+ * ERR_INTEGRITY for a text that was cut or changed, ERR_DATA for one that is whole and breaks the
+ * format's rules; `name` stands in messages. On failure nothing is left to finish.
+ */
+int ckpt_manifest_parse(struct ckpt_manifest *ret, const char *name, const char *p, size_t n,
+                   struct err *e);
+
+/* Frees what ckpt_manifest_parse made. */
+void ckpt_manifest_finish(struct ckpt_manifest *m);
+
+/* A plain file name as the format has it. */
+bool ckpt_manifest_file_name(const char *name);
+
+/* The order of tensors: negative, 0, positive. */
+int ckpt_manifest_order(enum ckpt_group a_group, const char *a, enum ckpt_group b_group,
+                        const char *b);
+
+#endif

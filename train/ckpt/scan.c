@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "train/ckpt/ckpt.h"
+#include "train/ckpt/place.h"
+
+static int newest_first(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x < y) - (x > y);
+}
+
+int ckpt_list(const char *dir, int64_t **ret, size_t *ret_n, struct err *e)
+{
+    *ret = NULL;
+    *ret_n = 0;
+    DIR *d = opendir(dir);
+    if (!d)
+        return errno == ENOENT ? 0 : err_sys(e, errno, "%s: cannot open the folder", dir);
+    for (struct dirent *en; (en = readdir(d));) {
+        int64_t iteration;
+        if (!place_iteration(en->d_name, &iteration))
+            continue;
+        *ret = mem_grow(*ret, *ret_n + 1, sizeof(**ret));
+        (*ret)[(*ret_n)++] = iteration;
+    }
+    closedir(d);
+    if (*ret_n)
+        qsort(*ret, *ret_n, sizeof(**ret), newest_first);
+    return 0;
+}
+
+void ckpt_skips_finish(struct ckpt_skips *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        free(s->at[i].path);
+    free(s->at);
+    *s = (struct ckpt_skips){0};
+}
+
+static int open_verified(const char *path, struct ckpt **ret, struct err *e)
+{
+    struct ckpt *c;
+    int code = ckpt_open(path, &c, e);
+    if (code)
+        return code;
+    code = ckpt_verify(c, e);
+    if (code)
+        ckpt_close(c);
+    else
+        *ret = c;
+    return code;
+}
+
+/* The newest intact one but `except`; *ret NULL when there is none. Those passed over go to
+ * `skipped`. */
+static int find_intact(const char *dir, int64_t except, struct ckpt **ret,
+                       struct ckpt_skips *skipped, struct err *e)
+{
+    int64_t *list;
+    size_t n;
+    int code = ckpt_list(dir, &list, &n, e);
+    *ret = NULL;
+    for (size_t i = 0; !code && !*ret && i < n; i++) {
+        struct err why;
+        if (list[i] == except)
+            continue;
+        char *path = place_final(dir, list[i]);
+        int flaw = open_verified(path, ret, &why);
+        if (flaw == ERR_RESOURCE) { /* says nothing of the checkpoint */
+            *e = why;
+            code = flaw;
+        } else if (flaw) {
+            skipped->at = mem_grow(skipped->at, skipped->n + 1, sizeof(*skipped->at));
+            skipped->at[skipped->n++] = (struct ckpt_skipped){path, why};
+            path = NULL;
+        }
+        free(path);
+    }
+    free(list);
+    return code;
+}
+
+int ckpt_open_newest(const char *dir, struct ckpt **ret, struct ckpt_skips *skipped, struct err *e)
+{
+    struct ckpt_skips own = {0}, *s = skipped ? skipped : &own;
+    *s = (struct ckpt_skips){0};
+    int code = find_intact(dir, -1, ret, s, e);
+    if (!code && !*ret && s->n) {
+        struct buf b = {0};
+        for (size_t i = 0; i < s->n; i++)
+            buf_addf(&b, "%s%s", i ? "; " : "", s->at[i].why.msg);
+        code = err_set(e, ERR_INTEGRITY, "%s: none of its %zu checkpoints is intact: %s", dir, s->n,
+                       buf_str(&b));
+        buf_finish(&b);
+    }
+    ckpt_skips_finish(&own);
+    return code;
+}
+
+int ckpt_open_iteration(const char *dir, int64_t iteration, struct ckpt **ret, struct err *e)
+{
+    char *path = place_final(dir, iteration);
+    int code = open_verified(path, ret, e);
+    free(path);
+    if (code != ERR_INTEGRITY && code != ERR_DATA)
+        return code;
+    struct ckpt *other;
+    struct ckpt_skips skipped = {0};
+    struct err ignored;
+    if (!find_intact(dir, iteration, &other, &skipped, &ignored)) {
+        if (other)
+            err_hint(e, "%s is the newest intact one", ckpt_path(other));
+        else
+            err_hint(e, "no other checkpoint in %s is intact", dir);
+        ckpt_close(other);
+    }
+    ckpt_skips_finish(&skipped);
+    return code;
+}
+
+/* ---- retention ----------------------------------------------------------------------------- */
+
+/* How many of the list stay: up to and with the keep-th whose manifest and sizes are right. */
+static size_t count_kept(const char *dir, const int64_t *list, size_t n, int keep, int64_t trusted,
+                         bool *ret_safe)
+{
+    int good = 0;
+    size_t i = 0;
+    *ret_safe = false;
+    for (; i < n && good < keep; i++) {
+        struct ckpt *c;
+        char *path = place_final(dir, list[i]);
+        if (!ckpt_open(path, &c, NULL)) {
+            good++;
+            *ret_safe = *ret_safe || list[i] == trusted || !ckpt_verify(c, NULL);
+            ckpt_close(c);
+        }
+        free(path);
+    }
+    return i;
+}
+
+int ckpt_retain(const char *dir, int keep, int64_t trusted, struct err *e)
+{
+    int64_t *list;
+    size_t n;
+    bool safe = false;
+    BUG_ON(keep < 1, "keep %d", keep);
+    place_clean(dir);
+    int code = ckpt_list(dir, &list, &n, e);
+    if (code)
+        return code;
+    size_t kept = count_kept(dir, list, n, keep, trusted, &safe);
+    for (size_t i = kept; safe && !code && i < n; i++)
+        code = place_remove(dir, list[i], e);
+    free(list);
+    return code;
+}
