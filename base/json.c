@@ -12,9 +12,14 @@
 enum { MAX_DEPTH = 64, PADDING = 64 };
 
 struct json_doc {
-    struct buf text; /* strings are unescaped in place */
-    struct arena arena;
+    struct buf text;    /* strings without escapes lie here, */
+    struct arena arena; /* the others here, as do the nodes */
     struct json root;
+};
+
+struct member {
+    struct json v;
+    size_t at; /* where its key or value begins */
 };
 
 /* Builds the tree. Members wait on a stack until their number is known. */
@@ -22,19 +27,17 @@ struct builder {
     struct json_walk w;
     struct json_doc *doc;
     char *text; /* doc's, writable */
-    struct json *stack;
+    struct member *stack;
     size_t n, cap;
 };
 
-static struct json *push(struct builder *b)
+static void push(struct builder *b, const struct member *m)
 {
     if (b->n == b->cap) {
         b->cap = b->cap ? b->cap * 2 : 64;
         b->stack = mem_grow(b->stack, b->cap, sizeof(*b->stack));
     }
-    struct json *v = &b->stack[b->n++];
-    *v = (struct json){.kind = JSON_NULL};
-    return v;
+    b->stack[b->n++] = *m;
 }
 
 static int take_text(struct builder *b, const char **ret, size_t *ret_n)
@@ -46,9 +49,12 @@ static int take_text(struct builder *b, const char **ret, size_t *ret_n)
     if (rc)
         return rc;
     char *dst = b->text + (s - b->text);
-    if (escaped && (rc = json_unescape(&b->w, dst, s, n, &n)))
-        return rc;
-    dst[n] = '\0'; /* at most the closing quote, which is done with */
+    if (escaped) {
+        dst = arena_take(&b->doc->arena, n + JSON_SLACK, 1);
+        if ((rc = json_unescape(&b->w, dst, s, n, &n)))
+            return rc;
+    }
+    dst[n] = '\0'; /* in place, the closing quote, which is done with */
     *ret = dst;
     *ret_n = n;
     return 0;
@@ -99,20 +105,19 @@ static bool same_key(const struct json *a, const struct json *b)
     return a->key_length == b->key_length && !memcmp(a->key, b->key, a->key_length);
 }
 
-static const struct json *duplicate(const struct json *v, size_t n)
+static const struct member *duplicate(const struct member *m, size_t n)
 {
     size_t cap = 16;
     while (cap < n * 2)
         cap *= 2;
-    const struct json **slot = mem_new(cap, sizeof(*slot));
-    const struct json *found = NULL;
+    const struct member **slot = mem_new(cap, sizeof(*slot)), *found = NULL;
     for (size_t i = 0; i < n && !found; i++) {
-        size_t at = key_hash(&v[i]) & (cap - 1);
-        while (slot[at] && !same_key(slot[at], &v[i]))
+        size_t at = key_hash(&m[i].v) & (cap - 1);
+        while (slot[at] && !same_key(&slot[at]->v, &m[i].v))
             at = (at + 1) & (cap - 1);
         if (slot[at])
-            found = &v[i];
-        slot[at] = &v[i];
+            found = &m[i];
+        slot[at] = &m[i];
     }
     free(slot);
     return found;
@@ -139,13 +144,13 @@ static int take_members(struct builder *b, bool object)
         return 0;
     }
     for (;;) {
-        struct json v = {.kind = JSON_NULL};
-        int rc = object ? take_key(b, &v) : 0;
+        struct member m = {.at = b->w.at[b->w.i]};
+        int rc = object ? take_key(b, &m.v) : 0;
         if (!rc)
-            rc = take_value(b, &v);
+            rc = take_value(b, &m.v);
         if (rc)
             return rc;
-        *push(b) = v;
+        push(b, &m);
         if (json_peek(&b->w) == close) {
             b->w.i++;
             return 0;
@@ -167,13 +172,13 @@ static int take_container(struct builder *b, struct json *ret)
         return rc;
     b->w.depth--;
     size_t n = b->n - first;
-    const struct json *twice = object && n ? duplicate(b->stack + first, n) : NULL;
+    const struct member *twice = object && n ? duplicate(b->stack + first, n) : NULL;
     if (twice)
         return err_set(b->w.e, ERR_DATA, "byte %zu: key \"%.100s\" stands twice in an object",
-                       (size_t)(twice->key - 1 - b->text), twice->key);
+                       twice->at, twice->v.key);
     struct json *child = arena_take(&b->doc->arena, n, sizeof(*child));
-    if (n)
-        memcpy(child, b->stack + first, n * sizeof(*child));
+    for (size_t i = 0; i < n; i++)
+        child[i] = b->stack[first + i].v;
     b->n = first;
     ret->kind = object ? JSON_OBJECT : JSON_ARRAY;
     ret->child = child;

@@ -56,7 +56,8 @@ static inline bool has_backslash(const char *s, size_t n)
     return false;
 }
 
-int json_take_string(struct json_walk *w, const char **ret, size_t *ret_n, bool *ret_escaped)
+static inline int take_string(struct json_walk *w, const char **ret, size_t *ret_n,
+                              bool *ret_escaped)
 {
     if (json_peek(w) != '"')
         return json_expected(w, "a string");
@@ -70,6 +71,11 @@ int json_take_string(struct json_walk *w, const char **ret, size_t *ret_n, bool 
     *ret_escaped = has_backslash(s, *ret_n);
     w->i++;
     return 0;
+}
+
+int json_take_string(struct json_walk *w, const char **ret, size_t *ret_n, bool *ret_escaped)
+{
+    return take_string(w, ret, ret_n, ret_escaped);
 }
 
 static const char *digits(const char *s, const char *end)
@@ -109,54 +115,97 @@ static const char *number(const char *s, const char *end, char *ret_kind)
     return s;
 }
 
-static const char *word(const char *s, const char *end, const char *text)
+/*
+ * The value of one to eight digits, if that is all the n bytes are: by three multiplications,
+ * without a branch on n. Eight bytes are read.
+ */
+static inline bool short_int(const char *s, size_t n, int64_t *ret)
 {
-    size_t n = strlen(text);
+    if (n - 1 > 7 || (*s == '0' && n > 1))
+        return false;
+    unsigned up = 64 - 8 * (unsigned)n;
+    uint64_t v = load_u64(s) << up, zeros = 0x3030303030303030;
+    v |= up ? zeros >> (64 - up) : 0;
+    if ((v & 0xf0f0f0f0f0f0f0f0) != zeros ||
+        ((v + 0x0606060606060606) & 0xf0f0f0f0f0f0f0f0) != zeros)
+        return false;
+    v -= zeros;
+    v = (v * 10 + (v >> 8)) & 0x00ff00ff00ff00ff;
+    v = (v * 100 + (v >> 16)) & 0x0000ffff0000ffff;
+    *ret = (int64_t)((v * 10000 + (v >> 32)) & 0xffffffff);
+    return true;
+}
+
+static const char *word(const char *s, const char *end, const char *text, size_t n)
+{
     return (size_t)(end - s) >= n && !memcmp(s, text, n) ? s + n : NULL;
 }
 
-static const char *scalar(const char *s, const char *end, char *ret_kind)
+/* The end of the number or literal at s, NULL if it is malformed; *ret_kind 0 if it is none. */
+static inline const char *scalar(const char *s, const char *end, char *ret_kind)
 {
     *ret_kind = *s;
     switch (*s) {
     case 't':
-        return word(s, end, "true");
+        return word(s, end, "true", 4);
     case 'f':
-        return word(s, end, "false");
+        return word(s, end, "false", 5);
     case 'n':
-        return word(s, end, "null");
+        return word(s, end, "null", 4);
     case 'N':
         *ret_kind = 'r';
-        return word(s, end, "NaN");
+        return word(s, end, "NaN", 3);
     case 'I':
         *ret_kind = 'r';
-        return word(s, end, "Infinity");
+        return word(s, end, "Infinity", 8);
     default:
         if (*s == '-' && end - s > 1 && s[1] == 'I') {
             *ret_kind = 'r';
-            return word(s, end, "-Infinity");
+            return word(s, end, "-Infinity", 9);
         }
-        return number(s, end, ret_kind);
+        *ret_kind = *s == '-' || (*s >= '0' && *s <= '9') ? 'i' : 0;
+        return *ret_kind ? number(s, end, ret_kind) : NULL;
     }
 }
 
-int json_take_scalar(struct json_walk *w, const char **ret, size_t *ret_n, char *ret_kind)
+static inline int take_scalar(struct json_walk *w, const char **ret, size_t *ret_n, char *ret_kind)
 {
     if (w->i >= w->n)
         return json_expected(w, "a value");
-    const char *s = w->p + w->at[w->i], *next = w->p + w->at[w->i + 1];
-    char c = *s;
-    bool begins = c == '-' || (c >= '0' && c <= '9') || (c != '\0' && strchr("tfnNI", c));
-    if (!begins)
+    const char *s = w->p + w->at[w->i], *next = w->p + w->at[w->i + 1], *end = next;
+    int64_t value;
+    if (short_int(s, (size_t)(next - s), &value))
+        *ret_kind = 'i';
+    else
+        end = scalar(s, next, ret_kind);
+    if (!*ret_kind)
         return json_expected(w, "a value");
-    const char *end = scalar(s, next, ret_kind);
     /* Behind a blank all up to the next token is blank, else it would be a token itself. */
     if (!end || (end < next && !blank(*end)))
-        return bad(w, s, c == '-' || c < 'A' ? "bad number" : "bad literal");
+        return bad(w, s, *s == '-' || *s < 'A' ? "bad number" : "bad literal");
     *ret = s;
     *ret_n = (size_t)(end - s);
     w->i++;
     return 0;
+}
+
+int json_take_scalar(struct json_walk *w, const char **ret, size_t *ret_n, char *ret_kind)
+{
+    return take_scalar(w, ret, ret_n, ret_kind);
+}
+
+bool json_take_int(struct json_walk *w, int64_t *ret)
+{
+    const char *s;
+    size_t n;
+    char kind;
+    if (w->i >= w->n)
+        return false;
+    if (short_int(w->p + w->at[w->i], w->at[w->i + 1] - w->at[w->i], ret)) {
+        w->i++;
+        return true;
+    }
+    return !take_scalar(w, &s, &n, &kind) && kind == 'i' && json_int(s, n, ret);
 }
 
 bool json_int(const char *s, size_t n, int64_t *ret)
@@ -177,19 +226,21 @@ bool json_int(const char *s, size_t n, int64_t *ret)
 
 /* ---- escapes ---- */
 
-static int hex4(const char *s, const char *end)
+/* Values of hexadecimal digits, one more than they are; 0 for other bytes. */
+static const uint8_t hex_value[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16};
+
+static inline int hex4(const char *s, const char *end)
 {
-    int v = 0;
     if (end - s < 4)
         return -1;
-    for (int i = 0; i < 4; i++) {
-        int c = (unsigned char)s[i], lower = c | 0x20;
-        int digit = c >= '0' && c <= '9' ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 87 : -1;
-        if (digit < 0)
-            return -1;
-        v = v << 4 | digit;
-    }
-    return v;
+    int a = hex_value[(unsigned char)s[0]], b = hex_value[(unsigned char)s[1]];
+    int c = hex_value[(unsigned char)s[2]], d = hex_value[(unsigned char)s[3]];
+    if (!a || !b || !c || !d)
+        return -1;
+    return (a - 1) << 12 | (b - 1) << 8 | (c - 1) << 4 | (d - 1);
 }
 
 /*
@@ -235,20 +286,24 @@ static int check_escapes(const struct json_walk *w, const char *s, size_t n)
 }
 
 /*
- * Copies up to the next backslash or the end. Eight bytes are stored at once only where none
- * of them is a backslash, so that dst may run behind s in the same memory.
+ * Copies up to the next backslash or the end, eight bytes at a time: up to seven more are read
+ * behind the end and written behind what counts.
  */
 static inline const char *copy_plain(char **dst, const char *s, const char *end)
 {
     char *d = *dst;
-    for (; end - s >= 8; s += 8, d += 8) {
+    while (s < end) {
         uint64_t v = load_u64(s), x = v ^ 0x5c5c5c5c5c5c5c5c;
-        if ((x - 0x0101010101010101) & ~x & 0x8080808080808080)
-            break;
+        uint64_t found = (x - 0x0101010101010101) & ~x & 0x8080808080808080;
         store_u64(d, v);
+        size_t k = found ? (size_t)__builtin_ctzll(found) / 8 : 8;
+        if ((size_t)(end - s) < k)
+            k = (size_t)(end - s);
+        s += k;
+        d += k;
+        if (found)
+            break;
     }
-    while (s < end && *s != '\\')
-        *d++ = *s++;
     *dst = d;
     return s;
 }
@@ -257,8 +312,12 @@ int json_unescape(const struct json_walk *w, char *dst, const char *s, size_t n,
 {
     const char *end = s + n, *why;
     char *d = dst;
-    while ((s = copy_plain(&d, s, end)) < end) {
+    for (;;) {
         uint32_t c;
+        if (s < end && *s != '\\')
+            s = copy_plain(&d, s, end);
+        if (s == end)
+            break;
         size_t k = escape(s, end, &c, &why);
         if (!k)
             return bad(w, s, why);
@@ -296,16 +355,16 @@ static int nest_open(struct json_walk *w, struct nest *s, bool object)
     return 0;
 }
 
-static int skip_string(struct json_walk *w)
+static inline int skip_string(struct json_walk *w)
 {
     const char *s;
     size_t n;
     bool escaped;
-    int rc = json_take_string(w, &s, &n, &escaped);
+    int rc = take_string(w, &s, &n, &escaped);
     return rc || !escaped ? rc : check_escapes(w, s, n);
 }
 
-static int skip_key(struct json_walk *w)
+static inline int skip_key(struct json_walk *w)
 {
     if (json_peek(w) != '"')
         return json_expected(w, "a key in quotes");
@@ -314,7 +373,7 @@ static int skip_key(struct json_walk *w)
 }
 
 /* One value, or the opening of one: *ret_open is true when its members are next. */
-static int skip_begin(struct json_walk *w, struct nest *s, bool *ret_open)
+static inline int skip_begin(struct json_walk *w, struct nest *s, bool *ret_open)
 {
     const char *text;
     size_t n;
@@ -323,7 +382,7 @@ static int skip_begin(struct json_walk *w, struct nest *s, bool *ret_open)
     if (c == '"')
         return skip_string(w);
     if (c != '{' && c != '[')
-        return json_take_scalar(w, &text, &n, &kind);
+        return take_scalar(w, &text, &n, &kind);
     int rc = nest_open(w, s, c == '{');
     if (rc)
         return rc;

@@ -34,8 +34,11 @@ void json_scan_destroy(struct json_scan *s);
 int json_scan_run(struct json_scan *s, const char *p, size_t n, const uint32_t **ret_at,
                   size_t *ret_n, struct err *e);
 
+/* Readable bytes behind the text, and room behind what json_unescape writes. */
+enum { JSON_SLACK = 8 };
+
 struct json_walk {
-    const char *p;
+    const char *p;      /* JSON_SLACK bytes behind it can be read */
     const uint32_t *at; /* from json_scan_run */
     size_t n, i;        /* number of tokens, and the one that is next */
     unsigned depth, max_depth;
@@ -64,12 +67,15 @@ int json_take_string(struct json_walk *w, const char **ret, size_t *ret_n, bool 
  * 'n'. */
 int json_take_scalar(struct json_walk *w, const char **ret, size_t *ret_n, char *ret_kind);
 
+/* Steps over a whole number; false, with the walk anywhere, if it is none that fits. */
+bool json_take_int(struct json_walk *w, int64_t *ret);
+
 /* Steps over any value, which is validated whole. */
 int json_skip(struct json_walk *w);
 
 /*
- * Resolves the escapes of a string's n bytes into dst, which has room for n bytes and may be the
- * string itself. ERR_DATA for bad escapes and lone surrogates.
+ * Resolves the escapes of a string's n bytes into dst, which has room for n + JSON_SLACK bytes
+ * elsewhere. ERR_DATA for bad escapes and lone surrogates.
  */
 int json_unescape(const struct json_walk *w, char *dst, const char *s, size_t n, size_t *ret_n);
 

@@ -91,7 +91,7 @@ static int take_text(struct jsonl *j, struct json_walk *w, const char **ret, siz
     bool escaped;
     int rc = json_take_string(w, &s, &n, &escaped);
     if (!rc && escaped) {
-        rc = text_room(j, w->at[w->n], w->e);
+        rc = text_room(j, (size_t)w->at[w->n] + JSON_SLACK, w->e);
         char *dst = j->text + j->text_n;
         if (!rc)
             rc = json_unescape(w, dst, s, n, &n);
@@ -117,15 +117,9 @@ static bool take_ids(struct jsonl *j, struct json_walk *w, struct jsonl_value *r
     w->i++;
     bool more = json_peek(w) != ']', good = true;
     while (more && good) {
-        const char *s;
-        size_t n;
-        char kind;
-        int64_t id;
-        good = !json_take_scalar(w, &s, &n, &kind) && kind == 'i' && json_int(s, n, &id);
-        if (!good)
-            break;
-        j->ids[j->ids_n++] = id;
-        more = json_peek(w) == ',';
+        good = json_take_int(w, &j->ids[j->ids_n]);
+        j->ids_n += good;
+        more = good && json_peek(w) == ',';
         w->i += more;
     }
     good = good && json_peek(w) == ']';
