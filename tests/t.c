@@ -13,6 +13,23 @@
 #include "base/file.h"
 #include "base/rng.h"
 
+/*
+ * Sizes that no machine has must come back as errors under the sanitizers too, which would rather
+ * end the program. They ask for these by name.
+ */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
+const char *__tsan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
 static struct {
     jmp_buf out;
     struct arena arena;
