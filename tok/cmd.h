@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_CMD_H
+#define TOK_CMD_H
+
+/*
+ * The verbs of the program `tok`. The files cmd*.c and main.c are the program, not the library: they may
+ * write to stdout and log.
+ */
+
+#include "base/file.h"
+#include "base/opt.h"
+#include "tok/docs.h"
+#include "tok/options.h"
+#include "tok/sp_train.h"
+
+enum cmd_format { CMD_TEXT, CMD_JSON, CMD_U16, CMD_U32, CMD_DOCS };
+
+#define CMD_FORMATS "text|json|u16|u32|docs"
+
+struct cli {
+    struct opt_common common;
+    struct tok_flags tok;
+    struct sp_train_options train;
+
+    struct opt_list input;     /* --input of train; other files stand behind the verb */
+    const char *model_prefix;
+    int input_format;          /* enum docs_format */
+    struct opt_list json_keys; /* train, encode */
+    const char *ids_key;       /* decode */
+
+    int pieces;                /* --output_format: 0 id, 1 piece */
+    int format;                /* enum cmd_format */
+    const char *output;
+    bool append_eod;
+    int64_t workers;
+    bool json;                 /* inspect */
+
+    const char **file;         /* the other arguments */
+    size_t nfile;
+};
+
+int cmd_train(const struct cli *c, struct err *e);
+int cmd_encode(const struct cli *c, struct err *e);
+int cmd_decode(const struct cli *c, struct err *e);
+int cmd_inspect(const struct cli *c, struct err *e);
+
+/* Where output goes: a file that appears whole at the end, or standard output. */
+struct sink {
+    struct outfile file;
+    bool to_file;
+};
+
+int sink_open(struct sink *s, const char *path, struct err *e);
+int sink_write(struct sink *s, const struct buf *b, struct err *e);
+/* Ends it; on an earlier failure (code is not 0) nothing is left under the file's name. Returns the code. */
+int sink_close(struct sink *s, int code, struct err *e);
+
+#endif

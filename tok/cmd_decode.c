@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/jsonl.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "tok/cmd.h"
+#include "tok/docstream.h"
+
+enum { OUT_BYTES = 1 << 16 };
+
+struct job {
+    const struct cli *cli;
+    struct tokenizer *tok;
+    struct tok_work *work;
+    struct tok_ids ids;
+    struct buf text, out;
+    struct sink sink;
+};
+
+/* The ids in j->ids as one document of output. */
+static int put_text(struct job *j, struct err *e)
+{
+    buf_reset(&j->text);
+    int code = tok_decode(j->tok, j->work, j->ids.id, j->ids.n, &j->text, e);
+    if (code)
+        return code;
+    if (j->cli->format == CMD_JSON) {
+        buf_adds(&j->out, "{\"text\":");
+        jsonw_string(&j->out, j->text.data, j->text.len);
+        buf_addc(&j->out, '}');
+    } else {
+        buf_add(&j->out, j->text.data, j->text.len);
+    }
+    buf_addc(&j->out, '\n');
+    if (j->out.len < OUT_BYTES)
+        return 0;
+    code = sink_write(&j->sink, &j->out, e);
+    buf_reset(&j->out);
+    return code;
+}
+
+/* ---- lines of numbers -------------------------------------------------------------------- */
+
+static int take_line(struct job *j, const char *p, size_t n, struct err *e)
+{
+    j->ids.n = 0;
+    for (size_t i = 0; i < n;) {
+        if (p[i] == ' ' || p[i] == '\t' || p[i] == '\r') {
+            i++;
+            continue;
+        }
+        size_t at = i;
+        int64_t v = 0;
+        for (; i < n && p[i] >= '0' && p[i] <= '9' && v <= INT32_MAX; i++)
+            v = v * 10 + (p[i] - '0');
+        if (i == at || v > INT32_MAX || (i < n && !memchr(" \t\r", p[i], 3)))
+            return err_set(e, ERR_DATA, "byte %zu: no id, but ids in decimal with spaces between "
+                           "were expected", at);
+        *tok_ids_reserve(&j->ids, 1) = (int32_t)v;
+        j->ids.n++;
+    }
+    return put_text(j, e);
+}
+
+/* ---- the framed stream ------------------------------------------------------------------- */
+
+static int decode_stream(struct job *j, struct zin *in, struct err *e)
+{
+    struct docstream d;
+    int code = docstream_open(&d, in, e);
+    if (!code && strcmp(d.header.digest, tok_info(j->tok)->digest) != 0)
+        code = err_set(e, ERR_USAGE, "%s: written with the tokenizer of digest %.16s, but that of "
+                       "%s is %.16s", zin_name(in), d.header.digest,
+                       j->cli->tok.path ? j->cli->tok.path : tok_info(j->tok)->type_name,
+                       tok_info(j->tok)->digest);
+    for (bool more = true; !code && more;) {
+        const int32_t *id;
+        size_t n;
+        code = docstream_next(&d, &id, &n, &more, e);
+        if (code || !more)
+            break;
+        j->ids.n = 0;
+        if (n)
+            memcpy(tok_ids_reserve(&j->ids, n), id, n * sizeof(*id));
+        j->ids.n = n;
+        code = put_text(j, e);
+    }
+    docstream_close(&d);
+    return code;
+}
+
+/* ---- JSONL and text ---------------------------------------------------------------------- */
+
+static int take_values(struct job *j, const struct jsonl_value *v, struct err *e)
+{
+    if (v->kind != JSONL_IDS)
+        return err_set(e, ERR_DATA, "%s under \"%s\", but an array of ids was expected",
+                       v->kind == JSONL_MISSING ? "nothing" : "something else", j->cli->ids_key);
+    j->ids.n = 0;
+    int32_t *id = tok_ids_reserve(&j->ids, v->length);
+    for (size_t i = 0; i < v->length; i++) {
+        if (v->ids[i] < 0 || v->ids[i] > INT32_MAX)
+            return err_set(e, ERR_DATA, "id %lld is outside any vocabulary",
+                           (long long)v->ids[i]);
+        id[i] = (int32_t)v->ids[i];
+    }
+    j->ids.n = v->length;
+    return put_text(j, e);
+}
+
+static int decode_lines(struct job *j, const char *path, struct zin *in, struct err *e)
+{
+    const char *const key[] = {j->cli->ids_key};
+    /* lines as they are: whether they hold JSON is seen line by line */
+    struct docs *docs = docs_create(&path, 1, DOCS_TEXT, key, 1);
+    docs_adopt(docs, in);
+    struct jsonl *parser = jsonl_create(key, 1);
+    int code = 0;
+    for (bool more = true; !code;) {
+        const char *p, *name;
+        size_t n;
+        uint64_t line;
+        code = docs_next(docs, &p, &n, &more, e);
+        if (code || !more)
+            break;
+        struct jsonl_value v;
+        bool json = j->cli->input_format == DOCS_JSONL ||
+                    (j->cli->input_format == DOCS_AUTO && n && p[0] == '{');
+        if (json)
+            code = jsonl_parse(parser, p, n, &v, e);
+        if (!code)
+            code = json ? take_values(j, &v, e) : take_line(j, p, n, e);
+        docs_place(docs, &name, &line);
+        if (code)
+            err_wrap(e, "%s, line %llu", name, (unsigned long long)line);
+    }
+    jsonl_destroy(parser);
+    docs_destroy(docs);
+    return code;
+}
+
+static int decode_file(struct job *j, const char *path, struct err *e)
+{
+    char head[8];
+    size_t have = 0;
+    struct zin *in;
+    int code = zin_open(path, &in, e);
+    for (size_t k = 1; !code && k && have < sizeof(head); have += k)
+        code = zin_read(in, head + have, sizeof(head) - have, &k, e);
+    if (code)
+        return zin_close(in), code;
+    zin_unread(in, head, have);
+    bool stream = have == 8 && memcmp(head, "WEFTDOCS", 8) == 0 &&
+                  j->cli->input_format == DOCS_AUTO;
+    if (!stream)
+        return decode_lines(j, path, in, e);
+    code = decode_stream(j, in, e);
+    zin_close(in);
+    return code;
+}
+
+int cmd_decode(const struct cli *c, struct err *e)
+{
+    struct job j = {.cli = c};
+    if (c->format != CMD_TEXT && c->format != CMD_JSON)
+        return err_set(e, ERR_USAGE, "tok decode writes --format text or json");
+    int code = tok_open_flags(&c->tok, &j.tok, e);
+    if (code)
+        return code;
+    code = sink_open(&j.sink, c->output, e);
+    if (!code) {
+        j.work = tok_work_create(j.tok);
+        for (size_t i = 0; i < (c->nfile ? c->nfile : 1) && !code; i++)
+            code = decode_file(&j, c->nfile ? c->file[i] : "-", e);
+        struct err ignored; /* what was decoded before an error is still written */
+        int last = sink_write(&j.sink, &j.out, code ? &ignored : e);
+        code = sink_close(&j.sink, code ? code : last, e);
+    }
+    tok_work_destroy(j.work);
+    tok_ids_finish(&j.ids);
+    buf_finish(&j.text);
+    buf_finish(&j.out);
+    tok_close(j.tok);
+    return code;
+}

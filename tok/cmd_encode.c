@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/progress.h"
+#include "tok/cmd.h"
+#include "tok/docstream.h"
+
+/*
+ * Documents are read by this thread into batches, encoded and formatted by the pool's, and written
+ * in their order. A batch is closed by its size alone, so the number of threads changes nothing.
+ */
+
+enum { BATCH_BYTES = 1 << 17, BATCHES_PER_THREAD = 4 };
+
+struct doc {
+    size_t end;         /* of its text in the batch */
+    const char *path;   /* where it came from, for messages */
+    uint64_t line;
+};
+
+struct batch {
+    struct buf text, out;
+    struct doc *doc;
+    size_t ndocs, cap;
+    uint64_t ids;       /* of the documents that were written */
+    size_t done;        /* documents written */
+    int code;           /* of the first that failed */
+    struct err err;
+};
+
+struct job {
+    const struct cli *cli;
+    struct tokenizer *tok;
+    const struct tok_info *info;
+    struct docs *docs;
+    struct sink sink;
+    struct docstream_header header;
+    struct pool *pool;
+    int threads;
+    struct tok_work **work;   /* of each thread */
+    struct tok_ids *ids;
+    struct batch *batch;
+    size_t nbatches;          /* that may be filled */
+    uint64_t ndocs, nids;
+    struct progress progress;
+};
+
+/* ---- formats ----------------------------------------------------------------------------- */
+
+static void put_number(struct buf *b, uint32_t v)
+{
+    char digit[10];
+    int n = 0;
+    do
+        digit[n++] = (char)('0' + v % 10);
+    while (v /= 10);
+    char *p = buf_reserve(b, 10);
+    for (int i = 0; i < n; i++)
+        p[i] = digit[n - 1 - i];
+    b->len += (size_t)n;
+}
+
+static void put_list(struct buf *b, const struct job *j, const struct tok_ids *ids, char comma)
+{
+    for (size_t i = 0; i < ids->n; i++) {
+        if (i)
+            buf_addc(b, comma);
+        const char *piece = j->cli->pieces ? tok_piece(j->tok, ids->id[i]) : NULL;
+        if (!piece)
+            put_number(b, (uint32_t)ids->id[i]);
+        else if (comma == ' ')
+            buf_adds(b, piece);
+        else
+            jsonw_string(b, piece, strlen(piece));
+    }
+}
+
+static void put_bare(struct buf *b, const struct tok_ids *ids, size_t width)
+{
+    char *p = buf_reserve(b, ids->n * width);
+    if (width == 4 && ids->n)
+        memcpy(p, ids->id, ids->n * 4);
+    for (size_t i = 0; width == 2 && i < ids->n; i++) {
+        uint16_t v = (uint16_t)ids->id[i];
+        memcpy(p + 2 * i, &v, 2);
+    }
+    b->len += ids->n * width;
+}
+
+static void put_doc(struct buf *b, const struct job *j, const struct tok_ids *ids)
+{
+    switch (j->cli->format) {
+    case CMD_TEXT:
+        put_list(b, j, ids, ' ');
+        buf_addc(b, '\n');
+        break;
+    case CMD_JSON:
+        buf_adds(b, j->cli->pieces ? "{\"pieces\":[" : "{\"ids\":[");
+        put_list(b, j, ids, ',');
+        buf_adds(b, "]}\n");
+        break;
+    case CMD_DOCS:
+        docstream_put_doc(b, &j->header, ids->id, ids->n);
+        break;
+    default:
+        put_bare(b, ids, j->cli->format == CMD_U16 ? 2 : 4);
+    }
+}
+
+/* ---- batches ----------------------------------------------------------------------------- */
+
+static void encode_batch(void *arg, int task, int thread)
+{
+    struct job *j = arg;
+    struct batch *b = &j->batch[task];
+    struct tok_ids *ids = &j->ids[thread];
+    size_t start = 0;
+    for (size_t i = 0; i < b->ndocs; i++) {
+        const struct doc *d = &b->doc[i];
+        ids->n = 0;
+        b->code = tok_encode(j->tok, j->work[thread], b->text.data + start, d->end - start, ids,
+                             &b->err);
+        if (b->code) {
+            err_wrap(&b->err, "%s, line %llu", d->path, (unsigned long long)d->line);
+            return;
+        }
+        if (j->cli->append_eod)
+            *tok_ids_reserve(ids, 1) = (int32_t)j->info->eod, ids->n++;
+        put_doc(&b->out, j, ids);
+        b->ids += ids->n;
+        b->done++;
+        start = d->end;
+    }
+}
+
+static void add_doc(struct batch *b, const struct docs *docs, const char *text, size_t n)
+{
+    if (b->ndocs == b->cap) {
+        b->cap = b->cap ? b->cap * 2 : 256;
+        b->doc = mem_grow(b->doc, b->cap, sizeof(*b->doc));
+    }
+    buf_add(&b->text, text, n);
+    struct doc *d = &b->doc[b->ndocs++];
+    d->end = b->text.len;
+    docs_place(docs, &d->path, &d->line);
+}
+
+/* Fills batches from the first on; *ret_used of them hold documents. */
+static int fill_batches(struct job *j, size_t *ret_used, bool *ret_more, struct err *e)
+{
+    *ret_used = 0;
+    *ret_more = true;
+    while (*ret_more && *ret_used < j->nbatches) {
+        struct batch *b = &j->batch[*ret_used];
+        b->ndocs = b->done = b->text.len = b->out.len = 0;
+        b->ids = 0;
+        while (b->text.len < BATCH_BYTES && b->ndocs < BATCH_BYTES / 8) {
+            const char *text;
+            size_t n;
+            int code = docs_next(j->docs, &text, &n, ret_more, e);
+            if (!code && *ret_more)
+                add_doc(b, j->docs, text, n);
+            else if (!code)
+                break;
+            if (code) {
+                *ret_used += b->ndocs > 0; /* what was read before is still written */
+                return code;
+            }
+        }
+        *ret_used += b->ndocs > 0;
+    }
+    return 0;
+}
+
+static int write_batches(struct job *j, size_t used, struct err *e)
+{
+    for (size_t i = 0; i < used; i++) {
+        struct batch *b = &j->batch[i];
+        int code = sink_write(&j->sink, &b->out, e);
+        if (code)
+            return code;
+        j->ndocs += b->done;
+        j->nids += b->ids;
+        if (b->code) {
+            *e = b->err;
+            return b->code;
+        }
+    }
+    return 0;
+}
+
+static int encode_all(struct job *j, struct err *e)
+{
+    struct buf b = {0};
+    int code = 0;
+    if (j->cli->format == CMD_DOCS) {
+        docstream_put_header(&b, &j->header);
+        code = sink_write(&j->sink, &b, e);
+        buf_reset(&b);
+    }
+    for (bool more = true; more && !code;) {
+        size_t used;
+        struct err later;
+        int reading = fill_batches(j, &used, &more, &later);
+        pool_run(j->pool, (int)used, encode_batch, j);
+        code = write_batches(j, used, e);
+        if (!code && reading) {
+            *e = later;
+            code = reading;
+        }
+        progress_update(&j->progress, docs_consumed(j->docs), NULL);
+    }
+    if (!code && j->cli->format == CMD_DOCS) {
+        docstream_put_end(&b, j->ndocs, j->nids);
+        code = sink_write(&j->sink, &b, e);
+    }
+    buf_finish(&b);
+    return code;
+}
+
+/* ---- the verb ---------------------------------------------------------------------------- */
+
+static int check_options(const struct cli *c, const struct tok_info *i, struct err *e)
+{
+    if (c->json_keys.n != 1)
+        return err_set(e, ERR_USAGE, "tok encode takes its texts from one key, but --json-keys "
+                       "names %zu", c->json_keys.n);
+    if (c->input_format == DOCS_TSV)
+        return err_set(e, ERR_USAGE, "--input_format tsv goes with tok train only");
+    if (c->format == CMD_U16 && i->vocab_size > 65536)
+        return err_set(e, ERR_USAGE, "--format u16 holds ids below 65536, but the vocabulary has "
+                       "%lld: take u32", (long long)i->vocab_size);
+    if (c->append_eod && c->format == CMD_DOCS)
+        return err_set(e, ERR_USAGE, "--format docs carries documents without their end: prep "
+                       "build --append-eod adds it");
+    if (c->append_eod && i->eod < 0)
+        return err_set(e, ERR_USAGE, "the tokenizer has no end of document: name one by "
+                       "--eod-token");
+    if (c->pieces && c->format != CMD_TEXT && c->format != CMD_JSON)
+        return err_set(e, ERR_USAGE, "--output_format piece goes with --format text and json "
+                       "only");
+    return 0;
+}
+
+static void tell(const struct job *j)
+{
+    uint64_t specials = 0, matched = 0, invalid = 0;
+    for (int i = 0; i < j->threads; i++) {
+        specials += tok_work_specials(j->work[i]);
+        matched += tok_work_matched(j->work[i]);
+        invalid += tok_work_invalid(j->work[i]);
+    }
+    if (specials)
+        log_warn("%llu strings of special tokens inside the text were taken as ordinary text "
+                 "(--specials)", (unsigned long long)specials);
+    if (matched)
+        log_warn("%llu strings of special tokens inside the text became tokens: the model defines "
+                 "them as symbols that always match", (unsigned long long)matched);
+    if (invalid)
+        log_warn("%llu bytes of the text are not UTF-8", (unsigned long long)invalid);
+    log_debug("tok encode: %llu documents, %llu ids", (unsigned long long)j->ndocs,
+              (unsigned long long)j->nids);
+}
+
+static void start_job(struct job *j, const char *const *path, size_t npath)
+{
+    const struct cli *c = j->cli;
+    j->docs = docs_create(path, npath, (enum docs_format)c->input_format, c->json_keys.item,
+                          c->json_keys.n);
+    j->pool = pool_create((int)c->workers);
+    j->threads = pool_threads(j->pool);
+    j->work = mem_new((size_t)j->threads, sizeof(*j->work));
+    j->ids = mem_new((size_t)j->threads, sizeof(*j->ids));
+    for (int i = 0; i < j->threads; i++)
+        j->work[i] = tok_work_create(j->tok);
+    j->nbatches = (size_t)j->threads * BATCHES_PER_THREAD;
+    j->batch = mem_new(j->nbatches, sizeof(*j->batch));
+    j->header = (struct docstream_header){.vocab_size = (uint64_t)j->info->vocab_size,
+                                          .eod = j->info->eod,
+                                          .width = j->info->vocab_size <= 65536 ? 2 : 4};
+    memcpy(j->header.digest, j->info->digest, sizeof(j->header.digest));
+    progress_init(&j->progress, "tok encode", "MB", 1e6, docs_total(j->docs), c->common.quiet);
+}
+
+static void finish_job(struct job *j)
+{
+    progress_finish(&j->progress);
+    for (size_t i = 0; i < j->nbatches; i++) {
+        buf_finish(&j->batch[i].text);
+        buf_finish(&j->batch[i].out);
+        free(j->batch[i].doc);
+    }
+    for (int i = 0; i < j->threads; i++) {
+        tok_work_destroy(j->work[i]);
+        tok_ids_finish(&j->ids[i]);
+    }
+    free(j->batch);
+    free(j->work);
+    free(j->ids);
+    pool_destroy(j->pool);
+    docs_destroy(j->docs);
+}
+
+int cmd_encode(const struct cli *c, struct err *e)
+{
+    static const char *const standard[] = {"-"};
+    struct job j = {.cli = c};
+    int code = tok_open_flags(&c->tok, &j.tok, e);
+    if (code)
+        return code;
+    j.info = tok_info(j.tok);
+    code = check_options(c, j.info, e);
+    if (!code)
+        code = sink_open(&j.sink, c->output, e);
+    if (!code) {
+        start_job(&j, c->nfile ? (const char *const *)c->file : standard, c->nfile ? c->nfile : 1);
+        code = encode_all(&j, e);
+        code = sink_close(&j.sink, code, e);
+        progress_finish(&j.progress);
+        if (!code)
+            tell(&j);
+        finish_job(&j);
+    }
+    tok_close(j.tok);
+    return code;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/progress.h"
+#include "tok/cmd.h"
+
+/* Documents cut at line feeds, as if all stood in one plain text file. */
+struct source {
+    struct docs *docs;
+    const char *p;
+    size_t left;
+};
+
+static int next_sentence(void *arg, const char **ret_text, size_t *ret_n, bool *ret_more,
+                         struct err *e)
+{
+    struct source *s = arg;
+    *ret_more = true;
+    if (!s->left) {
+        int code = docs_next(s->docs, &s->p, &s->left, ret_more, e);
+        if (code || !*ret_more)
+            return code;
+    }
+    const char *end = s->left ? memchr(s->p, '\n', s->left) : NULL;
+    *ret_text = s->p;
+    *ret_n = end ? (size_t)(end - s->p) : s->left;
+    size_t taken = *ret_n + (end != NULL);
+    s->p += taken;
+    s->left -= taken;
+    return 0;
+}
+
+/* The library's words: all of them under -v, its warnings in ours; what the report counts is not said twice. */
+static void take_words(void *arg, const char *line)
+{
+    static const char *const known[] = {"Found too long line", "Too long lines are",
+                                        "The maximum length can", "Consider using",
+                                        "They allow to"};
+    (void)arg;
+    log_debug("sentencepiece: %s", line);
+    const char *said = strstr(line, "LOG(WARNING) ");
+    if (!said)
+        return;
+    said += strlen("LOG(WARNING) ");
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+        if (strncmp(said, known[i], strlen(known[i])) == 0)
+            return;
+    if (strncmp(said, "Too many sentences", 18) == 0)
+        log_warn("more than a million sentences, which is slow: --input_sentence_size N learns "
+                 "from a sample");
+    else
+        log_warn("SentencePiece: %s", said);
+}
+
+static void tell(const struct sp_train_options *o, const struct sp_train_report *r)
+{
+    if (r->sentences)
+        log_info("tok train: %llu sentences, %llu bytes", (unsigned long long)r->sentences,
+                 (unsigned long long)r->bytes);
+    if (r->too_long)
+        log_warn("%llu lines were left out: longer than %lld bytes (--max_sentence_length)",
+                 (unsigned long long)r->too_long, (long long)o->max_sentence_length);
+    if (r->reserved)
+        log_warn("%llu lines were left out: they contain U+2585, which the trainer keeps for "
+                 "itself", (unsigned long long)r->reserved);
+}
+
+/* What was learnt must pass the check that every reader of ours applies. */
+static int write_model(const struct cli *c, const struct buf *model, double start, struct err *e)
+{
+    struct sp_model m;
+    char digest[SHA_TEXT];
+    int code = sp_check(c->model_prefix, model->data, model->len, &m, e);
+    if (code)
+        return err_wrap(e, "the trainer's result");
+    code = sp_train_write(c->model_prefix, model, &m, e);
+    sha_once(model->data, model->len, digest);
+    if (!code)
+        log_info("tok train: %zu pieces in %.1f s: %s.model, %s.vocab, sha256 %.16s", m.npieces,
+                 clock_seconds() - start, c->model_prefix, c->model_prefix, digest);
+    sp_model_finish(&m);
+    return code;
+}
+
+/* --input and the files behind the verb. */
+static const char **all_inputs(const struct cli *c, size_t *ret_n)
+{
+    const char **path = mem_new(c->input.n + c->nfile + 1, sizeof(*path));
+    for (size_t i = 0; i < c->input.n; i++)
+        path[i] = c->input.item[i];
+    for (size_t i = 0; i < c->nfile; i++)
+        path[c->input.n + i] = c->file[i];
+    *ret_n = c->input.n + c->nfile;
+    return path;
+}
+
+static int check_options(const struct cli *c, struct err *e)
+{
+    if (c->input.n + c->nfile == 0)
+        return err_set(e, ERR_USAGE, "tok train needs --input FILES to learn from");
+    if (!c->model_prefix || !*c->model_prefix)
+        return err_set(e, ERR_USAGE, "tok train needs --model_prefix P, to write P.model and "
+                       "P.vocab");
+    if (!c->json_keys.n)
+        return err_set(e, ERR_USAGE, "--json-keys names no key");
+    /* better said now than when hours of training are over */
+    char *dir = path_dir(c->model_prefix);
+    int code = access(dir, W_OK) ? err_sys(e, errno, "%s: cannot write there (--model_prefix)", dir) : 0;
+    free(dir);
+    return code;
+}
+
+int cmd_train(const struct cli *c, struct err *e)
+{
+    static const char *const noted[] = {"", "text", "tsv", ""};
+    int code = check_options(c, e);
+    if (code)
+        return code;
+    double start = clock_seconds();
+    size_t n;
+    const char **path = all_inputs(c, &n);
+    struct source s = {.docs = docs_create(path, n, (enum docs_format)c->input_format,
+                                           c->json_keys.item, c->json_keys.n)};
+    struct sp_train_input in = {.next = next_sentence,
+                                .words = take_words,
+                                .arg = &s,
+                                .tsv = c->input_format == DOCS_TSV,
+                                .input_format = noted[c->input_format]};
+    struct sp_train_report report;
+    struct buf model = {0};
+    code = sp_train(&c->train, &in, &model, &report, e);
+    tell(&c->train, &report);
+    if (!code)
+        code = write_model(c, &model, start, e);
+    buf_finish(&model);
+    docs_destroy(s.docs);
+    free(path);
+    return code;
+}

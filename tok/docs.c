@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/docs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/jsonl.h"
+#include "base/mem.h"
+#include "base/zin.h"
+
+enum { CHUNK = 1 << 18 };
+
+struct docs {
+    const char *const *path;
+    size_t npath, next_path;
+    enum docs_format format, now; /* asked for, and of the open file */
+    const char *const *key;
+    size_t nkeys;
+
+    struct zin *in;     /* NULL between files */
+    struct zin *adopted; /* the first file, until its turn comes */
+    struct buf buf;
+    size_t start;       /* of what is not yet handed out */
+    bool ended;         /* nothing left to read in this file */
+    uint64_t line;      /* number of the last line taken */
+    uint64_t blank;     /* number of a blank line of JSONL, 0 if none was met */
+    uint64_t before;    /* bytes of the files that are done */
+
+    struct jsonl *parser;
+    struct jsonl_value *value;
+    size_t next_value;  /* nkeys: take the next line */
+};
+
+struct docs *docs_create(const char *const *path, size_t npath, enum docs_format format,
+                         const char *const *key, size_t nkeys)
+{
+    struct docs *d = mem_new(1, sizeof(*d));
+    *d = (struct docs){.path = path, .npath = npath, .format = format, .key = key, .nkeys = nkeys};
+    d->next_value = nkeys;
+    d->value = mem_new(nkeys, sizeof(*d->value));
+    d->parser = jsonl_create(key, nkeys);
+    return d;
+}
+
+void docs_destroy(struct docs *d)
+{
+    if (!d)
+        return;
+    zin_close(d->in);
+    zin_close(d->adopted);
+    jsonl_destroy(d->parser);
+    free(d->value);
+    buf_finish(&d->buf);
+    free(d);
+}
+
+void docs_adopt(struct docs *d, struct zin *in)
+{
+    d->adopted = in;
+}
+
+void docs_place(const struct docs *d, const char **ret_name, uint64_t *ret_line)
+{
+    const char *path = d->next_path ? d->path[d->next_path - 1] : "input";
+    *ret_name = strcmp(path, "-") == 0 ? "standard input" : path;
+    *ret_line = d->line;
+}
+
+uint64_t docs_consumed(const struct docs *d)
+{
+    return d->before + (d->in ? zin_consumed(d->in) : 0);
+}
+
+uint64_t docs_total(const struct docs *d)
+{
+    uint64_t total = 0, size;
+    for (size_t i = 0; i < d->npath; i++) {
+        if (strcmp(d->path[i], "-") == 0 || file_size(d->path[i], &size, NULL) || !size)
+            return 0;
+        total += size;
+    }
+    return total;
+}
+
+/* ---- bytes and lines --------------------------------------------------------------------- */
+
+/* Reads more behind what is there; the buffer keeps JSONL_PADDING bytes behind its end. */
+static int fill(struct docs *d, struct err *e)
+{
+    if (d->start && (d->start == d->buf.len || d->start >= CHUNK)) {
+        memmove(d->buf.data, d->buf.data + d->start, d->buf.len - d->start);
+        d->buf.len -= d->start;
+        d->start = 0;
+    }
+    size_t n;
+    char *p = buf_reserve(&d->buf, CHUNK + JSONL_PADDING);
+    int code = zin_read(d->in, p, CHUNK, &n, e);
+    if (code)
+        return code;
+    d->buf.len += n;
+    d->ended = n == 0;
+    return 0;
+}
+
+/* The next line without its line feed; *ret_more false at the end of the file. */
+static int next_line(struct docs *d, const char **ret, size_t *ret_n, bool *ret_more, struct err *e)
+{
+    for (size_t looked = 0;;) {
+        const char *p = d->buf.data + d->start;
+        size_t n = d->buf.len - d->start;
+        const char *end = n > looked ? memchr(p + looked, '\n', n - looked) : NULL;
+        looked = n;
+        if (end || (d->ended && n)) {
+            *ret = p;
+            *ret_n = end ? (size_t)(end - p) : n;
+            d->start += *ret_n + (end != NULL);
+            d->line++;
+            *ret_more = true;
+            return 0;
+        }
+        if (d->ended) {
+            *ret_more = false;
+            return 0;
+        }
+        int code = fill(d, e);
+        if (code)
+            return code;
+    }
+}
+
+static bool is_blank(const char *p, size_t n)
+{
+    size_t i = 0;
+    while (i < n && (p[i] == ' ' || p[i] == '\t' || p[i] == '\r'))
+        i++;
+    return i == n;
+}
+
+/* ---- which format ------------------------------------------------------------------------ */
+
+static bool ends_in(const char *s, size_t n, const char *tail)
+{
+    size_t k = strlen(tail);
+    return n >= k && memcmp(s + n - k, tail, k) == 0;
+}
+
+static bool name_says_jsonl(const char *path)
+{
+    size_t n = strlen(path);
+    if (ends_in(path, n, ".zst"))
+        n -= 4;
+    else if (ends_in(path, n, ".gz"))
+        n -= 3;
+    return ends_in(path, n, ".jsonl") || ends_in(path, n, ".ndjson");
+}
+
+static void skip_mark(struct docs *d)
+{
+    if (d->buf.len - d->start >= 3 && memcmp(d->buf.data + d->start, "\xef\xbb\xbf", 3) == 0)
+        d->start += 3;
+}
+
+/* Looks at the first line (as far as it was read) and leaves it in place. */
+static bool content_is_jsonl(struct docs *d)
+{
+    size_t start = d->start;
+    skip_mark(d);
+    const char *p = d->buf.data + d->start;
+    size_t n = d->buf.len - d->start;
+    d->start = start;
+    if (!n || *p != '{')
+        return false;
+    const char *end = memchr(p, '\n', n);
+    if (!end && !d->ended)
+        return true; /* a brace and then a line longer than the buffer */
+    if (jsonl_parse(d->parser, p, end ? (size_t)(end - p) : n, d->value, NULL))
+        return false;
+    for (size_t k = 0; k < d->nkeys; k++)
+        if (d->value[k].kind != JSONL_MISSING)
+            return true;
+    return false;
+}
+
+static int open_next(struct docs *d, struct err *e)
+{
+    const char *path = d->path[d->next_path++];
+    int code = d->adopted ? 0 : zin_open(path, &d->in, e);
+    if (code)
+        return code;
+    if (d->adopted)
+        d->in = d->adopted;
+    d->adopted = NULL;
+    buf_reset(&d->buf);
+    d->start = 0;
+    d->line = d->blank = 0;
+    d->ended = false;
+    d->now = d->format;
+    if (d->format == DOCS_TEXT || d->format == DOCS_TSV)
+        return 0;
+    do /* a pipe may give its first line in pieces */
+        code = fill(d, e);
+    while (!code && !d->ended && d->buf.len < CHUNK && !memchr(d->buf.data, '\n', d->buf.len));
+    if (code)
+        return code;
+    if (d->now == DOCS_AUTO)
+        d->now = name_says_jsonl(path) || content_is_jsonl(d) ? DOCS_JSONL : DOCS_TEXT;
+    if (d->now == DOCS_JSONL)
+        skip_mark(d);
+    return 0;
+}
+
+/* ---- documents --------------------------------------------------------------------------- */
+
+static int bad_record(const struct docs *d, struct err *e)
+{
+    const char *name;
+    uint64_t line;
+    docs_place(d, &name, &line);
+    err_wrap(e, "%s, line %llu", name, (unsigned long long)line);
+    if (d->format == DOCS_AUTO)
+        err_hint(e, "if the file holds plain text, say --input-format text");
+    return ERR_DATA;
+}
+
+static int parse_record(struct docs *d, const char *p, size_t n, struct err *e)
+{
+    if (is_blank(p, n)) {
+        d->blank = d->line;
+        return 0;
+    }
+    if (d->blank) {
+        d->line = d->blank;
+        err_set(e, ERR_DATA, "a blank line, but a JSON object was expected");
+        return bad_record(d, e);
+    }
+    int code = jsonl_parse(d->parser, p, n, d->value, e);
+    for (size_t k = 0; k < d->nkeys && !code; k++) {
+        if (d->value[k].kind == JSONL_MISSING)
+            code = err_set(e, ERR_DATA, "the object has no key \"%s\"", d->key[k]);
+        else if (d->value[k].kind != JSONL_STRING)
+            code = err_set(e, ERR_DATA, "the value under \"%s\" is no string", d->key[k]);
+    }
+    if (code)
+        return bad_record(d, e);
+    d->next_value = 0;
+    return 0;
+}
+
+/* Closes the file that is done. */
+static void leave(struct docs *d)
+{
+    d->before += zin_consumed(d->in);
+    zin_close(d->in);
+    d->in = NULL;
+}
+
+int docs_next(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_more, struct err *e)
+{
+    for (;;) {
+        if (d->next_value < d->nkeys) {
+            *ret_text = d->value[d->next_value].text;
+            *ret_n = d->value[d->next_value++].length;
+            *ret_more = true;
+            return 0;
+        }
+        if (!d->in && d->next_path == d->npath) {
+            *ret_more = false;
+            return 0;
+        }
+        bool more = true;
+        int code = d->in ? 0 : open_next(d, e);
+        if (!code)
+            code = next_line(d, ret_text, ret_n, &more, e);
+        if (code)
+            return code;
+        if (!more)
+            leave(d);
+        else if (d->now != DOCS_JSONL)
+            return *ret_more = true, 0;
+        else if ((code = parse_record(d, *ret_text, *ret_n, e)))
+            return code;
+    }
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "tok/cmd.h"
+
+enum { TRAIN = 1, ENCODE = 2, DECODE = 4, INSPECT = 8, USE = ENCODE | DECODE | INSPECT };
+
+static const struct opt_verb verbs[] = {
+    {"train", "[FILE...]", "learn a SentencePiece vocabulary from text",
+     "tok train --input a.txt,b.jsonl --model_prefix P --vocab_size 32000\n"
+     "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size 32000\n",
+     true},
+    {"encode", "[FILE...]", "text to ids",
+     "tok encode --tokenizer P.model corpus.txt > ids.txt\n"
+     "tok encode --tokenizer P.model --format json corpus.jsonl.zst > ids.jsonl\n"
+     "zstdcat x.zst | tok encode --tokenizer P.model --format docs - |\n"
+     "    prep build --pretokenized - --output-prefix x\n",
+     true},
+    {"decode", "[FILE...]", "ids to text",
+     "tok decode --tokenizer P.model ids.txt\n"
+     "tok encode --tokenizer P.model --format json x.jsonl | tok decode --tokenizer P.model --format json\n",
+     true},
+    {"inspect", "[FILE]", "what a tokenizer is: type, size, special tokens, digest",
+     "tok inspect P.model\n"
+     "tok inspect --json P.model\n",
+     true},
+    {.name = NULL},
+};
+
+#define ROW(nm, ty, field, dflt, metatext, sect, v, lo, hi, isbasic, text)                         \
+    {                                                                                              \
+        .name = nm, .type = ty, .offset = offsetof(struct cli, field), .def = dflt,                \
+        .meta = metatext, .section = sect, .help = text, .verbs = v, .min = lo, .max = hi,         \
+        .basic = isbasic                                                                           \
+    }
+
+static const struct opt table[] = {
+    ROW("input", OPT_LIST, input, NULL, "FILES", "input", TRAIN, 0, 0, true,
+        "files to learn from, '-' for standard input; plain, zstd or gzip"),
+    ROW("model_prefix", OPT_TEXT, model_prefix, NULL, "P", "input", TRAIN, 0, 0, true,
+        "writes P.model and P.vocab"),
+    ROW("input_format", OPT_CHOICE, input_format, "auto", DOCS_FORMATS, "input",
+        TRAIN | ENCODE | DECODE, 0, 0, true,
+        "lines of text, lines of text and count (train), or JSONL; auto looks at name and content"),
+    ROW("json-keys", OPT_LIST, json_keys, "text", "KEYS", "input", TRAIN | ENCODE, 0, 0, true,
+        "keys of the texts in JSONL"),
+    ROW("json-keys", OPT_TEXT, ids_key, "ids", "KEY", "input", DECODE, 0, 0, true,
+        "key of the ids in JSONL"),
+    TOK_FLAG_ROWS(struct cli, tok, USE),
+    TOK_FLAG_VOCAB_SIZE_ROW(struct cli, tok, USE),
+    ROW("format", OPT_CHOICE, format, "text", CMD_FORMATS, "output", ENCODE | DECODE, 0, 0, true,
+        "lines, JSONL, bare numbers, or the stream that prep build --pretokenized reads"),
+    ROW("output_format", OPT_CHOICE, pieces, "id", "id|piece", "output", ENCODE, 0, 0, true,
+        "ids or pieces"),
+    ROW("append-eod", OPT_SWITCH, append_eod, "false", NULL, "output", ENCODE, 0, 0, true,
+        "end every document by the end-of-document token"),
+    ROW("output", OPT_TEXT, output, NULL, "PATH", "output", ENCODE | DECODE, 0, 0, true,
+        "a file instead of standard output"),
+    ROW("workers", OPT_INT, workers, "0", "N", "output", ENCODE, 0, 1024, true,
+        "threads that encode, 0 for one for each processor"),
+    ROW("json", OPT_SWITCH, json, "false", NULL, "output", INSPECT, 0, 0, true,
+        "print one JSON object"),
+    SP_TRAIN_ROWS(struct cli, train., TRAIN),
+    {.name = NULL},
+};
+
+/* The settings of matsuolab/ucllm_nedo_dev's tokenizer script. */
+static const char *const ucllm[][2] = {
+    {"model_type", "unigram"},
+    {"character_coverage", "0.9995"},
+    {"num_threads", "16"},
+    {"train_extremely_large_corpus", "true"},
+    {"user_defined_symbols", "<s>,</s>,<pad>,<CLS>,<SEP>,<EOD>,<MASK>,\n"},
+    {"byte_fallback", "true"},
+    {"split_digits", "true"},
+    {"allow_whitespace_only_pieces", "true"},
+    {"remove_extra_whitespaces", "false"},
+    {NULL, NULL},
+};
+
+static const struct opt_preset presets[] = {
+    {"ucllm", "byte fallback, single digits, white space kept, <s> </s> <pad> <CLS> <SEP> <EOD> "
+     "<MASK> and newline as symbols", ucllm},
+    {.name = NULL},
+};
+
+static const struct opt_table options = {
+    .program = "tok",
+    .help = "text to ids and back; learning a vocabulary",
+    .examples = "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size 32000\n"
+                "tok encode --tokenizer P.model corpus.txt\n",
+    .verb = verbs,
+    .opt = table,
+    .preset = presets,
+};
+
+static int run(struct opts *o, struct cli *c, struct err *e)
+{
+    static int (*const cmd[])(const struct cli *, struct err *) = {cmd_train, cmd_encode,
+                                                                   cmd_decode, cmd_inspect};
+    if (o->verb < 0) {
+        err_set(e, ERR_USAGE, "tok needs a verb: train, encode, decode or inspect");
+        return err_hint(e, "tok -h shows how it is used");
+    }
+    log_set_level(c->common.quiet ? LOG_WARN : c->common.verbose ? LOG_DEBUG : LOG_INFO);
+    c->file = o->file;
+    c->nfile = o->nfile;
+    return cmd[o->verb](c, e);
+}
+
+int main(int argc, char **argv)
+{
+    struct opts o;
+    struct cli c = {0};
+    struct err e = {0};
+    /* a reader that has seen enough (head) ends us quietly, whatever our parent made of the signal */
+    signal(SIGPIPE, SIG_DFL);
+    int code = opts_init(&o, &options, &c, argc, argv, &e);
+    if (code)
+        return log_err(&e);
+    if (!opts_answer(&o, stdout))
+        code = run(&o, &c, &e);
+    opts_finish(&o);
+    return code ? log_err(&e) : 0;
+}
