@@ -3,8 +3,8 @@
 #define TOK_CMD_H
 
 /*
- * The verbs of the program `tok`. The files cmd*.c and main.c are the program, not the library: they may
- * write to stdout and log.
+ * The verbs of the program `tok`. The files cmd*.c and main.c are the program, not the library:
+ * they may write to stdout and log.
  */
 
 #include "base/file.h"
@@ -22,20 +22,20 @@ struct cli {
     struct tok_flags tok;
     struct sp_train_options train;
 
-    struct opt_list input;     /* --input of train; other files stand behind the verb */
+    struct opt_list input; /* --input of train; other files stand behind the verb */
     const char *model_prefix;
     int input_format;          /* enum docs_format */
     struct opt_list json_keys; /* train, encode */
     const char *ids_key;       /* decode */
 
-    int pieces;                /* --output_format: 0 id, 1 piece */
-    int format;                /* enum cmd_format */
+    int pieces; /* --output_format: 0 id, 1 piece */
+    int format; /* enum cmd_format */
     const char *output;
     bool append_eod;
     int64_t workers;
-    bool json;                 /* inspect */
+    bool json; /* inspect */
 
-    const char **file;         /* the other arguments */
+    const char **file; /* the other arguments */
     size_t nfile;
 };
 
@@ -52,7 +52,8 @@ struct sink {
 
 int sink_open(struct sink *s, const char *path, struct err *e);
 int sink_write(struct sink *s, const struct buf *b, struct err *e);
-/* Ends it; on an earlier failure (code is not 0) nothing is left under the file's name. Returns the code. */
+/* Ends it; on an earlier failure (code is not 0) nothing is left under the file's name. Returns the
+ * code. */
 int sink_close(struct sink *s, int code, struct err *e);
 
 #endif

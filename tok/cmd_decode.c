@@ -57,8 +57,10 @@ static int take_line(struct job *j, const char *p, size_t n, struct err *e)
         for (; i < n && p[i] >= '0' && p[i] <= '9' && v <= INT32_MAX; i++)
             v = v * 10 + (p[i] - '0');
         if (i == at || v > INT32_MAX || (i < n && !memchr(" \t\r", p[i], 3)))
-            return err_set(e, ERR_DATA, "byte %zu: no id, but ids in decimal with spaces between "
-                           "were expected", at);
+            return err_set(e, ERR_DATA,
+                           "byte %zu: no id, but ids in decimal with spaces between "
+                           "were expected",
+                           at);
         *tok_ids_reserve(&j->ids, 1) = (int32_t)v;
         j->ids.n++;
     }
@@ -72,8 +74,10 @@ static int decode_stream(struct job *j, struct zin *in, struct err *e)
     struct docstream d;
     int code = docstream_open(&d, in, e);
     if (!code && strcmp(d.header.digest, tok_info(j->tok)->digest) != 0)
-        code = err_set(e, ERR_USAGE, "%s: written with the tokenizer of digest %.16s, but that of "
-                       "%s is %.16s", zin_name(in), d.header.digest,
+        code = err_set(e, ERR_USAGE,
+                       "%s: written with the tokenizer of digest %.16s, but that of "
+                       "%s is %.16s",
+                       zin_name(in), d.header.digest,
                        j->cli->tok.path ? j->cli->tok.path : tok_info(j->tok)->type_name,
                        tok_info(j->tok)->digest);
     for (bool more = true; !code && more;) {
@@ -103,8 +107,7 @@ static int take_values(struct job *j, const struct jsonl_value *v, struct err *e
     int32_t *id = tok_ids_reserve(&j->ids, v->length);
     for (size_t i = 0; i < v->length; i++) {
         if (v->ids[i] < 0 || v->ids[i] > INT32_MAX)
-            return err_set(e, ERR_DATA, "id %lld is outside any vocabulary",
-                           (long long)v->ids[i]);
+            return err_set(e, ERR_DATA, "id %lld is outside any vocabulary", (long long)v->ids[i]);
         id[i] = (int32_t)v->ids[i];
     }
     j->ids.n = v->length;
@@ -153,8 +156,8 @@ static int decode_file(struct job *j, const char *path, struct err *e)
     if (code)
         return zin_close(in), code;
     zin_unread(in, head, have);
-    bool stream = have == 8 && memcmp(head, "WEFTDOCS", 8) == 0 &&
-                  j->cli->input_format == DOCS_AUTO;
+    bool stream =
+        have == 8 && memcmp(head, "WEFTDOCS", 8) == 0 && j->cli->input_format == DOCS_AUTO;
     if (!stream)
         return decode_lines(j, path, in, e);
     code = decode_stream(j, in, e);

@@ -18,8 +18,8 @@
 enum { BATCH_BYTES = 1 << 17, BATCHES_PER_THREAD = 4 };
 
 struct doc {
-    size_t end;         /* of its text in the batch */
-    const char *path;   /* where it came from, for messages */
+    size_t end;       /* of its text in the batch */
+    const char *path; /* where it came from, for messages */
     uint64_t line;
 };
 
@@ -27,9 +27,9 @@ struct batch {
     struct buf text, out;
     struct doc *doc;
     size_t ndocs, cap;
-    uint64_t ids;       /* of the documents that were written */
-    size_t done;        /* documents written */
-    int code;           /* of the first that failed */
+    uint64_t ids; /* of the documents that were written */
+    size_t done;  /* documents written */
+    int code;     /* of the first that failed */
     struct err err;
 };
 
@@ -42,10 +42,10 @@ struct job {
     struct docstream_header header;
     struct pool *pool;
     int threads;
-    struct tok_work **work;   /* of each thread */
+    struct tok_work **work; /* of each thread */
     struct tok_ids *ids;
     struct batch *batch;
-    size_t nbatches;          /* that may be filled */
+    size_t nbatches; /* that may be filled */
     uint64_t ndocs, nids;
     struct progress progress;
 };
@@ -123,8 +123,8 @@ static void encode_batch(void *arg, int task, int thread)
     for (size_t i = 0; i < b->ndocs; i++) {
         const struct doc *d = &b->doc[i];
         ids->n = 0;
-        b->code = tok_encode(j->tok, j->work[thread], b->text.data + start, d->end - start, ids,
-                             &b->err);
+        b->code =
+            tok_encode(j->tok, j->work[thread], b->text.data + start, d->end - start, ids, &b->err);
         if (b->code) {
             err_wrap(&b->err, "%s, line %llu", d->path, (unsigned long long)d->line);
             return;
@@ -228,21 +228,28 @@ static int encode_all(struct job *j, struct err *e)
 static int check_options(const struct cli *c, const struct tok_info *i, struct err *e)
 {
     if (c->json_keys.n != 1)
-        return err_set(e, ERR_USAGE, "tok encode takes its texts from one key, but --json-keys "
-                       "names %zu", c->json_keys.n);
+        return err_set(e, ERR_USAGE,
+                       "tok encode takes its texts from one key, but --json-keys "
+                       "names %zu",
+                       c->json_keys.n);
     if (c->input_format == DOCS_TSV)
         return err_set(e, ERR_USAGE, "--input_format tsv goes with tok train only");
     if (c->format == CMD_U16 && i->vocab_size > 65536)
-        return err_set(e, ERR_USAGE, "--format u16 holds ids below 65536, but the vocabulary has "
-                       "%lld: take u32", (long long)i->vocab_size);
+        return err_set(e, ERR_USAGE,
+                       "--format u16 holds ids below 65536, but the vocabulary has "
+                       "%lld: take u32",
+                       (long long)i->vocab_size);
     if (c->append_eod && c->format == CMD_DOCS)
-        return err_set(e, ERR_USAGE, "--format docs carries documents without their end: prep "
+        return err_set(e, ERR_USAGE,
+                       "--format docs carries documents without their end: prep "
                        "build --append-eod adds it");
     if (c->append_eod && i->eod < 0)
-        return err_set(e, ERR_USAGE, "the tokenizer has no end of document: name one by "
+        return err_set(e, ERR_USAGE,
+                       "the tokenizer has no end of document: name one by "
                        "--eod-token");
     if (c->pieces && c->format != CMD_TEXT && c->format != CMD_JSON)
-        return err_set(e, ERR_USAGE, "--output_format piece goes with --format text and json "
+        return err_set(e, ERR_USAGE,
+                       "--output_format piece goes with --format text and json "
                        "only");
     return 0;
 }
@@ -257,10 +264,12 @@ static void tell(const struct job *j)
     }
     if (specials)
         log_warn("%llu strings of special tokens inside the text were taken as ordinary text "
-                 "(--specials)", (unsigned long long)specials);
+                 "(--specials)",
+                 (unsigned long long)specials);
     if (matched)
         log_warn("%llu strings of special tokens inside the text became tokens: the model defines "
-                 "them as symbols that always match", (unsigned long long)matched);
+                 "them as symbols that always match",
+                 (unsigned long long)matched);
     if (invalid)
         log_warn("%llu bytes of the text are not UTF-8", (unsigned long long)invalid);
     log_debug("tok encode: %llu documents, %llu ids", (unsigned long long)j->ndocs,

@@ -8,8 +8,8 @@
 #include "tok/sp_model.h"
 
 /*
- * What a tokenizer is, as lines for people or as one JSON object. Both are made from one list of facts:
- * a fact belongs to a group ("" at the top) and is a text or a number.
+ * What a tokenizer is, as lines for people or as one JSON object. Both are made from one list of
+ * facts: a fact belongs to a group ("" at the top) and is a text or a number.
  */
 
 struct facts {
@@ -98,8 +98,13 @@ static void say_tokenizer(struct facts *f, const struct tokenizer *t)
 
 static void say_model(struct facts *f, const struct sp_model *m)
 {
-    static const char *const plural[] = {"", "normal_pieces", "unknown_pieces", "control_pieces",
-                                         "user_defined_pieces", "unused_pieces", "byte_pieces"};
+    static const char *const plural[] = {"",
+                                         "normal_pieces",
+                                         "unknown_pieces",
+                                         "control_pieces",
+                                         "user_defined_pieces",
+                                         "unused_pieces",
+                                         "byte_pieces"};
     size_t longest = 0;
     for (size_t i = 0; i < m->npieces; i++)
         longest = m->piece[i].length > longest ? m->piece[i].length : longest;

@@ -36,7 +36,8 @@ static int next_sentence(void *arg, const char **ret_text, size_t *ret_n, bool *
     return 0;
 }
 
-/* The library's words: all of them under -v, its warnings in ours; what the report counts is not said twice. */
+/* The library's words: all of them under -v, its warnings in ours; what the report counts is not
+ * said twice. */
 static void take_words(void *arg, const char *line)
 {
     static const char *const known[] = {"Found too long line", "Too long lines are",
@@ -68,7 +69,8 @@ static void tell(const struct sp_train_options *o, const struct sp_train_report 
                  (unsigned long long)r->too_long, (long long)o->max_sentence_length);
     if (r->reserved)
         log_warn("%llu lines were left out: they contain U+2585, which the trainer keeps for "
-                 "itself", (unsigned long long)r->reserved);
+                 "itself",
+                 (unsigned long long)r->reserved);
 }
 
 /* What was learnt must pass the check that every reader of ours applies. */
@@ -105,13 +107,15 @@ static int check_options(const struct cli *c, struct err *e)
     if (c->input.n + c->nfile == 0)
         return err_set(e, ERR_USAGE, "tok train needs --input FILES to learn from");
     if (!c->model_prefix || !*c->model_prefix)
-        return err_set(e, ERR_USAGE, "tok train needs --model_prefix P, to write P.model and "
+        return err_set(e, ERR_USAGE,
+                       "tok train needs --model_prefix P, to write P.model and "
                        "P.vocab");
     if (!c->json_keys.n)
         return err_set(e, ERR_USAGE, "--json-keys names no key");
     /* better said now than when hours of training are over */
     char *dir = path_dir(c->model_prefix);
-    int code = access(dir, W_OK) ? err_sys(e, errno, "%s: cannot write there (--model_prefix)", dir) : 0;
+    int code =
+        access(dir, W_OK) ? err_sys(e, errno, "%s: cannot write there (--model_prefix)", dir) : 0;
     free(dir);
     return code;
 }

@@ -19,18 +19,18 @@ struct docs {
     const char *const *key;
     size_t nkeys;
 
-    struct zin *in;     /* NULL between files */
+    struct zin *in;      /* NULL between files */
     struct zin *adopted; /* the first file, until its turn comes */
     struct buf buf;
-    size_t start;       /* of what is not yet handed out */
-    bool ended;         /* nothing left to read in this file */
-    uint64_t line;      /* number of the last line taken */
-    uint64_t blank;     /* number of a blank line of JSONL, 0 if none was met */
-    uint64_t before;    /* bytes of the files that are done */
+    size_t start;    /* of what is not yet handed out */
+    bool ended;      /* nothing left to read in this file */
+    uint64_t line;   /* number of the last line taken */
+    uint64_t blank;  /* number of a blank line of JSONL, 0 if none was met */
+    uint64_t before; /* bytes of the files that are done */
 
     struct jsonl *parser;
     struct jsonl_value *value;
-    size_t next_value;  /* nkeys: take the next line */
+    size_t next_value; /* nkeys: take the next line */
 };
 
 struct docs *docs_create(const char *const *path, size_t npath, enum docs_format format,

@@ -3,13 +3,14 @@
 #define TOK_DOCS_H
 
 /*
- * Documents of text out of files and streams, one after another: the lines of plain text, or the strings
- * under some keys of JSONL. Plain, zstd or gzip, by content.
+ * Documents of text out of files and streams, one after another: the lines of plain text, or the
+ * strings under some keys of JSONL. Plain, zstd or gzip, by content.
  *
- * DOCS_AUTO takes a file as JSONL if its name says so (.jsonl, .ndjson, also before .zst and .gz), or else if
- * its first line is a JSON object that has one of the keys. Plain text is cut at line feeds and
- * nowhere else, nothing is stripped (as spm_train and spm_encode read it). In JSONL a byte
- * order mark and blank lines at the end are passed over; any other bad line is ERR_DATA with file and line.
+ * DOCS_AUTO takes a file as JSONL if its name says so (.jsonl, .ndjson, also before .zst and .gz),
+ * or else if its first line is a JSON object that has one of the keys. Plain text is cut at line
+ * feeds and nowhere else, nothing is stripped (as spm_train and spm_encode read it). In JSONL a
+ * byte order mark and blank lines at the end are passed over; any other bad line is ERR_DATA with
+ * file and line.
  *
  * One thread at a time. A text is valid until the next call.
  */
@@ -32,7 +33,8 @@ struct docs *docs_create(const char *const *path, size_t npath, enum docs_format
                          const char *const *key, size_t nkeys);
 void docs_destroy(struct docs *d);
 
-/* The first path is open already, as `in`, which is the reader's from now on. Before the first docs_next. */
+/* The first path is open already, as `in`, which is the reader's from now on. Before the first
+ * docs_next. */
 void docs_adopt(struct docs *d, struct zin *in);
 
 /* *ret_more false at the end of the last file. */
@@ -41,7 +43,8 @@ int docs_next(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_mo
 uint64_t docs_consumed(const struct docs *d); /* bytes of all files so far, as they lie on disk */
 uint64_t docs_total(const struct docs *d);    /* of all files, 0 if one is a stream */
 
-/* Where the last document came from: a name that lives as long as the reader's paths, and the line. */
+/* Where the last document came from: a name that lives as long as the reader's paths, and the line.
+ */
 void docs_place(const struct docs *d, const char **ret_name, uint64_t *ret_line);
 
 #endif

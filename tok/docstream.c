@@ -97,8 +97,10 @@ int docstream_open(struct docstream *d, struct zin *in, struct err *e)
     if (code)
         return code;
     if (memcmp(p, magic, sizeof(magic)) != 0)
-        return err_set(e, ERR_DATA, "%s: not a stream of documents: it does not begin with "
-                       "WEFTDOCS", zin_name(in));
+        return err_set(e, ERR_DATA,
+                       "%s: not a stream of documents: it does not begin with "
+                       "WEFTDOCS",
+                       zin_name(in));
     struct docstream_header *h = &d->header;
     h->width = load_u32(p + 12);
     h->vocab_size = load_u64(p + 16);

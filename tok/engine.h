@@ -21,8 +21,8 @@ struct tok_engine {
     void *state;
     void *(*scratch_create)(const void *state); /* may be NULL */
     void (*scratch_destroy)(void *scratch);
-    int (*encode)(const void *state, void *scratch, const char *text, size_t n,
-                  struct tok_ids *ids, struct tok_tally *tally, struct err *e);
+    int (*encode)(const void *state, void *scratch, const char *text, size_t n, struct tok_ids *ids,
+                  struct tok_tally *tally, struct err *e);
     int (*decode)(const void *state, void *scratch, const int32_t *id, size_t n, struct buf *text,
                   struct err *e);
     const char *(*piece)(const void *state, int64_t id);   /* id is inside the vocabulary */

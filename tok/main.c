@@ -20,7 +20,8 @@ static const struct opt_verb verbs[] = {
      true},
     {"decode", "[FILE...]", "ids to text",
      "tok decode --tokenizer P.model ids.txt\n"
-     "tok encode --tokenizer P.model --format json x.jsonl | tok decode --tokenizer P.model --format json\n",
+     "tok encode --tokenizer P.model --format json x.jsonl | tok decode --tokenizer P.model "
+     "--format json\n",
      true},
     {"inspect", "[FILE]", "what a tokenizer is: type, size, special tokens, digest",
      "tok inspect P.model\n"
@@ -81,16 +82,19 @@ static const char *const ucllm[][2] = {
 };
 
 static const struct opt_preset presets[] = {
-    {"ucllm", "byte fallback, single digits, white space kept, <s> </s> <pad> <CLS> <SEP> <EOD> "
-     "<MASK> and newline as symbols", ucllm},
+    {"ucllm",
+     "byte fallback, single digits, white space kept, <s> </s> <pad> <CLS> <SEP> <EOD> "
+     "<MASK> and newline as symbols",
+     ucllm},
     {.name = NULL},
 };
 
 static const struct opt_table options = {
     .program = "tok",
     .help = "text to ids and back; learning a vocabulary",
-    .examples = "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size 32000\n"
-                "tok encode --tokenizer P.model corpus.txt\n",
+    .examples =
+        "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size 32000\n"
+        "tok encode --tokenizer P.model corpus.txt\n",
     .verb = verbs,
     .opt = table,
     .preset = presets,
@@ -115,7 +119,8 @@ int main(int argc, char **argv)
     struct opts o;
     struct cli c = {0};
     struct err e = {0};
-    /* a reader that has seen enough (head) ends us quietly, whatever our parent made of the signal */
+    /* a reader that has seen enough (head) ends us quietly, whatever our parent made of the signal
+     */
     signal(SIGPIPE, SIG_DFL);
     int code = opts_init(&o, &options, &c, argc, argv, &e);
     if (code)

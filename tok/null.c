@@ -15,7 +15,7 @@
  */
 
 struct null {
-    int64_t size; /* N + 1 */
+    int64_t size;    /* N + 1 */
     char digits[24]; /* of N */
 };
 
@@ -87,8 +87,10 @@ int null_engine_open(const struct tok_options *o, struct tok_engine *ret, struct
                      struct err *e)
 {
     if (o->vocab_size <= 0 || o->vocab_size >= INT32_MAX)
-        return err_set(e, ERR_USAGE, "%s needs --vocab-size N, 1 to 2147483646, the number of ids "
-                       "without the end of document", tok_type_name(TOK_NULL));
+        return err_set(e, ERR_USAGE,
+                       "%s needs --vocab-size N, 1 to 2147483646, the number of ids "
+                       "without the end of document",
+                       tok_type_name(TOK_NULL));
     struct null *s = mem_new(1, sizeof(*s));
     s->size = o->vocab_size + 1;
     snprintf(s->digits, sizeof(s->digits), "%lld", (long long)o->vocab_size);

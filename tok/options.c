@@ -31,11 +31,13 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
     if (code)
         return code;
     if (f->type == TOK_NULL && path)
-        return err_set(e, ERR_USAGE, "%s reads no file, but %s was named",
-                       tok_type_name(TOK_NULL), path);
+        return err_set(e, ERR_USAGE, "%s reads no file, but %s was named", tok_type_name(TOK_NULL),
+                       path);
     if (f->type != TOK_NULL && f->vocab_size)
-        return err_set(e, ERR_USAGE, "--vocab-size goes with --tokenizer-type %s only: the other "
-                       "tokenizers know their size", tok_type_name(TOK_NULL));
+        return err_set(e, ERR_USAGE,
+                       "--vocab-size goes with --tokenizer-type %s only: the other "
+                       "tokenizers know their size",
+                       tok_type_name(TOK_NULL));
     if (f->type != TOK_NULL && !path) {
         err_set(e, ERR_USAGE, "no tokenizer was named");
         return err_hint(e, "give --tokenizer PATH, the .model or vocab.json to use");

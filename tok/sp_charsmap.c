@@ -32,7 +32,7 @@ struct walk {
 
 struct frame {
     uint32_t state;
-    int byte;   /* next to try */
+    int byte; /* next to try */
     int keys;
 };
 
@@ -139,16 +139,24 @@ int sp_check_charsmap(const char *name, uint64_t offset, const unsigned char *p,
     if (n < 4 || size > n - 4 || size % 4 || size / 4 < 256)
         return err_set(e, ERR_DATA,
                        "%s: the normalizer's rules at byte %llu (%zu bytes) hold no trie of the "
-                       "size they state (%u)", name, (unsigned long long)offset, n, size);
+                       "size they state (%u)",
+                       name, (unsigned long long)offset, n, size);
     if (size / 4 > UNIT_MAX)
-        return err_set(e, ERR_DATA, "%s: the normalizer's trie at byte %llu has %u units, more "
-                       "than the %d that are read", name, (unsigned long long)offset, size / 4,
-                       UNIT_MAX);
-    struct walk w = {.name = name, .offset = offset, .trie = p + 4, .text = p + 4 + size,
-                     .units = size / 4, .text_size = n - 4 - size};
+        return err_set(e, ERR_DATA,
+                       "%s: the normalizer's trie at byte %llu has %u units, more "
+                       "than the %d that are read",
+                       name, (unsigned long long)offset, size / 4, UNIT_MAX);
+    struct walk w = {.name = name,
+                     .offset = offset,
+                     .trie = p + 4,
+                     .text = p + 4 + size,
+                     .units = size / 4,
+                     .text_size = n - 4 - size};
     if (!w.text_size || w.text[w.text_size - 1])
-        return err_set(e, ERR_DATA, "%s: the normalizer's replacements at byte %llu do not end "
-                       "in a zero byte", name, (unsigned long long)(offset + 4 + size));
+        return err_set(e, ERR_DATA,
+                       "%s: the normalizer's replacements at byte %llu do not end "
+                       "in a zero byte",
+                       name, (unsigned long long)(offset + 4 + size));
     w.mark = mem_new(w.units, 1);
     w.keys = mem_new(w.units, 1);
     /* every open state has one frame, and there are at most as many as units */

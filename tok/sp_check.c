@@ -51,8 +51,10 @@ static int bad_piece(const struct reader *r, size_t id, struct err *e, const cha
 static int want(const struct reader *r, const struct proto_field *f, enum proto_type type,
                 struct err *e)
 {
-    return f->type == type ? 0 : bad(r, f->offset, e, "a field is of another type than its number "
-                                                      "says");
+    return f->type == type ? 0
+                           : bad(r, f->offset, e,
+                                 "a field is of another type than its number "
+                                 "says");
 }
 
 static int take_string(const struct reader *r, const struct proto_field *f, const char **ret,
@@ -193,8 +195,10 @@ static int check_user_depth(const struct reader *r, struct err *e)
     }
     free(text);
     return depth <= USER_DEPTH ? 0
-                               : err_set(e, ERR_DATA, "%s: not a usable SentencePiece model: more "
-                                         "than 64 user-defined pieces begin alike", r->name);
+                               : err_set(e, ERR_DATA,
+                                         "%s: not a usable SentencePiece model: more "
+                                         "than 64 user-defined pieces begin alike",
+                                         r->name);
 }
 
 static int check_pieces(struct reader *r, struct err *e)
@@ -204,15 +208,21 @@ static int check_pieces(struct reader *r, struct err *e)
     if (code)
         return code;
     if (m->count[SP_UNKNOWN] != 1)
-        return err_set(e, ERR_DATA, "%s: not a usable SentencePiece model: it has %zu unknown "
-                       "pieces instead of one", r->name, m->count[SP_UNKNOWN]);
+        return err_set(e, ERR_DATA,
+                       "%s: not a usable SentencePiece model: it has %zu unknown "
+                       "pieces instead of one",
+                       r->name, m->count[SP_UNKNOWN]);
     if (m->count[SP_NORMAL] + m->count[SP_USER] + m->count[SP_UNUSED] == 0)
-        return err_set(e, ERR_DATA, "%s: not a usable SentencePiece model: it has no piece of "
-                       "text", r->name);
+        return err_set(e, ERR_DATA,
+                       "%s: not a usable SentencePiece model: it has no piece of "
+                       "text",
+                       r->name);
     for (int i = 0; i < 4 && m->byte_fallback; i++)
         if (~r->byte_seen[i])
-            return err_set(e, ERR_DATA, "%s: not a usable SentencePiece model: it falls back to "
-                           "bytes, but has %zu of the 256 byte pieces", r->name, m->count[SP_BYTE]);
+            return err_set(e, ERR_DATA,
+                           "%s: not a usable SentencePiece model: it falls back to "
+                           "bytes, but has %zu of the 256 byte pieces",
+                           r->name, m->count[SP_BYTE]);
     return check_user_depth(r, e);
 }
 
@@ -254,8 +264,8 @@ static int normalizer_field(const struct reader *r, const struct proto_field *f,
         code = want(r, f, PROTO_BYTES, e);
         n->charsmap_size = f->length;
         if (!code && f->length)
-            code = sp_check_charsmap(r->name, (uint64_t)(f->bytes - r->start), f->bytes,
-                                     f->length, e);
+            code =
+                sp_check_charsmap(r->name, (uint64_t)(f->bytes - r->start), f->bytes, f->length, e);
         return code;
     case NORM_PREFIX:
         return take_bool(r, f, &n->add_dummy_prefix, e);
@@ -303,9 +313,10 @@ static int take_self_test(const struct reader *r, const struct proto *outer, str
     }
 }
 
-static const struct sp_normalizer normalizer_defaults = {
-    .name = "", .add_dummy_prefix = true, .remove_extra_whitespaces = true,
-    .escape_whitespaces = true};
+static const struct sp_normalizer normalizer_defaults = {.name = "",
+                                                         .add_dummy_prefix = true,
+                                                         .remove_extra_whitespaces = true,
+                                                         .escape_whitespaces = true};
 
 static int take_specs(struct reader *r, const struct proto *in, struct err *e)
 {
@@ -403,7 +414,7 @@ const char *sp_kind_name(enum sp_kind kind)
 
 const char *sp_type_name(enum sp_piece_type type)
 {
-    static const char *const name[] = {"?",       "normal",       "unknown", "control",
-                                       "user-defined", "unused", "byte"};
+    static const char *const name[] = {"?",      "normal", "unknown", "control", "user-defined",
+                                       "unused", "byte"};
     return name[type];
 }

@@ -14,13 +14,16 @@ extern "C" {
 }
 
 // Exported by the library, declared in none of its installed headers.
-namespace sentencepiece {
-namespace logging {
+namespace sentencepiece
+{
+namespace logging
+{
 void SetMinLogLevel(int v);
 }
-}
+} // namespace sentencepiece
 
-namespace {
+namespace
+{
 
 enum { LOG_FATAL_ONLY = 3 };
 

@@ -33,8 +33,8 @@ struct sp_piece {
 };
 
 struct sp_normalizer {
-    const char *name;       /* "nmt_nfkc"; "" if the file names none */
-    size_t charsmap_size;   /* bytes of the rules, 0 if none */
+    const char *name;     /* "nmt_nfkc"; "" if the file names none */
+    size_t charsmap_size; /* bytes of the rules, 0 if none */
     bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
 };
 
@@ -49,9 +49,9 @@ struct sp_model {
     bool byte_fallback, whitespace_as_suffix, with_scores;
     int32_t unk, bos, eos, pad; /* as the library's unk_id() and so on: -1 for none */
     size_t self_tests;
-    const char *special[4];     /* unk, bos, eos, pad as the file spells them */
-    struct words reserved;      /* unknown, control and byte pieces */
-    struct words plain;         /* the others */
+    const char *special[4]; /* unk, bos, eos, pad as the file spells them */
+    struct words reserved;  /* unknown, control and byte pieces */
+    struct words plain;     /* the others */
 };
 
 /* `name` stands in messages. ERR_DATA with the file, and the offset or the piece, and what is

@@ -65,7 +65,8 @@ static bool is_ours(const char *name)
     return strcmp(name, "random_seed") == 0 || (n > 5 && strcmp(name + n - 5, "_file") == 0);
 }
 
-/* Spelt so that the library, which cuts lists at commas and honours double quotes, gets it back whole. */
+/* Spelt so that the library, which cuts lists at commas and honours double quotes, gets it back
+ * whole. */
 static void add_quoted(struct buf *b, const char *s, size_t n)
 {
     if (b->len)
@@ -91,8 +92,8 @@ static int join_symbols(struct arena *a, const char **value, const char *path, s
     for (char *p = file.data, *end = p + file.len; p < end && !code;) {
         size_t n = strcspn(p, "\n");
         if (!n || (size_t)(end - p) < n)
-            code = err_set(e, ERR_USAGE, "%s: an empty line, but a symbol on each was expected",
-                           path);
+            code =
+                err_set(e, ERR_USAGE, "%s: an empty line, but a symbol on each was expected", path);
         add_quoted(&all, p, n);
         p += n + 1;
     }
@@ -132,8 +133,10 @@ static int make_pairs(const struct sp_train_options *given, const struct sp_trai
     if (code)
         return code;
     if (o.input_sentence_size > 0 && o.input_sentence_size <= 100)
-        return err_set(e, ERR_USAGE, "--input_sentence_size is %lld, but more than 100 (or 0 for "
-                       "all) was expected", (long long)o.input_sentence_size);
+        return err_set(e, ERR_USAGE,
+                       "--input_sentence_size is %lld, but more than 100 (or 0 for "
+                       "all) was expected",
+                       (long long)o.input_sentence_size);
     for (const struct opt *row = rows; row->name; row++) {
         const char *value = value_text(&p->arena, row, (const char *)&o + row->offset);
         /* an empty one would still make the library write a denormalizer */
@@ -221,7 +224,7 @@ struct child {
     int model, words;  /* descriptors to read from */
     struct buf answer; /* verdict and model */
     struct buf line;
-    char last[256];    /* the last line with something in it */
+    char last[256]; /* the last line with something in it */
 };
 
 static int start_child(const struct sp_train_options *o, const struct sp_train_input *in,
@@ -273,7 +276,8 @@ static void take_lines(struct child *c, const struct sp_train_input *in, bool at
         start = i + 1;
     }
     if (at_end && start < c->line.len)
-        snprintf(c->last, sizeof(c->last), "%.*s", (int)(c->line.len - start), c->line.data + start);
+        snprintf(c->last, sizeof(c->last), "%.*s", (int)(c->line.len - start),
+                 c->line.data + start);
     memmove(c->line.data, c->line.data + start, c->line.len - start);
     c->line.len -= start;
 }
@@ -320,25 +324,31 @@ static int reword(const struct sp_train_options *o, const char *said, struct err
     if ((p = strstr(said, "Please set it to a value <= ")) && sscanf(p + 28, "%lld", &most) == 1) {
         err_set(e, ERR_USAGE, "the input yields only %lld pieces, but --vocab_size is %lld", most,
                 (long long)o->vocab_size);
-        return err_hint(e, "give --vocab_size %lld, or --hard_vocab_limit=false, or more text", most);
+        return err_hint(e, "give --vocab_size %lld, or --hard_vocab_limit=false, or more text",
+                        most);
     }
     if ((p = strstr(said, " vs ")) && strstr(said, "smaller than required_chars") &&
         sscanf(p + 4, "%lld", &need) == 1) {
-        err_set(e, ERR_USAGE, "--vocab_size is %lld, but the characters and symbols that must be "
-                "in the vocabulary are %lld", (long long)o->vocab_size, need);
+        err_set(e, ERR_USAGE,
+                "--vocab_size is %lld, but the characters and symbols that must be "
+                "in the vocabulary are %lld",
+                (long long)o->vocab_size, need);
         return err_hint(e, "give a larger --vocab_size or a smaller --character_coverage");
     }
     if (strstr(said, "piece().empty()"))
-        return err_set(e, ERR_USAGE, "there is an empty symbol among --user_defined_symbols or "
+        return err_set(e, ERR_USAGE,
+                       "there is an empty symbol among --user_defined_symbols or "
                        "--control_symbols");
     if (strstr(said, "insert_id") || strstr(said, "insert_meta_symbol"))
-        return err_set(e, ERR_USAGE, "a special piece or symbol is named twice, has an id that is "
+        return err_set(e, ERR_USAGE,
+                       "a special piece or symbol is named twice, has an id that is "
                        "not below --vocab_size, or equals --unk_piece");
     if (strstr(said, "sentences_.empty()") || strstr(said, "required_chars_.empty()") ||
         strstr(said, "nothing is left"))
         return err_set(e, ERR_DATA, "the input has no sentence to learn from");
     if (strstr(said, "train_extremely_large_corpus"))
-        return err_set(e, ERR_USAGE, "the input is too large for 32-bit positions: give "
+        return err_set(e, ERR_USAGE,
+                       "the input is too large for 32-bit positions: give "
                        "--train_extremely_large_corpus=true, or sample by --input_sentence_size");
     return err_set(e, ERR_USAGE, "SentencePiece's trainer: %s", said);
 }
@@ -350,13 +360,17 @@ static int judge(const struct sp_train_options *o, struct child *c, int status, 
     if (c->answer.len < sizeof(v)) {
         bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
         if (killed || strstr(c->last, "bad_alloc") || strstr(c->last, "out of memory")) {
-            err_set(e, ERR_RESOURCE, killed ? "SentencePiece's trainer was killed, most likely "
-                    "for want of memory" : "SentencePiece's trainer ran out of memory");
+            err_set(e, ERR_RESOURCE,
+                    killed ? "SentencePiece's trainer was killed, most likely "
+                             "for want of memory"
+                           : "SentencePiece's trainer ran out of memory");
             return err_hint(e, "--input_sentence_size N learns from a sample of the lines");
         }
         if (WIFSIGNALED(status))
-            return err_set(e, ERR_FAIL, "SentencePiece's trainer died by signal %d; its last "
-                           "words: %s", WTERMSIG(status), c->last);
+            return err_set(e, ERR_FAIL,
+                           "SentencePiece's trainer died by signal %d; its last "
+                           "words: %s",
+                           WTERMSIG(status), c->last);
         return reword(o, c->last, e);
     }
     memcpy(&v, c->answer.data, sizeof(v));

@@ -171,13 +171,14 @@ struct sp_train_input {
     sp_sentence_fn *next;
     sp_words_fn *words; /* may be NULL */
     void *arg;
-    bool tsv;           /* sentence TAB count */
+    bool tsv;                 /* sentence TAB count */
     const char *input_format; /* noted in the model: "", "text" or "tsv" */
 };
 
 /*
- * `ret` becomes the model's bytes. ERR_USAGE for options that do not fit each other or the input, ERR_DATA
- * for input without sentences, ERR_RESOURCE when the trainer was killed; what `next` said otherwise.
+ * `ret` becomes the model's bytes. ERR_USAGE for options that do not fit each other or the input,
+ * ERR_DATA for input without sentences, ERR_RESOURCE when the trainer was killed; what `next` said
+ * otherwise.
  */
 int sp_train(const struct sp_train_options *o, const struct sp_train_input *in, struct buf *ret,
              struct sp_train_report *report, struct err *e);

@@ -115,8 +115,8 @@ int tok_open(const struct tok_options *o, struct tokenizer **ret, struct err *e)
 {
     struct tokenizer *t = mem_new(1, sizeof(*t));
     t->info = (struct tok_info){.eod = -1, .bos = -1, .eos = -1, .pad = -1, .unk = -1};
-    int code = o->type == TOK_NULL ? null_engine_open(o, &t->engine, &t->info, e)
-                                   : open_file(o, t, e);
+    int code =
+        o->type == TOK_NULL ? null_engine_open(o, &t->engine, &t->info, e) : open_file(o, t, e);
     if (code) {
         t->engine = (struct tok_engine){0};
         tok_close(t);
@@ -184,8 +184,8 @@ int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, 
     size_t before = ids->n;
     int code = n ? t->engine.encode(t->engine.state, w->scratch, text, n, ids, &w->tally, e) : 0;
     if (!code && ids->n - before > INT32_MAX)
-        code = err_set(e, ERR_DATA, "a document gives %zu ids, more than 2^31 - 1",
-                       ids->n - before);
+        code =
+            err_set(e, ERR_DATA, "a document gives %zu ids, more than 2^31 - 1", ids->n - before);
     if (code)
         ids->n = before;
     return code;

@@ -40,21 +40,21 @@ enum tok_specials {
 
 struct tok_options {
     enum tok_type type;
-    const char *path;         /* model or vocabulary file; unused by TOK_NULL */
-    int64_t vocab_size;       /* TOK_NULL only; 0 elsewhere */
-    const char *eod_token;    /* overrides the type's end of document; NULL: by type */
+    const char *path;      /* model or vocabulary file; unused by TOK_NULL */
+    int64_t vocab_size;    /* TOK_NULL only; 0 elsewhere */
+    const char *eod_token; /* overrides the type's end of document; NULL: by type */
     enum tok_specials specials;
 };
 
 struct tok_info {
     enum tok_type type;
-    const char *type_name;    /* "SentencePieceTokenizer" */
-    int64_t vocab_size;       /* as Megatron's wrapper counts it, unpadded; ids are below it */
-    int64_t eod;              /* -1: none */
-    const char *eod_piece;    /* its string, NULL if none */
+    const char *type_name;      /* "SentencePieceTokenizer" */
+    int64_t vocab_size;         /* as Megatron's wrapper counts it, unpadded; ids are below it */
+    int64_t eod;                /* -1: none */
+    const char *eod_piece;      /* its string, NULL if none */
     int64_t bos, eos, pad, unk; /* -1: none */
-    const char *path;         /* NULL for TOK_NULL */
-    char digest[SHA_TEXT];    /* SHA-256 of the file; of the description for TOK_NULL */
+    const char *path;           /* NULL for TOK_NULL */
+    char digest[SHA_TEXT];      /* SHA-256 of the file; of the description for TOK_NULL */
 };
 
 /* Ids in the caller's memory; a zeroed struct is empty. */
@@ -82,7 +82,7 @@ uint64_t tok_work_specials(const struct tok_work *w); /* special strings met and
 /* special strings met that became tokens all the same: user-defined pieces of SentencePiece always
  * match */
 uint64_t tok_work_matched(const struct tok_work *w);
-uint64_t tok_work_invalid(const struct tok_work *w);  /* bytes that were no UTF-8 */
+uint64_t tok_work_invalid(const struct tok_work *w); /* bytes that were no UTF-8 */
 
 /*
  * Appends the ids of n bytes of text. Adds neither BOS nor EOD. A text that gives more than 2^31 -

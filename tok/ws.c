@@ -23,8 +23,8 @@
  */
 
 struct ws {
-    struct arena arena;   /* the words */
-    const char **piece;   /* by id */
+    struct arena arena; /* the words */
+    const char **piece; /* by id */
     size_t npieces;
     struct words words;
     int32_t unk, eod;
@@ -213,11 +213,15 @@ static int take_word(struct ws *s, const char *path, const struct json *w, struc
 {
     size_t length = strlen(w->key);
     if (w->kind != JSON_INT)
-        return err_set(e, ERR_DATA, "%s: the value of \"%.64s\" is no whole number: not a "
-                       "vocabulary of words and ids", path, w->key);
+        return err_set(e, ERR_DATA,
+                       "%s: the value of \"%.64s\" is no whole number: not a "
+                       "vocabulary of words and ids",
+                       path, w->key);
     if (w->integer < 0 || (uint64_t)w->integer >= s->npieces)
-        return err_set(e, ERR_DATA, "%s: the word \"%.64s\" has id %lld, but ids of %zu words are "
-                       "0 to %zu", path, w->key, (long long)w->integer, s->npieces, s->npieces - 1);
+        return err_set(e, ERR_DATA,
+                       "%s: the word \"%.64s\" has id %lld, but ids of %zu words are "
+                       "0 to %zu",
+                       path, w->key, (long long)w->integer, s->npieces, s->npieces - 1);
     if (s->piece[w->integer])
         return err_set(e, ERR_DATA, "%s: the words \"%.64s\" and \"%.64s\" have the same id %lld",
                        path, s->piece[w->integer], w->key, (long long)w->integer);

@@ -140,7 +140,10 @@ static void bytes_that_are_no_utf8_are_counted(void)
 {
     struct tokenizer *t = open_sp(write_model(true), TOK_AUTO, TOK_SPECIALS_TEXT);
     struct tok_work *w = tok_work_create(t);
-    encode(t, w, "a\xff" "b", SP "a <unk> b");
+    encode(t, w,
+           "a\xff"
+           "b",
+           SP "a <unk> b");
     encode(t, w, "\xe2\x96 aaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3\xa9",
            SP " <unk> " SP "a a a a a a a a a a a a a a a a a "
               "a a a a a a a a a a <unk>");
@@ -157,7 +160,8 @@ static void decoding_spells_added_pieces(void)
     struct tok_work *w = tok_work_create(t);
     int32_t id[] = {4, 5, 1, 16, 6, 7};
     T_OK(tok_decode(t, w, id, 6, &text, &e), &e);
-    T_STR(buf_str(&text), "ab<EOD>b" "c");
+    T_STR(buf_str(&text), "ab<EOD>b"
+                          "c");
     T_OK(tok_decode(t, w, id, 0, &text, &e), &e);
     id[0] = 19;
     T_ERR(tok_decode(t, w, id, 6, &text, &e), &e, ERR_DATA, "id 19 is outside");

@@ -274,11 +274,13 @@ static int next_sentence(void *arg, const char **ret_text, size_t *ret_n)
 
 static void learn(int i, struct buf *ret)
 {
-    const char *const key[] = {"model_type", "vocab_size", "normalization_rule_name",
+    const char *const key[] = {"model_type",           "vocab_size",    "normalization_rule_name",
                                "user_defined_symbols", "byte_fallback", "num_threads",
-                               "hard_vocab_limit", "minloglevel"};
-    const char *const value[] = {recipe[i].kind, i < 2 ? "400" : "120", recipe[i].rules,
-                                 recipe[i].user, recipe[i].bytes, "1", "false", "3"};
+                               "hard_vocab_limit",     "minloglevel"};
+    const char *const value[] = {recipe[i].kind,  i < 2 ? "400" : "120",
+                                 recipe[i].rules, recipe[i].user,
+                                 recipe[i].bytes, "1",
+                                 "false",         "3"};
     struct err e;
     int n = 0;
     T_OK(sp_lib_train(key, value, 8, -1, next_sentence, &n, ret, &e), &e);

@@ -31,10 +31,11 @@ static struct tokenizer *open_ws(enum tok_specials mode)
 /* The obvious twin: cuts at the white space of str.split(), looks the word up. */
 static size_t space_at(const char *p)
 {
-    static const char *const wide[] = {"\xc2\x85", "\xc2\xa0", "\xe1\x9a\x80", "\xe2\x80\x80",
-        "\xe2\x80\x81", "\xe2\x80\x82", "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85",
-        "\xe2\x80\x86", "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89", "\xe2\x80\x8a",
-        "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
+    static const char *const wide[] = {
+        "\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81",
+        "\xe2\x80\x82", "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85", "\xe2\x80\x86",
+        "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\xa8",
+        "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
     if (strchr("\t\n\v\f\r\x1c\x1d\x1e\x1f ", *p))
         return 1;
     for (size_t i = 0; i < sizeof(wide) / sizeof(*wide); i++)
@@ -77,10 +78,29 @@ static void same_as_the_twin(const struct tokenizer *t, struct tok_work *w, cons
 
 static void random_text_is_cut_as_by_the_twin(void)
 {
-    static const char *const part[] = {"a", "bb", "\xe6\xbc\xa2\xe5\xad\x97", " ", "  ", "\t",
-        "\n", "\xe3\x80\x80", "\xe2\x80\x83", "\xc2\xa0", "\xc2\x85", "\xe2\x81\x9f", "\x1f",
-        "a-word-of-more-than-sixteen-bytes", "\xe3\x81\x82", "\xc2\xa1", "\xe2\x80\x8b", "\x0e",
-        "\xe1\x9a\x80", "\xe2\x80\xa8", "x", "\x08", "!"};
+    static const char *const part[] = {"a",
+                                       "bb",
+                                       "\xe6\xbc\xa2\xe5\xad\x97",
+                                       " ",
+                                       "  ",
+                                       "\t",
+                                       "\n",
+                                       "\xe3\x80\x80",
+                                       "\xe2\x80\x83",
+                                       "\xc2\xa0",
+                                       "\xc2\x85",
+                                       "\xe2\x81\x9f",
+                                       "\x1f",
+                                       "a-word-of-more-than-sixteen-bytes",
+                                       "\xe3\x81\x82",
+                                       "\xc2\xa1",
+                                       "\xe2\x80\x8b",
+                                       "\x0e",
+                                       "\xe1\x9a\x80",
+                                       "\xe2\x80\xa8",
+                                       "x",
+                                       "\x08",
+                                       "!"};
     struct tokenizer *t = open_ws(TOK_SPECIALS_PARSE);
     struct tok_work *w = tok_work_create(t);
     struct buf b = {0};
@@ -155,7 +175,11 @@ static void facts_and_round_trip(void)
     T_OK(tok_decode(t, w, id, 3, &b, &e), &e);
     T_STR(buf_str(&b), "a \xe6\xbc\xa2\xe5\xad\x97 a-word-of-more-than-sixteen-bytes");
     struct tok_ids ids = {0};
-    T_OK(tok_encode(t, w, "a\xff\xfe" "b", 4, &ids, &e), &e);
+    T_OK(tok_encode(t, w,
+                    "a\xff\xfe"
+                    "b",
+                    4, &ids, &e),
+         &e);
     T_EQ(ids.id[0], 0);
     T_EQ(tok_work_invalid(w), 2);
     tok_ids_finish(&ids);
