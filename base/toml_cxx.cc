@@ -122,6 +122,81 @@ void flatten(struct toml_file &t, const toml::table &root)
                      });
 }
 
+// toml++ bounds the nesting of values, not that of tables by dotted keys, and destroys tables by
+// recursion: a key of 100,000 parts would end the stack. So the parts of every key are counted
+// first, by a reader that knows strings and comments.
+class key_guard
+{
+  public:
+    explicit key_guard(std::string_view text) : s(text)
+    {
+    }
+
+    void check()
+    {
+        while (i < s.size() && step())
+            ;
+    }
+
+  private:
+    enum { MAX_DOTS = 7 };
+
+    std::string_view s;
+    size_t i = 0, line = 1, begin = 0, dots = 0;
+
+    bool at(std::string_view text) const
+    {
+        return s.substr(i, text.size()) == text;
+    }
+
+    void new_line()
+    {
+        line++;
+        begin = i + 1;
+    }
+
+    // False where a string has no end: toml++ stops there, too.
+    bool skip_string(char quote)
+    {
+        const char three[] = {quote, quote, quote, 0};
+        bool many = at(three);
+        for (i += many ? 3 : 1; i < s.size(); i++) {
+            if (s[i] == '\n' && !many)
+                return false;
+            if (s[i] == '\n') {
+                new_line();
+            } else if (s[i] == '\\' && quote == '"' && i + 1 < s.size() && s[i + 1] != '\n') {
+                i++;
+            } else if (many ? at(three) : s[i] == quote) {
+                i += many ? 3 : 1;
+                for (int more = 0; many && more < 2 && i < s.size() && s[i] == quote; more++)
+                    i++; // """a""""" ends in two quotes of its own
+                return true;
+            }
+        }
+        return false;
+    }
+
+    bool step()
+    {
+        char c = s[i];
+        if (c == '"' || c == '\'')
+            return skip_string(c);
+        if (c == '#') {
+            i = s.find('\n', i);
+            return i != s.npos;
+        }
+        if (c == '.' && ++dots > MAX_DOTS)
+            throw refusal{(unsigned)line, (unsigned)(i - begin + 1), "a key of too many parts"};
+        if (std::strchr("\n=,[]{}", c))
+            dots = 0;
+        if (c == '\n')
+            new_line();
+        i++;
+        return true;
+    }
+};
+
 int report(struct err *e, const char *name, unsigned line, unsigned column, std::string_view why)
 {
     return err_set(e, ERR_USAGE, "%s:%u:%u: %.*s", name, line, column, (int)why.size(), why.data());
@@ -133,6 +208,7 @@ extern "C" int toml_parse(const char *name, const char *p, size_t n, struct toml
                           struct err *e)
 try {
     auto t = std::make_unique<struct toml_file>();
+    key_guard(std::string_view(p, n)).check();
     flatten(*t, toml::parse(std::string_view(p, n)));
     *ret = t.release();
     return 0;

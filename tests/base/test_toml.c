@@ -97,6 +97,30 @@ static void refusals_name_line_and_column(void)
     refuses("a = 'x\n", "a.toml:1:");
 }
 
+/* Tables of tables of tables, 100,000 deep, would end toml++'s stack. */
+static void deep_keys_are_refused(void)
+{
+    static const char *const before[] = {"", "[", "x = \"\"\"a\\\"\"\"\"\"\n", "b = {"};
+    struct buf b = {0};
+    for (int kind = 0; kind < 4; kind++) {
+        buf_reset(&b);
+        buf_adds(&b, before[kind]);
+        for (int i = 0; i < 100000; i++)
+            buf_adds(&b, i % 2 ? ".'a'" : i ? " . a" : "a");
+        buf_adds(&b, kind == 1 ? "]\n" : kind == 3 ? " = 1}\n" : " = 1\n");
+        refuses(buf_str(&b), "a key of too many parts");
+    }
+    buf_finish(&b);
+    refuses("a.b.c.d.e.f.g.h = 1\n", "there is only one level");
+    struct toml_file *t = NULL;
+    static const char text[] = "a = \"..........\" # ..........\nb = '''..........\n'''\n"
+                               "c = [1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 0.5]\n"
+                               "\"..........\" = 1\nd = \"\\\"..........\"\n";
+    T_OK(toml_parse("a.toml", text, strlen(text), &t, &e), &e);
+    T_EQ(toml_count(t), 5);
+    toml_close(t);
+}
+
 static void files_are_opened(void)
 {
     struct toml_file *t = NULL;
@@ -116,4 +140,5 @@ static void files_are_opened(void)
 }
 
 T_MAIN(T_CASE(entries_come_in_the_files_order), T_CASE(arrays_come_as_their_elements),
-       T_CASE(refusals_name_line_and_column), T_CASE(files_are_opened))
+       T_CASE(refusals_name_line_and_column), T_CASE(deep_keys_are_refused),
+       T_CASE(files_are_opened))
