@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "tests/train/ckpt/sample.h"
+#include "train/ckpt/manifest.h"
+#include "train/ckpt/safetensors.h"
+
+static const char *fresh(const char *name)
+{
+    const char *dir = t_path(name);
+    struct err e;
+    T_OK(file_remove_tree(dir, &e), &e);
+    return dir;
+}
+
+/* A sample under NAME, opened. */
+static struct ckpt *opened(const char *name, int64_t iteration)
+{
+    struct err e;
+    struct ckpt *c;
+    T_OK(sample_save(fresh(name), iteration, &e), &e);
+    T_OK(ckpt_open_iteration(t_path(name), iteration, &c, &e), &e);
+    return c;
+}
+
+static void boxes_of_any_cut(void)
+{
+    struct err e;
+    struct ckpt *c = opened("cut", 3);
+    const struct sample_tensor *s = &sample_tensors[2]; /* [6, 4], stored in three boxes */
+    for (uint64_t i = 0; i < 300; i++) {
+        struct box b;
+        for (int d = 0; d < 2; d++) {
+            b.begin[d] = t_rand(1, 4 * i + (uint64_t)d) % s->size[d];
+            b.count[d] = t_rand(1, 4 * i + 2 + (uint64_t)d) % (s->size[d] - b.begin[d] + 1);
+        }
+        double got[100];
+        int64_t stride = b.count[1] + t_rand(2, i) % 3;
+        for (int k = 0; k < 100; k++)
+            got[k] = -1;
+        struct box_mem to = {got, DTYPE_F64, b, stride};
+        T_OK(ckpt_read_box(c, CKPT_EXP_AVG, s->name, 2, s->size, to, &e), &e);
+        for (int64_t k = 0; k < b.count[0] * stride; k++) {
+            int64_t row = b.begin[0] + k / (stride ? stride : 1), col = b.begin[1];
+            col += stride ? k % stride : 0;
+            bool inside = stride && k % stride < b.count[1];
+            T_CHECK(got[k] == (inside ? (double)sample_value(3, 1, 2, row * 4 + col) : -1));
+        }
+    }
+    ckpt_close(c);
+}
+
+static void what_does_not_fit_is_named(void)
+{
+    struct err e;
+    struct ckpt *c = opened("fit", 3);
+    float x[64];
+    int32_t i[64];
+    int64_t size[2] = {5, 7}, wrong[2] = {5, 8}, vector[1] = {9};
+    struct box_mem to = {x, DTYPE_F32, {{0, 0}, {5, 7}}, 7},
+                   ints = {i, DTYPE_I32, {{0, 0}, {5, 7}}, 7};
+    T_ERR(ckpt_read_box(c, CKPT_PARAM, "embed.weights", 2, size, to, &e), &e, ERR_USAGE,
+          "has no param 'embed.weights'");
+    T_ERR(ckpt_read_box(c, CKPT_EXP_AVG, "embed.weight", 2, wrong, to, &e), &e, ERR_USAGE,
+          "exp_avg 'embed.weight' is [5, 7], the model wants [5, 8]");
+    T_ERR(ckpt_read_box(c, CKPT_PARAM, "embed.weight", 1, vector, to, &e), &e, ERR_USAGE,
+          "is [5, 7], the model wants [9]");
+    T_ERR(ckpt_read_box(c, CKPT_PARAM, "embed.weight", 2, size, ints, &e), &e, ERR_USAGE,
+          "is F32, which cannot become I32");
+    ckpt_close(c);
+}
+
+static void tensors_are_listed_in_order(void)
+{
+    struct ckpt *c = opened("list", 3);
+    T_EQ(ckpt_tensors(c), 12);
+    for (size_t i = 0; i < 12; i++) {
+        const struct ckpt_tensor *t = ckpt_tensor_at(c, i);
+        T_EQ(t->group, i / 4);
+        T_EQ(t->dtype, DTYPE_F32);
+        T_CHECK(ckpt_find(c, t->group, t->name) == t);
+        if (i)
+            T_CHECK(ckpt_manifest_order(t[-1].group, t[-1].name, t->group, t->name) < 0);
+    }
+    T_EQ(ckpt_find(c, CKPT_PARAM, "norm.bias")->rank, 1);
+    T_EQ(ckpt_find(c, CKPT_PARAM, "norm.bias")->size[0], 9);
+    T_CHECK(!ckpt_find(c, CKPT_PARAM, "norm"));
+    T_EQ(ckpt_files(c), 4);
+    T_CHECK(!ckpt_file_at(c, 0)->tensors && ckpt_file_at(c, 1)->tensors);
+    ckpt_close(c);
+    ckpt_close(NULL);
+}
+
+/* ---- damage --------------------------------------------------------------------------------- */
+
+static const char *const files[] = {"manifest.json", "param-00000.safetensors",
+                                    "exp_avg-00000.safetensors", "config.toml"};
+
+static const char *file_path(const char *dir, const char *file)
+{
+    static char path[512];
+    snprintf(path, sizeof(path), "%s/iter_0000009/%s", dir, file);
+    return path;
+}
+
+/* Opens and verifies; whatever the damage, the code is 7 and the sentence names the file. */
+static void expect_damage(const char *dir, const char *file)
+{
+    struct err e;
+    struct ckpt *c;
+    int code = ckpt_open_iteration(dir, 9, &c, &e);
+    T_EQ(code, ERR_INTEGRITY);
+    if (!strstr(e.msg, file))
+        t_fail(__FILE__, __LINE__, "%s is not named: %s", file, e.msg);
+}
+
+static void every_flipped_bit_is_found(void)
+{
+    struct err e;
+    const char *dir = fresh("flip");
+    T_OK(sample_save(dir, 9, &e), &e);
+    for (size_t f = 0; f < 4; f++) {
+        uint64_t size;
+        T_OK(file_size(file_path(dir, files[f]), &size, &e), &e);
+        for (uint64_t at = 0; at < size; at += f == 1 ? 1 : 17) {
+            int bit = 1 << (at % 8);
+            sample_flip(file_path(dir, files[f]), (long)at, bit);
+            expect_damage(dir, files[f]);
+            sample_flip(file_path(dir, files[f]), (long)at, bit);
+        }
+    }
+    struct ckpt *c;
+    T_OK(ckpt_open_iteration(dir, 9, &c, &e), &e);
+    ckpt_close(c);
+}
+
+static void every_cut_is_found(void)
+{
+    struct err e;
+    const char *dir = fresh("cuts");
+    for (size_t f = 0; f < 4; f++) {
+        T_OK(sample_save(dir, 9, &e), &e);
+        uint64_t size;
+        const char *path = file_path(dir, files[f]);
+        T_OK(file_size(path, &size, &e), &e);
+        for (int64_t n = (int64_t)size - 1; n >= 0; n -= n > 60 ? 53 : 1) {
+            T_CHECK(truncate(path, n) == 0);
+            expect_damage(dir, files[f]);
+        }
+        T_CHECK(unlink(path) == 0);
+        expect_damage(dir, files[f]);
+    }
+}
+
+static void longer_files_are_found(void)
+{
+    struct err e;
+    const char *dir = fresh("long");
+    for (size_t f = 0; f < 4; f++) {
+        T_OK(sample_save(dir, 9, &e), &e);
+        FILE *out = fopen(file_path(dir, files[f]), "ab");
+        T_CHECK(out && fputc(' ', out) == ' ' && fclose(out) == 0);
+        expect_damage(dir, files[f]);
+    }
+}
+
+static void a_renamed_folder_is_found(void)
+{
+    struct err e;
+    struct ckpt *c;
+    fresh("name");
+    T_OK(sample_save(t_path("name"), 9, &e), &e);
+    T_CHECK(rename(t_path("name/iter_0000009"), t_path("name/iter_0000010")) == 0);
+    T_ERR(ckpt_open(t_path("name/iter_0000010"), &c, &e), &e, ERR_INTEGRITY, "of iteration 9");
+    T_CHECK(rename(t_path("name/iter_0000010"), t_path("name/copy")) == 0);
+    T_OK(ckpt_open(t_path("name/copy/"), &c, &e), &e); /* a name that claims nothing */
+    T_STR(ckpt_path(c), t_path("name/copy"));
+    ckpt_close(c);
+    T_ERR(ckpt_open(t_path("name/none"), &c, &e), &e, ERR_IO, "no such checkpoint");
+    T_OK(file_replace(t_path("name/iter_0000011"), "x", 1, &e), &e);
+    T_ERR(ckpt_open(t_path("name/iter_0000011"), &c, &e), &e, ERR_INTEGRITY, "is no folder");
+    T_OK(file_mkdirs(t_path("name/iter_0000012"), &e), &e);
+    T_ERR(ckpt_open(t_path("name/iter_0000012"), &c, &e), &e, ERR_INTEGRITY,
+          "manifest.json: is missing");
+}
+
+/* ---- a manifest that is whole, but does not fit its files ----------------------------------- */
+
+/* Replaces `from` by `to` in the manifest and gives it a right digest. */
+static void edit(const char *dir, const char *from, const char *to)
+{
+    struct buf text = {0}, out = {0};
+    struct err e;
+    char digest[XXH_TEXT];
+    T_OK(sample_save(fresh("edit"), 9, &e), &e);
+    T_OK(file_read(file_path(dir, "manifest.json"), 1 << 20, &text, &e), &e);
+    char *at = strstr(text.data, from), *tail = strstr(text.data, "],\n\"xxh3_128");
+    T_CHECK(at && tail);
+    buf_add(&out, text.data, (size_t)(at - text.data));
+    buf_adds(&out, to);
+    at += strlen(from);
+    buf_add(&out, at, (size_t)(tail + 3 - at));
+    xxh_once(out.data, out.len, digest);
+    buf_addf(&out, "\"xxh3_128\": \"%s\"\n}\n", digest);
+    T_OK(file_replace(file_path(dir, "manifest.json"), out.data, out.len, &e), &e);
+    buf_finish(&text);
+    buf_finish(&out);
+}
+
+static void files_and_manifest_must_agree(void)
+{
+    static const struct {
+        const char *from, *to, *words;
+    } c[] = {
+        {"\"entry\": \"embed.weight\"", "\"entry\": \"embed.weighs\"",
+         "entry 'embed.weighs' is not there"},
+        {"\"entry\": \"embed.weight\"", "\"entry\": \"norm.bias\"", "another type or rank"},
+        {"\"shape\": [5, 7]", "\"shape\": [5, 6]", "lies outside of its tensor"},
+        {"\"shape\": [5, 7]", "\"shape\": [5, 8]", "leave a hole"},
+        {"\"begin\": [2, 1]", "\"begin\": [2, 0]", "overlap"},
+        {"\"begin\": [2, 1]", "\"begin\": [9223372036854775807, 0]", "lies outside"},
+        {"{\"file\": \"param-00000.safetensors\", \"entry\": "
+         "\"layers.0.attn.q.weight[2:6,0:1]\", \"begin\": [2, 0]}, ",
+         "", "leave a hole"},
+        {"  {\"group\": \"param\", \"name\": \"layers.0.none.weight\", \"shape\": [0, 4], "
+         "\"parts\": [{\"file\": \"param-00000.safetensors\", \"entry\": "
+         "\"layers.0.none.weight\", \"begin\": [0, 0]}]},\n",
+         "", "in its files"},
+        {"\"file\": \"param-00000.safetensors\", \"entry\": \"layers.0.none.weight\"",
+         "\"file\": \"exp_avg-00000.safetensors\", \"entry\": \"layers.0.none.weight\"",
+         "part of two tensors"},
+        {"\"file\": \"param-00000.safetensors\", \"entry\": \"embed.weight\"",
+         "\"file\": \"config.toml\", \"entry\": \"embed.weight\"", "config.toml"},
+    };
+    struct err e;
+    struct ckpt *ck;
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        edit(t_path("edit"), c[i].from, c[i].to);
+        T_ERR(ckpt_open(t_path("edit/iter_0000009"), &ck, &e), &e, ERR_INTEGRITY, c[i].words);
+    }
+}
+
+/* ---- more files and types than our writer makes today ---------------------------------------- */
+
+static struct ckpt_file write_part(const char *dir, const char *name, struct st_item *item,
+                                   size_t n)
+{
+    struct outfile f;
+    struct err e;
+    static char digests[2][XXH_TEXT];
+    char *digest = digests[name[0] == 'a' ? 0 : 1], path[512];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    struct xxh *h = xxh_create();
+    T_OK(outfile_open(&f, path, &e), &e);
+    T_OK(st_write(&f, item, n, h, &e), &e);
+    uint64_t size = f.size;
+    T_OK(outfile_commit(&f, &e), &e);
+    xxh_text(h, digest);
+    xxh_destroy(h);
+    return (struct ckpt_file){name, size, digest, true};
+}
+
+/* What two ranks would leave: a matrix cut by columns over two files, in bf16. */
+static void parts_in_two_files(void)
+{
+    struct err e;
+    uint16_t left[6], right[9];
+    float whole[15], got[15];
+    const char *dir = fresh("ranks");
+    T_OK(file_mkdirs(dir, &e), &e);
+    for (int i = 0; i < 15; i++) {
+        whole[i] = (float)i * 0.5f - 2;
+        uint16_t *to = i % 5 < 2 ? &left[i / 5 * 2 + i % 5] : &right[i / 5 * 3 + i % 5 - 2];
+        box_cast(to, DTYPE_BF16, &whole[i], DTYPE_F32, 1);
+    }
+    struct st_item a = {"m[0:3,0:2]", 2, {left, DTYPE_BF16, {{0, 0}, {3, 2}}, 2}};
+    struct st_item b = {"m[0:3,2:5]", 2, {right, DTYPE_BF16, {{0, 2}, {3, 3}}, 3}};
+    struct ckpt_file file[2] = {write_part(dir, "a.safetensors", &a, 1),
+                                write_part(dir, "b.safetensors", &b, 1)};
+    struct ckpt_manifest_part part[2] = {{1, "m[0:3,2:5]", {0, 2}}, {0, "m[0:3,0:2]", {0, 0}}};
+    struct ckpt_manifest_tensor tensor = {CKPT_PARAM, "m", 2, {3, 5}, 0, 2};
+    struct ckpt_manifest m = {.meta = {.iteration = 1, .model = "{}", .eod = -1},
+                              .file = file,
+                              .files = 2,
+                              .tensor = &tensor,
+                              .tensors = 1,
+                              .part = part,
+                              .nparts = 2};
+    struct buf text = {0};
+    ckpt_manifest_write(&m, &text);
+    T_OK(file_replace(t_path("ranks/manifest.json"), text.data, text.len, &e), &e);
+    struct ckpt *c;
+    T_OK(ckpt_open(dir, &c, &e), &e);
+    T_OK(ckpt_verify(c, &e), &e);
+    int64_t size[2] = {3, 5};
+    struct box_mem to = {got, DTYPE_F32, {{0, 0}, {3, 5}}, 5};
+    T_OK(ckpt_read_box(c, CKPT_PARAM, "m", 2, size, to, &e), &e);
+    T_MEM(got, whole, sizeof(whole));
+    ckpt_close(c);
+    buf_finish(&text);
+}
+
+T_MAIN(T_CASE(boxes_of_any_cut), T_CASE(what_does_not_fit_is_named),
+       T_CASE(tensors_are_listed_in_order), T_CASE(every_flipped_bit_is_found),
+       T_CASE(every_cut_is_found), T_CASE(longer_files_are_found),
+       T_CASE(a_renamed_folder_is_found), T_CASE(files_and_manifest_must_agree),
+       T_CASE(parts_in_two_files))
