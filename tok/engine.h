@@ -23,6 +23,11 @@ struct tok_engine {
     void (*scratch_destroy)(void *scratch);
     int (*encode)(const void *state, void *scratch, const char *text, size_t n, struct tok_ids *ids,
                   struct tok_tally *tally, struct err *e);
+    /*
+     * The largest k <= n such that text[0 .. k) and all that follows, whatever it is, give the same
+     * ids one after the other as in one; 0: there is none. NULL: a text can only be encoded whole.
+     */
+    size_t (*cut)(const void *state, const char *text, size_t n);
     int (*decode)(const void *state, void *scratch, const int32_t *id, size_t n, struct buf *text,
                   struct err *e);
     const char *(*piece)(const void *state, int64_t id);   /* id is inside the vocabulary */
@@ -41,6 +46,9 @@ int ws_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
                    struct tok_info *info, struct err *e);
 int null_engine_open(const struct tok_options *o, struct tok_engine *ret, struct tok_info *info,
                      struct err *e);
+
+/* A cut for engines to which a space, tab or line end parts words: behind the last of them. */
+size_t tok_cut_blank(const void *state, const char *text, size_t n);
 
 /* Puts o->eod_token, if one was given, in the place of info->eod; ERR_USAGE if the vocabulary lacks
  * it. */

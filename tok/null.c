@@ -96,6 +96,7 @@ int null_engine_open(const struct tok_options *o, struct tok_engine *ret, struct
     snprintf(s->digits, sizeof(s->digits), "%lld", (long long)o->vocab_size);
     struct tok_engine g = {.state = s,
                            .encode = null_encode,
+                           .cut = tok_cut_blank,
                            .decode = null_decode,
                            .piece = null_piece,
                            .find = null_find,

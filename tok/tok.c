@@ -8,7 +8,10 @@
 #include "base/mem.h"
 #include "tok/engine.h"
 
-enum { FILE_MAX = 1 << 29 };
+enum {
+    FILE_MAX = 1 << 29,
+    PART = 64 << 10 /* bytes of a text in parts that are worth encoding */
+};
 
 struct tokenizer {
     struct tok_engine engine;
@@ -20,6 +23,8 @@ struct tok_work {
     const struct tokenizer *t;
     void *scratch;
     struct tok_tally tally;
+    struct buf rest;   /* of a text in parts: not yet encoded */
+    uint64_t rest_at;  /* where it begins in the text */
 };
 
 int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n)
@@ -160,6 +165,7 @@ void tok_work_destroy(struct tok_work *w)
         return;
     if (w->scratch)
         w->t->engine.scratch_destroy(w->scratch);
+    buf_finish(&w->rest);
     free(w);
 }
 
@@ -188,6 +194,45 @@ int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, 
             err_set(e, ERR_DATA, "a document gives %zu ids, more than 2^31 - 1", ids->n - before);
     if (code)
         ids->n = before;
+    return code;
+}
+
+size_t tok_cut_blank(const void *state, const char *text, size_t n)
+{
+    (void)state;
+    while (n && text[n - 1] != ' ' && text[n - 1] != '\n' && text[n - 1] != '\t' &&
+           text[n - 1] != '\r')
+        n--;
+    return n;
+}
+
+/* Encodes the first k bytes of the rest and keeps the others. */
+static int encode_rest(const struct tokenizer *t, struct tok_work *w, size_t k, struct tok_ids *ids,
+                       struct err *e)
+{
+    int code = tok_encode(t, w, w->rest.data, k, ids, e);
+    if (code && w->rest_at)
+        err_wrap(e, "in the part of the text from byte %llu on", (unsigned long long)w->rest_at);
+    w->rest.len -= k;
+    w->rest_at += k;
+    memmove(w->rest.data, w->rest.data + k, w->rest.len);
+    return code;
+}
+
+int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+                    bool last, struct tok_ids *ids, struct err *e)
+{
+    int code = 0;
+    buf_add(&w->rest, text, n);
+    size_t k = last ? w->rest.len : 0;
+    if (!last && t->engine.cut && w->rest.len >= PART)
+        k = t->engine.cut(t->engine.state, w->rest.data, w->rest.len);
+    if (k)
+        code = encode_rest(t, w, k, ids, e);
+    if (last || code) {
+        buf_finish(&w->rest);
+        w->rest_at = 0;
+    }
     return code;
 }
 

@@ -92,6 +92,14 @@ uint64_t tok_work_invalid(const struct tok_work *w); /* bytes that were no UTF-8
 int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                struct tok_ids *ids, struct err *e);
 
+/*
+ * A long text in parts, so that it need not be held whole: appends the ids that are settled, and
+ * keeps what is not until the next part; with `last` all are. The ids of all parts together are
+ * those that tok_encode gives for the whole text. A failure ends the text.
+ */
+int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+                    bool last, struct tok_ids *ids, struct err *e);
+
 /* Appends the text of n ids. An id outside the vocabulary is ERR_DATA. */
 int tok_decode(const struct tokenizer *t, struct tok_work *w, const int32_t *id, size_t n,
                struct buf *text, struct err *e);

@@ -270,6 +270,7 @@ int ws_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     json_close(doc);
     struct tok_engine g = {.state = s,
                            .encode = ws_encode,
+                           .cut = tok_cut_blank,
                            .decode = ws_decode,
                            .piece = ws_piece,
                            .find = ws_find,
