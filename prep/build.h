@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_BUILD_H
+#define PREP_BUILD_H
+
+/*
+ * `prep build`: documents in, token shards out; one shard PREFIX_KEY_document for each key of the
+ * records. The bytes depend on the inputs and the tokenizer, not on the number of workers.
+ * Nothing stands under a final name before all of it is there.
+ *
+ * Memory: a fixed number of blocks whatever the size of the input, plus what the tokenizer needs.
+ */
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "prep/encoder.h"
+#include "tok/tok.h"
+
+struct build_counts {
+    uint64_t documents, tokens;
+    uint64_t bad;       /* records skipped or quarantined */
+    uint64_t read;      /* bytes of the inputs */
+    uint64_t specials;  /* strings of special tokens taken as text */
+};
+
+struct build_request {
+    const char *const *input; /* names or patterns, "-" for standard input */
+    size_t ninputs;
+    bool pretokenized;        /* the one input has ids: a framed stream, or JSONL with arrays */
+    const char *const *key;   /* of the records; for a framed stream it only names the output */
+    size_t nkeys;
+    const char *prefix;
+    const struct tokenizer *tok; /* NULL only with `pretokenized` */
+    const char *specials;     /* the choice as the user spells it, for the manifest */
+    int64_t vocab_size;       /* with `pretokenized` and without a tokenizer: ids are below it */
+    bool append_eod, overwrite;
+    enum on_bad on_bad;
+    int workers;              /* >= 1 */
+
+    const volatile sig_atomic_t *stop; /* not 0: stop as soon as may be, ERR_FAIL */
+    /* On the caller's thread, several times a second. */
+    void (*progress)(void *arg, const struct build_counts *c);
+    /* A whole sentence about a record that was left out; the first BUILD_NOTES of them. */
+    void (*note)(void *arg, const char *sentence);
+    void *arg;
+};
+
+enum { BUILD_NOTES = 10 };
+
+struct build;
+
+/*
+ * Opens the inputs and judges what was asked: ERR_USAGE for outputs that are there already, an end
+ * of document that is wanted and not known, a framed stream of another tokenizer. Nothing is
+ * written. The request and what it points to must live until build_close.
+ */
+int build_open(const struct build_request *q, struct build **ret, struct err *e);
+
+/*
+ * What build_open found out: the end of document (-1 if none is appended) and its string (may be
+ * NULL), all inputs' bytes (0: not known).
+ */
+int64_t build_eod(const struct build *b, const char **ret_piece);
+uint64_t build_input_bytes(const struct build *b);
+
+/* ERR_DATA for a bad record (file, line, reason), ERR_IO for what cannot be read or written. */
+int build_run(struct build *b, struct err *e);
+
+const struct build_counts *build_counts(const struct build *b);
+
+/* PREFIX_KEY_document; lives as long as the build. */
+const char *build_output(const struct build *b, size_t key);
+const char *build_bad_path(const struct build *b); /* the side file of bad records */
+
+void build_close(struct build *b);
+
+#endif

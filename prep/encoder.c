@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prep/encoder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/jsonl.h"
+#include "base/mem.h"
+#include "dataset/shard_write.h"
+#include "prep/lines.h"
+
+enum {
+    IDS_KEPT = 4 << 20,
+    PIECE = 64 << 10 /* bytes of a long text at a time */
+};
+
+struct encoder {
+    const struct encode_plan *plan;
+    struct jsonl *json;
+    struct jsonl_value *value;
+    struct tok_work *work;
+    struct tok_ids ids;
+    struct buf piece, packed; /* of a long record */
+};
+
+struct encoder *encoder_create(const struct encode_plan *p)
+{
+    struct encoder *c = mem_new(1, sizeof(*c));
+    c->plan = p;
+    c->json = jsonl_create(p->key, p->nkeys);
+    c->value = mem_new(p->nkeys, sizeof(*c->value));
+    if (p->tok)
+        c->work = tok_work_create(p->tok);
+    return c;
+}
+
+void encoder_destroy(struct encoder *c)
+{
+    if (!c)
+        return;
+    jsonl_destroy(c->json);
+    tok_work_destroy(c->work);
+    tok_ids_finish(&c->ids);
+    buf_finish(&c->piece);
+    buf_finish(&c->packed);
+    free(c->value);
+    free(c);
+}
+
+uint64_t encoder_specials(const struct encoder *c)
+{
+    return c->work ? tok_work_specials(c->work) : 0;
+}
+
+/* ---- ids to columns ------------------------------------------------------------------------- */
+
+/* Appends one document. `ids` gets the end of document behind it. */
+static int put_document(const struct encode_plan *p, struct column *col, struct tok_ids *ids,
+                        struct err *e)
+{
+    if (ids->n && p->eod >= 0) {
+        *tok_ids_reserve(ids, 1) = p->eod;
+        ids->n++;
+    }
+    if (ids->n > INT32_MAX)
+        return err_set(e, ERR_DATA, "%zu tokens in one document; the .idx counts to %d", ids->n,
+                       INT32_MAX);
+    size_t bytes = ids->n * shard_dtype_width(p->dtype);
+    int code = shard_pack(p->dtype, p->vocab_size, ids->id, ids->n,
+                          buf_reserve(&col->packed, bytes), e);
+    if (code)
+        return code;
+    col->packed.len += bytes;
+    uint32_t n = (uint32_t)ids->n;
+    buf_add(&col->length, &n, sizeof(n));
+    return 0;
+}
+
+/* Appends ids as a record brings them; the first of them stands at `place` of its array. */
+static int take_ids(struct encoder *c, const int64_t *from, size_t n, uint64_t place,
+                    struct err *e)
+{
+    int32_t *id = tok_ids_reserve(&c->ids, n);
+    for (size_t i = 0; i < n; i++) {
+        if (from[i] < 0 || from[i] >= c->plan->vocab_size)
+            return err_set(e, ERR_DATA, "id %lld at place %llu is outside the vocabulary of %lld",
+                           (long long)from[i], (unsigned long long)(place + i),
+                           (long long)c->plan->vocab_size);
+        id[i] = (int32_t)from[i];
+    }
+    c->ids.n += n;
+    return 0;
+}
+
+/* ---- one record ----------------------------------------------------------------------------- */
+
+static int judge(const struct encode_plan *p, size_t k, enum jsonl_kind kind, struct err *e)
+{
+    if (kind == (p->ids ? JSONL_IDS : JSONL_STRING))
+        return 0;
+    if (kind == JSONL_MISSING)
+        return err_set(e, ERR_DATA, "has no key \"%s\"", p->key[k]);
+    return err_set(e, ERR_DATA, "the value of \"%s\" is not %s", p->key[k],
+                   p->ids ? "an array of ids" : "a string");
+}
+
+static int encode_value(struct encoder *c, struct item *it, size_t k, struct err *e)
+{
+    const struct jsonl_value *v = &c->value[k];
+    c->ids.n = 0;
+    int code = c->plan->ids ? take_ids(c, v->ids, v->length, 0, e)
+                            : tok_encode(c->plan->tok, c->work, v->text, v->length, &c->ids, e);
+    if (!code)
+        code = put_document(c->plan, &it->column[k], &c->ids, e);
+    if (code == ERR_DATA && c->plan->nkeys > 1)
+        err_wrap(e, "\"%s\"", c->plan->key[k]);
+    return code;
+}
+
+/* Takes the last document out again. */
+static void take_back(const struct encode_plan *p, struct column *col)
+{
+    uint32_t tokens;
+    col->length.len -= sizeof(tokens);
+    memcpy(&tokens, col->length.data + col->length.len, sizeof(tokens));
+    col->packed.len -= (size_t)tokens * shard_dtype_width(p->dtype);
+}
+
+/* ERR_DATA: the record is bad, and has left nothing behind. */
+static int encode_record(struct encoder *c, struct item *it, const char *p, size_t n,
+                         struct err *e)
+{
+    const struct encode_plan *plan = c->plan;
+    int code = jsonl_parse(c->json, p, n, c->value, e);
+    for (size_t k = 0; k < plan->nkeys && !code; k++)
+        code = judge(plan, k, c->value[k].kind, e);
+    for (size_t k = 0; k < plan->nkeys && !code; k++) {
+        code = encode_value(c, it, k, e);
+        for (size_t i = 0; code && i < k; i++)
+            take_back(plan, &it->column[i]);
+    }
+    return code;
+}
+
+/* ---- a long record -------------------------------------------------------------------------- */
+
+/* Moves the ids at hand to the column, and the end of document behind the last of them. */
+static int put_long(struct encoder *c, struct long_column *col, bool last, struct err *e)
+{
+    const struct encode_plan *p = c->plan;
+    if (last && p->eod >= 0 && col->tokens + c->ids.n) {
+        *tok_ids_reserve(&c->ids, 1) = p->eod;
+        c->ids.n++;
+    }
+    size_t bytes = c->ids.n * shard_dtype_width(p->dtype);
+    int code = shard_pack(p->dtype, p->vocab_size, c->ids.id, c->ids.n,
+                          buf_reserve(&c->packed, bytes), e);
+    if (!code)
+        code = spill_add(&col->packed, c->packed.data, bytes, e);
+    col->tokens += c->ids.n;
+    c->ids.n = 0;
+    if (!code && col->tokens > INT32_MAX)
+        code = err_set(e, ERR_DATA, "more than %d tokens in one document, the .idx counts no "
+                       "further", INT32_MAX);
+    return !code && last ? spill_flush(&col->packed, e) : code;
+}
+
+static int encode_long(struct encoder *c, const struct spill *in, struct long_column *col,
+                       struct err *e)
+{
+    int code = 0;
+    bool last = false;
+    char *piece = buf_reserve(&c->piece, PIECE);
+    c->ids.n = 0;
+    for (uint64_t at = 0; !code && !last; at += PIECE) {
+        size_t n = in->size - at < PIECE ? (size_t)(in->size - at) : PIECE;
+        last = at + n == in->size;
+        code = spill_read(in, at, piece, n, e);
+        if (!code && c->plan->ids)
+            code = take_ids(c, (const int64_t *)(const void *)piece, n / sizeof(int64_t),
+                            at / sizeof(int64_t), e);
+        else if (!code)
+            code = tok_encode_part(c->plan->tok, c->work, piece, n, last, &c->ids, e);
+        if (!code && (last || c->ids.n > PIECE))
+            code = put_long(c, col, last, e);
+    }
+    return code;
+}
+
+static void run_long(struct encoder *c, struct item *it)
+{
+    const struct encode_plan *p = c->plan;
+    struct long_record *r = it->large;
+    struct err *e = &it->err;
+    int code = 0;
+    it->lines = 1;
+    if (item_bads(it))
+        return; /* the reader found it so */
+    for (size_t k = 0; k < p->nkeys && !code; k++)
+        code = judge(p, k, r->scan.value[k].kind, e);
+    for (size_t k = 0; k < p->nkeys && !code; k++)
+        code = encode_long(c, &r->scan.value[k].spill, &r->column[k], e);
+    if (code == ERR_DATA)
+        item_add_bad(it, 0, NULL, 0, e->msg);
+    else if (code)
+        it->code = code;
+    else
+        it->docs = 1;
+}
+
+/* ---- a block -------------------------------------------------------------------------------- */
+
+static void run_lines(struct encoder *c, struct item *it)
+{
+    const char *p = it->text.data, *end = p + it->text.len;
+    while (p < end) {
+        const char *stop = line_end(p, end);
+        if (it->last && *p <= ' ' && line_blank(p, end))
+            break; /* white space at the end of the input is no record */
+        it->lines++;
+        int code = encode_record(c, it, p, (size_t)(stop - p), &it->err);
+        if (code == ERR_DATA) {
+            item_add_bad(it, it->lines - 1, p, (size_t)(stop - p), it->err.msg);
+            if (c->plan->on_bad == BAD_FAIL)
+                return;
+        } else if (code) {
+            it->code = code;
+            return;
+        } else {
+            it->docs++;
+        }
+        p = stop + 1;
+    }
+}
+
+static void run_ids(struct encoder *c, struct item *it)
+{
+    const int32_t *id = it->ids.id;
+    for (size_t at = 0; at < it->run.len && !it->code; at += sizeof(uint64_t)) {
+        uint64_t n;
+        memcpy(&n, it->run.data + at, sizeof(n));
+        c->ids.n = 0;
+        if (n)
+            memcpy(tok_ids_reserve(&c->ids, n), id, n * sizeof(*id));
+        c->ids.n = n;
+        id += n;
+        it->docs++;
+        it->code = put_document(c->plan, &it->column[0], &c->ids, &it->err);
+    }
+}
+
+void encoder_run(struct encoder *c, struct item *it)
+{
+    if (it->code)
+        return;
+    if (it->kind == ITEM_LINES)
+        run_lines(c, it);
+    else if (it->kind == ITEM_LONG)
+        run_long(c, it);
+    else
+        run_ids(c, it);
+    if (c->ids.cap > IDS_KEPT)
+        tok_ids_finish(&c->ids);
+}

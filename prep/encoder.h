@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_ENCODER_H
+#define PREP_ENCODER_H
+
+/*
+ * The worker's part: a block of records becomes packed tokens. Records are parsed (base/jsonl),
+ * their texts encoded (tok), ids checked and narrowed (dataset), the end of document appended to
+ * those that are not empty. A record enters all columns or none.
+ *
+ * The plan is shared and immutable; an encoder belongs to one thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "dataset/shard.h"
+#include "prep/item.h"
+#include "tok/tok.h"
+
+enum on_bad { BAD_FAIL, BAD_SKIP, BAD_QUARANTINE };
+
+struct encode_plan {
+    const struct tokenizer *tok; /* NULL: the records bring ids */
+    bool ids;                    /* the values are arrays of ids, not texts */
+    const char *const *key;      /* of JSONL; one column each */
+    size_t nkeys;
+    int64_t vocab_size;
+    enum shard_dtype dtype;
+    int32_t eod;                 /* appended to each document that is not empty; -1: none */
+    enum on_bad on_bad;          /* under BAD_FAIL the rest behind a bad record is left out */
+};
+
+struct encoder;
+
+struct encoder *encoder_create(const struct encode_plan *p);
+void encoder_destroy(struct encoder *c);
+
+/* Fills the item's lower part. What is wrong is in it->code or it->bad. */
+void encoder_run(struct encoder *c, struct item *it);
+
+/* Strings of special tokens that were met inside texts and taken as text. */
+uint64_t encoder_specials(const struct encoder *c);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_ITEM_H
+#define PREP_ITEM_H
+
+/*
+ * What travels down the line: a block of records on its way from bytes to packed tokens. The reader
+ * fills the upper part, a worker the lower one, the writer empties it; then it starts anew with its
+ * memory kept. One thread at a time has it in hand.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "prep/longrec.h"
+#include "tok/tok.h"
+
+enum item_kind {
+    ITEM_LINES, /* whole lines of JSONL in `text` */
+    ITEM_LONG,  /* one long line in `large` */
+    ITEM_IDS    /* documents of the framed stream in `ids`, one run for each of `run` */
+};
+
+/* The documents of one key: their packed tokens one behind the other, end of document included. */
+struct column {
+    struct buf packed;
+    struct buf length; /* uint32_t, tokens of each document; 0: an empty one */
+};
+
+/* A record that is not good. */
+struct bad {
+    uint64_t line;  /* within the block, from 0 */
+    size_t at, n;   /* where it lies in `text`; of no meaning for a long one */
+    size_t why;     /* where its reason lies in the item's `why`, a NUL behind it */
+};
+
+struct item {
+    enum item_kind kind;
+    size_t input;      /* which of the inputs */
+    bool last;         /* nothing follows in this input */
+    uint64_t consumed; /* bytes of the inputs read so far, for progress */
+    struct buf text;
+    struct tok_ids ids;
+    struct buf run;    /* uint64_t, ids of each document */
+    struct long_record *large; /* owned */
+
+    int code;          /* what went wrong with the whole item, at the reader or the worker */
+    struct err err;
+
+    uint64_t lines;    /* in the block */
+    uint64_t docs;
+    struct column *column; /* one for each key */
+    size_t ncolumns;
+    struct buf bad;    /* struct bad */
+    struct buf why;
+};
+
+void item_init(struct item *it, size_t ncolumns);
+
+/* Empty again. Memory is kept, but not more than an ordinary block needs. */
+void item_reset(struct item *it);
+void item_finish(struct item *it);
+
+/* A bad record: the line it stands in, its bytes (of `text`, or NULL) and the reason. */
+void item_add_bad(struct item *it, uint64_t line, const char *p, size_t n, const char *why);
+
+static inline size_t item_bads(const struct item *it)
+{
+    return it->bad.len / sizeof(struct bad);
+}
+
+static inline const struct bad *item_bad(const struct item *it, size_t i)
+{
+    return (const struct bad *)(const void *)it->bad.data + i;
+}
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/progress.h"
+#include "dataset/index.h"
+#include "prep/build.h"
+#include "prep/inspect.h"
+#include "prep/options.h"
+
+static volatile sig_atomic_t stop_signal;
+
+static void on_signal(int number)
+{
+    stop_signal = number;
+}
+
+/* The first signal asks for an orderly end, the second one kills. */
+static void catch_signals(void)
+{
+    struct sigaction a = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+    sigaction(SIGHUP, &a, NULL);
+}
+
+/* Dies of the signal that asked for the end, as the shell expects (130, 143). */
+static void die_of_signal(void)
+{
+    if (!stop_signal)
+        return;
+    signal(stop_signal, SIG_DFL);
+    raise(stop_signal);
+}
+
+/* ---- build ---------------------------------------------------------------------------------- */
+
+static const char *const specials[] = {"text", "parse", "error"};
+
+static void on_note(void *arg, const char *sentence)
+{
+    progress_finish(arg);
+    log_warn("%s", sentence);
+}
+
+static void on_progress(void *arg, const struct build_counts *c)
+{
+    char note[128];
+    int n = snprintf(note, sizeof(note), "%" PRIu64 " documents, %.1f M tokens", c->documents,
+                     (double)c->tokens * 1e-6);
+    if (c->bad)
+        snprintf(note + n, sizeof(note) - (size_t)n, ", %" PRIu64 " bad", c->bad);
+    progress_update(arg, c->read, note);
+}
+
+static int judge_build(const struct prep_options *o, struct err *e)
+{
+    if (!o->input.n == !o->pretokenized) {
+        err_set(e, ERR_USAGE, o->pretokenized ? "--input and --pretokenized exclude each other"
+                                              : "no input was named");
+        return err_hint(e, "--input 'data/*.jsonl' for texts, --pretokenized FILE for ids");
+    }
+    if (!o->output_prefix)
+        return err_set(e, ERR_USAGE, "--output-prefix is missing: it names the files to write");
+    if (!o->json_keys.n)
+        return err_set(e, ERR_USAGE, "--json-keys names no key");
+    if (o->pretokenized && !tok_flags_given(&o->tokenizer) && o->tokenizer.eod_token)
+        return err_set(e, ERR_USAGE, "--eod-token needs the tokenizer that knows it");
+    return 0;
+}
+
+static void print_summary(const struct prep_options *o, const struct build *b, double seconds)
+{
+    const struct build_counts *c = build_counts(b);
+    log_info("%" PRIu64 " documents, %" PRIu64 " tokens from %.1f MB in %.1f s (%.1f MB/s, %.2f M "
+             "tokens/s)", c->documents, c->tokens, (double)c->read * 1e-6, seconds,
+             (double)c->read * 1e-6 / seconds, (double)c->tokens * 1e-6 / seconds);
+    if (c->bad && o->on_bad_record == BAD_QUARANTINE)
+        log_warn("%" PRIu64 " bad records were left out and kept in %s", c->bad,
+                 build_bad_path(b));
+    else if (c->bad)
+        log_warn("%" PRIu64 " bad records were left out", c->bad);
+    if (c->specials && o->tokenizer.specials == TOK_SPECIALS_TEXT)
+        log_warn("%" PRIu64 " strings of special tokens stand in the texts and were taken as text "
+                 "(--specials)", c->specials);
+    for (size_t k = 0; k < o->json_keys.n; k++)
+        log_info("%s.bin, .idx", build_output(b, k));
+}
+
+static int run_build(const struct prep_options *o, const struct tokenizer *tok, struct err *e)
+{
+    struct progress meter;
+    const char *const *input = o->pretokenized ? &o->pretokenized : o->input.item;
+    const struct build_request q = {
+        .input = input, .ninputs = o->pretokenized ? 1 : o->input.n,
+        .pretokenized = o->pretokenized != NULL, .key = o->json_keys.item,
+        .nkeys = o->json_keys.n, .prefix = o->output_prefix, .tok = tok,
+        .specials = specials[o->tokenizer.specials], .vocab_size = o->tokenizer.vocab_size,
+        .append_eod = o->append_eod, .overwrite = o->overwrite,
+        .on_bad = (enum on_bad)o->on_bad_record,
+        .workers = o->workers ? (int)o->workers : pool_cpus(), .stop = &stop_signal,
+        .progress = on_progress, .note = on_note, .arg = &meter};
+    struct build *b;
+    double start = clock_seconds();
+    int code = build_open(&q, &b, e);
+    if (code)
+        return code;
+    const char *piece;
+    int64_t eod = build_eod(b, &piece);
+    if (eod >= 0 && piece)
+        log_info("end of document: %s (id %" PRId64 ")", piece, eod);
+    else if (eod >= 0)
+        log_info("end of document: id %" PRId64, eod);
+    progress_init(&meter, "prep build", "MB", 1e6, build_input_bytes(b), o->common.quiet);
+    catch_signals();
+    code = build_run(b, e);
+    progress_finish(&meter);
+    if (!code)
+        print_summary(o, b, clock_seconds() - start);
+    build_close(b);
+    return code;
+}
+
+static int cmd_build(const struct prep_options *o, struct err *e)
+{
+    struct tokenizer *tok = NULL;
+    int code = judge_build(o, e);
+    if (!code && (!o->pretokenized || tok_flags_given(&o->tokenizer)))
+        code = tok_open_flags(&o->tokenizer, &tok, e);
+    if (!code)
+        code = run_build(o, tok, e);
+    tok_close(tok);
+    return code;
+}
+
+/* ---- index ---------------------------------------------------------------------------------- */
+
+static void print_part(enum part p, const struct index_part *x)
+{
+    if (x->state == INDEX_ABSENT)
+        return;
+    if (x->state == INDEX_EMPTY) {
+        log_warn("the %s share of the split comes out empty", part_name(p));
+        return;
+    }
+    if (x->why[0])
+        log_warn("the maps for %s that were there did not fit: %s", part_name(p), x->why);
+    log_info("%s: sequences %" PRIu64 " to %" PRIu64 ", %" PRIu64 " tokens, %" PRIu64
+             " epochs%s, %" PRIu64 " samples, %s", part_name(p), x->first, x->end, x->tokens,
+             x->epochs, x->separate ? " (the last shuffled by itself)" : "", x->samples,
+             x->state == INDEX_REUSED ? "there already" : "written");
+    for (int i = 0; i < 3; i++)
+        printf("%s\n", x->path[i]);
+}
+
+static int cmd_index(const struct prep_options *o, struct err *e)
+{
+    if (!o->prefix)
+        return err_set(e, ERR_USAGE, "--prefix is missing: it names the data set");
+    const struct index_request q = {.prefix = o->prefix,
+                                    .split = o->split,
+                                    .seq_length = (uint32_t)o->seq_length,
+                                    .seed = (uint32_t)o->seed,
+                                    .samples = {(uint64_t)o->num_samples,
+                                                (uint64_t)o->num_valid_samples,
+                                                (uint64_t)o->num_test_samples},
+                                    .rebuild = o->overwrite};
+    if (!q.samples[0] && !q.samples[1] && !q.samples[2])
+        return err_set(e, ERR_USAGE, "--num-samples is missing: how many samples the maps are for");
+    struct index_report r;
+    int code = index_run(&q, &r, e);
+    for (int p = 0; p < PARTS && !code; p++)
+        print_part((enum part)p, &r.part[p]);
+    index_report_finish(&r);
+    return code;
+}
+
+/* ---- inspect -------------------------------------------------------------------------------- */
+
+static void on_checked(void *arg, uint64_t done, uint64_t total)
+{
+    struct progress *meter = arg;
+    meter->total = total;
+    progress_update(meter, done, NULL);
+}
+
+static int parse_documents(const struct opt_list *l, uint64_t *ret, struct err *e)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        char *end;
+        ret[i] = strtoull(l->item[i], &end, 10);
+        if (end == l->item[i] || *end || l->item[i][0] == '-')
+            return err_set(e, ERR_USAGE, "--documents: '%s' is no number of a document",
+                           l->item[i]);
+    }
+    return 0;
+}
+
+static int run_inspect(const struct opts *opts, const struct prep_options *o,
+                       const struct tokenizer *tok, struct err *e)
+{
+    struct progress meter;
+    struct buf out = {0};
+    uint64_t *document = mem_new(o->documents.n, sizeof(*document));
+    progress_init(&meter, "prep inspect", "MB", 1e6, 0, o->common.quiet);
+    const struct inspect_request q = {
+        .prefix = opts->file[0], .check = o->check, .json = o->json, .document = document,
+        .ndocuments = o->documents.n, .tok = tok, .vocab_size = o->tokenizer.vocab_size,
+        .progress = on_checked, .arg = &meter};
+    int code = parse_documents(&o->documents, document, e);
+    if (!code)
+        code = inspect_run(&q, &out, e);
+    progress_finish(&meter);
+    if (!code && fwrite(out.data, 1, out.len, stdout) != out.len)
+        code = err_set(e, ERR_IO, "standard output: cannot write");
+    buf_finish(&out);
+    free(document);
+    return code;
+}
+
+static int cmd_inspect(const struct opts *opts, const struct prep_options *o, struct err *e)
+{
+    struct tokenizer *tok = NULL;
+    if (opts->nfile != 1)
+        return err_set(e, ERR_USAGE, "prep inspect takes one PREFIX, %zu were given",
+                       opts->nfile);
+    int code = tok_flags_given(&o->tokenizer) ? tok_open_flags(&o->tokenizer, &tok, e) : 0;
+    if (!code)
+        code = run_inspect(opts, o, tok, e);
+    tok_close(tok);
+    return code;
+}
+
+/* ---- the program ---------------------------------------------------------------------------- */
+
+static int run(struct opts *opts, const struct prep_options *o, struct err *e)
+{
+    if (opts_answer(opts, stdout))
+        return 0;
+    if (o->common.quiet)
+        log_set_level(LOG_WARN);
+    else if (o->common.verbose)
+        log_set_level(LOG_DEBUG);
+    switch (opts->verb) {
+    case PREP_BUILD:
+        return cmd_build(o, e);
+    case PREP_INDEX:
+        return cmd_index(o, e);
+    case PREP_INSPECT:
+        return cmd_inspect(opts, o, e);
+    default:
+        err_set(e, ERR_USAGE, "no verb was given: build, index or inspect");
+        return err_hint(e, "prep -h shows examples");
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct prep_options o = {0};
+    struct opts opts;
+    struct err e = {0};
+    /*
+     * large blocks go back to the system as soon as they are freed: peak memory stays what is in
+     * use
+     */
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    int code = opts_init(&opts, &prep_table, &o, argc, argv, &e);
+    if (!code)
+        code = run(&opts, &o, &e);
+    die_of_signal();
+    if (code)
+        log_err(&e);
+    opts_finish(&opts);
+    if (fflush(stdout) && !code)
+        code = ERR_IO;
+    return code;
+}

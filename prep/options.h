@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_OPTIONS_H
+#define PREP_OPTIONS_H
+
+/* The one table of prep's options. Names and meanings are Megatron-LM's where it has them. */
+
+#include "base/opt.h"
+#include "tok/options.h"
+
+enum prep_verb { PREP_BUILD, PREP_INDEX, PREP_INSPECT };
+
+struct prep_options {
+    struct opt_common common;
+    struct tok_flags tokenizer;
+    /* build */
+    struct opt_list input, json_keys;
+    const char *pretokenized, *output_prefix;
+    bool append_eod, overwrite;
+    int on_bad_record; /* enum on_bad */
+    int64_t workers;   /* 0: one for each processor */
+    /* index */
+    const char *prefix, *split;
+    int64_t seq_length, seed, num_samples, num_valid_samples, num_test_samples;
+    /* inspect */
+    bool check, json;
+    struct opt_list documents;
+};
+
+extern const struct opt_table prep_table;
+
+#endif

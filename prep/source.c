@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prep/source.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/jsonl.h"
+#include "base/mem.h"
+
+/* Ids of a block of the framed stream, more if one document has more. */
+enum { IDS_BLOCK = 128 << 10 };
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static int add_input(struct source *s, const char *path, struct err *e)
+{
+    uint64_t bytes = 0;
+    if (strcmp(path, "-")) {
+        if (file_is_dir(path))
+            return err_set(e, ERR_IO, "%s: is a folder, not a file", path);
+        int code = file_size(path, &bytes, e);
+        if (code)
+            return code;
+    }
+    s->input = mem_grow(s->input, s->ninputs + 1, sizeof(*s->input));
+    s->input[s->ninputs++] = (struct source_input){.path = mem_strdup(path), .bytes = bytes};
+    return 0;
+}
+
+static int add_pattern(struct source *s, const char *pattern, struct err *e)
+{
+    if (!strcmp(pattern, "-"))
+        return add_input(s, pattern, e);
+    char **name;
+    size_t n;
+    int code = file_glob(pattern, &name, &n, e);
+    if (code)
+        return code;
+    for (size_t i = 0; i < n && !code; i++)
+        code = add_input(s, name[i], e);
+    names_free(name, n);
+    return code;
+}
+
+const char *source_name(const struct source *s, size_t input)
+{
+    return strcmp(s->input[input].path, "-") ? s->input[input].path : "standard input";
+}
+
+uint64_t source_bytes(const struct source *s)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < s->ninputs; i++) {
+        if (!s->input[i].bytes)
+            return 0;
+        sum += s->input[i].bytes;
+    }
+    return sum;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static int next_input(struct source *s, struct err *e)
+{
+    int code = zin_open(s->input[s->at].path, &s->in, e);
+    if (!code) {
+        lines_init(&s->lines, s->in);
+        s->input[s->at].bytes = zin_size(s->in);
+    }
+    return code;
+}
+
+static void end_input(struct source *s)
+{
+    s->before += zin_consumed(s->in);
+    lines_finish(&s->lines);
+    zin_close(s->in);
+    s->in = NULL;
+    s->at++;
+}
+
+/*
+ * JSONL begins with a brace, perhaps behind a byte order mark or white space; all else is to be a
+ * framed stream.
+ */
+static int look(struct source *s, struct err *e)
+{
+    char p[16];
+    size_t n = 0, more = 1;
+    int code = 0;
+    while (!code && more && n < sizeof(p)) {
+        code = zin_read(s->in, p + n, sizeof(p) - n, &more, e);
+        n += more;
+    }
+    if (code)
+        return code;
+    zin_unread(s->in, p, n);
+    size_t i = n >= 3 && !memcmp(p, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    while (i < n && line_blank(p + i, p + i + 1))
+        i++;
+    if (i == n || p[i] == '{')
+        return 0;
+    s->framed = true;
+    return docstream_open(&s->docs, s->in, e);
+}
+
+int source_open(struct source *s, const char *const *pattern, size_t n, bool pretokenized,
+                const struct long_plan *plan, struct err *e)
+{
+    int code = 0;
+    *s = (struct source){.plan = *plan};
+    for (size_t i = 0; i < n && !code; i++)
+        code = add_pattern(s, pattern[i], e);
+    if (!code)
+        code = next_input(s, e);
+    if (!code && pretokenized)
+        code = look(s, e);
+    if (code)
+        source_close(s);
+    return code;
+}
+
+void source_close(struct source *s)
+{
+    if (s->framed)
+        docstream_close(&s->docs);
+    if (s->in)
+        lines_finish(&s->lines);
+    zin_close(s->in);
+    for (size_t i = 0; i < s->ninputs; i++)
+        free(s->input[i].path);
+    free(s->input);
+    *s = (struct source){0};
+}
+
+/* ---- items ---------------------------------------------------------------------------------- */
+
+static int fill_ids(struct source *s, struct item *it, bool *ret_any, struct err *e)
+{
+    bool more = true;
+    int code = 0, old;
+    it->kind = ITEM_IDS;
+    while (it->ids.n < IDS_BLOCK && it->run.len < IDS_BLOCK) {
+        const int32_t *id;
+        size_t n;
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
+        code = docstream_next(&s->docs, &id, &n, &more, e);
+        pthread_setcancelstate(old, NULL);
+        if (code || !more)
+            break;
+        if (n)
+            memcpy(tok_ids_reserve(&it->ids, n), id, n * sizeof(*id));
+        it->ids.n += n;
+        uint64_t run = n;
+        buf_add(&it->run, &run, sizeof(run));
+    }
+    *ret_any = it->run.len > 0;
+    return code;
+}
+
+static int fill_long(struct source *s, struct item *it, struct err *e)
+{
+    bool bad = false;
+    it->kind = ITEM_LONG;
+    int code = longrec_create(&s->plan, &it->large, e);
+    if (!code)
+        code = longrec_read(it->large, &s->lines, &it->text, &bad, e);
+    if (!bad)
+        return code;
+    item_add_bad(it, 0, NULL, 0, e->msg);
+    return 0;
+}
+
+static int fill_lines(struct source *s, struct item *it, bool *ret_any, struct err *e)
+{
+    enum lines_kind kind;
+    it->kind = ITEM_LINES;
+    int code = lines_next(&s->lines, &it->text, JSONL_PADDING, &kind, &it->last, e);
+    *ret_any = !code && kind != LINES_END;
+    return !code && kind == LINES_PIECE ? fill_long(s, it, e) : code;
+}
+
+bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes)
+{
+    bool any = false;
+    item_reset(it);
+    while (!any && !it->code && s->at < s->ninputs) {
+        it->input = s->at;
+        if (!s->in)
+            it->code = next_input(s, &it->err);
+        if (!it->code)
+            it->code = s->framed ? fill_ids(s, it, &any, &it->err)
+                                 : fill_lines(s, it, &any, &it->err);
+        it->consumed = s->before + (s->in ? zin_consumed(s->in) : 0);
+        if (!any && !it->code)
+            end_input(s);
+    }
+    *ret_bytes = it->text.len + it->ids.n * sizeof(int32_t);
+    return any || it->code;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_SOURCE_H
+#define PREP_SOURCE_H
+
+/*
+ * The reader's part: the inputs one behind the other, as items. JSONL becomes blocks of lines, the
+ * framed stream of `tok encode --format docs` becomes runs of documents; a block never
+ * spans two inputs. One thread at a time.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/zin.h"
+#include "prep/item.h"
+#include "prep/lines.h"
+#include "tok/docstream.h"
+
+struct source_input {
+    char *path;     /* "-" is standard input */
+    uint64_t bytes; /* of the file; 0 if not known */
+};
+
+struct source {
+    struct source_input *input; /* owned */
+    size_t ninputs;
+    bool framed;                /* the one input is a framed stream */
+    struct docstream docs;      /* if so; docs.header is known after source_open */
+    struct long_plan plan;      /* for lines that are too long for a block */
+    /* private */
+    size_t at;                  /* the input that is being read */
+    struct zin *in;             /* NULL: it is to be opened */
+    struct lines lines;
+    uint64_t before;            /* bytes of the inputs that are done */
+};
+
+/*
+ * `pattern`: n names or shell patterns, each expanded in byte order. With `pretokenized` there is
+ * one, whose first bytes tell JSONL from the framed stream, and its header is read. ERR_IO for what
+ * is not there. What `plan` points to must live as long as the source. On failure nothing is open.
+ */
+int source_open(struct source *s, const char *const *pattern, size_t n, bool pretokenized,
+                const struct long_plan *plan, struct err *e);
+void source_close(struct source *s);
+
+const char *source_name(const struct source *s, size_t input); /* for messages */
+
+/* All files' bytes, 0 if not known. */
+uint64_t source_bytes(const struct source *s);
+
+/*
+ * The next item; false: the end. An error is in it->code. *ret_bytes: about what it takes in
+ * memory.
+ */
+bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes);
+
+#endif

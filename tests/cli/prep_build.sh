@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+# prep build: what it takes, what it writes, that neither depends on the number of workers or the packing.
+
+null="--tokenizer-type NullTokenizer --vocab-size 50256"
+hex() { od -An -v -tx1 "$1" | tr -d ' \n'; }
+build() { "$PREP" build --quiet "$@"; }
+# corpus LINES: records of different lengths, every seventh text empty
+corpus() {
+    awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) {
+        s = ""; for (j = 0; j < i * 37 % 101 && i % 7; j++) s = s (j ? " " : "") (i * 7919 + j * 104729) % 50256
+        printf "{\"id\": %d, \"text\": \"%s\", \"more\": [1.5e3, null, {\"text\": true}]}\n", i, s } }'
+}
+
+t "the bytes that Megatron's own builder writes for these documents"
+printf '{"text": "1 2 3"}\n{"text": ""}\n{"text": "5"}\n' >g.jsonl
+expect 0 build --input g.jsonl $null --append-eod --output-prefix g
+check [ "$(hex g_text_document.bin)" = 01000200030050c4050050c4 ]
+check [ "$(hex g_text_document.idx)" = "4d4d49444944580000010000000000000008020000000000000004000000000000000400000002\
+0000000000000000000000080000000000000000000000000000000100000000000000010000000000000002000000\
+00000000" ]
+has_file g_text_document.manifest.json
+no_temps .
+
+t "without --append-eod the texts alone"
+expect 0 build --input g.jsonl $null --output-prefix n
+check [ "$(hex n_text_document.bin)" = 0100020003000500 ]
+
+t "the end of document is named"
+expect 0 "$PREP" build --input g.jsonl $null --append-eod --overwrite --output-prefix g
+err_has "end of document: 50256 (id 50256)"
+err_has "3 documents, 6 tokens"
+err_has "g_text_document.bin"
+out_is ""
+
+t "any number of workers gives the same bytes"
+corpus 30000 >c.jsonl
+expect 0 build --input c.jsonl $null --append-eod --workers 1 --output-prefix w1
+for w in 2 7; do
+    expect 0 build --input c.jsonl $null --append-eod --workers $w --output-prefix w$w
+    same w1_text_document.bin w${w}_text_document.bin
+    same w1_text_document.idx w${w}_text_document.idx
+done
+
+t "zstd in several frames and gzip in several members, by content"
+head -n 9000 c.jsonl >c.1
+tail -n +9001 c.jsonl >c.2
+{ zstd -qc c.1; zstd -qc c.2; } >c.gz
+{ gzip -c c.1; gzip -c c.2; } >c.zst
+for f in c.gz c.zst; do
+    expect 0 build --input $f $null --append-eod --overwrite --output-prefix z
+    same w1_text_document.bin z_text_document.bin
+    same w1_text_document.idx z_text_document.idx
+done
+
+t "standard input"
+expect 0 sh -c 'zstd -qdc c.gz | "$@"' sh "$PREP" build --quiet --input - $null --append-eod --output-prefix i
+same w1_text_document.bin i_text_document.bin
+same w1_text_document.idx i_text_document.idx
+
+t "several files and patterns, in byte order of their names"
+mkdir p
+cp c.1 p/B.jsonl
+cp c.2 p/a.jsonl
+expect 0 build --input 'p/*.jsonl' $null --append-eod --output-prefix q
+same w1_text_document.bin q_text_document.bin
+expect 0 build --input p/B.jsonl p/a.jsonl $null --append-eod --overwrite --output-prefix q
+same w1_text_document.bin q_text_document.bin
+expect 0 build --input p/a.jsonl,p/B.jsonl $null --append-eod --overwrite --output-prefix q
+differ w1_text_document.bin q_text_document.bin
+
+t "byte order mark, CRLF, no last newline, white space at the end"
+{ printf '\357\273\277'; sed 's/$/\r/' g.jsonl; } >crlf.jsonl
+printf '{"text": "1 2 3"}\n{"text": ""}\n{"text": "5"}' >cut.jsonl
+{ cat g.jsonl; printf '\n \r\n\n'; } >blank.jsonl
+for f in crlf cut blank; do
+    expect 0 build --input $f.jsonl $null --append-eod --overwrite --output-prefix v
+    same g_text_document.bin v_text_document.bin
+    same g_text_document.idx v_text_document.idx
+done
+
+t "an empty input gives an empty data set"
+: >empty.jsonl
+expect 0 build --input empty.jsonl $null --output-prefix e
+check [ "$(hex e_text_document.idx)" = "4d4d4944494458000001000000000000000800000000000000000100000000000000\
+0000000000000000" ]
+check [ ! -s e_text_document.bin ]
+
+t "several keys give a data set each, all finished"
+printf '{"a": "1", "b": "2 3"}\n{"b": "4", "x": 0, "a": ""}\n' >k.jsonl
+expect 0 build --input k.jsonl --json-keys a b $null --append-eod --output-prefix k
+check [ "$(hex k_a_document.bin)" = 010050c4 ]
+check [ "$(hex k_b_document.bin)" = 0200030050c4040050c4 ]
+has_file k_a_document.idx
+has_file k_b_document.idx
+has_file k_a_document.manifest.json
+
+t "of duplicate keys the last one counts, and numbers elsewhere are let pass"
+printf '{"text": 1, "text": "7", "n": 123456789012345678901234567890, "m": [1e999, NaN, -Infinity]}\n' >d.jsonl
+expect 0 build --input d.jsonl $null --output-prefix d
+check [ "$(hex d_text_document.bin)" = 0700 ]
+
+t "tokens of four bytes from a vocabulary of 65500 on"
+expect 0 build --input g.jsonl --tokenizer-type NullTokenizer --vocab-size 65499 --append-eod --output-prefix four
+check [ "$(hex four_text_document.bin)" = 010000000200000003000000dbff000005000000dbff0000 ]
+expect 0 build --input g.jsonl --tokenizer-type NullTokenizer --vocab-size 65498 --append-eod --output-prefix two
+check [ "$(hex two_text_document.bin)" = 010002000300daff0500daff ]
+
+t "Megatron's spelling of options"
+expect 0 build --input=g.jsonl --tokenizer_type=NullTokenizer --vocab_size=50256 --append_eod=true --json_keys=text --output_prefix=m
+same g_text_document.bin m_text_document.bin
+
+t "outputs that are there are refused and left alone"
+cp g_text_document.bin before.bin
+expect 2 "$PREP" build --input c.jsonl $null --output-prefix g
+err_has "g_text_document.bin: is there already"
+err_has "--overwrite"
+same g_text_document.bin before.bin
+rm g_text_document.bin g_text_document.manifest.json
+expect 2 build --input c.jsonl $null --output-prefix g
+err_has "g_text_document.idx: is there already"
+
+t "words of a vocab.json; its end of document"
+printf '{"<unk>": 0, "the": 1, "cat": 2, "<|endoftext|>": 3, "bird": 4}' >vocab.json
+printf '{"text": "the cat  the\\u3000dog"}\n' >words.jsonl
+expect 0 "$PREP" build --input words.jsonl --tokenizer vocab.json --append-eod --output-prefix words
+err_has "end of document: <|endoftext|> (id 3)"
+check [ "$(hex words_text_document.bin)" = 01000200010000000300 ]
+expect 0 "$PREP" build --input words.jsonl --vocab-file vocab.json --eod-token bird --append-eod --overwrite --output-prefix words
+err_has "end of document: bird (id 4)"
+check [ "$(hex words_text_document.bin)" = 01000200010000000400 ]
+
+t "strings of special tokens: counted as text, parsed, refused"
+printf '{"text": "the <|endoftext|> cat"}\n' >s.jsonl
+expect 0 "$PREP" build --input s.jsonl --tokenizer vocab.json --output-prefix s
+err_has "1 strings of special tokens"
+check [ "$(hex s_text_document.bin)" = 010000000200 ]
+expect 0 build --input s.jsonl --tokenizer vocab.json --specials parse --overwrite --output-prefix s
+check [ "$(hex s_text_document.bin)" = 010003000200 ]
+expect 3 build --input s.jsonl --tokenizer vocab.json --specials error --overwrite --output-prefix s
+err_has "s.jsonl: line 1"
+err_has "<|endoftext|>"
+check [ "$(hex s_text_document.bin)" = 010003000200 ]
+
+t "a line of many megabytes, before and behind short ones"
+{
+    echo '{"text": "1 2"}'
+    awk 'BEGIN { printf "{\"x\": [1, {}], \"text\": \""; for (i = 0; i < 1500000; i++) printf "%d\\u0020", i % 50000
+                 print "\", \"y\": null}" }'
+    echo '{"text": "3"}'
+} >long.jsonl
+awk 'BEGIN { print 1; print 2; print 50256; for (i = 0; i < 1500000; i++) print i % 50000; print 50256; print 3; print 50256 }' >long.ids
+expect 0 build --input long.jsonl $null --append-eod --workers 3 --output-prefix long
+check [ "$(od -An -v -w2 -tu2 long_text_document.bin | tr -d ' ' | md5sum)" = "$(md5sum <long.ids)" ]
+expect 0 "$PREP" inspect long_text_document --check
+out_has "documents   3"
+out_has "2 to 1500001"
