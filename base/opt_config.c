@@ -149,11 +149,14 @@ static void add_comment(struct buf *b, const char *s)
 static void print_row(const struct opts *o, int row, FILE *out)
 {
     const struct opt_origin_row *origin = (const struct opt_origin_row *)o->origin + row;
+    const struct opt *r = opt_row(o->table, row);
+    /* The 0 of a number without a default may lie outside its bounds. */
+    bool unset = (r->type == OPT_INT || r->type == OPT_REAL) && !r->def && !origin->from;
     struct buf b = {0};
-    buf_addf(&b, "%s = ", opt_row(o->table, row)->name);
-    if (!opt_value_text(o, row, &b)) {
+    buf_addf(&b, "%s = ", r->name);
+    if (unset || !opt_value_text(o, row, &b)) {
         buf_reset(&b);
-        buf_addf(&b, "# %s is not set", opt_row(o->table, row)->name);
+        buf_addf(&b, "# %s is not set", r->name);
     }
     do
         buf_addc(&b, ' ');

@@ -22,29 +22,35 @@ static size_t width(const char *s, size_t n)
 /* A blank at which no line is broken. */
 #define JOIN "\x1f"
 
-/* Words from column `at` on, further lines from column `indent`; ends the line. */
-static void wrap(FILE *out, const char *s, size_t at, size_t indent)
+/*
+ * Words from column `at` on, further lines from column `indent`; ends the line. The number of
+ * lines; `out` may be NULL.
+ */
+static int wrap(FILE *out, const char *s, size_t at, size_t indent)
 {
-    bool first = true;
-    for (;;) {
+    int lines = 1;
+    for (bool first = true;; first = false) {
         s += strspn(s, " ");
-        size_t n = strcspn(s, " ");
+        size_t n = strcspn(s, " "), w = width(s, n);
         if (!n)
             break;
-        size_t w = width(s, n);
         if (!first && at + 1 + w > COLUMNS - 1) {
-            fprintf(out, "\n%*s", (int)indent, "");
+            if (out)
+                fprintf(out, "\n%*s", (int)indent, "");
             at = indent;
             first = true;
+            lines++;
         }
-        fputs(first ? "" : " ", out);
-        for (size_t i = 0; i < n; i++)
+        if (out && !first)
+            fputc(' ', out);
+        for (size_t i = 0; out && i < n; i++)
             fputc(s[i] == JOIN[0] ? ' ' : s[i], out);
         at += w + !first;
-        first = false;
         s += n;
     }
-    fputc('\n', out);
+    if (out)
+        fputc('\n', out);
+    return lines;
 }
 
 /* As much of the line as fits behind column `at`, cut between words. */
@@ -60,21 +66,35 @@ static void clip(FILE *out, const char *s, size_t at)
     fprintf(out, "%s\n", s);
 }
 
-static int count_lines(const char *s)
+/* Where a shell's line may be broken so that at most `room` columns stay: a blank outside quotes.
+ */
+static size_t shell_break(const char *s, size_t n, size_t room)
 {
-    int n = s && *s;
-    for (; s && *s; s++)
-        n += *s == '\n' && s[1];
-    return n;
+    size_t best = n;
+    char quote = 0;
+    for (size_t i = 0; i < n && width(s, i) <= room; i++) {
+        if (quote ? s[i] == quote : s[i] == '\'' || s[i] == '"')
+            quote = quote ? 0 : s[i];
+        else if (s[i] == ' ' && !quote && i)
+            best = i;
+    }
+    return best;
 }
 
-static void print_lines(FILE *out, const char *s)
+/* Examples, long ones broken as a shell reads them. The number of lines; `out` may be NULL. */
+static int print_examples(FILE *out, const char *s)
 {
-    while (s && *s) {
-        size_t n = strcspn(s, "\n");
-        fprintf(out, "  %.*s\n", (int)n, s);
-        s += n + (s[n] == '\n');
+    int lines = 0;
+    for (size_t indent = 2; s && *s; lines++) {
+        size_t n = strcspn(s, "\n"), room = COLUMNS - 1 - indent, k = n;
+        if (width(s, n) > room)
+            k = shell_break(s, n, room - 2);
+        if (out)
+            fprintf(out, "%*s%.*s%s\n", (int)indent, "", (int)k, s, k < n ? " \\" : "");
+        indent = k < n ? 6 : 2;
+        s += k < n ? k + strspn(s + k, " ") : n + (s[n] == '\n');
     }
+    return lines;
 }
 
 /* ---- one option ---- */
@@ -88,11 +108,12 @@ static bool choices_fit(const struct opt *o)
 static void add_label(struct buf *b, const struct opt *o)
 {
     bool on = o->type == OPT_SWITCH && o->def && !strcmp(o->def, "true");
+    bool many = o->type == OPT_LIST && (!o->meta || !strstr(o->meta, "..."));
     buf_addf(b, "  --%s%s", on ? "[no-]" : "", o->name);
     if (o->type == OPT_CHOICE)
         buf_addf(b, " %s", choices_fit(o) ? o->meta : "KIND");
     else if (o->type != OPT_SWITCH)
-        buf_addf(b, " %s%s", o->meta ? o->meta : "VALUE", o->type == OPT_LIST ? "..." : "");
+        buf_addf(b, " %s%s", o->meta ? o->meta : "VALUE", many ? "..." : "");
 }
 
 static void add_choices(struct buf *b, const struct opt *o)
@@ -114,7 +135,7 @@ static void add_details(struct buf *b, const struct opt *o)
         add_choices(b, o);
     if (bounds[0])
         buf_addf(b, ", %s", bounds);
-    if (o->def && o->def[0])
+    if (o->def && o->def[0] && strcmp(o->def, "false") != 0)
         buf_addf(b, " (default" JOIN "%s)", o->def);
     if (o->alias)
         buf_adds(b, " (also" JOIN "--");
@@ -193,18 +214,19 @@ static bool any_listed(const struct opts *o, const char *section)
     return false;
 }
 
-static void print_usage(const struct opts *o, FILE *out)
+/* The number of its lines. */
+static int print_usage(const struct opts *o, FILE *out)
 {
     const struct opt_verb *v = verb_of(o);
     const struct opt_table *t = o->table;
-    char text[160];
+    char text[240];
     if (v)
         snprintf(text, sizeof(text), "%s %s [OPTION...]%s%s: %s", t->program, v->name,
                  v->args && v->args[0] ? " " : "", v->args ? v->args : "", v->help);
     else
         snprintf(text, sizeof(text), "%s %s[OPTION...]: %s", t->program,
                  t->verb && t->verb[0].name ? "VERB " : "", t->help);
-    clip(out, text, 0);
+    return wrap(out, text, 0, 4);
 }
 
 static int print_verbs(const struct opts *o, FILE *out)
@@ -228,11 +250,10 @@ void opt_print_short(const struct opts *o, FILE *out)
 {
     const struct opt_verb *v = verb_of(o);
     fputs("Example:\n", out);
-    print_lines(out, examples(o));
+    print_examples(out, examples(o));
     fputc('\n', out);
-    print_usage(o, out);
+    int left = LINES - 5 - print_examples(NULL, examples(o)) - print_usage(o, out);
     fputc('\n', out);
-    int left = LINES - 6 - count_lines(examples(o));
     if (!v)
         left -= print_verbs(o, out);
     /* --help, the first row, comes last, as the pointer to the rest. */
@@ -286,7 +307,7 @@ void opt_print_long(const struct opts *o, FILE *out)
 {
     print_usage(o, out);
     fputs("\nexamples:\n", out);
-    print_lines(out, examples(o));
+    print_examples(out, examples(o));
     if (o->verb == NO_VERB && o->table->verb) {
         fputs("\nverbs:\n", out);
         print_verbs(o, out);

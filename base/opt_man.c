@@ -3,8 +3,22 @@
 #include <string.h>
 
 #include "base/opt_row.h"
+#include "base/utf8.h"
 
 /* The manual page in roff's man macros. */
+
+/* One character, by its number if it is not ASCII; its bytes. */
+static size_t put_char(FILE *out, const char *s)
+{
+    static const unsigned char mask[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    size_t n = utf8_char(s, s + strlen(s));
+    BUG_ON(!n, "an option table with text that is not UTF-8: %s", s);
+    unsigned c = (unsigned char)s[0] & mask[n];
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | ((unsigned char)s[i] & 0x3f);
+    fprintf(out, n > 1 ? "\\[u%04X]" : "%c", c);
+    return n;
+}
 
 /* Text in which roff finds nothing to obey. */
 static void put(FILE *out, const char *s)
@@ -23,7 +37,7 @@ static void put(FILE *out, const char *s)
             fputs(s[1] == '.' || s[1] == '\'' ? "\n\\&" : "\n", out);
             break;
         default:
-            fputc(*s, out);
+            s += put_char(out, s) - 1;
         }
 }
 

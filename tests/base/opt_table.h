@@ -58,7 +58,9 @@ static const struct opt_preset presets[] = {{"tiny", "two layers", tiny}, {NULL}
 static const struct opt_verb verbs[] = {
     {"learn", "[FILE...]", "learn a thing",
      "demo learn --input a.txt --num-layers 2\ndemo learn --config run.toml", true},
-    {"show", "", "show a thing", "demo show --input a.txt", false},
+    {"show", "", "show a thing",
+     "demo show --input the-first-of-some-files.txt --title 'a title within quotes' --input b.txt",
+     false},
     {NULL},
 };
 

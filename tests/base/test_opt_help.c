@@ -59,6 +59,10 @@ static void short_help_fits_a_screen(void)
     has(text, "demo learn [OPTION...] [FILE...]: learn a thing\n");
     T_CHECK(strstr(text, "--eod") == NULL);
     free(text);
+    text = answer("demo show -h");
+    has(text, "  demo show --input the-first-of-some-files.txt --title \\\n"
+              "      'a title within quotes' --input b.txt\n");
+    free(text);
     text = answer("demo -h");
     has(text, "  learn                       learn a thing\n");
     free(text);
