@@ -44,6 +44,7 @@ static uint32_t roll(struct dice *d, size_t sides)
 static void splice(struct buf *b, size_t at, size_t cut, const char *p, size_t n)
 {
     struct buf next = {0};
+    buf_str(b); /* an empty one has no memory yet */
     buf_add(&next, b->data, at);
     buf_add(&next, p, n);
     buf_add(&next, b->data + at + cut, b->len - at - cut);
