@@ -64,4 +64,5 @@ void jsonw_real(struct buf *b, double v)
             break;
     }
     buf_adds(b, text);
+    buf_adds(b, strpbrk(text, ".e") ? "" : ".0");
 }

@@ -234,6 +234,8 @@ static void written_reals_read_back(void)
     T_STR(real_text(&b, -0.0), "-0.0");
     T_STR(real_text(&b, 1e300), "1e+300");
     T_STR(real_text(&b, 5e-324), "5e-324");
+    T_STR(real_text(&b, 12301269178906916), "12301269178906916.0");
+    T_STR(real_text(&b, 1e15), "1e+15");
     T_STR(real_text(&b, NAN), "null");
     T_STR(real_text(&b, -INFINITY), "null");
     for (uint64_t i = 0; i < 20000; i++) {
