@@ -43,6 +43,7 @@ struct ckpt_meta {
     size_t nkernels;
     const struct ckpt_pair *state; /* the engine's other counters, by its own names */
     size_t nstate;
+    const char *weft; /* version of the writer; set by reading, not looked at by writing */
 };
 
 /* ---- writing ------------------------------------------------------------------------------ */

@@ -317,6 +317,8 @@ static int read_meta(const struct reader *r, const struct json *root)
     m->eod = -1;
     int code = read_format(r, root);
     if (!code)
+        code = read_text(r, root, "weft", &m->weft);
+    if (!code)
         code = read_count(r, root, "iteration", &m->iteration);
     if (!code)
         code = read_count(r, root, "consumed_samples", &m->consumed_samples);

@@ -79,6 +79,7 @@ static void parsed_as_written(void)
     struct err e;
     T_OK(parse(golden, &m, &e), &e);
     T_EQ(m.meta.iteration, 7);
+    T_STR(m.meta.weft, WEFT_VERSION);
     T_EQ(m.meta.consumed_samples, 112);
     T_STR(m.meta.model, "{\"num-layers\": 2}");
     T_STR(m.meta.tokenizer_type, "T");

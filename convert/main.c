@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/opt.h"
+#include "convert/report.h"
+
+enum { INSPECT = 1, VERIFY = 2 };
+
+struct cli {
+    struct opt_common common;
+    bool json, tensors;
+};
+
+static const struct opt_verb verbs[] = {
+    {"inspect", "CKPT...", "what a checkpoint is",
+     "convert inspect run/iter_0000100\n"
+     "convert inspect --json --tensors run | jq .parameters\n",
+     true},
+    {"verify", "CKPT...", "hash every file, check every tensor",
+     "convert verify run/iter_0000100\n"
+     "convert verify run\n",
+     true},
+    {.name = NULL},
+};
+
+static const struct opt table[] = {
+    {.name = "json",
+     .type = OPT_SWITCH,
+     .offset = offsetof(struct cli, json),
+     .section = "output",
+     .help = "one JSON object for each checkpoint, a line each",
+     .verbs = INSPECT,
+     .basic = true},
+    {.name = "tensors",
+     .type = OPT_SWITCH,
+     .offset = offsetof(struct cli, tensors),
+     .section = "output",
+     .help = "list every tensor",
+     .verbs = INSPECT,
+     .basic = true},
+    {.name = NULL},
+};
+
+static const struct opt_table options = {
+    .program = "convert",
+    .help = "checkpoints inspected and verified",
+    .examples = "convert inspect run/iter_0000100\n"
+                "convert verify run\n",
+    .verb = verbs,
+    .opt = table,
+};
+
+static int write_out(const struct buf *b, struct err *e)
+{
+    if (fwrite(b->data, 1, b->len, stdout) != b->len || fflush(stdout))
+        return err_set(e, ERR_IO, "standard output: cannot write");
+    return 0;
+}
+
+/* ---- a checkpoint, or a folder of them ----------------------------------------------------- */
+
+/*
+ * The checkpoints that a path means, newest first: itself, or those in it. ERR_IO when there is
+ * neither.
+ */
+static int find(const char *path, char ***ret, size_t *ret_n, struct err *e)
+{
+    int64_t *list = NULL;
+    size_t n = 0;
+    char *manifest = path_join(path, "manifest.json");
+    int code = file_exists(manifest) ? 0 : ckpt_list(path, &list, &n, e);
+    free(manifest);
+    if (code)
+        return code;
+    *ret_n = n ? n : 1;
+    *ret = mem_new(*ret_n, sizeof(**ret));
+    for (size_t i = 0; i < n; i++)
+        (*ret)[i] = mem_printf("%s/iter_%07lld", path, (long long)list[i]);
+    if (!n)
+        (*ret)[0] = mem_strdup(path);
+    free(list);
+    return 0;
+}
+
+/* ---- verbs --------------------------------------------------------------------------------- */
+
+static int inspect_one(const struct cli *v, const char *path, struct err *e)
+{
+    struct ckpt *c;
+    struct buf b = {0};
+    int code = ckpt_open(path, &c, e);
+    if (code)
+        return code;
+    code = v->json ? report_json(c, v->tensors, &b, e) : report_text(c, v->tensors, &b, e);
+    if (!code)
+        code = write_out(&b, e);
+    buf_finish(&b);
+    ckpt_close(c);
+    return code;
+}
+
+static int verify_one(const struct cli *v, const char *path, struct err *e)
+{
+    (void)v;
+    struct ckpt *c;
+    struct buf b = {0}, strange = {0};
+    int code = ckpt_open(path, &c, e);
+    if (code)
+        return code;
+    code = ckpt_verify(c, e);
+    if (!code)
+        code = report_check_model(c, e);
+    if (!code)
+        code = report_strangers(c, &strange, e);
+    if (!code && strange.len)
+        log_warn("%s: not in the manifest:%s", ckpt_path(c), buf_str(&strange));
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < ckpt_files(c); i++)
+        bytes += ckpt_file_at(c, i)->size;
+    buf_addf(&b, "%s: intact, %zu files, %llu bytes, %zu tensors\n", ckpt_path(c), ckpt_files(c),
+             (unsigned long long)bytes, ckpt_tensors(c));
+    if (!code)
+        code = write_out(&b, e);
+    buf_finish(&b);
+    buf_finish(&strange);
+    ckpt_close(c);
+    return code;
+}
+
+/* All of them, the sound ones too when one is damaged; the code of the first that failed. */
+static int each(const struct cli *v, const char *path, bool newest,
+                int (*fn)(const struct cli *, const char *, struct err *))
+{
+    struct err e = {0};
+    char **name = NULL;
+    size_t n = 0;
+    int first = find(path, &name, &n, &e);
+    if (first)
+        log_err(&e);
+    for (size_t i = 0; i < n && (i == 0 || !newest); i++) {
+        e = (struct err){0};
+        int code = fn(v, name[i], &e);
+        if (code)
+            log_err(&e);
+        first = first ? first : code;
+    }
+    names_free(name, n);
+    return first;
+}
+
+static int run(const struct opts *o, const struct cli *v, struct err *e)
+{
+    static int (*const fn[])(const struct cli *, const char *, struct err *) = {inspect_one,
+                                                                                verify_one};
+    if (o->verb < 0) {
+        err_set(e, ERR_USAGE, "convert needs a verb: inspect or verify");
+        return err_hint(e, "convert -h shows how it is used");
+    }
+    if (!o->nfile) {
+        err_set(e, ERR_USAGE, "no checkpoint was named");
+        return err_hint(e, "name a folder such as run/iter_0000100, or the folder that holds it");
+    }
+    log_set_level(v->common.quiet ? LOG_WARN : v->common.verbose ? LOG_DEBUG : LOG_INFO);
+    int first = 0;
+    for (size_t i = 0; i < o->nfile; i++) {
+        int code = each(v, o->file[i], o->verb == 0, fn[o->verb]);
+        first = first ? first : code;
+    }
+    return first;
+}
+
+int main(int argc, char **argv)
+{
+    struct opts o = {0};
+    struct cli v = {0};
+    struct err e = {0};
+    signal(SIGPIPE, SIG_DFL);
+    int code = opts_init(&o, &options, &v, argc, argv, &e);
+    if (code)
+        return log_err(&e);
+    if (!opts_answer(&o, stdout))
+        code = run(&o, &v, &e);
+    opts_finish(&o);
+    if (e.msg[0])
+        log_err(&e);
+    return code;
+}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2154
+make=$build/tests/ckpt_make
+
+# flip FILE OFFSET: another byte there
+flip() { printf '\377' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
+save() { rm -rf run; for i in "$@"; do "$make" save run "$i"; done; }
+
+t "inspect shows a checkpoint"
+save 10
+expect 0 "$CONVERT" inspect run/iter_0000010
+out_has "iteration   10, 10,240 samples consumed; written by weft"
+out_has "model       2 layers of 16, 4 heads in 2 groups of 4, MLP 24, 5,520 parameters"
+out_has "RMSNorm, SwiGLU, rotary positions up to 32, no biases, head tied to the embedding"
+out_has "tokenizer   NullTokenizer, 100 ids, documents end by 99"
+out_has "kernels     matmul: plain"
+out_has "state       optimizer_steps: 12"
+out_has "param       20 tensors, 5,520 elements"
+out_has "exp_avg_sq  20 tensors, 5,520 elements"
+out_has "config.toml"
+check [ ! -s .err ]
+
+t "inspect --tensors lists each"
+expect 0 "$CONVERT" inspect --tensors run/iter_0000010
+out_has "param      F32  embed.weight [100, 16]"
+out_has "exp_avg    F32  layers.1.attn_norm.weight [16]"
+check [ "$(grep -c ' F32 ' .out)" = 60 ]
+
+t "inspect --json is JSON"
+expect 0 "$CONVERT" inspect --json --tensors run/iter_0000010
+cp .out a.json
+expect 0 python3 -c '
+import json
+d = json.load(open("a.json"))
+assert d["iteration"] == 10 and d["consumed_samples"] == 10240 and d["parameters"] == 5520
+assert d["model"]["num-layers"] == 2 and d["model"]["normalization"] == "RMSNorm"
+assert d["tokenizer"] == {"type": "NullTokenizer", "digest": None, "vocab_size": 100, "eod": 99}
+assert d["data_digest"] is None and d["kernels"] == {"matmul": "plain"}
+assert d["state"] == {"optimizer_steps": "12"} and len(d["files"]) == 4
+assert sum(len(t["shape"]) for t in d["tensors"]) > 60 and len(d["tensors"]) == 60
+'
+
+t "a folder of checkpoints: inspect takes the newest, verify all"
+save 10 30 20
+expect 0 "$CONVERT" inspect run
+out_has "iteration   30,"
+expect 0 "$CONVERT" verify run
+out_has "run/iter_0000010: intact, 4 files,"
+out_has "run/iter_0000020: intact, 4 files,"
+out_has "60 tensors"
+check [ "$(wc -l <.out)" = 3 ]
+
+t "verify names a flipped byte and tries the others"
+flip run/iter_0000020/exp_avg-00000.safetensors 5000
+expect 7 "$CONVERT" verify run
+err_has "error: run/iter_0000020/exp_avg-00000.safetensors: its bytes are not those that were written"
+out_has "run/iter_0000010: intact"
+out_has "run/iter_0000030: intact"
+check [ "$(wc -l <.out)" = 2 ]
+
+t "inspect hashes nothing"
+expect 0 "$CONVERT" inspect run/iter_0000020
+
+t "verify names what was cut"
+save 10
+truncate -s 1000 run/iter_0000010/param-00000.safetensors
+expect 7 "$CONVERT" verify run/iter_0000010
+err_has "run/iter_0000010/param-00000.safetensors: has 1000 bytes"
+err_has "cut short"
+expect 7 "$CONVERT" inspect run/iter_0000010
+
+t "verify names what is missing"
+save 10
+rm run/iter_0000010/config.toml
+expect 7 "$CONVERT" verify run/iter_0000010
+err_has "run/iter_0000010/config.toml: is missing"
+rm run/iter_0000010/manifest.json
+expect 7 "$CONVERT" verify run
+err_has "run/iter_0000010/manifest.json: is missing"
+
+t "a flipped byte of the manifest"
+save 10
+flip run/iter_0000010/manifest.json 100
+expect 7 "$CONVERT" verify run
+err_has "run/iter_0000010/manifest.json: its bytes are not those that were written"
+
+t "a file that is not in the manifest is mentioned"
+save 10
+echo x >run/iter_0000010/notes.txt
+expect 0 "$CONVERT" verify run
+err_has "run/iter_0000010: not in the manifest: notes.txt"
+
+t "what is not there"
+expect 4 "$CONVERT" verify nothing
+err_has "nothing: no such checkpoint"
+mkdir -p empty
+expect 7 "$CONVERT" inspect empty
+err_has "empty/manifest.json: is missing"
+expect 4 "$CONVERT" verify nothing run
+out_has "run/iter_0000010: intact"
+
+t "wrong use"
+expect 2 "$CONVERT"
+err_has "convert needs a verb"
+expect 2 "$CONVERT" verify
+err_has "no checkpoint was named"
+expect 2 "$CONVERT" inspect --tensor run
+err_has "tensors"
+expect 2 "$CONVERT" verify --json run
+expect 2 "$CONVERT" push run
+
+t "help"
+expect 0 "$CONVERT" -h
+out_has "inspect"
+expect 0 "$CONVERT" verify --help
+expect 0 "$CONVERT" --man
+expect 0 "$CONVERT" --completion bash

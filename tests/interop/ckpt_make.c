@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Checkpoints for the scripts of other suites:
+ *
+ *     ckpt_make save DIR ITERATION    a tiny Llama with moments, values a function of the iteration
+ *     ckpt_make read FILE             what st_open makes of a safetensors file, a line for each
+ *                                     tensor: name, dtype, shape, XXH3-128 of its bytes
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "train/ckpt/ckpt.h"
+#include "train/ckpt/safetensors.h"
+#include "train/spec/param.h"
+
+static struct spec tiny(void)
+{
+    struct spec s = {.layers = 2,
+                     .hidden = 16,
+                     .heads = 4,
+                     .kv_heads = 2,
+                     .head_dim = 4,
+                     .ffn = 24,
+                     .vocab = 100,
+                     .padded_vocab = 128,
+                     .max_positions = 32,
+                     .norm = SPEC_RMSNORM,
+                     .act = SPEC_SWIGLU,
+                     .position = SPEC_ROPE,
+                     .norm_eps = 1e-5,
+                     .rope_base = 10000,
+                     .rope_percent = 1,
+                     .tied = true,
+                     .init_std = 0.02};
+    spec_settle(&s);
+    return s;
+}
+
+static void put_all(struct ckpt_writer *w, const struct params *p, float *data)
+{
+    for (int g = 0; g < CKPT_GROUPS; g++) {
+        for (int i = 0; i < p->n; i++) {
+            const struct param *q = &p->at[i];
+            float *at = data + g * p->elements + q->offset;
+            for (int k = 0; k < q->sources; k++) {
+                const struct param_source *s = &q->source[k];
+                struct box_mem m = {at + s->row * q->size[1],
+                                    DTYPE_F32,
+                                    {{s->begin[0], s->begin[1]}, {s->count[0], s->count[1]}},
+                                    q->size[1]};
+                ckpt_put(w, (enum ckpt_group)g, s->name, s->rank, s->size, m);
+            }
+        }
+    }
+}
+
+static int save(const char *dir, int64_t iteration, struct err *e)
+{
+    struct spec s = tiny();
+    struct params p;
+    struct ckpt_writer *w;
+    struct buf model = {0};
+    int code = params_build(&p, &s, (struct mesh){1, 1, 1}, 0, e);
+    if (code)
+        return code;
+    float *data = mem_new((size_t)p.elements * CKPT_GROUPS, sizeof(*data));
+    for (int g = 0; g < CKPT_GROUPS; g++)
+        for (int i = 0; i < p.n; i++)
+            param_init_values(&p.at[i], (uint64_t)(iteration * 3 + g),
+                              data + g * p.elements + p.at[i].offset);
+    spec_to_json(&s, &model);
+    struct ckpt_pair kernels = {"matmul", "plain"}, state = {"optimizer_steps", "12"};
+    struct ckpt_meta meta = {.iteration = iteration,
+                             .consumed_samples = iteration * 1024,
+                             .model = buf_str(&model),
+                             .tokenizer_type = "NullTokenizer",
+                             .vocab_size = 100,
+                             .eod = 99,
+                             .kernels = &kernels,
+                             .nkernels = 1,
+                             .state = &state,
+                             .nstate = 1};
+    code = ckpt_writer_open(dir, iteration, &w, e);
+    if (!code) {
+        put_all(w, &p, data);
+        code = ckpt_put_bytes(w, "config.toml", "[model]\n", 8, e);
+        if (!code)
+            code = ckpt_commit(w, &meta, e);
+        ckpt_writer_close(w);
+    }
+    buf_finish(&model);
+    free(data);
+    params_finish(&p);
+    return code;
+}
+
+static int read_back(const char *path, struct err *e)
+{
+    struct st_file s;
+    int code = st_open(&s, path, e);
+    for (size_t i = 0; !code && i < s.n; i++) {
+        const struct st_entry *t = &s.entry[i];
+        char digest[XXH_TEXT];
+        xxh_once(s.data + t->begin, t->end - t->begin, digest);
+        printf("%s %s ", t->name, t->dtype_name);
+        for (int d = 0; d < t->rank; d++)
+            printf(d ? ",%lld" : "%lld", (long long)t->size[d]);
+        printf(" %s\n", digest);
+    }
+    if (!code)
+        st_close(&s);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct err e = {0};
+    int code;
+    if (argc == 4 && !strcmp(argv[1], "save"))
+        code = save(argv[2], strtoll(argv[3], NULL, 10), &e);
+    else if (argc == 3 && !strcmp(argv[1], "read"))
+        code = read_back(argv[2], &e);
+    else
+        code = err_set(&e, ERR_USAGE, "ckpt_make save DIR ITERATION | ckpt_make read FILE");
+    return code ? log_err(&e) : 0;
+}
