@@ -19,7 +19,7 @@ struct build {
     const struct build_request *q;
     struct source source;
     struct encode_plan plan;
-    int64_t eod;           /* what the tokenizer or the framed stream says; -1: none */
+    int64_t eod; /* what the tokenizer or the framed stream says; -1: none */
     const char *eod_piece;
     char **output; /* one prefix for each key */
     char *bad_path;
@@ -28,13 +28,13 @@ struct build {
     struct item *item;
     void **ring;
     struct shard_writer *writer;
-    struct outfile bad;        /* path NULL: not opened yet */
+    struct outfile bad; /* path NULL: not opened yet */
     struct build_counts counts;
     uint64_t *input_documents; /* one for each input */
     size_t input;              /* of the last item */
     uint64_t line;             /* records of that input before the next item */
     uint64_t notes;
-    struct err err;            /* what stopped the line */
+    struct err err; /* what stopped the line */
 };
 
 /* ---- what was asked ------------------------------------------------------------------------- */
@@ -83,14 +83,18 @@ static int check_framed(struct build *b, struct err *e)
     const struct build_request *q = b->q;
     const char *name = source_name(&b->source, 0);
     if (q->nkeys > 1)
-        return err_set(e, ERR_USAGE, "%s: a framed stream has one text a document, --json-keys "
-                       "names %zu", name, q->nkeys);
+        return err_set(e, ERR_USAGE,
+                       "%s: a framed stream has one text a document, --json-keys "
+                       "names %zu",
+                       name, q->nkeys);
     if (q->tok && strcmp(tok_info(q->tok)->digest, h->digest))
         return err_set(e, ERR_USAGE, "%s: comes from the tokenizer with digest %s, but %s has %s",
                        name, h->digest, tok_info(q->tok)->path, tok_info(q->tok)->digest);
     if (q->vocab_size && !q->tok && (uint64_t)q->vocab_size != h->vocab_size)
-        return err_set(e, ERR_USAGE, "%s: comes from a vocabulary of %" PRIu64 ", but --vocab-size "
-                       "is %" PRId64, name, h->vocab_size, q->vocab_size);
+        return err_set(e, ERR_USAGE,
+                       "%s: comes from a vocabulary of %" PRIu64 ", but --vocab-size "
+                       "is %" PRId64,
+                       name, h->vocab_size, q->vocab_size);
     b->plan.vocab_size = (int64_t)h->vocab_size;
     b->eod = h->eod;
     return 0;
@@ -141,7 +145,9 @@ int build_open(const struct build_request *q, struct build **ret, struct err *e)
     int code = check_keys(q, e);
     if (!code)
         code = check_outputs(b, e);
-    const struct long_plan plan = {.key = q->key, .nkeys = q->nkeys, .output = b->bad_path,
+    const struct long_plan plan = {.key = q->key,
+                                   .nkeys = q->nkeys,
+                                   .output = b->bad_path,
                                    .keep_line = q->on_bad == BAD_QUARANTINE};
     if (!code)
         code = source_open(&b->source, q->input, q->ninputs, q->pretokenized, &plan, e);
@@ -361,8 +367,14 @@ static int run_line(struct build *b, struct err *e)
     }
     for (size_t i = 0; i < workers; i++)
         b->encoder[i] = encoder_create(&b->plan);
-    struct pipeline p = {.arg = b, .item = b->ring, .nitems = n, .workers = b->q->workers,
-                         .budget = BUDGET, .fill = fill, .work = work, .drain = drain,
+    struct pipeline p = {.arg = b,
+                         .item = b->ring,
+                         .nitems = n,
+                         .workers = b->q->workers,
+                         .budget = BUDGET,
+                         .fill = fill,
+                         .work = work,
+                         .drain = drain,
                          .tick = tick};
     int code = pipeline_run(&p, &b->err);
     if (code)

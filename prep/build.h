@@ -21,24 +21,24 @@
 
 struct build_counts {
     uint64_t documents, tokens;
-    uint64_t bad;       /* records skipped or quarantined */
-    uint64_t read;      /* bytes of the inputs */
-    uint64_t specials;  /* strings of special tokens taken as text */
+    uint64_t bad;      /* records skipped or quarantined */
+    uint64_t read;     /* bytes of the inputs */
+    uint64_t specials; /* strings of special tokens taken as text */
 };
 
 struct build_request {
     const char *const *input; /* names or patterns, "-" for standard input */
     size_t ninputs;
-    bool pretokenized;        /* the one input has ids: a framed stream, or JSONL with arrays */
-    const char *const *key;   /* of the records; for a framed stream it only names the output */
+    bool pretokenized;      /* the one input has ids: a framed stream, or JSONL with arrays */
+    const char *const *key; /* of the records; for a framed stream it only names the output */
     size_t nkeys;
     const char *prefix;
     const struct tokenizer *tok; /* NULL only with `pretokenized` */
-    const char *specials;     /* the choice as the user spells it, for the manifest */
-    int64_t vocab_size;       /* with `pretokenized` and without a tokenizer: ids are below it */
+    const char *specials;        /* the choice as the user spells it, for the manifest */
+    int64_t vocab_size;          /* with `pretokenized` and without a tokenizer: ids are below it */
     bool append_eod, overwrite;
     enum on_bad on_bad;
-    int workers;              /* >= 1 */
+    int workers; /* >= 1 */
 
     const volatile sig_atomic_t *stop; /* not 0: stop as soon as may be, ERR_FAIL */
     /* On the caller's thread, several times a second. */

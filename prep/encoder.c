@@ -66,8 +66,8 @@ static int put_document(const struct encode_plan *p, struct column *col, struct 
         return err_set(e, ERR_DATA, "%zu tokens in one document; the .idx counts to %d", ids->n,
                        INT32_MAX);
     size_t bytes = ids->n * shard_dtype_width(p->dtype);
-    int code = shard_pack(p->dtype, p->vocab_size, ids->id, ids->n,
-                          buf_reserve(&col->packed, bytes), e);
+    int code =
+        shard_pack(p->dtype, p->vocab_size, ids->id, ids->n, buf_reserve(&col->packed, bytes), e);
     if (code)
         return code;
     col->packed.len += bytes;
@@ -77,8 +77,7 @@ static int put_document(const struct encode_plan *p, struct column *col, struct 
 }
 
 /* Appends ids as a record brings them; the first of them stands at `place` of its array. */
-static int take_ids(struct encoder *c, const int64_t *from, size_t n, uint64_t place,
-                    struct err *e)
+static int take_ids(struct encoder *c, const int64_t *from, size_t n, uint64_t place, struct err *e)
 {
     int32_t *id = tok_ids_reserve(&c->ids, n);
     for (size_t i = 0; i < n; i++) {
@@ -127,8 +126,7 @@ static void take_back(const struct encode_plan *p, struct column *col)
 }
 
 /* ERR_DATA: the record is bad, and has left nothing behind. */
-static int encode_record(struct encoder *c, struct item *it, const char *p, size_t n,
-                         struct err *e)
+static int encode_record(struct encoder *c, struct item *it, const char *p, size_t n, struct err *e)
 {
     const struct encode_plan *plan = c->plan;
     int code = jsonl_parse(c->json, p, n, c->value, e);
@@ -153,15 +151,17 @@ static int put_long(struct encoder *c, struct long_column *col, bool last, struc
         c->ids.n++;
     }
     size_t bytes = c->ids.n * shard_dtype_width(p->dtype);
-    int code = shard_pack(p->dtype, p->vocab_size, c->ids.id, c->ids.n,
-                          buf_reserve(&c->packed, bytes), e);
+    int code =
+        shard_pack(p->dtype, p->vocab_size, c->ids.id, c->ids.n, buf_reserve(&c->packed, bytes), e);
     if (!code)
         code = spill_add(&col->packed, c->packed.data, bytes, e);
     col->tokens += c->ids.n;
     c->ids.n = 0;
     if (!code && col->tokens > INT32_MAX)
-        code = err_set(e, ERR_DATA, "more than %d tokens in one document, the .idx counts no "
-                       "further", INT32_MAX);
+        code = err_set(e, ERR_DATA,
+                       "more than %d tokens in one document, the .idx counts no "
+                       "further",
+                       INT32_MAX);
     return !code && last ? spill_flush(&col->packed, e) : code;
 }
 

@@ -28,8 +28,8 @@ struct encode_plan {
     size_t nkeys;
     int64_t vocab_size;
     enum shard_dtype dtype;
-    int32_t eod;                 /* appended to each document that is not empty; -1: none */
-    enum on_bad on_bad;          /* under BAD_FAIL the rest behind a bad record is left out */
+    int32_t eod;        /* appended to each document that is not empty; -1: none */
+    enum on_bad on_bad; /* under BAD_FAIL the rest behind a bad record is left out */
 };
 
 struct encoder;

@@ -39,8 +39,8 @@ static int count_lengths(struct inspection *x, struct err *e)
     for (uint64_t i = 0; i < x->shard.nseq; i++) {
         int32_t n = shard_length(&x->shard, i);
         if (n < 0)
-            return err_set(e, ERR_DATA, "%s: sequence %" PRIu64 " has length %d",
-                           x->shard.idx.path, i, n);
+            return err_set(e, ERR_DATA, "%s: sequence %" PRIu64 " has length %d", x->shard.idx.path,
+                           i, n);
         x->bin[n ? 32 - __builtin_clz((unsigned)n) : 0]++;
         x->stats.tokens += (uint64_t)n;
         if (!i || (uint64_t)n < x->stats.shortest)
@@ -61,8 +61,8 @@ static int check(struct inspection *x, struct err *e)
         size = x->manifest.vocab_size;
     x->limit = size > 0 ? size : SHARD_ANY_ID;
     x->eod = q->tok ? tok_info(q->tok)->eod : x->has_manifest ? x->manifest.eod : -1;
-    const struct shard_check c = {.limit = x->limit, .eod = x->eod, .progress = q->progress,
-                                  .arg = q->arg};
+    const struct shard_check c = {
+        .limit = x->limit, .eod = x->eod, .progress = q->progress, .arg = q->arg};
     int code = shard_check(&x->shard, &c, &x->stats, e);
     if (!code && x->has_manifest)
         code = manifest_verify(&x->manifest, &x->shard, e);
@@ -78,8 +78,9 @@ static int look(struct inspection *x, struct err *e)
     if (!code && x->has_manifest)
         code = manifest_fits_shard(&x->manifest, &x->shard, e);
     if (!code && x->has_manifest && x->q->tok)
-        code = manifest_compare(&x->manifest, prefix, tok_info(x->q->tok)->path
-                                    ? tok_info(x->q->tok)->path : "the tokenizer",
+        code = manifest_compare(&x->manifest, prefix,
+                                tok_info(x->q->tok)->path ? tok_info(x->q->tok)->path
+                                                          : "the tokenizer",
                                 tok_info(x->q->tok)->digest, tok_info(x->q->tok)->vocab_size, e);
     if (!code)
         code = count_lengths(x, e);
@@ -97,8 +98,9 @@ static int read_document(const struct inspection *x, uint64_t d, struct tok_ids 
     uint64_t first, end;
     int64_t limit = x->q->tok ? tok_info(x->q->tok)->vocab_size : SHARD_ANY_ID;
     if (d >= x->shard.ndocs)
-        return err_set(e, ERR_USAGE, "--documents: %" PRIu64 " is not there, %s has %" PRIu64
-                       " documents", d, x->shard.prefix, x->shard.ndocs);
+        return err_set(e, ERR_USAGE,
+                       "--documents: %" PRIu64 " is not there, %s has %" PRIu64 " documents", d,
+                       x->shard.prefix, x->shard.ndocs);
     int code = shard_document(&x->shard, d, &first, &end, e);
     ids->n = 0;
     for (uint64_t i = first; i < end && !code; i++) {
@@ -205,9 +207,10 @@ static void text_answer(const struct inspection *x, struct buf *out)
 {
     const struct shard_stats *t = &x->stats;
     buf_addf(out, "%s\n", x->shard.prefix);
-    buf_addf(out, "documents   %" PRIu64 "\nsequences   %" PRIu64 "\ntokens      %" PRIu64
-             " of type %s\n", t->documents, t->sequences, t->tokens,
-             shard_dtype_name(x->shard.dtype));
+    buf_addf(out,
+             "documents   %" PRIu64 "\nsequences   %" PRIu64 "\ntokens      %" PRIu64
+             " of type %s\n",
+             t->documents, t->sequences, t->tokens, shard_dtype_name(x->shard.dtype));
     buf_addf(out, "bytes       %zu in .bin, %zu in .idx\n", x->shard.bin.size, x->shard.idx.size);
     if (t->sequences)
         buf_addf(out, "length      %" PRIu64 " to %" PRIu64 ", mean %.1f\n", t->shortest,
@@ -246,9 +249,10 @@ static void json_manifest(const struct manifest *m, struct buf *out)
     json_text(out, "tokenizer_type", m->tokenizer_type);
     buf_adds(out, ", ");
     json_text(out, "sha256", m->digest);
-    buf_addf(out, ", \"vocab_size\": %" PRId64 ", \"eod\": %" PRId64 ", \"append_eod\": %s, "
-             "\"inputs\": %zu, \"bad_records\": %" PRIu64 "}", m->vocab_size, m->eod,
-             m->append_eod ? "true" : "false", m->ninputs, m->bad_records);
+    buf_addf(out,
+             ", \"vocab_size\": %" PRId64 ", \"eod\": %" PRId64 ", \"append_eod\": %s, "
+             "\"inputs\": %zu, \"bad_records\": %" PRIu64 "}",
+             m->vocab_size, m->eod, m->append_eod ? "true" : "false", m->ninputs, m->bad_records);
 }
 
 static void json_answer(const struct inspection *x, struct buf *out)
@@ -256,11 +260,12 @@ static void json_answer(const struct inspection *x, struct buf *out)
     const struct shard_stats *t = &x->stats;
     buf_addc(out, '{');
     json_text(out, "prefix", x->shard.prefix);
-    buf_addf(out, ", \"documents\": %" PRIu64 ", \"sequences\": %" PRIu64 ", \"tokens\": %" PRIu64
+    buf_addf(out,
+             ", \"documents\": %" PRIu64 ", \"sequences\": %" PRIu64 ", \"tokens\": %" PRIu64
              ", \"dtype\": \"%s\", \"bin_bytes\": %zu, \"idx_bytes\": %zu, \"shortest\": %" PRIu64
-             ", \"longest\": %" PRIu64 ", \"histogram\": [", t->documents, t->sequences, t->tokens,
-             shard_dtype_name(x->shard.dtype), x->shard.bin.size, x->shard.idx.size, t->shortest,
-             t->longest);
+             ", \"longest\": %" PRIu64 ", \"histogram\": [",
+             t->documents, t->sequences, t->tokens, shard_dtype_name(x->shard.dtype),
+             x->shard.bin.size, x->shard.idx.size, t->shortest, t->longest);
     bool first = true;
     for (int k = 0; k <= BINS; k++) {
         if (!x->bin[k])
@@ -273,8 +278,9 @@ static void json_answer(const struct inspection *x, struct buf *out)
     if (x->has_manifest)
         json_manifest(&x->manifest, out);
     if (x->q->check) {
-        buf_addf(out, ", \"checked\": true, \"empty_documents\": %" PRIu64 ", \"highest_id\": %"
-                 PRId64, t->empty_documents, t->highest_id);
+        buf_addf(out,
+                 ", \"checked\": true, \"empty_documents\": %" PRIu64 ", \"highest_id\": %" PRId64,
+                 t->empty_documents, t->highest_id);
         if (x->eod >= 0)
             buf_addf(out, ", \"ends_of_document\": %" PRIu64, t->eods);
     }

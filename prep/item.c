@@ -57,8 +57,8 @@ void item_finish(struct item *it)
 
 void item_add_bad(struct item *it, uint64_t line, const char *p, size_t n, const char *why)
 {
-    struct bad b = {.line = line, .at = p ? (size_t)(p - it->text.data) : 0, .n = n,
-                    .why = it->why.len};
+    struct bad b = {
+        .line = line, .at = p ? (size_t)(p - it->text.data) : 0, .n = n, .why = it->why.len};
     buf_add(&it->bad, &b, sizeof(b));
     buf_add(&it->why, why, strlen(why) + 1);
 }

@@ -31,9 +31,9 @@ struct column {
 
 /* A record that is not good. */
 struct bad {
-    uint64_t line;  /* within the block, from 0 */
-    size_t at, n;   /* where it lies in `text`; of no meaning for a long one */
-    size_t why;     /* where its reason lies in the item's `why`, a NUL behind it */
+    uint64_t line; /* within the block, from 0 */
+    size_t at, n;  /* where it lies in `text`; of no meaning for a long one */
+    size_t why;    /* where its reason lies in the item's `why`, a NUL behind it */
 };
 
 struct item {
@@ -43,17 +43,17 @@ struct item {
     uint64_t consumed; /* bytes of the inputs read so far, for progress */
     struct buf text;
     struct tok_ids ids;
-    struct buf run;    /* uint64_t, ids of each document */
+    struct buf run;            /* uint64_t, ids of each document */
     struct long_record *large; /* owned */
 
-    int code;          /* what went wrong with the whole item, at the reader or the worker */
+    int code; /* what went wrong with the whole item, at the reader or the worker */
     struct err err;
 
-    uint64_t lines;    /* in the block */
+    uint64_t lines; /* in the block */
     uint64_t docs;
     struct column *column; /* one for each key */
     size_t ncolumns;
-    struct buf bad;    /* struct bad */
+    struct buf bad; /* struct bad */
     struct buf why;
 };
 

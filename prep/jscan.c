@@ -10,27 +10,27 @@
 #include "prep/lines.h"
 
 enum state {
-    START,       /* the root's brace */
-    FIRST_KEY,   /* a key or the end of the object */
+    START,     /* the root's brace */
+    FIRST_KEY, /* a key or the end of the object */
     KEY,
     COLON,
     FIRST_VALUE, /* a value or the end of the array */
     VALUE,
-    NEXT,        /* a comma or the end of what is open */
+    NEXT, /* a comma or the end of what is open */
     DONE,
     STRING,
-    ESCAPE,      /* behind a backslash */
+    ESCAPE, /* behind a backslash */
     HEX,
-    LOW_SLASH,   /* the escape that must follow a high surrogate */
+    LOW_SLASH, /* the escape that must follow a high surrogate */
     LOW_U,
-    UTF8,        /* inside a character */
-    WORD,        /* inside a literal */
+    UTF8, /* inside a character */
+    WORD, /* inside a literal */
     MINUS,
     ZERO,
     INTEGER,
     DOT,
     FRACTION,
-    EXPONENT,    /* behind e */
+    EXPONENT, /* behind e */
     SIGN,
     POWER
 };
@@ -136,9 +136,10 @@ static int step_escape(struct jscan *j, char c, struct err *e)
 
 static int step_hex(struct jscan *j, char c, struct err *e)
 {
-    int v = c >= '0' && c <= '9' ? c - '0'
-          : c >= 'a' && c <= 'f' ? c - 'a' + 10
-          : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    int v = c >= '0' && c <= '9'   ? c - '0'
+            : c >= 'a' && c <= 'f' ? c - 'a' + 10
+            : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                   : -1;
     if (v < 0)
         return bad(j, "no hexadecimal digit in \\u", e);
     j->code = j->code << 4 | (uint32_t)v;

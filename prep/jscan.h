@@ -34,15 +34,15 @@ struct jscan {
     uint64_t at;      /* bytes taken */
     size_t depth;
     unsigned char array[JSCAN_DEPTH / 8]; /* bit d: level d is an array */
-    struct buf name;  /* of the member at hand, as much as can matter */
-    size_t longest;   /* of the wanted keys */
-    size_t want;      /* index of the wanted key whose value is at hand; nkeys: none */
-    bool in_key, is_string; /* the string at hand is a key of the root; is the wanted value */
-    const char *word; /* rest of a literal */
-    uint32_t code, high;   /* of an escape; a high surrogate waits for its other half */
-    int digits;            /* of \u still to come */
+    struct buf name;                      /* of the member at hand, as much as can matter */
+    size_t longest;                       /* of the wanted keys */
+    size_t want;                  /* index of the wanted key whose value is at hand; nkeys: none */
+    bool in_key, is_string;       /* the string at hand is a key of the root; is the wanted value */
+    const char *word;             /* rest of a literal */
+    uint32_t code, high;          /* of an escape; a high surrogate waits for its other half */
+    int digits;                   /* of \u still to come */
     unsigned char need, low, top; /* UTF-8: bytes to come, bounds of the next */
-    char number[24];       /* the whole number at hand */
+    char number[24];              /* the whole number at hand */
     size_t nnumber;
 };
 

@@ -63,8 +63,9 @@ static void on_progress(void *arg, const struct build_counts *c)
 static int judge_build(const struct prep_options *o, struct err *e)
 {
     if (!o->input.n == !o->pretokenized) {
-        err_set(e, ERR_USAGE, o->pretokenized ? "--input and --pretokenized exclude each other"
-                                              : "no input was named");
+        err_set(e, ERR_USAGE,
+                o->pretokenized ? "--input and --pretokenized exclude each other"
+                                : "no input was named");
         return err_hint(e, "--input 'data/*.jsonl' for texts, --pretokenized FILE for ids");
     }
     if (!o->output_prefix)
@@ -80,16 +81,17 @@ static void print_summary(const struct prep_options *o, const struct build *b, d
 {
     const struct build_counts *c = build_counts(b);
     log_info("%" PRIu64 " documents, %" PRIu64 " tokens from %.1f MB in %.1f s (%.1f MB/s, %.2f M "
-             "tokens/s)", c->documents, c->tokens, (double)c->read * 1e-6, seconds,
+             "tokens/s)",
+             c->documents, c->tokens, (double)c->read * 1e-6, seconds,
              (double)c->read * 1e-6 / seconds, (double)c->tokens * 1e-6 / seconds);
     if (c->bad && o->on_bad_record == BAD_QUARANTINE)
-        log_warn("%" PRIu64 " bad records were left out and kept in %s", c->bad,
-                 build_bad_path(b));
+        log_warn("%" PRIu64 " bad records were left out and kept in %s", c->bad, build_bad_path(b));
     else if (c->bad)
         log_warn("%" PRIu64 " bad records were left out", c->bad);
     if (c->specials && o->tokenizer.specials == TOK_SPECIALS_TEXT)
         log_warn("%" PRIu64 " strings of special tokens stand in the texts and were taken as text "
-                 "(--specials)", c->specials);
+                 "(--specials)",
+                 c->specials);
     for (size_t k = 0; k < o->json_keys.n; k++)
         log_info("%s.bin, .idx", build_output(b, k));
 }
@@ -98,15 +100,23 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok, 
 {
     struct progress meter;
     const char *const *input = o->pretokenized ? &o->pretokenized : o->input.item;
-    const struct build_request q = {
-        .input = input, .ninputs = o->pretokenized ? 1 : o->input.n,
-        .pretokenized = o->pretokenized != NULL, .key = o->json_keys.item,
-        .nkeys = o->json_keys.n, .prefix = o->output_prefix, .tok = tok,
-        .specials = specials[o->tokenizer.specials], .vocab_size = o->tokenizer.vocab_size,
-        .append_eod = o->append_eod, .overwrite = o->overwrite,
-        .on_bad = (enum on_bad)o->on_bad_record,
-        .workers = o->workers ? (int)o->workers : pool_cpus(), .stop = &stop_signal,
-        .progress = on_progress, .note = on_note, .arg = &meter};
+    const struct build_request q = {.input = input,
+                                    .ninputs = o->pretokenized ? 1 : o->input.n,
+                                    .pretokenized = o->pretokenized != NULL,
+                                    .key = o->json_keys.item,
+                                    .nkeys = o->json_keys.n,
+                                    .prefix = o->output_prefix,
+                                    .tok = tok,
+                                    .specials = specials[o->tokenizer.specials],
+                                    .vocab_size = o->tokenizer.vocab_size,
+                                    .append_eod = o->append_eod,
+                                    .overwrite = o->overwrite,
+                                    .on_bad = (enum on_bad)o->on_bad_record,
+                                    .workers = o->workers ? (int)o->workers : pool_cpus(),
+                                    .stop = &stop_signal,
+                                    .progress = on_progress,
+                                    .note = on_note,
+                                    .arg = &meter};
     struct build *b;
     double start = clock_seconds();
     int code = build_open(&q, &b, e);
@@ -153,8 +163,9 @@ static void print_part(enum part p, const struct index_part *x)
     if (x->why[0])
         log_warn("the maps for %s that were there did not fit: %s", part_name(p), x->why);
     log_info("%s: sequences %" PRIu64 " to %" PRIu64 ", %" PRIu64 " tokens, %" PRIu64
-             " epochs%s, %" PRIu64 " samples, %s", part_name(p), x->first, x->end, x->tokens,
-             x->epochs, x->separate ? " (the last shuffled by itself)" : "", x->samples,
+             " epochs%s, %" PRIu64 " samples, %s",
+             part_name(p), x->first, x->end, x->tokens, x->epochs,
+             x->separate ? " (the last shuffled by itself)" : "", x->samples,
              x->state == INDEX_REUSED ? "there already" : "written");
     for (int i = 0; i < 3; i++)
         printf("%s\n", x->path[i]);
@@ -210,10 +221,15 @@ static int run_inspect(const struct opts *opts, const struct prep_options *o,
     struct buf out = {0};
     uint64_t *document = mem_new(o->documents.n, sizeof(*document));
     progress_init(&meter, "prep inspect", "MB", 1e6, 0, o->common.quiet);
-    const struct inspect_request q = {
-        .prefix = opts->file[0], .check = o->check, .json = o->json, .document = document,
-        .ndocuments = o->documents.n, .tok = tok, .vocab_size = o->tokenizer.vocab_size,
-        .progress = on_checked, .arg = &meter};
+    const struct inspect_request q = {.prefix = opts->file[0],
+                                      .check = o->check,
+                                      .json = o->json,
+                                      .document = document,
+                                      .ndocuments = o->documents.n,
+                                      .tok = tok,
+                                      .vocab_size = o->tokenizer.vocab_size,
+                                      .progress = on_checked,
+                                      .arg = &meter};
     int code = parse_documents(&o->documents, document, e);
     if (!code)
         code = inspect_run(&q, &out, e);
@@ -229,8 +245,7 @@ static int cmd_inspect(const struct opts *opts, const struct prep_options *o, st
 {
     struct tokenizer *tok = NULL;
     if (opts->nfile != 1)
-        return err_set(e, ERR_USAGE, "prep inspect takes one PREFIX, %zu were given",
-                       opts->nfile);
+        return err_set(e, ERR_USAGE, "prep inspect takes one PREFIX, %zu were given", opts->nfile);
     int code = tok_flags_given(&o->tokenizer) ? tok_open_flags(&o->tokenizer, &tok, e) : 0;
     if (!code)
         code = run_inspect(opts, o, tok, e);

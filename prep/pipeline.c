@@ -22,9 +22,9 @@ struct line {
     pthread_mutex_t lock;
     pthread_cond_t room, work, done;
     uint64_t filled, taken, drained;
-    uint64_t bytes;       /* in flight */
-    uint64_t *size;       /* of each item in the ring */
-    bool *ready;          /* each item: a worker is through with it */
+    uint64_t bytes; /* in flight */
+    uint64_t *size; /* of each item in the ring */
+    bool *ready;    /* each item: a worker is through with it */
     bool ended, stopped;
 };
 

@@ -191,8 +191,8 @@ bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes)
         if (!s->in)
             it->code = next_input(s, &it->err);
         if (!it->code)
-            it->code = s->framed ? fill_ids(s, it, &any, &it->err)
-                                 : fill_lines(s, it, &any, &it->err);
+            it->code =
+                s->framed ? fill_ids(s, it, &any, &it->err) : fill_lines(s, it, &any, &it->err);
         it->consumed = s->before + (s->in ? zin_consumed(s->in) : 0);
         if (!any && !it->code)
             end_input(s);

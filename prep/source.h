@@ -26,14 +26,14 @@ struct source_input {
 struct source {
     struct source_input *input; /* owned */
     size_t ninputs;
-    bool framed;                /* the one input is a framed stream */
-    struct docstream docs;      /* if so; docs.header is known after source_open */
-    struct long_plan plan;      /* for lines that are too long for a block */
+    bool framed;           /* the one input is a framed stream */
+    struct docstream docs; /* if so; docs.header is known after source_open */
+    struct long_plan plan; /* for lines that are too long for a block */
     /* private */
-    size_t at;                  /* the input that is being read */
-    struct zin *in;             /* NULL: it is to be opened */
+    size_t at;      /* the input that is being read */
+    struct zin *in; /* NULL: it is to be opened */
     struct lines lines;
-    uint64_t before;            /* bytes of the inputs that are done */
+    uint64_t before; /* bytes of the inputs that are done */
 };
 
 /*

@@ -41,8 +41,10 @@ static int write_out(struct spill *s, const char *p, size_t n, struct err *e)
         if (k < 0 && errno == EINTR)
             continue;
         if (k < 0 && (errno == ENOSPC || errno == EDQUOT)) {
-            err_set(e, ERR_IO, "%s: the disk is full (%" PRIu64 " bytes were needed beside it for "
-                    "one long record)", s->beside, s->size);
+            err_set(e, ERR_IO,
+                    "%s: the disk is full (%" PRIu64 " bytes were needed beside it for "
+                    "one long record)",
+                    s->beside, s->size);
             return err_hint(e, "free some space there or name another place, and run it again");
         }
         if (k < 0)

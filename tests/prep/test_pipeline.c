@@ -14,11 +14,11 @@ struct item {
 
 struct job {
     uint64_t total, filled, drained;
-    uint64_t stop_at;    /* drain refuses this one */
+    uint64_t stop_at; /* drain refuses this one */
     bool ordered, delay;
     int hang[2]; /* a pipe that nobody writes to; the reader waits there after three items */
     int ticks, stop_tick;
-    uint64_t most;       /* items in flight */
+    uint64_t most; /* items in flight */
     _Atomic uint64_t in_flight, worked;
     struct item item[ITEMS];
 };
@@ -79,8 +79,14 @@ static int run(struct job *j, int workers, uint64_t budget)
     void *item[ITEMS];
     for (int i = 0; i < ITEMS; i++)
         item[i] = &j->item[i];
-    struct pipeline p = {.arg = j, .item = item, .nitems = ITEMS, .workers = workers,
-                         .budget = budget, .fill = fill, .work = work, .drain = drain,
+    struct pipeline p = {.arg = j,
+                         .item = item,
+                         .nitems = ITEMS,
+                         .workers = workers,
+                         .budget = budget,
+                         .fill = fill,
+                         .work = work,
+                         .drain = drain,
                          .tick = tick};
     return pipeline_run(&p, &e);
 }
@@ -133,7 +139,10 @@ static void a_waiting_reader_is_cancelled(void)
     struct job j = {.total = UINT64_MAX, .ordered = true, .stop_at = 2};
     T_EQ(pipe(j.hang), 0);
     T_EQ(run(&j, 2, UINT64_MAX), ERR_DATA);
-    struct job k = {.total = UINT64_MAX, .ordered = true, .stop_at = UINT64_MAX, .stop_tick = 2,
+    struct job k = {.total = UINT64_MAX,
+                    .ordered = true,
+                    .stop_at = UINT64_MAX,
+                    .stop_tick = 2,
                     .hang = {j.hang[0], j.hang[1]}};
     T_EQ(run(&k, 2, UINT64_MAX), ERR_FAIL);
     T_EQ(k.drained, 3);
