@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/file.h"
+#include "prep/source.h"
+#include "tests/t.h"
+#include "tok/docstream.h"
+
+static const char *const keys[] = {"text"};
+
+static const struct long_plan *plan(void)
+{
+    static struct long_plan p = {.key = keys, .nkeys = 1, .keep_line = true};
+    p.output = t_path("out");
+    return &p;
+}
+
+static void put(const char *name, const struct buf *b)
+{
+    struct err e;
+    T_OK(file_replace(t_path(name), b->data, b->len, &e), &e);
+}
+
+static void put_text(const char *name, const char *text)
+{
+    struct buf b = {.data = (char *)text, .len = strlen(text)};
+    put(name, &b);
+}
+
+/* All bytes of one input's blocks; the items' own order is checked on the way. */
+static size_t drain(struct source *s, struct buf *ret, size_t inputs)
+{
+    struct item it;
+    size_t n = 0, bytes, last_input = 0;
+    item_init(&it, 1);
+    for (uint64_t size; source_fill(s, &it, &size); n++) {
+        T_OK(it.code, &it.err);
+        T_EQ(it.kind, ITEM_LINES);
+        T_CHECK(it.input >= last_input && it.input < inputs);
+        T_CHECK(size >= it.text.len);
+        last_input = it.input;
+        bytes = it.text.len;
+        buf_add(ret, it.text.data, bytes);
+        buf_addf(ret, "<%zu>", it.input);
+    }
+    item_finish(&it);
+    return n;
+}
+
+static void inputs_come_in_byte_order_and_apart(void)
+{
+    struct err e;
+    struct source s;
+    struct buf got = {0};
+    put_text("p-b", "2\n3");
+    put_text("p-B", "1\n");
+    put_text("p-a", "");
+    put_text("q", "4\n");
+    const char *pattern[] = {t_path("p-*"), t_path("q")};
+    T_OK(source_open(&s, pattern, 2, false, plan(), &e), &e);
+    T_EQ(s.ninputs, 4);
+    T_STR(strrchr(source_name(&s, 0), '/'), "/p-B");
+    T_EQ(source_bytes(&s), 0); /* one of them is empty: not known */
+    T_EQ(drain(&s, &got, 4), 3);
+    T_STR(buf_str(&got), "1\n<0>2\n3<2>4\n<3>");
+    source_close(&s);
+    buf_finish(&got);
+}
+
+static void what_is_not_there_is_named(void)
+{
+    struct err e;
+    struct source s;
+    const char *none[] = {t_path("none")}, *folder[] = {t_dir()}, *pattern[] = {t_path("none*")};
+    T_ERR(source_open(&s, none, 1, false, plan(), &e), &e, ERR_IO, "none");
+    T_ERR(source_open(&s, pattern, 1, false, plan(), &e), &e, ERR_IO, "none*");
+    T_ERR(source_open(&s, folder, 1, false, plan(), &e), &e, ERR_IO, "folder");
+}
+
+static void an_error_is_an_item(void)
+{
+    struct err e;
+    struct source s;
+    struct item it;
+    uint64_t size;
+    struct buf b = {0};
+    buf_add(&b, "\x28\xb5\x2f\xfd\x00", 5); /* a zstd frame that ends at once */
+    put("cut", &b);
+    put_text("good", "1\n");
+    const char *names[] = {t_path("good"), t_path("cut")};
+    T_OK(source_open(&s, names, 2, false, plan(), &e), &e);
+    item_init(&it, 1);
+    T_CHECK(source_fill(&s, &it, &size));
+    T_EQ(it.code, 0);
+    T_CHECK(source_fill(&s, &it, &size));
+    T_ERR(it.code, &it.err, ERR_DATA, "cut");
+    item_finish(&it);
+    source_close(&s);
+    buf_finish(&b);
+}
+
+static void long_lines_become_records_of_their_own(void)
+{
+    struct err e;
+    struct source s;
+    struct item it;
+    uint64_t size;
+    struct buf b = {0};
+    buf_adds(&b, "{\"text\":\"a\"}\n{\"text\":\"");
+    size_t start = b.len;
+    while (b.len < start + LINES_LONG + (1 << 20))
+        buf_adds(&b, "long ");
+    size_t text = b.len - start;
+    buf_adds(&b, "\"}\n{\"text\":\"");
+    while (b.len < start + 3 * (size_t)LINES_LONG)
+        buf_adds(&b, "more ");
+    buf_adds(&b, "\n{\"text\":\"b\"}\n"); /* the string is not closed */
+    put("long", &b);
+    const char *name[] = {t_path("long")};
+    T_OK(source_open(&s, name, 1, false, plan(), &e), &e);
+    item_init(&it, 1);
+    T_CHECK(source_fill(&s, &it, &size));
+    T_EQ(it.kind, ITEM_LINES);
+    T_CHECK(source_fill(&s, &it, &size));
+    T_EQ(it.kind, ITEM_LONG);
+    T_EQ(item_bads(&it), 0);
+    T_EQ(it.large->scan.value[0].kind, JSONL_STRING);
+    T_EQ(it.large->scan.value[0].spill.size, text);
+    T_CHECK(source_fill(&s, &it, &size));
+    T_EQ(it.kind, ITEM_LONG);
+    T_EQ(item_bads(&it), 1);
+    T_CHECK(it.large->line.size > LINES_LONG);
+    T_CHECK(source_fill(&s, &it, &size));
+    T_EQ(it.kind, ITEM_LINES);
+    T_EQ(it.text.len, 13);
+    T_CHECK(!source_fill(&s, &it, &size));
+    item_finish(&it);
+    source_close(&s);
+    buf_finish(&b);
+}
+
+static void framed_streams_become_runs_of_ids(void)
+{
+    enum { DOCS = 50000 };
+    struct err e;
+    struct source s;
+    struct item it;
+    struct buf b = {0};
+    struct docstream_header h = {.vocab_size = 1000, .eod = 999, .width = 2};
+    memset(h.digest, 'a', SHA_TEXT - 1);
+    docstream_put_header(&b, &h);
+    uint64_t ids = 0, docs = 0, size;
+    for (int32_t i = 0; i < DOCS; i++) {
+        int32_t id[3] = {i % 999, 1, 2};
+        docstream_put_doc(&b, &h, id, (size_t)(i % 4));
+        ids += (uint64_t)(i % 4);
+    }
+    docstream_put_end(&b, DOCS, ids);
+    put("docs", &b);
+    const char *name[] = {t_path("docs")};
+    T_OK(source_open(&s, name, 1, true, plan(), &e), &e);
+    T_CHECK(s.framed);
+    T_EQ(s.docs.header.vocab_size, 1000);
+    item_init(&it, 1);
+    while (source_fill(&s, &it, &size)) {
+        T_OK(it.code, &it.err);
+        T_EQ(it.kind, ITEM_IDS);
+        const int32_t *id = it.ids.id;
+        for (size_t at = 0; at < it.run.len; at += sizeof(uint64_t), docs++) {
+            uint64_t n;
+            memcpy(&n, it.run.data + at, sizeof(n));
+            T_EQ(n, docs % 4);
+            if (n)
+                T_EQ(*id, (int32_t)docs % 999);
+            id += n;
+        }
+        T_EQ(id - it.ids.id, it.ids.n);
+    }
+    T_EQ(docs, DOCS);
+    item_finish(&it);
+    source_close(&s);
+    buf_finish(&b);
+}
+
+static void jsonl_is_told_from_the_framed_stream(void)
+{
+    struct err e;
+    struct source s;
+    static const char *const json[] = {"", "\n\n", "{", " \n {\"text\": []}\n", "\xEF\xBB\xBF{}"};
+    const char *name[] = {t_path("ids")};
+    for (size_t i = 0; i < sizeof(json) / sizeof(*json); i++) {
+        struct buf got = {0};
+        put_text("ids", json[i]);
+        T_OK(source_open(&s, name, 1, true, plan(), &e), &e);
+        T_CHECK(!s.framed);
+        drain(&s, &got, 1);
+        if (i == 3)
+            T_STR(buf_str(&got), " \n {\"text\": []}\n<0>");
+        source_close(&s);
+        buf_finish(&got);
+    }
+    put_text("ids", "WEFTDOX................................................................");
+    T_ERR(source_open(&s, name, 1, true, plan(), &e), &e, ERR_DATA, "ids");
+    put_text("ids", "hello");
+    T_ERR(source_open(&s, name, 1, true, plan(), &e), &e, ERR_DATA, "ids");
+}
+
+T_MAIN(T_CASE(inputs_come_in_byte_order_and_apart), T_CASE(what_is_not_there_is_named),
+       T_CASE(an_error_is_an_item), T_CASE(long_lines_become_records_of_their_own),
+       T_CASE(framed_streams_become_runs_of_ids), T_CASE(jsonl_is_told_from_the_framed_stream))
