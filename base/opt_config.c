@@ -166,6 +166,15 @@ static void print_row(const struct opts *o, int row, FILE *out)
     buf_finish(&b);
 }
 
+/* Without a verb, all verbs' options; of those that share a name the first. */
+static bool printed(const struct opts *o, int row)
+{
+    const struct opt *r = opt_row(o->table, row);
+    return opt_role(o->table, row) == OPT_ROLE_VALUE && opt_for_verb(r, o->verb) &&
+           !opt_absent(o->table, row) &&
+           opt_find(o->table, o->verb, r->name, strlen(r->name)) == row;
+}
+
 void opts_print_config(const struct opts *o, FILE *out)
 {
     const char *section = NULL;
@@ -179,8 +188,7 @@ void opts_print_config(const struct opts *o, FILE *out)
         if (slug[0])
             fprintf(out, "\n[%s]\n", slug);
         for (int i = 0; (r = opt_row(o->table, i)); i++)
-            if (opt_role(o->table, i) == OPT_ROLE_VALUE && opt_for_verb(r, o->verb) &&
-                !opt_absent(o->table, i) && !strcmp(opt_section(r), section))
+            if (printed(o, i) && !strcmp(opt_section(r), section))
                 print_row(o, i, out);
     }
 }

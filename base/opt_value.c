@@ -195,7 +195,11 @@ static int refuse(const struct opt *o, const char *label, const char *text, stru
     if (o->type != OPT_SWITCH)
         opt_bounds_text(o, bounds, sizeof(bounds));
     return err_set(e, ERR_USAGE, "%s: '%.200s' where %s%s%s is expected", label, text,
-                   what[o->type], bounds[0] ? " " : "", bounds);
+                   what[o->type],
+                   bounds[0] == 'a' ? " of "
+                   : bounds[0]      ? " "
+                                    : "",
+                   bounds);
 }
 
 static int refuse_choice(const struct opt *o, const char *label, const char *text, struct err *e)

@@ -161,13 +161,13 @@ static void refusals_say_what_is_expected(void)
     refuses("demo learn --num-layers 0",
             "--num-layers: '0' where a whole number from 1 to 1000 is expected", "");
     refuses("demo learn --num-layers 1e4", "from 1 to 1000", "");
-    refuses("demo learn --vocab_size=0", "a whole number at least 1 is expected", "");
+    refuses("demo learn --vocab_size=0", "a whole number of at least 1 is expected", "");
     refuses("demo learn --vocab_size ten", "--vocab_size: 'ten'", "");
     refuses("demo learn --min-share 1.01", "a number from 0 to 1 is expected", "");
     refuses("demo learn --lr inf", "--lr: 'inf' where a number", "");
     refuses("demo learn --lr nan", "--lr: 'nan' where a number", "");
     refuses("demo learn --lr 1e999", "--lr: '1e999'", "");
-    refuses("demo learn --lr -1", "a number at least 0", "");
+    refuses("demo learn --lr -1", "a number of at least 0", "");
     refuses("demo learn --shuffle=maybe", "--shuffle: 'maybe' where true or false", "");
     refuses("demo learn --no-tie=true", "--no-tie takes no value", "");
     refuses("demo learn --model-family lama", "gpt, llama or a-much-longer-name", "llama");

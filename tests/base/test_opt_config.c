@@ -158,6 +158,21 @@ static void a_printed_configuration_reads_back(void)
                "a-much-longer-name --user-defined-symbols=");
 }
 
+/* Printed without a verb, a file serves every verb. */
+static void all_verbs_configuration_reads_back(void)
+{
+    T_OK(parse_line(&o, &v, "demo --print-config", &e), &e);
+    char *text = print_config();
+    opts_finish(&o);
+    T_OK(parse_file("learn", text, ""), &e);
+    T_EQ(v.vocab, 8000);
+    opts_finish(&o);
+    T_OK(parse_file("show", text, ""), &e);
+    T_STR(v.title, "it's .a \"\\title\"");
+    opts_finish(&o);
+    free(text);
+}
+
 static void random_values_read_back(void)
 {
     for (uint64_t i = 0; i < 100; i++) {
@@ -201,5 +216,5 @@ static void every_value_has_its_origin(void)
 
 T_MAIN(T_CASE(a_file_sets_values), T_CASE(another_verbs_keys_are_let_be),
        T_CASE(presets_stand_below_the_file), T_CASE(refusals_name_the_place),
-       T_CASE(a_printed_configuration_reads_back), T_CASE(random_values_read_back),
-       T_CASE(every_value_has_its_origin))
+       T_CASE(a_printed_configuration_reads_back), T_CASE(all_verbs_configuration_reads_back),
+       T_CASE(random_values_read_back), T_CASE(every_value_has_its_origin))
