@@ -24,9 +24,10 @@ struct cli {
 
     struct opt_list input; /* --input of train; other files stand behind the verb */
     const char *model_prefix;
-    int input_format;          /* enum docs_format */
-    struct opt_list json_keys; /* train, encode */
-    const char *ids_key;       /* decode */
+    int input_format; /* enum docs_format */
+    /* --json-keys of train, encode, decode */
+    struct opt_list json_keys;
+    const char *text_key, *ids_key;
 
     int pieces; /* --output_format: 0 id, 1 piece */
     int format; /* enum cmd_format */

@@ -227,11 +227,6 @@ static int encode_all(struct job *j, struct err *e)
 
 static int check_options(const struct cli *c, const struct tok_info *i, struct err *e)
 {
-    if (c->json_keys.n != 1)
-        return err_set(e, ERR_USAGE,
-                       "tok encode takes its texts from one key, but --json-keys "
-                       "names %zu",
-                       c->json_keys.n);
     if (c->input_format == DOCS_TSV)
         return err_set(e, ERR_USAGE, "--input_format tsv goes with tok train only");
     if (c->format == CMD_U16 && i->vocab_size > 65536)
@@ -263,15 +258,15 @@ static void tell(const struct job *j)
         invalid += tok_work_invalid(j->work[i]);
     }
     if (specials)
-        log_warn("%llu strings of special tokens inside the text were taken as ordinary text "
+        log_warn("strings of special tokens inside the text that were taken as ordinary text: %llu "
                  "(--specials)",
                  (unsigned long long)specials);
     if (matched)
-        log_warn("%llu strings of special tokens inside the text became tokens: the model defines "
-                 "them as symbols that always match",
+        log_warn("strings of special tokens inside the text that became tokens, being symbols of "
+                 "the model that always match: %llu",
                  (unsigned long long)matched);
     if (invalid)
-        log_warn("%llu bytes of the text are not UTF-8", (unsigned long long)invalid);
+        log_warn("bytes of the text that are not UTF-8: %llu", (unsigned long long)invalid);
     log_debug("tok encode: %llu documents, %llu ids", (unsigned long long)j->ndocs,
               (unsigned long long)j->nids);
 }
@@ -279,8 +274,7 @@ static void tell(const struct job *j)
 static void start_job(struct job *j, const char *const *path, size_t npath)
 {
     const struct cli *c = j->cli;
-    j->docs = docs_create(path, npath, (enum docs_format)c->input_format, c->json_keys.item,
-                          c->json_keys.n);
+    j->docs = docs_create(path, npath, (enum docs_format)c->input_format, &c->text_key, 1);
     j->pool = pool_create((int)c->workers);
     j->threads = pool_threads(j->pool);
     j->work = mem_new((size_t)j->threads, sizeof(*j->work));

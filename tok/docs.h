@@ -41,7 +41,7 @@ void docs_adopt(struct docs *d, struct zin *in);
 int docs_next(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_more, struct err *e);
 
 uint64_t docs_consumed(const struct docs *d); /* bytes of all files so far, as they lie on disk */
-uint64_t docs_total(const struct docs *d);    /* of all files, 0 if one is a stream */
+uint64_t docs_total(const struct docs *d);    /* of all files, 0 if not known */
 
 /* Where the last document came from: a name that lives as long as the reader's paths, and the line.
  */

@@ -407,10 +407,10 @@ static uint64_t crashes(const struct buf *model, uint64_t first, uint64_t count,
     return died;
 }
 
-/* WEFT_TEST_FULL=1 tries 30,000 variants of all six models, else 300 of the first two. */
+/* WEFT_FULL=1 tries 30,000 variants of all six models, else 300 of the first two. */
 static void no_altered_model_that_passes_crashes(void)
 {
-    bool full = getenv("WEFT_TEST_FULL") != NULL;
+    bool full = getenv("WEFT_FULL") != NULL;
     uint64_t each = full ? 5000 : 150, passed = 0, died = 0, ignored = 0, unguarded = 0;
     for (int i = 0; i < (full ? MODELS : 2); i++) {
         struct buf model = {0};

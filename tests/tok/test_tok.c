@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "tests/t.h"
+#include "tests/tok/make.h"
 #include "tok/tok.h"
 
 static struct tokenizer *open_words(void)
@@ -129,5 +130,74 @@ static void a_failure_ends_the_text(void)
     tok_close(t);
 }
 
+static int open_bytes(const void *p, size_t n, enum tok_type type, struct tokenizer **ret,
+                      struct err *e)
+{
+    const char *path = t_path("tokenizer");
+    struct tok_options o = {.type = type, .path = path};
+    T_OK(file_replace(path, p, n, e), e);
+    return tok_open(&o, ret, e);
+}
+
+static void files_are_recognised_by_content(void)
+{
+    static const char json[] = "\xef\xbb\xbf\r\n {\"<unk>\": 0}";
+    struct err e;
+    struct tokenizer *t;
+    struct buf b = {0};
+    make_pieces(&b);
+    T_OK(open_bytes(b.data, b.len, TOK_AUTO, &t, &e), &e);
+    T_EQ(tok_info(t)->type, TOK_GPT_SENTENCEPIECE);
+    T_STR(tok_info(t)->type_name, "GPTSentencePieceTokenizer");
+    tok_close(t);
+    T_ERR(open_bytes(b.data, b.len, TOK_WHITESPACE, &t, &e), &e, ERR_USAGE, "no JSON object");
+    T_OK(open_bytes(json + 3, sizeof(json) - 4, TOK_AUTO, &t, &e), &e);
+    T_EQ(tok_info(t)->type, TOK_WHITESPACE);
+    tok_close(t);
+    T_ERR(open_bytes(json + 3, sizeof(json) - 4, TOK_GPT_SENTENCEPIECE, &t, &e), &e, ERR_USAGE,
+          "holds JSON");
+    T_ERR(open_bytes("#version: 0.2", 13, TOK_AUTO, &t, &e), &e, ERR_DATA, "neither");
+    T_ERR(open_bytes("", 0, TOK_AUTO, &t, &e), &e, ERR_DATA, "neither");
+    T_ERR(open_bytes(b.data, b.len - 1, TOK_AUTO, &t, &e), &e, ERR_DATA, "tokenizer: ");
+    struct tok_options o = {.type = TOK_SENTENCEPIECE};
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "needs a file");
+    buf_finish(&b);
+}
+
+static void ids_grow_and_keep(void)
+{
+    struct tok_ids ids = {0};
+    for (int32_t i = 0; i < 100000; i++) {
+        *tok_ids_reserve(&ids, 1) = i;
+        ids.n++;
+    }
+    for (int32_t i = 0; i < 100000; i++)
+        T_EQ(ids.id[i], i);
+    tok_ids_finish(&ids);
+    tok_ids_finish(&ids);
+}
+
+/* A failed text leaves the ids before it as they were. */
+static void a_failure_takes_its_ids_back(void)
+{
+    struct err e;
+    struct tokenizer *t;
+    struct tok_ids ids = {0};
+    struct tok_options o = {.type = TOK_NULL, .vocab_size = 10};
+    T_OK(tok_open(&o, &t, &e), &e);
+    struct tok_work *w = tok_work_create(t);
+    T_OK(tok_encode(t, w, "1 2", 3, &ids, &e), &e);
+    T_ERR(tok_encode(t, w, "3 4 x", 5, &ids, &e), &e, ERR_DATA, "byte 4");
+    T_EQ(ids.n, 2);
+    T_STR(tok_piece(t, -1), "");
+    T_STR(tok_piece(t, 11), "");
+    tok_ids_finish(&ids);
+    tok_work_destroy(w);
+    tok_work_destroy(NULL);
+    tok_close(t);
+    tok_close(NULL);
+}
+
 T_MAIN(T_CASE(words_in_parts), T_CASE(ids_in_parts), T_CASE(an_empty_text_in_parts),
-       T_CASE(a_failure_ends_the_text))
+       T_CASE(a_failure_ends_the_text), T_CASE(files_are_recognised_by_content),
+       T_CASE(ids_grow_and_keep), T_CASE(a_failure_takes_its_ids_back))

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+awk 'BEGIN { srand(1); n = split("ba ko mi tsu ran del o vi sta en", p, " ")
+    for (i = 0; i < 3000; i++) { s = ""
+        for (k = 0; k < 14; k++) s = s p[int(rand() * n) + 1] (k % 3 == 2 ? " " : ""); print s } }' >text.txt
+awk '{ printf "{\"text\": \"%s\", \"body\": \"x\"}\n", $0 }' text.txt >text.jsonl
+"$TOK" train -q --preset ucllm --input text.txt --model_prefix u --vocab_size 330
+"$TOK" train -q --input text.txt --model_prefix g --vocab_size 60
+printf '{"<unk>": 0, "one": 1, "two": 2, "<|endoftext|>": 3}' >vocab.json
+
+t "a line of ids for each line"
+expect 0 "$TOK" encode --tokenizer u.model text.txt
+check [ "$(wc -l <.out)" = 3000 ]
+cp .out ids
+expect 0 "$TOK" encode --tokenizer u.model --workers 1 text.txt
+same .out ids
+expect 0 "$TOK" encode --tokenizer u.model --workers 7 --output ids2 text.txt
+out_is ""
+same ids ids2
+expect 0 "$TOK" encode --tokenizer-type SentencePieceTokenizer --tokenizer-model u.model text.jsonl
+same .out ids
+expect 0 sh -c 'zstd -qc text.jsonl | "$0" encode --tokenizer u.model' "$TOK"
+same .out ids
+
+t "ids become the text again"
+expect 0 "$TOK" decode --tokenizer u.model ids
+same .out text.txt
+expect 0 sh -c '"$0" encode --tokenizer u.model --format docs text.jsonl | "$0" decode --tokenizer u.model -' "$TOK"
+same .out text.txt
+printf '{"text":"two\\nlines \\u00e9\\u3042\\ud83d\\ude00  "}\n{"text":""}\n' >odd.jsonl
+expect 0 sh -c '"$0" encode --tokenizer u.model --format json odd.jsonl | "$0" decode --tokenizer u.model --format json' "$TOK"
+check python3 -c "
+import json
+a, b = ([json.loads(l) for l in open(f)] for f in ('odd.jsonl', '.out'))
+assert a == b, (a, b)"
+
+t "formats"
+printf 'one two three\n\ntwo\n' >w
+expect 0 "$TOK" encode --tokenizer vocab.json w
+out_is "$(printf '1 2 0\n\n2')"
+expect 0 "$TOK" encode --tokenizer vocab.json --format json w
+out_is "$(printf '{"ids":[1,2,0]}\n{"ids":[]}\n{"ids":[2]}')"
+expect 0 "$TOK" encode --tokenizer vocab.json --output_format piece w
+out_is "$(printf 'one two <unk>\n\ntwo')"
+expect 0 "$TOK" encode --tokenizer vocab.json --format json --output_format piece --append-eod w
+out_is "$(printf '{"pieces":["one","two","<unk>","<|endoftext|>"]}\n{"pieces":["<|endoftext|>"]}\n{"pieces":["two","<|endoftext|>"]}')"
+expect 0 "$TOK" encode --tokenizer vocab.json --format u16 w
+check [ "$(od -An -tu2 .out | tr -s ' ')" = " 1 2 0 2" ]
+expect 0 "$TOK" encode --tokenizer vocab.json --format u32 --append-eod w
+check [ "$(od -An -tu4 .out | tr -s ' \n' ' ')" = " 1 2 0 3 3 2 3 " ]
+expect 0 "$TOK" encode --tokenizer vocab.json --format docs w
+check [ "$(head -c 8 .out)" = WEFTDOCS ]
+check [ "$(wc -c <.out)" = $((64 + 3 * 4 + 4 * 2 + 20)) ]
+
+t "the null tokenizer"
+printf '1 2 100\n' >n
+expect 0 "$TOK" encode --tokenizer-type NullTokenizer --vocab-size 100 --append-eod n
+out_is "1 2 100 100"
+expect 3 "$TOK" encode --tokenizer-type NullTokenizer --vocab-size 99 n
+err_has "n, line 1: byte 4 of the text: '100' is no id of 0 to 99"
+
+t "special strings inside text"
+printf 'one <|endoftext|>\n' >s
+expect 0 "$TOK" encode --tokenizer vocab.json s
+out_is "1 0"
+err_has "taken as ordinary text: 1"
+expect 0 "$TOK" encode --tokenizer vocab.json --specials parse s
+out_is "1 3"
+expect 3 "$TOK" encode --tokenizer vocab.json --specials error s
+err_has "s, line 1: byte 4 of the text"
+printf 'ba<EOD>ko<BOS>\n' >s
+expect 0 "$TOK" encode --tokenizer u.model s
+err_has "taken as ordinary text: 1"
+err_has "that always match: 1"
+
+t "records that cannot be used; those before them are written"
+(head -n 2 text.jsonl; echo '{"text": "cut') >bad.jsonl
+expect 3 "$TOK" encode --tokenizer u.model bad.jsonl
+check [ "$(wc -l <.out)" = 2 ]
+err_has "bad.jsonl, line 3"
+expect 3 "$TOK" encode --tokenizer u.model --output kept bad.jsonl
+no_file kept
+no_temps .
+expect 3 "$TOK" encode --tokenizer u.model --json-keys absent --input_format jsonl text.jsonl
+err_has 'line 1: the object has no key "absent"'
+printf '\377\376abc\n' >raw
+expect 0 "$TOK" encode --tokenizer u.model raw
+err_has "not UTF-8: 2"
+
+t "options that do not fit"
+expect 2 "$TOK" encode text.txt
+err_has "no tokenizer was named"
+expect 2 "$TOK" encode --tokenizer u.model --format docs --append-eod text.txt
+err_has "without their end"
+expect 2 "$TOK" encode --tokenizer-type NullTokenizer --vocab-size 70000 --format u16 n
+err_has "take u32"
+expect 2 "$TOK" encode --tokenizer u.model --format u16 --output_format piece text.txt
+err_has "--output_format piece"
+expect 2 "$TOK" encode --tokenizer u.model --input_format tsv text.txt
+err_has "tok train only"
+expect 2 "$TOK" encode --tokenizer u.model --tokenizer-type WhitespaceTokenizer text.txt
+err_has "is not what WhitespaceTokenizer reads"
+expect 2 "$TOK" --bogus
+expect 2 "$TOK"
+err_has "needs a verb"
+
+t "models that cannot be used"
+head -c 20000 u.model >cut.model
+expect 3 "$TOK" encode --tokenizer cut.model text.txt
+err_has "cut.model"
+expect 3 "$TOK" encode --tokenizer text.txt text.txt
+err_has "text.txt: neither a SentencePiece model nor a vocab.json"
+expect 4 "$TOK" encode --tokenizer none.model text.txt
+err_has "none.model"
+
+t "it is a good neighbour in pipelines"
+expect 0 sh -c 'yes "ba ko" | "$0" encode --tokenizer u.model | head -n 3' "$TOK"
+check [ "$(wc -l <.out)" = 3 ]
+check [ ! -s .err ]
+expect 141 bash -c 'set -o pipefail; yes "ba ko" | "$0" encode --tokenizer u.model | head -n 3' "$TOK"
+check [ ! -s .err ]
+expect 4 sh -c '"$0" encode --tokenizer u.model text.txt >/dev/full' "$TOK"
+err_has "standard output: the disk is full"
+expect 3 bash -c 'set -o pipefail; zstd -qc text.jsonl | head -c 4000 | "$0" encode --tokenizer u.model --format docs - | "$0" decode --tokenizer u.model - >/dev/null' "$TOK"
+err_has "standard input"
+err_has "ends before its end mark"
+
+t "a stream of another tokenizer"
+"$TOK" encode --tokenizer u.model --format docs text.txt >u.docs
+expect 2 "$TOK" decode --tokenizer g.model u.docs
+err_has "written with the tokenizer of digest"
+expect 3 sh -c 'head -c 1000 u.docs | "$0" decode --tokenizer u.model' "$TOK"
+err_has "ends before its end mark"
+
+t "ids that cannot be decoded"
+echo '1 2 x' >i
+expect 3 "$TOK" decode --tokenizer u.model i
+err_has "i, line 1: byte 4: no id"
+echo '{"ids": [1, 400]}' >i
+expect 3 "$TOK" decode --tokenizer u.model i
+err_has "i, line 1: id 400 is outside the vocabulary of 333"
+echo '{"ids": "x"}' >i
+expect 3 "$TOK" decode --tokenizer u.model i
+err_has "an array of ids was expected"
+expect 2 "$TOK" decode --tokenizer u.model --format u16 i
+err_has "--format text or json"

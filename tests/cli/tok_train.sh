@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+# text with enough words for a small vocabulary
+awk 'BEGIN { srand(1); n = split("ba ko mi tsu ran del o vi sta en", p, " ")
+    for (i = 0; i < 500; i++) { s = ""
+        for (k = 0; k < 14; k++) s = s p[int(rand() * n) + 1] (k % 3 == 2 ? " " : ""); print s } }' >text.txt
+awk '{ printf "{\"text\": \"%s\", \"n\": %d}\n", $0, NR }' text.txt >text.jsonl
+
+t "a model and its list appear"
+expect 0 "$TOK" train --input text.txt --model_prefix a --vocab_size 80
+out_is ""
+err_has "500 sentences"
+err_has "80 pieces"
+has_file a.model
+check [ "$(wc -l <a.vocab)" = 80 ]
+check [ "$(head -n 1 a.vocab)" = "<unk>	0" ]
+no_temps .
+
+t "JSONL, compressed input, several files and standard input give the same model"
+expect 0 "$TOK" train -q text.jsonl --model_prefix b --vocab_size 80
+err_lacks "sentences"
+same a.model b.model
+gzip -c text.jsonl >z
+expect 0 "$TOK" train --input z --model_prefix b --vocab-size=80
+same a.model b.model
+head -n 200 text.txt >1.txt
+tail -n 300 text.txt | zstd -q >2.txt.zst
+expect 0 "$TOK" train --input 1.txt,2.txt.zst --model_prefix b --vocab_size 80
+same a.model b.model
+expect 0 sh -c '"$0" train --input - --model_prefix b --vocab_size 80 <text.txt' "$TOK"
+same a.model b.model
+
+t "a document with newlines is cut as a file of lines would be"
+printf '{"text": "%s"}\n' "$(sed 's/$/\\n/' text.txt | tr -d '\n')" >one.jsonl
+expect 0 "$TOK" train --input one.jsonl --model_prefix b --vocab_size 80
+err_has "500 sentences"
+same a.model b.model
+
+t "the preset of ucllm"
+expect 0 "$TOK" train --preset ucllm --input text.txt --model_prefix u --vocab_size 330
+check [ "$(head -n 8 u.vocab | cut -f 1 | tr '\n' ' ')" = "<unk> <s> </s> <pad> <CLS> <SEP> <EOD> <MASK> " ]
+expect 0 "$TOK" inspect --json u.model
+out_has '"byte_fallback":true'
+out_has '"remove_extra_whitespaces":false'
+out_has '"8":{"piece":"\n","kind":"user-defined"}'
+out_has '"eod":{"id":6,"piece":"<EOD>"}'
+
+t "a flag overrides the preset"
+expect 0 "$TOK" train --preset ucllm --input text.txt --model_prefix v --vocab_size 60 --byte_fallback=false
+expect 0 "$TOK" inspect --json v.model
+out_has '"byte_fallback":false'
+
+t "long lines are left out and counted"
+(cat text.txt; head -c 5000 /dev/zero | tr '\0' x; echo) >long.txt
+expect 0 "$TOK" train --input long.txt --model_prefix b --vocab_size 80
+err_has "1 lines were left out: longer than 4192 bytes"
+same a.model b.model
+
+t "more pieces than the text yields"
+expect 2 "$TOK" train --input text.txt --model_prefix c --vocab_size 50000
+err_has "the input yields only"
+err_has "hint: give --vocab_size"
+no_file c.model
+no_file c.vocab
+
+t "input that cannot be used"
+expect 3 "$TOK" train --input /dev/null --model_prefix c --vocab_size 80
+err_has "no sentence to learn from"
+expect 4 "$TOK" train --input missing.txt --model_prefix c --vocab_size 80
+err_has "missing.txt: cannot open"
+printf '{"text": "a"}\n{"text": 5}\n' >bad.jsonl
+expect 3 "$TOK" train --input bad.jsonl --model_prefix c --vocab_size 80
+err_has "bad.jsonl, line 2: the value under \"text\" is no string"
+zstd -q -c text.txt | head -c 500 >cut.zst
+expect 3 "$TOK" train --input cut.zst --model_prefix c --vocab_size 80
+err_has "cut.zst"
+no_file c.model
+
+t "options that cannot be used"
+expect 2 "$TOK" train --input text.txt --vocab_size 80
+err_has "--model_prefix"
+expect 2 "$TOK" train --model_prefix c
+err_has "--input"
+expect 2 "$TOK" train --input text.txt --model_prefix c --vocab_sise 80
+err_has "did you mean --vocab_size?"
+expect 2 "$TOK" train --input text.txt --model_prefix c --character_coverage 0.5
+err_has "character_coverage"
+expect 2 "$TOK" train --input text.txt --model_prefix c --num_threads 1000
+err_has "num_threads"
+expect 4 "$TOK" train --input text.txt --model_prefix nowhere/c
+err_has "nowhere"
+
+t "a killed run leaves no model behind"
+mkfifo slow
+(cat text.txt; sleep 2) >slow &
+expect 137 sh -c '"$0" train --input slow --model_prefix k --vocab_size 80 & p=$!; sleep 0.3; kill -9 $p; wait $p' "$TOK"
+no_file k.model
+no_file k.vocab
+
+t "a full disk"
+if mkdir full && mount -t tmpfs -o size=64k none full 2>/dev/null; then
+    expect 4 "$TOK" train --input text.txt --model_prefix full/a --vocab_size 80
+    err_has "full/a.model: the disk is full"
+    check [ -z "$(ls -A full)" ]
+    umount full
+else
+    skip "no permission to mount a small file system"
+fi
