@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdint.h>
+#include <string.h>
+
+#include "tok/sp_cxx.h"
+#include "tok/sp_model.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What passes the check may be used: on this text, and on text made of the file's own bytes. */
+static void use(const struct sp_model *m, const uint8_t *data, size_t size)
+{
+    static const char text[] = "A text. \xef\xbc\xa1 \xe3\x81\x82 \xff <s> abcde\n";
+    struct err e;
+    struct sp_lib *l;
+    int code = sp_lib_open("fuzz.model", data, size, &l, &e);
+    BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
+    if (code)
+        return;
+    struct sp_room *room = sp_room_create();
+    struct buf out = {0};
+    for (int i = 0; i < 2; i++) {
+        const char *p = i ? (const char *)data : text;
+        size_t n = i ? (size < 300 ? size : 300) : sizeof(text), k;
+        const int *id;
+        code = sp_lib_encode(l, room, p, n, &id, &k, &e);
+        BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
+        for (size_t j = 0; !code && j < k; j++)
+            BUG_ON(id[j] < 0 || (size_t)id[j] >= m->npieces, "id %d", id[j]);
+        if (!code)
+            sp_lib_decode(l, room, id, k, &out, &e);
+    }
+    buf_finish(&out);
+    sp_room_destroy(room);
+    sp_lib_close(l);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct err e;
+    struct sp_model m;
+    int code = sp_check("fuzz.model", data, size, &m, &e);
+    BUG_ON(code && code != ERR_DATA, "code %d", code);
+    BUG_ON(code && !strstr(e.msg, "fuzz.model: "), "no name in '%s'", e.msg);
+    if (code)
+        return 0;
+    for (size_t i = 0; i < m.npieces; i++)
+        BUG_ON(sp_model_find(&m, m.piece[i].text, m.piece[i].length) < 0, "piece %zu is lost", i);
+    use(&m, data, size);
+    sp_model_finish(&m);
+    return 0;
+}
