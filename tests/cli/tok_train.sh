@@ -12,7 +12,7 @@ err_has "500 sentences"
 err_has "80 pieces"
 has_file a.model
 check [ "$(wc -l <a.vocab)" = 80 ]
-check [ "$(head -n 1 a.vocab)" = "<unk>	0" ]
+check [ "$(head -n 1 a.vocab)" = "$(printf '<unk>\t0')" ]
 no_temps .
 
 t "JSONL, compressed input, several files and standard input give the same model"
