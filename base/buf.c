@@ -12,7 +12,7 @@ char *buf_reserve(struct buf *b, size_t n)
 {
     size_t need;
     BUG_ON(__builtin_add_overflow(b->len, n, &need), "buf_reserve of %zu bytes", n);
-    if (need > b->cap) {
+    if (need > b->cap || !b->data) {
         size_t cap = b->cap + b->cap / 2;
         if (cap < need)
             cap = need;

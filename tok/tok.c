@@ -31,7 +31,7 @@ int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n)
 {
     size_t need;
     BUG_ON(__builtin_add_overflow(ids->n, n, &need), "tok_ids_reserve of %zu", n);
-    if (need > ids->cap) {
+    if (need > ids->cap || !ids->id) {
         size_t cap = ids->cap + ids->cap / 2;
         cap = cap < need ? need : cap;
         cap = cap < 256 ? 256 : cap;
