@@ -134,7 +134,7 @@ static int put_document(const struct inspection *x, uint64_t d, struct tok_work 
     buf_adds(out, x->q->json ? "]" : "\n");
     if (w && x->q->json) {
         buf_adds(out, ", \"text\": ");
-        jsonw_string(out, text.data, text.len);
+        jsonw_string(out, buf_str(&text), text.len);
     } else if (w) {
         buf_add(out, text.data, text.len);
         buf_addc(out, '\n');
