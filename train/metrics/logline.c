@@ -60,6 +60,7 @@ static void number(struct buf *out, const char *key, double v)
 {
     buf_adds(out, ", ");
     jsonw_key(out, key);
+    buf_addc(out, ' ');
     jsonw_real(out, v);
 }
 
