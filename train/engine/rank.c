@@ -108,23 +108,41 @@ static void fill_layout(struct rank *r)
     free(v);
 }
 
-static void fill_weights(struct rank *r)
+/* Rows of one parameter, shared over the host's threads: each is a function of its global index. */
+struct filling {
+    const struct param *p;
+    uint64_t seed;
+    float *to;
+};
+
+enum { FILL_ROWS = 256 };
+
+static void fill_rows(void *arg, int task, int thread)
+{
+    const struct filling *f = arg;
+    int64_t begin = (int64_t)task * FILL_ROWS, left = f->p->size[0] - begin;
+    (void)thread;
+    param_init_rows(f->p, f->seed, begin, left < FILL_ROWS ? left : FILL_ROWS,
+                    f->to + begin * (f->p->rank == 2 ? f->p->size[1] : 1));
+}
+
+static void fill_weights(struct rank *r, struct pool *pool)
 {
     for (int i = 0; i < r->params.n; i++) {
         const struct param *p = &r->params.at[i];
-        float *v = mem_new((size_t)p->count, sizeof(*v));
         struct tensor to = tensor_rows(r->weights, p->offset, p->count);
-        param_init_values(p, r->config.seed, v);
+        struct filling f = {p, r->config.seed, mem_new((size_t)p->count, sizeof(float))};
+        pool_run(pool, (int)((p->size[0] + FILL_ROWS - 1) / FILL_ROWS), fill_rows, &f);
         if (r->config.real == DTYPE_F64) {
             double *wide = mem_new((size_t)p->count, sizeof(*wide));
             for (int64_t k = 0; k < p->count; k++)
-                wide[k] = (double)v[k];
+                wide[k] = (double)f.to[k];
             put(r, to, wide);
             free(wide);
         } else {
-            put(r, to, v);
+            put(r, to, f.to);
         }
-        free(v);
+        free(f.to);
     }
 }
 
@@ -155,7 +173,7 @@ int rank_open(struct rank *r, const struct rank_config *c, struct err *e)
         return code;
     fill_layout(r);
     model_fill_tables(&r->model);
-    fill_weights(r);
+    fill_weights(r, r->dev.pool);
     return 0;
 }
 
