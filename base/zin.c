@@ -19,6 +19,7 @@
 
 enum {
     IN_BUFFER = 1 << 20,
+    DIRECT = 1 << 16, /* reads of plain bytes from here on go past the buffer */
     PROBE = 8,           /* bytes that tell the kinds apart */
     WINDOW_LOG_MAX = 27, /* 128 MiB, what the zstd program takes without --long=28 */
     OUT_MAX = 1 << 30    /* zlib counts in unsigned int */
@@ -146,8 +147,13 @@ static int recognise(struct zin *z, struct err *e)
 
 static int read_plain(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e)
 {
-    if (z->pos == z->fill)
-        return z->ended ? 0 : read_some(z, p, n, ret_n, e);
+    if (z->pos == z->fill && !z->ended) {
+        if (n >= DIRECT)
+            return read_some(z, p, n, ret_n, e);
+        int code = fill(z, e);
+        if (code)
+            return code;
+    }
     size_t k = z->fill - z->pos < n ? z->fill - z->pos : n;
     memcpy(p, z->in + z->pos, k);
     z->pos += k;

@@ -9,8 +9,10 @@
 #include "base/jsonl.h"
 #include "base/mem.h"
 
-/* Ids of a block of the framed stream, more if one document has more. */
-enum { IDS_BLOCK = 128 << 10 };
+enum {
+    IDS_BLOCK = 128 << 10, /* ids of a block of the framed stream, more if one document has more */
+    IDS_LONG = 1 << 20     /* a document of more ids than this is a long record */
+};
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
@@ -137,27 +139,73 @@ void source_close(struct source *s)
 
 /* ---- items ---------------------------------------------------------------------------------- */
 
+/* What waits for the outside while a framed stream is read; nothing is held meanwhile. */
+static int next_document(struct source *s, uint64_t *ret_n, bool *ret_more, struct err *e)
+{
+    int old;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
+    int code = docstream_begin(&s->docs, ret_n, ret_more, e);
+    pthread_setcancelstate(old, NULL);
+    return code;
+}
+
+static int next_part(struct source *s, const int32_t **ret_id, size_t *ret_n, struct err *e)
+{
+    int old;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
+    int code = docstream_part(&s->docs, ret_id, ret_n, e);
+    pthread_setcancelstate(old, NULL);
+    return code;
+}
+
+/* A long document becomes a record whose value is an array of ids. */
+static int fill_long_ids(struct source *s, struct item *it, struct err *e)
+{
+    it->kind = ITEM_LONG;
+    int code = longrec_create(&s->plan, &it->large, e);
+    if (code)
+        return code;
+    struct jscan_value *v = &it->large->scan.value[0];
+    v->kind = JSONL_IDS;
+    while (!code && s->docs.left) {
+        const int32_t *id;
+        size_t n;
+        code = next_part(s, &id, &n, e);
+        for (size_t i = 0; i < n && !code; i++) {
+            int64_t wide = id[i];
+            code = spill_add(&v->spill, &wide, sizeof(wide), e);
+        }
+    }
+    s->long_ids = 0;
+    return code ? code : spill_flush(&v->spill, e);
+}
+
 static int fill_ids(struct source *s, struct item *it, bool *ret_any, struct err *e)
 {
     bool more = true;
-    int code = 0, old;
+    int code = 0;
     it->kind = ITEM_IDS;
-    while (it->ids.n < IDS_BLOCK && it->run.len < IDS_BLOCK) {
-        const int32_t *id;
-        size_t n;
-        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
-        code = docstream_next(&s->docs, &id, &n, &more, e);
-        pthread_setcancelstate(old, NULL);
+    while (!code && !s->long_ids && it->ids.n < IDS_BLOCK && it->run.len < IDS_BLOCK) {
+        uint64_t run = 0;
+        code = next_document(s, &run, &more, e);
         if (code || !more)
             break;
-        if (n)
-            memcpy(tok_ids_reserve(&it->ids, n), id, n * sizeof(*id));
-        it->ids.n += n;
-        uint64_t run = n;
+        if (run > IDS_LONG) {
+            s->long_ids = run;
+            break;
+        }
+        while (!code && s->docs.left) {
+            const int32_t *id;
+            size_t n;
+            code = next_part(s, &id, &n, e);
+            if (!code)
+                memcpy(tok_ids_reserve(&it->ids, n), id, n * sizeof(*id));
+            it->ids.n += code ? 0 : n;
+        }
         buf_add(&it->run, &run, sizeof(run));
     }
-    *ret_any = it->run.len > 0;
-    return code;
+    *ret_any = it->run.len > 0 || s->long_ids;
+    return !code && !it->run.len && s->long_ids ? fill_long_ids(s, it, e) : code;
 }
 
 static int fill_long(struct source *s, struct item *it, struct err *e)
@@ -186,7 +234,7 @@ bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes)
 {
     bool any = false;
     item_reset(it);
-    while (!any && !it->code && s->at < s->ninputs) {
+    while (!any && !it->code && !s->failed && s->at < s->ninputs) {
         it->input = s->at;
         if (!s->in)
             it->code = next_input(s, &it->err);
@@ -198,5 +246,6 @@ bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes)
             end_input(s);
     }
     *ret_bytes = it->text.len + it->ids.n * sizeof(int32_t);
+    s->failed |= it->code != 0;
     return any || it->code;
 }

@@ -33,7 +33,9 @@ struct source {
     size_t at;      /* the input that is being read */
     struct zin *in; /* NULL: it is to be opened */
     struct lines lines;
-    uint64_t before; /* bytes of the inputs that are done */
+    uint64_t long_ids; /* a long document of the framed stream is next: its ids */
+    uint64_t before;   /* bytes of the inputs that are done */
+    bool failed;       /* the item with the error was the last one */
 };
 
 /*
@@ -51,8 +53,8 @@ const char *source_name(const struct source *s, size_t input); /* for messages *
 uint64_t source_bytes(const struct source *s);
 
 /*
- * The next item; false: the end. An error is in it->code. *ret_bytes: about what it takes in
- * memory.
+ * The next item; false: the end. An error is in the code of the last item. *ret_bytes: about what
+ * it takes in memory.
  */
 bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes);
 

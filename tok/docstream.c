@@ -13,8 +13,7 @@ enum {
     VERSION = 1,
     HEADER = 64,
     DOC_MAX = 0x7fffffff,
-    END_MARK = -1,
-    CHUNK_IDS = 1 << 18 /* read at a time, so that a lying count allocates nothing */
+    END_MARK = -1
 };
 
 /* ---- writer ------------------------------------------------------------------------------ */
@@ -121,32 +120,28 @@ int docstream_open(struct docstream *d, struct zin *in, struct err *e)
     return 0;
 }
 
-/* n ids into d->buf as int32, checked. */
-static int take_ids(struct docstream *d, size_t n, struct err *e)
+/* The next k ids behind those in d->buf, as int32, checked. */
+static int take_ids(struct docstream *d, size_t k, struct err *e)
 {
     size_t width = d->header.width;
-    buf_reset(&d->buf);
-    while (n) {
-        size_t k = n < CHUNK_IDS ? n : CHUNK_IDS;
-        char *p = buf_reserve(&d->buf, k * 4), *raw = p + k * (4 - width);
-        uint64_t offset = d->offset;
-        int code = take(d, raw, k * width, e);
-        if (code)
-            return code;
-        for (size_t i = 0; i < k; i++) {
-            uint32_t v = width == 2 ? load_u16(raw + 2 * i) : load_u32(raw + 4 * i);
-            if (v >= d->header.vocab_size)
-                return err_set(e, ERR_DATA,
-                               "%s: at byte %llu stands id %u, but the vocabulary "
-                               "has %llu",
-                               zin_name(d->in), (unsigned long long)(offset + i * width), v,
-                               (unsigned long long)d->header.vocab_size);
-            store_u32(p + 4 * i, v);
-        }
-        d->buf.len += k * 4;
-        d->ids += k;
-        n -= k;
+    char *p = buf_reserve(&d->buf, k * 4), *raw = p + k * (4 - width);
+    uint64_t offset = d->offset;
+    int code = take(d, raw, k * width, e);
+    if (code)
+        return code;
+    for (size_t i = 0; i < k; i++) {
+        uint32_t v = width == 2 ? load_u16(raw + 2 * i) : load_u32(raw + 4 * i);
+        if (v >= d->header.vocab_size)
+            return err_set(e, ERR_DATA,
+                           "%s: at byte %llu stands id %u, but the vocabulary "
+                           "has %llu",
+                           zin_name(d->in), (unsigned long long)(offset + i * width), v,
+                           (unsigned long long)d->header.vocab_size);
+        store_u32(p + 4 * i, v);
     }
+    d->buf.len += k * 4;
+    d->ids += k;
+    d->left -= k;
     return 0;
 }
 
@@ -163,10 +158,10 @@ static int take_end(struct docstream *d, struct err *e)
     return !code && k ? bad(d, e, "something follows the end mark") : code;
 }
 
-int docstream_next(struct docstream *d, const int32_t **ret_id, size_t *ret_n, bool *ret_more,
-                   struct err *e)
+int docstream_begin(struct docstream *d, uint64_t *ret_n, bool *ret_more, struct err *e)
 {
     char p[4];
+    BUG_ON(d->left, "%llu ids were not taken", (unsigned long long)d->left);
     *ret_more = false;
     if (d->ended)
         return 0;
@@ -180,14 +175,39 @@ int docstream_next(struct docstream *d, const int32_t **ret_id, size_t *ret_n, b
     }
     if (n > DOC_MAX)
         return bad(d, e, "stands a document of more than 2^31 - 1 ids");
-    code = take_ids(d, n, e);
-    if (code)
-        return code;
     d->docs++;
-    *ret_id = (const int32_t *)(const void *)d->buf.data;
-    *ret_n = n;
+    *ret_n = d->left = n;
     *ret_more = true;
     return 0;
+}
+
+static size_t part_of(const struct docstream *d)
+{
+    return d->left < DOCSTREAM_PART ? (size_t)d->left : DOCSTREAM_PART;
+}
+
+int docstream_part(struct docstream *d, const int32_t **ret_id, size_t *ret_n, struct err *e)
+{
+    size_t n = part_of(d);
+    buf_reset(&d->buf);
+    int code = take_ids(d, n, e);
+    *ret_id = (const int32_t *)(const void *)d->buf.data;
+    *ret_n = n;
+    return code;
+}
+
+int docstream_next(struct docstream *d, const int32_t **ret_id, size_t *ret_n, bool *ret_more,
+                   struct err *e)
+{
+    uint64_t n = 0;
+    int code = docstream_begin(d, &n, ret_more, e);
+    buf_reset(&d->buf);
+    while (!code && d->left) /* piece by piece, so that a lying count allocates nothing */
+        code = take_ids(d, part_of(d), e);
+    *ret_id = (const int32_t *)(const void *)d->buf.data;
+    *ret_n = (size_t)n;
+    *ret_more = *ret_more && !code;
+    return code;
 }
 
 void docstream_close(struct docstream *d)

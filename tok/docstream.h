@@ -40,6 +40,7 @@ struct docstream {
     bool ended;         /* private */
     uint64_t offset;    /* of the next byte, for messages */
     uint64_t docs, ids; /* so far */
+    uint64_t left;      /* ids of the document at hand that docstream_part has not given yet */
 };
 
 int docstream_open(struct docstream *d, struct zin *in, struct err *e);
@@ -48,6 +49,15 @@ int docstream_open(struct docstream *d, struct zin *in, struct err *e);
  * against vocab_size. */
 int docstream_next(struct docstream *d, const int32_t **ret_id, size_t *ret_n, bool *ret_more,
                    struct err *e);
+
+/*
+ * The same in parts, so that a long document need not be held whole: *ret_n ids are its own, which
+ * docstream_part then gives, at most DOCSTREAM_PART at once; all of them must be taken.
+ */
+enum { DOCSTREAM_PART = 1 << 18 };
+int docstream_begin(struct docstream *d, uint64_t *ret_n, bool *ret_more, struct err *e);
+int docstream_part(struct docstream *d, const int32_t **ret_id, size_t *ret_n, struct err *e);
+
 void docstream_close(struct docstream *d);
 
 #endif

@@ -73,3 +73,11 @@ expect 0 sh -c '{ printf "{\"text\": [7"; yes ", 12, 345" | head -n $(($1 / 10))
 below
 check [ "$(wc -c <o_text_document.bin)" = $((line / 10 * 4 + 2)) ]
 rm -f o_*
+
+t "one long document in a framed stream"
+{ printf '{"text": "'; yes 'one two three' | head -n $((line / 14)) | tr '\n' ' '; echo '"}'; } >l.jsonl
+"$TOK" encode --tokenizer v.json --format docs l.jsonl >l.docs
+expect 0 peak "$PREP" build --quiet --pretokenized l.docs --append-eod --output-prefix o
+below
+check [ "$(wc -c <o_text_document.bin)" = $((2 * (line / 14 * 3 + 1))) ]
+rm -f o_* l.*

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/mem.h"
 #include "prep/source.h"
 #include "tests/t.h"
 #include "tok/docstream.h"
@@ -94,6 +96,7 @@ static void an_error_is_an_item(void)
     T_EQ(it.code, 0);
     T_CHECK(source_fill(&s, &it, &size));
     T_ERR(it.code, &it.err, ERR_DATA, "cut");
+    T_CHECK(!source_fill(&s, &it, &size));
     item_finish(&it);
     source_close(&s);
     buf_finish(&b);
@@ -182,6 +185,53 @@ static void framed_streams_become_runs_of_ids(void)
     buf_finish(&b);
 }
 
+static void a_long_document_of_the_stream_is_a_record_of_its_own(void)
+{
+    enum { LONG = 3000000 };
+    struct err e;
+    struct source s;
+    struct item it;
+    uint64_t size;
+    struct buf b = {0};
+    struct docstream_header h = {.vocab_size = 70000, .eod = -1, .width = 4};
+    memset(h.digest, 'a', SHA_TEXT - 1);
+    int32_t *id = mem_new(LONG, sizeof(*id));
+    for (int32_t i = 0; i < LONG; i++)
+        id[i] = i % 70000;
+    docstream_put_header(&b, &h);
+    docstream_put_doc(&b, &h, id, 3);
+    docstream_put_doc(&b, &h, id, LONG);
+    docstream_put_doc(&b, &h, id, LONG);
+    docstream_put_doc(&b, &h, id, 4);
+    docstream_put_end(&b, 4, 2 * LONG + 7);
+    put("docs", &b);
+    const char *name[] = {t_path("docs")};
+    T_OK(source_open(&s, name, 1, true, plan(), &e), &e);
+    item_init(&it, 1);
+    T_CHECK(source_fill(&s, &it, &size));
+    T_EQ(it.kind, ITEM_IDS);
+    T_EQ(it.ids.n, 3);
+    for (int i = 0; i < 2; i++) {
+        int64_t got[2];
+        T_CHECK(source_fill(&s, &it, &size));
+        T_OK(it.code, &it.err);
+        T_EQ(it.kind, ITEM_LONG);
+        T_EQ(it.large->scan.value[0].kind, JSONL_IDS);
+        T_EQ(it.large->scan.value[0].spill.size, LONG * sizeof(int64_t));
+        T_OK(spill_read(&it.large->scan.value[0].spill, 8 * 2500000, got, 16, &e), &e);
+        T_EQ(got[0], 2500000 % 70000);
+        T_EQ(got[1], 2500001 % 70000);
+    }
+    T_CHECK(source_fill(&s, &it, &size));
+    T_EQ(it.kind, ITEM_IDS);
+    T_EQ(it.ids.n, 4);
+    T_CHECK(!source_fill(&s, &it, &size));
+    item_finish(&it);
+    source_close(&s);
+    buf_finish(&b);
+    free(id);
+}
+
 static void jsonl_is_told_from_the_framed_stream(void)
 {
     struct err e;
@@ -207,4 +257,6 @@ static void jsonl_is_told_from_the_framed_stream(void)
 
 T_MAIN(T_CASE(inputs_come_in_byte_order_and_apart), T_CASE(what_is_not_there_is_named),
        T_CASE(an_error_is_an_item), T_CASE(long_lines_become_records_of_their_own),
-       T_CASE(framed_streams_become_runs_of_ids), T_CASE(jsonl_is_told_from_the_framed_stream))
+       T_CASE(framed_streams_become_runs_of_ids),
+       T_CASE(a_long_document_of_the_stream_is_a_record_of_its_own),
+       T_CASE(jsonl_is_told_from_the_framed_stream))

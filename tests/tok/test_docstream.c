@@ -73,6 +73,44 @@ static void what_is_written_is_read(void)
     }
 }
 
+static void documents_come_in_parts(void)
+{
+    struct err e;
+    struct buf b = {0};
+    struct zin *z;
+    struct docstream d;
+    uint64_t n, doc = 0;
+    bool more;
+    write_docs(&b, 4, 200000, 10);
+    T_OK(file_replace(t_path("parts"), b.data, b.len, &e), &e);
+    T_OK(zin_open(t_path("parts"), &z, &e), &e);
+    T_OK(docstream_open(&d, z, &e), &e);
+    for (;; doc++) {
+        T_OK(docstream_begin(&d, &n, &more, &e), &e);
+        if (!more)
+            break;
+        T_EQ(n, doc == 3 ? 400000 : doc * 37 % 100);
+        uint64_t got = 0, parts = 0;
+        while (d.left) {
+            const int32_t *id;
+            size_t k;
+            T_OK(docstream_part(&d, &id, &k, &e), &e);
+            T_CHECK(k > 0 && k <= DOCSTREAM_PART);
+            for (size_t i = 0; i < k; i++)
+                T_EQ(id[i], id_of(doc, got + i, 200000));
+            got += k;
+            parts++;
+        }
+        T_EQ(got, n);
+        T_EQ(parts, doc == 3 ? 2 : n > 0);
+    }
+    T_EQ(doc, 10);
+    T_CHECK(d.buf.cap < 3 * DOCSTREAM_PART * sizeof(int32_t));
+    docstream_close(&d);
+    zin_close(z);
+    buf_finish(&b);
+}
+
 static void header_is_as_documented(void)
 {
     struct buf b = {0};
@@ -128,5 +166,6 @@ static void lies_are_found(void)
     spoil(64 + 4 + 4, 1001, "stands id 1001"); /* document 0 is empty, the next one's first ids */
 }
 
-T_MAIN(T_CASE(what_is_written_is_read), T_CASE(header_is_as_documented),
+T_MAIN(T_CASE(what_is_written_is_read), T_CASE(documents_come_in_parts),
+       T_CASE(header_is_as_documented),
        T_CASE(a_cut_stream_is_told), T_CASE(lies_are_found))
