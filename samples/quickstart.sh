@@ -24,7 +24,7 @@ samples/install.sh
 
 step "2/7 build"
 [ -f build/build.ninja ] || meson setup build >/dev/null
-ninja -C build --quiet
+ninja -C build --quiet programs
 
 mkdir -p "$out"
 step "3/7 a corpus of generated stories"

@@ -9,4 +9,9 @@
 void ref32_fill_table(struct ops *o);
 void ref64_fill_table(struct ops *o);
 
+/* By the width of their vectors: what every machine has, AVX2 with FMA, AVX-512. */
+void vec128_fill_table(struct ops *o);
+void vec256_fill_table(struct ops *o);
+void vec512_fill_table(struct ops *o);
+
 #endif

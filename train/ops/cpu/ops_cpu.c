@@ -5,30 +5,56 @@
 
 #include "train/ops/cpu/cpu.h"
 
-/* From the slowest up; a level includes those before it. */
+static bool always(void)
+{
+    return true;
+}
+
+#ifdef __x86_64__
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+static bool has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+/* From the slowest up. */
 static const struct level {
     const char *name;
+    bool (*here)(void);
     void (*fill)(struct ops *o);
 } levels[] = {
-    {"ref", ref32_fill_table},
+    {"ref", always, ref32_fill_table},
+    {"plain", always, vec128_fill_table},
+#ifdef __x86_64__
+    {"avx2", has_avx2, vec256_fill_table},
+    {"avx512", has_avx512, vec512_fill_table},
+#endif
 };
 enum { LEVELS = sizeof(levels) / sizeof(levels[0]) };
 
 static int level_of(const char *name)
 {
+    int best = -1;
     for (int i = 0; i < LEVELS; i++)
-        if (strcmp(levels[i].name, name) == 0)
-            return i;
-    return -1;
+        if (levels[i].here() && (!name || strcmp(levels[i].name, name) == 0))
+            best = i;
+    return best;
 }
 
 int ops_cpu_init(struct ops *o, struct dev *d, struct slab *workspace, enum dtype real,
                  const char *level, struct err *e)
 {
-    int last = level ? level_of(level) : LEVELS - 1;
+    int last = level_of(level);
     BUG_ON(real != DTYPE_F32 && real != DTYPE_F64, "ops in %s", dtype_name(real));
     if (last < 0)
-        return err_set(e, ERR_USAGE, "no level '%s' of the ops table; there are ref", level);
+        return err_set(e, ERR_USAGE,
+                       "the processor has no ops of level '%s' (ref, plain, avx2, avx512)", level);
     *o = (struct ops){.dev = d, .workspace = workspace, .real = real, .call = ops_run};
     if (real == DTYPE_F64)
         ref64_fill_table(o);
