@@ -64,4 +64,13 @@ void FAST(fill_table)(struct ops *o);
 void FAST(matmul)(struct ops *o, const void *args, void *scratch);
 size_t FAST(matmul_scratch)(const struct dev_desc *d, const void *args);
 
+void FAST(xent_stats)(struct ops *o, const void *args, void *scratch);
+void FAST(xent_loss)(struct ops *o, const void *args, void *scratch);
+size_t FAST(xent_loss_scratch)(const struct dev_desc *d, const void *args);
+void FAST(adamw)(struct ops *o, const void *args, void *scratch);
+void FAST(sumsq)(struct ops *o, const void *args, void *scratch);
+size_t FAST(sumsq_scratch)(const struct dev_desc *d, const void *args);
+void FAST(fill)(struct ops *o, const void *args, void *scratch);
+void FAST(copy)(struct ops *o, const void *args, void *scratch);
+
 #endif

@@ -13,4 +13,10 @@
 void FAST(fill_table)(struct ops *o)
 {
     o->entry[OP_MATMUL] = (struct op_entry){FAST(matmul), FAST(matmul_scratch), FILLING};
+    o->entry[OP_XENT_STATS] = (struct op_entry){FAST(xent_stats), NULL, FILLING};
+    o->entry[OP_XENT_LOSS] = (struct op_entry){FAST(xent_loss), FAST(xent_loss_scratch), FILLING};
+    o->entry[OP_ADAMW] = (struct op_entry){FAST(adamw), NULL, FILLING};
+    o->entry[OP_SUMSQ] = (struct op_entry){FAST(sumsq), FAST(sumsq_scratch), FILLING};
+    o->entry[OP_FILL] = (struct op_entry){FAST(fill), NULL, FILLING};
+    o->entry[OP_COPY] = (struct op_entry){FAST(copy), NULL, FILLING};
 }

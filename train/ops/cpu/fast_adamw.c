@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/cpu/fast.h"
+
+#include <math.h>
+
+#include "base/fault.h"
+
+/* ---- AdamW: one pass, all in float ----------------------------------------------------------- */
+
+/*
+ * A factor as base + rest, base 1 or 0. What a factor near 1 takes away, 1 - beta or lr decay, may
+ * be so small that rounding the factor itself to float would change it by a thousandth.
+ */
+struct two {
+    float base, rest;
+};
+
+struct adamw_job {
+    float *p, *m, *v;
+    const float *g;
+    int64_t n;
+    struct two keep, beta1, beta2;
+    float factor, one_less_beta1, one_less_beta2, step_size, unbias, eps;
+};
+
+static struct two two_of(double x)
+{
+    double base = x > 0.5 ? 1 : 0;
+    return (struct two){(float)base, (float)(x - base)};
+}
+
+/* x * t + add */
+static vf times(vf x, struct two t, vf add)
+{
+    return v_fma(x, v_set1(t.base), v_fma(x, v_set1(t.rest), add));
+}
+
+/* Whole vectors need no mask. */
+static inline vf get(const float *p, int64_t n)
+{
+    return n == VL ? v_load(p) : v_load_n(p, n);
+}
+
+static inline void put(float *p, int64_t n, vf v)
+{
+    if (n == VL)
+        v_store(p, v);
+    else
+        v_store_n(p, n, v);
+}
+
+static inline void adamw_vector(const struct adamw_job *j, int64_t i, int64_t n)
+{
+    vf g = get(j->g + i, n) * v_set1(j->factor);
+    vf m = times(get(j->m + i, n), j->beta1, g * v_set1(j->one_less_beta1));
+    vf v = times(get(j->v + i, n), j->beta2, g * v_set1(j->one_less_beta2) * g);
+    vf down = v_fma(v_sqrt(v), v_set1(j->unbias), v_set1(j->eps));
+    vf p = times(get(j->p + i, n), j->keep, v_set1(-j->step_size) * m / down);
+    put(j->m + i, n, m);
+    put(j->v + i, n, v);
+    put(j->p + i, n, p);
+}
+
+static void adamw_task(void *arg, int task, int thread)
+{
+    const struct adamw_job job = *(const struct adamw_job *)arg;
+    struct range r = grain_range(job.n, 1, task);
+    int64_t i = r.begin;
+    (void)thread;
+    for (; i + VL <= r.end; i += VL)
+        adamw_vector(&job, i, VL);
+    if (i < r.end)
+        adamw_vector(&job, i, r.end - i);
+}
+
+void FAST(adamw)(struct ops *o, const void *args, void *scratch)
+{
+    const struct adamw_args *a = args;
+    (void)scratch;
+    if (!tensor_none(a->skip) && ints(a->skip)[0] != 0)
+        return;
+    double factor = tensor_none(a->factor) ? 1 : *(const double *)a->factor.data;
+    struct adamw_job job = {.p = a->p.data,
+                            .m = a->m.data,
+                            .v = a->v.data,
+                            .g = a->g.data,
+                            .n = tensor_count(a->p),
+                            .keep =
+                                two_of(1 - (FAULT("adamw_decay") ? a->decay : a->lr * a->decay)),
+                            .beta1 = two_of(a->beta1),
+                            .beta2 = two_of(a->beta2),
+                            .factor = (float)factor,
+                            .one_less_beta1 = (float)(1 - a->beta1),
+                            .one_less_beta2 = (float)(1 - a->beta2),
+                            .step_size = (float)(a->lr / (1 - pow(a->beta1, (double)a->step))),
+                            .unbias = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step))),
+                            .eps = (float)a->eps};
+    pool_run(o->dev->pool, grain_tasks(job.n, 1), adamw_task, &job);
+}
+
+/* ---- sum of squares -------------------------------------------------------------------------- */
+
+enum { SUMS = 4 };
+
+struct sumsq_job {
+    const float *x;
+    int64_t n;
+    double *part; /* of each task */
+};
+
+/* The square of a float is exact in double. */
+static void sumsq_task(void *arg, int task, int thread)
+{
+    const struct sumsq_job *j = arg;
+    struct range r = grain_range(j->n, 1, task);
+    const float *x = j->x;
+    vd sum[SUMS] = {vd_zero(), vd_zero(), vd_zero(), vd_zero()};
+    int64_t i = r.begin;
+    double rest = 0;
+    (void)thread;
+    for (; i + 2 * VL <= r.end; i += 2 * VL) {
+        vf a = v_load(x + i), b = v_load(x + i + VL);
+        vd part[SUMS] = {v_low(a), v_high(a), v_low(b), v_high(b)};
+        for (int s = 0; s < SUMS; s++)
+            sum[s] = sum[s] + part[s] * part[s];
+    }
+    for (; i < r.end; i++)
+        rest += (double)x[i] * (double)x[i];
+    j->part[task] = vd_sum((sum[0] + sum[1]) + (sum[2] + sum[3])) + rest;
+}
+
+size_t FAST(sumsq_scratch)(const struct dev_desc *d, const void *args)
+{
+    const struct sumsq_args *a = args;
+    (void)d;
+    return (size_t)grain_tasks(tensor_count(a->x), 1) * sizeof(double);
+}
+
+void FAST(sumsq)(struct ops *o, const void *args, void *scratch)
+{
+    const struct sumsq_args *a = args;
+    struct sumsq_job job = {a->x.data, tensor_count(a->x), scratch};
+    int tasks = grain_tasks(job.n, 1);
+    double total = 0;
+    pool_run(o->dev->pool, tasks, sumsq_task, &job);
+    for (int i = 0; i < tasks; i++)
+        total += job.part[i];
+    *(double *)a->total.data += total;
+}
