@@ -61,6 +61,14 @@ static inline const int32_t *ints(struct tensor t)
 
 void FAST(fill_table)(struct ops *o);
 
+void FAST(embed)(struct ops *o, const void *args, void *scratch);
+void FAST(embed_bwd)(struct ops *o, const void *args, void *scratch);
+void FAST(norm)(struct ops *o, const void *args, void *scratch);
+void FAST(norm_bwd)(struct ops *o, const void *args, void *scratch);
+size_t FAST(norm_bwd_scratch)(const struct dev_desc *d, const void *args);
+void FAST(glu)(struct ops *o, const void *args, void *scratch);
+void FAST(glu_bwd)(struct ops *o, const void *args, void *scratch);
+void FAST(rope)(struct ops *o, const void *args, void *scratch);
 void FAST(matmul)(struct ops *o, const void *args, void *scratch);
 size_t FAST(matmul_scratch)(const struct dev_desc *d, const void *args);
 

@@ -12,6 +12,13 @@
 
 void FAST(fill_table)(struct ops *o)
 {
+    o->entry[OP_EMBED] = (struct op_entry){FAST(embed), NULL, FILLING};
+    o->entry[OP_EMBED_BWD] = (struct op_entry){FAST(embed_bwd), NULL, FILLING};
+    o->entry[OP_NORM] = (struct op_entry){FAST(norm), NULL, FILLING};
+    o->entry[OP_NORM_BWD] = (struct op_entry){FAST(norm_bwd), FAST(norm_bwd_scratch), FILLING};
+    o->entry[OP_GLU] = (struct op_entry){FAST(glu), NULL, FILLING};
+    o->entry[OP_GLU_BWD] = (struct op_entry){FAST(glu_bwd), NULL, FILLING};
+    o->entry[OP_ROPE] = (struct op_entry){FAST(rope), NULL, FILLING};
     o->entry[OP_MATMUL] = (struct op_entry){FAST(matmul), FAST(matmul_scratch), FILLING};
     o->entry[OP_XENT_STATS] = (struct op_entry){FAST(xent_stats), NULL, FILLING};
     o->entry[OP_XENT_LOSS] = (struct op_entry){FAST(xent_loss), FAST(xent_loss_scratch), FILLING};

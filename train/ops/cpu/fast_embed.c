@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/cpu/fast.h"
+
+#include "base/fault.h"
+#include "train/ops/cpu/vec_drop.h"
+#include "train/ops/cpu/vec_edge.h"
+
+enum {
+    CHUNK = 256,  /* columns in hand at a time */
+    BUCKETS = 16, /* of table rows in backward, at most; a power of two */
+};
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Factors of columns j .. j + n - 1; NULL without dropout. */
+static const float *factors(struct dropout d, int64_t i, int64_t width, int64_t j, int64_t n,
+                            float *space)
+{
+    if (!(d.p > 0))
+        return NULL;
+    drop_factors(d, (d.row0 + (uint64_t)i) * (uint64_t)width + (uint64_t)j, n, space);
+    return space;
+}
+
+/* ---- forward --------------------------------------------------------------------------------- */
+
+static void embed_row(const struct embed_args *a, int64_t i)
+{
+    int64_t width = a->y.size[1];
+    const float *tok = row(a->tok, ints(a->id)[i]);
+    const float *pos = tensor_none(a->pos) ? NULL : row(a->pos, ints(a->position)[i]);
+    float *y = row(a->y, i), space[CHUNK];
+    for (int64_t c = 0; c < width; c += CHUNK) {
+        int64_t end = smaller(c + CHUNK, width);
+        const float *f = factors(a->drop, i, width, c, end - c, space);
+        for (int64_t j = c; j < end; j += VL) {
+            int64_t n = end - j;
+            vf v = v_get(tok + j, n);
+            if (pos)
+                v = v + v_get(pos + j, n);
+            if (f)
+                v = v * v_get(f + (j - c), n);
+            v_put(y + j, n, v);
+        }
+    }
+}
+
+static void embed_task(void *arg, int task, int thread)
+{
+    const struct embed_args *a = arg;
+    struct range r = grain_range(a->y.size[0], a->y.size[1], task);
+    (void)thread;
+    for (int64_t i = r.begin; i < r.end; i++)
+        embed_row(a, i);
+}
+
+void FAST(embed)(struct ops *o, const void *args, void *scratch)
+{
+    struct embed_args a = *(const struct embed_args *)args;
+    (void)scratch;
+    pool_run(o->dev->pool, grain_tasks(a.y.size[0], a.y.size[1]), embed_task, &a);
+}
+
+/*
+ * ---- backward -----------------------------------------------------------------------------------
+ * A task owns some columns of the table rows of a bucket, those whose number ends in the same bits,
+ * and walks all of dy for them in order.
+ */
+
+struct job {
+    const struct embed_bwd_args *a;
+    int64_t chunks;
+    int32_t buckets;
+};
+
+static void add_row(struct dropout d, const float *dy, int64_t i, int64_t width, struct range cols,
+                    float *to, bool overwrite)
+{
+    float space[CHUNK];
+    const float *f = factors(d, i, width, cols.begin, cols.end - cols.begin, space);
+    for (int64_t j = cols.begin; j < cols.end; j += VL) {
+        int64_t n = cols.end - j;
+        vf g = v_get(dy + j, n);
+        if (f)
+            g = g * v_get(f + (j - cols.begin), n);
+        v_put(to + j, n, overwrite ? g : v_get(to + j, n) + g);
+    }
+}
+
+static void embed_bwd_task(void *arg, int task, int thread)
+{
+    const struct job *job = arg;
+    const struct embed_bwd_args *a = job->a;
+    int64_t n = a->dy.size[0], width = a->dy.size[1], each = job->buckets * job->chunks;
+    bool tok = !tensor_none(a->dtok) && task < each;
+    int64_t part = task % each, c = part / job->buckets * CHUNK;
+    int32_t bucket = (int32_t)(part % job->buckets);
+    const int32_t *number = ints(tok ? a->id : a->position);
+    struct tensor to = tok ? a->dtok : a->dpos;
+    (void)thread;
+    for (int64_t i = 0; i < n; i++)
+        if ((number[i] & (job->buckets - 1)) == bucket)
+            add_row(a->drop, row(a->dy, i), i, width, (struct range){c, smaller(c + CHUNK, width)},
+                    row(to, number[i]), tok && FAULT("embed_bwd"));
+}
+
+void FAST(embed_bwd)(struct ops *o, const void *args, void *scratch)
+{
+    const struct embed_bwd_args *a = args;
+    int64_t n = a->dy.size[0], width = a->dy.size[1];
+    struct job job = {a, (width + CHUNK - 1) / CHUNK, 1};
+    int tables = !tensor_none(a->dtok) + !tensor_none(a->dpos);
+    (void)scratch;
+    while (job.buckets < BUCKETS && n * smaller(width, CHUNK) >= 2 * GRAIN * job.buckets)
+        job.buckets *= 2;
+    pool_run(o->dev->pool, tables * job.buckets * (int)job.chunks, embed_bwd_task, &job);
+}

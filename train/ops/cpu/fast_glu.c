@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/cpu/fast.h"
+
+#include "base/fault.h"
+#include "train/ops/cpu/vec_edge.h"
+#include "train/ops/cpu/vec_math.h"
+
+/* Gated units and rotary positions: what goes through pairs of numbers of a row. */
+
+static inline __attribute__((always_inline)) void glu_step(float *y, const float *g, const float *u,
+                                                           int64_t n)
+{
+    vf s, c, x = v_get(g, n);
+    v_sigmoid(x, &s, &c);
+    v_put(y, n, x * s * v_get(u, n));
+}
+
+static void glu_task(void *arg, int task, int thread)
+{
+    const struct glu_args *a = arg;
+    int64_t width = a->y.size[1];
+    struct range r = grain_range(a->y.size[0], 2 * width, task);
+    (void)thread;
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const float *x = row(a->x, i);
+        float *y = row(a->y, i);
+        int64_t j = 0;
+        for (; j + VL <= width; j += VL)
+            glu_step(y + j, x + j, x + width + j, VL);
+        if (j < width)
+            glu_step(y + j, x + j, x + width + j, width - j);
+    }
+}
+
+void FAST(glu)(struct ops *o, const void *args, void *scratch)
+{
+    struct glu_args a = *(const struct glu_args *)args;
+    (void)scratch;
+    pool_run(o->dev->pool, grain_tasks(a.y.size[0], 2 * a.y.size[1]), glu_task, &a);
+}
+
+/* All is read before anything is written: dx may be x. */
+static inline __attribute__((always_inline)) void
+glu_bwd_step(float *dg, float *du, const float *dy, const float *g, const float *u, int64_t n)
+{
+    vf s, c, x = v_get(g, n), up = v_get(u, n), d = v_get(dy, n);
+    v_sigmoid(x, &s, &c);
+    vf slope = FAULT("glu_bwd") ? s : v_fma(x * c, s, s);
+    v_put(dg, n, d * up * slope);
+    v_put(du, n, d * x * s);
+}
+
+static void glu_bwd_task(void *arg, int task, int thread)
+{
+    const struct glu_bwd_args *a = arg;
+    int64_t width = a->dy.size[1];
+    struct range r = grain_range(a->dy.size[0], 2 * width, task);
+    (void)thread;
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const float *x = row(a->x, i), *dy = row(a->dy, i);
+        float *dx = row(a->dx, i);
+        int64_t j = 0;
+        for (; j + VL <= width; j += VL)
+            glu_bwd_step(dx + j, dx + width + j, dy + j, x + j, x + width + j, VL);
+        if (j < width)
+            glu_bwd_step(dx + j, dx + width + j, dy + j, x + j, x + width + j, width - j);
+    }
+}
+
+void FAST(glu_bwd)(struct ops *o, const void *args, void *scratch)
+{
+    struct glu_bwd_args a = *(const struct glu_bwd_args *)args;
+    (void)scratch;
+    pool_run(o->dev->pool, grain_tasks(a.dy.size[0], 2 * a.dy.size[1]), glu_bwd_task, &a);
+}
+
+static inline __attribute__((always_inline)) void
+rope_step(float *x, int64_t half, const float *cosine, const float *sine, vf sign, int64_t n)
+{
+    vf u = v_get(x, n), v = v_get(x + half, n);
+    vf c = v_get(cosine, n), s = v_get(sine, n) * sign;
+    v_put(x, n, u * c - v * s);
+    v_put(x + half, n, u * s + v * c);
+}
+
+static void rope_task(void *arg, int task, int thread)
+{
+    const struct rope_args *a = arg;
+    int64_t heads = a->x.size[1], dim = a->x.size[2], half = a->rotary / 2;
+    struct range r = grain_range(a->x.size[0], heads * a->rotary, task);
+    vf sign = v_set1(a->backward && !FAULT("rope_bwd") ? -1 : 1);
+    (void)thread;
+    for (int64_t i = r.begin; i < r.end; i++) {
+        const float *cosine = row(a->cos, ints(a->position)[i]);
+        const float *sine = row(a->sin, ints(a->position)[i]);
+        for (int64_t h = 0; h < heads; h++) {
+            float *x = row(a->x, i) + h * dim;
+            int64_t j = 0;
+            for (; j + VL <= half; j += VL)
+                rope_step(x + j, half, cosine + j, sine + j, sign, VL);
+            if (j < half)
+                rope_step(x + j, half, cosine + j, sine + j, sign, half - j);
+        }
+    }
+}
+
+void FAST(rope)(struct ops *o, const void *args, void *scratch)
+{
+    struct rope_args a = *(const struct rope_args *)args;
+    (void)scratch;
+    pool_run(o->dev->pool, grain_tasks(a.x.size[0], a.x.size[1] * a.rotary), rope_task, &a);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/cpu/fast.h"
+
+#include <math.h>
+
+#include "base/fault.h"
+#include "train/ops/cpu/vec_drop.h"
+#include "train/ops/cpu/vec_edge.h"
+
+enum {
+    CHUNK = 512,  /* columns whose dropout factors are made at a time */
+    GROUP = 4,    /* rows that are added to the column sums at a time */
+    BLOCKS = 64,  /* of rows with column sums of their own, at most */
+    SUMS = 3,     /* dw, db, dbias */
+    COLUMNS = 64, /* of them that are added up at a time */
+};
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t pieces(int64_t n, int64_t each)
+{
+    return (n + each - 1) / each;
+}
+
+static const float *vector_of(struct tensor t)
+{
+    return tensor_none(t) ? NULL : row(t, 0);
+}
+
+/* Factors of columns j .. j + n - 1; NULL without dropout. */
+static inline const float *factors(struct dropout d, int64_t i, int64_t width, int64_t j, int64_t n,
+                                   float *space)
+{
+    if (!(d.p > 0))
+        return NULL;
+    drop_factors(d, (d.row0 + (uint64_t)i) * (uint64_t)width + (uint64_t)j, n, space);
+    return space;
+}
+
+/* ---- forward --------------------------------------------------------------------------------- */
+
+static inline __attribute__((always_inline)) void residual_step(const float *x, const float *a,
+                                                                const float *bias,
+                                                                const float *factor, float *r,
+                                                                int64_t n)
+{
+    vf add = v_get(a, n);
+    if (bias)
+        add = add + v_get(bias, n);
+    if (factor)
+        add = add * v_get(factor, n);
+    v_put(r, n, v_get(x, n) + add);
+}
+
+/* Returns the row to be normed. */
+static const float *residual(const struct norm_args *a, int64_t i)
+{
+    int64_t width = a->x.size[1];
+    const float *x = row(a->x, i), *bias = vector_of(a->bias);
+    if (tensor_none(a->a))
+        return x;
+    const float *add = row(a->a, i);
+    float *r = row(a->r, i), space[CHUNK];
+    for (int64_t c = 0; c < width; c += CHUNK) {
+        int64_t end = smaller(c + CHUNK, width), j = c;
+        const float *f = factors(a->drop, i, width, c, end - c, space);
+        for (; j + VL <= end; j += VL)
+            residual_step(x + j, add + j, bias ? bias + j : NULL, f ? f + (j - c) : NULL, r + j,
+                          VL);
+        if (j < end)
+            residual_step(x + j, add + j, bias ? bias + j : NULL, f ? f + (j - c) : NULL, r + j,
+                          end - j);
+    }
+    return r;
+}
+
+static double mean_of(const float *r, int64_t width)
+{
+    vd low = vd_zero(), high = vd_zero();
+    int64_t j = 0;
+    for (; j + VL <= width; j += VL) {
+        low = low + v_low(v_load(r + j));
+        high = high + v_high(v_load(r + j));
+    }
+    if (j < width) {
+        vf v = v_load_n(r + j, width - j);
+        low = low + v_low(v);
+        high = high + v_high(v);
+    }
+    return vd_sum(low + high) / (double)width;
+}
+
+static double square_of(const float *r, int64_t width, float mean)
+{
+    vd low = vd_zero(), high = vd_zero();
+    vf m = v_set1(mean);
+    int64_t j = 0;
+    for (; j + VL <= width; j += VL) {
+        vf v = v_load(r + j) - m;
+        low = low + v_low(v) * v_low(v);
+        high = high + v_high(v) * v_high(v);
+    }
+    if (j < width) {
+        vf v = v_keep(v_load_n(r + j, width - j) - m, width - j);
+        low = low + v_low(v) * v_low(v);
+        high = high + v_high(v) * v_high(v);
+    }
+    return vd_sum(low + high) / (double)width;
+}
+
+static inline __attribute__((always_inline)) void
+scale_step(const float *r, const float *w, const float *b, float *y, vf mean, vf rstd, int64_t n)
+{
+    vf xhat = (v_get(r, n) - mean) * rstd;
+    v_put(y, n, b ? v_fma(xhat, v_get(w, n), v_get(b, n)) : xhat * v_get(w, n));
+}
+
+static void norm_row(const struct norm_args *a, int64_t i)
+{
+    int64_t width = a->y.size[1], j = 0;
+    const float *r = residual(a, i), *w = row(a->w, 0), *b = vector_of(a->b);
+    float *y = row(a->y, i);
+    double mean = a->kind == NORM_LAYER ? mean_of(r, width) : 0;
+    double rest = mean - (double)(float)mean;
+    double var = square_of(r, width, (float)mean) - rest * rest;
+    double rstd = 1 / sqrt((var < 0 ? 0 : var) + (double)a->eps);
+    vf m = v_set1((float)mean), s = v_set1((float)rstd);
+    for (; j + VL <= width; j += VL)
+        scale_step(r + j, w + j, b ? b + j : NULL, y + j, m, s, VL);
+    if (j < width)
+        scale_step(r + j, w + j, b ? b + j : NULL, y + j, m, s, width - j);
+    if (a->kind == NORM_LAYER)
+        row(a->mean, 0)[i] = (float)mean;
+    row(a->rstd, 0)[i] = (float)rstd;
+}
+
+static void norm_task(void *arg, int task, int thread)
+{
+    const struct norm_args *a = arg;
+    struct range r = grain_range(a->y.size[0], a->y.size[1], task);
+    (void)thread;
+    for (int64_t i = r.begin; i < r.end; i++)
+        norm_row(a, i);
+}
+
+void FAST(norm)(struct ops *o, const void *args, void *scratch)
+{
+    struct norm_args a = *(const struct norm_args *)args;
+    (void)scratch;
+    pool_run(o->dev->pool, grain_tasks(a.y.size[0], a.y.size[1]), norm_task, &a);
+}
+
+/* ---- backward: blocks of rows with column sums of their own, then the blocks in order ----------
+ */
+
+struct job {
+    const struct norm_bwd_args *a;
+    int64_t rows, blocks;
+    float *sums; /* [blocks][SUMS][width] */
+};
+
+/* A row in hand. */
+struct line {
+    const float *dy, *r;
+    float *dr, *da;
+    float mean, rstd, g_mean, gx_mean;
+};
+
+static int64_t block_rows(const struct norm_bwd_args *a)
+{
+    int64_t rows = grain_rows(a->dy.size[1]), even = pieces(a->dy.size[0], BLOCKS);
+    return pieces(rows > even ? rows : even, GROUP) * GROUP;
+}
+
+size_t FAST(norm_bwd_scratch)(const struct dev_desc *d, const void *args)
+{
+    const struct norm_bwd_args *a = args;
+    (void)d;
+    return (size_t)(pieces(a->dy.size[0], block_rows(a)) * SUMS * a->dy.size[1]) * sizeof(float);
+}
+
+/* Fills in the means over the row of g = dy * w and of g * xhat. */
+static void line_means(const struct norm_bwd_args *a, struct line *l)
+{
+    int64_t width = a->dy.size[1], j = 0;
+    const float *w = row(a->w, 0);
+    vf mean = v_set1(l->mean), rstd = v_set1(l->rstd), g_sum[2], gx_sum[2];
+    g_sum[0] = g_sum[1] = gx_sum[0] = gx_sum[1] = v_zero();
+    for (; j + 2 * VL <= width; j += 2 * VL) {
+        for (int k = 0; k < 2; k++) {
+            int64_t at = j + k * VL;
+            vf g = v_load(l->dy + at) * v_load(w + at);
+            vf xhat = (v_load(l->r + at) - mean) * rstd;
+            g_sum[k] = g_sum[k] + g;
+            gx_sum[k] = v_fma(g, xhat, gx_sum[k]);
+        }
+    }
+    for (; j < width; j += VL) {
+        int64_t n = width - j;
+        vf g = v_get(l->dy + j, n) * v_get(w + j, n);
+        vf xhat = (v_get(l->r + j, n) - mean) * rstd;
+        g_sum[0] = g_sum[0] + g;
+        gx_sum[0] = v_fma(g, xhat, gx_sum[0]);
+    }
+    l->g_mean = a->kind == NORM_LAYER ? v_sum(g_sum[0] + g_sum[1]) / (float)width : 0;
+    l->gx_mean = FAULT("norm_bwd") ? 0 : v_sum(gx_sum[0] + gx_sum[1]) / (float)width;
+}
+
+static struct line line_of(const struct norm_bwd_args *a, int64_t i)
+{
+    struct line l = {.dy = row(a->dy, i),
+                     .r = row(a->r, i),
+                     .dr = row(a->dr, i),
+                     .da = tensor_none(a->da) ? NULL : row(a->da, i),
+                     .mean = a->kind == NORM_LAYER ? row(a->mean, 0)[i] : 0,
+                     .rstd = row(a->rstd, 0)[i]};
+    line_means(a, &l);
+    return l;
+}
+
+/* n columns from j on of some rows; c: the first column that `factor` holds. */
+static inline __attribute__((always_inline)) void columns_step(const struct line *l, const int rows,
+                                                               vf w, const float (*factor)[CHUNK],
+                                                               int64_t c, float *const sum[SUMS],
+                                                               int64_t j, int64_t n)
+{
+    vf dw = v_zero(), db = v_zero(), dbias = v_zero();
+    for (int k = 0; k < rows; k++) {
+        vf dy = v_get(l[k].dy + j, n), rstd = v_set1(l[k].rstd);
+        vf xhat = (v_get(l[k].r + j, n) - v_set1(l[k].mean)) * rstd;
+        vf d = dy * w - v_set1(l[k].g_mean) - xhat * v_set1(l[k].gx_mean);
+        vf dr = v_fma(d, rstd, v_get(l[k].dr + j, n));
+        v_put(l[k].dr + j, n, dr);
+        dw = v_fma(dy, xhat, dw);
+        db = db + dy;
+        if (l[k].da) {
+            vf da = factor ? dr * v_get(factor[k] + (j - c), n) : dr;
+            v_put(l[k].da + j, n, da);
+            dbias = dbias + da;
+        }
+    }
+    v_put(sum[0] + j, n, v_get(sum[0] + j, n) + dw);
+    if (sum[1])
+        v_put(sum[1] + j, n, v_get(sum[1] + j, n) + db);
+    if (sum[2])
+        v_put(sum[2] + j, n, v_get(sum[2] + j, n) + dbias);
+}
+
+static inline __attribute__((always_inline)) void group(const struct norm_bwd_args *a, int64_t i,
+                                                        const int rows, float *const sum[SUMS])
+{
+    int64_t width = a->dy.size[1];
+    const float *w = row(a->w, 0);
+    struct line l[GROUP];
+    float space[GROUP][CHUNK];
+    bool drop = a->drop.p > 0 && !tensor_none(a->da);
+    for (int k = 0; k < rows; k++)
+        l[k] = line_of(a, i + k);
+    for (int64_t c = 0; c < width; c += CHUNK) {
+        int64_t end = smaller(c + CHUNK, width), j = c;
+        for (int k = 0; k < rows && drop; k++)
+            factors(a->drop, i + k, width, c, end - c, space[k]);
+        const float(*f)[CHUNK] = drop ? (const float(*)[CHUNK])space : NULL;
+        for (; j + VL <= end; j += VL)
+            columns_step(l, rows, v_load(w + j), f, c, sum, j, VL);
+        if (j < end)
+            columns_step(l, rows, v_get(w + j, end - j), f, c, sum, j, end - j);
+    }
+}
+
+static void block_task(void *arg, int task, int thread)
+{
+    const struct job *job = arg;
+    const struct norm_bwd_args *a = job->a;
+    int64_t width = a->dy.size[1], i = task * job->rows;
+    int64_t end = smaller(i + job->rows, a->dy.size[0]);
+    float *own = job->sums + task * SUMS * width;
+    float *const sum[SUMS] = {own, tensor_none(a->db) ? NULL : own + width,
+                              tensor_none(a->dbias) ? NULL : own + 2 * width};
+    (void)thread;
+    for (int s = 0; s < SUMS; s++)
+        if (sum[s])
+            memset(sum[s], 0, (size_t)width * sizeof(float));
+    for (; i + GROUP <= end; i += GROUP)
+        group(a, i, GROUP, sum);
+    if (i < end)
+        group(a, i, (int)(end - i), sum);
+}
+
+static void add_blocks(const struct job *job, int s, struct range cols, float *to)
+{
+    int64_t width = job->a->dy.size[1], n = cols.end - cols.begin;
+    double sum[COLUMNS] = {0};
+    for (int64_t b = 0; b < job->blocks; b++) {
+        const float *from = job->sums + (b * SUMS + s) * width + cols.begin;
+        for (int64_t j = 0; j < n; j++)
+            sum[j] += (double)from[j];
+    }
+    for (int64_t j = 0; j < n; j++)
+        to[cols.begin + j] += (float)sum[j];
+}
+
+/* Pieces of COLUMNS columns, as many as are worth a task. */
+static void sums_task(void *arg, int task, int thread)
+{
+    const struct job *job = arg;
+    const struct tensor to[SUMS] = {job->a->dw, job->a->db, job->a->dbias};
+    int64_t width = job->a->dy.size[1];
+    struct range r = grain_range(pieces(width, COLUMNS), job->blocks * SUMS * COLUMNS, task);
+    (void)thread;
+    for (int64_t p = r.begin; p < r.end; p++)
+        for (int s = 0; s < SUMS; s++)
+            if (!tensor_none(to[s]))
+                add_blocks(job, s, (struct range){p * COLUMNS, smaller((p + 1) * COLUMNS, width)},
+                           row(to[s], 0));
+}
+
+void FAST(norm_bwd)(struct ops *o, const void *args, void *scratch)
+{
+    const struct norm_bwd_args *a = args;
+    int64_t n = a->dy.size[0], width = a->dy.size[1], rows = block_rows(a);
+    struct job job = {a, rows, pieces(n, rows), scratch};
+    if (n == 0 || width == 0)
+        return;
+    pool_run(o->dev->pool, (int)job.blocks, block_task, &job);
+    pool_run(o->dev->pool, grain_tasks(pieces(width, COLUMNS), job.blocks * SUMS * COLUMNS),
+             sums_task, &job);
+}
