@@ -193,6 +193,7 @@ static int open_next(struct docs *d, struct err *e)
         d->in = d->adopted;
     d->adopted = NULL;
     buf_reset(&d->buf);
+    buf_reserve(&d->buf, CHUNK + JSONL_PADDING);
     d->start = 0;
     d->line = d->blank = 0;
     d->ended = false;
