@@ -24,9 +24,16 @@ struct tok_engine {
     int (*encode)(const void *state, void *scratch, const char *text, size_t n, struct tok_ids *ids,
                   struct tok_tally *tally, struct err *e);
     /*
-     * The largest k <= n such that text[0 .. k) and all that follows, whatever it is, give the same
-     * ids one after the other as in one; 0: there is none. NULL: a text can only be encoded whole.
+     * A text in parts: one of the two, or neither, when a text can only be encoded whole.
+     *
+     * encode_part appends the ids that are settled and keeps what is not in the scratch; with
+     * `last`, or on failure, the text is over.
+     *
+     * cut: the largest k <= n such that text[0 .. k) and all that follows, whatever it is, give the
+     * same ids one after the other as in one; 0: there is none.
      */
+    int (*encode_part)(const void *state, void *scratch, const char *text, size_t n, bool last,
+                       struct tok_ids *ids, struct tok_tally *tally, struct err *e);
     size_t (*cut)(const void *state, const char *text, size_t n);
     int (*decode)(const void *state, void *scratch, const int32_t *id, size_t n, struct buf *text,
                   struct err *e);

@@ -9,6 +9,7 @@
 #include "tok/sp_cxx.h"
 #include "tok/sp_model.h"
 #include "tok/specials.h"
+#include "tok/unigram.h"
 
 /*
  * SentencePiece under the two wrappers of Megatron-LM (core_v0.12.3, training/tokenizer):
@@ -22,8 +23,10 @@ enum { ADDED_MAX = 7, TEXT_MAX = 1 << 29 };
 struct sp {
     struct sp_model model;
     struct sp_lib *lib;
+    struct unigram *unigram; /* NULL: the library encodes */
     enum tok_specials mode;
     struct specials specials;
+    size_t longest_special;       /* bytes */
     const char *added[ADDED_MAX]; /* pieces behind the model's own */
     size_t nadded;
 };
@@ -90,15 +93,28 @@ static void fill_gpt(struct sp *s, struct tok_info *info)
 
 /* ---- text to ids ------------------------------------------------------------------------- */
 
+struct scratch {
+    struct sp_room *room;
+    struct unigram_state *unigram;
+    struct buf hold; /* the end of a text in parts, where a special string may begin */
+};
+
 static void *sp_scratch_create(const void *state)
 {
     (void)state;
-    return sp_room_create();
+    struct scratch *c = mem_new(1, sizeof(*c));
+    c->room = sp_room_create();
+    c->unigram = unigram_state_create();
+    return c;
 }
 
 static void sp_scratch_destroy(void *scratch)
 {
-    sp_room_destroy(scratch);
+    struct scratch *c = scratch;
+    sp_room_destroy(c->room);
+    unigram_state_destroy(c->unigram);
+    buf_finish(&c->hold);
+    free(c);
 }
 
 static int encode_plain(const struct sp *s, struct sp_room *room, const char *text, size_t n,
@@ -167,18 +183,93 @@ static uint64_t count_invalid(const char *p, size_t n)
     return bad;
 }
 
-static int sp_encode(const void *state, void *scratch, const char *text, size_t n,
-                     struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+/* By the library, a text as a whole. */
+static int sp_encode_whole(const void *state, void *scratch, const char *text, size_t n,
+                           struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
     const struct sp *s = state;
+    struct sp_room *room = ((struct scratch *)scratch)->room;
     if (n > TEXT_MAX)
         return err_set(e, ERR_DATA, "a text of %zu bytes: SentencePiece takes %d at once", n,
                        TEXT_MAX);
     tally->invalid += count_invalid(text, n);
     if (s->mode == TOK_SPECIALS_PARSE)
-        return encode_parsed(s, scratch, text, n, ids, e);
+        return encode_parsed(s, room, text, n, ids, e);
     int code = look_for_specials(s, text, n, tally, e);
-    return code ? code : encode_plain(s, scratch, text, n, ids, e);
+    return code ? code : encode_plain(s, room, text, n, ids, e);
+}
+
+/* ---- the same by unigram.c, in parts -------------------------------------------------------- */
+
+static int take_special(const struct sp *s, struct scratch *c, const struct special *p, size_t at,
+                        struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    if (s->mode == TOK_SPECIALS_ERROR)
+        return refuse_special(p, at, e);
+    if (s->mode == TOK_SPECIALS_TEXT) {
+        *(p->always ? &tally->matched : &tally->specials) += 1;
+        unigram_put(s->unigram, c->unigram, p->text, p->length, false, ids);
+        return 0;
+    }
+    unigram_put(s->unigram, c->unigram, "", 0, true, ids);
+    *tok_ids_reserve(ids, 1) = p->id;
+    ids->n++;
+    return 0;
+}
+
+/* Takes the text but for an end that may be the beginning of a special string; *ret is what it
+ * took. */
+static int put_text(const struct sp *s, struct scratch *c, const char *text, size_t n, bool last,
+                    size_t *ret, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    size_t unsure = last || !s->longest_special ? 0 : s->longest_special - 1, i = 0;
+    size_t sure = n > unsure ? n - unsure : 0;
+    for (;;) {
+        size_t at = n;
+        const struct special *p = specials_find(&s->specials, text, n, i, &at);
+        bool found = p && at < sure;
+        size_t end = found ? at : sure > i ? sure : i;
+        unigram_put(s->unigram, c->unigram, text + i, end - i, last && !found, ids);
+        i = end;
+        if (!found)
+            break;
+        int code = take_special(s, c, p, at, ids, tally, e);
+        if (code)
+            return code;
+        i += p->length;
+    }
+    *ret = i;
+    return 0;
+}
+
+static int sp_encode_part(const void *state, void *scratch, const char *text, size_t n, bool last,
+                          struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    const struct sp *s = state;
+    struct scratch *c = scratch;
+    size_t used = 0;
+    int code;
+    if (c->hold.len) {
+        buf_add(&c->hold, text, n);
+        code = put_text(s, c, c->hold.data, c->hold.len, last, &used, ids, tally, e);
+        c->hold.len -= used;
+        memmove(c->hold.data, c->hold.data + used, c->hold.len);
+    } else {
+        code = put_text(s, c, text, n, last, &used, ids, tally, e);
+        buf_add(&c->hold, text + used, n - used);
+    }
+    tally->invalid += unigram_take_invalid(c->unigram);
+    if (code) {
+        c->hold.len = 0;
+        unigram_reset(c->unigram);
+    }
+    return code;
+}
+
+static int sp_encode(const void *state, void *scratch, const char *text, size_t n,
+                     struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    return sp_encode_part(state, scratch, text, n, true, ids, tally, e);
 }
 
 /* ---- ids to text ------------------------------------------------------------------------- */
@@ -187,12 +278,13 @@ static int sp_decode(const void *state, void *scratch, const int32_t *id, size_t
                      struct buf *text, struct err *e)
 {
     const struct sp *s = state;
+    struct sp_room *room = ((struct scratch *)scratch)->room;
     int32_t own = (int32_t)s->model.npieces;
     for (size_t i = 0; i < n;) {
         size_t end = i;
         while (end < n && id[end] < own)
             end++;
-        int code = end > i ? sp_lib_decode(s->lib, scratch, id + i, end - i, text, e) : 0;
+        int code = end > i ? sp_lib_decode(s->lib, room, id + i, end - i, text, e) : 0;
         if (code)
             return code;
         if (end < n)
@@ -208,6 +300,7 @@ static void sp_destroy(void *state)
 {
     struct sp *s = state;
     sp_lib_close(s->lib);
+    unigram_destroy(s->unigram);
     specials_finish(&s->specials);
     sp_model_finish(&s->model);
     free(s);
@@ -227,6 +320,9 @@ static int fill_info(struct sp *s, const struct tok_options *o, const struct tok
     int code = tok_engine_eod(o, g, info, e);
     if (!code && info->eod >= 0)
         add_special(s, info->eod_piece);
+    for (size_t i = 0; i < s->specials.n; i++)
+        if (s->specials.item[i].length > s->longest_special)
+            s->longest_special = s->specials.item[i].length;
     return code;
 }
 
@@ -240,10 +336,12 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     struct sp *s = mem_new(1, sizeof(*s));
     s->model = m;
     s->mode = o->specials;
+    s->unigram = unigram_create(&s->model);
     struct tok_engine g = {.state = s,
                            .scratch_create = sp_scratch_create,
                            .scratch_destroy = sp_scratch_destroy,
-                           .encode = sp_encode,
+                           .encode = s->unigram ? sp_encode : sp_encode_whole,
+                           .encode_part = s->unigram ? sp_encode_part : NULL,
                            .decode = sp_decode,
                            .piece = sp_piece,
                            .find = sp_find,

@@ -253,20 +253,31 @@ static int trainer_field(const struct reader *r, const struct proto_field *f, st
     }
 }
 
+static int take_rules(const struct reader *r, const struct proto_field *f, struct sp_normalizer *n,
+                      struct err *e)
+{
+    int code = want(r, f, PROTO_BYTES, e);
+    if (code)
+        return code;
+    n->charsmap_size = f->length;
+    n->charsmap = NULL;
+    if (!f->length)
+        return 0;
+    code = sp_check_charsmap(r->name, (uint64_t)(f->bytes - r->start), f->bytes, f->length, e);
+    if (!code)
+        n->charsmap =
+            (const unsigned char *)arena_strndup(&r->m->arena, (const char *)f->bytes, f->length);
+    return code;
+}
+
 static int normalizer_field(const struct reader *r, const struct proto_field *f,
                             struct sp_normalizer *n, struct err *e)
 {
-    int code;
     switch (f->number) {
     case NORM_NAME:
         return take_string(r, f, &n->name, e);
     case NORM_CHARSMAP:
-        code = want(r, f, PROTO_BYTES, e);
-        n->charsmap_size = f->length;
-        if (!code && f->length)
-            code =
-                sp_check_charsmap(r->name, (uint64_t)(f->bytes - r->start), f->bytes, f->length, e);
-        return code;
+        return take_rules(r, f, n, e);
     case NORM_PREFIX:
         return take_bool(r, f, &n->add_dummy_prefix, e);
     case NORM_EXTRA:

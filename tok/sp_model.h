@@ -35,6 +35,7 @@ struct sp_piece {
 struct sp_normalizer {
     const char *name;     /* "nmt_nfkc"; "" if the file names none */
     size_t charsmap_size; /* bytes of the rules, 0 if none */
+    const unsigned char *charsmap;
     bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
 };
 

@@ -23,8 +23,8 @@ struct tok_work {
     const struct tokenizer *t;
     void *scratch;
     struct tok_tally tally;
-    struct buf rest;   /* of a text in parts: not yet encoded */
-    uint64_t rest_at;  /* where it begins in the text */
+    struct buf rest;  /* of a text in parts: not yet encoded */
+    uint64_t rest_at; /* where it begins in the text */
 };
 
 int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n)
@@ -223,6 +223,14 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
                     bool last, struct tok_ids *ids, struct err *e)
 {
     int code = 0;
+    if (t->engine.encode_part) {
+        code = t->engine.encode_part(t->engine.state, w->scratch, text, n, last, ids, &w->tally, e);
+        if (code && w->rest_at)
+            err_wrap(e, "in the part of the text from byte %llu on",
+                     (unsigned long long)w->rest_at);
+        w->rest_at = last || code ? 0 : w->rest_at + n;
+        return code;
+    }
     buf_add(&w->rest, text, n);
     size_t k = last ? w->rest.len : 0;
     if (!last && t->engine.cut && w->rest.len >= PART)

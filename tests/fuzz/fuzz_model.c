@@ -4,8 +4,24 @@
 
 #include "tok/sp_cxx.h"
 #include "tok/sp_model.h"
+#include "tok/unigram.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Our own encoder agrees with the library on whatever model it is. */
+static void compare(const struct sp_model *m, const char *p, size_t n, const int *id, size_t k)
+{
+    struct unigram *u = unigram_create(m);
+    struct unigram_state *s = unigram_state_create();
+    struct tok_ids ids = {0};
+    if (u) {
+        unigram_put(u, s, p, n, true, &ids);
+        BUG_ON(ids.n != k || (k && memcmp(ids.id, id, k * sizeof(*id))), "other ids");
+    }
+    tok_ids_finish(&ids);
+    unigram_state_destroy(s);
+    unigram_destroy(u);
+}
 
 /* What passes the check may be used: on this text, and on text made of the file's own bytes. */
 static void use(const struct sp_model *m, const uint8_t *data, size_t size)
@@ -27,6 +43,8 @@ static void use(const struct sp_model *m, const uint8_t *data, size_t size)
         BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
         for (size_t j = 0; !code && j < k; j++)
             BUG_ON(id[j] < 0 || (size_t)id[j] >= m->npieces, "id %d", id[j]);
+        if (!code)
+            compare(m, p, n, id, k);
         if (!code)
             sp_lib_decode(l, room, id, k, &out, &e);
     }

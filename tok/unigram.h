@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_UNIGRAM_H
+#define TOK_UNIGRAM_H
+
+/*
+ * SentencePiece's unigram model: text to ids exactly as libsentencepiece 0.1.97 gives them
+ * (Model::EncodeOptimized and the byte fallback of PopulateSentencePieceText), as a stream.
+ *
+ * The library adds up a path's scores in 32-bit floats from the text's first byte on, so its choice
+ * at any place depends on all that stands before; here the same sums are carried along, and ids
+ * leave as soon as every path that may still win goes through the same place. So memory does not
+ * grow with the text, and the ids are those of the whole.
+ *
+ * The tables are shared by threads, a text's state belongs to one.
+ */
+
+#include <stdbool.h>
+
+#include "tok/sp_model.h"
+#include "tok/sp_norm.h"
+#include "tok/tok.h"
+#include "tok/trie.h"
+
+struct unigram;
+
+/* One for each model; `m` must outlive it. NULL if the model is of a kind that is left to the
+ * library. */
+struct unigram *unigram_create(const struct sp_model *m);
+void unigram_destroy(struct unigram *u);
+
+struct unigram_state;
+struct unigram_state *unigram_state_create(void);
+void unigram_state_destroy(struct unigram_state *s);
+
+/*
+ * The next bytes of a text; appends the ids that are settled. With `last` all are, and the state is
+ * ready for another text.
+ */
+void unigram_put(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
+                 bool last, struct tok_ids *ids);
+
+/* Forgets a text that was not ended. */
+void unigram_reset(struct unigram_state *s);
+
+/* Bytes that were no UTF-8 since the last call. */
+uint64_t unigram_take_invalid(struct unigram_state *s);
+
+#endif
