@@ -138,7 +138,7 @@ struct attention_args {
     struct dropout drop;
 };
 
-/* dq, dk, dv are written, also in rows that no query sees (zeros). */
+/* fwd as it ran, with o and lse. dq, dk, dv are written, in rows that no query sees with zeros. */
 struct attention_bwd_args {
     struct attention_args fwd;
     struct tensor dout, dq, dk, dv;

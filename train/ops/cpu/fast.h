@@ -72,6 +72,11 @@ void FAST(rope)(struct ops *o, const void *args, void *scratch);
 void FAST(matmul)(struct ops *o, const void *args, void *scratch);
 size_t FAST(matmul_scratch)(const struct dev_desc *d, const void *args);
 
+void FAST(attention)(struct ops *o, const void *args, void *scratch);
+size_t FAST(attention_scratch)(const struct dev_desc *d, const void *args);
+void FAST(attention_bwd)(struct ops *o, const void *args, void *scratch);
+size_t FAST(attention_bwd_scratch)(const struct dev_desc *d, const void *args);
+
 void FAST(xent_stats)(struct ops *o, const void *args, void *scratch);
 void FAST(xent_loss)(struct ops *o, const void *args, void *scratch);
 size_t FAST(xent_loss_scratch)(const struct dev_desc *d, const void *args);

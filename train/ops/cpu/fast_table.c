@@ -20,6 +20,9 @@ void FAST(fill_table)(struct ops *o)
     o->entry[OP_GLU_BWD] = (struct op_entry){FAST(glu_bwd), NULL, FILLING};
     o->entry[OP_ROPE] = (struct op_entry){FAST(rope), NULL, FILLING};
     o->entry[OP_MATMUL] = (struct op_entry){FAST(matmul), FAST(matmul_scratch), FILLING};
+    o->entry[OP_ATTENTION] = (struct op_entry){FAST(attention), FAST(attention_scratch), FILLING};
+    o->entry[OP_ATTENTION_BWD] =
+        (struct op_entry){FAST(attention_bwd), FAST(attention_bwd_scratch), FILLING};
     o->entry[OP_XENT_STATS] = (struct op_entry){FAST(xent_stats), NULL, FILLING};
     o->entry[OP_XENT_LOSS] = (struct op_entry){FAST(xent_loss), FAST(xent_loss_scratch), FILLING};
     o->entry[OP_ADAMW] = (struct op_entry){FAST(adamw), NULL, FILLING};
