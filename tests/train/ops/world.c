@@ -103,12 +103,15 @@ struct tensor world_random(struct world *w, double scale, int64_t gap, int rank,
                            const int64_t *size)
 {
     struct tensor t = world_poisoned(w, w->ops.real, gap, rank, size);
-    uint64_t n = (uint64_t)tensor_count(t);
-    float *normal = mem_new(n + 1, sizeof(float));
-    rng_normal(w->stream++, RNG_TEST, 0, 0, n, normal);
-    for (uint64_t i = 0; i < n; i++)
-        world_set(t, (int64_t)i, scale * (double)normal[i]);
-    free(normal);
+    int64_t n = tensor_count(t);
+    struct rng4 r = {{0}};
+    for (int64_t i = 0; i < n; i++) {
+        if (i % 4 == 0)
+            r = rng_block(w->stream, RNG_TEST, 1, (uint64_t)i / 4);
+        double even = (double)r.v[i % 4] * 0x1p-31 - 1;
+        world_set(t, i, scale * 1.7320508075688772 * even);
+    }
+    w->stream++;
     return t;
 }
 
@@ -173,9 +176,18 @@ void world_guarded(const struct world *w)
 void *world_bytes(struct tensor t)
 {
     size_t size = dtype_size(t.dtype);
-    int64_t n = tensor_count(t);
-    char *copy = mem_new((size_t)n + 1, size);
-    for (int64_t i = 0; i < n; i++)
-        memcpy(copy + (size_t)i * size, element(t, i), size);
+    int64_t n = inner(t);
+    char *copy = mem_new((size_t)tensor_count(t) + 1, size);
+    for (int64_t i = 0; i < t.size[0] && n; i++)
+        memcpy(copy + (size_t)(i * n) * size, element(t, i * n), (size_t)n * size);
     return copy;
+}
+
+void world_restore(struct tensor t, const void *bytes)
+{
+    size_t size = dtype_size(t.dtype);
+    int64_t n = inner(t);
+    for (int64_t i = 0; i < t.size[0] && n; i++)
+        memcpy(element(t, i * n), (const char *)bytes + (size_t)(i * n) * size,
+               (size_t)n * size);
 }

@@ -34,7 +34,7 @@ void world_clear(struct world *w, uint64_t stream);
 /* Poisoned; `gap` elements lie between its rows. */
 struct tensor world_poisoned(struct world *w, enum dtype d, int64_t gap, int rank,
                              const int64_t *size);
-/* The table's real type; normal numbers of standard deviation `scale`. */
+/* The table's real type; even numbers of standard deviation `scale`. */
 struct tensor world_random(struct world *w, double scale, int64_t gap, int rank,
                            const int64_t *size);
 struct tensor world_1d(struct world *w, double scale, int64_t n);
@@ -53,7 +53,8 @@ void world_guarded(const struct world *w);
 /* Element i in row-major order, as a double; and writing it. */
 double world_get(struct tensor t, int64_t i);
 void world_set(struct tensor t, int64_t i, double v);
-/* A contiguous copy of the elements, in fresh memory. */
+/* A contiguous copy of the elements, in fresh memory; and putting it back. */
 void *world_bytes(struct tensor t);
+void world_restore(struct tensor t, const void *bytes);
 
 #endif

@@ -16,7 +16,7 @@
 
 enum {
     SLICE = 384,         /* of k, at most */
-    DEPTH = 8,           /* slices that are packed at a time, at most */
+    DEPTH = 4,           /* slices that are packed at a time, at most */
     FEW_ROWS = 4,        /* without packing, up to here */
     PACK_ROWS = 32,      /* of what is packed as it lies */
     A_BLOCK = 4 << 20,   /* floats */

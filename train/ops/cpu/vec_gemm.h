@@ -13,10 +13,13 @@
 
 #include "train/ops/cpu/vec.h"
 
+/* A panel of a's rows is one vector wide at most, for it is packed a vector at a time. */
 #if WEFT_VEC == 512
 enum { TILE_M = 14 };
-#else
+#elif WEFT_VEC == 256
 enum { TILE_M = 6 };
+#else
+enum { TILE_M = 4 };
 #endif
 enum { TILE_V = 2, TILE_N = TILE_V * VL };
 
@@ -57,6 +60,9 @@ static inline __attribute__((always_inline)) void tile_of(const struct tile *t, 
         __builtin_prefetch(t->c + i * t->ldc, 1);
     for (int64_t p = t->k; p > 0; p--, a += col, b += ldb) {
         vf right[TILE_V];
+        __builtin_prefetch(a + 64 * col);
+        __builtin_prefetch(b + 32 * ldb);
+        __builtin_prefetch(b + 32 * ldb + VL);
 #pragma GCC unroll 2
         for (int j = 0; j < v; j++)
             right[j] = v_load(b + j * VL);
@@ -87,8 +93,10 @@ TILE_KERNEL(1)
 TILE_KERNEL(2)
 TILE_KERNEL(3)
 TILE_KERNEL(4)
+#if WEFT_VEC >= 256
 TILE_KERNEL(5)
 TILE_KERNEL(6)
+#endif
 #if WEFT_VEC == 512
 TILE_KERNEL(7)
 TILE_KERNEL(8)
@@ -101,9 +109,12 @@ TILE_KERNEL(14)
 #endif
 
 static void (*const tile_kernels[TILE_M])(const struct tile *t) = {
-    tile_1,  tile_2,  tile_3,  tile_4,  tile_5,  tile_6,
+    tile_1, tile_2,  tile_3,  tile_4,
+#if WEFT_VEC >= 256
+    tile_5, tile_6,
+#endif
 #if WEFT_VEC == 512
-    tile_7,  tile_8,  tile_9,  tile_10, tile_11, tile_12, tile_13, tile_14,
+    tile_7, tile_8,  tile_9,  tile_10, tile_11, tile_12, tile_13, tile_14,
 #endif
 };
 

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/train/ops/twins.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/t.h"
+
+void call_run(struct ops *o, const struct call *c)
+{
+    switch (c->op) {
+    case OP_EMBED:
+        op_embed(o, &c->u.embed);
+        break;
+    case OP_EMBED_BWD:
+        op_embed_bwd(o, &c->u.embed_bwd);
+        break;
+    case OP_NORM:
+        op_norm(o, &c->u.norm);
+        break;
+    case OP_NORM_BWD:
+        op_norm_bwd(o, &c->u.norm_bwd);
+        break;
+    case OP_MATMUL:
+        op_matmul(o, &c->u.matmul);
+        break;
+    case OP_GLU:
+        op_glu(o, &c->u.glu);
+        break;
+    case OP_GLU_BWD:
+        op_glu_bwd(o, &c->u.glu_bwd);
+        break;
+    case OP_ROPE:
+        op_rope(o, &c->u.rope);
+        break;
+    case OP_ATTENTION:
+        op_attention(o, &c->u.attention);
+        break;
+    case OP_ATTENTION_BWD:
+        op_attention_bwd(o, &c->u.attention_bwd);
+        break;
+    case OP_XENT_STATS:
+        op_xent_stats(o, &c->u.xent_stats);
+        break;
+    case OP_XENT_LOSS:
+        op_xent_loss(o, &c->u.xent_loss);
+        break;
+    case OP_ADAMW:
+        op_adamw(o, &c->u.adamw);
+        break;
+    case OP_SUMSQ:
+        op_sumsq(o, &c->u.sumsq);
+        break;
+    case OP_FILL:
+        op_fill(o, &c->u.fill);
+        break;
+    case OP_COPY:
+        op_copy(o, &c->u.copy);
+        break;
+    default:
+        BUG("no twin of op %s", op_name(c->op));
+    }
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+static const struct tensor none;
+
+static struct tensor out(struct call *c, struct tensor t)
+{
+    T_CHECK(c->outs < CALL_OUTS);
+    c->out[c->outs++] = t;
+    return t;
+}
+
+static bool bit(uint32_t bits, int i)
+{
+    return bits >> i & 1;
+}
+
+static int64_t gap(uint32_t bits, int which)
+{
+    return bit(bits, which) ? 3 : 0;
+}
+
+static struct tensor poison_2d(struct world *w, int64_t rows, int64_t cols, int64_t between)
+{
+    return world_poisoned(w, DTYPE_F32, between, 2, (const int64_t[]){rows, cols});
+}
+
+static struct tensor poison_1d(struct world *w, int64_t n)
+{
+    return world_poisoned(w, DTYPE_F32, 0, 1, &n);
+}
+
+static struct tensor poison_3d(struct world *w, struct tensor like, int64_t between)
+{
+    return world_poisoned(w, DTYPE_F32, between, 3, like.size);
+}
+
+static struct tensor one(struct world *w, enum dtype d, double value)
+{
+    const int64_t n = 1;
+    struct tensor t = world_poisoned(w, d, 0, 1, &n);
+    world_set(t, 0, value);
+    return t;
+}
+
+static struct dropout dropout(uint32_t bits, int which)
+{
+    return (struct dropout){.p = bit(bits, which) ? 0.3f : 0, .seed = 77 + bits, .sub = 3,
+                            .row0 = bits % 5};
+}
+
+/* ---- embed: n C V ---------------------------------------------------------------------------- */
+
+static void make_embed(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct embed_args *a = &c->u.embed;
+    c->op = OP_EMBED;
+    c->tolerance = 1e-6;
+    a->y = out(c, poison_2d(w, d[0], d[1], gap(bits, 0)));
+    a->id = world_ids(w, d[0], d[2]);
+    a->tok = world_2d(w, 1, d[2], d[1], gap(bits, 1));
+    a->drop = dropout(bits, 4);
+    if (bit(bits, 5)) {
+        a->pos = world_2d(w, 1, 9, d[1], gap(bits, 2));
+        a->position = world_ids(w, d[0], 9);
+    }
+}
+
+static void make_embed_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct embed_bwd_args *a = &c->u.embed_bwd;
+    c->op = OP_EMBED_BWD;
+    c->tolerance = 2e-6;
+    a->dy = world_2d(w, 1, d[0], d[1], gap(bits, 0));
+    a->id = world_ids(w, d[0], d[2]);
+    a->dtok = out(c, world_2d(w, 1, d[2], d[1], gap(bits, 1)));
+    a->drop = dropout(bits, 4);
+    if (bit(bits, 5)) {
+        a->dpos = out(c, world_2d(w, 1, 9, d[1], gap(bits, 2)));
+        a->position = world_ids(w, d[0], 9);
+    }
+}
+
+/* ---- norm: n C ------------------------------------------------------------------------------- */
+
+static void make_norm(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct norm_args *a = &c->u.norm;
+    c->op = OP_NORM;
+    c->tolerance = d[1] < 8 ? 1e-3 : 4e-6; /* two numbers nearly the same lose their digits */
+    a->kind = bit(bits, 4) ? NORM_RMS : NORM_LAYER;
+    a->eps = 1e-5f;
+    a->y = out(c, poison_2d(w, d[0], d[1], gap(bits, 0)));
+    a->x = world_2d(w, 1, d[0], d[1], gap(bits, 1));
+    a->w = world_1d(w, 1, d[1]);
+    a->rstd = out(c, poison_1d(w, d[0]));
+    if (!bit(bits, 4))
+        a->mean = out(c, poison_1d(w, d[0]));
+    if (bit(bits, 5))
+        a->b = world_1d(w, 1, d[1]);
+    if (bit(bits, 6)) {
+        a->a = world_2d(w, 1, d[0], d[1], gap(bits, 2));
+        a->r = out(c, bit(bits, 8) ? a->x : poison_2d(w, d[0], d[1], gap(bits, 3)));
+        a->bias = bit(bits, 5) ? world_1d(w, 1, d[1]) : none;
+        a->drop = dropout(bits, 7);
+    }
+}
+
+static void make_norm_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct norm_bwd_args *a = &c->u.norm_bwd;
+    c->op = OP_NORM_BWD;
+    c->tolerance = 1e-5;
+    a->kind = bit(bits, 4) ? NORM_RMS : NORM_LAYER;
+    a->dr = out(c, world_2d(w, 1, d[0], d[1], gap(bits, 0)));
+    a->dy = world_2d(w, 1, d[0], d[1], gap(bits, 1));
+    a->r = world_2d(w, 1, d[0], d[1], gap(bits, 2));
+    a->rstd = world_1d(w, 1, d[0]);
+    a->mean = bit(bits, 4) ? none : world_1d(w, 0.1, d[0]);
+    a->w = world_1d(w, 1, d[1]);
+    a->dw = out(c, world_1d(w, 1, d[1]));
+    if (bit(bits, 5))
+        a->db = out(c, world_1d(w, 1, d[1]));
+    if (bit(bits, 6)) {
+        a->drop = dropout(bits, 7);
+        a->da = bit(bits, 7) ? out(c, poison_2d(w, d[0], d[1], gap(bits, 3))) : a->dr;
+        a->dbias = bit(bits, 5) ? out(c, world_1d(w, 1, d[1])) : none;
+    }
+}
+
+/* ---- matmul: n O I --------------------------------------------------------------------------- */
+
+static enum act act_of(uint32_t bits)
+{
+    return bit(bits, 5) ? bit(bits, 6) ? ACT_GELU_ERF : ACT_GELU_TANH : ACT_NONE;
+}
+
+static void make_forward(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct matmul_args *a = &c->u.matmul;
+    c->op = OP_MATMUL;
+    c->tolerance = 1e-5;
+    *a = (struct matmul_args){.y = out(c, poison_2d(w, d[0], d[1], gap(bits, 0))), .tb = true,
+                              .a = world_2d(w, 1, d[0], d[2], gap(bits, 1)),
+                              .b = world_2d(w, 1 / sqrt((double)d[2]), d[1], d[2], gap(bits, 2)),
+                              .act = act_of(bits)};
+    if (bit(bits, 4))
+        a->bias = world_1d(w, 1, d[1]);
+    if (a->act != ACT_NONE && bit(bits, 7))
+        a->pre = out(c, poison_2d(w, d[0], d[1], gap(bits, 3)));
+}
+
+/* dx [n,I] = dy [n,O] w [O,I] */
+static void make_dgrad(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct matmul_args *a = &c->u.matmul;
+    c->op = OP_MATMUL;
+    c->tolerance = 1e-5;
+    *a = (struct matmul_args){.y = out(c, poison_2d(w, d[0], d[2], gap(bits, 0))),
+                              .a = world_2d(w, 1, d[0], d[1], gap(bits, 1)),
+                              .b = world_2d(w, 1 / sqrt((double)d[1]), d[1], d[2], gap(bits, 2)),
+                              .act = act_of(bits), .act_bwd = act_of(bits) != ACT_NONE};
+    if (a->act_bwd)
+        a->pre = world_2d(w, 2, d[0], d[2], gap(bits, 3));
+}
+
+/* dw [O,I] += dy [n,O]^T x [n,I] */
+static void make_wgrad(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct matmul_args *a = &c->u.matmul;
+    c->op = OP_MATMUL;
+    c->tolerance = 1e-5;
+    *a = (struct matmul_args){.y = out(c, world_2d(w, 1, d[1], d[2], gap(bits, 0))),
+                              .a = world_2d(w, 1, d[0], d[1], gap(bits, 1)),
+                              .b = world_2d(w, 1, d[0], d[2], gap(bits, 2)), .ta = true,
+                              .accumulate = true};
+    if (bit(bits, 4))
+        a->dbias = out(c, world_1d(w, 1, d[1]));
+}
+
+/* m n k, any orientation */
+static void make_product(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct matmul_args *a = &c->u.matmul;
+    bool ta = bit(bits, 4), tb = bit(bits, 5);
+    c->op = OP_MATMUL;
+    c->tolerance = 1e-5;
+    *a = (struct matmul_args){.ta = ta, .tb = tb, .accumulate = bit(bits, 6)};
+    a->y = a->accumulate ? world_2d(w, 1, d[0], d[1], gap(bits, 0))
+                         : poison_2d(w, d[0], d[1], gap(bits, 0));
+    out(c, a->y);
+    a->a = world_2d(w, 1, ta ? d[2] : d[0], ta ? d[0] : d[2], gap(bits, 1));
+    a->b = world_2d(w, 1, tb ? d[1] : d[2], tb ? d[2] : d[1], gap(bits, 2));
+}
+
+/* ---- glu: n F; rope: n H D ------------------------------------------------------------------- */
+
+static void make_glu(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    c->op = OP_GLU;
+    c->tolerance = 2e-6;
+    c->u.glu.y = out(c, poison_2d(w, d[0], d[1], gap(bits, 0)));
+    c->u.glu.x = world_2d(w, 3, d[0], 2 * d[1], gap(bits, 1));
+}
+
+static void make_glu_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct glu_bwd_args *a = &c->u.glu_bwd;
+    c->op = OP_GLU_BWD;
+    c->tolerance = 2e-6;
+    a->x = world_2d(w, 3, d[0], 2 * d[1], gap(bits, 1));
+    a->dy = world_2d(w, 1, d[0], d[1], gap(bits, 0));
+    a->dx = out(c, bit(bits, 4) ? a->x : poison_2d(w, d[0], 2 * d[1], gap(bits, 2)));
+}
+
+static void make_rope(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct rope_args *a = &c->u.rope;
+    int64_t dim = 2 * d[2];
+    c->op = OP_ROPE;
+    c->tolerance = 1e-6;
+    a->x = out(c, world_3d(w, 1, d[0], d[1], dim, gap(bits, 0)));
+    a->rotary = bit(bits, 5) && d[2] > 1 ? dim - 2 : dim;
+    a->cos = world_2d(w, 1, 11, a->rotary / 2, gap(bits, 1));
+    a->sin = world_2d(w, 1, 11, a->rotary / 2, gap(bits, 2));
+    a->position = world_ids(w, d[0], 11);
+    a->backward = bit(bits, 4);
+}
+
+/* ---- attention: sequences T K H/K D queries -------------------------------------------------- */
+
+/*
+ * Sequences of up to T keys, the first of all T. Every key has its query, or the last `queries` of
+ * them if that is not 0. Odd sequences of a ragged call are shorter, and rows of keys lie between
+ * the sequences that belong to none.
+ */
+static void make_rows(struct world *w, struct attention_args *a, const int64_t *d, bool ragged)
+{
+    int32_t q_start[65] = {0}, k_start[64], k_len[64], at = 0;
+    int64_t n = d[0] < 64 ? d[0] : 64;
+    for (int64_t s = 0; s < n; s++) {
+        int64_t keys = ragged && s % 2 ? 1 + (d[1] * 5 + s * 7) % d[1] : d[1];
+        int64_t queries = d[5] && d[5] < keys ? d[5] : keys;
+        at += ragged ? 1 : 0;
+        k_start[s] = at;
+        k_len[s] = (int32_t)keys;
+        at += (int32_t)keys;
+        q_start[s + 1] = q_start[s] + (int32_t)queries;
+    }
+    a->q_start = world_ints(w, n + 1, q_start);
+    a->k_start = world_ints(w, n, k_start);
+    a->k_len = world_ints(w, n, k_len);
+    a->max_len = d[1] + (ragged ? 2 : 0);
+}
+
+static void attention_inputs(struct world *w, struct attention_args *a, const int64_t *d,
+                             uint32_t bits)
+{
+    make_rows(w, a, d, bit(bits, 4));
+    int64_t last = a->k_len.size[0] - 1, heads = d[2] * d[3];
+    int64_t n = ((const int32_t *)a->q_start.data)[last + 1];
+    int64_t nk = ((const int32_t *)a->k_start.data)[last] +
+                 ((const int32_t *)a->k_len.data)[last] + (bit(bits, 4) ? 2 : 0);
+    a->q = world_3d(w, 1, n, heads, d[4], gap(bits, 0));
+    a->k = world_3d(w, 1, nk, d[2], d[4], gap(bits, 1));
+    a->v = world_3d(w, 1, nk, d[2], d[4], gap(bits, 2));
+    a->window = bit(bits, 5) ? 1 + d[1] / 3 : 0;
+    a->scale = 1 / sqrtf((float)d[4]);
+    a->drop = dropout(bits, 6);
+}
+
+static void make_attention(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct attention_args *a = &c->u.attention;
+    c->op = OP_ATTENTION;
+    c->tolerance = 1e-5;
+    attention_inputs(w, a, d, bits);
+    a->o = out(c, poison_3d(w, a->q, gap(bits, 3)));
+    if (!bit(bits, 7))
+        a->lse = out(c, poison_2d(w, a->q.size[1], a->q.size[0], gap(bits, 3)));
+}
+
+static void make_attention_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct attention_bwd_args *b = &c->u.attention_bwd;
+    struct attention_args *a = &b->fwd;
+    c->op = OP_ATTENTION_BWD;
+    c->tolerance = 2e-5;
+    c->floor = 0.1; /* a query that sees one key has no slope but what rounding leaves */
+    attention_inputs(w, a, d, bits);
+    a->o = poison_3d(w, a->q, gap(bits, 3));
+    a->lse = poison_2d(w, a->q.size[1], a->q.size[0], gap(bits, 3));
+    op_attention(&w->ops, a);
+    b->dout = world_3d(w, 1, a->q.size[0], a->q.size[1], d[4], gap(bits, 2));
+    b->dq = out(c, poison_3d(w, a->q, gap(bits, 1)));
+    b->dk = out(c, poison_3d(w, a->k, gap(bits, 0)));
+    b->dv = out(c, poison_3d(w, a->k, gap(bits, 3)));
+}
+
+/* ---- cross-entropy: n V ---------------------------------------------------------------------- */
+
+static void make_stats(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct xent_stats_args *a = &c->u.xent_stats;
+    c->op = OP_XENT_STATS;
+    c->tolerance = 2e-6;
+    a->logits = world_2d(w, 4, d[0], d[1], gap(bits, 0));
+    a->first = bit(bits, 4) ? d[1] / 2 : 0;
+    a->label = world_ids(w, d[0], d[1]);
+    a->max_given = bit(bits, 5);
+    a->max = out(c, a->max_given ? world_1d(w, 4, d[0]) : poison_1d(w, d[0]));
+    a->sum = out(c, poison_1d(w, d[0]));
+    a->target = out(c, poison_1d(w, d[0]));
+}
+
+static void make_loss(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct xent_loss_args *a = &c->u.xent_loss;
+    c->op = OP_XENT_LOSS;
+    c->tolerance = 4e-6;
+    a->logits = world_2d(w, 4, d[0], d[1], gap(bits, 0));
+    a->first = bit(bits, 4) ? d[1] / 2 : 0;
+    a->label = world_ids(w, d[0], d[1]);
+    a->max = poison_1d(w, d[0]);
+    a->sum = poison_1d(w, d[0]);
+    a->target = poison_1d(w, d[0]);
+    op_xent_stats(&w->ops, &(struct xent_stats_args){.logits = a->logits, .label = a->label,
+                                                     .first = a->first, .max = a->max,
+                                                     .sum = a->sum, .target = a->target});
+    a->mask = poison_1d(w, d[0]);
+    for (int64_t i = 0; i < d[0]; i++)
+        world_set(a->mask, i, i % 3 == 1 ? 0 : 1);
+    a->loss = out(c, poison_1d(w, d[0]));
+    a->total = out(c, one(w, DTYPE_F64, 1));
+    a->scale = 0.01f;
+    a->grad = bit(bits, 5);
+    if (a->grad)
+        out(c, a->logits);
+}
+
+/* ---- the optimizer and copies: n; rows width ------------------------------------------------- */
+
+static void make_adamw(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct adamw_args *a = &c->u.adamw;
+    c->op = OP_ADAMW;
+    c->tolerance = 1e-6;
+    *a = (struct adamw_args){.lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .decay = 0.1,
+                             .step = 3 + bits % 100};
+    a->p = out(c, world_1d(w, 1, d[0]));
+    a->g = world_1d(w, 1, d[0]);
+    a->m = out(c, world_1d(w, 1, d[0]));
+    a->v = out(c, world_1d(w, 1, d[0]));
+    for (int64_t i = 0; i < d[0]; i++)
+        world_set(a->v, i, fabs(world_get(a->v, i)));
+    if (bit(bits, 4))
+        a->factor = one(w, DTYPE_F64, 0.37);
+    if (bit(bits, 5))
+        a->skip = one(w, DTYPE_I32, bit(bits, 6));
+}
+
+static void make_sumsq(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    (void)bits;
+    c->op = OP_SUMSQ;
+    c->tolerance = 1e-13;
+    c->u.sumsq.total = out(c, one(w, DTYPE_F64, 2));
+    c->u.sumsq.x = world_1d(w, 1, d[0]);
+}
+
+static void make_fill(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    static const enum dtype types[] = {DTYPE_F32, DTYPE_F32, DTYPE_F64, DTYPE_I32};
+    c->op = OP_FILL;
+    c->u.fill.value = 3;
+    c->u.fill.y = out(c, world_poisoned(w, types[bits >> 4 & 3], gap(bits, 0), 2, d));
+}
+
+static void make_copy(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
+{
+    struct copy_args *a = &c->u.copy;
+    c->op = OP_COPY;
+    a->accumulate = bit(bits, 4);
+    a->x = world_2d(w, 1, d[0], d[1], gap(bits, 0));
+    a->y = out(c, a->accumulate ? world_2d(w, 1, d[0], d[1], gap(bits, 1))
+                                : poison_2d(w, d[0], d[1], gap(bits, 1)));
+}
+
+/* Sizes of the 124 M model at 4 x 256 tokens (head in chunks), and of one with C = 256. */
+const struct twin twins[] = {
+    {"embed", make_embed, "n C V", {40, 300, 20}, {{32, {1024, 768, 50257}}}},
+    {"embed_bwd", make_embed_bwd, "n C V", {40, 300, 20}, {{32, {1024, 768, 50257}}}},
+    {"norm", make_norm, "n C", {60, 700},
+     {{96, {1024, 768}}, {224, {1024, 768}}, {80, {1024, 256}}}},
+    {"norm_bwd", make_norm_bwd, "n C", {300, 300},
+     {{96, {1024, 768}}, {224, {1024, 768}}, {80, {1024, 256}}}},
+    {"forward", make_forward, "n O I", {100, 150, 90},
+     {{16, {1024, 2304, 768}}, {0, {1024, 768, 768}}, {176, {1024, 3072, 768}},
+      {0, {1024, 768, 3072}}, {0, {320, 50257, 768}}, {0, {1024, 768, 256}},
+      {176, {1024, 1024, 256}}, {0, {1024, 256, 1024}}, {0, {1, 768, 768}},
+      {0, {1, 50257, 768}}}},
+    {"dgrad", make_dgrad, "n O I", {100, 150, 90},
+     {{0, {1024, 2304, 768}}, {0, {1024, 768, 768}}, {0, {1024, 3072, 768}},
+      {32, {1024, 768, 3072}}, {0, {320, 50257, 768}}, {0, {1024, 768, 256}},
+      {0, {1024, 1024, 256}}, {32, {1024, 256, 1024}}}},
+    {"wgrad", make_wgrad, "n O I", {150, 100, 90},
+     {{16, {1024, 2304, 768}}, {0, {1024, 768, 768}}, {16, {1024, 3072, 768}},
+      {0, {1024, 768, 3072}}, {0, {320, 50257, 768}}, {16, {1024, 768, 256}},
+      {16, {1024, 1024, 256}}, {0, {1024, 256, 1024}}}},
+    {"product", make_product, "m n k", {60, 60, 1700}, {{32, {1024, 1024, 1024}}}},
+    {"glu", make_glu, "n F", {60, 300}, {{0, {1024, 2048}}}},
+    {"glu_bwd", make_glu_bwd, "n F", {60, 300}, {{0, {1024, 2048}}}},
+    {"rope", make_rope, "n H D/2", {60, 5, 40}, {{0, {1024, 12, 32}}}},
+    {"attention", make_attention, "s T K H/K D queries", {3, 150, 3, 3, 70, 9},
+     {{0, {4, 256, 12, 1, 64}}, {64, {4, 256, 12, 1, 64}}, {0, {1, 1024, 12, 1, 64}},
+      {0, {1, 1024, 8, 4, 128}}, {0, {4, 256, 4, 1, 64}}, {0, {1, 1024, 12, 1, 64, 1}}}},
+    {"attention_bwd", make_attention_bwd, "s T K H/K D queries", {3, 150, 3, 3, 70, 9},
+     {{0, {4, 256, 12, 1, 64}}, {64, {4, 256, 12, 1, 64}}, {0, {1, 1024, 12, 1, 64}},
+      {0, {1, 1024, 8, 4, 128}}, {0, {4, 256, 4, 1, 64}}}},
+    {"xent_stats", make_stats, "n V", {20, 3000}, {{0, {320, 50257}}, {0, {1024, 2000}}}},
+    {"xent_loss", make_loss, "n V", {20, 3000}, {{32, {320, 50257}}, {32, {1024, 2000}}}},
+    {"adamw", make_adamw, "n", {300000}, {{16, {16 << 20}}, {16, {1 << 20}}}},
+    {"sumsq", make_sumsq, "n", {300000}, {{0, {16 << 20}}}},
+    {"fill", make_fill, "rows width", {60, 2000}, {{0, {1024, 768}}}},
+    {"copy", make_copy, "rows width", {60, 2000}, {{0, {1024, 768}}, {0, {1 << 14, 1024}}}},
+};
+const int twin_count = sizeof(twins) / sizeof(twins[0]);
