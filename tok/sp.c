@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "base/bytes.h"
 #include "tok/engine.h"
+#include "tok/sp_cut.h"
 #include "tok/sp_cxx.h"
 #include "tok/sp_model.h"
 #include "tok/specials.h"
@@ -24,6 +25,7 @@ struct sp {
     struct sp_model model;
     struct sp_lib *lib;
     struct unigram *unigram; /* NULL: the library encodes */
+    struct sp_cut *cut;      /* and takes long texts in pieces; NULL: whole */
     enum tok_specials mode;
     struct specials specials;
     size_t longest_special;       /* bytes */
@@ -96,6 +98,7 @@ static void fill_gpt(struct sp *s, struct tok_info *info)
 struct scratch {
     struct sp_room *room;
     struct unigram_state *unigram;
+    struct sp_cut_state cut;
     struct buf hold; /* the end of a text in parts, where a special string may begin */
 };
 
@@ -113,6 +116,7 @@ static void sp_scratch_destroy(void *scratch)
     struct scratch *c = scratch;
     sp_room_destroy(c->room);
     unigram_state_destroy(c->unigram);
+    sp_cut_reset(&c->cut);
     buf_finish(&c->hold);
     free(c);
 }
@@ -183,7 +187,7 @@ static uint64_t count_invalid(const char *p, size_t n)
     return bad;
 }
 
-/* By the library, a text as a whole. */
+/* By the library, as a whole. */
 static int sp_encode_whole(const void *state, void *scratch, const char *text, size_t n,
                            struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
@@ -199,7 +203,16 @@ static int sp_encode_whole(const void *state, void *scratch, const char *text, s
     return code ? code : encode_plain(s, room, text, n, ids, e);
 }
 
-/* ---- the same by unigram.c, in parts -------------------------------------------------------- */
+/* ---- in parts: by unigram.c, or by the library in pieces ------------------------------------- */
+
+static int feed(const struct sp *s, struct scratch *c, const char *text, size_t n, bool last,
+                struct tok_ids *ids, struct err *e)
+{
+    if (!s->unigram)
+        return sp_cut_put(s->cut, &c->cut, c->room, text, n, last, ids, e);
+    unigram_put(s->unigram, c->unigram, text, n, last, ids);
+    return 0;
+}
 
 static int take_special(const struct sp *s, struct scratch *c, const struct special *p, size_t at,
                         struct tok_ids *ids, struct tok_tally *tally, struct err *e)
@@ -208,13 +221,12 @@ static int take_special(const struct sp *s, struct scratch *c, const struct spec
         return refuse_special(p, at, e);
     if (s->mode == TOK_SPECIALS_TEXT) {
         *(p->always ? &tally->matched : &tally->specials) += 1;
-        unigram_put(s->unigram, c->unigram, p->text, p->length, false, ids);
-        return 0;
+        return feed(s, c, p->text, p->length, false, ids, e);
     }
-    unigram_put(s->unigram, c->unigram, "", 0, true, ids);
+    int code = feed(s, c, "", 0, true, ids, e);
     *tok_ids_reserve(ids, 1) = p->id;
-    ids->n++;
-    return 0;
+    ids->n += !code;
+    return code;
 }
 
 /* Takes the text but for an end that may be the beginning of a special string; *ret is what it
@@ -229,11 +241,12 @@ static int put_text(const struct sp *s, struct scratch *c, const char *text, siz
         const struct special *p = specials_find(&s->specials, text, n, i, &at);
         bool found = p && at < sure;
         size_t end = found ? at : sure > i ? sure : i;
-        unigram_put(s->unigram, c->unigram, text + i, end - i, last && !found, ids);
+        int code = feed(s, c, text + i, end - i, last && !found, ids, e);
         i = end;
-        if (!found)
+        if (!code && !found)
             break;
-        int code = take_special(s, c, p, at, ids, tally, e);
+        if (!code)
+            code = take_special(s, c, p, at, ids, tally, e);
         if (code)
             return code;
         i += p->length;
@@ -258,17 +271,23 @@ static int sp_encode_part(const void *state, void *scratch, const char *text, si
         code = put_text(s, c, text, n, last, &used, ids, tally, e);
         buf_add(&c->hold, text + used, n - used);
     }
-    tally->invalid += unigram_take_invalid(c->unigram);
+    tally->invalid += unigram_take_invalid(c->unigram) + c->cut.invalid;
+    c->cut.invalid = 0;
     if (code) {
         c->hold.len = 0;
         unigram_reset(c->unigram);
+        sp_cut_reset(&c->cut);
     }
     return code;
 }
 
+/* Short texts of a kind that is the library's are given to it as they are. */
 static int sp_encode(const void *state, void *scratch, const char *text, size_t n,
                      struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
+    const struct sp *s = state;
+    if (!s->unigram && (!s->cut || n <= SP_CUT_PIECE))
+        return sp_encode_whole(state, scratch, text, n, ids, tally, e);
     return sp_encode_part(state, scratch, text, n, true, ids, tally, e);
 }
 
@@ -301,6 +320,7 @@ static void sp_destroy(void *state)
     struct sp *s = state;
     sp_lib_close(s->lib);
     unigram_destroy(s->unigram);
+    sp_cut_close(s->cut);
     specials_finish(&s->specials);
     sp_model_finish(&s->model);
     free(s);
@@ -340,8 +360,7 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     struct tok_engine g = {.state = s,
                            .scratch_create = sp_scratch_create,
                            .scratch_destroy = sp_scratch_destroy,
-                           .encode = s->unigram ? sp_encode : sp_encode_whole,
-                           .encode_part = s->unigram ? sp_encode_part : NULL,
+                           .encode = sp_encode,
                            .decode = sp_decode,
                            .piece = sp_piece,
                            .find = sp_find,
@@ -349,10 +368,13 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     code = fill_info(s, o, &g, info, e);
     if (!code)
         code = sp_lib_open(o->path, p, n, &s->lib, e);
+    if (!code)
+        code = sp_cut_open(o->path, p, n, &s->model, &s->cut, e);
     if (code) {
         sp_destroy(s);
         return code;
     }
+    g.encode_part = s->unigram || s->cut ? sp_encode_part : NULL;
     *ret = g;
     return 0;
 }
