@@ -81,3 +81,20 @@ expect 0 peak "$PREP" build --quiet --pretokenized l.docs --append-eod --output-
 below
 check [ "$(wc -c <o_text_document.bin)" = $((2 * (line / 14 * 3 + 1))) ]
 rm -f o_* l.*
+
+t "one long line through SentencePiece, unigram and BPE"
+if [ -x "$STORIES" ]; then
+    "$STORIES" --bytes 300K --output stories.jsonl
+    for kind in unigram bpe; do
+        expect 0 "$TOK" train --quiet --input stories.jsonl --model_prefix $kind --model_type $kind --vocab_size 600
+        record='{"text": "Once upon a time"}'
+        expect 0 long_line '{"text": "' 'the old man went home, and the dog went with him' '"}' \
+            --tokenizer $kind.model --workers 2
+        below
+        expect 0 "$PREP" inspect o_text_document --check
+        out_has "documents   3"
+        rm -f o_*
+    done
+else
+    skip "the generator of stories was not built"
+fi
