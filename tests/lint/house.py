@@ -21,8 +21,9 @@ def files(root, kinds):
     """Paths below root with one of these endings, sorted; hidden and build folders are left out."""
     found = []
     for folder, below, names in os.walk(root):
-        below[:] = [d for d in below if not d.startswith(".") and d != "__pycache__"
-                    and not os.path.isdir(os.path.join(folder, d, "meson-info"))]
+        below[:] = [d for d in below if not d.startswith(".") and d not in ("__pycache__", "runs")
+                    and not os.path.isdir(os.path.join(folder, d, "meson-info"))
+                    and not os.path.exists(os.path.join(folder, d, "pyvenv.cfg"))]
         for name in names:
             if name.endswith(kinds):
                 found.append(os.path.relpath(os.path.join(folder, name), root))
