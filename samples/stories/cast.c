@@ -129,7 +129,7 @@ static const struct story_list lists[] = {
      "locked_gate/open_it/look_for_the_key dark_tunnel/go_through_it/light_a_lantern "
      "thorny_hedge/get_through_it/find_a_gap_near_the_ground "
      "broken_bridge/cross_it/mend_it_with_rope deep_puddle/get_past_it/use_stepping_stones "
-     "fallen_tree/move_it/push_it_together frozen_pond/cross_it/tie_wool_round_their_feet "
+     "fallen_tree/move_it/push_it_together frozen_pond/cross_it/walk_on_woollen_socks "
      "sleeping_bear/pass_him/tiptoe_past_on_soft_moss "
      "grumpy_goose/pass_her/offer_her_some_corn "
      "dark_wood/find_the_way_through_it/ring_a_bell_at_every_turn "

@@ -116,7 +116,7 @@ static const struct story_rule rules[] = {
          "^the second time was no better. [felt_sad] <^I shall never {skill},> [hero_said].",
          "^[he] tried again on {weekday}, and again on [weekdays]. [oops] [felt_sad]",
          "^[he] tried {#n} times, and {#n} times [he] failed. [oops]",
-         "^[he] tried with the left [parts] and [he] tried with the right [parts]. [oops] "
+         "^[he] tried with the left hand, and [he] tried with the right hand. [oops] "
          "[felt_sad]",
          "^[he] tried it fast, and [he] tried it slowly. [oops] <^perhaps I am too [qualities] to "
          "{skill},> [hero_said]."),
