@@ -68,14 +68,14 @@ def main():
 
     base = unigram(a.data)
     answer = train(a.train, "eval", "--load", a.run, "--data-path", a.data, "--split", "969,30,1",
-                   "--micro-batch-size", "16", "--eval-iters", "20")
+                   "--micro-batch-size", "16", "--eval-iters", "30")
     print(answer.strip())
     loss = float(re.search(r"loss ([0-9.]+)", answer).group(1))
     print(f"unigram cross-entropy of the same text {base:.4f}; the model reaches {loss / base:.0%} of it")
 
     text = []
     for i, prompt in enumerate(PROMPTS):
-        out = train(a.train, "generate", "--load", a.run, "--prompt", prompt, "--max-new-tokens", "120",
+        out = train(a.train, "generate", "--load", a.run, "--prompt", prompt, "--max-new-tokens", "100",
                     "--temperature", "0.7", "--top-k", "40", "--seed", str(i + 1))
         print(f"\n> {out.strip()}")
         text += words(out)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # From nothing to a model that writes: installs the packages, builds weft, makes a corpus, trains a
-# tokenizer, tokenizes, trains a small GPT on the CPU, evaluates it and lets it write. No questions;
+# tokenizer, tokenizes, trains a small Llama on the CPU, evaluates it and lets it write. No questions;
 # about five minutes on two cores once the packages are there. All results are under runs/quickstart.
 #
 #   samples/quickstart.sh [--out FOLDER]
