@@ -438,9 +438,13 @@ static inline vf vi_where_not_below(vi a, vi b, vf v)
 
 static inline vf v_scale2(vf a, vf n)
 {
-    for (int i = 0; i < VL; i++)
-        a[i] = ldexpf(a[i], (int)n[i]);
-    return a;
+    vi one, two; /* two factors, for 2^n may be no float where a 2^n is */
+    for (int i = 0; i < VL; i++) {
+        int k = n[i] == n[i] ? (int)n[i] : 0, half = k / 2;
+        one[i] = (uint32_t)(half + 127) << 23;
+        two[i] = (uint32_t)(k - half + 127) << 23;
+    }
+    return a * (vf)one * (vf)two;
 }
 
 static inline vd vd_zero(void)
