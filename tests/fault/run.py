@@ -31,8 +31,9 @@ def targets(build, test):
     found = quiet("meson", "introspect", "--tests", build)
     for t in json.loads(found.stdout):
         if t["name"] == test or t["name"].endswith(":" + test):
-            base = os.path.join(ROOT, build)
-            return [os.path.relpath(c, base) for c in t["cmd"] if c.startswith(base)]
+            base = os.path.join(ROOT, build) + os.sep
+            paths = [os.path.normpath(c) for c in t["cmd"]]
+            return [os.path.relpath(c, base) for c in paths if c.startswith(base)]
     return None
 
 
