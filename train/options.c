@@ -119,7 +119,7 @@ static const struct opt rows[] = {
     ROW("threads", OPT_INT, threads, NULL, "N", "machine", RUN | PLAN | EVAL | GENERATE, 0, 4096,
         false, "threads (one for each processor); results do not depend on it"),
     ROW("kernels", OPT_TEXT, kernels, NULL, "LEVEL", "machine", RUN | PLAN | EVAL | GENERATE, 0, 0,
-        false, "most that may be used: ref, avx2, avx512 (the best that the processor has)"),
+        false, "most that may be used: ref, plain, avx2, avx512 (the best that is there)"),
     ROW("exit-interval", OPT_INT, exit_interval, NULL, "N", "machine", RUN, 0, 1e12, false,
         "save and leave at every step that N divides"),
     ROW("exit-duration-in-mins", OPT_REAL, exit_minutes, NULL, "X", "machine", RUN, 0, 1e9, false,

@@ -263,8 +263,8 @@ struct op_cost op_cost(enum op op, const void *args);
 
 /*
  * Fills every entry with plain C, then overwrites by what the processor offers up to `level`:
- * "ref", "avx2", "avx512"; NULL for the best. F64 has plain C only. ERR_USAGE for a level that this
- * machine lacks.
+ * "ref", "plain", "avx2", "avx512"; NULL for the best. F64 has plain C only. ERR_USAGE for a level
+ * that this machine lacks.
  */
 int ops_cpu_init(struct ops *o, struct dev *d, struct slab *workspace, enum dtype real,
                  const char *level, struct err *e);
