@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/unicode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "tok/unicode/tables.h"
+
+struct range {
+    uint32_t first, last;
+};
+
+static bool in_ranges(const struct range *r, size_t n, uint32_t c)
+{
+    for (size_t i = 0; i < n && r[i].first <= c; i++) {
+        if (c <= r[i].last)
+            return true;
+    }
+    return false;
+}
+
+#define IN(ranges, c) in_ranges(ranges, sizeof(ranges) / sizeof(ranges[0]), c)
+
+enum uni_category uni_category(enum uni_version v, uint32_t c)
+{
+    BUG_ON(c >= UNI_LIMIT, "code point %#x", c);
+    size_t at = (size_t)uni_category_block[v][c >> UNI_SHIFT] << UNI_SHIFT | (c & UNI_MASK);
+    return (enum uni_category)(uni_category_letter[at] - 'a');
+}
+
+bool uni_space(uint32_t c)
+{
+    if (c < 0x80)
+        return c == ' ' || (c >= '\t' && c <= '\r');
+    static const struct range spaces[] = {{0x85, 0x85},     {0xa0, 0xa0},     {0x1680, 0x1680},
+                                          {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f},
+                                          {0x205f, 0x205f}, {0x3000, 0x3000}};
+    return IN(spaces, c);
+}
+
+bool uni_word(enum uni_version v, uint32_t c)
+{
+    /* Alphabetic without being L, M or Nl: circled, squared and negative letters */
+    static const struct range circled[] = {
+        {0x24b6, 0x24e9}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189}};
+    uint32_t set = UNI_L | UNI_M | 1u << UNI_ND | 1u << UNI_NL | 1u << UNI_PC;
+    return uni_in(v, c, set) || c == 0x200c || c == 0x200d || IN(circled, c);
+}
+
+bool uni_han(enum uni_version v, uint32_t c)
+{
+    /* what is assigned in these is Han in every version, and the later ones only add */
+    static const struct range han[] = {{0x2e80, 0x2e99},   {0x2e9b, 0x2ef3},   {0x2f00, 0x2fd5},
+                                       {0x3005, 0x3005},   {0x3007, 0x3007},   {0x3021, 0x3029},
+                                       {0x3038, 0x303b},   {0x3400, 0x4dbf},   {0x4e00, 0x9fff},
+                                       {0xf900, 0xfa6d},   {0xfa70, 0xfad9},   {0x16fe2, 0x16fe3},
+                                       {0x16ff0, 0x16ff6}, {0x20000, 0x2fa1f}, {0x30000, 0x3347f}};
+    return IN(han, c) && uni_category(v, c) != UNI_CN;
+}
+
+char uni_fold_ascii(uint32_t c)
+{
+    if (c < 0x80) {
+        char lower = (char)(c | 0x20);
+        return lower >= 'a' && lower <= 'z' ? lower : 0;
+    }
+    return c == 0x17f ? 's' : c == 0x212a ? 'k' : 0;
+}
+
+/* ---- maps ------------------------------------------------------------------------------------ */
+
+static uint16_t add_block(struct uni_map *m)
+{
+    if (m->blocks == m->cap) {
+        m->cap = m->cap ? m->cap * 2 : 300;
+        m->value = mem_grow(m->value, m->cap, 1 << UNI_SHIFT);
+    }
+    return (uint16_t)m->blocks++;
+}
+
+void uni_map_init(struct uni_map *m, enum uni_version v, const uint8_t value[UNI_CATEGORIES])
+{
+    uint16_t known[UNI_BLOCKS] = {0}; /* by block of the letters: ours + 1 */
+    *m = (struct uni_map){.block = mem_new(UNI_BLOCKS, sizeof(*m->block))};
+    for (size_t i = 0; i < UNI_BLOCKS; i++) {
+        uint16_t *k = &known[uni_category_block[v][i]];
+        if (!*k) {
+            *k = (uint16_t)(add_block(m) + 1);
+            const char *from =
+                uni_category_letter + ((size_t)uni_category_block[v][i] << UNI_SHIFT);
+            uint8_t *to = m->value + ((size_t)(*k - 1) << UNI_SHIFT);
+            for (size_t j = 0; j <= UNI_MASK; j++)
+                to[j] = value[from[j] - 'a'];
+        }
+        m->block[i] = (uint16_t)(*k - 1);
+    }
+}
+
+void uni_map_set(struct uni_map *m, uint32_t c, uint8_t value)
+{
+    if (uni_map_get(m, c) == value)
+        return;
+    uint16_t mine = m->block[c >> UNI_SHIFT];
+    for (uint32_t i = 0; i < UNI_BLOCKS; i++) {
+        if (m->block[i] == mine && i != c >> UNI_SHIFT) { /* shared: a copy for c */
+            uint16_t copy = add_block(m);
+            memcpy(m->value + ((size_t)copy << UNI_SHIFT), m->value + ((size_t)mine << UNI_SHIFT),
+                   1 << UNI_SHIFT);
+            m->block[c >> UNI_SHIFT] = copy;
+            break;
+        }
+    }
+    m->value[(size_t)m->block[c >> UNI_SHIFT] << UNI_SHIFT | (c & UNI_MASK)] = value;
+}
+
+void uni_map_finish(struct uni_map *m)
+{
+    free(m->block);
+    free(m->value);
+    *m = (struct uni_map){0};
+}

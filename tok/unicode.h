@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_UNICODE_H
+#define TOK_UNICODE_H
+
+/*
+ * Classes of code points by version of Unicode: each reference has tables of its own, and a
+ * tokenizer is exact only with the tables of the one it imitates.
+ *
+ *     UNI_8   punctuation, control and nonspacing marks of Hugging Face's tokenizers
+ *     UNI_9   its normal forms
+ *     UNI_15, UNI_16, UNI_17   regex engines by age
+ *
+ * tests/interop/unicode.py asks the references about every code point. A code point is any number
+ * below UNI_LIMIT (0x110000), surrogates included; a larger one is a bug of the caller. Everything
+ * here is constant and safe in any thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum uni_version { UNI_8, UNI_9, UNI_15, UNI_16, UNI_17, UNI_VERSIONS };
+
+enum {
+    UNI_LIMIT = 0x110000,
+    UNI_SHIFT = 7, /* two-level tables: code points to a block */
+    UNI_MASK = (1 << UNI_SHIFT) - 1,
+    UNI_BLOCKS = UNI_LIMIT >> UNI_SHIFT
+};
+
+/* General categories. */
+enum uni_category {
+    UNI_CN,
+    UNI_LU,
+    UNI_LL,
+    UNI_LT,
+    UNI_LM,
+    UNI_LO,
+    UNI_MN,
+    UNI_MC,
+    UNI_ME,
+    UNI_ND,
+    UNI_NL,
+    UNI_NO,
+    UNI_PC,
+    UNI_PD,
+    UNI_PS,
+    UNI_PE,
+    UNI_PI,
+    UNI_PF,
+    UNI_PO,
+    UNI_SM,
+    UNI_SC,
+    UNI_SK,
+    UNI_SO,
+    UNI_ZS,
+    UNI_ZL,
+    UNI_ZP,
+    UNI_CC,
+    UNI_CF,
+    UNI_CS,
+    UNI_CO,
+    UNI_CATEGORIES
+};
+
+enum uni_category uni_category(enum uni_version v, uint32_t c);
+
+/* Sets of categories, for uni_in: bit 1 << category. */
+#define UNI_BITS(first, last) ((2u << (last)) - (1u << (first)))
+#define UNI_L UNI_BITS(UNI_LU, UNI_LO)
+#define UNI_M UNI_BITS(UNI_MN, UNI_ME)
+#define UNI_N UNI_BITS(UNI_ND, UNI_NO)
+#define UNI_P UNI_BITS(UNI_PC, UNI_PO)
+#define UNI_S UNI_BITS(UNI_SM, UNI_SO)
+#define UNI_Z UNI_BITS(UNI_ZS, UNI_ZP)
+
+static inline bool uni_in(enum uni_version v, uint32_t c, uint32_t set)
+{
+    return set >> uni_category(v, c) & 1;
+}
+
+/* The property White_Space, equal in all versions here: \s of Oniguruma and of Rust's regex, and
+ * Rust's char::is_whitespace. */
+bool uni_space(uint32_t c);
+
+/* \w of Rust's regex: Alphabetic, M, Nd, Pc and the joiners. */
+bool uni_word(enum uni_version v, uint32_t c);
+
+/* The property Script = Han. */
+bool uni_han(enum uni_version v, uint32_t c);
+
+/*
+ * The ASCII letter in lower case that c equals when case is ignored (full folding), or 0: 'A' and
+ * 'a' give 'a', U+017F gives 's', U+212A gives 'k'.
+ */
+char uni_fold_ascii(uint32_t c);
+
+/*
+ * A byte of one's own for each code point, for hot loops: two loads. Made from the categories of a
+ * version, then changed where a class is no category.
+ */
+struct uni_map {
+    uint16_t *block; /* UNI_BLOCKS of them */
+    uint8_t *value;
+    size_t blocks, cap;
+};
+
+void uni_map_init(struct uni_map *m, enum uni_version v, const uint8_t value[UNI_CATEGORIES]);
+void uni_map_set(struct uni_map *m, uint32_t c, uint8_t value);
+void uni_map_finish(struct uni_map *m);
+
+static inline uint8_t uni_map_get(const struct uni_map *m, uint32_t c)
+{
+    return m->value[(size_t)m->block[c >> UNI_SHIFT] << UNI_SHIFT | (c & UNI_MASK)];
+}
+
+#endif
