@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/bpe.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "tests/t.h"
+
+/* The definition: the lowest rank, the leftmost of these, until there is none. */
+struct plain {
+    const struct bpe_pair *pair;
+    size_t n;
+    uint64_t *log; /* pairs that were seen, left << 32 | right */
+    size_t nlog;
+};
+
+static const struct bpe_pair *plain_find(const struct plain *p, uint32_t left, uint32_t right)
+{
+    for (size_t i = p->n; i--;)
+        if (p->pair[i].left == left && p->pair[i].right == right)
+            return &p->pair[i];
+    return NULL;
+}
+
+static void plain_see(struct plain *p, uint32_t left, uint32_t right)
+{
+    if (p->log && plain_find(p, left, right))
+        p->log[p->nlog++] = (uint64_t)left << 32 | right;
+}
+
+static size_t plain_merge(struct plain *p, uint32_t *sym, size_t n)
+{
+    for (size_t i = 0; i + 1 < n; i++)
+        plain_see(p, sym[i], sym[i + 1]);
+    for (;;) {
+        const struct bpe_pair *best = NULL;
+        size_t at = 0;
+        for (size_t i = 0; i + 1 < n; i++) {
+            const struct bpe_pair *q = plain_find(p, sym[i], sym[i + 1]);
+            if (q && (!best || q->rank < best->rank)) {
+                best = q;
+                at = i;
+            }
+        }
+        if (!best)
+            return n;
+        sym[at] = best->id;
+        n--;
+        memmove(sym + at + 1, sym + at + 2, (n - at - 1) * sizeof(*sym));
+        if (at)
+            plain_see(p, sym[at - 1], sym[at]);
+        if (at + 1 < n)
+            plain_see(p, sym[at], sym[at + 1]);
+    }
+}
+
+static void hear(void *arg, uint32_t left, uint32_t right, uint32_t id)
+{
+    struct plain *p = arg;
+    (void)id;
+    p->log[p->nlog++] = (uint64_t)left << 32 | right;
+}
+
+enum { LONGEST = 400, PAIRS = 60 };
+
+/* Random tables: few symbols, so that runs overlap; few ranks, so that there are ties; ids that
+ * make pairs of lower rank; pairs that come twice. */
+static size_t random_pairs(struct bpe_pair *pair, uint64_t n)
+{
+    uint32_t letters = 1 + t_rand(n, 0) % 6, ranks = 1 + t_rand(n, 1) % (n & 1 ? 4 : 100);
+    size_t count = t_rand(n, 2) % PAIRS;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t known = letters + (uint32_t)i;
+        pair[i] = (struct bpe_pair){.left = t_rand(n, 10 + i * 4) % known,
+                                    .right = t_rand(n, 11 + i * 4) % (n & 2 ? letters : known),
+                                    .rank = n & 4 ? (uint32_t)i : t_rand(n, 12 + i * 4) % ranks,
+                                    .id = n & 8 ? t_rand(n, 13 + i * 4) % known : known};
+        if (n & 16)
+            pair[i].rank = UINT32_MAX - 1 - pair[i].rank * 7;
+    }
+    return count;
+}
+
+static void check(const struct bpe *m, struct bpe_work *w, struct plain *p, const uint32_t *sym,
+                  size_t n)
+{
+    static uint32_t got[LONGEST], want[LONGEST];
+    static uint64_t heard[4 * LONGEST], log[4 * LONGEST];
+    memcpy(got, sym, n * sizeof(*sym));
+    memcpy(want, sym, n * sizeof(*sym));
+    p->log = log;
+    p->nlog = 0;
+    size_t nwant = plain_merge(p, want, n);
+    T_EQ(bpe_merge(m, w, got, n), nwant);
+    T_MEM(got, want, nwant * sizeof(*got));
+    memcpy(got, sym, n * sizeof(*sym));
+    struct plain ear = {.log = heard};
+    T_EQ(bpe_merge_seen(m, w, got, n, hear, &ear), nwant);
+    T_MEM(got, want, nwant * sizeof(*got));
+    T_EQ(ear.nlog, p->nlog);
+    T_MEM(heard, log, ear.nlog * sizeof(*log));
+}
+
+static void as_defined(void)
+{
+    struct bpe_work w = {0};
+    struct bpe_pair pair[PAIRS];
+    uint32_t sym[LONGEST];
+    uint64_t tables = getenv("WEFT_FULL") ? 100000 : 3000;
+    for (uint64_t n = 0; n < tables; n++) {
+        struct plain p = {.pair = pair, .n = random_pairs(pair, n)};
+        struct bpe *m = bpe_create(pair, p.n);
+        for (uint64_t i = 0; i < 4; i++) {
+            size_t length = t_rand(n, 1000 + i) % (i == 3 ? LONGEST : i == 2 ? 90 : 20);
+            uint32_t letters = 1 + t_rand(n, 2000 + i) % 7;
+            for (size_t k = 0; k < length; k++)
+                sym[k] = t_rand(n * 4 + i, 3000 + k) % letters;
+            check(m, &w, &p, sym, length);
+        }
+        bpe_destroy(m);
+    }
+    bpe_work_finish(&w);
+}
+
+/* a a -> b, b b -> c, ...: one letter a million times over; and no merge at all. */
+static void one_letter(void)
+{
+    enum { N = 1 << 20, LEVELS = 12 };
+    struct bpe_work w = {0};
+    struct bpe_pair pair[LEVELS];
+    uint32_t *sym = mem_new(N, sizeof(*sym));
+    for (uint32_t i = 0; i < LEVELS; i++)
+        pair[i] = (struct bpe_pair){i, i, i, i + 1};
+    struct bpe *m = bpe_create(pair, LEVELS);
+    struct timespec a, b;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
+    T_EQ(bpe_merge(m, &w, sym, N), N >> LEVELS);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
+    T_CHECK(b.tv_sec - a.tv_sec < 2); /* some 20 ms; the definition would take hours */
+    for (size_t i = 0; i < N >> LEVELS; i++)
+        T_EQ(sym[i], LEVELS);
+    bpe_destroy(m);
+    bpe_work_finish(&w);
+    free(sym);
+}
+
+/* Each join makes the pair that is joined next, to the left of many that wait: rounds within
+ * rounds. */
+static void cascades(void)
+{
+    struct bpe_work w = {0};
+    struct bpe_pair pair[] = {{0, 1, 9, 2}, {2, 1, 9, 2}, {3, 2, 5, 3}, {2, 0, 3, 0}, {3, 0, 9, 1}};
+    struct plain p = {.pair = pair, .n = 5};
+    struct bpe *m = bpe_create(pair, 5);
+    uint32_t sym[LONGEST];
+    for (uint64_t n = 0; n < 300; n++) {
+        for (size_t k = 0; k < LONGEST; k++)
+            sym[k] = t_rand(n, k) % 8 ? t_rand(n, k) / 8 % 2 : 3;
+        check(m, &w, &p, sym, LONGEST);
+    }
+    bpe_destroy(m);
+    bpe_work_finish(&w);
+}
+
+/* More ranks than one level of the index of lists has. */
+static void many_ranks(void)
+{
+    enum { N = 300000 };
+    struct bpe_work w = {0};
+    struct bpe_pair *pair = mem_new(N, sizeof(*pair));
+    uint32_t sym[LONGEST];
+    for (uint32_t i = 0; i < N; i++)
+        pair[i] = (struct bpe_pair){i, i + 1, (uint32_t)((uint64_t)i * 7919 % N), N + 1 + i};
+    struct bpe *m = bpe_create(pair, N);
+    for (uint64_t n = 0; n < 200; n++) {
+        uint32_t at = t_rand(7, n) % (N - LONGEST);
+        for (uint32_t k = 0; k < LONGEST; k++)
+            sym[k] = at + k;
+        struct plain p = {.pair = pair + at, .n = LONGEST};
+        uint32_t want[LONGEST];
+        memcpy(want, sym, sizeof(want));
+        size_t k = plain_merge(&p, want, LONGEST);
+        T_EQ(bpe_merge(m, &w, sym, LONGEST), k);
+        T_MEM(sym, want, k * sizeof(*sym));
+    }
+    uint32_t id;
+    T_CHECK(bpe_find(m, 5, 6, &id) && id == N + 6);
+    T_CHECK(!bpe_find(m, 6, 5, &id));
+    bpe_destroy(m);
+    bpe_work_finish(&w);
+    free(pair);
+}
+
+T_MAIN(T_CASE(as_defined), T_CASE(one_letter), T_CASE(cascades), T_CASE(many_ranks))
