@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/word_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "tests/t.h"
+
+/* A model whose ids depend on every byte and on the length; 0 to 9 ids, now and then 200. */
+static void model(const char *p, size_t n, struct tok_ids *ids)
+{
+    uint64_t h = n * 0x9E3779B97F4A7C15u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)p[i]) * 0x100000001B3u, h ^= h >> 29;
+    size_t k = h % 10;
+    k = k == 9 && h / 10 % 50 == 0 ? 200 : k;
+    for (size_t i = 0; i < k; i++)
+        tok_ids_reserve(ids, 1)[0] = (int32_t)((h >> 7) + i) & INT32_MAX, ids->n++;
+}
+
+struct counted {
+    uint64_t calls;
+    const char *refused; /* a word that cannot be encoded */
+};
+
+static int miss(const void *state, void *scratch, const char *word, size_t n, struct tok_ids *ids,
+                struct err *e)
+{
+    struct counted *c = scratch;
+    T_CHECK(state == scratch);
+    c->calls++;
+    if (c->refused && n == strlen(c->refused) && memcmp(word, c->refused, n) == 0)
+        return err_set(e, ERR_DATA, "refused");
+    model(word, n, ids);
+    return 0;
+}
+
+struct text {
+    struct buf bytes;
+    uint32_t *start;
+    size_t n, cap;
+};
+
+static void begin(struct text *t)
+{
+    if (!t->start)
+        t->start = mem_new(t->cap = 1 << 20, sizeof(*t->start));
+    t->bytes.len = t->n = 0;
+    t->start[0] = 0;
+}
+
+static void add(struct text *t, const char *p, size_t n)
+{
+    T_CHECK(t->n + 1 < t->cap);
+    buf_add(&t->bytes, p, n);
+    t->start[++t->n] = (uint32_t)t->bytes.len;
+}
+
+static void finish(struct text *t)
+{
+    buf_finish(&t->bytes);
+    free(t->start);
+}
+
+static void same(struct word_cache *c, struct text *t, struct counted *count)
+{
+    struct err e;
+    struct tok_ids got = {0}, want = {0};
+    memset(buf_reserve(&t->bytes, 64), 'x', 64);
+    *tok_ids_reserve(&got, 1) = 77; /* what was there stays */
+    *tok_ids_reserve(&want, 1) = 77;
+    got.n = want.n = 1;
+    T_OK(word_cache_encode(c, t->bytes.data, t->start, t->n, miss, count, count, &got, &e), &e);
+    for (size_t i = 0; i < t->n; i++)
+        model(t->bytes.data + t->start[i], t->start[i + 1] - t->start[i], &want);
+    T_EQ(got.n, want.n);
+    T_MEM(got.id, want.id, got.n * sizeof(*got.id));
+    tok_ids_finish(&got);
+    tok_ids_finish(&want);
+}
+
+/* Words of 0 to 70 bytes, many of which differ in one byte, in the length or behind a zero only. */
+static void random_words(struct text *t, uint64_t stream, size_t n)
+{
+    char word[80];
+    begin(t);
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t r = t_rand(stream, i), length = r % 71, kind = r / 71 % 4;
+        memset(word, kind == 3 ? 0 : 'a', sizeof(word));
+        if (kind == 2)
+            for (uint32_t k = 0; k < length; k++)
+                word[k] = (char)t_rand(stream * 7 + i % 100, k);
+        if (kind && length)
+            word[t_rand(stream + 1, i) % length] = (char)(t_rand(stream + 2, i) % 5);
+        add(t, word, length);
+    }
+}
+
+static void any_words(size_t bytes, bool plain, size_t n, int rounds)
+{
+    struct counted count = {0};
+    struct text t = {0};
+    struct word_cache *c = word_cache_create(bytes);
+    if (plain)
+        word_cache_plain_hash(c);
+    for (int i = 0; i < rounds; i++) {
+        random_words(&t, (uint64_t)i * 3 + 1, n);
+        same(c, &t, &count);
+        same(c, &t, &count);
+        T_CHECK(word_cache_bytes(c) <= (bytes > 1 << 20 ? bytes : 1 << 20));
+    }
+    T_EQ(count.calls, word_cache_misses(c));
+    word_cache_destroy(c);
+    finish(&t);
+}
+
+static void words_of_all_lengths(void)
+{
+    any_words(WORD_CACHE_BYTES, false, 5000, 20);
+    any_words(WORD_CACHE_BYTES, true, 5000, 20);
+}
+
+/* A small table, so that entries give way and the arena is emptied again and again. */
+static void collisions(void)
+{
+    any_words(0, false, 20000, getenv("WEFT_FULL") ? 200 : 20);
+    any_words(0, true, 20000, 20);
+    any_words(1 << 20, false, 200000, 3);
+}
+
+static void each_word_is_missed_once(void)
+{
+    struct counted count = {0};
+    struct text t = {0};
+    struct word_cache *c = word_cache_create(WORD_CACHE_BYTES);
+    char word[32];
+    for (int round = 0; round < 3; round++) {
+        begin(&t);
+        for (uint32_t i = 0; i < 60000; i++) { /* the table grows on the way */
+            memset(word, 'w', sizeof(word));
+            memcpy(word, &i, 4);
+            add(&t, word, 4 + i % 20);
+        }
+        same(c, &t, &count);
+    }
+    T_CHECK(count.calls >= 60000 && count.calls < 66000); /* some entries give way */
+    struct word_cache *d = word_cache_copy(c);
+    uint64_t before = count.calls;
+    same(d, &t, &count);
+    T_CHECK(count.calls - before < 3000);
+    word_cache_destroy(c);
+    same(d, &t, &count);
+    word_cache_destroy(d);
+    finish(&t);
+}
+
+static void failures_come_back(void)
+{
+    struct err e;
+    struct counted count = {.refused = "no"};
+    struct text t = {0};
+    struct tok_ids ids = {0};
+    struct word_cache *c = word_cache_create(0);
+    begin(&t);
+    for (int i = 0; i < 300; i++)
+        add(&t, "yes", 3);
+    add(&t, "no", 2);
+    memset(buf_reserve(&t.bytes, 64), 'x', 64);
+    T_ERR(word_cache_encode(c, t.bytes.data, t.start, t.n, miss, &count, &count, &ids, &e), &e,
+          ERR_DATA, "refused");
+    T_EQ(ids.n, 0);
+    T_OK(word_cache_encode(c, t.bytes.data, t.start, 300, miss, &count, &count, &ids, &e), &e);
+    word_cache_destroy(c);
+    tok_ids_finish(&ids);
+    finish(&t);
+}
+
+static void real_text(void)
+{
+    static const char *const name[] = {"text/botchan.txt", "text/wagahaiwa_nekodearu.txt"};
+    struct err e;
+    struct counted count = {0};
+    struct word_cache *c = word_cache_create(4 << 20);
+    for (int i = 0; i < 2; i++) {
+        struct buf file = {0};
+        struct text t = {0};
+        T_OK(file_read(t_data(name[i]), 1 << 30, &file, &e), &e);
+        begin(&t);
+        for (size_t at = 0, k; at < file.len; at += k) {
+            for (k = 1; at + k < file.len && file.data[at + k] != ' '; k++)
+                ;
+            add(&t, file.data + at, k);
+        }
+        for (int round = 0; round < 3; round++)
+            same(c, &t, &count);
+        finish(&t);
+        buf_finish(&file);
+    }
+    word_cache_destroy(c);
+}
+
+T_MAIN(T_CASE(words_of_all_lengths), T_CASE(collisions), T_CASE(each_word_is_missed_once),
+       T_CASE(failures_come_back), T_CASE(real_text))

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_WORD_CACHE_H
+#define TOK_WORD_CACHE_H
+
+/*
+ * What words of a text were encoded to, kept by their bytes: a word that was met before costs a few
+ * nanoseconds, any other goes to the model. "Word" is whatever the caller cuts a text into, if only
+ * the ids of a word depend on nothing but its bytes.
+ *
+ * A word of up to 15 bytes has an entry of half a cache line with up to four ids in it; longer
+ * words, and more ids, lie in an arena. Memory stays below the bound given: an entry gives way to a
+ * new one, and a full arena is emptied with all that points into it. One cache for each thread.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tok/tok.h"
+
+struct word_cache;
+
+/* Appends the ids of one word. What it appends when it fails is dropped with the text. */
+typedef int word_miss(const void *state, void *scratch, const char *word, size_t n,
+                      struct tok_ids *ids, struct err *e);
+
+enum { WORD_CACHE_BYTES = 48 << 20 };
+
+/* `bytes`: the bound; small ones are raised to 64 KiB. */
+struct word_cache *word_cache_create(size_t bytes);
+void word_cache_destroy(struct word_cache *c);
+
+/* Another with the same content: a cache that holds the vocabulary's own words is filled once and
+ * copied for each thread. */
+struct word_cache *word_cache_copy(const struct word_cache *c);
+
+/*
+ * Appends the ids of the words text[start[i] .. start[i + 1]), i < n; what is not cached `miss`
+ * encodes. 64 bytes behind text[start[n]] must be readable. A failure of `miss` is returned, and
+ * ids->n is as it was.
+ */
+int word_cache_encode(struct word_cache *c, const char *text, const uint32_t *start, size_t n,
+                      word_miss *miss, const void *state, void *scratch, struct tok_ids *ids,
+                      struct err *e);
+
+/* The hash of processors without a CRC32 instruction, from the first word on; for tests. */
+void word_cache_plain_hash(struct word_cache *c);
+
+/* Words that went to the model, in all. */
+uint64_t word_cache_misses(const struct word_cache *c);
+/* Bytes held. */
+size_t word_cache_bytes(const struct word_cache *c);
+
+#endif
