@@ -8,7 +8,7 @@
  * vocabulary.
  */
 
-enum { CHUNK_BYTES = 64 << 20, CHUNK_LEAST = 64 };
+enum { CHUNK_BYTES = 256 << 20, CHUNK_LEAST = 64 };
 
 static int64_t chunk_rows(const struct model *m, int64_t n)
 {
