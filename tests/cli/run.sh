@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh BUILD-FOLDER SCRIPT: one command-line test in a fresh folder, as TAP.
 set -u
-build=$1 script=$2
+build=$(cd "$1" && pwd) script=$2
 SRC=$(cd "$(dirname "$0")/../.." && pwd)
 find_program() { ls "$build/$1/"*"$2" 2>/dev/null | grep -v '\.p$' | head -n 1; }
 TOK=$(find_program tok tok) PREP=$(find_program prep prep) CONVERT=$(find_program convert convert)
