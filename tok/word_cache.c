@@ -34,7 +34,12 @@ struct bucket {
 
 struct longer {
     uint64_t hash;                  /* 0: free */
-    uint32_t bytes, length, ids, n; /* places in the arena */
+    uint32_t bytes, length, ids, n; /* places in `bytes` */
+};
+
+struct arena32 {
+    uint32_t *at;
+    size_t n, most;
 };
 
 struct word_cache {
@@ -44,8 +49,8 @@ struct word_cache {
     size_t used;   /* entries */
     struct longer *longer;
     size_t longer_mask, nlonger;
-    uint32_t *arena; /* in words of four bytes: bytes of long words, ids of words with many */
-    size_t narena, arena_most;
+    struct arena32 bytes; /* longer words and their ids */
+    struct arena32 many;  /* ids of short words that have many */
     uint64_t misses;
     bool crc;
 };
@@ -85,6 +90,23 @@ static bool has_crc(void)
 #endif
 }
 
+static void open_arena(struct arena32 *a, size_t bytes)
+{
+    *a = (struct arena32){.at = pages(bytes), .most = bytes / sizeof(*a->at)};
+}
+
+static void close_arena(struct arena32 *a)
+{
+    munmap(a->at, a->most * sizeof(*a->at));
+}
+
+static void copy_arena(struct arena32 *a)
+{
+    const uint32_t *from = a->at;
+    a->at = pages(a->most * sizeof(*a->at));
+    memcpy(a->at, from, a->n * sizeof(*a->at));
+}
+
 struct word_cache *word_cache_create(size_t bytes)
 {
     struct word_cache *c = mem_new(1, sizeof(*c));
@@ -103,8 +125,8 @@ struct word_cache *word_cache_create(size_t bytes)
         slots *= 2;
     c->longer_mask = slots - 1;
     c->longer = pages(slots * sizeof(*c->longer));
-    c->arena_most = (rest - slots * sizeof(*c->longer)) / sizeof(*c->arena);
-    c->arena = pages(c->arena_most * sizeof(*c->arena));
+    open_arena(&c->many, rest / 4);
+    open_arena(&c->bytes, rest / 2);
     c->crc = has_crc();
     return c;
 }
@@ -115,7 +137,8 @@ void word_cache_destroy(struct word_cache *c)
         return;
     munmap(c->bucket, bucket_bytes(c->mask));
     munmap(c->longer, (c->longer_mask + 1) * sizeof(*c->longer));
-    munmap(c->arena, c->arena_most * sizeof(*c->arena));
+    close_arena(&c->bytes);
+    close_arena(&c->many);
     free(c);
 }
 
@@ -129,8 +152,8 @@ struct word_cache *word_cache_copy(const struct word_cache *from)
     c->longer = pages(longer);
     if (c->nlonger)
         memcpy(c->longer, from->longer, longer);
-    c->arena = pages(c->arena_most * sizeof(*c->arena));
-    memcpy(c->arena, from->arena, c->narena * sizeof(*c->arena));
+    copy_arena(&c->bytes);
+    copy_arena(&c->many);
     return c;
 }
 
@@ -148,24 +171,28 @@ uint64_t word_cache_misses(const struct word_cache *c)
 size_t word_cache_bytes(const struct word_cache *c)
 {
     return sizeof(*c) + bucket_bytes(c->mask) + (c->longer_mask + 1) * sizeof(*c->longer) +
-           c->arena_most * sizeof(*c->arena);
+           (c->bytes.most + c->many.most) * sizeof(*c->many.at);
 }
 
-/* Forgets everything. */
-static void empty(struct word_cache *c)
+/* Forgets the longer words. */
+static void drop_longer(struct word_cache *c)
 {
-    memset(c->bucket, 0, bucket_bytes(c->mask));
     memset(c->longer, 0, (c->longer_mask + 1) * sizeof(*c->longer));
-    c->used = c->nlonger = c->narena = 0;
+    c->nlonger = c->bytes.n = 0;
 }
 
-/* Places for n words in the arena; emptying all first if there is no room. */
-static uint32_t take(struct word_cache *c, size_t n)
+/* Forgets the short words that have many ids. */
+static void drop_many(struct word_cache *c)
 {
-    if (n > c->arena_most - c->narena)
-        empty(c);
-    c->narena += n;
-    return (uint32_t)(c->narena - n);
+    for (size_t i = 0; i <= c->mask; i++)
+        for (int k = 0; k < 2; k++) {
+            struct entry *x = &c->bucket[i].at[k];
+            if (x->key[1] >> 60 == MANY) {
+                *x = (struct entry){0};
+                c->used--;
+            }
+        }
+    c->many.n = 0;
 }
 
 /* ---- short words --------------------------------------------------------------------------- */
@@ -231,16 +258,19 @@ static void keep_short(struct word_cache *c, uint64_t low, uint64_t high, const 
                        size_t n)
 {
     struct entry x = {.key = {low, high | (uint64_t)(n <= INLINE ? n : MANY) << 60}};
-    if (n > c->arena_most / 4)
+    if (n > c->many.most / 4)
         return;
     if (c->used > (size_t)c->mask / 2 && c->mask + 1 < c->most)
         grow(c);
     if (n <= INLINE) {
         memcpy(x.id, id, n * sizeof(*id));
     } else {
-        x.id[0] = take(c, n);
+        if (n > c->many.most - c->many.n)
+            drop_many(c);
+        x.id[0] = (uint32_t)c->many.n;
         x.id[1] = (uint32_t)n;
-        memcpy(c->arena + x.id[0], id, n * sizeof(*id));
+        memcpy(c->many.at + c->many.n, id, n * sizeof(*id));
+        c->many.n += n;
     }
     *claim(c, low, high) = x;
 }
@@ -253,7 +283,7 @@ static struct longer *find_longer(struct word_cache *c, const char *p, size_t n,
     *ret_hash = hash;
     for (size_t i = hash >> 20 & c->longer_mask; c->longer[i].hash; i = (i + 1) & c->longer_mask) {
         struct longer *x = &c->longer[i];
-        if (x->hash == hash && x->length == n && memcmp(c->arena + x->bytes, p, n) == 0)
+        if (x->hash == hash && x->length == n && memcmp(c->bytes.at + x->bytes, p, n) == 0)
             return x;
     }
     return NULL;
@@ -262,19 +292,20 @@ static struct longer *find_longer(struct word_cache *c, const char *p, size_t n,
 static void keep_longer(struct word_cache *c, const char *p, size_t length, uint64_t hash,
                         const int32_t *id, size_t n)
 {
-    size_t words = (length + 3) / 4;
-    if (n + words > c->arena_most / 4)
+    size_t words = (length + 3) / 4, need = words + n;
+    if (need > c->bytes.most / 4)
         return;
-    if (c->nlonger >= c->longer_mask / 2)
-        empty(c);
-    uint32_t place = take(c, words + n); /* may empty the table */
+    if (c->nlonger >= c->longer_mask / 2 || need > c->bytes.most - c->bytes.n)
+        drop_longer(c);
     size_t i = hash >> 20 & c->longer_mask;
     while (c->longer[i].hash)
         i = (i + 1) & c->longer_mask;
+    uint32_t place = (uint32_t)c->bytes.n;
+    c->bytes.n += need;
     c->longer[i] =
         (struct longer){hash, place, (uint32_t)length, place + (uint32_t)words, (uint32_t)n};
-    memcpy(c->arena + place, p, length);
-    memcpy(c->arena + place + words, id, n * sizeof(*id));
+    memcpy(c->bytes.at + place, p, length);
+    memcpy(c->bytes.at + place + words, id, n * sizeof(*id));
     c->nlonger++;
 }
 
@@ -302,14 +333,14 @@ static int slow(struct word_cache *c, const char *p, size_t n, const uint64_t ke
     if (n > SHORT) {
         struct longer *x = n <= LONGEST ? find_longer(c, p, n, &hash) : NULL;
         if (x) {
-            put(ids, c->arena + x->ids, x->n);
+            put(ids, c->bytes.at + x->ids, x->n);
             return 0;
         }
     } else if (n) {
         struct entry *x = find(c, key[0], key[1]);
         if (x) { /* many ids, or it came into the cache behind its first look-up */
             bool many = x->key[1] >> 60 == MANY;
-            put(ids, many ? c->arena + x->id[0] : x->id, many ? x->id[1] : x->key[1] >> 60);
+            put(ids, many ? c->many.at + x->id[0] : x->id, many ? x->id[1] : x->key[1] >> 60);
             return 0;
         }
     } else {

@@ -8,7 +8,7 @@
  * the ids of a word depend on nothing but its bytes.
  *
  * A word of up to 15 bytes has an entry of half a cache line with up to four ids in it; longer
- * words, and more ids, lie in an arena. Memory stays below the bound given: an entry gives way to a
+ * words, and more ids, lie in arenas. Memory stays below the bound given: an entry gives way to a
  * new one, and a full arena is emptied with all that points into it. One cache for each thread.
  */
 
