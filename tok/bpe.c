@@ -423,6 +423,8 @@ static inline size_t merge_many(const struct bpe *m, struct bpe_work *w, uint32_
 {
     struct many c = {.m = m, .w = w, .sym = sym, .note = note};
     BUG_ON(n >= NONE / 2, "%zu symbols", n);
+    if (!m->ranks)
+        return n;
     make_lists(w, m->ranks);
     make_room(&c, n);
     for (uint32_t i = 0; i < n; i++) {

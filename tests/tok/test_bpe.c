@@ -164,6 +164,19 @@ static void cascades(void)
     bpe_work_finish(&w);
 }
 
+static void no_pairs(void)
+{
+    struct bpe_work w = {0};
+    struct bpe *m = bpe_create(NULL, 0);
+    uint32_t sym[100] = {0}, id;
+    T_EQ(bpe_merge(m, &w, sym, 100), 100);
+    T_EQ(bpe_merge(m, &w, sym, 2), 2);
+    T_EQ(bpe_merge(m, &w, sym, 0), 0);
+    T_CHECK(!bpe_find(m, 0, 0, &id));
+    bpe_destroy(m);
+    bpe_work_finish(&w);
+}
+
 /* More ranks than one level of the index of lists has. */
 static void many_ranks(void)
 {
@@ -193,4 +206,5 @@ static void many_ranks(void)
     free(pair);
 }
 
-T_MAIN(T_CASE(as_defined), T_CASE(one_letter), T_CASE(cascades), T_CASE(many_ranks))
+T_MAIN(T_CASE(as_defined), T_CASE(one_letter), T_CASE(cascades), T_CASE(no_pairs),
+       T_CASE(many_ranks))

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/cut.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "tests/t.h"
+#include "tok/bpe.h"
+#include "tok/words.h"
+
+/* Tokens of bytes, by rank, as tiktoken has them: any two whose join is a token merge. */
+struct vocabulary {
+    struct words known;
+    const char **token;
+    uint32_t *length;
+    size_t n;
+    struct bpe *bpe;
+    struct cut cut;
+    struct bpe_work work;
+};
+
+static void vocabulary_init(struct vocabulary *v, size_t most)
+{
+    *v = (struct vocabulary){.token = mem_new(most, sizeof(*v->token)),
+                             .length = mem_new(most, sizeof(*v->length))};
+    words_init(&v->known, most);
+}
+
+static void vocabulary_add(struct vocabulary *v, const char *p, size_t n)
+{
+    const char *own = mem_strndup(p, n);
+    if (!words_add(&v->known, own, n, (int32_t)v->n)) {
+        free((char *)(uintptr_t)own);
+        return;
+    }
+    v->token[v->n] = own;
+    v->length[v->n++] = (uint32_t)n;
+}
+
+static void vocabulary_close(struct vocabulary *v)
+{
+    struct bpe_pair *pair = NULL;
+    size_t n = 0, room = 0, bytes = 0;
+    for (size_t i = 0; i < v->n; i++) {
+        const char *p = v->token[i];
+        bytes += v->length[i];
+        for (size_t k = 1; k < v->length[i]; k++) {
+            int32_t left = words_find(&v->known, p, k);
+            int32_t right = words_find(&v->known, p + k, v->length[i] - k);
+            if (left < 0 || right < 0)
+                continue;
+            if (n == room)
+                pair = mem_grow(pair, room = room * 2 + 64, sizeof(*pair));
+            pair[n++] =
+                (struct bpe_pair){(uint32_t)left, (uint32_t)right, (uint32_t)i, (uint32_t)i};
+        }
+    }
+    v->bpe = bpe_create(pair, n);
+    free(pair);
+    cut_init(&v->cut, bytes);
+    for (size_t i = 0; i < v->n; i++)
+        cut_add(&v->cut, v->token[i], v->length[i]);
+}
+
+static void vocabulary_finish(struct vocabulary *v)
+{
+    for (size_t i = 0; i < v->n; i++)
+        free((char *)(uintptr_t)v->token[i]);
+    free(v->token);
+    free(v->length);
+    words_finish(&v->known);
+    bpe_destroy(v->bpe);
+    cut_finish(&v->cut);
+    bpe_work_finish(&v->work);
+}
+
+static size_t merge(struct vocabulary *v, const char *p, size_t n, uint32_t *sym)
+{
+    for (size_t i = 0; i < n; i++)
+        sym[i] = (uint32_t)words_find(&v->known, p + i, 1);
+    return bpe_merge(v->bpe, &v->work, sym, n);
+}
+
+/* The whole, and in parts; returns the parts. */
+static size_t same(struct vocabulary *v, const char *p, size_t n)
+{
+    uint32_t *want = mem_new(n + 1, 4), *got = mem_new(n + 1, 4), *start = mem_new(n + 1, 4);
+    const uint32_t whole[] = {0, (uint32_t)n};
+    size_t nwant = merge(v, p, n, want), ngot = 0;
+    size_t parts = cut_parts(&v->cut, p, whole, 1, 0, start);
+    T_EQ(start[parts], n);
+    for (size_t i = 0; i < parts; i++)
+        ngot += merge(v, p + start[i], start[i + 1] - start[i], got + ngot);
+    T_EQ(ngot, nwant);
+    T_MEM(got, want, ngot * sizeof(*got));
+    free(want);
+    free(got);
+    free(start);
+    return parts;
+}
+
+/* Bytes that make ASCII, whole characters of all lengths, halves of them, and nonsense. */
+static const unsigned char byte[] = {'a',  'b',  ' ',  0xc3, 0xa9, 0xe3, 0x81,
+                                     0x82, 0xf0, 0x9f, 0x98, 0x80, 0xff, 0xbf};
+
+static void fill(char *p, size_t n, uint64_t stream)
+{
+    uint32_t few = 2 + t_rand(stream, 1000) % (sizeof(byte) - 1);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t r = t_rand(stream, i);
+        p[i] = (char)byte[r % few];
+        if (r / 100 % 3 == 0) { /* what follows is right more often than by chance */
+            static const char *const right[] = {"\xc3\xa9", "\xe3\x81\x82", "\xf0\x9f\x98\x80"};
+            const char *s = right[r / 1000 % 3];
+            for (; *s && i < n; s++)
+                p[i++] = *s;
+            i--;
+        }
+    }
+}
+
+static void random_vocabularies(void)
+{
+    char text[300];
+    uint64_t rounds = getenv("WEFT_FULL") ? 20000 : 600;
+    size_t parts = 0, bytes = 0;
+    for (uint64_t n = 0; n < rounds; n++) {
+        struct vocabulary v;
+        vocabulary_init(&v, 400);
+        for (size_t i = 0; i < sizeof(byte); i++)
+            vocabulary_add(&v, (const char *)&byte[i], 1);
+        for (uint64_t i = t_rand(n, 0) % 60; i; i--) {
+            size_t k = 2 + t_rand(n, i) % 5;
+            fill(text, k, n * 100 + i);
+            vocabulary_add(&v, text, k);
+        }
+        vocabulary_close(&v);
+        for (uint64_t i = 0; i < 10; i++) {
+            size_t k = 1 + t_rand(n + 7, i) % sizeof(text);
+            fill(text, k, n * 1000 + i);
+            parts += same(&v, text, k);
+            bytes += k;
+        }
+        vocabulary_finish(&v);
+    }
+    T_CHECK(parts * 10 > bytes); /* there are cuts to try */
+}
+
+static int base64(char c)
+{
+    return c >= 'A' && c <= 'Z'   ? c - 'A'
+           : c >= 'a' && c <= 'z' ? c - 'a' + 26
+           : c >= '0' && c <= '9' ? c - '0' + 52
+           : c == '+'             ? 62
+           : c == '/'             ? 63
+                                  : -1;
+}
+
+static void read_ranks(struct vocabulary *v, const char *p, const char *end)
+{
+    vocabulary_init(v, 110000);
+    while (p < end) {
+        char token[256];
+        size_t n = 0;
+        uint32_t bits = 0, have = 0;
+        for (; p < end && *p != ' '; p++) {
+            if (base64(*p) < 0)
+                continue;
+            bits = bits << 6 | (uint32_t)base64(*p);
+            have += 6;
+            if (have >= 8)
+                token[n++] = (char)(bits >> (have -= 8));
+        }
+        vocabulary_add(v, token, n);
+        p = memchr(p, '\n', (size_t)(end - p));
+        p = p ? p + 1 : end;
+    }
+    vocabulary_close(v);
+}
+
+/* cl100k over whole lines of Japanese and English. */
+static void real_vocabulary(void)
+{
+    static const char *const name[] = {"text/wagahaiwa_nekodearu.txt", "text/botchan.txt"};
+    struct err e;
+    struct vocabulary v;
+    struct buf b = {0};
+    T_OK(file_read(t_data("tokenizers/cl100k/cl100k_base.tiktoken"), 1 << 29, &b, &e), &e);
+    read_ranks(&v, b.data, b.data + b.len);
+    T_EQ(v.n, 100256);
+    for (int i = 0; i < 2; i++) {
+        size_t parts = 0;
+        b.len = 0;
+        T_OK(file_read(t_data(name[i]), 1 << 29, &b, &e), &e);
+        const char *end = b.data + b.len;
+        for (const char *p = b.data, *stop; p < end; p = stop) {
+            stop = memchr(p, '\n', (size_t)(end - p));
+            stop = stop ? stop + 1 : end;
+            parts += same(&v, p, (size_t)(stop - p));
+        }
+        T_CHECK(i || b.len < parts * 5); /* Japanese falls into parts of a few bytes */
+    }
+    vocabulary_finish(&v);
+    buf_finish(&b);
+}
+
+T_MAIN(T_CASE(random_vocabularies), T_CASE(real_vocabulary))

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_CUT_H
+#define TOK_CUT_H
+
+/*
+ * Places in a text that no token reaches across. Merging never joins what stands on two sides of
+ * such a place, whatever the order of merges: so a long run may be cut there, and the parts encoded
+ * (and remembered) each for itself, with the same ids.
+ *
+ * That holds where every symbol a model ever forms is the plain concatenation of the bytes under it
+ * and one of the tokens that were added here, or a single character (SentencePiece) or byte: not
+ * with continuing prefixes or end suffixes, nor under dropout. Runs of unknown characters that
+ * become one id (fuse_unk) are the caller's to join again.
+ *
+ * Cuts lie before a byte that is no continuation byte of UTF-8; the bytes before it as far back as
+ * one more such byte (at most three) and the bytes behind it as many as its lead byte says (at most
+ * three) are the pair that is looked up among those that stand side by side in a token. Tokens that
+ * begin or end inside a character count with every character that has these bytes. The look-up is a
+ * hashed bitmap: a collision costs a cut, never an id.
+ *
+ * A set is filled once and then only read, by any number of threads.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct cut {
+    uint64_t *bits;
+    int shift;                    /* 64 - log2 of the number of bits */
+    bool left, right;             /* some token begins, ends inside a character */
+    unsigned char ascii[128][16]; /* [left][right / 8]: one bit for each pair */
+};
+
+/* `bytes` is the length of all tokens together; it fixes the size of the bitmap. */
+void cut_init(struct cut *c, size_t bytes);
+void cut_add(struct cut *c, const char *token, size_t n);
+void cut_finish(struct cut *c);
+
+/* The slow half of cut_here. */
+bool cut_between(const struct cut *c, const char *text, size_t at, size_t n);
+
+/* May text[0 .. n) be cut at 0 < at < n? */
+static inline bool cut_here(const struct cut *c, const char *text, size_t at, size_t n)
+{
+    unsigned char a = (unsigned char)text[at - 1], b = (unsigned char)text[at];
+    if ((a | b) < 0x80)
+        return !(c->ascii[a][b >> 3] >> (b & 7) & 1);
+    return cut_between(c, text, at, n);
+}
+
+/*
+ * Cuts the parts text[start[i] .. start[i + 1]), i < n, that are longer than `longest` where it may
+ * be; puts the starts of all parts at `ret`, which has room for as many places as the text has
+ * bytes, and one more. Returns the number of parts. n = 1 cuts one whole text.
+ */
+size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, size_t n,
+                 uint32_t longest, uint32_t *ret);
+
+#endif
