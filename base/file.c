@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,21 +47,111 @@ int fd_write_all(int fd, const char *name, const void *p, size_t n, struct err *
 
 /* ---- files that appear whole ------------------------------------------------------------- */
 
-int outfile_open(struct outfile *f, const char *path, struct err *e)
+/*
+ * Creates a temporary and locks it. -1 with EEXIST for a name that cannot be had, which is also one
+ * that another process took for a dead writer's between the two.
+ */
+static int create_locked(const char *tmp)
 {
-    *f = (struct outfile){.fd = -1};
-    char *dir = path_dir(path), *base = path_base(path);
-    for (int try = 0; try < 100 && f->fd < 0; try++) {
-        free(f->tmp);
-        f->tmp = mem_printf("%s/.%s.tmp.%ld.%d", dir, base, (long)getpid(), try);
-        f->fd = open(f->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (f->fd < 0 && errno != EEXIST)
-            break;
+    struct stat st;
+    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return -1;
+    bool taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    if (!taken && !fstat(fd, &st) && st.st_nlink)
+        return fd;
+    close(fd);
+    errno = EEXIST;
+    return -1;
+}
+
+/* Locks what is not locked; the descriptor keeps it so, -1: its writer lives, or there is no
+ * telling. */
+static int lock_left(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* Removes a temporary, file or folder of files, if nobody holds a lock there. */
+static void sweep_one(const char *path)
+{
+    int held[8], n = 0;
+    bool left = true;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d)
+        left = (held[n++] = lock_left(AT_FDCWD, path)) >= 0;
+    for (struct dirent *en; d && left && (en = readdir(d));)
+        if (strcmp(en->d_name, ".") && strcmp(en->d_name, ".."))
+            left = n < 8 && (held[n++] = lock_left(fd, en->d_name)) >= 0;
+    if (left)
+        file_remove_tree(path, NULL);
+    while (n)
+        if (held[--n] >= 0)
+            close(held[n]);
+    if (d)
+        closedir(d);
+}
+
+/* Digits, a dot, digits. */
+static bool is_pid_and_try(const char *s)
+{
+    static const char digits[] = "0123456789";
+    size_t n = strspn(s, digits);
+    return n && s[n] == '.' && s[n + 1] && !s[n + 1 + strspn(s + n + 1, digits)];
+}
+
+static void sweep(const char *dir, const char *base)
+{
+    char *begin = mem_printf(".%s.tmp.", base);
+    size_t n = strlen(begin);
+    DIR *d = opendir(dir);
+    for (struct dirent *en; d && (en = readdir(d));) {
+        if (strncmp(en->d_name, begin, n) != 0 || !is_pid_and_try(en->d_name + n))
+            continue;
+        char *path = path_join(dir, en->d_name);
+        sweep_one(path);
+        free(path);
+    }
+    if (d)
+        closedir(d);
+    free(begin);
+}
+
+/* A temporary beside `path` that `create` (-1: no) accepts. Returns what it gave; *ret is its name.
+ */
+static int temporary(const char *path, int (*create)(const char *tmp), char **ret)
+{
+    char *dir = path_dir(path), *base = path_base(path), *tmp = NULL;
+    int made = -1;
+    sweep(dir, base);
+    errno = EEXIST;
+    for (int try = 0; try < 100 && made < 0 && errno == EEXIST; try++) {
+        free(tmp);
+        tmp = mem_printf("%s/.%s.tmp.%ld.%d", dir, base, (long)getpid(), try);
+        made = create(tmp);
     }
     int saved = errno;
     free(dir);
     free(base);
+    if (made < 0) {
+        free(tmp);
+        tmp = NULL;
+    }
+    errno = saved;
+    *ret = tmp;
+    return made;
+}
+
+static int begin(struct outfile *f, const char *path, struct err *e)
+{
     if (f->fd < 0) {
+        int saved = errno;
         free(f->tmp);
         f->tmp = NULL;
         return saved == ENOSPC ? io_failed(saved, path, 0, e)
@@ -69,6 +160,35 @@ int outfile_open(struct outfile *f, const char *path, struct err *e)
     f->path = mem_strdup(path);
     f->buf = mem_new(OUT_BUFFER, 1);
     return 0;
+}
+
+int outfile_open(struct outfile *f, const char *path, struct err *e)
+{
+    *f = (struct outfile){.fd = -1};
+    f->fd = temporary(path, create_locked, &f->tmp);
+    return begin(f, path, e);
+}
+
+int outfile_open_in(struct outfile *f, const char *path, const char *folder, struct err *e)
+{
+    char *base = path_base(path);
+    *f = (struct outfile){.fd = -1, .tmp = path_join(folder, base)};
+    free(base);
+    f->fd = create_locked(f->tmp);
+    return begin(f, path, e);
+}
+
+static int create_folder(const char *tmp)
+{
+    return mkdir(tmp, 0777);
+}
+
+int outdir_create(const char *path, char **ret, struct err *e)
+{
+    if (temporary(path, create_folder, ret) >= 0)
+        return 0;
+    return errno == ENOSPC ? io_failed(errno, path, 0, e)
+                           : err_sys(e, errno, "%s: cannot create", path);
 }
 
 static int flush(struct outfile *f, struct err *e)
@@ -125,12 +245,17 @@ int outfile_commit(struct outfile *f, struct err *e)
     int code = outfile_sync(f, e);
     if (code)
         return code;
-    int fd = f->fd;
+    /* the lock outlives the descriptor's end, lest the file be swept before it has its name */
+    int fd = f->fd, lock = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     f->fd = -1;
     if (close(fd))
-        return f->failed = io_failed(errno, f->path, f->size, e);
-    if (rename(f->tmp, f->path))
-        return f->failed = err_sys(e, errno, "%s: cannot rename %s to it", f->path, f->tmp);
+        code = f->failed = io_failed(errno, f->path, f->size, e);
+    else if (rename(f->tmp, f->path))
+        code = f->failed = err_sys(e, errno, "%s: cannot rename %s to it", f->path, f->tmp);
+    if (lock >= 0)
+        close(lock);
+    if (code)
+        return code;
     free(f->tmp);
     f->tmp = NULL;
     char *dir = path_dir(f->path);
@@ -150,6 +275,13 @@ void outfile_abort(struct outfile *f)
     free(f->path);
     free(f->buf);
     *f = (struct outfile){.fd = -1};
+}
+
+void outfile_leave(struct outfile *f)
+{
+    free(f->tmp);
+    f->tmp = NULL;
+    outfile_abort(f);
 }
 
 int file_replace(const char *path, const void *p, size_t n, struct err *e)
@@ -187,8 +319,8 @@ int file_read(const char *path, size_t max, struct buf *ret, struct err *e)
             break;
         b.len += (size_t)k;
         if (b.len > max) {
-            code = err_set(e, ERR_DATA, "%s: larger than the %zu bytes that are read here", path,
-                           max);
+            code =
+                err_set(e, ERR_DATA, "%s: larger than the %zu bytes that are read here", path, max);
             break;
         }
     }

@@ -13,6 +13,9 @@
  * abort removes. A full disk is ERR_IO and the sentence names the final file and the bytes it
  * needed so far.
  *
+ * A temporary is locked (flock) while its writer lives. What a killed one left behind is removed
+ * when the next one opens the same target: a temporary that nobody holds has no writer.
+ *
  * One thread per file at a time.
  */
 
@@ -24,22 +27,34 @@
 #include "base/err.h"
 
 struct outfile {
-    int fd;         /* -1 when closed */
-    char *path;     /* final name, owned */
-    char *tmp;      /* temporary name, owned */
-    char *buf;      /* write buffer, owned */
-    size_t fill;    /* bytes in buf */
-    uint64_t size;  /* bytes written, buffer included */
-    int failed;     /* code of the first failure, 0 if none */
+    int fd;        /* -1 when closed */
+    char *path;    /* final name, owned */
+    char *tmp;     /* temporary name, owned */
+    char *buf;     /* write buffer, owned */
+    size_t fill;   /* bytes in buf */
+    uint64_t size; /* bytes written, buffer included */
+    int failed;    /* code of the first failure, 0 if none */
 };
 
 int outfile_open(struct outfile *f, const char *path, struct err *e);
+
+/* The temporary lies in `folder` under the last part of its final name instead. */
+int outfile_open_in(struct outfile *f, const char *path, const char *folder, struct err *e);
 int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e);
 int outfile_sync(struct outfile *f, struct err *e);
 int outfile_commit(struct outfile *f, struct err *e);
 
 /* Closes and removes the temporary; for any state, also zeroed and committed ones. */
 void outfile_abort(struct outfile *f);
+
+/* Closes it, after outfile_sync; the file under the temporary name is the caller's from now on. */
+void outfile_leave(struct outfile *f);
+
+/*
+ * A fresh folder beside `path`, for files that are to appear together: named and swept as a
+ * temporary is, and locked by the files in it. *ret is its name in fresh memory.
+ */
+int outdir_create(const char *path, char **ret, struct err *e);
 
 /* outfile_open + write + commit. */
 int file_replace(const char *path, const void *p, size_t n, struct err *e);

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "dataset/commit.h"
 
 enum { FORMAT = 1, MANIFEST_MAX = 1 << 28 };
 
@@ -240,6 +241,9 @@ static void get_all(struct reader *r, const struct json *root)
 int manifest_read(const char *prefix, struct manifest *ret, bool *ret_found, struct err *e)
 {
     *ret = (struct manifest){.eod = -1};
+    int finished = commit_finish(prefix, e);
+    if (finished)
+        return finished;
     char *path = manifest_path(prefix);
     struct json_doc *doc = NULL;
     *ret_found = file_exists(path);

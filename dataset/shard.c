@@ -4,8 +4,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
+#include "dataset/commit.h"
 
 enum {
     AT_VERSION = 9,
@@ -118,7 +120,7 @@ static int check_ends(const struct shard *s, struct err *e)
     return 0;
 }
 
-int shard_open_idx(struct shard *s, const char *prefix, struct err *e)
+static int open_idx(struct shard *s, const char *prefix, struct err *e)
 {
     *s = (struct shard){.prefix = mem_strdup(prefix), .idx.slot = -1, .bin.slot = -1};
     char *path = mem_printf("%s.idx", prefix);
@@ -169,13 +171,10 @@ static int check_bin_size(const struct shard *s, struct err *e)
     return err_hint(e, "the two files do not belong together, or one was cut");
 }
 
-int shard_open(struct shard *s, const char *prefix, struct err *e)
+static int open_bin(struct shard *s, const char *prefix, struct err *e)
 {
-    int code = shard_open_idx(s, prefix, e);
-    if (code)
-        return code;
     char *path = mem_printf("%s.bin", prefix);
-    code = map_open(&s->bin, path, e);
+    int code = map_open(&s->bin, path, e);
     free(path);
     if (!code)
         code = check_bin_size(s, e);
@@ -183,6 +182,52 @@ int shard_open(struct shard *s, const char *prefix, struct err *e)
         shard_close(s);
     s->has_bin = !code;
     return code;
+}
+
+/* Which .idx lies there now; zeros for none. */
+struct identity {
+    dev_t device;
+    ino_t number;
+};
+
+static struct identity identify(const char *prefix)
+{
+    struct stat st;
+    char *path = mem_printf("%s.idx", prefix);
+    struct identity id = {0};
+    if (!stat(path, &st))
+        id = (struct identity){st.st_dev, st.st_ino};
+    free(path);
+    return id;
+}
+
+/* Once more if another shard was put in its place meanwhile: then the files may be of both. */
+static int open_files(struct shard *s, const char *prefix, bool with_bin, struct err *e)
+{
+    for (;;) {
+        *s = (struct shard){.idx.slot = -1, .bin.slot = -1};
+        int code = commit_finish(prefix, e);
+        if (code)
+            return code;
+        struct identity was = identify(prefix);
+        code = open_idx(s, prefix, e);
+        if (!code && with_bin)
+            code = open_bin(s, prefix, e);
+        struct identity is = identify(prefix);
+        if (is.device == was.device && is.number == was.number)
+            return code;
+        shard_close(s);
+    }
+}
+
+int shard_open_idx(struct shard *s, const char *prefix, struct err *e)
+{
+    return open_files(s, prefix, false, e);
+}
+
+int shard_open(struct shard *s, const char *prefix, struct err *e)
+{
+    return open_files(s, prefix, true, e);
 }
 
 void shard_close(struct shard *s)

@@ -51,6 +51,7 @@ struct shard {
     const unsigned char *doc;    /* i64[ndocs + 1], first sequence of each document */
 };
 
+/* Also ends a commit that its writer did not live to end (FORMAT.md), which renames files. */
 int shard_open(struct shard *s, const char *prefix, struct err *e);
 
 /* The .idx alone; the token readers below are a bug on such a shard. */

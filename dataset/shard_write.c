@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "dataset/commit.h"
 
 /*
  * One word of the lengths' file: the length of a sequence, the top bit set on the last of its
@@ -115,6 +116,33 @@ static int spill_put(struct shard_writer *w, uint32_t word, struct err *e)
 
 /* ---- documents ---------------------------------------------------------------------------- */
 
+static int open_file(const struct shard_writer *w, const char *suffix, struct outfile *f,
+                     struct err *e)
+{
+    char *path = mem_printf("%s%s", w->prefix, suffix);
+    int code = outfile_open_in(f, path, w->folder, e);
+    free(path);
+    return code;
+}
+
+/* Another writer that starts now may take the folder for a dead one's until there is a file in it.
+ */
+static int open_files(struct shard_writer *w, struct err *e)
+{
+    int code;
+    bool again;
+    do {
+        free(w->folder);
+        w->folder = NULL;
+        code = outdir_create(w->prefix, &w->folder, e);
+        if (code)
+            return code;
+        code = open_file(w, ".bin", &w->bin, e);
+        again = code && !file_exists(w->folder);
+    } while (again);
+    return code ? code : open_file(w, ".idx", &w->idx, e);
+}
+
 int shard_writer_open(struct shard_writer *w, const char *prefix, int64_t vocab_size, struct err *e)
 {
     *w = (struct shard_writer){.vocab_size = vocab_size,
@@ -128,14 +156,9 @@ int shard_writer_open(struct shard_writer *w, const char *prefix, int64_t vocab_
     w->wait = mem_new(WAIT, sizeof(*w->wait));
     w->bin_hash = xxh_create();
     w->idx_hash = xxh_create();
-    char *bin = mem_printf("%s.bin", prefix), *idx = mem_printf("%s.idx", prefix);
-    int code = outfile_open(&w->bin, bin, e);
-    if (!code)
-        code = outfile_open(&w->idx, idx, e);
+    int code = open_files(w, e);
     if (!code)
         code = spill_open(w, prefix, e);
-    free(bin);
-    free(idx);
     if (code)
         shard_writer_abort(w);
     return code;
@@ -311,14 +334,12 @@ static int manifest_prepare(struct shard_writer *w, struct manifest *m, struct e
     xxh_text(w->bin_hash, m->bin_xxh);
     xxh_text(w->idx_hash, m->idx_xxh);
     struct buf b = {0};
-    char *path = manifest_path(w->prefix);
     manifest_text(m, &b);
-    int code = outfile_open(&w->manifest, path, e);
+    int code = open_file(w, ".manifest.json", &w->manifest, e);
     if (!code)
         code = outfile_write(&w->manifest, b.data, b.len, e);
     if (!code)
         code = outfile_sync(&w->manifest, e);
-    free(path);
     buf_finish(&b);
     return code;
 }
@@ -339,28 +360,19 @@ int shard_writer_prepare(struct shard_writer *w, struct manifest *m, struct err 
     return code;
 }
 
-static int remove_old(const char *path, struct err *e)
-{
-    if (unlink(path) && errno != ENOENT)
-        return err_sys(e, errno, "%s: cannot remove this file of the former shard", path);
-    return 0;
-}
-
 int shard_writer_commit(struct shard_writer *w, struct err *e)
 {
+    bool done;
     BUG_ON(!w->prepared, "%s: commit without prepare", w->prefix);
-    char *manifest = manifest_path(w->prefix);
-    int code = remove_old(w->idx.path, e);
-    if (!code && !w->manifest.path)
-        code = remove_old(manifest, e);
-    if (!code)
-        code = outfile_commit(&w->bin, e);
-    if (!code && w->manifest.path)
-        code = outfile_commit(&w->manifest, e);
-    if (!code)
-        code = outfile_commit(&w->idx, e);
+    int code = commit_publish(w->folder, w->prefix, &done, e);
+    if (done) {
+        outfile_leave(&w->bin);
+        outfile_leave(&w->manifest);
+        outfile_leave(&w->idx);
+        free(w->folder);
+        w->folder = NULL;
+    }
     shard_writer_abort(w);
-    free(manifest);
     return code;
 }
 
@@ -378,6 +390,9 @@ void shard_writer_abort(struct shard_writer *w)
     outfile_abort(&w->bin);
     outfile_abort(&w->idx);
     outfile_abort(&w->manifest);
+    if (w->folder)
+        rmdir(w->folder);
+    free(w->folder);
     xxh_destroy(w->bin_hash);
     xxh_destroy(w->idx_hash);
     if (w->wait && w->spill >= 0)

@@ -7,9 +7,9 @@
  * Megatron-LM's builder writes the first two. Memory is constant: sequence lengths wait in an
  * unnamed file beside the output (4 bytes each, documents without tokens 4 more).
  *
- * All stands under temporary names until shard_writer_commit, which takes a former .idx away, then
- * renames .bin, the manifest, and .idx last: a reader takes a shard without .idx as unfinished, and
- * never meets files of two shards.
+ * All lies in a temporary folder until shard_writer_commit (commit.h): whenever the writer is
+ * killed, a reader finds the old shard or the new one, whole, and what is left over is removed by
+ * the next writer of the same prefix.
  *
  * One thread at a time; shard_pack is pure and may run anywhere, so that workers narrow ids
  * before the writer's thread sees them.
@@ -39,6 +39,7 @@ struct shard_writer {
     struct outfile bin, idx, manifest;
     struct xxh *bin_hash, *idx_hash;
     char *prefix; /* owned */
+    char *folder; /* of the temporaries; owned */
     int64_t vocab_size;
     enum shard_dtype dtype;
     uint32_t width;

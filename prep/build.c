@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "dataset/commit.h"
 #include "dataset/shard_write.h"
 #include "prep/pipeline.h"
 #include "prep/source.h"
@@ -64,12 +65,14 @@ static int check_outputs(const struct build *b, struct err *e)
 {
     static const char *const suffix[] = {".bin", ".idx", ".manifest.json"};
     int code = check_absent(b->bad_path, b->q->overwrite || b->q->on_bad != BAD_QUARANTINE, e);
-    for (size_t k = 0; k < b->q->nkeys && !code; k++)
+    for (size_t k = 0; k < b->q->nkeys && !code; k++) {
+        code = commit_finish(b->output[k], e); /* what was all but written is there, too */
         for (size_t i = 0; i < sizeof(suffix) / sizeof(*suffix) && !code; i++) {
             char *path = mem_printf("%s%s", b->output[k], suffix[i]);
             code = check_absent(path, b->q->overwrite, e);
             free(path);
         }
+    }
     return code;
 }
 

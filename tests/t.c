@@ -3,10 +3,13 @@
 
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -86,6 +89,33 @@ const char *t_data(const char *name)
 const char *t_source(const char *name)
 {
     return arena_printf(&t.arena, "%s/%s", WEFT_SOURCE, name);
+}
+
+bool t_killed_at(int n, int (*fn)(void *arg), void *arg)
+{
+    int status;
+    pid_t child = fork();
+    if (!child) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        raise(SIGSTOP);
+        _exit(fn(arg));
+    }
+    T_EQ(waitpid(child, &status, 0), child);
+    for (int i = 0; i <= n && WIFSTOPPED(status); i++) {
+        if (ptrace(PTRACE_SYSCALL, child, NULL, NULL)) {
+            kill(child, SIGKILL);
+            waitpid(child, &status, 0);
+            t_skip("this process may not trace its child");
+        }
+        T_EQ(waitpid(child, &status, 0), child);
+    }
+    if (WIFSTOPPED(status)) {
+        kill(child, SIGKILL);
+        T_EQ(waitpid(child, &status, 0), child);
+        return false;
+    }
+    T_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return true;
 }
 
 uint32_t t_rand(uint64_t stream, uint64_t n)

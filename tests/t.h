@@ -26,7 +26,7 @@ struct t_case {
 
 #define T_CASE(f)                                                                                  \
     {                                                                                              \
-        #f, f                                                                                      \
+#f, f                                                                                      \
     }
 #define T_MAIN(...)                                                                                \
     int main(int argc, char **argv)                                                                \
@@ -49,6 +49,13 @@ const char *t_path(const char *name);
 const char *t_data(const char *name);
 /* A path in the source tree. */
 const char *t_source(const char *name);
+
+/*
+ * Runs fn(arg) in a child, which is killed (kill -9) at its n-th stop at a system call: 2 k is the
+ * entry of the k-th, counted from 0, 2 k + 1 its exit. True: it came to its end first, and fn had
+ * returned 0. Skips the case where a process may not trace its child.
+ */
+bool t_killed_at(int n, int (*fn)(void *arg), void *arg);
 
 /* Deterministic test numbers: the n-th value of a stream. */
 uint32_t t_rand(uint64_t stream, uint64_t n);

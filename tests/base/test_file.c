@@ -9,10 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -162,37 +160,9 @@ static void places_that_cannot_be(void)
 
 static const char old_text[] = "the old state", new_text[] = "the new state";
 
-static void replace_and_leave(const char *path)
+static int replace(void *path)
 {
-    ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-    raise(SIGSTOP);
-    _exit(file_replace(path, new_text, sizeof(new_text) - 1, NULL));
-}
-
-/* Kills a writer at its n-th stop at a system call's entry or exit. True: it came to its
- * end first. */
-static bool killed_at(int n, const char *path)
-{
-    int status;
-    pid_t child = fork();
-    if (!child)
-        replace_and_leave(path);
-    T_EQ(waitpid(child, &status, 0), child);
-    for (int i = 0; i < n && WIFSTOPPED(status); i++) {
-        if (ptrace(PTRACE_SYSCALL, child, NULL, NULL)) {
-            kill(child, SIGKILL);
-            waitpid(child, &status, 0);
-            t_skip("this process may not trace its child");
-        }
-        T_EQ(waitpid(child, &status, 0), child);
-    }
-    if (WIFSTOPPED(status)) {
-        kill(child, SIGKILL);
-        T_EQ(waitpid(child, &status, 0), child);
-        return false;
-    }
-    T_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    return true;
+    return file_replace(path, new_text, sizeof(new_text) - 1, NULL);
 }
 
 /* Killed before and behind each of its system calls in turn: the old text or the new one, never
@@ -205,20 +175,55 @@ static void kill_9_leaves_a_whole_file(void)
     for (bool done = false; !done; stops++) {
         T_CHECK(stops < 10000);
         T_OK(file_replace(in(dir, "a"), old_text, sizeof(old_text) - 1, &e), &e);
-        done = killed_at(stops, in(dir, "a"));
+        done = t_killed_at(stops, replace, in(dir, "a"));
         struct buf b = {0};
         T_OK(file_read(in(dir, "a"), 100, &b, &e), &e);
         bool is_new = !strcmp(b.data, new_text);
         T_CHECK(is_new || !strcmp(b.data, old_text));
         with_new += is_new;
+        T_CHECK(count_names(dir) <= 2); /* the next writer cleared up behind the last */
         buf_finish(&b);
     }
     T_CHECK(stops > 15); /* open, write, fsync, close, rename, and the folder's fsync, twice each */
     T_CHECK(with_new >= 3); /* killed while syncing the folder, the new file stands already */
     T_CHECK(stops - with_new >= 8);
-    /* what the dead left behind is no obstacle */
     T_OK(file_replace(in(dir, "a"), new_text, 3, &e), &e);
     expect_text(in(dir, "a"), "the");
+    T_EQ(count_names(dir), 1);
+}
+
+/* Names that are no temporaries of this target, and those whose writer lives, stay. */
+static void only_what_is_left_is_swept(void)
+{
+    struct err e;
+    struct outfile f, inside;
+    char *folder;
+    const char *dir = fresh_dir("d");
+    static const char *const left[] = {".a.tmp.77.0", ".a.tmp.1.12", ".a.tmp.5.3/x"};
+    static const char *const other[] = {".a.tmp.77",   ".a.tmp.7x.0", ".a.tmp.7.0.1",
+                                        ".b.tmp.77.0", "a.tmp.77.0",  ".a.tmp.b.tmp.1.0"};
+    T_OK(file_mkdirs(in(dir, ".a.tmp.5.3"), &e), &e);
+    T_OK(file_mkdirs(in(dir, ".a.tmp.5.4"), &e), &e);
+    for (size_t i = 0; i < 6; i++)
+        T_OK(file_replace(in(dir, other[i]), "x", 1, &e), &e);
+    for (size_t i = 0; i < 3; i++)
+        T_OK(file_replace(in(dir, left[i]), "x", 1, &e), &e);
+    T_OK(outfile_open(&f, in(dir, "a"), &e), &e);
+    T_OK(outdir_create(in(dir, "a"), &folder, &e), &e);
+    T_EQ(count_names(dir), 8);
+    T_OK(outfile_open_in(&inside, in(dir, "a"), folder, &e), &e);
+    T_OK(file_replace(in(dir, "a"), "y", 1, &e), &e);
+    T_EQ(count_names(dir), 9);
+    T_OK(outfile_write(&inside, "in a folder", 11, &e), &e);
+    T_OK(outfile_sync(&inside, &e), &e);
+    outfile_leave(&inside);
+    char *path = path_join(folder, "a");
+    expect_text(path, "in a folder");
+    outfile_abort(&f);
+    T_OK(file_replace(in(dir, "a"), "y", 1, &e), &e);
+    T_EQ(count_names(dir), 7);
+    free(path);
+    free(folder);
 }
 
 /* ---- a disk that is full, a file that may not grow ---------------------------------------- */
@@ -396,6 +401,6 @@ static void patterns(void)
 
 T_MAIN(T_CASE(nothing_appears_before_commit), T_CASE(abort_leaves_what_was_there),
        T_CASE(two_writers_of_one_name), T_CASE(pieces_of_any_size), T_CASE(places_that_cannot_be),
-       T_CASE(kill_9_leaves_a_whole_file), T_CASE(full_disk), T_CASE(full_device),
-       T_CASE(limited_size), T_CASE(broken_pipe), T_CASE(whole_files), T_CASE(folders),
-       T_CASE(parts_of_paths), T_CASE(patterns))
+       T_CASE(kill_9_leaves_a_whole_file), T_CASE(only_what_is_left_is_swept), T_CASE(full_disk),
+       T_CASE(full_device), T_CASE(limited_size), T_CASE(broken_pipe), T_CASE(whole_files),
+       T_CASE(folders), T_CASE(parts_of_paths), T_CASE(patterns))

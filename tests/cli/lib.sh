@@ -8,7 +8,8 @@
 #
 # `t` begins a case; the first check of it that fails prints what was seen and ends the case (later checks of
 # that case are passed over). $TOK $PREP $TRAIN $CONVERT $STORIES are the programs, $DATA the shared
-# test data ("" if there is none), $SRC the source tree.
+# test data ("" if there is none), $SRC the source tree, $BUILD the
+# folder of the build.
 
 _number=0 _name= _bad= _failed=0
 

@@ -221,6 +221,82 @@ static void two_shards_are_committed_together(void)
     T_EQ(files_of("both"), 3);
 }
 
+static int write_new(void *prefix)
+{
+    struct manifest m = {.weft_version = "new", .tokenizer_type = "", .vocab_size = 10, .eod = -1};
+    struct shard_writer w;
+    int code = shard_writer_open(&w, prefix, 10, NULL);
+    for (int i = 0; i < 5 && !code; i++)
+        code = shard_writer_add(&w, (int32_t[]){i, 9}, 2, NULL);
+    if (!code)
+        code = shard_writer_end_document(&w, NULL);
+    return code ? code : shard_writer_finish(&w, &m, NULL);
+}
+
+/* The old shard, of two documents, or the new one, of one: each whole. True: the new one. */
+static bool old_or_new(const char *prefix)
+{
+    struct err e;
+    struct shard s;
+    struct shard_stats st;
+    struct manifest m;
+    bool found;
+    const struct shard_check c = {.limit = 10, .eod = 9};
+    T_OK(shard_open(&s, prefix, &e), &e);
+    T_OK(shard_check(&s, &c, &st, &e), &e);
+    T_OK(manifest_read(prefix, &m, &found, &e), &e);
+    bool is_new = s.ndocs == 1;
+    T_EQ(found, is_new);
+    T_EQ(st.tokens, is_new ? 10 : 7);
+    T_EQ(st.eods, is_new ? 5 : 0);
+    if (found) {
+        T_OK(manifest_fits_shard(&m, &s, &e), &e);
+        T_OK(manifest_verify(&m, &s, &e), &e);
+        manifest_close(&m);
+    }
+    shard_close(&s);
+    return is_new;
+}
+
+/*
+ * A writer that is killed at each of its system calls in turn. A reader without knowledge of
+ * commits is given the files as they lie before ours may end the commit.
+ */
+static void kill_9_leaves_the_old_shard_or_the_new(void)
+{
+    struct err e;
+    int stops = 0, with_new = 0, without = 0;
+    struct buf idx[2] = {{0}, {0}}, got = {0};
+    write_counting(t_path("kill"), (uint32_t[]){3, 4}, 2);
+    T_OK(file_read(t_path("kill.idx"), 1000, &idx[0], &e), &e);
+    T_EQ(write_new((void *)(uintptr_t)t_path("lone")), 0);
+    T_OK(file_read(t_path("lone.idx"), 1000, &idx[1], &e), &e);
+    for (bool done = false; !done; stops += 2) {
+        T_CHECK(stops < 2000);
+        write_counting(t_path("kill"), (uint32_t[]){3, 4}, 2);
+        done = t_killed_at(stops, write_new, (void *)(uintptr_t)t_path("kill"));
+        if (file_exists(t_path("kill.idx"))) {
+            uint64_t bin;
+            T_OK(file_read(t_path("kill.idx"), 1000, &got, &e), &e);
+            T_OK(file_size(t_path("kill.bin"), &bin, &e), &e);
+            bool is_new = got.len == idx[1].len && !memcmp(got.data, idx[1].data, got.len);
+            T_CHECK(is_new || !memcmp(got.data, idx[0].data, got.len));
+            T_EQ(bin, is_new ? 20 : 28);
+            buf_finish(&got);
+        } else {
+            without++;
+        }
+        with_new += old_or_new(t_path("kill"));
+        T_CHECK(files_of("kill.commit") == 0);
+    }
+    T_CHECK(stops > 60);
+    T_CHECK(with_new >= 6 && without >= 3);
+    T_CHECK(stops / 2 - with_new > 20);
+    T_EQ(files_of("kill"), 3);
+    buf_finish(&idx[0]);
+    buf_finish(&idx[1]);
+}
+
 static void no_documents_make_a_shard(void)
 {
     struct err e;
@@ -241,7 +317,8 @@ static void a_missing_folder_is_named(void)
 {
     struct err e;
     struct shard_writer w;
-    T_ERR(shard_writer_open(&w, t_path("nowhere/x"), 10, &e), &e, ERR_IO, "nowhere/x.bin");
+    T_ERR(shard_writer_open(&w, t_path("nowhere/x"), 10, &e), &e, ERR_IO,
+          "nowhere/x: cannot create");
 }
 
 static void manifest_tells_of_the_shard(void)
@@ -277,5 +354,5 @@ T_MAIN(T_CASE(golden_is_written), T_CASE(known_corpora), T_CASE(dtype_follows_th
        T_CASE(ids_outside_the_vocabulary_are_refused), T_CASE(too_long_a_sequence_is_refused),
        T_CASE(many_documents_come_back), T_CASE(nothing_shows_before_the_end),
        T_CASE(a_sequence_may_come_in_parts), T_CASE(two_shards_are_committed_together),
-       T_CASE(no_documents_make_a_shard), T_CASE(a_missing_folder_is_named),
-       T_CASE(manifest_tells_of_the_shard))
+       T_CASE(kill_9_leaves_the_old_shard_or_the_new), T_CASE(no_documents_make_a_shard),
+       T_CASE(a_missing_folder_is_named), T_CASE(manifest_tells_of_the_shard))

@@ -59,25 +59,19 @@ char *place_trash(const char *dir, int64_t iteration)
                       (long)getpid());
 }
 
-static bool is_dead(const char *pid, char end_char)
+static bool is_dead(const char *pid)
 {
     char *end;
     long id = strtol(pid, &end, 10);
-    return end != pid && *end == end_char && id > 0 && kill((pid_t)id, 0) && errno == ESRCH;
+    return end != pid && !*end && id > 0 && kill((pid_t)id, 0) && errno == ESRCH;
 }
 
-/*
- * A temporary or trash name of this machine whose process has gone. The hint's temporary name,
- * which base/file.h gives, says nothing of the machine; but a folder has one writer.
- */
+/* A temporary or trash name of this machine whose process has gone. */
 static bool is_left_over(const char *name, const char *host)
 {
     static const struct {
         const char *begin, *middle;
     } kinds[] = {{".iter_", ".tmp."}, {".trash_iter_", "."}};
-    static const char hint[] = ".latest_checkpointed_iteration.txt.tmp.";
-    if (strncmp(name, hint, sizeof(hint) - 1) == 0)
-        return is_dead(name + sizeof(hint) - 1, '.');
     for (size_t i = 0; i < 2; i++) {
         const char *s = name + strlen(kinds[i].begin);
         if (strncmp(name, kinds[i].begin, strlen(kinds[i].begin)) != 0)
@@ -87,7 +81,7 @@ static bool is_left_over(const char *name, const char *host)
             continue;
         s += strlen(kinds[i].middle);
         if (strncmp(s, host, strlen(host)) == 0 && s[strlen(host)] == '.')
-            return is_dead(s + strlen(host) + 1, '\0');
+            return is_dead(s + strlen(host) + 1);
     }
     return false;
 }
