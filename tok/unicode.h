@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+
 enum uni_version { UNI_8, UNI_9, UNI_15, UNI_16, UNI_17, UNI_VERSIONS };
 
 enum {
@@ -94,6 +96,29 @@ bool uni_han(enum uni_version v, uint32_t c);
  * 'a' give 'a', U+017F gives 's', U+212A gives 'k'.
  */
 char uni_fold_ascii(uint32_t c);
+
+/*
+ * Lower case as Rust's char::to_lowercase of 17.0, code point by code point, without regard to what
+ * stands around. Returns how many it gives: 1, or 2 for U+0130.
+ */
+size_t uni_lower(uint32_t c, uint32_t ret[2]);
+
+/* ---- texts: UTF-8 that the caller knows to be valid; other bytes do no harm, but give what they
+ * give. What comes out is appended. ------------------------------------------------------------ */
+
+void uni_lowercase(const char *text, size_t n, struct buf *out);
+
+/* Normal forms of Unicode 9.0. */
+enum uni_form { UNI_NFC, UNI_NFD, UNI_NFKC, UNI_NFKD };
+
+/* How many bytes at the beginning surely stay as they are: n, or a place where a character begins.
+ * It is n for nearly every text that is in the form; ASCII is passed at the speed of memory. */
+size_t uni_normal_prefix(enum uni_form f, const char *text, size_t n);
+
+void uni_normalize(enum uni_form f, const char *text, size_t n, struct buf *out);
+
+/* The canonical combining class of 9.0. */
+uint8_t uni_combining(uint32_t c);
 
 /*
  * A byte of one's own for each code point, for hot loops: two loads. Made from the categories of a

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/unicode.h"
 
+#include <string.h>
+
+#include "base/buf.h"
 #include "tests/t.h"
 
 static void categories_of_known_characters(void)
@@ -101,7 +104,111 @@ static void maps_follow_categories_and_changes(void)
     uni_map_finish(&m);
 }
 
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+static void is_normal(enum uni_form f, const char *text, const char *want)
+{
+    struct buf out = {0};
+    uni_normalize(f, text, strlen(text), &out);
+    T_STR(buf_str(&out), want);
+    size_t stays = uni_normal_prefix(f, text, strlen(text));
+    T_CHECK(stays <= out.len);
+    T_MEM(out.data, text, stays);
+    buf_finish(&out);
+}
+
+static void forms_of_known_texts(void)
+{
+    is_normal(UNI_NFC, "plain", "plain");
+    is_normal(UNI_NFC, "", "");
+    is_normal(UNI_NFC, "e\u0301t\u00e9", "\u00e9t\u00e9");
+    is_normal(UNI_NFD, "e\u0301t\u00e9", "e\u0301te\u0301");
+    is_normal(UNI_NFKC, "\uff21\u3000\ufb01\u2460", "A fi1");
+    is_normal(UNI_NFKD, "\u304c\uff76\uff9e", "\u304b\u3099\u30ab\u3099");
+    is_normal(UNI_NFKC, "\uff76\uff9e", "\u30ac");
+    is_normal(UNI_NFC, "\uac00\u11a8", "\uac01");
+    is_normal(UNI_NFC, "\u1112\u1161\u11ab", "\ud55c");
+    is_normal(UNI_NFD, "\ud55c", "\u1112\u1161\u11ab");
+    is_normal(UNI_NFC, "\u212b", "\u00c5");
+    is_normal(UNI_NFC, "\u0344", "\u0308\u0301");
+    is_normal(UNI_NFC, "\u0958", "\u0915\u093c"); /* excluded from composition */
+}
+
+static void marks_are_ordered_and_block_one_another(void)
+{
+    is_normal(UNI_NFD, "a\u0301\u0323", "a\u0323\u0301");
+    is_normal(UNI_NFC, "a\u0301\u0323", "\u1ea1\u0301");
+    is_normal(UNI_NFC, "a\u0305\u0301", "a\u0305\u0301");
+    is_normal(UNI_NFC, "a\u0327\u0301", "\u00e1\u0327");
+    is_normal(UNI_NFC, "\u0301a", "\u0301a");
+    /* newer than 9.0: no mark, no composition */
+    is_normal(UNI_NFD, "a\u0301\U0001e4ec", "a\u0301\U0001e4ec");
+    is_normal(UNI_NFC, "\U00011935\U00011930", "\U00011935\U00011930");
+}
+
+/* as many marks as one likes: linear, on the heap, in order */
+static void long_runs_of_marks_keep_their_order(void)
+{
+    enum { N = 200000 };
+    struct buf text = {0}, out = {0};
+    buf_adds(&text, "x");
+    for (int i = 0; i < N; i++)
+        buf_adds(&text, i % 2 ? "\u0316" : "\u0300"); /* classes 220 and 230 */
+    uni_normalize(UNI_NFC, text.data, text.len, &out);
+    T_EQ(out.len, text.len);
+    for (size_t i = 0; i < N; i++)
+        T_MEM(out.data + 1 + 2 * i, i < N / 2 ? "\u0316" : "\u0300", 2);
+    buf_finish(&text);
+    buf_finish(&out);
+}
+
+static void what_stays_is_found(void)
+{
+    static const char text[] = "0123456789012345678901234567890123456789 \u4e2d\u6587 e\u0301";
+    T_EQ(uni_normal_prefix(UNI_NFC, text, sizeof(text) - 1), sizeof(text) - 4);
+    T_EQ(uni_normal_prefix(UNI_NFD, text, sizeof(text) - 1), sizeof(text) - 3);
+    T_EQ(uni_normal_prefix(UNI_NFC, text, 45), 45);
+}
+
+/* whatever the bytes: nothing outside them is read (the sanitizers look), and it ends */
+static void bytes_that_are_no_utf8_do_no_harm(void)
+{
+    for (uint64_t i = 0; i < 20000; i++) {
+        char text[24];
+        size_t n = t_rand(1, i) % 24;
+        for (size_t j = 0; j < n; j++)
+            text[j] = (char)t_rand(2 + i, j);
+        struct buf out = {0};
+        char *exact = memcpy(buf_reserve(&out, n + 1), text, n);
+        struct buf to = {0};
+        uni_normalize((enum uni_form)(i % 4), exact, n, &to);
+        uni_lowercase(exact, n, &to);
+        T_CHECK(to.len <= 200 * n);
+        buf_finish(&out);
+        buf_finish(&to);
+    }
+}
+
+static void lower_case_of_known_letters(void)
+{
+    uint32_t to[2];
+    T_EQ(uni_lower('A', to), 1);
+    T_EQ(to[0], 'a');
+    T_EQ(uni_lower(0x130, to), 2);
+    T_EQ(to[1], 0x307);
+    T_EQ(uni_lower(0xa7ce, to), 1);
+    T_EQ(to[0], 0xa7cf);
+    struct buf out = {0};
+    static const char text[] = "AbC @[`{ \u00c4\u0130\u03a3 Z";
+    uni_lowercase(text, sizeof(text) - 1, &out);
+    T_STR(buf_str(&out), "abc @[`{ \u00e4i\u0307\u03c3 z");
+    buf_finish(&out);
+}
+
 T_MAIN(T_CASE(categories_of_known_characters), T_CASE(versions_differ_where_they_should),
        T_CASE(sets_hold_their_categories), T_CASE(white_space_is_exactly_25_characters),
        T_CASE(words_have_joiners_and_circled_letters), T_CASE(han_grows_with_the_version),
-       T_CASE(folding_reaches_ascii_from_two_others), T_CASE(maps_follow_categories_and_changes))
+       T_CASE(folding_reaches_ascii_from_two_others), T_CASE(maps_follow_categories_and_changes),
+       T_CASE(forms_of_known_texts), T_CASE(marks_are_ordered_and_block_one_another),
+       T_CASE(long_runs_of_marks_keep_their_order), T_CASE(what_stays_is_found),
+       T_CASE(bytes_that_are_no_utf8_do_no_harm), T_CASE(lower_case_of_known_letters))

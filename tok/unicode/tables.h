@@ -16,4 +16,35 @@
 extern const uint16_t uni_category_block[][UNI_BLOCKS];
 extern const char uni_category_letter[];
 
+/* The step from c to its lower-case letter: uni_lower_step[uni_at(uni_lower_class, c)]. */
+extern const uint16_t uni_lower_class_block[UNI_BLOCKS];
+extern const uint8_t uni_lower_class[];
+extern const int32_t uni_lower_step[];
+
+/* What matters of c for the normal forms: uni_norm[uni_at(uni_norm_class, c)]. */
+struct uni_norm {
+    uint8_t ccc;   /* canonical combining class */
+    uint8_t flags; /* 1 << form: it may change; 16 << form: it may act on what stands before it */
+};
+extern const uint16_t uni_norm_class_block[UNI_BLOCKS];
+extern const uint8_t uni_norm_class[];
+extern const struct uni_norm uni_norm[];
+
+/* Full decompositions: a place in uni_decomposed (their number, then the code points), 0: none.
+ * uni_compat has those that differ from the canonical ones. Hangul syllables are in neither. */
+extern const uint16_t uni_canonical_block[UNI_BLOCKS];
+extern const uint16_t uni_canonical[];
+extern const uint16_t uni_compat_block[UNI_BLOCKS];
+extern const uint16_t uni_compat[];
+extern const uint32_t uni_decomposed[];
+
+/* What c composes with: a place in uni_composed (second, composite; a second of 0 ends), 0: none.
+ */
+extern const uint16_t uni_compose_block[UNI_BLOCKS];
+extern const uint16_t uni_compose[];
+extern const uint32_t uni_composed[][2];
+
+#define uni_at(table, c)                                                                           \
+    (table)[(size_t)table##_block[(c) >> UNI_SHIFT] << UNI_SHIFT | ((c)&UNI_MASK)]
+
 #endif
