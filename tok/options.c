@@ -46,6 +46,7 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
                             .path = path,
                             .vocab_size = f->vocab_size,
                             .eod_token = f->eod_token,
-                            .specials = (enum tok_specials)f->specials};
+                            .specials = (enum tok_specials)f->specials,
+                            .engine = (enum tok_engine_choice)f->engine};
     return tok_open(&o, ret, e);
 }

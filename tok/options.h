@@ -32,6 +32,7 @@ struct tok_flags {
     int64_t vocab_size;     /* --vocab-size */
     const char *eod_token;  /* --eod-token */
     int specials;           /* --specials, an enum tok_specials */
+    int engine;             /* --engine, an enum tok_engine_choice */
 };
 
 #define TOK_FLAG_TYPES                                                                             \
@@ -57,7 +58,10 @@ struct tok_flags {
                      "piece that ends a document, instead of the one that goes with the type"),    \
         TOK_FLAG_ROW(S, m, v, "specials", OPT_CHOICE, specials, "text", "text|parse|error", false, \
                      "what the string of a special token inside a text becomes: ordinary text, "   \
-                     "the token, or an error")
+                     "the token, or an error"),                                                    \
+        TOK_FLAG_ROW(S, m, v, "engine", OPT_CHOICE, engine, "own", "own|sentencepiece", false,     \
+                     "who encodes for a SentencePiece model: weft itself, or libsentencepiece, "   \
+                     "with the same ids")
 
 #define TOK_FLAG_VOCAB_SIZE_ROW(S, m, v)                                                           \
     TOK_FLAG_ROW(S, m, v, "vocab-size", OPT_INT, vocab_size, NULL, "N", false,                     \

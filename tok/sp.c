@@ -6,9 +6,9 @@
 #include "base/utf8.h"
 #include "base/bytes.h"
 #include "tok/engine.h"
-#include "tok/sp_cut.h"
 #include "tok/sp_cxx.h"
 #include "tok/sp_model.h"
+#include "tok/sp_native.h"
 #include "tok/specials.h"
 #include "tok/unigram.h"
 
@@ -24,8 +24,8 @@ enum { ADDED_MAX = 7, TEXT_MAX = 1 << 29 };
 struct sp {
     struct sp_model model;
     struct sp_lib *lib;
-    struct unigram *unigram; /* NULL: the library encodes */
-    struct sp_cut *cut;      /* and takes long texts in pieces; NULL: whole */
+    struct unigram *unigram;  /* one of the two */
+    struct sp_native *native; /* neither: the library encodes, whole texts */
     enum tok_specials mode;
     struct specials specials;
     size_t longest_special;       /* bytes */
@@ -98,16 +98,17 @@ static void fill_gpt(struct sp *s, struct tok_info *info)
 struct scratch {
     struct sp_room *room;
     struct unigram_state *unigram;
-    struct sp_cut_state cut;
+    struct sp_native_state *native;
     struct buf hold; /* the end of a text in parts, where a special string may begin */
 };
 
 static void *sp_scratch_create(const void *state)
 {
-    (void)state;
+    const struct sp *s = state;
     struct scratch *c = mem_new(1, sizeof(*c));
     c->room = sp_room_create();
     c->unigram = unigram_state_create();
+    c->native = s->native ? sp_native_state_create() : NULL;
     return c;
 }
 
@@ -116,7 +117,7 @@ static void sp_scratch_destroy(void *scratch)
     struct scratch *c = scratch;
     sp_room_destroy(c->room);
     unigram_state_destroy(c->unigram);
-    sp_cut_reset(&c->cut);
+    sp_native_state_destroy(c->native);
     buf_finish(&c->hold);
     free(c);
 }
@@ -203,13 +204,13 @@ static int sp_encode_whole(const void *state, void *scratch, const char *text, s
     return code ? code : encode_plain(s, room, text, n, ids, e);
 }
 
-/* ---- in parts: by unigram.c, or by the library in pieces ------------------------------------- */
+/* ---- by ourselves, in parts ------------------------------------------------------------------ */
 
 static int feed(const struct sp *s, struct scratch *c, const char *text, size_t n, bool last,
                 struct tok_ids *ids, struct err *e)
 {
-    if (!s->unigram)
-        return sp_cut_put(s->cut, &c->cut, c->room, text, n, last, ids, e);
+    if (s->native)
+        return sp_native_put(s->native, c->native, text, n, last, ids, e);
     unigram_put(s->unigram, c->unigram, text, n, last, ids);
     return 0;
 }
@@ -271,22 +272,23 @@ static int sp_encode_part(const void *state, void *scratch, const char *text, si
         code = put_text(s, c, text, n, last, &used, ids, tally, e);
         buf_add(&c->hold, text + used, n - used);
     }
-    tally->invalid += unigram_take_invalid(c->unigram) + c->cut.invalid;
-    c->cut.invalid = 0;
+    tally->invalid += unigram_take_invalid(c->unigram);
+    if (c->native)
+        tally->invalid += sp_native_take_invalid(c->native);
     if (code) {
         c->hold.len = 0;
         unigram_reset(c->unigram);
-        sp_cut_reset(&c->cut);
+        if (c->native)
+            sp_native_reset(c->native);
     }
     return code;
 }
 
-/* Short texts of a kind that is the library's are given to it as they are. */
 static int sp_encode(const void *state, void *scratch, const char *text, size_t n,
                      struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
     const struct sp *s = state;
-    if (!s->unigram && (!s->cut || n <= SP_CUT_PIECE))
+    if (!s->unigram && !s->native)
         return sp_encode_whole(state, scratch, text, n, ids, tally, e);
     return sp_encode_part(state, scratch, text, n, true, ids, tally, e);
 }
@@ -320,7 +322,7 @@ static void sp_destroy(void *state)
     struct sp *s = state;
     sp_lib_close(s->lib);
     unigram_destroy(s->unigram);
-    sp_cut_close(s->cut);
+    sp_native_destroy(s->native);
     specials_finish(&s->specials);
     sp_model_finish(&s->model);
     free(s);
@@ -356,7 +358,10 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     struct sp *s = mem_new(1, sizeof(*s));
     s->model = m;
     s->mode = o->specials;
-    s->unigram = unigram_create(&s->model);
+    if (o->engine == TOK_ENGINE_OWN) {
+        s->unigram = unigram_create(&s->model);
+        s->native = sp_native_create(&s->model);
+    }
     struct tok_engine g = {.state = s,
                            .scratch_create = sp_scratch_create,
                            .scratch_destroy = sp_scratch_destroy,
@@ -368,13 +373,11 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     code = fill_info(s, o, &g, info, e);
     if (!code)
         code = sp_lib_open(o->path, p, n, &s->lib, e);
-    if (!code)
-        code = sp_cut_open(o->path, p, n, &s->model, &s->cut, e);
     if (code) {
         sp_destroy(s);
         return code;
     }
-    g.encode_part = s->unigram || s->cut ? sp_encode_part : NULL;
+    g.encode_part = s->unigram || s->native ? sp_encode_part : NULL;
     *ret = g;
     return 0;
 }

@@ -38,12 +38,20 @@ enum tok_specials {
     TOK_SPECIALS_ERROR  /* ERR_DATA */
 };
 
+/* Who encodes for a SentencePiece model. The ids are the same. */
+enum tok_engine_choice {
+    TOK_ENGINE_OWN,
+    TOK_ENGINE_SENTENCEPIECE /* libsentencepiece, which takes some hundred bytes for each of a text
+                              */
+};
+
 struct tok_options {
     enum tok_type type;
     const char *path;      /* model or vocabulary file; unused by TOK_NULL */
     int64_t vocab_size;    /* TOK_NULL only; 0 elsewhere */
     const char *eod_token; /* overrides the type's end of document; NULL: by type */
     enum tok_specials specials;
+    enum tok_engine_choice engine;
 };
 
 struct tok_info {

@@ -4,6 +4,7 @@
 
 #include "tok/sp_cxx.h"
 #include "tok/sp_model.h"
+#include "tok/sp_native.h"
 #include "tok/unigram.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -13,12 +14,18 @@ static void compare(const struct sp_model *m, const char *p, size_t n, const int
 {
     struct unigram *u = unigram_create(m);
     struct unigram_state *s = unigram_state_create();
+    struct sp_native *v = sp_native_create(m);
+    struct sp_native_state *t = sp_native_state_create();
     struct tok_ids ids = {0};
-    if (u) {
+    struct err e;
+    if (u)
         unigram_put(u, s, p, n, true, &ids);
-        BUG_ON(ids.n != k || (k && memcmp(ids.id, id, k * sizeof(*id))), "other ids");
-    }
+    else if (v)
+        BUG_ON(sp_native_put(v, t, p, n, true, &ids, &e), "refused: %s", e.msg);
+    BUG_ON((u || v) && (ids.n != k || (k && memcmp(ids.id, id, k * sizeof(*id)))), "other ids");
     tok_ids_finish(&ids);
+    sp_native_state_destroy(t);
+    sp_native_destroy(v);
     unigram_state_destroy(s);
     unigram_destroy(u);
 }

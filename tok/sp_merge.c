@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/sp_merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+#define NONE UINT32_MAX
+
+/* ---- symbols ------------------------------------------------------------------------------- */
+
+/* Bytes of a character by its first one, as the library counts them; not beyond the end. */
+static size_t char_length(const char *p, size_t n)
+{
+    static const unsigned char length[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};
+    size_t k = length[(unsigned char)*p >> 4];
+    return k < n ? k : n;
+}
+
+/* NONE: a character that stands in no piece. */
+static uint32_t symbol_of(const struct sp_merge *s, const char *p, size_t n)
+{
+    if (n == 1 && (unsigned char)*p < 128)
+        return s->ascii[(unsigned char)*p];
+    int32_t id = words_find(&s->chars, p, n);
+    return id < 0 ? NONE : (uint32_t)id;
+}
+
+static bool is_joined(const struct sp_piece *p)
+{
+    return p->type == SP_NORMAL || p->type == SP_UNUSED;
+}
+
+/* Normalized text is UTF-8: what is not is never joined to. */
+static bool is_utf8(const struct sp_piece *p)
+{
+    const char *s = p->text, *end = s + p->length;
+    for (size_t k; s < end; s += k)
+        if (!(k = utf8_char(s, end)))
+            return false;
+    return true;
+}
+
+static void set_char(struct sp_merge *s, const char *p, size_t n, uint32_t symbol)
+{
+    if (n == 1 && (unsigned char)*p < 128)
+        s->ascii[(unsigned char)*p] = symbol;
+    else
+        words_add(&s->chars, p, n, (int32_t)symbol);
+}
+
+/* A character gets the symbol of its piece, or a new one. */
+static void add_char(struct sp_merge *s, const char *p, size_t n)
+{
+    if (symbol_of(s, p, n) != NONE)
+        return;
+    int32_t piece = words_find(&s->m->plain, p, n), id = sp_model_find(s->m, p, n);
+    uint32_t symbol = piece >= 0 ? (uint32_t)piece : (uint32_t)s->nsymbols++;
+    set_char(s, p, n, symbol);
+    s->id[symbol] = id >= 0 ? id : s->m->unk;
+    s->length[symbol] = (uint32_t)n;
+}
+
+static void add_chars(struct sp_merge *s)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < s->m->npieces; i++)
+        bytes += s->m->piece[i].length;
+    size_t most = s->m->npieces + bytes;
+    words_init(&s->chars, bytes);
+    s->id = mem_new(most, sizeof(*s->id));
+    s->length = mem_new(most, sizeof(*s->length));
+    s->nsymbols = s->m->npieces;
+    for (int i = 0; i < 128; i++)
+        s->ascii[i] = NONE;
+    for (size_t i = 0; i < s->m->npieces; i++) {
+        const struct sp_piece *p = &s->m->piece[i];
+        int32_t id = sp_model_find(s->m, p->text, p->length); /* perhaps a reserved one's */
+        s->id[i] = id;
+        s->length[i] = p->length;
+    }
+    for (size_t i = 0; i < s->m->npieces; i++) {
+        const struct sp_piece *p = &s->m->piece[i];
+        for (size_t at = 0, k; at < p->length; at += k) {
+            k = char_length(p->text + at, p->length - at);
+            add_char(s, p->text + at, k);
+        }
+    }
+    s->id = mem_grow(s->id, s->nsymbols + 1, sizeof(*s->id));
+    s->length = mem_grow(s->length, s->nsymbols + 1, sizeof(*s->length));
+}
+
+/* ---- pairs --------------------------------------------------------------------------------- */
+
+/* What a text part may be before it is joined to something: a character, or a piece that was joined
+ * itself. */
+static uint32_t half(const struct sp_merge *s, const char *p, size_t n)
+{
+    int32_t piece = words_find(&s->m->plain, p, n);
+    if (piece >= 0 && !is_joined(&s->m->piece[piece]))
+        return NONE; /* user-defined: stays as it is */
+    if (piece >= 0)
+        return (uint32_t)piece;
+    return char_length(p, n) == n ? symbol_of(s, p, n) : NONE;
+}
+
+/* Ascending numbers for descending scores; both zeros are one. */
+static uint32_t rank_of(float score)
+{
+    uint32_t bits;
+    score += 0.0f;
+    memcpy(&bits, &score, sizeof(bits));
+    bits = bits >> 31 ? ~bits : bits | 0x80000000u;
+    return ~bits;
+}
+
+struct pairs {
+    struct bpe_pair *at;
+    size_t n, room;
+};
+
+static void add_pairs(struct sp_merge *s, uint32_t id, struct pairs *to)
+{
+    const struct sp_piece *p = &s->m->piece[id];
+    size_t count = 0;
+    for (size_t k = char_length(p->text, p->length); k < p->length;
+         k += char_length(p->text + k, p->length - k)) {
+        uint32_t left = half(s, p->text, k), right = half(s, p->text + k, p->length - k);
+        if (left == NONE || right == NONE)
+            continue;
+        if (to->n == to->room) {
+            to->room = to->room * 2 + 1024;
+            to->at = mem_grow(to->at, to->room, sizeof(*to->at));
+        }
+        to->at[to->n++] = (struct bpe_pair){left, right, rank_of(p->score), id};
+        s->halves[id][0] = left;
+        s->halves[id][1] = right;
+        count++;
+    }
+    s->whole |= p->type == SP_UNUSED && count > 1;
+}
+
+static void make_pairs(struct sp_merge *s)
+{
+    struct pairs pairs = {0};
+    s->halves = mem_new(s->nsymbols + 1, sizeof(*s->halves));
+    memset(s->halves, 0xff, (s->nsymbols + 1) * sizeof(*s->halves));
+    for (size_t i = 0; s->m->kind == SP_BPE && i < s->m->npieces; i++)
+        if (is_joined(&s->m->piece[i]) && is_utf8(&s->m->piece[i]))
+            add_pairs(s, (uint32_t)i, &pairs);
+    s->bpe = bpe_create(pairs.at, pairs.n);
+    free(pairs.at);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+static void make_user(struct sp_merge *s)
+{
+    struct trie_key *key = mem_new(s->m->count[SP_USER], sizeof(*key));
+    size_t n = 0;
+    for (size_t i = 0; i < s->m->npieces; i++) {
+        const struct sp_piece *p = &s->m->piece[i];
+        if (p->type == SP_USER)
+            key[n++] = (struct trie_key){p->text, p->length, (int32_t)i};
+    }
+    trie_init(&s->user, key, n);
+    free(key);
+}
+
+static void make_cut(struct sp_merge *s)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < s->m->npieces; i++)
+        bytes += s->m->piece[i].length;
+    cut_init(&s->cut, bytes);
+    for (size_t i = 0; i < s->m->npieces; i++) {
+        const struct sp_piece *p = &s->m->piece[i];
+        if (p->type == SP_USER || (is_joined(p) && s->m->kind == SP_BPE))
+            cut_add(&s->cut, p->text, p->length);
+    }
+}
+
+struct sp_merge *sp_merge_create(const struct sp_model *m)
+{
+    if (m->kind == SP_UNIGRAM)
+        return NULL;
+    struct sp_merge *s = mem_new(1, sizeof(*s));
+    s->m = m;
+    add_chars(s);
+    make_pairs(s);
+    make_user(s);
+    make_cut(s);
+    for (int i = 0; i < 256 && m->byte_fallback; i++) {
+        static const char digit[] = "0123456789ABCDEF";
+        char text[] = {'<', '0', 'x', digit[i >> 4], digit[i & 15], '>'};
+        s->byte[i] = sp_model_find(m, text, sizeof(text));
+    }
+    return s;
+}
+
+void sp_merge_destroy(struct sp_merge *s)
+{
+    if (!s)
+        return;
+    bpe_destroy(s->bpe);
+    cut_finish(&s->cut);
+    trie_finish(&s->user);
+    words_finish(&s->chars);
+    free(s->id);
+    free(s->length);
+    free(s->halves);
+    free(s);
+}
+
+void sp_merge_work_finish(struct sp_merge_work *w)
+{
+    bpe_work_finish(&w->bpe);
+    free(w->sym);
+    free(w->halves);
+    *w = (struct sp_merge_work){0};
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static void put_id(struct tok_ids *ids, int32_t id)
+{
+    *tok_ids_reserve(ids, 1) = id;
+    ids->n++;
+}
+
+/* What the library makes of a piece that it found for text[0 .. n). */
+static int put_piece(const struct sp_merge *s, int32_t id, const char *text, size_t n,
+                     struct tok_ids *ids, struct err *e)
+{
+    if (s->m->piece[id].type == SP_CONTROL)
+        return err_set(e, ERR_DATA,
+                       "the text turns into '%s', which is a control piece of the model and may "
+                       "not stand in a text",
+                       s->m->piece[id].text);
+    if (id != s->m->unk || !s->m->byte_fallback) {
+        put_id(ids, id);
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++)
+        put_id(ids, s->byte[(unsigned char)text[i]]);
+    return 0;
+}
+
+struct output {
+    const struct sp_merge *s;
+    uint32_t (*halves)[2];
+    struct tok_ids *ids;
+    struct err *e;
+};
+
+/* A symbol that is left over; *ret_text moves behind it. */
+static int put_symbol(const struct output *o, uint32_t symbol, const char **ret_text, size_t n)
+{
+    const struct sp_merge *s = o->s;
+    bool known = symbol < s->nsymbols;
+    int32_t id = known ? s->id[symbol] : s->m->unk;
+    if (known && s->m->piece[id].type == SP_UNUSED && o->halves[symbol][0] != NONE) {
+        const char *before = *ret_text;
+        int code = put_symbol(o, o->halves[symbol][0], ret_text, n);
+        n -= (size_t)(*ret_text - before);
+        return code ? code : put_symbol(o, o->halves[symbol][1], ret_text, n);
+    }
+    size_t length = known ? s->length[symbol] : char_length(*ret_text, n);
+    int code = put_piece(s, id, *ret_text, length, o->ids, o->e);
+    *ret_text += length;
+    return code;
+}
+
+/* What stands at p: its bytes and its symbol; nsymbols: a character that stands in no piece. */
+static size_t next_symbol(const struct sp_merge *s, const char *p, size_t n, uint32_t *ret)
+{
+    size_t longest = 0;
+    uint32_t at = TRIE_ROOT;
+    for (size_t i = 0; i < n && trie_step(&s->user, &at, p[i]);) {
+        i++;
+        if (trie_value(&s->user, at) >= 0) {
+            longest = i;
+            *ret = (uint32_t)trie_value(&s->user, at);
+        }
+    }
+    if (longest)
+        return longest;
+    size_t k = char_length(p, n);
+    uint32_t symbol = symbol_of(s, p, k);
+    *ret = symbol == NONE ? (uint32_t)s->nsymbols : symbol;
+    return k;
+}
+
+static void hear(void *arg, uint32_t left, uint32_t right, uint32_t id)
+{
+    struct sp_merge_work *w = arg;
+    w->halves[id][0] = left;
+    w->halves[id][1] = right;
+}
+
+/* The unused pieces' halves are those that were seen last in this text. */
+static size_t merge_whole(const struct sp_merge *s, struct sp_merge_work *w, size_t n)
+{
+    if (s->nsymbols > w->nhalves) {
+        w->nhalves = s->nsymbols;
+        w->halves = mem_grow(w->halves, w->nhalves, sizeof(*w->halves));
+    }
+    memset(w->halves, 0xff, w->nhalves * sizeof(*w->halves));
+    return bpe_merge_seen(s->bpe, &w->bpe, w->sym, n, hear, w);
+}
+
+/* A word is a piece or it is unknown. */
+static int put_word(const struct sp_merge *s, const char *text, size_t n, struct tok_ids *ids,
+                    struct err *e)
+{
+    int32_t id = sp_model_find(s->m, text, n);
+    return put_piece(s, id >= 0 ? id : s->m->unk, text, n, ids, e);
+}
+
+int sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const char *text, size_t n,
+                    struct tok_ids *ids, struct err *e)
+{
+    if (s->m->kind == SP_WORD)
+        return put_word(s, text, n, ids, e);
+    if (n > w->room) {
+        w->room = n + n / 2 + 64;
+        w->sym = mem_grow(w->sym, w->room, sizeof(*w->sym));
+    }
+    size_t k = 0;
+    for (size_t at = 0; at < n; k++)
+        at += next_symbol(s, text + at, n - at, &w->sym[k]);
+    k = s->whole ? merge_whole(s, w, k) : bpe_merge(s->bpe, &w->bpe, w->sym, k);
+    struct output o = {s, s->whole ? w->halves : s->halves, ids, e};
+    const char *p = text;
+    int code = 0;
+    for (size_t i = 0; i < k && !code; i++)
+        code = put_symbol(&o, w->sym[i], &p, n - (size_t)(p - text));
+    return code;
+}

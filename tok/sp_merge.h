@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_SP_MERGE_H
+#define TOK_SP_MERGE_H
+
+/*
+ * SentencePiece's models of byte pairs, characters and words over normalized text, as bpe::Model,
+ * character::Model, word::Model and the byte fallback of PopulateSentencePieceText in
+ * libsentencepiece 0.1.97 work.
+ *
+ * A text begins as characters and user-defined pieces, which stay as they are. Of two neighbours
+ * whose join is a piece the pair with the highest score is joined, the leftmost first (bpe.h). A
+ * piece marked unused is split again, into what it was joined from; where that is not the same in
+ * every text (`whole`), a text can only be treated as a whole. Characters are byte pairs without
+ * pairs.
+ *
+ * Immutable after sp_merge_create and shared by threads; a struct sp_merge_work belongs to one.
+ */
+
+#include "base/err.h"
+#include "tok/bpe.h"
+#include "tok/cut.h"
+#include "tok/sp_model.h"
+#include "tok/tok.h"
+#include "tok/trie.h"
+#include "tok/words.h"
+
+struct sp_merge {
+    const struct sp_model *m;
+    struct bpe *bpe;
+    struct cut cut;     /* of all pieces */
+    struct trie user;   /* user-defined pieces, by id */
+    struct words chars; /* symbols of characters beyond ASCII that some piece has, or is */
+    uint32_t ascii[128];
+    /*
+     * Symbols are the pieces' ids; behind them characters that are no pieces themselves. By
+     * symbol: its id when it is left over, its bytes, and for an unused piece what it was joined
+     * from (UINT32_MAX: nothing).
+     */
+    int32_t *id;
+    uint32_t *length;
+    uint32_t (*halves)[2];
+    size_t nsymbols;
+    int32_t byte[256];
+    bool whole;
+};
+
+struct sp_merge_work {
+    struct bpe_work bpe;
+    uint32_t *sym;
+    size_t room;
+    uint32_t (*halves)[2]; /* of a whole text: by symbol, what it was joined from last */
+    size_t nhalves;
+};
+
+/* `m` must outlive it. NULL for unigram. */
+struct sp_merge *sp_merge_create(const struct sp_model *m);
+void sp_merge_destroy(struct sp_merge *s);
+void sp_merge_work_finish(struct sp_merge_work *w);
+
+/*
+ * Appends the ids of a part of a normalized text that ends where cuts allow it (or of all of it,
+ * if `whole`). Unknown pieces become one id each: a run of them is the caller's to shorten.
+ * ERR_DATA if the text turns into a control piece, which the library refuses too.
+ */
+int sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const char *text, size_t n,
+                    struct tok_ids *ids, struct err *e);
+
+#endif

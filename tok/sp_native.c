@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/sp_native.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "tok/word_cache.h"
+
+enum {
+    CHUNK = 1 << 14, /* bytes that are worked on at a time; longer than any rule or piece */
+    AHEAD = 64       /* bytes behind a word that the cache may read */
+};
+
+static const char space_mark[] = "\xe2\x96\x81";
+
+struct sp_native {
+    const struct sp_model *m;
+    struct sp_norm norm;
+    struct sp_merge *merge;
+    bool words;                 /* pieces are whole words */
+    bool plain[128];            /* bytes that the normalizer leaves alone among ASCII */
+    unsigned char cut[128][16]; /* plain bytes between which the text may be cut */
+};
+
+struct sp_native_state {
+    struct sp_norm_state norm;
+    struct buf rest;    /* raw bytes that could not be judged yet */
+    struct buf text;    /* normalized, not encoded yet */
+    bool at_cut;        /* the text may be cut where it stands, and all before is encoded */
+    bool after_unknown; /* the last id was the unknown piece's */
+    uint32_t *start;    /* of parts */
+    size_t room;
+    struct buf word; /* one part, normalized */
+    struct sp_merge_work work;
+    struct word_cache *cache;
+};
+
+/* ---- the model ----------------------------------------------------------------------------- */
+
+static bool is_utf8(const struct sp_piece *piece)
+{
+    const char *p = piece->text, *end = p + piece->length;
+    for (size_t k; p < end; p += k)
+        if (!(k = utf8_char(p, end)))
+            return false;
+    return true;
+}
+
+/* Bytes that are no text could join, across two items, to a character that neither of them has. */
+static bool is_odd(const struct sp_model *m)
+{
+    for (size_t i = 0; i < m->npieces; i++)
+        if (m->piece[i].type == SP_USER && !is_utf8(&m->piece[i]))
+            return true;
+    return false;
+}
+
+/* No piece has what a and b become side by side, nor a user-defined one a and b as they are. */
+static bool may_part(const struct sp_native *c, char a, char b)
+{
+    char pair[8] = {a, b};
+    const char *left = a == ' ' ? c->norm.space : pair;
+    const char *right = b == ' ' ? c->norm.space : pair + 1;
+    size_t nleft = a == ' ' ? c->norm.space_length : 1,
+           nright = b == ' ' ? c->norm.space_length : 1;
+    char both[8];
+    if (!cut_here(&c->merge->cut, pair, 1, 2))
+        return false;
+    memcpy(both, left, nleft);
+    memcpy(both + nleft, right, nright);
+    if (c->words)
+        return nright > 1;
+    return cut_here(&c->merge->cut, both, nleft, nleft + nright);
+}
+
+static void find_cuts(struct sp_native *c)
+{
+    unsigned char rule[128][16];
+    sp_norm_plain(&c->norm, c->plain, rule);
+    for (int a = 0; a < 128; a++)
+        for (int b = 0; b < 128; b++) {
+            if (!c->plain[a] || !c->plain[b] || rule[a][b >> 3] >> (b & 7) & 1)
+                continue;
+            if (c->norm.remove_extra && a == ' ')
+                continue; /* it may have to go, by what follows */
+            if (may_part(c, (char)a, (char)b))
+                c->cut[a][b >> 3] |= (unsigned char)(1 << (b & 7));
+        }
+}
+
+struct sp_native *sp_native_create(const struct sp_model *m)
+{
+    if (m->kind == SP_UNIGRAM || is_odd(m))
+        return NULL;
+    struct sp_native *c = mem_new(1, sizeof(*c));
+    c->m = m;
+    c->words = m->kind == SP_WORD;
+    sp_norm_init(&c->norm, m);
+    c->merge = sp_merge_create(m);
+    if (!c->merge->whole)
+        find_cuts(c);
+    return c;
+}
+
+void sp_native_destroy(struct sp_native *c)
+{
+    if (!c)
+        return;
+    sp_norm_finish(&c->norm);
+    sp_merge_destroy(c->merge);
+    free(c);
+}
+
+struct sp_native_state *sp_native_state_create(void)
+{
+    struct sp_native_state *s = mem_new(1, sizeof(*s));
+    s->cache = word_cache_create(WORD_CACHE_BYTES);
+    return s;
+}
+
+void sp_native_state_destroy(struct sp_native_state *s)
+{
+    if (!s)
+        return;
+    buf_finish(&s->rest);
+    buf_finish(&s->text);
+    buf_finish(&s->word);
+    free(s->start);
+    sp_merge_work_finish(&s->work);
+    word_cache_destroy(s->cache);
+    free(s);
+}
+
+void sp_native_reset(struct sp_native_state *s)
+{
+    s->norm = (struct sp_norm_state){.invalid = s->norm.invalid};
+    s->at_cut = s->after_unknown = false;
+    s->rest.len = s->text.len = 0;
+    if (s->rest.cap > 16 * CHUNK)
+        buf_finish(&s->rest);
+    if (s->text.cap > 16 * CHUNK)
+        buf_finish(&s->text);
+}
+
+uint64_t sp_native_take_invalid(struct sp_native_state *s)
+{
+    uint64_t n = s->norm.invalid;
+    s->norm.invalid = 0;
+    return n;
+}
+
+size_t sp_native_waiting(const struct sp_native_state *s)
+{
+    return s->rest.len + s->text.len;
+}
+
+/* ---- parts --------------------------------------------------------------------------------- */
+
+struct job {
+    const struct sp_native *c;
+    struct sp_native_state *s;
+    struct tok_ids *ids;
+    struct err *e;
+};
+
+static int miss_normal(const void *state, void *scratch, const char *p, size_t n,
+                       struct tok_ids *ids, struct err *e)
+{
+    const struct sp_native *c = state;
+    struct sp_native_state *s = scratch;
+    return sp_merge_encode(c->merge, &s->work, p, n, ids, e);
+}
+
+/* A part as it stands in the text, between two others. */
+static int miss_raw(const void *state, void *scratch, const char *p, size_t n, struct tok_ids *ids,
+                    struct err *e)
+{
+    const struct sp_native *c = state;
+    struct sp_native_state *s = scratch;
+    struct sp_norm_state norm = {.begun = true};
+    buf_reset(&s->word);
+    sp_norm_put(&c->norm, &norm, p, n, true, SIZE_MAX, &s->word);
+    return sp_merge_encode(c->merge, &s->work, s->word.data, s->word.len, ids, e);
+}
+
+/* One id for a run of unknown pieces, however it was cut. */
+static void fuse_unknown(const struct job *j, size_t from)
+{
+    if (j->c->m->byte_fallback)
+        return;
+    int32_t *id = j->ids->id, unk = j->c->m->unk;
+    size_t k = from, n = j->ids->n;
+    bool after = j->s->after_unknown;
+    for (size_t i = from; i < n; i++) {
+        bool unknown = id[i] == unk;
+        id[k] = id[i];
+        k += !(unknown && after);
+        after = unknown;
+    }
+    j->ids->n = k;
+    j->s->after_unknown = after;
+}
+
+static int put_parts(const struct job *j, const char *text, const uint32_t *start, size_t n,
+                     word_miss *miss)
+{
+    size_t before = j->ids->n;
+    int code = word_cache_encode(j->s->cache, text, start, n, miss, j->c, j->s, j->ids, j->e);
+    if (!code)
+        fuse_unknown(j, before);
+    return code;
+}
+
+static uint32_t *starts(struct sp_native_state *s, size_t n)
+{
+    if (n > s->room) {
+        s->room = n + n / 2;
+        s->start = mem_grow(s->start, s->room, sizeof(*s->start));
+    }
+    return s->start;
+}
+
+/* ---- normalized text ----------------------------------------------------------------------- */
+
+static size_t find_words(const char *p, size_t n, uint32_t *start)
+{
+    size_t k = 1;
+    start[0] = 0;
+    for (size_t at = 1; at < n; at++)
+        if (p[at] == space_mark[0] && n - at >= 3 && memcmp(p + at, space_mark, 3) == 0)
+            start[k++] = (uint32_t)at;
+    start[k] = (uint32_t)n;
+    return k;
+}
+
+/* Encodes the normalized text: all of it, or all but its last part. */
+static int put_window(const struct job *j, bool all)
+{
+    struct buf *b = &j->s->text;
+    if (!b->len)
+        return 0;
+    memset(buf_reserve(b, AHEAD), 0, AHEAD);
+    if (j->c->merge->whole) {
+        if (!all)
+            return 0;
+        size_t before = j->ids->n;
+        int code = miss_normal(j->c, j->s, b->data, b->len, j->ids, j->e);
+        if (!code)
+            fuse_unknown(j, before);
+        b->len = 0;
+        return code;
+    }
+    uint32_t *start = starts(j->s, b->len + 1);
+    const uint32_t ends[] = {0, (uint32_t)b->len};
+    size_t n = j->c->words ? find_words(b->data, b->len, start)
+                           : cut_parts(&j->c->merge->cut, b->data, ends, 1, 0, start);
+    n -= !all;
+    size_t used = start[n];
+    int code = put_parts(j, b->data, start, n, miss_normal);
+    b->len -= used;
+    memmove(b->data, b->data + used, b->len);
+    return code;
+}
+
+/* ---- text as it stands --------------------------------------------------------------------- */
+
+static bool is_cut(const struct sp_native *c, char a, char b)
+{
+    unsigned char x = (unsigned char)a, y = (unsigned char)b;
+    return (x | y) < 0x80 && (c->cut[x][y >> 3] >> (y & 7) & 1);
+}
+
+/*
+ * The cuts among plain bytes that follow text[0], eight bytes at a time; start[0] is 0. Returns the
+ * number of parts before the last cut.
+ */
+static size_t find_raw(const struct sp_native *c, const char *text, size_t n, uint32_t *start)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    size_t k = 0;
+    start[0] = 0;
+    for (size_t at = 1; at + 8 <= n; at += 8) {
+        if (load_u64(p + at) & 0x8080808080808080u)
+            break;
+        bool plain = true;
+        size_t found = k;
+        for (size_t i = at; i < at + 8; i++) {
+            unsigned char a = p[i - 1], b = p[i];
+            plain &= c->plain[b];
+            start[found + 1] = (uint32_t)i;
+            found += c->cut[a][b >> 3] >> (b & 7) & 1;
+        }
+        if (!plain)
+            break;
+        k = found;
+    }
+    return k;
+}
+
+/* Encodes parts that stand in plain ASCII; *ret_used are their bytes. */
+static int put_raw(const struct job *j, const char *text, size_t n, size_t *ret_used)
+{
+    size_t used = 0;
+    int code = 0;
+    while (!code && n - used > 2 * AHEAD) {
+        size_t most = n - used - AHEAD < CHUNK ? n - used - AHEAD : CHUNK;
+        uint32_t *start = starts(j->s, most + 2);
+        size_t k = find_raw(j->c, text + used, most, start);
+        if (!k)
+            break;
+        code = put_parts(j, text + used, start, k, miss_raw);
+        used += start[k];
+    }
+    *ret_used = used;
+    return code;
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+/* The next place behind text[0] where the text as it stands may be cut, n if there is none. */
+static size_t next_cut(const struct sp_native *c, const char *text, size_t n)
+{
+    size_t at = 1;
+    while (at < n && !is_cut(c, text[at - 1], text[at]))
+        at++;
+    return at < n ? at : n;
+}
+
+/* Normalizes up to the next cut of the text as it stands and encodes that; or what there is. */
+static int put_slowly(const struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
+{
+    struct sp_native_state *s = j->s;
+    const struct sp_norm *norm = &j->c->norm;
+    size_t most = n < CHUNK ? n : CHUNK, cut = next_cut(j->c, text, most);
+    if (cut < most) {
+        *ret_used = sp_norm_put(norm, &s->norm, text, cut, true, SIZE_MAX, &s->text);
+        s->at_cut = s->norm.begun;
+        return put_window(j, s->at_cut);
+    }
+    s->at_cut = false;
+    *ret_used = sp_norm_put(norm, &s->norm, text, most, last && most == n, SIZE_MAX, &s->text);
+    if (!*ret_used && most < n)
+        *ret_used = sp_norm_put(norm, &s->norm, text, n, last, s->text.len + CHUNK, &s->text);
+    return s->text.len >= CHUNK ? put_window(j, false) : 0;
+}
+
+/* *ret_used: the bytes that need not come again. */
+static int put(const struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
+{
+    size_t used = 0, k = 1;
+    int code = 0;
+    while (!code && k && used < n) {
+        if (j->s->at_cut && !j->s->text.len) {
+            code = put_raw(j, text + used, n - used, &k);
+            used += k;
+        }
+        if (!code)
+            code = put_slowly(j, text + used, n - used, last, &k);
+        used += code ? 0 : k;
+    }
+    *ret_used = used;
+    return code;
+}
+
+int sp_native_put(const struct sp_native *c, struct sp_native_state *s, const char *text, size_t n,
+                  bool last, struct tok_ids *ids, struct err *e)
+{
+    const struct job j = {c, s, ids, e};
+    size_t used = 0;
+    int code;
+    if (s->rest.len) {
+        buf_add(&s->rest, text, n);
+        code = put(&j, s->rest.data, s->rest.len, last, &used);
+        s->rest.len -= used;
+        memmove(s->rest.data, s->rest.data + used, s->rest.len);
+    } else {
+        code = put(&j, text, n, last, &used);
+        buf_add(&s->rest, text + used, n - used);
+    }
+    if (!code && last) {
+        BUG_ON(s->rest.len, "%zu bytes of a text were left", s->rest.len);
+        sp_norm_end(&c->norm, &s->norm, &s->text);
+        code = put_window(&j, true);
+    }
+    if (code || last)
+        sp_native_reset(s);
+    return code;
+}
