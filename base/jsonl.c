@@ -20,6 +20,13 @@ struct jsonl {
     size_t ids_cap, ids_n;
 };
 
+bool jsonl_blank(const char *p, const char *end)
+{
+    while (p < end && jsonl_white(*p))
+        p++;
+    return p == end;
+}
+
 struct jsonl *jsonl_create(const char *const *keys, size_t nkeys)
 {
     struct jsonl *j = mem_new(1, sizeof(*j));

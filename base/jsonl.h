@@ -14,6 +14,7 @@
  * next call, or until the line is gone.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,15 @@ enum { JSONL_PADDING = 64 };
 
 struct jsonl *jsonl_create(const char *const *keys, size_t nkeys);
 void jsonl_destroy(struct jsonl *j);
+
+/* White space of JSON. */
+static inline bool jsonl_white(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* White space only (also: nothing at all). */
+bool jsonl_blank(const char *p, const char *end);
 
 /*
  * Parses `line` (n bytes, no newline; JSONL_PADDING readable bytes behind it). ret[k] is the value

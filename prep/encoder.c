@@ -215,7 +215,7 @@ static void run_lines(struct encoder *c, struct item *it)
     const char *p = it->text.data, *end = p + it->text.len;
     while (p < end) {
         const char *stop = line_end(p, end);
-        if (it->last && *p <= ' ' && line_blank(p, end))
+        if (it->last && *p <= ' ' && jsonl_blank(p, end))
             break; /* white space at the end of the input is no record */
         it->lines++;
         int code = encode_record(c, it, p, (size_t)(stop - p), &it->err);

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/jsonl.h"
+
 enum { READ_SIZE = 256 << 10 };
 
 void lines_init(struct lines *l, struct zin *in)
@@ -20,13 +22,6 @@ const char *line_end(const char *p, const char *end)
 {
     const char *s = memchr(p, '\n', (size_t)(end - p));
     return s ? s : end;
-}
-
-bool line_blank(const char *p, const char *end)
-{
-    while (p < end && line_white(*p))
-        p++;
-    return p == end;
 }
 
 /* Appends what one read gives. The only place where the reader may wait long: it can be cancelled
@@ -74,9 +69,9 @@ static size_t last_newline(const struct buf *b)
 static size_t cut_at(const struct buf *b)
 {
     const char *end = b->data + b->len, *last = b->data + last_newline(b);
-    if (last == b->data || !line_blank(last, end))
+    if (last == b->data || !jsonl_blank(last, end))
         return (size_t)(last - b->data);
-    while (last > b->data && line_blank(last - 1, last))
+    while (last > b->data && jsonl_blank(last - 1, last))
         last--;
     return last == b->data ? 0 : (size_t)(line_end(last, end) - b->data) + 1;
 }

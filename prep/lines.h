@@ -55,13 +55,4 @@ int lines_more(struct lines *l, struct buf *b, bool *ret_end, struct err *e);
 /* The newline that ends the line at p, or `end`. */
 const char *line_end(const char *p, const char *end);
 
-/* White space of JSON. */
-static inline bool line_white(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-/* White space only (also: nothing at all). */
-bool line_blank(const char *p, const char *end);
-
 #endif

@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "prep/jscan.h"
+#include "base/jscan.h"
 #include "prep/lines.h"
-#include "prep/spill.h"
+#include "base/spill.h"
 
 struct long_plan {
     const char *const *key;

@@ -100,7 +100,7 @@ static int look(struct source *s, struct err *e)
         return code;
     zin_unread(s->in, p, n);
     size_t i = n >= 3 && !memcmp(p, "\xEF\xBB\xBF", 3) ? 3 : 0;
-    while (i < n && line_blank(p + i, p + i + 1))
+    while (i < n && jsonl_blank(p + i, p + i + 1))
         i++;
     if (i == n || p[i] == '{')
         return 0;

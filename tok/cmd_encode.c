@@ -7,15 +7,22 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/progress.h"
+#include "base/spill.h"
 #include "tok/cmd.h"
 #include "tok/docstream.h"
 
 /*
  * Documents are read by this thread into batches, encoded and formatted by the pool's, and written
  * in their order. A batch is closed by its size alone, so the number of threads changes nothing.
+ * A document too long for that (DOCS_LONG) is encoded part by part on this thread.
  */
 
-enum { BATCH_BYTES = 1 << 17, BATCHES_PER_THREAD = 4 };
+enum {
+    BATCH_BYTES = 1 << 17,
+    BATCHES_PER_THREAD = 4,
+    UNDER_WAY = 32 << 20,  /* bytes of text in all batches; a few more if the last one is long */
+    KEPT = 8 * BATCH_BYTES /* a batch that grew beyond gives its memory back */
+};
 
 struct doc {
     size_t end;       /* of its text in the batch */
@@ -46,6 +53,8 @@ struct job {
     struct tok_ids *ids;
     struct batch *batch;
     size_t nbatches; /* that may be filled */
+    bool is_long;    /* behind the last batch comes a long document */
+    char *beside;    /* its files lie beside this */
     uint64_t ndocs, nids;
     struct progress progress;
 };
@@ -65,10 +74,11 @@ static void put_number(struct buf *b, uint32_t v)
     b->len += (size_t)n;
 }
 
-static void put_list(struct buf *b, const struct job *j, const struct tok_ids *ids, char comma)
+static void put_list(struct buf *b, const struct job *j, const struct tok_ids *ids, bool first,
+                     char comma)
 {
     for (size_t i = 0; i < ids->n; i++) {
-        if (i)
+        if (i || !first)
             buf_addc(b, comma);
         const char *piece = j->cli->pieces ? tok_piece(j->tok, ids->id[i]) : NULL;
         if (!piece)
@@ -92,24 +102,45 @@ static void put_bare(struct buf *b, const struct tok_ids *ids, size_t width)
     b->len += ids->n * width;
 }
 
-static void put_doc(struct buf *b, const struct job *j, const struct tok_ids *ids)
+/* A document of n ids is what stands before them, the ids in one part or several, and what stands
+ * behind. */
+static void put_before(struct buf *b, const struct job *j, uint64_t n)
+{
+    if (j->cli->format == CMD_JSON)
+        buf_adds(b, j->cli->pieces ? "{\"pieces\":[" : "{\"ids\":[");
+    else if (j->cli->format == CMD_DOCS)
+        docstream_put_count(b, n);
+}
+
+static void put_part(struct buf *b, const struct job *j, const struct tok_ids *ids, bool first)
 {
     switch (j->cli->format) {
     case CMD_TEXT:
-        put_list(b, j, ids, ' ');
-        buf_addc(b, '\n');
+        put_list(b, j, ids, first, ' ');
         break;
     case CMD_JSON:
-        buf_adds(b, j->cli->pieces ? "{\"pieces\":[" : "{\"ids\":[");
-        put_list(b, j, ids, ',');
-        buf_adds(b, "]}\n");
+        put_list(b, j, ids, first, ',');
         break;
     case CMD_DOCS:
-        docstream_put_doc(b, &j->header, ids->id, ids->n);
+        docstream_put_ids(b, &j->header, ids->id, ids->n);
         break;
     default:
         put_bare(b, ids, j->cli->format == CMD_U16 ? 2 : 4);
     }
+}
+
+static void put_behind(struct buf *b, const struct job *j)
+{
+    if (j->cli->format == CMD_TEXT)
+        buf_addc(b, '\n');
+    else if (j->cli->format == CMD_JSON)
+        buf_adds(b, "]}\n");
+}
+
+static void add_eod(const struct job *j, struct tok_ids *ids)
+{
+    if (j->cli->append_eod)
+        *tok_ids_reserve(ids, 1) = (int32_t)j->info->eod, ids->n++;
 }
 
 /* ---- batches ----------------------------------------------------------------------------- */
@@ -129,9 +160,10 @@ static void encode_batch(void *arg, int task, int thread)
             err_wrap(&b->err, "%s, line %llu", d->path, (unsigned long long)d->line);
             return;
         }
-        if (j->cli->append_eod)
-            *tok_ids_reserve(ids, 1) = (int32_t)j->info->eod, ids->n++;
-        put_doc(&b->out, j, ids);
+        add_eod(j, ids);
+        put_before(&b->out, j, ids->n);
+        put_part(&b->out, j, ids, true);
+        put_behind(&b->out, j);
         b->ids += ids->n;
         b->done++;
         start = d->end;
@@ -150,31 +182,48 @@ static void add_doc(struct batch *b, const struct docs *docs, const char *text, 
     docs_place(docs, &d->path, &d->line);
 }
 
+static void empty(struct batch *b)
+{
+    if (b->text.len > KEPT) {
+        buf_finish(&b->text);
+        buf_finish(&b->out);
+    }
+    b->ndocs = b->done = b->text.len = b->out.len = 0;
+    b->ids = 0;
+}
+
+/* Reads documents into a batch until it is full, the end comes, or a long one. */
+static int fill_batch(struct job *j, struct batch *b, bool *ret_more, struct err *e)
+{
+    int code = 0;
+    empty(b);
+    while (!code && *ret_more && !j->is_long && b->text.len < BATCH_BYTES &&
+           b->ndocs < BATCH_BYTES / 8) {
+        const char *text;
+        size_t n;
+        code = docs_next(j->docs, &text, &n, ret_more, e);
+        j->is_long = !code && *ret_more && !text;
+        if (!code && *ret_more && text)
+            add_doc(b, j->docs, text, n);
+    }
+    return code;
+}
+
 /* Fills batches from the first on; *ret_used of them hold documents. */
 static int fill_batches(struct job *j, size_t *ret_used, bool *ret_more, struct err *e)
 {
+    int code = 0;
     *ret_used = 0;
     *ret_more = true;
-    while (*ret_more && *ret_used < j->nbatches) {
+    j->is_long = false;
+    for (size_t bytes = 0;
+         !code && *ret_more && !j->is_long && *ret_used < j->nbatches && bytes < UNDER_WAY;) {
         struct batch *b = &j->batch[*ret_used];
-        b->ndocs = b->done = b->text.len = b->out.len = 0;
-        b->ids = 0;
-        while (b->text.len < BATCH_BYTES && b->ndocs < BATCH_BYTES / 8) {
-            const char *text;
-            size_t n;
-            int code = docs_next(j->docs, &text, &n, ret_more, e);
-            if (!code && *ret_more)
-                add_doc(b, j->docs, text, n);
-            else if (!code)
-                break;
-            if (code) {
-                *ret_used += b->ndocs > 0; /* what was read before is still written */
-                return code;
-            }
-        }
-        *ret_used += b->ndocs > 0;
+        code = fill_batch(j, b, ret_more, e);
+        *ret_used += b->ndocs > 0; /* what was read before a failure is still written */
+        bytes += b->text.len;
     }
-    return 0;
+    return code;
 }
 
 static int write_batches(struct job *j, size_t used, struct err *e)
@@ -193,6 +242,89 @@ static int write_batches(struct job *j, size_t used, struct err *e)
     }
     return 0;
 }
+
+/* ---- long documents ------------------------------------------------------------------------ */
+
+/* Encodes all parts; what is to be written of them goes to `out`. */
+static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struct err *e)
+{
+    struct tok_ids *ids = &j->ids[0];
+    struct buf b = {0};
+    bool last = false;
+    int code = 0;
+    *ret_n = 0;
+    while (!code && !last) {
+        const char *text;
+        size_t n;
+        code = docs_part(j->docs, &text, &n, &last, e);
+        if (code)
+            break;
+        ids->n = 0;
+        code = tok_encode_part(j->tok, j->work[0], text, n, last, ids, e);
+        if (!code && last)
+            add_eod(j, ids);
+        if (!code && *ret_n + ids->n > INT32_MAX)
+            code = err_set(e, ERR_DATA, "more than %d ids in one text", INT32_MAX);
+        if (code) {
+            const char *path;
+            uint64_t line;
+            docs_place(j->docs, &path, &line);
+            err_wrap(e, "%s, line %llu", path, (unsigned long long)line);
+            break;
+        }
+        b.len = 0;
+        put_part(&b, j, ids, *ret_n == 0);
+        *ret_n += ids->n;
+        code = spill_add(out, b.data, b.len, e);
+        progress_update(&j->progress, docs_consumed(j->docs), NULL);
+    }
+    buf_finish(&b);
+    return code ? code : spill_flush(out, e);
+}
+
+static int copy(struct job *j, const struct spill *from, struct err *e)
+{
+    struct buf b = {0};
+    char *p = buf_reserve(&b, BATCH_BYTES);
+    int code = 0;
+    for (uint64_t at = 0; at < from->size && !code; at += b.len) {
+        b.len = from->size - at < BATCH_BYTES ? (size_t)(from->size - at) : BATCH_BYTES;
+        code = spill_read(from, at, p, b.len, e);
+        if (!code)
+            code = sink_write(&j->sink, &b, e);
+    }
+    buf_finish(&b);
+    return code;
+}
+
+/* As with the others, nothing of a document is written before all of it is known to be good. */
+static int encode_long(struct job *j, struct err *e)
+{
+    struct spill out;
+    struct buf b = {0};
+    uint64_t n;
+    int code = spill_open(&out, j->beside, e);
+    if (code)
+        return code;
+    code = encode_parts(j, &out, &n, e);
+    if (!code) {
+        put_before(&b, j, n);
+        code = sink_write(&j->sink, &b, e);
+    }
+    if (!code)
+        code = copy(j, &out, e);
+    b.len = 0;
+    put_behind(&b, j);
+    if (!code)
+        code = sink_write(&j->sink, &b, e);
+    j->ndocs += !code;
+    j->nids += code ? 0 : n;
+    buf_finish(&b);
+    spill_close(&out);
+    return code;
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
 
 static int encode_all(struct job *j, struct err *e)
 {
@@ -213,6 +345,8 @@ static int encode_all(struct job *j, struct err *e)
             *e = later;
             code = reading;
         }
+        if (!code && j->is_long)
+            code = encode_long(j, e);
         progress_update(&j->progress, docs_consumed(j->docs), NULL);
     }
     if (!code && j->cli->format == CMD_DOCS) {
@@ -271,10 +405,19 @@ static void tell(const struct job *j)
               (unsigned long long)j->nids);
 }
 
+/* Where the files of long documents lie when the output is a pipe. */
+static char *temporary_place(void)
+{
+    const char *dir = getenv("TMPDIR");
+    return path_join(dir && *dir ? dir : "/var/tmp", "tok-encode");
+}
+
 static void start_job(struct job *j, const char *const *path, size_t npath)
 {
     const struct cli *c = j->cli;
     j->docs = docs_create(path, npath, (enum docs_format)c->input_format, &c->text_key, 1);
+    j->beside = j->sink.to_file ? mem_strdup(c->output) : temporary_place();
+    docs_in_parts(j->docs, j->beside);
     j->pool = pool_create((int)c->workers);
     j->threads = pool_threads(j->pool);
     j->work = mem_new((size_t)j->threads, sizeof(*j->work));
@@ -307,6 +450,7 @@ static void finish_job(struct job *j)
     free(j->ids);
     pool_destroy(j->pool);
     docs_destroy(j->docs);
+    free(j->beside);
 }
 
 int cmd_encode(const struct cli *c, struct err *e)

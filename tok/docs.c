@@ -6,11 +6,15 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/jscan.h"
 #include "base/jsonl.h"
 #include "base/mem.h"
 #include "base/zin.h"
 
-enum { CHUNK = 1 << 18 };
+enum {
+    CHUNK = 1 << 18,
+    PART = 1 << 16 /* bytes of a value out of its file */
+};
 
 struct docs {
     const char *const *path;
@@ -31,6 +35,12 @@ struct docs {
     struct jsonl *parser;
     struct jsonl_value *value;
     size_t next_value; /* nkeys: take the next line */
+
+    const char *beside; /* NULL: every line is held whole */
+    bool scanned;       /* the values are those of `scan`, of a long line */
+    struct jscan scan;
+    uint64_t at; /* in the file of the value at hand */
+    struct buf part;
 };
 
 struct docs *docs_create(const char *const *path, size_t npath, enum docs_format format,
@@ -50,6 +60,9 @@ void docs_destroy(struct docs *d)
         return;
     zin_close(d->in);
     zin_close(d->adopted);
+    if (d->scanned)
+        jscan_close(&d->scan);
+    buf_finish(&d->part);
     jsonl_destroy(d->parser);
     free(d->value);
     buf_finish(&d->buf);
@@ -59,6 +72,11 @@ void docs_destroy(struct docs *d)
 void docs_adopt(struct docs *d, struct zin *in)
 {
     d->adopted = in;
+}
+
+void docs_in_parts(struct docs *d, const char *beside)
+{
+    d->beside = beside;
 }
 
 void docs_place(const struct docs *d, const char **ret_name, uint64_t *ret_line)
@@ -124,18 +142,35 @@ static int next_line(struct docs *d, const char **ret, size_t *ret_n, bool *ret_
             *ret_more = false;
             return 0;
         }
+        if (d->beside && n > DOCS_LONG) {
+            *ret = NULL;
+            *ret_n = 0;
+            d->line++;
+            *ret_more = true;
+            return 0;
+        }
         int code = fill(d, e);
         if (code)
             return code;
     }
 }
 
-static bool is_blank(const char *p, size_t n)
+/* More of a long line, without its line feed. */
+static int line_part(struct docs *d, const char **ret, size_t *ret_n, bool *ret_last, struct err *e)
 {
-    size_t i = 0;
-    while (i < n && (p[i] == ' ' || p[i] == '\t' || p[i] == '\r'))
-        i++;
-    return i == n;
+    if (d->start == d->buf.len && !d->ended) {
+        int code = fill(d, e);
+        if (code)
+            return code;
+    }
+    const char *p = d->buf.data + d->start;
+    size_t n = d->buf.len - d->start;
+    const char *end = n ? memchr(p, '\n', n) : NULL;
+    *ret = p;
+    *ret_n = end ? (size_t)(end - p) : n;
+    *ret_last = end || d->ended;
+    d->start += *ret_n + (end != NULL);
+    return 0;
 }
 
 /* ---- which format ------------------------------------------------------------------------ */
@@ -225,28 +260,84 @@ static int bad_record(const struct docs *d, struct err *e)
     return ERR_DATA;
 }
 
+static int blank_before(struct docs *d, struct err *e)
+{
+    d->line = d->blank;
+    err_set(e, ERR_DATA, "a blank line, but a JSON object was expected");
+    return bad_record(d, e);
+}
+
+static int judge(const struct docs *d, size_t k, enum jsonl_kind kind, struct err *e)
+{
+    if (kind == JSONL_STRING)
+        return 0;
+    if (kind == JSONL_MISSING)
+        return err_set(e, ERR_DATA, "the object has no key \"%s\"", d->key[k]);
+    return err_set(e, ERR_DATA, "the value under \"%s\" is no string", d->key[k]);
+}
+
 static int parse_record(struct docs *d, const char *p, size_t n, struct err *e)
 {
-    if (is_blank(p, n)) {
+    if (jsonl_blank(p, p + n)) {
         d->blank = d->line;
         return 0;
     }
-    if (d->blank) {
-        d->line = d->blank;
-        err_set(e, ERR_DATA, "a blank line, but a JSON object was expected");
-        return bad_record(d, e);
-    }
+    if (d->blank)
+        return blank_before(d, e);
     int code = jsonl_parse(d->parser, p, n, d->value, e);
-    for (size_t k = 0; k < d->nkeys && !code; k++) {
-        if (d->value[k].kind == JSONL_MISSING)
-            code = err_set(e, ERR_DATA, "the object has no key \"%s\"", d->key[k]);
-        else if (d->value[k].kind != JSONL_STRING)
-            code = err_set(e, ERR_DATA, "the value under \"%s\" is no string", d->key[k]);
-    }
+    for (size_t k = 0; k < d->nkeys && !code; k++)
+        code = judge(d, k, d->value[k].kind, e);
     if (code)
         return bad_record(d, e);
     d->next_value = 0;
     return 0;
+}
+
+/* A long line goes through `scan`. *ret_blank: there is nothing but white space in it. */
+static int scan_line(struct docs *d, bool *ret_blank, bool *ret_bad, struct err *e)
+{
+    bool last = false;
+    int code = 0;
+    *ret_blank = true;
+    *ret_bad = false;
+    while (!last) {
+        const char *p;
+        size_t n;
+        code = line_part(d, &p, &n, &last, e);
+        if (code)
+            return code;
+        *ret_blank &= jsonl_blank(p, p + n);
+        code = jscan_feed(&d->scan, p, n, e);
+        if (code)
+            break;
+    }
+    if (!code && !*ret_blank)
+        code = jscan_end(&d->scan, e);
+    for (size_t k = 0; k < d->nkeys && !code && !*ret_blank; k++)
+        code = judge(d, k, d->scan.value[k].kind, e);
+    *ret_bad = code == ERR_DATA;
+    return code;
+}
+
+static int scan_record(struct docs *d, struct err *e)
+{
+    bool blank, bad;
+    int code = jscan_open(&d->scan, d->key, d->nkeys, d->beside, e);
+    if (code)
+        return code;
+    code = scan_line(d, &blank, &bad, e);
+    d->scanned = !code && !blank && !d->blank;
+    if (!d->scanned)
+        jscan_close(&d->scan);
+    else
+        d->next_value = 0;
+    if (code && !bad)
+        return code;
+    if (!blank && d->blank)
+        return blank_before(d, e);
+    if (blank)
+        d->blank = d->line;
+    return bad ? bad_record(d, e) : 0;
 }
 
 /* Closes the file that is done. */
@@ -260,6 +351,17 @@ static void leave(struct docs *d)
 int docs_next(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_more, struct err *e)
 {
     for (;;) {
+        if (d->next_value < d->nkeys && d->scanned) {
+            *ret_text = NULL;
+            *ret_n = 0;
+            d->at = 0;
+            d->next_value++;
+            *ret_more = true;
+            return 0;
+        }
+        if (d->scanned)
+            jscan_close(&d->scan);
+        d->scanned = false;
         if (d->next_value < d->nkeys) {
             *ret_text = d->value[d->next_value].text;
             *ret_n = d->value[d->next_value++].length;
@@ -280,7 +382,22 @@ int docs_next(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_mo
             leave(d);
         else if (d->now != DOCS_JSONL)
             return *ret_more = true, 0;
-        else if ((code = parse_record(d, *ret_text, *ret_n, e)))
+        else if ((code = *ret_text ? parse_record(d, *ret_text, *ret_n, e) : scan_record(d, e)))
             return code;
     }
+}
+
+int docs_part(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_last, struct err *e)
+{
+    if (!d->scanned)
+        return line_part(d, ret_text, ret_n, ret_last, e);
+    const struct spill *s = &d->scan.value[d->next_value - 1].spill;
+    char *p = buf_reserve(&d->part, PART);
+    size_t n = s->size - d->at < PART ? (size_t)(s->size - d->at) : PART;
+    int code = spill_read(s, d->at, p, n, e);
+    d->at += n;
+    *ret_text = p;
+    *ret_n = n;
+    *ret_last = d->at == s->size;
+    return code;
 }

@@ -37,8 +37,22 @@ void docs_destroy(struct docs *d);
  * docs_next. */
 void docs_adopt(struct docs *d, struct zin *in);
 
-/* *ret_more false at the end of the last file. */
+/*
+ * From now on what stands in a line longer than DOCS_LONG comes in parts, so that memory stays
+ * bounded; values of such a line of JSONL wait in unnamed files beside `beside`. Before the first
+ * docs_next.
+ */
+enum { DOCS_LONG = 4 << 20 };
+void docs_in_parts(struct docs *d, const char *beside);
+
+/*
+ * *ret_more false at the end of the last file. *ret_text NULL: docs_part gives the text, and all
+ * its parts are to be taken.
+ */
 int docs_next(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_more, struct err *e);
+
+/* The next part, perhaps of no bytes, cut anywhere; *ret_last: no more of this text. */
+int docs_part(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_last, struct err *e);
 
 uint64_t docs_consumed(const struct docs *d); /* bytes of all files so far, as they lie on disk */
 uint64_t docs_total(const struct docs *d);    /* of all files, 0 if not known */

@@ -9,12 +9,7 @@
 /* tok/FORMAT.md */
 static const char magic[8] = {'W', 'E', 'F', 'T', 'D', 'O', 'C', 'S'};
 
-enum {
-    VERSION = 1,
-    HEADER = 64,
-    DOC_MAX = 0x7fffffff,
-    END_MARK = -1
-};
+enum { VERSION = 1, HEADER = 64, DOC_MAX = 0x7fffffff, END_MARK = -1 };
 
 /* ---- writer ------------------------------------------------------------------------------ */
 
@@ -39,20 +34,31 @@ void docstream_put_header(struct buf *out, const struct docstream_header *h)
     out->len += HEADER;
 }
 
-void docstream_put_doc(struct buf *out, const struct docstream_header *h, const int32_t *id,
+void docstream_put_count(struct buf *out, uint64_t n)
+{
+    BUG_ON(n > DOC_MAX, "a document of %llu ids", (unsigned long long)n);
+    store_u32(buf_reserve(out, 4), (uint32_t)n);
+    out->len += 4;
+}
+
+void docstream_put_ids(struct buf *out, const struct docstream_header *h, const int32_t *id,
                        size_t n)
 {
     size_t width = h->width;
-    BUG_ON(n > DOC_MAX, "a document of %zu ids", n);
-    char *p = buf_reserve(out, 4 + n * width);
-    store_u32(p, (uint32_t)n);
-    p += 4;
-    if (width == 4)
+    char *p = buf_reserve(out, n * width);
+    if (width == 4 && n)
         memcpy(p, id, n * 4);
-    else
+    else if (width == 2)
         for (size_t i = 0; i < n; i++)
             store_u16(p + 2 * i, (uint16_t)id[i]);
-    out->len += 4 + n * width;
+    out->len += n * width;
+}
+
+void docstream_put_doc(struct buf *out, const struct docstream_header *h, const int32_t *id,
+                       size_t n)
+{
+    docstream_put_count(out, n);
+    docstream_put_ids(out, h, id, n);
 }
 
 void docstream_put_end(struct buf *out, uint64_t docs, uint64_t ids)

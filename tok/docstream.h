@@ -30,6 +30,10 @@ struct docstream_header {
 void docstream_put_header(struct buf *out, const struct docstream_header *h);
 void docstream_put_doc(struct buf *out, const struct docstream_header *h, const int32_t *id,
                        size_t n);
+/* The same in parts: the count of all ids first. */
+void docstream_put_count(struct buf *out, uint64_t n);
+void docstream_put_ids(struct buf *out, const struct docstream_header *h, const int32_t *id,
+                       size_t n);
 void docstream_put_end(struct buf *out, uint64_t docs, uint64_t ids);
 
 /* Reader over a stream that may itself be compressed; the reader does not own `in`. */

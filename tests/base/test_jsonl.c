@@ -240,8 +240,18 @@ static void nothing_is_left(void)
     buf_finish(&room);
 }
 
+static void white_space(void)
+{
+    const char *s = "ab", *w = " \t\r\n", *f = "\f";
+    T_CHECK(jsonl_blank(s, s));
+    T_CHECK(jsonl_blank(w, w + 4));
+    T_CHECK(!jsonl_blank(s, s + 1));
+    T_CHECK(!jsonl_blank(f, f + 1));
+}
+
 T_MAIN(T_CASE(strings_come_unescaped), T_CASE(long_strings_at_every_offset),
        T_CASE(ids_are_whole_numbers), T_CASE(the_last_duplicate_wins),
        T_CASE(numbers_nobody_asked_for_pass), T_CASE(bad_lines_name_the_byte),
        T_CASE(nesting_has_a_limit), T_CASE(a_line_of_many_megabytes),
-       T_CASE(four_gigabytes_are_refused), T_CASE(nothing_is_left))
+       T_CASE(four_gigabytes_are_refused), T_CASE(nothing_is_left),
+       T_CASE(white_space))

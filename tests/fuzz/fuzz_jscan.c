@@ -5,7 +5,7 @@
 
 #include "base/jsonl.h"
 #include "base/mem.h"
-#include "prep/jscan.h"
+#include "base/jscan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

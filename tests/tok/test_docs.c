@@ -151,5 +151,105 @@ static void long_lines_are_whole(void)
     buf_finish(&content);
 }
 
+/* As read_all, with parts put together; *ret_longs of the documents came so. */
+static int read_in_parts(struct docs *d, struct buf *b, int *ret_longs, struct err *e)
+{
+    bool more = true, last;
+    int code = 0;
+    *ret_longs = 0;
+    while (!code) {
+        const char *text;
+        size_t n;
+        code = docs_next(d, &text, &n, &more, e);
+        if (code || !more)
+            break;
+        buf_addc(b, '[');
+        *ret_longs += !text;
+        last = text != NULL;
+        if (text)
+            buf_add(b, text, n);
+        while (!code && !last) {
+            code = docs_part(d, &text, &n, &last, e);
+            if (!code)
+                buf_add(b, text, n);
+        }
+        buf_addc(b, ']');
+    }
+    buf_str(b);
+    return code;
+}
+
+static void add_long(struct buf *b, const char *word, size_t bytes)
+{
+    for (size_t end = b->len + bytes; b->len < end;)
+        buf_adds(b, word);
+}
+
+/*
+ * Whole or in parts, the same documents or the same refusal; so many of the `lines` as text and of
+ * the `values` as JSONL come in parts.
+ */
+static void agree(struct buf *content, const char *const *key, size_t nkeys, int lines, int values,
+                  int code, const char *words)
+{
+    struct err e, f;
+    struct buf whole = {0}, parts = {0};
+    int seen;
+    const char *path = write_file("long.jsonl", content->data, content->len);
+    for (enum docs_format format = DOCS_TEXT; format <= DOCS_JSONL; format += 2) {
+        struct docs *d = docs_create(&path, 1, format, key, nkeys);
+        struct docs *p = docs_create(&path, 1, format, key, nkeys);
+        docs_in_parts(p, path);
+        bool bad = code && format == DOCS_JSONL;
+        T_EQ(read_all(d, &whole, &e), bad ? code : 0);
+        T_EQ(read_in_parts(p, &parts, &seen, &f), bad ? code : 0);
+        if (bad)
+            T_CHECK(strstr(e.msg, words) && strstr(f.msg, words));
+        else
+            T_EQ(seen, format == DOCS_JSONL ? values : lines);
+        T_EQ(whole.len, parts.len);
+        T_MEM(whole.data, parts.data, whole.len);
+        docs_destroy(d);
+        docs_destroy(p);
+        whole.len = parts.len = 0;
+    }
+    content->len = 0;
+    buf_finish(&whole);
+    buf_finish(&parts);
+}
+
+static void long_lines_may_come_in_parts(void)
+{
+    enum { MORE = DOCS_LONG + (1 << 20) };
+    struct buf b = {0};
+    buf_adds(&b, "{\"text\": \"first\"}\n{\"x\": [1, {}], \"text\": \"");
+    add_long(&b, "two \\u3042\\n\xe3\x81\x82 ", MORE);
+    buf_adds(&b, "\"}\r\n{\"text\": \"\"}\n{\"text\": \"no\", \"text\": \"");
+    add_long(&b, "three", 3 * MORE);
+    buf_adds(&b, "\", \"text\": \"short after all\"}\n{\"text\": \"last\"}");
+    agree(&b, text_key, 1, 2, 2, 0, "");
+    buf_adds(&b, "{\"a\": \"1\", \"b\": \"");
+    add_long(&b, "x", MORE);
+    buf_adds(&b, "\"}");
+    agree(&b, two_keys, 2, 1, 2, 0, "");
+    buf_adds(&b, "{\"text\": \"good\"}\n{\"text\": \"");
+    add_long(&b, "bad ", MORE);
+    buf_adds(&b, "\", }\n");
+    agree(&b, text_key, 1, 1, 0, ERR_DATA, "long.jsonl, line 2");
+    buf_adds(&b, "{\"other\": \"");
+    add_long(&b, "x", MORE);
+    buf_adds(&b, "\"}\n");
+    agree(&b, text_key, 1, 1, 0, ERR_DATA, "line 1: the object has no key \"text\"");
+    buf_adds(&b, "{\"text\": \"one\"}\n");
+    add_long(&b, " ", MORE);
+    buf_adds(&b, "\n  \n");
+    agree(&b, text_key, 1, 1, 0, 0, "");
+    buf_adds(&b, "{\"text\": \"one\"}\n \n{\"text\": \"");
+    add_long(&b, "two", MORE);
+    agree(&b, text_key, 1, 1, 0, ERR_DATA, "line 2: a blank line");
+    buf_finish(&b);
+}
+
 T_MAIN(T_CASE(lines_stay_as_they_are), T_CASE(names_and_contents_tell_jsonl),
-       T_CASE(bad_records_are_named), T_CASE(several_files_and_keys), T_CASE(long_lines_are_whole))
+       T_CASE(bad_records_are_named), T_CASE(several_files_and_keys), T_CASE(long_lines_are_whole),
+       T_CASE(long_lines_may_come_in_parts))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PREP_SPILL_H
-#define PREP_SPILL_H
+#ifndef BASE_SPILL_H
+#define BASE_SPILL_H
 
 /*
  * A run of bytes too large for memory: an unnamed file in the folder of the outputs, gone with the

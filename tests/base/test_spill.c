@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "prep/spill.h"
+#include "base/spill.h"
 #include "tests/t.h"
 
 static int files(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prep/jscan.h"
+#include "base/jscan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "prep/lines.h"
 
 enum state {
     START,     /* the root's brace */
@@ -398,7 +397,7 @@ static int step(struct jscan *j, char c, bool *ret_again, struct err *e)
     default:
         if (j->state >= MINUS)
             return step_number(j, c, ret_again, e);
-        return line_white(c) ? 0 : step_structure(j, c, e);
+        return jsonl_white(c) ? 0 : step_structure(j, c, e);
     }
 }
 

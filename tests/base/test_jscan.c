@@ -4,7 +4,7 @@
 
 #include "base/jsonl.h"
 #include "base/mem.h"
-#include "prep/jscan.h"
+#include "base/jscan.h"
 #include "tests/t.h"
 
 /* The oracle is base/jsonl: both must take the same lines and give the same values. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prep/spill.h"
+#include "base/spill.h"
 
 #include <errno.h>
 #include <fcntl.h>

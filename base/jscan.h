@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PREP_JSCAN_H
-#define PREP_JSCAN_H
+#ifndef BASE_JSCAN_H
+#define BASE_JSCAN_H
 
 /*
  * One long line of JSONL, read in pieces: what base/jsonl does for a line in memory, by the same
@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "base/jsonl.h"
-#include "prep/spill.h"
+#include "base/spill.h"
 
 enum { JSCAN_DEPTH = 1024 };
 
