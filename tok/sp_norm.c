@@ -80,6 +80,21 @@ static bool stands_for_itself(const struct sp_norm *s, char c)
     return true;
 }
 
+/* The same of all other characters of the first plane, whatever follows. */
+static void find_own(struct sp_norm *s)
+{
+    for (uint32_t c = 0x80; c < 0x10000; c++) {
+        char text[4];
+        const char *to;
+        bool open = false;
+        size_t n = utf8_put(text, c);
+        bool space = n == s->space_length && memcmp(text, s->space, n) == 0;
+        if ((c & 0xf800) != 0xd800 && !space && !match_user(s, text, n, &open) &&
+            !(s->units && match_rule(s, text, n, &to, &open)) && !open)
+            s->own[c / 64] |= (uint64_t)1 << (c % 64);
+    }
+}
+
 static void init_user(struct sp_norm *s, const struct sp_model *m)
 {
     struct trie_key *key = mem_new(m->count[SP_USER], sizeof(*key));
@@ -106,6 +121,8 @@ void sp_norm_init(struct sp_norm *s, const struct sp_model *m)
     init_user(s, m);
     for (int c = 0; c < 128; c++)
         s->copy[c] = c != ' ' && stands_for_itself(s, (char)c);
+    s->blank = stands_for_itself(s, ' ');
+    find_own(s);
 }
 
 static uint32_t labelled(uint32_t u)
@@ -153,6 +170,8 @@ void sp_norm_finish(struct sp_norm *s)
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
+
+enum { RUN = 1 << 12 }; /* bytes that are copied at once */
 
 static const char replacement[] = "\xef\xbf\xbd";
 
@@ -229,18 +248,57 @@ static void put_item(const struct sp_norm *s, struct sp_norm_state *st, const ch
     st->after_space = s->remove_extra && p[n - 1] == ' ';
 }
 
+/* Bytes at p that stand for themselves; an ASCII one only if another follows. */
+static size_t own_run(const struct sp_norm *s, const char *p, size_t n)
+{
+    size_t i = 0;
+    while (i + 3 <= n) {
+        const unsigned char *c = (const unsigned char *)p + i;
+        if (c[0] < 0x80) {
+            if (c[1] >= 0x80 || !s->copy[c[0]])
+                break;
+            i++;
+            continue;
+        }
+        bool three = c[0] >= 0xe0;
+        uint32_t code = three ? (c[0] & 0x0fu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu)
+                              : (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu);
+        bool whole = c[0] >= 0xc2 && c[0] < 0xf0 && (c[1] & 0xc0) == 0x80 &&
+                     (!three || ((c[2] & 0xc0) == 0x80 && code >= 0x800));
+        if (!whole || !(s->own[code / 64] >> (code % 64) & 1))
+            break;
+        i += three ? 3 : 2;
+    }
+    return i;
+}
+
+/* Takes what needs no look-up; returns the bytes used. */
+static size_t put_plain(const struct sp_norm *s, struct sp_norm_state *st, const char *text,
+                        size_t n, struct buf *out)
+{
+    if (s->blank && n > 1 && text[0] == ' ' && !(text[1] & 0x80)) {
+        put_item(s, st, text, 1, out);
+        return 1;
+    }
+    size_t run = own_run(s, text, n);
+    if (run) {
+        put_held(s, st, out);
+        st->after_space = false;
+        buf_add(out, text, run);
+    }
+    return run;
+}
+
 size_t sp_norm_put(const struct sp_norm *s, struct sp_norm_state *st, const char *text, size_t n,
                    bool last, size_t enough, struct buf *out)
 {
     size_t i = 0;
     while (i < n && out->len <= enough) {
         const char *item;
-        size_t k = i + 1, length;
-        if (st->begun && !((text[i] | text[k < n ? k : i]) & 0x80) && k < n &&
-            s->copy[(unsigned char)text[i]]) {
-            put_held(s, st, out);
-            st->after_space = false;
-            buf_addc(out, text[i++]);
+        size_t length,
+            k = st->begun ? put_plain(s, st, text + i, n - i < RUN ? n - i : RUN, out) : 0;
+        if (k) {
+            i += k;
             continue;
         }
         k = next_item(s, st, text + i, n - i, last, &item, &length);

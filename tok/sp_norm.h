@@ -26,7 +26,9 @@ struct sp_norm {
         remove_extra;  /* a dummy space at the start, at the end; drop extra spaces */
     const char *space; /* what a space becomes: the mark, or " " */
     size_t space_length;
-    bool copy[128]; /* a byte that stands for itself when another ASCII byte follows */
+    bool copy[128];     /* a byte that stands for itself when another ASCII byte follows */
+    bool blank;         /* so does a space: as a space */
+    uint64_t own[1024]; /* a bit for each character from U+0080 to U+FFFF that stands for itself */
 };
 
 struct sp_norm_state {

@@ -2,46 +2,74 @@
 #include "tok/unigram.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tok/cut.h"
+#include "tok/words.h"
 
-enum { CHUNK = 1 << 14 }; /* normalized bytes that are worked on at a time */
+enum {
+    CHUNK = 1 << 14, /* normalized bytes that are worked on at a time */
+    BEYOND = 4,      /* bytes behind a place that tell whether it is a cut */
+    KEPT = 31,       /* bytes of a segment that is kept */
+    KEPT_IDS = 6,
+    KEPT_SLOTS = 1 << 15
+};
 
 struct scored {
-    float score;
+    double score; /* of user-defined pieces by their length */
     enum sp_piece_type type;
 };
 
 struct unigram {
     struct sp_norm norm;
     struct trie trie;     /* normal, user-defined and unused pieces */
+    struct cut cut;       /* places that none of the first two reaches across */
     struct scored *piece; /* by id */
     size_t longest;       /* bytes of the longest */
-    float unk_score, max_score;
+    float unk_score;
+    double largest; /* of the sizes of all scores */
     int32_t unk, byte[256];
     bool byte_fallback;
+    bool words; /* no piece has the mark of a space behind anything else */
 };
 
 /* The best way that ends at a place: its last piece. */
 struct node {
+    int64_t start; /* where that piece begins; -1: nothing ends here */
     int32_t id;
-    float score;
-    int64_t start; /* where that piece begins in the window; -1: nothing ends here */
+    float score, second; /* of the best way that was not taken */
 };
 
-/* A window on the normalized text; places count from its beginning, which all paths share. */
+/*
+ * What a segment between two cuts becomes. Sums are floats, so the score before a segment may
+ * change what is best in it, but only where two ways are as near to each other as rounding is
+ * coarse: that gives the limit.
+ */
+struct kept {
+    uint64_t key[4]; /* the segment; its length is the last byte */
+    float limit;     /* the ids hold while the score before the segment is smaller in size */
+    uint32_t n;
+    int32_t id[KEPT_IDS];
+};
+
+/* A window on the normalized text. Places count from `from`, which all ways go through. */
 struct unigram_state {
     struct sp_norm_state norm;
     struct buf rest;   /* raw bytes that could not be judged yet */
     struct buf text;   /* the window */
-    struct node *node; /* one for each place, and one behind the last */
+    size_t from;       /* bytes of the window that are done with */
+    float score;       /* of the way to there */
+    struct node *node; /* of each place */
     size_t nodes, room;
     size_t at;          /* the place from which pieces begin next */
     bool after_unknown; /* the last id that left was the unknown piece */
-    int32_t *path;      /* scratch: places of the way back */
+    struct kept *kept;
+    int32_t *path; /* scratch: places of the way back */
     size_t path_room;
     unsigned char *live; /* scratch */
     size_t live_room;
@@ -51,34 +79,62 @@ struct unigram_state {
 
 static void fill_scores(struct unigram *u, const struct sp_model *m)
 {
-    float min = FLT_MAX;
-    u->max_score = FLT_MIN; /* as the library begins: the least positive number */
-    u->piece = mem_new(m->npieces, sizeof(*u->piece));
+    float min = FLT_MAX, max = FLT_MIN; /* as the library begins: the least positive number */
     for (size_t i = 0; i < m->npieces; i++) {
-        const struct sp_piece *p = &m->piece[i];
-        u->piece[i] = (struct scored){p->score, p->type};
-        if (p->type == SP_NORMAL) {
-            min = p->score < min ? p->score : min;
-            u->max_score = p->score > u->max_score ? p->score : u->max_score;
+        if (m->piece[i].type == SP_NORMAL) {
+            min = m->piece[i].score < min ? m->piece[i].score : min;
+            max = m->piece[i].score > max ? m->piece[i].score : max;
         }
     }
     u->unk_score = min - 10.0f;
     u->unk = m->unk;
+    u->largest = fabs((double)u->unk_score);
+    u->piece = mem_new(m->npieces, sizeof(*u->piece));
+    for (size_t i = 0; i < m->npieces; i++) {
+        const struct sp_piece *p = &m->piece[i];
+        double score =
+            p->type == SP_USER ? (double)((float)p->length * max) - 0.1 : (double)p->score;
+        u->piece[i] = (struct scored){score, p->type};
+        u->largest = fmax(u->largest, fabs(score));
+    }
 }
 
 static void fill_trie(struct unigram *u, const struct sp_model *m)
 {
     struct trie_key *key = mem_new(m->npieces, sizeof(*key));
-    size_t n = 0;
+    size_t n = 0, bytes = 0;
+    for (size_t i = 0; i < m->npieces; i++)
+        bytes += m->piece[i].length;
+    cut_init(&u->cut, bytes);
     for (size_t i = 0; i < m->npieces; i++) {
         const struct sp_piece *p = &m->piece[i];
         if (p->type != SP_NORMAL && p->type != SP_USER && p->type != SP_UNUSED)
             continue;
         key[n++] = (struct trie_key){p->text, p->length, (int32_t)i};
         u->longest = p->length > u->longest ? p->length : u->longest;
+        if (p->type != SP_UNUSED)
+            cut_add(&u->cut, p->text, p->length);
     }
     trie_init(&u->trie, key, n);
     free(key);
+}
+
+static bool find_words(const struct unigram *u, const struct sp_model *m)
+{
+    const struct sp_norm *s = &u->norm;
+    for (size_t i = 0; i < m->npieces; i++) {
+        const struct sp_piece *p = &m->piece[i];
+        bool other = false;
+        for (size_t at = 0; p->type != SP_UNUSED && at < p->length;) {
+            bool mark = p->length - at >= s->space_length &&
+                        memcmp(p->text + at, s->space, s->space_length) == 0;
+            if (mark && other)
+                return false;
+            other |= !mark;
+            at += mark ? s->space_length : 1;
+        }
+    }
+    return true;
 }
 
 static bool is_utf8(const struct sp_piece *p)
@@ -104,6 +160,7 @@ struct unigram *unigram_create(const struct sp_model *m)
     sp_norm_init(&u->norm, m);
     fill_scores(u, m);
     fill_trie(u, m);
+    u->words = find_words(u, m);
     u->byte_fallback = m->byte_fallback;
     for (int i = 0; i < 256 && m->byte_fallback; i++) {
         static const char digit[] = "0123456789ABCDEF";
@@ -119,6 +176,7 @@ void unigram_destroy(struct unigram *u)
         return;
     sp_norm_finish(&u->norm);
     trie_finish(&u->trie);
+    cut_finish(&u->cut);
     free(u->piece);
     free(u);
 }
@@ -126,6 +184,7 @@ void unigram_destroy(struct unigram *u)
 struct unigram_state *unigram_state_create(void)
 {
     struct unigram_state *s = mem_new(1, sizeof(*s));
+    s->kept = mem_new(KEPT_SLOTS, sizeof(*s->kept));
     unigram_reset(s);
     return s;
 }
@@ -139,6 +198,7 @@ void unigram_state_destroy(struct unigram_state *s)
     free(s->node);
     free(s->path);
     free(s->live);
+    free(s->kept);
     free(s);
 }
 
@@ -146,7 +206,8 @@ void unigram_reset(struct unigram_state *s)
 {
     s->norm = (struct sp_norm_state){.invalid = s->norm.invalid};
     s->rest.len = s->text.len = 0;
-    s->nodes = s->at = 0;
+    s->from = s->nodes = s->at = 0;
+    s->score = 0;
     s->after_unknown = false;
 }
 
@@ -159,16 +220,23 @@ uint64_t unigram_take_invalid(struct unigram_state *s)
 
 /* ---- forwards ------------------------------------------------------------------------------ */
 
-/* Nodes for all places of the window, new ones empty. */
-static void make_nodes(struct unigram_state *s)
+static const char *window(const struct unigram_state *s, size_t *ret_n)
 {
-    size_t need = s->text.len + 1;
-    if (need > s->room) {
-        s->room = need + need / 2;
+    *ret_n = s->text.len - s->from;
+    return s->text.data + s->from;
+}
+
+/* Nodes for the places up to `last`; new ones are empty, and place 0 is where ways begin. */
+static void make_nodes(struct unigram_state *s, size_t last)
+{
+    if (last >= s->room) {
+        s->room = last + last / 2 + 64;
         s->node = mem_grow(s->node, s->room, sizeof(*s->node));
     }
-    for (; s->nodes < need; s->nodes++)
-        s->node[s->nodes] = (struct node){.start = s->nodes ? -1 : 0, .id = -1};
+    if (!s->nodes)
+        s->node[s->nodes++] = (struct node){.id = -1, .score = s->score};
+    for (; s->nodes <= last; s->nodes++)
+        s->node[s->nodes] = (struct node){.start = -1};
 }
 
 /* Bytes of a character by its first one, as the library counts them; not beyond the end. */
@@ -182,16 +250,20 @@ static size_t char_length(const char *p, size_t n)
 /* Sums and comparisons are the library's, in its types: floats kept, compared as doubles. */
 static void offer(struct node *to, size_t start, int32_t id, double score)
 {
-    if (to->start >= 0 && !(score > (double)to->score))
+    bool first = to->start < 0;
+    if (!first && !(score > (double)to->score)) {
+        to->second = fmaxf(to->second, (float)score);
         return;
-    *to = (struct node){.id = id, .score = (float)score, .start = (int64_t)start};
+    }
+    *to = (struct node){(int64_t)start, id, (float)score, first ? -INFINITY : to->score};
 }
 
-/* All pieces that begin at one place. */
-static void extend(const struct unigram *u, struct unigram_state *s, size_t at)
+/* All pieces that begin at the next place. */
+static void extend(const struct unigram *u, struct unigram_state *s)
 {
-    const char *p = s->text.data;
-    size_t n = s->text.len, one = char_length(p + at, n - at);
+    size_t n, at = s->at;
+    const char *p = window(s, &n);
+    size_t one = char_length(p + at, n - at);
     float till_here = s->node[at].score;
     bool single = false;
     uint32_t state = TRIE_ROOT;
@@ -200,10 +272,7 @@ static void extend(const struct unigram *u, struct unigram_state *s, size_t at)
         end++;
         if (id < 0 || u->piece[id].type == SP_UNUSED)
             continue;
-        double score = u->piece[id].type == SP_USER
-                           ? (double)((float)(end - at) * u->max_score) - 0.1
-                           : (double)u->piece[id].score;
-        offer(&s->node[end], at, id, score + (double)till_here);
+        offer(&s->node[end], at, id, u->piece[id].score + (double)till_here);
         single |= end - at == one;
     }
     if (!single)
@@ -226,13 +295,13 @@ static void put_piece(const struct unigram *u, struct unigram_state *s, int32_t 
     bool unknown = id == u->unk;
     if (unknown && u->byte_fallback)
         for (size_t i = start; i < end; i++)
-            put_id(ids, u->byte[(unsigned char)s->text.data[i]]);
+            put_id(ids, u->byte[(unsigned char)s->text.data[s->from + i]]);
     else if (!unknown || !s->after_unknown)
         put_id(ids, id);
     s->after_unknown = unknown;
 }
 
-/* The ids of the best way to `end`, which all paths share; the window begins there from now on. */
+/* The ids of the best way to `end`, which all paths share; places count from there now. */
 static void settle(const struct unigram *u, struct unigram_state *s, size_t end,
                    struct tok_ids *ids)
 {
@@ -250,14 +319,16 @@ static void settle(const struct unigram *u, struct unigram_state *s, size_t end,
         put_piece(u, s, s->node[at].id, start, at, ids);
         start = at;
     }
-    memmove(s->text.data, s->text.data + end, s->text.len - end);
-    memmove(s->node, s->node + end, (s->nodes - end) * sizeof(*s->node));
-    s->text.len -= end;
-    s->nodes -= end;
+    s->score = s->node[end].score;
+    s->from += end;
     s->at -= end;
+    s->nodes -= end;
+    memmove(s->node, s->node + end, s->nodes * sizeof(*s->node));
     for (size_t i = 0; i < s->nodes; i++)
         if (s->node[i].start >= 0)
             s->node[i].start -= i ? (int64_t)end : s->node[i].start;
+    if (s->at == 0)
+        s->nodes = 0;
 }
 
 /* The last place that every way which may still win goes through; 0 if that is the window's start.
@@ -287,17 +358,166 @@ static size_t common_place(struct unigram_state *s)
     return top;
 }
 
+/* ---- segments: what stands between two cuts -------------------------------------------------- */
+
+static bool is_mark(const struct unigram *u, const char *p)
+{
+    return memcmp(p, u->norm.space, u->norm.space_length) == 0;
+}
+
+/* The next byte c in p[from .. n), or n; 8 bytes behind the text are readable. */
+static size_t find_byte(const char *p, size_t from, size_t n, char c)
+{
+    for (const uint64_t ones = 0x0101010101010101u; from < n; from += 8) {
+        uint64_t x = load_u64(p + from) ^ ones * (unsigned char)c;
+        uint64_t zero = (x - ones) & ~x & ones << 7;
+        if (zero) {
+            from += (size_t)__builtin_ctzll(zero) / 8;
+            break;
+        }
+    }
+    return from < n ? from : n;
+}
+
+/* Where the word at the beginning ends, if it is short enough to be kept; else 0. */
+static size_t next_word(const struct unigram *u, const struct unigram_state *s, bool last)
+{
+    size_t n, k = u->norm.space_length;
+    const char *p = window(s, &n);
+    size_t most = n < KEPT + k ? n : KEPT + k;
+    for (size_t at = 0; u->words && (at = find_byte(p, at + 1, most, *u->norm.space)) + k <= most;)
+        if (is_mark(u, p + at) && !(at >= k && is_mark(u, p + at - k)))
+            return at;
+    return u->words && last && n <= KEPT ? n : 0;
+}
+
+/* The next place after `at` that no piece reaches across, or the text's end; 0: none that can be
+ * told from the window. */
+static size_t next_cut(const struct unigram *u, const struct unigram_state *s, size_t at, bool last)
+{
+    size_t n;
+    const char *p = window(s, &n);
+    for (size_t sure = last ? n : n > BEYOND ? n - BEYOND : 0; at < sure;) {
+        at += char_length(p + at, n - at);
+        if (at >= n)
+            return last ? n : 0;
+        if (((unsigned char)p[at] & 0xc0) != 0x80 && cut_here(&u->cut, p, at, n))
+            return at < sure || last ? at : 0;
+    }
+    return 0;
+}
+
+/*
+ * Scores of ways through a segment of n bytes are sums of n terms at most, each rounded to
+ * 2^-24 of at most |score before| + n * largest. So two ways that differ by `margin` compare alike
+ * whatever was before, while 2 n 2^-24 (|score before| + 2 n * largest) is less than it; 2 % are
+ * for the second order.
+ */
+static float limit_of(const struct unigram *u, size_t n, double margin)
+{
+    double room = (double)n * u->largest;
+    double limit = margin * 0x1p23 / (1.02 * (double)n) - 4 * room;
+    return limit > 0 ? (float)fmin(limit, 0x1p60) : 0;
+}
+
+/* The best way through the first n bytes, as if nothing stood before them. */
+static void learn(const struct unigram *u, struct unigram_state *s, size_t n, struct kept *ret)
+{
+    float score = s->score;
+    double margin = INFINITY;
+    uint32_t k = 0;
+    s->score = 0;
+    make_nodes(s, n);
+    while (s->at < n)
+        extend(u, s);
+    for (size_t at = n; at > 0; at = (size_t)s->node[at].start, k++) {
+        const struct node *t = &s->node[at];
+        margin = t->id == u->unk ? 0 : fmin(margin, (double)t->score - (double)t->second);
+        if (k < KEPT_IDS)
+            ret->id[KEPT_IDS - 1 - k] = t->id;
+    }
+    ret->n = k < KEPT_IDS ? k : KEPT_IDS;
+    ret->limit = k <= KEPT_IDS ? limit_of(u, n, margin) : 0;
+    memmove(ret->id, ret->id + KEPT_IDS - ret->n, ret->n * sizeof(*ret->id));
+    s->score = score;
+    s->nodes = s->at = 0;
+}
+
+static void make_key(const char *p, size_t n, uint64_t key[4])
+{
+    memcpy(key, p, 32);
+    for (size_t i = 0; i < 4; i++) {
+        size_t k = n < 8 * i ? 0 : n - 8 * i; /* bytes of the segment from this word on */
+        key[i] &= k < 8 ? ((uint64_t)1 << 8 * k) - 1 : UINT64_MAX;
+    }
+    key[3] |= (uint64_t)n << 56;
+}
+
+static bool is_key(const struct kept *k, const uint64_t key[4])
+{
+    return !((k->key[0] ^ key[0]) | (k->key[1] ^ key[1]) | (k->key[2] ^ key[2]) |
+             (k->key[3] ^ key[3]));
+}
+
+/* Takes the ids of the first n bytes from what is kept; false if they do not hold here. */
+static bool recall(const struct unigram *u, struct unigram_state *s, size_t n, struct tok_ids *ids)
+{
+    uint64_t key[4];
+    make_key(s->text.data + s->from, n, key);
+    uint64_t hash =
+        words_mix(words_mix(key[0] ^ 0x9E3779B97F4A7C15u, key[1] ^ 0xD1B54A32D192ED03u) ^ key[2],
+                  key[3] ^ 0x8EBC6AF09C88C6E3u);
+    struct kept *k = &s->kept[hash & (KEPT_SLOTS - 2)]; /* here or in the next place */
+    if (!is_key(k, key)) {
+        struct kept first = k[0];
+        k[0] = k[1];
+        k[1] = first;
+        if (!is_key(k, key)) {
+            learn(u, s, n, k);
+            memcpy(k->key, key, sizeof(key));
+        }
+    }
+    if (!(fabsf(s->score) < k->limit))
+        return false;
+    memcpy(ids->id + ids->n, k->id, sizeof(k->id));
+    ids->n += k->n;
+    for (uint32_t i = 0; i < k->n; i++)
+        s->score = (float)(u->piece[k->id[i]].score + (double)s->score);
+    s->after_unknown = false;
+    s->from += n;
+    return true;
+}
+
 /* Works on what is in the window, but for places near its end unless the text is over. */
 static void advance(const struct unigram *u, struct unigram_state *s, bool last,
                     struct tok_ids *ids)
 {
-    size_t n = s->text.len, keep = last ? 0 : u->longest + 4;
-    make_nodes(s);
-    while (s->at < n && n - s->at > keep)
-        extend(u, s, s->at);
-    size_t place = last ? n : common_place(s);
-    if (place)
-        settle(u, s, place, ids);
+    buf_reserve(&s->text, 32);
+    tok_ids_reserve(ids, s->text.len + KEPT_IDS);
+    for (size_t end;;) {
+        if (s->at == 0 && (end = next_word(u, s, last)) != 0 && recall(u, s, end, ids))
+            continue;
+        if (!(end = next_cut(u, s, s->at, last)))
+            break;
+        if (s->at == 0 && end <= KEPT && recall(u, s, end, ids))
+            continue;
+        make_nodes(s, end);
+        while (s->at < end)
+            extend(u, s);
+        settle(u, s, end, ids);
+    }
+    size_t n = s->text.len - s->from, keep = u->longest + BEYOND;
+    if (n > keep + s->at) {
+        make_nodes(s, n);
+        while (n - s->at > keep)
+            extend(u, s);
+        size_t place = common_place(s);
+        if (place)
+            settle(u, s, place, ids);
+    }
+    s->text.len -= s->from;
+    memmove(s->text.data, s->text.data + s->from, s->text.len);
+    s->from = 0;
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */

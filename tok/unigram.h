@@ -11,6 +11,10 @@
  * leave as soon as every path that may still win goes through the same place. So memory does not
  * grow with the text, and the ids are those of the whole.
  *
+ * Where no piece reaches across two places, what stands between them is a segment (mostly a word)
+ * whose ids are kept and found again: they hold for every score before it that is small enough for
+ * rounding not to matter, which is known for each; else the ways through it are compared anew.
+ *
  * The tables are shared by threads, a text's state belongs to one.
  */
 
