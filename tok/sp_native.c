@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tok/sp_plain.h"
 #include "tok/word_cache.h"
 
 enum {
@@ -20,9 +21,9 @@ struct sp_native {
     const struct sp_model *m;
     struct sp_norm norm;
     struct sp_merge *merge;
-    bool words;                 /* pieces are whole words */
-    bool plain[128];            /* bytes that the normalizer leaves alone among ASCII */
-    unsigned char cut[128][16]; /* plain bytes between which the text may be cut */
+    bool words; /* pieces are whole words */
+    struct sp_plain plain;
+    unsigned char cut[128][16]; /* of ASCII: plain bytes between which the text may be cut */
 };
 
 struct sp_native_state {
@@ -58,35 +59,34 @@ static bool is_odd(const struct sp_model *m)
     return false;
 }
 
-/* No piece has what a and b become side by side, nor a user-defined one a and b as they are. */
-static bool may_part(const struct sp_native *c, char a, char b)
+/*
+ * May the text be cut between two plain characters, which are p[from .. at) and p[at .. end)? Not
+ * where a piece has what they become side by side, nor a user-defined one the two as they are.
+ */
+static bool may_part(const struct sp_native *c, const char *p, size_t from, size_t at, size_t end)
 {
-    char pair[8] = {a, b};
-    const char *left = a == ' ' ? c->norm.space : pair;
-    const char *right = b == ' ' ? c->norm.space : pair + 1;
-    size_t nleft = a == ' ' ? c->norm.space_length : 1,
-           nright = b == ' ' ? c->norm.space_length : 1;
-    char both[8];
-    if (!cut_here(&c->merge->cut, pair, 1, 2))
+    if (c->norm.remove_extra && p[at - 1] == ' ')
+        return false; /* the space may have to go, by what follows */
+    if (c->merge->whole || !cut_here(&c->merge->cut, p, at, end))
         return false;
-    memcpy(both, left, nleft);
-    memcpy(both + nleft, right, nright);
     if (c->words)
-        return nright > 1;
-    return cut_here(&c->merge->cut, both, nleft, nleft + nright);
+        return p[at] == ' ' && c->norm.space_length > 1;
+    if (p[at - 1] != ' ' && p[at] != ' ')
+        return true;
+    char both[8];
+    size_t left = p[at - 1] == ' ' ? c->norm.space_length : at - from;
+    size_t right = p[at] == ' ' ? c->norm.space_length : end - at;
+    memcpy(both, p[at - 1] == ' ' ? c->norm.space : p + from, left);
+    memcpy(both + left, p[at] == ' ' ? c->norm.space : p + at, right);
+    return cut_here(&c->merge->cut, both, left, left + right);
 }
 
 static void find_cuts(struct sp_native *c)
 {
-    unsigned char rule[128][16];
-    sp_norm_plain(&c->norm, c->plain, rule);
     for (int a = 0; a < 128; a++)
         for (int b = 0; b < 128; b++) {
-            if (!c->plain[a] || !c->plain[b] || rule[a][b >> 3] >> (b & 7) & 1)
-                continue;
-            if (c->norm.remove_extra && a == ' ')
-                continue; /* it may have to go, by what follows */
-            if (may_part(c, (char)a, (char)b))
+            char pair[] = {(char)a, (char)b};
+            if (c->plain.ascii[a] && c->plain.ascii[b] && may_part(c, pair, 0, 1, 2))
                 c->cut[a][b >> 3] |= (unsigned char)(1 << (b & 7));
         }
 }
@@ -100,8 +100,8 @@ struct sp_native *sp_native_create(const struct sp_model *m)
     c->words = m->kind == SP_WORD;
     sp_norm_init(&c->norm, m);
     c->merge = sp_merge_create(m);
-    if (!c->merge->whole)
-        find_cuts(c);
+    sp_plain_init(&c->plain, &c->norm);
+    find_cuts(c);
     return c;
 }
 
@@ -111,6 +111,7 @@ void sp_native_destroy(struct sp_native *c)
         return;
     sp_norm_finish(&c->norm);
     sp_merge_destroy(c->merge);
+    sp_plain_finish(&c->plain);
     free(c);
 }
 
@@ -267,40 +268,85 @@ static int put_window(const struct job *j, bool all)
 
 /* ---- text as it stands --------------------------------------------------------------------- */
 
-static bool is_cut(const struct sp_native *c, char a, char b)
+/* The plain character at `at`: its bytes, 0 if there is none. */
+static size_t plain_at(const struct sp_native *c, const char *p, size_t at, size_t n)
 {
-    unsigned char x = (unsigned char)a, y = (unsigned char)b;
-    return (x | y) < 0x80 && (c->cut[x][y >> 3] >> (y & 7) & 1);
+    uint32_t u = (unsigned char)p[at];
+    if (u < 0x80)
+        return c->plain.ascii[u];
+    size_t k = utf8_char(p + at, p + n);
+    u &= 0x7fu >> k;
+    for (size_t i = 1; i < k; i++)
+        u = u << 6 | ((unsigned char)p[at + i] & 0x3f);
+    return k && sp_is_plain(&c->plain, u) ? k : 0;
+}
+
+/* The character before `at`, which is one. */
+static size_t before(const char *p, size_t at)
+{
+    size_t k = 1;
+    while (k < at && k < 4 && ((unsigned char)p[at - k] & 0xc0) == 0x80)
+        k++;
+    return k;
+}
+
+/* May the text be cut at `at`, which is not its beginning? Both characters have to be plain. */
+static bool is_cut(const struct sp_native *c, const char *p, size_t at, size_t n)
+{
+    unsigned char a = (unsigned char)p[at - 1], b = (unsigned char)p[at];
+    if ((a | b) < 0x80)
+        return c->cut[a][b >> 3] >> (b & 7) & 1;
+    size_t right = (b & 0xc0) == 0x80 ? 0 : plain_at(c, p, at, n), left = before(p, at);
+    return right && plain_at(c, p, at - left, at) == left &&
+           may_part(c, p, at - left, at, at + right);
+}
+
+/* Eight bytes from `at` on, behind an ASCII one; returns whether all are plain. */
+static bool find_ascii(const struct sp_native *c, const unsigned char *p, size_t at,
+                       uint32_t *start, size_t *k)
+{
+    bool plain = true;
+    size_t found = *k;
+    for (size_t i = at; i < at + 8; i++) {
+        unsigned char a = p[i - 1], b = p[i];
+        plain &= c->plain.ascii[b];
+        start[found + 1] = (uint32_t)i;
+        found += c->cut[a][b >> 3] >> (b & 7) & 1;
+    }
+    *k = plain ? found : *k;
+    return plain;
 }
 
 /*
- * The cuts among plain bytes that follow text[0], eight bytes at a time; start[0] is 0. Returns the
- * number of parts before the last cut.
+ * The cuts in the plain text that follows text[0], which is plain itself; start[0] is 0. Returns
+ * the number of parts before the last cut.
  */
 static size_t find_raw(const struct sp_native *c, const char *text, size_t n, uint32_t *start)
 {
     const unsigned char *p = (const unsigned char *)text;
-    size_t k = 0;
+    size_t k = 0, left = plain_at(c, text, 0, n), at = left;
     start[0] = 0;
-    for (size_t at = 1; at + 8 <= n; at += 8) {
-        if (load_u64(p + at) & 0x8080808080808080u)
-            break;
-        bool plain = true;
-        size_t found = k;
-        for (size_t i = at; i < at + 8; i++) {
-            unsigned char a = p[i - 1], b = p[i];
-            plain &= c->plain[b];
-            start[found + 1] = (uint32_t)i;
-            found += c->cut[a][b >> 3] >> (b & 7) & 1;
+    while (left && at + 8 <= n) {
+        if (p[at - 1] < 0x80 && !(load_u64(p + at) & 0x8080808080808080u) &&
+            find_ascii(c, p, at, start, &k)) {
+            at += 8;
+            left = 1;
+            continue;
         }
-        if (!plain)
+        size_t right = plain_at(c, text, at, n);
+        if (!right)
             break;
-        k = found;
+        bool cut = (p[at - 1] | p[at]) < 0x80 ? c->cut[p[at - 1]][p[at] >> 3] >> (p[at] & 7) & 1
+                                              : may_part(c, text, at - left, at, at + right);
+        start[k + 1] = (uint32_t)at;
+        k += cut;
+        at += right;
+        left = right;
     }
     return k;
 }
 
-/* Encodes parts that stand in plain ASCII; *ret_used are their bytes. */
+/* Encodes parts of plain text as they stand; *ret_used are their bytes. */
 static int put_raw(const struct job *j, const char *text, size_t n, size_t *ret_used)
 {
     size_t used = 0;
@@ -324,7 +370,7 @@ static int put_raw(const struct job *j, const char *text, size_t n, size_t *ret_
 static size_t next_cut(const struct sp_native *c, const char *text, size_t n)
 {
     size_t at = 1;
-    while (at < n && !is_cut(c, text[at - 1], text[at]))
+    while (at < n && !is_cut(c, text, at, n))
         at++;
     return at < n ? at : n;
 }

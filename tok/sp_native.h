@@ -7,9 +7,9 @@
  * soon as they are settled, exactly those that libsentencepiece 0.1.97 gives for the whole text.
  *
  * The text is cut where no piece reaches across (cut.h) and the parts are encoded one by one, most
- * of them out of a cache by their bytes. Where plain ASCII stands, which the normalizer's rules
- * leave as it is, the cuts are found in the text itself and the parts are cached as they stand
- * there; all else goes through the normalizer first (sp_norm.h). Memory grows only with the longest
+ * of them out of a cache by their bytes. Where the normalizer leaves the text as it is
+ * (sp_plain.h), the cuts are found in the text itself and the parts are cached as they stand there;
+ * all else goes through the normalizer first (sp_norm.h). Memory grows only with the longest
  * part, and with the whole text for the few models that must see it (sp_merge.h).
  *
  * The tables are shared by threads, a text's state belongs to one.

@@ -125,44 +125,6 @@ void sp_norm_init(struct sp_norm *s, const struct sp_model *m)
     find_own(s);
 }
 
-static uint32_t labelled(uint32_t u)
-{
-    return u & 0x800000ffu;
-}
-
-/* All units that can be reached, each once: a damaged trie may run in circles. */
-static void find_pairs(const struct sp_norm *s, unsigned char ret[128][16])
-{
-    size_t n = (size_t)(s->strings - s->units) / 4, todo = 0;
-    bool *seen = mem_new(n, sizeof(*seen));
-    uint32_t *stack = mem_new(n, sizeof(*stack));
-    stack[todo++] = 0;
-    while (todo) {
-        uint32_t at = stack[--todo], u = unit_at(s, at), from = at ? labelled(u) : 256;
-        for (uint32_t c = 1; c < 256; c++) {
-            uint32_t place = at ^ unit_offset(u) ^ c;
-            if (place >= n || labelled(unit_at(s, place)) != c)
-                continue;
-            if (from < 128 && c < 128)
-                ret[from][c >> 3] |= (unsigned char)(1 << (c & 7));
-            if (!seen[place])
-                stack[todo++] = place;
-            seen[place] = true;
-        }
-    }
-    free(seen);
-    free(stack);
-}
-
-void sp_norm_plain(const struct sp_norm *s, bool ret_plain[128], unsigned char ret_pair[128][16])
-{
-    for (int c = 0; c < 128; c++)
-        ret_plain[c] = stands_for_itself(s, (char)c);
-    memset(ret_pair, 0, sizeof(unsigned char[128][16]));
-    if (s->units)
-        find_pairs(s, ret_pair);
-}
-
 void sp_norm_finish(struct sp_norm *s)
 {
     trie_finish(&s->user);

@@ -42,12 +42,6 @@ void sp_norm_init(struct sp_norm *s, const struct sp_model *m);
 void sp_norm_finish(struct sp_norm *s);
 
 /*
- * Bytes of ASCII that stand for themselves (a space: for a space) when another ASCII byte follows;
- * and pairs of bytes that stand side by side in some rule: [left][right / 8], one bit for each.
- */
-void sp_norm_plain(const struct sp_norm *s, bool ret_plain[128], unsigned char ret_pair[128][16]);
-
-/*
  * Appends what the next bytes of the text become, until all that can be judged are used or `out` is
  * longer than `enough`. Returns the bytes used; those left over (few, unless `out` is long enough)
  * must come again with more behind them. `last`: the text ends here.

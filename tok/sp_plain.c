@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/sp_plain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+
+static uint32_t unit_at(const struct sp_norm *s, uint32_t i)
+{
+    return load_u32(s->units + (size_t)i * 4);
+}
+
+static uint32_t unit_offset(uint32_t u)
+{
+    return (u >> 10) << ((u & (1u << 9)) >> 6);
+}
+
+static void clear(struct sp_plain *p, uint32_t c)
+{
+    if (c < SP_PLAIN_CHARS)
+        p->bits[c / 64] &= ~((uint64_t)1 << (c % 64));
+}
+
+/* ---- rules --------------------------------------------------------------------------------- */
+
+/* A state of the rules' trie, and the character that is open in it. */
+struct step {
+    uint32_t state;
+    uint32_t c;   /* the bits of its bytes so far */
+    uint8_t more; /* bytes of it to come */
+    bool later;   /* it is not the rule's first */
+};
+
+struct walk {
+    const struct sp_norm *norm;
+    struct sp_plain *to;
+    struct step *stack;
+    size_t n, room;
+};
+
+enum { STEPS_MAX = 1 << 20 };
+
+static void push(struct walk *w, struct step s)
+{
+    if (w->n == w->room) {
+        w->room = w->room * 2 + 256;
+        w->stack = mem_grow(w->stack, w->room, sizeof(*w->stack));
+    }
+    w->stack[w->n++] = s;
+}
+
+static uint8_t more_bytes(uint32_t lead)
+{
+    return lead < 0xc0 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+}
+
+static uint32_t lead_bits(uint32_t lead)
+{
+    return lead < 0x80 ? lead : lead < 0xe0 ? lead & 0x1f : lead < 0xf0 ? lead & 0xf : lead & 7;
+}
+
+/* One byte further. False: a rule ends inside a character. */
+static bool take(struct walk *w, const struct step *from, uint32_t byte, uint32_t unit,
+                 uint32_t state, bool root)
+{
+    struct step s = {.state = state, .later = !root && (from->later || !from->more)};
+    s.c = from->more ? from->c << 6 | (byte & 0x3f) : lead_bits(byte);
+    s.more = from->more ? (uint8_t)(from->more - 1) : more_bytes(byte);
+    bool ends = unit >> 8 & 1;
+    if (!s.more && (s.later || ends))
+        clear(w->to, s.c);
+    push(w, s);
+    return !(ends && s.more);
+}
+
+/* False: a rule ends inside a character, or the trie is no tree of reasonable size. */
+static bool walk_rules(struct walk *w)
+{
+    size_t n = (size_t)(w->norm->strings - w->norm->units) / 4;
+    push(w, (struct step){.state = unit_offset(unit_at(w->norm, 0))});
+    for (size_t steps = 0; w->n; steps++) {
+        struct step s = w->stack[--w->n];
+        if (steps > STEPS_MAX)
+            return false;
+        for (uint32_t byte = 1; byte < 256; byte++) {
+            uint32_t place = s.state ^ byte;
+            uint32_t u = place < n ? unit_at(w->norm, place) : 0;
+            if ((u & 0x800000ffu) == byte &&
+                !take(w, &s, byte, u, place ^ unit_offset(u), steps == 0))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* ---- user-defined pieces ------------------------------------------------------------------- */
+
+static void clear_users(struct sp_plain *p, const struct sp_norm *norm)
+{
+    char u[4];
+    for (uint32_t c = 0; c < SP_PLAIN_CHARS; c++) {
+        if (c >= 0xd800 && c < 0xe000)
+            continue;
+        uint32_t at = TRIE_ROOT;
+        size_t k = utf8_put(u, c), i = 0;
+        while (i < k && trie_step(&norm->user, &at, u[i]))
+            i++;
+        if (i == k)
+            clear(p, c);
+        else if (i == 0 && c >= 128 && k > 1)
+            c |= k == 2 ? 0x3f : k == 3 ? 0xfff : 0x3ffff; /* no piece begins with this byte */
+    }
+}
+
+void sp_plain_init(struct sp_plain *p, const struct sp_norm *norm)
+{
+    *p = (struct sp_plain){.bits = mem_new(SP_PLAIN_CHARS / 64, sizeof(*p->bits))};
+    memset(p->bits, 0xff, SP_PLAIN_CHARS / 8);
+    clear(p, 0x2581); /* the mark of a space is treated as one */
+    clear_users(p, norm);
+    if (norm->units) {
+        struct walk w = {.norm = norm, .to = p};
+        if (!walk_rules(&w))
+            memset(p->bits, 0, SP_PLAIN_CHARS / 8);
+        free(w.stack);
+    }
+    for (uint32_t c = 0; c < 128; c++)
+        p->ascii[c] = sp_is_plain(p, c);
+}
+
+void sp_plain_finish(struct sp_plain *p)
+{
+    free(p->bits);
+    *p = (struct sp_plain){0};
+}
