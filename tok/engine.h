@@ -40,6 +40,9 @@ struct tok_engine {
     const char *(*piece)(const void *state, int64_t id);   /* id is inside the vocabulary */
     int64_t (*find)(const void *state, const char *piece); /* -1: none */
     void (*destroy)(void *state);
+    /* ids that the file's template puts round each text; they live as long as the state */
+    const int32_t *before, *after;
+    size_t nbefore, nafter;
 };
 
 /*
@@ -50,6 +53,8 @@ struct tok_engine {
 int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
                    struct tok_info *info, struct err *e);
 int ws_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+                   struct tok_info *info, struct err *e);
+int hf_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
                    struct tok_info *info, struct err *e);
 int null_engine_open(const struct tok_options *o, struct tok_engine *ret, struct tok_info *info,
                      struct err *e);

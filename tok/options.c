@@ -40,12 +40,14 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
                        tok_type_name(TOK_NULL));
     if (f->type != TOK_NULL && !path) {
         err_set(e, ERR_USAGE, "no tokenizer was named");
-        return err_hint(e, "give --tokenizer PATH, the .model or vocab.json to use");
+        return err_hint(e,
+                        "give --tokenizer PATH, the tokenizer.json, .model or vocab.json to use");
     }
     struct tok_options o = {.type = (enum tok_type)f->type,
                             .path = path,
                             .vocab_size = f->vocab_size,
                             .eod_token = f->eod_token,
+                            .no_template = !f->add_template,
                             .specials = (enum tok_specials)f->specials,
                             .engine = (enum tok_engine_choice)f->engine};
     return tok_open(&o, ret, e);

@@ -33,10 +33,12 @@ struct tok_flags {
     const char *eod_token;  /* --eod-token */
     int specials;           /* --specials, an enum tok_specials */
     int engine;             /* --engine, an enum tok_engine_choice */
+    bool add_template;      /* --add-special-tokens */
 };
 
 #define TOK_FLAG_TYPES                                                                             \
-    "auto|SentencePieceTokenizer|GPTSentencePieceTokenizer|WhitespaceTokenizer|NullTokenizer"
+    "auto|SentencePieceTokenizer|GPTSentencePieceTokenizer|HuggingFaceTokenizer|"                  \
+    "WhitespaceTokenizer|NullTokenizer"
 
 #define TOK_FLAG_ROW(S, member, verbset, nm, ty, field, dflt, metatext, isbasic, text)             \
     {                                                                                              \
@@ -46,8 +48,8 @@ struct tok_flags {
 
 #define TOK_FLAG_ROWS(S, m, v)                                                                     \
     TOK_FLAG_ROW(S, m, v, "tokenizer", OPT_TEXT, path, NULL, "PATH", true,                         \
-                 "tokenizer file, recognised by its content: a SentencePiece model or a "          \
-                 "vocab.json of whole words"),                                                     \
+                 "tokenizer file, recognised by its content: a tokenizer.json, a SentencePiece "   \
+                 "model, a vocab.json of whole words, or a folder with one of the first two"),     \
         TOK_FLAG_ROW(S, m, v, "tokenizer-type", OPT_CHOICE, type, "auto", TOK_FLAG_TYPES, false,   \
                      "kind of tokenizer, by Megatron-LM's names"),                                 \
         TOK_FLAG_ROW(S, m, v, "tokenizer-model", OPT_TEXT, model, NULL, "PATH", false,             \
@@ -61,7 +63,9 @@ struct tok_flags {
                      "the token, or an error"),                                                    \
         TOK_FLAG_ROW(S, m, v, "engine", OPT_CHOICE, engine, "own", "own|sentencepiece", false,     \
                      "who encodes for a SentencePiece model: weft itself, or libsentencepiece, "   \
-                     "with the same ids")
+                     "with the same ids"),                                                         \
+        TOK_FLAG_ROW(S, m, v, "add-special-tokens", OPT_SWITCH, add_template, "true", NULL, false, \
+                     "put round each text what the template of a tokenizer.json says")
 
 #define TOK_FLAG_VOCAB_SIZE_ROW(S, m, v)                                                           \
     TOK_FLAG_ROW(S, m, v, "vocab-size", OPT_INT, vocab_size, NULL, "N", false,                     \

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -23,7 +25,8 @@ struct tok_work {
     const struct tokenizer *t;
     void *scratch;
     struct tok_tally tally;
-    struct buf rest;  /* of a text in parts: not yet encoded */
+    bool begun;       /* a text in parts is under way */
+    struct buf rest;  /* of it: not yet encoded */
     uint64_t rest_at; /* where it begins in the text */
 };
 
@@ -49,9 +52,14 @@ void tok_ids_finish(struct tok_ids *ids)
 
 const char *tok_type_name(enum tok_type type)
 {
-    static const char *const name[] = {"auto", "SentencePieceTokenizer",
-                                       "GPTSentencePieceTokenizer", "WhitespaceTokenizer",
-                                       "NullTokenizer"};
+    static const char *const name[] = {
+        [TOK_AUTO] = "auto",
+        [TOK_SENTENCEPIECE] = "SentencePieceTokenizer",
+        [TOK_GPT_SENTENCEPIECE] = "GPTSentencePieceTokenizer",
+        [TOK_HUGGINGFACE] = "HuggingFaceTokenizer",
+        [TOK_WHITESPACE] = "WhitespaceTokenizer",
+        [TOK_NULL] = "NullTokenizer",
+    };
     BUG_ON((unsigned)type > TOK_NULL, "tokenizer type %d", (int)type);
     return name[type];
 }
@@ -79,6 +87,22 @@ static bool looks_like_json(const char *p, size_t n)
     return i < n && p[i] == '{';
 }
 
+/* {"model": {...}}: in a vocabulary of words the value would be a number. */
+static bool looks_like_hf(const char *p, size_t n)
+{
+    static const char key[] = "\"model\"";
+    const char *end = p + n, *at = p;
+    while ((at = memmem(at, (size_t)(end - at), key, sizeof(key) - 1))) {
+        at += sizeof(key) - 1;
+        const char *s = at;
+        while (s < end && *s && strchr(" \t\r\n:", *s))
+            s++;
+        if (s < end && *s == '{')
+            return true;
+    }
+    return false;
+}
+
 static int misfit(const struct tok_options *o, const char *is, struct err *e)
 {
     err_set(e, ERR_USAGE, "%s: holds %s, which is not what %s reads", o->path, is,
@@ -89,29 +113,57 @@ static int misfit(const struct tok_options *o, const char *is, struct err *e)
 static int open_content(const struct tok_options *o, const char *p, size_t n, struct tokenizer *t,
                         struct err *e)
 {
-    bool json = looks_like_json(p, n);
+    bool json = looks_like_json(p, n), hf = json && looks_like_hf(p, n);
+    if (o->type == TOK_HUGGINGFACE && !hf)
+        return misfit(o, json ? "words and ids" : "no JSON object", e);
+    if (hf && o->type == TOK_WHITESPACE)
+        return misfit(o, "a tokenizer.json", e);
     if (json && (o->type == TOK_SENTENCEPIECE || o->type == TOK_GPT_SENTENCEPIECE))
         return misfit(o, "JSON", e);
     if (!json && o->type == TOK_WHITESPACE)
         return misfit(o, "no JSON object", e);
+    if (hf)
+        return hf_engine_open(o, p, n, &t->engine, &t->info, e);
     if (json)
         return ws_engine_open(o, p, n, &t->engine, &t->info, e);
     if (n == 0 || p[0] != '\n') /* the tag of a first piece; protobuf writes fields in order */
-        return err_set(e, ERR_DATA, "%s: neither a SentencePiece model nor a vocab.json", o->path);
+        return err_set(e, ERR_DATA,
+                       "%s: neither a tokenizer.json, a SentencePiece model nor a vocab.json",
+                       o->path);
     return sp_engine_open(o, p, n, &t->engine, &t->info, e);
 }
 
-static int open_file(const struct tok_options *o, struct tokenizer *t, struct err *e)
+/* The file that a folder stands for: the first of those known that is there. */
+static int find_file(const struct tok_options *o, char **ret, struct err *e)
+{
+    static const char *const name[] = {"tokenizer.json", "tokenizer.model"};
+    struct stat st;
+    if (stat(o->path, &st) || !S_ISDIR(st.st_mode))
+        return *ret = mem_strdup(o->path), 0;
+    for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++) {
+        char *path = mem_printf("%s/%s", o->path, name[i]);
+        if (access(path, F_OK) == 0)
+            return *ret = path, 0;
+        free(path);
+    }
+    return err_set(e, ERR_IO, "%s: a folder without a tokenizer.json or a tokenizer.model",
+                   o->path);
+}
+
+static int open_file(const struct tok_options *asked, struct tokenizer *t, struct err *e)
 {
     struct buf b;
-    if (!o->path)
-        return err_set(e, ERR_USAGE, "a %s needs a file", tok_type_name(o->type));
-    int code = file_read(o->path, FILE_MAX, &b, e);
+    struct tok_options o = *asked;
+    if (!o.path)
+        return err_set(e, ERR_USAGE, "a %s needs a file", tok_type_name(o.type));
+    int code = find_file(&o, &t->path, e);
+    if (!code)
+        code = file_read(t->path, FILE_MAX, &b, e);
     if (code)
         return code;
     sha_once(b.data, b.len, t->info.digest);
-    t->path = mem_strdup(o->path);
-    code = open_content(o, b.data, b.len, t, e);
+    o.path = t->path;
+    code = open_content(&o, b.data, b.len, t, e);
     buf_finish(&b);
     return code;
 }
@@ -127,6 +179,8 @@ int tok_open(const struct tok_options *o, struct tokenizer **ret, struct err *e)
         tok_close(t);
         return code;
     }
+    if (o->no_template)
+        t->engine.nbefore = t->engine.nafter = 0;
     t->info.type_name = tok_type_name(t->info.type);
     t->info.path = t->path;
     *ret = t;
@@ -184,8 +238,17 @@ uint64_t tok_work_invalid(const struct tok_work *w)
     return w->tally.invalid;
 }
 
-int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
-               struct tok_ids *ids, struct err *e)
+static void put_ids(struct tok_ids *ids, const int32_t *id, size_t n)
+{
+    if (!n)
+        return;
+    memcpy(tok_ids_reserve(ids, n), id, n * sizeof(*id));
+    ids->n += n;
+}
+
+/* Without what the template puts round a text. */
+static int encode_bare(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+                       struct tok_ids *ids, struct err *e)
 {
     size_t before = ids->n;
     int code = n ? t->engine.encode(t->engine.state, w->scratch, text, n, ids, &w->tally, e) : 0;
@@ -194,6 +257,19 @@ int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, 
             err_set(e, ERR_DATA, "a document gives %zu ids, more than 2^31 - 1", ids->n - before);
     if (code)
         ids->n = before;
+    return code;
+}
+
+int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+               struct tok_ids *ids, struct err *e)
+{
+    size_t before = ids->n;
+    put_ids(ids, t->engine.before, t->engine.nbefore);
+    int code = encode_bare(t, w, text, n, ids, e);
+    if (code)
+        ids->n = before;
+    else
+        put_ids(ids, t->engine.after, t->engine.nafter);
     return code;
 }
 
@@ -210,7 +286,7 @@ size_t tok_cut_blank(const void *state, const char *text, size_t n)
 static int encode_rest(const struct tokenizer *t, struct tok_work *w, size_t k, struct tok_ids *ids,
                        struct err *e)
 {
-    int code = tok_encode(t, w, w->rest.data, k, ids, e);
+    int code = encode_bare(t, w, w->rest.data, k, ids, e);
     if (code && w->rest_at)
         err_wrap(e, "in the part of the text from byte %llu on", (unsigned long long)w->rest_at);
     w->rest.len -= k;
@@ -231,15 +307,21 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
         w->rest_at = last || code ? 0 : w->rest_at + n;
         return code;
     }
+    if (!w->begun)
+        put_ids(ids, t->engine.before, t->engine.nbefore);
+    w->begun = true;
     buf_add(&w->rest, text, n);
     size_t k = last ? w->rest.len : 0;
     if (!last && t->engine.cut && w->rest.len >= PART)
         k = t->engine.cut(t->engine.state, w->rest.data, w->rest.len);
     if (k)
         code = encode_rest(t, w, k, ids, e);
+    if (last && !code)
+        put_ids(ids, t->engine.after, t->engine.nafter);
     if (last || code) {
         buf_finish(&w->rest);
         w->rest_at = 0;
+        w->begun = false;
     }
     return code;
 }

@@ -27,6 +27,7 @@ enum tok_type {
     TOK_AUTO,
     TOK_SENTENCEPIECE,     /* SentencePieceTokenizer: end of document <EOD>, specials split first */
     TOK_GPT_SENTENCEPIECE, /* GPTSentencePieceTokenizer: plain encode, end of document = eos */
+    TOK_HUGGINGFACE,       /* tokenizer.json, or a folder with one: end of document = eos */
     TOK_WHITESPACE,        /* vocab.json of whole words, cut at white space */
     TOK_NULL               /* text is ids in decimal; --vocab-size N, end of document = N */
 };
@@ -47,9 +48,10 @@ enum tok_engine_choice {
 
 struct tok_options {
     enum tok_type type;
-    const char *path;      /* model or vocabulary file; unused by TOK_NULL */
+    const char *path;      /* file, or folder with a tokenizer.json or a tokenizer.model */
     int64_t vocab_size;    /* TOK_NULL only; 0 elsewhere */
     const char *eod_token; /* overrides the type's end of document; NULL: by type */
+    bool no_template;      /* leaves out what the file's template puts round each text */
     enum tok_specials specials;
     enum tok_engine_choice engine;
 };
@@ -93,9 +95,9 @@ uint64_t tok_work_matched(const struct tok_work *w);
 uint64_t tok_work_invalid(const struct tok_work *w); /* bytes that were no UTF-8 */
 
 /*
- * Appends the ids of n bytes of text. Adds neither BOS nor EOD. A text that gives more than 2^31 -
- * 1 ids is ERR_DATA, as is a special string under TOK_SPECIALS_ERROR or a word that TOK_NULL cannot
- * read.
+ * Appends the ids of n bytes of text, with those round it that the template of a tokenizer.json
+ * asks for, unless no_template; no other BOS, and no EOD. A text that gives more than 2^31 - 1 ids
+ * is ERR_DATA, as is a special string under TOK_SPECIALS_ERROR or a word that TOK_NULL cannot read.
  */
 int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                struct tok_ids *ids, struct err *e);

@@ -234,10 +234,6 @@ static int take_word(struct ws *s, const char *path, const struct json *w, struc
 
 static int take_vocab(struct ws *s, const char *path, const struct json *root, struct err *e)
 {
-    if (json_get(root, "model") && json_get(root, "added_tokens")) {
-        err_set(e, ERR_DATA, "%s: a Hugging Face tokenizer.json, which is not read yet", path);
-        return err_hint(e, "give a SentencePiece .model or a vocab.json of whole words");
-    }
     if (root->kind != JSON_OBJECT || root->length == 0 || root->length > INT32_MAX)
         return err_set(e, ERR_DATA, "%s: not a JSON object of words and ids", path);
     s->npieces = root->length;

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tok/hf_make.h"
+
+/* The ids in decimal with spaces between, for comparison; the expected ones are those of Hugging
+ * Face's tokenizers 0.23.3 on the same file. */
+static void gives(const struct tokenizer *t, const char *text, const char *want)
+{
+    struct tok_work *w = tok_work_create(t);
+    struct tok_ids ids = {0};
+    struct buf b = {0};
+    struct err e;
+    T_OK(tok_encode(t, w, text, strlen(text), &ids, &e), &e);
+    for (size_t i = 0; i < ids.n; i++)
+        buf_addf(&b, "%s%d", i ? " " : "", ids.id[i]);
+    T_STR(buf_str(&b), want);
+    buf_finish(&b);
+    tok_ids_finish(&ids);
+    tok_work_destroy(w);
+}
+
+static void becomes(const struct tokenizer *t, const int32_t *id, size_t n, const char *want)
+{
+    struct tok_work *w = tok_work_create(t);
+    struct buf b = {0};
+    struct err e;
+    T_OK(tok_decode(t, w, id, n, &b, &e), &e);
+    T_STR(buf_str(&b), want);
+    buf_finish(&b);
+    tok_work_destroy(w);
+}
+
+static struct tokenizer *open_made(const struct hf_make *m, enum tok_specials mode)
+{
+    struct tokenizer *t;
+    struct err e;
+    T_OK(hf_open(m, mode, &t, &e), &e);
+    return t;
+}
+
+static void bytes_are_merged(void)
+{
+    struct hf_make m = {.pre = HF_LEVEL("false"), .dec = HF_LEVEL("false")};
+    struct tokenizer *t = open_made(&m, TOK_SPECIALS_PARSE);
+    T_EQ(tok_info(t)->type, TOK_HUGGINGFACE);
+    T_EQ(tok_info(t)->vocab_size, 12);
+    T_EQ(tok_info(t)->eod, -1);
+    T_STR(tok_piece(t, 9), "\u0120ab");
+    T_EQ(tok_find(t, "abc"), 6);
+    gives(t, "abc", "6");
+    gives(t, "abcab", "6 4");
+    gives(t, "a abc", "0 3 6");
+    gives(t, " \u00e9", "3 10 11");
+    gives(t, "xabcx", "6"); /* no unknown token: what has no letter is dropped */
+    gives(t, "", "");
+    becomes(t, (int32_t[]){6, 9, 10, 11}, 4, "abc ab\u00e9");
+    becomes(t, (int32_t[]){10, 6}, 2, "\ufffdabc");
+    tok_close(t);
+    m.model = HF_BPE("\"ignore_merges\":true,");
+    m.pre = HF_LEVEL("true");
+    t = open_made(&m, TOK_SPECIALS_PARSE);
+    gives(t, "ab ab", "9 9");
+    tok_close(t);
+}
+
+static void unknown_characters(void)
+{
+    struct hf_make m = {.model = HF_BPE("\"unk_token\":\"<unk>\",\"fuse_unk\":true,")};
+    struct tokenizer *t = open_made(&m, TOK_SPECIALS_PARSE);
+    gives(t, "xxabyz", "8 4 8");
+    becomes(t, (int32_t[]){4, 8}, 2, "ab <unk>");
+    tok_close(t);
+    m.model = HF_BPE("\"unk_token\":\"<unk>\",");
+    t = open_made(&m, TOK_SPECIALS_PARSE);
+    gives(t, "xxabyz", "8 8 4 8 8");
+    tok_close(t);
+}
+
+static void tokens_are_found(void)
+{
+    struct hf_make m = {
+        .pre = HF_LEVEL("false"),
+        .dec = HF_LEVEL("false"),
+        .added = HF_TOKEN("<s>", "") "," HF_TOKEN("<s>x", "") "," HF_TOKEN(
+            "abc", ",\"x\":0") ",{\"id\":1,\"content\":\"word\",\"single_word\":true,"
+                               "\"lstrip\":true,\"rstrip\":true,\"normalized\":true,"
+                               "\"special\":false}"};
+    struct tokenizer *t = open_made(&m, TOK_SPECIALS_PARSE);
+    T_EQ(tok_info(t)->vocab_size, 15);
+    gives(t, "a<s>b<s>xc", "0 12 1 13 2");
+    gives(t, "abcab", "6 4");
+    gives(t, "a  word \tb", "0 14 1");
+    gives(t, "awordb", "4");
+    gives(t, "word word", "14 14");
+    tok_close(t);
+    t = open_made(&m, TOK_SPECIALS_TEXT);
+    gives(t, "a<s>b word", "0 1 14");
+    tok_close(t);
+    struct err e;
+    struct tok_ids ids = {0};
+    t = open_made(&m, TOK_SPECIALS_ERROR);
+    struct tok_work *w = tok_work_create(t);
+    T_ERR(tok_encode(t, w, "a<s>", 4, &ids, &e), &e, ERR_DATA, "special token");
+    tok_work_destroy(w);
+    tok_ids_finish(&ids);
+    tok_close(t);
+}
+
+static void templates_go_round(void)
+{
+    struct hf_make m = {
+        .pre = HF_LEVEL("false"),
+        .post = "{\"type\":\"Sequence\",\"processors\":[" HF_LEVEL(
+            "false") ","
+                     "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<s>"
+                     "\","
+                     "\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{"
+                     "\"SpecialToken\":"
+                     "{\"id\":\"</"
+                     "s>\",\"type_id\":0}}],\"pair\":[],\"special_tokens\":{\"<s>\":{\"id\":"
+                     "\"<s>\",\"ids\":[1,2],\"tokens\":[\"b\",\"c\"]},\"</s>\":{\"id\":\"</s>\","
+                     "\"ids\":[7],\"tokens\":[\"bc\"]}}}]}"};
+    struct tokenizer *t = open_made(&m, TOK_SPECIALS_PARSE);
+    gives(t, "ab", "1 2 4 7");
+    gives(t, "", "1 2 7");
+    struct tok_work *w = tok_work_create(t);
+    struct tok_ids ids = {0};
+    struct err e;
+    T_OK(tok_encode_part(t, w, "a", 1, false, &ids, &e), &e);
+    T_OK(tok_encode_part(t, w, "b", 1, true, &ids, &e), &e);
+    T_EQ(ids.n, 4);
+    T_MEM(ids.id, ((int32_t[]){1, 2, 4, 7}), 16);
+    tok_work_destroy(w);
+    tok_ids_finish(&ids);
+    tok_close(t);
+    struct tok_options o = {.path = t_dir(), .no_template = true}; /* the folder */
+    T_OK(tok_open(&o, &t, &e), &e);
+    gives(t, "ab", "4");
+    tok_close(t);
+}
+
+static void invalid_bytes_are_replaced(void)
+{
+    struct hf_make m = {.model = HF_BPE("\"unk_token\":\"<unk>\",")};
+    struct tokenizer *t = open_made(&m, TOK_SPECIALS_PARSE);
+    gives(t,
+          "a\xff"
+          "b\xe3\x81"
+          "c",
+          "0 8 1 8 2");
+    tok_close(t);
+}
+
+static void refused(const struct hf_make *m, const char *words)
+{
+    struct tokenizer *t;
+    struct err e;
+    T_ERR(hf_open(m, TOK_SPECIALS_TEXT, &t, &e), &e, ERR_DATA, words);
+    T_CHECK(strstr(e.msg, "tokenizer.json"));
+}
+
+static void bad_files_are_refused(void)
+{
+#define BPE(vocab, merges)                                                                         \
+    &(struct hf_make){.model = "{\"type\":\"BPE\",\"vocab\":" vocab ",\"merges\":" merges "}"}
+    refused(BPE("{\"a\":0,\"b\":0}", "[]"), "same id 0");
+    refused(BPE("{\"a\":0,\"a\":1}", "[]"), "twice");
+    refused(BPE("{\"a\":-1}", "[]"), "id -1");
+    refused(BPE("{\"a\":4000000000}", "[]"), "id of 4000000000");
+    refused(BPE("{\"a\":2000000}", "[]"), "no vocabulary");
+    refused(BPE("{\"a\":\"x\"}", "[]"), "no whole number");
+    refused(BPE("{\"a\":0}", "[\"a b\"]"), "merge 0 has \"b\"");
+    refused(BPE("{\"a\":0}", "[\"a a\"]"), "merge 0 has \"aa\"");
+    refused(BPE("{\"a\":0}", "[\"a a a\"]"), "not two pieces");
+    refused(BPE("{\"a\":0}", "[\"a\"]"), "not two pieces");
+    refused(BPE("{\"a\":0}", "[[\"a\"]]"), "second half");
+    refused(BPE("{\"a\":0}", "{}"), "an array of merges");
+    refused(BPE("[]", "[]"), "model.vocab is not an object");
+#undef BPE
+#define PART(part, text, words) refused(&(struct hf_make){.part = text}, words)
+    PART(model, "{\"type\":\"Maze\",\"vocab\":{}}", "a model \"Maze\" is not known");
+    PART(model, "{\"type\":\"BPE\",\"vocab\":{}}", "model.merges is not there");
+    PART(model, HF_BPE("\"dropout\":0.1,"), "dropout");
+    PART(norm, "{\"type\":\"Spell\"}", "normalizer: a normalizer \"Spell\" is not known");
+    PART(norm, "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{}]}",
+         "normalizer.normalizers[1].type is not a string");
+    PART(pre, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"X\"}]}",
+         "pre_tokenizer.pretokenizers[0]: a pre-tokenizer \"X\" is not known");
+    PART(pre, "{\"type\":\"Split\",\"behavior\":\"Isolated\",\"pattern\":{}}", "pattern");
+    PART(pre, "{\"type\":\"Split\",\"behavior\":\"Odd\",\"pattern\":{\"String\":\"a\"}}",
+         "behavior is not one of");
+    PART(pre, "{\"type\":\"Metaspace\",\"replacement\":\"ab\"}", "one character");
+    PART(dec, "{\"type\":\"Guess\"}", "decoder: a decoder \"Guess\" is not known");
+    PART(post, "{\"type\":\"Guess\"}", "post_processor: a post-processor \"Guess\"");
+    PART(post, "{\"type\":\"TemplateProcessing\",\"single\":[]}", "the text in it once");
+    PART(added, "{\"id\":1}", "added_tokens[0].content");
+#undef PART
+}
+
+static void like_normalized_tokens_are_refused(void)
+{
+    struct hf_make m = {.norm = "{\"type\":\"Lowercase\"}",
+                        .added = "{\"content\":\"X\",\"normalized\":true},"
+                                 "{\"content\":\"x\",\"normalized\":true}"};
+    refused(&m, "searched as \"x\"");
+}
+
+static void deep_and_cut_files_are_refused(void)
+{
+    struct tokenizer *t;
+    struct err e;
+    struct buf b = {0};
+    buf_adds(&b, "{\"model\":{\"vocab\":");
+    for (int i = 0; i < 100000; i++)
+        buf_addc(&b, '[');
+    T_ERR(hf_open_text(b.data, b.len, TOK_SPECIALS_TEXT, &t, &e), &e, ERR_DATA, "tokenizer.json");
+    buf_reset(&b);
+    struct hf_make m = {.pre = HF_LEVEL("false"), .added = HF_TOKEN("<s>", "")};
+    hf_text(&b, &m);
+    for (size_t n = 200; n < b.len; n += 7) { /* behind {"model":{, so that it counts as one */
+        int code = hf_open_text(b.data, n, TOK_SPECIALS_TEXT, &t, &e);
+        T_CHECK(code == ERR_DATA);
+    }
+    buf_finish(&b);
+}
+
+T_MAIN(T_CASE(bytes_are_merged), T_CASE(unknown_characters), T_CASE(tokens_are_found),
+       T_CASE(templates_go_round), T_CASE(invalid_bytes_are_replaced),
+       T_CASE(bad_files_are_refused), T_CASE(like_normalized_tokens_are_refused),
+       T_CASE(deep_and_cut_files_are_refused))

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/regex.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "tests/t.h"
+
+/* The matches of a pattern as "[..]" in the text. */
+static int mark(const char *pattern, bool literal, const char *text, struct buf *out, struct err *e)
+{
+    struct regex *r = NULL;
+    int code = 0;
+    if (literal)
+        r = regex_literal(pattern, strlen(pattern));
+    else
+        code = regex_compile("x.json: pre", pattern, strlen(pattern), &r, e);
+    if (code)
+        return code;
+    struct regex_work *w = regex_work_create();
+    struct regex_at at = {0};
+    size_t done = 0, n = strlen(text);
+    bool found = true;
+    char *padded = calloc(n + 64, 1);
+    memcpy(padded, text, n);
+    while (!code && found) {
+        code = regex_next(r, w, padded, n, &at, &found, e);
+        if (code || !found)
+            break;
+        buf_add(out, text + done, at.start - done);
+        buf_addf(out, "[%.*s]", (int)(at.end - at.start), text + at.start);
+        done = at.end;
+    }
+    buf_adds(out, text + done);
+    free(padded);
+    regex_work_destroy(w);
+    regex_destroy(r);
+    return code;
+}
+
+static void marks(const char *pattern, const char *text, const char *want)
+{
+    struct buf b = {0};
+    struct err e;
+    int code = mark(pattern, false, text, &b, &e);
+    if (code && strstr(e.msg, "no known family"))
+        t_skip("built without PCRE2");
+    T_OK(code, &e);
+    T_STR(buf_str(&b), want);
+    buf_finish(&b);
+}
+
+static void refused(const char *pattern, const char *words)
+{
+    struct buf b = {0};
+    struct err e;
+    T_ERR(regex_spell("x.json: pre", pattern, strlen(pattern), &b, &e), &e, ERR_DATA, words);
+    T_CHECK(strstr(e.msg, "x.json: pre"));
+    buf_finish(&b);
+}
+
+static void literals(void)
+{
+    struct buf b = {0};
+    struct err e;
+    T_OK(mark("aa", true, "aaabaa.a", &b, &e), &e);
+    T_STR(buf_str(&b), "[aa]ab[aa].a");
+    buf_finish(&b);
+}
+
+static void patterns(void)
+{
+    marks("x+", "axxbx", "a[xx]b[x]");
+    marks("\\p{Lu}\\p{Ll}*|\\d", "FooBar1", "[Foo][Bar][1]");
+    marks("[^\\S\\n]+",
+          "a \t\n\xc2\x85"
+          "b",
+          "a[ \t]\n[\xc2\x85]b"); /* U+0085 is a space */
+    marks("[\\P{L}]", "a1b", "a[1]b");
+    marks("\\h+", "xyz-beef", "xyz-[beef]"); /* a hexadecimal digit */
+    marks("(?i:'S)", "it's IT'S it'\xc5\xbf", "it['s] IT['S] it['\xc5\xbf]");
+    marks("\\d{1,3}+x", "1234x", "[1234x]"); /* a repetition of a repetition */
+    marks("\\d{,2}a", "123a", "1[23a]");
+    marks("^a|b$", "ab\nab", "[a][b]\n[a][b]");
+    marks("(?m:a.b)|c.d", "a\nb c\nd", "[a\nb] c\nd");
+    marks("\\bx", "x ax x", "[x] ax [x]");
+    marks("\\Bx", "x ax x", "x a[x] x");
+    marks("\\u0041", "xA", "x[A]");
+    marks("\\p{L}+", "\xe1\xb2\x89 \xea\x9f\x8e", "[\xe1\xb2\x89] \xea\x9f\x8e"); /* 16.0, not 17 */
+}
+
+static void empty_matches(void)
+{
+    marks("(?=[A-Z])", "FooBar", "[]Foo[]Bar");
+    marks("x*", "axb", "[]a[x]b[]");
+    marks("\\d{1,3}(?=(\\d{3})*\\b)", "1234567 12", "[1][234][567] [12]");
+}
+
+static void what_is_not_read(void)
+{
+    refused("\\p{Klingon}", "byte 0 of the pattern");
+    refused("[a[b]]", "a class within a class");
+    refused("[a&&b]", "a class within a class");
+    refused("[a", "a class without an end");
+    refused("a\\", "a backslash at the end");
+    refused("(?~ab)", "this kind of group");
+    refused("\\R", "this escape");
+}
+
+static void bad_patterns(void)
+{
+    struct buf b = {0};
+    struct err e;
+    T_ERR(mark("(a", false, "a", &b, &e), &e, ERR_DATA, "x.json: pre: the pattern \"(a\"");
+    char text[64] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!";
+    int code = mark("(a|a)*(a|a)*$", false, text, &b, &e);
+    T_ERR(code, &e, ERR_DATA, "the pattern");
+    buf_finish(&b);
+}
+
+T_MAIN(T_CASE(literals), T_CASE(patterns), T_CASE(empty_matches), T_CASE(what_is_not_read),
+       T_CASE(bad_patterns))

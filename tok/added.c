@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/added.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tok/pipe_run.h"
+#include "tok/unicode.h"
+
+struct added {
+    struct added_token *token;
+    size_t n;
+    struct trie trie;    /* strings to places in `token` */
+    uint64_t pair[1024]; /* bit of each pair of bytes that a token begins with */
+};
+
+static bool may_begin(const struct added *a, unsigned char first, unsigned char second)
+{
+    unsigned k = (unsigned)first | (unsigned)second << 8;
+    return a->pair[k >> 6] >> (k & 63) & 1;
+}
+
+static void note_pair(struct added *a, unsigned first, unsigned second)
+{
+    unsigned k = first | second << 8;
+    a->pair[k >> 6] |= (uint64_t)1 << (k & 63);
+}
+
+static int compare(const void *x, const void *y)
+{
+    const struct added_token *a = *(const struct added_token *const *)x,
+                             *b = *(const struct added_token *const *)y;
+    size_t n = a->length < b->length ? a->length : b->length;
+    int c = memcmp(a->text, b->text, n);
+    return c ? c : a->length < b->length ? -1 : a->length > b->length;
+}
+
+static int check_tokens(const char *path, const struct added_token *token, size_t n, struct err *e)
+{
+    const struct added_token **sorted = mem_new(n, sizeof(*sorted));
+    int code = 0;
+    for (size_t i = 0; i < n; i++) {
+        sorted[i] = &token[i];
+        if (!token[i].length)
+            code =
+                err_set(e, ERR_DATA, "%s: an added token is empty, or normalized to nothing", path);
+        else if (token[i].length > ADDED_MAX)
+            code = err_set(e, ERR_DATA, "%s: the added token \"%.64s\" has %zu bytes, more than %d",
+                           path, token[i].text, token[i].length, ADDED_MAX);
+    }
+    qsort(sorted, n, sizeof(*sorted), compare);
+    for (size_t i = 1; i < n && !code; i++)
+        if (compare(&sorted[i - 1], &sorted[i]) == 0)
+            code = err_set(e, ERR_DATA,
+                           "%s: two added tokens are searched as \"%.64s\" (normalized alike)",
+                           path, sorted[i]->text);
+    free(sorted);
+    return code;
+}
+
+int added_create(const char *path, const struct added_token *token, size_t n, struct added **ret,
+                 struct err *e)
+{
+    int code = check_tokens(path, token, n, e);
+    if (code)
+        return code;
+    struct added *a = mem_new(1, sizeof(*a));
+    struct trie_key *key = mem_new(n, sizeof(*key));
+    a->token = mem_new(n, sizeof(*a->token));
+    a->n = n;
+    for (size_t i = 0; i < n; i++) {
+        a->token[i] = token[i];
+        a->token[i].text = NULL;
+        key[i] = (struct trie_key){token[i].text, token[i].length, (int32_t)i};
+        const unsigned char *s = (const unsigned char *)token[i].text;
+        for (unsigned c = 0; c < 256; c++)
+            if (token[i].length == 1 || c == s[1])
+                note_pair(a, s[0], c);
+    }
+    trie_init(&a->trie, key, n);
+    free(key);
+    *ret = a;
+    return 0;
+}
+
+void added_destroy(struct added *a)
+{
+    if (!a)
+        return;
+    trie_finish(&a->trie);
+    free(a->token);
+    free(a);
+}
+
+/* The longest token that begins at text[i], NULL if none does. */
+static const struct added_token *longest(const struct added *a, const char *text, size_t n,
+                                         size_t i)
+{
+    int32_t best = -1;
+    uint32_t at = TRIE_ROOT;
+    while (i < n && trie_step(&a->trie, &at, text[i++]))
+        if (trie_value(&a->trie, at) >= 0)
+            best = trie_value(&a->trie, at);
+    return best < 0 ? NULL : &a->token[best];
+}
+
+static const struct added_token *search(const struct added *a, const char *text, size_t n,
+                                        size_t *at)
+{
+    for (size_t i = *at; i < n; i++) {
+        if (!may_begin(a, (unsigned char)text[i], i + 1 < n ? (unsigned char)text[i + 1] : 0) &&
+            i + 1 < n)
+            continue;
+        const struct added_token *t = longest(a, text, n, i);
+        if (t) {
+            *at = i;
+            return t;
+        }
+    }
+    *at = n;
+    return NULL;
+}
+
+static bool word_before(const char *text, size_t at)
+{
+    size_t k;
+    return at && uni_word(UNI_17, char_at(text + char_before(text, at), &k));
+}
+
+static bool word_behind(const char *text, size_t n, size_t at)
+{
+    size_t k;
+    return at < n && uni_word(UNI_17, char_at(text + at, &k));
+}
+
+static void widen(const char *text, size_t n, const struct added_token *t, struct added_at *at)
+{
+    size_t k;
+    while (t->lstrip && at->start > at->done) {
+        size_t before = char_before(text, at->start);
+        if (!uni_space(char_at(text + before, &k)))
+            break;
+        at->start = before < at->done ? at->done : before;
+    }
+    while (t->rstrip && at->end < n && uni_space(char_at(text + at->end, &k)))
+        at->end += k;
+}
+
+bool added_next(const struct added *a, const char *text, size_t n, bool skip_special,
+                struct added_at *at, uint64_t *ret_skipped)
+{
+    const struct added_token *t;
+    while ((t = search(a, text, n, &at->from))) {
+        at->start = at->from;
+        at->end = at->from += t->length;
+        if (t->special && skip_special) {
+            (*ret_skipped)++;
+            continue;
+        }
+        if (t->single_word && (word_before(text, at->start) || word_behind(text, n, at->end)))
+            continue;
+        widen(text, n, t, at);
+        at->token = t;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_ADDED_H
+#define TOK_ADDED_H
+
+/*
+ * Added tokens found in a text: of those that match leftmost, the longest; then what the token asks
+ * for is looked at (no word next to it, white space taken along). Immutable; built in time linear
+ * in the strings.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct added;
+
+struct added_token {
+    const char *text; /* what is searched; kept by the caller while added_create runs */
+    size_t length;
+    int32_t id;
+    bool special, single_word, lstrip, rstrip;
+};
+
+enum { ADDED_MAX = 4096 /* bytes of a token */ };
+
+/* ERR_DATA for an empty, overlong or doubled string; `path` begins the sentence. */
+int added_create(const char *path, const struct added_token *token, size_t n, struct added **ret,
+                 struct err *e);
+void added_destroy(struct added *a);
+
+/* Where a search stands; zeroed: at the beginning. */
+struct added_at {
+    size_t from; /* the search goes on here */
+    size_t done; /* text before it belongs to an earlier match */
+    size_t start, end;
+    const struct added_token *token; /* the match; its text is not kept */
+};
+
+/*
+ * The next token in text[0 .. n), valid UTF-8; false if there is none. With skip_special, special
+ * ones are text: *ret_skipped counts them (and their bytes are not searched again).
+ */
+bool added_next(const struct added *a, const char *text, size_t n, bool skip_special,
+                struct added_at *at, uint64_t *ret_skipped);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_HF_H
+#define TOK_HF_H
+
+/*
+ * Readers of Hugging Face's files into a struct pipe_spec. Messages begin with the spec's path; a
+ * component that is not known is named with its place in the file. On failure the spec holds what
+ * was read so far, and is the caller's to finish.
+ */
+
+#include "base/json.h"
+#include "tok/pipe.h"
+
+enum { TEXT_ROOM = 64 /* readable bytes behind a copy of a file */ };
+
+/* tokenizer.json. */
+int hf_read(struct pipe_spec *s, const char *p, size_t n, struct err *e);
+
+/* The parts of one; `where` is the part's place, "pre_tokenizer". */
+typedef int hf_part(struct pipe_spec *s, const struct json *j, const char *where, struct err *e);
+hf_part hf_version, hf_normalizer, hf_pre_tokenizer, hf_decoder, hf_post_processor, hf_added_tokens;
+
+/* The model's options; whether its vocabulary has scores, and whether there are merges. */
+int hf_model(struct pipe_spec *s, const struct json *j, bool scores, bool merges, struct err *e);
+
+/* Appends the merge of pieces a and b, which s->pair has room for. */
+int hf_add_merge(struct pipe_spec *s, size_t line, const char *a, size_t na, const char *b,
+                 size_t nb, struct err *e);
+
+#endif

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_walk.h"
+#include "base/mem.h"
+#include "tok/hf.h"
+
+/*
+ * tokenizer.json of Hugging Face's tokenizers. The vocabulary and the merges, which are nearly all
+ * of the file, are walked where they stand: their strings stay in the copy of the file, ended by a
+ * NUL in the place of the quote. All else is small and becomes a tree (hf_parts.c).
+ */
+
+enum { MEMBERS_MAX = 64, DEPTH_MAX = 64, MERGES_MAX = 1 << 23 };
+
+/* A member of an object: its value begins at token `i` and byte `at`, and ends before `end`. */
+struct member {
+    const char *key;
+    size_t length, i, at, end;
+};
+
+struct reader {
+    struct json_walk w;
+    struct json_scan *scan;
+    struct pipe_spec *s;
+    char *text; /* the spec's copy of the file */
+    struct member top[MEMBERS_MAX], model[MEMBERS_MAX];
+    size_t ntop, nmodel;
+};
+
+static int wrap(struct reader *r, int code)
+{
+    return code ? err_wrap(r->w.e, "%s", r->s->path) : 0;
+}
+
+/* Notes the members of the object that is next, and walks over it. */
+static int take_members(struct reader *r, struct member *m, size_t *ret_n)
+{
+    struct json_walk *w = &r->w;
+    int code = json_take(w, '{', "an object");
+    bool escaped;
+    for (*ret_n = 0; !code && json_peek(w) != '}';) {
+        if (*ret_n == MEMBERS_MAX)
+            return err_set(w->e, ERR_DATA, "byte %u: more than %d members", w->at[w->i],
+                           MEMBERS_MAX);
+        struct member *k = &m[*ret_n];
+        code = json_take_string(w, &k->key, &k->length, &escaped);
+        if (!code)
+            code = json_take(w, ':', "':' behind a key");
+        if (code)
+            return code;
+        for (size_t i = 0; i < *ret_n; i++)
+            if (m[i].length == k->length && !memcmp(m[i].key, k->key, k->length))
+                return err_set(w->e, ERR_DATA, "byte %u: the key \"%.*s\" is there twice",
+                               w->at[w->i], (int)k->length, k->key);
+        k->i = w->i;
+        k->at = w->at[w->i];
+        code = json_skip(w);
+        k->end = w->at[w->i];
+        (*ret_n)++;
+        if (!code && json_peek(w) != '}')
+            code = json_take(w, ',', "',' or '}'");
+    }
+    return code ? code : json_take(w, '}', "'}'");
+}
+
+static const struct member *find(const struct member *m, size_t n, const char *key)
+{
+    for (size_t i = 0; i < n; i++)
+        if (m[i].length == strlen(key) && !memcmp(m[i].key, key, m[i].length))
+            return &m[i];
+    return NULL;
+}
+
+/* A string of the vocabulary: n bytes with a NUL behind them. */
+static int take_text(struct reader *r, const char **ret, size_t *ret_n)
+{
+    const char *s;
+    bool escaped;
+    int code = json_take_string(&r->w, &s, ret_n, &escaped);
+    if (code)
+        return code;
+    char *dst = r->text + (s - r->text);
+    if (escaped) {
+        dst = arena_take(&r->s->arena, *ret_n + JSON_SLACK + 1, 1);
+        code = json_unescape(&r->w, dst, s, *ret_n, ret_n);
+    }
+    dst[*ret_n] = '\0';
+    *ret = dst;
+    return code;
+}
+
+/* ---- vocabularies ------------------------------------------------------------------------- */
+
+/* Tokens of {"a": 0, ...} come in fours. The highest id needs a look at all. */
+static int count_vocab(struct reader *r, size_t *ret_words, int64_t *ret_highest)
+{
+    struct json_walk *w = &r->w;
+    const char *key;
+    size_t n;
+    bool escaped;
+    *ret_words = 0;
+    *ret_highest = -1;
+    int code = json_take(w, '{', "an object of pieces and ids");
+    while (!code && json_peek(w) != '}') {
+        int64_t id;
+        code = json_take_string(w, &key, &n, &escaped);
+        if (!code)
+            code = json_take(w, ':', "':' behind a key");
+        if (!code && !json_take_int(w, &id))
+            return err_set(w->e, ERR_DATA, "the piece \"%.*s\" has no whole number for an id",
+                           (int)(n < 64 ? n : 64), key);
+        if (code)
+            return code;
+        *ret_highest = id > *ret_highest ? id : *ret_highest;
+        (*ret_words)++;
+        if (json_peek(w) != '}')
+            code = json_take(w, ',', "',' or '}'");
+    }
+    return code;
+}
+
+static int take_vocab(struct reader *r, const struct member *m)
+{
+    struct json_walk *w = &r->w;
+    size_t words;
+    int64_t highest;
+    w->i = m->i;
+    int code = wrap(r, count_vocab(r, &words, &highest));
+    if (code)
+        return code;
+    if (highest >= INT32_MAX)
+        return err_set(w->e, ERR_DATA, "%s: an id of %lld", r->s->path, (long long)highest);
+    code = pipe_vocab_room(r->s, (size_t)(highest + 1), words, w->e);
+    w->i = m->i + 1;
+    for (size_t i = 0; i < words && !code; i++) {
+        const char *text;
+        size_t n;
+        int64_t id;
+        code = wrap(r, take_text(r, &text, &n));
+        w->i++; /* ':' */
+        if (code || !json_take_int(w, &id))
+            return code ? code
+                        : err_set(w->e, ERR_DATA, "%s: \"%.64s\" has no id", r->s->path, text);
+        w->i++; /* ',' or '}' */
+        code = pipe_vocab_add(r->s, text, n, id, w->e);
+    }
+    return code;
+}
+
+/* [["piece", -1.5], ...], the ids being the places. */
+static int take_scores(struct reader *r, const struct member *m)
+{
+    struct json_walk *w = &r->w;
+    size_t words = 0;
+    w->i = m->i;
+    for (size_t i = m->i + 1, depth = 1; depth && i < w->n; i++) {
+        char c = w->p[w->at[i]];
+        words += c == '[' && depth == 1;
+        depth += c == '[';
+        depth -= c == ']';
+    }
+    int code = pipe_vocab_room(r->s, words, words, w->e);
+    if (!code)
+        code = wrap(r, json_take(w, '[', "an array of pieces and scores"));
+    r->s->score = mem_new(words + 1, sizeof(*r->s->score));
+    for (size_t i = 0; i < words && !code; i++) {
+        const char *text, *number;
+        size_t n, digits;
+        char kind;
+        code = json_take(w, '[', "[\"piece\", score]");
+        if (!code)
+            code = take_text(r, &text, &n);
+        if (!code)
+            code = json_take(w, ',', "',' and a score");
+        if (!code)
+            code = json_take_scalar(w, &number, &digits, &kind);
+        if (!code && kind != 'i' && kind != 'r')
+            code = err_set(w->e, ERR_DATA, "the piece \"%.64s\" has no number for a score", text);
+        if (!code)
+            code = json_take(w, ']', "']' behind a score");
+        if (!code && i + 1 < words)
+            code = json_take(w, ',', "',' and the next piece");
+        if (code)
+            return wrap(r, code);
+        r->s->score[i] = strtod(number, NULL);
+        code = pipe_vocab_add(r->s, text, n, (int64_t)i, w->e);
+    }
+    return code ? code : wrap(r, json_take(w, ']', "']' behind the pieces"));
+}
+
+/* ---- merges ------------------------------------------------------------------------------- */
+
+static int unknown_piece(struct reader *r, size_t line, const char *p, size_t n)
+{
+    return err_set(r->w.e, ERR_DATA, "%s: merge %zu has \"%.*s\", which the vocabulary lacks",
+                   r->s->path, line, (int)(n < 64 ? n : 64), p);
+}
+
+int hf_add_merge(struct pipe_spec *s, size_t line, const char *a, size_t na, const char *b,
+                 size_t nb, struct err *e)
+{
+    struct reader r = {.s = s, .w.e = e};
+    int32_t left = pipe_vocab_find(s, a, na), right = pipe_vocab_find(s, b, nb);
+    if (left < 0 || right < 0)
+        return unknown_piece(&r, line, left < 0 ? a : b, left < 0 ? na : nb);
+    size_t skip = s->prefix.n < nb ? s->prefix.n : nb;
+    char key[512], *p = na + nb > sizeof(key) ? mem_new(na + nb, 1) : key;
+    memcpy(p, a, na);
+    memcpy(p + na, b + skip, nb - skip);
+    int32_t id = pipe_vocab_find(s, p, na + nb - skip);
+    int code = id < 0 ? unknown_piece(&r, line, p, na + nb - skip) : 0;
+    if (p != key)
+        free(p);
+    s->pair[s->npairs++] =
+        (struct bpe_pair){(uint32_t)left, (uint32_t)right, (uint32_t)line, (uint32_t)id};
+    return code;
+}
+
+/* "a b" or ["a", "b"]. */
+static int take_merge(struct reader *r, size_t line)
+{
+    struct json_walk *w = &r->w;
+    const char *a, *b;
+    size_t na, nb;
+    if (json_peek(w) == '[') {
+        int code = json_take(w, '[', "a merge");
+        if (!code)
+            code = take_text(r, &a, &na);
+        if (!code)
+            code = json_take(w, ',', "',' and the second half of a merge");
+        if (!code)
+            code = take_text(r, &b, &nb);
+        if (!code)
+            code = json_take(w, ']', "']' behind a merge");
+        return code ? wrap(r, code) : hf_add_merge(r->s, line, a, na, b, nb, w->e);
+    }
+    int code = take_text(r, &a, &na);
+    if (code)
+        return wrap(r, code);
+    b = memchr(a, ' ', na);
+    if (!b || memchr(b + 1, ' ', na - (size_t)(b + 1 - a)))
+        return err_set(w->e, ERR_DATA,
+                       "%s: merge %zu is \"%.64s\", not two pieces with a space "
+                       "between",
+                       r->s->path, line, a);
+    return hf_add_merge(r->s, line, a, (size_t)(b - a), b + 1, na - (size_t)(b + 1 - a), w->e);
+}
+
+static int take_merges(struct reader *r, const struct member *m)
+{
+    struct json_walk *w = &r->w;
+    w->i = m->i;
+    /* pieces, commas and brackets: at least two tokens for each */
+    size_t last = m->i;
+    while (last < w->n && w->at[last] < m->end)
+        last++;
+    size_t room = (last - m->i) / 2;
+    if (room > 5 * (size_t)MERGES_MAX)
+        return err_set(w->e, ERR_DATA, "%s: more than %d merges", r->s->path, MERGES_MAX);
+    void *pair;
+    int code = mem_try(room + 1, sizeof(*r->s->pair), "memory for merges", &pair, w->e);
+    if (code)
+        return code;
+    r->s->pair = pair;
+    code = wrap(r, json_take(w, '[', "an array of merges"));
+    for (size_t line = 0; !code && json_peek(w) != ']'; line++) {
+        code = take_merge(r, line);
+        if (!code && json_peek(w) != ']')
+            code = wrap(r, json_take(w, ',', "',' or ']'"));
+    }
+    return code;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+/* A member as a tree. */
+static int tree(struct reader *r, const struct member *m, struct json_doc **ret)
+{
+    return json_parse(r->s->path, r->text + m->at, m->end - m->at, ret, r->w.e);
+}
+
+static int take_part(struct reader *r, const char *key, hf_part *part)
+{
+    const struct member *m = find(r->top, r->ntop, key);
+    struct json_doc *doc;
+    int code = m ? tree(r, m, &doc) : 0;
+    if (!m || code)
+        return code;
+    const struct json *root = json_root(doc);
+    if (root->kind != JSON_NULL)
+        code = part(r->s, root, key, r->w.e);
+    json_close(doc);
+    return code;
+}
+
+/* The members of the model that are no lists, as one object. */
+static int take_model_options(struct reader *r, bool scores, bool merges)
+{
+    struct buf b = {0};
+    struct json_doc *doc;
+    buf_addc(&b, '{');
+    for (size_t i = 0; i < r->nmodel; i++) {
+        const struct member *m = &r->model[i];
+        if (m == find(r->model, r->nmodel, "vocab") || m == find(r->model, r->nmodel, "merges"))
+            continue;
+        buf_addf(&b, "%s\"%.*s\":", b.len > 1 ? "," : "", (int)m->length, m->key);
+        buf_add(&b, r->text + m->at, m->end - m->at);
+    }
+    buf_addc(&b, '}');
+    int code = json_parse(r->s->path, b.data, b.len, &doc, r->w.e);
+    buf_finish(&b);
+    if (code)
+        return code;
+    code = hf_model(r->s, json_root(doc), scores, merges, r->w.e);
+    json_close(doc);
+    return code;
+}
+
+static int take_model(struct reader *r)
+{
+    const struct member *m = find(r->top, r->ntop, "model");
+    if (!m)
+        return err_set(r->w.e, ERR_DATA, "%s: no model", r->s->path);
+    r->w.i = m->i;
+    int code = wrap(r, take_members(r, r->model, &r->nmodel));
+    if (code)
+        return code;
+    const struct member *vocab = find(r->model, r->nmodel, "vocab");
+    const struct member *merges = find(r->model, r->nmodel, "merges");
+    if (!vocab)
+        return err_set(r->w.e, ERR_DATA, "%s: model.vocab is missing", r->s->path);
+    bool scores = r->w.p[vocab->at] == '[';
+    code = take_model_options(r, scores, merges != NULL);
+    if (!code)
+        code = scores ? take_scores(r, vocab) : take_vocab(r, vocab);
+    if (!code && r->s->model == MODEL_BPE)
+        code = take_merges(r, merges);
+    return code;
+}
+
+static int read_all(struct reader *r)
+{
+    struct json_walk *w = &r->w;
+    int code = wrap(r, take_members(r, r->top, &r->ntop));
+    if (!code && w->i != w->n)
+        code = wrap(r, json_expected(w, "the end of the file"));
+    if (!code)
+        code = take_part(r, "version", hf_version);
+    if (!code)
+        code = take_part(r, "normalizer", hf_normalizer);
+    if (!code)
+        code = take_part(r, "pre_tokenizer", hf_pre_tokenizer);
+    if (!code)
+        code = take_part(r, "decoder", hf_decoder);
+    if (!code)
+        code = take_part(r, "post_processor", hf_post_processor);
+    if (!code)
+        code = take_part(r, "added_tokens", hf_added_tokens);
+    return code ? code : take_model(r);
+}
+
+int hf_read(struct pipe_spec *s, const char *p, size_t n, struct err *e)
+{
+    if (n > JSON_MAX_BYTES)
+        return err_set(e, ERR_DATA, "%s: %zu bytes, too many for a tokenizer.json", s->path, n);
+    buf_add(&s->text, p, n);
+    memset(buf_reserve(&s->text, TEXT_ROOM), 0, TEXT_ROOM);
+    struct reader r = {.scan = json_scan_create(), .s = s, .text = s->text.data};
+    r.w = (struct json_walk){.p = s->text.data, .max_depth = DEPTH_MAX, .e = e};
+    int code = wrap(&r, json_scan_run(r.scan, s->text.data, n, &r.w.at, &r.w.n, e));
+    if (!code)
+        code = read_all(&r);
+    json_scan_destroy(r.scan);
+    return code;
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/pipe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tok/pipe_run.h"
+#include "tok/unicode.h"
+
+enum {
+    CHUNK = 32 << 10,     /* bytes that are scanned at once: their starts stay in the cache */
+    CACHED_WORD_MAX = 256 /* longer pieces seldom come again */
+};
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+struct pipe_text pipe_piece(const struct pipe *p, int64_t id)
+{
+    if (id < (int64_t)p->spec.npieces && p->spec.piece[id].p)
+        return p->spec.piece[id];
+    int32_t at = id < p->size ? p->token_of[id] : -1;
+    return at < 0 ? (struct pipe_text){0}
+                  : (struct pipe_text){p->spec.token[at].text, p->spec.token[at].length};
+}
+
+/*
+ * A token that the vocabulary has keeps its id there; the others get those that follow on from the
+ * number of pieces, in the file's order, whatever the file says. A later token of the same content
+ * or id takes the place of an earlier one.
+ */
+static int number_tokens(struct pipe *p, struct err *e)
+{
+    struct pipe_spec *s = &p->spec;
+    struct words seen;
+    words_init(&seen, s->ntokens);
+    size_t kept = 0;
+    int64_t next = (int64_t)s->count;
+    p->size = (int64_t)s->npieces;
+    for (size_t i = 0; i < s->ntokens; i++) {
+        struct pipe_token t = s->token[i];
+        if (!t.length)
+            continue;
+        int32_t at = words_find(&seen, t.text, t.length);
+        int32_t id = pipe_vocab_find(s, t.text, t.length);
+        if (at < 0) {
+            at = (int32_t)kept++;
+            words_add(&seen, t.text, t.length, at);
+            t.id = id >= 0 ? id : (int32_t)next++;
+        } else {
+            t.id = s->token[at].id;
+            t.special |= s->token[at].special;
+        }
+        s->token[at] = t;
+        p->size = t.id >= p->size ? t.id + 1 : p->size;
+    }
+    words_finish(&seen);
+    s->ntokens = kept;
+    p->token_of = mem_new((size_t)p->size + 1, sizeof(*p->token_of));
+    memset(p->token_of, 0xff, (size_t)p->size * sizeof(*p->token_of));
+    for (size_t i = 0; i < kept; i++) {
+        int32_t id = s->token[i].id;
+        if (p->token_of[id] >= 0)
+            return err_set(e, ERR_DATA, "%s: the added tokens \"%.64s\" and \"%.64s\" share id %d",
+                           p->path, s->token[p->token_of[id]].text, s->token[i].text, id);
+        p->token_of[id] = (int32_t)i;
+    }
+    return 0;
+}
+
+/* The automata, one for each kind of text. */
+static int open_added(struct pipe *p, struct pipe_work *w, bool normalized, struct added **ret,
+                      struct err *e)
+{
+    const struct pipe_spec *s = &p->spec;
+    struct added_token *list = mem_new(s->ntokens + 1, sizeof(*list));
+    struct arena arena = {0};
+    size_t n = 0;
+    int code = 0;
+    for (size_t i = 0; i < s->ntokens && !code; i++) {
+        const struct pipe_token *t = &s->token[i];
+        if (t->normalized != normalized)
+            continue;
+        struct added_token *a = &list[n++];
+        *a = (struct added_token){t->text,        t->length, t->id,    t->special,
+                                  t->single_word, t->lstrip, t->rstrip};
+        if (!normalized || !s->nnorm)
+            continue;
+        code = pipe_normalize(s, w, t->text, t->length, &w->norm, e);
+        a->text = arena_strndup(&arena, w->norm.data, w->norm.len);
+        a->length = w->norm.len;
+    }
+    if (!code && n)
+        code = added_create(p->path, list, n, ret, e);
+    arena_finish(&arena);
+    free(list);
+    return code;
+}
+
+/* A split that gives what its family gives: all of the text is matched, and all of it stays. */
+static bool isolates(const struct pre_step *s)
+{
+    return s->kind == PRE_SPLIT &&
+           (s->behavior == SPLIT_ISOLATED || (s->behavior == SPLIT_REMOVED && s->invert));
+}
+
+/* The pre-tokenizer as one scanner, if it is one. */
+static enum scan_family find_family(const struct pipe_spec *s, bool letters)
+{
+    const char *pattern[8];
+    size_t n = s->npre;
+    if (!letters || n > 8 || s->pre[n - 1].prefix_space)
+        return SCAN_NONE;
+    if (s->pre[n - 1].pattern)
+        return n == 1 ? regex_family(s->pre[0].pattern) : SCAN_NONE;
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (!isolates(&s->pre[i]))
+            return SCAN_NONE;
+        pattern[i] = regex_text(s->pre[i].pattern);
+    }
+    if (n == 2)
+        return regex_family(s->pre[0].pattern);
+    return n > 2 ? scan_find_steps(pattern, n - 1) : SCAN_NONE;
+}
+
+static void pipe_destroy(void *state)
+{
+    struct pipe *p = state;
+    added_destroy(p->raw);
+    added_destroy(p->normal);
+    decoder_close(p);
+    pipe_model_close(p);
+    pipe_spec_finish(&p->spec);
+    free(p->token_of);
+    free(p->path);
+    free(p);
+}
+
+static void *scratch_create(const void *state)
+{
+    struct pipe_work *w = mem_new(1, sizeof(*w));
+    w->p = state;
+    w->regex = regex_work_create();
+    w->cache = word_cache_create(WORD_CACHE_BYTES);
+    return w;
+}
+
+static void scratch_destroy(void *scratch)
+{
+    struct pipe_work *w = scratch;
+    buf_finish(&w->clean);
+    buf_finish(&w->norm);
+    buf_finish(&w->swap);
+    buf_finish(&w->text);
+    buf_finish(&w->next);
+    free(w->piece);
+    free(w->piece2);
+    free(w->span);
+    free(w->start);
+    free(w->sym);
+    free(w->best);
+    bpe_work_finish(&w->bpe);
+    regex_work_destroy(w->regex);
+    word_cache_destroy(w->cache);
+    buf_finish(&w->list);
+    buf_finish(&w->list2);
+    free(w->end);
+    free(w->end2);
+    free(w);
+}
+
+static int compile(struct pipe *p, struct err *e)
+{
+    struct pipe_spec *s = &p->spec;
+    const struct pre_step *last = s->npre ? &s->pre[s->npre - 1] : NULL;
+    p->letters = last && last->kind == PRE_BYTE_LEVEL && s->model == MODEL_BPE && !s->prefix.n &&
+                 !s->suffix.n;
+    p->family = find_family(s, p->letters);
+    int code = number_tokens(p, e);
+    if (!code)
+        code = pipe_model_open(p, e);
+    if (code)
+        return code;
+    struct pipe_work *w = scratch_create(p);
+    code = open_added(p, w, false, &p->raw, e);
+    if (!code)
+        code = open_added(p, w, true, &p->normal, e);
+    if (!code)
+        decoder_open(p, w);
+    scratch_destroy(w);
+    return code;
+}
+
+/* ---- text to ids --------------------------------------------------------------------------- */
+
+static int miss(const void *state, void *scratch, const char *word, size_t n, struct tok_ids *ids,
+                struct err *e)
+{
+    return pipe_model_encode(state, scratch, word, n, ids, e);
+}
+
+/* Pieces are where the scanner says, and nothing is written. */
+static int encode_family(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                         struct tok_ids *ids, struct err *e)
+{
+    int code = 0;
+    for (size_t at = 0, k; at < n && !code; at += k) {
+        k = n - at;
+        for (size_t chunk = CHUNK; chunk < n - at; chunk *= 2)
+            if ((k = scan_safe_cut(p->family, text + at, chunk)))
+                break;
+            else
+                k = n - at;
+        const char *part = text + at;
+        if (n - at - k < TEXT_SLACK) {
+            buf_reset(&w->text);
+            memcpy(buf_reserve(&w->text, k + TEXT_SLACK), part, k);
+            memset(w->text.data + k, 0, TEXT_SLACK);
+            part = w->text.data;
+        }
+        if (w->start_cap < k + 1) {
+            w->start_cap = k + k / 2 + 1;
+            w->start = mem_grow(w->start, w->start_cap, sizeof(*w->start));
+        }
+        size_t count = scan_starts(p->family, part, k, w->start);
+        code = word_cache_encode(w->cache, part, w->start, count, miss, p, w, ids, e);
+    }
+    return code;
+}
+
+static int encode_pieces(const struct pipe *p, struct pipe_work *w, struct tok_ids *ids,
+                         struct err *e)
+{
+    int code = 0;
+    for (size_t i = 0; i < w->npieces && !code; i++) {
+        const struct piece *s = &w->piece[i];
+        const uint32_t at[2] = {s->at, s->at + s->n};
+        if (s->n > CACHED_WORD_MAX)
+            code = pipe_model_encode(p, w, w->text.data + s->at, s->n, ids, e);
+        else
+            code = word_cache_encode(w->cache, w->text.data, at, 1, miss, p, w, ids, e);
+    }
+    return code;
+}
+
+/* A part without tokens in it, normalized. */
+static int encode_part(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                       bool zero, struct tok_ids *ids, struct err *e)
+{
+    if (p->family != SCAN_NONE)
+        return encode_family(p, w, text, n, ids, e);
+    int code = pipe_pretokenize(p, w, text, n, zero, e);
+    return code ? code : encode_pieces(p, w, ids, e);
+}
+
+struct part_args {
+    const struct added *added;
+    int (*encode)(const struct pipe *p, struct pipe_work *w, const char *text, size_t n, bool zero,
+                  struct tok_ids *ids, struct tok_tally *tally, struct err *e);
+};
+
+/* Tokens of `added` become ids, what is between them goes to `encode`. */
+static int encode_between(const struct pipe *p, struct pipe_work *w, struct part_args args,
+                          const char *text, size_t n, bool zero, struct tok_ids *ids,
+                          struct tok_tally *tally, struct err *e)
+{
+    struct added_at at = {0};
+    size_t done = 0;
+    int code = 0;
+    uint64_t skipped = 0;
+    bool skip = p->mode != TOK_SPECIALS_PARSE;
+    while (!code && args.added && added_next(args.added, text, n, skip, &at, &skipped)) {
+        if (done < at.start)
+            code =
+                args.encode(p, w, text + done, at.start - done, zero && done == 0, ids, tally, e);
+        *tok_ids_reserve(ids, 1) = at.token->id;
+        ids->n++;
+        done = at.done = at.end;
+    }
+    tally->specials += skipped;
+    if (!code && skipped && p->mode == TOK_SPECIALS_ERROR)
+        return err_set(e, ERR_DATA, "the text holds the string of a special token");
+    if (!code && done < n)
+        code = args.encode(p, w, text + done, n - done, zero && done == 0, ids, tally, e);
+    return code;
+}
+
+static int encode_plain(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                        bool zero, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    (void)tally;
+    return encode_part(p, w, text, n, zero, ids, e);
+}
+
+/* True when normalizing changes nothing, which is quick to see for normal forms. */
+static bool is_normal(const struct pipe_spec *s, const char *text, size_t n)
+{
+    static const enum uni_form form[] = {UNI_NFC, UNI_NFD, UNI_NFKC, UNI_NFKD};
+    if (s->nnorm == 0)
+        return true;
+    return s->nnorm == 1 && s->norm[0].kind <= NORM_NFKD &&
+           uni_normal_prefix(form[s->norm[0].kind - NORM_NFC], text, n) == n;
+}
+
+static int encode_raw(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                      bool zero, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    if (!is_normal(&p->spec, text, n)) {
+        int code = pipe_normalize(&p->spec, w, text, n, &w->norm, e);
+        if (code)
+            return code;
+        text = w->norm.data;
+        n = w->norm.len;
+    }
+    struct part_args args = {p->normal, encode_plain};
+    return encode_between(p, w, args, text, n, zero, ids, tally, e);
+}
+
+static int pipe_encode(const void *state, void *scratch, const char *text, size_t n,
+                       struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    const struct pipe *p = state;
+    struct pipe_work *w = scratch;
+    if (n > TEXT_MAX)
+        return err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", n);
+    size_t good = utf8_good(text, n);
+    if (good < n) {
+        buf_reset(&w->clean);
+        buf_add(&w->clean, text, good);
+        tally->invalid += utf8_mend(&w->clean, text + good, n - good);
+        text = w->clean.data;
+        n = w->clean.len;
+        if (n > TEXT_MAX)
+            return err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", n);
+    }
+    struct part_args args = {p->raw, encode_raw};
+    return encode_between(p, w, args, text, n, true, ids, tally, e);
+}
+
+/* ---- the rest of an engine ----------------------------------------------------------------- */
+
+static int pipe_decode(const void *state, void *scratch, const int32_t *id, size_t n,
+                       struct buf *text, struct err *e)
+{
+    return decoder_run(state, scratch, id, n, text, e);
+}
+
+static const char *pipe_piece_text(const void *state, int64_t id)
+{
+    const char *text = pipe_piece(state, id).p;
+    return text ? text : "";
+}
+
+static int64_t pipe_find(const void *state, const char *text)
+{
+    const struct pipe *p = state;
+    size_t n = strlen(text);
+    int32_t id = pipe_vocab_find(&p->spec, text, n);
+    for (size_t i = 0; i < p->spec.ntokens && id < 0; i++)
+        if (p->spec.token[i].length == n && !memcmp(p->spec.token[i].text, text, n))
+            id = p->spec.token[i].id;
+    return id;
+}
+
+int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engine *ret,
+              struct tok_info *info, struct err *e)
+{
+    struct pipe *p = mem_new(1, sizeof(*p));
+    p->spec = *s;
+    *s = (struct pipe_spec){0};
+    p->path = mem_strdup(p->spec.path);
+    p->spec.path = p->path;
+    p->mode = o->specials;
+    int code = compile(p, e);
+    if (code) {
+        pipe_destroy(p);
+        return code;
+    }
+    info->vocab_size = p->size;
+    info->unk = p->unk;
+    *ret = (struct tok_engine){.state = p,
+                               .scratch_create = scratch_create,
+                               .scratch_destroy = scratch_destroy,
+                               .encode = pipe_encode,
+                               .decode = pipe_decode,
+                               .piece = pipe_piece_text,
+                               .find = pipe_find,
+                               .before = p->spec.before,
+                               .nbefore = p->spec.nbefore,
+                               .after = p->spec.after,
+                               .nafter = p->spec.nafter,
+                               .destroy = pipe_destroy};
+    return 0;
+}

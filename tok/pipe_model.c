@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "tok/pipe_run.h"
+
+/* The models: from the bytes of one piece to ids. */
+
+enum { AFFIX_MAX = 64 };
+
+static void put_id(struct tok_ids *ids, int32_t id)
+{
+    *tok_ids_reserve(ids, 1) = id;
+    ids->n++;
+}
+
+static int no_unknown(const struct pipe *p, struct err *e)
+{
+    return err_set(e, ERR_DATA, "%s: a text needs the unknown token, but the vocabulary has none",
+                   p->path);
+}
+
+/* ---- BPE ----------------------------------------------------------------------------------- */
+
+static uint32_t *sym_room(struct pipe_work *w, size_t n)
+{
+    if (w->sym_cap < n) {
+        w->sym_cap = n + n / 2 + 256;
+        w->sym = mem_grow(w->sym, w->sym_cap, sizeof(*w->sym));
+    }
+    return w->sym;
+}
+
+struct symbols {
+    const struct pipe *p;
+    uint32_t *sym;
+    size_t n;
+    bool unknown; /* one is waiting: those behind it may join it */
+};
+
+static bool fall_back(struct symbols *s, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (s->p->byte_token[(uint8_t)text[i]] == SYM_NONE)
+            return false;
+    for (size_t i = 0; i < n; i++)
+        s->sym[s->n++] = s->p->byte_token[(uint8_t)text[i]];
+    return true;
+}
+
+/* One character with what the model puts round it. A waiting unknown stays behind the bytes that
+ * a character falls back to: so does the reference. */
+static int put_char(struct symbols *s, const char *text, size_t n, struct err *e)
+{
+    int32_t id = pipe_vocab_find(&s->p->spec, text, n);
+    if (id >= 0) {
+        if (s->unknown)
+            s->sym[s->n++] = (uint32_t)s->p->unk;
+        s->unknown = false;
+        s->sym[s->n++] = (uint32_t)id;
+        return 0;
+    }
+    if (s->p->spec.byte_fallback && fall_back(s, text, n))
+        return 0;
+    if (!s->p->spec.unk.p)
+        return 0; /* without an unknown token the character is dropped */
+    if (s->p->unk < 0)
+        return no_unknown(s->p, e);
+    if (s->unknown && !s->p->spec.fuse_unk)
+        s->sym[s->n++] = (uint32_t)s->p->unk;
+    s->unknown = true;
+    return 0;
+}
+
+static int put_chars(struct symbols *s, const char *text, size_t n, struct err *e)
+{
+    const struct pipe_spec *spec = &s->p->spec;
+    int code = 0;
+    for (size_t i = 0, k; i < n && !code; i += k) {
+        char key[2 * AFFIX_MAX + 8];
+        size_t length = 0;
+        if (s->p->letters)
+            k = 1;
+        else
+            char_at(text + i, &k);
+        if (i && spec->prefix.n) {
+            memcpy(key, spec->prefix.p, spec->prefix.n);
+            length = spec->prefix.n;
+        }
+        if (s->p->letters) {
+            length += letter_put(key + length, (uint8_t)text[i]);
+        } else {
+            memcpy(key + length, text + i, k);
+            length += k;
+        }
+        if (i + k == n && spec->suffix.n) {
+            memcpy(key + length, spec->suffix.p, spec->suffix.n);
+            length += spec->suffix.n;
+        }
+        code = put_char(s, key, length, e);
+    }
+    if (s->unknown && !code)
+        s->sym[s->n++] = (uint32_t)s->p->unk;
+    return code;
+}
+
+static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                      struct tok_ids *ids, struct err *e)
+{
+    if (p->spec.ignore_merges) {
+        int32_t id =
+            p->letters ? words_find(&p->whole, text, n) : pipe_vocab_find(&p->spec, text, n);
+        if (id >= 0)
+            return put_id(ids, id), 0;
+    }
+    /* a character gives at most its bytes, and those of what stands round it */
+    size_t room = n * (1 + (p->spec.byte_fallback ? p->spec.prefix.n : 0)) + p->spec.suffix.n + 1;
+    struct symbols s = {.p = p, .sym = sym_room(w, room)};
+    if (p->all_bytes) {
+        for (s.n = 0; s.n < n; s.n++)
+            s.sym[s.n] = p->byte_sym[(uint8_t)text[s.n]];
+    } else {
+        int code = put_chars(&s, text, n, e);
+        if (code)
+            return code;
+    }
+    size_t left = bpe_merge(p->bpe, &w->bpe, s.sym, s.n);
+    int32_t *id = tok_ids_reserve(ids, left);
+    for (size_t i = 0; i < left; i++)
+        id[i] = (int32_t)s.sym[i];
+    ids->n += left;
+    return 0;
+}
+
+static void open_letters(struct pipe *p)
+{
+    const struct pipe_spec *s = &p->spec;
+    p->all_bytes = true;
+    for (int b = 0; b < 256; b++) {
+        char text[4];
+        int32_t id = pipe_vocab_find(s, text, letter_put(text, (uint8_t)b));
+        p->byte_sym[b] = id < 0 ? SYM_NONE : (uint32_t)id;
+        p->all_bytes &= id >= 0;
+    }
+    if (!s->ignore_merges)
+        return;
+    words_init(&p->whole, s->count);
+    size_t room = 0;
+    for (size_t id = 0; id < s->npieces; id++)
+        room += s->piece[id].n;
+    buf_reserve(&p->whole_text, room); /* one block: the map points into it */
+    for (size_t id = 0; id < s->npieces; id++) {
+        size_t from = p->whole_text.len, k, n = s->piece[id].n;
+        int b = 0;
+        for (size_t i = 0; i < n && b >= 0; i += k) {
+            b = byte_of_letter(s->piece[id].p + i, n - i, &k);
+            if (b >= 0)
+                p->whole_text.data[p->whole_text.len++] = (char)b;
+        }
+        if (b < 0 || !s->piece[id].p || !n ||
+            !words_add(&p->whole, p->whole_text.data + from, p->whole_text.len - from, (int32_t)id))
+            p->whole_text.len = from;
+    }
+}
+
+static int bpe_open(struct pipe *p, struct err *e)
+{
+    struct pipe_spec *s = &p->spec;
+    if (s->prefix.n > AFFIX_MAX || s->suffix.n > AFFIX_MAX)
+        return err_set(e, ERR_DATA, "%s: a prefix or suffix of more than %d bytes", p->path,
+                       AFFIX_MAX);
+    if (s->unk.p)
+        p->unk = pipe_vocab_find(s, s->unk.p, s->unk.n);
+    if (p->letters)
+        open_letters(p);
+    p->bpe = bpe_create(s->pair, s->npairs);
+    free(s->pair);
+    s->pair = NULL;
+    s->npairs = 0;
+    return 0;
+}
+
+/* ---- Unigram: the path of the highest score, in double precision ---------------------------- */
+
+struct best {
+    double score;
+    uint32_t from; /* where its last piece begins; UINT32_MAX: nothing ends here */
+    int32_t id;
+};
+
+static void offer(struct best *b, double score, size_t from, int32_t id)
+{
+    if (b->from == UINT32_MAX || score > b->score)
+        *b = (struct best){score, (uint32_t)from, id};
+}
+
+static int find_path(const struct pipe *p, struct best *best, const char *text, size_t n,
+                     struct err *e)
+{
+    for (size_t i = 0; i <= n; i++)
+        best[i] = (struct best){0, UINT32_MAX, 0};
+    for (size_t at = 0, k; at < n; at += k) {
+        bool single = false;
+        uint32_t node = TRIE_ROOT;
+        char_at(text + at, &k);
+        for (size_t i = at; i < n && trie_step(&p->trie, &node, text[i]); i++) {
+            int32_t id = trie_value(&p->trie, node);
+            if (id < 0)
+                continue;
+            offer(&best[i + 1], p->spec.score[id] + best[at].score, at, id);
+            single |= i + 1 - at == k;
+        }
+        if (single)
+            continue;
+        if (p->unk < 0)
+            return no_unknown(p, e);
+        offer(&best[at + k], p->unk_score + best[at].score, at, p->unk);
+    }
+    return 0;
+}
+
+/* What stands for text that is one piece of the path, or a run of unknown ones. */
+static int put_found(const struct pipe *p, const char *text, size_t n, struct tok_ids *ids,
+                     struct err *e)
+{
+    int32_t id = pipe_vocab_find(&p->spec, text, n);
+    if (id >= 0)
+        return put_id(ids, id), 0;
+    bool bytes = p->spec.byte_fallback;
+    for (size_t i = 0; i < n && bytes; i++)
+        bytes = p->byte_token[(uint8_t)text[i]] != SYM_NONE;
+    for (size_t i = 0; i < n && bytes; i++)
+        put_id(ids, (int32_t)p->byte_token[(uint8_t)text[i]]);
+    if (!bytes && p->unk < 0)
+        return no_unknown(p, e);
+    if (!bytes)
+        put_id(ids, p->unk);
+    return 0;
+}
+
+static int unigram_run(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                       struct tok_ids *ids, struct err *e)
+{
+    if (w->best_cap < n + 1) {
+        w->best_cap = n + n / 2 + 256;
+        w->best = mem_grow(w->best, w->best_cap, sizeof(struct best));
+    }
+    struct best *best = w->best;
+    int code = find_path(p, best, text, n, e);
+    if (code)
+        return code;
+    uint32_t *place = sym_room(w, n + 1); /* where pieces begin, from the last to the first */
+    size_t count = 0;
+    for (size_t end = n; end;) {
+        size_t from = best[end].from;
+        bool unknown = best[end].id == p->unk;
+        while (unknown && from && best[from].id == p->unk)
+            from = best[from].from;
+        place[count++] = (uint32_t)from;
+        end = from;
+    }
+    for (size_t i = count; i-- > 0 && !code;) {
+        size_t end = i ? place[i - 1] : n;
+        code = put_found(p, text + place[i], end - place[i], ids, e);
+    }
+    return code;
+}
+
+static void open_trie(struct pipe *p)
+{
+    const struct pipe_spec *s = &p->spec;
+    struct trie_key *key = mem_new(s->count + 1, sizeof(*key));
+    size_t n = 0;
+    for (size_t id = 0; id < s->npieces; id++)
+        if (s->piece[id].n)
+            key[n++] = (struct trie_key){s->piece[id].p, s->piece[id].n, (int32_t)id};
+    trie_init(&p->trie, key, n);
+    free(key);
+}
+
+static int unigram_open(struct pipe *p, struct err *e)
+{
+    const struct pipe_spec *s = &p->spec;
+    if (s->unk_id >= (int64_t)s->npieces)
+        return err_set(e, ERR_DATA, "%s: unk_id is %lld, but the vocabulary has %zu pieces",
+                       p->path, (long long)s->unk_id, s->npieces);
+    p->unk = (int32_t)s->unk_id;
+    double lowest = __builtin_inf();
+    for (size_t id = 0; id < s->npieces; id++)
+        lowest = s->score[id] < lowest ? s->score[id] : lowest;
+    p->unk_score = lowest - 10.0;
+    open_trie(p);
+    return 0;
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+static int word_encode(const struct pipe *p, const char *text, size_t n, struct tok_ids *ids,
+                       struct err *e)
+{
+    int32_t id = pipe_vocab_find(&p->spec, text, n);
+    if (id < 0)
+        id = p->unk;
+    if (id < 0)
+        return no_unknown(p, e);
+    put_id(ids, id);
+    return 0;
+}
+
+int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                      struct tok_ids *ids, struct err *e)
+{
+    switch (p->spec.model) {
+    case MODEL_BPE:
+        return bpe_encode(p, w, text, n, ids, e);
+    case MODEL_UNIGRAM:
+        return unigram_run(p, w, text, n, ids, e);
+    case MODEL_WORDPIECE:
+        return wordpiece_encode(p, text, n, ids, e);
+    case MODEL_WORDLEVEL:
+        return word_encode(p, text, n, ids, e);
+    }
+    BUG("model %d", (int)p->spec.model);
+}
+
+int pipe_model_open(struct pipe *p, struct err *e)
+{
+    const struct pipe_spec *s = &p->spec;
+    p->unk = -1;
+    for (int b = 0; b < 256; b++) {
+        char name[8];
+        snprintf(name, sizeof(name), "<0x%02X>", (unsigned)b);
+        int32_t id = pipe_vocab_find(s, name, 6);
+        p->byte_token[b] = id < 0 ? SYM_NONE : (uint32_t)id;
+    }
+    if (s->model == MODEL_BPE)
+        return bpe_open(p, e);
+    if (s->model == MODEL_UNIGRAM)
+        return unigram_open(p, e);
+    p->unk = s->unk.p ? pipe_vocab_find(s, s->unk.p, s->unk.n) : -1;
+    if (s->model == MODEL_WORDPIECE) {
+        open_trie(p);
+        wordpiece_open(p);
+    }
+    return 0;
+}
+
+void pipe_model_close(struct pipe *p)
+{
+    bpe_destroy(p->bpe);
+    trie_finish(&p->trie);
+    words_finish(&p->whole);
+    buf_finish(&p->whole_text);
+}

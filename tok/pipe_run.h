@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_PIPE_RUN_H
+#define TOK_PIPE_RUN_H
+
+/*
+ * What the files pipe*.c, wordpiece.c and decoder.c share: the compiled tokenizer and what one
+ * thread needs while it encodes. No other file includes it.
+ */
+
+#include "tok/added.h"
+#include "tok/pipe.h"
+#include "tok/trie.h"
+#include "tok/word_cache.h"
+
+#define SYM_NONE UINT32_MAX
+
+enum {
+    TEXT_SLACK = 64,               /* readable bytes behind any text that is scanned */
+    TEXT_MAX = (1u << 31) - 64 - 1 /* places in a text are 32 bits wide */
+};
+
+struct pipe {
+    struct pipe_spec spec;
+    char *path;
+    enum tok_specials mode;
+    struct added *raw, *normal; /* tokens of the text as it is, and of normalized text; or NULL */
+    int64_t size;               /* of the vocabulary, added tokens included */
+    int32_t *token_of;          /* by id: its place among the added tokens, or -1 */
+
+    /*
+     * GPT-2's letters for bytes: when the last step of the pre-tokenizer writes them, pieces stay
+     * bytes, and the model knows each by its letter.
+     */
+    bool letters;
+    bool all_bytes;         /* the vocabulary has every letter */
+    uint32_t byte_sym[256]; /* id of the letter, SYM_NONE if there is none */
+    struct words whole;     /* ignore_merges: pieces as bytes */
+    struct buf whole_text;
+
+    enum scan_family family; /* the pre-tokenizer is this one and nothing else */
+
+    struct bpe *bpe;
+    uint32_t byte_token[256]; /* <0x00> and so on */
+    int32_t unk;              /* -1: none */
+    struct trie trie;         /* MODEL_UNIGRAM, MODEL_WORDPIECE */
+    uint32_t prefix_node;     /* MODEL_WORDPIECE: where the prefix leads */
+    bool prefix_known;
+    double unk_score;
+
+    uint32_t *spelling; /* what decoding begins with: where that of each id begins, and one more */
+    struct buf spelling_text;
+    bool only_bytes; /* DEC_BYTE_LEVEL is all there is, and the spellings are bytes */
+};
+
+struct piece {
+    uint32_t at, n;
+    bool zero; /* begins where the text begins */
+};
+
+struct span {
+    uint32_t at, end;
+    bool match;
+};
+
+struct pipe_work {
+    const struct pipe *p;
+    struct buf clean;      /* the text with its invalid bytes replaced */
+    struct buf norm, swap; /* a part, normalized */
+    struct buf text, next; /* pieces, before and after a step */
+    struct piece *piece, *piece2;
+    size_t npieces, npieces2, cap, cap2;
+    struct span *span;
+    size_t nspans, span_cap;
+    uint32_t *start;
+    size_t start_cap;
+    uint32_t *sym;
+    size_t sym_cap;
+    struct bpe_work bpe;
+    struct word_cache *cache;
+    struct regex_work *regex;
+    void *best; /* of unigram: its path */
+    size_t best_cap;
+    struct buf list, list2; /* of decoding: pieces, */
+    size_t *end, *end2;     /* and where each ends */
+    size_t nends, nends2, end_cap, end_cap2;
+};
+
+/* pipe_norm.c: out gets the text normalized; out has TEXT_SLACK readable bytes behind it. */
+int pipe_normalize(const struct pipe_spec *s, struct pipe_work *w, const char *text, size_t n,
+                   struct buf *out, struct err *e);
+
+/* pipe_pre.c: fills w->text and w->piece. `zero`: the part begins where the text does. */
+int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                     bool zero, struct err *e);
+
+/* pipe_model.c: tables out of the spec; the ids of one piece. */
+int pipe_model_open(struct pipe *p, struct err *e);
+void pipe_model_close(struct pipe *p);
+int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                      struct tok_ids *ids, struct err *e);
+
+/* wordpiece.c */
+void wordpiece_open(struct pipe *p);
+int wordpiece_encode(const struct pipe *p, const char *text, size_t n, struct tok_ids *ids,
+                     struct err *e);
+
+/* decoder.c */
+void decoder_open(struct pipe *p, struct pipe_work *w);
+void decoder_close(struct pipe *p);
+int decoder_run(const struct pipe *p, struct pipe_work *w, const int32_t *id, size_t n,
+                struct buf *text, struct err *e);
+
+/* The piece of an id, added tokens included; p is NULL if there is none. */
+struct pipe_text pipe_piece(const struct pipe *p, int64_t id);
+
+/* letters.c: GPT-2's alphabet. */
+uint32_t letter_of_byte(uint8_t b);                            /* 0x21 to 0x143 */
+size_t letter_put(char *dst, uint8_t b);                       /* its UTF-8, 1 or 2 bytes */
+int byte_of_letter(const char *p, size_t left, size_t *ret_n); /* -1: no letter stands there */
+
+/* Appends n bytes with each maximal run of bytes that is no UTF-8 as U+FFFD; how many there were.
+ */
+size_t utf8_mend(struct buf *out, const char *p, size_t n);
+/* Bytes of p[0 .. n) before the first that is no UTF-8. */
+size_t utf8_good(const char *p, size_t n);
+
+/* The character that begins at p, which is valid. */
+static inline uint32_t char_at(const char *p, size_t *ret_n)
+{
+    const unsigned char *s = (const unsigned char *)p;
+    if (s[0] < 0x80)
+        return *ret_n = 1, s[0];
+    if (s[0] < 0xe0)
+        return *ret_n = 2, (uint32_t)(s[0] & 0x1f) << 6 | (s[1] & 0x3f);
+    if (s[0] < 0xf0)
+        return *ret_n = 3,
+               (uint32_t)(s[0] & 0x0f) << 12 | (uint32_t)(s[1] & 0x3f) << 6 | (s[2] & 0x3f);
+    return *ret_n = 4, (uint32_t)(s[0] & 0x07) << 18 | (uint32_t)(s[1] & 0x3f) << 12 |
+                           (uint32_t)(s[2] & 0x3f) << 6 | (s[3] & 0x3f);
+}
+
+/* Where the character begins that ends before text + at; at > 0. */
+static inline size_t char_before(const char *text, size_t at)
+{
+    do
+        at--;
+    while (at && ((unsigned char)text[at] & 0xc0) == 0x80);
+    return at;
+}
+
+#endif

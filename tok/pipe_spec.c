@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tok/pipe.h"
+
+enum { PIECES_MAX = 1 << 25 };
+
+void pipe_spec_init(struct pipe_spec *s, const char *path)
+{
+    *s = (struct pipe_spec){.path = path, .unk_id = -1, .no_decoder = true};
+}
+
+void pipe_spec_finish(struct pipe_spec *s)
+{
+    for (size_t i = 0; i < s->nnorm; i++)
+        regex_destroy(s->norm[i].pattern);
+    for (size_t i = 0; i < s->npre; i++)
+        regex_destroy(s->pre[i].pattern);
+    for (size_t i = 0; i < s->ndec; i++)
+        regex_destroy(s->dec[i].pattern);
+    arena_finish(&s->arena);
+    buf_finish(&s->text);
+    words_finish(&s->words);
+    free(s->piece);
+    free(s->pair);
+    free(s->score);
+    free(s->token);
+    free(s->norm);
+    free(s->pre);
+    free(s->dec);
+    free(s->before);
+    free(s->after);
+    *s = (struct pipe_spec){0};
+}
+
+int pipe_vocab_room(struct pipe_spec *s, size_t npieces, size_t nwords, struct err *e)
+{
+    void *piece;
+    if (npieces > PIECES_MAX || nwords > PIECES_MAX || npieces > 16 * nwords + (1 << 20))
+        return err_set(e, ERR_DATA, "%s: ids to %zu for %zu pieces, which is no vocabulary",
+                       s->path, npieces ? npieces - 1 : 0, nwords);
+    int code = mem_try(npieces, sizeof(*s->piece), "memory for a vocabulary", &piece, e);
+    if (code)
+        return code;
+    s->piece = piece;
+    s->npieces = npieces;
+    words_init(&s->words, nwords);
+    return 0;
+}
+
+int pipe_vocab_add(struct pipe_spec *s, const char *text, size_t n, int64_t id, struct err *e)
+{
+    if (id < 0 || (uint64_t)id >= s->npieces)
+        return err_set(e, ERR_DATA, "%s: the piece \"%.64s\" has id %lld, but ids are 0 to %zu",
+                       s->path, text, (long long)id, s->npieces - 1);
+    if (s->piece[id].p)
+        return err_set(e, ERR_DATA, "%s: the pieces \"%.64s\" and \"%.64s\" have the same id %lld",
+                       s->path, s->piece[id].p, text, (long long)id);
+    if (!words_add(&s->words, text, n, (int32_t)id))
+        return err_set(e, ERR_DATA, "%s: the piece \"%.64s\" is there twice", s->path, text);
+    s->piece[id] = (struct pipe_text){text, n};
+    s->count++;
+    return 0;
+}
+
+int32_t pipe_vocab_find(const struct pipe_spec *s, const char *text, size_t n)
+{
+    return s->npieces ? words_find(&s->words, text, n) : -1;
+}
+
+/* Room for one more behind n of them: 4, then doubled whenever a power of two is full. */
+static void *more(void *p, size_t n, size_t size)
+{
+    bool full = n == 0 || (n >= 4 && (n & (n - 1)) == 0);
+    return full ? mem_grow(p, n ? n * 2 : 4, size) : p;
+}
+
+struct pipe_token *pipe_add_token(struct pipe_spec *s, const char *text, size_t n)
+{
+    s->token = more(s->token, s->ntokens, sizeof(*s->token));
+    struct pipe_token *t = &s->token[s->ntokens++];
+    *t = (struct pipe_token){.text = arena_strndup(&s->arena, text, n), .length = n, .id = -1};
+    return t;
+}
+
+struct norm_step *pipe_add_norm(struct pipe_spec *s, enum norm_kind kind)
+{
+    s->norm = more(s->norm, s->nnorm, sizeof(*s->norm));
+    s->norm[s->nnorm] = (struct norm_step){.kind = kind};
+    return &s->norm[s->nnorm++];
+}
+
+struct pre_step *pipe_add_pre(struct pipe_spec *s, enum pre_kind kind)
+{
+    s->pre = more(s->pre, s->npre, sizeof(*s->pre));
+    s->pre[s->npre] = (struct pre_step){.kind = kind};
+    return &s->pre[s->npre++];
+}
+
+struct dec_step *pipe_add_dec(struct pipe_spec *s, enum dec_kind kind)
+{
+    s->dec = more(s->dec, s->ndec, sizeof(*s->dec));
+    s->dec[s->ndec] = (struct dec_step){.kind = kind};
+    s->no_decoder = false;
+    return &s->dec[s->ndec++];
+}

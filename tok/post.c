@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tok/hf.h"
+#include "tok/hf_get.h"
+
+/*
+ * What is left of a tokenizer.json: the post-processor, of which a single text only sees the ids
+ * that are put before and behind it; added tokens; the model's options.
+ */
+
+enum { TEMPLATE_MAX = 1024 };
+
+static int put_id(const struct get *g, int32_t **list, size_t *n, const struct json *id)
+{
+    if (id->kind != JSON_INT || id->integer < 0 || id->integer >= INT32_MAX || *n == TEMPLATE_MAX)
+        return err_set(g->e, ERR_DATA,
+                       "%s: a special token without a whole number for an id, or "
+                       "too many of them",
+                       g->path);
+    *list = mem_grow(*list, *n + 1, sizeof(**list));
+    (*list)[(*n)++] = (int32_t)id->integer;
+    return 0;
+}
+
+/* The processor's own ids outside those that there are. */
+static void wrap_round(struct pipe_spec *s, const int32_t *before, size_t nbefore,
+                       const int32_t *after, size_t nafter)
+{
+    s->before = mem_grow(s->before, s->nbefore + nbefore + 1, sizeof(*s->before));
+    memmove(s->before + nbefore, s->before, s->nbefore * sizeof(*s->before));
+    if (nbefore)
+        memcpy(s->before, before, nbefore * sizeof(*before));
+    s->nbefore += nbefore;
+    s->after = mem_grow(s->after, s->nafter + nafter + 1, sizeof(*s->after));
+    if (nafter)
+        memcpy(s->after + s->nafter, after, nafter * sizeof(*after));
+    s->nafter += nafter;
+}
+
+static int add_template(struct pipe_spec *s, const struct get *g)
+{
+    const struct json *single = json_get(g->j, "single");
+    const struct json *tokens = json_get(g->j, "special_tokens");
+    int32_t *list[2] = {NULL, NULL};
+    size_t n[2] = {0, 0};
+    int side = 0, texts = 0, code = 0;
+    if (!single || single->kind != JSON_ARRAY)
+        return get_bad(g, "single", "an array");
+    for (size_t i = 0; i < single->length && !code; i++) {
+        const struct json *special = json_get(&single->child[i], "SpecialToken");
+        const struct json *text = json_get(&single->child[i], "Sequence");
+        const struct json *id = special ? json_get(special, "id") : NULL;
+        if (text) {
+            side = 1;
+            texts++;
+            continue;
+        }
+        const struct json *t =
+            id && id->kind == JSON_STRING && tokens ? json_get(tokens, id->string) : NULL;
+        const struct json *ids = t ? json_get(t, "ids") : NULL;
+        if (!ids || ids->kind != JSON_ARRAY)
+            code = get_bad(g, "single", "a template whose special tokens have ids");
+        for (size_t k = 0; !code && k < ids->length; k++)
+            code = put_id(g, &list[side], &n[side], &ids->child[k]);
+    }
+    if (!code && texts != 1)
+        code = get_bad(g, "single", "a template with the text in it once");
+    if (!code)
+        wrap_round(s, list[0], n[0], list[1], n[1]);
+    free(list[0]);
+    free(list[1]);
+    return code;
+}
+
+/* ["[CLS]", 101] and ["[SEP]", 102]. */
+static int add_bert(struct pipe_spec *s, const struct get *g)
+{
+    int32_t id[2];
+    for (int i = 0; i < 2; i++) {
+        const struct json *v = json_get(g->j, i ? "sep" : "cls");
+        if (!v || v->kind != JSON_ARRAY || v->length != 2 || v->child[1].kind != JSON_INT ||
+            v->child[1].integer < 0 || v->child[1].integer >= INT32_MAX)
+            return get_bad(g, i ? "sep" : "cls", "a token and its id");
+        id[i] = (int32_t)v->child[1].integer;
+    }
+    wrap_round(s, &id[0], 1, &id[1], 1);
+    return 0;
+}
+
+static int add_processor(struct pipe_spec *s, const struct get *g)
+{
+    const char *type;
+    int code = get_type(g, &type);
+    if (code)
+        return code;
+    if (!strcmp(type, "Sequence"))
+        return get_each(s, g, "processors", add_processor);
+    if (!strcmp(type, "TemplateProcessing"))
+        return add_template(s, g);
+    if (!strcmp(type, "BertProcessing") || !strcmp(type, "RobertaProcessing"))
+        return add_bert(s, g);
+    if (!strcmp(type, "ByteLevel"))
+        return 0; /* moves offsets only */
+    return get_unknown(g, "post-processor", type);
+}
+
+int hf_post_processor(struct pipe_spec *s, const struct json *j, const char *where, struct err *e)
+{
+    return get_begin(s, j, where, e, add_processor);
+}
+
+int hf_version(struct pipe_spec *s, const struct json *j, const char *where, struct err *e)
+{
+    if (j->kind == JSON_STRING && !strcmp(j->string, "1.0"))
+        return 0;
+    return err_set(e, ERR_DATA, "%s: %s is not \"1.0\"", s->path, where);
+}
+
+int hf_added_tokens(struct pipe_spec *s, const struct json *j, const char *where, struct err *e)
+{
+    if (j->kind != JSON_ARRAY)
+        return err_set(e, ERR_DATA, "%s: %s is no array", s->path, where);
+    for (size_t i = 0; i < j->length; i++) {
+        struct get g = {s->path, &j->child[i], e};
+        const struct json *content = json_get(g.j, "content");
+        if (!content || content->kind != JSON_STRING)
+            return err_set(e, ERR_DATA, "%s: %s[%zu].content is no string", s->path, where, i);
+        struct pipe_token *t = pipe_add_token(s, content->string, content->length);
+        t->special = get_bool(&g, "special", false);
+        t->normalized = get_bool(&g, "normalized", !t->special);
+        t->single_word = get_bool(&g, "single_word", false);
+        t->lstrip = get_bool(&g, "lstrip", false);
+        t->rstrip = get_bool(&g, "rstrip", false);
+    }
+    return 0;
+}
+
+/* ---- the model ---------------------------------------------------------------------------- */
+
+/* Older files do not say which model it is: the first whose members are there. */
+static int find_model(const struct get *g, bool scores, bool merges, enum pipe_model *ret)
+{
+    static const char *const name[] = {"BPE", "Unigram", "WordPiece", "WordLevel"};
+    const struct json *type = json_get(g->j, "type");
+    if (!type || type->kind == JSON_NULL) {
+        *ret = merges                                        ? MODEL_BPE
+               : scores                                      ? MODEL_UNIGRAM
+               : json_get(g->j, "continuing_subword_prefix") ? MODEL_WORDPIECE
+                                                             : MODEL_WORDLEVEL;
+        return 0;
+    }
+    for (int i = 0; type->kind == JSON_STRING && i < 4; i++)
+        if (!strcmp(type->string, name[i])) {
+            *ret = (enum pipe_model)i;
+            return 0;
+        }
+    return get_unknown(g, "model", type->kind == JSON_STRING ? type->string : "");
+}
+
+static int get_optional(struct pipe_spec *s, const struct get *g, const char *key,
+                        struct pipe_text *ret)
+{
+    const struct json *v = json_get(g->j, key);
+    return v && v->kind != JSON_NULL ? get_text(s, g, key, ret) : 0;
+}
+
+int hf_model(struct pipe_spec *s, const struct json *j, bool scores, bool merges, struct err *e)
+{
+    char *path = mem_printf("%s: model", s->path);
+    struct get g = {path, j, e};
+    const struct json *dropout = json_get(j, "dropout");
+    int code = find_model(&g, scores, merges, &s->model);
+    if (!code && scores != (s->model == MODEL_UNIGRAM))
+        code = get_bad(&g, "vocab",
+                       s->model == MODEL_UNIGRAM ? "an array of pieces and scores"
+                                                 : "an object of pieces and ids");
+    if (!code && s->model == MODEL_BPE && !merges)
+        code = get_bad(&g, "merges", "there");
+    if (!code && dropout && dropout->kind != JSON_NULL && dropout->real != 0)
+        code = err_set(e, ERR_DATA,
+                       "%s.dropout is %g: merges that are left out at random are not "
+                       "offered",
+                       path, dropout->real);
+    if (!code)
+        code = get_optional(s, &g, "unk_token", &s->unk);
+    if (!code)
+        code = get_optional(s, &g, "continuing_subword_prefix", &s->prefix);
+    if (!code)
+        code = get_optional(s, &g, "end_of_word_suffix", &s->suffix);
+    s->fuse_unk = get_bool(&g, "fuse_unk", false);
+    s->byte_fallback = get_bool(&g, "byte_fallback", false);
+    s->ignore_merges = get_bool(&g, "ignore_merges", false);
+    s->unk_id = get_int(&g, "unk_id", -1);
+    s->max_chars = (size_t)get_int(&g, "max_input_chars_per_word", 100);
+    free(path);
+    return code;
+}

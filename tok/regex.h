@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_REGEX_H
+#define TOK_REGEX_H
+
+/*
+ * A pattern of a tokenizer file: a literal string, one of the known families of tok/scan.h, or any
+ * other regular expression, which goes to PCRE2 if the build has it. Files are written for
+ * Oniguruma, whose classes are those of Unicode 16.0 and whose syntax differs in places;
+ * regex_spell says in PCRE2's terms what they mean.
+ *
+ * A pattern is immutable and shared by threads; a struct regex_work belongs to one. Matching has
+ * limits, so that a pattern that explodes is an error and not a hang.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "tok/scan.h"
+
+struct regex;
+struct regex_work;
+
+struct regex *regex_literal(const char *text, size_t n);
+
+/* ERR_DATA: no pattern, or one that cannot be had here; `where` begins the sentence. */
+int regex_compile(const char *where, const char *pattern, size_t n, struct regex **ret,
+                  struct err *e);
+void regex_destroy(struct regex *r);
+
+/* Oniguruma's pattern as one of PCRE2, properties spelt out. ERR_DATA for what has no such form. */
+int regex_spell(const char *where, const char *pattern, size_t n, struct buf *out, struct err *e);
+
+const char *regex_text(const struct regex *r);
+
+/* The family that cuts as the pattern does, SCAN_NONE for all others. */
+enum scan_family regex_family(const struct regex *r);
+
+struct regex_work *regex_work_create(void);
+void regex_work_destroy(struct regex_work *w);
+
+/* Where a search stands; zeroed: at the beginning. */
+struct regex_at {
+    size_t from, start, end; /* the match is text[start .. end) */
+    bool matched;            /* there was one before */
+};
+
+/*
+ * The next match in n bytes of valid UTF-8; *ret_found: there is one. A match may be empty, but
+ * not at the end of the one before. Not for patterns of a family.
+ */
+int regex_next(const struct regex *r, struct regex_work *w, const char *text, size_t n,
+               struct regex_at *at, bool *ret_found, struct err *e);
+
+#endif
