@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * bench_tok TOKENIZER FILE [DOCUMENT]: a tokenizer over a text in memory, for tests/bench/tok.py.
+ *
+ * The text is cut into documents of at least DOCUMENT bytes, each up to its next newline (0, the
+ * default: one document). Prints "ready SECONDS", the time of loading; then takes lines:
+ *
+ *     encode BYTES THREADS   the documents that begin before BYTES:  SECONDS BYTES IDS DIGEST
+ *     decode                 what was encoded last, by one thread:   SECONDS BYTES same|differs
+ *
+ * The first encode is the cold one: its caches hold what loading put there. The digest is SHA-256
+ * over all ids as 32-bit numbers, then the number of ids of each document.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/bytes.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/pool.h"
+#include "tok/tok.h"
+
+enum { MAX_THREADS = 256 };
+
+struct doc {
+    const char *text;
+    size_t n;
+    int thread;           /* whose ids */
+    size_t first, length; /* in them */
+};
+
+struct bench {
+    struct tokenizer *tok;
+    struct buf file;
+    struct doc *doc;
+    size_t docs, used; /* all; of the last encode */
+    struct tok_work *work[MAX_THREADS];
+    struct tok_ids ids[MAX_THREADS];
+    struct err error[MAX_THREADS];
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void cut(struct bench *b, size_t size)
+{
+    const char *p = b->file.data, *end = p + b->file.len;
+    while (p < end) {
+        const char *stop = end;
+        if (size && (size_t)(end - p) > size) {
+            stop = memchr(p + size - 1, '\n', (size_t)(end - p) - size + 1);
+            stop = stop ? stop + 1 : end;
+        }
+        b->doc = mem_grow(b->doc, b->docs + 1, sizeof(*b->doc));
+        b->doc[b->docs++] = (struct doc){.text = p, .n = (size_t)(stop - p)};
+        p = stop;
+    }
+}
+
+static void encode_one(void *arg, int task, int thread)
+{
+    struct bench *b = arg;
+    struct doc *d = &b->doc[task];
+    struct tok_ids *ids = &b->ids[thread];
+    d->thread = thread;
+    d->first = ids->n;
+    if (!b->error[thread].msg[0])
+        tok_encode(b->tok, b->work[thread], d->text, d->n, ids, &b->error[thread]);
+    d->length = ids->n - d->first;
+}
+
+static void digest(const struct bench *b, size_t *ret_ids, char ret[SHA_TEXT])
+{
+    struct sha *h = sha_create();
+    *ret_ids = 0;
+    for (size_t i = 0; i < b->used; i++) {
+        const struct doc *d = &b->doc[i];
+        sha_add(h, b->ids[d->thread].id + d->first, d->length * sizeof(int32_t));
+        *ret_ids += d->length;
+    }
+    for (size_t i = 0; i < b->used; i++) {
+        char n[4];
+        store_u32(n, (uint32_t)b->doc[i].length);
+        sha_add(h, n, 4);
+    }
+    sha_text(h, ret);
+    sha_destroy(h);
+}
+
+static int encode(struct bench *b, size_t bytes, int threads)
+{
+    if (threads < 1 || threads > MAX_THREADS)
+        return ERR_USAGE;
+    struct pool *pool = pool_create(threads);
+    size_t ids, total = 0;
+    char text[SHA_TEXT];
+    for (int i = 0; i < threads; i++) {
+        b->work[i] = b->work[i] ? b->work[i] : tok_work_create(b->tok);
+        b->ids[i].n = 0;
+    }
+    for (b->used = 0; b->used < b->docs && total < bytes; b->used++)
+        total += b->doc[b->used].n;
+    double start = now();
+    pool_run(pool, (int)b->used, encode_one, b);
+    double seconds = now() - start;
+    pool_destroy(pool);
+    for (int i = 0; i < threads; i++) {
+        if (b->error[i].msg[0])
+            return log_err(&b->error[i]);
+    }
+    digest(b, &ids, text);
+    printf("%.6f %zu %zu %s\n", seconds, total, ids, text);
+    return 0;
+}
+
+static int decode(struct bench *b)
+{
+    struct buf out = {0};
+    struct err e = {0};
+    size_t total = 0;
+    for (size_t i = 0; i < b->used; i++)
+        total += b->doc[i].n;
+    buf_reserve(&out, total + total / 8);
+    memset(out.data, 0, out.cap); /* its pages are there before the clock runs */
+    double start = now();
+    for (size_t i = 0; i < b->used; i++) {
+        const struct doc *d = &b->doc[i];
+        int code =
+            tok_decode(b->tok, b->work[0], b->ids[d->thread].id + d->first, d->length, &out, &e);
+        if (code)
+            return log_err(&e);
+    }
+    double seconds = now() - start;
+    bool same = out.len == total && memcmp(out.data, b->file.data, total) == 0;
+    printf("%.6f %zu %s\n", seconds, out.len, same ? "same" : "differs");
+    buf_finish(&out);
+    return 0;
+}
+
+static int serve(struct bench *b)
+{
+    char line[100];
+    size_t bytes;
+    int threads, code = 0;
+    while (!code && fgets(line, sizeof(line), stdin)) {
+        if (sscanf(line, "encode %zu %d", &bytes, &threads) == 2)
+            code = encode(b, bytes, threads);
+        else
+            code = strcmp(line, "decode\n") == 0 ? decode(b) : ERR_USAGE;
+        fflush(stdout);
+    }
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct err e = {0};
+    struct bench b = {0};
+    if (argc != 3 && argc != 4)
+        return ERR_USAGE;
+    double start = now();
+    const struct tok_options o = {.path = argv[1]};
+    int code = tok_open(&o, &b.tok, &e);
+    if (code)
+        return log_err(&e);
+    b.work[0] = tok_work_create(b.tok);
+    printf("ready %.6f\n", now() - start);
+    fflush(stdout);
+    code = file_read(argv[2], (size_t)1 << 34, &b.file, &e);
+    if (code)
+        return log_err(&e);
+    cut(&b, argc == 4 ? strtoul(argv[3], NULL, 10) : 0);
+    code = serve(&b);
+    for (int i = 0; i < MAX_THREADS; i++) {
+        tok_work_destroy(b.work[i]);
+        tok_ids_finish(&b.ids[i]);
+    }
+    tok_close(b.tok);
+    free(b.doc);
+    buf_finish(&b.file);
+    return code;
+}
