@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference libraries of tok_hf.py, each behind the same few calls: name, kind (our --tokenizer-type), encode,
+decode (to bytes), added (strings of added tokens), known (ids that may be decoded)."""
+import json
+import os
+
+READY, WHY = True, ""
+try:
+    import sentencepiece
+    import tiktoken
+    import tokenizers
+    from tiktoken.load import load_tiktoken_bpe
+except ImportError as e:
+    READY, WHY = False, f"not installed: {e}"
+
+CL100K = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|"
+          r"\s++$|\s*[\r\n]|\s+(?!\S)|\s")
+CL100K_SPECIALS = {"<|endoftext|>": 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259, "<|fim_suffix|>": 100260,
+                   "<|endofprompt|>": 100276}
+
+
+class HuggingFace:
+    kind = "auto"
+
+    def __init__(self, path, mode):
+        self.t = tokenizers.Tokenizer.from_file(path)
+        self.t.encode_special_tokens = mode == "text"
+        self.name = f"tokenizers {tokenizers.__version__}"
+        with open(path, encoding="utf-8") as f:
+            self.tokens = [t["content"] for t in json.load(f).get("added_tokens") or []]
+
+    def encode(self, texts):
+        return [e.ids for e in self.t.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def decode(self, lists):
+        return [t.encode() for t in self.t.decode_batch(lists, skip_special_tokens=False)]
+
+    def added(self):
+        return self.tokens
+
+    def known(self, size):
+        return sorted(self.t.get_vocab(with_added_tokens=True).values())
+
+
+class Tiktoken:
+    kind = "auto"
+
+    def __init__(self, path, mode):
+        self.mode = mode
+        self.ranks = load_tiktoken_bpe(path)
+        self.t = tiktoken.Encoding("t", pat_str=CL100K, mergeable_ranks=self.ranks, special_tokens=CL100K_SPECIALS)
+        self.name = f"tiktoken {tiktoken.__version__}"
+
+    def encode(self, texts):
+        if self.mode == "text":
+            return [self.t.encode_ordinary(t) for t in texts]
+        return [self.t.encode(t, allowed_special="all") for t in texts]
+
+    def decode(self, lists):
+        return [self.t.decode_bytes(x) for x in lists]
+
+    def added(self):
+        return list(CL100K_SPECIALS)
+
+    def known(self, size):
+        return sorted(self.ranks.values()) + list(CL100K_SPECIALS.values())
+
+
+class SentencePiece:
+    kind = "GPTSentencePieceTokenizer"
+
+    def __init__(self, path, mode):
+        self.t = sentencepiece.SentencePieceProcessor(model_file=path)
+        self.name = f"sentencepiece {sentencepiece.__version__}"
+
+    def encode(self, texts):
+        return self.t.encode(texts)
+
+    def decode(self, lists):
+        return [self.t.decode(x).encode() for x in lists]
+
+    def added(self):
+        return ["<s>", "</s>", "<unk>", "<0x41>", "\u2581"]
+
+    def known(self, size):
+        return list(range(len(self.t)))
+
+
+def reference(path, mode):
+    """None where the library has no such mode for the file."""
+    if path.endswith(".tiktoken"):
+        return Tiktoken(path, mode) if os.path.basename(path).startswith("cl100k") else None
+    if path.endswith(".model"):
+        return SentencePiece(path, mode) if mode == "text" else None
+    return HuggingFace(path, mode)
