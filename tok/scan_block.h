@@ -165,9 +165,9 @@ ALWAYS void put(struct scan *s, uint64_t starts)
 /* A place in the block before, behind which nothing has been put out. */
 ALWAYS void put_before(struct scan *s, uint32_t place, bool really)
 {
-    if (s->base) {
+    if (s->count) {
         s->at[s->count] = place;
-        s->count += really && s->at[s->count - 1] != place;
+        s->count += really && s->at[s->count - 1] < place;
     }
 }
 
@@ -211,7 +211,7 @@ static __attribute__((noinline)) uint64_t take_back(struct scan *s, uint64_t sta
         if (older)
             starts &= ~((uint64_t)1 << (63 - __builtin_clzll(older)));
         else
-            s->count--;
+            s->count -= s->count > 0; /* of bytes that are no UTF-8 there may be none */
     }
     return starts;
 }

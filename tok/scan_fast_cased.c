@@ -15,7 +15,7 @@ enum { RULE_SINGLE = 1, RULE_CONTRACTIONS = 2 };
 struct cased {
     uint64_t word, upper, open, lower, settled, other, single, firm, plain, space, taken;
     uint64_t unsettled; /* a run of upper ones behind an open one goes on into this block */
-    struct ends ends;
+    struct ends ends, cut;
     struct spaces spaces;
     struct digits digits;
 };
@@ -61,17 +61,19 @@ ALWAYS struct roles roles_of(const struct cased *last, const struct masks *m, ui
 
 /*
  * A contraction belongs to the word right before it, but a word has only one: an apostrophe at the
- * end of a contraction begins a piece. The apostrophes that belong to words.
+ * end of a contraction begins a piece. Returns the apostrophes that belong to words; behind the
+ * contraction a piece begins, within it (as in 'lL) none.
  */
-static __attribute__((noinline)) uint64_t cased_contractions(struct scan *s, struct ends *ends,
+static __attribute__((noinline)) uint64_t cased_contractions(struct scan *s, struct cased *last,
                                                              uint64_t candidates)
 {
     uint64_t belong = 0;
     for (; candidates; candidates &= candidates - 1) {
         unsigned i = (unsigned)__builtin_ctzll(candidates);
         unsigned n = s->left > i ? scan_contraction(s->text + i, s->left - i, true) : 0;
-        if (n && !(ends->here >> i & 1)) {
-            ends_add(ends, i + n);
+        if (n && !(last->ends.here >> i & 1)) {
+            ends_add(&last->ends, i + n);
+            ends_add(&last->cut, i + n - 1);
             belong |= candidates & -candidates;
         }
     }
@@ -110,13 +112,14 @@ ALWAYS void cased_block(struct scan *s, void *state, unsigned rules)
     uint64_t word = m.letter | r.mark, plain = m.white & ~m.newline;
     uint64_t open = word & ~(m.upper | m.lower), belong = 0;
     last->ends = (struct ends){last->ends.next, 0};
+    last->cut = (struct ends){last->cut.next, 0};
     if (rules & RULE_CONTRACTIONS) {
         uint64_t candidates = m.apostrophe & before(word, last->word);
         if (candidates)
-            belong = cased_contractions(s, &last->ends, candidates);
+            belong = cased_contractions(s, last, candidates);
     }
     uint64_t ends = last->ends.here;
-    uint64_t starts = case_starts(s, last, &m, open, ends);
+    uint64_t starts = case_starts(s, last, &m, open, ends) & ~last->cut.here;
     starts |= white_starts(s, &last->spaces, &m, r.taken, ~m.white);
     starts |= word & ~(before(word, last->word) | before(plain, last->plain) |
                        before(r.single, last->single));

@@ -175,12 +175,13 @@ static size_t cased(const struct src *s, size_t from, bool lower_needed)
     size_t end, split = run(s, from, UPPER | both);
     if (!lower_needed)
         return split > from ? run(s, split, LOWER | both) : from;
-    for (;; split = back_one(s, split)) {
+    for (; split >= from; split = back_one(s, split)) {
         if ((end = run(s, split, LOWER | both)) > split)
             return end;
         if (split == from)
-            return from;
+            break;
     }
+    return from;
 }
 
 /* o200k, Tekken, Kimi */

@@ -58,7 +58,7 @@ PATTERNS = {
 }
 FAMILIES = list(PATTERNS)
 
-BITS = ("a B s S t re VE ll LL ' 's 'S 'll 'D 've 1 22 333 4444 / ! ?! // _ . , -".split() + list(" \n\r\t\v\f\0\x1c")
+BITS = ("a B s S t re VE ll LL ' 's 'S 'll 'D 've 'lL 'vE rE 1 22 333 4444 / ! ?! // _ . , -".split() + list(" \n\r\t\v\f\0\x1c")
         + ["  ", "   ", "\r\n", "\n\n", " \n", "\x7f"]
         + list("\u017f\u00e9\u00c9\u01c5\u02b0\u0301\u093e\u20e3\u00b2\u0663\uff11\U0001d7d8\u216b\u0085\u00a0\u2009"
                "\u2028\u202f\u3000\u1680\u180e\u200b\u2014\u00ab\u3002\u65e5\u4eba\u3042\u3099\u30fb\u3007\u3005\u3021"

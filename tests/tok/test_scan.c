@@ -129,6 +129,8 @@ static const char *const bits[] = {
     "'S",
     "'ll",
     "'d",
+    "lL",
+    "'vE",
     "1",
     "22",
     "333",
