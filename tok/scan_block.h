@@ -39,6 +39,11 @@ struct classes {
     _Alignas(64) uint8_t of[64 + 8];
 };
 
+/* First bytes of code points by kind, see east_of. */
+struct east {
+    uint64_t white, sign, kana, ideograph, hangul;
+};
+
 /* One text on its way. */
 struct scan {
     const uint8_t *all, *text; /* from the beginning; this block, spaces behind the text's end */
@@ -47,6 +52,7 @@ struct scan {
     uint32_t *at;
     size_t count;
     struct classes classes;
+    struct east east; /* of the last block that had bytes above ASCII */
 };
 
 /* ---- classes ---- */
@@ -65,7 +71,7 @@ static __attribute__((noinline)) void classes_fill(struct classes *c, const uint
             class = 'a' + UNI_ZS;
         if (want & WANT_ISLES && scan_ideograph(code))
             class |= 0x80;
-        if (want & WANT_HAN && uni_han(SCAN_UNICODE, code))
+        if (want & WANT_HAN && scan_han(code))
             class |= 0x80;
         class *= 0x01010101;
         memcpy(c->of + i, &class, 4);
@@ -77,16 +83,42 @@ ALWAYS uint64_t in_categories(struct bytes class, int first, int last)
     return b_range(class, (uint8_t)('a' + first), (uint8_t)('a' + last));
 }
 
-/* Adds the code points above ASCII to the masks of a block that has some. */
-ALWAYS void masks_beyond_ascii(struct scan *s, struct masks *m, struct bytes b, unsigned want)
+/* Bits `mask` of this block and those that reach into it from the block before, as `last` has. */
+ALWAYS uint64_t three_bytes(uint64_t mask, uint64_t last, uint64_t continues)
+{
+    return mask | ((mask << 1 | mask << 2 | last >> 63 | last >> 62) & continues);
+}
+
+/*
+ * First bytes of the code points that running East Asian text is made of, told by their bytes, so
+ * that it needs few looks into the table. All are of three bytes.
+ */
+ALWAYS struct east east_of(const uint8_t *p, struct bytes b)
+{
+    struct bytes b1 = b_load(p + 1), b2 = b_load(p + 2);
+    uint64_t e3 = b_eq(b, 0xe3), ef = b_eq(b, 0xef), cjk = e3 & b_eq(b1, 0x80);
+    uint64_t row = b_range(b2, 0x80, 0x96) | b_range(b2, 0xa1, 0xbf);
+    struct east e;
+    e.white = cjk & b_eq(b2, 0x80);
+    e.sign = cjk & (b_range(b2, 0x81, 0x83) | b_range(b2, 0x88, 0x91));
+    e.sign |= ef & b_eq(b1, 0xbc) & b_range(b2, 0x81, 0x8f);
+    e.kana = e3 & ((b_eq(b1, 0x81) & b_range(b2, 0x81, 0xbf)) | (b_eq(b1, 0x82) & row) |
+                   (b_eq(b1, 0x83) & b_range(b2, 0x80, 0xba)));
+    e.ideograph = b_range(b, 0xe5, 0xe8) | (b_eq(b, 0xe4) & b_range(b1, 0xb8, 0xbf)) |
+                  (b_eq(b, 0xe9) & b_range(b1, 0x80, 0xbd));
+    e.hangul = b_range(b, 0xeb, 0xec) | (b_eq(b, 0xea) & b_range(b1, 0xb0, 0xbf)) |
+               (b_eq(b, 0xed) & b_range(b1, 0x80, 0x9d));
+    return e;
+}
+
+/* Adds the code points above ASCII that the table tells; `in` are the bytes of theirs. */
+ALWAYS void masks_by_table(struct scan *s, struct masks *m, uint64_t in, unsigned want)
 {
     memcpy(s->classes.of, s->classes.of + 64, 4); /* what reaches in from the block before */
-    m->continues = b_range(b, 0x80, 0xbf);
-    classes_fill(&s->classes, s->text, m->high & ~m->continues, want);
+    classes_fill(&s->classes, s->text, in & ~m->continues, want);
     struct bytes c = b_load(s->classes.of);
-    uint64_t in = m->high;
     if (want & (WANT_ISLES | WANT_HAN)) {
-        m->special = in & b_high(c);
+        m->special |= in & b_high(c);
         c = b_and(c, 0x7f);
     }
     m->letter |= in & in_categories(c, UNI_LU, UNI_LO);
@@ -97,9 +129,29 @@ ALWAYS void masks_beyond_ascii(struct scan *s, struct masks *m, struct bytes b, 
         m->lower |= in & b_eq(c, 'a' + UNI_LL);
     }
     if (want & WANT_MARKS)
-        m->mark = in & in_categories(c, UNI_MN, UNI_ME);
+        m->mark |= in & in_categories(c, UNI_MN, UNI_ME);
     if (want & WANT_PUNCT)
         m->punct |= in & in_categories(c, UNI_PC, UNI_SO);
+}
+
+ALWAYS void masks_beyond_ascii(struct scan *s, struct masks *m, struct bytes b, unsigned want)
+{
+    struct east e = east_of(s->text, b), last = s->east;
+    s->east = e;
+    m->continues = b_range(b, 0x80, 0xbf);
+    e.white = three_bytes(e.white, last.white, m->continues);
+    e.sign = three_bytes(e.sign, last.sign, m->continues);
+    e.kana = three_bytes(e.kana, last.kana, m->continues);
+    e.ideograph = three_bytes(e.ideograph, last.ideograph, m->continues);
+    e.hangul = three_bytes(e.hangul, last.hangul, m->continues);
+    m->white |= e.white;
+    m->punct |= e.sign;
+    m->letter |= e.kana | e.ideograph | e.hangul;
+    if (want & (WANT_ISLES | WANT_HAN))
+        m->special = e.ideograph | (want & WANT_ISLES ? e.kana : 0);
+    uint64_t in = m->high & ~(e.white | e.sign | e.kana | e.ideograph | e.hangul);
+    if (in)
+        masks_by_table(s, m, in, want);
 }
 
 ALWAYS struct masks masks_of(struct scan *s, unsigned want)
@@ -313,23 +365,33 @@ ALWAYS void ends_add(struct ends *e, unsigned i)
 
 /* ---- the loop ---- */
 
+/* The last bytes of a text and spaces behind them. */
+struct block_end {
+    uint8_t bytes[128];
+};
+
+ALWAYS void scan_move(struct scan *s, size_t base, size_t n, struct block_end *end)
+{
+    s->base = (uint32_t)base;
+    s->left = n - base;
+    s->text = s->all + base;
+    if (s->left < 64) {
+        memset(end->bytes, ' ', sizeof(end->bytes));
+        memcpy(end->bytes, s->text, s->left);
+        s->text = end->bytes;
+    }
+}
+
 typedef void scan_block(struct scan *s, void *last, unsigned rules);
 
 /* `last` is what a family carries from block to block, all zeros before the text. */
 ALWAYS size_t scan_blocks(const char *text, size_t n, uint32_t *at, void *last, unsigned rules,
                           scan_block *block)
 {
-    uint8_t end[128];
+    struct block_end end;
     struct scan s = {.all = (const uint8_t *)text, .at = at};
     for (size_t base = 0; base < n; base += 64) {
-        s.base = (uint32_t)base;
-        s.left = n - base;
-        s.text = s.all + base;
-        if (s.left < 64) {
-            memset(end, ' ', sizeof(end));
-            memcpy(end, s.text, s.left);
-            s.text = end;
-        }
+        scan_move(&s, base, n, &end);
         block(&s, last, rules);
     }
     at[s.count] = (uint32_t)n;

@@ -49,6 +49,13 @@ static inline bool scan_ideograph(uint32_t c)
     return c - 0x4e00 <= 0x9fa5 - 0x4e00 || c - 0x3040 <= 0x30ff - 0x3040;
 }
 
+/* Script Han; most of it, and kana, without a search. */
+static inline bool scan_han(uint32_t c)
+{
+    bool kana = c - 0x3040 <= 0x30ff - 0x3040;
+    return c - 0x4e00 <= 0x9fff - 0x4e00 || (!kana && uni_han(SCAN_UNICODE, c));
+}
+
 /*
  * The bytes of a contraction at p, of which `left` can be taken: an apostrophe and s, d, m, t, ll,
  * ve or re; 0 for none. Without regard to case the long s (U+017F) is an s as well.

@@ -180,6 +180,8 @@ size_t SCAN(starts)(enum scan_family f, const char *text, size_t n, uint32_t *at
         return SCAN(o200k)(text, n, at);
     case SCAN_TEKKEN:
         return SCAN(tekken)(text, n, at);
+    case SCAN_KIMI:
+        return SCAN(kimi)(text, n, at);
     case SCAN_DEEPSEEK3:
         return SCAN(deepseek3)(text, n, at);
     default:

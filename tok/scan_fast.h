@@ -13,6 +13,7 @@ size_t SCAN(qwen2)(const char *text, size_t n, uint32_t *at);
 size_t SCAN(qwen35)(const char *text, size_t n, uint32_t *at);
 size_t SCAN(o200k)(const char *text, size_t n, uint32_t *at);
 size_t SCAN(tekken)(const char *text, size_t n, uint32_t *at);
+size_t SCAN(kimi)(const char *text, size_t n, uint32_t *at);
 size_t SCAN(deepseek3)(const char *text, size_t n, uint32_t *at);
 
 #endif

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * o200k and Tekken over 64 bytes at a time; compiled once per width of vectors. In both a word is
- * one optional leader, upper-ish code points, lower-ish code points; marks and the letters without
- * case are both, here "open" ones.
+ * o200k, Tekken and Kimi over 64 bytes at a time; compiled once per width of vectors. A word is one
+ * optional leader, upper-ish code points, lower-ish code points; marks and the letters without case
+ * are both, here "open" ones.
  */
 
 #include "tok/scan_block.h"
 #include "tok/scan_fast.h"
 #include "tok/scan_vec.h"
 
-enum { RULE_SINGLE = 1, RULE_CONTRACTIONS = 2 };
+enum { RULE_SINGLE = 1, RULE_CONTRACTIONS = 2, RULE_SLASHES = 4, RULE_HAN = 8 };
 
 struct cased {
-    uint64_t word, upper, open, lower, settled, other, single, firm, plain, space, taken;
+    uint64_t word, open, settled, other, single, firm, plain, space, taken, han;
     uint64_t unsettled; /* a run of upper ones behind an open one goes on into this block */
     struct ends ends, cut;
     struct spaces spaces;
@@ -32,16 +32,17 @@ struct roles {
 
 /*
  * others  as in cl100k, but marks are others too where an other stands before that is no leader:
- *         in a longer run, or behind a space. Then newlines and, mixed with them, slashes, which
- *         are others but for that.
+ *         in a longer run, or behind a space. Then newlines and, but for Kimi, slashes mixed with
+ *         them (`line`), which are others otherwise.
  *
  * What a mark is depends on the other before it, which may depend on a mark before that: tried
  * again until nothing changes. Every round settles at least one byte more, from the left.
  */
-ALWAYS struct roles roles_of(const struct cased *last, const struct masks *m, uint64_t other)
+ALWAYS struct roles roles_of(const struct cased *last, const struct masks *m, uint64_t other,
+                             uint64_t line)
 {
     struct roles r;
-    uint64_t marks = 0, now, line = m->newline | m->slash;
+    uint64_t marks = 0, now;
     for (;;) {
         r.other = other | marks;
         uint64_t from = (m->newline & before(r.other, last->other)) | (line & last->taken >> 63);
@@ -103,14 +104,21 @@ ALWAYS uint64_t case_starts(struct scan *s, struct cased *last, const struct mas
     return starts;
 }
 
-/* Letters with a leader as in cl100k, marks among them; numbers and white space too. */
-ALWAYS void cased_block(struct scan *s, void *state, unsigned rules)
+/*
+ * Letters with a leader as in cl100k, marks among them; numbers and white space too. In Kimi a run
+ * of Han is a piece and no part of words; false, and nothing is done, where a block has Han that
+ * are no letters, for what those are depends on what stands before them.
+ */
+ALWAYS bool cased_block(struct scan *s, struct cased *last, unsigned rules)
 {
-    struct cased *last = state;
-    struct masks m = masks_of(s, WANT_CASES | WANT_MARKS);
-    struct roles r = roles_of(last, &m, ~(m.letter | m.mark | m.number | m.white));
+    struct masks m = masks_of(s, WANT_CASES | WANT_MARKS | (rules & RULE_HAN ? WANT_HAN : 0));
+    uint64_t other = ~(m.letter | m.mark | m.number | m.white), belong = 0;
+    if (rules & RULE_HAN && RARELY(m.special & ~m.letter))
+        return false;
+    m.letter &= ~m.special;
+    struct roles r =
+        roles_of(last, &m, other, rules & RULE_SLASHES ? m.newline | m.slash : m.newline);
     uint64_t word = m.letter | r.mark, plain = m.white & ~m.newline;
-    uint64_t open = word & ~(m.upper | m.lower), belong = 0;
     last->ends = (struct ends){last->ends.next, 0};
     last->cut = (struct ends){last->cut.next, 0};
     if (rules & RULE_CONTRACTIONS) {
@@ -119,11 +127,12 @@ ALWAYS void cased_block(struct scan *s, void *state, unsigned rules)
             belong = cased_contractions(s, last, candidates);
     }
     uint64_t ends = last->ends.here;
-    uint64_t starts = case_starts(s, last, &m, open, ends) & ~last->cut.here;
+    uint64_t starts = case_starts(s, last, &m, word & ~(m.upper | m.lower), ends);
+    starts = (starts & ~last->cut.here) | ends | (r.starts & ~belong);
     starts |= white_starts(s, &last->spaces, &m, r.taken, ~m.white);
     starts |= word & ~(before(word, last->word) | before(plain, last->plain) |
                        before(r.single, last->single));
-    starts |= ends | (r.starts & ~belong);
+    starts |= m.special & ~before(m.special, last->han);
     starts |= rules & RULE_SINGLE ? m.number & ~m.continues
                                   : triples(&last->digits, m.number, m.high, m.continues);
     put(s, starts);
@@ -134,16 +143,58 @@ ALWAYS void cased_block(struct scan *s, void *state, unsigned rules)
     last->plain = plain;
     last->space = m.space;
     last->taken = r.taken;
+    last->han = m.special;
+    return true;
+}
+
+ALWAYS void o200k_block(struct scan *s, void *last, unsigned rules)
+{
+    cased_block(s, last, rules);
 }
 
 size_t SCAN(o200k)(const char *text, size_t n, uint32_t *at)
 {
     struct cased last = {0};
-    return scan_blocks(text, n, at, &last, RULE_CONTRACTIONS, cased_block);
+    return scan_blocks(text, n, at, &last, RULE_CONTRACTIONS | RULE_SLASHES, o200k_block);
 }
 
 size_t SCAN(tekken)(const char *text, size_t n, uint32_t *at)
 {
     struct cased last = {0};
-    return scan_blocks(text, n, at, &last, RULE_SINGLE, cased_block);
+    return scan_blocks(text, n, at, &last, RULE_SINGLE | RULE_SLASHES, o200k_block);
+}
+
+/*
+ * The pieces of this block from the last sure start on, one by one; where the first behind begins.
+ */
+static size_t kimi_by_hand(struct scan *s, const struct cased *last, size_t n)
+{
+    const char *text = (const char *)s->all;
+    s->count -= last->unsettled | last->spaces.open;
+    size_t next = s->count ? s->at[--s->count] : 0, end = s->base + 64;
+    while (next < end && next < n) {
+        s->at[s->count++] = (uint32_t)next;
+        next = scan_plain_next(SCAN_KIMI, text, n, next);
+    }
+    return next;
+}
+
+/* A start that is sure is like the beginning of a text: the blocks begin anew there. */
+size_t SCAN(kimi)(const char *text, size_t n, uint32_t *at)
+{
+    struct cased last = {0};
+    struct block_end end;
+    struct scan s = {.all = (const uint8_t *)text, .at = at};
+    for (size_t base = 0; base < n;) {
+        scan_move(&s, base, n, &end);
+        if (cased_block(&s, &last, RULE_CONTRACTIONS | RULE_HAN)) {
+            base += 64;
+            continue;
+        }
+        base = kimi_by_hand(&s, &last, n);
+        last = (struct cased){0};
+        s.east = (struct east){0};
+    }
+    at[s.count] = (uint32_t)n;
+    return s.count;
 }

@@ -34,7 +34,7 @@ struct src {
 static unsigned class_of(const struct src *s, uint32_t c)
 {
     uint32_t set = 1u << uni_category(SCAN_UNICODE, c);
-    unsigned han = s->family == SCAN_KIMI && uni_han(SCAN_UNICODE, c) ? HAN : 0;
+    unsigned han = s->family == SCAN_KIMI && scan_han(c) ? HAN : 0;
     if (s->family == SCAN_DEEPSEEK3 && scan_ideograph(c) != s->isle)
         return OUTSIDE;
     if (uni_space(c))

@@ -24,7 +24,8 @@ static const struct sample samples[] = {
     {SCAN_GPT2, "a| '|s|   | b|\n\n|\n|c|  "},
     {SCAN_GPT2, "we|'ve|n|'t| '|d"},
     {SCAN_GPT2, "I|'|M| 123456|x|'re|'|"},
-    {SCAN_GPT2, "\xe6\x97\xa5\xe6\x9c\xac|\xe3\x80\x82\xe3\x80\x82|\xe3\x80\x80|\xe6\x97\xa5"},
+    {SCAN_GPT2, "\xe6\x97\xa5\xe6\x9c\xac|\xe3\x80\x82\xe3\x80\x82|"
+                "\xe3\x80\x80|\xe6\x97\xa5"},
     {SCAN_CL100K, "Hello| world|'S|top|.!\r\n|x|\n\n|  | y|123|45| |6|\n  "},
     {SCAN_LLAMA3, "Hello| world|'S|top|.!\r\n|x|\n\n|  | y|123|45| |6|\n|  "},
     {SCAN_LLAMA3, "a|'\xc5\xbf|b| !|c|(d|((|e|\t|\tf"},
@@ -36,11 +37,11 @@ static const struct sample samples[] = {
                  "ABc|.\n/\n//|a|/\n/|b| /|c|!!\xcc\x81/|d|!\xcc\x81|!"},
     {SCAN_O200K, "a\xe6\x97\xa5|B|\n|\xe2\x9d\xa4\xef\xb8\x8f|\xe2\x9d\xa4\xef\xb8\x8f"},
     {SCAN_TEKKEN, "can|'t|1|2|Stop|It|!\n/"},
-    {SCAN_KIMI,
-     "\xe6\x97\xa5\xe6\x9c\xac|abc|\xe6\x97\xa5|!|\xe6\x97\xa5|12\xe3\x80\x87|\xe3\x80\x87"},
-    {SCAN_DEEPSEEK3,
-     "a|  |123|4|  |\xe6\x97\xa5\xe3\x81\x82|\xe3\x83\xbb|\xe3\x82\x99|-abc|\xc3\xa9|!!|x| "
-     "!|y|\x01|\x01z"},
+    {SCAN_KIMI, "\xe6\x97\xa5\xe6\x9c\xac|abc|\xe6\x97\xa5|!|\xe6\x97\xa5|"
+                "12\xe3\x80\x87|\xe3\x80\x87"},
+    {SCAN_DEEPSEEK3, "a|  |123|4|  "
+                     "|\xe6\x97\xa5\xe3\x81\x82|\xe3\x83\xbb|\xe3\x82\x99|-abc|\xc3\xa9|!!|x| "
+                     "!|y|\x01|\x01z"},
 };
 
 /* Splits p at the bars: the text in ret_text, the places in ret_at. */
@@ -266,6 +267,39 @@ static void long_runs(void)
         }
 }
 
+static void add_utf8(struct buf *b, uint32_t c)
+{
+    if (c >= 0x10000)
+        buf_addf(b, "%c%c%c%c", 0xf0 | c >> 18, 0x80 | (c >> 12 & 63), 0x80 | (c >> 6 & 63),
+                 0x80 | (c & 63));
+    else if (c >= 0x800)
+        buf_addf(b, "%c%c%c", 0xe0 | c >> 12, 0x80 | (c >> 6 & 63), 0x80 | (c & 63));
+    else if (c >= 0x80)
+        buf_addf(b, "%c%c", 0xc0 | c >> 6, 0x80 | (c & 63));
+    else
+        buf_addc(b, (char)c);
+}
+
+/* In families that between them ask for every class. */
+static void every_code_point(void)
+{
+    static const enum scan_family family[] = {SCAN_LLAMA3, SCAN_O200K, SCAN_KIMI, SCAN_DEEPSEEK3};
+    struct buf b = {0};
+    for (uint32_t c = 0; c < 0x110000;) {
+        b.len = 0;
+        for (uint32_t end = c + 2048; c < end; c++) {
+            if (c >= 0xd800 && c < 0xe000)
+                continue;
+            add_utf8(&b, c);
+            buf_adds(&b, c % 3 ? " B" : "a!");
+            add_utf8(&b, c);
+        }
+        for (int i = 0; i < 4 && b.len; i++)
+            as_plain(family[i], b.data, b.len);
+    }
+    buf_finish(&b);
+}
+
 static void real_text(void)
 {
     static const char *const name[] = {"text/botchan.txt", "text/wagahaiwa_nekodearu.txt"};
@@ -295,8 +329,8 @@ static void patterns_are_found(void)
         "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+"
         "|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
         "| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"};
-    T_EQ(scan_find(
-             "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"),
+    T_EQ(scan_find("'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| "
+                   "?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"),
          SCAN_GPT2);
     T_EQ(scan_find("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
                    "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"),
@@ -350,6 +384,6 @@ static void cuts_change_nothing(void)
 }
 
 T_MAIN(T_CASE(samples_are_split_so), T_CASE(samples_at_all_alignments),
-       T_CASE(constructs_at_all_alignments), T_CASE(long_runs),
+       T_CASE(constructs_at_all_alignments), T_CASE(long_runs), T_CASE(every_code_point),
        T_CASE(fast_is_as_plain_on_random_text), T_CASE(real_text), T_CASE(patterns_are_found),
        T_CASE(nothing_has_no_pieces), T_CASE(cuts_change_nothing))
