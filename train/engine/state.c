@@ -29,8 +29,9 @@ void state_put(const struct rank *r, struct ckpt_writer *w)
             for (int k = 0; k < r->params.at[i].sources; k++) {
                 const struct param *p = &r->params.at[i];
                 const struct param_source *s = &p->source[k];
-                ckpt_put(w, (enum ckpt_group)g, s->name, s->rank, s->size,
-                         place(r, (enum ckpt_group)g, p, s));
+                if (s->owner)
+                    ckpt_put(w, (enum ckpt_group)g, s->name, s->rank, s->size,
+                             place(r, (enum ckpt_group)g, p, s));
             }
 }
 
@@ -97,34 +98,14 @@ int state_load(struct rank *r, const struct ckpt *c, bool optimizer, struct err 
     return 0;
 }
 
-/* Both as JSON, member by member, so that the message names the option. */
-static int compare(const struct json *theirs, const struct json *ours, const char *path,
-                   struct err *e)
-{
-    for (size_t i = 0; i < ours->length; i++) {
-        const struct json *a = &ours->child[i], *b = json_get(theirs, a->key);
-        if (strstr(a->key, "dropout") || strstr(a->key, "init"))
-            continue;
-        bool same = b && a->kind == b->kind &&
-                    (a->kind == JSON_STRING ? !strcmp(a->string, b->string)
-                     : a->kind == JSON_BOOL ? a->boolean == b->boolean
-                                            : a->real == b->real);
-        if (!same)
-            return err_set(e, ERR_USAGE, "%s holds another model: %s differs", path, a->key);
-    }
-    return 0;
-}
-
 int state_same_model(const struct ckpt *c, const struct spec *ours, struct err *e)
 {
-    struct buf text = {0};
-    struct json_doc *d;
-    spec_to_json(ours, &text);
-    int code = json_parse("model", text.data, text.len, &d, e);
-    if (!code) {
-        code = compare(ckpt_model(c), json_root(d), ckpt_path(c), e);
-        json_close(d);
-    }
-    buf_finish(&text);
+    struct spec theirs;
+    struct buf what = {0};
+    int code = spec_from_json(ckpt_model(c), ckpt_path(c), &theirs, e);
+    if (!code && spec_differ(&theirs, ours, &what))
+        code = err_set(e, ERR_USAGE, "%s holds another model than is asked for: %s",
+                       ckpt_path(c), what.data);
+    buf_finish(&what);
     return code;
 }

@@ -11,7 +11,7 @@
 #include "train/engine/rank.h"
 
 /*
- * Puts the rank's tensors into `w`. The host's slabs are the tensors' memory, so they must stay as
+ * Puts the tensors that this rank is to save into `w`. The host's slabs are the tensors' memory, so they must stay as
  * they are until the commit.
  */
 void state_put(const struct rank *r, struct ckpt_writer *w);
@@ -28,8 +28,8 @@ void state_pairs(const struct rank *r, struct state_pairs *ret);
  * (--finetune). */
 int state_load(struct rank *r, const struct ckpt *c, bool optimizer, struct err *e);
 
-/* ERR_USAGE names the first value in which the checkpoint's model differs from `ours` (dropouts
- * may). */
+/* ERR_USAGE names the values in which the checkpoint's model differs from `ours` (spec_differ), the
+ * checkpoint's first. */
 int state_same_model(const struct ckpt *c, const struct spec *ours, struct err *e);
 
 #endif
