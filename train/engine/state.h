@@ -11,8 +11,8 @@
 #include "train/engine/rank.h"
 
 /*
- * Puts the tensors that this rank is to save into `w`. The host's slabs are the tensors' memory, so they must stay as
- * they are until the commit.
+ * Puts the tensors that this rank is to save into `w`. The host's slabs are the tensors' memory, so
+ * they must stay as they are until the commit.
  */
 void state_put(const struct rank *r, struct ckpt_writer *w);
 

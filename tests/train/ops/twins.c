@@ -73,6 +73,12 @@ static struct tensor out(struct call *c, struct tensor t)
     return t;
 }
 
+/* For the last output: see struct limit. */
+static void within(struct call *c, double relative, double absolute)
+{
+    c->limit[c->outs - 1] = (struct limit){true, relative, absolute};
+}
+
 static bool bit(uint32_t bits, int i)
 {
     return bits >> i & 1;
@@ -135,9 +141,11 @@ static void make_embed_bwd(struct world *w, struct call *c, const int64_t *d, ui
     c->op = OP_EMBED_BWD;
     c->tolerance = 2e-6;
     a->dy = world_2d(w, 1, d[0], d[1], gap(bits, 0));
-    a->id = world_ids(w, d[0], d[2]);
-    a->dtok = out(c, world_2d(w, 1, d[2], d[1], gap(bits, 1)));
     a->drop = dropout(bits, 4);
+    if (!bit(bits, 6)) {
+        a->id = world_ids(w, d[0], d[2]);
+        a->dtok = out(c, world_2d(w, 1, d[2], d[1], gap(bits, 1)));
+    }
     if (bit(bits, 5)) {
         a->dpos = out(c, world_2d(w, 1, 9, d[1], gap(bits, 2)));
         a->position = world_ids(w, d[0], 9);
@@ -164,7 +172,7 @@ static void make_norm(struct world *w, struct call *c, const int64_t *d, uint32_
     if (bit(bits, 6)) {
         a->a = world_2d(w, 1, d[0], d[1], gap(bits, 2));
         a->r = out(c, bit(bits, 8) ? a->x : poison_2d(w, d[0], d[1], gap(bits, 3)));
-        a->bias = bit(bits, 5) ? world_1d(w, 1, d[1]) : none;
+        a->bias = bit(bits, 9) ? world_1d(w, 1, d[1]) : none;
         a->drop = dropout(bits, 7);
     }
 }
@@ -186,8 +194,9 @@ static void make_norm_bwd(struct world *w, struct call *c, const int64_t *d, uin
         a->db = out(c, world_1d(w, 1, d[1]));
     if (bit(bits, 6)) {
         a->drop = dropout(bits, 7);
-        a->da = bit(bits, 7) ? out(c, poison_2d(w, d[0], d[1], gap(bits, 3))) : a->dr;
-        a->dbias = bit(bits, 5) ? out(c, world_1d(w, 1, d[1])) : none;
+        a->da = bit(bits, 7) || bit(bits, 8) ? out(c, poison_2d(w, d[0], d[1], gap(bits, 3)))
+                                             : a->dr;
+        a->dbias = bit(bits, 9) ? out(c, world_1d(w, 1, d[1])) : none;
     }
 }
 
@@ -256,14 +265,14 @@ static void make_product(struct world *w, struct call *c, const int64_t *d, uint
     a->b = world_2d(w, 1, tb ? d[1] : d[2], tb ? d[2] : d[1], gap(bits, 2));
 }
 
-/* ---- glu: n F; rope: n H D ------------------------------------------------------------------- */
+/* ---- glu: n F; rope: n D H ------------------------------------------------------------------- */
 
 static void make_glu(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
 {
     c->op = OP_GLU;
     c->tolerance = 2e-6;
     c->u.glu.y = out(c, poison_2d(w, d[0], d[1], gap(bits, 0)));
-    c->u.glu.x = world_2d(w, 3, d[0], 2 * d[1], gap(bits, 1));
+    c->u.glu.x = world_2d(w, bit(bits, 5) ? 20 : 3, d[0], 2 * d[1], gap(bits, 1));
 }
 
 static void make_glu_bwd(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
@@ -271,7 +280,7 @@ static void make_glu_bwd(struct world *w, struct call *c, const int64_t *d, uint
     struct glu_bwd_args *a = &c->u.glu_bwd;
     c->op = OP_GLU_BWD;
     c->tolerance = 2e-6;
-    a->x = world_2d(w, 3, d[0], 2 * d[1], gap(bits, 1));
+    a->x = world_2d(w, bit(bits, 5) ? 20 : 3, d[0], 2 * d[1], gap(bits, 1));
     a->dy = world_2d(w, 1, d[0], d[1], gap(bits, 0));
     a->dx = out(c, bit(bits, 4) ? a->x : poison_2d(w, d[0], 2 * d[1], gap(bits, 2)));
 }
@@ -279,11 +288,11 @@ static void make_glu_bwd(struct world *w, struct call *c, const int64_t *d, uint
 static void make_rope(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
 {
     struct rope_args *a = &c->u.rope;
-    int64_t dim = 2 * d[2];
+    int64_t dim = d[1] < 2 ? 2 : d[1];
     c->op = OP_ROPE;
     c->tolerance = 1e-6;
-    a->x = out(c, world_3d(w, 1, d[0], d[1], dim, gap(bits, 0)));
-    a->rotary = bit(bits, 5) && d[2] > 1 ? dim - 2 : dim;
+    a->x = out(c, world_3d(w, 1, d[0], d[2], dim, gap(bits, 0)));
+    a->rotary = bit(bits, 5) ? (dim + 2) / 4 * 2 : dim / 2 * 2;
     a->cos = world_2d(w, 1, 11, a->rotary / 2, gap(bits, 1));
     a->sin = world_2d(w, 1, 11, a->rotary / 2, gap(bits, 2));
     a->position = world_ids(w, d[0], 11);
@@ -362,28 +371,47 @@ static void make_attention_bwd(struct world *w, struct call *c, const int64_t *d
 
 /* ---- cross-entropy: n V ---------------------------------------------------------------------- */
 
+/* Minus infinity in front of the last number, or in every place; a NaN in some rows. */
+static void spoil_row(struct tensor logits, int64_t row)
+{
+    int64_t width = logits.size[1], low = row % 2 ? width : width - 1;
+    for (int64_t j = 0; j < low; j++)
+        world_set(logits, row * width + j, -INFINITY);
+    if (row % 3 == 2)
+        world_set(logits, row * width, NAN);
+}
+
 static void make_stats(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
 {
     struct xent_stats_args *a = &c->u.xent_stats;
     c->op = OP_XENT_STATS;
-    c->tolerance = 2e-6;
     a->logits = world_2d(w, 4, d[0], d[1], gap(bits, 0));
-    a->first = bit(bits, 4) ? d[1] / 2 : 0;
-    a->label = world_ids(w, d[0], d[1]);
+    a->first = bit(bits, 4) ? 5 : 0;
+    a->label = world_ids(w, d[0], d[1] + 2 * a->first);
     a->max_given = bit(bits, 5);
     a->max = out(c, a->max_given ? world_1d(w, 4, d[0]) : poison_1d(w, d[0]));
+    within(c, 0, 0);
     a->sum = out(c, poison_1d(w, d[0]));
+    within(c, 2e-6, 0);
     a->target = out(c, poison_1d(w, d[0]));
+    within(c, 0, 0);
+    for (int64_t i = 0; i < d[0]; i++) {
+        if (a->max_given)
+            world_set(a->max, i, 21);
+        if (bit(bits, 6))
+            spoil_row(a->logits, i);
+    }
 }
 
 static void make_loss(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
 {
     struct xent_loss_args *a = &c->u.xent_loss;
     c->op = OP_XENT_LOSS;
-    c->tolerance = 4e-6;
     a->logits = world_2d(w, 4, d[0], d[1], gap(bits, 0));
-    a->first = bit(bits, 4) ? d[1] / 2 : 0;
-    a->label = world_ids(w, d[0], d[1]);
+    a->first = bit(bits, 4) ? 5 : 0;
+    a->label = world_ids(w, d[0], d[1] + 2 * a->first);
+    if (bit(bits, 6) && d[0])
+        world_set(a->logits, d[1] - 1, NAN); /* in a row without weight */
     a->max = poison_1d(w, d[0]);
     a->sum = poison_1d(w, d[0]);
     a->target = poison_1d(w, d[0]);
@@ -392,13 +420,15 @@ static void make_loss(struct world *w, struct call *c, const int64_t *d, uint32_
                                                      .sum = a->sum, .target = a->target});
     a->mask = poison_1d(w, d[0]);
     for (int64_t i = 0; i < d[0]; i++)
-        world_set(a->mask, i, i % 3 == 1 ? 0 : 1);
+        world_set(a->mask, i, bit(bits, 6) ? (double)(i % 3) * 0.5 : 1);
     a->loss = out(c, poison_1d(w, d[0]));
-    a->total = out(c, one(w, DTYPE_F64, 1));
-    a->scale = 0.01f;
+    within(c, 1e-6, 1e-7);
+    a->total = out(c, one(w, DTYPE_F64, 1.5));
+    within(c, 1e-12, 1e-12);
+    a->scale = 0.125f;
     a->grad = bit(bits, 5);
-    if (a->grad)
-        out(c, a->logits);
+    out(c, a->logits);
+    within(c, 3e-6, 1e-30);
 }
 
 /* ---- the optimizer and copies: n; rows width ------------------------------------------------- */
@@ -407,15 +437,17 @@ static void make_adamw(struct world *w, struct call *c, const int64_t *d, uint32
 {
     struct adamw_args *a = &c->u.adamw;
     c->op = OP_ADAMW;
-    c->tolerance = 1e-6;
-    *a = (struct adamw_args){.lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .decay = 0.1,
-                             .step = 3 + bits % 100};
-    a->p = out(c, world_1d(w, 1, d[0]));
-    a->g = world_1d(w, 1, d[0]);
-    a->m = out(c, world_1d(w, 1, d[0]));
-    a->v = out(c, world_1d(w, 1, d[0]));
+    *a = (struct adamw_args){.lr = 3e-4, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.1,
+                             .step = bit(bits, 7) ? 12345 : 1 + bits % 3};
+    a->p = out(c, world_1d(w, 0.02, d[0]));
+    within(c, 2e-7, 2e-9); /* steps of up to 0.01 */
+    a->g = world_1d(w, 1e-3, d[0]);
+    a->m = out(c, world_1d(w, 1e-3, d[0]));
+    within(c, 2e-7, 1e-10);
+    a->v = out(c, world_1d(w, 1e-6, d[0]));
+    within(c, 5e-7, 1e-30);
     for (int64_t i = 0; i < d[0]; i++)
-        world_set(a->v, i, fabs(world_get(a->v, i)));
+        world_set(a->v, i, fabs(world_get(a->v, i)) + 1e-8);
     if (bit(bits, 4))
         a->factor = one(w, DTYPE_F64, 0.37);
     if (bit(bits, 5))
@@ -426,65 +458,71 @@ static void make_sumsq(struct world *w, struct call *c, const int64_t *d, uint32
 {
     (void)bits;
     c->op = OP_SUMSQ;
-    c->tolerance = 1e-13;
-    c->u.sumsq.total = out(c, one(w, DTYPE_F64, 2));
-    c->u.sumsq.x = world_1d(w, 1, d[0]);
+    c->u.sumsq.total = out(c, one(w, DTYPE_F64, 0.25));
+    within(c, 1e-12, 0);
+    c->u.sumsq.x = world_1d(w, 3, d[0]);
 }
+
+static const enum dtype types[] = {DTYPE_F32, DTYPE_F32, DTYPE_F64, DTYPE_I32};
 
 static void make_fill(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
 {
-    static const enum dtype types[] = {DTYPE_F32, DTYPE_F32, DTYPE_F64, DTYPE_I32};
     c->op = OP_FILL;
-    c->u.fill.value = 3;
+    c->u.fill.value = -3;
     c->u.fill.y = out(c, world_poisoned(w, types[bits >> 4 & 3], gap(bits, 0), 2, d));
+    within(c, 0, 0);
 }
 
 static void make_copy(struct world *w, struct call *c, const int64_t *d, uint32_t bits)
 {
     struct copy_args *a = &c->u.copy;
     c->op = OP_COPY;
-    a->accumulate = bit(bits, 4);
-    a->x = world_2d(w, 1, d[0], d[1], gap(bits, 0));
+    enum dtype type = types[bits >> 5 & 3];
+    a->accumulate = bit(bits, 4) && type == DTYPE_F32;
+    a->x = world_poisoned(w, type, gap(bits, 0), 2, d);
+    for (int64_t i = 0; i < d[0] * d[1]; i++)
+        world_set(a->x, i, (double)i - 7);
     a->y = out(c, a->accumulate ? world_2d(w, 1, d[0], d[1], gap(bits, 1))
-                                : poison_2d(w, d[0], d[1], gap(bits, 1)));
+                                : world_poisoned(w, type, gap(bits, 1), 2, d));
+    within(c, 0, 0);
 }
 
 /* Sizes of the 124 M model at 4 x 256 tokens (head in chunks), and of one with C = 256. */
 const struct twin twins[] = {
-    {"embed", make_embed, "n C V", {40, 300, 20}, {{32, {1024, 768, 50257}}}},
-    {"embed_bwd", make_embed_bwd, "n C V", {40, 300, 20}, {{32, {1024, 768, 50257}}}},
-    {"norm", make_norm, "n C", {60, 700},
+    {"embed", make_embed, "n C V", {301, 520, 37}, true, {{32, {1024, 768, 50257}}}},
+    {"embed_bwd", make_embed_bwd, "n C V", {301, 520, 37}, true, {{32, {1024, 768, 50257}}}},
+    {"norm", make_norm, "n C", {301, 1003}, true,
      {{96, {1024, 768}}, {224, {1024, 768}}, {80, {1024, 256}}}},
-    {"norm_bwd", make_norm_bwd, "n C", {300, 300},
+    {"norm_bwd", make_norm_bwd, "n C", {301, 520}, true,
      {{96, {1024, 768}}, {224, {1024, 768}}, {80, {1024, 256}}}},
-    {"forward", make_forward, "n O I", {100, 150, 90},
+    {"forward", make_forward, "n O I", {100, 150, 90}, false,
      {{16, {1024, 2304, 768}}, {0, {1024, 768, 768}}, {176, {1024, 3072, 768}},
       {0, {1024, 768, 3072}}, {0, {320, 50257, 768}}, {0, {1024, 768, 256}},
       {176, {1024, 1024, 256}}, {0, {1024, 256, 1024}}, {0, {1, 768, 768}},
       {0, {1, 50257, 768}}}},
-    {"dgrad", make_dgrad, "n O I", {100, 150, 90},
+    {"dgrad", make_dgrad, "n O I", {100, 150, 90}, false,
      {{0, {1024, 2304, 768}}, {0, {1024, 768, 768}}, {0, {1024, 3072, 768}},
       {32, {1024, 768, 3072}}, {0, {320, 50257, 768}}, {0, {1024, 768, 256}},
       {0, {1024, 1024, 256}}, {32, {1024, 256, 1024}}}},
-    {"wgrad", make_wgrad, "n O I", {150, 100, 90},
+    {"wgrad", make_wgrad, "n O I", {150, 100, 90}, false,
      {{16, {1024, 2304, 768}}, {0, {1024, 768, 768}}, {16, {1024, 3072, 768}},
       {0, {1024, 768, 3072}}, {0, {320, 50257, 768}}, {16, {1024, 768, 256}},
       {16, {1024, 1024, 256}}, {0, {1024, 256, 1024}}}},
-    {"product", make_product, "m n k", {60, 60, 1700}, {{32, {1024, 1024, 1024}}}},
-    {"glu", make_glu, "n F", {60, 300}, {{0, {1024, 2048}}}},
-    {"glu_bwd", make_glu_bwd, "n F", {60, 300}, {{0, {1024, 2048}}}},
-    {"rope", make_rope, "n H D/2", {60, 5, 40}, {{0, {1024, 12, 32}}}},
-    {"attention", make_attention, "s T K H/K D queries", {3, 150, 3, 3, 70, 9},
+    {"product", make_product, "m n k", {60, 60, 1700}, false, {{32, {1024, 1024, 1024}}}},
+    {"glu", make_glu, "n F", {301, 520}, true, {{0, {1024, 2048}}}},
+    {"glu_bwd", make_glu_bwd, "n F", {301, 520}, true, {{0, {1024, 2048}}}},
+    {"rope", make_rope, "n D H", {301, 140, 5}, true, {{0, {1024, 64, 12}}}},
+    {"attention", make_attention, "s T K H/K D queries", {3, 150, 3, 3, 70, 9}, false,
      {{0, {4, 256, 12, 1, 64}}, {64, {4, 256, 12, 1, 64}}, {0, {1, 1024, 12, 1, 64}},
       {0, {1, 1024, 8, 4, 128}}, {0, {4, 256, 4, 1, 64}}, {0, {1, 1024, 12, 1, 64, 1}}}},
-    {"attention_bwd", make_attention_bwd, "s T K H/K D queries", {3, 150, 3, 3, 70, 9},
+    {"attention_bwd", make_attention_bwd, "s T K H/K D queries", {3, 150, 3, 3, 70, 9}, false,
      {{0, {4, 256, 12, 1, 64}}, {64, {4, 256, 12, 1, 64}}, {0, {1, 1024, 12, 1, 64}},
       {0, {1, 1024, 8, 4, 128}}, {0, {4, 256, 4, 1, 64}}}},
-    {"xent_stats", make_stats, "n V", {20, 3000}, {{0, {320, 50257}}, {0, {1024, 2000}}}},
-    {"xent_loss", make_loss, "n V", {20, 3000}, {{32, {320, 50257}}, {32, {1024, 2000}}}},
-    {"adamw", make_adamw, "n", {300000}, {{16, {16 << 20}}, {16, {1 << 20}}}},
-    {"sumsq", make_sumsq, "n", {300000}, {{0, {16 << 20}}}},
-    {"fill", make_fill, "rows width", {60, 2000}, {{0, {1024, 768}}}},
-    {"copy", make_copy, "rows width", {60, 2000}, {{0, {1024, 768}}, {0, {1 << 14, 1024}}}},
+    {"xent_stats", make_stats, "n V", {40, 3000}, true, {{0, {320, 50257}}, {0, {1024, 2000}}}},
+    {"xent_loss", make_loss, "n V", {40, 3000}, true, {{32, {320, 50257}}, {32, {1024, 2000}}}},
+    {"adamw", make_adamw, "n", {300000}, true, {{16, {16 << 20}}, {16, {1 << 20}}}},
+    {"sumsq", make_sumsq, "n", {300000}, true, {{0, {16 << 20}}}},
+    {"fill", make_fill, "rows width", {60, 2000}, true, {{0, {1024, 768}}}},
+    {"copy", make_copy, "rows width", {60, 2000}, true, {{0, {1024, 768}}, {0, {1 << 14, 1024}}}},
 };
 const int twin_count = sizeof(twins) / sizeof(twins[0]);

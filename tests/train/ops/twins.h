@@ -10,7 +10,7 @@
 
 #include "tests/train/ops/world.h"
 
-enum { CALL_OUTS = 6, TWIN_SIZES = 6, TWIN_BENCHES = 16 };
+enum { CALL_OUTS = 6, TWIN_SIZES = 6, TWIN_BENCHES = 16, TWIN_BITS = 11 };
 
 struct call {
     enum op op;
@@ -35,14 +35,22 @@ struct call {
     int outs;
     struct tensor out[CALL_OUTS]; /* what the call writes */
     double tolerance, floor;      /* of |fast - ref| / (|ref| + root mean square of ref + floor) */
+    struct limit {
+        bool own; /* of this output, instead: |fast - ref| <= relative |ref| + absolute */
+        double relative, absolute;
+    } limit[CALL_OUTS];
 };
 
 struct twin {
     const char *name;
-    /* d: the sizes named by `what`. Bits 0 to 3: gaps between rows; the others are the op's. */
+    /*
+     * d: the sizes named by `what`. Bits 0 to 3: gaps between rows; the others, up to TWIN_BITS,
+     * are the op's.
+     */
     void (*make)(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
     const char *what;          /* "n C": meaning of the sizes */
     int64_t most[TWIN_SIZES];  /* when drawn at random; 0 behind the last */
+    bool edges;                /* also the sizes round vectors' and blocks' own, and no rows */
     struct {
         uint32_t bits;
         int64_t d[TWIN_SIZES];

@@ -101,7 +101,7 @@ static void column_sums(const struct job *j, int64_t first, int64_t cols)
         sum = sum + part;
     }
     float *d = row(j->a->dbias, 0) + first;
-    v_store_n(d, cols, FAULT("matmul_dbias") ? sum : v_load_n(d, cols) + sum);
+    v_store_n(d, cols, FAULT("fast_matmul_dbias") ? sum : v_load_n(d, cols) + sum);
 }
 
 /*
