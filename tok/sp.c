@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "tok/engine.h"
 #include "tok/sp_cxx.h"
+#include "tok/sp_decode.h"
 #include "tok/sp_model.h"
 #include "tok/sp_native.h"
 #include "tok/specials.h"
@@ -23,9 +24,10 @@ enum { ADDED_MAX = 7, TEXT_MAX = 1 << 29 };
 
 struct sp {
     struct sp_model model;
-    struct sp_lib *lib;
-    struct unigram *unigram;  /* one of the two */
-    struct sp_native *native; /* neither: the library encodes, whole texts */
+    struct sp_lib *lib;         /* NULL: not needed */
+    struct sp_decoder *decoder; /* NULL: the library decodes */
+    struct unigram *unigram;    /* one of the two */
+    struct sp_native *native;   /* neither: the library encodes, whole texts */
     enum tok_specials mode;
     struct specials specials;
     size_t longest_special;       /* bytes */
@@ -305,7 +307,11 @@ static int sp_decode(const void *state, void *scratch, const int32_t *id, size_t
         size_t end = i;
         while (end < n && id[end] < own)
             end++;
-        int code = end > i ? sp_lib_decode(s->lib, room, id + i, end - i, text, e) : 0;
+        int code = 0;
+        if (s->decoder)
+            sp_decode_ids(s->decoder, id + i, end - i, text);
+        else if (end > i)
+            code = sp_lib_decode(s->lib, room, id + i, end - i, text, e);
         if (code)
             return code;
         if (end < n)
@@ -321,6 +327,7 @@ static void sp_destroy(void *state)
 {
     struct sp *s = state;
     sp_lib_close(s->lib);
+    sp_decoder_destroy(s->decoder);
     unigram_destroy(s->unigram);
     sp_native_destroy(s->native);
     specials_finish(&s->specials);
@@ -361,7 +368,9 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     if (o->engine == TOK_ENGINE_OWN) {
         s->unigram = unigram_create(&s->model);
         s->native = sp_native_create(&s->model);
+        s->decoder = sp_decoder_create(&s->model);
     }
+    bool own = (s->unigram || s->native) && s->decoder && !s->model.self_tests;
     struct tok_engine g = {.state = s,
                            .scratch_create = sp_scratch_create,
                            .scratch_destroy = sp_scratch_destroy,
@@ -371,7 +380,7 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
                            .find = sp_find,
                            .destroy = sp_destroy};
     code = fill_info(s, o, &g, info, e);
-    if (!code)
+    if (!code && !own)
         code = sp_lib_open(o->path, p, n, &s->lib, e);
     if (code) {
         sp_destroy(s);

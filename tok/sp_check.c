@@ -16,6 +16,7 @@ enum {
     TRAINER_AS_SUFFIX = 24,
     TRAINER_WITH_SCORES = 32,
     TRAINER_BYTE_FALLBACK = 35,
+    TRAINER_UNK_SURFACE = 44,
     TRAINER_UNK_PIECE = 45,
     TRAINER_PAD_PIECE = 48
 };
@@ -245,6 +246,8 @@ static int trainer_field(const struct reader *r, const struct proto_field *f, st
         return take_bool(r, f, &m->with_scores, e);
     case TRAINER_BYTE_FALLBACK:
         return take_bool(r, f, &m->byte_fallback, e);
+    case TRAINER_UNK_SURFACE:
+        return take_string(r, f, &m->unk_surface, e);
     default:
         /* an empty name means the usual one, as in the library */
         if (f->number >= TRAINER_UNK_PIECE && f->number <= TRAINER_PAD_PIECE && f->length)
@@ -381,7 +384,8 @@ int sp_check(const char *name, const void *p, size_t n, struct sp_model *ret, st
     *ret = (struct sp_model){.kind = SP_UNIGRAM,
                              .with_scores = true,
                              .normalizer = normalizer_defaults,
-                             .special = {"<unk>", "<s>", "</s>", "<pad>"}};
+                             .special = {"<unk>", "<s>", "</s>", "<pad>"},
+                             .unk_surface = " \xe2\x81\x87 "};
     struct reader r = {.name = name, .start = p, .m = ret};
     struct proto in;
     proto_init(&in, name, p, n);

@@ -65,11 +65,12 @@ static void add_char(struct sp_merge *s, const char *p, size_t n)
 
 static void add_chars(struct sp_merge *s)
 {
-    size_t bytes = 0;
+    size_t others = 0; /* lead bytes beyond ASCII, and stray ones */
     for (size_t i = 0; i < s->m->npieces; i++)
-        bytes += s->m->piece[i].length;
-    size_t most = s->m->npieces + bytes;
-    words_init(&s->chars, bytes);
+        for (size_t k = 0; k < s->m->piece[i].length; k++)
+            others += (unsigned char)s->m->piece[i].text[k] >= 0x80;
+    size_t most = s->m->npieces + others + 128;
+    words_init(&s->chars, others);
     s->id = mem_new(most, sizeof(*s->id));
     s->length = mem_new(most, sizeof(*s->length));
     s->nsymbols = s->m->npieces;

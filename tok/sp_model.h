@@ -51,6 +51,7 @@ struct sp_model {
     int32_t unk, bos, eos, pad; /* as the library's unk_id() and so on: -1 for none */
     size_t self_tests;
     const char *special[4]; /* unk, bos, eos, pad as the file spells them */
+    const char *unk_surface; /* what the unknown piece is decoded to */
     struct words reserved;  /* unknown, control and byte pieces */
     struct words plain;     /* the others */
 };

@@ -192,7 +192,7 @@ static void real_vocabulary(void)
     T_EQ(v.n, 100256);
     for (int i = 0; i < 2; i++) {
         size_t parts = 0;
-        b.len = 0;
+        buf_finish(&b);
         T_OK(file_read(t_data(name[i]), 1 << 29, &b, &e), &e);
         const char *end = b.data + b.len;
         for (const char *p = b.data, *stop; p < end; p = stop) {

@@ -335,7 +335,7 @@ static void real_model(void)
     T_OK(file_read(t_data("tokenizers/mistral-7b/tokenizer.model"), 1 << 29, &p.bytes, &e), &e);
     T_CHECK(open_pair(&p));
     for (int i = 0; i < 2; i++) {
-        text.len = 0;
+        buf_finish(&text);
         T_OK(file_read(t_data(name[i]), 1 << 29, &text, &e), &e);
         same_slices(&p, &text);
     }
