@@ -54,6 +54,12 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
                    struct tok_info *info, struct err *e);
 int ws_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
                    struct tok_info *info, struct err *e);
+int gpt2_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+                     struct tok_info *info, struct err *e);
+int tiktoken_engine_open(const struct tok_options *o, const char *p, size_t n,
+                         struct tok_engine *ret, struct tok_info *info, struct err *e);
+int bert_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+                     struct tok_info *info, struct err *e);
 int hf_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
                    struct tok_info *info, struct err *e);
 int null_engine_open(const struct tok_options *o, struct tok_engine *ret, struct tok_info *info,

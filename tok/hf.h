@@ -13,8 +13,9 @@
 
 enum { TEXT_ROOM = 64 /* readable bytes behind a copy of a file */ };
 
-/* tokenizer.json. */
+/* tokenizer.json; a vocab.json, {"piece": id, ...}. */
 int hf_read(struct pipe_spec *s, const char *p, size_t n, struct err *e);
+int hf_read_vocab(struct pipe_spec *s, const char *p, size_t n, struct err *e);
 
 /* The parts of one; `where` is the part's place, "pre_tokenizer". */
 typedef int hf_part(struct pipe_spec *s, const struct json *j, const char *where, struct err *e);
@@ -26,5 +27,15 @@ int hf_model(struct pipe_spec *s, const struct json *j, bool scores, bool merges
 /* Appends the merge of pieces a and b, which s->pair has room for. */
 int hf_add_merge(struct pipe_spec *s, size_t line, const char *a, size_t na, const char *b,
                  size_t nb, struct err *e);
+
+/* gpt2_files.c: for the readers of the simpler files. The pattern is Oniguruma's or Rust's; the id
+ * of a special token is -1 if the vocabulary has it or it follows on. */
+int pipe_add_byte_level(struct pipe_spec *s, const char *pattern, enum regex_dialect dialect,
+                        struct err *e);
+void pipe_add_special(struct pipe_spec *s, const char *text, int32_t id);
+
+/* Whether a file looks like tiktoken's ranks, or BERT's vocab.txt. */
+bool tiktoken_looks(const char *p, size_t n);
+bool bert_looks(const char *p, size_t n);
 
 #endif

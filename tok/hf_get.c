@@ -97,7 +97,7 @@ int get_pattern(const struct get *g, struct regex **ret)
     if (!v || v->kind != JSON_STRING || !v->length)
         return get_bad(g, "pattern", "a {\"String\": ...} or {\"Regex\": ...} of some length");
     if (!literal)
-        return regex_compile(g->path, v->string, v->length, ret, g->e);
+        return regex_compile(g->path, v->string, v->length, REGEX_ONIGURUMA, ret, g->e);
     *ret = regex_literal(v->string, v->length);
     return 0;
 }

@@ -361,7 +361,9 @@ static int read_all(struct reader *r)
     return code ? code : take_model(r);
 }
 
-int hf_read(struct pipe_spec *s, const char *p, size_t n, struct err *e)
+/* Runs `read` over a copy of the file. */
+static int read_file(struct pipe_spec *s, const char *p, size_t n, int (*read)(struct reader *r),
+                     struct err *e)
 {
     if (n > JSON_MAX_BYTES)
         return err_set(e, ERR_DATA, "%s: %zu bytes, too many for a tokenizer.json", s->path, n);
@@ -371,7 +373,26 @@ int hf_read(struct pipe_spec *s, const char *p, size_t n, struct err *e)
     r.w = (struct json_walk){.p = s->text.data, .max_depth = DEPTH_MAX, .e = e};
     int code = wrap(&r, json_scan_run(r.scan, s->text.data, n, &r.w.at, &r.w.n, e));
     if (!code)
-        code = read_all(&r);
+        code = read(&r);
     json_scan_destroy(r.scan);
     return code;
+}
+
+int hf_read(struct pipe_spec *s, const char *p, size_t n, struct err *e)
+{
+    return read_file(s, p, n, read_all, e);
+}
+
+static int read_vocab(struct reader *r)
+{
+    struct member whole = {0};
+    int code = take_vocab(r, &whole);
+    if (!code && r->w.i != r->w.n)
+        code = wrap(r, json_expected(&r->w, "the end of the file"));
+    return code;
+}
+
+int hf_read_vocab(struct pipe_spec *s, const char *p, size_t n, struct err *e)
+{
+    return read_file(s, p, n, read_vocab, e);
 }

@@ -99,7 +99,7 @@ static int fill_pre(struct pipe_spec *s, const struct get *g, const char *type, 
         p->kind = PRE_BYTE_LEVEL;
         p->prefix_space = get_bool(g, "add_prefix_space", true);
         if (get_bool(g, "use_regex", true))
-            code = regex_compile(g->path, gpt2, strlen(gpt2), &p->pattern, g->e);
+            code = regex_compile(g->path, gpt2, strlen(gpt2), REGEX_ONIGURUMA, &p->pattern, g->e);
     } else if (!strcmp(type, "Split")) {
         p->kind = PRE_SPLIT;
         p->invert = get_bool(g, "invert", false);

@@ -13,7 +13,8 @@ static int find_path(const struct tok_flags *f, const char **ret, struct err *e)
         return err_set(e, ERR_USAGE,
                        "--tokenizer, --tokenizer-model and --vocab-file each name the tokenizer's "
                        "file: give one of them");
-    bool sp = f->type == TOK_SENTENCEPIECE || f->type == TOK_GPT_SENTENCEPIECE;
+    bool sp =
+        f->type == TOK_SENTENCEPIECE || f->type == TOK_GPT_SENTENCEPIECE || f->type == TOK_LLAMA2;
     if (f->vocab_file && sp)
         return err_set(e, ERR_USAGE, "%s reads a SentencePiece model: name it by --tokenizer-model",
                        tok_type_name((enum tok_type)f->type));
@@ -47,6 +48,8 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
                             .path = path,
                             .vocab_size = f->vocab_size,
                             .eod_token = f->eod_token,
+                            .merges = f->merges,
+                            .pattern = f->pattern,
                             .no_template = !f->add_template,
                             .specials = (enum tok_specials)f->specials,
                             .engine = (enum tok_engine_choice)f->engine};

@@ -29,6 +29,8 @@ struct tok_flags {
     int type;               /* --tokenizer-type, an enum tok_type */
     const char *model;      /* --tokenizer-model */
     const char *vocab_file; /* --vocab-file */
+    const char *merges;     /* --merge-file */
+    const char *pattern;    /* --tiktoken-pattern */
     int64_t vocab_size;     /* --vocab-size */
     const char *eod_token;  /* --eod-token */
     int specials;           /* --specials, an enum tok_specials */
@@ -37,8 +39,9 @@ struct tok_flags {
 };
 
 #define TOK_FLAG_TYPES                                                                             \
-    "auto|SentencePieceTokenizer|GPTSentencePieceTokenizer|HuggingFaceTokenizer|"                  \
-    "WhitespaceTokenizer|NullTokenizer"
+    "auto|SentencePieceTokenizer|GPTSentencePieceTokenizer|HuggingFaceTokenizer|GPT2BPETokenizer|" \
+    "TikTokenizer|BertWordPieceLowerCase|BertWordPieceCase|Llama2Tokenizer|WhitespaceTokenizer|"   \
+    "NullTokenizer"
 
 #define TOK_FLAG_ROW(S, member, verbset, nm, ty, field, dflt, metatext, isbasic, text)             \
     {                                                                                              \
@@ -55,7 +58,13 @@ struct tok_flags {
         TOK_FLAG_ROW(S, m, v, "tokenizer-model", OPT_TEXT, model, NULL, "PATH", false,             \
                      "SentencePiece model"),                                                       \
         TOK_FLAG_ROW(S, m, v, "vocab-file", OPT_TEXT, vocab_file, NULL, "PATH", false,             \
-                     "vocab.json, an object of words and their ids"),                              \
+                     "vocab.json, an object of words and their ids, or BERT's vocab.txt"),         \
+        TOK_FLAG_ROW(S, m, v, "merge-file", OPT_TEXT, merges, NULL, "PATH", false,                 \
+                     "merges.txt of a GPT2BPETokenizer, if it is not beside the vocab.json"),      \
+        TOK_FLAG_ROW(                                                                              \
+            S, m, v, "tiktoken-pattern", OPT_TEXT, pattern, NULL, "NAME|REGEX", false,             \
+            "how tiktoken's ranks cut a text, if their number does not tell: r50k, p50k, "         \
+            "cl100k, o200k or a pattern"),                                                         \
         TOK_FLAG_ROW(S, m, v, "eod-token", OPT_TEXT, eod_token, NULL, "PIECE", false,              \
                      "piece that ends a document, instead of the one that goes with the type"),    \
         TOK_FLAG_ROW(S, m, v, "specials", OPT_CHOICE, specials, "text", "text|parse|error", false, \

@@ -25,9 +25,10 @@ struct pipe_text pipe_piece(const struct pipe *p, int64_t id)
 }
 
 /*
- * A token that the vocabulary has keeps its id there; the others get those that follow on from the
- * number of pieces, in the file's order, whatever the file says. A later token of the same content
- * or id takes the place of an earlier one.
+ * A token that the vocabulary has keeps its id there; the others, unless their reader gave them
+ * one, get those that follow on from the number of pieces, in order, as from tokenizer.json, whose
+ * own numbers say nothing. A later token of the same content or id takes the place of an earlier
+ * one.
  */
 static int number_tokens(struct pipe *p, struct err *e)
 {
@@ -46,7 +47,10 @@ static int number_tokens(struct pipe *p, struct err *e)
         if (at < 0) {
             at = (int32_t)kept++;
             words_add(&seen, t.text, t.length, at);
-            t.id = id >= 0 ? id : (int32_t)next++;
+            if (id >= 0)
+                t.id = id;
+            else if (t.id < 0)
+                t.id = (int32_t)next++;
         } else {
             t.id = s->token[at].id;
             t.special |= s->token[at].special;

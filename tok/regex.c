@@ -50,10 +50,10 @@ const char *regex_text(const struct regex *r)
 
 #if WEFT_PCRE2
 
-static int compile(const char *where, struct regex *r, struct err *e)
+static int compile(const char *where, enum regex_dialect dialect, struct regex *r, struct err *e)
 {
     struct buf b = {0};
-    int code = regex_spell(where, r->text, r->n, &b, e);
+    int code = regex_spell(where, r->text, r->n, dialect, &b, e);
     if (code)
         return buf_finish(&b), code;
     int why;
@@ -63,7 +63,8 @@ static int compile(const char *where, struct regex *r, struct err *e)
     pcre2_set_newline(c, PCRE2_NEWLINE_LF);
     pcre2_set_parens_nest_limit(c, 100);
     r->code = pcre2_compile((PCRE2_SPTR)b.data, b.len,
-                            PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK | PCRE2_MULTILINE |
+                            PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK |
+                                (dialect == REGEX_ONIGURUMA ? PCRE2_MULTILINE : 0) |
                                 PCRE2_NEVER_BACKSLASH_C,
                             &why, &at, c);
     pcre2_compile_context_free(c);
@@ -137,8 +138,9 @@ static int find(const struct regex *r, struct regex_work *w, const char *text, s
 
 #else
 
-static int compile(const char *where, struct regex *r, struct err *e)
+static int compile(const char *where, enum regex_dialect dialect, struct regex *r, struct err *e)
 {
+    (void)dialect;
     err_set(e, ERR_DATA, "%s: the pattern \"%.200s\" is of no known family", where, r->text);
     return err_hint(e, "build with libpcre2-dev, and any pattern is read");
 }
@@ -169,8 +171,8 @@ static int find(const struct regex *r, struct regex_work *w, const char *text, s
 
 #endif
 
-int regex_compile(const char *where, const char *pattern, size_t n, struct regex **ret,
-                  struct err *e)
+int regex_compile(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
+                  struct regex **ret, struct err *e)
 {
     if (n > PATTERN_MAX || strlen(pattern) != n)
         return err_set(e, ERR_DATA,
@@ -179,8 +181,11 @@ int regex_compile(const char *where, const char *pattern, size_t n, struct regex
                        where, n);
     struct regex *r = regex_literal(pattern, n);
     r->literal = false;
-    r->family = scan_find(pattern);
-    int code = r->family == SCAN_NONE ? compile(where, r, e) : 0;
+    /* to Oniguruma {1,3}+ is no possessive repetition, as to those for whom the families were
+     * written */
+    if (dialect == REGEX_RUST || !strstr(pattern, "}+"))
+        r->family = scan_find(pattern);
+    int code = r->family == SCAN_NONE ? compile(where, dialect, r, e) : 0;
     if (code)
         regex_destroy(r);
     else

@@ -23,15 +23,19 @@
 struct regex;
 struct regex_work;
 
+/* Whom a pattern was written for: tokenizer.json means Oniguruma, tiktoken Rust's fancy-regex. */
+enum regex_dialect { REGEX_ONIGURUMA, REGEX_RUST };
+
 struct regex *regex_literal(const char *text, size_t n);
 
 /* ERR_DATA: no pattern, or one that cannot be had here; `where` begins the sentence. */
-int regex_compile(const char *where, const char *pattern, size_t n, struct regex **ret,
-                  struct err *e);
+int regex_compile(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
+                  struct regex **ret, struct err *e);
 void regex_destroy(struct regex *r);
 
-/* Oniguruma's pattern as one of PCRE2, properties spelt out. ERR_DATA for what has no such form. */
-int regex_spell(const char *where, const char *pattern, size_t n, struct buf *out, struct err *e);
+/* The pattern as one of PCRE2, properties spelt out. ERR_DATA for what has no such form. */
+int regex_spell(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
+                struct buf *out, struct err *e);
 
 const char *regex_text(const struct regex *r);
 

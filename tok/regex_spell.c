@@ -23,7 +23,8 @@ struct spell {
     size_t open[NEST_MAX]; /* where groups begin in `out` */
     size_t depth;
     size_t properties;
-    size_t atom; /* where the last thing that can be repeated begins */
+    bool possessive; /* so {1,3}+ is */
+    size_t atom;     /* where the last thing that can be repeated begins */
 };
 
 static int refuse(const struct spell *s, size_t at, const char *what)
@@ -260,7 +261,7 @@ static int spell_braces(struct spell *s)
         buf_addc(s->out, '0');
     buf_add(s->out, s->p + s->i, i + 1 - s->i);
     s->i = i + 1;
-    if (s->i < s->n && s->p[s->i] == '+') {
+    if (s->i < s->n && s->p[s->i] == '+' && !s->possessive) {
         struct buf tail = {0};
         buf_add(&tail, s->out->data + s->atom, s->out->len - s->atom);
         s->out->len = s->atom;
@@ -302,9 +303,15 @@ static int spell_one(struct spell *s)
     return code;
 }
 
-int regex_spell(const char *where, const char *pattern, size_t n, struct buf *out, struct err *e)
+int regex_spell(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
+                struct buf *out, struct err *e)
 {
-    struct spell s = {.where = where, .p = pattern, .n = n, .out = out, .e = e};
+    struct spell s = {.where = where,
+                      .p = pattern,
+                      .n = n,
+                      .out = out,
+                      .e = e,
+                      .possessive = dialect == REGEX_RUST};
     int code = 0;
     while (s.i < n && !code)
         code = spell_one(&s);

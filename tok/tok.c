@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "tok/engine.h"
+#include "tok/hf.h"
 
 enum {
     FILE_MAX = 1 << 29,
@@ -18,6 +19,7 @@ enum {
 struct tokenizer {
     struct tok_engine engine;
     struct tok_info info;
+    int32_t bos; /* of TOK_LLAMA2: what stands before each text */
     char *path;
 };
 
@@ -57,6 +59,11 @@ const char *tok_type_name(enum tok_type type)
         [TOK_SENTENCEPIECE] = "SentencePieceTokenizer",
         [TOK_GPT_SENTENCEPIECE] = "GPTSentencePieceTokenizer",
         [TOK_HUGGINGFACE] = "HuggingFaceTokenizer",
+        [TOK_GPT2_BPE] = "GPT2BPETokenizer",
+        [TOK_TIKTOKEN] = "TikTokenizer",
+        [TOK_BERT_LOWER] = "BertWordPieceLowerCase",
+        [TOK_BERT_CASE] = "BertWordPieceCase",
+        [TOK_LLAMA2] = "Llama2Tokenizer",
         [TOK_WHITESPACE] = "WhitespaceTokenizer",
         [TOK_NULL] = "NullTokenizer",
     };
@@ -110,33 +117,93 @@ static int misfit(const struct tok_options *o, const char *is, struct err *e)
     return err_hint(e, "leave --tokenizer-type out: the file is recognised by its content");
 }
 
+/* vocab.json of GPT-2: no word <unk>, and merges named or beside it. */
+static bool has_merges(const struct tok_options *o, const char *p, size_t n)
+{
+    static const char unk[] = "\"<unk>\"";
+    if (o->merges)
+        return true;
+    const char *slash = strrchr(o->path, '/');
+    char *path = mem_printf("%.*smerges.txt", slash ? (int)(slash - o->path + 1) : 0, o->path);
+    bool there = access(path, F_OK) == 0;
+    free(path);
+    return there && !memmem(p, n, unk, sizeof(unk) - 1);
+}
+
+static int open_sp(const struct tok_options *o, const char *p, size_t n, struct tokenizer *t,
+                   struct err *e)
+{
+    struct tok_options plain = *o;
+    if (o->type == TOK_LLAMA2)
+        plain.type = TOK_GPT_SENTENCEPIECE;
+    int code = sp_engine_open(&plain, p, n, &t->engine, &t->info, e);
+    if (code || o->type != TOK_LLAMA2)
+        return code;
+    t->info.type = TOK_LLAMA2;
+    t->bos = (int32_t)t->info.bos;
+    t->engine.before = &t->bos;
+    t->engine.nbefore = t->bos >= 0;
+    return 0;
+}
+
+static bool is_sp(enum tok_type type)
+{
+    return type == TOK_SENTENCEPIECE || type == TOK_GPT_SENTENCEPIECE || type == TOK_LLAMA2;
+}
+
+typedef int engine_open(const struct tok_options *o, const char *p, size_t n,
+                        struct tok_engine *ret, struct tok_info *info, struct err *e);
+
+/* Files by their content: what they hold, in words for messages, and who reads it. */
+static engine_open *find_engine(const struct tok_options *o, const char *p, size_t n,
+                                const char **ret_holds, bool *ret_fits)
+{
+    enum tok_type type = o->type;
+    if (looks_like_json(p, n)) {
+        bool hf = looks_like_hf(p, n);
+        *ret_holds = hf ? "a tokenizer.json, which is JSON of parts" : "JSON of words and ids";
+        *ret_fits = hf ? type == TOK_HUGGINGFACE : type == TOK_WHITESPACE || type == TOK_GPT2_BPE;
+        bool gpt2 = type == TOK_GPT2_BPE || (type == TOK_AUTO && has_merges(o, p, n));
+        return hf ? hf_engine_open : gpt2 ? gpt2_engine_open : ws_engine_open;
+    }
+    if (tiktoken_looks(p, n)) {
+        *ret_holds = "tiktoken's ranks";
+        *ret_fits = type == TOK_TIKTOKEN;
+        return tiktoken_engine_open;
+    }
+    if (bert_looks(p, n)) {
+        *ret_holds = "BERT's vocab.txt";
+        *ret_fits = type == TOK_BERT_LOWER || type == TOK_BERT_CASE;
+        return bert_engine_open;
+    }
+    *ret_holds = "no JSON object";
+    *ret_fits = is_sp(type);
+    return NULL;
+}
+
 static int open_content(const struct tok_options *o, const char *p, size_t n, struct tokenizer *t,
                         struct err *e)
 {
-    bool json = looks_like_json(p, n), hf = json && looks_like_hf(p, n);
-    if (o->type == TOK_HUGGINGFACE && !hf)
-        return misfit(o, json ? "words and ids" : "no JSON object", e);
-    if (hf && o->type == TOK_WHITESPACE)
-        return misfit(o, "a tokenizer.json", e);
-    if (json && (o->type == TOK_SENTENCEPIECE || o->type == TOK_GPT_SENTENCEPIECE))
-        return misfit(o, "JSON", e);
-    if (!json && o->type == TOK_WHITESPACE)
-        return misfit(o, "no JSON object", e);
-    if (hf)
-        return hf_engine_open(o, p, n, &t->engine, &t->info, e);
-    if (json)
-        return ws_engine_open(o, p, n, &t->engine, &t->info, e);
+    const char *holds;
+    bool fits;
+    engine_open *open = find_engine(o, p, n, &holds, &fits);
+    if (o->type != TOK_AUTO && !fits)
+        return misfit(o, holds, e);
+    if (open)
+        return open(o, p, n, &t->engine, &t->info, e);
     if (n == 0 || p[0] != '\n') /* the tag of a first piece; protobuf writes fields in order */
         return err_set(e, ERR_DATA,
-                       "%s: neither a tokenizer.json, a SentencePiece model nor a vocab.json",
+                       "%s: neither a tokenizer.json, a SentencePiece model, a vocab.json, a "
+                       "vocab.txt nor tiktoken's ranks",
                        o->path);
-    return sp_engine_open(o, p, n, &t->engine, &t->info, e);
+    return open_sp(o, p, n, t, e);
 }
 
 /* The file that a folder stands for: the first of those known that is there. */
 static int find_file(const struct tok_options *o, char **ret, struct err *e)
 {
-    static const char *const name[] = {"tokenizer.json", "tokenizer.model"};
+    static const char *const name[] = {"tokenizer.json", "tokenizer.model", "vocab.json",
+                                       "vocab.txt"};
     struct stat st;
     if (stat(o->path, &st) || !S_ISDIR(st.st_mode))
         return *ret = mem_strdup(o->path), 0;
@@ -146,8 +213,9 @@ static int find_file(const struct tok_options *o, char **ret, struct err *e)
             return *ret = path, 0;
         free(path);
     }
-    return err_set(e, ERR_IO, "%s: a folder without a tokenizer.json or a tokenizer.model",
-                   o->path);
+    return err_set(
+        e, ERR_IO,
+        "%s: a folder without a tokenizer.json, tokenizer.model, vocab.json or vocab.txt", o->path);
 }
 
 static int open_file(const struct tok_options *asked, struct tokenizer *t, struct err *e)
@@ -295,27 +363,35 @@ static int encode_rest(const struct tokenizer *t, struct tok_work *w, size_t k, 
     return code;
 }
 
-int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
-                    bool last, struct tok_ids *ids, struct err *e)
+/* A part for an engine that keeps what is not settled itself. */
+static int encode_own(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+                      bool last, struct tok_ids *ids, struct err *e)
 {
-    int code = 0;
-    if (t->engine.encode_part) {
-        code = t->engine.encode_part(t->engine.state, w->scratch, text, n, last, ids, &w->tally, e);
-        if (code && w->rest_at)
-            err_wrap(e, "in the part of the text from byte %llu on",
-                     (unsigned long long)w->rest_at);
-        w->rest_at = last || code ? 0 : w->rest_at + n;
-        return code;
-    }
-    if (!w->begun)
-        put_ids(ids, t->engine.before, t->engine.nbefore);
-    w->begun = true;
+    int code = t->engine.encode_part(t->engine.state, w->scratch, text, n, last, ids, &w->tally, e);
+    if (code && w->rest_at)
+        err_wrap(e, "in the part of the text from byte %llu on", (unsigned long long)w->rest_at);
+    w->rest_at += n;
+    return code;
+}
+
+static int encode_kept(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+                       bool last, struct tok_ids *ids, struct err *e)
+{
     buf_add(&w->rest, text, n);
     size_t k = last ? w->rest.len : 0;
     if (!last && t->engine.cut && w->rest.len >= PART)
         k = t->engine.cut(t->engine.state, w->rest.data, w->rest.len);
-    if (k)
-        code = encode_rest(t, w, k, ids, e);
+    return k ? encode_rest(t, w, k, ids, e) : 0;
+}
+
+int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+                    bool last, struct tok_ids *ids, struct err *e)
+{
+    if (!w->begun)
+        put_ids(ids, t->engine.before, t->engine.nbefore);
+    w->begun = true;
+    int code = t->engine.encode_part ? encode_own(t, w, text, n, last, ids, e)
+                                     : encode_kept(t, w, text, n, last, ids, e);
     if (last && !code)
         put_ids(ids, t->engine.after, t->engine.nafter);
     if (last || code) {

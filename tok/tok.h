@@ -28,8 +28,13 @@ enum tok_type {
     TOK_SENTENCEPIECE,     /* SentencePieceTokenizer: end of document <EOD>, specials split first */
     TOK_GPT_SENTENCEPIECE, /* GPTSentencePieceTokenizer: plain encode, end of document = eos */
     TOK_HUGGINGFACE,       /* tokenizer.json, or a folder with one: end of document = eos */
-    TOK_WHITESPACE,        /* vocab.json of whole words, cut at white space */
-    TOK_NULL               /* text is ids in decimal; --vocab-size N, end of document = N */
+    TOK_GPT2_BPE,          /* vocab.json and merges.txt: end of document <|endoftext|> */
+    TOK_TIKTOKEN,          /* tiktoken's ranks: end of document <|endoftext|> */
+    TOK_BERT_LOWER,        /* vocab.txt; no end of document unless one is named */
+    TOK_BERT_CASE,
+    TOK_LLAMA2,     /* SentencePiece with bos before each text, end of document = eos */
+    TOK_WHITESPACE, /* vocab.json of whole words, cut at white space */
+    TOK_NULL        /* text is ids in decimal; --vocab-size N, end of document = N */
 };
 
 /* What a special token's string inside a text becomes. */
@@ -51,6 +56,8 @@ struct tok_options {
     const char *path;      /* file, or folder with a tokenizer.json or a tokenizer.model */
     int64_t vocab_size;    /* TOK_NULL only; 0 elsewhere */
     const char *eod_token; /* overrides the type's end of document; NULL: by type */
+    const char *merges;    /* TOK_GPT2_BPE: NULL for the merges.txt beside the vocabulary */
+    const char *pattern;   /* TOK_TIKTOKEN: r50k, p50k, cl100k, o200k or a pattern; NULL: by size */
     bool no_template;      /* leaves out what the file's template puts round each text */
     enum tok_specials specials;
     enum tok_engine_choice engine;

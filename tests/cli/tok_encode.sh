@@ -108,7 +108,7 @@ head -c 20000 u.model >cut.model
 expect 3 "$TOK" encode --tokenizer cut.model text.txt
 err_has "cut.model"
 expect 3 "$TOK" encode --tokenizer text.txt text.txt
-err_has "text.txt: neither a SentencePiece model nor a vocab.json"
+err_has "text.txt: neither a tokenizer.json"
 expect 4 "$TOK" encode --tokenizer none.model text.txt
 err_has "none.model"
 

@@ -52,6 +52,76 @@ def fuzz(n, seed):
     return ["".join(r.choices(CLASSES, k=r.randint(1, 40))) for _ in range(n)]
 
 
+# Components that no file at hand has, before the byte-level model of GPT-2, whose merges show where pieces end.
+def split(pattern, behavior, invert=False, kind="Regex"):
+    return {"type": "Split", "pattern": {kind: pattern}, "behavior": behavior, "invert": invert}
+
+
+LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+PRE = [split(r"\s+|\p{P}", b) for b in ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous")] + [
+    split(r"\p{L}+|\d", "Removed", True), split("a", "Isolated", False, "String"), split(r"(?=[A-ZS])", "Isolated"),
+    split(r"\d{1,3}(?=(?:\d{3})*\b)", "Isolated"), split(r"\w+|[^\w\s]+", "Isolated"),
+    split(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+          "Isolated"),
+    split(r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+          "Removed", True),
+    {"type": "Whitespace"}, {"type": "WhitespaceSplit"}, {"type": "BertPreTokenizer"}, {"type": "FixedLength", "length": 3},
+    {"type": "Punctuation", "behavior": "Contiguous"}, {"type": "Digits", "individual_digits": True},
+    {"type": "Digits", "individual_digits": False}, {"type": "CharDelimiterSplit", "delimiter": "a"},
+    {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
+    {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": True},
+    {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "split": False},
+    {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"},
+                                           {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"}]},
+    {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}]
+NORM = [{"type": t} for t in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt")] + [
+    {"type": "Strip", "strip_left": True, "strip_right": True}, {"type": "Prepend", "prepend": "▁"},
+    {"type": "Replace", "pattern": {"Regex": r" {2,}"}, "content": "_"},
+    {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+    {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True},
+    {"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "StripAccents"}, {"type": "Lowercase"}]}]
+DEC = [{"type": "Metaspace", "replacement": "Ġ", "prepend_scheme": "always", "split": True},
+       {"type": "WordPiece", "prefix": "##", "cleanup": True}, {"type": "BPEDecoder", "suffix": "s"},
+       {"type": "CTC", "pad_token": "a", "word_delimiter_token": "Ġ", "cleanup": True}, None,
+       {"type": "Sequence", "decoders": [{"type": "Strip", "content": "Ġ", "start": 1, "stop": 1}, {"type": "Fuse"},
+                                         {"type": "Replace", "pattern": {"String": "Ġ"}, "content": " "}]}]
+
+
+def variants(folder):
+    with open(f"{DATA}/tokenizers/gpt2/tokenizer.json", encoding="utf-8") as f:
+        base = json.load(f)
+    base["added_tokens"].append(dict(base["added_tokens"][0], id=50257, content="Él", special=False, single_word=True))
+    base["added_tokens"].append(dict(base["added_tokens"][0], id=50258, content="[MASK]", lstrip=True, rstrip=True,
+                                     normalized=False))
+    made = [("pre", i, dict(base, pre_tokenizer={"type": "Sequence", "pretokenizers": [p, LEVEL]})) for i, p in enumerate(PRE)]
+    made += [("norm", i, dict(base, normalizer=n)) for i, n in enumerate(NORM)]
+    made += [("dec", i, dict(base, decoder=d)) for i, d in enumerate(DEC)]
+    # no byte-level at all: unknown characters, scores, words
+    vocab = {c: i for i, c in enumerate(dict.fromkeys("".join(CLASSES)))}
+    vocab["▁"] = len(vocab) if "▁" not in vocab else vocab["▁"]
+    few = {c: i for i, c in enumerate(["<unk>", "a", "Z", "▁", "09", "s", "t", "re", "漢", "▁a", "が", "か"])}
+    whole = dict(few, **{f"<0x{b:02X}>": len(few) + b for b in range(256)})
+    bpe = {"type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None, "end_of_word_suffix": None,
+           "fuse_unk": True, "byte_fallback": False, "ignore_merges": False, "vocab": few, "merges": [["▁", "a"]]}
+    plain = dict(base, added_tokens=[], pre_tokenizer=PRE[-5], decoder=None, post_processor=None)
+    models = [bpe, dict(bpe, fuse_unk=False), dict(bpe, vocab=whole, byte_fallback=True),
+              dict(bpe, vocab=dict(few, **{"<0xC3>": 12, "<0xA9>": 13}), byte_fallback=True), dict(bpe, unk_token=None),
+              dict(bpe, vocab=dict(few, **{"##a": 12, "a</w>": 13, "##a</w>": 14, "aa</w>": 15}), merges=[["a", "##a</w>"]],
+                   continuing_subword_prefix="##", end_of_word_suffix="</w>"),
+              {"type": "WordLevel", "vocab": few, "unk_token": "<unk>"},
+              {"type": "WordPiece", "vocab": dict(few, **{"##a": 12, "##s": 13}), "unk_token": "<unk>",
+               "continuing_subword_prefix": "##", "max_input_chars_per_word": 6}]
+    for fallback in (False, True):
+        models.append({"type": "Unigram", "unk_id": 0, "byte_fallback": fallback,
+                       "vocab": [[p, -1.5 - 0.37 * (i % 11)] for i, p in enumerate(whole)]})
+    made += [("model", i, dict(plain, model=m)) for i, m in enumerate(models)]
+    for kind, i, spec in made:
+        path = f"{folder}/{kind}{i}.json"
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(spec, f, ensure_ascii=False)
+        yield path
+
+
 def texts():
     yield "books", books()
     yield "alone", [chr(c) for c in SCALARS]
@@ -92,6 +162,60 @@ def same(name, got, want, docs):
     return False
 
 
+def check_variant(path):
+    t = tokenizers.Tokenizer.from_file(path)
+    docs = fuzz(20000 if FULL else 2000, 11) + [chr(c) for c in SCALARS if c < 0x3100 or FULL] + [""]
+    if not FULL:
+        docs += ["".join("aXb "[0] + chr(c) for c in SCALARS[i:i + 512]) for i in range(0x3000, len(SCALARS), 512)]
+    want = [e.ids for e in t.encode_batch(docs)]
+    name = os.path.basename(path)
+    ok = same(name, encode(path, docs), want, docs)
+    ids = [w for w in want if w]
+    texts_ = [t.decode(w, skip_special_tokens=False) for w in ids]
+    yield "ids and texts", same(f"{name}, decode", decode(path, ids), texts_, [str(i) for i in ids]) and ok
+
+
+def check_tiktoken():
+    path = f"{DATA}/tokenizers/cl100k/cl100k_base.tiktoken"
+    try:
+        import base64
+        import tiktoken
+    except ImportError:
+        return
+    with open(path, "rb") as f:
+        ranks = {base64.b64decode(a): int(b) for a, b in (line.split() for line in f)}
+    enc = tiktoken.Encoding("cl100k", mergeable_ranks=ranks, pat_str=(
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"),
+        special_tokens={"<|endoftext|>": 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259, "<|fim_suffix|>": 100260,
+                        "<|endofprompt|>": 100276})
+    print(f"# tiktoken {tiktoken.__version__}")
+    for name, docs in texts():
+        want = [enc.encode(d, allowed_special="all") for d in docs]
+        yield f"ids, {name}", same(name, encode(path, docs), want, docs)
+        ids = [w for w in want[:3000] if w]
+        yield f"texts, {name}", not ids or same(name, decode(path, ids), [enc.decode(w) for w in ids], docs)
+
+
+def check_simple(folder):
+    """GPT-2's two files against its tokenizer.json; vocab.txt against BertWordPieceTokenizer."""
+    t = tokenizers.Tokenizer.from_file(f"{DATA}/tokenizers/gpt2/tokenizer.json")
+    docs = books() + fuzz(3000, 5)
+    yield "gpt2/vocab.json", same("gpt2", encode(f"{DATA}/tokenizers/gpt2/vocab.json", docs),
+                                  [e.ids for e in t.encode_batch(docs)], docs)
+    with open(f"{DATA}/tokenizers/bert-base-cased/tokenizer.json", encoding="utf-8") as f:
+        words = sorted((i, w) for w, i in json.load(f)["model"]["vocab"].items())
+    for lower in (False, True):
+        path = f"{folder}/vocab{int(lower)}.txt"
+        kept = [w for _, w in words]
+        if lower:
+            kept = list(dict.fromkeys(w if w[0] == "[" else w.lower() for w in kept))
+        with open(path, "w", encoding="utf-8") as f:
+            f.writelines(w + "\n" for w in kept)
+        t = tokenizers.BertWordPieceTokenizer(path, lowercase=lower)
+        want = [e.ids for e in t.encode_batch(docs, add_special_tokens=False)]
+        yield f"vocab.txt, {'lower' if lower else 'cased'}", same("bert", encode(path, docs), want, docs)
+
+
 def check(path):
     t = tokenizers.Tokenizer.from_file(path)
     t.no_truncation()
@@ -120,11 +244,17 @@ def main():
                       ("gpt2", "gpt-neox", "mistral-7b", "bert-base-cased")]
     print(f"# tokenizers {tokenizers.__version__}")
     n = bad = 0
-    for path in files:
-        for name, ok in check(path):
-            n += 1
-            bad += not ok
-            print(f"{'ok' if ok else 'not ok'} {n} - {'/'.join(path.split('/')[-2:])}: {name}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = [(path, check(path)) for path in files]
+        if len(sys.argv) == 2 or sys.argv[2] == "made":
+            jobs = [] if sys.argv[2:] else jobs
+            jobs += [("cl100k_base.tiktoken", check_tiktoken()), ("simple files", check_simple(folder))]
+            jobs += [(path, check_variant(path)) for path in variants(folder)]
+        for path, results in jobs:
+            for name, ok in results:
+                n += 1
+                bad += not ok
+                print(f"{'ok' if ok else 'not ok'} {n} - {'/'.join(path.split('/')[-2:])}: {name}", flush=True)
     print(f"1..{n}")
     return bad != 0
 

@@ -16,7 +16,7 @@ static int mark(const char *pattern, bool literal, const char *text, struct buf 
     if (literal)
         r = regex_literal(pattern, strlen(pattern));
     else
-        code = regex_compile("x.json: pre", pattern, strlen(pattern), &r, e);
+        code = regex_compile("x.json: pre", pattern, strlen(pattern), REGEX_ONIGURUMA, &r, e);
     if (code)
         return code;
     struct regex_work *w = regex_work_create();
@@ -56,7 +56,8 @@ static void refused(const char *pattern, const char *words)
 {
     struct buf b = {0};
     struct err e;
-    T_ERR(regex_spell("x.json: pre", pattern, strlen(pattern), &b, &e), &e, ERR_DATA, words);
+    T_ERR(regex_spell("x.json: pre", pattern, strlen(pattern), REGEX_ONIGURUMA, &b, &e), &e,
+          ERR_DATA, words);
     T_CHECK(strstr(e.msg, "x.json: pre"));
     buf_finish(&b);
 }

@@ -207,7 +207,7 @@ static void bad_vocabularies_are_refused(void)
     refuse("{}", ERR_DATA, "not a JSON object of words");
     refuse("{\"<unk>\": 0", ERR_DATA, "vocab.json");
     refuse("{\"model\": {}, \"added_tokens\": []}", ERR_DATA, "model.vocab is missing");
-    refuse("[1]", ERR_DATA, "neither a tokenizer.json, a SentencePiece model nor a vocab.json");
+    refuse("[1]", ERR_DATA, "neither a tokenizer.json");
     refuse("", ERR_DATA, "neither");
 }
 

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tok/hf.h"
+#include "tok/pipe_run.h"
+
+/*
+ * tiktoken's rank files: on each line the bytes of a token in base64, a space, and its rank, which
+ * is its id. Two neighbours merge when the bytes of both together are a token, the lowest rank
+ * first; so every split of every token into two tokens is a merge. A piece that is a token is that
+ * token. The file says neither the pattern nor the special tokens: both come with a name, which the
+ * number of ranks tells for OpenAI's own.
+ */
+
+enum { TOKEN_MAX = 256, RANKS_MAX = 1 << 24 };
+
+struct special_id {
+    const char *text;
+    int32_t id;
+};
+
+static const struct encoding {
+    const char *name, *pattern;
+    size_t ranks;
+    struct special_id special[6];
+} encodings[] = {
+    {"r50k",
+     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+     50256,
+     {{"<|endoftext|>", 50256}}},
+    {"p50k",
+     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+     50280,
+     {{"<|endoftext|>", 50256}}},
+    {"cl100k",
+     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+| ?[^\\s\\p{L}\\p{N}]++"
+     "[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
+     100256,
+     {{"<|endoftext|>", 100257},
+      {"<|fim_prefix|>", 100258},
+      {"<|fim_middle|>", 100259},
+      {"<|fim_suffix|>", 100260},
+      {"<|endofprompt|>", 100276}}},
+    {"o200k",
+     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+"
+     "(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+"
+     "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+"
+     "[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+     199998,
+     {{"<|endoftext|>", 199999}, {"<|endofprompt|>", 200018}}},
+};
+
+enum { ENCODINGS = sizeof(encodings) / sizeof(*encodings) };
+
+static int base64_value(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* Bytes of n characters of base64 with its padding; -1: it is none, or longer than TOKEN_MAX. */
+static int from_base64(const char *p, size_t n, uint8_t *ret)
+{
+    size_t pad = n >= 1 && p[n - 1] == '=' ? n >= 2 && p[n - 2] == '=' ? 2 : 1 : 0;
+    if (n == 0 || n % 4 || n / 4 * 3 - pad > TOKEN_MAX)
+        return -1;
+    uint32_t v = 0;
+    int bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        int d = i < n - pad ? base64_value(p[i]) : 0;
+        if (d < 0)
+            return -1;
+        v = v << 6 | (uint32_t)d;
+        for (int k = 2; i % 4 == 3 && k >= 0; k--)
+            ret[bytes++] = (uint8_t)(v >> (8 * k));
+    }
+    return bytes - (int)pad;
+}
+
+struct line {
+    const char *p, *space;
+    size_t n, number;
+    int64_t rank;
+};
+
+/* Steps to the next line that is not empty; false at the end. */
+static bool next_line(const char **p, const char *end, struct line *l)
+{
+    while (*p < end) {
+        const char *stop = memchr(*p, '\n', (size_t)(end - *p));
+        l->p = *p;
+        l->n = (size_t)((stop ? stop : end) - *p);
+        l->n -= l->n && l->p[l->n - 1] == '\r';
+        l->number++;
+        *p = stop ? stop + 1 : end;
+        if (l->n)
+            return true;
+    }
+    return false;
+}
+
+/* Splits "b64 rank"; false if the line is none. */
+static bool split_line(struct line *l)
+{
+    l->space = memchr(l->p, ' ', l->n);
+    l->rank = 0;
+    const char *s = l->space ? l->space + 1 : NULL, *end = l->p + l->n;
+    if (!s || s == end)
+        return false;
+    for (; s < end; s++) {
+        if (*s < '0' || *s > '9' || l->rank > RANKS_MAX)
+            return false;
+        l->rank = l->rank * 10 + (*s - '0');
+    }
+    return true;
+}
+
+bool tiktoken_looks(const char *p, size_t n)
+{
+    struct line l = {0};
+    const char *at = p;
+    uint8_t bytes[TOKEN_MAX + 3];
+    return next_line(&at, p + n, &l) && l.n < 1024 && split_line(&l) &&
+           from_base64(l.p, (size_t)(l.space - l.p), bytes) > 0;
+}
+
+static int bad_line(const struct pipe_spec *s, const struct line *l, struct err *e)
+{
+    return err_set(e, ERR_DATA, "%s: line %zu is no \"base64 rank\" of a token of 1 to %d bytes",
+                   s->path, l->number, TOKEN_MAX);
+}
+
+static int take_ranks(struct pipe_spec *s, const char *p, size_t n, struct err *e)
+{
+    const char *end = p + n;
+    struct line l = {0};
+    size_t words = 0;
+    int64_t highest = -1;
+    for (const char *at = p; next_line(&at, end, &l); words++) {
+        if (!split_line(&l))
+            return bad_line(s, &l, e);
+        highest = l.rank > highest ? l.rank : highest;
+    }
+    int code = pipe_vocab_room(s, (size_t)(highest + 1), words, e);
+    buf_reserve(&s->text, 2 * n + 16); /* one block: pieces point into it */
+    l = (struct line){0};
+    for (const char *at = p; !code && next_line(&at, end, &l);) {
+        uint8_t bytes[TOKEN_MAX + 3];
+        split_line(&l);
+        int k = from_base64(l.p, (size_t)(l.space - l.p), bytes);
+        if (k <= 0)
+            return bad_line(s, &l, e);
+        char *text = s->text.data + s->text.len, *dst = text;
+        for (int i = 0; i < k; i++)
+            dst += letter_put(dst, bytes[i]);
+        *dst = '\0';
+        s->text.len += (size_t)(dst - text) + 1;
+        code = pipe_vocab_add(s, text, (size_t)(dst - text), l.rank, e);
+    }
+    return code;
+}
+
+/* Every split of every token into two tokens. */
+static void take_splits(struct pipe_spec *s)
+{
+    size_t cap = 0;
+    for (size_t id = 0; id < s->npieces; id++) {
+        struct pipe_text t = s->piece[id];
+        for (size_t i = 1; i < t.n; i++) {
+            if (((unsigned char)t.p[i] & 0xc0) == 0x80)
+                continue;
+            int32_t left = pipe_vocab_find(s, t.p, i);
+            int32_t right = left < 0 ? -1 : pipe_vocab_find(s, t.p + i, t.n - i);
+            if (right < 0)
+                continue;
+            if (s->npairs == cap) {
+                cap = cap ? cap * 2 : 1 << 16;
+                s->pair = mem_grow(s->pair, cap, sizeof(*s->pair));
+            }
+            s->pair[s->npairs++] =
+                (struct bpe_pair){(uint32_t)left, (uint32_t)right, (uint32_t)id, (uint32_t)id};
+        }
+    }
+}
+
+static int check_bytes(const struct pipe_spec *s, struct err *e)
+{
+    for (unsigned b = 0; b < 256; b++) {
+        char text[4];
+        if (pipe_vocab_find(s, text, letter_put(text, (uint8_t)b)) < 0)
+            return err_set(e, ERR_DATA, "%s: no token for the single byte 0x%02x", s->path, b);
+    }
+    return 0;
+}
+
+/* By name, or by the number of ranks; NULL: neither. */
+static const struct encoding *find_encoding(const char *name, size_t ranks)
+{
+    for (size_t i = 0; i < ENCODINGS; i++)
+        if (name ? !strncmp(name, encodings[i].name, strlen(encodings[i].name)) &&
+                       (!name[strlen(encodings[i].name)] ||
+                        !strcmp(name + strlen(encodings[i].name), "_base"))
+                 : ranks == encodings[i].ranks)
+            return &encodings[i];
+    return name && !strcmp(name, "gpt2") ? &encodings[0] : NULL;
+}
+
+static int fill(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
+                struct err *e)
+{
+    int code = take_ranks(s, p, n, e);
+    if (!code)
+        code = check_bytes(s, e);
+    if (code)
+        return code;
+    take_splits(s);
+    s->ignore_merges = true;
+    const struct encoding *c = find_encoding(o->pattern, s->count);
+    if (!c && !o->pattern) {
+        err_set(e, ERR_USAGE,
+                "%s: %zu ranks are those of no known encoding, so its pattern is not "
+                "known",
+                s->path, s->count);
+        return err_hint(e, "give --tiktoken-pattern, one of r50k, p50k, cl100k and o200k or a "
+                           "regular expression");
+    }
+    for (size_t i = 0; c && c->ranks == s->count && c->special[i].text; i++)
+        pipe_add_special(s, c->special[i].text, c->special[i].id);
+    return pipe_add_byte_level(s, c ? c->pattern : o->pattern, REGEX_RUST, e);
+}
+
+int tiktoken_engine_open(const struct tok_options *o, const char *p, size_t n,
+                         struct tok_engine *ret, struct tok_info *info, struct err *e)
+{
+    struct pipe_spec s;
+    struct tok_engine g;
+    pipe_spec_init(&s, o->path);
+    int code = fill(&s, o, p, n, e);
+    if (!code)
+        code = pipe_open(&s, o, &g, info, e);
+    pipe_spec_finish(&s);
+    if (code)
+        return code;
+    info->type = TOK_TIKTOKEN;
+    info->eod = info->eos = g.find(g.state, "<|endoftext|>");
+    code = tok_engine_eod(o, &g, info, e);
+    if (code)
+        g.destroy(g.state);
+    else
+        *ret = g;
+    return code;
+}
