@@ -129,10 +129,13 @@ size_t scan_starts(enum scan_family f, const char *text, size_t n, uint32_t *at)
 
 enum kind { KIND_LETTER, KIND_DIGIT, KIND_SIGN, KIND_BLANK, KIND_WHITE, KIND_UNSURE };
 
-static enum kind kind_of(const uint8_t *p)
+/* Of the code point at p; unsure where it is not whole in n bytes. */
+static enum kind kind_of(const uint8_t *p, size_t n)
 {
     unsigned bytes;
-    uint32_t c = scan_decode(p, &bytes);
+    uint32_t c = scan_decode_within(p, n, &bytes);
+    if (bytes > n)
+        return KIND_UNSURE;
     if (c < 0x80 && c != '\n' && c != '\r' && uni_space(c))
         return KIND_BLANK;
     if (uni_space(c))
@@ -162,7 +165,7 @@ size_t scan_safe_cut(enum scan_family f, const char *text, size_t n)
         do
             i--;
         while (i > 0 && scan_continues(p[i]));
-        enum kind before = kind_of(p + i);
+        enum kind before = kind_of(p + i, n - i);
         bool letter = before == KIND_LETTER;
         if (cut < n && ((here == KIND_BLANK && before != KIND_BLANK && before != KIND_WHITE) ||
                         (letter && (here == KIND_DIGIT || here == KIND_SIGN))))

@@ -43,8 +43,8 @@ enum scan_family scan_find_steps(const char *const pattern[], size_t n);
 
 /*
  * at[0 .. count) are the places where the pre-tokens of text[0 .. n) begin, at[count] is n; the
- * count comes back. The text is UTF-8, n < 2^31 - 64, and 64 bytes behind it can be read; what they
- * are does not matter. `at` has n + 1 places. Bytes that are no UTF-8 give some places, in order.
+ * count comes back. The text is UTF-8, n < 2^31 - 64; nothing behind it is read. `at` has n + 1
+ * places. Bytes that are no UTF-8 give some places, in order.
  */
 size_t scan_starts(enum scan_family f, const char *text, size_t n, uint32_t *at);
 

@@ -375,7 +375,7 @@ ALWAYS void scan_move(struct scan *s, size_t base, size_t n, struct block_end *e
     s->base = (uint32_t)base;
     s->left = n - base;
     s->text = s->all + base;
-    if (s->left < 64) {
+    if (s->left < 64 + 4) { /* a code point that begins in the block may end behind it */
         memset(end->bytes, ' ', sizeof(end->bytes));
         memcpy(end->bytes, s->text, s->left);
         s->text = end->bytes;

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "tok/scan.h"
 #include "tok/unicode.h"
@@ -41,6 +42,16 @@ static inline uint32_t scan_decode(const uint8_t *p, unsigned *ret_n)
     *ret_n = 4;
     uint32_t c = (p[0] & 7u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 | (p[3] & 0x3fu);
     return c < UNI_LIMIT ? c : 0xfffd;
+}
+
+/* The same where only n bytes can be read, at least one; *ret_n may be more. */
+static inline uint32_t scan_decode_within(const uint8_t *p, size_t n, unsigned *ret_n)
+{
+    uint8_t end[4] = {0};
+    if (n >= 4)
+        return scan_decode(p, ret_n);
+    memcpy(end, p, n);
+    return scan_decode(end, ret_n);
 }
 
 /* The ideographs and kana that DeepSeek's second split isolates. */

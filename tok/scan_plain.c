@@ -53,7 +53,7 @@ static unsigned class_at(const struct src *s, size_t i, size_t *ret_next)
     *ret_next = i;
     if (i >= s->n)
         return 0;
-    uint32_t c = scan_decode(s->text + i, &bytes);
+    uint32_t c = scan_decode_within(s->text + i, s->n - i, &bytes);
     *ret_next = s->n - i < bytes ? s->n : i + bytes;
     return class_of(s, c);
 }
@@ -234,7 +234,7 @@ static size_t next_deepseek3(const struct src *text, size_t i)
 {
     unsigned bytes;
     struct src s = *text;
-    s.isle = scan_ideograph(scan_decode(s.text + i, &bytes));
+    s.isle = scan_ideograph(scan_decode_within(s.text + i, s.n - i, &bytes));
     size_t next, end = numbers(&s, i, 3);
     if (end > i || (end = third_split(&s, i)) > i)
         return end;

@@ -57,11 +57,10 @@ static void check(enum scan_family f, const char *text, size_t n, uint32_t *want
  */
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-    uint8_t *text = mem_new(2 * n + 64, 1);
+    uint8_t *text = mem_new(2 * n + 1, 1);
     uint32_t *want = mem_new(2 * n + 1, sizeof(*want)), *got = mem_new(2 * n + 1, sizeof(*got));
-    memcpy(text, p, n);
     for (int f = SCAN_NONE + 1; f < SCAN_FAMILIES; f++)
-        scan_starts((enum scan_family)f, (const char *)text, n, got);
+        scan_starts((enum scan_family)f, (const char *)p, n, got);
     size_t len = repair(p, n, text);
     for (int f = SCAN_NONE + 1; f < SCAN_FAMILIES; f++)
         check((enum scan_family)f, (const char *)text, len, want, got);
