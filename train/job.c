@@ -110,9 +110,31 @@ static int same_digest(const char *a, const char *who_a, const char *b, const ch
 {
     if (!a || !b || !a[0] || !b[0] || !strcmp(a, b))
         return 0;
-    err_set(e, ERR_USAGE, "tokenizers differ: %s has %.16s..., %s has %.16s...", who_a, a, who_b,
-            b);
+    err_set(e, ERR_USAGE, "tokenizers differ: %s has %s, %s has %s", who_a, a, who_b, b);
     return err_hint(e, "use data and tokenizer that the checkpoint was trained with");
+}
+
+/* The data's manifest against the checkpoint: the vocabulary; all of it if the run goes on. */
+static int data_fits(const struct job *j, struct err *e)
+{
+    const struct manifest *d = &j->manifest;
+    const struct ckpt_meta *m = ckpt_meta(j->ckpt);
+    const char *path = ckpt_path(j->ckpt);
+    if (d->vocab_size && m->vocab_size && d->vocab_size != m->vocab_size)
+        return err_set(e, ERR_USAGE,
+                       "vocabularies differ: the manifest of %s has %lld entries, %s has %lld",
+                       j->data_prefix, (long long)d->vocab_size, path, (long long)m->vocab_size);
+    if (d->eod >= 0 && m->eod >= 0 && d->eod != m->eod)
+        return err_set(e, ERR_USAGE,
+                       "ends of document differ: the manifest of %s says id %lld, %s says %lld",
+                       j->data_prefix, (long long)d->eod, path, (long long)m->eod);
+    if (!j->ckpt_is_own || !m->data_digest || !strcmp(m->data_digest, j->data_digest))
+        return 0;
+    err_set(e, ERR_USAGE,
+            "the data are not those of the run: the manifest of %s has the digest %s, %s names %s",
+            j->data_prefix, j->data_digest, path, m->data_digest);
+    return err_hint(e, "to learn on from other data: --load %s --finetune, and a new --save",
+                    j->o->save);
 }
 
 int job_open_tokenizer(struct job *j, struct err *e)
@@ -135,6 +157,8 @@ int job_open_tokenizer(struct job *j, struct err *e)
         code = same_digest(j->manifest.digest, j->data_prefix, theirs, ckpt_path(j->ckpt), e);
     if (!code && j->ckpt)
         code = same_digest(ours, "the tokenizer", theirs, ckpt_path(j->ckpt), e);
+    if (!code && j->has_manifest && j->ckpt)
+        code = data_fits(j, e);
     j->vocab = j->tokenizer     ? tok_info(j->tokenizer)->vocab_size
                : j->has_manifest ? j->manifest.vocab_size
                : j->ckpt         ? ckpt_meta(j->ckpt)->vocab_size
@@ -166,6 +190,9 @@ static int batches(struct job *j, struct err *e)
     if (o->train_iters && o->train_samples)
         return err_set(e, ERR_USAGE, "--train-iters and --train-samples exclude each other");
     j->iterations = o->train_samples ? o->train_samples / j->global_batch : o->train_iters;
+    if (o->train_samples && !j->iterations)
+        return err_set(e, ERR_USAGE, "--train-samples %lld is less than one batch of %lld",
+                       (long long)o->train_samples, (long long)j->global_batch);
     return 0;
 }
 
@@ -179,10 +206,31 @@ static struct lr schedule(const struct job *j)
         lr.decay = o->decay_samples ? o->decay_samples : o->train_samples;
     else
         lr.decay = (o->decay_iters ? o->decay_iters : j->iterations) * j->global_batch;
-    lr.warmup = samples ? o->warmup_samples : o->warmup_iters * j->global_batch;
+    lr.warmup = (double)(samples ? o->warmup_samples : o->warmup_iters * j->global_batch);
     if (o->warmup_fraction > 0)
-        lr.warmup = (int64_t)(o->warmup_fraction * (double)lr.decay);
+        lr.warmup = o->warmup_fraction * (double)lr.decay;
     return lr;
+}
+
+/* What Megatron-LM asserts of the learning rate's options. */
+static int check_schedule(const struct train_options *o, const struct lr *lr, struct err *e)
+{
+    bool samples = o->train_samples > 0;
+    if (samples ? o->decay_iters || o->warmup_iters : o->decay_samples || o->warmup_samples)
+        return err_set(e, ERR_USAGE,
+                       "with --train-%s the learning rate is in %s: --lr-decay-%s, --lr-warmup-%s",
+                       samples ? "samples" : "iters", samples ? "samples" : "iterations",
+                       samples ? "samples" : "iters", samples ? "samples" : "iters");
+    if (o->warmup_fraction > 0 && (o->warmup_iters || o->warmup_samples))
+        return err_set(e, ERR_USAGE, "--lr-warmup-fraction and --lr-warmup-%s exclude each other",
+                       samples ? "samples" : "iters");
+    if (lr->min > lr->max)
+        return err_set(e, ERR_USAGE, "--min-lr %g is above --lr %g", lr->min, lr->max);
+    if (lr->warmup > 0 && lr->warmup >= (double)lr->decay)
+        return err_set(e, ERR_USAGE,
+                       "the warm-up of %.0f samples is not shorter than the decay of %lld",
+                       lr->warmup, (long long)lr->decay);
+    return 0;
 }
 
 int job_open_rank(struct job *j, enum model_use use, struct err *e)
@@ -202,6 +250,10 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
         .eps = o->adam_eps, .decay = o->weight_decay, .clip = o->clip_grad, .lr = schedule(j)};
     if (use == MODEL_DECODE)
         c.micro_batch = c.micros = 1;
+    if (use == MODEL_TRAIN)
+        code = check_schedule(o, &c.lr, e);
+    if (code)
+        return code;
     j->rank_open = true;
     code = rank_open(&j->rank, &c, e);
     if (code || !j->ckpt)

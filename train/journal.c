@@ -68,7 +68,8 @@ static struct log_values values(const struct journal *j, const struct rank *r,
         .global_batch = j->global_batch, .seq_length = j->seq_length, .ms = ms,
         .tflops = ms > 0 ? j->flops / (ms * 1e9) : 0, .show_throughput = j->o->log_throughput,
         .lr = s->lr, .has_loss = true, .loss = s->loss, .loss_scale = 1,
-        .grad_norm = s->grad_norm, .ranks = 1};
+        .grad_norm = isnan(s->grad_norm) ? (double)NAN : s->grad_norm, /* never "-nan" */
+        .ranks = 1};
 }
 
 static int write_line(struct journal *j, struct err *e)
@@ -78,7 +79,14 @@ static int write_line(struct journal *j, struct err *e)
     return 0;
 }
 
-static void print_line(struct journal *j, const struct log_values *step)
+static int put_out(struct journal *j, struct err *e)
+{
+    if (fwrite(j->line.data, 1, j->line.len, stdout) != j->line.len || fflush(stdout))
+        return err_sys(e, errno, "standard output: cannot write %zu bytes", j->line.len);
+    return 0;
+}
+
+static int print_line(struct journal *j, const struct log_values *step, struct err *e)
 {
     struct log_values v = *step;
     double now = clock_seconds();
@@ -90,11 +98,10 @@ static void print_line(struct journal *j, const struct log_values *step)
     v.nan = j->nan;
     buf_reset(&j->line);
     logline_format(&j->line, (enum log_format)j->o->log_format, &v);
-    fwrite(j->line.data, 1, j->line.len, stdout);
-    fflush(stdout);
     j->since = now;
     j->loss_sum = 0;
     j->steps = j->counted = j->skipped = j->nan = 0;
+    return put_out(j, e);
 }
 
 int journal_step(struct journal *j, const struct rank *r, const struct step_result *s,
@@ -117,8 +124,8 @@ int journal_step(struct journal *j, const struct rank *r, const struct step_resu
         logline_json(&j->line, &v);
         code = write_line(j, e);
     }
-    if (r->at.iteration % j->o->log_interval == 0)
-        print_line(j, &v);
+    if (!code && r->at.iteration % j->o->log_interval == 0)
+        code = print_line(j, &v, e);
     j->step_began = clock_seconds();
     if (!code && j->lost >= LOST_LIMIT) {
         err_set(e, ERR_ANOMALY,
@@ -130,28 +137,35 @@ int journal_step(struct journal *j, const struct rank *r, const struct step_resu
 }
 
 /* Megatron's lines: a rule of dashes as long as the line, above and below. */
-void journal_evaluation(struct journal *j, int64_t iteration, const char *suffix,
-                        const char *part, double loss)
+int journal_evaluation(struct journal *j, int64_t iteration, const char *suffix, const char *part,
+                       double loss, struct err *e)
 {
     double ppl = exp(loss < 20 ? loss : 20);
-    buf_reset(&j->line);
-    buf_addf(&j->line,
+    struct buf text = {0};
+    buf_addf(&text,
              " validation loss at iteration %lld%s | lm loss value: %.6E | lm loss PPL: %.6E | ",
              (long long)iteration, suffix, loss, ppl);
-    char *rule = mem_new(j->line.len + 2, 1);
-    memset(rule, '-', j->line.len + 1);
-    printf("%s\n%s\n%s\n", rule, buf_str(&j->line), rule);
-    fflush(stdout);
+    char *rule = mem_new(text.len + 2, 1);
+    memset(rule, '-', text.len + 1);
+    buf_reset(&j->line);
+    buf_addf(&j->line, "%s\n%s\n%s\n", rule, buf_str(&text), rule);
+    buf_finish(&text);
     free(rule);
-    if (j->metrics) {
+    int code = put_out(j, e);
+    if (!code && j->metrics) {
         buf_reset(&j->line);
         buf_addf(&j->line, "{\"iteration\": %lld, \"%s_loss\": ", (long long)iteration, part);
         jsonw_real(&j->line, loss);
         buf_adds(&j->line, "}\n");
-        fwrite(j->line.data, 1, j->line.len, j->metrics);
+        code = write_line(j, e);
     }
+    return code;
+}
+
+void journal_pause_over(struct journal *j)
+{
     double now = clock_seconds();
-    j->since += now - j->step_began; /* the log's milliseconds are of training alone */
+    j->since += now - j->step_began;
     j->step_began = now;
 }
 

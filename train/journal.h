@@ -33,8 +33,12 @@ int journal_open(struct journal *j, const struct train_options *o, const struct 
 /* ERR_ANOMALY when the loss or norm was not finite too many steps in a row. */
 int journal_step(struct journal *j, const struct rank *r, const struct step_result *s,
                  struct err *e);
-void journal_evaluation(struct journal *j, int64_t iteration, const char *suffix,
-                        const char *part, double loss);
+int journal_evaluation(struct journal *j, int64_t iteration, const char *suffix, const char *part,
+                       double loss, struct err *e);
+
+/* What went on since the last step was an evaluation or a checkpoint: the log's milliseconds are of
+ * training alone. */
+void journal_pause_over(struct journal *j);
 
 /* Metrics so far are on disk. */
 int journal_sync(struct journal *j, struct err *e);

@@ -101,8 +101,8 @@ static const struct opt rows[] = {
     ROW("data-part", OPT_CHOICE, part, "valid", "train|valid|test", "log", EVAL, 0, 0, true,
         "share of --split to evaluate on"),
 
-    ROW("prompt", OPT_LIST, prompt, NULL, "TEXT...", "generation", GENERATE, 0, 0, true,
-        "texts to continue; without any, the lines of standard input"),
+    ROW("prompt", OPT_TEXT, prompt, NULL, "TEXT", "generation", GENERATE, 0, 0, true,
+        "text to continue; without it, each line of standard input"),
     ROW("max-new-tokens", OPT_INT, max_new, "64", "N", "generation", GENERATE, 1, 1e7, true,
         "tokens of a continuation"),
     ROW("num-samples", OPT_INT, samples, "1", "N", "generation", GENERATE, 1, 1e6, false,

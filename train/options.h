@@ -41,7 +41,7 @@ struct train_options {
     const char *metrics;
     int part;       /* eval: enum part */
     /* generation */
-    struct opt_list prompt;
+    const char *prompt;
     int64_t max_new, top_k, samples;
     double temperature, top_p;
     bool ignore_eod;

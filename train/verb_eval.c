@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "train/earlier.h"
 #include "train/engine/step.h"
 
 /*
@@ -54,6 +55,8 @@ int verb_eval(struct opts *opts, struct err *e)
     int code = job_open_manifest(&j, e);
     if (!code)
         code = job_find_checkpoint(&j, true, e);
+    if (!code)
+        code = earlier_adopt(opts, j.ckpt, e);
     if (!code)
         code = job_open_tokenizer(&j, e);
     if (!code)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/job.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,9 +45,8 @@ static int show(struct writer *w, bool last, struct err *e)
     if (upto > w->shown) {
         fwrite(w->text.data + w->shown, 1, upto - w->shown, stdout);
         w->shown = upto;
-        fflush(stdout);
     }
-    return 0;
+    return fflush(stdout) ? err_sys(e, errno, "standard output: cannot write") : 0;
 }
 
 static int continue_text(struct writer *w, const char *prompt, uint64_t number, struct err *e)
@@ -85,6 +85,16 @@ static int continue_text(struct writer *w, const char *prompt, uint64_t number, 
     return code;
 }
 
+/* All continuations of the prompt of this number. */
+static int continue_prompt(struct writer *w, const char *prompt, uint64_t number, struct err *e)
+{
+    uint64_t samples = (uint64_t)w->job->o->samples;
+    int code = 0;
+    for (uint64_t i = 0; !code && i < samples; i++)
+        code = continue_text(w, prompt, number * samples + i, e);
+    return code;
+}
+
 static int each_line(struct writer *w, struct err *e)
 {
     char *line = NULL;
@@ -94,8 +104,7 @@ static int each_line(struct writer *w, struct err *e)
     for (uint64_t k = 0; !code && (n = getline(&line, &cap, stdin)) >= 0; k++) {
         if (n > 0 && line[n - 1] == '\n')
             line[n - 1] = '\0';
-        for (int64_t i = 0; !code && i < w->job->o->samples; i++)
-            code = continue_text(w, line, k * (uint64_t)w->job->o->samples + (uint64_t)i, e);
+        code = continue_prompt(w, line, k, e);
     }
     free(line);
     return code;
@@ -104,14 +113,8 @@ static int each_line(struct writer *w, struct err *e)
 static int write_all(struct job *j, struct err *e)
 {
     struct writer w = {.job = j, .work = tok_work_create(j->tokenizer)};
-    const struct opt_list *p = &j->o->prompt;
-    int code = 0;
     decoder_init(&w.decoder, &j->rank);
-    for (size_t k = 0; !code && k < p->n; k++)
-        for (int64_t i = 0; !code && i < j->o->samples; i++)
-            code = continue_text(&w, p->item[k], k * (uint64_t)j->o->samples + (uint64_t)i, e);
-    if (!code && !p->n)
-        code = each_line(&w, e);
+    int code = j->o->prompt ? continue_prompt(&w, j->o->prompt, 0, e) : each_line(&w, e);
     decoder_finish(&w.decoder);
     tok_work_destroy(w.work);
     tok_ids_finish(&w.ids);

@@ -13,6 +13,7 @@
 #include "base/progress.h"
 #include "train/engine/state.h"
 #include "train/engine/step.h"
+#include "train/earlier.h"
 #include "train/journal.h"
 #include "train/stop.h"
 
@@ -99,6 +100,7 @@ static int save(struct run *r, struct err *e)
     if (code)
         return code;
     r->saved = iteration;
+    journal_pause_over(&r->journal);
     log_info("saved step %lld to %s in %.1f s", (long long)iteration, dir,
              clock_seconds() - begun);
     return 0;
@@ -126,7 +128,8 @@ static int evaluate(struct run *r, enum part part, const char *suffix, struct er
     code = step_evaluate(&j->rank, in, o->eval_iters, &loss, e);
     loader_destroy(in);
     if (!code)
-        journal_evaluation(&r->journal, at, suffix, part_name(part), loss);
+        code = journal_evaluation(&r->journal, at, suffix, part_name(part), loss, e);
+    journal_pause_over(&r->journal);
     return code;
 }
 
@@ -196,10 +199,14 @@ static int loop(struct run *r, struct err *e)
         code = save(r, e);
     if (code || stop != 2)
         return code;
+    long long at = (long long)j->rank.at.iteration;
     if (stop_asked() == SIGINT)
-        return err_set(e, 128 + SIGINT, "interrupted at step %lld",
-                       (long long)j->rank.at.iteration);
-    err_set(e, ERR_RESTART, "asked to stop at step %lld", (long long)j->rank.at.iteration);
+        return err_set(e, 128 + SIGINT, "interrupted at step %lld", at);
+    if (!j->o->save) {
+        err_set(e, 128 + SIGTERM, "asked to stop at step %lld, and nothing was saved", at);
+        return err_hint(e, "--save FOLDER keeps what was learnt");
+    }
+    err_set(e, ERR_RESTART, "asked to stop at step %lld", at);
     return err_hint(e, "the same command goes on from there");
 }
 
@@ -233,7 +240,8 @@ static int need(const struct job *j, struct err *e)
         return err_hint(e, "--train-iters N, or --train-samples N");
     }
     if (o->lr <= 0) {
-        err_set(e, ERR_USAGE, "--lr is missing");
+        bool given = opts_origin(j->opts, "lr") != FROM_DEFAULT;
+        err_set(e, ERR_USAGE, given ? "--lr 0 learns nothing" : "--lr is missing");
         return err_hint(e, "6e-4 suits 0.1 billion parameters, 1e-3 a tiny model");
     }
     if (o->save_interval && !o->save)
@@ -255,8 +263,7 @@ static int open_data(struct job *j, struct err *e)
         code = gpt_need(&j->data, PART_TRAIN, e);
     for (enum part p = PART_VALID; !code && p < PARTS; p++)
         if (j->data.empty[p])
-            log_warn("the %s share of --split %s comes out empty: nothing is evaluated on it",
-                     part_name(p), o->split);
+            code = gpt_need(&j->data, p, e);
     return code;
 }
 
@@ -273,6 +280,8 @@ static int prepare(struct job *j, struct err *e)
         code = job_spec(j, false, e);
     if (!code)
         code = job_open_rank(j, MODEL_TRAIN, e);
+    if (!code && j->ckpt && (j->ckpt_is_own || !j->o->finetune))
+        code = earlier_compare(j->opts, j->ckpt, e);
     if (!code)
         code = open_data(j, e);
     if (!code)
@@ -286,8 +295,13 @@ static void introduce(const struct job *j)
     rank_describe(&j->rank, &b);
     log_info("%lld parameters, %d threads; memory: %s", (long long)j->rank.params.parameters,
              j->rank.dev.desc.threads, buf_str(&b));
-    log_info("steps %lld to %lld of %lld sequences of %lld tokens", (long long)j->rank.at.iteration,
-             (long long)j->iterations, (long long)j->global_batch, (long long)j->seq_length);
+    if (j->rank.at.iteration < j->iterations)
+        log_info("steps %lld to %lld of %lld sequences of %lld tokens",
+                 (long long)j->rank.at.iteration + 1, (long long)j->iterations,
+                 (long long)j->global_batch, (long long)j->seq_length);
+    else
+        log_warn("nothing is left to learn: step %lld of %lld is done",
+                 (long long)j->rank.at.iteration, (long long)j->iterations);
     buf_finish(&b);
 }
 

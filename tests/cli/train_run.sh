@@ -109,9 +109,64 @@ expect 0 "$TRAIN" run $tiny --train-iters 5 --load a --finetune --save ft
 err_has "of --load"
 out_has "iteration        5/       5 | consumed samples:           20 |"
 
-t "an empty share is named, and is no failure of a run that does not need it"
-expect 0 "$TRAIN" run $tiny --split 999,1,0 --train-iters 5
-err_has "valid share"
+t "an empty share fails a run that would evaluate on it, and no other"
+expect 2 "$TRAIN" run $tiny --split 999,1,0 --train-iters 5
+err_has "the valid share comes out empty"
+expect 0 "$TRAIN" run $tiny --split 999,1,0 --train-iters 5 --eval-iters 0
+
+t "data that are not the checkpoint's: exit 2, both digests"
+"$PREP" build --input d.jsonl --tokenizer-type NullTokenizer --vocab-size 60 --output-prefix other >/dev/null 2>&1
+expect 2 "$TRAIN" run $tiny --data-path other_text_document --train-iters 40 --save a
+err_has "the data are not those of the run"
+err_has "$(sha256sum d_text_document.manifest.json | cut -d' ' -f1)"
+err_has "$(sha256sum other_text_document.manifest.json | cut -d' ' -f1)"
+sed 's/"vocab_size": 61/"vocab_size": 62/' d_text_document.manifest.json >other_text_document.manifest.json
+expect 2 "$TRAIN" run $tiny --data-path other_text_document --train-iters 40 --load a
+err_has "vocabularies differ"
+
+t "a run that goes on with other options says so"
+expect 0 "$TRAIN" run $tiny --train-iters 31 --lr 1e-3 --save a
+err_has "--train-iters 31 (was 30)"
+err_has "--lr 0.001 (was 0.005)"
+expect 0 "$TRAIN" run $tiny --train-iters 6 --lr 1e-3 --save a
+err_has "nothing is left to learn: step 31 of 6 is done"
+
+t "learning rates that cannot be: exit 2"
+expect 2 "$TRAIN" run $tiny --train-iters 5 --lr-warmup-samples 4
+err_has "with --train-iters the learning rate is in iterations"
+expect 2 "$TRAIN" run $tiny --train-samples 20 --lr-warmup-iters 4
+err_has "with --train-samples the learning rate is in samples"
+expect 2 "$TRAIN" run $tiny --train-iters 5 --lr-warmup-iters 2 --lr-warmup-fraction 0.1
+err_has "exclude each other"
+expect 2 "$TRAIN" run $tiny --train-iters 5 --lr-warmup-iters 5
+err_has "the warm-up of 20 samples is not shorter than the decay of 20"
+expect 2 "$TRAIN" run $tiny --train-iters 5 --min-lr 1
+err_has "--min-lr 1 is above --lr"
+expect 2 "$TRAIN" run $tiny --train-samples 3
+err_has "less than one batch"
+expect 2 "$TRAIN" run $tiny --train-iters 5 --lr 0
+err_has "--lr 0 learns nothing"
+
+t "a warm-up by fraction is not rounded to samples"
+expect 0 "$TRAIN" run $tiny --train-iters 3 --lr-warmup-fraction 0.9 --lr 1e-3 --log-interval 1
+out_has "learning rate: 3.703704E-04"
+
+t "a log that cannot be written ends the run: exit 4"
+expect 4 sh -c "exec '$TRAIN' run $(echo $tiny) --train-iters 5 --log-interval 1 >/dev/full"
+err_has "standard output: cannot write"
+
+t "SIGTERM without --save: nothing was saved, and nobody is asked to start again"
+"$TRAIN" run $tiny --train-iters 100000 --metrics term.jsonl >s.out 2>s.err &
+pid=$!
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    [ -s term.jsonl ] && break
+    sleep 0.2
+done
+kill -TERM $pid
+code=0
+wait $pid || code=$?
+check [ "$code" = 143 ]
+check grep -q "nothing was saved" s.err
 
 t "the metrics go where they are told; the log formats"
 expect 0 "$TRAIN" run $tiny --train-iters 5 --metrics m.jsonl --log-format megatron-v3
@@ -135,11 +190,20 @@ same p.bin q.bin
 t "eval and generate take the checkpoint alone"
 expect 0 "$TRAIN" eval --load a --data-path d_text_document --split 90,5,5 --eval-iters 4 --micro-batch-size 2
 out_has "valid loss"
+cp .out e1
+expect 0 "$TRAIN" eval --load a --data-path d_text_document --eval-iters 4 --micro-batch-size 2
+same .out e1
 expect 0 "$TRAIN" generate --load a --prompt "3 15 27" --max-new-tokens 9 --temperature 0
 out_has "3 15 27 4"
 cp .out g1
 expect 0 "$TRAIN" generate --load a --prompt "3 15 27" --max-new-tokens 9 --temperature 0 --threads 1
 same .out g1
+
+t "a prompt may have commas, and may be empty"
+expect 3 "$TRAIN" generate --load a --prompt "3, 15" --max-new-tokens 2 --temperature 0
+err_has "'3,' is no id"
+expect 0 "$TRAIN" generate --load a --prompt "" --max-new-tokens 3 --temperature 0
+check [ "$(wc -w <.out)" -ge 1 ]
 
 t "options that are wrong: exit 2 and a hint"
 expect 2 "$TRAIN" run $tiny --train-iterz 5

@@ -15,7 +15,8 @@ enum lr_style { LR_LINEAR, LR_COSINE, LR_CONSTANT, LR_INVERSE_SQRT };
 struct lr {
     enum lr_style style;
     double max, min, init;
-    int64_t warmup, decay; /* samples */
+    double warmup; /* samples; a share of the decay need not be whole */
+    int64_t decay; /* samples */
 };
 
 double lr_at(const struct lr *c, int64_t samples);
