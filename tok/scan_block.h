@@ -327,7 +327,7 @@ static __attribute__((noinline)) uint64_t triples_counted(struct digits *last, u
             starts |= (uint64_t)1 << i;
     }
     *last = (struct digits){0, 0};
-    if (number >> 63) /* as ASCII digits would have left it */
+    if (number >> 63 && have) /* as ASCII digits would have left it */
         *last = (struct digits){~(uint64_t)0 << (64 - have), (uint64_t)1 << (64 - have)};
     return starts;
 }
