@@ -169,7 +169,7 @@ int main(int argc, char **argv)
     if (argc != 3 && argc != 4)
         return ERR_USAGE;
     double start = now();
-    const struct tok_options o = {.path = argv[1]};
+    const struct tok_options o = {.path = argv[1], .no_template = true};
     int code = tok_open(&o, &b.tok, &e);
     if (code)
         return log_err(&e);

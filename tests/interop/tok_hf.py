@@ -198,7 +198,7 @@ def same_ids(ours, ref, texts):
         if len(wrong) >= 3:
             break
     for t in wrong:
-        print(f"# {ascii(t)}: {ours.encode([t])[0]}, theirs {ref.encode([t])[0]}", flush=True)
+        print(f"# {ascii(t)}: {ours.encode([t])[0]}, theirs {ref.encode([t])[0]}"[:600], flush=True)
     return n, not wrong
 
 

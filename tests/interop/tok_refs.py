@@ -30,7 +30,7 @@ class HuggingFace:
             self.tokens = [t["content"] for t in json.load(f).get("added_tokens") or []]
 
     def encode(self, texts):
-        return [e.ids for e in self.t.encode_batch_fast(texts, add_special_tokens=False)]
+        return [e.ids for e in self.t.encode_batch_fast(texts)]  # with the template
 
     def decode(self, lists):
         return [t.encode() for t in self.t.decode_batch(lists, skip_special_tokens=False)]
