@@ -9,7 +9,7 @@ The texts are those that corpus.sh makes (--corpus, or $WEFT_CORPUS), the tokeni
 that interop/vocabularies.py trained (--vocab). Each round starts every engine afresh and lets it encode --bytes twice:
 the first pass is cold (its caches hold what loading put there), the second warm. Slow peers get --slow bytes, and ours
 again the same. Within a round the engines take turns to be first. A ratio is the median over rounds of ours / theirs in
-the same round; speeds are best and median, in MB/s. --doc is the size of documents, 0 for one document.
+the same round; speeds are best and median, in MB/s of processor time, which other work on the machine disturbs least. --doc is the size of documents, 0 for one document.
 """
 import argparse
 import json
@@ -45,13 +45,13 @@ class Engine:
         env = dict(os.environ, RAYON_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false")
         self.p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   text=True, preexec_fn=pin, env=env)
-        self.load = float(self.answer("ready")[1])
+        self.load = float(self.answer()[1])
 
-    def answer(self, first=None):
-        line = self.p.stdout.readline().split(" ", 1 if first is None else 2)
-        if not line[0].strip() or line[0] == "failed":
-            raise RuntimeError(" ".join((line[1:] or [self.p.stderr.read()])[0].split()))
-        return " ".join(line).split()
+    def answer(self):
+        line = self.p.stdout.readline().strip()
+        if not line or line.startswith("failed "):
+            raise RuntimeError(" ".join((line[7:] or self.p.stderr.read()).split()))
+        return line.split()
 
     def ask(self, line):
         self.p.stdin.write(line + "\n")

@@ -6,6 +6,7 @@
 
 ENGINE is tokenizers, tiktoken, sentencepiece, gigatoken or quicktok, each through the call that returns its ids with the
 least ado."""
+import contextlib
 import hashlib
 import json
 import os
@@ -102,7 +103,8 @@ def documents(path, size):
 
 def main(engine, path, text, size):
     start = time.perf_counter()
-    encode, kind = globals()["load_" + engine](path)
+    with contextlib.redirect_stdout(sys.stderr):
+        encode, kind = globals()["load_" + engine](path)
     print(f"ready {time.perf_counter() - start:.6f}", flush=True)
     docs = documents(text, int(size))
     for line in sys.stdin:
@@ -111,9 +113,9 @@ def main(engine, path, text, size):
             total += len(docs[n])
             n += 1
         given = docs[:n] if kind == "bytes" else [d.decode() for d in docs[:n]]
-        start = time.perf_counter()
+        start = time.process_time()
         _, arrays = encode(given)
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         ids = arrays()
         h = hashlib.sha256()
         for x in ids:

@@ -130,7 +130,7 @@ def main(folder, *texts):
         if name == "spm-bpe":
             t.pre_tokenizer = None
         if name not in ("spm-bpe", "unigram", "words"):
-            t.add_tokens([AddedToken("<|added|>", normalized=False), AddedToken(" both ", lstrip=True, rstrip=True)])
+            t.add_tokens([AddedToken("<|added|>", normalized=False), AddedToken("<|both|>", lstrip=True, rstrip=True)])
         os.makedirs(os.path.dirname(path), exist_ok=True)
         t.save(path + ".new", pretty=False)
         os.replace(path + ".new", path)
