@@ -36,7 +36,7 @@ class Ours:
         line = self.p.stdout.readline().decode().strip()
         if not line.startswith("ready"):
             self.close()
-            raise ValueError(line)
+            raise ValueError(line or f"tok_serve does not know {kind}")
         self.size = int(line.split()[1])
 
     def ask(self, what, items):
@@ -256,7 +256,7 @@ def files():
     for folder in (DATA and DATA + "/tokenizers", os.environ.get("WEFT_VOCAB_DIR", "")):
         if folder:
             found += [p for p in sorted(glob.glob(folder + "/*/*"))
-                      if p.endswith(("/tokenizer.json", ".model", ".tiktoken"))]
+                      if p.endswith(("/tokenizer.json", ".model", ".tiktoken", "/vocab.json", "/vocab.txt"))]
     return found
 
 

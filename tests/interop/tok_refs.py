@@ -42,6 +42,35 @@ class HuggingFace:
         return sorted(self.t.get_vocab(with_added_tokens=True).values())
 
 
+class Gpt2Files(HuggingFace):
+    """vocab.json and merges.txt: the tokenizer.json beside them is the same tokenizer."""
+    kind = "GPT2BPETokenizer"
+
+    def __init__(self, path, mode):
+        super().__init__(beside(path), mode)
+
+
+class BertFile(Gpt2Files):
+    """vocab.txt, likewise; Megatron's wrappers put nothing round a text."""
+
+    def __init__(self, path, mode):
+        super().__init__(path, mode)
+        with open(beside(path), encoding="utf-8") as f:
+            spec = json.load(f)
+        self.kind = "BertWordPieceLowerCase" if spec["normalizer"]["lowercase"] else "BertWordPieceCase"
+        self.ids = sorted(spec["model"]["vocab"].values())  # what was added later is not in the file
+        spec["added_tokens"] = [t for t in spec["added_tokens"] if t["content"] in spec["model"]["vocab"]]
+        self.t = tokenizers.Tokenizer.from_str(json.dumps(spec))
+        self.t.encode_special_tokens = True
+        self.tokens = [t["content"] for t in spec["added_tokens"]]
+
+    def known(self, size):
+        return self.ids
+
+    def encode(self, texts):
+        return [e.ids for e in self.t.encode_batch_fast(texts, add_special_tokens=False)]
+
+
 class Tiktoken:
     kind = "auto"
 
@@ -57,7 +86,7 @@ class Tiktoken:
         return [self.t.encode(t, allowed_special="all") for t in texts]
 
     def decode(self, lists):
-        return [self.t.decode_bytes(x) for x in lists]
+        return [self.t.decode(x).encode() for x in lists]
 
     def added(self):
         return list(CL100K_SPECIALS)
@@ -86,10 +115,18 @@ class SentencePiece:
         return list(range(len(self.t)))
 
 
+def beside(path):
+    return os.path.join(os.path.dirname(path), "tokenizer.json")
+
+
 def reference(path, mode):
     """None where the library has no such mode for the file."""
     if path.endswith(".tiktoken"):
         return Tiktoken(path, mode) if os.path.basename(path).startswith("cl100k") else None
     if path.endswith(".model"):
         return SentencePiece(path, mode) if mode == "text" else None
+    if path.endswith("vocab.json"):
+        return Gpt2Files(path, mode) if mode == "text" else None
+    if path.endswith("vocab.txt"):
+        return BertFile(path, mode) if mode == "text" else None
     return HuggingFace(path, mode)

@@ -5,7 +5,7 @@ before the model, and so the ways to be wrong, does not depend on the vocabulary
 
     vocabularies.py FOLDER TEXT...
 
-Writes FOLDER/NAME/tokenizer.json for the names of PIPELINES, those that are there stay. WEFT_VOCAB sets the size
+Writes FOLDER/NAME/tokenizer.json (and vocab.txt for BERT's) for the names of PIPELINES, those that are there stay. WEFT_VOCAB sets the size
 (30000), WEFT_VOCAB_BYTES how much of each text is read (12000000)."""
 import os
 import sys
@@ -134,6 +134,8 @@ def main(folder, *texts):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         t.save(path + ".new", pretty=False)
         os.replace(path + ".new", path)
+        if name.startswith("bert"):
+            t.model.save(os.path.dirname(path))  # vocab.txt
         print(f"{path}: {t.get_vocab_size()}", flush=True)
 
 
