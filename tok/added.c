@@ -125,13 +125,13 @@ static const struct added_token *search(const struct added *a, const char *text,
 static bool word_before(const char *text, size_t at)
 {
     size_t k;
-    return at && uni_word(UNI_17, char_at(text + char_before(text, at), &k));
+    return at && uni_word(UNI_16, char_at(text + char_before(text, at), &k));
 }
 
 static bool word_behind(const char *text, size_t n, size_t at)
 {
     size_t k;
-    return at < n && uni_word(UNI_17, char_at(text + at, &k));
+    return at < n && uni_word(UNI_16, char_at(text + at, &k));
 }
 
 static void widen(const char *text, size_t n, const struct added_token *t, struct added_at *at)

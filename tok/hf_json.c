@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,6 +150,46 @@ static int take_vocab(struct reader *r, const struct member *m)
     return code;
 }
 
+static double power_of_ten(int n)
+{
+    char text[16];
+    snprintf(text, sizeof(text), "1e%d", n);
+    return strtod(text, NULL);
+}
+
+/*
+ * A number as the library reads it (serde_json without exact rounding: the digits as an integer,
+ * then one product or quotient with a power of ten): of 17 digits it may be the neighbour of the
+ * nearest double, and ties between paths are decided by that. Digits beyond 64 bits are dropped.
+ */
+static double take_number(const char *p)
+{
+    bool negative = *p == '-', dropped = false;
+    uint64_t digits = 0;
+    int exponent = 0, after = 0;
+    for (p += negative; (*p >= '0' && *p <= '9') || *p == '.'; p++) {
+        uint64_t more;
+        if (*p == '.') {
+            after = 1;
+            continue;
+        }
+        dropped = dropped || __builtin_mul_overflow(digits, (uint64_t)10, &more) ||
+                  __builtin_add_overflow(more, (uint64_t)(*p - '0'), &more);
+        exponent += dropped ? !after : -after;
+        digits = dropped ? digits : more;
+    }
+    if (*p == 'e' || *p == 'E') {
+        long written = strtol(p + 1, NULL, 10);
+        exponent += (int)(written > 9999 ? 9999 : written < -9999 ? -9999 : written);
+    }
+    double v = (double)digits;
+    for (; exponent < -308 && v > 0; exponent += 308)
+        v /= 1e308;
+    if (v > 0)
+        v = exponent < 0 ? v / power_of_ten(-exponent) : v * power_of_ten(exponent);
+    return negative ? -v : v;
+}
+
 /* [["piece", -1.5], ...], the ids being the places. */
 static int take_scores(struct reader *r, const struct member *m)
 {
@@ -184,7 +225,7 @@ static int take_scores(struct reader *r, const struct member *m)
             code = json_take(w, ',', "',' and the next piece");
         if (code)
             return wrap(r, code);
-        r->s->score[i] = strtod(number, NULL);
+        r->s->score[i] = take_number(number);
         code = pipe_vocab_add(r->s, text, n, (int64_t)i, w->e);
     }
     return code ? code : wrap(r, json_take(w, ']', "']' behind the pieces"));

@@ -149,7 +149,7 @@ static void match_whitespace(struct pipe_work *w, const char *text, size_t n)
     w->nspans = 0;
     for (size_t i = 0; i < n; i += k) {
         uint32_t c = char_at(text + i, &k);
-        int kind = uni_word(UNI_17, c) ? 1 : uni_space(c) ? 0 : 2;
+        int kind = uni_word(UNI_16, c) ? 1 : uni_space(c) ? 0 : 2;
         if (kind == before)
             continue;
         if (before >= 0)
