@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/spec/options.h"
 
+#include <string.h>
+
+#include "base/buf.h"
+
 struct alone {
     struct spec_flags m;
 };
@@ -27,6 +31,36 @@ static const char *given(const struct spec_flags *f, size_t offset)
 }
 
 #define GIVEN(f, member) given(f, offsetof(struct alone, m.member))
+
+/* A value of the option as its user writes it. */
+static void put_value(struct buf *b, const char *name, double v)
+{
+    const struct opt *o = rows;
+    while (strcmp(o->name, name) != 0)
+        o++;
+    if (o->type == OPT_CHOICE) {
+        const char *word = o->meta;
+        for (int i = 0; i < (int)v && strchr(word, '|'); i++)
+            word = strchr(word, '|') + 1;
+        buf_add(b, word, strcspn(word, "|"));
+    } else if (o->type == OPT_SWITCH) {
+        buf_adds(b, v != 0 ? "true" : "false");
+    } else {
+        buf_addf(b, "%.10g", v);
+    }
+}
+
+static int refuse(const char *name, double flag, const char *path, double file, struct err *e)
+{
+    struct buf said = {0}, found = {0};
+    put_value(&said, name, flag);
+    put_value(&found, name, file);
+    err_set(e, ERR_USAGE, "--%s (%s) is not what %s says (%s)", name, buf_str(&said), path,
+            buf_str(&found));
+    buf_finish(&said);
+    buf_finish(&found);
+    return err_hint(e, "the file decides the model's shape: leave the option or --hf-config out");
+}
 
 /* ---- beside a config.json ------------------------------------------------------------------ */
 
@@ -60,14 +94,9 @@ static int check_agreement(const struct spec_flags *f, const struct spec *s, str
         {GIVEN(f, qkv_bias), f->qkv_bias, s->bias || s->qkv_bias},
         {GIVEN(f, untie), f->untie, !s->tied},
     };
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-        if (!pairs[i].name || pairs[i].flag == pairs[i].file)
-            continue;
-        err_set(e, ERR_USAGE, "--%s (%.10g) is not what %s says (%.10g)", pairs[i].name,
-                pairs[i].flag, f->hf_config, pairs[i].file);
-        return err_hint(e, "the file decides the model's shape: leave the option or --hf-config "
-                           "out");
-    }
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+        if (pairs[i].name && pairs[i].flag != pairs[i].file)
+            return refuse(pairs[i].name, pairs[i].flag, f->hf_config, pairs[i].file, e);
     return 0;
 }
 

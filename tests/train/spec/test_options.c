@@ -207,8 +207,11 @@ static void a_config_file_decides(void)
          &e);
     T_ERR(with_file("", 1001, &s, &e), &e, ERR_USAGE, "the tokenizer has 1001 ids");
     T_ERR(with_file("--num-layers 3", 0, &s, &e), &e, ERR_USAGE, "--num-layers (3)");
-    T_ERR(with_file("--normalization LayerNorm", 0, &s, &e), &e, ERR_USAGE, "--normalization");
-    T_ERR(with_file("--no-swiglu", 0, &s, &e), &e, ERR_USAGE, "--swiglu (0)");
+    T_ERR(with_file("--normalization LayerNorm", 0, &s, &e), &e, ERR_USAGE,
+          "--normalization (LayerNorm) is not what");
+    T_CHECK(strstr(e.msg, "(RMSNorm)") != NULL);
+    T_ERR(with_file("--no-swiglu", 0, &s, &e), &e, ERR_USAGE, "--swiglu (false)");
+    T_CHECK(strstr(e.msg, "(true)") != NULL);
     T_ERR(with_file("--untie-embeddings-and-output-weights", 0, &s, &e), &e, ERR_USAGE,
           "--untie-embeddings-and-output-weights");
     T_ERR(with_file("--preset gpt-1m", 0, &s, &e), &e, ERR_USAGE, "is not what");
