@@ -25,6 +25,22 @@ static int find_path(const struct tok_flags *f, const char **ret, struct err *e)
     return 0;
 }
 
+/* By the option that Megatron has for the type. */
+static int refuse_nothing(const struct tok_flags *f, struct err *e)
+{
+    const char *type = tok_type_name((enum tok_type)f->type);
+    if (f->type == TOK_SENTENCEPIECE || f->type == TOK_GPT_SENTENCEPIECE) {
+        err_set(e, ERR_USAGE, "no tokenizer was named: %s reads a SentencePiece model", type);
+        return err_hint(e, "give --tokenizer-model PATH, the .model file");
+    }
+    if (f->type == TOK_WHITESPACE) {
+        err_set(e, ERR_USAGE, "no tokenizer was named: %s reads a vocab.json", type);
+        return err_hint(e, "give --vocab-file PATH");
+    }
+    err_set(e, ERR_USAGE, "no tokenizer was named");
+    return err_hint(e, "give --tokenizer PATH, the tokenizer.json, .model or vocab.json to use");
+}
+
 int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err *e)
 {
     const char *path = NULL;
@@ -39,11 +55,8 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
                        "--vocab-size goes with --tokenizer-type %s only: the other "
                        "tokenizers know their size",
                        tok_type_name(TOK_NULL));
-    if (f->type != TOK_NULL && !path) {
-        err_set(e, ERR_USAGE, "no tokenizer was named");
-        return err_hint(e,
-                        "give --tokenizer PATH, the tokenizer.json, .model or vocab.json to use");
-    }
+    if (f->type != TOK_NULL && !path)
+        return refuse_nothing(f, e);
     struct tok_options o = {.type = (enum tok_type)f->type,
                             .path = path,
                             .vocab_size = f->vocab_size,

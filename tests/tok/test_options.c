@@ -31,7 +31,10 @@ static int open_words(const char *words, struct tokenizer **ret, struct err *e)
     int code = opts_init(&o, &table, &v, argc, argv, e);
     if (code)
         return code;
-    T_EQ(tok_flags_given(&v.tok), strstr(words, "--tokenizer") || strstr(words, "--vocab-file"));
+    T_EQ(tok_flags_given(&v.tok), strstr(words, "--tokenizer ") ||
+                                      strstr(words, "--tokenizer-model") ||
+                                      strstr(words, "--vocab-file") ||
+                                      strstr(words, "--vocab_file") || strstr(words, "Null"));
     code = tok_open_flags(&v.tok, ret, e);
     opts_finish(&o);
     return code;
@@ -58,6 +61,14 @@ static void opens(const char *format, const char *type, int64_t eod)
     tok_close(t);
 }
 
+static void hints(const char *line, const char *words, const char *hint)
+{
+    struct err e;
+    struct tokenizer *t;
+    T_ERR(open_words(line, &t, &e), &e, ERR_USAGE, words);
+    T_CHECK(strstr(e.hint, hint) != NULL);
+}
+
 static void refuses(const char *format, const char *words)
 {
     struct err e;
@@ -78,7 +89,12 @@ static void flags_open_tokenizers(void)
 
 static void flags_that_do_not_fit_are_refused(void)
 {
-    refuses("", "no tokenizer was named");
+    hints("", "no tokenizer was named", "--tokenizer PATH");
+    hints("--tokenizer-type SentencePieceTokenizer", "SentencePieceTokenizer reads a SentencePiece",
+          "--tokenizer-model PATH");
+    hints("--tokenizer-type GPTSentencePieceTokenizer", "no tokenizer was named",
+          "--tokenizer-model PATH");
+    hints("--tokenizer-type WhitespaceTokenizer", "reads a vocab.json", "--vocab-file PATH");
     refuses("--tokenizer %s --vocab-file %s", "give one of them");
     refuses("--tokenizer-type SentencePieceTokenizer --vocab-file %s", "--tokenizer-model");
     refuses("--tokenizer-type WhitespaceTokenizer --tokenizer-model %s", "--vocab-file");
