@@ -132,6 +132,7 @@ static int make_plan(struct build *b, struct err *e)
     }
     if (q->append_eod)
         b->plan.eod = (int32_t)b->eod;
+    b->plan.known_eod = (int32_t)b->eod;
     b->plan.dtype = shard_dtype_for(b->plan.vocab_size);
     return 0;
 }
@@ -384,6 +385,7 @@ static int run_line(struct build *b, struct err *e)
         *e = b->err;
     for (size_t i = 0; i < workers; i++) {
         b->counts.specials += encoder_specials(b->encoder[i]);
+        b->counts.eods += encoder_eods(b->encoder[i]);
         encoder_destroy(b->encoder[i]);
     }
     for (size_t i = 0; i < n; i++)
@@ -413,7 +415,7 @@ static void describe(const struct build *b, struct manifest *m, struct manifest_
     if (!q->pretokenized)
         option[n++] = (struct manifest_option){"specials", q->specials};
     *m = (struct manifest){.weft_version = WEFT_VERSION,
-                           .tokenizer_type = info ? info->type_name : "",
+                           .tokenizer_type = info ? info->type_name : NULL,
                            .tokenizer_path = info ? info->path : NULL,
                            .vocab_size = b->plan.vocab_size,
                            .eod = b->eod,

@@ -24,6 +24,7 @@ struct build_counts {
     uint64_t bad;      /* records skipped or quarantined */
     uint64_t read;     /* bytes of the inputs */
     uint64_t specials; /* strings of special tokens taken as text */
+    uint64_t eods;     /* end-of-document ids that the documents themselves bring */
 };
 
 struct build_request {

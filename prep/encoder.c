@@ -21,6 +21,7 @@ struct encoder {
     struct tok_work *work;
     struct tok_ids ids;
     struct buf piece, packed; /* of a long record */
+    uint64_t eods;
 };
 
 struct encoder *encoder_create(const struct encode_plan *p)
@@ -52,12 +53,26 @@ uint64_t encoder_specials(const struct encoder *c)
     return c->work ? tok_work_specials(c->work) : 0;
 }
 
+uint64_t encoder_eods(const struct encoder *c)
+{
+    return c->eods;
+}
+
 /* ---- ids to columns ------------------------------------------------------------------------- */
 
-/* Appends one document. `ids` gets the end of document behind it. */
-static int put_document(const struct encode_plan *p, struct column *col, struct tok_ids *ids,
-                        struct err *e)
+static void count_eods(struct encoder *c)
 {
+    int32_t eod = c->plan->known_eod;
+    for (size_t i = 0; eod >= 0 && i < c->ids.n; i++)
+        c->eods += c->ids.id[i] == eod;
+}
+
+/* Appends the document whose ids are at hand. They get the end of document behind them. */
+static int put_document(struct encoder *c, struct column *col, struct err *e)
+{
+    const struct encode_plan *p = c->plan;
+    struct tok_ids *ids = &c->ids;
+    count_eods(c);
     if (ids->n && p->eod >= 0) {
         *tok_ids_reserve(ids, 1) = p->eod;
         ids->n++;
@@ -110,7 +125,7 @@ static int encode_value(struct encoder *c, struct item *it, size_t k, struct err
     int code = c->plan->ids ? take_ids(c, v->ids, v->length, 0, e)
                             : tok_encode(c->plan->tok, c->work, v->text, v->length, &c->ids, e);
     if (!code)
-        code = put_document(c->plan, &it->column[k], &c->ids, e);
+        code = put_document(c, &it->column[k], e);
     if (code == ERR_DATA && c->plan->nkeys > 1)
         err_wrap(e, "\"%s\"", c->plan->key[k]);
     return code;
@@ -129,6 +144,7 @@ static void take_back(const struct encode_plan *p, struct column *col)
 static int encode_record(struct encoder *c, struct item *it, const char *p, size_t n, struct err *e)
 {
     const struct encode_plan *plan = c->plan;
+    uint64_t eods = c->eods;
     int code = jsonl_parse(c->json, p, n, c->value, e);
     for (size_t k = 0; k < plan->nkeys && !code; k++)
         code = judge(plan, k, c->value[k].kind, e);
@@ -137,6 +153,8 @@ static int encode_record(struct encoder *c, struct item *it, const char *p, size
         for (size_t i = 0; code && i < k; i++)
             take_back(plan, &it->column[i]);
     }
+    if (code)
+        c->eods = eods;
     return code;
 }
 
@@ -146,6 +164,7 @@ static int encode_record(struct encoder *c, struct item *it, const char *p, size
 static int put_long(struct encoder *c, struct long_column *col, bool last, struct err *e)
 {
     const struct encode_plan *p = c->plan;
+    count_eods(c);
     if (last && p->eod >= 0 && col->tokens + c->ids.n) {
         *tok_ids_reserve(&c->ids, 1) = p->eod;
         c->ids.n++;
@@ -192,6 +211,7 @@ static void run_long(struct encoder *c, struct item *it)
     const struct encode_plan *p = c->plan;
     struct long_record *r = it->large;
     struct err *e = &it->err;
+    uint64_t eods = c->eods;
     int code = 0;
     it->lines = 1;
     if (item_bads(it))
@@ -200,6 +220,8 @@ static void run_long(struct encoder *c, struct item *it)
         code = judge(p, k, r->scan.value[k].kind, e);
     for (size_t k = 0; k < p->nkeys && !code; k++)
         code = encode_long(c, &r->scan.value[k].spill, &r->column[k], e);
+    if (code)
+        c->eods = eods;
     if (code == ERR_DATA)
         item_add_bad(it, 0, NULL, 0, e->msg);
     else if (code)
@@ -245,7 +267,7 @@ static void run_ids(struct encoder *c, struct item *it)
         c->ids.n = n;
         id += n;
         it->docs++;
-        it->code = put_document(c->plan, &it->column[0], &c->ids, &it->err);
+        it->code = put_document(c, &it->column[0], &it->err);
     }
 }
 

@@ -29,6 +29,7 @@ struct encode_plan {
     int64_t vocab_size;
     enum shard_dtype dtype;
     int32_t eod;        /* appended to each document that is not empty; -1: none */
+    int32_t known_eod;  /* what ends a document, appended or not; -1: none */
     enum on_bad on_bad; /* under BAD_FAIL the rest behind a bad record is left out */
 };
 
@@ -42,5 +43,8 @@ void encoder_run(struct encoder *c, struct item *it);
 
 /* Strings of special tokens that were met inside texts and taken as text. */
 uint64_t encoder_specials(const struct encoder *c);
+
+/* Ids inside the documents taken that are known_eod. */
+uint64_t encoder_eods(const struct encoder *c);
 
 #endif

@@ -32,6 +32,15 @@ err_has "3 documents, 6 tokens"
 err_has "g_text_document.bin"
 out_is ""
 
+t "ends of document inside the texts are counted"
+printf '{"text": "1 50256 3 50256"}\n{"text": "50256 x"}\n{"text": "50256"}\n' >ends.jsonl
+for w in 1 4; do
+    expect 0 build --input ends.jsonl $null --append-eod --on-bad-record skip --workers $w --overwrite --output-prefix ends
+    err_has "warning: the end-of-document token stands 3 times inside the documents"
+done
+expect 0 build --input g.jsonl $null --append-eod --overwrite --output-prefix g
+err_lacks "end-of-document"
+
 t "any number of workers gives the same bytes"
 corpus 30000 >c.jsonl
 expect 0 build --input c.jsonl $null --append-eod --workers 1 --output-prefix w1
