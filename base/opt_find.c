@@ -22,7 +22,8 @@ static const struct opt common_rows[] = {
      "every value and where it comes from, as a file for --config"},
     {"config", OPT_TEXT, COMMON(config), NULL, "PATH", "", "read options from this TOML file"},
     {"preset", OPT_TEXT, COMMON(preset), NULL, "NAME", "", "start from a named set of values"},
-    {"quiet", OPT_SWITCH, COMMON(quiet), NULL, NULL, "", "print errors only; -q for short"},
+    {"quiet", OPT_SWITCH, COMMON(quiet), NULL, NULL, "",
+     "print warnings and errors only; -q for short"},
     {"verbose", OPT_SWITCH, COMMON(verbose), NULL, NULL, "", "print more; -v for short"},
 };
 

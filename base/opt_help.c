@@ -325,6 +325,5 @@ void opt_print_long(const struct opts *o, FILE *out)
 
 void opt_print_version(const struct opts *o, FILE *out)
 {
-    fprintf(out, "%s (weft) %s\nfeatures: cpu%s%s\n", o->table->program, WEFT_VERSION,
-            WEFT_CUDA ? " cuda" : "", WEFT_MPI ? " mpi" : "");
+    fprintf(out, "%s (weft) %s\nfeatures: cpu\n", o->table->program, WEFT_VERSION);
 }

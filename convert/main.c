@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/opt.h"
+#include "base/out.h"
+#include "base/program.h"
 #include "convert/report.h"
 
 enum { INSPECT = 1, VERIFY = 2 };
@@ -18,13 +20,11 @@ struct cli {
 
 static const struct opt_verb verbs[] = {
     {"inspect", "CKPT...", "what a checkpoint is",
-     "convert inspect run/iter_0000100\n"
-     "convert inspect --json --tensors run | jq .parameters\n",
+     WEFT_PREFIX "convert inspect run/iter_0000100\n" WEFT_PREFIX
+                 "convert inspect --json --tensors run | jq .parameters\n",
      true},
     {"verify", "CKPT...", "hash every file, check every tensor",
-     "convert verify run/iter_0000100\n"
-     "convert verify run\n",
-     true},
+     WEFT_PREFIX "convert verify run/iter_0000100\n" WEFT_PREFIX "convert verify run\n", true},
     {.name = NULL},
 };
 
@@ -47,19 +47,17 @@ static const struct opt table[] = {
 };
 
 static const struct opt_table options = {
-    .program = "convert",
+    .program = WEFT_PREFIX "convert",
     .help = "checkpoints inspected and verified",
-    .examples = "convert inspect run/iter_0000100\n"
-                "convert verify run\n",
+    .examples = WEFT_PREFIX "convert inspect run/iter_0000100\n" WEFT_PREFIX "convert verify run\n",
     .verb = verbs,
     .opt = table,
 };
 
 static int write_out(const struct buf *b, struct err *e)
 {
-    if (fwrite(b->data, 1, b->len, stdout) != b->len || fflush(stdout))
-        return err_set(e, ERR_IO, "standard output: cannot write");
-    return 0;
+    fwrite(b->data, 1, b->len, stdout);
+    return stdout_finish(e);
 }
 
 /* ---- a checkpoint, or a folder of them ----------------------------------------------------- */
@@ -158,8 +156,8 @@ static int run(const struct opts *o, const struct cli *v, struct err *e)
     static int (*const fn[])(const struct cli *, const char *, struct err *) = {inspect_one,
                                                                                 verify_one};
     if (o->verb < 0) {
-        err_set(e, ERR_USAGE, "convert needs a verb: inspect or verify");
-        return err_hint(e, "convert -h shows how it is used");
+        err_set(e, ERR_USAGE, WEFT_PREFIX "convert needs a verb: inspect or verify");
+        return err_hint(e, WEFT_PREFIX "convert -h shows how it is used");
     }
     if (!o->nfile) {
         err_set(e, ERR_USAGE, "no checkpoint was named");
@@ -186,6 +184,8 @@ int main(int argc, char **argv)
     if (!opts_answer(&o, stdout))
         code = run(&o, &v, &e);
     opts_finish(&o);
+    if (!code)
+        code = stdout_finish(&e);
     if (e.msg[0])
         log_err(&e);
     return code;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "base/program.h"
 #include "dataset/commit.h"
 
 enum {
@@ -167,7 +168,7 @@ static int check_bin_size(const struct shard *s, struct err *e)
     if (s->bin.size > end && eods_uncounted(s, s->bin.size - end))
         return err_hint(e, "the difference is one token for each document: Megatron-DeepSpeed (and "
                            "Megatron-LM 23.06) did not count the end-of-document tokens of "
-                           "--append-eod; make the shard again with prep build");
+                           "--append-eod; make the shard again with " WEFT_PREFIX "prep build");
     return err_hint(e, "the two files do not belong together, or one was cut");
 }
 

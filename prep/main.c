@@ -8,7 +8,9 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/out.h"
 #include "base/pool.h"
+#include "base/program.h"
 #include "base/progress.h"
 #include "dataset/index.h"
 #include "prep/build.h"
@@ -92,6 +94,10 @@ static void print_summary(const struct prep_options *o, const struct build *b, d
         log_warn("%" PRIu64 " strings of special tokens stand in the texts and were taken as text "
                  "(--specials)",
                  c->specials);
+    if (c->eods && o->tokenizer.specials != TOK_SPECIALS_PARSE)
+        log_warn("the end-of-document token stands %" PRIu64 " times inside the documents; readers "
+                 "will take each for the end of one",
+                 c->eods);
     for (size_t k = 0; k < o->json_keys.n; k++)
         log_info("%s.bin, .idx", build_output(b, k));
 }
@@ -128,7 +134,8 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok, 
         log_info("end of document: %s (id %" PRId64 ")", piece, eod);
     else if (eod >= 0)
         log_info("end of document: id %" PRId64, eod);
-    progress_init(&meter, "prep build", "MB", 1e6, build_input_bytes(b), o->common.quiet);
+    progress_init(&meter, WEFT_PREFIX "prep build", "MB", 1e6, build_input_bytes(b),
+                  o->common.quiet);
     catch_signals();
     code = build_run(b, e);
     progress_finish(&meter);
@@ -220,7 +227,7 @@ static int run_inspect(const struct opts *opts, const struct prep_options *o,
     struct progress meter;
     struct buf out = {0};
     uint64_t *document = mem_new(o->documents.n, sizeof(*document));
-    progress_init(&meter, "prep inspect", "MB", 1e6, 0, o->common.quiet);
+    progress_init(&meter, WEFT_PREFIX "prep inspect", "MB", 1e6, 0, o->common.quiet);
     const struct inspect_request q = {.prefix = opts->file[0],
                                       .check = o->check,
                                       .json = o->json,
@@ -234,8 +241,8 @@ static int run_inspect(const struct opts *opts, const struct prep_options *o,
     if (!code)
         code = inspect_run(&q, &out, e);
     progress_finish(&meter);
-    if (!code && fwrite(out.data, 1, out.len, stdout) != out.len)
-        code = err_set(e, ERR_IO, "standard output: cannot write");
+    if (!code)
+        fwrite(out.data, 1, out.len, stdout); /* main sees whether it arrived */
     buf_finish(&out);
     free(document);
     return code;
@@ -245,7 +252,8 @@ static int cmd_inspect(const struct opts *opts, const struct prep_options *o, st
 {
     struct tokenizer *tok = NULL;
     if (opts->nfile != 1)
-        return err_set(e, ERR_USAGE, "prep inspect takes one PREFIX, %zu were given", opts->nfile);
+        return err_set(e, ERR_USAGE, WEFT_PREFIX "prep inspect takes one PREFIX, %zu were given",
+                       opts->nfile);
     int code = tok_flags_given(&o->tokenizer) ? tok_open_flags(&o->tokenizer, &tok, e) : 0;
     if (!code)
         code = run_inspect(opts, o, tok, e);
@@ -272,7 +280,7 @@ static int run(struct opts *opts, const struct prep_options *o, struct err *e)
         return cmd_inspect(opts, o, e);
     default:
         err_set(e, ERR_USAGE, "no verb was given: build, index or inspect");
-        return err_hint(e, "prep -h shows examples");
+        return err_hint(e, WEFT_PREFIX "prep -h shows examples");
     }
 }
 
@@ -290,10 +298,10 @@ int main(int argc, char **argv)
     if (!code)
         code = run(&opts, &o, &e);
     die_of_signal();
+    if (!code)
+        code = stdout_finish(&e);
     if (code)
         log_err(&e);
     opts_finish(&opts);
-    if (fflush(stdout) && !code)
-        code = ERR_IO;
     return code;
 }

@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "base/program.h"
+
 #define S struct prep_options
 #define AT(m) .offset = offsetof(S, m)
 
@@ -32,7 +34,8 @@ static const struct opt rows[] = {
      AT(pretokenized),
      .meta = "FILE|-",
      .section = "input",
-     .help = "ids instead of texts: the stream of 'tok encode --format docs', or JSONL with an "
+     .help = "ids instead of texts: the stream of '" WEFT_PREFIX
+             "tok encode --format docs', or JSONL with an "
              "array of ids under the key",
      .verbs = BUILD,
      .basic = true},
@@ -186,32 +189,35 @@ static const struct opt_verb verbs[] = {
     {.name = "build",
      .args = "",
      .help = "turn JSONL into a data set of token ids (.bin and .idx)",
-     .examples =
-         "prep build --input 'data/*.jsonl.zst' --tokenizer spm.model --append-eod "
-         "--output-prefix corpus\n"
-         "zstdcat x.zst | prep build --input - --tokenizer spm.model --output-prefix corpus\n"
-         "tok encode --tokenizer spm.model --format docs x.jsonl | "
-         "prep build --pretokenized - --output-prefix corpus\n"},
+     .examples = WEFT_PREFIX
+     "prep build --input 'data/*.jsonl.zst' --tokenizer spm.model --append-eod "
+     "--output-prefix corpus\n"
+     "zstdcat x.zst | " WEFT_PREFIX
+     "prep build --input - --tokenizer spm.model --output-prefix corpus\n" WEFT_PREFIX
+     "tok encode --tokenizer spm.model --format docs x.jsonl | " WEFT_PREFIX
+     "prep build --pretokenized - --output-prefix corpus\n"},
     {.name = "index",
      .args = "",
      .help = "write the document, sample and shuffle maps beside a data set",
-     .examples = "prep index --prefix corpus_text_document --seq-length 1024 --num-samples 1600 "
-                 "--split 100,0,0\n"},
+     .examples = WEFT_PREFIX
+     "prep index --prefix corpus_text_document --seq-length 1024 --num-samples 1600 "
+     "--split 100,0,0\n"},
     {.name = "inspect",
      .args = "PREFIX",
      .help = "show what a data set holds",
-     .examples = "prep inspect corpus_text_document --check\n"
-                 "prep inspect corpus_text_document --documents 0 7 --tokenizer spm.model\n",
+     .examples =
+         WEFT_PREFIX "prep inspect corpus_text_document --check\n" WEFT_PREFIX
+                     "prep inspect corpus_text_document --documents 0 7 --tokenizer spm.model\n",
      .takes_files = true},
     {.name = NULL},
 };
 
 const struct opt_table prep_table = {
-    .program = "prep",
+    .program = WEFT_PREFIX "prep",
     .help = "documents in, token shards out",
-    .examples =
-        "prep build --input data.jsonl --tokenizer spm.model --append-eod --output-prefix corpus\n"
-        "prep inspect corpus_text_document --check\n",
+    .examples = WEFT_PREFIX "prep build --input data.jsonl --tokenizer spm.model --append-eod "
+                            "--output-prefix corpus\n" WEFT_PREFIX
+                            "prep inspect corpus_text_document --check\n",
     .verb = verbs,
     .opt = rows,
 };

@@ -26,24 +26,30 @@ step "2/7 build"
 [ -f build/build.ninja ] || meson setup build >/dev/null
 ninja -C build --quiet programs
 
+# What the programs of this build are called: -Dprogram_prefix=weft- makes them weft-tok and so on.
+prefix=$(meson introspect build --buildoptions | python3 -c '
+import json, sys
+print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "program_prefix"))')
+tok=build/tok/${prefix}tok prep=build/prep/${prefix}prep train=build/train/${prefix}train
+
 mkdir -p "$out"
 step "3/7 a corpus of generated stories"
 build/samples/stories --seed 1234 --bytes 8M --output "$out/stories.jsonl"
 ls -l "$out/stories.jsonl"
 
 step "4/7 tok train: a vocabulary of 2000 pieces"
-build/tok/tok train --preset ucllm --input "$out/stories.jsonl" --model_prefix "$out/stories" \
+"$tok" train --preset ucllm --input "$out/stories.jsonl" --model_prefix "$out/stories" \
     --vocab_size 2000
 
 step "5/7 prep build: text to token shards"
-build/prep/prep build --input "$out/stories.jsonl" --tokenizer "$out/stories.model" \
+"$prep" build --input "$out/stories.jsonl" --tokenizer "$out/stories.model" \
     --output-prefix "$out/stories" --append-eod --overwrite
 
 step "6/7 train run"
 rm -rf "$out/run"
-build/train/train run --config samples/quickstart.toml --data-path "$out/stories_text_document" \
+"$train" run --config samples/quickstart.toml --data-path "$out/stories_text_document" \
     --tokenizer "$out/stories.model" --save "$out/run"
 
 step "7/7 what it learned"
 python3 samples/judge.py --run "$out/run" --data "$out/stories_text_document" \
-    --corpus "$out/stories.jsonl" --train build/train/train
+    --corpus "$out/stories.jsonl" --train "$train"

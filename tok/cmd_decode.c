@@ -6,6 +6,7 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/program.h"
 #include "tok/cmd.h"
 #include "tok/docstream.h"
 
@@ -169,7 +170,7 @@ int cmd_decode(const struct cli *c, struct err *e)
 {
     struct job j = {.cli = c};
     if (c->format != CMD_TEXT && c->format != CMD_JSON)
-        return err_set(e, ERR_USAGE, "tok decode writes --format text or json");
+        return err_set(e, ERR_USAGE, WEFT_PREFIX "tok decode writes --format text or json");
     int code = tok_open_flags(&c->tok, &j.tok, e);
     if (code)
         return code;

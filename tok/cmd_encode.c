@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
+#include "base/program.h"
 #include "base/progress.h"
 #include "base/spill.h"
 #include "tok/cmd.h"
@@ -362,7 +363,7 @@ static int encode_all(struct job *j, struct err *e)
 static int check_options(const struct cli *c, const struct tok_info *i, struct err *e)
 {
     if (c->input_format == DOCS_TSV)
-        return err_set(e, ERR_USAGE, "--input_format tsv goes with tok train only");
+        return err_set(e, ERR_USAGE, "--input_format tsv goes with " WEFT_PREFIX "tok train only");
     if (c->format == CMD_U16 && i->vocab_size > 65536)
         return err_set(e, ERR_USAGE,
                        "--format u16 holds ids below 65536, but the vocabulary has "
@@ -401,7 +402,7 @@ static void tell(const struct job *j)
                  (unsigned long long)matched);
     if (invalid)
         log_warn("bytes of the text that are not UTF-8: %llu", (unsigned long long)invalid);
-    log_debug("tok encode: %llu documents, %llu ids", (unsigned long long)j->ndocs,
+    log_debug(WEFT_PREFIX "tok encode: %llu documents, %llu ids", (unsigned long long)j->ndocs,
               (unsigned long long)j->nids);
 }
 
@@ -430,7 +431,8 @@ static void start_job(struct job *j, const char *const *path, size_t npath)
                                           .eod = j->info->eod,
                                           .width = j->info->vocab_size <= 65536 ? 2 : 4};
     memcpy(j->header.digest, j->info->digest, sizeof(j->header.digest));
-    progress_init(&j->progress, "tok encode", "MB", 1e6, docs_total(j->docs), c->common.quiet);
+    progress_init(&j->progress, WEFT_PREFIX "tok encode", "MB", 1e6, docs_total(j->docs),
+                  c->common.quiet);
 }
 
 static void finish_job(struct job *j)

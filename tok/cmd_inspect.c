@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/program.h"
 #include "tok/cmd.h"
 #include "tok/sp_model.h"
 
@@ -190,7 +191,7 @@ int cmd_inspect(const struct cli *c, struct err *e)
 {
     struct tok_flags flags = c->tok;
     if (c->nfile > 1 || (c->nfile && flags.path))
-        return err_set(e, ERR_USAGE, "tok inspect looks at one tokenizer at a time");
+        return err_set(e, ERR_USAGE, WEFT_PREFIX "tok inspect looks at one tokenizer at a time");
     if (c->nfile)
         flags.path = c->file[0];
     struct tokenizer *t;

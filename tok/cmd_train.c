@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/program.h"
 #include "base/progress.h"
 #include "tok/cmd.h"
 
@@ -62,8 +63,8 @@ static void take_words(void *arg, const char *line)
 static void tell(const struct sp_train_options *o, const struct sp_train_report *r)
 {
     if (r->sentences)
-        log_info("tok train: %llu sentences, %llu bytes", (unsigned long long)r->sentences,
-                 (unsigned long long)r->bytes);
+        log_info(WEFT_PREFIX "tok train: %llu sentences, %llu bytes",
+                 (unsigned long long)r->sentences, (unsigned long long)r->bytes);
     if (r->too_long)
         log_warn("%llu lines were left out: longer than %lld bytes (--max_sentence_length)",
                  (unsigned long long)r->too_long, (long long)o->max_sentence_length);
@@ -84,8 +85,8 @@ static int write_model(const struct cli *c, const struct buf *model, double star
     code = sp_train_write(c->model_prefix, model, &m, e);
     sha_once(model->data, model->len, digest);
     if (!code)
-        log_info("tok train: %zu pieces in %.1f s: %s.model, %s.vocab, sha256 %.16s", m.npieces,
-                 clock_seconds() - start, c->model_prefix, c->model_prefix, digest);
+        log_info(WEFT_PREFIX "tok train: %zu pieces in %.1f s: %s.model, %s.vocab, sha256 %.16s",
+                 m.npieces, clock_seconds() - start, c->model_prefix, c->model_prefix, digest);
     sp_model_finish(&m);
     return code;
 }
@@ -105,11 +106,11 @@ static const char **all_inputs(const struct cli *c, size_t *ret_n)
 static int check_options(const struct cli *c, struct err *e)
 {
     if (c->input.n + c->nfile == 0)
-        return err_set(e, ERR_USAGE, "tok train needs --input FILES to learn from");
+        return err_set(e, ERR_USAGE, WEFT_PREFIX "tok train needs --input FILES to learn from");
     if (!c->model_prefix || !*c->model_prefix)
         return err_set(e, ERR_USAGE,
-                       "tok train needs --model_prefix P, to write P.model and "
-                       "P.vocab");
+                       WEFT_PREFIX "tok train needs --model_prefix P, to write P.model and "
+                                   "P.vocab");
     if (!c->json_keys.n)
         return err_set(e, ERR_USAGE, "--json-keys names no key");
     /* better said now than when hours of training are over */

@@ -3,30 +3,32 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "base/out.h"
+#include "base/program.h"
 #include "tok/cmd.h"
 
 enum { TRAIN = 1, ENCODE = 2, DECODE = 4, INSPECT = 8, USE = ENCODE | DECODE | INSPECT };
 
 static const struct opt_verb verbs[] = {
     {"train", "[FILE...]", "learn a SentencePiece vocabulary from text",
-     "tok train --input a.txt,b.jsonl --model_prefix P --vocab_size 32000\n"
+     WEFT_PREFIX
+     "tok train --input a.txt,b.jsonl --model_prefix P --vocab_size 32000\n" WEFT_PREFIX
      "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size 32000\n",
      true},
     {"encode", "[FILE...]", "text to ids",
-     "tok encode --tokenizer P.model corpus.txt > ids.txt\n"
-     "tok encode --tokenizer P.model --format json corpus.jsonl.zst > ids.jsonl\n"
-     "zstdcat x.zst | tok encode --tokenizer P.model --format docs - |\n"
-     "    prep build --pretokenized - --output-prefix x\n",
+     WEFT_PREFIX "tok encode --tokenizer P.model corpus.txt > ids.txt\n" WEFT_PREFIX
+                 "tok encode --tokenizer P.model --format json corpus.jsonl.zst > ids.jsonl\n"
+                 "zstdcat x.zst | " WEFT_PREFIX "tok encode --tokenizer P.model --format docs - |\n"
+                 "    " WEFT_PREFIX "prep build --pretokenized - --output-prefix x\n",
      true},
     {"decode", "[FILE...]", "ids to text",
-     "tok decode --tokenizer P.model ids.txt\n"
-     "tok encode --tokenizer P.model --format json x.jsonl | tok decode --tokenizer P.model "
-     "--format json\n",
+     WEFT_PREFIX "tok decode --tokenizer P.model ids.txt\n" WEFT_PREFIX
+                 "tok encode --tokenizer P.model --format json x.jsonl | " WEFT_PREFIX
+                 "tok decode --tokenizer P.model "
+                 "--format json\n",
      true},
     {"inspect", "[FILE]", "what a tokenizer is: type, size, special tokens, digest",
-     "tok inspect P.model\n"
-     "tok inspect --json P.model\n",
-     true},
+     WEFT_PREFIX "tok inspect P.model\n" WEFT_PREFIX "tok inspect --json P.model\n", true},
     {.name = NULL},
 };
 
@@ -92,11 +94,11 @@ static const struct opt_preset presets[] = {
 };
 
 static const struct opt_table options = {
-    .program = "tok",
+    .program = WEFT_PREFIX "tok",
     .help = "text to ids and back; learning a vocabulary",
     .examples =
-        "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size 32000\n"
-        "tok encode --tokenizer P.model corpus.txt\n",
+        WEFT_PREFIX "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size "
+                    "32000\n" WEFT_PREFIX "tok encode --tokenizer P.model corpus.txt\n",
     .verb = verbs,
     .opt = table,
     .preset = presets,
@@ -107,8 +109,8 @@ static int run(struct opts *o, struct cli *c, struct err *e)
     static int (*const cmd[])(const struct cli *, struct err *) = {cmd_train, cmd_encode,
                                                                    cmd_decode, cmd_inspect};
     if (o->verb < 0) {
-        err_set(e, ERR_USAGE, "tok needs a verb: train, encode, decode or inspect");
-        return err_hint(e, "tok -h shows how it is used");
+        err_set(e, ERR_USAGE, WEFT_PREFIX "tok needs a verb: train, encode, decode or inspect");
+        return err_hint(e, WEFT_PREFIX "tok -h shows how it is used");
     }
     log_set_level(c->common.quiet ? LOG_WARN : c->common.verbose ? LOG_DEBUG : LOG_INFO);
     c->file = o->file;
@@ -130,5 +132,7 @@ int main(int argc, char **argv)
     if (!opts_answer(&o, stdout))
         code = run(&o, &c, &e);
     opts_finish(&o);
+    if (!code)
+        code = stdout_finish(&e);
     return code ? log_err(&e) : 0;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "base/out.h"
 #include "train/job.h"
 
 int main(int argc, char **argv)
@@ -23,8 +24,8 @@ int main(int argc, char **argv)
         spec_flags_note(&values.model, &o);
         code = verb[o.verb](&o, &e);
     }
-    if (!code && fflush(stdout))
-        code = err_set(&e, ERR_IO, "standard output: cannot write");
+    if (!code)
+        code = stdout_finish(&e);
     if (code)
         log_err(&e);
     opts_finish(&o);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/options.h"
 
+#include "base/program.h"
+
 #define RUN (1u << VERB_RUN)
 #define EVAL (1u << VERB_EVAL)
 #define GENERATE (1u << VERB_GENERATE)
@@ -129,28 +131,34 @@ static const struct opt rows[] = {
 
 static const struct opt_verb verbs[] = {
     [VERB_RUN] = {"run", "", "train a model, or go on with a run that stopped",
-                  "  train run --preset gpt-1m --data-path data/tales_text_document \\\n"
+                  "  " WEFT_PREFIX
+                  "train run --preset gpt-1m --data-path data/tales_text_document \\\n"
                   "      --tokenizer tales.model --lr 1e-3 --train-iters 500 --save runs/tales\n"
-                  "  train run --config samples/quickstart.toml --train-iters 50\n",
+                  "  " WEFT_PREFIX "train run --config samples/quickstart.toml --train-iters 50\n",
                   false},
     [VERB_EVAL] = {"eval", "", "mean loss of a checkpoint over data",
-                   "  train eval --load runs/tales --data-path data/tales_text_document\n", false},
+                   "  " WEFT_PREFIX
+                   "train eval --load runs/tales --data-path data/tales_text_document\n",
+                   false},
     [VERB_GENERATE] = {"generate", "", "continue texts with a trained model",
-                       "  train generate --load runs/tales --prompt 'Once upon a time' \\\n"
+                       "  " WEFT_PREFIX
+                       "train generate --load runs/tales --prompt 'Once upon a time' \\\n"
                        "      --temperature 0.8 --top-k 40\n",
                        false},
     [VERB_PLAN] =
         {"plan", "", "parameters, memory and work of a run",
-         "  train plan --preset gpt2-124m --vocab-size 50257 --tokenizer-type NullTokenizer\n",
+         "  " WEFT_PREFIX
+         "train plan --preset gpt2-124m --vocab-size 50257 --tokenizer-type NullTokenizer\n",
          false},
     {.name = NULL},
 };
 
 const struct opt_table train_table = {
-    .program = "train",
+    .program = WEFT_PREFIX "train",
     .help = "train language models and let them write",
-    .examples = "  train run --config samples/quickstart.toml\n"
-                "  train generate --load runs/quickstart --prompt 'Once upon a time'\n",
+    .examples =
+        "  " WEFT_PREFIX "train run --config samples/quickstart.toml\n"
+        "  " WEFT_PREFIX "train generate --load runs/quickstart --prompt 'Once upon a time'\n",
     .verb = verbs,
     .opt = rows,
     .preset = spec_presets,

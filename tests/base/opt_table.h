@@ -70,7 +70,8 @@ static const struct opt_table table = {
 enum { MAX_WORDS = 32 };
 
 /* Parses a line of words split at blanks. */
-static inline int parse_line(struct opts *o, struct values *v, const char *line, struct err *e)
+static inline int parse_table(struct opts *o, const struct opt_table *t, struct values *v,
+                              const char *line, struct err *e)
 {
     static char text[2048];
     static char *argv[MAX_WORDS + 1];
@@ -82,7 +83,12 @@ static inline int parse_line(struct opts *o, struct values *v, const char *line,
         if (*word)
             argv[n++] = word;
     argv[n] = NULL;
-    return opts_init(o, &table, v, n, argv, e);
+    return opts_init(o, t, v, n, argv, e);
+}
+
+static inline int parse_line(struct opts *o, struct values *v, const char *line, struct err *e)
+{
+    return parse_table(o, &table, v, line, e);
 }
 
 #endif

@@ -12,11 +12,11 @@ static struct values v;
 static struct err e;
 
 /* What the line answers; NULL if it asks for nothing. */
-static char *answer(const char *line)
+static char *answer_of(const struct opt_table *t, const char *line)
 {
     char *text = NULL;
     size_t n;
-    T_OK(parse_line(&o, &v, line, &e), &e);
+    T_OK(parse_table(&o, t, &v, line, &e), &e);
     FILE *f = open_memstream(&text, &n);
     bool asked = opts_answer(&o, f);
     fclose(f);
@@ -25,6 +25,11 @@ static char *answer(const char *line)
         return text;
     free(text);
     return NULL;
+}
+
+static char *answer(const char *line)
+{
+    return answer_of(&table, line);
 }
 
 static void has(const char *text, const char *words)
@@ -135,7 +140,7 @@ static void help_wins_over_mistakes(void)
 static void version_names_features(void)
 {
     char *text = answer("demo --version");
-    has(text, "demo (weft) " WEFT_VERSION "\nfeatures: cpu");
+    has(text, "demo (weft) " WEFT_VERSION "\nfeatures: cpu\n");
     free(text);
 }
 
@@ -211,6 +216,33 @@ static void all_answers_agree(void)
     free(bash);
     free(zsh);
     free(fish);
+}
+
+/* A build with -Dprogram_prefix=weft- has tables with such names. */
+static void the_name_is_the_tables(void)
+{
+    static const char *const cases[][2] = {
+        {"demo --completion bash", "complete -o default -o bashdefault -F _weft_demo weft-demo\n"},
+        {"demo --completion zsh", "#compdef weft-demo\n_weft_demo()"},
+        {"demo --completion zsh", "else compdef _weft_demo weft-demo\n"},
+        {"demo --completion fish", "complete -c weft-demo -n __fish_use_subcommand -f -a learn"},
+        {"demo --man", ".TH WEFT-DEMO 1 "},
+        {"demo --man", ".B weft-demo\n"},
+        {"demo --version", "weft-demo (weft) "},
+        {"demo learn --help", "weft-demo learn [OPTION...]"},
+        {"demo -h", "weft-demo VERB -h shows"},
+    };
+    struct opt_table named = table;
+    named.program = "weft-demo";
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *text = answer_of(&named, cases[i][0]);
+        has(text, cases[i][1]);
+        T_CHECK(strstr(text, "-c demo") == NULL && strstr(text, " demo\n") == NULL);
+        free(text);
+    }
+    T_ERR(parse_table(&o, &named, &v, "demo", &e), &e, ERR_USAGE, "weft-demo needs a verb");
+    T_ERR(parse_table(&o, &named, &v, "demo lern", &e), &e, ERR_USAGE, "unknown verb");
+    T_STR(e.hint, "did you mean weft-demo learn?");
 }
 
 /* ---- what other programs make of them ---- */
@@ -309,5 +341,5 @@ static void zsh_and_fish_can_read_theirs(void)
 
 T_MAIN(T_CASE(short_help_fits_a_screen), T_CASE(a_crowded_table_still_fits),
        T_CASE(long_help_tells_all), T_CASE(help_wins_over_mistakes), T_CASE(version_names_features),
-       T_CASE(all_answers_agree), T_CASE(roff_is_content), T_CASE(bash_completes_words),
-       T_CASE(zsh_and_fish_can_read_theirs))
+       T_CASE(all_answers_agree), T_CASE(the_name_is_the_tables), T_CASE(roff_is_content),
+       T_CASE(bash_completes_words), T_CASE(zsh_and_fish_can_read_theirs))

@@ -19,6 +19,25 @@ for program in "$TOK" "$PREP" "$CONVERT" "$TRAIN"; do
     fits .out 24
     first_line "Example:"
 
+    t "$name knows its name"
+    expect 0 "$program" --completion fish
+    out_has "complete -c $name -n __fish_use_subcommand"
+    expect 0 "$program" --man
+    out_has ".B $name"
+    expect 0 "$program" -h
+    check [ "$(awk 'NR == 2 { print $1 }' .out)" = "$name" ]
+    expect 2 "$program"
+    err_has "$name needs a verb"
+
+    t "$name says so when nothing can be printed"
+    for answer in -h --help --man --version "--completion bash" "inspect --print-config"; do
+        # shellcheck disable=SC2086
+        case $answer in inspect*) [ "$program" != "$TRAIN" ] || answer="plan --print-config" ;; esac
+        expect 4 sh -c '"$0" "$@" >/dev/full' "$program" $answer
+        err_has "error: standard output: cannot write"
+        check [ "$(wc -l <.err)" = 1 ]
+    done
+
     t "$name --version names program, project and features"
     expect 0 "$program" --version
     out_has " (weft) "
