@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * bench_encode TOKENIZER FILE.jsonl: processor seconds of tok_encode alone over all texts of a
- * file, which are parsed before. What is left of `prep build` is everything but the engine
+ * bench_encode TOKENIZER FILE.jsonl [sentencepiece]: processor seconds of tok_encode alone (by our
+ * own engine, or by the library) over all texts of a file, which are parsed before. What is left of `prep build` is everything but the engine
  * (tests/bench/prep.py).
  */
 
@@ -62,9 +62,10 @@ int main(int argc, char **argv)
     struct buf file = {0};
     struct texts x = {0};
     struct tok_ids ids = {0};
-    if (argc != 3)
+    if (argc != 3 && argc != 4)
         return ERR_USAGE;
-    const struct tok_options o = {.path = argv[1]};
+    const struct tok_options o = {.path = argv[1],
+                                  .engine = argc == 4 ? TOK_ENGINE_SENTENCEPIECE : TOK_ENGINE_OWN};
     int code = tok_open(&o, &t, &e);
     if (!code)
         code = file_read(argv[2], (size_t)1 << 32, &file, &e);
