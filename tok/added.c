@@ -11,7 +11,9 @@
 struct added {
     struct added_token *token;
     size_t n;
-    struct trie trie;    /* strings to places in `token` */
+    struct trie trie; /* strings to places in `token` */
+    size_t longest;
+    bool looks_round;
     uint64_t pair[1024]; /* bit of each pair of bytes that a token begins with */
 };
 
@@ -72,6 +74,8 @@ int added_create(const char *path, const struct added_token *token, size_t n, st
     for (size_t i = 0; i < n; i++) {
         a->token[i] = token[i];
         a->token[i].text = NULL;
+        a->longest = token[i].length > a->longest ? token[i].length : a->longest;
+        a->looks_round |= token[i].single_word || token[i].lstrip || token[i].rstrip;
         key[i] = (struct trie_key){token[i].text, token[i].length, (int32_t)i};
         const unsigned char *s = (const unsigned char *)token[i].text;
         for (unsigned c = 0; c < 256; c++)
@@ -163,6 +167,25 @@ bool added_next(const struct added *a, const char *text, size_t n, bool skip_spe
         widen(text, n, t, at);
         at->token = t;
         return true;
+    }
+    return false;
+}
+
+bool added_looks_round(const struct added *a)
+{
+    return a->looks_round;
+}
+
+bool added_spans(const struct added *a, const char *text, size_t at)
+{
+    size_t from = at < a->longest ? 0 : at - a->longest + 1;
+    for (size_t i = from; i < at; i++) {
+        uint32_t node = TRIE_ROOT;
+        size_t k = i;
+        while (k < at && trie_step(&a->trie, &node, text[k]))
+            k++;
+        if (k == at)
+            return true;
     }
     return false;
 }

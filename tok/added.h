@@ -45,4 +45,10 @@ struct added_at {
 bool added_next(const struct added *a, const char *text, size_t n, bool skip_special,
                 struct added_at *at, uint64_t *ret_skipped);
 
+/* Whether a token that begins before text + at could end behind it, whatever follows there. */
+bool added_spans(const struct added *a, const char *text, size_t at);
+
+/* Whether a token asks for what stands round it, so that no text can be cut without a look. */
+bool added_looks_round(const struct added *a);
+
 #endif

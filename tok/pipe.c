@@ -341,6 +341,31 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
     return encode_between(p, w, args, text, n, true, ids, tally, e);
 }
 
+/*
+ * Texts of a family of scanners can be cut where a piece begins whatever stands round it, if no
+ * added token can lie across and normalizing leaves all before as it is.
+ */
+static size_t pipe_cut(const void *state, const char *text, size_t n)
+{
+    const struct pipe *p = state;
+    if (p->family == SCAN_NONE || (p->raw && added_looks_round(p->raw)) ||
+        (p->normal && added_looks_round(p->normal)) || n > TEXT_MAX)
+        return 0;
+    /* what the scanner may read behind the text is text, too */
+    size_t k = n > TEXT_SLACK ? n - TEXT_SLACK : 0;
+    size_t good = utf8_good(text, k);
+    if (k - good > 3)
+        return 0; /* invalid bytes are seen to by the whole */
+    k = good;
+    for (int tries = 0; tries < 16 && k; tries++) {
+        k = scan_safe_cut(p->family, text, k);
+        if (k && !(p->raw && added_spans(p->raw, text, k)) &&
+            !(p->normal && added_spans(p->normal, text, k)) && is_normal(&p->spec, text, k))
+            return k;
+    }
+    return 0;
+}
+
 /* ---- the rest of an engine ----------------------------------------------------------------- */
 
 static int pipe_decode(const void *state, void *scratch, const int32_t *id, size_t n,
@@ -386,6 +411,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
                                .scratch_create = scratch_create,
                                .scratch_destroy = scratch_destroy,
                                .encode = pipe_encode,
+                               .cut = pipe_cut,
                                .decode = pipe_decode,
                                .piece = pipe_piece_text,
                                .find = pipe_find,

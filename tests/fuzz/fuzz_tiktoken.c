@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdint.h>
+#include <string.h>
+
+#include "tok/engine.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The 256 bytes as tokens, with the file's lines behind them: often enough a file that opens. */
+static void put_file(struct buf *b, const uint8_t *data, size_t size)
+{
+    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (unsigned c = 0; c < 256; c++)
+        buf_addf(b, "%c%c== %u\n", digit[c >> 2], digit[(c & 3) << 4], c);
+    buf_add(b, data, size);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct err e;
+    struct tok_engine g;
+    struct tok_info info = {.eod = -1};
+    struct tok_options o = {.path = "fuzz.tiktoken", .pattern = "cl100k"};
+    struct buf file = {0}, text = {0};
+    put_file(&file, data, size);
+    int code = tiktoken_engine_open(&o, file.data, file.len, &g, &info, &e);
+    BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
+    if (!code) {
+        struct tok_ids ids = {0};
+        struct tok_tally tally = {0};
+        void *scratch = g.scratch_create(g.state);
+        BUG_ON(g.encode(g.state, scratch, (const char *)data, size, &ids, &tally, &e), "%s", e.msg);
+        BUG_ON(g.decode(g.state, scratch, ids.id, ids.n, &text, &e), "%s", e.msg);
+        BUG_ON(!tally.invalid && (text.len != size || (size && memcmp(text.data, data, size))),
+               "%zu bytes became %zu", size, text.len);
+        tok_ids_finish(&ids);
+        g.scratch_destroy(scratch);
+        g.destroy(g.state);
+    }
+    buf_finish(&file);
+    buf_finish(&text);
+    return 0;
+}
