@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tok/hf_make.h"
+
+/* The simpler files: GPT-2's two, tiktoken's ranks, BERT's vocab.txt. */
+
+static void gives(const struct tokenizer *t, const char *text, const char *want)
+{
+    struct tok_work *w = tok_work_create(t);
+    struct tok_ids ids = {0};
+    struct buf b = {0};
+    struct err e;
+    T_OK(tok_encode(t, w, text, strlen(text), &ids, &e), &e);
+    for (size_t i = 0; i < ids.n; i++)
+        buf_addf(&b, "%s%d", i ? " " : "", ids.id[i]);
+    T_STR(buf_str(&b), want);
+    buf_finish(&b);
+    tok_ids_finish(&ids);
+    tok_work_destroy(w);
+}
+
+static const char *put(const char *name, const char *text)
+{
+    struct err e;
+    const char *path = t_path(name);
+    T_OK(file_replace(path, text, strlen(text), &e), &e);
+    return path;
+}
+
+static void gpt2(void)
+{
+    struct tokenizer *t;
+    struct err e;
+    const char *merges = put("merges.txt", "#version: 0.2\na b\r\n\n\u0120 ab\n");
+    struct tok_options o = {
+        .path = put("vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"\u0120\":3,\"\u0120ab\":4,"
+                                  "\"<|endoftext|>\":5}"),
+    };
+    T_OK(tok_open(&o, &t, &e), &e); /* merges.txt lies beside it */
+    T_STR(tok_info(t)->type_name, "GPT2BPETokenizer");
+    T_EQ(tok_info(t)->eod, 5);
+    gives(t, "ab ab<|endoftext|>", "2 4");
+    tok_close(t);
+    o.specials = TOK_SPECIALS_PARSE;
+    o.type = TOK_GPT2_BPE;
+    o.merges = merges;
+    T_OK(tok_open(&o, &t, &e), &e);
+    gives(t, "ab<|endoftext|>", "2 5");
+    tok_close(t);
+    o.merges = put("bad", "a b\na x\n");
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "line 2");
+    o.merges = put("bad", "a b c\n");
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "not two pieces");
+    o.merges = t_path("missing");
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_IO, "missing");
+}
+
+static void put_bytes(struct buf *b)
+{
+    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (unsigned c = 0; c < 256; c++)
+        buf_addf(b, "%c%c== %u\n", digit[c >> 2], digit[(c & 3) << 4], c);
+}
+
+static int open_ranks(const char *more, const char *pattern, struct tokenizer **ret, struct err *e)
+{
+    struct buf b = {0};
+    put_bytes(&b);
+    buf_adds(&b, more);
+    struct tok_options o = {.path = put("x.tiktoken", buf_str(&b)), .pattern = pattern};
+    buf_finish(&b);
+    return tok_open(&o, ret, e);
+}
+
+static void tiktoken(void)
+{
+    struct tokenizer *t;
+    struct err e;
+    /* ab, bc, abc, and abcd, which no merges lead to */
+    const char *more = "YWI= 256\nYmM= 257\nYWJj 258\nYWJjZA== 300\n";
+    T_OK(open_ranks(more, "gpt2", &t, &e), &e);
+    T_STR(tok_info(t)->type_name, "TikTokenizer");
+    T_EQ(tok_info(t)->vocab_size, 301);
+    T_EQ(tok_info(t)->eod, -1);
+    gives(t, "abc ab", "258 32 256");
+    gives(t, "abcd", "300");
+    gives(t, "abcdx", "300 120");
+    gives(t, "bcd", "257 100");
+    tok_close(t);
+    T_ERR(open_ranks(more, NULL, &t, &e), &e, ERR_USAGE, "no known encoding");
+    T_ERR(open_ranks("YWI= 256\nYWI= 257\n", "gpt2", &t, &e), &e, ERR_DATA, "twice");
+    T_ERR(open_ranks("YWI= 255\n", "gpt2", &t, &e), &e, ERR_DATA, "same id");
+    T_ERR(open_ranks("YW= 256\n", "gpt2", &t, &e), &e, ERR_DATA, "line 257");
+    T_ERR(open_ranks("YWI=\n", "gpt2", &t, &e), &e, ERR_DATA, "line 257");
+    T_ERR(open_ranks("YWI= 99999999999999999999\n", "gpt2", &t, &e), &e, ERR_DATA, "line 257");
+    struct tok_options o = {.path = put("few", "YWI= 0\n"), .pattern = "gpt2"};
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "single byte 0x00");
+}
+
+static void bert(void)
+{
+    struct tokenizer *t;
+    struct err e;
+    struct tok_options o = {.path = put("vocab.txt", "[PAD]\n[UNK]\r\n[CLS]\na\n##b \n,\ne\n")};
+    T_OK(tok_open(&o, &t, &e), &e);
+    T_STR(tok_info(t)->type_name, "BertWordPieceLowerCase");
+    T_EQ(tok_info(t)->vocab_size, 9);
+    T_EQ(tok_info(t)->bos, 7);
+    gives(t, "A,ab \u00c9 abc", "3 5 3 4 6 1");
+    tok_close(t);
+    o.type = TOK_BERT_CASE;
+    T_OK(tok_open(&o, &t, &e), &e);
+    gives(t, "A,ab", "1 5 3 4");
+    tok_close(t);
+    o.type = TOK_TIKTOKEN;
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "holds BERT's vocab.txt");
+    o = (struct tok_options){.path = put("vocab.txt", "[UNK]\na\na\n")};
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "twice");
+}
+
+static void long_texts_in_parts(void)
+{
+    struct hf_make m = {.pre = HF_LEVEL("false"), .added = HF_TOKEN("b a", "")};
+    struct tokenizer *t;
+    struct err e;
+    T_OK(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e);
+    struct tok_work *w = tok_work_create(t);
+    struct tok_ids whole = {0}, parts = {0};
+    struct buf text = {0};
+    for (int i = 0; i < 60000; i++)
+        buf_adds(&text, &"abc ab  b a\u00e9\n"[t_rand(1, (uint64_t)i) % 12]);
+    T_OK(tok_encode(t, w, text.data, text.len, &whole, &e), &e);
+    for (size_t at = 0, k; at < text.len; at += k) {
+        k = text.len - at < 10007 ? text.len - at : 10007;
+        T_OK(tok_encode_part(t, w, text.data + at, k, at + k == text.len, &parts, &e), &e);
+        T_CHECK(at < 200000 || parts.n); /* not all of it is kept */
+    }
+    T_EQ(whole.n, parts.n);
+    T_MEM(whole.id, parts.id, whole.n * sizeof(*whole.id));
+    buf_finish(&text);
+    tok_ids_finish(&whole);
+    tok_ids_finish(&parts);
+    tok_work_destroy(w);
+    tok_close(t);
+}
+
+T_MAIN(T_CASE(gpt2), T_CASE(tiktoken), T_CASE(bert), T_CASE(long_texts_in_parts))
