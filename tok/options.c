@@ -63,6 +63,7 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
                             .eod_token = f->eod_token,
                             .merges = f->merges,
                             .pattern = f->pattern,
+                            .strict = f->strict,
                             .no_template = !f->add_template,
                             .specials = (enum tok_specials)f->specials,
                             .engine = (enum tok_engine_choice)f->engine};

@@ -35,6 +35,7 @@ struct tok_flags {
     const char *eod_token;  /* --eod-token */
     int specials;           /* --specials, an enum tok_specials */
     int engine;             /* --engine, an enum tok_engine_choice */
+    bool strict;            /* --strict */
     bool add_template;      /* --add-special-tokens */
 };
 
@@ -73,6 +74,8 @@ struct tok_flags {
         TOK_FLAG_ROW(S, m, v, "engine", OPT_CHOICE, engine, "own", "own|sentencepiece", false,     \
                      "who encodes for a SentencePiece model: weft itself, or libsentencepiece, "   \
                      "with the same ids"),                                                         \
+        TOK_FLAG_ROW(S, m, v, "strict", OPT_SWITCH, strict, "false", NULL, false,                  \
+                     "stop at bytes that are no UTF-8 instead of replacing them"),                 \
         TOK_FLAG_ROW(S, m, v, "add-special-tokens", OPT_SWITCH, add_template, "true", NULL, false, \
                      "put round each text what the template of a tokenizer.json says")
 

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "tok/engine.h"
 #include "tok/hf.h"
+#include "tok/strict.h"
 
 enum {
     FILE_MAX = 1 << 29,
@@ -19,6 +20,7 @@ enum {
 struct tokenizer {
     struct tok_engine engine;
     struct tok_info info;
+    bool strict; /* bytes that are no UTF-8 are an error */
     int32_t bos; /* of TOK_LLAMA2: what stands before each text */
     char *path;
 };
@@ -27,9 +29,10 @@ struct tok_work {
     const struct tokenizer *t;
     void *scratch;
     struct tok_tally tally;
-    bool begun;       /* a text in parts is under way */
-    struct buf rest;  /* of it: not yet encoded */
-    uint64_t rest_at; /* where it begins in the text */
+    struct strict strict; /* of a text in parts */
+    bool begun;           /* a text in parts is under way */
+    struct buf rest;      /* of it: not yet encoded */
+    uint64_t rest_at;     /* where it begins in the text */
 };
 
 int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n)
@@ -247,6 +250,7 @@ int tok_open(const struct tok_options *o, struct tokenizer **ret, struct err *e)
         tok_close(t);
         return code;
     }
+    t->strict = o->strict;
     if (o->no_template)
         t->engine.nbefore = t->engine.nafter = 0;
     t->info.type_name = tok_type_name(t->info.type);
@@ -314,6 +318,15 @@ static void put_ids(struct tok_ids *ids, const int32_t *id, size_t n)
     ids->n += n;
 }
 
+static int check_part(const struct tokenizer *t, struct strict *s, const char *text, size_t n,
+                      bool last, struct err *e)
+{
+    if (!t->strict || strict_add(s, text, n, last))
+        return 0;
+    return err_set(e, ERR_DATA, "byte %llu of the text begins no UTF-8 (--strict)",
+                   (unsigned long long)s->begun);
+}
+
 /* Without what the template puts round a text. */
 static int encode_bare(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                        struct tok_ids *ids, struct err *e)
@@ -332,8 +345,11 @@ int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, 
                struct tok_ids *ids, struct err *e)
 {
     size_t before = ids->n;
+    struct strict s = {0};
     put_ids(ids, t->engine.before, t->engine.nbefore);
-    int code = encode_bare(t, w, text, n, ids, e);
+    int code = check_part(t, &s, text, n, true, e);
+    if (!code)
+        code = encode_bare(t, w, text, n, ids, e);
     if (code)
         ids->n = before;
     else
@@ -374,6 +390,16 @@ static int encode_own(const struct tokenizer *t, struct tok_work *w, const char 
     return code;
 }
 
+/* Ends the text under way; what it still gives is dropped. */
+static void end_own(const struct tokenizer *t, struct tok_work *w, struct tok_ids *ids)
+{
+    struct err ignored;
+    size_t before = ids->n;
+    if (t->engine.encode_part)
+        encode_own(t, w, "", 0, true, ids, &ignored);
+    ids->n = before;
+}
+
 static int encode_kept(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                        bool last, struct tok_ids *ids, struct err *e)
 {
@@ -390,14 +416,20 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
     if (!w->begun)
         put_ids(ids, t->engine.before, t->engine.nbefore);
     w->begun = true;
-    int code = t->engine.encode_part ? encode_own(t, w, text, n, last, ids, e)
-                                     : encode_kept(t, w, text, n, last, ids, e);
+    int code = check_part(t, &w->strict, text, n, last, e);
+    if (code)
+        end_own(t, w, ids);
+    else if (t->engine.encode_part)
+        code = encode_own(t, w, text, n, last, ids, e);
+    else
+        code = encode_kept(t, w, text, n, last, ids, e);
     if (last && !code)
         put_ids(ids, t->engine.after, t->engine.nafter);
     if (last || code) {
         buf_finish(&w->rest);
         w->rest_at = 0;
         w->begun = false;
+        w->strict = (struct strict){0};
     }
     return code;
 }

@@ -58,6 +58,7 @@ struct tok_options {
     const char *eod_token; /* overrides the type's end of document; NULL: by type */
     const char *merges;    /* TOK_GPT2_BPE: NULL for the merges.txt beside the vocabulary */
     const char *pattern;   /* TOK_TIKTOKEN: r50k, p50k, cl100k, o200k or a pattern; NULL: by size */
+    bool strict;           /* bytes of a text that are no UTF-8 are ERR_DATA */
     bool no_template;      /* leaves out what the file's template puts round each text */
     enum tok_specials specials;
     enum tok_engine_choice engine;

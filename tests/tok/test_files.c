@@ -78,7 +78,7 @@ static void tiktoken(void)
 {
     struct tokenizer *t;
     struct err e;
-    /* ab, bc, abc, and abcd, which no merges lead to */
+    /* ab, bc, abc and abcd */
     const char *more = "YWI= 256\nYmM= 257\nYWJj 258\nYWJjZA== 300\n";
     T_OK(open_ranks(more, "gpt2", &t, &e), &e);
     T_STR(tok_info(t)->type_name, "TikTokenizer");
