@@ -171,6 +171,15 @@ static int find(const struct regex *r, struct regex_work *w, const char *text, s
 
 #endif
 
+/* {1,3}+ somewhere. */
+static bool repeats_a_repetition(const char *pattern)
+{
+    for (const char *p = pattern; (p = strstr(p, "}+")); p++)
+        if (p > pattern && ((p[-1] >= '0' && p[-1] <= '9') || p[-1] == ','))
+            return true;
+    return false;
+}
+
 int regex_compile(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
                   struct regex **ret, struct err *e)
 {
@@ -183,7 +192,7 @@ int regex_compile(const char *where, const char *pattern, size_t n, enum regex_d
     r->literal = false;
     /* to Oniguruma {1,3}+ is no possessive repetition, as to those for whom the families were
      * written */
-    if (dialect == REGEX_RUST || !strstr(pattern, "}+"))
+    if (dialect == REGEX_RUST || !repeats_a_repetition(pattern))
         r->family = scan_find(pattern);
     int code = r->family == SCAN_NONE ? compile(where, dialect, r, e) : 0;
     if (code)

@@ -110,6 +110,27 @@ static void what_is_not_read(void)
     refused("\\R", "this escape");
 }
 
+static void families(void)
+{
+    static const char cl100k[] =
+        "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+| ?[^\\s\\p{L}\\p{N}]++"
+        "[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s";
+    static const char gpt2[] =
+        "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+    struct regex *r;
+    struct err e;
+    T_OK(regex_compile("x", gpt2, strlen(gpt2), REGEX_ONIGURUMA, &r, &e), &e);
+    T_EQ(regex_family(r), SCAN_GPT2);
+    regex_destroy(r);
+    T_OK(regex_compile("x", cl100k, strlen(cl100k), REGEX_RUST, &r, &e), &e);
+    T_EQ(regex_family(r), SCAN_CL100K);
+    regex_destroy(r);
+    if (!regex_compile("x", cl100k, strlen(cl100k), REGEX_ONIGURUMA, &r, &e)) {
+        T_EQ(regex_family(r), SCAN_NONE); /* {1,3}+ is another thing there */
+        regex_destroy(r);
+    }
+}
+
 static void bad_patterns(void)
 {
     struct buf b = {0};
@@ -122,4 +143,4 @@ static void bad_patterns(void)
 }
 
 T_MAIN(T_CASE(literals), T_CASE(patterns), T_CASE(empty_matches), T_CASE(what_is_not_read),
-       T_CASE(bad_patterns))
+       T_CASE(families), T_CASE(bad_patterns))
