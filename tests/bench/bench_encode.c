@@ -2,8 +2,8 @@
 
 /*
  * bench_encode TOKENIZER FILE.jsonl [sentencepiece]: processor seconds of tok_encode alone (by our
- * own engine, or by the library) over all texts of a file, which are parsed before. What is left of `prep build` is everything but the engine
- * (tests/bench/prep.py).
+ * own engine, or by the library) over all texts of a file, which are parsed before. What is left of
+ * `prep build` is everything but the engine (tests/bench/prep.py).
  */
 
 #include <stdio.h>
