@@ -13,7 +13,7 @@
  * NUL in the place of the quote. All else is small and becomes a tree (hf_parts.c).
  */
 
-enum { MEMBERS_MAX = 64, DEPTH_MAX = 64, MERGES_MAX = 1 << 23 };
+enum { MEMBERS_MAX = 64, DEPTH_MAX = 64, MERGES_MAX = 1 << 22 };
 
 /* A member of an object: its value begins at token `i` and byte `at`, and ends before `end`. */
 struct member {
@@ -293,13 +293,14 @@ static int take_merges(struct reader *r, const struct member *m)
 {
     struct json_walk *w = &r->w;
     w->i = m->i;
-    /* pieces, commas and brackets: at least two tokens for each */
     size_t last = m->i;
     while (last < w->n && w->at[last] < m->end)
         last++;
-    size_t room = (last - m->i) / 2;
-    if (room > 5 * (size_t)MERGES_MAX)
+    /* tokens of each: "a b" and a comma, or a comma and the five of ["a", "b"] */
+    bool lists = w->p[w->at[m->i + 1]] == '[';
+    if ((last - m->i) / (lists ? 6 : 2) > MERGES_MAX)
         return err_set(w->e, ERR_DATA, "%s: more than %d merges", r->s->path, MERGES_MAX);
+    size_t room = (last - m->i) / 2;
     void *pair;
     int code = mem_try(room + 1, sizeof(*r->s->pair), "memory for merges", &pair, w->e);
     if (code)
