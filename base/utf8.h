@@ -31,6 +31,18 @@ static inline size_t utf8_char(const char *p, const char *end)
     return left >= 4 && (s[3] & 0xc0) == 0x80 ? 4 : 0;
 }
 
+/* The code point of a character of k bytes, 1 to 4 as utf8_char says. */
+static inline uint32_t utf8_code(const char *p, size_t k)
+{
+    const unsigned char *s = (const unsigned char *)p;
+    if (k == 1)
+        return s[0];
+    uint32_t c = s[0] & (0x7fu >> k);
+    for (size_t i = 1; i < k; i++)
+        c = c << 6 | (s[i] & 0x3fu);
+    return c;
+}
+
 /* Writes `c` (at most 0x10ffff, no surrogate) to dst, which has room for 4 bytes; their number. */
 static inline size_t utf8_put(char *dst, uint32_t c)
 {

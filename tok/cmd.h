@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/opt.h"
 #include "tok/docs.h"
+#include "tok/learn_out.h"
 #include "tok/options.h"
 #include "tok/sp_train.h"
 
@@ -36,11 +37,20 @@ struct cli {
     int64_t workers;
     bool json; /* inspect */
 
+    int type;         /* --type of train: 0 a SentencePiece model, 1 byte-level BPE */
+    int pretokenizer; /* index into learn_families */
+    struct opt_list special_tokens;
+    int64_t min_frequency, max_token_length, limit_alphabet;
+    const char *continuing_subword_prefix, *end_of_word_suffix;
+    int64_t memory; /* MiB, 0 for no limit */
+
     const char **file; /* the other arguments */
     size_t nfile;
 };
 
 int cmd_train(const struct cli *c, struct err *e);
+int cmd_learn(const struct cli *c, struct err *e); /* the part of train that is our own */
+const char **cmd_inputs(const struct cli *c, size_t *ret_n); /* --input and other files; to free */
 int cmd_encode(const struct cli *c, struct err *e);
 int cmd_decode(const struct cli *c, struct err *e);
 int cmd_inspect(const struct cli *c, struct err *e);

@@ -91,8 +91,7 @@ static int write_model(const struct cli *c, const struct buf *model, double star
     return code;
 }
 
-/* --input and the files behind the verb. */
-static const char **all_inputs(const struct cli *c, size_t *ret_n)
+const char **cmd_inputs(const struct cli *c, size_t *ret_n)
 {
     const char **path = mem_new(c->input.n + c->nfile + 1, sizeof(*path));
     for (size_t i = 0; i < c->input.n; i++)
@@ -127,9 +126,11 @@ int cmd_train(const struct cli *c, struct err *e)
     int code = check_options(c, e);
     if (code)
         return code;
+    if (c->type)
+        return cmd_learn(c, e);
     double start = clock_seconds();
     size_t n;
-    const char **path = all_inputs(c, &n);
+    const char **path = cmd_inputs(c, &n);
     struct source s = {.docs = docs_create(path, n, (enum docs_format)c->input_format,
                                            c->json_keys.item, c->json_keys.n)};
     struct sp_train_input in = {.next = next_sentence,

@@ -401,3 +401,43 @@ int docs_part(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_la
     *ret_last = d->at == s->size;
     return code;
 }
+
+/* The whole lines that the buffer holds, at least one; the last of a file may lack its feed. */
+static int next_lines(struct docs *d, const char **ret, size_t *ret_n, bool *ret_more,
+                      struct err *e)
+{
+    for (;;) {
+        const char *p = d->buf.data + d->start;
+        size_t n = d->buf.len - d->start;
+        const char *feed = n ? memrchr(p, '\n', n) : NULL;
+        if (feed || d->ended) {
+            *ret = p;
+            *ret_n = feed ? (size_t)(feed + 1 - p) : n;
+            d->start += *ret_n;
+            *ret_more = *ret_n != 0;
+            return 0;
+        }
+        int code = fill(d, e);
+        if (code)
+            return code;
+    }
+}
+
+int docs_block(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_lines,
+               bool *ret_more, struct err *e)
+{
+    for (;;) {
+        int code = 0;
+        if (!d->in && d->next_value == d->nkeys && d->next_path < d->npath)
+            code = open_next(d, e);
+        if (code)
+            return code;
+        *ret_lines = d->in && d->now != DOCS_JSONL;
+        if (!*ret_lines)
+            return docs_next(d, ret_text, ret_n, ret_more, e);
+        code = next_lines(d, ret_text, ret_n, ret_more, e);
+        if (code || *ret_more)
+            return code;
+        leave(d);
+    }
+}

@@ -54,6 +54,13 @@ int docs_next(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_mo
 /* The next part, perhaps of no bytes, cut anywhere; *ret_last: no more of this text. */
 int docs_part(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_last, struct err *e);
 
+/*
+ * As docs_next, but plain text comes in blocks of whole lines with their line feeds (*ret_lines),
+ * for who reads fast; docs_place then names no line. Not to be mixed with docs_next within a file.
+ */
+int docs_block(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_lines,
+               bool *ret_more, struct err *e);
+
 uint64_t docs_consumed(const struct docs *d); /* bytes of all files so far, as they lie on disk */
 uint64_t docs_total(const struct docs *d);    /* of all files, 0 if not known */
 

@@ -10,10 +10,12 @@
 enum { TRAIN = 1, ENCODE = 2, DECODE = 4, INSPECT = 8, USE = ENCODE | DECODE | INSPECT };
 
 static const struct opt_verb verbs[] = {
-    {"train", "[FILE...]", "learn a SentencePiece vocabulary from text",
+    {"train", "[FILE...]", "learn a vocabulary from text",
      WEFT_PREFIX
      "tok train --input a.txt,b.jsonl --model_prefix P --vocab_size 32000\n" WEFT_PREFIX
-     "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size 32000\n",
+     "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size 32000\n"
+     WEFT_PREFIX "tok train --type bpe --pretokenizer llama3 --special_tokens '<|endoftext|>'\n"
+     "    --vocab_size 32000 --model_prefix out/ --input corpus.jsonl\n",
      true},
     {"encode", "[FILE...]", "text to ids",
      WEFT_PREFIX "tok encode --tokenizer P.model corpus.txt > ids.txt\n" WEFT_PREFIX
@@ -43,7 +45,7 @@ static const struct opt table[] = {
     ROW("input", OPT_LIST, input, NULL, "FILES", "input", TRAIN, 0, 0, true,
         "files to learn from, '-' for standard input; plain, zstd or gzip"),
     ROW("model_prefix", OPT_TEXT, model_prefix, NULL, "P", "input", TRAIN, 0, 0, true,
-        "writes P.model and P.vocab"),
+        "writes P.model and P.vocab; or P-tokenizer.json, P-vocab.json and P-merges.txt"),
     ROW("input_format", OPT_CHOICE, input_format, "auto", DOCS_FORMATS, "input",
         TRAIN | ENCODE | DECODE, 0, 0, true,
         "lines of text, lines of text and count (train), or JSONL; auto looks at name and content"),
@@ -67,7 +69,27 @@ static const struct opt table[] = {
         "threads that encode, 0 for one for each processor"),
     ROW("json", OPT_SWITCH, json, "false", NULL, "output", INSPECT, 0, 0, true,
         "print one JSON object"),
+    ROW("type", OPT_CHOICE, type, "sentencepiece", "sentencepiece|bpe", "trainer", TRAIN, 0, 0,
+        true, "a SentencePiece model (see model_type), or byte-level BPE as Hugging Face's"),
     SP_TRAIN_ROWS(struct cli, train., TRAIN),
+    ROW("pretokenizer", OPT_CHOICE, pretokenizer, "gpt2", LEARN_FAMILIES, "byte-level bpe", TRAIN,
+        0, 0, true, "whose regex cuts text into words"),
+    ROW("special_tokens", OPT_LIST, special_tokens, NULL, "TOKENS", "byte-level bpe", TRAIN, 0, 0,
+        true, "tokens with the first ids, never learnt from text"),
+    ROW("min_frequency", OPT_INT, min_frequency, "0", "N", "byte-level bpe", TRAIN, 0, 1e18, false,
+        "pairs that occur less often are not merged"),
+    ROW("max_token_length", OPT_INT, max_token_length, "0", "N", "byte-level bpe", TRAIN, 0,
+        1000000, false, "tokens are shorter than so many bytes, 0 for any length"),
+    ROW("limit_alphabet", OPT_INT, limit_alphabet, "0", "N", "byte-level bpe", TRAIN, 0, 1000000,
+        false, "only so many of the 256 bytes get a token, 0 for all"),
+    ROW("continuing_subword_prefix", OPT_TEXT, continuing_subword_prefix, NULL, "TEXT",
+        "byte-level bpe", TRAIN, 0, 0, false, "what marks tokens within a word"),
+    ROW("end_of_word_suffix", OPT_TEXT, end_of_word_suffix, NULL, "TEXT", "byte-level bpe", TRAIN,
+        0, 0, false, "what marks tokens at the end of a word"),
+    ROW("memory", OPT_INT, memory, "0", "MIB", "byte-level bpe", TRAIN, 0, 1e9, true,
+        "memory to keep to: counts beyond it go to disk beside the output; 0 for no limit"),
+    ROW("workers", OPT_INT, workers, "0", "N", "byte-level bpe", TRAIN, 0, 1024, true,
+        "threads that count words, 0 for one for each processor"),
     {.name = NULL},
 };
 
