@@ -16,14 +16,29 @@
 
 enum { OUT_BUFFER = 1 << 20 };
 
+static bool full(int errnum)
+{
+    return errnum == ENOSPC || errnum == EDQUOT;
+}
+
+static int disk_full(const char *path, uint64_t bytes, const char *how, struct err *e)
+{
+    err_set(e, ERR_IO, "%s: the disk is full (%llu bytes %s)", path, (unsigned long long)bytes,
+            how);
+    return err_hint(e, "free some space there or name another place, and run it again");
+}
+
 static int io_failed(int errnum, const char *path, uint64_t bytes, struct err *e)
 {
-    if (errnum == ENOSPC || errnum == EDQUOT) {
-        err_set(e, ERR_IO, "%s: the disk is full (%llu bytes were needed so far)", path,
-                (unsigned long long)bytes);
-        return err_hint(e, "free some space there or name another place, and run it again");
-    }
-    return err_sys(e, errnum, "%s: cannot write", path);
+    return full(errnum) ? disk_full(path, bytes, "were needed so far", e)
+                        : err_sys(e, errnum, "%s: cannot write", path);
+}
+
+static int out_failed(const struct outfile *f, int errnum, struct err *e)
+{
+    if (full(errnum) && f->expected && f->expected >= f->size)
+        return disk_full(f->path, f->expected, "are needed in all", e);
+    return io_failed(errnum, f->path, f->size, e);
 }
 
 int fd_write_all(int fd, const char *name, const void *p, size_t n, struct err *e)
@@ -201,7 +216,7 @@ static int flush(struct outfile *f, struct err *e)
         if (k < 0 && errno == EINTR)
             continue;
         if (k < 0)
-            return f->failed = io_failed(errno, f->path, f->size, e);
+            return f->failed = out_failed(f, errno, e);
         done += (size_t)k;
     }
     f->fill = 0;
@@ -236,7 +251,7 @@ int outfile_sync(struct outfile *f, struct err *e)
 {
     int code = flush(f, e);
     if (!code && fsync(f->fd))
-        code = f->failed = io_failed(errno, f->path, f->size, e);
+        code = f->failed = out_failed(f, errno, e);
     return code;
 }
 
@@ -249,7 +264,7 @@ int outfile_commit(struct outfile *f, struct err *e)
     int fd = f->fd, lock = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     f->fd = -1;
     if (close(fd))
-        code = f->failed = io_failed(errno, f->path, f->size, e);
+        code = f->failed = out_failed(f, errno, e);
     else if (rename(f->tmp, f->path))
         code = f->failed = err_sys(e, errno, "%s: cannot rename %s to it", f->path, f->tmp);
     if (lock >= 0)
@@ -288,6 +303,7 @@ int file_replace(const char *path, const void *p, size_t n, struct err *e)
 {
     struct outfile f;
     int code = outfile_open(&f, path, e);
+    f.expected = n;
     if (!code)
         code = outfile_write(&f, p, n, e);
     if (!code)

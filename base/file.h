@@ -10,8 +10,8 @@
  * until then nothing stands under the final name, and whatever stood there is untouched. A set of
  * files is committed in one order with the one that readers look for last: outfile_sync each, then
  * outfile_commit each. Any failed write, fsync or close is final for that file: commit refuses,
- * abort removes. A full disk is ERR_IO and the sentence names the final file and the bytes it
- * needed so far.
+ * abort removes. A full disk is ERR_IO and the sentence names the final file and the bytes it needs
+ * in all where `expected` tells, else those it needed so far.
  *
  * A temporary is locked (flock) while its writer lives. What a killed one left behind is removed
  * when the next one opens the same target: a temporary that nobody holds has no writer.
@@ -27,13 +27,14 @@
 #include "base/err.h"
 
 struct outfile {
-    int fd;        /* -1 when closed */
-    char *path;    /* final name, owned */
-    char *tmp;     /* temporary name, owned */
-    char *buf;     /* write buffer, owned */
-    size_t fill;   /* bytes in buf */
-    uint64_t size; /* bytes written, buffer included */
-    int failed;    /* code of the first failure, 0 if none */
+    int fd;            /* -1 when closed */
+    char *path;        /* final name, owned */
+    char *tmp;         /* temporary name, owned */
+    char *buf;         /* write buffer, owned */
+    size_t fill;       /* bytes in buf */
+    uint64_t size;     /* bytes written, buffer included */
+    int failed;        /* code of the first failure, 0 if none */
+    uint64_t expected; /* for the caller to set: bytes that it will have; 0 if not known */
 };
 
 int outfile_open(struct outfile *f, const char *path, struct err *e);

@@ -368,6 +368,9 @@ int st_write(struct outfile *f, struct st_item *item, size_t n, struct xxh *hash
         BUG_ON(i && strcmp(item[i - 1].name, item[i].name) == 0, "two tensors '%s'", item[i].name);
     write_header(&header, item, n);
     uint64_t size = header.len;
+    f->expected = 8 + header.len;
+    for (size_t i = 0; i < n; i++)
+        f->expected += item_bytes(&item[i]);
     int code = put(f, hash, &size, sizeof(size), e);
     if (!code)
         code = put(f, hash, header.data, header.len, e);

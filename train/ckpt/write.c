@@ -132,6 +132,7 @@ static int fill_bytes(struct outfile *f, struct xxh *hash, void *arg, struct err
 {
     const struct bytes *b = arg;
     xxh_add(hash, b->p, b->n);
+    f->expected = b->n;
     return outfile_write(f, b->p, b->n, e);
 }
 

@@ -401,6 +401,7 @@ static int save_on_full_disk(const char *dir)
     ckpt_writer_close(w);
     free(data);
     if (code != ERR_IO || !strstr(e.msg, "param-00000.safetensors: the disk is full") ||
+        !strstr(e.msg, "bytes are needed in all)") ||
         !strstr(e.msg, "iter_0000002, a checkpoint of 1440000 bytes"))
         return 11;
     struct ckpt *c;
