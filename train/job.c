@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/program.h"
 #include "train/engine/state.h"
 
 /* ---- checkpoint -------------------------------------------------------------------------- */
@@ -59,7 +60,7 @@ int job_open_manifest(struct job *j, struct err *e)
 {
     if (j->o->data_path.n == 0) {
         err_set(e, ERR_USAGE, "--data-path is missing");
-        return err_hint(e, "prep build makes PREFIX.bin and PREFIX.idx; name PREFIX");
+        return err_hint(e, WEFT_PREFIX "prep build makes PREFIX.bin and PREFIX.idx; name PREFIX");
     }
     if (j->o->data_path.n > 1)
         return err_set(e, ERR_USAGE, "--data-path names %zu shards: expected one",
@@ -105,13 +106,14 @@ static int open_copy(struct job *j, struct err *e)
     return 0;
 }
 
+/* `hint`: what to do about it. */
 static int same_digest(const char *a, const char *who_a, const char *b, const char *who_b,
-                       struct err *e)
+                       const char *hint, struct err *e)
 {
     if (!a || !b || !a[0] || !b[0] || !strcmp(a, b))
         return 0;
     err_set(e, ERR_USAGE, "tokenizers differ: %s has %s, %s has %s", who_a, a, who_b, b);
-    return err_hint(e, "use data and tokenizer that the checkpoint was trained with");
+    return err_hint(e, "%s", hint);
 }
 
 /* The data's manifest against the checkpoint: the vocabulary; all of it if the run goes on. */
@@ -137,6 +139,26 @@ static int data_fits(const struct job *j, struct err *e)
                     j->o->save);
 }
 
+/* That the tokenizer, the data and the checkpoint are of one kind. */
+static int tokenizers_agree(const struct job *j, struct err *e)
+{
+    static const char by_ckpt[] = "use data and tokenizer that the checkpoint was trained with";
+    static const char by_data[] = "name the tokenizer that the data were made with, or make the "
+                                  "data again";
+    const struct tok_info *t = j->tokenizer ? tok_info(j->tokenizer) : NULL;
+    const char *ours = t ? t->digest : NULL, *our_name = t ? t->path ? t->path : t->type_name : "";
+    const char *theirs = j->ckpt ? ckpt_meta(j->ckpt)->tokenizer_digest : NULL;
+    const char *data = j->has_manifest ? j->manifest.digest : NULL;
+    char *data_name = j->has_manifest ? manifest_path(j->data_prefix) : NULL;
+    int code = same_digest(data, data_name, ours, our_name, j->ckpt ? by_ckpt : by_data, e);
+    if (!code && j->ckpt)
+        code = same_digest(data, data_name, theirs, ckpt_path(j->ckpt), by_ckpt, e);
+    if (!code && j->ckpt)
+        code = same_digest(ours, our_name, theirs, ckpt_path(j->ckpt), by_ckpt, e);
+    free(data_name);
+    return code;
+}
+
 int job_open_tokenizer(struct job *j, struct err *e)
 {
     const char *from = j->has_manifest ? j->manifest.tokenizer_path : NULL;
@@ -149,17 +171,10 @@ int job_open_tokenizer(struct job *j, struct err *e)
         code = open_copy(j, e);
     if (code)
         return code;
-    const char *ours = j->tokenizer ? tok_info(j->tokenizer)->digest : NULL;
-    const char *theirs = j->ckpt ? ckpt_meta(j->ckpt)->tokenizer_digest : NULL;
-    if (j->has_manifest)
-        code = same_digest(j->manifest.digest, j->data_prefix, ours, "the tokenizer", e);
-    if (!code && j->has_manifest && j->ckpt)
-        code = same_digest(j->manifest.digest, j->data_prefix, theirs, ckpt_path(j->ckpt), e);
-    if (!code && j->ckpt)
-        code = same_digest(ours, "the tokenizer", theirs, ckpt_path(j->ckpt), e);
+    code = tokenizers_agree(j, e);
     if (!code && j->has_manifest && j->ckpt)
         code = data_fits(j, e);
-    j->vocab = j->tokenizer     ? tok_info(j->tokenizer)->vocab_size
+    j->vocab = j->tokenizer      ? tok_info(j->tokenizer)->vocab_size
                : j->has_manifest ? j->manifest.vocab_size
                : j->ckpt         ? ckpt_meta(j->ckpt)->vocab_size
                                  : 0;
@@ -200,7 +215,9 @@ static struct lr schedule(const struct job *j)
 {
     const struct train_options *o = j->o;
     bool samples = o->train_samples > 0;
-    struct lr lr = {.style = (enum lr_style)o->lr_style, .max = o->lr, .min = o->min_lr,
+    struct lr lr = {.style = (enum lr_style)o->lr_style,
+                    .max = o->lr,
+                    .min = o->min_lr,
                     .init = o->warmup_init};
     if (samples)
         lr.decay = o->decay_samples ? o->decay_samples : o->train_samples;
@@ -243,11 +260,21 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
     if (j->seq_length > j->spec.max_positions)
         return err_set(e, ERR_USAGE, "--seq-length %lld is longer than the model's %lld positions",
                        (long long)o->seq_length, (long long)j->spec.max_positions);
-    struct rank_config c = {
-        .spec = j->spec, .use = use, .real = DTYPE_F32, .threads = (int)o->threads,
-        .kernels = o->kernels, .micro_batch = o->micro_batch, .seq_length = j->seq_length,
-        .micros = j->micros, .seed = (uint64_t)o->seed, .beta1 = o->beta1, .beta2 = o->beta2,
-        .eps = o->adam_eps, .decay = o->weight_decay, .clip = o->clip_grad, .lr = schedule(j)};
+    struct rank_config c = {.spec = j->spec,
+                            .use = use,
+                            .real = DTYPE_F32,
+                            .threads = (int)o->threads,
+                            .kernels = o->kernels,
+                            .micro_batch = o->micro_batch,
+                            .seq_length = j->seq_length,
+                            .micros = j->micros,
+                            .seed = (uint64_t)o->seed,
+                            .beta1 = o->beta1,
+                            .beta2 = o->beta2,
+                            .eps = o->adam_eps,
+                            .decay = o->weight_decay,
+                            .clip = o->clip_grad,
+                            .lr = schedule(j)};
     if (use == MODEL_DECODE)
         c.micro_batch = c.micros = 1;
     if (use == MODEL_TRAIN)
@@ -266,9 +293,13 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
 int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
 {
     const struct train_options *o = j->o;
-    struct gpt_config c = {.prefix = j->data_prefix, .split = o->split,
-                           .seq_length = (uint32_t)j->seq_length, .seed = (uint32_t)o->seed,
-                           .limit = j->spec.vocab, .pad = -1, .save = !o->no_index_cache};
+    struct gpt_config c = {.prefix = j->data_prefix,
+                           .split = o->split,
+                           .seq_length = (uint32_t)j->seq_length,
+                           .seed = (uint32_t)o->seed,
+                           .limit = j->spec.vocab,
+                           .pad = -1,
+                           .save = !o->no_index_cache};
     memcpy(c.samples, samples, sizeof(c.samples));
     int code = gpt_open(&j->data, &c, e);
     if (!code && j->has_manifest)

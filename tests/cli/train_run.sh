@@ -103,6 +103,15 @@ t "another vocabulary than the checkpoint's: both digests"
 expect 0 "$PREP" build --input d.jsonl --tokenizer-type NullTokenizer --vocab-size 61 --append-eod --output-prefix e
 expect 2 "$TRAIN" run $tiny --vocab-size 61 --data-path e_text_document --train-iters 40 --save a
 err_has "tokenizers differ"
+err_has "the checkpoint was trained with"
+
+t "another tokenizer than the data's: both files, both digests"
+printf '{"<unk>": 0, "<|endoftext|>": 1}' >v.json
+expect 2 "$TRAIN" run $tiny --tokenizer-type WhitespaceTokenizer --vocab-size 0 --vocab-file v.json --train-iters 5 --save none
+err_has "tokenizers differ: d_text_document.manifest.json has "
+err_has "v.json has $(sha256sum <v.json | cut -d ' ' -f 1)"
+err_has "hint: name the tokenizer that the data were made with"
+check [ "$(head -n 1 .err | grep -oE '[0-9a-f]{64}' | sort -u | wc -l)" = 2 ]
 
 t "--finetune takes weights alone, and starts at 0"
 expect 0 "$TRAIN" run $tiny --train-iters 5 --load a --finetune --save ft
