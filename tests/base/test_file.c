@@ -248,8 +248,10 @@ static void check_full(const char *dir)
     expect_text(in(dir, "out"), "old");
     T_EQ(count_names(dir), 1);
     char *big = mem_new(1 << 21, 1);
-    T_ERR(file_replace(in(dir, "out"), big, 1 << 21, &e), &e, ERR_IO, "(2097152 bytes are needed in all)");
-    T_ERR(file_replace(in(dir, "more"), big, 1 << 20, &e), &e, ERR_IO, "(1048576 bytes are needed in all)");
+    T_ERR(file_replace(in(dir, "out"), big, 1 << 21, &e), &e, ERR_IO,
+          "(2097152 bytes are needed in all)");
+    T_ERR(file_replace(in(dir, "more"), big, 1 << 20, &e), &e, ERR_IO,
+          "(1048576 bytes are needed in all)");
     free(big);
     expect_text(in(dir, "out"), "old");
     T_EQ(count_names(dir), 1);
