@@ -246,13 +246,31 @@ static const char *examples(const struct opts *o)
     return v ? v->examples : o->table->examples;
 }
 
+/* Where more is told; the number of its lines. */
+static int print_pointer(const struct opts *o, FILE *out)
+{
+    const struct opt_verb *v = verb_of(o);
+    const char *program = o->table->program;
+    char text[240];
+    if (!v && o->table->verb)
+        snprintf(text, sizeof(text),
+                 "%s VERB -h shows the options of a verb, %s --man is the manual page.", program,
+                 program);
+    else
+        snprintf(text, sizeof(text),
+                 "%s%s%s --help explains all %d options, --man is the manual page.", program,
+                 v ? " " : "", v ? v->name : "", count_rows(o));
+    return wrap(out, text, 0, 4);
+}
+
 void opt_print_short(const struct opts *o, FILE *out)
 {
     const struct opt_verb *v = verb_of(o);
     fputs("Example:\n", out);
     print_examples(out, examples(o));
     fputc('\n', out);
-    int left = LINES - 5 - print_examples(NULL, examples(o)) - print_usage(o, out);
+    int left = LINES - 4 - print_examples(NULL, examples(o)) - print_usage(o, out) -
+               print_pointer(o, NULL);
     fputc('\n', out);
     if (!v)
         left -= print_verbs(o, out);
@@ -262,12 +280,8 @@ void opt_print_short(const struct opts *o, FILE *out)
             print_short_row(out, opt_row(o->table, i));
             left--;
         }
-    if (!v && o->table->verb)
-        fprintf(out, "\n%s VERB -h shows the options of a verb, %s --man is the manual page.\n",
-                o->table->program, o->table->program);
-    else
-        fprintf(out, "\n%s%s%s --help explains all %d options, --man is the manual page.\n",
-                o->table->program, v ? " " : "", v ? v->name : "", count_rows(o));
+    fputc('\n', out);
+    print_pointer(o, out);
 }
 
 /* ---- --help ---- */

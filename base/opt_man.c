@@ -175,7 +175,7 @@ void opt_print_man(const struct opts *o, FILE *out)
     const struct opt_table *t = o->table;
     fputs(".TH ", out);
     put_upper(out, t->program);
-    fprintf(out, " 1 \"\" \"weft %s\" \"weft manual\"\n.SH NAME\n", WEFT_VERSION);
+    fprintf(out, " 1 \"\" \"weft %s\" \"weft manual\"\n.ad l\n.SH NAME\n", WEFT_VERSION);
     put(out, t->program);
     fputs(" \\- ", out);
     put_line(out, t->help);

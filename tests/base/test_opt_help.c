@@ -243,6 +243,12 @@ static void the_name_is_the_tables(void)
     T_ERR(parse_table(&o, &named, &v, "demo", &e), &e, ERR_USAGE, "weft-demo needs a verb");
     T_ERR(parse_table(&o, &named, &v, "demo lern", &e), &e, ERR_USAGE, "unknown verb");
     T_STR(e.hint, "did you mean weft-demo learn?");
+    named.program = "an-installed-demo";
+    for (int i = 0; i < 2; i++) {
+        char *text = answer_of(&named, i ? "demo learn -h" : "demo -h");
+        fits(text, 24);
+        free(text);
+    }
 }
 
 /* ---- what other programs make of them ---- */
