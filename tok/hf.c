@@ -54,8 +54,8 @@ static void guess(const struct tok_engine *g, const char *const *name, size_t n,
 static void find_ids(const struct tok_options *o, const struct tok_engine *g, struct tok_info *info)
 {
     static const char *const eos[] = {"<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>",
-                                      "<\xef\xbd\x9c"
-                                      "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"};
+                                      ("<\xef\xbd\x9c"
+                                       "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>")};
     static const char *const bos[] = {"<s>", "<|begin_of_text|>", "<bos>"};
     static const char *const pad[] = {"<pad>", "[PAD]", "<|padding|>"};
     info->eos = -1;
