@@ -59,9 +59,9 @@ run gcc unit lint ops cli interop fuzz
 logs=build-gcc/meson-logs/gcc.json
 if [ "$mode" = all ]; then
     say "clang with the address and undefined-behaviour sanitizers"
-    CC=clang CXX=clang++ build asan -Dcuda=disabled -Db_sanitize=address,undefined -Db_lundef=false
+    CC=clang CXX=clang++ build asan -Dcuda=disabled -Dprogram_prefix=weft- -Db_sanitize=address,undefined -Db_lundef=false
     export ASAN_OPTIONS=detect_leaks=1:detect_odr_violation=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-    run asan unit ops fuzz
+    run asan unit ops fuzz sanitized
 
     say "gcc with the thread sanitizer: what has threads"
     build tsan -Dcuda=disabled -Db_sanitize=thread
