@@ -117,7 +117,8 @@ static int pull(const struct learn_runs *r, struct cursor *c, size_t need, struc
 {
     if (c->buf.len - c->pos >= need)
         return 0;
-    memmove(c->buf.data, c->buf.data + c->pos, c->buf.len - c->pos);
+    if (c->pos)
+        memmove(c->buf.data, c->buf.data + c->pos, c->buf.len - c->pos);
     c->buf.len -= c->pos;
     c->pos = 0;
     while (c->buf.len < need) {
