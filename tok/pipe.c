@@ -9,6 +9,7 @@
 #include "tok/unicode.h"
 
 enum {
+    CUT_ABOVE = 15,       /* bytes of a piece that is cut where no token reaches across */
     CHUNK = 32 << 10,     /* bytes that are scanned at once: their starts stay in the cache */
     CACHED_WORD_MAX = 256 /* longer pieces seldom come again */
 };
@@ -161,6 +162,7 @@ static void scratch_destroy(void *scratch)
     free(w->piece2);
     free(w->span);
     free(w->start);
+    free(w->cut);
     free(w->sym);
     free(w->best);
     bpe_work_finish(&w->bpe);
@@ -225,9 +227,15 @@ static int encode_family(const struct pipe *p, struct pipe_work *w, const char *
         if (w->start_cap < k + 1) {
             w->start_cap = k + k / 2 + 1;
             w->start = mem_grow(w->start, w->start_cap, sizeof(*w->start));
+            w->cut = mem_grow(w->cut, w->start_cap, sizeof(*w->cut));
         }
         size_t count = scan_starts(p->family, part, k, w->start);
-        code = word_cache_encode(w->cache, part, w->start, count, miss, p, w, ids, e);
+        const uint32_t *start = w->start;
+        if (p->cuts) {
+            count = cut_parts(&p->cut, part, w->start, count, CUT_ABOVE, w->cut);
+            start = w->cut;
+        }
+        code = word_cache_encode(w->cache, part, start, count, miss, p, w, ids, e);
     }
     return code;
 }

@@ -135,6 +135,34 @@ static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *tex
     return 0;
 }
 
+/* Appends a piece's letters as the bytes that they stand for; false if it has other characters. */
+static bool add_bytes(struct buf *b, const char *p, size_t n)
+{
+    for (size_t i = 0, k; i < n; i += k) {
+        int c = byte_of_letter(p + i, n - i, &k);
+        if (c < 0)
+            return false;
+        buf_addc(b, (char)c);
+    }
+    return n > 0;
+}
+
+static void open_cuts(struct pipe *p)
+{
+    const struct pipe_spec *s = &p->spec;
+    struct buf b = {0};
+    size_t bytes = 0;
+    for (size_t id = 0; id < s->npieces; id++)
+        bytes += s->piece[id].n;
+    cut_init(&p->cut, bytes);
+    for (size_t id = 0; id < s->npieces; id++) {
+        buf_reset(&b);
+        if (add_bytes(&b, s->piece[id].p, s->piece[id].n))
+            cut_add(&p->cut, b.data, b.len);
+    }
+    buf_finish(&b);
+}
+
 static void open_letters(struct pipe *p)
 {
     const struct pipe_spec *s = &p->spec;
@@ -145,6 +173,8 @@ static void open_letters(struct pipe *p)
         p->byte_sym[b] = id < 0 ? SYM_NONE : (uint32_t)id;
         p->all_bytes &= id >= 0;
     }
+    if (p->all_bytes)
+        open_cuts(p);
     if (!s->ignore_merges)
         return;
     words_init(&p->whole, s->count);
@@ -153,17 +183,37 @@ static void open_letters(struct pipe *p)
         room += s->piece[id].n;
     buf_reserve(&p->whole_text, room); /* one block: the map points into it */
     for (size_t id = 0; id < s->npieces; id++) {
-        size_t from = p->whole_text.len, k, n = s->piece[id].n;
-        int b = 0;
-        for (size_t i = 0; i < n && b >= 0; i += k) {
-            b = byte_of_letter(s->piece[id].p + i, n - i, &k);
-            if (b >= 0)
-                p->whole_text.data[p->whole_text.len++] = (char)b;
-        }
-        if (b < 0 || !s->piece[id].p || !n ||
+        size_t from = p->whole_text.len;
+        if (!add_bytes(&p->whole_text, s->piece[id].p, s->piece[id].n) ||
             !words_add(&p->whole, p->whole_text.data + from, p->whole_text.len - from, (int32_t)id))
             p->whole_text.len = from;
     }
+}
+
+/*
+ * A piece that is a token is taken as it is (ignore_merges), part of a piece only if merging gets
+ * there: so pieces may be cut if merging gets to every token.
+ */
+static bool all_merge(const struct pipe *p)
+{
+    const struct pipe_spec *s = &p->spec;
+    struct bpe_work w = {0};
+    struct buf b = {0};
+    uint32_t *sym = NULL;
+    bool all = true;
+    for (size_t id = 0; id < s->npieces && all; id++) {
+        buf_reset(&b);
+        if (!add_bytes(&b, s->piece[id].p, s->piece[id].n))
+            continue;
+        sym = mem_grow(sym, b.len, sizeof(*sym));
+        for (size_t i = 0; i < b.len; i++)
+            sym[i] = p->byte_sym[(uint8_t)b.data[i]];
+        all = bpe_merge(p->bpe, &w, sym, b.len) == 1;
+    }
+    bpe_work_finish(&w);
+    buf_finish(&b);
+    free(sym);
+    return all;
 }
 
 static int bpe_open(struct pipe *p, struct err *e)
@@ -180,6 +230,7 @@ static int bpe_open(struct pipe *p, struct err *e)
     free(s->pair);
     s->pair = NULL;
     s->npairs = 0;
+    p->cuts = p->all_bytes && (!s->ignore_merges || all_merge(p));
     return 0;
 }
 
@@ -352,6 +403,7 @@ void pipe_model_close(struct pipe *p)
 {
     bpe_destroy(p->bpe);
     trie_finish(&p->trie);
+    cut_finish(&p->cut);
     words_finish(&p->whole);
     buf_finish(&p->whole_text);
 }

@@ -10,6 +10,7 @@
 #include "tok/added.h"
 #include "tok/pipe.h"
 #include "tok/trie.h"
+#include "tok/cut.h"
 #include "tok/word_cache.h"
 
 #define SYM_NONE UINT32_MAX
@@ -36,6 +37,8 @@ struct pipe {
     uint32_t byte_sym[256]; /* id of the letter, SYM_NONE if there is none */
     struct words whole;     /* ignore_merges: pieces as bytes */
     struct buf whole_text;
+    struct cut cut; /* of a model of bytes, to which no byte is unknown */
+    bool cuts;      /* pieces may be cut there: their parts give the ids that the whole gives */
 
     enum scan_family family; /* the pre-tokenizer is this one and nothing else */
 
@@ -71,7 +74,7 @@ struct pipe_work {
     size_t npieces, npieces2, cap, cap2;
     struct span *span;
     size_t nspans, span_cap;
-    uint32_t *start;
+    uint32_t *start, *cut; /* of pieces, and of these cut */
     size_t start_cap;
     uint32_t *sym;
     size_t sym_cap;
