@@ -85,6 +85,8 @@ static void join_bytes(const struct pipe *p, const int32_t *id, size_t n, struct
 /* Mends what was appended to `out` from `from` on. */
 static void mend_tail(struct pipe_work *w, struct buf *out, size_t from)
 {
+    if (out->len == from)
+        return;
     size_t good = utf8_good(out->data + from, out->len - from);
     if (good == out->len - from)
         return;

@@ -14,5 +14,5 @@ out_has "iteration        2/      20 | consumed samples:            4 |"
 
 t "the quick start's run file"
 expect 0 "$TRAIN" run --config "$SRC/samples/quickstart.toml" --tokenizer-type NullTokenizer --vocab-size 60 \
-    --data-path d_text_document --train-iters 2 --log-interval 1 --split 100,0,0 --no-index-cache
+    --data-path d_text_document --train-iters 2 --lr-warmup-iters 1 --log-interval 1 --split 100,0,0 --no-index-cache
 out_has "iteration        2/       2 | consumed samples:           32 |"
