@@ -149,7 +149,7 @@ class LlmC:
             text = f.read()
         text = re.sub(r"int B = 4;", f"int B = {B};", text)
         text = re.sub(r"int T = 64;", f"int T = {T};", text)
-        text = re.sub(r"step <= 40", "step <= 6", text)
+        text = re.sub(r"step <= 40", "step <= 3", text)
         text = re.sub(r"step % 10 == 0", "step < 0", text)
         text = re.sub(r"step > 0 && step % 20 == 0", "step < 0", text)
         with open(os.path.join(folder, "train_gpt2.c"), "w", encoding="utf-8") as f:
