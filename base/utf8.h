@@ -2,10 +2,13 @@
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
 
-/* UTF-8, one character at a time. RFC 3629: no surrogates, nothing overlong, at most U+10FFFF. */
+/* UTF-8, a character or a text at a time. RFC 3629: no surrogates, nothing overlong, at most
+ * U+10FFFF. */
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/buf.h"
 
 /* Bytes of the character at `p` (p < end), or 0 if what stands there is not UTF-8. */
 static inline size_t utf8_char(const char *p, const char *end)
@@ -67,5 +70,15 @@ static inline size_t utf8_put(char *dst, uint32_t c)
     dst[3] = (char)(0x80 | (c & 0x3f));
     return 4;
 }
+
+/* Bytes of p[0 .. n) before the first that is no UTF-8. */
+size_t utf8_good(const char *p, size_t n);
+
+/* Bytes of p[0 .. n) that no character begins with or goes on to. */
+uint64_t utf8_invalid(const char *p, size_t n);
+
+/* Appends n bytes with each maximal run of bytes that is no UTF-8 as U+FFFD; how many there were.
+ */
+size_t utf8_mend(struct buf *out, const char *p, size_t n);
 
 #endif

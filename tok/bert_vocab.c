@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "tok/hf.h"
 #include "tok/pipe_run.h"
 

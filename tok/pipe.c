@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "tok/pipe_run.h"
 #include "tok/unicode.h"
 

@@ -121,12 +121,6 @@ uint32_t letter_of_byte(uint8_t b);                            /* 0x21 to 0x143 
 size_t letter_put(char *dst, uint8_t b);                       /* its UTF-8, 1 or 2 bytes */
 int byte_of_letter(const char *p, size_t left, size_t *ret_n); /* -1: no letter stands there */
 
-/* Appends n bytes with each maximal run of bytes that is no UTF-8 as U+FFFD; how many there were.
- */
-size_t utf8_mend(struct buf *out, const char *p, size_t n);
-/* Bytes of p[0 .. n) before the first that is no UTF-8. */
-size_t utf8_good(const char *p, size_t n);
-
 /* The character that begins at p, which is valid. */
 static inline uint32_t char_at(const char *p, size_t *ret_n)
 {

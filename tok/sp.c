@@ -175,21 +175,6 @@ static int encode_parsed(const struct sp *s, struct sp_room *room, const char *t
     }
 }
 
-static uint64_t count_invalid(const char *p, size_t n)
-{
-    uint64_t bad = 0;
-    for (size_t i = 0; i < n;) {
-        if (n - i >= 8 && !(load_u64(p + i) & 0x8080808080808080u)) {
-            i += 8;
-            continue;
-        }
-        size_t k = utf8_char(p + i, p + n);
-        bad += k == 0;
-        i += k ? k : 1;
-    }
-    return bad;
-}
-
 /* By the library, as a whole. */
 static int sp_encode_whole(const void *state, void *scratch, const char *text, size_t n,
                            struct tok_ids *ids, struct tok_tally *tally, struct err *e)
@@ -199,7 +184,7 @@ static int sp_encode_whole(const void *state, void *scratch, const char *text, s
     if (n > TEXT_MAX)
         return err_set(e, ERR_DATA, "a text of %zu bytes: SentencePiece takes %d at once", n,
                        TEXT_MAX);
-    tally->invalid += count_invalid(text, n);
+    tally->invalid += utf8_invalid(text, n);
     if (s->mode == TOK_SPECIALS_PARSE)
         return encode_parsed(s, room, text, n, ids, e);
     int code = look_for_specials(s, text, n, tally, e);

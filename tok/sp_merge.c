@@ -5,19 +5,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/utf8.h"
 
 #define NONE UINT32_MAX
 
 /* ---- symbols ------------------------------------------------------------------------------- */
-
-/* Bytes of a character by its first one, as the library counts them; not beyond the end. */
-static size_t char_length(const char *p, size_t n)
-{
-    static const unsigned char length[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};
-    size_t k = length[(unsigned char)*p >> 4];
-    return k < n ? k : n;
-}
 
 /* NONE: a character that stands in no piece. */
 static uint32_t symbol_of(const struct sp_merge *s, const char *p, size_t n)
@@ -31,16 +22,6 @@ static uint32_t symbol_of(const struct sp_merge *s, const char *p, size_t n)
 static bool is_joined(const struct sp_piece *p)
 {
     return p->type == SP_NORMAL || p->type == SP_UNUSED;
-}
-
-/* Normalized text is UTF-8: what is not is never joined to. */
-static bool is_utf8(const struct sp_piece *p)
-{
-    const char *s = p->text, *end = s + p->length;
-    for (size_t k; s < end; s += k)
-        if (!(k = utf8_char(s, end)))
-            return false;
-    return true;
 }
 
 static void set_char(struct sp_merge *s, const char *p, size_t n, uint32_t symbol)
@@ -85,7 +66,7 @@ static void add_chars(struct sp_merge *s)
     for (size_t i = 0; i < s->m->npieces; i++) {
         const struct sp_piece *p = &s->m->piece[i];
         for (size_t at = 0, k; at < p->length; at += k) {
-            k = char_length(p->text + at, p->length - at);
+            k = sp_char_length(p->text + at, p->length - at);
             add_char(s, p->text + at, k);
         }
     }
@@ -104,7 +85,7 @@ static uint32_t half(const struct sp_merge *s, const char *p, size_t n)
         return NONE; /* user-defined: stays as it is */
     if (piece >= 0)
         return (uint32_t)piece;
-    return char_length(p, n) == n ? symbol_of(s, p, n) : NONE;
+    return sp_char_length(p, n) == n ? symbol_of(s, p, n) : NONE;
 }
 
 /* Ascending numbers for descending scores; both zeros are one. */
@@ -126,8 +107,8 @@ static void add_pairs(struct sp_merge *s, uint32_t id, struct pairs *to)
 {
     const struct sp_piece *p = &s->m->piece[id];
     size_t count = 0;
-    for (size_t k = char_length(p->text, p->length); k < p->length;
-         k += char_length(p->text + k, p->length - k)) {
+    for (size_t k = sp_char_length(p->text, p->length); k < p->length;
+         k += sp_char_length(p->text + k, p->length - k)) {
         uint32_t left = half(s, p->text, k), right = half(s, p->text + k, p->length - k);
         if (left == NONE || right == NONE)
             continue;
@@ -149,7 +130,7 @@ static void make_pairs(struct sp_merge *s)
     s->halves = mem_new(s->nsymbols + 1, sizeof(*s->halves));
     memset(s->halves, 0xff, (s->nsymbols + 1) * sizeof(*s->halves));
     for (size_t i = 0; s->m->kind == SP_BPE && i < s->m->npieces; i++)
-        if (is_joined(&s->m->piece[i]) && is_utf8(&s->m->piece[i]))
+        if (is_joined(&s->m->piece[i]) && sp_piece_is_utf8(&s->m->piece[i]))
             add_pairs(s, (uint32_t)i, &pairs);
     s->bpe = bpe_create(pairs.at, pairs.n);
     free(pairs.at);
@@ -268,7 +249,7 @@ static int put_symbol(const struct output *o, uint32_t symbol, const char **ret_
         n -= (size_t)(*ret_text - before);
         return code ? code : put_symbol(o, o->halves[symbol][1], ret_text, n);
     }
-    size_t length = known ? s->length[symbol] : char_length(*ret_text, n);
+    size_t length = known ? s->length[symbol] : sp_char_length(*ret_text, n);
     int code = put_piece(s, id, *ret_text, length, o->ids, o->e);
     *ret_text += length;
     return code;
@@ -288,7 +269,7 @@ static size_t next_symbol(const struct sp_merge *s, const char *p, size_t n, uin
     }
     if (longest)
         return longest;
-    size_t k = char_length(p, n);
+    size_t k = sp_char_length(p, n);
     uint32_t symbol = symbol_of(s, p, k);
     *ret = symbol == NONE ? (uint32_t)s->nsymbols : symbol;
     return k;

@@ -20,6 +20,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/utf8.h"
 #include "tok/words.h"
 
 enum sp_piece_type { SP_NORMAL = 1, SP_UNKNOWN, SP_CONTROL, SP_USER, SP_UNUSED, SP_BYTE };
@@ -50,10 +51,10 @@ struct sp_model {
     bool byte_fallback, whitespace_as_suffix, with_scores;
     int32_t unk, bos, eos, pad; /* as the library's unk_id() and so on: -1 for none */
     size_t self_tests;
-    const char *special[4]; /* unk, bos, eos, pad as the file spells them */
+    const char *special[4];  /* unk, bos, eos, pad as the file spells them */
     const char *unk_surface; /* what the unknown piece is decoded to */
-    struct words reserved;  /* unknown, control and byte pieces */
-    struct words plain;     /* the others */
+    struct words reserved;   /* unknown, control and byte pieces */
+    struct words plain;      /* the others */
 };
 
 /* `name` stands in messages. ERR_DATA with the file, and the offset or the piece, and what is
@@ -63,6 +64,20 @@ void sp_model_finish(struct sp_model *m);
 
 /* Id of a piece as the library finds it (reserved ones first), -1 if there is none. */
 int32_t sp_model_find(const struct sp_model *m, const char *text, size_t n);
+
+/* Is its text? */
+static inline bool sp_piece_is_utf8(const struct sp_piece *p)
+{
+    return utf8_good(p->text, p->length) == p->length;
+}
+
+/* Bytes of a character by its first one, as the library counts them; not beyond the n there are. */
+static inline size_t sp_char_length(const char *p, size_t n)
+{
+    static const unsigned char length[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};
+    size_t k = length[(unsigned char)*p >> 4];
+    return k < n ? k : n;
+}
 
 const char *sp_kind_name(enum sp_kind kind);       /* "unigram" */
 const char *sp_type_name(enum sp_piece_type type); /* "user-defined" */

@@ -41,20 +41,11 @@ struct sp_native_state {
 
 /* ---- the model ----------------------------------------------------------------------------- */
 
-static bool is_utf8(const struct sp_piece *piece)
-{
-    const char *p = piece->text, *end = p + piece->length;
-    for (size_t k; p < end; p += k)
-        if (!(k = utf8_char(p, end)))
-            return false;
-    return true;
-}
-
 /* Bytes that are no text could join, across two items, to a character that neither of them has. */
 static bool is_odd(const struct sp_model *m)
 {
     for (size_t i = 0; i < m->npieces; i++)
-        if (m->piece[i].type == SP_USER && !is_utf8(&m->piece[i]))
+        if (m->piece[i].type == SP_USER && !sp_piece_is_utf8(&m->piece[i]))
             return true;
     return false;
 }

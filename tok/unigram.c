@@ -8,7 +8,6 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "tok/cut.h"
 #include "tok/words.h"
 
@@ -137,24 +136,12 @@ static bool find_words(const struct unigram *u, const struct sp_model *m)
     return true;
 }
 
-static bool is_utf8(const struct sp_piece *p)
-{
-    const char *s = p->text, *end = s + p->length;
-    while (s < end) {
-        size_t k = utf8_char(s, end);
-        if (!k)
-            return false;
-        s += k;
-    }
-    return true;
-}
-
 struct unigram *unigram_create(const struct sp_model *m)
 {
     if (m->kind != SP_UNIGRAM)
         return NULL;
     for (size_t i = 0; i < m->npieces; i++) /* else parts of two items may look like one mark */
-        if (m->piece[i].type == SP_USER && !is_utf8(&m->piece[i]))
+        if (m->piece[i].type == SP_USER && !sp_piece_is_utf8(&m->piece[i]))
             return NULL;
     struct unigram *u = mem_new(1, sizeof(*u));
     sp_norm_init(&u->norm, m);
@@ -239,14 +226,6 @@ static void make_nodes(struct unigram_state *s, size_t last)
         s->node[s->nodes] = (struct node){.start = -1};
 }
 
-/* Bytes of a character by its first one, as the library counts them; not beyond the end. */
-static size_t char_length(const char *p, size_t n)
-{
-    static const unsigned char length[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};
-    size_t k = length[(unsigned char)*p >> 4];
-    return k < n ? k : n;
-}
-
 /* Sums and comparisons are the library's, in its types: floats kept, compared as doubles. */
 static void offer(struct node *to, size_t start, int32_t id, double score)
 {
@@ -263,7 +242,7 @@ static void extend(const struct unigram *u, struct unigram_state *s)
 {
     size_t n, at = s->at;
     const char *p = window(s, &n);
-    size_t one = char_length(p + at, n - at);
+    size_t one = sp_char_length(p + at, n - at);
     float till_here = s->node[at].score;
     bool single = false;
     uint32_t state = TRIE_ROOT;
@@ -398,7 +377,7 @@ static size_t next_cut(const struct unigram *u, const struct unigram_state *s, s
     size_t n;
     const char *p = window(s, &n);
     for (size_t sure = last ? n : n > BEYOND ? n - BEYOND : 0; at < sure;) {
-        at += char_length(p + at, n - at);
+        at += sp_char_length(p + at, n - at);
         if (at >= n)
             return last ? n : 0;
         if (((unsigned char)p[at] & 0xc0) != 0x80 && cut_here(&u->cut, p, at, n))

@@ -130,14 +130,6 @@ static int special_word(const struct ws *s, size_t at, int32_t *ret, struct tok_
     return 0;
 }
 
-static uint64_t count_invalid(const char *p, size_t n)
-{
-    uint64_t bad = 0;
-    for (size_t i = 0, k; i < n; i += k ? k : 1)
-        bad += (k = utf8_char(p + i, p + n)) == 0;
-    return bad;
-}
-
 static int ws_encode(const void *state, void *scratch, const char *text, size_t n,
                      struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
@@ -162,7 +154,7 @@ static int ws_encode(const void *state, void *scratch, const char *text, size_t 
                 return code;
             if (id < 0) {
                 id = s->unk;
-                tally->invalid += count_invalid(text + start, i - start);
+                tally->invalid += utf8_invalid(text + start, i - start);
             }
             *out++ = id;
         }

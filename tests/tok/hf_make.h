@@ -4,6 +4,8 @@
 
 /* Small tokenizer.json files for tests. */
 
+#include <string.h>
+
 #include "base/buf.h"
 #include "base/file.h"
 #include "tests/t.h"
@@ -53,6 +55,22 @@ static inline int hf_open(const struct hf_make *m, enum tok_specials mode, struc
     int code = hf_open_text(b.data, b.len, mode, ret, e);
     buf_finish(&b);
     return code;
+}
+
+/* The ids in decimal with spaces between. */
+static inline void gives(const struct tokenizer *t, const char *text, const char *want)
+{
+    struct tok_work *w = tok_work_create(t);
+    struct tok_ids ids = {0};
+    struct buf b = {0};
+    struct err e;
+    T_OK(tok_encode(t, w, text, strlen(text), &ids, &e), &e);
+    for (size_t i = 0; i < ids.n; i++)
+        buf_addf(&b, "%s%d", i ? " " : "", ids.id[i]);
+    T_STR(buf_str(&b), want);
+    buf_finish(&b);
+    tok_ids_finish(&ids);
+    tok_work_destroy(w);
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/proto.h"
+#include "tests/t.h"
 #include "tok/sp_model.h"
 
 static inline void make_piece(struct buf *b, const char *text, float score, int type)
@@ -74,6 +75,54 @@ static inline void make_rules(struct buf *b)
     buf_add(b, size, 4);
     buf_add(b, unit, sizeof(unit));
     buf_add(b, "a", 2);
+}
+
+/* What texts for them are made of: their letters, marks, blanks, bytes that are no UTF-8. */
+static const char *const make_part[] = {"a",
+                                        "b",
+                                        "c",
+                                        "d",
+                                        "e",
+                                        "ab",
+                                        "abc",
+                                        "cde",
+                                        " ",
+                                        " ",
+                                        "  ",
+                                        "\n",
+                                        "\t",
+                                        "\xe2\x96\x81",
+                                        "A",
+                                        "AB",
+                                        "<u>",
+                                        "<us>",
+                                        "x y",
+                                        "\xe2\x96\x81 ",
+                                        " \xe2\x96\x81",
+                                        "\xc3\xa9",
+                                        "\xe3\x81\x82",
+                                        "\xf0\x9f\x98\x80",
+                                        "\xff",
+                                        "\xe2\x96",
+                                        "\xc0\x80",
+                                        "\xf4\x90\x80\x80",
+                                        "\xe3\x80\x80",
+                                        "zz",
+                                        "<",
+                                        ">",
+                                        "aaaa",
+                                        "\xef\xbf\xbd",
+                                        "0"};
+enum { MAKE_PARTS = sizeof(make_part) / sizeof(*make_part) };
+
+/* n parts in a row. */
+static inline void make_text(struct buf *b, uint64_t stream, size_t n)
+{
+    buf_reset(b);
+    uint32_t few = 2 + t_rand(stream, 0) % (MAKE_PARTS - 2); /* some texts use only the first few */
+    for (uint64_t i = 1; i <= n; i++)
+        buf_adds(b, make_part[t_rand(stream, i) % few]);
+    buf_str(b);
 }
 
 #endif

@@ -6,21 +6,6 @@
 
 /* The simpler files: GPT-2's two, tiktoken's ranks, BERT's vocab.txt. */
 
-static void gives(const struct tokenizer *t, const char *text, const char *want)
-{
-    struct tok_work *w = tok_work_create(t);
-    struct tok_ids ids = {0};
-    struct buf b = {0};
-    struct err e;
-    T_OK(tok_encode(t, w, text, strlen(text), &ids, &e), &e);
-    for (size_t i = 0; i < ids.n; i++)
-        buf_addf(&b, "%s%d", i ? " " : "", ids.id[i]);
-    T_STR(buf_str(&b), want);
-    buf_finish(&b);
-    tok_ids_finish(&ids);
-    tok_work_destroy(w);
-}
-
 static const char *put(const char *name, const char *text)
 {
     struct err e;

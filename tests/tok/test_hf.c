@@ -4,22 +4,7 @@
 
 #include "tests/tok/hf_make.h"
 
-/* The ids in decimal with spaces between, for comparison; the expected ones are those of Hugging
- * Face's tokenizers 0.23.3 on the same file. */
-static void gives(const struct tokenizer *t, const char *text, const char *want)
-{
-    struct tok_work *w = tok_work_create(t);
-    struct tok_ids ids = {0};
-    struct buf b = {0};
-    struct err e;
-    T_OK(tok_encode(t, w, text, strlen(text), &ids, &e), &e);
-    for (size_t i = 0; i < ids.n; i++)
-        buf_addf(&b, "%s%d", i ? " " : "", ids.id[i]);
-    T_STR(buf_str(&b), want);
-    buf_finish(&b);
-    tok_ids_finish(&ids);
-    tok_work_destroy(w);
-}
+/* Expected ids are those of Hugging Face's tokenizers 0.23.3 on the same file. */
 
 static void becomes(const struct tokenizer *t, const int32_t *id, size_t n, const char *want)
 {

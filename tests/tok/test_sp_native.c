@@ -69,52 +69,6 @@ static void same(struct pair *p, const char *text, size_t n, size_t longest, uin
     tok_ids_finish(&ids);
 }
 
-static const char *const part[] = {"a",
-                                   "b",
-                                   "c",
-                                   "d",
-                                   "e",
-                                   "ab",
-                                   "abc",
-                                   "cde",
-                                   " ",
-                                   " ",
-                                   "  ",
-                                   "\n",
-                                   "\t",
-                                   "\xe2\x96\x81",
-                                   "A",
-                                   "AB",
-                                   "<u>",
-                                   "<us>",
-                                   "x y",
-                                   "\xe2\x96\x81 ",
-                                   " \xe2\x96\x81",
-                                   "\xc3\xa9",
-                                   "\xe3\x81\x82",
-                                   "\xf0\x9f\x98\x80",
-                                   "\xff",
-                                   "\xe2\x96",
-                                   "\xc0\x80",
-                                   "\xf4\x90\x80\x80",
-                                   "\xe3\x80\x80",
-                                   "zz",
-                                   "<",
-                                   ">",
-                                   "aaaa",
-                                   "\xef\xbf\xbd",
-                                   "0"};
-enum { PARTS = sizeof(part) / sizeof(*part) };
-
-static void random_text(struct buf *b, uint64_t stream, size_t n)
-{
-    buf_reset(b);
-    uint32_t few = 2 + t_rand(stream, 0) % (PARTS - 2); /* some texts use only the first few */
-    for (uint64_t i = 1; i <= n; i++)
-        buf_adds(b, part[t_rand(stream, i) % few]);
-    buf_str(b);
-}
-
 /* Pieces over the parts' letters with random scores and types; the switches are the bits of n. */
 static void random_model(struct buf *b, uint64_t n, int kind)
 {
@@ -185,7 +139,7 @@ static void random_models_and_texts(int kind)
         T_CHECK(open_pair(&p));
         T_CHECK(p.u);
         for (uint64_t i = 0; i < texts; i++) {
-            random_text(&text, n * 1000 + i, t_rand(n, i) % (i % 3 ? 40 : 200));
+            make_text(&text, n * 1000 + i, t_rand(n, i) % (i % 3 ? 40 : 200));
             same(&p, text.data, text.len, i % 2 ? 1 + i % 7 : 0, n + i);
         }
         close_pair(&p);
@@ -264,7 +218,7 @@ static void rules_over_all_characters(const char *kind, const char *rules, const
         size_t k = utf8_put(u, c);
         buf_add(&text, u, k);
         if (c % 3 == 0)
-            buf_adds(&text, part[c % PARTS]);
+            buf_adds(&text, make_part[c % MAKE_PARTS]);
         if (c % 5 == 0)
             buf_adds(&text, "\xcc\x81"); /* a mark that composes with what stands before it */
         if (text.len > 300) {
@@ -297,7 +251,7 @@ static void long_texts(void)
     random_model(&p.bytes, 3 | 32, SP_BPE);
     T_CHECK(open_pair(&p));
     for (uint64_t i = 0; text.len < size; i++)
-        buf_adds(&text, part[t_rand(5, i) % PARTS]);
+        buf_adds(&text, make_part[t_rand(5, i) % MAKE_PARTS]);
     for (size_t at = 0; at < text.len; at += 1000) {
         size_t k = text.len - at < 1000 ? text.len - at : 1000;
         T_OK(sp_native_put(p.u, p.state, text.data + at, k, false, &ids, &e), &e);
