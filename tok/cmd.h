@@ -35,7 +35,8 @@ struct cli {
     const char *output;
     bool append_eod;
     int64_t workers;
-    bool json; /* inspect */
+    bool json;    /* inspect, diff */
+    int64_t show; /* diff: differing segments that are listed */
 
     int type;         /* --type of train: 0 a SentencePiece model, 1 byte-level BPE */
     int pretokenizer; /* index into learn_families */
@@ -54,6 +55,16 @@ const char **cmd_inputs(const struct cli *c, size_t *ret_n); /* --input and othe
 int cmd_encode(const struct cli *c, struct err *e);
 int cmd_decode(const struct cli *c, struct err *e);
 int cmd_inspect(const struct cli *c, struct err *e);
+int cmd_diff(const struct cli *c, struct err *e);
+
+/* A tokenizer that stands behind the verb; templates are left out. */
+int cmd_open(const struct cli *c, const char *path, struct tokenizer **ret, struct err *e);
+
+/* Runs a corpus through `with`; rows of `f` for the first `most` stretches. */
+struct compare;
+struct facts;
+int cmd_compare(const struct cli *c, const char *const *path, size_t npath, struct compare *with,
+                struct facts *f, uint64_t most, struct err *e);
 
 /* Where output goes: a file that appears whole at the end, or standard output. */
 struct sink {

@@ -7,15 +7,15 @@
 #include "base/program.h"
 #include "tok/cmd.h"
 
-enum { TRAIN = 1, ENCODE = 2, DECODE = 4, INSPECT = 8, USE = ENCODE | DECODE | INSPECT };
+enum { TRAIN = 1, ENCODE = 2, DECODE = 4, INSPECT = 8, DIFF = 16, USE = ENCODE | DECODE | INSPECT };
 
 static const struct opt_verb verbs[] = {
     {"train", "[FILE...]", "learn a vocabulary from text",
-     WEFT_PREFIX
-     "tok train --input a.txt,b.jsonl --model_prefix P --vocab_size 32000\n" WEFT_PREFIX
-     "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size 32000\n"
-     WEFT_PREFIX "tok train --type bpe --pretokenizer llama3 --special_tokens '<|endoftext|>'\n"
-     "    --vocab_size 32000 --model_prefix out/ --input corpus.jsonl\n",
+     WEFT_PREFIX "tok train --input a.txt,b.jsonl --model_prefix P --vocab_size 32000\n" WEFT_PREFIX
+                 "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size "
+                 "32000\n" WEFT_PREFIX
+                 "tok train --type bpe --pretokenizer llama3 --special_tokens '<|endoftext|>'\n"
+                 "    --vocab_size 32000 --model_prefix out/ --input corpus.jsonl\n",
      true},
     {"encode", "[FILE...]", "text to ids",
      WEFT_PREFIX "tok encode --tokenizer P.model corpus.txt > ids.txt\n" WEFT_PREFIX
@@ -31,6 +31,10 @@ static const struct opt_verb verbs[] = {
      true},
     {"inspect", "[FILE]", "what a tokenizer is: type, size, special tokens, digest",
      WEFT_PREFIX "tok inspect P.model\n" WEFT_PREFIX "tok inspect --json P.model\n", true},
+    {"diff", "A B [CORPUS...]", "what two tokenizers have in common, and where they cut otherwise",
+     WEFT_PREFIX "tok diff a/tokenizer.json b.model corpus.jsonl\n" WEFT_PREFIX
+                 "tok diff a.model b.model\n",
+     true},
     {.name = NULL},
 };
 
@@ -47,11 +51,11 @@ static const struct opt table[] = {
     ROW("model_prefix", OPT_TEXT, model_prefix, NULL, "P", "input", TRAIN, 0, 0, true,
         "writes P.model and P.vocab; or P-tokenizer.json, P-vocab.json and P-merges.txt"),
     ROW("input_format", OPT_CHOICE, input_format, "auto", DOCS_FORMATS, "input",
-        TRAIN | ENCODE | DECODE, 0, 0, true,
+        TRAIN | ENCODE | DECODE | DIFF, 0, 0, true,
         "lines of text, lines of text and count (train), or JSONL; auto looks at name and content"),
     ROW("json-keys", OPT_LIST, json_keys, "text", "KEYS", "input", TRAIN, 0, 0, true,
         "keys of the texts in JSONL"),
-    ROW("json-keys", OPT_TEXT, text_key, "text", "KEY", "input", ENCODE, 0, 0, true,
+    ROW("json-keys", OPT_TEXT, text_key, "text", "KEY", "input", ENCODE | DIFF, 0, 0, true,
         "key of the text in JSONL"),
     ROW("json-keys", OPT_TEXT, ids_key, "ids", "KEY", "input", DECODE, 0, 0, true,
         "key of the ids in JSONL"),
@@ -67,8 +71,14 @@ static const struct opt table[] = {
         "a file instead of standard output"),
     ROW("workers", OPT_INT, workers, "0", "N", "output", ENCODE, 0, 1024, true,
         "threads that encode, 0 for one for each processor"),
-    ROW("json", OPT_SWITCH, json, "false", NULL, "output", INSPECT, 0, 0, true,
+    ROW("json", OPT_SWITCH, json, "false", NULL, "output", INSPECT | DIFF, 0, 0, true,
         "print one JSON object"),
+    ROW("show", OPT_INT, show, "10", "N", "output", DIFF, 0, 1e9, true,
+        "how many differing segments are listed, the first and the most frequent"),
+    ROW("tiktoken-pattern", OPT_TEXT, tok.pattern, NULL, "NAME|REGEX", "tokenizer", DIFF, 0, 0,
+        false, "how tiktoken's ranks cut a text, if their number does not tell"),
+    ROW("specials", OPT_CHOICE, tok.specials, "text", "text|parse|error", "tokenizer", DIFF, 0, 0,
+        false, "what the string of a special token inside a text becomes"),
     ROW("type", OPT_CHOICE, type, "sentencepiece", "sentencepiece|bpe", "trainer", TRAIN, 0, 0,
         true, "a SentencePiece model (see model_type), or byte-level BPE as Hugging Face's"),
     SP_TRAIN_ROWS(struct cli, train., TRAIN),
@@ -128,10 +138,11 @@ static const struct opt_table options = {
 
 static int run(struct opts *o, struct cli *c, struct err *e)
 {
-    static int (*const cmd[])(const struct cli *, struct err *) = {cmd_train, cmd_encode,
-                                                                   cmd_decode, cmd_inspect};
+    static int (*const cmd[])(const struct cli *, struct err *) = {
+        cmd_train, cmd_encode, cmd_decode, cmd_inspect, cmd_diff};
     if (o->verb < 0) {
-        err_set(e, ERR_USAGE, WEFT_PREFIX "tok needs a verb: train, encode, decode or inspect");
+        err_set(e, ERR_USAGE,
+                WEFT_PREFIX "tok needs a verb: train, encode, decode, inspect or diff");
         return err_hint(e, WEFT_PREFIX "tok -h shows how it is used");
     }
     log_set_level(c->common.quiet ? LOG_WARN : c->common.verbose ? LOG_DEBUG : LOG_INFO);
