@@ -1,370 +1,310 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "tok/pipe_run.h"
+#include "tok/decoder_steps.h"
+#include "tok/join.h"
 
 /*
  * From ids to text: the strings of the ids go through the decoder's steps as a list, and what is
- * left is joined; without a decoder, with spaces between. Byte-level vocabularies, which have one
- * step only, keep the bytes of every id at hand.
+ * left is joined; without a decoder, with spaces between.
+ *
+ * Most decoders change each string by itself, but for the first or the last, and join bytes in the
+ * end. What they make of each id is then worked out once, when a text is first decoded.
  */
 
-/* ---- bytes of a byte-level vocabulary ------------------------------------------------------- */
+enum { NO_ID = 256 }; /* JOIN_OTHER, beside bytes: the vocabulary has no such id */
 
-/* A string's letters as bytes, or as it stands if one of its characters is no letter. */
-static void put_bytes(struct buf *out, const char *p, size_t n)
+struct table {
+    bool works;     /* false: lists have to be made */
+    bool bytes;     /* DEC_BYTE_LEVEL is all there is */
+    bool first;     /* the first string is another than it would be elsewhere, */
+    bool last;      /* or the last one */
+    bool fall_back; /* bytes are joined: those of ASCII, JOIN_MARK, are text unless others follow
+                     */
+    size_t nalone;  /* steps that take each string by itself: the first so many */
+    size_t strip;   /* the step that strips the whole text, 0 if none */
+    struct join_table of;
+};
+
+struct decoder {
+    _Atomic(struct table *) table; /* NULL until the first text */
+};
+
+/* ---- one id at a time ----------------------------------------------------------------------- */
+
+static bool is_alone(enum dec_kind kind)
 {
-    size_t from = out->len, k;
-    char *dst = buf_reserve(out, n + 1);
-    for (size_t i = 0; i < n; i += k) {
-        int b = byte_of_letter(p + i, n - i, &k);
-        if (b < 0) {
-            memcpy(out->data + from, p, n);
-            out->len = from + n;
-            return;
-        }
-        *dst++ = (char)b;
-    }
-    out->len = (size_t)(dst - out->data);
+    return kind == DEC_STRIP || kind == DEC_REPLACE || kind == DEC_METASPACE || kind == DEC_BPE ||
+           kind == DEC_WORDPIECE;
 }
 
-/* What the decoder hears of an id: of an added token, its normalized string. */
-static struct pipe_text spelling_of(const struct pipe *p, struct pipe_work *w, int32_t id)
+/* Which of the decoders it is that need no lists: steps for each string, then DEC_BYTE_FALLBACK,
+ * then DEC_FUSE with DEC_STRIP behind it, each of them or not. */
+static void plan(const struct pipe_spec *s, struct table *t)
 {
-    int32_t at = p->token_of[id];
-    if (at < 0)
-        return pipe_piece(p, id);
-    const struct pipe_token *t = &p->spec.token[at];
+    size_t i = 0;
+    t->bytes = s->ndec == 1 && s->dec[0].kind == DEC_BYTE_LEVEL;
+    t->last = s->no_decoder;
+    for (; i < s->ndec && is_alone(s->dec[i].kind); i++) {
+        t->first |= s->dec[i].kind == DEC_METASPACE || s->dec[i].kind == DEC_WORDPIECE;
+        t->last |= s->dec[i].kind == DEC_BPE;
+    }
+    t->nalone = i;
+    t->fall_back = i < s->ndec && s->dec[i].kind == DEC_BYTE_FALLBACK;
+    i += t->fall_back;
+    if (i < s->ndec && s->dec[i].kind == DEC_FUSE) {
+        i++;
+        if (i < s->ndec && s->dec[i].kind == DEC_STRIP)
+            t->strip = i++;
+    }
+    t->works = t->bytes || (i == s->ndec && !(t->last && t->fall_back));
+}
+
+/* What an id is after the steps that take it by itself; it lies in the list of `w`. */
+static int alone(const struct pipe *p, struct pipe_work *w, const struct table *t, int32_t id,
+                 bool first, bool last, struct pipe_text *ret, struct err *e)
+{
+    struct pipe_text text = decoder_spelling(p, w, id);
+    int code = 0;
+    w->nends2 = 0;
+    buf_reset(&w->list2);
+    if (t->bytes)
+        decoder_put_bytes(&w->list2, text.p, text.n);
+    else
+        buf_add(&w->list2, text.p, text.n);
+    if (p->spec.no_decoder && !last)
+        buf_addc(&w->list2, ' ');
+    decoder_end(w);
+    decoder_take(w);
+    for (size_t i = 0; i < t->nalone && !code; i++) {
+        code = decoder_step(w, &p->spec.dec[i], decoder_string(w, 0), first, last, e);
+        decoder_take(w);
+    }
+    *ret = decoder_string(w, 0);
+    return code;
+}
+
+static struct table *make_table(const struct pipe *p, struct pipe_work *w)
+{
+    struct table *t = mem_new(1, sizeof(*t));
     struct err ignored;
-    if (t->normalized && p->spec.nnorm &&
-        !pipe_normalize(&p->spec, w, t->text, t->length, &w->norm, &ignored))
-        return (struct pipe_text){w->norm.data, w->norm.len};
-    return (struct pipe_text){t->text, t->length};
+    size_t n = (size_t)p->size;
+    plan(&p->spec, t);
+    if (!t->works)
+        return t;
+    join_init(&t->of, n);
+    for (size_t id = 0; id < n && t->works; id++) {
+        struct pipe_text text;
+        int byte = -1;
+        if (!decoder_has(p, (int32_t)id)) {
+            join_set_other(&t->of, id, NO_ID);
+            continue;
+        }
+        t->works = !alone(p, w, t, (int32_t)id, false, false, &text, &ignored);
+        if (t->fall_back)
+            byte = decoder_byte(text);
+        if (byte >= 0x80)
+            join_set_other(&t->of, id, byte);
+        else if (byte >= 0)
+            join_set(&t->of, id, &(char){(char)byte}, 1, JOIN_MARK);
+        else
+            join_set(&t->of, id, text.p, text.n, 0);
+    }
+    return t;
 }
 
-void decoder_open(struct pipe *p, struct pipe_work *w)
+static void drop_table(struct table *t)
 {
-    bool bytes = p->spec.ndec == 1 && p->spec.dec[0].kind == DEC_BYTE_LEVEL;
-    size_t n = (size_t)p->size;
-    p->spelling = mem_new(n + 1, sizeof(*p->spelling));
-    for (size_t id = 0; id < n; id++) {
-        struct pipe_text t = spelling_of(p, w, (int32_t)id);
-        if (bytes)
-            put_bytes(&p->spelling_text, t.p, t.n);
-        else
-            buf_add(&p->spelling_text, t.p, t.n);
-        p->spelling[id + 1] = (uint32_t)p->spelling_text.len;
-    }
-    p->only_bytes = bytes;
-    buf_reserve(&p->spelling_text, TEXT_SLACK);
+    if (t)
+        join_finish(&t->of);
+    free(t);
+}
+
+/* Of threads that decode their first texts at once, one has its table kept. */
+static const struct table *get_table(const struct pipe *p, struct pipe_work *w)
+{
+    struct decoder *d = p->decoder;
+    struct table *t = atomic_load_explicit(&d->table, memory_order_acquire), *none = NULL;
+    if (t)
+        return t;
+    t = make_table(p, w);
+    if (atomic_compare_exchange_strong(&d->table, &none, t))
+        return t;
+    drop_table(t);
+    return none;
+}
+
+void decoder_open(struct pipe *p)
+{
+    p->decoder = mem_new(1, sizeof(*p->decoder));
+    atomic_init(&p->decoder->table, NULL);
 }
 
 void decoder_close(struct pipe *p)
 {
-    free(p->spelling);
-    buf_finish(&p->spelling_text);
+    if (p->decoder)
+        drop_table(atomic_load(&p->decoder->table));
+    free(p->decoder);
 }
 
-static void join_bytes(const struct pipe *p, const int32_t *id, size_t n, struct buf *out)
-{
-    const char *text = p->spelling_text.data;
-    for (size_t i = 0; i < n; i++) {
-        size_t from = p->spelling[id[i]], length = p->spelling[id[i] + 1] - from;
-        char *dst = buf_reserve(out, length + 16);
-        if (length <= 16)
-            memcpy(dst, text + from, 16);
-        else
-            memcpy(dst, text + from, length);
-        out->len += length;
-    }
-}
-
-/* Mends what was appended to `out` from `from` on. */
-static void mend_tail(struct pipe_work *w, struct buf *out, size_t from)
-{
-    if (out->len == from)
-        return;
-    size_t good = utf8_good(out->data + from, out->len - from);
-    if (good == out->len - from)
-        return;
-    buf_reset(&w->clean);
-    buf_add(&w->clean, out->data + from + good, out->len - from - good);
-    out->len = from + good;
-    utf8_mend(out, w->clean.data, w->clean.len);
-}
-
-/* ---- lists ---------------------------------------------------------------------------------- */
-
-static void end_string(struct pipe_work *w)
-{
-    if (w->nends2 == w->end_cap2) {
-        w->end_cap2 = w->end_cap2 ? w->end_cap2 * 2 : 256;
-        w->end2 = mem_grow(w->end2, w->end_cap2, sizeof(*w->end2));
-    }
-    w->end2[w->nends2++] = w->list2.len;
-}
-
-static void take_list(struct pipe_work *w)
-{
-    struct buf b = w->list;
-    w->list = w->list2;
-    w->list2 = b;
-    buf_reset(&w->list2);
-    memset(buf_reserve(&w->list, TEXT_SLACK), 0, TEXT_SLACK);
-    size_t *end = w->end, cap = w->end_cap;
-    w->end = w->end2;
-    w->end_cap = w->end_cap2;
-    w->nends = w->nends2;
-    w->end2 = end;
-    w->end_cap2 = cap;
-    w->nends2 = 0;
-}
-
-static struct pipe_text string_at(const struct pipe_work *w, size_t i)
-{
-    size_t from = i ? w->end[i - 1] : 0;
-    return (struct pipe_text){w->list.data + from, w->end[i] - from};
-}
-
-static bool equal(const char *p, size_t n, struct pipe_text t)
-{
-    return n == t.n && !memcmp(p, t.p, n);
-}
-
-/* Appends text with each `what` replaced. */
-static void put_replaced(struct buf *out, struct pipe_text text, struct pipe_text what,
-                         struct pipe_text by)
-{
-    size_t done = 0;
-    const char *p;
-    while (what.n && done < text.n && (p = memmem(text.p + done, text.n - done, what.p, what.n))) {
-        buf_add(out, text.p + done, (size_t)(p - text.p) - done);
-        buf_add(out, by.p, by.n);
-        done = (size_t)(p - text.p) + what.n;
-    }
-    buf_add(out, text.p + done, text.n - done);
-}
-
-/* English punctuation drawn to the word before it, one rule after the other. */
-static void clean_up(struct buf *b, size_t from)
-{
-    static const char *const rule[][2] = {{" .", "."},     {" ?", "?"},           {" !", "!"},
-                                          {" ,", ","},     {" ' ", "'"},          {" n't", "n't"},
-                                          {" 'm", "'m"},   {" do not", " don't"}, {" 's", "'s"},
-                                          {" 've", "'ve"}, {" 're", "'re"}};
-    for (size_t i = 0; i < sizeof(rule) / sizeof(*rule); i++) {
-        struct pipe_text what = {rule[i][0], strlen(rule[i][0])},
-                         by = {rule[i][1], strlen(rule[i][1])};
-        if (!memmem(b->data + from, b->len - from, what.p, what.n))
-            continue;
-        struct buf t = {0};
-        put_replaced(&t, (struct pipe_text){b->data + from, b->len - from}, what, by);
-        b->len = from;
-        buf_add(b, t.data, t.len);
-        buf_finish(&t);
-    }
-}
-
-/* ---- steps ---------------------------------------------------------------------------------- */
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'                 ? c - '0'
-           : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-                                                : -1;
-}
-
-/* Of "<0x41>" 0x41, else -1. One sign before a digit is taken, as by Rust's from_str_radix. */
-static int byte_of(struct pipe_text t)
-{
-    if (t.n != 6 || memcmp(t.p, "<0x", 3) || t.p[5] != '>')
-        return -1;
-    int high = t.p[3] == '+' ? 0 : hex_digit(t.p[3]), low = hex_digit(t.p[4]);
-    return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
+/* A text under way. */
+struct joining {
+    const struct pipe *p;
+    struct pipe_work *w;
+    const struct table *t;
+    struct buf *text, *run; /* run: bytes that wait for more of them */
+    unsigned seen;
+};
 
 /* A run of byte tokens is text if it is UTF-8, else one U+FFFD for each. */
-static void end_run(struct pipe_work *w, const char *byte, size_t n)
+static void end_joined(struct joining *j)
 {
-    if (!n)
-        return;
-    if (utf8_good(byte, n) == n) {
-        buf_add(&w->list2, byte, n);
-        end_string(w);
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        buf_add(&w->list2, "\xef\xbf\xbd", 3);
-        end_string(w);
+    size_t n = j->run->len;
+    if (n && utf8_good(j->run->data, n) == n)
+        buf_add(j->text, j->run->data, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            buf_add(j->text, "\xef\xbf\xbd", 3);
+    buf_reset(j->run);
+}
+
+/* One id; of byte tokens the bytes wait. */
+static void join_one(struct joining *j, int32_t id)
+{
+    const struct join_entry *s = &j->t->of.of[id];
+    unsigned tag = join_tag(s);
+    if (!(tag & (JOIN_OTHER | JOIN_MARK))) {
+        end_joined(j);
+        join_put(&j->t->of, &id, 1, j->text, &j->seen);
+    } else if (tag & JOIN_MARK) {
+        buf_addc(j->run, s->text[0]);
+    } else if (s->value != NO_ID) {
+        buf_addc(j->run, (char)s->value);
     }
 }
 
-static void join_byte_tokens(struct pipe_work *w)
+/* Takes ASCII back that turns out to stand in front of more bytes; how many ids these are. */
+static size_t take_back(struct joining *j, const int32_t *id, size_t n)
 {
-    struct buf run = {0};
-    for (size_t i = 0; i < w->nends; i++) {
-        struct pipe_text t = string_at(w, i);
-        int b = byte_of(t);
-        if (b >= 0) {
-            buf_addc(&run, (char)b);
+    const struct join_entry *of = j->t->of.of;
+    size_t k = 0;
+    for (; k < n; k++) {
+        const struct join_entry *s = &of[id[n - 1 - k]];
+        if (join_tag(s) & JOIN_MARK)
+            j->text->len--;
+        else if (!(join_tag(s) & JOIN_OTHER))
+            break;
+    }
+    return k;
+}
+
+static void join(struct joining *j, const int32_t *id, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        if (j->run->len) {
+            join_one(j, id[i++]);
             continue;
         }
-        end_run(w, run.data, run.len);
-        buf_reset(&run);
-        buf_add(&w->list2, t.p, t.n);
-        end_string(w);
-    }
-    end_run(w, run.data, run.len);
-    buf_finish(&run);
-}
-
-static void join_letters(struct pipe_work *w)
-{
-    for (size_t i = 0; i < w->nends; i++) {
-        struct pipe_text t = string_at(w, i);
-        put_bytes(&w->list2, t.p, t.n);
-    }
-    mend_tail(w, &w->list2, 0);
-    end_string(w);
-}
-
-static void strip_string(struct pipe_work *w, const struct dec_step *s, struct pipe_text t)
-{
-    for (size_t i = 0; i < s->start && t.n >= s->content.n && equal(t.p, s->content.n, s->content);
-         i++) {
-        t.p += s->content.n;
-        t.n -= s->content.n;
-    }
-    for (size_t i = 0; i < s->stop && t.n >= s->content.n &&
-                       equal(t.p + t.n - s->content.n, s->content.n, s->content);
-         i++)
-        t.n -= s->content.n;
-    buf_add(&w->list2, t.p, t.n);
-}
-
-static int replace_string(struct pipe_work *w, const struct dec_step *s, struct pipe_text t,
-                          struct err *e)
-{
-    struct regex_at at = {0};
-    size_t done = 0;
-    for (bool found = true;;) {
-        int code = regex_next(s->pattern, w->regex, t.p, t.n, &at, &found, e);
-        if (code)
-            return code;
-        if (!found)
+        i += join_put(&j->t->of, id + i, n - i, j->text, &j->seen);
+        if (i == n)
             break;
-        buf_add(&w->list2, t.p + done, at.start - done);
-        buf_add(&w->list2, s->content.p, s->content.n);
-        done = at.end;
+        if (j->t->of.of[id[i]].value == NO_ID) {
+            i++;
+            continue;
+        }
+        for (size_t k = take_back(j, id, i); k; k--)
+            join_one(j, id[i - k]);
+        join_one(j, id[i++]);
     }
-    buf_add(&w->list2, t.p + done, t.n - done);
-    return 0;
 }
 
-static void wordpiece_string(struct pipe_work *w, const struct dec_step *s, struct pipe_text t,
-                             bool first)
+/* The first or the last id. */
+static int join_end(struct joining *j, int32_t id, bool first, bool last, struct err *e)
 {
-    size_t from = w->list2.len;
-    if (!first && t.n >= s->content.n && equal(t.p, s->content.n, s->content)) {
-        t.p += s->content.n;
-        t.n -= s->content.n;
-    } else if (!first) {
-        buf_addc(&w->list2, ' ');
+    struct pipe_text text;
+    int code = alone(j->p, j->w, j->t, id, first, last, &text, e);
+    int byte = !code && j->t->fall_back ? decoder_byte(text) : -1;
+    if (byte >= 0) {
+        buf_addc(j->run, (char)byte);
+    } else if (!code) {
+        end_joined(j);
+        buf_add(j->text, text.p, text.n);
     }
-    buf_add(&w->list2, t.p, t.n);
-    if (s->cleanup)
-        clean_up(&w->list2, from);
-}
-
-/* Of equal strings side by side one, without the pad; none if nothing is left. */
-static void ctc_string(struct pipe_work *w, const struct dec_step *s, size_t i)
-{
-    struct pipe_text t = string_at(w, i), space = {" ", 1}, nothing = {"", 0};
-    if (i && equal(t.p, t.n, string_at(w, i - 1)))
-        return;
-    size_t from = w->list2.len;
-    put_replaced(&w->list2, t, s->content, nothing);
-    if (s->cleanup) {
-        clean_up(&w->list2, from);
-        struct buf b = {0};
-        buf_add(&b, w->list2.data + from, w->list2.len - from);
-        w->list2.len = from;
-        put_replaced(&w->list2, (struct pipe_text){b.data, b.len}, s->delimiter, space);
-        buf_finish(&b);
-    }
-    if (w->list2.len > from)
-        end_string(w);
-}
-
-static int run_string(struct pipe_work *w, const struct dec_step *s, size_t i, struct err *e)
-{
-    struct pipe_text t = string_at(w, i), space = {" ", 1}, nothing = {"", 0};
-    int code = 0;
-    if (s->kind == DEC_STRIP)
-        strip_string(w, s, t);
-    else if (s->kind == DEC_REPLACE)
-        code = replace_string(w, s, t, e);
-    else if (s->kind == DEC_METASPACE)
-        put_replaced(&w->list2, t, s->content, i == 0 && s->drop_first ? nothing : space);
-    else if (s->kind == DEC_BPE)
-        put_replaced(&w->list2, t, s->content, i + 1 == w->nends ? nothing : space);
-    else if (s->kind == DEC_WORDPIECE)
-        wordpiece_string(w, s, t, i == 0);
-    else
-        BUG("decoder %d", (int)s->kind);
-    end_string(w);
     return code;
 }
 
-static int run_step(struct pipe_work *w, const struct dec_step *s, struct err *e)
+/* What stands in front of the text goes, at most s->start times. */
+static void strip_start(const struct dec_step *s, struct buf *text, size_t from)
 {
+    size_t k = 0, n = text->len - from, one = s->content.n;
+    for (size_t i = 0; i < s->start && n - k >= one; i++, k += one)
+        if (memcmp(text->data + from + k, s->content.p, one) != 0)
+            break;
+    memmove(text->data + from, text->data + from + k, n - k);
+    text->len -= k;
+}
+
+static void strip_stop(const struct dec_step *s, struct buf *text, size_t from)
+{
+    size_t one = s->content.n;
+    for (size_t i = 0; i < s->stop && text->len - from >= one; i++, text->len -= one)
+        if (memcmp(text->data + text->len - one, s->content.p, one) != 0)
+            break;
+}
+
+static int join_ids(struct joining *j, const int32_t *id, size_t n, struct err *e)
+{
+    const struct table *t = j->t;
+    const struct dec_step *strip = t->strip ? &j->p->spec.dec[t->strip] : NULL;
+    size_t from = j->text->len, i = 0, end = n;
     int code = 0;
-    if (s->kind == DEC_BYTE_LEVEL) {
-        join_letters(w);
-    } else if (s->kind == DEC_BYTE_FALLBACK) {
-        join_byte_tokens(w);
-    } else if (s->kind == DEC_FUSE) {
-        buf_add(&w->list2, w->list.data, w->list.len);
-        end_string(w);
-    } else {
-        for (size_t i = 0; i < w->nends && !code; i++)
-            if (s->kind == DEC_CTC)
-                ctc_string(w, s, i);
-            else
-                code = run_string(w, s, i, e);
+    while (i < n && !decoder_has(j->p, id[i]))
+        i++;
+    while (t->last && !j->p->spec.no_decoder && end > i && !decoder_has(j->p, id[end - 1]))
+        end--;
+    bool last = t->last && i < end && decoder_has(j->p, id[end - 1]);
+    bool first = t->first && i < end;
+    if (first)
+        code = join_end(j, id[i], true, i + 1 == end, e);
+    i += first;
+    bool early = false; /* as soon as there is enough to strip */
+    for (; strip && i < end - last && !early; i++) {
+        join_one(j, id[i]);
+        early = j->text->len - from >= strip->start * strip->content.n;
     }
-    take_list(w);
+    if (early)
+        strip_start(strip, j->text, from);
+    if (i < end && !code)
+        join(j, id + i, end - i - last);
+    if (i < end && last && !code)
+        code = join_end(j, id[end - 1], false, true, e);
+    end_joined(j);
+    if (strip && !early)
+        strip_start(strip, j->text, from);
+    if (strip)
+        strip_stop(strip, j->text, from);
     return code;
 }
+
+/* ---- all ----------------------------------------------------------------------------------- */
 
 int decoder_run(const struct pipe *p, struct pipe_work *w, const int32_t *id, size_t n,
                 struct buf *text, struct err *e)
 {
     size_t from = text->len;
-    if (p->only_bytes) {
-        join_bytes(p, id, n, text);
-        mend_tail(w, text, from);
-        return 0;
-    }
-    w->nends2 = 0;
-    buf_reset(&w->list2);
-    for (size_t i = 0; i < n; i++) {
-        size_t at = p->spelling[id[i]];
-        if (p->spelling[id[i] + 1] == at && !pipe_piece(p, id[i]).p)
-            continue; /* no such id */
-        buf_add(&w->list2, p->spelling_text.data + at, p->spelling[id[i] + 1] - at);
-        if (p->spec.no_decoder && i + 1 < n)
-            buf_addc(&w->list2, ' ');
-        end_string(w);
-    }
-    take_list(w);
-    int code = 0;
-    for (size_t i = 0; i < p->spec.ndec && !code; i++)
-        code = run_step(w, &p->spec.dec[i], e);
-    if (!code)
-        buf_add(text, w->list.data, w->list.len);
+    const struct table *t = get_table(p, w);
+    if (!t->works)
+        return decoder_lists(p, w, id, n, text, e);
+    struct joining j = {.p = p, .w = w, .t = t, .text = text, .run = &w->clean};
+    buf_reset(j.run);
+    int code = join_ids(&j, id, n, e);
+    if (code)
+        text->len = from;
+    else if (t->bytes && j.seen & JOIN_PART)
+        decoder_mend(w, text, from);
     return code;
 }

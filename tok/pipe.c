@@ -193,7 +193,7 @@ static int compile(struct pipe *p, struct err *e)
     if (!code)
         code = open_added(p, w, true, &p->normal, e);
     if (!code)
-        decoder_open(p, w);
+        decoder_open(p);
     scratch_destroy(w);
     return code;
 }

@@ -50,9 +50,7 @@ struct pipe {
     bool prefix_known;
     double unk_score;
 
-    uint32_t *spelling; /* what decoding begins with: where that of each id begins, and one more */
-    struct buf spelling_text;
-    bool only_bytes; /* DEC_BYTE_LEVEL is all there is, and the spellings are bytes */
+    struct decoder *decoder;
 };
 
 struct piece {
@@ -108,7 +106,7 @@ int wordpiece_encode(const struct pipe *p, const char *text, size_t n, struct to
                      struct err *e);
 
 /* decoder.c */
-void decoder_open(struct pipe *p, struct pipe_work *w);
+void decoder_open(struct pipe *p);
 void decoder_close(struct pipe *p);
 int decoder_run(const struct pipe *p, struct pipe_work *w, const int32_t *id, size_t n,
                 struct buf *text, struct err *e);

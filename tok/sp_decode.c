@@ -6,33 +6,23 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tok/join.h"
 
 static const char space_mark[] = "\xe2\x96\x81", replacement[] = "\xef\xbf\xbd";
 
-enum { AT_ONCE = 256, SHORT = 16 };
-
-enum { TEXT, FIXED, BYTE }; /* a piece; control or unknown, which keep their spaces; a byte */
-
-struct surface {
-    uint32_t at, length; /* in `text` */
-    uint8_t kind, marks; /* marks: it begins with so many (255 at most) */
-    unsigned char byte;
-};
-
 struct sp_decoder {
-    struct surface *of; /* by id */
-    struct buf text;    /* SHORT bytes behind are readable */
+    struct join_table of; /* JOIN_OTHER: a byte of 0x80 and more; JOIN_MARK: text that begins
+                           with a space */
     bool strip, strip_all;
 };
 
-static void add_text(struct sp_decoder *d, struct surface *s, const struct sp_piece *p)
+/* A piece's marks as spaces. */
+static void spell(struct buf *b, const struct sp_piece *p)
 {
-    bool leading = true;
+    buf_reset(b);
     for (size_t i = 0; i < p->length;) {
         bool mark = p->length - i >= 3 && memcmp(p->text + i, space_mark, 3) == 0;
-        leading &= mark;
-        s->marks = (uint8_t)(s->marks + (leading && s->marks < 255));
-        buf_addc(&d->text, mark ? ' ' : p->text[i]);
+        buf_addc(b, mark ? ' ' : p->text[i]);
         i += mark ? 3 : 1;
     }
 }
@@ -43,22 +33,23 @@ static int hex(char c)
 }
 
 /* The library looks a piece up by its name: of two that share it the reserved one counts. */
-static void add_surface(struct sp_decoder *d, const struct sp_model *m, size_t id)
+static void add_entry(struct sp_decoder *d, const struct sp_model *m, size_t id, struct buf *b)
 {
     const struct sp_piece *p = &m->piece[id];
     p = &m->piece[sp_model_find(m, p->text, p->length)];
-    struct surface *s = &d->of[id];
-    s->at = (uint32_t)d->text.len;
-    s->kind = p->type == SP_BYTE                               ? BYTE
-              : p->type == SP_CONTROL || p->type == SP_UNKNOWN ? FIXED
-                                                               : TEXT;
-    if (p->type == SP_BYTE)
-        s->byte = (unsigned char)(hex(p->text[3]) << 4 | hex(p->text[4]));
-    else if (p->type == SP_UNKNOWN)
-        buf_adds(&d->text, m->unk_surface);
-    else if (p->type != SP_CONTROL)
-        add_text(d, s, p);
-    s->length = (uint32_t)(d->text.len - s->at);
+    if (p->type == SP_BYTE) {
+        int byte = hex(p->text[3]) << 4 | hex(p->text[4]);
+        if (byte < 0x80) /* never part of a longer character */
+            join_set(&d->of, id, &(char){(char)byte}, 1, 0);
+        else
+            join_set_other(&d->of, id, byte);
+    } else if (p->type == SP_UNKNOWN) {
+        join_set(&d->of, id, m->unk_surface, strlen(m->unk_surface), 0);
+    } else if (p->type != SP_CONTROL) {
+        spell(b, p);
+        bool mark = b->len && p->text[0] == space_mark[0] && b->data[0] == ' ';
+        join_set(&d->of, id, b->data, b->len, mark ? JOIN_MARK : 0);
+    }
 }
 
 struct sp_decoder *sp_decoder_create(const struct sp_model *m)
@@ -66,10 +57,11 @@ struct sp_decoder *sp_decoder_create(const struct sp_model *m)
     if (m->has_denormalizer)
         return NULL;
     struct sp_decoder *d = mem_new(1, sizeof(*d));
-    d->of = mem_new(m->npieces, sizeof(*d->of));
+    struct buf b = {0};
+    join_init(&d->of, m->npieces);
     for (size_t i = 0; i < m->npieces; i++)
-        add_surface(d, m, i);
-    memset(buf_reserve(&d->text, SHORT), 0, SHORT);
+        add_entry(d, m, i, &b);
+    buf_finish(&b);
     d->strip = m->normalizer.add_dummy_prefix || m->normalizer.remove_extra_whitespaces;
     d->strip_all = m->normalizer.remove_extra_whitespaces;
     return d;
@@ -79,22 +71,26 @@ void sp_decoder_destroy(struct sp_decoder *d)
 {
     if (!d)
         return;
-    free(d->of);
-    buf_finish(&d->text);
+    join_finish(&d->of);
     free(d);
+}
+
+static bool is_byte(const struct sp_decoder *d, int32_t id)
+{
+    return join_tag(&d->of.of[id]) & JOIN_OTHER;
 }
 
 /* The bytes that begin at id[0]; returns how many ids they are. */
 static size_t put_bytes(const struct sp_decoder *d, const int32_t *id, size_t n, struct buf *text)
 {
     size_t k = 0, from = text->len;
-    while (k < n && d->of[id[k]].kind == BYTE)
+    while (k < n && is_byte(d, id[k]))
         k++;
     struct buf raw = {0};
     char few[64];
     char *p = k <= sizeof(few) ? few : buf_reserve(&raw, k);
     for (size_t i = 0; i < k; i++)
-        p[i] = (char)d->of[id[i]].byte;
+        p[i] = (char)d->of.of[id[i]].value;
     for (size_t i = 0, c; i < k; i += c) {
         c = utf8_char(p + i, p + k);
         buf_add(text, c ? p + i : replacement, c ? c : 3);
@@ -111,13 +107,13 @@ static size_t put_start(const struct sp_decoder *d, const int32_t *id, size_t n,
     size_t start = text->len, i = 0;
     bool taken = false;
     while (i < n && text->len == start && !taken) {
-        const struct surface *s = &d->of[id[i]];
-        if (s->kind == BYTE) {
+        if (is_byte(d, id[i])) {
             i += put_bytes(d, id + i, n - i, text);
             continue;
         }
-        size_t skip = s->kind == TEXT && d->strip && s->marks ? 1 : 0;
-        buf_add(text, d->text.data + s->at + skip, s->length - skip);
+        size_t k, skip = d->strip && join_tag(&d->of.of[id[i]]) & JOIN_MARK ? 1 : 0;
+        const char *p = join_text(&d->of, id[i], &k);
+        buf_add(text, p + skip, k - skip);
         taken = skip && !d->strip_all;
         i++;
     }
@@ -126,21 +122,10 @@ static size_t put_start(const struct sp_decoder *d, const int32_t *id, size_t n,
 
 void sp_decode_ids(const struct sp_decoder *d, const int32_t *id, size_t n, struct buf *text)
 {
-    size_t i = put_start(d, id, n, text);
-    while (i < n) {
-        size_t end = n - i < AT_ONCE ? n : i + AT_ONCE, need = SHORT;
-        for (size_t k = i; k < end; k++)
-            need += d->of[id[k]].length;
-        char *to = buf_reserve(text, need);
-        for (; i < end && d->of[id[i]].kind != BYTE; i++) {
-            const struct surface *s = &d->of[id[i]];
-            memcpy(to, d->text.data + s->at, SHORT);
-            if (s->length > SHORT)
-                memcpy(to + SHORT, d->text.data + s->at + SHORT, s->length - SHORT);
-            to += s->length;
-        }
-        text->len = (size_t)(to - text->data);
-        if (i < end)
+    unsigned seen = 0;
+    for (size_t i = put_start(d, id, n, text); i < n;) {
+        i += join_put(&d->of, id + i, n - i, text, &seen);
+        if (i < n)
             i += put_bytes(d, id + i, n - i, text);
     }
 }

@@ -14,7 +14,8 @@
 
 enum {
     FILE_MAX = 1 << 29,
-    PART = 64 << 10 /* bytes of a text in parts that are worth encoding */
+    PART = 64 << 10, /* bytes of a text in parts that are worth encoding */
+    CHECKED = 64     /* ids that are looked at together */
 };
 
 struct tokenizer {
@@ -434,14 +435,33 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
     return code;
 }
 
+/* Of a number of ids that is fixed, so that the compiler looks at many together. */
+static bool all_inside(const int32_t *id, uint32_t last)
+{
+    uint32_t bad = 0; /* its sign */
+    for (size_t i = 0; i < CHECKED; i++)
+        bad |= (uint32_t)id[i] | (last - (uint32_t)id[i]);
+    return bad <= INT32_MAX;
+}
+
+static int check_ids(const struct tokenizer *t, const int32_t *id, size_t n, struct err *e)
+{
+    int64_t size = t->info.vocab_size;
+    size_t i = 0;
+    while (n - i >= CHECKED && size > 0 && all_inside(id + i, (uint32_t)(size - 1)))
+        i += CHECKED;
+    for (; i < n; i++)
+        if (id[i] < 0 || id[i] >= size)
+            return err_set(e, ERR_DATA, "id %d is outside the vocabulary of %lld", id[i],
+                           (long long)size);
+    return 0;
+}
+
 int tok_decode(const struct tokenizer *t, struct tok_work *w, const int32_t *id, size_t n,
                struct buf *text, struct err *e)
 {
-    for (size_t i = 0; i < n; i++)
-        if (id[i] < 0 || id[i] >= t->info.vocab_size)
-            return err_set(e, ERR_DATA, "id %d is outside the vocabulary of %lld", id[i],
-                           (long long)t->info.vocab_size);
-    return n ? t->engine.decode(t->engine.state, w->scratch, id, n, text, e) : 0;
+    int code = check_ids(t, id, n, e);
+    return code || !n ? code : t->engine.decode(t->engine.state, w->scratch, id, n, text, e);
 }
 
 const char *tok_piece(const struct tokenizer *t, int64_t id)
