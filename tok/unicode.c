@@ -49,6 +49,11 @@ bool uni_word(enum uni_version v, uint32_t c)
     return uni_in(v, c, set) || c == 0x200c || c == 0x200d || IN(circled, c);
 }
 
+uint8_t uni_script(uint32_t c)
+{
+    return uni_at(uni_script_class, c);
+}
+
 bool uni_han(enum uni_version v, uint32_t c)
 {
     /* what is assigned in these is Han in every version, and the later ones only add */

@@ -92,6 +92,13 @@ bool uni_word(enum uni_version v, uint32_t c);
 bool uni_han(enum uni_version v, uint32_t c);
 
 /*
+ * The property Script of 9.0 as SentencePiece's trainers tell scripts apart: a number for each.
+ * Hiragana, Katakana and U+30FC count as Han; what has no script counts as common.
+ */
+enum { UNI_SCRIPT_COMMON, UNI_SCRIPT_INHERITED, UNI_SCRIPT_HAN };
+uint8_t uni_script(uint32_t c);
+
+/*
  * The ASCII letter in lower case that c equals when case is ignored (full folding), or 0: 'A' and
  * 'a' give 'a', U+017F gives 's', U+212A gives 'k'.
  */

@@ -6,11 +6,13 @@
 
 FOLDER holds the unpacked source archives unicodedata2-8.0.0, -9.0.0.post4, -15.0.0, -16.0.0 and -17.0.1. Only their
 tables are read (unicodedata_db.h, unicodetype_db.h), nothing is compiled, because the oldest do not build any more.
+Scripts come from perl (Unicode::UCD).
 Run by hand; what it writes is committed. tests/interop/unicode.py holds the result against the tokenizers it is for.
 """
 import glob
 import os
 import re
+import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -247,11 +249,37 @@ def forms(source):
     write("compose.c", body)
 
 
+# ---- scripts ---------------------------------------------------------------------------------------
+
+PERL = """use Unicode::UCD 'prop_invmap';
+for my $p ('Script', 'Age') { my ($l, $v) = prop_invmap($p); print "$p $l->[$_] $v->[$_]\\n" for 0 .. $#$l }"""
+
+# Scripts that later versions of Unicode gave to characters of 9.0.
+SCRIPTS_THEN = {0x589: "Common", 0x61c: "Common", 0x953: "Devanagari", 0x954: "Devanagari"}
+
+
+def scripts():
+    """Scripts of 9.0 out of perl, which knows a later version and the age of each character."""
+    starts = {"Script": {}, "Age": {}}
+    for line in subprocess.run(["perl", "-e", PERL], capture_output=True, text=True, check=True).stdout.splitlines():
+        what, start, value = line.split()
+        starts[what][int(start)] = value
+    names = {"Common": 0, "Inherited": 1, "Han": 2, "Hiragana": 2, "Katakana": 2}
+    values, age, script = [], None, None
+    for c in range(LIMIT):
+        age, script = starts["Age"].get(c, age), starts["Script"].get(c, script)
+        known = age != "Unassigned" and float(age) <= 9 and script != "Unknown"
+        name = SCRIPTS_THEN.get(c, "Han" if c == 0x30fc else script if known else "Common")
+        values.append(names.setdefault(name, max(names.values()) + 1))
+    write("script.c", two_levels("uni_script_class", values, "uint8_t"))
+
+
 def main(folder):
     sources = {v: Source(folder, r) for v, r in RELEASES.items()}
     categories(sources)
     lower(sources[17])
     forms(sources[9])
+    scripts()
 
 
 if __name__ == "__main__":

@@ -44,6 +44,10 @@ extern const uint16_t uni_compose_block[UNI_BLOCKS];
 extern const uint16_t uni_compose[];
 extern const uint32_t uni_composed[][2];
 
+/* Scripts: see uni_script. */
+extern const uint16_t uni_script_class_block[UNI_BLOCKS];
+extern const uint8_t uni_script_class[];
+
 #define uni_at(table, c)                                                                           \
     (table)[(size_t)table##_block[(c) >> UNI_SHIFT] << UNI_SHIFT | ((c)&UNI_MASK)]
 
