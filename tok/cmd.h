@@ -18,6 +18,16 @@ enum cmd_format { CMD_TEXT, CMD_JSON, CMD_U16, CMD_U32, CMD_DOCS };
 
 #define CMD_FORMATS "text|json|u16|u32|docs"
 
+/* --type of train */
+enum cmd_type { CMD_SENTENCEPIECE, CMD_BPE, CMD_WORDPIECE };
+
+#define CMD_TYPES "sentencepiece|bpe|wordpiece"
+
+/* Sections of options, by the types that they are for. */
+#define CMD_OWN "bpe and wordpiece"
+#define CMD_BYTES "byte-level bpe"
+#define CMD_PIECES "wordpiece"
+
 struct cli {
     struct opt_common common;
     struct tok_flags tok;
@@ -38,19 +48,30 @@ struct cli {
     bool json;    /* inspect, diff */
     int64_t show; /* diff: differing segments that are listed */
 
-    int type;         /* --type of train: 0 a SentencePiece model, 1 byte-level BPE */
-    int pretokenizer; /* index into learn_families */
+    int type; /* enum cmd_type */
+    /* of our own trainers */
     struct opt_list special_tokens;
     int64_t min_frequency, max_token_length, limit_alphabet;
     const char *continuing_subword_prefix, *end_of_word_suffix;
-    int64_t memory; /* MiB, 0 for no limit */
+    int files;        /* enum learn_files */
+    int64_t memory;   /* MiB, 0 for no limit */
+    int pretokenizer; /* index into learn_families */
+    const char *pretokenizer_pattern;
+    int digits; /* enum learn_digits */
+    const char *initial_alphabet;
+    bool lowercase, clean_text, handle_chinese_chars;
+    int strip_accents; /* 0 as lowercase, 1 yes, 2 no */
 
     const char **file; /* the other arguments */
     size_t nfile;
+    struct opts *opts; /* where values come from */
 };
 
 int cmd_train(const struct cli *c, struct err *e);
 int cmd_learn(const struct cli *c, struct err *e); /* the part of train that is our own */
+void cmd_learn_warn(const struct cli *c);          /* of options that --type does not use */
+/* Values that go with --type of train, where the user gave none. */
+int cmd_learn_defaults(struct opts *o, const struct cli *c, struct err *e);
 const char **cmd_inputs(const struct cli *c, size_t *ret_n); /* --input and other files; to free */
 int cmd_encode(const struct cli *c, struct err *e);
 int cmd_decode(const struct cli *c, struct err *e);

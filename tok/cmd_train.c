@@ -126,6 +126,7 @@ int cmd_train(const struct cli *c, struct err *e)
     int code = check_options(c, e);
     if (code)
         return code;
+    cmd_learn_warn(c);
     if (c->type)
         return cmd_learn(c, e);
     double start = clock_seconds();

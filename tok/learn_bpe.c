@@ -55,6 +55,12 @@ static void count_chars(struct trainer *t, const struct learn_words *w)
     }
     for (int b = 0; t->o->whole_alphabet && b < 256; b++)
         t->a->count[t->a->letter[b]] = UINT64_MAX;
+    const char *p = t->o->initial, *end = p ? p + strlen(p) : NULL;
+    while (p < end) {
+        size_t k = utf8_char(p, end);
+        t->a->count[utf8_code(p, k)] = UINT64_MAX;
+        p += k;
+    }
 }
 
 struct letter {

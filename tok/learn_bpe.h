@@ -17,12 +17,13 @@
 #include "tok/learn_vocab.h"
 
 struct learn_bpe_options {
-    bool bytes;           /* words are bytes, spelt in GPT-2's alphabet; else characters */
-    bool whole_alphabet;  /* all 256 bytes get a symbol, seen or not */
+    bool bytes;          /* words are bytes, spelt in GPT-2's alphabet; else characters */
+    bool whole_alphabet; /* all 256 bytes get a symbol, seen or not */
     uint64_t vocab_size;
     uint64_t min_frequency;
-    uint64_t max_token_length; /* symbols are shorter than this many characters; 0: any */
-    uint64_t limit_alphabet;   /* 0: no limit */
+    uint64_t max_token_length;   /* symbols are shorter than this many characters; 0: any */
+    uint64_t limit_alphabet;     /* 0: no limit */
+    const char *initial;         /* characters that get a symbol, seen or not; UTF-8, may be NULL */
     const char *prefix, *suffix; /* may be NULL */
     const char *const *special;
     size_t nspecial;

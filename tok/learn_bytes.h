@@ -12,9 +12,14 @@
 
 struct learn_bytes;
 
-struct learn_bytes *learn_bytes_create(const struct learn_family *family, int threads);
+/* ERR_USAGE: no pattern, or one that needs PCRE2 where that is not built in. */
+int learn_bytes_create(const struct learn_cut *cut, int threads, struct learn_bytes **ret,
+                       struct err *e);
 void learn_bytes_destroy(struct learn_bytes *b);
 learn_split learn_bytes_split;
+
+/* A pattern may take too many steps: what the first such text gave. */
+int learn_bytes_status(const struct learn_bytes *b, struct err *e);
 uint64_t learn_bytes_invalid(const struct learn_bytes *b);
 
 #endif

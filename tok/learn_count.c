@@ -21,6 +21,7 @@ struct learn_count {
     learn_split *split;
     void *arg;
     uint64_t memory;
+    bool joined;               /* lines may come together */
     struct learn_table *table; /* one for each thread */
     struct learn_runs runs;
 
@@ -176,8 +177,7 @@ static int flush(struct learn_count *c, struct err *e)
 
 /* ---- texts ------------------------------------------------------------------------------- */
 
-static void add_piece(struct learn_count *c, const char *text, size_t n, uint64_t count,
-                      bool lines)
+static void add_piece(struct learn_count *c, const char *text, size_t n, uint64_t count, bool lines)
 {
     if (!c->batch.cap)
         buf_reserve(&c->batch, c->batch_size + TASK + PADDING);
@@ -211,6 +211,11 @@ int learn_count_add(struct learn_count *c, const char *text, size_t n, uint64_t 
     return c->batch.len >= c->batch_size ? flush(c, e) : 0;
 }
 
+void learn_count_join_lines(struct learn_count *c)
+{
+    c->joined = true;
+}
+
 int learn_count_lines(struct learn_count *c, const char *text, size_t n, struct err *e)
 {
     const char *end = text + n;
@@ -226,7 +231,7 @@ int learn_count_lines(struct learn_count *c, const char *text, size_t n, struct 
         if (some > INT32_MAX - PADDING)
             return err_set(e, ERR_DATA, "a line of %zu bytes, but less than 2^31 were expected",
                            some);
-        add_piece(c, text, some, 1, true);
+        add_piece(c, text, some, 1, !c->joined);
         text += some;
         code = c->batch.len >= c->batch_size ? flush(c, e) : 0;
     }
@@ -239,11 +244,11 @@ enum { COUNTS = 4096 };
 
 struct gather {
     struct learn_words *words;
-    uint64_t cost;          /* of a byte */
-    uint64_t need[COUNTS];  /* bytes of memory for the words that occur so often, or more in the
-                             * last */
+    uint64_t cost;         /* of a byte */
+    uint64_t need[COUNTS]; /* bytes of memory for the words that occur so often, or more in the
+                            * last */
     uint64_t number[COUNTS];
-    uint64_t bytes, least;  /* of the words taken; the fewest occurrences of one that is taken */
+    uint64_t bytes, least; /* of the words taken; the fewest occurrences of one that is taken */
 };
 
 static int weigh(void *arg, const char *word, uint32_t n, uint64_t count, struct err *e)

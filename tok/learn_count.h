@@ -54,6 +54,9 @@ void learn_count_destroy(struct learn_count *c);
 int learn_count_add(struct learn_count *c, const char *text, size_t n, uint64_t count,
                     struct err *e);
 
+/* From now on lines need not be told apart: several may come to the split as one text. */
+void learn_count_join_lines(struct learn_count *c);
+
 /* Whole lines, each with its line feed a text by itself. */
 int learn_count_lines(struct learn_count *c, const char *text, size_t n, struct err *e);
 

@@ -7,6 +7,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/utf8.h"
+#include "tok/learn_bpe.h"
 
 #define WORD "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
@@ -15,120 +17,25 @@
 #define ENDING "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define SIGNS "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*"
 
-const struct learn_family learn_families[] = {
-    {"gpt2",
-     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+", true,
-     false},
+const struct learn_cut learn_families[] = {
+    {"gpt2", "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+     true, false, LEARN_DIGITS_ANY},
     {"cl100k",
      "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,3}| "
      "?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+",
-     false, false},
-    {"llama3", WORD "|" MARK "\\p{L}+|\\p{N}{1,3}" SIGNS ENDING, false, false},
-    {"qwen2", WORD "|" MARK "\\p{L}+|\\p{N}" SIGNS ENDING, false, true},
+     false, false, LEARN_DIGITS_ANY},
+    {"llama3", WORD "|" MARK "\\p{L}+|\\p{N}{1,3}" SIGNS ENDING, false, false, LEARN_DIGITS_ANY},
+    {"qwen2", WORD "|" MARK "\\p{L}+|\\p{N}" SIGNS ENDING, false, true, LEARN_DIGITS_ANY},
     {"o200k",
      MARK UPPER "*" LOWER "+" WORD "?|" MARK UPPER "+" LOWER "*" WORD
                 "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" ENDING,
-     false, false},
+     false, false, LEARN_DIGITS_ANY},
     {.name = NULL},
 };
 
-/* ---- tokenizer.json ---------------------------------------------------------------------- */
+/* ---- vocab.json, merges.txt, vocab.txt ---------------------------------------------------- */
 
-static void put_text(struct buf *b, const char *s)
-{
-    if (s)
-        jsonw_string(b, s, strlen(s));
-    else
-        buf_adds(b, "null");
-}
-
-static void put_added(const struct learn_out *o, struct buf *b)
-{
-    buf_adds(b, "  \"added_tokens\": [");
-    for (size_t i = 0; i < o->nspecial; i++) {
-        const char *s = o->special[i];
-        buf_addf(b, "%s\n    {\n      \"id\": %d,\n      \"content\": ", i ? "," : "",
-                 learn_vocab_find(o->vocab, s, strlen(s)));
-        put_text(b, s);
-        buf_adds(b, ",\n      \"single_word\": false,\n      \"lstrip\": false,\n"
-                    "      \"rstrip\": false,\n      \"normalized\": false,\n"
-                    "      \"special\": true\n    }");
-    }
-    buf_adds(b, o->nspecial ? "\n  ],\n" : "],\n");
-}
-
-static void put_byte_level(struct buf *b, const char *indent, bool space, bool trim, bool regex)
-{
-    buf_addf(b,
-             "{\n%s  \"type\": \"ByteLevel\",\n%s  \"add_prefix_space\": %s,\n"
-             "%s  \"trim_offsets\": %s,\n%s  \"use_regex\": %s\n%s}",
-             indent, indent, space ? "true" : "false", indent, trim ? "true" : "false", indent,
-             regex ? "true" : "false", indent);
-}
-
-static void put_pipeline(const struct learn_out *o, struct buf *b)
-{
-    buf_addf(b, "  \"normalizer\": %s,\n  \"pre_tokenizer\": ",
-             o->family->nfc ? "{\n    \"type\": \"NFC\"\n  }" : "null");
-    if (o->family->plain) {
-        put_byte_level(b, "  ", false, true, true);
-    } else {
-        buf_adds(b, "{\n    \"type\": \"Sequence\",\n    \"pretokenizers\": [\n      {\n"
-                    "        \"type\": \"Split\",\n        \"pattern\": {\n"
-                    "          \"Regex\": ");
-        put_text(b, o->family->pattern);
-        buf_adds(b, "\n        },\n        \"behavior\": \"Isolated\",\n"
-                    "        \"invert\": false\n      },\n      ");
-        put_byte_level(b, "      ", false, true, false);
-        buf_adds(b, "\n    ]\n  }");
-    }
-    buf_adds(b, ",\n  \"post_processor\": ");
-    put_byte_level(b, "  ", true, false, true);
-    buf_adds(b, ",\n  \"decoder\": ");
-    put_byte_level(b, "  ", true, true, true);
-    buf_adds(b, ",\n");
-}
-
-static void put_model(const struct learn_out *o, struct buf *b)
-{
-    const struct learn_vocab *v = o->vocab;
-    buf_adds(b, "  \"model\": {\n    \"type\": \"BPE\",\n    \"dropout\": null,\n"
-                "    \"unk_token\": null,\n    \"continuing_subword_prefix\": ");
-    put_text(b, o->prefix);
-    buf_adds(b, ",\n    \"end_of_word_suffix\": ");
-    put_text(b, o->suffix);
-    buf_adds(b, ",\n    \"fuse_unk\": false,\n    \"byte_fallback\": false,\n"
-                "    \"ignore_merges\": false,\n    \"vocab\": {");
-    for (size_t i = 0; i < v->n; i++) {
-        buf_adds(b, i ? ",\n      " : "\n      ");
-        jsonw_string(b, v->piece[i].text, v->piece[i].length);
-        buf_addf(b, ": %zu", i);
-    }
-    buf_adds(b, v->n ? "\n    },\n    \"merges\": [" : "},\n    \"merges\": [");
-    for (size_t i = 0; i < v->nmerges; i++) {
-        const struct learn_piece *l = &v->piece[v->merge[i].left];
-        const struct learn_piece *r = &v->piece[v->merge[i].right];
-        buf_adds(b, i ? ",\n      [\n        " : "\n      [\n        ");
-        jsonw_string(b, l->text, l->length);
-        buf_adds(b, ",\n        ");
-        jsonw_string(b, r->text, r->length);
-        buf_adds(b, "\n      ]");
-    }
-    buf_adds(b, v->nmerges ? "\n    ]\n  }\n" : "]\n  }\n");
-}
-
-void learn_put_tokenizer(const struct learn_out *o, struct buf *b)
-{
-    buf_adds(b, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n");
-    put_added(o, b);
-    put_pipeline(o, b);
-    put_model(o, b);
-    buf_adds(b, "}");
-}
-
-/* ---- vocab.json, merges.txt -------------------------------------------------------------- */
-
-void learn_put_vocab(const struct learn_out *o, struct buf *b)
+static void put_vocab(const struct learn_out *o, struct buf *b)
 {
     for (size_t i = 0; i < o->vocab->n; i++) {
         buf_addc(b, i ? ',' : '{');
@@ -138,7 +45,7 @@ void learn_put_vocab(const struct learn_out *o, struct buf *b)
     buf_adds(b, o->vocab->n ? "}" : "{}");
 }
 
-void learn_put_merges(const struct learn_out *o, struct buf *b)
+static void put_merges(const struct learn_out *o, struct buf *b)
 {
     const struct learn_vocab *v = o->vocab;
     buf_adds(b, "#version: 0.2\n");
@@ -146,29 +53,151 @@ void learn_put_merges(const struct learn_out *o, struct buf *b)
         buf_addf(b, "%s %s\n", v->piece[v->merge[i].left].text, v->piece[v->merge[i].right].text);
 }
 
-int learn_write(const struct learn_out *o, const char *prefix, struct err *e)
+static void put_lines(const struct learn_out *o, struct buf *b)
 {
-    static void (*const put[])(const struct learn_out *, struct buf *) = {
-        learn_put_vocab, learn_put_merges, learn_put_tokenizer};
-    static const char *const name[] = {"vocab.json", "merges.txt", "tokenizer.json"};
-    struct outfile f[3] = {{.fd = -1}, {.fd = -1}, {.fd = -1}};
-    size_t n = strlen(prefix);
-    int code = 0;
-    for (int i = 0; i < 3 && !code; i++) {
-        struct buf b = {0};
-        char *path = mem_printf("%s%s%s", prefix, n && prefix[n - 1] != '/' ? "-" : "", name[i]);
-        put[i](o, &b);
-        code = outfile_open(&f[i], path, e);
-        if (!code)
-            code = outfile_write(&f[i], b.data, b.len, e);
-        if (!code)
-            code = outfile_sync(&f[i], e);
-        buf_finish(&b);
-        free(path);
+    for (size_t i = 0; i < o->vocab->n; i++) {
+        buf_add(b, o->vocab->piece[i].text, o->vocab->piece[i].length);
+        buf_addc(b, '\n');
     }
-    for (int i = 0; i < 3 && !code; i++)
-        code = outfile_commit(&f[i], e);
-    for (int i = 0; i < 3; i++)
-        outfile_abort(&f[i]);
+}
+
+/* ---- tiktoken ---------------------------------------------------------------------------- */
+
+static void put_base64(struct buf *b, const unsigned char *p, size_t n)
+{
+    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t v = (uint32_t)p[i] << 16 | (i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0) |
+                     (i + 2 < n ? p[i + 2] : 0);
+        for (size_t k = 0; k < 4; k++)
+            buf_addc(b, i + k > n ? '=' : digit[v >> (18 - 6 * k) & 63]);
+    }
+}
+
+/* A special token that is also what a merge spells. */
+static bool is_merged(const struct learn_out *o, size_t id, struct buf *text)
+{
+    const struct learn_vocab *v = o->vocab;
+    for (size_t i = 0; i < v->nmerges; i++) {
+        const struct learn_piece *l = &v->piece[v->merge[i].left];
+        const struct learn_piece *r = &v->piece[v->merge[i].right];
+        buf_reset(text);
+        buf_add(text, l->text, l->length);
+        buf_add(text, r->text, r->length);
+        if (learn_vocab_find(v, text->data, text->len) == (int32_t)id)
+            return true;
+    }
+    return false;
+}
+
+/* Ranks are ids: they begin behind the special tokens, which the file cannot name. */
+static void put_ranks(const struct learn_out *o, struct buf *b)
+{
+    unsigned char byte[512] = {0};
+    struct buf text = {0};
+    for (unsigned i = 0; i < 256; i++)
+        byte[learn_byte_letter((unsigned char)i)] = (unsigned char)i;
+    for (size_t id = 0; id < o->vocab->n; id++) {
+        const struct learn_piece *p = &o->vocab->piece[id];
+        if (id < o->nspecial && !is_merged(o, id, &text))
+            continue;
+        buf_reset(&text);
+        for (const char *c = p->text, *end = c + p->length; c < end;) {
+            size_t k = utf8_char(c, end);
+            buf_addc(&text, (char)byte[utf8_code(c, k)]);
+            c += k;
+        }
+        put_base64(b, (const unsigned char *)text.data, text.len);
+        buf_addf(b, " %zu\n", id);
+    }
+    buf_finish(&text);
+}
+
+/* ---- all of them ------------------------------------------------------------------------- */
+
+int learn_out_check(const struct learn_out *o, enum learn_files files, bool all_bytes,
+                    struct err *e)
+{
+    if (o->bert && (files == LEARN_VOCAB_MERGES || files == LEARN_TIKTOKEN))
+        return err_set(e, ERR_USAGE,
+                       "--output-type %s cannot say what a WordPiece model is: it has "
+                       "tokenizer.json and vocab.txt",
+                       files == LEARN_TIKTOKEN ? "tiktoken" : "vocab+merges");
+    if (o->cut && files == LEARN_VOCAB_TXT)
+        return err_set(e, ERR_USAGE,
+                       "--output-type vocab.txt cannot say what a byte-level model is: it has "
+                       "tokenizer.json, vocab+merges and tiktoken");
+    if (files == LEARN_TIKTOKEN && (o->cut->digits || o->prefix || o->suffix || !all_bytes))
+        return err_set(e, ERR_USAGE,
+                       "--output-type tiktoken cannot say what --digits, "
+                       "--continuing_subword_prefix, --end_of_word_suffix and --limit_alphabet do");
+    return 0;
+}
+
+struct form {
+    const char *name;
+    void (*put)(const struct learn_out *o, struct buf *b);
+};
+
+static const struct form forms[] = {{"vocab.json", put_vocab},
+                                    {"merges.txt", put_merges},
+                                    {"vocab.txt", put_lines},
+                                    {"tiktoken", put_ranks},
+                                    {"tokenizer.json", learn_put_tokenizer}};
+
+enum { FORMS = sizeof(forms) / sizeof(*forms) };
+
+static unsigned forms_of(const struct learn_out *o, enum learn_files files)
+{
+    static const unsigned of[] = {[LEARN_TOKENIZER_JSON] = 16,
+                                  [LEARN_VOCAB_MERGES] = 3,
+                                  [LEARN_VOCAB_TXT] = 4,
+                                  [LEARN_TIKTOKEN] = 8};
+    return files != LEARN_ALL ? of[files] : o->bert ? 16 | 4 : 16 | 3;
+}
+
+static char *path_of(const char *prefix, const char *name)
+{
+    size_t n = strlen(prefix);
+    bool folder = n && prefix[n - 1] == '/', ranks = strcmp(name, "tiktoken") == 0;
+    return mem_printf("%s%s%s", prefix, folder ? ranks ? "ranks." : "" : ranks ? "." : "-", name);
+}
+
+static int write_form(const struct learn_out *o, const struct form *form, const char *path,
+                      struct outfile *f, struct err *e)
+{
+    struct buf b = {0};
+    form->put(o, &b);
+    int code = outfile_open(f, path, e);
+    if (!code)
+        code = outfile_write(f, b.data, b.len, e);
+    if (!code)
+        code = outfile_sync(f, e);
+    buf_finish(&b);
+    return code;
+}
+
+int learn_write(const struct learn_out *o, enum learn_files files, const char *prefix, char **said,
+                struct err *e)
+{
+    struct outfile f[FORMS];
+    unsigned set = forms_of(o, files);
+    int code = 0;
+    *said = NULL;
+    for (int i = 0; i < FORMS; i++)
+        f[i] = (struct outfile){.fd = -1};
+    for (int i = 0; i < FORMS && !code; i++) {
+        if (!(set >> i & 1))
+            continue;
+        free(*said);
+        *said = path_of(prefix, forms[i].name);
+        code = write_form(o, &forms[i], *said, &f[i], e);
+    }
+    for (int i = 0; i < FORMS && !code; i++)
+        if (set >> i & 1)
+            code = outfile_commit(&f[i], e);
+    for (int i = 0; i < FORMS; i++)
+        if (set >> i & 1)
+            outfile_abort(&f[i]);
     return code;
 }

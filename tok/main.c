@@ -11,11 +11,12 @@ enum { TRAIN = 1, ENCODE = 2, DECODE = 4, INSPECT = 8, DIFF = 16, USE = ENCODE |
 
 static const struct opt_verb verbs[] = {
     {"train", "[FILE...]", "learn a vocabulary from text",
-     WEFT_PREFIX "tok train --input a.txt,b.jsonl --model_prefix P --vocab_size 32000\n" WEFT_PREFIX
-                 "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size "
-                 "32000\n" WEFT_PREFIX
-                 "tok train --type bpe --pretokenizer llama3 --special_tokens '<|endoftext|>'\n"
-                 "    --vocab_size 32000 --model_prefix out/ --input corpus.jsonl\n",
+     WEFT_PREFIX
+     "tok train --input a.txt,b.jsonl --model_prefix P --vocab_size 32000\n" WEFT_PREFIX
+     "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size 32000\n"
+     WEFT_PREFIX "tok train --type bpe --pretokenizer llama3 --special_tokens '<|endoftext|>'\n"
+     "    --vocab_size 32000 --model_prefix out/ --input corpus.jsonl\n" WEFT_PREFIX
+     "tok train --type wordpiece --model_prefix bert/ --input a.txt b.txt.zst --memory 512\n",
      true},
     {"encode", "[FILE...]", "text to ids",
      WEFT_PREFIX "tok encode --tokenizer P.model corpus.txt > ids.txt\n" WEFT_PREFIX
@@ -79,27 +80,43 @@ static const struct opt table[] = {
         false, "how tiktoken's ranks cut a text, if their number does not tell"),
     ROW("specials", OPT_CHOICE, tok.specials, "text", "text|parse|error", "tokenizer", DIFF, 0, 0,
         false, "what the string of a special token inside a text becomes"),
-    ROW("type", OPT_CHOICE, type, "sentencepiece", "sentencepiece|bpe", "trainer", TRAIN, 0, 0,
-        true, "a SentencePiece model (see model_type), or byte-level BPE as Hugging Face's"),
+    ROW("type", OPT_CHOICE, type, "sentencepiece", CMD_TYPES, "trainer", TRAIN, 0, 0, true,
+        "a SentencePiece model (see model_type), or byte-level BPE or WordPiece as Hugging Face's"),
     SP_TRAIN_ROWS(struct cli, train., TRAIN),
-    ROW("pretokenizer", OPT_CHOICE, pretokenizer, "gpt2", LEARN_FAMILIES, "byte-level bpe", TRAIN,
-        0, 0, true, "whose regex cuts text into words"),
-    ROW("special_tokens", OPT_LIST, special_tokens, NULL, "TOKENS", "byte-level bpe", TRAIN, 0, 0,
-        true, "tokens with the first ids, never learnt from text"),
-    ROW("min_frequency", OPT_INT, min_frequency, "0", "N", "byte-level bpe", TRAIN, 0, 1e18, false,
-        "pairs that occur less often are not merged"),
-    ROW("max_token_length", OPT_INT, max_token_length, "0", "N", "byte-level bpe", TRAIN, 0,
-        1000000, false, "tokens are shorter than so many bytes, 0 for any length"),
-    ROW("limit_alphabet", OPT_INT, limit_alphabet, "0", "N", "byte-level bpe", TRAIN, 0, 1000000,
-        false, "only so many of the 256 bytes get a token, 0 for all"),
-    ROW("continuing_subword_prefix", OPT_TEXT, continuing_subword_prefix, NULL, "TEXT",
-        "byte-level bpe", TRAIN, 0, 0, false, "what marks tokens within a word"),
-    ROW("end_of_word_suffix", OPT_TEXT, end_of_word_suffix, NULL, "TEXT", "byte-level bpe", TRAIN,
-        0, 0, false, "what marks tokens at the end of a word"),
-    ROW("memory", OPT_INT, memory, "0", "MIB", "byte-level bpe", TRAIN, 0, 1e9, true,
+    ROW("special_tokens", OPT_LIST, special_tokens, NULL, "TOKENS", CMD_OWN, TRAIN, 0, 0, true,
+        "tokens with the first ids, never cut out of text (wordpiece: BERT's five)"),
+    ROW("min_frequency", OPT_INT, min_frequency, "0", "N", CMD_OWN, TRAIN, 0, 1e18, false,
+        "pairs that occur less often are not merged (wordpiece: 2)"),
+    ROW("max_token_length", OPT_INT, max_token_length, "0", "N", CMD_OWN, TRAIN, 0, 1000000, false,
+        "tokens are shorter than so many characters (bpe: bytes), 0 for any length"),
+    ROW("limit_alphabet", OPT_INT, limit_alphabet, "0", "N", CMD_OWN, TRAIN, 0, 1200000, false,
+        "only so many characters (bpe: bytes) get a token, 0 for all (wordpiece: 1000)"),
+    ROW("continuing_subword_prefix", OPT_TEXT, continuing_subword_prefix, NULL, "TEXT", CMD_OWN,
+        TRAIN, 0, 0, false, "what marks tokens within a word (wordpiece: ##)"),
+    ROW("end_of_word_suffix", OPT_TEXT, end_of_word_suffix, NULL, "TEXT", CMD_OWN, TRAIN, 0, 0,
+        false, "what marks tokens at the end of a word"),
+    ROW("output-type", OPT_CHOICE, files, "all", LEARN_FILES, CMD_OWN, TRAIN, 0, 0, false,
+        "which files to write"),
+    ROW("memory", OPT_INT, memory, "0", "MIB", CMD_OWN, TRAIN, 0, 1e9, true,
         "memory to keep to: counts beyond it go to disk beside the output; 0 for no limit"),
-    ROW("workers", OPT_INT, workers, "0", "N", "byte-level bpe", TRAIN, 0, 1024, true,
+    ROW("workers", OPT_INT, workers, "0", "N", CMD_OWN, TRAIN, 0, 1024, true,
         "threads that count words, 0 for one for each processor"),
+    ROW("pretokenizer", OPT_CHOICE, pretokenizer, "gpt2", LEARN_FAMILIES, CMD_BYTES, TRAIN, 0, 0,
+        true, "whose regex cuts text into words"),
+    ROW("pretokenizer-pattern", OPT_TEXT, pretokenizer_pattern, NULL, "REGEX", CMD_BYTES, TRAIN, 0,
+        0, false, "a regex of your own instead, as tokenizer.json has it"),
+    ROW("digits", OPT_CHOICE, digits, "pattern", LEARN_DIGITS, CMD_BYTES, TRAIN, 0, 0, false,
+        "numbers are cut as the regex says, or before it into single digits or up to three"),
+    ROW("lowercase", OPT_SWITCH, lowercase, "true", NULL, CMD_PIECES, TRAIN, 0, 0, true,
+        "letters become small; --no-lowercase keeps case and accents"),
+    ROW("strip_accents", OPT_CHOICE, strip_accents, "auto", "auto|yes|no", CMD_PIECES, TRAIN, 0, 0,
+        false, "accents go; auto: if letters become small"),
+    ROW("handle_chinese_chars", OPT_SWITCH, handle_chinese_chars, "true", NULL, CMD_PIECES, TRAIN,
+        0, 0, false, "each Chinese character is a word"),
+    ROW("clean_text", OPT_SWITCH, clean_text, "true", NULL, CMD_PIECES, TRAIN, 0, 0, false,
+        "control characters go"),
+    ROW("initial_alphabet", OPT_TEXT, initial_alphabet, NULL, "TEXT", CMD_PIECES, TRAIN, 0, 0,
+        false, "characters that get a token, seen or not (bpe has all bytes)"),
     {.name = NULL},
 };
 
@@ -148,6 +165,7 @@ static int run(struct opts *o, struct cli *c, struct err *e)
     log_set_level(c->common.quiet ? LOG_WARN : c->common.verbose ? LOG_DEBUG : LOG_INFO);
     c->file = o->file;
     c->nfile = o->nfile;
+    c->opts = o;
     return cmd[o->verb](c, e);
 }
 
@@ -160,6 +178,8 @@ int main(int argc, char **argv)
      */
     signal(SIGPIPE, SIG_DFL);
     int code = opts_init(&o, &options, &c, argc, argv, &e);
+    if (!code && o.verb == 0)
+        code = cmd_learn_defaults(&o, &c, &e);
     if (code)
         return log_err(&e);
     if (!opts_answer(&o, stdout))
