@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "tok/hf.h"
 #include "tok/hf_get.h"
+#include "tok/precompiled.h"
 
 /* Normalizers, pre-tokenizers and decoders of a tokenizer.json, as steps. */
 
@@ -49,6 +50,13 @@ static int add_normalizer(struct pipe_spec *s, const struct get *g)
         code = get_text(s, g, "content", &n.content);
         if (!code)
             code = get_pattern(g, &n.pattern);
+    } else if (!strcmp(type, "Precompiled")) {
+        struct pipe_text base64;
+        n.kind = NORM_PRECOMPILED;
+        code = get_text(s, g, "precompiled_charsmap", &base64);
+        if (!code)
+            code = precompiled_read(g->path, &s->arena, base64.p, base64.n, &n.content.p,
+                                    &n.content.n, g->e);
     } else {
         return get_unknown(g, "normalizer", type);
     }
@@ -141,7 +149,8 @@ static int add_pre_tokenizer(struct pipe_spec *s, const struct get *g)
         enum pre_kind kind;
     } plain[] = {{"Whitespace", PRE_WHITESPACE},
                  {"WhitespaceSplit", PRE_WHITESPACE_SPLIT},
-                 {"BertPreTokenizer", PRE_BERT}};
+                 {"BertPreTokenizer", PRE_BERT},
+                 {"UnicodeScripts", PRE_SCRIPTS}};
     const char *type;
     int code = get_type(g, &type);
     if (code)

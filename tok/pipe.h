@@ -47,7 +47,8 @@ enum norm_kind {
     NORM_BERT,      /* clean, chinese, accents, lower */
     NORM_PREPEND,   /* content */
     NORM_REPLACE,   /* pattern, content */
-    NORM_BYTE_LEVEL /* bytes as letters of GPT-2's alphabet */
+    NORM_BYTE_LEVEL, /* bytes as letters of GPT-2's alphabet */
+    NORM_PRECOMPILED /* content: rules of precompiled.h */
 };
 
 struct norm_step {
@@ -68,7 +69,8 @@ enum pre_kind {
     PRE_PUNCTUATION,      /* behavior */
     PRE_DIGITS,           /* single */
     PRE_DELIMITER,        /* content: one character, which goes */
-    PRE_FIXED_LENGTH      /* length */
+    PRE_FIXED_LENGTH,     /* length */
+    PRE_SCRIPTS           /* runs of one script */
 };
 
 enum pre_behavior {

@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "tok/pipe_run.h"
+#include "tok/precompiled.h"
 #include "tok/unicode.h"
 
 /* Normalizers, each from one buffer into the next. */
@@ -185,6 +186,9 @@ static int run_step(const struct norm_step *s, struct pipe_work *w, const char *
         return replace(s, w, text, n, out, e);
     case NORM_BYTE_LEVEL:
         letters(text, n, out);
+        return 0;
+    case NORM_PRECOMPILED:
+        precompiled_run(s->content.p, text, n, out);
         return 0;
     }
     BUG("normalizer %d", (int)s->kind);

@@ -262,6 +262,28 @@ static void cut_lengths(struct pipe_work *w, size_t length)
     take_new_list(w);
 }
 
+/* A run of one script begins at each character that has another than the last that had one. What
+ * stands before the first run is dropped, as the reference does. */
+static void cut_scripts(struct pipe_work *w)
+{
+    for (size_t i = 0; i < w->npieces; i++) {
+        struct piece p = w->piece[i];
+        size_t start = p.n, k;
+        int before = 0;
+        for (size_t at = 0; at < p.n; at += k) {
+            int script = uni_script_run(char_at(w->text.data + p.at + at, &k));
+            if (!script || script == before)
+                continue;
+            if (before)
+                put_piece(w, p.at + start, p.at + at, p.zero && start == 0);
+            before = script;
+            start = at;
+        }
+        put_piece(w, p.at + start, p.at + p.n, p.zero && start == 0);
+    }
+    take_new_list(w);
+}
+
 /* ---- writing ------------------------------------------------------------------------------- */
 
 /* Spaces become the mark, and one stands before the piece; then cuts before each mark. */
@@ -360,6 +382,9 @@ static int run_step(const struct pipe *p, struct pipe_work *w, const struct pre_
         return 0;
     case PRE_FIXED_LENGTH:
         cut_lengths(w, s->length);
+        return 0;
+    case PRE_SCRIPTS:
+        cut_scripts(w);
         return 0;
     }
     BUG("pre-tokenizer %d", (int)s->kind);

@@ -110,6 +110,34 @@ char uni_fold_ascii(uint32_t c);
  */
 size_t uni_lower(uint32_t c, uint32_t ret[2]);
 
+/* Grapheme_Cluster_Break of 17.0, and what rules GB9c and GB11 ask beside it. */
+enum uni_cluster {
+    CLUSTER_OTHER,
+    CLUSTER_CR,
+    CLUSTER_LF,
+    CLUSTER_CONTROL,
+    CLUSTER_EXTEND,
+    CLUSTER_ZWJ,
+    CLUSTER_REGIONAL,
+    CLUSTER_PREPEND,
+    CLUSTER_SPACING,
+    CLUSTER_L,
+    CLUSTER_V,
+    CLUSTER_T,
+    CLUSTER_LV,
+    CLUSTER_LVT,
+    CLUSTER_PICTURE,   /* Extended_Pictographic */
+    CLUSTER_CONSONANT, /* of conjuncts */
+    CLUSTER_OUTSIDE,   /* an EXTEND that ends a conjunct */
+    CLUSTER_LINKER     /* an EXTEND that makes one */
+};
+
+enum uni_cluster uni_cluster(uint32_t c);
+
+/* The script as the UnicodeScripts pre-tokenizer of Hugging Face tells them apart, by a number of
+ * its own; 0: joins whatever stands before. */
+uint8_t uni_script_run(uint32_t c);
+
 /* ---- texts: UTF-8 that the caller knows to be valid; other bytes do no harm, but give what they
  * give. What comes out is appended. ------------------------------------------------------------ */
 
@@ -123,6 +151,9 @@ enum uni_form { UNI_NFC, UNI_NFD, UNI_NFKC, UNI_NFKD };
 size_t uni_normal_prefix(enum uni_form f, const char *text, size_t n);
 
 void uni_normalize(enum uni_form f, const char *text, size_t n, struct buf *out);
+
+/* Bytes of the extended grapheme cluster at p, n > 0, which begins one. */
+size_t uni_cluster_length(const char *p, size_t n);
 
 /* The canonical combining class of 9.0. */
 uint8_t uni_combining(uint32_t c);

@@ -7,9 +7,11 @@
 Texts: the books, every scalar value alone, between letters and behind a space, and strings of class representatives.
 WEFT_FULL=1 takes all of that and 100,000 strings, else every 17th scalar and 2,000. Each text is a document; ids of special strings are those of
 `--specials parse`; decoding is compared on the ids of all texts and on random ones."""
+import base64
 import json
 import os
 import random
+import struct
 import subprocess
 import sys
 import tempfile
@@ -57,6 +59,32 @@ def split(pattern, behavior, invert=False, kind="Regex"):
     return {"type": "Split", "pattern": {kind: pattern}, "behavior": behavior, "invert": invert}
 
 
+def charsmap(rules):
+    """SentencePiece's rules as a double array in base64: a block of 256 units for each node."""
+    nodes, strings, values = [{}], b"", {}
+    for text, to in rules.items():
+        at = 0
+        for byte in text.encode():
+            nodes[at].setdefault(byte, len(nodes))
+            if nodes[at][byte] == len(nodes):
+                nodes.append({})
+            at = nodes[at][byte]
+        values[at] = len(strings)
+        strings += to.encode() + b"\0"
+    units = [i & 255 ^ 1 for i in range(256 * (len(nodes) + 1))]  # block k + 1 has the children of node k
+    units[0] = 0
+    place = {0: 0}
+    for k, children in enumerate(nodes):
+        for byte, child in children.items():
+            place[child] = 256 * (k + 1) + byte
+            units[place[child]] = byte
+    for k in range(len(nodes)):
+        units[place[k]] |= (256 * (k + 1) ^ place[k]) << 10 | (k in values) << 8
+        if k in values:
+            units[256 * (k + 1)] = 1 << 31 | values[k]
+    return base64.b64encode(struct.pack(f"<I{len(units)}I", 4 * len(units), *units) + strings).decode()
+
+
 LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 PRE = [split(r"\s+|\p{P}", b) for b in ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous")] + [
     split(r"\p{L}+|\d", "Removed", True), split("a", "Isolated", False, "String"), split(r"(?=[A-ZS])", "Isolated"),
@@ -73,12 +101,15 @@ PRE = [split(r"\s+|\p{P}", b) for b in ("Removed", "Isolated", "MergedWithPrevio
     {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "split": False},
     {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"},
                                            {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"}]},
+    {"type": "UnicodeScripts"},
     {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}]
 NORM = [{"type": t} for t in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt")] + [
     {"type": "Strip", "strip_left": True, "strip_right": True}, {"type": "Prepend", "prepend": "▁"},
     {"type": "Replace", "pattern": {"Regex": r" {2,}"}, "content": "_"},
     {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
     {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True},
+    {"type": "Precompiled", "precompiled_charsmap": charsmap({
+        "a": "b", "\r": " ", "\n": "", "ﬁ": "fi", "e\u0301": "é", "漢": "汉字", "\u1100": "ᄂ", "Ⅷ": "VIII", "\x7f": "", "😀": "!"})},
     {"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "StripAccents"}, {"type": "Lowercase"}]}]
 DEC = [{"type": "Metaspace", "replacement": "Ġ", "prepend_scheme": "always", "split": True},
        {"type": "WordPiece", "prefix": "##", "cleanup": True}, {"type": "BPEDecoder", "suffix": "s"},
@@ -103,7 +134,7 @@ def variants(folder):
     whole = dict(few, **{f"<0x{b:02X}>": len(few) + b for b in range(256)})
     bpe = {"type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None, "end_of_word_suffix": None,
            "fuse_unk": True, "byte_fallback": False, "ignore_merges": False, "vocab": few, "merges": [["▁", "a"]]}
-    plain = dict(base, added_tokens=[], pre_tokenizer=PRE[-5], decoder=None, post_processor=None)
+    plain = dict(base, added_tokens=[], pre_tokenizer=PRE[-6], decoder=None, post_processor=None)
     models = [bpe, dict(bpe, fuse_unk=False), dict(bpe, vocab=whole, byte_fallback=True),
               dict(bpe, vocab=dict(few, **{"<0xC3>": 12, "<0xA9>": 13}), byte_fallback=True), dict(bpe, unk_token=None),
               dict(bpe, vocab=dict(few, **{"##a": 12, "a</w>": 13, "##a</w>": 14, "aa</w>": 15}), merges=[["a", "##a</w>"]],
@@ -178,7 +209,6 @@ def check_variant(path):
 def check_tiktoken():
     path = f"{DATA}/tokenizers/cl100k/cl100k_base.tiktoken"
     try:
-        import base64
         import tiktoken
     except ImportError:
         return

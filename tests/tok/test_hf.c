@@ -192,6 +192,18 @@ static void like_normalized_tokens_are_refused(void)
     refused(&m, "searched as \"x\"");
 }
 
+static void scripts_are_parted(void)
+{
+    struct hf_make m = {.pre = "{\"type\":\"UnicodeScripts\"}",
+                        .model = "{\"type\":\"WordLevel\",\"unk_token\":\"<unk>\",\"vocab\":"
+                                 "{\"<unk>\":0,\"ab \":1,\"\u304b\u6f22\":2,\"\u03b1\":3}}"};
+    struct tokenizer *t = open_made(&m, TOK_SPECIALS_PARSE);
+    gives(t, "  ab \u304b\u6f22\u03b1", "1 2 3"); /* blanks before the first script go */
+    gives(t, "  ", "");
+    gives(t, "1ab ", "0 1");
+    tok_close(t);
+}
+
 static void deep_and_cut_files_are_refused(void)
 {
     struct tokenizer *t;
@@ -214,4 +226,4 @@ static void deep_and_cut_files_are_refused(void)
 T_MAIN(T_CASE(bytes_are_merged), T_CASE(unknown_characters), T_CASE(tokens_are_found),
        T_CASE(templates_go_round), T_CASE(invalid_bytes_are_replaced),
        T_CASE(bad_files_are_refused), T_CASE(like_normalized_tokens_are_refused),
-       T_CASE(deep_and_cut_files_are_refused))
+       T_CASE(scripts_are_parted), T_CASE(deep_and_cut_files_are_refused))

@@ -205,10 +205,33 @@ static void lower_case_of_known_letters(void)
     buf_finish(&out);
 }
 
-T_MAIN(T_CASE(categories_of_known_characters), T_CASE(versions_differ_where_they_should),
-       T_CASE(sets_hold_their_categories), T_CASE(white_space_is_exactly_25_characters),
-       T_CASE(words_have_joiners_and_circled_letters), T_CASE(han_grows_with_the_version),
-       T_CASE(folding_reaches_ascii_from_two_others), T_CASE(maps_follow_categories_and_changes),
-       T_CASE(forms_of_known_texts), T_CASE(marks_are_ordered_and_block_one_another),
-       T_CASE(long_runs_of_marks_keep_their_order), T_CASE(what_stays_is_found),
-       T_CASE(bytes_that_are_no_utf8_do_no_harm), T_CASE(lower_case_of_known_letters))
+static void clusters_end_where_they_should(void)
+{
+    static const struct {
+        const char *text;
+        size_t n;
+    } of[] = {{"ab", 1},
+              {"\r\n\n", 2},
+              {"\n\u0301", 1},
+              {"e\u0301\u0302x", 5},
+              {"\u0600a", 3},                               /* a prepended mark */
+              {"\u1100\u1161\u11a8\u1100", 9},              /* a syllable in letters */
+              {"\uac00\u11a8\u1161", 6},                    /* and one half in them */
+              {"\U0001f1ef\U0001f1f5\U0001f1ef", 8},        /* a flag */
+              {"\U0001f468\u200d\U0001f469\U0001f469", 11}, /* two people joined */
+              {"\U0001f468\u200d\u200d\U0001f469", 10},     /* not by two joiners */
+              {"\u0915\u094d\u0937\u0937", 9},              /* a conjunct */
+              {"\u0915\u0301\u0937", 5},
+              {"\u0915\u094d\u200c\u0937", 9}};
+    for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
+        T_EQ(uni_cluster_length(of[i].text, strlen(of[i].text)), of[i].n);
+}
+
+T_MAIN(T_CASE(clusters_end_where_they_should), T_CASE(categories_of_known_characters),
+       T_CASE(versions_differ_where_they_should), T_CASE(sets_hold_their_categories),
+       T_CASE(white_space_is_exactly_25_characters), T_CASE(words_have_joiners_and_circled_letters),
+       T_CASE(han_grows_with_the_version), T_CASE(folding_reaches_ascii_from_two_others),
+       T_CASE(maps_follow_categories_and_changes), T_CASE(forms_of_known_texts),
+       T_CASE(marks_are_ordered_and_block_one_another), T_CASE(long_runs_of_marks_keep_their_order),
+       T_CASE(what_stays_is_found), T_CASE(bytes_that_are_no_utf8_do_no_harm),
+       T_CASE(lower_case_of_known_letters))

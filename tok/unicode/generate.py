@@ -70,8 +70,8 @@ HEAD = """/* SPDX-License-Identifier: Apache-2.0 */
 """
 
 
-def write(name, body):
-    text = HEAD + body
+def write(name, body, by="generate.py"):
+    text = HEAD.replace("generate.py", by) + body
     if text.count("\n") > 800 or max(map(len, text.split("\n"))) > 100:
         sys.exit(f"{name}: {text.count(chr(10))} lines, too long or too wide")
     with open(os.path.join(HERE, name), "w") as f:

@@ -3,8 +3,8 @@
 #define TOK_UNICODE_TABLES_H
 
 /*
- * The tables that generate.py writes; tok/unicode*.c look into them, nobody else. All are of two
- * levels: the code points in blocks of 128, equal blocks kept once.
+ * The tables that generate.py and asked.py write; tok/unicode*.c look into them, nobody else. All
+ * are of two levels: the code points in blocks of 128, equal blocks kept once.
  */
 
 #include <stdint.h>
@@ -47,6 +47,12 @@ extern const uint32_t uni_composed[][2];
 /* Scripts: see uni_script. */
 extern const uint16_t uni_script_class_block[UNI_BLOCKS];
 extern const uint8_t uni_script_class[];
+
+/* enum uni_cluster; runs of scripts: see uni_script_run. */
+extern const uint16_t uni_cluster_class_block[UNI_BLOCKS];
+extern const uint8_t uni_cluster_class[];
+extern const uint16_t uni_run_class_block[UNI_BLOCKS];
+extern const uint8_t uni_run_class[];
 
 #define uni_at(table, c)                                                                           \
     (table)[(size_t)table##_block[(c) >> UNI_SHIFT] << UNI_SHIFT | ((c)&UNI_MASK)]

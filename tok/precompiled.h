@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_PRECOMPILED_H
+#define TOK_PRECOMPILED_H
+
+/*
+ * The normalizer Precompiled of a tokenizer.json: SentencePiece's rules (sp_model.h), but not as
+ * SentencePiece applies them. Whole grapheme clusters of less than six bytes are looked up first,
+ * then single characters, and of the rules that begin there the shortest one stands for all of it:
+ * what is behind it in the cluster goes. So does spm_precompiled 0.1.4 under tokenizers 0.23.3.
+ *
+ * The rules are checked when they are read; nothing here keeps state.
+ */
+
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Rules out of base64, in the arena. ERR_DATA, `where` beginning the sentence. */
+int precompiled_read(const char *where, struct arena *arena, const char *base64, size_t n,
+                     const char **ret, size_t *ret_n, struct err *e);
+
+/* Appends n bytes of valid UTF-8, normalized. */
+void precompiled_run(const char *rules, const char *text, size_t n, struct buf *out);
+
+#endif
