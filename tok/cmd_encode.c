@@ -15,7 +15,7 @@
 /*
  * Documents are read by this thread into batches, encoded and formatted by the pool's, and written
  * in their order. A batch is closed by its size alone, so the number of threads changes nothing.
- * A document too long for that (DOCS_LONG) is encoded part by part on this thread.
+ * A document too long for that (DOCS_LONG) is read part by part, each part encoded by all of them.
  */
 
 enum {
@@ -261,7 +261,7 @@ static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struc
         if (code)
             break;
         ids->n = 0;
-        code = tok_encode_part(j->tok, j->work[0], text, n, last, ids, e);
+        code = tok_encode_part_parallel(j->tok, j->pool, j->work, text, n, last, ids, e);
         if (!code && last)
             add_eod(j, ids);
         if (!code && *ret_n + ids->n > INT32_MAX)

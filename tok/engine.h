@@ -17,6 +17,8 @@ struct tok_tally {
     uint64_t invalid;  /* bytes that were no UTF-8 */
 };
 
+enum { TOK_CUT_LOOK = 4096 + 64 }; /* bytes before a cut that may matter to it */
+
 struct tok_engine {
     void *state;
     void *(*scratch_create)(const void *state); /* may be NULL */
@@ -30,11 +32,19 @@ struct tok_engine {
      * `last`, or on failure, the text is over.
      *
      * cut: the largest k <= n such that text[0 .. k) and all that follows, whatever it is, give the
-     * same ids one after the other as in one; 0: there is none.
+     * same ids one after the other as in one; 0: there is none. The text may also be what stands at
+     * some place in a longer one, from a character on: then k holds if it is above TOK_CUT_LOOK.
      */
     int (*encode_part)(const void *state, void *scratch, const char *text, size_t n, bool last,
                        struct tok_ids *ids, struct tok_tally *tally, struct err *e);
     size_t (*cut)(const void *state, const char *text, size_t n);
+    /*
+     * What stands between two cuts, or before the first one (`first`), or behind the last one
+     * (`last`); NULL: encode does. Of two ids `fuses` where parts meet one goes; -1: none does.
+     */
+    int (*encode_between)(const void *state, void *scratch, const char *text, size_t n, bool first,
+                          bool last, struct tok_ids *ids, struct tok_tally *tally, struct err *e);
+    int32_t fuses;
     int (*decode)(const void *state, void *scratch, const int32_t *id, size_t n, struct buf *text,
                   struct err *e);
     const char *(*piece)(const void *state, int64_t id);   /* id is inside the vocabulary */

@@ -97,6 +97,7 @@ int null_engine_open(const struct tok_options *o, struct tok_engine *ret, struct
     struct tok_engine g = {.state = s,
                            .encode = null_encode,
                            .cut = tok_cut_blank,
+                           .fuses = -1,
                            .decode = null_decode,
                            .piece = null_piece,
                            .find = null_find,

@@ -421,6 +421,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
                                .scratch_destroy = scratch_destroy,
                                .encode = pipe_encode,
                                .cut = pipe_cut,
+                               .fuses = -1,
                                .decode = pipe_decode,
                                .piece = pipe_piece_text,
                                .find = pipe_find,

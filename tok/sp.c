@@ -217,12 +217,13 @@ static int take_special(const struct sp *s, struct scratch *c, const struct spec
     return code;
 }
 
-/* Takes the text but for an end that may be the beginning of a special string; *ret is what it
- * took. */
-static int put_text(const struct sp *s, struct scratch *c, const char *text, size_t n, bool last,
-                    size_t *ret, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+/* Takes the text but for an end that may be the beginning of a special string, unless it is whole;
+ * *ret is what it took. */
+static int put_text(const struct sp *s, struct scratch *c, const char *text, size_t n, bool whole,
+                    bool last, size_t *ret, struct tok_ids *ids, struct tok_tally *tally,
+                    struct err *e)
 {
-    size_t unsure = last || !s->longest_special ? 0 : s->longest_special - 1, i = 0;
+    size_t unsure = whole || !s->longest_special ? 0 : s->longest_special - 1, i = 0;
     size_t sure = n > unsure ? n - unsure : 0;
     for (;;) {
         size_t at = n;
@@ -243,22 +244,8 @@ static int put_text(const struct sp *s, struct scratch *c, const char *text, siz
     return 0;
 }
 
-static int sp_encode_part(const void *state, void *scratch, const char *text, size_t n, bool last,
-                          struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+static void end_part(struct scratch *c, int code, struct tok_tally *tally)
 {
-    const struct sp *s = state;
-    struct scratch *c = scratch;
-    size_t used = 0;
-    int code;
-    if (c->hold.len) {
-        buf_add(&c->hold, text, n);
-        code = put_text(s, c, c->hold.data, c->hold.len, last, &used, ids, tally, e);
-        c->hold.len -= used;
-        memmove(c->hold.data, c->hold.data + used, c->hold.len);
-    } else {
-        code = put_text(s, c, text, n, last, &used, ids, tally, e);
-        buf_add(&c->hold, text + used, n - used);
-    }
     tally->invalid += unigram_take_invalid(c->unigram);
     if (c->native)
         tally->invalid += sp_native_take_invalid(c->native);
@@ -268,7 +255,65 @@ static int sp_encode_part(const void *state, void *scratch, const char *text, si
         if (c->native)
             sp_native_reset(c->native);
     }
+}
+
+static int sp_encode_part(const void *state, void *scratch, const char *text, size_t n, bool last,
+                          struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    const struct sp *s = state;
+    struct scratch *c = scratch;
+    size_t used = 0;
+    int code;
+    if (c->hold.len) {
+        buf_add(&c->hold, text, n);
+        code = put_text(s, c, c->hold.data, c->hold.len, last, last, &used, ids, tally, e);
+        c->hold.len -= used;
+        memmove(c->hold.data, c->hold.data + used, c->hold.len);
+    } else {
+        code = put_text(s, c, text, n, last, last, &used, ids, tally, e);
+        buf_add(&c->hold, text + used, n - used);
+    }
+    end_part(c, code, tally);
     return code;
+}
+
+static int sp_encode_between(const void *state, void *scratch, const char *text, size_t n,
+                             bool first, bool last, struct tok_ids *ids, struct tok_tally *tally,
+                             struct err *e)
+{
+    const struct sp *s = state;
+    struct scratch *c = scratch;
+    size_t used;
+    if (!first)
+        sp_native_begin_at_cut(c->native);
+    int code = put_text(s, c, text, n, true, last, &used, ids, tally, e);
+    if (!code && !last)
+        code = sp_native_end_at_cut(s->native, c->native, ids, e);
+    end_part(c, code, tally);
+    return code;
+}
+
+/* Does a special string touch the place, so that what follows may be another text? */
+static bool touches_special(const struct sp *s, const char *text, size_t at, size_t n)
+{
+    size_t from = at < s->longest_special ? 0 : at - s->longest_special;
+    for (size_t i = from; i <= at && i < n; i++)
+        for (size_t k = 0; k < s->specials.n && s->specials.first[(uint8_t)text[i]]; k++) {
+            const struct special *p = &s->specials.item[k];
+            size_t left = n - i < p->length ? n - i : p->length; /* the rest may follow */
+            if (i + p->length >= at && memcmp(text + i, p->text, left) == 0)
+                return true;
+        }
+    return false;
+}
+
+static size_t sp_cut(const void *state, const char *text, size_t n)
+{
+    const struct sp *s = state;
+    size_t at = sp_native_cut(s->native, text, n);
+    while (at && touches_special(s, text, at, n))
+        at = sp_native_cut(s->native, text, at);
+    return at;
 }
 
 static int sp_encode(const void *state, void *scratch, const char *text, size_t n,
@@ -372,6 +417,11 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
         return code;
     }
     g.encode_part = s->unigram || s->native ? sp_encode_part : NULL;
+    g.fuses = s->model.byte_fallback ? -1 : s->model.unk;
+    if (s->native && s->longest_special < TOK_CUT_LOOK) {
+        g.cut = sp_cut;
+        g.encode_between = sp_encode_between;
+    }
     *ret = g;
     return 0;
 }

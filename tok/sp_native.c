@@ -426,3 +426,33 @@ int sp_native_put(const struct sp_native *c, struct sp_native_state *s, const ch
         sp_native_reset(s);
     return code;
 }
+
+/* ---- parts of one text for several threads --------------------------------------------------- */
+
+size_t sp_native_cut(const struct sp_native *c, const char *text, size_t n)
+{
+    size_t at = n ? n - 1 : 0;
+    while (at && !is_cut(c, text, at, n))
+        at--;
+    return at;
+}
+
+void sp_native_begin_at_cut(struct sp_native_state *s)
+{
+    s->norm.begun = true;
+    s->at_cut = true;
+}
+
+int sp_native_end_at_cut(const struct sp_native *c, struct sp_native_state *s, struct tok_ids *ids,
+                         struct err *e)
+{
+    const struct job j = {c, s, ids, e};
+    size_t used = 0;
+    int code = put(&j, s->rest.data, s->rest.len, true, &used);
+    BUG_ON(!code && (used < s->rest.len || s->norm.held), "%zu bytes of a text were left",
+           s->rest.len - used);
+    if (!code)
+        code = put_window(&j, true);
+    sp_native_reset(s);
+    return code;
+}

@@ -39,6 +39,16 @@ void sp_native_state_destroy(struct sp_native_state *s);
 int sp_native_put(const struct sp_native *c, struct sp_native_state *s, const char *text, size_t n,
                   bool last, struct tok_ids *ids, struct err *e);
 
+/*
+ * One text for several threads. The last place at < n where any text may be cut that holds
+ * text[0 .. n), 0 if there is none; a state for what follows a cut; the end of what stands before
+ * one. Of two unknown pieces where parts meet one goes, unless the model falls back to bytes.
+ */
+size_t sp_native_cut(const struct sp_native *c, const char *text, size_t n);
+void sp_native_begin_at_cut(struct sp_native_state *s);
+int sp_native_end_at_cut(const struct sp_native *c, struct sp_native_state *s, struct tok_ids *ids,
+                         struct err *e);
+
 /* Forgets a text that was not ended. */
 void sp_native_reset(struct sp_native_state *s);
 

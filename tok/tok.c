@@ -10,30 +10,12 @@
 #include "base/mem.h"
 #include "tok/engine.h"
 #include "tok/hf.h"
-#include "tok/strict.h"
+#include "tok/tok_run.h"
 
 enum {
     FILE_MAX = 1 << 29,
     PART = 64 << 10, /* bytes of a text in parts that are worth encoding */
     CHECKED = 64     /* ids that are looked at together */
-};
-
-struct tokenizer {
-    struct tok_engine engine;
-    struct tok_info info;
-    bool strict; /* bytes that are no UTF-8 are an error */
-    int32_t bos; /* of TOK_LLAMA2: what stands before each text */
-    char *path;
-};
-
-struct tok_work {
-    const struct tokenizer *t;
-    void *scratch;
-    struct tok_tally tally;
-    struct strict strict; /* of a text in parts */
-    bool begun;           /* a text in parts is under way */
-    struct buf rest;      /* of it: not yet encoded */
-    uint64_t rest_at;     /* where it begins in the text */
 };
 
 int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n)
@@ -293,6 +275,8 @@ void tok_work_destroy(struct tok_work *w)
     if (w->scratch)
         w->t->engine.scratch_destroy(w->scratch);
     buf_finish(&w->rest);
+    tok_ids_finish(&w->ids);
+    free(w->part);
     free(w);
 }
 
@@ -311,7 +295,7 @@ uint64_t tok_work_invalid(const struct tok_work *w)
     return w->tally.invalid;
 }
 
-static void put_ids(struct tok_ids *ids, const int32_t *id, size_t n)
+void tok_put_ids(struct tok_ids *ids, const int32_t *id, size_t n)
 {
     if (!n)
         return;
@@ -319,8 +303,8 @@ static void put_ids(struct tok_ids *ids, const int32_t *id, size_t n)
     ids->n += n;
 }
 
-static int check_part(const struct tokenizer *t, struct strict *s, const char *text, size_t n,
-                      bool last, struct err *e)
+int tok_check_part(const struct tokenizer *t, struct strict *s, const char *text, size_t n,
+                   bool last, struct err *e)
 {
     if (!t->strict || strict_add(s, text, n, last))
         return 0;
@@ -347,14 +331,14 @@ int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, 
 {
     size_t before = ids->n;
     struct strict s = {0};
-    put_ids(ids, t->engine.before, t->engine.nbefore);
-    int code = check_part(t, &s, text, n, true, e);
+    tok_put_ids(ids, t->engine.before, t->engine.nbefore);
+    int code = tok_check_part(t, &s, text, n, true, e);
     if (!code)
         code = encode_bare(t, w, text, n, ids, e);
     if (code)
         ids->n = before;
     else
-        put_ids(ids, t->engine.after, t->engine.nafter);
+        tok_put_ids(ids, t->engine.after, t->engine.nafter);
     return code;
 }
 
@@ -415,9 +399,9 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
                     bool last, struct tok_ids *ids, struct err *e)
 {
     if (!w->begun)
-        put_ids(ids, t->engine.before, t->engine.nbefore);
+        tok_put_ids(ids, t->engine.before, t->engine.nbefore);
     w->begun = true;
-    int code = check_part(t, &w->strict, text, n, last, e);
+    int code = tok_check_part(t, &w->strict, text, n, last, e);
     if (code)
         end_own(t, w, ids);
     else if (t->engine.encode_part)
@@ -425,7 +409,7 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
     else
         code = encode_kept(t, w, text, n, last, ids, e);
     if (last && !code)
-        put_ids(ids, t->engine.after, t->engine.nafter);
+        tok_put_ids(ids, t->engine.after, t->engine.nafter);
     if (last || code) {
         buf_finish(&w->rest);
         w->rest_at = 0;

@@ -19,6 +19,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 
+struct pool; /* base/pool.h */
 struct tokenizer;
 struct tok_work;
 
@@ -117,6 +118,19 @@ int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, 
  */
 int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                     bool last, struct tok_ids *ids, struct err *e);
+
+/*
+ * One long text by all threads of a pool, thread i with work[i]: appends the ids that tok_encode
+ * and tok_encode_part give, in their order, and fails as they do. The text is cut where no token
+ * can reach across; where there is no such place, or the tokenizer cannot tell (of unigram models
+ * and of pre-tokenizers that no scanner knows), one thread does it all. Parts of a text wait in
+ * work[0] until there is enough for all threads, and all of its parts have to come this way.
+ */
+int tok_encode_parallel(const struct tokenizer *t, struct pool *pool, struct tok_work *const *work,
+                        const char *text, size_t n, struct tok_ids *ids, struct err *e);
+int tok_encode_part_parallel(const struct tokenizer *t, struct pool *pool,
+                             struct tok_work *const *work, const char *text, size_t n, bool last,
+                             struct tok_ids *ids, struct err *e);
 
 /* Appends the text of n ids. An id outside the vocabulary is ERR_DATA. */
 int tok_decode(const struct tokenizer *t, struct tok_work *w, const int32_t *id, size_t n,

@@ -259,6 +259,7 @@ int ws_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     struct tok_engine g = {.state = s,
                            .encode = ws_encode,
                            .cut = tok_cut_blank,
+                           .fuses = -1,
                            .decode = ws_decode,
                            .piece = ws_piece,
                            .find = ws_find,

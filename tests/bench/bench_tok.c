@@ -7,6 +7,7 @@
  * default: one document). Prints "ready SECONDS", the time of loading; then takes lines:
  *
  *     encode BYTES THREADS   the documents that begin before BYTES:  SECONDS BYTES IDS DIGEST
+ *     one BYTES THREADS      the first BYTES as one document, by all threads: the same
  *     decode                 what was encoded last, by one thread:   SECONDS BYTES same|differs
  *
  * Seconds are the processor's where one thread works, else the clock's. The first encode is the
@@ -125,6 +126,33 @@ static int encode(struct bench *b, size_t bytes, int threads)
     return 0;
 }
 
+/* One document, whatever newlines it has. */
+static int encode_whole(struct bench *b, size_t bytes, int threads)
+{
+    if (threads < 1 || threads > MAX_THREADS)
+        return ERR_USAGE;
+    struct pool *pool = pool_create(threads);
+    struct err e;
+    char text[SHA_TEXT];
+    struct doc all = {.text = b->file.data, .n = bytes < b->file.len ? bytes : b->file.len};
+    for (int i = 0; i < threads; i++)
+        b->work[i] = b->work[i] ? b->work[i] : tok_work_create(b->tok);
+    b->ids[0].n = 0;
+    double start = now(threads);
+    int code = tok_encode_parallel(b->tok, pool, b->work, all.text, all.n, &b->ids[0], &e);
+    double seconds = now(threads) - start;
+    pool_destroy(pool);
+    if (code)
+        return log_err(&e);
+    all.length = b->ids[0].n;
+    b->doc[0] = all;
+    b->used = 1;
+    size_t ids;
+    digest(b, &ids, text);
+    printf("%.6f %zu %zu %s\n", seconds, all.n, ids, text);
+    return 0;
+}
+
 static int decode(struct bench *b)
 {
     struct buf out = {0};
@@ -157,6 +185,8 @@ static int serve(struct bench *b)
     while (!code && fgets(line, sizeof(line), stdin)) {
         if (sscanf(line, "encode %zu %d", &bytes, &threads) == 2)
             code = encode(b, bytes, threads);
+        else if (sscanf(line, "one %zu %d", &bytes, &threads) == 2)
+            code = encode_whole(b, bytes, threads);
         else
             code = strcmp(line, "decode\n") == 0 ? decode(b) : ERR_USAGE;
         fflush(stdout);

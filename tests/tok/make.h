@@ -4,6 +4,9 @@
 
 /* Small SentencePiece models written by hand, field by field, for tests. */
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/proto.h"
@@ -123,6 +126,63 @@ static inline void make_text(struct buf *b, uint64_t stream, size_t n)
     for (uint64_t i = 1; i <= n; i++)
         buf_adds(b, make_part[t_rand(stream, i) % few]);
     buf_str(b);
+}
+
+/* Pieces over the parts' letters with random scores and types; the switches are the bits of n. */
+static inline void make_random(struct buf *b, uint64_t n, int kind)
+{
+    struct buf in = {0}, rules = {0};
+    buf_reset(b);
+    make_piece(b, "<unk>", 0, SP_UNKNOWN);
+    make_piece(b, "<s>", 0, SP_CONTROL);
+    for (int i = 0; n & 1 && i < 256; i++) {
+        char text[8];
+        snprintf(text, sizeof(text), "<0x%02X>", (unsigned)i);
+        make_piece(b, text, 0, SP_BYTE);
+    }
+    if (n & 2) {
+        make_piece(b, "<u>", 0, SP_USER);
+        make_piece(b, "<us>", 0, SP_USER);
+        make_piece(b, n & 256 ? "x y" : "\n", 0, SP_USER);
+        make_piece(b, n & 512 ? " b" : "\xe2\x96\x81\xe2\x96\x81", 0, SP_USER);
+    }
+    char seen[200][24];
+    size_t nseen = 0;
+    for (uint64_t i = 0; i < 60; i++) {
+        char text[24] = "";
+        uint64_t length = kind == SP_CHAR ? 1 : t_rand(n * 100 + i, 0) % 4 + 1;
+        for (uint64_t k = length; k; k--) {
+            uint32_t r = t_rand(n * 100 + i, k) % 7;
+            strcat(text, r < 5    ? (const char[]){(char)('a' + r), 0}
+                         : r == 5 ? "\xe2\x96\x81"
+                                  : "\xe3\x81\x82");
+        }
+        bool twice = strcmp(text, "\xe2\x96\x81\xe2\x96\x81") == 0;
+        for (size_t k = 0; k < nseen; k++)
+            twice |= strcmp(seen[k], text) == 0;
+        if (twice)
+            continue;
+        strcpy(seen[nseen++], text);
+        /* few different scores, so that ways tie; now and then a large one */
+        float score = n & 4 ? -(float)(t_rand(n, i) % 4) : -(float)t_rand(n, i) / 1e9f;
+        if (n & 1024)
+            score = score * 1e6f + 3e5f;
+        make_piece(b, text, score, i % 13 == 12 && n & 2048 ? SP_UNUSED : SP_NORMAL);
+    }
+    protow_varint(&in, 3, (uint64_t)kind);
+    protow_varint(&in, 35, n & 1);
+    protow_varint(&in, 24, n >> 3 & 1);
+    protow_bytes(b, 2, in.data, in.len);
+    buf_reset(&in);
+    make_rules(&rules);
+    if (n & 16)
+        protow_bytes(&in, 2, rules.data, rules.len);
+    protow_varint(&in, 3, n >> 5 & 1);
+    protow_varint(&in, 4, n >> 6 & 1);
+    protow_varint(&in, 5, !(n >> 7 & 1));
+    protow_bytes(b, 3, in.data, in.len);
+    buf_finish(&in);
+    buf_finish(&rules);
 }
 
 #endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_TOK_RUN_H
+#define TOK_TOK_RUN_H
+
+/* What tok.c and parallel.c share. No other file includes it. */
+
+#include "tok/engine.h"
+#include "tok/strict.h"
+
+/* A part of a text that is encoded by itself. */
+struct tok_part {
+    size_t end;          /* in the text */
+    int thread;          /* whose ids */
+    size_t first, count; /* in them */
+    size_t at;           /* in those of the text */
+};
+
+struct tokenizer {
+    struct tok_engine engine;
+    struct tok_info info;
+    bool strict; /* bytes that are no UTF-8 are an error */
+    int32_t bos; /* of TOK_LLAMA2: what stands before each text */
+    char *path;
+};
+
+struct tok_work {
+    const struct tokenizer *t;
+    void *scratch;
+    struct tok_tally tally;
+    struct strict strict; /* of a text in parts */
+    bool begun;           /* a text in parts is under way */
+    struct buf rest;      /* of it: not yet encoded */
+    uint64_t rest_at;     /* where it begins in the text */
+
+    /* of a text for several threads (parallel.c) */
+    struct tok_ids ids;    /* of parts that others come before */
+    size_t failed;         /* the first part that this thread failed with */
+    int code;              /* not 0: it did */
+    struct err err;        /* why */
+    struct tok_part *part; /* of the first thread: all parts */
+    size_t part_cap;
+    size_t enough;   /* bytes that are worth a look for a cut */
+    int32_t last_id; /* of the text so far, -1 before the first */
+};
+
+void tok_put_ids(struct tok_ids *ids, const int32_t *id, size_t n);
+
+/* ERR_DATA if the tokenizer is strict and the bytes are no UTF-8. */
+int tok_check_part(const struct tokenizer *t, struct strict *s, const char *text, size_t n,
+                   bool last, struct err *e);
+
+#endif
