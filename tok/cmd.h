@@ -61,6 +61,7 @@ struct cli {
     const char *initial_alphabet;
     bool lowercase, clean_text, handle_chinese_chars;
     int strip_accents; /* 0 as lowercase, 1 yes, 2 no */
+    int engine; /* 0: our own, 1: SentencePiece's */
 
     const char **file; /* the other arguments */
     size_t nfile;
@@ -72,6 +73,13 @@ int cmd_learn(const struct cli *c, struct err *e); /* the part of train that is 
 void cmd_learn_warn(const struct cli *c);          /* of options that --type does not use */
 /* Values that go with --type of train, where the user gave none. */
 int cmd_learn_defaults(struct opts *o, const struct cli *c, struct err *e);
+/* Our SentencePiece trainers; what they do not do is named, NULL if nothing. */
+struct cmd_source;
+uint64_t cmd_source_consumed(const struct cmd_source *s);
+uint64_t cmd_source_total(const struct cmd_source *s);
+const char *cmd_learn_sp_lacks(const struct sp_train_options *o);
+int cmd_learn_sp(const struct cli *c, const struct sp_train_input *in, struct cmd_source *source,
+                 struct buf *model, struct sp_train_report *report, struct err *e);
 const char **cmd_inputs(const struct cli *c, size_t *ret_n); /* --input and other files; to free */
 int cmd_encode(const struct cli *c, struct err *e);
 int cmd_decode(const struct cli *c, struct err *e);

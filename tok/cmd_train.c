@@ -12,7 +12,7 @@
 #include "tok/cmd.h"
 
 /* Documents cut at line feeds, as if all stood in one plain text file. */
-struct source {
+struct cmd_source {
     struct docs *docs;
     const char *p;
     size_t left;
@@ -21,7 +21,7 @@ struct source {
 static int next_sentence(void *arg, const char **ret_text, size_t *ret_n, bool *ret_more,
                          struct err *e)
 {
-    struct source *s = arg;
+    struct cmd_source *s = arg;
     *ret_more = true;
     if (!s->left) {
         int code = docs_next(s->docs, &s->p, &s->left, ret_more, e);
@@ -35,6 +35,16 @@ static int next_sentence(void *arg, const char **ret_text, size_t *ret_n, bool *
     s->p += taken;
     s->left -= taken;
     return 0;
+}
+
+uint64_t cmd_source_consumed(const struct cmd_source *s)
+{
+    return docs_consumed(s->docs);
+}
+
+uint64_t cmd_source_total(const struct cmd_source *s)
+{
+    return docs_total(s->docs);
 }
 
 /* The library's words: all of them under -v, its warnings in ours; what the report counts is not
@@ -120,28 +130,37 @@ static int check_options(const struct cli *c, struct err *e)
     return code;
 }
 
-int cmd_train(const struct cli *c, struct err *e)
+/* Whether SentencePiece's own trainer learns; says why it must, and what it does not heed. */
+static bool is_theirs(const struct cli *c)
+{
+    const char *lacks = cmd_learn_sp_lacks(&c->train);
+    if (!c->engine && lacks)
+        log_info("tok train: --%s is learnt by SentencePiece's own trainer", lacks);
+    bool theirs = c->engine || lacks;
+    if (theirs && c->memory)
+        log_warn("--memory has no effect on SentencePiece's own trainer");
+    if (theirs && c->workers)
+        log_warn("--workers has no effect on SentencePiece's own trainer, which has --num_threads");
+    return theirs;
+}
+
+static int learn_model(const struct cli *c, struct err *e)
 {
     static const char *const noted[] = {"", "text", "tsv", ""};
-    int code = check_options(c, e);
-    if (code)
-        return code;
-    cmd_learn_warn(c);
-    if (c->type)
-        return cmd_learn(c, e);
     double start = clock_seconds();
     size_t n;
     const char **path = cmd_inputs(c, &n);
-    struct source s = {.docs = docs_create(path, n, (enum docs_format)c->input_format,
-                                           c->json_keys.item, c->json_keys.n)};
+    struct cmd_source s = {.docs = docs_create(path, n, (enum docs_format)c->input_format,
+                                               c->json_keys.item, c->json_keys.n)};
     struct sp_train_input in = {.next = next_sentence,
                                 .words = take_words,
                                 .arg = &s,
                                 .tsv = c->input_format == DOCS_TSV,
                                 .input_format = noted[c->input_format]};
-    struct sp_train_report report;
+    struct sp_train_report report = {0};
     struct buf model = {0};
-    code = sp_train(&c->train, &in, &model, &report, e);
+    int code = is_theirs(c) ? sp_train(&c->train, &in, &model, &report, e)
+                            : cmd_learn_sp(c, &in, &s, &model, &report, e);
     tell(&c->train, &report);
     if (!code)
         code = write_model(c, &model, start, e);
@@ -149,4 +168,13 @@ int cmd_train(const struct cli *c, struct err *e)
     docs_destroy(s.docs);
     free(path);
     return code;
+}
+
+int cmd_train(const struct cli *c, struct err *e)
+{
+    int code = check_options(c, e);
+    if (code)
+        return code;
+    cmd_learn_warn(c);
+    return c->type ? cmd_learn(c, e) : learn_model(c, e);
 }

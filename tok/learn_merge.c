@@ -21,7 +21,8 @@ struct slot {
 /* A symbol beside the places of a merge: what its pairs gain and lose. */
 struct beside {
     int64_t sum;
-    uint32_t n; /* places */
+    uint32_t n;     /* places */
+    uint32_t first; /* the event at which it was met */
     uint32_t *at;
 };
 
@@ -54,6 +55,7 @@ struct learn_merge {
     size_t nid;     /* ids that the arrays by id have room for */
     uint32_t ids;   /* above all ids of words */
     struct side left, right;
+    uint32_t nevent; /* of this merge, on both sides */
 
     struct learn_counts counts;
     struct learn_queue queue;
@@ -258,10 +260,27 @@ static void enter(struct learn_merge *m, const struct learn_rule *rule, struct l
         return;
     struct learn_count_of *c = learn_counts_put(&m->counts, p);
     c->count += sum;
-    if (c->count > 0) {
+    if (c->count > 0 || rule->as_they_come) {
         c->key |= c->key & LEARN_QUEUED ? LEARN_AGAIN : LEARN_QUEUED;
-        learn_queue_push(&m->queue, p, (uint64_t)c->count, tie, at, n);
+        learn_queue_push(&m->queue, p, c->count > 0 ? (uint64_t)c->count : 0, tie, at, n);
     }
+}
+
+static int by_first_place(const void *a, const void *b)
+{
+    const struct cell *x = a, *y = b;
+    return (x->at[0] > y->at[0]) - (x->at[0] < y->at[0]);
+}
+
+/* Only the cells that hold something, in the order of their first places. */
+static void sort_cells(struct cells *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->cell[i].at)
+            c->cell[n++] = c->cell[i];
+    c->n = n;
+    qsort(c->cell, n, sizeof(*c->cell), by_first_place);
 }
 
 static void first_pairs(struct learn_merge *m, const struct learn_rule *rule)
@@ -271,6 +290,8 @@ static void first_pairs(struct learn_merge *m, const struct learn_rule *rule)
     c.cell = mem_new(c.n, sizeof(*c.cell));
     count_cells(m, &c);
     place_cells(m, &c);
+    if (rule->as_they_come)
+        sort_cells(&c);
     for (size_t i = 0; i < c.n; i++)
         if (c.cell[i].at)
             enter(m, rule, c.cell[i].pair, true, c.cell[i].sum, c.cell[i].at, c.cell[i].n);
@@ -279,7 +300,8 @@ static void first_pairs(struct learn_merge *m, const struct learn_rule *rule)
 
 /* ---- one merge --------------------------------------------------------------------------- */
 
-static inline void add_event(struct side *s, uint32_t id, size_t at, int64_t w)
+static inline void add_event(struct learn_merge *m, struct side *s, uint32_t id, size_t at,
+                             int64_t w)
 {
     if (s->nevent == s->event_cap) {
         s->event_cap = s->event_cap ? 2 * s->event_cap : 4096;
@@ -293,7 +315,9 @@ static inline void add_event(struct side *s, uint32_t id, size_t at, int64_t w)
             s->id = mem_grow(s->id, s->id_cap, sizeof(*s->id));
         }
         s->id[s->nid++] = id;
+        b->first = m->nevent;
     }
+    m->nevent++;
     b->sum += w;
 }
 
@@ -308,10 +332,10 @@ static inline bool merge_at(struct learn_merge *m, struct learn_pair p, uint32_t
     int64_t w = weight(m, at);
     if (s[at - 1].sym != EDGE) {
         uint32_t x = s[at - 1].sym & ~TAIL;
-        add_event(&m->left, x, at - m->span[x], w);
+        add_event(m, &m->left, x, at - m->span[x], w);
     }
     if (s[end].sym != EDGE)
-        add_event(&m->right, s[end].sym, at, w);
+        add_event(m, &m->right, s[end].sym, at, w);
     s[mid - 1].sym = GONE;
     s[mid].sym = GONE;
     s[at].sym = id;
@@ -375,8 +399,8 @@ static void sort_events(struct learn_merge *m, struct side *s)
 static void lose(struct learn_merge *m, uint32_t l, uint32_t r, int64_t sum, bool fresh)
 {
     struct learn_pair p = {l, r};
-    struct learn_count_of *c = fresh ? learn_counts_put(&m->counts, p)
-                                     : learn_counts_get(&m->counts, p);
+    struct learn_count_of *c =
+        fresh ? learn_counts_put(&m->counts, p) : learn_counts_get(&m->counts, p);
     if (c)
         c->count -= sum;
 }
@@ -403,6 +427,23 @@ static void join_sides(struct learn_merge *m, uint32_t id)
     r->n = 0;
 }
 
+static void enter_beside(struct learn_merge *m, const struct learn_rule *rule, bool left,
+                         uint32_t id, uint32_t other)
+{
+    struct beside *b = left ? &m->left.beside[other] : &m->right.beside[other];
+    struct learn_pair p = left ? (struct learn_pair){other, id} : (struct learn_pair){id, other};
+    if (b->n)
+        enter(m, rule, p, false, b->sum, b->at, b->n);
+    *b = (struct beside){0};
+}
+
+static bool left_first(const struct learn_merge *m, const struct learn_rule *rule, size_t l,
+                       size_t r)
+{
+    return !rule->as_they_come ||
+           m->left.beside[m->left.id[l]].first < m->right.beside[m->right.id[r]].first;
+}
+
 static void update(struct learn_merge *m, const struct learn_rule *rule, struct learn_pair p,
                    uint32_t id)
 {
@@ -417,18 +458,14 @@ static void update(struct learn_merge *m, const struct learn_rule *rule, struct 
         lose(m, p.right, y, m->right.beside[y].sum, y == id);
     }
     join_sides(m, id);
-    for (size_t i = 0; i < m->left.nid; i++) {
-        struct beside *b = &m->left.beside[m->left.id[i]];
-        enter(m, rule, (struct learn_pair){m->left.id[i], id}, false, b->sum, b->at, b->n);
-        *b = (struct beside){0};
-    }
-    for (size_t i = 0; i < m->right.nid; i++) {
-        struct beside *b = &m->right.beside[m->right.id[i]];
-        if (b->n)
-            enter(m, rule, (struct learn_pair){id, m->right.id[i]}, false, b->sum, b->at, b->n);
-        *b = (struct beside){0};
-    }
+    size_t l = 0, r = 0;
+    while (l < m->left.nid || r < m->right.nid)
+        if (r == m->right.nid || (l < m->left.nid && left_first(m, rule, l, r)))
+            enter_beside(m, rule, true, id, m->left.id[l++]);
+        else
+            enter_beside(m, rule, false, id, m->right.id[r++]);
     m->left.nid = m->right.nid = 0;
+    m->nevent = 0;
 }
 
 void learn_merge_run(struct learn_merge *m, const struct learn_rule *rule)

@@ -34,6 +34,12 @@ struct learn_pair {
 struct learn_rule {
     void *arg;
     /*
+     * Pairs are queued in the order in which they come up, from word to word and from left to
+     * right, those that count nothing any more, too, and which of equal ones goes first is left to
+     * the heap: all as std::priority_queue of libstdc++ does for SentencePiece.
+     */
+    bool as_they_come;
+    /*
      * Whether a pair may become a symbol and its place among pairs of the same count, smaller
      * first. NULL: every pair may, smaller left ids first, then smaller right ones. `first`: of
      * two symbols that words were made of.

@@ -90,10 +90,10 @@ static bool before(const struct learn_queue *q, const struct learn_node *a,
         return a->count > b->count;
     if (a->tie != b->tie)
         return a->tie < b->tie;
-    int c = q->rule->compare ? q->rule->compare(q->rule->arg, q->entry[a->entry].pair,
-                                                q->entry[b->entry].pair)
-                             : 0;
-    return c ? c < 0 : a->entry < b->entry;
+    int c = q->rule->compare
+                ? q->rule->compare(q->rule->arg, q->entry[a->entry].pair, q->entry[b->entry].pair)
+                : 0;
+    return c || q->rule->as_they_come ? c < 0 : a->entry < b->entry;
 }
 
 static void sift_down(struct learn_queue *q, size_t i)
@@ -123,6 +123,27 @@ static void sift_up(struct learn_queue *q, size_t i)
     q->node[i] = x;
 }
 
+/* The last node goes to the top, which is free: down the way of the better children to the end, and
+ * up again; equal nodes end up where those of std::pop_heap do, which differs from sift_down. */
+static void refill_top(struct learn_queue *q)
+{
+    struct learn_node x = q->node[--q->n];
+    size_t i = 0, n = q->n;
+    while (2 * i + 2 < n) {
+        size_t k = 2 * i + 2;
+        if (before(q, &q->node[k - 1], &q->node[k]))
+            k--;
+        q->node[i] = q->node[k];
+        i = k;
+    }
+    if (2 * i + 2 == n) {
+        q->node[i] = q->node[2 * i + 1];
+        i = 2 * i + 1;
+    }
+    q->node[i] = x;
+    sift_up(q, i);
+}
+
 void learn_queue_push(struct learn_queue *q, struct learn_pair p, uint64_t count, uint64_t tie,
                       uint32_t *at, uint32_t n)
 {
@@ -139,6 +160,21 @@ void learn_queue_push(struct learn_queue *q, struct learn_pair p, uint64_t count
     sift_up(q, q->n++);
 }
 
+/* The top's count has changed to this. */
+static void put_back(struct learn_queue *q, uint64_t count)
+{
+    struct learn_node x = q->node[0];
+    x.count = count;
+    if (q->rule->as_they_come) {
+        refill_top(q);
+        q->node[q->n] = x;
+        sift_up(q, q->n++);
+    } else {
+        q->node[0] = x;
+        sift_down(q, 0);
+    }
+}
+
 bool learn_queue_pop(struct learn_queue *q, struct learn_counts *c, struct learn_entry *ret)
 {
     while (q->n) {
@@ -146,18 +182,18 @@ bool learn_queue_pop(struct learn_queue *q, struct learn_counts *c, struct learn
         const struct learn_entry *entry = &q->entry[top->entry];
         const struct learn_count_of *now = learn_counts_get(c, entry->pair);
         uint64_t count = now && now->count > 0 ? (uint64_t)now->count : 0;
-        bool good = count && count == top->count;
-        if (good) {
+        bool wanted = count || q->rule->as_they_come;
+        if (wanted && count != top->count) {
+            put_back(q, count);
+            continue;
+        }
+        if (wanted) {
             *ret = *entry;
             ret->count = count;
-            ret->again = now->key & LEARN_AGAIN;
+            ret->again = now && now->key & LEARN_AGAIN;
         }
-        if (!good && count)
-            top->count = count;
-        else
-            *top = q->node[--q->n];
-        sift_down(q, 0);
-        if (good)
+        refill_top(q);
+        if (wanted)
             return true;
     }
     return false;

@@ -39,7 +39,7 @@ struct learn_rules {
 int learn_rules_init(struct learn_rules *r, const struct sp_train_options *o, struct err *e);
 void learn_rules_finish(struct learn_rules *r);
 
-enum learn_cut {
+enum learn_sp_cut {
     LEARN_WHOLE,      /* sentences */
     LEARN_WORDS,      /* words, as the options for white space say */
     LEARN_PLAIN_WORDS /* words with one mark in front, whatever they say */
@@ -50,7 +50,7 @@ struct learn_sp_options {
     const struct sp_train_input *in;
     const struct learn_meta *meta;
     const struct learn_rules *rules;
-    enum learn_cut cut;
+    enum learn_sp_cut cut;
     struct pool *pool;
     uint64_t memory, cost; /* as learn_count_create and learn_count_finish take them */
     const char *beside;

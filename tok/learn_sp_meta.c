@@ -19,8 +19,7 @@ static void add_text(struct learn_texts *l, const char *text)
     l->text[l->n++] = text;
 }
 
-/* Cut at commas; what begins with a double quote ends at the next one, and two stand for one. */
-static void add_list(struct arena *a, struct learn_texts *l, const char *list)
+void learn_texts_add(struct arena *a, struct learn_texts *l, const char *list)
 {
     const char *end = list + strlen(list);
     for (const char *p = list; p < end; p++) {
@@ -82,9 +81,9 @@ static int read_chars(struct learn_meta *m, const struct sp_train_options *o, st
 static int read_lists(struct learn_meta *m, const struct sp_train_options *o, struct err *e)
 {
     if (o->control_symbols)
-        add_list(&m->arena, &m->control, o->control_symbols);
+        learn_texts_add(&m->arena, &m->control, o->control_symbols);
     if (o->user_defined_symbols)
-        add_list(&m->arena, &m->user, o->user_defined_symbols);
+        learn_texts_add(&m->arena, &m->user, o->user_defined_symbols);
     int code = 0;
     if (o->control_symbols_file)
         code = add_file(&m->arena, &m->control, o->control_symbols_file, e);

@@ -25,6 +25,9 @@ struct learn_texts {
     size_t n;
 };
 
+/* Adds a list cut at commas; double quotes hold a comma, two of them in quotes are one. */
+void learn_texts_add(struct arena *a, struct learn_texts *l, const char *list);
+
 struct learn_meta {
     struct arena arena;
     struct learn_meta_piece *piece; /* by id, rising */

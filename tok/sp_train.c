@@ -119,6 +119,19 @@ static int join_chars(struct arena *a, const char **value, const char *path, str
     return 0;
 }
 
+int sp_train_check(const struct sp_train_options *o, struct err *e)
+{
+    if (o->input_sentence_size > 0 && o->input_sentence_size <= 100)
+        return err_set(e, ERR_USAGE,
+                       "--input_sentence_size is %lld, but more than 100 (or 0 for "
+                       "all) was expected",
+                       (long long)o->input_sentence_size);
+    enum sp_kind kind = (enum sp_kind)(o->model_type + 1);
+    if (o->use_all_vocab && (kind == SP_UNIGRAM || kind == SP_BPE))
+        return err_set(e, ERR_USAGE, "--use_all_vocab is for --model_type word and char");
+    return 0;
+}
+
 static int make_pairs(const struct sp_train_options *given, const struct sp_train_input *in,
                       struct pairs *p, struct err *e)
 {
@@ -130,13 +143,10 @@ static int make_pairs(const struct sp_train_options *given, const struct sp_trai
         code = join_symbols(&p->arena, &o.control_symbols, o.control_symbols_file, e);
     if (!code && o.required_chars_file)
         code = join_chars(&p->arena, &o.required_chars, o.required_chars_file, e);
+    if (!code)
+        code = sp_train_check(&o, e);
     if (code)
         return code;
-    if (o.input_sentence_size > 0 && o.input_sentence_size <= 100)
-        return err_set(e, ERR_USAGE,
-                       "--input_sentence_size is %lld, but more than 100 (or 0 for "
-                       "all) was expected",
-                       (long long)o.input_sentence_size);
     for (const struct opt *row = rows; row->name; row++) {
         const char *value = value_text(&p->arena, row, (const char *)&o + row->offset);
         /* an empty one would still make the library write a denormalizer */

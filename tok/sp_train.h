@@ -183,6 +183,9 @@ struct sp_train_input {
 int sp_train(const struct sp_train_options *o, const struct sp_train_input *in, struct buf *ret,
              struct sp_train_report *report, struct err *e);
 
+/* ERR_USAGE for options that do not fit each other; sp_train checks by itself. */
+int sp_train_check(const struct sp_train_options *o, struct err *e);
+
 /* Writes PREFIX.vocab and PREFIX.model, as spm_train does; both appear or none, the model last. */
 int sp_train_write(const char *prefix, const struct buf *model, const struct sp_model *m,
                    struct err *e);

@@ -62,7 +62,7 @@ static void put_chars(struct buf *b, const uint32_t *c, size_t n)
 
 struct given {
     struct sp_train_options o;
-    enum learn_cut cut;
+    enum learn_sp_cut cut;
     bool tsv;
     int threads;
 };
@@ -228,7 +228,7 @@ static void threads_change_nothing(void)
                  i % 7 ? ' ' : '\n');
     for (int cut = LEARN_WHOLE; cut <= LEARN_WORDS; cut++) {
         for (int k = 0; k < 2; k++) {
-            struct given g = {.o = defaults(), .cut = (enum learn_cut)cut, .threads = k ? 4 : 1};
+            struct given g = {.o = defaults(), .cut = (enum learn_sp_cut)cut, .threads = k ? 4 : 1};
             T_OK(load(&g, buf_str(&text), &s[k], &e), &e);
         }
         size_t n = s[0].text.n;
