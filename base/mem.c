@@ -2,9 +2,11 @@
 #include "base/mem.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static _Noreturn void exhausted(size_t n, size_t size)
 {
@@ -29,6 +31,14 @@ void *mem_grow(void *p, size_t n, size_t size)
     if (!q)
         exhausted(n, size);
     return q;
+}
+
+void mem_large_pages(void *p, size_t n)
+{
+    const uintptr_t page = 2 << 20;
+    uintptr_t from = ((uintptr_t)p + page - 1) & ~(page - 1), to = ((uintptr_t)p + n) & ~(page - 1);
+    if (from < to)
+        madvise((char *)p + (from - (uintptr_t)p), to - from, MADV_HUGEPAGE); /* a wish */
 }
 
 char *mem_strndup(const char *s, size_t n)

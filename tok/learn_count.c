@@ -322,6 +322,7 @@ static int gather(struct learn_count *c, uint64_t cost, struct learn_words *ret,
     }
     if (!code) {
         ret->text = mem_new(g->bytes + PADDING, 1);
+        mem_large_pages(ret->text, g->bytes + PADDING);
         ret->start = mem_new(ret->n + 1, sizeof(*ret->start));
         ret->count = mem_new(ret->n, sizeof(*ret->count));
         ret->n = 0;

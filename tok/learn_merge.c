@@ -12,7 +12,7 @@
 #define EDGE 0x7fffffffu
 #define HEAVY 0x80000000u /* a weight that stands in `heavy` */
 
-enum { GRID = 1024, PLACES = 1 << 18 };
+enum { GRID = 1024, PLACES = 1 << 20 };
 
 struct slot {
     uint32_t sym, weight;
@@ -70,6 +70,7 @@ static uint32_t *take_places(struct places *p, size_t n)
         p->left = n > PLACES ? n : PLACES;
         p->block = mem_grow(p->block, p->nblock + 1, sizeof(*p->block));
         p->next = p->block[p->nblock++] = mem_grow(NULL, p->left, sizeof(uint32_t));
+        mem_large_pages(p->next, p->left * sizeof(uint32_t));
     }
     uint32_t *r = p->next;
     p->next += n;
@@ -108,6 +109,7 @@ int learn_merge_create(uint64_t symbols, uint64_t words, struct learn_merge **re
         free(m);
         return code;
     }
+    mem_large_pages(m->slot, m->cap * sizeof(*m->slot));
     m->slot[m->n++] = (struct slot){EDGE, 0};
     learn_counts_init(&m->counts);
     *ret = m;
@@ -288,6 +290,7 @@ static void first_pairs(struct learn_merge *m, const struct learn_rule *rule)
     struct cells c = {.side = m->ids <= GRID ? m->ids : 0};
     c.n = c.side ? c.side * c.side : 1 << 16;
     c.cell = mem_new(c.n, sizeof(*c.cell));
+    mem_large_pages(c.cell, c.n * sizeof(*c.cell));
     count_cells(m, &c);
     place_cells(m, &c);
     if (rule->as_they_come)
@@ -369,10 +372,14 @@ static void merge_words(struct learn_merge *m, const struct learn_entry *t, uint
 
 static void merge_places(struct learn_merge *m, const struct learn_entry *t, uint32_t id)
 {
-    enum { AHEAD = 12 };
+    enum { AHEAD = 16 };
+    uint32_t span = m->span[t->pair.left] + m->span[t->pair.right];
     for (uint32_t i = 0; i < t->n; i++) {
-        if (i + AHEAD < t->n)
-            __builtin_prefetch(&m->slot[t->at[i + AHEAD]], 1);
+        if (i + AHEAD < t->n) { /* what merge_at reads: from one slot before to one behind */
+            const struct slot *s = &m->slot[t->at[i + AHEAD]];
+            __builtin_prefetch(s - 1, 1);
+            __builtin_prefetch(s + span, 1);
+        }
         merge_at(m, t->pair, id, t->at[i]);
     }
 }
@@ -447,23 +454,33 @@ static bool left_first(const struct learn_merge *m, const struct learn_rule *rul
 static void update(struct learn_merge *m, const struct learn_rule *rule, struct learn_pair p,
                    uint32_t id)
 {
+    enum { AHEAD = 8 };
     sort_events(m, &m->left);
     sort_events(m, &m->right);
     for (size_t i = 0; i < m->left.nid; i++) {
         uint32_t x = m->left.id[i];
+        if (i + AHEAD < m->left.nid)
+            learn_counts_prefetch(&m->counts, m->left.id[i + AHEAD], p.left);
         lose(m, x, p.left, m->left.beside[x].sum, x == id);
     }
     for (size_t i = 0; i < m->right.nid; i++) {
         uint32_t y = m->right.id[i];
+        if (i + AHEAD < m->right.nid)
+            learn_counts_prefetch(&m->counts, p.right, m->right.id[i + AHEAD]);
         lose(m, p.right, y, m->right.beside[y].sum, y == id);
     }
     join_sides(m, id);
     size_t l = 0, r = 0;
     while (l < m->left.nid || r < m->right.nid)
-        if (r == m->right.nid || (l < m->left.nid && left_first(m, rule, l, r)))
+        if (r == m->right.nid || (l < m->left.nid && left_first(m, rule, l, r))) {
+            if (l + AHEAD < m->left.nid)
+                learn_counts_prefetch(&m->counts, m->left.id[l + AHEAD], id);
             enter_beside(m, rule, true, id, m->left.id[l++]);
-        else
+        } else {
+            if (r + AHEAD < m->right.nid)
+                learn_counts_prefetch(&m->counts, id, m->right.id[r + AHEAD]);
             enter_beside(m, rule, false, id, m->right.id[r++]);
+        }
     m->left.nid = m->right.nid = 0;
     m->nevent = 0;
 }

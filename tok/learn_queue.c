@@ -15,6 +15,7 @@ enum { FIRST = 1 << 16 };
 static struct learn_count_of *new_slots(size_t n)
 {
     struct learn_count_of *s = mem_grow(NULL, n, sizeof(*s));
+    mem_large_pages(s, n * sizeof(*s));
     memset(s, 0xff, n * sizeof(*s));
     return s;
 }

@@ -29,6 +29,11 @@ static inline uint64_t learn_pair_hash(uint64_t key)
     return (h ^ h >> 32) * 0xd6e8feb86659fd93u >> 20;
 }
 
+static inline void learn_counts_prefetch(const struct learn_counts *c, uint32_t l, uint32_t r)
+{
+    __builtin_prefetch(&c->slot[(size_t)learn_pair_hash((uint64_t)l << 32 | r) & c->mask], 1);
+}
+
 void learn_counts_init(struct learn_counts *c);
 void learn_counts_finish(struct learn_counts *c);
 struct learn_count_of *learn_counts_get(struct learn_counts *c, struct learn_pair p); /* or NULL */

@@ -11,15 +11,23 @@ enum { INLINE = 23, AHEAD = 16, FIRST = 1 << 12 };
 
 #define LONG_MARK ((uint64_t)255 << 56)
 
+static void new_slots(struct learn_table *t, size_t n)
+{
+    char *p = t->memory = mem_new(n + 2, sizeof(*t->slot));
+    mem_large_pages(p, n * sizeof(*t->slot));
+    t->slot = (struct learn_slot *)(void *)(p + (-(uintptr_t)p & 63));
+    t->mask = n - 1;
+}
+
 void learn_table_init(struct learn_table *t)
 {
-    *t = (struct learn_table){.mask = FIRST - 1};
-    t->slot = mem_new(FIRST, sizeof(*t->slot));
+    *t = (struct learn_table){0};
+    new_slots(t, FIRST);
 }
 
 void learn_table_finish(struct learn_table *t)
 {
-    free(t->slot);
+    free(t->memory);
     buf_finish(&t->store);
     *t = (struct learn_table){0};
 }
@@ -108,9 +116,9 @@ static size_t place(const struct learn_table *t, const uint64_t key[3])
 static void grow(struct learn_table *t)
 {
     struct learn_slot *old = t->slot;
+    void *memory = t->memory;
     size_t n = t->mask + 1;
-    t->mask = 2 * n - 1;
-    t->slot = mem_new(2 * n, sizeof(*t->slot));
+    new_slots(t, 2 * n);
     for (size_t i = 0; i < n; i++) {
         if (!old[i].count)
             continue;
@@ -119,12 +127,12 @@ static void grow(struct learn_table *t)
             at = (at + 1) & t->mask;
         t->slot[at] = old[i];
     }
-    free(old);
+    free(memory);
 }
 
 static inline void need_room(struct learn_table *t, size_t n)
 {
-    while (t->used + n > (t->mask + 1) / 8 * 5)
+    while (t->used + n > (t->mask + 1) / 4 * 3)
         grow(t);
 }
 

@@ -20,7 +20,8 @@ struct learn_slot {
 };
 
 struct learn_table {
-    struct learn_slot *slot;
+    struct learn_slot *slot; /* within `memory`, so that none lies in two lines */
+    void *memory;
     size_t mask, used;
     struct buf store; /* words of more than 23 bytes */
 };
