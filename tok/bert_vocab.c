@@ -51,8 +51,8 @@ static int take_lines(struct pipe_spec *s, const char *p, size_t n, bool *ret_up
     return code;
 }
 
-static int fill(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
-                enum tok_type *ret_type, struct err *e)
+int bert_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
+              enum tok_type *ret_type, struct err *e)
 {
     static const char *const special[] = {"[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"};
     bool upper = false;
@@ -87,7 +87,7 @@ int bert_engine_open(const struct tok_options *o, const char *p, size_t n, struc
     struct pipe_spec s;
     struct tok_engine g;
     pipe_spec_init(&s, o->path);
-    int code = fill(&s, o, p, n, &info->type, e);
+    int code = bert_read(&s, o, p, n, &info->type, e);
     if (!code)
         code = pipe_open(&s, o, &g, info, e);
     pipe_spec_finish(&s);

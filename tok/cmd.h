@@ -45,8 +45,10 @@ struct cli {
     const char *output;
     bool append_eod;
     int64_t workers;
-    bool json;    /* inspect, diff */
+    bool json;    /* inspect, diff, convert */
     int64_t show; /* diff: differing segments that are listed */
+    int to;       /* convert: enum recipe_format */
+    struct opt_list proof;
 
     int type; /* enum cmd_type */
     /* of our own trainers */
@@ -85,6 +87,11 @@ int cmd_encode(const struct cli *c, struct err *e);
 int cmd_decode(const struct cli *c, struct err *e);
 int cmd_inspect(const struct cli *c, struct err *e);
 int cmd_diff(const struct cli *c, struct err *e);
+int cmd_convert(const struct cli *c, struct err *e);
+
+/* Logs what a recipe's target does not keep. */
+struct recipe;
+void cmd_say_notes(const struct recipe *r);
 
 /* A tokenizer that stands behind the verb; templates are left out. */
 int cmd_open(const struct cli *c, const char *path, struct tokenizer **ret, struct err *e);

@@ -223,6 +223,8 @@ int cmd_compare(const struct cli *c, const char *const *path, size_t npath, stru
         const struct compare_stretch *s = compare_stretches(with, &k);
         for (size_t i = 0; !code && i < k && said < most; i++, said++)
             say_stretch(f, doc, text, &s[i]);
+        if (!code)
+            code = facts_flush(f, e);
         progress_update(&p, docs_consumed(docs), NULL);
     }
     progress_finish(&p);

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 
-enum { INDENT = 2, WIDTH = 28 };
+enum { INDENT = 2, WIDTH = 28, FLUSH = 1 << 20 };
 
 void facts_init(struct facts *f, bool json)
 {
@@ -24,6 +24,15 @@ int facts_finish(struct facts *f, int code, struct err *e)
     if (!code)
         code = fd_write_all(STDOUT_FILENO, "standard output", f->out.data, f->out.len, e);
     buf_finish(&f->out);
+    return code;
+}
+
+int facts_flush(struct facts *f, struct err *e)
+{
+    if (f->out.len < FLUSH)
+        return 0;
+    int code = fd_write_all(STDOUT_FILENO, "standard output", f->out.data, f->out.len, e);
+    buf_reset(&f->out);
     return code;
 }
 

@@ -26,6 +26,9 @@ void facts_init(struct facts *f, bool json);
 /* Writes it to standard output unless `code` is one; frees it. Returns the code. */
 int facts_finish(struct facts *f, int code, struct err *e);
 
+/* Writes what there is, if it is much. */
+int facts_flush(struct facts *f, struct err *e);
+
 void facts_group(struct facts *f, const char *name);
 void facts_group_end(struct facts *f);
 

@@ -13,6 +13,7 @@
 
 enum { MERGES_FILE_MAX = 256 << 20 };
 
+static const char eod[] = "<|endoftext|>";
 static const char gpt2_pattern[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
@@ -77,8 +78,8 @@ static char *merges_path(const struct tok_options *o)
     return mem_printf("%.*smerges.txt", slash ? (int)(slash - o->path + 1) : 0, o->path);
 }
 
-static int fill(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
-                struct tok_info *info, struct err *e)
+int gpt2_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
+              char ret_digest[SHA_TEXT], struct err *e)
 {
     struct buf merges = {0};
     char *path = merges_path(o);
@@ -93,24 +94,23 @@ static int fill(struct pipe_spec *s, const struct tok_options *o, const char *p,
         struct sha *h = sha_create(); /* the tokenizer is both files */
         sha_add(h, p, n);
         sha_add(h, merges.data, merges.len);
-        sha_text(h, info->digest);
+        sha_text(h, ret_digest);
         sha_destroy(h);
     }
     buf_finish(&merges);
     free(path);
+    if (!code && pipe_vocab_find(s, eod, sizeof(eod) - 1) >= 0)
+        pipe_add_special(s, eod, -1);
     return code;
 }
 
 int gpt2_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
                      struct tok_info *info, struct err *e)
 {
-    static const char eod[] = "<|endoftext|>";
     struct pipe_spec s;
     struct tok_engine g;
     pipe_spec_init(&s, o->path);
-    int code = fill(&s, o, p, n, info, e);
-    if (!code && pipe_vocab_find(&s, eod, sizeof(eod) - 1) >= 0)
-        pipe_add_special(&s, eod, -1);
+    int code = gpt2_read(&s, o, p, n, info->digest, e);
     if (!code)
         code = pipe_open(&s, o, &g, info, e);
     pipe_spec_finish(&s);

@@ -34,6 +34,15 @@ int pipe_add_byte_level(struct pipe_spec *s, const char *pattern, enum regex_dia
                         struct err *e);
 void pipe_add_special(struct pipe_spec *s, const char *text, int32_t id);
 
+/* The simpler files, as parts: vocab.json with the merges.txt that `o` names or that lies beside it
+ * (digest: of both), tiktoken's ranks, vocab.txt (type: lower case or not). */
+int gpt2_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
+              char ret_digest[SHA_TEXT], struct err *e);
+int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
+                  struct err *e);
+int bert_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
+              enum tok_type *ret_type, struct err *e);
+
 /* Whether a file looks like tiktoken's ranks, or BERT's vocab.txt. */
 bool tiktoken_looks(const char *p, size_t n);
 bool bert_looks(const char *p, size_t n);

@@ -6,8 +6,17 @@
 #include "base/out.h"
 #include "base/program.h"
 #include "tok/cmd.h"
+#include "tok/recipe.h"
 
-enum { TRAIN = 1, ENCODE = 2, DECODE = 4, INSPECT = 8, DIFF = 16, USE = ENCODE | DECODE | INSPECT };
+enum {
+    TRAIN = 1,
+    ENCODE = 2,
+    DECODE = 4,
+    INSPECT = 8,
+    DIFF = 16,
+    CONVERT = 32,
+    USE = ENCODE | DECODE | INSPECT
+};
 
 static const struct opt_verb verbs[] = {
     {"train", "[FILE...]", "learn a vocabulary from text",
@@ -37,6 +46,11 @@ static const struct opt_verb verbs[] = {
      WEFT_PREFIX "tok diff a/tokenizer.json b.model corpus.jsonl\n" WEFT_PREFIX
                  "tok diff a.model b.model\n",
      true},
+    {"convert", "FROM TO", "a tokenizer in another format, proven on a corpus",
+     WEFT_PREFIX "tok convert tokenizer.model tokenizer.json --proof corpus.jsonl\n" WEFT_PREFIX
+                 "tok convert cl100k_base.tiktoken out/ --to huggingface\n" WEFT_PREFIX
+                 "tok convert tokenizer.json out/vocab.json\n",
+     true},
     {.name = NULL},
 };
 
@@ -53,12 +67,12 @@ static const struct opt table[] = {
     ROW("model_prefix", OPT_TEXT, model_prefix, NULL, "P", "input", TRAIN, 0, 0, true,
         "writes P.model and P.vocab; or P-tokenizer.json, P-vocab.json and P-merges.txt"),
     ROW("input_format", OPT_CHOICE, input_format, "auto", DOCS_FORMATS, "input",
-        TRAIN | ENCODE | DECODE | DIFF, 0, 0, true,
+        TRAIN | ENCODE | DECODE | DIFF | CONVERT, 0, 0, true,
         "lines of text, lines of text and count (train), or JSONL; auto looks at name and content"),
     ROW("json-keys", OPT_LIST, json_keys, "text", "KEYS", "input", TRAIN, 0, 0, true,
         "keys of the texts in JSONL"),
-    ROW("json-keys", OPT_TEXT, text_key, "text", "KEY", "input", ENCODE | DIFF, 0, 0, true,
-        "key of the text in JSONL"),
+    ROW("json-keys", OPT_TEXT, text_key, "text", "KEY", "input", ENCODE | DIFF | CONVERT, 0, 0,
+        true, "key of the text in JSONL"),
     ROW("json-keys", OPT_TEXT, ids_key, "ids", "KEY", "input", DECODE, 0, 0, true,
         "key of the ids in JSONL"),
     TOK_FLAG_ROWS(struct cli, tok, USE),
@@ -73,12 +87,20 @@ static const struct opt table[] = {
         "a file instead of standard output"),
     ROW("workers", OPT_INT, workers, "0", "N", "output", ENCODE, 0, 1024, true,
         "threads that encode, 0 for one for each processor"),
-    ROW("json", OPT_SWITCH, json, "false", NULL, "output", INSPECT | DIFF, 0, 0, true,
+    ROW("json", OPT_SWITCH, json, "false", NULL, "output", INSPECT | DIFF | CONVERT, 0, 0, true,
         "print one JSON object"),
     ROW("show", OPT_INT, show, "10", "N", "output", DIFF, 0, 1e9, true,
         "how many differing segments are listed, the first and the most frequent"),
-    ROW("tiktoken-pattern", OPT_TEXT, tok.pattern, NULL, "NAME|REGEX", "tokenizer", DIFF, 0, 0,
-        false, "how tiktoken's ranks cut a text, if their number does not tell"),
+    ROW("to", OPT_CHOICE, to, "auto", RECIPE_FORMATS, "output", CONVERT, 0, 0, true,
+        "format to write; auto looks at the name TO"),
+    ROW("proof", OPT_LIST, proof, NULL, "FILES", "output", CONVERT, 0, 0, true,
+        "texts that are encoded both ways; a difference is listed, and nothing is written"),
+    ROW("tokenizer-type", OPT_CHOICE, tok.type, "auto", TOK_FLAG_TYPES, "tokenizer", CONVERT, 0, 0,
+        false, "kind of the tokenizer FROM, by Megatron-LM's names"),
+    ROW("merge-file", OPT_TEXT, tok.merges, NULL, "PATH", "tokenizer", CONVERT, 0, 0, false,
+        "merges.txt, if it is not beside the vocab.json"),
+    ROW("tiktoken-pattern", OPT_TEXT, tok.pattern, NULL, "NAME|REGEX", "tokenizer", DIFF | CONVERT,
+        0, 0, false, "how tiktoken's ranks cut a text, if their number does not tell"),
     ROW("specials", OPT_CHOICE, tok.specials, "text", "text|parse|error", "tokenizer", DIFF, 0, 0,
         false, "what the string of a special token inside a text becomes"),
     ROW("type", OPT_CHOICE, type, "sentencepiece", CMD_TYPES, "trainer", TRAIN, 0, 0, true,
@@ -159,10 +181,10 @@ static const struct opt_table options = {
 static int run(struct opts *o, struct cli *c, struct err *e)
 {
     static int (*const cmd[])(const struct cli *, struct err *) = {
-        cmd_train, cmd_encode, cmd_decode, cmd_inspect, cmd_diff};
+        cmd_train, cmd_encode, cmd_decode, cmd_inspect, cmd_diff, cmd_convert};
     if (o->verb < 0) {
         err_set(e, ERR_USAGE,
-                WEFT_PREFIX "tok needs a verb: train, encode, decode, inspect or diff");
+                WEFT_PREFIX "tok needs a verb: train, encode, decode, inspect, diff or convert");
         return err_hint(e, WEFT_PREFIX "tok -h shows how it is used");
     }
     log_set_level(c->common.quiet ? LOG_WARN : c->common.verbose ? LOG_DEBUG : LOG_INFO);

@@ -212,8 +212,8 @@ static const struct encoding *find_encoding(const char *name, size_t ranks)
     return name && !strcmp(name, "gpt2") ? &encodings[0] : NULL;
 }
 
-static int fill(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
-                struct err *e)
+int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
+                  struct err *e)
 {
     int code = take_ranks(s, p, n, e);
     if (!code)
@@ -242,7 +242,7 @@ int tiktoken_engine_open(const struct tok_options *o, const char *p, size_t n,
     struct pipe_spec s;
     struct tok_engine g;
     pipe_spec_init(&s, o->path);
-    int code = fill(&s, o, p, n, e);
+    int code = tiktoken_read(&s, o, p, n, e);
     if (!code)
         code = pipe_open(&s, o, &g, info, e);
     pipe_spec_finish(&s);

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+awk 'BEGIN { srand(1); n = split("ba ko mi tsu ran del o vi sta en", p, " ")
+    for (i = 0; i < 500; i++) { s = ""
+        for (k = 0; k < 14; k++) s = s p[int(rand() * n) + 1] (k % 3 == 2 ? " " : ""); print s } }' >text.txt
+mkdir h
+"$TOK" train -q --type bpe --input text.txt --model_prefix h/ --vocab_size 400 --special_tokens '<|endoftext|>'
+"$TOK" train -q --input text.txt --model_prefix b --vocab_size 60 --model_type bpe --normalization_rule_name identity
+"$TOK" train -q --input text.txt --model_prefix u --vocab_size 60 --normalization_rule_name identity \
+    --user_defined_symbols '<sep>'
+"$TOK" train -q --input text.txt --model_prefix c --vocab_size 30 --model_type char
+printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nba\n##ko\nmi\n' >vocab.txt
+
+t "bytes: tokenizer.json, its two files, ranks"
+expect 0 "$TOK" convert h/tokenizer.json out/ --to gpt2 --proof text.txt
+out_has "documents_other_ids       0"
+same out/merges.txt h/merges.txt
+same out/vocab.json h/vocab.json
+expect 0 "$TOK" convert out/vocab.json back.json --proof text.txt
+same back.json h/tokenizer.json
+expect 0 "$TOK" convert -q h/tokenizer.json h/tokenizer2.json
+same h/tokenizer2.json h/tokenizer.json
+
+t "ranks"
+expect 0 "$TOK" convert h/tokenizer.json x.tiktoken --proof text.txt
+err_has "the special token <|endoftext|>, id 0, has no place in the file"
+err_has "--tiktoken-pattern"
+expect 0 "$TOK" convert x.tiktoken x.json --tiktoken-pattern gpt2 --proof text.txt
+expect 0 "$TOK" diff x.json h/tokenizer.json text.txt
+expect 2 "$TOK" convert x.tiktoken y.json
+err_has "so its pattern is not known"
+
+t "ranks need their order and all bytes"
+python3 -c "
+import json
+f = json.load(open('h/tokenizer.json'))
+m = f['model']['merges']
+m[0], m[1] = m[1], m[0]
+json.dump(f, open('swapped.json', 'w'))"
+expect 2 "$TOK" convert swapped.json y.tiktoken
+err_has "merges that are not in the order of their ids: merge 1 makes"
+python3 -c "
+import json
+f = json.load(open('h/tokenizer.json'))
+del f['model']['vocab']['!']
+json.dump(f, open('holes.json', 'w'))"
+expect 2 "$TOK" convert holes.json y.tiktoken
+err_has "a vocabulary without the byte 0x21"
+no_file y.tiktoken
+
+t "a SentencePiece model as a tokenizer.json"
+expect 0 "$TOK" convert b.model b.json --proof text.txt
+expect 0 "$TOK" diff b.model b.json text.txt
+expect 0 "$TOK" encode --tokenizer b.json text.txt
+cp .out ids
+expect 0 "$TOK" encode --tokenizer b.model text.txt
+same .out ids
+
+t "what its proof finds is listed, and nothing is written"
+printf 'ba ko\n<sep>ba\n' >bad.txt
+expect 7 "$TOK" convert u.model u.json --proof bad.txt
+err_has "other ids for 1 of 2 documents: nothing was written"
+out_has '  1  0  '
+no_file u.json
+no_temps .
+expect 0 "$TOK" convert u.model u.json
+err_has "a text that begins with a space or a user-defined piece gets no"
+err_has "nothing was proven"
+
+t "a vocab.txt"
+expect 0 "$TOK" convert vocab.txt w.json
+err_has "[BOS], id 8, which Megatron-LM adds"
+expect 0 "$TOK" convert w.json w.txt
+err_has "--tokenizer-type BertWordPieceLowerCase"
+same w.txt vocab.txt
+
+t "what a target cannot express is named"
+expect 2 "$TOK" convert c.model c.json
+err_has "a tokenizer.json cannot express a SentencePiece model of type char"
+expect 2 "$TOK" convert b.json x/ --to gpt2
+err_has "vocab.json with merges.txt cannot express the normalizer"
+expect 2 "$TOK" convert w.json x.tiktoken
+err_has "tiktoken's ranks cannot express a model of type WordPiece"
+expect 2 "$TOK" convert b.model x.tiktoken
+err_has "tiktoken's ranks cannot express a SentencePiece model of type bpe"
+no_temps .
+
+t "what cannot be done"
+expect 2 "$TOK" convert b.model
+err_has "takes two names"
+expect 2 "$TOK" convert b.model b.xyz
+err_has "the name tells no format"
+expect 2 "$TOK" convert h/tokenizer.json y.json --to gpt2
+err_has "a file that ends in vocab.json"
+expect 3 "$TOK" convert text.txt y.json
+err_has "text.txt: neither"
+expect 4 "$TOK" convert b.model missing/b.json
+err_has "missing/b.json: cannot create"
+expect 4 "$TOK" convert b.model z.json --proof missing.txt
+no_file z.json
+no_temps .

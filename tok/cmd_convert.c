@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/program.h"
+#include "tok/cmd.h"
+#include "tok/cmd_facts.h"
+#include "tok/compare.h"
+#include "tok/recipe.h"
+
+/* One format as another, and the proof that both encode a corpus alike. */
+
+static struct tok_options options_of(const struct cli *c, const char *path)
+{
+    return (struct tok_options){.path = path,
+                                .type = (enum tok_type)c->tok.type,
+                                .pattern = c->tok.pattern,
+                                .merges = c->tok.merges,
+                                .no_template = true};
+}
+
+/* Logs the recipe's notes, a line each. */
+void cmd_say_notes(const struct recipe *r)
+{
+    const char *p = r->notes.data, *end = p ? p + r->notes.len : p;
+    while (p < end) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        log_warn("%s: %.*s", r->path, (int)(stop - p), p);
+        p = stop + 1;
+    }
+}
+
+/* ---- the proof ------------------------------------------------------------------------------ */
+
+struct proof {
+    const struct cli *cli;
+    const struct tokenizer *from;
+    const struct recipe *r;
+    enum recipe_format format;
+};
+
+static int open_staged(const struct proof *p, const struct recipe_file *staged, size_t n,
+                       struct tokenizer **ret, struct err *e)
+{
+    struct tok_options o = {.path = staged[0].path, .no_template = true};
+    if (p->format == RECIPE_GPT2) {
+        o.type = TOK_GPT2_BPE;
+        o.merges = n > 1 ? staged[1].path : NULL;
+    } else if (p->format == RECIPE_TIKTOKEN) {
+        o.pattern = p->r->pattern;
+    } else if (p->format == RECIPE_BERT) {
+        o.type = p->r->type;
+    }
+    return tok_open(&o, ret, e);
+}
+
+static int prove_corpus(const struct proof *p, const struct tokenizer *to, struct err *e)
+{
+    const struct cli *c = p->cli;
+    struct compare *with = compare_create(p->from, to, true);
+    struct facts f;
+    facts_init(&f, c->json);
+    facts_list(&f, "segments");
+    int code = cmd_compare(c, c->proof.item, c->proof.n, with, &f, UINT64_MAX, e);
+    facts_list_end(&f);
+    const struct compare_sums *s = compare_sums(with);
+    facts_group(&f, "proof");
+    facts_number(&f, "documents", (int64_t)s->docs);
+    facts_number(&f, "bytes", (int64_t)s->bytes);
+    facts_number(&f, "tokens", (int64_t)s->tokens[0]);
+    facts_number(&f, "documents_other_ids", (int64_t)s->other_ids);
+    facts_group_end(&f);
+    code = facts_finish(&f, code, e);
+    if (!code && s->other_ids)
+        code = err_set(e, ERR_INTEGRITY,
+                       "%s as %s gives other ids for %" PRIu64 " of %" PRIu64
+                       " documents: nothing was written",
+                       p->r->path, recipe_format_name(p->format), s->other_ids, s->docs);
+    compare_destroy(with);
+    return code;
+}
+
+/* Without a corpus it is seen at least that the file can be read again. */
+static int prove(void *arg, const struct recipe_file *staged, size_t n, struct err *e)
+{
+    const struct proof *p = arg;
+    struct tokenizer *to;
+    int code = open_staged(p, staged, n, &to, e);
+    if (code)
+        return code;
+    if (p->cli->proof.n)
+        code = prove_corpus(p, to, e);
+    tok_close(to);
+    return code;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------- */
+
+static int write_out(const struct cli *c, const struct tokenizer *from, struct recipe *r,
+                     enum recipe_format format, struct err *e)
+{
+    struct recipe_file f[2];
+    size_t n = 0;
+    struct proof p = {c, from, r, format};
+    size_t length = strlen(c->file[1]);
+    int code = length && c->file[1][length - 1] == '/' ? file_mkdirs(c->file[1], e) : 0;
+    if (!code)
+        code = recipe_files(r, format, c->file[1], f, &n, e);
+    if (!code)
+        code = recipe_save(f, n, prove, &p, e);
+    if (!code)
+        cmd_say_notes(r);
+    for (size_t i = 0; i < n && !code; i++)
+        log_info("tok convert: %s", f[i].path);
+    if (!code && !c->proof.n)
+        log_info("tok convert: nothing was proven: --proof CORPUS encodes a corpus both ways");
+    recipe_files_finish(f, n);
+    return code;
+}
+
+static int convert(const struct cli *c, const struct tokenizer *from, const struct tok_options *o,
+                   struct err *e)
+{
+    struct recipe r;
+    enum recipe_format format = (enum recipe_format)c->to;
+    if (format == RECIPE_AUTO)
+        format = recipe_format_of(c->file[1]);
+    if (format == RECIPE_AUTO) {
+        err_set(e, ERR_USAGE, "%s: the name tells no format", c->file[1]);
+        return err_hint(e, "give --to, one of huggingface, gpt2, tiktoken, bert and sentencepiece");
+    }
+    int code = recipe_read(&r, from, o, e);
+    if (code)
+        return code;
+    code = recipe_to(&r, format, e);
+    if (!code)
+        code = write_out(c, from, &r, format, e);
+    recipe_finish(&r);
+    return code;
+}
+
+int cmd_convert(const struct cli *c, struct err *e)
+{
+    struct tokenizer *from;
+    if (c->nfile != 2)
+        return err_set(e, ERR_USAGE,
+                       WEFT_PREFIX "tok convert takes two names: FROM TO, and a corpus behind "
+                                   "--proof");
+    struct tok_options o = options_of(c, c->file[0]);
+    int code = tok_open(&o, &from, e);
+    if (code)
+        return code;
+    code = convert(c, from, &o, e);
+    tok_close(from);
+    return code;
+}

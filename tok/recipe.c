@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/recipe.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/proto.h"
+#include "tok/hf.h"
+#include "tok/recipe_json.h"
+
+enum { FILE_MAX = 1 << 29 };
+
+const char *recipe_format_name(enum recipe_format f)
+{
+    static const char *const name[] = {
+        "?",           "a tokenizer.json",     "vocab.json with merges.txt", "tiktoken's ranks",
+        "a vocab.txt", "a SentencePiece model"};
+    return name[f];
+}
+
+void recipe_finish(struct recipe *r)
+{
+    pipe_spec_finish(&r->store);
+    sp_model_finish(&r->sp);
+    arena_finish(&r->arena);
+    buf_finish(&r->notes);
+    words_finish(&r->words);
+    free(r->piece);
+    free(r->merge);
+    free(r->token);
+    free(r->path);
+    *r = (struct recipe){0};
+}
+
+void recipe_index(struct recipe *r)
+{
+    words_finish(&r->words);
+    words_init(&r->words, r->npieces);
+    for (size_t i = 0; i < r->npieces; i++)
+        if (r->piece[i].text)
+            words_add(&r->words, r->piece[i].text, r->piece[i].n, (int32_t)i);
+}
+
+int32_t recipe_find(const struct recipe *r, const char *text, size_t n)
+{
+    return r->words.slot ? words_find(&r->words, text, n) : -1;
+}
+
+/* Room for one more behind n: 16, then doubled whenever a power of two is full. */
+static void *more(void *p, size_t n, size_t size)
+{
+    bool full = n == 0 || (n >= 16 && (n & (n - 1)) == 0);
+    return full ? mem_grow(p, n ? n * 2 : 16, size) : p;
+}
+
+struct recipe_piece *recipe_add_piece(struct recipe *r, const char *text, size_t n)
+{
+    r->piece = more(r->piece, r->npieces, sizeof(*r->piece));
+    struct recipe_piece *p = &r->piece[r->npieces++];
+    *p = (struct recipe_piece){
+        .text = text ? arena_strndup(&r->arena, text, n) : NULL, .n = n, .type = SP_NORMAL};
+    return p;
+}
+
+struct recipe_token *recipe_add_token(struct recipe *r, const char *text, size_t n, int32_t id)
+{
+    r->token = more(r->token, r->ntokens, sizeof(*r->token));
+    size_t at = r->ntokens++;
+    for (; at && r->token[at - 1].id > id; at--)
+        r->token[at] = r->token[at - 1];
+    r->token[at] =
+        (struct recipe_token){.text = arena_strndup(&r->arena, text, n), .n = n, .id = id};
+    return &r->token[at];
+}
+
+void recipe_note(struct recipe *r, const char *fmt, ...)
+{
+    char line[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    if (strstr(buf_str(&r->notes), line))
+        return;
+    buf_adds(&r->notes, line);
+    buf_addc(&r->notes, '\n');
+}
+
+/* ---- out of the readers' parts -------------------------------------------------------------- */
+
+static const char *optional(struct recipe *r, struct pipe_text t)
+{
+    return t.p && t.n ? arena_strndup(&r->arena, t.p, t.n) : NULL;
+}
+
+static void take_vocab(struct recipe *r)
+{
+    const struct pipe_spec *s = &r->store;
+    for (size_t i = 0; i < s->npieces; i++) {
+        struct recipe_piece *p = recipe_add_piece(r, NULL, s->piece[i].n);
+        p->text = s->piece[i].p; /* in the store */
+        p->score = s->score ? s->score[i] : 0;
+    }
+    recipe_index(r);
+    r->merge = mem_new(s->npairs + 1, sizeof(*r->merge));
+    r->nmerges = s->npairs;
+    for (size_t i = 0; i < s->npairs; i++)
+        r->merge[i] = (struct recipe_merge){(int32_t)s->pair[i].left, (int32_t)s->pair[i].right,
+                                            (int32_t)s->pair[i].id};
+}
+
+/* Ids as pipe_open gives them: the vocabulary's own, else those that follow on. */
+static void take_tokens(struct recipe *r, const struct tokenizer *t)
+{
+    const struct pipe_spec *s = &r->store;
+    for (size_t i = 0; i < s->ntokens; i++) {
+        const struct pipe_token *from = &s->token[i];
+        int64_t id = from->length ? tok_find(t, from->text) : -1;
+        struct recipe_token *to = NULL;
+        for (size_t k = 0; k < r->ntokens && !to; k++)
+            to = r->token[k].id == id ? &r->token[k] : NULL;
+        if (id < 0)
+            continue;
+        bool special = to && to->special;
+        if (!to)
+            to = recipe_add_token(r, from->text, from->length, (int32_t)id);
+        to->special = from->special || special;
+        to->normalized = from->normalized;
+        to->single_word = from->single_word;
+        to->lstrip = from->lstrip;
+        to->rstrip = from->rstrip;
+    }
+}
+
+static void take_options(struct recipe *r)
+{
+    const struct pipe_spec *s = &r->store;
+    r->model = s->model;
+    r->unk = optional(r, s->unk);
+    r->prefix = optional(r, s->prefix);
+    r->suffix = optional(r, s->suffix);
+    r->fuse_unk = s->fuse_unk;
+    r->byte_fallback = s->byte_fallback;
+    r->ignore_merges = s->ignore_merges;
+    r->unk_id = s->unk_id;
+    r->max_chars = s->max_chars;
+    /* bytes cut by one pattern: written by ByteLevel itself, or by a split before it */
+    const struct pre_step *last = s->npre ? &s->pre[s->npre - 1] : NULL;
+    if (!last || last->kind != PRE_BYTE_LEVEL || s->npre > 2)
+        return;
+    const struct regex *cut = s->npre == 1 ? last->pattern : s->pre[0].pattern;
+    if (cut && (s->npre == 1 || (s->pre[0].kind == PRE_SPLIT && !last->pattern)))
+        r->pattern = arena_strdup(&r->arena, regex_text(cut));
+}
+
+/* The parts of a tokenizer.json that are not the model, as they stand. */
+static int take_parts(struct recipe *r, const struct buf *file, struct err *e)
+{
+    struct json_doc *doc;
+    int code = json_parse(r->path, file->data, file->len, &doc, e);
+    if (code)
+        return code;
+    for (int i = 0; i < RECIPE_PARTS; i++) {
+        const struct json *part = json_get(json_root(doc), recipe_part_name((enum recipe_part)i));
+        struct buf b = {0};
+        if (!part || part->kind == JSON_NULL)
+            continue;
+        recipe_put_json(&b, part, 0);
+        r->part[i] = arena_strndup(&r->arena, b.data, b.len);
+        buf_finish(&b);
+    }
+    json_close(doc);
+    return 0;
+}
+
+/* ---- SentencePiece -------------------------------------------------------------------------- */
+
+static int take_sp(struct recipe *r, const struct buf *file, struct err *e)
+{
+    int code = sp_check(r->path, file->data, file->len, &r->sp, e);
+    if (code)
+        return code;
+    const struct sp_model *m = &r->sp;
+    r->model = m->kind == SP_UNIGRAM ? MODEL_UNIGRAM : MODEL_BPE;
+    r->byte_fallback = m->byte_fallback;
+    r->unk_id = m->unk;
+    for (size_t i = 0; i < m->npieces; i++) {
+        struct recipe_piece *p = recipe_add_piece(r, NULL, m->piece[i].length);
+        p->text = m->piece[i].text;
+        p->score = (double)m->piece[i].score;
+        p->type = m->piece[i].type;
+    }
+    recipe_index(r);
+    struct proto in;
+    proto_init(&in, r->path, file->data, file->len);
+    for (;;) {
+        struct proto_field f;
+        bool more;
+        code = proto_next(&in, &f, &more, e);
+        if (code || !more)
+            return code;
+        if (f.number < 2 || f.number > 5 || f.type != PROTO_BYTES)
+            continue;
+        r->fields[f.number] = arena_strndup(&r->arena, (const char *)f.bytes, f.length);
+        r->nfields[f.number] = f.length;
+    }
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static int read_spec(struct recipe *r, const struct tokenizer *t, const struct tok_options *o,
+                     const struct buf *file, struct err *e)
+{
+    struct pipe_spec *s = &r->store;
+    struct tok_options asked = *o;
+    char digest[SHA_TEXT];
+    int code;
+    asked.path = r->path;
+    asked.type = r->type;
+    switch (r->from) {
+    case RECIPE_HF:
+        code = hf_read(s, file->data, file->len, e);
+        break;
+    case RECIPE_GPT2:
+        code = gpt2_read(s, &asked, file->data, file->len, digest, e);
+        break;
+    case RECIPE_TIKTOKEN:
+        code = tiktoken_read(s, &asked, file->data, file->len, e);
+        break;
+    default:
+        code = bert_read(s, &asked, file->data, file->len, &r->type, e);
+    }
+    if (code)
+        return code;
+    take_options(r);
+    take_vocab(r);
+    take_tokens(r, t);
+    return r->from == RECIPE_HF ? take_parts(r, file, e) : 0;
+}
+
+static enum recipe_format format_of(enum tok_type type)
+{
+    switch (type) {
+    case TOK_HUGGINGFACE:
+        return RECIPE_HF;
+    case TOK_GPT2_BPE:
+        return RECIPE_GPT2;
+    case TOK_TIKTOKEN:
+        return RECIPE_TIKTOKEN;
+    case TOK_BERT_LOWER:
+    case TOK_BERT_CASE:
+        return RECIPE_BERT;
+    case TOK_SENTENCEPIECE:
+    case TOK_GPT_SENTENCEPIECE:
+    case TOK_LLAMA2:
+        return RECIPE_SP;
+    default:
+        return RECIPE_AUTO;
+    }
+}
+
+int recipe_read(struct recipe *r, const struct tokenizer *t, const struct tok_options *o,
+                struct err *e)
+{
+    const struct tok_info *info = tok_info(t);
+    struct buf file = {0};
+    *r = (struct recipe){.from = format_of(info->type), .type = info->type, .unk_id = -1};
+    if (r->from == RECIPE_AUTO)
+        return err_set(e, ERR_USAGE, "%s: a %s cannot be converted or changed",
+                       info->path ? info->path : "the tokenizer", info->type_name);
+    r->path = mem_strdup(info->path);
+    pipe_spec_init(&r->store, r->path);
+    int code = file_read(r->path, FILE_MAX, &file, e);
+    if (!code)
+        code = r->from == RECIPE_SP ? take_sp(r, &file, e) : read_spec(r, t, o, &file, e);
+    buf_finish(&file);
+    if (code)
+        recipe_finish(r);
+    return code;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tok/recipe.h"
+#include "tok/recipe_json.h"
+
+/* tokenizer.json, the same bytes as Hugging Face's `Tokenizer.save` of the same tokenizer. */
+
+const char *recipe_part_name(enum recipe_part part)
+{
+    static const char *const name[] = {"truncation",    "padding",        "normalizer",
+                                       "pre_tokenizer", "post_processor", "decoder"};
+    return name[part];
+}
+
+/* The shortest digits; a power of ten where the point would be far off, and then as "1e-7". */
+void recipe_put_real(struct buf *b, double v)
+{
+    struct buf t = {0};
+    jsonw_real(&t, v);
+    char *e = strchr(buf_str(&t), 'e');
+    if (!e) {
+        buf_add(b, t.data, t.len);
+    } else {
+        long power = strtol(e + 1, NULL, 10);
+        int digits = 0;
+        for (const char *p = t.data; p < e; p++)
+            digits += *p >= '0' && *p <= '9';
+        if (power < -5 || power > 15)
+            buf_addf(b, "%.*se%ld", (int)(e - t.data), t.data, power);
+        else if (power < 0)
+            buf_addf(b, "%.*f", digits - 1 - (int)power, v);
+        else
+            buf_addf(b, "%.1f", v);
+    }
+    buf_finish(&t);
+}
+
+static void new_line(struct buf *b, int level)
+{
+    buf_addf(b, "\n%*s", 2 * level, "");
+}
+
+void recipe_put_json(struct buf *b, const struct json *j, int level)
+{
+    bool object = j->kind == JSON_OBJECT;
+    switch (j->kind) {
+    case JSON_NULL:
+        buf_adds(b, "null");
+        return;
+    case JSON_BOOL:
+        buf_adds(b, j->boolean ? "true" : "false");
+        return;
+    case JSON_INT:
+        buf_addf(b, "%lld", (long long)j->integer);
+        return;
+    case JSON_REAL:
+        recipe_put_real(b, j->real);
+        return;
+    case JSON_STRING:
+        jsonw_string(b, j->string, j->length);
+        return;
+    default:
+        break;
+    }
+    buf_addc(b, object ? '{' : '[');
+    for (size_t i = 0; i < j->length; i++) {
+        if (i)
+            buf_addc(b, ',');
+        new_line(b, level + 1);
+        if (object) {
+            jsonw_string(b, j->child[i].key, j->child[i].key_length);
+            buf_adds(b, ": ");
+        }
+        recipe_put_json(b, &j->child[i], level + 1);
+    }
+    if (j->length)
+        new_line(b, level);
+    buf_addc(b, object ? '}' : ']');
+}
+
+/* ---- members -------------------------------------------------------------------------------- */
+
+static void put_text(struct buf *b, const char *s)
+{
+    if (s)
+        jsonw_string(b, s, strlen(s));
+    else
+        buf_adds(b, "null");
+}
+
+static void put_bool(struct buf *b, const char *key, bool v)
+{
+    buf_addf(b, ",\n    \"%s\": %s", key, v ? "true" : "false");
+}
+
+static void put_part(const struct recipe *r, struct buf *b, enum recipe_part part)
+{
+    struct json_doc *doc;
+    struct err e;
+    buf_addf(b, "  \"%s\": ", recipe_part_name(part));
+    const char *text = r->part[part] ? r->part[part] : "null";
+    int code = json_parse(r->path, text, strlen(text), &doc, &e);
+    BUG_ON(code, "a part that is no JSON: %s", e.msg);
+    recipe_put_json(b, json_root(doc), 1);
+    json_close(doc);
+    buf_adds(b, ",\n");
+}
+
+static void put_flag(struct buf *b, const char *key, bool v, bool last)
+{
+    buf_addf(b, "      \"%s\": %s%s\n", key, v ? "true" : "false", last ? "" : ",");
+}
+
+static void put_tokens(const struct recipe *r, struct buf *b)
+{
+    buf_adds(b, "  \"added_tokens\": [");
+    for (size_t i = 0; i < r->ntokens; i++) {
+        const struct recipe_token *t = &r->token[i];
+        buf_addf(b, "%s\n    {\n      \"id\": %d,\n      \"content\": ", i ? "," : "", t->id);
+        jsonw_string(b, t->text, t->n);
+        buf_adds(b, ",\n");
+        put_flag(b, "single_word", t->single_word, false);
+        put_flag(b, "lstrip", t->lstrip, false);
+        put_flag(b, "rstrip", t->rstrip, false);
+        put_flag(b, "normalized", t->normalized, false);
+        put_flag(b, "special", t->special, true);
+        buf_adds(b, "    }");
+    }
+    buf_adds(b, r->ntokens ? "\n  ],\n" : "],\n");
+}
+
+/* ---- models --------------------------------------------------------------------------------- */
+
+static void put_vocab(const struct recipe *r, struct buf *b)
+{
+    bool any = false;
+    buf_adds(b, ",\n    \"vocab\": {");
+    for (size_t i = 0; i < r->npieces; i++) {
+        if (!r->piece[i].text)
+            continue;
+        buf_adds(b, any ? ",\n      " : "\n      ");
+        jsonw_string(b, r->piece[i].text, r->piece[i].n);
+        buf_addf(b, ": %zu", i);
+        any = true;
+    }
+    buf_adds(b, any ? "\n    }" : "}");
+}
+
+static void put_scores(const struct recipe *r, struct buf *b)
+{
+    buf_adds(b, ",\n    \"vocab\": [");
+    for (size_t i = 0; i < r->npieces; i++) {
+        buf_adds(b, i ? ",\n      [\n        " : "\n      [\n        ");
+        jsonw_string(b, r->piece[i].text, r->piece[i].n);
+        buf_adds(b, ",\n        ");
+        recipe_put_real(b, r->piece[i].score);
+        buf_adds(b, "\n      ]");
+    }
+    buf_adds(b, r->npieces ? "\n    ]" : "]");
+}
+
+static void put_merges(const struct recipe *r, struct buf *b)
+{
+    buf_adds(b, ",\n    \"merges\": [");
+    for (size_t i = 0; i < r->nmerges; i++) {
+        const struct recipe_piece *left = &r->piece[r->merge[i].left];
+        const struct recipe_piece *right = &r->piece[r->merge[i].right];
+        buf_adds(b, i ? ",\n      [\n        " : "\n      [\n        ");
+        jsonw_string(b, left->text, left->n);
+        buf_adds(b, ",\n        ");
+        jsonw_string(b, right->text, right->n);
+        buf_adds(b, "\n      ]");
+    }
+    buf_adds(b, r->nmerges ? "\n    ]" : "]");
+}
+
+static void put_bpe(const struct recipe *r, struct buf *b)
+{
+    buf_adds(b, "\"BPE\",\n    \"dropout\": null,\n    \"unk_token\": ");
+    put_text(b, r->unk);
+    buf_adds(b, ",\n    \"continuing_subword_prefix\": ");
+    put_text(b, r->prefix);
+    buf_adds(b, ",\n    \"end_of_word_suffix\": ");
+    put_text(b, r->suffix);
+    put_bool(b, "fuse_unk", r->fuse_unk);
+    put_bool(b, "byte_fallback", r->byte_fallback);
+    put_bool(b, "ignore_merges", r->ignore_merges);
+    put_vocab(r, b);
+    put_merges(r, b);
+}
+
+static void put_unigram(const struct recipe *r, struct buf *b)
+{
+    buf_adds(b, "\"Unigram\",\n    \"unk_id\": ");
+    if (r->unk_id >= 0)
+        buf_addf(b, "%lld", (long long)r->unk_id);
+    else
+        buf_adds(b, "null");
+    put_scores(r, b);
+    put_bool(b, "byte_fallback", r->byte_fallback);
+}
+
+static void put_wordpiece(const struct recipe *r, struct buf *b)
+{
+    buf_adds(b, "\"WordPiece\",\n    \"unk_token\": ");
+    put_text(b, r->unk ? r->unk : "");
+    buf_adds(b, ",\n    \"continuing_subword_prefix\": ");
+    put_text(b, r->prefix ? r->prefix : "");
+    buf_addf(b, ",\n    \"max_input_chars_per_word\": %zu", r->max_chars);
+    put_vocab(r, b);
+}
+
+static void put_words(const struct recipe *r, struct buf *b)
+{
+    buf_adds(b, "\"WordLevel\"");
+    put_vocab(r, b);
+    buf_adds(b, ",\n    \"unk_token\": ");
+    put_text(b, r->unk ? r->unk : "");
+}
+
+void write_hf(const struct recipe *r, struct buf *b)
+{
+    static void (*const put[])(const struct recipe *,
+                               struct buf *) = {[MODEL_BPE] = put_bpe,
+                                                [MODEL_UNIGRAM] = put_unigram,
+                                                [MODEL_WORDPIECE] = put_wordpiece,
+                                                [MODEL_WORDLEVEL] = put_words};
+    buf_adds(b, "{\n  \"version\": \"1.0\",\n");
+    put_part(r, b, PART_TRUNCATION);
+    put_part(r, b, PART_PADDING);
+    put_tokens(r, b);
+    put_part(r, b, PART_NORMALIZER);
+    put_part(r, b, PART_PRE_TOKENIZER);
+    put_part(r, b, PART_POST_PROCESSOR);
+    put_part(r, b, PART_DECODER);
+    buf_adds(b, "  \"model\": {\n    \"type\": ");
+    put[r->model](r, b);
+    buf_adds(b, "\n  }\n}");
+}
