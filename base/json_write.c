@@ -6,18 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/utf8.h"
 
 static void escape(struct buf *b, unsigned char c)
 {
     static const char letter[32] = {
         ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
-    if (c == '"' || c == '\\')
-        buf_addf(b, "\\%c", c);
-    else if (letter[c])
-        buf_addf(b, "\\%c", letter[c]);
-    else
-        buf_addf(b, "\\u%04x", c);
+    char *dst = buf_reserve(b, 6);
+    dst[0] = '\\';
+    if (c >= 32 || letter[c]) {
+        dst[1] = c < 32 ? letter[c] : (char)c;
+        b->len += 2;
+    } else {
+        memcpy(dst + 1, c < 16 ? "u000" : "u001", 4);
+        dst[5] = "0123456789abcdef"[c & 15];
+        b->len += 6;
+    }
+}
+
+/* Does one of eight bytes need a look: an escape, or no ASCII? Never false for one that does. */
+static inline bool is_odd(uint64_t v)
+{
+    const uint64_t low = 0x0101010101010101;
+    uint64_t quote = v ^ low * '"', slash = v ^ low * '\\';
+    return ((v - low * 0x20) | (quote - low) | (slash - low) | v) & low * 0x80;
 }
 
 void jsonw_string(struct buf *b, const char *s, size_t n)
@@ -25,6 +38,10 @@ void jsonw_string(struct buf *b, const char *s, size_t n)
     const char *end = s + n, *from = s;
     buf_addc(b, '"');
     while (s < end) {
+        while (end - s >= 8 && !is_odd(load_u64(s)))
+            s += 8;
+        if (s == end)
+            break;
         size_t k = utf8_char(s, end);
         unsigned char c = (unsigned char)*s;
         if (k && c >= 0x20 && c != '"' && c != '\\') {

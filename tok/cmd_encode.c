@@ -11,6 +11,7 @@
 #include "base/spill.h"
 #include "tok/cmd.h"
 #include "tok/docstream.h"
+#include "tok/join.h"
 
 /*
  * Documents are read by this thread into batches, encoded and formatted by the pool's, and written
@@ -22,6 +23,7 @@ enum {
     BATCH_BYTES = 1 << 17,
     BATCHES_PER_THREAD = 4,
     UNDER_WAY = 32 << 20,  /* bytes of text in all batches; a few more if the last one is long */
+    SPELT_MOST = 1 << 20,  /* ids whose spellings are kept */
     KEPT = 8 * BATCH_BYTES /* a batch that grew beyond gives its memory back */
 };
 
@@ -48,6 +50,7 @@ struct job {
     struct docs *docs;
     struct sink sink;
     struct docstream_header header;
+    struct join_table spelling; /* CMD_TEXT, CMD_JSON */
     struct pool *pool;
     int threads;
     struct tok_work **work; /* of each thread */
@@ -75,20 +78,48 @@ static void put_number(struct buf *b, uint32_t v)
     b->len += (size_t)n;
 }
 
-static void put_list(struct buf *b, const struct job *j, const struct tok_ids *ids, bool first,
-                     char comma)
+/* An id, or its piece; in front of it what parts it from the one before. */
+static void put_one(struct buf *b, const struct job *j, int32_t id)
 {
-    for (size_t i = 0; i < ids->n; i++) {
-        if (i || !first)
-            buf_addc(b, comma);
-        const char *piece = j->cli->pieces ? tok_piece(j->tok, ids->id[i]) : NULL;
-        if (!piece)
-            put_number(b, (uint32_t)ids->id[i]);
-        else if (comma == ' ')
-            buf_adds(b, piece);
-        else
-            jsonw_string(b, piece, strlen(piece));
+    bool json = j->cli->format == CMD_JSON;
+    const char *piece = j->cli->pieces ? tok_piece(j->tok, id) : NULL;
+    buf_addc(b, json ? ',' : ' ');
+    if (!piece)
+        put_number(b, (uint32_t)id);
+    else if (json)
+        jsonw_string(b, piece, strlen(piece));
+    else
+        buf_adds(b, piece);
+}
+
+/* All of them once, where they are not too many. */
+static void make_spelling(struct job *j)
+{
+    struct buf b = {0};
+    join_init(&j->spelling, (size_t)j->info->vocab_size);
+    for (int32_t id = 0; id < j->info->vocab_size; id++) {
+        buf_reset(&b);
+        put_one(&b, j, id);
+        join_set(&j->spelling, (size_t)id, b.data, b.len, 0);
     }
+    buf_finish(&b);
+}
+
+static void put_list(struct buf *b, const struct job *j, const struct tok_ids *ids, bool first)
+{
+    size_t i = 0;
+    unsigned seen = 0;
+    if (first && ids->n) {
+        size_t from = b->len;
+        put_one(b, j, ids->id[i++]);
+        b->len--;
+        memmove(b->data + from, b->data + from + 1, b->len - from);
+    }
+    if (j->spelling.of)
+        join_put(&j->spelling, ids->id + i, ids->n - i, b, &seen);
+    else
+        for (; i < ids->n; i++)
+            put_one(b, j, ids->id[i]);
 }
 
 static void put_bare(struct buf *b, const struct tok_ids *ids, size_t width)
@@ -117,10 +148,8 @@ static void put_part(struct buf *b, const struct job *j, const struct tok_ids *i
 {
     switch (j->cli->format) {
     case CMD_TEXT:
-        put_list(b, j, ids, first, ' ');
-        break;
     case CMD_JSON:
-        put_list(b, j, ids, first, ',');
+        put_list(b, j, ids, first);
         break;
     case CMD_DOCS:
         docstream_put_ids(b, &j->header, ids->id, ids->n);
@@ -431,6 +460,8 @@ static void start_job(struct job *j, const char *const *path, size_t npath)
                                           .eod = j->info->eod,
                                           .width = j->info->vocab_size <= 65536 ? 2 : 4};
     memcpy(j->header.digest, j->info->digest, sizeof(j->header.digest));
+    if ((c->format == CMD_TEXT || c->format == CMD_JSON) && j->info->vocab_size <= SPELT_MOST)
+        make_spelling(j);
     progress_init(&j->progress, WEFT_PREFIX "tok encode", "MB", 1e6, docs_total(j->docs),
                   c->common.quiet);
 }
@@ -447,6 +478,7 @@ static void finish_job(struct job *j)
         tok_work_destroy(j->work[i]);
         tok_ids_finish(&j->ids[i]);
     }
+    join_finish(&j->spelling);
     free(j->batch);
     free(j->work);
     free(j->ids);

@@ -57,6 +57,16 @@ expect 0 "$TOK" encode --tokenizer-type NullTokenizer --vocab-size 100 --append-
 out_is "1 2 100 100"
 expect 3 "$TOK" encode --tokenizer-type NullTokenizer --vocab-size 99 n
 err_has "n, line 1: byte 4 of the text: '100' is no id of 0 to 99"
+printf '1 2 99999999\n' >n8
+expect 0 "$TOK" encode --tokenizer-type NullTokenizer --vocab-size 100000000 --format json n8
+out_is '{"ids":[1,2,99999999]}'
+
+printf '1  22\t333 4444 55555 666666 7777777 88888888 9\r\n0 12\n 5 \n' >n9
+expect 0 "$TOK" decode --tokenizer-type NullTokenizer --vocab-size 100000000 n9
+out_is "$(printf '1 22 333 4444 55555 666666 7777777 88888888 9\n0 12\n5')"
+printf '12 3456x 7 8 9 10 11\n' >n10
+expect 3 "$TOK" decode --tokenizer-type NullTokenizer --vocab-size 100000000 n10
+err_has "n10, line 1: byte 3: no id"
 
 t "special strings inside text"
 printf 'one <|endoftext|>\n' >s
