@@ -326,8 +326,11 @@ int learn_spchar(const struct learn_spbpe_options *o, struct learn_sp *s, struct
     for (size_t i = 0; i < s->nrequired; i++)
         sum += s->required[i].count;
     float whole = logf((float)sum);
-    for (size_t i = 0; i < s->nrequired && i < room; i++)
-        put_text(ret, &s->required[i].c, 1, logf((float)s->required[i].count) - whole);
+    for (size_t i = 0; i < s->nrequired && i < room; i++) {
+        /* one that is asked for and does not occur counts as once; the library's score is -inf */
+        uint64_t count = s->required[i].count ? s->required[i].count : 1;
+        put_text(ret, &s->required[i].c, 1, logf((float)count) - whole);
+    }
     learn_sentences_finish(&s->text);
     return 0;
 }

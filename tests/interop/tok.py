@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The program tok against sentencepiece: the same models as spm_train, the same ids and texts as the Python
-binding, the wrappers' vocabularies by Megatron-LM's rules written once more.
+"""The program tok against sentencepiece: the same models as spm_train (by --engine sentencepiece; our own trainers are
+learn_sp.py's matter), the same ids and texts as the Python binding, the wrappers' vocabularies by Megatron-LM's rules
+written once more.
 
     tok.py TOK
 
@@ -122,7 +123,7 @@ def train_both(name, text, options, preset=None):
     subprocess.run(["spm_train", f"--input={text}", f"--model_prefix=spm_{name}", *flags], check=True,
                    capture_output=True)
     own = ["--preset", preset, f"--vocab_size={options['vocab_size']}"] if preset else flags
-    run("train", "-q", "--input", text, "--model_prefix", name, *own)
+    run("train", "-q", "--engine", "sentencepiece", "--input", text, "--model_prefix", name, *own)
     return (read(f"spm_{name}.vocab") == read(f"{name}.vocab") and
             without_names(read(f"spm_{name}.model")) == read(f"{name}.model"))
 
