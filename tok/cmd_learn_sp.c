@@ -8,13 +8,12 @@
 #include "base/progress.h"
 #include "tok/cmd.h"
 #include "tok/learn_spbpe.h"
+#include "tok/learn_unigram.h"
 
 enum { MANY = 1024 };
 
 const char *cmd_learn_sp_lacks(const struct sp_train_options *o)
 {
-    if (o->model_type + 1 == SP_UNIGRAM)
-        return "model_type unigram";
     if (o->denormalization_rule_tsv && *o->denormalization_rule_tsv)
         return "denormalization_rule_tsv";
     if (o->self_test_sample_size)
@@ -22,6 +21,12 @@ const char *cmd_learn_sp_lacks(const struct sp_train_options *o)
     if (o->enable_differential_privacy)
         return "enable_differential_privacy";
     return NULL;
+}
+
+/* What of memory a byte of a word takes at most. */
+static uint64_t cost_of(const struct sp_train_options *o)
+{
+    return o->model_type + 1 == SP_UNIGRAM ? LEARN_UNIGRAM_COST : LEARN_SPBPE_COST;
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -76,7 +81,7 @@ static int load(const struct cli *c, const struct sp_train_input *in, struct cmd
                                  .cut = learn_sp_cut_of(&c->train),
                                  .pool = pool,
                                  .memory = (uint64_t)c->memory << 20,
-                                 .cost = LEARN_SPBPE_COST,
+                                 .cost = cost_of(&c->train),
                                  .beside = c->model_prefix};
     int code = learn_sp_load(&o, s, e);
     progress_finish(&w.progress);
@@ -94,12 +99,48 @@ static void show(void *arg, uint64_t done, uint64_t total)
     progress_update(arg, done, NULL);
 }
 
+static void show_work(void *arg, uint64_t done, uint64_t total)
+{
+    struct progress *p = arg;
+    p->total = total;
+    progress_update(p, done, NULL);
+}
+
+/* What is gone through becomes less with every pruning, so it stands for the work. */
+static int learn_the_unigrams(const struct cli *c, const struct learn_meta *meta,
+                              struct learn_sp *s, struct learn_scores *ret, struct err *e)
+{
+    const struct sp_train_options *t = &c->train;
+    struct progress p;
+    progress_init(&p, "tok train: learning", "M places", 1e6, 0, c->common.quiet);
+    struct learn_unigram_options o = {.vocab_size = (uint64_t)t->vocab_size,
+                                      .seeds = (uint64_t)t->seed_sentencepiece_size,
+                                      .shrink = t->shrinking_factor,
+                                      .steps = (int)t->num_sub_iterations,
+                                      .progress = show_work,
+                                      .arg = &p};
+    learn_valid_init(&o.valid, t);
+    struct learn_unigram_report r = {0};
+    int code = learn_sp_room(t, meta, s, &o.learnt, e);
+    o.learnt += s->nrequired;
+    struct pool *pool = pool_create((int)c->workers);
+    if (!code)
+        code = learn_unigram(&o, s, pool, ret, &r, e);
+    pool_destroy(pool);
+    progress_finish(&p);
+    if (!code)
+        log_info("tok train: began with %zu candidates", r.seeds);
+    return code;
+}
+
 static int learn(const struct cli *c, const struct learn_meta *meta, struct learn_sp *s,
                  struct learn_scores *ret, struct err *e)
 {
     struct progress p;
     struct learn_spbpe_options o = {.train = &c->train, .meta = meta, .progress = show, .arg = &p};
     switch (c->train.model_type + 1) {
+    case SP_UNIGRAM:
+        return learn_the_unigrams(c, meta, s, ret, e);
     case SP_WORD:
         return learn_spword(&o, s, ret, e);
     case SP_CHAR:
