@@ -136,6 +136,7 @@ static void pipe_destroy(void *state)
     added_destroy(p->normal);
     decoder_close(p);
     pipe_model_close(p);
+    parts_close(p);
     pipe_spec_finish(&p->spec);
     free(p->token_of);
     free(p->path);
@@ -169,6 +170,7 @@ static void scratch_destroy(void *scratch)
     bpe_work_finish(&w->bpe);
     regex_work_destroy(w->regex);
     word_cache_destroy(w->cache);
+    parts_work_destroy(w->parts);
     buf_finish(&w->list);
     buf_finish(&w->list2);
     free(w->end);
@@ -192,8 +194,10 @@ static int compile(struct pipe *p, struct err *e)
     code = open_added(p, w, false, &p->raw, e);
     if (!code)
         code = open_added(p, w, true, &p->normal, e);
-    if (!code)
+    if (!code) {
+        parts_open(p, w);
         decoder_open(p);
+    }
     scratch_destroy(w);
     return code;
 }
@@ -241,14 +245,14 @@ static int encode_family(const struct pipe *p, struct pipe_work *w, const char *
     return code;
 }
 
-static int encode_pieces(const struct pipe *p, struct pipe_work *w, struct tok_ids *ids,
+static int encode_pieces(const struct pipe *p, struct pipe_work *w, bool kept, struct tok_ids *ids,
                          struct err *e)
 {
     int code = 0;
     for (size_t i = 0; i < w->npieces && !code; i++) {
         const struct piece *s = &w->piece[i];
         const uint32_t at[2] = {s->at, s->at + s->n};
-        if (s->n > CACHED_WORD_MAX)
+        if (kept || s->n > CACHED_WORD_MAX)
             code = pipe_model_encode(p, w, w->text.data + s->at, s->n, ids, e);
         else
             code = word_cache_encode(w->cache, w->text.data, at, 1, miss, p, w, ids, e);
@@ -256,25 +260,15 @@ static int encode_pieces(const struct pipe *p, struct pipe_work *w, struct tok_i
     return code;
 }
 
-/* A part without tokens in it, normalized. */
-static int encode_part(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
-                       bool zero, struct tok_ids *ids, struct err *e)
-{
-    if (p->family != SCAN_NONE)
-        return encode_family(p, w, text, n, ids, e);
-    int code = pipe_pretokenize(p, w, text, n, zero, e);
-    return code ? code : encode_pieces(p, w, ids, e);
-}
-
 struct part_args {
     const struct added *added;
-    int (*encode)(const struct pipe *p, struct pipe_work *w, const char *text, size_t n, bool zero,
-                  struct tok_ids *ids, struct tok_tally *tally, struct err *e);
+    int (*encode)(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                  unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e);
 };
 
 /* Tokens of `added` become ids, what is between them goes to `encode`. */
 static int encode_between(const struct pipe *p, struct pipe_work *w, struct part_args args,
-                          const char *text, size_t n, bool zero, struct tok_ids *ids,
+                          const char *text, size_t n, unsigned edge, struct tok_ids *ids,
                           struct tok_tally *tally, struct err *e)
 {
     struct added_at at = {0};
@@ -284,8 +278,8 @@ static int encode_between(const struct pipe *p, struct pipe_work *w, struct part
     bool skip = p->mode != TOK_SPECIALS_PARSE;
     while (!code && args.added && added_next(args.added, text, n, skip, &at, &skipped)) {
         if (done < at.start)
-            code =
-                args.encode(p, w, text + done, at.start - done, zero && done == 0, ids, tally, e);
+            code = args.encode(p, w, text + done, at.start - done,
+                               done ? edge & EDGE_STRIPPED : edge, ids, tally, e);
         *tok_ids_reserve(ids, 1) = at.token->id;
         ids->n++;
         done = at.done = at.end;
@@ -294,15 +288,20 @@ static int encode_between(const struct pipe *p, struct pipe_work *w, struct part
     if (!code && skipped && p->mode == TOK_SPECIALS_ERROR)
         return err_set(e, ERR_DATA, "the text holds the string of a special token");
     if (!code && done < n)
-        code = args.encode(p, w, text + done, n - done, zero && done == 0, ids, tally, e);
+        code = args.encode(p, w, text + done, n - done, done ? edge & EDGE_STRIPPED : edge, ids,
+                           tally, e);
     return code;
 }
 
+/* Normalized text without tokens in it. */
 static int encode_plain(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
-                        bool zero, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+                        unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
     (void)tally;
-    return encode_part(p, w, text, n, zero, ids, e);
+    if (p->family != SCAN_NONE)
+        return encode_family(p, w, text, n, ids, e);
+    int code = pipe_pretokenize(p, w, text, n, edge, e);
+    return code ? code : encode_pieces(p, w, edge & EDGE_STRIPPED, ids, e);
 }
 
 /* True when normalizing changes nothing, which is quick to see for normal forms. */
@@ -315,18 +314,24 @@ static bool is_normal(const struct pipe_spec *s, const char *text, size_t n)
            uni_normal_prefix(form[s->norm[0].kind - NORM_NFC], text, n) == n;
 }
 
-static int encode_raw(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
-                      bool zero, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+int pipe_encode_run(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                    unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
     if (!is_normal(&p->spec, text, n)) {
-        int code = pipe_normalize(&p->spec, w, text, n, &w->norm, e);
+        int code = pipe_normalize_edge(&p->spec, w, text, n, edge, &w->norm, e);
         if (code)
             return code;
         text = w->norm.data;
         n = w->norm.len;
     }
     struct part_args args = {p->normal, encode_plain};
-    return encode_between(p, w, args, text, n, zero, ids, tally, e);
+    return encode_between(p, w, args, text, n, edge, ids, tally, e);
+}
+
+static int encode_raw(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                      unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    return (p->parts ? parts_encode : pipe_encode_run)(p, w, text, n, edge, ids, tally, e);
 }
 
 static int pipe_encode(const void *state, void *scratch, const char *text, size_t n,
@@ -347,7 +352,7 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
             return err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", n);
     }
     struct part_args args = {p->raw, encode_raw};
-    return encode_between(p, w, args, text, n, true, ids, tally, e);
+    return encode_between(p, w, args, text, n, EDGE_ZERO, ids, tally, e);
 }
 
 /*
@@ -357,8 +362,12 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
 static size_t pipe_cut(const void *state, const char *text, size_t n)
 {
     const struct pipe *p = state;
-    if (p->family == SCAN_NONE || (p->raw && added_looks_round(p->raw)) ||
-        (p->normal && added_looks_round(p->normal)) || n > TEXT_MAX)
+    if ((p->raw && added_looks_round(p->raw)) || (p->normal && added_looks_round(p->normal)) ||
+        n > TEXT_MAX)
+        return 0;
+    if (p->parts)
+        return parts_cut(p, text, n);
+    if (p->family == SCAN_NONE)
         return 0;
     /* what the scanner may read behind the text is text, too */
     size_t k = n > TEXT_SLACK ? n - TEXT_SLACK : 0;

@@ -17,7 +17,7 @@ static void put_id(struct tok_ids *ids, int32_t id)
     ids->n++;
 }
 
-static int no_unknown(const struct pipe *p, struct err *e)
+int pipe_no_unknown(const struct pipe *p, struct err *e)
 {
     return err_set(e, ERR_DATA, "%s: a text needs the unknown token, but the vocabulary has none",
                    p->path);
@@ -25,7 +25,7 @@ static int no_unknown(const struct pipe *p, struct err *e)
 
 /* ---- BPE ----------------------------------------------------------------------------------- */
 
-static uint32_t *sym_room(struct pipe_work *w, size_t n)
+uint32_t *pipe_sym_room(struct pipe_work *w, size_t n)
 {
     if (w->sym_cap < n) {
         w->sym_cap = n + n / 2 + 256;
@@ -68,7 +68,7 @@ static int put_char(struct symbols *s, const char *text, size_t n, struct err *e
     if (!s->p->spec.unk.p)
         return 0; /* without an unknown token the character is dropped */
     if (s->p->unk < 0)
-        return no_unknown(s->p, e);
+        return pipe_no_unknown(s->p, e);
     if (s->unknown && !s->p->spec.fuse_unk)
         s->sym[s->n++] = (uint32_t)s->p->unk;
     s->unknown = true;
@@ -118,7 +118,7 @@ static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *tex
     }
     /* a character gives at most its bytes, and those of what stands round it */
     size_t room = n * (1 + (p->spec.byte_fallback ? p->spec.prefix.n : 0)) + p->spec.suffix.n + 1;
-    struct symbols s = {.p = p, .sym = sym_room(w, room)};
+    struct symbols s = {.p = p, .sym = pipe_sym_room(w, room)};
     if (p->all_bytes) {
         for (s.n = 0; s.n < n; s.n++)
             s.sym[s.n] = p->byte_sym[(uint8_t)text[s.n]];
@@ -147,7 +147,8 @@ static bool add_bytes(struct buf *b, const char *p, size_t n)
     return n > 0;
 }
 
-static void open_cuts(struct pipe *p)
+/* Where no token of bytes, or of characters, reaches across. */
+void pipe_open_cuts(struct pipe *p)
 {
     const struct pipe_spec *s = &p->spec;
     struct buf b = {0};
@@ -157,7 +158,9 @@ static void open_cuts(struct pipe *p)
     cut_init(&p->cut, bytes);
     for (size_t id = 0; id < s->npieces; id++) {
         buf_reset(&b);
-        if (add_bytes(&b, s->piece[id].p, s->piece[id].n))
+        if (!p->letters)
+            cut_add(&p->cut, s->piece[id].p, s->piece[id].n);
+        else if (add_bytes(&b, s->piece[id].p, s->piece[id].n))
             cut_add(&p->cut, b.data, b.len);
     }
     buf_finish(&b);
@@ -174,7 +177,7 @@ static void open_letters(struct pipe *p)
         p->all_bytes &= id >= 0;
     }
     if (p->all_bytes)
-        open_cuts(p);
+        pipe_open_cuts(p);
     if (!s->ignore_merges)
         return;
     words_init(&p->whole, s->count);
@@ -216,6 +219,26 @@ static bool all_merge(const struct pipe *p)
     return all;
 }
 
+/* Each symbol is the characters under it: nothing is put round them, and neither the tokens of
+ * bytes nor the unknown one are merged. */
+static bool plain_merges(const struct pipe *p)
+{
+    const struct pipe_spec *s = &p->spec;
+    bool plain = !s->prefix.n && !s->suffix.n && !s->ignore_merges;
+    struct words odd;
+    words_init(&odd, 257);
+    for (int b = 0; b < 256; b++)
+        if (p->byte_token[b] != SYM_NONE)
+            words_add(&odd, (const char *)&p->byte_token[b], 4, 0);
+    if (p->unk >= 0)
+        words_add(&odd, (const char *)&p->unk, 4, 0);
+    for (size_t i = 0; i < s->npairs && plain; i++)
+        plain = words_find(&odd, (const char *)&s->pair[i].left, 4) < 0 &&
+                words_find(&odd, (const char *)&s->pair[i].right, 4) < 0;
+    words_finish(&odd);
+    return plain;
+}
+
 static int bpe_open(struct pipe *p, struct err *e)
 {
     struct pipe_spec *s = &p->spec;
@@ -226,101 +249,18 @@ static int bpe_open(struct pipe *p, struct err *e)
         p->unk = pipe_vocab_find(s, s->unk.p, s->unk.n);
     if (p->letters)
         open_letters(p);
+    bool plain = !p->letters && plain_merges(p);
+    if (plain)
+        pipe_open_cuts(p);
     p->bpe = bpe_create(s->pair, s->npairs);
     free(s->pair);
     s->pair = NULL;
     s->npairs = 0;
-    p->cuts = p->all_bytes && (!s->ignore_merges || all_merge(p));
+    p->cuts = plain || (p->all_bytes && (!s->ignore_merges || all_merge(p)));
     return 0;
 }
 
-/* ---- Unigram: the path of the highest score, in double precision ---------------------------- */
-
-struct best {
-    double score;
-    uint32_t from; /* where its last piece begins; UINT32_MAX: nothing ends here */
-    int32_t id;
-};
-
-static void offer(struct best *b, double score, size_t from, int32_t id)
-{
-    if (b->from == UINT32_MAX || score > b->score)
-        *b = (struct best){score, (uint32_t)from, id};
-}
-
-static int find_path(const struct pipe *p, struct best *best, const char *text, size_t n,
-                     struct err *e)
-{
-    for (size_t i = 0; i <= n; i++)
-        best[i] = (struct best){0, UINT32_MAX, 0};
-    for (size_t at = 0, k; at < n; at += k) {
-        bool single = false;
-        uint32_t node = TRIE_ROOT;
-        char_at(text + at, &k);
-        for (size_t i = at; i < n && trie_step(&p->trie, &node, text[i]); i++) {
-            int32_t id = trie_value(&p->trie, node);
-            if (id < 0)
-                continue;
-            offer(&best[i + 1], p->spec.score[id] + best[at].score, at, id);
-            single |= i + 1 - at == k;
-        }
-        if (single)
-            continue;
-        if (p->unk < 0)
-            return no_unknown(p, e);
-        offer(&best[at + k], p->unk_score + best[at].score, at, p->unk);
-    }
-    return 0;
-}
-
-/* What stands for text that is one piece of the path, or a run of unknown ones. */
-static int put_found(const struct pipe *p, const char *text, size_t n, struct tok_ids *ids,
-                     struct err *e)
-{
-    int32_t id = pipe_vocab_find(&p->spec, text, n);
-    if (id >= 0)
-        return put_id(ids, id), 0;
-    bool bytes = p->spec.byte_fallback;
-    for (size_t i = 0; i < n && bytes; i++)
-        bytes = p->byte_token[(uint8_t)text[i]] != SYM_NONE;
-    for (size_t i = 0; i < n && bytes; i++)
-        put_id(ids, (int32_t)p->byte_token[(uint8_t)text[i]]);
-    if (!bytes && p->unk < 0)
-        return no_unknown(p, e);
-    if (!bytes)
-        put_id(ids, p->unk);
-    return 0;
-}
-
-static int unigram_run(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
-                       struct tok_ids *ids, struct err *e)
-{
-    if (w->best_cap < n + 1) {
-        w->best_cap = n + n / 2 + 256;
-        w->best = mem_grow(w->best, w->best_cap, sizeof(struct best));
-    }
-    struct best *best = w->best;
-    int code = find_path(p, best, text, n, e);
-    if (code)
-        return code;
-    uint32_t *place = sym_room(w, n + 1); /* where pieces begin, from the last to the first */
-    size_t count = 0;
-    for (size_t end = n; end;) {
-        size_t from = best[end].from;
-        bool unknown = best[end].id == p->unk;
-        while (unknown && from && best[from].id == p->unk)
-            from = best[from].from;
-        place[count++] = (uint32_t)from;
-        end = from;
-    }
-    for (size_t i = count; i-- > 0 && !code;) {
-        size_t end = i ? place[i - 1] : n;
-        code = put_found(p, text + place[i], end - place[i], ids, e);
-    }
-    return code;
-}
-
-static void open_trie(struct pipe *p)
+void pipe_open_trie(struct pipe *p)
 {
     const struct pipe_spec *s = &p->spec;
     struct trie_key *key = mem_new(s->count + 1, sizeof(*key));
@@ -332,21 +272,6 @@ static void open_trie(struct pipe *p)
     free(key);
 }
 
-static int unigram_open(struct pipe *p, struct err *e)
-{
-    const struct pipe_spec *s = &p->spec;
-    if (s->unk_id >= (int64_t)s->npieces)
-        return err_set(e, ERR_DATA, "%s: unk_id is %lld, but the vocabulary has %zu pieces",
-                       p->path, (long long)s->unk_id, s->npieces);
-    p->unk = (int32_t)s->unk_id;
-    double lowest = __builtin_inf();
-    for (size_t id = 0; id < s->npieces; id++)
-        lowest = s->score[id] < lowest ? s->score[id] : lowest;
-    p->unk_score = lowest - 10.0;
-    open_trie(p);
-    return 0;
-}
-
 /* ---- all ----------------------------------------------------------------------------------- */
 
 static int word_encode(const struct pipe *p, const char *text, size_t n, struct tok_ids *ids,
@@ -356,7 +281,7 @@ static int word_encode(const struct pipe *p, const char *text, size_t n, struct 
     if (id < 0)
         id = p->unk;
     if (id < 0)
-        return no_unknown(p, e);
+        return pipe_no_unknown(p, e);
     put_id(ids, id);
     return 0;
 }
@@ -393,7 +318,7 @@ int pipe_model_open(struct pipe *p, struct err *e)
         return unigram_open(p, e);
     p->unk = s->unk.p ? pipe_vocab_find(s, s->unk.p, s->unk.n) : -1;
     if (s->model == MODEL_WORDPIECE) {
-        open_trie(p);
+        pipe_open_trie(p);
         wordpiece_open(p);
     }
     return 0;

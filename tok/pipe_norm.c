@@ -194,22 +194,37 @@ static int run_step(const struct norm_step *s, struct pipe_work *w, const char *
     BUG("normalizer %d", (int)s->kind);
 }
 
+int pipe_norm_step(const struct pipe_spec *s, size_t i, struct pipe_work *w, unsigned edge,
+                   struct buf *text, struct err *e)
+{
+    const struct norm_step *t = &s->norm[i];
+    if ((t->kind == NORM_STRIP && edge & EDGE_STRIPPED) ||
+        (t->kind == NORM_PREPEND && edge & EDGE_CUT))
+        return 0;
+    struct buf *from = &w->swap; /* what the step before gave */
+    turn(from, text);
+    memset(buf_reserve(from, TEXT_SLACK), 0, TEXT_SLACK);
+    int code = run_step(t, w, from->data, from->len, text, e);
+    if (!code && text->len > TEXT_MAX)
+        code = err_set(e, ERR_RESOURCE, "a text of %zu bytes once normalized, more than 2^31",
+                       text->len);
+    return code;
+}
+
+int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const char *text, size_t n,
+                        unsigned edge, struct buf *out, struct err *e)
+{
+    int code = 0;
+    buf_reset(out);
+    buf_add(out, text, n);
+    for (size_t i = 0; i < s->nnorm && !code; i++)
+        code = pipe_norm_step(s, i, w, edge, out, e);
+    memset(buf_reserve(out, TEXT_SLACK), 0, TEXT_SLACK);
+    return code;
+}
+
 int pipe_normalize(const struct pipe_spec *s, struct pipe_work *w, const char *text, size_t n,
                    struct buf *out, struct err *e)
 {
-    buf_reset(out);
-    buf_add(out, text, n);
-    for (size_t i = 0; i < s->nnorm; i++) {
-        struct buf *from = &w->swap; /* what the step before gave */
-        turn(from, out);
-        memset(buf_reserve(from, TEXT_SLACK), 0, TEXT_SLACK);
-        int code = run_step(&s->norm[i], w, from->data, from->len, out, e);
-        if (code)
-            return code;
-        if (out->len > TEXT_MAX)
-            return err_set(e, ERR_RESOURCE, "a text of %zu bytes once normalized, more than 2^31",
-                           out->len);
-    }
-    memset(buf_reserve(out, TEXT_SLACK), 0, TEXT_SLACK);
-    return 0;
+    return pipe_normalize_edge(s, w, text, n, 0, out, e);
 }

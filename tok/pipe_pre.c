@@ -81,13 +81,18 @@ static bool is_space(const struct pre_step *s, uint32_t c)
     return uni_space(c);
 }
 
-static bool is_punctuation(const struct pre_step *s, uint32_t c)
+bool pre_punctuation(uint32_t c)
 {
-    (void)s;
     if (c < 0x80)
         return c > ' ' && c < 0x7f && !((c | 32) >= 'a' && (c | 32) <= 'z') &&
                !(c >= '0' && c <= '9');
     return uni_in(UNI_8, c, UNI_P);
+}
+
+static bool is_punctuation(const struct pre_step *s, uint32_t c)
+{
+    (void)s;
+    return pre_punctuation(c);
 }
 
 static bool is_numeric(const struct pre_step *s, uint32_t c)
@@ -286,8 +291,9 @@ static void cut_scripts(struct pipe_work *w)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-/* Spaces become the mark, and one stands before the piece; then cuts before each mark. */
-static void write_marks(struct pipe_work *w, const struct pre_step *s)
+/* Spaces become the mark, and one stands before the piece; then cuts before each mark. `bare`:
+ * nothing comes before the first piece. */
+static void write_marks(struct pipe_work *w, const struct pre_step *s, bool bare)
 {
     const char *mark = s->content.p;
     size_t length = s->content.n;
@@ -296,6 +302,7 @@ static void write_marks(struct pipe_work *w, const struct pre_step *s)
         const char *text = w->text.data + p.at;
         size_t at = w->next.len, start = at;
         bool has = p.n && (text[0] == ' ' || (p.n >= length && !memcmp(text, mark, length)));
+        has |= bare && i == 0;
         if (!has && (s->scheme == META_ALWAYS || (s->scheme == META_FIRST && p.zero)))
             buf_add(&w->next, mark, length);
         for (size_t k = 0, c; k < p.n; k += c) {
@@ -314,12 +321,12 @@ static void write_marks(struct pipe_work *w, const struct pre_step *s)
     take_new_list(w);
 }
 
-static void prefix_spaces(struct pipe_work *w)
+static void prefix_spaces(struct pipe_work *w, bool bare)
 {
     for (size_t i = 0; i < w->npieces; i++) {
         struct piece p = w->piece[i];
         size_t at = w->next.len;
-        if (p.n && w->text.data[p.at] != ' ')
+        if (p.n && w->text.data[p.at] != ' ' && !(bare && i == 0))
             buf_addc(&w->next, ' ');
         buf_add(&w->next, w->text.data + p.at, p.n);
         put_piece(w, at, w->next.len, p.zero);
@@ -343,14 +350,16 @@ static void write_letters(struct pipe_work *w)
     take_new_list(w);
 }
 
-static int run_step(const struct pipe *p, struct pipe_work *w, const struct pre_step *s, bool last,
-                    struct err *e)
+/* `cut`: the text was cut where it begins. */
+static int run_step(const struct pipe *p, struct pipe_work *w, size_t i, bool cut, struct err *e)
 {
+    const struct pre_step *s = &p->spec.pre[i];
+    bool last = i + 1 == p->spec.npre, bare = cut && i == 0;
     int code = 0;
     switch (s->kind) {
     case PRE_BYTE_LEVEL:
         if (s->prefix_space)
-            prefix_spaces(w);
+            prefix_spaces(w, bare);
         if (s->pattern)
             code = cut_regex(w, s->pattern, false, SPLIT_ISOLATED, e);
         if (!code && !(last && p->letters))
@@ -359,7 +368,7 @@ static int run_step(const struct pipe *p, struct pipe_work *w, const struct pre_
     case PRE_SPLIT:
         return cut_regex(w, s->pattern, s->invert, s->behavior, e);
     case PRE_METASPACE:
-        write_marks(w, s);
+        write_marks(w, s, bare);
         return 0;
     case PRE_WHITESPACE:
         cut_whitespace(w);
@@ -391,16 +400,16 @@ static int run_step(const struct pipe *p, struct pipe_work *w, const struct pre_
 }
 
 int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
-                     bool zero, struct err *e)
+                     unsigned edge, struct err *e)
 {
     buf_reset(&w->text);
     buf_add(&w->text, text, n);
     memset(buf_reserve(&w->text, TEXT_SLACK), 0, TEXT_SLACK);
     w->npieces2 = 0;
-    put_piece(w, 0, n, zero);
+    put_piece(w, 0, n, edge & EDGE_ZERO);
     take_new_list(w);
     for (size_t i = 0; i < p->spec.npre; i++) {
-        int code = run_step(p, w, &p->spec.pre[i], i + 1 == p->spec.npre, e);
+        int code = run_step(p, w, i, edge & EDGE_CUT, e);
         if (code)
             return code;
         if (w->text.len > TEXT_MAX)

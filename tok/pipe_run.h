@@ -20,6 +20,13 @@ enum {
     TEXT_MAX = (1u << 31) - 64 - 1 /* places in a text are 32 bits wide */
 };
 
+/*
+ * What stands at the edges of text that goes through the steps: it begins where the whole does; it
+ * was cut there, so that nothing is put before it; white space at its ends is stripped already,
+ * and whoever calls remembers its ids.
+ */
+enum { EDGE_ZERO = 1, EDGE_CUT = 2, EDGE_STRIPPED = 4 };
+
 struct pipe {
     struct pipe_spec spec;
     char *path;
@@ -40,7 +47,8 @@ struct pipe {
     struct cut cut; /* of a model of bytes, to which no byte is unknown */
     bool cuts;      /* pieces may be cut there: their parts give the ids that the whole gives */
 
-    enum scan_family family; /* the pre-tokenizer is this one and nothing else */
+    enum scan_family family;  /* the pre-tokenizer is this one and nothing else */
+    struct pipe_parts *parts; /* how text is cut as it stands, NULL: it is not */
 
     struct bpe *bpe;
     uint32_t byte_token[256]; /* <0x00> and so on */
@@ -48,7 +56,7 @@ struct pipe {
     struct trie trie;         /* MODEL_UNIGRAM, MODEL_WORDPIECE */
     uint32_t prefix_node;     /* MODEL_WORDPIECE: where the prefix leads */
     bool prefix_known;
-    double unk_score;
+    double unk_score, largest; /* MODEL_UNIGRAM; largest: of the sizes of all scores */
 
     struct decoder *decoder;
 };
@@ -78,7 +86,9 @@ struct pipe_work {
     size_t sym_cap;
     struct bpe_work bpe;
     struct word_cache *cache;
+    struct pipe_parts_work *parts;
     struct regex_work *regex;
+    bool near;  /* unigram: a sum before the piece might have changed its path */
     void *best; /* of unigram: its path */
     size_t best_cap;
     struct buf list, list2; /* of decoding: pieces, */
@@ -86,19 +96,51 @@ struct pipe_work {
     size_t nends, nends2, end_cap, end_cap2;
 };
 
-/* pipe_norm.c: out gets the text normalized; out has TEXT_SLACK readable bytes behind it. */
+/* pipe_norm.c: out gets the text normalized; out has TEXT_SLACK readable bytes behind it. One step
+ * works in place. */
 int pipe_normalize(const struct pipe_spec *s, struct pipe_work *w, const char *text, size_t n,
                    struct buf *out, struct err *e);
+int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const char *text, size_t n,
+                        unsigned edge, struct buf *out, struct err *e);
+int pipe_norm_step(const struct pipe_spec *s, size_t i, struct pipe_work *w, unsigned edge,
+                   struct buf *text, struct err *e);
 
-/* pipe_pre.c: fills w->text and w->piece. `zero`: the part begins where the text does. */
+/* pipe_pre.c: fills w->text and w->piece. */
 int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
-                     bool zero, struct err *e);
+                     unsigned edge, struct err *e);
+bool pre_punctuation(uint32_t c); /* of ASCII, or P of Unicode 8.0 */
+
+/* pipe.c: text without tokens of the text as it is, through all the steps. */
+int pipe_encode_run(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                    unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e);
+
+/* pipe_parts.c: the same, in parts. parts_open leaves p->parts NULL where text cannot be cut as it
+ * stands. */
+void parts_open(struct pipe *p, struct pipe_work *w);
+void parts_close(struct pipe *p);
+struct pipe_parts_work *parts_work_create(void);
+void parts_work_destroy(struct pipe_parts_work *w);
+int parts_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                 unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e);
+
+/* The largest place before n where a text may be cut into two; 0: none is known. */
+size_t parts_cut(const struct pipe *p, const char *text, size_t n);
 
 /* pipe_model.c: tables out of the spec; the ids of one piece. */
 int pipe_model_open(struct pipe *p, struct err *e);
 void pipe_model_close(struct pipe *p);
 int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                       struct tok_ids *ids, struct err *e);
+
+int pipe_no_unknown(const struct pipe *p, struct err *e); /* ERR_DATA: there is no such token */
+uint32_t *pipe_sym_room(struct pipe_work *w, size_t n);
+void pipe_open_trie(struct pipe *p); /* of the vocabulary */
+void pipe_open_cuts(struct pipe *p); /* p->cut, likewise */
+
+/* pipe_unigram.c */
+int unigram_open(struct pipe *p, struct err *e);
+int unigram_run(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                struct tok_ids *ids, struct err *e);
 
 /* wordpiece.c */
 void wordpiece_open(struct pipe *p);

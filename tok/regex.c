@@ -48,6 +48,12 @@ const char *regex_text(const struct regex *r)
     return r->text;
 }
 
+const char *regex_literal_text(const struct regex *r, size_t *ret_n)
+{
+    *ret_n = r->n;
+    return r->literal ? r->text : NULL;
+}
+
 #if WEFT_PCRE2
 
 static int compile(const char *where, enum regex_dialect dialect, struct regex *r, struct err *e)

@@ -39,6 +39,9 @@ int regex_spell(const char *where, const char *pattern, size_t n, enum regex_dia
 
 const char *regex_text(const struct regex *r);
 
+/* The string that is looked for, NULL if the pattern is no literal. */
+const char *regex_literal_text(const struct regex *r, size_t *ret_n);
+
 /* The family that cuts as the pattern does, SCAN_NONE for all others. */
 enum scan_family regex_family(const struct regex *r);
 

@@ -150,6 +150,10 @@ enum uni_form { UNI_NFC, UNI_NFD, UNI_NFKC, UNI_NFKD };
  * It is n for nearly every text that is in the form; ASCII is passed at the speed of memory. */
 size_t uni_normal_prefix(enum uni_form f, const char *text, size_t n);
 
+/* Whether c may act on what stands before it: else a text may be cut before c, and its two parts
+ * have the normal form of the whole. */
+bool uni_acts_before(enum uni_form f, uint32_t c);
+
 void uni_normalize(enum uni_form f, const char *text, size_t n, struct buf *out);
 
 /* Bytes of the extended grapheme cluster at p, n > 0, which begins one. */

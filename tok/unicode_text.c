@@ -315,6 +315,11 @@ size_t uni_normal_prefix(enum uni_form f, const char *text, size_t n)
     return part ? (size_t)(part - text) : n;
 }
 
+bool uni_acts_before(enum uni_form f, uint32_t c)
+{
+    return flags_of(c) & 16u << f;
+}
+
 void uni_normalize(enum uni_form f, const char *text, size_t n, struct buf *out)
 {
     const char *p = text, *end = text + n;

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/utf8.h"
+#include "tok/pipe_across.h"
+#include "tok/unicode.h"
+
+/* How far the steps of a tokenizer look: whether text may be cut between two characters before a
+ * step does anything to it. */
+
+static bool is_control(enum uni_cluster c)
+{
+    return c == CLUSTER_CR || c == CLUSTER_LF || c == CLUSTER_CONTROL;
+}
+
+/* Runs of one kind of character that become one: " {2,}" and its like. */
+static bool is_runs(const struct regex *r, bool *ret_space)
+{
+    static const char *const blank[] = {" {2,}", " +", "[ ]{2,}", "[ ]+"};
+    static const char *const space[] = {"\\s+", "\\s{2,}"};
+    const char *text = regex_text(r);
+    for (size_t i = 0; text && i < sizeof(blank) / sizeof(*blank); i++)
+        if (!strcmp(text, blank[i]))
+            return *ret_space = false, true;
+    for (size_t i = 0; text && i < sizeof(space) / sizeof(*space); i++)
+        if (!strcmp(text, space[i]))
+            return *ret_space = true, true;
+    return false;
+}
+
+bool across_in(struct pipe_text t, uint32_t c)
+{
+    char u[4];
+    return memmem(t.p, t.n, u, utf8_put(u, c)) != NULL;
+}
+
+bool across_before(const struct norm_step *s, uint32_t c)
+{
+    static const enum uni_form form[] = {UNI_NFC, UNI_NFD, UNI_NFKC, UNI_NFKD};
+    struct pipe_text literal;
+    switch (s->kind) {
+    case NORM_NFC:
+    case NORM_NFD:
+    case NORM_NFKC:
+    case NORM_NFKD:
+        return !uni_acts_before(form[s->kind - NORM_NFC], c);
+    case NORM_BERT:
+        return !s->accents || !uni_acts_before(UNI_NFD, c);
+    case NORM_REPLACE:
+        literal.p = regex_literal_text(s->pattern, &literal.n);
+        return !literal.p || utf8_char(literal.p, literal.p + literal.n) == literal.n ||
+               !across_in(literal, c);
+    case NORM_PRECOMPILED: {
+        enum uni_cluster k = uni_cluster(c);
+        return k == CLUSTER_OTHER || is_control(k) || k == CLUSTER_LV || k == CLUSTER_LVT ||
+               k == CLUSTER_PICTURE || k == CLUSTER_CONSONANT;
+    }
+    default:
+        return true;
+    }
+}
+
+bool across_behind(const struct norm_step *s, uint32_t c)
+{
+    struct pipe_text literal;
+    bool space;
+    if (s->kind == NORM_REPLACE) {
+        literal.p = regex_literal_text(s->pattern, &literal.n);
+        if (literal.p)
+            return across_before(s, c);
+        return is_runs(s->pattern, &space) && !(space ? uni_space(c) : c == ' ');
+    }
+    if (s->kind != NORM_PRECOMPILED)
+        return true;
+    enum uni_cluster k = uni_cluster(c);
+    return k == CLUSTER_OTHER || k == CLUSTER_LF || k == CLUSTER_CONTROL || k == CLUSTER_V ||
+           k == CLUSTER_T || k == CLUSTER_LV || k == CLUSTER_LVT || k == CLUSTER_PICTURE ||
+           k == CLUSTER_CONSONANT || k == CLUSTER_SPACING;
+}
+
+bool across_known(const struct pipe_spec *s)
+{
+    bool first = true, space;
+    size_t n;
+    for (size_t i = 0; i < s->nnorm; i++) {
+        const struct norm_step *t = &s->norm[i];
+        if (!first && (t->kind == NORM_STRIP || t->kind == NORM_PREPEND))
+            return false;
+        first &= t->kind == NORM_STRIP;
+        if (t->kind == NORM_REPLACE && !regex_literal_text(t->pattern, &n) &&
+            !is_runs(t->pattern, &space))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the pre-tokenizer --------------------------------------------------------------------- */
+
+static enum across by_behavior(enum pre_behavior b, bool left, bool right)
+{
+    bool parted = left || right;
+    if (b == SPLIT_CONTIGUOUS)
+        parted = left != right;
+    else if (b == SPLIT_WITH_PREVIOUS)
+        parted = left;
+    else if (b == SPLIT_WITH_NEXT)
+        parted = right;
+    return parted ? ACROSS_PARTED : ACROSS_BESIDE;
+}
+
+/* Spaces become the mark: *a and *b are what the next step sees. */
+static enum across at_mark(const struct pre_step *s, bool first, uint32_t *a, uint32_t *b)
+{
+    size_t k;
+    uint32_t mark = char_at(s->content.p, &k);
+    *a = *a == ' ' ? mark : *a;
+    *b = *b == ' ' ? mark : *b;
+    if (s->split && *b == mark)
+        return ACROSS_PARTED;
+    return first || s->scheme != META_ALWAYS ? ACROSS_BESIDE : ACROSS_LOOKS;
+}
+
+static enum across at_literal(const struct pre_step *s, uint32_t a, uint32_t b)
+{
+    struct pipe_text t = {.p = regex_literal_text(s->pattern, &t.n)};
+    if (!t.p || s->invert)
+        return ACROSS_LOOKS;
+    bool left = across_in(t, a), right = across_in(t, b);
+    if (utf8_char(t.p, t.p + t.n) == t.n)
+        return by_behavior(s->behavior, left, right);
+    return left || right ? ACROSS_LOOKS : ACROSS_BESIDE;
+}
+
+static int word_kind(uint32_t c)
+{
+    return uni_word(UNI_16, c) ? 1 : uni_space(c) ? 0 : 2;
+}
+
+static enum across at_step(const struct pipe_spec *s, size_t i, uint32_t *a, uint32_t *b)
+{
+    const struct pre_step *t = &s->pre[i];
+    switch (t->kind) {
+    case PRE_METASPACE:
+        return at_mark(t, i == 0, a, b);
+    case PRE_SPLIT:
+        return at_literal(t, *a, *b);
+    case PRE_WHITESPACE:
+        return word_kind(*a) != word_kind(*b) ? ACROSS_PARTED : ACROSS_BESIDE;
+    case PRE_WHITESPACE_SPLIT:
+        return by_behavior(SPLIT_REMOVED, uni_space(*a), uni_space(*b));
+    case PRE_BERT:
+        return by_behavior(SPLIT_REMOVED, uni_space(*a) || pre_punctuation(*a),
+                           uni_space(*b) || pre_punctuation(*b));
+    case PRE_PUNCTUATION:
+        return by_behavior(t->behavior, pre_punctuation(*a), pre_punctuation(*b));
+    case PRE_DIGITS:
+        return by_behavior(t->single ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS, uni_in(UNI_17, *a, UNI_N),
+                           uni_in(UNI_17, *b, UNI_N));
+    case PRE_DELIMITER:
+        return by_behavior(SPLIT_REMOVED, across_in(t->content, *a), across_in(t->content, *b));
+    case PRE_BYTE_LEVEL:
+        return t->pattern || i + 1 < s->npre || (t->prefix_space && i) ? ACROSS_LOOKS
+                                                                       : ACROSS_BESIDE;
+    case PRE_FIXED_LENGTH:
+    case PRE_SCRIPTS:
+        break;
+    }
+    return ACROSS_LOOKS;
+}
+
+enum across across_pre(const struct pipe_spec *s, uint32_t *a, uint32_t *b)
+{
+    enum across v = ACROSS_BESIDE;
+    for (size_t i = 0; i < s->npre && v == ACROSS_BESIDE; i++)
+        v = at_step(s, i, a, b);
+    return v;
+}

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "tok/pipe_across.h"
+#include "tok/unicode.h"
+
+/*
+ * A text cut as it stands, before anything is done to it, at places where no step of the tokenizer
+ * looks across: every part goes through all the steps by itself, and its ids are found again by its
+ * bytes as they stand. Nearly every word of a text was met before, so that normalizing, cutting
+ * and the model cost nothing.
+ *
+ * Whether the text may be cut between two characters depends on these two alone:
+ *
+ *   the normalizer   acts on neither side across (by step: a mark composes with what is before it)
+ *   added tokens     of normalized text have no such pair
+ *   pre-tokenizer    the first step that has to do with the place parts the text there; or none
+ * has, model            and no token reaches across (cut.h)
+ *
+ * A pair of ASCII is one bit of a table; others are looked up character by character in what is
+ * noted when a character is met first.
+ */
+
+enum {
+    CHARS = 0x110000,
+    CHAR = 0x1fffff, /* bits of a side that are the character */
+    KNOWN = 1 << 24, /* it was looked at */
+    FREE = 1 << 25,  /* the normalizer does not act across this side */
+    WHOLE = 1 << 26, /* the vocabulary has all its characters */
+    CHUNK = 1 << 15,
+    PIECE = 1 << 20 /* bytes of a piece whose scores are added up in parts */
+};
+
+/* What a character becomes: its first and its last character then, with flags. */
+struct sides {
+    uint32_t first, last;
+};
+
+struct pipe_parts {
+    bool strip_left, strip_right; /* steps that come before all others */
+    struct cut tokens;            /* added ones, normalized */
+    bool has_tokens;
+    bool looks;                 /* some of them look at what stands round them */
+    struct buf begin, end;      /* the characters that these begin and end with */
+    bool merges;                /* p->cut tells where no token reaches across */
+    bool sums;                  /* so it does, but the model adds scores up over a piece */
+    bool fallback;              /* characters that the vocabulary lacks may stand beside a cut */
+    bool prefixes;              /* something is put before a text, or before what follows a token */
+    unsigned char cut[128][16]; /* places of two kinds */
+    unsigned char boundary[128][16]; /* boundaries alone */
+};
+
+struct pipe_parts_work {
+    struct sides *sides; /* by character */
+    struct word_cache *cache;
+    struct buf tail; /* the end of a text, with readable bytes behind it */
+    uint32_t *start;
+    size_t room;
+    const char *odd; /* a part that may not be kept */
+};
+
+/* Two characters as text; returns where the second begins. */
+static size_t put_pair(char text[8], uint32_t a, uint32_t b, size_t *ret_n)
+{
+    size_t k = utf8_put(text, a);
+    *ret_n = k + utf8_put(text + k, b);
+    return k;
+}
+
+enum place {
+    INSIDE,   /* no cut */
+    BETWEEN,  /* within a piece, where no token reaches across */
+    BOUNDARY, /* of pieces */
+};
+
+/* What a place is between two characters that become these. */
+static enum place place_of(const struct pipe *p, struct sides before, struct sides behind)
+{
+    const struct pipe_parts *t = p->parts;
+    char text[8];
+    size_t n, at;
+    uint32_t a = before.last & CHAR, b = behind.first & CHAR;
+    if (!(before.last & behind.first & FREE))
+        return INSIDE;
+    at = put_pair(text, a, b, &n);
+    if (t->has_tokens && !cut_here(&t->tokens, text, at, n))
+        return INSIDE;
+    if (t->looks && ((uni_space(a) && uni_space(b)) ||
+                     across_in((struct pipe_text){t->begin.data, t->begin.len}, b) ||
+                     across_in((struct pipe_text){t->end.data, t->end.len}, a)))
+        return INSIDE;
+    enum across v = across_pre(&p->spec, &a, &b);
+    if (v != ACROSS_BESIDE)
+        return v == ACROSS_PARTED ? BOUNDARY : INSIDE;
+    if (!(t->merges || t->sums) || (t->has_tokens && t->prefixes) ||
+        !(t->fallback || before.last & behind.first & WHOLE))
+        return INSIDE;
+    at = put_pair(text, a, b, &n);
+    return cut_here(&p->cut, text, at, n) ? BETWEEN : INSIDE;
+}
+
+/* ---- characters ---------------------------------------------------------------------------- */
+
+static bool has_all(const struct pipe_spec *s, const char *text, size_t n)
+{
+    for (size_t i = 0, k; i < n; i += k) {
+        char_at(text + i, &k);
+        bool mark = text[i] == ' ' && s->npre && s->pre[0].kind == PRE_METASPACE;
+        if (pipe_vocab_find(s, mark ? s->pre[0].content.p : text + i,
+                            mark ? s->pre[0].content.n : k) < 0)
+            return false;
+    }
+    return true;
+}
+
+static uint32_t last_char(const struct buf *b)
+{
+    size_t k;
+    return char_at(b->data + char_before(b->data, b->len), &k);
+}
+
+/* What a character becomes by itself, and whether any step acts across its sides. */
+static struct sides look_at(const struct pipe *p, struct pipe_work *w, uint32_t c)
+{
+    const struct pipe_spec *s = &p->spec;
+    struct buf *text = &w->norm;
+    struct err ignored;
+    bool before = true, behind = true;
+    size_t k;
+    buf_reset(text);
+    text->len = utf8_put(buf_reserve(text, 4), c);
+    for (size_t i = 0; i < s->nnorm; i++) {
+        before &= across_before(&s->norm[i], char_at(text->data, &k));
+        behind &= across_behind(&s->norm[i], last_char(text));
+        if (pipe_norm_step(s, i, w, EDGE_CUT | EDGE_STRIPPED, text, &ignored) || !text->len)
+            return (struct sides){KNOWN, KNOWN};
+    }
+    uint32_t flags = KNOWN;
+    if (!p->parts->fallback && has_all(s, text->data, text->len))
+        flags |= WHOLE;
+    return (struct sides){char_at(text->data, &k) | flags | (before ? FREE : 0),
+                          last_char(text) | flags | (behind ? FREE : 0)};
+}
+
+static struct sides sides_of(const struct pipe *p, struct pipe_work *w, uint32_t c)
+{
+    struct sides *s = &w->parts->sides[c];
+    if (!s->first)
+        *s = look_at(p, w, c);
+    return *s;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static bool open_tokens(struct pipe *p, struct pipe_parts *t, struct pipe_work *w)
+{
+    struct pipe_spec *s = &p->spec;
+    struct err ignored;
+    size_t bytes = 0;
+    for (size_t i = 0; i < s->ntokens; i++)
+        bytes += s->token[i].length + 64;
+    cut_init(&t->tokens, bytes);
+    for (size_t i = 0; i < s->ntokens; i++) {
+        const struct pipe_token *k = &s->token[i];
+        if (!k->normalized)
+            continue;
+        if (pipe_normalize(s, w, k->text, k->length, &w->norm, &ignored))
+            return false;
+        const struct buf *b = &w->norm;
+        cut_add(&t->tokens, b->data, b->len);
+        t->has_tokens = true;
+        if (k->single_word || k->lstrip || k->rstrip) {
+            size_t n, last = char_before(b->data, b->len);
+            char_at(b->data, &n);
+            buf_add(&t->begin, b->data, n);
+            buf_add(&t->end, b->data + last, b->len - last);
+            t->looks = true;
+        }
+    }
+    return true;
+}
+
+/* Whether each byte has a token, and no merge is of these or of the unknown token: then characters
+ * join as their bytes do. */
+static bool falls_back(const struct pipe *p)
+{
+    for (int b = 0; b < 256; b++)
+        if (p->byte_token[b] == SYM_NONE)
+            return false;
+    return p->spec.byte_fallback;
+}
+
+static void fill_table(struct pipe *p, struct pipe_work *w)
+{
+    struct sides s[128];
+    for (uint32_t c = 0; c < 128; c++)
+        s[c] = sides_of(p, w, c);
+    for (size_t a = 0; a < 128; a++)
+        for (size_t b = 0; b < 128; b++) {
+            enum place k = place_of(p, s[a], s[b]);
+            p->parts->cut[a][b >> 3] |= (unsigned char)((k != INSIDE) << (b & 7));
+            p->parts->boundary[a][b >> 3] |= (unsigned char)((k == BOUNDARY) << (b & 7));
+        }
+}
+
+/* Is the text mostly cut at words? */
+static bool parts_words(const struct pipe_parts *t)
+{
+    return (t->cut['e'][' ' >> 3] | t->cut[' ']['e' >> 3] >> ('e' & 7)) & 1;
+}
+
+void parts_open(struct pipe *p, struct pipe_work *w)
+{
+    if (p->family != SCAN_NONE || !across_known(&p->spec))
+        return;
+    struct pipe_parts *t = p->parts = mem_new(1, sizeof(*t));
+    for (size_t i = 0; i < p->spec.nnorm && p->spec.norm[i].kind == NORM_STRIP; i++) {
+        t->strip_left |= p->spec.norm[i].left;
+        t->strip_right |= p->spec.norm[i].right;
+    }
+    t->merges = p->spec.model == MODEL_BPE && p->cuts;
+    t->sums = p->spec.model == MODEL_UNIGRAM;
+    t->fallback = p->letters || falls_back(p);
+    const struct pre_step *pre = p->spec.npre ? p->spec.pre : NULL;
+    for (size_t i = 0; i < p->spec.npre; i++)
+        t->prefixes |=
+            pre[i].prefix_space || (pre[i].kind == PRE_METASPACE && pre[i].scheme != META_NEVER);
+    bool good = open_tokens(p, t, w);
+    if (good) {
+        w->parts = parts_work_create();
+        fill_table(p, w);
+    }
+    if (!good || !parts_words(t))
+        parts_close(p);
+}
+
+void parts_close(struct pipe *p)
+{
+    if (p->parts) {
+        cut_finish(&p->parts->tokens);
+        buf_finish(&p->parts->begin);
+        buf_finish(&p->parts->end);
+    }
+    free(p->parts);
+    p->parts = NULL;
+}
+
+struct pipe_parts_work *parts_work_create(void)
+{
+    struct pipe_parts_work *w = mem_new(1, sizeof(*w));
+    w->sides = mem_new(CHARS, sizeof(*w->sides));
+    w->cache = word_cache_create(WORD_CACHE_BYTES);
+    return w;
+}
+
+void parts_work_destroy(struct pipe_parts_work *w)
+{
+    if (!w)
+        return;
+    free(w->sides);
+    word_cache_destroy(w->cache);
+    buf_finish(&w->tail);
+    free(w->start);
+    free(w);
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+/* Eight bytes from `at` on, behind an ASCII one. */
+static size_t find_ascii(const unsigned char cut[][16], const unsigned char *p, size_t at,
+                         uint32_t *start, size_t k)
+{
+    for (size_t i = at; i < at + 8; i++) {
+        unsigned char a = p[i - 1], b = p[i];
+        start[k] = (uint32_t)i;
+        k += cut[a][b >> 3] >> (b & 7) & 1;
+    }
+    return k;
+}
+
+/* The cuts in text[0 .. n), which begins at one; start[0] is 0. Returns how many there are, the
+ * first included. `least`: which places. */
+static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                        enum place least, uint32_t *start)
+{
+    const unsigned char *u = (const unsigned char *)text;
+    const unsigned char(*cut)[16] = least == BOUNDARY ? p->parts->boundary : p->parts->cut;
+    size_t k = 1, at, length;
+    struct sides before = sides_of(p, w, char_at(text, &at));
+    start[0] = 0;
+    while (at < n) {
+        if (at + 8 <= n && u[at - 1] < 0x80 && !(load_u64(u + at) & 0x8080808080808080u)) {
+            k = find_ascii(cut, u, at, start, k);
+            at += 8;
+            before = sides_of(p, w, u[at - 1]);
+            continue;
+        }
+        struct sides s = sides_of(p, w, char_at(text + at, &length));
+        start[k] = (uint32_t)at;
+        k += (u[at - 1] | u[at]) < 0x80 ? cut[u[at - 1]][u[at] >> 3] >> (u[at] & 7) & 1
+                                        : place_of(p, before, s) >= least;
+        before = s;
+        at += length;
+    }
+    return k;
+}
+
+/* Does a piece begin at `at`, which is a cut? */
+static bool is_boundary(const struct pipe *p, struct pipe_work *w, const char *text, size_t at)
+{
+    size_t k;
+    return place_of(p, sides_of(p, w, char_at(text + char_before(text, at), &k)),
+                    sides_of(p, w, char_at(text + at, &k))) == BOUNDARY;
+}
+
+struct job {
+    const struct pipe *p;
+    struct pipe_work *w;
+    struct tok_ids *ids;
+    struct tok_tally *tally;
+    struct err *e;
+};
+
+/*
+ * Some parts are not kept: those with the string of a special token, which is counted each time;
+ * and those of a piece whose scores are so near to each other that the sum before them may decide.
+ */
+static int miss(const void *state, void *scratch, const char *text, size_t n, struct tok_ids *ids,
+                struct err *e)
+{
+    struct pipe_work *w = scratch;
+    struct tok_tally tally = {0};
+    w->near = false;
+    int code = pipe_encode_run(state, w, text, n, EDGE_CUT | EDGE_STRIPPED, ids, &tally, e);
+    if (!tally.specials && (code || !w->near))
+        return code;
+    w->parts->odd = text;
+    return ERR_DATA;
+}
+
+static int put_part(const struct job *j, const char *text, size_t n, unsigned edge)
+{
+    return pipe_encode_run(j->p, j->w, text, n, edge | EDGE_STRIPPED, j->ids, j->tally, j->e);
+}
+
+static int put_kept(const struct job *j, const char *text, const uint32_t *start, size_t n)
+{
+    j->w->parts->odd = NULL;
+    return word_cache_encode(j->w->parts->cache, text, start, n, miss, j->p, j->w, j->ids, j->e);
+}
+
+/* The parts text[start[i] .. start[i + 1]), i < n; the piece round an odd one goes as a whole. */
+static int put_parts(const struct job *j, const char *text, const uint32_t *start, size_t n)
+{
+    int code = 0;
+    for (size_t done = 0; done < n && !code;) {
+        code = put_kept(j, text, start + done, n - done);
+        const char *odd = j->w->parts->odd;
+        if (!odd)
+            return code;
+        size_t from = done, end;
+        for (end = done; text + start[end] <= odd; end++)
+            if (end > done && (!j->p->parts->sums || is_boundary(j->p, j->w, text, start[end])))
+                from = end;
+        while (j->p->parts->sums && end < n && !is_boundary(j->p, j->w, text, start[end]))
+            end++;
+        code = put_kept(j, text, start + done, from - done);
+        if (!code)
+            code = put_part(j, text + start[from], start[end] - start[from], EDGE_CUT);
+        done = end;
+    }
+    return code;
+}
+
+static uint32_t *room_for(struct pipe_parts_work *w, size_t n)
+{
+    if (w->room < n) {
+        w->room = n + n / 2;
+        w->start = mem_grow(w->start, w->room, sizeof(*w->start));
+    }
+    return w->start;
+}
+
+/*
+ * Text that begins at a cut and has readable bytes behind it. *ret_used: all of it, or what stands
+ * before its last cut. Where scores are added up it is the last boundary, and more than PIECE bytes
+ * without one are not cut.
+ */
+static int put_chunk(const struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
+{
+    const struct pipe_parts *t = j->p->parts;
+    uint32_t *start = room_for(j->w->parts, n + 2);
+    size_t k = find_cuts(j->p, j->w, text, n, t->sums && n > PIECE ? BOUNDARY : BETWEEN, start);
+    start[k] = (uint32_t)n;
+    if (!last)
+        k--;
+    while (!last && t->sums && k && !is_boundary(j->p, j->w, text, start[k]))
+        k--;
+    *ret_used = start[k];
+    return put_parts(j, text, start, k);
+}
+
+/* A place not far behind `at` where a character begins. */
+static size_t chunk_end(const char *text, size_t at, size_t n)
+{
+    while (at < n && ((unsigned char)text[at] & 0xc0) == 0x80)
+        at++;
+    return at;
+}
+
+/* All but the first part. */
+static int put_rest(const struct job *j, const char *text, size_t n)
+{
+    size_t at = 0, used = 1, most = CHUNK;
+    int code = 0;
+    while (!code && n - at > most + TEXT_SLACK) {
+        code = put_chunk(j, text + at, chunk_end(text, at + most, n) - at, false, &used);
+        at += used;
+        most = used ? CHUNK : most * 2;
+    }
+    if (code || at == n)
+        return code;
+    struct buf *b = &j->w->parts->tail;
+    buf_reset(b);
+    memcpy(buf_reserve(b, n - at + TEXT_SLACK), text + at, n - at);
+    memset(b->data + n - at, 0, TEXT_SLACK);
+    return put_chunk(j, b->data, n - at, true, &used);
+}
+
+static void strip(const struct pipe_parts *t, const char **text, size_t *n)
+{
+    size_t k, before;
+    while (t->strip_left && *n && uni_space(char_at(*text, &k)))
+        *text += k, *n -= k;
+    while (t->strip_right && *n) {
+        before = char_before(*text, *n);
+        if (!uni_space(char_at(*text + before, &k)))
+            break;
+        *n = before;
+    }
+}
+
+/* The first place behind the beginning where the text may be cut, or n. */
+static size_t first_cut(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
+{
+    enum place least = p->parts->sums ? BOUNDARY : BETWEEN;
+    size_t at, k;
+    struct sides before = sides_of(p, w, char_at(text, &at));
+    for (; at < n; at += k) {
+        struct sides s = sides_of(p, w, char_at(text + at, &k));
+        if (place_of(p, before, s) >= least)
+            return at;
+        before = s;
+    }
+    return n;
+}
+
+size_t parts_cut(const struct pipe *p, const char *text, size_t n)
+{
+    const struct pipe_spec *s = &p->spec;
+    const unsigned char *u = (const unsigned char *)text;
+    const unsigned char(*cut)[16] = p->parts->merges ? p->parts->cut : p->parts->boundary;
+    enum { TRIES = 1 << 12 };
+    for (size_t i = 0; i < s->nnorm; i++)
+        if (s->norm[i].kind == NORM_STRIP || s->norm[i].kind == NORM_PREPEND)
+            return 0;
+    for (size_t at = n - (n > 0); at && n - at < TRIES; at--)
+        if ((u[at - 1] | u[at]) < 0x80 && (!p->parts->prefixes || text[at] == ' ') &&
+            cut[u[at - 1]][u[at] >> 3] >> (u[at] & 7) & 1 &&
+            !(p->raw && added_spans(p->raw, text, at)))
+            return at;
+    return 0;
+}
+
+int parts_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                 unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    struct job j = {p, w, ids, tally, e};
+    if (!w->parts)
+        w->parts = parts_work_create();
+    strip(p->parts, &text, &n);
+    if (!n)
+        return 0;
+    size_t first = first_cut(p, w, text, n);
+    int code = put_part(&j, text, first, edge);
+    return code || first == n ? code : put_rest(&j, text + first, n - first);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "base/mem.h"
+#include "tok/pipe_run.h"
+
+/*
+ * Unigram of tokenizers: the path of the highest score through a piece, in double precision, of
+ * equal ones the one that is found first. What no single character of the vocabulary begins is
+ * unknown there, and runs of that are one.
+ */
+
+struct best {
+    double score, second; /* of the best way to here, of the best that was not taken */
+    uint32_t from;        /* where its last token begins; UINT32_MAX: nothing ends here */
+    int32_t id;
+};
+
+enum {
+    BEFORE = 1 << 20 /* bytes of a piece before a part of it (pipe_parts.c) */
+};
+
+static void put_id(struct tok_ids *ids, int32_t id)
+{
+    *tok_ids_reserve(ids, 1) = id;
+    ids->n++;
+}
+
+static inline void offer(struct best *b, double score, size_t from, int32_t id)
+{
+    if (b->from == UINT32_MAX || score > b->score) {
+        b->second = b->from == UINT32_MAX ? -INFINITY : b->score;
+        b->score = score;
+        b->from = (uint32_t)from;
+        b->id = id;
+    } else {
+        b->second = score > b->second ? score : b->second;
+    }
+}
+
+static int find_path(const struct pipe *p, struct best *best, const char *text, size_t n,
+                     struct err *e)
+{
+    const double *scores = p->spec.score;
+    for (size_t i = 0; i <= n; i++)
+        best[i].from = UINT32_MAX;
+    best[0].score = 0;
+    for (size_t at = 0, k; at < n; at += k) {
+        bool single = false;
+        uint32_t node = TRIE_ROOT;
+        double before = best[at].score;
+        char_at(text + at, &k);
+        for (size_t i = at; i < n && trie_step(&p->trie, &node, text[i]); i++) {
+            int32_t id = trie_value(&p->trie, node);
+            if (id < 0)
+                continue;
+            offer(&best[i + 1], scores[id] + before, at, id);
+            single |= i + 1 - at == k;
+        }
+        if (single)
+            continue;
+        if (p->unk < 0)
+            return pipe_no_unknown(p, e);
+        offer(&best[at + k], p->unk_score + before, at, p->unk);
+    }
+    return 0;
+}
+
+/* What stands for a run of unknown characters, or one that is no piece. */
+static int put_unknown(const struct pipe *p, const char *text, size_t n, struct tok_ids *ids,
+                       struct err *e)
+{
+    int32_t id = pipe_vocab_find(&p->spec, text, n);
+    if (id >= 0)
+        return put_id(ids, id), 0;
+    bool bytes = p->spec.byte_fallback;
+    for (size_t i = 0; i < n && bytes; i++)
+        bytes = p->byte_token[(uint8_t)text[i]] != SYM_NONE;
+    for (size_t i = 0; i < n && bytes; i++)
+        put_id(ids, (int32_t)p->byte_token[(uint8_t)text[i]]);
+    if (!bytes && p->unk < 0)
+        return pipe_no_unknown(p, e);
+    if (!bytes)
+        put_id(ids, p->unk);
+    return 0;
+}
+
+/*
+ * Whether a way that was not taken is so near that another sum before the text could make it the
+ * best: a sum of n terms behind one of at most BEFORE terms is off by no more than n roundings of
+ * the largest it can be.
+ */
+static bool is_near(const struct pipe *p, double margin, size_t n)
+{
+    double terms = (double)n;
+    return !(margin > 4 * terms * (BEFORE + 2 * terms) * p->largest * 0x1p-53);
+}
+
+int unigram_run(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                struct tok_ids *ids, struct err *e)
+{
+    if (w->best_cap < n + 1) {
+        w->best_cap = n + n / 2 + 256;
+        w->best = mem_grow(w->best, w->best_cap, sizeof(struct best));
+    }
+    struct best *best = w->best;
+    int code = find_path(p, best, text, n, e);
+    if (code)
+        return code;
+    uint32_t *end = pipe_sym_room(w, n + 1); /* of tokens, from the last to the first */
+    double margin = INFINITY;
+    size_t count = 0;
+    for (size_t at = n, from; at; at = from) {
+        end[count++] = (uint32_t)at;
+        margin = fmin(margin, best[at].score - best[at].second);
+        from = best[at].from;
+        if (best[at].id != p->unk)
+            continue;
+        while (from && best[from].id == p->unk) {
+            margin = fmin(margin, best[from].score - best[from].second);
+            from = best[from].from;
+        }
+    }
+    w->near |= is_near(p, margin, n);
+    for (size_t at = 0; count && !code; at = end[count]) {
+        size_t to = end[--count];
+        if (best[to].id != p->unk)
+            put_id(ids, best[to].id);
+        else
+            code = put_unknown(p, text + at, to - at, ids, e);
+    }
+    return code;
+}
+
+/* The unknown token's own string is unknown text: two of them side by side are one. */
+static void join_unknown(struct pipe *p, const struct pipe_text *unk)
+{
+    struct buf b = {0};
+    buf_add(&b, unk->p, unk->n);
+    buf_add(&b, unk->p, unk->n);
+    cut_add(&p->cut, b.data, b.len);
+    buf_finish(&b);
+}
+
+int unigram_open(struct pipe *p, struct err *e)
+{
+    const struct pipe_spec *s = &p->spec;
+    if (s->unk_id >= (int64_t)s->npieces)
+        return err_set(e, ERR_DATA, "%s: unk_id is %lld, but the vocabulary has %zu pieces",
+                       p->path, (long long)s->unk_id, s->npieces);
+    p->unk = (int32_t)s->unk_id;
+    double lowest = INFINITY;
+    for (size_t id = 0; id < s->npieces; id++) {
+        lowest = s->score[id] < lowest ? s->score[id] : lowest;
+        p->largest = fmax(p->largest, fabs(s->score[id]));
+    }
+    p->unk_score = lowest - 10.0;
+    p->largest = fmax(p->largest, fabs(p->unk_score));
+    pipe_open_trie(p);
+    pipe_open_cuts(p);
+    if (p->unk >= 0)
+        join_unknown(p, &s->piece[p->unk]);
+    return 0;
+}
