@@ -131,6 +131,18 @@ int recipe_to_sp(struct recipe *r, struct err *e);
  */
 void recipe_derive_merges(struct recipe *r, bool by_id);
 
+/* ERR_USAGE: "FILE: FORMAT cannot express WHATNAME", or a part, by the types in it. */
+int recipe_refuse(const struct recipe *r, enum recipe_format f, struct err *e, const char *what,
+                  const char *name);
+int recipe_refuse_part(const struct recipe *r, enum recipe_format f, enum recipe_part part,
+                       struct err *e);
+
+/* A normal piece with a character that is no normal piece by itself; NULL: none. */
+const char *recipe_lone_character(const struct recipe *r);
+
+/* Puts the added tokens among the pieces, at their ids. */
+void recipe_settle_tokens(struct recipe *r);
+
 /* ---- writing -------------------------------------------------------------------------------- */
 
 void write_hf(const struct recipe *r, struct buf *b);

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "tok/base64.h"
 #include "tok/pipe_run.h"
 #include "tok/recipe.h"
 #include "tok/recipe_json.h"
@@ -19,63 +20,32 @@
 
 #define MARK "\u2581"
 
-static int refuse(const struct recipe *r, enum recipe_format f, struct err *e, const char *what,
-                  const char *name)
-{
-    return err_set(e, ERR_USAGE, "%s: %s cannot express %s%s", r->path, recipe_format_name(f), what,
-                   name);
-}
-
 /* ---- to a tokenizer.json: what it cannot say ------------------------------------------------ */
-
-/* Every character of a piece must be one by itself, or HF's unknown character hides the piece. */
-static const char *lone_character(const struct recipe *r)
-{
-    for (size_t i = 0; i < r->npieces; i++) {
-        const struct recipe_piece *p = &r->piece[i];
-        size_t k;
-        for (size_t at = 0; p->type == SP_NORMAL && at < p->n; at += k) {
-            char_at(p->text + at, &k);
-            int32_t id = recipe_find(r, p->text + at, k);
-            if (id < 0 || r->piece[id].type != SP_NORMAL)
-                return p->text;
-        }
-    }
-    return NULL;
-}
 
 static int check_sp(const struct recipe *r, struct err *e)
 {
     const struct sp_model *m = &r->sp;
     const char *lone;
     if (m->kind != SP_UNIGRAM && m->kind != SP_BPE)
-        return refuse(r, RECIPE_HF, e, "a SentencePiece model of type ", sp_kind_name(m->kind));
+        return recipe_refuse(r, RECIPE_HF, e, "a SentencePiece model of type ",
+                             sp_kind_name(m->kind));
     if (m->whitespace_as_suffix)
-        return refuse(r, RECIPE_HF, e, "white space as a suffix (treat_whitespace_as_suffix)", "");
+        return recipe_refuse(r, RECIPE_HF, e,
+                             "white space as a suffix (treat_whitespace_as_suffix)", "");
     if (m->has_denormalizer)
-        return refuse(r, RECIPE_HF, e, "a denormalizer", "");
+        return recipe_refuse(r, RECIPE_HF, e, "a denormalizer", "");
     if (m->count[SP_UNUSED])
-        return refuse(r, RECIPE_HF, e, "unused pieces", "");
+        return recipe_refuse(r, RECIPE_HF, e, "unused pieces", "");
     for (size_t i = 0; i < m->npieces; i++)
         if (!sp_piece_is_utf8(&m->piece[i]))
-            return refuse(r, RECIPE_HF, e, "a piece that is not UTF-8", "");
-    lone = m->kind == SP_BPE ? lone_character(r) : NULL;
-    return lone ? refuse(r, RECIPE_HF, e, "a piece with a character that is no piece: ", lone) : 0;
+            return recipe_refuse(r, RECIPE_HF, e, "a piece that is not UTF-8", "");
+    lone = m->kind == SP_BPE ? recipe_lone_character(r) : NULL;
+    return lone
+               ? recipe_refuse(r, RECIPE_HF, e, "a piece with a character that is no piece: ", lone)
+               : 0;
 }
 
 /* ---- parts ---------------------------------------------------------------------------------- */
-
-static void put_base64(struct buf *b, const unsigned char *p, size_t n)
-{
-    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t v = 0;
-        for (size_t k = 0; k < 3; k++)
-            v = v << 8 | (i + k < n ? p[i + k] : 0);
-        for (size_t k = 0; k < 4; k++)
-            buf_addc(b, k > n - i ? '=' : digit[v >> (18 - 6 * k) & 63]);
-    }
-}
 
 static void put_replace(struct buf *b, const char *kind, const char *pattern, const char *content)
 {
@@ -107,7 +77,7 @@ static size_t put_rules(const struct recipe *r, struct buf *b)
     size_t steps = 0;
     if (n->charsmap_size) {
         buf_adds(b, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"");
-        put_base64(b, n->charsmap, n->charsmap_size);
+        base64_put(b, n->charsmap, n->charsmap_size);
         buf_adds(b, "\"},");
         steps++;
     }

@@ -16,7 +16,7 @@
     "{\"type\":\"ByteLevel\",\"add_prefix_space\":" space ",\"trim_offsets\":" trim                \
     ",\"use_regex\":" regex "}"
 
-static int refuse(const struct recipe *r, enum recipe_format f, struct err *e, const char *what,
+int recipe_refuse(const struct recipe *r, enum recipe_format f, struct err *e, const char *what,
                   const char *name)
 {
     return err_set(e, ERR_USAGE, "%s: %s cannot express %s%s", r->path, recipe_format_name(f), what,
@@ -40,7 +40,7 @@ static void add_types(struct buf *b, const struct json *j)
     buf_addf(b, "%s%s", b->len ? ", " : "", type ? type->string : "?");
 }
 
-static int refuse_part(const struct recipe *r, enum recipe_format f, enum recipe_part part,
+int recipe_refuse_part(const struct recipe *r, enum recipe_format f, enum recipe_part part,
                        struct err *e)
 {
     struct json_doc *doc;
@@ -62,7 +62,7 @@ static const char *const models[] = {"BPE", "Unigram", "WordPiece", "WordLevel"}
 static int need_model(const struct recipe *r, enum recipe_format f, enum pipe_model model,
                       struct err *e)
 {
-    return r->model == model ? 0 : refuse(r, f, e, "a model of type ", models[r->model]);
+    return r->model == model ? 0 : recipe_refuse(r, f, e, "a model of type ", models[r->model]);
 }
 
 /* What a BPE of bytes in a simple file cannot say. */
@@ -70,14 +70,14 @@ static int need_plain_bpe(const struct recipe *r, enum recipe_format f, struct e
 {
     int code = need_model(r, f, MODEL_BPE, e);
     if (!code && r->store.nnorm)
-        code = refuse_part(r, f, PART_NORMALIZER, e);
+        code = recipe_refuse_part(r, f, PART_NORMALIZER, e);
     if (!code && r->prefix)
-        code = refuse(r, f, e, "the continuing_subword_prefix ", r->prefix);
+        code = recipe_refuse(r, f, e, "the continuing_subword_prefix ", r->prefix);
     if (!code && r->suffix)
-        code = refuse(r, f, e, "the end_of_word_suffix ", r->suffix);
+        code = recipe_refuse(r, f, e, "the end_of_word_suffix ", r->suffix);
     if (!code && (r->byte_fallback || r->unk))
-        code =
-            refuse(r, f, e, r->unk ? "an unknown token: " : "byte_fallback", r->unk ? r->unk : "");
+        code = recipe_refuse(r, f, e, r->unk ? "an unknown token: " : "byte_fallback",
+                             r->unk ? r->unk : "");
     return code;
 }
 
@@ -107,7 +107,7 @@ static int check_tokens(struct recipe *r, enum recipe_format f, struct err *e)
     for (size_t i = 0; i < r->ntokens; i++) {
         const struct recipe_token *t = &r->token[i];
         if (!t->special)
-            return refuse(r, f, e, "an added token that is not special: ", t->text);
+            return recipe_refuse(r, f, e, "an added token that is not special: ", t->text);
     }
     if (r->store.nbefore || r->store.nafter)
         recipe_note(r, "the template that puts special tokens round a text is left out");
@@ -126,14 +126,13 @@ static int check_reached(const struct recipe *r, enum recipe_format f, struct er
         for (size_t k = 0; k < r->ntokens; k++)
             token |= r->token[k].id == (int32_t)i;
         if (r->piece[i].text && !token && !recipe_bpe_reaches(b, (int32_t)i))
-            code = refuse(r, f, e, "a piece that merges do not reach: ", r->piece[i].text);
+            code = recipe_refuse(r, f, e, "a piece that merges do not reach: ", r->piece[i].text);
     }
     recipe_bpe_destroy(b);
     return code;
 }
 
-/* Puts the added tokens among the pieces, at their ids. */
-static void settle_tokens(struct recipe *r)
+void recipe_settle_tokens(struct recipe *r)
 {
     for (size_t i = 0; i < r->ntokens; i++) {
         const struct recipe_token *t = &r->token[i];
@@ -152,8 +151,8 @@ static int to_gpt2(struct recipe *r, struct err *e)
     int code = need_plain_bpe(r, RECIPE_GPT2, e);
     if (!code && (!one_pattern(r) || family_of(r) != SCAN_GPT2))
         code = r->part[PART_PRE_TOKENIZER] || !r->pattern
-                   ? refuse_part(r, RECIPE_GPT2, PART_PRE_TOKENIZER, e)
-                   : refuse(r, RECIPE_GPT2, e, "the pattern ", r->pattern);
+                   ? recipe_refuse_part(r, RECIPE_GPT2, PART_PRE_TOKENIZER, e)
+                   : recipe_refuse(r, RECIPE_GPT2, e, "the pattern ", r->pattern);
     if (!code)
         code = check_tokens(r, RECIPE_GPT2, e);
     if (!code && r->from == RECIPE_TIKTOKEN)
@@ -163,7 +162,8 @@ static int to_gpt2(struct recipe *r, struct err *e)
     for (size_t i = 0; i < r->nmerges && !code; i++)
         if (strpbrk(r->piece[r->merge[i].left].text, " \r\n") ||
             strpbrk(r->piece[r->merge[i].right].text, " \r\n"))
-            code = refuse(r, RECIPE_GPT2, e, "a merge of a piece with white space in it", "");
+            code =
+                recipe_refuse(r, RECIPE_GPT2, e, "a merge of a piece with white space in it", "");
     if (code)
         return code;
     for (size_t i = 0; i < r->ntokens; i++)
@@ -171,7 +171,7 @@ static int to_gpt2(struct recipe *r, struct err *e)
             recipe_note(r, "%s is kept as a piece, but the files do not say that it is special",
                         r->token[i].text);
     r->ignore_merges = false;
-    settle_tokens(r);
+    recipe_settle_tokens(r);
     return 0;
 }
 
@@ -205,8 +205,8 @@ static int check_ranks(const struct recipe *r, struct err *e)
     }
     for (size_t i = 0; i < r->npieces; i++)
         if (r->piece[i].text && !is_letters(&r->piece[i]))
-            return refuse(r, RECIPE_TIKTOKEN, e,
-                          "a piece that is not spelt in bytes: ", r->piece[i].text);
+            return recipe_refuse(r, RECIPE_TIKTOKEN, e,
+                                 "a piece that is not spelt in bytes: ", r->piece[i].text);
     return 0;
 }
 
@@ -214,7 +214,7 @@ static int to_tiktoken(struct recipe *r, struct err *e)
 {
     int code = need_plain_bpe(r, RECIPE_TIKTOKEN, e);
     if (!code && !one_pattern(r))
-        code = refuse_part(r, RECIPE_TIKTOKEN, PART_PRE_TOKENIZER, e);
+        code = recipe_refuse_part(r, RECIPE_TIKTOKEN, PART_PRE_TOKENIZER, e);
     if (!code)
         code = check_tokens(r, RECIPE_TIKTOKEN, e);
     if (!code && !r->ignore_merges)
@@ -251,28 +251,28 @@ static int to_bert(struct recipe *r, struct err *e)
     int code = need_model(r, RECIPE_BERT, MODEL_WORDPIECE, e);
     if (!code && !is_bert(r))
         code = r->part[PART_NORMALIZER]
-                   ? refuse_part(r, RECIPE_BERT, PART_NORMALIZER, e)
-                   : refuse(r, RECIPE_BERT, e, "text that is not normalized", "");
+                   ? recipe_refuse_part(r, RECIPE_BERT, PART_NORMALIZER, e)
+                   : recipe_refuse(r, RECIPE_BERT, e, "text that is not normalized", "");
     if (!code && (r->store.npre != 1 || r->store.pre[0].kind != PRE_BERT))
-        code = refuse_part(r, RECIPE_BERT, PART_PRE_TOKENIZER, e);
+        code = recipe_refuse_part(r, RECIPE_BERT, PART_PRE_TOKENIZER, e);
     if (!code && (!r->prefix || strcmp(r->prefix, "##")))
-        code = refuse(r, RECIPE_BERT, e, "the continuing_subword_prefix ",
-                      r->prefix ? r->prefix : "\"\"");
+        code = recipe_refuse(r, RECIPE_BERT, e, "the continuing_subword_prefix ",
+                             r->prefix ? r->prefix : "\"\"");
     if (!code && (!r->unk || strcmp(r->unk, "[UNK]")))
-        code = refuse(r, RECIPE_BERT, e, "the unknown token ", r->unk ? r->unk : "\"\"");
+        code = recipe_refuse(r, RECIPE_BERT, e, "the unknown token ", r->unk ? r->unk : "\"\"");
     if (!code && r->max_chars != 100)
-        code = refuse(r, RECIPE_BERT, e, "a max_input_chars_per_word other than 100", "");
+        code = recipe_refuse(r, RECIPE_BERT, e, "a max_input_chars_per_word other than 100", "");
     if (!code)
         code = check_tokens(r, RECIPE_BERT, e);
     if (code)
         return code;
-    settle_tokens(r);
+    recipe_settle_tokens(r);
     for (size_t i = 0; i < r->npieces; i++) {
         const struct recipe_piece *p = &r->piece[i];
         if (!p->text)
-            return refuse(r, RECIPE_BERT, e, "ids without a piece", "");
+            return recipe_refuse(r, RECIPE_BERT, e, "ids without a piece", "");
         if (!p->n || strpbrk(p->text, "\n") || strchr(" \t\r\v\f", p->text[p->n - 1]))
-            return refuse(r, RECIPE_BERT, e, "a piece with white space at its end", "");
+            return recipe_refuse(r, RECIPE_BERT, e, "a piece with white space at its end", "");
     }
     r->type = r->store.norm[0].lower ? TOK_BERT_LOWER : TOK_BERT_CASE;
     recipe_note(r,
@@ -300,7 +300,7 @@ static int pattern_to_hf(struct recipe *r, const char **ret, struct err *e)
             if (!strcmp(learn_families[k].name, known[i].name))
                 return *ret = learn_families[k].pattern, 0;
     return strstr(r->pattern, "}+")
-               ? refuse(r, RECIPE_HF, e, "a pattern with a possessive {}+: ", r->pattern)
+               ? recipe_refuse(r, RECIPE_HF, e, "a pattern with a possessive {}+: ", r->pattern)
                : 0;
 }
 
@@ -330,7 +330,7 @@ static int bytes_to_hf(struct recipe *r, struct err *e)
 static int tiktoken_to_hf(struct recipe *r, struct err *e)
 {
     recipe_derive_merges(r, true);
-    settle_tokens(r);
+    recipe_settle_tokens(r);
     return bytes_to_hf(r, e);
 }
 
@@ -414,7 +414,8 @@ int recipe_to(struct recipe *r, enum recipe_format format, struct err *e)
     if (r->from == format)
         return 0;
     if (r->from == RECIPE_SP && format != RECIPE_HF)
-        return refuse(r, format, e, "a SentencePiece model of type ", sp_kind_name(r->sp.kind));
+        return recipe_refuse(r, format, e, "a SentencePiece model of type ",
+                             sp_kind_name(r->sp.kind));
     switch (format) {
     case RECIPE_HF:
         return to_hf(r, e);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "tok/base64.h"
 #include "tok/pipe_run.h"
 #include "tok/recipe.h"
 
@@ -37,18 +38,6 @@ void write_merges(const struct recipe *r, struct buf *b)
     }
 }
 
-static void put_base64(struct buf *b, const char *p, size_t n)
-{
-    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t v = 0;
-        for (size_t k = 0; k < 3; k++)
-            v = v << 8 | (i + k < n ? (uint8_t)p[i + k] : 0);
-        for (size_t k = 0; k < 4; k++)
-            buf_addc(b, k > n - i ? '=' : digit[v >> (18 - 6 * k) & 63]);
-    }
-}
-
 void write_tiktoken(const struct recipe *r, struct buf *b)
 {
     struct buf bytes = {0};
@@ -60,7 +49,7 @@ void write_tiktoken(const struct recipe *r, struct buf *b)
         buf_reset(&bytes);
         for (size_t at = 0; at < p->n; at += k)
             buf_addc(&bytes, (char)byte_of_letter(p->text + at, p->n - at, &k));
-        put_base64(b, bytes.data, bytes.len);
+        base64_put(b, bytes.data, bytes.len);
         buf_addf(b, " %zu\n", i);
     }
     buf_finish(&bytes);

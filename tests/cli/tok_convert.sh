@@ -55,6 +55,15 @@ cp .out ids
 expect 0 "$TOK" encode --tokenizer b.model text.txt
 same .out ids
 
+t "and back"
+expect 0 "$TOK" convert b.json back.model --proof text.txt
+expect 0 "$TOK" diff b.model back.model text.txt
+out_has "same_id                   60"
+expect 0 "$TOK" inspect back.model
+out_has "bos                         1"
+expect 2 "$TOK" convert h/tokenizer.json x.model
+err_has "a SentencePiece model cannot express the pre_tokenizer ByteLevel"
+
 t "what its proof finds is listed, and nothing is written"
 printf 'ba ko\n<sep>ba\n' >bad.txt
 expect 7 "$TOK" convert u.model u.json --proof bad.txt
