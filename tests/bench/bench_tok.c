@@ -8,7 +8,9 @@
  *
  *     encode BYTES THREADS   the documents that begin before BYTES:  SECONDS BYTES IDS DIGEST
  *     one BYTES THREADS      the first BYTES as one document, by all threads: the same
- *     decode                 what was encoded last, by one thread:   SECONDS BYTES same|differs
+ *     load TIMES             opens the tokenizer again, and takes a thread's state: SECONDS,
+ * SECONDS, the least of so many decode                 what was encoded last, by one thread:
+ * SECONDS BYTES same|differs
  *
  * Seconds are the processor's where one thread works, else the clock's. The first encode is the
  * cold one: its caches hold what loading put there. The digest is SHA-256 over all ids as 32-bit
@@ -38,6 +40,7 @@ struct doc {
 };
 
 struct bench {
+    const char *path;
     struct tokenizer *tok;
     struct buf file;
     struct doc *doc;
@@ -153,6 +156,28 @@ static int encode_whole(struct bench *b, size_t bytes, int threads)
     return 0;
 }
 
+static int load(const struct bench *b, int times)
+{
+    double least = 1e9, work = 1e9;
+    const struct tok_options o = {.path = b->path, .no_template = true};
+    for (int i = 0; i < times; i++) {
+        struct tokenizer *t;
+        struct err e;
+        double start = now(1), middle;
+        int code = tok_open(&o, &t, &e);
+        if (code)
+            return log_err(&e);
+        middle = now(1);
+        least = middle - start < least ? middle - start : least;
+        struct tok_work *w = tok_work_create(t);
+        work = now(1) - middle < work ? now(1) - middle : work;
+        tok_work_destroy(w);
+        tok_close(t);
+    }
+    printf("%.6f %.6f\n", least, work);
+    return 0;
+}
+
 static int decode(struct bench *b)
 {
     struct buf out = {0};
@@ -187,6 +212,8 @@ static int serve(struct bench *b)
             code = encode(b, bytes, threads);
         else if (sscanf(line, "one %zu %d", &bytes, &threads) == 2)
             code = encode_whole(b, bytes, threads);
+        else if (sscanf(line, "load %d", &threads) == 1)
+            code = load(b, threads);
         else
             code = strcmp(line, "decode\n") == 0 ? decode(b) : ERR_USAGE;
         fflush(stdout);
@@ -197,7 +224,7 @@ static int serve(struct bench *b)
 int main(int argc, char **argv)
 {
     struct err e = {0};
-    struct bench b = {0};
+    struct bench b = {.path = argc > 1 ? argv[1] : NULL};
     if (argc != 3 && argc != 4)
         return ERR_USAGE;
     double start = now(1);
