@@ -48,7 +48,7 @@ static int take_lines(struct pipe_spec *s, const char *p, size_t n, bool *ret_up
         code = pipe_vocab_add(s, at, (size_t)(end - at), (int64_t)id, e);
         at = next;
     }
-    return code;
+    return code ? code : pipe_vocab_index(s, e);
 }
 
 int bert_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,

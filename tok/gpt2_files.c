@@ -21,7 +21,8 @@ static const char gpt2_pattern[] =
 static int take_merges(struct pipe_spec *s, const char *path, const char *p, size_t n,
                        struct err *e)
 {
-    size_t lines = 1, line = 0, rank = 0;
+    size_t lines = 1, line = 0;
+    struct hf_merges merges = {.s = s, .e = e};
     for (size_t i = 0; i < n; i++)
         lines += p[i] == '\n';
     void *pair;
@@ -43,10 +44,12 @@ static int take_merges(struct pipe_spec *s, const char *path, const char *p, siz
             return err_set(e, ERR_DATA,
                            "%s: line %zu is \"%.*s\", not two pieces with a space between", path,
                            line, (int)(length < 64 ? length : 64), p);
-        code = hf_add_merge(s, rank++, p, left, space + 1, right, e);
-        if (code)
-            err_wrap(e, "%s: line %zu", path, line);
+        code = hf_add_merge(&merges, line, p, left, space + 1, right);
     }
+    if (!code)
+        code = hf_merges_end(&merges);
+    if (code)
+        err_wrap(e, "%s: line %zu", path, merges.failed);
     return code;
 }
 

@@ -24,9 +24,29 @@ hf_part hf_version, hf_normalizer, hf_pre_tokenizer, hf_decoder, hf_post_process
 /* The model's options; whether its vocabulary has scores, and whether there are merges. */
 int hf_model(struct pipe_spec *s, const struct json *j, bool scores, bool merges, struct err *e);
 
-/* Appends the merge of pieces a and b, which s->pair has room for. */
-int hf_add_merge(struct pipe_spec *s, size_t line, const char *a, size_t na, const char *b,
-                 size_t nb, struct err *e);
+/*
+ * Merges of pieces a and b, which s->pair has room for, in order: looked up some at a time, so the
+ * strings stay where they are until then. A failure may be that of an earlier one, whose `line`
+ * (any number of the caller's) is `failed` then.
+ */
+enum { HF_MERGES = 32 };
+
+struct hf_merge {
+    const char *a, *b;
+    size_t na, nb, line;
+    struct words_key left, right;
+};
+
+struct hf_merges {
+    struct pipe_spec *s;
+    struct err *e;
+    struct hf_merge at[HF_MERGES];
+    size_t n, failed;
+};
+
+int hf_add_merge(struct hf_merges *m, size_t line, const char *a, size_t na, const char *b,
+                 size_t nb);
+int hf_merges_end(struct hf_merges *m); /* after the last */
 
 /* gpt2_files.c: for the readers of the simpler files. The pattern is Oniguruma's or Rust's; the id
  * of a special token is -1 if the vocabulary has it or it follows on. */

@@ -35,6 +35,47 @@ static int wrap(struct reader *r, int code)
     return code ? err_wrap(r->w.e, "%s", r->s->path) : 0;
 }
 
+static char token(const struct json_walk *w, size_t i)
+{
+    return i < w->n ? w->p[w->at[i]] : '\0';
+}
+
+/*
+ * Steps over a list of members that look alike by where their commas are, `each` tokens a member,
+ * which begin as `like` says ('?' for anything); false, and does not move, if it is another list.
+ * Who takes the list reads all of it.
+ */
+static bool step_over(struct json_walk *w, const char *like, size_t each)
+{
+    char close = json_peek(w) == '{' ? '}' : ']';
+    size_t i = w->i + 1;
+    for (;; i += each) {
+        for (size_t k = 0; like[k]; k++)
+            if (like[k] != '?' && token(w, i + k) != like[k])
+                return false;
+        if (token(w, i + each - 1) == ',')
+            continue;
+        if (token(w, i + each - 1) != close)
+            return false;
+        w->i = i + each;
+        return true;
+    }
+}
+
+/* Whole vocabularies and lists of merges are not read twice. */
+static int skip(struct json_walk *w, const char *key, size_t n)
+{
+    bool vocab = n == 5 && !memcmp(key, "vocab", 5), merges = n == 6 && !memcmp(key, "merges", 6);
+    char c = json_peek(w);
+    if (vocab && c == '{' && step_over(w, "\":", 4))
+        return 0;
+    if (vocab && c == '[' && step_over(w, "[\",?]", 6))
+        return 0;
+    if (merges && c == '[' && (step_over(w, "\"", 2) || step_over(w, "[\",\"]", 6)))
+        return 0;
+    return json_skip(w);
+}
+
 /* Notes the members of the object that is next, and walks over it. */
 static int take_members(struct reader *r, struct member *m, size_t *ret_n)
 {
@@ -57,7 +98,9 @@ static int take_members(struct reader *r, struct member *m, size_t *ret_n)
                                w->at[w->i], (int)k->length, k->key);
         k->i = w->i;
         k->at = w->at[w->i];
-        code = json_skip(w);
+        bool model = m == r->top && k->length == 5 && !memcmp(k->key, "model", 5);
+        code = model && json_peek(w) == '{' ? take_members(r, r->model, &r->nmodel)
+                                            : skip(w, k->key, k->length);
         k->end = w->at[w->i];
         (*ret_n)++;
         if (!code && json_peek(w) != '}')
@@ -98,20 +141,18 @@ static int take_text(struct reader *r, const char **ret, size_t *ret_n)
 static int count_vocab(struct reader *r, size_t *ret_words, int64_t *ret_highest)
 {
     struct json_walk *w = &r->w;
-    const char *key;
-    size_t n;
-    bool escaped;
     *ret_words = 0;
     *ret_highest = -1;
     int code = json_take(w, '{', "an object of pieces and ids");
     while (!code && json_peek(w) != '}') {
         int64_t id;
-        code = json_take_string(w, &key, &n, &escaped);
-        if (!code)
-            code = json_take(w, ':', "':' behind a key");
+        if (json_peek(w) != '"')
+            return json_expected(w, "a key in quotes");
+        w->i++;
+        code = json_take(w, ':', "':' behind a key");
         if (!code && !json_take_int(w, &id))
-            return err_set(w->e, ERR_DATA, "the piece \"%.*s\" has no whole number for an id",
-                           (int)(n < 64 ? n : 64), key);
+            return err_set(w->e, ERR_DATA, "byte %u: a piece has no whole number for an id",
+                           w->at[w->i]);
         if (code)
             return code;
         *ret_highest = id > *ret_highest ? id : *ret_highest;
@@ -147,7 +188,7 @@ static int take_vocab(struct reader *r, const struct member *m)
         w->i++; /* ',' or '}' */
         code = pipe_vocab_add(r->s, text, n, id, w->e);
     }
-    return code;
+    return code ? code : pipe_vocab_index(r->s, w->e);
 }
 
 static double power_of_ten(int n)
@@ -228,39 +269,82 @@ static int take_scores(struct reader *r, const struct member *m)
         r->s->score[i] = take_number(number);
         code = pipe_vocab_add(r->s, text, n, (int64_t)i, w->e);
     }
-    return code ? code : wrap(r, json_take(w, ']', "']' behind the pieces"));
+    if (!code)
+        code = wrap(r, json_take(w, ']', "']' behind the pieces"));
+    return code ? code : pipe_vocab_index(r->s, w->e);
 }
 
 /* ---- merges ------------------------------------------------------------------------------- */
 
-static int unknown_piece(struct reader *r, size_t line, const char *p, size_t n)
+static int unknown_piece(const struct hf_merges *m, size_t rank, const char *p, size_t n)
 {
-    return err_set(r->w.e, ERR_DATA, "%s: merge %zu has \"%.*s\", which the vocabulary lacks",
-                   r->s->path, line, (int)(n < 64 ? n : 64), p);
+    return err_set(m->e, ERR_DATA, "%s: merge %zu has \"%.*s\", which the vocabulary lacks",
+                   m->s->path, rank, (int)(n < 64 ? n : 64), p);
 }
 
-int hf_add_merge(struct pipe_spec *s, size_t line, const char *a, size_t na, const char *b,
-                 size_t nb, struct err *e)
+static bool is_joined(struct pipe_text t, const struct hf_merge *k, size_t skip)
 {
-    struct reader r = {.s = s, .w.e = e};
-    int32_t left = pipe_vocab_find(s, a, na), right = pipe_vocab_find(s, b, nb);
-    if (left < 0 || right < 0)
-        return unknown_piece(&r, line, left < 0 ? a : b, left < 0 ? na : nb);
-    size_t skip = s->prefix.n < nb ? s->prefix.n : nb;
-    char key[512], *p = na + nb > sizeof(key) ? mem_new(na + nb, 1) : key;
-    memcpy(p, a, na);
-    memcpy(p + na, b + skip, nb - skip);
-    int32_t id = pipe_vocab_find(s, p, na + nb - skip);
-    int code = id < 0 ? unknown_piece(&r, line, p, na + nb - skip) : 0;
+    return t.n == k->na + k->nb - skip && !memcmp(t.p, k->a, k->na) &&
+           !memcmp(t.p + k->na, k->b + skip, k->nb - skip);
+}
+
+/* The piece that the two halves make: mostly the one behind that of the merge before. */
+static int32_t find_joined(const struct pipe_spec *s, const struct hf_merge *k, size_t skip)
+{
+    size_t next = s->npairs ? s->pair[s->npairs - 1].id : 0;
+    for (size_t id = next; id < next + 2 && id < s->npieces; id++)
+        if (s->piece[id].p && is_joined(s->piece[id], k, skip))
+            return (int32_t)id;
+    size_t n = k->na + k->nb - skip;
+    char key[512], *p = n > sizeof(key) ? mem_new(n, 1) : key;
+    memcpy(p, k->a, k->na);
+    memcpy(p + k->na, k->b + skip, k->nb - skip);
+    int32_t id = pipe_vocab_find(s, p, n);
     if (p != key)
         free(p);
-    s->pair[s->npairs++] =
-        (struct bpe_pair){(uint32_t)left, (uint32_t)right, (uint32_t)line, (uint32_t)id};
+    return id;
+}
+
+int hf_merges_end(struct hf_merges *m)
+{
+    struct pipe_spec *s = m->s;
+    int code = 0;
+    for (size_t i = 0; i < m->n && !code; i++) {
+        const struct hf_merge *k = &m->at[i];
+        int32_t left = words_find_key(&s->words, k->left, k->a, k->na);
+        int32_t right = words_find_key(&s->words, k->right, k->b, k->nb);
+        size_t skip = s->prefix.n < k->nb ? s->prefix.n : k->nb, rank = s->npairs;
+        int32_t id = left < 0 || right < 0 ? -1 : find_joined(s, k, skip);
+        m->failed = k->line;
+        if (left < 0 || right < 0) {
+            code = unknown_piece(m, rank, left < 0 ? k->a : k->b, left < 0 ? k->na : k->nb);
+        } else if (id < 0) {
+            char text[130];
+            int n = snprintf(text, sizeof(text), "%.*s%.*s", (int)(k->na < 64 ? k->na : 64), k->a,
+                             (int)(k->nb - skip < 64 ? k->nb - skip : 64), k->b + skip);
+            code = unknown_piece(m, rank, text, (size_t)n);
+        }
+        s->pair[s->npairs++] =
+            (struct bpe_pair){(uint32_t)left, (uint32_t)right, (uint32_t)rank, (uint32_t)id};
+    }
+    m->n = 0;
     return code;
 }
 
+int hf_add_merge(struct hf_merges *m, size_t line, const char *a, size_t na, const char *b,
+                 size_t nb)
+{
+    if (!m->s->words.slot)
+        return unknown_piece(m, line, a, na);
+    struct hf_merge *k = &m->at[m->n++];
+    *k = (struct hf_merge){a, b, na, nb, line, words_key(a, na), words_key(b, nb)};
+    words_prefetch(&m->s->words, k->left);
+    words_prefetch(&m->s->words, k->right);
+    return m->n < HF_MERGES ? 0 : hf_merges_end(m);
+}
+
 /* "a b" or ["a", "b"]. */
-static int take_merge(struct reader *r, size_t line)
+static int take_merge(struct reader *r, struct hf_merges *m, size_t line)
 {
     struct json_walk *w = &r->w;
     const char *a, *b;
@@ -275,7 +359,7 @@ static int take_merge(struct reader *r, size_t line)
             code = take_text(r, &b, &nb);
         if (!code)
             code = json_take(w, ']', "']' behind a merge");
-        return code ? wrap(r, code) : hf_add_merge(r->s, line, a, na, b, nb, w->e);
+        return code ? wrap(r, code) : hf_add_merge(m, line, a, na, b, nb);
     }
     int code = take_text(r, &a, &na);
     if (code)
@@ -286,7 +370,7 @@ static int take_merge(struct reader *r, size_t line)
                        "%s: merge %zu is \"%.64s\", not two pieces with a space "
                        "between",
                        r->s->path, line, a);
-    return hf_add_merge(r->s, line, a, (size_t)(b - a), b + 1, na - (size_t)(b + 1 - a), w->e);
+    return hf_add_merge(m, line, a, (size_t)(b - a), b + 1, na - (size_t)(b + 1 - a));
 }
 
 static int take_merges(struct reader *r, const struct member *m)
@@ -306,13 +390,14 @@ static int take_merges(struct reader *r, const struct member *m)
     if (code)
         return code;
     r->s->pair = pair;
+    struct hf_merges merges = {.s = r->s, .e = w->e};
     code = wrap(r, json_take(w, '[', "an array of merges"));
     for (size_t line = 0; !code && json_peek(w) != ']'; line++) {
-        code = take_merge(r, line);
+        code = take_merge(r, &merges, line);
         if (!code && json_peek(w) != ']')
             code = wrap(r, json_take(w, ',', "',' or ']'"));
     }
-    return code;
+    return code ? code : hf_merges_end(&merges);
 }
 
 /* ---- the whole ---------------------------------------------------------------------------- */
@@ -366,7 +451,7 @@ static int take_model(struct reader *r)
     if (!m)
         return err_set(r->w.e, ERR_DATA, "%s: no model", r->s->path);
     r->w.i = m->i;
-    int code = wrap(r, take_members(r, r->model, &r->nmodel));
+    int code = wrap(r, json_take(&r->w, '{', "an object"));
     if (code)
         return code;
     const struct member *vocab = find(r->model, r->nmodel, "vocab");
@@ -378,7 +463,11 @@ static int take_model(struct reader *r)
     if (!code)
         code = scores ? take_scores(r, vocab) : take_vocab(r, vocab);
     if (!code && r->s->model == MODEL_BPE)
-        code = take_merges(r, merges);
+        return take_merges(r, merges);
+    if (!code && merges) { /* nobody asked for them, but they have to be JSON */
+        r->w.i = merges->i;
+        code = wrap(r, json_skip(&r->w));
+    }
     return code;
 }
 

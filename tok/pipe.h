@@ -161,8 +161,11 @@ void pipe_spec_finish(struct pipe_spec *s);
 /* Room for npieces ids and as many words. ERR_DATA when that is more than any vocabulary has. */
 int pipe_vocab_room(struct pipe_spec *s, size_t npieces, size_t nwords, struct err *e);
 
-/* ERR_DATA, naming the piece, when it or its id is there already. text[n] is NUL. */
+/* ERR_DATA, naming the piece, when its id is there already. text[n] is NUL. */
 int pipe_vocab_add(struct pipe_spec *s, const char *text, size_t n, int64_t id, struct err *e);
+
+/* After the last piece; until then none is found. ERR_DATA, naming it, when one is there twice. */
+int pipe_vocab_index(struct pipe_spec *s, struct err *e);
 
 /* The id, -1 if there is none. */
 int32_t pipe_vocab_find(const struct pipe_spec *s, const char *text, size_t n);

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "tok/pipe.h"
 
-enum { PIECES_MAX = 1 << 25 };
+enum { PIECES_MAX = 1 << 25, AHEAD = 16 /* words that are looked up at a time */ };
 
 void pipe_spec_init(struct pipe_spec *s, const char *path)
 {
@@ -46,7 +46,6 @@ int pipe_vocab_room(struct pipe_spec *s, size_t npieces, size_t nwords, struct e
         return code;
     s->piece = piece;
     s->npieces = npieces;
-    words_init(&s->words, nwords);
     return 0;
 }
 
@@ -58,16 +57,32 @@ int pipe_vocab_add(struct pipe_spec *s, const char *text, size_t n, int64_t id, 
     if (s->piece[id].p)
         return err_set(e, ERR_DATA, "%s: the pieces \"%.64s\" and \"%.64s\" have the same id %lld",
                        s->path, s->piece[id].p, text, (long long)id);
-    if (!words_add(&s->words, text, n, (int32_t)id))
-        return err_set(e, ERR_DATA, "%s: the piece \"%.64s\" is there twice", s->path, text);
     s->piece[id] = (struct pipe_text){text, n};
     s->count++;
     return 0;
 }
 
+int pipe_vocab_index(struct pipe_spec *s, struct err *e)
+{
+    struct words_key key[AHEAD];
+    words_init(&s->words, s->count);
+    for (size_t i = 0; i < s->npieces + AHEAD; i++) {
+        const struct pipe_text *t = i < s->npieces ? &s->piece[i] : NULL;
+        const struct pipe_text *now = i < AHEAD ? NULL : &s->piece[i - AHEAD];
+        if (now && now->p &&
+            !words_add_key(&s->words, key[i % AHEAD], now->p, now->n, (int32_t)(i - AHEAD)))
+            return err_set(e, ERR_DATA, "%s: the piece \"%.64s\" is there twice", s->path, now->p);
+        if (!t || !t->p)
+            continue;
+        key[i % AHEAD] = words_key(t->p, t->n);
+        words_prefetch(&s->words, key[i % AHEAD]);
+    }
+    return 0;
+}
+
 int32_t pipe_vocab_find(const struct pipe_spec *s, const char *text, size_t n)
 {
-    return s->npieces ? words_find(&s->words, text, n) : -1;
+    return s->words.slot ? words_find(&s->words, text, n) : -1;
 }
 
 /* Room for one more behind n of them: 4, then doubled whenever a power of two is full. */

@@ -164,7 +164,7 @@ static int take_ranks(struct pipe_spec *s, const char *p, size_t n, struct err *
         s->text.len += (size_t)(dst - text) + 1;
         code = pipe_vocab_add(s, text, (size_t)(dst - text), l.rank, e);
     }
-    return code;
+    return code ? code : pipe_vocab_index(s, e);
 }
 
 /* Every split of every token into two tokens. */

@@ -36,6 +36,7 @@ void words_init(struct words *w, size_t n);
 
 /* False, and nothing changes, when the word is there already. Words are shorter than 2^32 bytes. */
 bool words_add(struct words *w, const char *text, size_t n, int32_t id);
+bool words_add_key(struct words *w, struct words_key k, const char *text, size_t n, int32_t id);
 void words_finish(struct words *w);
 
 static inline uint64_t words_load(const char *p, size_t n)
@@ -74,18 +75,35 @@ static inline struct words_key words_key(const char *p, size_t n)
     return k;
 }
 
+/* The slot of the word of key k, or the free one where it would be. */
+static inline struct words_slot *words_slot(const struct words *w, struct words_key k,
+                                            const char *p, size_t n)
+{
+    for (size_t i = k.hash & w->mask;; i = (i + 1) & w->mask) {
+        struct words_slot *s = &w->slot[i];
+        if (!s->text || (s->head == k.head && s->tail == k.tail && s->length == n &&
+                         (n <= 16 || memcmp(s->text, p, n) == 0)))
+            return s;
+    }
+}
+
+/* For who looks up many: the key first, and the words themselves a few words later. */
+static inline void words_prefetch(const struct words *w, struct words_key k)
+{
+    __builtin_prefetch(&w->slot[k.hash & w->mask]);
+}
+
+static inline int32_t words_find_key(const struct words *w, struct words_key k, const char *p,
+                                     size_t n)
+{
+    const struct words_slot *s = words_slot(w, k, p, n);
+    return s->text ? s->id : -1;
+}
+
 /* The id, or -1. */
 static inline int32_t words_find(const struct words *w, const char *p, size_t n)
 {
-    struct words_key k = words_key(p, n);
-    for (size_t i = k.hash & w->mask;; i = (i + 1) & w->mask) {
-        const struct words_slot *s = &w->slot[i];
-        if (!s->text)
-            return -1;
-        if (s->head == k.head && s->tail == k.tail && s->length == n &&
-            (n <= 16 || memcmp(s->text, p, n) == 0))
-            return s->id;
-    }
+    return words_find_key(w, words_key(p, n), p, n);
 }
 
 #endif
