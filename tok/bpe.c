@@ -6,7 +6,10 @@
 
 #include "base/mem.h"
 
-enum { FEW = 40 }; /* symbols up to which the best pair is looked for among all */
+enum {
+    FEW = 40,  /* symbols up to which the best pair is looked for among all */
+    AHEAD = 16 /* pairs whose places are fetched before */
+};
 
 #define NONE UINT32_MAX
 
@@ -59,13 +62,9 @@ static int by_number(const void *a, const void *b)
 static uint32_t *list_ranks(const struct bpe_pair *pair, size_t n, size_t *ret)
 {
     uint32_t *rank = mem_new(n + 1, sizeof(*rank));
-    bool ascending = true;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         rank[i] = pair[i].rank;
-        ascending &= !i || rank[i - 1] <= rank[i];
-    }
-    if (!ascending)
-        qsort(rank, n, sizeof(*rank), by_number);
+    qsort(rank, n, sizeof(*rank), by_number);
     size_t k = 0;
     for (size_t i = 0; i < n; i++)
         if (!k || rank[i] != rank[k - 1])
@@ -94,6 +93,31 @@ static void add(struct bpe *m, const struct bpe_pair *p, uint32_t rank)
     m->slot[i] = (struct slot){p->left, p->right, rank, p->id};
 }
 
+static bool is_ascending(const struct bpe_pair *pair, size_t n)
+{
+    bool ascending = true;
+    for (size_t i = 1; i < n; i++)
+        ascending &= pair[i - 1].rank <= pair[i].rank;
+    return ascending;
+}
+
+/* Ranks that ascend, as nearly always, are numbered as they come. */
+static void add_all(struct bpe *m, const struct bpe_pair *pair, size_t n)
+{
+    bool ascending = is_ascending(pair, n);
+    uint32_t *rank = ascending ? NULL : list_ranks(pair, n, &m->ranks);
+    for (size_t i = 0; i < n; i++) {
+        if (i + AHEAD < n)
+            __builtin_prefetch(&m->slot[place_of(m, pair[i + AHEAD].left, pair[i + AHEAD].right)],
+                               1);
+        if (ascending)
+            m->ranks += !i || pair[i].rank != pair[i - 1].rank;
+        add(m, &pair[i],
+            ascending ? (uint32_t)m->ranks - 1 : number_of(rank, m->ranks, pair[i].rank));
+    }
+    free(rank);
+}
+
 struct bpe *bpe_create(const struct bpe_pair *pair, size_t n)
 {
     struct bpe *m = mem_new(1, sizeof(*m));
@@ -103,12 +127,10 @@ struct bpe *bpe_create(const struct bpe_pair *pair, size_t n)
         bits++;
     m->shift = 64 - bits;
     m->mask = ((size_t)1 << bits) - 1;
-    m->slot = mem_new(m->mask + 1, sizeof(*m->slot));
+    m->slot = mem_grow(NULL, m->mask + 1, sizeof(*m->slot));
+    mem_large_pages(m->slot, (m->mask + 1) * sizeof(*m->slot));
     memset(m->slot, 0xff, (m->mask + 1) * sizeof(*m->slot));
-    uint32_t *rank = list_ranks(pair, n, &m->ranks);
-    for (size_t i = 0; i < n; i++)
-        add(m, &pair[i], number_of(rank, m->ranks, pair[i].rank));
-    free(rank);
+    add_all(m, pair, n);
     return m;
 }
 

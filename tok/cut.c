@@ -77,6 +77,11 @@ void cut_finish(struct cut *c)
 
 static void add_pair(struct cut *c, const char *p, size_t at, size_t n)
 {
+    unsigned char a = (unsigned char)p[at - 1], b = (unsigned char)p[at];
+    if ((a | b) < 0x80) {
+        c->ascii[a][b >> 3] |= (unsigned char)(1 << (b & 7)); /* nothing else is asked for */
+        return;
+    }
     bool whole;
     size_t from = left_of(p, at, &whole), k = right_of(p[at]);
     uint64_t left = whole ? side(p + from, at - from) : partial(p[at - 1]);
@@ -85,9 +90,6 @@ static void add_pair(struct cut *c, const char *p, size_t at, size_t n)
     c->right |= n - at < k;
     size_t i = bit_of(c, left, right);
     c->bits[i / 64] |= (uint64_t)1 << (i % 64);
-    unsigned char a = (unsigned char)p[at - 1], b = (unsigned char)p[at];
-    if ((a | b) < 0x80)
-        c->ascii[a][b >> 3] |= (unsigned char)(1 << (b & 7));
 }
 
 void cut_add(struct cut *c, const char *token, size_t n)
