@@ -9,7 +9,7 @@
 
 /* The models: from the bytes of one piece to ids. */
 
-enum { AFFIX_MAX = 64 };
+enum { AFFIX_MAX = 64, WHOLE_MOST = 256 };
 
 static void put_id(struct tok_ids *ids, int32_t id)
 {
@@ -107,12 +107,48 @@ static int put_chars(struct symbols *s, const char *text, size_t n, struct err *
     return code;
 }
 
+/* Appends a piece's letters as the bytes that they stand for; false if it has other characters. */
+static bool add_bytes(struct buf *b, const char *p, size_t n)
+{
+    char *dst = buf_reserve(b, n);
+    for (size_t i = 0, k = 1; i < n; i += k) {
+        int c = (unsigned char)p[i];
+        if (c > '~' || c < '!')
+            c = byte_of_letter(p + i, n - i, &k);
+        else
+            k = 1;
+        if (c < 0)
+            return false;
+        *dst++ = (char)c;
+    }
+    b->len = (size_t)(dst - b->data);
+    return n > 0;
+}
+
+/* The token that a piece of bytes is, -1 if it is none. */
+static int32_t whole_token(const struct pipe *p, const char *text, size_t n)
+{
+    char letters[2 * WHOLE_MOST], *dst = letters;
+    if (!p->letters)
+        return pipe_vocab_find(&p->spec, text, n);
+    if (n > p->longest)
+        return -1;
+    char *more = n > WHOLE_MOST ? mem_grow(NULL, n, 2) : NULL;
+    if (more)
+        dst = more;
+    char *from = dst;
+    for (size_t i = 0; i < n; i++)
+        dst += letter_put(dst, (uint8_t)text[i]);
+    int32_t id = pipe_vocab_find(&p->spec, from, (size_t)(dst - from));
+    free(more);
+    return id;
+}
+
 static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                       struct tok_ids *ids, struct err *e)
 {
     if (p->spec.ignore_merges) {
-        int32_t id =
-            p->letters ? words_find(&p->whole, text, n) : pipe_vocab_find(&p->spec, text, n);
+        int32_t id = whole_token(p, text, n);
         if (id >= 0)
             return put_id(ids, id), 0;
     }
@@ -133,18 +169,6 @@ static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *tex
         id[i] = (int32_t)s.sym[i];
     ids->n += left;
     return 0;
-}
-
-/* Appends a piece's letters as the bytes that they stand for; false if it has other characters. */
-static bool add_bytes(struct buf *b, const char *p, size_t n)
-{
-    for (size_t i = 0, k; i < n; i += k) {
-        int c = byte_of_letter(p + i, n - i, &k);
-        if (c < 0)
-            return false;
-        buf_addc(b, (char)c);
-    }
-    return n > 0;
 }
 
 /* Where no token of bytes, or of characters, reaches across. */
@@ -178,19 +202,8 @@ static void open_letters(struct pipe *p)
     }
     if (p->all_bytes)
         pipe_open_cuts(p);
-    if (!s->ignore_merges)
-        return;
-    words_init(&p->whole, s->count);
-    size_t room = 0;
     for (size_t id = 0; id < s->npieces; id++)
-        room += s->piece[id].n;
-    buf_reserve(&p->whole_text, room); /* one block: the map points into it */
-    for (size_t id = 0; id < s->npieces; id++) {
-        size_t from = p->whole_text.len;
-        if (!add_bytes(&p->whole_text, s->piece[id].p, s->piece[id].n) ||
-            !words_add(&p->whole, p->whole_text.data + from, p->whole_text.len - from, (int32_t)id))
-            p->whole_text.len = from;
-    }
+        p->longest = s->piece[id].n > p->longest ? s->piece[id].n : p->longest;
 }
 
 /*
@@ -329,6 +342,4 @@ void pipe_model_close(struct pipe *p)
     bpe_destroy(p->bpe);
     trie_finish(&p->trie);
     cut_finish(&p->cut);
-    words_finish(&p->whole);
-    buf_finish(&p->whole_text);
 }

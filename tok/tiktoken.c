@@ -167,27 +167,56 @@ static int take_ranks(struct pipe_spec *s, const char *p, size_t n, struct err *
     return code ? code : pipe_vocab_index(s, e);
 }
 
-/* Every split of every token into two tokens. */
+struct split {
+    size_t at;
+    struct words_key left, right;
+};
+
+/* Where the characters of a token begin, but for the first; the table's lines are on their way. */
+static size_t find_splits(const struct pipe_spec *s, struct pipe_text t, struct split *ret)
+{
+    size_t n = 0;
+    for (size_t i = 1; i < t.n; i++) {
+        if (((unsigned char)t.p[i] & 0xc0) == 0x80)
+            continue;
+        ret[n] = (struct split){i, words_key(t.p, i), words_key(t.p + i, t.n - i)};
+        words_prefetch(&s->words, ret[n].left);
+        words_prefetch(&s->words, ret[n].right);
+        n++;
+    }
+    return n;
+}
+
+static void add_splits(struct pipe_spec *s, size_t id, const struct split *split, size_t n,
+                       size_t *cap)
+{
+    struct pipe_text t = s->piece[id];
+    for (size_t k = 0; k < n; k++) {
+        size_t i = split[k].at;
+        int32_t left = words_find_key(&s->words, split[k].left, t.p, i), right;
+        if (left < 0 || (right = words_find_key(&s->words, split[k].right, t.p + i, t.n - i)) < 0)
+            continue;
+        if (s->npairs == *cap) {
+            *cap = *cap ? *cap * 2 : 1 << 16;
+            s->pair = mem_grow(s->pair, *cap, sizeof(*s->pair));
+        }
+        s->pair[s->npairs++] =
+            (struct bpe_pair){(uint32_t)left, (uint32_t)right, (uint32_t)id, (uint32_t)id};
+    }
+}
+
+/* Every split of every token into two tokens; one token is looked up while the next is prepared. */
 static void take_splits(struct pipe_spec *s)
 {
-    size_t cap = 0;
+    struct split split[2][TOKEN_MAX];
+    size_t cap = 0, n[2] = {0};
     for (size_t id = 0; id < s->npieces; id++) {
-        struct pipe_text t = s->piece[id];
-        for (size_t i = 1; i < t.n; i++) {
-            if (((unsigned char)t.p[i] & 0xc0) == 0x80)
-                continue;
-            int32_t left = pipe_vocab_find(s, t.p, i);
-            int32_t right = left < 0 ? -1 : pipe_vocab_find(s, t.p + i, t.n - i);
-            if (right < 0)
-                continue;
-            if (s->npairs == cap) {
-                cap = cap ? cap * 2 : 1 << 16;
-                s->pair = mem_grow(s->pair, cap, sizeof(*s->pair));
-            }
-            s->pair[s->npairs++] =
-                (struct bpe_pair){(uint32_t)left, (uint32_t)right, (uint32_t)id, (uint32_t)id};
-        }
+        n[id & 1] = s->piece[id].p ? find_splits(s, s->piece[id], split[id & 1]) : 0;
+        if (id)
+            add_splits(s, id - 1, split[(id - 1) & 1], n[(id - 1) & 1], &cap);
     }
+    if (s->npieces)
+        add_splits(s, s->npieces - 1, split[(s->npieces - 1) & 1], n[(s->npieces - 1) & 1], &cap);
 }
 
 static int check_bytes(const struct pipe_spec *s, struct err *e)

@@ -118,11 +118,56 @@ static int by_text(const void *a, const void *b)
     return order ? order : (x->length > y->length) - (x->length < y->length);
 }
 
+struct sort {
+    uint64_t head; /* the first bytes, so that numbers are ordered as texts */
+    struct trie_key key;
+};
+
+static uint64_t head_of(const struct trie_key *k)
+{
+    uint64_t v = 0;
+    memcpy(&v, k->text, k->length < sizeof(v) ? k->length : sizeof(v));
+    return __builtin_bswap64(v);
+}
+
+/* One pass of the sort by a byte of the heads. */
+static void sort_pass(struct sort *to, const struct sort *from, size_t n, int shift)
+{
+    size_t count[257] = {0};
+    for (size_t i = 0; i < n; i++)
+        count[(from[i].head >> shift & 255) + 1]++;
+    for (int c = 0; c < 255; c++)
+        count[c + 1] += count[c];
+    for (size_t i = 0; i < n; i++)
+        to[count[from[i].head >> shift & 255]++] = from[i];
+}
+
+/* By the first eight bytes without a comparison, then those that begin alike. */
+static void sort_keys(struct trie_key *key, size_t n)
+{
+    struct sort *a = mem_new(n + 1, sizeof(*a)), *b = mem_new(n + 1, sizeof(*b)), *swap;
+    for (size_t i = 0; i < n; i++)
+        a[i] = (struct sort){head_of(&key[i]), key[i]};
+    for (int shift = 0; shift < 64; shift += 8) {
+        sort_pass(b, a, n, shift);
+        swap = a;
+        a = b;
+        b = swap;
+    }
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i; end < n && a[end].head == a[i].head; end++)
+            key[end] = a[end].key;
+        if (end - i > 1)
+            qsort(key + i, end - i, sizeof(*key), by_text);
+    }
+    free(a);
+    free(b);
+}
+
 void trie_init(struct trie *t, struct trie_key *key, size_t n)
 {
     struct build b = {.key = key};
-    if (n)
-        qsort(key, n, sizeof(*key), by_text);
+    sort_keys(key, n);
     b.cap = 1024;
     b.unit = mem_new(b.cap, sizeof(*b.unit));
     for (size_t i = 0; i < 512; i++)
