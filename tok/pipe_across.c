@@ -94,6 +94,14 @@ bool across_known(const struct pipe_spec *s)
     return true;
 }
 
+bool across_joins_spaces(const struct norm_step *s)
+{
+    size_t n;
+    bool space;
+    return s->kind == NORM_REPLACE && !regex_literal_text(s->pattern, &n) &&
+           is_runs(s->pattern, &space);
+}
+
 /* ---- the pre-tokenizer --------------------------------------------------------------------- */
 
 static enum across by_behavior(enum pre_behavior b, bool left, bool right)

@@ -18,6 +18,9 @@ bool across_known(const struct pipe_spec *s);
 bool across_before(const struct norm_step *s, uint32_t c);
 bool across_behind(const struct norm_step *s, uint32_t c);
 
+/* Whether the step looks at spaces only to make one of many. */
+bool across_joins_spaces(const struct norm_step *s);
+
 enum across {
     ACROSS_LOOKS,  /* the text may not be cut there */
     ACROSS_BESIDE, /* no step does anything there */

@@ -341,5 +341,6 @@ void pipe_model_close(struct pipe *p)
 {
     bpe_destroy(p->bpe);
     trie_finish(&p->trie);
+    free(p->char_node);
     cut_finish(&p->cut);
 }

@@ -31,6 +31,9 @@ enum {
     KNOWN = 1 << 24, /* it was looked at */
     FREE = 1 << 25,  /* the normalizer does not act across this side */
     WHOLE = 1 << 26, /* the vocabulary has all its characters */
+    SAME = 1 << 27,  /* it becomes itself, and is free on both sides */
+    PAIRS_LOG = 14,
+    KIND_SHIFT = 42, /* behind two characters */
     CHUNK = 1 << 15,
     PIECE = 1 << 20 /* bytes of a piece whose scores are added up in parts */
 };
@@ -44,11 +47,16 @@ struct pipe_parts {
     bool strip_left, strip_right; /* steps that come before all others */
     struct cut tokens;            /* added ones, normalized */
     bool has_tokens;
-    bool looks;                 /* some of them look at what stands round them */
-    struct buf begin, end;      /* the characters that these begin and end with */
-    bool merges;                /* p->cut tells where no token reaches across */
-    bool sums;                  /* so it does, but the model adds scores up over a piece */
-    bool fallback;              /* characters that the vocabulary lacks may stand beside a cut */
+    bool looks;            /* some of them look at what stands round them */
+    struct buf begin, end; /* the characters that these begin and end with */
+    bool merges;           /* p->cut tells where no token reaches across */
+    bool sums;             /* so it does, but the model adds scores up over a piece */
+    bool fallback;         /* characters that the vocabulary lacks may stand beside a cut */
+    bool
+        direct; /* a part of characters that stay the same is what the model sees, but for spaces */
+    struct pipe_text space; /* what these become; n is 0: a part with one is not direct */
+    char space_text[4];
+    bool spaces;                /* also behind the part's beginning */
     bool prefixes;              /* something is put before a text, or before what follows a token */
     unsigned char cut[128][16]; /* places of two kinds */
     unsigned char boundary[128][16]; /* boundaries alone */
@@ -56,6 +64,7 @@ struct pipe_parts {
 
 struct pipe_parts_work {
     struct sides *sides; /* by character */
+    uint64_t *pairs;     /* places met before: the two characters, KIND_SHIFT up what they are */
     struct word_cache *cache;
     struct buf tail; /* the end of a text, with readable bytes behind it */
     uint32_t *start;
@@ -142,6 +151,9 @@ static struct sides look_at(const struct pipe *p, struct pipe_work *w, uint32_t 
     uint32_t flags = KNOWN;
     if (!p->parts->fallback && has_all(s, text->data, text->len))
         flags |= WHOLE;
+    char own[4];
+    if (before && behind && text->len == utf8_put(own, c) && !memcmp(own, text->data, text->len))
+        flags |= SAME;
     return (struct sides){char_at(text->data, &k) | flags | (before ? FREE : 0),
                           last_char(text) | flags | (behind ? FREE : 0)};
 }
@@ -213,6 +225,28 @@ static bool parts_words(const struct pipe_parts *t)
     return (t->cut['e'][' ' >> 3] | t->cut[' ']['e' >> 3] >> ('e' & 7)) & 1;
 }
 
+/* Whether parts may do without normalizer and pre-tokenizer: there is nothing but Metaspace. */
+static void open_direct(struct pipe *p, struct pipe_parts *t, struct pipe_work *w)
+{
+    const struct pipe_spec *s = &p->spec;
+    bool meta = s->npre == 1 && s->pre[0].kind == PRE_METASPACE, free = true, joined = true;
+    struct sides space = sides_of(p, w, ' ');
+    t->direct = !t->has_tokens && (meta || s->npre == 0);
+    for (size_t i = 0; i < s->nnorm; i++) {
+        bool one = across_behind(&s->norm[i], ' ');
+        free &= one;
+        joined &= one || across_joins_spaces(&s->norm[i]);
+    }
+    uint32_t c = space.first & CHAR;
+    if (!joined || !(space.first & FREE) || c != (space.last & CHAR))
+        return;
+    t->spaces = free && !(meta && s->pre[0].split);
+    t->space.p = t->space_text;
+    t->space.n = utf8_put(t->space_text, c);
+    if (meta && c == ' ')
+        t->space = s->pre[0].content;
+}
+
 void parts_open(struct pipe *p, struct pipe_work *w)
 {
     if (p->family != SCAN_NONE || !across_known(&p->spec))
@@ -236,6 +270,8 @@ void parts_open(struct pipe *p, struct pipe_work *w)
     }
     if (!good || !parts_words(t))
         parts_close(p);
+    else
+        open_direct(p, t, w);
 }
 
 void parts_close(struct pipe *p)
@@ -253,6 +289,7 @@ struct pipe_parts_work *parts_work_create(void)
 {
     struct pipe_parts_work *w = mem_new(1, sizeof(*w));
     w->sides = mem_new(CHARS, sizeof(*w->sides));
+    w->pairs = mem_new((size_t)1 << PAIRS_LOG, sizeof(*w->pairs));
     w->cache = word_cache_create(WORD_CACHE_BYTES);
     return w;
 }
@@ -262,6 +299,7 @@ void parts_work_destroy(struct pipe_parts_work *w)
     if (!w)
         return;
     free(w->sides);
+    free(w->pairs);
     word_cache_destroy(w->cache);
     buf_finish(&w->tail);
     free(w->start);
@@ -269,6 +307,17 @@ void parts_work_destroy(struct pipe_parts_work *w)
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
+
+/* What the place between two characters is. */
+static inline enum place place_between(const struct pipe *p, struct pipe_work *w, uint32_t a,
+                                       uint32_t b)
+{
+    uint64_t key = (uint64_t)a << 21 | b;
+    uint64_t *at = &w->parts->pairs[key * 0x9E3779B97F4A7C15u >> (64 - PAIRS_LOG)];
+    if ((*at & (((uint64_t)1 << KIND_SHIFT) - 1)) != key) /* zeroed: two NULs, INSIDE */
+        *at = key | (uint64_t)place_of(p, sides_of(p, w, a), sides_of(p, w, b)) << KIND_SHIFT;
+    return (enum place)(*at >> KIND_SHIFT);
+}
 
 /* Eight bytes from `at` on, behind an ASCII one. */
 static size_t find_ascii(const unsigned char cut[][16], const unsigned char *p, size_t at,
@@ -290,20 +339,20 @@ static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *t
     const unsigned char *u = (const unsigned char *)text;
     const unsigned char(*cut)[16] = least == BOUNDARY ? p->parts->boundary : p->parts->cut;
     size_t k = 1, at, length;
-    struct sides before = sides_of(p, w, char_at(text, &at));
+    uint32_t before = char_at(text, &at);
     start[0] = 0;
     while (at < n) {
-        if (at + 8 <= n && u[at - 1] < 0x80 && !(load_u64(u + at) & 0x8080808080808080u)) {
+        if (at + 8 <= n && before < 0x80 && !(load_u64(u + at) & 0x8080808080808080u)) {
             k = find_ascii(cut, u, at, start, k);
             at += 8;
-            before = sides_of(p, w, u[at - 1]);
+            before = u[at - 1];
             continue;
         }
-        struct sides s = sides_of(p, w, char_at(text + at, &length));
+        uint32_t c = char_at(text + at, &length);
         start[k] = (uint32_t)at;
-        k += (u[at - 1] | u[at]) < 0x80 ? cut[u[at - 1]][u[at] >> 3] >> (u[at] & 7) & 1
-                                        : place_of(p, before, s) >= least;
-        before = s;
+        k += (before | c) < 0x80 ? cut[before][c >> 3] >> (c & 7) & 1
+                                 : place_between(p, w, before, c) >= least;
+        before = c;
         at += length;
     }
     return k;
@@ -313,8 +362,8 @@ static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *t
 static bool is_boundary(const struct pipe *p, struct pipe_work *w, const char *text, size_t at)
 {
     size_t k;
-    return place_of(p, sides_of(p, w, char_at(text + char_before(text, at), &k)),
-                    sides_of(p, w, char_at(text + at, &k))) == BOUNDARY;
+    uint32_t before = char_at(text + char_before(text, at), &k);
+    return place_between(p, w, before, char_at(text + at, &k)) == BOUNDARY;
 }
 
 struct job {
@@ -324,6 +373,30 @@ struct job {
     struct tok_tally *tally;
     struct err *e;
 };
+
+/* A part as the model sees it, in w->text; false: it has to go through the steps. */
+static bool make_direct(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
+{
+    const struct pipe_parts *t = p->parts;
+    struct buf *b = &w->text;
+    buf_reset(b);
+    if (!t->direct)
+        return false;
+    buf_reserve(b, n * 4 + TEXT_SLACK);
+    for (size_t i = 0, k; i < n; i += k) {
+        uint32_t c = char_at(text + i, &k);
+        if (c == ' ') {
+            if (!t->space.n || (i && !t->spaces))
+                return false;
+            buf_add(b, t->space.p, t->space.n);
+        } else {
+            if (!(sides_of(p, w, c).first & SAME))
+                return false;
+            buf_add(b, text + i, k);
+        }
+    }
+    return true;
+}
 
 /*
  * Some parts are not kept: those with the string of a special token, which is counted each time;
@@ -335,7 +408,9 @@ static int miss(const void *state, void *scratch, const char *text, size_t n, st
     struct pipe_work *w = scratch;
     struct tok_tally tally = {0};
     w->near = false;
-    int code = pipe_encode_run(state, w, text, n, EDGE_CUT | EDGE_STRIPPED, ids, &tally, e);
+    int code = make_direct(state, w, text, n)
+                   ? pipe_model_encode(state, w, w->text.data, w->text.len, ids, e)
+                   : pipe_encode_run(state, w, text, n, EDGE_CUT | EDGE_STRIPPED, ids, &tally, e);
     if (!tally.specials && (code || !w->near))
         return code;
     w->parts->odd = text;
@@ -449,12 +524,11 @@ static size_t first_cut(const struct pipe *p, struct pipe_work *w, const char *t
 {
     enum place least = p->parts->sums ? BOUNDARY : BETWEEN;
     size_t at, k;
-    struct sides before = sides_of(p, w, char_at(text, &at));
-    for (; at < n; at += k) {
-        struct sides s = sides_of(p, w, char_at(text + at, &k));
-        if (place_of(p, before, s) >= least)
+    uint32_t before = char_at(text, &at), c;
+    for (; at < n; at += k, before = c) {
+        c = char_at(text + at, &k);
+        if (place_between(p, w, before, c) >= least)
             return at;
-        before = s;
     }
     return n;
 }

@@ -15,6 +15,8 @@
 
 #define SYM_NONE UINT32_MAX
 
+enum { CHAR_NODES = 0x10000 };
+
 enum {
     TEXT_SLACK = 64,               /* readable bytes behind any text that is scanned */
     TEXT_MAX = (1u << 31) - 64 - 1 /* places in a text are 32 bits wide */
@@ -53,7 +55,8 @@ struct pipe {
     uint32_t byte_token[256]; /* <0x00> and so on */
     int32_t unk;              /* -1: none */
     struct trie trie;         /* MODEL_UNIGRAM, MODEL_WORDPIECE */
-    uint32_t prefix_node;     /* MODEL_WORDPIECE: where the prefix leads */
+    uint32_t *char_node;  /* MODEL_UNIGRAM: where characters below CHAR_NODES lead, 0: nowhere */
+    uint32_t prefix_node; /* MODEL_WORDPIECE: where the prefix leads */
     bool prefix_known;
     double unk_score, largest; /* MODEL_UNIGRAM; largest: of the sizes of all scores */
 

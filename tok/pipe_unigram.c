@@ -38,6 +38,18 @@ static inline void offer(struct best *b, double score, size_t from, int32_t id)
     }
 }
 
+/* Where the trie stands behind the character at p, at its root if no token begins so. */
+static inline uint32_t node_of(const struct pipe *p, const char *text, size_t *ret_n)
+{
+    uint32_t c = char_at(text, ret_n), node = TRIE_ROOT;
+    if (c < CHAR_NODES)
+        return p->char_node[c];
+    for (size_t i = 0; i < *ret_n; i++)
+        if (!trie_step(&p->trie, &node, text[i]))
+            return TRIE_ROOT;
+    return node;
+}
+
 static int find_path(const struct pipe *p, struct best *best, const char *text, size_t n,
                      struct err *e)
 {
@@ -46,18 +58,18 @@ static int find_path(const struct pipe *p, struct best *best, const char *text, 
         best[i].from = UINT32_MAX;
     best[0].score = 0;
     for (size_t at = 0, k; at < n; at += k) {
-        bool single = false;
-        uint32_t node = TRIE_ROOT;
         double before = best[at].score;
-        char_at(text + at, &k);
-        for (size_t i = at; i < n && trie_step(&p->trie, &node, text[i]); i++) {
+        uint32_t node = node_of(p, text + at, &k);
+        int32_t single = node == TRIE_ROOT ? -1 : trie_value(&p->trie, node);
+        if (single >= 0)
+            offer(&best[at + k], scores[single] + before, at, single);
+        for (size_t i = at + k; node != TRIE_ROOT && i < n && trie_step(&p->trie, &node, text[i]);
+             i++) {
             int32_t id = trie_value(&p->trie, node);
-            if (id < 0)
-                continue;
-            offer(&best[i + 1], scores[id] + before, at, id);
-            single |= i + 1 - at == k;
+            if (id >= 0)
+                offer(&best[i + 1], scores[id] + before, at, id);
         }
-        if (single)
+        if (single >= 0)
             continue;
         if (p->unk < 0)
             return pipe_no_unknown(p, e);
@@ -132,6 +144,21 @@ int unigram_run(const struct pipe *p, struct pipe_work *w, const char *text, siz
     return code;
 }
 
+static void open_nodes(struct pipe *p)
+{
+    const struct pipe_spec *s = &p->spec;
+    p->char_node = mem_new(CHAR_NODES, sizeof(*p->char_node));
+    for (size_t id = 0; id < s->npieces; id++) {
+        size_t k, i = 0;
+        uint32_t c = s->piece[id].n ? char_at(s->piece[id].p, &k) : CHAR_NODES, node = TRIE_ROOT;
+        if (c >= CHAR_NODES || p->char_node[c])
+            continue;
+        while (i < k && trie_step(&p->trie, &node, s->piece[id].p[i]))
+            i++;
+        p->char_node[c] = node;
+    }
+}
+
 /* The unknown token's own string is unknown text: two of them side by side are one. */
 static void join_unknown(struct pipe *p, const struct pipe_text *unk)
 {
@@ -158,6 +185,7 @@ int unigram_open(struct pipe *p, struct err *e)
     p->largest = fmax(p->largest, fabs(p->unk_score));
     pipe_open_trie(p);
     pipe_open_cuts(p);
+    open_nodes(p);
     if (p->unk >= 0)
         join_unknown(p, &s->piece[p->unk]);
     return 0;
