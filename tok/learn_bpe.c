@@ -22,6 +22,7 @@ struct trainer {
     struct alphabet *a;
     struct learn_merge *m;
     struct buf text;
+    uint64_t symbols; /* of all words, as often as they occur; bytes, not characters */
 };
 
 uint32_t learn_byte_letter(unsigned char byte)
@@ -148,6 +149,34 @@ static void add_word(struct trainer *t, const char *begin, const char *end, uint
     learn_merge_word(t->m, id, n, count);
 }
 
+struct order {
+    uint64_t count;
+    uint32_t word;
+};
+
+static int frequent_first(const void *a, const void *b)
+{
+    const struct order *x = a, *y = b;
+    return x->count != y->count ? (x->count < y->count ? 1 : -1)
+                                : (x->word > y->word) - (x->word < y->word);
+}
+
+/* Words by their counts, so that those of one count stand in a row; most counts are small. */
+static struct order *sort_words(const struct learn_words *w)
+{
+    enum { SMALL = 1024 };
+    struct order *o = mem_grow(NULL, w->n + 1, sizeof(*o));
+    size_t at[SMALL + 1] = {0}, n[SMALL + 1] = {0};
+    for (size_t i = 0; i < w->n; i++)
+        n[w->count[i] < SMALL ? w->count[i] : SMALL]++;
+    for (size_t k = SMALL; k-- > 0;)
+        at[k] = at[k + 1] + n[k + 1];
+    for (uint32_t i = 0; i < w->n; i++)
+        o[at[w->count[i] < SMALL ? w->count[i] : SMALL]++] = (struct order){w->count[i], i};
+    qsort(o, n[SMALL], sizeof(*o), frequent_first);
+    return o;
+}
+
 static int add_words(struct trainer *t, const struct learn_words *w, struct err *e)
 {
     uint64_t longest = 0;
@@ -157,8 +186,13 @@ static int add_words(struct trainer *t, const struct learn_words *w, struct err 
     if (code)
         return code;
     uint32_t *id = mem_new(longest, sizeof(*id));
-    for (size_t i = 0; i < w->n; i++)
-        add_word(t, w->text + w->start[i], w->text + w->start[i + 1], w->count[i], id);
+    struct order *o = sort_words(w);
+    for (size_t i = 0; i < w->n; i++) {
+        const char *text = w->text + w->start[o[i].word];
+        add_word(t, text, w->text + w->start[o[i].word + 1], o[i].count, id);
+        t->symbols += o[i].count * (uint64_t)(w->text + w->start[o[i].word + 1] - text);
+    }
+    free(o);
     free(id);
     return 0;
 }
@@ -204,6 +238,13 @@ static uint32_t chars(const char *p, size_t n)
     return k;
 }
 
+/* A guess at the count of the last merge: rather too small, which costs little. */
+static uint64_t last_count(const struct trainer *t)
+{
+    enum { SHARE = 200 };
+    return t->o->floor ? t->o->floor : t->symbols / t->o->vocab_size / SHARE;
+}
+
 static void run(struct trainer *t)
 {
     /* a merge may spell a special token, which then is its symbol */
@@ -213,8 +254,10 @@ static void run(struct trainer *t)
             learn_merge_set_span(t->m, (uint32_t)id,
                                  chars(t->o->special[i], strlen(t->o->special[i])));
     }
-    struct learn_rule rule = {
-        .arg = t, .may = t->o->max_token_length ? is_short : NULL, .choose = choose};
+    struct learn_rule rule = {.arg = t,
+                              .floor = last_count(t),
+                              .may = t->o->max_token_length ? is_short : NULL,
+                              .choose = choose};
     learn_merge_run(t->m, &rule);
     learn_vocab_settle(t->v);
 }

@@ -24,6 +24,7 @@ struct learn_bpe_options {
     uint64_t max_token_length;   /* symbols are shorter than this many characters; 0: any */
     uint64_t limit_alphabet;     /* 0: no limit */
     const char *initial;         /* characters that get a symbol, seen or not; UTF-8, may be NULL */
+    uint64_t floor;              /* learn_rule's; 0: guessed from the words */
     const char *prefix, *suffix; /* may be NULL */
     const char *const *special;
     size_t nspecial;
@@ -33,7 +34,7 @@ struct learn_bpe_options {
 };
 
 /* What of memory a byte of a word takes at most. */
-enum { LEARN_BPE_COST = 28 };
+enum { LEARN_BPE_COST = 16 };
 
 /* Fills `v`, which the caller finishes whatever comes back. The words are freed on the way. */
 int learn_bpe(const struct learn_bpe_options *o, struct learn_words *w, struct learn_vocab *v,

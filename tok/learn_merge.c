@@ -6,17 +6,13 @@
 
 #include "base/mem.h"
 #include "tok/learn_queue.h"
+#include "tok/learn_weight.h"
 
 #define TAIL 0x80000000u
 #define GONE 0xffffffffu
 #define EDGE 0x7fffffffu
-#define HEAVY 0x80000000u /* a weight that stands in `heavy` */
 
-enum { GRID = 1024, PLACES = 1 << 20 };
-
-struct slot {
-    uint32_t sym, weight;
-};
+enum { GRID = 1024, PLACES = 1 << 20, SLOWER = 8 };
 
 /* A symbol beside the places of a merge: what its pairs gain and lose. */
 struct beside {
@@ -46,10 +42,10 @@ struct places {
 };
 
 struct learn_merge {
-    struct slot *slot;
+    uint32_t *slot;
     size_t n, cap;
-    uint64_t *heavy;
-    size_t nheavy;
+    struct learn_weights weights;
+    uint64_t floor; /* pairs that came up less often are not followed */
 
     uint32_t *span; /* by id */
     size_t nid;     /* ids that the arrays by id have room for */
@@ -110,7 +106,7 @@ int learn_merge_create(uint64_t symbols, uint64_t words, struct learn_merge **re
         return code;
     }
     mem_large_pages(m->slot, m->cap * sizeof(*m->slot));
-    m->slot[m->n++] = (struct slot){EDGE, 0};
+    m->slot[m->n++] = EDGE;
     learn_counts_init(&m->counts);
     *ret = m;
     return 0;
@@ -135,7 +131,7 @@ void learn_merge_destroy(struct learn_merge *m)
     learn_counts_finish(&m->counts);
     learn_queue_finish(&m->queue);
     free(m->slot);
-    free(m->heavy);
+    learn_weights_finish(&m->weights);
     free(m->span);
     free(m);
 }
@@ -145,19 +141,14 @@ void learn_merge_word(struct learn_merge *m, const uint32_t *id, size_t n, uint6
     if (!n || !count)
         return;
     BUG_ON(n >= m->cap - m->n, "%zu more symbols than were announced", n);
-    uint32_t weight = (uint32_t)count;
-    if (count >= HEAVY) {
-        m->heavy = mem_grow(m->heavy, m->nheavy + 1, sizeof(*m->heavy));
-        m->heavy[m->nheavy] = count;
-        weight = HEAVY | (uint32_t)m->nheavy++;
-    }
+    learn_weights_add(&m->weights, m->n, count);
     for (size_t i = 0; i < n; i++) {
         need_id(m, id[i]);
         m->span[id[i]] = 1;
         m->ids = id[i] >= m->ids ? id[i] + 1 : m->ids;
-        m->slot[m->n++] = (struct slot){id[i], weight};
+        m->slot[m->n++] = id[i];
     }
-    m->slot[m->n++] = (struct slot){EDGE, 0};
+    m->slot[m->n++] = EDGE;
 }
 
 uint32_t learn_merge_span(const struct learn_merge *m, uint32_t id)
@@ -171,25 +162,20 @@ void learn_merge_set_span(struct learn_merge *m, uint32_t id, uint32_t span)
     m->span[id] = span;
 }
 
-static inline int64_t weight(const struct learn_merge *m, size_t at)
-{
-    uint32_t w = m->slot[at].weight;
-    return (int64_t)(w & HEAVY ? m->heavy[w & ~HEAVY] : w);
-}
-
 /* ---- the first pairs --------------------------------------------------------------------- */
 
 struct cell {
     struct learn_pair pair;
     int64_t sum;
-    uint32_t n;
-    uint32_t *at;
+    uint32_t n, placed;
+    uint32_t *at; /* NULL: it does not count enough */
 };
 
-/* Cells by pair: a square of all, or slots found by a hash. */
+/* Cells by pair: a square of all, or slots found by a hash; only pairs of one part of all. */
 struct cells {
     struct cell *cell;
     size_t n, used, side; /* side 0: hashed */
+    size_t part, parts;
 };
 
 static struct cell *find_cell(const struct cells *c, uint32_t l, uint32_t r)
@@ -202,30 +188,59 @@ static struct cell *find_cell(const struct cells *c, uint32_t l, uint32_t r)
     return &c->cell[i];
 }
 
+static void new_cells(struct cells *c, size_t n)
+{
+    c->n = n;
+    c->cell = mem_new(n, sizeof(*c->cell));
+    mem_large_pages(c->cell, n * sizeof(*c->cell));
+}
+
 static void grow_cells(struct cells *c)
 {
     struct cells old = *c;
-    c->n = 2 * old.n;
-    c->cell = mem_new(c->n, sizeof(*c->cell));
+    new_cells(c, 2 * old.n);
     for (size_t i = 0; i < old.n; i++)
         if (old.cell[i].n)
             *find_cell(c, old.cell[i].pair.left, old.cell[i].pair.right) = old.cell[i];
     free(old.cell);
 }
 
-static void count_cells(const struct learn_merge *m, struct cells *c)
+/* The next pair of neighbours at or behind *at, which becomes its place. */
+static inline bool next_pair(const struct learn_merge *m, size_t *at, struct learn_pair *ret)
 {
-    for (size_t i = 1; i + 1 < m->n; i++) {
-        uint32_t l = m->slot[i].sym, r = m->slot[i + 1].sym;
-        if (l == EDGE || r == EDGE)
+    while (*at < m->n) {
+        uint32_t l = m->slot[*at];
+        size_t next = *at + (l == EDGE ? 1 : m->span[l]);
+        if (l != EDGE && m->slot[next] != EDGE) {
+            *ret = (struct learn_pair){l, m->slot[next]};
+            return true;
+        }
+        *at = next;
+    }
+    return false;
+}
+
+static bool is_in_part(struct learn_merge *m, const struct cells *c, struct learn_pair p)
+{
+    if (c->parts == 1 && !m->counts.used)
+        return true;
+    uint64_t hash = learn_pair_hash((uint64_t)p.left << 32 | p.right);
+    return (hash >> 24) % c->parts == c->part && !learn_counts_get(&m->counts, p);
+}
+
+/* Pairs that are not followed yet. */
+static void count_cells(struct learn_merge *m, struct cells *c)
+{
+    struct learn_pair p;
+    for (size_t at = 1; next_pair(m, &at, &p); at += m->span[p.left]) {
+        if (!is_in_part(m, c, p))
             continue;
-        struct cell *x = find_cell(c, l, r);
-        if (!x->n) {
-            x->pair = (struct learn_pair){l, r};
+        struct cell *x = find_cell(c, p.left, p.right);
+        if (!x->n++) {
+            x->pair = p;
             c->used++;
         }
-        x->n++;
-        x->sum += weight(m, i);
+        x->sum += learn_weight_at(&m->weights, at);
         if (!c->side && c->used > c->n / 2)
             grow_cells(c);
     }
@@ -234,31 +249,29 @@ static void count_cells(const struct learn_merge *m, struct cells *c)
 static void place_cells(struct learn_merge *m, struct cells *c)
 {
     for (size_t i = 0; i < c->n; i++)
-        if (c->cell[i].n) {
+        if (c->cell[i].n && c->cell[i].sum >= (int64_t)m->floor)
             c->cell[i].at = take_places(&m->places, c->cell[i].n);
-            c->cell[i].n = 0;
-        }
-    for (size_t i = 1; i + 1 < m->n; i++) {
-        uint32_t l = m->slot[i].sym, r = m->slot[i + 1].sym;
-        if (l == EDGE || r == EDGE)
-            continue;
-        struct cell *x = c->side ? &c->cell[l * c->side + r] : NULL;
-        if (!x) { /* n is 0 for those not placed yet, so a look-up goes by the list */
-            size_t k = (size_t)learn_pair_hash((uint64_t)l << 32 | r) & (c->n - 1);
-            while (c->cell[k].pair.left != l || c->cell[k].pair.right != r || !c->cell[k].at)
-                k = (k + 1) & (c->n - 1);
-            x = &c->cell[k];
-        }
-        x->at[x->n++] = (uint32_t)i;
+    struct learn_pair p;
+    for (size_t at = 1; next_pair(m, &at, &p); at += m->span[p.left]) {
+        struct cell *x = find_cell(c, p.left, p.right);
+        if (x->at)
+            x->at[x->placed++] = (uint32_t)at;
     }
+}
+
+static bool may(const struct learn_merge *m, const struct learn_rule *rule, struct learn_pair p,
+                uint64_t *ret_tie)
+{
+    *ret_tie = (uint64_t)p.left << 32 | p.right;
+    return !rule->may || rule->may(rule->arg, p, m->span[p.left] + m->span[p.right] == 2, ret_tie);
 }
 
 /* A pair that has places from now on. */
 static void enter(struct learn_merge *m, const struct learn_rule *rule, struct learn_pair p,
-                  bool first, int64_t sum, uint32_t *at, uint32_t n)
+                  int64_t sum, uint32_t *at, uint32_t n)
 {
-    uint64_t tie = (uint64_t)p.left << 32 | p.right;
-    if (rule->may && !rule->may(rule->arg, p, first, &tie))
+    uint64_t tie;
+    if (!may(m, rule, p, &tie))
         return;
     struct learn_count_of *c = learn_counts_put(&m->counts, p);
     c->count += sum;
@@ -285,20 +298,31 @@ static void sort_cells(struct cells *c)
     qsort(c->cell, n, sizeof(*c->cell), by_first_place);
 }
 
-static void first_pairs(struct learn_merge *m, const struct learn_rule *rule)
+static void follow_part(struct learn_merge *m, const struct learn_rule *rule, struct cells *c)
 {
-    struct cells c = {.side = m->ids <= GRID ? m->ids : 0};
-    c.n = c.side ? c.side * c.side : 1 << 16;
-    c.cell = mem_new(c.n, sizeof(*c.cell));
-    mem_large_pages(c.cell, c.n * sizeof(*c.cell));
-    count_cells(m, &c);
-    place_cells(m, &c);
+    bool grid = c->parts == 1 && m->ids <= GRID && !m->counts.used;
+    c->side = grid ? m->ids : 0;
+    c->used = 0;
+    new_cells(c, grid ? c->side * c->side : 1 << 16);
+    count_cells(m, c);
+    place_cells(m, c);
     if (rule->as_they_come)
-        sort_cells(&c);
-    for (size_t i = 0; i < c.n; i++)
-        if (c.cell[i].at)
-            enter(m, rule, c.cell[i].pair, true, c.cell[i].sum, c.cell[i].at, c.cell[i].n);
-    free(c.cell);
+        sort_cells(c);
+    for (size_t i = 0; i < c->n; i++) {
+        const struct cell *x = &c->cell[i];
+        if (x->at)
+            enter(m, rule, x->pair, x->sum, x->at, x->n);
+    }
+    free(c->cell);
+}
+
+/* Follows all pairs that count so much and are not followed yet. */
+static void lower_floor(struct learn_merge *m, const struct learn_rule *rule, uint64_t floor)
+{
+    struct cells c = {.parts = 1 + (m->counts.used ? m->n >> 22 : 0)};
+    m->floor = floor ? floor : 1;
+    for (; c.part < c.parts; c.part++)
+        follow_part(m, rule, &c);
 }
 
 /* ---- one merge --------------------------------------------------------------------------- */
@@ -327,30 +351,30 @@ static inline void add_event(struct learn_merge *m, struct side *s, uint32_t id,
 /* Merges the pair at this place if it still stands there. */
 static inline bool merge_at(struct learn_merge *m, struct learn_pair p, uint32_t id, size_t at)
 {
-    struct slot *s = m->slot;
+    uint32_t *s = m->slot;
     uint32_t sl = m->span[p.left], sr = m->span[p.right];
-    if (s[at].sym != p.left || s[at + sl].sym != p.right)
+    if (s[at] != p.left || s[at + sl] != p.right)
         return false;
     size_t mid = at + sl, end = mid + sr;
-    int64_t w = weight(m, at);
-    if (s[at - 1].sym != EDGE) {
-        uint32_t x = s[at - 1].sym & ~TAIL;
+    int64_t w = learn_weight_at(&m->weights, at);
+    if (s[at - 1] != EDGE) {
+        uint32_t x = s[at - 1] & ~TAIL;
         add_event(m, &m->left, x, at - m->span[x], w);
     }
-    if (s[end].sym != EDGE)
-        add_event(m, &m->right, s[end].sym, at, w);
-    s[mid - 1].sym = GONE;
-    s[mid].sym = GONE;
-    s[at].sym = id;
-    s[end - 1].sym = id | TAIL;
+    if (s[end] != EDGE)
+        add_event(m, &m->right, s[end], at, w);
+    s[mid - 1] = GONE;
+    s[mid] = GONE;
+    s[at] = id;
+    s[end - 1] = id | TAIL;
     return true;
 }
 
 static void merge_word(struct learn_merge *m, struct learn_pair p, uint32_t id, size_t at)
 {
-    while (m->slot[at].sym != EDGE) {
+    while (m->slot[at] != EDGE) {
         merge_at(m, p, id, at);
-        at += m->span[m->slot[at].sym];
+        at += m->span[m->slot[at]];
     }
 }
 
@@ -362,10 +386,10 @@ static void merge_words(struct learn_merge *m, const struct learn_entry *t, uint
         size_t at = t->at[i];
         if (at < done)
             continue;
-        while (m->slot[at - 1].sym != EDGE)
+        while (m->slot[at - 1] != EDGE)
             at--;
         merge_word(m, t->pair, id, at);
-        for (done = t->at[i]; m->slot[done].sym != EDGE;)
+        for (done = t->at[i]; m->slot[done] != EDGE;)
             done++;
     }
 }
@@ -376,7 +400,7 @@ static void merge_places(struct learn_merge *m, const struct learn_entry *t, uin
     uint32_t span = m->span[t->pair.left] + m->span[t->pair.right];
     for (uint32_t i = 0; i < t->n; i++) {
         if (i + AHEAD < t->n) { /* what merge_at reads: from one slot before to one behind */
-            const struct slot *s = &m->slot[t->at[i + AHEAD]];
+            const uint32_t *s = &m->slot[t->at[i + AHEAD]];
             __builtin_prefetch(s - 1, 1);
             __builtin_prefetch(s + span, 1);
         }
@@ -384,19 +408,26 @@ static void merge_places(struct learn_merge *m, const struct learn_entry *t, uin
     }
 }
 
-/* Each event's place goes to the list of its symbol. */
-static void sort_events(struct learn_merge *m, struct side *s)
+/* Each event's place goes to the list of its symbol, if that counts enough. */
+static void sort_events(struct learn_merge *m, struct side *s, uint64_t floor)
 {
-    uint32_t *p = take_places(&m->places, s->nevent);
+    size_t n = 0;
+    for (size_t i = 0; i < s->nid; i++) {
+        const struct beside *b = &s->beside[s->id[i]];
+        n += b->sum >= (int64_t)floor ? b->n : 0;
+    }
+    uint32_t *p = take_places(&m->places, n);
     for (size_t i = 0; i < s->nid; i++) {
         struct beside *b = &s->beside[s->id[i]];
-        b->at = p;
-        p += b->n;
+        bool many = b->sum >= (int64_t)floor;
+        b->at = many ? p : NULL;
+        p += many ? b->n : 0;
         b->n = 0;
     }
-    for (size_t i = 0; i < s->nevent; i++) {
+    for (size_t i = 0; n && i < s->nevent; i++) {
         struct beside *b = &s->beside[s->event[i].id];
-        b->at[b->n++] = s->event[i].at;
+        if (b->at)
+            b->at[b->n++] = s->event[i].at;
     }
     s->nevent = 0;
 }
@@ -440,7 +471,7 @@ static void enter_beside(struct learn_merge *m, const struct learn_rule *rule, b
     struct beside *b = left ? &m->left.beside[other] : &m->right.beside[other];
     struct learn_pair p = left ? (struct learn_pair){other, id} : (struct learn_pair){id, other};
     if (b->n)
-        enter(m, rule, p, false, b->sum, b->at, b->n);
+        enter(m, rule, p, b->sum, b->at, b->n);
     *b = (struct beside){0};
 }
 
@@ -455,8 +486,10 @@ static void update(struct learn_merge *m, const struct learn_rule *rule, struct 
                    uint32_t id)
 {
     enum { AHEAD = 8 };
-    sort_events(m, &m->left);
-    sort_events(m, &m->right);
+    /* a run of one symbol takes from pairs that come up only now: they need their counts */
+    bool run = m->left.beside[id].n || m->right.beside[id].n;
+    sort_events(m, &m->left, run ? 0 : m->floor);
+    sort_events(m, &m->right, run ? 0 : m->floor);
     for (size_t i = 0; i < m->left.nid; i++) {
         uint32_t x = m->left.id[i];
         if (i + AHEAD < m->left.nid)
@@ -485,26 +518,47 @@ static void update(struct learn_merge *m, const struct learn_rule *rule, struct 
     m->nevent = 0;
 }
 
+static void merge(struct learn_merge *m, const struct learn_rule *rule,
+                  const struct learn_entry *top, uint32_t id)
+{
+    need_id(m, id);
+    uint32_t span = m->span[top->pair.left] + m->span[top->pair.right];
+    BUG_ON(m->span[id] && m->span[id] != span, "symbol %u spans %u and %u", id, m->span[id], span);
+    if (m->span[id] && m->floor > 1) /* its pairs may be there, not followed */
+        lower_floor(m, rule, 1);
+    m->span[id] = span;
+    if (top->again)
+        merge_words(m, top, id);
+    else
+        merge_places(m, top, id);
+    update(m, rule, top->pair, id);
+}
+
+/* The best pair of all, followed or not. */
+static bool next_best(struct learn_merge *m, const struct learn_rule *rule, struct learn_entry *ret)
+{
+    for (;;) {
+        bool any = learn_queue_pop(&m->queue, &m->counts, ret);
+        if (m->floor <= 1 || (any && ret->count >= m->floor))
+            return any;
+        uint64_t tie;
+        if (any && may(m, rule, ret->pair, &tie))
+            learn_queue_push(&m->queue, ret->pair, ret->count, tie, ret->at, ret->n);
+        lower_floor(m, rule, m->floor / SLOWER);
+    }
+}
+
 void learn_merge_run(struct learn_merge *m, const struct learn_rule *rule)
 {
     m->queue.rule = rule;
-    first_pairs(m, rule);
+    learn_weights_index(&m->weights, m->n);
+    lower_floor(m, rule, rule->as_they_come ? 1 : rule->floor);
     struct learn_entry top;
-    while (learn_queue_pop(&m->queue, &m->counts, &top)) {
+    while (next_best(m, rule, &top)) {
         uint32_t id = rule->choose(rule->arg, top.pair, top.count);
         if (id == LEARN_STOP)
             return;
-        if (id == LEARN_PASS)
-            continue;
-        need_id(m, id);
-        uint32_t span = m->span[top.pair.left] + m->span[top.pair.right];
-        BUG_ON(m->span[id] && m->span[id] != span, "symbol %u spans %u and %u", id, m->span[id],
-               span);
-        m->span[id] = span;
-        if (top.again)
-            merge_words(m, &top, id);
-        else
-            merge_places(m, &top, id);
-        update(m, rule, top.pair, id);
+        if (id != LEARN_PASS)
+            merge(m, rule, &top, id);
     }
 }

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 
-enum { HEAD = 12, WRITE = 1 << 20, READ = 1 << 18 };
+enum { HEAD = 12, WRITE = 1 << 20, READ = 1 << 18, READ_ALL = 16 << 20, READ_LEAST = 4096 };
 
 void learn_runs_init(struct learn_runs *r, const char *beside)
 {
@@ -104,6 +104,7 @@ int learn_runs_end(struct learn_runs *r, struct err *e)
 
 struct cursor {
     uint64_t at, end; /* in the file, of what is not yet read */
+    size_t read;      /* bytes at a time */
     struct buf buf;
     size_t pos; /* of the record in the buffer */
     const char *word;
@@ -123,7 +124,7 @@ static int pull(const struct learn_runs *r, struct cursor *c, size_t need, struc
     c->pos = 0;
     while (c->buf.len < need) {
         uint64_t left = c->end - c->at;
-        size_t want = need > READ ? need : READ;
+        size_t want = need > c->read ? need : c->read;
         want = want > left ? (size_t)left : want;
         ssize_t k = pread(r->fd, buf_reserve(&c->buf, want), want, (off_t)c->at);
         if (k < 0 && errno == EINTR)
@@ -219,6 +220,8 @@ int learn_runs_walk(const struct learn_runs *r, learn_run_fn *fn, void *arg, str
     for (size_t i = 0; i < r->n && !code; i++) {
         c[i].at = i ? r->end[i - 1] : 0;
         c[i].end = r->end[i];
+        c[i].read = READ_ALL / r->n;
+        c[i].read = c[i].read > READ ? READ : c[i].read < READ_LEAST ? READ_LEAST : c[i].read;
         code = advance(r, &c[i], e);
         heap[i] = &c[i];
     }

@@ -103,17 +103,37 @@ static void make(uint64_t seed, int letters, struct learn_words *w, struct twin 
             t->word[i][t->n[i]++] = id[w->text[k] - 'a'];
 }
 
+/* All pairs followed from the beginning, symbols that are spelt twice included. */
+static void same_without_a_floor(uint64_t seed, size_t size, const struct learn_vocab *v)
+{
+    struct twin *t = mem_new(1, sizeof(*t));
+    struct learn_words w;
+    struct learn_vocab all;
+    struct err e;
+    make(seed, 2 + (int)(seed % 20), &w, t);
+    struct learn_bpe_options o = {.bytes = true, .vocab_size = size, .floor = 1};
+    T_OK(learn_bpe(&o, &w, &all, &e), &e);
+    T_EQ(all.n, v->n);
+    T_EQ(all.nmerges, v->nmerges);
+    T_MEM(all.merge, v->merge, v->nmerges * sizeof(*v->merge));
+    for (uint32_t i = 0; i < t->ids; i++)
+        free(t->text[i]);
+    learn_vocab_finish(&all);
+    free(t);
+}
+
 static void equals_counting_anew(void)
 {
     struct twin *t = mem_new(1, sizeof(*t));
     int compared = 0;
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    for (uint64_t seed = 0; seed < 90; seed++) {
         struct learn_words w;
         struct learn_vocab v;
         struct err e;
         make(seed, 2 + (int)(seed % 20), &w, t);
         size_t size = 30 + t_rand(seed, 999) % 200;
-        struct learn_bpe_options o = {.bytes = true, .vocab_size = size};
+        struct learn_bpe_options o = {
+            .bytes = true, .vocab_size = size, .floor = seed % 3 * t_rand(seed, 998) % 60};
         T_OK(learn_bpe(&o, &w, &v, &e), &e);
         if (twin_run(t, size)) {
             compared++;
@@ -123,6 +143,7 @@ static void equals_counting_anew(void)
             for (size_t i = 0; i < v.n; i++)
                 T_STR(v.piece[i].text, t->text[i]);
         }
+        same_without_a_floor(seed, size, &v);
         for (uint32_t i = 0; i < t->ids; i++)
             free(t->text[i]);
         learn_vocab_finish(&v);
@@ -161,16 +182,15 @@ static void special_tokens_come_first_and_may_be_merged_to(void)
 {
     static const char *const special[] = {"<s>", "es"};
     struct learn_vocab v;
-    learn((struct learn_bpe_options){.bytes = true,
-                                     .vocab_size = 16,
-                                     .special = special,
-                                     .nspecial = 2},
-          &v);
+    learn(
+        (struct learn_bpe_options){
+            .bytes = true, .vocab_size = 16, .special = special, .nspecial = 2},
+        &v);
     T_STR(v.piece[0].text, "<s>");
     T_STR(v.piece[1].text, "es");
     T_STR(v.piece[2].text, "d");
     T_EQ(v.n, 16);
-    T_EQ(v.nmerges, 5); /* 2 special, 10 letters; one merge gives "es", 4 are new */
+    T_EQ(v.nmerges, 5);                 /* 2 special, 10 letters; one merge gives "es", 4 are new */
     T_STR(v.piece[v.n - 1].text, "ew"); /* 6 times, as "ne" and "west": the smaller pair of ids */
     learn_vocab_finish(&v);
 }
