@@ -13,12 +13,20 @@
  * NUL in the place of the quote. All else is small and becomes a tree (hf_parts.c).
  */
 
-enum { MEMBERS_MAX = 64, DEPTH_MAX = 64, MERGES_MAX = 1 << 22 };
+enum {
+    MEMBERS_MAX = 64,
+    DEPTH_MAX = 64,
+    MERGES_MAX = 1 << 22,
+    TOKENS_MAX = 1 << 25, /* of JSON; of what becomes a tree, and of the added tokens in it: */
+    PART_MAX = 1 << 20,
+    ADDED_MAX = 1 << 23
+};
 
-/* A member of an object: its value begins at token `i` and byte `at`, and ends before `end`. */
+/* A member of an object: its value begins at token `i` and byte `at`, and ends before `end`, having
+ * n tokens. */
 struct member {
     const char *key;
-    size_t length, i, at, end;
+    size_t length, i, at, end, n;
 };
 
 struct reader {
@@ -102,6 +110,7 @@ static int take_members(struct reader *r, struct member *m, size_t *ret_n)
         code = model && json_peek(w) == '{' ? take_members(r, r->model, &r->nmodel)
                                             : skip(w, k->key, k->length);
         k->end = w->at[w->i];
+        k->n = w->i - k->i;
         (*ret_n)++;
         if (!code && json_peek(w) != '}')
             code = json_take(w, ',', "',' or '}'");
@@ -412,6 +421,9 @@ static int take_part(struct reader *r, const char *key, hf_part *part)
 {
     const struct member *m = find(r->top, r->ntop, key);
     struct json_doc *doc;
+    if (m && m->n > (part == hf_added_tokens ? ADDED_MAX : PART_MAX))
+        return err_set(r->w.e, ERR_DATA, "%s: %s has %zu parts, more than any tokenizer",
+                       r->s->path, key, m->n);
     int code = m ? tree(r, m, &doc) : 0;
     if (!m || code)
         return code;
@@ -503,6 +515,9 @@ static int read_file(struct pipe_spec *s, const char *p, size_t n, int (*read)(s
     struct reader r = {.scan = json_scan_create(), .s = s, .text = s->text.data};
     r.w = (struct json_walk){.p = s->text.data, .max_depth = DEPTH_MAX, .e = e};
     int code = wrap(&r, json_scan_run(r.scan, s->text.data, n, &r.w.at, &r.w.n, e));
+    if (!code && r.w.n > TOKENS_MAX)
+        code = err_set(e, ERR_DATA, "%s: JSON of %zu parts, more than any tokenizer has", s->path,
+                       r.w.n);
     if (!code)
         code = read(&r);
     json_scan_destroy(r.scan);

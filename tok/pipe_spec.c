@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "tok/pipe.h"
 
-enum { PIECES_MAX = 1 << 25, AHEAD = 16 /* words that are looked up at a time */ };
+enum { PIECES_MAX = 1 << 21, AHEAD = 16 /* words that are looked up at a time */ };
 
 void pipe_spec_init(struct pipe_spec *s, const char *path)
 {

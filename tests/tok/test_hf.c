@@ -181,6 +181,8 @@ static void bad_files_are_refused(void)
     PART(post, "{\"type\":\"Guess\"}", "post_processor: a post-processor \"Guess\"");
     PART(post, "{\"type\":\"TemplateProcessing\",\"single\":[]}", "the text in it once");
     PART(added, "{\"id\":1}", "added_tokens[0].content");
+    PART(norm, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AA==\"}",
+         "normalizer: the normalizer's rules");
 #undef PART
 }
 
@@ -202,6 +204,27 @@ static void scripts_are_parted(void)
     gives(t, "  ", "");
     gives(t, "1ab ", "0 1");
     tok_close(t);
+}
+
+static void too_many_parts_are_refused(void)
+{
+    struct tokenizer *t;
+    struct err e;
+    struct buf b = {0};
+    buf_adds(&b, "{\"model\":{},\"normalizer\":[");
+    for (int i = 0; i < 600000; i++)
+        buf_adds(&b, "1,");
+    buf_adds(&b, "1]}");
+    T_ERR(hf_open_text(b.data, b.len, TOK_SPECIALS_TEXT, &t, &e), &e, ERR_DATA,
+          "tokenizer.json: normalizer has 1200003 parts");
+    b.len--;
+    b.data[b.len - 1] = ',';
+    for (int i = 600000; i < 17000000; i++)
+        buf_adds(&b, "1,");
+    buf_adds(&b, "1]}");
+    T_ERR(hf_open_text(b.data, b.len, TOK_SPECIALS_TEXT, &t, &e), &e, ERR_DATA,
+          "more than any tokenizer has");
+    buf_finish(&b);
 }
 
 static void deep_and_cut_files_are_refused(void)
@@ -226,4 +249,5 @@ static void deep_and_cut_files_are_refused(void)
 T_MAIN(T_CASE(bytes_are_merged), T_CASE(unknown_characters), T_CASE(tokens_are_found),
        T_CASE(templates_go_round), T_CASE(invalid_bytes_are_replaced),
        T_CASE(bad_files_are_refused), T_CASE(like_normalized_tokens_are_refused),
-       T_CASE(scripts_are_parted), T_CASE(deep_and_cut_files_are_refused))
+       T_CASE(scripts_are_parted), T_CASE(too_many_parts_are_refused),
+       T_CASE(deep_and_cut_files_are_refused))
