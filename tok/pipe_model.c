@@ -9,7 +9,7 @@
 
 /* The models: from the bytes of one piece to ids. */
 
-enum { AFFIX_MAX = 64, WHOLE_MOST = 256 };
+enum { AFFIX_MAX = 64 };
 
 static void put_id(struct tok_ids *ids, int32_t id)
 {
@@ -125,30 +125,12 @@ static bool add_bytes(struct buf *b, const char *p, size_t n)
     return n > 0;
 }
 
-/* The token that a piece of bytes is, -1 if it is none. */
-static int32_t whole_token(const struct pipe *p, const char *text, size_t n)
-{
-    char letters[2 * WHOLE_MOST], *dst = letters;
-    if (!p->letters)
-        return pipe_vocab_find(&p->spec, text, n);
-    if (n > p->longest)
-        return -1;
-    char *more = n > WHOLE_MOST ? mem_grow(NULL, n, 2) : NULL;
-    if (more)
-        dst = more;
-    char *from = dst;
-    for (size_t i = 0; i < n; i++)
-        dst += letter_put(dst, (uint8_t)text[i]);
-    int32_t id = pipe_vocab_find(&p->spec, from, (size_t)(dst - from));
-    free(more);
-    return id;
-}
-
 static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                       struct tok_ids *ids, struct err *e)
 {
     if (p->spec.ignore_merges) {
-        int32_t id = whole_token(p, text, n);
+        int32_t id =
+            p->letters ? words_find(&p->whole, text, n) : pipe_vocab_find(&p->spec, text, n);
         if (id >= 0)
             return put_id(ids, id), 0;
     }
@@ -190,6 +172,39 @@ void pipe_open_cuts(struct pipe *p)
     buf_finish(&b);
 }
 
+/* The pieces as bytes, in a map of their own. */
+static void open_whole(struct pipe *p)
+{
+    enum { AHEAD = 16 };
+    const struct pipe_spec *s = &p->spec;
+    struct ahead {
+        struct words_key key;
+        size_t from, n;
+        int32_t id;
+    } ahead[AHEAD], *k;
+    size_t room = 0, count = 0;
+    words_init(&p->whole, s->count);
+    for (size_t id = 0; id < s->npieces; id++)
+        room += s->piece[id].n;
+    buf_reserve(&p->whole_text, room); /* one block: the map points into it */
+    const char *text = p->whole_text.data;
+    for (size_t id = 0; id < s->npieces; id++) {
+        size_t from = p->whole_text.len;
+        if (!add_bytes(&p->whole_text, s->piece[id].p, s->piece[id].n))
+            continue;
+        k = &ahead[count % AHEAD];
+        if (count++ >= AHEAD)
+            words_add_key(&p->whole, k->key, text + k->from, k->n, k->id);
+        *k = (struct ahead){.from = from, .n = p->whole_text.len - from, .id = (int32_t)id};
+        k->key = words_key(text + from, k->n);
+        words_prefetch(&p->whole, k->key);
+    }
+    for (size_t i = count < AHEAD ? 0 : count - AHEAD; i < count; i++) {
+        k = &ahead[i % AHEAD];
+        words_add_key(&p->whole, k->key, text + k->from, k->n, k->id);
+    }
+}
+
 static void open_letters(struct pipe *p)
 {
     const struct pipe_spec *s = &p->spec;
@@ -202,8 +217,8 @@ static void open_letters(struct pipe *p)
     }
     if (p->all_bytes)
         pipe_open_cuts(p);
-    for (size_t id = 0; id < s->npieces; id++)
-        p->longest = s->piece[id].n > p->longest ? s->piece[id].n : p->longest;
+    if (s->ignore_merges)
+        open_whole(p);
 }
 
 /*
@@ -343,4 +358,6 @@ void pipe_model_close(struct pipe *p)
     trie_finish(&p->trie);
     free(p->char_node);
     cut_finish(&p->cut);
+    words_finish(&p->whole);
+    buf_finish(&p->whole_text);
 }

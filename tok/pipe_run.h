@@ -44,7 +44,8 @@ struct pipe {
     bool letters;
     bool all_bytes;         /* the vocabulary has every letter */
     uint32_t byte_sym[256]; /* id of the letter, SYM_NONE if there is none */
-    size_t longest;         /* bytes of a piece, as letters */
+    struct words whole;     /* ignore_merges: pieces as bytes */
+    struct buf whole_text;
     struct cut cut; /* of a model of bytes, to which no byte is unknown */
     bool cuts;      /* pieces may be cut there: their parts give the ids that the whole gives */
 
