@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,10 +25,10 @@ enum { ADDED_MAX = 7, TEXT_MAX = 1 << 29 };
 
 struct sp {
     struct sp_model model;
-    struct sp_lib *lib;         /* NULL: not needed */
-    struct sp_decoder *decoder; /* NULL: the library decodes */
-    struct unigram *unigram;    /* one of the two */
-    struct sp_native *native;   /* neither: the library encodes, whole texts */
+    struct sp_lib *lib;                    /* NULL: not needed */
+    _Atomic(struct sp_decoder *) *decoder; /* made for the first text; NULL: the library decodes */
+    struct unigram *unigram;               /* one of the two */
+    struct sp_native *native;              /* neither: the library encodes, whole texts */
     enum tok_specials mode;
     struct specials specials;
     size_t longest_special;       /* bytes */
@@ -327,6 +328,19 @@ static int sp_encode(const void *state, void *scratch, const char *text, size_t 
 
 /* ---- ids to text ------------------------------------------------------------------------- */
 
+/* Of threads that decode their first texts at once, one has its decoder kept. */
+static const struct sp_decoder *get_decoder(const struct sp *s)
+{
+    struct sp_decoder *d = atomic_load_explicit(s->decoder, memory_order_acquire), *none = NULL;
+    if (d)
+        return d;
+    d = sp_decoder_create(&s->model);
+    if (atomic_compare_exchange_strong(s->decoder, &none, d))
+        return d;
+    sp_decoder_destroy(d);
+    return none;
+}
+
 static int sp_decode(const void *state, void *scratch, const int32_t *id, size_t n,
                      struct buf *text, struct err *e)
 {
@@ -339,7 +353,7 @@ static int sp_decode(const void *state, void *scratch, const int32_t *id, size_t
             end++;
         int code = 0;
         if (s->decoder)
-            sp_decode_ids(s->decoder, id + i, end - i, text);
+            sp_decode_ids(get_decoder(s), id + i, end - i, text);
         else if (end > i)
             code = sp_lib_decode(s->lib, room, id + i, end - i, text, e);
         if (code)
@@ -357,7 +371,9 @@ static void sp_destroy(void *state)
 {
     struct sp *s = state;
     sp_lib_close(s->lib);
-    sp_decoder_destroy(s->decoder);
+    if (s->decoder)
+        sp_decoder_destroy(atomic_load(s->decoder));
+    free(s->decoder);
     unigram_destroy(s->unigram);
     sp_native_destroy(s->native);
     specials_finish(&s->specials);
@@ -398,7 +414,7 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     if (o->engine == TOK_ENGINE_OWN) {
         s->unigram = unigram_create(&s->model);
         s->native = sp_native_create(&s->model);
-        s->decoder = sp_decoder_create(&s->model);
+        s->decoder = s->model.has_denormalizer ? NULL : mem_new(1, sizeof(*s->decoder));
     }
     bool own = (s->unigram || s->native) && s->decoder && !s->model.self_tests;
     struct tok_engine g = {.state = s,

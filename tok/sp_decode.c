@@ -36,7 +36,8 @@ static int hex(char c)
 static void add_entry(struct sp_decoder *d, const struct sp_model *m, size_t id, struct buf *b)
 {
     const struct sp_piece *p = &m->piece[id];
-    p = &m->piece[sp_model_find(m, p->text, p->length)];
+    int32_t reserved = words_find(&m->reserved, p->text, p->length);
+    p = reserved >= 0 ? &m->piece[reserved] : p;
     if (p->type == SP_BYTE) {
         int byte = hex(p->text[3]) << 4 | hex(p->text[4]);
         if (byte < 0x80) /* never part of a longer character */

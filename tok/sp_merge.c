@@ -59,8 +59,8 @@ static void add_chars(struct sp_merge *s)
         s->ascii[i] = NONE;
     for (size_t i = 0; i < s->m->npieces; i++) {
         const struct sp_piece *p = &s->m->piece[i];
-        int32_t id = sp_model_find(s->m, p->text, p->length); /* perhaps a reserved one's */
-        s->id[i] = id;
+        int32_t id = words_find(&s->m->reserved, p->text, p->length); /* of the same text */
+        s->id[i] = id >= 0 ? id : (int32_t)i;
         s->length[i] = p->length;
     }
     for (size_t i = 0; i < s->m->npieces; i++) {
@@ -77,10 +77,10 @@ static void add_chars(struct sp_merge *s)
 /* ---- pairs --------------------------------------------------------------------------------- */
 
 /* What a text part may be before it is joined to something: a character, or a piece that was joined
- * itself. */
-static uint32_t half(const struct sp_merge *s, const char *p, size_t n)
+ * itself. `key` is that of words.h. */
+static uint32_t half(const struct sp_merge *s, struct words_key key, const char *p, size_t n)
 {
-    int32_t piece = words_find(&s->m->plain, p, n);
+    int32_t piece = words_find_key(&s->m->plain, key, p, n);
     if (piece >= 0 && !is_joined(&s->m->piece[piece]))
         return NONE; /* user-defined: stays as it is */
     if (piece >= 0)
@@ -103,24 +103,55 @@ struct pairs {
     size_t n, room;
 };
 
+enum { AHEAD = 16 };
+
+struct split {
+    size_t at;
+    struct words_key left, right;
+};
+
+/* The next places from `at` on where a piece may be split, AHEAD at most; looked up soon. */
+static size_t find_splits(const struct sp_merge *s, const struct sp_piece *p, size_t at,
+                          struct split *ret)
+{
+    size_t n = 0;
+    for (; at < p->length && n < AHEAD; at += sp_char_length(p->text + at, p->length - at)) {
+        ret[n] =
+            (struct split){at, words_key(p->text, at), words_key(p->text + at, p->length - at)};
+        words_prefetch(&s->m->plain, ret[n].left);
+        words_prefetch(&s->m->plain, ret[n].right);
+        n++;
+    }
+    return n;
+}
+
+static void add_pair(struct pairs *to, struct bpe_pair pair)
+{
+    if (to->n == to->room) {
+        to->room = to->room * 2 + 1024;
+        to->at = mem_grow(to->at, to->room, sizeof(*to->at));
+    }
+    to->at[to->n++] = pair;
+}
+
 static void add_pairs(struct sp_merge *s, uint32_t id, struct pairs *to)
 {
     const struct sp_piece *p = &s->m->piece[id];
-    size_t count = 0;
-    for (size_t k = sp_char_length(p->text, p->length); k < p->length;
-         k += sp_char_length(p->text + k, p->length - k)) {
-        uint32_t left = half(s, p->text, k), right = half(s, p->text + k, p->length - k);
-        if (left == NONE || right == NONE)
-            continue;
-        if (to->n == to->room) {
-            to->room = to->room * 2 + 1024;
-            to->at = mem_grow(to->at, to->room, sizeof(*to->at));
+    struct split split[AHEAD];
+    size_t count = 0, at = sp_char_length(p->text, p->length);
+    for (size_t n; (n = find_splits(s, p, at, split));
+         at += sp_char_length(p->text + at, p->length - at))
+        for (size_t i = 0; i < n; i++) {
+            at = split[i].at;
+            uint32_t left = half(s, split[i].left, p->text, at), right;
+            if (left == NONE ||
+                (right = half(s, split[i].right, p->text + at, p->length - at)) == NONE)
+                continue;
+            add_pair(to, (struct bpe_pair){left, right, rank_of(p->score), id});
+            s->halves[id][0] = left;
+            s->halves[id][1] = right;
+            count++;
         }
-        to->at[to->n++] = (struct bpe_pair){left, right, rank_of(p->score), id};
-        s->halves[id][0] = left;
-        s->halves[id][1] = right;
-        count++;
-    }
     s->whole |= p->type == SP_UNUSED && count > 1;
 }
 
