@@ -95,4 +95,9 @@ void learn_sentences_finish(struct learn_sentences *s);
 int learn_sp_chars(const struct learn_sp_options *o, struct learn_words *w, const uint64_t *rank,
                    struct learn_sp *ret, struct err *e);
 
+/* Its last step: words into sorted code points; those of characters that are not known become
+ * U+2585. */
+int learn_sp_order(struct pool *pool, const struct learn_words *w, const uint64_t *rank,
+                   const bool *known, struct learn_sentences *ret, struct err *e);
+
 #endif
