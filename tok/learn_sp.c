@@ -99,8 +99,8 @@ struct sampled {
 
 struct scratch {
     struct buf norm;
-    uint32_t *at;
-    size_t cap;
+    uint32_t *at; /* where words begin */
+    size_t n, cap;
     uint64_t invalid;
     char apart[64]; /* threads write to lines of their own */
 };
@@ -109,7 +109,9 @@ struct front {
     const struct learn_sp_options *o;
     struct sp_norm norm;
     struct trie meta;
-    bool begins[256];      /* a special piece begins with this byte */
+    bool begins[256]; /* a special piece begins with this byte */
+    bool plain[256]; /* ASCII but a space that stands for itself, no special piece begins with it */
+    bool quick;      /* words of such bytes need no second look */
     bool suffix, together; /* marks stand behind words; runs of them stay together */
     struct scratch *scratch;
     struct learn_count *count;
@@ -148,10 +150,10 @@ static size_t match_meta(const struct front *f, const char *p, const char *end)
     return longest;
 }
 
-/* Special pieces become a tab, in place. */
-static void put_boundaries(const struct front *f, struct buf *b)
+/* Special pieces become a tab, in place, from this byte on. */
+static void put_boundaries(const struct front *f, struct buf *b, size_t from)
 {
-    char *p = b->data, *to = p, *end = p + b->len;
+    char *p = b->data + from, *to = p, *end = b->data + b->len;
     while (p < end) {
         size_t k = f->begins[(unsigned char)*p] ? match_meta(f, p, end) : 0;
         if (k) {
@@ -174,25 +176,32 @@ static const char *find_mark(const char *p, const char *end)
     return NULL;
 }
 
-/* Where words begin, and the end. */
-static size_t cut_words(const struct front *f, const char *text, size_t n, uint32_t *at)
+static void need_places(struct scratch *s, size_t n)
 {
-    size_t k = 0;
-    const char *end = text + n, *last = text; /* behind the last mark */
-    at[k++] = 0;
-    for (const char *p = find_mark(text, end); p; p = find_mark(last, end)) {
+    if (s->cap < s->n + n) {
+        s->cap = s->n + n + n / 2;
+        s->at = mem_grow(s->at, s->cap, sizeof(*s->at));
+    }
+}
+
+/* Where words begin in what was normalized from this byte on. */
+static void cut_words(const struct front *f, struct scratch *s, size_t from)
+{
+    const char *text = s->norm.data, *end = text + s->norm.len;
+    bool behind = from >= MARK && memcmp(text + from - MARK, mark, MARK) == 0;
+    const char *last = behind ? text + from : NULL; /* behind a mark */
+    need_places(s, (s->norm.len - from) / MARK + 2);
+    for (const char *p = find_mark(text + from, end); p; p = find_mark(last, end)) {
         if (!f->suffix && p > text && !(f->together && p == last))
-            at[k++] = (uint32_t)(p - text);
-        if (f->suffix && f->together && p > last && last > text)
-            at[k++] = (uint32_t)(last - text);
+            s->at[s->n++] = (uint32_t)(p - text);
+        if (f->suffix && f->together && last && p > last)
+            s->at[s->n++] = (uint32_t)(last - text);
         last = p + MARK;
         if (f->suffix && !f->together && last < end)
-            at[k++] = (uint32_t)(last - text);
+            s->at[s->n++] = (uint32_t)(last - text);
     }
-    if (f->suffix && f->together && last > text && last < end)
-        at[k++] = (uint32_t)(last - text);
-    at[k] = (uint32_t)n;
-    return k;
+    if (f->suffix && f->together && last && last < end)
+        s->at[s->n++] = (uint32_t)(last - text);
 }
 
 static uint64_t hash_text(const char *p, size_t n)
@@ -200,16 +209,86 @@ static uint64_t hash_text(const char *p, size_t n)
     return n ? words_key(p, n).hash | 1 : 0;
 }
 
+static inline char *copy_word(char *to, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16)
+        memcpy(to + i, p + i, 16);
+    return to + n;
+}
+
+/*
+ * Words of plain bytes with one space between them, which are nearly all there are in many texts,
+ * straight to the result. Returns the bytes used; 64 readable ones lie behind the text.
+ */
+static size_t put_quick(const struct front *f, struct scratch *s, const struct sp_norm_state *st,
+                        const char *text, size_t n)
+{
+    if (!st->begun || st->held || st->after_space)
+        return 0;
+    const char *p = text, *end = text + n;
+    char *to = buf_reserve(&s->norm, MARK * n + PADDING);
+    need_places(s, n + 2);
+    for (;;) {
+        const char *q = p;
+        while (q < end && f->plain[(unsigned char)*q])
+            q++;
+        /* what stands before a character that is not ASCII may belong to it */
+        if (q > p && (q == end || (*q & 0x80)))
+            q--;
+        to = copy_word(to, p, (size_t)(q - p));
+        bool more =
+            q > p && q + 2 < end && *q == ' ' && f->plain[(unsigned char)q[1]] && !(q[2] & 0x80);
+        p = q;
+        if (!more)
+            break;
+        s->at[s->n++] = (uint32_t)(to - s->norm.data);
+        memcpy(to, mark, MARK);
+        to += MARK;
+        p++;
+    }
+    s->norm.len = (size_t)(to - s->norm.data);
+    return (size_t)(p - text);
+}
+
+static bool has_begin(const struct front *f, const struct buf *b, size_t from)
+{
+    bool has = false;
+    for (size_t i = from; i < b->len; i++)
+        has |= f->begins[(unsigned char)b->data[i]];
+    return has;
+}
+
+/* Normalizes, replaces special pieces and cuts. */
 static void normalize(const struct front *f, struct scratch *s, const char *text, size_t n)
 {
     struct sp_norm_state st = {0};
+    bool quick = f->quick;
+    size_t i = 0, from = 0; /* what the last look has not seen */
     buf_reset(&s->norm);
-    sp_norm_put(&f->norm, &st, text, n, true, SIZE_MAX, &s->norm);
+    need_places(s, 2);
+    s->n = 0;
+    s->at[s->n++] = 0;
+    while (i < n) {
+        i += quick ? put_quick(f, s, &st, text + i, n - i) : 0;
+        if (i == n)
+            break;
+        from = quick ? s->norm.len : from;
+        i += sp_norm_put(&f->norm, &st, text + i, n - i, true, quick ? s->norm.len : SIZE_MAX,
+                         &s->norm);
+        if (quick && has_begin(f, &s->norm, from))
+            quick = false;
+        else if (quick)
+            cut_words(f, s, from);
+    }
     sp_norm_end(&f->norm, &st, &s->norm);
     s->invalid += st.invalid;
-    if (s->norm.len)
-        put_boundaries(f, &s->norm);
+    if (!quick) {
+        put_boundaries(f, &s->norm, from);
+        cut_words(f, s, from);
+    }
     memset(buf_reserve(&s->norm, PADDING), 0, PADDING);
+    need_places(s, 1);
+    s->at[s->n] = (uint32_t)s->norm.len;
 }
 
 /* A learn_split. Where the order counts, the sentence's number stands in front of the text. */
@@ -220,20 +299,16 @@ static void split(void *arg, int thread, struct learn_table *t, const char *text
     struct scratch *s = &f->scratch[thread];
     bool whole = f->o->cut == LEARN_WHOLE;
     size_t skip = whole ? sizeof(uint64_t) : 0;
+    s->n = 0;
     normalize(f, s, text + skip, n - skip);
     n = s->norm.len;
-    if (s->cap < n + 2) {
-        free(s->at);
-        s->cap = n + n / 2 + 2;
-        s->at = mem_grow(NULL, s->cap, sizeof(*s->at));
-    }
-    s->at[0] = 0;
-    s->at[1] = (uint32_t)n;
-    if (whole)
+    if (whole) {
         f->hash[load_u64(text)] = hash_text(s->norm.data, n);
+        s->at[1] = (uint32_t)n;
+        s->n = 1;
+    }
     if (n)
-        learn_table_add(t, s->norm.data, s->at, whole ? 1 : cut_words(f, s->norm.data, n, s->at),
-                        count);
+        learn_table_add(t, s->norm.data, s->at, s->n, count);
 }
 
 /* ---- sentences --------------------------------------------------------------------------- */
@@ -324,7 +399,7 @@ static int take_sentence(struct front *f, const char *text, size_t n, uint64_t c
         ret->report.too_long++;
         return 0;
     }
-    if (memmem(text, n, unknown, MARK)) {
+    if (memchr(text, unknown[0], n) && memmem(text, n, unknown, MARK)) {
         ret->report.reserved++;
         return 0;
     }
@@ -416,6 +491,9 @@ static void open_front(struct front *f)
     init_meta(f);
     f->suffix = o->cut == LEARN_WORDS && t->treat_whitespace_as_suffix;
     f->together = o->cut == LEARN_WORDS && t->allow_whitespace_only_pieces;
+    f->quick = f->norm.blank && !f->suffix && !f->begins[(unsigned char)*mark];
+    for (int c = 0; c < 128; c++)
+        f->plain[c] = f->norm.copy[c] && !f->begins[c];
     f->scratch = mem_new((size_t)pool_threads(o->pool), sizeof(*f->scratch));
     f->count = learn_count_create(o->pool, o->memory, o->beside, split, f);
 }

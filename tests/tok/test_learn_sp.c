@@ -61,6 +61,7 @@ static void marks_as_options_say(void)
     check(&g, " a  b \n", "_ 3,_a 1,_b 1,", NULL);
     g.o.allow_whitespace_only_pieces = true;
     check(&g, " a  b \n", "_ 1,__a 1,__b 1,", NULL);
+    check(&g, "word   to b   \n", "_b 1,_word 1,___ 1,___to 1,", NULL);
     g.o.treat_whitespace_as_suffix = true;
     check(&g, " a  b \n", "a__ 1,b__ 1,_ 1,", NULL);
     g.o.allow_whitespace_only_pieces = false;
