@@ -148,7 +148,9 @@ static int learn(const struct cli *c, const struct learn_meta *meta, struct lear
     default:
         progress_init(&p, "tok train: merging", "pieces", 1, (uint64_t)c->train.vocab_size,
                       c->common.quiet);
+        o.pool = pool_create((int)c->workers);
         int code = learn_spbpe(&o, s, ret, e);
+        pool_destroy(o.pool);
         progress_finish(&p);
         return code;
     }

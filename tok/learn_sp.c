@@ -491,7 +491,7 @@ static void open_front(struct front *f)
     init_meta(f);
     f->suffix = o->cut == LEARN_WORDS && t->treat_whitespace_as_suffix;
     f->together = o->cut == LEARN_WORDS && t->allow_whitespace_only_pieces;
-    f->quick = f->norm.blank && !f->suffix && !f->begins[(unsigned char)*mark];
+    f->quick = f->norm.blank && !f->suffix && !f->norm.suffix && !f->begins[(unsigned char)*mark];
     for (int c = 0; c < 128; c++)
         f->plain[c] = f->norm.copy[c] && !f->begins[c];
     f->scratch = mem_new((size_t)pool_threads(o->pool), sizeof(*f->scratch));

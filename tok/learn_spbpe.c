@@ -8,10 +8,11 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "tok/learn_merge.h"
+#include "tok/learn_parts.h"
 #include "tok/learn_sp_form.h"
 #include "tok/learn_vocab.h"
 
-enum { CHARS = 0x110000, MANY = 256, NONE = 0xffffffff };
+enum { CHARS = 0x110000, MANY = 256 };
 
 struct trainer {
     const struct learn_spbpe_options *how;
@@ -108,114 +109,20 @@ static uint32_t choose(void *arg, struct learn_pair p, uint64_t count)
 
 /* ---- words ------------------------------------------------------------------------------- */
 
-/* Parts of words that no piece reaches across, each once, in the order in which they come. */
-struct parts {
-    uint32_t *id;
-    size_t n, cap;
-    uint64_t *start; /* of each, and the end */
-    uint64_t *count;
-    size_t nparts, part_cap;
-    uint32_t *slot; /* part + 1, by hash */
-    size_t mask;
-};
-
-static size_t part_length(const struct parts *p, size_t i)
-{
-    return (size_t)(p->start[i + 1] - p->start[i]);
-}
-
-static uint32_t *find_part(const struct parts *p, const uint32_t *id, size_t n)
-{
-    size_t bytes = n * sizeof(*id);
-    size_t k = (size_t)words_key((const char *)id, bytes).hash & p->mask;
-    for (; p->slot[k]; k = (k + 1) & p->mask) {
-        size_t i = p->slot[k] - 1;
-        if (part_length(p, i) == n && memcmp(p->id + p->start[i], id, bytes) == 0)
-            break;
-    }
-    return &p->slot[k];
-}
-
-static void grow_parts(struct parts *p)
-{
-    free(p->slot);
-    p->mask = p->mask ? 2 * p->mask + 1 : (1 << 16) - 1;
-    p->slot = mem_new(p->mask + 1, sizeof(*p->slot));
-    for (size_t i = 0; i < p->nparts; i++)
-        *find_part(p, p->id + p->start[i], part_length(p, i)) = (uint32_t)i + 1;
-}
-
-static void add_part(struct parts *p, const uint32_t *id, size_t n, uint64_t count)
-{
-    if (n < 2)
-        return;
-    if (2 * p->nparts >= p->mask)
-        grow_parts(p);
-    uint32_t *slot = find_part(p, id, n);
-    if (*slot) {
-        p->count[*slot - 1] += count;
-        return;
-    }
-    while (p->n + n > p->cap) {
-        p->cap = p->cap ? 2 * p->cap : 1 << 16;
-        p->id = mem_grow(p->id, p->cap, sizeof(*p->id));
-    }
-    if (p->nparts + 1 >= p->part_cap) {
-        p->part_cap = p->part_cap ? 2 * p->part_cap : 1 << 14;
-        p->start = mem_grow(p->start, p->part_cap, sizeof(*p->start));
-        p->count = mem_grow(p->count, p->part_cap, sizeof(*p->count));
-        p->start[0] = 0;
-    }
-    memcpy(p->id + p->n, id, n * sizeof(*id));
-    p->n += n;
-    p->count[p->nparts++] = count;
-    p->start[p->nparts] = p->n;
-    *slot = (uint32_t)p->nparts;
-}
-
-static void cut(const struct trainer *t, const struct learn_sentences *s, const uint32_t *id_of,
-                struct parts *p)
-{
-    uint32_t *id = NULL;
-    size_t cap = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        size_t n = 0, length = (size_t)(s->start[i + 1] - s->start[i]);
-        if (cap < length) {
-            cap = 2 * length;
-            id = mem_grow(id, cap, sizeof(*id));
-        }
-        for (size_t k = 0; k < length; k++) {
-            uint32_t x = id_of[s->ch[s->start[i] + k]];
-            if (n &&
-                (x == NONE || !learn_valid_joins(&t->valid, t->class[id[n - 1]], t -> class[x]))) {
-                add_part(p, id, n, s->count[i]);
-                n = 0;
-            }
-            if (x != NONE)
-                id[n++] = x;
-        }
-        add_part(p, id, n, s->count[i]);
-    }
-    free(id);
-}
-
 static int add_words(struct trainer *t, struct learn_sentences *s, struct err *e)
 {
-    struct parts p = {0};
-    uint32_t *id_of = mem_grow(NULL, CHARS, sizeof(*id_of));
-    memset(id_of, 0xff, CHARS * sizeof(*id_of));
+    struct learn_parts p;
+    uint32_t *symbol = mem_grow(NULL, CHARS, sizeof(*symbol));
+    memset(symbol, 0xff, CHARS * sizeof(*symbol));
     for (uint32_t i = 0; i < t->nchars; i++)
-        id_of[t->code[i][0]] = i;
-    cut(t, s, id_of, &p);
-    free(id_of);
+        symbol[t->code[i][0]] = i;
+    learn_parts_cut(t->how->pool, &t->valid, symbol, t->class, s, &p);
+    free(symbol);
+    int code = learn_merge_create(p.symbols, p.n, &t->m, e);
+    for (size_t i = 0; i < p.n && !code; i++)
+        learn_merge_word(t->m, s->ch + p.part[i].at, p.part[i].n, p.part[i].count);
     learn_sentences_finish(s);
-    int code = learn_merge_create(p.n, p.nparts, &t->m, e);
-    for (size_t i = 0; i < p.nparts && !code; i++)
-        learn_merge_word(t->m, p.id + p.start[i], part_length(&p, i), p.count[i]);
-    free(p.id);
-    free(p.start);
-    free(p.count);
-    free(p.slot);
+    free(p.part);
     return code;
 }
 

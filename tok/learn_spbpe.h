@@ -22,6 +22,7 @@ enum { LEARN_SPBPE_COST = 36 };
 struct learn_spbpe_options {
     const struct sp_train_options *train;
     const struct learn_meta *meta;
+    struct pool *pool;
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* may be NULL */
     void *arg;
 };

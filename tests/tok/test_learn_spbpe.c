@@ -17,7 +17,7 @@ static int learn(struct given *g, struct buf *model, struct err *e)
     struct learn_rules rules;
     struct learn_sp s;
     struct learn_scores scores = {0};
-    struct learn_spbpe_options o = {.train = &g->o, .meta = &meta};
+    struct learn_spbpe_options o = {.train = &g->o, .meta = &meta, .pool = pool_create(2)};
     g->cut = learn_sp_cut_of(&g->o);
     T_OK(learn_meta_init(&meta, &g->o, e), e);
     T_OK(learn_rules_init(&rules, &g->o, e), e);
@@ -28,6 +28,7 @@ static int learn(struct given *g, struct buf *model, struct err *e)
                                  : learn_spbpe(&o, &s, &scores, e);
     if (!code)
         code = learn_sp_model(&g->o, &meta, &rules, "", &scores, model, e);
+    pool_destroy(o.pool);
     learn_scores_finish(&scores);
     learn_sp_finish(&s);
     learn_rules_finish(&rules);
