@@ -50,6 +50,12 @@ struct cli {
     int to;       /* convert: enum recipe_format */
     struct opt_list proof;
 
+    const char *verb; /* its name */
+    const char *add;  /* extend: a file of tokens */
+    struct opt_list add_special;
+    struct opt_list keep_used; /* prune: a corpus */
+    int64_t size;
+
     int type; /* enum cmd_type */
     /* of our own trainers */
     struct opt_list special_tokens;
@@ -63,7 +69,7 @@ struct cli {
     const char *initial_alphabet;
     bool lowercase, clean_text, handle_chinese_chars;
     int strip_accents; /* 0 as lowercase, 1 yes, 2 no */
-    int engine; /* 0: our own, 1: SentencePiece's */
+    int engine;        /* 0: our own, 1: SentencePiece's */
 
     const char **file; /* the other arguments */
     size_t nfile;
@@ -88,6 +94,14 @@ int cmd_decode(const struct cli *c, struct err *e);
 int cmd_inspect(const struct cli *c, struct err *e);
 int cmd_diff(const struct cli *c, struct err *e);
 int cmd_convert(const struct cli *c, struct err *e);
+
+int cmd_extend(const struct cli *c, struct err *e);
+int cmd_merge(const struct cli *c, struct err *e);
+int cmd_prune(const struct cli *c, struct err *e);
+
+/* How often each id occurs in a corpus; to free in any case. */
+int cmd_count(const struct cli *c, const struct opt_list *corpus, const struct tokenizer *t,
+              uint64_t **ret, struct err *e);
 
 /* Logs what a recipe's target does not keep. */
 struct recipe;

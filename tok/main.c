@@ -15,6 +15,10 @@ enum {
     INSPECT = 8,
     DIFF = 16,
     CONVERT = 32,
+    EXTEND = 64,
+    MERGE = 128,
+    PRUNE = 256,
+    EDIT = EXTEND | MERGE | PRUNE,
     USE = ENCODE | DECODE | INSPECT
 };
 
@@ -51,6 +55,17 @@ static const struct opt_verb verbs[] = {
                  "tok convert cl100k_base.tiktoken out/ --to huggingface\n" WEFT_PREFIX
                  "tok convert tokenizer.json out/vocab.json\n",
      true},
+    {"extend", "TOKENIZER", "add tokens behind all ids",
+     WEFT_PREFIX
+     "tok extend tokenizer.json --add tokens.txt --output new/tokenizer.json\n" WEFT_PREFIX
+     "tok extend P.model --add-special '<|user|>' '<|tool|>' --output Q.model\n",
+     true},
+    {"merge", "A B", "the ids of one tokenizer, and behind them what only the other has",
+     WEFT_PREFIX "tok merge a/tokenizer.json b/tokenizer.json --output c.json\n", true},
+    {"prune", "TOKENIZER", "a smaller vocabulary, with a map of its ids",
+     WEFT_PREFIX "tok prune tokenizer.json --keep-used corpus.jsonl --output new.json\n" WEFT_PREFIX
+                 "tok prune P.model --size 16000 --output Q.model\n",
+     true},
     {.name = NULL},
 };
 
@@ -67,12 +82,12 @@ static const struct opt table[] = {
     ROW("model_prefix", OPT_TEXT, model_prefix, NULL, "P", "input", TRAIN, 0, 0, true,
         "writes P.model and P.vocab; or P-tokenizer.json, P-vocab.json and P-merges.txt"),
     ROW("input_format", OPT_CHOICE, input_format, "auto", DOCS_FORMATS, "input",
-        TRAIN | ENCODE | DECODE | DIFF | CONVERT, 0, 0, true,
+        TRAIN | ENCODE | DECODE | DIFF | CONVERT | PRUNE, 0, 0, true,
         "lines of text, lines of text and count (train), or JSONL; auto looks at name and content"),
     ROW("json-keys", OPT_LIST, json_keys, "text", "KEYS", "input", TRAIN, 0, 0, true,
         "keys of the texts in JSONL"),
-    ROW("json-keys", OPT_TEXT, text_key, "text", "KEY", "input", ENCODE | DIFF | CONVERT, 0, 0,
-        true, "key of the text in JSONL"),
+    ROW("json-keys", OPT_TEXT, text_key, "text", "KEY", "input", ENCODE | DIFF | CONVERT | PRUNE, 0,
+        0, true, "key of the text in JSONL"),
     ROW("json-keys", OPT_TEXT, ids_key, "ids", "KEY", "input", DECODE, 0, 0, true,
         "key of the ids in JSONL"),
     TOK_FLAG_ROWS(struct cli, tok, USE),
@@ -91,12 +106,22 @@ static const struct opt table[] = {
         "print one JSON object"),
     ROW("show", OPT_INT, show, "10", "N", "output", DIFF, 0, 1e9, true,
         "how many differing segments are listed, the first and the most frequent"),
+    ROW("add", OPT_TEXT, add, NULL, "FILE", "vocabulary", EXTEND, 0, 0, true,
+        "tokens that always match, one on each line, or an array in a .json file"),
+    ROW("add-special", OPT_LIST, add_special, NULL, "TOKENS", "vocabulary", EXTEND, 0, 0, true,
+        "special tokens, which text does not become"),
+    ROW("keep-used", OPT_LIST, keep_used, NULL, "FILES", "vocabulary", PRUNE, 0, 0, true,
+        "texts: what does not occur in their ids goes; their ids stay what they are"),
+    ROW("size", OPT_INT, size, "0", "N", "vocabulary", PRUNE, 0, 1e9, true,
+        "how many ids are kept at most: the frequent ones, or those learnt first; 0 for any"),
+    ROW("output", OPT_TEXT, output, NULL, "PATH", "output", EDIT, 0, 0, true,
+        "the new tokenizer; PATH.rows says which row of an embedding each id gets"),
     ROW("to", OPT_CHOICE, to, "auto", RECIPE_FORMATS, "output", CONVERT, 0, 0, true,
         "format to write; auto looks at the name TO"),
     ROW("proof", OPT_LIST, proof, NULL, "FILES", "output", CONVERT, 0, 0, true,
         "texts that are encoded both ways; a difference is listed, and nothing is written"),
-    ROW("tokenizer-type", OPT_CHOICE, tok.type, "auto", TOK_FLAG_TYPES, "tokenizer", CONVERT, 0, 0,
-        false, "kind of the tokenizer FROM, by Megatron-LM's names"),
+    ROW("tokenizer-type", OPT_CHOICE, tok.type, "auto", TOK_FLAG_TYPES, "tokenizer", CONVERT | EDIT,
+        0, 0, false, "kind of the tokenizer, by Megatron-LM's names"),
     ROW("merge-file", OPT_TEXT, tok.merges, NULL, "PATH", "tokenizer", CONVERT, 0, 0, false,
         "merges.txt, if it is not beside the vocab.json"),
     ROW("tiktoken-pattern", OPT_TEXT, tok.pattern, NULL, "NAME|REGEX", "tokenizer", DIFF | CONVERT,
@@ -181,16 +206,19 @@ static const struct opt_table options = {
 static int run(struct opts *o, struct cli *c, struct err *e)
 {
     static int (*const cmd[])(const struct cli *, struct err *) = {
-        cmd_train, cmd_encode, cmd_decode, cmd_inspect, cmd_diff, cmd_convert};
+        cmd_train,   cmd_encode, cmd_decode, cmd_inspect, cmd_diff,
+        cmd_convert, cmd_extend, cmd_merge,  cmd_prune};
     if (o->verb < 0) {
         err_set(e, ERR_USAGE,
-                WEFT_PREFIX "tok needs a verb: train, encode, decode, inspect, diff or convert");
+                WEFT_PREFIX "tok needs a verb: train, encode, decode, inspect, diff, convert, "
+                            "extend, merge or prune");
         return err_hint(e, WEFT_PREFIX "tok -h shows how it is used");
     }
     log_set_level(c->common.quiet ? LOG_WARN : c->common.verbose ? LOG_DEBUG : LOG_INFO);
     c->file = o->file;
     c->nfile = o->nfile;
     c->opts = o;
+    c->verb = verbs[o->verb].name;
     return cmd[o->verb](c, e);
 }
 

@@ -73,6 +73,11 @@ void recipe_bpe_destroy(struct recipe_bpe *b)
     free(b);
 }
 
+bool recipe_bpe_has(const struct recipe_bpe *b, int32_t left, int32_t right)
+{
+    return find(b, key_of(left, right))->pair != 0;
+}
+
 /* The piece of one character, with the prefix and suffix that its place asks for. */
 static int32_t character(const struct recipe *r, const char *p, size_t n, bool first, bool last)
 {

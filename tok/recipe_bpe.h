@@ -15,6 +15,8 @@ struct recipe_bpe;
 struct recipe_bpe *recipe_bpe_create(const struct recipe *r);
 void recipe_bpe_destroy(struct recipe_bpe *b);
 
+bool recipe_bpe_has(const struct recipe_bpe *b, int32_t left, int32_t right);
+
 /* Does merging the characters of a piece end in the piece? */
 bool recipe_bpe_reaches(struct recipe_bpe *b, int32_t id);
 

@@ -44,7 +44,29 @@ static void new_line(struct buf *b, int level)
     buf_addf(b, "\n%*s", 2 * level, "");
 }
 
-void recipe_put_json(struct buf *b, const struct json *j, int level)
+/* Members whose whole numbers are ids of tokens. */
+static bool holds_ids(const char *key)
+{
+    return !strcmp(key, "ids") || !strcmp(key, "cls") || !strcmp(key, "sep") ||
+           !strcmp(key, "pad_id");
+}
+
+struct id_map {
+    const int32_t *to; /* NULL: they are only seen */
+    int64_t n;
+    void (*see)(void *arg, int64_t id);
+    void *arg;
+};
+
+static int64_t map_id(const struct id_map *m, int64_t id)
+{
+    if (m->see)
+        m->see(m->arg, id);
+    return m->to && id >= 0 && id < m->n ? m->to[id] : id;
+}
+
+static void put_value(struct buf *b, const struct json *j, int level, const char *key,
+                      const struct id_map *map)
 {
     bool object = j->kind == JSON_OBJECT;
     switch (j->kind) {
@@ -55,7 +77,8 @@ void recipe_put_json(struct buf *b, const struct json *j, int level)
         buf_adds(b, j->boolean ? "true" : "false");
         return;
     case JSON_INT:
-        buf_addf(b, "%lld", (long long)j->integer);
+        buf_addf(b, "%lld",
+                 (long long)(map && holds_ids(key) ? map_id(map, j->integer) : j->integer));
         return;
     case JSON_REAL:
         recipe_put_real(b, j->real);
@@ -75,11 +98,48 @@ void recipe_put_json(struct buf *b, const struct json *j, int level)
             jsonw_string(b, j->child[i].key, j->child[i].key_length);
             buf_adds(b, ": ");
         }
-        recipe_put_json(b, &j->child[i], level + 1);
+        put_value(b, &j->child[i], level + 1, object ? j->child[i].key : key, map);
     }
     if (j->length)
         new_line(b, level);
     buf_addc(b, object ? '}' : ']');
+}
+
+void recipe_put_json(struct buf *b, const struct json *j, int level)
+{
+    put_value(b, j, level, "", NULL);
+}
+
+static void map_part(const struct recipe *r, enum recipe_part part, const struct id_map *map,
+                     struct buf *b)
+{
+    struct json_doc *doc;
+    struct err e;
+    int code = json_parse(r->path, r->part[part], strlen(r->part[part]), &doc, &e);
+    BUG_ON(code, "a part that is no JSON: %s", e.msg);
+    put_value(b, json_root(doc), 0, "", map);
+    json_close(doc);
+}
+
+void recipe_map_part(struct recipe *r, enum recipe_part part, const int32_t *map, int64_t n)
+{
+    struct id_map m = {.to = map, .n = n};
+    struct buf b = {0};
+    if (!r->part[part])
+        return;
+    map_part(r, part, &m, &b);
+    r->part[part] = arena_strndup(&r->arena, b.data, b.len);
+    buf_finish(&b);
+}
+
+void recipe_see_ids(const struct recipe *r, enum recipe_part part,
+                    void (*see)(void *arg, int64_t id), void *arg)
+{
+    struct id_map m = {.see = see, .arg = arg};
+    struct buf b = {0};
+    if (r->part[part])
+        map_part(r, part, &m, &b);
+    buf_finish(&b);
 }
 
 /* ---- members -------------------------------------------------------------------------------- */

@@ -7,11 +7,11 @@
 
 /*
  * sentencepiece_model.proto. The messages besides the pieces are those that were read, or were made
- * by recipe_to_sp; of the trainer's only vocab_size is written anew.
+ * by recipe_to_sp; of the trainer's only vocab_size and ids are written anew.
  */
 
 enum { PIECE_TEXT = 1, PIECE_SCORE, PIECE_TYPE };
-enum { TRAINER = 2, VOCAB_SIZE = 4 };
+enum { TRAINER = 2, VOCAB_SIZE = 4, UNK_ID = 40 /* bos, eos, pad behind it */ };
 
 static void put_piece(struct buf *b, const struct recipe_piece *p, struct buf *m)
 {
@@ -21,6 +21,12 @@ static void put_piece(struct buf *b, const struct recipe_piece *p, struct buf *m
     if (p->type != SP_NORMAL)
         protow_varint(m, PIECE_TYPE, (uint64_t)p->type);
     protow_bytes(b, 1, m->data, m->len);
+}
+
+/* Of a piece of the model that was read, which may have moved. */
+static int32_t new_id(const struct recipe *r, const struct sp_piece *p)
+{
+    return recipe_find(r, p->text, p->length);
 }
 
 static void put_trainer(const struct recipe *r, struct buf *b)
@@ -38,6 +44,8 @@ static void put_trainer(const struct recipe *r, struct buf *b)
             break;
         if (f.number == VOCAB_SIZE)
             protow_varint(&m, VOCAB_SIZE, r->npieces);
+        else if (f.number >= UNK_ID && f.number < UNK_ID + 4 && f.value < r->sp.npieces)
+            protow_varint(&m, f.number, (uint64_t)(int64_t)new_id(r, &r->sp.piece[f.value]));
         else
             buf_add(&m, at, (size_t)(in.p - at));
     }

@@ -267,6 +267,116 @@ def what_no_model_can_say(d):
     assert "do not merge" in run("convert", f"{d}/less.json", f"{d}/x.model", code=2).stderr
 
 
+def rows(path):
+    with open(path) as f:
+        head, *lines = f.read().splitlines()
+    kind, version, old, new = head.split()
+    got = [[int(x) for x in line.split()] for line in lines]
+    assert (kind, version, int(new)) == ("weft-rows", "1", len(got)) and [g[0] for g in got] == list(range(len(got)))
+    assert all(len(g) == 2 and 0 <= g[1] < int(old) or g[1] == -1 and all(0 <= x < int(old) for x in g[2:]) for g in got)
+    return int(old), [g[1:] for g in got]
+
+
+def open_any(path):
+    """By the library of its format: encode texts to ids, an id to its piece."""
+    if path.endswith(".model"):
+        sp = sentencepiece.SentencePieceProcessor(model_file=path)
+        return sp.encode, sp.id_to_piece
+    t = tokenizers.Tokenizer.from_file(path)
+    t.encode_special_tokens = True
+    return (lambda some: ids(t, some)), t.id_to_token
+
+
+def sources(d):
+    yield from (f"{DATA}/tokenizers/{x}" for x in ("gpt2/tokenizer.json", "gpt-neox/tokenizer.json", "bert-base-cased/tokenizer.json",
+                                                  "mistral-7b/tokenizer.json", "mistral-7b/tokenizer.model"))
+    m = train(d, "nmt", model_type="unigram", vocab_size=2000, character_coverage=0.98)
+    run("convert", "-q", m, f"{d}/unigram.json")
+    yield from (m, f"{d}/unigram.json")
+
+
+@case
+def extend_keeps_ids(d):
+    with open(f"{d}/new.txt", "w") as f:
+        f.write("<|user|>\nweft token\n")
+    for source in sources(d):
+        out = f"{d}/out{os.path.splitext(source)[1]}"
+        run("extend", "-q", source, "--add", f"{d}/new.txt", "--add-special", "<|a|>", "<|b c|>", "--output", out)
+        (before, piece), (after, now) = open_any(source), open_any(out)
+        size, list_ = rows(out + ".rows")
+        assert len(list_) == size + 4 and all(x == [i] for i, x in enumerate(list_[:size]))
+        token = "weft▁token" if out.endswith(".model") else "weft token"
+        assert [now(i) for i in range(size, size + 4)] == ["<|a|>", "<|b c|>", "<|user|>", token], source
+        assert all(piece(i) == now(i) for i in range(size)), source
+        some = [t for t in texts(200) if "weft" not in t]
+        same(before(some), after(some), some)
+        assert size + 2 in after(["a<|user|>b"])[0] and size + 3 in after(["a weft token b"])[0]
+        assert size not in after(["a<|a|>b"])[0], source  # a special token is text here
+        assert all(list_[i][0] == -1 and len(list_[i]) > 2 for i in range(size, size + 4))
+
+
+@case
+def prune_keeps_what_is_used(d):
+    with open(f"{d}/some.txt", "w", encoding="utf-8") as f:
+        f.write("\n".join(t for t in texts(200) if "\n" not in t))
+    with open(f"{d}/some.txt", encoding="utf-8") as f:
+        some = f.read().split("\n")
+    for source in sources(d):
+        out = f"{d}/out{os.path.splitext(source)[1]}"
+        run("prune", "-q", source, "--keep-used", f"{d}/some.txt", "--output", out)
+        (before, piece), (after, now) = open_any(source), open_any(out)
+        size, list_ = rows(out + ".rows")
+        assert len(list_) < size, source
+        assert all(len(x) == 1 and piece(x[0]) == now(i) for i, x in enumerate(list_)), source
+        same(before(some), [[list_[i][0] for i in x] for x in after(some)], some)
+        run("prune", "-q", source, "--size", str(size // 2), "--output", out)
+        size, list_ = rows(out + ".rows")
+        assert len(list_) <= size // 2, (source, len(list_))
+        if "Unigram" not in source and not out.endswith(".model"):
+            kept_are_reached(out)
+
+
+def kept_are_reached(path):
+    """Every piece that merges make in the file is still made."""
+    with open(path, encoding="utf-8") as f:
+        model = json.load(f)["model"]
+    if model["type"] == "BPE":
+        made = {"".join(m) for m in model["merges"]}
+        added = {t["content"] for t in json.load(open(path, encoding="utf-8"))["added_tokens"]}
+        many = [p for p in model["vocab"] if len(p) > 1 and p not in made and p not in added and not re.fullmatch("<0x..>", p)]
+        assert not many, many[:10]
+
+
+@case
+def template_ids_follow(d):
+    source = f"{DATA}/tokenizers/bert-base-cased/tokenizer.json"
+    run("prune", "-q", source, "--size", "3000", "--output", f"{d}/t.json")
+    t = tokenizers.Tokenizer.from_file(f"{d}/t.json")
+    e = t.encode("a")
+    assert e.tokens == ["[CLS]", "a", "[SEP]"] and e.ids == [t.token_to_id(x) for x in e.tokens], (e.tokens, e.ids)
+
+
+@case
+def merge_is_a_union(d):
+    neox = f"{DATA}/tokenizers/gpt-neox/tokenizer.json"
+    run("prune", "-q", neox, "--size", "5000", "--output", f"{d}/a.json")
+    m = train(d, "nmt", model_type="bpe", vocab_size=2000, byte_fallback=True, character_coverage=0.98)
+    run("prune", "-q", m, "--size", "1000", "--output", f"{d}/a.model")
+    u = train(d, "uni", model_type="unigram", vocab_size=2000, character_coverage=0.98)
+    run("prune", "-q", u, "--size", "1000", "--output", f"{d}/u.model")
+    for a, b in ((f"{d}/a.json", neox), (f"{d}/a.model", m), (f"{d}/u.model", u)):
+        out = f"{d}/out{os.path.splitext(a)[1]}"
+        run("merge", "-q", a, b, "--output", out)
+        (_, first), (_, piece), (encode, now) = open_any(a), open_any(b), open_any(out)
+        old, list_ = rows(out + ".rows")
+        n = rows(a + ".rows")[0]
+        assert len(list_) == n and all(first(i) == now(i) for i in range(old)), (a, len(list_), n)
+        assert sorted(now(i) for i in range(n)) == sorted(piece(i) for i in range(n))
+        encode(texts(100))
+    r = run("merge", neox, f"{DATA}/tokenizers/gpt2/tokenizer.json", "--output", f"{d}/x.json", code=2)
+    assert "cannot be merged: they have different normalizers" in r.stderr
+
+
 def main():
     if not DATA:
         print("1..1\nok 1 - convert # SKIP WEFT_TEST_DATA is unset")

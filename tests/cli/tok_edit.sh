@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+# extend, merge and prune
+awk 'BEGIN { srand(1); n = split("ba ko mi tsu ran del o vi sta en", p, " ")
+    for (i = 0; i < 500; i++) { s = ""
+        for (k = 0; k < 14; k++) s = s p[int(rand() * n) + 1] (k % 3 == 2 ? " " : ""); print s } }' >text.txt
+head -n 20 text.txt >some.txt
+mkdir h
+"$TOK" train -q --type bpe --input text.txt --model_prefix h/ --vocab_size 400 --special_tokens '<|endoftext|>'
+"$TOK" train -q --input text.txt --model_prefix g --vocab_size 60 --model_type bpe
+"$TOK" train -q --input text.txt --model_prefix e --vocab_size 60 --user_defined_symbols '<EOD>' --control_symbols '<s2>'
+printf 'tsuran!\n<|user|>\n' >new.txt
+printf '["a\\nb", "tsuran"]' >new.json
+cat >words.json <<'END'
+{"version": "1.0", "truncation": null, "padding": {"strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of": null,
+  "pad_id": 5, "pad_type_id": 0, "pad_token": "[PAD]"},
+ "added_tokens": [{"id": 4, "content": "[CLS]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+  "special": true}],
+ "normalizer": null, "pre_tokenizer": {"type": "Whitespace"},
+ "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+  {"Sequence": {"id": "A", "type_id": 0}}], "pair": [], "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [4], "tokens": ["[CLS]"]}}},
+ "decoder": null,
+ "model": {"type": "WordLevel", "vocab": {"ba": 0, "[UNK]": 1, "ko": 2, "mi": 3, "[CLS]": 4, "[PAD]": 5}, "unk_token": "[UNK]"}}
+END
+
+t "extend: ids stay, new ones follow, rows say how to begin"
+expect 0 "$TOK" extend h/tokenizer.json --add new.txt --add-special '<|tool|>' --output x.json
+err_has "403 ids, 3 of them new"
+check [ "$(head -n 2 x.json.rows | tr '\n' ' ')" = "weft-rows 1 400 403 0 0 " ]
+check [ "$(grep -c ' -1 ' x.json.rows)" = 3 ]
+check grep -q '^400 -1 [0-9]' x.json.rows
+echo 'a<|tool|> tsuran! <|user|>' >in.txt
+expect 0 "$TOK" encode --tokenizer x.json in.txt
+out_has " 401 "
+out_has " 402"
+check [ "$(tr ' ' '\n' <.out | grep -c '^400$')" = 0 ]
+expect 0 "$TOK" encode --tokenizer x.json --specials parse in.txt
+out_has " 400 "
+
+t "extend: a SentencePiece model, and Megatron's pieces behind one"
+expect 0 "$TOK" extend g.model --add new.json --output y.model
+expect 0 "$TOK" inspect --json y.model
+out_has '"61":{"piece":"tsuran","kind":"user-defined"}'
+expect 0 "$TOK" inspect --json e.model
+check python3 -c "
+import json
+f = json.load(open('.out'))
+json.dump([f['vocab_size'], f['eod'], f['symbols']], open('before', 'w'))"
+expect 0 "$TOK" extend e.model --add new.txt --output z.model
+expect 0 "$TOK" inspect --json z.model
+check python3 -c "
+import json
+f, (size, eod, symbols) = json.load(open('.out')), json.load(open('before'))
+assert f['vocab_size'] == size + 2 and f['eod'] == eod, f
+assert all(f['symbols'][k]['piece'] == v['piece'] for k, v in symbols.items()), f"
+
+t "extend: what is there is said"
+expect 0 "$TOK" extend g.model --add-special '<s>' --output w.model
+err_has "<s> is there already"
+expect 0 "$TOK" diff w.model g.model text.txt
+
+t "prune: what is used"
+expect 0 "$TOK" prune h/tokenizer.json --keep-used some.txt --output p.json
+expect 0 "$TOK" encode --tokenizer p.json --output_format piece some.txt
+cp .out pieces
+expect 0 "$TOK" encode --tokenizer h/tokenizer.json --output_format piece some.txt
+same .out pieces
+check [ "$(wc -l <p.json.rows)" -lt 380 ]
+check grep -q '^0 0$' p.json.rows
+expect 0 "$TOK" prune g.model --keep-used some.txt --output p.model
+expect 0 "$TOK" encode --tokenizer p.model --output_format piece some.txt
+cp .out pieces
+expect 0 "$TOK" encode --tokenizer g.model --output_format piece some.txt
+same .out pieces
+
+t "prune: to a size"
+expect 0 "$TOK" prune h/tokenizer.json --size 300 --output q.json
+err_has "q.json: 300 ids"
+expect 0 "$TOK" prune h/tokenizer.json --size 300 --keep-used some.txt --output q.json
+expect 2 "$TOK" prune h/tokenizer.json --size 200 --output q2.json
+err_has "200 pieces are too few: 257 special tokens"
+no_file q2.json
+
+t "prune: ids of templates and padding"
+echo mi >mi.txt
+expect 0 "$TOK" prune words.json --keep-used mi.txt --output v.json
+check python3 -c "
+import json
+f = json.load(open('v.json'))
+assert f['model']['vocab'] == {'[UNK]': 0, 'mi': 1, '[CLS]': 2, '[PAD]': 3}, f
+assert f['post_processor']['special_tokens']['[CLS]']['ids'] == [2] and f['padding']['pad_id'] == 3, f
+assert f['added_tokens'][0]['id'] == 2 and f['post_processor']['pair'] == [], f"
+expect 0 "$TOK" encode --tokenizer v.json mi.txt
+out_is "2 1"
+
+t "merge: a union"
+expect 0 "$TOK" merge p.json h/tokenizer.json --output m.json
+err_has "m.json: 400 ids"
+expect 0 "$TOK" diff p.json m.json some.txt
+out_has "only_in_a                 0"
+expect 0 "$TOK" merge p.model g.model --output m.model
+expect 2 "$TOK" merge p.json words.json --output n.json
+err_has "p.json and words.json cannot be merged: they have different model types"
+expect 2 "$TOK" merge p.json g.model --output n.json
+err_has "different formats"
+
+t "what cannot be done"
+expect 2 "$TOK" extend g.model --output o.model
+err_has "needs --add or --add-special"
+expect 2 "$TOK" prune g.model --output o.model
+err_has "needs --keep-used or --size"
+expect 2 "$TOK" merge g.model --output o.model
+err_has "takes two tokenizers"
+expect 2 "$TOK" extend g.model --add new.txt
+err_has "tok extend needs --output"
+expect 2 "$TOK" extend g.model --add new.txt --output o.json
+err_has "o.json: the name is that of a tokenizer.json, but a SentencePiece model is written"
+printf 'a\377\n' >bad.txt
+expect 3 "$TOK" extend g.model --add bad.txt --output o.model
+err_has "bad.txt: line 1 is no UTF-8"
+printf '{}' >bad.json
+expect 3 "$TOK" extend g.model --add bad.json --output o.model
+err_has "bad.json: not an array of tokens"
+expect 3 "$TOK" prune text.txt --size 10 --output o.model
+no_file o.model
+no_temps .

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/program.h"
+#include "base/progress.h"
+#include "tok/cmd.h"
+#include "tok/recipe_edit.h"
+
+/* extend, merge and prune: another vocabulary, and a file that says what becomes of embeddings. */
+
+enum { LIST_MAX = 64 << 20 };
+
+struct edit {
+    const struct cli *cli;
+    const char *verb;
+    struct tok_options o;
+    struct tokenizer *t;
+    struct recipe r;
+    struct recipe_rows rows;
+    const struct opt_list *corpus; /* whose ids must stay what they are; or NULL */
+};
+
+static int open_edit(struct edit *d, const struct cli *c, struct err *e)
+{
+    *d = (struct edit){.cli = c, .verb = c->verb};
+    d->o = (struct tok_options){
+        .path = c->file[0], .type = (enum tok_type)c->tok.type, .no_template = true};
+    if (!c->output)
+        return err_set(e, ERR_USAGE, WEFT_PREFIX "tok %s needs --output", d->verb);
+    int code = tok_open(&d->o, &d->t, e);
+    return code ? code : recipe_read(&d->r, d->t, &d->o, e);
+}
+
+static void close_edit(struct edit *d)
+{
+    recipe_finish(&d->r);
+    recipe_rows_finish(&d->rows);
+    tok_close(d->t);
+}
+
+/* ---- over a corpus -------------------------------------------------------------------------- */
+
+typedef int on_text(void *arg, const char *text, size_t n, struct err *e);
+
+static int each_text(const struct cli *c, const struct opt_list *corpus, const char *what,
+                     on_text *on, void *arg, struct err *e)
+{
+    struct docs *docs =
+        docs_create(corpus->item, corpus->n, (enum docs_format)c->input_format, &c->text_key, 1);
+    struct progress p;
+    bool more = true;
+    int code = 0;
+    progress_init(&p, what, "MB", 1e6, docs_total(docs), c->common.quiet);
+    while (!code) {
+        const char *text, *name;
+        uint64_t line;
+        size_t n;
+        code = docs_next(docs, &text, &n, &more, e);
+        if (code || !more)
+            break;
+        code = on(arg, text, n, e);
+        docs_place(docs, &name, &line);
+        if (code)
+            err_wrap(e, "%s: line %" PRIu64, name, line);
+        progress_update(&p, docs_consumed(docs), NULL);
+    }
+    progress_finish(&p);
+    docs_destroy(docs);
+    return code;
+}
+
+struct counts {
+    const struct tokenizer *t;
+    struct tok_work *work;
+    struct tok_ids ids;
+    uint64_t *count;
+};
+
+static int count_text(void *arg, const char *text, size_t n, struct err *e)
+{
+    struct counts *c = arg;
+    c->ids.n = 0;
+    int code = tok_encode(c->t, c->work, text, n, &c->ids, e);
+    for (size_t i = 0; i < c->ids.n; i++)
+        c->count[c->ids.id[i]]++;
+    return code;
+}
+
+int cmd_count(const struct cli *c, const struct opt_list *corpus, const struct tokenizer *t,
+              uint64_t **ret, struct err *e)
+{
+    struct counts n = {.t = t, .work = tok_work_create(t)};
+    n.count = mem_new((size_t)tok_info(t)->vocab_size + 1, sizeof(*n.count));
+    int code = each_text(c, corpus, "tok: counting tokens", count_text, &n, e);
+    tok_work_destroy(n.work);
+    tok_ids_finish(&n.ids);
+    *ret = n.count;
+    return code;
+}
+
+/* ---- the proof: ids and texts are what they were, but for their numbers --------------------- */
+
+struct mapped {
+    const struct recipe_rows *rows;
+    const struct tokenizer *t[2];
+    struct tok_work *work[2];
+    struct tok_ids ids[2];
+};
+
+static int check_text(void *arg, const char *text, size_t n, struct err *e)
+{
+    struct mapped *m = arg;
+    for (int i = 0; i < 2; i++) {
+        m->ids[i].n = 0;
+        int code = tok_encode(m->t[i], m->work[i], text, n, &m->ids[i], e);
+        if (code)
+            return code;
+    }
+    bool same = m->ids[0].n == m->ids[1].n;
+    for (size_t i = 0; i < m->ids[0].n && same; i++)
+        same = m->ids[0].id[i] == m->rows->old[m->ids[1].id[i]];
+    return same
+               ? 0
+               : err_set(e, ERR_INTEGRITY, "this text would be cut otherwise: nothing was written");
+}
+
+static int check_corpus(const struct edit *d, const struct tokenizer *to, struct err *e)
+{
+    struct mapped m = {.rows = &d->rows, .t = {d->t, to}};
+    for (int i = 0; i < 2; i++)
+        m.work[i] = tok_work_create(m.t[i]);
+    int code = each_text(d->cli, d->corpus, "tok: checking", check_text, &m, e);
+    for (int i = 0; i < 2; i++) {
+        tok_work_destroy(m.work[i]);
+        tok_ids_finish(&m.ids[i]);
+    }
+    return code;
+}
+
+static int check_rows(const struct edit *d, const struct tokenizer *to, struct err *e)
+{
+    const struct recipe_rows *w = &d->rows;
+    int64_t size = tok_info(to)->vocab_size;
+    if (size != (int64_t)w->n)
+        return err_set(e, ERR_INTEGRITY,
+                       "%s would have %lld ids instead of %zu: nothing was written", d->r.path,
+                       (long long)size, w->n);
+    for (size_t id = 0; id < w->n; id++)
+        if (w->old[id] >= 0 && strcmp(tok_piece(to, (int64_t)id), tok_piece(d->t, w->old[id])))
+            return err_set(e, ERR_INTEGRITY,
+                           "%s: id %zu would be \"%.64s\" and not \"%.64s\": nothing was written",
+                           d->r.path, id, tok_piece(to, (int64_t)id), tok_piece(d->t, w->old[id]));
+    return 0;
+}
+
+static int prove(void *arg, const struct recipe_file *staged, size_t n, struct err *e)
+{
+    const struct edit *d = arg;
+    struct tok_options o = {.path = staged[0].path, .type = d->r.type, .no_template = true};
+    struct tokenizer *to;
+    (void)n;
+    int code = tok_open(&o, &to, e);
+    if (code)
+        return code;
+    code = check_rows(d, to, e);
+    if (!code && d->corpus && d->corpus->n)
+        code = check_corpus(d, to, e);
+    tok_close(to);
+    return code;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static int save(struct edit *d, struct err *e)
+{
+    const char *path = d->cli->output;
+    enum recipe_format named = recipe_format_of(path);
+    struct recipe_file f[2];
+    size_t n = 0, fresh = 0;
+    if (named != RECIPE_AUTO && named != d->r.from && !file_is_dir(path))
+        return err_set(e, ERR_USAGE, "%s: the name is that of %s, but %s is written", path,
+                       recipe_format_name(named), recipe_format_name(d->r.from));
+    int code = recipe_files(&d->r, d->r.from, path, f, &n, e);
+    if (code)
+        return code;
+    f[n] = (struct recipe_file){.path = mem_printf("%s.rows", f[0].path)};
+    recipe_rows_put(&d->rows, &f[n++].content);
+    code = recipe_save(f, n, prove, d, e);
+    if (!code)
+        cmd_say_notes(&d->r);
+    for (size_t i = 0; i < d->rows.n; i++)
+        fresh += d->rows.old[i] < 0;
+    if (!code)
+        log_info("tok %s: %s: %zu ids, %zu of them new, %zu of the old ones gone", d->verb,
+                 f[0].path, d->rows.n, fresh, d->rows.old_size - (d->rows.n - fresh));
+    recipe_files_finish(f, n);
+    return code;
+}
+
+/* ---- extend --------------------------------------------------------------------------------- */
+
+struct list {
+    const char **item;
+    size_t n, cap;
+    struct arena arena;
+};
+
+static void add(struct list *l, const char *p, size_t n)
+{
+    if (!n)
+        return;
+    if (l->n == l->cap)
+        l->item = mem_grow(l->item, l->cap = l->cap ? 2 * l->cap : 64, sizeof(*l->item));
+    l->item[l->n++] = arena_strndup(&l->arena, p, n);
+}
+
+static int add_json(struct list *l, const char *path, const struct buf *b, struct err *e)
+{
+    struct json_doc *doc;
+    int code = json_parse(path, b->data, b->len, &doc, e);
+    if (code)
+        return code;
+    const struct json *j = json_root(doc);
+    bool ok = j->kind == JSON_ARRAY;
+    for (size_t i = 0; ok && i < j->length; i++) {
+        const struct json *s = &j->child[i];
+        ok = s->kind == JSON_STRING && s->length && !memchr(s->string, 0, s->length);
+        if (ok)
+            add(l, s->string, s->length);
+    }
+    json_close(doc);
+    return ok ? 0 : err_set(e, ERR_DATA, "%s: not an array of tokens", path);
+}
+
+/* A token on each line, or a JSON array of them. */
+static int add_file(struct list *l, const char *path, struct err *e)
+{
+    struct buf b;
+    size_t k = strlen(path), line = 1;
+    int code = file_read(path, LIST_MAX, &b, e);
+    if (code)
+        return code;
+    if (k > 5 && !strcmp(path + k - 5, ".json")) {
+        code = add_json(l, path, &b, e);
+        buf_finish(&b);
+        return code;
+    }
+    for (const char *p = b.data, *end = p + b.len, *next; p < end && !code; p = next, line++) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        next = stop ? stop + 1 : end;
+        size_t n = (size_t)((stop ? stop : end) - p);
+        n -= n && p[n - 1] == '\r';
+        if (utf8_good(p, n) != n || memchr(p, 0, n))
+            code = err_set(e, ERR_DATA, "%s: line %zu is no UTF-8, or has a NUL in it", path, line);
+        else
+            add(l, p, n);
+    }
+    buf_finish(&b);
+    return code;
+}
+
+int cmd_extend(const struct cli *c, struct err *e)
+{
+    struct edit d;
+    struct list l = {0};
+    if (c->nfile != 1)
+        return err_set(e, ERR_USAGE, WEFT_PREFIX "tok extend takes one tokenizer");
+    if (!c->add && !c->add_special.n)
+        return err_set(e, ERR_USAGE, WEFT_PREFIX "tok extend needs --add or --add-special");
+    for (size_t i = 0; i < c->add_special.n; i++)
+        add(&l, c->add_special.item[i], strlen(c->add_special.item[i]));
+    size_t special = l.n;
+    int code = c->add ? add_file(&l, c->add, e) : 0;
+    if (!code) {
+        code = open_edit(&d, c, e);
+        if (!code)
+            code = recipe_extend(&d.r, d.t, l.item, l.n, special, &d.rows, e);
+        if (!code)
+            code = save(&d, e);
+        close_edit(&d);
+    }
+    free(l.item);
+    arena_finish(&l.arena);
+    return code;
+}
+
+/* ---- merge ---------------------------------------------------------------------------------- */
+
+int cmd_merge(const struct cli *c, struct err *e)
+{
+    struct edit d;
+    struct tokenizer *other = NULL;
+    struct recipe b = {0};
+    if (c->nfile != 2)
+        return err_set(e, ERR_USAGE, WEFT_PREFIX "tok merge takes two tokenizers: A B");
+    int code = open_edit(&d, c, e);
+    struct tok_options o = d.o;
+    o.path = c->file[1];
+    if (!code)
+        code = tok_open(&o, &other, e);
+    if (!code)
+        code = recipe_read(&b, other, &o, e);
+    if (!code)
+        code = recipe_join(&d.r, d.t, &b, other, &d.rows, e);
+    if (!code)
+        code = save(&d, e);
+    recipe_finish(&b);
+    tok_close(other);
+    close_edit(&d);
+    return code;
+}
+
+/* ---- prune ---------------------------------------------------------------------------------- */
+
+int cmd_prune(const struct cli *c, struct err *e)
+{
+    struct edit d;
+    uint64_t *count = NULL;
+    if (c->nfile != 1)
+        return err_set(e, ERR_USAGE, WEFT_PREFIX "tok prune takes one tokenizer");
+    if (!c->keep_used.n && !c->size)
+        return err_set(e, ERR_USAGE, WEFT_PREFIX "tok prune needs --keep-used or --size");
+    int code = open_edit(&d, c, e);
+    if (!code && c->keep_used.n)
+        code = cmd_count(c, &c->keep_used, d.t, &count, e);
+    if (!code)
+        code = recipe_prune(&d.r, d.t, count, (size_t)c->size, &d.rows, e);
+    d.corpus = c->size ? NULL : &c->keep_used; /* of fewer pieces the corpus is cut otherwise */
+    if (!code)
+        code = save(&d, e);
+    free(count);
+    close_edit(&d);
+    return code;
+}

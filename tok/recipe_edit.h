@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_RECIPE_EDIT_H
+#define TOK_RECIPE_EDIT_H
+
+/*
+ * Vocabularies that grow and shrink, and which row of an embedding each id of the new one gets.
+ * The recipe is written in the format from which it was read: a tokenizer.json or a SentencePiece
+ * model, ERR_USAGE else.
+ */
+
+#include "tok/recipe.h"
+
+/* What becomes of the rows of an embedding matrix; tok/FORMAT.md has the file. */
+struct recipe_rows {
+    size_t old_size, n;
+    int32_t *old;  /* by new id; -1: a new row, */
+    size_t *start; /* which is the mean of those of from[start[id] .. start[id + 1]) */
+    struct tok_ids from;
+};
+
+void recipe_rows_finish(struct recipe_rows *w);
+void recipe_rows_put(const struct recipe_rows *w, struct buf *b);
+
+/*
+ * Ids of added tokens that the vocabulary lacks follow on from the number of pieces, whatever the
+ * file says. Where that gives other ids, and always when `pieces` come behind them, they go among
+ * the pieces, where ids are their own (true). Megatron-LM's pieces behind a SentencePiece model's
+ * do, too.
+ */
+bool recipe_make_room(struct recipe *r, const struct tokenizer *t, bool pieces);
+
+/*
+ * Added tokens behind all ids. One that the vocabulary has keeps its id and becomes an added (or
+ * special) token.
+ */
+int recipe_extend(struct recipe *r, const struct tokenizer *t, const char *const *text, size_t n,
+                  size_t nspecial /* the first of them */, struct recipe_rows *ret, struct err *e);
+
+/* The pieces of `b` that `r` lacks, behind all ids of r. Pipelines must be the same. */
+int recipe_join(struct recipe *r, const struct tokenizer *t, const struct recipe *b,
+                const struct tokenizer *tb, struct recipe_rows *ret, struct err *e);
+
+/*
+ * Keeps special and added tokens, bytes and the unknown piece; of the others those with a count (if
+ * counts are given, by id), at most `size` in all (0: any number), the frequent ones first, else
+ * those that were learnt first. A BPE keeps with each piece what merging it passes through.
+ */
+int recipe_prune(struct recipe *r, const struct tokenizer *t, const uint64_t *count, size_t size,
+                 struct recipe_rows *ret, struct err *e);
+
+#endif
