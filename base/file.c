@@ -315,6 +315,8 @@ int file_replace(const char *path, const void *p, size_t n, struct err *e)
 
 /* ---- reading and looking ----------------------------------------------------------------- */
 
+enum { AT_ONCE = 65536 }; /* bytes for which there is always room */
+
 int file_read(const char *path, size_t max, struct buf *ret, struct err *e)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC), code = 0;
@@ -323,10 +325,10 @@ int file_read(const char *path, size_t max, struct buf *ret, struct err *e)
     struct buf b = {0};
     struct stat st;
     if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 && (size_t)st.st_size <= max)
-        buf_reserve(&b, (size_t)st.st_size + 1);
+        mem_all_pages(buf_reserve(&b, (size_t)st.st_size + AT_ONCE), (size_t)st.st_size);
     for (;;) {
-        char *p = buf_reserve(&b, 65536);
-        ssize_t k = read(fd, p, 65536);
+        char *p = buf_reserve(&b, AT_ONCE);
+        ssize_t k = read(fd, p, b.cap - b.len);
         if (k < 0 && errno == EINTR)
             continue;
         if (k < 0)

@@ -41,6 +41,18 @@ void mem_large_pages(void *p, size_t n)
         madvise((char *)p + (from - (uintptr_t)p), to - from, MADV_HUGEPAGE); /* a wish */
 }
 
+void mem_all_pages(void *p, size_t n)
+{
+    const uintptr_t page = 4096;
+    uintptr_t from = ((uintptr_t)p + page - 1) & ~(page - 1), to = ((uintptr_t)p + n) & ~(page - 1);
+#ifdef MADV_POPULATE_WRITE
+    if (from < to && n >= 16 * page)
+        madvise((char *)p + (from - (uintptr_t)p), to - from, MADV_POPULATE_WRITE);
+#else
+    (void)from, (void)to;
+#endif
+}
+
 char *mem_strndup(const char *s, size_t n)
 {
     char *p = mem_new(n + 1, 1);

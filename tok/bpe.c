@@ -129,6 +129,7 @@ struct bpe *bpe_create(const struct bpe_pair *pair, size_t n)
     m->mask = ((size_t)1 << bits) - 1;
     m->slot = mem_grow(NULL, m->mask + 1, sizeof(*m->slot));
     mem_large_pages(m->slot, (m->mask + 1) * sizeof(*m->slot));
+    mem_all_pages(m->slot, (m->mask + 1) * sizeof(*m->slot));
     memset(m->slot, 0xff, (m->mask + 1) * sizeof(*m->slot));
     add_all(m, pair, n);
     return m;

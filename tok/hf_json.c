@@ -510,6 +510,7 @@ static int read_file(struct pipe_spec *s, const char *p, size_t n, int (*read)(s
 {
     if (n > JSON_MAX_BYTES)
         return err_set(e, ERR_DATA, "%s: %zu bytes, too many for a tokenizer.json", s->path, n);
+    mem_all_pages(buf_reserve(&s->text, n + TEXT_ROOM), n);
     buf_add(&s->text, p, n);
     memset(buf_reserve(&s->text, TEXT_ROOM), 0, TEXT_ROOM);
     struct reader r = {.scan = json_scan_create(), .s = s, .text = s->text.data};

@@ -44,6 +44,7 @@ int pipe_vocab_room(struct pipe_spec *s, size_t npieces, size_t nwords, struct e
     int code = mem_try(npieces, sizeof(*s->piece), "memory for a vocabulary", &piece, e);
     if (code)
         return code;
+    mem_all_pages(piece, npieces * sizeof(*s->piece));
     s->piece = piece;
     s->npieces = npieces;
     return 0;

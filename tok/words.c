@@ -12,6 +12,7 @@ void words_init(struct words *w, size_t n)
         slots *= 2;
     *w = (struct words){.slot = mem_new(slots, sizeof(*w->slot)), .mask = slots - 1};
     mem_large_pages(w->slot, slots * sizeof(*w->slot));
+    mem_all_pages(w->slot, slots * sizeof(*w->slot));
 }
 
 bool words_add_key(struct words *w, struct words_key k, const char *text, size_t n, int32_t id)

@@ -82,5 +82,22 @@ static void texts(void)
     free(n);
 }
 
-T_MAIN(T_CASE(new_memory_is_zeroed), T_CASE(growing_keeps), T_CASE(hostile_sizes_are_refused),
-       T_CASE(exhaustion_ends_with_5), T_CASE(texts))
+/* Wishes: what is in memory stays, also where they reach beyond whole pages. */
+static void pages_that_are_had_at_once(void)
+{
+    enum { N = 5 << 20 };
+    char *p = mem_new(N, 1);
+    p[0] = p[N - 1] = 7;
+    mem_large_pages(p + 1, N - 2);
+    mem_all_pages(p + 1, N - 2);
+    mem_all_pages(p, 100);
+    size_t set = 0;
+    for (size_t i = 0; i < N; i++)
+        set += p[i] != 0;
+    T_EQ(set, 2);
+    T_EQ(p[N - 1], 7);
+    free(p);
+}
+
+T_MAIN(T_CASE(pages_that_are_had_at_once), T_CASE(new_memory_is_zeroed), T_CASE(growing_keeps),
+       T_CASE(hostile_sizes_are_refused), T_CASE(exhaustion_ends_with_5), T_CASE(texts))
