@@ -33,6 +33,8 @@ struct learn_count {
     size_t ntask, task_cap;
     size_t task_bytes; /* in the last task */
 
+    learn_each *each; /* or NULL */
+    void *each_arg;
     struct learn_report report;
 };
 
@@ -72,6 +74,12 @@ void learn_count_destroy(struct learn_count *c)
     free(c->piece);
     free(c->task);
     free(c);
+}
+
+void learn_count_each(struct learn_count *c, learn_each *each, void *arg)
+{
+    c->each = each;
+    c->each_arg = arg;
 }
 
 /* ---- one batch --------------------------------------------------------------------------- */
@@ -244,6 +252,8 @@ enum { COUNTS = 4096 };
 
 struct gather {
     struct learn_words *words;
+    learn_each *each; /* or NULL */
+    void *each_arg;
     uint64_t cost;         /* of a byte */
     uint64_t need[COUNTS]; /* bytes of memory for the words that occur so often, or more in the
                             * last */
@@ -253,8 +263,10 @@ struct gather {
 
 static int weigh(void *arg, const char *word, uint32_t n, uint64_t count, struct err *e)
 {
-    (void)word, (void)e;
+    (void)e;
     struct gather *g = arg;
+    if (g->each)
+        g->each(g->each_arg, word, n, count);
     size_t k = count < COUNTS ? (size_t)count : COUNTS - 1;
     g->need[k] += n * (g->cost + 1) + 2 * sizeof(uint64_t) + g->cost;
     g->number[k]++;
@@ -312,10 +324,12 @@ static void choose_least(const struct learn_count *c, struct gather *g, struct l
 static int gather(struct learn_count *c, uint64_t cost, struct learn_words *ret, struct err *e)
 {
     struct gather *g = mem_new(1, sizeof(*g));
-    *g = (struct gather){.words = ret, .cost = cost, .least = 1};
+    *g = (struct gather){
+        .words = ret, .each = c->each, .each_arg = c->each_arg, .cost = cost, .least = 1};
     int code = walk(c, weigh, g, e);
     c->report.words = ret->n;
     choose_least(c, g, &c->report);
+    g->each = NULL;
     if (!code && g->least > 1) {
         ret->n = g->bytes = 0;
         code = walk(c, weigh, g, e);

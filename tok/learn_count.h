@@ -60,6 +60,11 @@ void learn_count_join_lines(struct learn_count *c);
 /* Whole lines, each with its line feed a text by itself. */
 int learn_count_lines(struct learn_count *c, const char *text, size_t n, struct err *e);
 
+/* To be called by learn_count_finish for each distinct word, once, also for those that are left
+ * out; on the thread that calls it. */
+typedef void learn_each(void *arg, const char *word, size_t n, uint64_t count);
+void learn_count_each(struct learn_count *c, learn_each *each, void *arg);
+
 /* `cost` bytes are what a later step will need for each byte of a word. */
 int learn_count_finish(struct learn_count *c, uint64_t cost, struct learn_words *ret,
                        struct learn_report *report, struct err *e);

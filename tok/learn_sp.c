@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/utf8.h"
 #include "tok/sp_norm.h"
 #include "tok/trie.h"
 
@@ -115,7 +116,8 @@ struct front {
     bool suffix, together; /* marks stand behind words; runs of them stay together */
     struct scratch *scratch;
     struct learn_count *count;
-    uint64_t *hash; /* of each sentence, 0 for none, where their order is wanted */
+    uint64_t *chars; /* how often each occurs */
+    uint64_t *hash;  /* of each sentence, 0 for none, where their order is wanted */
     uint64_t nhash, hash_cap;
     struct sampled **sample;
     uint64_t nsample, seen;
@@ -475,6 +477,16 @@ static uint64_t *rank_sentences(const struct front *f, const struct learn_words 
     return rank;
 }
 
+static void count_chars(void *arg, const char *word, size_t n, uint64_t count)
+{
+    const struct front *f = arg;
+    const char *p = word, *end = p + n;
+    for (size_t k; p < end; p += k) {
+        k = *p & 0x80 ? utf8_char(p, end) : 1;
+        f->chars[utf8_code(p, k)] += count;
+    }
+}
+
 /* ---- all of it --------------------------------------------------------------------------- */
 
 static void open_front(struct front *f)
@@ -496,6 +508,8 @@ static void open_front(struct front *f)
         f->plain[c] = f->norm.copy[c] && !f->begins[c];
     f->scratch = mem_new((size_t)pool_threads(o->pool), sizeof(*f->scratch));
     f->count = learn_count_create(o->pool, o->memory, o->beside, split, f);
+    f->chars = mem_new(LEARN_CHARS, sizeof(*f->chars));
+    learn_count_each(f->count, count_chars, f);
 }
 
 static void close_front(struct front *f)
@@ -532,7 +546,8 @@ int learn_sp_load(const struct learn_sp_options *o, struct learn_sp *ret, struct
         ret->invalid += f.scratch[i].invalid;
     close_front(&f);
     if (!code)
-        code = learn_sp_chars(o, &w, rank, ret, e);
+        code = learn_sp_chars(o, f.chars, &w, rank, ret, e);
+    free(f.chars);
     learn_words_finish(&w);
     free(rank);
     return code;

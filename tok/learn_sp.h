@@ -29,6 +29,8 @@
 #define LEARN_UNKNOWN 0x2585u
 #define LEARN_SPACE 0x2581u
 
+enum { LEARN_CHARS = 0x110000 };
+
 /* The normalizer's rules. */
 struct learn_rules {
     char *name;          /* "nmt_nfkc" */
@@ -89,11 +91,12 @@ void learn_sp_finish(struct learn_sp *s);
 void learn_sentences_finish(struct learn_sentences *s);
 
 /*
- * The second half: from words in UTF-8 to required characters and code points. `rank`, if not
- * NULL, gives the order of the texts, which else are sorted. The words are freed.
+ * The second half: from words in UTF-8 to required characters and code points. `count` is that of
+ * each character, also in words that were left out (a NUL counts as nothing). `rank`, if not NULL,
+ * gives the order of the texts, which else are sorted. The words are freed.
  */
-int learn_sp_chars(const struct learn_sp_options *o, struct learn_words *w, const uint64_t *rank,
-                   struct learn_sp *ret, struct err *e);
+int learn_sp_chars(const struct learn_sp_options *o, const uint64_t *count, struct learn_words *w,
+                   const uint64_t *rank, struct learn_sp *ret, struct err *e);
 
 /* Its last step: words into sorted code points; those of characters that are not known become
  * U+2585. */

@@ -6,7 +6,7 @@
 #include "base/utf8.h"
 #include "tok/learn_sp.h"
 
-enum { CHARS = 0x110000 };
+enum { CHARS = LEARN_CHARS };
 
 /* ---- required characters ----------------------------------------------------------------- */
 
@@ -24,20 +24,6 @@ static int by_count(const void *a, const void *b)
     if (x->count != y->count)
         return x->count > y->count ? -1 : 1;
     return (x->c > y->c) - (x->c < y->c);
-}
-
-static uint64_t *count_chars(const struct learn_words *w)
-{
-    uint64_t *count = mem_new(CHARS, sizeof(*count));
-    for (size_t i = 0; i < w->n; i++) {
-        const char *p = w->text + w->start[i], *end = w->text + w->start[i + 1];
-        for (size_t k; p < end; p += k) {
-            k = utf8_char(p, end);
-            count[utf8_code(p, k)] += w->count[i];
-        }
-    }
-    count[0] = 0; /* NUL has no piece and counts as nothing */
-    return count;
 }
 
 /* All characters there are and those that are asked for, sorted. */
@@ -92,13 +78,11 @@ static void choose(const struct learn_sp_options *o, const uint64_t *count, stru
     qsort(ret->required, ret->nrequired, sizeof(*ret->required), by_plain_count);
 }
 
-int learn_sp_chars(const struct learn_sp_options *o, struct learn_words *w, const uint64_t *rank,
-                   struct learn_sp *ret, struct err *e)
+int learn_sp_chars(const struct learn_sp_options *o, const uint64_t *count, struct learn_words *w,
+                   const uint64_t *rank, struct learn_sp *ret, struct err *e)
 {
-    uint64_t *count = count_chars(w);
     bool *known = mem_new(CHARS, sizeof(*known));
     choose(o, count, ret);
-    free(count);
     for (size_t i = 0; i < ret->nrequired; i++)
         known[ret->required[i].c] = true;
     int code = learn_sp_order(o->pool, w, rank, known, &ret->text, e);

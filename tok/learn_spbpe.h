@@ -16,8 +16,8 @@
 #include "tok/learn_sp.h"
 #include "tok/learn_sp_out.h"
 
-/* What of memory a byte of a word takes at most. */
-enum { LEARN_SPBPE_COST = 36 };
+/* What of memory a byte of a word takes, about. */
+enum { LEARN_SPBPE_COST = 16 };
 
 struct learn_spbpe_options {
     const struct sp_train_options *train;
