@@ -34,7 +34,7 @@ struct learn_bpe_options {
 };
 
 /* What of memory a byte of a word takes at most. */
-enum { LEARN_BPE_COST = 16 };
+enum { LEARN_BPE_COST = 11 };
 
 /* Fills `v`, which the caller finishes whatever comes back. The words are freed on the way. */
 int learn_bpe(const struct learn_bpe_options *o, struct learn_words *w, struct learn_vocab *v,

@@ -110,29 +110,38 @@ static void count_task(void *arg, int task, int thread)
 /* ---- runs -------------------------------------------------------------------------------- */
 
 struct sorted {
-    const char *text;
-    uint64_t count;
-    uint32_t n;
+    uint64_t hash;
+    const struct learn_slot *slot;
 };
 
-static int by_bytes(const void *a, const void *b)
+static bool goes_before(const struct learn_table *t, const struct sorted *a, const struct sorted *b)
 {
-    const struct sorted *x = a, *y = b;
-    return learn_word_compare(x->text, x->n, y->text, y->n);
+    if (a->hash != b->hash)
+        return a->hash < b->hash;
+    size_t na, nb;
+    const char *x = learn_slot_text(t, a->slot, &na), *y = learn_slot_text(t, b->slot, &nb);
+    return learn_word_compare(x, na, y, nb) < 0;
 }
 
+/* In the order of hashes, in which the slots nearly are: but for neighbours, and for those that had
+ * no room at the end and stand at the beginning. */
 static struct sorted *sort_table(const struct learn_table *t)
 {
-    struct sorted *s = mem_new(t->used + 1, sizeof(*s));
-    size_t n = 0, length;
-    for (size_t i = 0; i <= t->mask; i++) {
-        if (!t->slot[i].count)
-            continue;
-        s[n].text = learn_slot_text(t, &t->slot[i], &length);
-        s[n].n = (uint32_t)length;
-        s[n++].count = t->slot[i].count;
+    struct sorted *s = mem_grow(NULL, t->used + 1, sizeof(*s));
+    size_t n = 0;
+    for (int turned = 0; turned < 2; turned++)
+        for (size_t i = 0; i <= t->mask && (t->slot[i].count || !turned); i++) {
+            uint64_t hash = t->slot[i].count ? learn_slot_hash(&t->slot[i]) : 0;
+            if (t->slot[i].count && (hash >> t->shift > i) == turned)
+                s[n++] = (struct sorted){hash, &t->slot[i]};
+        }
+    for (size_t i = 1; i < n; i++) {
+        struct sorted x = s[i];
+        size_t k = i;
+        for (; k && goes_before(t, &x, &s[k - 1]); k--)
+            s[k] = s[k - 1];
+        s[k] = x;
     }
-    qsort(s, n, sizeof(*s), by_bytes);
     return s;
 }
 
@@ -140,8 +149,11 @@ static int write_run(struct learn_count *c, struct learn_table *t, struct err *e
 {
     struct sorted *s = sort_table(t);
     int code = 0;
-    for (size_t i = 0; i < t->used && !code; i++)
-        code = learn_runs_add(&c->runs, s[i].text, s[i].n, s[i].count, e);
+    for (size_t i = 0; i < t->used && !code; i++) {
+        size_t n;
+        const char *text = learn_slot_text(t, s[i].slot, &n);
+        code = learn_runs_add(&c->runs, text, (uint32_t)n, s[i].slot->count, e);
+    }
     free(s);
     if (!code)
         code = learn_runs_end(&c->runs, e);
@@ -248,7 +260,7 @@ int learn_count_lines(struct learn_count *c, const char *text, size_t n, struct 
 
 /* ---- the result -------------------------------------------------------------------------- */
 
-enum { COUNTS = 4096 };
+enum { COUNTS = 4096, OF_WORD = 20 };
 
 struct gather {
     struct learn_words *words;
@@ -268,7 +280,7 @@ static int weigh(void *arg, const char *word, uint32_t n, uint64_t count, struct
     if (g->each)
         g->each(g->each_arg, word, n, count);
     size_t k = count < COUNTS ? (size_t)count : COUNTS - 1;
-    g->need[k] += n * (g->cost + 1) + 2 * sizeof(uint64_t) + g->cost;
+    g->need[k] += n * (g->cost + 1) + OF_WORD;
     g->number[k]++;
     if (count >= g->least) {
         g->words->n++;
@@ -313,7 +325,7 @@ static void choose_least(const struct learn_count *c, struct gather *g, struct l
 {
     uint64_t sum = g->need[COUNTS - 1];
     size_t k = COUNTS - 1;
-    while (k > 1 && sum + g->need[k - 1] <= c->memory)
+    while (k > 1 && sum + g->need[k - 1] <= c->memory / 8 * 7)
         sum += g->need[--k];
     g->least = c->memory ? k : 1;
     r->least = g->least;

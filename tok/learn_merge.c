@@ -12,7 +12,7 @@
 #define GONE 0xffffffffu
 #define EDGE 0x7fffffffu
 
-enum { GRID = 1024, PLACES = 1 << 20, SLOWER = 8 };
+enum { GRID = 1024, PLACES = 1 << 20, SLOWER = 8, SPARES = 64 };
 
 /* A symbol beside the places of a merge: what its pairs gain and lose. */
 struct beside {
@@ -34,11 +34,17 @@ struct side {
     size_t nevent, event_cap;
 };
 
-/* Blocks of places that live until the end. */
+struct spare {
+    uint32_t *at;
+    size_t n;
+};
+
+/* Blocks of places; the longest lists that are done with are used again. */
 struct places {
     uint32_t **block;
     size_t nblock, left;
     uint32_t *next;
+    struct spare spare[SPARES];
 };
 
 struct learn_merge {
@@ -60,8 +66,35 @@ struct learn_merge {
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
+static void spare_places(struct places *p, uint32_t *at, size_t n)
+{
+    struct spare *least = p->spare;
+    for (size_t i = 1; i < SPARES; i++)
+        if (p->spare[i].n < least->n)
+            least = &p->spare[i];
+    if (n > least->n)
+        *least = (struct spare){at, n};
+}
+
+/* Goes on in the longest spare list, if that has room for n. */
+static void reuse_places(struct places *p, size_t n)
+{
+    struct spare *most = p->spare;
+    for (size_t i = 1; i < SPARES; i++)
+        if (p->spare[i].n > most->n)
+            most = &p->spare[i];
+    if (most->n < n)
+        return;
+    struct spare rest = {p->next, p->left};
+    p->next = most->at;
+    p->left = most->n;
+    *most = rest;
+}
+
 static uint32_t *take_places(struct places *p, size_t n)
 {
+    if (p->left < n)
+        reuse_places(p, n);
     if (p->left < n) {
         p->left = n > PLACES ? n : PLACES;
         p->block = mem_grow(p->block, p->nblock + 1, sizeof(*p->block));
@@ -531,6 +564,7 @@ static void merge(struct learn_merge *m, const struct learn_rule *rule,
         merge_words(m, top, id);
     else
         merge_places(m, top, id);
+    spare_places(&m->places, top->at, top->n);
     update(m, rule, top->pair, id);
 }
 

@@ -12,8 +12,16 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "tok/learn_table.h"
 
-enum { HEAD = 12, WRITE = 1 << 20, READ = 1 << 18, READ_ALL = 16 << 20, READ_LEAST = 4096 };
+enum {
+    HEAD = 12,
+    WRITE = 1 << 20,
+    READ = 1 << 18,
+    READ_ALL = 16 << 20,
+    READ_LEAST = 4096,
+    PADDING = 24
+};
 
 void learn_runs_init(struct learn_runs *r, const char *beside)
 {
@@ -108,6 +116,7 @@ struct cursor {
     struct buf buf;
     size_t pos; /* of the record in the buffer */
     const char *word;
+    uint64_t hash;
     uint32_t n;
     uint64_t count;
     bool done;
@@ -126,14 +135,13 @@ static int pull(const struct learn_runs *r, struct cursor *c, size_t need, struc
         uint64_t left = c->end - c->at;
         size_t want = need > c->read ? need : c->read;
         want = want > left ? (size_t)left : want;
-        ssize_t k = pread(r->fd, buf_reserve(&c->buf, want), want, (off_t)c->at);
+        ssize_t k = pread(r->fd, buf_reserve(&c->buf, want + PADDING), want, (off_t)c->at);
         if (k < 0 && errno == EINTR)
             continue;
         if (k < 0)
             return err_sys(e, errno, "%s: cannot read what was written beside it", r->beside);
         if (k == 0)
-            return err_set(e, ERR_IO, "%s: the counts written beside it were cut short",
-                           r->beside);
+            return err_set(e, ERR_IO, "%s: the counts written beside it were cut short", r->beside);
         c->buf.len += (size_t)k;
         c->at += (uint64_t)k;
     }
@@ -154,6 +162,8 @@ static int advance(const struct learn_runs *r, struct cursor *c, struct err *e)
     c->count = load_u64(c->buf.data + c->pos + 4);
     code = pull(r, c, HEAD + (size_t)c->n, e);
     c->word = c->buf.data + c->pos + HEAD;
+    if (!code)
+        c->hash = learn_word_hash(c->word, c->n);
     return code;
 }
 
@@ -161,6 +171,8 @@ static bool before(const struct cursor *a, const struct cursor *b)
 {
     if (a->done || b->done)
         return !a->done;
+    if (a->hash != b->hash)
+        return a->hash < b->hash;
     return learn_word_compare(a->word, a->n, b->word, b->n) < 0;
 }
 
@@ -184,18 +196,20 @@ static int walk(const struct learn_runs *r, struct cursor **heap, learn_run_fn *
                 struct err *e)
 {
     struct buf word = {0};
-    uint64_t count = 0;
+    uint64_t count = 0, hash = 0;
     bool any = false;
     int code = 0;
     while (!code && !heap[0]->done) {
         struct cursor *c = heap[0];
-        if (any && learn_word_compare(word.data, word.len, c->word, c->n) != 0) {
+        if (any &&
+            (hash != c->hash || learn_word_compare(word.data, word.len, c->word, c->n) != 0)) {
             code = fn(arg, word.data, (uint32_t)word.len, count, e);
             any = false;
         }
         if (!any) {
             buf_reset(&word);
             buf_add(&word, c->word, c->n);
+            hash = c->hash;
             count = 0;
             any = true;
         }

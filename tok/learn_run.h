@@ -25,12 +25,13 @@ struct learn_runs {
 void learn_runs_init(struct learn_runs *r, const char *beside);
 void learn_runs_finish(struct learn_runs *r);
 
+/* In the order of learn_word_hash, then of bytes. */
 int learn_runs_add(struct learn_runs *r, const char *word, uint32_t n, uint64_t count,
                    struct err *e);
 /* Ends a run; what is added next begins another. */
 int learn_runs_end(struct learn_runs *r, struct err *e);
 
-/* Calls for each distinct word of all runs in the order of bytes, with the sum of its counts. The
+/* Calls for each distinct word of all runs, with the sum of its counts, in the order below. The
  * word is valid during the call, which ends the walk by a code. */
 typedef int learn_run_fn(void *arg, const char *word, uint32_t n, uint64_t count, struct err *e);
 int learn_runs_walk(const struct learn_runs *r, learn_run_fn *fn, void *arg, struct err *e);

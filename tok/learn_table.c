@@ -17,6 +17,7 @@ static void new_slots(struct learn_table *t, size_t n)
     mem_large_pages(p, n * sizeof(*t->slot));
     t->slot = (struct learn_slot *)(void *)(p + (-(uintptr_t)p & 63));
     t->mask = n - 1;
+    t->shift = 64 - __builtin_ctzll(n);
 }
 
 void learn_table_init(struct learn_table *t)
@@ -107,10 +108,27 @@ static void put(struct learn_table *t, size_t at, const uint64_t key[3], const c
     }
 }
 
-static size_t place(const struct learn_table *t, const uint64_t key[3])
+static inline uint64_t hash(const uint64_t key[3])
 {
     uint64_t k[3] = {key[0], key[2] >> 56 > INLINE ? 0 : key[1], key[2]};
-    return mix(k) >> 16 & t->mask;
+    return mix(k);
+}
+
+static inline size_t place(const struct learn_table *t, const uint64_t key[3])
+{
+    return hash(key) >> t->shift;
+}
+
+uint64_t learn_slot_hash(const struct learn_slot *s)
+{
+    return hash(s->key);
+}
+
+uint64_t learn_word_hash(const char *p, size_t n)
+{
+    uint64_t key[3];
+    make_key(p, n, key);
+    return hash(key);
 }
 
 static void grow(struct learn_table *t)

@@ -4,8 +4,8 @@
 
 /*
  * Words and how often they were seen: a table of one thread. Words of up to 23 bytes lie in the
- * slots themselves, longer ones in a store of bytes beside them. The order of the slots follows
- * from a hash and means nothing; whoever needs an order sorts.
+ * slots themselves, longer ones in a store of bytes beside them. Slots follow the hashes of their
+ * words, which mean nothing; whoever needs another order sorts.
  */
 
 #include <stdbool.h>
@@ -23,6 +23,7 @@ struct learn_table {
     struct learn_slot *slot; /* within `memory`, so that none lies in two lines */
     void *memory;
     size_t mask, used;
+    int shift; /* a hash moved right by this is the slot where its word belongs */
     struct buf store; /* words of more than 23 bytes */
 };
 
@@ -42,6 +43,9 @@ void learn_table_join(struct learn_table *t, const struct learn_table *from);
 
 /* The word of a slot that is not empty. Bytes lie in the slot or the table. */
 const char *learn_slot_text(const struct learn_table *t, const struct learn_slot *s, size_t *ret_n);
+
+uint64_t learn_slot_hash(const struct learn_slot *s);
+uint64_t learn_word_hash(const char *p, size_t n); /* 24 readable bytes behind the word */
 
 uint64_t learn_table_bytes(const struct learn_table *t); /* memory held */
 
