@@ -28,6 +28,10 @@ enum cmd_type { CMD_SENTENCEPIECE, CMD_BPE, CMD_WORDPIECE };
 #define CMD_BYTES "byte-level bpe"
 #define CMD_PIECES "wordpiece"
 
+struct compare;
+struct facts;
+struct recipe;
+
 struct cli {
     struct opt_common common;
     struct tok_flags tok;
@@ -50,6 +54,8 @@ struct cli {
     int to;       /* convert: enum recipe_format */
     struct opt_list proof;
 
+    struct opt_list corpus; /* inspect */
+    const char *by;
     const char *verb; /* its name */
     const char *add;  /* extend: a file of tokens */
     struct opt_list add_special;
@@ -95,6 +101,9 @@ int cmd_inspect(const struct cli *c, struct err *e);
 int cmd_diff(const struct cli *c, struct err *e);
 int cmd_convert(const struct cli *c, struct err *e);
 
+/* The part of inspect that encodes. `r` may be NULL. */
+int cmd_survey(const struct cli *c, struct facts *f, const struct tokenizer *t,
+               const struct recipe *r, struct err *e);
 int cmd_extend(const struct cli *c, struct err *e);
 int cmd_merge(const struct cli *c, struct err *e);
 int cmd_prune(const struct cli *c, struct err *e);
@@ -104,15 +113,12 @@ int cmd_count(const struct cli *c, const struct opt_list *corpus, const struct t
               uint64_t **ret, struct err *e);
 
 /* Logs what a recipe's target does not keep. */
-struct recipe;
 void cmd_say_notes(const struct recipe *r);
 
 /* A tokenizer that stands behind the verb; templates are left out. */
 int cmd_open(const struct cli *c, const char *path, struct tokenizer **ret, struct err *e);
 
 /* Runs a corpus through `with`; rows of `f` for the first `most` stretches. */
-struct compare;
-struct facts;
 int cmd_compare(const struct cli *c, const char *const *path, size_t npath, struct compare *with,
                 struct facts *f, uint64_t most, struct err *e);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/program.h"
 #include "tok/cmd.h"
 #include "tok/cmd_facts.h"
-#include "tok/sp_model.h"
+#include "tok/describe.h"
+#include "tok/recipe.h"
 
 /* What a tokenizer is: its facts, and those of a SentencePiece model's parts. */
 
@@ -71,32 +73,98 @@ static void say_symbols(struct facts *f, const struct tokenizer *t, const struct
     facts_group_end(f);
 }
 
-static int say_sp(struct facts *f, const struct tokenizer *t, struct err *e)
+/* ---- tokenizers of parts -------------------------------------------------------------------- */
+
+static const char *const models[] = {"bpe", "unigram", "wordpiece", "wordlevel"};
+
+static void say_sizes(struct facts *f, const struct tokenizer *t, const struct recipe *r)
 {
-    struct buf b;
-    struct sp_model m;
-    const char *path = tok_info(t)->path;
-    int code = file_read(path, (size_t)1 << 30, &b, e);
-    if (code)
-        return code;
-    code = sp_check(path, b.data, b.len, &m, e);
-    buf_finish(&b);
-    if (code)
-        return code;
-    say_model(f, &m);
-    say_symbols(f, t, &m);
-    sp_model_finish(&m);
-    return 0;
+    size_t pieces = 0, longest = 0, special = 0, bytes = 0, inside = 0;
+    for (size_t i = 0; i < r->npieces; i++) {
+        const struct recipe_piece *p = &r->piece[i];
+        pieces += p->text != NULL;
+        longest = p->text && p->n > longest ? p->n : longest;
+        bytes += r->byte_fallback && p->text && p->n == 6 && !strncmp(p->text, "<0x", 3);
+    }
+    for (size_t i = 0; i < r->ntokens; i++) {
+        special += r->token[i].special;
+        inside += recipe_find(r, r->token[i].text, r->token[i].n) >= 0;
+    }
+    size_t ids = (size_t)tok_info(t)->vocab_size, all = pieces + r->ntokens - inside;
+    facts_group(f, "model");
+    facts_text(f, "algorithm", models[r->model]);
+    facts_number(f, "pieces", (int64_t)pieces);
+    facts_number(f, "normal_pieces", (int64_t)(pieces - bytes - inside));
+    facts_number(f, "byte_pieces", (int64_t)bytes);
+    facts_number(f, "special_tokens", (int64_t)special);
+    facts_number(f, "added_tokens", (int64_t)(r->ntokens - special));
+    facts_number(f, "ids_without_piece", (int64_t)(ids > all ? ids - all : 0));
+    facts_number(f, "longest_piece_bytes", (int64_t)longest);
+    if (r->model == MODEL_BPE) {
+        facts_number(f, "merges", (int64_t)r->nmerges);
+        facts_switch(f, "whole_pieces_first", r->ignore_merges);
+    }
+    if (r->model == MODEL_BPE || r->model == MODEL_UNIGRAM)
+        facts_switch(f, "byte_fallback", r->byte_fallback);
+    if (r->prefix)
+        facts_text(f, "prefix_inside_words", r->prefix);
+    if (r->suffix)
+        facts_text(f, "suffix_at_ends", r->suffix);
+    if (r->model == MODEL_WORDPIECE)
+        facts_number(f, "longest_word_characters", (int64_t)r->max_chars);
+    facts_group_end(f);
 }
 
-static int inspect(const struct cli *c, const struct tokenizer *t, struct err *e)
+static void say_pipeline(struct facts *f, const struct tokenizer *t, const struct recipe *r)
 {
+    struct buf b = {0};
+    facts_group(f, "pipeline");
+    describe_normalizer(&r->store, &b);
+    facts_text(f, "normalizer", buf_str(&b));
+    buf_reset(&b);
+    describe_pre_tokenizer(&r->store, &b);
+    facts_text(f, "pre_tokenizer", buf_str(&b));
+    facts_pieces(f, "put_before_a_text", t, r->store.before, r->store.nbefore);
+    facts_pieces(f, "put_behind_a_text", t, r->store.after, r->store.nafter);
+    facts_group_end(f);
+    buf_finish(&b);
+    facts_group(f, "symbols");
+    for (size_t i = 0; i < r->ntokens; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "%d", r->token[i].id);
+        facts_kind(f, name, r->token[i].special ? "special" : "added", r->token[i].text);
+    }
+    facts_group_end(f);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static int inspect(const struct cli *c, const struct tok_flags *flags, const struct tokenizer *t,
+                   struct err *e)
+{
+    const struct tok_info *info = tok_info(t);
+    struct tok_options o = {
+        .path = info->path, .pattern = flags->pattern, .merges = flags->merges, .type = info->type};
+    struct recipe r = {0};
     struct facts f;
+    int code = 0;
+    bool parts = info->type != TOK_WHITESPACE && info->type != TOK_NULL;
+    if (parts)
+        code = recipe_read(&r, t, &o, e);
     facts_init(&f, c->json);
     say_tokenizer(&f, t);
-    enum tok_type type = tok_info(t)->type;
-    int code = type == TOK_SENTENCEPIECE || type == TOK_GPT_SENTENCEPIECE ? say_sp(&f, t, e) : 0;
-    return facts_finish(&f, code, e);
+    if (!code && parts && r.from == RECIPE_SP) {
+        say_model(&f, &r.sp);
+        say_symbols(&f, t, &r.sp);
+    } else if (!code && parts) {
+        say_sizes(&f, t, &r);
+        say_pipeline(&f, t, &r);
+    }
+    if (!code && info->type != TOK_NULL)
+        code = cmd_survey(c, &f, t, parts ? &r : NULL, e);
+    code = facts_finish(&f, code, e);
+    recipe_finish(&r);
+    return code;
 }
 
 int cmd_inspect(const struct cli *c, struct err *e)
@@ -106,11 +174,14 @@ int cmd_inspect(const struct cli *c, struct err *e)
         return err_set(e, ERR_USAGE, WEFT_PREFIX "tok inspect looks at one tokenizer at a time");
     if (c->nfile)
         flags.path = c->file[0];
+    if (c->by && !c->corpus.n)
+        return err_set(e, ERR_USAGE, "--by tells the texts of --corpus apart, which is missing");
+    flags.add_template = false; /* what is put round a text would not come back as text */
     struct tokenizer *t;
     int code = tok_open_flags(&flags, &t, e);
     if (code)
         return code;
-    code = inspect(c, t, e);
+    code = inspect(c, &flags, t, e);
     tok_close(t);
     return code;
 }

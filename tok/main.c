@@ -44,8 +44,11 @@ static const struct opt_verb verbs[] = {
                  "tok decode --tokenizer P.model "
                  "--format json\n",
      true},
-    {"inspect", "[FILE]", "what a tokenizer is: type, size, special tokens, digest",
-     WEFT_PREFIX "tok inspect P.model\n" WEFT_PREFIX "tok inspect --json P.model\n", true},
+    {"inspect", "[FILE]", "what a tokenizer is, and what it makes of a corpus",
+     WEFT_PREFIX "tok inspect P.model\n" WEFT_PREFIX
+                 "tok inspect tokenizer.json --corpus en.txt ja.txt\n" WEFT_PREFIX
+                 "tok inspect --json P.model --corpus corpus.jsonl --by language\n",
+     true},
     {"diff", "A B [CORPUS...]", "what two tokenizers have in common, and where they cut otherwise",
      WEFT_PREFIX "tok diff a/tokenizer.json b.model corpus.jsonl\n" WEFT_PREFIX
                  "tok diff a.model b.model\n",
@@ -82,7 +85,7 @@ static const struct opt table[] = {
     ROW("model_prefix", OPT_TEXT, model_prefix, NULL, "P", "input", TRAIN, 0, 0, true,
         "writes P.model and P.vocab; or P-tokenizer.json, P-vocab.json and P-merges.txt"),
     ROW("input_format", OPT_CHOICE, input_format, "auto", DOCS_FORMATS, "input",
-        TRAIN | ENCODE | DECODE | DIFF | CONVERT | PRUNE, 0, 0, true,
+        TRAIN | ENCODE | DECODE | INSPECT | DIFF | CONVERT | PRUNE, 0, 0, true,
         "lines of text, lines of text and count (train), or JSONL; auto looks at name and content"),
     ROW("json-keys", OPT_LIST, json_keys, "text", "KEYS", "input", TRAIN, 0, 0, true,
         "keys of the texts in JSONL"),
@@ -106,6 +109,10 @@ static const struct opt table[] = {
         "print one JSON object"),
     ROW("show", OPT_INT, show, "10", "N", "output", DIFF, 0, 1e9, true,
         "how many differing segments are listed, the first and the most frequent"),
+    ROW("corpus", OPT_LIST, corpus, NULL, "FILES", "input", INSPECT, 0, 0, true,
+        "texts: how well each file is compressed, unused tokens, and what does not come back"),
+    ROW("by", OPT_TEXT, by, NULL, "KEY", "input", INSPECT, 0, 0, true,
+        "key in JSONL of a language or source, by which texts are summed instead of by file"),
     ROW("add", OPT_TEXT, add, NULL, "FILE", "vocabulary", EXTEND, 0, 0, true,
         "tokens that always match, one on each line, or an array in a .json file"),
     ROW("add-special", OPT_LIST, add_special, NULL, "TOKENS", "vocabulary", EXTEND, 0, 0, true,
