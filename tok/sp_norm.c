@@ -172,6 +172,14 @@ static size_t next_item(const struct sp_norm *s, struct sp_norm_state *st, const
     return 1;
 }
 
+const char *sp_norm_char(const struct sp_norm *s, const char *p, size_t n, size_t *ret_n)
+{
+    struct sp_norm_state st = {0};
+    const char *to;
+    next_item(s, &st, p, n, true, &to, ret_n);
+    return to;
+}
+
 /* Spaces at the end of a text are dropped, so they wait until something follows. */
 static void put_held(const struct sp_norm *s, struct sp_norm_state *st, struct buf *out)
 {

@@ -41,6 +41,9 @@ struct sp_norm_state {
 void sp_norm_init(struct sp_norm *s, const struct sp_model *m);
 void sp_norm_finish(struct sp_norm *s);
 
+/* What the one character at p becomes by itself, spaces as they are; *ret_n bytes. */
+const char *sp_norm_char(const struct sp_norm *s, const char *p, size_t n, size_t *ret_n);
+
 /*
  * Appends what the next bytes of the text become, until all that can be judged are used or `out` is
  * longer than `enough`. Returns the bytes used; those left over (few, unless `out` is long enough)

@@ -18,10 +18,10 @@ static uint32_t unit_offset(uint32_t u)
     return (u >> 10) << ((u & (1u << 9)) >> 6);
 }
 
-static void clear(struct sp_plain *p, uint32_t c)
+static void clear(uint64_t *bits, uint32_t c)
 {
     if (c < SP_PLAIN_CHARS)
-        p->bits[c / 64] &= ~((uint64_t)1 << (c % 64));
+        bits[c / 64] &= ~((uint64_t)1 << (c % 64));
 }
 
 /* ---- rules --------------------------------------------------------------------------------- */
@@ -71,29 +71,60 @@ static bool take(struct walk *w, const struct step *from, uint32_t byte, uint32_
     s.more = from->more ? (uint8_t)(from->more - 1) : more_bytes(byte);
     bool ends = unit >> 8 & 1;
     if (!s.more && (s.later || ends))
-        clear(w->to, s.c);
+        clear(w->to->bits, s.c);
+    if (!s.more && s.later)
+        clear(w->to->apart, s.c);
     push(w, s);
     return !(ends && s.more);
 }
 
-/* False: a rule ends inside a character, or the trie is no tree of reasonable size. */
-static bool walk_rules(struct walk *w)
+/*
+ * The units that one step can lead to from each state: a unit of label c is a step from state
+ * (its place ^ c) alone. `first` by state, then `next`; 0: no more.
+ */
+struct steps {
+    uint32_t *first, *next;
+};
+
+static struct steps find_steps(const struct sp_norm *norm, size_t n)
 {
-    size_t n = (size_t)(w->norm->strings - w->norm->units) / 4;
+    struct steps s = {mem_new(n, sizeof(*s.first)), mem_new(n, sizeof(*s.next))};
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t label = unit_at(norm, i) & 0x800000ffu;
+        if (label == 0 || label > 255 || (i ^ label) >= n)
+            continue;
+        s.next[i] = s.first[i ^ label];
+        s.first[i ^ label] = i;
+    }
+    return s;
+}
+
+/* False: a rule ends inside a character, or the trie is no tree of reasonable size. */
+static bool walk_steps(struct walk *w, const struct steps *to, size_t n)
+{
     push(w, (struct step){.state = unit_offset(unit_at(w->norm, 0))});
     for (size_t steps = 0; w->n; steps++) {
         struct step s = w->stack[--w->n];
         if (steps > STEPS_MAX)
             return false;
-        for (uint32_t byte = 1; byte < 256; byte++) {
-            uint32_t place = s.state ^ byte;
-            uint32_t u = place < n ? unit_at(w->norm, place) : 0;
-            if ((u & 0x800000ffu) == byte &&
-                !take(w, &s, byte, u, place ^ unit_offset(u), steps == 0))
+        for (uint32_t place = s.state < n ? to->first[s.state] : 0; place;
+             place = to->next[place]) {
+            uint32_t u = unit_at(w->norm, place);
+            if (!take(w, &s, u & 255, u, place ^ unit_offset(u), steps == 0))
                 return false;
         }
     }
     return true;
+}
+
+static bool walk_rules(struct walk *w)
+{
+    size_t n = (size_t)(w->norm->strings - w->norm->units) / 4;
+    struct steps to = find_steps(w->norm, n);
+    bool good = walk_steps(w, &to, n);
+    free(to.first);
+    free(to.next);
+    return good;
 }
 
 /* ---- user-defined pieces ------------------------------------------------------------------- */
@@ -109,7 +140,7 @@ static void clear_users(struct sp_plain *p, const struct sp_norm *norm)
         while (i < k && trie_step(&norm->user, &at, u[i]))
             i++;
         if (i == k)
-            clear(p, c);
+            clear(p->bits, c);
         else if (i == 0 && c >= 128 && k > 1)
             c |= k == 2 ? 0x3f : k == 3 ? 0xfff : 0x3ffff; /* no piece begins with this byte */
     }
@@ -117,14 +148,18 @@ static void clear_users(struct sp_plain *p, const struct sp_norm *norm)
 
 void sp_plain_init(struct sp_plain *p, const struct sp_norm *norm)
 {
-    *p = (struct sp_plain){.bits = mem_new(SP_PLAIN_CHARS / 64, sizeof(*p->bits))};
+    *p = (struct sp_plain){.bits = mem_new(SP_PLAIN_CHARS / 64, sizeof(*p->bits)),
+                           .apart = mem_new(SP_PLAIN_CHARS / 64, sizeof(*p->apart))};
     memset(p->bits, 0xff, SP_PLAIN_CHARS / 8);
-    clear(p, 0x2581); /* the mark of a space is treated as one */
+    memset(p->apart, 0xff, SP_PLAIN_CHARS / 8);
+    clear(p->bits, 0x2581); /* the mark of a space is treated as one */
     clear_users(p, norm);
     if (norm->units) {
         struct walk w = {.norm = norm, .to = p};
-        if (!walk_rules(&w))
+        if (!walk_rules(&w)) {
             memset(p->bits, 0, SP_PLAIN_CHARS / 8);
+            memset(p->apart, 0, SP_PLAIN_CHARS / 8);
+        }
         free(w.stack);
     }
     for (uint32_t c = 0; c < 128; c++)
@@ -134,5 +169,6 @@ void sp_plain_init(struct sp_plain *p, const struct sp_norm *norm)
 void sp_plain_finish(struct sp_plain *p)
 {
     free(p->bits);
+    free(p->apart);
     *p = (struct sp_plain){0};
 }

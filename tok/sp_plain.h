@@ -20,6 +20,9 @@ enum { SP_PLAIN_CHARS = 0x110000 };
 
 struct sp_plain {
     uint64_t *bits; /* by code point */
+    /* characters that no rule has behind its first one: no rule reaches across a place before one
+     */
+    uint64_t *apart;
     bool ascii[128];
 };
 
@@ -29,6 +32,11 @@ void sp_plain_finish(struct sp_plain *p);
 static inline bool sp_is_plain(const struct sp_plain *p, uint32_t c)
 {
     return p->bits[c / 64] >> (c % 64) & 1;
+}
+
+static inline bool sp_is_apart(const struct sp_plain *p, uint32_t c)
+{
+    return p->apart[c / 64] >> (c % 64) & 1;
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tok/unigram.h"
+#include "tok/unigram_run.h"
 
 #include <float.h>
 #include <math.h>
@@ -8,70 +8,12 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "tok/cut.h"
 #include "tok/words.h"
 
 enum {
-    CHUNK = 1 << 14, /* normalized bytes that are worked on at a time */
-    BEYOND = 4,      /* bytes behind a place that tell whether it is a cut */
-    KEPT = 31,       /* bytes of a segment that is kept */
-    KEPT_IDS = 6,
+    BEYOND = 4, /* bytes behind a place that tell whether it is a cut */
+    KEPT = 31,  /* bytes of a segment that is kept */
     KEPT_SLOTS = 1 << 15
-};
-
-struct scored {
-    double score; /* of user-defined pieces by their length */
-    enum sp_piece_type type;
-};
-
-struct unigram {
-    struct sp_norm norm;
-    struct trie trie;     /* normal, user-defined and unused pieces */
-    struct cut cut;       /* places that none of the first two reaches across */
-    struct scored *piece; /* by id */
-    size_t longest;       /* bytes of the longest */
-    float unk_score;
-    double largest; /* of the sizes of all scores */
-    int32_t unk, byte[256];
-    bool byte_fallback;
-    bool words; /* no piece has the mark of a space behind anything else */
-};
-
-/* The best way that ends at a place: its last piece. */
-struct node {
-    int64_t start; /* where that piece begins; -1: nothing ends here */
-    int32_t id;
-    float score, second; /* of the best way that was not taken */
-};
-
-/*
- * What a segment between two cuts becomes. Sums are floats, so the score before a segment may
- * change what is best in it, but only where two ways are as near to each other as rounding is
- * coarse: that gives the limit.
- */
-struct kept {
-    uint64_t key[4]; /* the segment; its length is the last byte */
-    float limit;     /* the ids hold while the score before the segment is smaller in size */
-    uint32_t n;
-    int32_t id[KEPT_IDS];
-};
-
-/* A window on the normalized text. Places count from `from`, which all ways go through. */
-struct unigram_state {
-    struct sp_norm_state norm;
-    struct buf rest;   /* raw bytes that could not be judged yet */
-    struct buf text;   /* the window */
-    size_t from;       /* bytes of the window that are done with */
-    float score;       /* of the way to there */
-    struct node *node; /* of each place */
-    size_t nodes, room;
-    size_t at;          /* the place from which pieces begin next */
-    bool after_unknown; /* the last id that left was the unknown piece */
-    struct kept *kept;
-    int32_t *path; /* scratch: places of the way back */
-    size_t path_room;
-    unsigned char *live; /* scratch */
-    size_t live_room;
 };
 
 /* ---- tables -------------------------------------------------------------------------------- */
@@ -147,6 +89,8 @@ struct unigram *unigram_create(const struct sp_model *m)
     sp_norm_init(&u->norm, m);
     fill_scores(u, m);
     fill_trie(u, m);
+    sp_plain_init(&u->plain, &u->norm);
+    unigram_parts_open(u);
     u->words = find_words(u, m);
     u->byte_fallback = m->byte_fallback;
     for (int i = 0; i < 256 && m->byte_fallback; i++) {
@@ -164,6 +108,7 @@ void unigram_destroy(struct unigram *u)
     sp_norm_finish(&u->norm);
     trie_finish(&u->trie);
     cut_finish(&u->cut);
+    sp_plain_finish(&u->plain);
     free(u->piece);
     free(u);
 }
@@ -186,6 +131,10 @@ void unigram_state_destroy(struct unigram_state *s)
     free(s->path);
     free(s->live);
     free(s->kept);
+    word_cache_destroy(s->cache);
+    tok_ids_finish(&s->stream);
+    free(s->part);
+    free(s->pairs);
     free(s);
 }
 
@@ -195,7 +144,7 @@ void unigram_reset(struct unigram_state *s)
     s->rest.len = s->text.len = 0;
     s->from = s->nodes = s->at = 0;
     s->score = 0;
-    s->after_unknown = false;
+    s->after_unknown = s->at_cut = false;
 }
 
 uint64_t unigram_take_invalid(struct unigram_state *s)
@@ -399,12 +348,14 @@ static float limit_of(const struct unigram *u, size_t n, double margin)
     return limit > 0 ? (float)fmin(limit, 0x1p60) : 0;
 }
 
-/* The best way through the first n bytes, as if nothing stood before them. */
-static void learn(const struct unigram *u, struct unigram_state *s, size_t n, struct kept *ret)
+/* The best way through the first n bytes, as if nothing stood before them; its places, from the
+ * last to the first, lie in s->path. */
+static size_t look_through(const struct unigram *u, struct unigram_state *s, size_t n,
+                           float *ret_limit)
 {
     float score = s->score;
     double margin = INFINITY;
-    uint32_t k = 0;
+    size_t k = 0;
     s->score = 0;
     make_nodes(s, n);
     while (s->at < n)
@@ -412,14 +363,47 @@ static void learn(const struct unigram *u, struct unigram_state *s, size_t n, st
     for (size_t at = n; at > 0; at = (size_t)s->node[at].start, k++) {
         const struct node *t = &s->node[at];
         margin = t->id == u->unk ? 0 : fmin(margin, (double)t->score - (double)t->second);
-        if (k < KEPT_IDS)
-            ret->id[KEPT_IDS - 1 - k] = t->id;
+        if (k == s->path_room) {
+            s->path_room = s->path_room ? s->path_room * 2 : 1024;
+            s->path = mem_grow(s->path, s->path_room, sizeof(*s->path));
+        }
+        s->path[k] = (int32_t)at;
     }
-    ret->n = k < KEPT_IDS ? k : KEPT_IDS;
-    ret->limit = k <= KEPT_IDS ? limit_of(u, n, margin) : 0;
-    memmove(ret->id, ret->id + KEPT_IDS - ret->n, ret->n * sizeof(*ret->id));
+    *ret_limit = limit_of(u, n, margin);
     s->score = score;
     s->nodes = s->at = 0;
+    return k;
+}
+
+static void learn(const struct unigram *u, struct unigram_state *s, size_t n, struct kept *ret)
+{
+    size_t k = look_through(u, s, n, &ret->limit);
+    if (k > KEPT_IDS)
+        ret->limit = 0;
+    ret->n = k <= KEPT_IDS ? (uint32_t)k : 0;
+    for (size_t i = 0; i < ret->n; i++)
+        ret->id[i] = s->node[s->path[k - 1 - i]].id;
+}
+
+float unigram_learn(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
+{
+    float limit;
+    size_t k = look_through(u, s, s->text.len, &limit);
+    tok_ids_reserve(ids, k);
+    while (k)
+        ids->id[ids->n++] = s->node[s->path[--k]].id;
+    s->text.len = 0;
+    return limit;
+}
+
+void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
+{
+    size_t n = s->text.len;
+    make_nodes(s, n);
+    while (s->at < n)
+        extend(u, s);
+    settle(u, s, n, ids);
+    s->text.len = s->from = 0;
 }
 
 static void make_key(const char *p, size_t n, uint64_t key[4])
@@ -467,9 +451,8 @@ static bool recall(const struct unigram *u, struct unigram_state *s, size_t n, s
     return true;
 }
 
-/* Works on what is in the window, but for places near its end unless the text is over. */
-static void advance(const struct unigram *u, struct unigram_state *s, bool last,
-                    struct tok_ids *ids)
+void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last,
+                     struct tok_ids *ids)
 {
     buf_reserve(&s->text, 32);
     tok_ids_reserve(ids, s->text.len + KEPT_IDS);
@@ -501,19 +484,39 @@ static void advance(const struct unigram *u, struct unigram_state *s, bool last,
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
+/* Normalizes up to the next cut of the text as it stands and encodes that; or what there is.
+ * Returns the bytes used. */
+static size_t put_slowly(const struct unigram *u, struct unigram_state *s, const char *text,
+                         size_t n, bool last, struct tok_ids *ids)
+{
+    size_t most = n < UNIGRAM_CHUNK ? n : UNIGRAM_CHUNK, used;
+    size_t cut = unigram_next_cut(u, s, text, most);
+    if (cut < most) {
+        used = sp_norm_put(&u->norm, &s->norm, text, cut, true, SIZE_MAX, &s->text);
+        s->at_cut = s->norm.begun;
+        unigram_advance(u, s, s->at_cut, ids);
+        return used;
+    }
+    s->at_cut = false;
+    used = sp_norm_put(&u->norm, &s->norm, text, most, last && most == n, SIZE_MAX, &s->text);
+    if (!used && most < n)
+        used =
+            sp_norm_put(&u->norm, &s->norm, text, n, last, s->text.len + UNIGRAM_CHUNK, &s->text);
+    if (s->text.len >= UNIGRAM_CHUNK)
+        unigram_advance(u, s, false, ids);
+    return used;
+}
+
 /* Returns the bytes used. */
 static size_t put(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
                   bool last, struct tok_ids *ids)
 {
-    size_t used = 0;
-    for (;;) {
-        size_t k = sp_norm_put(&u->norm, &s->norm, text + used, n - used, last, s->text.len + CHUNK,
-                               &s->text);
+    size_t used = 0, k = 1;
+    while (k && used < n) {
+        if (s->at_cut && !s->text.len)
+            used += unigram_put_parts(u, s, text + used, n - used, ids);
+        k = put_slowly(u, s, text + used, n - used, last, ids);
         used += k;
-        if (!k)
-            break;
-        if (s->text.len >= CHUNK)
-            advance(u, s, false, ids);
     }
     return used;
 }
@@ -535,6 +538,6 @@ void unigram_put(const struct unigram *u, struct unigram_state *s, const char *t
         return;
     BUG_ON(s->rest.len, "%zu bytes of a text were left", s->rest.len);
     sp_norm_end(&u->norm, &s->norm, &s->text);
-    advance(u, s, true, ids);
+    unigram_advance(u, s, true, ids);
     unigram_reset(s);
 }

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/unigram_run.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+
+/*
+ * Text cut as it stands, before it is normalized, where neither a rule nor a piece reaches across.
+ * Its parts are found by their bytes in the word cache; with the ids of each comes the size that
+ * the score before it may have, as a float whose sign is set, so that ids and limits can be told
+ * apart.
+ */
+
+enum {
+    AHEAD = 64, /* bytes behind a part that the cache may read */
+    PAIRS_LOG = 14,
+    PAIR_BITS = 42,
+    MARK = 0x2581
+};
+
+/* ---- places -------------------------------------------------------------------------------- */
+
+static bool is_space(const char *p, size_t n)
+{
+    return n && (p[n - 1] == ' ' || (n >= 3 && !memcmp(p + n - 3, "\xe2\x96\x81", 3)));
+}
+
+/* A character of what another becomes: the last of what stands before a place, the first of what
+ * stands behind it. Returns its bytes; 0: there is nothing. */
+static size_t put_side(const struct unigram *u, uint32_t c, bool last, char *to)
+{
+    char text[4];
+    size_t n, k = utf8_put(text, c), at = 0;
+    const char *p = sp_norm_char(&u->norm, text, k, &n);
+    if (!n)
+        return 0;
+    for (at = last ? n - 1 : 0; at && ((unsigned char)p[at] & 0xc0) == 0x80;)
+        at--;
+    if (p[at] == ' ') {
+        memcpy(to, u->norm.space, u->norm.space_length);
+        return u->norm.space_length;
+    }
+    k = utf8_char(p + at, p + n);
+    memcpy(to, p + at, k);
+    return k;
+}
+
+static bool may_part(const struct unigram *u, uint32_t a, uint32_t b)
+{
+    char text[12];
+    if (a == MARK || b == MARK || !sp_is_apart(&u->plain, b))
+        return false;
+    size_t at = utf8_put(text, a), n = at + utf8_put(text + at, b);
+    if (!cut_here(&u->cut, text, at, n))
+        return false; /* a user-defined piece may have the two as they stand */
+    at = put_side(u, a, true, text);
+    size_t right = put_side(u, b, false, text + at);
+    if (!at || !right || (u->norm.remove_extra && is_space(text, at)))
+        return false;
+    return cut_here(&u->cut, text, at, at + right);
+}
+
+void unigram_parts_open(struct unigram *u)
+{
+    for (uint32_t a = 0; a < 128; a++)
+        for (uint32_t b = 0; b < 128; b++)
+            u->apart[a][b >> 3] |= (unsigned char)(may_part(u, a, b) << (b & 7));
+}
+
+static inline bool part_between(const struct unigram *u, struct unigram_state *s, uint32_t a,
+                                uint32_t b)
+{
+    if ((a | b) < 0x80)
+        return u->apart[a][b >> 3] >> (b & 7) & 1;
+    uint64_t key = (uint64_t)a << 21 | b;
+    uint64_t *at = &s->pairs[key * 0x9E3779B97F4A7C15u >> (64 - PAIRS_LOG)];
+    if ((*at & (((uint64_t)1 << PAIR_BITS) - 1)) != key)
+        *at = key | (uint64_t)may_part(u, a, b) << PAIR_BITS;
+    return *at >> PAIR_BITS;
+}
+
+static void make_room(struct unigram_state *s)
+{
+    if (s->cache)
+        return;
+    s->cache = word_cache_create(WORD_CACHE_BYTES);
+    s->part = mem_new(UNIGRAM_CHUNK + 2, sizeof(*s->part));
+    s->pairs = mem_new((size_t)1 << PAIRS_LOG, sizeof(*s->pairs));
+}
+
+static size_t find_ascii(const struct unigram *u, const unsigned char *p, size_t at,
+                         uint32_t *start, size_t k)
+{
+    for (size_t i = at; i < at + 8; i++) {
+        unsigned char a = p[i - 1], b = p[i];
+        start[k] = (uint32_t)i;
+        k += u->apart[a][b >> 3] >> (b & 7) & 1;
+    }
+    return k;
+}
+
+/* The cuts in text that begins at one, up to a byte that is no UTF-8; start[0] is 0. Returns how
+ * many there are behind it. */
+static size_t find_parts(const struct unigram *u, struct unigram_state *s, const char *text,
+                         size_t n, uint32_t *start)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    size_t k = 1, length = utf8_char(text, text + n), at = length;
+    uint32_t before = utf8_code(text, length ? length : 1);
+    start[0] = 0;
+    while (length && at < n) {
+        if (at + 8 <= n && before < 0x80 && !(load_u64(p + at) & 0x8080808080808080u)) {
+            k = find_ascii(u, p, at, start, k);
+            at += 8;
+            before = p[at - 1];
+            continue;
+        }
+        length = utf8_char(text + at, text + n);
+        if (!length)
+            break;
+        uint32_t c = utf8_code(text + at, length);
+        start[k] = (uint32_t)at;
+        k += part_between(u, s, before, c);
+        before = c;
+        at += length;
+    }
+    return k - 1;
+}
+
+size_t unigram_next_cut(const struct unigram *u, struct unigram_state *s, const char *text,
+                        size_t n)
+{
+    make_room(s);
+    size_t length = utf8_char(text, text + n), at = length ? length : 1;
+    uint32_t before = utf8_code(text, at);
+    for (bool good = length; at < n; at += length ? length : 1) {
+        length = utf8_char(text + at, text + n);
+        uint32_t c = utf8_code(text + at, length ? length : 1);
+        if (good && length && part_between(u, s, before, c))
+            return at;
+        good = length;
+        before = c;
+    }
+    return n;
+}
+
+/* ---- parts --------------------------------------------------------------------------------- */
+
+static void normalize(const struct unigram *u, struct unigram_state *s, const char *text, size_t n)
+{
+    struct sp_norm_state norm = {.begun = true};
+    sp_norm_put(&u->norm, &norm, text, n, true, SIZE_MAX, &s->text);
+}
+
+static int miss(const void *state, void *scratch, const char *text, size_t n, struct tok_ids *ids,
+                struct err *e)
+{
+    const struct unigram *u = state;
+    struct unigram_state *s = scratch;
+    uint32_t bits;
+    size_t at = ids->n++;
+    (void)e;
+    tok_ids_reserve(ids, 1);
+    normalize(u, s, text, n);
+    float limit = s->text.len ? unigram_learn(u, s, ids) : 0x1p60f;
+    memcpy(&bits, &limit, sizeof(bits));
+    ids->id[at] = (int32_t)(bits | 1u << 31);
+    return 0;
+}
+
+/* Ids and limits of parts become ids: where a limit does not hold, the part is gone through again.
+ */
+static void put_stream(const struct unigram *u, struct unigram_state *s, const char *text,
+                       const uint32_t *start, struct tok_ids *ids)
+{
+    const int32_t *p = s->stream.id, *end = p + s->stream.n;
+    int32_t *to = tok_ids_reserve(ids, s->stream.n);
+    float score = s->score;
+    for (size_t i = 0; p < end; i++) {
+        uint32_t bits = (uint32_t)*p++ & INT32_MAX;
+        const int32_t *from = p;
+        float limit;
+        memcpy(&limit, &bits, sizeof(limit));
+        if (fabsf(score) < limit) {
+            for (; p < end && *p >= 0; p++) {
+                *to++ = *p;
+                score = (float)(u->piece[*p].score + (double)score);
+            }
+            s->after_unknown &= p == from;
+            continue;
+        }
+        while (p < end && *p >= 0)
+            p++;
+        ids->n = (size_t)(to - ids->id);
+        s->score = score;
+        normalize(u, s, text + start[i], start[i + 1] - start[i]);
+        unigram_settle_all(u, s, ids);
+        score = s->score;
+        to = tok_ids_reserve(ids, (size_t)(end - p));
+    }
+    ids->n = (size_t)(to - ids->id);
+    s->score = score;
+}
+
+size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const char *text,
+                         size_t n, struct tok_ids *ids)
+{
+    size_t used = 0;
+    struct err never;
+    make_room(s);
+    while (n - used > 2 * AHEAD) {
+        size_t most = n - used - AHEAD < UNIGRAM_CHUNK ? n - used - AHEAD : UNIGRAM_CHUNK;
+        size_t k = find_parts(u, s, text + used, most, s->part);
+        if (!k)
+            break;
+        s->stream.n = 0;
+        word_cache_encode(s->cache, text + used, s->part, k, miss, u, s, &s->stream, &never);
+        put_stream(u, s, text + used, s->part, ids);
+        used += s->part[k];
+    }
+    return used;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_UNIGRAM_RUN_H
+#define TOK_UNIGRAM_RUN_H
+
+/* What unigram.c and unigram_parts.c share; no other file includes it. */
+
+#include "tok/cut.h"
+#include "tok/sp_plain.h"
+#include "tok/unigram.h"
+#include "tok/word_cache.h"
+
+enum {
+    UNIGRAM_CHUNK = 1 << 14, /* bytes that are worked on at a time */
+    KEPT_IDS = 6
+};
+
+struct scored {
+    double score; /* of user-defined pieces by their length */
+    enum sp_piece_type type;
+};
+
+struct unigram {
+    struct sp_norm norm;
+    struct trie trie;     /* normal, user-defined and unused pieces */
+    struct cut cut;       /* places that none of the first two reaches across */
+    struct scored *piece; /* by id */
+    size_t longest;       /* bytes of the longest */
+    float unk_score;
+    double largest; /* of the sizes of all scores */
+    int32_t unk, byte[256];
+    bool byte_fallback;
+    struct sp_plain plain;
+    unsigned char apart[128][16]; /* of ASCII: where text as it stands may be cut */
+    bool words;                   /* no piece has the mark of a space behind anything else */
+};
+
+/* The best way that ends at a place: its last piece. */
+struct node {
+    int64_t start; /* where that piece begins; -1: nothing ends here */
+    int32_t id;
+    float score, second; /* of the best way that was not taken */
+};
+
+/*
+ * What a segment between two cuts becomes. Sums are floats, so the score before a segment may
+ * change what is best in it, but only where two ways are as near to each other as rounding is
+ * coarse: that gives the limit.
+ */
+struct kept {
+    uint64_t key[4]; /* the segment; its length is the last byte */
+    float limit;     /* the ids hold while the score before the segment is smaller in size */
+    uint32_t n;
+    int32_t id[KEPT_IDS];
+};
+
+/* A window on the normalized text. Places count from `from`, which all ways go through. */
+struct unigram_state {
+    struct sp_norm_state norm;
+    struct buf rest;   /* raw bytes that could not be judged yet */
+    struct buf text;   /* the window */
+    size_t from;       /* bytes of the window that are done with */
+    float score;       /* of the way to there */
+    struct node *node; /* of each place */
+    size_t nodes, room;
+    size_t at;          /* the place from which pieces begin next */
+    bool after_unknown; /* the last id that left was the unknown piece */
+    struct kept *kept;
+    bool at_cut; /* the text may be cut where it stands, and all before is encoded */
+    struct word_cache *cache;
+    struct tok_ids stream; /* what comes out of it: a limit, as a negative number, then ids */
+    uint32_t *part;        /* where parts begin */
+    uint64_t *pairs;       /* places met before: two characters, and whether they may be parted */
+    int32_t *path;         /* scratch: places of the way back */
+    size_t path_room;
+    unsigned char *live; /* scratch */
+    size_t live_room;
+};
+
+/* unigram.c: the window's n bytes, which no piece reaches out of, on top of s->score. */
+void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
+
+/* The same as if nothing stood before it: ids, and the size of the score before up to which they
+ * hold. The window is empty then, s->score as it was. */
+float unigram_learn(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
+
+/* Works on what is in the window, but for places near its end unless the text is over. */
+void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last,
+                     struct tok_ids *ids);
+
+/* unigram_parts.c */
+void unigram_parts_open(struct unigram *u);
+
+/* Parts of text that begins at a cut, as they stand; returns the bytes used. */
+size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const char *text,
+                         size_t n, struct tok_ids *ids);
+
+/* The next place behind text[0] where the text may be cut, n if there is none. */
+size_t unigram_next_cut(const struct unigram *u, struct unigram_state *s, const char *text,
+                        size_t n);
+
+#endif
