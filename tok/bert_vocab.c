@@ -65,6 +65,10 @@ int bert_read(struct pipe_spec *s, const struct tok_options *o, const char *p, s
     for (size_t i = 0; i < sizeof(special) / sizeof(*special); i++)
         if (pipe_vocab_find(s, special[i], strlen(special[i])) >= 0)
             pipe_add_special(s, special[i], -1);
+    for (size_t i = 0; i < sizeof(special) / sizeof(*special) && o->type != TOK_AUTO; i++)
+        if (pipe_vocab_find(s, special[i], strlen(special[i])) < 0)
+            return err_set(e, ERR_DATA, "%s: no %s, which %s needs", s->path, special[i],
+                           tok_type_name(o->type));
     pipe_add_special(s, "[BOS]", -1);
     pipe_add_special(s, "[EOS]", -1);
     struct norm_step *b = pipe_add_norm(s, NORM_BERT);
@@ -94,7 +98,7 @@ int bert_engine_open(const struct tok_options *o, const char *p, size_t n, struc
     if (code)
         return code;
     info->bos = g.find(g.state, "[BOS]");
-    info->eos = g.find(g.state, "[EOS]");
+    info->eos = info->eod = g.find(g.state, "[EOS]");
     info->pad = g.find(g.state, "[PAD]");
     code = tok_engine_eod(o, &g, info, e);
     if (code)

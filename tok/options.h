@@ -41,8 +41,8 @@ struct tok_flags {
 
 #define TOK_FLAG_TYPES                                                                             \
     "auto|SentencePieceTokenizer|GPTSentencePieceTokenizer|HuggingFaceTokenizer|GPT2BPETokenizer|" \
-    "TikTokenizer|BertWordPieceLowerCase|BertWordPieceCase|Llama2Tokenizer|WhitespaceTokenizer|"   \
-    "NullTokenizer"
+    "TikTokenizer|BertWordPieceLowerCase|BertWordPieceCase|Llama2Tokenizer|"                      \
+    "JapaneseSentencePiece|WhitespaceTokenizer|NullTokenizer"
 
 #define TOK_FLAG_ROW(S, member, verbset, nm, ty, field, dflt, metatext, isbasic, text)             \
     {                                                                                              \

@@ -258,6 +258,7 @@ static enum recipe_format format_of(enum tok_type type)
     case TOK_SENTENCEPIECE:
     case TOK_GPT_SENTENCEPIECE:
     case TOK_LLAMA2:
+    case TOK_JAPANESE_SP:
         return RECIPE_SP;
     default:
         return RECIPE_AUTO;

@@ -31,6 +31,7 @@ struct sp {
     struct sp_native *native;              /* neither: the library encodes, whole texts */
     enum tok_specials mode;
     struct specials specials;
+    bool crlf;                    /* JapaneseSentencePiece: CR LF in a text is LF */
     size_t longest_special;       /* bytes */
     const char *added[ADDED_MAX]; /* pieces behind the model's own */
     size_t nadded;
@@ -96,6 +97,15 @@ static void fill_gpt(struct sp *s, struct tok_info *info)
     info->eos = info->eod = m->eos;
 }
 
+/* DeepSpeedFugaku's wrapper, which llm-jp uses: these two by name, whatever they are. */
+static void fill_japanese(struct sp *s, struct tok_info *info)
+{
+    fill_gpt(s, info);
+    info->eod = sp_find(s, "</s>");
+    info->pad = sp_find(s, "<pad>");
+    s->crlf = true;
+}
+
 /* ---- text to ids ------------------------------------------------------------------------- */
 
 struct scratch {
@@ -103,6 +113,8 @@ struct scratch {
     struct unigram_state *unigram;
     struct sp_native_state *native;
     struct buf hold; /* the end of a text in parts, where a special string may begin */
+    struct buf lines;
+    bool cr; /* the text so far ends in a CR that is not passed on yet */
 };
 
 static void *sp_scratch_create(const void *state)
@@ -122,6 +134,7 @@ static void sp_scratch_destroy(void *scratch)
     unigram_state_destroy(c->unigram);
     sp_native_state_destroy(c->native);
     buf_finish(&c->hold);
+    buf_finish(&c->lines);
     free(c);
 }
 
@@ -176,6 +189,29 @@ static int encode_parsed(const struct sp *s, struct sp_room *room, const char *t
     }
 }
 
+/* Appends a text with each CR LF as LF. `cr`: one CR comes before; true if one stands at the end
+ * that is not last, and waits. */
+static bool put_lines(struct buf *out, const char *text, size_t n, bool cr, bool last)
+{
+    size_t done = 0;
+    buf_reserve(out, n + 1);
+    if (cr && !n && !last)
+        return true;
+    if (cr && !(n && text[0] == '\n'))
+        buf_addc(out, '\r');
+    while (done < n) {
+        const char *at = memchr(text + done, '\r', n - done);
+        size_t k = at ? (size_t)(at - text) : n;
+        buf_add(out, text + done, k - done);
+        done = k + (at != NULL);
+        if (at && done == n && !last)
+            return true;
+        if (at && !(done < n && text[done] == '\n'))
+            buf_addc(out, '\r');
+    }
+    return false;
+}
+
 /* By the library, as a whole. */
 static int sp_encode_whole(const void *state, void *scratch, const char *text, size_t n,
                            struct tok_ids *ids, struct tok_tally *tally, struct err *e)
@@ -186,6 +222,13 @@ static int sp_encode_whole(const void *state, void *scratch, const char *text, s
         return err_set(e, ERR_DATA, "a text of %zu bytes: SentencePiece takes %d at once", n,
                        TEXT_MAX);
     tally->invalid += utf8_invalid(text, n);
+    if (s->crlf) {
+        struct buf *lines = &((struct scratch *)scratch)->lines;
+        buf_reset(lines);
+        put_lines(lines, text, n, false, true);
+        text = lines->data;
+        n = lines->len;
+    }
     if (s->mode == TOK_SPECIALS_PARSE)
         return encode_parsed(s, room, text, n, ids, e);
     int code = look_for_specials(s, text, n, tally, e);
@@ -194,13 +237,23 @@ static int sp_encode_whole(const void *state, void *scratch, const char *text, s
 
 /* ---- by ourselves, in parts ------------------------------------------------------------------ */
 
-static int feed(const struct sp *s, struct scratch *c, const char *text, size_t n, bool last,
-                struct tok_ids *ids, struct err *e)
+static int feed_as_is(const struct sp *s, struct scratch *c, const char *text, size_t n, bool last,
+                      struct tok_ids *ids, struct err *e)
 {
     if (s->native)
         return sp_native_put(s->native, c->native, text, n, last, ids, e);
     unigram_put(s->unigram, c->unigram, text, n, last, ids);
     return 0;
+}
+
+static int feed(const struct sp *s, struct scratch *c, const char *text, size_t n, bool last,
+                struct tok_ids *ids, struct err *e)
+{
+    if (!s->crlf || (!c->cr && !memchr(text, '\r', n)))
+        return feed_as_is(s, c, text, n, last, ids, e);
+    buf_reset(&c->lines);
+    c->cr = put_lines(&c->lines, text, n, c->cr, last);
+    return feed_as_is(s, c, c->lines.data, c->lines.len, last, ids, e);
 }
 
 static int take_special(const struct sp *s, struct scratch *c, const struct special *p, size_t at,
@@ -251,6 +304,7 @@ static void end_part(struct scratch *c, int code, struct tok_tally *tally)
     if (c->native)
         tally->invalid += sp_native_take_invalid(c->native);
     if (code) {
+        c->cr = false;
         c->hold.len = 0;
         unigram_reset(c->unigram);
         if (c->native)
@@ -288,6 +342,10 @@ static int sp_encode_between(const void *state, void *scratch, const char *text,
     if (!first)
         sp_native_begin_at_cut(c->native);
     int code = put_text(s, c, text, n, true, last, &used, ids, tally, e);
+    if (!code && !last && c->cr) { /* what follows is no LF */
+        c->cr = false;
+        code = feed_as_is(s, c, "\r", 1, false, ids, e);
+    }
     if (!code && !last)
         code = sp_native_end_at_cut(s->native, c->native, ids, e);
     end_part(c, code, tally);
@@ -312,7 +370,7 @@ static size_t sp_cut(const void *state, const char *text, size_t n)
 {
     const struct sp *s = state;
     size_t at = sp_native_cut(s->native, text, n);
-    while (at && touches_special(s, text, at, n))
+    while (at && ((s->crlf && text[at - 1] == '\r') || touches_special(s, text, at, n)))
         at = sp_native_cut(s->native, text, at);
     return at;
 }
@@ -389,6 +447,8 @@ static int fill_info(struct sp *s, const struct tok_options *o, const struct tok
     info->unk = s->model.unk;
     if (info->type == TOK_SENTENCEPIECE)
         fill_megatron(s, info);
+    else if (info->type == TOK_JAPANESE_SP)
+        fill_japanese(s, info);
     else
         fill_gpt(s, info);
     info->vocab_size = (int64_t)(s->model.npieces + s->nadded);

@@ -50,6 +50,7 @@ const char *tok_type_name(enum tok_type type)
         [TOK_BERT_LOWER] = "BertWordPieceLowerCase",
         [TOK_BERT_CASE] = "BertWordPieceCase",
         [TOK_LLAMA2] = "Llama2Tokenizer",
+        [TOK_JAPANESE_SP] = "JapaneseSentencePiece",
         [TOK_WHITESPACE] = "WhitespaceTokenizer",
         [TOK_NULL] = "NullTokenizer",
     };
@@ -134,7 +135,8 @@ static int open_sp(const struct tok_options *o, const char *p, size_t n, struct 
 
 static bool is_sp(enum tok_type type)
 {
-    return type == TOK_SENTENCEPIECE || type == TOK_GPT_SENTENCEPIECE || type == TOK_LLAMA2;
+    return type == TOK_SENTENCEPIECE || type == TOK_GPT_SENTENCEPIECE || type == TOK_LLAMA2 ||
+           type == TOK_JAPANESE_SP;
 }
 
 typedef int engine_open(const struct tok_options *o, const char *p, size_t n,

@@ -31,11 +31,12 @@ enum tok_type {
     TOK_HUGGINGFACE,       /* tokenizer.json, or a folder with one: end of document = eos */
     TOK_GPT2_BPE,          /* vocab.json and merges.txt: end of document <|endoftext|> */
     TOK_TIKTOKEN,          /* tiktoken's ranks: end of document <|endoftext|> */
-    TOK_BERT_LOWER,        /* vocab.txt; no end of document unless one is named */
+    TOK_BERT_LOWER,        /* vocab.txt: end of document [EOS] */
     TOK_BERT_CASE,
-    TOK_LLAMA2,     /* SentencePiece with bos before each text, end of document = eos */
-    TOK_WHITESPACE, /* vocab.json of whole words, cut at white space */
-    TOK_NULL        /* text is ids in decimal; --vocab-size N, end of document = N */
+    TOK_LLAMA2,      /* SentencePiece with bos before each text, end of document = eos */
+    TOK_JAPANESE_SP, /* JapaneseSentencePiece: CR LF is LF, end of document </s> */
+    TOK_WHITESPACE,  /* vocab.json of whole words, cut at white space */
+    TOK_NULL         /* text is ids in decimal; --vocab-size N, end of document = N */
 };
 
 /* What a special token's string inside a text becomes. */

@@ -96,8 +96,11 @@ static void bert(void)
     gives(t, "A,ab \u00c9 abc", "3 5 3 4 6 1");
     tok_close(t);
     o.type = TOK_BERT_CASE;
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "no [SEP], which BertWordPieceCase needs");
+    o.path = put("vocab.txt", "[PAD]\n[UNK]\r\n[CLS]\na\n##b \n,\ne\n[SEP]\n[MASK]\n");
     T_OK(tok_open(&o, &t, &e), &e);
     gives(t, "A,ab", "1 5 3 4");
+    T_EQ(tok_info(t)->eod, 10);
     tok_close(t);
     o.type = TOK_TIKTOKEN;
     T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "holds BERT's vocab.txt");

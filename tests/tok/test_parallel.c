@@ -128,11 +128,12 @@ static void byte_level(void)
     }
 }
 
-static void open_model(struct tokenizer **t, const struct buf *b, enum tok_specials mode)
+static void open_model(struct tokenizer **t, const struct buf *b, enum tok_type type,
+                       enum tok_specials mode)
 {
     struct err e;
     const char *path = t_path("made.model");
-    struct tok_options o = {.path = path, .specials = mode};
+    struct tok_options o = {.type = type, .path = path, .specials = mode};
     T_OK(file_replace(path, b->data, b->len, &e), &e);
     T_OK(tok_open(&o, t, &e), &e);
 }
@@ -143,10 +144,52 @@ static void sentencepiece(void)
         struct tokenizer *t;
         struct buf b = {0};
         make_random(&b, n * 173 & 4095, n % 5 == 4 ? SP_WORD : n % 5 == 3 ? SP_CHAR : SP_BPE);
-        open_model(&t, &b, n % 2 ? TOK_SPECIALS_PARSE : TOK_SPECIALS_TEXT);
+        open_model(&t, &b, TOK_AUTO, n % 2 ? TOK_SPECIALS_PARSE : TOK_SPECIALS_TEXT);
         texts(t, 100 + n, 3);
         tok_close(t);
         buf_finish(&b);
+    }
+}
+
+/* JapaneseSentencePiece: what the plain wrapper gives for the text with LF in the place of CR LF.
+ */
+static void carriage_returns(void)
+{
+    static const char *const part[] = {"\r", "\r\n", "\n", "ab", " c", "<s>", "\r\r\n", "x"};
+    for (uint64_t n = 0; n < 12; n++) {
+        struct tokenizer *t, *plain;
+        struct buf b = {0}, text = {0}, want = {0};
+        struct threads s, first, p;
+        struct tok_ids a = {0}, c = {0};
+        struct err e;
+        make_random(&b, n * 173 & 4095, n % 2 ? SP_BPE : SP_UNIGRAM);
+        enum tok_specials mode = n % 4 > 1 ? TOK_SPECIALS_PARSE : TOK_SPECIALS_TEXT;
+        open_model(&t, &b, TOK_JAPANESE_SP, mode);
+        open_model(&plain, &b, TOK_GPT_SENTENCEPIECE, mode);
+        start(&s, t, 3);
+        start(&first, t, 1);
+        start(&p, plain, 1);
+        for (uint64_t i = 0; text.len < 70000; i++)
+            buf_adds(&text, part[t_rand(n, i) % 8]);
+        for (size_t i = 0; i < text.len; i++)
+            if (text.data[i] != '\r' || i + 1 == text.len || text.data[i + 1] != '\n')
+                buf_addc(&want, text.data[i]);
+        T_OK(tok_encode(t, first.one, text.data, text.len, &a, &e), &e);
+        T_OK(tok_encode(plain, p.one, want.data, want.len, &c, &e), &e);
+        T_EQ(a.n, c.n);
+        T_MEM(a.id, c.id, a.n * sizeof(*a.id));
+        same(&s, &text, 0);
+        same(&s, &text, 3);
+        finish(&s);
+        finish(&first);
+        finish(&p);
+        tok_close(t);
+        tok_close(plain);
+        buf_finish(&b);
+        buf_finish(&text);
+        buf_finish(&want);
+        tok_ids_finish(&a);
+        tok_ids_finish(&c);
     }
 }
 
@@ -205,5 +248,5 @@ static void failures_are_those_of_one_thread(void)
     tok_ids_finish(&ids);
 }
 
-T_MAIN(T_CASE(byte_level), T_CASE(sentencepiece), T_CASE(real_gpt2), T_CASE(real_mistral),
-       T_CASE(failures_are_those_of_one_thread))
+T_MAIN(T_CASE(byte_level), T_CASE(sentencepiece), T_CASE(carriage_returns), T_CASE(real_gpt2),
+       T_CASE(real_mistral), T_CASE(failures_are_those_of_one_thread))
