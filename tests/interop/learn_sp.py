@@ -154,8 +154,8 @@ def cases(folder):
         for options in {}, {"split_by_whitespace": "false"}:
             yield f"{name}: threads, memory {options}", threads(path, folder, options)
         for options in ({"model_type": "char"}, {"model_type": "word", "normalization_rule_tsv": rules},
-                        {"model_type": "char", "accept_language": "en,ja", "pad_id": "3", "user_defined_symbols": "a,\"b,c\"",
-                         "control_symbols": "<x>", "required_chars": "bc", "normalization_rule_name": "identity"}):
+                        {"model_type": "char", "accept_language": "en,ja", "pad_id": "3", "user_defined_symbols": "q,\"b,c\"",
+                         "control_symbols": "<x>", "required_chars": "a", "normalization_rule_name": "identity"}):
             yield f"{name}: model {options}", fields(path, folder, options)
 
 
