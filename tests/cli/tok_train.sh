@@ -105,3 +105,31 @@ if mkdir full && mount -t tmpfs -o size=64k none full 2>/dev/null; then
 else
     skip "no permission to mount a small file system"
 fi
+
+t "our trainers and the library's"
+expect 0 "$TOK" train --input text.txt --model_prefix o --vocab_size 60 --model_type bpe
+err_lacks "SentencePiece's own trainer"
+expect 0 "$TOK" train --input text.txt --model_prefix l --vocab_size 60 --model_type bpe --engine sentencepiece --memory 64
+err_has "--memory has no effect on SentencePiece's own trainer"
+check [ "$(cut -f 1 o.vocab | sort | md5sum)" = "$(cut -f 1 l.vocab | sort | md5sum)" ]
+printf '61\t62\n' >rules.tsv
+expect 0 "$TOK" train --input text.txt --model_prefix l --vocab_size 60 --model_type bpe --denormalization_rule_tsv rules.tsv --workers 2
+err_has "--denormalization_rule_tsv is learnt by SentencePiece's own trainer"
+err_has "--workers has no effect on SentencePiece's own trainer"
+expect 0 "$TOK" train --input text.txt --model_prefix w --vocab_size 60 --model_type bpe --workers 3 --memory 16
+same o.model w.model
+
+t "what our trainers refuse"
+expect 2 "$TOK" train --input text.txt --model_prefix c --vocab_size 9 --model_type bpe
+err_has "must be in the vocabulary are"
+expect 2 "$TOK" train --input text.txt --model_prefix c --vocab_size 5000 --model_type bpe
+err_has "the input yields only"
+err_has "hint: give --vocab_size"
+expect 2 "$TOK" train --input text.txt --model_prefix c --vocab_size 60 --model_type bpe --user_defined_symbols x,x
+err_has "named twice"
+expect 2 "$TOK" train --input text.txt --model_prefix c --vocab_size 60 --model_type bpe --use_all_vocab
+err_has "--use_all_vocab is for --model_type word and char"
+printf 'word\t3\nother\tx\n' >bad.tsv
+expect 3 "$TOK" train --input bad.tsv --input-format tsv --model_prefix c --vocab_size 60 --model_type bpe
+err_has "sentence 2: text, a tab and a count"
+no_file c.model
