@@ -35,7 +35,7 @@ struct learn_lattice {
     struct pool *pool;
     struct chunk *chunk;
     size_t nchunks;
-    uint32_t *at; /* by place: its first edge in its chunk; a 0's is behind the segment's last */
+    uint32_t *at; /* by place: its first edge in its chunk; an end's is behind the segment's last */
     struct scratch *scratch;
 };
 
@@ -119,12 +119,12 @@ static void make_room(void *arg, int task, int thread)
     for (uint32_t p = c->place; p < t->begin[c->last]; p++) {
         uint32_t n = l->at[p];
         l->at[p] = sum;
-        sum += t->sym[p] ? n + 1 : 0;
+        sum += t->sym[p] >= t->ends ? n + 1 : 0;
     }
     c->id = mem_new(sum + 1, sizeof(*c->id));
     c->length = mem_new(sum + 1, sizeof(*c->length));
     for (uint32_t p = c->place; p < t->begin[c->last]; p++) {
-        if (!t->sym[p])
+        if (t->sym[p] < t->ends)
             continue;
         c->id[l->at[p]] = m->symbol[t->sym[p]];
         c->length[l->at[p]] = 1;
@@ -285,7 +285,7 @@ static void go_back_far(const struct row *r, const struct step *t, struct scratc
 }
 
 /* What passes through each place goes on along its edges by their shares. */
-static void go_ahead(const struct row *r, struct scratch *s, double count)
+static void go_ahead(const struct row *r, struct scratch *s, double count, size_t unknown)
 {
     double *ahead = s->ahead;
     memset(ahead, 0, (r->n + 1) * sizeof(*ahead));
@@ -298,8 +298,10 @@ static void go_ahead(const struct row *r, struct scratch *s, double count)
             ahead[i + r->length[k]] += v;
             gone += v;
         }
-        if (is_bare(r, i) && ahead[i] > gone)
+        if (is_bare(r, i) && ahead[i] > gone) {
             ahead[i + 1] += ahead[i] - gone;
+            s->sum[unknown] += (int64_t)(ahead[i] - gone + 0.5);
+        }
     }
 }
 
@@ -330,7 +332,7 @@ static void expect_chunk(void *arg, int task, int thread)
             far = s->power[0] * log(POWER);
         }
         likelihood += count * (log(s->back[0]) + far);
-        go_ahead(&r, s, count * t->fixed);
+        go_ahead(&r, s, count * t->fixed, t->s->n);
     }
     t->likelihood[task] = likelihood;
 }
@@ -359,13 +361,13 @@ double learn_lattice_expect(struct learn_lattice *l, const struct lattice_scores
     /* no probability is below the unknown's, so that of n characters is not below its power n */
     t.plain = (uint32_t)(650 / (1 - (double)s->unknown));
     t.likelihood = mem_new(l->nchunks, sizeof(*t.likelihood));
-    clear_sums(l, s->n);
+    clear_sums(l, s->n + 1);
     pool_run(l->pool, (int)l->nchunks, expect_chunk, &t);
     double likelihood = 0;
     for (size_t i = 0; i < l->nchunks; i++)
         likelihood += t.likelihood[i];
     free(t.likelihood);
-    for (size_t k = 0; k < s->n; k++) {
+    for (size_t k = 0; k <= s->n; k++) {
         int64_t sum = 0;
         for (int i = 0; i < pool_threads(l->pool); i++)
             sum += l->scratch[i].sum[k];
@@ -412,8 +414,7 @@ static void best_chunk(void *arg, int task, int thread)
             uint32_t k = s->from[i];
             i -= k == LEARN_NONE ? 1 : r.length[k];
             tokens += l->text->count[w];
-            if (k != LEARN_NONE)
-                s->sum[r.id[k]] += (int64_t)l->text->count[w];
+            s->sum[k == LEARN_NONE ? t->s->n : r.id[k]] += (int64_t)l->text->count[w];
         }
     }
     t->tokens[task] = tokens;
@@ -424,13 +425,13 @@ uint64_t learn_lattice_best(struct learn_lattice *l, const struct lattice_scores
 {
     struct step t = {.l = l, .s = s};
     t.tokens = mem_new(l->nchunks, sizeof(*t.tokens));
-    clear_sums(l, s->n);
+    clear_sums(l, s->n + 1);
     pool_run(l->pool, (int)l->nchunks, best_chunk, &t);
     uint64_t tokens = 0;
     for (size_t i = 0; i < l->nchunks; i++)
         tokens += t.tokens[i];
     free(t.tokens);
-    for (size_t k = 0; k < s->n; k++) {
+    for (size_t k = 0; k <= s->n; k++) {
         count[k] = 0;
         for (int i = 0; i < pool_threads(l->pool); i++)
             count[k] += (uint64_t)l->scratch[i].sum[k];
@@ -448,7 +449,7 @@ static void renumber_chunk(void *arg, int task, int thread)
     struct chunk *c = &l->chunk[task];
     uint32_t n = 0;
     for (uint32_t p = l->text->begin[c->first], k = 0; p < l->text->begin[c->last]; p++) {
-        uint32_t end = l->text->sym[p] ? l->at[p + 1] : k;
+        uint32_t end = l->text->sym[p] >= l->text->ends ? l->at[p + 1] : k;
         l->at[p] = n;
         for (; k < end; k++) {
             uint32_t to = t->to[c->id[k]];

@@ -43,11 +43,12 @@ void learn_lattice_destroy(struct learn_lattice *l);
 
 uint64_t learn_lattice_edges(const struct learn_lattice *l);
 
-/* How often each piece is expected; returns the log likelihood of the text. */
+/* How often each piece is expected, and behind them a character without one (n + 1 figures);
+ * returns the log likelihood of the text. */
 double learn_lattice_expect(struct learn_lattice *l, const struct lattice_scores *s,
                             double *expected);
 
-/* How often each piece is in the best ways through; returns the sum. */
+/* How often each is in the best ways through (n + 1 figures); returns the sum. */
 uint64_t learn_lattice_best(struct learn_lattice *l, const struct lattice_scores *s,
                             uint64_t *count);
 

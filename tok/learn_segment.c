@@ -26,21 +26,25 @@ static void number_chars(struct maker *m, const struct learn_sentences *from)
         for (uint64_t k = from->start[i]; k < from->start[i + 1]; k++)
             count[from->ch[k]] += from->count[i];
     struct learn_segments *s = m->s;
-    s->symbols = 1;
+    uint32_t kinds = 0;
     for (uint32_t c = 0; c < CHARS; c++) {
-        if (!count[c] || learn_valid_class(m->valid, c) == LEARN_NEVER)
+        if (count[c] && learn_valid_class(m->valid, c) == LEARN_NEVER) {
+            s->unknown += count[c];
             count[c] = 0;
-        s->symbols += count[c] != 0;
+        }
+        kinds += count[c] != 0;
     }
+    s->ends = kinds + 2;
+    s->symbols = s->ends + kinds;
     s->ch = mem_new(s->symbols, sizeof(*s->ch));
-    s->class = mem_new(s->symbols, sizeof(*s->class));
+    s->kind = mem_new(s->symbols, sizeof(*s->kind));
     s->ch_count = mem_new(s->symbols, sizeof(*s->ch_count));
-    uint32_t n = 1;
+    uint32_t n = s->ends;
     for (uint32_t c = 0; c < CHARS; c++) {
         if (!count[c])
             continue;
         s->ch[n] = c;
-        s->class[n] = learn_valid_class(m->valid, c);
+        s->kind[n] = learn_valid_class(m->valid, c);
         s->ch_count[n] = count[c];
         m->symbol[c] = n++;
     }
@@ -79,16 +83,17 @@ static void grow_table(struct maker *m)
 }
 
 static bool is_segment(const struct learn_segments *s, size_t k, const uint32_t *ch,
-                       const uint32_t *symbol, size_t n)
+                       const uint32_t *symbol, size_t n, uint32_t end)
 {
     const uint32_t *sym = s->sym + s->begin[k];
     for (size_t i = 0; i < n; i++)
         if (sym[i] != symbol[ch[i]])
             return false;
-    return !sym[n];
+    return sym[n] == end;
 }
 
-static int append(struct maker *m, const uint32_t *ch, size_t n, uint64_t count, struct err *e)
+static int append(struct maker *m, const uint32_t *ch, size_t n, uint32_t end, uint64_t count,
+                  struct err *e)
 {
     struct learn_segments *s = m->s;
     if (s->places + n + 1 >= UINT32_MAX)
@@ -108,15 +113,16 @@ static int append(struct maker *m, const uint32_t *ch, size_t n, uint64_t count,
     s->count[s->n++] = count;
     for (size_t i = 0; i < n; i++)
         s->sym[s->places++] = m->symbol[ch[i]];
-    s->sym[s->places++] = 0;
+    s->sym[s->places++] = end;
     s->longest = n > s->longest ? (uint32_t)n : s->longest;
     return 0;
 }
 
-static int add(struct maker *m, const uint32_t *ch, size_t n, uint64_t count, struct err *e)
+static int add(struct maker *m, const uint32_t *ch, size_t n, uint32_t end, uint64_t count,
+               struct err *e)
 {
     struct learn_segments *s = m->s;
-    uint64_t h = n;
+    uint64_t h = hash_step(n, end);
     for (size_t i = 0; i < n; i++)
         h = hash_step(h, ch[i]);
     uint32_t hash = hash_end(h);
@@ -126,13 +132,19 @@ static int add(struct maker *m, const uint32_t *ch, size_t n, uint64_t count, st
     size_t at = hash & m->mask;
     for (; m->slot[at]; at = (at + 1) & m->mask) {
         size_t k = (uint32_t)m->slot[at] - 1;
-        if (m->slot[at] >> 32 == hash && is_segment(s, k, ch, m->symbol, n)) {
+        if (m->slot[at] >> 32 == hash && is_segment(s, k, ch, m->symbol, n, end)) {
             s->count[k] += count;
             return 0;
         }
     }
     m->slot[at] = (uint64_t)hash << 32 | (uint32_t)(s->n + 1);
-    return append(m, ch, n, count, e);
+    return append(m, ch, n, end, count, e);
+}
+
+/* The end of a segment that a character follows. */
+static uint32_t end_before(const struct maker *m, uint32_t c)
+{
+    return m->symbol[c] ? m->symbol[c] - m->s->ends + 1 : m->s->ends - 1;
 }
 
 static int cut(struct maker *m, const uint32_t *ch, size_t n, uint64_t count, struct err *e)
@@ -144,10 +156,10 @@ static int cut(struct maker *m, const uint32_t *ch, size_t n, uint64_t count, st
         if (!m->symbol[ch[i]])
             continue;
         while (end < n && m->symbol[ch[end]] &&
-               learn_valid_joins(m->valid, s->class[m->symbol[ch[end - 1]]],
-                                 s -> class[m->symbol[ch[end]]]))
+               learn_valid_joins(m->valid, s->kind[m->symbol[ch[end - 1]]],
+                                 s->kind[m->symbol[ch[end]]]))
             end++;
-        code = add(m, ch + i, end - i, count, e);
+        code = add(m, ch + i, end - i, end < n ? end_before(m, ch[end]) : 0, count, e);
     }
     return code;
 }
@@ -187,13 +199,17 @@ void learn_segments_finish(struct learn_segments *s)
     free(s->count);
     free(s->begin);
     free(s->ch);
-    free(s->class);
+    free(s->kind);
     free(s->ch_count);
     *s = (struct learn_segments){0};
 }
 
 struct learn_text learn_segments_text(const struct learn_segments *s)
 {
-    return (struct learn_text){
-        .sym = s->sym, .word = s->word, .count = s->count, .n = s->places, .symbols = s->symbols};
+    return (struct learn_text){.sym = s->sym,
+                               .word = s->word,
+                               .count = s->count,
+                               .n = s->places,
+                               .symbols = s->symbols,
+                               .ends = s->ends};
 }

@@ -75,9 +75,8 @@ static void count_firsts(const struct learn_text *t, struct parts *p, size_t *fi
     for (size_t i = 0; i < t->n; i++)
         first[t->sym[i]]++;
     int32_t rows = 0;
-    for (uint32_t s = 1; s < t->symbols; s++)
-        p->split[s] = first[s] > p->most ? rows++ : NOT_SPLIT;
-    p->split[0] = NOT_SPLIT;
+    for (uint32_t s = 0; s < t->symbols; s++)
+        p->split[s] = s >= t->ends && first[s] > p->most ? rows++ : NOT_SPLIT;
     p->second = mem_new((size_t)rows * t->symbols + 1, sizeof(*p->second));
     for (size_t i = 0; i + 1 < t->n; i++)
         if (p->split[t->sym[i]] != NOT_SPLIT)
@@ -92,7 +91,7 @@ static void make_parts(const struct learn_text *t, struct parts *p)
     p->split = mem_new(t->symbols, sizeof(*p->split));
     count_firsts(t, p, first);
     bool fresh = true;
-    for (uint32_t s = 1; s < t->symbols; s++) {
+    for (uint32_t s = t->ends; s < t->symbols; s++) {
         if (p->split[s] == NOT_SPLIT) {
             p->part[s] = place_part(p, first[s], fresh);
             fresh = false;
@@ -117,7 +116,7 @@ static void fill_parts(struct job *j, const struct parts *p)
         j->begin[i + 1] = next[i + 1] = j->begin[i] + p->size[i];
     for (size_t i = 0; i < t->n; i++) {
         uint32_t s = t->sym[i];
-        if (!s)
+        if (s < t->ends)
             continue;
         uint32_t part = p->split[s] == NOT_SPLIT
                             ? p->part[s]
@@ -142,8 +141,10 @@ static uint64_t load_key(const struct job *j, uint32_t at, uint32_t depth)
     const uint32_t *s = j->text->sym + at + depth;
     uint64_t key = 0;
     uint32_t i = 0;
-    for (; i < j->pack && s[i]; i++)
+    for (bool ends = false; i < j->pack && s[i] && !ends; i++) {
         key = key << j->bits | s[i];
+        ends = s[i] < j->text->ends;
+    }
     return key << (j->pack - i) * j->bits;
 }
 
@@ -203,6 +204,12 @@ static uint32_t key_length(const struct job *j, uint64_t key)
     return j->pack - zeros / j->bits;
 }
 
+/* Is its last symbol an end? */
+static bool ends_in(const struct job *j, uint64_t key)
+{
+    return (key & (((uint64_t)1 << j->bits) - 1)) < j->text->ends;
+}
+
 /* Symbols that two different keys share. */
 static uint32_t key_same(const struct job *j, uint64_t a, uint64_t b)
 {
@@ -225,7 +232,7 @@ static void sort_suffixes(const struct job *j, struct entry *e, struct entry *ot
         uint32_t same = i ? depth + key_same(j, before, key) : e[0].same;
         uint32_t length = key_length(j, key);
         before = key;
-        if (end - i > 1 && length == j->pack && depth + length <= j->longest)
+        if (end - i > 1 && length == j->pack && depth + length <= j->longest && !ends_in(j, key))
             sort_suffixes(j, e + i, other, end - i, depth + length);
         else
             for (size_t k = i + 1; k < end; k++)
@@ -249,13 +256,13 @@ static void found(const struct job *j, struct repeats *r, const struct open *o, 
     r->item[r->n++] = (struct learn_repeat){o->first, last, o->count, o->length};
 }
 
-/* Symbols up to the end of the word, `most` at most. */
+/* Symbols up to the end of the word, `most` at most; an end that is not 0 counts. */
 static uint32_t suffix_length(const struct job *j, uint32_t at, uint32_t most)
 {
     uint32_t n = 0;
-    while (n < most && j->text->sym[at + n])
+    while (n < most && j->text->sym[at + n] >= j->text->ends)
         n++;
-    return n;
+    return n < most && j->text->sym[at + n] ? n + 1 : n;
 }
 
 /*
@@ -337,7 +344,7 @@ static void gather(struct learn_suffix *s, struct repeats *found)
 void learn_suffix(struct learn_suffix *s, const struct learn_text *t, uint32_t longest,
                   learn_wanted *wanted, const void *arg, struct pool *pool)
 {
-    BUG_ON(t->n >= UINT32_MAX || (t->n && t->sym[t->n - 1]), "%zu places", t->n);
+    BUG_ON(t->n >= UINT32_MAX || (t->n && t->sym[t->n - 1] >= t->ends), "%zu places", t->n);
     *s = (struct learn_suffix){0};
     struct job j = {.text = t, .longest = longest, .wanted = wanted, .arg = arg, .bits = 1};
     while (j.bits < 32 && t->symbols > 1u << j.bits)

@@ -8,7 +8,7 @@
  * work is bounded by places x length / 3, and mostly a few passes.
  *
  * A repeat is a substring of two occurrences or more, the weights of words counted, that has
- * different neighbours on the right, of which the end of a word is one; all its occurrences
+ * different neighbours on the right; the end 0 differs from all, itself too. All its occurrences
  * together are a range of the sorted places. Those of one symbol are left out.
  *
  * Work is cut into parts by the first two symbols, so what comes out is the same for any number of
@@ -22,13 +22,16 @@
 
 #include "base/pool.h"
 
-/* Words side by side, each with a 0 behind it. */
+/*
+ * Words side by side, with an end behind each: a symbol below `ends`. Behind ends other than 0
+ * something goes on that is no part of the word, the same behind equal ends.
+ */
 struct learn_text {
-    const uint32_t *sym;   /* 0: the end of a word; others below `symbols` */
+    const uint32_t *sym;   /* below `symbols` */
     const uint32_t *word;  /* of each place */
     const uint64_t *count; /* of each word */
     size_t n;              /* places, less than 2^32 */
-    uint32_t symbols;
+    uint32_t symbols, ends;
 };
 
 struct learn_repeat {
@@ -50,7 +53,8 @@ struct learn_suffix {
     size_t nparts;
 };
 
-/* Is this substring wanted? Called by several threads. */
+/* Is this substring wanted? It may have an end behind it that is not 0: say no. Called by several
+ * threads. */
 typedef bool learn_wanted(const void *arg, const uint32_t *sym, uint32_t n);
 
 /* Repeats of 2 to `longest` symbols. The caller finishes `s`. */

@@ -99,10 +99,10 @@ static void mark_largest(const uint64_t *key, size_t n, size_t most, bool *mark)
 static bool is_wanted(const void *arg, const uint32_t *sym, uint32_t n)
 {
     const struct state *s = arg;
-    uint8_t class[LEARN_LONGEST];
+    uint8_t kind[LEARN_LONGEST];
     for (uint32_t i = 0; i < n; i++)
-        class[i] = s->text.class[sym[i]];
-    return learn_valid(&s->o->valid, class, n);
+        kind[i] = s->text.kind[sym[i]];
+    return learn_valid(&s->o->valid, kind, n);
 }
 
 /* Numbers of the repeats that become candidates: those that cover most characters, of equal ones
@@ -144,12 +144,12 @@ static uint32_t *number_symbols(const struct learn_segments *t)
 {
     struct frequent *f = mem_new(t->symbols, sizeof(*f));
     uint32_t *number = mem_new(t->symbols, sizeof(*number));
-    for (uint32_t i = 1; i < t->symbols; i++)
-        f[i - 1] = (struct frequent){t->ch_count[i], t->ch[i], i};
-    qsort(f, t->symbols - 1, sizeof(*f), by_count);
-    for (uint32_t i = 1; i < t->symbols; i++)
-        number[f[i - 1].what] = i - 1;
-    number[0] = LEARN_NONE;
+    uint32_t n = 0;
+    for (uint32_t i = t->ends; i < t->symbols; i++)
+        f[n++] = (struct frequent){t->ch_count[i], t->ch[i], i};
+    qsort(f, n, sizeof(*f), by_count);
+    for (uint32_t i = 0; i < n; i++)
+        number[f[i].what] = i;
     free(f);
     return number;
 }
@@ -182,10 +182,10 @@ static void score_seeds(struct state *s, const struct learn_suffix *f, const uin
 {
     const struct learn_segments *t = &s->text;
     for (uint32_t p = 0; p < t->places; p++)
-        if (t->sym[p])
+        if (t->sym[p] >= t->ends)
             s->piece[symbol[t->sym[p]]] = (struct piece){p, 1};
     double sum = 0;
-    for (uint32_t i = 1; i < t->symbols; i++)
+    for (uint32_t i = t->ends; i < t->symbols; i++)
         sum += s->figure[symbol[i]] = (double)t->ch_count[i];
     for (size_t i = 0; i < f->nrepeat; i++) {
         const struct learn_repeat *r = &f->repeat[i];
@@ -206,7 +206,7 @@ static void make_seeds(struct state *s)
     struct learn_suffix f;
     learn_suffix(&f, &text, s->o->valid.longest, is_wanted, s, s->pool);
     uint32_t *symbol = number_symbols(&s->text);
-    uint32_t *repeat = number_repeats(s, &f, s->text.symbols - 1);
+    uint32_t *repeat = number_repeats(s, &f, s->text.symbols - s->text.ends);
     make_room(s);
     score_seeds(s, &f, symbol, repeat);
     s->lattice = learn_lattice_create(&s->text, &f, symbol, repeat, s->pool);
@@ -264,8 +264,8 @@ static void make_step(struct state *s)
 {
     struct lattice_scores scores = scores_of(s);
     uint64_t edges = learn_lattice_edges(s->lattice);
-    double likelihood = learn_lattice_expect(s->lattice, &scores, s->figure);
-    double sum = 0;
+    double likelihood = learn_lattice_expect(s->lattice, &scores, s->figure), sum = 0;
+    s->figure[0] += s->figure[s->n] + (double)s->text.unknown;
     for (size_t i = 0; i < s->n; i++) {
         s->to[i] = s->figure[i] < 0.5 ? LEARN_NONE : 0;
         sum += s->to[i] == LEARN_NONE ? 0 : s->figure[i];
@@ -330,7 +330,8 @@ static void prune(struct state *s)
 {
     struct lattice_scores scores = scores_of(s);
     uint64_t edges = learn_lattice_edges(s->lattice);
-    s->tokens = (double)learn_lattice_best(s->lattice, &scores, s->count);
+    s->tokens = (double)(learn_lattice_best(s->lattice, &scores, s->count) + s->text.unknown);
+    s->count[0] += s->count[s->n] + s->text.unknown;
     each_piece(s, find_losses);
     size_t most = (size_t)(s->o->shrink * (double)s->n), candidates = 0;
     most = most < s->size ? (size_t)s->size : most;

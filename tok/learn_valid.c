@@ -31,10 +31,10 @@ uint8_t learn_valid_class(const struct learn_valid *v, uint32_t c)
     return script == UNI_SCRIPT_INHERITED ? LEARN_INHERITED : (uint8_t)(LEARN_SCRIPT + script);
 }
 
-static bool all_marks(const uint8_t *class, uint32_t n)
+static bool all_marks(const uint8_t *kind, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (class[i] != LEARN_MARK)
+        if (kind[i] != LEARN_MARK)
             return false;
     return true;
 }
@@ -47,14 +47,14 @@ static bool mark_may_stand(const struct learn_valid *v, uint32_t i, uint32_t n)
     return i == 0 || (!v->split_words && i + 1 < n);
 }
 
-bool learn_valid(const struct learn_valid *v, const uint8_t *class, uint32_t n)
+bool learn_valid(const struct learn_valid *v, const uint8_t *kind, uint32_t n)
 {
     if (!n || n > v->longest)
         return false;
-    bool free_marks = v->only_marks && all_marks(class, n);
+    bool free_marks = v->only_marks && all_marks(kind, n);
     uint8_t before = LEARN_ANY;
     for (uint32_t i = 0; i < n; i++) {
-        uint8_t c = class[i];
+        uint8_t c = kind[i];
         if (c == LEARN_NEVER || (c == LEARN_DIGIT && n > 1))
             return false;
         if (c == LEARN_MARK) {

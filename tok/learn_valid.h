@@ -32,7 +32,7 @@ void learn_valid_init(struct learn_valid *v, const struct sp_train_options *o);
 uint8_t learn_valid_class(const struct learn_valid *v, uint32_t c);
 
 /* Whether characters of these classes are a piece. */
-bool learn_valid(const struct learn_valid *v, const uint8_t *class, uint32_t n);
+bool learn_valid(const struct learn_valid *v, const uint8_t *kind, uint32_t n);
 
 /* Whether some piece may have these two side by side; false is certain. */
 bool learn_valid_joins(const struct learn_valid *v, uint8_t a, uint8_t b);

@@ -21,10 +21,10 @@ struct world {
 static bool is_wanted(const void *arg, const uint32_t *sym, uint32_t n)
 {
     const struct world *w = arg;
-    uint8_t class[LEARN_LONGEST];
+    uint8_t kind[LEARN_LONGEST];
     for (uint32_t i = 0; i < n; i++)
-        class[i] = w->text.class[sym[i]];
-    return learn_valid(&w->valid, class, n);
+        kind[i] = w->text.kind[sym[i]];
+    return learn_valid(&w->valid, kind, n);
 }
 
 static void number(struct world *w, uint64_t seed, uint32_t *symbol, uint32_t *repeat)
@@ -33,12 +33,13 @@ static void number(struct world *w, uint64_t seed, uint32_t *symbol, uint32_t *r
     w->at = mem_new(most, sizeof(*w->at));
     w->length = mem_new(most, sizeof(*w->length));
     for (uint32_t p = 0; p < w->text.places; p++)
-        if (w->text.sym[p]) {
-            symbol[w->text.sym[p]] = w->text.sym[p] - 1;
-            w->at[w->text.sym[p] - 1] = p;
-            w->length[w->text.sym[p] - 1] = 1;
+        if (w->text.sym[p] >= w->text.ends) {
+            uint32_t k = w->text.sym[p] - w->text.ends;
+            symbol[w->text.sym[p]] = k;
+            w->at[k] = p;
+            w->length[k] = 1;
         }
-    w->n = w->text.symbols - 1;
+    w->n = w->text.symbols - w->text.ends;
     for (size_t i = 0; i < w->suffix.nrepeat; i++) {
         repeat[i] = t_rand(seed, i) % 4 ? (uint32_t)w->n : LEARN_NONE;
         if (repeat[i] == LEARN_NONE)
@@ -144,6 +145,7 @@ static void twin_segment(struct twin *t, uint32_t begin, uint32_t end, double co
     }
     for (uint32_t i = n; i-- > 0;) {
         b[i] = is_bare(w, begin + i) ? b[i + 1] * expl(-18) : 0;
+        t->expected[w->n] += count * (double)(a[i] * b[i] / a[n]);
         for (size_t k = 0; k < w->n; k++) {
             if (!stands(w, k, begin + i, end))
                 continue;
@@ -161,14 +163,14 @@ static void twin_segment(struct twin *t, uint32_t begin, uint32_t end, double co
 
 static void compare(struct world *w)
 {
-    struct twin t = {.w = w, .expected = mem_new(w->n, sizeof(double))};
+    struct twin t = {.w = w, .expected = mem_new(w->n + 1, sizeof(double))};
     for (size_t i = 0; i < w->text.n; i++)
         twin_segment(&t, w->text.begin[i], w->text.begin[i + 1] - 1, (double)w->text.count[i]);
-    double *expected = mem_new(w->n, sizeof(*expected));
-    uint64_t *count = mem_new(w->n, sizeof(*count)), sum = 0;
+    double *expected = mem_new(w->n + 1, sizeof(*expected));
+    uint64_t *count = mem_new(w->n + 1, sizeof(*count)), sum = 0;
     struct lattice_scores s = scores_of(w);
     T_NEAR(learn_lattice_expect(w->l, &s, expected), (double)t.likelihood, 1e-6);
-    for (size_t k = 0; k < w->n; k++)
+    for (size_t k = 0; k <= w->n; k++)
         T_NEAR(expected[k], t.expected[k], 1e-6);
     uint64_t tokens = learn_lattice_best(w->l, &s, count);
     double best = 0;
@@ -176,7 +178,8 @@ static void compare(struct world *w)
         best += (double)count[k] * (double)w->score[k];
         sum += count[k];
     }
-    T_NEAR(best - 18 * (double)(tokens - sum), (double)t.best, 1e-5);
+    T_EQ(tokens - sum, count[w->n]);
+    T_NEAR(best - 18 * (double)count[w->n], (double)t.best, 1e-5);
     free(t.expected);
     free(expected);
     free(count);
@@ -281,7 +284,7 @@ static void never_falls(void)
     for (uint64_t seed = 30; seed < 33; seed++) {
         struct world w;
         open_world(&w, seed, 3000, 14, pool);
-        double *expected = mem_new(w.n, sizeof(*expected)), before = -HUGE_VAL;
+        double *expected = mem_new(w.n + 1, sizeof(*expected)), before = -HUGE_VAL;
         for (int step = 0; step < 15; step++) {
             struct lattice_scores s = scores_of(&w);
             s.unknown = -60;

@@ -28,20 +28,35 @@ static void cuts(void)
     struct learn_segments s;
     struct err e;
     T_OK(learn_segment(&s, &from, &v, &e), &e);
-    /* _ab , a b ba 5 _ */
-    static const uint32_t sym[] = {6, 3, 4, 0, 1, 0, 3, 0, 4, 0, 4, 3, 0, 2, 0, 6, 0};
-    static const uint64_t weight[] = {13, 103, 100, 100, 100, 100, 100};
-    T_EQ(s.symbols, 6);
-    T_EQ(s.n, 7);
+    static const struct {
+        uint32_t ch[3], end; /* 1 to 5 for , 5 a b _ and 6 for U+2585 */
+        uint64_t count;
+    } want[] = {{{0x2581, 'a', 'b'}, 1, 3},
+                {{','}, 0, 3},
+                {{0x2581, 'a', 'b'}, 0, 10},
+                {{'a'}, 6, 100},
+                {{'b'}, 1, 100},
+                {{','}, 4, 100},
+                {{'b', 'a'}, 2, 100},
+                {{'5'}, 5, 100},
+                {{0x2581}, 0, 100}};
+    T_EQ(s.ends, 7);
+    T_EQ(s.symbols, 12);
+    T_EQ(s.n, sizeof(want) / sizeof(*want));
     T_EQ(s.longest, 3);
     T_EQ(s.total, 13 * 3 + 103 + 100 * 6);
-    for (size_t i = 0; i < s.n; i++)
-        T_EQ(s.count[i], weight[i]);
-    T_EQ(s.places, sizeof(sym) / sizeof(*sym));
-    static const uint32_t chars[] = {0, ',', '5', 'a', 'b', 0x2581};
-    for (size_t i = 0; i < s.places; i++)
-        T_EQ(s.ch[s.sym[i]], sym[i] == 6 ? 0x2581 : chars[sym[i]]);
-    T_EQ(s.ch_count[3], 13 + 200);
+    T_EQ(s.unknown, 100);
+    for (size_t i = 0; i < s.n; i++) {
+        T_EQ(s.count[i], want[i].count);
+        uint32_t k = s.begin[i];
+        for (size_t c = 0; c < 3 && want[i].ch[c]; c++)
+            T_EQ(s.ch[s.sym[k++]], want[i].ch[c]);
+        T_EQ(s.sym[k++], want[i].end);
+        T_EQ(k, s.begin[i + 1]);
+    }
+    T_EQ(s.ch[s.sym[1]], 'a');
+    T_EQ(s.ch_count[s.sym[1]], 13 + 200);
+    T_EQ(s.kind[3], LEARN_NEVER);
     T_EQ(s.word[s.begin[4]], 4);
     learn_segments_finish(&s);
     learn_sentences_finish(&from);
@@ -59,7 +74,8 @@ static void nothing(void)
     struct err e;
     T_OK(learn_segment(&s, &from, &v, &e), &e);
     T_EQ(s.n, 0);
-    T_EQ(s.symbols, 1);
+    T_EQ(s.symbols, s.ends);
+    T_EQ(s.unknown, 10);
     learn_segments_finish(&s);
     learn_sentences_finish(&from);
 }
@@ -83,7 +99,7 @@ static void sums(void)
         T_EQ(s.total, total);
         uint64_t places = 0, sum = 0;
         for (size_t i = 0; i < s.n; i++) {
-            T_EQ(s.sym[s.begin[i + 1] - 1], 0);
+            T_CHECK(s.sym[s.begin[i + 1] - 1] < s.ends);
             places += s.begin[i + 1] - s.begin[i];
             sum += s.count[i] * (s.begin[i + 1] - s.begin[i] - 1);
         }

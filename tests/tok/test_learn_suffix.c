@@ -23,7 +23,8 @@ static void finish(struct made *m)
 }
 
 /* `words` words of up to `most` of `letters` symbols, many of them alike. */
-static void make(struct made *m, uint64_t seed, uint32_t words, uint32_t most, uint32_t letters)
+static void make(struct made *m, uint64_t seed, uint32_t words, uint32_t most, uint32_t letters,
+                 uint32_t ends)
 {
     *m = (struct made){.sym = mem_new((size_t)words * (most + 1) + 1, sizeof(uint32_t)),
                        .word = mem_new((size_t)words * (most + 1) + 1, sizeof(uint32_t)),
@@ -36,10 +37,11 @@ static void make(struct made *m, uint64_t seed, uint32_t words, uint32_t most, u
         m->count[w] = t_rand(seed, at++) % 3 ? 1 : 1 + t_rand(seed, at++) % 1000;
         for (uint32_t i = 0; i <= length; i++) {
             m->word[n] = w;
-            m->sym[n++] = i == length ? 0 : 1 + t_rand(seed, at++) % kinds;
+            m->sym[n++] =
+                i == length ? t_rand(seed, at++) % ends : ends + t_rand(seed, at++) % kinds;
         }
     }
-    m->text = (struct learn_text){m->sym, m->word, m->count, n, letters + 1};
+    m->text = (struct learn_text){m->sym, m->word, m->count, n, letters + ends, ends};
 }
 
 /* ---- the slow twin ----------------------------------------------------------------------- */
@@ -47,7 +49,7 @@ static void make(struct made *m, uint64_t seed, uint32_t words, uint32_t most, u
 static bool has(const struct learn_text *t, size_t at, const uint32_t *sym, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (t->sym[at + i] != sym[i]) /* the end of the text is a 0, and sym has none */
+        if (t->sym[at + i] != sym[i]) /* the text's last is an end, and sym has none */
             return false;
     return true;
 }
@@ -80,16 +82,20 @@ static bool earlier(const struct learn_text *t, size_t at, uint32_t n)
 static bool inside(const struct learn_text *t, size_t at, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (!t->sym[at + i])
+        if (t->sym[at + i] < t->ends)
             return false;
     return true;
 }
 
+struct wish {
+    uint32_t unwanted, ends;
+};
+
 static bool any(const void *arg, const uint32_t *sym, uint32_t n)
 {
-    const uint32_t *unwanted = arg;
-    for (uint32_t i = 0; unwanted && i < n; i++)
-        if (sym[i] == *unwanted)
+    const struct wish *w = arg;
+    for (uint32_t i = 0; i < n; i++)
+        if (sym[i] == w->unwanted || sym[i] < w->ends)
             return false;
     return true;
 }
@@ -98,25 +104,25 @@ static void check_sorted(const struct learn_text *t, const struct learn_suffix *
 {
     size_t places = 0;
     for (size_t i = 0; i < t->n; i++)
-        places += t->sym[i] != 0;
+        places += t->sym[i] >= t->ends;
     T_EQ(s->n, places);
     for (size_t i = 1; i < s->n; i++) {
         uint32_t k = 0, a = s->at[i - 1], b = s->at[i];
-        while (k <= most && t->sym[a + k] && t->sym[a + k] == t->sym[b + k])
+        while (k <= most && t->sym[a + k] >= t->ends && t->sym[a + k] == t->sym[b + k])
             k++;
         T_CHECK(k > most || t->sym[a + k] < t->sym[b + k] ||
-                (!t->sym[a + k] && !t->sym[b + k] && a < b));
+                (t->sym[a + k] == t->sym[b + k] && a < b));
     }
 }
 
 static void check_repeats(const struct learn_text *t, const struct learn_suffix *s,
-                          const uint32_t *unwanted, uint32_t longest)
+                          const struct wish *wish, uint32_t longest)
 {
     size_t expected = 0;
     for (size_t i = 0; i < t->n; i++)
         for (uint32_t n = 2; n <= longest && inside(t, i, n); n++)
             expected +=
-                any(unwanted, t->sym + i, n) && !earlier(t, i, n) && weigh(t, t->sym + i, n) > 0;
+                any(wish, t->sym + i, n) && !earlier(t, i, n) && weigh(t, t->sym + i, n) > 0;
     T_EQ(s->nrepeat, expected);
     for (size_t part = 0, i = 0; i < s->nrepeat; i++) {
         const struct learn_repeat *r = &s->repeat[i];
@@ -139,15 +145,15 @@ static void check_repeats(const struct learn_text *t, const struct learn_suffix 
 static void run(uint64_t seed, uint32_t words, uint32_t most, uint32_t letters, uint32_t longest)
 {
     struct made m;
-    make(&m, seed, words, most, letters);
-    uint32_t unwanted = letters;
+    uint32_t ends = seed % 3 ? 1 : 4;
+    make(&m, seed, words, most, letters, ends);
+    struct wish wish = {seed % 2 ? letters : UINT32_MAX, ends};
     struct learn_suffix s, other;
     struct pool *pool = pool_create(1), *more = pool_create(3);
-    const uint32_t *no = seed % 2 ? &unwanted : NULL;
-    learn_suffix(&s, &m.text, longest, any, no, pool);
+    learn_suffix(&s, &m.text, longest, any, &wish, pool);
     check_sorted(&m.text, &s, longest);
-    check_repeats(&m.text, &s, no, longest);
-    learn_suffix(&other, &m.text, longest, any, no, more);
+    check_repeats(&m.text, &s, &wish, longest);
+    learn_suffix(&other, &m.text, longest, any, &wish, more);
     T_EQ(other.n, s.n);
     T_MEM(other.at, s.at, s.n * sizeof(*s.at));
     T_EQ(other.nrepeat, s.nrepeat);
@@ -188,15 +194,16 @@ static void nothing(void)
 {
     uint32_t sym[1] = {0}, word[1] = {0};
     uint64_t count[1] = {3};
-    struct learn_text t = {sym, word, count, 0, 1};
+    struct learn_text t = {sym, word, count, 0, 1, 1};
+    struct wish wish = {1, 1};
     struct pool *pool = pool_create(1);
     struct learn_suffix s;
-    learn_suffix(&s, &t, 16, any, NULL, pool);
+    learn_suffix(&s, &t, 16, any, &wish, pool);
     T_EQ(s.n, 0);
     T_EQ(s.nrepeat, 0);
     learn_suffix_finish(&s);
     t.n = 1;
-    learn_suffix(&s, &t, 16, any, NULL, pool);
+    learn_suffix(&s, &t, 16, any, &wish, pool);
     T_EQ(s.nrepeat, 0);
     learn_suffix_finish(&s);
     pool_destroy(pool);

@@ -66,15 +66,15 @@ static void check(const struct learn_scores *u, const struct learn_unigram_optio
     T_CHECK(u->n && u->n <= o->learnt);
     for (size_t i = 0; i < u->n; i++) {
         const struct learn_scored *p = &u->piece[i];
-        uint8_t class[600];
+        uint8_t kind[600];
         uint32_t n = 0;
         for (size_t at = 0; at < p->length; n++) {
             size_t k = utf8_char(p->text + at, p->text + p->length);
             T_CHECK(k > 0);
-            class[n] = learn_valid_class(&o->valid, utf8_code(p->text + at, k));
+            kind[n] = learn_valid_class(&o->valid, utf8_code(p->text + at, k));
             at += k;
         }
-        T_CHECK(learn_valid(&o->valid, class, n));
+        T_CHECK(learn_valid(&o->valid, kind, n));
         T_CHECK(!i || p[-1].score >= p->score);
         T_CHECK(p->score < 0);
     }

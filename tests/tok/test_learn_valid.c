@@ -16,16 +16,16 @@ static bool is_valid(const struct sp_train_options *o, const char *text)
 {
     struct learn_valid v;
     learn_valid_init(&v, o);
-    uint8_t class[64];
+    uint8_t kind[64];
     uint32_t n = 0;
     for (const char *end = text + strlen(text); text < end; n++) {
         size_t k = utf8_char(text, end);
-        class[n] = learn_valid_class(&v, utf8_code(text, k));
+        kind[n] = learn_valid_class(&v, utf8_code(text, k));
         text += k;
     }
-    bool valid = learn_valid(&v, class, n);
+    bool valid = learn_valid(&v, kind, n);
     for (uint32_t i = 1; i < n && valid; i++) /* what stands in a piece must be said to join */
-        T_CHECK(learn_valid_joins(&v, class[i - 1], class[i]));
+        T_CHECK(learn_valid_joins(&v, kind[i - 1], kind[i]));
     return valid;
 }
 
