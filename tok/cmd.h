@@ -48,6 +48,7 @@ struct cli {
     int format; /* enum cmd_format */
     const char *output;
     bool append_eod;
+    const char *truncation; /* encode: a number, or "file" */
     int64_t workers;
     bool json;    /* inspect, diff, convert */
     int64_t show; /* diff: differing segments that are listed */

@@ -51,6 +51,7 @@ struct job {
     struct sink sink;
     struct docstream_header header;
     struct join_table spelling; /* CMD_TEXT, CMD_JSON */
+    struct tok_limit limit;     /* most is 0: none */
     struct pool *pool;
     int threads;
     struct tok_work **work; /* of each thread */
@@ -167,6 +168,13 @@ static void put_behind(struct buf *b, const struct job *j)
         buf_adds(b, "]}\n");
 }
 
+/* Cuts the ids of a document's next part down, room for its end left. */
+static int limit_ids(const struct job *j, struct tok_limit *l, bool last, struct tok_ids *ids,
+                     struct err *e)
+{
+    return l->most ? tok_limit_ids(j->tok, l, last, ids, e) : 0;
+}
+
 static void add_eod(const struct job *j, struct tok_ids *ids)
 {
     if (j->cli->append_eod)
@@ -183,9 +191,12 @@ static void encode_batch(void *arg, int task, int thread)
     size_t start = 0;
     for (size_t i = 0; i < b->ndocs; i++) {
         const struct doc *d = &b->doc[i];
+        struct tok_limit limit = j->limit;
         ids->n = 0;
         b->code =
             tok_encode(j->tok, j->work[thread], b->text.data + start, d->end - start, ids, &b->err);
+        if (!b->code)
+            b->code = limit_ids(j, &limit, true, ids, &b->err);
         if (b->code) {
             err_wrap(&b->err, "%s, line %llu", d->path, (unsigned long long)d->line);
             return;
@@ -279,6 +290,7 @@ static int write_batches(struct job *j, size_t used, struct err *e)
 static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struct err *e)
 {
     struct tok_ids *ids = &j->ids[0];
+    struct tok_limit limit = j->limit;
     struct buf b = {0};
     bool last = false;
     int code = 0;
@@ -291,6 +303,8 @@ static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struc
             break;
         ids->n = 0;
         code = tok_encode_part_parallel(j->tok, j->pool, j->work, text, n, last, ids, e);
+        if (!code)
+            code = limit_ids(j, &limit, last, ids, e);
         if (!code && last)
             add_eod(j, ids);
         if (!code && *ret_n + ids->n > INT32_MAX)
@@ -413,6 +427,31 @@ static int check_options(const struct cli *c, const struct tok_info *i, struct e
     return 0;
 }
 
+static int read_limit(struct job *j, struct err *e)
+{
+    const struct cli *c = j->cli;
+    char *end;
+    if (!c->truncation)
+        return 0;
+    long long n = strtoll(c->truncation, &end, 10);
+    if (!strcmp(c->truncation, "file")) {
+        n = j->info->longest;
+        j->limit.left = j->info->longest_left;
+        if (!n)
+            return err_set(e, ERR_USAGE, "--truncation file, but the tokenizer's file has none");
+    } else if (end == c->truncation || *end || n < 1) {
+        return err_set(e, ERR_USAGE,
+                       "--truncation takes a number of ids above 0, or file, not '%s'",
+                       c->truncation);
+    }
+    j->limit.most = (size_t)n - c->append_eod;
+    struct tok_ids none = {0};
+    struct tok_limit probe = {.most = j->limit.most};
+    return n == c->append_eod
+               ? err_set(e, ERR_USAGE, "--truncation leaves room for the end of document only")
+               : tok_limit_ids(j->tok, &probe, false, &none, e);
+}
+
 static void tell(const struct job *j)
 {
     uint64_t specials = 0, matched = 0, invalid = 0;
@@ -496,6 +535,8 @@ int cmd_encode(const struct cli *c, struct err *e)
         return code;
     j.info = tok_info(j.tok);
     code = check_options(c, j.info, e);
+    if (!code)
+        code = read_limit(&j, e);
     if (!code)
         code = sink_open(&j.sink, c->output, e);
     if (!code) {

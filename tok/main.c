@@ -101,6 +101,8 @@ static const struct opt table[] = {
         "ids or pieces"),
     ROW("append-eod", OPT_SWITCH, append_eod, "false", NULL, "output", ENCODE, 0, 0, true,
         "end every document by the end-of-document token"),
+    ROW("truncation", OPT_TEXT, truncation, NULL, "N|file", "output", ENCODE, 0, 0, true,
+        "at most N ids for a document, or as many as the tokenizer.json says; the last ones go"),
     ROW("output", OPT_TEXT, output, NULL, "PATH", "output", ENCODE | DECODE, 0, 0, true,
         "a file instead of standard output"),
     ROW("workers", OPT_INT, workers, "0", "N", "output", ENCODE, 0, 1024, true,

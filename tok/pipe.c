@@ -115,7 +115,7 @@ static enum scan_family find_family(const struct pipe_spec *s, bool letters)
 {
     const char *pattern[8];
     size_t n = s->npre;
-    if (!letters || n > 8 || s->pre[n - 1].prefix_space)
+    if (!letters || n > 8 || (s->pre[n - 1].prefix_space && n > 1))
         return SCAN_NONE;
     if (s->pre[n - 1].pattern)
         return n == 1 ? regex_family(s->pre[0].pattern) : SCAN_NONE;
@@ -293,13 +293,29 @@ static int encode_between(const struct pipe *p, struct pipe_work *w, struct part
     return code;
 }
 
+static void put_space_before(struct pipe_work *w, const char **text, size_t *n)
+{
+    buf_reset(&w->next);
+    buf_addc(&w->next, ' ');
+    buf_add(&w->next, *text, *n);
+    memset(buf_reserve(&w->next, TEXT_SLACK), 0, TEXT_SLACK);
+    *text = w->next.data;
+    *n += 1;
+}
+
 /* Normalized text without tokens in it. */
 static int encode_plain(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                         unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
     (void)tally;
-    if (p->family != SCAN_NONE)
+    if (p->family != SCAN_NONE) {
+        if (n && p->spec.pre[0].prefix_space && *text != ' ') {
+            if (n == TEXT_MAX)
+                return err_set(e, ERR_RESOURCE, "a text of %zu bytes and a space", n);
+            put_space_before(w, &text, &n);
+        }
         return encode_family(p, w, text, n, ids, e);
+    }
     int code = pipe_pretokenize(p, w, text, n, edge, e);
     return code ? code : encode_pieces(p, w, edge & EDGE_STRIPPED, ids, e);
 }
@@ -377,6 +393,8 @@ static size_t pipe_cut(const void *state, const char *text, size_t n)
     k = good;
     for (int tries = 0; tries < 16 && k; tries++) {
         k = scan_safe_cut(p->family, text, k);
+        if (k && p->spec.pre[0].prefix_space && text[k] != ' ')
+            continue; /* a text that began there would get a space */
         if (k && !(p->raw && added_spans(p->raw, text, k)) &&
             !(p->normal && added_spans(p->normal, text, k)) && is_normal(&p->spec, text, k))
             return k;
@@ -425,6 +443,8 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
     }
     info->vocab_size = p->size;
     info->unk = p->unk;
+    info->longest = p->spec.longest;
+    info->longest_left = p->spec.longest_left;
     *ret = (struct tok_engine){.state = p,
                                .scratch_create = scratch_create,
                                .scratch_destroy = scratch_destroy,

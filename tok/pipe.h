@@ -44,9 +44,9 @@ enum norm_kind {
     NORM_STRIP,         /* left, right */
     NORM_STRIP_ACCENTS, /* combining marks go */
     NORM_NMT,
-    NORM_BERT,      /* clean, chinese, accents, lower */
-    NORM_PREPEND,   /* content */
-    NORM_REPLACE,   /* pattern, content */
+    NORM_BERT,       /* clean, chinese, accents, lower */
+    NORM_PREPEND,    /* content */
+    NORM_REPLACE,    /* pattern, content */
     NORM_BYTE_LEVEL, /* bytes as letters of GPT-2's alphabet */
     NORM_PRECOMPILED /* content: rules of precompiled.h */
 };
@@ -150,6 +150,9 @@ struct pipe_spec {
     struct dec_step *dec;
     size_t nnorm, npre, ndec;
     bool no_decoder; /* pieces are joined by spaces */
+
+    int64_t longest;   /* ids of a text when it is truncated, 0: the file says nothing */
+    bool longest_left; /* from the left */
 
     int32_t *before, *after; /* the template round a text */
     size_t nbefore, nafter;

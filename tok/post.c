@@ -112,6 +112,26 @@ int hf_post_processor(struct pipe_spec *s, const struct json *j, const char *whe
     return get_begin(s, j, where, e, add_processor);
 }
 
+/* How many ids of a text stay when one asks for that. Of a single text all strategies but
+ * OnlySecond say the same. */
+static int add_truncation(struct pipe_spec *s, const struct get *g)
+{
+    const struct json *side = json_get(g->j, "direction");
+    s->longest = get_int(g, "max_length", 0);
+    if (s->longest < 1)
+        return get_bad(g, "max_length", "a whole number above 0");
+    if (side && (side->kind != JSON_STRING ||
+                 (strcmp(side->string, "Left") != 0 && strcmp(side->string, "Right") != 0)))
+        return get_bad(g, "direction", "Left or Right");
+    s->longest_left = side && !strcmp(side->string, "Left");
+    return 0;
+}
+
+int hf_truncation(struct pipe_spec *s, const struct json *j, const char *where, struct err *e)
+{
+    return get_begin(s, j, where, e, add_truncation);
+}
+
 int hf_version(struct pipe_spec *s, const struct json *j, const char *where, struct err *e)
 {
     if (j->kind == JSON_STRING && !strcmp(j->string, "1.0"))

@@ -344,6 +344,25 @@ int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, 
     return code;
 }
 
+int tok_limit_ids(const struct tokenizer *t, struct tok_limit *l, bool last, struct tok_ids *ids,
+                  struct err *e)
+{
+    size_t nbefore = t->engine.nbefore, nafter = t->engine.nafter;
+    if (l->most < nbefore + nafter)
+        return err_set(e, ERR_USAGE, "at most %zu ids for a text, but its template alone has %zu",
+                       l->most, nbefore + nafter);
+    if (l->left && (l->begun || !last))
+        return err_set(e, ERR_USAGE, "a text that comes in parts cannot lose its first ids");
+    size_t body = ids->n - (last ? nafter : 0), room = l->most - nafter - l->seen;
+    size_t from = l->left ? nbefore : room, gone = body > room ? body - room : 0;
+    if (gone)
+        memmove(ids->id + from, ids->id + from + gone, (ids->n - from - gone) * sizeof(*ids->id));
+    ids->n -= gone;
+    l->seen += body - gone;
+    l->begun = true;
+    return 0;
+}
+
 size_t tok_cut_blank(const void *state, const char *text, size_t n)
 {
     (void)state;

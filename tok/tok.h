@@ -73,6 +73,8 @@ struct tok_info {
     int64_t eod;                /* -1: none */
     const char *eod_piece;      /* its string, NULL if none */
     int64_t bos, eos, pad, unk; /* -1: none */
+    int64_t longest;            /* ids of a text at most, as the file's truncation says; 0: any */
+    bool longest_left;          /* and it is the first ones that go */
     const char *path;           /* NULL for TOK_NULL */
     char digest[SHA_TEXT];      /* SHA-256 of the file; of the description for TOK_NULL */
 };
@@ -111,6 +113,22 @@ uint64_t tok_work_invalid(const struct tok_work *w); /* bytes that were no UTF-8
  */
 int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                struct tok_ids *ids, struct err *e);
+
+/*
+ * Of a text's ids so many at most, those of the template included, which stay: the last ids go, or
+ * with `left` the first. `ids` has what the text gave since the last call, `last`: that is the rest
+ * of it; a limit is zeroed but for `most` and `left` before the first. ERR_USAGE if the template
+ * alone is longer, or for a text in parts of which the first ids would have to go.
+ */
+struct tok_limit {
+    size_t most;
+    bool left;
+    bool begun;
+    size_t seen; /* ids so far that stayed */
+};
+
+int tok_limit_ids(const struct tokenizer *t, struct tok_limit *l, bool last, struct tok_ids *ids,
+                  struct err *e);
 
 /*
  * A long text in parts, so that it need not be held whole: appends the ids that are settled, and

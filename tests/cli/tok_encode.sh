@@ -51,6 +51,39 @@ expect 0 "$TOK" encode --tokenizer vocab.json --format docs w
 check [ "$(head -c 8 .out)" = WEFTDOCS ]
 check [ "$(wc -c <.out)" = $((64 + 3 * 4 + 4 * 2 + 20)) ]
 
+t "truncation"
+cat >cut.json <<'END'
+{"version": "1.0", "truncation": {"direction": "Left", "max_length": 4, "strategy": "LongestFirst", "stride": 0},
+ "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": {"type": "BertProcessing", "sep": ["e", 9], "cls": ["b", 8]},
+ "model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "one": 1, "two": 2, "b": 8, "e": 9}}}
+END
+printf 'one two three one\n\none\n' >words
+expect 0 "$TOK" encode --tokenizer cut.json words
+out_is "$(printf '8 1 2 0 1 9\n8 9\n8 1 9')"
+expect 0 "$TOK" encode --tokenizer cut.json --truncation 4 words
+out_is "$(printf '8 1 2 9\n8 9\n8 1 9')"
+expect 0 "$TOK" encode --tokenizer cut.json --truncation file words
+out_is "$(printf '8 0 1 9\n8 9\n8 1 9')"
+expect 0 "$TOK" encode --tokenizer cut.json --truncation 4 --append-eod --eod-token u words
+out_is "$(printf '8 1 9 0\n8 9 0\n8 1 9 0')"
+expect 0 "$TOK" encode --tokenizer cut.json --truncation 3 --no-add-special-tokens words
+out_is "$(printf '1 2 0\n\n1')"
+awk 'BEGIN { for (i = 0; i < 700000; i++) printf "one two "; print "" }' >wide
+expect 0 "$TOK" encode --tokenizer cut.json --truncation 5 wide
+out_is "8 1 2 1 9"
+expect 0 "$TOK" encode --tokenizer cut.json --truncation 1000003 wide
+check [ "$(wc -w <.out) $(tail -c 8 .out)" = "1000003 1 2 1 9" ]
+expect 2 "$TOK" encode --tokenizer cut.json --truncation file wide
+err_has "wide, line 1: a text that comes in parts cannot lose its first ids"
+expect 2 "$TOK" encode --tokenizer cut.json --truncation 1 words
+err_has "at most 1 ids for a text, but its template alone has 2"
+expect 2 "$TOK" encode --tokenizer vocab.json --truncation file words
+err_has "the tokenizer's file has none"
+for n in 0 x 5x; do
+    expect 2 "$TOK" encode --tokenizer vocab.json --truncation $n words
+    err_has "a number of ids above 0"
+done
+
 t "the null tokenizer"
 printf '1 2 100\n' >n
 expect 0 "$TOK" encode --tokenizer-type NullTokenizer --vocab-size 100 --append-eod n

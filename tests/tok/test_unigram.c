@@ -136,8 +136,8 @@ static void random_models_and_texts(void)
         T_CHECK(p.u);
         models++;
         for (uint64_t i = 0; i < texts; i++) {
-            make_text(&text, n * 1000 + i, t_rand(n, i) % 40);
-            same(&p, text.data, text.len, i % 2 ? 1 + i % 7 : 0, n + i);
+            make_text(&text, n * 1000 + i, t_rand(n, i) % (i % 5 == 2 ? 800 : 40));
+            same(&p, text.data, text.len, i % 2 ? 1 + i % 7 + (i % 5 == 2 ? 300 : 0) : 0, n + i);
         }
         close_pair(&p);
     }
