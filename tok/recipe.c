@@ -78,17 +78,43 @@ struct recipe_token *recipe_add_token(struct recipe *r, const char *text, size_t
     return &r->token[at];
 }
 
+struct recipe_token *recipe_token_of(const struct recipe *r, int32_t id)
+{
+    size_t low = 0, high = r->ntokens;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (r->token[mid].id < id)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < r->ntokens && r->token[low].id == id ? &r->token[low] : NULL;
+}
+
+void recipe_put_shown(struct buf *b, const char *text)
+{
+    for (const char *p = text; *p; p++)
+        if (*p == '\n' || *p == '\t' || *p == '\r')
+            buf_adds(b, *p == '\n' ? "\\n" : *p == '\t' ? "\\t" : "\\r");
+        else if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            buf_addf(b, "\\x%02x", (unsigned)*p);
+        else
+            buf_addc(b, *p);
+}
+
 void recipe_note(struct recipe *r, const char *fmt, ...)
 {
     char line[1024];
+    struct buf b = {0};
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
-    if (strstr(buf_str(&r->notes), line))
-        return;
-    buf_adds(&r->notes, line);
-    buf_addc(&r->notes, '\n');
+    recipe_put_shown(&b, line);
+    buf_addc(&b, '\n');
+    if (!strstr(buf_str(&r->notes), buf_str(&b)))
+        buf_add(&r->notes, b.data, b.len);
+    buf_finish(&b);
 }
 
 /* ---- out of the readers' parts -------------------------------------------------------------- */
@@ -115,15 +141,16 @@ static void take_vocab(struct recipe *r)
 }
 
 /* Ids as pipe_open gives them: the vocabulary's own, else those that follow on. */
-static void take_tokens(struct recipe *r, const struct tokenizer *t)
+static int take_tokens(struct recipe *r, const struct tokenizer *t, struct err *e)
 {
     const struct pipe_spec *s = &r->store;
     for (size_t i = 0; i < s->ntokens; i++) {
         const struct pipe_token *from = &s->token[i];
+        if (strlen(from->text) != from->length)
+            return err_set(e, ERR_USAGE, "%s: an added token with a NUL in it cannot be written",
+                           r->path);
         int64_t id = from->length ? tok_find(t, from->text) : -1;
-        struct recipe_token *to = NULL;
-        for (size_t k = 0; k < r->ntokens && !to; k++)
-            to = r->token[k].id == id ? &r->token[k] : NULL;
+        struct recipe_token *to = id < 0 ? NULL : recipe_token_of(r, (int32_t)id);
         if (id < 0)
             continue;
         bool special = to && to->special;
@@ -135,6 +162,7 @@ static void take_tokens(struct recipe *r, const struct tokenizer *t)
         to->lstrip = from->lstrip;
         to->rstrip = from->rstrip;
     }
+    return 0;
 }
 
 static void take_options(struct recipe *r)
@@ -239,8 +267,8 @@ static int read_spec(struct recipe *r, const struct tokenizer *t, const struct t
         return code;
     take_options(r);
     take_vocab(r);
-    take_tokens(r, t);
-    return r->from == RECIPE_HF ? take_parts(r, file, e) : 0;
+    code = take_tokens(r, t, e);
+    return !code && r->from == RECIPE_HF ? take_parts(r, file, e) : code;
 }
 
 static enum recipe_format format_of(enum tok_type type)

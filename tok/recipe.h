@@ -108,6 +108,11 @@ int32_t recipe_find(const struct recipe *r, const char *text, size_t n); /* -1: 
 struct recipe_piece *recipe_add_piece(struct recipe *r, const char *text, size_t n);
 struct recipe_token *recipe_add_token(struct recipe *r, const char *text, size_t n, int32_t id);
 
+struct recipe_token *recipe_token_of(const struct recipe *r, int32_t id); /* NULL: none */
+
+/* A text within a message, its control characters as \\n and so on. */
+void recipe_put_shown(struct buf *b, const char *text);
+
 /* "%s" without a full stop; said once. */
 void recipe_note(struct recipe *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -95,21 +95,14 @@ static void hide_scores(struct recipe *r, size_t from)
     double least = 0;
     for (size_t i = 0; i < from; i++)
         least = r->piece[i].score < least ? r->piece[i].score : least;
-    for (size_t i = 0; r->from == RECIPE_HF && r->model == MODEL_UNIGRAM && i < r->npieces; i++)
-        for (size_t k = 0; i >= from && k < r->ntokens; k++)
-            if (r->token[k].id == (int32_t)i)
-                r->piece[i].score = floor(least - 10) * (double)(r->piece[i].n + 1);
+    if (r->from != RECIPE_HF || r->model != MODEL_UNIGRAM)
+        return;
+    for (size_t i = from; i < r->npieces; i++)
+        if (recipe_token_of(r, (int32_t)i))
+            r->piece[i].score = floor(least - 10) * (double)(r->piece[i].n + 1);
 }
 
 /* ---- extend --------------------------------------------------------------------------------- */
-
-static struct recipe_token *token_of(struct recipe *r, int32_t id)
-{
-    for (size_t i = 0; i < r->ntokens; i++)
-        if (r->token[i].id == id)
-            return &r->token[i];
-    return NULL;
-}
 
 static void put_token(struct recipe *r, const char *text, int32_t id, bool special, bool among)
 {
@@ -123,7 +116,7 @@ static void put_token(struct recipe *r, const char *text, int32_t id, bool speci
         p->score = free ? 0 : p->score;
         return;
     }
-    struct recipe_token *t = token_of(r, id);
+    struct recipe_token *t = recipe_token_of(r, id);
     t = t ? t : recipe_add_token(r, text, n, id);
     t->special |= special;
     if (among && (size_t)id == r->npieces)
@@ -266,7 +259,7 @@ static void note_unreached(struct recipe *r, size_t from)
         recipe_derive_merges(r, false);
     b = recipe_bpe_create(r);
     for (size_t i = from; i < r->npieces; i++)
-        if (r->piece[i].type == SP_NORMAL && !token_of(r, (int32_t)i) &&
+        if (r->piece[i].type == SP_NORMAL && !recipe_token_of(r, (int32_t)i) &&
             !recipe_bpe_reaches(b, (int32_t)i) && n++ == 0)
             first = i;
     recipe_bpe_destroy(b);
@@ -277,7 +270,7 @@ static void note_unreached(struct recipe *r, size_t from)
 
 static void join_token(struct recipe *r, const struct recipe_token *t, int32_t id)
 {
-    struct recipe_token *to = token_of(r, id);
+    struct recipe_token *to = recipe_token_of(r, id);
     if (to)
         return;
     to = recipe_add_token(r, t->text, t->n, id);

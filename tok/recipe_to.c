@@ -19,8 +19,12 @@
 int recipe_refuse(const struct recipe *r, enum recipe_format f, struct err *e, const char *what,
                   const char *name)
 {
-    return err_set(e, ERR_USAGE, "%s: %s cannot express %s%s", r->path, recipe_format_name(f), what,
-                   name);
+    struct buf b = {0};
+    recipe_put_shown(&b, name);
+    err_set(e, ERR_USAGE, "%s: %s cannot express %s%s", r->path, recipe_format_name(f), what,
+            buf_str(&b));
+    buf_finish(&b);
+    return ERR_USAGE;
 }
 
 /* ---- what stands in the way ----------------------------------------------------------------- */
@@ -122,10 +126,8 @@ static int check_reached(const struct recipe *r, enum recipe_format f, struct er
     struct recipe_bpe *b = recipe_bpe_create(r);
     int code = 0;
     for (size_t i = 0; i < r->npieces && !code; i++) {
-        bool token = false;
-        for (size_t k = 0; k < r->ntokens; k++)
-            token |= r->token[k].id == (int32_t)i;
-        if (r->piece[i].text && !token && !recipe_bpe_reaches(b, (int32_t)i))
+        if (r->piece[i].text && !recipe_token_of(r, (int32_t)i) &&
+            !recipe_bpe_reaches(b, (int32_t)i))
             code = recipe_refuse(r, f, e, "a piece that merges do not reach: ", r->piece[i].text);
     }
     recipe_bpe_destroy(b);

@@ -205,6 +205,20 @@ static int compare_merges(const void *a, const void *b)
     return (x->right > y->right) - (x->right < y->right);
 }
 
+static int refuse_gap(const struct recipe *r, const struct recipe_merge *m, struct err *e)
+{
+    struct buf b = {0};
+    recipe_put_shown(&b, r->piece[m->left].text);
+    buf_adds(&b, "\" and \"");
+    recipe_put_shown(&b, r->piece[m->right].text);
+    buf_adds(&b, "\" do not merge, because \"");
+    recipe_put_shown(&b, r->piece[m->id].text);
+    err_set(e, ERR_USAGE, "%s: a SentencePiece model cannot express that \"%s\" is a piece",
+            r->path, buf_str(&b));
+    buf_finish(&b);
+    return ERR_USAGE;
+}
+
 /* A SentencePiece model merges any two pieces that make a piece: are these the merges? */
 static int check_merges(struct recipe *r, struct err *e)
 {
@@ -226,11 +240,7 @@ static int check_merges(struct recipe *r, struct err *e)
         while (k < n && compare_merges(&sorted[k], &all[i]) < 0)
             k++;
         if (k == n || compare_merges(&sorted[k], &all[i]))
-            code = err_set(e, ERR_USAGE,
-                           "%s: a SentencePiece model cannot express that \"%.64s\" and \"%.64s\" "
-                           "do not merge, because \"%.64s\" is a piece",
-                           r->path, r->piece[all[i].left].text, r->piece[all[i].right].text,
-                           r->piece[all[i].id].text);
+            code = refuse_gap(r, &all[i], e);
     }
     for (size_t i = 0; i < n && !code; i++)
         if (!bsearch(&own[i], all, m, sizeof(*all), compare_merges))
