@@ -143,8 +143,14 @@ static int inspect(const struct cli *c, const struct tok_flags *flags, const str
                    struct err *e)
 {
     const struct tok_info *info = tok_info(t);
-    struct tok_options o = {
-        .path = info->path, .pattern = flags->pattern, .merges = flags->merges, .type = info->type};
+    struct tok_options o = {.path = info->path,
+                            .pattern = flags->pattern,
+                            .merges = flags->merges,
+                            .type = info->type,
+                            .vocab_size = flags->vocab_size,
+                            .num_special = flags->num_special,
+                            .special = flags->tiktoken_special.item,
+                            .nspecial = flags->tiktoken_special.n};
     struct recipe r = {0};
     struct facts f;
     int code = 0;

@@ -64,8 +64,9 @@ int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, const char *
 int bert_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
               enum tok_type *ret_type, struct err *e);
 
-/* Whether a file looks like tiktoken's ranks, or BERT's vocab.txt. */
+/* Whether a file looks like tiktoken's ranks, the same in JSON, or BERT's vocab.txt. */
 bool tiktoken_looks(const char *p, size_t n);
+bool tiktoken_is_json(const char *p, size_t n);
 bool bert_looks(const char *p, size_t n);
 
 #endif

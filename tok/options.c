@@ -50,11 +50,11 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
     if (f->type == TOK_NULL && path)
         return err_set(e, ERR_USAGE, "%s reads no file, but %s was named", tok_type_name(TOK_NULL),
                        path);
-    if (f->type != TOK_NULL && f->vocab_size)
+    if (f->type != TOK_NULL && f->type != TOK_TIKTOKEN && f->vocab_size)
         return err_set(e, ERR_USAGE,
-                       "--vocab-size goes with --tokenizer-type %s only: the other "
+                       "--vocab-size goes with --tokenizer-type %s and %s only: the other "
                        "tokenizers know their size",
-                       tok_type_name(TOK_NULL));
+                       tok_type_name(TOK_NULL), tok_type_name(TOK_TIKTOKEN));
     if (f->type != TOK_NULL && !path)
         return refuse_nothing(f, e);
     struct tok_options o = {.type = (enum tok_type)f->type,
@@ -63,6 +63,9 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
                             .eod_token = f->eod_token,
                             .merges = f->merges,
                             .pattern = f->pattern,
+                            .num_special = f->num_special,
+                            .special = f->tiktoken_special.item,
+                            .nspecial = f->tiktoken_special.n,
                             .strict = f->strict,
                             .no_template = !f->add_template,
                             .specials = (enum tok_specials)f->specials,

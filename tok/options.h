@@ -25,23 +25,25 @@
 #include "tok/tok.h"
 
 struct tok_flags {
-    const char *path;       /* --tokenizer */
-    int type;               /* --tokenizer-type, an enum tok_type */
-    const char *model;      /* --tokenizer-model */
-    const char *vocab_file; /* --vocab-file */
-    const char *merges;     /* --merge-file */
-    const char *pattern;    /* --tiktoken-pattern */
-    int64_t vocab_size;     /* --vocab-size */
-    const char *eod_token;  /* --eod-token */
-    int specials;           /* --specials, an enum tok_specials */
-    int engine;             /* --engine, an enum tok_engine_choice */
-    bool strict;            /* --strict */
-    bool add_template;      /* --add-special-tokens */
+    const char *path;                 /* --tokenizer */
+    int type;                         /* --tokenizer-type, an enum tok_type */
+    const char *model;                /* --tokenizer-model */
+    const char *vocab_file;           /* --vocab-file */
+    const char *merges;               /* --merge-file */
+    const char *pattern;              /* --tiktoken-pattern */
+    int64_t num_special;              /* --tiktoken-num-special-tokens */
+    struct opt_list tiktoken_special; /* --tiktoken-special-tokens */
+    int64_t vocab_size;               /* --vocab-size */
+    const char *eod_token;            /* --eod-token */
+    int specials;                     /* --specials, an enum tok_specials */
+    int engine;                       /* --engine, an enum tok_engine_choice */
+    bool strict;                      /* --strict */
+    bool add_template;                /* --add-special-tokens */
 };
 
 #define TOK_FLAG_TYPES                                                                             \
     "auto|SentencePieceTokenizer|GPTSentencePieceTokenizer|HuggingFaceTokenizer|GPT2BPETokenizer|" \
-    "TikTokenizer|BertWordPieceLowerCase|BertWordPieceCase|Llama2Tokenizer|"                      \
+    "TikTokenizer|BertWordPieceLowerCase|BertWordPieceCase|Llama2Tokenizer|"                       \
     "JapaneseSentencePiece|WhitespaceTokenizer|NullTokenizer"
 
 #define TOK_FLAG_ROW(S, member, verbset, nm, ty, field, dflt, metatext, isbasic, text)             \
@@ -65,7 +67,13 @@ struct tok_flags {
         TOK_FLAG_ROW(                                                                              \
             S, m, v, "tiktoken-pattern", OPT_TEXT, pattern, NULL, "NAME|REGEX", false,             \
             "how tiktoken's ranks cut a text, if their number does not tell: r50k, p50k, "         \
-            "cl100k, o200k or a pattern"),                                                         \
+            "cl100k, o200k, Megatron-LM's v1 and v2, or a pattern"),                               \
+        TOK_FLAG_ROW(S, m, v, "tiktoken-num-special-tokens", OPT_INT, num_special, "1000", "N",    \
+                     false, "ids of special tokens before the ranks of a TikTokenizer in JSON"),   \
+        TOK_FLAG_ROW(                                                                              \
+            S, m, v, "tiktoken-special-tokens", OPT_LIST, tiktoken_special, NULL, "TOKENS", false, \
+            "the first of them, <unk>, <s> and </s> included, which is also the default; "         \
+            "the others are <SPECIAL_3> and so on"),                                               \
         TOK_FLAG_ROW(S, m, v, "eod-token", OPT_TEXT, eod_token, NULL, "PIECE", false,              \
                      "piece that ends a document, instead of the one that goes with the type"),    \
         TOK_FLAG_ROW(S, m, v, "specials", OPT_CHOICE, specials, "text", "text|parse|error", false, \
@@ -80,8 +88,10 @@ struct tok_flags {
                      "put round each text what the template of a tokenizer.json says")
 
 #define TOK_FLAG_VOCAB_SIZE_ROW(S, m, v)                                                           \
-    TOK_FLAG_ROW(S, m, v, "vocab-size", OPT_INT, vocab_size, NULL, "N", false,                     \
-                 "number of ids of the NullTokenizer, end of document apart")
+    TOK_FLAG_ROW(                                                                                  \
+        S, m, v, "vocab-size", OPT_INT, vocab_size, NULL, "N", false,                              \
+        "number of ids of the NullTokenizer, end of document apart; of a TikTokenizer in "         \
+        "JSON all of them, 131072 if none is given")
 
 /* True when the user named any tokenizer at all. */
 bool tok_flags_given(const struct tok_flags *f);

@@ -52,6 +52,15 @@ static const struct encoding {
      {{"<|endoftext|>", 199999}, {"<|endofprompt|>", 200018}}},
 };
 
+/* Megatron-LM's, by its names. */
+static const char *const megatron_pattern[] = {
+    "[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|"
+    "\\s+(?!\\S)|\\s+",
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+|"
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|"
+    "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+};
+
 enum { ENCODINGS = sizeof(encodings) / sizeof(*encodings) };
 
 static int base64_value(char c)
@@ -129,6 +138,14 @@ bool tiktoken_looks(const char *p, size_t n)
     uint8_t bytes[TOKEN_MAX + 3];
     return next_line(&at, p + n, &l) && l.n < 1024 && split_line(&l) &&
            from_base64(l.p, (size_t)(l.space - l.p), bytes) > 0;
+}
+
+bool tiktoken_is_json(const char *p, size_t n)
+{
+    size_t i = 1;
+    while (i < n && p[i] && strchr(" \t\r\n", p[i]))
+        i++;
+    return i < n && p[0] == '[' && p[i] == '{';
 }
 
 static int bad_line(const struct pipe_spec *s, const struct line *l, struct err *e)
@@ -241,9 +258,154 @@ static const struct encoding *find_encoding(const char *name, size_t ranks)
     return name && !strcmp(name, "gpt2") ? &encodings[0] : NULL;
 }
 
+/* A pattern of that name, or the name as a pattern. */
+static const char *find_pattern(const char *name)
+{
+    const struct encoding *c = find_encoding(name, 0);
+    if (name[0] == 'v' && (name[1] == '1' || name[1] == '2') && !name[2])
+        return megatron_pattern[name[1] - '1'];
+    return c ? c->pattern : name;
+}
+
+/* ---- Megatron-LM's TikTokenizer ------------------------------------------------------------- */
+
+/*
+ * CustomTikTokenizer of Megatron-LM (core_v0.12.3, training/tokenizer): a list of {"rank",
+ * "token_bytes", "token_str"} in JSON, of which as many are taken as the vocabulary has room for
+ * behind its special tokens; an id is its rank and their number.
+ */
+
+enum { SPECIALS = 1000, VOCABULARY = 1 << 17 };
+
+static int take_object(struct pipe_spec *s, const struct json *x, size_t rank, size_t first,
+                       struct err *e)
+{
+    const struct json *r = json_get(x, "rank"), *b = json_get(x, "token_bytes");
+    uint8_t bytes[TOKEN_MAX + 3];
+    if (!r || !b || !json_get(x, "token_str") || x->length != 3 || r->kind != JSON_INT ||
+        b->kind != JSON_STRING || r->integer != (int64_t)rank)
+        return err_set(e, ERR_DATA,
+                       "%s: entry %zu is no object of rank %zu, token_bytes and token_str", s->path,
+                       rank, rank);
+    int k = from_base64(b->string, b->length, bytes);
+    if (k <= 0)
+        return err_set(e, ERR_DATA,
+                       "%s: the token_bytes of rank %zu are no base64 of 1 to %d bytes", s->path,
+                       rank, TOKEN_MAX);
+    if (rank < 256 && (k != 1 || bytes[0] != rank))
+        return err_set(e, ERR_DATA, "%s: rank %zu is not the byte 0x%02zx", s->path, rank, rank);
+    char *text = s->text.data + s->text.len, *dst = text;
+    for (int i = 0; i < k; i++)
+        dst += letter_put(dst, bytes[i]);
+    *dst = '\0';
+    s->text.len += (size_t)(dst - text) + 1;
+    return pipe_vocab_add(s, text, (size_t)(dst - text), (int64_t)(first + rank), e);
+}
+
+/* The first `want` of the list. */
+static int take_list(struct pipe_spec *s, const struct json *list, size_t want, size_t first,
+                     struct err *e)
+{
+    size_t bytes = 0;
+    if (list->kind != JSON_ARRAY || list->length < want)
+        return err_set(
+            e, ERR_DATA,
+            "%s: a list of %zu tokens, but --vocab-size %zu less %zu special tokens asks "
+            "for %zu",
+            s->path, list->kind == JSON_ARRAY ? list->length : 0, want + first, first, want);
+    for (size_t i = 0; i < want; i++) {
+        const struct json *b = json_get(&list->child[i], "token_bytes");
+        bytes += b && b->kind == JSON_STRING ? 2 * b->length + 1 : 0;
+    }
+    int code = pipe_vocab_room(s, first + want, want, e);
+    buf_reserve(&s->text, bytes + 16); /* one block: pieces point into it */
+    for (size_t i = 0; i < want && !code; i++)
+        code = take_object(s, &list->child[i], i, first, e);
+    return code ? code : pipe_vocab_index(s, e);
+}
+
+/* Special token number `id`: given, or a usual one, or a number. */
+static void put_special(const struct tok_options *o, size_t id, struct buf *b)
+{
+    static const char *const usual[] = {"<unk>", "<s>", "</s>"};
+    size_t n = o->nspecial ? o->nspecial : 3;
+    buf_reset(b);
+    if (id >= n)
+        buf_addf(b, "<SPECIAL_%zu>", id);
+    else
+        buf_adds(b, o->nspecial ? o->special[id] : usual[id]);
+    buf_str(b);
+}
+
+static int add_specials(struct pipe_spec *s, const struct tok_options *o, size_t n, struct err *e)
+{
+    struct buf b = {0}, letters = {0};
+    struct words seen;
+    int code = 0;
+    words_init(&seen, n);
+    for (size_t id = 0; id < n && !code; id++) {
+        put_special(o, id, &b);
+        pipe_add_special(s, b.data, (int32_t)id);
+        buf_reset(&letters);
+        for (size_t i = 0; i < b.len; i++)
+            letters.len += letter_put(buf_reserve(&letters, 2), (uint8_t)b.data[i]);
+        const struct pipe_token *t = &s->token[s->ntokens - 1];
+        if (!words_add(&seen, t->text, t->length, 0))
+            code = err_set(e, ERR_USAGE, "%s: the special token '%s' is there twice", s->path,
+                           t->text);
+        else if (pipe_vocab_find(s, letters.data, letters.len) >= 0)
+            code = err_set(e, ERR_DATA, "%s: the special token '%s' is a token of text, too",
+                           s->path, t->text);
+    }
+    for (int i = 0; i < 3 && !code; i++) {
+        static const char *const need[] = {"<unk>", "<s>", "</s>"};
+        if (words_find(&seen, need[i], strlen(need[i])) < 0)
+            code = err_set(e, ERR_USAGE, "--tiktoken-special-tokens lack %s", need[i]);
+    }
+    words_finish(&seen);
+    buf_finish(&b);
+    buf_finish(&letters);
+    return code;
+}
+
+static int json_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
+                     struct err *e)
+{
+    size_t specials = (size_t)(o->num_special > 0 ? o->num_special : SPECIALS);
+    size_t size = (size_t)(o->vocab_size > 0 ? o->vocab_size : VOCABULARY);
+    struct json_doc *doc;
+    if (!o->pattern) {
+        err_set(e, ERR_USAGE, "%s: ranks in JSON do not say what a text is cut by", s->path);
+        return err_hint(e, "give --tiktoken-pattern, v1 or v2 as for Megatron-LM");
+    }
+    if (specials >= size || o->nspecial > specials || size > RANKS_MAX)
+        return err_set(e, ERR_USAGE,
+                       "%s: %zu special tokens of %zu (--tiktoken-num-special-tokens) in a "
+                       "vocabulary of %zu",
+                       s->path, o->nspecial, specials, size);
+    int code = json_parse(s->path, p, n, &doc, e);
+    if (code)
+        return code;
+    code = take_list(s, json_root(doc), size - specials, specials, e);
+    json_close(doc);
+    if (!code)
+        code = check_bytes(s, e);
+    if (!code)
+        code = add_specials(s, o, specials, e);
+    if (code)
+        return code;
+    take_splits(s);
+    s->ignore_merges = true;
+    return pipe_add_byte_level(s, find_pattern(o->pattern), REGEX_RUST, e);
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
 int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
                   struct err *e)
 {
+    if (tiktoken_is_json(p, n))
+        return json_read(s, o, p, n, e);
     int code = take_ranks(s, p, n, e);
     if (!code)
         code = check_bytes(s, e);
@@ -262,7 +424,31 @@ int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, const char *
     }
     for (size_t i = 0; c && c->ranks == s->count && c->special[i].text; i++)
         pipe_add_special(s, c->special[i].text, c->special[i].id);
-    return pipe_add_byte_level(s, c ? c->pattern : o->pattern, REGEX_RUST, e);
+    return pipe_add_byte_level(s, c ? c->pattern : find_pattern(o->pattern), REGEX_RUST, e);
+}
+
+int tiktoken_json_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+                       struct tok_info *info, struct err *e)
+{
+    struct pipe_spec s;
+    struct tok_engine g;
+    pipe_spec_init(&s, o->path);
+    int code = json_read(&s, o, p, n, e);
+    if (!code)
+        code = pipe_open(&s, o, &g, info, e);
+    pipe_spec_finish(&s);
+    if (code)
+        return code;
+    info->type = TOK_TIKTOKEN;
+    info->unk = g.find(g.state, "<unk>");
+    info->bos = g.find(g.state, "<s>");
+    info->eod = info->eos = g.find(g.state, "</s>");
+    code = tok_engine_eod(o, &g, info, e);
+    if (code)
+        g.destroy(g.state);
+    else
+        *ret = g;
+    return code;
 }
 
 int tiktoken_engine_open(const struct tok_options *o, const char *p, size_t n,
@@ -270,6 +456,10 @@ int tiktoken_engine_open(const struct tok_options *o, const char *p, size_t n,
 {
     struct pipe_spec s;
     struct tok_engine g;
+    if (o->vocab_size || o->nspecial)
+        return err_set(e, ERR_USAGE,
+                       "%s: --vocab-size and --tiktoken-special-tokens go with ranks in JSON only",
+                       o->path);
     pipe_spec_init(&s, o->path);
     int code = tiktoken_read(&s, o, p, n, e);
     if (!code)

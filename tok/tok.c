@@ -154,6 +154,11 @@ static engine_open *find_engine(const struct tok_options *o, const char *p, size
         bool gpt2 = type == TOK_GPT2_BPE || (type == TOK_AUTO && has_merges(o, p, n));
         return hf ? hf_engine_open : gpt2 ? gpt2_engine_open : ws_engine_open;
     }
+    if (tiktoken_is_json(p, n)) {
+        *ret_holds = "tiktoken's ranks in JSON";
+        *ret_fits = type == TOK_TIKTOKEN;
+        return tiktoken_json_open;
+    }
     if (tiktoken_looks(p, n)) {
         *ret_holds = "tiktoken's ranks";
         *ret_fits = type == TOK_TIKTOKEN;

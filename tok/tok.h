@@ -56,12 +56,16 @@ enum tok_engine_choice {
 struct tok_options {
     enum tok_type type;
     const char *path;      /* file, or folder with a tokenizer.json or a tokenizer.model */
-    int64_t vocab_size;    /* TOK_NULL only; 0 elsewhere */
+    int64_t vocab_size;    /* TOK_NULL; TOK_TIKTOKEN in JSON: 0 for 131072; 0 elsewhere */
     const char *eod_token; /* overrides the type's end of document; NULL: by type */
     const char *merges;    /* TOK_GPT2_BPE: NULL for the merges.txt beside the vocabulary */
-    const char *pattern;   /* TOK_TIKTOKEN: r50k, p50k, cl100k, o200k or a pattern; NULL: by size */
-    bool strict;           /* bytes of a text that are no UTF-8 are ERR_DATA */
-    bool no_template;      /* leaves out what the file's template puts round each text */
+    const char *pattern;   /* TOK_TIKTOKEN: r50k, p50k, cl100k, o200k, v1, v2 or a pattern; NULL: by
+                            * size */
+    int64_t num_special;   /* TOK_TIKTOKEN in JSON: ids before the ranks; 0: 1000 */
+    const char *const *special; /* of these the first; none: <unk> <s> </s> */
+    size_t nspecial;
+    bool strict;      /* bytes of a text that are no UTF-8 are ERR_DATA */
+    bool no_template; /* leaves out what the file's template puts round each text */
     enum tok_specials specials;
     enum tok_engine_choice engine;
 };

@@ -84,6 +84,76 @@ static void tiktoken(void)
     T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "single byte 0x00");
 }
 
+/* All bytes, then ab and abc. */
+static void ranks_in_json(struct buf *b, int bytes, const char *more)
+{
+    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    buf_reset(b);
+    for (int i = 0; i < bytes; i++)
+        buf_addf(b, "%s{\"rank\":%d,\"token_bytes\":\"%c%c==\",\"token_str\":null}", i ? "," : "[",
+                 i, digit[i >> 2], digit[(i & 3) << 4]);
+    buf_adds(b, more);
+    buf_adds(b, "]");
+    buf_str(b);
+}
+
+#define RANK(n, text) ",{\"rank\":" #n ",\"token_bytes\":\"" text "\",\"token_str\":\"?\"}"
+
+static void tiktoken_in_json(void)
+{
+    static const char *const few[] = {"<unk>", "</s>"}, *const own[] = {"<s>", "</s>", "<unk>",
+                                                                        "@"};
+    struct tokenizer *t;
+    struct err e;
+    struct buf b = {0};
+    ranks_in_json(&b, 256, RANK(256, "YWI=") RANK(257, "YWJj") RANK(258, "YmM="));
+    struct tok_options o = {
+        .path = put("t.json", b.data), .pattern = "v2", .vocab_size = 268, .num_special = 10};
+    T_OK(tok_open(&o, &t, &e), &e);
+    T_STR(tok_info(t)->type_name, "TikTokenizer");
+    T_EQ(tok_info(t)->vocab_size, 268); /* the last rank has no room */
+    T_EQ(tok_info(t)->eod, 2);
+    T_EQ(tok_info(t)->bos, 1);
+    T_EQ(tok_info(t)->unk, 0);
+    T_STR(tok_piece(t, 9), "<SPECIAL_9>");
+    gives(t, "abc bc", "267 42 108 109");
+    gives(t, "</s>", "70 57 125 72"); /* text */
+    tok_close(t);
+    o.special = own;
+    o.nspecial = 4;
+    o.specials = TOK_SPECIALS_PARSE;
+    o.pattern = "v1";
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "'@' is a token of text, too");
+    o.nspecial = 3;
+    T_OK(tok_open(&o, &t, &e), &e);
+    T_EQ(tok_info(t)->eod, 1);
+    gives(t, "ab</s><SPECIAL_3>", "266 1 3");
+    tok_close(t);
+    o.special = few;
+    o.nspecial = 2;
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "lack <s>");
+    o.nspecial = 0;
+    o.vocab_size = 300;
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "a list of 259 tokens");
+    o.vocab_size = 10;
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "10 (--tiktoken-num-special-tokens)");
+    o.pattern = NULL;
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "what a text is cut by");
+    o = (struct tok_options){.path = o.path, .pattern = "v2", .vocab_size = 267, .num_special = 10};
+    ranks_in_json(&b, 256, RANK(255, "YWI="));
+    put("t.json", b.data);
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "entry 256 is no object of rank 256");
+    ranks_in_json(&b, 256, RANK(256, "YWI"));
+    put("t.json", b.data);
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "no base64");
+    ranks_in_json(&b, 255, RANK(255, "YWI=") RANK(256, "YWJj"));
+    put("t.json", b.data);
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "rank 255 is not the byte 0xff");
+    o.type = TOK_HUGGINGFACE;
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "holds tiktoken's ranks in JSON");
+    buf_finish(&b);
+}
+
 static void bert(void)
 {
     struct tokenizer *t;
@@ -134,4 +204,5 @@ static void long_texts_in_parts(void)
     tok_close(t);
 }
 
-T_MAIN(T_CASE(gpt2), T_CASE(tiktoken), T_CASE(bert), T_CASE(long_texts_in_parts))
+T_MAIN(T_CASE(gpt2), T_CASE(tiktoken), T_CASE(tiktoken_in_json), T_CASE(bert),
+       T_CASE(long_texts_in_parts))

@@ -100,7 +100,7 @@ static void flags_that_do_not_fit_are_refused(void)
     refuses("--tokenizer-type WhitespaceTokenizer --tokenizer-model %s", "--vocab-file");
     refuses("--tokenizer-type NullTokenizer --tokenizer %s", "reads no file");
     refuses("--tokenizer-type NullTokenizer", "--vocab-size");
-    refuses("--tokenizer %s --vocab-size 5", "NullTokenizer only");
+    refuses("--tokenizer %s --vocab-size 5", "NullTokenizer and TikTokenizer only");
     refuses("--tokenizer-type NoSuchTokenizer", "NoSuchTokenizer");
     refuses("--tokenizer %s --eod-token zz", "no piece 'zz'");
 }
