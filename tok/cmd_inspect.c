@@ -159,6 +159,11 @@ static int inspect(const struct cli *c, const struct tok_flags *flags, const str
         code = recipe_read(&r, t, &o, e);
     facts_init(&f, c->json);
     say_tokenizer(&f, t);
+    if (code == ERR_USAGE) { /* it can be used, but not be written */
+        facts_text(&f, "not_described", e->msg);
+        parts = false;
+        code = 0;
+    }
     if (!code && parts && r.from == RECIPE_SP) {
         say_model(&f, &r.sp);
         say_symbols(&f, t, &r.sp);

@@ -140,6 +140,18 @@ static void take_vocab(struct recipe *r)
                                             (int32_t)s->pair[i].id};
 }
 
+static int refuse_shared(const struct recipe *r, const char *token, int32_t id, struct err *e)
+{
+    struct buf b = {0};
+    recipe_put_shown(&b, token);
+    buf_adds(&b, " and the piece ");
+    recipe_put_shown(&b, r->piece[id].text);
+    err_set(e, ERR_USAGE, "%s: the added token %s share id %d: such a file cannot be written",
+            r->path, buf_str(&b), id);
+    buf_finish(&b);
+    return ERR_USAGE;
+}
+
 /* Ids as pipe_open gives them: the vocabulary's own, else those that follow on. */
 static int take_tokens(struct recipe *r, const struct tokenizer *t, struct err *e)
 {
@@ -150,6 +162,9 @@ static int take_tokens(struct recipe *r, const struct tokenizer *t, struct err *
             return err_set(e, ERR_USAGE, "%s: an added token with a NUL in it cannot be written",
                            r->path);
         int64_t id = from->length ? tok_find(t, from->text) : -1;
+        if (id >= 0 && (size_t)id < r->npieces && r->piece[id].text &&
+            recipe_find(r, from->text, from->length) != id)
+            return refuse_shared(r, from->text, (int32_t)id, e);
         struct recipe_token *to = id < 0 ? NULL : recipe_token_of(r, (int32_t)id);
         if (id < 0)
             continue;

@@ -15,7 +15,9 @@ struct prune {
     struct recipe *r;
     struct recipe_bpe *bpe; /* NULL: no BPE */
     bool *keep;             /* by id of the whole vocabulary */
+    const struct tokenizer *t;
     int64_t size;
+    int64_t stray; /* an id in the template that is no piece; -1: none */
     size_t kept;
     int32_t *wanted; /* what a piece needs that is not kept yet */
     size_t nwanted, cap;
@@ -52,8 +54,10 @@ static void keep_bytes(struct prune *p, bool letters)
 static void keep_seen(void *arg, int64_t id)
 {
     struct prune *p = arg;
-    if (id >= 0 && id < p->size)
+    if (id >= 0 && id < p->size && *tok_piece(p->t, id))
         keep(p, (int32_t)id);
+    else
+        p->stray = id;
 }
 
 static void keep_needed(struct prune *p, const struct tokenizer *t)
@@ -193,6 +197,9 @@ static int choose(struct prune *p, const struct tokenizer *t, const uint64_t *co
                   struct err *e)
 {
     keep_needed(p, t);
+    if (p->stray >= 0)
+        return err_set(e, ERR_USAGE, "%s: the id %lld in post_processor or padding is no piece",
+                       p->r->path, (long long)p->stray);
     if (size && p->kept > size)
         return err_set(
             e, ERR_USAGE,
@@ -239,7 +246,7 @@ int recipe_prune(struct recipe *r, const struct tokenizer *t, const uint64_t *co
     }
     if (r->from == RECIPE_HF)
         recipe_make_room(r, t, false);
-    struct prune p = {.r = r, .size = tok_info(t)->vocab_size};
+    struct prune p = {.r = r, .t = t, .size = tok_info(t)->vocab_size, .stray = -1};
     if (r->from == RECIPE_SP && r->model == MODEL_BPE)
         recipe_derive_merges(r, false);
     p.keep = mem_new((size_t)p.size + 1, sizeof(*p.keep));
