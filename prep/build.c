@@ -414,9 +414,12 @@ static void describe(const struct build *b, struct manifest *m, struct manifest_
     option[n++] = (struct manifest_option){"pretokenized", q->pretokenized ? "true" : "false"};
     if (!q->pretokenized)
         option[n++] = (struct manifest_option){"specials", q->specials};
+    const struct docstream_header *h = &b->source.docs.header; /* all zero where there is none */
+    const char *type = info ? info->type_name : h->type[0] ? h->type : NULL;
+    const char *path = info ? info->path : h->path[0] ? h->path : NULL;
     *m = (struct manifest){.weft_version = WEFT_VERSION,
-                           .tokenizer_type = info ? info->type_name : NULL,
-                           .tokenizer_path = info ? info->path : NULL,
+                           .tokenizer_type = type,
+                           .tokenizer_path = path,
                            .vocab_size = b->plan.vocab_size,
                            .eod = b->eod,
                            .eod_piece = b->eod_piece,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -499,6 +500,9 @@ static void start_job(struct job *j, const char *const *path, size_t npath)
                                           .eod = j->info->eod,
                                           .width = j->info->vocab_size <= 65536 ? 2 : 4};
     memcpy(j->header.digest, j->info->digest, sizeof(j->header.digest));
+    snprintf(j->header.type, sizeof(j->header.type), "%s", j->info->type_name);
+    if (j->info->path && strlen(j->info->path) < sizeof(j->header.path))
+        strcpy(j->header.path, j->info->path);
     if ((c->format == CMD_TEXT || c->format == CMD_JSON) && j->info->vocab_size <= SPELT_MOST)
         make_spelling(j);
     progress_init(&j->progress, WEFT_PREFIX "tok encode", "MB", 1e6, docs_total(j->docs),

@@ -9,7 +9,7 @@
 /* tok/FORMAT.md */
 static const char magic[8] = {'W', 'E', 'F', 'T', 'D', 'O', 'C', 'S'};
 
-enum { VERSION = 1, HEADER = 64, DOC_MAX = 0x7fffffff, END_MARK = -1 };
+enum { PLAIN = 1, NAMED = 2, HEADER = 64, DOC_MAX = 0x7fffffff, END_MARK = -1 };
 
 /* ---- writer ------------------------------------------------------------------------------ */
 
@@ -18,11 +18,19 @@ static int hex(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+static void put_text(struct buf *out, const char *text)
+{
+    size_t n = strlen(text);
+    store_u16(buf_reserve(out, 2), (uint16_t)n);
+    out->len += 2;
+    buf_add(out, text, n);
+}
+
 void docstream_put_header(struct buf *out, const struct docstream_header *h)
 {
     char *p = buf_reserve(out, HEADER);
     memcpy(p, magic, sizeof(magic));
-    store_u32(p + 8, VERSION);
+    store_u32(p + 8, h->type[0] ? NAMED : PLAIN);
     store_u32(p + 12, h->width);
     store_u64(p + 16, h->vocab_size);
     store_u64(p + 24, (uint64_t)h->eod);
@@ -32,6 +40,10 @@ void docstream_put_header(struct buf *out, const struct docstream_header *h)
         p[32 + i] = (char)(high << 4 | low);
     }
     out->len += HEADER;
+    if (h->type[0]) {
+        put_text(out, h->type);
+        put_text(out, h->path);
+    }
 }
 
 void docstream_put_count(struct buf *out, uint64_t n)
@@ -94,6 +106,22 @@ static int take(struct docstream *d, void *p, size_t n, struct err *e)
     return 0;
 }
 
+/* A string of at most size - 1 bytes, none of them NUL. */
+static int take_text(struct docstream *d, char *ret, size_t size, struct err *e)
+{
+    char length[2];
+    int code = take(d, length, 2, e);
+    size_t n = code ? 0 : load_u16(length);
+    if (n >= size)
+        return bad(d, e, "the header names a tokenizer at too great a length");
+    if (!code)
+        code = take(d, ret, n, e);
+    if (!code && memchr(ret, '\0', n))
+        return bad(d, e, "the header names a tokenizer with a zero byte");
+    ret[n] = '\0';
+    return code;
+}
+
 int docstream_open(struct docstream *d, struct zin *in, struct err *e)
 {
     *d = (struct docstream){.in = in};
@@ -114,16 +142,22 @@ int docstream_open(struct docstream *d, struct zin *in, struct err *e)
         h->digest[2 * i] = "0123456789abcdef"[p[32 + i] >> 4];
         h->digest[2 * i + 1] = "0123456789abcdef"[p[32 + i] & 15];
     }
-    if (load_u32(p + 8) != VERSION)
-        return err_set(e, ERR_DATA, "%s: a stream of documents of version %u, but 1 is read here",
-                       zin_name(in), load_u32(p + 8));
+    uint32_t version = load_u32(p + 8);
+    if (version != PLAIN && version != NAMED)
+        return err_set(e, ERR_DATA,
+                       "%s: a stream of documents of version %u, but 1 and 2 are read here",
+                       zin_name(in), version);
     if (h->width != 2 && h->width != 4)
         return bad(d, e, "the header gives ids a width other than 2 or 4 bytes");
     if (h->vocab_size == 0 || h->vocab_size > (h->width == 2 ? 65536u : 0x7fffffffu))
         return bad(d, e, "the header states a vocabulary size that does not fit the width");
     if (h->eod < -1 || h->eod >= (int64_t)h->vocab_size)
         return bad(d, e, "the header states an end of document outside the vocabulary");
-    return 0;
+    if (version == NAMED)
+        code = take_text(d, h->type, sizeof(h->type), e);
+    if (version == NAMED && !code)
+        code = take_text(d, h->path, sizeof(h->path), e);
+    return code;
 }
 
 /* The next k ids behind those in d->buf, as int32, checked. */

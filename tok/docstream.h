@@ -4,10 +4,10 @@
 
 /*
  * The framed document stream between `tok encode --format docs` and `prep build --pretokenized`:
- * a header (vocabulary size, digest, id width, eod id), then one record for each document: its ids,
- * without any end-of-document token. Bytes: tok/FORMAT.md. Documents may be empty. The end is a
- * record of its own that counts documents and ids, so that a cut stream is told from a finished
- * one.
+ * a header (vocabulary size, digest, id width, eod id, type and file of the tokenizer), then one
+ * record for each document: its ids, without any end-of-document token. Bytes: tok/FORMAT.md.
+ * Documents may be empty. The end is a record of its own that counts documents and ids, so that a
+ * cut stream is told from a finished one.
  */
 
 #include <stdbool.h>
@@ -19,11 +19,15 @@
 #include "base/hash.h"
 #include "base/zin.h"
 
+enum { DOCSTREAM_TYPE = 64, DOCSTREAM_PATH = 4096 }; /* with the NUL */
+
 struct docstream_header {
     uint64_t vocab_size;
-    int64_t eod;           /* -1: none */
-    uint32_t width;        /* bytes of an id: 2 or 4 */
-    char digest[SHA_TEXT]; /* of the tokenizer */
+    int64_t eod;               /* -1: none */
+    uint32_t width;            /* bytes of an id: 2 or 4 */
+    char digest[SHA_TEXT];     /* of the tokenizer */
+    char type[DOCSTREAM_TYPE]; /* "HuggingFaceTokenizer"; "" if not known */
+    char path[DOCSTREAM_PATH]; /* of its file, as it was named; "" if there is none */
 };
 
 /* Writer: appends bytes to `out`; the caller passes them on. */

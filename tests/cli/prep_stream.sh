@@ -25,11 +25,11 @@ for w in 1 2 7; do
 done
 check grep -q "$(sha256sum <v.json | cut -d' ' -f1)" got_text_document.manifest.json
 
-t "what the stream does not tell is null"
+t "the manifest names the tokenizer that the stream names; what it does not tell is null"
 check python3 -c "
 import json
 t = json.load(open('got_text_document.manifest.json'))['tokenizer']
-assert t['type'] is None and t['path'] is None and t['eod_piece'] is None and t['eod'] == 4, t"
+assert t['type'] == 'WhitespaceTokenizer' and t['path'] == 'v.json' and t['eod_piece'] is None and t['eod'] == 4, t"
 
 t "without --append-eod, and with the tokenizer named"
 expect 0 build --input c.jsonl --tokenizer v.json --overwrite --output-prefix want

@@ -49,7 +49,7 @@ expect 0 "$TOK" encode --tokenizer vocab.json --format u32 --append-eod w
 check [ "$(od -An -tu4 .out | tr -s ' \n' ' ')" = " 1 2 0 3 3 2 3 " ]
 expect 0 "$TOK" encode --tokenizer vocab.json --format docs w
 check [ "$(head -c 8 .out)" = WEFTDOCS ]
-check [ "$(wc -c <.out)" = $((64 + 3 * 4 + 4 * 2 + 20)) ]
+check [ "$(wc -c <.out)" = $((64 + 33 + 3 * 4 + 4 * 2 + 20)) ]
 
 t "truncation"
 cat >cut.json <<'END'

@@ -155,7 +155,7 @@ static void spoil(size_t at, uint32_t value, const char *words)
 static void lies_are_found(void)
 {
     spoil(0, 0, "WEFTDOCS");
-    spoil(8, 2, "version 2");
+    spoil(8, 3, "version 3");
     spoil(12, 3, "width");
     spoil(16, 0, "vocabulary size");
     spoil(16, 65537, "vocabulary size");
@@ -166,6 +166,49 @@ static void lies_are_found(void)
     spoil(64 + 4 + 4, 1001, "stands id 1001"); /* document 0 is empty, the next one's first ids */
 }
 
-T_MAIN(T_CASE(what_is_written_is_read), T_CASE(documents_come_in_parts),
-       T_CASE(header_is_as_documented),
+static int read_header(const struct buf *b, struct docstream *ret, struct err *e)
+{
+    const char *path = t_path("named");
+    struct zin *z;
+    T_OK(file_replace(path, b->data, b->len, e), e);
+    T_OK(zin_open(path, &z, e), e);
+    int code = docstream_open(ret, z, e);
+    zin_close(z);
+    return code;
+}
+
+static void the_tokenizer_is_named(void)
+{
+    struct docstream_header h = header(2, 2001);
+    struct docstream d;
+    struct buf b = {0};
+    struct err e;
+    strcpy(h.type, "HuggingFaceTokenizer");
+    memset(h.path, 'p', DOCSTREAM_PATH - 1);
+    docstream_put_header(&b, &h);
+    T_EQ(b.len, 64 + 2 + 20 + 2 + DOCSTREAM_PATH - 1);
+    T_OK(read_header(&b, &d, &e), &e);
+    T_STR(d.header.type, h.type);
+    T_STR(d.header.path, h.path);
+    T_STR(d.header.digest, h.digest);
+    docstream_close(&d);
+    b.len -= 1;
+    T_ERR(read_header(&b, &d, &e), &e, ERR_DATA, "the writer was stopped");
+    store_u16(b.data + 86, DOCSTREAM_PATH);
+    T_ERR(read_header(&b, &d, &e), &e, ERR_DATA, "too great a length");
+    b.data[70] = '\0';
+    T_ERR(read_header(&b, &d, &e), &e, ERR_DATA, "a zero byte");
+    buf_reset(&b);
+    h.path[0] = '\0';
+    docstream_put_header(&b, &h);
+    T_OK(read_header(&b, &d, &e), &e);
+    T_STR(d.header.path, "");
+    docstream_close(&d);
+    b.data[8] = 3;
+    T_ERR(read_header(&b, &d, &e), &e, ERR_DATA, "of version 3, but 1 and 2 are read");
+    buf_finish(&b);
+}
+
+T_MAIN(T_CASE(the_tokenizer_is_named), T_CASE(what_is_written_is_read),
+       T_CASE(documents_come_in_parts), T_CASE(header_is_as_documented),
        T_CASE(a_cut_stream_is_told), T_CASE(lies_are_found))
