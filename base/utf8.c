@@ -2,10 +2,28 @@
 #include "base/utf8.h"
 
 #include "base/bytes.h"
+#include "base/utf8_cxx.h"
+
+enum { BLOCK = 4096 };
+
+/* Whole blocks, each up to where a character begins; the first bad one and the rest are left. */
+static size_t good_blocks(const char *p, size_t n)
+{
+    size_t i = 0;
+    while (n - i >= BLOCK) {
+        size_t k = BLOCK;
+        while (i + k < n && k > BLOCK - 4 && ((unsigned char)p[i + k] & 0xc0) == 0x80)
+            k--;
+        if (!utf8_all_good(p + i, k))
+            break;
+        i += k;
+    }
+    return i;
+}
 
 size_t utf8_good(const char *p, size_t n)
 {
-    size_t i = 0;
+    size_t i = good_blocks(p, n);
     while (i < n) {
         while (i + 8 <= n && !(load_u64(p + i) & 0x8080808080808080u))
             i += 8;

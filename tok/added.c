@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "tok/pair_find.h"
 #include "tok/pipe_run.h"
 #include "tok/unicode.h"
 
@@ -14,20 +15,8 @@ struct added {
     struct trie trie; /* strings to places in `token` */
     size_t longest;
     bool looks_round;
-    uint64_t pair[1024]; /* bit of each pair of bytes that a token begins with */
+    struct pair_find begins; /* what tokens begin with */
 };
-
-static bool may_begin(const struct added *a, unsigned char first, unsigned char second)
-{
-    unsigned k = (unsigned)first | (unsigned)second << 8;
-    return a->pair[k >> 6] >> (k & 63) & 1;
-}
-
-static void note_pair(struct added *a, unsigned first, unsigned second)
-{
-    unsigned k = first | second << 8;
-    a->pair[k >> 6] |= (uint64_t)1 << (k & 63);
-}
 
 static int compare(const void *x, const void *y)
 {
@@ -78,9 +67,10 @@ int added_create(const char *path, const struct added_token *token, size_t n, st
         a->looks_round |= token[i].single_word || token[i].lstrip || token[i].rstrip;
         key[i] = (struct trie_key){token[i].text, token[i].length, (int32_t)i};
         const unsigned char *s = (const unsigned char *)token[i].text;
-        for (unsigned c = 0; c < 256; c++)
-            if (token[i].length == 1 || c == s[1])
-                note_pair(a, s[0], c);
+        if (token[i].length == 1)
+            pair_find_add_single(&a->begins, s[0]);
+        else
+            pair_find_add(&a->begins, s[0], s[1]);
     }
     trie_init(&a->trie, key, n);
     free(key);
@@ -112,10 +102,7 @@ static const struct added_token *longest(const struct added *a, const char *text
 static const struct added_token *search(const struct added *a, const char *text, size_t n,
                                         size_t *at)
 {
-    for (size_t i = *at; i < n; i++) {
-        if (!may_begin(a, (unsigned char)text[i], i + 1 < n ? (unsigned char)text[i + 1] : 0) &&
-            i + 1 < n)
-            continue;
+    for (size_t i = *at; (i = pair_find_next(&a->begins, text, n, i)) < n; i++) {
         const struct added_token *t = longest(a, text, n, i);
         if (t) {
             *at = i;

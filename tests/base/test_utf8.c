@@ -33,6 +33,28 @@ static void known_texts(void)
     }
 }
 
+/* Characters of each length across the ends of blocks, and one bad byte anywhere among them. */
+static void long_texts(void)
+{
+    static const char *const unit[] = {"a", "\xc3\xa9", "\xe3\x81\x82", "\xf0\x9f\x98\x80"};
+    for (size_t u = 0; u < 4; u++)
+        for (size_t shift = 0; shift < 4; shift++) {
+            struct buf b = {0};
+            buf_add(&b, "bcd", shift);
+            while (b.len < 20000)
+                buf_add(&b, unit[u], strlen(unit[u]));
+            T_EQ(utf8_good(b.data, b.len), b.len);
+            for (size_t at = 0; at < b.len; at += 97) {
+                size_t first = at < shift ? at : shift + (at - shift) / strlen(unit[u]) * strlen(unit[u]);
+                char was = b.data[at];
+                b.data[at] = '\xff';
+                T_EQ(utf8_good(b.data, b.len), first);
+                b.data[at] = was;
+            }
+            buf_finish(&b);
+        }
+}
+
 /* What was mended is good, and what is good is not changed. */
 static void random_bytes(void)
 {
@@ -53,4 +75,4 @@ static void random_bytes(void)
     }
 }
 
-T_MAIN(T_CASE(known_texts), T_CASE(random_bytes))
+T_MAIN(T_CASE(known_texts), T_CASE(long_texts), T_CASE(random_bytes))
