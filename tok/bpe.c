@@ -5,51 +5,22 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "tok/bpe_table.h"
 
 enum {
-    FEW = 40,  /* symbols up to which the best pair is looked for among all */
-    AHEAD = 16 /* pairs whose places are fetched before */
-};
-
-#define NONE UINT32_MAX
-
-struct slot {
-    uint32_t left, right; /* left NONE: free */
-    uint32_t rank, id;    /* ranks are numbered without gaps */
-};
-
-struct bpe {
-    struct slot *slot;
-    size_t mask;
-    int shift;
-    size_t ranks;
+    FEW = 40,   /* symbols up to which the best pair is looked for among all */
+    AHEAD = 16, /* pairs whose places are fetched before */
+    KICKS = 500
 };
 
 /* ---- table --------------------------------------------------------------------------------- */
 
-static inline size_t place_of(const struct bpe *m, uint32_t left, uint32_t right)
-{
-    uint64_t key = ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u;
-    return (size_t)((key ^ key >> 29) * 0xBF58476D1CE4E5B9u >> m->shift);
-}
-
-static inline const struct slot *find(const struct bpe *m, uint32_t left, uint32_t right)
-{
-    for (size_t i = place_of(m, left, right);; i = (i + 1) & m->mask) {
-        const struct slot *s = &m->slot[i];
-        if (s->left == left && s->right == right)
-            return s;
-        if (s->left == NONE)
-            return NULL;
-    }
-}
-
 bool bpe_find(const struct bpe *m, uint32_t left, uint32_t right, uint32_t *ret_id)
 {
-    const struct slot *s = left == NONE ? NULL : find(m, left, right);
-    if (s)
-        *ret_id = s->id;
-    return s != NULL;
+    uint32_t at = bpe_slot(m, left, right);
+    if (at != NONE)
+        *ret_id = bpe_id(m, at);
+    return at != NONE;
 }
 
 static int by_number(const void *a, const void *b)
@@ -62,9 +33,13 @@ static int by_number(const void *a, const void *b)
 static uint32_t *list_ranks(const struct bpe_pair *pair, size_t n, size_t *ret)
 {
     uint32_t *rank = mem_new(n + 1, sizeof(*rank));
-    for (size_t i = 0; i < n; i++)
+    bool ascending = true;
+    for (size_t i = 0; i < n; i++) {
         rank[i] = pair[i].rank;
-    qsort(rank, n, sizeof(*rank), by_number);
+        ascending &= !i || rank[i - 1] <= rank[i];
+    }
+    if (!ascending)
+        qsort(rank, n, sizeof(*rank), by_number);
     size_t k = 0;
     for (size_t i = 0; i < n; i++)
         if (!k || rank[i] != rank[k - 1])
@@ -84,54 +59,121 @@ static uint32_t number_of(const uint32_t *rank, size_t n, uint32_t x)
     return (uint32_t)low;
 }
 
-static void add(struct bpe *m, const struct bpe_pair *p, uint32_t rank)
+static uint32_t other_place(const struct bpe *m, uint64_t slot, uint32_t at)
 {
-    BUG_ON(p->left == NONE || p->right == NONE, "a pair of the symbol 2^32 - 1");
-    size_t i = place_of(m, p->left, p->right);
-    while (m->slot[i].left != NONE && (m->slot[i].left != p->left || m->slot[i].right != p->right))
-        i = (i + 1) & m->mask;
-    m->slot[i] = (struct slot){p->left, p->right, rank, p->id};
+    uint32_t left = (uint32_t)(slot >> (SYMBOL_BITS + RANK_BITS));
+    uint32_t right = (uint32_t)(slot >> RANK_BITS) & ((1u << SYMBOL_BITS) - 1);
+    uint32_t hash = bpe_hash(m, left, right), a = bpe_first(m, hash);
+    return a == at ? bpe_second(m, hash) : a;
 }
 
-static bool is_ascending(const struct bpe_pair *pair, size_t n)
+/* A slot that is taken moves to its other place; false: round and round. */
+static bool place(struct bpe *m, uint64_t slot, uint32_t at)
 {
+    for (int kicks = 0; kicks < KICKS; kicks++) {
+        uint64_t was = m->slot[at];
+        m->slot[at] = slot;
+        if (was == UINT64_MAX)
+            return true;
+        slot = was;
+        at = other_place(m, slot, at);
+    }
+    return false;
+}
+
+/* All pairs, later ones over earlier ones; false: the table is too small, or the seed unlucky. */
+static bool fill(struct bpe *m, const struct bpe_pair *pair, const uint32_t *rank, size_t n)
+{
+    memset(m->slot, 0xff, sizeof(*m->slot) << (32 - m->shift));
+    for (size_t i = 0; i < n; i++) {
+        if (i + AHEAD < n) {
+            uint32_t next = bpe_hash(m, pair[i + AHEAD].left, pair[i + AHEAD].right);
+            __builtin_prefetch(&m->slot[bpe_first(m, next)], 1);
+            __builtin_prefetch(&m->slot[bpe_second(m, next)], 1);
+        }
+        uint64_t slot = bpe_key(pair[i].left, pair[i].right) | rank[i];
+        uint32_t hash = bpe_hash(m, pair[i].left, pair[i].right);
+        uint32_t at = bpe_slot(m, pair[i].left, pair[i].right);
+        uint32_t second = bpe_second(m, hash);
+        if (at != NONE)
+            m->slot[at] = slot;
+        else if (m->slot[second] == UINT64_MAX)
+            m->slot[second] = slot;
+        else if (!place(m, slot, bpe_first(m, hash)))
+            return false;
+    }
+    return true;
+}
+
+static void fill_ids(struct bpe *m, const struct bpe_pair *pair, const uint32_t *rank, size_t n)
+{
+    m->id = mem_new((size_t)m->ranks + 1, sizeof(*m->id));
+    memset(m->id, 0xff, m->ranks * sizeof(*m->id));
+    m->single = true;
+    for (size_t i = 0; i < n; i++) {
+        m->single &= m->id[rank[i]] == NONE || m->id[rank[i]] == pair[i].id;
+        m->id[rank[i]] = pair[i].id;
+    }
+    if (m->single)
+        return;
+    free(m->id);
+    m->id = mem_new((size_t)1 << (32 - m->shift), sizeof(*m->id));
+    for (size_t i = 0; i < n; i++)
+        m->id[bpe_slot(m, pair[i].left, pair[i].right)] = pair[i].id;
+}
+
+/* The rank of each pair, numbered without gaps; as nearly always they ascend as they come. */
+static uint32_t *number_ranks(const struct bpe_pair *pair, size_t n, size_t *ret_ranks)
+{
+    uint32_t *rank = mem_grow(NULL, n + 1, sizeof(*rank));
     bool ascending = true;
     for (size_t i = 1; i < n; i++)
         ascending &= pair[i - 1].rank <= pair[i].rank;
-    return ascending;
+    *ret_ranks = 0;
+    if (ascending) {
+        for (size_t i = 0; i < n; i++) {
+            *ret_ranks += !i || pair[i].rank != pair[i - 1].rank;
+            rank[i] = (uint32_t)*ret_ranks - 1;
+        }
+        return rank;
+    }
+    uint32_t *list = list_ranks(pair, n, ret_ranks);
+    for (size_t i = 0; i < n; i++)
+        rank[i] = number_of(list, *ret_ranks, pair[i].rank);
+    free(list);
+    return rank;
 }
 
-/* Ranks that ascend, as nearly always, are numbered as they come. */
-static void add_all(struct bpe *m, const struct bpe_pair *pair, size_t n)
+static void make_slots(struct bpe *m)
 {
-    bool ascending = is_ascending(pair, n);
-    uint32_t *rank = ascending ? NULL : list_ranks(pair, n, &m->ranks);
-    for (size_t i = 0; i < n; i++) {
-        if (i + AHEAD < n)
-            __builtin_prefetch(&m->slot[place_of(m, pair[i + AHEAD].left, pair[i + AHEAD].right)],
-                               1);
-        if (ascending)
-            m->ranks += !i || pair[i].rank != pair[i - 1].rank;
-        add(m, &pair[i],
-            ascending ? (uint32_t)m->ranks - 1 : number_of(rank, m->ranks, pair[i].rank));
-    }
-    free(rank);
+    size_t n = (size_t)1 << (32 - m->shift);
+    free(m->slot);
+    m->slot = mem_grow(NULL, n, sizeof(*m->slot));
+    mem_large_pages(m->slot, n * sizeof(*m->slot));
+    mem_all_pages(m->slot, n * sizeof(*m->slot));
 }
 
 struct bpe *bpe_create(const struct bpe_pair *pair, size_t n)
 {
     struct bpe *m = mem_new(1, sizeof(*m));
-    int bits = 4;
-    BUG_ON(n >= NONE / 4, "%zu pairs", n);
-    while ((size_t)1 << bits < n * 2)
-        bits++;
-    m->shift = 64 - bits;
-    m->mask = ((size_t)1 << bits) - 1;
-    m->slot = mem_grow(NULL, m->mask + 1, sizeof(*m->slot));
-    mem_large_pages(m->slot, (m->mask + 1) * sizeof(*m->slot));
-    mem_all_pages(m->slot, (m->mask + 1) * sizeof(*m->slot));
-    memset(m->slot, 0xff, (m->mask + 1) * sizeof(*m->slot));
-    add_all(m, pair, n);
+    size_t ranks;
+    uint32_t *rank = number_ranks(pair, n, &ranks);
+    BUG_ON(n >= (size_t)1 << 30 || ranks > BPE_RANKS, "%zu pairs of %zu ranks", n, ranks);
+    for (size_t i = 0; i < n; i++)
+        BUG_ON(pair[i].left >= BPE_SYMBOLS || pair[i].right >= BPE_SYMBOLS, "symbols %u, %u",
+               pair[i].left, pair[i].right);
+    m->ranks = (uint32_t)ranks;
+    m->shift = 28;
+    while ((size_t)1 << (32 - m->shift) < n * 9 / 4)
+        m->shift--;
+    make_slots(m);
+    while (!fill(m, pair, rank, n))
+        if (++m->seed % 4 == 0) {
+            m->shift--;
+            make_slots(m);
+        }
+    fill_ids(m, pair, rank, n);
+    free(rank);
     return m;
 }
 
@@ -140,6 +182,7 @@ void bpe_destroy(struct bpe *m)
     if (!m)
         return;
     free(m->slot);
+    free(m->id);
     free(m);
 }
 
@@ -153,15 +196,15 @@ struct note {
 static inline uint32_t rank_of(const struct bpe *m, uint32_t left, uint32_t right,
                                const struct note *note)
 {
-    const struct slot *s = find(m, left, right);
-    if (s && note)
-        note->seen(note->arg, left, right, s->id);
-    return s ? s->rank : NONE;
+    uint32_t at = bpe_slot(m, left, right);
+    if (at != NONE && note)
+        note->seen(note->arg, left, right, bpe_id(m, at));
+    return at != NONE ? bpe_rank(m, at) : NONE;
 }
 
-static inline uint32_t id_of(const struct bpe *m, uint32_t left, uint32_t right)
+static inline uint32_t id_of(const struct bpe *m, uint32_t left, uint32_t right, uint32_t rank)
 {
-    return find(m, left, right)->id;
+    return m->id[m->single ? rank : bpe_slot(m, left, right)];
 }
 
 /* rank[i] is that of symbols i and i + 1; behind the last it stays NONE up to a multiple of 8. */
@@ -182,7 +225,7 @@ static inline size_t merge_few(const struct bpe *m, uint32_t *sym, size_t n,
         size_t at = 0;
         while (rank[at] != best)
             at++;
-        sym[at] = id_of(m, sym[at], sym[at + 1]);
+        sym[at] = id_of(m, sym[at], sym[at + 1], best);
         n--;
         memmove(sym + at + 1, sym + at + 2, (n - at - 1) * sizeof(*sym));
         memmove(rank + at + 1, rank + at + 2, (n - at - 1) * sizeof(*rank));
@@ -406,7 +449,7 @@ static void open_round(struct many *c, uint32_t r)
 static void join(struct many *c, uint32_t i)
 {
     uint32_t j = c->next[i], h = c->prev[i], k = c->next[j];
-    c->sym[i] = id_of(c->m, c->sym[i], c->sym[j]);
+    c->sym[i] = id_of(c->m, c->sym[i], c->sym[j], c->rank[i]);
     leave_list(c, j);
     c->next[i] = k;
     if (k != NONE)
@@ -484,4 +527,20 @@ size_t bpe_merge_seen(const struct bpe *m, struct bpe_work *w, uint32_t *sym, si
 {
     const struct note note = {seen, arg};
     return n <= FEW ? merge_few(m, sym, n, &note) : merge_many(m, w, sym, n, &note);
+}
+
+void bpe_merge_short(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count)
+{
+    if (m->single && count > 1 && bpe_lanes_work()) {
+        bpe_lanes_merge(m, sym, n, count);
+        return;
+    }
+    for (size_t k = 0; k < count; k++) {
+        uint32_t word[BPE_SHORT];
+        for (size_t i = 0; i < n[k]; i++)
+            word[i] = sym[i][k];
+        n[k] = (uint32_t)merge_few(m, word, n[k], NULL);
+        for (size_t i = 0; i < n[k]; i++)
+            sym[i][k] = word[i];
+    }
 }

@@ -20,7 +20,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Symbols are numbers of the caller's own, UINT32_MAX excepted; a symbol may be in no pair. */
+enum {
+    BPE_SYMBOLS = (1 << 21) - 1, /* those of pairs, and what these become, are smaller */
+    BPE_RANKS = (1 << 22) - 1,   /* different ones */
+    BPE_LANES = 16,
+    BPE_SHORT = 16
+};
+
+/* Symbols are numbers of the caller's own; those that are in no pair may be any but UINT32_MAX. */
 struct bpe_pair {
     uint32_t left, right, rank, id; /* left and right become id */
 };
@@ -53,7 +60,13 @@ void bpe_work_finish(struct bpe_work *w);
 size_t bpe_merge(const struct bpe *m, struct bpe_work *w, uint32_t *sym, size_t n);
 
 /*
- * The same, and `seen` hears of every pair of neighbours that ever stood side by side, in the order
+ * Up to BPE_LANES short words at once, a few times faster than one by one: symbol i of word k is
+ * sym[i][k], and n[k] <= BPE_SHORT is their number, before and after.
+ */
+void bpe_merge_short(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count);
+
+/*
+ * The same as bpe_merge, and `seen` hears of every pair of neighbours that ever stood side by side, in the order
  * in which they came to do so: from left to right at first; after a join, the one with the symbol
  * before, then the one behind.
  */

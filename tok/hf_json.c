@@ -16,7 +16,7 @@
 enum {
     MEMBERS_MAX = 64,
     DEPTH_MAX = 64,
-    MERGES_MAX = 1 << 22,
+    MERGES_MAX = BPE_RANKS,
     TOKENS_MAX = 1 << 25, /* of JSON; of what becomes a tree, and of the added tokens in it: */
     PART_MAX = 1 << 20,
     ADDED_MAX = 1 << 23

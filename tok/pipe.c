@@ -204,12 +204,6 @@ static int compile(struct pipe *p, struct err *e)
 
 /* ---- text to ids --------------------------------------------------------------------------- */
 
-static int miss(const void *state, void *scratch, const char *word, size_t n, struct tok_ids *ids,
-                struct err *e)
-{
-    return pipe_model_encode(state, scratch, word, n, ids, e);
-}
-
 /* Pieces are where the scanner says, and nothing is written. */
 static int encode_family(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                          struct tok_ids *ids, struct err *e)
@@ -236,11 +230,11 @@ static int encode_family(const struct pipe *p, struct pipe_work *w, const char *
         }
         size_t count = scan_starts(p->family, part, k, w->start);
         const uint32_t *start = w->start;
-        if (p->cuts) {
+        if (p->by_merges) {
             count = cut_parts(&p->cut, part, w->start, count, CUT_ABOVE, w->cut);
             start = w->cut;
         }
-        code = word_cache_encode(w->cache, part, start, count, miss, p, w, ids, e);
+        code = word_cache_encode(w->cache, part, start, count, pipe_model_words, p, w, ids, e);
     }
     return code;
 }
@@ -255,7 +249,7 @@ static int encode_pieces(const struct pipe *p, struct pipe_work *w, bool kept, s
         if (kept || s->n > CACHED_WORD_MAX)
             code = pipe_model_encode(p, w, w->text.data + s->at, s->n, ids, e);
         else
-            code = word_cache_encode(w->cache, w->text.data, at, 1, miss, p, w, ids, e);
+            code = word_cache_encode(w->cache, w->text.data, at, 1, pipe_model_words, p, w, ids, e);
     }
     return code;
 }

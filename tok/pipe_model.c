@@ -128,7 +128,7 @@ static bool add_bytes(struct buf *b, const char *p, size_t n)
 static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                       struct tok_ids *ids, struct err *e)
 {
-    if (p->spec.ignore_merges) {
+    if (p->spec.ignore_merges && !p->by_merges) {
         int32_t id =
             p->letters ? words_find(&p->whole, text, n) : pipe_vocab_find(&p->spec, text, n);
         if (id >= 0)
@@ -267,6 +267,11 @@ static bool plain_merges(const struct pipe *p)
     return plain;
 }
 
+static int too_big(const struct pipe *p, struct err *e)
+{
+    return err_set(e, ERR_DATA, "%s: merges of tokens with ids above %d", p->path, BPE_SYMBOLS - 1);
+}
+
 static int bpe_open(struct pipe *p, struct err *e)
 {
     struct pipe_spec *s = &p->spec;
@@ -280,11 +285,15 @@ static int bpe_open(struct pipe *p, struct err *e)
     bool plain = !p->letters && plain_merges(p);
     if (plain)
         pipe_open_cuts(p);
+    for (size_t i = 0; i < s->npairs; i++)
+        if (s->pair[i].left >= BPE_SYMBOLS || s->pair[i].right >= BPE_SYMBOLS)
+            return too_big(p, e);
     p->bpe = bpe_create(s->pair, s->npairs);
     free(s->pair);
     s->pair = NULL;
     s->npairs = 0;
-    p->cuts = plain || (p->all_bytes && (!s->ignore_merges || all_merge(p)));
+    p->by_merges = p->all_bytes && (!s->ignore_merges || all_merge(p));
+    p->cuts = plain || p->by_merges;
     return 0;
 }
 
@@ -328,6 +337,48 @@ int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *tex
         return word_encode(p, text, n, ids, e);
     }
     BUG("model %d", (int)p->spec.model);
+}
+
+/* Words of bytes, merged side by side, from the first on; how many there were. */
+static size_t merge_short(const struct pipe *p, struct word_list *list, size_t first,
+                          struct tok_ids *ids)
+{
+    uint32_t sym[BPE_SHORT][BPE_LANES], n[BPE_LANES];
+    size_t count = 0;
+    for (; count < BPE_LANES && first + count < list->count; count++) {
+        const unsigned char *word =
+            (const unsigned char *)list->text + list->at[first + count];
+        n[count] = list->n[first + count];
+        if (n[count] > BPE_SHORT)
+            break;
+        for (size_t i = 0; i < n[count]; i++)
+            sym[i][count] = p->byte_sym[word[i]];
+    }
+    bpe_merge_short(p->bpe, sym, n, count);
+    int32_t *id = tok_ids_reserve(ids, count * BPE_SHORT);
+    for (size_t k = 0; k < count; k++) {
+        for (size_t i = 0; i < n[k]; i++)
+            *id++ = (int32_t)sym[i][k];
+        list->end[first + k] = (size_t)(id - ids->id);
+    }
+    ids->n = (size_t)(id - ids->id);
+    return count;
+}
+
+int pipe_model_words(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
+                     struct err *e)
+{
+    const struct pipe *p = state;
+    int code = 0;
+    for (size_t i = 0; i < list->count && !code;) {
+        size_t merged = p->by_merges ? merge_short(p, list, i, ids) : 0;
+        i += merged;
+        if (merged)
+            continue;
+        code = pipe_model_encode(p, scratch, list->text + list->at[i], list->n[i], ids, e);
+        list->end[i++] = ids->n;
+    }
+    return code;
 }
 
 int pipe_model_open(struct pipe *p, struct err *e)

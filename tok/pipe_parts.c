@@ -402,19 +402,26 @@ static bool make_direct(const struct pipe *p, struct pipe_work *w, const char *t
  * Some parts are not kept: those with the string of a special token, which is counted each time;
  * and those of a piece whose scores are so near to each other that the sum before them may decide.
  */
-static int miss(const void *state, void *scratch, const char *text, size_t n, struct tok_ids *ids,
+static int miss(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
                 struct err *e)
 {
     struct pipe_work *w = scratch;
-    struct tok_tally tally = {0};
-    w->near = false;
-    int code = make_direct(state, w, text, n)
+    int code = 0;
+    for (size_t i = 0; i < list->count && !code; i++) {
+        const char *text = list->text + list->at[i];
+        struct tok_tally tally = {0};
+        w->near = false;
+        size_t n = list->n[i];
+        code = make_direct(state, w, text, n)
                    ? pipe_model_encode(state, w, w->text.data, w->text.len, ids, e)
                    : pipe_encode_run(state, w, text, n, EDGE_CUT | EDGE_STRIPPED, ids, &tally, e);
-    if (!tally.specials && (code || !w->near))
-        return code;
-    w->parts->odd = text;
-    return ERR_DATA;
+        list->end[i] = ids->n;
+        if (!tally.specials && (code || !w->near))
+            continue;
+        w->parts->odd = text;
+        return ERR_DATA;
+    }
+    return code;
 }
 
 static int put_part(const struct job *j, const char *text, size_t n, unsigned edge)
@@ -428,7 +435,8 @@ static int put_kept(const struct job *j, const char *text, const uint32_t *start
     return word_cache_encode(j->w->parts->cache, text, start, n, miss, j->p, j->w, j->ids, j->e);
 }
 
-/* The parts text[start[i] .. start[i + 1]), i < n; the piece round an odd one goes as a whole. */
+/* The parts text[start[i] .. start[i + 1]), i < n; the piece round an odd one goes as a whole. One
+ * that is found need not be the first. */
 static int put_parts(const struct job *j, const char *text, const uint32_t *start, size_t n)
 {
     int code = 0;
@@ -443,7 +451,7 @@ static int put_parts(const struct job *j, const char *text, const uint32_t *star
                 from = end;
         while (j->p->parts->sums && end < n && !is_boundary(j->p, j->w, text, start[end]))
             end++;
-        code = put_kept(j, text, start + done, from - done);
+        code = put_parts(j, text, start + done, from - done);
         if (!code)
             code = put_part(j, text + start[from], start[end] - start[from], EDGE_CUT);
         done = end;

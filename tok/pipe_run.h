@@ -48,6 +48,7 @@ struct pipe {
     struct buf whole_text;
     struct cut cut; /* of a model of bytes, to which no byte is unknown */
     bool cuts;      /* pieces may be cut there: their parts give the ids that the whole gives */
+    bool by_merges; /* a piece is bytes, and what merging makes of them */
 
     enum scan_family family;  /* the pre-tokenizer is this one and nothing else */
     struct pipe_parts *parts; /* how text is cut as it stands, NULL: it is not */
@@ -134,6 +135,10 @@ int pipe_model_open(struct pipe *p, struct err *e);
 void pipe_model_close(struct pipe *p);
 int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                       struct tok_ids *ids, struct err *e);
+
+/* The same for a list of pieces, as a miss of the word cache. */
+int pipe_model_words(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
+                     struct err *e);
 
 int pipe_no_unknown(const struct pipe *p, struct err *e); /* ERR_DATA: there is no such token */
 uint32_t *pipe_sym_room(struct pipe_work *w, size_t n);

@@ -84,7 +84,7 @@ static void find_cuts(struct sp_native *c)
 
 struct sp_native *sp_native_create(const struct sp_model *m)
 {
-    if (m->kind == SP_UNIGRAM || is_odd(m))
+    if (m->kind == SP_UNIGRAM || is_odd(m) || m->npieces > BPE_SYMBOLS / 2)
         return NULL;
     struct sp_native *c = mem_new(1, sizeof(*c));
     c->m = m;
@@ -158,24 +158,35 @@ struct job {
     struct err *e;
 };
 
-static int miss_normal(const void *state, void *scratch, const char *p, size_t n,
+static int miss_normal(const void *state, void *scratch, struct word_list *list,
                        struct tok_ids *ids, struct err *e)
 {
     const struct sp_native *c = state;
     struct sp_native_state *s = scratch;
-    return sp_merge_encode(c->merge, &s->work, p, n, ids, e);
+    int code = 0;
+    for (size_t i = 0; i < list->count && !code; i++) {
+        code = sp_merge_encode(c->merge, &s->work, list->text + list->at[i], list->n[i], ids, e);
+        list->end[i] = ids->n;
+    }
+    return code;
 }
 
-/* A part as it stands in the text, between two others. */
-static int miss_raw(const void *state, void *scratch, const char *p, size_t n, struct tok_ids *ids,
+/* Parts as they stand in the text, between two others. */
+static int miss_raw(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
                     struct err *e)
 {
     const struct sp_native *c = state;
     struct sp_native_state *s = scratch;
-    struct sp_norm_state norm = {.begun = true};
-    buf_reset(&s->word);
-    sp_norm_put(&c->norm, &norm, p, n, true, SIZE_MAX, &s->word);
-    return sp_merge_encode(c->merge, &s->work, s->word.data, s->word.len, ids, e);
+    int code = 0;
+    for (size_t i = 0; i < list->count && !code; i++) {
+        struct sp_norm_state norm = {.begun = true};
+        buf_reset(&s->word);
+        sp_norm_put(&c->norm, &norm, list->text + list->at[i], list->n[i], true, SIZE_MAX,
+                    &s->word);
+        code = sp_merge_encode(c->merge, &s->work, s->word.data, s->word.len, ids, e);
+        list->end[i] = ids->n;
+    }
+    return code;
 }
 
 /* One id for a run of unknown pieces, however it was cut. */
@@ -239,7 +250,7 @@ static int put_window(const struct job *j, bool all)
         if (!all)
             return 0;
         size_t before = j->ids->n;
-        int code = miss_normal(j->c, j->s, b->data, b->len, j->ids, j->e);
+        int code = sp_merge_encode(j->c->merge, &j->s->work, b->data, b->len, j->ids, j->e);
         if (!code)
             fuse_unknown(j, before);
         b->len = 0;

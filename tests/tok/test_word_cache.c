@@ -25,15 +25,20 @@ struct counted {
     const char *refused; /* a word that cannot be encoded */
 };
 
-static int miss(const void *state, void *scratch, const char *word, size_t n, struct tok_ids *ids,
+static int miss(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
                 struct err *e)
 {
     struct counted *c = scratch;
     T_CHECK(state == scratch);
-    c->calls++;
-    if (c->refused && n == strlen(c->refused) && memcmp(word, c->refused, n) == 0)
-        return err_set(e, ERR_DATA, "refused");
-    model(word, n, ids);
+    for (size_t i = 0; i < list->count; i++) {
+        const char *word = list->text + list->at[i];
+        size_t n = list->n[i];
+        c->calls++;
+        if (c->refused && n == strlen(c->refused) && memcmp(word, c->refused, n) == 0)
+            return err_set(e, ERR_DATA, "refused");
+        model(word, n, ids);
+        list->end[i] = ids->n;
+    }
     return 0;
 }
 
@@ -145,14 +150,8 @@ static void each_word_is_missed_once(void)
         }
         same(c, &t, &count);
     }
-    T_CHECK(count.calls >= 60000 && count.calls < 66000); /* some entries give way */
-    struct word_cache *d = word_cache_copy(c);
-    uint64_t before = count.calls;
-    same(d, &t, &count);
-    T_CHECK(count.calls - before < 3000);
+    T_CHECK(count.calls >= 60000 && count.calls < 63000); /* some entries give way */
     word_cache_destroy(c);
-    same(d, &t, &count);
-    word_cache_destroy(d);
     finish(&t);
 }
 
