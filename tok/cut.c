@@ -2,11 +2,16 @@
 #include "tok/cut.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "tok/words.h"
 
-enum { SIDE = 3, PARTLY = 4 }; /* bytes of a side that count; a flag beside their number */
+enum {
+    SIDE = 3,   /* bytes of a side that count, */
+    PARTLY = 4, /* a flag beside their number */
+    GROUP = 16  /* parts that are looked at together */
+};
 
 static bool continues(char c)
 {
@@ -120,11 +125,26 @@ bool cut_between(const struct cut *c, const char *text, size_t at, size_t n)
     return !(there && has(c, end, right)) && !(c->right && has(c, end, partial(text[at])));
 }
 
+/* Whether one of n parts is longer; without a branch for each. */
+static bool any_longer(const uint32_t *start, size_t n, uint32_t longest)
+{
+    int any = 0;
+    for (size_t i = 0; i < n; i++)
+        any |= (int)(start[i + 1] - start[i]) > (int)longest;
+    return any;
+}
+
 size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, size_t n,
                  uint32_t longest, uint32_t *ret)
 {
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
+        if (n - i >= GROUP && !any_longer(start + i, GROUP, longest)) {
+            memcpy(ret + k, start + i, GROUP * sizeof(*ret));
+            k += GROUP;
+            i += GROUP - 1;
+            continue;
+        }
         ret[k++] = start[i];
         if (start[i + 1] - start[i] <= longest)
             continue;

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "base/bytes.h"
 #include "base/mem.h"
@@ -53,7 +56,7 @@ struct word_cache {
     struct arena32 bytes; /* longer words and their ids */
     struct arena32 many;  /* ids of short words that have many */
     uint64_t misses;
-    bool crc;
+    bool crc, wide; /* instructions that the processor has */
     struct word_list list; /* words that go to the model together, */
     struct tok_ids fresh;  /* and what it said */
 };
@@ -83,6 +86,8 @@ static size_t bucket_bytes(uint32_t mask)
 {
     return ((size_t)mask + 1) * sizeof(struct bucket);
 }
+
+static bool has_wide(void);
 
 static bool has_crc(void)
 {
@@ -124,6 +129,7 @@ struct word_cache *word_cache_create(size_t bytes)
     open_arena(&c->many, rest / 4);
     open_arena(&c->bytes, rest / 2);
     c->crc = has_crc();
+    c->wide = !getenv("NOWIDE") && has_wide();
     return c;
 }
 
@@ -142,7 +148,7 @@ void word_cache_destroy(struct word_cache *c)
 void word_cache_plain_hash(struct word_cache *c)
 {
     BUG_ON(c->used, "%zu words are hashed already", c->used);
-    c->crc = false;
+    c->crc = c->wide = false;
 }
 
 uint64_t word_cache_misses(const struct word_cache *c)
@@ -196,22 +202,66 @@ static inline uint32_t hash_of(uint64_t low, uint64_t high, bool crc)
     return (uint32_t)words_mix(low ^ 0x9E3779B97F4A7C15u, high ^ 0xD1B54A32D192ED03u);
 }
 
-static struct entry *find_in(struct bucket *b, uint64_t low, uint64_t high)
+/* The bytes of a word of each length within two loads of eight. */
+static const uint64_t low_mask[16] = {0x0,          0xff,         0xffff,         0xffffff,
+                                      0xffffffff,   0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
+                                      ~(uint64_t)0, ~(uint64_t)0, ~(uint64_t)0,   ~(uint64_t)0,
+                                      ~(uint64_t)0, ~(uint64_t)0, ~(uint64_t)0,   ~(uint64_t)0};
+static const uint64_t high_mask[16] = {0,
+                                       0,
+                                       0,
+                                       0,
+                                       0,
+                                       0,
+                                       0,
+                                       0,
+                                       0,
+                                       0xff,
+                                       0xffff,
+                                       0xffffff,
+                                       0xffffffff,
+                                       0xffffffffff,
+                                       0xffffffffffff,
+                                       0xffffffffffffff};
+
+struct key {
+    uint64_t low, high; /* high without a length: no short word */
+};
+
+static inline struct key key_of(const char *text, const uint32_t *start)
+{
+    size_t length = start[1] - start[0], k = length & 15;
+    const char *p = text + start[0];
+    uint64_t high = (load_u64(p + 8) & high_mask[k]) | (uint64_t)k << 56;
+    return (struct key){load_u64(p) & low_mask[k], length <= SHORT ? high : 0};
+}
+
+static inline bool same_key(struct key a, struct key b)
+{
+    return a.low == b.low && a.high == b.high;
+}
+
+static inline uint32_t place_of(const struct word_cache *c, struct key key)
+{
+    return hash_of(key.low, key.high, c->crc) & c->mask;
+}
+
+static struct entry *find_in(struct bucket *b, struct key key)
 {
     for (int i = 0; i < 2; i++)
-        if (b->at[i].key[0] == low && (b->at[i].key[1] & KEY_MASK) == high)
+        if (b->at[i].key[0] == key.low && (b->at[i].key[1] & KEY_MASK) == key.high)
             return &b->at[i];
     return NULL;
 }
 
 /* A word that lies next to its bucket changes places with the second of it. */
-static struct entry *find(struct word_cache *c, uint64_t low, uint64_t high)
+static struct entry *find(struct word_cache *c, struct key key)
 {
-    uint32_t place = hash_of(low, high, c->crc) & c->mask;
-    struct entry *x = find_in(&c->bucket[place], low, high);
+    uint32_t place = place_of(c, key);
+    struct entry *x = find_in(&c->bucket[place], key);
     if (x)
         return x;
-    x = find_in(&c->bucket[place ^ 1], low, high);
+    x = find_in(&c->bucket[place ^ 1], key);
     if (!x)
         return NULL;
     struct entry *home = &c->bucket[place].at[1], was = *home;
@@ -226,9 +276,9 @@ static bool is_free(const struct entry *x)
 }
 
 /* The entry for a word that has none: a free one, here or next door, else the second next door. */
-static struct entry *claim(struct word_cache *c, uint64_t low, uint64_t high)
+static struct entry *claim(struct word_cache *c, struct key key)
 {
-    uint32_t place = hash_of(low, high, c->crc) & c->mask;
+    uint32_t place = place_of(c, key);
     struct bucket *b = &c->bucket[place], *next = &c->bucket[place ^ 1];
     struct entry *at[] = {&b->at[0], &b->at[1], &next->at[0], &next->at[1]};
     int i = 0;
@@ -250,15 +300,14 @@ static void grow(struct word_cache *c)
         for (int k = 0; k < 2; k++) {
             struct entry *x = &old[i].at[k];
             if (!is_free(x))
-                *claim(c, x->key[0], x->key[1] & KEY_MASK) = *x;
+                *claim(c, (struct key){x->key[0], x->key[1] & KEY_MASK}) = *x;
         }
     munmap(old, n * sizeof(*old));
 }
 
-static void keep_short(struct word_cache *c, uint64_t low, uint64_t high, const int32_t *id,
-                       size_t n)
+static void keep_short(struct word_cache *c, struct key key, const int32_t *id, size_t n)
 {
-    struct entry x = {.key = {low, high | (uint64_t)(n <= INLINE ? n : MANY) << 60}};
+    struct entry x = {.key = {key.low, key.high | (uint64_t)(n <= INLINE ? n : MANY) << 60}};
     if (n > c->many.most / 4)
         return;
     if (c->used > (size_t)c->mask / 2 && c->mask + 1 < c->most)
@@ -273,7 +322,7 @@ static void keep_short(struct word_cache *c, uint64_t low, uint64_t high, const 
         memcpy(c->many.at + c->many.n, id, n * sizeof(*id));
         c->many.n += n;
     }
-    *claim(c, low, high) = x;
+    *claim(c, key) = x;
 }
 
 /* ---- longer words -------------------------------------------------------------------------- */
@@ -324,28 +373,6 @@ struct model {
     void *scratch;
 };
 
-/* The bytes of a word of each length within two loads of eight. */
-static const uint64_t low_mask[16] = {0x0,          0xff,         0xffff,         0xffffff,
-                                      0xffffffff,   0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
-                                      ~(uint64_t)0, ~(uint64_t)0, ~(uint64_t)0,   ~(uint64_t)0,
-                                      ~(uint64_t)0, ~(uint64_t)0, ~(uint64_t)0,   ~(uint64_t)0};
-static const uint64_t high_mask[16] = {0,
-                                       0,
-                                       0,
-                                       0,
-                                       0,
-                                       0,
-                                       0,
-                                       0,
-                                       0,
-                                       0xff,
-                                       0xffff,
-                                       0xffffff,
-                                       0xffffffff,
-                                       0xffffffffff,
-                                       0xffffffffffff,
-                                       0xffffffffffffff};
-
 /* Words of a text, and where their ids are: in `id` if they are few. */
 struct window {
     const char *text;
@@ -361,18 +388,6 @@ enum {
     FRESH = 64, /* id[0] .. id[1] say where the ids lie in the cache's `fresh` */
     LATER       /* a longer word, or one of many ids */
 };
-
-struct key {
-    uint64_t low, high; /* high without a length: no short word */
-};
-
-static inline struct key key_of(const char *text, const uint32_t *start)
-{
-    size_t length = start[1] - start[0], k = length & 15;
-    const char *p = text + start[0];
-    uint64_t high = (load_u64(p + 8) & high_mask[k]) | (uint64_t)k << 56;
-    return (struct key){load_u64(p) & low_mask[k], length <= SHORT ? high : 0};
-}
 
 /* Up to BATCH words from `from` on. Those in their buckets with their ids are done. */
 static inline void look_up(const struct word_cache *c, struct window *w, size_t from, size_t n,
@@ -400,6 +415,62 @@ static inline void look_up(const struct word_cache *c, struct window *w, size_t 
     w->nother = nother;
 }
 
+#ifdef __x86_64__
+#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,bmi2,sse4.2")))
+
+static bool has_wide(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("sse4.2");
+}
+
+/* A key at one load under a mask. */
+WIDE static inline __m128i wide_key(const char *p, size_t length)
+{
+    size_t k = length <= SHORT ? length : 0;
+    __m128i v = _mm_maskz_loadu_epi8((__mmask16)_bzhi_u32(0xffff, (unsigned)k), p);
+    return _mm_insert_epi8(v, (int)k, 15);
+}
+
+/* look_up, with both entries of a bucket compared at once. */
+WIDE static void look_up_wide(const struct word_cache *c, struct window *w, size_t from, size_t n)
+{
+    struct key key[BATCH];
+    const struct entry *bucket[BATCH];
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t *start = w->start + from + i;
+        _mm_storeu_si128((__m128i *)&key[i], wide_key(w->text + start[0], start[1] - start[0]));
+        bucket[i] = c->bucket[hash_of(key[i].low, key[i].high, true) & c->mask].at;
+        __builtin_prefetch(bucket[i]);
+    }
+    const __m512i compared = _mm512_setr_epi64(-1, (int64_t)KEY_MASK, 0, 0, -1, (int64_t)KEY_MASK, 0, 0);
+    size_t nother = w->nother;
+    for (size_t i = 0; i < n; i++) {
+        __m512i both = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)&key[i]));
+        both = _mm512_xor_si512(both, _mm512_load_si512(bucket[i]));
+        unsigned differ = _mm512_test_epi64_mask(both, compared);
+        const struct entry *x = bucket[i] + ((differ & 3) != 0);
+        uint64_t count = x->key[1] >> 60;
+        memcpy(w->id[from + i], x->id, sizeof(x->id));
+        w->count[from + i] = (uint8_t)count;
+        w->other[nother] = (uint16_t)(from + i);
+        nother += ((differ & 3) != 0 && differ >> 4 != 0) | (count > INLINE) | (key[i].high >> 56 == 0);
+    }
+    w->nother = nother;
+}
+#else
+static bool has_wide(void)
+{
+    return false;
+}
+
+static void look_up_wide(const struct word_cache *c, struct window *w, size_t from, size_t n)
+{
+    (void)c, (void)w, (void)from, (void)n;
+}
+#endif
+
 static int ask(struct word_cache *c, const struct model *m, struct word_list *list,
                struct tok_ids *ids, struct err *e)
 {
@@ -416,7 +487,7 @@ static int fetch_list(struct word_cache *c, struct window *w, const uint16_t *wo
     for (size_t k = 0; k < c->list.count && !code; from = c->list.end[k++]) {
         size_t i = word[k], n = c->list.end[k] - from;
         struct key key = key_of(w->text, w->start + i);
-        keep_short(c, key.low, key.high, c->fresh.id + from, n);
+        keep_short(c, key, c->fresh.id + from, n);
         w->count[i] = n > INLINE ? FRESH : (uint8_t)n;
         if (n > INLINE) {
             w->id[i][0] = (int32_t)from;
@@ -432,7 +503,7 @@ static int fetch_list(struct word_cache *c, struct window *w, const uint16_t *wo
 /* True if a short word was found next door; its ids come along if they are few. */
 static bool settle(struct word_cache *c, struct window *w, size_t i, struct key key)
 {
-    struct entry *x = find(c, key.low, key.high);
+    struct entry *x = find(c, key);
     if (!x)
         return false;
     size_t count = x->key[1] >> 60;
@@ -444,16 +515,22 @@ static bool settle(struct word_cache *c, struct window *w, size_t i, struct key 
 /* Short words that are not in their buckets: next door, or from the model, many at a time. */
 static int fetch_short(struct word_cache *c, struct window *w, const struct model *m, struct err *e)
 {
-    uint16_t word[WORD_LIST];
+    uint16_t word[WORD_LIST], listed[256] = {0}; /* the last word of each hash, counted from 1 */
     c->list.text = w->text;
     c->list.count = c->fresh.n = 0;
     int code = 0;
+    for (size_t k = 0; k < w->nother; k++)
+        __builtin_prefetch(&c->bucket[place_of(c, key_of(w->text, w->start + w->other[k])) ^ 1]);
     for (size_t k = 0; k < w->nother && !code; k++) {
         size_t i = w->other[k];
         struct key key = key_of(w->text, w->start + i);
+        uint16_t *same = &listed[place_of(c, key) % 256];
         w->count[i] = w->start[i] == w->start[i + 1] ? 0 : LATER;
         if (key.high == 0 || settle(c, w, i, key))
             continue;
+        if (*same && same_key(key, key_of(w->text, w->start + *same - 1)))
+            continue;
+        *same = (uint16_t)(i + 1);
         word[c->list.count] = (uint16_t)i;
         c->list.at[c->list.count] = w->start[i];
         c->list.n[c->list.count++] = w->start[i + 1] - w->start[i];
@@ -476,7 +553,7 @@ static int put_later(struct word_cache *c, const struct window *w, size_t i, con
         if (x)
             return put(ids, c->bytes.at + x->ids, x->n), 0;
     } else {
-        struct entry *x = find(c, key.low, key.high);
+        struct entry *x = find(c, key);
         bool many = x && x->key[1] >> 60 == MANY;
         if (x)
             return put(ids, many ? c->many.at + x->id[0] : x->id,
@@ -486,7 +563,7 @@ static int put_later(struct word_cache *c, const struct window *w, size_t i, con
         .text = w->text, .count = 1, .at = {w->start[i]}, .n = {(uint32_t)length}};
     int code = ask(c, m, &c->list, ids, e);
     if (!code && length <= SHORT)
-        keep_short(c, key.low, key.high, ids->id + before, ids->n - before);
+        keep_short(c, key, ids->id + before, ids->n - before);
     else if (!code && length <= LONGEST)
         keep_longer(c, p, length, hash, ids->id + before, ids->n - before);
     return code;
@@ -520,11 +597,14 @@ static int emit(struct word_cache *c, const struct window *w, const struct model
 
 static inline __attribute__((always_inline)) int encode(struct word_cache *c, struct window *w,
                                                         const struct model *m, struct tok_ids *ids,
-                                                        struct err *e, bool crc)
+                                                        struct err *e, bool crc, bool wide)
 {
     w->nother = 0;
     for (size_t i = 0; i < w->n; i += BATCH)
-        look_up(c, w, i, w->n - i < BATCH ? w->n - i : BATCH, crc);
+        if (wide)
+            look_up_wide(c, w, i, w->n - i < BATCH ? w->n - i : BATCH);
+        else
+            look_up(c, w, i, w->n - i < BATCH ? w->n - i : BATCH, crc);
     int code = w->nother ? fetch_short(c, w, m, e) : 0;
     return code ? code : emit(c, w, m, ids, e);
 }
@@ -541,7 +621,9 @@ int word_cache_encode(struct word_cache *c, const char *text, const uint32_t *st
     for (size_t done = 0; done < n && !code; done += w.n) {
         w.start = start + done;
         w.n = n - done < WINDOW ? n - done : WINDOW;
-        code = c->crc ? encode(c, &w, &m, ids, e, true) : encode(c, &w, &m, ids, e, false);
+        code = c->wide  ? encode(c, &w, &m, ids, e, true, true)
+               : c->crc ? encode(c, &w, &m, ids, e, true, false)
+                        : encode(c, &w, &m, ids, e, false, false);
     }
     if (code)
         ids->n = before;
