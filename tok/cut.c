@@ -3,15 +3,21 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "base/mem.h"
-#include "tok/words.h"
 
 enum {
-    SIDE = 3,   /* bytes of a side that count, */
-    PARTLY = 4, /* a flag beside their number */
-    GROUP = 16  /* parts that are looked at together */
+    SIDE = 3,         /* bytes of a side that count */
+    WHOLE = 1 << 24,  /* of a left side: a character, */
+    PARTLY = 1 << 25, /* its last byte */
+    ANY = 63,
+    GROUP = 16 /* parts that are looked at together */
 };
+
+#define FORCED (1u << 31)
 
 static bool continues(char c)
 {
@@ -38,45 +44,61 @@ static size_t right_of(char c)
     return u < 0xc0 ? 1 : u < 0xe0 ? 2 : SIDE;
 }
 
-static uint64_t side(const char *p, size_t n)
+static uint32_t side(const char *p, size_t n)
 {
-    uint64_t v = (uint64_t)n << 24;
+    uint32_t v = 0;
     for (size_t i = 0; i < n; i++)
-        v |= (uint64_t)(unsigned char)p[i] << 8 * i;
+        v |= (uint32_t)(unsigned char)p[i] << 8 * i;
     return v;
 }
 
-/* Of a character that is not all there, the byte next to the place. */
-static uint64_t partial(char c)
+/* Of a character that is not all there, the byte next to the place counts. */
+static uint32_t left_key(uint32_t bytes)
 {
-    return side(&c, 1) | (uint64_t)PARTLY << 24;
+    return bytes | WHOLE;
 }
 
-static size_t bit_of(const struct cut *c, uint64_t left, uint64_t right)
+static uint32_t partial_key(unsigned char last)
 {
-    uint64_t h = (left << 32 | right) * 0x9E3779B97F4A7C15u;
-    return (size_t)((h ^ h >> 32) * 0xBF58476D1CE4E5B9u >> c->shift);
+    return last | PARTLY;
 }
 
-static bool has(const struct cut *c, uint64_t left, uint64_t right)
+#define HASH_LEFT 0x9E3779B1u
+#define HASH_LEAD 0x85EBCA77u
+#define HASH_MIX 0xC2B2AE3Du
+
+static size_t word_of(const struct cut *c, uint32_t left, uint32_t lead)
 {
-    size_t i = bit_of(c, left, right);
-    return c->bits[i / 64] >> (i % 64) & 1;
+    uint32_t x = (left * HASH_LEFT) ^ (lead * HASH_LEAD);
+    return (x ^ x >> 15) * HASH_MIX >> c->shift;
+}
+
+/* Of the bytes behind the first; bit ANY stands for a token that ends before them. */
+static unsigned bit_of(uint32_t rest)
+{
+    unsigned bit = rest * HASH_LEFT >> 26;
+    return bit < ANY ? bit : ANY - 1;
+}
+
+static bool has(const struct cut *c, uint32_t left, uint32_t lead, unsigned bit)
+{
+    uint64_t word = c->word[word_of(c, left, lead)];
+    return (word >> bit | word >> ANY) & 1;
 }
 
 /* ---- filling ------------------------------------------------------------------------------- */
 
 void cut_init(struct cut *c, size_t bytes)
 {
-    int bits = 16;
-    while (bits < 21 && (size_t)1 << bits < bytes * 4)
+    int bits = 12;
+    while (bits < 17 && (size_t)64 << bits < bytes)
         bits++;
-    *c = (struct cut){.shift = 64 - bits, .bits = mem_new((size_t)1 << (bits - 6), 8)};
+    *c = (struct cut){.shift = 32 - bits, .word = mem_new((size_t)1 << bits, 8)};
 }
 
 void cut_finish(struct cut *c)
 {
-    free(c->bits);
+    free(c->word);
     *c = (struct cut){0};
 }
 
@@ -84,17 +106,16 @@ static void add_pair(struct cut *c, const char *p, size_t at, size_t n)
 {
     unsigned char a = (unsigned char)p[at - 1], b = (unsigned char)p[at];
     if ((a | b) < 0x80) {
-        c->ascii[a][b >> 3] |= (unsigned char)(1 << (b & 7)); /* nothing else is asked for */
-        return;
+        if (c->ascii[a][b >> 3] >> (b & 7) & 1)
+            return;
+        c->ascii[a][b >> 3] |= (unsigned char)(1 << (b & 7));
     }
     bool whole;
     size_t from = left_of(p, at, &whole), k = right_of(p[at]);
-    uint64_t left = whole ? side(p + from, at - from) : partial(p[at - 1]);
-    uint64_t right = n - at >= k ? side(p + at, k) : partial(p[at]);
+    uint32_t left = whole ? left_key(side(p + from, at - from)) : partial_key(a);
+    unsigned bit = n - at < k ? ANY : bit_of(side(p + at + 1, k - 1));
     c->left |= !whole;
-    c->right |= n - at < k;
-    size_t i = bit_of(c, left, right);
-    c->bits[i / 64] |= (uint64_t)1 << (i % 64);
+    c->word[word_of(c, left, b)] |= (uint64_t)1 << bit;
 }
 
 void cut_add(struct cut *c, const char *token, size_t n)
@@ -112,18 +133,124 @@ bool cut_between(const struct cut *c, const char *text, size_t at, size_t n)
         return false;
     bool whole;
     size_t from = left_of(text, at, &whole), k = right_of(text[at]);
-    uint64_t left = side(text + from, at - from);
-    bool there = n - at >= k; /* else no token has all of the character */
-    uint64_t right = there ? side(text + at, k) : 0;
-    if (there && has(c, left, right))
-        return false;
-    if (c->right && has(c, left, partial(text[at])))
-        return false;
-    if (!c->left)
-        return true;
-    uint64_t end = partial(text[at - 1]);
-    return !(there && has(c, end, right)) && !(c->right && has(c, end, partial(text[at])));
+    uint32_t lead = (unsigned char)text[at];
+    unsigned bit = n - at < k ? ANY : bit_of(side(text + at + 1, k - 1));
+    return !has(c, left_key(side(text + from, at - from)), lead, bit) &&
+           !(c->left && has(c, partial_key((unsigned char)text[at - 1]), lead, bit));
 }
+
+/*
+ * Places where characters begin; those at which a part begins anyway have the bit FORCED. What
+ * stays of them is put in their stead, without the bit. at[n] is where the last character ends.
+ */
+static size_t decide(const struct cut *c, const char *text, uint32_t *at, size_t n)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t place = at[i] & ~FORCED;
+        if (at[i] != place || cut_between(c, text, place, at[i + 1] & ~FORCED))
+            at[k++] = place;
+    }
+    return k;
+}
+
+#ifdef __x86_64__
+#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
+#define INLINE WIDE static inline __attribute__((always_inline))
+
+static bool has_wide(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+}
+
+/* The first n of four bytes, 0 to 4. */
+INLINE __m512i wide_first(__m512i bytes, __m512i n)
+{
+    __m512i bits = _mm512_sub_epi32(_mm512_set1_epi32(32), _mm512_slli_epi32(n, 3));
+    return _mm512_and_si512(bytes, _mm512_srlv_epi32(_mm512_set1_epi32(-1), bits));
+}
+
+/* `has` for eight words. */
+INLINE __mmask8 wide_bits(const struct cut *c, __m256i word, __m256i bit)
+{
+    __m512i w = _mm512_i32gather_epi64(word, c->word, 8);
+    w = _mm512_or_si512(_mm512_srlv_epi64(w, _mm512_cvtepu32_epi64(bit)),
+                        _mm512_srli_epi64(w, ANY));
+    return _mm512_test_epi64_mask(w, _mm512_set1_epi64(1));
+}
+
+INLINE __mmask16 wide_has(const struct cut *c, __m512i left, __m512i lead, __m512i bit)
+{
+    __m512i x = _mm512_xor_si512(_mm512_mullo_epi32(left, _mm512_set1_epi32((int)HASH_LEFT)),
+                                 _mm512_mullo_epi32(lead, _mm512_set1_epi32((int)HASH_LEAD)));
+    x = _mm512_mullo_epi32(_mm512_xor_si512(x, _mm512_srli_epi32(x, 15)),
+                           _mm512_set1_epi32((int)HASH_MIX));
+    x = _mm512_srl_epi32(x, _mm_cvtsi32_si128(c->shift));
+    __mmask8 low = wide_bits(c, _mm512_castsi512_si256(x), _mm512_castsi512_si256(bit));
+    __mmask8 high =
+        wide_bits(c, _mm512_extracti64x4_epi64(x, 1), _mm512_extracti64x4_epi64(bit, 1));
+    return (__mmask16)(low | high << 8);
+}
+
+/* The places of sixteen, with those before and behind, that may not be cut. */
+INLINE __mmask16 wide_joined(const struct cut *c, const char *text, __mmask16 some, __m512i before,
+                             __m512i place, __m512i behind)
+{
+    const __m512i three = _mm512_set1_epi32(3), zero = _mm512_setzero_si512();
+    __m512i from = _mm512_max_epi32(_mm512_sub_epi32(place, three), zero);
+    __m512i span = _mm512_sub_epi32(place, from);
+    __m512i nleft = _mm512_min_epu32(_mm512_sub_epi32(place, before), span);
+    __m512i nright = _mm512_min_epu32(_mm512_sub_epi32(behind, place), three);
+    __m512i left = _mm512_mask_i32gather_epi32(zero, some, from, text, 1);
+    __m512i right = _mm512_mask_i32gather_epi32(zero, some, place, text, 1);
+    left = _mm512_srlv_epi32(wide_first(left, span),
+                             _mm512_slli_epi32(_mm512_sub_epi32(span, nleft), 3));
+    __m512i lead = _mm512_and_si512(right, _mm512_set1_epi32(0xff));
+    __m512i rest = wide_first(_mm512_srli_epi32(right, 8),
+                              _mm512_sub_epi32(nright, _mm512_set1_epi32(1)));
+    __m512i bit = _mm512_srli_epi32(
+        _mm512_mullo_epi32(rest, _mm512_set1_epi32((int)HASH_LEFT)), 26);
+    bit = _mm512_min_epu32(bit, _mm512_set1_epi32(ANY - 1));
+    __mmask16 joined =
+        wide_has(c, _mm512_or_si512(left, _mm512_set1_epi32(WHOLE)), lead, bit);
+    if (c->left) {
+        __m512i past = _mm512_slli_epi32(_mm512_sub_epi32(nleft, _mm512_set1_epi32(1)), 3);
+        __m512i last = _mm512_srlv_epi32(left, past);
+        joined |= wide_has(c, _mm512_or_si512(last, _mm512_set1_epi32(PARTLY)), lead, bit);
+    }
+    return joined;
+}
+
+WIDE static size_t decide_wide(const struct cut *c, const char *text, uint32_t *at, size_t n)
+{
+    const __m512i bare = _mm512_set1_epi32((int)~FORCED);
+    __m512i was = _mm512_setzero_si512();
+    size_t k = 0;
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 some = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff);
+        __m512i raw = _mm512_maskz_loadu_epi32(some, at + i), place = _mm512_and_si512(raw, bare);
+        __m512i behind = _mm512_and_si512(_mm512_maskz_loadu_epi32(some, at + i + 1), bare);
+        __mmask16 free = some & ~_mm512_movepi32_mask(raw);
+        if (free)
+            free &= wide_joined(c, text, free, _mm512_alignr_epi32(place, was, 15), place, behind);
+        _mm512_mask_compressstoreu_epi32(at + k, some & ~free, place);
+        k += (unsigned)__builtin_popcount(some & ~free);
+        was = place;
+    }
+    return k;
+}
+#else
+static bool has_wide(void)
+{
+    return false;
+}
+
+static size_t decide_wide(const struct cut *c, const char *text, uint32_t *at, size_t n)
+{
+    return decide(c, text, at, n);
+}
+#endif
 
 /* Whether one of n parts is longer; without a branch for each. */
 static bool any_longer(const uint32_t *start, size_t n, uint32_t longest)
@@ -134,23 +261,38 @@ static bool any_longer(const uint32_t *start, size_t n, uint32_t longest)
     return any;
 }
 
-size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, size_t n,
-                 uint32_t longest, uint32_t *ret)
+/* The starts of n parts, and of all characters of the longer ones. */
+static size_t put_places(const char *text, const uint32_t *start, size_t n, uint32_t longest,
+                         uint32_t *ret)
 {
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
-        if (n - i >= GROUP && !any_longer(start + i, GROUP, longest)) {
-            memcpy(ret + k, start + i, GROUP * sizeof(*ret));
-            k += GROUP;
-            i += GROUP - 1;
-            continue;
-        }
-        ret[k++] = start[i];
+        ret[k++] = start[i] | FORCED;
         if (start[i + 1] - start[i] <= longest)
             continue;
-        for (uint32_t at = start[i] + 1; at < start[i + 1]; at++)
-            if (cut_here(c, text, at, start[i + 1]))
-                ret[k++] = at;
+        for (uint32_t at = start[i] + 1; at < start[i + 1]; at++) {
+            ret[k] = at;
+            k += !continues(text[at]);
+        }
+    }
+    ret[k] = start[n];
+    return k;
+}
+
+size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, size_t n,
+                 uint32_t longest, uint32_t *ret)
+{
+    bool wide = has_wide();
+    size_t k = 0;
+    for (size_t i = 0; i < n; i += GROUP) {
+        size_t count = n - i < GROUP ? n - i : GROUP;
+        if (!any_longer(start + i, count, longest)) {
+            memcpy(ret + k, start + i, count * sizeof(*ret));
+            k += count;
+            continue;
+        }
+        size_t places = put_places(text, start + i, count, longest, ret + k);
+        k += wide ? decide_wide(c, text, ret + k, places) : decide(c, text, ret + k, places);
     }
     ret[k] = start[n];
     return k;

@@ -27,9 +27,9 @@
 #include <string.h>
 
 struct cut {
-    uint64_t *bits;
-    int shift;                    /* 64 - log2 of the number of bits */
-    bool left, right;             /* some token begins, ends inside a character */
+    uint64_t *word;               /* by the left side and the byte behind the place; bits by the rest */
+    int shift;                    /* 32 - log2 of the number of words */
+    bool left;                    /* some token begins inside a character */
     unsigned char ascii[128][16]; /* [left][right / 8]: one bit for each pair */
 };
 
@@ -53,7 +53,8 @@ static inline bool cut_here(const struct cut *c, const char *text, size_t at, si
 /*
  * Cuts the parts text[start[i] .. start[i + 1]), i < n, that are longer than `longest` where it may
  * be; puts the starts of all parts at `ret`, which has room for as many places as the text has
- * bytes, and one more. Returns the number of parts. n = 1 cuts one whole text.
+ * bytes, and one more. Returns the number of parts. n = 1 cuts one whole text. The text is UTF-8
+ * and shorter than 2^31, parts begin with characters, and 3 bytes behind it are readable.
  */
 size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, size_t n,
                  uint32_t longest, uint32_t *ret);

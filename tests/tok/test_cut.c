@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "tests/t.h"
 #include "tok/bpe.h"
 #include "tok/words.h"
@@ -91,6 +92,10 @@ static size_t same(struct vocabulary *v, const char *p, size_t n)
     size_t nwant = merge(v, p, n, want), ngot = 0;
     size_t parts = cut_parts(&v->cut, p, whole, 1, 0, start);
     T_EQ(start[parts], n);
+    for (size_t at = 1, i = 1; at < n; at++) { /* one by one, the places are the same */
+        T_EQ(cut_between(&v->cut, p, at, n), i < parts && start[i] == at);
+        i += i < parts && start[i] == at;
+    }
     for (size_t i = 0; i < parts; i++)
         ngot += merge(v, p + start[i], start[i + 1] - start[i], got + ngot);
     T_EQ(ngot, nwant);
@@ -101,9 +106,10 @@ static size_t same(struct vocabulary *v, const char *p, size_t n)
     return parts;
 }
 
-/* Bytes that make ASCII, whole characters of all lengths, halves of them, and nonsense. */
+/* Bytes that make ASCII, whole characters of all lengths, halves of them, and nonsense, which a
+ * text has not, but a vocabulary. */
 static const unsigned char byte[] = {'a',  'b',  ' ',  0xc3, 0xa9, 0xe3, 0x81,
-                                     0x82, 0xf0, 0x9f, 0x98, 0x80, 0xff, 0xbf};
+                                     0x82, 0xf0, 0x9f, 0x98, 0x80, 0xff, 0xbf, 0xef, 0xbd};
 
 static void fill(char *p, size_t n, uint64_t stream)
 {
@@ -140,8 +146,12 @@ static void random_vocabularies(void)
         for (uint64_t i = 0; i < 10; i++) {
             size_t k = 1 + t_rand(n + 7, i) % sizeof(text);
             fill(text, k, n * 1000 + i);
-            parts += same(&v, text, k);
-            bytes += k;
+            struct buf good = {0};
+            utf8_mend(&good, text, k);
+            memset(buf_reserve(&good, 3), 0, 3);
+            parts += same(&v, good.data, good.len);
+            bytes += good.len;
+            buf_finish(&good);
         }
         vocabulary_finish(&v);
     }
