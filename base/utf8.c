@@ -4,14 +4,14 @@
 #include "base/bytes.h"
 #include "base/utf8_cxx.h"
 
-enum { BLOCK = 4096 };
+enum { BLOCK = 4096, SHORT = 32 };
 
-/* Whole blocks, each up to where a character begins; the first bad one and the rest are left. */
+/* Blocks, each up to where a character begins; the first bad one and a short rest are left. */
 static size_t good_blocks(const char *p, size_t n)
 {
     size_t i = 0;
-    while (n - i >= BLOCK) {
-        size_t k = BLOCK;
+    while (n - i >= SHORT) {
+        size_t k = n - i < BLOCK ? n - i : BLOCK;
         while (i + k < n && k > BLOCK - 4 && ((unsigned char)p[i + k] & 0xc0) == 0x80)
             k--;
         if (!utf8_all_good(p + i, k))

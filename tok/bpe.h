@@ -24,7 +24,7 @@ enum {
     BPE_SYMBOLS = (1 << 21) - 1, /* those of pairs, and what these become, are smaller */
     BPE_RANKS = (1 << 22) - 1,   /* different ones */
     BPE_LANES = 16,
-    BPE_SHORT = 16
+    BPE_SHORT = 32
 };
 
 /* Symbols are numbers of the caller's own; those that are in no pair may be any but UINT32_MAX. */
@@ -66,9 +66,9 @@ size_t bpe_merge(const struct bpe *m, struct bpe_work *w, uint32_t *sym, size_t 
 void bpe_merge_short(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count);
 
 /*
- * The same as bpe_merge, and `seen` hears of every pair of neighbours that ever stood side by side, in the order
- * in which they came to do so: from left to right at first; after a join, the one with the symbol
- * before, then the one behind.
+ * The same as bpe_merge, and `seen` hears of every pair of neighbours that ever stood side by side,
+ * in the order in which they came to do so: from left to right at first; after a join, the one with
+ * the symbol before, then the one behind.
  */
 typedef void bpe_seen(void *arg, uint32_t left, uint32_t right, uint32_t id);
 size_t bpe_merge_seen(const struct bpe *m, struct bpe_work *w, uint32_t *sym, size_t n,

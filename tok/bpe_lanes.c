@@ -31,15 +31,15 @@ INLINE __m512i slots_of(const struct bpe *m, __m512i key, __m256i first, __m256i
     __m512i b = _mm512_i32gather_epi64(second, m->slot, 8);
     __m512i of_a = _mm512_srli_epi64(_mm512_xor_si512(a, key), RANK_BITS);
     __m512i of_b = _mm512_srli_epi64(_mm512_xor_si512(b, key), RANK_BITS);
-    __m512i r = _mm512_mask_mov_epi64(_mm512_set1_epi64(-1), _mm512_testn_epi64_mask(of_a, of_a), a);
+    __m512i r =
+        _mm512_mask_mov_epi64(_mm512_set1_epi64(-1), _mm512_testn_epi64_mask(of_a, of_a), a);
     return _mm512_mask_mov_epi64(r, _mm512_testn_epi64_mask(of_b, of_b), b);
 }
 
 INLINE __m512i keys_of(__m256i left, __m256i right)
 {
-    return _mm512_or_si512(
-        _mm512_slli_epi64(_mm512_cvtepu32_epi64(left), SYMBOL_BITS + RANK_BITS),
-        _mm512_slli_epi64(_mm512_cvtepu32_epi64(right), RANK_BITS));
+    return _mm512_or_si512(_mm512_slli_epi64(_mm512_cvtepu32_epi64(left), SYMBOL_BITS + RANK_BITS),
+                           _mm512_slli_epi64(_mm512_cvtepu32_epi64(right), RANK_BITS));
 }
 
 /* The ranks of sixteen pairs, NONE for those that are none. */
@@ -55,13 +55,11 @@ INLINE __m512i ranks_of(const struct bpe *m, __m512i left, __m512i right)
     x = _mm512_mullo_epi32(_mm512_xor_si512(x, _mm512_srli_epi32(x, 15)),
                            _mm512_set1_epi32((int)HASH_MIX));
     __m512i a = _mm512_srl_epi32(x, shift);
-    __m512i b = _mm512_srl_epi32(
-        _mm512_mullo_epi32(_mm512_xor_si512(x, _mm512_srli_epi32(x, 16)),
-                           _mm512_set1_epi32((int)HASH_SECOND)),
-        shift);
-    __m512i low = slots_of(
-        m, keys_of(_mm512_castsi512_si256(left), _mm512_castsi512_si256(right)),
-        _mm512_castsi512_si256(a), _mm512_castsi512_si256(b));
+    __m512i b = _mm512_srl_epi32(_mm512_mullo_epi32(_mm512_xor_si512(x, _mm512_srli_epi32(x, 16)),
+                                                    _mm512_set1_epi32((int)HASH_SECOND)),
+                                 shift);
+    __m512i low = slots_of(m, keys_of(_mm512_castsi512_si256(left), _mm512_castsi512_si256(right)),
+                           _mm512_castsi512_si256(a), _mm512_castsi512_si256(b));
     __m512i top = slots_of(
         m, keys_of(_mm512_extracti64x4_epi64(left, 1), _mm512_extracti64x4_epi64(right, 1)),
         _mm512_extracti64x4_epi64(a, 1), _mm512_extracti64x4_epi64(b, 1));

@@ -154,6 +154,17 @@ static size_t decide(const struct cut *c, const char *text, uint32_t *at, size_t
     return k;
 }
 
+/* Where characters begin in text[from .. to); how many. */
+static size_t places(const char *text, uint32_t from, uint32_t to, uint32_t *ret)
+{
+    size_t k = 0;
+    for (uint32_t at = from; at < to; at++) {
+        ret[k] = at;
+        k += !continues(text[at]);
+    }
+    return k;
+}
+
 #ifdef __x86_64__
 #define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
 #define INLINE WIDE static inline __attribute__((always_inline))
@@ -207,13 +218,12 @@ INLINE __mmask16 wide_joined(const struct cut *c, const char *text, __mmask16 so
     left = _mm512_srlv_epi32(wide_first(left, span),
                              _mm512_slli_epi32(_mm512_sub_epi32(span, nleft), 3));
     __m512i lead = _mm512_and_si512(right, _mm512_set1_epi32(0xff));
-    __m512i rest = wide_first(_mm512_srli_epi32(right, 8),
-                              _mm512_sub_epi32(nright, _mm512_set1_epi32(1)));
-    __m512i bit = _mm512_srli_epi32(
-        _mm512_mullo_epi32(rest, _mm512_set1_epi32((int)HASH_LEFT)), 26);
+    __m512i rest =
+        wide_first(_mm512_srli_epi32(right, 8), _mm512_sub_epi32(nright, _mm512_set1_epi32(1)));
+    __m512i bit =
+        _mm512_srli_epi32(_mm512_mullo_epi32(rest, _mm512_set1_epi32((int)HASH_LEFT)), 26);
     bit = _mm512_min_epu32(bit, _mm512_set1_epi32(ANY - 1));
-    __mmask16 joined =
-        wide_has(c, _mm512_or_si512(left, _mm512_set1_epi32(WHOLE)), lead, bit);
+    __mmask16 joined = wide_has(c, _mm512_or_si512(left, _mm512_set1_epi32(WHOLE)), lead, bit);
     if (c->left) {
         __m512i past = _mm512_slli_epi32(_mm512_sub_epi32(nleft, _mm512_set1_epi32(1)), 3);
         __m512i last = _mm512_srlv_epi32(left, past);
@@ -240,6 +250,20 @@ WIDE static size_t decide_wide(const struct cut *c, const char *text, uint32_t *
     }
     return k;
 }
+WIDE static size_t places_wide(const char *text, uint32_t from, uint32_t to, uint32_t *ret)
+{
+    const __m512i count = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    size_t k = 0;
+    for (uint32_t at = from; at < to; at += 16) {
+        __mmask16 some = (__mmask16)(to - at < 16 ? (1u << (to - at)) - 1 : 0xffff);
+        __m128i bytes = _mm_maskz_loadu_epi8(some, text + at);
+        some = _mm_mask_cmpgt_epi8_mask(some, bytes, _mm_set1_epi8(-65));
+        __m512i place = _mm512_add_epi32(_mm512_set1_epi32((int)at), count);
+        _mm512_mask_compressstoreu_epi32(ret + k, some, place);
+        k += (unsigned)__builtin_popcount(some);
+    }
+    return k;
+}
 #else
 static bool has_wide(void)
 {
@@ -249,6 +273,11 @@ static bool has_wide(void)
 static size_t decide_wide(const struct cut *c, const char *text, uint32_t *at, size_t n)
 {
     return decide(c, text, at, n);
+}
+
+static size_t places_wide(const char *text, uint32_t from, uint32_t to, uint32_t *ret)
+{
+    return places(text, from, to, ret);
 }
 #endif
 
@@ -263,17 +292,15 @@ static bool any_longer(const uint32_t *start, size_t n, uint32_t longest)
 
 /* The starts of n parts, and of all characters of the longer ones. */
 static size_t put_places(const char *text, const uint32_t *start, size_t n, uint32_t longest,
-                         uint32_t *ret)
+                         bool wide, uint32_t *ret)
 {
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
-        ret[k++] = start[i] | FORCED;
-        if (start[i + 1] - start[i] <= longest)
-            continue;
-        for (uint32_t at = start[i] + 1; at < start[i + 1]; at++) {
-            ret[k] = at;
-            k += !continues(text[at]);
-        }
+        uint32_t from = start[i], to = start[i + 1];
+        ret[k++] = from | FORCED;
+        if (to - from > longest)
+            k += wide ? places_wide(text, from + 1, to, ret + k)
+                      : places(text, from + 1, to, ret + k);
     }
     ret[k] = start[n];
     return k;
@@ -291,8 +318,8 @@ size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, s
             k += count;
             continue;
         }
-        size_t places = put_places(text, start + i, count, longest, ret + k);
-        k += wide ? decide_wide(c, text, ret + k, places) : decide(c, text, ret + k, places);
+        count = put_places(text, start + i, count, longest, wide, ret + k);
+        k += wide ? decide_wide(c, text, ret + k, count) : decide(c, text, ret + k, count);
     }
     ret[k] = start[n];
     return k;

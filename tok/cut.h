@@ -27,9 +27,9 @@
 #include <string.h>
 
 struct cut {
-    uint64_t *word;               /* by the left side and the byte behind the place; bits by the rest */
-    int shift;                    /* 32 - log2 of the number of words */
-    bool left;                    /* some token begins inside a character */
+    uint64_t *word; /* by the left side and the byte behind the place; bits by the rest */
+    int shift;      /* 32 - log2 of the number of words */
+    bool left;      /* some token begins inside a character */
     unsigned char ascii[128][16]; /* [left][right / 8]: one bit for each pair */
 };
 

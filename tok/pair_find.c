@@ -43,9 +43,8 @@ __attribute__((target("avx2"))) static __m256i groups_of(const unsigned char hal
 }
 
 /* From `at` on, as long as 33 bytes are left; where it stopped, a pair or not. */
-__attribute__((target("avx2"))) static size_t next_avx2(const struct pair_find *f,
-                                                        const unsigned char *text, size_t n,
-                                                        size_t at)
+__attribute__((target("avx2"))) static size_t
+next_avx2(const struct pair_find *f, const unsigned char *text, size_t n, size_t at)
 {
     for (; at + 33 <= n; at += 32) {
         __m256i a = _mm256_loadu_si256((const __m256i *)(text + at));

@@ -23,7 +23,8 @@ void pair_find_add(struct pair_find *f, unsigned char first, unsigned char secon
 /* Any second byte, and none. */
 void pair_find_add_single(struct pair_find *f, unsigned char first);
 
-/* The first place from `at` on where a pair stands; the last byte counts as one with any. n: none. */
+/* The first place from `at` on where a pair stands; the last byte counts as one with any. n: none.
+ */
 size_t pair_find_next(const struct pair_find *f, const char *text, size_t n, size_t at);
 
 #endif

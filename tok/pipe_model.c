@@ -346,8 +346,7 @@ static size_t merge_short(const struct pipe *p, struct word_list *list, size_t f
     uint32_t sym[BPE_SHORT][BPE_LANES], n[BPE_LANES];
     size_t count = 0;
     for (; count < BPE_LANES && first + count < list->count; count++) {
-        const unsigned char *word =
-            (const unsigned char *)list->text + list->at[first + count];
+        const unsigned char *word = (const unsigned char *)list->text + list->at[first + count];
         n[count] = list->n[first + count];
         if (n[count] > BPE_SHORT)
             break;

@@ -56,7 +56,7 @@ struct word_cache {
     struct arena32 bytes; /* longer words and their ids */
     struct arena32 many;  /* ids of short words that have many */
     uint64_t misses;
-    bool crc, wide; /* instructions that the processor has */
+    bool crc, wide;        /* instructions that the processor has */
     struct word_list list; /* words that go to the model together, */
     struct tok_ids fresh;  /* and what it said */
 };
@@ -129,7 +129,7 @@ struct word_cache *word_cache_create(size_t bytes)
     open_arena(&c->many, rest / 4);
     open_arena(&c->bytes, rest / 2);
     c->crc = has_crc();
-    c->wide = !getenv("NOWIDE") && has_wide();
+    c->wide = has_wide();
     return c;
 }
 
@@ -288,12 +288,12 @@ static struct entry *claim(struct word_cache *c, struct key key)
     return at[i];
 }
 
-/* Four times the buckets, while one entry in four is in use. */
+/* Twice the buckets, while one entry in four is in use. */
 static void grow(struct word_cache *c)
 {
     struct bucket *old = c->bucket;
     size_t n = (size_t)c->mask + 1;
-    c->mask = (uint32_t)(n * 4 <= c->most ? n * 4 : c->most) - 1;
+    c->mask = (uint32_t)(n * 2) - 1;
     c->bucket = pages(bucket_bytes(c->mask));
     c->used = 0;
     for (size_t i = 0; i < n; i++)
@@ -339,11 +339,12 @@ static struct longer *find_longer(struct word_cache *c, const char *p, size_t n,
     return NULL;
 }
 
-static void keep_longer(struct word_cache *c, const char *p, size_t length, uint64_t hash,
-                        const int32_t *id, size_t n)
+static void keep_longer(struct word_cache *c, const char *p, size_t length, const int32_t *id,
+                        size_t n)
 {
     size_t words = (length + 3) / 4, need = words + n;
-    if (need > c->bytes.most / 4)
+    uint64_t hash;
+    if (need > c->bytes.most / 4 || find_longer(c, p, length, &hash))
         return;
     if (c->nlonger >= c->longer_mask / 2 || need > c->bytes.most - c->bytes.n)
         drop_longer(c);
@@ -444,7 +445,8 @@ WIDE static void look_up_wide(const struct word_cache *c, struct window *w, size
         bucket[i] = c->bucket[hash_of(key[i].low, key[i].high, true) & c->mask].at;
         __builtin_prefetch(bucket[i]);
     }
-    const __m512i compared = _mm512_setr_epi64(-1, (int64_t)KEY_MASK, 0, 0, -1, (int64_t)KEY_MASK, 0, 0);
+    const __m512i compared =
+        _mm512_setr_epi64(-1, (int64_t)KEY_MASK, 0, 0, -1, (int64_t)KEY_MASK, 0, 0);
     size_t nother = w->nother;
     for (size_t i = 0; i < n; i++) {
         __m512i both = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)&key[i]));
@@ -455,7 +457,8 @@ WIDE static void look_up_wide(const struct word_cache *c, struct window *w, size
         memcpy(w->id[from + i], x->id, sizeof(x->id));
         w->count[from + i] = (uint8_t)count;
         w->other[nother] = (uint16_t)(from + i);
-        nother += ((differ & 3) != 0 && differ >> 4 != 0) | (count > INLINE) | (key[i].high >> 56 == 0);
+        nother +=
+            ((differ & 3) != 0 && differ >> 4 != 0) | (count > INLINE) | (key[i].high >> 56 == 0);
     }
     w->nother = nother;
 }
@@ -470,6 +473,17 @@ static void look_up_wide(const struct word_cache *c, struct window *w, size_t fr
     (void)c, (void)w, (void)from, (void)n;
 }
 #endif
+
+static void keep(struct word_cache *c, const struct window *w, size_t i, const int32_t *id,
+                 size_t n)
+{
+    struct key key = key_of(w->text, w->start + i);
+    size_t length = w->start[i + 1] - w->start[i];
+    if (key.high)
+        keep_short(c, key, id, n);
+    else if (length <= LONGEST)
+        keep_longer(c, w->text + w->start[i], length, id, n);
+}
 
 static int ask(struct word_cache *c, const struct model *m, struct word_list *list,
                struct tok_ids *ids, struct err *e)
@@ -486,8 +500,7 @@ static int fetch_list(struct word_cache *c, struct window *w, const uint16_t *wo
     int code = ask(c, m, &c->list, &c->fresh, e);
     for (size_t k = 0; k < c->list.count && !code; from = c->list.end[k++]) {
         size_t i = word[k], n = c->list.end[k] - from;
-        struct key key = key_of(w->text, w->start + i);
-        keep_short(c, key, c->fresh.id + from, n);
+        keep(c, w, i, c->fresh.id + from, n);
         w->count[i] = n > INLINE ? FRESH : (uint8_t)n;
         if (n > INLINE) {
             w->id[i][0] = (int32_t)from;
@@ -500,9 +513,16 @@ static int fetch_list(struct word_cache *c, struct window *w, const uint16_t *wo
     return code;
 }
 
-/* True if a short word was found next door; its ids come along if they are few. */
+/* True if the word is here; its ids come along if they are few. */
 static bool settle(struct word_cache *c, struct window *w, size_t i, struct key key)
 {
+    size_t length = w->start[i + 1] - w->start[i];
+    w->count[i] = length ? LATER : 0;
+    if (key.high == 0) {
+        uint64_t hash;
+        return !length ||
+               (length <= LONGEST && find_longer(c, w->text + w->start[i], length, &hash));
+    }
     struct entry *x = find(c, key);
     if (!x)
         return false;
@@ -512,23 +532,20 @@ static bool settle(struct word_cache *c, struct window *w, size_t i, struct key 
     return true;
 }
 
-/* Short words that are not in their buckets: next door, or from the model, many at a time. */
-static int fetch_short(struct word_cache *c, struct window *w, const struct model *m, struct err *e)
+/* Words that are not in their buckets: next door, or from the model, many at a time, first those of
+ * up to SHORT bytes, then the others. */
+static int fetch(struct word_cache *c, struct window *w, bool longer, const struct model *m,
+                 struct err *e)
 {
     uint16_t word[WORD_LIST], listed[256] = {0}; /* the last word of each hash, counted from 1 */
-    c->list.text = w->text;
-    c->list.count = c->fresh.n = 0;
     int code = 0;
-    for (size_t k = 0; k < w->nother; k++)
-        __builtin_prefetch(&c->bucket[place_of(c, key_of(w->text, w->start + w->other[k])) ^ 1]);
     for (size_t k = 0; k < w->nother && !code; k++) {
         size_t i = w->other[k];
         struct key key = key_of(w->text, w->start + i);
         uint16_t *same = &listed[place_of(c, key) % 256];
-        w->count[i] = w->start[i] == w->start[i + 1] ? 0 : LATER;
-        if (key.high == 0 || settle(c, w, i, key))
+        if ((key.high == 0) != longer || settle(c, w, i, key))
             continue;
-        if (*same && same_key(key, key_of(w->text, w->start + *same - 1)))
+        if (!longer && *same && same_key(key, key_of(w->text, w->start + *same - 1)))
             continue;
         *same = (uint16_t)(i + 1);
         word[c->list.count] = (uint16_t)i;
@@ -540,15 +557,29 @@ static int fetch_short(struct word_cache *c, struct window *w, const struct mode
     return code || !c->list.count ? code : fetch_list(c, w, word, m, e);
 }
 
-/* A word by itself: longer, or of many ids. */
+static int fetch_all(struct word_cache *c, struct window *w, const struct model *m, struct err *e)
+{
+    bool longer = false;
+    c->list.text = w->text;
+    c->list.count = c->fresh.n = 0;
+    for (size_t k = 0; k < w->nother; k++) {
+        struct key key = key_of(w->text, w->start + w->other[k]);
+        __builtin_prefetch(&c->bucket[place_of(c, key) ^ 1]);
+        longer |= key.high == 0;
+    }
+    int code = fetch(c, w, false, m, e);
+    return code || !longer ? code : fetch(c, w, true, m, e);
+}
+
+/* A word by itself: of many ids, or longer, or gone again. */
 static int put_later(struct word_cache *c, const struct window *w, size_t i, const struct model *m,
                      struct tok_ids *ids, struct err *e)
 {
-    const char *p = w->text + w->start[i];
     size_t length = w->start[i + 1] - w->start[i], before = ids->n;
     struct key key = key_of(w->text, w->start + i);
-    uint64_t hash = 0;
-    if (length > SHORT) {
+    uint64_t hash;
+    if (key.high == 0) {
+        const char *p = w->text + w->start[i];
         struct longer *x = length <= LONGEST ? find_longer(c, p, length, &hash) : NULL;
         if (x)
             return put(ids, c->bytes.at + x->ids, x->n), 0;
@@ -557,15 +588,14 @@ static int put_later(struct word_cache *c, const struct window *w, size_t i, con
         bool many = x && x->key[1] >> 60 == MANY;
         if (x)
             return put(ids, many ? c->many.at + x->id[0] : x->id,
-                       many ? x->id[1] : x->key[1] >> 60), 0;
+                       many ? x->id[1] : x->key[1] >> 60),
+                   0;
     }
     c->list = (struct word_list){
         .text = w->text, .count = 1, .at = {w->start[i]}, .n = {(uint32_t)length}};
     int code = ask(c, m, &c->list, ids, e);
-    if (!code && length <= SHORT)
-        keep_short(c, key, ids->id + before, ids->n - before);
-    else if (!code && length <= LONGEST)
-        keep_longer(c, p, length, hash, ids->id + before, ids->n - before);
+    if (!code)
+        keep(c, w, i, ids->id + before, ids->n - before);
     return code;
 }
 
@@ -605,7 +635,7 @@ static inline __attribute__((always_inline)) int encode(struct word_cache *c, st
             look_up_wide(c, w, i, w->n - i < BATCH ? w->n - i : BATCH);
         else
             look_up(c, w, i, w->n - i < BATCH ? w->n - i : BATCH, crc);
-    int code = w->nother ? fetch_short(c, w, m, e) : 0;
+    int code = w->nother ? fetch_all(c, w, m, e) : 0;
     return code ? code : emit(c, w, m, ids, e);
 }
 

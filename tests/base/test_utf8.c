@@ -45,7 +45,8 @@ static void long_texts(void)
                 buf_add(&b, unit[u], strlen(unit[u]));
             T_EQ(utf8_good(b.data, b.len), b.len);
             for (size_t at = 0; at < b.len; at += 97) {
-                size_t first = at < shift ? at : shift + (at - shift) / strlen(unit[u]) * strlen(unit[u]);
+                size_t first =
+                    at < shift ? at : shift + (at - shift) / strlen(unit[u]) * strlen(unit[u]);
                 char was = b.data[at];
                 b.data[at] = '\xff';
                 T_EQ(utf8_good(b.data, b.len), first);

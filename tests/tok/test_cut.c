@@ -108,8 +108,8 @@ static size_t same(struct vocabulary *v, const char *p, size_t n)
 
 /* Bytes that make ASCII, whole characters of all lengths, halves of them, and nonsense, which a
  * text has not, but a vocabulary. */
-static const unsigned char byte[] = {'a',  'b',  ' ',  0xc3, 0xa9, 0xe3, 0x81,
-                                     0x82, 0xf0, 0x9f, 0x98, 0x80, 0xff, 0xbf, 0xef, 0xbd};
+static const unsigned char byte[] = {'a',  'b',  ' ',  0xc3, 0xa9, 0xe3, 0x81, 0x82,
+                                     0xf0, 0x9f, 0x98, 0x80, 0xff, 0xbf, 0xef, 0xbd};
 
 static void fill(char *p, size_t n, uint64_t stream)
 {
