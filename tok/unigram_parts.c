@@ -156,19 +156,23 @@ static void normalize(const struct unigram *u, struct unigram_state *s, const ch
     sp_norm_put(&u->norm, &norm, text, n, true, SIZE_MAX, &s->text);
 }
 
-static int miss(const void *state, void *scratch, const char *text, size_t n, struct tok_ids *ids,
+static int miss(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
                 struct err *e)
 {
     const struct unigram *u = state;
     struct unigram_state *s = scratch;
-    uint32_t bits;
-    size_t at = ids->n++;
     (void)e;
-    tok_ids_reserve(ids, 1);
-    normalize(u, s, text, n);
-    float limit = s->text.len ? unigram_learn(u, s, ids) : 0x1p60f;
-    memcpy(&bits, &limit, sizeof(bits));
-    ids->id[at] = (int32_t)(bits | 1u << 31);
+    for (size_t i = 0; i < list->count; i++) {
+        uint32_t bits;
+        size_t at = ids->n;
+        tok_ids_reserve(ids, 1);
+        ids->n++;
+        normalize(u, s, list->text + list->at[i], list->n[i]);
+        float limit = s->text.len ? unigram_learn(u, s, ids) : 0x1p60f;
+        memcpy(&bits, &limit, sizeof(bits));
+        ids->id[at] = (int32_t)(bits | 1u << 31);
+        list->end[i] = ids->n;
+    }
     return 0;
 }
 
