@@ -16,6 +16,7 @@ struct chunk {
     uint32_t first, last; /* segments */
     uint32_t *id;
     uint16_t *length; /* rising at each place */
+    bool over;        /* 2^32 edges or more */
 };
 
 /* Of one thread. */
@@ -115,12 +116,15 @@ static void make_room(void *arg, int task, int thread)
     struct learn_lattice *l = m->l;
     const struct learn_segments *t = l->text;
     struct chunk *c = &l->chunk[task];
-    uint32_t sum = 0;
+    uint64_t sum = 0;
     for (uint32_t p = c->place; p < t->begin[c->last]; p++) {
-        uint32_t n = l->at[p];
-        l->at[p] = sum;
+        uint64_t n = l->at[p];
+        l->at[p] = (uint32_t)sum;
         sum += t->sym[p] >= t->ends ? n + 1 : 0;
     }
+    c->over = sum >= UINT32_MAX;
+    if (c->over)
+        return;
     c->id = mem_new(sum + 1, sizeof(*c->id));
     c->length = mem_new(sum + 1, sizeof(*c->length));
     for (uint32_t p = c->place; p < t->begin[c->last]; p++) {
@@ -143,6 +147,11 @@ struct learn_lattice *learn_lattice_create(const struct learn_segments *text,
     struct making m = {.l = l, .suffix = suffix, .symbol = symbol, .repeat = repeat};
     pool_run(pool, (int)suffix->nparts, make_part, &m);
     pool_run(pool, (int)l->nchunks, make_room, &m);
+    for (size_t i = 0; i < l->nchunks; i++)
+        if (l->chunk[i].over) {
+            learn_lattice_destroy(l);
+            return NULL;
+        }
     m.fill = true;
     pool_run(pool, (int)suffix->nparts, make_part, &m);
     l->scratch = mem_new((size_t)pool_threads(pool), sizeof(*l->scratch));
@@ -163,7 +172,7 @@ void learn_lattice_destroy(struct learn_lattice *l)
 {
     if (!l)
         return;
-    for (int i = 0; i < pool_threads(l->pool); i++) {
+    for (int i = 0; l->scratch && i < pool_threads(l->pool); i++) {
         struct scratch *s = &l->scratch[i];
         free(s->back);
         free(s->inverse);

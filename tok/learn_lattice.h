@@ -34,7 +34,7 @@ struct lattice_scores {
 };
 
 /* `symbol` numbers the pieces of one character, `repeat` the others, or LEARN_NONE. The segments
- * must outlive the lattice. */
+ * must outlive the lattice. NULL where a segment alone has 2^32 pieces at its places. */
 struct learn_lattice *learn_lattice_create(const struct learn_segments *text,
                                            const struct learn_suffix *suffix,
                                            const uint32_t *symbol, const uint32_t *repeat,

@@ -200,7 +200,7 @@ static void score_seeds(struct state *s, const struct learn_suffix *f, const uin
     find_least(s);
 }
 
-static void make_seeds(struct state *s)
+static int make_seeds(struct state *s, struct err *e)
 {
     struct learn_text text = learn_segments_text(&s->text);
     struct learn_suffix f;
@@ -216,6 +216,11 @@ static void make_seeds(struct state *s)
     learn_suffix_finish(&f);
     free(s->text.word);
     s->text.word = NULL;
+    return s->lattice ? 0
+                      : err_set(e, ERR_RESOURCE,
+                                "a sentence has more than 2^32 candidates in it: smaller "
+                                "--max_sentence_length and --max_sentencepiece_length keep them "
+                                "fewer");
 }
 
 /* ---- a step ------------------------------------------------------------------------------- */
@@ -460,8 +465,9 @@ int learn_unigram(const struct learn_unigram_options *o, struct learn_sp *front,
     struct state s = {.o = o, .pool = pool, .size = (uint64_t)((double)o->vocab_size * 1.1)};
     int code = learn_segment(&s.text, &front->text, &o->valid, e);
     learn_sentences_finish(&front->text);
+    if (!code)
+        code = make_seeds(&s, e);
     if (!code) {
-        make_seeds(&s);
         learn(&s);
         choose(&s, front, ret);
         *report = (struct learn_unigram_report){s.seeds, (uint64_t)s.tokens};

@@ -50,7 +50,8 @@ struct learn_unigram_report {
 
 /*
  * Takes the words of `front`, which are freed on the way; appends to `ret`, whose arena has the
- * texts, by falling score, then by bytes. ERR_RESOURCE for 2^32 characters of distinct words.
+ * texts, by falling score, then by bytes. ERR_RESOURCE for 2^32 characters of distinct words, or as
+ * many candidates in one sentence.
  */
 int learn_unigram(const struct learn_unigram_options *o, struct learn_sp *front, struct pool *pool,
                   struct learn_scores *ret, struct learn_unigram_report *report, struct err *e);
