@@ -11,7 +11,7 @@
 #include "base/utf8.h"
 #include "tok/cmd.h"
 #include "tok/cmd_facts.h"
-#include "tok/recipe.h"
+#include "tok/recipe_bpe.h"
 #include "tok/survey.h"
 
 /* The part of inspect that encodes: what is reached, what comes back, and what a corpus shows. */
@@ -20,13 +20,28 @@ enum { EXAMPLES = 10 };
 
 /* ---- the vocabulary ------------------------------------------------------------------------- */
 
-static void say_reach(struct facts *f, const struct survey *s, const struct survey_reach *r)
+/* Parts of characters are no text: those of a BPE are merged out of their bytes. */
+static void say_parts(struct facts *f, const struct recipe *r, const struct survey_reach *reach)
+{
+    facts_number(f, "parts_of_characters", (int64_t)reach->parts);
+    if (!r || r->model != MODEL_BPE || !r->nmerges)
+        return;
+    struct recipe_bpe *b = recipe_bpe_create(r);
+    int64_t unreached = 0;
+    for (size_t i = 0; i < reach->parts; i++)
+        unreached += (size_t)reach->part[i] >= r->npieces || !recipe_bpe_reaches(b, reach->part[i]);
+    recipe_bpe_destroy(b);
+    facts_number(f, "parts_not_reached", unreached);
+}
+
+static void say_reach(struct facts *f, const struct survey *s, const struct recipe *recipe,
+                      const struct survey_reach *r)
 {
     facts_group(f, "unreachable");
     facts_text(f, "tested",
                "the text of each token alone, behind U+E000, behind letters and a digit");
     facts_number(f, "tokens_tested", (int64_t)r->tried);
-    facts_number(f, "parts_of_characters", (int64_t)r->parts);
+    say_parts(f, recipe, r);
     facts_number(f, "unreachable_tokens", (int64_t)r->n);
     facts_pieces(f, "examples", s->t, r->id, r->n < EXAMPLES ? r->n : EXAMPLES);
     facts_group_end(f);
@@ -258,12 +273,13 @@ int cmd_survey(const struct cli *c, struct facts *f, const struct tokenizer *t,
     survey_init(&s, t);
     int code = survey_reach(&s, hidden, &reach, e);
     if (!code) {
-        say_reach(f, &s, &reach);
+        say_reach(f, &s, r, &reach);
         code = say_returns(f, &s, e);
     }
     if (!code && c->corpus.n)
         code = say_corpus(c, f, &s, hidden, e);
     free(reach.id);
+    free(reach.part);
     free(hidden);
     survey_finish(&s);
     return code;

@@ -212,7 +212,8 @@ int survey_reach(struct survey *s, const bool *hidden, struct survey_reach *ret,
         if (hidden[id] || !n)
             continue;
         if (utf8_good(p, n) != n) {
-            ret->parts++;
+            ret->part = mem_grow(ret->part, ret->parts + 1, sizeof(*ret->part));
+            ret->part[ret->parts++] = (int32_t)id;
             continue;
         }
         ret->tried++;

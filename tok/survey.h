@@ -69,11 +69,13 @@ int survey_lost_characters(struct survey *s, struct survey_char **ret, size_t *r
 /*
  * Tokens that their own text never gives. `hidden` says which ids text is not meant to become
  * (special, control, byte and unknown ones). The text of a token is tried alone, behind U+E000 and
- * behind letters; the parts of characters, which are no text, are not tried.
+ * behind letters; the parts of characters, which are no text, are listed apart.
  */
 struct survey_reach {
     int32_t *id; /* those that are not reached */
-    size_t n, tried, parts;
+    size_t n, tried;
+    int32_t *part; /* parts of characters */
+    size_t parts;
 };
 int survey_reach(struct survey *s, const bool *hidden, struct survey_reach *ret, struct err *e);
 
