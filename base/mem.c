@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 static _Noreturn void exhausted(size_t n, size_t size)
 {
@@ -50,6 +53,13 @@ void mem_all_pages(void *p, size_t n)
         madvise((char *)p + (from - (uintptr_t)p), to - from, MADV_POPULATE_WRITE);
 #else
     (void)from, (void)to;
+#endif
+}
+
+void mem_return_blocks(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 1 << 20); /* else it grows with what is freed */
 #endif
 }
 

@@ -27,6 +27,10 @@ void mem_large_pages(void *p, size_t n);
  * costs a fraction of having them one by one. */
 void mem_all_pages(void *p, size_t n);
 
+/* From now on a block of a MiB or more goes back to the system when it is freed, where the C
+ * library can do that: for programs that keep to a limit. */
+void mem_return_blocks(void);
+
 char *mem_strdup(const char *s);
 char *mem_strndup(const char *s, size_t n);
 

@@ -176,5 +176,6 @@ int cmd_train(const struct cli *c, struct err *e)
     if (code)
         return code;
     cmd_learn_warn(c);
+    mem_return_blocks();
     return c->type ? cmd_learn(c, e) : learn_model(c, e);
 }

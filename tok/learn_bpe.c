@@ -79,13 +79,18 @@ static int rare_first(const void *a, const void *b)
 
 static void limit(struct alphabet *a, uint64_t most)
 {
-    struct letter *l = mem_new(CHARS, sizeof(*l));
     size_t n = 0;
+    for (uint32_t c = 0; c < CHARS; c++)
+        n += a->count[c] > 0;
+    if (!most || n <= most)
+        return;
+    struct letter *l = mem_new(n, sizeof(*l));
+    n = 0;
     for (uint32_t c = 0; c < CHARS; c++)
         if (a->count[c])
             l[n++] = (struct letter){a->count[c], c};
     qsort(l, n, sizeof(*l), rare_first);
-    for (size_t i = 0; most && i + most < n; i++)
+    for (size_t i = 0; i + most < n; i++)
         a->count[l[i].c] = 0;
     free(l);
 }

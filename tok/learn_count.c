@@ -260,7 +260,7 @@ int learn_count_lines(struct learn_count *c, const char *text, size_t n, struct 
 
 /* ---- the result -------------------------------------------------------------------------- */
 
-enum { COUNTS = 4096, OF_WORD = 20 };
+enum { COUNTS = 4096, OF_WORD = 20, APART = 8 << 20 };
 
 struct gather {
     struct learn_words *words;
@@ -323,9 +323,10 @@ static int walk(const struct learn_count *c, learn_run_fn *fn, void *arg, struct
 /* The fewest occurrences that a word needs for all such words to fit. */
 static void choose_least(const struct learn_count *c, struct gather *g, struct learn_report *r)
 {
-    uint64_t sum = g->need[COUNTS - 1];
+    uint64_t apart = c->memory / 8 + APART, sum = g->need[COUNTS - 1];
+    uint64_t most = c->memory - (apart < c->memory / 2 ? apart : c->memory / 2);
     size_t k = COUNTS - 1;
-    while (k > 1 && sum + g->need[k - 1] <= c->memory / 8 * 7)
+    while (k > 1 && sum + g->need[k - 1] <= most)
         sum += g->need[--k];
     g->least = c->memory ? k : 1;
     r->least = g->least;

@@ -66,7 +66,7 @@ typedef void learn_each(void *arg, const char *word, size_t n, uint64_t count);
 void learn_count_each(struct learn_count *c, learn_each *each, void *arg);
 
 /* `cost` bytes are what a later step will need for each byte of a word, beside the byte itself; an
- * eighth of the memory is left for what grows otherwise. */
+ * eighth of the memory and 8 MiB are left for all else. */
 int learn_count_finish(struct learn_count *c, uint64_t cost, struct learn_words *ret,
                        struct learn_report *report, struct err *e);
 
