@@ -15,6 +15,29 @@ static void put_file(struct buf *b, const uint8_t *data, size_t size)
     buf_add(b, data, size);
 }
 
+/* The same as a list in JSON; two of the file's entries are asked for. */
+static void try_json(const uint8_t *data, size_t size)
+{
+    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    struct tok_options o = {
+        .path = "fuzz.json", .pattern = "v2", .vocab_size = 3 + 256 + 2, .num_special = 3};
+    struct buf b = {0};
+    struct tok_engine g;
+    struct tok_info info = {.eod = -1};
+    struct err e;
+    for (unsigned c = 0; c < 256; c++)
+        buf_addf(&b, "%s{\"rank\":%u,\"token_bytes\":\"%c%c==\",\"token_str\":null}", c ? "," : "[",
+                 c, digit[c >> 2], digit[(c & 3) << 4]);
+    buf_addc(&b, ',');
+    buf_add(&b, data, size);
+    buf_addc(&b, ']');
+    int code = tiktoken_json_open(&o, b.data, b.len, &g, &info, &e);
+    BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
+    if (!code)
+        g.destroy(g.state);
+    buf_finish(&b);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct err e;
@@ -22,6 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tok_info info = {.eod = -1};
     struct tok_options o = {.path = "fuzz.tiktoken", .pattern = "cl100k"};
     struct buf file = {0}, text = {0};
+    try_json(data, size);
     put_file(&file, data, size);
     int code = tiktoken_engine_open(&o, file.data, file.len, &g, &info, &e);
     BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
