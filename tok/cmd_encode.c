@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +16,16 @@
 #include "tok/join.h"
 
 /*
- * Documents are read by this thread into batches, encoded and formatted by the pool's, and written
- * in their order. A batch is closed by its size alone, so the number of threads changes nothing.
- * A document too long for that (DOCS_LONG) is read part by part, each part encoded by all of them.
+ * Documents are read by this thread into one set of batches while the pool encodes and formats the
+ * other, which is then written in its order. A batch is closed by its size alone, so the number of
+ * threads changes nothing. A document too long for that (DOCS_LONG) is read part by part, each part
+ * encoded by all of them.
  */
 
 enum {
     BATCH_BYTES = 1 << 17,
     BATCHES_PER_THREAD = 4,
-    UNDER_WAY = 32 << 20,  /* bytes of text in all batches; a few more if the last one is long */
+    UNDER_WAY = 16 << 20,  /* bytes of text in a set; a few more if the last one is long */
     SPELT_MOST = 1 << 20,  /* ids whose spellings are kept */
     KEPT = 8 * BATCH_BYTES /* a batch that grew beyond gives its memory back */
 };
@@ -44,6 +46,16 @@ struct batch {
     struct err err;
 };
 
+/* What is read in one go. */
+struct set {
+    struct batch *batch;
+    size_t used;  /* of them hold documents */
+    bool more;    /* the input goes on */
+    bool is_long; /* with a long document */
+    int code;     /* what reading came to */
+    struct err err;
+};
+
 struct job {
     const struct cli *cli;
     struct tokenizer *tok;
@@ -57,10 +69,11 @@ struct job {
     int threads;
     struct tok_work **work; /* of each thread */
     struct tok_ids *ids;
-    struct batch *batch;
-    size_t nbatches; /* that may be filled */
-    bool is_long;    /* behind the last batch comes a long document */
-    char *beside;    /* its files lie beside this */
+    struct set set[2];
+    struct set *now, *next; /* being encoded, being filled; next NULL: nothing can be read ahead */
+    atomic_size_t taken;    /* batches of `now` that a thread has */
+    size_t nbatches;        /* of a set that may be filled */
+    char *beside;           /* its files lie beside this */
     uint64_t ndocs, nids;
     struct progress progress;
 };
@@ -184,10 +197,8 @@ static void add_eod(const struct job *j, struct tok_ids *ids)
 
 /* ---- batches ----------------------------------------------------------------------------- */
 
-static void encode_batch(void *arg, int task, int thread)
+static void encode_batch(struct job *j, struct batch *b, int thread)
 {
-    struct job *j = arg;
-    struct batch *b = &j->batch[task];
     struct tok_ids *ids = &j->ids[thread];
     size_t start = 0;
     for (size_t i = 0; i < b->ndocs; i++) {
@@ -235,43 +246,53 @@ static void empty(struct batch *b)
 }
 
 /* Reads documents into a batch until it is full, the end comes, or a long one. */
-static int fill_batch(struct job *j, struct batch *b, bool *ret_more, struct err *e)
+static int fill_batch(struct job *j, struct set *s, struct batch *b)
 {
     int code = 0;
     empty(b);
-    while (!code && *ret_more && !j->is_long && b->text.len < BATCH_BYTES &&
+    while (!code && s->more && !s->is_long && b->text.len < BATCH_BYTES &&
            b->ndocs < BATCH_BYTES / 8) {
         const char *text;
         size_t n;
-        code = docs_next(j->docs, &text, &n, ret_more, e);
-        j->is_long = !code && *ret_more && !text;
-        if (!code && *ret_more && text)
+        code = docs_next(j->docs, &text, &n, &s->more, &s->err);
+        s->is_long = !code && s->more && !text;
+        if (!code && s->more && text)
             add_doc(b, j->docs, text, n);
     }
     return code;
 }
 
-/* Fills batches from the first on; *ret_used of them hold documents. */
-static int fill_batches(struct job *j, size_t *ret_used, bool *ret_more, struct err *e)
+/* Fills batches from the first on. */
+static void fill_set(struct job *j, struct set *s)
 {
-    int code = 0;
-    *ret_used = 0;
-    *ret_more = true;
-    j->is_long = false;
+    s->used = 0;
+    s->more = true;
+    s->is_long = false;
+    s->code = 0;
     for (size_t bytes = 0;
-         !code && *ret_more && !j->is_long && *ret_used < j->nbatches && bytes < UNDER_WAY;) {
-        struct batch *b = &j->batch[*ret_used];
-        code = fill_batch(j, b, ret_more, e);
-        *ret_used += b->ndocs > 0; /* what was read before a failure is still written */
+         !s->code && s->more && !s->is_long && s->used < j->nbatches && bytes < UNDER_WAY;) {
+        struct batch *b = &s->batch[s->used];
+        s->code = fill_batch(j, s, b);
+        s->used += b->ndocs > 0; /* what was read before a failure is still written */
         bytes += b->text.len;
     }
-    return code;
 }
 
-static int write_batches(struct job *j, size_t used, struct err *e)
+/* The first thread reads ahead; then all take batches as they come. */
+static void work(void *arg, int task, int thread)
 {
-    for (size_t i = 0; i < used; i++) {
-        struct batch *b = &j->batch[i];
+    struct job *j = arg;
+    (void)task;
+    if (thread == 0 && j->next)
+        fill_set(j, j->next);
+    for (size_t i; (i = atomic_fetch_add(&j->taken, 1)) < j->now->used;)
+        encode_batch(j, &j->now->batch[i], thread);
+}
+
+static int write_set(struct job *j, const struct set *s, struct err *e)
+{
+    for (size_t i = 0; i < s->used; i++) {
+        struct batch *b = &s->batch[i];
         int code = sink_write(&j->sink, &b->out, e);
         if (code)
             return code;
@@ -380,19 +401,25 @@ static int encode_all(struct job *j, struct err *e)
         code = sink_write(&j->sink, &b, e);
         buf_reset(&b);
     }
-    for (bool more = true; more && !code;) {
-        size_t used;
-        struct err later;
-        int reading = fill_batches(j, &used, &more, &later);
-        pool_run(j->pool, (int)used, encode_batch, j);
-        code = write_batches(j, used, e);
-        if (!code && reading) {
-            *e = later;
-            code = reading;
+    fill_set(j, &j->set[0]);
+    for (int i = 0; !code; i ^= 1) {
+        struct set *s = j->now = &j->set[i];
+        bool goes_on = s->more && !s->code;
+        j->next = goes_on && !s->is_long ? &j->set[!i] : NULL;
+        atomic_store(&j->taken, 0);
+        pool_run(j->pool, j->threads, work, j);
+        code = write_set(j, s, e);
+        if (!code && s->code) {
+            *e = s->err;
+            code = s->code;
         }
-        if (!code && j->is_long)
+        if (!code && s->is_long)
             code = encode_long(j, e);
         progress_update(&j->progress, docs_consumed(j->docs), NULL);
+        if (!goes_on)
+            break;
+        if (!code && !j->next)
+            fill_set(j, &j->set[!i]);
     }
     if (!code && j->cli->format == CMD_DOCS) {
         docstream_put_end(&b, j->ndocs, j->nids);
@@ -495,7 +522,8 @@ static void start_job(struct job *j, const char *const *path, size_t npath)
     for (int i = 0; i < j->threads; i++)
         j->work[i] = tok_work_create(j->tok);
     j->nbatches = (size_t)j->threads * BATCHES_PER_THREAD;
-    j->batch = mem_new(j->nbatches, sizeof(*j->batch));
+    for (int i = 0; i < 2; i++)
+        j->set[i].batch = mem_new(j->nbatches, sizeof(struct batch));
     j->header = (struct docstream_header){.vocab_size = (uint64_t)j->info->vocab_size,
                                           .eod = j->info->eod,
                                           .width = j->info->vocab_size <= 65536 ? 2 : 4};
@@ -512,17 +540,19 @@ static void start_job(struct job *j, const char *const *path, size_t npath)
 static void finish_job(struct job *j)
 {
     progress_finish(&j->progress);
-    for (size_t i = 0; i < j->nbatches; i++) {
-        buf_finish(&j->batch[i].text);
-        buf_finish(&j->batch[i].out);
-        free(j->batch[i].doc);
+    for (size_t i = 0; i < 2 * j->nbatches; i++) {
+        struct batch *b = &j->set[i & 1].batch[i / 2];
+        buf_finish(&b->text);
+        buf_finish(&b->out);
+        free(b->doc);
     }
     for (int i = 0; i < j->threads; i++) {
         tok_work_destroy(j->work[i]);
         tok_ids_finish(&j->ids[i]);
     }
     join_finish(&j->spelling);
-    free(j->batch);
+    free(j->set[0].batch);
+    free(j->set[1].batch);
     free(j->work);
     free(j->ids);
     pool_destroy(j->pool);
