@@ -50,6 +50,7 @@ struct tok_engine {
     const char *(*piece)(const void *state, int64_t id);   /* id is inside the vocabulary */
     int64_t (*find)(const void *state, const char *piece); /* -1: none */
     void (*destroy)(void *state);
+    bool drops; /* options' dropout means something here */
     /* ids that the file's template puts round each text; they live as long as the state */
     const int32_t *before, *after;
     size_t nbefore, nafter;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/options.h"
 
+#include <stdlib.h>
+
 bool tok_flags_given(const struct tok_flags *f)
 {
     return f->path || f->model || f->vocab_file || f->type == TOK_NULL;
@@ -57,7 +59,17 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
                        tok_type_name(TOK_NULL), tok_type_name(TOK_TIKTOKEN));
     if (f->type != TOK_NULL && !path)
         return refuse_nothing(f, e);
-    struct tok_options o = {.type = (enum tok_type)f->type,
+    double dropout = 0;
+    char *end = NULL;
+    if (f->dropout) {
+        dropout = strtod(f->dropout, &end);
+        if (end == f->dropout || *end || !(dropout >= 0 && dropout <= 1))
+            return err_set(e, ERR_USAGE, "--dropout is a number from 0 to 1, not '%s'", f->dropout);
+        dropout = dropout > 0 ? dropout : -1;
+    }
+    struct tok_options o = {.dropout = dropout,
+                            .seed = (uint64_t)f->seed,
+                            .type = (enum tok_type)f->type,
                             .path = path,
                             .vocab_size = f->vocab_size,
                             .eod_token = f->eod_token,

@@ -39,6 +39,8 @@ struct tok_flags {
     int engine;                       /* --engine, an enum tok_engine_choice */
     bool strict;                      /* --strict */
     bool add_template;                /* --add-special-tokens */
+    const char *dropout;              /* --dropout, of tok encode alone */
+    int64_t seed;                     /* --seed, likewise */
 };
 
 #define TOK_FLAG_TYPES                                                                             \

@@ -184,7 +184,7 @@ static int compile(struct pipe *p, struct err *e)
     const struct pre_step *last = s->npre ? &s->pre[s->npre - 1] : NULL;
     p->letters = last && last->kind == PRE_BYTE_LEVEL && s->model == MODEL_BPE && !s->prefix.n &&
                  !s->suffix.n;
-    p->family = find_family(s, p->letters);
+    p->family = p->dropout > 0 ? SCAN_NONE : find_family(s, p->letters);
     int code = number_tokens(p, e);
     if (!code)
         code = pipe_model_open(p, e);
@@ -195,7 +195,8 @@ static int compile(struct pipe *p, struct err *e)
     if (!code)
         code = open_added(p, w, true, &p->normal, e);
     if (!code) {
-        parts_open(p, w);
+        if (!(p->dropout > 0))
+            parts_open(p, w);
         decoder_open(p);
     }
     scratch_destroy(w);
@@ -246,7 +247,7 @@ static int encode_pieces(const struct pipe *p, struct pipe_work *w, bool kept, s
     for (size_t i = 0; i < w->npieces && !code; i++) {
         const struct piece *s = &w->piece[i];
         const uint32_t at[2] = {s->at, s->at + s->n};
-        if (kept || s->n > CACHED_WORD_MAX)
+        if (kept || p->dropout > 0 || s->n > CACHED_WORD_MAX)
             code = pipe_model_encode(p, w, w->text.data + s->at, s->n, ids, e);
         else
             code = word_cache_encode(w->cache, w->text.data, at, 1, pipe_model_words, p, w, ids, e);
@@ -351,6 +352,8 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
     struct pipe_work *w = scratch;
     if (n > TEXT_MAX)
         return err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", n);
+    w->draw_key = words_key(text, n).hash ^ p->seed * 0x9E3779B97F4A7C15u;
+    w->draws = 0;
     size_t good = utf8_good(text, n);
     if (good < n) {
         buf_reset(&w->clean);
@@ -430,10 +433,16 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
     p->path = mem_strdup(p->spec.path);
     p->spec.path = p->path;
     p->mode = o->specials;
+    p->dropout = o->dropout > 0 ? o->dropout : o->dropout < 0 ? 0 : p->spec.dropout;
+    p->seed = o->seed;
     int code = compile(p, e);
     if (code) {
         pipe_destroy(p);
         return code;
+    }
+    if (o->dropout > 0 && p->spec.model != MODEL_BPE) {
+        pipe_destroy(p);
+        return err_set(e, ERR_USAGE, "%s has no merges that could be dropped", o->path);
     }
     info->vocab_size = p->size;
     info->unk = p->unk;
@@ -443,7 +452,8 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
                                .scratch_create = scratch_create,
                                .scratch_destroy = scratch_destroy,
                                .encode = pipe_encode,
-                               .cut = pipe_cut,
+                               .cut = p->dropout > 0 ? NULL : pipe_cut,
+                               .drops = true,
                                .fuses = -1,
                                .decode = pipe_decode,
                                .piece = pipe_piece_text,

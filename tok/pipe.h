@@ -138,6 +138,7 @@ struct pipe_spec {
     size_t npairs;
     struct pipe_text unk, prefix, suffix; /* p is NULL: none */
     bool fuse_unk, byte_fallback, ignore_merges;
+    double dropout;   /* MODEL_BPE: the probability of a merge to be left out */
     double *score;    /* MODEL_UNIGRAM, by id */
     int64_t unk_id;   /* MODEL_UNIGRAM; -1: none */
     size_t max_chars; /* MODEL_WORDPIECE */

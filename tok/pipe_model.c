@@ -128,7 +128,7 @@ static bool add_bytes(struct buf *b, const char *p, size_t n)
 static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                       struct tok_ids *ids, struct err *e)
 {
-    if (p->spec.ignore_merges && !p->by_merges) {
+    if (p->spec.ignore_merges && !p->by_merges && !(p->dropout > 0)) {
         int32_t id =
             p->letters ? words_find(&p->whole, text, n) : pipe_vocab_find(&p->spec, text, n);
         if (id >= 0)
@@ -145,7 +145,8 @@ static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *tex
         if (code)
             return code;
     }
-    size_t left = bpe_merge(p->bpe, &w->bpe, s.sym, s.n);
+    size_t left =
+        p->dropout > 0 ? dropout_merge(p, w, s.sym, s.n) : bpe_merge(p->bpe, &w->bpe, s.sym, s.n);
     int32_t *id = tok_ids_reserve(ids, left);
     for (size_t i = 0; i < left; i++)
         id[i] = (int32_t)s.sym[i];
@@ -288,6 +289,8 @@ static int bpe_open(struct pipe *p, struct err *e)
     for (size_t i = 0; i < s->npairs; i++)
         if (s->pair[i].left >= BPE_SYMBOLS || s->pair[i].right >= BPE_SYMBOLS)
             return too_big(p, e);
+    if (p->dropout > 0)
+        dropout_open(p);
     p->bpe = bpe_create(s->pair, s->npairs);
     free(s->pair);
     s->pair = NULL;
@@ -405,6 +408,7 @@ int pipe_model_open(struct pipe *p, struct err *e)
 void pipe_model_close(struct pipe *p)
 {
     bpe_destroy(p->bpe);
+    free(p->pair);
     trie_finish(&p->trie);
     free(p->char_node);
     cut_finish(&p->cut);

@@ -53,6 +53,11 @@ struct pipe {
     enum scan_family family;  /* the pre-tokenizer is this one and nothing else */
     struct pipe_parts *parts; /* how text is cut as it stands, NULL: it is not */
 
+    double dropout; /* of merges, 0: none; nothing is remembered then */
+    uint64_t seed;
+    struct bpe_pair *pair; /* for dropout */
+    size_t npairs;
+
     struct bpe *bpe;
     uint32_t byte_token[256]; /* <0x00> and so on */
     int32_t unk;              /* -1: none */
@@ -89,6 +94,7 @@ struct pipe_work {
     uint32_t *sym;
     size_t sym_cap;
     struct bpe_work bpe;
+    uint64_t draw_key, draws; /* of dropout: the text's key, and how many it took */
     struct word_cache *cache;
     struct pipe_parts_work *parts;
     struct regex_work *regex;
@@ -144,6 +150,10 @@ int pipe_no_unknown(const struct pipe *p, struct err *e); /* ERR_DATA: there is 
 uint32_t *pipe_sym_room(struct pipe_work *w, size_t n);
 void pipe_open_trie(struct pipe *p); /* of the vocabulary */
 void pipe_open_cuts(struct pipe *p); /* p->cut, likewise */
+
+/* pipe_dropout.c: pairs by their symbols, before the spec's go; as bpe_merge. */
+void dropout_open(struct pipe *p);
+size_t dropout_merge(const struct pipe *p, struct pipe_work *w, uint32_t *sym, size_t n);
 
 /* pipe_unigram.c */
 int unigram_open(struct pipe *p, struct err *e);

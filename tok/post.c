@@ -187,6 +187,16 @@ static int get_optional(struct pipe_spec *s, const struct get *g, const char *ke
     return v && v->kind != JSON_NULL ? get_text(s, g, key, ret) : 0;
 }
 
+static double number(const struct json *j)
+{
+    return j->kind == JSON_INT ? (double)j->integer : j->kind == JSON_REAL ? j->real : 0;
+}
+
+static bool is_part(const struct json *j)
+{
+    return (j->kind == JSON_INT || j->kind == JSON_REAL) && number(j) >= 0 && number(j) <= 1;
+}
+
 int hf_model(struct pipe_spec *s, const struct json *j, bool scores, bool merges, struct err *e)
 {
     char *path = mem_printf("%s: model", s->path);
@@ -199,11 +209,9 @@ int hf_model(struct pipe_spec *s, const struct json *j, bool scores, bool merges
                                                  : "an object of pieces and ids");
     if (!code && s->model == MODEL_BPE && !merges)
         code = get_bad(&g, "merges", "there");
-    if (!code && dropout && dropout->kind != JSON_NULL && dropout->real != 0)
-        code = err_set(e, ERR_DATA,
-                       "%s.dropout is %g: merges that are left out at random are not "
-                       "offered",
-                       path, dropout->real);
+    if (!code && dropout && dropout->kind != JSON_NULL && !is_part(dropout))
+        code = get_bad(&g, "dropout", "a number from 0 to 1");
+    s->dropout = code || !dropout || s->model != MODEL_BPE ? 0 : number(dropout);
     if (!code)
         code = get_optional(s, &g, "unk_token", &s->unk);
     if (!code)

@@ -237,6 +237,11 @@ int tok_open(const struct tok_options *o, struct tokenizer **ret, struct err *e)
         o->type == TOK_NULL ? null_engine_open(o, &t->engine, &t->info, e) : open_file(o, t, e);
     if (code) {
         t->engine = (struct tok_engine){0};
+    } else if (o->dropout > 0 && !t->engine.drops) {
+        code = err_set(e, ERR_USAGE, "dropout is of byte pairs, not of a %s",
+                       tok_type_name(t->info.type));
+    }
+    if (code) {
         tok_close(t);
         return code;
     }

@@ -64,6 +64,8 @@ struct tok_options {
     int64_t num_special;   /* TOK_TIKTOKEN in JSON: ids before the ranks; 0: 1000 */
     const char *const *special; /* of these the first; none: <unk> <s> </s> */
     size_t nspecial;
+    double dropout;   /* of merges left out at random; 0: as the file says, below: none */
+    uint64_t seed;    /* of dropout */
     bool strict;      /* bytes of a text that are no UTF-8 are ERR_DATA */
     bool no_template; /* leaves out what the file's template puts round each text */
     enum tok_specials specials;

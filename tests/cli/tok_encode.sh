@@ -84,6 +84,28 @@ for n in 0 x 5x; do
     err_has "a number of ids above 0"
 done
 
+t "dropout"
+cat >drop.json <<'END'
+{"version": "1.0", "model": {"type": "BPE", "dropout": 0.5, "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}}
+END
+awk 'BEGIN { for (i = 0; i < 200; i++) { printf "ab"; for (k = 0; k < i % 7; k++) printf "ab"; print "" } }' >abs
+expect 0 "$TOK" encode --tokenizer drop.json abs
+cp .out first
+expect 0 "$TOK" encode --tokenizer drop.json --workers 3 --seed 1 abs
+same .out first
+expect 0 "$TOK" encode --tokenizer drop.json --seed 2 abs
+check sh -c '! cmp -s .out first'
+expect 0 "$TOK" decode --tokenizer drop.json first
+check sh -c 'tr -d " " <.out | cmp -s - abs'
+expect 0 "$TOK" encode --tokenizer drop.json --dropout 0 abs
+check sh -c '! grep -q "[01]" .out'
+expect 0 "$TOK" encode --tokenizer drop.json --dropout 1 abs
+check sh -c '! grep -q 2 .out'
+expect 2 "$TOK" encode --tokenizer drop.json --dropout 1.1 abs
+err_has "a number from 0 to 1, not '1.1'"
+expect 2 "$TOK" encode --tokenizer u.model --dropout 0.1 abs
+err_has "dropout is of byte pairs"
+
 t "the null tokenizer"
 printf '1 2 100\n' >n
 expect 0 "$TOK" encode --tokenizer-type NullTokenizer --vocab-size 100 --append-eod n

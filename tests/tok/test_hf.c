@@ -167,7 +167,8 @@ static void bad_files_are_refused(void)
 #define PART(part, text, words) refused(&(struct hf_make){.part = text}, words)
     PART(model, "{\"type\":\"Maze\",\"vocab\":{}}", "a model \"Maze\" is not known");
     PART(model, "{\"type\":\"BPE\",\"vocab\":{}}", "model.merges is not there");
-    PART(model, HF_BPE("\"dropout\":0.1,"), "dropout");
+    PART(model, HF_BPE("\"dropout\":1.5,"), "model.dropout is not a number from 0 to 1");
+    PART(model, HF_BPE("\"dropout\":\"x\","), "model.dropout is not a number");
     PART(norm, "{\"type\":\"Spell\"}", "normalizer: a normalizer \"Spell\" is not known");
     PART(norm, "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{}]}",
          "normalizer.normalizers[1].type is not a string");
@@ -192,6 +193,44 @@ static void like_normalized_tokens_are_refused(void)
                         .added = "{\"content\":\"X\",\"normalized\":true},"
                                  "{\"content\":\"x\",\"normalized\":true}"};
     refused(&m, "searched as \"x\"");
+}
+
+static void merges_are_dropped(void)
+{
+    const char *path = t_path("tokenizer.json");
+    struct hf_make m = {.pre = HF_LEVEL("false"),
+                        .model = HF_BPE("\"dropout\":1.0,\"ignore_merges\":true,")};
+    struct tokenizer *t = open_made(&m, TOK_SPECIALS_PARSE);
+    struct err e;
+    gives(t, "abc ab", "0 1 2 3 0 1");
+    tok_close(t);
+    struct tok_options o = {.path = path, .dropout = -1};
+    T_OK(tok_open(&o, &t, &e), &e);
+    gives(t, "abc ab", "6 9");
+    tok_close(t);
+    size_t whole = 0, n = 400; /* "ab" stays one where its only merge is not dropped */
+    for (size_t seed = 0; seed < n; seed++) {
+        struct tok_ids ids = {0};
+        o = (struct tok_options){.path = path, .dropout = 0.25, .seed = seed};
+        T_OK(tok_open(&o, &t, &e), &e);
+        struct tok_work *w = tok_work_create(t);
+        T_OK(tok_encode(t, w, "ab", 2, &ids, &e), &e);
+        whole += ids.n == 1;
+        ids.n = 0;
+        T_OK(tok_encode(t, w, "abcabcabc", 9, &ids, &e), &e);
+        size_t first = ids.n;
+        T_OK(tok_encode(t, w, "abcabcabc", 9, &ids, &e), &e);
+        T_EQ(ids.n, 2 * first);
+        T_MEM(ids.id, ids.id + first, first * sizeof(*ids.id));
+        tok_ids_finish(&ids);
+        tok_work_destroy(w);
+        tok_close(t);
+    }
+    T_CHECK(whole > n * 65 / 100 && whole < n * 85 / 100);
+    m.model = "{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{\"a\":0}}";
+    t = open_made(&m, TOK_SPECIALS_PARSE);
+    tok_close(t);
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "no merges that could be dropped");
 }
 
 static void scripts_are_parted(void)
@@ -249,5 +288,5 @@ static void deep_and_cut_files_are_refused(void)
 T_MAIN(T_CASE(bytes_are_merged), T_CASE(unknown_characters), T_CASE(tokens_are_found),
        T_CASE(templates_go_round), T_CASE(invalid_bytes_are_replaced),
        T_CASE(bad_files_are_refused), T_CASE(like_normalized_tokens_are_refused),
-       T_CASE(scripts_are_parted), T_CASE(too_many_parts_are_refused),
+       T_CASE(merges_are_dropped), T_CASE(scripts_are_parted), T_CASE(too_many_parts_are_refused),
        T_CASE(deep_and_cut_files_are_refused))
