@@ -258,7 +258,7 @@ void parts_open(struct pipe *p, struct pipe_work *w)
     }
     t->merges = p->spec.model == MODEL_BPE && p->cuts;
     t->sums = p->spec.model == MODEL_UNIGRAM;
-    t->fallback = p->letters || falls_back(p);
+    t->fallback = p->letters || (falls_back(p) && !t->sums); /* there they join to one run first */
     const struct pre_step *pre = p->spec.npre ? p->spec.pre : NULL;
     for (size_t i = 0; i < p->spec.npre; i++)
         t->prefixes |=

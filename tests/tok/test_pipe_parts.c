@@ -125,7 +125,11 @@ static const char *const item[] = {"a",
                                    " ab",
                                    " a",
                                    "\x01",
-                                   "\x7f"};
+                                   "\x7f",
+                                   "<unk>",
+                                   "<unk><unk>",
+                                   ">",
+                                   "<"};
 
 static void random_text(struct buf *b, uint64_t seed, size_t n)
 {
@@ -190,6 +194,24 @@ static void parts_give_what_the_whole_gives(void)
         compare(&made[i], i);
 }
 
+/* With tokens for all bytes; the unknown token's own string is unknown text as well. */
+static void runs_of_unknown_text_are_one(void)
+{
+    struct buf b = {0};
+    buf_adds(&b,
+             "{\"type\":\"Unigram\",\"unk_id\":0,\"byte_fallback\":true,\"vocab\":[[\"<unk>\",0],"
+             "[\"\\u2581\",-2],[\"a\",-3],[\"b\",-3.1],[\"ab\",-4],[\"!\",-3.5]");
+    for (unsigned i = 0; i < 256; i++)
+        buf_addf(&b, ",[\"<0x%02X>\",0]", i);
+    buf_adds(&b, "]}");
+    struct hf_make m = {
+        .norm = "{\"type\":\"NFC\"}," BLANKS, .pre = META("always", "true"), .model = buf_str(&b)};
+    compare(&m, 50);
+    m.model = UNIGRAM;
+    compare(&m, 51);
+    buf_finish(&b);
+}
+
 /* A part with a special token's string in it is not kept, or the string would be counted once. */
 static void specials_are_counted_each_time(void)
 {
@@ -210,4 +232,5 @@ static void specials_are_counted_each_time(void)
     tok_close(t);
 }
 
-T_MAIN(T_CASE(parts_give_what_the_whole_gives), T_CASE(specials_are_counted_each_time))
+T_MAIN(T_CASE(parts_give_what_the_whole_gives), T_CASE(runs_of_unknown_text_are_one),
+       T_CASE(specials_are_counted_each_time))
