@@ -193,6 +193,54 @@ static void carriage_returns(void)
     }
 }
 
+struct decoding {
+    struct threads *s;
+    struct tok_ids ids;
+    struct buf text[MOST];
+    struct err err[MOST];
+};
+
+static void decode_one(void *arg, int task, int thread)
+{
+    struct decoding *d = arg;
+    (void)task;
+    tok_decode(d->s->t, d->s->work[thread], d->ids.id, d->ids.n, &d->text[thread], &d->err[thread]);
+}
+
+/* What decoding needs is made for the first text: here by all threads at once. */
+static void first_texts_are_decoded_at_once(void)
+{
+    for (int kind = 0; kind < 2; kind++) {
+        struct tokenizer *t;
+        struct threads s;
+        struct decoding d = {.s = &s};
+        struct err e;
+        struct buf b = {0};
+        if (kind == 0) {
+            struct hf_make m = {.pre = HF_LEVEL("false"), .dec = HF_LEVEL("false")};
+            T_OK(hf_open(&m, TOK_SPECIALS_TEXT, &t, &e), &e);
+        } else {
+            make_random(&b, 1, SP_BPE);
+            open_model(&t, &b, TOK_AUTO, TOK_SPECIALS_TEXT);
+        }
+        start(&s, t, 4);
+        T_OK(tok_encode(t, s.one, "ab ab", 5, &d.ids, &e), &e);
+        pool_run(s.pool, 4, decode_one, &d);
+        struct buf want = {0};
+        T_OK(tok_decode(t, s.one, d.ids.id, d.ids.n, &want, &e), &e);
+        T_CHECK(want.len >= 5);
+        for (int i = 0; i < 4; i++) {
+            T_STR(buf_str(&d.text[i]), buf_str(&want));
+            buf_finish(&d.text[i]);
+        }
+        finish(&s);
+        tok_close(t);
+        tok_ids_finish(&d.ids);
+        buf_finish(&want);
+        buf_finish(&b);
+    }
+}
+
 static void real(const char *name)
 {
     struct tokenizer *t;
@@ -248,5 +296,6 @@ static void failures_are_those_of_one_thread(void)
     tok_ids_finish(&ids);
 }
 
-T_MAIN(T_CASE(byte_level), T_CASE(sentencepiece), T_CASE(carriage_returns), T_CASE(real_gpt2),
-       T_CASE(real_mistral), T_CASE(failures_are_those_of_one_thread))
+T_MAIN(T_CASE(byte_level), T_CASE(sentencepiece), T_CASE(carriage_returns),
+       T_CASE(first_texts_are_decoded_at_once), T_CASE(real_gpt2), T_CASE(real_mistral),
+       T_CASE(failures_are_those_of_one_thread))
