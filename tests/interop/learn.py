@@ -97,8 +97,10 @@ def reference(family, path, size, special, out, digits=None, pattern=None, **mor
 
 
 def ours(family, path, size, special, out, *more):
-    args = [TOK, "train", "-q", "--type", "bpe", "--pretokenizer", family, "--vocab_size", str(size),
-            "--model_prefix", out, "--input", path, *more]
+    args = [TOK, "train", "-q", "--type", "bpe", "--vocab_size", str(size), "--model_prefix", out, "--input", path,
+            *more]
+    if "--pretokenizer-pattern" not in more:
+        args += ["--pretokenizer", family]
     if special:
         args += ["--special_tokens", *special]
     subprocess.run(args, check=True)
