@@ -10,7 +10,6 @@
 #include "tok/unicode.h"
 
 enum {
-    CUT_ABOVE = 15,       /* bytes of a piece that is cut where no token reaches across */
     CHUNK = 32 << 10,     /* bytes that are scanned at once: their starts stay in the cache */
     CACHED_WORD_MAX = 256 /* longer pieces seldom come again */
 };

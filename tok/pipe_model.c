@@ -108,7 +108,7 @@ static int put_chars(struct symbols *s, const char *text, size_t n, struct err *
 }
 
 /* Appends a piece's letters as the bytes that they stand for; false if it has other characters. */
-static bool add_bytes(struct buf *b, const char *p, size_t n)
+bool pipe_piece_bytes(struct buf *b, const char *p, size_t n)
 {
     char *dst = buf_reserve(b, n);
     for (size_t i = 0, k = 1; i < n; i += k) {
@@ -125,15 +125,22 @@ static bool add_bytes(struct buf *b, const char *p, size_t n)
     return n > 0;
 }
 
+/* ignore_merges: the id of a piece that is a token which merging may not get to, or -1. */
+static int32_t as_it_is(const struct pipe *p, const char *text, size_t n)
+{
+    if (!p->spec.ignore_merges || p->dropout > 0)
+        return -1;
+    if (!p->letters)
+        return pipe_vocab_find(&p->spec, text, n);
+    return p->whole.slot ? words_find(&p->whole, text, n) : -1;
+}
+
 static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                       struct tok_ids *ids, struct err *e)
 {
-    if (p->spec.ignore_merges && !p->by_merges && !(p->dropout > 0)) {
-        int32_t id =
-            p->letters ? words_find(&p->whole, text, n) : pipe_vocab_find(&p->spec, text, n);
-        if (id >= 0)
-            return put_id(ids, id), 0;
-    }
+    int32_t whole = as_it_is(p, text, n);
+    if (whole >= 0)
+        return put_id(ids, whole), 0;
     /* a character gives at most its bytes, and those of what stands round it */
     size_t room = n * (1 + (p->spec.byte_fallback ? p->spec.prefix.n : 0)) + p->spec.suffix.n + 1;
     struct symbols s = {.p = p, .sym = pipe_sym_room(w, room)};
@@ -155,7 +162,7 @@ static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *tex
 }
 
 /* Where no token of bytes, or of characters, reaches across. */
-void pipe_open_cuts(struct pipe *p)
+void pipe_open_cuts(struct pipe *p, const uint8_t *missed)
 {
     const struct pipe_spec *s = &p->spec;
     struct buf b = {0};
@@ -165,16 +172,17 @@ void pipe_open_cuts(struct pipe *p)
     cut_init(&p->cut, bytes);
     for (size_t id = 0; id < s->npieces; id++) {
         buf_reset(&b);
+        if (missed && missed[id])
+            continue;
         if (!p->letters)
             cut_add(&p->cut, s->piece[id].p, s->piece[id].n);
-        else if (add_bytes(&b, s->piece[id].p, s->piece[id].n))
+        else if (pipe_piece_bytes(&b, s->piece[id].p, s->piece[id].n))
             cut_add(&p->cut, b.data, b.len);
     }
     buf_finish(&b);
 }
 
-/* The pieces as bytes, in a map of their own. */
-static void open_whole(struct pipe *p)
+void pipe_open_whole(struct pipe *p, const uint8_t *some)
 {
     enum { AHEAD = 16 };
     const struct pipe_spec *s = &p->spec;
@@ -191,7 +199,9 @@ static void open_whole(struct pipe *p)
     const char *text = p->whole_text.data;
     for (size_t id = 0; id < s->npieces; id++) {
         size_t from = p->whole_text.len;
-        if (!add_bytes(&p->whole_text, s->piece[id].p, s->piece[id].n))
+        if (some && !some[id])
+            continue;
+        if (!pipe_piece_bytes(&p->whole_text, s->piece[id].p, s->piece[id].n))
             continue;
         k = &ahead[count % AHEAD];
         if (count++ >= AHEAD)
@@ -216,36 +226,8 @@ static void open_letters(struct pipe *p)
         p->byte_sym[b] = id < 0 ? SYM_NONE : (uint32_t)id;
         p->all_bytes &= id >= 0;
     }
-    if (p->all_bytes)
-        pipe_open_cuts(p);
-    if (s->ignore_merges)
-        open_whole(p);
-}
-
-/*
- * A piece that is a token is taken as it is (ignore_merges), part of a piece only if merging gets
- * there: so pieces may be cut if merging gets to every token.
- */
-static bool all_merge(const struct pipe *p)
-{
-    const struct pipe_spec *s = &p->spec;
-    struct bpe_work w = {0};
-    struct buf b = {0};
-    uint32_t *sym = NULL;
-    bool all = true;
-    for (size_t id = 0; id < s->npieces && all; id++) {
-        buf_reset(&b);
-        if (!add_bytes(&b, s->piece[id].p, s->piece[id].n))
-            continue;
-        sym = mem_grow(sym, b.len, sizeof(*sym));
-        for (size_t i = 0; i < b.len; i++)
-            sym[i] = p->byte_sym[(uint8_t)b.data[i]];
-        all = bpe_merge(p->bpe, &w, sym, b.len) == 1;
-    }
-    bpe_work_finish(&w);
-    buf_finish(&b);
-    free(sym);
-    return all;
+    if (p->all_bytes && !s->ignore_merges)
+        pipe_open_cuts(p, NULL);
 }
 
 /* Each symbol is the characters under it: nothing is put round them, and neither the tokens of
@@ -285,7 +267,7 @@ static int bpe_open(struct pipe *p, struct err *e)
         open_letters(p);
     bool plain = !p->letters && plain_merges(p);
     if (plain)
-        pipe_open_cuts(p);
+        pipe_open_cuts(p, NULL);
     for (size_t i = 0; i < s->npairs; i++)
         if (s->pair[i].left >= BPE_SYMBOLS || s->pair[i].right >= BPE_SYMBOLS)
             return too_big(p, e);
@@ -295,7 +277,9 @@ static int bpe_open(struct pipe *p, struct err *e)
     free(s->pair);
     s->pair = NULL;
     s->npairs = 0;
-    p->by_merges = p->all_bytes && (!s->ignore_merges || all_merge(p));
+    p->by_merges = p->all_bytes && !s->ignore_merges;
+    if (p->letters && s->ignore_merges)
+        pipe_open_reach(p);
     p->cuts = plain || p->by_merges;
     return 0;
 }
@@ -342,19 +326,20 @@ int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *tex
     BUG("model %d", (int)p->spec.model);
 }
 
-/* Words of bytes, merged side by side, from the first on; how many there were. */
+/* Words of bytes, merged side by side, from the first on; how many there were, up to one that is
+ * long or taken as it is. */
 static size_t merge_short(const struct pipe *p, struct word_list *list, size_t first,
                           struct tok_ids *ids)
 {
     uint32_t sym[BPE_SHORT][BPE_LANES], n[BPE_LANES];
     size_t count = 0;
     for (; count < BPE_LANES && first + count < list->count; count++) {
-        const unsigned char *word = (const unsigned char *)list->text + list->at[first + count];
+        const char *word = list->text + list->at[first + count];
         n[count] = list->n[first + count];
-        if (n[count] > BPE_SHORT)
+        if (n[count] > BPE_SHORT || as_it_is(p, word, n[count]) >= 0)
             break;
         for (size_t i = 0; i < n[count]; i++)
-            sym[i][count] = p->byte_sym[word[i]];
+            sym[i][count] = p->byte_sym[(uint8_t)word[i]];
     }
     bpe_merge_short(p->bpe, sym, n, count);
     int32_t *id = tok_ids_reserve(ids, count * BPE_SHORT);

@@ -18,6 +18,7 @@
 enum { CHAR_NODES = 0x10000 };
 
 enum {
+    CUT_ABOVE = 15,                /* bytes of a piece that is cut where no token reaches across */
     TEXT_SLACK = 64,               /* readable bytes behind any text that is scanned */
     TEXT_MAX = (1u << 31) - 64 - 1 /* places in a text are 32 bits wide */
 };
@@ -44,7 +45,7 @@ struct pipe {
     bool letters;
     bool all_bytes;         /* the vocabulary has every letter */
     uint32_t byte_sym[256]; /* id of the letter, SYM_NONE if there is none */
-    struct words whole;     /* ignore_merges: pieces as bytes */
+    struct words whole;     /* ignore_merges: pieces as bytes, those that are looked up */
     struct buf whole_text;
     struct cut cut; /* of a model of bytes, to which no byte is unknown */
     bool cuts;      /* pieces may be cut there: their parts give the ids that the whole gives */
@@ -149,7 +150,15 @@ int pipe_model_words(const void *state, void *scratch, struct word_list *list, s
 int pipe_no_unknown(const struct pipe *p, struct err *e); /* ERR_DATA: there is no such token */
 uint32_t *pipe_sym_room(struct pipe_work *w, size_t n);
 void pipe_open_trie(struct pipe *p); /* of the vocabulary */
-void pipe_open_cuts(struct pipe *p); /* p->cut, likewise */
+/* p->cut, of all tokens but the missed, which may be NULL. */
+void pipe_open_cuts(struct pipe *p, const uint8_t *missed);
+/* p->whole: the pieces as bytes, all or some. */
+void pipe_open_whole(struct pipe *p, const uint8_t *some);
+/* Appends a piece's letters as bytes; false if it has other characters. */
+bool pipe_piece_bytes(struct buf *b, const char *p, size_t n);
+
+/* pipe_reach.c: p->by_merges, p->cut and p->whole under ignore_merges. */
+void pipe_open_reach(struct pipe *p);
 
 /* pipe_dropout.c: pairs by their symbols, before the spec's go; as bpe_merge. */
 void dropout_open(struct pipe *p);

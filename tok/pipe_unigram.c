@@ -184,7 +184,7 @@ int unigram_open(struct pipe *p, struct err *e)
     p->unk_score = lowest - 10.0;
     p->largest = fmax(p->largest, fabs(p->unk_score));
     pipe_open_trie(p);
-    pipe_open_cuts(p);
+    pipe_open_cuts(p, NULL);
     open_nodes(p);
     if (p->unk >= 0)
         join_unknown(p, &s->piece[p->unk]);

@@ -30,7 +30,7 @@ CLASSES = list("aZé'sTtREvemLlD  \n\r\t09٣Ⅷ½_-.,!?$+<>[]|#/\\\"") + [
     "\u0085", "\u00a0", "\u2028", "\u3000", "\u200b", "\u200d", "\ufeff", "\ufffd", "\u0301", "\u0308", "\u0323", "\u093e",
     "ß", "ſ", "K", "İ", "ǅ", "ʰ", "が", "か\u3099", "漢", "語", "한", "글", "\u1100\u1161", "ﬁ", "Ⓐ", "😀", "👨\u200d👩", "🏽",
     "\U0001d400", "\u0378", "\ue000", "\U00020000", "▁", "\x00", "\x1c", "\x7f", "\u1e9b\u0323", "\u2126", "  ", "   ",
-    "<s>", "</s>", "<unk>", "<|endoftext|>", "[MASK]", "[CLS]", "<0x41>", "n't", "'ll", "#", "##"]
+    "<s>", "</s>", "<unk>", "<|endoftext|>", "<|a_special_one|>", " zqxjzqxjzqxjzqxj ", "zqxj", "漢語", "[MASK]", "[CLS]", "<0x41>", "n't", "'ll", "#", "##"]
 
 
 def books():
@@ -118,6 +118,11 @@ DEC = [{"type": "Metaspace", "replacement": "Ġ", "prepend_scheme": "always", "s
                                          {"type": "Replace", "pattern": {"String": "Ġ"}, "content": " "}]}]
 
 
+# GPT-2's letters for bytes
+PLAIN = [*range(0x21, 0x7f), *range(0xa1, 0xad), *range(0xae, 0x100)]
+LETTER = {b: chr(b) for b in PLAIN} | {b: chr(256 + i) for i, b in enumerate(b for b in range(256) if b not in PLAIN)}
+
+
 def variants(folder):
     with open(f"{DATA}/tokenizers/gpt2/tokenizer.json", encoding="utf-8") as f:
         base = json.load(f)
@@ -127,6 +132,12 @@ def variants(folder):
     made = [("pre", i, dict(base, pre_tokenizer={"type": "Sequence", "pretokenizers": [p, LEVEL]})) for i, p in enumerate(PRE)]
     made += [("norm", i, dict(base, normalizer=n)) for i, n in enumerate(NORM)]
     made += [("dec", i, dict(base, decoder=d)) for i, d in enumerate(DEC)]
+    # tokens that merging does not reach, taken as they are: some keep pieces from being cut, others do not
+    for i, extra in enumerate((["<|a_special_one|>", "zqxj", "漢語"], ["zqxjzqxjzqxjzqxj", "<|a_special_one|>"])):
+        vocab = dict(base["model"]["vocab"])
+        for token in extra:
+            vocab["".join(LETTER[b] for b in token.encode())] = len(vocab) + 10
+        made.append(("whole", i, dict(base, added_tokens=[], model=dict(base["model"], ignore_merges=True, vocab=vocab))))
     # no byte-level at all: unknown characters, scores, words
     vocab = {c: i for i, c in enumerate(dict.fromkeys("".join(CLASSES)))}
     vocab["▁"] = len(vocab) if "▁" not in vocab else vocab["▁"]
