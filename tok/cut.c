@@ -165,6 +165,15 @@ static size_t places(const char *text, uint32_t from, uint32_t to, uint32_t *ret
     return k;
 }
 
+/* Whether one of n parts is longer. */
+static bool any_longer(const uint32_t *start, size_t n, uint32_t longest)
+{
+    int any = 0;
+    for (size_t i = 0; i < n; i++)
+        any |= (int)(start[i + 1] - start[i]) > (int)longest;
+    return any;
+}
+
 #ifdef __x86_64__
 #define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
 #define INLINE WIDE static inline __attribute__((always_inline))
@@ -264,7 +273,18 @@ WIDE static size_t places_wide(const char *text, uint32_t from, uint32_t to, uin
     }
     return k;
 }
+/* Whether one of GROUP parts is longer. */
+WIDE static bool any_longer_wide(const uint32_t *start, uint32_t longest)
+{
+    __m512i n = _mm512_sub_epi32(_mm512_loadu_si512(start + 1), _mm512_loadu_si512(start));
+    return _mm512_cmpgt_epu32_mask(n, _mm512_set1_epi32((int)longest)) != 0;
+}
 #else
+static bool any_longer_wide(const uint32_t *start, uint32_t longest)
+{
+    return any_longer(start, GROUP, longest);
+}
+
 static bool has_wide(void)
 {
     return false;
@@ -280,15 +300,6 @@ static size_t places_wide(const char *text, uint32_t from, uint32_t to, uint32_t
     return places(text, from, to, ret);
 }
 #endif
-
-/* Whether one of n parts is longer; without a branch for each. */
-static bool any_longer(const uint32_t *start, size_t n, uint32_t longest)
-{
-    int any = 0;
-    for (size_t i = 0; i < n; i++)
-        any |= (int)(start[i + 1] - start[i]) > (int)longest;
-    return any;
-}
 
 /* The starts of n parts, and of all characters of the longer ones. */
 static size_t put_places(const char *text, const uint32_t *start, size_t n, uint32_t longest,
@@ -313,7 +324,8 @@ size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, s
     size_t k = 0;
     for (size_t i = 0; i < n; i += GROUP) {
         size_t count = n - i < GROUP ? n - i : GROUP;
-        if (!any_longer(start + i, count, longest)) {
+        if (!(wide && count == GROUP ? any_longer_wide(start + i, longest)
+                                     : any_longer(start + i, count, longest))) {
             memcpy(ret + k, start + i, count * sizeof(*ret));
             k += count;
             continue;

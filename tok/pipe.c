@@ -351,7 +351,8 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
     struct pipe_work *w = scratch;
     if (n > TEXT_MAX)
         return err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", n);
-    w->draw_key = words_key(text, n).hash ^ p->seed * 0x9E3779B97F4A7C15u;
+    if (p->dropout > 0)
+        w->draw_key = words_key(text, n).hash ^ p->seed * 0x9E3779B97F4A7C15u;
     w->draws = 0;
     size_t good = utf8_good(text, n);
     if (good < n) {

@@ -390,28 +390,38 @@ enum {
     LATER       /* a longer word, or one of many ids */
 };
 
-/* Up to BATCH words from `from` on. Those in their buckets with their ids are done. */
-static inline void look_up(const struct word_cache *c, struct window *w, size_t from, size_t n,
-                           bool crc)
-{
+/* Up to BATCH words, whose buckets are on their way. */
+struct batch {
+    size_t from, n; /* of the window */
     struct key key[BATCH];
     const struct entry *bucket[BATCH];
-    for (size_t i = 0; i < n; i++) {
-        key[i] = key_of(w->text, w->start + from + i);
-        bucket[i] = c->bucket[hash_of(key[i].low, key[i].high, crc) & c->mask].at;
-        __builtin_prefetch(bucket[i]);
+};
+
+static inline void prepare(const struct word_cache *c, const struct window *w, struct batch *b,
+                           bool crc)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        b->key[i] = key_of(w->text, w->start + b->from + i);
+        b->bucket[i] = c->bucket[hash_of(b->key[i].low, b->key[i].high, crc) & c->mask].at;
+        __builtin_prefetch(b->bucket[i]);
     }
+}
+
+/* Words that are in their buckets with their ids are done. */
+static inline void look_up(struct window *w, const struct batch *b)
+{
     size_t nother = w->nother;
-    for (size_t i = 0; i < n; i++) {
-        const struct entry *x = bucket[i];
-        uint64_t other = (x->key[0] ^ key[i].low) | ((x->key[1] ^ key[i].high) & KEY_MASK);
+    for (size_t i = 0; i < b->n; i++) {
+        const struct entry *x = b->bucket[i];
+        uint64_t low = b->key[i].low, high = b->key[i].high;
+        uint64_t other = (x->key[0] ^ low) | ((x->key[1] ^ high) & KEY_MASK);
         x += other != 0;
-        other = (x->key[0] ^ key[i].low) | ((x->key[1] ^ key[i].high) & KEY_MASK);
+        other = (x->key[0] ^ low) | ((x->key[1] ^ high) & KEY_MASK);
         uint64_t count = x->key[1] >> 60;
-        memcpy(w->id[from + i], x->id, sizeof(x->id));
-        w->count[from + i] = (uint8_t)count;
-        w->other[nother] = (uint16_t)(from + i);
-        nother += (other != 0) | (count > INLINE) | (key[i].high == 0);
+        memcpy(w->id[b->from + i], x->id, sizeof(x->id));
+        w->count[b->from + i] = (uint8_t)count;
+        w->other[nother] = (uint16_t)(b->from + i);
+        nother += (other != 0) | (count > INLINE) | (high == 0);
     }
     w->nother = nother;
 }
@@ -434,31 +444,34 @@ WIDE static inline __m128i wide_key(const char *p, size_t length)
     return _mm_insert_epi8(v, (int)k, 15);
 }
 
-/* look_up, with both entries of a bucket compared at once. */
-WIDE static void look_up_wide(const struct word_cache *c, struct window *w, size_t from, size_t n)
+WIDE static void prepare_wide(const struct word_cache *c, const struct window *w, struct batch *b)
 {
-    struct key key[BATCH];
-    const struct entry *bucket[BATCH];
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t *start = w->start + from + i;
-        _mm_storeu_si128((__m128i *)&key[i], wide_key(w->text + start[0], start[1] - start[0]));
-        bucket[i] = c->bucket[hash_of(key[i].low, key[i].high, true) & c->mask].at;
-        __builtin_prefetch(bucket[i]);
+    for (size_t i = 0; i < b->n; i++) {
+        const uint32_t *start = w->start + b->from + i;
+        __m128i key = wide_key(w->text + start[0], start[1] - start[0]);
+        _mm_storeu_si128((__m128i *)&b->key[i], key);
+        b->bucket[i] = c->bucket[hash_of(b->key[i].low, b->key[i].high, true) & c->mask].at;
+        __builtin_prefetch(b->bucket[i]);
     }
+}
+
+/* look_up, with both entries of a bucket compared at once. */
+WIDE static void look_up_wide(struct window *w, const struct batch *b)
+{
     const __m512i compared =
         _mm512_setr_epi64(-1, (int64_t)KEY_MASK, 0, 0, -1, (int64_t)KEY_MASK, 0, 0);
     size_t nother = w->nother;
-    for (size_t i = 0; i < n; i++) {
-        __m512i both = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)&key[i]));
-        both = _mm512_xor_si512(both, _mm512_load_si512(bucket[i]));
+    for (size_t i = 0; i < b->n; i++) {
+        __m512i both = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)&b->key[i]));
+        both = _mm512_xor_si512(both, _mm512_load_si512(b->bucket[i]));
         unsigned differ = _mm512_test_epi64_mask(both, compared);
-        const struct entry *x = bucket[i] + ((differ & 3) != 0);
+        const struct entry *x = b->bucket[i] + ((differ & 3) != 0);
         uint64_t count = x->key[1] >> 60;
-        memcpy(w->id[from + i], x->id, sizeof(x->id));
-        w->count[from + i] = (uint8_t)count;
-        w->other[nother] = (uint16_t)(from + i);
-        nother +=
-            ((differ & 3) != 0 && differ >> 4 != 0) | (count > INLINE) | (key[i].high >> 56 == 0);
+        memcpy(w->id[b->from + i], x->id, sizeof(x->id));
+        w->count[b->from + i] = (uint8_t)count;
+        w->other[nother] = (uint16_t)(b->from + i);
+        nother += ((differ & 3) != 0 && differ >> 4 != 0) | (count > INLINE) |
+                  (b->key[i].high >> 56 == 0);
     }
     w->nother = nother;
 }
@@ -468,9 +481,14 @@ static bool has_wide(void)
     return false;
 }
 
-static void look_up_wide(const struct word_cache *c, struct window *w, size_t from, size_t n)
+static void prepare_wide(const struct word_cache *c, const struct window *w, struct batch *b)
 {
-    (void)c, (void)w, (void)from, (void)n;
+    prepare(c, w, b, true);
+}
+
+static void look_up_wide(struct window *w, const struct batch *b)
+{
+    look_up(w, b);
 }
 #endif
 
@@ -629,12 +647,20 @@ static inline __attribute__((always_inline)) int encode(struct word_cache *c, st
                                                         const struct model *m, struct tok_ids *ids,
                                                         struct err *e, bool crc, bool wide)
 {
-    w->nother = 0;
-    for (size_t i = 0; i < w->n; i += BATCH)
-        if (wide)
-            look_up_wide(c, w, i, w->n - i < BATCH ? w->n - i : BATCH);
-        else
-            look_up(c, w, i, w->n - i < BATCH ? w->n - i : BATCH, crc);
+    struct batch batch[2];
+    batch[0].n = w->nother = 0;
+    for (size_t i = 0, k = 0; i < w->n || batch[k].n; i += BATCH, k ^= 1) {
+        struct batch *b = &batch[k ^ 1]; /* that behind the one whose turn it is */
+        b->from = i;
+        b->n = i >= w->n ? 0 : w->n - i < BATCH ? w->n - i : BATCH;
+        if (wide) {
+            prepare_wide(c, w, b);
+            look_up_wide(w, &batch[k]);
+        } else {
+            prepare(c, w, b, crc);
+            look_up(w, &batch[k]);
+        }
+    }
     int code = w->nother ? fetch_all(c, w, m, e) : 0;
     return code ? code : emit(c, w, m, ids, e);
 }
