@@ -104,7 +104,8 @@ static void put_replaced(struct buf *out, struct pipe_text text, struct pipe_tex
         buf_add(out, by.p, by.n);
         done = (size_t)(p - text.p) + what.n;
     }
-    buf_add(out, text.p + done, text.n - done);
+    if (done < text.n)
+        buf_add(out, text.p + done, text.n - done);
 }
 
 /* English punctuation drawn to the word before it, one rule after the other. */

@@ -105,6 +105,8 @@ static void clean(const struct learn_bert *o, const char *p, size_t n, struct bu
 
 static void drop_marks(const char *p, size_t n, struct buf *out)
 {
+    if (!n)
+        return;
     for (const char *end = p + n; p < end;) {
         uint32_t c = next_char(&p, end);
         if (!uni_in(UNI_8, c, 1u << UNI_MN))
@@ -148,6 +150,8 @@ static void put_cut(struct image *m)
 /* The words that s->norm falls into. */
 static void spell(const struct scratch *s, struct image *m)
 {
+    if (!s->norm.len)
+        return;
     const char *p = s->norm.data, *end = p + s->norm.len;
     while (p < end) {
         const char *from = p;

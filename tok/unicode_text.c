@@ -95,6 +95,8 @@ static void lower_ascii(const char *text, size_t n, char *to)
 
 void uni_lowercase(const char *text, size_t n, struct buf *out)
 {
+    if (!n)
+        return;
     const char *end = text + n;
     for (const char *p = text; p < end;) {
         size_t length = ascii_prefix(p, (size_t)(end - p));
@@ -322,6 +324,8 @@ bool uni_acts_before(enum uni_form f, uint32_t c)
 
 void uni_normalize(enum uni_form f, const char *text, size_t n, struct buf *out)
 {
+    if (!n)
+        return;
     const char *p = text, *end = text + n;
     while (p < end) {
         const char *part = find_part(f, p, end);

@@ -515,6 +515,7 @@ static int fetch_list(struct word_cache *c, struct window *w, const uint16_t *wo
                       const struct model *m, struct err *e)
 {
     size_t from = c->fresh.n;
+    tok_ids_reserve(&c->fresh, 1);
     int code = ask(c, m, &c->list, &c->fresh, e);
     for (size_t k = 0; k < c->list.count && !code; from = c->list.end[k++]) {
         size_t i = word[k], n = c->list.end[k] - from;
