@@ -17,6 +17,12 @@
 enum cmd_format { CMD_TEXT, CMD_JSON, CMD_U16, CMD_U32, CMD_DOCS };
 
 #define CMD_FORMATS "text|json|u16|u32|docs"
+#define CMD_DECODE_FORMATS "text|json" /* the first two of enum cmd_format */
+
+/* --input-format of decode: behind those of enum docs_format, what --format u16 and u32 write */
+enum cmd_input { CMD_IN_U16 = DOCS_JSONL + 1, CMD_IN_U32 };
+
+#define CMD_DECODE_INPUTS DOCS_FORMATS "|u16|u32"
 
 /* --type of train */
 enum cmd_type { CMD_SENTENCEPIECE, CMD_BPE, CMD_WORDPIECE };
@@ -39,7 +45,7 @@ struct cli {
 
     struct opt_list input; /* --input of train; other files stand behind the verb */
     const char *model_prefix;
-    int input_format; /* enum docs_format */
+    int input_format; /* enum docs_format; of decode also enum cmd_input */
     /* --json-keys of train, encode, decode */
     struct opt_list json_keys;
     const char *text_key, *ids_key;

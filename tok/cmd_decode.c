@@ -11,7 +11,7 @@
 #include "tok/cmd.h"
 #include "tok/docstream.h"
 
-enum { OUT_BYTES = 1 << 16 };
+enum { OUT_BYTES = 1 << 16, IN_BYTES = 1 << 16 };
 
 struct job {
     const struct cli *cli;
@@ -175,12 +175,83 @@ static int decode_lines(struct job *j, const char *path, struct zin *in, struct 
     return code;
 }
 
+/* ---- bare numbers ------------------------------------------------------------------------ */
+
+struct bare {
+    size_t width; /* bytes of an id */
+    uint64_t at;  /* of the next id, in the stream */
+    uint64_t docs;
+};
+
+static int end_bare(struct job *j, struct bare *b, const char *name, struct err *e)
+{
+    int code = put_text(j, e);
+    if (code)
+        err_wrap(e, "%s, document %llu", name, (unsigned long long)b->docs + 1);
+    b->docs++;
+    j->ids.n = 0;
+    return code;
+}
+
+/* Whole ids; the end-of-document token ends a document and is none of its ids. */
+static int take_bare(struct job *j, struct bare *b, const char *p, size_t n, const char *name,
+                     struct err *e)
+{
+    int64_t eod = tok_info(j->tok)->eod;
+    for (size_t i = 0; i < n; i += b->width, b->at += b->width) {
+        uint32_t id = b->width == 2 ? load_u16(p + i) : load_u32(p + i);
+        if (id > INT32_MAX)
+            return err_set(e, ERR_DATA, "%s: byte %llu: id %lu is outside any vocabulary", name,
+                           (unsigned long long)b->at, (unsigned long)id);
+        if (id != eod) {
+            *tok_ids_reserve(&j->ids, 1) = (int32_t)id;
+            j->ids.n++;
+            continue;
+        }
+        int code = end_bare(j, b, name, e);
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+static int decode_bare(struct job *j, struct zin *in, struct err *e)
+{
+    struct bare b = {.width = j->cli->input_format == CMD_IN_U16 ? 2 : 4};
+    struct buf chunk = {0};
+    int code = 0;
+    j->ids.n = 0;
+    for (size_t n = 1; !code && n;) {
+        char *p = buf_reserve(&chunk, IN_BYTES);
+        code = zin_read(in, p, IN_BYTES, &n, e);
+        if (code)
+            break;
+        chunk.len += n;
+        size_t whole = chunk.len - chunk.len % b.width;
+        code = take_bare(j, &b, chunk.data, whole, zin_name(in), e);
+        memmove(chunk.data, chunk.data + whole, chunk.len - whole);
+        chunk.len -= whole;
+    }
+    if (!code && chunk.len)
+        code = err_set(e, ERR_DATA, "%s: byte %llu: %zu of the %zu bytes of an id, then the end",
+                       zin_name(in), (unsigned long long)b.at, chunk.len, b.width);
+    if (!code && j->ids.n)
+        code = end_bare(j, &b, zin_name(in), e);
+    buf_finish(&chunk);
+    return code;
+}
+
 static int decode_file(struct job *j, const char *path, struct err *e)
 {
     char head[8];
     size_t have = 0;
     struct zin *in;
     int code = zin_open(path, &in, e);
+    if (!code && j->cli->input_format >= CMD_IN_U16) {
+        code = decode_bare(j, in, e);
+        zin_close(in);
+        return code;
+    }
     for (size_t k = 1; !code && k && have < sizeof(head); have += k)
         code = zin_read(in, head + have, sizeof(head) - have, &k, e);
     if (code)
@@ -198,8 +269,6 @@ static int decode_file(struct job *j, const char *path, struct err *e)
 int cmd_decode(const struct cli *c, struct err *e)
 {
     struct job j = {.cli = c};
-    if (c->format != CMD_TEXT && c->format != CMD_JSON)
-        return err_set(e, ERR_USAGE, WEFT_PREFIX "tok decode writes --format text or json");
     int code = tok_open_flags(&c->tok, &j.tok, e);
     if (code)
         return code;

@@ -42,7 +42,8 @@ static const struct opt_verb verbs[] = {
      WEFT_PREFIX "tok decode --tokenizer P.model ids.txt\n" WEFT_PREFIX
                  "tok encode --tokenizer P.model --format json x.jsonl | " WEFT_PREFIX
                  "tok decode --tokenizer P.model "
-                 "--format json\n",
+                 "--format json\n" WEFT_PREFIX
+                 "tok decode --tokenizer P.model --input_format u16 ids.bin\n",
      true},
     {"inspect", "[FILE]", "what a tokenizer is, and what it makes of a corpus",
      WEFT_PREFIX "tok inspect P.model\n" WEFT_PREFIX
@@ -85,8 +86,12 @@ static const struct opt table[] = {
     ROW("model_prefix", OPT_TEXT, model_prefix, NULL, "P", "input", TRAIN, 0, 0, true,
         "writes P.model and P.vocab; or P-tokenizer.json, P-vocab.json and P-merges.txt"),
     ROW("input_format", OPT_CHOICE, input_format, "auto", DOCS_FORMATS, "input",
-        TRAIN | ENCODE | DECODE | INSPECT | DIFF | CONVERT | PRUNE, 0, 0, true,
+        TRAIN | ENCODE | INSPECT | DIFF | CONVERT | PRUNE, 0, 0, true,
         "lines of text, lines of text and count (train), or JSONL; auto looks at name and content"),
+    ROW("input_format", OPT_CHOICE, input_format, "auto", CMD_DECODE_INPUTS, "input", DECODE, 0, 0,
+        true,
+        "lines of ids, JSONL, or bare numbers, cut into documents at the end-of-document token; "
+        "auto: lines, JSONL, or the stream of encode --format docs"),
     ROW("json-keys", OPT_LIST, json_keys, "text", "KEYS", "input", TRAIN, 0, 0, true,
         "keys of the texts in JSONL"),
     ROW("json-keys", OPT_TEXT, text_key, "text", "KEY", "input",
@@ -95,8 +100,10 @@ static const struct opt table[] = {
         "key of the ids in JSONL"),
     TOK_FLAG_ROWS(struct cli, tok, USE),
     TOK_FLAG_VOCAB_SIZE_ROW(struct cli, tok, USE),
-    ROW("format", OPT_CHOICE, format, "text", CMD_FORMATS, "output", ENCODE | DECODE, 0, 0, true,
+    ROW("format", OPT_CHOICE, format, "text", CMD_FORMATS, "output", ENCODE, 0, 0, true,
         "lines, JSONL, bare numbers, or the stream that prep build --pretokenized reads"),
+    ROW("format", OPT_CHOICE, format, "text", CMD_DECODE_FORMATS, "output", DECODE, 0, 0, true,
+        "a line for each document, or JSONL"),
     ROW("output_format", OPT_CHOICE, pieces, "id", "id|piece", "output", ENCODE, 0, 0, true,
         "ids or pieces"),
     ROW("append-eod", OPT_SWITCH, append_eod, "false", NULL, "output", ENCODE, 0, 0, true,

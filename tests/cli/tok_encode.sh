@@ -207,4 +207,4 @@ echo '{"ids": "x"}' >i
 expect 3 "$TOK" decode --tokenizer u.model i
 err_has "an array of ids was expected"
 expect 2 "$TOK" decode --tokenizer u.model --format u16 i
-err_has "--format text or json"
+err_has "--format: 'u16' where text or json is expected"
