@@ -147,10 +147,15 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
 /*
  * One long text by all threads of a pool, thread i with work[i]: appends the ids that tok_encode
  * and tok_encode_part give, in their order, and fails as they do. The text is cut where no token
- * can reach across; where there is no such place, or the tokenizer cannot tell (SentencePiece's
- * unigram models, added tokens that look at what stands round them), one thread does it all. Parts
- * of a text wait in work[0] until there is enough for all threads, and all of its parts have to
- * come this way.
+ * can reach across; where no such place is found, or none is looked for, one thread does it all:
+ *
+ *   SentencePiece's unigram models; all of its models under TOK_ENGINE_SENTENCEPIECE
+ *   dropout; added tokens that look at what stands round them
+ *   without a scanner for the pre-tokenizer: steps that may look anywhere (most patterns), the
+ *   normalizers Strip and Prepend, text without two ASCII characters to cut between
+ *
+ * Parts of a text wait in work[0] until there is enough for all threads, and all of its parts have
+ * to come this way.
  */
 int tok_encode_parallel(const struct tokenizer *t, struct pool *pool, struct tok_work *const *work,
                         const char *text, size_t n, struct tok_ids *ids, struct err *e);
