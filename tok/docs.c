@@ -197,7 +197,15 @@ static void skip_mark(struct docs *d)
         d->start += 3;
 }
 
-/* Looks at the first line (as far as it was read) and leaves it in place. */
+static bool is_empty_object(const char *p, const char *end)
+{
+    const char *last = memchr(p, '}', (size_t)(end - p));
+    return last && jsonl_blank(p + 1, last) && jsonl_blank(last + 1, end);
+}
+
+/* Looks at the first line (as far as it was read) and leaves it in place. An object without any of
+ * the keys is a record too, which is refused then: nobody is glad of ids of its braces. But {} may
+ * well be a line of code. */
 static bool content_is_jsonl(struct docs *d)
 {
     size_t start = d->start;
@@ -210,12 +218,10 @@ static bool content_is_jsonl(struct docs *d)
     const char *end = memchr(p, '\n', n);
     if (!end && !d->ended)
         return true; /* a brace and then a line longer than the buffer */
-    if (jsonl_parse(d->parser, p, end ? (size_t)(end - p) : n, d->value, NULL))
-        return false;
-    for (size_t k = 0; k < d->nkeys; k++)
-        if (d->value[k].kind != JSONL_MISSING)
-            return true;
-    return false;
+    if (!end)
+        end = p + n;
+    return !is_empty_object(p, end) &&
+           !jsonl_parse(d->parser, p, (size_t)(end - p), d->value, NULL);
 }
 
 static int open_next(struct docs *d, struct err *e)

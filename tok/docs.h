@@ -7,7 +7,7 @@
  * strings under some keys of JSONL. Plain, zstd or gzip, by content.
  *
  * DOCS_AUTO takes a file as JSONL if its name says so (.jsonl, .ndjson, also before .zst and .gz),
- * or else if its first line is a JSON object that has one of the keys. Plain text is cut at line
+ * or else if its first line is a JSON object other than {}. Plain text is cut at line
  * feeds and nowhere else, nothing is stripped (as spm_train and spm_encode read it). In JSONL a
  * byte order mark and blank lines at the end are passed over; any other bad line is ERR_DATA with
  * file and line.

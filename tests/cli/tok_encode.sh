@@ -51,6 +51,19 @@ expect 0 "$TOK" encode --tokenizer vocab.json --format docs w
 check [ "$(head -c 8 .out)" = WEFTDOCS ]
 check [ "$(wc -c <.out)" = $((64 + 33 + 3 * 4 + 4 * 2 + 20)) ]
 
+t "objects without the key are not text"
+expect 3 sh -c 'echo "{\"a\":\"one\"}" | "$0" encode --tokenizer vocab.json -' "$TOK"
+err_has 'standard input, line 1: the object has no key "text"'
+err_has "--input-format text"
+out_is ""
+echo '{"a": "one"}' >objects.txt
+expect 3 "$TOK" encode --tokenizer vocab.json objects.txt
+err_has 'objects.txt, line 1: the object has no key "text"'
+expect 0 "$TOK" encode --tokenizer vocab.json --json-keys a objects.txt
+out_is 1
+expect 0 "$TOK" encode --tokenizer vocab.json --input-format text objects.txt
+out_is "0 0"
+
 t "truncation"
 cat >cut.json <<'END'
 {"version": "1.0", "truncation": {"direction": "Left", "max_length": 4, "strategy": "LongestFirst", "stride": 0},

@@ -81,7 +81,9 @@ static void names_and_contents_tell_jsonl(void)
           "[x\ny][z]");
     gives("a.ndjson", "{\"text\": \"x\"}\n", DOCS_AUTO, "[x]");
     gives("a.txt", "{\"text\": \"x\"}\n", DOCS_AUTO, "[x]");
-    gives("a.txt", "{\"other\": \"x\"}\n", DOCS_AUTO, "[{\"other\": \"x\"}]");
+    gives("a.txt", "{\"other\": \"x\"}\n", DOCS_TEXT, "[{\"other\": \"x\"}]");
+    gives("a.txt", "{\"other\": \"x\"} {\n", DOCS_AUTO, "[{\"other\": \"x\"} {]");
+    gives("a.txt", "{ }\n{}", DOCS_AUTO, "[{ }][{}]");
     gives("a.txt", "{ a brace\n", DOCS_AUTO, "[{ a brace]");
     gives("a.txt", "\xef\xbb\xbf{\"text\": \"x\"}\r\n\n \n", DOCS_AUTO, "[x]");
     gives("a.txt", "{\"text\": \"x\"}", DOCS_JSONL, "[x]");
@@ -90,6 +92,9 @@ static void names_and_contents_tell_jsonl(void)
 static void bad_records_are_named(void)
 {
     refuses("a.jsonl", "plain\n", DOCS_AUTO, "a.jsonl, line 1: byte 0");
+    refuses("a.txt", "{\"other\": \"x\"}\n", DOCS_AUTO,
+            "a.txt, line 1: the object has no key \"text\"");
+    refuses("a.txt", "{\"{}\": {}}\n", DOCS_AUTO, "a.txt, line 1: the object has no key");
     refuses("a.jsonl", "{\"text\": \"x\"}\n{\"text\": 5}\n", DOCS_AUTO, "line 2: the value under");
     refuses("a.jsonl", "{\"text\": \"x\"}\n{\"tex\": 5}\n", DOCS_AUTO,
             "line 2: the object has no key");
