@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdint.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tests/fuzz/scratch.h"
+#include "tok/engine.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Ids of the vocabulary out of any text, and text out of them. */
+static void use(const struct tok_engine *g, const struct tok_info *info, const char *p, size_t n)
+{
+    struct err e;
+    struct tok_ids ids = {0};
+    struct tok_tally tally = {0};
+    struct buf text = {0};
+    void *scratch = g->scratch_create(g->state);
+    int code = g->encode(g->state, scratch, p, n, &ids, &tally, &e);
+    BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
+    for (size_t i = 0; i < ids.n; i++)
+        BUG_ON(ids.id[i] < 0 || ids.id[i] >= info->vocab_size, "id %d", ids.id[i]);
+    if (!code)
+        BUG_ON(g->decode(g->state, scratch, ids.id, ids.n, &text, &e), "%s", e.msg);
+    tok_ids_finish(&ids);
+    buf_finish(&text);
+    g->scratch_destroy(scratch);
+}
+
+/* vocab.json, a NUL, merges.txt: what opens encodes any text to ids of its own, and decodes them.
+ */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const uint8_t *nul = size ? memchr(data, 0, size) : NULL;
+    size_t vocab = nul ? (size_t)(nul - data) : size, rest = nul ? size - vocab - 1 : 0;
+    struct err e;
+    struct tok_engine g;
+    struct tok_info info = {.eod = -1, .bos = -1, .eos = -1, .pad = -1, .unk = -1};
+    scratch_write("x.merges.txt", data + size - rest, rest);
+    char *merges = mem_strdup(scratch("x.merges.txt"));
+    struct tok_options o = {
+        .path = "fuzz-vocab.json", .merges = merges, .specials = TOK_SPECIALS_PARSE};
+    int code = gpt2_engine_open(&o, (const char *)data, vocab, &g, &info, &e);
+    BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
+    BUG_ON(code && !strstr(e.msg, "fuzz-vocab.json") && !strstr(e.msg, "x.merges.txt"),
+           "no name in '%s'", e.msg);
+    free(merges);
+    if (code)
+        return 0;
+    use(&g, &info, (const char *)data, size);
+    g.destroy(g.state);
+    return 0;
+}
