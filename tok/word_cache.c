@@ -20,7 +20,8 @@ enum {
     BATCH = 64,     /* words whose entries are fetched ahead of their look-up */
     WINDOW = 1024,  /* words between two calls of the model */
     HUGE_PAGE = 2 << 20,
-    START_BYTES = 1 << 20 /* of the table of short words, at first */
+    START_BYTES = 1 << 20, /* of the table of short words, at first */
+    LONGER_SLOTS = 64      /* for longer words, at first */
 };
 
 /*
@@ -54,6 +55,7 @@ struct word_cache {
     struct longer *longer;
     size_t longer_mask, nlonger;
     struct arena32 bytes; /* longer words and their ids */
+    size_t bound;         /* of all memory but what two calls of the model need between them */
     struct arena32 many;  /* ids of short words that have many */
     uint64_t misses;
     bool crc, wide;        /* instructions that the processor has */
@@ -115,19 +117,17 @@ struct word_cache *word_cache_create(size_t bytes)
     bytes = bytes < table ? table : bytes;
     while (table * 2 <= bytes - bytes / 4)
         table *= 2;
-    /* three quarters for the table of short words, the rest for the longer ones and the arena */
+    /* three quarters at most for the table of short words */
     table = table > bytes - bytes / 4 ? table / 2 : table;
     c->most = (uint32_t)(table / sizeof(struct bucket));
     size_t start = table < START_BYTES ? table : START_BYTES;
     c->mask = (uint32_t)(start / sizeof(struct bucket)) - 1;
     c->bucket = pages(bucket_bytes(c->mask));
-    size_t rest = bytes / 4, slots = 64;
-    while (slots * 2 * sizeof(*c->longer) <= rest / 4)
-        slots *= 2;
-    c->longer_mask = slots - 1;
-    c->longer = pages(slots * sizeof(*c->longer));
-    open_arena(&c->many, rest / 4);
-    open_arena(&c->bytes, rest / 2);
+    c->bound = bytes;
+    c->longer_mask = LONGER_SLOTS - 1;
+    c->longer = pages(LONGER_SLOTS * sizeof(*c->longer));
+    open_arena(&c->many, bytes / 16);
+    open_arena(&c->bytes, bytes); /* of which the bound leaves what the rest does not take */
     c->crc = has_crc();
     c->wide = has_wide();
     return c;
@@ -159,14 +159,22 @@ uint64_t word_cache_misses(const struct word_cache *c)
 size_t word_cache_bytes(const struct word_cache *c)
 {
     return sizeof(*c) + bucket_bytes(c->mask) + (c->longer_mask + 1) * sizeof(*c->longer) +
-           (c->bytes.most + c->many.most) * sizeof(*c->many.at);
+           (c->bytes.n + c->many.most) * sizeof(*c->many.at);
 }
 
 /* Forgets the longer words. */
 static void drop_longer(struct word_cache *c)
 {
-    memset(c->longer, 0, (c->longer_mask + 1) * sizeof(*c->longer));
+    munmap(c->longer, (c->longer_mask + 1) * sizeof(*c->longer));
+    madvise(c->bytes.at, c->bytes.most * sizeof(*c->bytes.at), MADV_DONTNEED);
+    c->longer_mask = LONGER_SLOTS - 1;
+    c->longer = pages(LONGER_SLOTS * sizeof(*c->longer));
     c->nlonger = c->bytes.n = 0;
+}
+
+static bool fits(const struct word_cache *c, size_t more)
+{
+    return word_cache_bytes(c) + more <= c->bound;
 }
 
 /* Forgets the short words that have many ids. */
@@ -310,8 +318,11 @@ static void keep_short(struct word_cache *c, struct key key, const int32_t *id, 
     struct entry x = {.key = {key.low, key.high | (uint64_t)(n <= INLINE ? n : MANY) << 60}};
     if (n > c->many.most / 4)
         return;
-    if (c->used > (size_t)c->mask / 2 && c->mask + 1 < c->most)
+    if (c->used > (size_t)c->mask / 2 && c->mask + 1 < c->most) {
+        if (!fits(c, bucket_bytes(c->mask)))
+            drop_longer(c);
         grow(c);
+    }
     if (n <= INLINE) {
         memcpy(x.id, id, n * sizeof(*id));
     } else {
@@ -339,18 +350,40 @@ static struct longer *find_longer(struct word_cache *c, const char *p, size_t n,
     return NULL;
 }
 
+static size_t free_slot(const struct word_cache *c, uint64_t hash)
+{
+    size_t i = hash >> 20 & c->longer_mask;
+    while (c->longer[i].hash)
+        i = (i + 1) & c->longer_mask;
+    return i;
+}
+
+static void grow_longer(struct word_cache *c)
+{
+    struct longer *old = c->longer;
+    size_t n = c->longer_mask + 1;
+    c->longer_mask = n * 2 - 1;
+    c->longer = pages(n * 2 * sizeof(*c->longer));
+    for (size_t i = 0; i < n; i++)
+        if (old[i].hash)
+            c->longer[free_slot(c, old[i].hash)] = old[i];
+    munmap(old, n * sizeof(*old));
+}
+
 static void keep_longer(struct word_cache *c, const char *p, size_t length, const int32_t *id,
                         size_t n)
 {
     size_t words = (length + 3) / 4, need = words + n;
     uint64_t hash;
-    if (need > c->bytes.most / 4 || find_longer(c, p, length, &hash))
+    if (need > c->bytes.most / 16 || find_longer(c, p, length, &hash))
         return;
-    if (c->nlonger >= c->longer_mask / 2 || need > c->bytes.most - c->bytes.n)
+    size_t slots = (c->longer_mask + 1) * sizeof(*c->longer);
+    bool full = c->nlonger >= c->longer_mask / 2;
+    if (!fits(c, need * sizeof(*c->bytes.at) + (full ? slots : 0)))
         drop_longer(c);
-    size_t i = hash >> 20 & c->longer_mask;
-    while (c->longer[i].hash)
-        i = (i + 1) & c->longer_mask;
+    else if (full)
+        grow_longer(c);
+    size_t i = free_slot(c, hash);
     uint32_t place = (uint32_t)c->bytes.n;
     c->bytes.n += need;
     c->longer[i] =
