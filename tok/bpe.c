@@ -8,8 +8,8 @@
 #include "tok/bpe_table.h"
 
 enum {
-    FEW = 40,   /* symbols up to which the best pair is looked for among all */
-    AHEAD = 16, /* pairs whose places are fetched before */
+    FEW = BPE_SHORT, /* symbols up to which the best pair is looked for among all */
+    AHEAD = 16,      /* pairs whose places are fetched before */
     KICKS = 500
 };
 

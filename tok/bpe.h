@@ -24,7 +24,7 @@ enum {
     BPE_SYMBOLS = (1 << 21) - 1, /* those of pairs, and what these become, are smaller */
     BPE_RANKS = (1 << 22) - 1,   /* different ones */
     BPE_LANES = 16,
-    BPE_SHORT = 32
+    BPE_SHORT = 72
 };
 
 /* Symbols are numbers of the caller's own; those that are in no pair may be any but UINT32_MAX. */
