@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/tok.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -192,6 +194,34 @@ static int open_content(const struct tok_options *o, const char *p, size_t n, st
     return open_sp(o, p, n, t, e);
 }
 
+/* The one *.tiktoken in a folder, whatever the name before the dot (cl100k_base and others); NULL if
+ * there is none. ERR_USAGE for several. */
+static int find_ranks(const char *folder, char **ret, struct err *e)
+{
+    static const char tail[] = ".tiktoken";
+    DIR *dir = opendir(folder);
+    char *found = NULL;
+    int code = dir ? 0 : err_sys(e, errno, "%s: cannot list the folder", folder);
+    for (const struct dirent *d; !code && (d = readdir(dir));) {
+        size_t n = strlen(d->d_name);
+        if (n < sizeof(tail) || strcmp(d->d_name + n - strlen(tail), tail) != 0)
+            continue;
+        if (found)
+            code = err_set(e, ERR_USAGE, "%s: a folder with several .tiktoken files: name one",
+                           folder);
+        else
+            found = mem_printf("%s/%s", folder, d->d_name);
+    }
+    if (dir)
+        closedir(dir);
+    if (code) {
+        free(found);
+        found = NULL;
+    }
+    *ret = found;
+    return code;
+}
+
 /* The file that a folder stands for: the first of those known that is there. */
 static int find_file(const struct tok_options *o, char **ret, struct err *e)
 {
@@ -206,9 +236,13 @@ static int find_file(const struct tok_options *o, char **ret, struct err *e)
             return *ret = path, 0;
         free(path);
     }
-    return err_set(
-        e, ERR_IO,
-        "%s: a folder without a tokenizer.json, tokenizer.model, vocab.json or vocab.txt", o->path);
+    int code = find_ranks(o->path, ret, e);
+    if (code || *ret)
+        return code;
+    return err_set(e, ERR_IO,
+                   "%s: a folder without a tokenizer.json, tokenizer.model, vocab.json, vocab.txt "
+                   "or .tiktoken file",
+                   o->path);
 }
 
 static int open_file(const struct tok_options *asked, struct tokenizer *t, struct err *e)

@@ -64,6 +64,28 @@ out_is 1
 expect 0 "$TOK" encode --tokenizer vocab.json --input-format text objects.txt
 out_is "0 0"
 
+t "a folder stands for its ranks"
+if [ -z "$DATA" ]; then
+    skip "WEFT_TEST_DATA is not set"
+else
+    echo 'hello world' >hello
+    expect 0 "$TOK" encode --tokenizer "$DATA/tokenizers/cl100k" hello
+    out_is "15339 1917"
+fi
+mkdir -p ranks
+t "a folder of ranks, one or several"
+expect 4 "$TOK" encode --tokenizer ranks w
+err_has "ranks: a folder without a tokenizer.json, tokenizer.model, vocab.json, vocab.txt or .tiktoken"
+"$TOK" train -q --type bpe --output-type tiktoken --input text.txt --model_prefix r --vocab_size 300
+cp r.tiktoken ranks/a.tiktoken
+expect 0 "$TOK" encode --tokenizer ranks/a.tiktoken --tiktoken-pattern r50k text.txt
+cp .out by_file
+expect 0 "$TOK" encode --tokenizer ranks --tiktoken-pattern r50k text.txt
+same .out by_file
+cp ranks/a.tiktoken ranks/b.tiktoken
+expect 2 "$TOK" encode --tokenizer ranks --tiktoken-pattern r50k text.txt
+err_has "ranks: a folder with several .tiktoken files: name one"
+
 t "truncation"
 cat >cut.json <<'END'
 {"version": "1.0", "truncation": {"direction": "Left", "max_length": 4, "strategy": "LongestFirst", "stride": 0},
