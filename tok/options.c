@@ -40,7 +40,8 @@ static int refuse_nothing(const struct tok_flags *f, struct err *e)
         return err_hint(e, "give --vocab-file PATH");
     }
     err_set(e, ERR_USAGE, "no tokenizer was named");
-    return err_hint(e, "give --tokenizer PATH, the tokenizer.json, .model or vocab.json to use");
+    return err_hint(e, "give --tokenizer PATH, the tokenizer.json, .model, .tiktoken, vocab.json, "
+                       "vocab.txt or folder to use");
 }
 
 int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err *e)
