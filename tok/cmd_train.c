@@ -116,10 +116,12 @@ static int check_options(const struct cli *c, struct err *e)
 {
     if (c->input.n + c->nfile == 0)
         return err_set(e, ERR_USAGE, WEFT_PREFIX "tok train needs --input FILES to learn from");
+    static const char *const files[] = {"P.model and P.vocab",
+                                        "P-tokenizer.json, P-vocab.json and P-merges.txt",
+                                        "P-tokenizer.json and P-vocab.txt"};
     if (!c->model_prefix || !*c->model_prefix)
-        return err_set(e, ERR_USAGE,
-                       WEFT_PREFIX "tok train needs --model_prefix P, to write P.model and "
-                                   "P.vocab");
+        return err_set(e, ERR_USAGE, WEFT_PREFIX "tok train needs --model_prefix P, to write %s",
+                       c->files == LEARN_ALL ? files[c->type] : "files whose names begin with P");
     if (!c->json_keys.n)
         return err_set(e, ERR_USAGE, "--json-keys names no key");
     /* better said now than when hours of training are over */

@@ -133,3 +133,13 @@ printf 'word\t3\nother\tx\n' >bad.tsv
 expect 3 "$TOK" train --input bad.tsv --input-format tsv --model_prefix c --vocab_size 60 --model_type bpe
 err_has "sentence 2: text, a tab and a count"
 no_file c.model
+
+t "which files a prefix is for"
+expect 2 "$TOK" train --input text.txt --vocab_size 80
+err_has "needs --model_prefix P, to write P.model and P.vocab"
+expect 2 "$TOK" train --type bpe --input text.txt --vocab_size 80
+err_has "to write P-tokenizer.json, P-vocab.json and P-merges.txt"
+expect 2 "$TOK" train --type wordpiece --input text.txt --vocab_size 80
+err_has "to write P-tokenizer.json and P-vocab.txt"
+expect 2 "$TOK" train --type bpe --output-type tiktoken --input text.txt --vocab_size 80
+err_has "to write files whose names begin with P"
