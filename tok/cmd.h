@@ -105,6 +105,7 @@ const char **cmd_inputs(const struct cli *c, size_t *ret_n); /* --input and othe
 int cmd_encode(const struct cli *c, struct err *e);
 int cmd_decode(const struct cli *c, struct err *e);
 int cmd_inspect(const struct cli *c, struct err *e);
+/* ERR_FAIL without a sentence: they differ, which is a finding and no error. */
 int cmd_diff(const struct cli *c, struct err *e);
 int cmd_convert(const struct cli *c, struct err *e);
 

@@ -258,7 +258,7 @@ int main(int argc, char **argv)
     if (!opts_answer(&o, stdout))
         code = run(&o, &c, &e);
     opts_finish(&o);
-    if (!code)
-        code = stdout_finish(&e);
-    return code ? log_err(&e) : 0;
+    if (code && e.msg[0])
+        return log_err(&e);
+    return stdout_finish(&e) ? log_err(&e) : code; /* a code without a sentence is a finding */
 }

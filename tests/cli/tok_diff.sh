@@ -22,6 +22,7 @@ expect 0 "$TOK" diff a.json a.json
 t "where they cut otherwise"
 expect 1 "$TOK" diff a.json b.json text.txt
 err_has "a.json and b.json give other ids for the same text"
+err_lacks error
 out_has '  0  2  " ab"  [5]  [3,5]'
 out_has '  1  0  "abc"  [4,2]  [0,4]'
 out_has '  3  2  " abc"  [5,2]  [3,0,4]'
@@ -43,6 +44,11 @@ t "other vocabularies may give the same ids"
 expect 0 "$TOK" diff a.json b.json same.jsonl
 expect 1 "$TOK" diff a.json b.json
 err_has "other vocabularies"
+err_lacks error
+expect 1 "$TOK" diff -q a.json b.json
+check [ ! -s .err ]
+expect 4 "$TOK" diff a.json none.json
+err_has "error: none.json"
 
 t "pieces that are spelt otherwise stand for the same text"
 awk 'BEGIN { srand(1); n = split("ba ko mi tsu ran del o vi sta en", p, " ")
