@@ -194,7 +194,7 @@ static int open_content(const struct tok_options *o, const char *p, size_t n, st
     return open_sp(o, p, n, t, e);
 }
 
-/* The one *.tiktoken in a folder, whatever the name before the dot (cl100k_base and others); NULL if
+/* The one *.tiktoken in a folder, whatever stands before the dot (cl100k_base, say); NULL if
  * there is none. ERR_USAGE for several. */
 static int find_ranks(const char *folder, char **ret, struct err *e)
 {
