@@ -8,9 +8,10 @@
 
 /*
  * From Oniguruma's syntax to PCRE2's. The same characters mean the same in both but for this:
- * properties and \s \d \w are those of Unicode 16.0, \h is a hexadecimal digit, \v one character,
- * ^ and $ are of lines (PCRE2_MULTILINE), (?m) lets the point match newlines, and {1,3}+ is a
- * repetition of a repetition rather than a possessive one. What has no counterpart is refused.
+ * properties and \s \d are those of Unicode 16.0, \w has numerals that Rust's lacks and lacks the
+ * joiners, \h is a hexadecimal digit, \v one character, ^ and $ are of lines (PCRE2_MULTILINE),
+ * (?m) lets the point match newlines, and {1,3}+ is a repetition of a repetition rather than a
+ * possessive one. What has no counterpart is refused.
  */
 
 enum { NEST_MAX = 100, NAME_ROOM = 32, PROPERTIES_MAX = 48 };
@@ -23,7 +24,7 @@ struct spell {
     size_t open[NEST_MAX]; /* where groups begin in `out` */
     size_t depth;
     size_t properties;
-    bool possessive; /* so {1,3}+ is */
+    enum regex_dialect dialect;
     size_t atom;     /* where the last thing that can be repeated begins */
 };
 
@@ -36,7 +37,7 @@ static int refuse(const struct spell *s, size_t at, const char *what)
 /* ---- properties ---------------------------------------------------------------------------- */
 
 struct property {
-    enum { OF_CATEGORY, OF_SPACE, OF_WORD, OF_HAN, OF_HEX } kind;
+    enum { OF_CATEGORY, OF_SPACE, OF_WORD, OF_WORD_IN_CLASS, OF_RUST_WORD, OF_HAN, OF_HEX } kind;
     uint32_t set;
 };
 
@@ -48,6 +49,9 @@ static bool has_property(const struct property *q, uint32_t c)
     case OF_SPACE:
         return uni_space(c);
     case OF_WORD:
+    case OF_WORD_IN_CLASS:
+        return uni_word_oniguruma(c, q->kind == OF_WORD_IN_CLASS);
+    case OF_RUST_WORD:
         return uni_word(UNI_16, c);
     case OF_HAN:
         return uni_han(UNI_16, c);
@@ -102,8 +106,14 @@ static bool find_category(const char *name, struct property *ret)
     return ret->set != 0;
 }
 
+/* What \w means here. */
+static int word_kind(const struct spell *s, bool inside)
+{
+    return s->dialect == REGEX_RUST ? OF_RUST_WORD : inside ? OF_WORD_IN_CLASS : OF_WORD;
+}
+
 /* Reads {Name} or {^Name} behind \p; false when it is no property that we know. */
-static bool take_property(struct spell *s, struct property *ret, bool *negated)
+static bool take_property(struct spell *s, bool inside, struct property *ret, bool *negated)
 {
     char name[NAME_ROOM];
     size_t n = 0, i = s->i;
@@ -124,7 +134,7 @@ static bool take_property(struct spell *s, struct property *ret, bool *negated)
     else if (!strcmp(name, "White_Space") || !strcmp(name, "Space"))
         ret->kind = OF_SPACE;
     else if (!strcmp(name, "Word"))
-        ret->kind = OF_WORD;
+        ret->kind = word_kind(s, inside);
     else
         return find_category(name, ret);
     return true;
@@ -133,10 +143,10 @@ static bool take_property(struct spell *s, struct property *ret, bool *negated)
 /* ---- escapes ------------------------------------------------------------------------------- */
 
 /* \b and \B: where a word character meets another. */
-static void put_edge(struct buf *out, bool negated)
+static void put_edge(const struct spell *s, bool negated)
 {
-    struct buf w = {0};
-    put_ranges(&w, &(struct property){OF_WORD, 0}, false);
+    struct buf w = {0}, *out = s->out;
+    put_ranges(&w, &(struct property){word_kind(s, false), 0}, false);
     const char *first = negated ? "=" : "!", *second = negated ? "!" : "=";
     buf_addf(out, "(?:(?<=[%.*s])(?%s[%.*s])", (int)w.len, w.data, first, (int)w.len, w.data);
     buf_addf(out, "|(?<![%.*s])(?%s[%.*s]))", (int)w.len, w.data, second, (int)w.len, w.data);
@@ -156,13 +166,13 @@ static int spell_escape(struct spell *s, bool inside)
     bool negated = c == 'S' || c == 'W' || c == 'D' || c == 'P' || c == 'H';
     s->properties += strchr("sSwWdDpPbBhH", c) != NULL;
     if (!inside && (c == 'b' || c == 'B'))
-        return put_edge(s->out, c == 'B'), 0;
+        return put_edge(s, c == 'B'), 0;
     switch (c | 32) {
     case 's':
         q.kind = OF_SPACE;
         break;
     case 'w':
-        q.kind = OF_WORD;
+        q.kind = word_kind(s, inside);
         break;
     case 'h':
         q.kind = OF_HEX;
@@ -170,7 +180,7 @@ static int spell_escape(struct spell *s, bool inside)
     case 'd':
         break;
     case 'p':
-        if (!take_property(s, &q, &negated))
+        if (!take_property(s, inside, &q, &negated))
             return refuse(s, at, "a property of this name");
         break;
     default:
@@ -261,7 +271,7 @@ static int spell_braces(struct spell *s)
         buf_addc(s->out, '0');
     buf_add(s->out, s->p + s->i, i + 1 - s->i);
     s->i = i + 1;
-    if (s->i < s->n && s->p[s->i] == '+' && !s->possessive) {
+    if (s->i < s->n && s->p[s->i] == '+' && s->dialect != REGEX_RUST) {
         struct buf tail = {0};
         buf_add(&tail, s->out->data + s->atom, s->out->len - s->atom);
         s->out->len = s->atom;
@@ -311,7 +321,7 @@ int regex_spell(const char *where, const char *pattern, size_t n, enum regex_dia
                       .n = n,
                       .out = out,
                       .e = e,
-                      .possessive = dialect == REGEX_RUST};
+                      .dialect = dialect};
     int code = 0;
     while (s.i < n && !code)
         code = spell_one(&s);

@@ -40,13 +40,25 @@ bool uni_space(uint32_t c)
     return IN(spaces, c);
 }
 
-bool uni_word(enum uni_version v, uint32_t c)
+/* Alphabetic, M, Nd and Pc. */
+static bool in_words(enum uni_version v, uint32_t c)
 {
     /* Alphabetic without being L, M or Nl: circled, squared and negative letters */
     static const struct range circled[] = {
         {0x24b6, 0x24e9}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189}};
     uint32_t set = UNI_L | UNI_M | 1u << UNI_ND | 1u << UNI_NL | 1u << UNI_PC;
-    return uni_in(v, c, set) || c == 0x200c || c == 0x200d || IN(circled, c);
+    return uni_in(v, c, set) || IN(circled, c);
+}
+
+bool uni_word(enum uni_version v, uint32_t c)
+{
+    return in_words(v, c) || c == 0x200c || c == 0x200d;
+}
+
+bool uni_word_oniguruma(uint32_t c, bool in_class)
+{
+    bool numeral = c < 0x100 && uni_in(UNI_16, c, 1u << UNI_NO);
+    return in_words(UNI_16, c) || (numeral && !in_class);
 }
 
 uint8_t uni_script(uint32_t c)

@@ -88,6 +88,10 @@ bool uni_space(uint32_t c);
 /* \w of Rust's regex: Alphabetic, M, Nd, Pc and the joiners. */
 bool uni_word(enum uni_version v, uint32_t c);
 
+/* \w of Oniguruma, as \b has it too: Alphabetic, M, Nd and Pc of 16.0, no joiners, and the
+ * numerals of Latin-1 (U+00B2 and five more), which it lacks within [..]. */
+bool uni_word_oniguruma(uint32_t c, bool in_class);
+
 /* The property Script = Han. */
 bool uni_han(enum uni_version v, uint32_t c);
 

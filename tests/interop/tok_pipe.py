@@ -26,7 +26,7 @@ TOK = os.path.abspath(sys.argv[1])
 DATA = os.environ.get("WEFT_TEST_DATA")
 FULL = "WEFT_FULL" in os.environ
 SCALARS = [c for c in range(0, 0x110000, 1 if FULL else 17) if not 0xD800 <= c < 0xE000]
-CLASSES = list("aZé'sTtREvemLlD  \n\r\t09٣Ⅷ½_-.,!?$+<>[]|#/\\\"") + [
+CLASSES = list("aZé'sTtREvemLlD  \n\r\t09٣Ⅷ½²⁴_-.,!?$+<>[]|#/\\\"") + [
     "\u0085", "\u00a0", "\u2028", "\u3000", "\u200b", "\u200d", "\ufeff", "\ufffd", "\u0301", "\u0308", "\u0323", "\u093e",
     "ß", "ſ", "K", "İ", "ǅ", "ʰ", "が", "か\u3099", "漢", "語", "한", "글", "\u1100\u1161", "ﬁ", "Ⓐ", "😀", "👨\u200d👩", "🏽",
     "\U0001d400", "\u0378", "\ue000", "\U00020000", "▁", "\x00", "\x1c", "\x7f", "\u1e9b\u0323", "\u2126", "  ", "   ",
@@ -157,6 +157,12 @@ def variants(folder):
         models.append({"type": "Unigram", "unk_id": 0, "byte_fallback": fallback,
                        "vocab": [[p, -1.5 - 0.37 * (i % 11)] for i, p in enumerate(whole)]})
     made += [("model", i, dict(plain, model=m)) for i, m in enumerate(models)]
+    # a token for each character, and another where it begins no piece: all ends of pieces show
+    letters = ["<unk>", *dict.fromkeys("".join(CLASSES) + "²¼⁴"), "\u0120"]
+    ends = {"type": "WordPiece", "unk_token": "<unk>", "continuing_subword_prefix": "##", "max_input_chars_per_word": 1000,
+            "vocab": {c: i for i, c in enumerate(dict.fromkeys(letters + ["##" + c for c in letters]))}}
+    cuts = PRE + [split(p, "Isolated") for p in (r"\b", r"\B", r"\w\W", r"[\w']+", r"[^\w.]", r"\p{Word}+", r"(?<=\W)\w")]
+    made += [("cut", i, dict(plain, pre_tokenizer=p, model=ends)) for i, p in enumerate(cuts)]
     for kind, i, spec in made:
         path = f"{folder}/{kind}{i}.json"
         with open(path, "w", encoding="utf-8") as f:

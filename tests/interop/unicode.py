@@ -113,6 +113,16 @@ def word_characters():
     return joined
 
 
+def edged():
+    """Scalars that Oniguruma sees the edges of a word at."""
+    found = set()
+    split = P.Split(Regex(r"\b"), "isolated")
+    for part in PARTS:
+        starts = {a for _, (a, b) in split.pre_tokenize_str("".join(f"-{chr(c)}-" for c in part))}
+        found.update(c for i, c in enumerate(part) if 3 * i + 1 in starts and 3 * i + 2 in starts)
+    return found
+
+
 def dropped(normalizer):
     return {c for c in ALL if normalizer.normalize_str(chr(c)) == ""}
 
@@ -191,6 +201,12 @@ def cases():
     yield "WhitespaceSplit", removed(P.WhitespaceSplit()) == flagged("space")
     yield "Oniguruma Han of 16.0", oniguruma(r"\p{Han}") == flagged("han", 16)
     yield "tiktoken Han of 16.0", rust(r"\p{Han}") == flagged("han", 16)
+    words, in_class = flagged("oniguruma_word", 0), flagged("oniguruma_word", 1)
+    yield "Oniguruma \\w of 16.0", oniguruma(r"\w") == words == oniguruma(r"\p{Word}")
+    yield "Oniguruma \\W of 16.0", oniguruma(r"\W") == set(ALL) - words
+    yield "Oniguruma [\\w] of 16.0", oniguruma(r"[\w]") == in_class == oniguruma(r"[\p{Word}]")
+    yield "Oniguruma [^\\w], [\\W]", oniguruma(r"[^\w]") == set(ALL) - in_class == oniguruma(r"[\W]")
+    yield "Oniguruma \\b of 16.0", edged() == words
     yield "tiktoken \\w of 16.0", rust(r"\w") == flagged("word", 16)
     yield "Whitespace \\w of 16.0", word_characters() == flagged("word", 16)
     for letter in "stmd":

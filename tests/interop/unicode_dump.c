@@ -32,6 +32,12 @@ static void tables(void)
             putchar("01"[uni_han(version, c)]);
         putchar('\n');
     }
+    for (int in_class = 0; in_class < 2; in_class++) {
+        printf("oniguruma_word %d ", in_class);
+        for (uint32_t c = 0; c < UNI_LIMIT; c++)
+            putchar("01"[uni_word_oniguruma(c, in_class)]);
+        putchar('\n');
+    }
     printf("space 0 ");
     for (uint32_t c = 0; c < UNI_LIMIT; c++)
         putchar("01"[uni_space(c)]);

@@ -92,6 +92,34 @@ static void patterns(void)
     marks("\\p{L}+", "\xe1\xb2\x89 \xea\x9f\x8e", "[\xe1\xb2\x89] \xea\x9f\x8e"); /* 16.0, not 17 */
 }
 
+static void words(void)
+{
+    marks("\\w+",
+          "m\xc2\xb2 a\xe2\x80\x8d"
+          "b",
+          "[m\xc2\xb2] [a]\xe2\x80\x8d[b]");
+    marks("\\w\\b",
+          "m\xc2\xb2 a\xe2\x80\x8d"
+          "b",
+          "m[\xc2\xb2] [a]\xe2\x80\x8d[b]");
+    marks("\\W", "m\xc2\xb2\xe2\x81\xb4", "m\xc2\xb2[\xe2\x81\xb4]");
+    marks("[\\w]+", "m\xc2\xb2", "[m]\xc2\xb2"); /* as Oniguruma has it */
+    marks("[^\\w\\s]", "m\xc2\xb2", "m[\xc2\xb2]");
+}
+
+/* tiktoken's patterns: the words of Rust. */
+static void words_of_rust(void)
+{
+    struct buf onig = {0}, rust = {0};
+    struct err e;
+    T_OK(regex_spell("x", "\\w", 2, REGEX_ONIGURUMA, &onig, &e), &e);
+    T_OK(regex_spell("x", "\\w", 2, REGEX_RUST, &rust, &e), &e);
+    T_CHECK(strstr(onig.data, "\\x{b2}") && !strstr(onig.data, "\\x{200c}"));
+    T_CHECK(!strstr(rust.data, "\\x{b2}") && strstr(rust.data, "\\x{200c}-\\x{200d}"));
+    buf_finish(&onig);
+    buf_finish(&rust);
+}
+
 static void empty_matches(void)
 {
     marks("(?=[A-Z])", "FooBar", "[]Foo[]Bar");
@@ -142,5 +170,5 @@ static void bad_patterns(void)
     buf_finish(&b);
 }
 
-T_MAIN(T_CASE(literals), T_CASE(patterns), T_CASE(empty_matches), T_CASE(what_is_not_read),
-       T_CASE(families), T_CASE(bad_patterns))
+T_MAIN(T_CASE(literals), T_CASE(patterns), T_CASE(words), T_CASE(words_of_rust),
+       T_CASE(empty_matches), T_CASE(what_is_not_read), T_CASE(families), T_CASE(bad_patterns))

@@ -59,6 +59,9 @@ static void words_have_joiners_and_circled_letters(void)
 {
     T_CHECK(uni_word(UNI_17, '_') && uni_word(UNI_17, 0x200d) && uni_word(UNI_17, 0x24b6));
     T_CHECK(uni_word(UNI_17, 0x301) && !uni_word(UNI_17, 0xbd) && !uni_word(UNI_17, '-'));
+    T_CHECK(uni_word_oniguruma(0x24b6, true) && !uni_word_oniguruma(0x200d, false));
+    T_CHECK(uni_word_oniguruma(0xbd, false) && !uni_word_oniguruma(0xbd, true));
+    T_CHECK(!uni_word_oniguruma(0x2074, false));
 }
 
 static void han_grows_with_the_version(void)
