@@ -125,9 +125,12 @@ static bool word_behind(const char *text, size_t n, size_t at)
     return at < n && uni_word(UNI_16, char_at(text + at, &k));
 }
 
-static void widen(const char *text, size_t n, const struct added_token *t, struct added_at *at)
+/* False: all of it is white space that the match before took, and nothing is left for it. */
+static bool widen(const char *text, size_t n, const struct added_token *t, struct added_at *at)
 {
     size_t k;
+    if (t->lstrip && at->start < at->done)
+        at->start = at->done;
     while (t->lstrip && at->start > at->done) {
         size_t before = char_before(text, at->start);
         if (!uni_space(char_at(text + before, &k)))
@@ -136,6 +139,7 @@ static void widen(const char *text, size_t n, const struct added_token *t, struc
     }
     while (t->rstrip && at->end < n && uni_space(char_at(text + at->end, &k)))
         at->end += k;
+    return at->start < at->end;
 }
 
 bool added_next(const struct added *a, const char *text, size_t n, bool skip_special,
@@ -151,7 +155,8 @@ bool added_next(const struct added *a, const char *text, size_t n, bool skip_spe
         }
         if (t->single_word && (word_before(text, at->start) || word_behind(text, n, at->end)))
             continue;
-        widen(text, n, t, at);
+        if (!widen(text, n, t, at))
+            continue;
         at->token = t;
         return true;
     }

@@ -132,6 +132,8 @@ def variants(folder):
     made = [("pre", i, dict(base, pre_tokenizer={"type": "Sequence", "pretokenizers": [p, LEVEL]})) for i, p in enumerate(PRE)]
     made += [("norm", i, dict(base, normalizer=n)) for i, n in enumerate(NORM)]
     made += [("dec", i, dict(base, decoder=d)) for i, d in enumerate(DEC)]
+    made.append(("added", 0, dict(base, added_tokens=base["added_tokens"] + [
+        dict(base["added_tokens"][0], id=50259, content="\n", special=False, lstrip=True, rstrip=True, normalized=False)])))
     # tokens that merging does not reach, taken as they are: some keep pieces from being cut, others do not
     for i, extra in enumerate((["<|a_special_one|>", "zqxj", "漢語"], ["zqxjzqxjzqxjzqxj", "<|a_special_one|>"])):
         vocab = dict(base["model"]["vocab"])
