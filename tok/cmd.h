@@ -102,6 +102,8 @@ const char *cmd_learn_sp_lacks(const struct sp_train_options *o);
 int cmd_learn_sp(const struct cli *c, const struct sp_train_input *in, struct cmd_source *source,
                  struct buf *model, struct sp_train_report *report, struct err *e);
 const char **cmd_inputs(const struct cli *c, size_t *ret_n); /* --input and other files; to free */
+/* Warns of options that were given and that the verb does not use with this tokenizer. */
+void cmd_unused_warn(const struct cli *c, const struct tokenizer *t);
 int cmd_encode(const struct cli *c, struct err *e);
 int cmd_decode(const struct cli *c, struct err *e);
 int cmd_inspect(const struct cli *c, struct err *e);

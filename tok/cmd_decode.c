@@ -272,6 +272,7 @@ int cmd_decode(const struct cli *c, struct err *e)
     int code = tok_open_flags(&c->tok, &j.tok, e);
     if (code)
         return code;
+    cmd_unused_warn(c, j.tok);
     code = sink_open(&j.sink, c->output, e);
     if (!code) {
         j.work = tok_work_create(j.tok);

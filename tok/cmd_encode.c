@@ -567,6 +567,7 @@ int cmd_encode(const struct cli *c, struct err *e)
     int code = tok_open_flags(&c->tok, &j.tok, e);
     if (code)
         return code;
+    cmd_unused_warn(c, j.tok);
     j.info = tok_info(j.tok);
     code = check_options(c, j.info, e);
     if (!code)

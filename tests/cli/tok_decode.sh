@@ -47,3 +47,25 @@ out_has "u16, u32"
 check sh -c '! grep -q "text|json|u16" .out'
 expect 2 "$TOK" decode --tokenizer vocab.json --format u16 w
 err_has "where text or json is expected"
+
+t "options without effect are named"
+echo '1 2' >ids
+expect 0 "$TOK" decode --tokenizer vocab.json ids
+check [ ! -s .err ]
+expect 0 "$TOK" decode --tokenizer vocab.json --strict --specials parse --no-add-special-tokens ids
+err_has "--strict has no effect here: tok decode with a WhitespaceTokenizer"
+err_has "--specials has no effect here"
+err_has "--add-special-tokens has no effect here"
+out_is "one two"
+printf '{"model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "one": 1}}}' >hf.json
+expect 0 "$TOK" encode --tokenizer hf.json --strict --specials parse --no-add-special-tokens --seed 2 w
+check [ ! -s .err ]
+expect 0 "$TOK" encode --tokenizer hf.json --engine sentencepiece --tiktoken-pattern r50k \
+    --tiktoken-num-special-tokens 3 --merge-file m --seed 2 --dropout 0 w
+for option in engine tiktoken-pattern tiktoken-num-special-tokens merge-file seed; do
+    err_has "--$option has no effect here: tok encode with a HuggingFaceTokenizer"
+done
+expect 0 "$TOK" encode --tokenizer vocab.json --seed 2 w
+err_has "--seed has no effect here"
+expect 0 "$TOK" convert --tiktoken-pattern r50k hf.json new.json
+err_has "--tiktoken-pattern has no effect here: tok convert with a HuggingFaceTokenizer"
