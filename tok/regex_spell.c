@@ -25,7 +25,7 @@ struct spell {
     size_t depth;
     size_t properties;
     enum regex_dialect dialect;
-    size_t atom;     /* where the last thing that can be repeated begins */
+    size_t atom; /* where the last thing that can be repeated begins */
 };
 
 static int refuse(const struct spell *s, size_t at, const char *what)
@@ -36,8 +36,10 @@ static int refuse(const struct spell *s, size_t at, const char *what)
 
 /* ---- properties ---------------------------------------------------------------------------- */
 
+enum kind { OF_CATEGORY, OF_SPACE, OF_WORD, OF_WORD_IN_CLASS, OF_RUST_WORD, OF_HAN, OF_HEX };
+
 struct property {
-    enum { OF_CATEGORY, OF_SPACE, OF_WORD, OF_WORD_IN_CLASS, OF_RUST_WORD, OF_HAN, OF_HEX } kind;
+    enum kind kind;
     uint32_t set;
 };
 
@@ -107,7 +109,7 @@ static bool find_category(const char *name, struct property *ret)
 }
 
 /* What \w means here. */
-static int word_kind(const struct spell *s, bool inside)
+static enum kind word_kind(const struct spell *s, bool inside)
 {
     return s->dialect == REGEX_RUST ? OF_RUST_WORD : inside ? OF_WORD_IN_CLASS : OF_WORD;
 }
@@ -316,12 +318,7 @@ static int spell_one(struct spell *s)
 int regex_spell(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
                 struct buf *out, struct err *e)
 {
-    struct spell s = {.where = where,
-                      .p = pattern,
-                      .n = n,
-                      .out = out,
-                      .e = e,
-                      .dialect = dialect};
+    struct spell s = {.where = where, .p = pattern, .n = n, .out = out, .e = e, .dialect = dialect};
     int code = 0;
     while (s.i < n && !code)
         code = spell_one(&s);
