@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/mem.h"
 #include "tok/bpe_table.h"
 
@@ -531,7 +532,7 @@ size_t bpe_merge_seen(const struct bpe *m, struct bpe_work *w, uint32_t *sym, si
 
 void bpe_merge_short(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count)
 {
-    if (m->single && count > 1 && bpe_lanes_work()) {
+    if (m->single && count > 1 && cpu_avx512()) {
         bpe_lanes_merge(m, sym, n, count);
         return;
     }

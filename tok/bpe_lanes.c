@@ -13,12 +13,6 @@
 #define WIDE __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw")))
 #define INLINE WIDE static inline __attribute__((always_inline))
 
-bool bpe_lanes_work(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-}
-
 /* rank[i] is that of symbols i and i + 1. */
 struct lanes {
     __m512i sym[BPE_SHORT + 2], rank[BPE_SHORT + 1];
@@ -132,11 +126,6 @@ WIDE void bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32
 }
 
 #else
-
-bool bpe_lanes_work(void)
-{
-    return false;
-}
 
 void bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count)
 {

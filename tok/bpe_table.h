@@ -71,7 +71,6 @@ static inline uint32_t bpe_id(const struct bpe *m, uint32_t slot)
 }
 
 /* bpe_lanes.c, where the processor has AVX-512 and the table is `single`: bpe_merge_short. */
-bool bpe_lanes_work(void);
 void bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count);
 
 #endif

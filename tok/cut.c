@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #endif
 
+#include "base/cpu.h"
 #include "base/mem.h"
 
 enum {
@@ -178,12 +179,6 @@ static bool any_longer(const uint32_t *start, size_t n, uint32_t longest)
 #define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
 #define INLINE WIDE static inline __attribute__((always_inline))
 
-static bool has_wide(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-}
-
 /* The first n of four bytes, 0 to 4. */
 INLINE __m512i wide_first(__m512i bytes, __m512i n)
 {
@@ -285,11 +280,6 @@ static bool any_longer_wide(const uint32_t *start, uint32_t longest)
     return any_longer(start, GROUP, longest);
 }
 
-static bool has_wide(void)
-{
-    return false;
-}
-
 static size_t decide_wide(const struct cut *c, const char *text, uint32_t *at, size_t n)
 {
     return decide(c, text, at, n);
@@ -320,7 +310,7 @@ static size_t put_places(const char *text, const uint32_t *start, size_t n, uint
 size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, size_t n,
                  uint32_t longest, uint32_t *ret)
 {
-    bool wide = has_wide();
+    bool wide = cpu_avx512();
     size_t k = 0;
     for (size_t i = 0; i < n; i += GROUP) {
         size_t count = n - i < GROUP ? n - i : GROUP;

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tok/base64.h"
 #include "tok/learn_bpe.h"
 
 #define WORD "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -63,17 +64,6 @@ static void put_lines(const struct learn_out *o, struct buf *b)
 
 /* ---- tiktoken ---------------------------------------------------------------------------- */
 
-static void put_base64(struct buf *b, const unsigned char *p, size_t n)
-{
-    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t v = (uint32_t)p[i] << 16 | (i + 1 < n ? (uint32_t)p[i + 1] << 8 : 0) |
-                     (i + 2 < n ? p[i + 2] : 0);
-        for (size_t k = 0; k < 4; k++)
-            buf_addc(b, i + k > n ? '=' : digit[v >> (18 - 6 * k) & 63]);
-    }
-}
-
 /* A special token that is also what a merge spells. */
 static bool is_merged(const struct learn_out *o, size_t id, struct buf *text)
 {
@@ -107,7 +97,7 @@ static void put_ranks(const struct learn_out *o, struct buf *b)
             buf_addc(&text, (char)byte[utf8_code(c, k)]);
             c += k;
         }
-        put_base64(b, (const unsigned char *)text.data, text.len);
+        base64_put(b, text.data, text.len);
         buf_addf(b, " %zu\n", id);
     }
     buf_finish(&text);

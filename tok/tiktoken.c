@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "tok/hf.h"
+#include "tok/base64.h"
 #include "tok/pipe_run.h"
 
 /*
@@ -63,34 +64,11 @@ static const char *const megatron_pattern[] = {
 
 enum { ENCODINGS = sizeof(encodings) / sizeof(*encodings) };
 
-static int base64_value(char c)
+/* Bytes of a token in base64; -1: it is none, or longer than TOKEN_MAX. */
+static int from_base64(const char *p, size_t n, uint8_t ret[TOKEN_MAX + 3])
 {
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* Bytes of n characters of base64 with its padding; -1: it is none, or longer than TOKEN_MAX. */
-static int from_base64(const char *p, size_t n, uint8_t *ret)
-{
-    size_t pad = n >= 1 && p[n - 1] == '=' ? n >= 2 && p[n - 2] == '=' ? 2 : 1 : 0;
-    if (n == 0 || n % 4 || n / 4 * 3 - pad > TOKEN_MAX)
-        return -1;
-    uint32_t v = 0;
-    int bytes = 0;
-    for (size_t i = 0; i < n; i++) {
-        int d = i < n - pad ? base64_value(p[i]) : 0;
-        if (d < 0)
-            return -1;
-        v = v << 6 | (uint32_t)d;
-        for (int k = 2; i % 4 == 3 && k >= 0; k--)
-            ret[bytes++] = (uint8_t)(v >> (8 * k));
-    }
-    return bytes - (int)pad;
+    ptrdiff_t bytes = n && n <= (TOKEN_MAX + 2) / 3 * 4 ? base64_get(p, n, false, ret) : -1;
+    return bytes <= TOKEN_MAX ? (int)bytes : -1;
 }
 
 struct line {

@@ -19,8 +19,9 @@ struct build {
     struct trie_unit *unit;
     size_t n, cap;
     const struct trie_key *key;
-    uint32_t *todo; /* units whose children are not placed yet: unit, first key, last key, depth */
-    size_t ntodo, room;
+    uint32_t
+        *waiting; /* units whose children are not placed yet: unit, first key, last key, depth */
+    size_t nwaiting, room;
 };
 
 static bool is_free(const struct build *b, size_t i)
@@ -72,16 +73,16 @@ static uint32_t find_base(struct build *b, const unsigned char *byte, size_t n)
 
 static void push(struct build *b, uint32_t unit, size_t first, size_t end, size_t depth)
 {
-    if (b->ntodo + 4 > b->room) {
+    if (b->nwaiting + 4 > b->room) {
         b->room = b->room ? b->room * 2 : 1024;
-        b->todo = mem_grow(b->todo, b->room, sizeof(*b->todo));
+        b->waiting = mem_grow(b->waiting, b->room, sizeof(*b->waiting));
     }
-    uint32_t *p = b->todo + b->ntodo;
+    uint32_t *p = b->waiting + b->nwaiting;
     p[0] = unit;
     p[1] = (uint32_t)first;
     p[2] = (uint32_t)end;
     p[3] = (uint32_t)depth;
-    b->ntodo += 4;
+    b->nwaiting += 4;
 }
 
 /* Places the children of a unit, whose keys are first .. end-1 and agree in `depth` bytes. */
@@ -177,12 +178,12 @@ void trie_init(struct trie *t, struct trie_key *key, size_t n)
     b.n = 512; /* a child of base 0, or of a base below the first free unit, is none */
     grow(&b, 768);
     place(&b, TRIE_ROOT, 0, n, 0);
-    while (b.ntodo) {
-        b.ntodo -= 4;
-        const uint32_t *p = b.todo + b.ntodo;
+    while (b.nwaiting) {
+        b.nwaiting -= 4;
+        const uint32_t *p = b.waiting + b.nwaiting;
         place(&b, p[0], p[1], p[2], p[3]);
     }
-    free(b.todo);
+    free(b.waiting);
     *t = (struct trie){.n = b.n};
     t->unit = mem_grow(b.unit, b.n + 256, sizeof(*b.unit));
     for (size_t i = 0; i < b.n + 256; i++)

@@ -4,28 +4,9 @@
 
 #include "base/mem.h"
 #include "tests/fuzz/scratch.h"
-#include "tok/engine.h"
+#include "tests/fuzz/use.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Ids of the vocabulary out of any text, and text out of them. */
-static void use(const struct tok_engine *g, const struct tok_info *info, const char *p, size_t n)
-{
-    struct err e;
-    struct tok_ids ids = {0};
-    struct tok_tally tally = {0};
-    struct buf text = {0};
-    void *scratch = g->scratch_create(g->state);
-    int code = g->encode(g->state, scratch, p, n, &ids, &tally, &e);
-    BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
-    for (size_t i = 0; i < ids.n; i++)
-        BUG_ON(ids.id[i] < 0 || ids.id[i] >= info->vocab_size, "id %d", ids.id[i]);
-    if (!code)
-        BUG_ON(g->decode(g->state, scratch, ids.id, ids.n, &text, &e), "%s", e.msg);
-    tok_ids_finish(&ids);
-    buf_finish(&text);
-    g->scratch_destroy(scratch);
-}
 
 /* vocab.json, a NUL, merges.txt: what opens encodes any text to ids of its own, and decodes them.
  */
@@ -47,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(merges);
     if (code)
         return 0;
-    use(&g, &info, (const char *)data, size);
+    fuzz_use(&g, &info, data, size);
     g.destroy(g.state);
     return 0;
 }

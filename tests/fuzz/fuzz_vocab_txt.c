@@ -2,30 +2,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tok/engine.h"
+#include "tests/fuzz/use.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void use(const struct tok_engine *g, const struct tok_info *info, const uint8_t *data,
-                size_t size)
-{
-    struct err e;
-    struct tok_ids ids = {0};
-    struct tok_tally tally = {0};
-    struct buf text = {0};
-    void *scratch = g->scratch_create(g->state);
-    for (int64_t id = 0; id < info->vocab_size; id++)
-        BUG_ON(!g->piece(g->state, id), "no piece %lld", (long long)id);
-    int code = g->encode(g->state, scratch, (const char *)data, size, &ids, &tally, &e);
-    BUG_ON(code && (code != ERR_DATA || info->unk >= 0), "code %d: %s", code, e.msg);
-    for (size_t i = 0; i < ids.n; i++)
-        BUG_ON(ids.id[i] < 0 || ids.id[i] >= info->vocab_size, "id %d", ids.id[i]);
-    if (!code)
-        BUG_ON(g->decode(g->state, scratch, ids.id, ids.n, &text, &e), "%s", e.msg);
-    tok_ids_finish(&ids);
-    buf_finish(&text);
-    g->scratch_destroy(scratch);
-}
 
 /* BERT's vocab.txt, by its look and under both of its names: one that opens encodes any text to ids
  * of its own, and decodes them. */
@@ -44,7 +23,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         BUG_ON(code && !strstr(e.msg, "fuzz.txt"), "no name in '%s'", e.msg);
         if (code)
             continue;
-        use(&g, &info, data, size);
+        for (int64_t id = 0; id < info.vocab_size; id++)
+            BUG_ON(!g.piece(g.state, id), "no piece %lld", (long long)id);
+        bool encoded = fuzz_use(&g, &info, data, size);
+        BUG_ON(!encoded && info.unk >= 0, "a text refused beside the unknown token %lld",
+               (long long)info.unk);
         g.destroy(g.state);
     }
     return 0;

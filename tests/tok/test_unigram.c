@@ -66,62 +66,6 @@ static void same(struct pair *p, const char *text, size_t n, size_t longest, uin
     tok_ids_finish(&ids);
 }
 
-/* Pieces over the parts' letters with random scores and types; the switches are the bits of n. */
-static void random_model(struct buf *b, uint64_t n)
-{
-    struct buf in = {0}, rules = {0};
-    buf_reset(b);
-    make_piece(b, "<unk>", 0, SP_UNKNOWN);
-    make_piece(b, "<s>", 0, SP_CONTROL);
-    for (int i = 0; n & 1 && i < 256; i++) {
-        char text[8];
-        snprintf(text, sizeof(text), "<0x%02X>", (unsigned)i);
-        make_piece(b, text, 0, SP_BYTE);
-    }
-    if (n & 2) {
-        make_piece(b, "<u>", 0, SP_USER);
-        make_piece(b, "<us>", 0, SP_USER);
-        make_piece(b, n & 256 ? "x y" : "\n", 0, SP_USER);
-        make_piece(b, n & 512 ? " b" : "\xe2\x96\x81\xe2\x96\x81", 0, SP_USER);
-    }
-    char seen[200][24];
-    size_t nseen = 0;
-    for (uint64_t i = 0; i < 60; i++) {
-        char text[24] = "";
-        for (uint64_t k = t_rand(n * 100 + i, 0) % 4 + 1; k; k--) {
-            uint32_t r = t_rand(n * 100 + i, k) % 7;
-            strcat(text, r < 5    ? (const char[]){(char)('a' + r), 0}
-                         : r == 5 ? "\xe2\x96\x81"
-                                  : "\xe3\x81\x82");
-        }
-        bool twice = strcmp(text, "\xe2\x96\x81\xe2\x96\x81") == 0;
-        for (size_t k = 0; k < nseen; k++)
-            twice |= strcmp(seen[k], text) == 0;
-        if (twice)
-            continue;
-        strcpy(seen[nseen++], text);
-        /* few different scores, so that ways tie; now and then a large one */
-        float score = n & 4 ? -(float)(t_rand(n, i) % 4) : -(float)t_rand(n, i) / 1e9f;
-        if (n & 1024)
-            score = score * 1e6f + 3e5f;
-        make_piece(b, text, score, i % 13 == 12 ? SP_UNUSED : SP_NORMAL);
-    }
-    protow_varint(&in, 3, SP_UNIGRAM);
-    protow_varint(&in, 35, n & 1);
-    protow_varint(&in, 24, n >> 3 & 1);
-    protow_bytes(b, 2, in.data, in.len);
-    buf_reset(&in);
-    make_rules(&rules);
-    if (n & 16)
-        protow_bytes(&in, 2, rules.data, rules.len);
-    protow_varint(&in, 3, n >> 5 & 1);
-    protow_varint(&in, 4, n >> 6 & 1);
-    protow_varint(&in, 5, !(n >> 7 & 1));
-    protow_bytes(b, 3, in.data, in.len);
-    buf_finish(&in);
-    buf_finish(&rules);
-}
-
 /* Every combination of the switches. WEFT_FULL=1 tries fifty times as many texts. */
 static void random_models_and_texts(void)
 {
@@ -130,7 +74,7 @@ static void random_models_and_texts(void)
     size_t models = 0;
     uint64_t texts = getenv("WEFT_FULL") ? 500 : 10;
     for (uint64_t n = 0; n < 2048; n++) {
-        random_model(&p.bytes, n);
+        make_random(&p.bytes, n | 2048, SP_UNIGRAM);
         if (!open_pair(&p))
             continue;
         T_CHECK(p.u);
@@ -223,7 +167,7 @@ static void one_long_text(void)
 {
     struct pair p = {0};
     struct buf text = {0};
-    random_model(&p.bytes, 3 | 32 | 64);
+    make_random(&p.bytes, 3 | 32 | 64 | 2048, SP_UNIGRAM);
     T_CHECK(open_pair(&p));
     for (uint64_t i = 0; text.len < 3000000; i++)
         buf_adds(&text, make_part[t_rand(5, i) % MAKE_PARTS]);

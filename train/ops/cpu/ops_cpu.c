@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/cpu.h"
 #include "train/ops/cpu/cpu.h"
 
 static bool always(void)
@@ -18,8 +19,7 @@ static bool has_avx2(void)
 
 static bool has_avx512(void)
 {
-    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    return has_avx2() && cpu_avx512();
 }
 #endif
 

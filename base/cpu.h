@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_CPU_H
+#define BASE_CPU_H
+
+/* What the processor at hand can do, asked before code is entered that is compiled for it. */
+
+#include <stdbool.h>
+
+/* The part of AVX-512 that all server processors since 2017 share: F, BW, DQ, VL. */
+static inline bool cpu_avx512(void)
+{
+#ifdef __x86_64__
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
+#endif

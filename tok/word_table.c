@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/word_table.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/mem.h"
+
+enum {
+    HUGE_PAGE = 2 << 20,
+    START_BYTES = 1 << 20, /* of the table of short words, at first */
+    LONGER_SLOTS = 64      /* for longer words, at first */
+};
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+/* Zeroed, on its own pages, huge ones if the system has them. */
+static void *pages(size_t n)
+{
+    size_t align = n >= HUGE_PAGE ? HUGE_PAGE : 4096;
+    char *p = mmap(NULL, n + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return mem_new(SIZE_MAX / 4, 1); /* says so and ends the process */
+    size_t before = (size_t)(-(uintptr_t)p & (align - 1));
+    if (before)
+        munmap(p, before);
+    if (align - before)
+        munmap(p + before + n, align - before);
+    if (n >= HUGE_PAGE)
+        madvise(p + before, n, MADV_HUGEPAGE);
+    return p + before;
+}
+
+static size_t bucket_bytes(uint32_t mask)
+{
+    return ((size_t)mask + 1) * sizeof(struct bucket);
+}
+
+static bool has_crc(void)
+{
+#ifdef __x86_64__
+    return __builtin_cpu_supports("sse4.2") != 0;
+#else
+    return false;
+#endif
+}
+
+static void open_arena(struct arena32 *a, size_t bytes)
+{
+    *a = (struct arena32){.at = pages(bytes), .most = bytes / sizeof(*a->at)};
+}
+
+static void close_arena(struct arena32 *a)
+{
+    munmap(a->at, a->most * sizeof(*a->at));
+}
+
+void word_table_init(struct word_table *t, size_t bytes)
+{
+    *t = (struct word_table){.crc = has_crc()};
+    size_t table = 64 << 10;
+    bytes = bytes < table ? table : bytes;
+    while (table * 2 <= bytes - bytes / 4)
+        table *= 2;
+    /* three quarters at most for the table of short words */
+    table = table > bytes - bytes / 4 ? table / 2 : table;
+    t->most = (uint32_t)(table / sizeof(struct bucket));
+    size_t start = table < START_BYTES ? table : START_BYTES;
+    t->mask = (uint32_t)(start / sizeof(struct bucket)) - 1;
+    t->bucket = pages(bucket_bytes(t->mask));
+    t->bound = bytes;
+    t->longer_mask = LONGER_SLOTS - 1;
+    t->longer = pages(LONGER_SLOTS * sizeof(*t->longer));
+    open_arena(&t->many, bytes / 16);
+    open_arena(&t->bytes, bytes); /* of which the bound leaves what the rest does not take */
+}
+
+void word_table_finish(struct word_table *t)
+{
+    munmap(t->bucket, bucket_bytes(t->mask));
+    munmap(t->longer, (t->longer_mask + 1) * sizeof(*t->longer));
+    close_arena(&t->bytes);
+    close_arena(&t->many);
+}
+
+size_t word_table_bytes(const struct word_table *t)
+{
+    return bucket_bytes(t->mask) + (t->longer_mask + 1) * sizeof(*t->longer) +
+           (t->bytes.n + t->many.most) * sizeof(*t->many.at);
+}
+
+/* Forgets the longer words. */
+static void drop_longer(struct word_table *t)
+{
+    munmap(t->longer, (t->longer_mask + 1) * sizeof(*t->longer));
+    madvise(t->bytes.at, t->bytes.most * sizeof(*t->bytes.at), MADV_DONTNEED);
+    t->longer_mask = LONGER_SLOTS - 1;
+    t->longer = pages(LONGER_SLOTS * sizeof(*t->longer));
+    t->nlonger = t->bytes.n = 0;
+}
+
+static bool fits(const struct word_table *t, size_t more)
+{
+    return word_table_bytes(t) + more <= t->bound;
+}
+
+/* Forgets the short words that have many ids. */
+static void drop_many(struct word_table *t)
+{
+    for (size_t i = 0; i <= t->mask; i++)
+        for (int k = 0; k < 2; k++) {
+            struct entry *x = &t->bucket[i].at[k];
+            if (x->key[1] >> 60 == MANY) {
+                *x = (struct entry){0};
+                t->used--;
+            }
+        }
+    t->many.n = 0;
+}
+
+/* ---- short words --------------------------------------------------------------------------- */
+
+static struct entry *find_in(struct bucket *b, struct key key)
+{
+    for (int i = 0; i < 2; i++)
+        if (b->at[i].key[0] == key.low && (b->at[i].key[1] & KEY_MASK) == key.high)
+            return &b->at[i];
+    return NULL;
+}
+
+struct entry *word_table_find(struct word_table *t, struct key key)
+{
+    uint32_t place = place_of(t, key);
+    struct entry *x = find_in(&t->bucket[place], key);
+    if (x)
+        return x;
+    x = find_in(&t->bucket[place ^ 1], key);
+    if (!x)
+        return NULL;
+    struct entry *home = &t->bucket[place].at[1], was = *home;
+    *home = *x;
+    *x = was;
+    return home;
+}
+
+static bool is_free(const struct entry *x)
+{
+    return x->key[1] == 0;
+}
+
+/* The entry for a word that has none: a free one, here or next door, else the second next door. */
+static struct entry *claim(struct word_table *t, struct key key)
+{
+    uint32_t place = place_of(t, key);
+    struct bucket *b = &t->bucket[place], *next = &t->bucket[place ^ 1];
+    struct entry *at[] = {&b->at[0], &b->at[1], &next->at[0], &next->at[1]};
+    int i = 0;
+    while (i < 3 && !is_free(at[i]))
+        i++;
+    t->used += is_free(at[i]);
+    return at[i];
+}
+
+/* Twice the buckets, while one entry in four is in use. */
+static void grow(struct word_table *t)
+{
+    struct bucket *old = t->bucket;
+    size_t n = (size_t)t->mask + 1;
+    t->mask = (uint32_t)(n * 2) - 1;
+    t->bucket = pages(bucket_bytes(t->mask));
+    t->used = 0;
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < 2; k++) {
+            struct entry *x = &old[i].at[k];
+            if (!is_free(x))
+                *claim(t, (struct key){x->key[0], x->key[1] & KEY_MASK}) = *x;
+        }
+    munmap(old, n * sizeof(*old));
+}
+
+void word_table_keep(struct word_table *t, struct key key, const int32_t *id, size_t n)
+{
+    struct entry x = {.key = {key.low, key.high | (uint64_t)(n <= INLINE ? n : MANY) << 60}};
+    if (n > t->many.most / 4)
+        return;
+    if (t->used > (size_t)t->mask / 2 && t->mask + 1 < t->most) {
+        if (!fits(t, bucket_bytes(t->mask)))
+            drop_longer(t);
+        grow(t);
+    }
+    if (n <= INLINE) {
+        memcpy(x.id, id, n * sizeof(*id));
+    } else {
+        if (n > t->many.most - t->many.n)
+            drop_many(t);
+        x.id[0] = (uint32_t)t->many.n;
+        x.id[1] = (uint32_t)n;
+        memcpy(t->many.at + t->many.n, id, n * sizeof(*id));
+        t->many.n += n;
+    }
+    *claim(t, key) = x;
+}
+
+/* ---- longer words -------------------------------------------------------------------------- */
+
+static uint64_t hash_longer(const char *p, size_t n)
+{
+    return words_key(p, n).hash | 1;
+}
+
+struct longer *word_table_find_longer(const struct word_table *t, const char *p, size_t n)
+{
+    if (n > LONGEST)
+        return NULL;
+    uint64_t hash = hash_longer(p, n);
+    for (size_t i = hash >> 20 & t->longer_mask; t->longer[i].hash; i = (i + 1) & t->longer_mask) {
+        struct longer *x = &t->longer[i];
+        if (x->hash == hash && x->length == n && memcmp(t->bytes.at + x->bytes, p, n) == 0)
+            return x;
+    }
+    return NULL;
+}
+
+static size_t free_slot(const struct word_table *t, uint64_t hash)
+{
+    size_t i = hash >> 20 & t->longer_mask;
+    while (t->longer[i].hash)
+        i = (i + 1) & t->longer_mask;
+    return i;
+}
+
+static void grow_longer(struct word_table *t)
+{
+    struct longer *old = t->longer;
+    size_t n = t->longer_mask + 1;
+    t->longer_mask = n * 2 - 1;
+    t->longer = pages(n * 2 * sizeof(*t->longer));
+    for (size_t i = 0; i < n; i++)
+        if (old[i].hash)
+            t->longer[free_slot(t, old[i].hash)] = old[i];
+    munmap(old, n * sizeof(*old));
+}
+
+void word_table_keep_longer(struct word_table *t, const char *p, size_t length, const int32_t *id,
+                            size_t n)
+{
+    size_t words = (length + 3) / 4, need = words + n;
+    uint64_t hash = hash_longer(p, length);
+    if (length > LONGEST || need > t->bytes.most / 16 || word_table_find_longer(t, p, length))
+        return;
+    size_t slots = (t->longer_mask + 1) * sizeof(*t->longer);
+    bool full = t->nlonger >= t->longer_mask / 2;
+    if (!fits(t, need * sizeof(*t->bytes.at) + (full ? slots : 0)))
+        drop_longer(t);
+    else if (full)
+        grow_longer(t);
+    size_t i = free_slot(t, hash);
+    uint32_t place = (uint32_t)t->bytes.n;
+    t->bytes.n += need;
+    t->longer[i] =
+        (struct longer){hash, place, (uint32_t)length, place + (uint32_t)words, (uint32_t)n};
+    memcpy(t->bytes.at + place, p, length);
+    memcpy(t->bytes.at + place + words, id, n * sizeof(*id));
+    t->nlonger++;
+}
