@@ -78,3 +78,21 @@ size_t utf8_mend(struct buf *out, const char *p, size_t n)
     }
     return runs;
 }
+
+size_t utf8_before_mending(const char *p, size_t n, size_t at)
+{
+    enum { MARK = 3 }; /* bytes of U+FFFD */
+    size_t i = 0;
+    while (i < n) {
+        size_t k = utf8_good(p + i, n - i);
+        if (at < k || i + k == n)
+            return i + (at < k ? at : k);
+        i += k;
+        at -= k;
+        if (at < MARK)
+            return i;
+        at -= MARK;
+        i += bad_run((const unsigned char *)p + i, n - i);
+    }
+    return n;
+}

@@ -81,4 +81,7 @@ uint64_t utf8_invalid(const char *p, size_t n);
  */
 size_t utf8_mend(struct buf *out, const char *p, size_t n);
 
+/* Where in p[0 .. n) the byte stands, or the run begins, that utf8_mend writes as its byte `at`. */
+size_t utf8_before_mending(const char *p, size_t n, size_t at);
+
 #endif

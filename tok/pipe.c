@@ -269,18 +269,20 @@ static int encode_between(const struct pipe *p, struct pipe_work *w, struct part
     size_t done = 0;
     int code = 0;
     uint64_t skipped = 0;
-    bool skip = p->mode != TOK_SPECIALS_PARSE;
+    bool skip = p->mode == TOK_SPECIALS_TEXT;
     while (!code && args.added && added_next(args.added, text, n, skip, &at, &skipped)) {
         if (done < at.start)
             code = args.encode(p, w, text + done, at.start - done,
                                done ? edge & EDGE_STRIPPED : edge, ids, tally, e);
+        if (!code && at.token->special && p->mode == TOK_SPECIALS_ERROR) {
+            w->met = true;
+            return ERR_DATA;
+        }
         *tok_ids_reserve(ids, 1) = at.token->id;
         ids->n++;
         done = at.done = at.end;
     }
     tally->specials += skipped;
-    if (!code && skipped && p->mode == TOK_SPECIALS_ERROR)
-        return err_set(e, ERR_DATA, "the text holds the string of a special token");
     if (!code && done < n)
         code = args.encode(p, w, text + done, n - done, done ? edge & EDGE_STRIPPED : edge, ids,
                            tally, e);
@@ -354,7 +356,9 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
     if (p->dropout > 0)
         w->draw_key = words_key(text, n).hash ^ p->seed * 0x9E3779B97F4A7C15u;
     w->draws = 0;
-    size_t good = utf8_good(text, n);
+    w->met = false;
+    const char *raw = text;
+    size_t nraw = n, good = utf8_good(text, n);
     if (good < n) {
         buf_reset(&w->clean);
         buf_add(&w->clean, text, good);
@@ -365,7 +369,8 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
             return err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", n);
     }
     struct part_args args = {p->raw, encode_raw};
-    return encode_between(p, w, args, text, n, EDGE_ZERO, ids, tally, e);
+    int code = encode_between(p, w, args, text, n, EDGE_ZERO, ids, tally, e);
+    return w->met ? pipe_refuse_special(p, w, text, n, raw, nraw, e) : code;
 }
 
 /*

@@ -99,6 +99,7 @@ struct pipe_work {
     struct word_cache *cache;
     struct pipe_parts_work *parts;
     struct regex_work *regex;
+    bool met;   /* a special string that is an error */
     bool near;  /* unigram: a sum before the piece might have changed its path */
     void *best; /* of unigram: its path */
     size_t best_cap;
@@ -124,6 +125,11 @@ bool pre_punctuation(uint32_t c); /* of ASCII, or P of Unicode 8.0 */
 /* pipe.c: text without tokens of the text as it is, through all the steps. */
 int pipe_encode_run(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                     unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e);
+
+/* pipe_special.c: ERR_DATA with the place and the string of the special token that was met in
+ * text[0 .. n), which is raw[0 .. nraw) mended. */
+int pipe_refuse_special(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                        const char *raw, size_t nraw, struct err *e);
 
 /* pipe_parts.c: the same, in parts. parts_open leaves p->parts NULL where text cannot be cut as it
  * stands. */

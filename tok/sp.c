@@ -151,12 +151,6 @@ static int encode_plain(const struct sp *s, struct sp_room *room, const char *te
     return 0;
 }
 
-static int refuse_special(const struct special *p, size_t at, struct err *e)
-{
-    err_set(e, ERR_DATA, "byte %zu of the text: the string of the special token '%s'", at, p->text);
-    return err_hint(e, "--specials text takes it as ordinary text, --specials parse as the token");
-}
-
 /* Counts the special strings, or finds that there may be none. */
 static int look_for_specials(const struct sp *s, const char *text, size_t n,
                              struct tok_tally *tally, struct err *e)
@@ -165,7 +159,7 @@ static int look_for_specials(const struct sp *s, const char *text, size_t n,
     const struct special *p;
     for (size_t i = 0; (p = specials_find(&s->specials, text, n, i, &at)); i = at + p->length) {
         if (s->mode == TOK_SPECIALS_ERROR)
-            return refuse_special(p, at, e);
+            return special_refuse(p->text, at, e);
         if (p->always)
             tally->matched++;
         else
@@ -260,7 +254,7 @@ static int take_special(const struct sp *s, struct scratch *c, const struct spec
                         struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
     if (s->mode == TOK_SPECIALS_ERROR)
-        return refuse_special(p, at, e);
+        return special_refuse(p->text, at, e);
     if (s->mode == TOK_SPECIALS_TEXT) {
         *(p->always ? &tally->matched : &tally->specials) += 1;
         return feed(s, c, p->text, p->length, false, ids, e);

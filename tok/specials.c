@@ -53,3 +53,9 @@ const struct special *specials_find(const struct specials *s, const char *text, 
         }
     return NULL;
 }
+
+int special_refuse(const char *special, size_t at, struct err *e)
+{
+    err_set(e, ERR_DATA, "byte %zu of the text: the string of the special token '%s'", at, special);
+    return err_hint(e, "--specials text takes it as ordinary text, --specials parse as the token");
+}

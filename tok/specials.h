@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
+
 struct special {
     const char *text;
     size_t length;
@@ -32,5 +34,8 @@ void specials_finish(struct specials *s);
 /* The next one in text[from .. n): its place in *ret_at; NULL if there is none. */
 const struct special *specials_find(const struct specials *s, const char *text, size_t n,
                                     size_t from, size_t *ret_at);
+
+/* ERR_DATA: one stands at byte `at` of a text, under TOK_SPECIALS_ERROR. */
+int special_refuse(const char *special, size_t at, struct err *e);
 
 #endif

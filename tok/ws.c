@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "tok/engine.h"
+#include "tok/specials.h"
 #include "tok/words.h"
 
 /*
@@ -117,12 +118,8 @@ static uint64_t block_spaces(const char *text, size_t n, size_t at, uint64_t *sp
 static int special_word(const struct ws *s, size_t at, int32_t *ret, struct tok_tally *tally,
                         struct err *e)
 {
-    if (s->mode == TOK_SPECIALS_ERROR) {
-        err_set(e, ERR_DATA, "byte %zu of the text: the string of the special token '%s'", at,
-                s->piece[s->eod]);
-        return err_hint(e, "--specials text takes it as an unknown word, --specials parse as the "
-                           "token");
-    }
+    if (s->mode == TOK_SPECIALS_ERROR)
+        return special_refuse(s->piece[s->eod], at, e);
     if (s->mode == TOK_SPECIALS_TEXT) {
         tally->specials++;
         *ret = s->unk;

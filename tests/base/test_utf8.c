@@ -56,6 +56,19 @@ static void long_texts(void)
         }
 }
 
+/* What stands before the place of a character is mended to as many bytes. */
+static void places_before_mending(const char *text, size_t n, const struct buf *mended)
+{
+    for (size_t at = 0; at <= mended->len; at++) {
+        struct buf b = {0};
+        if (at < mended->len && (mended->data[at] & 0xc0) == 0x80)
+            continue;
+        utf8_mend(&b, text, utf8_before_mending(text, n, at));
+        T_EQ(b.len, at);
+        buf_finish(&b);
+    }
+}
+
 /* What was mended is good, and what is good is not changed. */
 static void random_bytes(void)
 {
@@ -70,6 +83,7 @@ static void random_bytes(void)
         T_EQ(runs == 0, utf8_good(text, n) == n);
         T_EQ(utf8_invalid(text, n) >= runs, true);
         T_EQ(utf8_mend(&again, b.data, b.len), 0);
+        places_before_mending(text, n, &b);
         T_STR(buf_str(&again), buf_str(&b));
         buf_finish(&b);
         buf_finish(&again);

@@ -93,6 +93,50 @@ static void tokens_are_found(void)
     tok_close(t);
 }
 
+static void refused_at(const struct tokenizer *t, const char *text, const char *place)
+{
+    struct err e;
+    struct tok_ids ids = {0};
+    struct tok_work *w = tok_work_create(t);
+    T_ERR(tok_encode(t, w, text, strlen(text), &ids, &e), &e, ERR_DATA, place);
+    T_EQ(ids.n, 0);
+    T_EQ(tok_work_specials(w), 0);
+    tok_work_destroy(w);
+    tok_ids_finish(&ids);
+}
+
+#define NORMALIZED(text)                                                                           \
+    "{\"id\":0,\"content\":\"" text "\",\"single_word\":false,\"lstrip\":false,"                   \
+    "\"rstrip\":false,\"normalized\":true,\"special\":true}"
+
+/* Where the text as it came has them, whatever normalizing and mending make of it before. */
+static void special_strings_are_refused_where_they_stand(void)
+{
+    static const char *const pre[] = {
+        HF_LEVEL("false"), "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":"
+                           "\"never\",\"split\":true}"};
+    for (size_t i = 0; i < 2; i++) {
+        struct hf_make m = {.pre = pre[i],
+                            .norm = "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFKC\"},"
+                                    "{\"type\":\"Lowercase\"}]}",
+                            .added = HF_TOKEN("<s>", "") "," NORMALIZED("<end>"),
+                            .model = HF_BPE("\"unk_token\":\"<unk>\",")};
+        struct tokenizer *t = open_made(&m, TOK_SPECIALS_ERROR);
+        refused_at(t, "ab<s>", "byte 2 of the text: the string of the special token '<s>'");
+        refused_at(t, "a\xff\xff\xe3\x80 c<s><END>",
+                   "byte 7 of the text: the string of the "
+                   "special token '<s>'");
+        refused_at(t, "<END>", "byte 0 of the text: the string of the special token '<end>'");
+        refused_at(t, "ABC ab \xef\xac\x81\xe3\x8c\x96 c\xff <END> c <eNd>",
+                   "byte 17 of the text: the string of the special token '<end>'");
+        refused_at(t,
+                   "a b <e\xef\xbd\x8e"
+                   "d>b<s>",
+                   "byte 4 of the text: the string of the special token '<end>'");
+        tok_close(t);
+    }
+}
+
 static void templates_go_round(void)
 {
     struct hf_make m = {
@@ -286,7 +330,8 @@ static void deep_and_cut_files_are_refused(void)
 }
 
 T_MAIN(T_CASE(bytes_are_merged), T_CASE(unknown_characters), T_CASE(tokens_are_found),
-       T_CASE(templates_go_round), T_CASE(invalid_bytes_are_replaced),
-       T_CASE(bad_files_are_refused), T_CASE(like_normalized_tokens_are_refused),
-       T_CASE(merges_are_dropped), T_CASE(scripts_are_parted), T_CASE(too_many_parts_are_refused),
+       T_CASE(special_strings_are_refused_where_they_stand), T_CASE(templates_go_round),
+       T_CASE(invalid_bytes_are_replaced), T_CASE(bad_files_are_refused),
+       T_CASE(like_normalized_tokens_are_refused), T_CASE(merges_are_dropped),
+       T_CASE(scripts_are_parted), T_CASE(too_many_parts_are_refused),
        T_CASE(deep_and_cut_files_are_refused))
