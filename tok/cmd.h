@@ -20,7 +20,7 @@ enum cmd_format { CMD_TEXT, CMD_JSON, CMD_U16, CMD_U32, CMD_DOCS };
 #define CMD_DECODE_FORMATS "text|json" /* the first two of enum cmd_format */
 
 /* --input-format of decode: behind those of enum docs_format, what --format u16 and u32 write */
-enum cmd_input { CMD_IN_U16 = DOCS_JSONL + 1, CMD_IN_U32 };
+enum cmd_input { CMD_IN_U16 = DOCS_JSONL + 1, CMD_IN_U32 }; /* DOCS_TSV is none of decode's */
 
 #define CMD_DECODE_INPUTS DOCS_FORMATS "|u16|u32"
 
@@ -102,8 +102,10 @@ const char *cmd_learn_sp_lacks(const struct sp_train_options *o);
 int cmd_learn_sp(const struct cli *c, const struct sp_train_input *in, struct cmd_source *source,
                  struct buf *model, struct sp_train_report *report, struct err *e);
 const char **cmd_inputs(const struct cli *c, size_t *ret_n); /* --input and other files; to free */
-/* Warns of options that were given and that the verb does not use with this tokenizer. */
-void cmd_unused_warn(const struct cli *c, const struct tokenizer *t);
+/* Warns of options that were given and that the verb does not use with these tokenizers, or of
+ * --json-keys where no file was JSONL. */
+void cmd_unused_warn(const struct cli *c, struct tokenizer *const *t, size_t n);
+void cmd_unused_keys(const struct cli *c, bool had_jsonl);
 int cmd_encode(const struct cli *c, struct err *e);
 int cmd_decode(const struct cli *c, struct err *e);
 int cmd_inspect(const struct cli *c, struct err *e);

@@ -153,7 +153,7 @@ int cmd_convert(const struct cli *c, struct err *e)
     int code = tok_open(&o, &from, e);
     if (code)
         return code;
-    cmd_unused_warn(c, from);
+    cmd_unused_warn(c, &from, 1);
     code = convert(c, from, &o, e);
     tok_close(from);
     return code;

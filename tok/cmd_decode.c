@@ -20,6 +20,7 @@ struct job {
     struct tok_ids ids;
     struct buf text, out;
     struct sink sink;
+    bool had_json;
 };
 
 /* The ids in j->ids as one document of output. */
@@ -162,6 +163,7 @@ static int decode_lines(struct job *j, const char *path, struct zin *in, struct 
         struct jsonl_value v;
         bool json = j->cli->input_format == DOCS_JSONL ||
                     (j->cli->input_format == DOCS_AUTO && n && p[0] == '{');
+        j->had_json |= json;
         if (json)
             code = jsonl_parse(parser, p, n, &v, e);
         if (!code)
@@ -272,7 +274,7 @@ int cmd_decode(const struct cli *c, struct err *e)
     int code = tok_open_flags(&c->tok, &j.tok, e);
     if (code)
         return code;
-    cmd_unused_warn(c, j.tok);
+    cmd_unused_warn(c, &j.tok, 1);
     code = sink_open(&j.sink, c->output, e);
     if (!code) {
         j.work = tok_work_create(j.tok);
@@ -281,6 +283,8 @@ int cmd_decode(const struct cli *c, struct err *e)
         struct err ignored; /* what was decoded before an error is still written */
         int last = sink_write(&j.sink, &j.out, code ? &ignored : e);
         code = sink_close(&j.sink, code ? code : last, e);
+        if (!code)
+            cmd_unused_keys(c, j.had_json);
     }
     tok_work_destroy(j.work);
     tok_ids_finish(&j.ids);

@@ -229,6 +229,8 @@ int cmd_compare(const struct cli *c, const char *const *path, size_t npath, stru
         progress_update(&p, docs_consumed(docs), NULL);
     }
     progress_finish(&p);
+    if (!code)
+        cmd_unused_keys(c, docs_had_jsonl(docs));
     docs_destroy(docs);
     return code;
 }
@@ -274,6 +276,8 @@ int cmd_diff(const struct cli *c, struct err *e)
     int code = cmd_open(c, c->file[0], &t[0], e);
     if (!code)
         code = cmd_open(c, c->file[1], &t[1], e);
+    if (!code)
+        cmd_unused_warn(c, t, 2);
     if (!code)
         code = diff(c, (const struct tokenizer *const *)t, e);
     tok_close(t[0]);

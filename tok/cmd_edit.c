@@ -33,6 +33,8 @@ static int open_edit(struct edit *d, const struct cli *c, struct err *e)
     if (!c->output)
         return err_set(e, ERR_USAGE, WEFT_PREFIX "tok %s needs --output", d->verb);
     int code = tok_open(&d->o, &d->t, e);
+    if (!code)
+        cmd_unused_warn(c, &d->t, 1);
     return code ? code : recipe_read(&d->r, d->t, &d->o, e);
 }
 
@@ -48,7 +50,7 @@ static void close_edit(struct edit *d)
 typedef int on_text(void *arg, const char *text, size_t n, struct err *e);
 
 static int each_text(const struct cli *c, const struct opt_list *corpus, const char *what,
-                     on_text *on, void *arg, struct err *e)
+                     on_text *on, void *arg, bool *ret_jsonl, struct err *e)
 {
     struct docs *docs =
         docs_create(corpus->item, corpus->n, (enum docs_format)c->input_format, &c->text_key, 1);
@@ -70,6 +72,7 @@ static int each_text(const struct cli *c, const struct opt_list *corpus, const c
         progress_update(&p, docs_consumed(docs), NULL);
     }
     progress_finish(&p);
+    *ret_jsonl = docs_had_jsonl(docs);
     docs_destroy(docs);
     return code;
 }
@@ -96,7 +99,10 @@ int cmd_count(const struct cli *c, const struct opt_list *corpus, const struct t
 {
     struct counts n = {.t = t, .work = tok_work_create(t)};
     n.count = mem_new((size_t)tok_info(t)->vocab_size + 1, sizeof(*n.count));
-    int code = each_text(c, corpus, "tok: counting tokens", count_text, &n, e);
+    bool jsonl;
+    int code = each_text(c, corpus, "tok: counting tokens", count_text, &n, &jsonl, e);
+    if (!code)
+        cmd_unused_keys(c, jsonl);
     tok_work_destroy(n.work);
     tok_ids_finish(&n.ids);
     *ret = n.count;
@@ -134,7 +140,8 @@ static int check_corpus(const struct edit *d, const struct tokenizer *to, struct
     struct mapped m = {.rows = &d->rows, .t = {d->t, to}};
     for (int i = 0; i < 2; i++)
         m.work[i] = tok_work_create(m.t[i]);
-    int code = each_text(d->cli, d->corpus, "tok: checking", check_text, &m, e);
+    bool jsonl;
+    int code = each_text(d->cli, d->corpus, "tok: checking", check_text, &m, &jsonl, e);
     for (int i = 0; i < 2; i++) {
         tok_work_destroy(m.work[i]);
         tok_ids_finish(&m.ids[i]);

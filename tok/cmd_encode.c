@@ -433,8 +433,6 @@ static int encode_all(struct job *j, struct err *e)
 
 static int check_options(const struct cli *c, const struct tok_info *i, struct err *e)
 {
-    if (c->input_format == DOCS_TSV)
-        return err_set(e, ERR_USAGE, "--input_format tsv goes with " WEFT_PREFIX "tok train only");
     if (c->format == CMD_U16 && i->vocab_size > 65536)
         return err_set(e, ERR_USAGE,
                        "--format u16 holds ids below 65536, but the vocabulary has "
@@ -483,6 +481,7 @@ static int read_limit(struct job *j, struct err *e)
 static void tell(const struct job *j)
 {
     uint64_t specials = 0, matched = 0, invalid = 0;
+    cmd_unused_keys(j->cli, docs_had_jsonl(j->docs));
     for (int i = 0; i < j->threads; i++) {
         specials += tok_work_specials(j->work[i]);
         matched += tok_work_matched(j->work[i]);
@@ -567,7 +566,7 @@ int cmd_encode(const struct cli *c, struct err *e)
     int code = tok_open_flags(&c->tok, &j.tok, e);
     if (code)
         return code;
-    cmd_unused_warn(c, j.tok);
+    cmd_unused_warn(c, &j.tok, 1);
     j.info = tok_info(j.tok);
     code = check_options(c, j.info, e);
     if (!code)

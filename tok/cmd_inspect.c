@@ -192,6 +192,7 @@ int cmd_inspect(const struct cli *c, struct err *e)
     int code = tok_open_flags(&flags, &t, e);
     if (code)
         return code;
+    cmd_unused_warn(c, &t, 1);
     code = inspect(c, &flags, t, e);
     tok_close(t);
     return code;

@@ -96,6 +96,8 @@ static int count_with(const struct cli *c, const struct cutter *cut, struct pool
     if (!code)
         tell(&r,
              cut->bytes ? learn_bytes_invalid(cut->bytes) : learn_wordpiece_invalid(cut->pieces));
+    if (!code)
+        cmd_unused_keys(c, docs_had_jsonl(docs));
     learn_count_destroy(count);
     docs_destroy(docs);
     free(path);
@@ -210,6 +212,10 @@ static int check_tokens(const char *const *token, size_t n, struct err *e)
 static int check(const struct cli *c, const struct learn_out *out, struct err *e)
 {
     size_t n = out->nspecial - out->nuser;
+    if (c->input_format == DOCS_TSV)
+        return err_set(e, ERR_USAGE,
+                       "--input_format tsv, lines with their counts, goes with --type "
+                       "sentencepiece only");
     int code = check_tokens(out->special, out->nspecial, e);
     if (!code && c->pretokenizer_pattern && opts_origin(c->opts, "pretokenizer") >= FROM_FILE)
         return err_set(e, ERR_USAGE,
@@ -246,6 +252,10 @@ void cmd_learn_warn(const struct cli *c)
         if (o->verbs & 1u << c->opts->verb && o->section && !(types_of(o) >> c->type & 1) &&
             opts_origin(c->opts, o->name) >= FROM_FILE)
             log_warn("--%s has no effect with --type %s", o->name, name[c->type]);
+    if (c->type == CMD_BPE && c->limit_alphabet >= 256)
+        log_warn("--limit_alphabet %" PRId64 " has no effect with --type bpe, whose alphabet is "
+                 "256 bytes",
+                 c->limit_alphabet);
 }
 
 static struct learn_cut cut_of(const struct cli *c)

@@ -240,6 +240,8 @@ static int survey_corpus(const struct cli *c, struct survey *s, struct err *e)
         progress_update(&p, docs_consumed(docs), NULL);
     }
     progress_finish(&p);
+    if (!code)
+        cmd_unused_keys(c, c->by || docs_had_jsonl(docs));
     jsonl_destroy(j);
     docs_destroy(docs);
     buf_finish(&line);

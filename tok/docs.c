@@ -22,6 +22,7 @@ struct docs {
     enum docs_format format, now; /* asked for, and of the open file */
     const char *const *key;
     size_t nkeys;
+    bool had_jsonl;
 
     struct zin *in;      /* NULL between files */
     struct zin *adopted; /* the first file, until its turn comes */
@@ -250,6 +251,7 @@ static int open_next(struct docs *d, struct err *e)
         d->now = name_says_jsonl(path) || content_is_jsonl(d) ? DOCS_JSONL : DOCS_TEXT;
     if (d->now == DOCS_JSONL)
         skip_mark(d);
+    d->had_jsonl |= d->now == DOCS_JSONL;
     return 0;
 }
 
@@ -446,4 +448,9 @@ int docs_block(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_l
             return code;
         leave(d);
     }
+}
+
+bool docs_had_jsonl(const struct docs *d)
+{
+    return d->had_jsonl;
 }

@@ -22,9 +22,10 @@
 #include "base/err.h"
 #include "base/zin.h"
 
-enum docs_format { DOCS_AUTO, DOCS_TEXT, DOCS_TSV, DOCS_JSONL }; /* DOCS_TSV reads as DOCS_TEXT */
+enum docs_format { DOCS_AUTO, DOCS_TEXT, DOCS_JSONL, DOCS_TSV }; /* DOCS_TSV reads as DOCS_TEXT */
 
-#define DOCS_FORMATS "auto|text|tsv|jsonl"
+#define DOCS_FORMATS "auto|text|jsonl"
+#define DOCS_TRAIN_FORMATS DOCS_FORMATS "|tsv"
 
 struct docs;
 
@@ -63,6 +64,8 @@ int docs_block(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_l
 
 uint64_t docs_consumed(const struct docs *d); /* bytes of all files so far, as they lie on disk */
 uint64_t docs_total(const struct docs *d);    /* of all files, 0 if not known */
+
+bool docs_had_jsonl(const struct docs *d); /* a file so far was taken as JSONL */
 
 /* Where the last document came from: a name that lives as long as the reader's paths, and the line.
  */

@@ -71,8 +71,10 @@ struct tok_flags {
             S, m, v, "tiktoken-pattern", OPT_TEXT, pattern, NULL, "NAME|REGEX", false,             \
             "how tiktoken's ranks cut a text, if their number does not tell: r50k, p50k, "         \
             "cl100k, o200k, Megatron-LM's v1 and v2, or a pattern"),                               \
-        TOK_FLAG_ROW(S, m, v, "tiktoken-num-special-tokens", OPT_INT, num_special, "1000", "N",    \
-                     false, "ids of special tokens before the ranks of a TikTokenizer in JSON"),   \
+        TOK_FLAG_ROW(S, m, v, "tiktoken-num-special-tokens", OPT_INT, num_special, NULL, "N",      \
+                     false,                                                                        \
+                     "ids of special tokens before the ranks of a TikTokenizer in JSON, 1000 if "  \
+                     "none is given"),                                                             \
         TOK_FLAG_ROW(                                                                              \
             S, m, v, "tiktoken-special-tokens", OPT_LIST, tiktoken_special, NULL, "TOKENS", false, \
             "the first of them, <unk>, <s> and </s> included, which is also the default; "         \

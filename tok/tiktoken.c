@@ -434,9 +434,10 @@ int tiktoken_engine_open(const struct tok_options *o, const char *p, size_t n,
 {
     struct pipe_spec s;
     struct tok_engine g;
-    if (o->vocab_size || o->nspecial)
+    if (o->vocab_size || o->num_special || o->nspecial)
         return err_set(e, ERR_USAGE,
-                       "%s: --vocab-size and --tiktoken-special-tokens go with ranks in JSON only",
+                       "%s: --vocab-size, --tiktoken-num-special-tokens and "
+                       "--tiktoken-special-tokens go with ranks in JSON only",
                        o->path);
     pipe_spec_init(&s, o->path);
     int code = tiktoken_read(&s, o, p, n, e);

@@ -82,6 +82,7 @@ struct tok_info {
     int64_t bos, eos, pad, unk; /* -1: none */
     int64_t longest;            /* ids of a text at most, as the file's truncation says; 0: any */
     bool longest_left;          /* and it is the first ones that go */
+    bool draws;                 /* ids of a text follow from the seed, too */
     const char *path;           /* NULL for TOK_NULL */
     char digest[SHA_TEXT];      /* SHA-256 of the file; of the description for TOK_NULL */
 };

@@ -196,7 +196,7 @@ err_has "take u32"
 expect 2 "$TOK" encode --tokenizer u.model --format u16 --output_format piece text.txt
 err_has "--output_format piece"
 expect 2 "$TOK" encode --tokenizer u.model --input_format tsv text.txt
-err_has "tok train only"
+err_has "auto, text or jsonl"
 expect 2 "$TOK" encode --tokenizer u.model --tokenizer-type WhitespaceTokenizer text.txt
 err_has "is not what WhitespaceTokenizer reads"
 expect 2 "$TOK" --bogus

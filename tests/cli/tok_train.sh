@@ -119,6 +119,18 @@ err_has "--workers has no effect on SentencePiece's own trainer"
 expect 0 "$TOK" train --input text.txt --model_prefix w --vocab_size 60 --model_type bpe --workers 3 --memory 16
 same o.model w.model
 
+t "options of other models, of the library and of other options are named"
+expect 0 "$TOK" train --input text.txt --model_prefix w --vocab_size 60 --model_type bpe --shrinking_factor 0.8 \
+    --num_threads 3 --pad_piece P --shuffle_input_sentence --json-keys x
+err_has "--shrinking_factor has no effect with --model_type bpe"
+err_has "--num_threads has no effect on our own trainers"
+err_has "--pad_piece has no effect without --pad_id"
+err_has "--shuffle_input_sentence has no effect without --input_sentence_size"
+err_has "--json-keys has no effect here: no input is JSONL"
+expect 0 "$TOK" train --input text.txt --model_prefix w --vocab_size 60 --engine sentencepiece --shrinking_factor 0.8 \
+    --num_threads 3 --pad_id 3 --pad_piece P
+err_lacks "no effect"
+
 t "what our trainers refuse"
 expect 2 "$TOK" train --input text.txt --model_prefix c --vocab_size 9 --model_type bpe
 err_has "must be in the vocabulary are"
