@@ -3,29 +3,63 @@
 
 #include "base/utf8.h"
 #include "tok/pipe_across.h"
+#include "tok/precompiled.h"
 #include "tok/unicode.h"
 
 /* How far the steps of a tokenizer look: whether text may be cut between two characters before a
  * step does anything to it. */
 
-static bool is_control(enum uni_cluster c)
+/* Runs of one kind of character that become one: " {2,}" and its like. */
+struct runs {
+    bool found;
+    bool space; /* any white space, else U+0020 */
+    bool two;   /* at least two of them */
+};
+
+static struct runs runs_of(const struct norm_step *s)
 {
-    return c == CLUSTER_CR || c == CLUSTER_LF || c == CLUSTER_CONTROL;
+    static const struct {
+        const char *text;
+        bool space, two;
+    } known[] = {{" {2,}", false, true}, {" +", false, false},  {"[ ]{2,}", false, true},
+                 {"[ ]+", false, false}, {"\\s+", true, false}, {"\\s{2,}", true, true}};
+    const char *text = s->kind == NORM_REPLACE ? regex_text(s->pattern) : NULL;
+    for (size_t i = 0; text && i < sizeof(known) / sizeof(*known); i++)
+        if (!strcmp(text, known[i].text))
+            return (struct runs){true, known[i].space, known[i].two};
+    return (struct runs){0};
 }
 
-/* Runs of one kind of character that become one: " {2,}" and its like. */
-static bool is_runs(const struct regex *r, bool *ret_space)
+static bool in_runs(struct runs r, uint32_t c)
 {
-    static const char *const blank[] = {" {2,}", " +", "[ ]{2,}", "[ ]+"};
-    static const char *const space[] = {"\\s+", "\\s{2,}"};
-    const char *text = regex_text(r);
-    for (size_t i = 0; text && i < sizeof(blank) / sizeof(*blank); i++)
-        if (!strcmp(text, blank[i]))
-            return *ret_space = false, true;
-    for (size_t i = 0; text && i < sizeof(space) / sizeof(*space); i++)
-        if (!strcmp(text, space[i]))
-            return *ret_space = true, true;
-    return false;
+    return r.found && (r.space ? uni_space(c) : c == ' ');
+}
+
+/* Whether a run is seen to begin as its first character does when this stands alone. */
+static bool begins_alike(const struct pipe_spec *s, size_t i, struct runs r, uint32_t c)
+{
+    struct pipe_text to = s->norm[i].content;
+    size_t k;
+    if (!r.two || (utf8_char(to.p, to.p + to.n) == to.n && char_at(to.p, &k) == c))
+        return true;
+    for (size_t t = 0; t < s->ntokens; t++)
+        if (s->token[t].normalized)
+            return false;
+    if (c != ' ' || !to.n || i + 1 < s->nnorm || !s->npre || s->pre[0].kind != PRE_METASPACE)
+        return false;
+    return char_at(to.p, &k) == char_at(s->pre[0].content.p, &k);
+}
+
+/* Whether Precompiled makes the same of CR LF as of one of these alone. */
+static bool ends_line_alike(const struct norm_step *s, char c)
+{
+    struct buf one = {0}, two = {0};
+    precompiled_run(s->content.p, &c, 1, &one);
+    precompiled_run(s->content.p, "\r\n", 2, &two);
+    bool alike = one.len == two.len && !memcmp(buf_str(&one), buf_str(&two), one.len);
+    buf_finish(&one);
+    buf_finish(&two);
+    return alike;
 }
 
 bool across_in(struct pipe_text t, uint32_t c)
@@ -34,9 +68,10 @@ bool across_in(struct pipe_text t, uint32_t c)
     return memmem(t.p, t.n, u, utf8_put(u, c)) != NULL;
 }
 
-bool across_before(const struct norm_step *s, uint32_t c)
+bool across_before(const struct pipe_spec *spec, size_t i, uint32_t c)
 {
     static const enum uni_form form[] = {UNI_NFC, UNI_NFD, UNI_NFKC, UNI_NFKD};
+    const struct norm_step *s = &spec->norm[i];
     struct pipe_text literal;
     switch (s->kind) {
     case NORM_NFC:
@@ -48,11 +83,13 @@ bool across_before(const struct norm_step *s, uint32_t c)
         return !s->accents || !uni_acts_before(UNI_NFD, c);
     case NORM_REPLACE:
         literal.p = regex_literal_text(s->pattern, &literal.n);
-        return !literal.p || utf8_char(literal.p, literal.p + literal.n) == literal.n ||
-               !across_in(literal, c);
+        if (!literal.p)
+            return !in_runs(runs_of(s), c) || begins_alike(spec, i, runs_of(s), c);
+        return utf8_char(literal.p, literal.p + literal.n) == literal.n || !across_in(literal, c);
     case NORM_PRECOMPILED: {
         enum uni_cluster k = uni_cluster(c);
-        return k == CLUSTER_OTHER || is_control(k) || k == CLUSTER_LV || k == CLUSTER_LVT ||
+        return (k == CLUSTER_CR && ends_line_alike(s, '\r')) || k == CLUSTER_OTHER ||
+               k == CLUSTER_LF || k == CLUSTER_CONTROL || k == CLUSTER_LV || k == CLUSTER_LVT ||
                k == CLUSTER_PICTURE || k == CLUSTER_CONSONANT;
     }
     default:
@@ -60,46 +97,56 @@ bool across_before(const struct norm_step *s, uint32_t c)
     }
 }
 
-bool across_behind(const struct norm_step *s, uint32_t c)
+bool across_behind(const struct pipe_spec *spec, size_t i, uint32_t c)
 {
-    struct pipe_text literal;
-    bool space;
-    if (s->kind == NORM_REPLACE) {
-        literal.p = regex_literal_text(s->pattern, &literal.n);
-        if (literal.p)
-            return across_before(s, c);
-        return is_runs(s->pattern, &space) && !(space ? uni_space(c) : c == ' ');
-    }
+    const struct norm_step *s = &spec->norm[i];
+    size_t n;
+    if (s->kind == NORM_REPLACE)
+        return regex_literal_text(s->pattern, &n) ? across_before(spec, i, c)
+                                                  : !in_runs(runs_of(s), c);
     if (s->kind != NORM_PRECOMPILED)
         return true;
     enum uni_cluster k = uni_cluster(c);
-    return k == CLUSTER_OTHER || k == CLUSTER_LF || k == CLUSTER_CONTROL || k == CLUSTER_V ||
-           k == CLUSTER_T || k == CLUSTER_LV || k == CLUSTER_LVT || k == CLUSTER_PICTURE ||
-           k == CLUSTER_CONSONANT || k == CLUSTER_SPACING;
+    return (k == CLUSTER_LF && ends_line_alike(s, '\n')) || k == CLUSTER_OTHER ||
+           k == CLUSTER_CONTROL || k == CLUSTER_V || k == CLUSTER_T || k == CLUSTER_LV ||
+           k == CLUSTER_LVT || k == CLUSTER_PICTURE || k == CLUSTER_CONSONANT ||
+           k == CLUSTER_SPACING;
+}
+
+bool across_repeats(const struct pipe_spec *spec, size_t i, uint32_t c)
+{
+    const struct norm_step *s = &spec->norm[i];
+    return s->kind == NORM_PRECOMPILED ? c == '\r' : in_runs(runs_of(s), c);
+}
+
+bool across_grasps(const struct pipe_spec *spec, size_t i, uint32_t c)
+{
+    return spec->norm[i].kind == NORM_PRECOMPILED && uni_cluster(c) == CLUSTER_PREPEND;
+}
+
+/* Whether the step may leave nothing of a character. */
+static bool may_drop(const struct norm_step *s)
+{
+    return s->kind == NORM_NMT || s->kind == NORM_BERT || s->kind == NORM_STRIP_ACCENTS ||
+           s->kind == NORM_PRECOMPILED || (s->kind == NORM_REPLACE && !s->content.n);
 }
 
 bool across_known(const struct pipe_spec *s)
 {
-    bool first = true, space;
+    bool first = true, dropped = false;
     size_t n;
     for (size_t i = 0; i < s->nnorm; i++) {
         const struct norm_step *t = &s->norm[i];
         if (!first && (t->kind == NORM_STRIP || t->kind == NORM_PREPEND))
             return false;
+        if (t->kind == NORM_PRECOMPILED && dropped)
+            return false;
         first &= t->kind == NORM_STRIP;
-        if (t->kind == NORM_REPLACE && !regex_literal_text(t->pattern, &n) &&
-            !is_runs(t->pattern, &space))
+        dropped |= may_drop(t);
+        if (t->kind == NORM_REPLACE && !regex_literal_text(t->pattern, &n) && !runs_of(t).found)
             return false;
     }
     return true;
-}
-
-bool across_joins_spaces(const struct norm_step *s)
-{
-    size_t n;
-    bool space;
-    return s->kind == NORM_REPLACE && !regex_literal_text(s->pattern, &n) &&
-           is_runs(s->pattern, &space);
 }
 
 /* ---- the pre-tokenizer --------------------------------------------------------------------- */

@@ -14,12 +14,16 @@
  * next; strips and prefixes only at the beginning. */
 bool across_known(const struct pipe_spec *s);
 
-/* Whether the step lets the text be cut before a character, behind one: a place needs both. */
-bool across_before(const struct norm_step *s, uint32_t c);
-bool across_behind(const struct norm_step *s, uint32_t c);
+/* Whether step i lets the text be cut before a character, behind one: a place needs both. */
+bool across_before(const struct pipe_spec *s, size_t i, uint32_t c);
+bool across_behind(const struct pipe_spec *s, size_t i, uint32_t c);
 
-/* Whether the step looks at spaces only to make one of many. */
-bool across_joins_spaces(const struct norm_step *s);
+/* Of a character that may not be cut behind: whether what the step makes of it and what follows is
+ * seen to begin as what it makes of it alone. */
+bool across_repeats(const struct pipe_spec *s, size_t i, uint32_t c);
+
+/* Whether the step may join the character with any that comes next. */
+bool across_grasps(const struct pipe_spec *s, size_t i, uint32_t c);
 
 enum across {
     ACROSS_LOOKS,  /* the text may not be cut there */

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "tok/pipe_across.h"
+#include "tok/pipe_sides.h"
 #include "tok/unicode.h"
 
 /*
@@ -16,10 +17,15 @@
  *
  * Whether the text may be cut between two characters depends on these two alone:
  *
- *   the normalizer   acts on neither side across (by step: a mark composes with what is before it)
+ *   the normalizer   acts on neither side across (by step: a mark composes with what is before it),
+ *                    and what stands further off changes neither of the two
  *   added tokens     of normalized text have no such pair
  *   pre-tokenizer    the first step that has to do with the place parts the text there; or none
  * has, model            and no token reaches across (cut.h)
+ *
+ * But for two things: a mark behind the second may compose with it, so that such a mark takes back
+ * the cut before what it stands on; and a character that Precompiled joins with any next one holds
+ * the place behind that.
  *
  * A pair of ASCII is one bit of a table; others are looked up character by character in what is
  * noted when a character is met first.
@@ -27,20 +33,11 @@
 
 enum {
     CHARS = 0x110000,
-    CHAR = 0x1fffff, /* bits of a side that are the character */
-    KNOWN = 1 << 24, /* it was looked at */
-    FREE = 1 << 25,  /* the normalizer does not act across this side */
-    WHOLE = 1 << 26, /* the vocabulary has all its characters */
-    SAME = 1 << 27,  /* it becomes itself, and is free on both sides */
     PAIRS_LOG = 14,
     KIND_SHIFT = 42, /* behind two characters */
+    LOOK_AHEAD = 16, /* characters that vanish behind one, before it counts as unsettled */
     CHUNK = 1 << 15,
     PIECE = 1 << 20 /* bytes of a piece whose scores are added up in parts */
-};
-
-/* What a character becomes: its first and its last character then, with flags. */
-struct sides {
-    uint32_t first, last;
 };
 
 struct pipe_parts {
@@ -57,9 +54,11 @@ struct pipe_parts {
     struct pipe_text space; /* what these become; n is 0: a part with one is not direct */
     char space_text[4];
     bool spaces;                /* also behind the part's beginning */
+    uint32_t parting;           /* a piece begins with it, cut or not; 0: nothing does */
     bool prefixes;              /* something is put before a text, or before what follows a token */
     unsigned char cut[128][16]; /* places of two kinds */
     unsigned char boundary[128][16]; /* boundaries alone */
+    bool settles[128];               /* what follows, so that this is what it is by itself */
 };
 
 struct pipe_parts_work {
@@ -84,6 +83,9 @@ enum place {
     INSIDE,   /* no cut */
     BETWEEN,  /* within a piece, where no token reaches across */
     BOUNDARY, /* of pieces */
+    PLACE = 3,
+    ACTS = 4,  /* the second may change what stands before it, or vanish */
+    GRASPS = 8 /* the first may change the second */
 };
 
 /* What a place is between two characters that become these. */
@@ -92,8 +94,8 @@ static enum place place_of(const struct pipe *p, struct sides before, struct sid
     const struct pipe_parts *t = p->parts;
     char text[8];
     size_t n, at;
-    uint32_t a = before.last & CHAR, b = behind.first & CHAR;
-    if (!(before.last & behind.first & FREE))
+    uint32_t a = before.last & SIDE_CHAR, b = behind.first & SIDE_CHAR;
+    if (!(before.last & behind.first & SIDE_FREE))
         return INSIDE;
     at = put_pair(text, a, b, &n);
     if (t->has_tokens && !cut_here(&t->tokens, text, at, n))
@@ -106,63 +108,17 @@ static enum place place_of(const struct pipe *p, struct sides before, struct sid
     if (v != ACROSS_BESIDE)
         return v == ACROSS_PARTED ? BOUNDARY : INSIDE;
     if (!(t->merges || t->sums) || (t->has_tokens && t->prefixes) ||
-        !(t->fallback || before.last & behind.first & WHOLE))
+        !(t->fallback || before.last & behind.first & SIDE_WHOLE))
         return INSIDE;
     at = put_pair(text, a, b, &n);
     return cut_here(&p->cut, text, at, n) ? BETWEEN : INSIDE;
-}
-
-/* ---- characters ---------------------------------------------------------------------------- */
-
-static bool has_all(const struct pipe_spec *s, const char *text, size_t n)
-{
-    for (size_t i = 0, k; i < n; i += k) {
-        char_at(text + i, &k);
-        bool mark = text[i] == ' ' && s->npre && s->pre[0].kind == PRE_METASPACE;
-        if (pipe_vocab_find(s, mark ? s->pre[0].content.p : text + i,
-                            mark ? s->pre[0].content.n : k) < 0)
-            return false;
-    }
-    return true;
-}
-
-static uint32_t last_char(const struct buf *b)
-{
-    size_t k;
-    return char_at(b->data + char_before(b->data, b->len), &k);
-}
-
-/* What a character becomes by itself, and whether any step acts across its sides. */
-static struct sides look_at(const struct pipe *p, struct pipe_work *w, uint32_t c)
-{
-    const struct pipe_spec *s = &p->spec;
-    struct buf *text = &w->norm;
-    struct err ignored;
-    bool before = true, behind = true;
-    size_t k;
-    buf_reset(text);
-    text->len = utf8_put(buf_reserve(text, 4), c);
-    for (size_t i = 0; i < s->nnorm; i++) {
-        before &= across_before(&s->norm[i], char_at(text->data, &k));
-        behind &= across_behind(&s->norm[i], last_char(text));
-        if (pipe_norm_step(s, i, w, EDGE_CUT | EDGE_STRIPPED, text, &ignored) || !text->len)
-            return (struct sides){KNOWN, KNOWN};
-    }
-    uint32_t flags = KNOWN;
-    if (!p->parts->fallback && has_all(s, text->data, text->len))
-        flags |= WHOLE;
-    char own[4];
-    if (before && behind && text->len == utf8_put(own, c) && !memcmp(own, text->data, text->len))
-        flags |= SAME;
-    return (struct sides){char_at(text->data, &k) | flags | (before ? FREE : 0),
-                          last_char(text) | flags | (behind ? FREE : 0)};
 }
 
 static struct sides sides_of(const struct pipe *p, struct pipe_work *w, uint32_t c)
 {
     struct sides *s = &w->parts->sides[c];
     if (!s->first)
-        *s = look_at(p, w, c);
+        *s = sides_look(&p->spec, w, c, !p->parts->fallback);
     return *s;
 }
 
@@ -209,8 +165,10 @@ static bool falls_back(const struct pipe *p)
 static void fill_table(struct pipe *p, struct pipe_work *w)
 {
     struct sides s[128];
-    for (uint32_t c = 0; c < 128; c++)
+    for (uint32_t c = 0; c < 128; c++) {
         s[c] = sides_of(p, w, c);
+        p->parts->settles[c] = s[c].first & SIDE_FREE;
+    }
     for (size_t a = 0; a < 128; a++)
         for (size_t b = 0; b < 128; b++) {
             enum place k = place_of(p, s[a], s[b]);
@@ -232,13 +190,16 @@ static void open_direct(struct pipe *p, struct pipe_parts *t, struct pipe_work *
     bool meta = s->npre == 1 && s->pre[0].kind == PRE_METASPACE, free = true, joined = true;
     struct sides space = sides_of(p, w, ' ');
     t->direct = !t->has_tokens && (meta || s->npre == 0);
+    size_t k;
+    if (meta && s->pre[0].split)
+        t->parting = char_at(s->pre[0].content.p, &k);
     for (size_t i = 0; i < s->nnorm; i++) {
-        bool one = across_behind(&s->norm[i], ' ');
+        bool one = across_behind(s, i, ' ');
         free &= one;
-        joined &= one || across_joins_spaces(&s->norm[i]);
+        joined &= one || across_repeats(s, i, ' ');
     }
-    uint32_t c = space.first & CHAR;
-    if (!joined || !(space.first & FREE) || c != (space.last & CHAR))
+    uint32_t c = space.first & SIDE_CHAR;
+    if (!joined || !(space.first & SIDE_FREE) || c != (space.last & SIDE_CHAR))
         return;
     t->spaces = free && !(meta && s->pre[0].split);
     t->space.p = t->space_text;
@@ -308,15 +269,45 @@ void parts_work_destroy(struct pipe_parts_work *w)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-/* What the place between two characters is. */
-static inline enum place place_between(const struct pipe *p, struct pipe_work *w, uint32_t a,
-                                       uint32_t b)
+/* What the place between two characters is, with what else is to be seen to. */
+static inline unsigned place_between(const struct pipe *p, struct pipe_work *w, uint32_t a,
+                                     uint32_t b)
 {
     uint64_t key = (uint64_t)a << 21 | b;
     uint64_t *at = &w->parts->pairs[key * 0x9E3779B97F4A7C15u >> (64 - PAIRS_LOG)];
-    if ((*at & (((uint64_t)1 << KIND_SHIFT) - 1)) != key) /* zeroed: two NULs, INSIDE */
-        *at = key | (uint64_t)place_of(p, sides_of(p, w, a), sides_of(p, w, b)) << KIND_SHIFT;
-    return (enum place)(*at >> KIND_SHIFT);
+    if ((*at & (((uint64_t)1 << KIND_SHIFT) - 1)) != key) { /* zeroed: two NULs, INSIDE */
+        struct sides before = sides_of(p, w, a), behind = sides_of(p, w, b);
+        unsigned k = place_of(p, before, behind);
+        k |= (behind.first & SIDE_FREE ? 0 : ACTS) | (before.last & SIDE_GRASPS ? GRASPS : 0);
+        *at = key | (uint64_t)k << KIND_SHIFT;
+    }
+    return (unsigned)(*at >> KIND_SHIFT);
+}
+
+/* Whether what begins at `at` changes the character before it, as far as is seen; `more`: text
+ * follows that is not. */
+static bool is_unsettled(const struct pipe *p, struct pipe_work *w, const char *text, size_t at,
+                         size_t n, bool more)
+{
+    for (size_t i = 0, k; i < LOOK_AHEAD; i++, at += k) {
+        if (at >= n)
+            return more;
+        uint32_t first = sides_of(p, w, char_at(text + at, &k)).first;
+        if (first != SIDE_KNOWN)
+            return !(first & SIDE_FREE);
+    }
+    return true;
+}
+
+/* The number of cuts without the last, if what stands behind that is unsettled. */
+static size_t drop_unsettled(const struct pipe *p, struct pipe_work *w, const char *text,
+                             const uint32_t *start, size_t count, size_t n, bool more)
+{
+    size_t k;
+    if (count < 2)
+        return count;
+    char_at(text + start[count - 1], &k);
+    return count - is_unsettled(p, w, text, start[count - 1] + k, n, more);
 }
 
 /* Eight bytes from `at` on, behind an ASCII one. */
@@ -340,18 +331,27 @@ static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *t
     const unsigned char(*cut)[16] = least == BOUNDARY ? p->parts->boundary : p->parts->cut;
     size_t k = 1, at, length;
     uint32_t before = char_at(text, &at);
+    bool held = false;
     start[0] = 0;
     while (at < n) {
-        if (at + 8 <= n && before < 0x80 && !(load_u64(u + at) & 0x8080808080808080u)) {
+        if (at + 8 <= n && before < 0x80 && !held && !(load_u64(u + at) & 0x8080808080808080u)) {
             k = find_ascii(cut, u, at, start, k);
             at += 8;
             before = u[at - 1];
             continue;
         }
         uint32_t c = char_at(text + at, &length);
+        unsigned v = 0;
         start[k] = (uint32_t)at;
-        k += (before | c) < 0x80 ? cut[before][c >> 3] >> (c & 7) & 1
-                                 : place_between(p, w, before, c) >= least;
+        if ((before | c) < 0x80) {
+            k += cut[before][c >> 3] >> (c & 7) & !held;
+        } else {
+            v = place_between(p, w, before, c);
+            k += (v & PLACE) >= least && !held;
+            if (v & ACTS)
+                k = drop_unsettled(p, w, text, start, k, at + length, true);
+        }
+        held = v & GRASPS;
         before = c;
         at += length;
     }
@@ -363,7 +363,7 @@ static bool is_boundary(const struct pipe *p, struct pipe_work *w, const char *t
 {
     size_t k;
     uint32_t before = char_at(text + char_before(text, at), &k);
-    return place_between(p, w, before, char_at(text + at, &k)) == BOUNDARY;
+    return (place_between(p, w, before, char_at(text + at, &k)) & PLACE) == BOUNDARY;
 }
 
 struct job {
@@ -390,7 +390,7 @@ static bool make_direct(const struct pipe *p, struct pipe_work *w, const char *t
                 return false;
             buf_add(b, t->space.p, t->space.n);
         } else {
-            if (!(sides_of(p, w, c).first & SAME))
+            if (!(sides_of(p, w, c).first & SIDE_SAME) || (i && c == t->parting))
                 return false;
             buf_add(b, text + i, k);
         }
@@ -480,7 +480,7 @@ static int put_chunk(const struct job *j, const char *text, size_t n, bool last,
     size_t k = find_cuts(j->p, j->w, text, n, t->sums && n > PIECE ? BOUNDARY : BETWEEN, start);
     start[k] = (uint32_t)n;
     if (!last)
-        k--;
+        k = drop_unsettled(j->p, j->w, text, start, k, n, true) - 1;
     while (!last && t->sums && k && !is_boundary(j->p, j->w, text, start[k]))
         k--;
     *ret_used = start[k];
@@ -533,9 +533,12 @@ static size_t first_cut(const struct pipe *p, struct pipe_work *w, const char *t
     enum place least = p->parts->sums ? BOUNDARY : BETWEEN;
     size_t at, k;
     uint32_t before = char_at(text, &at), c;
+    unsigned v = 0;
     for (; at < n; at += k, before = c) {
+        bool held = v & GRASPS;
         c = char_at(text + at, &k);
-        if (place_between(p, w, before, c) >= least)
+        v = place_between(p, w, before, c);
+        if ((v & PLACE) >= least && !held && !is_unsettled(p, w, text, at + k, n, false))
             return at;
     }
     return n;
@@ -550,8 +553,9 @@ size_t parts_cut(const struct pipe *p, const char *text, size_t n)
     for (size_t i = 0; i < s->nnorm; i++)
         if (s->norm[i].kind == NORM_STRIP || s->norm[i].kind == NORM_PREPEND)
             return 0;
-    for (size_t at = n - (n > 0); at && n - at < TRIES; at--)
-        if ((u[at - 1] | u[at]) < 0x80 && (!p->parts->prefixes || text[at] == ' ') &&
+    for (size_t at = n - 2; n > 2 && at > 1 && n - at < TRIES; at--)
+        if ((u[at - 2] | u[at - 1] | u[at] | u[at + 1]) < 0x80 && p->parts->settles[u[at + 1]] &&
+            (!p->parts->prefixes || text[at] == ' ') &&
             cut[u[at - 1]][u[at] >> 3] >> (u[at] & 7) & 1 &&
             !(p->raw && added_spans(p->raw, text, at)))
             return at;

@@ -4,7 +4,9 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "tests/tok/charsmap.h"
 #include "tests/tok/hf_make.h"
+#include "tok/base64.h"
 
 /*
  * Text that is cut as it stands gives the ids of the whole: each tokenizer has a twin whose
@@ -15,10 +17,13 @@
 #define WORDS                                                                                      \
     "\"a\":0,\"b\":1,\"ab\":2,\"##b\":3,\"##ab\":4,\"<unk>\":5,\"\\u2581\":6,\"\\u2581a\":7,"      \
     "\"\\u6f22\":8,\"!\":9,\"9\":10,\"\\u2581ab\":11,\"\\u304b\":12,\"''\":13,\"bb\":14,"          \
-    "\"e\":15,\"\\u00e9\":16,\"\\\"\":17,\".\":18,\"\\u2581\\u2581\":19"
+    "\"e\":15,\"\\u00e9\":16,\"\\\"\":17,\".\":18,\"\\u2581\\u2581\":19,"                          \
+    "\"b\\u00e9\":20,\"a!\":21,\">\":22,\"\\u0301\":23,\"E\":24,\"a\\u0308\":25,"                  \
+    "\"\\u226e\":26,\"<\":27,\"a\\u226e\":28,\"\\u0308\":29"
 #define BPE(options)                                                                               \
     "{\"type\":\"BPE\"," options "\"vocab\":{" WORDS "},\"merges\":[\"a b\",\"\\u2581 a\","        \
-    "\"\\u2581 ab\",\"b b\",\"\\u2581 \\u2581\"]}"
+    "\"\\u2581 ab\",\"b b\",\"\\u2581 \\u2581\",\"b \\u00e9\",\"a !\",\"a \\u0308\","              \
+    "\"a \\u226e\"]}"
 #define PIECE                                                                                      \
     "{\"type\":\"WordPiece\",\"unk_token\":\"<unk>\",\"continuing_subword_prefix\":\"##\","        \
     "\"max_input_chars_per_word\":9,\"vocab\":{" WORDS "}}"
@@ -27,11 +32,14 @@
     "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],[\"\\u2581\",-2],[\"a\",-3],"     \
     "[\"b\",-3.1],[\"ab\",-4],[\"\\u2581a\",-4.5],[\"bb\",-6],[\"\\u6f22\",-5],[\"\\u304b\",-5.5]" \
     ","                                                                                            \
-    "[\"e\",-3],[\"\\u00e9\",-3.2],[\"aa\",-6],[\"!!\",-7],[\"!\",-3.5],[\"\\u6f22\\u304b\",-9]]}"
+    "[\"e\",-3],[\"\\u00e9\",-3.2],[\"aa\",-6],[\"!!\",-7],[\"!\",-3.5],[\"\\u6f22\\u304b\",-9],"  \
+    "[\"b\\u00e9\",-4],[\"E\",-3],[\"\\u0301\",-3],[\">\",-3],[\"a!\",-4],[\"\\u00c9\",-4]]}"
 #define META(scheme, split)                                                                        \
     "{\"type\":\"Metaspace\",\"replacement\":\"\\u2581\",\"prepend_scheme\":\"" scheme             \
     "\",\"split\":" split "}"
-#define BLANKS "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}"
+#define RUNS(regex, to)                                                                            \
+    "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"" regex "\"},\"content\":\"" to "\"}"
+#define BLANKS RUNS(" {2,}", " ")
 #define LITERAL(from, to)                                                                          \
     "{\"type\":\"Replace\",\"pattern\":{\"String\":\"" from "\"},\"content\":\"" to "\"}"
 #define BERT                                                                                       \
@@ -77,6 +85,34 @@ static const struct hf_make made[] = {
      .pre = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Whitespace\"},{\"type\":"
             "\"Digits\",\"individual_digits\":true}]}",
      .model = WORD},
+    {.norm = "{\"type\":\"NFKC\"}", .pre = META("always", "true"), .model = UNIGRAM},
+    {.norm = "{\"type\":\"Nmt\"},{\"type\":\"NFKC\"}",
+     .pre = META("always", "true"),
+     .model = UNIGRAM},
+    {.norm = "{\"type\":\"NFC\"}", .pre = "{\"type\":\"BertPreTokenizer\"}", .model = PIECE},
+    {.norm = "{\"type\":\"NFC\"}", .pre = "{\"type\":\"BertPreTokenizer\"}", .model = WORD},
+    {.norm = "{\"type\":\"Nmt\"},{\"type\":\"NFC\"}",
+     .pre = META("always", "false"),
+     .model = BPE("\"unk_token\":\"<unk>\",\"fuse_unk\":true,")},
+    {.norm = "{\"type\":\"NFD\"}",
+     .pre = META("always", "false"),
+     .model = BPE("\"unk_token\":\"<unk>\",")},
+    {.norm = "{\"type\":\"NFKD\"}", .pre = META("never", "true"), .model = UNIGRAM},
+    {.norm = "{\"type\":\"NFC\"}",
+     .pre = META("first", "false"),
+     .model = BPE("\"unk_token\":\"<unk>\","),
+     .added = TOKEN("b\\u00e9", "") "," TOKEN("[A]", "")},
+    {.norm = RUNS(" {2,}", "!"),
+     .pre = META("always", "false"),
+     .model = BPE("\"unk_token\":\"<unk>\",")},
+    {.norm = RUNS("\\\\s{2,}", " "), .pre = META("always", "true"), .model = UNIGRAM},
+    {.norm = RUNS("\\\\s{2,}", "!"),
+     .pre = META("never", "false"),
+     .model = BPE("\"unk_token\":\"<unk>\",")},
+    {.norm = BERT "," RUNS("[ ]{2,}", "\\u2581"), .pre = META("first", "true"), .model = UNIGRAM},
+    {.norm = "{\"type\":\"NFKC\"}," RUNS("[ ]{2,}", "\\u2581"),
+     .pre = META("always", "false"),
+     .model = UNIGRAM},
     {.norm = "{\"type\":\"Nmt\"}",
      .pre = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Punctuation\",\"behavior\":"
             "\"MergedWithNext\"},{\"type\":\"CharDelimiterSplit\",\"delimiter\":\" \"}]}",
@@ -129,7 +165,28 @@ static const char *const item[] = {"a",
                                    "<unk>",
                                    "<unk><unk>",
                                    ">",
-                                   "<"};
+                                   "<",
+                                   "<\u0338",
+                                   "\u0338",
+                                   "be\u0301",
+                                   "E\uff9e\u0301a\u0308",
+                                   "\uff9e",
+                                   "\u0308",
+                                   "\u0327",
+                                   "\u1100",
+                                   "\u1161",
+                                   "b\x01",
+                                   "e\x01\x01\x01\x01\x01\x01\x01\x01\x01\u0301",
+                                   "\u00b4",
+                                   "\ufb01",
+                                   "\u3000 ",
+                                   "\U0001d165",
+                                   "\r",
+                                   "\ra",
+                                   "\u0600a",
+                                   "\u0600",
+                                   "\r\nb",
+                                   "\u0903"};
 
 static void random_text(struct buf *b, uint64_t seed, size_t n)
 {
@@ -194,6 +251,32 @@ static void parts_give_what_the_whole_gives(void)
         compare(&made[i], i);
 }
 
+/* Rules that look at clusters, and what takes in or is taken in by what stands beside it. */
+static void clusters_are_kept_together(void)
+{
+    static const char *const rule[][2] = {{"\r\n", "!"},   {"e\u0301", "\u00e9"}, {"\u0600", "b"},
+                                          {"\u3000", " "}, {"\u0327", "ab"},      {"\u200d", ""},
+                                          {"\u00a0", ""},  {"<\u0338", "\u226e"}};
+    static const char *const last[] = {"", "," BLANKS, ",{\"type\":\"NFC\"}",
+                                       "," RUNS("\\\\s+", " ")};
+    static const char *const model[] = {UNIGRAM, BPE("\"unk_token\":\"<unk>\","), WORD};
+    for (size_t i = 0; i < 24; i++) {
+        struct buf raw = {0}, text = {0}, norm = {0};
+        make_charsmap(&raw, rule + (i & 1), 7);
+        base64_put(&text, raw.data, raw.len);
+        buf_addf(&norm, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"%s\"}%s",
+                 buf_str(&text), last[i / 2 % 4]);
+        compare(&(struct hf_make){.norm = buf_str(&norm),
+                                  .pre = i / 8 == 2 ? "{\"type\":\"BertPreTokenizer\"}"
+                                                    : META("always", "true"),
+                                  .model = model[i / 8]},
+                60 + i);
+        buf_finish(&raw);
+        buf_finish(&text);
+        buf_finish(&norm);
+    }
+}
+
 /* With tokens for all bytes; the unknown token's own string is unknown text as well. */
 static void runs_of_unknown_text_are_one(void)
 {
@@ -233,4 +316,4 @@ static void specials_are_counted_each_time(void)
 }
 
 T_MAIN(T_CASE(parts_give_what_the_whole_gives), T_CASE(runs_of_unknown_text_are_one),
-       T_CASE(specials_are_counted_each_time))
+       T_CASE(clusters_are_kept_together), T_CASE(specials_are_counted_each_time))
