@@ -13,12 +13,15 @@
 
 /* One format as another, and the proof that both encode a corpus alike. */
 
+enum { NO_DROPOUT = -1 }; /* what is by chance proves nothing */
+
 static struct tok_options options_of(const struct cli *c, const char *path)
 {
     return (struct tok_options){.path = path,
                                 .type = (enum tok_type)c->tok.type,
                                 .pattern = c->tok.pattern,
                                 .merges = c->tok.merges,
+                                .dropout = NO_DROPOUT,
                                 .no_template = true};
 }
 
@@ -45,7 +48,7 @@ struct proof {
 static int open_staged(const struct proof *p, const struct recipe_file *staged, size_t n,
                        struct tokenizer **ret, struct err *e)
 {
-    struct tok_options o = {.path = staged[0].path, .no_template = true};
+    struct tok_options o = {.path = staged[0].path, .dropout = NO_DROPOUT, .no_template = true};
     if (p->format == RECIPE_GPT2) {
         o.type = TOK_GPT2_BPE;
         o.merges = n > 1 ? staged[1].path : NULL;
@@ -55,6 +58,19 @@ static int open_staged(const struct proof *p, const struct recipe_file *staged, 
         o.type = p->r->type;
     }
     return tok_open(&o, ret, e);
+}
+
+/* What the ids that are compared do not show. */
+static void say_extras(struct facts *f, const struct recipe *r)
+{
+    char extra[RECIPE_EXTRAS][RECIPE_EXTRA];
+    size_t n = recipe_extras(r, extra);
+    struct buf b = {0};
+    for (size_t i = 0; i < n; i++)
+        buf_addf(&b, "%s%s", i ? ", " : "", extra[i]);
+    if (n)
+        facts_text(f, "compared_without", buf_str(&b));
+    buf_finish(&b);
 }
 
 static int prove_corpus(const struct proof *p, const struct tokenizer *to, struct err *e)
@@ -72,6 +88,7 @@ static int prove_corpus(const struct proof *p, const struct tokenizer *to, struc
     facts_number(&f, "bytes", (int64_t)s->bytes);
     facts_number(&f, "tokens", (int64_t)s->tokens[0]);
     facts_number(&f, "documents_other_ids", (int64_t)s->other_ids);
+    say_extras(&f, p->r);
     facts_group_end(&f);
     code = facts_finish(&f, code, e);
     if (!code && s->other_ids)

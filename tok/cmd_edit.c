@@ -13,7 +13,7 @@
 
 /* extend, merge and prune: another vocabulary, and a file that says what becomes of embeddings. */
 
-enum { LIST_MAX = 64 << 20 };
+enum { LIST_MAX = 64 << 20, NO_DROPOUT = -1 };
 
 struct edit {
     const struct cli *cli;
@@ -28,8 +28,10 @@ struct edit {
 static int open_edit(struct edit *d, const struct cli *c, struct err *e)
 {
     *d = (struct edit){.cli = c, .verb = c->verb};
-    d->o = (struct tok_options){
-        .path = c->file[0], .type = (enum tok_type)c->tok.type, .no_template = true};
+    d->o = (struct tok_options){.path = c->file[0],
+                                .type = (enum tok_type)c->tok.type,
+                                .dropout = NO_DROPOUT,
+                                .no_template = true};
     if (!c->output)
         return err_set(e, ERR_USAGE, WEFT_PREFIX "tok %s needs --output", d->verb);
     int code = tok_open(&d->o, &d->t, e);
@@ -168,7 +170,9 @@ static int check_rows(const struct edit *d, const struct tokenizer *to, struct e
 static int prove(void *arg, const struct recipe_file *staged, size_t n, struct err *e)
 {
     const struct edit *d = arg;
-    struct tok_options o = {.path = staged[0].path, .type = d->r.type, .no_template = true};
+    struct tok_options o = d->o;
+    o.path = staged[0].path;
+    o.type = d->r.type;
     struct tokenizer *to;
     (void)n;
     int code = tok_open(&o, &to, e);

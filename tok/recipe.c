@@ -190,6 +190,7 @@ static void take_options(struct recipe *r)
     r->fuse_unk = s->fuse_unk;
     r->byte_fallback = s->byte_fallback;
     r->ignore_merges = s->ignore_merges;
+    r->dropout = s->dropout;
     r->unk_id = s->unk_id;
     r->max_chars = s->max_chars;
     /* bytes cut by one pattern: written by ByteLevel itself, or by a split before it */

@@ -79,6 +79,7 @@ struct recipe {
 
     const char *unk, *prefix, *suffix; /* NULL: none */
     bool fuse_unk, byte_fallback, ignore_merges;
+    double dropout; /* of merges */
     int64_t unk_id;
     size_t max_chars;
 
@@ -125,6 +126,13 @@ const char *recipe_format_name(enum recipe_format f); /* "a tokenizer.json" */
  * ERR_USAGE. What only concerns templates and the role of special tokens is dropped with a note.
  */
 int recipe_to(struct recipe *r, enum recipe_format format, struct err *e);
+
+/*
+ * What a tokenizer.json may have and the other formats have no place for, in words: dropout,
+ * truncation, padding, template. Returns how many there are.
+ */
+enum { RECIPE_EXTRAS = 4, RECIPE_EXTRA = 64 /* bytes */ };
+size_t recipe_extras(const struct recipe *r, char ret[RECIPE_EXTRAS][RECIPE_EXTRA]);
 
 /* recipe_sp.c: a SentencePiece model's parts as those of a tokenizer.json, and the way back. */
 int recipe_from_sp(struct recipe *r, struct err *e);

@@ -19,5 +19,6 @@ void recipe_see_ids(const struct recipe *r, enum recipe_part part,
 
 /* A number as Rust writes it: 1e-7, 1.5, 0.0. */
 void recipe_put_real(struct buf *b, double v);
+void recipe_put_dropout(struct buf *b, double v); /* which has 32 bits there */
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,10 +114,6 @@ static int check_tokens(struct recipe *r, enum recipe_format f, struct err *e)
         if (!t->special)
             return recipe_refuse(r, f, e, "an added token that is not special: ", t->text);
     }
-    if (r->store.nbefore || r->store.nafter)
-        recipe_note(r, "the template that puts special tokens round a text is left out");
-    if (r->part[PART_TRUNCATION] || r->part[PART_PADDING])
-        recipe_note(r, "truncation and padding are left out");
     return 0;
 }
 
@@ -411,10 +408,39 @@ static int to_hf(struct recipe *r, struct err *e)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
+size_t recipe_extras(const struct recipe *r, char ret[RECIPE_EXTRAS][RECIPE_EXTRA])
+{
+    const struct pipe_spec *s = &r->store;
+    struct buf b = {0};
+    size_t n = 0;
+    if (r->from != RECIPE_HF)
+        return 0;
+    recipe_put_dropout(&b, r->dropout);
+    if (r->dropout > 0)
+        snprintf(ret[n++], RECIPE_EXTRA, "the dropout of merges (%s)", buf_str(&b));
+    if (r->part[PART_TRUNCATION])
+        snprintf(ret[n++], RECIPE_EXTRA, "the truncation (to %lld ids)", (long long)s->longest);
+    if (r->part[PART_PADDING])
+        snprintf(ret[n++], RECIPE_EXTRA, "the padding");
+    if (s->nbefore || s->nafter)
+        snprintf(ret[n++], RECIPE_EXTRA, "the template that puts special tokens round a text");
+    buf_finish(&b);
+    return n;
+}
+
+static void leave_out_extras(struct recipe *r)
+{
+    char extra[RECIPE_EXTRAS][RECIPE_EXTRA];
+    size_t n = recipe_extras(r, extra);
+    for (size_t i = 0; i < n; i++)
+        recipe_note(r, "%s is left out", extra[i]);
+}
+
 int recipe_to(struct recipe *r, enum recipe_format format, struct err *e)
 {
     if (r->from == format)
         return 0;
+    leave_out_extras(r);
     if (r->from == RECIPE_SP && format != RECIPE_HF)
         return recipe_refuse(r, format, e, "a SentencePiece model of type ",
                              sp_kind_name(r->sp.kind));

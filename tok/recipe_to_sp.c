@@ -87,10 +87,6 @@ static int take_rules(struct recipe *r, struct rules *n, struct err *e)
     if (r->store.npre && r->store.pre[0].scheme != META_NEVER && !n->strip)
         recipe_note(r, "a text that begins with a space gets a " MARK " of its own from a "
                        "SentencePiece model");
-    if (r->store.nbefore || r->store.nafter)
-        recipe_note(r, "the template that puts special tokens round a text is left out");
-    if (r->part[PART_TRUNCATION] || r->part[PART_PADDING])
-        recipe_note(r, "truncation and padding are left out");
     return 0;
 }
 

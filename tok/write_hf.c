@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,17 @@ void recipe_put_real(struct buf *b, double v)
             buf_addf(b, "%.1f", v);
     }
     buf_finish(&t);
+}
+
+void recipe_put_dropout(struct buf *b, double v)
+{
+    char digits[32];
+    for (int n = 1; n < 10; n++) {
+        snprintf(digits, sizeof(digits), "%.*g", n, (double)(float)v);
+        if (strtof(digits, NULL) == (float)v)
+            break;
+    }
+    recipe_put_real(b, strtod(digits, NULL));
 }
 
 static void new_line(struct buf *b, int level)
@@ -240,7 +252,12 @@ static void put_merges(const struct recipe *r, struct buf *b)
 
 static void put_bpe(const struct recipe *r, struct buf *b)
 {
-    buf_adds(b, "\"BPE\",\n    \"dropout\": null,\n    \"unk_token\": ");
+    buf_adds(b, "\"BPE\",\n    \"dropout\": ");
+    if (r->dropout > 0)
+        recipe_put_dropout(b, r->dropout);
+    else
+        buf_adds(b, "null");
+    buf_adds(b, ",\n    \"unk_token\": ");
     put_text(b, r->unk);
     buf_adds(b, ",\n    \"continuing_subword_prefix\": ");
     put_text(b, r->prefix);

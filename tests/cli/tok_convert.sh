@@ -93,6 +93,32 @@ expect 2 "$TOK" convert b.model x.tiktoken
 err_has "tiktoken's ranks cannot express a SentencePiece model of type bpe"
 no_temps .
 
+t "what only a tokenizer.json has: kept there, named elsewhere"
+python3 -c "
+import json
+f = json.load(open('h/tokenizer.json'))
+f['model']['dropout'] = 0.1
+f['truncation'] = {'direction': 'Right', 'max_length': 7, 'strategy': 'LongestFirst', 'stride': 0}
+f['padding'] = {'strategy': 'BatchLongest', 'direction': 'Right', 'pad_to_multiple_of': None, 'pad_id': 0, 'pad_type_id': 0,
+                'pad_token': '<|endoftext|>'}
+json.dump(f, open('extras.json', 'w'))"
+expect 0 "$TOK" convert extras.json extras2.json --proof text.txt
+out_has "documents_other_ids       0"
+out_has "compared_without          the dropout of merges (0.1), the truncation (to 7 ids), the padding"
+check python3 -c "
+import json
+a, b = (json.load(open(f'extras{x}.json')) for x in ('', '2'))
+assert b['model']['dropout'] == 0.1 and all(a[k] == b[k] for k in ('truncation', 'padding')), b"
+expect 0 "$TOK" extend extras.json --add-special x --output extras3.json
+check grep -q '"dropout": 0.1' extras3.json
+expect 0 "$TOK" convert extras.json x/ --to gpt2 --proof text.txt
+out_has "compared_without"
+err_has "the dropout of merges (0.1) is left out"
+err_has "the truncation (to 7 ids) is left out"
+err_has "the padding is left out"
+expect 0 "$TOK" prune extras.json --keep-used text.txt --output extras4.json
+check grep -q '"dropout": 0.1' extras4.json
+
 t "what cannot be done"
 expect 2 "$TOK" convert b.model
 err_has "takes two names"
