@@ -17,6 +17,11 @@
 enum cmd_format { CMD_TEXT, CMD_JSON, CMD_U16, CMD_U32, CMD_DOCS };
 
 #define CMD_FORMATS "text|json|u16|u32|docs"
+/* --output_format: ids and pieces in turn, of each of enum cmd_shape */
+#define CMD_SHAPES "id|piece|nbest_id|nbest_piece|sample_id|sample_piece"
+
+enum cmd_shape { CMD_BEST, CMD_NBEST, CMD_SAMPLE };
+
 #define CMD_DECODE_FORMATS "text|json" /* the first two of enum cmd_format */
 
 /* --input-format of decode: behind those of enum docs_format, what --format u16 and u32 write */
@@ -50,7 +55,7 @@ struct cli {
     struct opt_list json_keys;
     const char *text_key, *ids_key;
 
-    int pieces; /* --output_format: 0 id, 1 piece */
+    int pieces; /* --output_format, an index into CMD_SHAPES */
     int format; /* enum cmd_format */
     const char *output;
     bool append_eod;
@@ -88,6 +93,22 @@ struct cli {
     size_t nfile;
     struct opts *opts; /* where values come from */
 };
+
+static inline enum cmd_shape cmd_shape(const struct cli *c)
+{
+    return (enum cmd_shape)(c->pieces / 2);
+}
+
+static inline bool cmd_pieces(const struct cli *c)
+{
+    return c->pieces % 2;
+}
+
+/* encode: whether its options go together. */
+int cmd_check_encode(const struct cli *c, const struct tok_info *i, struct err *e);
+/* The n best segmentations of a text, as text or JSON. */
+void cmd_put_nbest(struct buf *b, const struct tokenizer *t, const struct cli *c,
+                   const struct tok_nbest *list);
 
 int cmd_train(const struct cli *c, struct err *e);
 int cmd_learn(const struct cli *c, struct err *e); /* the part of train that is our own */

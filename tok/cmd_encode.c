@@ -40,9 +40,10 @@ struct batch {
     struct buf text, out;
     struct doc *doc;
     size_t ndocs, cap;
-    uint64_t ids; /* of the documents that were written */
-    size_t done;  /* documents written */
-    int code;     /* of the first that failed */
+    uint64_t ids;   /* of the documents that were written */
+    size_t done;    /* documents written */
+    uint64_t first; /* number of the first */
+    int code;       /* of the first that failed */
     struct err err;
 };
 
@@ -69,11 +70,13 @@ struct job {
     int threads;
     struct tok_work **work; /* of each thread */
     struct tok_ids *ids;
+    struct tok_nbest *nbest;
     struct set set[2];
     struct set *now, *next; /* being encoded, being filled; next NULL: nothing can be read ahead */
     atomic_size_t taken;    /* batches of `now` that a thread has */
     size_t nbatches;        /* of a set that may be filled */
     char *beside;           /* its files lie beside this */
+    uint64_t nread;         /* documents */
     uint64_t ndocs, nids;
     struct progress progress;
 };
@@ -97,7 +100,7 @@ static void put_number(struct buf *b, uint32_t v)
 static void put_one(struct buf *b, const struct job *j, int32_t id)
 {
     bool json = j->cli->format == CMD_JSON;
-    const char *piece = j->cli->pieces ? tok_piece(j->tok, id) : NULL;
+    const char *piece = cmd_pieces(j->cli) ? tok_piece(j->tok, id) : NULL;
     buf_addc(b, json ? ',' : ' ');
     if (!piece)
         put_number(b, (uint32_t)id);
@@ -154,7 +157,7 @@ static void put_bare(struct buf *b, const struct tok_ids *ids, size_t width)
 static void put_before(struct buf *b, const struct job *j, uint64_t n)
 {
     if (j->cli->format == CMD_JSON)
-        buf_adds(b, j->cli->pieces ? "{\"pieces\":[" : "{\"ids\":[");
+        buf_adds(b, cmd_pieces(j->cli) ? "{\"pieces\":[" : "{\"ids\":[");
     else if (j->cli->format == CMD_DOCS)
         docstream_put_count(b, n);
 }
@@ -197,42 +200,65 @@ static void add_eod(const struct job *j, struct tok_ids *ids)
 
 /* ---- batches ----------------------------------------------------------------------------- */
 
-static void encode_batch(struct job *j, struct batch *b, int thread)
+static int put_nbest(struct job *j, struct batch *b, int thread, const char *text, size_t n)
+{
+    struct tok_nbest *list = &j->nbest[thread];
+    int code = tok_encode_nbest(j->tok, j->work[thread], text, n, (size_t)j->cli->tok.nbest, list,
+                                &b->err);
+    if (!code)
+        cmd_put_nbest(&b->out, j->tok, j->cli, list);
+    b->ids += list->ids.n;
+    return code;
+}
+
+static int put_doc(struct job *j, struct batch *b, int thread, const char *text, size_t n)
 {
     struct tok_ids *ids = &j->ids[thread];
+    struct tok_limit limit = j->limit;
+    ids->n = 0;
+    int code = tok_encode(j->tok, j->work[thread], text, n, ids, &b->err);
+    if (!code)
+        code = limit_ids(j, &limit, true, ids, &b->err);
+    if (code)
+        return code;
+    add_eod(j, ids);
+    put_before(&b->out, j, ids->n);
+    put_part(&b->out, j, ids, true);
+    put_behind(&b->out, j);
+    b->ids += ids->n;
+    return 0;
+}
+
+static void encode_batch(struct job *j, struct batch *b, int thread)
+{
+    bool many = cmd_shape(j->cli) == CMD_NBEST;
     size_t start = 0;
     for (size_t i = 0; i < b->ndocs; i++) {
         const struct doc *d = &b->doc[i];
-        struct tok_limit limit = j->limit;
-        ids->n = 0;
-        b->code =
-            tok_encode(j->tok, j->work[thread], b->text.data + start, d->end - start, ids, &b->err);
-        if (!b->code)
-            b->code = limit_ids(j, &limit, true, ids, &b->err);
+        tok_work_number(j->work[thread], b->first + i);
+        b->code = (many ? put_nbest : put_doc)(j, b, thread, b->text.data + start, d->end - start);
         if (b->code) {
             err_wrap(&b->err, "%s, line %llu", d->path, (unsigned long long)d->line);
             return;
         }
-        add_eod(j, ids);
-        put_before(&b->out, j, ids->n);
-        put_part(&b->out, j, ids, true);
-        put_behind(&b->out, j);
-        b->ids += ids->n;
         b->done++;
         start = d->end;
     }
 }
 
-static void add_doc(struct batch *b, const struct docs *docs, const char *text, size_t n)
+static void add_doc(struct job *j, struct batch *b, const char *text, size_t n)
 {
     if (b->ndocs == b->cap) {
         b->cap = b->cap ? b->cap * 2 : 256;
         b->doc = mem_grow(b->doc, b->cap, sizeof(*b->doc));
     }
+    if (!b->ndocs)
+        b->first = j->nread;
+    j->nread++;
     buf_add(&b->text, text, n);
     struct doc *d = &b->doc[b->ndocs++];
     d->end = b->text.len;
-    docs_place(docs, &d->path, &d->line);
+    docs_place(j->docs, &d->path, &d->line);
 }
 
 static void empty(struct batch *b)
@@ -257,7 +283,7 @@ static int fill_batch(struct job *j, struct set *s, struct batch *b)
         code = docs_next(j->docs, &text, &n, &s->more, &s->err);
         s->is_long = !code && s->more && !text;
         if (!code && s->more && text)
-            add_doc(b, j->docs, text, n);
+            add_doc(j, b, text, n);
     }
     return code;
 }
@@ -317,6 +343,7 @@ static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struc
     bool last = false;
     int code = 0;
     *ret_n = 0;
+    tok_work_number(j->work[0], j->nread++);
     while (!code && !last) {
         const char *text;
         size_t n;
@@ -369,6 +396,9 @@ static int encode_long(struct job *j, struct err *e)
     struct spill out;
     struct buf b = {0};
     uint64_t n;
+    if (cmd_shape(j->cli) == CMD_NBEST)
+        return err_set(e, ERR_DATA, "the best segmentations of a text of more than %d bytes",
+                       DOCS_LONG);
     int code = spill_open(&out, j->beside, e);
     if (code)
         return code;
@@ -430,28 +460,6 @@ static int encode_all(struct job *j, struct err *e)
 }
 
 /* ---- the verb ---------------------------------------------------------------------------- */
-
-static int check_options(const struct cli *c, const struct tok_info *i, struct err *e)
-{
-    if (c->format == CMD_U16 && i->vocab_size > 65536)
-        return err_set(e, ERR_USAGE,
-                       "--format u16 holds ids below 65536, but the vocabulary has "
-                       "%lld: take u32",
-                       (long long)i->vocab_size);
-    if (c->append_eod && c->format == CMD_DOCS)
-        return err_set(e, ERR_USAGE,
-                       "--format docs carries documents without their end: prep "
-                       "build --append-eod adds it");
-    if (c->append_eod && i->eod < 0)
-        return err_set(e, ERR_USAGE,
-                       "the tokenizer has no end of document: name one by "
-                       "--eod-token");
-    if (c->pieces && c->format != CMD_TEXT && c->format != CMD_JSON)
-        return err_set(e, ERR_USAGE,
-                       "--output_format piece goes with --format text and json "
-                       "only");
-    return 0;
-}
 
 static int read_limit(struct job *j, struct err *e)
 {
@@ -518,6 +526,7 @@ static void start_job(struct job *j, const char *const *path, size_t npath)
     j->threads = pool_threads(j->pool);
     j->work = mem_new((size_t)j->threads, sizeof(*j->work));
     j->ids = mem_new((size_t)j->threads, sizeof(*j->ids));
+    j->nbest = mem_new((size_t)j->threads, sizeof(*j->nbest));
     for (int i = 0; i < j->threads; i++)
         j->work[i] = tok_work_create(j->tok);
     j->nbatches = (size_t)j->threads * BATCHES_PER_THREAD;
@@ -548,12 +557,14 @@ static void finish_job(struct job *j)
     for (int i = 0; i < j->threads; i++) {
         tok_work_destroy(j->work[i]);
         tok_ids_finish(&j->ids[i]);
+        tok_nbest_finish(&j->nbest[i]);
     }
     join_finish(&j->spelling);
     free(j->set[0].batch);
     free(j->set[1].batch);
     free(j->work);
     free(j->ids);
+    free(j->nbest);
     pool_destroy(j->pool);
     docs_destroy(j->docs);
     free(j->beside);
@@ -563,12 +574,14 @@ int cmd_encode(const struct cli *c, struct err *e)
 {
     static const char *const standard[] = {"-"};
     struct job j = {.cli = c};
-    int code = tok_open_flags(&c->tok, &j.tok, e);
+    struct tok_flags flags = c->tok;
+    flags.sample = cmd_shape(c) == CMD_SAMPLE;
+    int code = tok_open_flags(&flags, &j.tok, e);
     if (code)
         return code;
     cmd_unused_warn(c, &j.tok, 1);
     j.info = tok_info(j.tok);
-    code = check_options(c, j.info, e);
+    code = cmd_check_encode(c, j.info, e);
     if (!code)
         code = read_limit(&j, e);
     if (!code)

@@ -50,7 +50,12 @@ struct tok_engine {
     const char *(*piece)(const void *state, int64_t id);   /* id is inside the vocabulary */
     int64_t (*find)(const void *state, const char *piece); /* -1: none */
     void (*destroy)(void *state);
-    bool drops; /* options' dropout means something here */
+    bool drops;   /* options' dropout means something here */
+    bool samples; /* so does sample */
+    void (*number)(const void *state, void *scratch, uint64_t number); /* or NULL */
+    /* tok_encode_nbest, `most` in range; NULL: a text has one segmentation */
+    int (*nbest)(const void *state, void *scratch, const char *text, size_t n, size_t most,
+                 struct tok_nbest *ret, struct tok_tally *tally, struct err *e);
     /* ids that the file's template puts round each text; they live as long as the state */
     const int32_t *before, *after;
     size_t nbefore, nafter;

@@ -107,14 +107,22 @@ static const struct opt table[] = {
         "lines, JSONL, bare numbers, or the stream that prep build --pretokenized reads"),
     ROW("format", OPT_CHOICE, format, "text", CMD_DECODE_FORMATS, "output", DECODE, 0, 0, true,
         "a line for each document, or JSONL"),
-    ROW("output_format", OPT_CHOICE, pieces, "id", "id|piece", "output", ENCODE, 0, 0, true,
-        "ids or pieces"),
+    ROW("output_format", OPT_CHOICE, pieces, "id", CMD_SHAPES, "output", ENCODE, 0, 0, true,
+        "ids or pieces: of each text as it is encoded; of its best segmentations, a line each, the "
+        "best first; or of one segmentation at random"),
+    ROW("nbest_size", OPT_INT, tok.nbest, "10", "N", "output", ENCODE, -1, TOK_NBEST, false,
+        "of nbest_id and nbest_piece: how many; of sample_id and sample_piece with a unigram "
+        "model: one of so many best, -1: of all"),
+    ROW("alpha", OPT_TEXT, tok.alpha, "0.5", "X", "output", ENCODE, 0, 0, false,
+        "of sample_id and sample_piece: chances are in proportion to exp(X * score); of byte "
+        "pairs the probability of a merge to be left out"),
     ROW("append-eod", OPT_SWITCH, append_eod, "false", NULL, "output", ENCODE, 0, 0, true,
         "end every document by the end-of-document token"),
     ROW("dropout", OPT_TEXT, tok.dropout, NULL, "P", "tokenizer", ENCODE, 0, 0, false,
         "leave merges out with this probability, instead of that of the tokenizer.json; 0: none"),
     ROW("seed", OPT_INT, tok.seed, "1", "N", "tokenizer", ENCODE, 0, 1e18, false,
-        "of --dropout: a text gives the same ids whenever seed and text are the same"),
+        "of --dropout, sample_id and sample_piece: the same seed, text and number of the document "
+        "give the same ids"),
     ROW("truncation", OPT_TEXT, truncation, NULL, "N|file", "output", ENCODE, 0, 0, true,
         "at most N ids for a document, or as many as the tokenizer.json says; the last ones go"),
     ROW("output", OPT_TEXT, output, NULL, "PATH", "output", ENCODE | DECODE, 0, 0, true,

@@ -68,7 +68,16 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
             return err_set(e, ERR_USAGE, "--dropout is a number from 0 to 1, not '%s'", f->dropout);
         dropout = dropout > 0 ? dropout : -1;
     }
+    double alpha = 0;
+    if (f->sample) {
+        alpha = strtod(f->alpha, &end);
+        if (end == f->alpha || *end || !(alpha >= 0 && alpha <= 1e6))
+            return err_set(e, ERR_USAGE, "--alpha is a number from 0 on, not '%s'", f->alpha);
+    }
     struct tok_options o = {.dropout = dropout,
+                            .sample = f->sample,
+                            .alpha = alpha,
+                            .nbest = f->nbest,
                             .seed = (uint64_t)f->seed,
                             .type = (enum tok_type)f->type,
                             .path = path,

@@ -41,6 +41,9 @@ struct tok_flags {
     bool add_template;                /* --add-special-tokens */
     const char *dropout;              /* --dropout, of tok encode alone */
     int64_t seed;                     /* --seed, likewise */
+    bool sample;                      /* --output_format sample_id, sample_piece */
+    const char *alpha;                /* --alpha */
+    int64_t nbest;                    /* --nbest_size */
 };
 
 #define TOK_FLAG_TYPES                                                                             \

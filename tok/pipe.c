@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/utf8.h"
 #include "tok/pipe_run.h"
 #include "tok/unicode.h"
@@ -346,6 +347,20 @@ static int encode_raw(const struct pipe *p, struct pipe_work *w, const char *tex
     return (p->parts ? parts_encode : pipe_encode_run)(p, w, text, n, edge, ids, tally, e);
 }
 
+static void pipe_number(const void *state, void *scratch, uint64_t number)
+{
+    (void)state;
+    ((struct pipe_work *)scratch)->number = number;
+}
+
+static void set_key(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
+{
+    uint64_t seed = words_key(text, n).hash ^ p->seed * 0x9E3779B97F4A7C15u;
+    struct rng4 r = rng_block(seed, RNG_SAMPLE, 0, w->number);
+    w->draw_key = (uint64_t)r.v[0] << 32 | r.v[1];
+    w->draws = 0;
+}
+
 static int pipe_encode(const void *state, void *scratch, const char *text, size_t n,
                        struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
@@ -354,8 +369,7 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
     if (n > TEXT_MAX)
         return err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", n);
     if (p->dropout > 0)
-        w->draw_key = words_key(text, n).hash ^ p->seed * 0x9E3779B97F4A7C15u;
-    w->draws = 0;
+        set_key(p, w, text, n);
     w->met = false;
     const char *raw = text;
     size_t nraw = n, good = utf8_good(text, n);
@@ -460,6 +474,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
                                .encode = pipe_encode,
                                .cut = p->dropout > 0 ? NULL : pipe_cut,
                                .drops = true,
+                               .number = pipe_number,
                                .fuses = -1,
                                .decode = pipe_decode,
                                .piece = pipe_piece_text,

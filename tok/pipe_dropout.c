@@ -116,7 +116,7 @@ static void take(const struct pipe *p, struct word *w, const struct merge *m)
 
 static bool is_dropped(const struct pipe *p, struct pipe_work *w)
 {
-    struct rng4 r = rng_block(w->draw_key, RNG_SAMPLE, 0, w->draws++);
+    struct rng4 r = rng_block(w->draw_key, RNG_SAMPLE, 1, w->draws++);
     return rng_unit(r.v[0]) < (float)p->dropout;
 }
 

@@ -95,6 +95,7 @@ struct pipe_work {
     uint32_t *sym;
     size_t sym_cap;
     struct bpe_work bpe;
+    uint64_t number;          /* of texts to come */
     uint64_t draw_key, draws; /* of dropout: the text's key, and how many it took */
     struct word_cache *cache;
     struct pipe_parts_work *parts;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/utf8.h"
 #include "base/bytes.h"
 #include "tok/engine.h"
@@ -13,6 +14,7 @@
 #include "tok/sp_native.h"
 #include "tok/specials.h"
 #include "tok/unigram.h"
+#include "tok/unigram_sample.h"
 
 /*
  * SentencePiece under the two wrappers of Megatron-LM (core_v0.12.3, training/tokenizer):
@@ -31,6 +33,10 @@ struct sp {
     struct sp_native *native;              /* neither: the library encodes, whole texts */
     enum tok_specials mode;
     struct specials specials;
+    bool sample;
+    double alpha;
+    size_t nbest;                 /* above 1: one of so many is sampled */
+    uint64_t seed;                /* of that */
     bool crlf;                    /* JapaneseSentencePiece: CR LF in a text is LF */
     size_t longest_special;       /* bytes */
     const char *added[ADDED_MAX]; /* pieces behind the model's own */
@@ -114,8 +120,23 @@ struct scratch {
     struct sp_native_state *native;
     struct buf hold; /* the end of a text in parts, where a special string may begin */
     struct buf lines;
-    bool cr; /* the text so far ends in a CR that is not passed on yet */
+    struct buf whole; /* a text of which one of the best segmentations is taken */
+    uint64_t key;     /* of random numbers */
+    bool cr;          /* the text so far ends in a CR that is not passed on yet */
 };
+
+static void set_key(struct scratch *c, uint64_t key)
+{
+    c->key = key;
+    unigram_state_key(c->unigram, key);
+}
+
+static void sp_number(const void *state, void *scratch, uint64_t number)
+{
+    const struct sp *s = state;
+    struct rng4 r = rng_block(s->seed, RNG_SAMPLE, 0, number);
+    set_key(scratch, (uint64_t)r.v[0] << 32 | r.v[1]);
+}
 
 static void *sp_scratch_create(const void *state)
 {
@@ -124,6 +145,7 @@ static void *sp_scratch_create(const void *state)
     c->room = sp_room_create();
     c->unigram = unigram_state_create();
     c->native = s->native ? sp_native_state_create() : NULL;
+    sp_number(s, c, 0);
     return c;
 }
 
@@ -135,6 +157,7 @@ static void sp_scratch_destroy(void *scratch)
     sp_native_state_destroy(c->native);
     buf_finish(&c->hold);
     buf_finish(&c->lines);
+    buf_finish(&c->whole);
     free(c);
 }
 
@@ -236,8 +259,17 @@ static int feed_as_is(const struct sp *s, struct scratch *c, const char *text, s
 {
     if (s->native)
         return sp_native_put(s->native, c->native, text, n, last, ids, e);
-    unigram_put(s->unigram, c->unigram, text, n, last, ids);
-    return 0;
+    if (s->nbest <= 1) {
+        unigram_put(s->unigram, c->unigram, text, n, last, ids);
+        return 0;
+    }
+    buf_add(&c->whole, text, n);
+    if (!last)
+        return 0;
+    int code = unigram_sample_nbest(s->unigram, c->unigram, c->whole.data, c->whole.len, s->nbest,
+                                    s->alpha, ids, e);
+    c->whole.len = 0;
+    return code;
 }
 
 static int feed(const struct sp *s, struct scratch *c, const char *text, size_t n, bool last,
@@ -292,14 +324,16 @@ static int put_text(const struct sp *s, struct scratch *c, const char *text, siz
     return 0;
 }
 
-static void end_part(struct scratch *c, int code, struct tok_tally *tally)
+static void end_part(struct scratch *c, int code, bool last, struct tok_tally *tally)
 {
+    if (code || last)
+        set_key(c, c->key);
     tally->invalid += unigram_take_invalid(c->unigram);
     if (c->native)
         tally->invalid += sp_native_take_invalid(c->native);
     if (code) {
         c->cr = false;
-        c->hold.len = 0;
+        c->hold.len = c->whole.len = 0;
         unigram_reset(c->unigram);
         if (c->native)
             sp_native_reset(c->native);
@@ -322,7 +356,7 @@ static int sp_encode_part(const void *state, void *scratch, const char *text, si
         code = put_text(s, c, text, n, last, last, &used, ids, tally, e);
         buf_add(&c->hold, text + used, n - used);
     }
-    end_part(c, code, tally);
+    end_part(c, code, last, tally);
     return code;
 }
 
@@ -342,7 +376,7 @@ static int sp_encode_between(const void *state, void *scratch, const char *text,
     }
     if (!code && !last)
         code = sp_native_end_at_cut(s->native, c->native, ids, e);
-    end_part(c, code, tally);
+    end_part(c, code, last, tally);
     return code;
 }
 
@@ -376,6 +410,29 @@ static int sp_encode(const void *state, void *scratch, const char *text, size_t 
     if (!s->unigram && !s->native)
         return sp_encode_whole(state, scratch, text, n, ids, tally, e);
     return sp_encode_part(state, scratch, text, n, true, ids, tally, e);
+}
+
+/* The best segmentations of a whole text. */
+static int sp_nbest(const void *state, void *scratch, const char *text, size_t n, size_t most,
+                    struct tok_nbest *ret, struct tok_tally *tally, struct err *e)
+{
+    const struct sp *s = state;
+    struct scratch *c = scratch;
+    if (s->mode == TOK_SPECIALS_PARSE)
+        return err_set(e, ERR_USAGE,
+                       "n-best segmentations are of texts, which --specials parse "
+                       "would part into several");
+    if (s->crlf) {
+        buf_reset(&c->lines);
+        put_lines(&c->lines, text, n, false, true);
+        text = c->lines.data;
+        n = c->lines.len;
+    }
+    int code = look_for_specials(s, text, n, tally, e);
+    if (!code)
+        code = unigram_nbest(s->unigram, c->unigram, text, n, most, ret, e);
+    end_part(c, code, true, tally);
+    return code;
 }
 
 /* ---- ids to text ------------------------------------------------------------------------- */
@@ -455,6 +512,24 @@ static int fill_info(struct sp *s, const struct tok_options *o, const struct tok
     return code;
 }
 
+static int set_sampling(struct sp *s, const struct tok_options *o, struct err *e)
+{
+    if (!s->unigram && !s->native)
+        return err_set(e, ERR_USAGE,
+                       "%s: only our own engine samples, but libsentencepiece is to encode here",
+                       o->path);
+    if (o->nbest > TOK_NBEST)
+        return err_set(e, ERR_USAGE, "%lld best segmentations, not %d at most", (long long)o->nbest,
+                       TOK_NBEST);
+    s->sample = true;
+    s->alpha = o->alpha;
+    s->seed = o->seed;
+    s->nbest = o->nbest > 1 ? (size_t)o->nbest : 0;
+    if (o->nbest < 0 && s->unigram)
+        unigram_set_alpha(s->unigram, o->alpha);
+    return 0;
+}
+
 int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
                    struct tok_info *info, struct err *e)
 {
@@ -480,6 +555,9 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
                            .find = sp_find,
                            .destroy = sp_destroy};
     code = fill_info(s, o, &g, info, e);
+    info->draws = o->sample;
+    if (!code && o->sample)
+        code = set_sampling(s, o, e);
     if (!code && !own)
         code = sp_lib_open(o->path, p, n, &s->lib, e);
     if (code) {
@@ -487,6 +565,9 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
         return code;
     }
     g.encode_part = s->unigram || s->native ? sp_encode_part : NULL;
+    g.samples = s->unigram != NULL;
+    g.number = sp_number;
+    g.nbest = s->unigram ? sp_nbest : NULL;
     g.fuses = s->model.byte_fallback ? -1 : s->model.unk;
     if (s->native && s->longest_special < TOK_CUT_LOOK) {
         g.cut = sp_cut;

@@ -274,6 +274,10 @@ int tok_open(const struct tok_options *o, struct tokenizer **ret, struct err *e)
     } else if (o->dropout > 0 && !t->engine.drops) {
         code = err_set(e, ERR_USAGE, "dropout is of byte pairs, not of a %s",
                        tok_type_name(t->info.type));
+    } else if (o->sample && !t->engine.samples) {
+        code =
+            err_set(e, ERR_USAGE, "%s: a text has one segmentation only, there is none to sample",
+                    o->path ? o->path : tok_type_name(o->type));
     }
     if (code) {
         tok_close(t);
@@ -312,6 +316,12 @@ struct tok_work *tok_work_create(const struct tokenizer *t)
     if (t->engine.scratch_create)
         w->scratch = t->engine.scratch_create(t->engine.state);
     return w;
+}
+
+void tok_work_number(struct tok_work *w, uint64_t number)
+{
+    if (w->t->engine.number)
+        w->t->engine.number(w->t->engine.state, w->scratch, number);
 }
 
 void tok_work_destroy(struct tok_work *w)
@@ -385,6 +395,61 @@ int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, 
         ids->n = before;
     else
         tok_put_ids(ids, t->engine.after, t->engine.nafter);
+    return code;
+}
+
+void tok_nbest_add(struct tok_nbest *list, float score)
+{
+    if (list->n == list->cap) {
+        list->cap = list->cap ? list->cap * 2 : 16;
+        list->end = mem_grow(list->end, list->cap, sizeof(*list->end));
+        list->score = mem_grow(list->score, list->cap, sizeof(*list->score));
+    }
+    list->end[list->n] = list->ids.n;
+    list->score[list->n++] = score;
+}
+
+void tok_nbest_finish(struct tok_nbest *list)
+{
+    tok_ids_finish(&list->ids);
+    free(list->end);
+    free(list->score);
+    *list = (struct tok_nbest){0};
+}
+
+/* What the template has round each text. */
+static void add_template(const struct tokenizer *t, struct tok_nbest *list)
+{
+    struct tok_ids ids = {0};
+    for (size_t i = 0, from = 0; i < list->n; i++) {
+        tok_put_ids(&ids, t->engine.before, t->engine.nbefore);
+        tok_put_ids(&ids, list->ids.id + from, list->end[i] - from);
+        tok_put_ids(&ids, t->engine.after, t->engine.nafter);
+        from = list->end[i];
+        list->end[i] = ids.n;
+    }
+    tok_ids_finish(&list->ids);
+    list->ids = ids;
+}
+
+int tok_encode_nbest(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+                     size_t most, struct tok_nbest *ret, struct err *e)
+{
+    struct strict s = {0};
+    ret->n = ret->ids.n = 0;
+    if (!t->engine.nbest)
+        return err_set(e, ERR_USAGE,
+                       "n-best segmentations are of SentencePiece's unigram models, not of this %s",
+                       t->info.type_name);
+    if (!most || most > TOK_NBEST)
+        return err_set(e, ERR_USAGE, "%zu best segmentations, not 1 to %d", most, TOK_NBEST);
+    int code = tok_check_part(t, &s, text, n, true, e);
+    if (!code)
+        code = t->engine.nbest(t->engine.state, w->scratch, text, n, most, ret, &w->tally, e);
+    if (!code && t->engine.nbefore + t->engine.nafter)
+        add_template(t, ret);
+    if (code)
+        ret->n = ret->ids.n = 0;
     return code;
 }
 

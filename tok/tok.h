@@ -66,7 +66,10 @@ struct tok_options {
     const char *const *special; /* of these the first; none: <unk> <s> </s> */
     size_t nspecial;
     double dropout;   /* of merges left out at random; 0: as the file says, below: none */
-    uint64_t seed;    /* of dropout */
+    bool sample;      /* segmentations at random, by their scores; of byte pairs, by dropout */
+    double alpha;     /* their scores are multiplied by it; the dropout */
+    int64_t nbest;    /* one of so many best; below 0: of all; 0, 1: the best */
+    uint64_t seed;    /* of dropout and sample */
     bool strict;      /* bytes of a text that are no UTF-8 are ERR_DATA */
     bool no_template; /* leaves out what the file's template puts round each text */
     enum tok_specials specials;
@@ -121,6 +124,34 @@ uint64_t tok_work_invalid(const struct tok_work *w); /* bytes that were no UTF-8
  */
 int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
                struct tok_ids *ids, struct err *e);
+
+/*
+ * Tells random segmentations of texts apart: that of the texts to come is a function of the seed,
+ * of this number and of the text, and of nothing else, so that threads that number texts by their
+ * order give what one gives. 0 until it is set.
+ */
+void tok_work_number(struct tok_work *w, uint64_t number);
+
+/* Segmentations of a text, the best first, with what they score. A zeroed struct is empty. */
+struct tok_nbest {
+    struct tok_ids ids; /* of all, one behind the other */
+    size_t *end;        /* where the ids of each end */
+    float *score;
+    size_t n, cap;
+};
+
+enum { TOK_NBEST = 512 }; /* at most */
+
+void tok_nbest_add(struct tok_nbest *list, float score); /* of the ids since the last one */
+void tok_nbest_finish(struct tok_nbest *list);
+
+/*
+ * The `most` best segmentations of a text, or as many as it has, as SentencePiece 0.2.2 orders and
+ * scores them; what stood in `ret` goes. ERR_USAGE where the tokenizer has only one for each text
+ * (all but unigram models of SentencePiece), and under TOK_SPECIALS_PARSE.
+ */
+int tok_encode_nbest(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+                     size_t most, struct tok_nbest *ret, struct err *e);
 
 /*
  * Of a text's ids so many at most, those of the template included, which stay: the last ids go, or

@@ -11,8 +11,7 @@
 #include "tok/words.h"
 
 enum {
-    BEYOND = 4, /* bytes behind a place that tell whether it is a cut */
-    KEPT = 31,  /* bytes of a segment that is kept */
+    KEPT = 31, /* bytes of a segment that is kept */
     KEPT_SLOTS = 1 << 15
 };
 
@@ -135,6 +134,7 @@ void unigram_state_destroy(struct unigram_state *s)
     tok_ids_finish(&s->stream);
     free(s->part);
     free(s->pairs);
+    free(s->total);
     free(s);
 }
 
@@ -208,6 +208,44 @@ static void extend(const struct unigram *u, struct unigram_state *s)
     s->at = at + one;
 }
 
+/* The scores of user-defined pieces are those of 0.2.2, in characters. */
+static float edge_score(const struct unigram *u, int32_t id, const char *p, size_t n)
+{
+    size_t chars = 0;
+    if (u->piece[id].type != SP_USER)
+        return (float)u->piece[id].score;
+    for (size_t i = 0; i < n; i++)
+        chars += ((unsigned char)p[i] & 0xc0) != 0x80;
+    return (float)(0.1 * ((double)chars - 1));
+}
+
+bool unigram_next_edge(const struct unigram *u, const char *text, size_t at, size_t n,
+                       struct unigram_edge *edge)
+{
+    size_t one = sp_char_length(text + at, n - at);
+    while (!edge->done && at + edge->at < n &&
+           trie_step(&u->trie, &edge->node, text[at + edge->at])) {
+        int32_t id = trie_value(&u->trie, edge->node);
+        size_t end = at + ++edge->at;
+        if (id < 0 || u->piece[id].type == SP_UNUSED)
+            continue;
+        while (end < n && ((unsigned char)text[end] & 0xc0) == 0x80)
+            end++; /* a piece that ends inside a character takes all of it */
+        edge->single |= end - at == one;
+        edge->score = edge_score(u, id, text + at, end - at);
+        edge->id = id;
+        edge->end = end;
+        return true;
+    }
+    if (edge->done || edge->single)
+        return false;
+    edge->done = true;
+    edge->end = at + one;
+    edge->id = u->unk;
+    edge->score = u->unk_score;
+    return true;
+}
+
 /* ---- and back ------------------------------------------------------------------------------ */
 
 static void put_id(struct tok_ids *ids, int32_t id)
@@ -216,9 +254,8 @@ static void put_id(struct tok_ids *ids, int32_t id)
     ids->n++;
 }
 
-/* A piece on the best way: unknown text becomes bytes, or one unknown piece for a run of it. */
-static void put_piece(const struct unigram *u, struct unigram_state *s, int32_t id, size_t start,
-                      size_t end, struct tok_ids *ids)
+void unigram_put_piece(const struct unigram *u, struct unigram_state *s, int32_t id, size_t start,
+                       size_t end, struct tok_ids *ids)
 {
     bool unknown = id == u->unk;
     if (unknown && u->byte_fallback)
@@ -244,7 +281,7 @@ static void settle(const struct unigram *u, struct unigram_state *s, size_t end,
     size_t start = 0;
     while (n) {
         size_t at = (size_t)s->path[--n];
-        put_piece(u, s, s->node[at].id, start, at, ids);
+        unigram_put_piece(u, s, s->node[at].id, start, at, ids);
         start = at;
     }
     s->score = s->node[end].score;
@@ -319,13 +356,12 @@ static size_t next_word(const struct unigram *u, const struct unigram_state *s, 
     return u->words && last && n <= KEPT ? n : 0;
 }
 
-/* The next place after `at` that no piece reaches across, or the text's end; 0: none that can be
- * told from the window. */
-static size_t next_cut(const struct unigram *u, const struct unigram_state *s, size_t at, bool last)
+size_t unigram_window_cut(const struct unigram *u, const struct unigram_state *s, size_t at,
+                          bool last)
 {
     size_t n;
     const char *p = window(s, &n);
-    for (size_t sure = last ? n : n > BEYOND ? n - BEYOND : 0; at < sure;) {
+    for (size_t sure = last ? n : n > UNIGRAM_BEYOND ? n - UNIGRAM_BEYOND : 0; at < sure;) {
         at += sp_char_length(p + at, n - at);
         if (at >= n)
             return last ? n : 0;
@@ -454,12 +490,16 @@ static bool recall(const struct unigram *u, struct unigram_state *s, size_t n, s
 void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last,
                      struct tok_ids *ids)
 {
+    if (u->samples) {
+        unigram_sample_window(u, s, last, ids);
+        return;
+    }
     buf_reserve(&s->text, 32);
     tok_ids_reserve(ids, s->text.len + KEPT_IDS);
     for (size_t end;;) {
         if (s->at == 0 && (end = next_word(u, s, last)) != 0 && recall(u, s, end, ids))
             continue;
-        if (!(end = next_cut(u, s, s->at, last)))
+        if (!(end = unigram_window_cut(u, s, s->at, last)))
             break;
         if (s->at == 0 && end <= KEPT && recall(u, s, end, ids))
             continue;
@@ -468,7 +508,7 @@ void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last
             extend(u, s);
         settle(u, s, end, ids);
     }
-    size_t n = s->text.len - s->from, keep = u->longest + BEYOND;
+    size_t n = s->text.len - s->from, keep = u->longest + UNIGRAM_BEYOND;
     if (n > keep + s->at) {
         make_nodes(s, n);
         while (n - s->at > keep)
@@ -513,7 +553,7 @@ static size_t put(const struct unigram *u, struct unigram_state *s, const char *
 {
     size_t used = 0, k = 1;
     while (k && used < n) {
-        if (s->at_cut && !s->text.len)
+        if (s->at_cut && !s->text.len && !u->samples)
             used += unigram_put_parts(u, s, text + used, n - used, ids);
         k = put_slowly(u, s, text + used, n - used, last, ids);
         used += k;

@@ -11,6 +11,7 @@
 
 enum {
     UNIGRAM_CHUNK = 1 << 14, /* bytes that are worked on at a time */
+    UNIGRAM_BEYOND = 4,      /* bytes behind a place that tell whether it is a cut */
     KEPT_IDS = 6
 };
 
@@ -31,6 +32,8 @@ struct unigram {
     bool byte_fallback;
     struct sp_plain plain;
     unsigned char apart[128][16]; /* of ASCII: where text as it stands may be cut */
+    bool samples;                 /* a way at random instead of the best */
+    double alpha;
     bool words;                   /* no piece has the mark of a space behind anything else */
 };
 
@@ -74,6 +77,9 @@ struct unigram_state {
     size_t path_room;
     unsigned char *live; /* scratch */
     size_t live_room;
+    uint64_t key, draws; /* of random numbers; how many this text took */
+    double *total;       /* of sampling: the logarithm of the sum over the ways from each place */
+    size_t total_room;
 };
 
 /* unigram.c: the window's n bytes, which no piece reaches out of, on top of s->score. */
@@ -86,6 +92,35 @@ float unigram_learn(const struct unigram *u, struct unigram_state *s, struct tok
 /* Works on what is in the window, but for places near its end unless the text is over. */
 void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last,
                      struct tok_ids *ids);
+
+/* A piece on the way that is taken: unknown text becomes bytes, or one unknown piece for a run of
+ * it. */
+void unigram_put_piece(const struct unigram *u, struct unigram_state *s, int32_t id, size_t start,
+                       size_t end, struct tok_ids *ids);
+
+/* The next place after `at` that no piece reaches across, or the text's end; 0: none that can be
+ * told from the window. */
+size_t unigram_window_cut(const struct unigram *u, const struct unigram_state *s, size_t at,
+                          bool last);
+
+/* A piece that begins at a place, in sentencepiece 0.2.2's lattice; the text's unknown character is
+ * the last. */
+struct unigram_edge {
+    size_t end;
+    int32_t id;
+    float score;
+    uint32_t node; /* of the trie; 0 begins */
+    size_t at;     /* bytes that were walked */
+    bool single, done;
+};
+
+/* The next piece of text[at .. n); *edge begins zeroed but for its end, which is `at`. */
+bool unigram_next_edge(const struct unigram *u, const char *text, size_t at, size_t n,
+                       struct unigram_edge *edge);
+
+/* unigram_sample.c: as unigram_advance, but a way at random. */
+void unigram_sample_window(const struct unigram *u, struct unigram_state *s, bool last,
+                           struct tok_ids *ids);
 
 /* unigram_parts.c */
 void unigram_parts_open(struct unigram *u);

@@ -141,6 +141,48 @@ err_has "a number from 0 to 1, not '1.1'"
 expect 2 "$TOK" encode --tokenizer u.model --dropout 0.1 abs
 err_has "dropout is of byte pairs"
 
+t "segmentations at random, and the n best"
+awk '{ print; print }' text.txt >twice
+sampled() { expect 0 "$TOK" encode --tokenizer u.model --output_format sample_id --nbest_size -1 --alpha 0.2 "$@" twice; }
+sampled --workers 1
+cp .out first
+sampled --workers 3 --seed 1
+same .out first
+sampled --seed 2
+check sh -c '! cmp -s .out first'
+check sh -c 'awk "NR % 2 { was = \$0 } NR % 2 == 0 && was != \$0 { n++ } END { exit !n }" first' # a line each
+expect 0 "$TOK" encode --tokenizer u.model --output_format sample_id --nbest_size 5 text.txt
+expect 0 "$TOK" encode --tokenizer u.model text.txt
+cp .out best
+head -n 1 best >best1
+expect 0 "$TOK" encode --tokenizer u.model --output_format sample_id --nbest_size 1 text.txt
+same .out best
+head -n 1 text.txt >line
+expect 0 "$TOK" encode --tokenizer u.model --output_format nbest_id --nbest_size 4 line
+check sh -c 'test "$(wc -l <.out)" -eq 4 && test "$(sort -u .out | wc -l)" -eq 4'
+check sh -c 'head -n 1 .out | cmp -s - "$0"' best1
+expect 0 "$TOK" encode --tokenizer u.model --output_format nbest_piece --nbest_size 2 --format json line
+check sh -c 'grep -qE "^\{\"nbest\":\[\{\"score\":-[0-9.e+]+,\"pieces\":\[" .out'
+expect 2 "$TOK" encode --tokenizer u.model --output_format nbest_id --nbest_size 0 line
+err_has "from 1 to 512"
+expect 2 "$TOK" encode --tokenizer u.model --output_format nbest_id --format u16 line
+err_has "--format text and json"
+expect 2 "$TOK" encode --tokenizer u.model --output_format nbest_id --append-eod line
+err_has "do not go with --output_format nbest_id"
+expect 2 "$TOK" encode --tokenizer u.model --output_format nbest_id --specials parse line
+err_has "--specials parse would part"
+expect 2 "$TOK" encode --tokenizer u.model --output_format sample_id --alpha -1 line
+err_has "--alpha is a number from 0 on, not '-1'"
+expect 2 "$TOK" encode --tokenizer u.model --engine sentencepiece --output_format sample_id line
+err_has "only our own engine samples"
+expect 2 "$TOK" encode --tokenizer vocab.json --output_format sample_id line
+err_has "a text has one segmentation only"
+expect 2 "$TOK" encode --tokenizer vocab.json --output_format nbest_id line
+err_has "n-best segmentations are of SentencePiece's unigram models"
+expect 0 "$TOK" encode --tokenizer u.model --alpha 0.5 --nbest_size 3 line
+err_has "--alpha has no effect here"
+err_has "--nbest_size has no effect here"
+
 t "the null tokenizer"
 printf '1 2 100\n' >n
 expect 0 "$TOK" encode --tokenizer-type NullTokenizer --vocab-size 100 --append-eod n
