@@ -57,6 +57,7 @@ struct cli {
 
     int pieces; /* --output_format, an index into CMD_SHAPES */
     int format; /* enum cmd_format */
+    int offsets; /* encode: 0 none, else an enum tok_unit and one */
     const char *output;
     bool append_eod;
     const char *truncation; /* encode: a number, or "file" */
@@ -154,6 +155,15 @@ int cmd_open(const struct cli *c, const char *path, struct tokenizer **ret, stru
 /* Runs a corpus through `with`; rows of `f` for the first `most` stretches. */
 int cmd_compare(const struct cli *c, const char *const *path, size_t npath, struct compare *with,
                 struct facts *f, uint64_t most, struct err *e);
+
+/*
+ * encode --offsets (cmd_offsets.c): whether it goes with the other options, and a document's ids
+ * and their places in `text`, appended as a line.
+ */
+int cmd_offsets_check(const struct cli *c, struct err *e);
+int cmd_offsets_put(const struct cli *c, const struct tokenizer *t, struct tok_work *w,
+                    const char *text, size_t n, struct tok_ids *ids, struct buf *out,
+                    struct err *e);
 
 /* Where output goes: a file that appears whole at the end, or standard output. */
 struct sink {

@@ -216,6 +216,12 @@ static int put_doc(struct job *j, struct batch *b, int thread, const char *text,
     struct tok_ids *ids = &j->ids[thread];
     struct tok_limit limit = j->limit;
     ids->n = 0;
+    if (j->cli->offsets) {
+        int failed = cmd_offsets_put(j->cli, j->tok, j->work[thread], text, n, ids, &b->out,
+                                     &b->err);
+        b->ids += ids->n;
+        return failed;
+    }
     int code = tok_encode(j->tok, j->work[thread], text, n, ids, &b->err);
     if (!code)
         code = limit_ids(j, &limit, true, ids, &b->err);
@@ -521,7 +527,8 @@ static void start_job(struct job *j, const char *const *path, size_t npath)
     const struct cli *c = j->cli;
     j->docs = docs_create(path, npath, (enum docs_format)c->input_format, &c->text_key, 1);
     j->beside = j->sink.to_file ? mem_strdup(c->output) : temporary_place();
-    docs_in_parts(j->docs, j->beside);
+    if (!c->offsets)
+        docs_in_parts(j->docs, j->beside);
     j->pool = pool_create((int)c->workers);
     j->threads = pool_threads(j->pool);
     j->work = mem_new((size_t)j->threads, sizeof(*j->work));

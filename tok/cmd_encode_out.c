@@ -49,7 +49,8 @@ int cmd_check_encode(const struct cli *c, const struct tok_info *i, struct err *
         return err_set(e, ERR_USAGE,
                        "--output_format piece goes with --format text and json "
                        "only");
-    return check_nbest(c, e);
+    int code = check_nbest(c, e);
+    return code ? code : cmd_offsets_check(c, e);
 }
 
 /* ---- output -------------------------------------------------------------------------------- */

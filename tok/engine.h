@@ -17,6 +17,30 @@ struct tok_tally {
     uint64_t invalid;  /* bytes that were no UTF-8 */
 };
 
+/*
+ * Where an id stands: bytes of the text as it came, and how much white space its string begins and
+ * ends with, in characters, for a post-processor that leaves that out.
+ */
+struct tok_span {
+    size_t begin, end;
+    uint32_t lead, trail;
+};
+
+struct tok_spans {
+    struct tok_span *at;
+    size_t n, cap;
+};
+
+struct tok_span *tok_spans_add(struct tok_spans *s); /* zeroed */
+void tok_spans_finish(struct tok_spans *s);
+
+/* A post-processor that leaves white space out of places: whether a first space may be one that was
+ * put there, and how many ids it sees before the text's. */
+struct tok_trim {
+    bool prefix_space;
+    size_t before;
+};
+
 enum { TOK_CUT_LOOK = 4096 + 64 }; /* bytes before a cut that may matter to it */
 
 struct tok_engine {
@@ -45,6 +69,11 @@ struct tok_engine {
     int (*encode_between)(const void *state, void *scratch, const char *text, size_t n, bool first,
                           bool last, struct tok_ids *ids, struct tok_tally *tally, struct err *e);
     int32_t fuses;
+    /* The ids once more, by a slower way, and where each stands; NULL: it is not known. */
+    int (*encode_spans)(const void *state, void *scratch, const char *text, size_t n,
+                        struct tok_ids *ids, struct tok_spans *spans, struct err *e);
+    const struct tok_trim *trim;
+    size_t ntrims;
     int (*decode)(const void *state, void *scratch, const int32_t *id, size_t n, struct buf *text,
                   struct err *e);
     const char *(*piece)(const void *state, int64_t id);   /* id is inside the vocabulary */

@@ -57,6 +57,7 @@ int pipe_add_byte_level(struct pipe_spec *s, const char *pattern, enum regex_dia
                         struct err *e)
 {
     struct regex *r;
+    s->own_bytes = true;
     int code = regex_compile(s->path, pattern, strlen(pattern), dialect, &r, e);
     if (code)
         return code;

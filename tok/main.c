@@ -116,6 +116,9 @@ static const struct opt table[] = {
     ROW("alpha", OPT_TEXT, tok.alpha, "0.5", "X", "output", ENCODE, 0, 0, false,
         "of sample_id and sample_piece: chances are in proportion to exp(X * score); of byte "
         "pairs the probability of a merge to be left out"),
+    ROW("offsets", OPT_CHOICE, offsets, "none", "none|char|byte", "output", ENCODE, 0, 0, true,
+        "where each id stands in its document, from 0, its end not included: id:begin-end in text, "
+        "\"offsets\" in json"),
     ROW("append-eod", OPT_SWITCH, append_eod, "false", NULL, "output", ENCODE, 0, 0, true,
         "end every document by the end-of-document token"),
     ROW("dropout", OPT_TEXT, tok.dropout, NULL, "P", "tokenizer", ENCODE, 0, 0, false,

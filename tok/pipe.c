@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/utf8.h"
+#include "tok/pipe_offsets.h"
 #include "tok/pipe_run.h"
 #include "tok/unicode.h"
 
@@ -473,6 +474,9 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
                                .scratch_destroy = scratch_destroy,
                                .encode = pipe_encode,
                                .cut = p->dropout > 0 ? NULL : pipe_cut,
+                               .encode_spans = pipe_encode_spans,
+                               .trim = p->spec.trim,
+                               .ntrims = p->spec.ntrims,
                                .drops = true,
                                .number = pipe_number,
                                .fuses = -1,

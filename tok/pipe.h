@@ -157,6 +157,10 @@ struct pipe_spec {
 
     int32_t *before, *after; /* the template round a text */
     size_t nbefore, nafter;
+
+    struct tok_trim *trim; /* post-processors that leave white space out of places, in order */
+    size_t ntrims;
+    bool own_bytes; /* tokens stand at their own bytes, not at those of whole characters */
 };
 
 void pipe_spec_init(struct pipe_spec *s, const char *path);

@@ -135,6 +135,11 @@ static int32_t as_it_is(const struct pipe *p, const char *text, size_t n)
     return p->whole.slot ? words_find(&p->whole, text, n) : -1;
 }
 
+int32_t pipe_as_it_is(const struct pipe *p, const char *text, size_t n)
+{
+    return as_it_is(p, text, n);
+}
+
 static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                       struct tok_ids *ids, struct err *e)
 {

@@ -13,7 +13,7 @@ static void put_char(struct buf *out, uint32_t c)
     out->len += utf8_put(buf_reserve(out, 4), c);
 }
 
-static bool is_chinese(uint32_t c)
+bool norm_is_chinese(uint32_t c)
 {
     return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) ||
            (c >= 0x20000 && c <= 0x2a6df) || (c >= 0x2a700 && c <= 0x2b73f) ||
@@ -22,7 +22,7 @@ static bool is_chinese(uint32_t c)
 }
 
 /* Controls, formats and private characters of Unicode 8, white space excepted: these go. */
-static bool is_dirt(uint32_t c)
+bool norm_is_dirt(uint32_t c)
 {
     if (c == '\t' || c == '\n' || c == '\r')
         return false;
@@ -34,7 +34,7 @@ static void clean_text(const char *text, size_t n, struct buf *out)
 {
     for (size_t i = 0, k; i < n; i += k) {
         uint32_t c = char_at(text + i, &k);
-        if (!is_dirt(c))
+        if (!norm_is_dirt(c))
             put_char(out, uni_space(c) ? ' ' : c);
     }
 }
@@ -42,7 +42,7 @@ static void clean_text(const char *text, size_t n, struct buf *out)
 static void space_chinese(const char *text, size_t n, struct buf *out)
 {
     for (size_t i = 0, k; i < n; i += k) {
-        bool wide = is_chinese(char_at(text + i, &k));
+        bool wide = norm_is_chinese(char_at(text + i, &k));
         if (wide)
             buf_addc(out, ' ');
         buf_add(out, text + i, k);
@@ -58,17 +58,23 @@ static void drop(const char *text, size_t n, enum uni_version v, uint32_t set, s
             buf_add(out, text + i, k);
 }
 
+uint32_t norm_nmt(uint32_t c)
+{
+    if ((c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f ||
+        c == 0x9f)
+        return NORM_GOES;
+    bool space = c == 9 || c == 0xa || c == 0xc || c == 0xd || c == 0x1680 ||
+                 (c >= 0x200b && c <= 0x200f) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                 c == 0xfeff || c == 0xfffd;
+    return space ? ' ' : c;
+}
+
 static void nmt(const char *text, size_t n, struct buf *out)
 {
     for (size_t i = 0, k; i < n; i += k) {
-        uint32_t c = char_at(text + i, &k);
-        if ((c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f ||
-            c == 0x9f)
-            continue;
-        bool space = c == 9 || c == 0xa || c == 0xc || c == 0xd || c == 0x1680 ||
-                     (c >= 0x200b && c <= 0x200f) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
-                     c == 0xfeff || c == 0xfffd;
-        put_char(out, space ? ' ' : c);
+        uint32_t c = norm_nmt(char_at(text + i, &k));
+        if (c != NORM_GOES)
+            put_char(out, c);
     }
 }
 

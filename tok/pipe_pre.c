@@ -351,7 +351,7 @@ static void write_letters(struct pipe_work *w)
 }
 
 /* `cut`: the text was cut where it begins. */
-static int run_step(const struct pipe *p, struct pipe_work *w, size_t i, bool cut, struct err *e)
+int pipe_pre_step(const struct pipe *p, struct pipe_work *w, size_t i, bool cut, struct err *e)
 {
     const struct pre_step *s = &p->spec.pre[i];
     bool last = i + 1 == p->spec.npre, bare = cut && i == 0;
@@ -399,17 +399,23 @@ static int run_step(const struct pipe *p, struct pipe_work *w, size_t i, bool cu
     BUG("pre-tokenizer %d", (int)s->kind);
 }
 
-int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
-                     unsigned edge, struct err *e)
+void pipe_pre_begin(struct pipe_work *w, const char *text, size_t n, unsigned edge)
 {
     buf_reset(&w->text);
     buf_add(&w->text, text, n);
     memset(buf_reserve(&w->text, TEXT_SLACK), 0, TEXT_SLACK);
+    buf_reset(&w->next);
     w->npieces2 = 0;
     put_piece(w, 0, n, edge & EDGE_ZERO);
     take_new_list(w);
+}
+
+int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                     unsigned edge, struct err *e)
+{
+    pipe_pre_begin(w, text, n, edge);
     for (size_t i = 0; i < p->spec.npre; i++) {
-        int code = run_step(p, w, i, edge & EDGE_CUT, e);
+        int code = pipe_pre_step(p, w, i, edge & EDGE_CUT, e);
         if (code)
             return code;
         if (w->text.len > TEXT_MAX)

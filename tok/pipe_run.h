@@ -118,9 +118,17 @@ int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const ch
 int pipe_norm_step(const struct pipe_spec *s, size_t i, struct pipe_work *w, unsigned edge,
                    struct buf *text, struct err *e);
 
-/* pipe_pre.c: fills w->text and w->piece. */
+/* What characters become: NORM_GOES is nothing. */
+#define NORM_GOES UINT32_MAX
+uint32_t norm_nmt(uint32_t c);
+bool norm_is_dirt(uint32_t c);    /* what cleaning removes */
+bool norm_is_chinese(uint32_t c); /* what gets spaces round it */
+
+/* pipe_pre.c: fills w->text and w->piece. So does its beginning and then each step. */
 int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                      unsigned edge, struct err *e);
+void pipe_pre_begin(struct pipe_work *w, const char *text, size_t n, unsigned edge);
+int pipe_pre_step(const struct pipe *p, struct pipe_work *w, size_t i, bool cut, struct err *e);
 bool pre_punctuation(uint32_t c); /* of ASCII, or P of Unicode 8.0 */
 
 /* pipe.c: text without tokens of the text as it is, through all the steps. */
@@ -161,6 +169,8 @@ void pipe_open_trie(struct pipe *p); /* of the vocabulary */
 void pipe_open_cuts(struct pipe *p, const uint8_t *missed);
 /* p->whole: the pieces as bytes, all or some. */
 void pipe_open_whole(struct pipe *p, const uint8_t *some);
+/* ignore_merges: the id of a piece that is a token which merging may not get to, or -1. */
+int32_t pipe_as_it_is(const struct pipe *p, const char *text, size_t n);
 /* Appends a piece's letters as bytes; false if it has other characters. */
 bool pipe_piece_bytes(struct buf *b, const char *p, size_t n);
 
@@ -175,6 +185,8 @@ size_t dropout_merge(const struct pipe *p, struct pipe_work *w, uint32_t *sym, s
 int unigram_open(struct pipe *p, struct err *e);
 int unigram_run(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                 struct tok_ids *ids, struct err *e);
+int unigram_spans(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                  struct tok_ids *ids, struct tok_spans *spans, struct err *e);
 
 /* wordpiece.c */
 void wordpiece_open(struct pipe *p);

@@ -32,6 +32,7 @@ void pipe_spec_finish(struct pipe_spec *s)
     free(s->dec);
     free(s->before);
     free(s->after);
+    free(s->trim);
     *s = (struct pipe_spec){0};
 }
 

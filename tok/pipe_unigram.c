@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "tok/pipe_run.h"
+#include "tok/pipe_offsets.h"
 
 /*
  * Unigram of tokenizers: the path of the highest score through a piece, in double precision, of
@@ -108,8 +108,10 @@ static bool is_near(const struct pipe *p, double margin, size_t n)
     return !(margin > 4 * terms * (BEFORE + 2 * terms) * p->largest * 0x1p-53);
 }
 
-int unigram_run(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
-                struct tok_ids *ids, struct err *e)
+/* The ends of the best way's tokens, from the last to the first; those of `unk` side by side are
+ * one. */
+static int find_ends(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                     uint32_t **ret_end, size_t *ret_count, struct err *e)
 {
     if (w->best_cap < n + 1) {
         w->best_cap = n + n / 2 + 256;
@@ -119,7 +121,7 @@ int unigram_run(const struct pipe *p, struct pipe_work *w, const char *text, siz
     int code = find_path(p, best, text, n, e);
     if (code)
         return code;
-    uint32_t *end = pipe_sym_room(w, n + 1); /* of tokens, from the last to the first */
+    uint32_t *end = *ret_end = pipe_sym_room(w, n + 1);
     double margin = INFINITY;
     size_t count = 0;
     for (size_t at = n, from; at; at = from) {
@@ -134,12 +136,51 @@ int unigram_run(const struct pipe *p, struct pipe_work *w, const char *text, siz
         }
     }
     w->near |= is_near(p, margin, n);
-    for (size_t at = 0; count && !code; at = end[count]) {
+    *ret_count = count;
+    return 0;
+}
+
+static inline int put_token(const struct pipe *p, const struct best *best, const char *text,
+                            size_t at, size_t to, struct tok_ids *ids, struct err *e)
+{
+    if (best[to].id == p->unk)
+        return put_unknown(p, text + at, to - at, ids, e);
+    put_id(ids, best[to].id);
+    return 0;
+}
+
+int unigram_run(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                struct tok_ids *ids, struct err *e)
+{
+    uint32_t *end;
+    size_t count;
+    int code = find_ends(p, w, text, n, &end, &count, e);
+    const struct best *best = w->best;
+    for (size_t at = 0; !code && count; at = end[count]) {
         size_t to = end[--count];
-        if (best[to].id != p->unk)
-            put_id(ids, best[to].id);
-        else
-            code = put_unknown(p, text + at, to - at, ids, e);
+        code = put_token(p, best, text, at, to, ids, e);
+    }
+    return code;
+}
+
+/* All bytes of a character that falls back to them stand where it stands. A token's string is the
+ * text itself, but of a byte its own. */
+int unigram_spans(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                  struct tok_ids *ids, struct tok_spans *spans, struct err *e)
+{
+    uint32_t *end;
+    size_t count;
+    int code = find_ends(p, w, text, n, &end, &count, e);
+    for (size_t at = 0; !code && count; at = end[count]) {
+        size_t to = end[--count], first = ids->n;
+        code = put_token(p, w->best, text, at, to, ids, e);
+        for (size_t i = first; i < ids->n && !code; i++) {
+            struct tok_span *s = tok_spans_add(spans);
+            bool byte = ids->id[i] != p->unk && ids->n > first + 1;
+            *s = (struct tok_span){.begin = at, .end = to};
+            if (p->spec.ntrims && !byte)
+                span_spaces(s, text + at, to - at);
+        }
     }
     return code;
 }

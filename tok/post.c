@@ -90,6 +90,16 @@ static int add_bert(struct pipe_spec *s, const struct get *g)
     return 0;
 }
 
+/* Leaves white space out of the places of ids, unless it is told not to. */
+static void add_trim(struct pipe_spec *s, const struct get *g)
+{
+    if (!get_bool(g, "trim_offsets", true))
+        return;
+    s->trim = mem_grow(s->trim, s->ntrims + 1, sizeof(*s->trim));
+    s->trim[s->ntrims++] =
+        (struct tok_trim){get_bool(g, "add_prefix_space", true), s->nbefore};
+}
+
 static int add_processor(struct pipe_spec *s, const struct get *g)
 {
     const char *type;
@@ -100,10 +110,12 @@ static int add_processor(struct pipe_spec *s, const struct get *g)
         return get_each(s, g, "processors", add_processor);
     if (!strcmp(type, "TemplateProcessing"))
         return add_template(s, g);
+    if (!strcmp(type, "RobertaProcessing"))
+        add_trim(s, g); /* before its own ids are there */
     if (!strcmp(type, "BertProcessing") || !strcmp(type, "RobertaProcessing"))
         return add_bert(s, g);
     if (!strcmp(type, "ByteLevel"))
-        return 0; /* moves offsets only */
+        return add_trim(s, g), 0;
     return get_unknown(g, "post-processor", type);
 }
 

@@ -33,8 +33,7 @@ static uint32_t unit_offset(uint32_t u)
     return (u >> 10) << ((u & (1u << 9)) >> 6);
 }
 
-/* What the shortest rule at p gives, NULL if there is none. */
-static const char *find(const char *rules, const char *p, size_t n)
+const char *precompiled_find(const char *rules, const char *p, size_t n)
 {
     const char *units = rules + 4, *strings = units + load_u32(rules);
     uint32_t at = unit_offset(unit_at(units, 0));
@@ -49,18 +48,23 @@ static const char *find(const char *rules, const char *p, size_t n)
     return NULL;
 }
 
+const char *precompiled_find_cluster(const char *rules, const char *p, size_t n)
+{
+    return n <= LOOKED_UP ? precompiled_find(rules, p, n) : NULL;
+}
+
 void precompiled_run(const char *rules, const char *text, size_t n, struct buf *out)
 {
     for (size_t at = 0, k; at < n; at += k) {
         k = uni_cluster_length(text + at, n - at);
-        const char *to = k <= LOOKED_UP ? find(rules, text + at, k) : NULL;
+        const char *to = precompiled_find_cluster(rules, text + at, k);
         if (to) {
             buf_adds(out, to);
             continue;
         }
         for (size_t i = 0, c; i < k; i += c) {
             c = utf8_char(text + at + i, text + at + k);
-            to = find(rules, text + at + i, c);
+            to = precompiled_find(rules, text + at + i, c);
             if (to)
                 buf_adds(out, to);
             else

@@ -21,6 +21,11 @@
 int precompiled_read(const char *where, struct arena *arena, const char *base64, size_t n,
                      const char **ret, size_t *ret_n, struct err *e);
 
+/* What the shortest rule at p gives, a text with a NUL behind it; NULL if there is none. Of a
+ * whole cluster, NULL too if it is longer than those that are looked up. */
+const char *precompiled_find(const char *rules, const char *p, size_t n);
+const char *precompiled_find_cluster(const char *rules, const char *p, size_t n);
+
 /* Appends n bytes of valid UTF-8, normalized. */
 void precompiled_run(const char *rules, const char *text, size_t n, struct buf *out);
 

@@ -154,6 +154,42 @@ int tok_encode_nbest(const struct tokenizer *t, struct tok_work *w, const char *
                      size_t most, struct tok_nbest *ret, struct err *e);
 
 /*
+ * Where ids stand in their text, in characters (code points; a maximal run of bytes that is no
+ * UTF-8 counts as one, as for who decodes the text with replacement) or in bytes. Ids that the
+ * template puts round a text stand nowhere, at 0 to 0. The places are those of the reference whose
+ * format it is:
+ *
+ *     tokenizer.json           Encoding.offsets of Hugging Face's tokenizers 0.23.3; bytes are
+ *                              those of the same characters
+ *     vocab.txt                the same
+ *     ranks, merges.txt        in characters, those that a token has a part of; bytes are its own
+ *     SentencePiece            begin and end of the pieces of its protobuf
+ *     white space, ids         the word
+ */
+enum tok_unit { TOK_CHARS, TOK_BYTES };
+
+struct tok_range {
+    size_t begin, end;
+};
+
+struct tok_ranges {
+    struct tok_range *at;
+    size_t n, cap;
+};
+
+struct tok_range *tok_ranges_add(struct tok_ranges *r); /* zeroed */
+void tok_ranges_finish(struct tok_ranges *r);
+
+/*
+ * As tok_encode, and appends a range for each id that it appends. Slower, and takes some 50 bytes
+ * for each of the text. ERR_USAGE for a tokenizer that knows no places; ERR_INTEGRITY if the way
+ * that knows places should give other ids.
+ */
+int tok_encode_offsets(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+                       enum tok_unit unit, struct tok_ids *ids, struct tok_ranges *ranges,
+                       struct err *e);
+
+/*
  * Of a text's ids so many at most, those of the template included, which stay: the last ids go, or
  * with `left` the first. `ids` has what the text gave since the last call, `last`: that is the rest
  * of it; a limit is zeroed but for `most` and `left` before the first. ERR_USAGE if the template

@@ -160,6 +160,12 @@ bool uni_acts_before(enum uni_form f, uint32_t c);
 
 void uni_normalize(enum uni_form f, const char *text, size_t n, struct buf *out);
 
+/* The parts of one form: the code points that c decomposes to, in their order, and how many; what
+ * two compose to, 0: nothing. */
+enum { UNI_DECOMPOSED_MAX = 18 };
+size_t uni_decompose(enum uni_form f, uint32_t c, uint32_t ret[UNI_DECOMPOSED_MAX]);
+uint32_t uni_composite(uint32_t a, uint32_t b);
+
 /* Bytes of the extended grapheme cluster at p, n > 0, which begins one. */
 size_t uni_cluster_length(const char *p, size_t n);
 

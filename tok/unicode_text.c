@@ -333,3 +333,21 @@ void uni_normalize(enum uni_form f, const char *text, size_t n, struct buf *out)
         p = part ? normalize_part(f, part, end, out) : end;
     }
 }
+
+size_t uni_decompose(enum uni_form f, uint32_t c, uint32_t ret[UNI_DECOMPOSED_MAX])
+{
+    struct run r;
+    run_init(&r);
+    decompose(&r, f, c);
+    BUG_ON(r.n > UNI_DECOMPOSED_MAX, "code point %#x decomposes to %zu", c, r.n);
+    for (size_t i = 0; i < r.n; i++)
+        ret[i] = r.c[i] & 0xffffff;
+    size_t n = r.n;
+    run_finish(&r);
+    return n;
+}
+
+uint32_t uni_composite(uint32_t a, uint32_t b)
+{
+    return composite(a, b);
+}

@@ -285,3 +285,18 @@ expect 3 "$TOK" decode --tokenizer u.model i
 err_has "an array of ids was expected"
 expect 2 "$TOK" decode --tokenizer u.model --format u16 i
 err_has "--format: 'u16' where text or json is expected"
+
+t "places of ids"
+printf '{"version":"1.0","truncation":null,"padding":null,"added_tokens":[],"normalizer":{"type":"Lowercase"},"pre_tokenizer":{"type":"WhitespaceSplit"},"post_processor":null,"decoder":null,"model":{"type":"WordLevel","vocab":{"<unk>":0,"one":1,"zwö":2},"unk_token":"<unk>"}}' >places.json
+printf 'One  ZWÖ é\n\n' >w
+expect 0 "$TOK" encode --tokenizer places.json --offsets char w
+out_is "$(printf '1:0-3 2:5-8 0:9-10\n\n')"
+expect 0 "$TOK" encode --tokenizer places.json --offsets byte --format json w
+out_is "$(printf '{"ids":[1,2,0],"offsets":[[0,3],[5,9],[10,12]]}\n{"ids":[],"offsets":[]}')"
+expect 0 "$TOK" encode --tokenizer places.json --offsets char --format json --output_format piece w
+out_is "$(printf '{"pieces":["one","zwö","<unk>"],"offsets":[[0,3],[5,8],[9,10]]}\n{"pieces":[],"offsets":[]}')"
+for f in u16 u32 docs; do
+    expect 2 "$TOK" encode --tokenizer places.json --offsets char --format $f w
+    err_has "--offsets goes with --format text and json only"
+    out_is ""
+done

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_PIPE_OFFSETS_H
+#define TOK_PIPE_OFFSETS_H
+
+/*
+ * The way of a pipeline that knows where each id comes from: all of its steps over aligned text,
+ * one piece at a time, without caches. What the files pipe_offsets.c, aligned_norm.c and
+ * pipe_spans.c share; pipe.c includes it, too.
+ */
+
+#include "tok/aligned.h"
+#include "tok/pipe_run.h"
+
+/* pipe_offsets.c: an engine's encode_spans. */
+int pipe_encode_spans(const void *state, void *scratch, const char *text, size_t n,
+                      struct tok_ids *ids, struct tok_spans *spans, struct err *e);
+
+/* aligned_norm.c */
+int aligned_normalize(const struct pipe_spec *s, struct pipe_work *w, struct aligned *a,
+                      struct err *e);
+
+/* pipe_spans.c: the ids of one piece, and which bytes of it each stands for. */
+int pipe_model_spans(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                     struct tok_ids *ids, struct tok_spans *spans, struct err *e);
+
+/* White space at the ends of a token's string. */
+void span_spaces(struct tok_span *s, const char *text, size_t n);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tok/pipe_offsets.h"
+#include "tok/unicode.h"
+
+/* The models of pipe_model.c once more: which bytes of a piece each id stands for. */
+
+void span_spaces(struct tok_span *s, const char *text, size_t n)
+{
+    enum { SPACE_LETTER = 0x120 }; /* GPT-2's letter for a space */
+    bool leads = true;
+    s->lead = s->trail = 0;
+    for (size_t i = 0, k; i < n; i += k) {
+        uint32_t c = char_at(text + i, &k);
+        bool space = c == SPACE_LETTER || uni_space(c);
+        leads &= space;
+        s->lead += leads;
+        s->trail = space ? s->trail + 1 : 0;
+    }
+}
+
+static void put_span(const struct pipe *p, struct tok_spans *spans, size_t begin, size_t end,
+                     const char *string, size_t n)
+{
+    struct tok_span *s = tok_spans_add(spans);
+    s->begin = begin;
+    s->end = end;
+    if (p->spec.ntrims)
+        span_spaces(s, string, n);
+}
+
+static void put_id(struct tok_ids *ids, int32_t id)
+{
+    *tok_ids_reserve(ids, 1) = id;
+    ids->n++;
+}
+
+/* ---- BPE ------------------------------------------------------------------------------------- */
+
+/* What a piece begins as, and the bytes that each symbol stands for. */
+struct symbols {
+    const struct pipe *p;
+    uint32_t *sym, *bytes;
+    size_t n, cap;
+    size_t unknown; /* bytes of one that waits: those behind it may join it */
+};
+
+static void add_symbol(struct symbols *s, uint32_t sym, size_t bytes)
+{
+    if (s->n == s->cap) {
+        s->cap = s->cap ? s->cap * 2 : 64;
+        s->sym = mem_grow(s->sym, s->cap, sizeof(*s->sym));
+        s->bytes = mem_grow(s->bytes, s->cap, sizeof(*s->bytes));
+    }
+    s->sym[s->n] = sym;
+    s->bytes[s->n++] = (uint32_t)bytes;
+}
+
+static void end_unknown(struct symbols *s)
+{
+    if (s->unknown)
+        add_symbol(s, (uint32_t)s->p->unk, s->unknown);
+    s->unknown = 0;
+}
+
+static bool fall_back(struct symbols *s, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (s->p->byte_token[(uint8_t)text[i]] == SYM_NONE)
+            return false;
+    for (size_t i = 0; i < n; i++)
+        add_symbol(s, s->p->byte_token[(uint8_t)text[i]], 1);
+    return true;
+}
+
+/* A character of k bytes, with what the model puts round it n. As put_char of pipe_model.c. */
+static int add_char(struct symbols *s, const char *text, size_t n, size_t k, struct err *e)
+{
+    const struct pipe_spec *spec = &s->p->spec;
+    int32_t id = pipe_vocab_find(spec, text, n);
+    if (id >= 0) {
+        end_unknown(s);
+        add_symbol(s, (uint32_t)id, k);
+        return 0;
+    }
+    if ((spec->byte_fallback && fall_back(s, text, n)) || !spec->unk.p)
+        return 0;
+    if (s->p->unk < 0)
+        return pipe_no_unknown(s->p, e);
+    if (!spec->fuse_unk)
+        end_unknown(s);
+    s->unknown += k;
+    return 0;
+}
+
+static int add_chars(struct symbols *s, const char *text, size_t n, struct err *e)
+{
+    const struct pipe_spec *spec = &s->p->spec;
+    struct buf key = {0};
+    int code = 0;
+    for (size_t i = 0, k; i < n && !code; i += k) {
+        buf_reset(&key);
+        if (s->p->letters)
+            k = 1;
+        else
+            char_at(text + i, &k);
+        if (i)
+            buf_add(&key, spec->prefix.p, spec->prefix.n);
+        if (s->p->letters)
+            key.len += letter_put(buf_reserve(&key, 4), (uint8_t)text[i]);
+        else
+            buf_add(&key, text + i, k);
+        if (i + k == n)
+            buf_add(&key, spec->suffix.p, spec->suffix.n);
+        code = add_char(s, key.data, key.len, k, e);
+    }
+    if (!code)
+        end_unknown(s);
+    buf_finish(&key);
+    return code;
+}
+
+/*
+ * A token's string is those of its symbols one behind the other, without the prefix of all but the
+ * first: so their lengths tell how many there are.
+ */
+static void put_merged(const struct symbols *s, const uint32_t *left, size_t n, struct tok_ids *ids,
+                       struct tok_spans *spans)
+{
+    const struct pipe_spec *spec = &s->p->spec;
+    size_t at = 0, done = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct pipe_text *piece = &spec->piece[left[i]];
+        size_t length = spec->piece[s->sym[at]].n, bytes = s->bytes[at];
+        for (at++; length < piece->n && at < s->n; at++) {
+            length += spec->piece[s->sym[at]].n - spec->prefix.n;
+            bytes += s->bytes[at];
+        }
+        put_id(ids, (int32_t)left[i]);
+        put_span(s->p, spans, done, done + bytes, piece->p, piece->n);
+        done += bytes;
+    }
+}
+
+static int bpe_spans(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                     struct tok_ids *ids, struct tok_spans *spans, struct err *e)
+{
+    int32_t whole = pipe_as_it_is(p, text, n);
+    if (whole >= 0) {
+        put_id(ids, whole);
+        put_span(p, spans, 0, n, p->spec.piece[whole].p, p->spec.piece[whole].n);
+        return 0;
+    }
+    struct symbols s = {.p = p};
+    int code = add_chars(&s, text, n, e);
+    if (!code && s.n) {
+        uint32_t *sym = pipe_sym_room(w, s.n);
+        memcpy(sym, s.sym, s.n * sizeof(*sym));
+        size_t left = p->dropout > 0 ? dropout_merge(p, w, sym, s.n)
+                                     : bpe_merge(p->bpe, &w->bpe, sym, s.n);
+        put_merged(&s, sym, left, ids, spans);
+    }
+    free(s.sym);
+    free(s.bytes);
+    return code;
+}
+
+/* ---- the others ------------------------------------------------------------------------------ */
+
+static int word_spans(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                      struct tok_ids *ids, struct tok_spans *spans, struct err *e)
+{
+    size_t first = ids->n, at = 0;
+    int code = pipe_model_encode(p, w, text, n, ids, e);
+    for (size_t i = first; i < ids->n && !code; i++) {
+        const struct pipe_text *piece = &p->spec.piece[ids->id[i]];
+        size_t end = at + piece->n - (i > first ? p->spec.prefix.n : 0);
+        if (ids->n == first + 1) /* perhaps the unknown one, which is all of it */
+            end = n;
+        put_span(p, spans, at, end, piece->p, piece->n);
+        at = end;
+    }
+    return code;
+}
+
+int pipe_model_spans(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                     struct tok_ids *ids, struct tok_spans *spans, struct err *e)
+{
+    switch (p->spec.model) {
+    case MODEL_BPE:
+        return bpe_spans(p, w, text, n, ids, spans, e);
+    case MODEL_UNIGRAM:
+        return unigram_spans(p, w, text, n, ids, spans, e);
+    case MODEL_WORDPIECE:
+    case MODEL_WORDLEVEL:
+        return word_spans(p, w, text, n, ids, spans, e);
+    }
+    BUG("model %d", (int)p->spec.model);
+}
