@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpu.h"
 #include "base/mem.h"
+#include "tok/word_front.h"
 #include "tok/word_table.h"
 
 enum {
+    LEAST_BYTES = 64 << 10,
     BATCH = 64,   /* words whose entries are fetched ahead of their look-up */
     WINDOW = 1024 /* words between two calls of the model */
 };
@@ -16,25 +17,17 @@ enum {
 struct word_cache {
     struct word_table t;
     uint64_t misses;
-    bool wide;             /* the processor has what prepare_wide and look_up_wide need */
+    struct word_front front;
     struct word_list list; /* words that go to the model together, */
     struct tok_ids fresh;  /* and what it said */
 };
 
-static bool has_wide(void)
-{
-#ifdef __x86_64__
-    return cpu_avx512() && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("sse4.2");
-#else
-    return false;
-#endif
-}
-
 struct word_cache *word_cache_create(size_t bytes)
 {
     struct word_cache *c = mem_new(1, sizeof(*c));
-    word_table_init(&c->t, bytes);
-    c->wide = has_wide();
+    bytes = bytes < LEAST_BYTES ? LEAST_BYTES : bytes;
+    word_front_init(&c->front, bytes / 16);
+    word_table_init(&c->t, bytes - word_front_bytes(&c->front));
     return c;
 }
 
@@ -42,6 +35,7 @@ void word_cache_destroy(struct word_cache *c)
 {
     if (!c)
         return;
+    word_front_finish(&c->front);
     word_table_finish(&c->t);
     tok_ids_finish(&c->fresh);
     free(c);
@@ -50,7 +44,7 @@ void word_cache_destroy(struct word_cache *c)
 void word_cache_plain_hash(struct word_cache *c)
 {
     BUG_ON(c->t.used, "%zu words are hashed already", c->t.used);
-    c->t.crc = c->wide = false;
+    c->t.crc = false;
 }
 
 uint64_t word_cache_misses(const struct word_cache *c)
@@ -60,7 +54,7 @@ uint64_t word_cache_misses(const struct word_cache *c)
 
 size_t word_cache_bytes(const struct word_cache *c)
 {
-    return sizeof(*c) + word_table_bytes(&c->t);
+    return sizeof(*c) + word_front_bytes(&c->front) + word_table_bytes(&c->t);
 }
 
 static void put(struct tok_ids *ids, const uint32_t *id, size_t n)
@@ -77,25 +71,27 @@ struct model {
     void *scratch;
 };
 
-/* Words of a text, and where their ids are: in `id` if they are few. */
+/* Words of a text, and the entries with their ids. */
 struct window {
     const char *text;
     const uint32_t *start;
     size_t n;
-    int32_t id[WINDOW][INLINE];
-    uint8_t count[WINDOW];  /* of ids, or one of the two: */
-    uint16_t other[WINDOW]; /* words, ascending, that are not in their buckets with their ids */
+    const struct entry *at[WINDOW + 8];
+    uint32_t other[WINDOW + 8]; /* words, ascending, that the front lacks */
+    struct entry own[WINDOW];   /* their entries, or one of the two: */
     size_t nother;
+    uint32_t missing[WINDOW]; /* of `other`, ascending: not in their buckets with their ids */
+    size_t nmissing;
 };
 
 enum {
-    FRESH = 64, /* id[0] .. id[1] say where the ids lie in the cache's `fresh` */
-    LATER       /* a longer word, or one of many ids */
+    FRESH = 5, /* number of ids that says: id[0] .. id[1] are places in the cache's `fresh` */
+    LATER      /* and this: a longer word, or one of many ids */
 };
 
-/* Up to BATCH words, whose buckets are on their way. */
+/* Up to BATCH of the others, whose buckets are on their way. */
 struct batch {
-    size_t from, n; /* of the window */
+    size_t from, n;
     struct key key[BATCH];
     const struct entry *bucket[BATCH];
 };
@@ -104,7 +100,7 @@ static inline void prepare(const struct word_cache *c, const struct window *w, s
                            bool crc)
 {
     for (size_t i = 0; i < b->n; i++) {
-        b->key[i] = key_of(w->text, w->start + b->from + i);
+        b->key[i] = key_of(w->text, w->start + w->other[b->from + i]);
         b->bucket[i] = c->t.bucket[hash_of(b->key[i].low, b->key[i].high, crc) & c->t.mask].at;
         __builtin_prefetch(b->bucket[i]);
     }
@@ -113,75 +109,21 @@ static inline void prepare(const struct word_cache *c, const struct window *w, s
 /* Words that are in their buckets with their ids are done. */
 static inline void look_up(struct window *w, const struct batch *b)
 {
-    size_t nother = w->nother;
+    size_t nmissing = w->nmissing;
     for (size_t i = 0; i < b->n; i++) {
         const struct entry *x = b->bucket[i];
         uint64_t low = b->key[i].low, high = b->key[i].high;
         uint64_t other = (x->key[0] ^ low) | ((x->key[1] ^ high) & KEY_MASK);
         x += other != 0;
         other = (x->key[0] ^ low) | ((x->key[1] ^ high) & KEY_MASK);
-        uint64_t count = x->key[1] >> 60;
-        memcpy(w->id[b->from + i], x->id, sizeof(x->id));
-        w->count[b->from + i] = (uint8_t)count;
-        w->other[nother] = (uint16_t)(b->from + i);
-        nother += (other != 0) | (count > INLINE) | (high == 0);
+        size_t k = b->from + i;
+        w->own[k] = *x;
+        w->at[w->other[k]] = &w->own[k];
+        w->missing[nmissing] = (uint32_t)k;
+        nmissing += (other != 0) | (x->key[1] >> 60 > INLINE) | (high == 0);
     }
-    w->nother = nother;
+    w->nmissing = nmissing;
 }
-
-#ifdef __x86_64__
-#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,bmi2,sse4.2")))
-
-/* A key at one load under a mask. */
-WIDE static inline __m128i wide_key(const char *p, size_t length)
-{
-    size_t k = length <= SHORT ? length : 0;
-    __m128i v = _mm_maskz_loadu_epi8((__mmask16)_bzhi_u32(0xffff, (unsigned)k), p);
-    return _mm_insert_epi8(v, (int)k, 15);
-}
-
-WIDE static void prepare_wide(const struct word_cache *c, const struct window *w, struct batch *b)
-{
-    for (size_t i = 0; i < b->n; i++) {
-        const uint32_t *start = w->start + b->from + i;
-        __m128i key = wide_key(w->text + start[0], start[1] - start[0]);
-        _mm_storeu_si128((__m128i *)&b->key[i], key);
-        b->bucket[i] = c->t.bucket[hash_of(b->key[i].low, b->key[i].high, true) & c->t.mask].at;
-        __builtin_prefetch(b->bucket[i]);
-    }
-}
-
-/* look_up, with both entries of a bucket compared at once. */
-WIDE static void look_up_wide(struct window *w, const struct batch *b)
-{
-    const __m512i compared =
-        _mm512_setr_epi64(-1, (int64_t)KEY_MASK, 0, 0, -1, (int64_t)KEY_MASK, 0, 0);
-    size_t nother = w->nother;
-    for (size_t i = 0; i < b->n; i++) {
-        __m512i both = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)&b->key[i]));
-        both = _mm512_xor_si512(both, _mm512_load_si512(b->bucket[i]));
-        unsigned differ = _mm512_test_epi64_mask(both, compared);
-        const struct entry *x = b->bucket[i] + ((differ & 3) != 0);
-        uint64_t count = x->key[1] >> 60;
-        memcpy(w->id[b->from + i], x->id, sizeof(x->id));
-        w->count[b->from + i] = (uint8_t)count;
-        w->other[nother] = (uint16_t)(b->from + i);
-        nother += ((differ & 3) != 0 && differ >> 4 != 0) | (count > INLINE) |
-                  (b->key[i].high >> 56 == 0);
-    }
-    w->nother = nother;
-}
-#else
-static void prepare_wide(const struct word_cache *c, const struct window *w, struct batch *b)
-{
-    prepare(c, w, b, true);
-}
-
-static void look_up_wide(struct window *w, const struct batch *b)
-{
-    look_up(w, b);
-}
-#endif
 
 static void keep(struct word_cache *c, const struct window *w, size_t i, const int32_t *id,
                  size_t n)
@@ -201,42 +143,46 @@ static int ask(struct word_cache *c, const struct model *m, struct word_list *li
     return m->miss(m->state, m->scratch, list, ids, e);
 }
 
-/* Asks for the words of the list, which are `word` of the window, and keeps what comes. */
-static int fetch_list(struct word_cache *c, struct window *w, const uint16_t *word,
+static void set_own(struct entry *x, struct key key, uint64_t count, const int32_t *id, size_t n)
+{
+    *x = (struct entry){.key = {key.low, key.high | count << 60}};
+    memcpy(x->id, id, n * sizeof(*id));
+}
+
+/* Asks for the words of the list, which are others[k] of the window, and keeps what comes. */
+static int fetch_list(struct word_cache *c, struct window *w, const uint32_t *others,
                       const struct model *m, struct err *e)
 {
     size_t from = c->fresh.n;
     tok_ids_reserve(&c->fresh, 1);
     int code = ask(c, m, &c->list, &c->fresh, e);
     for (size_t k = 0; k < c->list.count && !code; from = c->list.end[k++]) {
-        size_t i = word[k], n = c->list.end[k] - from;
+        size_t i = w->other[others[k]], n = c->list.end[k] - from;
+        struct key key = key_of(w->text, w->start + i);
         keep(c, w, i, c->fresh.id + from, n);
-        w->count[i] = n > INLINE ? FRESH : (uint8_t)n;
-        if (n > INLINE) {
-            w->id[i][0] = (int32_t)from;
-            w->id[i][1] = (int32_t)(from + n);
-        } else {
-            memcpy(w->id[i], c->fresh.id + from, n * sizeof(*c->fresh.id));
-        }
+        if (n <= INLINE)
+            set_own(&w->own[others[k]], key, n, c->fresh.id + from, n);
+        else
+            set_own(&w->own[others[k]], key, FRESH,
+                    (int32_t[]){(int32_t)from, (int32_t)(from + n)}, 2);
     }
     c->list.count = 0;
     return code;
 }
 
 /* True if the word is here; its ids come along if they are few. */
-static bool settle(struct word_cache *c, struct window *w, size_t i, struct key key)
+static bool settle(struct word_cache *c, struct window *w, size_t other, struct key key)
 {
-    size_t length = w->start[i + 1] - w->start[i];
-    w->count[i] = length ? LATER : 0;
+    size_t i = w->other[other], length = w->start[i + 1] - w->start[i];
+    set_own(&w->own[other], key, length ? LATER : 0, NULL, 0);
     if (key.high == 0) {
         return !length || word_table_find_longer(&c->t, w->text + w->start[i], length);
     }
     struct entry *x = word_table_find(&c->t, key);
     if (!x)
         return false;
-    size_t count = x->key[1] >> 60;
-    memcpy(w->id[i], x->id, sizeof(x->id));
-    w->count[i] = count > INLINE ? LATER : (uint8_t)count;
+    if (x->key[1] >> 60 <= INLINE)
+        w->own[other] = *x;
     return true;
 }
 
@@ -245,24 +191,25 @@ static bool settle(struct word_cache *c, struct window *w, size_t i, struct key 
 static int fetch(struct word_cache *c, struct window *w, bool longer, const struct model *m,
                  struct err *e)
 {
-    uint16_t word[WORD_LIST], listed[256] = {0}; /* the last word of each hash, counted from 1 */
+    uint32_t others[WORD_LIST];
+    uint16_t listed[256] = {0}; /* the last word of each hash, counted from 1 */
     int code = 0;
-    for (size_t k = 0; k < w->nother && !code; k++) {
-        size_t i = w->other[k];
+    for (size_t k = 0; k < w->nmissing && !code; k++) {
+        size_t i = w->other[w->missing[k]];
         struct key key = key_of(w->text, w->start + i);
         uint16_t *same = &listed[place_of(&c->t, key) % 256];
-        if ((key.high == 0) != longer || settle(c, w, i, key))
+        if ((key.high == 0) != longer || settle(c, w, w->missing[k], key))
             continue;
         if (!longer && *same && same_key(key, key_of(w->text, w->start + *same - 1)))
             continue;
         *same = (uint16_t)(i + 1);
-        word[c->list.count] = (uint16_t)i;
+        others[c->list.count] = w->missing[k];
         c->list.at[c->list.count] = w->start[i];
         c->list.n[c->list.count++] = w->start[i + 1] - w->start[i];
         if (c->list.count == WORD_LIST)
-            code = fetch_list(c, w, word, m, e);
+            code = fetch_list(c, w, others, m, e);
     }
-    return code || !c->list.count ? code : fetch_list(c, w, word, m, e);
+    return code || !c->list.count ? code : fetch_list(c, w, others, m, e);
 }
 
 static int fetch_all(struct word_cache *c, struct window *w, const struct model *m, struct err *e)
@@ -270,8 +217,8 @@ static int fetch_all(struct word_cache *c, struct window *w, const struct model 
     bool longer = false;
     c->list.text = w->text;
     c->list.count = c->fresh.n = 0;
-    for (size_t k = 0; k < w->nother; k++) {
-        struct key key = key_of(w->text, w->start + w->other[k]);
+    for (size_t k = 0; k < w->nmissing; k++) {
+        struct key key = key_of(w->text, w->start + w->other[w->missing[k]]);
         __builtin_prefetch(&c->t.bucket[place_of(&c->t, key) ^ 1]);
         longer |= key.high == 0;
     }
@@ -310,20 +257,20 @@ static int emit(struct word_cache *c, const struct window *w, const struct model
                 struct tok_ids *ids, struct err *e)
 {
     for (size_t i = 0, k = 0;; i++) {
-        while (k < w->nother && w->count[w->other[k]] <= INLINE)
+        while (k < w->nmissing && w->own[w->missing[k]].key[1] >> 60 <= INLINE)
             k++;
-        size_t stop = k < w->nother ? w->other[k++] : w->n;
+        size_t stop = k < w->nmissing ? w->other[w->missing[k++]] : w->n;
         int32_t *out = tok_ids_reserve(ids, (stop - i) * INLINE + INLINE);
         for (; i < stop; i++) {
-            memcpy(out, w->id[i], sizeof(w->id[i]));
-            out += w->count[i];
+            memcpy(out, w->at[i]->id, sizeof(w->at[i]->id));
+            out += w->at[i]->key[1] >> 60;
         }
         ids->n = (size_t)(out - ids->id);
         if (i == w->n)
             return 0;
-        const uint32_t *id = (const uint32_t *)w->id[i];
+        const uint32_t *id = w->at[i]->id;
         int code = 0;
-        if (w->count[i] == FRESH)
+        if (w->at[i]->key[1] >> 60 == FRESH)
             put(ids, (const uint32_t *)c->fresh.id + id[0], id[1] - id[0]);
         else
             code = put_later(c, w, i, m, ids, e);
@@ -332,26 +279,32 @@ static int emit(struct word_cache *c, const struct window *w, const struct model
     }
 }
 
-static inline __attribute__((always_inline)) int encode(struct word_cache *c, struct window *w,
-                                                        const struct model *m, struct tok_ids *ids,
-                                                        struct err *e, bool crc, bool wide)
+static void look_up_others(struct word_cache *c, struct window *w)
 {
     struct batch batch[2];
-    batch[0].n = w->nother = 0;
-    for (size_t i = 0, k = 0; i < w->n || batch[k].n; i += BATCH, k ^= 1) {
+    batch[0].n = w->nmissing = 0;
+    for (size_t i = 0, k = 0; i < w->nother || batch[k].n; i += BATCH, k ^= 1) {
         struct batch *b = &batch[k ^ 1]; /* that behind the one whose turn it is */
         b->from = i;
-        b->n = i >= w->n ? 0 : w->n - i < BATCH ? w->n - i : BATCH;
-        if (wide) {
-            prepare_wide(c, w, b);
-            look_up_wide(w, &batch[k]);
-        } else {
-            prepare(c, w, b, crc);
-            look_up(w, &batch[k]);
-        }
+        b->n = i >= w->nother ? 0 : w->nother - i < BATCH ? w->nother - i : BATCH;
+        if (c->t.crc)
+            prepare(c, w, b, true);
+        else
+            prepare(c, w, b, false);
+        look_up(w, &batch[k]);
     }
-    int code = w->nother ? fetch_all(c, w, m, e) : 0;
-    return code ? code : emit(c, w, m, ids, e);
+}
+
+static int encode(struct word_cache *c, struct window *w, const struct model *m,
+                  struct tok_ids *ids, struct err *e)
+{
+    w->nother = word_front_find(&c->front, w->text, w->start, w->n, w->at, w->other);
+    look_up_others(c, w);
+    int code = w->nmissing ? fetch_all(c, w, m, e) : 0;
+    code = code ? code : emit(c, w, m, ids, e);
+    for (size_t k = 0; k < w->nother && !code; k++)
+        word_front_keep(&c->front, &w->own[k]);
+    return code;
 }
 
 int word_cache_encode(struct word_cache *c, const char *text, const uint32_t *start, size_t n,
@@ -366,9 +319,7 @@ int word_cache_encode(struct word_cache *c, const char *text, const uint32_t *st
     for (size_t done = 0; done < n && !code; done += w.n) {
         w.start = start + done;
         w.n = n - done < WINDOW ? n - done : WINDOW;
-        code = c->wide    ? encode(c, &w, &m, ids, e, true, true)
-               : c->t.crc ? encode(c, &w, &m, ids, e, true, false)
-                          : encode(c, &w, &m, ids, e, false, false);
+        code = encode(c, &w, &m, ids, e);
     }
     if (code)
         ids->n = before;

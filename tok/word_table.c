@@ -14,8 +14,7 @@ enum {
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* Zeroed, on its own pages, huge ones if the system has them. */
-static void *pages(size_t n)
+void *word_pages(size_t n)
 {
     size_t align = n >= HUGE_PAGE ? HUGE_PAGE : 4096;
     char *p = mmap(NULL, n + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -47,7 +46,7 @@ static bool has_crc(void)
 
 static void open_arena(struct arena32 *a, size_t bytes)
 {
-    *a = (struct arena32){.at = pages(bytes), .most = bytes / sizeof(*a->at)};
+    *a = (struct arena32){.at = word_pages(bytes), .most = bytes / sizeof(*a->at)};
 }
 
 static void close_arena(struct arena32 *a)
@@ -67,10 +66,10 @@ void word_table_init(struct word_table *t, size_t bytes)
     t->most = (uint32_t)(table / sizeof(struct bucket));
     size_t start = table < START_BYTES ? table : START_BYTES;
     t->mask = (uint32_t)(start / sizeof(struct bucket)) - 1;
-    t->bucket = pages(bucket_bytes(t->mask));
+    t->bucket = word_pages(bucket_bytes(t->mask));
     t->bound = bytes;
     t->longer_mask = LONGER_SLOTS - 1;
-    t->longer = pages(LONGER_SLOTS * sizeof(*t->longer));
+    t->longer = word_pages(LONGER_SLOTS * sizeof(*t->longer));
     open_arena(&t->many, bytes / 16);
     open_arena(&t->bytes, bytes); /* of which the bound leaves what the rest does not take */
 }
@@ -95,7 +94,7 @@ static void drop_longer(struct word_table *t)
     munmap(t->longer, (t->longer_mask + 1) * sizeof(*t->longer));
     madvise(t->bytes.at, t->bytes.most * sizeof(*t->bytes.at), MADV_DONTNEED);
     t->longer_mask = LONGER_SLOTS - 1;
-    t->longer = pages(LONGER_SLOTS * sizeof(*t->longer));
+    t->longer = word_pages(LONGER_SLOTS * sizeof(*t->longer));
     t->nlonger = t->bytes.n = 0;
 }
 
@@ -167,7 +166,7 @@ static void grow(struct word_table *t)
     struct bucket *old = t->bucket;
     size_t n = (size_t)t->mask + 1;
     t->mask = (uint32_t)(n * 2) - 1;
-    t->bucket = pages(bucket_bytes(t->mask));
+    t->bucket = word_pages(bucket_bytes(t->mask));
     t->used = 0;
     for (size_t i = 0; i < n; i++)
         for (int k = 0; k < 2; k++) {
@@ -234,7 +233,7 @@ static void grow_longer(struct word_table *t)
     struct longer *old = t->longer;
     size_t n = t->longer_mask + 1;
     t->longer_mask = n * 2 - 1;
-    t->longer = pages(n * 2 * sizeof(*t->longer));
+    t->longer = word_pages(n * 2 * sizeof(*t->longer));
     for (size_t i = 0; i < n; i++)
         if (old[i].hash)
             t->longer[free_slot(t, old[i].hash)] = old[i];
