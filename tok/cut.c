@@ -166,13 +166,13 @@ static size_t places(const char *text, uint32_t from, uint32_t to, uint32_t *ret
     return k;
 }
 
-/* Whether one of n parts is longer. */
-static bool any_longer(const uint32_t *start, size_t n, uint32_t longest)
+/* Copies parts up to a longer one; how many. */
+static size_t copy(const uint32_t *start, size_t n, uint32_t longest, uint32_t *ret)
 {
-    int any = 0;
-    for (size_t i = 0; i < n; i++)
-        any |= (int)(start[i + 1] - start[i]) > (int)longest;
-    return any;
+    size_t i = 0;
+    for (; i < n && start[i + 1] - start[i] <= longest; i++)
+        ret[i] = start[i];
+    return i;
 }
 
 #ifdef __x86_64__
@@ -268,16 +268,23 @@ WIDE static size_t places_wide(const char *text, uint32_t from, uint32_t to, uin
     }
     return k;
 }
-/* Whether one of GROUP parts is longer. */
-WIDE static bool any_longer_wide(const uint32_t *start, uint32_t longest)
+/* Copies groups of GROUP parts up to one that has a longer part; how many parts. */
+WIDE static size_t copy_wide(const uint32_t *start, size_t n, uint32_t longest, uint32_t *ret)
 {
-    __m512i n = _mm512_sub_epi32(_mm512_loadu_si512(start + 1), _mm512_loadu_si512(start));
-    return _mm512_cmpgt_epu32_mask(n, _mm512_set1_epi32((int)longest)) != 0;
+    size_t i = 0;
+    for (; i + GROUP <= n; i += GROUP) {
+        __m512i from = _mm512_loadu_si512(start + i), to = _mm512_loadu_si512(start + i + 1);
+        __m512i length = _mm512_sub_epi32(to, from);
+        if (_mm512_cmpgt_epu32_mask(length, _mm512_set1_epi32((int)longest)))
+            break;
+        _mm512_storeu_si512(ret + i, from);
+    }
+    return i;
 }
 #else
-static bool any_longer_wide(const uint32_t *start, uint32_t longest)
+static size_t copy_wide(const uint32_t *start, size_t n, uint32_t longest, uint32_t *ret)
 {
-    return any_longer(start, GROUP, longest);
+    return copy(start, n, longest, ret);
 }
 
 static size_t decide_wide(const struct cut *c, const char *text, uint32_t *at, size_t n)
@@ -312,16 +319,14 @@ size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, s
 {
     bool wide = cpu_avx512();
     size_t k = 0;
-    for (size_t i = 0; i < n; i += GROUP) {
-        size_t count = n - i < GROUP ? n - i : GROUP;
-        if (!(wide && count == GROUP ? any_longer_wide(start + i, longest)
-                                     : any_longer(start + i, count, longest))) {
-            memcpy(ret + k, start + i, count * sizeof(*ret));
-            k += count;
-            continue;
-        }
-        count = put_places(text, start + i, count, longest, wide, ret + k);
-        k += wide ? decide_wide(c, text, ret + k, count) : decide(c, text, ret + k, count);
+    for (size_t i = 0, count; i < n; i += count) {
+        count = wide ? copy_wide(start + i, n - i, longest, ret + k)
+                     : copy(start + i, n - i, longest, ret + k);
+        k += count;
+        i += count;
+        count = n - i < GROUP ? n - i : GROUP;
+        size_t places = put_places(text, start + i, count, longest, wide, ret + k);
+        k += wide ? decide_wide(c, text, ret + k, places) : decide(c, text, ret + k, places);
     }
     ret[k] = start[n];
     return k;

@@ -219,7 +219,8 @@ static int fetch_all(struct word_cache *c, struct window *w, const struct model 
     c->list.count = c->fresh.n = 0;
     for (size_t k = 0; k < w->nmissing; k++) {
         struct key key = key_of(w->text, w->start + w->other[w->missing[k]]);
-        __builtin_prefetch(&c->t.bucket[place_of(&c->t, key) ^ 1]);
+        for (uint32_t near = 1; near < NEAR; near++)
+            __builtin_prefetch(&c->t.bucket[place_of(&c->t, key) ^ near]);
         longer |= key.high == 0;
     }
     int code = fetch(c, w, false, m, e);
@@ -262,8 +263,10 @@ static int emit(struct word_cache *c, const struct window *w, const struct model
         size_t stop = k < w->nmissing ? w->other[w->missing[k++]] : w->n;
         int32_t *out = tok_ids_reserve(ids, (stop - i) * INLINE + INLINE);
         for (; i < stop; i++) {
-            memcpy(out, w->at[i]->id, sizeof(w->at[i]->id));
-            out += w->at[i]->key[1] >> 60;
+            const struct entry *x = w->at[i];
+            uint64_t count = x->key[1] >> 60;
+            memcpy(out, x->id, sizeof(x->id));
+            out += count;
         }
         ids->n = (size_t)(out - ids->id);
         if (i == w->n)

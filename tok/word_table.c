@@ -131,12 +131,12 @@ struct entry *word_table_find(struct word_table *t, struct key key)
 {
     uint32_t place = place_of(t, key);
     struct entry *x = find_in(&t->bucket[place], key);
-    if (x)
+    for (uint32_t next = 1; !x && next < NEAR; next++)
+        x = find_in(&t->bucket[place ^ next], key);
+    struct entry *home = &t->bucket[place].at[1];
+    if (!x || x == home || x == home - 1)
         return x;
-    x = find_in(&t->bucket[place ^ 1], key);
-    if (!x)
-        return NULL;
-    struct entry *home = &t->bucket[place].at[1], was = *home;
+    struct entry was = *home;
     *home = *x;
     *x = was;
     return home;
@@ -147,17 +147,19 @@ static bool is_free(const struct entry *x)
     return x->key[1] == 0;
 }
 
-/* The entry for a word that has none: a free one, here or next door, else the second next door. */
+/* The entry for a word that has none: a free one, at home or near it, else the last of these. */
 static struct entry *claim(struct word_table *t, struct key key)
 {
     uint32_t place = place_of(t, key);
-    struct bucket *b = &t->bucket[place], *next = &t->bucket[place ^ 1];
-    struct entry *at[] = {&b->at[0], &b->at[1], &next->at[0], &next->at[1]};
-    int i = 0;
-    while (i < 3 && !is_free(at[i]))
-        i++;
-    t->used += is_free(at[i]);
-    return at[i];
+    struct entry *x = NULL;
+    for (uint32_t k = 0; k < 2 * NEAR; k++) {
+        x = &t->bucket[place ^ k / 2].at[k % 2];
+        if (is_free(x)) {
+            t->used++;
+            return x;
+        }
+    }
+    return x;
 }
 
 /* Twice the buckets, while one entry in four is in use. */

@@ -23,6 +23,7 @@ enum {
     SHORT = 15,     /* bytes of a word that lies in its entry */
     INLINE = 4,     /* ids that do */
     LONGEST = 1024, /* bytes of a word that is worth keeping */
+    NEAR = 4,       /* buckets in which a word may lie: its own and those next to it */
     MANY = 15       /* number of ids of an entry whose ids are in the arena */
 };
 
