@@ -154,6 +154,22 @@ static void make_slots(struct bpe *m)
     mem_all_pages(m->slot, n * sizeof(*m->slot));
 }
 
+static void fill_first(struct bpe *m, const struct bpe_pair *pair, const uint32_t *rank, size_t n)
+{
+    m->first = mem_new(FIRST * FIRST, sizeof(*m->first));
+    memset(m->first, 0xff, FIRST * FIRST * sizeof(*m->first));
+    m->base = n ? UINT32_MAX : 0;
+    for (size_t i = 0; i < n; i++) {
+        m->base = pair[i].left < m->base ? pair[i].left : m->base;
+        m->base = pair[i].right < m->base ? pair[i].right : m->base;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t left = pair[i].left - m->base, right = pair[i].right - m->base;
+        if (left < FIRST && right < FIRST)
+            m->first[left * FIRST + right] = rank[i];
+    }
+}
+
 struct bpe *bpe_create(const struct bpe_pair *pair, size_t n)
 {
     struct bpe *m = mem_new(1, sizeof(*m));
@@ -174,6 +190,7 @@ struct bpe *bpe_create(const struct bpe_pair *pair, size_t n)
             make_slots(m);
         }
     fill_ids(m, pair, rank, n);
+    fill_first(m, pair, rank, n);
     free(rank);
     return m;
 }
@@ -184,6 +201,7 @@ void bpe_destroy(struct bpe *m)
         return;
     free(m->slot);
     free(m->id);
+    free(m->first);
     free(m);
 }
 

@@ -64,6 +64,20 @@ INLINE __m512i ranks_of(const struct bpe *m, __m512i left, __m512i right)
     return _mm512_mask_mov_epi32(_mm512_set1_epi32(-1), known, rank);
 }
 
+/* ranks_of, of symbols that no merging made. */
+INLINE __m512i first_ranks(const struct bpe *m, __m512i left, __m512i right)
+{
+    const __m512i base = _mm512_set1_epi32((int)m->base), most = _mm512_set1_epi32(FIRST - 1);
+    const __m512i none = _mm512_set1_epi32(-1);
+    __mmask16 pairs = _mm512_cmpneq_epi32_mask(right, none);
+    __m512i row = _mm512_sub_epi32(left, base), column = _mm512_sub_epi32(right, base);
+    if (_mm512_mask_cmpgt_epu32_mask(pairs, _mm512_or_si512(row, column), most))
+        return ranks_of(m, left, right);
+    __m512i at = _mm512_add_epi32(_mm512_slli_epi32(row, 8), column);
+    _Static_assert(FIRST == 1 << 8, "a row");
+    return _mm512_mask_i32gather_epi32(none, pairs, at, m->first, 4);
+}
+
 /* Joins the best pair of each word, of up to `most` symbols; the words that had one. */
 INLINE __mmask16 step(const struct bpe *m, struct lanes *w, unsigned most)
 {
@@ -113,11 +127,14 @@ WIDE void bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32
                             : _mm512_set1_epi32(-1);
     }
     for (unsigned i = 0; i + 1 < most; i++)
-        w.rank[i] = ranks_of(m, w.sym[i], w.sym[i + 1]);
+        w.rank[i] = first_ranks(m, w.sym[i], w.sym[i + 1]);
     for (unsigned i = most ? most - 1 : 0; i <= most; i++)
         w.rank[i] = _mm512_set1_epi32(-1);
-    for (__mmask16 some; most > 1 && (some = step(m, &w, most));)
+    unsigned longest = most;
+    for (__mmask16 some; longest > 1 && (some = step(m, &w, longest));) {
         length = _mm512_mask_sub_epi32(length, some, length, _mm512_set1_epi32(1));
+        longest = (unsigned)_mm512_reduce_max_epi32(length);
+    }
     for (unsigned i = 0; i < most; i++)
         _mm512_storeu_si512(sym[i], w.sym[i]);
     _mm512_storeu_si512(left, length);

@@ -12,7 +12,7 @@
 
 #define NONE UINT32_MAX
 
-enum { RANK_BITS = 22, SYMBOL_BITS = 21 };
+enum { RANK_BITS = 22, SYMBOL_BITS = 21, FIRST = 256 };
 
 struct bpe {
     uint64_t *slot;
@@ -21,6 +21,8 @@ struct bpe {
     uint32_t ranks; /* in use, numbered without gaps */
     bool single;    /* all pairs of one rank become one id: `id` is by rank, else by slot */
     uint32_t *id;
+    uint32_t base;   /* the lowest symbol; */
+    uint32_t *first; /* FIRST x FIRST: ranks of pairs of that and the next ones, bytes mostly */
 };
 
 #define HASH_LEFT 0x9E3779B1u
