@@ -149,11 +149,36 @@ static void set_own(struct entry *x, struct key key, uint64_t count, const int32
     memcpy(x->id, id, n * sizeof(*id));
 }
 
-/* Asks for the words of the list, which are others[k] of the window, and keeps what comes. */
-static int fetch_list(struct word_cache *c, struct window *w, const uint32_t *others,
+/* Lists words of the window by their length, since like ones are done together, and sorts them. */
+static void make_list(struct word_cache *c, const struct window *w, uint32_t *others, size_t n)
+{
+    uint32_t sorted[WORD_LIST];
+    uint8_t place[SHORT + 3] = {0};
+    for (size_t k = 0; k < n; k++) {
+        const uint32_t *start = w->start + w->other[others[k]];
+        uint32_t length = start[1] - start[0];
+        place[(length <= SHORT ? length : SHORT + 1) + 1]++;
+    }
+    for (size_t i = 1; i < SHORT + 3; i++)
+        place[i] = (uint8_t)(place[i] + place[i - 1]);
+    for (size_t k = 0; k < n; k++) {
+        const uint32_t *start = w->start + w->other[others[k]];
+        uint32_t length = start[1] - start[0];
+        size_t to = place[length <= SHORT ? length : SHORT + 1]++;
+        sorted[to] = others[k];
+        c->list.at[to] = start[0];
+        c->list.n[to] = length;
+    }
+    memcpy(others, sorted, n * sizeof(*others));
+    c->list.count = n;
+}
+
+/* Asks for n words, which are others[k] of the window, and keeps what comes. */
+static int fetch_list(struct word_cache *c, struct window *w, uint32_t *others, size_t count,
                       const struct model *m, struct err *e)
 {
     size_t from = c->fresh.n;
+    make_list(c, w, others, count);
     tok_ids_reserve(&c->fresh, 1);
     int code = ask(c, m, &c->list, &c->fresh, e);
     for (size_t k = 0; k < c->list.count && !code; from = c->list.end[k++]) {
@@ -193,6 +218,7 @@ static int fetch(struct word_cache *c, struct window *w, bool longer, const stru
 {
     uint32_t others[WORD_LIST];
     uint16_t listed[256] = {0}; /* the last word of each hash, counted from 1 */
+    size_t count = 0;
     int code = 0;
     for (size_t k = 0; k < w->nmissing && !code; k++) {
         size_t i = w->other[w->missing[k]];
@@ -203,13 +229,13 @@ static int fetch(struct word_cache *c, struct window *w, bool longer, const stru
         if (!longer && *same && same_key(key, key_of(w->text, w->start + *same - 1)))
             continue;
         *same = (uint16_t)(i + 1);
-        others[c->list.count] = w->missing[k];
-        c->list.at[c->list.count] = w->start[i];
-        c->list.n[c->list.count++] = w->start[i + 1] - w->start[i];
-        if (c->list.count == WORD_LIST)
-            code = fetch_list(c, w, others, m, e);
+        others[count++] = w->missing[k];
+        if (count == WORD_LIST) {
+            code = fetch_list(c, w, others, count, m, e);
+            count = 0;
+        }
     }
-    return code || !c->list.count ? code : fetch_list(c, w, others, m, e);
+    return code || !count ? code : fetch_list(c, w, others, count, m, e);
 }
 
 static int fetch_all(struct word_cache *c, struct window *w, const struct model *m, struct err *e)
