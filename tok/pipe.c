@@ -358,8 +358,7 @@ static void set_key(const struct pipe *p, struct pipe_work *w, const char *text,
 {
     uint64_t seed = words_key(text, n).hash ^ p->seed * 0x9E3779B97F4A7C15u;
     struct rng4 r = rng_block(seed, RNG_SAMPLE, 0, w->number);
-    w->draw_key = (uint64_t)r.v[0] << 32 | r.v[1];
-    w->draws = 0;
+    w->draws = (struct bpe_draws){(uint64_t)r.v[0] << 32 | r.v[1], 0};
 }
 
 static int pipe_encode(const void *state, void *scratch, const char *text, size_t n,
@@ -454,6 +453,8 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
     p->spec.path = p->path;
     p->mode = o->specials;
     p->dropout = o->dropout > 0 ? o->dropout : o->dropout < 0 ? 0 : p->spec.dropout;
+    if (o->sample && p->spec.model == MODEL_BPE)
+        p->dropout = o->alpha;
     p->seed = o->seed;
     int code = compile(p, e);
     if (code) {
@@ -478,6 +479,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
                                .trim = p->spec.trim,
                                .ntrims = p->spec.ntrims,
                                .drops = true,
+                               .samples = p->spec.model == MODEL_BPE,
                                .number = pipe_number,
                                .fuses = -1,
                                .decode = pipe_decode,

@@ -157,8 +157,8 @@ static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *tex
         if (code)
             return code;
     }
-    size_t left =
-        p->dropout > 0 ? dropout_merge(p, w, s.sym, s.n) : bpe_merge(p->bpe, &w->bpe, s.sym, s.n);
+    size_t left = p->drop ? bpe_drop_merge(p->drop, &w->draws, s.sym, s.n, NULL, NULL)
+                          : bpe_merge(p->bpe, &w->bpe, s.sym, s.n);
     int32_t *id = tok_ids_reserve(ids, left);
     for (size_t i = 0; i < left; i++)
         id[i] = (int32_t)s.sym[i];
@@ -277,7 +277,7 @@ static int bpe_open(struct pipe *p, struct err *e)
         if (s->pair[i].left >= BPE_SYMBOLS || s->pair[i].right >= BPE_SYMBOLS)
             return too_big(p, e);
     if (p->dropout > 0)
-        dropout_open(p);
+        p->drop = bpe_drop_create(s->pair, s->npairs, p->dropout, true);
     p->bpe = bpe_create(s->pair, s->npairs);
     free(s->pair);
     s->pair = NULL;
@@ -398,7 +398,7 @@ int pipe_model_open(struct pipe *p, struct err *e)
 void pipe_model_close(struct pipe *p)
 {
     bpe_destroy(p->bpe);
-    free(p->pair);
+    bpe_drop_destroy(p->drop);
     trie_finish(&p->trie);
     free(p->char_node);
     cut_finish(&p->cut);

@@ -8,6 +8,7 @@
  */
 
 #include "tok/added.h"
+#include "tok/bpe_drop.h"
 #include "tok/pipe.h"
 #include "tok/trie.h"
 #include "tok/cut.h"
@@ -56,8 +57,7 @@ struct pipe {
 
     double dropout; /* of merges, 0: none; nothing is remembered then */
     uint64_t seed;
-    struct bpe_pair *pair; /* for dropout */
-    size_t npairs;
+    struct bpe_drop *drop;
 
     struct bpe *bpe;
     uint32_t byte_token[256]; /* <0x00> and so on */
@@ -96,7 +96,7 @@ struct pipe_work {
     size_t sym_cap;
     struct bpe_work bpe;
     uint64_t number;          /* of texts to come */
-    uint64_t draw_key, draws; /* of dropout: the text's key, and how many it took */
+    struct bpe_draws draws; /* of dropout */
     struct word_cache *cache;
     struct pipe_parts_work *parts;
     struct regex_work *regex;
@@ -176,10 +176,6 @@ bool pipe_piece_bytes(struct buf *b, const char *p, size_t n);
 
 /* pipe_reach.c: p->by_merges, p->cut and p->whole under ignore_merges. */
 void pipe_open_reach(struct pipe *p);
-
-/* pipe_dropout.c: pairs by their symbols, before the spec's go; as bpe_merge. */
-void dropout_open(struct pipe *p);
-size_t dropout_merge(const struct pipe *p, struct pipe_work *w, uint32_t *sym, size_t n);
 
 /* pipe_unigram.c */
 int unigram_open(struct pipe *p, struct err *e);

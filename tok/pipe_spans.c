@@ -159,8 +159,8 @@ static int bpe_spans(const struct pipe *p, struct pipe_work *w, const char *text
     if (!code && s.n) {
         uint32_t *sym = pipe_sym_room(w, s.n);
         memcpy(sym, s.sym, s.n * sizeof(*sym));
-        size_t left = p->dropout > 0 ? dropout_merge(p, w, sym, s.n)
-                                     : bpe_merge(p->bpe, &w->bpe, sym, s.n);
+        size_t left = p->drop ? bpe_drop_merge(p->drop, &w->draws, sym, s.n, NULL, NULL)
+                              : bpe_merge(p->bpe, &w->bpe, sym, s.n);
         put_merged(&s, sym, left, ids, spans);
     }
     free(s.sym);

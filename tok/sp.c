@@ -129,6 +129,8 @@ static void set_key(struct scratch *c, uint64_t key)
 {
     c->key = key;
     unigram_state_key(c->unigram, key);
+    if (c->native)
+        sp_native_key(c->native, key);
 }
 
 static void sp_number(const void *state, void *scratch, uint64_t number)
@@ -527,6 +529,8 @@ static int set_sampling(struct sp *s, const struct tok_options *o, struct err *e
     s->nbest = o->nbest > 1 ? (size_t)o->nbest : 0;
     if (o->nbest < 0 && s->unigram)
         unigram_set_alpha(s->unigram, o->alpha);
+    if (s->native && o->alpha > 0)
+        sp_native_drop(s->native, o->alpha);
     return 0;
 }
 
@@ -565,11 +569,11 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
         return code;
     }
     g.encode_part = s->unigram || s->native ? sp_encode_part : NULL;
-    g.samples = s->unigram != NULL;
+    g.samples = s->unigram || s->model.kind == SP_BPE;
     g.number = sp_number;
     g.nbest = s->unigram ? sp_nbest : NULL;
     g.fuses = s->model.byte_fallback ? -1 : s->model.unk;
-    if (s->native && s->longest_special < TOK_CUT_LOOK) {
+    if (s->native && !o->sample && s->longest_special < TOK_CUT_LOOK) {
         g.cut = sp_cut;
         g.encode_between = sp_encode_between;
     }

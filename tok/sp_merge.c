@@ -155,7 +155,7 @@ static void add_pairs(struct sp_merge *s, uint32_t id, struct pairs *to)
     s->whole |= p->type == SP_UNUSED && count > 1;
 }
 
-static void make_pairs(struct sp_merge *s)
+static struct pairs find_pairs(struct sp_merge *s)
 {
     struct pairs pairs = {0};
     s->halves = mem_new(s->nsymbols + 1, sizeof(*s->halves));
@@ -163,7 +163,21 @@ static void make_pairs(struct sp_merge *s)
     for (size_t i = 0; s->m->kind == SP_BPE && i < s->m->npieces; i++)
         if (is_joined(&s->m->piece[i]) && sp_piece_is_utf8(&s->m->piece[i]))
             add_pairs(s, (uint32_t)i, &pairs);
+    return pairs;
+}
+
+static void make_pairs(struct sp_merge *s)
+{
+    struct pairs pairs = find_pairs(s);
     s->bpe = bpe_create(pairs.at, pairs.n);
+    free(pairs.at);
+}
+
+void sp_merge_drop(struct sp_merge *s, double probability)
+{
+    free(s->halves);
+    struct pairs pairs = find_pairs(s);
+    s->drop = bpe_drop_create(pairs.at, pairs.n, probability, false);
     free(pairs.at);
 }
 
@@ -218,6 +232,7 @@ void sp_merge_destroy(struct sp_merge *s)
     if (!s)
         return;
     bpe_destroy(s->bpe);
+    bpe_drop_destroy(s->drop);
     cut_finish(&s->cut);
     trie_finish(&s->user);
     words_finish(&s->chars);
@@ -321,7 +336,8 @@ static size_t merge_whole(const struct sp_merge *s, struct sp_merge_work *w, siz
         w->halves = mem_grow(w->halves, w->nhalves, sizeof(*w->halves));
     }
     memset(w->halves, 0xff, w->nhalves * sizeof(*w->halves));
-    return bpe_merge_seen(s->bpe, &w->bpe, w->sym, n, hear, w);
+    return s->drop ? bpe_drop_merge(s->drop, &w->draws, w->sym, n, hear, w)
+                   : bpe_merge_seen(s->bpe, &w->bpe, w->sym, n, hear, w);
 }
 
 /* A word is a piece or it is unknown. */
@@ -344,7 +360,9 @@ int sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const cha
     size_t k = 0;
     for (size_t at = 0; at < n; k++)
         at += next_symbol(s, text + at, n - at, &w->sym[k]);
-    k = s->whole ? merge_whole(s, w, k) : bpe_merge(s->bpe, &w->bpe, w->sym, k);
+    k = s->whole  ? merge_whole(s, w, k)
+        : s->drop ? bpe_drop_merge(s->drop, &w->draws, w->sym, k, NULL, NULL)
+                  : bpe_merge(s->bpe, &w->bpe, w->sym, k);
     struct output o = {s, s->whole ? w->halves : s->halves, ids, e};
     const char *p = text;
     int code = 0;

@@ -18,6 +18,7 @@
 
 #include "base/err.h"
 #include "tok/bpe.h"
+#include "tok/bpe_drop.h"
 #include "tok/cut.h"
 #include "tok/sp_model.h"
 #include "tok/tok.h"
@@ -27,6 +28,7 @@
 struct sp_merge {
     const struct sp_model *m;
     struct bpe *bpe;
+    struct bpe_drop *drop; /* or NULL */
     struct cut cut;     /* of all pieces */
     struct trie user;   /* user-defined pieces, by id */
     struct words chars; /* symbols of characters beyond ASCII that some piece has, or is */
@@ -46,6 +48,7 @@ struct sp_merge {
 
 struct sp_merge_work {
     struct bpe_work bpe;
+    struct bpe_draws draws;
     uint32_t *sym;
     size_t room;
     uint32_t (*halves)[2]; /* of a whole text: by symbol, what it was joined from last */
@@ -54,6 +57,8 @@ struct sp_merge_work {
 
 /* `m` must outlive it. NULL for unigram. */
 struct sp_merge *sp_merge_create(const struct sp_model *m);
+/* From now on merges are left out at random, as Model::SampleEncode of 0.2.2 does it. */
+void sp_merge_drop(struct sp_merge *s, double probability);
 void sp_merge_destroy(struct sp_merge *s);
 void sp_merge_work_finish(struct sp_merge_work *w);
 

@@ -96,6 +96,11 @@ struct sp_native *sp_native_create(const struct sp_model *m)
     return c;
 }
 
+void sp_native_drop(struct sp_native *c, double probability)
+{
+    sp_merge_drop(c->merge, probability);
+}
+
 void sp_native_destroy(struct sp_native *c)
 {
     if (!c)
@@ -135,6 +140,11 @@ void sp_native_reset(struct sp_native_state *s)
         buf_finish(&s->rest);
     if (s->text.cap > 16 * CHUNK)
         buf_finish(&s->text);
+}
+
+void sp_native_key(struct sp_native_state *s, uint64_t key)
+{
+    s->work.draws = (struct bpe_draws){key, 0};
 }
 
 uint64_t sp_native_take_invalid(struct sp_native_state *s)
@@ -211,7 +221,12 @@ static int put_parts(const struct job *j, const char *text, const uint32_t *star
                      word_miss *miss)
 {
     size_t before = j->ids->n;
-    int code = word_cache_encode(j->s->cache, text, start, n, miss, j->c, j->s, j->ids, j->e);
+    int code = 0;
+    if (!j->c->merge->drop)
+        code = word_cache_encode(j->s->cache, text, start, n, miss, j->c, j->s, j->ids, j->e);
+    for (size_t i = 0; i < n && !code && j->c->merge->drop; i++) /* nothing is remembered */
+        code = sp_merge_encode(j->c->merge, &j->s->work, text + start[i], start[i + 1] - start[i],
+                               j->ids, j->e);
     if (!code)
         fuse_unknown(j, before);
     return code;
@@ -401,7 +416,7 @@ static int put(const struct job *j, const char *text, size_t n, bool last, size_
     size_t used = 0, k = 1;
     int code = 0;
     while (!code && k && used < n) {
-        if (j->s->at_cut && !j->s->text.len) {
+        if (j->s->at_cut && !j->s->text.len && !j->c->merge->drop) {
             code = put_raw(j, text + used, n - used, &k);
             used += k;
         }

@@ -27,6 +27,8 @@ struct sp_native_state;
  * user-defined pieces are not all UTF-8.
  */
 struct sp_native *sp_native_create(const struct sp_model *m);
+/* From now on merges are left out at random (byte pairs only); before any text. */
+void sp_native_drop(struct sp_native *c, double probability);
 void sp_native_destroy(struct sp_native *c);
 
 struct sp_native_state *sp_native_state_create(void);
@@ -51,6 +53,9 @@ int sp_native_end_at_cut(const struct sp_native *c, struct sp_native_state *s, s
 
 /* Forgets a text that was not ended. */
 void sp_native_reset(struct sp_native_state *s);
+
+/* The random numbers of the texts to come. */
+void sp_native_key(struct sp_native_state *s, uint64_t key);
 
 /* Bytes that were no UTF-8 since the last call. */
 uint64_t sp_native_take_invalid(struct sp_native_state *s);

@@ -175,6 +175,8 @@ expect 2 "$TOK" encode --tokenizer u.model --output_format sample_id --alpha -1 
 err_has "--alpha is a number from 0 on, not '-1'"
 expect 2 "$TOK" encode --tokenizer u.model --engine sentencepiece --output_format sample_id line
 err_has "only our own engine samples"
+expect 0 "$TOK" encode --tokenizer drop.json --output_format sample_id --alpha 1 abs
+check sh -c '! grep -q 2 .out'
 expect 2 "$TOK" encode --tokenizer vocab.json --output_format sample_id line
 err_has "a text has one segmentation only"
 expect 2 "$TOK" encode --tokenizer vocab.json --output_format nbest_id line

@@ -137,11 +137,11 @@ def nbest_is_the_same(name, text):
     return not bad
 
 
-def shares_are_the_same(name, size):
+def shares_are_the_same(name, size, *cases):
     """Of one text, many times: the library's counts and ours are draws from one distribution."""
     model = sentencepiece.SentencePieceProcessor(model_file=f"{name}.model")
     good = True
-    for t, alpha in (("the rest", 0.3), ("about that", 0.8), ("  no  it ", 0.1), ("今は昔", 0.4)):
+    for t, alpha in cases or (("the rest", 0.3), ("about that", 0.8), ("  no  it ", 0.1), ("今は昔", 0.4)):
         n = 20000 * TIMES
         ours = collections.Counter(tuple(x["ids"]) for x in encode(
             f"{name}.model", [t] * n, "--output_format", "sample_id", "--nbest_size", str(size), "--alpha", str(alpha)))
@@ -156,6 +156,16 @@ def shares_are_the_same(name, size):
     return good
 
 
+def merges_are_left_out_alike(text):
+    """Of byte pairs: alpha is the probability of a merge to be left out."""
+    some = text[:3000]
+    learn("pairs", some, {"vocab_size": "2600" if DATA else "600", "model_type": "bpe"})
+    learn("odd", some, {"vocab_size": "2600" if DATA else "600", "model_type": "bpe", "byte_fallback": "true",
+                        "user_defined_symbols": "the,ab"})
+    return all([shares_are_the_same(name, -1, t) for name in ("pairs", "odd") for t in
+                (("kamitan", 0.3), ("the rest", 0.5), ("about that", 0.1), ("the ab. one", 1.0))])
+
+
 def threads_change_nothing(name, text):
     some = text[:3000]
     runs = [encode(f"{name}.model", some, "--output_format", "sample_id", "--nbest_size", "-1", "--alpha", "0.2",
@@ -167,6 +177,7 @@ def main():
     text = lines()
     checks = [(f"nbest {k}", lambda k=k: nbest_is_the_same(k, text)) for k in KINDS]
     checks += [(f"sample {k} {n}", lambda k=k, n=n: shares_are_the_same(k, n)) for k in ("unigram", "bytes") for n in (-1, 12)]
+    checks += [("merges left out", lambda: merges_are_left_out_alike(text))]
     checks += [("threads", lambda: threads_change_nothing("unigram", text))]
     failed = 0
     with tempfile.TemporaryDirectory() as d:
