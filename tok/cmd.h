@@ -12,6 +12,7 @@
 #include "tok/docs.h"
 #include "tok/learn_out.h"
 #include "tok/options.h"
+#include "tok/recipe.h"
 #include "tok/sp_train.h"
 
 enum cmd_format { CMD_TEXT, CMD_JSON, CMD_U16, CMD_U32, CMD_DOCS };
@@ -41,7 +42,6 @@ enum cmd_type { CMD_SENTENCEPIECE, CMD_BPE, CMD_WORDPIECE };
 
 struct compare;
 struct facts;
-struct recipe;
 
 struct cli {
     struct opt_common common;
@@ -148,6 +148,10 @@ int cmd_count(const struct cli *c, const struct opt_list *corpus, const struct t
 
 /* Logs what a recipe's target does not keep. */
 void cmd_say_notes(const struct recipe *r);
+
+/* What a recipe was written as, its files where they stand before they appear. */
+int cmd_open_staged(const struct recipe *r, enum recipe_format format, enum tok_type type,
+                    const struct recipe_file *staged, struct tokenizer **ret, struct err *e);
 
 /* A tokenizer that stands behind the verb; templates are left out. */
 int cmd_open(const struct cli *c, const char *path, struct tokenizer **ret, struct err *e);

@@ -45,17 +45,18 @@ struct proof {
     enum recipe_format format;
 };
 
-static int open_staged(const struct proof *p, const struct recipe_file *staged, size_t n,
-                       struct tokenizer **ret, struct err *e)
+int cmd_open_staged(const struct recipe *r, enum recipe_format format, enum tok_type type,
+                    const struct recipe_file *staged, struct tokenizer **ret, struct err *e)
 {
-    struct tok_options o = {.path = staged[0].path, .dropout = NO_DROPOUT, .no_template = true};
-    if (p->format == RECIPE_GPT2) {
+    struct tok_options o = {
+        .path = staged[0].path, .type = type, .dropout = NO_DROPOUT, .no_template = true};
+    if (format == RECIPE_GPT2) {
         o.type = TOK_GPT2_BPE;
-        o.merges = n > 1 ? staged[1].path : NULL;
-    } else if (p->format == RECIPE_TIKTOKEN) {
-        o.pattern = p->r->pattern;
-    } else if (p->format == RECIPE_BERT) {
-        o.type = p->r->type;
+        o.merges = staged[1].path;
+    } else if (format == RECIPE_TIKTOKEN) {
+        o.pattern = r->pattern;
+    } else if (format == RECIPE_BERT) {
+        o.type = r->type;
     }
     return tok_open(&o, ret, e);
 }
@@ -105,7 +106,8 @@ static int prove(void *arg, const struct recipe_file *staged, size_t n, struct e
 {
     const struct proof *p = arg;
     struct tokenizer *to;
-    int code = open_staged(p, staged, n, &to, e);
+    (void)n;
+    int code = cmd_open_staged(p->r, p->format, TOK_AUTO, staged, &to, e);
     if (code)
         return code;
     if (p->cli->proof.n)

@@ -23,6 +23,14 @@ struct edit {
     struct recipe r;
     struct recipe_rows rows;
     const struct opt_list *corpus; /* whose ids must stay what they are; or NULL */
+    const struct list *added;      /* tokens that text has to become, NULL: none; */
+    size_t added_from;             /* from here on */
+};
+
+struct list {
+    const char **item;
+    size_t n, cap;
+    struct arena arena;
 };
 
 static int open_edit(struct edit *d, const struct cli *c, struct err *e)
@@ -30,6 +38,8 @@ static int open_edit(struct edit *d, const struct cli *c, struct err *e)
     *d = (struct edit){.cli = c, .verb = c->verb};
     d->o = (struct tok_options){.path = c->file[0],
                                 .type = (enum tok_type)c->tok.type,
+                                .pattern = c->tok.pattern,
+                                .merges = c->tok.merges,
                                 .dropout = NO_DROPOUT,
                                 .no_template = true};
     if (!c->output)
@@ -37,7 +47,14 @@ static int open_edit(struct edit *d, const struct cli *c, struct err *e)
     int code = tok_open(&d->o, &d->t, e);
     if (!code)
         cmd_unused_warn(c, &d->t, 1);
-    return code ? code : recipe_read(&d->r, d->t, &d->o, e);
+    if (!code)
+        code = recipe_read(&d->r, d->t, &d->o, e);
+    if (!code && d->r.listed)
+        code = err_set(e, ERR_USAGE,
+                       "%s: ranks in JSON cannot be changed: make ranks of them first, tok convert "
+                       "--to tiktoken",
+                       d->r.path);
+    return code;
 }
 
 static void close_edit(struct edit *d)
@@ -154,33 +171,89 @@ static int check_corpus(const struct edit *d, const struct tokenizer *to, struct
 static int check_rows(const struct edit *d, const struct tokenizer *to, struct err *e)
 {
     const struct recipe_rows *w = &d->rows;
+    bool ranks = d->r.from == RECIPE_TIKTOKEN; /* special tokens have ids, but no place there */
     int64_t size = tok_info(to)->vocab_size;
-    if (size != (int64_t)w->n)
+    if (ranks ? size > (int64_t)w->n : size != (int64_t)w->n)
         return err_set(e, ERR_INTEGRITY,
                        "%s would have %lld ids instead of %zu: nothing was written", d->r.path,
                        (long long)size, w->n);
     for (size_t id = 0; id < w->n; id++)
-        if (w->old[id] >= 0 && strcmp(tok_piece(to, (int64_t)id), tok_piece(d->t, w->old[id])))
+        if (w->old[id] >= 0 && !(ranks && recipe_token_of(&d->r, (int32_t)id)) &&
+            strcmp(tok_piece(to, (int64_t)id), tok_piece(d->t, w->old[id])))
             return err_set(e, ERR_INTEGRITY,
                            "%s: id %zu would be \"%.64s\" and not \"%.64s\": nothing was written",
                            d->r.path, id, tok_piece(to, (int64_t)id), tok_piece(d->t, w->old[id]));
     return 0;
 }
 
+/* A new piece of a list must be what its own text becomes. */
+static int check_added(struct edit *d, const struct tokenizer *to, struct err *e)
+{
+    struct tok_work *work = tok_work_create(to);
+    struct tok_ids ids = {0};
+    int code = 0;
+    for (size_t i = d->added_from; i < d->added->n && !code; i++) {
+        const char *text = d->added->item[i], *spelt;
+        ids.n = 0;
+        code = recipe_spell_piece(&d->r, text, false, &spelt, e);
+        if (!code)
+            code = tok_encode(to, work, text, strlen(text), &ids, e);
+        if (!code && (ids.n != 1 || ids.id[0] != tok_find(to, spelt))) {
+            recipe_refuse(&d->r, d->r.from, e, "a token that its text does not become: ", text);
+            code = err_hint(e, "make a tokenizer.json of it first: tok convert");
+        }
+    }
+    tok_ids_finish(&ids);
+    tok_work_destroy(work);
+    return code;
+}
+
+static bool holds(const struct tokenizer *t, struct tok_work *w, const char *text, int32_t id)
+{
+    struct tok_ids ids = {0};
+    struct err ignored;
+    bool found = false;
+    if (!tok_encode(t, w, text, strlen(text), &ids, &ignored))
+        for (size_t i = 0; i < ids.n && !found; i++)
+            found = ids.id[i] == id;
+    tok_ids_finish(&ids);
+    return found;
+}
+
+/* Special tokens that had to become pieces, which text may then become, too. */
+static void note_specials(struct edit *d, const struct tokenizer *to)
+{
+    struct tok_work *work[2] = {tok_work_create(d->t), tok_work_create(to)};
+    for (size_t i = 0; i < d->r.ntokens && d->r.from == RECIPE_HF; i++) {
+        const struct recipe_token *s = &d->r.token[i];
+        if (!s->special || s->id >= (int64_t)d->rows.n || d->rows.old[s->id] < 0)
+            continue;
+        if (holds(to, work[1], s->text, s->id) &&
+            !holds(d->t, work[0], s->text, d->rows.old[s->id]))
+            recipe_note(&d->r,
+                        "the special token %s is a piece now, so its string as ordinary text "
+                        "(--specials text) becomes it, too",
+                        s->text);
+    }
+    tok_work_destroy(work[0]);
+    tok_work_destroy(work[1]);
+}
+
 static int prove(void *arg, const struct recipe_file *staged, size_t n, struct err *e)
 {
-    const struct edit *d = arg;
-    struct tok_options o = d->o;
-    o.path = staged[0].path;
-    o.type = d->r.type;
+    struct edit *d = arg;
     struct tokenizer *to;
     (void)n;
-    int code = tok_open(&o, &to, e);
+    int code = cmd_open_staged(&d->r, d->r.from, d->r.type, staged, &to, e);
     if (code)
         return code;
     code = check_rows(d, to, e);
+    if (!code && d->added && recipe_is_list(&d->r))
+        code = check_added(d, to, e);
     if (!code && d->corpus && d->corpus->n)
         code = check_corpus(d, to, e);
+    if (!code)
+        note_specials(d, to);
     tok_close(to);
     return code;
 }
@@ -191,12 +264,17 @@ static int save(struct edit *d, struct err *e)
 {
     const char *path = d->cli->output;
     enum recipe_format named = recipe_format_of(path);
-    struct recipe_file f[2];
-    size_t n = 0, fresh = 0;
-    if (named != RECIPE_AUTO && named != d->r.from && !file_is_dir(path))
+    struct recipe_file f[3];
+    size_t n = 0, fresh = 0, length = strlen(path);
+    bool folder = (length && path[length - 1] == '/') || file_is_dir(path);
+    if (named != RECIPE_AUTO && named != d->r.from && !folder)
         return err_set(e, ERR_USAGE, "%s: the name is that of %s, but %s is written", path,
                        recipe_format_name(named), recipe_format_name(d->r.from));
-    int code = recipe_files(&d->r, d->r.from, path, f, &n, e);
+    int code = folder ? file_mkdirs(path, e) : 0;
+    if (d->r.from == RECIPE_TIKTOKEN)
+        recipe_drop_tokens(&d->r);
+    if (!code)
+        code = recipe_files(&d->r, d->r.from, path, f, &n, e);
     if (code)
         return code;
     f[n] = (struct recipe_file){.path = mem_printf("%s.rows", f[0].path)};
@@ -214,12 +292,6 @@ static int save(struct edit *d, struct err *e)
 }
 
 /* ---- extend --------------------------------------------------------------------------------- */
-
-struct list {
-    const char **item;
-    size_t n, cap;
-    struct arena arena;
-};
 
 static void add(struct list *l, const char *p, size_t n)
 {
@@ -289,6 +361,8 @@ int cmd_extend(const struct cli *c, struct err *e)
     int code = c->add ? add_file(&l, c->add, e) : 0;
     if (!code) {
         code = open_edit(&d, c, e);
+        d.added = &l;
+        d.added_from = special;
         if (!code)
             code = recipe_extend(&d.r, d.t, l.item, l.n, special, &d.rows, e);
         if (!code)

@@ -275,6 +275,7 @@ static int read_spec(struct recipe *r, const struct tokenizer *t, const struct t
         break;
     case RECIPE_TIKTOKEN:
         code = tiktoken_read(s, &asked, file->data, file->len, e);
+        r->listed = tiktoken_is_json(file->data, file->len);
         break;
     default:
         code = bert_read(s, &asked, file->data, file->len, &r->type, e);

@@ -85,6 +85,7 @@ struct recipe {
 
     const char *part[RECIPE_PARTS]; /* JSON; NULL: null */
     const char *pattern;            /* what cuts a byte-level vocabulary; NULL: none */
+    bool listed;                    /* RECIPE_TIKTOKEN: it was a list in JSON */
 
     struct sp_model sp;    /* RECIPE_SP: the model that was read; its pieces are not used */
     const char *fields[6]; /* RECIPE_SP: the messages of these numbers, as they stood */

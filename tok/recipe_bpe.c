@@ -57,8 +57,9 @@ struct recipe_bpe *recipe_bpe_create(const struct recipe *r)
     for (size_t i = 0; i < r->nmerges; i++) {
         const struct recipe_merge *m = &r->merge[i];
         struct slot *s = find(b, key_of(m->left, m->right));
+        uint32_t rank = r->from == RECIPE_TIKTOKEN ? (uint32_t)m->id : (uint32_t)i;
         /* a later line takes the place of an earlier one, as when tokenizers reads it */
-        *s = (struct slot){key_of(m->left, m->right), (uint32_t)i, m->id};
+        *s = (struct slot){key_of(m->left, m->right), rank, m->id};
     }
     return b;
 }

@@ -59,14 +59,6 @@ static int add_row(struct recipe_rows *w, const struct recipe *r, const struct t
 
 /* ---- room behind all ids -------------------------------------------------------------------- */
 
-static int need_format(const struct recipe *r, struct err *e)
-{
-    if (r->from == RECIPE_HF || r->from == RECIPE_SP)
-        return 0;
-    err_set(e, ERR_USAGE, "%s: %s cannot be changed", r->path, recipe_format_name(r->from));
-    return err_hint(e, "make a tokenizer.json of it first: tok convert");
-}
-
 bool recipe_make_room(struct recipe *r, const struct tokenizer *t, bool pieces)
 {
     size_t count = 0, outside = 0;
@@ -139,14 +131,15 @@ static const char *spell_token(struct recipe *r, const char *text, bool special)
 int recipe_extend(struct recipe *r, const struct tokenizer *t, const char *const *text, size_t n,
                   size_t nspecial, struct recipe_rows *ret, struct err *e)
 {
-    int code = need_format(r, e);
-    if (code)
-        return code;
+    int code = 0;
     struct tok_work *work = tok_work_create(t);
+    bool list = recipe_is_list(r);
     begin_rows(ret, t, n);
-    bool among = recipe_make_room(r, t, false);
+    bool among = recipe_make_room(r, t, list);
     for (size_t i = 0; i < n && !code; i++) {
         const char *spelt = spell_token(r, text[i], i < nspecial);
+        if (list && (code = recipe_spell_piece(r, text[i], i < nspecial, &spelt, e)))
+            break;
         int64_t id = tok_find(t, spelt);
         bool again = false;
         for (size_t k = 0; k < i && !again; k++)
@@ -155,7 +148,10 @@ int recipe_extend(struct recipe *r, const struct tokenizer *t, const char *const
             recipe_note(r, "%s is there already", text[i]);
         if (again)
             continue;
-        put_token(r, spelt, id >= 0 ? (int32_t)id : (int32_t)ret->n, i < nspecial, among);
+        if (!list)
+            put_token(r, spelt, id >= 0 ? (int32_t)id : (int32_t)ret->n, i < nspecial, among);
+        else if (id < 0)
+            recipe_add_piece(r, spelt, strlen(spelt));
         if (id < 0)
             code = add_row(ret, r, t, work, text[i], strlen(text[i]), e);
     }
@@ -195,6 +191,10 @@ static int check_alike(const struct recipe *r, const struct recipe *b, struct er
         return differ(r, b, "normalizer", e);
     if (r->byte_fallback != b->byte_fallback)
         return differ(r, b, "byte fallback", e);
+    if (recipe_is_list(r) && !same_text(r->pattern, b->pattern))
+        return differ(r, b, "pattern", e);
+    if (recipe_is_list(r) && r->type != b->type)
+        return differ(r, b, "tokenizer type", e);
     if (!same_text(r->prefix, b->prefix) || !same_text(r->suffix, b->suffix))
         return differ(r, b, "mark for parts of word", e);
     return 0;
@@ -253,7 +253,7 @@ static void note_unreached(struct recipe *r, size_t from)
 {
     struct recipe_bpe *b;
     size_t n = 0, first = 0;
-    if (r->model != MODEL_BPE)
+    if (r->model != MODEL_BPE || r->from == RECIPE_TIKTOKEN)
         return;
     if (r->from == RECIPE_SP)
         recipe_derive_merges(r, false);
@@ -271,7 +271,7 @@ static void note_unreached(struct recipe *r, size_t from)
 static void join_token(struct recipe *r, const struct recipe_token *t, int32_t id)
 {
     struct recipe_token *to = recipe_token_of(r, id);
-    if (to)
+    if (to || id < 0)
         return;
     to = recipe_add_token(r, t->text, t->n, id);
     to->special = t->special;
@@ -293,6 +293,10 @@ static int join_pieces(struct recipe *r, const struct tokenizer *t, const struct
         size_t n = strlen(p), k;
         if (!n || tok_find(t, p) >= 0)
             continue;
+        if (b->from == RECIPE_TIKTOKEN && recipe_token_of(b, (int32_t)id)) {
+            recipe_note(r, "the special token %s of %s is left out", p, b->path);
+            continue;
+        }
         struct recipe_piece *to = recipe_add_piece(r, p, n);
         to->type = (size_t)id < b->npieces ? b->piece[id].type : SP_CONTROL;
         to->score = (size_t)id < b->npieces ? b->piece[id].score : 0;
@@ -309,9 +313,7 @@ static int join_pieces(struct recipe *r, const struct tokenizer *t, const struct
 int recipe_join(struct recipe *r, const struct tokenizer *t, const struct recipe *b,
                 const struct tokenizer *tb, struct recipe_rows *ret, struct err *e)
 {
-    int code = need_format(r, e);
-    if (!code)
-        code = check_alike(r, b, e);
+    int code = check_alike(r, b, e);
     if (code)
         return code;
     begin_rows(ret, t, (size_t)tok_info(tb)->vocab_size);
@@ -325,7 +327,7 @@ int recipe_join(struct recipe *r, const struct tokenizer *t, const struct recipe
         join_token(r, &b->token[i], recipe_find(r, b->token[i].text, b->token[i].n));
     if (r->from == RECIPE_SP && r->model == MODEL_BPE)
         lower_scores(r, from);
-    if (r->from == RECIPE_HF && r->model == MODEL_BPE)
+    if ((r->from == RECIPE_HF && r->model == MODEL_BPE) || r->from == RECIPE_GPT2)
         join_merges(r, b);
     hide_scores(r, before);
     note_unreached(r, from);

@@ -4,8 +4,11 @@
 
 /*
  * Vocabularies that grow and shrink, and which row of an embedding each id of the new one gets.
- * The recipe is written in the format from which it was read: a tokenizer.json or a SentencePiece
- * model, ERR_USAGE else.
+ * The recipe is written in the format from which it was read.
+ *
+ * Files that are lists (vocab.json with merges.txt, tiktoken's ranks, vocab.txt) hold pieces only.
+ * Special tokens, where they are no pieces, keep their ids without a line, or get new ones when it
+ * shrinks.
  */
 
 #include "tok/recipe.h"
@@ -28,6 +31,19 @@ void recipe_rows_put(const struct recipe_rows *w, struct buf *b);
  * do, too.
  */
 bool recipe_make_room(struct recipe *r, const struct tokenizer *t, bool pieces);
+
+bool recipe_is_list(const struct recipe *r);
+
+/*
+ * A new piece of a list as the file spells it, NUL behind it; notes what the file does not say of
+ * it. ERR_USAGE: it cannot hold the piece.
+ */
+int recipe_spell_piece(struct recipe *r, const char *text, bool special, const char **ret,
+                       struct err *e);
+
+/* Of ranks, before they are written: special tokens are no ranks, which is noted, as the pattern.
+ */
+void recipe_drop_tokens(struct recipe *r);
 
 /*
  * Added tokens behind all ids. One that the vocabulary has keeps its id and becomes an added (or

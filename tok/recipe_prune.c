@@ -160,7 +160,7 @@ static void move_pieces(struct recipe *r, const int32_t *map, int64_t size)
 {
     size_t n = 0, merges = 0, tokens = 0;
     for (size_t i = 0; i < r->npieces; i++)
-        if (map[i] >= 0)
+        if (map[i] >= 0 && r->piece[i].text)
             r->piece[n++] = r->piece[i];
     for (size_t i = 0; i < r->nmerges; i++) {
         struct recipe_merge m = r->merge[i];
@@ -168,10 +168,15 @@ static void move_pieces(struct recipe *r, const int32_t *map, int64_t size)
         if (m.left >= 0 && m.right >= 0 && m.id >= 0)
             r->merge[merges++] = m;
     }
-    for (size_t i = 0; i < r->ntokens; i++) {
-        r->token[tokens] = r->token[i];
-        r->token[tokens++].id = map[r->token[i].id];
-    }
+    struct recipe_token *token = mem_new(r->ntokens + 1, sizeof(*token));
+    for (int outside = 0; outside < 2; outside++)
+        for (size_t i = 0; i < r->ntokens; i++)
+            if (outside == ((size_t)map[r->token[i].id] >= n)) {
+                token[tokens] = r->token[i];
+                token[tokens++].id = map[r->token[i].id];
+            }
+    free(r->token);
+    r->token = token;
     r->npieces = n;
     r->nmerges = merges;
     if (r->unk_id >= 0)
@@ -181,16 +186,20 @@ static void move_pieces(struct recipe *r, const int32_t *map, int64_t size)
     recipe_index(r);
 }
 
+/* In their order; added tokens that are no pieces come last, as readers count them. */
 static void number(const struct prune *p, struct recipe_rows *w, int32_t *map)
 {
+    const struct recipe *r = p->r;
     *w = (struct recipe_rows){.old_size = (size_t)p->size};
     w->old = mem_new(p->kept + 1, sizeof(*w->old));
     w->start = mem_new(p->kept + 1, sizeof(*w->start));
-    for (int64_t id = 0; id < p->size; id++) {
-        map[id] = p->keep[id] ? (int32_t)w->n : -1;
-        if (p->keep[id])
-            w->old[w->n++] = (int32_t)id;
-    }
+    memset(map, 0xff, (size_t)p->size * sizeof(*map));
+    for (int outside = 0; outside < 2; outside++)
+        for (int64_t id = 0; id < p->size; id++)
+            if (p->keep[id] && outside == !((size_t)id < r->npieces && r->piece[id].text)) {
+                map[id] = (int32_t)w->n;
+                w->old[w->n++] = (int32_t)id;
+            }
 }
 
 static int choose(struct prune *p, const struct tokenizer *t, const uint64_t *count, size_t size,
@@ -240,12 +249,6 @@ static void note_characters(struct recipe *r, const struct prune *p)
 int recipe_prune(struct recipe *r, const struct tokenizer *t, const uint64_t *count, size_t size,
                  struct recipe_rows *ret, struct err *e)
 {
-    if (r->from != RECIPE_HF && r->from != RECIPE_SP) {
-        err_set(e, ERR_USAGE, "%s: %s cannot be changed", r->path, recipe_format_name(r->from));
-        return err_hint(e, "make a tokenizer.json of it first: tok convert");
-    }
-    if (r->from == RECIPE_HF)
-        recipe_make_room(r, t, false);
     struct prune p = {.r = r, .t = t, .size = tok_info(t)->vocab_size, .stray = -1};
     if (r->from == RECIPE_SP && r->model == MODEL_BPE)
         recipe_derive_merges(r, false);

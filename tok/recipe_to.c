@@ -9,6 +9,7 @@
 #include "tok/pipe_run.h"
 #include "tok/recipe.h"
 #include "tok/recipe_bpe.h"
+#include "tok/recipe_edit.h"
 #include "tok/recipe_json.h"
 
 /* Each format as another, but for SentencePiece's (recipe_sp.c). */
@@ -220,20 +221,8 @@ static int to_tiktoken(struct recipe *r, struct err *e)
         code = check_reached(r, RECIPE_TIKTOKEN, e);
     if (code)
         return code;
-    for (size_t i = 0; i < r->ntokens; i++) {
-        recipe_note(r, "the special token %s, id %d, has no place in the file", r->token[i].text,
-                    r->token[i].id);
-        if ((size_t)r->token[i].id < r->npieces)
-            r->piece[r->token[i].id].text = NULL;
-    }
-    recipe_index(r);
-    code = check_ranks(r, e);
-    if (!code)
-        recipe_note(r,
-                    "the pattern has no place in the file; to read it, give as --tiktoken-pattern "
-                    "%.700s",
-                    r->pattern);
-    return code;
+    recipe_drop_tokens(r);
+    return check_ranks(r, e);
 }
 
 /* ---- vocab.txt ------------------------------------------------------------------------------ */

@@ -92,6 +92,85 @@ assert f['added_tokens'][0]['id'] == 2 and f['post_processor']['pair'] == [], f"
 expect 0 "$TOK" encode --tokenizer v.json mi.txt
 out_is "2 1"
 
+t "prune: a special token that is a word, outside a vocabulary with holes"
+cat >holes.json <<'END'
+{"version": "1.0", "added_tokens": [{"id": 4, "content": "ko", "single_word": false, "lstrip": false, "rstrip": false,
+  "normalized": false, "special": true}],
+ "pre_tokenizer": {"type": "Whitespace"}, "decoder": null,
+ "model": {"type": "WordLevel", "vocab": {"ba": 0, "mi": 2, "tsu": 5, "[UNK]": 6}, "unk_token": "[UNK]"}}
+END
+echo 'ba ko tsu' >holes.txt
+expect 0 "$TOK" prune holes.json --keep-used holes.txt --output full.json
+check [ "$(tail -n 4 full.json.rows | tr '\n' ,)" = "0 0,1 5,2 6,3 4," ]
+expect 0 "$TOK" encode --tokenizer full.json holes.txt
+out_is "0 2 1"
+expect 0 "$TOK" encode --tokenizer full.json --specials parse holes.txt
+out_is "0 3 1"
+
+t "a special token that has to become a piece, which text may become then"
+expect 0 "$TOK" merge holes.json words.json --output joined.json
+err_has "the special token ko is a piece now"
+expect 0 "$TOK" encode --tokenizer joined.json holes.txt
+out_is "0 4 5"
+
+t "lists: vocab.json and merges.txt"
+expect 0 "$TOK" prune h/vocab.json --keep-used some.txt --output small/
+err_has "small/vocab.json: "
+has_file small/merges.txt
+expect 0 "$TOK" encode --tokenizer small/vocab.json --output_format piece some.txt
+cp .out pieces
+expect 0 "$TOK" encode --tokenizer h/vocab.json --output_format piece some.txt
+same .out pieces
+expect 0 "$TOK" merge small/vocab.json h/vocab.json --output joined/
+err_has "joined/vocab.json: 400 ids"
+expect 1 "$TOK" diff small/vocab.json joined/vocab.json
+out_has "other_id                  0"
+out_has "only_in_a                 0"
+expect 0 "$TOK" extend h/vocab.json --add-special '<|a|>' --output more/
+err_has "<|a|> becomes a piece, but the file does not say that it is special"
+expect 2 "$TOK" extend h/vocab.json --add new.txt --output v-vocab.json
+err_has "cannot express a token that its text does not become: tsuran!"
+no_file v-vocab.json
+expect 2 "$TOK" extend h/vocab.json --add new.txt --output more/x.json
+err_has "the name is that of a tokenizer.json"
+
+t "lists: ranks"
+"$TOK" convert -q h/tokenizer.json r.tiktoken
+expect 2 "$TOK" prune r.tiktoken --size 300 --output s.tiktoken
+err_has "give --tiktoken-pattern"
+expect 0 "$TOK" prune r.tiktoken --tiktoken-pattern gpt2 --keep-used some.txt --output s.tiktoken
+err_has "give as --tiktoken-pattern r50k"
+expect 1 "$TOK" diff --tiktoken-pattern r50k s.tiktoken r.tiktoken
+out_has "only_in_a                 0"
+expect 0 "$TOK" merge s.tiktoken r.tiktoken --tiktoken-pattern r50k --output t.tiktoken
+err_has "t.tiktoken: 399 ids"
+printf 'weft\n' >weft.txt
+expect 0 "$TOK" extend r.tiktoken --tiktoken-pattern r50k --add weft.txt --output u.tiktoken
+err_has "new tokens are pieces of the model here"
+expect 0 "$TOK" encode --tokenizer u.tiktoken --tiktoken-pattern r50k weft.txt
+out_is 400
+printf 'two words\n' >two.txt
+expect 2 "$TOK" extend r.tiktoken --tiktoken-pattern r50k --add two.txt --output v.tiktoken
+err_has "tiktoken's ranks cannot express a token that its text does not become: two words"
+no_file v.tiktoken
+expect 2 "$TOK" extend r.tiktoken --tiktoken-pattern r50k --add-special '<a>' --output v.tiktoken
+err_has "cannot express a special token: <a>"
+
+t "lists: vocab.txt"
+printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nba\n##ko\nmi\n' >b.txt
+printf 'ba mi\n' >bami.txt
+expect 0 "$TOK" prune b.txt --keep-used bami.txt --output c.txt
+check [ "$(tr '\n' ' ' <c.txt)" = "[PAD] [UNK] [CLS] [SEP] [MASK] ba mi " ]
+check [ "$(tail -n 4 c.txt.rows | tr '\n' ,)" = "5 5,6 7,7 8,8 9," ]
+expect 0 "$TOK" extend b.txt --add weft.txt --add-special '<a>' --output d.txt
+check [ "$(tail -n 4 d.txt | tr '\n' ' ')" = "[BOS] [EOS] <a> weft " ]
+expect 0 "$TOK" merge c.txt b.txt --output e.txt
+check [ "$(tail -n 3 e.txt | tr '\n' ' ')" = "[BOS] [EOS] ##ko " ]
+printf 'Ba\n' >upper.txt
+expect 2 "$TOK" extend b.txt --add upper.txt --output f.txt
+err_has "does not become: Ba"
+no_temps .
+
 t "merge: a union"
 expect 0 "$TOK" merge p.json h/tokenizer.json --output m.json
 err_has "m.json: 400 ids"

@@ -377,6 +377,104 @@ def merge_is_a_union(d):
     assert "cannot be merged: they have different normalizers" in r.stderr
 
 
+def open_list(path):
+    """A file that is a list, by the library of its format: encode texts to ids, how many ids there are."""
+    if path.endswith(".tiktoken"):
+        ranks = load_tiktoken_bpe(path)
+        e = tiktoken.Encoding("list", pat_str=CL100K, mergeable_ranks=ranks, special_tokens={})
+        return e.encode_ordinary_batch, max(ranks.values()) + 1
+    if path.endswith(".txt"):
+        t = tokenizers.BertWordPieceTokenizer(path, lowercase=False)._tokenizer
+        t.encode_special_tokens = True
+        return (lambda some: ids(t, some)), t.get_vocab_size()
+    t = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(path, path.replace("vocab.json", "merges.txt")))
+    t.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return (lambda some: ids(t, some)), t.get_vocab_size()
+
+
+CL100K = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s")
+
+
+def lists(d):
+    """Files of the three formats, how each is read, and the special ids behind the file's."""
+    run("convert", "-q", f"{DATA}/tokenizers/bert-base-cased/tokenizer.json", f"{d}/vocab.txt")
+    yield f"{DATA}/tokenizers/cl100k/cl100k_base.tiktoken", ["--tiktoken-pattern", "cl100k"], 21
+    yield f"{DATA}/tokenizers/gpt2/vocab.json", [], 0
+    yield f"{d}/vocab.txt", ["--tokenizer-type", "BertWordPieceCase"], 2
+
+
+@case
+def lists_shrink(d):
+    some = [t for t in texts(300) if "\n" not in t and "\r" not in t]
+    with open(f"{d}/some.txt", "w", encoding="utf-8") as f:
+        f.write("\n".join(some))
+    for source, how, behind in lists(d):
+        out = f"{d}/out/{os.path.basename(source)}"
+        os.makedirs(f"{d}/out", exist_ok=True)
+        run("prune", "-q", source, *how, "--keep-used", f"{d}/some.txt", "--output", out)
+        (before, size), (after, now) = open_list(source), open_list(out)
+        old, list_ = rows(out + ".rows")
+        assert old == size + behind and now < size // 2, (source, old, size, now)
+        special = sum(x[0] >= size for x in list_)
+        assert now <= len(list_) <= now + 5 and special == len(list_) - now, (source, now, len(list_))
+        same(before(some), [[list_[i][0] for i in x] for x in after(some)], some)
+        run("prune", "-q", source, *how, "--size", "6000", "--output", out)
+        assert len(rows(out + ".rows")[1]) <= 6000
+        after, _ = open_list(out)
+        after(some)
+
+
+@case
+def lists_grow(d):
+    """By pieces that their own text becomes; special ones where the file has a line for them."""
+    with open(f"{d}/new.txt", "w") as f:
+        f.write("weftword\n")
+    some = [t for t in texts(200) if "weft" not in t]
+    for source, how, behind in lists(d):
+        out = f"{d}/out/{os.path.basename(source)}"
+        os.makedirs(f"{d}/out", exist_ok=True)
+        special = ["--add-special", "<|tool|>"]
+        if source.endswith(".json"):
+            r = run("extend", source, *how, "--add", f"{d}/new.txt", "--output", out, code=2)
+            assert "cannot express a token that its text does not become: weftword" in r.stderr, r.stderr
+            run("extend", "-q", source, *how, *special, "--output", out)
+        else:
+            run("extend", "-q", source, *how, "--add", f"{d}/new.txt", "--output", out)
+        (before, size), (after, now) = open_list(source), open_list(out)
+        old, list_ = rows(out + ".rows")
+        assert old == size + behind and now == old + 1 == len(list_) and list_[:old] == [[i] for i in range(old)]
+        assert list_[old][0] == -1 and len(list_[old]) > 2
+        same(before(some), after(some), some)
+        if not source.endswith(".json"):
+            assert after(["weftword"])[0] == [old], source
+        if source.endswith(".tiktoken"):
+            assert "cannot express a special token" in run("extend", source, *how, *special, "--output", out, code=2).stderr
+
+
+@case
+def lists_join(d):
+    """A smaller vocabulary and the whole one: the ids of the first stay, all pieces are there, text loses nothing."""
+    some = texts(200)
+    for source, how, behind in lists(d):
+        small, out = (f"{d}/{x}/{os.path.basename(source)}" for x in ("small", "out"))
+        for x in ("small", "out"):
+            os.makedirs(f"{d}/{x}", exist_ok=True)
+        run("prune", "-q", source, *how, "--size", "6000", "--output", small)
+        run("merge", "-q", small, source, *how, "--output", out)
+        (first, n), (whole, size), (after, now) = open_list(small), open_list(source), open_list(out)
+        old, list_ = rows(out + ".rows")
+        # what the small one has as special tokens behind its file is a hole in ranks, and lines of a vocab.txt
+        assert list_[:old] == [[i] for i in range(old)] and len(list_) == now, (source, old, len(list_), now)
+        assert old == n + (0 if source.endswith(".tiktoken") else behind) or source.endswith(".json")
+        assert now == size + (old - n), (source, now, size, old, n)
+        if source.endswith(".tiktoken"):
+            e = tiktoken.Encoding("join", pat_str=CL100K, mergeable_ranks=load_tiktoken_bpe(out), special_tokens={})
+            assert [e.decode(x) for x in after(some)] == some
+        assert sum(map(len, after(some))) < 1.2 * sum(map(len, whole(some))), source
+        after(some)
+
+
 def main():
     if not DATA:
         print("1..1\nok 1 - convert # SKIP WEFT_TEST_DATA is unset")
