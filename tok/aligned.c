@@ -22,6 +22,14 @@ static void reset(struct aligned *a, size_t base)
     a->base = (uint32_t)base;
 }
 
+size_t aligned_zero(const struct aligned *a)
+{
+    size_t k = 0;
+    while (k < a->text.len && a->at[k].begin == 0)
+        k++;
+    return k;
+}
+
 void aligned_close(struct aligned *a)
 {
     memset(buf_reserve(&a->text, SLACK), 0, SLACK);

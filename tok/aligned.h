@@ -44,6 +44,9 @@ void aligned_slice(struct aligned *a, const struct aligned *from, size_t begin, 
 /* Appends n bytes, all with the place given. */
 void aligned_add(struct aligned *a, const char *text, size_t n, struct place at);
 
+/* How many bytes at the beginning stand for the beginning of the original. */
+size_t aligned_zero(const struct aligned *a);
+
 /* 64 readable bytes behind the text. */
 void aligned_close(struct aligned *a);
 

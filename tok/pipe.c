@@ -314,7 +314,8 @@ static int encode_plain(const struct pipe *p, struct pipe_work *w, const char *t
         }
         return encode_family(p, w, text, n, ids, e);
     }
-    int code = pipe_pretokenize(p, w, text, n, edge, e);
+    size_t at = (size_t)(text - w->normal), zero = w->zero > at ? w->zero - at : 0;
+    int code = pipe_pretokenize(p, w, text, n, edge, zero, e);
     return code ? code : encode_pieces(p, w, edge & EDGE_STRIPPED, ids, e);
 }
 
@@ -331,6 +332,7 @@ static bool is_normal(const struct pipe_spec *s, const char *text, size_t n)
 int pipe_encode_run(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                     unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
+    w->zero = pipe_zero(&p->spec, w, text, n, edge);
     if (!is_normal(&p->spec, text, n)) {
         int code = pipe_normalize_edge(&p->spec, w, text, n, edge, &w->norm, e);
         if (code)
@@ -338,6 +340,7 @@ int pipe_encode_run(const struct pipe *p, struct pipe_work *w, const char *text,
         text = w->norm.data;
         n = w->norm.len;
     }
+    w->normal = text;
     struct part_args args = {p->normal, encode_plain};
     return encode_between(p, w, args, text, n, edge, ids, tally, e);
 }

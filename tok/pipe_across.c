@@ -214,8 +214,10 @@ static enum across at_step(const struct pipe_spec *s, size_t i, uint32_t *a, uin
     case PRE_DELIMITER:
         return by_behavior(SPLIT_REMOVED, across_in(t->content, *a), across_in(t->content, *b));
     case PRE_BYTE_LEVEL:
-        return t->pattern || i + 1 < s->npre || (t->prefix_space && i) ? ACROSS_LOOKS
-                                                                       : ACROSS_BESIDE;
+        return t->pattern || i + 1 < s->npre || (t->prefix_space && i) || s->model != MODEL_BPE ||
+                       s->prefix.n || s->suffix.n
+                   ? ACROSS_LOOKS
+                   : ACROSS_BESIDE;
     case PRE_FIXED_LENGTH:
     case PRE_SCRIPTS:
         break;

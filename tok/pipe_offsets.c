@@ -121,8 +121,7 @@ static int pre_step(struct run *r, size_t i, struct aligned *a, struct err *e)
 {
     const struct pre_step *s = &r->p->spec.pre[i];
     struct pipe_work *w = r->w;
-    bool letters =
-        s->kind == PRE_BYTE_LEVEL && !(i + 1 == r->p->spec.npre && r->p->letters);
+    bool letters = s->kind == PRE_BYTE_LEVEL && !(i + 1 == r->p->spec.npre && r->p->letters);
     if (!letters && s->kind != PRE_METASPACE && !(s->kind == PRE_BYTE_LEVEL && s->prefix_space))
         return pipe_pre_step(r->p, w, i, false, e);
     size_t n = w->npieces;
@@ -165,7 +164,7 @@ static int encode_plain(struct run *r, struct aligned *a, struct err *e)
 {
     struct pipe_work *w = r->w;
     int code = 0;
-    pipe_pre_begin(w, a->text.data, a->text.len, a->at[0].begin == 0 ? EDGE_ZERO : 0);
+    pipe_pre_begin(w, a->text.data, a->text.len, aligned_zero(a));
     for (size_t i = 0; i < r->p->spec.npre && !code; i++)
         code = pre_step(r, i, a, e);
     for (size_t i = 0; i < w->npieces && !code; i++) {
@@ -176,6 +175,25 @@ static int encode_plain(struct run *r, struct aligned *a, struct err *e)
             place_spans(r, a, piece);
     }
     return code;
+}
+
+size_t pipe_zero(const struct pipe_spec *s, struct pipe_work *w, const char *text, size_t n,
+                 unsigned edge)
+{
+    bool asked = false;
+    for (size_t i = 0; i < s->npre; i++)
+        asked |= s->pre[i].kind == PRE_METASPACE && s->pre[i].scheme == META_FIRST;
+    if (!asked || !(edge & EDGE_ZERO))
+        return 0;
+    struct pipe_spec left = *s; /* a part's spaces are stripped, and not once more */
+    while (edge & EDGE_STRIPPED && left.nnorm && left.norm->kind == NORM_STRIP)
+        left.norm++, left.nnorm--;
+    struct aligned a = {0};
+    struct err ignored;
+    aligned_set(&a, text, n, s->own_bytes);
+    size_t zero = aligned_normalize(&left, w, &a, &ignored) ? 0 : aligned_zero(&a);
+    aligned_finish(&a);
+    return zero;
 }
 
 static int encode_raw(struct run *r, struct aligned *a, struct err *e)

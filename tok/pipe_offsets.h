@@ -19,6 +19,11 @@ int pipe_encode_spans(const void *state, void *scratch, const char *text, size_t
 int aligned_normalize(const struct pipe_spec *s, struct pipe_work *w, struct aligned *a,
                       struct err *e);
 
+/* Of a text's beginning: how many bytes of it, once normalized, count as its beginning, where a
+ * pre-tokenizer asks for that (Metaspace, by "first"). */
+size_t pipe_zero(const struct pipe_spec *s, struct pipe_work *w, const char *text, size_t n,
+                 unsigned edge);
+
 /* pipe_spans.c: the ids of one piece, and which bytes of it each stands for. */
 int pipe_model_spans(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                      struct tok_ids *ids, struct tok_spans *spans, struct err *e);

@@ -568,9 +568,12 @@ int parts_encode(const struct pipe *p, struct pipe_work *w, const char *text, si
     struct job j = {p, w, ids, tally, e};
     if (!w->parts)
         w->parts = parts_work_create();
+    const char *begin = text;
     strip(p->parts, &text, &n);
     if (!n)
         return 0;
+    if (text > begin)
+        edge &= ~(unsigned)EDGE_ZERO;
     size_t first = first_cut(p, w, text, n);
     int code = put_part(&j, text, first, edge);
     return code || first == n ? code : put_rest(&j, text + first, n - first);

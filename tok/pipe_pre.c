@@ -12,7 +12,7 @@
  * vanish after each cut.
  */
 
-static void put_piece(struct pipe_work *w, size_t at, size_t end, bool zero)
+static void put_piece(struct pipe_work *w, size_t at, size_t end, size_t zero)
 {
     if (at == end)
         return;
@@ -20,7 +20,19 @@ static void put_piece(struct pipe_work *w, size_t at, size_t end, bool zero)
         w->cap2 = w->cap2 ? w->cap2 * 2 : 256;
         w->piece2 = mem_grow(w->piece2, w->cap2, sizeof(*w->piece2));
     }
-    w->piece2[w->npieces2++] = (struct piece){(uint32_t)at, (uint32_t)(end - at), zero};
+    w->piece2[w->npieces2++] = (struct piece){(uint32_t)at, (uint32_t)(end - at), (uint32_t)zero};
+}
+
+/* What is left of a prefix behind its first bytes. */
+static size_t left_of(size_t zero, size_t at)
+{
+    return zero > at ? zero - at : 0;
+}
+
+/* p[at .. end) */
+static void put_slice(struct pipe_work *w, const struct piece *p, size_t at, size_t end)
+{
+    put_piece(w, p->at + at, p->at + end, left_of(p->zero, at));
 }
 
 static void take_new_list(struct pipe_work *w)
@@ -210,7 +222,7 @@ static void put_spans(struct pipe_work *w, const struct piece *p, enum pre_behav
     for (size_t i = 0; i < w->nspans; i++) {
         const struct span *s = &w->span[i];
         if (b != SPLIT_REMOVED || !s->match)
-            put_piece(w, p->at + s->at, p->at + s->end, p->zero && s->at == 0);
+            put_slice(w, p, s->at, s->end);
     }
 }
 
@@ -256,13 +268,13 @@ static void cut_lengths(struct pipe_work *w, size_t length)
         size_t start = 0, chars = 0, k;
         for (size_t at = 0; at < p.n; at += k) {
             if (chars++ == length) {
-                put_piece(w, p.at + start, p.at + at, p.zero && start == 0);
+                put_slice(w, &p, start, at);
                 start = at;
                 chars = 1;
             }
             char_at(w->text.data + p.at + at, &k);
         }
-        put_piece(w, p.at + start, p.at + p.n, p.zero && start == 0);
+        put_slice(w, &p, start, p.n);
     }
     take_new_list(w);
 }
@@ -280,11 +292,11 @@ static void cut_scripts(struct pipe_work *w)
             if (!script || script == before)
                 continue;
             if (before)
-                put_piece(w, p.at + start, p.at + at, p.zero && start == 0);
+                put_slice(w, &p, start, at);
             before = script;
             start = at;
         }
-        put_piece(w, p.at + start, p.at + p.n, p.zero && start == 0);
+        put_slice(w, &p, start, p.n);
     }
     take_new_list(w);
 }
@@ -300,22 +312,25 @@ static void write_marks(struct pipe_work *w, const struct pre_step *s, bool bare
     for (size_t i = 0; i < w->npieces; i++) {
         struct piece p = w->piece[i];
         const char *text = w->text.data + p.at;
-        size_t at = w->next.len, start = at;
+        size_t at = w->next.len, start = at, zero = p.zero;
         bool has = p.n && (text[0] == ' ' || (p.n >= length && !memcmp(text, mark, length)));
         has |= bare && i == 0;
         if (!has && (s->scheme == META_ALWAYS || (s->scheme == META_FIRST && p.zero)))
             buf_add(&w->next, mark, length);
+        zero += zero ? w->next.len - at : 0;
+        for (size_t k = 0; k < p.zero; k++)
+            zero += text[k] == ' ' ? length - 1 : 0;
         for (size_t k = 0, c; k < p.n; k += c) {
             char_at(text + k, &c);
             bool space = text[k] == ' ';
             bool is_mark = space || (c == length && !memcmp(text + k, mark, length));
             if (s->split && is_mark && w->next.len != start) {
-                put_piece(w, start, w->next.len, p.zero && start == at);
+                put_piece(w, start, w->next.len, left_of(zero, start - at));
                 start = w->next.len;
             }
             buf_add(&w->next, space ? mark : text + k, space ? length : c);
         }
-        put_piece(w, start, w->next.len, p.zero && start == at);
+        put_piece(w, start, w->next.len, left_of(zero, start - at));
     }
     take_new_text(w);
     take_new_list(w);
@@ -325,11 +340,12 @@ static void prefix_spaces(struct pipe_work *w, bool bare)
 {
     for (size_t i = 0; i < w->npieces; i++) {
         struct piece p = w->piece[i];
-        size_t at = w->next.len;
+        size_t at = w->next.len, zero = p.zero;
         if (p.n && w->text.data[p.at] != ' ' && !(bare && i == 0))
             buf_addc(&w->next, ' ');
+        zero += zero ? w->next.len - at : 0;
         buf_add(&w->next, w->text.data + p.at, p.n);
-        put_piece(w, at, w->next.len, p.zero);
+        put_piece(w, at, w->next.len, zero);
     }
     take_new_text(w);
     take_new_list(w);
@@ -339,12 +355,15 @@ static void write_letters(struct pipe_work *w)
 {
     for (size_t i = 0; i < w->npieces; i++) {
         struct piece p = w->piece[i];
-        size_t at = w->next.len;
+        size_t at = w->next.len, zero = 0;
         char *dst = buf_reserve(&w->next, (size_t)p.n * 2);
-        for (size_t k = 0; k < p.n; k++)
-            dst += letter_put(dst, (uint8_t)w->text.data[p.at + k]);
+        for (size_t k = 0; k < p.n; k++) {
+            size_t size = letter_put(dst, (uint8_t)w->text.data[p.at + k]);
+            zero += k < p.zero ? size : 0;
+            dst += size;
+        }
         w->next.len = (size_t)(dst - w->next.data);
-        put_piece(w, at, w->next.len, p.zero);
+        put_piece(w, at, w->next.len, zero);
     }
     take_new_text(w);
     take_new_list(w);
@@ -399,21 +418,21 @@ int pipe_pre_step(const struct pipe *p, struct pipe_work *w, size_t i, bool cut,
     BUG("pre-tokenizer %d", (int)s->kind);
 }
 
-void pipe_pre_begin(struct pipe_work *w, const char *text, size_t n, unsigned edge)
+void pipe_pre_begin(struct pipe_work *w, const char *text, size_t n, size_t zero)
 {
     buf_reset(&w->text);
     buf_add(&w->text, text, n);
     memset(buf_reserve(&w->text, TEXT_SLACK), 0, TEXT_SLACK);
     buf_reset(&w->next);
     w->npieces2 = 0;
-    put_piece(w, 0, n, edge & EDGE_ZERO);
+    put_piece(w, 0, n, zero);
     take_new_list(w);
 }
 
 int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
-                     unsigned edge, struct err *e)
+                     unsigned edge, size_t zero, struct err *e)
 {
-    pipe_pre_begin(w, text, n, edge);
+    pipe_pre_begin(w, text, n, zero);
     for (size_t i = 0; i < p->spec.npre; i++) {
         int code = pipe_pre_step(p, w, i, edge & EDGE_CUT, e);
         if (code)

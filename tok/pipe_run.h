@@ -73,7 +73,7 @@ struct pipe {
 
 struct piece {
     uint32_t at, n;
-    bool zero; /* begins where the text begins */
+    uint32_t zero; /* bytes at its beginning that stood where the text begins */
 };
 
 struct span {
@@ -85,6 +85,8 @@ struct pipe_work {
     const struct pipe *p;
     struct buf clean;      /* the text with its invalid bytes replaced */
     struct buf norm, swap; /* a part, normalized */
+    const char *normal;    /* that text, */
+    size_t zero;           /* and what of its beginning stood where the text begins */
     struct buf text, next; /* pieces, before and after a step */
     struct piece *piece, *piece2;
     size_t npieces, npieces2, cap, cap2;
@@ -124,10 +126,11 @@ uint32_t norm_nmt(uint32_t c);
 bool norm_is_dirt(uint32_t c);    /* what cleaning removes */
 bool norm_is_chinese(uint32_t c); /* what gets spaces round it */
 
-/* pipe_pre.c: fills w->text and w->piece. So does its beginning and then each step. */
+/* pipe_pre.c: fills w->text and w->piece; `zero` as of the piece that the text is. So does its
+ * beginning and then each step. */
 int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
-                     unsigned edge, struct err *e);
-void pipe_pre_begin(struct pipe_work *w, const char *text, size_t n, unsigned edge);
+                     unsigned edge, size_t zero, struct err *e);
+void pipe_pre_begin(struct pipe_work *w, const char *text, size_t n, size_t zero);
 int pipe_pre_step(const struct pipe *p, struct pipe_work *w, size_t i, bool cut, struct err *e);
 bool pre_punctuation(uint32_t c); /* of ASCII, or P of Unicode 8.0 */
 
