@@ -4,8 +4,8 @@
 
 /*
  * Added tokens found in a text: of those that match leftmost, the longest; then what the token asks
- * for is looked at (no word next to it, white space taken along). Immutable; built in time linear
- * in the strings.
+ * for is looked at (no word next to it, white space taken along). Immutable; building and searching
+ * take time in proportion to the strings and to the text, whatever they are.
  */
 
 #include <stdbool.h>
@@ -23,20 +23,31 @@ struct added_token {
     bool special, single_word, lstrip, rstrip;
 };
 
-enum { ADDED_MAX = 4096 /* bytes of a token */ };
+enum {
+    ADDED_MAX = 4096,     /* bytes of a token */
+    ADDED_BYTES = 1 << 24 /* of all together */
+};
 
-/* ERR_DATA for an empty, overlong or doubled string; `path` begins the sentence. */
+/* ERR_DATA for an empty, overlong or doubled string, or too many; `path` begins the sentence. */
 int added_create(const char *path, const struct added_token *token, size_t n, struct added **ret,
                  struct err *e);
 void added_destroy(struct added *a);
 
-/* Where a search stands; zeroed: at the beginning. */
+struct added_block;
+
+/* Where a search stands; zeroed: at the beginning. added_end frees what it holds, which is nothing
+ * once added_next has returned false. */
 struct added_at {
     size_t from; /* the search goes on here */
     size_t done; /* text before it belongs to an earlier match */
     size_t start, end;
     const struct added_token *token; /* the match; its text is not kept */
+    size_t walked;                   /* steps of the search so far */
+    size_t space, space_end;         /* white space that was seen last */
+    struct added_block *block;
 };
+
+void added_end(struct added_at *at);
 
 /*
  * The next token in text[0 .. n), valid UTF-8; false if there is none. With skip_special, special

@@ -278,12 +278,14 @@ static int encode_between(const struct pipe *p, struct pipe_work *w, struct part
                                done ? edge & EDGE_STRIPPED : edge, ids, tally, e);
         if (!code && at.token->special && p->mode == TOK_SPECIALS_ERROR) {
             w->met = true;
-            return ERR_DATA;
+            code = ERR_DATA;
+            break;
         }
         *tok_ids_reserve(ids, 1) = at.token->id;
         ids->n++;
         done = at.done = at.end;
     }
+    added_end(&at);
     tally->specials += skipped;
     if (!code && done < n)
         code = args.encode(p, w, text + done, n - done, done ? edge & EDGE_STRIPPED : edge, ids,

@@ -57,6 +57,7 @@ static int encode_between(struct run *r, const struct added *added, const struct
         put_token(r, a, &at);
         done = at.done = at.end;
     }
+    added_end(&at);
     return code ? code : encode_part(r, a, done, a->text.len, encode, e);
 }
 

@@ -28,7 +28,9 @@ static const struct added_token *find_normal(const struct pipe *p, struct pipe_w
     struct added_at at = {0};
     if (pipe_normalize_edge(&p->spec, w, text, n, edge, &w->norm, &ignored))
         return NULL;
-    return next_special(p->normal, w->norm.data, w->norm.len, &at);
+    const struct added_token *t = next_special(p->normal, w->norm.data, w->norm.len, &at);
+    added_end(&at);
+    return t;
 }
 
 /* Where a character begins between the two, `low` if none does. */
@@ -77,15 +79,17 @@ static const struct added_token *find_special(const struct pipe *p, struct pipe_
         unsigned edge = done ? 0 : EDGE_ZERO;
         if (p->normal && done < end && find_normal(p, w, text + done, end - done, edge)) {
             *ret_at = done + place_in(p, w, text + done, end - done, edge, &t);
-            return t;
+            break;
         }
         if (more && at.token->special) {
             *ret_at = at.from - at.token->length;
-            return at.token;
+            t = at.token;
+            break;
         }
         at.done = at.end;
     }
-    return NULL;
+    added_end(&at);
+    return t;
 }
 
 int pipe_refuse_special(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
