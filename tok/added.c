@@ -308,11 +308,6 @@ bool added_next(const struct added *a, const char *text, size_t n, bool skip_spe
     return false;
 }
 
-bool added_looks_round(const struct added *a)
-{
-    return a->looks_round;
-}
-
 bool added_spans(const struct added *a, const char *text, size_t at)
 {
     size_t from = at < a->longest ? 0 : at - a->longest + 1;
@@ -330,4 +325,28 @@ bool added_spans(const struct added *a, const char *text, size_t at)
             return true;
     }
     return state != TRIE_ROOT;
+}
+
+/* Does a token begin at `at`, or could one if more followed? */
+static bool may_begin(const struct added *a, const char *text, size_t at, size_t n)
+{
+    uint32_t node = TRIE_ROOT;
+    while (at < n && trie_step(&a->trie, &node, text[at++]))
+        if (trie_value(&a->trie, node) >= 0 || at == n)
+            return true;
+    return false;
+}
+
+/*
+ * A token that ends before the place looks at what stands behind it up to the first character that
+ * is no white space, one that begins behind the place back to the last; and at one character for
+ * words.
+ */
+bool added_parts(const struct added *a, const char *text, size_t at, size_t n)
+{
+    size_t k;
+    if (added_spans(a, text, at))
+        return false;
+    return !a->looks_round ||
+           !(uni_space(char_at(text + char_before(text, at), &k)) || may_begin(a, text, at, n));
 }

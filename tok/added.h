@@ -56,10 +56,11 @@ void added_end(struct added_at *at);
 bool added_next(const struct added *a, const char *text, size_t n, bool skip_special,
                 struct added_at *at, uint64_t *ret_skipped);
 
-/* Whether a token that begins before text + at could end behind it, whatever follows there. */
+/* Whether a token that begins before text + at could end there or behind it, whatever follows. */
 bool added_spans(const struct added *a, const char *text, size_t at);
 
-/* Whether a token asks for what stands round it, so that no text can be cut without a look. */
-bool added_looks_round(const struct added *a);
+/* Whether text[0 .. n) may be cut at `at`, below n, whatever follows: the tokens of both parts are
+ * those of the whole. */
+bool added_parts(const struct added *a, const char *text, size_t at, size_t n);
 
 #endif

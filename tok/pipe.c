@@ -399,8 +399,7 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
 static size_t pipe_cut(const void *state, const char *text, size_t n)
 {
     const struct pipe *p = state;
-    if ((p->raw && added_looks_round(p->raw)) || (p->normal && added_looks_round(p->normal)) ||
-        n > TEXT_MAX)
+    if (n > TEXT_MAX)
         return 0;
     if (p->parts)
         return parts_cut(p, text, n);
@@ -416,8 +415,8 @@ static size_t pipe_cut(const void *state, const char *text, size_t n)
         k = scan_safe_cut(p->family, text, k);
         if (k && p->spec.pre[0].prefix_space && text[k] != ' ')
             continue; /* a text that began there would get a space */
-        if (k && !(p->raw && added_spans(p->raw, text, k)) &&
-            !(p->normal && added_spans(p->normal, text, k)) && is_normal(&p->spec, text, k))
+        if (k && (!p->raw || added_parts(p->raw, text, k, good)) &&
+            (!p->normal || added_parts(p->normal, text, k, good)) && is_normal(&p->spec, text, k))
             return k;
     }
     return 0;

@@ -557,7 +557,7 @@ size_t parts_cut(const struct pipe *p, const char *text, size_t n)
         if ((u[at - 2] | u[at - 1] | u[at] | u[at + 1]) < 0x80 && p->parts->settles[u[at + 1]] &&
             (!p->parts->prefixes || text[at] == ' ') &&
             cut[u[at - 1]][u[at] >> 3] >> (u[at] & 7) & 1 &&
-            !(p->raw && added_spans(p->raw, text, at)))
+            (!p->raw || added_parts(p->raw, text, at, n)))
             return at;
     return 0;
 }

@@ -219,7 +219,7 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
  * can reach across; where no such place is found, or none is looked for, one thread does it all:
  *
  *   SentencePiece's unigram models; all of its models under TOK_ENGINE_SENTENCEPIECE
- *   dropout; added tokens that look at what stands round them
+ *   dropout, sample
  *   without a scanner for the pre-tokenizer: steps that may look anywhere (most patterns), the
  *   normalizers Strip and Prepend, text without two ASCII characters to cut between
  *

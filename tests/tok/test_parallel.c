@@ -128,6 +128,52 @@ static void byte_level(void)
     }
 }
 
+/* White space and words next to a token, at the ends of parts and elsewhere; several threads do
+ * take part. */
+static void tokens_that_look_round_themselves(void)
+{
+#define LOOKS(text, word, left, right, normal, special)                                            \
+    "{\"id\":0,\"content\":\"" text "\",\"single_word\":" word ",\"lstrip\":" left                 \
+    ",\"rstrip\":" right ",\"normalized\":" normal ",\"special\":" special "}"
+    static const char *const added[] = {
+        LOOKS("<s>", "false", "true", "true", "false", "true") "," LOOKS(
+            "word", "true", "false", "false", "false", "false") "," LOOKS("</s>", "false", "false",
+                                                                          "true", "false", "true"),
+        LOOKS("<s>", "false", "true", "false", "false",
+              "true") "," LOOKS("it's", "false", "true", "true", "false",
+                                "false") "," LOOKS("12", "true", "true", "false", "false", "false"),
+        LOOKS("<s>", "false", "false", "true", "true",
+              "true") "," LOOKS("ab ", "false", "true", "true", "true",
+                                "false") "," LOOKS("x", "true", "false", "true", "true", "false")};
+    static const char *const pre[] = {HF_LEVEL("false"), HF_LEVEL("true"),
+                                      "{\"type\":\"Metaspace\",\"replacement\":\"\u2581\","
+                                      "\"prepend_scheme\":\"always\",\"split\":true}",
+                                      "{\"type\":\"WhitespaceSplit\"}"};
+    static const char model[] = HF_BPE("\"unk_token\":\"<unk>\",");
+    for (size_t k = 0; k < 4; k++)
+        for (size_t i = 0; i < 3; i++) {
+            struct tokenizer *t;
+            struct threads s;
+            struct err e;
+            struct buf text = {0};
+            struct hf_make m = {.pre = pre[k], .added = added[i], .model = model};
+            T_OK(hf_open(&m, i == 1 ? TOK_SPECIALS_PARSE : TOK_SPECIALS_TEXT, &t, &e), &e);
+            texts(t, 300 + k * 10 + i, 4);
+            start(&s, t, 4);
+            for (uint64_t n = 0; text.len < 400000; n++)
+                buf_adds(&text, (const char *const[]){" ab", " <s>", "word", "\n", " x", "<s>",
+                                                      "  ", " abc"}[t_rand(k, n) % 8]);
+            same(&s, &text, 0);
+            uint64_t others = 0;
+            for (int j = 1; j < 4; j++)
+                others += tok_work_specials(s.work[j]);
+            T_CHECK(others > 0 || i == 1 || k == 1);
+            finish(&s);
+            tok_close(t);
+            buf_finish(&text);
+        }
+}
+
 static void open_model(struct tokenizer **t, const struct buf *b, enum tok_type type,
                        enum tok_specials mode)
 {
@@ -296,6 +342,6 @@ static void failures_are_those_of_one_thread(void)
     tok_ids_finish(&ids);
 }
 
-T_MAIN(T_CASE(byte_level), T_CASE(sentencepiece), T_CASE(carriage_returns),
-       T_CASE(first_texts_are_decoded_at_once), T_CASE(real_gpt2), T_CASE(real_mistral),
-       T_CASE(failures_are_those_of_one_thread))
+T_MAIN(T_CASE(byte_level), T_CASE(tokens_that_look_round_themselves), T_CASE(sentencepiece),
+       T_CASE(carriage_returns), T_CASE(first_texts_are_decoded_at_once), T_CASE(real_gpt2),
+       T_CASE(real_mistral), T_CASE(failures_are_those_of_one_thread))
