@@ -56,6 +56,24 @@ static int null_encode(const void *state, void *scratch, const char *text, size_
     return 0;
 }
 
+static int null_encode_spans(const void *state, void *scratch, const char *text, size_t n,
+                             struct tok_ids *ids, struct tok_spans *spans, struct err *e)
+{
+    size_t first = ids->n, at = 0;
+    struct tok_tally ignored = {0};
+    int code = null_encode(state, scratch, text, n, ids, &ignored, e);
+    for (size_t i = first; i < ids->n && !code; i++) {
+        struct tok_span *s = tok_spans_add(spans);
+        while (is_blank(text[at]))
+            at++;
+        s->begin = at;
+        while (at < n && !is_blank(text[at]))
+            at++;
+        s->end = at;
+    }
+    return code;
+}
+
 static int null_decode(const void *state, void *scratch, const int32_t *id, size_t n,
                        struct buf *text, struct err *e)
 {
@@ -96,6 +114,7 @@ int null_engine_open(const struct tok_options *o, struct tok_engine *ret, struct
     snprintf(s->digits, sizeof(s->digits), "%lld", (long long)o->vocab_size);
     struct tok_engine g = {.state = s,
                            .encode = null_encode,
+                           .encode_spans = null_encode_spans,
                            .cut = tok_cut_blank,
                            .fuses = -1,
                            .decode = null_decode,

@@ -11,7 +11,9 @@
 #include "tok/sp_cxx.h"
 #include "tok/sp_decode.h"
 #include "tok/sp_model.h"
+#include "tok/sp_lines.h"
 #include "tok/sp_native.h"
+#include "tok/sp_offsets.h"
 #include "tok/specials.h"
 #include "tok/unigram.h"
 #include "tok/unigram_sample.h"
@@ -29,6 +31,7 @@ struct sp {
     struct sp_model model;
     struct sp_lib *lib;                    /* NULL: not needed */
     _Atomic(struct sp_decoder *) *decoder; /* made for the first text; NULL: the library decodes */
+    struct sp_offsets *offsets;
     struct unigram *unigram;               /* one of the two */
     struct sp_native *native;              /* neither: the library encodes, whole texts */
     enum tok_specials mode;
@@ -208,29 +211,6 @@ static int encode_parsed(const struct sp *s, struct sp_room *room, const char *t
     }
 }
 
-/* Appends a text with each CR LF as LF. `cr`: one CR comes before; true if one stands at the end
- * that is not last, and waits. */
-static bool put_lines(struct buf *out, const char *text, size_t n, bool cr, bool last)
-{
-    size_t done = 0;
-    buf_reserve(out, n + 1);
-    if (cr && !n && !last)
-        return true;
-    if (cr && !(n && text[0] == '\n'))
-        buf_addc(out, '\r');
-    while (done < n) {
-        const char *at = memchr(text + done, '\r', n - done);
-        size_t k = at ? (size_t)(at - text) : n;
-        buf_add(out, text + done, k - done);
-        done = k + (at != NULL);
-        if (at && done == n && !last)
-            return true;
-        if (at && !(done < n && text[done] == '\n'))
-            buf_addc(out, '\r');
-    }
-    return false;
-}
-
 /* By the library, as a whole. */
 static int sp_encode_whole(const void *state, void *scratch, const char *text, size_t n,
                            struct tok_ids *ids, struct tok_tally *tally, struct err *e)
@@ -244,7 +224,7 @@ static int sp_encode_whole(const void *state, void *scratch, const char *text, s
     if (s->crlf) {
         struct buf *lines = &((struct scratch *)scratch)->lines;
         buf_reset(lines);
-        put_lines(lines, text, n, false, true);
+        sp_put_lines(lines, text, n, false, true);
         text = lines->data;
         n = lines->len;
     }
@@ -280,7 +260,7 @@ static int feed(const struct sp *s, struct scratch *c, const char *text, size_t 
     if (!s->crlf || (!c->cr && !memchr(text, '\r', n)))
         return feed_as_is(s, c, text, n, last, ids, e);
     buf_reset(&c->lines);
-    c->cr = put_lines(&c->lines, text, n, c->cr, last);
+    c->cr = sp_put_lines(&c->lines, text, n, c->cr, last);
     return feed_as_is(s, c, c->lines.data, c->lines.len, last, ids, e);
 }
 
@@ -426,7 +406,7 @@ static int sp_nbest(const void *state, void *scratch, const char *text, size_t n
                        "would part into several");
     if (s->crlf) {
         buf_reset(&c->lines);
-        put_lines(&c->lines, text, n, false, true);
+        sp_put_lines(&c->lines, text, n, false, true);
         text = c->lines.data;
         n = c->lines.len;
     }
@@ -435,6 +415,33 @@ static int sp_nbest(const void *state, void *scratch, const char *text, size_t n
         code = unigram_nbest(s->unigram, c->unigram, text, n, most, ret, e);
     end_part(c, code, true, tally);
     return code;
+}
+
+/* ---- places -------------------------------------------------------------------------------- */
+
+/* A text by itself, as sp_offsets.h calls it. */
+static int encode_alone(const void *state, void *scratch, const char *text, size_t n,
+                        struct tok_ids *ids, struct err *e)
+{
+    const struct sp *s = state;
+    struct scratch *c = scratch;
+    struct tok_tally ignored = {0};
+    int code = s->unigram || s->native ? feed_as_is(s, c, text, n, true, ids, e)
+                                       : encode_plain(s, c->room, text, n, ids, e);
+    end_part(c, code, true, &ignored);
+    return code;
+}
+
+static int sp_encode_spans(const void *state, void *scratch, const char *text, size_t n,
+                           struct tok_ids *ids, struct tok_spans *spans, struct err *e)
+{
+    const struct sp *s = state;
+    struct sp_offsets_job job = {.specials = s->mode == TOK_SPECIALS_PARSE ? &s->specials : NULL,
+                                 .crlf = s->crlf,
+                                 .encode = encode_alone,
+                                 .state = s,
+                                 .scratch = scratch};
+    return sp_offsets_find(s->offsets, &job, text, n, ids, spans, e);
 }
 
 /* ---- ids to text ------------------------------------------------------------------------- */
@@ -485,6 +492,7 @@ static void sp_destroy(void *state)
     if (s->decoder)
         sp_decoder_destroy(atomic_load(s->decoder));
     free(s->decoder);
+    sp_offsets_destroy(s->offsets);
     unigram_destroy(s->unigram);
     sp_native_destroy(s->native);
     specials_finish(&s->specials);
@@ -544,6 +552,7 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     struct sp *s = mem_new(1, sizeof(*s));
     s->model = m;
     s->mode = o->specials;
+    s->offsets = sp_offsets_create(&s->model);
     if (o->engine == TOK_ENGINE_OWN) {
         s->unigram = unigram_create(&s->model);
         s->native = sp_native_create(&s->model);
@@ -571,6 +580,7 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     g.encode_part = s->unigram || s->native ? sp_encode_part : NULL;
     g.samples = s->unigram || s->model.kind == SP_BPE;
     g.number = sp_number;
+    g.encode_spans = o->sample ? NULL : sp_encode_spans;
     g.nbest = s->unigram ? sp_nbest : NULL;
     g.fuses = s->model.byte_fallback ? -1 : s->model.unk;
     if (s->native && !o->sample && s->longest_special < TOK_CUT_LOOK) {

@@ -180,6 +180,13 @@ const char *sp_norm_char(const struct sp_norm *s, const char *p, size_t n, size_
     return to;
 }
 
+size_t sp_norm_item(const struct sp_norm *s, const char *p, size_t n, const char **ret,
+                    size_t *ret_n)
+{
+    struct sp_norm_state st = {0};
+    return next_item(s, &st, p, n, true, ret, ret_n);
+}
+
 /* Spaces at the end of a text are dropped, so they wait until something follows. */
 static void put_held(const struct sp_norm *s, struct sp_norm_state *st, struct buf *out)
 {

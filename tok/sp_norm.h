@@ -44,6 +44,11 @@ void sp_norm_finish(struct sp_norm *s);
 /* What the one character at p becomes by itself, spaces as they are; *ret_n bytes. */
 const char *sp_norm_char(const struct sp_norm *s, const char *p, size_t n, size_t *ret_n);
 
+/* What stands at p, n bytes to the end of the text, becomes, spaces as they are; returns the bytes
+ * that it takes. */
+size_t sp_norm_item(const struct sp_norm *s, const char *p, size_t n, const char **ret,
+                    size_t *ret_n);
+
 /*
  * Appends what the next bytes of the text become, until all that can be judged are used or `out` is
  * longer than `enough`. Returns the bytes used; those left over (few, unless `out` is long enough)

@@ -160,6 +160,38 @@ static int ws_encode(const void *state, void *scratch, const char *text, size_t 
     return 0;
 }
 
+/* The white space at p, 0 if there is none. */
+static size_t space_at(const char *p, size_t n)
+{
+    unsigned char c = (unsigned char)*p;
+    bool ascii = (c >= 9 && c <= 13) || (c >= 28 && c <= 32);
+    return ascii ? 1 : wide_space((const unsigned char *)p, n);
+}
+
+static int ws_encode_spans(const void *state, void *scratch, const char *text, size_t n,
+                           struct tok_ids *ids, struct tok_spans *spans, struct err *e)
+{
+    const struct ws *s = state;
+    struct tok_tally ignored = {0};
+    (void)scratch;
+    for (size_t i = 0, end, k; i < n; i = end) {
+        for (; i < n && (k = space_at(text + i, n - i)); i += k)
+            ;
+        for (end = i; end < n && !space_at(text + end, n - end); end++)
+            ;
+        if (end == i)
+            break;
+        int32_t id = words_find(&s->words, text + i, end - i);
+        int code = id == s->eod && id >= 0 ? special_word(s, i, &id, &ignored, e) : 0;
+        if (code)
+            return code;
+        *tok_ids_reserve(ids, 1) = id < 0 ? s->unk : id;
+        ids->n++;
+        *tok_spans_add(spans) = (struct tok_span){.begin = i, .end = end};
+    }
+    return 0;
+}
+
 /* ---- ids to text ------------------------------------------------------------------------- */
 
 static int ws_decode(const void *state, void *scratch, const int32_t *id, size_t n,
@@ -255,6 +287,7 @@ int ws_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     json_close(doc);
     struct tok_engine g = {.state = s,
                            .encode = ws_encode,
+                           .encode_spans = ws_encode_spans,
                            .cut = tok_cut_blank,
                            .fuses = -1,
                            .decode = ws_decode,

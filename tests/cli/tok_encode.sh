@@ -297,6 +297,19 @@ expect 0 "$TOK" encode --tokenizer places.json --offsets byte --format json w
 out_is "$(printf '{"ids":[1,2,0],"offsets":[[0,3],[5,9],[10,12]]}\n{"ids":[],"offsets":[]}')"
 expect 0 "$TOK" encode --tokenizer places.json --offsets char --format json --output_format piece w
 out_is "$(printf '{"pieces":["one","zwö","<unk>"],"offsets":[[0,3],[5,8],[9,10]]}\n{"pieces":[],"offsets":[]}')"
+printf ' one\302\205 two <|endoftext|>\n' >w
+expect 0 "$TOK" encode --tokenizer vocab.json --specials parse --append-eod --offsets byte w
+out_is '1:1-4 2:7-10 3:11-24 3:0-0'
+printf ' 3\t7\n' >w
+expect 0 "$TOK" encode --tokenizer-type NullTokenizer --vocab-size 9 --offsets char w
+out_is '3:1-2 7:3-4'
+expect 0 "$TOK" encode --tokenizer u.model --specials parse --offsets byte --format json --output_format piece text.jsonl
+check python3 -c "
+import json
+for a, b in zip(map(json.loads, open('text.jsonl')), map(json.loads, open('.out'))):
+    got = [a['text'][i:k] for i, k in b['offsets']]
+    assert b['offsets'][0][0] == 0 and b['offsets'][-1][1] == len(a['text']), (a, b)
+    assert got[1:] == [p.replace('\u2581', ' ') for p in b['pieces']][1:], (got, b)"
 for f in u16 u32 docs; do
     expect 2 "$TOK" encode --tokenizer places.json --offsets char --format $f w
     err_has "--offsets goes with --format text and json only"

@@ -128,6 +128,93 @@ def made(folder):
         yield f"{folder}/{name}.json"
 
 
+def check_ranks(docs):
+    """tiktoken says where tokens begin, in characters."""
+    try:
+        import tiktoken
+        from tok_refs import CL100K, CL100K_SPECIALS
+    except ImportError:
+        return
+    import base64
+    path = f"{DATA}/tokenizers/cl100k/cl100k_base.tiktoken"
+    with open(path, "rb") as f:
+        ranks = {base64.b64decode(a): int(b) for a, b in (line.split() for line in f)}
+    enc = tiktoken.Encoding("cl100k", mergeable_ranks=ranks, pat_str=CL100K, special_tokens=CL100K_SPECIALS)
+    want = [enc.encode(d, allowed_special="all") for d in docs]
+    begins = [enc.decode_with_offsets(w)[1] if w else [] for w in want]
+    got = run(path, docs, "--offsets", "char")
+    ok = isinstance(got, list)
+    bad = [d for d, g, w, b in zip(docs, got, want, begins) if g["ids"] != w or [o[0] for o in g["offsets"]] != b] if ok else got
+    if bad:
+        print(f"# {len(bad)} differ: {bad[0]!r}")
+    yield "characters", not bad
+    got = run(path, docs, "--offsets", "byte")
+    bad = []
+    for d, g in zip(docs, got):
+        raw = d.encode()
+        pieces = [enc.decode_single_token_bytes(i) for i in g["ids"]]
+        if b"".join(pieces) != raw or [raw[a:b] for a, b in g["offsets"]] != pieces:
+            bad.append(d)
+    if bad:
+        print(f"# {len(bad)} differ: {bad[0]!r}")
+    yield "bytes", not bad
+
+
+MODELS = [("unigram",), ("unigram", "byte"), ("unigram", "spaces"), ("unigram", "suffix"), ("unigram", "identity", "noprefix"),
+          ("unigram", "user"), ("bpe",), ("bpe", "byte", "spaces"), ("bpe", "user", "nmt_nfkc_cf"), ("bpe", "suffix", "nfkc"),
+          ("word",), ("word", "suffix", "byte"), ("char",), ("char", "byte", "identity")]
+
+
+def train(folder, text):
+    for kinds in MODELS:
+        path = f"{folder}/{'-'.join(kinds)}"
+        rule = next((k for k in kinds if k in ("identity", "nfkc", "nmt_nfkc_cf")), "nmt_nfkc")
+        more = ["--normalization_rule_name", rule]
+        more += ["--byte_fallback"] if "byte" in kinds else []
+        more += ["--no-remove_extra_whitespaces"] if "spaces" in kinds else []
+        more += ["--treat_whitespace_as_suffix"] if "suffix" in kinds else []
+        more += ["--no-add_dummy_prefix"] if "noprefix" in kinds else []
+        more += ["--user_defined_symbols", "<u>,n't,aZ,漢"] if "user" in kinds else []
+        size = ["--no-hard_vocab_limit", "--vocab_size", "900"] if kinds[0] != "char" else ["--vocab_size", "400"]
+        p = subprocess.run([TOK, "train", "-q", "--input", text, "--model_prefix", path, "--model_type", kinds[0], "--character_coverage",
+                            "0.98", *size, *more], capture_output=True)
+        if p.returncode:
+            print("#", p.stderr.decode().strip())
+        yield path + ".model"
+
+
+def check_sp(path, docs):
+    import sentencepiece
+    sp = sentencepiece.SentencePieceProcessor(model_file=path)
+    want = []
+    if "word" in path:  # may turn into control pieces, which the library's encoder takes and its others refuse
+        docs = [d for d in docs if "<s>" not in d and "</s>" not in d]
+    for d in docs:
+        if sentencepiece.__version__ < "0.2.2":
+            pieces = sp.encode(d, out_type="immutable_proto").pieces
+            want.append(([p.id for p in pieces], [[p.begin, p.end] for p in pieces]))
+        else:  # a protobuf itself, whose places are bytes
+            pieces, raw = sp.encode(d, return_type="proto").pieces, d.encode()
+            want.append(([p.id for p in pieces], [[len(raw[:k].decode()) for k in (p.begin, p.end)] for p in pieces]))
+    name = os.path.basename(path)
+    yield "characters", same(name, run(path, docs, "--offsets", "char", "--specials", "text"), want, docs)
+    want = [(i, in_bytes(d, o)) for d, (i, o) in zip(docs, want)]
+    yield "bytes", same(name, run(path, docs, "--offsets", "byte", "--specials", "text"), want, docs)
+
+
+def sp_jobs(folder, docs):
+    try:
+        import sentencepiece
+    except ImportError:
+        return
+    print(f"# sentencepiece {sentencepiece.__version__}")
+    lines = [d.replace("\n", " ") for d in books()[:8]] + ["é漢 ½ ﬁ ①", "aZ n't"] * 20
+    with open(f"{folder}/train.txt", "w", encoding="utf-8") as f:
+        f.write("\n".join(lines) + "\n")
+    for path in [f"{DATA}/tokenizers/mistral-7b/tokenizer.model", *train(folder, f"{folder}/train.txt")]:
+        yield path, check_sp(path, docs)
+
+
 def main():
     files = sys.argv[2:]
     if not files and not DATA:
@@ -138,12 +225,15 @@ def main():
     n = bad = 0
     print(f"# tokenizers {tokenizers.__version__}")
     with tempfile.TemporaryDirectory() as folder:
-        jobs = [(p, large) for p in files or [f"{DATA}/tokenizers/{k}/tokenizer.json" for k in
-                                              ("gpt2", "gpt-neox", "mistral-7b", "bert-base-cased")]]
+        jobs = [(p, check(p, large)) for p in files if p.endswith(".json")] + \
+               [(p, check_sp(p, large)) for p in files if p.endswith(".model")]
         if not files:
-            jobs += [(p, small) for p in made(folder)]
-        for path, docs in jobs:
-            for name, ok in check(path, docs):
+            jobs = [(p, check(p, large)) for p in (f"{DATA}/tokenizers/{k}/tokenizer.json" for k in
+                                                   ("gpt2", "gpt-neox", "mistral-7b", "bert-base-cased"))]
+            jobs += [("cl100k_base.tiktoken", check_ranks(large)), *sp_jobs(folder, large)]
+            jobs += [(p, check(p, small)) for p in made(folder)]
+        for path, results in jobs:
+            for name, ok in results:
                 n += 1
                 bad += not ok
                 print(f"{'ok' if ok else 'not ok'} {n} - {'/'.join(path.split('/')[-2:])}: {name}", flush=True)
