@@ -23,7 +23,7 @@
 enum {
     BPE_SYMBOLS = (1 << 21) - 1, /* those of pairs, and what these become, are smaller */
     BPE_RANKS = (1 << 22) - 1,   /* different ones */
-    BPE_LANES = 16,
+    BPE_LANES = 32,
     BPE_SHORT = 72
 };
 

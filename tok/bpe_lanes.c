@@ -13,9 +13,12 @@
 #define WIDE __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw")))
 #define INLINE WIDE static inline __attribute__((always_inline))
 
+enum { LANES = 16 };
+
 /* rank[i] is that of symbols i and i + 1. */
 struct lanes {
-    __m512i sym[BPE_SHORT + 2], rank[BPE_SHORT + 1];
+    __m512i sym[BPE_SHORT + 2], rank[BPE_SHORT + 1], length;
+    unsigned most; /* of symbols in a word that may go on, else 0 */
 };
 
 /* Of eight pairs, as keys: the slot out of two, all ones if neither is theirs. */
@@ -78,16 +81,18 @@ INLINE __m512i first_ranks(const struct bpe *m, __m512i left, __m512i right)
     return _mm512_mask_i32gather_epi32(none, pairs, at, m->first, 4);
 }
 
-/* Joins the best pair of each word, of up to `most` symbols; the words that had one. */
-INLINE __mmask16 step(const struct bpe *m, struct lanes *w, unsigned most)
+/* Joins the best pair of each word. */
+INLINE void step(const struct bpe *m, struct lanes *w)
 {
+    unsigned most = w->most;
     const __m512i none = _mm512_set1_epi32(-1);
     __m512i best = none, at = none, before = none, behind = none;
     for (unsigned i = 0; i + 1 < most; i++)
         best = _mm512_min_epu32(best, w->rank[i]);
     __mmask16 some = _mm512_cmpneq_epi32_mask(best, none);
+    w->most = 0;
     if (!some)
-        return 0;
+        return;
     for (unsigned i = most - 1; i-- > 0;) {
         __mmask16 here = _mm512_cmpeq_epi32_mask(w->rank[i], best);
         at = _mm512_mask_mov_epi32(at, here, _mm512_set1_epi32((int)i));
@@ -108,38 +113,56 @@ INLINE __mmask16 step(const struct bpe *m, struct lanes *w, unsigned most)
         rank = _mm512_mask_mov_epi32(rank, here, right);
         w->rank[i] = _mm512_mask_mov_epi32(rank, left_of, left);
     }
-    return some;
+    w->length = _mm512_mask_sub_epi32(w->length, some, w->length, _mm512_set1_epi32(1));
+    w->most = (unsigned)_mm512_reduce_max_epi32(w->length);
 }
 
-WIDE void bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count)
+/* Words first .. first + LANES of the caller's. */
+WIDE static void take(const struct bpe *m, struct lanes *w, uint32_t sym[][BPE_LANES],
+                      const uint32_t *n, size_t first, size_t count)
 {
-    struct lanes w;
-    unsigned most = 0;
-    uint32_t left[BPE_LANES] = {0};
-    for (size_t k = 0; k < count; k++) {
-        left[k] = n[k];
-        most = n[k] > most ? n[k] : most;
-    }
-    __m512i length = _mm512_loadu_si512(left);
+    __mmask16 some = (__mmask16)(count - first < LANES ? (1u << (count - first)) - 1 : 0xffff);
+    w->length = _mm512_maskz_loadu_epi32(some, n + first);
+    unsigned most = (unsigned)_mm512_reduce_max_epi32(w->length);
+    w->most = most;
     for (unsigned i = 0; i < most + 2; i++) {
-        __mmask16 has = _mm512_cmpgt_epi32_mask(length, _mm512_set1_epi32((int)i));
-        w.sym[i] = i < most ? _mm512_mask_loadu_epi32(_mm512_set1_epi32(-1), has, sym[i])
-                            : _mm512_set1_epi32(-1);
+        __mmask16 has = _mm512_cmpgt_epi32_mask(w->length, _mm512_set1_epi32((int)i));
+        w->sym[i] =
+            i < most ? _mm512_mask_loadu_epi32(_mm512_set1_epi32(-1), has, sym[i] + first)
+                     : _mm512_set1_epi32(-1);
     }
     for (unsigned i = 0; i + 1 < most; i++)
-        w.rank[i] = first_ranks(m, w.sym[i], w.sym[i + 1]);
+        w->rank[i] = first_ranks(m, w->sym[i], w->sym[i + 1]);
     for (unsigned i = most ? most - 1 : 0; i <= most; i++)
-        w.rank[i] = _mm512_set1_epi32(-1);
-    unsigned longest = most;
-    for (__mmask16 some; longest > 1 && (some = step(m, &w, longest));) {
-        length = _mm512_mask_sub_epi32(length, some, length, _mm512_set1_epi32(1));
-        longest = (unsigned)_mm512_reduce_max_epi32(length);
-    }
+        w->rank[i] = _mm512_set1_epi32(-1);
+}
+
+WIDE static void give(const struct lanes *w, uint32_t sym[][BPE_LANES], uint32_t *n, size_t first,
+                      size_t count)
+{
+    __mmask16 some = (__mmask16)(count - first < LANES ? (1u << (count - first)) - 1 : 0xffff);
+    unsigned most = (unsigned)_mm512_reduce_max_epi32(w->length);
     for (unsigned i = 0; i < most; i++)
-        _mm512_storeu_si512(sym[i], w.sym[i]);
-    _mm512_storeu_si512(left, length);
-    for (size_t k = 0; k < count; k++)
-        n[k] = left[k];
+        _mm512_storeu_si512(sym[i] + first, w->sym[i]);
+    _mm512_mask_storeu_epi32(n + first, some, w->length);
+}
+
+/* Two times sixteen in turn: while the one waits for its pairs, the other goes on. */
+WIDE void bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count)
+{
+    struct lanes w[BPE_LANES / LANES];
+    w[1].most = 0;
+    take(m, &w[0], sym, n, 0, count);
+    if (count > LANES)
+        take(m, &w[1], sym, n, LANES, count);
+    while (w[0].most > 1 || w[1].most > 1) {
+        for (int k = 0; k < 2; k++)
+            if (w[k].most > 1)
+                step(m, &w[k]);
+    }
+    give(&w[0], sym, n, 0, count);
+    if (count > LANES)
+        give(&w[1], sym, n, LANES, count);
 }
 
 #else
