@@ -197,9 +197,12 @@ void pipe_open_whole(struct pipe *p, const uint8_t *some)
         int32_t id;
     } ahead[AHEAD], *k;
     size_t room = 0, count = 0;
-    words_init(&p->whole, s->count);
-    for (size_t id = 0; id < s->npieces; id++)
+    for (size_t id = 0; id < s->npieces; id++) {
         room += s->piece[id].n;
+        count += !some || some[id];
+    }
+    words_init(&p->whole, count);
+    count = 0;
     buf_reserve(&p->whole_text, room); /* one block: the map points into it */
     const char *text = p->whole_text.data;
     for (size_t id = 0; id < s->npieces; id++) {

@@ -245,8 +245,9 @@ static int fetch_all(struct word_cache *c, struct window *w, const struct model 
     c->list.count = c->fresh.n = 0;
     for (size_t k = 0; k < w->nmissing; k++) {
         struct key key = key_of(w->text, w->start + w->other[w->missing[k]]);
-        for (uint32_t near = 1; near < NEAR; near++)
-            __builtin_prefetch(&c->t.bucket[place_of(&c->t, key) ^ near]);
+        uint32_t place = place_of(&c->t, key);
+        for (uint32_t near = 1; near < NEAR && word_table_crowded(&c->t, place); near++)
+            __builtin_prefetch(&c->t.bucket[place ^ near]);
         longer |= key.high == 0;
     }
     int code = fetch(c, w, false, m, e);

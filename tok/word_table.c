@@ -131,6 +131,8 @@ struct entry *word_table_find(struct word_table *t, struct key key)
 {
     uint32_t place = place_of(t, key);
     struct entry *x = find_in(&t->bucket[place], key);
+    if (!x && !word_table_crowded(t, place))
+        return NULL;
     for (uint32_t next = 1; !x && next < NEAR; next++)
         x = find_in(&t->bucket[place ^ next], key);
     struct entry *home = &t->bucket[place].at[1];
@@ -142,11 +144,6 @@ struct entry *word_table_find(struct word_table *t, struct key key)
     return home;
 }
 
-static bool is_free(const struct entry *x)
-{
-    return x->key[1] == 0;
-}
-
 /* The entry for a word that has none: a free one, at home or near it, else the last of these. */
 static struct entry *claim(struct word_table *t, struct key key)
 {
@@ -154,7 +151,7 @@ static struct entry *claim(struct word_table *t, struct key key)
     struct entry *x = NULL;
     for (uint32_t k = 0; k < 2 * NEAR; k++) {
         x = &t->bucket[place ^ k / 2].at[k % 2];
-        if (is_free(x)) {
+        if (word_table_free(x)) {
             t->used++;
             return x;
         }
@@ -173,7 +170,7 @@ static void grow(struct word_table *t)
     for (size_t i = 0; i < n; i++)
         for (int k = 0; k < 2; k++) {
             struct entry *x = &old[i].at[k];
-            if (!is_free(x))
+            if (!word_table_free(x))
                 *claim(t, (struct key){x->key[0], x->key[1] & KEY_MASK}) = *x;
         }
     munmap(old, n * sizeof(*old));

@@ -133,6 +133,18 @@ static inline uint32_t place_of(const struct word_table *t, struct key key)
     return hash_of(key.low, key.high, t->crc) & t->mask;
 }
 
+static inline bool word_table_free(const struct entry *x)
+{
+    return x->key[1] == 0;
+}
+
+/* Words of this place may lie in the buckets next to it. */
+static inline bool word_table_crowded(const struct word_table *t, uint32_t place)
+{
+    const struct bucket *b = &t->bucket[place];
+    return !word_table_free(&b->at[0]) && !word_table_free(&b->at[1]);
+}
+
 /* NULL: it is not here. A word that lies next to its bucket changes places with the second of it.
  */
 struct entry *word_table_find(struct word_table *t, struct key key);
