@@ -126,6 +126,24 @@ void cut_add(struct cut *c, const char *token, size_t n)
             add_pair(c, token, at, n);
 }
 
+static uint32_t beginning(const char *p, size_t n)
+{
+    return (unsigned char)p[0] | (n > 1 ? (uint32_t)(unsigned char)p[1] << 8 : 0);
+}
+
+void cut_around(struct cut *c, const struct words *whole)
+{
+    c->whole = whole;
+    for (size_t i = 0; i <= whole->mask; i++) {
+        const struct words_slot *s = &whole->slot[i];
+        if (!s->text || !s->length)
+            continue;
+        uint32_t begins = beginning(s->text, s->length);
+        c->lengths |= (uint64_t)1 << (s->length < 63 ? s->length : 63);
+        c->begins[begins / 64] |= (uint64_t)1 << begins % 64;
+    }
+}
+
 /* ---- asking -------------------------------------------------------------------------------- */
 
 bool cut_between(const struct cut *c, const char *text, size_t at, size_t n)
@@ -314,6 +332,32 @@ static size_t put_places(const char *text, const uint32_t *start, size_t n, uint
     return k;
 }
 
+static bool is_whole(const struct cut *c, const char *text, uint32_t from, uint32_t to)
+{
+    uint32_t n = to - from, begins = beginning(text + from, n);
+    return c->lengths >> (n < 63 ? n : 63) & 1 && c->begins[begins / 64] >> begins % 64 & 1 &&
+           words_find(c->whole, text + from, n) >= 0;
+}
+
+/* Takes back the cuts of parts that ought not to be cut; n parts were cut into k. */
+static size_t join_around(const struct cut *c, const char *text, const uint32_t *start, size_t n,
+                          uint32_t *ret, size_t k)
+{
+    size_t kept = 0;
+    ret[k] = start[n];
+    for (size_t i = 0, from = 0, to; i < n; i++, from = to) {
+        bool whole = false;
+        for (to = from + 1; ret[to] != start[i + 1]; to++)
+            whole |= is_whole(c, text, ret[to - 1], ret[to]);
+        if (to - from > 1)
+            whole |= is_whole(c, text, ret[to - 1], ret[to]) ||
+                     is_whole(c, text, start[i], start[i + 1]);
+        for (size_t part = from; part < (whole ? from + 1 : to); part++)
+            ret[kept++] = ret[part];
+    }
+    return kept;
+}
+
 size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, size_t n,
                  uint32_t longest, uint32_t *ret)
 {
@@ -326,7 +370,10 @@ size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, s
         i += count;
         count = n - i < GROUP ? n - i : GROUP;
         size_t places = put_places(text, start + i, count, longest, wide, ret + k);
-        k += wide ? decide_wide(c, text, ret + k, places) : decide(c, text, ret + k, places);
+        places = wide ? decide_wide(c, text, ret + k, places) : decide(c, text, ret + k, places);
+        if (c->whole && places > count)
+            places = join_around(c, text, start + i, count, ret + k, places);
+        k += places;
     }
     ret[k] = start[n];
     return k;

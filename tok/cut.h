@@ -26,17 +26,28 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "tok/words.h"
+
 struct cut {
     uint64_t *word; /* by the left side and the byte behind the place; bits by the rest */
     int shift;      /* 32 - log2 of the number of words */
     bool left;      /* some token begins inside a character */
     unsigned char ascii[128][16]; /* [left][right / 8]: one bit for each pair */
+    const struct words *whole;    /* NULL, or see cut_around */
+    uint64_t lengths;             /* of these: bit n, or 63 for more */
+    uint64_t begins[1024];        /* and a bit for each first two bytes */
 };
 
 /* `bytes` is the length of all tokens together; it fixes the size of the bitmap. */
 void cut_init(struct cut *c, size_t bytes);
 void cut_add(struct cut *c, const char *token, size_t n);
 void cut_finish(struct cut *c);
+
+/*
+ * No part that is cut out is one of these words, and none of them is cut: a long part of which that
+ * would come true is left as it is by cut_parts. They are the caller's.
+ */
+void cut_around(struct cut *c, const struct words *whole);
 
 /* The slow half of cut_here. */
 bool cut_between(const struct cut *c, const char *text, size_t at, size_t n);
