@@ -56,10 +56,23 @@ static const char *const deepseek3[] = {
 };
 enum { DEEPSEEK3_STEPS = sizeof(deepseek3) / sizeof(deepseek3[0]) };
 
+/* Whether a pattern is the one of a family; ends of lines may stand in it as themselves. */
+static bool is_spelling(const char *pattern, const char *known)
+{
+    for (; *pattern && *known; pattern++, known++) {
+        if (*pattern == *known)
+            continue;
+        char letter = *pattern == '\r' ? 'r' : *pattern == '\n' ? 'n' : 0;
+        if (!letter || *known++ != '\\' || *known != letter)
+            return false;
+    }
+    return *pattern == *known;
+}
+
 enum scan_family scan_find(const char *pattern)
 {
     for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
-        if (strcmp(patterns[i].text, pattern) == 0)
+        if (is_spelling(pattern, patterns[i].text))
             return patterns[i].family;
     return SCAN_NONE;
 }
@@ -71,7 +84,7 @@ enum scan_family scan_find_steps(const char *const pattern[], size_t n)
         enum scan_family one = scan_find(pattern[0]);
         return one == SCAN_CL100K ? SCAN_NONE : one;
     }
-    while (n == DEEPSEEK3_STEPS && same < n && strcmp(pattern[same], deepseek3[same]) == 0)
+    while (n == DEEPSEEK3_STEPS && same < n && is_spelling(pattern[same], deepseek3[same]))
         same++;
     return same == DEEPSEEK3_STEPS ? SCAN_DEEPSEEK3 : SCAN_NONE;
 }

@@ -367,10 +367,11 @@ static bool touches_special(const struct sp *s, const char *text, size_t at, siz
 {
     size_t from = at < s->longest_special ? 0 : at - s->longest_special;
     for (size_t i = from; i <= at && i < n; i++)
-        for (size_t k = 0; k < s->specials.n && s->specials.first[(uint8_t)text[i]]; k++) {
+        for (size_t k = 0; k < s->specials.n; k++) {
             const struct special *p = &s->specials.item[k];
             size_t left = n - i < p->length ? n - i : p->length; /* the rest may follow */
-            if (i + p->length >= at && memcmp(text + i, p->text, left) == 0)
+            if (i + p->length >= at && text[i] == p->text[0] &&
+                memcmp(text + i, p->text, left) == 0)
                 return true;
         }
     return false;

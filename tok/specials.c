@@ -6,36 +6,61 @@
 
 #include "base/mem.h"
 
+static void grow(struct specials *s)
+{
+    size_t room = s->room ? s->room * 2 : 64;
+    words_finish(&s->place);
+    words_init(&s->place, room);
+    s->item = mem_grow(s->item, room, sizeof(*s->item));
+    for (size_t i = 0; i < s->n; i++)
+        words_add(&s->place, s->item[i].text, s->item[i].length, (int32_t)i);
+    s->room = room;
+}
+
+static void add_length(struct specials *s, size_t n)
+{
+    for (size_t i = 0; i < s->nlengths; i++)
+        if (s->length[i] == n)
+            return;
+    s->length = mem_grow(s->length, s->nlengths + 1, sizeof(*s->length));
+    s->length[s->nlengths++] = n;
+}
+
 void specials_add(struct specials *s, const char *text, int32_t id, bool always)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (strcmp(s->item[i].text, text) == 0)
-            return;
-    s->item = mem_grow(s->item, s->n + 1, sizeof(*s->item));
-    s->item[s->n++] = (struct special){text, strlen(text), id, always};
-    s->first[(unsigned char)text[0]] = true;
+    size_t n = strlen(text);
+    if (s->n == s->room)
+        grow(s);
+    if (!n || !words_add(&s->place, text, n, (int32_t)s->n))
+        return;
+    s->item[s->n++] = (struct special){text, n, id, always};
+    add_length(s, n);
+    if (n > 1)
+        pair_find_add(&s->begin, (unsigned char)text[0], (unsigned char)text[1]);
+    else
+        pair_find_add_single(&s->begin, (unsigned char)text[0]);
 }
 
 void specials_finish(struct specials *s)
 {
     free(s->item);
+    free(s->length);
+    words_finish(&s->place);
     *s = (struct specials){0};
 }
 
-/* The next place where one of them may begin, n if there is none. */
-static size_t next_first(const struct specials *s, const char *text, size_t n, size_t i)
+/* The one added first of those at the beginning of a text, or NULL. */
+static const struct special *find_here(const struct specials *s, const char *text, size_t n)
 {
-    /* nearly always they all begin with '<', and then memchr is many times the loop */
-    bool one = true;
-    for (size_t k = 1; k < s->n; k++)
-        one &= s->item[k].text[0] == s->item[0].text[0];
-    if (one) {
-        const char *p = memchr(text + i, s->item[0].text[0], n - i);
-        return p ? (size_t)(p - text) : n;
+    const struct special *first = NULL;
+    for (size_t i = 0; i < s->nlengths; i++) {
+        if (s->length[i] > n)
+            continue;
+        int32_t place = words_find(&s->place, text, s->length[i]);
+        if (place >= 0 && (!first || &s->item[place] < first))
+            first = &s->item[place];
     }
-    while (i < n && !s->first[(unsigned char)text[i]])
-        i++;
-    return i;
+    return first;
 }
 
 const struct special *specials_find(const struct specials *s, const char *text, size_t n,
@@ -43,14 +68,13 @@ const struct special *specials_find(const struct specials *s, const char *text, 
 {
     if (!s->n)
         return NULL;
-    for (size_t i = next_first(s, text, n, from); i < n; i = next_first(s, text, n, i + 1))
-        for (size_t k = 0; k < s->n; k++) {
-            const struct special *p = &s->item[k];
-            if (n - i >= p->length && memcmp(text + i, p->text, p->length) == 0) {
-                *ret_at = i;
-                return p;
-            }
+    for (size_t i = from; (i = pair_find_next(&s->begin, text, n, i)) < n; i++) {
+        const struct special *p = find_here(s, text + i, n - i);
+        if (p) {
+            *ret_at = i;
+            return p;
         }
+    }
     return NULL;
 }
 

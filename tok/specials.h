@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "tok/pair_find.h"
+#include "tok/words.h"
 
 struct special {
     const char *text;
@@ -23,8 +25,11 @@ struct special {
 
 struct specials {
     struct special *item;
-    size_t n;
-    bool first[256]; /* bytes that one of them begins with */
+    size_t n, room;
+    struct words place;     /* in `item` */
+    struct pair_find begin; /* what one of them begins with */
+    size_t *length;         /* each length that occurs, once */
+    size_t nlengths;
 };
 
 /* A string that is there already is not added again. */

@@ -335,6 +335,10 @@ static void patterns_are_found(void)
     T_EQ(scan_find("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
                    "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"),
          SCAN_QWEN2);
+    T_EQ(scan_find("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
+                   "?[^\\s\\p{L}\\p{N}]+[\r\\n]*|\\s*[\\r\n]+|\\s+(?!\\S)|\\s+"),
+         SCAN_QWEN2); /* ends of lines as themselves */
+    T_EQ(scan_find("\r"), SCAN_NONE);
     T_EQ(scan_find("\\s+"), SCAN_NONE);
     T_EQ(scan_find(""), SCAN_NONE);
     T_EQ(scan_find_steps(steps, 3), SCAN_NONE);
