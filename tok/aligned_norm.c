@@ -260,8 +260,7 @@ static void copy(struct aligned *to, const struct aligned *from, size_t begin, s
 }
 
 /* What replaces a match stands where the last character of the match stood. */
-static int replace(const struct norm_step *s, struct pipe_work *w, struct aligned *a,
-                   struct err *e)
+static int replace(const struct norm_step *s, struct pipe_work *w, struct aligned *a, struct err *e)
 {
     struct aligned to = {.base = a->base};
     struct regex_at at = {0};

@@ -4,16 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
 #include "base/spill.h"
-#include "tok/cmd.h"
-#include "tok/docstream.h"
-#include "tok/join.h"
+#include "tok/cmd_out.h"
 
 /*
  * Documents are read by this thread into one set of batches while the pool encodes and formats the
@@ -26,7 +23,6 @@ enum {
     BATCH_BYTES = 1 << 17,
     BATCHES_PER_THREAD = 4,
     UNDER_WAY = 16 << 20,  /* bytes of text in a set; a few more if the last one is long */
-    SPELT_MOST = 1 << 20,  /* ids whose spellings are kept */
     KEPT = 8 * BATCH_BYTES /* a batch that grew beyond gives its memory back */
 };
 
@@ -63,9 +59,8 @@ struct job {
     const struct tok_info *info;
     struct docs *docs;
     struct sink sink;
-    struct docstream_header header;
-    struct join_table spelling; /* CMD_TEXT, CMD_JSON */
-    struct tok_limit limit;     /* most is 0: none */
+    struct cmd_out out;
+    struct tok_limit limit; /* most is 0: none */
     struct pool *pool;
     int threads;
     struct tok_work **work; /* of each thread */
@@ -81,109 +76,7 @@ struct job {
     struct progress progress;
 };
 
-/* ---- formats ----------------------------------------------------------------------------- */
-
-static void put_number(struct buf *b, uint32_t v)
-{
-    char digit[10];
-    int n = 0;
-    do
-        digit[n++] = (char)('0' + v % 10);
-    while (v /= 10);
-    char *p = buf_reserve(b, 10);
-    for (int i = 0; i < n; i++)
-        p[i] = digit[n - 1 - i];
-    b->len += (size_t)n;
-}
-
-/* An id, or its piece; in front of it what parts it from the one before. */
-static void put_one(struct buf *b, const struct job *j, int32_t id)
-{
-    bool json = j->cli->format == CMD_JSON;
-    const char *piece = cmd_pieces(j->cli) ? tok_piece(j->tok, id) : NULL;
-    buf_addc(b, json ? ',' : ' ');
-    if (!piece)
-        put_number(b, (uint32_t)id);
-    else if (json)
-        jsonw_string(b, piece, strlen(piece));
-    else
-        buf_adds(b, piece);
-}
-
-/* All of them once, where they are not too many. */
-static void make_spelling(struct job *j)
-{
-    struct buf b = {0};
-    join_init(&j->spelling, (size_t)j->info->vocab_size);
-    for (int32_t id = 0; id < j->info->vocab_size; id++) {
-        buf_reset(&b);
-        put_one(&b, j, id);
-        join_set(&j->spelling, (size_t)id, b.data, b.len, 0);
-    }
-    buf_finish(&b);
-}
-
-static void put_list(struct buf *b, const struct job *j, const struct tok_ids *ids, bool first)
-{
-    size_t i = 0;
-    unsigned seen = 0;
-    if (first && ids->n) {
-        size_t from = b->len;
-        put_one(b, j, ids->id[i++]);
-        b->len--;
-        memmove(b->data + from, b->data + from + 1, b->len - from);
-    }
-    if (j->spelling.of)
-        join_put(&j->spelling, ids->id + i, ids->n - i, b, &seen);
-    else
-        for (; i < ids->n; i++)
-            put_one(b, j, ids->id[i]);
-}
-
-static void put_bare(struct buf *b, const struct tok_ids *ids, size_t width)
-{
-    char *p = buf_reserve(b, ids->n * width);
-    if (width == 4 && ids->n)
-        memcpy(p, ids->id, ids->n * 4);
-    for (size_t i = 0; width == 2 && i < ids->n; i++) {
-        uint16_t v = (uint16_t)ids->id[i];
-        memcpy(p + 2 * i, &v, 2);
-    }
-    b->len += ids->n * width;
-}
-
-/* A document of n ids is what stands before them, the ids in one part or several, and what stands
- * behind. */
-static void put_before(struct buf *b, const struct job *j, uint64_t n)
-{
-    if (j->cli->format == CMD_JSON)
-        buf_adds(b, cmd_pieces(j->cli) ? "{\"pieces\":[" : "{\"ids\":[");
-    else if (j->cli->format == CMD_DOCS)
-        docstream_put_count(b, n);
-}
-
-static void put_part(struct buf *b, const struct job *j, const struct tok_ids *ids, bool first)
-{
-    switch (j->cli->format) {
-    case CMD_TEXT:
-    case CMD_JSON:
-        put_list(b, j, ids, first);
-        break;
-    case CMD_DOCS:
-        docstream_put_ids(b, &j->header, ids->id, ids->n);
-        break;
-    default:
-        put_bare(b, ids, j->cli->format == CMD_U16 ? 2 : 4);
-    }
-}
-
-static void put_behind(struct buf *b, const struct job *j)
-{
-    if (j->cli->format == CMD_TEXT)
-        buf_addc(b, '\n');
-    else if (j->cli->format == CMD_JSON)
-        buf_adds(b, "]}\n");
-}
+/* ---- documents ---------------------------------------------------------------------------- */
 
 /* Cuts the ids of a document's next part down, room for its end left. */
 static int limit_ids(const struct job *j, struct tok_limit *l, bool last, struct tok_ids *ids,
@@ -217,8 +110,8 @@ static int put_doc(struct job *j, struct batch *b, int thread, const char *text,
     struct tok_limit limit = j->limit;
     ids->n = 0;
     if (j->cli->offsets) {
-        int failed = cmd_offsets_put(j->cli, j->tok, j->work[thread], text, n, ids, &b->out,
-                                     &b->err);
+        int failed =
+            cmd_offsets_put(j->cli, j->tok, j->work[thread], text, n, ids, &b->out, &b->err);
         b->ids += ids->n;
         return failed;
     }
@@ -228,9 +121,9 @@ static int put_doc(struct job *j, struct batch *b, int thread, const char *text,
     if (code)
         return code;
     add_eod(j, ids);
-    put_before(&b->out, j, ids->n);
-    put_part(&b->out, j, ids, true);
-    put_behind(&b->out, j);
+    cmd_out_before(&j->out, ids->n, &b->out);
+    cmd_out_part(&j->out, ids, true, &b->out);
+    cmd_out_behind(&j->out, &b->out);
     b->ids += ids->n;
     return 0;
 }
@@ -372,7 +265,7 @@ static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struc
             break;
         }
         b.len = 0;
-        put_part(&b, j, ids, *ret_n == 0);
+        cmd_out_part(&j->out, ids, *ret_n == 0, &b);
         *ret_n += ids->n;
         code = spill_add(out, b.data, b.len, e);
         progress_update(&j->progress, docs_consumed(j->docs), NULL);
@@ -410,13 +303,13 @@ static int encode_long(struct job *j, struct err *e)
         return code;
     code = encode_parts(j, &out, &n, e);
     if (!code) {
-        put_before(&b, j, n);
+        cmd_out_before(&j->out, n, &b);
         code = sink_write(&j->sink, &b, e);
     }
     if (!code)
         code = copy(j, &out, e);
     b.len = 0;
-    put_behind(&b, j);
+    cmd_out_behind(&j->out, &b);
     if (!code)
         code = sink_write(&j->sink, &b, e);
     j->ndocs += !code;
@@ -433,7 +326,7 @@ static int encode_all(struct job *j, struct err *e)
     struct buf b = {0};
     int code = 0;
     if (j->cli->format == CMD_DOCS) {
-        docstream_put_header(&b, &j->header);
+        docstream_put_header(&b, &j->out.header);
         code = sink_write(&j->sink, &b, e);
         buf_reset(&b);
     }
@@ -539,15 +432,7 @@ static void start_job(struct job *j, const char *const *path, size_t npath)
     j->nbatches = (size_t)j->threads * BATCHES_PER_THREAD;
     for (int i = 0; i < 2; i++)
         j->set[i].batch = mem_new(j->nbatches, sizeof(struct batch));
-    j->header = (struct docstream_header){.vocab_size = (uint64_t)j->info->vocab_size,
-                                          .eod = j->info->eod,
-                                          .width = j->info->vocab_size <= 65536 ? 2 : 4};
-    memcpy(j->header.digest, j->info->digest, sizeof(j->header.digest));
-    snprintf(j->header.type, sizeof(j->header.type), "%s", j->info->type_name);
-    if (j->info->path && strlen(j->info->path) < sizeof(j->header.path))
-        strcpy(j->header.path, j->info->path);
-    if ((c->format == CMD_TEXT || c->format == CMD_JSON) && j->info->vocab_size <= SPELT_MOST)
-        make_spelling(j);
+    cmd_out_open(&j->out, c, j->tok);
     progress_init(&j->progress, WEFT_PREFIX "tok encode", "MB", 1e6, docs_total(j->docs),
                   c->common.quiet);
 }
@@ -566,7 +451,7 @@ static void finish_job(struct job *j)
         tok_ids_finish(&j->ids[i]);
         tok_nbest_finish(&j->nbest[i]);
     }
-    join_finish(&j->spelling);
+    cmd_out_close(&j->out);
     free(j->set[0].batch);
     free(j->set[1].batch);
     free(j->work);

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "tok/cmd.h"
+#include "tok/cmd_out.h"
+
+enum { SPELT_MOST = 1 << 20 /* ids whose spellings are kept */ };
 
 /* ---- options ------------------------------------------------------------------------------- */
 
@@ -54,6 +56,126 @@ int cmd_check_encode(const struct cli *c, const struct tok_info *i, struct err *
 }
 
 /* ---- output -------------------------------------------------------------------------------- */
+
+static void put_number(struct buf *b, uint32_t v)
+{
+    char digit[10];
+    int n = 0;
+    do
+        digit[n++] = (char)('0' + v % 10);
+    while (v /= 10);
+    char *p = buf_reserve(b, 10);
+    for (int i = 0; i < n; i++)
+        p[i] = digit[n - 1 - i];
+    b->len += (size_t)n;
+}
+
+/* An id, or its piece; in front of it what parts it from the one before. */
+static void put_one(struct buf *b, const struct cmd_out *o, int32_t id)
+{
+    bool json = o->cli->format == CMD_JSON;
+    const char *piece = cmd_pieces(o->cli) ? tok_piece(o->tok, id) : NULL;
+    buf_addc(b, json ? ',' : ' ');
+    if (!piece)
+        put_number(b, (uint32_t)id);
+    else if (json)
+        jsonw_string(b, piece, strlen(piece));
+    else
+        buf_adds(b, piece);
+}
+
+/* All of them once, where they are not too many. */
+static void make_spelling(struct cmd_out *o)
+{
+    struct buf b = {0};
+    join_init(&o->spelling, (size_t)tok_info(o->tok)->vocab_size);
+    for (int32_t id = 0; id < tok_info(o->tok)->vocab_size; id++) {
+        buf_reset(&b);
+        put_one(&b, o, id);
+        join_set(&o->spelling, (size_t)id, b.data, b.len, 0);
+    }
+    buf_finish(&b);
+}
+
+static void put_list(struct buf *b, const struct cmd_out *o, const struct tok_ids *ids, bool first)
+{
+    size_t i = 0;
+    unsigned seen = 0;
+    if (first && ids->n) {
+        size_t from = b->len;
+        put_one(b, o, ids->id[i++]);
+        b->len--;
+        memmove(b->data + from, b->data + from + 1, b->len - from);
+    }
+    if (o->spelling.of)
+        join_put(&o->spelling, ids->id + i, ids->n - i, b, &seen);
+    else
+        for (; i < ids->n; i++)
+            put_one(b, o, ids->id[i]);
+}
+
+static void put_bare(struct buf *b, const struct tok_ids *ids, size_t width)
+{
+    char *p = buf_reserve(b, ids->n * width);
+    if (width == 4 && ids->n)
+        memcpy(p, ids->id, ids->n * 4);
+    for (size_t i = 0; width == 2 && i < ids->n; i++) {
+        uint16_t v = (uint16_t)ids->id[i];
+        memcpy(p + 2 * i, &v, 2);
+    }
+    b->len += ids->n * width;
+}
+
+void cmd_out_before(const struct cmd_out *o, uint64_t n, struct buf *b)
+{
+    if (o->cli->format == CMD_JSON)
+        buf_adds(b, cmd_pieces(o->cli) ? "{\"pieces\":[" : "{\"ids\":[");
+    else if (o->cli->format == CMD_DOCS)
+        docstream_put_count(b, n);
+}
+
+void cmd_out_part(const struct cmd_out *o, const struct tok_ids *ids, bool first, struct buf *b)
+{
+    switch (o->cli->format) {
+    case CMD_TEXT:
+    case CMD_JSON:
+        put_list(b, o, ids, first);
+        break;
+    case CMD_DOCS:
+        docstream_put_ids(b, &o->header, ids->id, ids->n);
+        break;
+    default:
+        put_bare(b, ids, o->cli->format == CMD_U16 ? 2 : 4);
+    }
+}
+
+void cmd_out_behind(const struct cmd_out *o, struct buf *b)
+{
+    if (o->cli->format == CMD_TEXT)
+        buf_addc(b, '\n');
+    else if (o->cli->format == CMD_JSON)
+        buf_adds(b, "]}\n");
+}
+
+void cmd_out_open(struct cmd_out *o, const struct cli *c, const struct tokenizer *t)
+{
+    const struct tok_info *i = tok_info(t);
+    *o = (struct cmd_out){.cli = c, .tok = t};
+    o->header = (struct docstream_header){.vocab_size = (uint64_t)i->vocab_size,
+                                          .eod = i->eod,
+                                          .width = i->vocab_size <= 65536 ? 2 : 4};
+    memcpy(o->header.digest, i->digest, sizeof(o->header.digest));
+    snprintf(o->header.type, sizeof(o->header.type), "%s", i->type_name);
+    if (i->path && strlen(i->path) < sizeof(o->header.path))
+        strcpy(o->header.path, i->path);
+    if ((c->format == CMD_TEXT || c->format == CMD_JSON) && i->vocab_size <= SPELT_MOST)
+        make_spelling(o);
+}
+
+void cmd_out_close(struct cmd_out *o)
+{
+    join_finish(&o->spelling);
+}
 
 static void put_ids(struct buf *b, const struct tokenizer *t, const struct cli *c,
                     const int32_t *id, size_t n)

@@ -58,12 +58,11 @@ static void put_json(const struct cli *c, const struct tokenizer *t, const struc
 }
 
 int cmd_offsets_put(const struct cli *c, const struct tokenizer *t, struct tok_work *w,
-                    const char *text, size_t n, struct tok_ids *ids, struct buf *out,
-                    struct err *e)
+                    const char *text, size_t n, struct tok_ids *ids, struct buf *out, struct err *e)
 {
     struct tok_ranges r = {0};
-    int code = tok_encode_offsets(t, w, text, n, c->offsets == 1 ? TOK_CHARS : TOK_BYTES, ids, &r,
-                                  e);
+    int code =
+        tok_encode_offsets(t, w, text, n, c->offsets == 1 ? TOK_CHARS : TOK_BYTES, ids, &r, e);
     if (!code && c->append_eod) {
         *tok_ids_reserve(ids, 1) = (int32_t)tok_info(t)->eod;
         ids->n++;

@@ -159,8 +159,7 @@ static bool may_be_unknown(const struct walk *w, size_t at)
     if (at >= w->n)
         return false;
     int32_t id = sp_model_find(w->o->m, w->text + at, unit(w, at));
-    return id < 0 ||
-           (w->o->m->piece[id].type != SP_NORMAL && w->o->m->piece[id].type != SP_USER);
+    return id < 0 || (w->o->m->piece[id].type != SP_NORMAL && w->o->m->piece[id].type != SP_USER);
 }
 
 static bool place_piece(struct walk *w, const char *p, size_t n)
@@ -277,8 +276,8 @@ static int encode_part(struct sp_offsets *o, const struct sp_offsets_job *job, c
     for (size_t i = first; i < ids->n && !code; i++)
         tok_spans_add(spans);
     if (!code && ids->n > first)
-        code = find_part(o, text + begin, n, ids->id + first, ids->n - first, spans->at + nspans,
-                         e);
+        code =
+            find_part(o, text + begin, n, ids->id + first, ids->n - first, spans->at + nspans, e);
     for (; nspans < spans->n; nspans++) {
         spans->at[nspans].begin += begin;
         spans->at[nspans].end += begin;

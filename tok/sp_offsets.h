@@ -26,8 +26,8 @@ void sp_offsets_destroy(struct sp_offsets *o);
 struct sp_offsets_job {
     const struct specials *specials; /* strings that become tokens; NULL: none */
     bool crlf;                       /* CR LF in the text is LF */
-    int (*encode)(const void *state, void *scratch, const char *text, size_t n,
-                  struct tok_ids *ids, struct err *e);
+    int (*encode)(const void *state, void *scratch, const char *text, size_t n, struct tok_ids *ids,
+                  struct err *e);
     const void *state;
     void *scratch;
 };

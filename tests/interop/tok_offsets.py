@@ -112,8 +112,6 @@ def post(folder):
     for i, n in enumerate(NORM + [{"type": "Sequence", "normalizers": [{"type": t} for t in names]} for names in lists]):
         yield f"chars{i}", dict(plain, normalizer=n)
         scheme = ("always", "first", "never")[i % 3]
-        if i in (7, 13):  # what removes the beginning of a text: the known difference in ids of "first"
-            scheme = "always"
         yield f"marks{i}", dict(plain, normalizer=n, pre_tokenizer={
             "type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": i % 2 == 0})
 

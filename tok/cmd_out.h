@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_CMD_OUT_H
+#define TOK_CMD_OUT_H
+
+/*
+ * How `tok encode` writes documents (cmd_encode_out.c, cmd_offsets.c). Filled once, then shared by
+ * threads.
+ */
+
+#include "tok/cmd.h"
+#include "tok/docstream.h"
+#include "tok/join.h"
+
+struct cmd_out {
+    const struct cli *cli;
+    const struct tokenizer *tok;
+    struct docstream_header header;
+    struct join_table spelling; /* CMD_TEXT, CMD_JSON */
+};
+
+void cmd_out_open(struct cmd_out *o, const struct cli *c, const struct tokenizer *t);
+void cmd_out_close(struct cmd_out *o);
+
+/* A document of n ids is what stands before them, the ids in one part or several, and what stands
+ * behind. Appended. */
+void cmd_out_before(const struct cmd_out *o, uint64_t n, struct buf *b);
+void cmd_out_part(const struct cmd_out *o, const struct tok_ids *ids, bool first, struct buf *b);
+void cmd_out_behind(const struct cmd_out *o, struct buf *b);
+
+#endif
