@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "tok/pipe_across.h"
-#include "tok/pipe_sides.h"
+#include "tok/pipe_parts_run.h"
 #include "tok/unicode.h"
 
 /*
@@ -32,240 +32,13 @@
  */
 
 enum {
-    CHARS = 0x110000,
-    PAIRS_LOG = 14,
     KIND_SHIFT = 42, /* behind two characters */
     LOOK_AHEAD = 16, /* characters that vanish behind one, before it counts as unsettled */
     CHUNK = 1 << 15,
+    PIECE_KEPT = 256,
+    ODDS_LOG = 12,
     PIECE = 1 << 20 /* bytes of a piece whose scores are added up in parts */
 };
-
-struct pipe_parts {
-    bool strip_left, strip_right; /* steps that come before all others */
-    struct cut tokens;            /* added ones, normalized */
-    bool has_tokens;
-    bool looks;            /* some of them look at what stands round them */
-    struct buf begin, end; /* the characters that these begin and end with */
-    bool merges;           /* p->cut tells where no token reaches across */
-    bool sums;             /* so it does, but the model adds scores up over a piece */
-    bool fallback;         /* characters that the vocabulary lacks may stand beside a cut */
-    bool
-        direct; /* a part of characters that stay the same is what the model sees, but for spaces */
-    struct pipe_text space; /* what these become; n is 0: a part with one is not direct */
-    char space_text[4];
-    bool spaces;                /* also behind the part's beginning */
-    uint32_t parting;           /* a piece begins with it, cut or not; 0: nothing does */
-    bool prefixes;              /* something is put before a text, or before what follows a token */
-    unsigned char cut[128][16]; /* places of two kinds */
-    unsigned char boundary[128][16]; /* boundaries alone */
-    bool settles[128];               /* what follows, so that this is what it is by itself */
-};
-
-struct pipe_parts_work {
-    struct sides *sides; /* by character */
-    uint64_t *pairs;     /* places met before: the two characters, KIND_SHIFT up what they are */
-    struct word_cache *cache;
-    struct buf tail; /* the end of a text, with readable bytes behind it */
-    uint32_t *start;
-    size_t room;
-    const char *odd; /* a part that may not be kept */
-};
-
-/* Two characters as text; returns where the second begins. */
-static size_t put_pair(char text[8], uint32_t a, uint32_t b, size_t *ret_n)
-{
-    size_t k = utf8_put(text, a);
-    *ret_n = k + utf8_put(text + k, b);
-    return k;
-}
-
-enum place {
-    INSIDE,   /* no cut */
-    BETWEEN,  /* within a piece, where no token reaches across */
-    BOUNDARY, /* of pieces */
-    PLACE = 3,
-    ACTS = 4,  /* the second may change what stands before it, or vanish */
-    GRASPS = 8 /* the first may change the second */
-};
-
-/* What a place is between two characters that become these. */
-static enum place place_of(const struct pipe *p, struct sides before, struct sides behind)
-{
-    const struct pipe_parts *t = p->parts;
-    char text[8];
-    size_t n, at;
-    uint32_t a = before.last & SIDE_CHAR, b = behind.first & SIDE_CHAR;
-    if (!(before.last & behind.first & SIDE_FREE))
-        return INSIDE;
-    at = put_pair(text, a, b, &n);
-    if (t->has_tokens && !cut_here(&t->tokens, text, at, n))
-        return INSIDE;
-    if (t->looks && ((uni_space(a) && uni_space(b)) ||
-                     across_in((struct pipe_text){t->begin.data, t->begin.len}, b) ||
-                     across_in((struct pipe_text){t->end.data, t->end.len}, a)))
-        return INSIDE;
-    enum across v = across_pre(&p->spec, &a, &b);
-    if (v != ACROSS_BESIDE)
-        return v == ACROSS_PARTED ? BOUNDARY : INSIDE;
-    if (!(t->merges || t->sums) || (t->has_tokens && t->prefixes) ||
-        !(t->fallback || before.last & behind.first & SIDE_WHOLE))
-        return INSIDE;
-    at = put_pair(text, a, b, &n);
-    return cut_here(&p->cut, text, at, n) ? BETWEEN : INSIDE;
-}
-
-static struct sides sides_of(const struct pipe *p, struct pipe_work *w, uint32_t c)
-{
-    struct sides *s = &w->parts->sides[c];
-    if (!s->first)
-        *s = sides_look(&p->spec, w, c, !p->parts->fallback);
-    return *s;
-}
-
-/* ---- opening ------------------------------------------------------------------------------- */
-
-static bool open_tokens(struct pipe *p, struct pipe_parts *t, struct pipe_work *w)
-{
-    struct pipe_spec *s = &p->spec;
-    struct err ignored;
-    size_t bytes = 0;
-    for (size_t i = 0; i < s->ntokens; i++)
-        bytes += s->token[i].length + 64;
-    cut_init(&t->tokens, bytes);
-    for (size_t i = 0; i < s->ntokens; i++) {
-        const struct pipe_token *k = &s->token[i];
-        if (!k->normalized)
-            continue;
-        if (pipe_normalize(s, w, k->text, k->length, &w->norm, &ignored))
-            return false;
-        const struct buf *b = &w->norm;
-        cut_add(&t->tokens, b->data, b->len);
-        t->has_tokens = true;
-        if (k->single_word || k->lstrip || k->rstrip) {
-            size_t n, last = char_before(b->data, b->len);
-            char_at(b->data, &n);
-            buf_add(&t->begin, b->data, n);
-            buf_add(&t->end, b->data + last, b->len - last);
-            t->looks = true;
-        }
-    }
-    return true;
-}
-
-/* Whether each byte has a token, and no merge is of these or of the unknown token: then characters
- * join as their bytes do. */
-static bool falls_back(const struct pipe *p)
-{
-    for (int b = 0; b < 256; b++)
-        if (p->byte_token[b] == SYM_NONE)
-            return false;
-    return p->spec.byte_fallback;
-}
-
-static void fill_table(struct pipe *p, struct pipe_work *w)
-{
-    struct sides s[128];
-    for (uint32_t c = 0; c < 128; c++) {
-        s[c] = sides_of(p, w, c);
-        p->parts->settles[c] = s[c].first & SIDE_FREE;
-    }
-    for (size_t a = 0; a < 128; a++)
-        for (size_t b = 0; b < 128; b++) {
-            enum place k = place_of(p, s[a], s[b]);
-            p->parts->cut[a][b >> 3] |= (unsigned char)((k != INSIDE) << (b & 7));
-            p->parts->boundary[a][b >> 3] |= (unsigned char)((k == BOUNDARY) << (b & 7));
-        }
-}
-
-/* Is the text mostly cut at words? */
-static bool parts_words(const struct pipe_parts *t)
-{
-    return (t->cut['e'][' ' >> 3] | t->cut[' ']['e' >> 3] >> ('e' & 7)) & 1;
-}
-
-/* Whether parts may do without normalizer and pre-tokenizer: there is nothing but Metaspace. */
-static void open_direct(struct pipe *p, struct pipe_parts *t, struct pipe_work *w)
-{
-    const struct pipe_spec *s = &p->spec;
-    bool meta = s->npre == 1 && s->pre[0].kind == PRE_METASPACE, free = true, joined = true;
-    struct sides space = sides_of(p, w, ' ');
-    t->direct = !t->has_tokens && (meta || s->npre == 0);
-    size_t k;
-    if (meta && s->pre[0].split)
-        t->parting = char_at(s->pre[0].content.p, &k);
-    for (size_t i = 0; i < s->nnorm; i++) {
-        bool one = across_behind(s, i, ' ');
-        free &= one;
-        joined &= one || across_repeats(s, i, ' ');
-    }
-    uint32_t c = space.first & SIDE_CHAR;
-    if (!joined || !(space.first & SIDE_FREE) || c != (space.last & SIDE_CHAR))
-        return;
-    t->spaces = free && !(meta && s->pre[0].split);
-    t->space.p = t->space_text;
-    t->space.n = utf8_put(t->space_text, c);
-    if (meta && c == ' ')
-        t->space = s->pre[0].content;
-}
-
-void parts_open(struct pipe *p, struct pipe_work *w)
-{
-    if (p->family != SCAN_NONE || !across_known(&p->spec))
-        return;
-    struct pipe_parts *t = p->parts = mem_new(1, sizeof(*t));
-    for (size_t i = 0; i < p->spec.nnorm && p->spec.norm[i].kind == NORM_STRIP; i++) {
-        t->strip_left |= p->spec.norm[i].left;
-        t->strip_right |= p->spec.norm[i].right;
-    }
-    t->merges = p->spec.model == MODEL_BPE && p->cuts;
-    t->sums = p->spec.model == MODEL_UNIGRAM;
-    t->fallback = p->letters || (falls_back(p) && !t->sums); /* there they join to one run first */
-    const struct pre_step *pre = p->spec.npre ? p->spec.pre : NULL;
-    for (size_t i = 0; i < p->spec.npre; i++)
-        t->prefixes |=
-            pre[i].prefix_space || (pre[i].kind == PRE_METASPACE && pre[i].scheme != META_NEVER);
-    bool good = open_tokens(p, t, w);
-    if (good) {
-        w->parts = parts_work_create();
-        fill_table(p, w);
-    }
-    if (!good || !parts_words(t))
-        parts_close(p);
-    else
-        open_direct(p, t, w);
-}
-
-void parts_close(struct pipe *p)
-{
-    if (p->parts) {
-        cut_finish(&p->parts->tokens);
-        buf_finish(&p->parts->begin);
-        buf_finish(&p->parts->end);
-    }
-    free(p->parts);
-    p->parts = NULL;
-}
-
-struct pipe_parts_work *parts_work_create(void)
-{
-    struct pipe_parts_work *w = mem_new(1, sizeof(*w));
-    w->sides = mem_new(CHARS, sizeof(*w->sides));
-    w->pairs = mem_new((size_t)1 << PAIRS_LOG, sizeof(*w->pairs));
-    w->cache = word_cache_create(WORD_CACHE_BYTES);
-    return w;
-}
-
-void parts_work_destroy(struct pipe_parts_work *w)
-{
-    if (!w)
-        return;
-    free(w->sides);
-    free(w->pairs);
-    word_cache_destroy(w->cache);
-    buf_finish(&w->tail);
-    free(w->start);
-    free(w);
-}
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
@@ -274,10 +47,10 @@ static inline unsigned place_between(const struct pipe *p, struct pipe_work *w, 
                                      uint32_t b)
 {
     uint64_t key = (uint64_t)a << 21 | b;
-    uint64_t *at = &w->parts->pairs[key * 0x9E3779B97F4A7C15u >> (64 - PAIRS_LOG)];
+    uint64_t *at = &w->parts->pairs[key * 0x9E3779B97F4A7C15u >> (64 - PARTS_PAIRS_LOG)];
     if ((*at & (((uint64_t)1 << KIND_SHIFT) - 1)) != key) { /* zeroed: two NULs, INSIDE */
-        struct sides before = sides_of(p, w, a), behind = sides_of(p, w, b);
-        unsigned k = place_of(p, before, behind);
+        struct sides before = parts_sides_of(p, w, a), behind = parts_sides_of(p, w, b);
+        unsigned k = parts_place_of(p, before, behind);
         k |= (behind.first & SIDE_FREE ? 0 : ACTS) | (before.last & SIDE_GRASPS ? GRASPS : 0);
         *at = key | (uint64_t)k << KIND_SHIFT;
     }
@@ -292,7 +65,7 @@ static bool is_unsettled(const struct pipe *p, struct pipe_work *w, const char *
     for (size_t i = 0, k; i < LOOK_AHEAD; i++, at += k) {
         if (at >= n)
             return more;
-        uint32_t first = sides_of(p, w, char_at(text + at, &k)).first;
+        uint32_t first = parts_sides_of(p, w, char_at(text + at, &k)).first;
         if (first != SIDE_KNOWN)
             return !(first & SIDE_FREE);
     }
@@ -390,12 +163,38 @@ static bool make_direct(const struct pipe *p, struct pipe_work *w, const char *t
                 return false;
             buf_add(b, t->space.p, t->space.n);
         } else {
-            if (!(sides_of(p, w, c).first & SIDE_SAME) || (i && c == t->parting))
+            if (!(parts_sides_of(p, w, c).first & SIDE_SAME) || (i && c == t->parting))
                 return false;
             buf_add(b, text + i, k);
         }
     }
     return true;
+}
+
+static uint64_t hash_of(const char *text, size_t n)
+{
+    uint64_t head = load_u64(text); /* what follows a part is readable */
+    head &= n < 8 ? ((uint64_t)1 << 8 * n) - 1 : UINT64_MAX;
+    return (head ^ n) * 0x9E3779B97F4A7C15u;
+}
+
+static void note_odd(struct pipe_parts_work *w, const char *text, size_t n)
+{
+    uint64_t hash = hash_of(text, n);
+    if (!w->odds)
+        w->odds = mem_new((size_t)1 << ODDS_LOG, sizeof(*w->odds));
+    w->odds[hash >> (64 - ODDS_LOG)] = hash;
+    w->near[(unsigned char)*text] = true;
+}
+
+/* One taken for another goes with its piece, which is slower and no other ids. */
+static inline bool was_odd(const struct pipe_parts_work *w, const char *text, size_t n)
+{
+    uint64_t hash;
+    if (!w->near[(unsigned char)*text])
+        return false;
+    hash = hash_of(text, n);
+    return w->odds[hash >> (64 - ODDS_LOG)] == hash;
 }
 
 /*
@@ -406,6 +205,7 @@ static int miss(const void *state, void *scratch, struct word_list *list, struct
                 struct err *e)
 {
     struct pipe_work *w = scratch;
+    const struct pipe *p = state;
     int code = 0;
     for (size_t i = 0; i < list->count && !code; i++) {
         const char *text = list->text + list->at[i];
@@ -416,8 +216,11 @@ static int miss(const void *state, void *scratch, struct word_list *list, struct
                    ? pipe_model_encode(state, w, w->text.data, w->text.len, ids, e)
                    : pipe_encode_run(state, w, text, n, EDGE_CUT | EDGE_STRIPPED, ids, &tally, e);
         list->end[i] = ids->n;
+        w->near &= !(p->parts->fresh && *text == ' '); /* no sum stands before it */
         if (!tally.specials && (code || !w->near))
             continue;
+        if (!tally.specials)
+            note_odd(w->parts, text, n);
         w->parts->odd = text;
         return ERR_DATA;
     }
@@ -437,7 +240,7 @@ static int put_kept(const struct job *j, const char *text, const uint32_t *start
 
 /* The parts text[start[i] .. start[i + 1]), i < n; the piece round an odd one goes as a whole. One
  * that is found need not be the first. */
-static int put_parts(const struct job *j, const char *text, const uint32_t *start, size_t n)
+static int put_run(const struct job *j, const char *text, const uint32_t *start, size_t n)
 {
     int code = 0;
     for (size_t done = 0; done < n && !code;) {
@@ -451,7 +254,7 @@ static int put_parts(const struct job *j, const char *text, const uint32_t *star
                 from = end;
         while (j->p->parts->sums && end < n && !is_boundary(j->p, j->w, text, start[end]))
             end++;
-        code = put_parts(j, text, start + done, from - done);
+        code = put_run(j, text, start + done, from - done);
         if (!code)
             code = put_part(j, text + start[from], start[end] - start[from], EDGE_CUT);
         done = end;
@@ -466,6 +269,61 @@ static uint32_t *room_for(struct pipe_parts_work *w, size_t n)
         w->start = mem_grow(w->start, w->room, sizeof(*w->start));
     }
     return w->start;
+}
+
+/* Whole pieces, before whose beginnings there is no sum. */
+static int miss_piece(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
+                      struct err *e)
+{
+    struct pipe_work *w = scratch;
+    int code = 0;
+    for (size_t i = 0; i < list->count && !code; i++) {
+        struct tok_tally tally = {0};
+        code = pipe_encode_run(state, w, list->text + list->at[i], list->n[i],
+                               EDGE_CUT | EDGE_STRIPPED, ids, &tally, e);
+        list->end[i] = ids->n;
+        if (!code && tally.specials) {
+            w->parts->odd = list->text;
+            code = ERR_DATA;
+        }
+    }
+    return code;
+}
+
+static int put_piece(const struct job *j, const char *text, size_t n)
+{
+    struct pipe_parts_work *w = j->w->parts;
+    const uint32_t at[] = {0, (uint32_t)n};
+    if (n > PIECE_KEPT)
+        return put_part(j, text, n, EDGE_CUT);
+    if (!w->pieces)
+        w->pieces = word_cache_create(WORD_CACHE_BYTES / 4);
+    w->odd = NULL;
+    int code = word_cache_encode(w->pieces, text, at, 1, miss_piece, j->p, j->w, j->ids, j->e);
+    return w->odd ? put_part(j, text, n, EDGE_CUT) : code;
+}
+
+/* Parts from a boundary to a boundary; pieces with one that is likely to be odd go by themselves.
+ */
+static int put_parts(const struct job *j, const char *text, const uint32_t *start, size_t n)
+{
+    int code = 0;
+    size_t done = 0, i = 0;
+    for (; i < n && !code && j->p->parts->sums; i++) {
+        if (!was_odd(j->w->parts, text + start[i], start[i + 1] - start[i]))
+            continue;
+        size_t from = i, end = i + 1;
+        while (from > done && !is_boundary(j->p, j->w, text, start[from]))
+            from--;
+        while (end < n && !is_boundary(j->p, j->w, text, start[end]))
+            end++;
+        code = put_run(j, text, start + done, from - done);
+        if (!code)
+            code = put_piece(j, text + start[from], start[end] - start[from]);
+        done = end;
+        i = end - 1;
+    }
+    return code ? code : put_run(j, text, start + done, n - done);
 }
 
 /*

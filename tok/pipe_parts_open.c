@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "tok/pipe_across.h"
+#include "tok/pipe_parts_run.h"
+#include "tok/unicode.h"
+
+/* Places where a text may be cut as it stands (pipe_parts.c), and the tables that tell them. */
+
+/* Two characters as text; returns where the second begins. */
+static size_t put_pair(char text[8], uint32_t a, uint32_t b, size_t *ret_n)
+{
+    size_t k = utf8_put(text, a);
+    *ret_n = k + utf8_put(text + k, b);
+    return k;
+}
+
+enum place parts_place_of(const struct pipe *p, struct sides before, struct sides behind)
+{
+    const struct pipe_parts *t = p->parts;
+    char text[8];
+    size_t n, at;
+    uint32_t a = before.last & SIDE_CHAR, b = behind.first & SIDE_CHAR;
+    if (!(before.last & behind.first & SIDE_FREE))
+        return INSIDE;
+    at = put_pair(text, a, b, &n);
+    if (t->has_tokens && !cut_here(&t->tokens, text, at, n))
+        return INSIDE;
+    if (t->looks && ((uni_space(a) && uni_space(b)) ||
+                     across_in((struct pipe_text){t->begin.data, t->begin.len}, b) ||
+                     across_in((struct pipe_text){t->end.data, t->end.len}, a)))
+        return INSIDE;
+    enum across v = across_pre(&p->spec, &a, &b);
+    if (v != ACROSS_BESIDE)
+        return v == ACROSS_PARTED ? BOUNDARY : INSIDE;
+    if (!(t->merges || t->sums) || (t->has_tokens && t->prefixes) ||
+        !(t->fallback || before.last & behind.first & SIDE_WHOLE))
+        return INSIDE;
+    at = put_pair(text, a, b, &n);
+    return cut_here(&p->cut, text, at, n) ? BETWEEN : INSIDE;
+}
+
+struct sides parts_sides_of(const struct pipe *p, struct pipe_work *w, uint32_t c)
+{
+    struct sides *s = &w->parts->sides[c];
+    if (!s->first)
+        *s = sides_look(&p->spec, w, c, !p->parts->fallback);
+    return *s;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static bool open_tokens(struct pipe *p, struct pipe_parts *t, struct pipe_work *w)
+{
+    struct pipe_spec *s = &p->spec;
+    struct err ignored;
+    size_t bytes = 0;
+    for (size_t i = 0; i < s->ntokens; i++)
+        bytes += s->token[i].length + 64;
+    cut_init(&t->tokens, bytes);
+    for (size_t i = 0; i < s->ntokens; i++) {
+        const struct pipe_token *k = &s->token[i];
+        if (!k->normalized)
+            continue;
+        if (pipe_normalize(s, w, k->text, k->length, &w->norm, &ignored))
+            return false;
+        const struct buf *b = &w->norm;
+        cut_add(&t->tokens, b->data, b->len);
+        t->has_tokens = true;
+        if (k->single_word || k->lstrip || k->rstrip) {
+            size_t n, last = char_before(b->data, b->len);
+            char_at(b->data, &n);
+            buf_add(&t->begin, b->data, n);
+            buf_add(&t->end, b->data + last, b->len - last);
+            t->looks = true;
+        }
+    }
+    return true;
+}
+
+/* Whether each byte has a token, and no merge is of these or of the unknown token: then characters
+ * join as their bytes do. */
+static bool falls_back(const struct pipe *p)
+{
+    for (int b = 0; b < 256; b++)
+        if (p->byte_token[b] == SYM_NONE)
+            return false;
+    return p->spec.byte_fallback;
+}
+
+static void fill_table(struct pipe *p, struct pipe_work *w)
+{
+    struct sides s[128];
+    for (uint32_t c = 0; c < 128; c++) {
+        s[c] = parts_sides_of(p, w, c);
+        p->parts->settles[c] = s[c].first & SIDE_FREE;
+    }
+    for (size_t a = 0; a < 128; a++)
+        for (size_t b = 0; b < 128; b++) {
+            enum place k = parts_place_of(p, s[a], s[b]);
+            p->parts->cut[a][b >> 3] |= (unsigned char)((k != INSIDE) << (b & 7));
+            p->parts->boundary[a][b >> 3] |= (unsigned char)((k == BOUNDARY) << (b & 7));
+        }
+}
+
+/* Is the text mostly cut at words? */
+static bool parts_words(const struct pipe_parts *t)
+{
+    return (t->cut['e'][' ' >> 3] | t->cut[' ']['e' >> 3] >> ('e' & 7)) & 1;
+}
+
+/* Whether parts may do without normalizer and pre-tokenizer: there is nothing but Metaspace. */
+static void open_direct(struct pipe *p, struct pipe_parts *t, struct pipe_work *w)
+{
+    const struct pipe_spec *s = &p->spec;
+    bool meta = s->npre == 1 && s->pre[0].kind == PRE_METASPACE, free = true, joined = true;
+    struct sides space = parts_sides_of(p, w, ' ');
+    t->direct = !t->has_tokens && (meta || s->npre == 0);
+    size_t k;
+    if (meta && s->pre[0].split)
+        t->parting = char_at(s->pre[0].content.p, &k);
+    for (size_t i = 0; i < s->nnorm; i++) {
+        bool one = across_behind(s, i, ' ');
+        free &= one;
+        joined &= one || across_repeats(s, i, ' ');
+    }
+    uint32_t c = space.first & SIDE_CHAR;
+    if (!joined || !(space.first & SIDE_FREE) || c != (space.last & SIDE_CHAR))
+        return;
+    t->spaces = free && !(meta && s->pre[0].split);
+    t->space.p = t->space_text;
+    t->space.n = utf8_put(t->space_text, c);
+    if (meta && c == ' ')
+        t->space = s->pre[0].content;
+    t->fresh = meta && c == ' ' && s->pre[0].split;
+}
+
+void parts_open(struct pipe *p, struct pipe_work *w)
+{
+    if (p->family != SCAN_NONE || !across_known(&p->spec))
+        return;
+    struct pipe_parts *t = p->parts = mem_new(1, sizeof(*t));
+    for (size_t i = 0; i < p->spec.nnorm && p->spec.norm[i].kind == NORM_STRIP; i++) {
+        t->strip_left |= p->spec.norm[i].left;
+        t->strip_right |= p->spec.norm[i].right;
+    }
+    t->merges = p->spec.model == MODEL_BPE && p->cuts;
+    t->sums = p->spec.model == MODEL_UNIGRAM;
+    t->fallback = p->letters || (falls_back(p) && !t->sums); /* there they join to one run first */
+    const struct pre_step *pre = p->spec.npre ? p->spec.pre : NULL;
+    for (size_t i = 0; i < p->spec.npre; i++)
+        t->prefixes |=
+            pre[i].prefix_space || (pre[i].kind == PRE_METASPACE && pre[i].scheme != META_NEVER);
+    bool good = open_tokens(p, t, w);
+    if (good) {
+        w->parts = parts_work_create();
+        fill_table(p, w);
+    }
+    if (!good || !parts_words(t))
+        parts_close(p);
+    else
+        open_direct(p, t, w);
+}
+
+void parts_close(struct pipe *p)
+{
+    if (p->parts) {
+        cut_finish(&p->parts->tokens);
+        buf_finish(&p->parts->begin);
+        buf_finish(&p->parts->end);
+    }
+    free(p->parts);
+    p->parts = NULL;
+}
+
+struct pipe_parts_work *parts_work_create(void)
+{
+    struct pipe_parts_work *w = mem_new(1, sizeof(*w));
+    w->sides = mem_new(PARTS_CHARS, sizeof(*w->sides));
+    w->pairs = mem_new((size_t)1 << PARTS_PAIRS_LOG, sizeof(*w->pairs));
+    w->cache = word_cache_create(WORD_CACHE_BYTES);
+    return w;
+}
+
+void parts_work_destroy(struct pipe_parts_work *w)
+{
+    if (!w)
+        return;
+    free(w->sides);
+    free(w->pairs);
+    word_cache_destroy(w->cache);
+    word_cache_destroy(w->pieces);
+    free(w->odds);
+    buf_finish(&w->tail);
+    free(w->start);
+    free(w);
+}
