@@ -103,8 +103,6 @@ int gpt2_engine_open(const struct tok_options *o, const char *p, size_t n, struc
                      struct tok_info *info, struct err *e);
 int tiktoken_engine_open(const struct tok_options *o, const char *p, size_t n,
                          struct tok_engine *ret, struct tok_info *info, struct err *e);
-int tiktoken_json_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
-                       struct tok_info *info, struct err *e);
 int bert_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
                      struct tok_info *info, struct err *e);
 int hf_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,

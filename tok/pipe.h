@@ -136,6 +136,7 @@ struct pipe_spec {
     enum pipe_model model;
     struct bpe_pair *pair;
     size_t npairs;
+    uint8_t *unreached; /* by id: merging does not get to the piece; NULL: not known */
     struct pipe_text unk, prefix, suffix; /* p is NULL: none */
     bool fuse_unk, byte_fallback, ignore_merges;
     double dropout;   /* MODEL_BPE: the probability of a merge to be left out */

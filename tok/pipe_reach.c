@@ -50,6 +50,10 @@ static void find_missed(struct reach *r)
 {
     const struct pipe_spec *s = &r->p->spec;
     struct buf b = {0};
+    for (uint32_t id = 0; id < s->npieces && s->unreached; id++)
+        note(r, id, !s->unreached[id]);
+    if (s->unreached)
+        return;
     for (uint32_t id = 0; id < s->npieces; id++) {
         buf_reset(&b);
         if (!pipe_piece_bytes(&b, s->piece[id].p, s->piece[id].n))

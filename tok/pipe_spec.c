@@ -25,6 +25,7 @@ void pipe_spec_finish(struct pipe_spec *s)
     words_finish(&s->words);
     free(s->piece);
     free(s->pair);
+    free(s->unreached);
     free(s->score);
     free(s->token);
     free(s->norm);

@@ -6,13 +6,13 @@
 #include "tok/hf.h"
 #include "tok/base64.h"
 #include "tok/pipe_run.h"
+#include "tok/rank_pairs.h"
 
 /*
  * tiktoken's rank files: on each line the bytes of a token in base64, a space, and its rank, which
  * is its id. Two neighbours merge when the bytes of both together are a token, the lowest rank
- * first; so every split of every token into two tokens is a merge. A piece that is a token is that
- * token. The file says neither the pattern nor the special tokens: both come with a name, which the
- * number of ranks tells for OpenAI's own.
+ * first (rank_pairs.h). A piece that is a token is that token. The file says neither the pattern
+ * nor the special tokens: both come with a name, which the number of ranks tells for OpenAI's own.
  */
 
 enum { TOKEN_MAX = 256, RANKS_MAX = 1 << 24 };
@@ -71,9 +71,42 @@ static int from_base64(const char *p, size_t n, uint8_t ret[TOKEN_MAX + 3])
     return bytes <= TOKEN_MAX ? (int)bytes : -1;
 }
 
+/* GPT-2's letters for all bytes. */
+struct letters {
+    char letter[256][2];
+    uint8_t n[256];
+};
+
+static void letters_init(struct letters *l)
+{
+    for (unsigned b = 0; b < 256; b++) {
+        char text[4] = "";
+        l->n[b] = (uint8_t)letter_put(text, (uint8_t)b);
+        memcpy(l->letter[b], text, 2);
+    }
+}
+
+/* Appends k bytes as letters and a NUL to s->text, which has room. */
+static const char *put_letters(struct pipe_spec *s, const struct letters *l, const uint8_t *byte,
+                               int k, uint32_t *ret_n)
+{
+    char *text = s->text.data + s->text.len, *dst = text;
+    for (int i = 0; i < k; i++) {
+        memcpy(dst, l->letter[byte[i]], 2);
+        dst += l->n[byte[i]];
+    }
+    *dst = '\0';
+    *ret_n = (uint32_t)(dst - text);
+    s->text.len += *ret_n + (size_t)1;
+    return text;
+}
+
+/* ---- lines of ranks -------------------------------------------------------------------------- */
+
 struct line {
-    const char *p, *space;
+    const char *p;
     size_t n, number;
+    size_t space; /* bytes before it */
     int64_t rank;
 };
 
@@ -96,15 +129,18 @@ static bool next_line(const char **p, const char *end, struct line *l)
 /* Splits "b64 rank"; false if the line is none. */
 static bool split_line(struct line *l)
 {
-    l->space = memchr(l->p, ' ', l->n);
+    size_t i = 0;
     l->rank = 0;
-    const char *s = l->space ? l->space + 1 : NULL, *end = l->p + l->n;
-    if (!s || s == end)
+    while (i < l->n && l->p[i] != ' ')
+        i++;
+    l->space = i++;
+    if (i >= l->n)
         return false;
-    for (; s < end; s++) {
-        if (*s < '0' || *s > '9' || l->rank > RANKS_MAX)
+    for (; i < l->n; i++) {
+        unsigned digit = (unsigned char)l->p[i] - (unsigned)'0';
+        if (digit > 9 || l->rank > RANKS_MAX)
             return false;
-        l->rank = l->rank * 10 + (*s - '0');
+        l->rank = l->rank * 10 + digit;
     }
     return true;
 }
@@ -115,7 +151,7 @@ bool tiktoken_looks(const char *p, size_t n)
     const char *at = p;
     uint8_t bytes[TOKEN_MAX + 3];
     return next_line(&at, p + n, &l) && l.n < 1024 && split_line(&l) &&
-           from_base64(l.p, (size_t)(l.space - l.p), bytes) > 0;
+           from_base64(l.p, l.space, bytes) > 0;
 }
 
 bool tiktoken_is_json(const char *p, size_t n)
@@ -132,86 +168,52 @@ static int bad_line(const struct pipe_spec *s, const struct line *l, struct err 
                    s->path, l->number, TOKEN_MAX);
 }
 
-static int take_ranks(struct pipe_spec *s, const char *p, size_t n, struct err *e)
-{
-    const char *end = p + n;
-    struct line l = {0};
-    size_t words = 0;
-    int64_t highest = -1;
-    for (const char *at = p; next_line(&at, end, &l); words++) {
-        if (!split_line(&l))
-            return bad_line(s, &l, e);
-        highest = l.rank > highest ? l.rank : highest;
-    }
-    int code = pipe_vocab_room(s, (size_t)(highest + 1), words, e);
-    buf_reserve(&s->text, 2 * n + 16); /* one block: pieces point into it */
-    l = (struct line){0};
-    for (const char *at = p; !code && next_line(&at, end, &l);) {
-        uint8_t bytes[TOKEN_MAX + 3];
-        split_line(&l);
-        int k = from_base64(l.p, (size_t)(l.space - l.p), bytes);
-        if (k <= 0)
-            return bad_line(s, &l, e);
-        char *text = s->text.data + s->text.len, *dst = text;
-        for (int i = 0; i < k; i++)
-            dst += letter_put(dst, bytes[i]);
-        *dst = '\0';
-        s->text.len += (size_t)(dst - text) + 1;
-        code = pipe_vocab_add(s, text, (size_t)(dst - text), l.rank, e);
-    }
-    return code ? code : pipe_vocab_index(s, e);
-}
-
-struct split {
-    size_t at;
-    struct words_key left, right;
+/* What a line holds, its text already where it stays. */
+struct entry {
+    const char *text;
+    uint32_t n, rank;
 };
 
-/* Where the characters of a token begin, but for the first; the table's lines are on their way. */
-static size_t find_splits(const struct pipe_spec *s, struct pipe_text t, struct split *ret)
+/* All lines; the text has room for them. *ret_size: above all ranks. */
+static int read_lines(struct pipe_spec *s, const char *p, size_t n, struct entry **ret,
+                      size_t *ret_n, size_t *ret_size, struct err *e)
 {
-    size_t n = 0;
-    for (size_t i = 1; i < t.n; i++) {
-        if (((unsigned char)t.p[i] & 0xc0) == 0x80)
-            continue;
-        ret[n] = (struct split){i, words_key(t.p, i), words_key(t.p + i, t.n - i)};
-        words_prefetch(&s->words, ret[n].left);
-        words_prefetch(&s->words, ret[n].right);
-        n++;
-    }
-    return n;
-}
-
-static void add_splits(struct pipe_spec *s, size_t id, const struct split *split, size_t n,
-                       size_t *cap)
-{
-    struct pipe_text t = s->piece[id];
-    for (size_t k = 0; k < n; k++) {
-        size_t i = split[k].at;
-        int32_t left = words_find_key(&s->words, split[k].left, t.p, i), right;
-        if (left < 0 || (right = words_find_key(&s->words, split[k].right, t.p + i, t.n - i)) < 0)
-            continue;
-        if (s->npairs == *cap) {
-            *cap = *cap ? *cap * 2 : 1 << 16;
-            s->pair = mem_grow(s->pair, *cap, sizeof(*s->pair));
+    struct letters letters;
+    struct line l = {0};
+    struct entry *list = NULL;
+    size_t cap = 0, k = 0;
+    letters_init(&letters);
+    *ret_size = 0;
+    for (const char *at = p; next_line(&at, p + n, &l); k++) {
+        uint8_t bytes[TOKEN_MAX + 3];
+        int length = split_line(&l) ? from_base64(l.p, l.space, bytes) : 0;
+        if (length <= 0) {
+            free(list);
+            return bad_line(s, &l, e);
         }
-        s->pair[s->npairs++] =
-            (struct bpe_pair){(uint32_t)left, (uint32_t)right, (uint32_t)id, (uint32_t)id};
+        if (k == cap)
+            list = mem_grow(list, cap = cap ? 2 * cap : 1 << 12, sizeof(*list));
+        list[k].text = put_letters(s, &letters, bytes, length, &list[k].n);
+        list[k].rank = (uint32_t)l.rank;
+        *ret_size = (size_t)l.rank >= *ret_size ? (size_t)l.rank + 1 : *ret_size;
     }
+    *ret = list;
+    *ret_n = k;
+    return 0;
 }
 
-/* Every split of every token into two tokens; one token is looked up while the next is prepared. */
-static void take_splits(struct pipe_spec *s)
+static int take_ranks(struct pipe_spec *s, const char *p, size_t n, struct err *e)
 {
-    struct split split[2][TOKEN_MAX];
-    size_t cap = 0, n[2] = {0};
-    for (size_t id = 0; id < s->npieces; id++) {
-        n[id & 1] = s->piece[id].p ? find_splits(s, s->piece[id], split[id & 1]) : 0;
-        if (id)
-            add_splits(s, id - 1, split[(id - 1) & 1], n[(id - 1) & 1], &cap);
-    }
-    if (s->npieces)
-        add_splits(s, s->npieces - 1, split[(s->npieces - 1) & 1], n[(s->npieces - 1) & 1], &cap);
+    struct entry *list = NULL;
+    size_t count = 0, size = 0;
+    buf_reserve(&s->text, 2 * n + 16); /* one block: pieces point into it */
+    int code = read_lines(s, p, n, &list, &count, &size, e);
+    if (!code)
+        code = pipe_vocab_room(s, size, count, e);
+    for (size_t i = 0; i < count && !code; i++)
+        code = pipe_vocab_add(s, list[i].text, list[i].n, list[i].rank, e);
+    free(list);
+    return code ? code : pipe_vocab_index(s, e);
 }
 
 static int check_bytes(const struct pipe_spec *s, struct err *e)
@@ -255,8 +257,8 @@ static const char *find_pattern(const char *name)
 
 enum { SPECIALS = 1000, VOCABULARY = 1 << 17 };
 
-static int take_object(struct pipe_spec *s, const struct json *x, size_t rank, size_t first,
-                       struct err *e)
+static int take_object(struct pipe_spec *s, const struct letters *l, const struct json *x,
+                       size_t rank, size_t first, struct err *e)
 {
     const struct json *r = json_get(x, "rank"), *b = json_get(x, "token_bytes");
     uint8_t bytes[TOKEN_MAX + 3];
@@ -272,18 +274,16 @@ static int take_object(struct pipe_spec *s, const struct json *x, size_t rank, s
                        rank, TOKEN_MAX);
     if (rank < 256 && (k != 1 || bytes[0] != rank))
         return err_set(e, ERR_DATA, "%s: rank %zu is not the byte 0x%02zx", s->path, rank, rank);
-    char *text = s->text.data + s->text.len, *dst = text;
-    for (int i = 0; i < k; i++)
-        dst += letter_put(dst, bytes[i]);
-    *dst = '\0';
-    s->text.len += (size_t)(dst - text) + 1;
-    return pipe_vocab_add(s, text, (size_t)(dst - text), (int64_t)(first + rank), e);
+    uint32_t length;
+    const char *text = put_letters(s, l, bytes, k, &length);
+    return pipe_vocab_add(s, text, length, (int64_t)(first + rank), e);
 }
 
 /* The first `want` of the list. */
 static int take_list(struct pipe_spec *s, const struct json *list, size_t want, size_t first,
                      struct err *e)
 {
+    struct letters letters;
     size_t bytes = 0;
     if (list->kind != JSON_ARRAY || list->length < want)
         return err_set(
@@ -297,8 +297,9 @@ static int take_list(struct pipe_spec *s, const struct json *list, size_t want, 
     }
     int code = pipe_vocab_room(s, first + want, want, e);
     buf_reserve(&s->text, bytes + 16); /* one block: pieces point into it */
+    letters_init(&letters);
     for (size_t i = 0; i < want && !code; i++)
-        code = take_object(s, &list->child[i], i, first, e);
+        code = take_object(s, &letters, &list->child[i], i, first, e);
     return code ? code : pipe_vocab_index(s, e);
 }
 
@@ -372,7 +373,7 @@ static int json_read(struct pipe_spec *s, const struct tok_options *o, const cha
         code = add_specials(s, o, specials, e);
     if (code)
         return code;
-    take_splits(s);
+    rank_pairs(s, o->dropout > 0);
     s->ignore_merges = true;
     return pipe_add_byte_level(s, find_pattern(o->pattern), REGEX_RUST, e);
 }
@@ -389,7 +390,7 @@ int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, const char *
         code = check_bytes(s, e);
     if (code)
         return code;
-    take_splits(s);
+    rank_pairs(s, o->dropout > 0);
     s->ignore_merges = true;
     const struct encoding *c = find_encoding(o->pattern, s->count);
     if (!c && !o->pattern) {
@@ -405,36 +406,13 @@ int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, const char *
     return pipe_add_byte_level(s, c ? c->pattern : find_pattern(o->pattern), REGEX_RUST, e);
 }
 
-int tiktoken_json_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
-                       struct tok_info *info, struct err *e)
-{
-    struct pipe_spec s;
-    struct tok_engine g;
-    pipe_spec_init(&s, o->path);
-    int code = json_read(&s, o, p, n, e);
-    if (!code)
-        code = pipe_open(&s, o, &g, info, e);
-    pipe_spec_finish(&s);
-    if (code)
-        return code;
-    info->type = TOK_TIKTOKEN;
-    info->unk = g.find(g.state, "<unk>");
-    info->bos = g.find(g.state, "<s>");
-    info->eod = info->eos = g.find(g.state, "</s>");
-    code = tok_engine_eod(o, &g, info, e);
-    if (code)
-        g.destroy(g.state);
-    else
-        *ret = g;
-    return code;
-}
-
 int tiktoken_engine_open(const struct tok_options *o, const char *p, size_t n,
                          struct tok_engine *ret, struct tok_info *info, struct err *e)
 {
     struct pipe_spec s;
     struct tok_engine g;
-    if (o->vocab_size || o->num_special || o->nspecial)
+    bool json = tiktoken_is_json(p, n);
+    if (!json && (o->vocab_size || o->num_special || o->nspecial))
         return err_set(e, ERR_USAGE,
                        "%s: --vocab-size, --tiktoken-num-special-tokens and "
                        "--tiktoken-special-tokens go with ranks in JSON only",
@@ -447,7 +425,11 @@ int tiktoken_engine_open(const struct tok_options *o, const char *p, size_t n,
     if (code)
         return code;
     info->type = TOK_TIKTOKEN;
-    info->eod = info->eos = g.find(g.state, "<|endoftext|>");
+    if (json) {
+        info->unk = g.find(g.state, "<unk>");
+        info->bos = g.find(g.state, "<s>");
+    }
+    info->eod = info->eos = g.find(g.state, json ? "</s>" : "<|endoftext|>");
     code = tok_engine_eod(o, &g, info, e);
     if (code)
         g.destroy(g.state);

@@ -159,7 +159,7 @@ static engine_open *find_engine(const struct tok_options *o, const char *p, size
     if (tiktoken_is_json(p, n)) {
         *ret_holds = "tiktoken's ranks in JSON";
         *ret_fits = type == TOK_TIKTOKEN;
-        return tiktoken_json_open;
+        return tiktoken_engine_open;
     }
     if (tiktoken_looks(p, n)) {
         *ret_holds = "tiktoken's ranks";

@@ -31,7 +31,7 @@ static void try_json(const uint8_t *data, size_t size)
     buf_addc(&b, ',');
     buf_add(&b, data, size);
     buf_addc(&b, ']');
-    int code = tiktoken_json_open(&o, b.data, b.len, &g, &info, &e);
+    int code = tiktoken_engine_open(&o, b.data, b.len, &g, &info, &e);
     BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
     if (!code)
         g.destroy(g.state);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/rank_pairs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/t.h"
+
+/*
+ * Made-up vocabularies of a few letters, in which nearly everything that can happen does: pieces
+ * that merging does not reach, that it reaches by way of higher ones, runs of one letter. The slow
+ * twin merges by the ranks themselves.
+ */
+
+enum { MOST = 120, LONGEST = 12 };
+
+struct made {
+    char text[MOST][LONGEST + 1];
+    size_t n;
+};
+
+static int find(const struct made *m, const char *p, size_t n)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (strlen(m->text[i]) == n && !memcmp(m->text[i], p, n))
+            return (int)i;
+    return -1;
+}
+
+static void add(struct made *m, const char *p, size_t n)
+{
+    if (n > LONGEST || m->n == MOST || find(m, p, n) >= 0)
+        return;
+    memcpy(m->text[m->n], p, n);
+    m->text[m->n++][n] = 0;
+}
+
+static void swap(struct made *m, size_t i, size_t j)
+{
+    char was[LONGEST + 1];
+    strcpy(was, m->text[i]);
+    strcpy(m->text[i], m->text[j]);
+    strcpy(m->text[j], was);
+}
+
+enum { GROWN, LETTERS_LAST, SHUFFLED, ANY, WAYS };
+
+/* Pieces out of two others; these, with the letters behind them, or in any order; any strings. */
+static void make(struct made *m, uint64_t r, int how)
+{
+    uint64_t k = 0;
+    size_t letters = 1 + t_rand(r, k++) % 3, want = 5 + t_rand(r, k++) % (MOST - 5);
+    *m = (struct made){0};
+    for (size_t i = 0; i < letters; i++)
+        add(m, "abc" + i, 1);
+    for (int tries = 0; tries < 400 && m->n < want; tries++) {
+        char text[2 * LONGEST + 1] = "";
+        if (how == ANY) {
+            size_t n = 2 + t_rand(r, k++) % 6;
+            for (size_t i = 0; i < n; i++)
+                text[i] = "abc"[t_rand(r, k++) % letters];
+        } else {
+            strcpy(text, m->text[t_rand(r, k++) % m->n]);
+            strcat(text, m->text[t_rand(r, k++) % m->n]);
+        }
+        add(m, text, strlen(text));
+    }
+    for (size_t i = 0; how == LETTERS_LAST && i + letters < m->n; i++)
+        swap(m, i, i + letters);
+    for (size_t i = m->n - 1; how == SHUFFLED && i; i--)
+        swap(m, i, t_rand(r, k++) % (i + 1));
+}
+
+/* What merging leaves; ret_two: the last two, before they became one. */
+static size_t merge(const struct made *m, const char *text, size_t n, int *id, int ret_two[2])
+{
+    size_t at[64], count = n;
+    ret_two[0] = ret_two[1] = -1;
+    for (size_t i = 0; i <= n; i++)
+        at[i] = i;
+    for (;;) {
+        int best = -1;
+        size_t where = 0;
+        for (size_t i = 0; i + 1 < count; i++) {
+            int x = find(m, text + at[i], at[i + 2] - at[i]);
+            if (x >= 0 && (best < 0 || x < best)) {
+                best = x;
+                where = i;
+            }
+        }
+        if (best < 0)
+            break;
+        if (count == 2) {
+            ret_two[0] = find(m, text, at[1]);
+            ret_two[1] = find(m, text + at[1], n - at[1]);
+        }
+        memmove(at + where + 1, at + where + 2, (count - where - 1) * sizeof(*at));
+        count--;
+    }
+    for (size_t i = 0; i < count; i++)
+        id[i] = find(m, text + at[i], at[i + 1] - at[i]);
+    return count;
+}
+
+static void open_spec(struct pipe_spec *s, const struct made *m)
+{
+    struct err e;
+    pipe_spec_init(s, "made");
+    T_OK(pipe_vocab_room(s, m->n, m->n, &e), &e);
+    for (size_t i = 0; i < m->n; i++)
+        T_OK(pipe_vocab_add(s, m->text[i], strlen(m->text[i]), (int64_t)i, &e), &e);
+    T_OK(pipe_vocab_index(s, &e), &e);
+}
+
+/* For each piece the last two, and no others; or all splits, where pieces come from above. */
+static bool pairs_are_those_made(uint64_t r, int how)
+{
+    struct made m;
+    struct pipe_spec s;
+    size_t k = 0;
+    make(&m, r, how);
+    open_spec(&s, &m);
+    rank_pairs(&s, false);
+    bool told = s.unreached;
+    for (size_t id = 0; id < m.n && told; id++) {
+        int ids[64], two[2];
+        size_t n = strlen(m.text[id]);
+        bool reached = merge(&m, m.text[id], n, ids, two) == 1;
+        T_EQ(s.unreached[id], !reached);
+        if (n == 1 || !reached)
+            continue;
+        T_CHECK(k < s.npairs && s.pair[k].id == id && s.pair[k].rank == id);
+        T_EQ(s.pair[k].left, two[0]);
+        T_EQ(s.pair[k++].right, two[1]);
+    }
+    T_EQ(told ? s.npairs : 0, k);
+    for (size_t id = 0; id < m.n && !told; id++)
+        for (size_t i = 1; i < strlen(m.text[id]); i++) {
+            int left = find(&m, m.text[id], i);
+            int right = find(&m, m.text[id] + i, strlen(m.text[id]) - i);
+            if (left < 0 || right < 0)
+                continue;
+            T_CHECK(k < s.npairs && s.pair[k].id == id && s.pair[k].left == (uint32_t)left &&
+                    s.pair[k].right == (uint32_t)right);
+            k++;
+        }
+    T_EQ(s.npairs, k);
+    pipe_spec_finish(&s);
+    return told;
+}
+
+static void made_up_vocabularies(void)
+{
+    size_t told[WAYS] = {0};
+    enum { ROUNDS = 600 };
+    for (uint64_t r = 0; r < ROUNDS; r++)
+        for (int how = GROWN; how < WAYS; how++)
+            told[how] += pairs_are_those_made(WAYS * r + (uint64_t)how, how);
+    for (int how = GROWN; how < WAYS; how++)
+        T_CHECK(told[how] > 0 && told[how] < ROUNDS);
+    T_CHECK(told[GROWN] > ROUNDS / 4 && told[LETTERS_LAST] > ROUNDS / 4);
+}
+
+T_MAIN(T_CASE(made_up_vocabularies))
