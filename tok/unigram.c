@@ -17,6 +17,17 @@ enum {
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
+/* In which binades half of what a sum may be coarse to is left over. */
+static uint32_t ties_of(double score)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < UNIGRAM_BINADES; i++) {
+        double left = ldexp(fabs(score), 23 - UNIGRAM_BINADE - i);
+        bits |= (uint32_t)(fabs(left - floor(left) - 0.5) < 0x1p-24) << i;
+    }
+    return bits;
+}
+
 static void fill_scores(struct unigram *u, const struct sp_model *m)
 {
     float min = FLT_MAX, max = FLT_MIN; /* as the library begins: the least positive number */
@@ -28,13 +39,16 @@ static void fill_scores(struct unigram *u, const struct sp_model *m)
     }
     u->unk_score = min - 10.0f;
     u->unk = m->unk;
+    u->unk_ties = ties_of((double)u->unk_score);
+    u->falling = u->unk_score <= 0;
     u->largest = fabs((double)u->unk_score);
     u->piece = mem_new(m->npieces, sizeof(*u->piece));
     for (size_t i = 0; i < m->npieces; i++) {
         const struct sp_piece *p = &m->piece[i];
         double score =
             p->type == SP_USER ? (double)((float)p->length * max) - 0.1 : (double)p->score;
-        u->piece[i] = (struct scored){score, p->type};
+        u->piece[i] = (struct scored){score, p->type, ties_of(score)};
+        u->falling &= score <= 0 || p->type == SP_BYTE || p->type == SP_CONTROL;
         u->largest = fmax(u->largest, fabs(score));
     }
 }
@@ -131,6 +145,8 @@ void unigram_state_destroy(struct unigram_state *s)
     free(s->live);
     free(s->kept);
     word_cache_destroy(s->cache);
+    for (int i = 0; i < UNIGRAM_EXACT; i++)
+        word_cache_destroy(s->exact[i].cache);
     tok_ids_finish(&s->stream);
     free(s->part);
     free(s->pairs);
@@ -201,49 +217,14 @@ static void extend(const struct unigram *u, struct unigram_state *s)
         if (id < 0 || u->piece[id].type == SP_UNUSED)
             continue;
         offer(&s->node[end], at, id, u->piece[id].score + (double)till_here);
+        s->ties |= u->piece[id].ties;
         single |= end - at == one;
     }
-    if (!single)
+    if (!single) {
         offer(&s->node[at + one], at, u->unk, (double)(u->unk_score + till_here));
-    s->at = at + one;
-}
-
-/* The scores of user-defined pieces are those of 0.2.2, in characters. */
-static float edge_score(const struct unigram *u, int32_t id, const char *p, size_t n)
-{
-    size_t chars = 0;
-    if (u->piece[id].type != SP_USER)
-        return (float)u->piece[id].score;
-    for (size_t i = 0; i < n; i++)
-        chars += ((unsigned char)p[i] & 0xc0) != 0x80;
-    return (float)(0.1 * ((double)chars - 1));
-}
-
-bool unigram_next_edge(const struct unigram *u, const char *text, size_t at, size_t n,
-                       struct unigram_edge *edge)
-{
-    size_t one = sp_char_length(text + at, n - at);
-    while (!edge->done && at + edge->at < n &&
-           trie_step(&u->trie, &edge->node, text[at + edge->at])) {
-        int32_t id = trie_value(&u->trie, edge->node);
-        size_t end = at + ++edge->at;
-        if (id < 0 || u->piece[id].type == SP_UNUSED)
-            continue;
-        while (end < n && ((unsigned char)text[end] & 0xc0) == 0x80)
-            end++; /* a piece that ends inside a character takes all of it */
-        edge->single |= end - at == one;
-        edge->score = edge_score(u, id, text + at, end - at);
-        edge->id = id;
-        edge->end = end;
-        return true;
+        s->ties |= u->unk_ties;
     }
-    if (edge->done || edge->single)
-        return false;
-    edge->done = true;
-    edge->end = at + one;
-    edge->id = u->unk;
-    edge->score = u->unk_score;
-    return true;
+    s->at = at + one;
 }
 
 /* ---- and back ------------------------------------------------------------------------------ */
@@ -384,15 +365,16 @@ static float limit_of(const struct unigram *u, size_t n, double margin)
     return limit > 0 ? (float)fmin(limit, 0x1p60) : 0;
 }
 
-/* The best way through the first n bytes, as if nothing stood before them; its places, from the
- * last to the first, lie in s->path. */
-static size_t look_through(const struct unigram *u, struct unigram_state *s, size_t n,
+/* The best way through the first n bytes, as if this score stood before them; its places, from the
+ * last to the first, lie in s->path. *ret_limit is that of no score; 0 if a character is unknown.
+ */
+static size_t look_through(const struct unigram *u, struct unigram_state *s, float before, size_t n,
                            float *ret_limit)
 {
     float score = s->score;
     double margin = INFINITY;
     size_t k = 0;
-    s->score = 0;
+    s->score = before;
     make_nodes(s, n);
     while (s->at < n)
         extend(u, s);
@@ -413,7 +395,7 @@ static size_t look_through(const struct unigram *u, struct unigram_state *s, siz
 
 static void learn(const struct unigram *u, struct unigram_state *s, size_t n, struct kept *ret)
 {
-    size_t k = look_through(u, s, n, &ret->limit);
+    size_t k = look_through(u, s, 0, n, &ret->limit);
     if (k > KEPT_IDS)
         ret->limit = 0;
     ret->n = k <= KEPT_IDS ? (uint32_t)k : 0;
@@ -421,15 +403,35 @@ static void learn(const struct unigram *u, struct unigram_state *s, size_t n, st
         ret->id[i] = s->node[s->path[k - 1 - i]].id;
 }
 
-float unigram_learn(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
+static void take_path(struct unigram_state *s, size_t k, struct tok_ids *ids)
 {
-    float limit;
-    size_t k = look_through(u, s, s->text.len, &limit);
     tok_ids_reserve(ids, k);
     while (k)
         ids->id[ids->n++] = s->node[s->path[--k]].id;
     s->text.len = 0;
+}
+
+float unigram_learn(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
+{
+    float limit;
+    take_path(s, look_through(u, s, 0, s->text.len, &limit), ids);
     return limit;
+}
+
+float unigram_learn_exact(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
+{
+    float limit, start = ldexpf(1, s->binade), margin = start / 128;
+    double room = (double)s->text.len * u->largest;
+    s->ties = 0;
+    /* of a known way: above 0, but the way's margin from another may be none */
+    bool unknown = false;
+    size_t k = look_through(u, s, -1.5f * start, s->text.len, &limit);
+    for (size_t i = 0; i < k; i++)
+        unknown |= s->node[s->path[i]].id == u->unk;
+    take_path(s, k, ids);
+    bool holds =
+        !unknown && room < (double)margin && !(s->ties >> (s->binade - UNIGRAM_BINADE) & 1);
+    return holds ? 2 * start - margin : 0;
 }
 
 void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)

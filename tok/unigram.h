@@ -13,7 +13,8 @@
  *
  * Where no piece reaches across two places, what stands between them is a segment (mostly a word)
  * whose ids are kept and found again: they hold for every score before it that is small enough for
- * rounding not to matter, which is known for each; else the ways through it are compared anew.
+ * rounding not to matter, which is known for each; behind a larger one those that hold for all
+ * scores between two powers of two; else the ways through it are compared anew.
  *
  * The tables are shared by threads, a text's state belongs to one.
  */

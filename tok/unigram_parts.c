@@ -156,24 +156,68 @@ static void normalize(const struct unigram *u, struct unigram_state *s, const ch
     sp_norm_put(&u->norm, &norm, text, n, true, SIZE_MAX, &s->text);
 }
 
-static int miss(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
-                struct err *e)
+/* The ids of parts, with a limit before each. */
+static int miss_by(float (*learn)(const struct unigram *u, struct unigram_state *s,
+                                  struct tok_ids *ids),
+                   const struct unigram *u, struct unigram_state *s, struct word_list *list,
+                   struct tok_ids *ids)
 {
-    const struct unigram *u = state;
-    struct unigram_state *s = scratch;
-    (void)e;
     for (size_t i = 0; i < list->count; i++) {
         uint32_t bits;
         size_t at = ids->n;
         tok_ids_reserve(ids, 1);
         ids->n++;
         normalize(u, s, list->text + list->at[i], list->n[i]);
-        float limit = s->text.len ? unigram_learn(u, s, ids) : 0x1p60f;
+        float limit = s->text.len ? learn(u, s, ids) : 0x1p60f;
         memcpy(&bits, &limit, sizeof(bits));
         ids->id[at] = (int32_t)(bits | 1u << 31);
         list->end[i] = ids->n;
     }
     return 0;
+}
+
+static int miss_exact(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
+                      struct err *e)
+{
+    (void)e;
+    return miss_by(unigram_learn_exact, state, scratch, list, ids);
+}
+
+static int miss(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
+                struct err *e)
+{
+    (void)e;
+    return miss_by(unigram_learn, state, scratch, list, ids);
+}
+
+/* The cache of a binade. Those of the highest are kept; the others take turns in the first place.
+ */
+static struct word_cache *exact_cache(struct unigram_state *s, int binade)
+{
+    struct exact *low = &s->exact[1], *at;
+    for (int i = 0; i < UNIGRAM_EXACT; i++)
+        if (s->exact[i].cache && s->exact[i].binade == binade)
+            return s->exact[i].cache;
+    for (int i = 2; i < UNIGRAM_EXACT; i++)
+        low = s->exact[i].binade < low->binade ? &s->exact[i] : low;
+    at = binade > low->binade ? low : &s->exact[0];
+    word_cache_destroy(at->cache);
+    *at = (struct exact){binade, word_cache_create(WORD_CACHE_BYTES / 4)};
+    return at->cache;
+}
+
+static void find_ids(const struct unigram *u, struct unigram_state *s, const char *text, size_t n)
+{
+    struct err never;
+    int binade = unigram_binade(s->score);
+    s->stream.n = 0;
+    if (!u->falling || binade < UNIGRAM_BINADE || binade >= UNIGRAM_BINADE + UNIGRAM_BINADES) {
+        word_cache_encode(s->cache, text, s->part, n, miss, u, s, &s->stream, &never);
+        return;
+    }
+    s->binade = binade;
+    word_cache_encode(exact_cache(s, binade), text, s->part, n, miss_exact, u, s, &s->stream,
+                      &never);
 }
 
 /* Ids and limits of parts become ids: where a limit does not hold, the part is gone through again.
@@ -214,15 +258,13 @@ size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const
                          size_t n, struct tok_ids *ids)
 {
     size_t used = 0;
-    struct err never;
     make_room(s);
     while (n - used > 2 * AHEAD) {
         size_t most = n - used - AHEAD < UNIGRAM_CHUNK ? n - used - AHEAD : UNIGRAM_CHUNK;
         size_t k = find_parts(u, s, text + used, most, s->part);
         if (!k)
             break;
-        s->stream.n = 0;
-        word_cache_encode(s->cache, text + used, s->part, k, miss, u, s, &s->stream, &never);
+        find_ids(u, s, text + used, k);
         put_stream(u, s, text + used, s->part, ids);
         used += s->part[k];
     }

@@ -4,6 +4,8 @@
 
 /* What unigram.c and unigram_parts.c share; no other file includes it. */
 
+#include <string.h>
+
 #include "tok/cut.h"
 #include "tok/sp_plain.h"
 #include "tok/unigram.h"
@@ -12,12 +14,27 @@
 enum {
     UNIGRAM_CHUNK = 1 << 14, /* bytes that are worked on at a time */
     UNIGRAM_BEYOND = 4,      /* bytes behind a place that tell whether it is a cut */
-    KEPT_IDS = 6
+    KEPT_IDS = 6,
+    UNIGRAM_BINADE = 16, /* the least whose sums have caches of their own: from 2^16 on, */
+    UNIGRAM_BINADES = 32,
+    UNIGRAM_EXACT = 4 /* and so many such caches */
 };
 
+/*
+ * A sum of floats between two powers of two is a multiple of one number, the coarseness of floats
+ * there. So what a score adds to it is the same for any such sum, unless it falls in the middle of
+ * two multiples; and of the ways through a segment the same is best.
+ */
 struct scored {
     double score; /* of user-defined pieces by their length */
     enum sp_piece_type type;
+    uint32_t ties; /* a bit for each binade in which it falls in the middle */
+};
+
+/* Ids that hold in one binade. */
+struct exact {
+    int binade;
+    struct word_cache *cache; /* NULL: none yet */
 };
 
 struct unigram {
@@ -28,13 +45,15 @@ struct unigram {
     size_t longest;       /* bytes of the longest */
     float unk_score;
     double largest; /* of the sizes of all scores */
+    uint32_t unk_ties;
+    bool falling; /* no score is above 0, so that the size of a sum only grows */
     int32_t unk, byte[256];
     bool byte_fallback;
     struct sp_plain plain;
     unsigned char apart[128][16]; /* of ASCII: where text as it stands may be cut */
     bool samples;                 /* a way at random instead of the best */
     double alpha;
-    bool words;                   /* no piece has the mark of a space behind anything else */
+    bool words; /* no piece has the mark of a space behind anything else */
 };
 
 /* The best way that ends at a place: its last piece. */
@@ -70,6 +89,9 @@ struct unigram_state {
     struct kept *kept;
     bool at_cut; /* the text may be cut where it stands, and all before is encoded */
     struct word_cache *cache;
+    struct exact exact[UNIGRAM_EXACT]; /* the first: of lower ones */
+    int binade;                        /* that is being learnt */
+    uint32_t ties;                     /* of all scores that were added since it was zeroed */
     struct tok_ids stream; /* what comes out of it: a limit, as a negative number, then ids */
     uint32_t *part;        /* where parts begin */
     uint64_t *pairs;       /* places met before: two characters, and whether they may be parted */
@@ -88,6 +110,16 @@ void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct
 /* The same as if nothing stood before it: ids, and the size of the score before up to which they
  * hold. The window is empty then, s->score as it was. */
 float unigram_learn(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
+
+/* The same as if a sum in the state's binade stood before it; 0 if the ids do not hold for all. */
+float unigram_learn_exact(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
+
+static inline int unigram_binade(float score)
+{
+    uint32_t bits;
+    memcpy(&bits, &score, sizeof(bits));
+    return (int)(bits >> 23 & 255) - 127;
+}
 
 /* Works on what is in the window, but for places near its end unless the text is over. */
 void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last,

@@ -15,6 +15,44 @@
  * each by its share in the sum of the place where it begins.
  */
 
+/* The scores of user-defined pieces are those of 0.2.2, in characters. */
+static float edge_score(const struct unigram *u, int32_t id, const char *p, size_t n)
+{
+    size_t chars = 0;
+    if (u->piece[id].type != SP_USER)
+        return (float)u->piece[id].score;
+    for (size_t i = 0; i < n; i++)
+        chars += ((unsigned char)p[i] & 0xc0) != 0x80;
+    return (float)(0.1 * ((double)chars - 1));
+}
+
+bool unigram_next_edge(const struct unigram *u, const char *text, size_t at, size_t n,
+                       struct unigram_edge *edge)
+{
+    size_t one = sp_char_length(text + at, n - at);
+    while (!edge->done && at + edge->at < n &&
+           trie_step(&u->trie, &edge->node, text[at + edge->at])) {
+        int32_t id = trie_value(&u->trie, edge->node);
+        size_t end = at + ++edge->at;
+        if (id < 0 || u->piece[id].type == SP_UNUSED)
+            continue;
+        while (end < n && ((unsigned char)text[end] & 0xc0) == 0x80)
+            end++; /* a piece that ends inside a character takes all of it */
+        edge->single |= end - at == one;
+        edge->score = edge_score(u, id, text + at, end - at);
+        edge->id = id;
+        edge->end = end;
+        return true;
+    }
+    if (edge->done || edge->single)
+        return false;
+    edge->done = true;
+    edge->end = at + one;
+    edge->id = u->unk;
+    edge->score = u->unk_score;
+    return true;
+}
+
 void unigram_set_alpha(struct unigram *u, double alpha)
 {
     u->samples = true;

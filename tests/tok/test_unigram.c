@@ -183,6 +183,26 @@ static void one_long_text(void)
     buf_finish(&text);
 }
 
+/* Sums of all sizes: each power of two makes floats coarser, and other ways the best. */
+static void sums_grow(void)
+{
+    for (uint64_t n = 0; n < 8; n++) {
+        struct pair p = {0};
+        struct buf text = {0};
+        make_random(&p.bytes, n * 131 & 2047, SP_UNIGRAM);
+        if (!open_pair(&p))
+            continue;
+        uint64_t few = 4 + n % MAKE_PARTS;
+        for (uint64_t i = 0; text.len < 900000; i++)
+            buf_adds(&text, make_part[(n * 7 + t_rand(n, i) % few) % MAKE_PARTS]);
+        same(&p, text.data, text.len, 0, n);
+        same(&p, text.data, text.len, 50000, n); /* what was learnt is used again */
+        close_pair(&p);
+        buf_finish(&p.bytes);
+        buf_finish(&text);
+    }
+}
+
 static void other_kinds_are_left_to_the_library(void)
 {
     struct buf b = {0};
@@ -203,4 +223,4 @@ static void other_kinds_are_left_to_the_library(void)
 }
 
 T_MAIN(T_CASE(random_models_and_texts), T_CASE(real_rules), T_CASE(one_long_text),
-       T_CASE(other_kinds_are_left_to_the_library))
+       T_CASE(sums_grow), T_CASE(other_kinds_are_left_to_the_library))
