@@ -94,9 +94,9 @@ int get_pattern(const struct get *g, struct regex **ret)
     const struct json *literal = p ? json_get(p, "String") : NULL;
     const struct json *regex = p ? json_get(p, "Regex") : NULL;
     const struct json *v = literal ? literal : regex;
-    if (!v || v->kind != JSON_STRING || !v->length)
-        return get_bad(g, "pattern", "a {\"String\": ...} or {\"Regex\": ...} of some length");
-    if (!literal)
+    if (!v || v->kind != JSON_STRING)
+        return get_bad(g, "pattern", "a {\"String\": ...} or {\"Regex\": ...}");
+    if (!literal || !v->length) /* an empty string is found everywhere, as an empty pattern is */
         return regex_compile(g->path, v->string, v->length, REGEX_ONIGURUMA, ret, g->e);
     *ret = regex_literal(v->string, v->length);
     return 0;

@@ -4,324 +4,309 @@
 #include "base/utf8.h"
 #include "tok/pipe_run.h"
 #include "tok/regex.h"
-#include "tok/unicode.h"
+#include "tok/regex_class.h"
 
 /*
- * From Oniguruma's syntax to PCRE2's. The same characters mean the same in both but for this:
- * properties and \s \d are those of Unicode 16.0, \w has numerals that Rust's lacks and lacks the
- * joiners, \h is a hexadecimal digit, \v one character, ^ and $ are of lines (PCRE2_MULTILINE),
- * (?m) lets the point match newlines, and {1,3}+ is a repetition of a repetition rather than a
- * possessive one. What has no counterpart is refused.
+ * From Oniguruma's syntax (Ruby's) to PCRE2's. The same characters mean the same in both but for
+ * this: classes are those of Unicode 16.0 and are spelt out (regex_class.c), \h is a hexadecimal
+ * digit, \v one character, \R and \N and \O are spelt out, ^ and $ are of lines (PCRE2_MULTILINE),
+ * (?m) lets the point match newlines, (?i) in the middle holds to the end of the group,
+ * alternatives included, {1,3}+ and {2}? are repetitions of a repetition, a letter behind a
+ * backslash that means nothing is that letter. What has no counterpart is refused.
  */
 
-enum { NEST_MAX = 100, NAME_ROOM = 32, PROPERTIES_MAX = 48 };
+enum { DEPTH_MAX = 100 };
 
 struct spell {
-    const char *where, *p;
-    size_t n, i;
-    struct buf *out;
-    struct err *e;
-    size_t open[NEST_MAX]; /* where groups begin in `out` */
+    struct pattern in;
+    struct {
+        size_t begin;  /* in the output */
+        unsigned more; /* groups that end with it */
+    } open[DEPTH_MAX + 1];
     size_t depth;
-    size_t properties;
-    enum regex_dialect dialect;
-    size_t atom; /* where the last thing that can be repeated begins */
+    size_t atom;   /* where the last thing that can be repeated begins */
+    bool repeated; /* it is repeated already */
+    bool extended; /* (?x) somewhere */
 };
 
-static int refuse(const struct spell *s, size_t at, const char *what)
+static bool next_is(const struct pattern *s, char c)
 {
-    return err_set(s->e, ERR_DATA, "%s: byte %zu of the pattern \"%.200s\": %s is not read here",
-                   s->where, at, s->p, what);
-}
-
-/* ---- properties ---------------------------------------------------------------------------- */
-
-enum kind { OF_CATEGORY, OF_SPACE, OF_WORD, OF_WORD_IN_CLASS, OF_RUST_WORD, OF_HAN, OF_HEX };
-
-struct property {
-    enum kind kind;
-    uint32_t set;
-};
-
-static bool has_property(const struct property *q, uint32_t c)
-{
-    switch (q->kind) {
-    case OF_CATEGORY:
-        return uni_in(UNI_16, c, q->set);
-    case OF_SPACE:
-        return uni_space(c);
-    case OF_WORD:
-    case OF_WORD_IN_CLASS:
-        return uni_word_oniguruma(c, q->kind == OF_WORD_IN_CLASS);
-    case OF_RUST_WORD:
-        return uni_word(UNI_16, c);
-    case OF_HAN:
-        return uni_han(UNI_16, c);
-    default:
-        return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'f');
-    }
-}
-
-static void put_code(struct buf *out, uint32_t c)
-{
-    buf_addf(out, "\\x{%x}", c);
-}
-
-/* The ranges of a property, or of all others, as they stand inside a class. */
-static void put_ranges(struct buf *out, const struct property *q, bool negated)
-{
-    uint32_t first = 0;
-    bool inside = false;
-    for (uint32_t c = 0; c <= UNI_LIMIT; c++) {
-        bool surrogate = c >= 0xd800 && c <= 0xdfff;
-        bool is = c < UNI_LIMIT && !surrogate && has_property(q, c) != negated;
-        if (is && !inside)
-            first = c;
-        if (!is && inside) {
-            put_code(out, first);
-            if (c - 1 > first) {
-                buf_addc(out, '-');
-                put_code(out, c - 1);
-            }
-        }
-        inside = is;
-    }
-}
-
-static bool find_category(const char *name, struct property *ret)
-{
-    static const char short_name[UNI_CATEGORIES][3] = {
-        "Cn", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps",
-        "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co"};
-    static const struct {
-        const char *name, *is;
-    } whole[] = {{"Letter", "L"}, {"Mark", "M"},   {"Number", "N"},    {"Punctuation", "P"},
-                 {"Punct", "P"},  {"Symbol", "S"}, {"Separator", "Z"}, {"Other", "C"}};
-    for (size_t i = 0; i < sizeof(whole) / sizeof(*whole); i++)
-        if (!strcmp(name, whole[i].name))
-            name = whole[i].is;
-    ret->kind = OF_CATEGORY;
-    ret->set = 0;
-    for (int i = 0; i < UNI_CATEGORIES; i++)
-        if (!strcmp(name, short_name[i]) || (name[0] == short_name[i][0] && !name[1]))
-            ret->set |= 1u << i;
-    return ret->set != 0;
-}
-
-/* What \w means here. */
-static enum kind word_kind(const struct spell *s, bool inside)
-{
-    return s->dialect == REGEX_RUST ? OF_RUST_WORD : inside ? OF_WORD_IN_CLASS : OF_WORD;
-}
-
-/* Reads {Name} or {^Name} behind \p; false when it is no property that we know. */
-static bool take_property(struct spell *s, bool inside, struct property *ret, bool *negated)
-{
-    char name[NAME_ROOM];
-    size_t n = 0, i = s->i;
-    if (i >= s->n || s->p[i] != '{')
-        return false;
-    if (++i < s->n && s->p[i] == '^') {
-        *negated = !*negated;
-        i++;
-    }
-    while (i < s->n && s->p[i] != '}' && n + 1 < sizeof(name))
-        name[n++] = s->p[i++];
-    name[n] = '\0';
-    if (i >= s->n || s->p[i] != '}')
-        return false;
-    s->i = i + 1;
-    if (!strcmp(name, "Han") || !strcmp(name, "script=Han"))
-        ret->kind = OF_HAN;
-    else if (!strcmp(name, "White_Space") || !strcmp(name, "Space"))
-        ret->kind = OF_SPACE;
-    else if (!strcmp(name, "Word"))
-        ret->kind = word_kind(s, inside);
-    else
-        return find_category(name, ret);
-    return true;
+    return s->i < s->n && s->p[s->i] == c;
 }
 
 /* ---- escapes ------------------------------------------------------------------------------- */
 
-/* \b and \B: where a word character meets another. */
-static void put_edge(const struct spell *s, bool negated)
+/* \k<name>, \k<1>, \g<name>: names stay as they are. */
+static int spell_reference(struct pattern *s, char c)
 {
-    struct buf w = {0}, *out = s->out;
-    put_ranges(&w, &(struct property){word_kind(s, false), 0}, false);
-    const char *first = negated ? "=" : "!", *second = negated ? "!" : "=";
-    buf_addf(out, "(?:(?<=[%.*s])(?%s[%.*s])", (int)w.len, w.data, first, (int)w.len, w.data);
-    buf_addf(out, "|(?<![%.*s])(?%s[%.*s]))", (int)w.len, w.data, second, (int)w.len, w.data);
-    buf_finish(&w);
-}
-
-/* Behind a backslash; `inside` a class. */
-static int spell_escape(struct spell *s, bool inside)
-{
-    size_t at = s->i - 1;
-    if (s->i >= s->n)
-        return refuse(s, at, "a backslash at the end");
-    if (s->properties == PROPERTIES_MAX)
-        return refuse(s, at, "one property more");
-    char c = s->p[s->i++];
-    struct property q = {OF_CATEGORY, 1u << UNI_ND};
-    bool negated = c == 'S' || c == 'W' || c == 'D' || c == 'P' || c == 'H';
-    s->properties += strchr("sSwWdDpPbBhH", c) != NULL;
-    if (!inside && (c == 'b' || c == 'B'))
-        return put_edge(s, c == 'B'), 0;
-    switch (c | 32) {
-    case 's':
-        q.kind = OF_SPACE;
-        break;
-    case 'w':
-        q.kind = word_kind(s, inside);
-        break;
-    case 'h':
-        q.kind = OF_HEX;
-        break;
-    case 'd':
-        break;
-    case 'p':
-        if (!take_property(s, inside, &q, &negated))
-            return refuse(s, at, "a property of this name");
-        break;
-    default:
-        if (c == 'u' || c == 'v') {
-            size_t digits = c == 'u' ? 4 : 0;
-            if (s->n - s->i < digits)
-                return refuse(s, at, "\\u without four digits");
-            buf_addf(s->out, "\\x{%.*s}", c == 'u' ? 4 : 2, c == 'u' ? s->p + s->i : "0b");
-            s->i += digits;
-            return 0;
-        }
-        if (strchr("CcMKGRXNOyYkgQE", c))
-            return refuse(s, at, "this escape");
-        buf_addc(s->out, '\\');
-        buf_addc(s->out, c);
-        return 0;
-    }
-    if (!inside)
-        buf_adds(s->out, negated ? "[^" : "[");
-    put_ranges(s->out, &q, inside && negated);
-    if (!inside)
-        buf_addc(s->out, ']');
+    size_t at = s->i - 2, from = s->i + 1, end = from;
+    if (!next_is(s, '<') && !next_is(s, '\''))
+        return pattern_refuse(s, at, "a reference without a name");
+    char close = s->p[s->i] == '<' ? '>' : '\'';
+    bool number = true;
+    for (; end < s->n && s->p[end] != close; end++)
+        number &= (s->p[end] >= '0' && s->p[end] <= '9') || (end == from && s->p[end] == '-');
+    if (end >= s->n || end == from)
+        return pattern_refuse(s, at, "a reference without a name");
+    if (number && c == 'k')
+        buf_addf(s->out, "\\g{%.*s}", (int)(end - from), s->p + from);
+    else
+        buf_addf(s->out, "\\%c<%.*s>", c, (int)(end - from), s->p + from);
+    s->i = end + 1;
     return 0;
 }
 
-/* ---- classes, groups, repetitions ---------------------------------------------------------- */
-
-static int spell_class(struct spell *s)
+/* Behind a backslash that is in no class. */
+static int spell_escape(struct pattern *s)
 {
-    size_t from = s->i - 1;
-    buf_addc(s->out, '[');
-    if (s->i < s->n && s->p[s->i] == '^')
-        buf_addc(s->out, s->p[s->i++]);
-    for (bool first = true; s->i < s->n; first = false) {
-        char c = s->p[s->i++];
-        if (c == ']' && !first)
-            return buf_addc(s->out, c), 0;
-        if (c == '[' || (c == '&' && s->i < s->n && s->p[s->i] == '&'))
-            return refuse(s, s->i - 1, "a class within a class");
-        if (c == ']')
-            return refuse(s, s->i - 1, "an empty class");
-        int code = 0;
-        if (c == '\\')
-            code = spell_escape(s, true);
-        else
-            buf_addc(s->out, c);
-        if (code)
-            return code;
+    size_t at = s->i - 1;
+    uint32_t code;
+    if (s->i >= s->n)
+        return pattern_refuse(s, at, "a backslash at the end");
+    char c = s->p[s->i];
+    if (pattern_is_set(s))
+        return s->i++, pattern_set(s, c);
+    if (c && strchr("XyY", c))
+        return pattern_refuse(s, at, "\\X, \\y or \\Y, which cut texts as another Unicode does,");
+    if (c && strchr("bBkgRNOAzZGK", c))
+        s->i++;
+    switch (c) {
+    case 'b':
+    case 'B':
+        return pattern_edge(s, c == 'B');
+    case 'k':
+    case 'g':
+        return spell_reference(s, c);
+    case 'R':
+        return buf_adds(s->out, "(?>\\r\\n|[\\n-\\r\\x{85}\\x{2028}\\x{2029}])"), 0;
+    case 'N':
+        return buf_adds(s->out, "[^\\n]"), 0;
+    case 'O':
+        return buf_adds(s->out, "(?s:.)"), 0;
+    case 'A':
+    case 'z':
+    case 'Z':
+    case 'G':
+    case 'K':
+        return buf_addf(s->out, "\\%c", c), 0;
     }
-    return refuse(s, from, "a class without an end");
+    if (c >= '1' && c <= '9') {
+        buf_addc(s->out, '\\');
+        while (s->i < s->n && s->p[s->i] >= '0' && s->p[s->i] <= '9')
+            buf_addc(s->out, s->p[s->i++]);
+        return 0;
+    }
+    int bad = pattern_code(s, &code);
+    if (!bad)
+        buf_addf(s->out, "\\x{%x}", code);
+    return bad;
+}
+
+/* ---- groups -------------------------------------------------------------------------------- */
+
+/* Options behind "(?", which was put out: i, x, and m for s. */
+static int spell_options(struct spell *s)
+{
+    struct pattern *in = &s->in;
+    size_t at = in->i;
+    for (; in->i < in->n && in->p[in->i] != ')' && in->p[in->i] != ':'; in->i++) {
+        if (!strchr("imx-", in->p[in->i]))
+            return pattern_refuse(in, in->i, "this option");
+        s->extended |= in->p[in->i] == 'x';
+        in->folds |= in->p[in->i] == 'i';
+        buf_addc(in->out, in->p[in->i] == 'm' ? 's' : in->p[in->i]);
+    }
+    if (in->i >= in->n)
+        return pattern_refuse(in, at, "a group without an end");
+    bool alone = in->p[in->i++] == ')';
+    buf_addc(in->out, ':');
+    if (alone) { /* to the end of the group round it */
+        s->depth--;
+        s->open[s->depth].more++;
+    }
+    return 0;
 }
 
 static int spell_open(struct spell *s)
 {
-    size_t at = s->i - 1;
-    if (s->depth == NEST_MAX)
-        return refuse(s, at, "a group this deep");
-    s->open[s->depth++] = s->out->len;
-    buf_addc(s->out, '(');
-    if (s->i >= s->n || s->p[s->i] != '?')
+    struct pattern *in = &s->in;
+    size_t at = in->i - 1;
+    if (s->depth == DEPTH_MAX)
+        return pattern_refuse(in, at, "a group this deep");
+    if (next_is(in, '*'))
+        return pattern_refuse(in, at, "this kind of group");
+    if (in->i + 1 < in->n && in->p[in->i] == '?' && in->p[in->i + 1] == '#') {
+        while (in->i < in->n && in->p[in->i] != ')')
+            in->i += in->p[in->i] == '\\' ? 2 : 1;
+        in->i++;
+        return in->i > in->n ? pattern_refuse(in, at, "a comment without an end") : 0;
+    }
+    s->open[++s->depth].begin = in->out->len;
+    s->open[s->depth].more = 0;
+    buf_addc(in->out, '(');
+    if (!next_is(in, '?'))
         return 0;
-    buf_addc(s->out, s->p[s->i++]);
-    if (s->i < s->n && strchr("~(@{|&PR+0123456789C", s->p[s->i]))
-        return refuse(s, at, "this kind of group");
-    if (s->i < s->n && strchr("imxsWDSP-", s->p[s->i]) && s->p[s->i])
-        for (; s->i < s->n && s->p[s->i] != ')' && s->p[s->i] != ':'; s->i++) {
-            if (!strchr("imx-", s->p[s->i]))
-                return refuse(s, s->i, "this option");
-            buf_addc(s->out, s->p[s->i] == 'm' ? 's' : s->p[s->i]);
-        }
-    if (s->i < s->n && s->p[s->i] == ')' && s->depth == 1 && at)
-        return refuse(s, at, "an option in the middle");
+    buf_addc(in->out, in->p[in->i++]);
+    if (in->i < in->n && in->p[in->i] && strchr("imx-", in->p[in->i]))
+        return spell_options(s);
+    if (in->i >= in->n || !strchr(":=!<>'", in->p[in->i]))
+        return pattern_refuse(in, at, "this kind of group");
+    buf_addc(in->out, in->p[in->i++]);
+    if (next_is(in, '=') || next_is(in, '!'))
+        buf_addc(in->out, in->p[in->i++]); /* or else they would be something to repeat */
     return 0;
 }
 
-/* {1,3}: a repetition; one more behind it repeats it as a whole. */
-static int spell_braces(struct spell *s)
+static int spell_close(struct spell *s)
 {
-    size_t i = s->i;
-    while (i < s->n && ((s->p[i] >= '0' && s->p[i] <= '9') || s->p[i] == ','))
-        i++;
-    if (i >= s->n || s->p[i] != '}' || i == s->i) {
-        buf_adds(s->out, "\\{"); /* no repetition: the character */
-        return 0;
-    }
-    buf_addc(s->out, '{');
-    if (s->p[s->i] == ',')
-        buf_addc(s->out, '0');
-    buf_add(s->out, s->p + s->i, i + 1 - s->i);
-    s->i = i + 1;
-    if (s->i < s->n && s->p[s->i] == '+' && s->dialect != REGEX_RUST) {
-        struct buf tail = {0};
-        buf_add(&tail, s->out->data + s->atom, s->out->len - s->atom);
-        s->out->len = s->atom;
-        buf_addf(s->out, "(?:%.*s)+", (int)tail.len, tail.data);
-        buf_finish(&tail);
-        s->i++;
-    }
+    if (!s->depth)
+        return pattern_refuse(&s->in, s->in.i - 1, "a parenthesis that closes nothing");
+    for (unsigned k = 0; k < s->open[s->depth].more; k++)
+        buf_addc(s->in.out, ')');
+    s->atom = s->open[s->depth--].begin;
+    buf_addc(s->in.out, ')');
     return 0;
+}
+
+/* ---- repetitions --------------------------------------------------------------------------- */
+
+struct braces {
+    size_t end; /* behind them */
+    const char *low, *high;
+    size_t nlow, nhigh;
+    bool comma;
+};
+
+/* {2}, {1,3}, {1,}, {,3} at `i`. */
+static bool find_braces(const struct pattern *s, struct braces *b)
+{
+    size_t i = s->i + 1;
+    *b = (struct braces){.low = s->p + i};
+    for (; i < s->n && s->p[i] >= '0' && s->p[i] <= '9'; i++)
+        b->nlow++;
+    if (i < s->n && s->p[i] == ',') {
+        b->comma = true;
+        b->high = s->p + ++i;
+        for (; i < s->n && s->p[i] >= '0' && s->p[i] <= '9'; i++)
+            b->nhigh++;
+    }
+    b->end = i + 1;
+    return i < s->n && s->p[i] == '}' && b->nlow + b->nhigh;
+}
+
+static bool is_less(const char *a, size_t na, const char *b, size_t nb)
+{
+    for (; na > 1 && *a == '0'; na--)
+        a++;
+    for (; nb > 1 && *b == '0'; nb--)
+        b++;
+    return na != nb ? na < nb : memcmp(a, b, na) < 0;
+}
+
+/* One that ends before it begins is turned round, and keeps what it has. */
+static void put_braces(struct buf *out, const struct braces *b)
+{
+    bool turned = b->nhigh && is_less(b->high, b->nhigh, b->low, b->nlow);
+    if (turned)
+        buf_addf(out, "{%.*s,%.*s}+", (int)b->nhigh, b->high, (int)b->nlow, b->low);
+    else
+        buf_addf(out, "{%.*s%s%.*s}", b->nlow ? (int)b->nlow : 1, b->nlow ? b->low : "0",
+                 b->comma ? "," : "", (int)b->nhigh, b->nhigh ? b->high : "");
+}
+
+/* What is repeated already becomes one thing. */
+static void wrap_atom(struct spell *s)
+{
+    struct buf tail = {0}, *out = s->in.out;
+    buf_add(&tail, out->data + s->atom, out->len - s->atom);
+    out->len = s->atom;
+    buf_addf(out, "(?:%.*s)", (int)tail.len, tail.data);
+    buf_finish(&tail);
+}
+
+/* Whether a repetition stands here; it is put out. */
+static bool spell_repetition(struct spell *s)
+{
+    struct pattern *in = &s->in;
+    char c = in->p[in->i];
+    struct braces b = {0};
+    bool braces = c == '{' && find_braces(in, &b), rust = in->dialect == REGEX_RUST;
+    if (!braces && c != '*' && c != '+' && c != '?')
+        return false;
+    if (s->repeated)
+        wrap_atom(s);
+    if (braces)
+        put_braces(in->out, &b);
+    else
+        buf_addc(in->out, c);
+    in->i = braces ? b.end : in->i + 1;
+    bool lazy = !braces || b.comma || rust, possessive = !braces || rust;
+    if ((lazy && next_is(in, '?')) || (possessive && next_is(in, '+')))
+        buf_addc(in->out, in->p[in->i++]);
+    s->repeated = true;
+    return true;
+}
+
+/* Whether what stands before `i`, k bytes, is by itself or with what comes next the same as another
+ * number of characters when case is ignored: ss and U+00DF. */
+static bool is_ligature(const struct pattern *s, size_t k)
+{
+    static const char pairs[] = "ssstfffifl";
+    size_t n;
+    uint32_t c = char_at(s->p + s->i - k, &n);
+    if (c >= 0x80)
+        return c == 0xdf || c == 0x149 || c == 0x1f0 || c == 0x390 || c == 0x3b0 || c == 0x587 ||
+               (c >= 0x1e96 && c <= 0x1e9e) || (c >= 0x1f50 && c <= 0x1ffc) ||
+               (c >= 0xfb00 && c <= 0xfb17);
+    if (s->i >= s->n || (s->i + 1 < s->n && strchr("*+?{", s->p[s->i + 1])))
+        return false;
+    for (size_t i = 0; pairs[i]; i += 2)
+        if ((c | 32) == (uint32_t)pairs[i] && (s->p[s->i] | 32) == pairs[i + 1])
+            return true;
+    return false;
 }
 
 static int spell_one(struct spell *s)
 {
-    char c = s->p[s->i];
-    size_t k = utf8_char(s->p + s->i, s->p + s->n);
-    if (c == '?' || c == '*' || c == '+') {
-        buf_addc(s->out, c);
-        s->i++;
+    struct pattern *in = &s->in;
+    char c = in->p[in->i];
+    if (spell_repetition(s))
         return 0;
-    }
-    if (c == '{') {
-        s->i++;
-        return spell_braces(s);
-    }
-    size_t atom = s->out->len;
-    s->i += k ? k : 1;
-    int code = 0;
-    if (c == '[') {
-        code = spell_class(s);
-    } else if (c == '\\') {
-        code = spell_escape(s, false);
-    } else if (c == '(') {
-        code = spell_open(s);
-    } else {
-        buf_add(s->out, s->p + s->i - (k ? k : 1), k ? k : 1);
-        if (c == ')' && s->depth)
-            atom = s->open[--s->depth];
-    }
-    s->atom = atom;
-    return code;
+    size_t k = utf8_char(in->p + in->i, in->p + in->n);
+    k = k ? k : 1;
+    s->repeated = false;
+    s->atom = in->out->len;
+    in->i += k;
+    if (c == '[')
+        return pattern_class(in);
+    if (c == '\\')
+        return spell_escape(in);
+    if (c == '(')
+        return spell_open(s);
+    if (c == ')')
+        return spell_close(s);
+    if (c == '#' && s->extended)
+        return pattern_refuse(in, in->i - 1, "a comment");
+    if (in->folds && is_ligature(in, k))
+        return pattern_refuse(in, in->i - k, "what is also one character when case is ignored");
+    if (c == '{')
+        buf_addc(in->out, '\\'); /* no repetition: the character */
+    buf_add(in->out, in->p + in->i - k, k);
+    return 0;
 }
 
 int regex_spell(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
                 struct buf *out, struct err *e)
 {
-    struct spell s = {.where = where, .p = pattern, .n = n, .out = out, .e = e, .dialect = dialect};
+    struct spell s = {
+        .in = {.where = where, .p = pattern, .n = n, .out = out, .e = e, .dialect = dialect}};
     int code = 0;
-    while (s.i < n && !code)
+    while (s.in.i < n && !code)
         code = spell_one(&s);
+    if (!code && s.depth)
+        code = pattern_refuse(&s.in, n, "a group without an end");
+    for (unsigned k = 0; k < s.open[0].more; k++)
+        buf_addc(out, ')');
     buf_str(out);
     return code;
 }

@@ -138,3 +138,42 @@ void uni_map_finish(struct uni_map *m)
     free(m->value);
     *m = (struct uni_map){0};
 }
+
+/* ---- properties by name ---------------------------------------------------------------------- */
+
+bool uni_find_named(const char *name, struct uni_ranges *ret)
+{
+    size_t low = 0, high = uni_named_count;
+    while (low < high) {
+        size_t half = low + (high - low) / 2;
+        int order = strcmp(name, uni_named[half].name);
+        if (!order) {
+            *ret = (struct uni_ranges){.at = uni_named_ranges + uni_named[half].at};
+            return true;
+        }
+        if (order < 0)
+            high = half;
+        else
+            low = half + 1;
+    }
+    return false;
+}
+
+static uint32_t take_number(const uint8_t **p)
+{
+    uint32_t n = 0;
+    for (unsigned shift = 0;; shift += 7) {
+        uint8_t b = *(*p)++;
+        n |= (b & 127u) << shift;
+        if (b < 128)
+            return n;
+    }
+}
+
+bool uni_next_range(struct uni_ranges *r)
+{
+    uint32_t gap = take_number(&r->at), length = take_number(&r->at);
+    r->first = r->end + gap;
+    r->end = r->first + length;
+    return length > 0;
+}

@@ -103,6 +103,18 @@ enum { UNI_SCRIPT_COMMON, UNI_SCRIPT_INHERITED, UNI_SCRIPT_HAN };
 uint8_t uni_script(uint32_t c);
 
 /*
+ * A property as Oniguruma knows it by name (16.0: scripts, POSIX classes, some binary ones), the
+ * name in small letters without spaces, '-' and '_'; its ranges follow one another. False if there
+ * is none of the name, if there is no range more.
+ */
+struct uni_ranges {
+    const uint8_t *at;
+    uint32_t first, end; /* the range: [first, end) */
+};
+bool uni_find_named(const char *name, struct uni_ranges *ret);
+bool uni_next_range(struct uni_ranges *r);
+
+/*
  * The ASCII letter in lower case that c equals when case is ignored (full folding), or 0: 'A' and
  * 'a' give 'a', U+017F gives 's', U+212A gives 'k'.
  */

@@ -165,6 +165,7 @@ def variants(folder):
     ends = {"type": "WordPiece", "unk_token": "<unk>", "continuing_subword_prefix": "##", "max_input_chars_per_word": 1000,
             "vocab": {c: i for i, c in enumerate(dict.fromkeys(letters + ["##" + c for c in letters]))}}
     cuts = PRE + [split(p, "Isolated") for p in (r"\b", r"\B", r"\w\W", r"[\w']+", r"[^\w.]", r"\p{Word}+", r"(?<=\W)\w")]
+    cuts += [split(p, "Isolated") for p in PATTERNS] + [split("", "Isolated", False, "String")]
     made += [("cut", i, dict(plain, pre_tokenizer=p, model=ends)) for i, p in enumerate(cuts)]
     for kind, i, spec in made:
         path = f"{folder}/{kind}{i}.json"
@@ -191,6 +192,17 @@ START_PRE = [{"type": "WhitespaceSplit"}, {"type": "Whitespace"}, split("a", "Re
              {"type": "UnicodeScripts"}, LEVEL, dict(LEVEL, add_prefix_space=True)]
 STARTS = ["a", "b", "ab", "c", " ", "  ", "\u0301", "\u0327", "\u0308", "é", "e\u0301", "ﬁ", "İ", "\x01", "\x7f", "\ufb01\u0301", "f", "i", "\n", "\r\n",
           "漢", "▁", "_", "\u3000", "\u200b", "Ⅷ", "1", ".", "!", "\u1100", "\u1161", "각", "\u0344", "\u00b4", "q", "[A]", "[B]", "\u0600", "\t"]
+
+
+# Constructs of Oniguruma: classes within classes, names, repetitions of repetitions, options in the middle.
+PATTERNS = [f"[[:{n}:]]" for n in "alnum alpha blank cntrl digit graph lower print punct space upper xdigit ascii word".split()] + [
+    r"[^[:alpha:][:digit:]]+", r"[[a-z]&&[^aeiou]]", r"[a-z&&[^x]&&[^b]]", r"[^a&&b]", r"[&&a]", r"[a&&]", r"[^a-z[A-Z]]+", r"[]a]", r"[^]]",
+    r"[a-c-x]+", r"[a-z&&b-x&&^c]", r"[\p{L}&&[^\p{Lu}]]+", r"[\w&&[^a]]", r"\p{Hiragana}|\p{katakana}+", r"\p{Han}+|[^\p{Han}]",
+    r"\p{Lowercase_Letter}+|\p{LC}", r"\p{White Space}", r"\p{Alnum}+|\p{^alpha}", r"\p{Common}+", r"\p{Inherited}", r"\P{^L}",
+    r"\p{Emoji}+", r"\p{Cn}", r"\R", r"\N+", r"\O", r"a\KZ", r"\S+\K\s", r"\Gé", r"(?>s+)t", r"s*+t|t++", r"s**t", r"s+?*", r"(?:st){2}?t",
+    r"s{2,1}", r"s{1,}+", r"[st]{2,3}+t", r"é(?i)t|z", r"(?i)e(?-i:v)", r"(?i)\p{Lu}", r"(?i:[^A-C]+)", r"(?i)k|ſ", r"(?m).+", r"(?<n>s|t)\k<n>",
+    r"(s|t)\k<-1>", r"(?<r>\(\g<r>?\)|\[)", r"(?#[)Z", r"[\x41-\x5a]+", r"\x{1F600}|\u304c|\101", r"[\b\e\a\cA-\cZ]", r"\i|\p|\#",
+    r"s|", r"()", r"^$|\A|\z", r""]
 
 
 def starts(folder, n):

@@ -127,15 +127,65 @@ static void empty_matches(void)
     marks("\\d{1,3}(?=(\\d{3})*\\b)", "1234567 12", "[1][234][567] [12]");
 }
 
+/* What tokenizers 0.23.3 gives; tests/interop/tok_pipe.py asks it about more. */
+static void classes(void)
+{
+    marks("[[:alpha:]]+|[[:digit:]]", "ab1\xc3\xa9-", "[ab][1][\xc3\xa9]-");
+    marks("[^[:alpha:][:space:]]", "a b-1", "a b[-][1]");
+    marks("[[:^alpha:]]+", "ab12", "ab[12]");
+    marks("[[:punct:]]", "a$.", "a[$][.]");
+    marks("\\p{Punct}", "a$.", "a$[.]");
+    marks("[a-z&&[^aeiou]]+", "banana", "[b]a[n]a[n]a");
+    marks("[^a&&b]", "ab", "[a][b]"); /* all of it is negated */
+    marks("[a[bZ]]", "abcZ", "[a][b]c[Z]");
+    marks("[&&a]*x", "ax", "a[x]");
+    marks("[]a]+[-x]", "]a-", "[]a-]");
+    marks("[\\x41-\\x{43}\\u0061\\n]+", "xABa\nD", "x[ABa\n]D");
+    marks("\\p{Hiragana}+|\\p{katakana}", "\u6f22\u3042\u30a2", "\u6f22[\u3042][\u30a2]");
+    marks("\\p{Lowercase_Letter}+|\\p{LC}", "abC", "[ab][C]");
+    marks("\\p{^L}|\\P{^Lu}", "a1B", "a[1][B]");
+    marks("\\p{Garay}", "\U00010d50", "[\U00010d50]"); /* a script of 16.0 */
+    marks("(?i)\\p{Lu}", "aB", "a[B]");                /* case is ignored in brackets alone */
+    marks("(?i)[\\p{Lu}]", "aB", "[a][B]");
+}
+
+static void other_constructs(void)
+{
+    marks("\\R", "a\r\nb\nc\xe2\x80\xa8", "a[\r\n]b[\n]c[\xe2\x80\xa8]");
+    marks("\\N+|\\O", "ab\n", "[ab][\n]");
+    marks("a\\Kb", "abb", "a[b]b");
+    marks("(?>x*)y|x*+z", "xxy xz", "[xxy] [xz]");
+    marks("x**y|x+*", "xxy", "[xxy]");
+    marks("(?:ab){2}?c", "ababc c", "[ababc] [c]"); /* none, or two of them */
+    marks("x{2,1}", "xxx", "[xx][x]");
+    marks("b|a(?i)b|c", "ab aB aC c", "[ab] [aB] [aC] c");
+    marks("(?<n>a|b)\\k<n>", "aab", "[aa]b");
+    marks("(a|b)\\k<1>", "aab", "[aa]b");
+    marks("(?#[)x", "x(", "[x](");
+    marks("\\cA\\e?|\\101|\\i",
+          "\x01\x1b"
+          "Ai",
+          "[\x01\x1b][A][i]");
+    marks("", "ab", "[]a[]b[]");
+}
+
 static void what_is_not_read(void)
 {
     refused("\\p{Klingon}", "byte 0 of the pattern");
-    refused("[a[b]]", "a class within a class");
-    refused("[a&&b]", "a class within a class");
+    refused("[[:klingon:]]", "a POSIX class of this name");
+    refused("[a-\\d]", "a range to a class");
+    refused("[b-a]", "a range that ends before it begins");
     refused("[a", "a class without an end");
+    refused("[a&&[b]", "a class without an end");
     refused("a\\", "a backslash at the end");
     refused("(?~ab)", "this kind of group");
-    refused("\\R", "this escape");
+    refused("(*FAIL)", "this kind of group");
+    refused("(?W)a", "this kind of group");
+    refused("a)", "a parenthesis that closes nothing");
+    refused("\\X", "another Unicode");
+    refused("\\xe9", "a part of a character");
+    refused("\\ud800", "a number that is no character");
+    refused("(?i:st)", "when case is ignored");
 }
 
 static void families(void)
@@ -163,7 +213,8 @@ static void bad_patterns(void)
 {
     struct buf b = {0};
     struct err e;
-    T_ERR(mark("(a", false, "a", &b, &e), &e, ERR_DATA, "x.json: pre: the pattern \"(a\"");
+    T_ERR(mark("(a", false, "a", &b, &e), &e, ERR_DATA,
+          "x.json: pre: byte 2 of the pattern \"(a\"");
     char text[64] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!";
     int code = mark("(a|a)*(a|a)*$", false, text, &b, &e);
     T_ERR(code, &e, ERR_DATA, "the pattern");
@@ -171,4 +222,5 @@ static void bad_patterns(void)
 }
 
 T_MAIN(T_CASE(literals), T_CASE(patterns), T_CASE(words), T_CASE(words_of_rust),
-       T_CASE(empty_matches), T_CASE(what_is_not_read), T_CASE(families), T_CASE(bad_patterns))
+       T_CASE(empty_matches), T_CASE(classes), T_CASE(other_constructs), T_CASE(what_is_not_read),
+       T_CASE(families), T_CASE(bad_patterns))

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes cluster.c and script_run.c: what PyPI's `regex` (Unicode 17.0) says about grapheme clusters, and what PyPI's
-`tokenizers` answers about scripts, whose own table is of no one version.
+"""Writes cluster.c, script_run.c and named.c: what PyPI's `regex` (Unicode 17.0) says about grapheme clusters, and what PyPI's
+`tokenizers` answers about scripts, whose own table is of no one version, and about the properties that Oniguruma knows by
+name. Names of scripts come from perl (Unicode::UCD), those that are newer than it from here.
 
     asked.py
 
 Run by hand; what it writes is committed. tests/interop/tok_pipe.py compares both with tokenizers' components."""
+import subprocess
+
 import regex
 import tokenizers
 
-from generate import LIMIT, two_levels, write
+from generate import LIMIT, two_levels, wrap, write
 
 SCALARS = [c for c in range(LIMIT) if not 0xd800 <= c < 0xe000]
 CLUSTER = ["GCB=CR", "GCB=LF", "GCB=Control", "GCB=Extend", "GCB=ZWJ", "GCB=Regional_Indicator", "GCB=Prepend",
@@ -55,6 +58,58 @@ def scripts():
     return values
 
 
+# ---- properties by name ------------------------------------------------------------------------------
+
+NEWER = "Kawi Nagm Nag_Mundari Gara Garay Gukh Gurung_Khema Krai Kirat_Rai Onao Ol_Onal Sunu Sunuwar Todr Todhri Tutg Tulu_Tigalari"
+NAMED = """Alnum Alpha Blank Cntrl Digit Graph Lower Print Punct Space Upper XDigit ASCII Any Assigned Alphabetic Lowercase
+    Uppercase White_Space Emoji Emoji_Presentation Emoji_Modifier Emoji_Modifier_Base Emoji_Component Extended_Pictographic
+    Ideographic Unified_Ideograph Hex_Digit ASCII_Hex_Digit Dash Hyphen Math Diacritic Extender Quotation_Mark Variation_Selector
+    Sentence_Terminal Terminal_Punctuation Join_Control Cased Regional_Indicator"""
+
+
+def asked(name):
+    """The ranges of a property, the gap to each and its length; None if Oniguruma does not know it."""
+    try:
+        pattern = tokenizers.Regex(rf"\p{{{name}}}+")
+    except Exception:
+        return None
+    found = []
+    for first, end in ((0, 0xd800), (0xe000, LIMIT)):
+        text = "".join(map(chr, range(first, end)))
+        for _, (a, b) in tokenizers.pre_tokenizers.Split(pattern, "removed", True).pre_tokenize_str(text):
+            found.append((first + a, first + b))
+    steps, at = [], 0
+    for a, b in found:
+        steps += [a - at, b - a]
+        at = b
+    return steps
+
+
+def varint(n):
+    return ([n & 127 | 128] + varint(n >> 7)) if n > 127 else [n]
+
+
+def named():
+    perl = "for my $v (prop_values('sc')) { print join(' ', prop_value_aliases('sc', $v)), ' ' }"
+    names = subprocess.run(["perl", "-MUnicode::UCD=prop_values,prop_value_aliases", "-e", perl], check=True, capture_output=True)
+    names = (names.stdout.decode() + NEWER + " " + NAMED).split()
+    places, data, rows = {}, [], {}
+    for name in names:
+        steps = asked(name)
+        if steps is None:
+            print(f"{name}: not known there")
+            continue
+        key = tuple(steps)
+        if key not in places:
+            places[key] = len(data)
+            data += [x for n in steps for x in varint(n)] + [0, 0]
+        rows["".join(c for c in name.lower() if c not in "_- ")] = places[key]
+    body = "const struct uni_named uni_named[] = {\n" + wrap([f'{{"{n}", {at}}},' for n, at in sorted(rows.items())])
+    body += f"}};\n\nconst size_t uni_named_count = {len(rows)};\n\nconst uint8_t uni_named_ranges[] = {{\n"
+    return body + wrap([f"{x}," for x in data]) + "};\n"
+
+
 if __name__ == "__main__":
+    write("named.c", named(), "asked.py")
     write("cluster.c", two_levels("uni_cluster_class", clusters(), "uint8_t"), "asked.py")
     write("script_run.c", two_levels("uni_run_class", scripts(), "uint8_t"), "asked.py")

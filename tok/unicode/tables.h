@@ -7,6 +7,7 @@
  * are of two levels: the code points in blocks of 128, equal blocks kept once.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tok/unicode.h"
@@ -56,5 +57,16 @@ extern const uint8_t uni_run_class[];
 
 #define uni_at(table, c)                                                                           \
     (table)[(size_t)table##_block[(c) >> UNI_SHIFT] << UNI_SHIFT | ((c)&UNI_MASK)]
+
+/* Properties by their names, in the order of strcmp, small letters without spaces, '-' and '_': the
+ * ranges begin at a place in uni_named_ranges, numbers of 7 bits a byte, the gap before each and
+ * its length, which is 0 behind the last. */
+struct uni_named {
+    const char *name;
+    uint16_t at;
+};
+extern const struct uni_named uni_named[];
+extern const size_t uni_named_count;
+extern const uint8_t uni_named_ranges[];
 
 #endif
