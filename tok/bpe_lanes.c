@@ -127,9 +127,8 @@ WIDE static void take(const struct bpe *m, struct lanes *w, uint32_t sym[][BPE_L
     w->most = most;
     for (unsigned i = 0; i < most + 2; i++) {
         __mmask16 has = _mm512_cmpgt_epi32_mask(w->length, _mm512_set1_epi32((int)i));
-        w->sym[i] =
-            i < most ? _mm512_mask_loadu_epi32(_mm512_set1_epi32(-1), has, sym[i] + first)
-                     : _mm512_set1_epi32(-1);
+        w->sym[i] = i < most ? _mm512_mask_loadu_epi32(_mm512_set1_epi32(-1), has, sym[i] + first)
+                             : _mm512_set1_epi32(-1);
     }
     for (unsigned i = 0; i + 1 < most; i++)
         w->rank[i] = first_ranks(m, w->sym[i], w->sym[i + 1]);

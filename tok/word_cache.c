@@ -188,8 +188,8 @@ static int fetch_list(struct word_cache *c, struct window *w, uint32_t *others, 
         if (n <= INLINE)
             set_own(&w->own[others[k]], key, n, c->fresh.id + from, n);
         else
-            set_own(&w->own[others[k]], key, FRESH,
-                    (int32_t[]){(int32_t)from, (int32_t)(from + n)}, 2);
+            set_own(&w->own[others[k]], key, FRESH, (int32_t[]){(int32_t)from, (int32_t)(from + n)},
+                    2);
     }
     c->list.count = 0;
     return code;

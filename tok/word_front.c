@@ -20,7 +20,7 @@ void word_front_init(struct word_front *f, size_t bytes)
     f->bits = MOST_BITS;
     while (f->bits > LEAST_BITS && word_front_bytes(f) > bytes)
         f->bits--;
-    f->at = word_pages(2<<20);
+    f->at = word_pages(2 << 20);
 }
 
 void word_front_finish(struct word_front *f)

@@ -158,6 +158,54 @@ static void random_vocabularies(void)
     T_CHECK(parts * 10 > bytes); /* there are cuts to try */
 }
 
+/* A long piece that is one of the words, or would have one as a part, is left as it is. */
+static void cut_around_words(void)
+{
+    static const char *const kept[] = {"cd", "xyab", "efghefghefghefghef"};
+    static const struct {
+        const char *text;
+        size_t parts;
+    } piece[] = {
+        {"abxyababxyabab", 9},
+        {"ababcdab", 1}, /* "cd" would be a part */
+        {"ababcxdab", 6},
+        {"xyab", 1}, /* a whole one */
+        {"xyabab", 4},
+        {"efghefghefghefghef", 1},
+        {"efghefghefghefghefg", 19},
+    };
+    struct words whole;
+    struct cut c;
+    struct buf text = {0};
+    uint32_t start[20] = {0}, ret[200], n = 0;
+    words_init(&whole, 3);
+    for (int i = 0; i < 3; i++)
+        T_CHECK(words_add(&whole, kept[i], strlen(kept[i]), i));
+    cut_init(&c, 4);
+    cut_add(&c, "ab", 2);
+    cut_add(&c, "cd", 2);
+    cut_around(&c, &whole);
+    size_t want = 0;
+    for (; n < 7; n++) {
+        buf_add(&text, piece[n].text, strlen(piece[n].text));
+        start[n + 1] = (uint32_t)text.len;
+        want += piece[n].parts;
+    }
+    memset(buf_reserve(&text, 64), 0, 64);
+    size_t k = cut_parts(&c, text.data, start, n, 3, ret);
+    T_EQ(ret[k], text.len);
+    for (size_t i = 0, part = 0; i < n; i++) {
+        size_t parts = 0;
+        for (; ret[part] < start[i + 1]; part++)
+            parts++;
+        T_EQ(parts, piece[i].parts);
+    }
+    T_EQ(k, want);
+    cut_finish(&c);
+    words_finish(&whole);
+    buf_finish(&text);
+}
+
 static int base64(char c)
 {
     return c >= 'A' && c <= 'Z'   ? c - 'A'
@@ -216,4 +264,4 @@ static void real_vocabulary(void)
     buf_finish(&b);
 }
 
-T_MAIN(T_CASE(random_vocabularies), T_CASE(real_vocabulary))
+T_MAIN(T_CASE(random_vocabularies), T_CASE(cut_around_words), T_CASE(real_vocabulary))
