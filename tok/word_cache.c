@@ -18,8 +18,8 @@ struct word_cache {
     struct word_table t;
     uint64_t misses;
     struct word_front front;
-    struct word_list list; /* words that go to the model together, */
-    struct tok_ids fresh;  /* and what it said */
+    struct tok_ids fresh;  /* what the model said */
+    struct word_list list; /* of these words */
 };
 
 struct word_cache *word_cache_create(size_t bytes)

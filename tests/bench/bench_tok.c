@@ -6,17 +6,20 @@
  * The text is cut into documents of at least DOCUMENT bytes, each up to its next newline (0, the
  * default: one document). Prints "ready SECONDS", the time of loading; then takes lines:
  *
- *     encode BYTES THREADS   the documents that begin before BYTES:  SECONDS BYTES IDS DIGEST
- *     one BYTES THREADS      the first BYTES as one document, by all threads: the same
- *     load TIMES             opens the tokenizer again, and takes a thread's state: SECONDS,
- * SECONDS, the least of so many decode                 what was encoded last, by one thread:
- * SECONDS BYTES same|differs
+ * - encode BYTES THREADS: the documents that begin before BYTES
+ * - share BYTES K N: of these each N-th, from the K-th on, by one thread
+ * - one BYTES THREADS: the first BYTES as one document, by all threads
+ * - decode: what was encoded last, by one thread
+ * - load TIMES: opens the tokenizer again, and takes a thread's state
  *
- * Seconds are the processor's where one thread works, else the clock's. The first encode is the
+ * The first three answer SECONDS BYTES IDS DIGEST; decode SECONDS BYTES same|differs; load the
+ * least of so many SECONDS for either. Seconds are the processor's where one thread works, but for
+ * shares, of which several processes do theirs at a time, else the clock's. The first encode is the
  * cold one: its caches hold what loading put there. The digest is SHA-256 over all ids as 32-bit
  * numbers, then the number of ids of each document.
  */
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,15 +42,22 @@ struct doc {
     size_t first, length; /* in them */
 };
 
+/* What one thread writes, on lines of memory of its own. */
+struct own {
+    _Alignas(128) struct tok_ids ids;
+    struct tok_work *work;
+    struct err error;
+};
+
 struct bench {
     const char *path;
     struct tokenizer *tok;
     struct buf file;
     struct doc *doc;
-    size_t docs, used; /* all; of the last encode */
-    struct tok_work *work[MAX_THREADS];
-    struct tok_ids ids[MAX_THREADS];
-    struct err error[MAX_THREADS];
+    size_t docs, used; /* all; of the last encode, each `step` from `first` on */
+    size_t first, step;
+    atomic_size_t next; /* whose turn it is */
+    struct own own[MAX_THREADS];
 };
 
 /* One thread is timed by the processor's clock, which other work on the machine disturbs least. */
@@ -73,28 +83,35 @@ static void cut(struct bench *b, size_t size)
     }
 }
 
-static void encode_one(void *arg, int task, int thread)
+static void encode_doc(struct bench *b, struct doc *d, int thread)
+{
+    struct own *own = &b->own[thread];
+    d->thread = thread;
+    d->first = own->ids.n;
+    if (!own->error.msg[0])
+        tok_encode(b->tok, own->work, d->text, d->n, &own->ids, &own->error);
+    d->length = own->ids.n - d->first;
+}
+
+/* A thread takes the next document when it is done with one, as a pipeline does. */
+static void encode_docs(void *arg, int task, int thread)
 {
     struct bench *b = arg;
-    struct doc *d = &b->doc[task];
-    struct tok_ids *ids = &b->ids[thread];
-    d->thread = thread;
-    d->first = ids->n;
-    if (!b->error[thread].msg[0])
-        tok_encode(b->tok, b->work[thread], d->text, d->n, ids, &b->error[thread]);
-    d->length = ids->n - d->first;
+    (void)task;
+    for (size_t i; (i = atomic_fetch_add(&b->next, b->step)) < b->used;)
+        encode_doc(b, &b->doc[i], thread);
 }
 
 static void digest(const struct bench *b, size_t *ret_ids, char ret[SHA_TEXT])
 {
     struct sha *h = sha_create();
     *ret_ids = 0;
-    for (size_t i = 0; i < b->used; i++) {
+    for (size_t i = b->first; i < b->used; i += b->step) {
         const struct doc *d = &b->doc[i];
-        sha_add(h, b->ids[d->thread].id + d->first, d->length * sizeof(int32_t));
+        sha_add(h, b->own[d->thread].ids.id + d->first, d->length * sizeof(int32_t));
         *ret_ids += d->length;
     }
-    for (size_t i = 0; i < b->used; i++) {
+    for (size_t i = b->first; i < b->used; i += b->step) {
         char n[4];
         store_u32(n, (uint32_t)b->doc[i].length);
         sha_add(h, n, 4);
@@ -103,29 +120,35 @@ static void digest(const struct bench *b, size_t *ret_ids, char ret[SHA_TEXT])
     sha_destroy(h);
 }
 
-static int encode(struct bench *b, size_t bytes, int threads)
+static int encode(struct bench *b, size_t bytes, int threads, size_t first, size_t step)
 {
-    if (threads < 1 || threads > MAX_THREADS)
+    if (threads < 1 || threads > MAX_THREADS || !step)
         return ERR_USAGE;
     struct pool *pool = pool_create(threads);
-    size_t ids, total = 0;
+    size_t ids, below = 0, total = 0;
     char text[SHA_TEXT];
+    for (b->used = 0; b->used < b->docs && below < bytes; b->used++)
+        below += b->doc[b->used].n;
+    for (size_t i = first; i < b->used; i += step)
+        total += b->doc[i].n;
     for (int i = 0; i < threads; i++) {
-        b->work[i] = b->work[i] ? b->work[i] : tok_work_create(b->tok);
-        b->ids[i].n = 0;
-    }
-    for (b->used = 0; b->used < b->docs && total < bytes; b->used++)
-        total += b->doc[b->used].n;
-    for (int i = 0; i < threads; i++) /* the caller's memory is there before */
-        memset(tok_ids_reserve(&b->ids[i], total / (size_t)threads), 0,
+        struct own *own = &b->own[i];
+        own->work = own->work ? own->work : tok_work_create(b->tok);
+        own->ids.n = 0; /* the caller's memory is there before */
+        memset(tok_ids_reserve(&own->ids, total / (size_t)threads), 0,
                total / (size_t)threads * sizeof(int32_t));
-    double start = now(threads);
-    pool_run(pool, (int)b->used, encode_one, b);
-    double seconds = now(threads) - start;
+    }
+    b->first = first;
+    b->step = step;
+    atomic_store(&b->next, first);
+    int clock = step > 1 ? 0 : threads;
+    double start = now(clock);
+    pool_run(pool, threads, encode_docs, b);
+    double seconds = now(clock) - start;
     pool_destroy(pool);
     for (int i = 0; i < threads; i++) {
-        if (b->error[i].msg[0])
-            return log_err(&b->error[i]);
+        if (b->own[i].error.msg[0])
+            return log_err(&b->own[i].error);
     }
     digest(b, &ids, text);
     printf("%.6f %zu %zu %s\n", seconds, total, ids, text);
@@ -141,18 +164,22 @@ static int encode_whole(struct bench *b, size_t bytes, int threads)
     struct err e;
     char text[SHA_TEXT];
     struct doc all = {.text = b->file.data, .n = bytes < b->file.len ? bytes : b->file.len};
-    for (int i = 0; i < threads; i++)
-        b->work[i] = b->work[i] ? b->work[i] : tok_work_create(b->tok);
-    b->ids[0].n = 0;
+    struct tok_work *work[MAX_THREADS];
+    for (int i = 0; i < threads; i++) {
+        struct own *own = &b->own[i];
+        work[i] = own->work = own->work ? own->work : tok_work_create(b->tok);
+    }
+    b->own[0].ids.n = 0;
     double start = now(threads);
-    int code = tok_encode_parallel(b->tok, pool, b->work, all.text, all.n, &b->ids[0], &e);
+    int code = tok_encode_parallel(b->tok, pool, work, all.text, all.n, &b->own[0].ids, &e);
     double seconds = now(threads) - start;
     pool_destroy(pool);
     if (code)
         return log_err(&e);
-    all.length = b->ids[0].n;
+    all.length = b->own[0].ids.n;
     b->doc[0] = all;
-    b->used = 1;
+    b->first = 0;
+    b->used = b->step = 1;
     size_t ids;
     digest(b, &ids, text);
     printf("%.6f %zu %zu %s\n", seconds, all.n, ids, text);
@@ -186,15 +213,15 @@ static int decode(struct bench *b)
     struct buf out = {0};
     struct err e = {0};
     size_t total = 0;
-    for (size_t i = 0; i < b->used; i++)
+    for (size_t i = b->first; i < b->used; i += b->step)
         total += b->doc[i].n;
     buf_reserve(&out, total + total / 8);
     memset(out.data, 0, out.cap); /* its pages are there before the clock runs */
     double start = now(1);
-    for (size_t i = 0; i < b->used; i++) {
+    for (size_t i = b->first; i < b->used; i += b->step) {
         const struct doc *d = &b->doc[i];
-        int code =
-            tok_decode(b->tok, b->work[0], b->ids[d->thread].id + d->first, d->length, &out, &e);
+        int code = tok_decode(b->tok, b->own[0].work, b->own[d->thread].ids.id + d->first,
+                              d->length, &out, &e);
         if (code)
             return log_err(&e);
     }
@@ -209,10 +236,13 @@ static int serve(struct bench *b)
 {
     char line[100];
     size_t bytes;
+    size_t first, step;
     int threads, code = 0;
     while (!code && fgets(line, sizeof(line), stdin)) {
         if (sscanf(line, "encode %zu %d", &bytes, &threads) == 2)
-            code = encode(b, bytes, threads);
+            code = encode(b, bytes, threads, 0, 1);
+        else if (sscanf(line, "share %zu %zu %zu", &bytes, &first, &step) == 3)
+            code = encode(b, bytes, 1, first, step);
         else if (sscanf(line, "one %zu %d", &bytes, &threads) == 2)
             code = encode_whole(b, bytes, threads);
         else if (sscanf(line, "load %d", &threads) == 1)
@@ -227,15 +257,16 @@ static int serve(struct bench *b)
 int main(int argc, char **argv)
 {
     struct err e = {0};
-    struct bench b = {.path = argc > 1 ? argv[1] : NULL};
+    static struct bench b;
     if (argc != 3 && argc != 4)
         return ERR_USAGE;
+    b.path = argv[1];
     double start = now(1);
     const struct tok_options o = {.path = argv[1], .no_template = true};
     int code = tok_open(&o, &b.tok, &e);
     if (code)
         return log_err(&e);
-    b.work[0] = tok_work_create(b.tok);
+    b.own[0].work = tok_work_create(b.tok);
     printf("ready %.6f\n", now(1) - start);
     fflush(stdout);
     code = file_read(argv[2], (size_t)1 << 34, &b.file, &e);
@@ -244,8 +275,8 @@ int main(int argc, char **argv)
     cut(&b, argc == 4 ? strtoul(argv[3], NULL, 10) : 0);
     code = serve(&b);
     for (int i = 0; i < MAX_THREADS; i++) {
-        tok_work_destroy(b.work[i]);
-        tok_ids_finish(&b.ids[i]);
+        tok_work_destroy(b.own[i].work);
+        tok_ids_finish(&b.own[i].ids);
     }
     tok_close(b.tok);
     free(b.doc);

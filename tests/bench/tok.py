@@ -3,13 +3,16 @@
 """Speed of tok beside its peers: one pinned core, text in memory, ids compared in the same run.
 
     tok.py BENCH_TOK [--corpus FOLDER] [--vocab FOLDER] [--rounds N] [--bytes N] [--slow N] [--doc N]
-           [--only NAME,...] [--texts NAME,...] [--peers NAME,...] [--core N] [--decode]
+           [--only NAME,...] [--texts NAME,...] [--peers NAME,...] [--core N] [--decode] [--threads N]
 
 The texts are those that corpus.sh makes (--corpus, or $WEFT_CORPUS), the tokenizers those of $WEFT_TEST_DATA and those
 that interop/vocabularies.py trained (--vocab). Each round starts every engine afresh and lets it encode --bytes twice:
 the first pass is cold (its caches hold what loading put there), the second warm. Slow peers get --slow bytes, and ours
 again the same. Within a round the engines take turns to be first. A ratio is the median over rounds of ours / theirs in
 the same round; speeds are best and median, in MB/s of processor time, which other work on the machine disturbs least. --doc is the size of documents, 0 for one document.
+
+--threads N instead compares one process of N threads over many documents with N processes of one thread that share the
+same documents out among them, cold and warm, on as many cores.
 """
 import argparse
 import json
@@ -41,7 +44,8 @@ class Engine:
 
     def __init__(self, command, core):
         def pin():
-            os.sched_setaffinity(0, {core})
+            if core is not None:
+                os.sched_setaffinity(0, {core})
         env = dict(os.environ, RAYON_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false")
         self.p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   text=True, preexec_fn=pin, env=env)
@@ -53,9 +57,12 @@ class Engine:
             raise RuntimeError(" ".join((line[7:] or self.p.stderr.read()).split()))
         return line.split()
 
-    def ask(self, line):
+    def say(self, line):
         self.p.stdin.write(line + "\n")
         self.p.stdin.flush()
+
+    def ask(self, line):
+        self.say(line)
         return self.answer()
 
     def encode(self, size):
@@ -113,6 +120,33 @@ def rounds(a, path, text, peers):
     return done, failed
 
 
+def threads(a, path, text):
+    """[{kind: (one process of many threads, many processes of one)}], MB/s of the clock."""
+    done = []
+    command = [a.bench_tok, path, text, str(a.doc)]
+    for _ in range(a.rounds):
+        done.append({})
+        alone = Engine(command, None)
+        many = [Engine(command, None) for _ in range(a.threads)]
+        for kind in ("cold", "warm"):
+            seconds, size, *_ = alone.ask(f"encode {a.bytes} {a.threads}")
+            for k, e in enumerate(many):
+                e.say(f"share {a.bytes} {k} {a.threads}")
+            shares = [e.answer() for e in many]
+            done[-1][kind] = (int(size) / 1e6 / float(seconds), sum(int(s[1]) / 1e6 / float(s[0]) for s in shares))
+        for e in [alone] + many:
+            e.close()
+    return done
+
+
+def report_threads(a, name, text, done):
+    for kind in ("cold", "warm"):
+        both = [r[kind] for r in done]
+        ratio = statistics.median(one / many for one, many in both)
+        print(f"| {name} | {text} | {a.threads} threads, {kind} | {figures([b[0] for b in both])} | {ratio:.2f} of "
+              f"{a.threads} processes: {figures([b[1] for b in both])} |", flush=True)
+
+
 def figures(values):
     return f"{max(values):.1f} | {statistics.median(values):.1f}"
 
@@ -149,7 +183,7 @@ def arguments():
     p.add_argument("--corpus", default=os.environ.get("WEFT_CORPUS", ""))
     p.add_argument("--vocab", default="")
     for name, default in (("rounds", 7), ("bytes", 60000000), ("slow", 3000000), ("doc", 100000),
-                          ("core", os.cpu_count() - 1)):
+                          ("core", os.cpu_count() - 1), ("threads", 0)):
         p.add_argument("--" + name, type=int, default=default)
     for name, default in (("only", ""), ("peers", ""), ("texts", "english,code,mixed,chinese,japanese")):
         p.add_argument("--" + name, default=default)
@@ -176,6 +210,9 @@ def main():
             continue
         peers = [p for p in peers if not a.peers or p in a.peers.split(",")]
         for text in a.texts.split(","):
+            if a.threads:
+                report_threads(a, name, text, threads(a, path, f"{a.corpus}/{text}.txt"))
+                continue
             done, failed = rounds(a, path, f"{a.corpus}/{text}.txt", peers)
             good = report(a, name, text, done, failed, peers) and good
             if not done:
