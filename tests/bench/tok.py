@@ -6,7 +6,7 @@
            [--only NAME,...] [--texts NAME,...] [--peers NAME,...] [--core N] [--decode] [--threads N]
 
 The texts are those that corpus.sh makes (--corpus, or $WEFT_CORPUS), the tokenizers those of $WEFT_TEST_DATA and those
-that interop/vocabularies.py trained (--vocab). Each round starts every engine afresh and lets it encode --bytes twice:
+that interop/vocabularies.py trained (--vocab), where --only finds any other NAME/tokenizer.json, too. Each round starts every engine afresh and lets it encode --bytes twice:
 the first pass is cold (its caches hold what loading put there), the second warm. Slow peers get --slow bytes, and ours
 again the same. Within a round the engines take turns to be first. A ratio is the median over rounds of ours / theirs in
 the same round; speeds are best and median, in MB/s of processor time, which other work on the machine disturbs least. --doc is the size of documents, 0 for one document.
@@ -201,7 +201,8 @@ def main():
     print(json.dumps({"rounds": a.rounds, "bytes": a.bytes, "slow": a.slow, "doc": a.doc, "core": a.core}))
     print("| tokenizer | text | engine | best | median | ours / theirs |\n|---|---|---|---|---|---|")
     good = True
-    for name, below, peers in ROWS:
+    other = [n for n in a.only.split(",") if n and n not in [row[0] for row in ROWS]]
+    for name, below, peers in ROWS + [(n, None, ["gigatoken"]) for n in other]:
         path = f"{data}/tokenizers/{below}" if below else f"{a.vocab or a.corpus + '/vocab'}/{name}/tokenizer.json"
         if a.only and name not in a.only.split(","):
             continue
