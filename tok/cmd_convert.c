@@ -9,7 +9,7 @@
 #include "tok/cmd.h"
 #include "tok/cmd_facts.h"
 #include "tok/compare.h"
-#include "tok/recipe.h"
+#include "tok/recipe_edit.h"
 
 /* One format as another, and the proof that both encode a corpus alike. */
 
@@ -54,7 +54,7 @@ int cmd_open_staged(const struct recipe *r, enum recipe_format format, enum tok_
         o.type = TOK_GPT2_BPE;
         o.merges = staged[1].path;
     } else if (format == RECIPE_TIKTOKEN) {
-        o.pattern = r->pattern;
+        o.pattern = recipe_pattern_name(r);
     } else if (format == RECIPE_BERT) {
         o.type = r->type;
     }

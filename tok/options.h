@@ -73,7 +73,7 @@ struct tok_flags {
         TOK_FLAG_ROW(                                                                              \
             S, m, v, "tiktoken-pattern", OPT_TEXT, pattern, NULL, "NAME|REGEX", false,             \
             "how tiktoken's ranks cut a text, if their number does not tell: r50k, p50k, "         \
-            "cl100k, o200k, Megatron-LM's v1 and v2, or a pattern"),                               \
+            "cl100k, o200k, llama3, llama4, qwen, Megatron-LM's v1 and v2, or a pattern"),         \
         TOK_FLAG_ROW(S, m, v, "tiktoken-num-special-tokens", OPT_INT, num_special, NULL, "N",      \
                      false,                                                                        \
                      "ids of special tokens before the ranks of a TikTokenizer in JSON, 1000 if "  \

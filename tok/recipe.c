@@ -193,6 +193,8 @@ static void take_options(struct recipe *r)
     r->dropout = s->dropout;
     r->unk_id = s->unk_id;
     r->max_chars = s->max_chars;
+    if (r->from == RECIPE_TIKTOKEN && s->nnorm) /* the only one that goes with ranks */
+        r->part[PART_NORMALIZER] = "{\"type\":\"NFC\"}";
     /* bytes cut by one pattern: written by ByteLevel itself, or by a split before it */
     const struct pre_step *last = s->npre ? &s->pre[s->npre - 1] : NULL;
     if (!last || last->kind != PRE_BYTE_LEVEL || s->npre > 2)

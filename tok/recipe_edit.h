@@ -41,6 +41,9 @@ bool recipe_is_list(const struct recipe *r);
 int recipe_spell_piece(struct recipe *r, const char *text, bool special, const char **ret,
                        struct err *e);
 
+/* The name that --tiktoken-pattern has for what cuts the text, else the pattern itself. */
+const char *recipe_pattern_name(const struct recipe *r);
+
 /* Of ranks, before they are written: special tokens are no ranks, which is noted, as the pattern.
  */
 void recipe_drop_tokens(struct recipe *r);

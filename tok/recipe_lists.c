@@ -11,8 +11,7 @@ bool recipe_is_list(const struct recipe *r)
     return r->from == RECIPE_GPT2 || r->from == RECIPE_TIKTOKEN || r->from == RECIPE_BERT;
 }
 
-/* The name that --tiktoken-pattern has for what cuts the text, else the pattern itself. */
-static const char *pattern_name(const struct recipe *r)
+const char *recipe_pattern_name(const struct recipe *r)
 {
     const struct pipe_spec *s = &r->store;
     switch (regex_family(s->pre[0].pattern)) {
@@ -22,6 +21,10 @@ static const char *pattern_name(const struct recipe *r)
         return "cl100k";
     case SCAN_O200K:
         return "o200k";
+    case SCAN_LLAMA3:
+        return "llama3";
+    case SCAN_QWEN2:
+        return s->nnorm ? "qwen" : r->pattern;
     default:
         return r->pattern;
     }
@@ -39,7 +42,7 @@ void recipe_drop_tokens(struct recipe *r)
     recipe_note(r,
                 "the pattern has no place in the file; to read it, give as --tiktoken-pattern "
                 "%.700s",
-                pattern_name(r));
+                recipe_pattern_name(r));
 }
 
 int recipe_spell_piece(struct recipe *r, const char *text, bool special, const char **ret,

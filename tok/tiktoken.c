@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "tok/hf.h"
 #include "tok/base64.h"
+#include "tok/encodings.h"
 #include "tok/pipe_run.h"
 #include "tok/rank_pairs.h"
 
@@ -12,57 +13,11 @@
  * tiktoken's rank files: on each line the bytes of a token in base64, a space, and its rank, which
  * is its id. Two neighbours merge when the bytes of both together are a token, the lowest rank
  * first (rank_pairs.h). A piece that is a token is that token. The file says neither the pattern
- * nor the special tokens: both come with a name, which the number of ranks tells for OpenAI's own.
+ * nor the special tokens: both come with a name, which the number of ranks tells for known files
+ * (encodings.h).
  */
 
 enum { TOKEN_MAX = 256, RANKS_MAX = 1 << 24 };
-
-struct special_id {
-    const char *text;
-    int32_t id;
-};
-
-static const struct encoding {
-    const char *name, *pattern;
-    size_t ranks;
-    struct special_id special[6];
-} encodings[] = {
-    {"r50k",
-     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
-     50256,
-     {{"<|endoftext|>", 50256}}},
-    {"p50k",
-     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
-     50280,
-     {{"<|endoftext|>", 50256}}},
-    {"cl100k",
-     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+| ?[^\\s\\p{L}\\p{N}]++"
-     "[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s",
-     100256,
-     {{"<|endoftext|>", 100257},
-      {"<|fim_prefix|>", 100258},
-      {"<|fim_middle|>", 100259},
-      {"<|fim_suffix|>", 100260},
-      {"<|endofprompt|>", 100276}}},
-    {"o200k",
-     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+"
-     "(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+"
-     "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+"
-     "[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
-     199998,
-     {{"<|endoftext|>", 199999}, {"<|endofprompt|>", 200018}}},
-};
-
-/* Megatron-LM's, by its names. */
-static const char *const megatron_pattern[] = {
-    "[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|"
-    "\\s+(?!\\S)|\\s+",
-    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+|"
-    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|"
-    "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
-};
-
-enum { ENCODINGS = sizeof(encodings) / sizeof(*encodings) };
 
 /* Bytes of a token in base64; -1: it is none, or longer than TOKEN_MAX. */
 static int from_base64(const char *p, size_t n, uint8_t ret[TOKEN_MAX + 3])
@@ -226,27 +181,6 @@ static int check_bytes(const struct pipe_spec *s, struct err *e)
     return 0;
 }
 
-/* By name, or by the number of ranks; NULL: neither. */
-static const struct encoding *find_encoding(const char *name, size_t ranks)
-{
-    for (size_t i = 0; i < ENCODINGS; i++)
-        if (name ? !strncmp(name, encodings[i].name, strlen(encodings[i].name)) &&
-                       (!name[strlen(encodings[i].name)] ||
-                        !strcmp(name + strlen(encodings[i].name), "_base"))
-                 : ranks == encodings[i].ranks)
-            return &encodings[i];
-    return name && !strcmp(name, "gpt2") ? &encodings[0] : NULL;
-}
-
-/* A pattern of that name, or the name as a pattern. */
-static const char *find_pattern(const char *name)
-{
-    const struct encoding *c = find_encoding(name, 0);
-    if (name[0] == 'v' && (name[1] == '1' || name[1] == '2') && !name[2])
-        return megatron_pattern[name[1] - '1'];
-    return c ? c->pattern : name;
-}
-
 /* ---- Megatron-LM's TikTokenizer ------------------------------------------------------------- */
 
 /*
@@ -375,7 +309,7 @@ static int json_read(struct pipe_spec *s, const struct tok_options *o, const cha
         return code;
     rank_pairs(s, o->dropout > 0);
     s->ignore_merges = true;
-    return pipe_add_byte_level(s, find_pattern(o->pattern), REGEX_RUST, e);
+    return pipe_add_byte_level(s, encoding_pattern(o->pattern), REGEX_RUST, e);
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
@@ -392,18 +326,26 @@ int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, const char *
         return code;
     rank_pairs(s, o->dropout > 0);
     s->ignore_merges = true;
-    const struct encoding *c = find_encoding(o->pattern, s->count);
+    const struct encoding *c = encoding_find(o->pattern, s->count);
     if (!c && !o->pattern) {
         err_set(e, ERR_USAGE,
                 "%s: %zu ranks are those of no known encoding, so its pattern is not "
                 "known",
                 s->path, s->count);
-        return err_hint(e, "give --tiktoken-pattern, one of r50k, p50k, cl100k and o200k or a "
-                           "regular expression");
+        return err_hint(e, "give --tiktoken-pattern, one of " ENCODING_NAMES " or a regular "
+                           "expression");
     }
-    for (size_t i = 0; c && c->ranks == s->count && c->special[i].text; i++)
-        pipe_add_special(s, c->special[i].text, c->special[i].id);
-    return pipe_add_byte_level(s, c ? c->pattern : find_pattern(o->pattern), REGEX_RUST, e);
+    if (c)
+        encoding_apply(c, s->count, s);
+    return pipe_add_byte_level(s, encoding_pattern(o->pattern ? o->pattern : encoding_name(c)),
+                               REGEX_RUST, e);
+}
+
+/* OpenAI's and Qwen's, Llama's, Mistral's. */
+static int64_t find_end(const struct tok_engine *g, bool json)
+{
+    int64_t end = g->find(g->state, json ? "</s>" : "<|endoftext|>");
+    return end < 0 && !json ? g->find(g->state, "<|end_of_text|>") : end;
 }
 
 int tiktoken_engine_open(const struct tok_options *o, const char *p, size_t n,
@@ -425,11 +367,10 @@ int tiktoken_engine_open(const struct tok_options *o, const char *p, size_t n,
     if (code)
         return code;
     info->type = TOK_TIKTOKEN;
-    if (json) {
+    info->bos = g.find(g.state, json ? "<s>" : "<|begin_of_text|>");
+    if (json)
         info->unk = g.find(g.state, "<unk>");
-        info->bos = g.find(g.state, "<s>");
-    }
-    info->eod = info->eos = g.find(g.state, json ? "</s>" : "<|endoftext|>");
+    info->eod = info->eos = find_end(&g, json);
     code = tok_engine_eod(o, &g, info, e);
     if (code)
         g.destroy(g.state);

@@ -60,8 +60,7 @@ struct tok_options {
     int64_t vocab_size;    /* TOK_NULL; TOK_TIKTOKEN in JSON: 0 for 131072; 0 elsewhere */
     const char *eod_token; /* overrides the type's end of document; NULL: by type */
     const char *merges;    /* TOK_GPT2_BPE: NULL for the merges.txt beside the vocabulary */
-    const char *pattern;   /* TOK_TIKTOKEN: r50k, p50k, cl100k, o200k, v1, v2 or a pattern; NULL: by
-                            * size */
+    const char *pattern;   /* TOK_TIKTOKEN: a name of encodings.h, or a pattern; NULL: by size */
     int64_t num_special;   /* TOK_TIKTOKEN in JSON: ids before the ranks; 0: 1000 */
     const char *const *special; /* of these the first; none: <unk> <s> </s> */
     size_t nspecial;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/tok/hf_make.h"
+#include "tok/base64.h"
 
 /* The simpler files: GPT-2's two, tiktoken's ranks, BERT's vocab.txt. */
 
@@ -82,6 +83,56 @@ static void tiktoken(void)
     T_ERR(open_ranks("YWI= 99999999999999999999\n", "gpt2", &t, &e), &e, ERR_DATA, "line 257");
     struct tok_options o = {.path = put("few", "YWI= 0\n"), .pattern = "gpt2"};
     T_ERR(tok_open(&o, &t, &e), &e, ERR_DATA, "single byte 0x00");
+}
+
+/* Bytes, and then four of them for each rank. */
+static void many_ranks(struct buf *b, size_t n)
+{
+    buf_reset(b);
+    for (size_t i = 0; i < n; i++) {
+        char bytes[4] = {(char)i, (char)(i >> 8), (char)(i >> 16), 'x'};
+        base64_put(b, bytes, i < 256 ? 1 : 4);
+        buf_addf(b, " %zu\n", i);
+    }
+    buf_str(b);
+}
+
+/* The number of ranks tells pattern, normal form and special tokens of what is published. */
+static void known_ranks(void)
+{
+    static const struct {
+        const char *name, *last, *eod, *bos;
+        size_t ranks;
+        int64_t size, eod_id;
+    } is[] = {
+        {"llama3", "<|reserved_special_token_245|>", "<|end_of_text|>", "<|begin_of_text|>", 128000,
+         128256, 128001},
+        {"llama4", "<|reserved_special_token_903|>", "<|end_of_text|>", "<|begin_of_text|>", 200000,
+         202048, 200001},
+        {"qwen", "<|extra_204|>", "<|endoftext|>", NULL, 151643, 151851, 151643},
+        {"cl100k", "<|endofprompt|>", "<|endoftext|>", NULL, 100256, 100277, 100257},
+    };
+    struct buf b = {0};
+    struct tokenizer *t;
+    struct err e;
+    for (size_t i = 0; i < sizeof(is) / sizeof(*is); i++) {
+        many_ranks(&b, is[i].ranks);
+        struct tok_options o = {.path = put("ranks", b.data)};
+        T_OK(tok_open(&o, &t, &e), &e);
+        const struct tok_info *info = tok_info(t);
+        T_EQ(info->vocab_size, is[i].size);
+        T_EQ(info->eod, is[i].eod_id);
+        T_STR(info->eod_piece, is[i].eod);
+        T_EQ(info->bos, is[i].bos ? tok_find(t, is[i].bos) : -1);
+        T_EQ(tok_find(t, is[i].last), is[i].size - 1);
+        gives(t, "e\u0301", !strcmp(is[i].name, "qwen") ? "195 169" : "101 204 129");
+        tok_close(t);
+    }
+    T_OK(open_ranks("", "qwen", &t, &e), &e); /* by name: of other ranks the special tokens go */
+    T_EQ(tok_info(t)->vocab_size, 256);
+    gives(t, "e\u0301", "195 169");
+    tok_close(t);
+    buf_finish(&b);
 }
 
 /* All bytes, then ab and abc. */
@@ -204,5 +255,5 @@ static void long_texts_in_parts(void)
     tok_close(t);
 }
 
-T_MAIN(T_CASE(gpt2), T_CASE(tiktoken), T_CASE(tiktoken_in_json), T_CASE(bert),
+T_MAIN(T_CASE(gpt2), T_CASE(tiktoken), T_CASE(known_ranks), T_CASE(tiktoken_in_json), T_CASE(bert),
        T_CASE(long_texts_in_parts))
