@@ -6,6 +6,8 @@
 
 /* Vocabularies in files that are lists of pieces: what these have no place for. */
 
+enum { MANY = 8 }; /* special tokens that are named one by one */
+
 bool recipe_is_list(const struct recipe *r)
 {
     return r->from == RECIPE_GPT2 || r->from == RECIPE_TIKTOKEN || r->from == RECIPE_BERT;
@@ -23,6 +25,8 @@ const char *recipe_pattern_name(const struct recipe *r)
         return "o200k";
     case SCAN_LLAMA3:
         return "llama3";
+    case SCAN_TEKKEN:
+        return "v2";
     case SCAN_QWEN2:
         return s->nnorm ? "qwen" : r->pattern;
     default:
@@ -34,10 +38,15 @@ void recipe_drop_tokens(struct recipe *r)
 {
     for (size_t i = 0; i < r->ntokens; i++) {
         const struct recipe_token *t = &r->token[i];
-        recipe_note(r, "the special token %s, id %d, has no place in the file", t->text, t->id);
+        if (r->ntokens <= MANY)
+            recipe_note(r, "the special token %s, id %d, has no place in the file", t->text, t->id);
         if ((size_t)t->id < r->npieces)
             r->piece[t->id].text = NULL;
     }
+    if (r->ntokens > MANY)
+        recipe_note(r, "the %zu special tokens, ids %d (%s) to %d (%s), have no place in the file",
+                    r->ntokens, r->token[0].id, r->token[0].text, r->token[r->ntokens - 1].id,
+                    r->token[r->ntokens - 1].text);
     recipe_index(r);
     recipe_note(r,
                 "the pattern has no place in the file; to read it, give as --tiktoken-pattern "

@@ -427,6 +427,8 @@ static void leave_out_extras(struct recipe *r)
 
 int recipe_to(struct recipe *r, enum recipe_format format, struct err *e)
 {
+    if (r->from == format && r->listed)
+        recipe_drop_tokens(r);
     if (r->from == format)
         return 0;
     leave_out_extras(r);

@@ -149,17 +149,17 @@ static engine_open *find_engine(const struct tok_options *o, const char *p, size
                                 const char **ret_holds, bool *ret_fits)
 {
     enum tok_type type = o->type;
+    if (tiktoken_is_json(p, n)) {
+        *ret_holds = "tiktoken's ranks in JSON";
+        *ret_fits = type == TOK_TIKTOKEN;
+        return tiktoken_engine_open;
+    }
     if (looks_like_json(p, n)) {
         bool hf = looks_like_hf(p, n);
         *ret_holds = hf ? "a tokenizer.json, which is JSON of parts" : "JSON of words and ids";
         *ret_fits = hf ? type == TOK_HUGGINGFACE : type == TOK_WHITESPACE || type == TOK_GPT2_BPE;
         bool gpt2 = type == TOK_GPT2_BPE || (type == TOK_AUTO && has_merges(o, p, n));
         return hf ? hf_engine_open : gpt2 ? gpt2_engine_open : ws_engine_open;
-    }
-    if (tiktoken_is_json(p, n)) {
-        *ret_holds = "tiktoken's ranks in JSON";
-        *ret_fits = type == TOK_TIKTOKEN;
-        return tiktoken_engine_open;
     }
     if (tiktoken_looks(p, n)) {
         *ret_holds = "tiktoken's ranks";
@@ -226,7 +226,7 @@ static int find_ranks(const char *folder, char **ret, struct err *e)
 static int find_file(const struct tok_options *o, char **ret, struct err *e)
 {
     static const char *const name[] = {"tokenizer.json", "tokenizer.model", "vocab.json",
-                                       "vocab.txt"};
+                                       "vocab.txt", "tekken.json"};
     struct stat st;
     if (stat(o->path, &st) || !S_ISDIR(st.st_mode))
         return *ret = mem_strdup(o->path), 0;
@@ -240,8 +240,8 @@ static int find_file(const struct tok_options *o, char **ret, struct err *e)
     if (code || *ret)
         return code;
     return err_set(e, ERR_IO,
-                   "%s: a folder without a tokenizer.json, tokenizer.model, vocab.json, vocab.txt "
-                   "or .tiktoken file",
+                   "%s: a folder without a tokenizer.json, tokenizer.model, vocab.json, vocab.txt, "
+                   "tekken.json or .tiktoken file",
                    o->path);
 }
 

@@ -56,7 +56,8 @@ enum tok_engine_choice {
 struct tok_options {
     enum tok_type type;
     const char *path;      /* file, or a folder: of tokenizer.json, tokenizer.model, vocab.json and
-                            * vocab.txt the first that is there, or else its one *.tiktoken */
+                            * vocab.txt and tekken.json the first that is there, or else its one
+                            * *.tiktoken */
     int64_t vocab_size;    /* TOK_NULL; TOK_TIKTOKEN in JSON: 0 for 131072; 0 elsewhere */
     const char *eod_token; /* overrides the type's end of document; NULL: by type */
     const char *merges;    /* TOK_GPT2_BPE: NULL for the merges.txt beside the vocabulary */

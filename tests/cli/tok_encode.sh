@@ -75,7 +75,7 @@ fi
 mkdir -p ranks
 t "a folder of ranks, one or several"
 expect 4 "$TOK" encode --tokenizer ranks w
-err_has "ranks: a folder without a tokenizer.json, tokenizer.model, vocab.json, vocab.txt or .tiktoken"
+err_has "ranks: a folder without a tokenizer.json, tokenizer.model, vocab.json, vocab.txt, tekken.json or .tiktoken"
 "$TOK" train -q --type bpe --output-type tiktoken --input text.txt --model_prefix r --vocab_size 300
 cp r.tiktoken ranks/a.tiktoken
 expect 0 "$TOK" encode --tokenizer ranks/a.tiktoken --tiktoken-pattern r50k text.txt

@@ -15,8 +15,9 @@ static void put_file(struct buf *b, const uint8_t *data, size_t size)
     buf_add(b, data, size);
 }
 
-/* The same as a list in JSON; two of the file's entries are asked for. */
-static void try_json(const uint8_t *data, size_t size)
+/* The same as a list in JSON; two of the file's entries are asked for. So is a
+ * tekken.json. */
+static void try_json(const uint8_t *data, size_t size, bool tekken)
 {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     struct tok_options o = {
@@ -25,12 +26,17 @@ static void try_json(const uint8_t *data, size_t size)
     struct tok_engine g;
     struct tok_info info = {.eod = -1};
     struct err e;
+    if (tekken) {
+        o = (struct tok_options){.path = "fuzz.json"};
+        buf_adds(&b, "{\"config\":{\"pattern\":\"a+|[^a]+\",\"version\":\"v3\","
+                     "\"default_vocab_size\":278,\"default_num_special_tokens\":20},\"vocab\":");
+    }
     for (unsigned c = 0; c < 256; c++)
         buf_addf(&b, "%s{\"rank\":%u,\"token_bytes\":\"%c%c==\",\"token_str\":null}", c ? "," : "[",
                  c, digit[c >> 2], digit[(c & 3) << 4]);
     buf_addc(&b, ',');
     buf_add(&b, data, size);
-    buf_addc(&b, ']');
+    buf_adds(&b, tekken ? "]}" : "]");
     int code = tiktoken_engine_open(&o, b.data, b.len, &g, &info, &e);
     BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
     if (!code)
@@ -45,7 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tok_info info = {.eod = -1};
     struct tok_options o = {.path = "fuzz.tiktoken", .pattern = "cl100k"};
     struct buf file = {0}, text = {0};
-    try_json(data, size);
+    try_json(data, size, false);
+    try_json(data, size, true);
     put_file(&file, data, size);
     int code = tiktoken_engine_open(&o, file.data, file.len, &g, &info, &e);
     BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);

@@ -205,6 +205,64 @@ static void tiktoken_in_json(void)
     buf_finish(&b);
 }
 
+#define TEKKEN(config, special)                                                                    \
+    "{\"config\":{\"pattern\":\"\\\\p{N}|\\\\P{N}+\"," config                                      \
+    "\"default_num_special_tokens\":22}," special "\"vocab\":"
+
+static int open_tekken(const char *head, const struct buf *list, struct tokenizer **ret,
+                       struct err *e)
+{
+    struct buf b = {0};
+    struct tok_options o = {.path = t_path("tekken.json"), .specials = TOK_SPECIALS_PARSE};
+    buf_addf(&b, "%s%s}", head, list->data);
+    put("tekken.json", buf_str(&b));
+    buf_finish(&b);
+    return tok_open(&o, ret, e);
+}
+
+static void tekken(void)
+{
+    struct tokenizer *t;
+    struct err e;
+    struct buf b = {0};
+    ranks_in_json(&b, 256, RANK(256, "YWI=") RANK(257, "YWJj") RANK(258, "YmM="));
+    const char *usual =
+        TEKKEN("\"version\":\"v3\",\"default_vocab_size\":280,", "\"special_tokens\":null,");
+    T_OK(open_tekken(usual, &b, &t, &e), &e);
+    T_STR(tok_info(t)->type_name, "TikTokenizer");
+    T_EQ(tok_info(t)->vocab_size, 280); /* the last rank has no room */
+    T_EQ(tok_info(t)->eod, 2);
+    T_EQ(tok_info(t)->pad, 11);
+    T_STR(tok_piece(t, 19), "[TOOL_CONTENT]");
+    T_STR(tok_piece(t, 21), "<SPECIAL_21>");
+    gives(t, "abc1bc[INST]", "279 71 120 121 3");
+    tok_close(t);
+    T_OK(open_tekken(TEKKEN("\"version\":\"v13\",\"default_vocab_size\":281,",
+                            "\"special_tokens\":[{\"rank\":0,\"token_str\":\"<unk>\"},{\"rank\":1,"
+                            "\"token_str\":\"</s>\"},{\"rank\":2,\"token_str\":\"<s>\"}],"),
+                     &b, &t, &e),
+         &e);
+    T_EQ(tok_info(t)->eod, 1);
+    gives(t, "bc<s><SPECIAL_3>", "280 2 3");
+    tok_close(t);
+    T_ERR(open_tekken(TEKKEN("\"version\":\"v13\",\"default_vocab_size\":281,", ""), &b, &t, &e),
+          &e, ERR_DATA, "no special_tokens, which version v13 has to list");
+    T_ERR(open_tekken(TEKKEN("\"version\":\"v3\",\"default_vocab_size\":282,", ""), &b, &t, &e), &e,
+          ERR_DATA, "a list of 259 tokens, but a vocabulary of 282");
+    T_ERR(open_tekken(TEKKEN("\"version\":\"v3\",\"default_vocab_size\":22,", ""), &b, &t, &e), &e,
+          ERR_DATA, "22 special tokens in a vocabulary of 22");
+    T_ERR(open_tekken(TEKKEN("\"default_vocab_size\":280,", ""), &b, &t, &e), &e, ERR_DATA,
+          "version");
+    T_ERR(open_tekken(TEKKEN("\"version\":\"v11\",\"default_vocab_size\":280,",
+                             "\"special_tokens\":[{\"rank\":1,\"token_str\":\"<unk>\"}],"),
+                      &b, &t, &e),
+          &e, ERR_DATA, "entry 0 is no token_str of rank 0");
+    T_ERR(open_tekken("{\"config\":3,\"vocab\":", &b, &t, &e), &e, ERR_DATA, "no object");
+    struct tok_options o = {.path = t_path("tekken.json"), .pattern = "v2"};
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "says itself");
+    buf_finish(&b);
+}
+
 static void bert(void)
 {
     struct tokenizer *t;
@@ -255,5 +313,5 @@ static void long_texts_in_parts(void)
     tok_close(t);
 }
 
-T_MAIN(T_CASE(gpt2), T_CASE(tiktoken), T_CASE(known_ranks), T_CASE(tiktoken_in_json), T_CASE(bert),
-       T_CASE(long_texts_in_parts))
+T_MAIN(T_CASE(gpt2), T_CASE(tiktoken), T_CASE(known_ranks), T_CASE(tiktoken_in_json),
+       T_CASE(tekken), T_CASE(bert), T_CASE(long_texts_in_parts))
