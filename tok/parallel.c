@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +21,11 @@ enum {
     PART_LEAST = 16 << 10,
     PART_MOST = 256 << 10,
     PARTS_EACH = 8,    /* parts for a thread, so that all end at about the same time */
+    SUMS_MORE = 8,     /* times as many where one that is encoded again holds up the others */
     TOGETHER = 1 << 20 /* bytes for each thread of a text that comes in parts */
 };
+
+#define SUM_EACH (-1.9) /* for a byte, in most texts */
 
 struct job {
     const struct tokenizer *t;
@@ -32,6 +37,11 @@ struct job {
     size_t nparts;
     struct tok_ids *ids;
     size_t start;           /* of this text's ids */
+    bool sums;              /* parts are encoded behind sums: all into the threads' own ids */
+    pthread_mutex_t lock;   /* of the rest */
+    size_t settled;         /* parts whose sums are known */
+    float sum;              /* behind these */
+    bool settling;          /* a thread is at it */
     _Atomic uint64_t taken; /* parts left: from the low half on, below the high one */
 };
 
@@ -124,8 +134,8 @@ static int encode_part(const struct job *j, struct tok_work *w, size_t i, struct
     bool first = j->first && i == 0, last = j->last && i + 1 == j->nparts;
     int code;
     if (g->encode_between)
-        code = g->encode_between(g->state, w->scratch, j->text + from, n, first, last, ids,
-                                 &w->tally, &w->err);
+        code = g->encode_between(g->state, w->scratch, j->text + from, n, first, last,
+                                 &j->part[i].sum, ids, &w->tally, &w->err);
     else
         code = n ? g->encode(g->state, w->scratch, j->text + from, n, ids, &w->tally, &w->err) : 0;
     return code ? fail(j, w, i, code) : 0;
@@ -169,10 +179,99 @@ static void encode_back(struct job *j, int thread)
     }
 }
 
+/* ---- parts behind sums ---------------------------------------------------------------------- */
+
+/*
+ * Each thread takes the next part and encodes it behind a sum that it guesses by those before. When
+ * all before it is settled, the sum is known: the part moves there if it does, else it is encoded
+ * again. A part in which the sum is likely to pass a power of two, so that it would not move,
+ * waits.
+ */
+
+/* *ret_crosses: it is likely to. */
+static float guess(struct job *j, size_t i, bool *ret_crosses)
+{
+    pthread_mutex_lock(&j->lock);
+    uint64_t begin = part_start(j, j->settled), at = part_start(j, i), n = j->part[i].end - at;
+    double each = j->text_at + begin ? (double)j->sum / (double)(j->text_at + begin) : SUM_EACH;
+    float sum = j->sum, from = (float)((double)sum + each * (double)(at - begin));
+    *ret_crosses = j->settled < i && ilogbf(from) != ilogbf(from + (float)(each * (double)n));
+    pthread_mutex_unlock(&j->lock);
+    return at > begin ? from : sum;
+}
+
+static bool move(struct tok_sum *s, float from)
+{
+    float to = from + (s->to - s->from);
+    if (from == s->from)
+        return true;
+    if (!s->moves || ilogbf(from) != ilogbf(s->from) || !(fabsf(to) < s->most))
+        return false;
+    if (s->even && fmodf(from - s->from, ldexpf(1, ilogbf(from) - 22)) != 0)
+        return false;
+    s->from = from;
+    s->to = to;
+    return true;
+}
+
+static void encode_behind(struct job *j, int thread, size_t i, float from)
+{
+    struct tok_work *w = j->work[thread];
+    struct tok_part *p = &j->part[i];
+    p->thread = thread;
+    p->first = w->ids.n;
+    p->sum.from = from;
+    encode_part(j, w, i, &w->ids);
+    p->count = w->ids.n - p->first;
+}
+
+/* Settles what can be, as the only one who does. */
+static void settle(struct job *j, int thread, size_t i)
+{
+    struct tok_work *w = j->work[thread];
+    pthread_mutex_lock(&j->lock);
+    j->part[i].done = true;
+    while (!j->settling && !w->code && j->settled < j->nparts && j->part[j->settled].done) {
+        struct tok_part *p = &j->part[j->settled];
+        if (!move(&p->sum, j->sum)) {
+            bool again = !isnan(p->sum.from);
+            struct tok_tally tally = w->tally;
+            j->settling = true;
+            pthread_mutex_unlock(&j->lock);
+            encode_behind(j, thread, j->settled, j->sum);
+            pthread_mutex_lock(&j->lock);
+            j->settling = false;
+            if (again) /* it was counted */
+                w->tally = tally;
+        }
+        j->sum = p->sum.to;
+        j->settled++;
+    }
+    pthread_mutex_unlock(&j->lock);
+}
+
+static void encode_sums(struct job *j, int thread)
+{
+    struct tok_work *w = j->work[thread];
+    w->ids.n = 0;
+    for (size_t i; !w->code && take(j, true, &i);) {
+        bool crosses;
+        float from = guess(j, i, &crosses);
+        if (crosses)
+            j->part[i].sum = (struct tok_sum){.from = NAN};
+        else
+            encode_behind(j, thread, i, from);
+        if (!w->code)
+            settle(j, thread, i);
+    }
+}
+
 static void encode_task(void *arg, int task, int thread)
 {
     (void)task;
-    if (thread == 0)
+    if (((struct job *)arg)->sums)
+        encode_sums(arg, thread);
+    else if (thread == 0)
         encode_front(arg);
     else
         encode_back(arg, thread);
@@ -193,7 +292,7 @@ static void copy_task(void *arg, int task, int thread)
     struct job *j = arg;
     const struct tok_part *p = &j->part[task];
     (void)thread;
-    if (p->thread)
+    if (p->thread || j->sums)
         memcpy(j->ids->id + p->at, j->work[p->thread]->ids.id + p->first,
                p->count * sizeof(*j->ids->id));
 }
@@ -220,7 +319,7 @@ static void place(struct job *j)
     int32_t last = j->work[0]->last_id;
     for (size_t i = 0; i < j->nparts; i++) {
         struct tok_part *p = &j->part[i];
-        if (!p->thread || !p->count)
+        if (!(p->thread || j->sums) || !p->count)
             continue;
         const int32_t *id = j->work[p->thread]->ids.id + p->first;
         int32_t end = id[p->count - 1];
@@ -268,8 +367,11 @@ static int encode_split(const struct tokenizer *t, struct pool *pool, struct tok
                         struct err *e)
 {
     struct tok_work *w = work[0];
-    size_t size = part_bytes(n, (size_t)pool_threads(pool));
+    bool sums = t->engine.sums;
+    size_t size = part_bytes(n, (size_t)pool_threads(pool) * (sums ? SUMS_MORE : 1));
     struct job j = {.t = t,
+                    .sums = sums,
+                    .sum = first ? 0 : w->sum,
                     .work = work,
                     .text = text,
                     .text_at = w->rest_at,
@@ -280,7 +382,11 @@ static int encode_split(const struct tokenizer *t, struct pool *pool, struct tok
                     .nparts = find_parts(t, w, text, n, size)};
     j.part = w->part;
     w->last_id = first ? -1 : w->last_id;
-    return run(&j, pool, e);
+    pthread_mutex_init(&j.lock, NULL);
+    int code = run(&j, pool, e);
+    pthread_mutex_destroy(&j.lock);
+    w->sum = j.sum;
+    return code;
 }
 
 int tok_encode_parallel(const struct tokenizer *t, struct pool *pool, struct tok_work *const *work,

@@ -32,8 +32,8 @@ struct sp {
     struct sp_lib *lib;                    /* NULL: not needed */
     _Atomic(struct sp_decoder *) *decoder; /* made for the first text; NULL: the library decodes */
     struct sp_offsets *offsets;
-    struct unigram *unigram;               /* one of the two */
-    struct sp_native *native;              /* neither: the library encodes, whole texts */
+    struct unigram *unigram;  /* one of the two */
+    struct sp_native *native; /* neither: the library encodes, whole texts */
     enum tok_specials mode;
     struct specials specials;
     bool sample;
@@ -343,46 +343,43 @@ static int sp_encode_part(const void *state, void *scratch, const char *text, si
 }
 
 static int sp_encode_between(const void *state, void *scratch, const char *text, size_t n,
-                             bool first, bool last, struct tok_ids *ids, struct tok_tally *tally,
-                             struct err *e)
+                             bool first, bool last, struct tok_sum *sum, struct tok_ids *ids,
+                             struct tok_tally *tally, struct err *e)
 {
     const struct sp *s = state;
     struct scratch *c = scratch;
     size_t used;
-    if (!first)
+    if (s->unigram)
+        unigram_begin_sum(c->unigram, sum->from, !first);
+    else if (!first)
         sp_native_begin_at_cut(c->native);
     int code = put_text(s, c, text, n, true, last, &used, ids, tally, e);
     if (!code && !last && c->cr) { /* what follows is no LF */
         c->cr = false;
         code = feed_as_is(s, c, "\r", 1, false, ids, e);
     }
-    if (!code && !last)
+    if (!code && !last && s->unigram)
+        unigram_end_at_cut(s->unigram, c->unigram, ids);
+    else if (!code && !last)
         code = sp_native_end_at_cut(s->native, c->native, ids, e);
+    if (!code && s->unigram)
+        unigram_sum(s->unigram, c->unigram, sum);
     end_part(c, code, last, tally);
     return code;
 }
 
-/* Does a special string touch the place, so that what follows may be another text? */
-static bool touches_special(const struct sp *s, const char *text, size_t at, size_t n)
+static size_t own_cut(const struct sp *s, const char *text, size_t n)
 {
-    size_t from = at < s->longest_special ? 0 : at - s->longest_special;
-    for (size_t i = from; i <= at && i < n; i++)
-        for (size_t k = 0; k < s->specials.n; k++) {
-            const struct special *p = &s->specials.item[k];
-            size_t left = n - i < p->length ? n - i : p->length; /* the rest may follow */
-            if (i + p->length >= at && text[i] == p->text[0] &&
-                memcmp(text + i, p->text, left) == 0)
-                return true;
-        }
-    return false;
+    return s->native ? sp_native_cut(s->native, text, n) : unigram_cut(s->unigram, text, n);
 }
 
 static size_t sp_cut(const void *state, const char *text, size_t n)
 {
     const struct sp *s = state;
-    size_t at = sp_native_cut(s->native, text, n);
-    while (at && ((s->crlf && text[at - 1] == '\r') || touches_special(s, text, at, n)))
-        at = sp_native_cut(s->native, text, at);
+    size_t at = own_cut(s, text, n);
+    while (at && ((s->crlf && text[at - 1] == '\r') ||
+                  specials_touch(&s->specials, s->longest_special, text, at, n)))
+        at = own_cut(s, text, at);
     return at;
 }
 
@@ -584,7 +581,9 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     g.encode_spans = o->sample ? NULL : sp_encode_spans;
     g.nbest = s->unigram ? sp_nbest : NULL;
     g.fuses = s->model.byte_fallback ? -1 : s->model.unk;
-    if (s->native && !o->sample && s->longest_special < TOK_CUT_LOOK) {
+    bool whole = o->sample || s->longest_special >= TOK_CUT_LOOK;
+    g.sums = s->unigram; /* which begin anew behind a token that was parsed */
+    if (!whole && (s->native || (s->unigram && s->mode != TOK_SPECIALS_PARSE))) {
         g.cut = sp_cut;
         g.encode_between = sp_encode_between;
     }

@@ -83,3 +83,17 @@ int special_refuse(const char *special, size_t at, struct err *e)
     err_set(e, ERR_DATA, "byte %zu of the text: the string of the special token '%s'", at, special);
     return err_hint(e, "--specials text takes it as ordinary text, --specials parse as the token");
 }
+
+bool specials_touch(const struct specials *s, size_t longest, const char *text, size_t at, size_t n)
+{
+    size_t from = at < longest ? 0 : at - longest;
+    for (size_t i = from; i <= at && i < n; i++)
+        for (size_t k = 0; k < s->n; k++) {
+            const struct special *p = &s->item[k];
+            size_t left = n - i < p->length ? n - i : p->length; /* the rest may follow */
+            if (i + p->length >= at && text[i] == p->text[0] &&
+                memcmp(text + i, p->text, left) == 0)
+                return true;
+        }
+    return false;
+}

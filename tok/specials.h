@@ -43,4 +43,8 @@ const struct special *specials_find(const struct specials *s, const char *text, 
 /* ERR_DATA: one stands at byte `at` of a text, under TOK_SPECIALS_ERROR. */
 int special_refuse(const char *special, size_t at, struct err *e);
 
+/* Does a string touch text + at, so that what follows may be another text? `longest`: of them. */
+bool specials_touch(const struct specials *s, size_t longest, const char *text, size_t at,
+                    size_t n);
+
 #endif

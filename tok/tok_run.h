@@ -13,6 +13,8 @@ struct tok_part {
     int thread;          /* whose ids */
     size_t first, count; /* in them */
     size_t at;           /* in those of the text */
+    struct tok_sum sum;  /* where ids depend on one */
+    bool done;           /* encoded, if only behind what was guessed */
 };
 
 struct tokenizer {
@@ -41,6 +43,7 @@ struct tok_work {
     size_t part_cap;
     size_t enough;   /* bytes that are worth a look for a cut */
     int32_t last_id; /* of the text so far, -1 before the first */
+    float sum;       /* of the text so far */
 };
 
 void tok_put_ids(struct tok_ids *ids, const int32_t *id, size_t n);

@@ -73,24 +73,6 @@ static void fill_trie(struct unigram *u, const struct sp_model *m)
     free(key);
 }
 
-static bool find_words(const struct unigram *u, const struct sp_model *m)
-{
-    const struct sp_norm *s = &u->norm;
-    for (size_t i = 0; i < m->npieces; i++) {
-        const struct sp_piece *p = &m->piece[i];
-        bool other = false;
-        for (size_t at = 0; p->type != SP_UNUSED && at < p->length;) {
-            bool mark = p->length - at >= s->space_length &&
-                        memcmp(p->text + at, s->space, s->space_length) == 0;
-            if (mark && other)
-                return false;
-            other |= !mark;
-            at += mark ? s->space_length : 1;
-        }
-    }
-    return true;
-}
-
 struct unigram *unigram_create(const struct sp_model *m)
 {
     if (m->kind != SP_UNIGRAM)
@@ -104,7 +86,7 @@ struct unigram *unigram_create(const struct sp_model *m)
     fill_trie(u, m);
     sp_plain_init(&u->plain, &u->norm);
     unigram_parts_open(u);
-    u->words = find_words(u, m);
+    u->words = unigram_find_words(u, m);
     u->byte_fallback = m->byte_fallback;
     for (int i = 0; i < 256 && m->byte_fallback; i++) {
         static const char digit[] = "0123456789ABCDEF";
@@ -181,6 +163,7 @@ static const char *window(const struct unigram_state *s, size_t *ret_n)
 /* Nodes for the places up to `last`; new ones are empty, and place 0 is where ways begin. */
 static void make_nodes(struct unigram_state *s, size_t last)
 {
+    s->widest = last > s->widest ? last : s->widest;
     if (last >= s->room) {
         s->room = last + last / 2 + 64;
         s->node = mem_grow(s->node, s->room, sizeof(*s->node));
@@ -369,9 +352,11 @@ static float limit_of(const struct unigram *u, size_t n, double margin)
  * last to the first, lie in s->path. *ret_limit is that of no score; 0 if a character is unknown.
  */
 static size_t look_through(const struct unigram *u, struct unigram_state *s, float before, size_t n,
-                           float *ret_limit)
+                           float *ret_limit, uint32_t *ret_ties)
 {
     float score = s->score;
+    uint32_t ties = s->ties;
+    s->ties = 0;
     double margin = INFINITY;
     size_t k = 0;
     s->score = before;
@@ -389,13 +374,16 @@ static size_t look_through(const struct unigram *u, struct unigram_state *s, flo
     }
     *ret_limit = limit_of(u, n, margin);
     s->score = score;
+    *ret_ties = s->ties;
+    s->ties = ties;
     s->nodes = s->at = 0;
     return k;
 }
 
 static void learn(const struct unigram *u, struct unigram_state *s, size_t n, struct kept *ret)
 {
-    size_t k = look_through(u, s, 0, n, &ret->limit);
+    uint32_t ties;
+    size_t k = look_through(u, s, 0, n, &ret->limit, &ties);
     if (k > KEPT_IDS)
         ret->limit = 0;
     ret->n = k <= KEPT_IDS ? (uint32_t)k : 0;
@@ -414,7 +402,8 @@ static void take_path(struct unigram_state *s, size_t k, struct tok_ids *ids)
 float unigram_learn(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
 {
     float limit;
-    take_path(s, look_through(u, s, 0, s->text.len, &limit), ids);
+    uint32_t ties;
+    take_path(s, look_through(u, s, 0, s->text.len, &limit, &ties), ids);
     return limit;
 }
 
@@ -422,15 +411,13 @@ float unigram_learn_exact(const struct unigram *u, struct unigram_state *s, stru
 {
     float limit, start = ldexpf(1, s->binade), margin = start / 128;
     double room = (double)s->text.len * u->largest;
-    s->ties = 0;
-    /* of a known way: above 0, but the way's margin from another may be none */
     bool unknown = false;
-    size_t k = look_through(u, s, -1.5f * start, s->text.len, &limit);
+    uint32_t ties;
+    size_t k = look_through(u, s, -1.5f * start, s->text.len, &limit, &ties);
     for (size_t i = 0; i < k; i++)
         unknown |= s->node[s->path[i]].id == u->unk;
     take_path(s, k, ids);
-    bool holds =
-        !unknown && room < (double)margin && !(s->ties >> (s->binade - UNIGRAM_BINADE) & 1);
+    bool holds = !unknown && room < (double)margin && !(ties >> (s->binade - UNIGRAM_BINADE) & 1);
     return holds ? 2 * start - margin : 0;
 }
 
@@ -478,12 +465,15 @@ static bool recall(const struct unigram *u, struct unigram_state *s, size_t n, s
             memcpy(k->key, key, sizeof(key));
         }
     }
-    if (!(fabsf(s->score) < k->limit))
+    if (!(unigram_reach(s->score) < k->limit))
         return false;
+    s->reach = fminf(s->reach, k->limit);
     memcpy(ids->id + ids->n, k->id, sizeof(k->id));
     ids->n += k->n;
-    for (uint32_t i = 0; i < k->n; i++)
+    for (uint32_t i = 0; i < k->n; i++) {
         s->score = (float)(u->piece[k->id[i]].score + (double)s->score);
+        s->ties |= u->piece[k->id[i]].ties;
+    }
     s->after_unknown = false;
     s->from += n;
     return true;
@@ -581,5 +571,24 @@ void unigram_put(const struct unigram *u, struct unigram_state *s, const char *t
     BUG_ON(s->rest.len, "%zu bytes of a text were left", s->rest.len);
     sp_norm_end(&u->norm, &s->norm, &s->text);
     unigram_advance(u, s, true, ids);
+    s->ended = s->score;
+    unigram_reset(s);
+}
+
+void unigram_begin_sum(struct unigram_state *s, float from, bool at_cut)
+{
+    s->score = from;
+    s->norm.begun = s->at_cut = at_cut;
+    s->ties = 0;
+    s->reach = INFINITY;
+    s->widest = 0;
+}
+
+void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
+{
+    size_t used = put(u, s, s->rest.data, s->rest.len, true, ids);
+    BUG_ON(used < s->rest.len || s->norm.held, "%zu bytes of a text were left", s->rest.len - used);
+    unigram_advance(u, s, true, ids);
+    s->ended = s->score;
     unigram_reset(s);
 }

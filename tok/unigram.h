@@ -21,6 +21,7 @@
 
 #include <stdbool.h>
 
+#include "tok/engine.h"
 #include "tok/sp_model.h"
 #include "tok/sp_norm.h"
 #include "tok/tok.h"
@@ -46,6 +47,17 @@ void unigram_put(const struct unigram *u, struct unigram_state *s, const char *t
 
 /* Forgets a text that was not ended. */
 void unigram_reset(struct unigram_state *s);
+
+/*
+ * Parts of one text for several threads: the largest cut below n of text that begins at a
+ * character, 0 if there is none (or if scores above 0 leave none); a text that goes on at a cut
+ * behind a sum; and its end there. unigram_sum fills all but `from`, for what came since
+ * unigram_begin_sum.
+ */
+size_t unigram_cut(const struct unigram *u, const char *text, size_t n);
+void unigram_begin_sum(struct unigram_state *s, float from, bool at_cut);
+void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
+void unigram_sum(const struct unigram *u, const struct unigram_state *s, struct tok_sum *ret);
 
 /* Bytes that were no UTF-8 since the last call. */
 uint64_t unigram_take_invalid(struct unigram_state *s);

@@ -64,6 +64,24 @@ static bool may_part(const struct unigram *u, uint32_t a, uint32_t b)
     return cut_here(&u->cut, text, at, at + right);
 }
 
+bool unigram_find_words(const struct unigram *u, const struct sp_model *m)
+{
+    const struct sp_norm *s = &u->norm;
+    for (size_t i = 0; i < m->npieces; i++) {
+        const struct sp_piece *p = &m->piece[i];
+        bool other = false;
+        for (size_t at = 0; p->type != SP_UNUSED && at < p->length;) {
+            bool mark = p->length - at >= s->space_length &&
+                        memcmp(p->text + at, s->space, s->space_length) == 0;
+            if (mark && other)
+                return false;
+            other |= !mark;
+            at += mark ? s->space_length : 1;
+        }
+    }
+    return true;
+}
+
 void unigram_parts_open(struct unigram *u)
 {
     for (uint32_t a = 0; a < 128; a++)
@@ -227,16 +245,19 @@ static void put_stream(const struct unigram *u, struct unigram_state *s, const c
 {
     const int32_t *p = s->stream.id, *end = p + s->stream.n;
     int32_t *to = tok_ids_reserve(ids, s->stream.n);
-    float score = s->score;
+    float score = s->score, reach = s->reach;
+    uint32_t ties = 0;
     for (size_t i = 0; p < end; i++) {
         uint32_t bits = (uint32_t)*p++ & INT32_MAX;
         const int32_t *from = p;
         float limit;
         memcpy(&limit, &bits, sizeof(limit));
         if (fabsf(score) < limit) {
+            reach = fminf(reach, limit);
             for (; p < end && *p >= 0; p++) {
                 *to++ = *p;
                 score = (float)(u->piece[*p].score + (double)score);
+                ties |= u->piece[*p].ties;
             }
             s->after_unknown &= p == from;
             continue;
@@ -252,6 +273,8 @@ static void put_stream(const struct unigram *u, struct unigram_state *s, const c
     }
     ids->n = (size_t)(to - ids->id);
     s->score = score;
+    s->reach = reach;
+    s->ties |= ties;
 }
 
 size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const char *text,
@@ -269,4 +292,37 @@ size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const
         used += s->part[k];
     }
     return used;
+}
+
+/* ---- parts for several threads --------------------------------------------------------------- */
+
+size_t unigram_cut(const struct unigram *u, const char *text, size_t n)
+{
+    for (size_t at = n ? n - 1 : 0; at && u->falling; at--) {
+        unsigned char a = (unsigned char)text[at - 1], b = (unsigned char)text[at];
+        if ((a | b) < 0x80) {
+            if (u->apart[a][b >> 3] >> (b & 7) & 1)
+                return at;
+            continue;
+        }
+        size_t from = at - 1, k = utf8_char(text + at, text + n);
+        while (from && at - from < 4 && ((unsigned char)text[from] & 0xc0) == 0x80)
+            from--;
+        if (k && utf8_char(text + from, text + at) == at - from &&
+            may_part(u, utf8_code(text + from, at - from), utf8_code(text + at, k)))
+            return at;
+    }
+    return 0;
+}
+
+void unigram_sum(const struct unigram *u, const struct unigram_state *s, struct tok_sum *ret)
+{
+    int binade = unigram_binade(ret->from);
+    ret->to = s->ended;
+    ret->moves = u->falling && binade >= UNIGRAM_BINADE &&
+                 binade < UNIGRAM_BINADE + UNIGRAM_BINADES && unigram_binade(ret->to) == binade;
+    ret->even = ret->moves && s->ties >> (binade - UNIGRAM_BINADE) & 1;
+    double most = ldexp(2, binade) - (double)s->widest * u->largest;
+    ret->most = fminf(s->reach, (float)(most * 0.999999));
+    ret->moves &= fabsf(ret->to) < ret->most;
 }

@@ -4,6 +4,7 @@
 
 /* What unigram.c and unigram_parts.c share; no other file includes it. */
 
+#include <math.h>
 #include <string.h>
 
 #include "tok/cut.h"
@@ -91,7 +92,10 @@ struct unigram_state {
     struct word_cache *cache;
     struct exact exact[UNIGRAM_EXACT]; /* the first: of lower ones */
     int binade;                        /* that is being learnt */
-    uint32_t ties;                     /* of all scores that were added since it was zeroed */
+    uint32_t ties;                     /* of all scores that were added, */
+    float reach;                       /* the least limit that was relied on, */
+    size_t widest;                     /* and the longest window, since a sum was begun */
+    float ended;                       /* the sum at the end of the text before */
     struct tok_ids stream; /* what comes out of it: a limit, as a negative number, then ids */
     uint32_t *part;        /* where parts begin */
     uint64_t *pairs;       /* places met before: two characters, and whether they may be parted */
@@ -119,6 +123,13 @@ static inline int unigram_binade(float score)
     uint32_t bits;
     memcpy(&bits, &score, sizeof(bits));
     return (int)(bits >> 23 & 255) - 127;
+}
+
+/* So large a sum may be behind other parts that give the same ids (engine.h). */
+static inline float unigram_reach(float score)
+{
+    int binade = unigram_binade(score);
+    return binade < UNIGRAM_BINADE ? fabsf(score) : ldexpf(2, binade);
 }
 
 /* Works on what is in the window, but for places near its end unless the text is over. */
@@ -154,7 +165,8 @@ bool unigram_next_edge(const struct unigram *u, const char *text, size_t at, siz
 void unigram_sample_window(const struct unigram *u, struct unigram_state *s, bool last,
                            struct tok_ids *ids);
 
-/* unigram_parts.c */
+/* unigram_parts.c: whether no piece has the mark of a space behind anything else. */
+bool unigram_find_words(const struct unigram *u, const struct sp_model *m);
 void unigram_parts_open(struct unigram *u);
 
 /* Parts of text that begins at a cut, as they stand; returns the bytes used. */

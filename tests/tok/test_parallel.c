@@ -189,11 +189,39 @@ static void sentencepiece(void)
     for (uint64_t n = 0; n < 24; n++) {
         struct tokenizer *t;
         struct buf b = {0};
-        make_random(&b, n * 173 & 4095, n % 5 == 4 ? SP_WORD : n % 5 == 3 ? SP_CHAR : SP_BPE);
+        make_random(&b, n * 173 & 4095,
+                    n % 6 == 5   ? SP_UNIGRAM
+                    : n % 5 == 4 ? SP_WORD
+                    : n % 5 == 3 ? SP_CHAR
+                                 : SP_BPE);
         open_model(&t, &b, TOK_AUTO, n % 2 ? TOK_SPECIALS_PARSE : TOK_SPECIALS_TEXT);
         texts(t, 100 + n, 3);
         tok_close(t);
         buf_finish(&b);
+    }
+}
+
+/* Unigram: the ids behind a cut hang on the sum of all scores before it. */
+static void sums(void)
+{
+    for (uint64_t n = 0; n < 10; n++) {
+        struct tokenizer *t;
+        struct threads s;
+        struct buf b = {0}, text = {0};
+        make_random(&b, n * 131 & 2047, SP_UNIGRAM);
+        open_model(&t, &b, n % 3 ? TOK_AUTO : TOK_JAPANESE_SP,
+                   n % 4 == 3 ? TOK_SPECIALS_PARSE : TOK_SPECIALS_TEXT);
+        start(&s, t, 2 + (int)n % 3);
+        for (uint64_t i = 0; text.len < 700000; i++)
+            buf_adds(&text, make_part[(n * 5 + t_rand(n, i) % (4 + n)) % MAKE_PARTS]);
+        same(&s, &text, 0);
+        same(&s, &text, 300000);
+        text.len = 90000; /* another text, with what is remembered */
+        same(&s, &text, 0);
+        finish(&s);
+        tok_close(t);
+        buf_finish(&b);
+        buf_finish(&text);
     }
 }
 
@@ -343,5 +371,5 @@ static void failures_are_those_of_one_thread(void)
 }
 
 T_MAIN(T_CASE(byte_level), T_CASE(tokens_that_look_round_themselves), T_CASE(sentencepiece),
-       T_CASE(carriage_returns), T_CASE(first_texts_are_decoded_at_once), T_CASE(real_gpt2),
-       T_CASE(real_mistral), T_CASE(failures_are_those_of_one_thread))
+       T_CASE(sums), T_CASE(carriage_returns), T_CASE(first_texts_are_decoded_at_once),
+       T_CASE(real_gpt2), T_CASE(real_mistral), T_CASE(failures_are_those_of_one_thread))
