@@ -61,6 +61,7 @@ struct cli {
     const char *output;
     bool append_eod;
     const char *truncation; /* encode: a number, or "file" */
+    const char *padding;    /* as well */
     int64_t workers;
     bool json;    /* inspect, diff, convert */
     int64_t show; /* diff: differing segments that are listed */

@@ -61,6 +61,7 @@ struct job {
     struct sink sink;
     struct cmd_out out;
     struct tok_limit limit; /* most is 0: none */
+    struct tok_padding padding;
     struct pool *pool;
     int threads;
     struct tok_work **work; /* of each thread */
@@ -121,6 +122,7 @@ static int put_doc(struct job *j, struct batch *b, int thread, const char *text,
     if (code)
         return code;
     add_eod(j, ids);
+    tok_pad_ids(&j->padding, ids);
     cmd_out_before(&j->out, ids->n, &b->out);
     cmd_out_part(&j->out, ids, true, &b->out);
     cmd_out_behind(&j->out, &b->out);
@@ -233,6 +235,20 @@ static int write_set(struct job *j, const struct set *s, struct err *e)
 
 /* ---- long documents ------------------------------------------------------------------------ */
 
+/* Behind the last ids of a long document, before which n were put out. */
+static int pad_long(const struct job *j, uint64_t n, struct tok_ids *ids, struct err *e)
+{
+    uint64_t more = tok_pad_count(&j->padding, n + ids->n);
+    if (more && j->padding.left && n)
+        return err_set(e, ERR_DATA, "a text of more than %d bytes is not padded before its ids",
+                       DOCS_LONG);
+    struct tok_padding rest = j->padding;
+    rest.to = (int64_t)(ids->n + more);
+    rest.multiple = 0;
+    tok_pad_ids(&rest, ids);
+    return 0;
+}
+
 /* Encodes all parts; what is to be written of them goes to `out`. */
 static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struct err *e)
 {
@@ -255,6 +271,8 @@ static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struc
             code = limit_ids(j, &limit, last, ids, e);
         if (!code && last)
             add_eod(j, ids);
+        if (!code && last)
+            code = pad_long(j, *ret_n, ids, e);
         if (!code && *ret_n + ids->n > INT32_MAX)
             code = err_set(e, ERR_DATA, "more than %d ids in one text", INT32_MAX);
         if (code) {
@@ -385,6 +403,30 @@ static int read_limit(struct job *j, struct err *e)
                : tok_limit_ids(j->tok, &probe, false, &none, e);
 }
 
+static int read_padding(struct job *j, struct err *e)
+{
+    const struct cli *c = j->cli;
+    char *end;
+    struct tok_padding *p = &j->padding;
+    if (!c->padding)
+        return 0;
+    *p = j->info->padding;
+    long long n = strtoll(c->padding, &end, 10);
+    if (!strcmp(c->padding, "file"))
+        return p->known
+                   ? 0
+                   : err_set(e, ERR_USAGE, "--padding file, but the tokenizer's file has none");
+    if (end == c->padding || *end || n < 1 || n > INT32_MAX)
+        return err_set(e, ERR_USAGE, "--padding takes a number of ids above 0, or file, not '%s'",
+                       c->padding);
+    if (!p->known)
+        p->id = (int32_t)j->info->pad;
+    p->to = n;
+    p->multiple = 0;
+    return p->id >= 0 ? 0
+                      : err_set(e, ERR_USAGE, "--padding, but the tokenizer has no padding token");
+}
+
 static void tell(const struct job *j)
 {
     uint64_t specials = 0, matched = 0, invalid = 0;
@@ -476,6 +518,8 @@ int cmd_encode(const struct cli *c, struct err *e)
     code = cmd_check_encode(c, j.info, e);
     if (!code)
         code = read_limit(&j, e);
+    if (!code)
+        code = read_padding(&j, e);
     if (!code)
         code = sink_open(&j.sink, c->output, e);
     if (!code) {

@@ -20,10 +20,10 @@ static int check_nbest(const struct cli *c, struct err *e)
         return err_set(e, ERR_USAGE,
                        "the best segmentations are of a text, which --specials parse would part "
                        "into several");
-    if (many && (c->truncation || c->append_eod))
+    if (many && (c->truncation || c->padding || c->append_eod))
         return err_set(e, ERR_USAGE,
-                       "--truncation and --append-eod do not go with --output_format nbest_id and "
-                       "nbest_piece");
+                       "--truncation, --padding and --append-eod do not go with --output_format "
+                       "nbest_id and nbest_piece");
     if (many && (c->tok.nbest < 1 || c->tok.nbest > TOK_NBEST))
         return err_set(e, ERR_USAGE,
                        "--nbest_size is from 1 to %d with --output_format nbest_id "

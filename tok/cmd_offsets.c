@@ -16,6 +16,8 @@ int cmd_offsets_check(const struct cli *c, struct err *e)
         return err_set(e, ERR_USAGE, "--offsets goes with --output_format id and piece only");
     if (c->truncation)
         return err_set(e, ERR_USAGE, "--offsets does not go with --truncation");
+    if (c->padding)
+        return err_set(e, ERR_USAGE, "--offsets does not go with --padding");
     return 0;
 }
 

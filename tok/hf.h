@@ -19,8 +19,8 @@ int hf_read_vocab(struct pipe_spec *s, const char *p, size_t n, struct err *e);
 
 /* The parts of one; `where` is the part's place, "pre_tokenizer". */
 typedef int hf_part(struct pipe_spec *s, const struct json *j, const char *where, struct err *e);
-hf_part hf_version, hf_truncation, hf_normalizer, hf_pre_tokenizer, hf_decoder, hf_post_processor,
-    hf_added_tokens;
+hf_part hf_version, hf_truncation, hf_padding, hf_normalizer, hf_pre_tokenizer, hf_decoder,
+    hf_post_processor, hf_added_tokens;
 
 /* The model's options; whether its vocabulary has scores, and whether there are merges. */
 int hf_model(struct pipe_spec *s, const struct json *j, bool scores, bool merges, struct err *e);

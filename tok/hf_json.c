@@ -494,6 +494,8 @@ static int read_all(struct reader *r)
     if (!code)
         code = take_part(r, "truncation", hf_truncation);
     if (!code)
+        code = take_part(r, "padding", hf_padding);
+    if (!code)
         code = take_part(r, "normalizer", hf_normalizer);
     if (!code)
         code = take_part(r, "pre_tokenizer", hf_pre_tokenizer);

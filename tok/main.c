@@ -128,6 +128,8 @@ static const struct opt table[] = {
         "give the same ids"),
     ROW("truncation", OPT_TEXT, truncation, NULL, "N|file", "output", ENCODE, 0, 0, true,
         "at most N ids for a document, or as many as the tokenizer.json says; the last ones go"),
+    ROW("padding", OPT_TEXT, padding, NULL, "N|file", "output", ENCODE, 0, 0, true,
+        "at least N ids for a document, or as many as the tokenizer.json says, by its padding id"),
     ROW("output", OPT_TEXT, output, NULL, "PATH", "output", ENCODE | DECODE, 0, 0, true,
         "a file instead of standard output"),
     ROW("workers", OPT_INT, workers, "0", "N", "output", ENCODE, 0, 1024, true,

@@ -473,6 +473,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
     info->unk = p->unk;
     info->longest = p->spec.longest;
     info->longest_left = p->spec.longest_left;
+    info->padding = p->spec.padding;
     info->draws = p->dropout > 0;
     *ret = (struct tok_engine){.state = p,
                                .scratch_create = scratch_create,

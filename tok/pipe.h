@@ -155,6 +155,7 @@ struct pipe_spec {
 
     int64_t longest;   /* ids of a text when it is truncated, 0: the file says nothing */
     bool longest_left; /* from the left */
+    struct tok_padding padding;
 
     int32_t *before, *after; /* the template round a text */
     size_t nbefore, nafter;

@@ -96,8 +96,7 @@ static void add_trim(struct pipe_spec *s, const struct get *g)
     if (!get_bool(g, "trim_offsets", true))
         return;
     s->trim = mem_grow(s->trim, s->ntrims + 1, sizeof(*s->trim));
-    s->trim[s->ntrims++] =
-        (struct tok_trim){get_bool(g, "add_prefix_space", true), s->nbefore};
+    s->trim[s->ntrims++] = (struct tok_trim){get_bool(g, "add_prefix_space", true), s->nbefore};
 }
 
 static int add_processor(struct pipe_spec *s, const struct get *g)
@@ -124,24 +123,57 @@ int hf_post_processor(struct pipe_spec *s, const struct json *j, const char *whe
     return get_begin(s, j, where, e, add_processor);
 }
 
+static int get_side(const struct get *g, bool *ret_left)
+{
+    const struct json *side = json_get(g->j, "direction");
+    if (side && (side->kind != JSON_STRING ||
+                 (strcmp(side->string, "Left") != 0 && strcmp(side->string, "Right") != 0)))
+        return get_bad(g, "direction", "Left or Right");
+    *ret_left = side && !strcmp(side->string, "Left");
+    return 0;
+}
+
 /* How many ids of a text stay when one asks for that. Of a single text all strategies but
  * OnlySecond say the same. */
 static int add_truncation(struct pipe_spec *s, const struct get *g)
 {
-    const struct json *side = json_get(g->j, "direction");
     s->longest = get_int(g, "max_length", 0);
     if (s->longest < 1)
         return get_bad(g, "max_length", "a whole number above 0");
-    if (side && (side->kind != JSON_STRING ||
-                 (strcmp(side->string, "Left") != 0 && strcmp(side->string, "Right") != 0)))
-        return get_bad(g, "direction", "Left or Right");
-    s->longest_left = side && !strcmp(side->string, "Left");
-    return 0;
+    return get_side(g, &s->longest_left);
 }
 
 int hf_truncation(struct pipe_spec *s, const struct json *j, const char *where, struct err *e)
 {
     return get_begin(s, j, where, e, add_truncation);
+}
+
+static int add_padding(struct pipe_spec *s, const struct get *g)
+{
+    const struct json *way = json_get(g->j, "strategy"),
+                      *fixed = way ? json_get(way, "Fixed") : NULL;
+    const struct json *multiple = json_get(g->j, "pad_to_multiple_of");
+    struct tok_padding *p = &s->padding;
+    int64_t id = get_int(g, "pad_id", -1);
+    bool any = multiple && multiple->kind != JSON_NULL;
+    if (fixed ? fixed->kind != JSON_INT || fixed->integer < 1 || fixed->integer > INT32_MAX
+              : !way || way->kind != JSON_STRING || strcmp(way->string, "BatchLongest") != 0)
+        return get_bad(g, "strategy", "\"BatchLongest\" or {\"Fixed\": N}");
+    if (any &&
+        (multiple->kind != JSON_INT || multiple->integer < 0 || multiple->integer > INT32_MAX))
+        return get_bad(g, "pad_to_multiple_of", "null or a whole number");
+    if (id < 0 || id >= INT32_MAX)
+        return get_bad(g, "pad_id", "an id");
+    p->known = true;
+    p->to = fixed ? fixed->integer : 0;
+    p->multiple = any ? multiple->integer : 0;
+    p->id = (int32_t)id;
+    return get_side(g, &p->left);
+}
+
+int hf_padding(struct pipe_spec *s, const struct json *j, const char *where, struct err *e)
+{
+    return get_begin(s, j, where, e, add_padding);
 }
 
 int hf_version(struct pipe_spec *s, const struct json *j, const char *where, struct err *e)

@@ -76,6 +76,15 @@ struct tok_options {
     enum tok_engine_choice engine;
 };
 
+/* Ids that fill a text up, as a tokenizer.json has them. */
+struct tok_padding {
+    bool known;       /* the file says so */
+    int64_t to;       /* up to so many ids, 0: to the longest of its batch, which is itself */
+    int64_t multiple; /* up to a multiple of it, 0: of any */
+    int32_t id;       /* -1: none */
+    bool left;        /* before the text */
+};
+
 struct tok_info {
     enum tok_type type;
     const char *type_name;      /* "SentencePieceTokenizer" */
@@ -85,6 +94,7 @@ struct tok_info {
     int64_t bos, eos, pad, unk; /* -1: none */
     int64_t longest;            /* ids of a text at most, as the file's truncation says; 0: any */
     bool longest_left;          /* and it is the first ones that go */
+    struct tok_padding padding;
     bool draws;                 /* ids of a text follow from the seed, too */
     const char *path;           /* NULL for TOK_NULL */
     char digest[SHA_TEXT];      /* SHA-256 of the file; of the description for TOK_NULL */
@@ -204,6 +214,10 @@ struct tok_limit {
 
 int tok_limit_ids(const struct tokenizer *t, struct tok_limit *l, bool last, struct tok_ids *ids,
                   struct err *e);
+
+/* How many ids of padding a text of n ids gets; puts them where they go. */
+uint64_t tok_pad_count(const struct tok_padding *p, uint64_t n);
+void tok_pad_ids(const struct tok_padding *p, struct tok_ids *ids);
 
 /*
  * A long text in parts, so that it need not be held whole: appends the ids that are settled, and

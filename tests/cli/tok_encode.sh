@@ -119,6 +119,43 @@ for n in 0 x 5x; do
     err_has "a number of ids above 0"
 done
 
+t "padding"
+pad() { # STRATEGY SIDE MULTIPLE
+    sed "s/{\"version\"/{\"padding\": {\"strategy\": $1, \"direction\": \"$2\", \"pad_to_multiple_of\": $3, \"pad_id\": 7}, \"version\"/" \
+        cut.json >pad.json
+}
+pad '{"Fixed": 5}' Right null
+expect 0 "$TOK" encode --tokenizer pad.json words
+out_is "$(printf '8 1 2 0 1 9\n8 9\n8 1 9')"
+expect 0 "$TOK" encode --tokenizer pad.json --padding file words
+out_is "$(printf '8 1 2 0 1 9\n8 9 7 7 7\n8 1 9 7 7')"
+expect 0 "$TOK" encode --tokenizer pad.json --padding 3 --truncation 4 --append-eod --eod-token u words
+out_is "$(printf '8 1 9 0\n8 9 0\n8 1 9 0')"
+expect 0 "$TOK" encode --tokenizer pad.json --padding 3000003 wide
+check [ "$(wc -w <.out) $(tail -c 8 .out)" = "3000003 7 7 7 7" ]
+pad '{"Fixed": 5}' Left 4
+expect 0 "$TOK" encode --tokenizer pad.json --padding file words
+out_is "$(printf '7 7 8 1 2 0 1 9\n7 7 7 7 7 7 8 9\n7 7 7 7 7 8 1 9')"
+expect 3 "$TOK" encode --tokenizer pad.json --padding 3000003 wide
+err_has "wide, line 1: a text of more than"
+pad '"BatchLongest"' Right 4
+expect 0 "$TOK" encode --tokenizer pad.json --padding file words
+out_is "$(printf '8 1 2 0 1 9 7 7\n8 9 7 7\n8 1 9 7')"
+expect 2 "$TOK" encode --tokenizer cut.json --padding file words
+err_has "--padding file, but the tokenizer's file has none"
+expect 2 "$TOK" encode --tokenizer cut.json --padding 5 words
+err_has "the tokenizer has no padding token"
+expect 2 "$TOK" encode --tokenizer pad.json --padding 0 words
+err_has "--padding takes a number of ids above 0"
+expect 2 "$TOK" encode --tokenizer pad.json --padding 5 --offsets byte words
+err_has "--offsets does not go with --padding"
+pad '"Longest"' Right null
+expect 3 "$TOK" encode --tokenizer pad.json words
+err_has 'padding.strategy is not "BatchLongest" or {"Fixed": N}'
+pad '"BatchLongest"' Up null
+expect 3 "$TOK" encode --tokenizer pad.json words
+err_has "padding.direction is not Left or Right"
+
 t "dropout"
 cat >drop.json <<'END'
 {"version": "1.0", "model": {"type": "BPE", "dropout": 0.5, "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}}

@@ -254,10 +254,10 @@ def texts():
     yield "empty", [""]
 
 
-def encode(path, docs):
+def encode(path, docs, *options):
     text = "".join(json.dumps({"text": d}) + "\n" for d in docs)
-    p = subprocess.run([TOK, "encode", "--tokenizer", path, "--format", "json", "--specials", "parse"], input=text.encode(),
-                       capture_output=True)
+    p = subprocess.run([TOK, "encode", "--tokenizer", path, "--format", "json", "--specials", "parse", *options],
+                       input=text.encode(), capture_output=True)
     if p.returncode:
         return p.stderr.decode()
     return [json.loads(line)["ids"] for line in p.stdout.splitlines()]
@@ -296,6 +296,16 @@ def check_variant(path):
     ids = [w for w in want if w]
     texts_ = [t.decode(w, skip_special_tokens=False) for w in ids]
     yield "ids and texts", same(f"{name}, decode", decode(path, ids), texts_, [str(i) for i in ids]) and ok
+
+
+def check_padding(folder):
+    t = tokenizers.Tokenizer.from_file(f"{DATA}/tokenizers/bert-base-cased/tokenizer.json")
+    docs = ["", "one", "one two three four five six seven eight", *fuzz(200, 13)]
+    for length, multiple, side in ((None, None, "right"), (None, 8, "right"), (12, None, "left"), (10, 16, "right"), (9, 4, "left")):
+        t.enable_padding(direction=side, pad_id=5, pad_token="x", length=length, pad_to_multiple_of=multiple)
+        t.save(f"{folder}/padded.json")
+        yield f"padding {length} {multiple} {side}", same("padding", encode(f"{folder}/padded.json", docs, "--padding", "file"),
+                                                          [t.encode(d).ids for d in docs], docs)
 
 
 def check_tiktoken():
@@ -370,7 +380,7 @@ def main():
         jobs = [(path, check(path)) for path in files]
         if len(sys.argv) == 2 or sys.argv[2] == "made":
             jobs = [] if sys.argv[2:] else jobs
-            jobs += [("cl100k_base.tiktoken", check_tiktoken()), ("simple files", check_simple(folder))]
+            jobs += [("cl100k_base.tiktoken", check_tiktoken()), ("simple files", check_simple(folder)), ("padding", check_padding(folder))]
             jobs += [(path, check_variant(path)) for path in variants(folder)]
             jobs += [(path, check_starts(path)) for path in starts(folder, 2000 if FULL else 60)]
         for path, results in jobs:
