@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #endif
 
+#include "base/bytes.h"
 #include "base/cpu.h"
 #include "base/mem.h"
 
@@ -126,9 +127,11 @@ void cut_add(struct cut *c, const char *token, size_t n)
             add_pair(c, token, at, n);
 }
 
-static uint32_t beginning(const char *p, size_t n)
+/* A bit of `may_be`; three bytes behind a word are readable. */
+static uint32_t may_be_bit(const char *p, uint32_t n)
 {
-    return (unsigned char)p[0] | (n > 1 ? (uint32_t)(unsigned char)p[1] << 8 : 0);
+    uint32_t first = load_u32(p) & (n < 4 ? (1u << 8 * n) - 1 : UINT32_MAX);
+    return (first * HASH_LEFT ^ n * HASH_LEAD) * HASH_MIX >> 19;
 }
 
 void cut_around(struct cut *c, const struct words *whole)
@@ -136,11 +139,12 @@ void cut_around(struct cut *c, const struct words *whole)
     c->whole = whole;
     for (size_t i = 0; i <= whole->mask; i++) {
         const struct words_slot *s = &whole->slot[i];
-        if (!s->text || !s->length)
+        char first[4] = {0};
+        if (!s->text)
             continue;
-        uint32_t begins = beginning(s->text, s->length);
-        c->lengths |= (uint64_t)1 << (s->length < 63 ? s->length : 63);
-        c->begins[begins / 64] |= (uint64_t)1 << begins % 64;
+        memcpy(first, s->text, s->length < 4 ? s->length : 4);
+        uint32_t bit = may_be_bit(first, s->length);
+        c->may_be[bit / 64] |= (uint64_t)1 << bit % 64;
     }
 }
 
@@ -334,9 +338,8 @@ static size_t put_places(const char *text, const uint32_t *start, size_t n, uint
 
 static bool is_whole(const struct cut *c, const char *text, uint32_t from, uint32_t to)
 {
-    uint32_t n = to - from, begins = beginning(text + from, n);
-    return c->lengths >> (n < 63 ? n : 63) & 1 && c->begins[begins / 64] >> begins % 64 & 1 &&
-           words_find(c->whole, text + from, n) >= 0;
+    uint32_t n = to - from, bit = may_be_bit(text + from, n);
+    return c->may_be[bit / 64] >> bit % 64 & 1 && words_find(c->whole, text + from, n) >= 0;
 }
 
 /* Takes back the cuts of parts that ought not to be cut; n parts were cut into k. */

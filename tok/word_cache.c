@@ -82,11 +82,14 @@ struct window {
     size_t nother;
     uint32_t missing[WINDOW]; /* of `other`, ascending: not in their buckets with their ids */
     size_t nmissing;
+    uint32_t longer[WINDOW]; /* of these, in `other`: of more than SHORT bytes */
+    uint64_t hash[WINDOW];   /* of these */
+    size_t nlonger;
 };
 
 enum {
     FRESH = 5, /* number of ids that says: id[0] .. id[1] are places in the cache's `fresh` */
-    LATER      /* and this: a longer word, or one of many ids */
+    LATER      /* and this: the word is to be looked up again */
 };
 
 /* Up to BATCH of the others, whose buckets are on their way. */
@@ -130,10 +133,11 @@ static void keep(struct word_cache *c, const struct window *w, size_t i, const i
 {
     struct key key = key_of(w->text, w->start + i);
     size_t length = w->start[i + 1] - w->start[i];
+    const char *p = w->text + w->start[i];
     if (key.high)
         word_table_keep(&c->t, key, id, n);
     else
-        word_table_keep_longer(&c->t, w->text + w->start[i], length, id, n);
+        word_table_keep_longer(&c->t, word_table_hash_longer(p, length), p, length, id, n);
 }
 
 static int ask(struct word_cache *c, const struct model *m, struct word_list *list,
@@ -146,7 +150,8 @@ static int ask(struct word_cache *c, const struct model *m, struct word_list *li
 static void set_own(struct entry *x, struct key key, uint64_t count, const int32_t *id, size_t n)
 {
     *x = (struct entry){.key = {key.low, key.high | count << 60}};
-    memcpy(x->id, id, n * sizeof(*id));
+    if (n)
+        memcpy(x->id, id, n * sizeof(*id));
 }
 
 /* Lists words of the window by their length, since like ones are done together, and sorts them. */
@@ -173,6 +178,15 @@ static void make_list(struct word_cache *c, const struct window *w, uint32_t *ot
     c->list.count = n;
 }
 
+/* The ids of a word, from a place in `fresh` to its end, are the entry's. */
+static void set_fresh(struct word_cache *c, struct entry *x, struct key key, size_t from, size_t to)
+{
+    if (to - from <= INLINE)
+        set_own(x, key, to - from, c->fresh.id + from, to - from);
+    else
+        set_own(x, key, FRESH, (int32_t[]){(int32_t)from, (int32_t)to}, 2);
+}
+
 /* Asks for n words, which are others[k] of the window, and keeps what comes. */
 static int fetch_list(struct word_cache *c, struct window *w, uint32_t *others, size_t count,
                       const struct model *m, struct err *e)
@@ -181,40 +195,26 @@ static int fetch_list(struct word_cache *c, struct window *w, uint32_t *others, 
     make_list(c, w, others, count);
     tok_ids_reserve(&c->fresh, 1);
     int code = ask(c, m, &c->list, &c->fresh, e);
-    for (size_t k = 0; k < c->list.count && !code; from = c->list.end[k++]) {
-        size_t i = w->other[others[k]], n = c->list.end[k] - from;
-        struct key key = key_of(w->text, w->start + i);
-        keep(c, w, i, c->fresh.id + from, n);
-        if (n <= INLINE)
-            set_own(&w->own[others[k]], key, n, c->fresh.id + from, n);
-        else
-            set_own(&w->own[others[k]], key, FRESH, (int32_t[]){(int32_t)from, (int32_t)(from + n)},
-                    2);
+    for (size_t k = 0; k < count && !code; from = c->list.end[k++]) {
+        size_t i = w->other[others[k]], to = c->list.end[k];
+        keep(c, w, i, c->fresh.id + from, to - from);
+        set_fresh(c, &w->own[others[k]], key_of(w->text, w->start + i), from, to);
     }
-    c->list.count = 0;
     return code;
 }
 
 /* True if the word is here; its ids come along if they are few. */
 static bool settle(struct word_cache *c, struct window *w, size_t other, struct key key)
 {
-    size_t i = w->other[other], length = w->start[i + 1] - w->start[i];
-    set_own(&w->own[other], key, length ? LATER : 0, NULL, 0);
-    if (key.high == 0) {
-        return !length || word_table_find_longer(&c->t, w->text + w->start[i], length);
-    }
     struct entry *x = word_table_find(&c->t, key);
-    if (!x)
-        return false;
-    if (x->key[1] >> 60 <= INLINE)
+    set_own(&w->own[other], key, LATER, NULL, 0);
+    if (x && x->key[1] >> 60 <= INLINE)
         w->own[other] = *x;
-    return true;
+    return x;
 }
 
-/* Words that are not in their buckets: next door, or from the model, many at a time, first those of
- * up to SHORT bytes, then the others. */
-static int fetch(struct word_cache *c, struct window *w, bool longer, const struct model *m,
-                 struct err *e)
+/* Words that are not in their buckets: next door, or from the model, many at a time. */
+static int fetch_short(struct word_cache *c, struct window *w, const struct model *m, struct err *e)
 {
     uint32_t others[WORD_LIST];
     uint16_t listed[256] = {0}; /* the last word of each hash, counted from 1 */
@@ -224,9 +224,9 @@ static int fetch(struct word_cache *c, struct window *w, bool longer, const stru
         size_t i = w->other[w->missing[k]];
         struct key key = key_of(w->text, w->start + i);
         uint16_t *same = &listed[place_of(&c->t, key) % 256];
-        if ((key.high == 0) != longer || settle(c, w, w->missing[k], key))
+        if (!key.high || settle(c, w, w->missing[k], key))
             continue;
-        if (!longer && *same && same_key(key, key_of(w->text, w->start + *same - 1)))
+        if (*same && same_key(key, key_of(w->text, w->start + *same - 1)))
             continue;
         *same = (uint16_t)(i + 1);
         others[count++] = w->missing[k];
@@ -238,40 +238,75 @@ static int fetch(struct word_cache *c, struct window *w, bool longer, const stru
     return code || !count ? code : fetch_list(c, w, others, count, m, e);
 }
 
-static int fetch_all(struct word_cache *c, struct window *w, const struct model *m, struct err *e)
+/* Up to WORD_LIST longer words, from the first on. */
+static int fetch_longer(struct word_cache *c, struct window *w, size_t first, size_t n,
+                        const struct model *m, struct err *e)
 {
-    bool longer = false;
-    c->list.text = w->text;
-    c->list.count = c->fresh.n = 0;
-    for (size_t k = 0; k < w->nmissing; k++) {
-        struct key key = key_of(w->text, w->start + w->other[w->missing[k]]);
-        uint32_t place = place_of(&c->t, key);
-        for (uint32_t near = 1; near < NEAR && word_table_crowded(&c->t, place); near++)
-            __builtin_prefetch(&c->t.bucket[place ^ near]);
-        longer |= key.high == 0;
+    const struct longer *found[WORD_LIST];
+    uint32_t others[WORD_LIST];
+    size_t count = 0;
+    for (size_t k = 0; k < n; k++) {
+        const uint32_t *start = w->start + w->other[w->longer[first + k]];
+        found[k] = word_table_find_longer(&c->t, w->hash[first + k], start[1] - start[0]);
     }
-    int code = fetch(c, w, false, m, e);
-    return code || !longer ? code : fetch(c, w, true, m, e);
+    for (size_t k = 0; k < n; k++) {
+        uint32_t other = w->longer[first + k];
+        const struct longer *x = found[k];
+        const char *p = w->text + w->start[w->other[other]];
+        if (!x || memcmp(c->t.bytes.at + x->bytes, p, x->length) != 0) {
+            others[count++] = other;
+            continue;
+        }
+        size_t from = c->fresh.n;
+        put(&c->fresh, c->t.bytes.at + x->ids, x->n);
+        set_fresh(c, &w->own[other], (struct key){0}, from, c->fresh.n);
+    }
+    return count ? fetch_list(c, w, others, count, m, e) : 0;
 }
 
-/* A word by itself: of many ids, or longer, or gone again. */
+/* Lists longer words and has what is needed of the table brought here. */
+static void look_ahead(struct word_cache *c, struct window *w)
+{
+    w->nlonger = 0;
+    for (size_t k = 0; k < w->nmissing; k++) {
+        const uint32_t *start = w->start + w->other[w->missing[k]];
+        struct key key = key_of(w->text, start);
+        uint32_t place = place_of(&c->t, key), length = start[1] - start[0];
+        for (uint32_t near = 1; near < NEAR && word_table_crowded(&c->t, place); near++)
+            __builtin_prefetch(&c->t.bucket[place ^ near]);
+        if (length == 0)
+            set_own(&w->own[w->missing[k]], key, 0, NULL, 0);
+        if (length <= SHORT)
+            continue;
+        w->longer[w->nlonger] = w->missing[k];
+        w->hash[w->nlonger] = word_table_hash_longer(w->text + start[0], length);
+        word_table_fetch_longer(&c->t, w->hash[w->nlonger++]);
+    }
+}
+
+static int fetch_all(struct word_cache *c, struct window *w, const struct model *m, struct err *e)
+{
+    c->list.text = w->text;
+    c->fresh.n = 0;
+    look_ahead(c, w);
+    int code = fetch_short(c, w, m, e);
+    for (size_t i = 0, n; i < w->nlonger && !code; i += n) {
+        n = w->nlonger - i < WORD_LIST ? w->nlonger - i : WORD_LIST;
+        code = fetch_longer(c, w, i, n, m, e);
+    }
+    return code;
+}
+
+/* A short word by itself: of many ids, or gone again. */
 static int put_later(struct word_cache *c, const struct window *w, size_t i, const struct model *m,
                      struct tok_ids *ids, struct err *e)
 {
     size_t length = w->start[i + 1] - w->start[i], before = ids->n;
-    struct key key = key_of(w->text, w->start + i);
-    if (key.high == 0) {
-        const char *p = w->text + w->start[i];
-        struct longer *x = word_table_find_longer(&c->t, p, length);
-        if (x)
-            return put(ids, c->t.bytes.at + x->ids, x->n), 0;
-    } else {
-        struct entry *x = word_table_find(&c->t, key);
-        bool many = x && x->key[1] >> 60 == MANY;
-        if (x)
-            return put(ids, many ? c->t.many.at + x->id[0] : x->id,
-                       many ? x->id[1] : x->key[1] >> 60),
-                   0;
+    struct entry *x = word_table_find(&c->t, key_of(w->text, w->start + i));
+    if (x) {
+        bool many = x->key[1] >> 60 == MANY;
+        put(ids, many ? c->t.many.at + x->id[0] : x->id, many ? x->id[1] : x->key[1] >> 60);
+        return 0;
     }
     c->list = (struct word_list){
         .text = w->text, .count = 1, .at = {w->start[i]}, .n = {(uint32_t)length}};

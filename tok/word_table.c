@@ -201,27 +201,36 @@ void word_table_keep(struct word_table *t, struct key key, const int32_t *id, si
 
 /* ---- longer words -------------------------------------------------------------------------- */
 
-static uint64_t hash_longer(const char *p, size_t n)
+uint64_t word_table_hash_longer(const char *p, size_t n)
 {
     return words_key(p, n).hash | 1;
 }
 
-struct longer *word_table_find_longer(const struct word_table *t, const char *p, size_t n)
+static size_t slot_of(const struct word_table *t, uint64_t hash)
 {
-    if (n > LONGEST)
-        return NULL;
-    uint64_t hash = hash_longer(p, n);
-    for (size_t i = hash >> 20 & t->longer_mask; t->longer[i].hash; i = (i + 1) & t->longer_mask) {
-        struct longer *x = &t->longer[i];
-        if (x->hash == hash && x->length == n && memcmp(t->bytes.at + x->bytes, p, n) == 0)
+    return hash >> 20 & t->longer_mask;
+}
+
+void word_table_fetch_longer(const struct word_table *t, uint64_t hash)
+{
+    __builtin_prefetch(&t->longer[slot_of(t, hash)]);
+}
+
+const struct longer *word_table_find_longer(const struct word_table *t, uint64_t hash, size_t n)
+{
+    for (size_t i = slot_of(t, hash); t->longer[i].hash; i = (i + 1) & t->longer_mask) {
+        const struct longer *x = &t->longer[i];
+        if (x->hash == hash && x->length == n) {
+            __builtin_prefetch(t->bytes.at + x->bytes);
             return x;
+        }
     }
     return NULL;
 }
 
 static size_t free_slot(const struct word_table *t, uint64_t hash)
 {
-    size_t i = hash >> 20 & t->longer_mask;
+    size_t i = slot_of(t, hash);
     while (t->longer[i].hash)
         i = (i + 1) & t->longer_mask;
     return i;
@@ -239,12 +248,11 @@ static void grow_longer(struct word_table *t)
     munmap(old, n * sizeof(*old));
 }
 
-void word_table_keep_longer(struct word_table *t, const char *p, size_t length, const int32_t *id,
-                            size_t n)
+void word_table_keep_longer(struct word_table *t, uint64_t hash, const char *p, size_t length,
+                            const int32_t *id, size_t n)
 {
     size_t words = (length + 3) / 4, need = words + n;
-    uint64_t hash = hash_longer(p, length);
-    if (length > LONGEST || need > t->bytes.most / 16 || word_table_find_longer(t, p, length))
+    if (length > LONGEST || need > t->bytes.most / 16 || word_table_find_longer(t, hash, length))
         return;
     size_t slots = (t->longer_mask + 1) * sizeof(*t->longer);
     bool full = t->nlonger >= t->longer_mask / 2;

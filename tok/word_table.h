@@ -151,9 +151,16 @@ struct entry *word_table_find(struct word_table *t, struct key key);
 /* A word that is not here. Another may give way. */
 void word_table_keep(struct word_table *t, struct key key, const int32_t *id, size_t n);
 
-/* Words of more than SHORT bytes; of more than LONGEST none is kept. */
-struct longer *word_table_find_longer(const struct word_table *t, const char *p, size_t n);
-void word_table_keep_longer(struct word_table *t, const char *p, size_t length, const int32_t *id,
-                            size_t n);
+/*
+ * Words of more than SHORT bytes; of more than LONGEST none is kept. Who looks up several asks for
+ * the slots, then for the words, and then for the ids, so that none of these is waited for. The
+ * word of a hash and a length is found without a look at its bytes: NULL, or the only one that it
+ * may be.
+ */
+uint64_t word_table_hash_longer(const char *p, size_t n);
+void word_table_fetch_longer(const struct word_table *t, uint64_t hash);
+const struct longer *word_table_find_longer(const struct word_table *t, uint64_t hash, size_t n);
+void word_table_keep_longer(struct word_table *t, uint64_t hash, const char *p, size_t length,
+                            const int32_t *id, size_t n);
 
 #endif
