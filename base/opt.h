@@ -59,6 +59,13 @@ struct opt {
     bool basic;      /* shown by -h; --help shows all */
 };
 
+/* A row of a table whose values land in a struct S. */
+#define OPT_ROW(S, nm, ty, field, dflt, metatext, sect, verbset, low, high, isbasic, text)         \
+    {                                                                                              \
+        .name = nm, .type = ty, .offset = offsetof(S, field), .def = dflt, .meta = metatext,       \
+        .section = sect, .help = text, .verbs = verbset, .min = low, .max = high, .basic = isbasic \
+    }
+
 struct opt_verb {
     const char *name;
     const char *args;     /* "[FILE...]" or "" */

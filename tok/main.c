@@ -73,12 +73,7 @@ static const struct opt_verb verbs[] = {
     {.name = NULL},
 };
 
-#define ROW(nm, ty, field, dflt, metatext, sect, v, lo, hi, isbasic, text)                         \
-    {                                                                                              \
-        .name = nm, .type = ty, .offset = offsetof(struct cli, field), .def = dflt,                \
-        .meta = metatext, .section = sect, .help = text, .verbs = v, .min = lo, .max = hi,         \
-        .basic = isbasic                                                                           \
-    }
+#define ROW(...) OPT_ROW(struct cli, __VA_ARGS__)
 
 static const struct opt table[] = {
     ROW("input", OPT_LIST, input, NULL, "FILES", "input", TRAIN, 0, 0, true,

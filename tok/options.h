@@ -51,11 +51,8 @@ struct tok_flags {
     "TikTokenizer|BertWordPieceLowerCase|BertWordPieceCase|Llama2Tokenizer|"                       \
     "JapaneseSentencePiece|WhitespaceTokenizer|NullTokenizer"
 
-#define TOK_FLAG_ROW(S, member, verbset, nm, ty, field, dflt, metatext, isbasic, text)             \
-    {                                                                                              \
-        .name = nm, .type = ty, .offset = offsetof(S, member.field), .def = dflt,                  \
-        .meta = metatext, .section = "tokenizer", .help = text, .verbs = verbset, .basic = isbasic \
-    }
+#define TOK_FLAG_ROW(S, member, v, nm, ty, field, dflt, metatext, isbasic, text)                   \
+    OPT_ROW(S, nm, ty, member.field, dflt, metatext, "tokenizer", v, 0, 0, isbasic, text)
 
 #define TOK_FLAG_ROWS(S, m, v)                                                                     \
     TOK_FLAG_ROW(S, m, v, "tokenizer", OPT_TEXT, path, NULL, "PATH", true,                         \

@@ -49,10 +49,7 @@ struct sp_train_options {
 };
 
 #define SP_TRAIN_ROW(S, M, v, nm, ty, dflt, metatext, lo, hi, isbasic, text)                       \
-    {                                                                                              \
-        .name = #nm, .type = ty, .offset = offsetof(S, M nm), .def = dflt, .meta = metatext,       \
-        .section = "trainer", .help = text, .verbs = v, .min = lo, .max = hi, .basic = isbasic     \
-    }
+    OPT_ROW(S, #nm, ty, M nm, dflt, metatext, "trainer", v, lo, hi, isbasic, text)
 
 /* S: the program's struct; M: its member of this type with a dot behind ("train."), or nothing. */
 #define SP_TRAIN_ROWS(S, M, v)                                                                     \

@@ -10,12 +10,7 @@
 #define TRAINS (RUN | PLAN)
 #define DATA (RUN | EVAL)
 
-#define ROW(nm, ty, field, dflt, metatext, sect, verbset, low, high, isbasic, text)                \
-    {                                                                                              \
-        .name = nm, .type = ty, .offset = offsetof(struct train_options, field), .def = dflt,      \
-        .meta = metatext, .section = sect, .help = text, .verbs = verbset, .min = low,             \
-        .max = high, .basic = isbasic                                                              \
-    }
+#define ROW(...) OPT_ROW(struct train_options, __VA_ARGS__)
 
 static const struct opt rows[] = {
     SPEC_FLAG_ROWS(struct train_options, model, TRAINS),

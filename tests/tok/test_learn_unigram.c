@@ -80,6 +80,23 @@ static void check(const struct learn_scores *u, const struct learn_unigram_optio
     }
 }
 
+/* At most so many pieces, by one thread. */
+static void learn_few(struct learn_sp *f, uint64_t learnt, struct learn_scores *ret)
+{
+    struct learn_unigram_options o = {.valid = usual_valid(16),
+                                      .vocab_size = 8,
+                                      .learnt = learnt,
+                                      .seeds = 1000,
+                                      .shrink = 0.75,
+                                      .steps = 2};
+    struct pool *pool = pool_create(1);
+    struct learn_unigram_report r;
+    struct err e;
+    *ret = (struct learn_scores){0};
+    T_OK(learn_unigram(&o, f, pool, ret, &r, &e), &e);
+    pool_destroy(pool);
+}
+
 static void any_threads(void)
 {
     for (uint64_t seed = 1; seed < 9; seed++) {
@@ -121,17 +138,8 @@ static void finds_words(void)
             f.text.ch[f.text.start[i + 1]++] = (uint32_t)*p;
     }
     require(&f);
-    struct learn_unigram_options o = {.valid = usual_valid(16),
-                                      .vocab_size = 8,
-                                      .learnt = 8,
-                                      .seeds = 1000,
-                                      .shrink = 0.75,
-                                      .steps = 2};
-    struct pool *pool = pool_create(1);
-    struct learn_scores u = {0};
-    struct learn_unigram_report r;
-    struct err e;
-    T_OK(learn_unigram(&o, &f, pool, &u, &r, &e), &e);
+    struct learn_scores u;
+    learn_few(&f, 8, &u);
     T_EQ(u.n, 8);
     size_t found = 0;
     for (size_t i = 0; i < 3; i++)
@@ -139,7 +147,6 @@ static void finds_words(void)
     T_EQ(found, 2);
     learn_scores_finish(&u);
     learn_sp_finish(&f);
-    pool_destroy(pool);
 }
 
 /* Texts without a single character that may be a piece. */
@@ -155,22 +162,12 @@ static void nothing_to_learn(void)
     f.required = mem_new(1, sizeof(*f.required));
     f.required[0] = (struct learn_char){'x', 0};
     f.nrequired = 1;
-    struct learn_unigram_options o = {.valid = usual_valid(16),
-                                      .vocab_size = 8,
-                                      .learnt = 5,
-                                      .seeds = 1000,
-                                      .shrink = 0.75,
-                                      .steps = 2};
-    struct pool *pool = pool_create(1);
-    struct learn_scores u = {0};
-    struct learn_unigram_report r;
-    struct err e;
-    T_OK(learn_unigram(&o, &f, pool, &u, &r, &e), &e);
+    struct learn_scores u;
+    learn_few(&f, 5, &u);
     T_EQ(u.n, 1);
     T_STR(u.piece[0].text, "x");
     learn_scores_finish(&u);
     learn_sp_finish(&f);
-    pool_destroy(pool);
 }
 
 T_MAIN(T_CASE(any_threads), T_CASE(finds_words), T_CASE(nothing_to_learn))

@@ -50,11 +50,7 @@ struct spec_flags {
 };
 
 #define SPEC_FLAG_ROW(S, member, verbset, nm, ty, field, dflt, metatext, low, high, isbasic, text) \
-    {                                                                                              \
-        .name = nm, .type = ty, .offset = offsetof(S, member.field), .def = dflt,                  \
-        .meta = metatext, .section = "model", .help = text, .verbs = verbset, .min = low,          \
-        .max = high, .basic = isbasic                                                              \
-    }
+    OPT_ROW(S, nm, ty, member.field, dflt, metatext, "model", verbset, low, high, isbasic, text)
 
 /* Bounds only keep out what is no number of its kind; spec_check judges the model as a whole. */
 #define SPEC_FLAG_ROWS(S, m, v)                                                                    \
