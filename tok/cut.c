@@ -131,7 +131,7 @@ void cut_add(struct cut *c, const char *token, size_t n)
 static uint32_t may_be_bit(const char *p, uint32_t n)
 {
     uint32_t first = load_u32(p) & (n < 4 ? (1u << 8 * n) - 1 : UINT32_MAX);
-    return (first * HASH_LEFT ^ n * HASH_LEAD) * HASH_MIX >> 19;
+    return (first * HASH_LEFT ^ n * HASH_LEAD) * HASH_MIX >> 16;
 }
 
 void cut_around(struct cut *c, const struct words *whole)
@@ -144,7 +144,7 @@ void cut_around(struct cut *c, const struct words *whole)
             continue;
         memcpy(first, s->text, s->length < 4 ? s->length : 4);
         uint32_t bit = may_be_bit(first, s->length);
-        c->may_be[bit / 64] |= (uint64_t)1 << bit % 64;
+        c->may_be[bit / 32] |= 1u << bit % 32;
     }
 }
 
@@ -303,7 +303,33 @@ WIDE static size_t copy_wide(const uint32_t *start, size_t n, uint32_t longest, 
     }
     return i;
 }
+/* may_be, of any of n parts. */
+WIDE static bool may_be_wide(const struct cut *c, const char *text, const uint32_t *start, size_t n)
+{
+    const __m512i four = _mm512_set1_epi32(4);
+    __mmask16 any = 0;
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 some = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff);
+        __m512i from = _mm512_maskz_loadu_epi32(some, start + i);
+        __m512i length = _mm512_sub_epi32(_mm512_maskz_loadu_epi32(some, start + i + 1), from);
+        __m512i first = _mm512_mask_i32gather_epi32(length, some, from, text, 1);
+        first = wide_first(first, _mm512_min_epu32(length, four));
+        __m512i x = _mm512_xor_si512(_mm512_mullo_epi32(first, _mm512_set1_epi32((int)HASH_LEFT)),
+                                     _mm512_mullo_epi32(length, _mm512_set1_epi32((int)HASH_LEAD)));
+        x = _mm512_srli_epi32(_mm512_mullo_epi32(x, _mm512_set1_epi32((int)HASH_MIX)), 16);
+        __m512i word =
+            _mm512_mask_i32gather_epi32(length, some, _mm512_srli_epi32(x, 5), c->may_be, 4);
+        x = _mm512_and_si512(x, _mm512_set1_epi32(31));
+        any |= _mm512_mask_test_epi32_mask(some, _mm512_srlv_epi32(word, x), _mm512_set1_epi32(1));
+    }
+    return any;
+}
 #else
+static bool may_be_wide(const struct cut *c, const char *text, const uint32_t *start, size_t n)
+{
+    return c && text && start && n; /* as good as any answer */
+}
+
 static size_t copy_wide(const uint32_t *start, size_t n, uint32_t longest, uint32_t *ret)
 {
     return copy(start, n, longest, ret);
@@ -339,15 +365,14 @@ static size_t put_places(const char *text, const uint32_t *start, size_t n, uint
 static bool is_whole(const struct cut *c, const char *text, uint32_t from, uint32_t to)
 {
     uint32_t n = to - from, bit = may_be_bit(text + from, n);
-    return c->may_be[bit / 64] >> bit % 64 & 1 && words_find(c->whole, text + from, n) >= 0;
+    return c->may_be[bit / 32] >> bit % 32 & 1 && words_find(c->whole, text + from, n) >= 0;
 }
 
-/* Takes back the cuts of parts that ought not to be cut; n parts were cut into k. */
+/* Takes back the cuts of parts that ought not to be cut; how many there are then. */
 static size_t join_around(const struct cut *c, const char *text, const uint32_t *start, size_t n,
-                          uint32_t *ret, size_t k)
+                          uint32_t *ret)
 {
     size_t kept = 0;
-    ret[k] = start[n];
     for (size_t i = 0, from = 0, to; i < n; i++, from = to) {
         bool whole = false;
         for (to = from + 1; ret[to] != start[i + 1]; to++)
@@ -374,8 +399,11 @@ size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, s
         count = n - i < GROUP ? n - i : GROUP;
         size_t places = put_places(text, start + i, count, longest, wide, ret + k);
         places = wide ? decide_wide(c, text, ret + k, places) : decide(c, text, ret + k, places);
-        if (c->whole && places > count)
-            places = join_around(c, text, start + i, count, ret + k, places);
+        ret[k + places] = start[i + count];
+        if (c->whole && places > count &&
+            (!wide || may_be_wide(c, text, ret + k, places) ||
+             may_be_wide(c, text, start + i, count)))
+            places = join_around(c, text, start + i, count, ret + k);
         k += places;
     }
     ret[k] = start[n];

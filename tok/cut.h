@@ -34,7 +34,7 @@ struct cut {
     bool left;      /* some token begins inside a character */
     unsigned char ascii[128][16]; /* [left][right / 8]: one bit for each pair */
     const struct words *whole;    /* NULL, or see cut_around */
-    uint64_t may_be[128];         /* of these: a bit by what each begins with and its length */
+    uint32_t may_be[2048];        /* of these: a bit by what each begins with and its length */
 };
 
 /* `bytes` is the length of all tokens together; it fixes the size of the bitmap. */
