@@ -176,6 +176,9 @@ struct sink {
     bool to_file;
 };
 
+/* Adds to a failure that a name was none of a file, perhaps meant as what to read. */
+int cmd_missing(const struct cli *c, int code, const char *kind, struct err *e);
+
 int sink_open(struct sink *s, const char *path, struct err *e);
 int sink_write(struct sink *s, const struct buf *b, struct err *e);
 /* Ends it; on an earlier failure (code is not 0) nothing is left under the file's name. Returns the

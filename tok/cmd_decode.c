@@ -249,7 +249,9 @@ static int decode_file(struct job *j, const char *path, struct err *e)
     size_t have = 0;
     struct zin *in;
     int code = zin_open(path, &in, e);
-    if (!code && j->cli->input_format >= CMD_IN_U16) {
+    if (code)
+        return code;
+    if (j->cli->input_format >= CMD_IN_U16) {
         code = decode_bare(j, in, e);
         zin_close(in);
         return code;
@@ -291,5 +293,5 @@ int cmd_decode(const struct cli *c, struct err *e)
     buf_finish(&j.text);
     buf_finish(&j.out);
     tok_close(j.tok);
-    return code;
+    return cmd_missing(c, code, "ids themselves", e);
 }

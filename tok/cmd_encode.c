@@ -532,5 +532,5 @@ int cmd_encode(const struct cli *c, struct err *e)
         finish_job(&j);
     }
     tok_close(j.tok);
-    return code;
+    return cmd_missing(c, code, "a text itself", e);
 }

@@ -94,10 +94,14 @@ static const char *reason(struct use *u, const char *name)
         return lacks_end(u);
     if (strcmp(name, "seed") == 0)
         return tok_info(u->t[0])->draws ? NULL : "where nothing is left to chance";
+    if (strcmp(name, "dropout") == 0 && cmd_shape(c) == CMD_SAMPLE)
+        return "with --output_format sample_id or sample_piece, which go by --alpha";
     if (strcmp(name, "alpha") == 0 && cmd_shape(c) != CMD_SAMPLE)
         return "without --output_format sample_id or sample_piece";
     if (strcmp(name, "nbest_size") == 0 && cmd_shape(c) == CMD_BEST)
         return "without --output_format nbest_id or sample_id";
+    if (strcmp(name, "nbest_size") == 0 && !has_type(u, SP_TYPES))
+        return buf_str(&u->with);
     bool unread = strcmp(name, "add-special-tokens") == 0 ? decodes || inspects
                   : strcmp(name, "strict") == 0 || strcmp(name, "specials") == 0 ? decodes
                                                                                  : false;

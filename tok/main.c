@@ -33,17 +33,20 @@ static const struct opt_verb verbs[] = {
      "tok train --type wordpiece --model_prefix bert/ --input a.txt b.txt.zst --memory 512\n",
      true},
     {"encode", "[FILE...]", "text to ids",
-     WEFT_PREFIX "tok encode --tokenizer P.model corpus.txt > ids.txt\n" WEFT_PREFIX
+     WEFT_PREFIX "tok encode --tokenizer tokenizer.json corpus.txt > ids.txt\n"
+                 "echo 'some text' | " WEFT_PREFIX
+                 "tok encode --tokenizer cl100k_base.tiktoken --output_format piece\n" WEFT_PREFIX
                  "tok encode --tokenizer P.model --format json corpus.jsonl.zst > ids.jsonl\n"
                  "zstdcat x.zst | " WEFT_PREFIX "tok encode --tokenizer P.model --format docs - |\n"
                  "    " WEFT_PREFIX "prep build --pretokenized - --output-prefix x\n",
      true},
     {"decode", "[FILE...]", "ids to text",
-     WEFT_PREFIX "tok decode --tokenizer P.model ids.txt\n" WEFT_PREFIX
-                 "tok encode --tokenizer P.model --format json x.jsonl | " WEFT_PREFIX
-                 "tok decode --tokenizer P.model "
-                 "--format json\n" WEFT_PREFIX
-                 "tok decode --tokenizer P.model --input_format u16 ids.bin\n",
+     WEFT_PREFIX
+     "tok decode --tokenizer tokenizer.json ids.txt\n"
+     "echo 15496 995 | " WEFT_PREFIX "tok decode --tokenizer tokenizer.json\n" WEFT_PREFIX
+     "tok encode --tokenizer P.model --format json x.jsonl | " WEFT_PREFIX
+     "tok decode --tokenizer P.model "
+     "--format json\n" WEFT_PREFIX "tok decode --tokenizer P.model --input_format u16 ids.bin\n",
      true},
     {"inspect", "[FILE]", "what a tokenizer is, and what it makes of a corpus",
      WEFT_PREFIX "tok inspect P.model\n" WEFT_PREFIX
@@ -226,10 +229,13 @@ static const struct opt_preset presets[] = {
 
 static const struct opt_table options = {
     .program = WEFT_PREFIX "tok",
-    .help = "text to ids and back; learning a vocabulary",
-    .examples =
-        WEFT_PREFIX "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size "
-                    "32000\n" WEFT_PREFIX "tok encode --tokenizer P.model corpus.txt\n",
+    .help = "text to ids and back; learning, comparing and changing vocabularies",
+    .examples = WEFT_PREFIX "tok encode --tokenizer tokenizer.json a.txt b.jsonl.zst > ids\n"
+                            "echo 'some text' | " WEFT_PREFIX
+                            "tok encode --tokenizer cl100k_base.tiktoken\n" WEFT_PREFIX
+                            "tok inspect tokenizer.model\n" WEFT_PREFIX
+                            "tok convert tokenizer.model tokenizer.json --proof a.txt\n" WEFT_PREFIX
+                            "tok train --input a.txt --model_prefix P --vocab_size 32000\n",
     .verb = verbs,
     .opt = table,
     .preset = presets,
@@ -251,6 +257,8 @@ static int run(struct opts *o, struct cli *c, struct err *e)
     c->nfile = o->nfile;
     c->opts = o;
     c->verb = verbs[o->verb].name;
+    if (c->common.preset && 1 << o->verb != TRAIN)
+        log_warn("--preset %s has no effect here: tok %s", c->common.preset, c->verb);
     return cmd[o->verb](c, e);
 }
 

@@ -352,3 +352,12 @@ for f in u16 u32 docs; do
     err_has "--offsets goes with --format text and json only"
     out_is ""
 done
+
+t "a text in the place of a file's name, a preset of another verb"
+expect 4 "$TOK" encode --tokenizer vocab.json "one two"
+err_has "one two: cannot open"
+err_has "hint: names behind the verb are files; for a text itself: echo ... | "
+expect 4 "$TOK" decode --tokenizer vocab.json 1 2
+err_has "for ids themselves: echo ... | "
+expect 0 "$TOK" encode --tokenizer vocab.json --preset ucllm s
+err_has "--preset ucllm has no effect here: tok encode"
