@@ -185,7 +185,7 @@ static int compile(struct pipe *p, struct err *e)
     const struct pre_step *last = s->npre ? &s->pre[s->npre - 1] : NULL;
     p->letters = last && last->kind == PRE_BYTE_LEVEL && s->model == MODEL_BPE && !s->prefix.n &&
                  !s->suffix.n;
-    p->family = p->dropout > 0 ? SCAN_NONE : find_family(s, p->letters);
+    p->family = p->random ? SCAN_NONE : find_family(s, p->letters);
     int code = number_tokens(p, e);
     if (!code)
         code = pipe_model_open(p, e);
@@ -196,7 +196,7 @@ static int compile(struct pipe *p, struct err *e)
     if (!code)
         code = open_added(p, w, true, &p->normal, e);
     if (!code) {
-        if (!(p->dropout > 0))
+        if (!p->random)
             parts_open(p, w);
         decoder_open(p);
     }
@@ -248,7 +248,7 @@ static int encode_pieces(const struct pipe *p, struct pipe_work *w, bool kept, s
     for (size_t i = 0; i < w->npieces && !code; i++) {
         const struct piece *s = &w->piece[i];
         const uint32_t at[2] = {s->at, s->at + s->n};
-        if (kept || p->dropout > 0 || s->n > CACHED_WORD_MAX)
+        if (kept || p->random || s->n > CACHED_WORD_MAX)
             code = pipe_model_encode(p, w, w->text.data + s->at, s->n, ids, e);
         else
             code = word_cache_encode(w->cache, w->text.data, at, 1, pipe_model_words, p, w, ids, e);
@@ -373,7 +373,7 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
     struct pipe_work *w = scratch;
     if (n > TEXT_MAX)
         return err_set(e, ERR_RESOURCE, "a text of %zu bytes, more than 2^31", n);
-    if (p->dropout > 0)
+    if (p->random)
         set_key(p, w, text, n);
     w->met = false;
     const char *raw = text;
@@ -447,6 +447,13 @@ static int64_t pipe_find(const void *state, const char *text)
     return id;
 }
 
+static int refuse_nbest(const struct tok_options *o, struct err *e)
+{
+    err_set(e, ERR_USAGE, "%s: a tokenizer.json has no n best segmentations to sample from",
+            o->path);
+    return err_hint(e, "--nbest_size -1 samples from all");
+}
+
 int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engine *ret,
               struct tok_info *info, struct err *e)
 {
@@ -459,8 +466,13 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
     p->dropout = o->dropout > 0 ? o->dropout : o->dropout < 0 ? 0 : p->spec.dropout;
     if (o->sample && p->spec.model == MODEL_BPE)
         p->dropout = o->alpha;
+    p->samples = o->sample && p->spec.model == MODEL_UNIGRAM;
+    p->alpha = o->alpha;
+    p->random = p->dropout > 0 || p->samples;
     p->seed = o->seed;
     int code = compile(p, e);
+    if (!code && p->samples && o->nbest >= 0)
+        code = refuse_nbest(o, e);
     if (code) {
         pipe_destroy(p);
         return code;
@@ -474,17 +486,17 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
     info->longest = p->spec.longest;
     info->longest_left = p->spec.longest_left;
     info->padding = p->spec.padding;
-    info->draws = p->dropout > 0;
+    info->draws = p->random;
     *ret = (struct tok_engine){.state = p,
                                .scratch_create = scratch_create,
                                .scratch_destroy = scratch_destroy,
                                .encode = pipe_encode,
-                               .cut = p->dropout > 0 ? NULL : pipe_cut,
+                               .cut = p->random ? NULL : pipe_cut,
                                .encode_spans = pipe_encode_spans,
                                .trim = p->spec.trim,
                                .ntrims = p->spec.ntrims,
                                .drops = true,
-                               .samples = p->spec.model == MODEL_BPE,
+                               .samples = p->spec.model == MODEL_BPE || p->samples,
                                .number = pipe_number,
                                .fuses = -1,
                                .decode = pipe_decode,

@@ -210,7 +210,7 @@ int pipe_encode_spans(const void *state, void *scratch, const char *text, size_t
     struct aligned a = {0};
     if (n > TEXT_MAX / 3) /* each byte may become U+FFFD */
         return err_set(e, ERR_RESOURCE, "a text of %zu bytes, too long for its places", n);
-    if (r.p->dropout > 0)
+    if (r.p->random)
         r.w->draws.n = 0; /* the key is that of the text, which was encoded before */
     aligned_set(&a, text, n, r.p->spec.own_bytes);
     int code = encode_between(&r, r.p->raw, &a, encode_raw, e);

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "tok/pipe_offsets.h"
 
 /*
@@ -50,9 +51,10 @@ static inline uint32_t node_of(const struct pipe *p, const char *text, size_t *r
     return node;
 }
 
-static int find_path(const struct pipe *p, struct best *best, const char *text, size_t n,
+static int find_path(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                      struct err *e)
 {
+    struct best *best = w->best;
     const double *scores = p->spec.score;
     for (size_t i = 0; i <= n; i++)
         best[i].from = UINT32_MAX;
@@ -77,6 +79,97 @@ static int find_path(const struct pipe *p, struct best *best, const char *text, 
     }
     return 0;
 }
+
+/* ---- a way at random ------------------------------------------------------------------------- */
+
+/* A token that begins at a place; the unknown one is the last, if no character alone is one. */
+struct edge {
+    size_t end, at; /* at: where the trie stands */
+    uint32_t node;
+    int32_t id;
+    bool begun, single, done;
+};
+
+static bool next_edge(const struct pipe *p, const char *text, size_t at, size_t n, struct edge *x)
+{
+    size_t k;
+    if (!x->begun) {
+        *x = (struct edge){.begun = true, .node = node_of(p, text + at, &k)};
+        x->end = x->at = at + k;
+        x->id = x->node == TRIE_ROOT ? -1 : trie_value(&p->trie, x->node);
+        x->single = x->id >= 0;
+        if (x->single)
+            return true;
+    }
+    while (x->node != TRIE_ROOT && x->at < n && trie_step(&p->trie, &x->node, text[x->at])) {
+        x->end = ++x->at;
+        x->id = trie_value(&p->trie, x->node);
+        if (x->id >= 0)
+            return true;
+    }
+    if (x->single || x->done)
+        return false;
+    x->done = true;
+    char_at(text + at, &k);
+    x->end = at + k;
+    x->id = p->unk;
+    return true;
+}
+
+static double weight(const struct pipe *p, const struct edge *x, const struct best *best)
+{
+    double score = x->done ? p->unk_score : p->spec.score[x->id];
+    return p->alpha * score + best[x->end].score;
+}
+
+/* best[].score: the logarithm of the sum over all ways from each place to the end. */
+static void add_up(const struct pipe *p, struct best *best, const char *text, size_t n)
+{
+    best[n].score = 0;
+    for (size_t at = n; at-- > 0;) {
+        double high = -INFINITY, sum = 0;
+        if (((unsigned char)text[at] & 0xc0) == 0x80)
+            continue;
+        for (struct edge x = {0}; next_edge(p, text, at, n, &x);) {
+            double w = weight(p, &x, best);
+            sum = w > high ? sum * exp(high - w) + 1 : sum + exp(w - high);
+            high = w > high ? w : high;
+        }
+        best[at].score = high + log(sum);
+    }
+}
+
+/* By its share in the sum; the last, if the shares miss 1 by a rounding. */
+static struct edge draw(const struct pipe *p, struct pipe_work *w, const char *text, size_t at,
+                        size_t n)
+{
+    const struct best *best = w->best;
+    double left = rng_uniform(w->draws.key, RNG_SAMPLE, 1, w->draws.n++);
+    struct edge x = {0}, last = {0};
+    while (left >= 0 && next_edge(p, text, at, n, &x)) {
+        left -= exp(weight(p, &x, best) - best[at].score);
+        last = x;
+    }
+    return last;
+}
+
+static int draw_path(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                     struct err *e)
+{
+    struct best *best = w->best;
+    add_up(p, best, text, n);
+    for (size_t at = 0; at < n;) {
+        struct edge x = draw(p, w, text, at, n);
+        if (x.id < 0)
+            return pipe_no_unknown(p, e);
+        best[x.end].from = (uint32_t)at;
+        best[x.end].id = x.id;
+        at = x.end;
+    }
+    return 0;
+}
+
+/* ---- ids ----------------------------------------------------------------------------------- */
 
 /* What stands for a run of unknown characters, or one that is no piece. */
 static int put_unknown(const struct pipe *p, const char *text, size_t n, struct tok_ids *ids,
@@ -118,7 +211,7 @@ static int find_ends(const struct pipe *p, struct pipe_work *w, const char *text
         w->best = mem_grow(w->best, w->best_cap, sizeof(struct best));
     }
     struct best *best = w->best;
-    int code = find_path(p, best, text, n, e);
+    int code = (p->samples ? draw_path : find_path)(p, w, text, n, e);
     if (code)
         return code;
     uint32_t *end = *ret_end = pipe_sym_room(w, n + 1);

@@ -172,7 +172,7 @@ int tiktoken_pipeline(struct pipe_spec *s, const struct tok_options *o, const ch
     int code = check_bytes(s, e);
     if (code)
         return code;
-    rank_pairs(s, o->dropout > 0);
+    rank_pairs(s, o->dropout > 0 || o->sample);
     s->ignore_merges = true;
     return pipe_add_byte_level(s, pattern, REGEX_RUST, e);
 }

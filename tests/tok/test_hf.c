@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #include "tests/tok/hf_make.h"
@@ -329,9 +330,57 @@ static void deep_and_cut_files_are_refused(void)
     buf_finish(&b);
 }
 
-T_MAIN(T_CASE(bytes_are_merged), T_CASE(unknown_characters), T_CASE(tokens_are_found),
-       T_CASE(special_strings_are_refused_where_they_stand), T_CASE(templates_go_round),
-       T_CASE(invalid_bytes_are_replaced), T_CASE(bad_files_are_refused),
-       T_CASE(like_normalized_tokens_are_refused), T_CASE(merges_are_dropped),
-       T_CASE(scripts_are_parted), T_CASE(too_many_parts_are_refused),
+/* Of one piece, many times: each way as often as its score says. */
+static void unigram_at_random(void)
+{
+    struct hf_make m = {
+        .pre = "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"never\","
+               "\"split\":true}",
+        .model =
+            "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],[\"a\",-1],[\"b\",-2],"
+            "[\"ab\",-2.5],[\"ba\",-4],[\"c\",-3]]}"};
+    /* "abac" as 1 2 1 5, 3 1 5, 1 4 5; "?" is unknown, and two of it are one */
+    static const char *const way[] = {"1 2 1 5 0", "3 1 5 0", "1 4 5 0"};
+    double score[] = {-7, -6.5, -8}, share[3], all = 0, alpha = 0.8, chi = 0;
+    size_t seen[3] = {0}, draws = 20000;
+    struct tokenizer *t;
+    struct err e;
+    T_OK(hf_open(&m, TOK_SPECIALS_TEXT, &t, &e), &e);
+    tok_close(t);
+    const char *path = t_path("tokenizer.json");
+    struct tok_options o = {.path = path, .sample = true, .alpha = alpha, .nbest = -1, .seed = 4};
+    T_OK(tok_open(&o, &t, &e), &e);
+    struct tok_work *w = tok_work_create(t);
+    struct tok_ids ids = {0};
+    for (uint64_t i = 0; i < draws; i++) {
+        struct buf b = {0};
+        ids.n = 0;
+        tok_work_number(w, i);
+        T_OK(tok_encode(t, w, "abac??", 6, &ids, &e), &e);
+        for (size_t k = 0; k < ids.n; k++)
+            buf_addf(&b, "%s%d", k ? " " : "", ids.id[k]);
+        for (size_t k = 0; k < 3; k++)
+            seen[k] += strcmp(buf_str(&b), way[k]) == 0;
+        buf_finish(&b);
+    }
+    T_EQ(seen[0] + seen[1] + seen[2], draws);
+    for (size_t k = 0; k < 3; k++)
+        all += share[k] = exp(alpha * score[k]);
+    for (size_t k = 0; k < 3; k++) {
+        double want = (double)draws * share[k] / all, off = (double)seen[k] - want;
+        chi += off * off / want;
+    }
+    T_CHECK(chi < 14);
+    tok_ids_finish(&ids);
+    tok_work_destroy(w);
+    tok_close(t);
+    o.nbest = 5;
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "no n best segmentations to sample from");
+}
+
+T_MAIN(T_CASE(unigram_at_random), T_CASE(bytes_are_merged), T_CASE(unknown_characters),
+       T_CASE(tokens_are_found), T_CASE(special_strings_are_refused_where_they_stand),
+       T_CASE(templates_go_round), T_CASE(invalid_bytes_are_replaced),
+       T_CASE(bad_files_are_refused), T_CASE(like_normalized_tokens_are_refused),
+       T_CASE(merges_are_dropped), T_CASE(scripts_are_parted), T_CASE(too_many_parts_are_refused),
        T_CASE(deep_and_cut_files_are_refused))
