@@ -146,8 +146,9 @@ static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *tex
     int32_t whole = as_it_is(p, text, n);
     if (whole >= 0)
         return put_id(ids, whole), 0;
-    /* a character gives at most its bytes, and those of what stands round it */
-    size_t room = n * (1 + (p->spec.byte_fallback ? p->spec.prefix.n : 0)) + p->spec.suffix.n + 1;
+    /* a character gives at most its bytes, or those of its letter, and of what stands round it */
+    size_t each = (p->letters ? 2 : 1) + (p->spec.byte_fallback ? p->spec.prefix.n : 0);
+    size_t room = n * each + p->spec.suffix.n + 1;
     struct symbols s = {.p = p, .sym = pipe_sym_room(w, room)};
     if (p->all_bytes) {
         for (s.n = 0; s.n < n; s.n++)

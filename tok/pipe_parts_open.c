@@ -18,6 +18,13 @@ static size_t put_pair(char text[8], uint32_t a, uint32_t b, size_t *ret_n)
     return k;
 }
 
+/* Whether the first step puts nothing before text that begins with b, as across_pre left it. */
+static bool begins_marked(const struct pipe_spec *s, uint32_t b)
+{
+    size_t k;
+    return s->pre[0].kind != PRE_METASPACE || b == char_at(s->pre[0].content.p, &k);
+}
+
 enum place parts_place_of(const struct pipe *p, struct sides before, struct sides behind)
 {
     const struct pipe_parts *t = p->parts;
@@ -34,6 +41,8 @@ enum place parts_place_of(const struct pipe *p, struct sides before, struct side
                      across_in((struct pipe_text){t->end.data, t->end.len}, a)))
         return INSIDE;
     enum across v = across_pre(&p->spec, &a, &b);
+    if (v == ACROSS_PARTED && t->has_tokens && t->prefixes && !begins_marked(&p->spec, b))
+        return INSIDE; /* behind a token something would be put before it */
     if (v != ACROSS_BESIDE)
         return v == ACROSS_PARTED ? BOUNDARY : INSIDE;
     if (!(t->merges || t->sums) || (t->has_tokens && t->prefixes) ||

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "tests/tok/hf_make.h"
 
 /* Expected ids are those of Hugging Face's tokenizers 0.23.3 on the same file. */
@@ -378,9 +379,35 @@ static void unigram_at_random(void)
     T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "no n best segmentations to sample from");
 }
 
-T_MAIN(T_CASE(unigram_at_random), T_CASE(bytes_are_merged), T_CASE(unknown_characters),
-       T_CASE(tokens_are_found), T_CASE(special_strings_are_refused_where_they_stand),
-       T_CASE(templates_go_round), T_CASE(invalid_bytes_are_replaced),
-       T_CASE(bad_files_are_refused), T_CASE(like_normalized_tokens_are_refused),
-       T_CASE(merges_are_dropped), T_CASE(scripts_are_parted), T_CASE(too_many_parts_are_refused),
+/* The letter of a byte that the vocabulary lacks falls back to two bytes. */
+static void letters_fall_back_to_their_bytes(void)
+{
+    struct hf_make m = {.pre = HF_LEVEL("false"),
+                        .model = "{\"type\":\"BPE\",\"byte_fallback\":true,\"vocab\":{\"a\":0,"
+                                 "\"<0xC4>\":1,\"<0x81>\":2},\"merges\":[]}"};
+    enum { LONG = 20000 };
+    struct tokenizer *t;
+    struct tok_ids ids = {0};
+    struct err e;
+    char *text = mem_new(LONG, 1);
+    memset(text, 1, LONG);
+    T_OK(hf_open(&m, TOK_SPECIALS_TEXT, &t, &e), &e);
+    struct tok_work *w = tok_work_create(t);
+    gives(t, "a\x01", "0 1 2");
+    T_OK(tok_encode(t, w, text, LONG, &ids, &e), &e);
+    T_EQ(ids.n, 2 * LONG);
+    for (size_t i = 0; i < ids.n; i++)
+        T_EQ(ids.id[i], 1 + i % 2);
+    free(text);
+    tok_ids_finish(&ids);
+    tok_work_destroy(w);
+    tok_close(t);
+}
+
+T_MAIN(T_CASE(letters_fall_back_to_their_bytes), T_CASE(unigram_at_random),
+       T_CASE(bytes_are_merged), T_CASE(unknown_characters), T_CASE(tokens_are_found),
+       T_CASE(special_strings_are_refused_where_they_stand), T_CASE(templates_go_round),
+       T_CASE(invalid_bytes_are_replaced), T_CASE(bad_files_are_refused),
+       T_CASE(like_normalized_tokens_are_refused), T_CASE(merges_are_dropped),
+       T_CASE(scripts_are_parted), T_CASE(too_many_parts_are_refused),
        T_CASE(deep_and_cut_files_are_refused))

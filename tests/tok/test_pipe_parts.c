@@ -86,6 +86,11 @@ static const struct hf_make made[] = {
             "\"Digits\",\"individual_digits\":true}]}",
      .model = WORD},
     {.norm = "{\"type\":\"NFKC\"}", .pre = META("always", "true"), .model = UNIGRAM},
+    {.norm = "{\"type\":\"NFC\"}",
+     .pre = "{\"type\":\"Sequence\",\"pretokenizers\":[" META(
+         "always", "true") ",{\"type\":\"WhitespaceSplit\"}]}",
+     .model = BPE("\"unk_token\":\"<unk>\","),
+     .added = TOKEN("[A]", "")},
     {.norm = "{\"type\":\"Nmt\"},{\"type\":\"NFKC\"}",
      .pre = META("always", "true"),
      .model = UNIGRAM},
