@@ -56,9 +56,9 @@ struct tok_flags {
 
 #define TOK_FLAG_ROWS(S, m, v)                                                                     \
     TOK_FLAG_ROW(S, m, v, "tokenizer", OPT_TEXT, path, NULL, "PATH", true,                         \
-                 "tokenizer file, recognised by its content: a tokenizer.json, a SentencePiece "   \
-                 "model, tiktoken's ranks, BERT's vocab.txt, a vocab.json (GPT-2's with "          \
-                 "merges.txt beside it, or of whole words), or a folder with one of these"),       \
+                 "tokenizer.json, .model, .tiktoken, vocab.json (GPT-2's with merges.txt beside "  \
+                 "it, or of whole words), BERT's vocab.txt, tekken.json, or a folder with one of " \
+                 "these; recognised by its content"),                                              \
         TOK_FLAG_ROW(S, m, v, "tokenizer-type", OPT_CHOICE, type, "auto", TOK_FLAG_TYPES, false,   \
                      "kind of tokenizer, by Megatron-LM's names"),                                 \
         TOK_FLAG_ROW(S, m, v, "tokenizer-model", OPT_TEXT, model, NULL, "PATH", false,             \
