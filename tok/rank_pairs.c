@@ -127,6 +127,7 @@ struct finder {
     int bit_shift, pair_shift;
     uint32_t *unsure; /* pieces that might be reached by way of higher ones */
     size_t nunsure, cap, pair_cap;
+    uint64_t steps, most; /* of looking; beyond, it is given up */
 };
 
 struct split {
@@ -167,9 +168,9 @@ static void pair_put(struct finder *f, struct split k, uint32_t id)
  * Do the characters of two pieces become these two, and nothing across? Merges are undone from the
  * last one on, at the place where the two meet: what stood there then must not have merged before.
  */
-static bool stand_together(const struct finder *f, uint32_t l, uint32_t r)
+static bool stand_together(struct finder *f, uint32_t l, uint32_t r)
 {
-    for (;;) {
+    for (;; f->steps++) {
         uint32_t left = f->of[l].right, right = f->of[r].left;
         if ((left == l) & (right == r))
             return true;
@@ -260,6 +261,7 @@ static void find_way(struct finder *f, uint32_t id, struct parting *p)
     bool unsure = false;
     for (size_t n = p->n; n; n--) {
         size_t best = 0;
+        f->steps += n;
         for (size_t i = 1; i < n; i++)
             best = p->split[i].highest < p->split[best].highest ? i : best;
         struct split now = p->split[best];
@@ -315,9 +317,10 @@ static bool any_from_above(const struct finder *f)
 
 static void finder_init(struct finder *f, struct pipe_spec *s)
 {
-    enum { BITS = 8, SLOTS = 2 }; /* for each piece */
+    enum { BITS = 8, SLOTS = 2, STEPS = 64 }; /* for each piece */
     int bits = log_above(BITS * s->count), slots = log_above(SLOTS * s->count);
     f->s = s;
+    f->most = (1 << 20) + (uint64_t)STEPS * s->count; /* a trained vocabulary takes a dozen each */
     f->bit_shift = 64 - bits;
     f->pair_shift = 64 - slots;
     f->bit = mem_new(((size_t)1 << bits) / 64, sizeof(*f->bit));
@@ -346,7 +349,7 @@ static void find_all_ways(struct finder *f)
     enum { SPLIT = 4, WAY = 8 };
     struct parting *p = mem_new(WAY, sizeof(*p));
     const struct pipe_spec *s = f->s;
-    for (size_t i = 0; i < s->npieces + WAY && !f->hashes.alike; i++) {
+    for (size_t i = 0; i < s->npieces + WAY && !f->hashes.alike && f->steps <= f->most; i++) {
         if (i >= WAY && f->of[i - WAY].left == NOTHING)
             find_way(f, (uint32_t)(i - WAY), &p[i % WAY]);
         if (i < s->npieces)
@@ -363,7 +366,7 @@ static bool find_ways(struct pipe_spec *s)
     struct finder *f = mem_new(1, sizeof(*f));
     finder_init(f, s);
     find_all_ways(f);
-    bool told = !f->hashes.alike && !any_from_above(f);
+    bool told = !f->hashes.alike && f->steps <= f->most && !any_from_above(f);
     s->unreached = told ? mem_new(s->npieces + 1, 1) : NULL;
     for (size_t id = 0; id < s->npieces && told; id++)
         s->unreached[id] = s->piece[id].p && f->of[id].left == NOTHING;
