@@ -61,6 +61,9 @@ struct cli {
     const char *output;
     bool append_eod;
     const char *truncation; /* encode: a number, or "file" */
+    int truncation_side;    /* 0 as the file says, 1 right, 2 left */
+    int64_t stride;
+    bool overflow; /* encode: what truncation takes away follows as documents of its own */
     const char *padding;    /* as well */
     int64_t workers;
     bool json;    /* inspect, diff, convert */
@@ -161,14 +164,13 @@ int cmd_open(const struct cli *c, const char *path, struct tokenizer **ret, stru
 int cmd_compare(const struct cli *c, const char *const *path, size_t npath, struct compare *with,
                 struct facts *f, uint64_t most, struct err *e);
 
-/*
- * encode --offsets (cmd_offsets.c): whether it goes with the other options, and a document's ids
- * and their places in `text`, appended as a line.
- */
+/* encode --offsets: whether it goes with the other options (cmd_offsets.c). */
 int cmd_offsets_check(const struct cli *c, struct err *e);
-int cmd_offsets_put(const struct cli *c, const struct tokenizer *t, struct tok_work *w,
-                    const char *text, size_t n, struct tok_ids *ids, struct buf *out,
-                    struct err *e);
+
+/* encode --truncation and what belongs to it (cmd_window.c): room for the end of document is left
+ * in `ret`. */
+int cmd_window(const struct cli *c, const struct tokenizer *t, struct tok_window *ret,
+               struct err *e);
 
 /* Where output goes: a file that appears whole at the end, or standard output. */
 struct sink {

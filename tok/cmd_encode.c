@@ -36,10 +36,10 @@ struct batch {
     struct buf text, out;
     struct doc *doc;
     size_t ndocs, cap;
-    uint64_t ids;   /* of the documents that were written */
-    size_t done;    /* documents written */
-    uint64_t first; /* number of the first */
-    int code;       /* of the first that failed */
+    uint64_t ids;                  /* of the documents that were written */
+    uint64_t first;                /* number of the first */
+    uint64_t written, ncut, nleft; /* documents that came of them; as in struct job */
+    int code;                      /* of the first that failed */
     struct err err;
 };
 
@@ -60,7 +60,7 @@ struct job {
     struct docs *docs;
     struct sink sink;
     struct cmd_out out;
-    struct tok_limit limit; /* most is 0: none */
+    struct tok_window window; /* most is 0: no limit */
     struct tok_padding padding;
     struct pool *pool;
     int threads;
@@ -74,6 +74,7 @@ struct job {
     char *beside;           /* its files lie beside this */
     uint64_t nread;         /* documents */
     uint64_t ndocs, nids;
+    uint64_t ncut, nleft; /* documents cut short, ids that are left out of them */
     struct progress progress;
 };
 
@@ -102,25 +103,72 @@ static int put_nbest(struct job *j, struct batch *b, int thread, const char *tex
     if (!code)
         cmd_put_nbest(&b->out, j->tok, j->cli, list);
     b->ids += list->ids.n;
+    b->written += !code;
+    return code;
+}
+
+/* One window of a document's ids. */
+static void put_window(struct job *j, struct batch *b, struct tok_ids *ids,
+                       struct tok_ranges *ranges, int64_t part)
+{
+    add_eod(j, ids);
+    if (ranges && j->cli->append_eod)
+        tok_ranges_add(ranges);
+    tok_pad_ids(&j->padding, ids);
+    if (j->cli->format == CMD_TEXT || j->cli->format == CMD_JSON) {
+        cmd_out_line(&j->out, ids, ranges, part, &b->out);
+    } else {
+        cmd_out_before(&j->out, ids->n, &b->out);
+        cmd_out_part(&j->out, ids, true, &b->out);
+        cmd_out_behind(&j->out, &b->out);
+    }
+    b->ids += ids->n;
+    b->written++;
+}
+
+/* With places, or with the parts that truncation takes away. */
+static int put_windows(struct job *j, struct batch *b, int thread, const char *text, size_t n)
+{
+    const struct cli *c = j->cli;
+    struct tok_ids *ids = &j->ids[thread], part = {0};
+    struct tok_ranges ranges = {0}, part_ranges = {0};
+    int code = c->offsets ? tok_encode_offsets(j->tok, j->work[thread], text, n,
+                                               c->offsets == 1 ? TOK_CHARS : TOK_BYTES, ids,
+                                               &ranges, &b->err)
+                          : tok_encode(j->tok, j->work[thread], text, n, ids, &b->err);
+    for (size_t k = 0; !code && tok_window_ids(j->tok, &j->window, ids, k, &part); k++) {
+        if (k && !c->overflow)
+            break;
+        if (!c->overflow && part.n < ids->n) {
+            b->ncut++;
+            b->nleft += ids->n - part.n;
+        }
+        if (c->offsets)
+            tok_window_ranges(j->tok, &j->window, &ranges, k, &part_ranges);
+        put_window(j, b, &part, c->offsets ? &part_ranges : NULL, c->overflow ? (int64_t)k : -1);
+    }
+    tok_ids_finish(&part);
+    tok_ranges_finish(&ranges);
+    tok_ranges_finish(&part_ranges);
     return code;
 }
 
 static int put_doc(struct job *j, struct batch *b, int thread, const char *text, size_t n)
 {
     struct tok_ids *ids = &j->ids[thread];
-    struct tok_limit limit = j->limit;
+    struct tok_limit limit = {.most = j->window.most, .left = j->window.left};
     ids->n = 0;
-    if (j->cli->offsets) {
-        int failed =
-            cmd_offsets_put(j->cli, j->tok, j->work[thread], text, n, ids, &b->out, &b->err);
-        b->ids += ids->n;
-        return failed;
-    }
+    if (j->cli->offsets || j->cli->overflow)
+        return put_windows(j, b, thread, text, n);
     int code = tok_encode(j->tok, j->work[thread], text, n, ids, &b->err);
+    size_t all = ids->n;
     if (!code)
         code = limit_ids(j, &limit, true, ids, &b->err);
     if (code)
         return code;
+    b->ncut += all > ids->n;
+    b->nleft += all - ids->n;
+    b->written++;
     add_eod(j, ids);
     tok_pad_ids(&j->padding, ids);
     cmd_out_before(&j->out, ids->n, &b->out);
@@ -142,7 +190,6 @@ static void encode_batch(struct job *j, struct batch *b, int thread)
             err_wrap(&b->err, "%s, line %llu", d->path, (unsigned long long)d->line);
             return;
         }
-        b->done++;
         start = d->end;
     }
 }
@@ -168,8 +215,8 @@ static void empty(struct batch *b)
         buf_finish(&b->text);
         buf_finish(&b->out);
     }
-    b->ndocs = b->done = b->text.len = b->out.len = 0;
-    b->ids = 0;
+    b->ndocs = b->text.len = b->out.len = 0;
+    b->ids = b->written = b->ncut = b->nleft = 0;
 }
 
 /* Reads documents into a batch until it is full, the end comes, or a long one. */
@@ -223,8 +270,10 @@ static int write_set(struct job *j, const struct set *s, struct err *e)
         int code = sink_write(&j->sink, &b->out, e);
         if (code)
             return code;
-        j->ndocs += b->done;
+        j->ndocs += b->written;
         j->nids += b->ids;
+        j->ncut += b->ncut;
+        j->nleft += b->nleft;
         if (b->code) {
             *e = b->err;
             return b->code;
@@ -253,7 +302,8 @@ static int pad_long(const struct job *j, uint64_t n, struct tok_ids *ids, struct
 static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struct err *e)
 {
     struct tok_ids *ids = &j->ids[0];
-    struct tok_limit limit = j->limit;
+    struct tok_limit limit = {.most = j->window.most, .left = j->window.left};
+    uint64_t left = 0;
     struct buf b = {0};
     bool last = false;
     int code = 0;
@@ -267,8 +317,10 @@ static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struc
             break;
         ids->n = 0;
         code = tok_encode_part_parallel(j->tok, j->pool, j->work, text, n, last, ids, e);
+        left += code ? 0 : ids->n;
         if (!code)
             code = limit_ids(j, &limit, last, ids, e);
+        left -= code ? 0 : ids->n;
         if (!code && last)
             add_eod(j, ids);
         if (!code && last)
@@ -289,6 +341,8 @@ static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struc
         progress_update(&j->progress, docs_consumed(j->docs), NULL);
     }
     buf_finish(&b);
+    j->ncut += left > 0;
+    j->nleft += left;
     return code ? code : spill_flush(out, e);
 }
 
@@ -378,31 +432,6 @@ static int encode_all(struct job *j, struct err *e)
 
 /* ---- the verb ---------------------------------------------------------------------------- */
 
-static int read_limit(struct job *j, struct err *e)
-{
-    const struct cli *c = j->cli;
-    char *end;
-    if (!c->truncation)
-        return 0;
-    long long n = strtoll(c->truncation, &end, 10);
-    if (!strcmp(c->truncation, "file")) {
-        n = j->info->longest;
-        j->limit.left = j->info->longest_left;
-        if (!n)
-            return err_set(e, ERR_USAGE, "--truncation file, but the tokenizer's file has none");
-    } else if (end == c->truncation || *end || n < 1) {
-        return err_set(e, ERR_USAGE,
-                       "--truncation takes a number of ids above 0, or file, not '%s'",
-                       c->truncation);
-    }
-    j->limit.most = (size_t)n - c->append_eod;
-    struct tok_ids none = {0};
-    struct tok_limit probe = {.most = j->limit.most};
-    return n == c->append_eod
-               ? err_set(e, ERR_USAGE, "--truncation leaves room for the end of document only")
-               : tok_limit_ids(j->tok, &probe, false, &none, e);
-}
-
 static int read_padding(struct job *j, struct err *e)
 {
     const struct cli *c = j->cli;
@@ -444,6 +473,9 @@ static void tell(const struct job *j)
         log_warn("strings of special tokens inside the text that became tokens, being symbols of "
                  "the model that always match: %llu",
                  (unsigned long long)matched);
+    if (j->ncut)
+        log_warn("documents cut short by --truncation: %llu, of which %llu ids are left out",
+                 (unsigned long long)j->ncut, (unsigned long long)j->nleft);
     if (invalid)
         log_warn("bytes of the text that are not UTF-8: %llu", (unsigned long long)invalid);
     log_debug(WEFT_PREFIX "tok encode: %llu documents, %llu ids", (unsigned long long)j->ndocs,
@@ -462,7 +494,7 @@ static void start_job(struct job *j, const char *const *path, size_t npath)
     const struct cli *c = j->cli;
     j->docs = docs_create(path, npath, (enum docs_format)c->input_format, &c->text_key, 1);
     j->beside = j->sink.to_file ? mem_strdup(c->output) : temporary_place();
-    if (!c->offsets)
+    if (!c->offsets && !c->overflow)
         docs_in_parts(j->docs, j->beside);
     j->pool = pool_create((int)c->workers);
     j->threads = pool_threads(j->pool);
@@ -517,7 +549,7 @@ int cmd_encode(const struct cli *c, struct err *e)
     j.info = tok_info(j.tok);
     code = cmd_check_encode(c, j.info, e);
     if (!code)
-        code = read_limit(&j, e);
+        code = cmd_window(c, j.tok, &j.window, e);
     if (!code)
         code = read_padding(&j, e);
     if (!code)

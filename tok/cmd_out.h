@@ -27,4 +27,9 @@ void cmd_out_before(const struct cmd_out *o, uint64_t n, struct buf *b);
 void cmd_out_part(const struct cmd_out *o, const struct tok_ids *ids, bool first, struct buf *b);
 void cmd_out_behind(const struct cmd_out *o, struct buf *b);
 
+/* A whole document as a line or in JSON. Without --offsets `r` is NULL; `part` is below 0 but under
+ * --overflow, where it counts the parts of a text. */
+void cmd_out_line(const struct cmd_out *o, const struct tok_ids *ids, const struct tok_ranges *r,
+                  int64_t part, struct buf *b);
+
 #endif

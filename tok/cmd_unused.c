@@ -96,6 +96,10 @@ static const char *reason(struct use *u, const char *name)
         return tok_info(u->t[0])->draws ? NULL : "where nothing is left to chance";
     if (strcmp(name, "dropout") == 0 && cmd_shape(c) == CMD_SAMPLE)
         return "with --output_format sample_id or sample_piece, which go by --alpha";
+    if (strcmp(name, "truncation-side") == 0 && !c->truncation)
+        return "without --truncation";
+    if (strcmp(name, "stride") == 0 && !c->overflow)
+        return "without --overflow";
     if (strcmp(name, "alpha") == 0 && cmd_shape(c) != CMD_SAMPLE)
         return "without --output_format sample_id or sample_piece";
     if (strcmp(name, "nbest_size") == 0 && cmd_shape(c) == CMD_BEST)

@@ -125,7 +125,15 @@ static const struct opt table[] = {
         "of --dropout, sample_id and sample_piece: the same seed, text and number of the document "
         "give the same ids"),
     ROW("truncation", OPT_TEXT, truncation, NULL, "N|file", "output", ENCODE, 0, 0, true,
-        "at most N ids for a document, or as many as the tokenizer.json says; the last ones go"),
+        "at most N ids for a document, or as many as the tokenizer.json says; the others are left "
+        "out, and counted"),
+    ROW("truncation-side", OPT_CHOICE, truncation_side, "auto", "auto|right|left", "output", ENCODE,
+        0, 0, false, "which ids of a document go: the last, the first; auto: as the file says"),
+    ROW("overflow", OPT_SWITCH, overflow, "false", NULL, "output", ENCODE, 0, 0, false,
+        "what --truncation takes away follows, in parts that are documents of their own"),
+    ROW("stride", OPT_INT, stride, "0", "N", "output", ENCODE, 0, 1e9, false,
+        "of --overflow: so many ids of a part are the next one's, too; with --truncation file as "
+        "the file says"),
     ROW("padding", OPT_TEXT, padding, NULL, "N|file", "output", ENCODE, 0, 0, true,
         "at least N ids for a document, or as many as the tokenizer.json says, by its padding id"),
     ROW("output", OPT_TEXT, output, NULL, "PATH", "output", ENCODE | DECODE, 0, 0, true,

@@ -97,24 +97,34 @@ static void trim(const struct tok_trim *t, struct tok_span *s, bool first)
         s->end = s->end - trail > s->begin ? s->end - trail : s->begin;
 }
 
-static void trim_all(const struct tok_engine *g, struct tok_spans *s)
+/* In `first`, all as if each were the first of a text. */
+static void trim_all(const struct tok_engine *g, struct tok_spans *s, struct tok_spans *first)
 {
+    for (size_t i = 0; i < s->n; i++)
+        *tok_spans_add(first) = s->at[i];
     for (size_t k = 0; k < g->ntrims; k++)
-        for (size_t i = 0; i < s->n; i++)
-            trim(&g->trim[k], &s->at[i], i == 0 && !(g->nbefore && g->trim[k].before));
+        for (size_t i = 0; i < s->n; i++) {
+            bool heads = !(g->nbefore && g->trim[k].before);
+            trim(&g->trim[k], &s->at[i], i == 0 && heads);
+            trim(&g->trim[k], &first->at[i], heads);
+        }
 }
 
 /* White space is left out by characters, whatever the unit: it was counted so. */
 static void finish_spans(const struct tokenizer *t, const char *text, size_t n, enum tok_unit unit,
-                         struct tok_spans *s)
+                         struct tok_spans *s, struct tok_spans *first)
 {
-    if (unit == TOK_BYTES && !t->engine.ntrims)
+    if (unit == TOK_BYTES && !t->engine.ntrims) {
+        trim_all(&t->engine, s, first);
         return;
+    }
     uint32_t *number = number_chars(text, n);
     to_chars(s, number, n);
-    trim_all(&t->engine, s);
-    if (unit == TOK_BYTES)
+    trim_all(&t->engine, s, first);
+    if (unit == TOK_BYTES) {
         to_bytes(s, number, n);
+        to_bytes(first, number, n);
+    }
     free(number);
 }
 
@@ -141,7 +151,7 @@ int tok_encode_offsets(const struct tokenizer *t, struct tok_work *w, const char
                        struct err *e)
 {
     size_t first = ids->n;
-    struct tok_spans spans = {0};
+    struct tok_spans spans = {0}, heads = {0};
     if (!t->engine.encode_spans)
         return err_set(e, ERR_USAGE, "a %s says no places of its ids", t->info.type_name);
     int code = tok_encode(t, w, text, n, ids, e);
@@ -153,13 +163,15 @@ int tok_encode_offsets(const struct tokenizer *t, struct tok_work *w, const char
         tok_spans_finish(&spans);
         return code;
     }
-    finish_spans(t, text, n, unit, &spans);
+    finish_spans(t, text, n, unit, &spans, &heads);
     for (size_t i = 0; i < t->engine.nbefore; i++)
         tok_ranges_add(ranges);
     for (size_t i = 0; i < spans.n; i++)
-        *tok_ranges_add(ranges) = (struct tok_range){spans.at[i].begin, spans.at[i].end};
+        *tok_ranges_add(ranges) = (struct tok_range){spans.at[i].begin, spans.at[i].end,
+                                                     heads.at[i].begin, heads.at[i].end};
     for (size_t i = 0; i < t->engine.nafter; i++)
         tok_ranges_add(ranges);
+    tok_spans_finish(&heads);
     tok_spans_finish(&spans);
     return 0;
 }

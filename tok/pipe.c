@@ -485,6 +485,8 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
     info->unk = p->unk;
     info->longest = p->spec.longest;
     info->longest_left = p->spec.longest_left;
+    info->longest_stride = p->spec.longest_stride;
+    info->longest_second = p->spec.longest_second;
     info->padding = p->spec.padding;
     info->draws = p->random;
     *ret = (struct tok_engine){.state = p,

@@ -155,6 +155,8 @@ struct pipe_spec {
 
     int64_t longest;   /* ids of a text when it is truncated, 0: the file says nothing */
     bool longest_left; /* from the left */
+    int64_t longest_stride;
+    bool longest_second;
     struct tok_padding padding;
 
     int32_t *before, *after; /* the template round a text */
@@ -162,6 +164,7 @@ struct pipe_spec {
 
     struct tok_trim *trim; /* post-processors that leave white space out of places, in order */
     size_t ntrims;
+    size_t nheads; /* ids before a text that such a one sees as part of it: not a template's */
     bool own_bytes; /* tokens stand at their own bytes, not at those of whole characters */
 };
 

@@ -87,6 +87,7 @@ static int add_bert(struct pipe_spec *s, const struct get *g)
         id[i] = (int32_t)v->child[1].integer;
     }
     wrap_round(s, &id[0], 1, &id[1], 1);
+    s->nheads++;
     return 0;
 }
 
@@ -96,7 +97,7 @@ static void add_trim(struct pipe_spec *s, const struct get *g)
     if (!get_bool(g, "trim_offsets", true))
         return;
     s->trim = mem_grow(s->trim, s->ntrims + 1, sizeof(*s->trim));
-    s->trim[s->ntrims++] = (struct tok_trim){get_bool(g, "add_prefix_space", true), s->nbefore};
+    s->trim[s->ntrims++] = (struct tok_trim){get_bool(g, "add_prefix_space", true), s->nheads};
 }
 
 static int add_processor(struct pipe_spec *s, const struct get *g)
@@ -134,12 +135,17 @@ static int get_side(const struct get *g, bool *ret_left)
 }
 
 /* How many ids of a text stay when one asks for that. Of a single text all strategies but
- * OnlySecond say the same. */
+ * OnlySecond say the same; that one is an error of the reference for a text that is longer. */
 static int add_truncation(struct pipe_spec *s, const struct get *g)
 {
+    const struct json *which = json_get(g->j, "strategy");
     s->longest = get_int(g, "max_length", 0);
     if (s->longest < 1)
         return get_bad(g, "max_length", "a whole number above 0");
+    s->longest_second = which && which->kind == JSON_STRING && !strcmp(which->string, "OnlySecond");
+    s->longest_stride = get_int(g, "stride", 0);
+    if (s->longest_stride < 0)
+        return get_bad(g, "stride", "a whole number");
     return get_side(g, &s->longest_left);
 }
 

@@ -94,6 +94,8 @@ struct tok_info {
     int64_t bos, eos, pad, unk; /* -1: none */
     int64_t longest;            /* ids of a text at most, as the file's truncation says; 0: any */
     bool longest_left;          /* and it is the first ones that go */
+    int64_t longest_stride;     /* ids that a part repeats of the one before */
+    bool longest_second;        /* but only of the second of two texts */
     struct tok_padding padding;
     bool draws;                 /* ids of a text follow from the seed, too */
     const char *path;           /* NULL for TOK_NULL */
@@ -180,6 +182,7 @@ enum tok_unit { TOK_CHARS, TOK_BYTES };
 
 struct tok_range {
     size_t begin, end;
+    size_t first_begin, first_end; /* the same if the id is the first of a window */
 };
 
 struct tok_ranges {
@@ -218,6 +221,27 @@ int tok_limit_ids(const struct tokenizer *t, struct tok_limit *l, bool last, str
 /* How many ids of padding a text of n ids gets; puts them where they go. */
 uint64_t tok_pad_count(const struct tok_padding *p, uint64_t n);
 void tok_pad_ids(const struct tok_padding *p, struct tok_ids *ids);
+
+/*
+ * A text's ids in windows of so many at most, those of the template included, which goes round
+ * each: the first window is what stays when a text is cut down to it; what goes is in those that
+ * follow, each beginning with the last `stride` own ids of the one before. With `left` the first
+ * window has the text's end, and the others lead to its beginning. `most` 0: one window for all.
+ */
+struct tok_window {
+    size_t most, stride;
+    bool left;
+};
+
+/* ERR_USAGE if there is no room for own ids beside the template, or none but for the stride. */
+int tok_window_check(const struct tokenizer *t, const struct tok_window *w, struct err *e);
+
+/* The k-th window of all that tok_encode, or tok_encode_offsets, gave for one text, in the place of
+ * what `ret` held; false: there are not so many. */
+bool tok_window_ids(const struct tokenizer *t, const struct tok_window *w,
+                    const struct tok_ids *all, size_t k, struct tok_ids *ret);
+bool tok_window_ranges(const struct tokenizer *t, const struct tok_window *w,
+                       const struct tok_ranges *all, size_t k, struct tok_ranges *ret);
 
 /*
  * A long text in parts, so that it need not be held whole: appends the ids that are settled, and

@@ -119,6 +119,32 @@ for n in 0 x 5x; do
     err_has "a number of ids above 0"
 done
 
+t "what truncation takes away"
+expect 0 "$TOK" encode --tokenizer cut.json --truncation 4 words
+err_has "documents cut short by --truncation: 1, of which 2 ids are left out"
+expect 0 "$TOK" encode --tokenizer cut.json --truncation 4 --truncation-side left words
+out_is "$(printf '8 0 1 9\n8 9\n8 1 9')"
+expect 0 "$TOK" encode --tokenizer cut.json --truncation 5 --overflow --stride 2 words
+out_is "$(printf '8 1 2 0 9\n8 2 0 1 9\n8 9\n8 1 9')"
+expect 0 "$TOK" encode --tokenizer cut.json --truncation file --overflow --format json --offsets char words
+out_is "$(printf '{"ids":[8,0,1,9],"offsets":[[0,0],[8,13],[14,17],[0,0]],"part":0}\n{"ids":[8,1,2,9],"offsets":[[0,0],[0,3],[4,7],[0,0]],"part":1}\n{"ids":[8,9],"offsets":[[0,0],[0,0]],"part":0}\n{"ids":[8,1,9],"offsets":[[0,0],[0,3],[0,0]],"part":0}')"
+expect 0 sh -c '"$0" encode --tokenizer cut.json --truncation 4 --overflow --format docs words | "$0" decode --tokenizer cut.json -' "$TOK"
+out_is "$(printf 'b one two e\nb u one e\nb e\nb one e')"
+expect 0 "$TOK" encode --tokenizer cut.json --truncation 1000003 --overflow wide
+check [ "$(wc -l <.out) $(wc -w <.out)" = "2 1400004" ]
+sed 's/"stride": 0/"stride": 1/' cut.json >stride.json
+expect 0 "$TOK" encode --tokenizer stride.json --truncation file --overflow words
+out_is "$(printf '8 0 1 9\n8 2 0 9\n8 1 2 9\n8 9\n8 1 9')"
+sed 's/LongestFirst/OnlySecond/' cut.json >second.json
+expect 2 "$TOK" encode --tokenizer second.json --truncation file words
+err_has "the file's strategy is OnlySecond"
+expect 2 "$TOK" encode --tokenizer cut.json --truncation 4 --overflow --stride 2 words
+err_has "a stride of 2 ids, but there are 2 in a part"
+expect 2 "$TOK" encode --tokenizer cut.json --truncation 2 --overflow words
+err_has "leave no room for its own"
+expect 2 "$TOK" encode --tokenizer cut.json --overflow words
+err_has "--overflow is of what --truncation takes away"
+
 t "padding"
 pad() { # STRATEGY SIDE MULTIPLE
     sed "s/{\"version\"/{\"padding\": {\"strategy\": $1, \"direction\": \"$2\", \"pad_to_multiple_of\": $3, \"pad_id\": 7}, \"version\"/" \

@@ -77,6 +77,30 @@ def check(path, docs):
     yield "bytes", same(name, run(path, docs, "--offsets", "byte"), want, docs)
 
 
+def parts_of(e):
+    return [(p.ids, [list(o) for o in p.offsets]) for p in [e, *e.overflowing]]
+
+
+def check_parts(path, docs):
+    """What truncation takes away, part by part."""
+    t = tokenizers.Tokenizer.from_file(path)
+    t.no_padding()
+    name = "/".join(path.split("/")[-2:])
+    for most, stride, side in ((3, 0, "right"), (7, 2, "right"), (7, 4, "left"), (5, 0, "left"), (64, 16, "right"), (64, 63 // 2, "left")):
+        t.enable_truncation(most, stride=stride, direction=side)
+        want, texts = [], []
+        for d, e in zip(docs, t.encode_batch(docs)):
+            want += parts_of(e)
+            texts += [d] * (1 + len(e.overflowing))
+        more = ["--truncation", str(most), "--truncation-side", side]
+        got = run(path, docs, "--offsets", "char", "--overflow", "--stride", str(stride), *more)
+        ok = same(name, got, want, texts) and len(got) == len(want)
+        first = [parts_of(e)[0] for e in t.encode_batch(docs)]
+        ok = same(name, run(path, docs, "--offsets", "char", *more), first, docs) and ok
+        plain = run(path, docs, *more)
+        yield f"parts of {most}, {stride}, {side}", ok and [g["ids"] for g in plain] == [f[0] for f in first]
+
+
 def post(folder):
     """Post-processors that trim, normalizers that follow each other."""
     with open(f"{DATA}/tokenizers/gpt2/tokenizer.json", encoding="utf-8") as f:
@@ -229,7 +253,12 @@ def main():
             jobs = [(p, check(p, large)) for p in (f"{DATA}/tokenizers/{k}/tokenizer.json" for k in
                                                    ("gpt2", "gpt-neox", "mistral-7b", "bert-base-cased"))]
             jobs += [("cl100k_base.tiktoken", check_ranks(large)), *sp_jobs(folder, large)]
-            jobs += [(p, check(p, small)) for p in made(folder)]
+            jobs += [(f"{DATA}/tokenizers/{k}/tokenizer.json", check_parts(f"{DATA}/tokenizers/{k}/tokenizer.json", small[::5] + books()[:2]))
+                     for k in ("gpt2", "bert-base-cased")]
+            for path in made(folder):
+                jobs.append((path, check(path, small)))
+                if os.path.basename(path)[:4] == "post":
+                    jobs.append((path, check_parts(path, small[::7])))
         for path, results in jobs:
             for name, ok in results:
                 n += 1
