@@ -6,17 +6,17 @@
  * The text is cut into documents of at least DOCUMENT bytes, each up to its next newline (0, the
  * default: one document). Prints "ready SECONDS", the time of loading; then takes lines:
  *
- * - encode BYTES THREADS: the documents that begin before BYTES
- * - share BYTES K N: of these each N-th, from the K-th on, by one thread
+ * - encode BYTES THREADS [TIMES]: the documents that begin before BYTES, so many times
+ * - share BYTES K N [TIMES]: of these each N-th, from the K-th on, by one thread
  * - one BYTES THREADS: the first BYTES as one document, by all threads
  * - decode: what was encoded last, by one thread
  * - load TIMES: opens the tokenizer again, and takes a thread's state
  *
- * The first three answer SECONDS BYTES IDS DIGEST; decode SECONDS BYTES same|differs; load the
- * least of so many SECONDS for either. Seconds are the processor's where one thread works, but for
- * shares, of which several processes do theirs at a time, else the clock's. The first encode is the
- * cold one: its caches hold what loading put there. The digest is SHA-256 over all ids as 32-bit
- * numbers, then the number of ids of each document.
+ * The first three answer SECONDS BYTES IDS DIGEST, where seconds and bytes are those of all times;
+ * decode SECONDS BYTES same|differs; load the least of so many SECONDS for either. Seconds are the
+ * processor's where one thread works, but for shares, of which several processes do theirs at a
+ * time, else the clock's. The first encode is the cold one: its caches hold what loading put there.
+ * The digest is SHA-256 over all ids as 32-bit numbers, then the number of ids of each document.
  */
 
 #include <stdatomic.h>
@@ -120,7 +120,7 @@ static void digest(const struct bench *b, size_t *ret_ids, char ret[SHA_TEXT])
     sha_destroy(h);
 }
 
-static int encode(struct bench *b, size_t bytes, int threads, size_t first, size_t step)
+static int encode(struct bench *b, size_t bytes, int threads, size_t first, size_t step, int times)
 {
     if (threads < 1 || threads > MAX_THREADS || !step)
         return ERR_USAGE;
@@ -140,10 +140,14 @@ static int encode(struct bench *b, size_t bytes, int threads, size_t first, size
     }
     b->first = first;
     b->step = step;
-    atomic_store(&b->next, first);
     int clock = step > 1 ? 0 : threads;
     double start = now(clock);
-    pool_run(pool, threads, encode_docs, b);
+    for (int t = 0; t < times; t++) {
+        for (int i = 0; i < threads; i++)
+            b->own[i].ids.n = 0;
+        atomic_store(&b->next, first);
+        pool_run(pool, threads, encode_docs, b);
+    }
     double seconds = now(clock) - start;
     pool_destroy(pool);
     for (int i = 0; i < threads; i++) {
@@ -151,7 +155,7 @@ static int encode(struct bench *b, size_t bytes, int threads, size_t first, size
             return log_err(&b->own[i].error);
     }
     digest(b, &ids, text);
-    printf("%.6f %zu %zu %s\n", seconds, total, ids, text);
+    printf("%.6f %zu %zu %s\n", seconds, total * (size_t)times, ids, text);
     return 0;
 }
 
@@ -239,10 +243,11 @@ static int serve(struct bench *b)
     size_t first, step;
     int threads, code = 0;
     while (!code && fgets(line, sizeof(line), stdin)) {
-        if (sscanf(line, "encode %zu %d", &bytes, &threads) == 2)
-            code = encode(b, bytes, threads, 0, 1);
-        else if (sscanf(line, "share %zu %zu %zu", &bytes, &first, &step) == 3)
-            code = encode(b, bytes, 1, first, step);
+        int times = 1;
+        if (sscanf(line, "encode %zu %d %d", &bytes, &threads, &times) >= 2)
+            code = encode(b, bytes, threads, 0, 1, times);
+        else if (sscanf(line, "share %zu %zu %zu %d", &bytes, &first, &step, &times) >= 3)
+            code = encode(b, bytes, 1, first, step, times);
         else if (sscanf(line, "one %zu %d", &bytes, &threads) == 2)
             code = encode_whole(b, bytes, threads);
         else if (sscanf(line, "load %d", &threads) == 1)

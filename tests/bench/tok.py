@@ -12,7 +12,7 @@ again the same. Within a round the engines take turns to be first. A ratio is th
 the same round; speeds are best and median, in MB/s of processor time, which other work on the machine disturbs least. --doc is the size of documents, 0 for one document.
 
 --threads N instead compares one process of N threads over many documents with N processes of one thread that share the
-same documents out among them, cold and warm, on as many cores.
+same documents out among them, cold and warm (40 times over), on as many cores.
 """
 import argparse
 import json
@@ -128,10 +128,10 @@ def threads(a, path, text):
         done.append({})
         alone = Engine(command, None)
         many = [Engine(command, None) for _ in range(a.threads)]
-        for kind in ("cold", "warm"):
-            seconds, size, *_ = alone.ask(f"encode {a.bytes} {a.threads}")
+        for kind, times in (("cold", 1), ("warm", 40)):
+            seconds, size, *_ = alone.ask(f"encode {a.bytes} {a.threads} {times}")
             for k, e in enumerate(many):
-                e.say(f"share {a.bytes} {k} {a.threads}")
+                e.say(f"share {a.bytes} {k} {a.threads} {times}")
             shares = [e.answer() for e in many]
             done[-1][kind] = (int(size) / 1e6 / float(seconds), sum(int(s[1]) / 1e6 / float(s[0]) for s in shares))
         for e in [alone] + many:
