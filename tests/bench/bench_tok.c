@@ -120,7 +120,9 @@ static void digest(const struct bench *b, size_t *ret_ids, char ret[SHA_TEXT])
     sha_destroy(h);
 }
 
-static int encode(struct bench *b, size_t bytes, int threads, size_t first, size_t step, int times)
+/* `clock`: as of now(). */
+static int encode(struct bench *b, size_t bytes, int threads, size_t first, size_t step, int times,
+                  int clock)
 {
     if (threads < 1 || threads > MAX_THREADS || !step)
         return ERR_USAGE;
@@ -140,7 +142,6 @@ static int encode(struct bench *b, size_t bytes, int threads, size_t first, size
     }
     b->first = first;
     b->step = step;
-    int clock = step > 1 ? 0 : threads;
     double start = now(clock);
     for (int t = 0; t < times; t++) {
         for (int i = 0; i < threads; i++)
@@ -245,9 +246,9 @@ static int serve(struct bench *b)
     while (!code && fgets(line, sizeof(line), stdin)) {
         int times = 1;
         if (sscanf(line, "encode %zu %d %d", &bytes, &threads, &times) >= 2)
-            code = encode(b, bytes, threads, 0, 1, times);
+            code = encode(b, bytes, threads, 0, 1, times, threads);
         else if (sscanf(line, "share %zu %zu %zu %d", &bytes, &first, &step, &times) >= 3)
-            code = encode(b, bytes, 1, first, step, times);
+            code = encode(b, bytes, 1, first, step, times, 0);
         else if (sscanf(line, "one %zu %d", &bytes, &threads) == 2)
             code = encode_whole(b, bytes, threads);
         else if (sscanf(line, "load %d", &threads) == 1)

@@ -11,8 +11,8 @@ the first pass is cold (its caches hold what loading put there), the second warm
 again the same. Within a round the engines take turns to be first. A ratio is the median over rounds of ours / theirs in
 the same round; speeds are best and median, in MB/s of processor time, which other work on the machine disturbs least. --doc is the size of documents, 0 for one document.
 
---threads N instead compares one process of N threads over many documents with N processes of one thread that share the
-same documents out among them, cold and warm (40 times over), on as many cores.
+--threads N instead compares one process of N threads over many documents with N processes of one thread on as many
+cores: cold, these share the documents out among them; warm, each encodes all of them, as each thread meets all.
 """
 import argparse
 import json
@@ -128,10 +128,11 @@ def threads(a, path, text):
         done.append({})
         alone = Engine(command, None)
         many = [Engine(command, None) for _ in range(a.threads)]
-        for kind, times in (("cold", 1), ("warm", 40)):
-            seconds, size, *_ = alone.ask(f"encode {a.bytes} {a.threads} {times}")
+        for kind, times in (("cold", 1), ("warming", 8), ("warm", 3)):
+            passes = times * a.threads if kind == "warm" else times
+            seconds, size, *_ = alone.ask(f"encode {a.bytes} {a.threads} {passes}")
             for k, e in enumerate(many):
-                e.say(f"share {a.bytes} {k} {a.threads} {times}")
+                e.say(f"share {a.bytes} {k} {a.threads} 1" if kind == "cold" else f"share {a.bytes} 0 1 {times}")
             shares = [e.answer() for e in many]
             done[-1][kind] = (int(size) / 1e6 / float(seconds), sum(int(s[1]) / 1e6 / float(s[0]) for s in shares))
         for e in [alone] + many:
