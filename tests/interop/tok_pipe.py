@@ -202,7 +202,7 @@ PATTERNS = [f"[[:{n}:]]" for n in "alnum alpha blank cntrl digit graph lower pri
     r"\p{Emoji}+", r"\p{Cn}", r"\R", r"\N+", r"\O", r"a\KZ", r"\S+\K\s", r"\Gé", r"(?>s+)t", r"s*+t|t++", r"s**t", r"s+?*", r"(?:st){2}?t",
     r"s{2,1}", r"s{1,}+", r"[st]{2,3}+t", r"é(?i)t|z", r"(?i)e(?-i:v)", r"(?i)\p{Lu}", r"(?i:[^A-C]+)", r"(?i)k|ſ", r"(?m).+", r"(?<n>s|t)\k<n>",
     r"(s|t)\k<-1>", r"(?<r>\(\g<r>?\)|\[)", r"(?#[)Z", r"[\x41-\x5a]+", r"\x{1F600}|\u304c|\101", r"[\b\e\a\cA-\cZ]", r"\i|\p|\#",
-    r"s|", r"()", r"^$|\A|\z", r""]
+    r"s|", r"()", r"^$|\A|\z", r"", " ?[^(\\s|[.,!?…。，、।۔،])]+"]
 
 
 def starts(folder, n):
@@ -224,6 +224,50 @@ def starts(folder, n):
         with open(path, "w", encoding="utf-8") as f:
             json.dump(spec, f, ensure_ascii=False)
         yield path
+
+
+def mixes(folder, n):
+    """Anything behind anything, on texts that are long enough to be cut up."""
+    r = random.Random(47)
+    norms = START_NORM + [replace(*x) for x in (("  ", " "), ("\n", "▁\n"), (r"\s{2,}", " ", "Regex"), ("e\u0301", "e"), ("aa", "b"))]
+    pres = PRE + START_PRE + [split(" ", "MergedWithPrevious", False, "String")] + [
+        {"type": "Metaspace", "replacement": "▁", "prepend_scheme": s, "split": q} for s in ("always", "first", "never") for q in (True, False)] * 3
+    few = ["<unk>", *"▁aZst漢がか be\n!Ġ", "é", "re", "ab", "bb", "▁a", " a", "  ", "▁▁", "Ġa", "##a", "##s"]
+    models = []
+    for pieces in (few, list(dict.fromkeys(few + [c for x in CLASSES for c in x]))):
+        vocab = {c: i for i, c in enumerate(pieces)}
+        whole = dict(vocab, **{f"<0x{b:02X}>": len(vocab) + b for b in range(256)})
+        merges = [[a, b] for a in few for b in few if a + b in few]
+        for v, bytes_ in ((vocab, False), (whole, True)):
+            models += [{"type": "BPE", "unk_token": "<unk>", "fuse_unk": fuse, "byte_fallback": bytes_, "vocab": v, "merges": merges}
+                       for fuse in (False, True)]
+            models.append({"type": "Unigram", "unk_id": 0, "byte_fallback": bytes_, "vocab": [[p, -1.5 - 0.37 * (i % 11)] for p, i in v.items()]})
+        models.append({"type": "WordPiece", "vocab": vocab, "unk_token": "<unk>", "continuing_subword_prefix": "##", "max_input_chars_per_word": 8})
+    for i in range(n):
+        tokens = [{"id": 0, "content": c, "single_word": r.random() < .3, "lstrip": r.random() < .3, "rstrip": r.random() < .3,
+                   "normalized": r.random() < .5, "special": r.random() < .3}
+                  for c in r.sample(["[MASK]", "<s>", "n't", "é", "ab", "漢語", "zqxj", "  ", "E"], k=r.choice((0, 0, 1, 2)))]
+        spec = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": tokens, "post_processor": None, "decoder": None,
+                "normalizer": {"type": "Sequence", "normalizers": r.choices(norms, k=r.choice((0, 1, 1, 2, 3)))},
+                "pre_tokenizer": {"type": "Sequence", "pretokenizers": r.choices(pres, k=r.choice((0, 1, 1, 2, 3)))}, "model": r.choice(models)}
+        with open(f"{folder}/mix{i}.json", "w", encoding="utf-8") as f:
+            json.dump(spec, f, ensure_ascii=False)
+        yield f"{folder}/mix{i}.json"
+
+
+def check_mix(path):
+    try:
+        t = tokenizers.Tokenizer.from_file(path)
+    except Exception:
+        return
+    r = random.Random(53)
+    pool = CLASSES + STARTS + list("aabbZs te re\n  ") * 2
+    docs = ["".join(r.choices(pool, k=r.choice((1, 3, 10, 60)))) for _ in range(60)] + ["".join(r.choices(pool, k=2000))]
+    want = [ids_or_none(t, d) for d in docs]
+    got = encode(path, [d for d, w in zip(docs, want) if w is not None])
+    if isinstance(got, str) and ("normalized to nothing" in got or "normalized alike" in got):
+        return  # refused: no such token can be found
+    yield "ids", same(os.path.basename(path), got, [w for w in want if w is not None], [d for d, w in zip(docs, want) if w is not None])
 
 
 def ids_or_none(t, text):
@@ -383,6 +427,7 @@ def main():
             jobs += [("cl100k_base.tiktoken", check_tiktoken()), ("simple files", check_simple(folder)), ("padding", check_padding(folder))]
             jobs += [(path, check_variant(path)) for path in variants(folder)]
             jobs += [(path, check_starts(path)) for path in starts(folder, 2000 if FULL else 60)]
+            jobs += [(path, check_mix(path)) for path in mixes(folder, 1000 if FULL else 40)]
         for path, results in jobs:
             for name, ok in results:
                 n += 1
