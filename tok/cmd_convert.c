@@ -54,7 +54,8 @@ int cmd_open_staged(const struct recipe *r, enum recipe_format format, enum tok_
         o.type = TOK_GPT2_BPE;
         o.merges = staged[1].path;
     } else if (format == RECIPE_TIKTOKEN) {
-        o.pattern = recipe_pattern_name(r);
+        /* a name would bring the special tokens of as many ranks, too */
+        o.pattern = r->store.nnorm ? recipe_pattern_name(r) : r->pattern;
     } else if (format == RECIPE_BERT) {
         o.type = r->type;
     }
