@@ -203,7 +203,7 @@ static void find_hashes(const struct hashes *v, struct pipe_text t, uint64_t who
             continue;
         ret->left[n] = h;
         ret->right[n] = whole - h * v->power[t.n - i];
-        n += may_be_piece(v, h) & may_be_piece(v, ret->right[n]);
+        n += (size_t)may_be_piece(v, h) & (size_t)may_be_piece(v, ret->right[n]);
     }
     for (size_t i = 0; i < n; i++) {
         __builtin_prefetch(&v->slot[ret->left[i] >> v->slot_shift]);

@@ -128,6 +128,10 @@ static void byte_level(void)
     }
 }
 
+#define METASPACE                                                                                  \
+    "{\"type\":\"Metaspace\",\"replacement\":\"\u2581\","                                          \
+    "\"prepend_scheme\":\"always\",\"split\":true}"
+
 /* White space and words next to a token, at the ends of parts and elsewhere; several threads do
  * take part. */
 static void tokens_that_look_round_themselves(void)
@@ -145,9 +149,7 @@ static void tokens_that_look_round_themselves(void)
         LOOKS("<s>", "false", "false", "true", "true",
               "true") "," LOOKS("ab ", "false", "true", "true", "true",
                                 "false") "," LOOKS("x", "true", "false", "true", "true", "false")};
-    static const char *const pre[] = {HF_LEVEL("false"), HF_LEVEL("true"),
-                                      "{\"type\":\"Metaspace\",\"replacement\":\"\u2581\","
-                                      "\"prepend_scheme\":\"always\",\"split\":true}",
+    static const char *const pre[] = {HF_LEVEL("false"), HF_LEVEL("true"), METASPACE,
                                       "{\"type\":\"WhitespaceSplit\"}"};
     static const char model[] = HF_BPE("\"unk_token\":\"<unk>\",");
     for (size_t k = 0; k < 4; k++)

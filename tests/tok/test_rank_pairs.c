@@ -52,7 +52,7 @@ static void make(struct made *m, uint64_t r, int how)
     size_t letters = 1 + t_rand(r, k++) % 3, want = 5 + t_rand(r, k++) % (MOST - 5);
     *m = (struct made){0};
     for (size_t i = 0; i < letters; i++)
-        add(m, "abc" + i, 1);
+        add(m, &"abc"[i], 1);
     for (int tries = 0; tries < 400 && m->n < want; tries++) {
         char text[2 * LONGEST + 1] = "";
         if (how == ANY) {
