@@ -30,9 +30,8 @@ static bool is_letter(struct pipe_text t)
 
 /*
  * Hashes are those of polynomials, the high bits mixed best, so that the rest of a string has one
- * without a look at it. A bit
- * for each says that most strings are no pieces; the table tells the id by most of a hash's bits,
- * and what it says is compared once it matters.
+ * without a look at it. A bit for each says that most strings are no pieces; the table tells the id
+ * by most of a hash's bits, and what it says is compared once it matters.
  */
 struct hashes {
     uint64_t *bit, *slot; /* slots: UINT64_MAX, or bits of a hash and an id */
@@ -376,7 +375,7 @@ static bool find_ways(struct pipe_spec *s)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static void add_all(struct pipe_spec *s)
+static bool add_all(struct pipe_spec *s)
 {
     size_t cap = 0;
     free(s->pair);
@@ -391,12 +390,14 @@ static void add_all(struct pipe_spec *s)
             int32_t right = left < 0 ? -1 : pipe_vocab_find(s, t.p + i, t.n - i);
             if (right >= 0)
                 add_pair(s, &cap, (uint32_t)left, (uint32_t)right, id);
+            if (s->npairs > RANK_PAIRS_MOST)
+                return false;
         }
     }
+    return true;
 }
 
-void rank_pairs(struct pipe_spec *s, bool all)
+bool rank_pairs(struct pipe_spec *s, bool all)
 {
-    if (all || !find_ways(s))
-        add_all(s);
+    return (!all && find_ways(s)) || add_all(s);
 }

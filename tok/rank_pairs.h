@@ -14,10 +14,13 @@
 
 #include "tok/pipe.h"
 
+/* Of 200,000 ranks there are half a million splits; a file may be made to have many more. */
+enum { RANK_PAIRS_MOST = 1 << 21 };
+
 /*
  * Fills s->pair by ascending ids, of a vocabulary of letters that is indexed, and s->unreached.
- * With `all`, every split: for who leaves merges out.
+ * With `all`, every split: for who leaves merges out. False: there are more than RANK_PAIRS_MOST.
  */
-void rank_pairs(struct pipe_spec *s, bool all);
+bool rank_pairs(struct pipe_spec *s, bool all);
 
 #endif

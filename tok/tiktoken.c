@@ -172,7 +172,10 @@ int tiktoken_pipeline(struct pipe_spec *s, const struct tok_options *o, const ch
     int code = check_bytes(s, e);
     if (code)
         return code;
-    rank_pairs(s, o->dropout > 0 || o->sample);
+    if (!rank_pairs(s, o->dropout > 0 || o->sample))
+        return err_set(e, ERR_DATA,
+                       "%s: its ranks stand for more than %d merges, which no text needs", s->path,
+                       RANK_PAIRS_MOST);
     s->ignore_merges = true;
     return pipe_add_byte_level(s, pattern, REGEX_RUST, e);
 }
