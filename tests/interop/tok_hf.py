@@ -6,7 +6,7 @@
 
 Without FILE: those below $WEFT_TEST_DATA/tokenizers and below $WEFT_VOCAB_DIR (what vocabularies.py trained). Real text
 is $WEFT_CORPUS (what tests/bench/corpus.sh made), else $WEFT_TEST_DATA/text. WEFT_FULL=1 takes 200 MB of it and 10^6
-random strings for each tokenizer in place of 5 MB and 20000, and each scalar value alone, where else those of large even
+random strings for each tokenizer in place of 5 MB and 150000, and each scalar value alone, where else those of large even
 blocks are one in 16 alone and all in company; WEFT_FUZZ sets the random strings.
 
 A reference is chosen by the file: tokenizer.json tokenizers, .tiktoken tiktoken, .model sentencepiece. What differs is
@@ -22,7 +22,7 @@ import sys
 import tok_refs
 
 FULL = "WEFT_FULL" in os.environ
-FUZZ = int(os.environ.get("WEFT_FUZZ", 1000000 if FULL else 20000))
+FUZZ = int(os.environ.get("WEFT_FUZZ", 1000000 if FULL else 150000))
 REAL = 200000000 if FULL else 5000000
 DATA = os.environ.get("WEFT_TEST_DATA", "")
 SERVE = os.path.abspath(sys.argv[1])
