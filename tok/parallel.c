@@ -21,7 +21,8 @@ enum {
     PART_LEAST = 16 << 10,
     PART_MOST = 256 << 10,
     PARTS_EACH = 8,    /* parts for a thread, so that all end at about the same time */
-    SUMS_MORE = 8,     /* times as many where one that is encoded again holds up the others */
+    SUMS_MORE = 8,     /* times as many where one that is encoded again holds up the others, */
+    SUMS_THREADS = 4,  /* and threads: more wait for one another longer than they help */
     TOGETHER = 1 << 20 /* bytes for each thread of a text that comes in parts */
 };
 
@@ -58,9 +59,16 @@ static size_t find_cut(const struct tokenizer *t, const char *text, size_t begin
     return k && (start == begin || k > TOK_CUT_LOOK) ? start + k : 0;
 }
 
-static size_t part_bytes(size_t n, size_t threads)
+/* Threads that encode parts. */
+static int encoders(const struct tokenizer *t, const struct pool *pool)
 {
-    size_t size = n / (threads * PARTS_EACH);
+    int n = pool_threads(pool);
+    return t->engine.sums && n > SUMS_THREADS ? SUMS_THREADS : n;
+}
+
+static size_t part_bytes(const struct tokenizer *t, const struct pool *pool, size_t n)
+{
+    size_t size = n / ((size_t)encoders(t, pool) * PARTS_EACH * (t->engine.sums ? SUMS_MORE : 1));
     return size < PART_LEAST ? PART_LEAST : size > PART_MOST ? PART_MOST : size;
 }
 
@@ -347,7 +355,7 @@ static int run(struct job *j, struct pool *pool, struct err *e)
     }
     if (!code) {
         atomic_init(&j->taken, (uint64_t)j->nparts << 32);
-        pool_run(pool, threads, encode_task, j);
+        pool_run(pool, encoders(j->t, pool), encode_task, j);
         code = find_failure(j, threads, e);
     }
     if (!code) {
@@ -367,10 +375,9 @@ static int encode_split(const struct tokenizer *t, struct pool *pool, struct tok
                         struct err *e)
 {
     struct tok_work *w = work[0];
-    bool sums = t->engine.sums;
-    size_t size = part_bytes(n, (size_t)pool_threads(pool) * (sums ? SUMS_MORE : 1));
+    size_t size = part_bytes(t, pool, n);
     struct job j = {.t = t,
-                    .sums = sums,
+                    .sums = t->engine.sums,
                     .sum = first ? 0 : w->sum,
                     .work = work,
                     .text = text,
