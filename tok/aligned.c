@@ -38,7 +38,7 @@ void aligned_close(struct aligned *a)
 static struct place *room(struct aligned *a, size_t n)
 {
     size_t need = a->text.len + n;
-    if (a->cap < need) {
+    if (a->cap < need || !a->at) {
         a->cap = need + need / 2 + 64;
         a->at = mem_grow(a->at, a->cap, sizeof(*a->at));
     }

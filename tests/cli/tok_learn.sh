@@ -102,7 +102,7 @@ check grep -q '"<s>":0,"<a>":1,"<b>":2,' g-vocab.json
 check [ "$(grep -c '"special": true' g-tokenizer.json)" = 1 ]
 check [ "$(grep -c '"special": false' g-tokenizer.json)" = 2 ]
 expect 2 "$TOK" train --type bpe --pretokenizer-pattern '(' digits.txt --model_prefix x
-err_has "--pretokenizer-pattern: the pattern \"(\" is none"
+err_has "--pretokenizer-pattern: byte 1 of the pattern \"(\": a group without an end is not read here"
 expect 2 "$TOK" train --type bpe --pretokenizer-pattern 'a' --pretokenizer gpt2 digits.txt --model_prefix x
 err_has "give one of them"
 printf '%03000d\n' 0 >long.txt
