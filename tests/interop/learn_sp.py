@@ -113,7 +113,7 @@ def preset(path, folder):
 def threads(path, folder, options):
     options = dict({"model_type": "bpe", "vocab_size": "3000", "hard_vocab_limit": "false"}, **options)
     ours(path, f"{folder}/a", options, "--workers", "1")
-    for more in ["--workers", "5"], ["--workers", "2", "--memory", "16"]:
+    for more in ["--workers", "5"], ["--workers", "2", "--memory", "64" if FULL else "16"]:
         ours(path, f"{folder}/b", options, *more)
         if read(f"{folder}/a.model") != read(f"{folder}/b.model"):
             return f"another model with {more}"
