@@ -41,10 +41,11 @@ void word_cache_destroy(struct word_cache *c)
     free(c);
 }
 
-void word_cache_plain_hash(struct word_cache *c)
+void word_cache_plain(struct word_cache *c)
 {
     BUG_ON(c->t.used, "%zu words are hashed already", c->t.used);
     c->t.crc = false;
+    word_front_finish(&c->front);
 }
 
 uint64_t word_cache_misses(const struct word_cache *c)

@@ -49,8 +49,8 @@ int word_cache_encode(struct word_cache *c, const char *text, const uint32_t *st
                       word_miss *miss, const void *state, void *scratch, struct tok_ids *ids,
                       struct err *e);
 
-/* The hash of processors without a CRC32 instruction, from the first word on; for tests. */
-void word_cache_plain_hash(struct word_cache *c);
+/* The way of processors without CRC32 and AVX-512, from the first word on; for tests. */
+void word_cache_plain(struct word_cache *c);
 
 /* Words that went to the model, in all. */
 uint64_t word_cache_misses(const struct word_cache *c);

@@ -2,6 +2,9 @@
 #include "tok/word_front.h"
 
 #include <sys/mman.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "base/cpu.h"
 
@@ -17,38 +20,38 @@ enum {
 
 void word_front_init(struct word_front *f, size_t bytes)
 {
+    *f = (struct word_front){0};
+    if (!cpu_avx512())
+        return;
     f->bits = MOST_BITS;
     while (f->bits > LEAST_BITS && word_front_bytes(f) > bytes)
         f->bits--;
-    f->at = word_pages(2 << 20);
+    f->at = word_pages(word_front_bytes(f));
 }
 
 void word_front_finish(struct word_front *f)
 {
-    munmap(f->at, word_front_bytes(f));
+    if (f->at)
+        munmap(f->at, word_front_bytes(f));
+    *f = (struct word_front){0};
 }
 
 size_t word_front_bytes(const struct word_front *f)
 {
-    return sizeof(struct entry) << f->bits;
+    return f->bits ? sizeof(struct entry) << f->bits : 0;
 }
 
 void word_front_keep(struct word_front *f, const struct entry *x)
 {
     uint64_t count = x->key[1] >> 60;
-    if (count > INLINE || !(x->key[1] & KEY_MASK))
+    if (!f->at || count > INLINE || !(x->key[1] & KEY_MASK))
         return;
     uint64_t mixed = x->key[0] * MIX_LOW + (x->key[1] & KEY_MASK) * MIX_HIGH;
     f->at[mixed >> (64 - f->bits)] = *x;
 }
 
 #ifdef __x86_64__
-#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,bmi2")))
-
-bool word_front_here(void)
-{
-    return cpu_avx512() && __builtin_cpu_supports("bmi2");
-}
+#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
 
 /* Entry k of a table of sixteen. */
 WIDE static inline __m512i pick(const uint64_t *table, __m512i k)
@@ -94,8 +97,8 @@ WIDE static inline __mmask8 find8(const struct word_front *f, const struct wante
 }
 
 /* All keys first: eight that wait for their hash would keep the next eight from being read. */
-WIDE size_t word_front_find(const struct word_front *f, const char *text, const uint32_t *start,
-                            size_t n, const struct entry **at, uint32_t *other)
+WIDE static size_t find_wide(const struct word_front *f, const char *text, const uint32_t *start,
+                             size_t n, const struct entry **at, uint32_t *other)
 {
     __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     size_t others = 0;
@@ -122,18 +125,17 @@ WIDE size_t word_front_find(const struct word_front *f, const char *text, const 
     }
     return others;
 }
-#else
-bool word_front_here(void)
-{
-    return false;
-}
+#endif
 
 size_t word_front_find(const struct word_front *f, const char *text, const uint32_t *start,
                        size_t n, const struct entry **at, uint32_t *other)
 {
-    (void)f, (void)text, (void)start, (void)at;
+#ifdef __x86_64__
+    if (f->at)
+        return find_wide(f, text, start, n, at, other);
+#endif
+    (void)text, (void)start, (void)at;
     for (size_t i = 0; i < n; i++)
         other[i] = (uint32_t)i;
     return n;
 }
-#endif

@@ -5,23 +5,18 @@
 /*
  * Before word_cache.c's table of all words: the short words of few ids met last, each at the one
  * place its hash names, few enough for the processor's second cache, so that eight are looked up at
- * a time and none is fetched ahead. Only for processors with AVX-512 (word_front_here).
+ * a time and none is fetched ahead. A processor without AVX-512 has none: nothing is kept.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "tok/word_table.h"
 
-enum { WORD_FRONT_MOST = 1024 }; /* words at a time */
-
 struct word_front {
-    struct entry *at;
-    unsigned bits; /* 1 << bits entries */
+    struct entry *at; /* NULL: there is none */
+    unsigned bits;    /* 1 << bits entries */
 };
-
-bool word_front_here(void);
 
 /* At most `bytes`, and no more than pays. */
 void word_front_init(struct word_front *f, size_t bytes);

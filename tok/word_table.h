@@ -3,18 +3,16 @@
 #define TOK_WORD_TABLE_H
 
 /*
- * Where word_cache.c keeps words and their ids; no other file includes it. Short words lie in
- * buckets of two entries, in their own or in the one next to it; longer words, and the ids that are
- * too many for an entry, in arenas. All stays below a bound: short words may take three quarters,
- * longer ones what is left. What a call returns is valid till the next that keeps something.
+ * Where word_cache.c keeps words and their ids; word_front.c has the same entries. Short words lie
+ * in buckets of two, in their own or in one of the three next to it; longer words, and the ids that
+ * are too many for an entry, in arenas. All stays below a bound: short words may take three
+ * quarters, longer ones what is left. What a call returns is valid till the next that keeps
+ * something.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
 
 #include "base/bytes.h"
 #include "tok/words.h"
