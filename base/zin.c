@@ -19,7 +19,7 @@
 
 enum {
     IN_BUFFER = 1 << 20,
-    DIRECT = 1 << 16, /* reads of plain bytes from here on go past the buffer */
+    DIRECT = 1 << 16,    /* reads of plain bytes from here on go past the buffer */
     PROBE = 8,           /* bytes that tell the kinds apart */
     WINDOW_LOG_MAX = 27, /* 128 MiB, what the zstd program takes without --long=28 */
     OUT_MAX = 1 << 30    /* zlib counts in unsigned int */
@@ -32,13 +32,14 @@ struct zin {
     int fd;
     bool owns_fd, ended; /* ended: read() said so */
     enum kind kind;
-    int failed;          /* code of the first failure */
-    unsigned char *in;   /* IN_BUFFER bytes, of which [pos, fill) are not yet decoded */
+    int failed;        /* code of the first failure */
+    unsigned char *in; /* IN_BUFFER bytes, of which [pos, fill) are not yet decoded */
     size_t pos, fill;
-    uint64_t taken;      /* bytes read from the descriptor */
+    uint64_t taken; /* bytes read from the descriptor */
     uint64_t size;
-    uint64_t frame_at;   /* where the current frame or member begins */
-    bool inside;         /* of a frame or member */
+    struct xxh *hash;  /* NULL: not wanted */
+    uint64_t frame_at; /* where the current frame or member begins */
+    bool inside;       /* of a frame or member */
     ZSTD_DCtx *zstd;
     z_stream gzip;
     unsigned char back[ZIN_UNREAD]; /* put back; [back_pos, back_fill) are to be read again */
@@ -69,6 +70,8 @@ static int read_some(struct zin *z, void *p, size_t n, size_t *ret_n, struct err
             *ret_n = (size_t)k;
             z->taken += (uint64_t)k;
             z->ended = k == 0;
+            if (z->hash)
+                xxh_add(z->hash, p, (size_t)k);
             return 0;
         }
         if (errno == EAGAIN) { /* someone shares the descriptor and set O_NONBLOCK */
@@ -102,7 +105,9 @@ static int refuse_strangers(const struct zin *z, struct err *e)
         size_t n;
         const char *name, *tool;
     } stranger[] = {
-        {"\xfd" "7zXZ\0", 6, "xz", "xz -dc"},
+        {"\xfd"
+         "7zXZ\0",
+         6, "xz", "xz -dc"},
         {"BZh91AY&", 8, "bzip2", "bzip2 -dc"},
         {"\x04\x22\x4d\x18", 4, "lz4", "lz4 -dc"},
         {"PK\3\4", 4, "zip", "unzip -p"},
@@ -320,6 +325,18 @@ int zin_open(const char *path, struct zin **ret, struct err *e)
     return 0;
 }
 
+void zin_hash(struct zin *z)
+{
+    z->hash = xxh_create();
+}
+
+void zin_digest(const struct zin *z, char ret[XXH_TEXT])
+{
+    ret[0] = '\0';
+    if (z->hash && z->ended)
+        xxh_text(z->hash, ret);
+}
+
 void zin_unread(struct zin *z, const void *p, size_t n)
 {
     BUG_ON(n > ZIN_UNREAD || z->back_pos != z->back_fill, "%zu bytes cannot be put back", n);
@@ -379,6 +396,7 @@ void zin_close(struct zin *z)
         inflateEnd(&z->gzip);
     if (z->owns_fd)
         close(z->fd);
+    xxh_destroy(z->hash);
     free(z->in);
     free(z->name);
     free(z);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 
 struct zin;
 
@@ -30,7 +31,14 @@ int zin_read(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e);
 enum { ZIN_UNREAD = 64 };
 void zin_unread(struct zin *z, const void *p, size_t n);
 
-const char *zin_name(const struct zin *z); /* path, or "standard input" */
+/*
+ * zin_hash, before the first read: the XXH3-128 of the file's bytes, as they lie there, is made on
+ * the way. zin_digest gives it once the end was read, and "" before that or without zin_hash.
+ */
+void zin_hash(struct zin *z);
+void zin_digest(const struct zin *z, char ret[XXH_TEXT]);
+
+const char *zin_name(const struct zin *z);  /* path, or "standard input" */
 uint64_t zin_consumed(const struct zin *z); /* bytes of the file read so far, for progress */
 uint64_t zin_size(const struct zin *z);     /* size of the file, 0 if not known */
 void zin_close(struct zin *z);

@@ -40,6 +40,7 @@ struct item {
     enum item_kind kind;
     size_t input;      /* which of the inputs */
     bool last;         /* nothing follows in this input */
+    uint64_t end;      /* where the block ends in that input: what source_seek takes */
     uint64_t consumed; /* bytes of the inputs read so far, for progress */
     struct buf text;
     struct tok_ids ids;

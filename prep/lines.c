@@ -18,6 +18,29 @@ void lines_finish(struct lines *l)
     buf_finish(&l->carry);
 }
 
+uint64_t lines_at(const struct lines *l)
+{
+    return l->taken - l->carry.len;
+}
+
+int lines_skip(struct lines *l, uint64_t n, struct err *e)
+{
+    struct buf b = {0};
+    int code = 0;
+    while (!code && l->taken < n) {
+        size_t k = 0, most = n - l->taken < READ_SIZE ? (size_t)(n - l->taken) : READ_SIZE;
+        code = zin_read(l->in, buf_reserve(&b, READ_SIZE), most, &k, e);
+        l->taken += k;
+        if (!code && !k)
+            code = err_set(e, ERR_DATA,
+                           "%s: has %llu bytes of text, but %llu of them were read before",
+                           zin_name(l->in), (unsigned long long)l->taken, (unsigned long long)n);
+    }
+    l->started = n > 0;
+    buf_finish(&b);
+    return code;
+}
+
 const char *line_end(const char *p, const char *end)
 {
     const char *s = memchr(p, '\n', (size_t)(end - p));
@@ -35,6 +58,7 @@ static int read_some(struct lines *l, struct buf *b, struct err *e)
     int code = zin_read(l->in, p, READ_SIZE, &n, e);
     pthread_setcancelstate(old, NULL);
     b->len += n;
+    l->taken += n;
     l->ended = !code && n == 0;
     return code;
 }

@@ -26,6 +26,7 @@ enum {
 struct lines {
     struct zin *in;
     struct buf carry; /* read, and behind the last block */
+    uint64_t taken;   /* bytes read in all */
     bool started, ended;
 };
 
@@ -51,6 +52,13 @@ int lines_next(struct lines *l, struct buf *b, size_t padding, enum lines_kind *
  * one (which may be empty).
  */
 int lines_more(struct lines *l, struct buf *b, bool *ret_end, struct err *e);
+
+/* Bytes of the stream up to the end of the last block, or of the last long line. */
+uint64_t lines_at(const struct lines *l);
+
+/* Before the first block: passes over `n` bytes, which lines_at gave. ERR_DATA if there are fewer.
+ */
+int lines_skip(struct lines *l, uint64_t n, struct err *e);
 
 /* The newline that ends the line at p, or `end`. */
 const char *line_end(const char *p, const char *end);

@@ -68,6 +68,7 @@ static int next_input(struct source *s, struct err *e)
 {
     int code = zin_open(s->input[s->at].path, &s->in, e);
     if (!code) {
+        zin_hash(s->in);
         lines_init(&s->lines, s->in);
         s->input[s->at].bytes = zin_size(s->in);
     }
@@ -77,6 +78,7 @@ static int next_input(struct source *s, struct err *e)
 static void end_input(struct source *s)
 {
     s->before += zin_consumed(s->in);
+    zin_digest(s->in, s->input[s->at].xxh);
     lines_finish(&s->lines);
     zin_close(s->in);
     s->in = NULL;
@@ -230,6 +232,38 @@ static int fill_lines(struct source *s, struct item *it, bool *ret_any, struct e
     return !code && kind == LINES_PIECE ? fill_long(s, it, e) : code;
 }
 
+static uint64_t documents(const struct item *it)
+{
+    return it->run.len / sizeof(uint64_t) + (it->kind == ITEM_LONG);
+}
+
+int source_seek(struct source *s, size_t input, uint64_t end, struct err *e)
+{
+    int code = 0;
+    if (input != s->at) {
+        lines_finish(&s->lines);
+        zin_close(s->in);
+        s->in = NULL;
+        for (; s->at < input; s->at++)
+            s->before += s->input[s->at].bytes;
+        code = next_input(s, e);
+    }
+    if (!code && !s->framed)
+        return lines_skip(&s->lines, end, e);
+    for (bool more = true; !code && s->documents < end; s->documents += more) {
+        uint64_t n = 0;
+        const int32_t *id;
+        code = next_document(s, &n, &more, e);
+        if (!code && !more)
+            code = err_set(e, ERR_DATA, "%s: has %llu documents, but %llu of them were read before",
+                           source_name(s, s->at), (unsigned long long)s->documents,
+                           (unsigned long long)end);
+        for (size_t k; !code && more && s->docs.left;)
+            code = next_part(s, &id, &k, e);
+    }
+    return code;
+}
+
 bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes)
 {
     bool any = false;
@@ -242,6 +276,8 @@ bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes)
             it->code =
                 s->framed ? fill_ids(s, it, &any, &it->err) : fill_lines(s, it, &any, &it->err);
         it->consumed = s->before + (s->in ? zin_consumed(s->in) : 0);
+        s->documents += s->framed ? documents(it) : 0;
+        it->end = s->framed ? s->documents : s->in ? lines_at(&s->lines) : 0;
         if (!any && !it->code)
             end_input(s);
     }

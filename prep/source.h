@@ -13,14 +13,16 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/zin.h"
 #include "prep/item.h"
 #include "prep/lines.h"
 #include "tok/docstream.h"
 
 struct source_input {
-    char *path;     /* "-" is standard input */
-    uint64_t bytes; /* of the file; 0 if not known */
+    char *path;         /* "-" is standard input */
+    uint64_t bytes;     /* of the file; 0 if not known */
+    char xxh[XXH_TEXT]; /* of the file, once all of it is read; else "" */
 };
 
 struct source {
@@ -33,9 +35,10 @@ struct source {
     size_t at;      /* the input that is being read */
     struct zin *in; /* NULL: it is to be opened */
     struct lines lines;
-    uint64_t long_ids; /* a long document of the framed stream is next: its ids */
-    uint64_t before;   /* bytes of the inputs that are done */
-    bool failed;       /* the item with the error was the last one */
+    uint64_t long_ids;  /* a long document of the framed stream is next: its ids */
+    uint64_t before;    /* bytes of the inputs that are done */
+    uint64_t documents; /* of the framed stream, up to the end of the last item */
+    bool failed;        /* the item with the error was the last one */
 };
 
 /*
@@ -51,6 +54,12 @@ const char *source_name(const struct source *s, size_t input); /* for messages *
 
 /* All files' bytes, 0 if not known. */
 uint64_t source_bytes(const struct source *s);
+
+/*
+ * Before the first item: goes on behind the item whose `input` and `end` these were. What lies
+ * before is read again, for the digest. ERR_DATA if the input is shorter than that.
+ */
+int source_seek(struct source *s, size_t input, uint64_t end, struct err *e);
 
 /*
  * The next item; false: the end. An error is in the code of the last item. *ret_bytes: about what

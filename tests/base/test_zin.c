@@ -318,7 +318,11 @@ static void other_compressors_are_named(void)
 {
     struct err e;
     struct buf got = {0};
-    T_OK(file_replace(t_path("a"), "\xfd" "7zXZ\0\0\4\xe6\xd6", 10, &e), &e);
+    T_OK(file_replace(t_path("a"),
+                      "\xfd"
+                      "7zXZ\0\0\4\xe6\xd6",
+                      10, &e),
+         &e);
     T_ERR(read_back(t_path("a"), 100, &got, &e), &e, ERR_DATA, "compressed with xz");
     T_OK(file_replace(t_path("a"), "BZh91AY&SY....", 14, &e), &e);
     T_ERR(read_back(t_path("a"), 100, &got, &e), &e, ERR_DATA, "compressed with bzip2");
@@ -416,9 +420,33 @@ static void bytes_put_back_are_read_again(void)
     buf_finish(&got);
 }
 
+static void the_digest_is_the_files(void)
+{
+    struct err e;
+    struct zin *z;
+    struct buf plain = {0};
+    char want[XXH_TEXT], got[XXH_TEXT], p[4096];
+    size_t n = 1;
+    for (int i = 0; i < 100000; i++)
+        buf_addf(&plain, "%d ", i);
+    T_OK(file_replace(t_path("digest"), plain.data, plain.len, &e), &e);
+    xxh_once(plain.data, plain.len, want);
+    T_OK(zin_open(t_path("digest"), &z, &e), &e);
+    zin_hash(z);
+    while (n) {
+        zin_digest(z, got);
+        T_STR(got, "");
+        T_OK(zin_read(z, p, sizeof(p), &n, &e), &e);
+    }
+    zin_digest(z, got);
+    T_STR(got, want);
+    zin_close(z);
+    buf_finish(&plain);
+}
+
 T_MAIN(T_CASE(plain), T_CASE(zstd_frames), T_CASE(gzip_members), T_CASE(much_from_little),
-       T_CASE(cut_zstd), T_CASE(cut_gzip), T_CASE(garbage_behind_zstd),
-       T_CASE(garbage_behind_gzip), T_CASE(flipped_bits), T_CASE(failure_is_final),
-       T_CASE(wide_windows_are_refused), T_CASE(other_compressors_are_named),
-       T_CASE(missing_files_and_folders), T_CASE(standard_input),
-       T_CASE(bytes_put_back_are_read_again))
+       T_CASE(cut_zstd), T_CASE(cut_gzip), T_CASE(garbage_behind_zstd), T_CASE(garbage_behind_gzip),
+       T_CASE(flipped_bits), T_CASE(failure_is_final), T_CASE(wide_windows_are_refused),
+       T_CASE(other_compressors_are_named), T_CASE(missing_files_and_folders),
+       T_CASE(standard_input), T_CASE(bytes_put_back_are_read_again),
+       T_CASE(the_digest_is_the_files))

@@ -255,8 +255,93 @@ static void jsonl_is_told_from_the_framed_stream(void)
     T_ERR(source_open(&s, name, 1, true, plan(), &e), &e, ERR_DATA, "ids");
 }
 
+/* From the end of each item on, the rest of the items come, and the digests are those of the whole
+ * files. */
+static void reading_goes_on_behind_any_item(void)
+{
+    struct err e;
+    struct source s;
+    struct buf long_file = {0};
+    char whole[XXH_TEXT];
+    buf_adds(&long_file, "\xEF\xBB\xBF");
+    for (int i = 0; i < 200000; i++)
+        buf_addf(&long_file, "%d\n", i);
+    for (int i = 0; i < 700000; i++)
+        buf_adds(&long_file, "0123456789");
+    buf_adds(&long_file, "\n1\n");
+    put("g-a", &long_file);
+    put_text("g-b", "7\n8");
+    xxh_once(long_file.data, long_file.len, whole);
+    const char *pattern[] = {t_path("g-*")};
+    struct item it;
+    struct place {
+        size_t input;
+        uint64_t end;
+    } place[32];
+    size_t n = 0;
+    item_init(&it, 1);
+    T_OK(source_open(&s, pattern, 1, false, plan(), &e), &e);
+    for (uint64_t size; source_fill(&s, &it, &size); n++) {
+        T_CHECK(n < 32);
+        place[n] = (struct place){it.input, it.end};
+    }
+    T_STR(s.input[0].xxh, whole);
+    source_close(&s);
+    T_CHECK(n >= 5);
+    for (size_t i = 0; i < n; i++) {
+        size_t left = n - i - 1;
+        T_OK(source_open(&s, pattern, 1, false, plan(), &e), &e);
+        T_OK(source_seek(&s, place[i].input, place[i].end, &e), &e);
+        for (uint64_t size; source_fill(&s, &it, &size); left--) {
+            T_EQ(it.input, place[n - left].input);
+            T_EQ(it.end, place[n - left].end);
+        }
+        T_EQ(left, 0);
+        if (!place[i].input)
+            T_STR(s.input[0].xxh, whole);
+        source_close(&s);
+    }
+    T_OK(source_open(&s, pattern, 1, false, plan(), &e), &e);
+    T_ERR(source_seek(&s, 1, 4, &e), &e, ERR_DATA, "has 3 bytes of text, but 4 of them");
+    source_close(&s);
+    item_finish(&it);
+    buf_finish(&long_file);
+}
+
+static void a_framed_stream_goes_on_by_documents(void)
+{
+    struct err e;
+    struct source s;
+    struct buf b = {0};
+    struct item it;
+    uint64_t size;
+    struct docstream_header h = {.vocab_size = 1000, .eod = -1, .width = 2};
+    memset(h.digest, 'a', SHA_TEXT - 1);
+    docstream_put_header(&b, &h);
+    for (int32_t i = 0; i < 5; i++)
+        docstream_put_doc(&b, &h, (int32_t[]){i, i + 1}, 2);
+    docstream_put_end(&b, 5, 10);
+    put("go.docs", &b);
+    const char *pattern[] = {t_path("go.docs")};
+    item_init(&it, 1);
+    T_OK(source_open(&s, pattern, 1, true, plan(), &e), &e);
+    T_OK(source_seek(&s, 0, 3, &e), &e);
+    T_CHECK(source_fill(&s, &it, &size));
+    T_EQ(it.run.len, 2 * sizeof(uint64_t));
+    T_EQ(it.ids.id[0], 3);
+    T_EQ(it.end, 5);
+    T_CHECK(!source_fill(&s, &it, &size));
+    source_close(&s);
+    T_OK(source_open(&s, pattern, 1, true, plan(), &e), &e);
+    T_ERR(source_seek(&s, 0, 6, &e), &e, ERR_DATA, "has 5 documents, but 6 of them");
+    source_close(&s);
+    item_finish(&it);
+    buf_finish(&b);
+}
+
 T_MAIN(T_CASE(inputs_come_in_byte_order_and_apart), T_CASE(what_is_not_there_is_named),
        T_CASE(an_error_is_an_item), T_CASE(long_lines_become_records_of_their_own),
        T_CASE(framed_streams_become_runs_of_ids),
        T_CASE(a_long_document_of_the_stream_is_a_record_of_its_own),
-       T_CASE(jsonl_is_told_from_the_framed_stream))
+       T_CASE(jsonl_is_told_from_the_framed_stream), T_CASE(reading_goes_on_behind_any_item),
+       T_CASE(a_framed_stream_goes_on_by_documents))
