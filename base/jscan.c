@@ -37,13 +37,13 @@ enum state {
 int jscan_open(struct jscan *j, const char *const *key, size_t nkeys, const char *output,
                struct err *e)
 {
-    *j = (struct jscan){.key = key, .nkeys = nkeys, .state = START, .want = nkeys};
+    *j = (struct jscan){.nkeys = nkeys, .state = START, .want = nkeys};
+    key_tree_init(&j->keys, key, nkeys);
+    j->way = mem_new(j->keys.depth + 1, sizeof(*j->way));
     j->value = mem_new(nkeys, sizeof(*j->value));
     int code = 0;
     for (size_t k = 0; k < nkeys; k++) {
         j->value[k].spill.fd = -1;
-        if (strlen(key[k]) > j->longest)
-            j->longest = strlen(key[k]);
         if (!code)
             code = spill_open(&j->value[k].spill, output, e);
     }
@@ -57,6 +57,8 @@ void jscan_close(struct jscan *j)
     for (size_t k = 0; j->value && k < j->nkeys; k++)
         spill_close(&j->value[k].spill);
     free(j->value);
+    free(j->way);
+    key_tree_finish(&j->keys);
     buf_finish(&j->name);
     *j = (struct jscan){0};
 }
@@ -74,8 +76,8 @@ static int emit(struct jscan *j, const char *p, size_t n, struct err *e)
     if (j->is_string)
         return spill_add(&j->value[j->want].spill, p, n, e);
     /* one byte more than the longest tells them apart */
-    if (j->in_key && j->name.len <= j->longest)
-        buf_add(&j->name, p, n <= j->longest ? n : j->longest + 1);
+    if (j->in_key && j->name.len <= j->keys.longest)
+        buf_add(&j->name, p, n <= j->keys.longest ? n : j->keys.longest + 1);
     return 0;
 }
 
@@ -89,12 +91,8 @@ static int emit_code(struct jscan *j, uint32_t c, struct err *e)
 static void end_string(struct jscan *j)
 {
     j->state = j->after;
-    if (!j->in_key)
-        return;
-    j->want = j->nkeys;
-    for (size_t k = 0; k < j->nkeys; k++)
-        if (strlen(j->key[k]) == j->name.len && !memcmp(j->key[k], j->name.data, j->name.len))
-            j->want = k;
+    if (j->in_key)
+        j->here = key_find(j->way[j->on - 1], buf_str(&j->name), j->name.len);
 }
 
 /* The first byte of a character beyond ASCII; bounds for the second byte as RFC 3629 gives them. */
@@ -210,6 +208,8 @@ static int push(struct jscan *j, bool array, struct err *e)
 
 static void pop(struct jscan *j)
 {
+    if (j->on == j->depth)
+        j->on--;
     j->depth--;
     j->state = j->depth ? NEXT : DONE;
 }
@@ -217,24 +217,52 @@ static void pop(struct jscan *j)
 static void begin_string(struct jscan *j, bool key)
 {
     j->after = key ? COLON : NEXT;
-    j->in_key = key && j->depth == 1;
+    j->in_key = key && j->depth == j->on;
     j->is_string = false;
     buf_reset(&j->name);
     j->state = STRING;
 }
 
-/* A value begins at c: the wanted one, an element of a wanted array, or any other. */
+/* What an earlier field of the same name has left is void. */
+static int forget(struct jscan *j, const struct key_field *f, struct err *e)
+{
+    int code = 0;
+    for (size_t k = 0; k < f->nkeys && !code; k++) {
+        j->value[f->key[k]].kind = JSONL_MISSING;
+        code = spill_clear(&j->value[f->key[k]].spill, e);
+    }
+    for (size_t i = 0; i < f->ninner && !code; i++)
+        code = forget(j, &f->inner[i], e);
+    return code;
+}
+
+/* The value of a field on the way begins at c. */
+static int enter_field(struct jscan *j, const struct key_field *f, char c, struct err *e)
+{
+    j->here = NULL;
+    j->want = j->nkeys;
+    int code = forget(j, f, e);
+    if (code)
+        return code;
+    if (f->nkeys) {
+        j->want = f->key[f->nkeys - 1];
+        j->want_depth = j->depth;
+        j->value[j->want].kind = c == '"' ? JSONL_STRING : c == '[' ? JSONL_IDS : JSONL_OTHER;
+    }
+    if (c == '{' && f->ninner)
+        j->way[j->on++] = f;
+    return 0;
+}
+
+/* A value begins at c: that of a field on the way, an element of a wanted array, or any other. */
 static int note_value(struct jscan *j, char c, struct err *e)
 {
-    if (j->want == j->nkeys)
-        return 0;
-    struct jscan_value *v = &j->value[j->want];
-    if (j->depth == 1) {
-        v->kind = c == '"' ? JSONL_STRING : c == '[' ? JSONL_IDS : JSONL_OTHER;
-        return spill_clear(&v->spill, e);
+    if (j->depth == j->on) {
+        j->want = j->nkeys;
+        return j->here ? enter_field(j, j->here, c, e) : 0;
     }
-    if (c != '-' && (c < '0' || c > '9')) /* no number: the array is none of ids */
-        v->kind = JSONL_OTHER;
+    if (j->want < j->nkeys && c != '-' && (c < '0' || c > '9'))
+        j->value[j->want].kind = JSONL_OTHER; /* no number: the array is none of ids */
     return 0;
 }
 
@@ -246,7 +274,7 @@ static int begin_value(struct jscan *j, char c, struct err *e)
         return code;
     if (c == '"') {
         begin_string(j, false);
-        j->is_string = j->want < j->nkeys && j->depth == 1;
+        j->is_string = j->want < j->nkeys && j->depth == j->want_depth;
         return 0;
     }
     if (c == '{' || c == '[')
@@ -308,7 +336,7 @@ static int step_number(struct jscan *j, char c, bool *ret_ended, struct err *e)
     if (s == MINUS && c == 'I') {
         j->word = "nfinity";
         j->state = WORD;
-        if (j->want < j->nkeys && j->depth > 1)
+        if (j->want < j->nkeys && j->depth > j->want_depth)
             j->value[j->want].kind = JSONL_OTHER;
     } else if (s == MINUS && digit)
         j->state = c == '0' ? ZERO : INTEGER;
@@ -338,7 +366,10 @@ static int step_structure(struct jscan *j, char c, struct err *e)
 {
     switch (j->state) {
     case START:
-        return c == '{' ? push(j, false, e) : bad(j, "expected an object", e);
+        if (c != '{')
+            return bad(j, "expected an object", e);
+        j->way[j->on++] = &j->keys.root;
+        return push(j, false, e);
     case FIRST_KEY:
     case KEY:
         if (c == '}' && j->state == FIRST_KEY) {

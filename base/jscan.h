@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "base/jsonl.h"
+#include "base/keys.h"
 #include "base/spill.h"
 
 enum { JSCAN_DEPTH = 1024 };
@@ -26,7 +27,6 @@ struct jscan_value {
 };
 
 struct jscan {
-    const char *const *key;
     size_t nkeys;
     struct jscan_value *value; /* one for each key; owned */
     /* private */
@@ -35,9 +35,13 @@ struct jscan {
     size_t depth;
     unsigned char array[JSCAN_DEPTH / 8]; /* bit d: level d is an array */
     struct buf name;                      /* of the member at hand, as much as can matter */
-    size_t longest;                       /* of the wanted keys */
+    struct key_tree keys;                 /* the wanted ones */
+    const struct key_field **way; /* the open objects on the way to one, the root first; owned */
+    size_t on;                    /* their number; they are the outermost that are open */
+    const struct key_field *here; /* the field whose value comes next, if it is on the way */
     size_t want;                  /* index of the wanted key whose value is at hand; nkeys: none */
-    bool in_key, is_string;       /* the string at hand is a key of the root; is the wanted value */
+    size_t want_depth;            /* what is open around that value */
+    bool in_key, is_string;       /* the string at hand is a key on the way; is the wanted value */
     const char *word;             /* rest of a literal */
     uint32_t code, high;          /* of an escape; a high surrogate waits for its other half */
     int digits;                   /* of \u still to come */

@@ -5,15 +5,14 @@
 #include <string.h>
 
 #include "base/json_walk.h"
+#include "base/keys.h"
 #include "base/mem.h"
 
 enum { MAX_DEPTH = 1024 };
 
 struct jsonl {
     struct json_scan *scan;
-    char **key;
-    size_t *key_n;
-    size_t nkeys;
+    struct key_tree keys;
     char *text; /* unescaped strings; no longer together than the line */
     size_t text_cap, text_n;
     int64_t *ids; /* fewer than the line has tokens */
@@ -31,13 +30,7 @@ struct jsonl *jsonl_create(const char *const *keys, size_t nkeys)
 {
     struct jsonl *j = mem_new(1, sizeof(*j));
     j->scan = json_scan_create();
-    j->key = mem_new(nkeys, sizeof(*j->key));
-    j->key_n = mem_new(nkeys, sizeof(*j->key_n));
-    j->nkeys = nkeys;
-    for (size_t k = 0; k < nkeys; k++) {
-        j->key[k] = mem_strdup(keys[k]);
-        j->key_n[k] = strlen(keys[k]);
-    }
+    key_tree_init(&j->keys, keys, nkeys);
     return j;
 }
 
@@ -46,10 +39,7 @@ void jsonl_destroy(struct jsonl *j)
     if (!j)
         return;
     json_scan_destroy(j->scan);
-    for (size_t k = 0; k < j->nkeys; k++)
-        free(j->key[k]);
-    free(j->key);
-    free(j->key_n);
+    key_tree_finish(&j->keys);
     free(j->text);
     free(j->ids);
     free(j);
@@ -160,8 +150,38 @@ static int take_value(struct jsonl *j, struct json_walk *w, struct jsonl_value *
 
 /* ---- the line ---- */
 
-/* One "key": value. */
-static int take_member(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+/* What is known of a field and of those inside it, from an earlier one of its name, is void. */
+static void forget(const struct key_field *f, struct jsonl_value *ret)
+{
+    for (size_t k = 0; k < f->nkeys; k++)
+        ret[f->key[k]] = (struct jsonl_value){.kind = JSONL_MISSING};
+    for (size_t i = 0; i < f->ninner; i++)
+        forget(&f->inner[i], ret);
+}
+
+static int take_object(struct jsonl *j, struct json_walk *w, const struct key_field *f,
+                       struct jsonl_value *ret);
+
+/* The value of a field that is looked for, or inside of which one is. */
+static int take_field(struct jsonl *j, struct json_walk *w, const struct key_field *f,
+                      struct jsonl_value *ret)
+{
+    struct jsonl_value v = {.kind = JSONL_OTHER};
+    int rc;
+    if (f->ninner)
+        forget(f, ret);
+    if (f->ninner && json_peek(w) == '{')
+        rc = take_object(j, w, f, ret);
+    else
+        rc = f->nkeys ? take_value(j, w, &v) : json_skip(w);
+    for (size_t k = 0; k < f->nkeys; k++)
+        ret[f->key[k]] = v;
+    return rc;
+}
+
+/* One "key": value of the object f. */
+static int take_member(struct jsonl *j, struct json_walk *w, const struct key_field *f,
+                       struct jsonl_value *ret)
 {
     const char *key;
     size_t n;
@@ -172,34 +192,29 @@ static int take_member(struct jsonl *j, struct json_walk *w, struct jsonl_value 
         rc = json_take(w, ':', "':' behind a key");
     if (rc)
         return rc;
-    size_t k = 0;
-    while (k < j->nkeys && (j->key_n[k] != n || memcmp(j->key[k], key, n) != 0))
-        k++;
-    if (k == j->nkeys)
-        return json_skip(w);
-    rc = take_value(j, w, &ret[k]);
-    for (size_t same = k + 1; !rc && same < j->nkeys; same++)
-        if (!strcmp(j->key[same], j->key[k]))
-            ret[same] = ret[k];
-    return rc;
+    const struct key_field *found = key_find(f, key, n);
+    return found ? take_field(j, w, found, ret) : json_skip(w);
 }
 
-static int take_object(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+static int take_object(struct jsonl *j, struct json_walk *w, const struct key_field *f,
+                       struct jsonl_value *ret)
 {
     int rc = json_take(w, '{', "an object");
     if (rc)
         return rc;
-    w->depth = 1;
+    w->depth++; /* as deep as a path at most */
     if (json_peek(w) == '}') {
         w->i++;
+        w->depth--;
         return 0;
     }
     for (;;) {
-        rc = take_member(j, w, ret);
+        rc = take_member(j, w, f, ret);
         if (rc)
             return rc;
         if (json_peek(w) == '}') {
             w->i++;
+            w->depth--;
             return 0;
         }
         if ((rc = json_take(w, ',', "',' or '}'")))
@@ -210,12 +225,11 @@ static int take_object(struct jsonl *j, struct json_walk *w, struct jsonl_value 
 int jsonl_parse(struct jsonl *j, const char *line, size_t n, struct jsonl_value *ret, struct err *e)
 {
     struct json_walk w = {.p = line, .max_depth = MAX_DEPTH, .e = e};
-    for (size_t k = 0; k < j->nkeys; k++)
-        ret[k] = (struct jsonl_value){.kind = JSONL_MISSING};
+    forget(&j->keys.root, ret);
     j->text_n = j->ids_n = 0;
     int rc = json_scan_run(j->scan, line, n, &w.at, &w.n, e);
     if (!rc)
-        rc = take_object(j, &w, ret);
+        rc = take_object(j, &w, &j->keys.root, ret);
     if (!rc && w.i < w.n)
         rc = json_expected(&w, "the end of the line");
     return rc;

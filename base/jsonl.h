@@ -3,7 +3,8 @@
 #define BASE_JSONL_H
 
 /*
- * One line of JSONL: the values under a few named keys, through simdjson's first stage
+ * One line of JSONL: the values under a few named keys (base/keys.h: "a.b" is the field b of the
+ * object a), through simdjson's first stage
  * (json_walk.h). The whole line is validated: structure, literals, strings as UTF-8 without lone
  * surrogates, numbers by Python's reader (any length, 1e999, NaN, Infinity and -Infinity pass, "01"
  * and "1." do not); of duplicate keys the last one counts. Keys are compared after unescaping.

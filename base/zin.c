@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <lzma.h>
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -25,7 +26,10 @@ enum {
     OUT_MAX = 1 << 30    /* zlib counts in unsigned int */
 };
 
-enum kind { UNKNOWN, PLAIN, ZSTD, GZIP };
+/* What liblzma may take: a dictionary of 128 MiB (xz -9 has 64) and what stands beside it. */
+#define XZ_MEMORY (UINT64_C(136) << 20)
+
+enum kind { UNKNOWN, PLAIN, ZSTD, GZIP, XZ };
 
 struct zin {
     char *name;
@@ -42,6 +46,7 @@ struct zin {
     bool inside;       /* of a frame or member */
     ZSTD_DCtx *zstd;
     z_stream gzip;
+    lzma_stream xz;
     unsigned char back[ZIN_UNREAD]; /* put back; [back_pos, back_fill) are to be read again */
     size_t back_pos, back_fill;
 };
@@ -58,6 +63,14 @@ static bool begins_zstd(const unsigned char *p, size_t n)
 static bool begins_gzip(const unsigned char *p, size_t n)
 {
     return n >= 2 && p[0] == 0x1f && p[1] == 0x8b;
+}
+
+static bool begins_xz(const unsigned char *p, size_t n)
+{
+    return n >= 6 && !memcmp(p,
+                             "\xfd"
+                             "7zXZ\0",
+                             6);
 }
 
 /* ---- the descriptor ---------------------------------------------------------------------- */
@@ -105,9 +118,6 @@ static int refuse_strangers(const struct zin *z, struct err *e)
         size_t n;
         const char *name, *tool;
     } stranger[] = {
-        {"\xfd"
-         "7zXZ\0",
-         6, "xz", "xz -dc"},
         {"BZh91AY&", 8, "bzip2", "bzip2 -dc"},
         {"\x04\x22\x4d\x18", 4, "lz4", "lz4 -dc"},
         {"PK\3\4", 4, "zip", "unzip -p"},
@@ -115,7 +125,7 @@ static int refuse_strangers(const struct zin *z, struct err *e)
     for (size_t i = 0; i < sizeof(stranger) / sizeof(stranger[0]); i++) {
         if (z->fill < stranger[i].n || memcmp(z->in, stranger[i].magic, stranger[i].n))
             continue;
-        err_set(e, ERR_DATA, "%s: is compressed with %s; plain, zstd and gzip files are read",
+        err_set(e, ERR_DATA, "%s: is compressed with %s; plain, zstd, gzip and xz files are read",
                 z->name, stranger[i].name);
         return err_hint(e, "pipe it in: %s FILE | ... -", stranger[i].tool);
     }
@@ -139,6 +149,10 @@ static int recognise(struct zin *z, struct err *e)
         if (inflateInit2(&z->gzip, MAX_WBITS + 16) != Z_OK) /* + 16: gzip's header and trailer */
             return err_set(e, ERR_RESOURCE, "%s: no memory for the gzip decoder", z->name);
         z->kind = GZIP;
+    } else if (begins_xz(z->in, z->fill)) {
+        z->kind = XZ;
+        if (lzma_stream_decoder(&z->xz, XZ_MEMORY, LZMA_CONCATENATED) != LZMA_OK)
+            return err_set(e, ERR_RESOURCE, "%s: no memory for the xz decoder", z->name);
     } else {
         int code = refuse_strangers(z, e);
         if (code)
@@ -294,6 +308,47 @@ static int read_gzip(struct zin *z, void *p, size_t n, size_t *ret_n, struct err
     return 0;
 }
 
+static int xz_failed(struct zin *z, lzma_ret r, struct err *e)
+{
+    switch (r) {
+    case LZMA_MEM_ERROR:
+        return err_set(e, ERR_RESOURCE, "%s: no memory to decode xz", z->name);
+    case LZMA_MEMLIMIT_ERROR:
+        return err_set(e, ERR_DATA, "%s: needs more than %d MiB of memory to decode its xz stream",
+                       z->name, (int)(XZ_MEMORY >> 20));
+    case LZMA_BUF_ERROR:
+        return cut_short(z, "xz stream", e);
+    case LZMA_OPTIONS_ERROR:
+        return damaged(z, "xz stream", "a filter or check that is not known", e);
+    default:
+        return damaged(z, "xz stream", "the data do not fit their check or structure", e);
+    }
+}
+
+/* Several streams and the zeros between them are the decoder's own affair. */
+static int read_xz(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e)
+{
+    z->xz.next_out = p;
+    z->xz.avail_out = n;
+    while (z->xz.avail_out == n) {
+        if (z->pos == z->fill && !z->ended) {
+            int code = fill(z, e);
+            if (code)
+                return code;
+        }
+        z->xz.next_in = z->in + z->pos;
+        z->xz.avail_in = z->fill - z->pos;
+        lzma_ret r = lzma_code(&z->xz, z->ended ? LZMA_FINISH : LZMA_RUN);
+        z->pos = z->fill - z->xz.avail_in;
+        if (r == LZMA_STREAM_END)
+            break;
+        if (r != LZMA_OK && (r != LZMA_BUF_ERROR || z->ended))
+            return xz_failed(z, r, e);
+    }
+    *ret_n = n - z->xz.avail_out;
+    return 0;
+}
+
 /* ---- the stream -------------------------------------------------------------------------- */
 
 int zin_open(const char *path, struct zin **ret, struct err *e)
@@ -366,6 +421,8 @@ int zin_read(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e)
             code = read_zstd(z, p, n, ret_n, e);
         else if (z->kind == GZIP)
             code = read_gzip(z, p, n, ret_n, e);
+        else if (z->kind == XZ)
+            code = read_xz(z, p, n, ret_n, e);
         else
             code = read_plain(z, p, n, ret_n, e);
     }
@@ -394,6 +451,7 @@ void zin_close(struct zin *z)
     ZSTD_freeDCtx(z->zstd);
     if (z->kind == GZIP)
         inflateEnd(&z->gzip);
+    lzma_end(&z->xz);
     if (z->owns_fd)
         close(z->fd);
     xxh_destroy(z->hash);

@@ -4,10 +4,10 @@
 
 /*
  * A byte stream read from a file or a descriptor, decompressed if its first bytes say zstd (also
- * several frames, skippable ones too) or gzip (also several members). The name plays no part. A
- * stream that ends inside a frame or member, or carries garbage behind one, is ERR_DATA with the
- * file and the compressed offset. Memory is bounded: zstd windows above 128 MiB are refused. One
- * thread at a time.
+ * several frames, skippable ones too), gzip (also several members) or xz (also several streams).
+ * The name plays no part. A file that ends inside a frame, member or stream, or carries garbage
+ * behind one, is ERR_DATA with the file and the compressed offset. Memory is bounded: zstd windows
+ * and xz dictionaries above 128 MiB are refused. One thread at a time.
  */
 
 #include <stddef.h>

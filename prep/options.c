@@ -16,7 +16,8 @@ static const struct opt rows[] = {
      AT(input),
      .meta = "GLOB|-",
      .section = "input",
-     .help = "JSONL files, plain, .zst or .gz by content; a pattern's files in byte order of their "
+     .help = "JSONL files, plain, .zst, .gz or .xz by content; a pattern's files in byte order of "
+             "their "
              "names; - is standard input",
      .verbs = BUILD,
      .basic = true},
@@ -26,7 +27,9 @@ static const struct opt rows[] = {
      .def = "text",
      .meta = "KEY",
      .section = "input",
-     .help = "keys of each record that hold the texts; each gives a data set of its own",
+     .help =
+         "keys of each record that hold the texts, a.b for the field b of the object a; each gives "
+         "a data set of its own",
      .verbs = BUILD,
      .basic = true},
     {.name = "pretokenized",

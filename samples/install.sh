@@ -8,8 +8,8 @@ set -eu
 
 build="gcc g++ libc6-dev meson ninja-build pkg-config cmake python3
     libsimdjson-dev libtomlplusplus-dev libsentencepiece-dev libxxhash-dev libssl-dev libzstd-dev
-    zlib1g-dev libpcre2-dev"
-test="libopenblas-dev clang libclang-rt-14-dev sentencepiece zstd gzip python3-numpy python3-torch
+    zlib1g-dev liblzma-dev libpcre2-dev"
+test="libopenblas-dev clang libclang-rt-14-dev sentencepiece zstd gzip xz-utils python3-numpy python3-torch
     python3-sentencepiece python3-venv binutils time groff-base zsh fish"
 
 packages=$build

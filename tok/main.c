@@ -94,9 +94,10 @@ static const struct opt table[] = {
         "lines of ids, JSONL, or bare numbers, cut into documents at the end-of-document token; "
         "auto: lines, JSONL, or the stream of encode --format docs"),
     ROW("json-keys", OPT_LIST, json_keys, "text", "KEYS", "input", TRAIN, 0, 0, true,
-        "keys of the texts in JSONL"),
+        "keys of the texts in JSONL, a.b for the field b of the object a"),
     ROW("json-keys", OPT_TEXT, text_key, "text", "KEY", "input",
-        ENCODE | INSPECT | DIFF | CONVERT | PRUNE, 0, 0, true, "key of the text in JSONL"),
+        ENCODE | INSPECT | DIFF | CONVERT | PRUNE, 0, 0, true,
+        "key of the text in JSONL, a.b for the field b of the object a"),
     ROW("json-keys", OPT_TEXT, ids_key, "ids", "KEY", "input", DECODE, 0, 0, true,
         "key of the ids in JSONL"),
     TOK_FLAG_ROWS(struct cli, tok, USE),

@@ -9,9 +9,10 @@
 
 /* The oracle is base/jsonl: both must take the same lines and give the same values. */
 
-enum { KEYS = 3 };
+enum { KEYS = 7 };
 
-static const char *const keys[KEYS] = {"text", "id", "t\xC3\xA9"};
+static const char *const keys[KEYS] = {"text",    "id", "t\xC3\xA9", "m.text",
+                                       "m.n.ids", "m",  "d\\.t"};
 
 /* Feeds the line in pieces of random length up to `longest`. */
 static int feed(struct jscan *j, const char *p, size_t n, uint32_t longest, uint64_t stream,
@@ -104,6 +105,13 @@ static const char *const good[] = {
     "{\"d\":[NaN,Infinity,-Infinity]}",
     "{\"a\":true,\"b\":false,\"c\":null,\"\":0}",
     "{\"a\":[[[[{}]]]],\"b\":{\"c\":{\"d\":[]}}}",
+    "{\"m\":{\"text\":\"inner\",\"n\":{\"ids\":[1,2],\"text\":\"not this\"}},\"text\":\"outer\"}",
+    "{\"m\":{\"n\":{\"ids\":[1,{\"text\":2}]},\"text\":\"x\",\"m\":{\"text\":\"y\"}}}",
+    "{\"m\":{\"text\":\"a\"},\"m\":{\"n\":{}}}",
+    "{\"m\":{\"text\":\"a\",\"n\":{\"ids\":[3]}},\"m\":\"now a string\"}",
+    "{\"m\":[{\"text\":\"in an array\"}],\"n\":{\"ids\":[1]}}",
+    "{\"m\":[1,2],\"m\":{\"text\":\"b\",\"text\":\"c\"}}",
+    "{\"d\":{\"t\":\"no\"},\"d.t\":\"yes\",\"m.text\":\"no\"}",
 };
 
 static const char *const wrong[] = {

@@ -10,7 +10,7 @@
 
 static const char *const keys[] = {"text", "ids", "text", "k\"\xc3\xa9"};
 static struct jsonl *j;
-static struct jsonl_value v[4];
+static struct jsonl_value v[5];
 static struct err e;
 static struct buf room;
 
@@ -249,9 +249,31 @@ static void white_space(void)
     T_CHECK(!jsonl_blank(f, f + 1));
 }
 
-T_MAIN(T_CASE(strings_come_unescaped), T_CASE(long_strings_at_every_offset),
-       T_CASE(ids_are_whole_numbers), T_CASE(the_last_duplicate_wins),
-       T_CASE(numbers_nobody_asked_for_pass), T_CASE(bad_lines_name_the_byte),
-       T_CASE(nesting_has_a_limit), T_CASE(a_line_of_many_megabytes),
-       T_CASE(four_gigabytes_are_refused), T_CASE(nothing_is_left),
-       T_CASE(white_space))
+static void keys_may_lead_into_objects(void)
+{
+    static const char *const paths[] = {"a.b", "a.c.d", "a", "x\\.y", "a.b"};
+    struct jsonl *k = jsonl_create(paths, 5);
+    char line[200] = "{\"a\":{\"b\":\"B\",\"c\":{\"d\":[7],\"b\":0},\"x\":[{\"b\":1}]},"
+                     "\"b\":\"no\",\"x.y\":\"dot\"}";
+    T_OK(jsonl_parse(k, line, strlen(line), v, &e), &e);
+    text_is(0, "B", 1);
+    text_is(3, "dot", 3);
+    T_EQ(v[1].kind, JSONL_IDS);
+    T_EQ(v[1].ids[0], 7);
+    T_EQ(v[2].kind, JSONL_OTHER);
+    strcpy(line, "{\"a\":{\"b\":\"B\",\"c\":{\"d\":1}},\"a\":\"flat\"}");
+    T_OK(jsonl_parse(k, line, strlen(line), v, &e), &e);
+    T_EQ(v[0].kind, JSONL_MISSING);
+    T_EQ(v[1].kind, JSONL_MISSING);
+    text_is(2, "flat", 4);
+    strcpy(line, "{\"a\":{\"b\":\"B\",}}");
+    T_ERR(jsonl_parse(k, line, strlen(line), v, &e), &e, ERR_DATA, "byte 14: expected a key");
+    jsonl_destroy(k);
+}
+
+T_MAIN(T_CASE(strings_come_unescaped), T_CASE(keys_may_lead_into_objects),
+       T_CASE(long_strings_at_every_offset), T_CASE(ids_are_whole_numbers),
+       T_CASE(the_last_duplicate_wins), T_CASE(numbers_nobody_asked_for_pass),
+       T_CASE(bad_lines_name_the_byte), T_CASE(nesting_has_a_limit),
+       T_CASE(a_line_of_many_megabytes), T_CASE(four_gigabytes_are_refused),
+       T_CASE(nothing_is_left), T_CASE(white_space))

@@ -50,12 +50,13 @@ for w in 2 7; do
     same w1_text_document.idx w${w}_text_document.idx
 done
 
-t "zstd in several frames and gzip in several members, by content"
+t "zstd in several frames, gzip in several members, xz in several streams, by content"
 head -n 9000 c.jsonl >c.1
 tail -n +9001 c.jsonl >c.2
 { zstd -qc c.1; zstd -qc c.2; } >c.gz
 { gzip -c c.1; gzip -c c.2; } >c.zst
-for f in c.gz c.zst; do
+{ xz -0c c.1; xz -0c c.2; } >c.txt
+for f in c.gz c.zst c.txt; do
     expect 0 build --input $f $null --append-eod --overwrite --output-prefix z
     same w1_text_document.bin z_text_document.bin
     same w1_text_document.idx z_text_document.idx
@@ -102,6 +103,17 @@ check [ "$(hex k_b_document.bin)" = 0200030050c4040050c4 ]
 has_file k_a_document.idx
 has_file k_b_document.idx
 has_file k_a_document.manifest.json
+
+t "keys may be paths, in short records and long ones"
+{
+    echo '{"m": {"a": "1", "b.c": "2"}, "a": "x"}'
+    awk 'BEGIN { printf "{\"m\": {\"a\": \""; for (i = 0; i < 1500000; i++) printf "%d ", i % 10; print "\", \"b.c\": \"7\"}}" }'
+} >paths.jsonl
+expect 0 build --input paths.jsonl --json-keys m.a 'm.b\.c' $null --output-prefix paths
+check [ "$(hex paths_m.b\\.c_document.bin)" = 02000700 ]
+check [ "$(wc -c <paths_m.a_document.bin)" = 3000002 ]
+expect 3 build --input paths.jsonl --json-keys m.d $null --output-prefix paths
+err_has 'line 1: has no key "m.d"'
 
 t "of duplicate keys the last one counts, and numbers elsewhere are let pass"
 printf '{"text": 1, "text": "7", "n": 123456789012345678901234567890, "m": [1e999, NaN, -Infinity]}\n' >d.jsonl

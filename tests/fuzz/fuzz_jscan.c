@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
-static const char *const keys[] = {"text", "ids"};
+static const char *const keys[] = {"text", "ids", "a.text", "a.b.ids", "a"};
 
 static void same(const struct jscan_value *got, const struct jsonl_value *want)
 {
@@ -31,21 +31,21 @@ static void same(const struct jscan_value *got, const struct jsonl_value *want)
 /* The scanner of long lines takes and gives what base/jsonl does, wherever the line is cut. */
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-    struct jsonl *j = jsonl_create(keys, 2);
-    struct jsonl_value want[2];
+    struct jsonl *j = jsonl_create(keys, 5);
+    struct jsonl_value want[5];
     struct jscan s;
     struct err e;
     char *line = mem_new(n + JSONL_PADDING, 1);
     memcpy(line, p, n);
     int expected = jsonl_parse(j, line, n, want, &e), code = 0;
-    BUG_ON(jscan_open(&s, keys, 2, "/tmp/weft-fuzz", &e), "%s", e.msg);
+    BUG_ON(jscan_open(&s, keys, 5, "/tmp/weft-fuzz", &e), "%s", e.msg);
     size_t step = 1 + n % 13;
     for (size_t at = 0; at < n && !code; at += step)
         code = jscan_feed(&s, line + at, n - at < step ? n - at : step, &e);
     if (!code)
         code = jscan_end(&s, &e);
     BUG_ON(code != expected, "code %d, but %d in memory: %s", code, expected, e.msg);
-    for (int k = 0; k < 2 && !code; k++)
+    for (int k = 0; k < 5 && !code; k++)
         same(&s.value[k], &want[k]);
     jscan_close(&s);
     free(line);

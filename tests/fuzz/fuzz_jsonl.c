@@ -26,9 +26,9 @@ static void check(const struct jsonl_value *v)
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-    static const char *const keys[] = {"text", "ids"};
-    struct jsonl *j = jsonl_create(keys, 2);
-    struct jsonl_value v[2];
+    static const char *const keys[] = {"text", "ids", "a.text", "a.b.ids", "a"};
+    struct jsonl *j = jsonl_create(keys, 5);
+    struct jsonl_value v[5];
     struct err e;
     char *line = mem_new(n + JSONL_PADDING, 1);
     memcpy(line, p, n);
@@ -36,10 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         int rc = jsonl_parse(j, line, n, v, &e);
         BUG_ON(rc && rc != ERR_DATA, "code %d: %s", rc, e.msg);
         BUG_ON(rc && strncmp(e.msg, "byte ", 5) != 0, "no place in '%s'", e.msg);
-        if (!rc) {
-            check(&v[0]);
-            check(&v[1]);
-        }
+        for (int k = 0; k < 5 && !rc; k++)
+            check(&v[k]);
     }
     free(line);
     jsonl_destroy(j);
