@@ -215,6 +215,15 @@ void map_random(const struct map *m)
         madvise((void *)(uintptr_t)m->data, m->size, MADV_RANDOM);
 }
 
+void map_done(const struct map *m, size_t from, size_t n)
+{
+    /* the page that the range begins in is held by who read the bytes before it */
+    size_t page = page_size(), end = from + n == m->size ? m->size : (from + n) / page * page;
+    from = from / page * page;
+    if (m->slot >= 0 && from < end)
+        madvise((void *)((uintptr_t)m->data + from), end - from, MADV_DONTNEED);
+}
+
 void map_close(struct map *m)
 {
     if (!m->path)

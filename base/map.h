@@ -22,8 +22,8 @@
 struct map {
     const unsigned char *data;
     size_t size;
-    char *path;  /* owned copy, for messages */
-    int slot;    /* place in the guard's list, -1 when closed */
+    char *path; /* owned copy, for messages */
+    int slot;   /* place in the guard's list, -1 when closed */
 };
 
 int map_open(struct map *m, const char *path, struct err *e);
@@ -33,6 +33,12 @@ int map_check(const struct map *m, struct err *e);
 
 /* Advice to the kernel: random access, no read-ahead. */
 void map_random(const struct map *m);
+
+/*
+ * Bytes [from, from + n) were read and are not soon wanted again: their pages no longer count as
+ * this process's memory. Reading them again is allowed.
+ */
+void map_done(const struct map *m, size_t from, size_t n);
 
 /* Accepts a zeroed or closed map. */
 void map_close(struct map *m);

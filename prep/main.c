@@ -14,6 +14,7 @@
 #include "base/progress.h"
 #include "dataset/index.h"
 #include "prep/build.h"
+#include "prep/cmd.h"
 #include "prep/inspect.h"
 #include "prep/options.h"
 
@@ -202,7 +203,7 @@ static int cmd_index(const struct prep_options *o, struct err *e)
 
 /* ---- inspect -------------------------------------------------------------------------------- */
 
-static void on_checked(void *arg, uint64_t done, uint64_t total)
+void cmd_progress(void *arg, uint64_t done, uint64_t total)
 {
     struct progress *meter = arg;
     meter->total = total;
@@ -235,7 +236,7 @@ static int run_inspect(const struct opts *opts, const struct prep_options *o,
                                       .ndocuments = o->documents.n,
                                       .tok = tok,
                                       .vocab_size = o->tokenizer.vocab_size,
-                                      .progress = on_checked,
+                                      .progress = cmd_progress,
                                       .arg = &meter};
     int code = parse_documents(&o->documents, document, e);
     if (!code)
@@ -263,8 +264,16 @@ static int cmd_inspect(const struct opts *opts, const struct prep_options *o, st
 
 /* ---- the program ---------------------------------------------------------------------------- */
 
+static int run_caught(int (*verb)(const struct cmd *c, struct err *e), const struct cmd *c,
+                      struct err *e)
+{
+    catch_signals();
+    return verb(c, e);
+}
+
 static int run(struct opts *opts, const struct prep_options *o, struct err *e)
 {
+    const struct cmd c = {.opts = opts, .o = o, .stop = &stop_signal};
     if (opts_answer(opts, stdout))
         return 0;
     if (o->common.quiet)
@@ -278,8 +287,10 @@ static int run(struct opts *opts, const struct prep_options *o, struct err *e)
         return cmd_index(o, e);
     case PREP_INSPECT:
         return cmd_inspect(opts, o, e);
+    case PREP_MERGE:
+        return run_caught(cmd_merge, &c, e);
     default:
-        err_set(e, ERR_USAGE, "no verb was given: build, index or inspect");
+        err_set(e, ERR_USAGE, "no verb was given");
         return err_hint(e, WEFT_PREFIX "prep -h shows examples");
     }
 }

@@ -8,7 +8,12 @@
 #define S struct prep_options
 #define AT(m) .offset = offsetof(S, m)
 
-enum { BUILD = 1 << PREP_BUILD, INDEX = 1 << PREP_INDEX, INSPECT = 1 << PREP_INSPECT };
+enum {
+    BUILD = 1 << PREP_BUILD,
+    INDEX = 1 << PREP_INDEX,
+    INSPECT = 1 << PREP_INSPECT,
+    MERGE = 1 << PREP_MERGE
+};
 
 static const struct opt rows[] = {
     {.name = "input",
@@ -20,6 +25,15 @@ static const struct opt rows[] = {
              "their "
              "names; - is standard input",
      .verbs = BUILD,
+     .basic = true},
+    {.name = "input",
+     .type = OPT_LIST,
+     AT(merge_input),
+     .meta = "PREFIX|FOLDER",
+     .section = "input",
+     .help = "data sets to join, besides those that stand behind the verb: prefixes, patterns of "
+             "them, or a folder for all in it in byte order of their names",
+     .verbs = MERGE,
      .basic = true},
     {.name = "json-keys",
      .type = OPT_LIST,
@@ -64,6 +78,14 @@ static const struct opt rows[] = {
      .help = "writes PREFIX_KEY_document.bin, .idx and .manifest.json",
      .verbs = BUILD,
      .basic = true},
+    {.name = "output-prefix",
+     .type = OPT_TEXT,
+     AT(output_prefix),
+     .meta = "PREFIX",
+     .section = "output",
+     .help = "writes PREFIX.bin, .idx and .manifest.json",
+     .verbs = MERGE,
+     .basic = true},
     {.name = "append-eod",
      .type = OPT_SWITCH,
      AT(append_eod),
@@ -76,7 +98,7 @@ static const struct opt rows[] = {
      AT(overwrite),
      .section = "output",
      .help = "replaces outputs that are there already",
-     .verbs = BUILD | INDEX,
+     .verbs = BUILD | INDEX | MERGE,
      .basic = true},
     {.name = "workers",
      .type = OPT_INT,
@@ -211,6 +233,13 @@ static const struct opt_verb verbs[] = {
      .examples =
          WEFT_PREFIX "prep inspect corpus_text_document --check\n" WEFT_PREFIX
                      "prep inspect corpus_text_document --documents 0 7 --tokenizer spm.model\n",
+     .takes_files = true},
+    {.name = "merge",
+     .args = "PREFIX|FOLDER...",
+     .help = "join data sets into one, as Megatron-LM's merge_datasets.py does",
+     .examples = WEFT_PREFIX "prep merge parts/ --output-prefix corpus_text_document\n" WEFT_PREFIX
+                             "prep merge 'part_*_text_document' more_text_document "
+                             "--output-prefix corpus_text_document\n",
      .takes_files = true},
     {.name = NULL},
 };

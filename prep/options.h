@@ -7,7 +7,7 @@
 #include "base/opt.h"
 #include "tok/options.h"
 
-enum prep_verb { PREP_BUILD, PREP_INDEX, PREP_INSPECT };
+enum prep_verb { PREP_BUILD, PREP_INDEX, PREP_INSPECT, PREP_MERGE };
 
 struct prep_options {
     struct opt_common common;
@@ -24,6 +24,8 @@ struct prep_options {
     /* inspect */
     bool check, json;
     struct opt_list documents;
+    /* merge */
+    struct opt_list merge_input;
 };
 
 extern const struct opt_table prep_table;

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_CMD_H
+#define PREP_CMD_H
+
+/*
+ * Verbs of the program `prep` that have a file of their own. The files cmd*.c and main.c are the
+ * program, not the library: they may write to stdout and log.
+ */
+
+#include <signal.h>
+
+#include "base/progress.h"
+#include "prep/options.h"
+
+struct cmd {
+    const struct opts *opts;
+    const struct prep_options *o;
+    const volatile sig_atomic_t *stop; /* not 0: a signal asks for the end */
+};
+
+/* The progress functions of library calls: `arg` is a struct progress. */
+void cmd_progress(void *arg, uint64_t done, uint64_t total);
+
+int cmd_merge(const struct cmd *c, struct err *e);
+
+#endif
