@@ -114,9 +114,9 @@ static int check_ends(const struct shard *s, struct err *e)
     if (load_i64(s->offset + 8 * last) < 0) {
         err_set(e, ERR_DATA, "%s: the last sequence begins at byte %" PRId64, name,
                 load_i64(s->offset + 8 * last));
-        return err_hint(e,
-                        "offsets beyond 2^31 were written wrongly by Megatron-LM before 0.15 when "
-                        "it merged shards under numpy 2; make the shard again");
+        return err_hint(
+            e, "offsets beyond 2^31 were written wrongly by Megatron-LM before 0.15 when "
+               "it merged shards under numpy 2; '" WEFT_PREFIX "prep verify --repair' mends it");
     }
     return 0;
 }
@@ -168,8 +168,9 @@ static int check_bin_size(const struct shard *s, struct err *e)
     if (s->bin.size > end && eods_uncounted(s, s->bin.size - end))
         return err_hint(e, "the difference is one token for each document: Megatron-DeepSpeed (and "
                            "Megatron-LM 23.06) did not count the end-of-document tokens of "
-                           "--append-eod; make the shard again with " WEFT_PREFIX "prep build");
-    return err_hint(e, "the two files do not belong together, or one was cut");
+                           "--append-eod; '" WEFT_PREFIX "prep verify --repair' mends it");
+    return err_hint(e, "the two files do not belong together, or one was cut; '" WEFT_PREFIX
+                       "prep verify' tells more");
 }
 
 static int open_bin(struct shard *s, const char *prefix, struct err *e)

@@ -95,11 +95,15 @@ struct shard_stats {
     uint64_t shortest, longest; /* sequences, in tokens */
     int64_t highest_id;         /* -1: no tokens, or ids were not looked at */
     uint64_t eods;              /* tokens equal to `eod` */
+    uint64_t ended;             /* documents whose last token is `eod` */
 };
 
+struct xxh; /* base/hash.h */
+
 struct shard_check {
-    int64_t limit; /* ids must be below; SHARD_ANY_ID if not known */
-    int64_t eod;   /* to be counted; -1: none */
+    int64_t limit;    /* ids must be below; SHARD_ANY_ID if not known */
+    int64_t eod;      /* to be counted; -1: none */
+    struct xxh *hash; /* is given the bytes of the .bin; may be NULL */
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes looked at; may be NULL */
     void *arg;
 };

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "dataset/shard.h"
 
@@ -45,23 +46,53 @@ int shard_check_idx(const struct shard *s, struct shard_stats *ret, struct err *
     return code ? code : map_check(&s->idx, e);
 }
 
-static int check_ids(const struct shard *s, const struct shard_check *c, uint64_t i, int32_t *id,
-                     struct shard_stats *st, struct err *e)
+struct walk {
+    const struct shard *s;
+    const struct shard_check *c;
+    struct shard_stats *st;
+    int32_t *id;
+    uint64_t done, said; /* bytes */
+    bool eod;            /* the newest token is the end of document */
+};
+
+static void look_at(struct walk *w, const int32_t *id, uint64_t n)
 {
-    uint64_t n = (uint64_t)shard_length(s, i);
+    int32_t top = (int32_t)w->st->highest_id;
+    uint64_t eods = 0;
+    for (uint64_t j = 0; j < n; j++) {
+        top = id[j] > top ? id[j] : top;
+        eods += id[j] == w->c->eod;
+    }
+    w->st->highest_id = top;
+    w->st->eods += eods;
+    w->eod = id[n - 1] == w->c->eod;
+}
+
+/* The check of the .idx is over: sequences lie one behind the other. */
+static void move_on(struct walk *w, uint64_t bytes)
+{
+    const struct shard *s = w->s;
+    if (w->c->hash)
+        xxh_add(w->c->hash, s->bin.data + w->done, bytes);
+    w->done += bytes;
+    if (w->done - w->said < REPORT && w->done < s->bin.size)
+        return;
+    map_done(&s->bin, w->said, w->done - w->said);
+    if (w->c->progress)
+        w->c->progress(w->c->arg, w->done, s->bin.size);
+    w->said = w->done;
+}
+
+static int check_ids(struct walk *w, uint64_t i, struct err *e)
+{
+    uint64_t n = (uint64_t)shard_length(w->s, i);
     for (uint64_t from = 0; from < n; from += PIECE) {
         uint64_t k = n - from < PIECE ? n - from : PIECE;
-        int code = shard_read(s, i, from, k, c->limit, id, e);
+        int code = shard_read(w->s, i, from, k, w->c->limit, w->id, e);
         if (code)
             return code;
-        int32_t top = (int32_t)st->highest_id;
-        uint64_t eods = 0;
-        for (uint64_t j = 0; j < k; j++) {
-            top = id[j] > top ? id[j] : top;
-            eods += id[j] == c->eod;
-        }
-        st->highest_id = top;
-        st->eods += eods;
+        look_at(w, w->id, k);
+        move_on(w, k * w->s->width);
     }
     return 0;
 }
@@ -69,17 +100,17 @@ static int check_ids(const struct shard *s, const struct shard_check *c, uint64_
 int shard_check(const struct shard *s, const struct shard_check *c, struct shard_stats *ret,
                 struct err *e)
 {
+    struct walk w = {.s = s, .c = c, .st = ret};
     int code = shard_check_idx(s, ret, e);
-    int32_t *id = mem_new(PIECE, sizeof(*id));
-    uint64_t done = 0, said = 0;
-    for (uint64_t i = 0; !code && i < s->nseq; i++) {
-        code = check_ids(s, c, i, id, ret, e);
-        done += (uint64_t)shard_length(s, i) * s->width;
-        if (c->progress && (done - said >= REPORT || i + 1 == s->nseq)) {
-            c->progress(c->arg, done, s->bin.size);
-            said = done;
-        }
+    w.id = mem_new(PIECE, sizeof(*w.id));
+    for (uint64_t d = 0; !code && d < s->ndocs; d++) {
+        uint64_t first, end;
+        code = shard_document(s, d, &first, &end, e);
+        w.eod = false;
+        for (uint64_t i = first; !code && i < end; i++)
+            code = check_ids(&w, i, e);
+        ret->ended += w.eod;
     }
-    free(id);
-    return code;
+    free(w.id);
+    return code ? code : map_check(&s->bin, e);
 }

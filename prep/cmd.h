@@ -22,5 +22,6 @@ struct cmd {
 void cmd_progress(void *arg, uint64_t done, uint64_t total);
 
 int cmd_merge(const struct cmd *c, struct err *e);
+int cmd_verify(const struct cmd *c, struct err *e);
 
 #endif

@@ -12,7 +12,8 @@ enum {
     BUILD = 1 << PREP_BUILD,
     INDEX = 1 << PREP_INDEX,
     INSPECT = 1 << PREP_INSPECT,
-    MERGE = 1 << PREP_MERGE
+    MERGE = 1 << PREP_MERGE,
+    VERIFY = 1 << PREP_VERIFY
 };
 
 static const struct opt rows[] = {
@@ -67,8 +68,8 @@ static const struct opt rows[] = {
      .verbs = BUILD,
      .basic = true},
 
-    TOK_FLAG_ROWS(S, tokenizer, BUILD | INSPECT),
-    TOK_FLAG_VOCAB_SIZE_ROW(S, tokenizer, BUILD | INSPECT),
+    TOK_FLAG_ROWS(S, tokenizer, BUILD | INSPECT | VERIFY),
+    TOK_FLAG_VOCAB_SIZE_ROW(S, tokenizer, BUILD | INSPECT | VERIFY),
 
     {.name = "output-prefix",
      .type = OPT_TEXT,
@@ -207,6 +208,15 @@ static const struct opt rows[] = {
              "tokenizer is named",
      .verbs = INSPECT,
      .basic = true},
+
+    {.name = "repair",
+     .type = OPT_SWITCH,
+     AT(repair),
+     .section = "repair",
+     .help = "mends in place what can be: offsets, ends of document that are not counted "
+             "(Megatron-DeepSpeed's data), a cut .bin or .idx",
+     .verbs = VERIFY,
+     .basic = true},
     {.name = NULL},
 };
 
@@ -240,6 +250,12 @@ static const struct opt_verb verbs[] = {
      .examples = WEFT_PREFIX "prep merge parts/ --output-prefix corpus_text_document\n" WEFT_PREFIX
                              "prep merge 'part_*_text_document' more_text_document "
                              "--output-prefix corpus_text_document\n",
+     .takes_files = true},
+    {.name = "verify",
+     .args = "PREFIX|FOLDER...",
+     .help = "look at all of data sets: structure, every id, the manifest's digests; mend them",
+     .examples = WEFT_PREFIX "prep verify corpus_text_document --tokenizer spm.model\n" WEFT_PREFIX
+                             "prep verify --repair parts/\n",
      .takes_files = true},
     {.name = NULL},
 };

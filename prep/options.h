@@ -7,7 +7,7 @@
 #include "base/opt.h"
 #include "tok/options.h"
 
-enum prep_verb { PREP_BUILD, PREP_INDEX, PREP_INSPECT, PREP_MERGE };
+enum prep_verb { PREP_BUILD, PREP_INDEX, PREP_INSPECT, PREP_MERGE, PREP_VERIFY };
 
 struct prep_options {
     struct opt_common common;
@@ -26,6 +26,8 @@ struct prep_options {
     struct opt_list documents;
     /* merge */
     struct opt_list merge_input;
+    /* verify */
+    bool repair;
 };
 
 extern const struct opt_table prep_table;

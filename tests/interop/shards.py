@@ -98,9 +98,55 @@ def merge(prep, folder):
         assert read(out + ".idx") == idx and read(out + ".bin") == body, f"seed {seed}"
 
 
+# ---- verify --repair -----------------------------------------------------------------------------------
+
+def deepspeed(documents, eod):
+    """(.idx, .bin, what the .idx should have been) by the loop of Megatron-DeepSpeed's preprocess_data.py: lengths
+    are taken before the end of document is appended."""
+    bad, good, body = Index(8), Index(8), []
+    for sentences in documents:
+        sentences = [s for s in sentences if s]
+        ids = [i for s in sentences for i in s]
+        if ids:
+            ids.append(eod)
+        body += ids
+        bad.lengths += map(len, sentences)
+        good.lengths += map(len, sentences)
+        if ids:
+            good.lengths[-1] += 1
+        for x in (bad, good):
+            x.documents.append(len(x.lengths))
+    return bad.bytes(), np.array(body, dtype="<u2").tobytes(), good.bytes()
+
+
+def repair(prep, folder):
+    for seed in range(12):
+        rng = random.Random(seed)
+        several = seed % 3 == 0
+        documents = [[[rng.randrange(50256) for _ in range(rng.randrange(60))]
+                      for _ in range(rng.randrange(4) if several else rng.randrange(8) > 0)] for _ in range(200)]
+        bad, body, good = deepspeed(documents, 50256)
+        at = os.path.join(folder, f"d{seed}_text_" + ("sentence" if several else "document"))
+        write(at + ".idx", bad)
+        write(at + ".bin", body)
+        r = run(prep, "verify", at, code=3)
+        assert b"ends of document not counted" in r.stderr, r.stderr
+        assert read(at + ".idx") == bad
+        run(prep, "verify", "--repair", "--quiet", at)
+        assert read(at + ".idx") == good and read(at + ".bin") == body, f"seed {seed}"
+        # offsets in 32 bits, as numpy 2 gave them to Megatron-LM before 0.15
+        n = struct.unpack_from("<Q", good, 18)[0]
+        offsets = np.frombuffer(good, "<i8", n, 34 + 4 * n).copy()
+        offsets[n // 3:] -= 1 << 32
+        write(at + ".idx", good[:34 + 4 * n] + offsets.tobytes() + good[34 + 12 * n:])
+        run(prep, "verify", at, code=3)
+        run(prep, "verify", "--repair", "--quiet", at)
+        assert read(at + ".idx") == good
+
+
 def main():
     prep = sys.argv[1]
-    cases = [merge]
+    cases = [merge, repair]
     print(f"1..{len(cases)}")
     failed = 0
     for i, case in enumerate(cases, 1):

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prep/verify.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "dataset/manifest.h"
+
+static int same_digest(const struct map *m, const struct xxh *h, const char *want, struct err *e)
+{
+    char got[XXH_TEXT];
+    xxh_text(h, got);
+    int code = map_check(m, e);
+    if (!code && strcmp(got, want) != 0)
+        code = err_set(e, ERR_INTEGRITY, "%s: its XXH3-128 is %s, but its manifest says %s",
+                       m->path, got, want);
+    return code;
+}
+
+static int digest_idx(const struct shard *s, const char *want, struct err *e)
+{
+    struct xxh *h = xxh_create();
+    xxh_add(h, s->idx.data, s->idx.size);
+    int code = same_digest(&s->idx, h, want, e);
+    xxh_destroy(h);
+    return code;
+}
+
+/* The .bin once: ids and digest. */
+static int check_shard(const struct verify_request *q, const struct manifest *m, struct shard *s,
+                       struct verify_report *r, struct err *e)
+{
+    struct xxh *h = r->has_manifest ? xxh_create() : NULL;
+    const struct shard_check c = {
+        .limit = r->limit, .eod = r->eod, .hash = h, .progress = q->progress, .arg = q->arg};
+    int code = shard_check(s, &c, &r->stats, e);
+    if (!code && h)
+        code = same_digest(&s->bin, h, m->bin_xxh, e);
+    if (!code && h)
+        code = digest_idx(s, m->idx_xxh, e);
+    if (h)
+        xxh_destroy(h);
+    return code;
+}
+
+static int open_and_check(const struct verify_request *q, const struct manifest *m,
+                          struct verify_report *r, struct err *e)
+{
+    struct shard s;
+    int code = shard_open(&s, q->prefix, e);
+    if (code)
+        return code;
+    if (r->has_manifest)
+        code = manifest_fits_shard(m, &s, e);
+    if (!code)
+        code = check_shard(q, m, &s, r, e);
+    shard_close(&s);
+    return code;
+}
+
+/* What the tokenizer, the user and the manifest say of ids. */
+static int settle(const struct verify_request *q, const struct manifest *m, struct verify_report *r,
+                  struct err *e)
+{
+    const struct tok_info *t = q->tok ? tok_info(q->tok) : NULL;
+    int64_t size = t ? t->vocab_size : q->vocab_size;
+    if (!size && r->has_manifest)
+        size = m->vocab_size;
+    r->limit = size > 0 && size < SHARD_ANY_ID ? size : SHARD_ANY_ID;
+    r->eod = t ? t->eod : r->has_manifest ? m->eod : -1;
+    return t && r->has_manifest
+               ? manifest_compare(m, q->prefix, t->path ? t->path : "the tokenizer", t->digest,
+                                  t->vocab_size, e)
+               : 0;
+}
+
+/* The shard was found bad, as `e` says: can it be mended, and is it to be? 0: it was. */
+static int consider(const struct verify_request *q, struct verify_report *r, struct err *e)
+{
+    struct err why;
+    char words[128];
+    int bad = q->repair ? repair_run(q->prefix, r->eod, &r->repair, &why)
+                        : repair_look(q->prefix, r->eod, &r->repair, &why);
+    if (bad) {
+        r->repair.damage = 0;
+        *e = why;
+        return bad;
+    }
+    if (!r->repair.damage) /* ids, or the manifest */
+        return e->code;
+    r->repaired = q->repair;
+    repair_words(r->repair.damage, words, sizeof(words));
+    return q->repair ? 0 : err_hint(e, "--repair mends it (%s)", words);
+}
+
+int verify_run(const struct verify_request *q, struct verify_report *ret, struct err *e)
+{
+    struct manifest m;
+    *ret = (struct verify_report){.eod = -1, .limit = SHARD_ANY_ID, .repair.eod = -1};
+    int code = manifest_read(q->prefix, &m, &ret->has_manifest, e);
+    if (code)
+        return code;
+    code = settle(q, &m, ret, e);
+    if (!code) {
+        code = open_and_check(q, &m, ret, e);
+        if (code == ERR_DATA)
+            code = consider(q, ret, e);
+    }
+    manifest_close(&m);
+    if (!code && ret->repaired) {
+        code = manifest_read(q->prefix, &m, &ret->has_manifest, e);
+        if (!code)
+            code = open_and_check(q, &m, ret, e);
+        manifest_close(&m);
+    }
+    ret->sound = !code;
+    return code;
+}
