@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdint.h>
+#include <string.h>
+
+#include "tok/chat_read.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A record is bad, or its messages have roles and texts that can be read to their ends. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct err e;
+    struct chat_record r = {0};
+    struct chat_message text;
+    for (int turn = 0; turn < 2; turn++) {
+        int code = chat_read(&r, (const char *)data, size, &e);
+        BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
+        BUG_ON(!code && !r.n, "a conversation without a message");
+        size_t sum = 0;
+        for (size_t i = 0; i < r.n && !code; i++) {
+            BUG_ON((unsigned)r.m[i].role >= CHAT_ROLES, "role %d", (int)r.m[i].role);
+            for (size_t k = 0; k < r.m[i].n; k++)
+                sum += (unsigned char)r.m[i].text[k] != 0;
+        }
+        BUG_ON(sum > size, "%zu bytes out of %zu", sum, size);
+        code = chat_read_text(&r, (const char *)data, size, "text", &text, &e);
+        BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
+        BUG_ON(!code && text.n > size, "%zu bytes out of %zu", text.n, size);
+    }
+    chat_record_finish(&r);
+    return 0;
+}
