@@ -17,4 +17,15 @@ static inline bool cpu_avx512(void)
 #endif
 }
 
+/* And what looks bytes up and draws them together: VBMI and VBMI2, since Ice Lake and Zen 4. */
+static inline bool cpu_avx512_bytes(void)
+{
+#ifdef __x86_64__
+    return cpu_avx512() && __builtin_cpu_supports("avx512vbmi") &&
+           __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("popcnt");
+#else
+    return false;
+#endif
+}
+
 #endif

@@ -110,19 +110,9 @@ static int put_chars(struct symbols *s, const char *text, size_t n, struct err *
 /* Appends a piece's letters as the bytes that they stand for; false if it has other characters. */
 bool pipe_piece_bytes(struct buf *b, const char *p, size_t n)
 {
-    char *dst = buf_reserve(b, n);
-    for (size_t i = 0, k = 1; i < n; i += k) {
-        int c = (unsigned char)p[i];
-        if (c > '~' || c < '!')
-            c = byte_of_letter(p + i, n - i, &k);
-        else
-            k = 1;
-        if (c < 0)
-            return false;
-        *dst++ = (char)c;
-    }
-    b->len = (size_t)(dst - b->data);
-    return n > 0;
+    size_t k = letters_bytes(p, n, buf_reserve(b, n + LETTERS_ROOM));
+    b->len += k;
+    return k > 0;
 }
 
 /* ignore_merges: the id of a piece that is a token which merging may not get to, or -1. */
@@ -204,7 +194,7 @@ void pipe_open_whole(struct pipe *p, const uint8_t *some)
     }
     words_init(&p->whole, count);
     count = 0;
-    buf_reserve(&p->whole_text, room); /* one block: the map points into it */
+    buf_reserve(&p->whole_text, room + LETTERS_ROOM); /* one block: the map points into it */
     const char *text = p->whole_text.data;
     for (size_t id = 0; id < s->npieces; id++) {
         size_t from = p->whole_text.len;

@@ -208,6 +208,12 @@ uint32_t letter_of_byte(uint8_t b);                            /* 0x21 to 0x143 
 size_t letter_put(char *dst, uint8_t b);                       /* its UTF-8, 1 or 2 bytes */
 int byte_of_letter(const char *p, size_t left, size_t *ret_n); /* -1: no letter stands there */
 
+/* All of a text's letters as bytes; their number, 0 if one of its characters is no letter. The text
+ * is UTF-8; there is room for n bytes and for LETTERS_ROOM, of which any may be written. */
+enum { LETTERS_ROOM = 64 };
+size_t letters_bytes(const char *p, size_t n, char *dst);
+size_t letters_bytes_plain(const char *p, size_t n, char *dst); /* without vectors, for tests */
+
 /* The character that begins at p, which is valid. */
 static inline uint32_t char_at(const char *p, size_t *ret_n)
 {
