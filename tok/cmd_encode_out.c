@@ -100,7 +100,6 @@ static void make_spelling(struct cmd_out *o)
 static void put_list(struct buf *b, const struct cmd_out *o, const struct tok_ids *ids, bool first)
 {
     size_t i = 0;
-    unsigned seen = 0;
     if (first && ids->n) {
         size_t from = b->len;
         put_one(b, o, ids->id[i++]);
@@ -108,7 +107,7 @@ static void put_list(struct buf *b, const struct cmd_out *o, const struct tok_id
         memmove(b->data + from, b->data + from + 1, b->len - from);
     }
     if (o->spelling.of)
-        join_put(&o->spelling, ids->id + i, ids->n - i, b, &seen);
+        join_put(&o->spelling, ids->id + i, ids->n - i, b);
     else
         for (; i < ids->n; i++)
             put_one(b, o, ids->id[i]);

@@ -16,17 +16,15 @@
  * end. What they make of each id is then worked out once, when a text is first decoded.
  */
 
-enum { NO_ID = 256 }; /* JOIN_OTHER, beside bytes: the vocabulary has no such id */
-
 struct table {
     bool works;     /* false: lists have to be made */
     bool bytes;     /* DEC_BYTE_LEVEL is all there is */
     bool first;     /* the first string is another than it would be elsewhere, */
     bool last;      /* or the last one */
-    bool fall_back; /* bytes are joined: those of ASCII, JOIN_MARK, are text unless others follow
-                     */
+    bool fall_back; /* bytes are joined: JOIN_RUN; ids that there are not are in no run's way */
     size_t nalone;  /* steps that take each string by itself: the first so many */
-    size_t strip;   /* the step that strips the whole text, 0 if none */
+    struct pipe_text what, by; /* all they do is to put the one for the other; what.n: 0 if not */
+    size_t strip;              /* the step that strips the whole text, 0 if none */
     struct join_table of;
 };
 
@@ -40,6 +38,20 @@ static bool is_alone(enum dec_kind kind)
 {
     return kind == DEC_STRIP || kind == DEC_REPLACE || kind == DEC_METASPACE || kind == DEC_BPE ||
            kind == DEC_WORDPIECE;
+}
+
+/* A step that puts one string for another, as most do. */
+static void plan_replacing(const struct pipe_spec *s, struct table *t)
+{
+    const struct dec_step *d = s->dec;
+    if (t->nalone != 1 || s->no_decoder)
+        return;
+    t->by = (struct pipe_text){" ", 1};
+    if (d->kind == DEC_METASPACE)
+        t->what = d->content;
+    else if (d->kind == DEC_REPLACE)
+        t->what.p = regex_literal_text(d->pattern, &t->what.n), t->by = d->content;
+    t->what.n = t->what.p && t->by.n <= t->what.n ? t->what.n : 0;
 }
 
 /* Which of the decoders it is that need no lists: steps for each string, then DEC_BYTE_FALLBACK,
@@ -62,6 +74,7 @@ static void plan(const struct pipe_spec *s, struct table *t)
             t->strip = i++;
     }
     t->works = t->bytes || (i == s->ndec && !(t->last && t->fall_back));
+    plan_replacing(s, t);
 }
 
 /* What an id is after the steps that take it by itself; it lies in the list of `w`. */
@@ -88,32 +101,81 @@ static int alone(const struct pipe *p, struct pipe_work *w, const struct table *
     return code;
 }
 
+/* A piece of letters, which most are; false: it is none, or a longer one. */
+static bool set_letters(const struct pipe *p, struct table *t, int32_t id)
+{
+    enum { LONGEST = 64 };
+    char bytes[LONGEST + LETTERS_ROOM];
+    struct pipe_text text =
+        (size_t)id < p->spec.npieces ? p->spec.piece[id] : (struct pipe_text){0};
+    if (p->token_of[id] >= 0 || !text.n || text.n > LONGEST)
+        return false;
+    size_t n = letters_bytes(text.p, text.n, bytes);
+    if (n)
+        join_set(&t->of, (size_t)id, bytes, n, 0);
+    return n;
+}
+
+/* `to` has room for n; returns the bytes that were written. */
+static size_t replaced(const struct table *t, const char *p, size_t n, char *to)
+{
+    const char *end = p + n;
+    char *at = to;
+    while (p < end) {
+        if (*p != *t->what.p || (size_t)(end - p) < t->what.n ||
+            memcmp(p, t->what.p, t->what.n) != 0) {
+            *at++ = *p++;
+            continue;
+        }
+        for (size_t i = 0; i < t->by.n; i++)
+            *at++ = t->by.p[i];
+        p += t->what.n;
+    }
+    return (size_t)(at - to);
+}
+
+/* The string of an id after all steps that take it by itself. */
+static int spell(const struct pipe *p, struct pipe_work *w, const struct table *t, int32_t id,
+                 struct pipe_text *ret, struct err *e)
+{
+    struct pipe_text text = pipe_piece(p, id);
+    if (!t->what.n || p->token_of[id] >= 0)
+        return alone(p, w, t, id, false, false, ret, e);
+    buf_reset(&w->list2);
+    char *to = buf_reserve(&w->list2, text.n);
+    *ret = (struct pipe_text){to, replaced(t, text.p, text.n, to)};
+    return 0;
+}
+
+/* What an id is decoded to where it stands neither first nor last. */
+static int set_entry(const struct pipe *p, struct pipe_work *w, struct table *t, int32_t id,
+                     struct err *e)
+{
+    struct pipe_text text;
+    int code = spell(p, w, t, id, &text, e);
+    int byte = !code && t->fall_back ? decoder_byte(text) : -1;
+    if (byte >= 0)
+        join_set(&t->of, (size_t)id, &(char){(char)byte}, 1, JOIN_RUN);
+    else if (!code)
+        join_set(&t->of, (size_t)id, text.p, text.n, 0);
+    return code;
+}
+
 static struct table *make_table(const struct pipe *p, struct pipe_work *w)
 {
     struct table *t = mem_new(1, sizeof(*t));
     struct err ignored;
-    size_t n = (size_t)p->size;
     plan(&p->spec, t);
     if (!t->works)
         return t;
-    join_init(&t->of, n);
-    for (size_t id = 0; id < n && t->works; id++) {
-        struct pipe_text text;
-        int byte = -1;
-        if (!decoder_has(p, (int32_t)id)) {
-            join_set_other(&t->of, id, NO_ID);
+    join_init(&t->of, (size_t)p->size);
+    for (int32_t id = 0; id < p->size && t->works; id++)
+        if (t->bytes && set_letters(p, t, id))
             continue;
-        }
-        t->works = !alone(p, w, t, (int32_t)id, false, false, &text, &ignored);
-        if (t->fall_back)
-            byte = decoder_byte(text);
-        if (byte >= 0x80)
-            join_set_other(&t->of, id, byte);
-        else if (byte >= 0)
-            join_set(&t->of, id, &(char){(char)byte}, 1, JOIN_MARK);
+        else if (decoder_has(p, id))
+            t->works = !set_entry(p, w, t, id, &ignored);
         else
-            join_set(&t->of, id, text.p, text.n, 0);
-    }
+            join_set(&t->of, (size_t)id, "", 0, JOIN_RUN);
     return t;
 }
 
@@ -175,50 +237,26 @@ static void end_joined(struct joining *j)
 /* One id; of byte tokens the bytes wait. */
 static void join_one(struct joining *j, int32_t id)
 {
-    const struct join_entry *s = &j->t->of.of[id];
-    unsigned tag = join_tag(s);
-    if (!(tag & (JOIN_OTHER | JOIN_MARK))) {
+    size_t n;
+    const char *p = join_text(&j->t->of, id, &n);
+    bool run = join_tag(&j->t->of.of[id]) & JOIN_RUN;
+    if (!run)
         end_joined(j);
-        join_put(&j->t->of, &id, 1, j->text, &j->seen);
-    } else if (tag & JOIN_MARK) {
-        buf_addc(j->run, s->text[0]);
-    } else if (s->value != NO_ID) {
-        buf_addc(j->run, (char)s->value);
-    }
-}
-
-/* Takes ASCII back that turns out to stand in front of more bytes; how many ids these are. */
-static size_t take_back(struct joining *j, const int32_t *id, size_t n)
-{
-    const struct join_entry *of = j->t->of.of;
-    size_t k = 0;
-    for (; k < n; k++) {
-        const struct join_entry *s = &of[id[n - 1 - k]];
-        if (join_tag(s) & JOIN_MARK)
-            j->text->len--;
-        else if (!(join_tag(s) & JOIN_OTHER))
-            break;
-    }
-    return k;
+    buf_add(run ? j->run : j->text, p, n);
 }
 
 static void join(struct joining *j, const int32_t *id, size_t n)
 {
-    for (size_t i = 0; i < n;) {
-        if (j->run->len) {
+    if (!j->t->fall_back) {
+        j->seen |= join_put(&j->t->of, id, n, j->text);
+        return;
+    }
+    for (size_t i = 0, odd; i < n;) {
+        while (i < n && j->run->len)
             join_one(j, id[i++]);
-            continue;
-        }
-        i += join_put(&j->t->of, id + i, n - i, j->text, &j->seen);
-        if (i == n)
-            break;
-        if (j->t->of.of[id[i]].value == NO_ID) {
-            i++;
-            continue;
-        }
-        for (size_t k = take_back(j, id, i); k; k--)
-            join_one(j, id[i - k]);
-        join_one(j, id[i++]);
+        i += join_put_runs(&j->t->of, id + i, n - i, j->text, &odd);
+        for (; odd; odd--)
+            join_one(j, id[i++]);
     }
 }
 

@@ -13,18 +13,11 @@
 /* A string's letters as bytes, or as it stands if one of its characters is no letter. */
 void decoder_put_bytes(struct buf *out, const char *p, size_t n)
 {
-    size_t from = out->len, k;
-    char *dst = buf_reserve(out, n + 1);
-    for (size_t i = 0; i < n; i += k) {
-        int b = byte_of_letter(p + i, n - i, &k);
-        if (b < 0) {
-            memcpy(out->data + from, p, n);
-            out->len = from + n;
-            return;
-        }
-        *dst++ = (char)b;
-    }
-    out->len = (size_t)(dst - out->data);
+    char *dst = buf_reserve(out, n + LETTERS_ROOM);
+    size_t k = letters_bytes(p, n, dst);
+    if (!k && n)
+        memcpy(dst, p, n);
+    out->len += k ? k : n;
 }
 
 /* What the decoder hears of an id: of an added token, its normalized string. */
@@ -108,6 +101,15 @@ static void put_replaced(struct buf *out, struct pipe_text text, struct pipe_tex
         buf_add(out, text.p + done, text.n - done);
 }
 
+/* Every rule below begins with a space and one of these. */
+static bool may_clean(const char *p, size_t n)
+{
+    for (size_t i = 0; i + 1 < n; i++)
+        if (p[i] == ' ' && p[i + 1] && strchr(".?!,'nd", p[i + 1]))
+            return true;
+    return false;
+}
+
 /* English punctuation drawn to the word before it, one rule after the other. */
 static void clean_up(struct buf *b, size_t from)
 {
@@ -115,6 +117,8 @@ static void clean_up(struct buf *b, size_t from)
                                           {" ,", ","},     {" ' ", "'"},          {" n't", "n't"},
                                           {" 'm", "'m"},   {" do not", " don't"}, {" 's", "'s"},
                                           {" 've", "'ve"}, {" 're", "'re"}};
+    if (!may_clean(b->data + from, b->len - from))
+        return;
     for (size_t i = 0; i < sizeof(rule) / sizeof(*rule); i++) {
         struct pipe_text what = {rule[i][0], strlen(rule[i][0])},
                          by = {rule[i][1], strlen(rule[i][1])};

@@ -11,8 +11,8 @@
 static const char space_mark[] = "\xe2\x96\x81", replacement[] = "\xef\xbf\xbd";
 
 struct sp_decoder {
-    struct join_table of; /* JOIN_OTHER: a byte of 0x80 and more; JOIN_MARK: text that begins
-                           with a space */
+    struct join_table of; /* JOIN_RUN: a byte of 0x80 and more; JOIN_MARK: text that begins with a
+                           space */
     bool strip, strip_all;
 };
 
@@ -20,11 +20,14 @@ struct sp_decoder {
 static void spell(struct buf *b, const struct sp_piece *p)
 {
     buf_reset(b);
+    char *to = buf_reserve(b, p->length);
     for (size_t i = 0; i < p->length;) {
-        bool mark = p->length - i >= 3 && memcmp(p->text + i, space_mark, 3) == 0;
-        buf_addc(b, mark ? ' ' : p->text[i]);
+        bool mark = p->text[i] == space_mark[0] && p->length - i >= 3 &&
+                    memcmp(p->text + i, space_mark, 3) == 0;
+        *to++ = mark ? ' ' : p->text[i];
         i += mark ? 3 : 1;
     }
+    b->len = (size_t)(to - b->data);
 }
 
 static int hex(char c)
@@ -40,13 +43,13 @@ static void add_entry(struct sp_decoder *d, const struct sp_model *m, size_t id,
     p = reserved >= 0 ? &m->piece[reserved] : p;
     if (p->type == SP_BYTE) {
         int byte = hex(p->text[3]) << 4 | hex(p->text[4]);
-        if (byte < 0x80) /* never part of a longer character */
-            join_set(&d->of, id, &(char){(char)byte}, 1, 0);
-        else
-            join_set_other(&d->of, id, byte);
+        join_set(&d->of, id, &(char){(char)byte}, 1,
+                 byte < 0x80 ? 0 : JOIN_RUN); /* ASCII is never part of a longer character */
     } else if (p->type == SP_UNKNOWN) {
         join_set(&d->of, id, m->unk_surface, strlen(m->unk_surface), 0);
-    } else if (p->type != SP_CONTROL) {
+    } else if (p->type == SP_CONTROL) {
+        join_set(&d->of, id, "", 0, 0);
+    } else {
         spell(b, p);
         bool mark = b->len && p->text[0] == space_mark[0] && b->data[0] == ' ';
         join_set(&d->of, id, b->data, b->len, mark ? JOIN_MARK : 0);
@@ -78,7 +81,7 @@ void sp_decoder_destroy(struct sp_decoder *d)
 
 static bool is_byte(const struct sp_decoder *d, int32_t id)
 {
-    return join_tag(&d->of.of[id]) & JOIN_OTHER;
+    return join_tag(&d->of.of[id]) & JOIN_RUN;
 }
 
 /* The bytes that begin at id[0]; returns how many ids they are. */
@@ -91,7 +94,7 @@ static size_t put_bytes(const struct sp_decoder *d, const int32_t *id, size_t n,
     char few[64];
     char *p = k <= sizeof(few) ? few : buf_reserve(&raw, k);
     for (size_t i = 0; i < k; i++)
-        p[i] = (char)d->of.of[id[i]].value;
+        p[i] = d->of.of[id[i]].text[0];
     for (size_t i = 0, c; i < k; i += c) {
         c = utf8_char(p + i, p + k);
         buf_add(text, c ? p + i : replacement, c ? c : 3);
@@ -121,12 +124,25 @@ static size_t put_start(const struct sp_decoder *d, const int32_t *id, size_t n,
     return i;
 }
 
-void sp_decode_ids(const struct sp_decoder *d, const int32_t *id, size_t n, struct buf *text)
+/* Any ids. */
+static void put_odd(const struct sp_decoder *d, const int32_t *id, size_t n, struct buf *text)
 {
-    unsigned seen = 0;
-    for (size_t i = put_start(d, id, n, text); i < n;) {
-        i += join_put(&d->of, id + i, n - i, text, &seen);
+    for (size_t i = 0; i < n;) {
+        size_t k = i;
+        while (k < n && !is_byte(d, id[k]))
+            k++;
+        join_put(&d->of, id + i, k - i, text);
+        i = k;
         if (i < n)
             i += put_bytes(d, id + i, n - i, text);
+    }
+}
+
+void sp_decode_ids(const struct sp_decoder *d, const int32_t *id, size_t n, struct buf *text)
+{
+    size_t odd;
+    for (size_t i = put_start(d, id, n, text); i < n; i += odd) {
+        i += join_put_runs(&d->of, id + i, n - i, text, &odd);
+        put_odd(d, id + i, odd, text);
     }
 }

@@ -17,7 +17,8 @@
 enum {
     FILE_MAX = 1 << 29,
     PART = 64 << 10, /* bytes of a text in parts that are worth encoding */
-    CHECKED = 64     /* ids that are looked at together */
+    CHECKED = 64,    /* ids that are looked at together */
+    AHEAD = 4096     /* bytes of ids that are asked for before they are looked at */
 };
 
 int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n)
@@ -552,7 +553,9 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
 /* Of a number of ids that is fixed, so that the compiler looks at many together. */
 static bool all_inside(const int32_t *id, uint32_t last)
 {
-    uint32_t bad = 0; /* its sign */
+    uint32_t bad = 0;                        /* its sign */
+    for (size_t i = 0; i < CHECKED; i += 16) /* the processor itself stops at the end of a page */
+        __builtin_prefetch((const void *)((uintptr_t)(id + i) + AHEAD));
     for (size_t i = 0; i < CHECKED; i++)
         bad |= (uint32_t)id[i] | (last - (uint32_t)id[i]);
     return bad <= INT32_MAX;
