@@ -10,6 +10,8 @@
 #include "base/mem.h"
 #include "tok/words.h"
 
+#define ALWAYS static inline __attribute__((always_inline))
+
 enum {
     KEPT = 31, /* bytes of a segment that is kept */
     KEPT_SLOTS = 1 << 15
@@ -21,9 +23,10 @@ enum {
 static uint32_t ties_of(double score)
 {
     uint32_t bits = 0;
-    for (int i = 0; i < UNIGRAM_BINADES; i++) {
-        double left = ldexp(fabs(score), 23 - UNIGRAM_BINADE - i);
-        bits |= (uint32_t)(fabs(left - floor(left) - 0.5) < 0x1p-24) << i;
+    double size = fabs(score) * 0x1p23 / (1 << UNIGRAM_BINADE);
+    for (int i = 0; i < UNIGRAM_BINADES; i++, size /= 2) {
+        double left = size < 0x1p52 ? size - (double)(int64_t)size - 0.5 : 0.5;
+        bits |= (uint32_t)(fabs(left) < 0x1p-24) << i;
     }
     return bits;
 }
@@ -43,14 +46,34 @@ static void fill_scores(struct unigram *u, const struct sp_model *m)
     u->falling = u->unk_score <= 0;
     u->largest = fabs((double)u->unk_score);
     u->piece = mem_new(m->npieces, sizeof(*u->piece));
+    u->worth = mem_new(m->npieces + 1, sizeof(*u->worth));
+    u->none = (uint32_t)m->npieces;
+    while (u->id_mask < u->none)
+        u->id_mask = u->id_mask * 2 + 1;
     for (size_t i = 0; i < m->npieces; i++) {
         const struct sp_piece *p = &m->piece[i];
         double score =
             p->type == SP_USER ? (double)((float)p->length * max) - 0.1 : (double)p->score;
         u->piece[i] = (struct scored){score, p->type, ties_of(score)};
+        u->worth[i] = (struct worth){p->type == SP_USER ? NAN : p->score, u->piece[i].ties};
         u->falling &= score <= 0 || p->type == SP_BYTE || p->type == SP_CONTROL;
         u->largest = fmax(u->largest, fabs(score));
     }
+}
+
+/* The normalized text is UTF-8: so other pieces are never found in it. */
+static void fill_ends(struct unigram *u, const struct sp_model *m)
+{
+    struct ends_piece *piece = mem_new(m->npieces, sizeof(*piece));
+    for (size_t i = 0; i < m->npieces; i++) {
+        const struct sp_piece *p = &m->piece[i];
+        if (p->type == SP_UNUSED || !sp_piece_is_utf8(p))
+            continue;
+        piece[i] = (struct ends_piece){u->worth[i].score, u->worth[i].ties, (uint32_t)p->length,
+                                       sp_char_length(p->text, p->length) == p->length};
+    }
+    ends_init(&u->ends, &u->trie, piece);
+    free(piece);
 }
 
 static void fill_trie(struct unigram *u, const struct sp_model *m)
@@ -71,6 +94,7 @@ static void fill_trie(struct unigram *u, const struct sp_model *m)
     }
     trie_init(&u->trie, key, n);
     free(key);
+    fill_ends(u, m);
 }
 
 struct unigram *unigram_create(const struct sp_model *m)
@@ -102,9 +126,11 @@ void unigram_destroy(struct unigram *u)
         return;
     sp_norm_finish(&u->norm);
     trie_finish(&u->trie);
+    ends_finish(&u->ends);
     cut_finish(&u->cut);
     sp_plain_finish(&u->plain);
     free(u->piece);
+    free(u->worth);
     free(u);
 }
 
@@ -131,6 +157,7 @@ void unigram_state_destroy(struct unigram_state *s)
         word_cache_destroy(s->exact[i].cache);
     tok_ids_finish(&s->stream);
     free(s->part);
+    free(s->list);
     free(s->pairs);
     free(s->total);
     free(s);
@@ -140,7 +167,7 @@ void unigram_reset(struct unigram_state *s)
 {
     s->norm = (struct sp_norm_state){.invalid = s->norm.invalid};
     s->rest.len = s->text.len = 0;
-    s->from = s->nodes = s->at = 0;
+    s->from = s->at = 0;
     s->score = 0;
     s->after_unknown = s->at_cut = false;
 }
@@ -160,7 +187,7 @@ static const char *window(const struct unigram_state *s, size_t *ret_n)
     return s->text.data + s->from;
 }
 
-/* Nodes for the places up to `last`; new ones are empty, and place 0 is where ways begin. */
+/* Room for nodes up to a place; at the first one ways begin. */
 static void make_nodes(struct unigram_state *s, size_t last)
 {
     s->widest = last > s->widest ? last : s->widest;
@@ -168,46 +195,84 @@ static void make_nodes(struct unigram_state *s, size_t last)
         s->room = last + last / 2 + 64;
         s->node = mem_grow(s->node, s->room, sizeof(*s->node));
     }
-    if (!s->nodes)
-        s->node[s->nodes++] = (struct node){.id = -1, .score = s->score};
-    for (; s->nodes <= last; s->nodes++)
-        s->node[s->nodes] = (struct node){.start = -1};
-}
-
-/* Sums and comparisons are the library's, in its types: floats kept, compared as doubles. */
-static void offer(struct node *to, size_t start, int32_t id, double score)
-{
-    bool first = to->start < 0;
-    if (!first && !(score > (double)to->score)) {
-        to->second = fmaxf(to->second, (float)score);
+    if (s->at)
         return;
-    }
-    *to = (struct node){(int64_t)start, id, (float)score, first ? -INFINITY : to->score};
+    s->node[0] = (struct node){.score = s->score};
+    s->reached = TRIE_ROOT;
 }
 
-/* All pieces that begin at the next place. */
+/* Sums and comparisons are the library's: floats kept, compared before they are rounded. */
+ALWAYS void offer(const struct unigram *u, struct node *to, float before, uint32_t item)
+{
+    const struct ends_item *p = &u->ends.item[item];
+    float sum = p->score + before, other;
+    bool better = sum > to->score;
+    if (__builtin_expect(!islessgreater(sum, to->score), 0)) {
+        double whole = u->piece[p->id].score + (double)before;
+        better = whole > (double)to->score;
+        sum = (float)whole;
+    }
+    other = better ? to->score : sum;
+    to->second = to->second > other ? to->second : other;
+    to->score = better ? sum : to->score;
+    to->item = better ? item : to->item;
+}
+
+/* The best way to a place, behind a character of `one` bytes; *node is that of the place, those of
+ * places before it lie before it. Returns the ties of all pieces that may be its last one. */
+ALWAYS uint32_t fill_node(const struct unigram *u, struct node *node, uint32_t list, size_t one)
+{
+    const struct ends_item *item = &u->ends.item[list];
+    uint32_t count = item->length, ties = item->ties;
+    struct node to = {-INFINITY, -INFINITY, count ? list + 1 : 0};
+    for (uint32_t k = 1; k <= count; k++)
+        offer(u, &to, node[-(ptrdiff_t)item[k].length].score, list + k);
+    if (!item->id) {
+        float sum = u->unk_score + node[-(ptrdiff_t)one].score;
+        bool better = !count || sum > to.score;
+        float other = better ? to.score : sum;
+        to.second = to.second > other ? to.second : other;
+        to.score = better ? sum : to.score;
+        to.item = better ? 0 : to.item;
+        ties |= u->unk_ties;
+    }
+    *node = to;
+    return ties;
+}
+
+/* The ways to the next place. */
 static void extend(const struct unigram *u, struct unigram_state *s)
 {
-    size_t n, at = s->at;
+    size_t n;
     const char *p = window(s, &n);
-    size_t one = sp_char_length(p + at, n - at);
-    float till_here = s->node[at].score;
-    bool single = false;
-    uint32_t state = TRIE_ROOT;
-    for (size_t end = at; end < n && trie_step(&u->trie, &state, p[end]);) {
-        int32_t id = trie_value(&u->trie, state);
-        end++;
-        if (id < 0 || u->piece[id].type == SP_UNUSED)
-            continue;
-        offer(&s->node[end], at, id, u->piece[id].score + (double)till_here);
-        s->ties |= u->piece[id].ties;
-        single |= end - at == one;
+    size_t one = sp_char_length(p + s->at, n - s->at);
+    for (size_t end = s->at + one; s->at < end; s->at++)
+        s->reached = ends_step(&u->ends, s->reached, p[s->at]);
+    s->ties |= fill_node(u, &s->node[s->at], u->ends.unit[s->reached].list, one);
+}
+
+/* The bytes of the last piece on the best way to a place, of text p. */
+static size_t last_piece(const struct unigram *u, const struct node *node, const char *p, size_t at,
+                         int32_t *ret_id)
+{
+    size_t start = at - 1;
+    if (node[at].item) {
+        *ret_id = u->ends.item[node[at].item].id;
+        return u->ends.item[node[at].item].length;
     }
-    if (!single) {
-        offer(&s->node[at + one], at, u->unk, (double)(u->unk_score + till_here));
-        s->ties |= u->unk_ties;
+    *ret_id = u->unk;
+    while (start && ((unsigned char)p[start] & 0xc0) == 0x80)
+        start--;
+    return at - start;
+}
+
+static void put_path(struct unigram_state *s, size_t k, size_t place)
+{
+    if (k == s->path_room) {
+        s->path_room = s->path_room ? s->path_room * 2 : 1024;
+        s->path = mem_grow(s->path, s->path_room, sizeof(*s->path));
     }
-    s->at = at + one;
+    s->path[k] = (int32_t)place;
 }
 
 /* ---- and back ------------------------------------------------------------------------------ */
@@ -234,51 +299,45 @@ void unigram_put_piece(const struct unigram *u, struct unigram_state *s, int32_t
 static void settle(const struct unigram *u, struct unigram_state *s, size_t end,
                    struct tok_ids *ids)
 {
-    size_t n = 0;
-    for (size_t at = end; at > 0; at = (size_t)s->node[at].start) {
-        if (n == s->path_room) {
-            s->path_room = s->path_room ? s->path_room * 2 : 1024;
-            s->path = mem_grow(s->path, s->path_room, sizeof(*s->path));
-        }
-        s->path[n++] = (int32_t)at;
-    }
-    size_t start = 0;
-    while (n) {
-        size_t at = (size_t)s->path[--n];
-        unigram_put_piece(u, s, s->node[at].id, start, at, ids);
+    size_t n, k = 0, start = 0;
+    const char *p = window(s, &n);
+    int32_t id;
+    for (size_t at = end; at > 0; at -= last_piece(u, s->node, p, at, &id))
+        put_path(s, k++, at);
+    while (k) {
+        size_t at = (size_t)s->path[--k];
+        last_piece(u, s->node, p, at, &id);
+        unigram_put_piece(u, s, id, start, at, ids);
         start = at;
     }
     s->score = s->node[end].score;
     s->from += end;
     s->at -= end;
-    s->nodes -= end;
-    memmove(s->node, s->node + end, s->nodes * sizeof(*s->node));
-    for (size_t i = 0; i < s->nodes; i++)
-        if (s->node[i].start >= 0)
-            s->node[i].start -= i ? (int64_t)end : s->node[i].start;
-    if (s->at == 0)
-        s->nodes = 0;
+    if (s->at)
+        memmove(s->node, s->node + end, (s->at + 1) * sizeof(*s->node));
 }
 
 /* The last place that every way which may still win goes through; 0 if that is the window's start.
  */
-static size_t common_place(struct unigram_state *s)
+static size_t common_place(const struct unigram *u, struct unigram_state *s)
 {
-    size_t top = s->nodes - 1, open = 0;
-    if (s->nodes > s->live_room) {
-        s->live_room = s->nodes + s->nodes / 2;
+    size_t n, top = s->at, open = 0, first = top;
+    const char *p = window(s, &n);
+    int32_t id;
+    for (uint32_t state = s->reached; state != TRIE_ROOT; state = u->ends.unit[state].check)
+        first--; /* pieces that reach further than here begin there at most */
+    if (top >= s->live_room) {
+        s->live_room = top + top / 2 + 64;
         s->live = mem_grow(s->live, s->live_room, 1);
     }
-    while (top > s->at && s->node[top].start < 0)
-        top--;
     memset(s->live, 0, top + 1);
-    for (size_t i = s->at; i <= top; i++)
-        if (s->node[i].start >= 0)
+    for (size_t i = first; i <= top; i++)
+        if (i == top || ((unsigned char)p[i] & 0xc0) != 0x80)
             s->live[i] = 1, open++;
     for (; open > 1; top--) {
         if (!s->live[top])
             continue;
-        size_t from = (size_t)s->node[top].start;
+        size_t from = top - last_piece(u, s->node, p, top, &id);
         open -= s->live[from];
         s->live[from] = 1;
     }
@@ -348,77 +407,72 @@ static float limit_of(const struct unigram *u, size_t n, double margin)
     return limit > 0 ? (float)fmin(limit, 0x1p60) : 0;
 }
 
-/* The best way through the first n bytes, as if this score stood before them; its places, from the
- * last to the first, lie in s->path. *ret_limit is that of no score; 0 if a character is unknown.
- */
-static size_t look_through(const struct unigram *u, struct unigram_state *s, float before, size_t n,
-                           float *ret_limit, uint32_t *ret_ties)
+/* The best way through a text, as unigram_learn has it, behind a score: *ret_margin is by how much
+ * it is the best at least, 0 if a character is unknown. Returns the number of characters. */
+static size_t look_through(const struct unigram *u, struct unigram_state *s, float before,
+                           const char *text, const uint32_t *list, size_t n, struct tok_ids *ids,
+                           double *ret_margin, uint32_t *ret_ties)
 {
-    float score = s->score;
-    uint32_t ties = s->ties;
-    s->ties = 0;
+    size_t chars = 0, first = ids->n;
     double margin = INFINITY;
-    size_t k = 0;
-    s->score = before;
+    uint32_t ties = 0;
     make_nodes(s, n);
-    while (s->at < n)
-        extend(u, s);
-    for (size_t at = n; at > 0; at = (size_t)s->node[at].start, k++) {
-        const struct node *t = &s->node[at];
-        margin = t->id == u->unk ? 0 : fmin(margin, (double)t->score - (double)t->second);
-        if (k == s->path_room) {
-            s->path_room = s->path_room ? s->path_room * 2 : 1024;
-            s->path = mem_grow(s->path, s->path_room, sizeof(*s->path));
-        }
-        s->path[k] = (int32_t)at;
+    s->node[0].score = before;
+    for (size_t at = 0, one; at < n; chars++) {
+        one = sp_char_length(text + at, n - at);
+        at += one;
+        ties |= fill_node(u, &s->node[at], list[at - 1], one);
     }
-    *ret_limit = limit_of(u, n, margin);
-    s->score = score;
-    *ret_ties = s->ties;
-    s->ties = ties;
-    s->nodes = s->at = 0;
-    return k;
+    int32_t *id = tok_ids_reserve(ids, chars);
+    for (size_t at = n; at > 0; ids->n++) {
+        const struct node *t = &s->node[at];
+        margin = t->item ? fmin(margin, (double)t->score - (double)t->second) : 0;
+        at -= last_piece(u, s->node, text, at, id++);
+    }
+    for (size_t i = first, k = ids->n; i + 1 < k--; i++) { /* they came from the last on */
+        int32_t swap = ids->id[i];
+        ids->id[i] = ids->id[k];
+        ids->id[k] = swap;
+    }
+    *ret_margin = margin;
+    *ret_ties = ties;
+    return chars;
+}
+
+float unigram_learn(const struct unigram *u, struct unigram_state *s, const char *text,
+                    const uint32_t *list, size_t n, struct tok_ids *ids)
+{
+    double margin;
+    uint32_t ties;
+    size_t chars = look_through(u, s, 0, text, list, n, ids, &margin, &ties);
+    return limit_of(u, chars, margin);
+}
+
+float unigram_learn_exact(const struct unigram *u, struct unigram_state *s, const char *text,
+                          const uint32_t *list, size_t n, struct tok_ids *ids)
+{
+    float start = ldexpf(1, s->binade), edge = start / 128;
+    double margin;
+    uint32_t ties;
+    size_t first = ids->n,
+           chars = look_through(u, s, -1.5f * start, text, list, n, ids, &margin, &ties);
+    bool holds = (double)chars * u->largest < (double)edge;
+    for (size_t i = first; i < ids->n; i++)
+        holds &= ids->id[i] != u->unk;
+    return holds && !(ties >> (s->binade - UNIGRAM_BINADE) & 1) ? 2 * start - edge : 0;
 }
 
 static void learn(const struct unigram *u, struct unigram_state *s, size_t n, struct kept *ret)
 {
-    uint32_t ties;
-    size_t k = look_through(u, s, 0, n, &ret->limit, &ties);
-    if (k > KEPT_IDS)
+    const char *p = s->text.data + s->from;
+    uint32_t list[KEPT + 1], whole[2] = {0, (uint32_t)n};
+    s->stream.n = 0;
+    ends_walk(&u->ends, p, whole, 1, list);
+    ret->limit = unigram_learn(u, s, p, list, n, &s->stream);
+    if (s->stream.n > KEPT_IDS)
         ret->limit = 0;
-    ret->n = k <= KEPT_IDS ? (uint32_t)k : 0;
-    for (size_t i = 0; i < ret->n; i++)
-        ret->id[i] = s->node[s->path[k - 1 - i]].id;
-}
-
-static void take_path(struct unigram_state *s, size_t k, struct tok_ids *ids)
-{
-    tok_ids_reserve(ids, k);
-    while (k)
-        ids->id[ids->n++] = s->node[s->path[--k]].id;
-    s->text.len = 0;
-}
-
-float unigram_learn(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
-{
-    float limit;
-    uint32_t ties;
-    take_path(s, look_through(u, s, 0, s->text.len, &limit, &ties), ids);
-    return limit;
-}
-
-float unigram_learn_exact(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
-{
-    float limit, start = ldexpf(1, s->binade), margin = start / 128;
-    double room = (double)s->text.len * u->largest;
-    bool unknown = false;
-    uint32_t ties;
-    size_t k = look_through(u, s, -1.5f * start, s->text.len, &limit, &ties);
-    for (size_t i = 0; i < k; i++)
-        unknown |= s->node[s->path[i]].id == u->unk;
-    take_path(s, k, ids);
-    bool holds = !unknown && room < (double)margin && !(ties >> (s->binade - UNIGRAM_BINADE) & 1);
-    return holds ? 2 * start - margin : 0;
+    ret->n = s->stream.n <= KEPT_IDS ? (uint32_t)s->stream.n : 0;
+    memcpy(ret->id, s->stream.id, ret->n * sizeof(*ret->id));
 }
 
 void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
@@ -470,10 +524,8 @@ static bool recall(const struct unigram *u, struct unigram_state *s, size_t n, s
     s->reach = fminf(s->reach, k->limit);
     memcpy(ids->id + ids->n, k->id, sizeof(k->id));
     ids->n += k->n;
-    for (uint32_t i = 0; i < k->n; i++) {
-        s->score = (float)(u->piece[k->id[i]].score + (double)s->score);
-        s->ties |= u->piece[k->id[i]].ties;
-    }
+    for (uint32_t i = 0; i < k->n; i++)
+        unigram_add(u, k->id[i], &s->score, &s->ties);
     s->after_unknown = false;
     s->from += n;
     return true;
@@ -505,7 +557,7 @@ void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last
         make_nodes(s, n);
         while (n - s->at > keep)
             extend(u, s);
-        size_t place = common_place(s);
+        size_t place = common_place(u, s);
         if (place)
             settle(u, s, place, ids);
     }

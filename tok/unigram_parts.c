@@ -10,9 +10,9 @@
 
 /*
  * Text cut as it stands, before it is normalized, where neither a rule nor a piece reaches across.
- * Its parts are found by their bytes in the word cache; with the ids of each comes the size that
- * the score before it may have, as a float whose sign is set, so that ids and limits can be told
- * apart.
+ * Its parts are found by their bytes in the word cache. The bits of an id that ids do not need are
+ * those of a float: the size that the sum before it must stay below, and a sign for the first of a
+ * part, which alone has such a limit. A part that becomes nothing has an id that is no piece's.
  */
 
 enum {
@@ -87,6 +87,13 @@ void unigram_parts_open(struct unigram *u)
     for (uint32_t a = 0; a < 128; a++)
         for (uint32_t b = 0; b < 128; b++)
             u->apart[a][b >> 3] |= (unsigned char)(may_part(u, a, b) << (b & 7));
+    for (int c = 0; c < 128; c++) {
+        char text = (char)c;
+        uint32_t at = TRIE_ROOT;
+        size_t n;
+        const char *to = sp_norm_char(&u->norm, &text, 1, &n);
+        u->spaces[c] = n == 1 && *to == ' ' && !trie_step(&u->norm.user, &at, text);
+    }
 }
 
 static inline bool part_between(const struct unigram *u, struct unigram_state *s, uint32_t a,
@@ -168,29 +175,77 @@ size_t unigram_next_cut(const struct unigram *u, struct unigram_state *s, const 
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
+/* A part of characters that stay what they are, but for spaces before them; false if it is not. */
+static bool put_plain(const struct unigram *u, const char *text, size_t n, struct buf *out)
+{
+    const struct sp_norm *norm = &u->norm;
+    size_t at = 0, length = norm->space_length;
+    char *start = buf_reserve(out, n * length), *to = start;
+    for (; at < n && !(text[at] & 0x80) && u->spaces[(unsigned char)text[at]]; at++) {
+        if (at && norm->remove_extra)
+            continue;
+        memcpy(to, norm->space, length);
+        to += length;
+    }
+    if (at == n)
+        return false;
+    while (at < n) {
+        unsigned char c = (unsigned char)text[at];
+        size_t k = c < 0x80 ? 1 : utf8_char(text + at, text + n);
+        if (c < 0x80 ? u->spaces[c] || !u->plain.ascii[c]
+                     : !k || !sp_is_plain(&u->plain, utf8_code(text + at, k)))
+            return false;
+        while (k--)
+            *to++ = text[at++];
+    }
+    out->len += (size_t)(to - start);
+    return true;
+}
+
 static void normalize(const struct unigram *u, struct unigram_state *s, const char *text, size_t n)
 {
     struct sp_norm_state norm = {.begun = true};
-    sp_norm_put(&u->norm, &norm, text, n, true, SIZE_MAX, &s->text);
+    if (!put_plain(u, text, n, &s->text))
+        sp_norm_put(&u->norm, &norm, text, n, true, SIZE_MAX, &s->text);
 }
 
-/* The ids of parts, with a limit before each. */
-static int miss_by(float (*learn)(const struct unigram *u, struct unigram_state *s,
-                                  struct tok_ids *ids),
-                   const struct unigram *u, struct unigram_state *s, struct word_list *list,
-                   struct tok_ids *ids)
+typedef float learn_part(const struct unigram *u, struct unigram_state *s, const char *text,
+                         const uint32_t *list, size_t n, struct tok_ids *ids);
+
+/* The first of ids that hold below a limit. */
+static int32_t limited(const struct unigram *u, int32_t id, float limit)
 {
+    uint32_t bits;
+    memcpy(&bits, &limit, sizeof(bits));
+    return (int32_t)((bits & ~u->id_mask) | (uint32_t)id | 1u << 31);
+}
+
+/* The ids of parts, each with a limit. */
+static int miss_by(learn_part *learn, const struct unigram *u, struct unigram_state *s,
+                   struct word_list *list, struct tok_ids *ids)
+{
+    uint32_t start[WORD_LIST + 1] = {0};
     for (size_t i = 0; i < list->count; i++) {
-        uint32_t bits;
-        size_t at = ids->n;
-        tok_ids_reserve(ids, 1);
-        ids->n++;
         normalize(u, s, list->text + list->at[i], list->n[i]);
-        float limit = s->text.len ? learn(u, s, ids) : 0x1p60f;
-        memcpy(&bits, &limit, sizeof(bits));
-        ids->id[at] = (int32_t)(bits | 1u << 31);
+        start[i + 1] = (uint32_t)s->text.len;
+    }
+    if (s->list_room < s->text.len) {
+        s->list_room = s->text.len * 2;
+        s->list = mem_grow(s->list, s->list_room, sizeof(*s->list));
+    }
+    ends_walk(&u->ends, s->text.data, start, list->count, s->list);
+    for (size_t i = 0; i < list->count; i++) {
+        size_t n = start[i + 1] - start[i], at = ids->n;
+        float limit =
+            n ? learn(u, s, s->text.data + start[i], s->list + start[i], n, ids) : 0x1p60f;
+        if (!n)
+            *tok_ids_reserve(ids, 1) = (int32_t)u->none, ids->n++;
+        ids->id[at] = limited(u, ids->id[at], limit);
+        for (size_t k = at + 1; k < ids->n; k++)
+            ids->id[k] |= (int32_t)(~u->id_mask & INT32_MAX);
         list->end[i] = ids->n;
     }
+    s->text.len = 0;
     return 0;
 }
 
@@ -238,43 +293,52 @@ static void find_ids(const struct unigram *u, struct unigram_state *s, const cha
                       &never);
 }
 
-/* Ids and limits of parts become ids: where a limit does not hold, the part is gone through again.
- */
+/* Ids with limits become ids, up to the first whose limit does not hold; returns it, or the end. */
+static const uint32_t *put_ids(const struct unigram *u, struct unigram_state *s, const uint32_t *p,
+                               const uint32_t *end, struct tok_ids *ids)
+{
+    const uint32_t mask = u->id_mask, none = u->none;
+    int32_t *to = ids->id + ids->n, *from = to;
+    float sum = s->score;
+    uint32_t ties = 0, least = UINT32_MAX >> 1, bits;
+    for (; p < end; p++) {
+        uint32_t id = *p & mask, limit = *p & ~mask & INT32_MAX;
+        memcpy(&bits, &sum, sizeof(bits));
+        if (__builtin_expect((bits & INT32_MAX) >= limit, 0) && *p >> 31)
+            break;
+        least = limit < least ? limit : least;
+        *to = (int32_t)id;
+        to += id != none;
+        unigram_add(u, (int32_t)id, &sum, &ties);
+    }
+    float reach;
+    memcpy(&reach, &least, sizeof(reach));
+    if (least < 0x7f800000u) /* else it was that of no first one */
+        s->reach = fminf(s->reach, reach);
+    s->after_unknown &= to == from;
+    s->score = sum;
+    s->ties |= ties;
+    ids->n += (size_t)(to - from);
+    return p;
+}
+
+/* The same, of parts: one whose limit does not hold is gone through again. */
 static void put_stream(const struct unigram *u, struct unigram_state *s, const char *text,
                        const uint32_t *start, struct tok_ids *ids)
 {
-    const int32_t *p = s->stream.id, *end = p + s->stream.n;
-    int32_t *to = tok_ids_reserve(ids, s->stream.n);
-    float score = s->score, reach = s->reach;
-    uint32_t ties = 0;
-    for (size_t i = 0; p < end; i++) {
-        uint32_t bits = (uint32_t)*p++ & INT32_MAX;
-        const int32_t *from = p;
-        float limit;
-        memcpy(&limit, &bits, sizeof(limit));
-        if (fabsf(score) < limit) {
-            reach = fminf(reach, limit);
-            for (; p < end && *p >= 0; p++) {
-                *to++ = *p;
-                score = (float)(u->piece[*p].score + (double)score);
-                ties |= u->piece[*p].ties;
-            }
-            s->after_unknown &= p == from;
-            continue;
-        }
-        while (p < end && *p >= 0)
-            p++;
-        ids->n = (size_t)(to - ids->id);
-        s->score = score;
+    const uint32_t *p = (const uint32_t *)s->stream.id, *end = p + s->stream.n, *stop;
+    for (size_t i = 0;; i++) {
+        tok_ids_reserve(ids, (size_t)(end - p) + 1);
+        stop = put_ids(u, s, p, end, ids);
+        if (stop == end)
+            return;
+        for (; p < stop; p++)
+            i += *p >> 31;
         normalize(u, s, text + start[i], start[i + 1] - start[i]);
         unigram_settle_all(u, s, ids);
-        score = s->score;
-        to = tok_ids_reserve(ids, (size_t)(end - p));
+        while (++p < end && !(*p >> 31))
+            ;
     }
-    ids->n = (size_t)(to - ids->id);
-    s->score = score;
-    s->reach = reach;
-    s->ties |= ties;
 }
 
 size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const char *text,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tok/cut.h"
+#include "tok/ends.h"
 #include "tok/sp_plain.h"
 #include "tok/unigram.h"
 #include "tok/word_cache.h"
@@ -32,6 +33,12 @@ struct scored {
     uint32_t ties; /* a bit for each binade in which it falls in the middle */
 };
 
+/* The same at hand: a score that is no float is NaN. */
+struct worth {
+    float score;
+    uint32_t ties;
+};
+
 /* Ids that hold in one binade. */
 struct exact {
     int binade;
@@ -41,8 +48,12 @@ struct exact {
 struct unigram {
     struct sp_norm norm;
     struct trie trie;     /* normal, user-defined and unused pieces */
+    struct ends ends;     /* the first two; scores that are no floats are NaN */
     struct cut cut;       /* places that none of the first two reaches across */
     struct scored *piece; /* by id */
+    struct worth *worth;  /* by id, too, and of no piece at all the last */
+    uint32_t none;        /* the id of no piece */
+    uint32_t id_mask;     /* of the bits that ids take, that one, too */
     size_t longest;       /* bytes of the longest */
     float unk_score;
     double largest; /* of the sizes of all scores */
@@ -51,6 +62,7 @@ struct unigram {
     int32_t unk, byte[256];
     bool byte_fallback;
     struct sp_plain plain;
+    bool spaces[128];             /* by itself it becomes a space */
     unsigned char apart[128][16]; /* of ASCII: where text as it stands may be cut */
     bool samples;                 /* a way at random instead of the best */
     double alpha;
@@ -59,9 +71,8 @@ struct unigram {
 
 /* The best way that ends at a place: its last piece. */
 struct node {
-    int64_t start; /* where that piece begins; -1: nothing ends here */
-    int32_t id;
     float score, second; /* of the best way that was not taken */
+    uint32_t item;       /* that piece in `ends`; 0: an unknown character */
 };
 
 /*
@@ -83,9 +94,10 @@ struct unigram_state {
     struct buf text;   /* the window */
     size_t from;       /* bytes of the window that are done with */
     float score;       /* of the way to there */
-    struct node *node; /* of each place */
-    size_t nodes, room;
-    size_t at;          /* the place from which pieces begin next */
+    struct node *node; /* of each place where a character begins, up to `at` */
+    size_t room;
+    size_t at;          /* the last place that the ways have come to */
+    uint32_t reached;   /* what `ends` says there */
     bool after_unknown; /* the last id that left was the unknown piece */
     struct kept *kept;
     bool at_cut; /* the text may be cut where it stands, and all before is encoded */
@@ -96,10 +108,12 @@ struct unigram_state {
     float reach;                       /* the least limit that was relied on, */
     size_t widest;                     /* and the longest window, since a sum was begun */
     float ended;                       /* the sum at the end of the text before */
-    struct tok_ids stream; /* what comes out of it: a limit, as a negative number, then ids */
+    struct tok_ids stream; /* what comes out of the caches: ids with limits (unigram_parts.c) */
     uint32_t *part;        /* where parts begin */
-    uint64_t *pairs;       /* places met before: two characters, and whether they may be parted */
-    int32_t *path;         /* scratch: places of the way back */
+    uint32_t *list;        /* scratch: pieces that end at each place */
+    size_t list_room;
+    uint64_t *pairs; /* places met before: two characters, and whether they may be parted */
+    int32_t *path;   /* scratch: places of the way back */
     size_t path_room;
     unsigned char *live; /* scratch */
     size_t live_room;
@@ -111,12 +125,25 @@ struct unigram_state {
 /* unigram.c: the window's n bytes, which no piece reaches out of, on top of s->score. */
 void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
 
-/* The same as if nothing stood before it: ids, and the size of the score before up to which they
- * hold. The window is empty then, s->score as it was. */
-float unigram_learn(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
+/*
+ * A text that no piece reaches out of, list[i] being what ends behind its byte i: its ids as if
+ * nothing stood before it, and the size of the score before up to which they hold. Or as if a sum
+ * in the state's binade stood there; 0 if they do not hold for all.
+ */
+float unigram_learn(const struct unigram *u, struct unigram_state *s, const char *text,
+                    const uint32_t *list, size_t n, struct tok_ids *ids);
+float unigram_learn_exact(const struct unigram *u, struct unigram_state *s, const char *text,
+                          const uint32_t *list, size_t n, struct tok_ids *ids);
 
-/* The same as if a sum in the state's binade stood before it; 0 if the ids do not hold for all. */
-float unigram_learn_exact(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
+/* A piece is added to a sum, as the library does it. */
+static inline void unigram_add(const struct unigram *u, int32_t id, float *sum, uint32_t *ties)
+{
+    float next = *sum + u->worth[id].score;
+    if (__builtin_expect(isnan(next), 0))
+        next = (float)(u->piece[id].score + (double)*sum);
+    *sum = next;
+    *ties |= u->worth[id].ties;
+}
 
 static inline int unigram_binade(float score)
 {

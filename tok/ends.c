@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/ends.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+enum { LANES = 16 };
+
+/* ---- building ------------------------------------------------------------------------------ */
+
+/* Units by their parents: first[q] .. first[q + 1] are the places of q's children in `child`. */
+struct children {
+    uint32_t *first, *child;
+};
+
+static bool has_parent(const struct trie *t, uint32_t i)
+{
+    return t->unit[i].check < t->n;
+}
+
+static void find_children(struct children *c, const struct trie *t)
+{
+    c->first = mem_new(t->n + 2, sizeof(*c->first));
+    c->child = mem_new(t->n + 1, sizeof(*c->child));
+    for (uint32_t i = 0; i < t->n; i++)
+        c->first[has_parent(t, i) ? t->unit[i].check + 2 : 0]++;
+    c->first[0] = 0; /* those without one */
+    for (size_t q = 2; q < t->n + 2; q++)
+        c->first[q] += c->first[q - 1];
+    for (uint32_t i = 0; i < t->n; i++)
+        if (has_parent(t, i))
+            c->child[c->first[t->unit[i].check + 1]++] = i;
+}
+
+static void put_item(struct ends *a, size_t *room, struct ends_item item)
+{
+    if (a->nitems == *room) {
+        *room = *room * 2 + 1024;
+        a->item = mem_grow(a->item, *room, sizeof(*a->item));
+    }
+    a->item[a->nitems++] = item;
+}
+
+/* The list of a unit: that of its longest end, behind the string itself if it is a piece. */
+static uint32_t make_list(struct ends *a, size_t *room, const struct ends_piece *p, int32_t id,
+                          uint32_t rest)
+{
+    if (id < 0 || !p[id].length)
+        return rest;
+    size_t list = a->nitems;
+    struct ends_item head = a->item[rest];
+    head.length++;
+    head.ties |= p[id].ties;
+    head.id |= p[id].one;
+    BUG_ON(list + head.length >= UINT32_MAX, "%zu pieces end at places", list);
+    put_item(a, room, head);
+    put_item(a, room, (struct ends_item){{p[id].score}, p[id].length, id});
+    for (uint32_t k = 1; k < head.length; k++)
+        put_item(a, room, a->item[rest + k]);
+    return (uint32_t)list;
+}
+
+void ends_init(struct ends *a, const struct trie *t, const struct ends_piece *piece)
+{
+    struct children c;
+    size_t room = 0, n = 1;
+    uint32_t *queue = mem_new(t->n + 1, sizeof(*queue));
+    find_children(&c, t);
+    *a = (struct ends){.unit = mem_new(t->n + 256, sizeof(*a->unit))};
+    mem_large_pages(a->unit, (t->n + 256) * sizeof(*a->unit));
+    put_item(a, &room, (struct ends_item){0});
+    for (size_t i = 0; i < t->n + 256; i++)
+        a->unit[i] = (struct ends_unit){.base = t->unit[i].base, .check = t->unit[i].check};
+    for (size_t at = 0; at < n; at++) { /* the root first, then units of one byte, of two, ... */
+        uint32_t q = queue[at];
+        for (uint32_t k = c.first[q]; k < c.first[q + 1]; k++) {
+            uint32_t i = c.child[k];
+            struct ends_unit *u = &a->unit[i];
+            char byte = (char)(i - a->unit[q].base);
+            u->fail = q == TRIE_ROOT ? TRIE_ROOT : ends_step(a, a->unit[q].fail, byte);
+            u->list = make_list(a, &room, piece, t->unit[i].value, a->unit[u->fail].list);
+            queue[n++] = i;
+        }
+    }
+    free(queue);
+    free(c.first);
+    free(c.child);
+}
+
+void ends_finish(struct ends *a)
+{
+    free(a->unit);
+    free(a->item);
+    *a = (struct ends){0};
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+struct lane {
+    uint32_t at, end, state;
+};
+
+/* The next text that is not empty; false if there is none. */
+static bool next_text(struct lane *l, const uint32_t *start, size_t *next, size_t n)
+{
+    while (*next < n && start[*next] == start[*next + 1])
+        ++*next;
+    if (*next == n)
+        return false;
+    *l = (struct lane){start[*next], start[*next + 1], TRIE_ROOT};
+    ++*next;
+    return true;
+}
+
+void ends_walk(const struct ends *a, const char *text, const uint32_t *start, size_t n,
+               uint32_t *ret)
+{
+    const struct ends_unit *unit = a->unit;
+    struct lane lane[LANES];
+    size_t lanes = 0, next = 0;
+    while (lanes < LANES && next_text(&lane[lanes], start, &next, n))
+        lanes++;
+    while (lanes) {
+        for (size_t i = 0; i < lanes; i++) {
+            struct lane *l = &lane[i];
+            uint32_t state = l->state, to = unit[state].base + (unsigned char)text[l->at];
+            uint32_t good = -(uint32_t)(unit[to].check == state);
+            to = (to & good) | (unit[state].fail & ~good);
+            ret[l->at] = unit[to].list;
+            __builtin_prefetch(&a->item[unit[to].list]);
+            l->state = to;
+            l->at += (good & 1) | (state == TRIE_ROOT); /* else the same byte once more */
+            if (l->at == l->end && !next_text(l, start, &next, n))
+                *l = lane[--lanes];
+        }
+    }
+}
