@@ -107,8 +107,9 @@ static int make_plan(struct build *b, struct err *e)
 {
     const struct build_request *q = b->q;
     const struct tok_info *info = q->tok ? tok_info(q->tok) : NULL;
-    b->plan = (struct encode_plan){.tok = q->pretokenized ? NULL : q->tok,
-                                   .ids = q->pretokenized,
+    b->plan = (struct encode_plan){.tok = q->form.pretokenized ? NULL : q->tok,
+                                   .ids = q->form.pretokenized,
+                                   .text = q->form.text,
                                    .key = q->key,
                                    .nkeys = q->nkeys,
                                    .vocab_size = info ? info->vocab_size : q->vocab_size,
@@ -145,7 +146,7 @@ int build_open(const struct build_request *q, struct build **ret, struct err *e)
     b->bad_path = mem_printf("%s.bad.jsonl", q->prefix);
     b->output = mem_new(q->nkeys, sizeof(*b->output));
     for (size_t k = 0; k < q->nkeys; k++)
-        b->output[k] = mem_printf("%s_%s_document", q->prefix, q->key[k]);
+        b->output[k] = mem_printf("%s_%s_%s", q->prefix, q->key[k], q->level);
     int code = check_keys(q, e);
     if (!code)
         code = check_outputs(b, e);
@@ -154,7 +155,7 @@ int build_open(const struct build_request *q, struct build **ret, struct err *e)
                                    .output = b->bad_path,
                                    .keep_line = q->on_bad == BAD_QUARANTINE};
     if (!code)
-        code = source_open(&b->source, q->input, q->ninputs, q->pretokenized, &plan, e);
+        code = source_open(&b->source, q->input, q->ninputs, &q->form, &plan, e);
     if (!code)
         code = make_plan(b, e);
     if (code) {
@@ -210,7 +211,7 @@ void build_close(struct build *b)
 static void bad_place(const struct build *b, const struct item *it, const struct bad *bad,
                       struct err *ret)
 {
-    err_set(ret, ERR_DATA, "%s: line %" PRIu64 ": %s", source_name(&b->source, it->input),
+    err_set(ret, ERR_DATA, "%s: %s %" PRIu64 ": %s", source_name(&b->source, it->input), it->unit,
             b->line + bad->line + 1, it->why.data + bad->why);
 }
 
@@ -411,9 +412,14 @@ static void describe(const struct build *b, struct manifest *m, struct manifest_
     size_t n = 0;
     option[n++] = (struct manifest_option){"append-eod", q->append_eod ? "true" : "false"};
     option[n++] = (struct manifest_option){"on-bad-record", on_bad[q->on_bad]};
-    option[n++] = (struct manifest_option){"pretokenized", q->pretokenized ? "true" : "false"};
-    if (!q->pretokenized)
+    option[n++] = (struct manifest_option){"pretokenized", q->form.pretokenized ? "true" : "false"};
+    if (!q->form.pretokenized)
         option[n++] = (struct manifest_option){"specials", q->specials};
+    option[n++] = (struct manifest_option){"input-format", source_formats[q->form.format]};
+    if (q->form.format == SOURCE_TEXT)
+        option[n++] = (struct manifest_option){"text-separator", q->form.text.written};
+    if (q->form.text.keep_newlines)
+        option[n++] = (struct manifest_option){"keep-newlines", "true"};
     const struct docstream_header *h = &b->source.docs.header; /* all zero where there is none */
     const char *type = info ? info->type_name : h->type[0] ? h->type : NULL;
     const char *path = info ? info->path : h->path[0] ? h->path : NULL;
@@ -448,7 +454,7 @@ static int finish_bad(struct build *b, struct err *e)
 static int finish(struct build *b, struct err *e)
 {
     struct manifest_input *input = mem_new(b->source.ninputs, sizeof(*input));
-    struct manifest_option option[5];
+    struct manifest_option option[12];
     struct manifest m;
     describe(b, &m, input, option);
     int code = b->bad.path ? outfile_sync(&b->bad, e) : 0;

@@ -3,7 +3,7 @@
 #define PREP_BUILD_H
 
 /*
- * `prep build`: documents in, token shards out; one shard PREFIX_KEY_document for each key of the
+ * `prep build`: documents in, token shards out; one shard PREFIX_KEY_LEVEL for each key of the
  * records. The bytes depend on the inputs and the tokenizer, not on the number of workers.
  * Nothing stands under a final name before all of it is there.
  *
@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "prep/encoder.h"
+#include "prep/source.h"
 #include "tok/tok.h"
 
 struct build_counts {
@@ -30,13 +31,14 @@ struct build_counts {
 struct build_request {
     const char *const *input; /* names or patterns, "-" for standard input */
     size_t ninputs;
-    bool pretokenized;      /* the one input has ids: a framed stream, or JSONL with arrays */
-    const char *const *key; /* of the records; for a framed stream it only names the output */
+    struct source_form form; /* of the inputs */
+    const char *const *key;  /* of the records; for a framed stream it only names the output */
     size_t nkeys;
     const char *prefix;
-    const struct tokenizer *tok; /* NULL only with `pretokenized` */
+    const char *level;           /* ends the names: "document" or "sentence" */
+    const struct tokenizer *tok; /* NULL only with `form.pretokenized` */
     const char *specials;        /* the choice as the user spells it, for the manifest */
-    int64_t vocab_size;          /* with `pretokenized` and without a tokenizer: ids are below it */
+    int64_t vocab_size; /* with `form.pretokenized` and without a tokenizer: ids are below it */
     bool append_eod, overwrite;
     enum on_bad on_bad;
     int workers; /* >= 1 */

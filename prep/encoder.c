@@ -140,12 +140,12 @@ static void take_back(const struct encode_plan *p, struct column *col)
     col->packed.len -= (size_t)tokens * shard_dtype_width(p->dtype);
 }
 
-/* ERR_DATA: the record is bad, and has left nothing behind. */
-static int encode_record(struct encoder *c, struct item *it, const char *p, size_t n, struct err *e)
+/* The values at hand. ERR_DATA: the record is bad, and has left nothing behind. */
+static int encode_values(struct encoder *c, struct item *it, struct err *e)
 {
     const struct encode_plan *plan = c->plan;
     uint64_t eods = c->eods;
-    int code = jsonl_parse(c->json, p, n, c->value, e);
+    int code = 0;
     for (size_t k = 0; k < plan->nkeys && !code; k++)
         code = judge(plan, k, c->value[k].kind, e);
     for (size_t k = 0; k < plan->nkeys && !code; k++) {
@@ -156,6 +156,19 @@ static int encode_record(struct encoder *c, struct item *it, const char *p, size
     if (code)
         c->eods = eods;
     return code;
+}
+
+static int encode_record(struct encoder *c, struct item *it, const char *p, size_t n, struct err *e)
+{
+    int code = jsonl_parse(c->json, p, n, c->value, e);
+    return code ? code : encode_values(c, it, e);
+}
+
+static int encode_text(struct encoder *c, struct item *it, const char *p, size_t n, struct err *e)
+{
+    c->value[0] = (struct jsonl_value){.kind = JSONL_STRING, .text = p, .length = n};
+    int code = text_check(p, n, e);
+    return code ? code : encode_values(c, it, e);
 }
 
 /* ---- a long record -------------------------------------------------------------------------- */
@@ -232,6 +245,18 @@ static void run_long(struct encoder *c, struct item *it)
 
 /* ---- a block -------------------------------------------------------------------------------- */
 
+/* What became of the record p[0 .. n), the last one counted; false: the block ends with it. */
+static bool settle(struct encoder *c, struct item *it, int code, const char *p, size_t n)
+{
+    if (!code)
+        it->docs++;
+    else if (code == ERR_DATA)
+        item_add_bad(it, it->lines - 1, p, n, it->err.msg);
+    else
+        it->code = code;
+    return !code || (code == ERR_DATA && c->plan->on_bad != BAD_FAIL);
+}
+
 static void run_lines(struct encoder *c, struct item *it)
 {
     const char *p = it->text.data, *end = p + it->text.len;
@@ -240,18 +265,23 @@ static void run_lines(struct encoder *c, struct item *it)
         if (it->last && *p <= ' ' && jsonl_blank(p, end))
             break; /* white space at the end of the input is no record */
         it->lines++;
-        int code = encode_record(c, it, p, (size_t)(stop - p), &it->err);
-        if (code == ERR_DATA) {
-            item_add_bad(it, it->lines - 1, p, (size_t)(stop - p), it->err.msg);
-            if (c->plan->on_bad == BAD_FAIL)
-                return;
-        } else if (code) {
-            it->code = code;
+        size_t n = (size_t)(stop - p);
+        if (!settle(c, it, encode_record(c, it, p, n, &it->err), p, n))
             return;
-        } else {
-            it->docs++;
-        }
         p = stop + 1;
+    }
+}
+
+static void run_text(struct encoder *c, struct item *it)
+{
+    const char *p = it->text.data, *end = p + it->text.len;
+    for (size_t n;;) {
+        const char *from = p;
+        if (!text_next(&c->plan->text, &p, end, &n))
+            return;
+        it->lines++;
+        if (!settle(c, it, encode_text(c, it, from, n, &it->err), from, n))
+            return;
     }
 }
 
@@ -277,6 +307,8 @@ void encoder_run(struct encoder *c, struct item *it)
         return;
     if (it->kind == ITEM_LINES)
         run_lines(c, it);
+    else if (it->kind == ITEM_TEXT)
+        run_text(c, it);
     else if (it->kind == ITEM_LONG)
         run_long(c, it);
     else

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "dataset/shard.h"
 #include "prep/item.h"
+#include "prep/text_in.h"
 #include "tok/tok.h"
 
 enum on_bad { BAD_FAIL, BAD_SKIP, BAD_QUARANTINE };
@@ -24,6 +25,7 @@ enum on_bad { BAD_FAIL, BAD_SKIP, BAD_QUARANTINE };
 struct encode_plan {
     const struct tokenizer *tok; /* NULL: the records bring ids */
     bool ids;                    /* the values are arrays of ids, not texts */
+    struct text_form text;       /* of documents of plain text */
     const char *const *key;      /* of JSONL; one column each */
     size_t nkeys;
     int64_t vocab_size;

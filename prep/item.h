@@ -19,6 +19,7 @@
 
 enum item_kind {
     ITEM_LINES, /* whole lines of JSONL in `text` */
+    ITEM_TEXT,  /* documents of plain text in `text`, with what ends them */
     ITEM_LONG,  /* one long line in `large` */
     ITEM_IDS    /* documents of the framed stream in `ids`, one run for each of `run` */
 };
@@ -39,6 +40,7 @@ struct bad {
 struct item {
     enum item_kind kind;
     size_t input;      /* which of the inputs */
+    const char *unit;  /* what a record of it is called: "line", "record" */
     bool last;         /* nothing follows in this input */
     uint64_t end;      /* where the block ends in that input: what source_seek takes */
     uint64_t consumed; /* bytes of the inputs read so far, for progress */

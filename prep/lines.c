@@ -10,7 +10,18 @@ enum { READ_SIZE = 256 << 10 };
 
 void lines_init(struct lines *l, struct zin *in)
 {
-    *l = (struct lines){.in = in};
+    *l = (struct lines){.in = in, .sep = "\n", .nsep = 1};
+}
+
+void lines_init_array(struct lines *l, struct zin *in)
+{
+    lines_init(l, in);
+    l->is_array = true;
+}
+
+void lines_init_text(struct lines *l, struct zin *in, const char *sep, size_t nsep)
+{
+    *l = (struct lines){.in = in, .plain = true, .sep = sep, .nsep = nsep};
 }
 
 void lines_finish(struct lines *l)
@@ -23,6 +34,15 @@ uint64_t lines_at(const struct lines *l)
     return l->taken - l->carry.len;
 }
 
+/* What a JSON array needs: the bytes just read, or their end. */
+static int turn(struct lines *l, char *p, size_t n, struct err *e)
+{
+    if (!l->is_array)
+        return 0;
+    int code = n ? jsonarray_feed(&l->array, p, n, e) : jsonarray_end(&l->array, e);
+    return code ? err_wrap(e, "%s", zin_name(l->in)) : 0;
+}
+
 int lines_skip(struct lines *l, uint64_t n, struct err *e)
 {
     struct buf b = {0};
@@ -31,6 +51,8 @@ int lines_skip(struct lines *l, uint64_t n, struct err *e)
         size_t k = 0, most = n - l->taken < READ_SIZE ? (size_t)(n - l->taken) : READ_SIZE;
         code = zin_read(l->in, buf_reserve(&b, READ_SIZE), most, &k, e);
         l->taken += k;
+        if (!code)
+            code = turn(l, b.data, k, e);
         if (!code && !k)
             code = err_set(e, ERR_DATA,
                            "%s: has %llu bytes of text, but %llu of them were read before",
@@ -39,6 +61,13 @@ int lines_skip(struct lines *l, uint64_t n, struct err *e)
     l->started = n > 0;
     buf_finish(&b);
     return code;
+}
+
+const char *sep_find(const char *p, const char *end, const char *sep, size_t nsep)
+{
+    size_t n = (size_t)(end - p);
+    const char *s = nsep == 1 ? memchr(p, *sep, n) : memmem(p, n, sep, nsep);
+    return s ? s : end;
 }
 
 const char *line_end(const char *p, const char *end)
@@ -60,18 +89,19 @@ static int read_some(struct lines *l, struct buf *b, struct err *e)
     b->len += n;
     l->taken += n;
     l->ended = !code && n == 0;
-    return code;
+    return code ? code : turn(l, p, n, e);
 }
 
 /* Drops a byte order mark, which may come in several reads. */
 static int skip_mark(struct lines *l, struct buf *b, struct err *e)
 {
-    while (b->len < 3 && !l->ended) {
+    l->started = l->is_array; /* which sees to it itself */
+    while (!l->started && b->len < 3 && !l->ended) {
         int code = read_some(l, b, e);
         if (code)
             return code;
     }
-    if (b->len >= 3 && memcmp(b->data, "\xEF\xBB\xBF", 3) == 0) {
+    if (!l->started && b->len >= 3 && memcmp(b->data, "\xEF\xBB\xBF", 3) == 0) {
         b->len -= 3;
         memmove(b->data, b->data + 3, b->len);
     }
@@ -79,21 +109,27 @@ static int skip_mark(struct lines *l, struct buf *b, struct err *e)
     return 0;
 }
 
-/* The length of `b` up to its last newline and with it; 0 without one. */
-static size_t last_newline(const struct buf *b)
+/* The length of `b` up to its last separator and with it; 0 without one. */
+static size_t last_separator(const struct lines *l, const struct buf *b)
 {
-    const char *s = b->len ? memrchr(b->data, '\n', b->len) : NULL;
-    return s ? (size_t)(s - b->data) + 1 : 0;
+    if (l->nsep == 1) {
+        const char *s = b->len ? memrchr(b->data, *l->sep, b->len) : NULL;
+        return s ? (size_t)(s - b->data) + 1 : 0;
+    }
+    const char *p = b->data, *end = p + b->len, *s;
+    while (p < end && (s = sep_find(p, end, l->sep, l->nsep)) < end)
+        p = s + l->nsep;
+    return (size_t)(p - b->data);
 }
 
 /*
  * Where a block may end: behind its last newline, but white space at its end stays for the next
  * block, because it may be the end of the stream. 0: there is no such place.
  */
-static size_t cut_at(const struct buf *b)
+static size_t cut_at(const struct lines *l, const struct buf *b)
 {
-    const char *end = b->data + b->len, *last = b->data + last_newline(b);
-    if (last == b->data || !jsonl_blank(last, end))
+    const char *end = b->data + b->len, *last = b->data + last_separator(l, b);
+    if (last == b->data || l->plain || !jsonl_blank(last, end))
         return (size_t)(last - b->data);
     while (last > b->data && jsonl_blank(last - 1, last))
         last--;
@@ -120,7 +156,7 @@ int lines_next(struct lines *l, struct buf *b, size_t padding, enum lines_kind *
     if (!l->started)
         code = skip_mark(l, b, e);
     while (!code && !l->ended && !cut && b->len <= LINES_LONG) {
-        cut = b->len < LINES_BLOCK ? 0 : cut_at(b);
+        cut = b->len < LINES_BLOCK ? 0 : cut_at(l, b);
         if (!cut)
             code = read_some(l, b, e);
     }
@@ -129,10 +165,12 @@ int lines_next(struct lines *l, struct buf *b, size_t padding, enum lines_kind *
     if (l->ended)
         cut = b->len;
     else if (!cut) /* a long line, or as much of white space: its lines are cut as they come */
-        cut = last_newline(b);
+        cut = last_separator(l, b);
     *ret_kind = cut ? LINES_WHOLE : b->len ? LINES_PIECE : LINES_END;
     if (cut)
         keep_rest(l, b, cut);
+    else if (b->len)
+        keep_rest(l, b, b->len - (l->nsep - 1)); /* a separator may begin there */
     *ret_last = l->ended && !l->carry.len;
     buf_reserve(b, padding);
     return 0;
@@ -144,17 +182,20 @@ int lines_more(struct lines *l, struct buf *b, bool *ret_end, struct err *e)
     *b = l->carry;
     l->carry = spare;
     buf_reset(&l->carry);
-    if (!b->len && !l->ended) {
+    if (b->len < l->nsep && !l->ended) {
         int code = read_some(l, b, e);
         if (code)
             return code;
     }
     const char *end = b->data + b->len;
-    const char *stop = b->len ? line_end(b->data, end) : end;
-    *ret_end = stop < end || l->ended;
-    if (stop < end) {
-        keep_rest(l, b, (size_t)(stop - b->data) + 1);
-        b->len--;
+    const char *stop = b->len ? sep_find(b->data, end, l->sep, l->nsep) : end;
+    l->met = stop < end;
+    *ret_end = l->met || l->ended;
+    if (l->met) {
+        keep_rest(l, b, (size_t)(stop - b->data) + l->nsep);
+        b->len -= l->nsep;
+    } else if (!l->ended) { /* a separator may begin in the last bytes */
+        keep_rest(l, b, b->len < l->nsep ? 0 : b->len - (l->nsep - 1));
     }
     return 0;
 }

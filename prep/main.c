@@ -75,6 +75,18 @@ static int judge_build(const struct prep_options *o, struct err *e)
         return err_set(e, ERR_USAGE, "--output-prefix is missing: it names the files to write");
     if (!o->json_keys.n)
         return err_set(e, ERR_USAGE, "--json-keys names no key");
+    if (o->input_format != SOURCE_TEXT && (o->text_separator || o->keep_newlines))
+        return err_set(e, ERR_USAGE, "%s has no effect without --input-format text",
+                       o->text_separator ? "--text-separator" : "--keep-newlines");
+    if (o->text_separator && o->keep_newlines)
+        return err_set(e, ERR_USAGE, "--keep-newlines is for lines, not for --text-separator");
+    if (o->input_format == SOURCE_TEXT && o->pretokenized)
+        return err_set(e, ERR_USAGE, "--input-format text has no ids for --pretokenized");
+    if (o->input_format == SOURCE_TEXT && o->json_keys.n > 1)
+        return err_set(e, ERR_USAGE,
+                       "--input-format text has one text a document, --json-keys "
+                       "names %zu",
+                       o->json_keys.n);
     if (o->pretokenized && !tok_flags_given(&o->tokenizer) && o->tokenizer.eod_token)
         return err_set(e, ERR_USAGE, "--eod-token needs the tokenizer that knows it");
     return 0;
@@ -105,11 +117,24 @@ static void print_summary(const struct prep_options *o, const struct build *b, d
 
 static int run_build(const struct prep_options *o, const struct tokenizer *tok, struct err *e)
 {
+    static const char *const level[] = {"document", "sentence"};
     struct progress meter;
+    char separator[LINES_SEPARATOR];
+    size_t nseparator;
+    const char *written = o->text_separator ? o->text_separator : "\\n";
+    int code = text_separator(written, separator, &nseparator, e);
+    if (code)
+        return err_wrap(e, "--text-separator");
     const char *const *input = o->pretokenized ? &o->pretokenized : o->input.item;
     const struct build_request q = {.input = input,
                                     .ninputs = o->pretokenized ? 1 : o->input.n,
-                                    .pretokenized = o->pretokenized != NULL,
+                                    .form = {.pretokenized = o->pretokenized != NULL,
+                                             .format = (enum source_format)o->input_format,
+                                             .text = {.sep = separator,
+                                                      .nsep = nseparator,
+                                                      .written = written,
+                                                      .keep_newlines = o->keep_newlines}},
+                                    .level = level[o->level],
                                     .key = o->json_keys.item,
                                     .nkeys = o->json_keys.n,
                                     .prefix = o->output_prefix,
@@ -126,7 +151,7 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok, 
                                     .arg = &meter};
     struct build *b;
     double start = clock_seconds();
-    int code = build_open(&q, &b, e);
+    code = build_open(&q, &b, e);
     if (code)
         return code;
     const char *piece;

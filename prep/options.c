@@ -22,9 +22,10 @@ static const struct opt rows[] = {
      AT(input),
      .meta = "GLOB|-",
      .section = "input",
-     .help = "JSONL files, plain, .zst, .gz or .xz by content; a pattern's files in byte order of "
-             "their "
-             "names; - is standard input",
+     .help =
+         "files of records, plain, .zst, .gz or .xz by content; a pattern's files in byte order of "
+         "their "
+         "names; - is standard input",
      .verbs = BUILD,
      .basic = true},
     {.name = "input",
@@ -36,6 +37,30 @@ static const struct opt rows[] = {
              "them, or a folder for all in it in byte order of their names",
      .verbs = MERGE,
      .basic = true},
+    {.name = "input-format",
+     .type = OPT_CHOICE,
+     AT(input_format),
+     .def = "auto",
+     .meta = "auto|jsonl|json|text",
+     .section = "input",
+     .help = "a JSON object on each line, one JSON array of objects over the whole file, or plain "
+             "text with a document on each line; auto tells the first two by their first byte",
+     .verbs = BUILD,
+     .basic = true},
+    {.name = "text-separator",
+     .type = OPT_TEXT,
+     AT(text_separator),
+     .meta = "STRING",
+     .section = "input",
+     .help = "what stands between two documents of plain text instead of a newline; \\n, \\t, \\0 "
+             "and \\xHH are understood",
+     .verbs = BUILD},
+    {.name = "keep-newlines",
+     .type = OPT_SWITCH,
+     AT(keep_newlines),
+     .section = "input",
+     .help = "each line of plain text keeps its newline",
+     .verbs = BUILD},
     {.name = "json-keys",
      .type = OPT_LIST,
      AT(json_keys),
@@ -79,6 +104,15 @@ static const struct opt rows[] = {
      .help = "writes PREFIX_KEY_document.bin, .idx and .manifest.json",
      .verbs = BUILD,
      .basic = true},
+    {.name = "level",
+     .type = OPT_CHOICE,
+     AT(level),
+     .def = "document",
+     .meta = "document|sentence",
+     .section = "output",
+     .help = "what the files' names end in: PREFIX_KEY_sentence where each document is one "
+             "sentence",
+     .verbs = BUILD},
     {.name = "output-prefix",
      .type = OPT_TEXT,
      AT(output_prefix),
@@ -223,7 +257,7 @@ static const struct opt rows[] = {
 static const struct opt_verb verbs[] = {
     {.name = "build",
      .args = "",
-     .help = "turn JSONL into a data set of token ids (.bin and .idx)",
+     .help = "turn documents into a data set of token ids (.bin and .idx)",
      .examples = WEFT_PREFIX
      "prep build --input 'data/*.jsonl.zst' --tokenizer spm.model --append-eod "
      "--output-prefix corpus\n"

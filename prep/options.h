@@ -14,7 +14,10 @@ struct prep_options {
     struct tok_flags tokenizer;
     /* build */
     struct opt_list input, json_keys;
-    const char *pretokenized, *output_prefix;
+    const char *pretokenized, *output_prefix, *text_separator;
+    int input_format; /* enum source_format */
+    int level;        /* document, sentence */
+    bool keep_newlines;
     bool append_eod, overwrite;
     int on_bad_record; /* enum on_bad */
     int64_t workers;   /* 0: one for each processor */

@@ -14,6 +14,8 @@ enum {
     IDS_LONG = 1 << 20     /* a document of more ids than this is a long record */
 };
 
+const char *const source_formats[] = {"auto", "jsonl", "json", "text"};
+
 /* ---- names ---------------------------------------------------------------------------------- */
 
 static int add_input(struct source *s, const char *path, struct err *e)
@@ -64,15 +66,54 @@ uint64_t source_bytes(const struct source *s)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
+enum { LOOK = ZIN_UNREAD };
+
+/* The first bytes of the input, up to one that is neither white space nor of a byte order mark. */
+static int first_byte(struct source *s, char *ret, struct err *e)
+{
+    char p[LOOK];
+    size_t n = 0, more = 1, i = 0;
+    int code = 0, old;
+    while (!code && more && i == n && n < LOOK) {
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
+        code = zin_read(s->in, p + n, LOOK - n, &more, e);
+        pthread_setcancelstate(old, NULL);
+        n += more;
+        i = n && *p == '\xEF' ? 3 : 0;
+        while (i < n && jsonl_blank(p + i, p + i + 1))
+            i++;
+        i = i < n ? i : n;
+    }
+    *ret = i < n ? p[i] : '\0';
+    if (!code)
+        zin_unread(s->in, p, n);
+    return code;
+}
+
+static int begin_lines(struct source *s, struct err *e)
+{
+    char c = '[';
+    int code = 0;
+    enum source_format format = s->form.format;
+    if (format == SOURCE_TEXT) {
+        lines_init_text(&s->lines, s->in, s->form.text.sep, s->form.text.nsep);
+        return 0;
+    }
+    if (format == SOURCE_AUTO)
+        code = first_byte(s, &c, e);
+    s->array = c == '[' && format != SOURCE_JSONL;
+    (s->array ? lines_init_array : lines_init)(&s->lines, s->in);
+    return code;
+}
+
 static int next_input(struct source *s, struct err *e)
 {
     int code = zin_open(s->input[s->at].path, &s->in, e);
-    if (!code) {
-        zin_hash(s->in);
-        lines_init(&s->lines, s->in);
-        s->input[s->at].bytes = zin_size(s->in);
-    }
-    return code;
+    if (code)
+        return code;
+    zin_hash(s->in);
+    s->input[s->at].bytes = zin_size(s->in);
+    return begin_lines(s, e);
 }
 
 static void end_input(struct source *s)
@@ -85,41 +126,27 @@ static void end_input(struct source *s)
     s->at++;
 }
 
-/*
- * JSONL begins with a brace, perhaps behind a byte order mark or white space; all else is to be a
- * framed stream.
- */
+/* Ids: JSON begins with a bracket or brace; all else is to be a framed stream. */
 static int look(struct source *s, struct err *e)
 {
-    char p[16];
-    size_t n = 0, more = 1;
-    int code = 0;
-    while (!code && more && n < sizeof(p)) {
-        code = zin_read(s->in, p + n, sizeof(p) - n, &more, e);
-        n += more;
-    }
-    if (code)
+    char c;
+    int code = first_byte(s, &c, e);
+    if (code || !c || c == '{' || c == '[')
         return code;
-    zin_unread(s->in, p, n);
-    size_t i = n >= 3 && !memcmp(p, "\xEF\xBB\xBF", 3) ? 3 : 0;
-    while (i < n && jsonl_blank(p + i, p + i + 1))
-        i++;
-    if (i == n || p[i] == '{')
-        return 0;
     s->framed = true;
     return docstream_open(&s->docs, s->in, e);
 }
 
-int source_open(struct source *s, const char *const *pattern, size_t n, bool pretokenized,
-                const struct long_plan *plan, struct err *e)
+int source_open(struct source *s, const char *const *pattern, size_t n,
+                const struct source_form *form, const struct long_plan *plan, struct err *e)
 {
     int code = 0;
-    *s = (struct source){.plan = *plan};
+    *s = (struct source){.form = *form, .plan = *plan};
     for (size_t i = 0; i < n && !code; i++)
         code = add_pattern(s, pattern[i], e);
     if (!code)
         code = next_input(s, e);
-    if (!code && pretokenized)
+    if (!code && form->pretokenized)
         code = look(s, e);
     if (code)
         source_close(s);
@@ -210,13 +237,22 @@ static int fill_ids(struct source *s, struct item *it, bool *ret_any, struct err
     return !code && !it->run.len && s->long_ids ? fill_long_ids(s, it, e) : code;
 }
 
+static int fill_long_text(struct source *s, struct item *it, bool *ret_bad, struct err *e)
+{
+    struct jscan_value *v = &it->large->scan.value[0];
+    v->kind = JSONL_STRING;
+    return text_long(&s->form.text, &s->lines, &it->text, &v->spill, &it->large->line, ret_bad, e);
+}
+
 static int fill_long(struct source *s, struct item *it, struct err *e)
 {
     bool bad = false;
     it->kind = ITEM_LONG;
     int code = longrec_create(&s->plan, &it->large, e);
     if (!code)
-        code = longrec_read(it->large, &s->lines, &it->text, &bad, e);
+        code = s->form.format == SOURCE_TEXT
+                   ? fill_long_text(s, it, &bad, e)
+                   : longrec_read(it->large, &s->lines, &it->text, &bad, e);
     if (!bad)
         return code;
     item_add_bad(it, 0, NULL, 0, e->msg);
@@ -226,7 +262,7 @@ static int fill_long(struct source *s, struct item *it, struct err *e)
 static int fill_lines(struct source *s, struct item *it, bool *ret_any, struct err *e)
 {
     enum lines_kind kind;
-    it->kind = ITEM_LINES;
+    it->kind = s->form.format == SOURCE_TEXT ? ITEM_TEXT : ITEM_LINES;
     int code = lines_next(&s->lines, &it->text, JSONL_PADDING, &kind, &it->last, e);
     *ret_any = !code && kind != LINES_END;
     return !code && kind == LINES_PIECE ? fill_long(s, it, e) : code;
@@ -272,6 +308,7 @@ bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes)
         it->input = s->at;
         if (!s->in)
             it->code = next_input(s, &it->err);
+        it->unit = s->array ? "record" : "line";
         if (!it->code)
             it->code =
                 s->framed ? fill_ids(s, it, &any, &it->err) : fill_lines(s, it, &any, &it->err);

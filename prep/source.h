@@ -3,9 +3,9 @@
 #define PREP_SOURCE_H
 
 /*
- * The reader's part: the inputs one behind the other, as items. JSONL becomes blocks of lines, the
- * framed stream of `tok encode --format docs` becomes runs of documents; a block never
- * spans two inputs. One thread at a time.
+ * The reader's part: the inputs one behind the other, as items. JSONL, JSON arrays and text become
+ * blocks of lines, the framed stream of `tok encode --format docs` becomes runs of documents; a
+ * block never spans two inputs. One thread at a time.
  */
 
 #include <stdbool.h>
@@ -17,7 +17,18 @@
 #include "base/zin.h"
 #include "prep/item.h"
 #include "prep/lines.h"
+#include "prep/text_in.h"
 #include "tok/docstream.h"
+
+enum source_format { SOURCE_AUTO, SOURCE_JSONL, SOURCE_JSON, SOURCE_TEXT };
+
+extern const char *const source_formats[]; /* their names */
+
+struct source_form {
+    bool pretokenized; /* the one input has ids */
+    enum source_format format;
+    struct text_form text; /* what of SOURCE_TEXT is a document */
+};
 
 struct source_input {
     char *path;         /* "-" is standard input */
@@ -30,10 +41,12 @@ struct source {
     size_t ninputs;
     bool framed;           /* the one input is a framed stream */
     struct docstream docs; /* if so; docs.header is known after source_open */
+    struct source_form form;
     struct long_plan plan; /* for lines that are too long for a block */
     /* private */
     size_t at;      /* the input that is being read */
     struct zin *in; /* NULL: it is to be opened */
+    bool array;     /* it is a JSON array */
     struct lines lines;
     uint64_t long_ids;  /* a long document of the framed stream is next: its ids */
     uint64_t before;    /* bytes of the inputs that are done */
@@ -42,12 +55,14 @@ struct source {
 };
 
 /*
- * `pattern`: n names or shell patterns, each expanded in byte order. With `pretokenized` there is
- * one, whose first bytes tell JSONL from the framed stream, and its header is read. ERR_IO for what
- * is not there. What `plan` points to must live as long as the source. On failure nothing is open.
+ * `pattern`: n names or shell patterns, each expanded in byte order. SOURCE_AUTO: an input whose
+ * first byte behind white space is '[' is a JSON array, any other is JSONL. With `pretokenized`
+ * there is one, whose first bytes tell JSON from the framed stream, and its header is read. ERR_IO
+ * for what is not there. What `form` and `plan` point to must live as long as the source. On
+ * failure nothing is open.
  */
-int source_open(struct source *s, const char *const *pattern, size_t n, bool pretokenized,
-                const struct long_plan *plan, struct err *e);
+int source_open(struct source *s, const char *const *pattern, size_t n,
+                const struct source_form *form, const struct long_plan *plan, struct err *e);
 void source_close(struct source *s);
 
 const char *source_name(const struct source *s, size_t input); /* for messages */

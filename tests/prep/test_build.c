@@ -37,7 +37,8 @@ static void job_init(struct job *j, const char *text)
     *j = (struct job){.input = {t_path("in.jsonl")}, .key = {"text", "more"}};
     T_OK(file_replace(j->input[0], text, strlen(text), &e), &e);
     T_OK(tok_open(&o, &j->tok, &e), &e);
-    j->q = (struct build_request){.input = j->input,
+    j->q = (struct build_request){.level = "document",
+                                  .input = j->input,
                                   .ninputs = 1,
                                   .key = j->key,
                                   .nkeys = 1,
@@ -166,7 +167,7 @@ static void what_does_not_fit_is_refused(void)
     j.key[0] = "a/b";
     T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "'a/b'");
     j.key[0] = "text";
-    j.q.pretokenized = true;
+    j.q.form.pretokenized = true;
     j.q.tok = NULL;
     T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "how large their vocabulary is");
     j.q.vocab_size = 10;

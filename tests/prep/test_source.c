@@ -10,6 +10,8 @@
 
 static const char *const keys[] = {"text"};
 
+static const struct source_form json = {.format = SOURCE_AUTO}, ids_form = {.pretokenized = true};
+
 static const struct long_plan *plan(void)
 {
     static struct long_plan p = {.key = keys, .nkeys = 1, .keep_line = true};
@@ -59,7 +61,7 @@ static void inputs_come_in_byte_order_and_apart(void)
     put_text("p-a", "");
     put_text("q", "4\n");
     const char *pattern[] = {t_path("p-*"), t_path("q")};
-    T_OK(source_open(&s, pattern, 2, false, plan(), &e), &e);
+    T_OK(source_open(&s, pattern, 2, &json, plan(), &e), &e);
     T_EQ(s.ninputs, 4);
     T_STR(strrchr(source_name(&s, 0), '/'), "/p-B");
     T_EQ(source_bytes(&s), 0); /* one of them is empty: not known */
@@ -74,9 +76,9 @@ static void what_is_not_there_is_named(void)
     struct err e;
     struct source s;
     const char *none[] = {t_path("none")}, *folder[] = {t_dir()}, *pattern[] = {t_path("none*")};
-    T_ERR(source_open(&s, none, 1, false, plan(), &e), &e, ERR_IO, "none");
-    T_ERR(source_open(&s, pattern, 1, false, plan(), &e), &e, ERR_IO, "none*");
-    T_ERR(source_open(&s, folder, 1, false, plan(), &e), &e, ERR_IO, "folder");
+    T_ERR(source_open(&s, none, 1, &json, plan(), &e), &e, ERR_IO, "none");
+    T_ERR(source_open(&s, pattern, 1, &json, plan(), &e), &e, ERR_IO, "none*");
+    T_ERR(source_open(&s, folder, 1, &json, plan(), &e), &e, ERR_IO, "folder");
 }
 
 static void an_error_is_an_item(void)
@@ -90,7 +92,7 @@ static void an_error_is_an_item(void)
     put("cut", &b);
     put_text("good", "1\n");
     const char *names[] = {t_path("good"), t_path("cut")};
-    T_OK(source_open(&s, names, 2, false, plan(), &e), &e);
+    T_OK(source_open(&s, names, 2, &json, plan(), &e), &e);
     item_init(&it, 1);
     T_CHECK(source_fill(&s, &it, &size));
     T_EQ(it.code, 0);
@@ -120,7 +122,7 @@ static void long_lines_become_records_of_their_own(void)
     buf_adds(&b, "\n{\"text\":\"b\"}\n"); /* the string is not closed */
     put("long", &b);
     const char *name[] = {t_path("long")};
-    T_OK(source_open(&s, name, 1, false, plan(), &e), &e);
+    T_OK(source_open(&s, name, 1, &json, plan(), &e), &e);
     item_init(&it, 1);
     T_CHECK(source_fill(&s, &it, &size));
     T_EQ(it.kind, ITEM_LINES);
@@ -161,7 +163,7 @@ static void framed_streams_become_runs_of_ids(void)
     docstream_put_end(&b, DOCS, ids);
     put("docs", &b);
     const char *name[] = {t_path("docs")};
-    T_OK(source_open(&s, name, 1, true, plan(), &e), &e);
+    T_OK(source_open(&s, name, 1, &ids_form, plan(), &e), &e);
     T_CHECK(s.framed);
     T_EQ(s.docs.header.vocab_size, 1000);
     item_init(&it, 1);
@@ -206,7 +208,7 @@ static void a_long_document_of_the_stream_is_a_record_of_its_own(void)
     docstream_put_end(&b, 4, 2 * LONG + 7);
     put("docs", &b);
     const char *name[] = {t_path("docs")};
-    T_OK(source_open(&s, name, 1, true, plan(), &e), &e);
+    T_OK(source_open(&s, name, 1, &ids_form, plan(), &e), &e);
     item_init(&it, 1);
     T_CHECK(source_fill(&s, &it, &size));
     T_EQ(it.kind, ITEM_IDS);
@@ -236,12 +238,12 @@ static void jsonl_is_told_from_the_framed_stream(void)
 {
     struct err e;
     struct source s;
-    static const char *const json[] = {"", "\n\n", "{", " \n {\"text\": []}\n", "\xEF\xBB\xBF{}"};
+    static const char *const file[] = {"", "\n\n", "{", " \n {\"text\": []}\n", "\xEF\xBB\xBF{}"};
     const char *name[] = {t_path("ids")};
-    for (size_t i = 0; i < sizeof(json) / sizeof(*json); i++) {
+    for (size_t i = 0; i < sizeof(file) / sizeof(*file); i++) {
         struct buf got = {0};
-        put_text("ids", json[i]);
-        T_OK(source_open(&s, name, 1, true, plan(), &e), &e);
+        put_text("ids", file[i]);
+        T_OK(source_open(&s, name, 1, &ids_form, plan(), &e), &e);
         T_CHECK(!s.framed);
         drain(&s, &got, 1);
         if (i == 3)
@@ -250,9 +252,9 @@ static void jsonl_is_told_from_the_framed_stream(void)
         buf_finish(&got);
     }
     put_text("ids", "WEFTDOX................................................................");
-    T_ERR(source_open(&s, name, 1, true, plan(), &e), &e, ERR_DATA, "ids");
+    T_ERR(source_open(&s, name, 1, &ids_form, plan(), &e), &e, ERR_DATA, "ids");
     put_text("ids", "hello");
-    T_ERR(source_open(&s, name, 1, true, plan(), &e), &e, ERR_DATA, "ids");
+    T_ERR(source_open(&s, name, 1, &ids_form, plan(), &e), &e, ERR_DATA, "ids");
 }
 
 /* From the end of each item on, the rest of the items come, and the digests are those of the whole
@@ -280,7 +282,7 @@ static void reading_goes_on_behind_any_item(void)
     } place[32];
     size_t n = 0;
     item_init(&it, 1);
-    T_OK(source_open(&s, pattern, 1, false, plan(), &e), &e);
+    T_OK(source_open(&s, pattern, 1, &json, plan(), &e), &e);
     for (uint64_t size; source_fill(&s, &it, &size); n++) {
         T_CHECK(n < 32);
         place[n] = (struct place){it.input, it.end};
@@ -290,7 +292,7 @@ static void reading_goes_on_behind_any_item(void)
     T_CHECK(n >= 5);
     for (size_t i = 0; i < n; i++) {
         size_t left = n - i - 1;
-        T_OK(source_open(&s, pattern, 1, false, plan(), &e), &e);
+        T_OK(source_open(&s, pattern, 1, &json, plan(), &e), &e);
         T_OK(source_seek(&s, place[i].input, place[i].end, &e), &e);
         for (uint64_t size; source_fill(&s, &it, &size); left--) {
             T_EQ(it.input, place[n - left].input);
@@ -301,7 +303,7 @@ static void reading_goes_on_behind_any_item(void)
             T_STR(s.input[0].xxh, whole);
         source_close(&s);
     }
-    T_OK(source_open(&s, pattern, 1, false, plan(), &e), &e);
+    T_OK(source_open(&s, pattern, 1, &json, plan(), &e), &e);
     T_ERR(source_seek(&s, 1, 4, &e), &e, ERR_DATA, "has 3 bytes of text, but 4 of them");
     source_close(&s);
     item_finish(&it);
@@ -324,7 +326,7 @@ static void a_framed_stream_goes_on_by_documents(void)
     put("go.docs", &b);
     const char *pattern[] = {t_path("go.docs")};
     item_init(&it, 1);
-    T_OK(source_open(&s, pattern, 1, true, plan(), &e), &e);
+    T_OK(source_open(&s, pattern, 1, &ids_form, plan(), &e), &e);
     T_OK(source_seek(&s, 0, 3, &e), &e);
     T_CHECK(source_fill(&s, &it, &size));
     T_EQ(it.run.len, 2 * sizeof(uint64_t));
@@ -332,7 +334,7 @@ static void a_framed_stream_goes_on_by_documents(void)
     T_EQ(it.end, 5);
     T_CHECK(!source_fill(&s, &it, &size));
     source_close(&s);
-    T_OK(source_open(&s, pattern, 1, true, plan(), &e), &e);
+    T_OK(source_open(&s, pattern, 1, &ids_form, plan(), &e), &e);
     T_ERR(source_seek(&s, 0, 6, &e), &e, ERR_DATA, "has 5 documents, but 6 of them");
     source_close(&s);
     item_finish(&it);

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+# prep build: the kinds of input besides JSONL, told by content or by name.
+
+null="--tokenizer-type NullTokenizer --vocab-size 50256"
+build() { "$PREP" build --quiet --overwrite "$@"; }
+ids() { od -An -v -w2 -tu2 "$1" | tr -d ' \n' | sed 's/50256/./g'; }
+
+t "a JSON array is told by its first byte, and equals the same records on lines"
+awk 'BEGIN { for (i = 0; i < 20000; i++) { s = ""; for (j = 0; j < i * 37 % 101 && i % 7; j++) s = s (j ? " " : "") (i + j) % 50256
+    printf "{\"id\": %d, \"text\": \"%s\", \"more\": [\"]},[{\\\"\", null, {\"text\": true}]}\n", i, s } }' >lines.jsonl
+{ echo '['; sed '$!s/$/,/' lines.jsonl; echo ']'; } >array.jsonl
+{ printf '\357\273\277 [ '; sed '$!s/$/ ,/; s/, "text"/,\n  "text"/' lines.jsonl; } >pretty.json
+printf ']' >>pretty.json
+expect 0 build --input lines.jsonl $null --append-eod --output-prefix l
+for f in array.jsonl pretty.json; do
+    for w in 1 3; do
+        expect 0 build --input $f $null --append-eod --workers $w --output-prefix a
+        same l_text_document.bin a_text_document.bin
+        same l_text_document.idx a_text_document.idx
+    done
+done
+zstd -qc array.jsonl >array.zst
+expect 0 sh -c '"$@" <array.zst' sh "$PREP" build --quiet --overwrite --input - --input-format json $null --append-eod --output-prefix a
+same l_text_document.bin a_text_document.bin
+expect 0 build --input lines.jsonl pretty.json $null --append-eod --output-prefix a
+check [ "$(wc -c <a_text_document.bin)" = $(($(wc -c <l_text_document.bin) * 2)) ]
+
+t "an empty array; arrays of ids"
+echo '[]' >empty.json
+expect 0 build --input empty.json $null --output-prefix e
+check [ ! -s e_text_document.bin ]
+echo '[{"text": [1, 2]}, {"text": []}, {"text": [3]}]' >ids.json
+expect 0 build --pretokenized ids.json --vocab-size 10 --output-prefix e
+check [ "$(ids e_text_document.bin)" = 123 ]
+
+t "an element of many megabytes"
+{ printf '[{"text": "1"}, {"text":\n"'; yes '12 345' | head -n 1000000 | tr '\n' ' '; printf '"},{"text": "2"}]'; } >large.json
+expect 0 build --input large.json $null --output-prefix e
+check [ "$(wc -c <e_text_document.bin)" = 4000004 ]
+
+t "what is wrong in an element is a bad record, what is wrong with the array is not"
+echo '[{"text": "1"}, {"text": 2}, {"text": "3"}, 4, {"text": "5" "6"}]' >bad.json
+expect 3 "$PREP" build --input bad.json $null --overwrite --output-prefix b
+err_has 'bad.json: record 2: the value of "text" is not a string'
+expect 0 build --input bad.json $null --on-bad-record quarantine --output-prefix b
+check [ "$(ids b_text_document.bin)" = 13 ]
+check [ "$(wc -l <b.bad.jsonl)" = 3 ]
+echo '[{"text": "1"}, {"text": "2"},]' >trailing.json
+expect 3 build --input trailing.json $null --on-bad-record skip --output-prefix b
+err_has 'trailing.json: byte 30: expected a record'
+printf '[{"text": "1"}, {"text": "2"}' >cut.json
+expect 3 build --input cut.json $null --on-bad-record skip --output-prefix b
+err_has 'cut.json: byte 29: the file ends inside the array of records'
+expect 3 build --input lines.jsonl --input-format json $null --output-prefix b
+err_has "lines.jsonl: byte 0: expected '['"
+expect 3 build --input empty.json --input-format jsonl $null --output-prefix b
+err_has "empty.json: line 1: byte 0"
+
+t "plain text by lines, and the level that names the files"
+printf '1 2\r\n\n3\n4 5' >t.txt
+expect 0 build --input t.txt --input-format text --level sentence $null --append-eod --output-prefix t
+check [ "$(ids t_text_sentence.bin)" = 12.3.45. ]
+expect 0 "$PREP" inspect t_text_sentence
+out_has "documents   4"
+out_has "sequences   3"
+expect 0 build --input t.txt t.txt --input-format text --json-keys body $null --append-eod --output-prefix t
+check [ "$(ids t_body_document.bin)" = 12.3.45.12.3.45. ]
+
+t "lines keep their newlines if asked to"
+printf '{"<unk>": 0, "one": 1, "two": 2, "<|endoftext|>": 3}' >v.json
+printf 'one\n\ntwo' >n.txt
+mkdir bytes
+expect 0 "$TOK" train --quiet --type bpe --vocab_size 256 --input n.txt --model_prefix bytes/
+expect 0 build --input n.txt --input-format text --tokenizer bytes/tokenizer.json --output-prefix n
+check [ "$(wc -c <n_text_document.bin)" = 12 ]
+expect 0 build --input n.txt --input-format text --keep-newlines --tokenizer bytes/tokenizer.json --output-prefix n
+check [ "$(wc -c <n_text_document.bin)" = 16 ]
+
+t "plain text by a separator, also long documents of it"
+printf '1 2\n3<|end|>4<|end|>\n<|end|>5\n<|end|>\n' >s.txt
+expect 0 build --input s.txt --input-format text --text-separator '<|end|>' $null --append-eod --output-prefix s
+check [ "$(ids s_text_document.bin)" = 123.4.5. ]
+{ yes '12 345' | head -n 1000000; printf '\n7\n\n'; yes '12 345' | head -n 1000000; } >long.txt
+for w in 1 3; do
+    expect 0 build --input long.txt --input-format text --text-separator '\n\n' $null --append-eod --workers $w --output-prefix s
+    check [ "$(od -An -v -w2 -tu2 s_text_document.bin | grep -c 50256)" = 3 ]
+    check [ "$(wc -c <s_text_document.bin)" = 8000008 ]
+done
+
+t "text that is not UTF-8"
+printf 'good\n1 \377\n' >u.txt
+expect 3 build --input u.txt --input-format text --tokenizer v.json --output-prefix u
+err_has "u.txt: line 2: byte 2: not UTF-8"
+expect 0 build --input u.txt --input-format text --tokenizer v.json --on-bad-record quarantine --output-prefix u
+check [ "$(od -An -tx1 u.bad.jsonl | tr -d ' ')" = 3120ff0a ]
+{ yes 'one' | head -n 2000000 | tr '\n' ' '; printf '\377\none\n'; } >u.txt
+expect 3 build --input u.txt --input-format text --tokenizer v.json --output-prefix u
+err_has "u.txt: line 1: byte 8000000: not UTF-8"
+
+t "options that have no effect are refused"
+expect 2 build --input lines.jsonl --text-separator x $null --output-prefix o
+err_has "--text-separator has no effect without --input-format text"
+expect 2 build --input t.txt --input-format text --text-separator '\q' $null --output-prefix o
+err_has "a backslash is followed by"
+expect 2 build --input t.txt --input-format text --json-keys a b $null --output-prefix o
+err_has "has one text a document"
+expect 2 build --pretokenized t.txt --input-format text --vocab-size 10 --output-prefix o
+err_has "--pretokenized"
+expect 2 build --input t.txt --input-format texts $null --output-prefix o
+err_has "where auto, jsonl"
