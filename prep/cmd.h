@@ -22,6 +22,7 @@ struct cmd {
 void cmd_progress(void *arg, uint64_t done, uint64_t total);
 
 int cmd_merge(const struct cmd *c, struct err *e);
+int cmd_export(const struct cmd *c, struct err *e);
 int cmd_verify(const struct cmd *c, struct err *e);
 
 #endif

@@ -316,6 +316,8 @@ static int run(struct opts *opts, const struct prep_options *o, struct err *e)
         return run_caught(cmd_merge, &c, e);
     case PREP_VERIFY:
         return cmd_verify(&c, e);
+    case PREP_EXPORT:
+        return run_caught(cmd_export, &c, e);
     default:
         err_set(e, ERR_USAGE, "no verb was given");
         return err_hint(e, WEFT_PREFIX "prep -h shows examples");

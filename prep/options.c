@@ -13,7 +13,8 @@ enum {
     INDEX = 1 << PREP_INDEX,
     INSPECT = 1 << PREP_INSPECT,
     MERGE = 1 << PREP_MERGE,
-    VERIFY = 1 << PREP_VERIFY
+    VERIFY = 1 << PREP_VERIFY,
+    EXPORT = 1 << PREP_EXPORT
 };
 
 static const struct opt rows[] = {
@@ -93,8 +94,8 @@ static const struct opt rows[] = {
      .verbs = BUILD,
      .basic = true},
 
-    TOK_FLAG_ROWS(S, tokenizer, BUILD | INSPECT | VERIFY),
-    TOK_FLAG_VOCAB_SIZE_ROW(S, tokenizer, BUILD | INSPECT | VERIFY),
+    TOK_FLAG_ROWS(S, tokenizer, BUILD | INSPECT | VERIFY | EXPORT),
+    TOK_FLAG_VOCAB_SIZE_ROW(S, tokenizer, BUILD | INSPECT | VERIFY | EXPORT),
 
     {.name = "output-prefix",
      .type = OPT_TEXT,
@@ -133,7 +134,7 @@ static const struct opt rows[] = {
      AT(overwrite),
      .section = "output",
      .help = "replaces outputs that are there already",
-     .verbs = BUILD | INDEX | MERGE,
+     .verbs = BUILD | INDEX | MERGE | EXPORT,
      .basic = true},
     {.name = "workers",
      .type = OPT_INT,
@@ -243,6 +244,52 @@ static const struct opt rows[] = {
      .verbs = INSPECT,
      .basic = true},
 
+    {.name = "output",
+     .type = OPT_TEXT,
+     AT(output),
+     .def = "-",
+     .meta = "FILE|-",
+     .section = "output",
+     .help =
+         "JSONL to write, compressed if the name ends in .zst, .gz or .xz; - is standard output",
+     .verbs = EXPORT,
+     .basic = true},
+    {.name = "ids",
+     .type = OPT_SWITCH,
+     AT(ids),
+     .section = "output",
+     .help = "writes the ids themselves, which '" WEFT_PREFIX "prep build --pretokenized' reads",
+     .verbs = EXPORT,
+     .basic = true},
+    {.name = "json-key",
+     .type = OPT_TEXT,
+     AT(json_key),
+     .def = "text",
+     .meta = "KEY",
+     .section = "output",
+     .help = "key of the text, or of the ids, in each line",
+     .verbs = EXPORT,
+     .basic = true},
+    {.name = "keep-eod",
+     .type = OPT_SWITCH,
+     AT(keep_eod),
+     .section = "output",
+     .help = "keeps the end of document at the end of each, which is left out otherwise",
+     .verbs = EXPORT,
+     .basic = true},
+    {.name = "workers",
+     .type = OPT_INT,
+     AT(workers),
+     .def = "0",
+     .meta = "N",
+     .section = "output",
+     .help = "threads that decode and compress, 0 for one on each processor; the bytes written do "
+             "not depend on it",
+     .verbs = EXPORT,
+     .min = 0,
+     .max = 1024,
+     .basic = true},
+
     {.name = "repair",
      .type = OPT_SWITCH,
      AT(repair),
@@ -290,6 +337,14 @@ static const struct opt_verb verbs[] = {
      .help = "look at all of data sets: structure, every id, the manifest's digests; mend them",
      .examples = WEFT_PREFIX "prep verify corpus_text_document --tokenizer spm.model\n" WEFT_PREFIX
                              "prep verify --repair parts/\n",
+     .takes_files = true},
+    {.name = "export",
+     .args = "PREFIX",
+     .help = "write a data set back to JSONL, one line for each document: its text or its ids",
+     .examples = WEFT_PREFIX "prep export corpus_text_document --tokenizer spm.model --output "
+                             "corpus.jsonl.zst\n" WEFT_PREFIX
+                             "prep export corpus_text_document --ids --keep-eod | " WEFT_PREFIX
+                             "prep build --pretokenized - --output-prefix again\n",
      .takes_files = true},
     {.name = NULL},
 };

@@ -7,7 +7,7 @@
 #include "base/opt.h"
 #include "tok/options.h"
 
-enum prep_verb { PREP_BUILD, PREP_INDEX, PREP_INSPECT, PREP_MERGE, PREP_VERIFY };
+enum prep_verb { PREP_BUILD, PREP_INDEX, PREP_INSPECT, PREP_MERGE, PREP_VERIFY, PREP_EXPORT };
 
 struct prep_options {
     struct opt_common common;
@@ -31,6 +31,9 @@ struct prep_options {
     struct opt_list merge_input;
     /* verify */
     bool repair;
+    /* export */
+    const char *output, *json_key;
+    bool ids, keep_eod;
 };
 
 extern const struct opt_table prep_table;

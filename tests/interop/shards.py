@@ -3,6 +3,7 @@
 """What prep does to shards, against the published rules of their formats, written once more with numpy.
 
     shards.py PREP"""
+import json
 import os
 import random
 import struct
@@ -144,9 +145,34 @@ def repair(prep, folder):
         assert read(at + ".idx") == good
 
 
+# ---- export --------------------------------------------------------------------------------------------
+
+def export(prep, folder):
+    """Real texts there and back; ids against the .bin itself."""
+    data = os.environ.get("WEFT_TEST_DATA")
+    rng = random.Random(7)
+    x, ids = random_shard(rng, 4, False, 500)
+    at = os.path.join(folder, "r")
+    write(at + ".idx", x.bytes())
+    write(at + ".bin", ids.tobytes())
+    lines = run(prep, "export", "--ids", at).stdout.splitlines()
+    begin = np.concatenate([[0], np.cumsum(x.lengths)])
+    assert len(lines) == len(x.documents) - 1
+    for line, first, end in zip(lines, x.documents, x.documents[1:]):
+        assert json.loads(line) == {"text": ids[begin[first]:begin[end]].tolist()}
+    for name in ("botchan", "wagahaiwa_nekodearu") if data else ():
+        tokenizer = os.path.join(data, "tokenizers/gpt2/tokenizer.json")
+        source, out = os.path.join(data, f"text/{name}.jsonl"), os.path.join(folder, name)
+        run(prep, "build", "--quiet", "--input", source, "--tokenizer", tokenizer, "--append-eod", "--output-prefix", out)
+        got = run(prep, "export", "--tokenizer", tokenizer, out + "_text_document").stdout.splitlines()
+        with open(source, encoding="utf-8") as f:
+            want = [json.loads(line)["text"] for line in f]
+        assert [json.loads(line)["text"] for line in got] == want, name
+
+
 def main():
     prep = sys.argv[1]
-    cases = [merge, repair]
+    cases = [merge, repair, export]
     print(f"1..{len(cases)}")
     failed = 0
     for i, case in enumerate(cases, 1):
