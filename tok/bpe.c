@@ -18,180 +18,155 @@ enum {
 
 bool bpe_find(const struct bpe *m, uint32_t left, uint32_t right, uint32_t *ret_id)
 {
-    uint32_t at = bpe_slot(m, left, right);
-    if (at != NONE)
-        *ret_id = bpe_id(m, at);
-    return at != NONE;
+    uint32_t number = bpe_number(m, left, right);
+    if (number != NONE)
+        *ret_id = bpe_id(m, number);
+    return number != NONE;
 }
 
 static int by_number(const void *a, const void *b)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
-/* The ranks in use, ascending, each once. */
-static uint32_t *list_ranks(const struct bpe_pair *pair, size_t n, size_t *ret)
+/* Pairs by their ranks, of equals as they come: rank << 32 | place. Mostly they are so already. */
+static uint64_t *order_of(const struct bpe_pair *pair, size_t n)
 {
-    uint32_t *rank = mem_new(n + 1, sizeof(*rank));
+    uint64_t *order = mem_grow(NULL, n + 1, sizeof(*order));
     bool ascending = true;
     for (size_t i = 0; i < n; i++) {
-        rank[i] = pair[i].rank;
-        ascending &= !i || rank[i - 1] <= rank[i];
+        order[i] = (uint64_t)pair[i].rank << 32 | i;
+        ascending &= !i || order[i - 1] < order[i];
     }
     if (!ascending)
-        qsort(rank, n, sizeof(*rank), by_number);
-    size_t k = 0;
-    for (size_t i = 0; i < n; i++)
-        if (!k || rank[i] != rank[k - 1])
-            rank[k++] = rank[i];
-    *ret = k;
-    return rank;
+        qsort(order, n, sizeof(*order), by_number);
+    return order;
 }
 
-static uint32_t number_of(const uint32_t *rank, size_t n, uint32_t x)
+static void number_pairs(struct bpe *m, const struct bpe_pair *pair, const uint64_t *order)
 {
-    size_t low = 0;
-    while (n > 1) {
-        size_t half = n / 2;
-        low += rank[low + half] <= x ? half : 0;
-        n -= half;
+    m->pair = mem_grow(NULL, (size_t)m->n + 1, sizeof(*m->pair));
+    m->rank = mem_grow(NULL, (size_t)m->n + 1, sizeof(*m->rank));
+    for (uint32_t k = 0; k < m->n; k++) {
+        const struct bpe_pair *x = &pair[(uint32_t)order[k]];
+        BUG_ON(x->left >= BPE_SYMBOLS || x->right >= BPE_SYMBOLS || x->id >= BPE_SYMBOLS,
+               "symbols %u, %u, %u", x->left, x->right, x->id);
+        m->pair[k] = bpe_key(x->left, x->right) << SYMBOL_BITS | x->id;
+        m->ranks += !k || order[k] >> 32 != order[k - 1] >> 32;
+        m->rank[k] = m->ranks - 1;
     }
-    return (uint32_t)low;
+    BUG_ON(m->ranks > BPE_RANKS, "%u ranks", m->ranks);
+    if (m->ranks == m->n) {
+        free(m->rank);
+        m->rank = NULL;
+    }
 }
 
-static uint32_t other_place(const struct bpe *m, uint64_t slot, uint32_t at)
+static uint32_t left_of(uint64_t pair)
 {
-    uint32_t left = (uint32_t)(slot >> (SYMBOL_BITS + RANK_BITS));
-    uint32_t right = (uint32_t)(slot >> RANK_BITS) & ((1u << SYMBOL_BITS) - 1);
-    uint32_t hash = bpe_hash(m, left, right), a = bpe_first(m, hash);
-    return a == at ? bpe_second(m, hash) : a;
+    return (uint32_t)(pair >> 2 * SYMBOL_BITS);
 }
 
-/* A slot that is taken moves to its other place; false: round and round. */
-static bool place(struct bpe *m, uint64_t slot, uint32_t at)
+static uint32_t right_of(uint64_t pair)
 {
-    for (int kicks = 0; kicks < KICKS; kicks++) {
-        uint64_t was = m->slot[at];
-        m->slot[at] = slot;
-        if (was == UINT64_MAX)
+    return (uint32_t)(pair >> SYMBOL_BITS) & ((1u << SYMBOL_BITS) - 1);
+}
+
+static bool put(struct bpe *m, uint32_t bucket, uint32_t slot)
+{
+    uint32_t *at = m->slot + bucket;
+    at += *at != NONE;
+    if (*at != NONE)
+        return false;
+    *at = slot;
+    return true;
+}
+
+/* Whoever is in the way moves to its other bucket; false: round and round. */
+static bool place(struct bpe *m, uint32_t number)
+{
+    for (uint32_t kicks = 0; kicks < KICKS; kicks++) {
+        uint32_t hash = bpe_hash(m, left_of(m->pair[number]), right_of(m->pair[number]));
+        uint32_t a = bpe_first(m, hash), b = bpe_second(m, hash);
+        uint32_t slot = hash << m->bits | number, any = (number + kicks) * HASH_MIX;
+        if (put(m, a, slot) || put(m, b, slot))
             return true;
-        slot = was;
-        at = other_place(m, slot, at);
+        uint32_t *at = m->slot + (any >> 31 ? a : b) + (any >> 30 & 1);
+        number = bpe_number_in(m, *at);
+        *at = slot;
     }
     return false;
 }
 
 /* All pairs, later ones over earlier ones; false: the table is too small, or the seed unlucky. */
-static bool fill(struct bpe *m, const struct bpe_pair *pair, const uint32_t *rank, size_t n)
+static bool fill(struct bpe *m, const uint64_t *order)
 {
-    memset(m->slot, 0xff, sizeof(*m->slot) << (32 - m->shift));
-    for (size_t i = 0; i < n; i++) {
-        if (i + AHEAD < n) {
-            uint32_t next = bpe_hash(m, pair[i + AHEAD].left, pair[i + AHEAD].right);
-            __builtin_prefetch(&m->slot[bpe_first(m, next)], 1);
-            __builtin_prefetch(&m->slot[bpe_second(m, next)], 1);
+    memset(m->slot, 0xff, 2 * sizeof(*m->slot) << (32 - m->shift));
+    for (uint32_t i = 0; i < m->n; i++) {
+        if (i + AHEAD < m->n) {
+            uint64_t next = m->pair[i + AHEAD];
+            uint32_t hash = bpe_hash(m, left_of(next), right_of(next));
+            __builtin_prefetch(&m->slot[bpe_first(m, hash)], 1);
+            __builtin_prefetch(&m->slot[bpe_second(m, hash)], 1);
         }
-        uint64_t slot = bpe_key(pair[i].left, pair[i].right) | rank[i];
-        uint32_t hash = bpe_hash(m, pair[i].left, pair[i].right);
-        uint32_t at = bpe_slot(m, pair[i].left, pair[i].right);
-        uint32_t second = bpe_second(m, hash);
-        if (at != NONE)
-            m->slot[at] = slot;
-        else if (m->slot[second] == UINT64_MAX)
-            m->slot[second] = slot;
-        else if (!place(m, slot, bpe_first(m, hash)))
+        uint32_t *same = bpe_slot(m, left_of(m->pair[i]), right_of(m->pair[i]));
+        if (!same && !place(m, i))
             return false;
+        uint32_t was = same ? bpe_number_in(m, *same) : i;
+        if ((uint32_t)order[was] < (uint32_t)order[i])
+            *same ^= was ^ i;
     }
     return true;
 }
 
-static void fill_ids(struct bpe *m, const struct bpe_pair *pair, const uint32_t *rank, size_t n)
-{
-    m->id = mem_new((size_t)m->ranks + 1, sizeof(*m->id));
-    memset(m->id, 0xff, m->ranks * sizeof(*m->id));
-    m->single = true;
-    for (size_t i = 0; i < n; i++) {
-        m->single &= m->id[rank[i]] == NONE || m->id[rank[i]] == pair[i].id;
-        m->id[rank[i]] = pair[i].id;
-    }
-    if (m->single)
-        return;
-    free(m->id);
-    m->id = mem_new((size_t)1 << (32 - m->shift), sizeof(*m->id));
-    for (size_t i = 0; i < n; i++)
-        m->id[bpe_slot(m, pair[i].left, pair[i].right)] = pair[i].id;
-}
-
-/* The rank of each pair, numbered without gaps; as nearly always they ascend as they come. */
-static uint32_t *number_ranks(const struct bpe_pair *pair, size_t n, size_t *ret_ranks)
-{
-    uint32_t *rank = mem_grow(NULL, n + 1, sizeof(*rank));
-    bool ascending = true;
-    for (size_t i = 1; i < n; i++)
-        ascending &= pair[i - 1].rank <= pair[i].rank;
-    *ret_ranks = 0;
-    if (ascending) {
-        for (size_t i = 0; i < n; i++) {
-            *ret_ranks += !i || pair[i].rank != pair[i - 1].rank;
-            rank[i] = (uint32_t)*ret_ranks - 1;
-        }
-        return rank;
-    }
-    uint32_t *list = list_ranks(pair, n, ret_ranks);
-    for (size_t i = 0; i < n; i++)
-        rank[i] = number_of(list, *ret_ranks, pair[i].rank);
-    free(list);
-    return rank;
-}
-
 static void make_slots(struct bpe *m)
 {
-    size_t n = (size_t)1 << (32 - m->shift);
+    size_t n = (size_t)2 << (32 - m->shift);
     free(m->slot);
     m->slot = mem_grow(NULL, n, sizeof(*m->slot));
     mem_large_pages(m->slot, n * sizeof(*m->slot));
     mem_all_pages(m->slot, n * sizeof(*m->slot));
 }
 
-static void fill_first(struct bpe *m, const struct bpe_pair *pair, const uint32_t *rank, size_t n)
+/* Of the pairs of bytes, mostly. */
+static void fill_first(struct bpe *m)
 {
-    m->first = mem_new(FIRST * FIRST, sizeof(*m->first));
+    m->first = mem_grow(NULL, FIRST * FIRST, sizeof(*m->first));
     memset(m->first, 0xff, FIRST * FIRST * sizeof(*m->first));
-    m->base = n ? UINT32_MAX : 0;
-    for (size_t i = 0; i < n; i++) {
-        m->base = pair[i].left < m->base ? pair[i].left : m->base;
-        m->base = pair[i].right < m->base ? pair[i].right : m->base;
+    m->base = m->n ? NONE : 0;
+    for (uint32_t i = 0; i < m->n; i++) {
+        uint32_t left = left_of(m->pair[i]), right = right_of(m->pair[i]);
+        uint32_t low = left < right ? left : right;
+        m->base = low < m->base ? low : m->base;
     }
-    for (size_t i = 0; i < n; i++) {
-        uint32_t left = pair[i].left - m->base, right = pair[i].right - m->base;
-        if (left < FIRST && right < FIRST)
-            m->first[left * FIRST + right] = rank[i];
+    for (uint32_t i = 0; i < m->n; i++) {
+        uint32_t left = left_of(m->pair[i]), right = right_of(m->pair[i]);
+        if (left - m->base < FIRST && right - m->base < FIRST)
+            m->first[(left - m->base) * FIRST + right - m->base] = bpe_number(m, left, right);
     }
 }
 
 struct bpe *bpe_create(const struct bpe_pair *pair, size_t n)
 {
     struct bpe *m = mem_new(1, sizeof(*m));
-    size_t ranks;
-    uint32_t *rank = number_ranks(pair, n, &ranks);
-    BUG_ON(n >= (size_t)1 << 30 || ranks > BPE_RANKS, "%zu pairs of %zu ranks", n, ranks);
-    for (size_t i = 0; i < n; i++)
-        BUG_ON(pair[i].left >= BPE_SYMBOLS || pair[i].right >= BPE_SYMBOLS, "symbols %u, %u",
-               pair[i].left, pair[i].right);
-    m->ranks = (uint32_t)ranks;
-    m->shift = 28;
-    while ((size_t)1 << (32 - m->shift) < n * 9 / 4)
+    BUG_ON(n >= (size_t)1 << 30, "%zu pairs", n);
+    m->n = (uint32_t)n;
+    while (m->n >> m->bits)
+        m->bits++;
+    uint64_t *order = order_of(pair, n);
+    number_pairs(m, pair, order);
+    m->shift = 29;
+    while ((size_t)2 << (32 - m->shift) < n * 5 / 4)
         m->shift--;
     make_slots(m);
-    while (!fill(m, pair, rank, n))
+    while (!fill(m, order))
         if (++m->seed % 4 == 0) {
             m->shift--;
             make_slots(m);
         }
-    fill_ids(m, pair, rank, n);
-    fill_first(m, pair, rank, n);
-    free(rank);
+    fill_first(m);
+    free(order);
     return m;
 }
 
@@ -200,7 +175,8 @@ void bpe_destroy(struct bpe *m)
     if (!m)
         return;
     free(m->slot);
-    free(m->id);
+    free(m->pair);
+    free(m->rank);
     free(m->first);
     free(m);
 }
@@ -215,15 +191,17 @@ struct note {
 static inline uint32_t rank_of(const struct bpe *m, uint32_t left, uint32_t right,
                                const struct note *note)
 {
-    uint32_t at = bpe_slot(m, left, right);
-    if (at != NONE && note)
-        note->seen(note->arg, left, right, bpe_id(m, at));
-    return at != NONE ? bpe_rank(m, at) : NONE;
+    uint32_t number = bpe_number(m, left, right);
+    if (number == NONE)
+        return NONE;
+    if (note)
+        note->seen(note->arg, left, right, bpe_id(m, number));
+    return m->rank ? m->rank[number] : number;
 }
 
 static inline uint32_t id_of(const struct bpe *m, uint32_t left, uint32_t right, uint32_t rank)
 {
-    return m->id[m->single ? rank : bpe_slot(m, left, right)];
+    return bpe_id(m, m->rank ? bpe_number(m, left, right) : rank);
 }
 
 /* rank[i] is that of symbols i and i + 1; behind the last it stays NONE up to a multiple of 8. */
@@ -550,7 +528,7 @@ size_t bpe_merge_seen(const struct bpe *m, struct bpe_work *w, uint32_t *sym, si
 
 void bpe_merge_short(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count)
 {
-    if (m->single && count > 1 && cpu_avx512()) {
+    if (!m->rank && count > 1 && cpu_avx512()) {
         bpe_lanes_merge(m, sym, n, count);
         return;
     }

@@ -15,33 +15,20 @@
 
 enum { LANES = 16 };
 
-/* rank[i] is that of symbols i and i + 1. */
+/* number[i] is that of symbols i and i + 1, or a lower one. */
 struct lanes {
-    __m512i sym[BPE_SHORT + 2], rank[BPE_SHORT + 1], length;
+    __m512i sym[BPE_SHORT + 2], number[BPE_SHORT + 1], length;
     unsigned most; /* of symbols in a word that may go on, else 0 */
 };
 
-/* Of eight pairs, as keys: the slot out of two, all ones if neither is theirs. */
-INLINE __m512i slots_of(const struct bpe *m, __m512i key, __m256i first, __m256i second)
+/*
+ * The numbers of sixteen pairs, NONE for those that are none; one in some thousands is that of
+ * another pair, and then not above that of the one looked for.
+ */
+INLINE __m512i numbers_of(const struct bpe *m, __m512i left, __m512i right)
 {
-    __m512i a = _mm512_i32gather_epi64(first, m->slot, 8);
-    __m512i b = _mm512_i32gather_epi64(second, m->slot, 8);
-    __m512i of_a = _mm512_srli_epi64(_mm512_xor_si512(a, key), RANK_BITS);
-    __m512i of_b = _mm512_srli_epi64(_mm512_xor_si512(b, key), RANK_BITS);
-    __m512i r =
-        _mm512_mask_mov_epi64(_mm512_set1_epi64(-1), _mm512_testn_epi64_mask(of_a, of_a), a);
-    return _mm512_mask_mov_epi64(r, _mm512_testn_epi64_mask(of_b, of_b), b);
-}
-
-INLINE __m512i keys_of(__m256i left, __m256i right)
-{
-    return _mm512_or_si512(_mm512_slli_epi64(_mm512_cvtepu32_epi64(left), SYMBOL_BITS + RANK_BITS),
-                           _mm512_slli_epi64(_mm512_cvtepu32_epi64(right), RANK_BITS));
-}
-
-/* The ranks of sixteen pairs, NONE for those that are none. */
-INLINE __m512i ranks_of(const struct bpe *m, __m512i left, __m512i right)
-{
+    const __m512i twice = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
+    const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     __m512i high = _mm512_srli_epi32(_mm512_or_si512(left, right), SYMBOL_BITS);
     __mmask16 known = _mm512_testn_epi32_mask(high, high);
     __m128i shift = _mm_cvtsi32_si128(m->shift);
@@ -55,30 +42,63 @@ INLINE __m512i ranks_of(const struct bpe *m, __m512i left, __m512i right)
     __m512i b = _mm512_srl_epi32(_mm512_mullo_epi32(_mm512_xor_si512(x, _mm512_srli_epi32(x, 16)),
                                                     _mm512_set1_epi32((int)HASH_SECOND)),
                                  shift);
-    __m512i low = slots_of(m, keys_of(_mm512_castsi512_si256(left), _mm512_castsi512_si256(right)),
-                           _mm512_castsi512_si256(a), _mm512_castsi512_si256(b));
-    __m512i top = slots_of(
-        m, keys_of(_mm512_extracti64x4_epi64(left, 1), _mm512_extracti64x4_epi64(right, 1)),
-        _mm512_extracti64x4_epi64(a, 1), _mm512_extracti64x4_epi64(b, 1));
-    __m512i slot = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi64_epi32(low)),
-                                      _mm512_cvtepi64_epi32(top), 1);
-    __m512i rank = _mm512_and_si512(slot, _mm512_set1_epi32((1 << RANK_BITS) - 1));
-    known &= _mm512_cmpneq_epi32_mask(slot, _mm512_set1_epi32(-1));
-    return _mm512_mask_mov_epi32(_mm512_set1_epi32(-1), known, rank);
+    __m512i tag = _mm512_sll_epi32(x, _mm_cvtsi32_si128(m->bits));
+    __m512i low = _mm512_permutexvar_epi32(twice, tag);
+    __m512i top = _mm512_permutexvar_epi32(_mm512_add_epi32(twice, _mm512_set1_epi32(8)), tag);
+    __m512i low_a = _mm512_i32gather_epi64(_mm512_castsi512_si256(a), m->slot, 8);
+    __m512i low_b = _mm512_i32gather_epi64(_mm512_castsi512_si256(b), m->slot, 8);
+    __m512i top_a = _mm512_i32gather_epi64(_mm512_extracti64x4_epi64(a, 1), m->slot, 8);
+    __m512i top_b = _mm512_i32gather_epi64(_mm512_extracti64x4_epi64(b, 1), m->slot, 8);
+    low = _mm512_min_epu32(_mm512_xor_si512(low_a, low), _mm512_xor_si512(low_b, low));
+    top = _mm512_min_epu32(_mm512_xor_si512(top_a, top), _mm512_xor_si512(top_b, top));
+    __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    __m512i number = _mm512_min_epu32(_mm512_permutex2var_epi32(low, even, top),
+                                      _mm512_permutex2var_epi32(low, odd, top));
+    known &= _mm512_cmplt_epu32_mask(number, _mm512_set1_epi32((int)m->n));
+    return _mm512_mask_mov_epi32(_mm512_set1_epi32(-1), known, number);
 }
 
-/* ranks_of, of symbols that no merging made. */
-INLINE __m512i first_ranks(const struct bpe *m, __m512i left, __m512i right)
+/* numbers_of, of symbols that no merging made. */
+INLINE __m512i first_numbers(const struct bpe *m, __m512i left, __m512i right)
 {
     const __m512i base = _mm512_set1_epi32((int)m->base), most = _mm512_set1_epi32(FIRST - 1);
     const __m512i none = _mm512_set1_epi32(-1);
     __mmask16 pairs = _mm512_cmpneq_epi32_mask(right, none);
     __m512i row = _mm512_sub_epi32(left, base), column = _mm512_sub_epi32(right, base);
     if (_mm512_mask_cmpgt_epu32_mask(pairs, _mm512_or_si512(row, column), most))
-        return ranks_of(m, left, right);
+        return numbers_of(m, left, right);
     __m512i at = _mm512_add_epi32(_mm512_slli_epi32(row, 8), column);
     _Static_assert(FIRST == 1 << 8, "a row");
     return _mm512_mask_i32gather_epi32(none, pairs, at, m->first, 4);
+}
+
+/* What eight pairs of these numbers become; *ret_wrong: those that are other pairs. */
+INLINE __m256i ids_of(const struct bpe *m, __mmask8 some, __m256i number, __m256i left,
+                      __m256i right, __mmask8 *ret_wrong)
+{
+    __m512i key = _mm512_or_si512(_mm512_slli_epi64(_mm512_cvtepu32_epi64(left), 2 * SYMBOL_BITS),
+                                  _mm512_slli_epi64(_mm512_cvtepu32_epi64(right), SYMBOL_BITS));
+    __m512i pair = _mm512_mask_i32gather_epi64(key, some, number, m->pair, 8);
+    __m512i id = _mm512_xor_si512(pair, key);
+    *ret_wrong = _mm512_cmpgt_epu64_mask(id, _mm512_set1_epi64((1 << SYMBOL_BITS) - 1));
+    return _mm512_cvtepi64_epi32(id);
+}
+
+/* Of words whose best pair was another: the number it has. */
+__attribute__((noinline)) WIDE static void correct(const struct bpe *m, struct lanes *w,
+                                                   __mmask16 wrong, __m512i at)
+{
+    uint32_t place[LANES], left[LANES], right[LANES], number[LANES];
+    _mm512_storeu_si512(place, at);
+    for (unsigned k = 0; k < LANES; k++) {
+        if (!(wrong >> k & 1))
+            continue;
+        _mm512_storeu_si512(left, w->sym[place[k]]);
+        _mm512_storeu_si512(right, w->sym[place[k] + 1]);
+        _mm512_storeu_si512(number, w->number[place[k]]);
+        number[k] = bpe_number(m, left[k], right[k]);
+        w->number[place[k]] = _mm512_loadu_si512(number);
+    }
 }
 
 /* Joins the best pair of each word. */
@@ -86,21 +106,35 @@ INLINE void step(const struct bpe *m, struct lanes *w)
 {
     unsigned most = w->most;
     const __m512i none = _mm512_set1_epi32(-1);
-    __m512i best = none, at = none, before = none, behind = none;
+    __m512i best = none, at = none, before = none, left = none, right = none, behind = none;
     for (unsigned i = 0; i + 1 < most; i++)
-        best = _mm512_min_epu32(best, w->rank[i]);
+        best = _mm512_min_epu32(best, w->number[i]);
     __mmask16 some = _mm512_cmpneq_epi32_mask(best, none);
     w->most = 0;
     if (!some)
         return;
     for (unsigned i = most - 1; i-- > 0;) {
-        __mmask16 here = _mm512_cmpeq_epi32_mask(w->rank[i], best);
+        __mmask16 here = _mm512_cmpeq_epi32_mask(w->number[i], best);
         at = _mm512_mask_mov_epi32(at, here, _mm512_set1_epi32((int)i));
         before = _mm512_mask_mov_epi32(before, here, i ? w->sym[i - 1] : none);
+        left = _mm512_mask_mov_epi32(left, here, w->sym[i]);
+        right = _mm512_mask_mov_epi32(right, here, w->sym[i + 1]);
         behind = _mm512_mask_mov_epi32(behind, here, w->sym[i + 2]);
     }
-    __m512i id = _mm512_mask_i32gather_epi32(none, some, best, m->id, 4);
-    __m512i left = ranks_of(m, before, id), right = ranks_of(m, id, behind);
+    __mmask8 wrong[2];
+    __m256i low = ids_of(m, (__mmask8)some, _mm512_castsi512_si256(best),
+                         _mm512_castsi512_si256(left), _mm512_castsi512_si256(right), &wrong[0]);
+    __m256i top = ids_of(m, (__mmask8)(some >> 8), _mm512_extracti64x4_epi64(best, 1),
+                         _mm512_extracti64x4_epi64(left, 1), _mm512_extracti64x4_epi64(right, 1),
+                         &wrong[1]);
+    __m512i id = _mm512_mask_mov_epi32(
+        none, some, _mm512_inserti64x4(_mm512_castsi256_si512(low), top, 1));
+    __mmask16 others = (__mmask16)(wrong[0] | wrong[1] << 8);
+    if (others) {
+        correct(m, w, others, at);
+        some &= (__mmask16)~others;
+    }
+    __m512i first = numbers_of(m, before, id), second = numbers_of(m, id, behind);
     __m512i last = _mm512_sub_epi32(at, _mm512_set1_epi32(1));
     for (unsigned i = 0; i < most; i++) {
         __m512i place = _mm512_set1_epi32((int)i);
@@ -108,10 +142,10 @@ INLINE void step(const struct bpe *m, struct lanes *w)
         __mmask16 here = some & _mm512_cmpeq_epi32_mask(place, at);
         __mmask16 left_of = some & _mm512_cmpeq_epi32_mask(place, last);
         __m512i sym = _mm512_mask_mov_epi32(w->sym[i], past, w->sym[i + 1]);
-        __m512i rank = _mm512_mask_mov_epi32(w->rank[i], past, w->rank[i + 1]);
+        __m512i number = _mm512_mask_mov_epi32(w->number[i], past, w->number[i + 1]);
         w->sym[i] = _mm512_mask_mov_epi32(sym, here, id);
-        rank = _mm512_mask_mov_epi32(rank, here, right);
-        w->rank[i] = _mm512_mask_mov_epi32(rank, left_of, left);
+        number = _mm512_mask_mov_epi32(number, here, second);
+        w->number[i] = _mm512_mask_mov_epi32(number, left_of, first);
     }
     w->length = _mm512_mask_sub_epi32(w->length, some, w->length, _mm512_set1_epi32(1));
     w->most = (unsigned)_mm512_reduce_max_epi32(w->length);
@@ -131,9 +165,9 @@ WIDE static void take(const struct bpe *m, struct lanes *w, uint32_t sym[][BPE_L
                              : _mm512_set1_epi32(-1);
     }
     for (unsigned i = 0; i + 1 < most; i++)
-        w->rank[i] = first_ranks(m, w->sym[i], w->sym[i + 1]);
+        w->number[i] = first_numbers(m, w->sym[i], w->sym[i + 1]);
     for (unsigned i = most ? most - 1 : 0; i <= most; i++)
-        w->rank[i] = _mm512_set1_epi32(-1);
+        w->number[i] = _mm512_set1_epi32(-1);
 }
 
 WIDE static void give(const struct lanes *w, uint32_t sym[][BPE_LANES], uint32_t *n, size_t first,

@@ -3,26 +3,30 @@
 #define TOK_BPE_TABLE_H
 
 /*
- * The pairs of bpe.c and bpe_lanes.c, which no other file includes: a cuckoo table, each pair in
- * one of two places, so that a look-up is two loads whether it finds something or not. A slot is
- * left << 43 | right << 22 | rank; all ones: free.
+ * The pairs of bpe.c and bpe_lanes.c, which no other file includes. They are numbered by their
+ * ranks; a cuckoo table of 32-bit slots, each pair in one of two buckets of two, has the number and
+ * as many bits of the hash as fit above it. So the table of a large vocabulary stays in the
+ * second-level cache, and a look-up is two loads; what it finds may be another pair, whose number
+ * is then no higher than that of the one looked for. A pair is confirmed by `pair`, once it matters.
  */
 
 #include "tok/bpe.h"
 
 #define NONE UINT32_MAX
 
-enum { RANK_BITS = 22, SYMBOL_BITS = 21, FIRST = 256 };
+enum { SYMBOL_BITS = 21, FIRST = 256 };
 
 struct bpe {
-    uint64_t *slot;
-    int shift; /* 32 - log2 of the number of slots */
+    uint32_t *slot; /* hash << bits | number; all ones: free */
+    int bits;       /* of a number; none is all ones */
+    int shift;      /* 32 - log2 of the number of buckets */
     uint32_t seed;
-    uint32_t ranks; /* in use, numbered without gaps */
-    bool single;    /* all pairs of one rank become one id: `id` is by rank, else by slot */
-    uint32_t *id;
+    uint32_t n;     /* pairs */
+    uint64_t *pair; /* by number: left << 42 | right << 21 | what they become */
+    uint32_t *rank; /* by number, without gaps; NULL: the number itself */
+    uint32_t ranks;
     uint32_t base;   /* the lowest symbol; */
-    uint32_t *first; /* FIRST x FIRST: ranks of pairs of that and the next ones, bytes mostly */
+    uint32_t *first; /* FIRST x FIRST: numbers of pairs of that and the next ones, bytes mostly */
 };
 
 #define HASH_LEFT 0x9E3779B1u
@@ -36,43 +40,58 @@ static inline uint32_t bpe_hash(const struct bpe *m, uint32_t left, uint32_t rig
     return (x ^ x >> 15) * HASH_MIX;
 }
 
+/* Places of the buckets, as of their first slots. */
 static inline uint32_t bpe_first(const struct bpe *m, uint32_t hash)
 {
-    return hash >> m->shift;
+    return hash >> m->shift << 1;
 }
 
 static inline uint32_t bpe_second(const struct bpe *m, uint32_t hash)
 {
-    return (hash ^ hash >> 16) * HASH_SECOND >> m->shift;
+    return (hash ^ hash >> 16) * HASH_SECOND >> m->shift << 1;
 }
 
 static inline uint64_t bpe_key(uint32_t left, uint32_t right)
 {
-    return (uint64_t)left << (SYMBOL_BITS + RANK_BITS) | (uint64_t)right << RANK_BITS;
+    return (uint64_t)left << SYMBOL_BITS | right;
 }
 
-/* The slot of a pair, NONE if it is none. */
-static inline uint32_t bpe_slot(const struct bpe *m, uint32_t left, uint32_t right)
+static inline uint32_t bpe_id(const struct bpe *m, uint32_t number)
 {
-    uint32_t hash = bpe_hash(m, left, right);
-    uint32_t a = bpe_first(m, hash), b = bpe_second(m, hash);
-    uint64_t key = bpe_key(left, right);
-    uint32_t at = (m->slot[a] ^ key) >> RANK_BITS ? NONE : a;
-    at = (m->slot[b] ^ key) >> RANK_BITS ? at : b;
-    return (left | right) >> SYMBOL_BITS ? NONE : at;
+    return (uint32_t)m->pair[number] & ((1u << SYMBOL_BITS) - 1);
 }
 
-static inline uint32_t bpe_rank(const struct bpe *m, uint32_t slot)
+/* The slot of a pair, NULL if it is none. */
+static inline uint32_t *bpe_slot(const struct bpe *m, uint32_t left, uint32_t right)
 {
-    return (uint32_t)m->slot[slot] & ((1u << RANK_BITS) - 1);
+    uint32_t hash = bpe_hash(m, left, right), tag = hash << m->bits;
+    uint32_t *a = m->slot + bpe_first(m, hash), *b = m->slot + bpe_second(m, hash);
+    uint32_t in_a = (a[0] ^ tag) < (a[1] ^ tag) ? a[0] ^ tag : a[1] ^ tag;
+    uint32_t in_b = (b[0] ^ tag) < (b[1] ^ tag) ? b[0] ^ tag : b[1] ^ tag;
+    if ((in_a < in_b ? in_a : in_b) >= m->n || (left | right) >> SYMBOL_BITS)
+        return NULL;
+    uint32_t *slot[4] = {a, a + 1, b, b + 1};
+    for (int i = 0; i < 4; i++) {
+        uint32_t number = *slot[i] ^ tag;
+        if (number < m->n && m->pair[number] >> SYMBOL_BITS == bpe_key(left, right))
+            return slot[i];
+    }
+    return NULL;
 }
 
-static inline uint32_t bpe_id(const struct bpe *m, uint32_t slot)
+static inline uint32_t bpe_number_in(const struct bpe *m, uint32_t slot)
 {
-    return m->id[m->single ? bpe_rank(m, slot) : slot];
+    return slot & ((1u << m->bits) - 1);
 }
 
-/* bpe_lanes.c, where the processor has AVX-512 and the table is `single`: bpe_merge_short. */
+/* The number of a pair, NONE if it is none. */
+static inline uint32_t bpe_number(const struct bpe *m, uint32_t left, uint32_t right)
+{
+    const uint32_t *slot = bpe_slot(m, left, right);
+    return slot ? bpe_number_in(m, *slot) : NONE;
+}
+
+/* bpe_lanes.c, where the processor has AVX-512 and ranks are numbers: bpe_merge_short. */
 void bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count);
 
 #endif

@@ -268,7 +268,8 @@ static int bpe_open(struct pipe *p, struct err *e)
     if (plain)
         pipe_open_cuts(p, NULL);
     for (size_t i = 0; i < s->npairs; i++)
-        if (s->pair[i].left >= BPE_SYMBOLS || s->pair[i].right >= BPE_SYMBOLS)
+        if (s->pair[i].left >= BPE_SYMBOLS || s->pair[i].right >= BPE_SYMBOLS ||
+            s->pair[i].id >= BPE_SYMBOLS)
             return too_big(p, e);
     if (p->dropout > 0)
         p->drop = bpe_drop_create(s->pair, s->npairs, p->dropout, true);
