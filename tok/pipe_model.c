@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tok/rank_pairs.h"
 #include "tok/pipe_run.h"
 
 /* The models: from the bytes of one piece to ids. */
@@ -273,6 +274,8 @@ static int bpe_open(struct pipe *p, struct err *e)
             return too_big(p, e);
     if (p->dropout > 0)
         p->drop = bpe_drop_create(s->pair, s->npairs, p->dropout, true);
+    if (p->letters && !s->prefix.n && !s->suffix.n)
+        rank_pairs_keep_made(s);
     p->bpe = bpe_create(s->pair, s->npairs);
     free(s->pair);
     s->pair = NULL;

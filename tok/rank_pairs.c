@@ -10,7 +10,6 @@ enum { LETTERS_MAX = 512 /* bytes of a piece: 256 letters of two */ };
 
 #define ID_BITS 21 /* of pieces (pipe_vocab_room) */
 #define NOTHING UINT32_MAX
-#define TRIED_MOST (1u << 22) /* steps that pieces are merged alone in, before it is left */
 
 static void add_pair(struct pipe_spec *s, size_t *cap, uint32_t left, uint32_t right, uint32_t id)
 {
@@ -113,20 +112,28 @@ static void hashes_finish(struct hashes *v)
 
 /* ---- the one that is made -------------------------------------------------------------------- */
 
+/*
+ * When a piece is made: at the turn of its own id, or straight behind a part of it that has a
+ * higher one, which it waits for.
+ */
 struct made {
     uint32_t left, right; /* itself: a letter; NOTHING: not reached */
+    uint32_t turn;
+    bool awaited; /* by pieces of lower ids */
 };
 
 struct finder {
     struct pipe_spec *s;
+    const uint8_t *wanted; /* by id; NULL: all pieces may be made */
     struct hashes hashes;
     struct made *of; /* by id */
     uint64_t *bit;   /* pairs that there may be, */
     uint64_t *pair;  /* and those that there are: left, right and what they make; UINT64_MAX */
     int bit_shift, pair_shift;
-    uint32_t *unsure; /* pieces that might be reached by way of higher ones */
-    size_t nunsure, cap, pair_cap;
+    uint32_t *waiting; /* pieces that might be reached by way of higher ones */
+    size_t nwaiting, cap;
     uint64_t steps, most; /* of looking; beyond, it is given up */
+    bool unclear;         /* a pair stood across while the other waited: before or behind it? */
 };
 
 struct split {
@@ -174,11 +181,15 @@ static bool stand_together(struct finder *f, uint32_t l, uint32_t r)
         if ((left == l) & (right == r))
             return true;
         /* by a mask, not by a branch: either is as likely */
-        uint32_t undo_left = 0u - (uint32_t)((left != l) & ((l > r) | (right == r)));
-        uint32_t limit = (l & undo_left) | ((r + 1) & ~undo_left); /* of equals left was first */
+        bool later = f->of[l].turn > f->of[r].turn;
+        uint32_t undo_left = 0u - (uint32_t)((left != l) & (later | (right == r)));
+        uint32_t undone = (l & undo_left) | (r & ~undo_left), turn = f->of[undone].turn;
+        uint32_t limit = undone + (~undo_left & 1); /* of equals left was first */
         l = (left & undo_left) | (l & ~undo_left);
         r = (r & undo_left) | (right & ~undo_left);
-        if (pair_find(f, l, r) < limit)
+        uint32_t across = pair_find(f, l, r);
+        f->unclear |= (turn > undone) & (across >= limit) & (across <= turn);
+        if (across < limit)
             return false;
     }
 }
@@ -234,84 +245,105 @@ static bool is_split(const struct pipe_spec *s, uint32_t id, struct split k)
     return l.n + r.n == t.n && !memcmp(t.p, l.p, l.n) && !memcmp(t.p + l.n, r.p, r.n);
 }
 
+static bool is_made(const struct finder *f, uint32_t id)
+{
+    return f->of[id].left != NOTHING;
+}
+
 static void take_way(struct finder *f, uint32_t id, struct split k)
 {
+    uint32_t turn = f->of[k.left].turn > f->of[k.right].turn ? f->of[k.left].turn
+                                                             : f->of[k.right].turn;
     f->hashes.alike |= !is_split(f->s, id, k);
-    f->of[id] = (struct made){k.left, k.right};
+    f->of[id].left = k.left;
+    f->of[id].right = k.right;
+    f->of[id].turn = turn > id ? turn : id;
     pair_put(f, k, id);
-    add_pair(f->s, &f->pair_cap, k.left, k.right, id);
 }
 
-static bool comes_later(const struct finder *f, uint32_t part, uint32_t id)
+static void note_waiting(struct finder *f, uint32_t id)
 {
-    return part > id && f->of[part].left != part; /* letters are before all */
-}
-
-static void note_unsure(struct finder *f, uint32_t id)
-{
-    if (f->nunsure == f->cap)
-        f->unsure = mem_grow(f->unsure, f->cap = f->cap ? 2 * f->cap : 64, sizeof(*f->unsure));
-    f->unsure[f->nunsure++] = id;
+    if (f->nwaiting == f->cap)
+        f->waiting = mem_grow(f->waiting, f->cap = f->cap ? 2 * f->cap : 64, sizeof(*f->waiting));
+    f->waiting[f->nwaiting++] = id;
 }
 
 /* Tries the splits, those of low parts first: it is nearly always one of these. */
 static void find_way(struct finder *f, uint32_t id, struct parting *p)
 {
-    bool unsure = false;
-    for (size_t n = p->n; n; n--) {
-        size_t best = 0;
+    size_t unmade = 0;
+    for (size_t n = p->n; n > unmade;) {
+        size_t best = unmade;
         f->steps += n;
-        for (size_t i = 1; i < n; i++)
+        for (size_t i = unmade + 1; i < n; i++)
             best = p->split[i].highest < p->split[best].highest ? i : best;
         struct split now = p->split[best];
-        p->split[best] = p->split[n - 1];
-        if (comes_later(f, now.left, id) || comes_later(f, now.right, id)) {
-            unsure = true; /* what has not been looked at yet */
-        } else if (f->of[now.left].left != NOTHING && f->of[now.right].left != NOTHING &&
-                   stand_together(f, now.left, now.right)) {
+        if (!is_made(f, now.left) || !is_made(f, now.right)) {
+            p->split[best] = p->split[unmade];
+            p->split[unmade++] = now;
+            continue;
+        }
+        if (stand_together(f, now.left, now.right)) {
             take_way(f, id, now);
             return;
         }
+        p->split[best] = p->split[--n];
     }
-    if (unsure)
-        note_unsure(f, id);
+    for (size_t i = 0; i < unmade; i++)
+        f->of[p->split[i].left].awaited = f->of[p->split[i].right].awaited = true;
+    if (unmade)
+        note_waiting(f, id);
 }
 
-/* Merges the letters of a piece alone, with all that ranks allow; is it what they become? */
-static bool merges_alone(const struct pipe_spec *s, struct pipe_text t)
+/* A piece that waits, of which `part` may be the one end. */
+static void try_way(struct finder *f, uint32_t id, uint32_t part)
 {
-    size_t at[LETTERS_MAX + 1], n = 0;
-    for (size_t i = 0; i <= t.n; i++)
-        if (i == t.n || ((unsigned char)t.p[i] & 0xc0) != 0x80)
-            at[n++] = i;
-    for (n--; n > 1; n--) {
-        int32_t best = -1;
-        size_t where = 0;
-        for (size_t i = 0; i + 1 < n; i++) {
-            int32_t id = words_find(&s->words, t.p + at[i], at[i + 2] - at[i]);
-            if (id >= 0 && (best < 0 || id < best)) {
-                best = id;
-                where = i;
-            }
+    struct pipe_text t = f->s->piece[id], p = f->s->piece[part];
+    f->steps++;
+    for (int end = 0; end < 2 && p.n < t.n && !is_made(f, id); end++) {
+        size_t rest = t.n - p.n;
+        if (memcmp(end ? t.p + rest : t.p, p.p, p.n) != 0)
+            continue;
+        int32_t other = pipe_vocab_find(f->s, end ? t.p : t.p + p.n, rest);
+        struct split k = {part, (uint32_t)other, 0};
+        if (end)
+            k = (struct split){(uint32_t)other, part, 0};
+        if (other >= 0 && is_made(f, (uint32_t)other) && stand_together(f, k.left, k.right))
+            take_way(f, id, k);
+    }
+}
+
+/* Pieces that wait for this one come behind it, and those that wait for these. */
+static void wake(struct finder *f, uint32_t id)
+{
+    size_t first = f->nwaiting;
+    for (size_t done = first;; id = f->waiting[done++]) {
+        for (size_t i = 0; i < first && f->of[id].awaited; i++) {
+            uint32_t next = f->waiting[i];
+            if (is_made(f, next))
+                continue;
+            try_way(f, next, id);
+            if (is_made(f, next))
+                note_waiting(f, next);
         }
-        if (best < 0)
+        if (done == f->nwaiting)
+            break;
+    }
+    f->nwaiting = first;
+}
+
+/*
+ * What waited was tried before all was known that may be in its way, since the turns of such
+ * pieces are one.
+ */
+static bool waited_rightly(struct finder *f)
+{
+    for (size_t i = 0; i < f->nwaiting; i++) {
+        struct made x = f->of[f->waiting[i]];
+        if (x.left != NOTHING && !stand_together(f, x.left, x.right))
             return false;
-        memmove(at + where + 1, at + where + 2, (n - where - 1) * sizeof(*at));
     }
     return true;
-}
-
-/* Pieces that are only reached by way of higher ones, which no trained vocabulary has. */
-static bool any_from_above(const struct finder *f)
-{
-    uint64_t steps = 0;
-    for (size_t i = 0; i < f->nunsure; i++) {
-        struct pipe_text t = f->s->piece[f->unsure[i]];
-        steps += (uint64_t)t.n * t.n;
-        if (steps > TRIED_MOST || merges_alone(f->s, t))
-            return true;
-    }
-    return false;
 }
 
 static void finder_init(struct finder *f, struct pipe_spec *s)
@@ -327,8 +359,8 @@ static void finder_init(struct finder *f, struct pipe_spec *s)
     memset(f->pair, 0xff, sizeof(*f->pair) << slots);
     f->of = mem_grow(NULL, s->npieces + 1, sizeof(*f->of));
     for (uint32_t id = 0; id < s->npieces; id++)
-        f->of[id] =
-            is_letter(s->piece[id]) ? (struct made){id, id} : (struct made){NOTHING, NOTHING};
+        f->of[id] = is_letter(s->piece[id]) ? (struct made){id, id, 0, false}
+                                            : (struct made){NOTHING, NOTHING, 0, false};
     hashes_init(&f->hashes, s);
 }
 
@@ -338,7 +370,7 @@ static void finder_finish(struct finder *f)
     free(f->bit);
     free(f->pair);
     free(f->of);
-    free(f->unsure);
+    free(f->waiting);
     free(f);
 }
 
@@ -349,8 +381,11 @@ static void find_all_ways(struct finder *f)
     struct parting *p = mem_new(WAY, sizeof(*p));
     const struct pipe_spec *s = f->s;
     for (size_t i = 0; i < s->npieces + WAY && !f->hashes.alike && f->steps <= f->most; i++) {
-        if (i >= WAY && f->of[i - WAY].left == NOTHING)
+        if (i >= WAY && !is_made(f, (uint32_t)(i - WAY)) && (!f->wanted || f->wanted[i - WAY])) {
             find_way(f, (uint32_t)(i - WAY), &p[i % WAY]);
+            if (f->of[i - WAY].awaited && is_made(f, (uint32_t)(i - WAY)))
+                wake(f, (uint32_t)(i - WAY));
+        }
         if (i < s->npieces)
             find_hashes(&f->hashes, s->piece[i], f->hashes.of[i], &p[i % WAY]);
         if (i >= SPLIT && i - SPLIT < s->npieces)
@@ -359,18 +394,79 @@ static void find_all_ways(struct finder *f)
     free(p);
 }
 
-/* False: it cannot be told which they are. */
-static bool find_ways(struct pipe_spec *s)
+static void note_unreached(const struct finder *f)
+{
+    struct pipe_spec *s = f->s;
+    free(s->unreached);
+    s->unreached = mem_new(s->npieces + 1, 1);
+    for (uint32_t id = 0; id < s->npieces; id++)
+        s->unreached[id] = s->piece[id].p && !is_made(f, id);
+}
+
+static void note_ways(const struct finder *f)
+{
+    struct pipe_spec *s = f->s;
+    size_t cap = 0;
+    free(s->pair);
+    s->pair = NULL;
+    s->npairs = 0;
+    for (uint32_t id = 0; id < s->npieces; id++)
+        if (is_made(f, id) && f->of[id].left != id)
+            add_pair(s, &cap, f->of[id].left, f->of[id].right, id);
+    note_unreached(f);
+}
+
+/* NULL: it cannot be told which they are. */
+static struct finder *find_ways(struct pipe_spec *s, const uint8_t *wanted)
 {
     struct finder *f = mem_new(1, sizeof(*f));
     finder_init(f, s);
+    f->wanted = wanted;
     find_all_ways(f);
-    bool told = !f->hashes.alike && f->steps <= f->most && !any_from_above(f);
-    s->unreached = told ? mem_new(s->npieces + 1, 1) : NULL;
-    for (size_t id = 0; id < s->npieces && told; id++)
-        s->unreached[id] = s->piece[id].p && f->of[id].left == NOTHING;
+    if (!f->hashes.alike && f->steps <= f->most && waited_rightly(f) && !f->unclear)
+        return f;
     finder_finish(f);
-    return told;
+    return NULL;
+}
+
+/* Keeps the merges that are made, if all of them are there. */
+static void keep_made(const struct finder *f)
+{
+    struct pipe_spec *s = f->s;
+    size_t made = 0, found = 0;
+    for (uint32_t id = 0; id < s->npieces; id++)
+        made += is_made(f, id) && f->of[id].left != id;
+    for (size_t i = 0; i < s->npairs; i++) {
+        const struct bpe_pair *x = &s->pair[i];
+        found += f->of[x->id].left == x->left && f->of[x->id].right == x->right;
+    }
+    if (found != made)
+        return;
+    for (size_t i = found = 0; i < s->npairs; i++) {
+        struct bpe_pair x = s->pair[i];
+        if (f->of[x.id].left == x.left && f->of[x.id].right == x.right)
+            s->pair[found++] = x;
+    }
+    s->npairs = found;
+    note_unreached(f);
+}
+
+void rank_pairs_keep_made(struct pipe_spec *s)
+{
+    bool ascending = s->npairs > s->count;
+    for (size_t i = 1; i < s->npairs && ascending; i++)
+        ascending = s->pair[i - 1].rank < s->pair[i].rank && s->pair[i - 1].id <= s->pair[i].id;
+    if (!ascending)
+        return;
+    uint8_t *wanted = mem_new(s->npieces + 1, 1);
+    for (size_t i = 0; i < s->npairs; i++)
+        wanted[s->pair[i].id] = 1;
+    struct finder *f = find_ways(s, wanted);
+    if (f) {
+        keep_made(f);
+        finder_finish(f);
+    }
+    free(wanted);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -399,5 +495,10 @@ static bool add_all(struct pipe_spec *s)
 
 bool rank_pairs(struct pipe_spec *s, bool all)
 {
-    return (!all && find_ways(s)) || add_all(s);
+    struct finder *f = all ? NULL : find_ways(s, NULL);
+    if (!f)
+        return add_all(s);
+    note_ways(f);
+    finder_finish(f);
+    return true;
 }

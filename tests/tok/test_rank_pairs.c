@@ -151,6 +151,64 @@ static bool pairs_are_those_made(uint64_t r, int how)
     return told;
 }
 
+/* Every split as a merge of its own, those of one piece in any order. */
+static void list_splits(struct pipe_spec *s, uint64_t r)
+{
+    T_CHECK(rank_pairs(s, true));
+    for (size_t i = 1; i < s->npairs; i++) {
+        size_t j = t_rand(r, i) % (i + 1);
+        struct bpe_pair was = s->pair[i];
+        if (s->pair[j].id != was.id)
+            continue;
+        s->pair[i] = s->pair[j];
+        s->pair[j] = was;
+    }
+    for (size_t i = 0; i < s->npairs; i++)
+        s->pair[i].rank = (uint32_t)i;
+}
+
+/* What is left of a list merges any text as the whole list does. */
+static bool lists_merge_alike(uint64_t r, int how)
+{
+    struct made m;
+    struct pipe_spec s;
+    make(&m, r, how);
+    open_spec(&s, &m);
+    list_splits(&s, r);
+    size_t all = s.npairs;
+    struct bpe *whole = bpe_create(s.pair, s.npairs);
+    rank_pairs_keep_made(&s);
+    struct bpe *kept = bpe_create(s.pair, s.npairs);
+    struct bpe_work w = {0};
+    for (uint64_t k = 0; k < 20; k++) {
+        enum { LENGTH = 24 };
+        uint32_t a[LENGTH], b[LENGTH];
+        for (size_t i = 0; i < LENGTH; i++) {
+            a[i] = (uint32_t)find(&m, &"abc"[t_rand(r + k, i) % 3], 1);
+            a[i] = b[i] = a[i] == UINT32_MAX ? (uint32_t)find(&m, "a", 1) : a[i];
+        }
+        size_t n = bpe_merge(whole, &w, a, LENGTH);
+        T_EQ(bpe_merge(kept, &w, b, LENGTH), n);
+        T_CHECK(!memcmp(a, b, n * sizeof(*a)));
+    }
+    bpe_work_finish(&w);
+    bpe_destroy(whole);
+    bpe_destroy(kept);
+    bool fewer = s.npairs < all;
+    pipe_spec_finish(&s);
+    return fewer;
+}
+
+static void lists_of_all_splits(void)
+{
+    enum { ROUNDS = 200 };
+    size_t fewer = 0;
+    for (uint64_t r = 0; r < ROUNDS; r++)
+        for (int how = GROWN; how < WAYS; how++)
+            fewer += lists_merge_alike(WAYS * r + (uint64_t)how, how);
+    T_CHECK(fewer > ROUNDS);
+}
+
 static void made_up_vocabularies(void)
 {
     size_t told[WAYS] = {0};
@@ -181,4 +239,5 @@ static void too_many_splits(void)
     }
 }
 
-T_MAIN(T_CASE(too_many_splits), T_CASE(made_up_vocabularies))
+T_MAIN(T_CASE(too_many_splits), T_CASE(made_up_vocabularies),
+       T_CASE(lists_of_all_splits))
