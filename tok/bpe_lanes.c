@@ -28,7 +28,8 @@ struct lanes {
 INLINE __m512i numbers_of(const struct bpe *m, __m512i left, __m512i right)
 {
     const __m512i twice = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
-    const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    const __m512i even =
+        _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     __m512i high = _mm512_srli_epi32(_mm512_or_si512(left, right), SYMBOL_BITS);
     __mmask16 known = _mm512_testn_epi32_mask(high, high);
     __m128i shift = _mm_cvtsi32_si128(m->shift);

@@ -7,7 +7,7 @@
  * ranks; a cuckoo table of 32-bit slots, each pair in one of two buckets of two, has the number and
  * as many bits of the hash as fit above it. So the table of a large vocabulary stays in the
  * second-level cache, and a look-up is two loads; what it finds may be another pair, whose number
- * is then no higher than that of the one looked for. A pair is confirmed by `pair`, once it matters.
+ * is then no higher than that of the one looked for. `pair` confirms one, once it matters.
  */
 
 #include "tok/bpe.h"
