@@ -16,7 +16,8 @@ enum {
     WHOLE = 1 << 24,  /* of a left side: a character, */
     PARTLY = 1 << 25, /* its last byte */
     ANY = 63,
-    GROUP = 16 /* parts that are looked at together */
+    GROUP = 16, /* parts that are looked at together */
+    LEAST = 6   /* bytes of a part in wide characters that is never cut */
 };
 
 #define FORCED (1u << 31)
@@ -127,11 +128,13 @@ void cut_add(struct cut *c, const char *token, size_t n)
             add_pair(c, token, at, n);
 }
 
-/* A bit of `may_be`; three bytes behind a word are readable. */
+/* A bit of `may_be`, by length, first and last bytes; three bytes behind a word are readable. */
 static uint32_t may_be_bit(const char *p, uint32_t n)
 {
-    uint32_t first = load_u32(p) & (n < 4 ? (1u << 8 * n) - 1 : UINT32_MAX);
-    return (first * HASH_LEFT ^ n * HASH_LEAD) * HASH_MIX >> 16;
+    uint32_t mask = n < 4 ? (1u << 8 * n) - 1 : UINT32_MAX;
+    uint32_t first = load_u32(p) & mask, last = load_u32(n < 4 ? p : p + n - 4) & mask;
+    uint32_t x = first * HASH_LEFT ^ last * HASH_LEAD ^ n << 8;
+    return (x ^ x >> 15) * HASH_MIX >> 16;
 }
 
 void cut_around(struct cut *c, const struct words *whole)
@@ -139,11 +142,11 @@ void cut_around(struct cut *c, const struct words *whole)
     c->whole = whole;
     for (size_t i = 0; i <= whole->mask; i++) {
         const struct words_slot *s = &whole->slot[i];
-        char first[4] = {0};
+        char few[4] = {0};
         if (!s->text)
             continue;
-        memcpy(first, s->text, s->length < 4 ? s->length : 4);
-        uint32_t bit = may_be_bit(first, s->length);
+        memcpy(few, s->text, s->length < 4 ? s->length : 4);
+        uint32_t bit = may_be_bit(s->length < 4 ? few : s->text, s->length);
         c->may_be[bit / 32] |= 1u << bit % 32;
     }
 }
@@ -188,11 +191,26 @@ static size_t places(const char *text, uint32_t from, uint32_t to, uint32_t *ret
     return k;
 }
 
-/* Copies parts up to a longer one; how many. */
-static size_t copy(const uint32_t *start, size_t n, uint32_t longest, uint32_t *ret)
+/* A part of the length n, > LEAST, whose first or second character has three bytes or four. */
+static bool is_dense(const char *p)
+{
+    uint32_t first = load_u32(p);
+    return first & first << 1 & first << 2 & 0x80808080;
+}
+
+/* To be cut: longer than that, or dense. */
+static bool is_long(const char *text, uint32_t from, uint32_t to, uint32_t longest)
+{
+    uint32_t n = to - from;
+    return n > longest || (n > LEAST && is_dense(text + from));
+}
+
+/* Copies parts up to one that is to be cut; how many. */
+static size_t copy(const char *text, const uint32_t *start, size_t n, uint32_t longest,
+                   uint32_t *ret)
 {
     size_t i = 0;
-    for (; i < n && start[i + 1] - start[i] <= longest; i++)
+    for (; i < n && !is_long(text, start[i], start[i + 1], longest); i++)
         ret[i] = start[i];
     return i;
 }
@@ -292,8 +310,29 @@ WIDE static size_t places_wide(const char *text, uint32_t from, uint32_t to, uin
     return k;
 }
 
-/* Copies groups of GROUP parts up to one that has a longer part; how many parts. */
-WIDE static size_t copy_wide(const uint32_t *start, size_t n, uint32_t longest, uint32_t *ret)
+/* Whether any of n bytes is above ASCII. */
+INLINE bool has_high(const char *p, size_t n)
+{
+    __mmask64 high = 0;
+    for (size_t i = 0; i < n; i += 64) {
+        __mmask64 some = n - i < 64 ? ((uint64_t)1 << (n - i)) - 1 : ~(uint64_t)0;
+        high |= _mm512_movepi8_mask(_mm512_maskz_loadu_epi8(some, p + i));
+    }
+    return high;
+}
+
+/* Which of them are dense. */
+INLINE __mmask16 wide_dense(const char *text, __mmask16 some, __m512i from)
+{
+    __m512i first = _mm512_mask_i32gather_epi32(from, some, from, text, 1);
+    __m512i two = _mm512_and_si512(first, _mm512_slli_epi32(first, 1));
+    two = _mm512_and_si512(two, _mm512_slli_epi32(first, 2));
+    return _mm512_mask_test_epi32_mask(some, two, _mm512_set1_epi32((int)0x80808080));
+}
+
+/* Copies groups of GROUP parts up to one that has a part to be cut; how many parts. */
+WIDE static size_t copy_wide(const char *text, const uint32_t *start, size_t n, uint32_t longest,
+                             uint32_t *ret)
 {
     size_t i = 0;
     for (; i + GROUP <= n; i += GROUP) {
@@ -301,42 +340,65 @@ WIDE static size_t copy_wide(const uint32_t *start, size_t n, uint32_t longest, 
         __m512i length = _mm512_sub_epi32(to, from);
         if (_mm512_cmpgt_epu32_mask(length, _mm512_set1_epi32((int)longest)))
             break;
+        __mmask16 some = _mm512_cmpgt_epu32_mask(length, _mm512_set1_epi32(LEAST));
+        if (some && has_high(text + start[i], start[i + GROUP] - start[i]) &&
+            wide_dense(text, some, from))
+            break;
         _mm512_storeu_si512(ret + i, from);
     }
     return i;
 }
 
-/* may_be, of any of n parts. */
-WIDE static bool may_be_wide(const struct cut *c, const char *text, const uint32_t *start, size_t n)
+/* may_be_bit for sixteen. */
+INLINE __m512i wide_may_be_bits(const char *text, __mmask16 some, __m512i from, __m512i length)
 {
     const __m512i four = _mm512_set1_epi32(4);
-    __mmask16 any = 0;
+    __m512i few = _mm512_min_epu32(length, four);
+    __m512i last = _mm512_sub_epi32(_mm512_add_epi32(from, length), four);
+    last = _mm512_mask_mov_epi32(last, _mm512_cmplt_epu32_mask(length, four), from);
+    __m512i first = wide_first(_mm512_mask_i32gather_epi32(from, some, from, text, 1), few);
+    last = wide_first(_mm512_mask_i32gather_epi32(last, some, last, text, 1), few);
+    __m512i x = _mm512_xor_si512(_mm512_mullo_epi32(first, _mm512_set1_epi32((int)HASH_LEFT)),
+                                 _mm512_mullo_epi32(last, _mm512_set1_epi32((int)HASH_LEAD)));
+    x = _mm512_xor_si512(x, _mm512_slli_epi32(length, 8));
+    x = _mm512_mullo_epi32(_mm512_xor_si512(x, _mm512_srli_epi32(x, 15)),
+                           _mm512_set1_epi32((int)HASH_MIX));
+    return _mm512_srli_epi32(x, 16);
+}
+
+/* Whether any of n parts is one of the words. */
+WIDE static bool any_whole_wide(const struct cut *c, const char *text, const uint32_t *start,
+                                size_t n)
+{
     for (size_t i = 0; i < n; i += 16) {
         __mmask16 some = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff);
         __m512i from = _mm512_maskz_loadu_epi32(some, start + i);
         __m512i length = _mm512_sub_epi32(_mm512_maskz_loadu_epi32(some, start + i + 1), from);
-        __m512i first = _mm512_mask_i32gather_epi32(length, some, from, text, 1);
-        first = wide_first(first, _mm512_min_epu32(length, four));
-        __m512i x = _mm512_xor_si512(_mm512_mullo_epi32(first, _mm512_set1_epi32((int)HASH_LEFT)),
-                                     _mm512_mullo_epi32(length, _mm512_set1_epi32((int)HASH_LEAD)));
-        x = _mm512_srli_epi32(_mm512_mullo_epi32(x, _mm512_set1_epi32((int)HASH_MIX)), 16);
+        __m512i x = wide_may_be_bits(text, some, from, length);
         __m512i word =
             _mm512_mask_i32gather_epi32(length, some, _mm512_srli_epi32(x, 5), c->may_be, 4);
         x = _mm512_and_si512(x, _mm512_set1_epi32(31));
-        any |= _mm512_mask_test_epi32_mask(some, _mm512_srlv_epi32(word, x), _mm512_set1_epi32(1));
+        word = _mm512_srlv_epi32(word, x);
+        some = _mm512_mask_test_epi32_mask(some, word, _mm512_set1_epi32(1));
+        for (unsigned bits = some; bits; bits &= bits - 1) {
+            const uint32_t *at = start + i + __builtin_ctz(bits);
+            if (words_find(c->whole, text + at[0], at[1] - at[0]) >= 0)
+                return true;
+        }
     }
-    return any;
+    return false;
 }
 #else
-static bool may_be_wide(const struct cut *c, const char *text, const uint32_t *start, size_t n)
+static bool any_whole_wide(const struct cut *c, const char *text, const uint32_t *start, size_t n)
 {
     (void)c, (void)text, (void)start, (void)n;
     return true;
 }
 
-static size_t copy_wide(const uint32_t *start, size_t n, uint32_t longest, uint32_t *ret)
+static size_t copy_wide(const char *text, const uint32_t *start, size_t n, uint32_t longest,
+                        uint32_t *ret)
 {
-    return copy(start, n, longest, ret);
+    return copy(text, start, n, longest, ret);
 }
 
 static size_t decide_wide(const struct cut *c, const char *text, uint32_t *at, size_t n)
@@ -358,7 +420,7 @@ static size_t put_places(const char *text, const uint32_t *start, size_t n, uint
     for (size_t i = 0; i < n; i++) {
         uint32_t from = start[i], to = start[i + 1];
         ret[k++] = from | FORCED;
-        if (to - from > longest)
+        if (is_long(text, from, to, longest))
             k += wide ? places_wide(text, from + 1, to, ret + k)
                       : places(text, from + 1, to, ret + k);
     }
@@ -396,8 +458,8 @@ size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, s
     bool wide = cpu_avx512();
     size_t k = 0;
     for (size_t i = 0, count; i < n; i += count) {
-        count = wide ? copy_wide(start + i, n - i, longest, ret + k)
-                     : copy(start + i, n - i, longest, ret + k);
+        count = wide ? copy_wide(text, start + i, n - i, longest, ret + k)
+                     : copy(text, start + i, n - i, longest, ret + k);
         k += count;
         i += count;
         count = n - i < GROUP ? n - i : GROUP;
@@ -405,8 +467,8 @@ size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, s
         places = wide ? decide_wide(c, text, ret + k, places) : decide(c, text, ret + k, places);
         ret[k + places] = start[i + count];
         if (c->whole && places > count &&
-            (!wide || may_be_wide(c, text, ret + k, places) ||
-             may_be_wide(c, text, start + i, count)))
+            (!wide || any_whole_wide(c, text, ret + k, places) ||
+             any_whole_wide(c, text, start + i, count)))
             places = join_around(c, text, start + i, count, ret + k);
         k += places;
     }

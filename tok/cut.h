@@ -34,7 +34,7 @@ struct cut {
     bool left;      /* some token begins inside a character */
     unsigned char ascii[128][16]; /* [left][right / 8]: one bit for each pair */
     const struct words *whole;    /* NULL, or see cut_around */
-    uint32_t may_be[2048];        /* of these: a bit by what each begins with and its length */
+    uint32_t may_be[2048];        /* of these: a bit by both ends of each and its length */
 };
 
 /* `bytes` is the length of all tokens together; it fixes the size of the bitmap. */
@@ -62,9 +62,11 @@ static inline bool cut_here(const struct cut *c, const char *text, size_t at, si
 
 /*
  * Cuts the parts text[start[i] .. start[i + 1]), i < n, that are longer than `longest` where it may
- * be; puts the starts of all parts at `ret`, which has room for as many places as the text has
- * bytes, and one more. Returns the number of parts. n = 1 cuts one whole text. The text is UTF-8
- * and shorter than 2^31, parts begin with characters, and 3 bytes behind it are readable.
+ * be, and those of more than six bytes that begin with characters of three or more: words of such
+ * scripts have two, and what stands between two commas seldom comes again. Puts the starts of all
+ * parts at `ret`, which has room for as many places as the text has bytes, and one more. Returns
+ * the number of parts. n = 1 cuts one whole text. The text is UTF-8 and shorter than 2^31, parts
+ * begin with characters, and 3 bytes behind it are readable.
  */
 size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, size_t n,
                  uint32_t longest, uint32_t *ret);

@@ -206,6 +206,40 @@ static void cut_around_words(void)
     buf_finish(&text);
 }
 
+/* Parts of wide characters are cut though others of their length are not. */
+static void dense_parts(void)
+{
+    static const struct {
+        const char *text;
+        size_t parts;
+    } piece[] = {
+        {"abcdefghi", 1},       {"\u3042\u3044\u3046", 3},       {" \u3042\u3044", 3},
+        {"\u3042\u3044", 1},    {"\u00e9\u00e9\u00e9\u00e9", 1}, {"a\U0001f600\U0001f600", 3},
+        {"abc\u3042\u3042", 5}, {"abcd\u3042\u3042", 1},         {"abcdefghijklmnop", 16},
+    };
+    enum { ROUNDS = 100, PIECES = sizeof(piece) / sizeof(piece[0]) };
+    for (uint32_t n = 0; n < 4; n++) { /* of one such piece for some of the first */
+        struct cut c;
+        struct buf text = {0};
+        uint32_t start[ROUNDS + 1] = {0}, ret[ROUNDS * 20 + 1];
+        size_t want = 0;
+        for (uint32_t i = 0; i < ROUNDS; i++) {
+            size_t k = t_rand(n, i) % (n % 2 ? 24 : 2 * PIECES);
+            k = k < PIECES ? k : 0;
+            buf_add(&text, piece[k].text, strlen(piece[k].text));
+            start[i + 1] = (uint32_t)text.len;
+            want += piece[k].parts;
+        }
+        memset(buf_reserve(&text, 64), 0, 64);
+        cut_init(&c, 4);
+        size_t parts = cut_parts(&c, text.data, start, ROUNDS, 15, ret);
+        T_EQ(ret[parts], text.len);
+        T_EQ(parts, want);
+        cut_finish(&c);
+        buf_finish(&text);
+    }
+}
+
 static int base64(char c)
 {
     return c >= 'A' && c <= 'Z'   ? c - 'A'
@@ -264,4 +298,5 @@ static void real_vocabulary(void)
     buf_finish(&b);
 }
 
-T_MAIN(T_CASE(random_vocabularies), T_CASE(cut_around_words), T_CASE(real_vocabulary))
+T_MAIN(T_CASE(random_vocabularies), T_CASE(cut_around_words), T_CASE(dense_parts),
+       T_CASE(real_vocabulary))
