@@ -174,6 +174,7 @@ static int begin(struct outfile *f, const char *path, struct err *e)
     }
     f->path = mem_strdup(path);
     f->buf = mem_new(OUT_BUFFER, 1);
+    f->room = OUT_BUFFER;
     return 0;
 }
 
@@ -193,6 +194,33 @@ int outfile_open_in(struct outfile *f, const char *path, const char *folder, str
     return begin(f, path, e);
 }
 
+int outfile_resume(struct outfile *f, const char *path, const char *folder, uint64_t size,
+                   struct err *e)
+{
+    struct stat st;
+    char *base = path_base(path);
+    *f = (struct outfile){.fd = -1, .tmp = path_join(folder, base), .size = size};
+    free(base);
+    f->fd = open(f->tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (f->fd >= 0 && flock(f->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+        close(f->fd);
+        f->fd = -1;
+        errno = EWOULDBLOCK;
+    }
+    int code = begin(f, path, e);
+    if (!code && fstat(f->fd, &st))
+        code = err_sys(e, errno, "%s: cannot open", f->tmp);
+    if (!code && (uint64_t)st.st_size < size)
+        code = err_set(e, ERR_DATA, "%s: has %lld bytes, and %llu were there", f->tmp,
+                       (long long)st.st_size, (unsigned long long)size);
+    if (!code && (ftruncate(f->fd, (off_t)size) || lseek(f->fd, 0, SEEK_END) < 0))
+        code =
+            err_sys(e, errno, "%s: cannot cut it to %llu bytes", f->tmp, (unsigned long long)size);
+    if (code)
+        outfile_leave(f);
+    return code;
+}
+
 static int create_folder(const char *tmp)
 {
     return mkdir(tmp, 0777);
@@ -206,7 +234,7 @@ int outdir_create(const char *path, char **ret, struct err *e)
                            : err_sys(e, errno, "%s: cannot create", path);
 }
 
-static int flush(struct outfile *f, struct err *e)
+int outfile_flush(struct outfile *f, struct err *e)
 {
     if (f->failed)
         return err_set(e, f->failed, "%s: an earlier write failed", f->path);
@@ -231,15 +259,15 @@ int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
     const char *s = p;
     f->size += n;
     while (n) {
-        size_t k = OUT_BUFFER - f->fill;
+        size_t k = f->room - f->fill;
         if (k > n)
             k = n;
         memcpy(f->buf + f->fill, s, k);
         f->fill += k;
         s += k;
         n -= k;
-        if (f->fill == OUT_BUFFER) {
-            int code = flush(f, e);
+        if (f->fill >= f->room) {
+            int code = outfile_flush(f, e);
             if (code)
                 return code;
         }
@@ -249,7 +277,7 @@ int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
 
 int outfile_sync(struct outfile *f, struct err *e)
 {
-    int code = flush(f, e);
+    int code = outfile_flush(f, e);
     if (!code && fsync(f->fd))
         code = f->failed = out_failed(f, errno, e);
     return code;

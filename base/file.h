@@ -32,6 +32,7 @@ struct outfile {
     char *tmp;         /* temporary name, owned */
     char *buf;         /* write buffer, owned */
     size_t fill;       /* bytes in buf */
+    size_t room;       /* of buf; who has very many files may lower it before the first write */
     uint64_t size;     /* bytes written, buffer included */
     int failed;        /* code of the first failure, 0 if none */
     uint64_t expected; /* for the caller to set: bytes that it will have; 0 if not known */
@@ -41,14 +42,22 @@ int outfile_open(struct outfile *f, const char *path, struct err *e);
 
 /* The temporary lies in `folder` under the last part of its final name instead. */
 int outfile_open_in(struct outfile *f, const char *path, const char *folder, struct err *e);
+
+/*
+ * The same for a temporary that an earlier process left there: its first `size` bytes are kept, and
+ * it is made if `size` is 0. ERR_DATA if it is shorter, ERR_IO if a living process holds it.
+ */
+int outfile_resume(struct outfile *f, const char *path, const char *folder, uint64_t size,
+                   struct err *e);
 int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e);
+int outfile_flush(struct outfile *f, struct err *e); /* nothing waits in buf */
 int outfile_sync(struct outfile *f, struct err *e);
 int outfile_commit(struct outfile *f, struct err *e);
 
 /* Closes and removes the temporary; for any state, also zeroed and committed ones. */
 void outfile_abort(struct outfile *f);
 
-/* Closes it, after outfile_sync; the file under the temporary name is the caller's from now on. */
+/* Closes it; the file under the temporary name, up to the last flush or sync, is the caller's. */
 void outfile_leave(struct outfile *f);
 
 /*

@@ -113,13 +113,15 @@ void sha_once(const void *p, size_t n, char ret[SHA_TEXT])
     sha_destroy(h);
 }
 
-int sha_file(const char *path, char ret[SHA_TEXT], struct err *e)
+/* ---- whole files ------------------------------------------------------------------------- */
+
+static int each_chunk(const char *path, void (*add)(void *h, const void *p, size_t n), void *h,
+                      struct err *e)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC), code = 0;
     if (fd < 0)
         return err_sys(e, errno, "%s: cannot open", path);
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    struct sha *h = sha_create();
     unsigned char *chunk = mem_new(FILE_CHUNK, 1);
     for (;;) {
         ssize_t k = read(fd, chunk, FILE_CHUNK);
@@ -129,12 +131,39 @@ int sha_file(const char *path, char ret[SHA_TEXT], struct err *e)
             code = err_sys(e, errno, "%s: cannot read", path);
         if (k <= 0)
             break;
-        sha_add(h, chunk, (size_t)k);
+        add(h, chunk, (size_t)k);
     }
+    free(chunk);
+    close(fd);
+    return code;
+}
+
+static void add_to_sha(void *h, const void *p, size_t n)
+{
+    sha_add(h, p, n);
+}
+
+static void add_to_xxh(void *h, const void *p, size_t n)
+{
+    xxh_add(h, p, n);
+}
+
+int sha_file(const char *path, char ret[SHA_TEXT], struct err *e)
+{
+    struct sha *h = sha_create();
+    int code = each_chunk(path, add_to_sha, h, e);
     if (!code)
         sha_text(h, ret);
-    free(chunk);
     sha_destroy(h);
-    close(fd);
+    return code;
+}
+
+int xxh_file(const char *path, char ret[XXH_TEXT], struct err *e)
+{
+    struct xxh *h = xxh_create();
+    int code = each_chunk(path, add_to_xxh, h, e);
+    if (!code)
+        xxh_text(h, ret);
+    xxh_destroy(h);
     return code;
 }

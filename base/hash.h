@@ -20,6 +20,7 @@ void xxh_add(struct xxh *h, const void *p, size_t n);
 void xxh_text(const struct xxh *h, char ret[XXH_TEXT]);
 void xxh_destroy(struct xxh *h);
 void xxh_once(const void *p, size_t n, char ret[XXH_TEXT]);
+int xxh_file(const char *path, char ret[XXH_TEXT], struct err *e);
 
 struct sha;
 struct sha *sha_create(void);

@@ -5,12 +5,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 
-enum { BUFFER = 256 << 10 };
+enum { BUFFER = 64 << 10 };
 
 int spill_open(struct spill *s, const char *beside, struct err *e)
 {
@@ -34,19 +35,40 @@ int spill_open(struct spill *s, const char *beside, struct err *e)
     return 0;
 }
 
+int spill_open_at(struct spill *s, const char *path, uint64_t size, const char *beside,
+                  struct err *e)
+{
+    struct stat st;
+    *s = (struct spill){.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666), .size = size};
+    int code = s->fd < 0 || fstat(s->fd, &st) ? err_sys(e, errno, "%s: cannot open", path) : 0;
+    if (!code && (uint64_t)st.st_size < size)
+        code = err_set(e, ERR_DATA, "%s: has %lld bytes, and %" PRIu64 " were there", path,
+                       (long long)st.st_size, size);
+    if (!code && (ftruncate(s->fd, (off_t)size) || lseek(s->fd, 0, SEEK_END) < 0))
+        code = err_sys(e, errno, "%s: cannot cut it to %" PRIu64 " bytes", path, size);
+    if (code) {
+        spill_close(s);
+        return code;
+    }
+    s->beside = mem_strdup(beside);
+    return 0;
+}
+
+static int full(const struct spill *s, struct err *e)
+{
+    err_set(e, ERR_IO, "%s: the disk is full (%" PRIu64 " bytes were needed beside it so far)",
+            s->beside, s->size);
+    return err_hint(e, "free some space there or name another place, and run it again");
+}
+
 static int write_out(struct spill *s, const char *p, size_t n, struct err *e)
 {
     while (n) {
         ssize_t k = write(s->fd, p, n);
         if (k < 0 && errno == EINTR)
             continue;
-        if (k < 0 && (errno == ENOSPC || errno == EDQUOT)) {
-            err_set(e, ERR_IO,
-                    "%s: the disk is full (%" PRIu64 " bytes were needed beside it for "
-                    "one long record)",
-                    s->beside, s->size);
-            return err_hint(e, "free some space there or name another place, and run it again");
-        }
+        if (k < 0 && (errno == ENOSPC || errno == EDQUOT))
+            return full(s, e);
         if (k < 0)
             return err_sys(e, errno, "%s: cannot write beside it", s->beside);
         p += k;
@@ -72,6 +94,16 @@ int spill_flush(struct spill *s, struct err *e)
     int code = write_out(s, s->buf.data, s->buf.len, e);
     buf_reset(&s->buf);
     return code;
+}
+
+int spill_sync(struct spill *s, struct err *e)
+{
+    int code = spill_flush(s, e);
+    if (code || !fdatasync(s->fd))
+        return code;
+    return errno == ENOSPC || errno == EDQUOT
+               ? full(s, e)
+               : err_sys(e, errno, "%s: cannot write beside it", s->beside);
 }
 
 int spill_clear(struct spill *s, struct err *e)

@@ -4,7 +4,8 @@
 
 /*
  * A run of bytes too large for memory: an unnamed file in the folder of the outputs, gone with the
- * process. Written at its end, read anywhere once it is flushed. One thread at a time.
+ * process, or one with a name, which stays. Written at its end, read anywhere once it is flushed.
+ * One thread at a time.
  */
 
 #include <stddef.h>
@@ -22,8 +23,16 @@ struct spill {
 
 /* On failure it is closed. */
 int spill_open(struct spill *s, const char *beside, struct err *e);
+
+/*
+ * The file `path`, of which the first `size` bytes are kept; it is made if `size` is 0, and
+ * ERR_DATA if it is shorter. spill_close leaves it.
+ */
+int spill_open_at(struct spill *s, const char *path, uint64_t size, const char *beside,
+                  struct err *e);
 int spill_add(struct spill *s, const void *p, size_t n, struct err *e);
 int spill_flush(struct spill *s, struct err *e);
+int spill_sync(struct spill *s, struct err *e); /* flushed, and on the disk */
 
 /* Empty again. */
 int spill_clear(struct spill *s, struct err *e);

@@ -2,6 +2,7 @@
 #include "dataset/manifest.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,7 @@ static void put_provenance(struct buf *b, const struct manifest *m)
         buf_adds(b, i ? ",\n    {" : "\n    {");
         put_text(b, "path", m->inputs[i].path, ", ");
         put_count(b, "bytes", m->inputs[i].bytes, ", ");
+        put_text(b, "xxh3_128", m->inputs[i].xxh[0] ? m->inputs[i].xxh : NULL, ", ");
         put_count(b, "documents", m->inputs[i].documents, "}");
     }
     buf_adds(b, m->ninputs ? "\n  ],\n" : "],\n");
@@ -199,6 +201,8 @@ static void get_provenance(struct reader *r, const struct json *root)
         in[i].path = get_text(r, &o->child[i], "path");
         in[i].bytes = get_count(r, &o->child[i], "bytes");
         in[i].documents = get_count(r, &o->child[i], "documents");
+        if (!r->code && json_get(&o->child[i], "xxh3_128")) /* earlier versions have none */
+            get_hex(r, &o->child[i], "xxh3_128", in[i].xxh, sizeof(in[i].xxh));
     }
     m->inputs = in;
     m->ninputs = n;
@@ -238,6 +242,16 @@ static void get_all(struct reader *r, const struct json *root)
     get_provenance(r, root);
 }
 
+int manifest_from(const struct json *root, const char *path, struct manifest *ret, struct err *e)
+{
+    struct reader r = {.path = path, .m = ret, .e = e};
+    *ret = (struct manifest){.eod = -1};
+    get_all(&r, root);
+    if (r.code)
+        manifest_close(ret);
+    return r.code;
+}
+
 int manifest_read(const char *prefix, struct manifest *ret, bool *ret_found, struct err *e)
 {
     *ret = (struct manifest){.eod = -1};
@@ -247,16 +261,12 @@ int manifest_read(const char *prefix, struct manifest *ret, bool *ret_found, str
     char *path = manifest_path(prefix);
     struct json_doc *doc = NULL;
     *ret_found = file_exists(path);
-    struct reader r = {.path = path, .m = ret, .e = e};
-    if (*ret_found)
-        r.code = json_open(path, MANIFEST_MAX, &doc, e);
+    int code = *ret_found ? json_open(path, MANIFEST_MAX, &doc, e) : 0;
     if (doc)
-        get_all(&r, json_root(doc));
+        code = manifest_from(json_root(doc), path, ret, e);
     json_close(doc);
     free(path);
-    if (r.code)
-        manifest_close(ret);
-    return r.code;
+    return code;
 }
 
 void manifest_close(struct manifest *m)
@@ -295,6 +305,92 @@ int manifest_verify(const struct manifest *m, const struct shard *s, struct err 
                            map[i]->path, got, want[i]);
     }
     return 0;
+}
+
+static int differs(const char *who, const char *what, const char *was, const char *now,
+                   struct err *e)
+{
+    return err_set(e, ERR_USAGE, "%s: comes from %s %s, and %s is asked for", who, what,
+                   was && *was ? was : "none", now && *now ? now : "none");
+}
+
+static int differs_in_number(const char *who, const char *what, int64_t was, int64_t now,
+                             struct err *e)
+{
+    char a[24], b[24];
+    snprintf(a, sizeof(a), "%" PRId64, was);
+    snprintf(b, sizeof(b), "%" PRId64, now);
+    return differs(who, what, a, b, e);
+}
+
+static int same_tokenizer(const struct manifest *was, const struct manifest *now, const char *who,
+                          struct err *e)
+{
+    if (strcmp(was->digest, now->digest))
+        return differs(who, "tokenizer", was->digest, now->digest, e);
+    if (was->vocab_size != now->vocab_size)
+        return differs_in_number(who, "a vocabulary of", was->vocab_size, now->vocab_size, e);
+    if (was->eod != now->eod)
+        return differs_in_number(who, "the end of document", was->eod, now->eod, e);
+    if (was->dtype != now->dtype)
+        return differs(who, "tokens as", shard_dtype_name(was->dtype), shard_dtype_name(now->dtype),
+                       e);
+    return 0;
+}
+
+static const char *option_value(const struct manifest *m, const char *name)
+{
+    for (size_t i = 0; i < m->noptions; i++)
+        if (!strcmp(m->options[i].name, name))
+            return m->options[i].value;
+    return NULL;
+}
+
+/* Each option that `names` has is the same on both sides. */
+static int same_options(const struct manifest *was, const struct manifest *now,
+                        const struct manifest *names, const char *who, struct err *e)
+{
+    for (size_t i = 0; i < names->noptions; i++) {
+        const char *a = option_value(was, names->options[i].name);
+        const char *b = option_value(now, names->options[i].name);
+        if (a && b ? !strcmp(a, b) : a == b)
+            continue;
+        char *what = mem_printf("--%s", names->options[i].name);
+        int code = differs(who, what, a, b, e);
+        free(what);
+        return code;
+    }
+    return 0;
+}
+
+static int same_inputs(const struct manifest *was, const struct manifest *now, const char *who,
+                       struct err *e)
+{
+    for (size_t i = 0; i < was->ninputs && i < now->ninputs; i++) {
+        const struct manifest_input *a = &was->inputs[i], *b = &now->inputs[i];
+        if (a->bytes != b->bytes)
+            return err_set(e, ERR_USAGE,
+                           "%s: comes from %s with %" PRIu64 " bytes, but %s has %" PRIu64, who,
+                           a->path, a->bytes, b->path, b->bytes);
+        if (a->xxh[0] && b->xxh[0] && strcmp(a->xxh, b->xxh))
+            return err_set(e, ERR_USAGE, "%s: comes from %s with XXH3-128 %s, but that of %s is %s",
+                           who, a->path, a->xxh, b->path, b->xxh);
+    }
+    if (was->ninputs == now->ninputs)
+        return 0;
+    return err_set(e, ERR_USAGE, "%s: comes from %zu inputs, and %zu are named", who, was->ninputs,
+                   now->ninputs);
+}
+
+int manifest_same_work(const struct manifest *was, const struct manifest *now, const char *who,
+                       struct err *e)
+{
+    int code = same_tokenizer(was, now, who, e);
+    if (!code)
+        code = same_options(was, now, now, who, e);
+    if (!code)
+        code = same_options(was, now, was, who, e);
+    return code ? code : same_inputs(was, now, who, e);
 }
 
 int manifest_compare(const struct manifest *m, const char *prefix, const char *who,

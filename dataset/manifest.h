@@ -19,12 +19,14 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "dataset/shard.h"
 
 struct manifest_input {
     const char *path;
     uint64_t bytes;     /* of the file as it lies there, compressed or not; 0 for a pipe */
     uint64_t documents; /* taken from it */
+    char xxh[XXH_TEXT]; /* XXH3-128 of the file as it lies there; "" if not known */
 };
 
 struct manifest_option {
@@ -67,6 +69,9 @@ int manifest_write(const struct manifest *m, const char *prefix, struct err *e);
 
 /* *ret_found false (and 0) if there is none. Malformed: ERR_DATA. */
 int manifest_read(const char *prefix, struct manifest *ret, bool *ret_found, struct err *e);
+
+/* The same from a table inside another file, which `path` names in messages. */
+int manifest_from(const struct json *root, const char *path, struct manifest *ret, struct err *e);
 void manifest_close(struct manifest *m);
 
 /* ERR_DATA unless sizes, dtype and counts are those of the open shard: a manifest of other data. */
@@ -74,6 +79,14 @@ int manifest_fits_shard(const struct manifest *m, const struct shard *s, struct 
 
 /* ERR_INTEGRITY unless the XXH3-128 of both files is the manifest's. Reads all of both. */
 int manifest_verify(const struct manifest *m, const struct shard *s, struct err *e);
+
+/*
+ * Whether both are of the same work: tokenizer, token type, options and inputs (their number, sizes
+ * and digests, but not their names; what either side lacks is not compared). ERR_USAGE names the
+ * first difference: "`who` comes from ..., and ... is asked for".
+ */
+int manifest_same_work(const struct manifest *was, const struct manifest *now, const char *who,
+                       struct err *e);
 
 /*
  * ERR_USAGE, naming both digests (or both sizes), unless tokenizer digest and vocabulary size equal

@@ -152,12 +152,12 @@ struct merge {
     uint64_t done;
 };
 
-static void keep_input(struct merge *m, const char *path, uint64_t bytes, uint64_t documents)
+static void keep_input(struct merge *m, const struct manifest_input *from)
 {
     struct manifest *a = &m->manifest;
     m->input = mem_grow(m->input, a->ninputs + 1, sizeof(*m->input));
-    m->input[a->ninputs++] =
-        (struct manifest_input){arena_strdup(&m->arena, path), bytes, documents};
+    m->input[a->ninputs] = *from;
+    m->input[a->ninputs++].path = arena_strdup(&m->arena, from->path ? from->path : "");
     a->inputs = m->input;
 }
 
@@ -222,8 +222,7 @@ static int join_manifest(struct merge *m, const struct manifest *b, const char *
     }
     a->bad_records += b->bad_records;
     for (size_t i = 0; i < b->ninputs; i++)
-        keep_input(m, b->inputs[i].path ? b->inputs[i].path : "", b->inputs[i].bytes,
-                   b->inputs[i].documents);
+        keep_input(m, &b->inputs[i]);
     return 0;
 }
 
@@ -307,7 +306,7 @@ static int look_at(struct merge *m, size_t i, struct err *e)
             code = join_manifest(m, &b, prefix, e);
         manifest_close(&b);
     } else if (!code) {
-        keep_input(m, s.bin.path, s.bin.size, s.ndocs);
+        keep_input(m, &(struct manifest_input){s.bin.path, s.bin.size, s.ndocs, ""});
     }
     shard_close(&s);
     return code;

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -18,7 +19,10 @@
  * document. Written sequences are never empty, so a bare top bit is free to stand for an empty
  * document.
  */
-enum { WAIT = 1 << 14 /* words */ };
+enum {
+    WAIT = 1 << 14, /* words */
+    AGAIN = 1 << 20 /* bytes read at once */
+};
 static const uint32_t last_bit = UINT32_C(1) << 31;
 
 enum shard_dtype shard_dtype_for(int64_t vocab_size)
@@ -54,73 +58,28 @@ int shard_pack(enum shard_dtype t, int64_t vocab_size, const int32_t *id, size_t
 
 /* ---- the lengths' file -------------------------------------------------------------------- */
 
-static uint64_t idx_size(const struct shard_writer *w)
+static int put_word(struct shard_writer *w, uint32_t word, struct err *e)
 {
-    return 34 + 12 * w->nseq + 8 * (w->ndocs + 1);
+    return spill_add(&w->lengths, &word, sizeof(word), e);
 }
 
-static int spill_open(struct shard_writer *w, const char *prefix, struct err *e)
+/* The sequence held is not the last one of its document. */
+static int put_held(struct shard_writer *w, struct err *e)
 {
-    char *dir = path_dir(prefix);
-    w->spill = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (w->spill < 0) { /* not every file system has unnamed files */
-        char *name = path_join(dir, ".weft-lengths.XXXXXX");
-        w->spill = mkostemp(name, O_CLOEXEC);
-        int saved = errno;
-        if (w->spill >= 0)
-            unlink(name);
-        free(name);
-        errno = saved;
-    }
-    int saved = errno;
-    free(dir);
-    return w->spill < 0 ? err_sys(e, saved, "%s.idx: cannot create a file beside it", prefix) : 0;
-}
-
-static int spill_flush(struct shard_writer *w, struct err *e)
-{
-    const char *p = (const char *)w->wait;
-    size_t n = w->nwait * sizeof(*w->wait);
-    while (n) {
-        ssize_t k = write(w->spill, p, n);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0 && (errno == ENOSPC || errno == EDQUOT)) {
-            err_set(e, ERR_IO, "%s: the disk is full (%" PRIu64 " bytes were needed so far)",
-                    w->idx.path, idx_size(w));
-            return err_hint(e, "free some space there or name another place, and run it again");
-        }
-        if (k < 0)
-            return err_sys(e, errno, "%s: cannot write beside it", w->idx.path);
-        p += k;
-        n -= (size_t)k;
-    }
-    w->nspilled += w->nwait;
-    w->nwait = 0;
-    return 0;
-}
-
-static int spill_put(struct shard_writer *w, uint32_t word, struct err *e)
-{
-    /* the newest word stays, for the end of its document may still mark it */
-    if (w->nwait == WAIT) {
-        uint32_t newest = w->wait[--w->nwait];
-        int code = spill_flush(w, e);
-        w->wait[w->nwait++] = newest;
-        if (code)
-            return code;
-    }
-    w->wait[w->nwait++] = word;
-    return 0;
+    int code = w->held ? put_word(w, w->held, e) : 0;
+    w->held = 0;
+    return code;
 }
 
 /* ---- documents ---------------------------------------------------------------------------- */
 
+/* Where an earlier process may have left such a file, it is written anew. */
 static int open_file(const struct shard_writer *w, const char *suffix, struct outfile *f,
                      struct err *e)
 {
     char *path = mem_printf("%s%s", w->prefix, suffix);
-    int code = outfile_open_in(f, path, w->folder, e);
+    int code = w->lengths_path ? outfile_resume(f, path, w->folder, 0, e)
+                               : outfile_open_in(f, path, w->folder, e);
     free(path);
     return code;
 }
@@ -143,26 +102,115 @@ static int open_files(struct shard_writer *w, struct err *e)
     return code ? code : open_file(w, ".idx", &w->idx, e);
 }
 
-int shard_writer_open(struct shard_writer *w, const char *prefix, int64_t vocab_size, struct err *e)
+static void init(struct shard_writer *w, const char *prefix, enum shard_dtype dtype,
+                 int64_t vocab_size)
 {
     *w = (struct shard_writer){.vocab_size = vocab_size,
-                               .dtype = shard_dtype_for(vocab_size),
+                               .dtype = dtype,
+                               .width = shard_dtype_width(dtype),
+                               .prefix = mem_strdup(prefix),
+                               .bin_hash = xxh_create(),
+                               .idx_hash = xxh_create(),
                                .bin.fd = -1,
                                .idx.fd = -1,
                                .manifest.fd = -1,
-                               .spill = -1};
-    w->width = shard_dtype_width(w->dtype);
-    w->prefix = mem_strdup(prefix);
-    w->wait = mem_new(WAIT, sizeof(*w->wait));
-    w->bin_hash = xxh_create();
-    w->idx_hash = xxh_create();
+                               .lengths.fd = -1};
+}
+
+int shard_writer_open(struct shard_writer *w, const char *prefix, int64_t vocab_size, struct err *e)
+{
+    init(w, prefix, shard_dtype_for(vocab_size), vocab_size);
     int code = open_files(w, e);
     if (!code)
-        code = spill_open(w, prefix, e);
+        code = spill_open(&w->lengths, w->idx.path, e);
     if (code)
         shard_writer_abort(w);
     return code;
 }
+
+/* ---- going on ------------------------------------------------------------------------------- */
+
+/* The digest of the tokens that are there. */
+static int hash_again(struct shard_writer *w, const struct shard_mark *m, struct err *e)
+{
+    char got[XXH_TEXT];
+    int fd = open(w->bin.tmp, O_RDONLY | O_CLOEXEC), code = 0;
+    if (fd < 0)
+        return err_sys(e, errno, "%s: cannot open", w->bin.tmp);
+    char *p = mem_new(AGAIN, 1);
+    for (uint64_t left = m->bin_bytes; left && !code;) {
+        ssize_t k = read(fd, p, left < AGAIN ? (size_t)left : AGAIN);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0) {
+            code = err_sys(e, k ? errno : EIO, "%s: cannot read", w->bin.tmp);
+            break;
+        }
+        xxh_add(w->bin_hash, p, (size_t)k);
+        left -= (uint64_t)k;
+    }
+    free(p);
+    close(fd);
+    if (code)
+        return code;
+    xxh_text(w->bin_hash, got);
+    if (!m->bin_bytes || !strcmp(got, m->bin_xxh))
+        return 0;
+    return err_set(e, ERR_INTEGRITY,
+                   "%s: its first %" PRIu64 " bytes have XXH3-128 %s, and had %s when they were "
+                   "written",
+                   w->bin.tmp, m->bin_bytes, got, m->bin_xxh);
+}
+
+static int resume(struct shard_writer *w, const struct shard_place *at, const struct shard_mark *m,
+                  struct err *e)
+{
+    char *bin = mem_printf("%s.bin", w->prefix);
+    int code = 0;
+    if (mkdir(at->folder, 0777) && errno != EEXIST)
+        code = err_sys(e, errno, "%s: cannot create the folder", at->folder);
+    if (!code)
+        code = outfile_resume(&w->bin, bin, at->folder, m->bin_bytes, e);
+    if (!code)
+        code = hash_again(w, m, e);
+    if (!code)
+        code = spill_open_at(&w->lengths, at->lengths, m->length_bytes, bin, e);
+    free(bin);
+    return code;
+}
+
+int shard_writer_resume(struct shard_writer *w, const char *prefix, enum shard_dtype dtype,
+                        int64_t vocab_size, const struct shard_place *at,
+                        const struct shard_mark *mark, struct err *e)
+{
+    init(w, prefix, dtype, vocab_size);
+    w->folder = mem_strdup(at->folder);
+    w->lengths_path = mem_strdup(at->lengths);
+    w->nseq = mark->sequences;
+    w->ndocs = mark->documents;
+    w->ntokens = mark->tokens;
+    int code = resume(w, at, mark, e);
+    if (code)
+        shard_writer_leave(w);
+    return code;
+}
+
+int shard_writer_mark(struct shard_writer *w, struct shard_mark *ret, struct err *e)
+{
+    BUG_ON(w->open_seq || w->part, "%s: a mark inside a document", w->prefix);
+    int code = outfile_sync(&w->bin, e);
+    if (!code)
+        code = spill_sync(&w->lengths, e);
+    *ret = (struct shard_mark){.bin_bytes = w->bin.size,
+                               .length_bytes = w->lengths.size,
+                               .sequences = w->nseq,
+                               .documents = w->ndocs,
+                               .tokens = w->ntokens};
+    xxh_text(w->bin_hash, ret->bin_xxh);
+    return code;
+}
+
+/* ---- sequences ------------------------------------------------------------------------------ */
 
 static int too_long(const struct shard_writer *w, uint64_t n, struct err *e)
 {
@@ -192,9 +240,10 @@ int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struc
                        "%s.idx: more than 2147483647 sequences do not fit; "
                        "write several shards",
                        w->prefix);
-    int code = spill_put(w, (uint32_t)all, e);
+    int code = put_held(w, e);
     if (code)
         return code;
+    w->held = (uint32_t)all;
     w->part = 0;
     w->nseq++;
     w->open_seq++;
@@ -217,11 +266,8 @@ int shard_writer_add(struct shard_writer *w, const int32_t *id, size_t n, struct
 
 int shard_writer_end_document(struct shard_writer *w, struct err *e)
 {
-    int code = 0;
-    if (w->open_seq)
-        w->wait[w->nwait - 1] |= last_bit;
-    else
-        code = spill_put(w, last_bit, e);
+    int code = put_word(w, w->held | last_bit, e);
+    w->held = 0;
     w->open_seq = 0;
     w->ndocs += !code;
     return code;
@@ -266,35 +312,26 @@ static size_t convert(struct pass *p, const uint32_t *word, size_t n, uint32_t w
     return (size_t)(out - ret);
 }
 
-static int spill_read(const struct shard_writer *w, uint64_t from, size_t n, uint32_t *ret,
-                      struct err *e)
+static int idx_pass(struct shard_writer *w, struct pass p, struct err *e)
 {
-    char *p = (char *)ret;
-    size_t left = n * sizeof(*ret);
-    off_t at = (off_t)(from * sizeof(*ret));
-    while (left) {
-        ssize_t k = pread(w->spill, p, left, at);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return err_sys(e, k ? errno : EIO, "%s: cannot read the lengths back", w->idx.path);
-        p += k;
-        at += k;
-        left -= (size_t)k;
+    uint32_t *word = mem_new(WAIT, sizeof(*word));
+    unsigned char *out = mem_new(WAIT, 8);
+    uint64_t words = w->lengths.size / sizeof(*word);
+    int code = 0;
+    for (uint64_t from = 0; !code && from < words; from += WAIT) {
+        size_t n = words - from < WAIT ? (size_t)(words - from) : WAIT;
+        code = spill_read(&w->lengths, from * sizeof(*word), word, n * sizeof(*word), e);
+        if (!code)
+            code = idx_write(w, out, convert(&p, word, n, w->width, out), e);
     }
-    return 0;
+    free(word);
+    free(out);
+    return code;
 }
 
-static int idx_pass(struct shard_writer *w, struct pass p, unsigned char *out, struct err *e)
+static uint64_t idx_size(const struct shard_writer *w)
 {
-    int code = 0;
-    for (uint64_t from = 0; !code && from < w->nspilled; from += WAIT) {
-        size_t n = w->nspilled - from < WAIT ? (size_t)(w->nspilled - from) : WAIT;
-        code = spill_read(w, from, n, w->wait, e);
-        if (!code)
-            code = idx_write(w, out, convert(&p, w->wait, n, w->width, out), e);
-    }
-    return code;
+    return 34 + 12 * w->nseq + 8 * (w->ndocs + 1);
 }
 
 static int idx_build(struct shard_writer *w, struct err *e)
@@ -305,19 +342,20 @@ static int idx_build(struct shard_writer *w, struct err *e)
     store_u64(head + 18, w->nseq);
     store_u64(head + 26, w->ndocs + 1);
     const unsigned char zero[8] = {0};
-    unsigned char *out = mem_new(WAIT, 8);
-    int code = spill_flush(w, e);
+    int code = spill_flush(&w->lengths, e);
+    if (!code && w->lengths_path)
+        code = open_file(w, ".idx", &w->idx, e);
+    w->idx.expected = idx_size(w);
     if (!code)
         code = idx_write(w, head, sizeof(head), e);
     if (!code)
-        code = idx_pass(w, (struct pass){.what = LENGTHS}, out, e);
+        code = idx_pass(w, (struct pass){.what = LENGTHS}, e);
     if (!code)
-        code = idx_pass(w, (struct pass){.what = OFFSETS}, out, e);
+        code = idx_pass(w, (struct pass){.what = OFFSETS}, e);
     if (!code)
         code = idx_write(w, zero, sizeof(zero), e); /* the first document begins at 0 */
     if (!code)
-        code = idx_pass(w, (struct pass){.what = DOCUMENTS}, out, e);
-    free(out);
+        code = idx_pass(w, (struct pass){.what = DOCUMENTS}, e);
     return code;
 }
 
@@ -372,7 +410,10 @@ int shard_writer_commit(struct shard_writer *w, struct err *e)
         free(w->folder);
         w->folder = NULL;
     }
-    shard_writer_abort(w);
+    if (code && w->lengths_path)
+        shard_writer_leave(w);
+    else
+        shard_writer_abort(w);
     return code;
 }
 
@@ -385,19 +426,34 @@ int shard_writer_finish(struct shard_writer *w, struct manifest *m, struct err *
     return code;
 }
 
+static void close_writer(struct shard_writer *w)
+{
+    free(w->folder);
+    free(w->lengths_path);
+    xxh_destroy(w->bin_hash);
+    xxh_destroy(w->idx_hash);
+    if (w->prefix)
+        spill_close(&w->lengths);
+    free(w->prefix);
+    *w = (struct shard_writer){.bin.fd = -1, .idx.fd = -1, .manifest.fd = -1, .lengths.fd = -1};
+}
+
+void shard_writer_leave(struct shard_writer *w)
+{
+    outfile_leave(&w->bin);
+    outfile_leave(&w->idx);
+    outfile_leave(&w->manifest);
+    close_writer(w);
+}
+
 void shard_writer_abort(struct shard_writer *w)
 {
     outfile_abort(&w->bin);
     outfile_abort(&w->idx);
     outfile_abort(&w->manifest);
+    if (w->lengths_path)
+        unlink(w->lengths_path);
     if (w->folder)
         rmdir(w->folder);
-    free(w->folder);
-    xxh_destroy(w->bin_hash);
-    xxh_destroy(w->idx_hash);
-    if (w->wait && w->spill >= 0)
-        close(w->spill);
-    free(w->wait);
-    free(w->prefix);
-    *w = (struct shard_writer){.bin.fd = -1, .idx.fd = -1, .manifest.fd = -1, .spill = -1};
+    close_writer(w);
 }

@@ -4,12 +4,13 @@
 
 /*
  * Streaming writer of PREFIX.bin, PREFIX.idx and PREFIX.manifest.json, byte for byte as
- * Megatron-LM's builder writes the first two. Memory is constant: sequence lengths wait in an
- * unnamed file beside the output (4 bytes each, documents without tokens 4 more).
+ * Megatron-LM's builder writes the first two. Memory is constant: sequence lengths wait in a
+ * file beside the output (4 bytes each, documents without tokens 4 more).
  *
  * All lies in a temporary folder until shard_writer_commit (commit.h): whenever the writer is
  * killed, a reader finds the old shard or the new one, whole, and what is left over is removed by
- * the next writer of the same prefix.
+ * the next writer of the same prefix. A writer of shard_writer_resume leaves its files where they
+ * are instead, and another process goes on from the last mark that is on the disk.
  *
  * One thread at a time; shard_pack is pure and may run anywhere, so that workers narrow ids
  * before the writer's thread sees them.
@@ -20,6 +21,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "base/spill.h"
 #include "dataset/manifest.h"
 #include "dataset/shard.h"
 
@@ -44,19 +46,45 @@ struct shard_writer {
     enum shard_dtype dtype;
     uint32_t width;
     uint64_t nseq, ndocs, ntokens;
-    /* private: the lengths' file */
-    int spill;
-    uint32_t *wait;
-    size_t nwait;
-    uint64_t nspilled;
-    uint64_t open_seq; /* sequences of the document that is being written */
-    uint64_t part;     /* tokens of the sequence that is being written by parts */
+    /* private */
+    struct spill lengths;
+    char *lengths_path; /* NULL: an unnamed file; owned */
+    uint32_t held;      /* length of the last sequence, while its document is open; 0: none */
+    uint64_t open_seq;  /* sequences of the document that is being written */
+    uint64_t part;      /* tokens of the sequence that is being written by parts */
     bool prepared;
 };
 
 /* On failure nothing is left behind and `w` may be forgotten. */
 int shard_writer_open(struct shard_writer *w, const char *prefix, int64_t vocab_size,
                       struct err *e);
+
+/* All that a writer has taken, at the end of a document. */
+struct shard_mark {
+    uint64_t bin_bytes, length_bytes;
+    uint64_t sequences, documents, tokens;
+    char bin_xxh[XXH_TEXT]; /* of those bytes */
+};
+
+/*
+ * Goes on where `mark` was made (zeroed: at the beginning). The new files lie in `folder`, which is
+ * the shard's alone and is made, the lengths in the file `lengths`. All that lies behind the mark
+ * is cut off; what lies before it is read again, and ERR_INTEGRITY says that it changed. On failure
+ * the files are left as they are.
+ */
+struct shard_place {
+    const char *folder, *lengths;
+};
+int shard_writer_resume(struct shard_writer *w, const char *prefix, enum shard_dtype dtype,
+                        int64_t vocab_size, const struct shard_place *at,
+                        const struct shard_mark *mark, struct err *e);
+
+/* At the end of a document: what was taken so far is on the disk, and *ret says how much that is.
+ */
+int shard_writer_mark(struct shard_writer *w, struct shard_mark *ret, struct err *e);
+
+/* Closes it and leaves its files for shard_writer_resume. */
+void shard_writer_leave(struct shard_writer *w);
 
 /*
  * Appends one sequence of n tokens to the current document. n = 0 appends nothing: Megatron's tool

@@ -41,7 +41,8 @@ struct build_request {
     int64_t vocab_size; /* with `form.pretokenized` and without a tokenizer: ids are below it */
     bool append_eod, overwrite;
     enum on_bad on_bad;
-    int workers; /* >= 1 */
+    int workers;          /* >= 1 */
+    double sync_interval; /* seconds after which what was done is made safe; 0: behind each block */
 
     const volatile sig_atomic_t *stop; /* not 0: stop as soon as may be, ERR_FAIL */
     /* On the caller's thread, several times a second. */
@@ -56,11 +57,25 @@ enum { BUILD_NOTES = 10 };
 struct build;
 
 /*
- * Opens the inputs and judges what was asked: ERR_USAGE for outputs that are there already, an end
- * of document that is wanted and not known, a framed stream of another tokenizer. Nothing is
- * written. The request and what it points to must live until build_close.
+ * Opens the inputs and judges what was asked: ERR_USAGE for outputs that are there already and do
+ * not come from the same inputs, options and tokenizer, for what an interrupted run of other work
+ * left, for an end of document that is wanted and not known, for a framed stream of another
+ * tokenizer. Nothing is written. The request and what it points to must live until build_close.
  */
 int build_open(const struct build_request *q, struct build **ret, struct err *e);
+
+/*
+ * What build_open found: nothing, an interrupted run of the same work (whose counts are
+ * build_counts), one that had only the names to give, or outputs of the same work. Then build_run
+ * goes on there; for the last it reads the inputs to see that they are the same, which is ERR_USAGE
+ * if they are not, and writes nothing.
+ */
+enum build_state { BUILD_FRESH, BUILD_RESUMES, BUILD_FINISHED, BUILD_THERE };
+enum build_state build_found(const struct build *b);
+
+/* After a build_run that failed: the same request goes on where it stopped. */
+bool build_kept(const struct build *b);
+bool build_has_pipe(const struct build *b); /* so that it can never be kept */
 
 /*
  * What build_open found out: the end of document (-1 if none is appended) and its string (may be

@@ -48,16 +48,6 @@ void encoder_destroy(struct encoder *c)
     free(c);
 }
 
-uint64_t encoder_specials(const struct encoder *c)
-{
-    return c->work ? tok_work_specials(c->work) : 0;
-}
-
-uint64_t encoder_eods(const struct encoder *c)
-{
-    return c->eods;
-}
-
 /* ---- ids to columns ------------------------------------------------------------------------- */
 
 static void count_eods(struct encoder *c)
@@ -305,6 +295,8 @@ void encoder_run(struct encoder *c, struct item *it)
 {
     if (it->code)
         return;
+    uint64_t specials = c->work ? tok_work_specials(c->work) : 0;
+    c->eods = 0;
     if (it->kind == ITEM_LINES)
         run_lines(c, it);
     else if (it->kind == ITEM_TEXT)
@@ -313,6 +305,8 @@ void encoder_run(struct encoder *c, struct item *it)
         run_long(c, it);
     else
         run_ids(c, it);
+    it->specials = c->work ? tok_work_specials(c->work) - specials : 0;
+    it->eods = c->eods;
     if (c->ids.cap > IDS_KEPT)
         tok_ids_finish(&c->ids);
 }

@@ -40,13 +40,11 @@ struct encoder;
 struct encoder *encoder_create(const struct encode_plan *p);
 void encoder_destroy(struct encoder *c);
 
-/* Fills the item's lower part. What is wrong is in it->code or it->bad. */
+/*
+ * Fills the item's lower part. What is wrong is in it->code or it->bad. it->specials: strings of
+ * special tokens that were met inside texts and taken as text; it->eods: ids inside the documents
+ * taken that are known_eod.
+ */
 void encoder_run(struct encoder *c, struct item *it);
-
-/* Strings of special tokens that were met inside texts and taken as text. */
-uint64_t encoder_specials(const struct encoder *c);
-
-/* Ids inside the documents taken that are known_eod. */
-uint64_t encoder_eods(const struct encoder *c);
 
 #endif

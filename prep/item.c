@@ -37,6 +37,7 @@ void item_reset(struct item *it)
     it->code = 0;
     it->last = false;
     it->lines = it->docs = 0;
+    it->specials = it->eods = 0;
 }
 
 void item_finish(struct item *it)

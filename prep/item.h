@@ -54,7 +54,8 @@ struct item {
 
     uint64_t lines; /* in the block */
     uint64_t docs;
-    struct column *column; /* one for each key */
+    uint64_t specials, eods; /* encoder.h */
+    struct column *column;   /* one for each key */
     size_t ncolumns;
     struct buf bad; /* struct bad */
     struct buf why;

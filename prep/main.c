@@ -115,6 +115,25 @@ static void print_summary(const struct prep_options *o, const struct build *b, d
         log_info("%s.bin, .idx", build_output(b, k));
 }
 
+static void print_begin(const struct build *b)
+{
+    const char *piece;
+    int64_t eod = build_eod(b, &piece);
+    if (build_found(b) == BUILD_THERE) {
+        log_info("outputs are there: reading the inputs, to see whether they are still the same");
+        return;
+    }
+    if (eod >= 0 && piece)
+        log_info("end of document: %s (id %" PRId64 ")", piece, eod);
+    else if (eod >= 0)
+        log_info("end of document: id %" PRId64, eod);
+    if (build_found(b) == BUILD_RESUMES)
+        log_info("going on where an interrupted run stopped, behind %" PRIu64 " documents",
+                 build_counts(b)->documents);
+    else if (build_found(b) == BUILD_FINISHED)
+        log_info("an interrupted run had all but given the files their names");
+}
+
 static int run_build(const struct prep_options *o, const struct tokenizer *tok, struct err *e)
 {
     static const char *const level[] = {"document", "sentence"};
@@ -144,6 +163,7 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok, 
                                     .append_eod = o->append_eod,
                                     .overwrite = o->overwrite,
                                     .on_bad = (enum on_bad)o->on_bad_record,
+                                    .sync_interval = o->sync_interval,
                                     .workers = o->workers ? (int)o->workers : pool_cpus(),
                                     .stop = &stop_signal,
                                     .progress = on_progress,
@@ -154,19 +174,22 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok, 
     code = build_open(&q, &b, e);
     if (code)
         return code;
-    const char *piece;
-    int64_t eod = build_eod(b, &piece);
-    if (eod >= 0 && piece)
-        log_info("end of document: %s (id %" PRId64 ")", piece, eod);
-    else if (eod >= 0)
-        log_info("end of document: id %" PRId64, eod);
+    print_begin(b);
     progress_init(&meter, WEFT_PREFIX "prep build", "MB", 1e6, build_input_bytes(b),
                   o->common.quiet);
     catch_signals();
     code = build_run(b, e);
     progress_finish(&meter);
-    if (!code)
+    if (!code && build_found(b) == BUILD_THERE)
+        log_info("%s and all else is there already, from the same inputs, options and tokenizer: "
+                 "nothing to do",
+                 build_output(b, 0));
+    else if (!code)
         print_summary(o, b, clock_seconds() - start);
+    else if (build_kept(b))
+        log_info("what was done so far is kept: the same command goes on there");
+    else if (build_has_pipe(b))
+        log_info("standard input or a pipe cannot be read again: the next run begins anew");
     build_close(b);
     return code;
 }

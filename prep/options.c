@@ -149,6 +149,19 @@ static const struct opt rows[] = {
      .max = 1024,
      .basic = true},
 
+    {.name = "sync-interval",
+     .type = OPT_REAL,
+     AT(sync_interval),
+     .def = "10",
+     .meta = "SECONDS",
+     .section = "output",
+     .help = "how often the work so far is made safe: a run that was killed, or met a full disk, "
+             "goes on "
+             "from there when the same command is given again; 0: behind each block",
+     .verbs = BUILD,
+     .min = 0,
+     .max = 1e6},
+
     {.name = "prefix",
      .type = OPT_TEXT,
      AT(prefix),

@@ -21,6 +21,7 @@ struct prep_options {
     bool append_eod, overwrite;
     int on_bad_record; /* enum on_bad */
     int64_t workers;   /* 0: one for each processor */
+    double sync_interval;
     /* index */
     const char *prefix, *split;
     int64_t seq_length, seed, num_samples, num_valid_samples, num_test_samples;

@@ -59,4 +59,26 @@ static void a_missing_folder_is_named(void)
     T_ERR(spill_open(&s, t_path("none/out"), &e), &e, ERR_IO, "none/out");
 }
 
-T_MAIN(T_CASE(what_is_added_comes_back), T_CASE(a_missing_folder_is_named))
+static void a_named_one_stays_and_is_cut(void)
+{
+    struct err e;
+    struct spill s;
+    char got[8];
+    T_OK(spill_open_at(&s, t_path("named"), 0, t_path("out"), &e), &e);
+    T_OK(spill_add(&s, "abcdef", 6, &e), &e);
+    T_OK(spill_sync(&s, &e), &e);
+    T_OK(spill_add(&s, "lost", 4, &e), &e);
+    spill_close(&s);
+    T_OK(spill_open_at(&s, t_path("named"), 4, t_path("out"), &e), &e);
+    T_EQ(s.size, 4);
+    T_OK(spill_add(&s, "XY", 2, &e), &e);
+    T_OK(spill_flush(&s, &e), &e);
+    T_OK(spill_read(&s, 0, got, 6, &e), &e);
+    T_MEM(got, "abcdXY", 6);
+    spill_close(&s);
+    T_ERR(spill_open_at(&s, t_path("named"), 7, t_path("out"), &e), &e, ERR_DATA,
+          "has 6 bytes, and 7 were there");
+}
+
+T_MAIN(T_CASE(what_is_added_comes_back), T_CASE(a_missing_folder_is_named),
+       T_CASE(a_named_one_stays_and_is_cut))

@@ -28,6 +28,7 @@ expect 0 "$PREP" build --input 7.jsonl $null --json-keys text --output-prefix p
 stands=7 old=0 new=0 step=1
 while
     next=$((16 - stands))
+    rm -rf .p.build # prep_resume.sh goes on
     die $step "$PREP" build --input $next.jsonl $null --overwrite --workers 2 --output-prefix p
 do
     expect 0 "$PREP" inspect p_text_document --check
@@ -52,6 +53,7 @@ while die $step "$PREP" build --input 7.jsonl $null --output-prefix f; do
         rm -f f_text_document.*
         seen=$((seen + 1))
     fi
+    rm -rf .f.build
     no_file f_text_document.bin
     step=$((step + one))
 done

@@ -72,6 +72,7 @@ printf 'oops\n{"text": 2}\n' >bad.want
 expect 0 build --input m.jsonl $null --append-eod --on-bad-record quarantine --overwrite --output-prefix o
 same o.bad.jsonl bad.want
 same o_text_document.bin want_text_document.bin
+rm o_text_document.*
 expect 2 build --input m.jsonl $null --on-bad-record quarantine --output-prefix o
 err_has "o.bad.jsonl: is there already"
 expect 0 build --input m.good $null --on-bad-record quarantine --overwrite --output-prefix o
@@ -128,7 +129,7 @@ nothing
 
 t "an output folder that is not there"
 expect 4 build --input m.good $null --output-prefix none/o
-err_has "none/o_text_document: cannot create"
+err_has "none/.o.build: cannot create"
 
 t "what is asked does not fit together"
 expect 2 build --inputt m.good $null --output-prefix o
@@ -190,13 +191,13 @@ for s in KILL INT TERM; do
 done
 rm -f o_*
 
-t "a full disk is named with file and bytes, and left clean"
+t "a full disk is named with file and bytes, and nothing has a final name"
 mkdir disk
 cat >full.sh <<'END'
 mount -t tmpfs -o size=1m tmpfs disk || exit 99
 "$PREP" build --quiet --input good.jsonl --tokenizer-type NullTokenizer --vocab-size 1000 $1 --output-prefix disk/o
 code=$?
-[ -z "$(ls -A disk)" ] || echo "left: $(ls -A disk)" >&2
+[ -z "$(ls disk)" ] || echo "left: $(ls disk)" >&2
 exit $code
 END
 if unshare -rm sh -c 'mount -t tmpfs tmpfs disk' 2>/dev/null; then

@@ -133,7 +133,7 @@ same g_text_document.bin m_text_document.bin
 t "outputs that are there are refused and left alone"
 cp g_text_document.bin before.bin
 expect 2 "$PREP" build --input c.jsonl $null --output-prefix g
-err_has "g_text_document.bin: is there already"
+err_has "g_text_document: comes from --append-eod true, and false is asked for"
 err_has "--overwrite"
 same g_text_document.bin before.bin
 rm g_text_document.bin g_text_document.manifest.json

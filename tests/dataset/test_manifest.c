@@ -164,6 +164,48 @@ static void other_data_is_told(void)
     shard_close(&s);
 }
 
+static void same_work_and_other_work(void)
+{
+    struct err e;
+    struct manifest_input in[2] = {{"elsewhere", 1234, 0, ""}, {"-", 0, 0, ""}};
+    struct manifest_option op[3] = {{"specials", "text"}, {"json-keys", "text"}, {"new", "1"}};
+    struct manifest now = full;
+    now.inputs = in;
+    now.options = op;
+    now.documents = now.tokens = 0;
+    T_OK(manifest_same_work(&full, &now, "p", &e), &e);
+    struct manifest other = now;
+    memcpy(other.digest, DIGEST_B, sizeof(DIGEST_B));
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE,
+          "p: comes from tokenizer " DIGEST_A ", and " DIGEST_B " is asked for");
+    other = now;
+    other.vocab_size = 2001;
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "a vocabulary of 2000");
+    other = now;
+    other.eod = -1;
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "end of document 3, and -1");
+    other = now;
+    other.dtype = SHARD_I32;
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "tokens as");
+    other = now;
+    other.noptions = 3;
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "--new none, and 1 is");
+    other.noptions = 1;
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "--json-keys text, and none");
+    other = now;
+    other.ninputs = 1;
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "2 inputs, and 1 are named");
+    in[0].bytes = 7;
+    T_ERR(manifest_same_work(&full, &now, "p", &e), &e, ERR_USAGE, "elsewhere has 7");
+    struct manifest_input digested[2] = {{"x", 7, 0, "0123456789abcdef0123456789abcdef"},
+                                         {"-", 0, 0, ""}};
+    other = now;
+    other.inputs = digested;
+    T_OK(manifest_same_work(&other, &now, "p", &e), &e);
+    memcpy(in[0].xxh, "0123456789abcdef0123456789abcdee", XXH_TEXT);
+    T_ERR(manifest_same_work(&other, &now, "p", &e), &e, ERR_USAGE, "but that of elsewhere is");
+}
+
 T_MAIN(T_CASE(all_comes_back), T_CASE(an_empty_one_comes_back), T_CASE(none_is_no_failure),
        T_CASE(malformed_ones_are_refused), T_CASE(other_tokenizers_are_told),
-       T_CASE(other_data_is_told))
+       T_CASE(other_data_is_told), T_CASE(same_work_and_other_work))

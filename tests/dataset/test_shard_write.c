@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "dataset/shard_write.h"
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"
@@ -350,9 +351,84 @@ static void manifest_tells_of_the_shard(void)
     T_CHECK(!found);
 }
 
+static void put_one(struct shard_writer *w, int32_t first, size_t n)
+{
+    struct err e;
+    int32_t id[9];
+    for (size_t i = 0; i < n; i++)
+        id[i] = first + (int32_t)i;
+    T_OK(shard_writer_add(w, id, n, &e), &e);
+    T_OK(shard_writer_end_document(w, &e), &e);
+}
+
+static void a_writer_goes_on_from_a_mark(void)
+{
+    struct err e;
+    struct shard_writer w;
+    struct shard_mark none = {0}, mark;
+    struct buf want = {0}, got = {0};
+    char *folder = mem_strdup(t_path("work.new")), *lengths = mem_strdup(t_path("work.lengths"));
+    const struct shard_place at = {folder, lengths};
+    T_OK(shard_writer_open(&w, t_path("plain"), 100, &e), &e);
+    put_one(&w, 1, 3);
+    put_one(&w, 0, 0);
+    put_one(&w, 7, 9);
+    put_one(&w, 50, 2);
+    T_OK(shard_writer_finish(&w, NULL, &e), &e);
+    T_OK(shard_writer_resume(&w, t_path("on"), SHARD_U16, 100, &at, &none, &e), &e);
+    put_one(&w, 1, 3);
+    put_one(&w, 0, 0);
+    T_OK(shard_writer_mark(&w, &mark, &e), &e);
+    T_EQ(mark.documents, 2);
+    T_EQ(mark.bin_bytes, 6);
+    put_one(&w, 60, 5); /* not in the mark: to be cut off */
+    T_OK(shard_writer_add(&w, (int32_t[]){5, 6}, 2, &e), &e);
+    shard_writer_leave(&w);
+    T_CHECK(!file_exists(t_path("on.bin")));
+    T_OK(shard_writer_resume(&w, t_path("on"), SHARD_U16, 100, &at, &mark, &e), &e);
+    T_EQ(w.ntokens, 3);
+    put_one(&w, 7, 9);
+    put_one(&w, 50, 2);
+    T_OK(shard_writer_finish(&w, NULL, &e), &e);
+    for (int i = 0; i < 2; i++) {
+        const char *const name[] = {"plain.bin", "on.bin", "plain.idx", "on.idx"};
+        T_OK(file_read(t_path(name[2 * i]), 1000, &want, &e), &e);
+        T_OK(file_read(t_path(name[2 * i + 1]), 1000, &got, &e), &e);
+        T_EQ(got.len, want.len);
+        T_MEM(got.data, want.data, want.len);
+        buf_finish(&want);
+        buf_finish(&got);
+    }
+    T_CHECK(!file_exists(folder) && !file_exists(lengths));
+    free(folder);
+    free(lengths);
+}
+
+static void what_changed_behind_a_writer_is_told(void)
+{
+    struct err e;
+    struct shard_writer w;
+    struct shard_mark none = {0}, mark;
+    char *folder = mem_strdup(t_path("c.new")), *lengths = mem_strdup(t_path("c.lengths"));
+    const struct shard_place at = {folder, lengths};
+    T_OK(shard_writer_resume(&w, t_path("c"), SHARD_I32, 0, &at, &none, &e), &e);
+    put_one(&w, 1, 3);
+    T_OK(shard_writer_mark(&w, &mark, &e), &e);
+    shard_writer_leave(&w);
+    T_OK(file_replace(t_path("c.new/c.bin"), "123456789012", 12, &e), &e);
+    T_ERR(shard_writer_resume(&w, t_path("c"), SHARD_I32, 0, &at, &mark, &e), &e, ERR_INTEGRITY,
+          "its first 12 bytes have XXH3-128");
+    T_OK(file_replace(t_path("c.new/c.bin"), "1234", 4, &e), &e);
+    T_ERR(shard_writer_resume(&w, t_path("c"), SHARD_I32, 0, &at, &mark, &e), &e, ERR_DATA,
+          "has 4 bytes, and 12 were there");
+    free(folder);
+    free(lengths);
+}
+
 T_MAIN(T_CASE(golden_is_written), T_CASE(known_corpora), T_CASE(dtype_follows_the_vocabulary),
        T_CASE(ids_outside_the_vocabulary_are_refused), T_CASE(too_long_a_sequence_is_refused),
        T_CASE(many_documents_come_back), T_CASE(nothing_shows_before_the_end),
        T_CASE(a_sequence_may_come_in_parts), T_CASE(two_shards_are_committed_together),
        T_CASE(kill_9_leaves_the_old_shard_or_the_new), T_CASE(no_documents_make_a_shard),
-       T_CASE(a_missing_folder_is_named), T_CASE(manifest_tells_of_the_shard))
+       T_CASE(a_missing_folder_is_named), T_CASE(manifest_tells_of_the_shard),
+       T_CASE(a_writer_goes_on_from_a_mark), T_CASE(what_changed_behind_a_writer_is_told))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "dataset/manifest.h"
@@ -151,7 +152,21 @@ static void outputs_are_not_overwritten_unasked(void)
     j.q.prefix = t_path("keep");
     T_OK(run(&j, NULL, &e), &e);
     j.q.overwrite = false;
-    T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "keep_text_document.bin: is there already");
+    T_OK(run(&j, NULL, &e), &e); /* the same work: it is done */
+    T_OK(file_replace(j.input[0], "{\"text\": \"2\"}\n", 14, &e), &e);
+    T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "keep_text_document: comes from ");
+    T_CHECK(strstr(e.msg, "in.jsonl with XXH3-128"));
+    T_OK(file_replace(j.input[0], "{\"text\": \"20\"}\n", 15, &e), &e);
+    T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "with 14 bytes, but");
+    T_OK(file_replace(j.input[0], "{\"text\": \"1\"}\n", 14, &e), &e);
+    T_OK(run(&j, NULL, &e), &e);
+    j.q.append_eod = false;
+    T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "comes from --append-eod true, and false is asked for");
+    j.q.append_eod = true;
+    T_OK(file_replace(t_path("keep_text_document.bin"), "", 0, &e), &e);
+    T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "keep_text_document");
+    T_CHECK(!unlink(t_path("keep_text_document.bin")));
+    T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "keep_text_document.idx: is there already");
     tok_close(j.tok);
 }
 

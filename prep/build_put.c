@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "prep/build_state.h"
+
+enum { PIECE = 256 << 10 };
+
+/* ---- bad records ---------------------------------------------------------------------------- */
+
+/* Where a bad record stands, before its reason. */
+static void bad_place(const struct build *b, const struct item *it, const struct bad *bad,
+                      struct err *ret)
+{
+    err_set(ret, ERR_DATA, "%s: %s %" PRIu64 ": %s", source_name(&b->source, it->input), it->unit,
+            b->line + bad->line + 1, it->why.data + bad->why);
+}
+
+static int copy_line(const struct spill *from, struct outfile *to, struct err *e)
+{
+    char *p = mem_new(PIECE, 1);
+    int code = 0;
+    for (uint64_t at = 0; at < from->size && !code; at += PIECE) {
+        size_t n = from->size - at < PIECE ? (size_t)(from->size - at) : PIECE;
+        code = spill_read(from, at, p, n, e);
+        if (!code)
+            code = outfile_write(to, p, n, e);
+    }
+    free(p);
+    return code;
+}
+
+static int quarantine(struct build *b, const struct item *it, const struct bad *bad, struct err *e)
+{
+    int code = b->bad.path ? 0 : outfile_resume(&b->bad, b->bad_path, b->folder, 0, e);
+    if (!code && it->kind == ITEM_LONG)
+        code = copy_line(&it->large->line, &b->bad, e);
+    else if (!code)
+        code = outfile_write(&b->bad, it->text.data + bad->at, bad->n, e);
+    return code ? code : outfile_write(&b->bad, "\n", 1, e);
+}
+
+static int take_bad(struct build *b, const struct item *it, struct err *e)
+{
+    int code = 0;
+    for (size_t i = 0; i < item_bads(it) && !code; i++) {
+        const struct bad *bad = item_bad(it, i);
+        struct err place;
+        bad_place(b, it, bad, &place);
+        if (b->q->on_bad == BAD_FAIL) {
+            *e = place;
+            err_hint(e, "--on-bad-record skip leaves such records out, quarantine also keeps them "
+                        "in a file");
+            return ERR_DATA;
+        }
+        b->counts.bad++;
+        if (b->q->note && b->notes++ < BUILD_NOTES)
+            b->q->note(b->q->arg, place.msg);
+        if (b->q->on_bad == BAD_QUARANTINE)
+            code = quarantine(b, it, bad, e);
+    }
+    return code;
+}
+
+/* ---- tokens --------------------------------------------------------------------------------- */
+
+static int put_column(struct build *b, size_t k, const struct item *it, struct err *e)
+{
+    const struct column *col = &it->column[k];
+    struct shard_writer *w = &b->writer[k];
+    const char *packed = col->packed.data;
+    int code = 0;
+    for (size_t at = 0; at < col->length.len && !code; at += sizeof(uint32_t)) {
+        uint32_t n;
+        memcpy(&n, col->length.data + at, sizeof(n));
+        code = shard_writer_put(w, packed, n, e);
+        if (!code)
+            code = shard_writer_end_document(w, e);
+        packed += (size_t)n * w->width;
+        b->counts.tokens += n;
+    }
+    return code;
+}
+
+/* The tokens of a long record. */
+static int put_long(struct build *b, size_t k, const struct item *it, struct err *e)
+{
+    const struct long_column *col = &it->large->column[k];
+    struct shard_writer *w = &b->writer[k];
+    char *p = mem_new(PIECE, 1);
+    int code = 0;
+    for (uint64_t at = 0; at < col->packed.size && !code; at += PIECE) {
+        size_t n = col->packed.size - at < PIECE ? (size_t)(col->packed.size - at) : PIECE;
+        code = spill_read(&col->packed, at, p, n, e);
+        if (!code)
+            code = shard_writer_part(w, p, n / w->width, e);
+    }
+    if (!code)
+        code = shard_writer_put(w, p, 0, e);
+    if (!code)
+        code = shard_writer_end_document(w, e);
+    b->counts.tokens += col->tokens;
+    free(p);
+    return code;
+}
+
+static int put(struct build *b, size_t k, const struct item *it, struct err *e)
+{
+    if (it->kind != ITEM_LONG)
+        return put_column(b, k, it, e);
+    return it->docs ? put_long(b, k, it, e) : 0;
+}
+
+/* ---- an item -------------------------------------------------------------------------------- */
+
+/* The build stands behind the item now. */
+static void pass(struct build *b, struct item *it)
+{
+    longrec_destroy(it->large); /* its files need not wait for the item's next turn */
+    it->large = NULL;
+    b->end = it->end;
+    b->line += it->lines;
+    b->records += it->lines;
+    b->input[it->input].documents += it->docs;
+    b->counts.documents += it->docs;
+    b->counts.specials += it->specials;
+    b->counts.eods += it->eods;
+    b->counts.read = it->consumed;
+}
+
+int build_drain(void *arg, void *item)
+{
+    struct build *b = arg;
+    struct item *it = item;
+    struct err *e = &b->err;
+    if (it->input != b->at)
+        b->line = 0;
+    b->at = it->input;
+    int code = take_bad(b, it, e);
+    if (!code && it->code) {
+        *e = it->err;
+        code = it->code;
+    }
+    for (size_t k = 0; k < b->q->nkeys && !code; k++)
+        code = put(b, k, it, e);
+    if (code)
+        return code;
+    pass(b, it);
+    if (b->q->progress)
+        b->q->progress(b->q->arg, &b->counts);
+    b->stopped = b->q->stop && *b->q->stop;
+    return b->stopped ? err_set(e, ERR_FAIL, "stopped by a signal") : build_mark_in_time(b, e);
+}

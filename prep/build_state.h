@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_BUILD_STATE_H
+#define PREP_BUILD_STATE_H
+
+/*
+ * The inside of prep/build.h, shared by build.c (what was asked, the line), build_put.c (what the
+ * line drains into the shards) and build_keep.c (what is there already, what an interrupted run
+ * goes on from, the end). All on the caller's thread.
+ */
+
+#include "base/file.h"
+#include "dataset/shard_write.h"
+#include "prep/build.h"
+#include "prep/build_journal.h"
+#include "prep/source.h"
+
+enum { BUILD_OPTIONS = 16 };
+
+/* A data set to be written. */
+struct build_output {
+    char *prefix;          /* PREFIX_KEY_document */
+    struct shard_place at; /* while it is written; owned */
+};
+
+struct build {
+    const struct build_request *q;
+    struct source source;
+    struct encode_plan plan;
+    int64_t eod; /* what the tokenizer or the framed stream says; -1: none */
+    const char *eod_piece;
+    char *bad_path;
+    struct build_output *output; /* one for each key */
+    size_t noutputs;
+
+    /* what the work is */
+    struct manifest_input *input;
+    struct manifest_option option[BUILD_OPTIONS];
+    int64_t *mtime;
+    char *keys; /* as one text */
+    bool pipe;  /* an input that cannot be read again */
+
+    /* build_keep.c */
+    enum build_state state;
+    char *folder; /* of the work: DIR/.NAME.build */
+    int lock;     /* -1: the folder is not ours */
+    bool marked;  /* there is a journal */
+    bool keep;    /* the folder stays when the build is closed */
+    bool running; /* the reader's thread is at work */
+    double marked_at;
+    struct build_journal left; /* what the interrupted run left */
+
+    /* while it runs */
+    struct encoder **encoder;
+    struct item *item;
+    void **ring;
+    struct shard_writer *writer; /* one for each output */
+    struct outfile bad;          /* path NULL: not opened yet */
+    struct build_counts counts;
+    size_t at;        /* input of the last item */
+    uint64_t end;     /* its end there */
+    uint64_t line;    /* records of that input before the next item */
+    uint64_t records; /* of all inputs before the next item */
+    uint64_t notes;
+    bool stopped;   /* by a signal, between two items */
+    struct err err; /* what stopped the line */
+};
+
+/* ---- build_put.c ---------------------------------------------------------------------------- */
+
+/* The pipeline's drain: `arg` is the build. Its sentence is in b->err. */
+int build_drain(void *arg, void *item);
+
+/* ---- build_keep.c --------------------------------------------------------------------------- */
+
+/* What there is: sets state, and loads the journal. ERR_USAGE for outputs of other work. */
+int build_look(struct build *b, struct err *e);
+
+/* The manifest of the work as far as it is known; `keys`: with the list of keys among its options.
+ */
+struct manifest build_describe(struct build *b, bool keys);
+
+/* Opens the writers, and puts all to where the journal says. */
+int build_begin(struct build *b, struct err *e);
+
+/* All so far is on the disk, and a journal says so. */
+int build_mark(struct build *b, bool finished, struct err *e);
+
+/* If it is time. */
+int build_mark_in_time(struct build *b, struct err *e);
+
+/* All shards are whole on the disk before the first gets its name. */
+int build_finish(struct build *b, struct err *e);
+
+/* Gives the names of a run that was interrupted there. *ret_done false: the outputs are not there.
+ */
+int build_give_names(struct build *b, bool *ret_done, struct err *e);
+
+/* Whether the inputs are those of the outputs that are there: reads all of them. */
+int build_compare(struct build *b, struct err *e);
+
+/* `code` stopped it: what was done is kept for the next run, or removed. */
+void build_leave(struct build *b, int code);
+void build_close_keep(struct build *b);
+
+#endif
