@@ -130,6 +130,19 @@ int merge_find(const char *const *given, size_t n, char ***ret, size_t *ret_n, s
     return 0;
 }
 
+int merge_list(const char *folder, const char *end, char ***ret, size_t *ret_n, struct err *e)
+{
+    struct names all = {0};
+    int code = list(folder, end, &all, e);
+    if (code) {
+        names_free(all.name, all.n);
+        return code;
+    }
+    *ret = all.name;
+    *ret_n = all.n;
+    return 0;
+}
+
 /* ---- their manifests ------------------------------------------------------------------------- */
 
 struct part {

@@ -23,6 +23,9 @@
  */
 int merge_find(const char *const *given, size_t n, char ***ret, size_t *ret_n, struct err *e);
 
+/* All names in a folder that end so, without that end, with the folder before them; as above. */
+int merge_list(const char *folder, const char *end, char ***ret, size_t *ret_n, struct err *e);
+
 struct merge_request {
     const char *const *prefix; /* in the order in which they are joined */
     size_t n;

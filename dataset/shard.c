@@ -49,7 +49,9 @@ static int check_magic(const struct shard *s, struct err *e)
     const char *name = s->idx.path;
     if (s->idx.size >= 8 && !memcmp(d, "TNTIDX\0\0", 8))
         return err_set(e, ERR_DATA,
-                       "%s: is of the old TNTIDX kind (lazy, cached), which is not read", name);
+                       "%s: is of the old TNTIDX kind (lazy, cached); '" WEFT_PREFIX
+                       "prep import' turns it into a data set",
+                       name);
     if (s->idx.size < 9 || memcmp(d, "MMIDIDX\0\0", 9) != 0)
         return err_set(e, ERR_DATA, "%s: does not begin with MMIDIDX at byte 0: no token index",
                        name);

@@ -21,6 +21,7 @@ struct cmd {
 /* The progress functions of library calls: `arg` is a struct progress. */
 void cmd_progress(void *arg, uint64_t done, uint64_t total);
 
+int cmd_import(const struct cmd *c, struct err *e);
 int cmd_merge(const struct cmd *c, struct err *e);
 int cmd_export(const struct cmd *c, struct err *e);
 int cmd_verify(const struct cmd *c, struct err *e);

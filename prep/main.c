@@ -341,6 +341,8 @@ static int run(struct opts *opts, const struct prep_options *o, struct err *e)
         return cmd_verify(&c, e);
     case PREP_EXPORT:
         return run_caught(cmd_export, &c, e);
+    case PREP_IMPORT:
+        return run_caught(cmd_import, &c, e);
     default:
         err_set(e, ERR_USAGE, "no verb was given");
         return err_hint(e, WEFT_PREFIX "prep -h shows examples");

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "base/program.h"
+#include "dataset/foreign.h"
 
 #define S struct prep_options
 #define AT(m) .offset = offsetof(S, m)
@@ -14,7 +15,8 @@ enum {
     INSPECT = 1 << PREP_INSPECT,
     MERGE = 1 << PREP_MERGE,
     VERIFY = 1 << PREP_VERIFY,
-    EXPORT = 1 << PREP_EXPORT
+    EXPORT = 1 << PREP_EXPORT,
+    IMPORT = 1 << PREP_IMPORT
 };
 
 static const struct opt rows[] = {
@@ -94,8 +96,8 @@ static const struct opt rows[] = {
      .verbs = BUILD,
      .basic = true},
 
-    TOK_FLAG_ROWS(S, tokenizer, BUILD | INSPECT | VERIFY | EXPORT),
-    TOK_FLAG_VOCAB_SIZE_ROW(S, tokenizer, BUILD | INSPECT | VERIFY | EXPORT),
+    TOK_FLAG_ROWS(S, tokenizer, BUILD | INSPECT | VERIFY | EXPORT | IMPORT),
+    TOK_FLAG_VOCAB_SIZE_ROW(S, tokenizer, BUILD | INSPECT | VERIFY | EXPORT | IMPORT),
 
     {.name = "output-prefix",
      .type = OPT_TEXT,
@@ -120,7 +122,7 @@ static const struct opt rows[] = {
      .meta = "PREFIX",
      .section = "output",
      .help = "writes PREFIX.bin, .idx and .manifest.json",
-     .verbs = MERGE,
+     .verbs = MERGE | IMPORT,
      .basic = true},
     {.name = "append-eod",
      .type = OPT_SWITCH,
@@ -134,7 +136,7 @@ static const struct opt rows[] = {
      AT(overwrite),
      .section = "output",
      .help = "replaces outputs that are there already",
-     .verbs = BUILD | INDEX | MERGE | EXPORT,
+     .verbs = BUILD | INDEX | MERGE | EXPORT | IMPORT,
      .basic = true},
     {.name = "workers",
      .type = OPT_INT,
@@ -303,6 +305,51 @@ static const struct opt rows[] = {
      .max = 1024,
      .basic = true},
 
+    {.name = "input-format",
+     .type = OPT_CHOICE,
+     AT(import_format),
+     .def = "auto",
+     .meta = FOREIGN_FORMATS,
+     .section = "input",
+     .help =
+         "TNTIDX pairs of old Megatron-LM and fairseq, llm.c's .bin, datatrove's and nanotron's "
+         ".ds, numpy arrays, bare tokens; auto goes by content and name",
+     .verbs = IMPORT,
+     .basic = true},
+    {.name = "dtype",
+     .type = OPT_CHOICE,
+     AT(import_dtype),
+     .def = "file",
+     .meta = "file|u8|u16|u32|i32|i64",
+     .section = "input",
+     .help = "type of the tokens where the file does not tell it",
+     .verbs = IMPORT,
+     .basic = true},
+    {.name = "boundary",
+     .type = OPT_TEXT,
+     AT(boundary),
+     .meta = "ID|none",
+     .section = "input",
+     .help = "id at which documents are cut instead of where the file says; none makes a file one "
+             "document; the tokenizer's end of document where neither is said",
+     .verbs = IMPORT,
+     .basic = true},
+    {.name = "boundary-at",
+     .type = OPT_CHOICE,
+     AT(boundary_at),
+     .def = "format",
+     .meta = "format|start|end",
+     .section = "input",
+     .help = "whether that id begins or ends its document; by format, it begins llm.c's and ends "
+             "others",
+     .verbs = IMPORT},
+    {.name = "ignore-loss",
+     .type = OPT_SWITCH,
+     AT(ignore_loss),
+     .section = "input",
+     .help = "imports a .ds whose .loss masks tokens, without the masks",
+     .verbs = IMPORT},
+
     {.name = "repair",
      .type = OPT_SWITCH,
      AT(repair),
@@ -358,6 +405,16 @@ static const struct opt_verb verbs[] = {
                              "corpus.jsonl.zst\n" WEFT_PREFIX
                              "prep export corpus_text_document --ids --keep-eod | " WEFT_PREFIX
                              "prep build --pretokenized - --output-prefix again\n",
+     .takes_files = true},
+    {.name = "import",
+     .args = "FILE|FOLDER...",
+     .help = "turn token files of other tools into a data set: TNTIDX, llm.c, datatrove, nanotron",
+     .examples =
+         WEFT_PREFIX "prep import old_text_document --output-prefix new\n" WEFT_PREFIX
+                     "prep import tokenized/ --output-prefix new\n" WEFT_PREFIX
+                     "prep import fineweb_train_*.bin --output-prefix fineweb\n" WEFT_PREFIX
+                     "prep import train.bin --input-format raw --dtype u16 --boundary 50256 "
+                     "--output-prefix new\n",
      .takes_files = true},
     {.name = NULL},
 };

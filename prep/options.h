@@ -7,7 +7,15 @@
 #include "base/opt.h"
 #include "tok/options.h"
 
-enum prep_verb { PREP_BUILD, PREP_INDEX, PREP_INSPECT, PREP_MERGE, PREP_VERIFY, PREP_EXPORT };
+enum prep_verb {
+    PREP_BUILD,
+    PREP_INDEX,
+    PREP_INSPECT,
+    PREP_MERGE,
+    PREP_VERIFY,
+    PREP_EXPORT,
+    PREP_IMPORT
+};
 
 struct prep_options {
     struct opt_common common;
@@ -35,6 +43,10 @@ struct prep_options {
     /* export */
     const char *output, *json_key;
     bool ids, keep_eod;
+    /* import */
+    int import_format, import_dtype, boundary_at; /* enum foreign_format, foreign_place */
+    const char *boundary;
+    bool ignore_loss;
 };
 
 extern const struct opt_table prep_table;

@@ -26,8 +26,8 @@ static inline const char *scratch(const char *name)
 
 static inline void scratch_remove(void)
 {
-    static const char *const names[] = {"x.idx",           "x.bin",        "x.npy",
-                                        "x.manifest.json", "x.merges.txt", "journal.json"};
+    static const char *const names[] = {"x.idx",        "x.bin",        "x.npy", "x.manifest.json",
+                                        "x.merges.txt", "journal.json", "x.ds",  "x.ds.index"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unlink(scratch(names[i]));
     rmdir(scratch_dir);

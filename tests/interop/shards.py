@@ -13,7 +13,7 @@ import tempfile
 
 try:
     import numpy as np
-    from dataset import TYPES
+    from dataset import TYPES, builder
 except ImportError as e:
     print(f"1..1\nok 1 - numpy # SKIP not installed: {e}")
     sys.exit(1 if os.environ.get("WEFT_CI") else 0)
@@ -170,20 +170,114 @@ def export(prep, folder):
         assert [json.loads(line)["text"] for line in got] == want, name
 
 
+# ---- import --------------------------------------------------------------------------------------------
+
+class Skip(Exception):
+    pass
+
+
+def tntidx(items, documents):
+    """(.idx, .bin) by the rules of Megatron-LM's first IndexedDatasetBuilder: 32 bits always."""
+    offsets = np.concatenate([[0], np.cumsum([len(i) for i in items])]).astype("<i8")
+    idx = b"TNTIDX\x00\x00" + struct.pack("<6Q", 1, 4, 4, len(items), len(items), len(documents))
+    for a in (range(len(items) + 1), offsets, [len(i) for i in items], documents):
+        idx += np.array(a, dtype="<i8").tobytes()
+    return idx, np.array([t for i in items for t in i], dtype="<i4").tobytes()
+
+
+def llmc(ids, llama):
+    """A token file by the rules of llm.c's dev/data."""
+    header = np.zeros(256, dtype="<i4")
+    header[:3] = (20240801, 7, len(ids)) if llama else (20240520, 1, len(ids))
+    return header.tobytes() + np.array(ids, dtype="<u4" if llama else "<u2").tobytes()
+
+
+def imported(prep, folder, name, path, documents, code, *options):
+    out = os.path.join(folder, name)
+    run(prep, "import", "--quiet", path, "--output-prefix", out, *options)
+    body, idx = builder(documents, code)
+    assert read(out + ".bin") == body, f"{name}: .bin"
+    assert read(out + ".idx") == idx, f"{name}: .idx"
+    run(prep, "verify", out)
+
+
+def import_rules(prep, folder):
+    for seed in range(10):
+        rng = random.Random(seed)
+        path = lambda name: os.path.join(folder, f"{seed}{name}")
+        texts = [[rng.randrange(50256) for _ in range(rng.choice([1, 2, 500]))] for _ in range(rng.randrange(1, 60))]
+        # items and documents, empty ones too
+        items, documents, bounds = [], [], [0]
+        for t in texts:
+            k = rng.randrange(3)
+            documents.append([t] * k)
+            items += [t] * k
+            bounds.append(len(items))
+        for suffix, data in zip((".idx", ".bin"), tntidx(items, bounds)):
+            write(path("tnt" + suffix), data)
+        imported(prep, folder, f"{seed}from_tnt", path("tnt"), documents, 4)
+        imported(prep, folder, f"{seed}from_tnt2", path("tnt"), documents, 8, "--vocab-size", "50257")
+        for llama, eot in ((False, 50256), (True, 128000)):
+            flat = [i for t in texts for i in [eot] + t]
+            write(path("llm.bin"), llmc(flat, llama))
+            imported(prep, folder, f"{seed}from_llm{eot}", path("llm.bin"), [[[eot] + t] for t in texts], 4 if llama else 8)
+        ended = [t + [50256] if rng.randrange(5) else [] for t in texts]
+        for width, code in (("<u2", 8), ("<u4", 4)):
+            flat = [i for t in ended for i in t]
+            name = path(f"{code}.ds")
+            write(name, np.array(flat, dtype=width).tobytes())
+            if flat:
+                write(name + ".index", np.cumsum([len(t) for t in ended]).astype("<u8").tobytes())
+                imported(prep, folder, f"{seed}from_ds{code}", name, [[t] for t in ended], code)
+                os.remove(name + ".index")
+            full = [[t] for t in ended if t]
+            imported(prep, folder, f"{seed}from_flat{code}", name, full, code, "--boundary", "50256", "--dtype",
+                     "u16" if code == 8 else "u32")
+            np.save(path(f"{code}.npy"), np.array(flat, dtype=width))
+            imported(prep, folder, f"{seed}from_npy{code}", path(f"{code}.npy"), full, code, "--boundary", "50256")
+
+
+def import_datatrove(prep, folder):
+    """Files that datatrove itself writes."""
+    try:
+        from datatrove.pipeline.tokens.tokenizer import TokenizedFile
+    except ImportError as e:
+        raise Skip(f"datatrove is not installed: {e}")
+    rng = random.Random(3)
+    for size, code, top in ((2, 8, 50256), (4, 4, 200000)):
+        documents = [[rng.randrange(top) for _ in range(rng.choice([1, 30, 400]))] for _ in range(100)]
+        for loss in (False, True):
+            f = TokenizedFile(folder, f"x{size}{loss}.ds", save_loss_metadata=loss, tokenizer_name_or_path="a|b",
+                              save_final_metadata=True, token_size=size)
+            for d in documents:
+                f.write(d, np.ones(len(d)) if loss else None)
+            f.close()
+            imported(prep, folder, f"trove{size}{loss}", os.path.join(folder, f"x{size}{loss}.ds"), [[d] for d in documents],
+                     code)
+    f = TokenizedFile(folder, "masked.ds", save_loss_metadata=True, token_size=2)
+    f.write([1, 2, 3], np.array([1, 0, 1]))
+    f.close()
+    r = run(prep, "import", os.path.join(folder, "masked.ds"), "--output-prefix", os.path.join(folder, "m"), code=2)
+    assert b"masks token 1" in r.stderr, r.stderr
+
+
 def main():
     prep = sys.argv[1]
-    cases = [merge, repair, export]
+    cases = [merge, repair, export, import_rules, import_datatrove]
     print(f"1..{len(cases)}")
-    failed = 0
+    failed = skipped = 0
     for i, case in enumerate(cases, 1):
         with tempfile.TemporaryDirectory() as folder:
             try:
                 case(prep, folder)
                 print(f"ok {i} - {case.__name__}")
+            except Skip as e:
+                skipped += 1
+                print(f"ok {i} - {case.__name__} # SKIP {e}")
             except AssertionError as e:
                 failed += 1
                 print(f"not ok {i} - {case.__name__}\n# {e}")
-    print(f"# {len(cases) - failed} passed, {failed} failed, 0 skipped")
+    print(f"# {len(cases) - failed - skipped} passed, {failed} failed, {skipped} skipped")
     sys.exit(failed != 0)
 
 
