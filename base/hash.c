@@ -167,3 +167,14 @@ int xxh_file(const char *path, char ret[XXH_TEXT], struct err *e)
     xxh_destroy(h);
     return code;
 }
+
+/* ---- MD5 --------------------------------------------------------------------------------- */
+
+void md5_once(const void *p, size_t n, char ret[MD5_TEXT])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned len = 0;
+    int fine = EVP_Digest(p, n, digest, &len, EVP_md5(), NULL);
+    BUG_ON(!fine || len != MD5_TEXT / 2, "MD5 gave %u bytes", len);
+    to_hex(digest, len, ret);
+}

@@ -4,7 +4,8 @@
 
 /*
  * Digests through their libraries: XXH3-128 (xxHash) against accidents, SHA-256 (OpenSSL's EVP)
- * as identity. Texts are lower-case hexadecimal with a NUL.
+ * as identity, MD5 where a foreign format names files by it. Texts are lower-case hexadecimal with
+ * a NUL.
  */
 
 #include <stddef.h>
@@ -12,7 +13,7 @@
 
 #include "base/err.h"
 
-enum { XXH_TEXT = 33, SHA_TEXT = 65 };
+enum { XXH_TEXT = 33, SHA_TEXT = 65, MD5_TEXT = 33 };
 
 struct xxh;
 struct xxh *xxh_create(void);
@@ -29,5 +30,7 @@ void sha_text(struct sha *h, char ret[SHA_TEXT]); /* ends the digest; only destr
 void sha_destroy(struct sha *h);
 void sha_once(const void *p, size_t n, char ret[SHA_TEXT]);
 int sha_file(const char *path, char ret[SHA_TEXT], struct err *e);
+
+void md5_once(const void *p, size_t n, char ret[MD5_TEXT]);
 
 #endif

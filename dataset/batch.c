@@ -21,39 +21,93 @@ static void cut(const int32_t *text, uint32_t length, int32_t pad, int32_t *toke
     }
 }
 
+static void mask_eods(const int32_t *text, uint32_t length, int32_t eod, float *mask)
+{
+    for (uint32_t t = 0; t < length; t++)
+        mask[t] = text[t] == eod ? 0.0f : mask[t];
+}
+
+/* The end of a document has the position that it has in it, and what follows has 0. */
+static void reset_positions(const int32_t *text, uint32_t length, int32_t eod, int32_t *position)
+{
+    int32_t at = 0;
+    for (uint32_t t = 0; t < length; t++) {
+        position[t] = at++;
+        if (text[t] == eod)
+            at = 0;
+    }
+}
+
+/* Stretches of row q. */
+static void cut_stretches(const int32_t *text, uint32_t length, int32_t eod, uint32_t q,
+                          struct batch *b)
+{
+    int32_t row = (int32_t)(q * length);
+    for (uint32_t t = 0; t < length; t++)
+        if (text[t] == eod || t + 1 == length)
+            b->start[++b->nstretch] = row + (int32_t)t + 1;
+}
+
+static void apply_eods(const struct batch_layout *l, const int32_t *text, uint32_t q,
+                       struct batch *b)
+{
+    size_t at = (size_t)q * b->seq_length;
+    if (l->eod_mask_loss)
+        mask_eods(text, b->seq_length, l->eod, b->loss_mask + at);
+    if (l->reset_position_ids)
+        reset_positions(text, b->seq_length, l->eod, b->position + at);
+    if (l->reset_attention_mask)
+        cut_stretches(text, b->seq_length, l->eod, q, b);
+}
+
+/* What does not depend on the text is written once, or again if it was another layout's. */
+static void whole_rows(const struct batch_layout *l, struct batch *b)
+{
+    size_t n = (size_t)b->rows * b->seq_length;
+    for (size_t i = 0; b->own_position && !l->reset_position_ids && i < n; i++)
+        b->position[i] = (int32_t)(i % b->seq_length);
+    for (size_t q = 0; b->own_start && !l->reset_attention_mask && q <= b->rows; q++)
+        b->start[q] = (int32_t)(q * b->seq_length);
+    b->nstretch = l->reset_attention_mask ? 0 : b->rows;
+    b->own_position = l->reset_position_ids;
+    b->own_start = l->reset_attention_mask;
+}
+
 /* Place of row 0 in the dataset's order. */
-static int first_sample(const struct gpt *g, const struct batch_layout *l, uint64_t consumed,
+static int first_sample(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
                         uint64_t micro, uint64_t *ret, struct err *e)
 {
     uint64_t first = consumed, end, step;
     if (!checked_mul((uint64_t)l->rows * l->ranks, micro, &step) ||
         !checked_add(first, step, &first) ||
         !checked_add(first, (uint64_t)l->rank * l->rows, &first) ||
-        !checked_add(first, l->rows, &end) || end > gpt_count(g))
+        !checked_add(first, l->rows, &end) || end > f->count)
         return err_set(e, ERR_USAGE,
                        "%s: the %s data has %" PRIu64 " samples, none for micro-batch %" PRIu64
                        " behind %" PRIu64 " consumed ones",
-                       g->shard->prefix, part_name(g->spec.part), gpt_count(g), micro, consumed);
+                       f->name, f->part, f->count, micro, consumed);
     *ret = first;
     return 0;
 }
 
-int batch_fill(const struct gpt *g, const struct batch_layout *l, uint64_t consumed, uint64_t micro,
-               struct batch *ret, struct err *e)
+int batch_fill(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
+               uint64_t micro, struct batch *ret, struct err *e)
 {
-    uint32_t length = g->spec.seq_length;
-    BUG_ON(g->spec.extra != 1, "labels need overlapping samples");
+    uint32_t length = f->seq_length;
     BUG_ON(ret->rows != l->rows || ret->seq_length != length, "batch of %u x %u, not %u x %u",
            ret->rows, ret->seq_length, l->rows, length);
-    int code = first_sample(g, l, consumed, micro, &ret->first, e);
+    int code = first_sample(f, l, consumed, micro, &ret->first, e);
     if (code)
         return code;
+    whole_rows(l, ret);
     int32_t *text = mem_new((size_t)length + 1, sizeof(*text));
     for (uint32_t q = 0; q < l->rows && !code; q++) {
         size_t at = (size_t)q * length;
-        code = gpt_sample(g, ret->first + q, text, e);
-        if (!code)
-            cut(text, length, g->pad, ret->tokens + at, ret->labels + at, ret->loss_mask + at);
+        code = f->sample(f->self, ret->first + q, text, e);
+        if (code)
+            break;
+        cut(text, length, f->pad, ret->tokens + at, ret->labels + at, ret->loss_mask + at);
+        apply_eods(l, text, q, ret);
     }
     free(text);
     return code;
@@ -62,12 +116,18 @@ int batch_fill(const struct gpt *g, const struct batch_layout *l, uint64_t consu
 void batch_init(struct batch *b, uint32_t rows, uint32_t seq_length)
 {
     size_t n = (size_t)rows * seq_length;
-    int32_t *p = mem_new(n * 3, sizeof(*p));
+    BUG_ON(n >= INT32_MAX, "micro-batch of %u x %u", rows, seq_length);
+    int32_t *p = mem_new(n * 5 + 1, sizeof(*p));
     *b = (struct batch){.rows = rows,
                         .seq_length = seq_length,
                         .tokens = p,
                         .labels = p + n,
-                        .loss_mask = (float *)(void *)(p + 2 * n)};
+                        .loss_mask = (float *)(void *)(p + 2 * n),
+                        .position = p + 3 * n,
+                        .start = p + 4 * n,
+                        .own_position = true,
+                        .own_start = true};
+    whole_rows(&(struct batch_layout){.rows = rows}, b);
 }
 
 void batch_finish(struct batch *b)

@@ -9,15 +9,22 @@
  * so the only state of a run is its count of consumed samples.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "dataset/gpt.h"
+#include "dataset/feed.h"
 
 struct batch_layout {
     uint32_t rows; /* micro-batch size b */
     uint32_t rank; /* data-parallel */
     uint32_t ranks;
+    /* What ends of documents do, Megatron-LM's options of these names; eod is used by them alone.
+     */
+    int32_t eod;
+    bool eod_mask_loss;        /* no loss for what is told from an end of document */
+    bool reset_position_ids;   /* positions begin anew behind one */
+    bool reset_attention_mask; /* what stands behind one does not see what stands before */
 };
 
 struct batch {
@@ -25,15 +32,20 @@ struct batch {
     uint64_t first;            /* place of row 0 in the dataset's order */
     int32_t *tokens;           /* [b][T] */
     int32_t *labels;           /* [b][T]: the token after each */
-    float *loss_mask;          /* [b][T]: 1, or 0 where the label is padding */
+    float *loss_mask;          /* [b][T]: 1, or 0 where the label is padding or by eod_mask_loss */
+    int32_t *position;         /* [b][T]: from 0 in each row */
+    /*
+     * Stretches that see nothing of each other: stretch s is tokens start[s] .. start[s + 1] - 1 of
+     * b T, none empty. One for each row, or for each document in it by reset_attention_mask.
+     */
+    int32_t *start; /* [nstretch + 1], room for b T + 1 */
+    uint32_t nstretch;
+    bool own_position, own_start; /* not those of batch_init */
 };
 
-/*
- * The caller's arrays hold rows * seq_length of its own struct, which must be the layout's and the
- * dataset's.
- */
-int batch_fill(const struct gpt *g, const struct batch_layout *l, uint64_t consumed, uint64_t micro,
-               struct batch *ret, struct err *e);
+/* `ret` is of batch_init, with the rows of the layout and the seq_length of the feed. */
+int batch_fill(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
+               uint64_t micro, struct batch *ret, struct err *e);
 
 /* Arrays in one allocation. */
 void batch_init(struct batch *b, uint32_t rows, uint32_t seq_length);
@@ -47,7 +59,7 @@ void batch_finish(struct batch *b);
 struct loader;
 
 /* depth: batches read ahead, >= 1. */
-int loader_create(const struct gpt *g, const struct batch_layout *l, uint64_t consumed,
+int loader_create(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
                   uint32_t depth, struct loader **ret, struct err *e);
 
 /*

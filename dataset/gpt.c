@@ -2,8 +2,11 @@
 #include "dataset/gpt.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/bytes.h"
+#include "base/mem.h"
+#include "dataset/maps_plan.h"
 
 int gpt_samples(uint64_t train_iters, uint64_t eval_interval, uint64_t eval_iters,
                 uint64_t global_batch, uint64_t ret[PARTS], struct err *e)
@@ -100,17 +103,67 @@ int gpt_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e)
     return code;
 }
 
+static int feed_sample(const void *self, uint64_t k, int32_t *ret, struct err *e)
+{
+    return gpt_sample(self, k, ret, e);
+}
+
+struct feed gpt_feed(const struct gpt *g)
+{
+    BUG_ON(g->spec.extra != 1, "labels need overlapping samples");
+    return (struct feed){.self = g,
+                         .sample = feed_sample,
+                         .count = gpt_count(g),
+                         .seq_length = g->spec.seq_length,
+                         .pad = g->pad,
+                         .name = g->shard->prefix,
+                         .part = part_name(g->spec.part)};
+}
+
 /* ---- the three shares ---------------------------------------------------------------------- */
+
+static int name_files(struct gpt *g, const struct gpt_config *c, struct err *e)
+{
+    if (!c->cache && !g->spec.one_epoch) {
+        maps_beside(&g->spec, c->prefix, &g->at);
+        return 0;
+    }
+    const struct core_gpt name = {.path = c->prefix,
+                                  .samples = c->samples[g->spec.part],
+                                  .part = g->spec.part,
+                                  .seed = c->seed,
+                                  .seq_length = c->seq_length,
+                                  .split = c->split,
+                                  .tokenizer = c->tokenizer};
+    struct buf text = {0};
+    char *own = c->cache ? NULL : mem_printf("%s/cache/GPTDataset_indices", c->prefix);
+    int code = core_gpt_text(&name, &text, e);
+    if (!code)
+        maps_in_cache(own ? own : c->cache, g->spec.part, &text, &g->at);
+    free(own);
+    buf_finish(&text);
+    return code;
+}
+
+/* The numbers alone. */
+static int plan_part(struct gpt *g, uint64_t tokens, struct err *e)
+{
+    struct maps_plan p;
+    int code = maps_plan_make(&g->spec, g->shard->prefix, tokens, &p, e);
+    if (!code)
+        maps_take_plan(&g->maps, &p);
+    return code;
+}
 
 static int open_part(struct gpt_data *d, const struct gpt_config *c, const struct split *split,
                      enum part p, struct err *e)
 {
     struct gpt *g = &d->part[p];
-    uint64_t first, end, tokens;
+    uint64_t first = 0, end = d->shard.nseq, tokens;
     *g = (struct gpt){.shard = &d->shard, .limit = c->limit, .pad = c->pad};
-    if (!c->samples[p] || !split_range(split, p, d->shard.nseq, &first, &end))
+    if (!c->samples[p] || (c->split && !split_range(split, p, d->shard.nseq, &first, &end)))
         return 0;
-    int code = maps_tokens(&d->shard, first, end, &tokens, e);
+    int code = maps_tokens_told(&d->shard, first, end, &tokens, e);
     d->empty[p] = !code && !tokens;
     if (code || d->empty[p])
         return code;
@@ -118,26 +171,29 @@ static int open_part(struct gpt_data *d, const struct gpt_config *c, const struc
                                  .first = first,
                                  .end = end,
                                  .samples = c->samples[p],
+                                 .one_epoch = c->samples[p] == SAMPLES_ALL,
                                  .seq_length = c->seq_length,
                                  .seed = c->seed,
                                  .extra = 1};
-    bool reused;
-    struct maps_wish wish = {.save = c->save};
-    code = maps_obtain(&g->spec, &d->shard, wish, &g->maps, &reused, NULL, e);
+    struct maps_wish wish = {.save = c->save, .rebuild = c->rebuild};
+    code = c->plan_only ? plan_part(g, tokens, e) : name_files(g, c, e);
+    if (!code && !c->plan_only)
+        code = maps_obtain_at(&g->spec, &d->shard, &g->at, wish, &g->maps, &g->reused, g->why, e);
     d->ready[p] = !code;
     return code;
 }
 
 int gpt_open(struct gpt_data *d, const struct gpt_config *c, struct err *e)
 {
-    struct split split;
+    struct split split = {{0}};
     *d = (struct gpt_data){0};
     if (!c->seq_length)
         return err_set(e, ERR_USAGE, "a sequence length of 0 makes no samples");
-    int code = split_parse(c->split, &split, e);
+    int code = c->split ? split_parse(c->split, &split, e) : 0;
     if (code)
         return code;
-    code = shard_open(&d->shard, c->prefix, e);
+    code = c->idx_only || c->plan_only ? shard_open_idx(&d->shard, c->prefix, e)
+                                       : shard_open(&d->shard, c->prefix, e);
     for (int p = 0; p < PARTS && !code; p++)
         code = open_part(d, c, &split, (enum part)p, e);
     if (code)
@@ -147,8 +203,10 @@ int gpt_open(struct gpt_data *d, const struct gpt_config *c, struct err *e)
 
 void gpt_close(struct gpt_data *d)
 {
-    for (int p = 0; p < PARTS; p++)
+    for (int p = 0; p < PARTS; p++) {
         maps_close(&d->part[p].maps);
+        maps_at_finish(&d->part[p].at);
+    }
     shard_close(&d->shard);
     *d = (struct gpt_data){0};
 }

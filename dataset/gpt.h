@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "dataset/feed.h"
 #include "dataset/maps.h"
 #include "dataset/shard.h"
 #include "dataset/split.h"
@@ -26,8 +27,11 @@ struct gpt {
     const struct shard *shard; /* not owned */
     struct maps_spec spec;
     struct maps maps;
-    int64_t limit; /* ids are below it */
-    int32_t pad;   /* behind a short last sample, and masked; -1 if the tokenizer has none */
+    int64_t limit;     /* ids are below it */
+    int32_t pad;       /* behind a short last sample, and masked; -1 if the tokenizer has none */
+    struct maps_at at; /* its maps' files */
+    bool reused;       /* they were there and fit */
+    char why[256];     /* what was wrong with those that were there; "" if none were */
 };
 
 /* Samples that can be fetched. */
@@ -43,15 +47,23 @@ static inline uint64_t gpt_count(const struct gpt *g)
  */
 int gpt_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e);
 
+/* Its samples, for batches. */
+struct feed gpt_feed(const struct gpt *g);
+
 struct gpt_config {
     const char *prefix;
-    const char *split;
+    const char *split; /* NULL: each share that is wanted is all of it */
+    const char *cache; /* folder of maps under core's names; NULL: beside the data */
+    const struct core_tokenizer *tokenizer; /* for those names; may be NULL */
     uint32_t seq_length;
     uint32_t seed;
-    uint64_t samples[PARTS]; /* 0: the share is not wanted */
+    uint64_t samples[PARTS]; /* 0: the share is not wanted; SAMPLES_ALL: one epoch */
     int64_t limit;           /* ids must be below; the padded vocabulary size */
     int32_t pad;             /* -1: none */
-    bool save;               /* leave maps that had to be built beside the data */
+    bool save;               /* leave maps that had to be built */
+    bool rebuild;            /* do not look at those that are there */
+    bool idx_only;           /* no .bin: maps can be had, samples cannot */
+    bool plan_only;          /* no maps either: gpt_plan alone */
 };
 
 struct gpt_data {
@@ -62,8 +74,10 @@ struct gpt_data {
 };
 
 /*
- * Maps that lie beside the data are used if they fit, else built. An empty share is no failure
- * here: the caller names it (gpt_need). `d` must stay where it is until gpt_close.
+ * Maps that are there are used if they fit, else built. Maps that have no name beside the data (of
+ * one epoch) go to core's own place without a cache, PREFIX/cache/GPTDataset_indices. An empty
+ * share is no failure here: the caller names it (gpt_need). `d` must stay where it is until
+ * gpt_close.
  */
 int gpt_open(struct gpt_data *d, const struct gpt_config *c, struct err *e);
 void gpt_close(struct gpt_data *d); /* accepts a zeroed or closed one */

@@ -16,7 +16,7 @@ struct slot {
 
 /* Slots go round: free -> thread -> full -> user -> free. */
 struct loader {
-    const struct gpt *gpt;
+    struct feed feed;
     struct batch_layout layout;
     uint64_t consumed;
     pthread_t thread;
@@ -32,7 +32,7 @@ static void *read_ahead(void *arg)
     void *item;
     for (uint64_t micro = 0; queue_pop(l->free, &item); micro++) {
         struct slot *s = item;
-        s->code = batch_fill(l->gpt, &l->layout, l->consumed, micro, &s->batch, &s->e);
+        s->code = batch_fill(&l->feed, &l->layout, l->consumed, micro, &s->batch, &s->e);
         int code = s->code; /* the slot is the user's once it is pushed */
         if (!queue_push(l->full, s) || code)
             break;
@@ -69,13 +69,13 @@ static void dismantle(struct loader *l)
     free(l);
 }
 
-int loader_create(const struct gpt *g, const struct batch_layout *layout, uint64_t consumed,
+int loader_create(const struct feed *f, const struct batch_layout *layout, uint64_t consumed,
                   uint32_t depth, struct loader **ret, struct err *e)
 {
     BUG_ON(!depth || !layout->rows || layout->rank >= layout->ranks,
            "depth %u, %u rows, rank %u of %u", depth, layout->rows, layout->rank, layout->ranks);
     struct loader *l = mem_new(1, sizeof(*l));
-    l->gpt = g;
+    l->feed = *f;
     l->layout = *layout;
     l->consumed = consumed;
     l->nslots = depth + 1; /* one is with the user */
@@ -83,7 +83,7 @@ int loader_create(const struct gpt *g, const struct batch_layout *layout, uint64
     l->full = queue_create(l->nslots);
     l->slots = mem_new(l->nslots, sizeof(*l->slots));
     for (uint32_t i = 0; i < l->nslots; i++) {
-        batch_init(&l->slots[i].batch, layout->rows, g->spec.seq_length);
+        batch_init(&l->slots[i].batch, layout->rows, f->seq_length);
         queue_push(l->free, &l->slots[i]);
     }
     int errnum = start(l);

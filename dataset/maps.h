@@ -7,9 +7,10 @@
  * seq_length tokens in a shuffled order, bit for bit as Megatron-LM (v2 to core) builds them from
  * the .idx alone. Rules: FORMAT.md.
  *
- * A `struct maps` is built in memory or mapped from the three .npy files that Megatron v1 to v3
- * leave beside the data:
+ * A `struct maps` is built in memory or mapped from three .npy files under one of two names: those
+ * that Megatron v1 to v3 leave beside the data,
  *   {prefix}_{train|valid|test}_indexmap_{N}ns_{L}sl_{seed}s_{doc_idx|sample_idx|shuffle_idx}.npy
+ * or those of Megatron core in a folder (core_name.h).
  * Immutable once made; any number of threads may read it.
  */
 
@@ -17,7 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "dataset/core_name.h"
 #include "dataset/npy.h"
 #include "dataset/shard.h"
 #include "dataset/split.h"
@@ -58,8 +61,10 @@ int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps 
                struct err *e);
 void maps_close(struct maps *m); /* accepts a zeroed or closed one */
 
-/* Tokens of the sequences [first, end): of one epoch. */
+/* Tokens of the sequences [first, end): of one epoch. Linear; maps_tokens_told asks two offsets. */
 int maps_tokens(const struct shard *s, uint64_t first, uint64_t end, uint64_t *ret, struct err *e);
+int maps_tokens_told(const struct shard *s, uint64_t first, uint64_t end, uint64_t *ret,
+                     struct err *e);
 
 enum maps_file { MAPS_DOC, MAPS_SAMPLE, MAPS_SHUFFLE, MAPS_FILES };
 
@@ -69,7 +74,23 @@ enum maps_file { MAPS_DOC, MAPS_SAMPLE, MAPS_SHUFFLE, MAPS_FILES };
  */
 char *maps_path(const struct maps_spec *spec, const char *prefix, enum maps_file f);
 
-/* Writes the three files; each appears whole or not at all. */
+/* Where the files of some maps lie. `folder` and `description` are NULL for those beside the data.
+ */
+struct maps_at {
+    char *path[MAPS_FILES];
+    char *seal; /* ours (seal.h) */
+    char *folder, *description;
+    struct buf text; /* of the description */
+};
+
+void maps_beside(const struct maps_spec *spec, const char *prefix, struct maps_at *ret);
+
+/* text: the description (core_gpt_text). */
+void maps_in_cache(const char *folder, enum part part, const struct buf *text, struct maps_at *ret);
+void maps_at_finish(struct maps_at *at);
+
+/* Writes the three files; each appears whole or not at all. maps_save: beside the data. */
+int maps_save_at(const struct maps *m, const struct maps_at *at, struct err *e);
 int maps_save(const struct maps *m, const struct maps_spec *spec, const char *prefix,
               struct err *e);
 
@@ -83,11 +104,15 @@ int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *
 /*
  * The files if they fit, else built: how train and prep come by maps. `save` writes what was built;
  * `rebuild` does not look at the files. why (may be NULL) gets what was wrong with files that were
- * there, "" if there were none or they fit.
+ * there, "" if there were none or they fit. Files whose seal holds are not read again. Any number
+ * of ranks may ask at once: with `save` one builds and the others wait for it.
  */
 struct maps_wish {
     bool save, rebuild;
 };
+int maps_obtain_at(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,
+                   struct maps_wish wish, struct maps *ret, bool *ret_reused, char why[256],
+                   struct err *e);
 int maps_obtain(const struct maps_spec *spec, const struct shard *s, struct maps_wish wish,
                 struct maps *ret, bool *ret_reused, char why[256], struct err *e);
 

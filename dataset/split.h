@@ -15,6 +15,9 @@
 
 enum part { PART_TRAIN, PART_VALID, PART_TEST, PARTS };
 
+/* As a number of samples of a part: none is asked for, each comes once. */
+#define SAMPLES_ALL UINT64_MAX
+
 /* "train", "valid", "test": as they stand in file names. */
 const char *part_name(enum part p);
 

@@ -26,4 +26,7 @@ int cmd_merge(const struct cmd *c, struct err *e);
 int cmd_export(const struct cmd *c, struct err *e);
 int cmd_verify(const struct cmd *c, struct err *e);
 
+/* index and blend */
+int cmd_order(const struct cmd *c, struct err *e);
+
 #endif

@@ -12,7 +12,6 @@
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
-#include "dataset/index.h"
 #include "prep/build.h"
 #include "prep/cmd.h"
 #include "prep/inspect.h"
@@ -206,49 +205,6 @@ static int cmd_build(const struct prep_options *o, struct err *e)
     return code;
 }
 
-/* ---- index ---------------------------------------------------------------------------------- */
-
-static void print_part(enum part p, const struct index_part *x)
-{
-    if (x->state == INDEX_ABSENT)
-        return;
-    if (x->state == INDEX_EMPTY) {
-        log_warn("the %s share of the split comes out empty", part_name(p));
-        return;
-    }
-    if (x->why[0])
-        log_warn("the maps for %s that were there did not fit: %s", part_name(p), x->why);
-    log_info("%s: sequences %" PRIu64 " to %" PRIu64 ", %" PRIu64 " tokens, %" PRIu64
-             " epochs%s, %" PRIu64 " samples, %s",
-             part_name(p), x->first, x->end, x->tokens, x->epochs,
-             x->separate ? " (the last shuffled by itself)" : "", x->samples,
-             x->state == INDEX_REUSED ? "there already" : "written");
-    for (int i = 0; i < 3; i++)
-        printf("%s\n", x->path[i]);
-}
-
-static int cmd_index(const struct prep_options *o, struct err *e)
-{
-    if (!o->prefix)
-        return err_set(e, ERR_USAGE, "--prefix is missing: it names the data set");
-    const struct index_request q = {.prefix = o->prefix,
-                                    .split = o->split,
-                                    .seq_length = (uint32_t)o->seq_length,
-                                    .seed = (uint32_t)o->seed,
-                                    .samples = {(uint64_t)o->num_samples,
-                                                (uint64_t)o->num_valid_samples,
-                                                (uint64_t)o->num_test_samples},
-                                    .rebuild = o->overwrite};
-    if (!q.samples[0] && !q.samples[1] && !q.samples[2])
-        return err_set(e, ERR_USAGE, "--num-samples is missing: how many samples the maps are for");
-    struct index_report r;
-    int code = index_run(&q, &r, e);
-    for (int p = 0; p < PARTS && !code; p++)
-        print_part((enum part)p, &r.part[p]);
-    index_report_finish(&r);
-    return code;
-}
-
 /* ---- inspect -------------------------------------------------------------------------------- */
 
 void cmd_progress(void *arg, uint64_t done, uint64_t total)
@@ -332,7 +288,8 @@ static int run(struct opts *opts, const struct prep_options *o, struct err *e)
     case PREP_BUILD:
         return cmd_build(o, e);
     case PREP_INDEX:
-        return cmd_index(o, e);
+    case PREP_BLEND:
+        return cmd_order(&c, e);
     case PREP_INSPECT:
         return cmd_inspect(opts, o, e);
     case PREP_MERGE:

@@ -5,11 +5,13 @@
 /* The one table of prep's options. Names and meanings are Megatron-LM's where it has them. */
 
 #include "base/opt.h"
+#include "dataset/options.h"
 #include "tok/options.h"
 
 enum prep_verb {
     PREP_BUILD,
     PREP_INDEX,
+    PREP_BLEND,
     PREP_INSPECT,
     PREP_MERGE,
     PREP_VERIFY,
@@ -20,6 +22,7 @@ enum prep_verb {
 struct prep_options {
     struct opt_common common;
     struct tok_flags tokenizer;
+    struct data_flags data;
     /* build */
     struct opt_list input, json_keys;
     const char *pretokenized, *output_prefix, *text_separator;
@@ -30,8 +33,9 @@ struct prep_options {
     int on_bad_record; /* enum on_bad */
     int64_t workers;   /* 0: one for each processor */
     double sync_interval;
-    /* index */
+    /* index, blend */
     const char *prefix, *split;
+    bool exhaustive;
     int64_t seq_length, seed, num_samples, num_valid_samples, num_test_samples;
     /* inspect */
     bool check, json;

@@ -8,10 +8,14 @@
 #include "base/log.h"
 #include "base/toml.h"
 
-static const char *const adopted[] = {"split", "seq-length"};
+static const char *const adopted[] = {"split", "seq-length", "eod-mask-loss", "reset-position-ids",
+                                      "reset-attention-mask"};
 
 static const char *const compared[] = {
-    "data-path",         "split",           "seq-length",          "micro-batch-size",
+    "data-path",         "data-args-path",  "train-data-path",     "valid-data-path",
+    "test-data-path",    "per-split-data-args-path",               "eod-mask-loss",
+    "reset-position-ids", "reset-attention-mask",
+    "split",           "seq-length",          "micro-batch-size",
     "global-batch-size", "train-iters",     "train-samples",       "seed",
     "lr",                "min-lr",          "lr-decay-style",      "lr-decay-iters",
     "lr-decay-samples",  "lr-warmup-iters", "lr-warmup-samples",   "lr-warmup-fraction",

@@ -56,23 +56,66 @@ int job_find_checkpoint(struct job *j, bool required, struct err *e)
 
 /* ---- data manifest and tokenizer --------------------------------------------------------- */
 
-int job_open_manifest(struct job *j, struct err *e)
+/* List number i of the data: the shared one or those of the parts. NULL behind the last. */
+static const struct blend_list *list_at(const struct job *j, int i)
 {
-    if (j->o->data_path.n == 0) {
-        err_set(e, ERR_USAGE, "--data-path is missing");
-        return err_hint(e, WEFT_PREFIX "prep build makes PREFIX.bin and PREFIX.idx; name PREFIX");
+    if (!j->lists.per_part)
+        return i ? NULL : &j->lists.shared;
+    return i < PARTS ? &j->lists.own[i] : NULL;
+}
+
+/* The tokenizer of a data set is the first one's; its manifest's digest goes into `all`. */
+static int add_manifest(const struct job *j, const char *prefix, struct buf *all, struct err *e)
+{
+    struct manifest m;
+    bool found;
+    char digest[SHA_TEXT];
+    char *path = manifest_path(prefix);
+    int code = manifest_read(prefix, &m, &found, e);
+    if (!code && found) {
+        if (j->has_manifest)
+            code = manifest_compare(&m, prefix, j->data_prefix, j->manifest.digest,
+                                    j->manifest.vocab_size, e);
+        if (!code)
+            code = sha_file(path, digest, e);
+        if (!code)
+            buf_addf(all, "%s\n", digest);
+        manifest_close(&m);
     }
-    if (j->o->data_path.n > 1)
-        return err_set(e, ERR_USAGE, "--data-path names %zu shards: expected one",
-                       j->o->data_path.n);
-    j->data_prefix = j->o->data_path.item[0];
-    int code = manifest_read(j->data_prefix, &j->manifest, &j->has_manifest, e);
-    if (code || !j->has_manifest)
-        return code;
-    char *path = manifest_path(j->data_prefix);
-    code = sha_file(path, j->data_digest, e);
     free(path);
     return code;
+}
+
+/* One digest for the manifests of all data sets; of a single one, its own. */
+static int digest_manifests(struct job *j, struct err *e)
+{
+    struct buf all = {0};
+    const struct blend_list *l;
+    size_t sets = 0;
+    int code = 0;
+    for (int i = 0; (l = list_at(j, i)) != NULL; i++)
+        for (size_t k = 0; k < l->n && !code; k++, sets++)
+            code = add_manifest(j, l->prefix[k], &all, e);
+    if (!code && all.len && sets == 1)
+        memcpy(j->data_digest, all.data, SHA_TEXT - 1);
+    else if (!code && all.len)
+        sha_once(all.data, all.len, j->data_digest);
+    buf_finish(&all);
+    j->data_name = sets == 1 ? j->data_prefix : "the blend";
+    return code;
+}
+
+int job_open_manifest(struct job *j, struct err *e)
+{
+    int code = data_flags_lists(&j->o->data, &j->lists, e);
+    if (code)
+        return code;
+    if (j->lists.per_part && opts_origin(j->opts, "split") == FROM_FLAG)
+        return err_set(e, ERR_USAGE, "--split cuts --data-path, not data of each part's own");
+    for (int i = 0; !j->data_prefix; i++)
+        j->data_prefix = list_at(j, i)->n ? list_at(j, i)->prefix[0] : NULL;
+    code = manifest_read(j->data_prefix, &j->manifest, &j->has_manifest, e);
+    return code ? code : digest_manifests(j, e);
 }
 
 /* `vocab` counts for the null tokenizer alone, which has no file and counts its end of document
@@ -268,6 +311,7 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
                             .micro_batch = o->micro_batch,
                             .seq_length = j->seq_length,
                             .micros = j->micros,
+                            .documents = o->reset_attention_mask,
                             .seed = (uint64_t)o->seed,
                             .beta1 = o->beta1,
                             .beta2 = o->beta2,
@@ -290,26 +334,90 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
 
 /* ---- data -------------------------------------------------------------------------------- */
 
+/* How Megatron core would call the tokenizer in the names of its caches. */
+static void name_tokenizer(const struct job *j, struct core_tokenizer *ret)
+{
+    const struct tok_flags *f = &j->o->tokenizer;
+    const char *path = f->model ? f->model : f->vocab_file ? f->vocab_file : f->path;
+    *ret = (struct core_tokenizer){0};
+    if (j->tokenizer && !path && j->has_manifest)
+        path = j->manifest.tokenizer_path;
+    if (j->tokenizer)
+        core_tokenizer_of(tok_info(j->tokenizer)->type_name, path, f->merges, j->vocab - 1, ret);
+}
+
+/* What ends of documents are to do needs to know them. */
+static int check_eod(const struct job *j, struct err *e)
+{
+    const struct train_options *o = j->o;
+    bool asked = o->eod_mask_loss || o->reset_position_ids || o->reset_attention_mask;
+    if (!asked || job_layout(j).eod >= 0)
+        return 0;
+    err_set(e, ERR_USAGE, "--%s needs the id of the end of document, which is not known",
+            o->eod_mask_loss        ? "eod-mask-loss"
+            : o->reset_position_ids ? "reset-position-ids"
+                                    : "reset-attention-mask");
+    return err_hint(e, "name the tokenizer of the data, with --eod-token if it does not say");
+}
+
+static int manifests_fit(const struct job *j, struct err *e)
+{
+    int code = 0;
+    for (size_t i = 0; i < j->data.nsource && !code; i++) {
+        const struct shard *s = &j->data.source[i].shard;
+        struct manifest m;
+        bool found;
+        code = manifest_read(s->prefix, &m, &found, e);
+        if (code || !found)
+            continue;
+        code = manifest_fits_shard(&m, s, e);
+        manifest_close(&m);
+    }
+    return code;
+}
+
 int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
 {
     const struct train_options *o = j->o;
-    struct gpt_config c = {.prefix = j->data_prefix,
+    struct core_tokenizer name;
+    name_tokenizer(j, &name);
+    struct mix_config c = {.shared = j->lists.per_part ? NULL : &j->lists.shared,
                            .split = o->split,
+                           .cache = o->data.cache,
+                           .tokenizer = &name,
                            .seq_length = (uint32_t)j->seq_length,
                            .seed = (uint32_t)o->seed,
                            .limit = j->spec.vocab,
                            .pad = -1,
                            .save = !o->no_index_cache};
+    for (int p = 0; p < PARTS; p++)
+        c.own[p] = &j->lists.own[p];
     memcpy(c.samples, samples, sizeof(c.samples));
-    int code = gpt_open(&j->data, &c, e);
-    if (!code && j->has_manifest)
-        code = manifest_fits_shard(&j->manifest, &j->data.shard, e);
-    return code;
+    int code = check_eod(j, e);
+    if (!code)
+        code = mix_open(&j->data, &c, e);
+    return code ? code : manifests_fit(j, e);
+}
+
+struct batch_layout job_layout(const struct job *j)
+{
+    const struct train_options *o = j->o;
+    int64_t eod = j->tokenizer      ? tok_info(j->tokenizer)->eod
+                  : j->has_manifest ? j->manifest.eod
+                  : j->ckpt         ? ckpt_meta(j->ckpt)->eod
+                                    : -1;
+    return (struct batch_layout){.rows = (uint32_t)o->micro_batch,
+                                 .ranks = 1,
+                                 .eod = (int32_t)eod,
+                                 .eod_mask_loss = o->eod_mask_loss,
+                                 .reset_position_ids = o->reset_position_ids,
+                                 .reset_attention_mask = o->reset_attention_mask};
 }
 
 void job_close(struct job *j)
 {
-    gpt_close(&j->data);
+    mix_close(&j->data);
+    data_lists_finish(&j->lists);
     if (j->rank_open)
         rank_close(&j->rank);
     ckpt_close(j->ckpt);

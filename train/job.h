@@ -7,8 +7,8 @@
  * does one step and says in a sentence why it cannot; job_close takes whatever stage was reached.
  */
 
-#include "dataset/gpt.h"
 #include "dataset/manifest.h"
+#include "dataset/mix.h"
 #include "tok/tok.h"
 #include "train/ckpt/ckpt.h"
 #include "train/engine/rank.h"
@@ -18,10 +18,12 @@ struct job {
     struct opts *opts;
     const struct train_options *o;
     struct tokenizer *tokenizer; /* NULL: none was named and none is known */
-    const char *data_prefix;     /* NULL: none */
+    struct data_lists lists;
+    const char *data_prefix;     /* of the first data set; NULL: none */
+    const char *data_name;       /* for sentences: that, or "the blend" */
     struct manifest manifest;
     bool has_manifest;
-    char data_digest[SHA_TEXT];  /* SHA-256 of the manifest file; "" without */
+    char data_digest[SHA_TEXT];  /* SHA-256 of the manifest, or of all of them; "" without */
     struct ckpt *ckpt;           /* NULL: from nothing */
     bool ckpt_is_own;            /* found in --save: the run goes on */
     struct spec spec;
@@ -29,14 +31,15 @@ struct job {
     int64_t micros, global_batch, seq_length, iterations;
     struct rank rank;
     bool rank_open;
-    struct gpt_data data;
+    struct mix data;
 };
 
 /* The newest intact checkpoint of --save, else of --load (or --iteration of it); logs which, and
  * what was passed over. */
 int job_find_checkpoint(struct job *j, bool required, struct err *e);
 
-/* Manifest of --data-path, if it has one. */
+/* The data sets that are named, and the first one's manifest, if it has one; the others' must have
+ * its tokenizer. */
 int job_open_manifest(struct job *j, struct err *e);
 
 /* The tokenizer of the options, else the manifest's file, else the checkpoint's own copy. Checks
@@ -51,6 +54,9 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e);
 
 /* The data's shares, each with as many samples as the run takes. */
 int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e);
+
+/* How a part's batches are cut; ready after job_open_data. */
+struct batch_layout job_layout(const struct job *j);
 
 void job_close(struct job *j);
 

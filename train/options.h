@@ -8,6 +8,7 @@
  */
 
 #include "base/opt.h"
+#include "dataset/options.h"
 #include "tok/options.h"
 #include "train/spec/options.h"
 
@@ -18,10 +19,11 @@ struct train_options {
     struct spec_flags model;
     struct tok_flags tokenizer;
     /* data */
-    struct opt_list data_path;
+    struct data_flags data;
     const char *split;
     int64_t seq_length, global_batch, micro_batch;
     bool no_index_cache;
+    bool eod_mask_loss, reset_position_ids, reset_attention_mask;
     /* length and learning rate */
     int64_t train_iters, train_samples;
     double lr, min_lr, warmup_init, warmup_fraction;

@@ -20,19 +20,19 @@ static int open_share(struct job *j, enum part part, int64_t *ret_iters, struct 
     int code = n[part] ? job_open_data(j, n, e)
                        : err_set(e, ERR_USAGE, "--eval-iters 0 evaluates nothing");
     if (!code)
-        code = gpt_need(&j->data, part, e);
+        code = mix_need(&j->data, part, e);
     if (code)
         return code;
-    const struct gpt *g = &j->data.part[part];
-    uint64_t length = g->spec.seq_length;
-    uint64_t once = g->maps.tokens > length ? (g->maps.tokens - 1) / length : 0;
+    /* each token at most once: what one epoch gives, of a blend what its smallest share allows */
+    const struct mix_part *m = &j->data.part[part];
+    uint64_t length = (uint64_t)j->seq_length, once = mix_once(m);
     int64_t iters = (int64_t)once / j->global_batch;
     *ret_iters = iters < j->o->eval_iters ? iters : j->o->eval_iters;
     if (*ret_iters < 1)
         return err_set(e, ERR_USAGE,
                        "%s: the %s share has %llu samples of %llu tokens, fewer than one batch of "
                        "%lld",
-                       j->data_prefix, part_name(part), (unsigned long long)once,
+                       j->data_name, part_name(part), (unsigned long long)once,
                        (unsigned long long)length, (long long)j->global_batch);
     return 0;
 }
@@ -42,7 +42,7 @@ static void answer(const struct job *j, enum part part, int64_t iters, double lo
     double ppl = exp(loss < 20 ? loss : 20);
     int64_t tokens = iters * j->global_batch * j->seq_length;
     printf("%s loss %.6f, perplexity %.4f, over %lld tokens of %s\n", part_name(part), loss, ppl,
-           (long long)tokens, j->data_prefix);
+           (long long)tokens, j->data_name);
 }
 
 int verb_eval(struct opts *opts, struct err *e)
@@ -66,8 +66,9 @@ int verb_eval(struct opts *opts, struct err *e)
     if (!code)
         code = open_share(&j, part, &iters, e);
     if (!code) {
-        struct batch_layout l = {.rows = (uint32_t)j.o->micro_batch, .rank = 0, .ranks = 1};
-        code = loader_create(&j.data.part[part], &l, 0, 4, &in, e);
+        struct batch_layout l = job_layout(&j);
+        struct feed f = mix_feed(&j.data, part);
+        code = loader_create(&f, &l, 0, 4, &in, e);
     }
     if (!code)
         code = step_evaluate(&j.rank, in, iters, &loss, e);

@@ -119,10 +119,11 @@ static int evaluate(struct run *r, enum part part, const char *suffix, struct er
     int64_t batch = j->global_batch, at = j->rank.at.iteration;
     int64_t turn = part == PART_TEST ? 0 : at > 0 ? (at - 1) / o->eval_interval : 0;
     uint64_t from = (uint64_t)(turn * o->eval_iters * batch);
-    struct batch_layout l = {.rows = (uint32_t)o->micro_batch, .rank = 0, .ranks = 1};
+    struct batch_layout l = job_layout(j);
+    struct feed f = mix_feed(&j->data, part);
     struct loader *in;
     double loss;
-    int code = loader_create(&j->data.part[part], &l, from, 2, &in, e);
+    int code = loader_create(&f, &l, from, 2, &in, e);
     if (code)
         return code;
     code = step_evaluate(&j->rank, in, o->eval_iters, &loss, e);
@@ -260,10 +261,10 @@ static int open_data(struct job *j, struct err *e)
     if (!code)
         code = job_open_data(j, n, e);
     if (!code)
-        code = gpt_need(&j->data, PART_TRAIN, e);
+        code = mix_need(&j->data, PART_TRAIN, e);
     for (enum part p = PART_VALID; !code && p < PARTS; p++)
         if (j->data.empty[p])
-            code = gpt_need(&j->data, p, e);
+            code = mix_need(&j->data, p, e);
     return code;
 }
 
@@ -315,9 +316,9 @@ int verb_run(struct opts *opts, struct err *e)
         code = journal_open(&r.journal, j.o, &j.rank, j.iterations, j.global_batch, e);
     }
     if (!code) {
-        struct batch_layout l = {.rows = (uint32_t)j.o->micro_batch, .rank = 0, .ranks = 1};
-        code = loader_create(&j.data.part[PART_TRAIN], &l, (uint64_t)j.rank.at.consumed, 4,
-                             &r.train, e);
+        struct batch_layout l = job_layout(&j);
+        struct feed f = mix_feed(&j.data, PART_TRAIN);
+        code = loader_create(&f, &l, (uint64_t)j.rank.at.consumed, 4, &r.train, e);
     }
     if (!code) {
         if (j.ckpt_is_own)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include <string.h>
 
 #include "dataset/batch.h"
+#include "dataset/gpt.h"
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"
 
@@ -28,9 +30,10 @@ static void labels_are_the_next_tokens(void)
     struct batch b;
     int32_t text[T + 1];
     open_fixture(&d, 100);
+    struct feed f = gpt_feed(&d.part[0]);
     batch_init(&b, 3, T);
     struct batch_layout l = {.rows = 3, .rank = 0, .ranks = 1};
-    T_OK(batch_fill(&d.part[0], &l, 10, 2, &b, &e), &e);
+    T_OK(batch_fill(&f, &l, 10, 2, &b, &e), &e);
     T_EQ(b.first, 16);
     for (uint64_t q = 0; q < 3; q++) {
         T_OK(gpt_sample(&d.part[0], 16 + q, text, &e), &e);
@@ -50,6 +53,7 @@ static void layouts_share_out_the_same_samples(void)
     struct gpt_data d;
     enum { GLOBAL = 12 };
     open_fixture(&d, 100);
+    struct feed f = gpt_feed(&d.part[0]);
     for (uint32_t ranks = 1; ranks <= 4; ranks++)
         for (uint32_t rows = 1; rows <= GLOBAL / ranks; rows++) {
             if (GLOBAL % (ranks * rows))
@@ -60,7 +64,7 @@ static void layouts_share_out_the_same_samples(void)
             for (uint32_t rank = 0; rank < ranks; rank++)
                 for (uint32_t m = 0; m < GLOBAL / (ranks * rows); m++) {
                     struct batch_layout l = {rows, rank, ranks};
-                    T_OK(batch_fill(&d.part[0], &l, 24, m, &b, &e), &e);
+                    T_OK(batch_fill(&f, &l, 24, m, &b, &e), &e);
                     T_EQ(b.first, 24 + m * rows * ranks + rank * rows);
                     for (uint32_t q = 0; q < rows; q++)
                         seen[b.first - 24 + q]++;
@@ -78,14 +82,15 @@ static void the_end_of_the_data_is_told(void)
     struct gpt_data d;
     struct batch b;
     open_fixture(&d, 10);
+    struct feed f = gpt_feed(&d.part[0]);
     batch_init(&b, 2, T);
     struct batch_layout l = {.rows = 2, .rank = 0, .ranks = 1};
     uint64_t n = gpt_count(&d.part[0]);
-    T_OK(batch_fill(&d.part[0], &l, n - 2, 0, &b, &e), &e);
-    T_ERR(batch_fill(&d.part[0], &l, n - 1, 0, &b, &e), &e, ERR_USAGE, "the train data has");
-    T_ERR(batch_fill(&d.part[0], &l, n - 2, 1, &b, &e), &e, ERR_USAGE, "micro-batch 1");
-    T_ERR(batch_fill(&d.part[0], &l, UINT64_MAX, 0, &b, &e), &e, ERR_USAGE, "consumed");
-    T_ERR(batch_fill(&d.part[0], &l, 0, UINT64_MAX, &b, &e), &e, ERR_USAGE, "consumed");
+    T_OK(batch_fill(&f, &l, n - 2, 0, &b, &e), &e);
+    T_ERR(batch_fill(&f, &l, n - 1, 0, &b, &e), &e, ERR_USAGE, "the train data has");
+    T_ERR(batch_fill(&f, &l, n - 2, 1, &b, &e), &e, ERR_USAGE, "micro-batch 1");
+    T_ERR(batch_fill(&f, &l, UINT64_MAX, 0, &b, &e), &e, ERR_USAGE, "consumed");
+    T_ERR(batch_fill(&f, &l, 0, UINT64_MAX, &b, &e), &e, ERR_USAGE, "consumed");
     batch_finish(&b);
     batch_finish(&b);
     gpt_close(&d);
@@ -105,9 +110,10 @@ static void padding_is_masked(void)
             .end = 1, .one_epoch = true, .keep_last = true, .seq_length = T, .extra = 1};
         T_OK(maps_build(&g.spec, &s, &g.maps, &e), &e);
         T_EQ(gpt_count(&g), 2);
+        struct feed f = gpt_feed(&g);
         batch_init(&b, 2, T);
         struct batch_layout l = {.rows = 2, .rank = 0, .ranks = 1};
-        T_OK(batch_fill(&g, &l, 0, 0, &b, &e), &e);
+        T_OK(batch_fill(&f, &l, 0, 0, &b, &e), &e);
         uint64_t last = (uint64_t)(maps_order(&g.maps, 0) == 1 ? 0 : 1);
         T_MEM(b.tokens + last * T, ((int32_t[]){6, 7, 8, 0, 0, 0}), T * 4);
         T_MEM(b.labels + last * T, ((int32_t[]){7, 8, 0, 0, 0, 0}), T * 4);
@@ -123,5 +129,48 @@ static void padding_is_masked(void)
     shard_close(&s);
 }
 
+/* Megatron core's own answers for the inputs 5 9 7 8 9 9 3, 9 being the end of document. */
+static int fixed(const void *self, uint64_t k, int32_t *ret, struct err *e)
+{
+    static const int32_t text[] = {5, 9, 7, 8, 9, 9, 3, 4};
+    (void)self;
+    (void)e;
+    memcpy(ret, text, sizeof(text));
+    ret[7] = k ? 9 : 4;
+    return 0;
+}
+
+static void ends_of_documents_do_what_is_asked(void)
+{
+    struct err e;
+    struct batch b;
+    struct feed f = {.sample = fixed, .count = 2, .seq_length = 7, .pad = -1};
+    static const int32_t plain[] = {0, 1, 2, 3, 4, 5, 6}, reset[] = {0, 1, 0, 1, 2, 0, 0};
+    static const float ones[] = {1, 1, 1, 1, 1, 1, 1}, masked[] = {1, 0, 1, 1, 0, 0, 1};
+    static const int32_t cut[] = {0, 2, 5, 6, 7, 9, 12, 13, 14};
+    batch_init(&b, 2, 7);
+    for (int n = 0; n < 16; n++) { /* one after the other, so that nothing of the last one stays */
+        int how = n * 5 % 8;
+        struct batch_layout l = {.rows = 2,
+                                 .ranks = 1,
+                                 .eod = 9,
+                                 .eod_mask_loss = how & 1,
+                                 .reset_position_ids = how & 2,
+                                 .reset_attention_mask = how & 4};
+        T_OK(batch_fill(&f, &l, 0, 0, &b, &e), &e);
+        for (size_t q = 0; q < 2; q++) {
+            T_MEM(b.loss_mask + 7 * q, how & 1 ? masked : ones, sizeof(ones));
+            T_MEM(b.position + 7 * q, how & 2 ? reset : plain, sizeof(plain));
+        }
+        T_EQ(b.nstretch, how & 4 ? 8 : 2);
+        if (how & 4)
+            T_MEM(b.start, cut, sizeof(cut));
+        else
+            T_MEM(b.start, ((int32_t[]){0, 7, 14}), 12);
+    }
+    batch_finish(&b);
+}
+
 T_MAIN(T_CASE(labels_are_the_next_tokens), T_CASE(layouts_share_out_the_same_samples),
-       T_CASE(the_end_of_the_data_is_told), T_CASE(padding_is_masked))
+       T_CASE(the_end_of_the_data_is_told), T_CASE(padding_is_masked),
+       T_CASE(ends_of_documents_do_what_is_asked))

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "dataset/batch.h"
+#include "dataset/gpt.h"
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"
 
@@ -28,15 +29,16 @@ static void same_batches_in_the_same_order(void)
     struct gpt_data d;
     struct batch want;
     open_fixture(&d, 1000);
+    struct feed f = gpt_feed(&d.part[0]);
     batch_init(&want, 3, T);
     for (uint32_t depth = 1; depth <= 4; depth++) {
         struct loader *l;
         struct batch_layout layout = {.rows = 3, .rank = 1, .ranks = 2};
-        T_OK(loader_create(&d.part[0], &layout, 6, depth, &l, &e), &e);
+        T_OK(loader_create(&f, &layout, 6, depth, &l, &e), &e);
         for (uint64_t m = 0; m < 12; m++) {
             const struct batch *b;
             T_OK(loader_next(l, &b, &e), &e);
-            T_OK(batch_fill(&d.part[0], &layout, 6, m, &want, &e), &e);
+            T_OK(batch_fill(&f, &layout, 6, m, &want, &e), &e);
             T_EQ(b->first, want.first);
             T_MEM(b->tokens, want.tokens, 3 * T * 4);
             T_MEM(b->labels, want.labels, 3 * T * 4);
@@ -57,10 +59,11 @@ static void a_cursor_is_all_the_state(void)
     const struct batch *x, *y;
     struct batch_layout layout = {.rows = 2, .rank = 0, .ranks = 1};
     open_fixture(&d, 1000);
-    T_OK(loader_create(&d.part[0], &layout, 0, 3, &a, &e), &e);
+    struct feed f = gpt_feed(&d.part[0]);
+    T_OK(loader_create(&f, &layout, 0, 3, &a, &e), &e);
     for (int i = 0; i < 7; i++)
         T_OK(loader_next(a, &x, &e), &e);
-    T_OK(loader_create(&d.part[0], &layout, 12, 2, &b, &e), &e);
+    T_OK(loader_create(&f, &layout, 12, 2, &b, &e), &e);
     for (int i = 0; i < 10; i++) {
         T_OK(loader_next(b, &y, &e), &e);
         T_EQ(x->first, y->first);
@@ -80,8 +83,9 @@ static void the_end_comes_in_its_place(void)
     const struct batch *b;
     struct batch_layout layout = {.rows = 4, .rank = 0, .ranks = 1};
     open_fixture(&d, 1000);
+    struct feed f = gpt_feed(&d.part[0]);
     uint64_t whole = gpt_count(&d.part[0]) / 4;
-    T_OK(loader_create(&d.part[0], &layout, 0, 4, &l, &e), &e);
+    T_OK(loader_create(&f, &layout, 0, 4, &l, &e), &e);
     for (uint64_t i = 0; i < whole; i++)
         T_OK(loader_next(l, &b, &e), &e);
     T_ERR(loader_next(l, &b, &e), &e, ERR_USAGE, "samples, none for");
@@ -100,10 +104,11 @@ static void a_bad_id_comes_in_its_place(void)
     struct batch want;
     struct batch_layout layout = {.rows = 1, .rank = 0, .ranks = 1};
     open_fixture(&d, 100);
+    struct feed f = gpt_feed(&d.part[0]);
     batch_init(&want, 1, T);
-    T_OK(loader_create(&d.part[0], &layout, 0, 4, &l, &e), &e);
+    T_OK(loader_create(&f, &layout, 0, 4, &l, &e), &e);
     for (uint64_t m = 0; m < 60; m++) {
-        int code = batch_fill(&d.part[0], &layout, 0, m, &want, &e);
+        int code = batch_fill(&f, &layout, 0, m, &want, &e);
         T_EQ(loader_next(l, &b, &e), code);
         if (!code)
             continue;
@@ -126,8 +131,9 @@ static void data_that_shrinks_is_told(void)
     const struct batch *b;
     struct batch_layout layout = {.rows = 1, .rank = 0, .ranks = 1};
     open_fixture(&d, 1000);
+    struct feed f = gpt_feed(&d.part[0]);
     T_EQ(truncate(t_path("b.bin"), 0), 0);
-    T_OK(loader_create(&d.part[0], &layout, 0, 2, &l, &e), &e);
+    T_OK(loader_create(&f, &layout, 0, 2, &l, &e), &e);
     T_ERR(loader_next(l, &b, &e), &e, ERR_IO, "b.bin");
     loader_destroy(l);
     gpt_close(&d);
@@ -139,11 +145,12 @@ static void it_may_be_destroyed_at_any_time(void)
     struct gpt_data d;
     struct batch_layout layout = {.rows = 2, .rank = 0, .ranks = 1};
     open_fixture(&d, 1000);
+    struct feed f = gpt_feed(&d.part[0]);
     for (int taken = 0; taken < 6; taken++)
         for (int wait = 0; wait < 3; wait++) {
             struct loader *l;
             const struct batch *b;
-            T_OK(loader_create(&d.part[0], &layout, 0, 2, &l, &e), &e);
+            T_OK(loader_create(&f, &layout, 0, 2, &l, &e), &e);
             for (int i = 0; i < taken; i++)
                 T_OK(loader_next(l, &b, &e), &e);
             usleep((useconds_t)wait * 300);

@@ -27,7 +27,8 @@ static inline const char *scratch(const char *name)
 static inline void scratch_remove(void)
 {
     static const char *const names[] = {"x.idx",        "x.bin",        "x.npy", "x.manifest.json",
-                                        "x.merges.txt", "journal.json", "x.ds",  "x.ds.index"};
+                                        "x.merges.txt", "journal.json", "x.ds",  "x.ds.index",
+                                        "list"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unlink(scratch(names[i]));
     rmdir(scratch_dir);

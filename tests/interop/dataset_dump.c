@@ -16,7 +16,7 @@
 
 #include "base/mem.h"
 #include "dataset/batch.h"
-#include "dataset/index.h"
+#include "dataset/mix.h"
 #include "dataset/shard_write.h"
 
 static uint64_t number(const char *s)
@@ -64,17 +64,22 @@ static int write_shard(char **a, struct err *e)
 
 static int write_maps(char **a, struct err *e)
 {
-    static const char *const state[] = {"absent", "empty", "reused", "built"};
-    struct index_report r;
-    struct index_request q = {.prefix = a[0],
-                              .split = a[1],
-                              .seq_length = (uint32_t)number(a[2]),
-                              .seed = (uint32_t)number(a[3]),
-                              .samples = {number(a[4]), number(a[5]), number(a[6])}};
-    int code = index_run(&q, &r, e);
+    struct mix m;
+    struct blend_list l = {&a[0], NULL, 1};
+    struct mix_config c = {.shared = &l,
+                           .split = a[1],
+                           .seq_length = (uint32_t)number(a[2]),
+                           .seed = (uint32_t)number(a[3]),
+                           .samples = {number(a[4]), number(a[5]), number(a[6])},
+                           .save = true,
+                           .idx_only = true};
+    int code = mix_open(&m, &c, e);
     for (int p = 0; p < PARTS && !code; p++)
-        printf("%s\n", state[r.part[p].state]);
-    index_report_finish(&r);
+        printf("%s\n", m.empty[p]                     ? "empty"
+                       : !m.ready[p]                  ? "absent"
+                       : m.part[p].set[0]->reused ? "reused"
+                                                  : "built");
+    mix_close(&m);
     return code;
 }
 
@@ -84,7 +89,8 @@ static int load(const struct gpt *g, const struct batch_layout *l, uint64_t cons
                 uint64_t count, struct err *e)
 {
     struct loader *loader;
-    int code = loader_create(g, l, consumed, 3, &loader, e);
+    struct feed f = gpt_feed(g);
+    int code = loader_create(&f, l, consumed, 3, &loader, e);
     if (code)
         return code;
     for (uint64_t i = 0; i < count && !code; i++) {
@@ -112,8 +118,9 @@ static int write_batches(char **a, struct err *e)
                            .limit = SHARD_ANY_ID,
                            .pad = -1};
     c.samples[p] = number(a[4]);
-    struct batch_layout l = {(uint32_t)number(a[6]), (uint32_t)number(a[7]),
-                             (uint32_t)number(a[8])};
+    struct batch_layout l = {.rows = (uint32_t)number(a[6]),
+                             .rank = (uint32_t)number(a[7]),
+                             .ranks = (uint32_t)number(a[8])};
     int code = gpt_open(&d, &c, e);
     if (!code)
         code = gpt_need(&d, p, e);

@@ -53,7 +53,7 @@ double tiny_loss(struct rank *r, const struct batch *b, bool gradients)
         op_fill(&r->ops, &(struct fill_args){.y = r->grads, .value = 0});
         step_issue_micro(r, b, 0, (float)(1 / n));
     } else {
-        struct model_pass p = rank_pass(r, b->first, true);
+        struct model_pass p = rank_pass(r, b, true);
         rank_stage(r, b);
         model_forward(&r->model, &p);
         p.train = false; /* the loss alone: no gradients behind the head */

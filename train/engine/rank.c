@@ -34,31 +34,38 @@ static void take(struct rank *r)
         r->optim.grads = r->grads;
         optim_take(&r->optim, &s[SLAB_OPTIMIZER], &s[SLAB_ACTIVATIONS], c->real);
     }
+    r->model.stretches = c->documents ? c->micro_batch * c->seq_length : 0;
     model_take_acts(&r->model, &s[SLAB_ACTIVATIONS], c->use, c->micro_batch, c->seq_length);
     r->totals = slab_1d(&s[SLAB_ACTIVATIONS], DTYPE_F64, c->micros);
     r->host_totals = slab_bytes(&s[SLAB_STAGING], (size_t)c->micros * sizeof(double));
     r->host_weights = slab_bytes(&s[SLAB_STAGING], (size_t)c->micros * sizeof(double));
+    if (c->documents)
+        r->host_lengths = slab_bytes(&s[SLAB_STAGING],
+                                     (size_t)(c->micro_batch * c->seq_length) * sizeof(int32_t));
 }
 
-struct model_pass rank_pass(const struct rank *r, uint64_t sample, bool train)
+struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool train)
 {
     int64_t length = r->config.seq_length, rows = r->config.micro_batch;
-    return (struct model_pass){.n = rows * length, .sequences = rows, .max_len = length,
-                               .train = train, .row0 = sample * (uint64_t)length};
+    return (struct model_pass){.n = rows * length,
+                               .sequences = r->config.documents ? b->nstretch : rows,
+                               .max_len = length, .train = train,
+                               .row0 = b->first * (uint64_t)length};
 }
 
 /* Runs the code of the largest thing that this rank will do over unbound slabs. */
 static void plan(struct rank *r)
 {
     struct batch fake = {.rows = (uint32_t)r->config.micro_batch,
-                         .seq_length = (uint32_t)r->config.seq_length};
+                         .seq_length = (uint32_t)r->config.seq_length,
+                         .nstretch = (uint32_t)r->config.micro_batch};
     plan_wrap(&r->plan, &r->dev, &r->ops, &r->comm, false);
     if (r->config.use == MODEL_TRAIN) {
         for (int64_t i = 0; i < r->config.micros; i++)
             step_issue_micro(r, &fake, i, 1);
         step_issue_update(r, 0);
     } else {
-        struct model_pass p = rank_pass(r, 0, false);
+        struct model_pass p = rank_pass(r, &fake, false);
         struct tensor logits = {0};
         if (r->config.use == MODEL_DECODE) /* the decoder keeps them below all scratch */
             logits = slab_2d(&r->slab[SLAB_WORKSPACE], r->config.real, 1, r->config.spec.vocab);
@@ -198,11 +205,24 @@ void rank_describe(const struct rank *r, struct buf *out)
     buf_addf(out, "; together %.1f MiB", sum / 0x1p20);
 }
 
+static void stage_stretches(struct rank *r, const struct batch *b)
+{
+    const struct acts *a = &r->model.a;
+    for (uint32_t s = 0; b->start && s < b->nstretch; s++) /* the planner's batch has none */
+        r->host_lengths[s] = b->start[s + 1] - b->start[s];
+    put(r, tensor_rows(a->q_start, 0, b->nstretch + 1), b->start);
+    put(r, tensor_rows(a->k_start, 0, b->nstretch), b->start);
+    put(r, tensor_rows(a->k_len, 0, b->nstretch), r->host_lengths);
+}
+
 void rank_stage(struct rank *r, const struct batch *b)
 {
     put(r, r->model.a.id, b->tokens);
     put(r, r->model.a.label, b->labels);
     put(r, r->model.a.mask, b->loss_mask);
+    put(r, r->model.a.position, b->position);
+    if (r->config.documents)
+        stage_stretches(r, b);
 }
 
 void rank_fetch(struct rank *r, void *to, struct tensor from)

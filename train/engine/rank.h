@@ -36,6 +36,7 @@ struct rank_config {
     const char *kernels;    /* most that ops_cpu_init may use; NULL: the best */
     int64_t micro_batch, seq_length;
     int64_t micros;         /* micro-batches of a step */
+    bool documents;         /* stretches of a batch may be shorter than its rows */
     uint64_t seed;
     double beta1, beta2, eps, decay, clip;
     struct lr lr;
@@ -61,6 +62,7 @@ struct rank {
     struct tensor weights, grads; /* flat */
     struct tensor totals;         /* F64 [micros]: sum of losses of each micro-batch */
     double *host_totals, *host_weights; /* [micros], in staging */
+    int32_t *host_lengths;        /* of stretches, in staging; with documents only */
     struct plan plan;             /* of one step: its counts stay for reports */
     struct cursor at;
 };
@@ -73,11 +75,11 @@ void rank_close(struct rank *r);
 /* One line a slab, and their sum, for the log. */
 void rank_describe(const struct rank *r, struct buf *out);
 
-/* Copies a micro-batch to the device; the layout of its sequences was put there by rank_open. */
+/* Copies a micro-batch to the device, with the layout of its sequences. */
 void rank_stage(struct rank *r, const struct batch *b);
 
-/* The pass of one micro-batch whose first sample has the global number `sample`. */
-struct model_pass rank_pass(const struct rank *r, uint64_t sample, bool train);
+/* The pass of one micro-batch. */
+struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool train);
 
 /* Copies from the device and waits. */
 void rank_fetch(struct rank *r, void *to, struct tensor from);

@@ -12,7 +12,7 @@ static double counted(const struct batch *b)
 
 void step_issue_micro(struct rank *r, const struct batch *b, int64_t micro, float scale)
 {
-    struct model_pass p = rank_pass(r, b->first, true);
+    struct model_pass p = rank_pass(r, b, true);
     rank_stage(r, b);
     model_forward(&r->model, &p);
     model_loss(&r->model, &p, tensor_rows(r->totals, micro, 1), scale);
@@ -81,7 +81,7 @@ int step_evaluate(struct rank *r, struct loader *in, int64_t iters, double *ret,
         int code = loader_next(in, &b, e);
         if (code)
             return code;
-        struct model_pass p = rank_pass(r, b->first, false);
+        struct model_pass p = rank_pass(r, b, false);
         op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
         rank_stage(r, b);
         model_forward(&r->model, &p);

@@ -101,9 +101,10 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
     a->position = slab_1d(s, DTYPE_I32, n);
     a->label = slab_1d(s, DTYPE_I32, n);
     a->mask = slab_1d(s, DTYPE_F32, n);
-    a->q_start = slab_1d(s, DTYPE_I32, sequences + 1);
-    a->k_start = slab_1d(s, DTYPE_I32, sequences);
-    a->k_len = slab_1d(s, DTYPE_I32, sequences);
+    int64_t stretches = m->stretches > sequences ? m->stretches : sequences;
+    a->q_start = slab_1d(s, DTYPE_I32, stretches + 1);
+    a->k_start = slab_1d(s, DTYPE_I32, stretches);
+    a->k_len = slab_1d(s, DTYPE_I32, stretches);
     a->loss = slab_1d(s, d, n);
 }
 

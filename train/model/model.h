@@ -68,6 +68,7 @@ struct model {
     enum model_use use;
     int64_t tokens;     /* n that activations are cut for */
     int64_t sequences;  /* most sequences in a micro-batch */
+    int64_t stretches;  /* most sequences of a micro-batch cut at ends of documents; 0: not cut */
     int64_t positions;  /* longest sequence; capacity of the cache when decoding */
     uint64_t seed;      /* of dropout */
     int64_t heads, kv_heads, ffn; /* on this rank */

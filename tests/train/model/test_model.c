@@ -54,6 +54,62 @@ static void check_gradients(struct spec spec)
     rank_close(&rank);
 }
 
+/*
+ * Rows cut at an end of document, with positions from 0 behind it, are to the model what rows of
+ * that length are: one loss, one gradient.
+ */
+static void check_documents(struct spec spec, enum dtype real, double tolerance)
+{
+    struct err e;
+    double loss[2];
+    double *g[2];
+    int64_t n = 0;
+    enum { PART = 3, PARTS_OF = TINY_LENGTH / PART };
+    enum { ALL = TINY_ROWS * TINY_LENGTH };
+    for (int cut = 0; cut < 2; cut++) {
+        struct rank_config c = tiny_config(spec, real);
+        c.documents = cut;
+        c.micro_batch = cut ? TINY_ROWS : PARTS_OF * TINY_ROWS;
+        c.seq_length = cut ? TINY_LENGTH : PART;
+        T_OK(rank_open(&rank, &c, &e), &e);
+        struct batch full, b;
+        tiny_batch(&full, 11);
+        batch_init(&b, (uint32_t)c.micro_batch, (uint32_t)c.seq_length);
+        memcpy(b.tokens, full.tokens, ALL * 4);
+        memcpy(b.labels, full.labels, ALL * 4);
+        memcpy(b.loss_mask, full.loss_mask, ALL * 4);
+        b.nstretch = PARTS_OF * TINY_ROWS;
+        for (uint32_t s = 0; cut && s <= b.nstretch; s++)
+            b.start[s] = (int32_t)(s * PART);
+        for (uint32_t i = 0; cut && i < ALL; i++)
+            b.position[i] = (int32_t)(i % PART);
+        loss[cut] = tiny_loss(&rank, &b, true);
+        n = rank.params.elements;
+        g[cut] = mem_new((size_t)n, sizeof(double));
+        for (int64_t i = 0; i < n; i++)
+            g[cut][i] = real == DTYPE_F64 ? ((double *)rank.grads.data)[i]
+                                          : (double)((float *)rank.grads.data)[i];
+        batch_finish(&full);
+        batch_finish(&b);
+        rank_close(&rank);
+    }
+    T_NEAR(loss[1], loss[0], tolerance);
+    for (int64_t i = 0; i < n; i++)
+        T_NEAR(g[1][i], g[0][i], tolerance);
+    free(g[0]);
+    free(g[1]);
+}
+
+static void documents_do_not_see_each_other(void)
+{
+    struct spec plain[] = {tiny_gpt(), tiny_llama()};
+    for (int i = 0; i < 2; i++) {
+        plain[i].attention_dropout = plain[i].hidden_dropout = 0;
+        check_documents(plain[i], DTYPE_F64, 1e-12);
+        check_documents(plain[i], DTYPE_F32, 1e-5);
+    }
+}
+
 static void gpt_gradients(void)
 {
     check_gradients(tiny_gpt());
@@ -157,7 +213,8 @@ static void threads_do_not_change_a_bit(void)
     free(first);
 }
 
-T_MAIN(T_CASE(gpt_gradients), T_CASE(gpt_gradients_with_dropout),
+T_MAIN(T_CASE(documents_do_not_see_each_other),
+       T_CASE(gpt_gradients), T_CASE(gpt_gradients_with_dropout),
        T_CASE(gpt_gradients_erf_untied), T_CASE(llama_gradients),
        T_CASE(llama_gradients_tied_partial_rotary_qkv_bias), T_CASE(gpt_cache_equals_whole),
        T_CASE(llama_cache_equals_whole), T_CASE(threads_do_not_change_a_bit))

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATASET_FEED_H
+#define DATASET_FEED_H
+
+/*
+ * What batches are cut from: numbered samples of seq_length + 1 ids, whoever makes them. A feed is
+ * a view; what it looks at must outlive it. Any number of threads may ask it.
+ */
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct feed {
+    const void *self;
+    /* Sample k < count into ret[seq_length + 1]. */
+    int (*sample)(const void *self, uint64_t k, int32_t *ret, struct err *e);
+    uint64_t count;
+    uint32_t seq_length;
+    int32_t pad;      /* id of what is no text, and masked; -1: none */
+    const char *name; /* for messages: prefix and part */
+    const char *part;
+};
+
+#endif
