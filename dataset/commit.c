@@ -74,6 +74,8 @@ static int empty(const struct places *p, struct err *e)
         if (!code)
             code = remove_old(p, ".manifest.json", e);
         if (!code)
+            code = remove_old(p, ".pack", e);
+        if (!code)
             code = file_sync_dir(p->parent, e);
         if (!code)
             code = move(p, ".bin", e);
@@ -81,6 +83,8 @@ static int empty(const struct places *p, struct err *e)
     free(bin);
     if (!code)
         code = move(p, ".manifest.json", e);
+    if (!code)
+        code = move(p, ".pack", e);
     if (!code)
         code = file_sync_dir(p->parent, e);
     if (!code)

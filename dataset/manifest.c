@@ -46,6 +46,16 @@ static void put_file(struct buf *b, const char *key, uint64_t bytes, const char 
     put_text(b, "xxh3_128", xxh[0] ? xxh : NULL, "},\n");
 }
 
+/* What only its kind of data counts. */
+static void put_counts(struct buf *b, const struct manifest *m)
+{
+    for (size_t i = 0; i < m->ncounts; i++) {
+        buf_adds(b, i ? ", " : "  \"counts\": {");
+        put_count(b, m->counts[i].name, m->counts[i].n, "");
+    }
+    buf_adds(b, m->ncounts ? "},\n" : "");
+}
+
 static void put_provenance(struct buf *b, const struct manifest *m)
 {
     buf_adds(b, "  \"inputs\": [");
@@ -81,6 +91,7 @@ void manifest_text(const struct manifest *m, struct buf *b)
     put_count(b, "sequences", m->sequences, ",\n  ");
     put_count(b, "tokens", m->tokens, ",\n  ");
     put_count(b, "bad_records", m->bad_records, ",\n");
+    put_counts(b, m);
     put_file(b, "bin", m->bin_bytes, m->bin_xxh);
     put_file(b, "idx", m->idx_bytes, m->idx_xxh);
     put_provenance(b, m);

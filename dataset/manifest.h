@@ -33,6 +33,11 @@ struct manifest_option {
     const char *name, *value;
 };
 
+struct manifest_count {
+    const char *name;
+    uint64_t n;
+};
+
 struct manifest {
     const char *weft_version;
     /* tokenizer */
@@ -46,6 +51,9 @@ struct manifest {
     /* counts; the writer fills those of the shard */
     uint64_t documents, sequences, tokens;
     uint64_t bad_records; /* skipped or quarantined */
+    const struct manifest_count
+        *counts; /* more of them, that only its kind of data has; not read */
+    size_t ncounts;
     enum shard_dtype dtype;
     uint64_t bin_bytes, idx_bytes;
     char bin_xxh[XXH_TEXT], idx_xxh[XXH_TEXT]; /* XXH3-128 of the whole files */

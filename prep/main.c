@@ -292,6 +292,10 @@ static int run(struct opts *opts, const struct prep_options *o, struct err *e)
         return cmd_order(&c, e);
     case PREP_INSPECT:
         return cmd_inspect(opts, o, e);
+    case PREP_SFT:
+        return run_caught(cmd_sft, &c, e);
+    case PREP_UNPACK:
+        return run_caught(cmd_unpack, &c, e);
     case PREP_MERGE:
         return run_caught(cmd_merge, &c, e);
     case PREP_VERIFY:

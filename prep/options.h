@@ -13,6 +13,8 @@ enum prep_verb {
     PREP_INDEX,
     PREP_BLEND,
     PREP_INSPECT,
+    PREP_SFT,
+    PREP_UNPACK,
     PREP_MERGE,
     PREP_VERIFY,
     PREP_EXPORT,
@@ -40,6 +42,10 @@ struct prep_options {
     /* inspect */
     bool check, json;
     struct opt_list documents;
+    /* sft */
+    int sft_template, learn, packing, overlong; /* places in their rows' choices */
+    const char *text_key, *response_template, *instruction_template;
+    int64_t sft_seq_length;
     /* merge */
     struct opt_list merge_input;
     /* verify */

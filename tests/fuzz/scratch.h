@@ -31,6 +31,7 @@ static inline void scratch_remove(void)
                                         "list"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unlink(scratch(names[i]));
+    unlink(scratch("x.pack"));
     rmdir(scratch_dir);
 }
 

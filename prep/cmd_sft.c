@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/pool.h"
+#include "base/program.h"
+#include "prep/cmd.h"
+#include "prep/sft.h"
+#include "prep/unpack.h"
+
+static const char *const templates[] = {"text",   "chatml",  "llama3", "alpaca",
+                                        "vicuna", "guanaco", "llm-jp"};
+static const char *const specials[] = {"text", "parse", "error"};
+
+/* ---- sft ------------------------------------------------------------------------------------ */
+
+static void on_note(void *arg, const char *sentence)
+{
+    progress_finish(arg);
+    log_warn("%s", sentence);
+}
+
+static void on_progress(void *arg, const struct sft_report *r, uint64_t total)
+{
+    struct progress *meter = arg;
+    char note[128];
+    int n = snprintf(note, sizeof(note), "%" PRIu64 " records", r->records);
+    if (r->bad)
+        snprintf(note + n, sizeof(note) - (size_t)n, ", %" PRIu64 " bad", r->bad);
+    meter->total = total;
+    progress_update(meter, r->read, note);
+}
+
+static int judge(const struct prep_options *o, struct err *e)
+{
+    if (!o->input.n)
+        return err_set(e, ERR_USAGE, "no input was named: --input 'data/*.jsonl'");
+    if (!o->output_prefix)
+        return err_set(e, ERR_USAGE, "--output-prefix is missing: it names the files to write");
+    if (o->sft_template && o->tokenizer.specials == TOK_SPECIALS_PARSE) {
+        err_set(e, ERR_USAGE,
+                "--specials parse would let messages spell the tokens by which the "
+                "template %s says who speaks",
+                templates[o->sft_template]);
+        return err_hint(e, "leave it out: such strings are then text");
+    }
+    return 0;
+}
+
+static void warn_of_masks(const struct sft_report *r)
+{
+    const struct sft_counts *c = &r->counts;
+    if (c->unmatched)
+        log_warn("%" PRIu64 " of %" PRIu64 " examples lack the string that begins an answer or a "
+                 "question: nothing is learnt from them",
+                 c->unmatched, r->examples);
+    if (c->barren > c->unmatched)
+        log_warn("%" PRIu64 " examples have no token that is to be learnt",
+                 c->barren - c->unmatched);
+    if (c->empty)
+        log_warn("%" PRIu64 " records have no tokens and gave no example", c->empty);
+}
+
+static void print_summary(const struct prep_options *o, const struct sft_report *r)
+{
+    const struct sft_counts *c = &r->counts;
+    double all = r->tokens ? (double)r->tokens : 1;
+    log_info("%" PRIu64 " examples, %" PRIu64 " tokens, %.1f %% of them to be learnt", r->examples,
+             r->tokens, 100 * (double)c->learnt / all);
+    log_info("%" PRIu64 " sequences of %" PRId64 " tokens, %.2f %% padding", r->sequences,
+             o->sft_seq_length, 100 * sft_padding(r, (uint32_t)o->sft_seq_length));
+    if (c->cut)
+        log_warn("%" PRIu64 " examples were longer and lost their ends", c->cut);
+    if (c->dropped)
+        log_warn("%" PRIu64 " examples were longer and were left out", c->dropped);
+    warn_of_masks(r);
+    if (r->bad)
+        log_warn("%" PRIu64 " bad records were left out%s%s%s", r->bad,
+                 o->on_bad_record == BAD_QUARANTINE ? " and kept in " : "",
+                 o->on_bad_record == BAD_QUARANTINE ? o->output_prefix : "",
+                 o->on_bad_record == BAD_QUARANTINE ? ".bad.jsonl" : "");
+    if (c->specials && o->tokenizer.specials == TOK_SPECIALS_TEXT)
+        log_warn("%" PRIu64 " strings of special tokens stand in the texts and were taken as text",
+                 c->specials);
+    log_info("%s.bin, .idx, .pack", o->output_prefix);
+}
+
+/* The tokenizers of a template: without the template of the file, and with it. */
+struct opened {
+    struct tokenizer *tok, *bare, *framed;
+};
+
+static int open_tokenizers(const struct prep_options *o, struct opened *ret, struct err *e)
+{
+    struct tok_flags f = o->tokenizer;
+    int code = 0;
+    if (!o->sft_template)
+        code = tok_open_flags(&f, &ret->tok, e);
+    f.add_template = false;
+    if (!code && o->sft_template)
+        code = tok_open_flags(&f, &ret->bare, e);
+    f.specials = TOK_SPECIALS_TEXT;
+    if (!code && !o->sft_template && o->response_template)
+        code = tok_open_flags(&f, &ret->bare, e);
+    f.add_template = o->tokenizer.add_template;
+    f.specials = TOK_SPECIALS_PARSE;
+    if (!code && o->sft_template)
+        code = tok_open_flags(&f, &ret->framed, e);
+    return code;
+}
+
+static void warn_of_padding(const struct tok_info *info, const struct prep_options *o)
+{
+    if (!o->sft_template && info->pad >= 0 && info->pad == info->eos)
+        log_warn("padding and the end of text are one token, id %" PRId64 ": it is never learnt",
+                 info->pad);
+}
+
+static int run(const struct cmd *c, const struct opened *t, struct err *e)
+{
+    const struct prep_options *o = c->o;
+    struct progress meter;
+    struct sft_report r;
+    const struct sft_request q = {.input = o->input.item,
+                                  .ninputs = o->input.n,
+                                  .prefix = o->output_prefix,
+                                  .template = templates[o->sft_template],
+                                  .tok = t->tok ? t->tok : t->bare,
+                                  .bare = t->bare,
+                                  .framed = t->framed,
+                                  .text_key = o->text_key,
+                                  .answer = o->response_template,
+                                  .question = o->instruction_template,
+                                  .learn_all = o->learn,
+                                  .drop_long = o->overlong,
+                                  .append_eod = o->append_eod,
+                                  .overwrite = o->overwrite,
+                                  .pack = !o->packing,
+                                  .seq_length = (uint32_t)o->sft_seq_length,
+                                  .specials = specials[o->tokenizer.specials],
+                                  .on_bad = (enum on_bad)o->on_bad_record,
+                                  .workers = o->workers ? (int)o->workers : pool_cpus(),
+                                  .stop = c->stop,
+                                  .progress = on_progress,
+                                  .note = on_note,
+                                  .arg = &meter};
+    warn_of_padding(tok_info(q.tok), o);
+    progress_init(&meter, WEFT_PREFIX "prep sft", "MB", 1e6, 0, o->common.quiet);
+    int code = sft_run(&q, &r, e);
+    progress_finish(&meter);
+    if (!code)
+        print_summary(o, &r);
+    return code;
+}
+
+int cmd_sft(const struct cmd *c, struct err *e)
+{
+    struct opened t = {0};
+    int code = judge(c->o, e);
+    if (!code)
+        code = open_tokenizers(c->o, &t, e);
+    if (!code)
+        code = run(c, &t, e);
+    tok_close(t.tok);
+    tok_close(t.bare);
+    tok_close(t.framed);
+    return code;
+}
+
+/* ---- unpack --------------------------------------------------------------------------------- */
+
+static int print_all(const struct packed *set, const struct tokenizer *tok,
+                     const volatile sig_atomic_t *stop, struct err *e)
+{
+    struct unpack u;
+    struct buf out = {0};
+    int code = 0;
+    unpack_init(&u, set, tok);
+    for (uint64_t k = 0; k < set->shard.nseq && !code && !ferror(stdout); k++) {
+        buf_reset(&out);
+        code = unpack_line(&u, k, &out, e);
+        if (!code)
+            fwrite(out.data, 1, out.len, stdout); /* main sees whether it arrived */
+        if (!code && *stop)
+            code = err_set(e, ERR_FAIL, "stopped by a signal");
+    }
+    unpack_finish(&u);
+    buf_finish(&out);
+    return code;
+}
+
+int cmd_unpack(const struct cmd *c, struct err *e)
+{
+    struct packed set;
+    struct tokenizer *tok = NULL;
+    if (c->opts->nfile != 1)
+        return err_set(e, ERR_USAGE, WEFT_PREFIX "prep unpack takes one PREFIX, %zu were given",
+                       c->opts->nfile);
+    int code = tok_flags_given(&c->o->tokenizer) ? tok_open_flags(&c->o->tokenizer, &tok, e) : 0;
+    if (!code)
+        code = packed_open(&set, c->opts->file[0], e);
+    if (!code) {
+        code = print_all(&set, tok, c->stop, e);
+        packed_close(&set);
+    }
+    tok_close(tok);
+    return code;
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prep/sft.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/spill.h"
+#include "dataset/commit.h"
+#include "dataset/packed_write.h"
+#include "prep/pack.h"
+#include "prep/pipeline.h"
+#include "prep/source.h"
+
+enum { BUDGET = 32 << 20 }; /* bytes of blocks in flight */
+
+struct sft {
+    const struct sft_request *q;
+    struct sft_report *report;
+    struct source source;
+    struct sft_plan plan;
+    struct chat *chat;
+    struct chat_marks marks;
+    char *bad_path;
+    struct outfile bad; /* path NULL: not opened yet */
+    struct sft_encoder **encoder;
+    struct packed_writer writer;
+    uint64_t *input_documents;
+    size_t input;  /* of the last item */
+    uint64_t line; /* records of that input before the next item */
+    uint64_t notes;
+    /* the window: examples that wait to be packed */
+    struct spill spill; /* of each its tokens, and behind them its mask */
+    uint32_t *length;
+    uint64_t *at; /* in the spill */
+    size_t n, window;
+    char *example;  /* one of them */
+    struct err err; /* what stopped the line */
+};
+
+double sft_padding(const struct sft_report *r, uint32_t seq_length)
+{
+    double all = (double)r->sequences * seq_length;
+    return all > 0 ? 1 - (double)r->tokens / all : 0;
+}
+
+/* ---- what was asked ------------------------------------------------------------------------- */
+
+static int check_absent(const char *prefix, const char *suffix, struct err *e)
+{
+    char *path = mem_printf("%s%s", prefix, suffix);
+    int code = file_exists(path) ? err_set(e, ERR_USAGE, "%s: is there already", path) : 0;
+    if (code)
+        err_hint(e, "--overwrite replaces it");
+    free(path);
+    return code;
+}
+
+static int check_outputs(const struct sft_request *q, struct err *e)
+{
+    static const char *const suffix[] = {".bin", ".idx", ".pack", ".manifest.json"};
+    int code = commit_finish(q->prefix, e); /* what was all but written is there, too */
+    for (size_t i = 0; i < sizeof(suffix) / sizeof(*suffix) && !code && !q->overwrite; i++)
+        code = check_absent(q->prefix, suffix[i], e);
+    if (!code && !q->overwrite && q->on_bad == BAD_QUARANTINE)
+        code = check_absent(q->prefix, ".bad.jsonl", e);
+    return code;
+}
+
+static int make_plan(struct sft *s, struct err *e)
+{
+    const struct sft_request *q = s->q;
+    const struct tok_info *info = tok_info(q->tok);
+    bool text = !strcmp(q->template, "text");
+    int code = text ? 0 : chat_open(q->template, q->bare, q->framed, &s->chat, e);
+    if (!code && q->question && !q->answer)
+        code = err_set(e, ERR_USAGE, "a string that begins questions needs one for answers");
+    if (!code && q->learn_all && q->answer)
+        code = err_set(e, ERR_USAGE, "either all is learnt, or what follows '%s'", q->answer);
+    if (!code && q->answer)
+        code = chat_marks_init(&s->marks, q->bare, q->answer, q->question, e);
+    if (!code && q->append_eod && !text)
+        code = err_set(e, ERR_USAGE, "the template %s says itself what ends a conversation",
+                       q->template);
+    if (!code && q->append_eod && info->eod < 0)
+        code = err_set(e, ERR_USAGE, "%s has no end of document to append",
+                       info->path ? info->path : info->type_name);
+    s->plan = (struct sft_plan){.tok = q->tok,
+                                .chat = s->chat,
+                                .text_key = q->text_key,
+                                .marks = q->answer ? &s->marks : NULL,
+                                .learn_all = q->learn_all,
+                                .drop_long = q->drop_long,
+                                .seq_length = q->seq_length,
+                                .eod = q->append_eod ? (int32_t)info->eod : -1,
+                                .pad = text ? info->pad : -1,
+                                .vocab_size = info->vocab_size,
+                                .dtype = shard_dtype_for(info->vocab_size),
+                                .on_bad = q->on_bad};
+    return code;
+}
+
+static int open_all(struct sft *s, struct err *e)
+{
+    const struct sft_request *q = s->q;
+    const struct long_plan plan = {.output = s->bad_path, .keep_line = q->on_bad == BAD_QUARANTINE};
+    static const struct source_form form = {.format = SOURCE_AUTO};
+    int code = check_outputs(q, e);
+    if (!code)
+        code = make_plan(s, e);
+    if (!code)
+        code = source_open(&s->source, q->input, q->ninputs, &form, &plan, e);
+    if (!code)
+        code = packed_writer_open(&s->writer, q->prefix, s->plan.vocab_size, q->seq_length, e);
+    if (!code)
+        code = spill_open(&s->spill, q->prefix, e);
+    if (code)
+        return code;
+    s->input_documents = mem_new(s->source.ninputs, sizeof(*s->input_documents));
+    s->length = mem_new(s->window, sizeof(*s->length));
+    s->at = mem_new(s->window, sizeof(*s->at));
+    s->example = mem_new((size_t)q->seq_length + 1, s->writer.shard.width + 1u);
+    return 0;
+}
+
+static void close_all(struct sft *s)
+{
+    outfile_abort(&s->bad);
+    packed_writer_abort(&s->writer);
+    spill_close(&s->spill);
+    source_close(&s->source);
+    chat_close(s->chat);
+    chat_marks_finish(&s->marks);
+    free(s->input_documents);
+    free(s->length);
+    free(s->at);
+    free(s->example);
+    free(s->bad_path);
+}
+
+/* ---- the window ----------------------------------------------------------------------------- */
+
+/* Each example a sequence of its own. */
+static void pack_none(size_t n, struct pack *ret)
+{
+    *ret = (struct pack){.order = mem_new(n, sizeof(*ret->order)),
+                         .end = mem_new(n + 1, sizeof(*ret->end)),
+                         .nseq = n};
+    for (size_t i = 0; i < n; i++) {
+        ret->order[i] = (uint32_t)i;
+        ret->end[i] = i + 1;
+    }
+}
+
+static int put_example(struct sft *s, uint32_t i, struct err *e)
+{
+    uint32_t n = s->length[i], width = s->writer.shard.width;
+    int code = spill_read(&s->spill, s->at[i], s->example, (size_t)n * (width + 1), e);
+    if (code)
+        return code;
+    s->report->tokens += n;
+    return packed_writer_add(&s->writer, s->example, s->example + (size_t)n * width, n, e);
+}
+
+static int end_window(struct sft *s, struct err *e)
+{
+    struct pack p;
+    int code = spill_flush(&s->spill, e);
+    if (s->q->pack)
+        pack_best_fit(s->length, s->n, s->q->seq_length, &p);
+    else
+        pack_none(s->n, &p);
+    for (size_t seq = 0, at = 0; seq < p.nseq && !code; seq++) {
+        for (; at < p.end[seq] && !code; at++)
+            code = put_example(s, p.order[at], e);
+        if (!code)
+            code = packed_writer_end(&s->writer, e);
+        if (!code && s->q->stop && *s->q->stop)
+            code = err_set(e, ERR_FAIL, "stopped by a signal");
+    }
+    s->report->sequences += p.nseq;
+    pack_finish(&p);
+    s->n = 0;
+    return code ? code : spill_clear(&s->spill, e);
+}
+
+static int take_examples(struct sft *s, const struct item *it, struct err *e)
+{
+    const struct column *col = it->column;
+    const char *token = col[0].packed.data, *mask = col[1].packed.data;
+    int code = 0;
+    for (size_t k = 0; k < col[0].length.len && !code; k += sizeof(uint32_t)) {
+        uint32_t n;
+        memcpy(&n, col[0].length.data + k, sizeof(n));
+        size_t bytes = (size_t)n * s->writer.shard.width;
+        s->length[s->n] = n;
+        s->at[s->n++] = s->spill.size;
+        code = spill_add(&s->spill, token, bytes, e);
+        if (!code)
+            code = spill_add(&s->spill, mask, n, e);
+        token += bytes;
+        mask += n;
+        s->report->examples++;
+        if (!code && s->n == s->window)
+            code = end_window(s, e);
+    }
+    return code;
+}
+
+/* ---- bad records ---------------------------------------------------------------------------- */
+
+static int quarantine(struct sft *s, const struct item *it, const struct bad *bad, struct err *e)
+{
+    char piece[4096];
+    int code = s->bad.path ? 0 : outfile_open(&s->bad, s->bad_path, e);
+    const struct spill *line = it->kind == ITEM_LONG ? &it->large->line : NULL;
+    for (uint64_t at = 0; line && at < line->size && !code; at += sizeof(piece)) {
+        size_t left = (size_t)(line->size - at), n = left < sizeof(piece) ? left : sizeof(piece);
+        code = spill_read(line, at, piece, n, e);
+        if (!code)
+            code = outfile_write(&s->bad, piece, n, e);
+    }
+    if (!code && !line)
+        code = outfile_write(&s->bad, it->text.data + bad->at, bad->n, e);
+    return code ? code : outfile_write(&s->bad, "\n", 1, e);
+}
+
+static int take_bad(struct sft *s, const struct item *it, struct err *e)
+{
+    int code = 0;
+    for (size_t i = 0; i < item_bads(it) && !code; i++) {
+        const struct bad *bad = item_bad(it, i);
+        struct err place;
+        err_set(&place, ERR_DATA, "%s: line %" PRIu64 ": %s", source_name(&s->source, it->input),
+                s->line + bad->line + 1, it->why.data + bad->why);
+        place.hint[0] = 0;
+        if (s->q->on_bad == BAD_FAIL) {
+            *e = place;
+            err_hint(e, "--on-bad-record skip leaves such records out, quarantine also keeps them "
+                        "in a file");
+            return ERR_DATA;
+        }
+        s->report->bad++;
+        if (s->q->note && s->notes++ < SFT_NOTES)
+            s->q->note(s->q->arg, place.msg);
+        if (s->q->on_bad == BAD_QUARANTINE)
+            code = quarantine(s, it, bad, e);
+    }
+    return code;
+}
+
+/* ---- the line ------------------------------------------------------------------------------- */
+
+static int tick(void *arg)
+{
+    struct sft *s = arg;
+    if (s->q->progress)
+        s->q->progress(s->q->arg, s->report, source_bytes(&s->source));
+    return s->q->stop && *s->q->stop ? err_set(&s->err, ERR_FAIL, "stopped by a signal") : 0;
+}
+
+static int drain(void *arg, void *item)
+{
+    struct sft *s = arg;
+    struct item *it = item;
+    struct err *e = &s->err;
+    if (it->input != s->input)
+        s->line = 0;
+    s->input = it->input;
+    int code = take_bad(s, it, e);
+    if (!code && it->code) {
+        *e = it->err;
+        code = it->code;
+    }
+    if (!code)
+        code = take_examples(s, it, e);
+    if (code)
+        return code;
+    longrec_destroy(it->large);
+    it->large = NULL;
+    s->line += it->lines;
+    s->input_documents[it->input] += it->docs;
+    s->report->records += it->docs;
+    s->report->read = it->consumed;
+    return tick(s);
+}
+
+static bool fill(void *arg, void *item, uint64_t *ret_bytes)
+{
+    struct sft *s = arg;
+    return source_fill(&s->source, item, ret_bytes);
+}
+
+static void work(void *arg, int worker, void *item)
+{
+    struct sft *s = arg;
+    sft_encoder_run(s->encoder[worker], item);
+}
+
+static int run_line(struct sft *s, struct err *e)
+{
+    size_t workers = (size_t)s->q->workers, n = 2 * workers + 2;
+    struct item *item = mem_new(n, sizeof(*item));
+    void **ring = mem_new(n, sizeof(*ring));
+    s->encoder = mem_new(workers, sizeof(*s->encoder));
+    for (size_t i = 0; i < n; i++) {
+        item_init(&item[i], 2);
+        ring[i] = &item[i];
+    }
+    for (size_t i = 0; i < workers; i++)
+        s->encoder[i] = sft_encoder_create(&s->plan);
+    struct pipeline p = {.arg = s,
+                         .item = ring,
+                         .nitems = n,
+                         .workers = s->q->workers,
+                         .budget = BUDGET,
+                         .fill = fill,
+                         .work = work,
+                         .drain = drain,
+                         .tick = tick};
+    int code = pipeline_run(&p, &s->err);
+    if (!code && s->n)
+        code = end_window(s, &s->err);
+    if (code)
+        *e = s->err;
+    for (size_t i = 0; i < workers; i++) {
+        sft_encoder_counts(s->encoder[i], &s->report->counts);
+        sft_encoder_destroy(s->encoder[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        item_finish(&item[i]);
+    free(s->encoder);
+    free(ring);
+    free(item);
+    return code;
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static size_t describe_options(const struct sft_request *q, struct manifest_option *o,
+                               char length[16])
+{
+    static const char *const on_bad[] = {"fail", "skip", "quarantine"};
+    size_t n = 0;
+    snprintf(length, 16, "%u", q->seq_length);
+    o[n++] = (struct manifest_option){"template", q->template};
+    o[n++] = (struct manifest_option){"seq-length", length};
+    o[n++] = (struct manifest_option){"packing", q->pack ? "best-fit" : "none"};
+    o[n++] = (struct manifest_option){"overlong", q->drop_long ? "drop" : "cut"};
+    o[n++] = (struct manifest_option){"learn", q->learn_all ? "all" : "answers"};
+    if (q->answer)
+        o[n++] = (struct manifest_option){"response-template", q->answer};
+    if (q->question)
+        o[n++] = (struct manifest_option){"instruction-template", q->question};
+    if (!strcmp(q->template, "text"))
+        o[n++] = (struct manifest_option){"text-key", q->text_key};
+    o[n++] = (struct manifest_option){"append-eod", q->append_eod ? "true" : "false"};
+    o[n++] = (struct manifest_option){"on-bad-record", on_bad[q->on_bad]};
+    o[n++] = (struct manifest_option){"specials", q->specials};
+    return n;
+}
+
+static int finish(struct sft *s, struct err *e)
+{
+    const struct tok_info *info = tok_info(s->q->tok);
+    struct manifest_input *input = mem_new(s->source.ninputs, sizeof(*input));
+    struct manifest_option option[12];
+    char length[16];
+    for (size_t i = 0; i < s->source.ninputs; i++)
+        input[i] = (struct manifest_input){.path = s->source.input[i].path,
+                                           .bytes = s->source.input[i].bytes,
+                                           .documents = s->input_documents[i]};
+    const struct sft_counts *c = &s->report->counts;
+    const struct manifest_count count[] = {{"examples", s->report->examples},
+                                           {"learnt_tokens", c->learnt},
+                                           {"cut", c->cut},
+                                           {"dropped", c->dropped},
+                                           {"empty", c->empty},
+                                           {"unmatched", c->unmatched},
+                                           {"nothing_to_learn", c->barren}};
+    struct manifest m = {.weft_version = WEFT_VERSION,
+                         .tokenizer_type = info->type_name,
+                         .tokenizer_path = info->path,
+                         .vocab_size = info->vocab_size,
+                         .eod = info->eod,
+                         .eod_piece = info->eod_piece,
+                         .append_eod = s->q->append_eod,
+                         .bad_records = s->report->bad,
+                         .counts = count,
+                         .ncounts = sizeof(count) / sizeof(*count),
+                         .inputs = input,
+                         .ninputs = s->source.ninputs,
+                         .options = option,
+                         .noptions = describe_options(s->q, option, length)};
+    memcpy(m.digest, info->digest, sizeof(m.digest));
+    int code = 0;
+    if (s->bad.path)
+        code = outfile_commit(&s->bad, e);
+    else if (s->q->on_bad == BAD_QUARANTINE && unlink(s->bad_path) && errno != ENOENT)
+        code =
+            err_sys(e, errno, "%s: cannot remove the bad records of an earlier run", s->bad_path);
+    if (!code)
+        code = packed_writer_finish(&s->writer, &m, e);
+    free(input);
+    return code;
+}
+
+int sft_run(const struct sft_request *q, struct sft_report *ret, struct err *e)
+{
+    struct sft s = {.q = q, .report = ret, .bad_path = mem_printf("%s.bad.jsonl", q->prefix)};
+    s.bad.fd = s.spill.fd = -1;
+    s.window = q->window ? q->window : SFT_WINDOW;
+    *ret = (struct sft_report){0};
+    int code = open_all(&s, e);
+    if (!code)
+        code = run_line(&s, e);
+    if (!code && !ret->sequences)
+        code = err_set(e, ERR_DATA, "the inputs have no example: nothing was written");
+    if (!code)
+        code = finish(&s, e);
+    close_all(&s);
+    return code;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prep/sft_encode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/jsonl.h"
+#include "base/mem.h"
+#include "dataset/shard_write.h"
+#include "prep/lines.h"
+#include "tok/chat_read.h"
+
+struct sft_encoder {
+    const struct sft_plan *plan;
+    struct tok_work *work;
+    struct chat_work *chat;
+    struct chat_record record;
+    struct tok_ids ids;
+    struct buf mask;
+    struct sft_counts counts;
+};
+
+struct sft_encoder *sft_encoder_create(const struct sft_plan *p)
+{
+    struct sft_encoder *c = mem_new(1, sizeof(*c));
+    c->plan = p;
+    if (p->chat)
+        c->chat = chat_work_create(p->chat);
+    else
+        c->work = tok_work_create(p->tok);
+    return c;
+}
+
+void sft_encoder_destroy(struct sft_encoder *c)
+{
+    if (!c)
+        return;
+    tok_work_destroy(c->work);
+    chat_work_destroy(c->chat);
+    chat_record_finish(&c->record);
+    tok_ids_finish(&c->ids);
+    buf_finish(&c->mask);
+    free(c);
+}
+
+void sft_encoder_counts(const struct sft_encoder *c, struct sft_counts *sum)
+{
+    sum->empty += c->counts.empty;
+    sum->dropped += c->counts.dropped;
+    sum->cut += c->counts.cut;
+    sum->unmatched += c->counts.unmatched;
+    sum->barren += c->counts.barren;
+    sum->learnt += c->counts.learnt;
+    sum->specials += c->work ? tok_work_specials(c->work) : chat_work_specials(c->chat);
+}
+
+/* ---- one record ----------------------------------------------------------------------------- */
+
+static int encode_text(struct sft_encoder *c, const char *line, size_t n, struct err *e)
+{
+    const struct sft_plan *p = c->plan;
+    struct chat_message m;
+    int code = chat_read_text(&c->record, line, n, p->text_key, &m, e);
+    if (!code)
+        code = tok_encode(p->tok, c->work, m.text, m.n, &c->ids, e);
+    if (!code && c->ids.n && p->eod >= 0) {
+        *tok_ids_reserve(&c->ids, 1) = p->eod;
+        c->ids.n++;
+    }
+    if (!code && c->ids.n)
+        memset(buf_reserve(&c->mask, c->ids.n), 1, c->ids.n);
+    c->mask.len = c->ids.n;
+    for (size_t i = 0; i < c->ids.n && !code; i++)
+        c->mask.data[i] = c->ids.id[i] != p->pad;
+    return code;
+}
+
+static int encode_chat(struct sft_encoder *c, const char *line, size_t n, struct err *e)
+{
+    int code = chat_read(&c->record, line, n, e);
+    return code ? code
+                : chat_encode(c->plan->chat, c->chat, c->record.m, c->record.n, false, &c->ids,
+                              &c->mask, e);
+}
+
+/* What is learnt of the first n ids, and how much that is. */
+static void judge(struct sft_encoder *c, size_t n)
+{
+    const struct sft_plan *p = c->plan;
+    uint64_t learnt = 0;
+    if (p->learn_all)
+        memset(c->mask.data, 1, n);
+    else if (p->marks)
+        c->counts.unmatched += !chat_mask(p->marks, c->ids.id, n, p->pad, c->mask.data);
+    for (size_t i = 0; i < n; i++)
+        learnt += c->mask.data[i] != 0;
+    c->counts.learnt += learnt;
+    c->counts.barren += !learnt;
+}
+
+/* ERR_DATA: the record is bad, and has left nothing behind. */
+static int encode_record(struct sft_encoder *c, struct item *it, const char *line, size_t n,
+                         struct err *e)
+{
+    const struct sft_plan *p = c->plan;
+    c->ids.n = 0;
+    buf_reset(&c->mask);
+    int code = (p->chat ? encode_chat : encode_text)(c, line, n, e);
+    if (code)
+        return code;
+    size_t count = c->ids.n > p->seq_length ? p->seq_length : c->ids.n;
+    bool drop = count < c->ids.n && p->drop_long;
+    size_t bytes = count * shard_dtype_width(p->dtype);
+    char *to = buf_reserve(&it->column[0].packed, bytes + 1);
+    code = shard_pack(p->dtype, p->vocab_size, c->ids.id, count, to, e);
+    if (code || !count || drop) {
+        c->counts.empty += !code && !count;
+        c->counts.dropped += !code && drop;
+        return code;
+    }
+    c->counts.cut += count < c->ids.n;
+    judge(c, count);
+    it->column[0].packed.len += bytes;
+    uint32_t length = (uint32_t)count;
+    buf_add(&it->column[0].length, &length, sizeof(length));
+    buf_add(&it->column[1].packed, c->mask.data, count);
+    return 0;
+}
+
+/* ---- a block -------------------------------------------------------------------------------- */
+
+static void run_lines(struct sft_encoder *c, struct item *it)
+{
+    const char *p = it->text.data, *end = p + it->text.len;
+    while (p < end) {
+        const char *stop = line_end(p, end);
+        if (it->last && *p <= ' ' && jsonl_blank(p, end))
+            break; /* white space at the end of the input is no record */
+        it->lines++;
+        int code = encode_record(c, it, p, (size_t)(stop - p), &it->err);
+        if (code == ERR_DATA) {
+            item_add_bad(it, it->lines - 1, p, (size_t)(stop - p), it->err.msg);
+            if (c->plan->on_bad == BAD_FAIL)
+                return;
+        } else if (code) {
+            it->code = code;
+            return;
+        } else {
+            it->docs++;
+        }
+        p = stop + 1;
+    }
+}
+
+void sft_encoder_run(struct sft_encoder *c, struct item *it)
+{
+    if (it->code)
+        return;
+    if (it->kind == ITEM_LINES) {
+        run_lines(c, it);
+        return;
+    }
+    it->lines = 1;
+    if (!item_bads(it))
+        item_add_bad(it, 0, NULL, 0, "is longer than 4 MiB, which is the most for one example");
+}

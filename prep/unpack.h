@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_UNPACK_H
+#define PREP_UNPACK_H
+
+/*
+ * `prep unpack`: the sequences of a packed set as lines of JSON, under the names that NeMo's packed
+ * files have:
+ *
+ *     {"input_ids":[...],"loss_mask":[0,1,...],"seq_start_id":[0,...]}
+ *
+ * seq_start_id is where each example begins. With a tokenizer "text" has the text of each.
+ */
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "dataset/packed.h"
+#include "tok/tok.h"
+
+struct unpack {
+    const struct packed *set;
+    const struct tokenizer *tok; /* may be NULL */
+    struct tok_work *work;
+    struct packed_sequence seq;
+};
+
+void unpack_init(struct unpack *u, const struct packed *set, const struct tokenizer *tok);
+void unpack_finish(struct unpack *u);
+
+/* Appends the line of sequence k. */
+int unpack_line(struct unpack *u, uint64_t k, struct buf *out, struct err *e);
+
+#endif

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+# prep sft and unpack: conversations to a packed set, and back to JSON.
+
+null="--tokenizer-type NullTokenizer --vocab-size 1000"
+sft() { "$PREP" sft --quiet "$@"; }
+nothing() {
+    check [ -z "$(ls | grep -E '^o\.')" ]
+    no_temps .
+}
+
+t "texts with the string that begins an answer"
+printf '{"text": "1 2 7 8 3 4"}\n{"text": "5 7 8"}\n{"text": "6 7 9"}\n{"text": ""}\n' >a.jsonl
+expect 0 "$PREP" sft --input a.jsonl $null --response-template '7 8' --seq-length 8 --packing none \
+    --output-prefix o
+err_has "3 examples, 12 tokens"
+err_has "1 of 3 examples lack the string"
+err_has "1 examples have no token that is to be learnt"
+err_has "1 records have no tokens"
+expect 0 "$PREP" unpack o
+out_is '{"input_ids":[1,2,7,8,3,4],"loss_mask":[0,0,0,0,1,1],"seq_start_id":[0]}
+{"input_ids":[5,7,8],"loss_mask":[0,0,0],"seq_start_id":[0]}
+{"input_ids":[6,7,9],"loss_mask":[0,0,0],"seq_start_id":[0]}'
+expect 0 "$PREP" inspect o --check
+rm -f o.*
+
+t "dialogues, packed"
+printf '{"text": "9 8 1 9 7 2 9 8 3 9 7 4"}\n{"text": "1 2"}\n{"text": "9 7 5"}\n' >d.jsonl
+expect 0 "$PREP" sft --input d.jsonl $null --response-template '9 7' --instruction-template '9 8' \
+    --seq-length 14 --append-eod --output-prefix o
+err_has "2 sequences of 14 tokens, 28.57 % padding"
+expect 0 "$PREP" unpack o --tokenizer-type NullTokenizer --vocab-size 1000
+out_has '"loss_mask":[0,0,0,0,0,1,1,0,0,0,0,1,1]'
+out_has '"text":["1 2 1000","9 7 5 1000"]'
+check grep -q '"unmatched": 2' o.manifest.json
+rm -f o.*
+
+t "a JSON array"
+{ echo '['; echo '{"text":'; echo ' "1 2"},'; echo '{"text": "3"}, {"text": "4"}]'; } >array.json
+expect 0 sft --input array.json $null --packing none --output-prefix o
+expect 0 "$PREP" unpack o
+out_is '{"input_ids":[1,2],"loss_mask":[1,1],"seq_start_id":[0]}
+{"input_ids":[3],"loss_mask":[1],"seq_start_id":[0]}
+{"input_ids":[4],"loss_mask":[1],"seq_start_id":[0]}'
+rm -f o.*
+
+t "the bytes do not depend on the workers"
+awk 'BEGIN { for (i = 0; i < 30000; i++) { s = i % 900; for (k = 0; k < (i * 7) % 40; k++) s = s " " (i * k) % 999
+    print "{\"text\": \"" s "\"}" } }' >m.jsonl
+for w in 1 2 5; do
+    expect 0 sft --input m.jsonl $null --seq-length 100 --workers $w --output-prefix o$w
+    for x in bin idx pack manifest.json; do same o1.$x o$w.$x; done
+done
+rm -f o?.*
+
+t "what is there is not replaced unasked"
+expect 0 sft --input a.jsonl $null --output-prefix o
+expect 2 sft --input a.jsonl $null --output-prefix o
+err_has "o.bin: is there already"
+expect 0 sft --input a.jsonl $null --output-prefix o --overwrite
+rm -f o.*
+
+t "bad records"
+printf '{"text": "1"}\noops\n{"text": 5}\n' >b.jsonl
+expect 3 sft --input b.jsonl $null --output-prefix o
+err_has "b.jsonl: line 2: "
+nothing
+expect 0 "$PREP" sft --input b.jsonl $null --output-prefix o --on-bad-record quarantine
+err_has "2 bad records were left out and kept in o.bad.jsonl"
+check [ "$(cat o.bad.jsonl)" = "$(printf 'oops\n{"text": 5}')" ]
+rm -f o.*
+awk 'BEGIN { printf "{\"text\": \""; for (i = 0; i < 3000000; i++) printf "1 "; print "\"}" }' >long.jsonl
+expect 3 sft --input long.jsonl $null --output-prefix o
+err_has "line 1: is longer than 4 MiB"
+nothing
+
+t "templates: text that spells a special token stays text"
+mkdir v w
+printf 'the user and the assistant say hi\n%.0s' 1 2 3 4 >x.txt
+expect 0 "$TOK" train --quiet --type bpe --vocab_size 270 --model_prefix v/ --input x.txt
+expect 0 "$TOK" extend --quiet v/tokenizer.json --add-special '<|im_start|>' '<|im_end|>' --output w/tokenizer.json
+cat >c.jsonl <<'END'
+{"messages": [{"role": "user", "content": "<|im_end|>"}, {"role": "assistant", "content": "hi"}]}
+{"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "say"}]}
+{"prompt": "say", "completion": "hi"}
+END
+expect 0 "$PREP" sft --input c.jsonl --tokenizer w --template chatml --output-prefix o
+err_has "1 strings of special tokens stand in the texts and were taken as text"
+expect 0 "$PREP" unpack o --tokenizer w
+out_has '"text":["<|im_start|>user\n<|im_end|><|im_end|>\n<|im_start|>assistant\nhi<|im_end|>\n",'
+rm -f o.*
+expect 2 sft --input c.jsonl --tokenizer w --template chatml --specials parse --output-prefix o
+err_has "--specials parse would let messages spell the tokens"
+expect 3 sft --input c.jsonl --tokenizer w --template chatml --specials error --output-prefix o
+err_has "c.jsonl: line 1: "
+expect 2 sft --input c.jsonl --tokenizer w --template llama3 --output-prefix o
+err_has "needs the token <|begin_of_text|>"
+nothing
+
+t "a set whose files do not go together"
+expect 0 sft --input a.jsonl $null --output-prefix o
+expect 0 sft --input d.jsonl $null --output-prefix p
+cp p.pack o.pack
+expect 3 "$PREP" unpack o
+err_has "o.pack: has"
+cp p.idx o.idx
+cp p.bin o.bin
+expect 0 "$PREP" unpack o
+printf 'x' | dd of=o.pack bs=1 seek=45 conv=notrunc 2>/dev/null
+expect 7 "$PREP" unpack o
+err_has "o.pack: was made for another file than o.idx"
+rm -f o.* p.*
