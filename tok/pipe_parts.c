@@ -147,15 +147,40 @@ struct job {
     struct err *e;
 };
 
+/* A space or not, then one piece; no characters but ' ' part pieces and are not pieces themselves.
+ */
+static bool make_word(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
+{
+    const struct pipe_parts *t = p->parts;
+    size_t from = *text == ' ', k;
+    char *to = w->text.data;
+    for (size_t i = from; i < n; i += k) {
+        uint32_t c = char_at(text + i, &k);
+        bool same = c < 0x80
+                        ? t->becomes[c]
+                        : !t->others && !uni_space(c) && parts_sides_of(p, w, c).first & SIDE_SAME;
+        if (!same || (t->punctuation && n - from > k && pre_punctuation(c)))
+            return false;
+        memcpy(to, text + i, k);
+        if (c < 0x80)
+            *to = (char)t->becomes[c];
+        to += k;
+    }
+    w->text.len = (size_t)(to - w->text.data);
+    return from < n;
+}
+
 /* A part as the model sees it, in w->text; false: it has to go through the steps. */
 static bool make_direct(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
 {
     const struct pipe_parts *t = p->parts;
     struct buf *b = &w->text;
     buf_reset(b);
-    if (!t->direct)
+    if (!t->direct && !t->words)
         return false;
     buf_reserve(b, n * 4 + TEXT_SLACK);
+    if (t->words)
+        return make_word(p, w, text, n);
     for (size_t i = 0, k; i < n; i += k) {
         uint32_t c = char_at(text + i, &k);
         if (c == ' ') {

@@ -147,6 +147,44 @@ static void open_direct(struct pipe *p, struct pipe_parts *t, struct pipe_work *
     t->fresh = meta && c == ' ' && s->pre[0].split;
 }
 
+/*
+ * Whether a part may do without them because it is one piece: they end at white space and
+ * punctuation alone. No cut behind a space, which goes, halves what is looked up.
+ */
+static void open_words(struct pipe *p, struct pipe_parts *t, struct pipe_work *w)
+{
+    const struct pipe_spec *s = &p->spec;
+    enum pre_kind kind = s->npre == 1 ? s->pre[0].kind : PRE_SCRIPTS;
+    bool first[256] = {false}; /* bytes that added tokens begin with */
+    struct err ignored;
+    if (t->sums || (kind != PRE_BERT && kind != PRE_WHITESPACE_SPLIT))
+        return;
+    for (size_t i = 0; i < s->ntokens && t->has_tokens; i++)
+        if (s->token[i].normalized &&
+            !pipe_normalize(s, w, s->token[i].text, s->token[i].length, &w->norm, &ignored))
+            first[w->norm.len ? (unsigned char)*w->norm.data : ' '] = true;
+    if (first[' '] || !(parts_sides_of(p, w, ' ').first & SIDE_SAME))
+        return;
+    for (int c = 0x80; c < 256; c++)
+        t->others |= first[c];
+    for (uint32_t c = 0; c < 128; c++) {
+        const char own = (char)c;
+        struct sides k = parts_sides_of(p, w, c);
+        if (uni_space(c) || !(k.first & k.last & SIDE_FREE) ||
+            pipe_normalize_edge(s, w, &own, 1, EDGE_CUT | EDGE_STRIPPED, &w->norm, &ignored))
+            continue;
+        unsigned char to = w->norm.len == 1 ? (unsigned char)*w->norm.data : 0x80;
+        if (to >= 0x80 || uni_space(to) || first[to])
+            continue;
+        if (to != c && (pre_punctuation(to) || pre_punctuation(c)))
+            continue;
+        t->becomes[c] = to;
+        t->cut[' '][c >> 3] &= (unsigned char)~(1u << (c & 7));
+    }
+    t->punctuation = kind == PRE_BERT;
+    t->words = true;
+}
+
 void parts_open(struct pipe *p, struct pipe_work *w)
 {
     if (p->family != SCAN_NONE || !across_known(&p->spec))
@@ -171,7 +209,7 @@ void parts_open(struct pipe *p, struct pipe_work *w)
     if (!good || !parts_words(t))
         parts_close(p);
     else
-        open_direct(p, t, w);
+        open_direct(p, t, w), open_words(p, t, w);
 }
 
 void parts_close(struct pipe *p)

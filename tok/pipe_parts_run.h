@@ -25,6 +25,10 @@ struct pipe_parts {
     bool spaces;                /* also behind the part's beginning */
     bool fresh;                 /* what begins with a space begins a piece */
     uint32_t parting;           /* a piece begins with it, cut or not; 0: nothing does */
+    bool words;                 /* a part may be a space, which goes, and one piece, whose */
+    unsigned char becomes[128]; /* characters of ASCII become these; 0: it is for the steps, */
+    bool others;                /* as all but ASCII are, or not; */
+    bool punctuation;           /* that is a piece by itself */
     bool prefixes;              /* something is put before a text, or before what follows a token */
     unsigned char cut[128][16]; /* places of two kinds */
     unsigned char boundary[128][16]; /* boundaries alone */
