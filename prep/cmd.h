@@ -24,6 +24,7 @@ void cmd_progress(void *arg, uint64_t done, uint64_t total);
 int cmd_import(const struct cmd *c, struct err *e);
 int cmd_sft(const struct cmd *c, struct err *e);
 int cmd_unpack(const struct cmd *c, struct err *e);
+int cmd_inspect(const struct cmd *c, struct err *e);
 int cmd_merge(const struct cmd *c, struct err *e);
 int cmd_export(const struct cmd *c, struct err *e);
 int cmd_verify(const struct cmd *c, struct err *e);

@@ -14,7 +14,6 @@
 #include "base/progress.h"
 #include "prep/build.h"
 #include "prep/cmd.h"
-#include "prep/inspect.h"
 #include "prep/options.h"
 
 static volatile sig_atomic_t stop_signal;
@@ -205,65 +204,11 @@ static int cmd_build(const struct prep_options *o, struct err *e)
     return code;
 }
 
-/* ---- inspect -------------------------------------------------------------------------------- */
-
 void cmd_progress(void *arg, uint64_t done, uint64_t total)
 {
     struct progress *meter = arg;
     meter->total = total;
     progress_update(meter, done, NULL);
-}
-
-static int parse_documents(const struct opt_list *l, uint64_t *ret, struct err *e)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        char *end;
-        ret[i] = strtoull(l->item[i], &end, 10);
-        if (end == l->item[i] || *end || l->item[i][0] == '-')
-            return err_set(e, ERR_USAGE, "--documents: '%s' is no number of a document",
-                           l->item[i]);
-    }
-    return 0;
-}
-
-static int run_inspect(const struct opts *opts, const struct prep_options *o,
-                       const struct tokenizer *tok, struct err *e)
-{
-    struct progress meter;
-    struct buf out = {0};
-    uint64_t *document = mem_new(o->documents.n, sizeof(*document));
-    progress_init(&meter, WEFT_PREFIX "prep inspect", "MB", 1e6, 0, o->common.quiet);
-    const struct inspect_request q = {.prefix = opts->file[0],
-                                      .check = o->check,
-                                      .json = o->json,
-                                      .document = document,
-                                      .ndocuments = o->documents.n,
-                                      .tok = tok,
-                                      .vocab_size = o->tokenizer.vocab_size,
-                                      .progress = cmd_progress,
-                                      .arg = &meter};
-    int code = parse_documents(&o->documents, document, e);
-    if (!code)
-        code = inspect_run(&q, &out, e);
-    progress_finish(&meter);
-    if (!code)
-        fwrite(out.data, 1, out.len, stdout); /* main sees whether it arrived */
-    buf_finish(&out);
-    free(document);
-    return code;
-}
-
-static int cmd_inspect(const struct opts *opts, const struct prep_options *o, struct err *e)
-{
-    struct tokenizer *tok = NULL;
-    if (opts->nfile != 1)
-        return err_set(e, ERR_USAGE, WEFT_PREFIX "prep inspect takes one PREFIX, %zu were given",
-                       opts->nfile);
-    int code = tok_flags_given(&o->tokenizer) ? tok_open_flags(&o->tokenizer, &tok, e) : 0;
-    if (!code)
-        code = run_inspect(opts, o, tok, e);
-    tok_close(tok);
-    return code;
 }
 
 /* ---- the program ---------------------------------------------------------------------------- */
@@ -291,7 +236,7 @@ static int run(struct opts *opts, const struct prep_options *o, struct err *e)
     case PREP_BLEND:
         return cmd_order(&c, e);
     case PREP_INSPECT:
-        return cmd_inspect(opts, o, e);
+        return cmd_inspect(&c, e);
     case PREP_SFT:
         return run_caught(cmd_sft, &c, e);
     case PREP_UNPACK:

@@ -41,7 +41,9 @@ struct prep_options {
     int64_t seq_length, seed, num_samples, num_valid_samples, num_test_samples;
     /* inspect */
     bool check, json;
-    struct opt_list documents;
+    struct opt_list documents, samples;
+    int part; /* enum part */
+    bool eod_mask_loss, reset_position_ids, reset_attention_mask;
     /* sft */
     int sft_template, learn, packing, overlong; /* places in their rows' choices */
     const char *text_key, *response_template, *instruction_template;

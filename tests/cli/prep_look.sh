@@ -40,6 +40,31 @@ assert d["manifest"]["vocab_size"] == 4 and d["manifest"]["eod"] == 3
 assert d["shown"] == [{"document": 1, "ids": [], "text": ""},
                       {"document": 2, "ids": [2, 2, 1, 3], "text": "two two one <|endoftext|>"}]'
 
+t "samples of the training order"
+expect 0 "$PREP" inspect $d --samples 0 1 --seq-length 4 --num-samples 2 --split 1,0,0 --tokenizer v.json --eod-mask-loss
+out_has "sample 1 of 2 for train: 4 tokens"
+out_has "without loss"
+expect 0 "$PREP" inspect $d --samples 0 --seq-length 4 --num-samples 2 --split 1,0,0 --json
+cp .out one
+expect 0 "$PREP" inspect --data-path $d --samples 0 --seq-length 4 --num-samples 2 --split 1,0,0 --json
+same .out one
+check python3 -c '
+import json
+d = json.load(open(".out"))
+assert len(d["tokens"]) == len(d["labels"]) == 4 and d["tokens"][1:] == d["labels"][:3]
+assert d["part"] == "train" and d["sample"] == 0 and d["loss_mask"] == [1] * 4'
+expect 2 "$PREP" inspect $d --samples 2 --seq-length 4 --num-samples 2 --split 1,0,0
+err_has "2 is not there"
+expect 2 "$PREP" inspect $d --samples 0 --seq-length 4
+err_has "--num-samples"
+expect 2 "$PREP" inspect $d --samples 0 --part valid --num-samples 2
+err_has "--num-valid-samples"
+expect 2 "$PREP" inspect $d --data-path $d --samples 0 --num-samples 2
+expect 2 "$PREP" inspect --samples 0 --num-samples 2
+expect 2 "$PREP" inspect $d --samples x --num-samples 2
+expect 2 "$PREP" inspect $d --samples 0 --num-samples 2 --check
+no_file ${d}_train_indexmap_2ns_4sl_1234s_doc_idx.npy
+
 t "inspect of files that do not hold together"
 expect 4 "$PREP" inspect nothing
 expect 2 "$PREP" inspect
@@ -89,7 +114,7 @@ fi
 
 t "index: what it needs, and a share that comes out empty"
 expect 2 "$PREP" index --num-samples 5
-err_has "--prefix"
+err_has "--data-path is missing"
 expect 2 "$PREP" index --prefix $d
 err_has "--num-samples"
 expect 4 "$PREP" index --prefix none --num-samples 5

@@ -13,7 +13,7 @@ import tempfile
 
 try:
     import numpy as np
-    from dataset import TYPES, builder
+    from dataset import TYPES, builder, index_maps, shares, text_of
 except ImportError as e:
     print(f"1..1\nok 1 - numpy # SKIP not installed: {e}")
     sys.exit(1 if os.environ.get("WEFT_CI") else 0)
@@ -261,9 +261,49 @@ def import_datatrove(prep, folder):
     assert b"masks token 1" in r.stderr, r.stderr
 
 
+# ---- inspect --samples ---------------------------------------------------------------------------------
+
+def ends_of_document(tokens, eod):
+    """(loss mask, positions, starts) by Megatron-LM's get_ltor_masks_and_position_ids, all resets on."""
+    mask, position, starts = [float(t != eod) for t in tokens], list(range(len(tokens))), [0]
+    for i, t in enumerate(tokens):
+        if t == eod and i + 1 < len(tokens):
+            starts.append(i + 1)
+    for a, b in zip(starts, starts[1:] + [len(tokens)]):
+        position[a:b] = range(b - a)
+    return mask, position, starts
+
+
+def samples(prep, folder):
+    for seed in range(12):
+        rng = random.Random(seed)
+        x, _ = random_shard(rng, 8, False, 150)
+        ids = np.array([rng.randrange(40) for _ in range(sum(x.lengths))], dtype="<u2")
+        at = os.path.join(folder, f"s{seed}")
+        write(at + ".idx", x.bytes())
+        write(at + ".bin", ids.tobytes())
+        sequences = np.split(ids, np.cumsum(x.lengths)[:-1])
+        split, part = rng.choice([("1,0,0", 0), ("60,30,10", 0), ("60,30,10", 1)])
+        length, count = rng.choice([1, 7, 64]), rng.randrange(1, 2000)
+        share = shares(split, len(x.lengths))[part]
+        maps, _ = index_maps(np.array(x.lengths), *share, count, length, seed)
+        ask = sorted({rng.randrange(len(maps["shuffle"])) for _ in range(20)})
+        asked = ["--num-samples", "--num-valid-samples"][part]
+        out = run(prep, "inspect", at, "--json", "--samples", *map(str, ask), "--part", ["train", "valid"][part], asked,
+                  str(count), "--seq-length", str(length), "--seed", str(seed), "--split", split, "--tokenizer-type",
+                  "NullTokenizer", "--vocab-size", "39", "--eod-mask-loss", "--reset-position-ids",
+                  "--reset-attention-mask").stdout.splitlines()
+        assert len(out) == len(ask)
+        for k, line in zip(ask, out):
+            got, text = json.loads(line), text_of(sequences, maps, length, k).tolist()
+            mask, position, starts = ends_of_document(text[:-1], 39)
+            assert got["tokens"] == text[:-1] and got["labels"] == text[1:], f"seed {seed}, sample {k}"
+            assert (got["loss_mask"], got["position_ids"], got["starts"]) == (mask, position, starts), f"sample {k}"
+
+
 def main():
     prep = sys.argv[1]
-    cases = [merge, repair, export, import_rules, import_datatrove]
+    cases = [merge, repair, export, import_rules, import_datatrove, samples]
     print(f"1..{len(cases)}")
     failed = skipped = 0
     for i, case in enumerate(cases, 1):

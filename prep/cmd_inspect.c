@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/program.h"
+#include "dataset/mix.h"
+#include "prep/cmd.h"
+#include "prep/inspect.h"
+#include "prep/sample.h"
+
+/* Numbers of documents or samples, as `option` has them. */
+static int parse(const struct opt_list *l, const char *option, uint64_t *ret, struct err *e)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        char *end;
+        ret[i] = strtoull(l->item[i], &end, 10);
+        if (end == l->item[i] || *end || l->item[i][0] == '-')
+            return err_set(e, ERR_USAGE, "%s: '%s' is no number, counted from 0", option,
+                           l->item[i]);
+    }
+    return 0;
+}
+
+static int show_shard(const struct cmd *c, const struct tokenizer *tok, struct buf *out,
+                      struct err *e)
+{
+    const struct prep_options *o = c->o;
+    struct progress meter;
+    if (c->opts->nfile != 1)
+        return err_set(e, ERR_USAGE, WEFT_PREFIX "prep inspect takes one PREFIX, %zu were given",
+                       c->opts->nfile);
+    uint64_t *document = mem_new(o->documents.n + 1, sizeof(*document));
+    progress_init(&meter, WEFT_PREFIX "prep inspect", "MB", 1e6, 0, o->common.quiet);
+    const struct inspect_request q = {.prefix = c->opts->file[0],
+                                      .check = o->check,
+                                      .json = o->json,
+                                      .document = document,
+                                      .ndocuments = o->documents.n,
+                                      .tok = tok,
+                                      .vocab_size = o->tokenizer.vocab_size,
+                                      .progress = cmd_progress,
+                                      .arg = &meter};
+    int code = parse(&o->documents, "--documents", document, e);
+    if (!code)
+        code = inspect_run(&q, out, e);
+    progress_finish(&meter);
+    free(document);
+    return code;
+}
+
+static bool has_parts(const struct prep_options *o)
+{
+    bool per_part = o->data.parts_path;
+    for (int p = 0; p < PARTS; p++)
+        per_part |= o->data.part[p].n > 0;
+    return per_part;
+}
+
+static int judge_samples(const struct cmd *c, struct err *e)
+{
+    const struct prep_options *o = c->o;
+    if (c->opts->nfile > 1 || (c->opts->nfile && (o->data.path.n || has_parts(o))))
+        return err_set(e, ERR_USAGE,
+                       "--samples takes one PREFIX, or --data-path and what goes with it");
+    if (has_parts(o) && opts_origin(c->opts, "split") == FROM_FLAG)
+        return err_set(e, ERR_USAGE, "--split cuts --data-path, not data of each part's own");
+    if (o->check || o->documents.n)
+        return err_set(e, ERR_USAGE, "--samples goes neither with --check nor with --documents");
+    return 0;
+}
+
+static int show_samples(const struct cmd *c, const struct tokenizer *tok, struct buf *out,
+                        struct err *e)
+{
+    const struct prep_options *o = c->o;
+    const int64_t of_part[PARTS] = {o->num_samples, o->num_valid_samples, o->num_test_samples};
+    static const char *const option[PARTS] = {"--num-samples", "--num-valid-samples",
+                                              "--num-test-samples"};
+    int code = judge_samples(c, e);
+    if (!code && !o->exhaustive && !of_part[o->part])
+        code = err_set(e, ERR_USAGE,
+                       "%s is missing: the order depends on how many samples the run takes",
+                       option[o->part]);
+    if (code)
+        return code;
+    uint64_t *sample = mem_new(o->samples.n, sizeof(*sample));
+    const struct sample_request q = {.data = &o->data,
+                                     .prefix = c->opts->nfile ? c->opts->file[0] : NULL,
+                                     .split = has_parts(o) ? NULL : o->split,
+                                     .seq_length = (uint32_t)o->seq_length,
+                                     .seed = (uint32_t)o->seed,
+                                     .samples =
+                                         o->exhaustive ? SAMPLES_ALL : (uint64_t)of_part[o->part],
+                                     .part = (enum part)o->part,
+                                     .sample = sample,
+                                     .n = o->samples.n,
+                                     .eod_mask_loss = o->eod_mask_loss,
+                                     .reset_position_ids = o->reset_position_ids,
+                                     .reset_attention_mask = o->reset_attention_mask,
+                                     .tok = tok,
+                                     .json = o->json};
+    code = parse(&o->samples, "--samples", sample, e);
+    if (!code)
+        code = sample_run(&q, out, e);
+    free(sample);
+    return code;
+}
+
+int cmd_inspect(const struct cmd *c, struct err *e)
+{
+    const struct tok_flags *t = &c->o->tokenizer;
+    struct tokenizer *tok = NULL;
+    struct buf out = {0};
+    int code = tok_flags_given(t) ? tok_open_flags(t, &tok, e) : 0;
+    if (!code)
+        code = c->o->samples.n ? show_samples(c, tok, &out, e) : show_shard(c, tok, &out, e);
+    if (!code)
+        fwrite(out.data, 1, out.len, stdout); /* main sees whether it arrived */
+    buf_finish(&out);
+    tok_close(tok);
+    return code;
+}

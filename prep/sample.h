@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_SAMPLE_H
+#define PREP_SAMPLE_H
+
+/*
+ * `prep inspect --samples`: samples of a run's order exactly as the trainer sees them, made by the
+ * very functions that it calls (dataset/mix.h, dataset/batch.h): tokens, labels, loss mask,
+ * positions, and the stretches that see nothing of each other; and where each comes from.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "dataset/options.h"
+#include "tok/tok.h"
+
+struct sample_request {
+    const struct data_flags *data;
+    const char *prefix; /* one data set, in place of those; NULL: none */
+    const char *split;  /* NULL: of lists for each part */
+    uint32_t seq_length, seed;
+    uint64_t samples; /* of the part, the run's; SAMPLES_ALL: every sample once */
+    enum part part;
+    const uint64_t *sample; /* to be shown: places in the order */
+    size_t n;
+    bool eod_mask_loss, reset_position_ids, reset_attention_mask;
+    const struct tokenizer
+        *tok; /* decodes, bounds the ids, knows the end of document; may be NULL */
+    bool json;
+};
+
+/* The answer is appended to `out`. No index file is written. */
+int sample_run(const struct sample_request *q, struct buf *out, struct err *e);
+
+#endif
