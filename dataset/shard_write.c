@@ -218,6 +218,14 @@ static int too_long(const struct shard_writer *w, uint64_t n, struct err *e)
                    w->prefix, n);
 }
 
+static int too_many(const struct shard_writer *w, struct err *e)
+{
+    return err_set(e, ERR_DATA,
+                   "%s.idx: more than 2147483647 sequences do not fit; "
+                   "write several shards",
+                   w->prefix);
+}
+
 int shard_writer_part(struct shard_writer *w, const void *packed, size_t n, struct err *e)
 {
     if (n > INT32_MAX - w->part)
@@ -236,10 +244,7 @@ int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struc
     if (n > INT32_MAX || all > INT32_MAX)
         return too_long(w, all, e);
     if (w->nseq == INT32_MAX)
-        return err_set(e, ERR_DATA,
-                       "%s.idx: more than 2147483647 sequences do not fit; "
-                       "write several shards",
-                       w->prefix);
+        return too_many(w, e);
     int code = put_held(w, e);
     if (code)
         return code;
@@ -270,6 +275,83 @@ int shard_writer_end_document(struct shard_writer *w, struct err *e)
     w->held = 0;
     w->open_seq = 0;
     w->ndocs += !code;
+    return code;
+}
+
+/* ---- from another writer ----------------------------------------------------------------------
+ */
+
+static int copy_bytes(struct shard_writer *w, int fd, const struct shard_writer *source,
+                      struct shard_cursor *from, uint64_t n, struct err *e)
+{
+    char *p = mem_new(AGAIN, 1);
+    int code = 0;
+    while (n && !code) {
+        ssize_t k = pread(fd, p, n < AGAIN ? (size_t)n : AGAIN, (off_t)from->bin);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0) {
+            code = err_sys(e, k ? errno : EIO, "%s: cannot read", source->bin.tmp);
+            break;
+        }
+        xxh_add(w->bin_hash, p, (size_t)k);
+        code = outfile_write(&w->bin, p, (size_t)k, e);
+        from->bin += (uint64_t)k;
+        n -= (uint64_t)k;
+    }
+    free(p);
+    return code;
+}
+
+/* The lengths; *ret_tokens of them. */
+static int copy_lengths(struct shard_writer *w, const struct shard_writer *source,
+                        struct shard_cursor *from, uint64_t documents, uint64_t *ret_tokens,
+                        struct err *e)
+{
+    uint32_t *word = mem_new(WAIT, sizeof(*word));
+    uint64_t ndocs = w->ndocs, ntokens = w->ntokens;
+    int code = 0;
+    while (!code && w->ndocs - ndocs < documents) {
+        uint64_t left = (source->lengths.size - from->length) / sizeof(*word);
+        size_t n = left < WAIT ? (size_t)left : WAIT, i = 0;
+        BUG_ON(!n, "%s: has not %" PRIu64 " documents more", source->prefix, documents);
+        code = spill_read(&source->lengths, from->length, word, n * sizeof(*word), e);
+        while (!code && i < n && w->ndocs - ndocs < documents) {
+            uint32_t length = word[i] & ~last_bit;
+            if (length && w->nseq == INT32_MAX)
+                code = too_many(w, e);
+            w->nseq += length != 0;
+            w->ntokens += length;
+            w->ndocs += word[i++] >> 31;
+        }
+        from->length += i * sizeof(*word);
+        if (!code)
+            code = spill_add(&w->lengths, word, i * sizeof(*word), e);
+    }
+    *ret_tokens = w->ntokens - ntokens;
+    free(word);
+    return code;
+}
+
+int shard_writer_flush(struct shard_writer *w, struct err *e)
+{
+    int code = outfile_flush(&w->bin, e);
+    return code ? code : spill_flush(&w->lengths, e);
+}
+
+int shard_writer_copy(struct shard_writer *w, const struct shard_writer *source,
+                      struct shard_cursor *from, uint64_t documents, struct err *e)
+{
+    uint64_t tokens = 0;
+    BUG_ON(w->dtype != source->dtype, "%s: has other tokens", source->prefix);
+    int code = copy_lengths(w, source, from, documents, &tokens, e);
+    int fd = code ? -1 : open(source->bin.tmp, O_RDONLY | O_CLOEXEC);
+    if (!code && fd < 0)
+        code = err_sys(e, errno, "%s: cannot open", source->bin.tmp);
+    if (!code)
+        code = copy_bytes(w, fd, source, from, tokens * w->width, e);
+    if (fd >= 0)
+        close(fd);
     return code;
 }
 
@@ -395,6 +477,11 @@ int shard_writer_prepare(struct shard_writer *w, struct manifest *m, struct err 
     if (!code && m)
         code = manifest_prepare(w, m, e);
     w->prepared = !code;
+    struct outfile *const file[] = {&w->bin, &w->idx, &w->manifest};
+    for (size_t i = 0; i < 3 && !code; i++) { /* there may be very many writers */
+        free(file[i]->buf);
+        file[i]->buf = NULL;
+    }
     return code;
 }
 

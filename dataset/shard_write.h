@@ -83,6 +83,19 @@ int shard_writer_resume(struct shard_writer *w, const char *prefix, enum shard_d
  */
 int shard_writer_mark(struct shard_writer *w, struct shard_mark *ret, struct err *e);
 
+/* All that was taken is in its files. */
+int shard_writer_flush(struct shard_writer *w, struct err *e);
+
+/*
+ * Appends the next `documents` documents of a writer that was just flushed, from where `from` says,
+ * which is moved on (zeroed: its beginning). They have the same token type.
+ */
+struct shard_cursor {
+    uint64_t bin, length; /* bytes */
+};
+int shard_writer_copy(struct shard_writer *w, const struct shard_writer *source,
+                      struct shard_cursor *from, uint64_t documents, struct err *e);
+
 /* Closes it and leaves its files for shard_writer_resume. */
 void shard_writer_leave(struct shard_writer *w);
 

@@ -2,8 +2,10 @@
 #include "prep/build.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/mem.h"
 #include "prep/build_state.h"
@@ -53,6 +55,21 @@ static int check_framed(struct build *b, struct err *e)
     return 0;
 }
 
+/* Each data set has up to four files open at the end. */
+static int check_files(const struct build *b, struct err *e)
+{
+    struct rlimit r;
+    rlim_t want = 4 * (rlim_t)b->noutputs + 64;
+    if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur >= want)
+        return 0;
+    r.rlim_cur = want < r.rlim_max ? want : r.rlim_max;
+    if (r.rlim_cur >= want && !setrlimit(RLIMIT_NOFILE, &r))
+        return 0;
+    return err_set(e, ERR_USAGE,
+                   "%zu data sets need %llu open files, and a process may have %llu here",
+                   b->noutputs, (unsigned long long)want, (unsigned long long)r.rlim_max);
+}
+
 static int make_plan(struct build *b, struct err *e)
 {
     const struct build_request *q = b->q;
@@ -84,8 +101,25 @@ static int make_plan(struct build *b, struct err *e)
     if (q->append_eod)
         b->plan.eod = (int32_t)b->eod;
     b->plan.known_eod = (int32_t)b->eod;
-    b->plan.dtype = shard_dtype_for(b->plan.vocab_size);
+    b->plan.dtype = q->dtype ? q->dtype : shard_dtype_for(b->plan.vocab_size);
+    if (b->plan.dtype == SHARD_U16 && b->plan.vocab_size > 65536)
+        return err_set(e, ERR_USAGE,
+                       "--dtype uint16: ids of a vocabulary of %" PRId64 " do not fit into 16 bits",
+                       b->plan.vocab_size);
     return 0;
+}
+
+/* The partitions of all keys, or the wholes. */
+static void add_outputs(struct build *b, bool parts, size_t p)
+{
+    const struct build_request *q = b->q;
+    for (size_t k = 0; k < q->nkeys; k++)
+        for (size_t i = 0; i < (parts ? p : 1); i++)
+            b->output[b->noutputs++] = (struct build_output){
+                .prefix = parts ? mem_printf("%s_%zu_%s_%s", q->prefix, i, q->key[k], q->level)
+                                : mem_printf("%s_%s_%s", q->prefix, q->key[k], q->level),
+                .key = k,
+                .part = parts ? i : SIZE_MAX};
 }
 
 static void name_outputs(struct build *b)
@@ -93,13 +127,17 @@ static void name_outputs(struct build *b)
     const struct build_request *q = b->q;
     struct buf keys = {0};
     b->bad_path = mem_printf("%s.bad.jsonl", q->prefix);
-    b->noutputs = q->nkeys;
-    b->output = mem_new(b->noutputs, sizeof(*b->output));
-    for (size_t k = 0; k < q->nkeys; k++) {
-        b->output[k].prefix = mem_printf("%s_%s_%s", q->prefix, q->key[k], q->level);
+    for (size_t k = 0; k < q->nkeys; k++)
         buf_addf(&keys, "%s%s", k ? "," : "", q->key[k]);
-    }
     b->keys = buf_str(&keys);
+    size_t p = q->partitions > 1 ? (size_t)q->partitions : 0;
+    b->output = mem_new(q->nkeys * (p + 1), sizeof(*b->output));
+    b->parts = p && !q->sequential ? p : 1;
+    b->nstreams = q->nkeys * b->parts;
+    bool parts_first = b->parts > 1;
+    add_outputs(b, parts_first, p);
+    add_outputs(b, !parts_first, p);
+    snprintf(b->partitions, sizeof(b->partitions), "%zu", p);
 }
 
 int build_open(const struct build_request *q, struct build **ret, struct err *e)
@@ -109,6 +147,8 @@ int build_open(const struct build_request *q, struct build **ret, struct err *e)
     b->bad.fd = b->lock = -1;
     name_outputs(b);
     int code = check_keys(q, e);
+    if (!code)
+        code = check_files(b, e);
     const struct long_plan plan = {.key = q->key,
                                    .nkeys = q->nkeys,
                                    .output = b->bad_path,
@@ -158,9 +198,14 @@ const struct build_counts *build_counts(const struct build *b)
     return &b->counts;
 }
 
-const char *build_output(const struct build *b, size_t key)
+size_t build_outputs(const struct build *b)
 {
-    return b->output[key].prefix;
+    return b->noutputs;
+}
+
+const char *build_output(const struct build *b, size_t i)
+{
+    return b->output[i].prefix;
 }
 
 const char *build_bad_path(const struct build *b)

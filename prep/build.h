@@ -38,8 +38,11 @@ struct build_request {
     const char *level;           /* ends the names: "document" or "sentence" */
     const struct tokenizer *tok; /* NULL only with `form.pretokenized` */
     const char *specials;        /* the choice as the user spells it, for the manifest */
-    int64_t vocab_size; /* with `form.pretokenized` and without a tokenizer: ids are below it */
+    int64_t vocab_size;     /* with `form.pretokenized` and without a tokenizer: ids are below it */
+    enum shard_dtype dtype; /* 0: by the size of the vocabulary */
     bool append_eod, overwrite;
+    int partitions;  /* 0, 1: none */
+    bool sequential; /* runs of documents, not every so manieth */
     enum on_bad on_bad;
     int workers;          /* >= 1 */
     double sync_interval; /* seconds after which what was done is made safe; 0: behind each block */
@@ -89,8 +92,12 @@ int build_run(struct build *b, struct err *e);
 
 const struct build_counts *build_counts(const struct build *b);
 
-/* PREFIX_KEY_document; lives as long as the build. */
-const char *build_output(const struct build *b, size_t key);
+/*
+ * PREFIX_KEY_document; with partitions also those, PREFIX_I_KEY_document. They live as long as the
+ * build.
+ */
+size_t build_outputs(const struct build *b);
+const char *build_output(const struct build *b, size_t i);
 const char *build_bad_path(const struct build *b); /* the side file of bad records */
 
 void build_close(struct build *b);

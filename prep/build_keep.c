@@ -35,6 +35,10 @@ static size_t options(struct build *b, bool keys)
         add_option(b, &n, "text-separator", q->form.text.written);
     if (q->form.text.keep_newlines)
         add_option(b, &n, "keep-newlines", "true");
+    if (q->partitions > 1)
+        add_option(b, &n, "partitions", b->partitions);
+    if (q->partitions > 1 && q->sequential)
+        add_option(b, &n, "keep-sequential-samples", "true");
     if (keys)
         add_option(b, &n, "json-keys", b->keys);
     return n;
@@ -176,9 +180,9 @@ static int same_journal(struct build *b, const struct build_journal *j, struct e
         if (j->mtime[i] != b->mtime[i])
             code = err_set(e, ERR_USAGE, "%s: %s has been changed since", who,
                            b->source.input[i].path);
-    if (!code && j->nshards != b->noutputs)
+    if (!code && j->nshards != b->nstreams)
         code = err_set(e, ERR_USAGE, "%s: had %zu data sets, and this has %zu", who, j->nshards,
-                       b->noutputs);
+                       b->nstreams);
     free(who);
     return code ? err_hint(e, "--overwrite discards what it left, and begins anew") : 0;
 }
@@ -260,15 +264,22 @@ static void go_on(struct build *b)
     }
 }
 
+static int open_writer(struct build *b, size_t i, const struct shard_mark *mark, struct err *e)
+{
+    int code = shard_writer_resume(&b->writer[i], b->output[i].prefix, b->plan.dtype,
+                                   b->plan.vocab_size, &b->output[i].at, mark, e);
+    if (!code && b->nstreams > 16)
+        b->writer[i].bin.room = (16 << 20) / b->nstreams;
+    return code;
+}
+
 static int open_writers(struct build *b, struct err *e)
 {
     const struct shard_mark none = {0};
     bool on = b->state == BUILD_RESUMES;
     int code = 0;
-    for (size_t i = 0; i < b->noutputs && !code; i++)
-        code = shard_writer_resume(&b->writer[i], b->output[i].prefix, b->plan.dtype,
-                                   b->plan.vocab_size, &b->output[i].at,
-                                   on ? &b->left.shard[i] : &none, e);
+    for (size_t i = 0; i < b->nstreams && !code; i++)
+        code = open_writer(b, i, on ? &b->left.shard[i] : &none, e);
     if (!code && on && b->left.bad_bytes)
         code = outfile_resume(&b->bad, b->bad_path, b->folder, b->left.bad_bytes, e);
     return code;
@@ -321,11 +332,11 @@ int build_mark(struct build *b, bool finished, struct err *e)
                               .counts = b->counts,
                               .notes = b->notes,
                               .bad_bytes = b->bad.path ? b->bad.size : 0,
-                              .nshards = b->noutputs};
-    struct shard_mark *mark = mem_new(b->noutputs, sizeof(*mark));
+                              .nshards = b->nstreams};
+    struct shard_mark *mark = mem_new(b->nstreams, sizeof(*mark));
     j.shard = mark;
     int code = b->bad.path ? outfile_sync(&b->bad, e) : 0;
-    for (size_t i = 0; i < b->noutputs && !code; i++)
+    for (size_t i = 0; i < b->nstreams && !code; i++)
         code = shard_writer_mark(&b->writer[i], &mark[i], e);
     if (!code)
         code = build_journal_write(b->folder, &j, e);
@@ -363,9 +374,50 @@ static int hash_inputs(struct build *b, struct err *e)
     return code;
 }
 
+/* A whole out of its partitions, one behind the other. */
+static int join(struct build *b, size_t i, struct err *e)
+{
+    int code = 0;
+    for (size_t p = 0; p < b->parts && !code; p++) {
+        const struct shard_writer *from = &b->writer[b->output[i].key * b->parts + p];
+        struct shard_cursor begin = {0};
+        code = shard_writer_copy(&b->writer[i], from, &begin, from->ndocs, e);
+    }
+    return code;
+}
+
+/* What is not a stream is copied from the streams, partitions out of a whole in runs of equal
+ * length. */
+static int derive(struct build *b, struct err *e)
+{
+    const struct shard_mark none = {0};
+    struct shard_cursor at = {0};
+    int code = 0;
+    for (size_t i = 0; i < b->nstreams && !code && b->noutputs > b->nstreams; i++)
+        code = shard_writer_flush(&b->writer[i], e);
+    for (size_t i = b->nstreams; i < b->noutputs && !code; i++) {
+        const struct build_output *o = &b->output[i];
+        code = open_writer(b, i, &none, e);
+        if (!code && o->part == SIZE_MAX) {
+            code = join(b, i, e);
+        } else if (!code) {
+            const struct shard_writer *from = &b->writer[o->key];
+            uint64_t parts = (uint64_t)b->q->partitions, run = (from->ndocs + parts - 1) / parts;
+            uint64_t first = o->part * run < from->ndocs ? o->part * run : from->ndocs;
+            uint64_t end = first + run < from->ndocs ? first + run : from->ndocs;
+            if (!o->part)
+                at = (struct shard_cursor){0};
+            code = shard_writer_copy(&b->writer[i], from, &at, end - first, e);
+        }
+    }
+    return code;
+}
+
 int build_finish(struct build *b, struct err *e)
 {
     int code = build_mark(b, false, e);
+    if (!code)
+        code = derive(b, e);
     if (!code)
         code = hash_inputs(b, e);
     struct manifest m = build_describe(b, false);

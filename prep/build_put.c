@@ -66,14 +66,24 @@ static int take_bad(struct build *b, const struct item *it, struct err *e)
 
 /* ---- tokens --------------------------------------------------------------------------------- */
 
+/* The writer of a record, by its number among all. */
+static struct shard_writer *writer_of(struct build *b, size_t k, uint64_t record)
+{
+    return &b->writer[k * b->parts + record % b->parts];
+}
+
 static int put_column(struct build *b, size_t k, const struct item *it, struct err *e)
 {
     const struct column *col = &it->column[k];
-    struct shard_writer *w = &b->writer[k];
     const char *packed = col->packed.data;
+    uint64_t line = 0;
+    size_t bad = 0;
     int code = 0;
     for (size_t at = 0; at < col->length.len && !code; at += sizeof(uint32_t)) {
         uint32_t n;
+        for (; bad < item_bads(it) && item_bad(it, bad)->line == line; bad++)
+            line++; /* it has no document */
+        struct shard_writer *w = writer_of(b, k, b->records + line++);
         memcpy(&n, col->length.data + at, sizeof(n));
         code = shard_writer_put(w, packed, n, e);
         if (!code)
@@ -88,7 +98,7 @@ static int put_column(struct build *b, size_t k, const struct item *it, struct e
 static int put_long(struct build *b, size_t k, const struct item *it, struct err *e)
 {
     const struct long_column *col = &it->large->column[k];
-    struct shard_writer *w = &b->writer[k];
+    struct shard_writer *w = writer_of(b, k, b->records);
     char *p = mem_new(PIECE, 1);
     int code = 0;
     for (uint64_t at = 0; at < col->packed.size && !code; at += PIECE) {

@@ -19,6 +19,7 @@ enum { BUILD_OPTIONS = 16 };
 /* A data set to be written. */
 struct build_output {
     char *prefix;          /* PREFIX_KEY_document */
+    size_t key, part;      /* part SIZE_MAX: the whole */
     struct shard_place at; /* while it is written; owned */
 };
 
@@ -29,15 +30,22 @@ struct build {
     int64_t eod; /* what the tokenizer or the framed stream says; -1: none */
     const char *eod_piece;
     char *bad_path;
-    struct build_output *output; /* one for each key */
-    size_t noutputs;
+    /*
+     * The streams are written as the documents come: the partitions of each key one behind the
+     * other (every P-th document each), or the whole of each key. All others are copied from them
+     * at the end.
+     */
+    struct build_output *output;
+    size_t noutputs, nstreams;
+    size_t parts; /* streams of each key */
 
     /* what the work is */
     struct manifest_input *input;
     struct manifest_option option[BUILD_OPTIONS];
     int64_t *mtime;
     char *keys; /* as one text */
-    bool pipe;  /* an input that cannot be read again */
+    char partitions[24];
+    bool pipe; /* an input that cannot be read again */
 
     /* build_keep.c */
     enum build_state state;

@@ -71,6 +71,8 @@ static int judge_build(const struct prep_options *o, struct err *e)
     }
     if (!o->output_prefix)
         return err_set(e, ERR_USAGE, "--output-prefix is missing: it names the files to write");
+    if (o->keep_sequential_samples && o->partitions < 2)
+        return err_set(e, ERR_USAGE, "--keep-sequential-samples needs --partitions");
     if (!o->json_keys.n)
         return err_set(e, ERR_USAGE, "--json-keys names no key");
     if (o->input_format != SOURCE_TEXT && (o->text_separator || o->keep_newlines))
@@ -109,8 +111,8 @@ static void print_summary(const struct prep_options *o, const struct build *b, d
         log_warn("the end-of-document token stands %" PRIu64 " times inside the documents; readers "
                  "will take each for the end of one",
                  c->eods);
-    for (size_t k = 0; k < o->json_keys.n; k++)
-        log_info("%s.bin, .idx", build_output(b, k));
+    for (size_t i = 0; i < build_outputs(b); i++)
+        log_info("%s.bin, .idx", build_output(b, i));
 }
 
 static void print_begin(const struct build *b)
@@ -135,6 +137,7 @@ static void print_begin(const struct build *b)
 static int run_build(const struct prep_options *o, const struct tokenizer *tok, struct err *e)
 {
     static const char *const level[] = {"document", "sentence"};
+    static const enum shard_dtype dtype[] = {0, SHARD_U16, SHARD_I32};
     struct progress meter;
     char separator[LINES_SEPARATOR];
     size_t nseparator;
@@ -161,6 +164,9 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok, 
                                     .append_eod = o->append_eod,
                                     .overwrite = o->overwrite,
                                     .on_bad = (enum on_bad)o->on_bad_record,
+                                    .dtype = dtype[o->dtype],
+                                    .partitions = (int)o->partitions,
+                                    .sequential = o->keep_sequential_samples,
                                     .sync_interval = o->sync_interval,
                                     .workers = o->workers ? (int)o->workers : pool_cpus(),
                                     .stop = &stop_signal,

@@ -36,6 +36,10 @@ struct prep_options {
     int64_t workers;   /* 0: one for each processor */
     double sync_interval;
     /* index, blend */
+    int64_t partitions;
+    bool keep_sequential_samples;
+    int dtype; /* 0 auto, 1 uint16, 2 int32 */
+    /* index */
     const char *prefix, *split;
     bool exhaustive;
     int64_t seq_length, seed, num_samples, num_valid_samples, num_test_samples;
