@@ -392,6 +392,17 @@ void zin_digest(const struct zin *z, char ret[XXH_TEXT])
         xxh_text(z->hash, ret);
 }
 
+int zin_seek(struct zin *z, uint64_t at, struct err *e)
+{
+    BUG_ON(z->kind != PLAIN, "%s: cannot be sought", z->name);
+    if (lseek(z->fd, (off_t)at, SEEK_SET) < 0)
+        return err_sys(e, errno, "%s: cannot go to byte %llu", z->name, (unsigned long long)at);
+    z->pos = z->fill = z->back_pos = z->back_fill = 0;
+    z->taken = at;
+    z->ended = false;
+    return 0;
+}
+
 void zin_unread(struct zin *z, const void *p, size_t n)
 {
     BUG_ON(n > ZIN_UNREAD || z->back_pos != z->back_fill, "%zu bytes cannot be put back", n);
@@ -437,6 +448,11 @@ const char *zin_name(const struct zin *z)
 uint64_t zin_consumed(const struct zin *z)
 {
     return z->taken - (z->fill - z->pos);
+}
+
+bool zin_compressed(const struct zin *z)
+{
+    return z->kind != PLAIN;
 }
 
 uint64_t zin_size(const struct zin *z)

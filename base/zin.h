@@ -10,6 +10,7 @@
  * and xz dictionaries above 128 MiB are refused. One thread at a time.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,8 +39,12 @@ void zin_unread(struct zin *z, const void *p, size_t n);
 void zin_hash(struct zin *z);
 void zin_digest(const struct zin *z, char ret[XXH_TEXT]);
 
+/* Goes on at a byte of a file that is not compressed, of which some was read. */
+int zin_seek(struct zin *z, uint64_t at, struct err *e);
+
 const char *zin_name(const struct zin *z);  /* path, or "standard input" */
 uint64_t zin_consumed(const struct zin *z); /* bytes of the file read so far, for progress */
+bool zin_compressed(const struct zin *z);   /* known behind the first read */
 uint64_t zin_size(const struct zin *z);     /* size of the file, 0 if not known */
 void zin_close(struct zin *z);
 

@@ -116,8 +116,8 @@ static void add_outputs(struct build *b, bool parts, size_t p)
     for (size_t k = 0; k < q->nkeys; k++)
         for (size_t i = 0; i < (parts ? p : 1); i++)
             b->output[b->noutputs++] = (struct build_output){
-                .prefix = parts ? mem_printf("%s_%zu_%s_%s", q->prefix, i, q->key[k], q->level)
-                                : mem_printf("%s_%s_%s", q->prefix, q->key[k], q->level),
+                .prefix = parts ? mem_printf("%s_%zu_%s_%s", b->prefix, i, q->key[k], q->level)
+                                : mem_printf("%s_%s_%s", b->prefix, q->key[k], q->level),
                 .key = k,
                 .part = parts ? i : SIZE_MAX};
 }
@@ -126,7 +126,8 @@ static void name_outputs(struct build *b)
 {
     const struct build_request *q = b->q;
     struct buf keys = {0};
-    b->bad_path = mem_printf("%s.bad.jsonl", q->prefix);
+    b->prefix = q->nshards ? mem_printf("%s_%05u", q->prefix, q->shard) : mem_strdup(q->prefix);
+    b->bad_path = mem_printf("%s.bad.jsonl", b->prefix);
     for (size_t k = 0; k < q->nkeys; k++)
         buf_addf(&keys, "%s%s", k ? "," : "", q->key[k]);
     b->keys = buf_str(&keys);
@@ -137,6 +138,7 @@ static void name_outputs(struct build *b)
     bool parts_first = b->parts > 1;
     add_outputs(b, parts_first, p);
     add_outputs(b, !parts_first, p);
+    snprintf(b->shard, sizeof(b->shard), "%u/%u", q->shard, q->nshards);
     snprintf(b->partitions, sizeof(b->partitions), "%zu", p);
 }
 
@@ -155,6 +157,8 @@ int build_open(const struct build_request *q, struct build **ret, struct err *e)
                                    .keep_line = q->on_bad == BAD_QUARANTINE};
     if (!code)
         code = source_open(&b->source, q->input, q->ninputs, &q->form, &plan, e);
+    if (!code && q->nshards)
+        code = source_share(&b->source, q->shard, q->nshards, e);
     if (!code)
         code = make_plan(b, e);
     if (!code)
@@ -223,6 +227,7 @@ void build_close(struct build *b)
         free(b->output[i].prefix);
     free(b->output);
     free(b->bad_path);
+    free(b->prefix);
     free(b->keys);
     free(b);
 }

@@ -41,8 +41,9 @@ struct build_request {
     int64_t vocab_size;     /* with `form.pretokenized` and without a tokenizer: ids are below it */
     enum shard_dtype dtype; /* 0: by the size of the vocabulary */
     bool append_eod, overwrite;
-    int partitions;  /* 0, 1: none */
-    bool sequential; /* runs of documents, not every so manieth */
+    unsigned shard, nshards; /* nshards > 0: only this share of the inputs (source_share) */
+    int partitions;          /* 0, 1: none */
+    bool sequential;         /* runs of documents, not every so manieth */
     enum on_bad on_bad;
     int workers;          /* >= 1 */
     double sync_interval; /* seconds after which what was done is made safe; 0: behind each block */

@@ -35,6 +35,8 @@ static size_t options(struct build *b, bool keys)
         add_option(b, &n, "text-separator", q->form.text.written);
     if (q->form.text.keep_newlines)
         add_option(b, &n, "keep-newlines", "true");
+    if (q->nshards)
+        add_option(b, &n, "shard", b->shard);
     if (q->partitions > 1)
         add_option(b, &n, "partitions", b->partitions);
     if (q->partitions > 1 && q->sequential)
@@ -168,7 +170,7 @@ static int look_at_outputs(struct build *b, struct err *e)
 
 static int same_journal(struct build *b, const struct build_journal *j, struct err *e)
 {
-    char *who = mem_printf("%s (an interrupted run)", b->q->prefix);
+    char *who = mem_printf("%s (an interrupted run)", b->prefix);
     const struct manifest now = build_describe(b, true);
     int code = 0;
     if (strcmp(j->work.weft_version, WEFT_VERSION))
@@ -202,14 +204,14 @@ static int begin_anew(struct build *b, struct err *e)
     remove_work(b);
     b->state = BUILD_FRESH;
     b->counts = (struct build_counts){0};
-    return build_journal_lock(b->folder, b->q->prefix, &b->lock, e);
+    return build_journal_lock(b->folder, b->prefix, &b->lock, e);
 }
 
 /* The journal of an interrupted run: whether it is of this work. */
 static int look_at_journal(struct build *b, struct err *e)
 {
     bool found;
-    int code = build_journal_lock(b->folder, b->q->prefix, &b->lock, e);
+    int code = build_journal_lock(b->folder, b->prefix, &b->lock, e);
     if (!code)
         code = build_journal_read(b->folder, &b->left, &found, e);
     b->keep = code || found;
@@ -226,7 +228,7 @@ static int look_at_journal(struct build *b, struct err *e)
 
 int build_look(struct build *b, struct err *e)
 {
-    char *dir = path_dir(b->q->prefix), *base = path_base(b->q->prefix);
+    char *dir = path_dir(b->prefix), *base = path_base(b->prefix);
     b->folder = mem_printf("%s/.%s.build", dir, base);
     free(dir);
     free(base);
@@ -294,7 +296,7 @@ static void leave_writers(struct build *b)
 
 int build_begin(struct build *b, struct err *e)
 {
-    int code = b->lock < 0 ? build_journal_lock(b->folder, b->q->prefix, &b->lock, e) : 0;
+    int code = b->lock < 0 ? build_journal_lock(b->folder, b->prefix, &b->lock, e) : 0;
     b->writer = mem_new(b->noutputs, sizeof(*b->writer));
     if (code)
         return code;
@@ -364,12 +366,18 @@ static int finish_bad(struct build *b, struct err *e)
     return 0;
 }
 
+/* The digest of others would take more reading than the work. */
+static bool read_whole(const struct source_input *in)
+{
+    return !in->absent && !in->part;
+}
+
 /* The digests of inputs that were not read through to their end by way of zin. */
 static int hash_inputs(struct build *b, struct err *e)
 {
     int code = 0;
     for (size_t i = 0; i < b->source.ninputs && !code; i++)
-        if (!b->source.input[i].xxh[0] && !b->pipe)
+        if (!b->source.input[i].xxh[0] && !b->pipe && read_whole(&b->source.input[i]))
             code = xxh_file(b->source.input[i].path, b->source.input[i].xxh, e);
     return code;
 }
@@ -473,7 +481,8 @@ int build_compare(struct build *b, struct err *e)
 {
     int code = 0;
     for (size_t i = 0; i < b->source.ninputs && !code; i++) {
-        code = xxh_file(b->source.input[i].path, b->source.input[i].xxh, e);
+        if (read_whole(&b->source.input[i]))
+            code = xxh_file(b->source.input[i].path, b->source.input[i].xxh, e);
         b->counts.read += b->input[i].bytes;
         if (!code && b->q->progress)
             b->q->progress(b->q->arg, &b->counts);

@@ -29,6 +29,7 @@ struct build {
     struct encode_plan plan;
     int64_t eod; /* what the tokenizer or the framed stream says; -1: none */
     const char *eod_piece;
+    char *prefix; /* of the request, and the number of the share */
     char *bad_path;
     /*
      * The streams are written as the documents come: the partitions of each key one behind the
@@ -44,7 +45,7 @@ struct build {
     struct manifest_option option[BUILD_OPTIONS];
     int64_t *mtime;
     char *keys; /* as one text */
-    char partitions[24];
+    char partitions[24], shard[32];
     bool pipe; /* an input that cannot be read again */
 
     /* build_keep.c */

@@ -35,6 +35,9 @@ struct lines {
     bool met;         /* the last long line had its separator */
     struct buf carry; /* read, and behind the last block */
     uint64_t taken;   /* bytes read in all */
+    uint64_t stop;    /* lines that begin here or later are left out; 0: none */
+    bool ranged;      /* lines_range was called */
+    bool stopped;     /* there are such lines, perhaps */
     bool started, ended;
 };
 
@@ -71,6 +74,12 @@ uint64_t lines_at(const struct lines *l);
 /* Before the first block: passes over `n` bytes, which lines_at gave. ERR_DATA if there are fewer.
  */
 int lines_skip(struct lines *l, uint64_t n, struct err *e);
+
+/*
+ * Before the first block, of plain lines in a file that is not compressed: only those that begin in
+ * bytes [begin, stop) of it.
+ */
+int lines_range(struct lines *l, uint64_t begin, uint64_t stop, struct err *e);
 
 /* The separator of nsep bytes that ends the line at p, or `end`. */
 const char *sep_find(const char *p, const char *end, const char *sep, size_t nsep);

@@ -61,6 +61,18 @@ static void on_progress(void *arg, const struct build_counts *c)
     progress_update(arg, c->read, note);
 }
 
+/* "3/8": share 3 of 8, from 0. */
+static int parse_shard(const char *s, unsigned *ret_i, unsigned *ret_n, struct err *e)
+{
+    char extra;
+    *ret_i = *ret_n = 0;
+    if (!s ||
+        (strspn(s, "0123456789/") == strlen(s) && strlen(s) < 12 &&
+         sscanf(s, "%u/%u%c", ret_i, ret_n, &extra) == 2 && *ret_i < *ret_n && *ret_n < 100000))
+        return 0;
+    return err_set(e, ERR_USAGE, "--shard: '%s' is not I/N with 0 <= I < N < 100000", s);
+}
+
 static int judge_build(const struct prep_options *o, struct err *e)
 {
     if (!o->input.n == !o->pretokenized) {
@@ -71,6 +83,8 @@ static int judge_build(const struct prep_options *o, struct err *e)
     }
     if (!o->output_prefix)
         return err_set(e, ERR_USAGE, "--output-prefix is missing: it names the files to write");
+    if (o->shard && o->partitions > 1)
+        return err_set(e, ERR_USAGE, "--shard and --partitions exclude each other");
     if (o->keep_sequential_samples && o->partitions < 2)
         return err_set(e, ERR_USAGE, "--keep-sequential-samples needs --partitions");
     if (!o->json_keys.n)
@@ -146,6 +160,10 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok, 
     if (code)
         return err_wrap(e, "--text-separator");
     const char *const *input = o->pretokenized ? &o->pretokenized : o->input.item;
+    unsigned shard, nshards;
+    int bad = parse_shard(o->shard, &shard, &nshards, e);
+    if (bad)
+        return bad;
     const struct build_request q = {.input = input,
                                     .ninputs = o->pretokenized ? 1 : o->input.n,
                                     .form = {.pretokenized = o->pretokenized != NULL,
@@ -165,6 +183,8 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok, 
                                     .overwrite = o->overwrite,
                                     .on_bad = (enum on_bad)o->on_bad_record,
                                     .dtype = dtype[o->dtype],
+                                    .shard = shard,
+                                    .nshards = nshards,
                                     .partitions = (int)o->partitions,
                                     .sequential = o->keep_sequential_samples,
                                     .sync_interval = o->sync_interval,

@@ -167,6 +167,16 @@ static const struct opt rows[] = {
      .verbs = BUILD,
      .min = 1,
      .max = 256},
+    {.name = "shard",
+     .type = OPT_TEXT,
+     AT(shard),
+     .meta = "I/N",
+     .section = "output",
+     .help = "for job arrays: only share I (from 0) of N of the inputs' bytes, as "
+             "PREFIX_0000I_KEY_document; merged "
+             "in their order all shares are the whole. Files that are compressed, arrays or "
+             "Parquet are not cut",
+     .verbs = BUILD},
     {.name = "keep-sequential-samples",
      .type = OPT_SWITCH,
      AT(keep_sequential_samples),

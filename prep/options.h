@@ -37,6 +37,7 @@ struct prep_options {
     double sync_interval;
     /* index, blend */
     int64_t partitions;
+    const char *shard;
     bool keep_sequential_samples;
     int dtype; /* 0 auto, 1 uint16, 2 int32 */
     /* index */

@@ -56,6 +56,8 @@ const char *source_name(const struct source *s, size_t input)
 uint64_t source_bytes(const struct source *s)
 {
     uint64_t sum = 0;
+    if (s->to)
+        return s->to - s->from;
     for (size_t i = 0; i < s->ninputs; i++) {
         if (!s->input[i].bytes)
             return 0;
@@ -113,13 +115,25 @@ static int next_input(struct source *s, struct err *e)
         return code;
     zin_hash(s->in);
     s->input[s->at].bytes = zin_size(s->in);
-    return begin_lines(s, e);
+    code = begin_lines(s, e);
+    const struct source_input *in = &s->input[s->at];
+    return code || !in->part ? code : lines_range(&s->lines, in->begin, in->stop, e);
+}
+
+/* That is read from its beginning, if at all. */
+static void shut_input(struct source *s)
+{
+    if (s->in)
+        lines_finish(&s->lines);
+    zin_close(s->in);
+    s->in = NULL;
 }
 
 static void end_input(struct source *s)
 {
     s->before += zin_consumed(s->in);
-    zin_digest(s->in, s->input[s->at].xxh);
+    if (!s->input[s->at].part)
+        zin_digest(s->in, s->input[s->at].xxh);
     lines_finish(&s->lines);
     zin_close(s->in);
     s->in = NULL;
@@ -273,10 +287,76 @@ static uint64_t documents(const struct item *it)
     return it->run.len / sizeof(uint64_t) + (it->kind == ITEM_LONG);
 }
 
+/*
+ * Whether the file is lines that can be told anywhere in it; else it is taken whole.
+ */
+static int has_lines(struct source *s, size_t i, bool *ret, struct err *e)
+{
+    struct zin *z;
+    char raw[LOOK];
+    size_t n = 0, k = 1;
+    int code = zin_open(s->input[i].path, &z, e);
+    if (code)
+        return code;
+    bool compressed = false;
+    while (!code && k && n < sizeof(raw)) {
+        code = zin_read(z, raw + n, sizeof(raw) - n, &k, e);
+        n += k;
+    }
+    compressed = zin_compressed(z);
+    zin_close(z);
+    size_t at = n >= 3 && !memcmp(raw, "\xEF\xBB\xBF", 3) ? 3 : 0;
+    while (at < n && jsonl_blank(raw + at, raw + at + 1))
+        at++;
+    *ret = !compressed && (s->form.format == SOURCE_TEXT    ? s->form.text.nsep == 1
+                           : s->form.format == SOURCE_JSONL ? true
+                           : s->form.format == SOURCE_AUTO  ? at < n && raw[at] == '{'
+                                                            : false);
+    return code;
+}
+
+/* The part of one input, whose first byte is number `base` of all. */
+static int share_input(struct source *s, size_t i, uint64_t base, struct err *e)
+{
+    struct source_input *in = &s->input[i];
+    uint64_t end = base + in->bytes;
+    bool lines = false;
+    in->absent = base >= s->to || base < s->from; /* if it is taken whole */
+    if ((base >= s->from && end <= s->to) || base >= s->to || end <= s->from)
+        return 0;
+    int code = has_lines(s, i, &lines, e);
+    if (code || !lines)
+        return code;
+    in->absent = false;
+    in->part = true;
+    in->begin = base < s->from ? s->from - base : 0;
+    in->stop = end > s->to ? s->to - base : 0;
+    return 0;
+}
+
+int source_share(struct source *s, unsigned i, unsigned n, struct err *e)
+{
+    uint64_t all = 0, base = 0;
+    int code = 0;
+    for (size_t k = 0; k < s->ninputs; k++) {
+        if (s->framed || !strcmp(s->input[k].path, "-"))
+            return err_set(e, ERR_USAGE, "--shard: %s cannot be divided", source_name(s, k));
+        all += s->input[k].bytes;
+    }
+    s->from = all / n * i + all % n * i / n;
+    s->to = all / n * (i + 1) + all % n * (i + 1) / n;
+    for (size_t k = 0; k < s->ninputs && !code; k++) {
+        code = share_input(s, k, base, e);
+        base += s->input[k].bytes;
+    }
+    shut_input(s);
+    return code;
+}
+
 int source_seek(struct source *s, size_t input, uint64_t end, struct err *e)
 {
     int code = 0;
-    if (input != s->at) {
+    if (input != s->at || !s->in) {
         lines_finish(&s->lines);
         zin_close(s->in);
         s->in = NULL;
@@ -306,13 +386,18 @@ bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes)
     item_reset(it);
     while (!any && !it->code && !s->failed && s->at < s->ninputs) {
         it->input = s->at;
+        if (s->input[s->at].absent) {
+            s->before += s->input[s->at++].bytes;
+            continue;
+        }
         if (!s->in)
             it->code = next_input(s, &it->err);
-        it->unit = s->array ? "record" : "line";
+        it->unit = s->array ? "record" : s->input[s->at].begin ? "line of this share" : "line";
         if (!it->code)
             it->code =
                 s->framed ? fill_ids(s, it, &any, &it->err) : fill_lines(s, it, &any, &it->err);
         it->consumed = s->before + (s->in ? zin_consumed(s->in) : 0);
+        it->consumed -= it->consumed < s->from ? it->consumed : s->from;
         s->documents += s->framed ? documents(it) : 0;
         it->end = s->framed ? s->documents : s->in ? lines_at(&s->lines) : 0;
         if (!any && !it->code)

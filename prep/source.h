@@ -34,6 +34,9 @@ struct source_input {
     char *path;         /* "-" is standard input */
     uint64_t bytes;     /* of the file; 0 if not known */
     char xxh[XXH_TEXT]; /* of the file, once all of it is read; else "" */
+    bool absent;        /* nothing of it is in the share */
+    bool part;          /* only lines that begin in bytes [begin, stop) */
+    uint64_t begin, stop;
 };
 
 struct source {
@@ -50,6 +53,7 @@ struct source {
     struct lines lines;
     uint64_t long_ids;  /* a long document of the framed stream is next: its ids */
     uint64_t before;    /* bytes of the inputs that are done */
+    uint64_t from, to;  /* the share, if there is one */
     uint64_t documents; /* of the framed stream, up to the end of the last item */
     bool failed;        /* the item with the error was the last one */
 };
@@ -69,6 +73,14 @@ const char *source_name(const struct source *s, size_t input); /* for messages *
 
 /* All files' bytes, 0 if not known. */
 uint64_t source_bytes(const struct source *s);
+
+/*
+ * After source_open: of all the inputs' bytes, one behind the other, only the i-th of n equal
+ * shares: the lines that begin in it of JSONL and of text by lines, if they are not compressed, and
+ * other files if their first byte lies in it. So the documents of all shares, one behind the other,
+ * are those of the whole. ERR_USAGE for standard input and framed streams.
+ */
+int source_share(struct source *s, unsigned i, unsigned n, struct err *e);
 
 /*
  * Before the first item: goes on behind the item whose `input` and `end` these were. What lies

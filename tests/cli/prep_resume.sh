@@ -15,7 +15,8 @@ records() {
 records 9000 >c.jsonl
 awk 'BEGIN { printf "{\"b\": \"1\", \"text\": \""; for (i = 0; i < 900000; i++) printf "%d ", i % 50000; print "\"}" }' >>c.jsonl
 records 2000 | zstd -q >d.zst
-work="--input c.jsonl d.zst $null --json-keys text b --append-eod --on-bad-record quarantine --workers 2 --sync-interval 0"
+{ echo '['; records 2500 | grep -v bad | sed '$!s/$/,/'; echo ']'; } >e.json
+work="--input c.jsonl d.zst e.json $null --json-keys text b --append-eod --on-bad-record quarantine --workers 2 --sync-interval 0"
 outputs="_text_document.bin _text_document.idx _text_document.manifest.json _b_document.bin _b_document.idx
     _b_document.manifest.json .bad.jsonl"
 build() { "$PREP" build --quiet "$@"; }
@@ -194,8 +195,8 @@ err_has "is there already, from the same inputs, options and tokenizer: nothing 
 ls -l --time-style=full-iso want* >after
 same before after
 mkdir moved
-cp c.jsonl d.zst moved
-expect 0 build --input moved/c.jsonl moved/d.zst $null --json-keys text b --append-eod --on-bad-record quarantine --output-prefix want
+cp c.jsonl d.zst e.json moved
+expect 0 build --input moved/c.jsonl moved/d.zst moved/e.json $null --json-keys text b --append-eod --on-bad-record quarantine --output-prefix want
 ls -l --time-style=full-iso want* >after
 same before after
 
@@ -208,16 +209,16 @@ differs() {
 }
 rest="--json-keys text b --append-eod --on-bad-record quarantine"
 differs --input c.jsonl $null $rest
-err_has "2 inputs, and 1 are named"
-differs --input c.jsonl d.zst --tokenizer-type NullTokenizer --vocab-size 50255 $rest
+err_has "3 inputs, and 1 are named"
+differs --input c.jsonl d.zst e.json --tokenizer-type NullTokenizer --vocab-size 50255 $rest
 err_has "from tokenizer "
-differs --input c.jsonl d.zst $null --json-keys text b --append-eod --on-bad-record skip
+differs --input c.jsonl d.zst e.json $null --json-keys text b --append-eod --on-bad-record skip
 err_has "--on-bad-record quarantine, and skip is asked for"
 tr 0 1 <c.jsonl >moved/c.jsonl
-differs --input moved/c.jsonl d.zst $null $rest
+differs --input moved/c.jsonl d.zst e.json $null $rest
 err_has "XXH3-128"
 head -n 100 c.jsonl >moved/c.jsonl
-differs --input moved/c.jsonl d.zst $null $rest
+differs --input moved/c.jsonl d.zst e.json $null $rest
 err_has "bytes, but moved/c.jsonl has"
-expect 0 build --input moved/c.jsonl d.zst $null $rest --overwrite --output-prefix want
+expect 0 build --input moved/c.jsonl d.zst e.json $null $rest --overwrite --output-prefix want
 differ want_text_document.bin often_text_document.bin
