@@ -35,11 +35,11 @@ struct prep_options {
     int on_bad_record; /* enum on_bad */
     int64_t workers;   /* 0: one for each processor */
     double sync_interval;
-    /* index, blend */
     int64_t partitions;
     const char *shard;
     bool keep_sequential_samples;
     int dtype; /* 0 auto, 1 uint16, 2 int32 */
+    /* index, blend */
     /* index */
     const char *prefix, *split;
     bool exhaustive;
