@@ -73,6 +73,26 @@ static void whole_rows(const struct batch_layout *l, struct batch *b)
     b->own_start = l->reset_attention_mask;
 }
 
+/* Rows that say themselves what is learnt and what sees what; `ends` has room for one of them. */
+static int fill_rows(const struct feed *f, struct batch *b, int32_t *ends, struct err *e)
+{
+    int code = 0;
+    b->nstretch = 0;
+    b->own_position = b->own_start = true;
+    for (uint32_t q = 0; q < b->rows && !code; q++) {
+        size_t at = (size_t)q * b->seq_length;
+        struct feed_row r = {.tokens = b->tokens + at,
+                             .labels = b->labels + at,
+                             .loss_mask = b->loss_mask + at,
+                             .position = b->position + at,
+                             .ends = ends};
+        code = f->row(f->self, b->first + q, &r, e);
+        for (uint32_t i = 0; i < r.nends && !code; i++)
+            b->start[++b->nstretch] = (int32_t)at + ends[i];
+    }
+    return code;
+}
+
 /* Place of row 0 in the dataset's order. */
 static int first_sample(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
                         uint64_t micro, uint64_t *ret, struct err *e)
@@ -99,8 +119,13 @@ int batch_fill(const struct feed *f, const struct batch_layout *l, uint64_t cons
     int code = first_sample(f, l, consumed, micro, &ret->first, e);
     if (code)
         return code;
-    whole_rows(l, ret);
     int32_t *text = mem_new((size_t)length + 1, sizeof(*text));
+    if (f->row) {
+        code = fill_rows(f, ret, text, e);
+        free(text);
+        return code;
+    }
+    whole_rows(l, ret);
     for (uint32_t q = 0; q < l->rows && !code; q++) {
         size_t at = (size_t)q * length;
         code = f->sample(f->self, ret->first + q, text, e);

@@ -11,10 +11,25 @@
 
 #include "base/err.h"
 
+/*
+ * A row that is made of examples, in the caller's arrays of seq_length each: tokens, what each
+ * foretells, whether that counts, where it stands in its example, and where the examples end, the
+ * last one at seq_length.
+ */
+struct feed_row {
+    int32_t *tokens, *labels;
+    float *loss_mask;
+    int32_t *position;
+    int32_t *ends;
+    uint32_t nends;
+};
+
 struct feed {
     const void *self;
     /* Sample k < count into ret[seq_length + 1]. */
     int (*sample)(const void *self, uint64_t k, int32_t *ret, struct err *e);
+    /* Or, where samples are made of examples: row k < count; then there is no `sample`. */
+    int (*row)(const void *self, uint64_t k, struct feed_row *ret, struct err *e);
     uint64_t count;
     uint32_t seq_length;
     int32_t pad;      /* id of what is no text, and masked; -1: none */

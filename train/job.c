@@ -105,6 +105,33 @@ static int digest_manifests(struct job *j, struct err *e)
     return code;
 }
 
+/* Packed sets stand alone: which examples lie side by side is settled, and so is what is learnt. */
+static int find_packed(struct job *j, struct err *e)
+{
+    const struct train_options *o = j->o;
+    const struct blend_list *l;
+    const char *found = NULL;
+    bool plain = false, blend = false;
+    for (int i = 0; (l = list_at(j, i)) != NULL; i++) {
+        blend |= l->n > 1;
+        for (size_t k = 0; k < l->n; k++) {
+            bool is = packed_exists(l->prefix[k]);
+            found = is ? l->prefix[k] : found;
+            plain |= !is;
+        }
+    }
+    j->packed = found != NULL;
+    if (found && (plain || blend))
+        return err_set(e, ERR_USAGE,
+                       "%s is a packed set (.pack), which can be mixed with no other data", found);
+    if (found && (o->eod_mask_loss || o->reset_position_ids || o->reset_attention_mask))
+        return err_set(e, ERR_USAGE,
+                       "%s is a packed set and says itself what ends where: --eod-mask-loss, "
+                       "--reset-position-ids and --reset-attention-mask are for other data",
+                       found);
+    return 0;
+}
+
 int job_open_manifest(struct job *j, struct err *e)
 {
     int code = data_flags_lists(&j->o->data, &j->lists, e);
@@ -114,7 +141,9 @@ int job_open_manifest(struct job *j, struct err *e)
         return err_set(e, ERR_USAGE, "--split cuts --data-path, not data of each part's own");
     for (int i = 0; !j->data_prefix; i++)
         j->data_prefix = list_at(j, i)->n ? list_at(j, i)->prefix[0] : NULL;
-    code = manifest_read(j->data_prefix, &j->manifest, &j->has_manifest, e);
+    code = find_packed(j, e);
+    if (!code)
+        code = manifest_read(j->data_prefix, &j->manifest, &j->has_manifest, e);
     return code ? code : digest_manifests(j, e);
 }
 
@@ -311,7 +340,7 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
                             .micro_batch = o->micro_batch,
                             .seq_length = j->seq_length,
                             .micros = j->micros,
-                            .documents = o->reset_attention_mask,
+                            .documents = o->reset_attention_mask || j->packed,
                             .seed = (uint64_t)o->seed,
                             .beta1 = o->beta1,
                             .beta2 = o->beta2,
@@ -360,26 +389,75 @@ static int check_eod(const struct job *j, struct err *e)
     return err_hint(e, "name the tokenizer of the data, with --eod-token if it does not say");
 }
 
+static int manifest_fits(const struct shard *s, struct err *e)
+{
+    struct manifest m;
+    bool found;
+    int code = manifest_read(s->prefix, &m, &found, e);
+    if (code || !found)
+        return code;
+    code = manifest_fits_shard(&m, s, e);
+    manifest_close(&m);
+    return code;
+}
+
 static int manifests_fit(const struct job *j, struct err *e)
 {
     int code = 0;
-    for (size_t i = 0; i < j->data.nsource && !code; i++) {
-        const struct shard *s = &j->data.source[i].shard;
-        struct manifest m;
-        bool found;
-        code = manifest_read(s->prefix, &m, &found, e);
-        if (code || !found)
-            continue;
-        code = manifest_fits_shard(&m, s, e);
-        manifest_close(&m);
-    }
+    for (size_t i = 0; i < j->data.nsource && !code; i++)
+        code = manifest_fits(&j->data.source[i].shard, e);
+    for (int p = 0; p < PARTS && !code; p++)
+        if (j->pack.set[p].map.path)
+            code = manifest_fits(&j->pack.set[p].shard, e);
     return code;
+}
+
+static int open_packed(struct job *j, const uint64_t samples[PARTS], struct err *e)
+{
+    struct packed_config c = {.shared = j->lists.per_part ? NULL : j->data_prefix,
+                              .split = j->o->split,
+                              .seq_length = (uint32_t)j->seq_length,
+                              .seed = (uint32_t)j->o->seed,
+                              .limit = j->spec.vocab};
+    for (int p = 0; p < PARTS; p++)
+        c.own[p] = j->lists.own[p].n ? j->lists.own[p].prefix[0] : NULL;
+    memcpy(c.samples, samples, sizeof(c.samples));
+    int code = packed_data_open(&j->pack, &c, e);
+    return code ? code : manifests_fit(j, e);
+}
+
+struct feed job_feed(const struct job *j, enum part p)
+{
+    return j->packed ? packed_feed(&j->pack, p) : mix_feed(&j->data, p);
+}
+
+int job_need(const struct job *j, enum part p, struct err *e)
+{
+    return j->packed ? packed_need(&j->pack, p, e) : mix_need(&j->data, p, e);
+}
+
+bool job_ready(const struct job *j, enum part p)
+{
+    const struct packed_part *part = &j->pack.part[p];
+    return j->packed ? part->n && part->samples : j->data.ready[p];
+}
+
+bool job_empty(const struct job *j, enum part p)
+{
+    return j->packed ? j->pack.empty[p] : j->data.empty[p] != NULL;
+}
+
+uint64_t job_once(const struct job *j, enum part p)
+{
+    return j->packed ? j->pack.part[p].n : mix_once(&j->data.part[p]);
 }
 
 int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
 {
     const struct train_options *o = j->o;
     struct core_tokenizer name;
+    if (j->packed)
+        return open_packed(j, samples, e);
     name_tokenizer(j, &name);
     struct mix_config c = {.shared = j->lists.per_part ? NULL : &j->lists.shared,
                            .split = o->split,
@@ -417,6 +495,7 @@ struct batch_layout job_layout(const struct job *j)
 void job_close(struct job *j)
 {
     mix_close(&j->data);
+    packed_data_close(&j->pack);
     data_lists_finish(&j->lists);
     if (j->rank_open)
         rank_close(&j->rank);

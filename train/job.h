@@ -9,6 +9,7 @@
 
 #include "dataset/manifest.h"
 #include "dataset/mix.h"
+#include "dataset/packed_feed.h"
 #include "tok/tok.h"
 #include "train/ckpt/ckpt.h"
 #include "train/engine/rank.h"
@@ -32,6 +33,8 @@ struct job {
     struct rank rank;
     bool rank_open;
     struct mix data;
+    bool packed;                 /* the data sets are packed ones: in `pack`, not in `data` */
+    struct packed_data pack;
 };
 
 /* The newest intact checkpoint of --save, else of --load (or --iteration of it); logs which, and
@@ -54,6 +57,14 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e);
 
 /* The data's shares, each with as many samples as the run takes. */
 int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e);
+
+/* What a part gives, or why it gives nothing (ERR_USAGE). Ready: it can be asked; empty: it was
+ * wanted and comes out empty; once: its first samples in which no token comes twice. */
+struct feed job_feed(const struct job *j, enum part p);
+int job_need(const struct job *j, enum part p, struct err *e);
+bool job_ready(const struct job *j, enum part p);
+bool job_empty(const struct job *j, enum part p);
+uint64_t job_once(const struct job *j, enum part p);
 
 /* How a part's batches are cut; ready after job_open_data. */
 struct batch_layout job_layout(const struct job *j);

@@ -20,12 +20,11 @@ static int open_share(struct job *j, enum part part, int64_t *ret_iters, struct 
     int code = n[part] ? job_open_data(j, n, e)
                        : err_set(e, ERR_USAGE, "--eval-iters 0 evaluates nothing");
     if (!code)
-        code = mix_need(&j->data, part, e);
+        code = job_need(j, part, e);
     if (code)
         return code;
     /* each token at most once: what one epoch gives, of a blend what its smallest share allows */
-    const struct mix_part *m = &j->data.part[part];
-    uint64_t length = (uint64_t)j->seq_length, once = mix_once(m);
+    uint64_t length = (uint64_t)j->seq_length, once = job_once(j, part);
     int64_t iters = (int64_t)once / j->global_batch;
     *ret_iters = iters < j->o->eval_iters ? iters : j->o->eval_iters;
     if (*ret_iters < 1)
@@ -67,7 +66,7 @@ int verb_eval(struct opts *opts, struct err *e)
         code = open_share(&j, part, &iters, e);
     if (!code) {
         struct batch_layout l = job_layout(&j);
-        struct feed f = mix_feed(&j.data, part);
+        struct feed f = job_feed(&j, part);
         code = loader_create(&f, &l, 0, 4, &in, e);
     }
     if (!code)

@@ -120,7 +120,7 @@ static int evaluate(struct run *r, enum part part, const char *suffix, struct er
     int64_t turn = part == PART_TEST ? 0 : at > 0 ? (at - 1) / o->eval_interval : 0;
     uint64_t from = (uint64_t)(turn * o->eval_iters * batch);
     struct batch_layout l = job_layout(j);
-    struct feed f = mix_feed(&j->data, part);
+    struct feed f = job_feed(j, part);
     struct loader *in;
     double loss;
     int code = loader_create(&f, &l, from, 2, &in, e);
@@ -138,9 +138,9 @@ static int evaluate_at_end(struct run *r, struct err *e)
 {
     struct job *j = r->job;
     int code = 0;
-    if (j->data.ready[PART_VALID])
+    if (job_ready(j, PART_VALID))
         code = evaluate(r, PART_VALID, " on validation set", e);
-    if (!code && j->data.ready[PART_TEST])
+    if (!code && job_ready(j, PART_TEST))
         code = evaluate(r, PART_TEST, " on test set", e);
     return code;
 }
@@ -174,7 +174,7 @@ static int one_step(struct run *r, struct err *e)
         return err_wrap(e, "step %lld", (long long)j->rank.at.iteration + 1);
     int64_t at = j->rank.at.iteration;
     code = journal_step(&r->journal, &j->rank, &s, e);
-    if (!code && j->data.ready[PART_VALID] && divides(o->eval_interval, at) && at < j->iterations)
+    if (!code && job_ready(j, PART_VALID) && divides(o->eval_interval, at) && at < j->iterations)
         code = evaluate(r, PART_VALID, "", e);
     if (!code && divides(o->save_interval, at))
         code = save(r, e);
@@ -261,10 +261,10 @@ static int open_data(struct job *j, struct err *e)
     if (!code)
         code = job_open_data(j, n, e);
     if (!code)
-        code = mix_need(&j->data, PART_TRAIN, e);
+        code = job_need(j, PART_TRAIN, e);
     for (enum part p = PART_VALID; !code && p < PARTS; p++)
-        if (j->data.empty[p])
-            code = mix_need(&j->data, p, e);
+        if (job_empty(j, p))
+            code = job_need(j, p, e);
     return code;
 }
 
@@ -317,7 +317,7 @@ int verb_run(struct opts *opts, struct err *e)
     }
     if (!code) {
         struct batch_layout l = job_layout(&j);
-        struct feed f = mix_feed(&j.data, PART_TRAIN);
+        struct feed f = job_feed(&j, PART_TRAIN);
         code = loader_create(&f, &l, (uint64_t)j.rank.at.consumed, 4, &r.train, e);
     }
     if (!code) {

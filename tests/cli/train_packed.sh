@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# train on a packed set: what a model makes of examples does not depend on how they are packed.
+
+awk 'BEGIN { for (d = 0; d < 40; d++) { s = "50 51"; n = 3 + (d * 7) % 15
+    for (i = 0; i < n; i++) s = s " " ((d + i * i) % 12) " " ((d + i * i) % 12 + 12)
+    print "{\"text\": \"" s "\"}" } }' >e.jsonl
+sft() { "$PREP" sft --quiet --input e.jsonl --tokenizer-type NullTokenizer --vocab-size 60 --append-eod \
+    --response-template '50 51' --seq-length 64 "$@"; }
+tiny="--num-layers 2 --hidden-size 32 --num-attention-heads 4 --max-position-embeddings 64 --seq-length 64
+    --micro-batch-size 2 --global-batch-size 4 --tokenizer-type NullTokenizer --vocab-size 60 --lr 5e-3
+    --log-interval 5 --eval-interval 10 --eval-iters 0 --split 1"
+llama="--swiglu --normalization RMSNorm --position-embedding-type rope --disable-bias-linear
+    --untie-embeddings-and-output-weights --group-query-attention --num-query-groups 2"
+
+t "the packed and the unpacked set"
+expect 0 sft --output-prefix one --packing none
+expect 0 sft --output-prefix many
+check [ "$(wc -c <one.bin)" = "$(wc -c <many.bin)" ]
+check [ "$(wc -c <one.idx)" -gt "$(wc -c <many.idx)" ]
+
+# loss FOLDER PREFIX: over all sequences, one at a time
+loss() {
+    expect 0 "$TRAIN" eval --load "$1" --data-path "$2" --data-part train --split 1 --micro-batch-size 1 \
+        --global-batch-size 1 --eval-iters 1000
+    sed -E 's/.*loss ([0-9.]+),.*/\1/' .out
+}
+for kind in gpt llama; do
+    t "$kind: the loss is that of the examples, however they are packed"
+    expect 0 "$TRAIN" run $tiny $([ $kind = llama ] && echo $llama) --data-path many --train-iters 20 --save $kind
+    a=$(loss $kind one)
+    b=$(loss $kind many)
+    check awk "BEGIN { d = $a - $b; exit !(d < 2e-5 && d > -2e-5 && $a < 3.5) }"
+done
+
+t "a run that stopped goes on as if it had not"
+expect 0 "$TRAIN" run $tiny --data-path many --train-iters 20 --save part --exit-interval 10
+expect 0 "$TRAIN" run $tiny --data-path many --train-iters 20 --save part
+check [ "$(tail -n 1 part/metrics.jsonl | sed -E 's/.*"lm_loss": ([0-9.]+).*/\1/')" = \
+    "$(tail -n 1 gpt/metrics.jsonl | sed -E 's/.*"lm_loss": ([0-9.]+).*/\1/')" ]
+
+t "a set for each part"
+expect 0 "$TRAIN" run $(echo $tiny | sed 's/--eval-iters 0 --split 1/--eval-iters 2/') --train-data-path many \
+    --valid-data-path one --train-iters 10 --save parts
+out_has "validation loss at iteration 10"
+
+t "what does not fit is said"
+expect 2 "$TRAIN" run $tiny --data-path many --train-iters 5 --seq-length 32 --save no
+err_has "many: was packed into sequences of 64 tokens, and those of the run have 32"
+expect 2 "$TRAIN" run $tiny --data-path many one --train-iters 5 --save no
+err_has "packed"
+expect 2 "$TRAIN" run $tiny --data-path many --reset-attention-mask --train-iters 5 --save no
+err_has "--reset-attention-mask"
+cp one.idx many.idx
+expect 3 "$TRAIN" run $tiny --data-path many --train-iters 5 --save no
