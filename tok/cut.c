@@ -165,6 +165,14 @@ bool cut_between(const struct cut *c, const char *text, size_t at, size_t n)
            !(c->left && has(c, partial_key((unsigned char)text[at - 1]), lead, bit));
 }
 
+bool cut_wide(const struct cut *c, const char *p)
+{
+    uint32_t left = load_u32(p - 3) & 0xffffff, right = load_u32(p), lead = right & 0xff;
+    unsigned bit = bit_of(right >> 8 & 0xffff);
+    return !has(c, left_key(left), lead, bit) &&
+           !(c->left && has(c, partial_key((unsigned char)p[-1]), lead, bit));
+}
+
 /*
  * Places where characters begin; those at which a part begins anyway have the bit FORCED. What
  * stays of them is put in their stead, without the bit. at[n] is where the last character ends.

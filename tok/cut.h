@@ -60,6 +60,10 @@ static inline bool cut_here(const struct cut *c, const char *text, size_t at, si
     return cut_between(c, text, at, n);
 }
 
+/* The same before p[0], for who knows that characters of three bytes stand on both sides; p[3] is
+ * readable. */
+bool cut_wide(const struct cut *c, const char *p);
+
 /*
  * Cuts the parts text[start[i] .. start[i + 1]), i < n, that are longer than `longest` where it may
  * be, and those of more than six bytes that begin with characters of three or more: words of such

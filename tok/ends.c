@@ -33,53 +33,29 @@ static void find_children(struct children *c, const struct trie *t)
             c->child[c->first[t->unit[i].check + 1]++] = i;
 }
 
-static void put_item(struct ends *a, size_t *room, struct ends_item item)
-{
-    if (a->nitems == *room) {
-        *room = *room * 2 + 1024;
-        a->item = mem_grow(a->item, *room, sizeof(*a->item));
-    }
-    a->item[a->nitems++] = item;
-}
-
-/* The list of a unit: that of its longest end, behind the string itself if it is a piece. */
-static uint32_t make_list(struct ends *a, size_t *room, const struct ends_piece *p, int32_t id,
-                          uint32_t rest)
-{
-    if (id < 0 || !p[id].length)
-        return rest;
-    size_t list = a->nitems;
-    struct ends_item head = a->item[rest];
-    head.length++;
-    head.ties |= p[id].ties;
-    head.id |= p[id].one;
-    BUG_ON(list + head.length >= UINT32_MAX, "%zu pieces end at places", list);
-    put_item(a, room, head);
-    put_item(a, room, (struct ends_item){{p[id].score}, p[id].length, id});
-    for (uint32_t k = 1; k < head.length; k++)
-        put_item(a, room, a->item[rest + k]);
-    return (uint32_t)list;
-}
-
-void ends_init(struct ends *a, const struct trie *t, const struct ends_piece *piece)
+void ends_init(struct ends *a, const struct trie *t, struct ends_piece *piece, uint32_t *ties)
 {
     struct children c;
-    size_t room = 0, n = 1;
+    size_t n = 1;
     uint32_t *queue = mem_new(t->n + 1, sizeof(*queue));
     find_children(&c, t);
-    *a = (struct ends){.unit = mem_new(t->n + 256, sizeof(*a->unit))};
+    *a = (struct ends){mem_new(t->n + 256, sizeof(*a->unit)), piece, ties};
     mem_large_pages(a->unit, (t->n + 256) * sizeof(*a->unit));
-    put_item(a, &room, (struct ends_item){0});
     for (size_t i = 0; i < t->n + 256; i++)
         a->unit[i] = (struct ends_unit){.base = t->unit[i].base, .check = t->unit[i].check};
     for (size_t at = 0; at < n; at++) { /* the root first, then units of one byte, of two, ... */
         uint32_t q = queue[at];
         for (uint32_t k = c.first[q]; k < c.first[q + 1]; k++) {
-            uint32_t i = c.child[k];
+            uint32_t i = c.child[k], own = (uint32_t)(t->unit[i].value + 1);
             struct ends_unit *u = &a->unit[i];
             char byte = (char)(i - a->unit[q].base);
             u->fail = q == TRIE_ROOT ? TRIE_ROOT : ends_step(a, a->unit[q].fail, byte);
-            u->list = make_list(a, &room, piece, t->unit[i].value, a->unit[u->fail].list);
+            u->piece = a->unit[u->fail].piece;
+            if (own && piece[own].length) {
+                piece[own].next = u->piece;
+                ties[own] |= ties[u->piece];
+                u->piece = own;
+            }
             queue[n++] = i;
         }
     }
@@ -91,7 +67,8 @@ void ends_init(struct ends *a, const struct trie *t, const struct ends_piece *pi
 void ends_finish(struct ends *a)
 {
     free(a->unit);
-    free(a->item);
+    free(a->piece);
+    free(a->ties);
     *a = (struct ends){0};
 }
 
@@ -127,8 +104,8 @@ void ends_walk(const struct ends *a, const char *text, const uint32_t *start, si
             uint32_t state = l->state, to = unit[state].base + (unsigned char)text[l->at];
             uint32_t good = -(uint32_t)(unit[to].check == state);
             to = (to & good) | (unit[state].fail & ~good);
-            ret[l->at] = unit[to].list;
-            __builtin_prefetch(&a->item[unit[to].list]);
+            ret[l->at] = unit[to].piece;
+            __builtin_prefetch(&a->piece[unit[to].piece]);
             l->state = to;
             l->at += (good & 1) | (state == TRIE_ROOT); /* else the same byte once more */
             if (l->at == l->end && !next_text(l, start, &next, n))

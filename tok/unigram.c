@@ -6,16 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/mem.h"
-#include "tok/words.h"
+
+enum { CUT_ROOM = 16 }; /* a cut that is lost makes words longer, which are met less often */
 
 #define ALWAYS static inline __attribute__((always_inline))
-
-enum {
-    KEPT = 31, /* bytes of a segment that is kept */
-    KEPT_SLOTS = 1 << 15
-};
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
@@ -46,7 +41,7 @@ static void fill_scores(struct unigram *u, const struct sp_model *m)
     u->falling = u->unk_score <= 0;
     u->largest = fabs((double)u->unk_score);
     u->piece = mem_new(m->npieces, sizeof(*u->piece));
-    u->worth = mem_new(m->npieces + 1, sizeof(*u->worth));
+    u->score = mem_new(m->npieces + 1, sizeof(*u->score));
     u->none = (uint32_t)m->npieces;
     while (u->id_mask < u->none)
         u->id_mask = u->id_mask * 2 + 1;
@@ -55,7 +50,7 @@ static void fill_scores(struct unigram *u, const struct sp_model *m)
         double score =
             p->type == SP_USER ? (double)((float)p->length * max) - 0.1 : (double)p->score;
         u->piece[i] = (struct scored){score, p->type, ties_of(score)};
-        u->worth[i] = (struct worth){p->type == SP_USER ? NAN : p->score, u->piece[i].ties};
+        u->score[i] = p->type == SP_USER ? NAN : p->score;
         u->falling &= score <= 0 || p->type == SP_BYTE || p->type == SP_CONTROL;
         u->largest = fmax(u->largest, fabs(score));
     }
@@ -64,16 +59,16 @@ static void fill_scores(struct unigram *u, const struct sp_model *m)
 /* The normalized text is UTF-8: so other pieces are never found in it. */
 static void fill_ends(struct unigram *u, const struct sp_model *m)
 {
-    struct ends_piece *piece = mem_new(m->npieces, sizeof(*piece));
+    struct ends_piece *piece = mem_new(m->npieces + 1, sizeof(*piece));
+    uint32_t *ties = mem_new(m->npieces + 1, sizeof(*ties));
     for (size_t i = 0; i < m->npieces; i++) {
         const struct sp_piece *p = &m->piece[i];
         if (p->type == SP_UNUSED || !sp_piece_is_utf8(p))
             continue;
-        piece[i] = (struct ends_piece){u->worth[i].score, u->worth[i].ties, (uint32_t)p->length,
-                                       sp_char_length(p->text, p->length) == p->length};
+        piece[i + 1] = (struct ends_piece){u->score[i], (uint32_t)p->length, 0};
+        ties[i + 1] = u->piece[i].ties;
     }
-    ends_init(&u->ends, &u->trie, piece);
-    free(piece);
+    ends_init(&u->ends, &u->trie, piece, ties);
 }
 
 static void fill_trie(struct unigram *u, const struct sp_model *m)
@@ -82,7 +77,7 @@ static void fill_trie(struct unigram *u, const struct sp_model *m)
     size_t n = 0, bytes = 0;
     for (size_t i = 0; i < m->npieces; i++)
         bytes += m->piece[i].length;
-    cut_init(&u->cut, bytes);
+    cut_init(&u->cut, CUT_ROOM * bytes);
     for (size_t i = 0; i < m->npieces; i++) {
         const struct sp_piece *p = &m->piece[i];
         if (p->type != SP_NORMAL && p->type != SP_USER && p->type != SP_UNUSED)
@@ -110,7 +105,6 @@ struct unigram *unigram_create(const struct sp_model *m)
     fill_trie(u, m);
     sp_plain_init(&u->plain, &u->norm);
     unigram_parts_open(u);
-    u->words = unigram_find_words(u, m);
     u->byte_fallback = m->byte_fallback;
     for (int i = 0; i < 256 && m->byte_fallback; i++) {
         static const char digit[] = "0123456789ABCDEF";
@@ -130,14 +124,13 @@ void unigram_destroy(struct unigram *u)
     cut_finish(&u->cut);
     sp_plain_finish(&u->plain);
     free(u->piece);
-    free(u->worth);
+    free(u->score);
     free(u);
 }
 
 struct unigram_state *unigram_state_create(void)
 {
     struct unigram_state *s = mem_new(1, sizeof(*s));
-    s->kept = mem_new(KEPT_SLOTS, sizeof(*s->kept));
     unigram_reset(s);
     return s;
 }
@@ -151,13 +144,12 @@ void unigram_state_destroy(struct unigram_state *s)
     free(s->node);
     free(s->path);
     free(s->live);
-    free(s->kept);
     word_cache_destroy(s->cache);
     for (int i = 0; i < UNIGRAM_EXACT; i++)
         word_cache_destroy(s->exact[i].cache);
     tok_ids_finish(&s->stream);
     free(s->part);
-    free(s->list);
+    free(s->piece);
     free(s->pairs);
     free(s->total);
     free(s);
@@ -202,42 +194,50 @@ static void make_nodes(struct unigram_state *s, size_t last)
 }
 
 /* Sums and comparisons are the library's: floats kept, compared before they are rounded. */
-ALWAYS void offer(const struct unigram *u, struct node *to, float before, uint32_t item)
+ALWAYS void offer(const struct unigram *u, struct node *to, float before, uint32_t piece)
 {
-    const struct ends_item *p = &u->ends.item[item];
-    float sum = p->score + before, other;
+    float sum = u->ends.piece[piece].score + before, other;
     bool better = sum > to->score;
     if (__builtin_expect(!islessgreater(sum, to->score), 0)) {
-        double whole = u->piece[p->id].score + (double)before;
+        double whole = u->piece[piece - 1].score + (double)before;
         better = whole > (double)to->score;
         sum = (float)whole;
     }
     other = better ? to->score : sum;
     to->second = to->second > other ? to->second : other;
     to->score = better ? sum : to->score;
-    to->item = better ? item : to->item;
+    to->piece = better ? piece : to->piece;
 }
 
-/* The best way to a place, behind a character of `one` bytes; *node is that of the place, those of
- * places before it lie before it. Returns the ties of all pieces that may be its last one. */
-ALWAYS uint32_t fill_node(const struct unigram *u, struct node *node, uint32_t list, size_t one)
+/* The best way to a place, behind a character of `one` bytes, at which this piece and those behind
+ * it end; *node is that of the place, those of places before it lie before it. */
+ALWAYS void fill_node(const struct unigram *u, struct node *node, uint32_t piece, size_t one)
 {
-    const struct ends_item *item = &u->ends.item[list];
-    uint32_t count = item->length, ties = item->ties;
-    struct node to = {-INFINITY, -INFINITY, count ? list + 1 : 0};
-    for (uint32_t k = 1; k <= count; k++)
-        offer(u, &to, node[-(ptrdiff_t)item[k].length].score, list + k);
-    if (!item->id) {
+    struct node to = {-INFINITY, -INFINITY, piece};
+    size_t length = 0;
+    for (const struct ends_piece *p; piece; piece = p->next) {
+        p = &u->ends.piece[piece];
+        length = p->length;
+        offer(u, &to, node[-(ptrdiff_t)length].score, piece);
+    }
+    if (length != one) {
         float sum = u->unk_score + node[-(ptrdiff_t)one].score;
-        bool better = !count || sum > to.score;
+        bool better = !length || sum > to.score;
         float other = better ? to.score : sum;
         to.second = to.second > other ? to.second : other;
         to.score = better ? sum : to.score;
-        to.item = better ? 0 : to.item;
-        ties |= u->unk_ties;
+        to.piece = better ? 0 : to.piece;
     }
     *node = to;
-    return ties;
+}
+
+/* Those of all pieces that end at a place. */
+static uint32_t ties_at(const struct unigram *u, uint32_t piece, size_t one)
+{
+    uint32_t ties = u->ends.ties[piece];
+    while (u->ends.piece[piece].next)
+        piece = u->ends.piece[piece].next;
+    return u->ends.piece[piece].length == one ? ties : ties | u->unk_ties;
 }
 
 /* The ways to the next place. */
@@ -248,7 +248,9 @@ static void extend(const struct unigram *u, struct unigram_state *s)
     size_t one = sp_char_length(p + s->at, n - s->at);
     for (size_t end = s->at + one; s->at < end; s->at++)
         s->reached = ends_step(&u->ends, s->reached, p[s->at]);
-    s->ties |= fill_node(u, &s->node[s->at], u->ends.unit[s->reached].list, one);
+    uint32_t piece = u->ends.unit[s->reached].piece;
+    fill_node(u, &s->node[s->at], piece, one);
+    s->ties |= ties_at(u, piece, one);
 }
 
 /* The bytes of the last piece on the best way to a place, of text p. */
@@ -256,9 +258,9 @@ static size_t last_piece(const struct unigram *u, const struct node *node, const
                          int32_t *ret_id)
 {
     size_t start = at - 1;
-    if (node[at].item) {
-        *ret_id = u->ends.item[node[at].item].id;
-        return u->ends.item[node[at].item].length;
+    if (node[at].piece) {
+        *ret_id = (int32_t)node[at].piece - 1;
+        return u->ends.piece[node[at].piece].length;
     }
     *ret_id = u->unk;
     while (start && ((unsigned char)p[start] & 0xc0) == 0x80)
@@ -348,37 +350,6 @@ static size_t common_place(const struct unigram *u, struct unigram_state *s)
 
 /* ---- segments: what stands between two cuts -------------------------------------------------- */
 
-static bool is_mark(const struct unigram *u, const char *p)
-{
-    return memcmp(p, u->norm.space, u->norm.space_length) == 0;
-}
-
-/* The next byte c in p[from .. n), or n; 8 bytes behind the text are readable. */
-static size_t find_byte(const char *p, size_t from, size_t n, char c)
-{
-    for (const uint64_t ones = 0x0101010101010101u; from < n; from += 8) {
-        uint64_t x = load_u64(p + from) ^ ones * (unsigned char)c;
-        uint64_t zero = (x - ones) & ~x & ones << 7;
-        if (zero) {
-            from += (size_t)__builtin_ctzll(zero) / 8;
-            break;
-        }
-    }
-    return from < n ? from : n;
-}
-
-/* Where the word at the beginning ends, if it is short enough to be kept; else 0. */
-static size_t next_word(const struct unigram *u, const struct unigram_state *s, bool last)
-{
-    size_t n, k = u->norm.space_length;
-    const char *p = window(s, &n);
-    size_t most = n < KEPT + k ? n : KEPT + k;
-    for (size_t at = 0; u->words && (at = find_byte(p, at + 1, most, *u->norm.space)) + k <= most;)
-        if (is_mark(u, p + at) && !(at >= k && is_mark(u, p + at - k)))
-            return at;
-    return u->words && last && n <= KEPT ? n : 0;
-}
-
 size_t unigram_window_cut(const struct unigram *u, const struct unigram_state *s, size_t at,
                           bool last)
 {
@@ -410,23 +381,22 @@ static float limit_of(const struct unigram *u, size_t n, double margin)
 /* The best way through a text, as unigram_learn has it, behind a score: *ret_margin is by how much
  * it is the best at least, 0 if a character is unknown. Returns the number of characters. */
 static size_t look_through(const struct unigram *u, struct unigram_state *s, float before,
-                           const char *text, const uint32_t *list, size_t n, struct tok_ids *ids,
-                           double *ret_margin, uint32_t *ret_ties)
+                           const char *text, const uint32_t *piece, size_t n, struct tok_ids *ids,
+                           double *ret_margin)
 {
     size_t chars = 0, first = ids->n;
     double margin = INFINITY;
-    uint32_t ties = 0;
     make_nodes(s, n);
     s->node[0].score = before;
     for (size_t at = 0, one; at < n; chars++) {
         one = sp_char_length(text + at, n - at);
         at += one;
-        ties |= fill_node(u, &s->node[at], list[at - 1], one);
+        fill_node(u, &s->node[at], piece[at - 1], one);
     }
     int32_t *id = tok_ids_reserve(ids, chars);
     for (size_t at = n; at > 0; ids->n++) {
         const struct node *t = &s->node[at];
-        margin = t->item ? fmin(margin, (double)t->score - (double)t->second) : 0;
+        margin = t->piece ? fmin(margin, (double)t->score - (double)t->second) : 0;
         at -= last_piece(u, s->node, text, at, id++);
     }
     for (size_t i = first, k = ids->n; i + 1 < k--; i++) { /* they came from the last on */
@@ -435,44 +405,33 @@ static size_t look_through(const struct unigram *u, struct unigram_state *s, flo
         ids->id[k] = swap;
     }
     *ret_margin = margin;
-    *ret_ties = ties;
     return chars;
 }
 
 float unigram_learn(const struct unigram *u, struct unigram_state *s, const char *text,
-                    const uint32_t *list, size_t n, struct tok_ids *ids)
+                    const uint32_t *piece, size_t n, struct tok_ids *ids)
 {
     double margin;
-    uint32_t ties;
-    size_t chars = look_through(u, s, 0, text, list, n, ids, &margin, &ties);
+    size_t chars = look_through(u, s, 0, text, piece, n, ids, &margin);
     return limit_of(u, chars, margin);
 }
 
 float unigram_learn_exact(const struct unigram *u, struct unigram_state *s, const char *text,
-                          const uint32_t *list, size_t n, struct tok_ids *ids)
+                          const uint32_t *piece, size_t n, struct tok_ids *ids)
 {
     float start = ldexpf(1, s->binade), edge = start / 128;
     double margin;
-    uint32_t ties;
-    size_t first = ids->n,
-           chars = look_through(u, s, -1.5f * start, text, list, n, ids, &margin, &ties);
+    size_t first = ids->n, chars = look_through(u, s, -1.5f * start, text, piece, n, ids, &margin);
     bool holds = (double)chars * u->largest < (double)edge;
+    uint32_t ties = 0;
     for (size_t i = first; i < ids->n; i++)
         holds &= ids->id[i] != u->unk;
+    for (size_t at = 0, one; at < n && holds;) {
+        one = sp_char_length(text + at, n - at);
+        at += one;
+        ties |= ties_at(u, piece[at - 1], one);
+    }
     return holds && !(ties >> (s->binade - UNIGRAM_BINADE) & 1) ? 2 * start - edge : 0;
-}
-
-static void learn(const struct unigram *u, struct unigram_state *s, size_t n, struct kept *ret)
-{
-    const char *p = s->text.data + s->from;
-    uint32_t list[KEPT + 1], whole[2] = {0, (uint32_t)n};
-    s->stream.n = 0;
-    ends_walk(&u->ends, p, whole, 1, list);
-    ret->limit = unigram_learn(u, s, p, list, n, &s->stream);
-    if (s->stream.n > KEPT_IDS)
-        ret->limit = 0;
-    ret->n = s->stream.n <= KEPT_IDS ? (uint32_t)s->stream.n : 0;
-    memcpy(ret->id, s->stream.id, ret->n * sizeof(*ret->id));
 }
 
 void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
@@ -485,52 +444,6 @@ void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct
     s->text.len = s->from = 0;
 }
 
-static void make_key(const char *p, size_t n, uint64_t key[4])
-{
-    memcpy(key, p, 32);
-    for (size_t i = 0; i < 4; i++) {
-        size_t k = n < 8 * i ? 0 : n - 8 * i; /* bytes of the segment from this word on */
-        key[i] &= k < 8 ? ((uint64_t)1 << 8 * k) - 1 : UINT64_MAX;
-    }
-    key[3] |= (uint64_t)n << 56;
-}
-
-static bool is_key(const struct kept *k, const uint64_t key[4])
-{
-    return !((k->key[0] ^ key[0]) | (k->key[1] ^ key[1]) | (k->key[2] ^ key[2]) |
-             (k->key[3] ^ key[3]));
-}
-
-/* Takes the ids of the first n bytes from what is kept; false if they do not hold here. */
-static bool recall(const struct unigram *u, struct unigram_state *s, size_t n, struct tok_ids *ids)
-{
-    uint64_t key[4];
-    make_key(s->text.data + s->from, n, key);
-    uint64_t hash =
-        words_mix(words_mix(key[0] ^ 0x9E3779B97F4A7C15u, key[1] ^ 0xD1B54A32D192ED03u) ^ key[2],
-                  key[3] ^ 0x8EBC6AF09C88C6E3u);
-    struct kept *k = &s->kept[hash & (KEPT_SLOTS - 2)]; /* here or in the next place */
-    if (!is_key(k, key)) {
-        struct kept first = k[0];
-        k[0] = k[1];
-        k[1] = first;
-        if (!is_key(k, key)) {
-            learn(u, s, n, k);
-            memcpy(k->key, key, sizeof(key));
-        }
-    }
-    if (!(unigram_reach(s->score) < k->limit))
-        return false;
-    s->reach = fminf(s->reach, k->limit);
-    memcpy(ids->id + ids->n, k->id, sizeof(k->id));
-    ids->n += k->n;
-    for (uint32_t i = 0; i < k->n; i++)
-        unigram_add(u, k->id[i], &s->score, &s->ties);
-    s->after_unknown = false;
-    s->from += n;
-    return true;
-}
-
 void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last,
                      struct tok_ids *ids)
 {
@@ -538,15 +451,7 @@ void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last
         unigram_sample_window(u, s, last, ids);
         return;
     }
-    buf_reserve(&s->text, 32);
-    tok_ids_reserve(ids, s->text.len + KEPT_IDS);
-    for (size_t end;;) {
-        if (s->at == 0 && (end = next_word(u, s, last)) != 0 && recall(u, s, end, ids))
-            continue;
-        if (!(end = unigram_window_cut(u, s, s->at, last)))
-            break;
-        if (s->at == 0 && end <= KEPT && recall(u, s, end, ids))
-            continue;
+    for (size_t end; (end = unigram_window_cut(u, s, s->at, last)) != 0;) {
         make_nodes(s, end);
         while (s->at < end)
             extend(u, s);

@@ -17,6 +17,7 @@
 
 enum {
     AHEAD = 64, /* bytes behind a part that the cache may read */
+    CHUNK_LEAST = 256,
     PAIRS_LOG = 14,
     PAIR_BITS = 42,
     MARK = 0x2581
@@ -62,24 +63,6 @@ static bool may_part(const struct unigram *u, uint32_t a, uint32_t b)
     if (!at || !right || (u->norm.remove_extra && is_space(text, at)))
         return false;
     return cut_here(&u->cut, text, at, at + right);
-}
-
-bool unigram_find_words(const struct unigram *u, const struct sp_model *m)
-{
-    const struct sp_norm *s = &u->norm;
-    for (size_t i = 0; i < m->npieces; i++) {
-        const struct sp_piece *p = &m->piece[i];
-        bool other = false;
-        for (size_t at = 0; p->type != SP_UNUSED && at < p->length;) {
-            bool mark = p->length - at >= s->space_length &&
-                        memcmp(p->text + at, s->space, s->space_length) == 0;
-            if (mark && other)
-                return false;
-            other |= !mark;
-            at += mark ? s->space_length : 1;
-        }
-    }
-    return true;
 }
 
 void unigram_parts_open(struct unigram *u)
@@ -128,6 +111,23 @@ static size_t find_ascii(const struct unigram *u, const unsigned char *p, size_t
     return k;
 }
 
+/* Of characters of three bytes that stay what they are, the first being one that follows another:
+ * how many bytes are done with. */
+static size_t find_plain(const struct unigram *u, const char *p, size_t at, size_t n,
+                         uint32_t *start, size_t *k)
+{
+    for (; at + 4 <= n; at += 3) {
+        uint32_t w = load_u32(p + at);
+        uint32_t c = (w & 0xf) << 12 | (w >> 2 & 0xfc0) | (w >> 16 & 0x3f);
+        if ((w & 0xc0c0f0) != 0x8080e0 || c < 0x1000 || c >> 11 == 0xd800 >> 11 ||
+            !sp_is_plain(&u->plain, c))
+            break;
+        start[*k] = (uint32_t)at;
+        *k += cut_wide(&u->cut, p + at);
+    }
+    return at;
+}
+
 /* The cuts in text that begins at one, up to a byte that is no UTF-8; start[0] is 0. Returns how
  * many there are behind it. */
 static size_t find_parts(const struct unigram *u, struct unigram_state *s, const char *text,
@@ -152,6 +152,11 @@ static size_t find_parts(const struct unigram *u, struct unigram_state *s, const
         k += part_between(u, s, before, c);
         before = c;
         at += length;
+        if (length == 3 && sp_is_plain(&u->plain, c)) {
+            size_t end = find_plain(u, text, at, n, start, &k);
+            before = end > at ? utf8_code(text + end - 3, 3) : before;
+            at = end;
+        }
     }
     return k - 1;
 }
@@ -210,7 +215,7 @@ static void normalize(const struct unigram *u, struct unigram_state *s, const ch
 }
 
 typedef float learn_part(const struct unigram *u, struct unigram_state *s, const char *text,
-                         const uint32_t *list, size_t n, struct tok_ids *ids);
+                         const uint32_t *piece, size_t n, struct tok_ids *ids);
 
 /* The first of ids that hold below a limit. */
 static int32_t limited(const struct unigram *u, int32_t id, float limit)
@@ -229,15 +234,15 @@ static int miss_by(learn_part *learn, const struct unigram *u, struct unigram_st
         normalize(u, s, list->text + list->at[i], list->n[i]);
         start[i + 1] = (uint32_t)s->text.len;
     }
-    if (s->list_room < s->text.len) {
-        s->list_room = s->text.len * 2;
-        s->list = mem_grow(s->list, s->list_room, sizeof(*s->list));
+    if (s->piece_room < s->text.len) {
+        s->piece_room = s->text.len * 2;
+        s->piece = mem_grow(s->piece, s->piece_room, sizeof(*s->piece));
     }
-    ends_walk(&u->ends, s->text.data, start, list->count, s->list);
+    ends_walk(&u->ends, s->text.data, start, list->count, s->piece);
     for (size_t i = 0; i < list->count; i++) {
         size_t n = start[i + 1] - start[i], at = ids->n;
         float limit =
-            n ? learn(u, s, s->text.data + start[i], s->list + start[i], n, ids) : 0x1p60f;
+            n ? learn(u, s, s->text.data + start[i], s->piece + start[i], n, ids) : 0x1p60f;
         if (!n)
             *tok_ids_reserve(ids, 1) = (int32_t)u->none, ids->n++;
         ids->id[at] = limited(u, ids->id[at], limit);
@@ -297,10 +302,10 @@ static void find_ids(const struct unigram *u, struct unigram_state *s, const cha
 static const uint32_t *put_ids(const struct unigram *u, struct unigram_state *s, const uint32_t *p,
                                const uint32_t *end, struct tok_ids *ids)
 {
-    const uint32_t mask = u->id_mask, none = u->none;
+    const uint32_t *first = p, mask = u->id_mask, none = u->none;
     int32_t *to = ids->id + ids->n, *from = to;
-    float sum = s->score;
-    uint32_t ties = 0, least = UINT32_MAX >> 1, bits;
+    float sum = s->score, reach;
+    uint32_t least = INT32_MAX, bits;
     for (; p < end; p++) {
         uint32_t id = *p & mask, limit = *p & ~mask & INT32_MAX;
         memcpy(&bits, &sum, sizeof(bits));
@@ -309,16 +314,16 @@ static const uint32_t *put_ids(const struct unigram *u, struct unigram_state *s,
         least = limit < least ? limit : least;
         *to = (int32_t)id;
         to += id != none;
-        unigram_add(u, (int32_t)id, &sum, &ties);
+        sum = unigram_add(u, (int32_t)id, sum);
     }
-    float reach;
     memcpy(&reach, &least, sizeof(reach));
     if (least < 0x7f800000u) /* else it was that of no first one */
         s->reach = fminf(s->reach, reach);
     s->after_unknown &= to == from;
     s->score = sum;
-    s->ties |= ties;
     ids->n += (size_t)(to - from);
+    for (; unigram_binade(sum) >= UNIGRAM_BINADE && first < p; first++)
+        s->ties |= (*first & mask) == none ? 0 : u->piece[*first & mask].ties;
     return p;
 }
 
@@ -341,13 +346,25 @@ static void put_stream(const struct unigram *u, struct unigram_state *s, const c
     }
 }
 
+/* Bytes that are worked on at a time: few where the sum comes to a power of two, behind which other
+ * ids hold. */
+static size_t chunk_bytes(const struct unigram_state *s)
+{
+    int binade = unigram_binade(s->score);
+    double left = ldexp(2, binade) - fabs((double)s->score);
+    if (binade + 1 < UNIGRAM_BINADE || left > 2 * UNIGRAM_CHUNK)
+        return UNIGRAM_CHUNK;
+    return left < 2 * CHUNK_LEAST ? CHUNK_LEAST : (size_t)(left / 2);
+}
+
 size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const char *text,
                          size_t n, struct tok_ids *ids)
 {
     size_t used = 0;
     make_room(s);
     while (n - used > 2 * AHEAD) {
-        size_t most = n - used - AHEAD < UNIGRAM_CHUNK ? n - used - AHEAD : UNIGRAM_CHUNK;
+        size_t most = chunk_bytes(s);
+        most = n - used - AHEAD < most ? n - used - AHEAD : most;
         size_t k = find_parts(u, s, text + used, most, s->part);
         if (!k)
             break;

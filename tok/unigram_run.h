@@ -16,8 +16,7 @@
 enum {
     UNIGRAM_CHUNK = 1 << 14, /* bytes that are worked on at a time */
     UNIGRAM_BEYOND = 4,      /* bytes behind a place that tell whether it is a cut */
-    KEPT_IDS = 6,
-    UNIGRAM_BINADE = 16, /* the least whose sums have caches of their own: from 2^16 on, */
+    UNIGRAM_BINADE = 18,     /* the least whose sums have caches of their own: from 2^18 on, */
     UNIGRAM_BINADES = 32,
     UNIGRAM_EXACT = 4 /* and so many such caches */
 };
@@ -33,12 +32,6 @@ struct scored {
     uint32_t ties; /* a bit for each binade in which it falls in the middle */
 };
 
-/* The same at hand: a score that is no float is NaN. */
-struct worth {
-    float score;
-    uint32_t ties;
-};
-
 /* Ids that hold in one binade. */
 struct exact {
     int binade;
@@ -51,7 +44,7 @@ struct unigram {
     struct ends ends;     /* the first two; scores that are no floats are NaN */
     struct cut cut;       /* places that none of the first two reaches across */
     struct scored *piece; /* by id */
-    struct worth *worth;  /* by id, too, and of no piece at all the last */
+    float *score;         /* the same at hand, NaN if it is no float; of no piece at all the last */
     uint32_t none;        /* the id of no piece */
     uint32_t id_mask;     /* of the bits that ids take, that one, too */
     size_t longest;       /* bytes of the longest */
@@ -66,25 +59,12 @@ struct unigram {
     unsigned char apart[128][16]; /* of ASCII: where text as it stands may be cut */
     bool samples;                 /* a way at random instead of the best */
     double alpha;
-    bool words; /* no piece has the mark of a space behind anything else */
 };
 
 /* The best way that ends at a place: its last piece. */
 struct node {
     float score, second; /* of the best way that was not taken */
-    uint32_t item;       /* that piece in `ends`; 0: an unknown character */
-};
-
-/*
- * What a segment between two cuts becomes. Sums are floats, so the score before a segment may
- * change what is best in it, but only where two ways are as near to each other as rounding is
- * coarse: that gives the limit.
- */
-struct kept {
-    uint64_t key[4]; /* the segment; its length is the last byte */
-    float limit;     /* the ids hold while the score before the segment is smaller in size */
-    uint32_t n;
-    int32_t id[KEPT_IDS];
+    uint32_t piece;      /* that piece in `ends`; 0: an unknown character */
 };
 
 /* A window on the normalized text. Places count from `from`, which all ways go through. */
@@ -99,8 +79,7 @@ struct unigram_state {
     size_t at;          /* the last place that the ways have come to */
     uint32_t reached;   /* what `ends` says there */
     bool after_unknown; /* the last id that left was the unknown piece */
-    struct kept *kept;
-    bool at_cut; /* the text may be cut where it stands, and all before is encoded */
+    bool at_cut;        /* the text may be cut where it stands, and all before is encoded */
     struct word_cache *cache;
     struct exact exact[UNIGRAM_EXACT]; /* the first: of lower ones */
     int binade;                        /* that is being learnt */
@@ -110,8 +89,8 @@ struct unigram_state {
     float ended;                       /* the sum at the end of the text before */
     struct tok_ids stream; /* what comes out of the caches: ids with limits (unigram_parts.c) */
     uint32_t *part;        /* where parts begin */
-    uint32_t *list;        /* scratch: pieces that end at each place */
-    size_t list_room;
+    uint32_t *piece;       /* scratch: the longest that ends at each place */
+    size_t piece_room;
     uint64_t *pairs; /* places met before: two characters, and whether they may be parted */
     int32_t *path;   /* scratch: places of the way back */
     size_t path_room;
@@ -126,23 +105,20 @@ struct unigram_state {
 void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
 
 /*
- * A text that no piece reaches out of, list[i] being what ends behind its byte i: its ids as if
- * nothing stood before it, and the size of the score before up to which they hold. Or as if a sum
- * in the state's binade stood there; 0 if they do not hold for all.
+ * A text that no piece reaches out of, piece[i] being the longest that ends behind its byte i: its
+ * ids as if nothing stood before it, and the size of the score before up to which they hold. Or as
+ * if a sum in the state's binade stood there; 0 if they do not hold for all.
  */
 float unigram_learn(const struct unigram *u, struct unigram_state *s, const char *text,
-                    const uint32_t *list, size_t n, struct tok_ids *ids);
+                    const uint32_t *piece, size_t n, struct tok_ids *ids);
 float unigram_learn_exact(const struct unigram *u, struct unigram_state *s, const char *text,
-                          const uint32_t *list, size_t n, struct tok_ids *ids);
+                          const uint32_t *piece, size_t n, struct tok_ids *ids);
 
-/* A piece is added to a sum, as the library does it. */
-static inline void unigram_add(const struct unigram *u, int32_t id, float *sum, uint32_t *ties)
+/* A sum to which a piece is added, as the library does it. */
+static inline float unigram_add(const struct unigram *u, int32_t id, float sum)
 {
-    float next = *sum + u->worth[id].score;
-    if (__builtin_expect(isnan(next), 0))
-        next = (float)(u->piece[id].score + (double)*sum);
-    *sum = next;
-    *ties |= u->worth[id].ties;
+    float next = sum + u->score[id];
+    return __builtin_expect(isnan(next), 0) ? (float)(u->piece[id].score + (double)sum) : next;
 }
 
 static inline int unigram_binade(float score)
@@ -150,13 +126,6 @@ static inline int unigram_binade(float score)
     uint32_t bits;
     memcpy(&bits, &score, sizeof(bits));
     return (int)(bits >> 23 & 255) - 127;
-}
-
-/* So large a sum may be behind other parts that give the same ids (engine.h). */
-static inline float unigram_reach(float score)
-{
-    int binade = unigram_binade(score);
-    return binade < UNIGRAM_BINADE ? fabsf(score) : ldexpf(2, binade);
 }
 
 /* Works on what is in the window, but for places near its end unless the text is over. */
@@ -192,8 +161,7 @@ bool unigram_next_edge(const struct unigram *u, const char *text, size_t at, siz
 void unigram_sample_window(const struct unigram *u, struct unigram_state *s, bool last,
                            struct tok_ids *ids);
 
-/* unigram_parts.c: whether no piece has the mark of a space behind anything else. */
-bool unigram_find_words(const struct unigram *u, const struct sp_model *m);
+/* unigram_parts.c */
 void unigram_parts_open(struct unigram *u);
 
 /* Parts of text that begins at a cut, as they stand; returns the bytes used. */

@@ -12,7 +12,6 @@ enum { PIECES = 200, LONGEST = 6, TEXTS = 40, ROOM = 2000 };
 struct made {
     char text[PIECES][LONGEST];
     struct trie_key key[PIECES];
-    struct ends_piece piece[PIECES];
     size_t n;
     struct trie trie;
     struct ends ends;
@@ -26,10 +25,17 @@ static bool has(const struct made *m, const char *text, size_t n)
     return false;
 }
 
+static uint32_t own_ties(size_t i)
+{
+    return (uint32_t)1 << i % 32;
+}
+
 /* Random pieces over a few letters; each fifth is left out. */
 static void make(struct made *m, uint64_t seed, uint32_t letters)
 {
     struct trie_key sorted[PIECES];
+    struct ends_piece *piece = mem_new(PIECES + 1, sizeof(*piece));
+    uint32_t *ties = mem_new(PIECES + 1, sizeof(*ties));
     m->n = 0;
     for (uint64_t i = 0; i < PIECES; i++) {
         char *p = m->text[m->n];
@@ -39,58 +45,54 @@ static void make(struct made *m, uint64_t seed, uint32_t letters)
         if (has(m, p, n))
             continue;
         m->key[m->n] = (struct trie_key){p, n, (int32_t)m->n};
-        m->piece[m->n] = (struct ends_piece){-(float)m->n, (uint32_t)1 << m->n % 32,
-                                             m->n % 5 == 4 ? 0 : (uint32_t)n, n == 1};
         m->n++;
+        piece[m->n] = (struct ends_piece){-(float)m->n, m->n % 5 == 4 ? 0 : (uint32_t)n, 0};
+        ties[m->n] = own_ties(m->n);
     }
     memcpy(sorted, m->key, sizeof(sorted));
     trie_init(&m->trie, sorted, m->n);
-    ends_init(&m->ends, &m->trie, m->piece);
+    ends_init(&m->ends, &m->trie, piece, ties);
 }
 
-/* The list of what ends behind text[n - 1], found by trying all pieces. */
-static void check(const struct made *m, const char *text, size_t n, uint32_t list)
+/* The pieces that end behind text[n - 1], found by trying all. */
+static void check(const struct made *m, const char *text, size_t n, uint32_t piece)
 {
-    const struct ends_item *head = &m->ends.item[list];
-    uint32_t ties = 0, count = 0;
-    bool one = false;
+    uint32_t ties = m->ends.ties[piece];
     for (size_t length = LONGEST; length > 0; length--)
         for (size_t i = 0; i < m->n; i++) {
-            const struct ends_piece *p = &m->piece[i];
+            const struct ends_piece *p = &m->ends.piece[i + 1];
             if (m->key[i].length != length || length > n || !p->length ||
                 memcmp(text + n - length, m->key[i].text, length) != 0)
                 continue;
-            const struct ends_item *item = head + ++count;
-            T_CHECK(count <= head->length);
-            T_EQ(item->id, (int)i);
-            T_EQ(item->length, length);
-            T_CHECK(item->score >= p->score && item->score <= p->score);
-            ties |= p->ties;
-            one |= p->one;
+            T_EQ(piece, i + 1);
+            T_EQ(p->length, length);
+            T_EQ(p->score, -(float)(i + 1));
+            ties &= ~own_ties(i + 1);
+            T_EQ(m->ends.ties[piece] | own_ties(i + 1), m->ends.ties[piece]);
+            piece = p->next;
         }
-    T_EQ(head->length, count);
-    T_EQ(head->ties, ties);
-    T_EQ(head->id, one);
+    T_EQ(piece, 0);
+    T_EQ(ties, 0);
 }
 
 static void lists_hold_all_pieces(void)
 {
     static struct made m;
     char text[ROOM];
-    uint32_t start[TEXTS + 1], list[ROOM];
+    uint32_t start[TEXTS + 1], last[ROOM];
     for (uint32_t letters = 1; letters < 6; letters++) {
         make(&m, letters, letters);
         for (uint64_t i = 0; i < ROOM; i++)
             text[i] = (char)('a' + t_rand(99, i) % (letters + 1)); /* one that no piece has */
         for (uint32_t i = 0; i <= TEXTS; i++) /* some of them empty, one long */
             start[i] = i < TEXTS ? i * (i - i % 3) / 2 : ROOM;
-        ends_walk(&m.ends, text, start, TEXTS, list);
+        ends_walk(&m.ends, text, start, TEXTS, last);
         for (size_t i = 0; i < TEXTS; i++) {
             uint32_t state = TRIE_ROOT;
             for (size_t at = start[i]; at < start[i + 1]; at++) {
                 state = ends_step(&m.ends, state, text[at]);
-                T_EQ(list[at], m.ends.unit[state].list);
-                check(&m, text + start[i], at + 1 - start[i], list[at]);
+                T_EQ(last[at], m.ends.unit[state].piece);
+                check(&m, text + start[i], at + 1 - start[i], last[at]);
             }
         }
         ends_finish(&m.ends);
@@ -102,13 +104,13 @@ static void no_pieces(void)
 {
     struct trie t;
     struct ends a;
-    uint32_t list[3] = {1, 1, 1};
+    uint32_t last[3] = {1, 1, 1};
     const uint32_t start[2] = {0, 3};
     trie_init(&t, NULL, 0);
-    ends_init(&a, &t, NULL);
-    ends_walk(&a, "a\xff", start, 1, list);
+    ends_init(&a, &t, mem_new(1, sizeof(*a.piece)), mem_new(1, sizeof(*a.ties)));
+    ends_walk(&a, "a\xff", start, 1, last);
     for (size_t i = 0; i < 3; i++)
-        T_EQ(a.item[list[i]].length, 0);
+        T_EQ(last[i], 0);
     ends_finish(&a);
     trie_finish(&t);
 }
