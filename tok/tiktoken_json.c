@@ -26,18 +26,31 @@ static size_t skip(const char *p, size_t n, size_t i, const char *set)
     return i;
 }
 
+static const char bytes_key[] = "\"token_bytes\"";
+enum { BEFORE = 6 /* of its bytes stand before the '_' */ };
+
+/* Any other file is searched to its end: by a byte that is seldom met. */
+static const char *find_key(const char *p, size_t n)
+{
+    const char *end = p + n, *at = p;
+    for (; (at = memchr(at, '_', (size_t)(end - at))); at++)
+        if (at - p >= BEFORE && end - at >= (ptrdiff_t)sizeof(bytes_key) - 1 - BEFORE &&
+            !memcmp(at - BEFORE, bytes_key, sizeof(bytes_key) - 1))
+            return at - BEFORE;
+    return NULL;
+}
+
 bool tiktoken_is_json(const char *p, size_t n)
 {
-    static const char key[] = "\"token_bytes\"";
     size_t i = skip(p, n, 0, " \t\r\n");
     if (i == n || (p[i] != '{' && p[i] != '['))
         return false;
-    const char *at = memmem(p, n, key, sizeof(key) - 1);
+    const char *at = find_key(p, n);
     if (!at) { /* a list of other objects is for the reader to refuse */
         size_t k = skip(p, n, i + 1, " \t\r\n");
         return p[i] == '[' && k < n && p[k] == '{';
     }
-    i = skip(p, n, (size_t)(at - p) + sizeof(key) - 1, " \t\r\n:");
+    i = skip(p, n, (size_t)(at - p) + sizeof(bytes_key) - 1, " \t\r\n:");
     return i < n && p[i] == '"'; /* in a vocabulary of words the value is a number */
 }
 
