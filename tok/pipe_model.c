@@ -108,6 +108,24 @@ static int put_chars(struct symbols *s, const char *text, size_t n, struct err *
     return code;
 }
 
+/* A character gives at most its bytes, or those of its letter, and of what stands round it. */
+static size_t symbols_room(const struct pipe *p, size_t n)
+{
+    if (p->all_bytes)
+        return n;
+    size_t each = (p->letters ? 2 : 1) + (p->spec.byte_fallback ? p->spec.prefix.n : 0);
+    return n * each + p->spec.suffix.n + 1;
+}
+
+static int put_symbols(struct symbols *s, const char *text, size_t n, struct err *e)
+{
+    if (!s->p->all_bytes)
+        return put_chars(s, text, n, e);
+    for (s->n = 0; s->n < n; s->n++)
+        s->sym[s->n] = s->p->byte_sym[(uint8_t)text[s->n]];
+    return 0;
+}
+
 /* Appends a piece's letters as the bytes that they stand for; false if it has other characters. */
 bool pipe_piece_bytes(struct buf *b, const char *p, size_t n)
 {
@@ -137,18 +155,10 @@ static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *tex
     int32_t whole = as_it_is(p, text, n);
     if (whole >= 0)
         return put_id(ids, whole), 0;
-    /* a character gives at most its bytes, or those of its letter, and of what stands round it */
-    size_t each = (p->letters ? 2 : 1) + (p->spec.byte_fallback ? p->spec.prefix.n : 0);
-    size_t room = n * each + p->spec.suffix.n + 1;
-    struct symbols s = {.p = p, .sym = pipe_sym_room(w, room)};
-    if (p->all_bytes) {
-        for (s.n = 0; s.n < n; s.n++)
-            s.sym[s.n] = p->byte_sym[(uint8_t)text[s.n]];
-    } else {
-        int code = put_chars(&s, text, n, e);
-        if (code)
-            return code;
-    }
+    struct symbols s = {.p = p, .sym = pipe_sym_room(w, symbols_room(p, n))};
+    int code = put_symbols(&s, text, n, e);
+    if (code)
+        return code;
     size_t left = p->drop ? bpe_drop_merge(p->drop, &w->draws, s.sym, s.n, NULL, NULL)
                           : bpe_merge(p->bpe, &w->bpe, s.sym, s.n);
     int32_t *id = tok_ids_reserve(ids, left);
@@ -329,20 +339,24 @@ int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *tex
     BUG("model %d", (int)p->spec.model);
 }
 
-/* Words of bytes, merged side by side, from the first on; how many there were, up to one that is
- * long or taken as it is. */
+/* Words merged side by side, from the first on; how many there were, up to one that is long, taken
+ * as it is, or wrong. */
 static size_t merge_short(const struct pipe *p, struct word_list *list, size_t first,
                           struct tok_ids *ids)
 {
-    uint32_t sym[BPE_SHORT][BPE_LANES], n[BPE_LANES];
+    uint32_t sym[BPE_SHORT][BPE_LANES], n[BPE_LANES], own[BPE_SHORT];
     size_t count = 0;
+    struct err e;
     for (; count < BPE_LANES && first + count < list->count; count++) {
         const char *word = list->text + list->at[first + count];
-        n[count] = list->n[first + count];
-        if (n[count] > BPE_SHORT || as_it_is(p, word, n[count]) >= 0)
+        size_t length = list->n[first + count];
+        struct symbols s = {.p = p, .sym = own};
+        if (symbols_room(p, length) > BPE_SHORT || as_it_is(p, word, length) >= 0 ||
+            put_symbols(&s, word, length, &e))
             break;
-        for (size_t i = 0; i < n[count]; i++)
-            sym[i][count] = p->byte_sym[(uint8_t)word[i]];
+        for (size_t i = 0; i < s.n; i++)
+            sym[i][count] = own[i];
+        n[count] = (uint32_t)s.n;
     }
     bpe_merge_short(p->bpe, sym, n, count);
     int32_t *id = tok_ids_reserve(ids, count * BPE_SHORT);
@@ -361,7 +375,7 @@ int pipe_model_words(const void *state, void *scratch, struct word_list *list, s
     const struct pipe *p = state;
     int code = 0;
     for (size_t i = 0; i < list->count && !code;) {
-        size_t merged = p->by_merges ? merge_short(p, list, i, ids) : 0;
+        size_t merged = p->bpe && !p->drop ? merge_short(p, list, i, ids) : 0;
         i += merged;
         if (merged)
             continue;

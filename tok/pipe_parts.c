@@ -153,7 +153,7 @@ static bool make_word(const struct pipe *p, struct pipe_work *w, const char *tex
 {
     const struct pipe_parts *t = p->parts;
     size_t from = *text == ' ', k;
-    char *to = w->text.data;
+    char *to = w->text.data + w->text.len;
     for (size_t i = from; i < n; i += k) {
         uint32_t c = char_at(text + i, &k);
         bool same = c < 0x80
@@ -170,12 +170,11 @@ static bool make_word(const struct pipe *p, struct pipe_work *w, const char *tex
     return from < n;
 }
 
-/* A part as the model sees it, in w->text; false: it has to go through the steps. */
+/* Appends a part as the model sees it to w->text; false: it has to go through the steps. */
 static bool make_direct(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
 {
     const struct pipe_parts *t = p->parts;
     struct buf *b = &w->text;
-    buf_reset(b);
     if (!t->direct && !t->words)
         return false;
     buf_reserve(b, n * 4 + TEXT_SLACK);
@@ -222,32 +221,61 @@ static inline bool was_odd(const struct pipe_parts_work *w, const char *text, si
     return w->odds[hash >> (64 - ODDS_LOG)] == hash;
 }
 
+/* Parts from the first on, merged side by side; *ret_count: those up to one that needs the steps. */
+static int merge_direct(const struct pipe *p, struct pipe_work *w, struct word_list *list,
+                        size_t first, struct tok_ids *ids, size_t *ret_count, struct err *e)
+{
+    enum { BLOCK = 1 << 20 };
+    struct word_list part = {.count = 0};
+    buf_reset(&w->text);
+    for (; first + part.count < list->count && w->text.len < BLOCK; part.count++) {
+        size_t at = w->text.len, i = first + part.count;
+        if (!make_direct(p, w, list->text + list->at[i], list->n[i]))
+            break;
+        part.at[part.count] = (uint32_t)at;
+        part.n[part.count] = (uint32_t)(w->text.len - at);
+    }
+    part.text = w->text.data;
+    *ret_count = part.count;
+    int code = part.count ? pipe_model_words(p, w, &part, ids, e) : 0;
+    memcpy(list->end + first, part.end, part.count * sizeof(*part.end));
+    return code;
+}
+
 /*
  * Some parts are not kept: those with the string of a special token, which is counted each time;
  * and those of a piece whose scores are so near to each other that the sum before them may decide.
  */
+static int miss_part(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                     struct tok_ids *ids, struct err *e)
+{
+    struct tok_tally tally = {0};
+    w->near = false;
+    buf_reset(&w->text);
+    int code = make_direct(p, w, text, n)
+                   ? pipe_model_encode(p, w, w->text.data, w->text.len, ids, e)
+                   : pipe_encode_run(p, w, text, n, EDGE_CUT | EDGE_STRIPPED, ids, &tally, e);
+    w->near &= !(p->parts->fresh && *text == ' '); /* no sum stands before it */
+    if (!tally.specials && (code || !w->near))
+        return code;
+    if (!tally.specials)
+        note_odd(w->parts, text, n);
+    w->parts->odd = text;
+    return ERR_DATA;
+}
+
 static int miss(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
                 struct err *e)
 {
-    struct pipe_work *w = scratch;
     const struct pipe *p = state;
     int code = 0;
-    for (size_t i = 0; i < list->count && !code; i++) {
-        const char *text = list->text + list->at[i];
-        struct tok_tally tally = {0};
-        w->near = false;
-        size_t n = list->n[i];
-        code = make_direct(state, w, text, n)
-                   ? pipe_model_encode(state, w, w->text.data, w->text.len, ids, e)
-                   : pipe_encode_run(state, w, text, n, EDGE_CUT | EDGE_STRIPPED, ids, &tally, e);
-        list->end[i] = ids->n;
-        w->near &= !(p->parts->fresh && *text == ' '); /* no sum stands before it */
-        if (!tally.specials && (code || !w->near))
+    for (size_t i = 0, count = 0; i < list->count && !code; i += count) {
+        code = p->bpe ? merge_direct(p, scratch, list, i, ids, &count, e) : 0;
+        if (code || count)
             continue;
-        if (!tally.specials)
-            note_odd(w->parts, text, n);
-        w->parts->odd = text;
-        return ERR_DATA;
+        code = miss_part(p, scratch, list->text + list->at[i], list->n[i], ids, e);
+        list->end[i] = ids->n;
+        count = 1;
     }
     return code;
 }

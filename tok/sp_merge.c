@@ -348,6 +348,24 @@ static int put_word(const struct sp_merge *s, const char *text, size_t n, struct
     return put_piece(s, id >= 0 ? id : s->m->unk, text, n, ids, e);
 }
 
+static size_t put_symbols(const struct sp_merge *s, const char *text, size_t n, uint32_t *ret)
+{
+    size_t k = 0;
+    for (size_t at = 0; at < n; k++)
+        at += next_symbol(s, text + at, n - at, &ret[k]);
+    return k;
+}
+
+static int put_merged(const struct output *o, const uint32_t *sym, size_t count, const char *text,
+                      size_t n)
+{
+    const char *p = text;
+    int code = 0;
+    for (size_t i = 0; i < count && !code; i++)
+        code = put_symbol(o, sym[i], &p, n - (size_t)(p - text));
+    return code;
+}
+
 int sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const char *text, size_t n,
                     struct tok_ids *ids, struct err *e)
 {
@@ -357,16 +375,53 @@ int sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const cha
         w->room = n + n / 2 + 64;
         w->sym = mem_grow(w->sym, w->room, sizeof(*w->sym));
     }
-    size_t k = 0;
-    for (size_t at = 0; at < n; k++)
-        at += next_symbol(s, text + at, n - at, &w->sym[k]);
+    size_t k = put_symbols(s, text, n, w->sym);
     k = s->whole  ? merge_whole(s, w, k)
         : s->drop ? bpe_drop_merge(s->drop, &w->draws, w->sym, k, NULL, NULL)
                   : bpe_merge(s->bpe, &w->bpe, w->sym, k);
     struct output o = {s, s->whole ? w->halves : s->halves, ids, e};
-    const char *p = text;
+    return put_merged(&o, w->sym, k, text, n);
+}
+
+/* Words merged side by side, from the first on, up to one that is long. */
+static int encode_short(const struct sp_merge *s, struct word_list *list, size_t first,
+                        struct tok_ids *ids, size_t *ret_count, struct err *e)
+{
+    uint32_t sym[BPE_SHORT][BPE_LANES], n[BPE_LANES], own[BPE_SHORT];
+    size_t count = 0;
+    for (; count < BPE_LANES && first + count < list->count; count++) {
+        size_t length = list->n[first + count];
+        if (length > BPE_SHORT)
+            break;
+        n[count] = (uint32_t)put_symbols(s, list->text + list->at[first + count], length, own);
+        for (size_t i = 0; i < n[count]; i++)
+            sym[i][count] = own[i];
+    }
+    bpe_merge_short(s->bpe, sym, n, count);
+    struct output o = {s, s->halves, ids, e};
     int code = 0;
-    for (size_t i = 0; i < k && !code; i++)
-        code = put_symbol(&o, w->sym[i], &p, n - (size_t)(p - text));
+    for (size_t k = 0; k < count && !code; k++) {
+        for (size_t i = 0; i < n[k]; i++)
+            own[i] = sym[i][k];
+        code = put_merged(&o, own, n[k], list->text + list->at[first + k], list->n[first + k]);
+        list->end[first + k] = ids->n;
+    }
+    *ret_count = count;
+    return code;
+}
+
+int sp_merge_words(const struct sp_merge *s, struct sp_merge_work *w, struct word_list *list,
+                   struct tok_ids *ids, struct err *e)
+{
+    bool merges = s->m->kind != SP_WORD && !s->whole && !s->drop;
+    int code = 0;
+    for (size_t i = 0, count = 0; i < list->count && !code; i += count) {
+        code = merges ? encode_short(s, list, i, ids, &count, e) : 0;
+        if (code || count)
+            continue;
+        code = sp_merge_encode(s, w, list->text + list->at[i], list->n[i], ids, e);
+        list->end[i] = ids->n;
+        count = 1;
+    }
     return code;
 }

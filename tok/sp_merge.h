@@ -23,6 +23,7 @@
 #include "tok/sp_model.h"
 #include "tok/tok.h"
 #include "tok/trie.h"
+#include "tok/word_cache.h"
 #include "tok/words.h"
 
 struct sp_merge {
@@ -69,5 +70,9 @@ void sp_merge_work_finish(struct sp_merge_work *w);
  */
 int sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const char *text, size_t n,
                     struct tok_ids *ids, struct err *e);
+
+/* The same of many short ones, which are merged side by side (word_cache.h). */
+int sp_merge_words(const struct sp_merge *s, struct sp_merge_work *w, struct word_list *list,
+                   struct tok_ids *ids, struct err *e);
 
 #endif

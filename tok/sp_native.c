@@ -173,12 +173,7 @@ static int miss_normal(const void *state, void *scratch, struct word_list *list,
 {
     const struct sp_native *c = state;
     struct sp_native_state *s = scratch;
-    int code = 0;
-    for (size_t i = 0; i < list->count && !code; i++) {
-        code = sp_merge_encode(c->merge, &s->work, list->text + list->at[i], list->n[i], ids, e);
-        list->end[i] = ids->n;
-    }
-    return code;
+    return sp_merge_words(c->merge, &s->work, list, ids, e);
 }
 
 /* Parts as they stand in the text, between two others. */
@@ -188,13 +183,22 @@ static int miss_raw(const void *state, void *scratch, struct word_list *list, st
     const struct sp_native *c = state;
     struct sp_native_state *s = scratch;
     int code = 0;
-    for (size_t i = 0; i < list->count && !code; i++) {
-        struct sp_norm_state norm = {.begun = true};
+    for (size_t i = 0; i < list->count && !code;) {
+        enum { BLOCK = 1 << 20 };
+        struct word_list part = {.count = 0};
         buf_reset(&s->word);
-        sp_norm_put(&c->norm, &norm, list->text + list->at[i], list->n[i], true, SIZE_MAX,
-                    &s->word);
-        code = sp_merge_encode(c->merge, &s->work, s->word.data, s->word.len, ids, e);
-        list->end[i] = ids->n;
+        for (; i + part.count < list->count && s->word.len < BLOCK; part.count++) {
+            struct sp_norm_state norm = {.begun = true};
+            size_t at = s->word.len;
+            sp_norm_put(&c->norm, &norm, list->text + list->at[i + part.count],
+                        list->n[i + part.count], true, SIZE_MAX, &s->word);
+            part.at[part.count] = (uint32_t)at;
+            part.n[part.count] = (uint32_t)(s->word.len - at);
+        }
+        part.text = s->word.data;
+        code = sp_merge_words(c->merge, &s->work, &part, ids, e);
+        memcpy(list->end + i, part.end, part.count * sizeof(*part.end));
+        i += part.count;
     }
     return code;
 }
