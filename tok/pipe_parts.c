@@ -269,7 +269,8 @@ static int miss(const void *state, void *scratch, struct word_list *list, struct
 {
     const struct pipe *p = state;
     int code = 0;
-    for (size_t i = 0, count = 0; i < list->count && !code; i += count) {
+    for (size_t i = 0, count; i < list->count && !code; i += count) {
+        count = 0;
         code = p->bpe ? merge_direct(p, scratch, list, i, ids, &count, e) : 0;
         if (code || count)
             continue;

@@ -20,9 +20,13 @@ static void add_pair(struct pipe_spec *s, size_t *cap, uint32_t left, uint32_t r
     s->pair[s->npairs++] = (struct bpe_pair){left, right, id, id};
 }
 
+/* One character. */
 static bool is_letter(struct pipe_text t)
 {
-    return t.n == 1 || (t.n == 2 && ((unsigned char)t.p[1] & 0xc0) == 0x80);
+    for (size_t i = 1; i < t.n; i++)
+        if (((unsigned char)t.p[i] & 0xc0) != 0x80)
+            return false;
+    return t.n > 0;
 }
 
 /* ---- pieces by hashes ------------------------------------------------------------------------ */
@@ -419,6 +423,9 @@ static void note_ways(const struct finder *f)
 /* NULL: it cannot be told which they are. */
 static struct finder *find_ways(struct pipe_spec *s, const uint8_t *wanted)
 {
+    for (size_t id = 0; id < s->npieces; id++)
+        if (s->piece[id].n > LETTERS_MAX)
+            return NULL;
     struct finder *f = mem_new(1, sizeof(*f));
     finder_init(f, s);
     f->wanted = wanted;
@@ -493,12 +500,17 @@ static bool add_all(struct pipe_spec *s)
     return true;
 }
 
+bool rank_pairs_made(struct pipe_spec *s)
+{
+    struct finder *f = find_ways(s, NULL);
+    if (f) {
+        note_ways(f);
+        finder_finish(f);
+    }
+    return f;
+}
+
 bool rank_pairs(struct pipe_spec *s, bool all)
 {
-    struct finder *f = all ? NULL : find_ways(s, NULL);
-    if (!f)
-        return add_all(s);
-    note_ways(f);
-    finder_finish(f);
-    return true;
+    return (!all && rank_pairs_made(s)) || add_all(s);
 }

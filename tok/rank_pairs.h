@@ -18,10 +18,14 @@
 enum { RANK_PAIRS_MOST = 1 << 21 };
 
 /*
- * Fills s->pair by ascending ids, of a vocabulary of letters that is indexed, and s->unreached.
+ * Fills s->pair by ascending ids, of a vocabulary that is indexed, with all characters of its
+ * pieces among these, and s->unreached.
  * With `all`, every split: for who leaves merges out. False: there are more than RANK_PAIRS_MOST.
  */
 bool rank_pairs(struct pipe_spec *s, bool all);
+
+/* The merges that are made, as above; false, and none: it cannot be told which they are. */
+bool rank_pairs_made(struct pipe_spec *s);
 
 /*
  * A list of merges may be ranks in disguise: every split of a piece, one piece behind the other

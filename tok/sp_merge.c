@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "tok/pipe.h"
+#include "tok/rank_pairs.h"
 
 #define NONE UINT32_MAX
 
@@ -166,11 +168,115 @@ static struct pairs find_pairs(struct sp_merge *s)
     return pairs;
 }
 
+struct ranked {
+    uint32_t rank, id;
+};
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static bool has_alike(const struct sp_merge *s, const struct sp_piece *p)
+{
+    bool before = false;
+    for (size_t k = 0, length; k < p->length; k += length) {
+        length = sp_char_length(p->text + k, p->length - k);
+        bool now = s->alike[symbol_of(s, p->text + k, length)];
+        if (before && now)
+            return true;
+        before = now;
+    }
+    return false;
+}
+
+static void note_alike(struct sp_merge *s, const struct sp_piece *p)
+{
+    for (size_t k = 0, length; k < p->length; k += length) {
+        length = sp_char_length(p->text + k, p->length - k);
+        s->alike[symbol_of(s, p->text + k, length)] = 1;
+    }
+}
+
+/* The pieces that are joined, best first, but for those of equal scores and all like them. */
+static size_t rank_pieces(struct sp_merge *s, struct ranked *ret)
+{
+    size_t n = 0, kept = 0;
+    for (uint32_t i = 0; i < s->m->npieces; i++) {
+        const struct sp_piece *p = &s->m->piece[i];
+        if (is_joined(p) && sp_piece_is_utf8(p) && sp_char_length(p->text, p->length) < p->length)
+            ret[n++] = (struct ranked){rank_of(p->score), i};
+    }
+    qsort(ret, n, sizeof(*ret), by_rank);
+    for (size_t i = 1; i < n; i++)
+        if (ret[i].rank == ret[i - 1].rank) {
+            note_alike(s, &s->m->piece[ret[i].id]);
+            note_alike(s, &s->m->piece[ret[i - 1].id]);
+        }
+    for (size_t i = 0; i < n; i++)
+        if (!has_alike(s, &s->m->piece[ret[i].id]))
+            ret[kept++] = ret[i];
+    return kept;
+}
+
+/* A vocabulary whose ids are ranks: those pieces, and behind them all characters of them. */
+static bool open_ranks(const struct sp_merge *s, struct ranked *r, size_t n, struct buf *chars,
+                       struct pipe_spec *ret)
+{
+    struct err e;
+    size_t at = n;
+    uint8_t *seen = mem_new(s->nsymbols + 1, 1);
+    int code = pipe_vocab_room(ret, n + s->nsymbols, n + s->nsymbols, &e);
+    for (size_t i = 0; i < n && !code; i++) {
+        const struct sp_piece *p = &s->m->piece[r[i].id];
+        code = pipe_vocab_add(ret, p->text, p->length, (int64_t)i, &e);
+        for (size_t k = 0, length; k < p->length && !code; k += length) {
+            length = sp_char_length(p->text + k, p->length - k);
+            uint32_t symbol = symbol_of(s, p->text + k, length);
+            if (seen[symbol])
+                continue;
+            seen[symbol] = 1;
+            r[at].id = symbol;
+            const char *text = chars->data + chars->len;
+            buf_add(chars, p->text + k, length);
+            buf_add(chars, "", 1);
+            code = pipe_vocab_add(ret, text, length, (int64_t)at++, &e);
+        }
+    }
+    free(seen);
+    return !code && !pipe_vocab_index(ret, &e);
+}
+
+/* Of the splits of a piece only one is ever joined (rank_pairs.h); where that can be told. */
+static void make_plain(struct sp_merge *s)
+{
+    struct pipe_spec ranks;
+    struct buf chars = {0};
+    struct ranked *r = mem_new(s->m->npieces + s->nsymbols + 1, sizeof(*r));
+    s->alike = mem_new(s->nsymbols + 1, 1);
+    size_t n = rank_pieces(s, r);
+    pipe_spec_init(&ranks, "");
+    buf_reserve(&chars, s->nsymbols * 8); /* which the vocabulary points into */
+    if (open_ranks(s, r, n, &chars, &ranks) && rank_pairs_made(&ranks)) {
+        for (size_t i = 0; i < ranks.npairs; i++) {
+            struct bpe_pair *x = &ranks.pair[i];
+            *x = (struct bpe_pair){r[x->left].id, r[x->right].id, x->rank, r[x->id].id};
+        }
+        s->plain = bpe_create(ranks.pair, ranks.npairs);
+    }
+    pipe_spec_finish(&ranks);
+    buf_finish(&chars);
+    free(r);
+}
+
 static void make_pairs(struct sp_merge *s)
 {
     struct pairs pairs = find_pairs(s);
     s->bpe = bpe_create(pairs.at, pairs.n);
     free(pairs.at);
+    if (s->m->kind == SP_BPE && !s->whole)
+        make_plain(s);
 }
 
 void sp_merge_drop(struct sp_merge *s, double probability)
@@ -232,6 +338,8 @@ void sp_merge_destroy(struct sp_merge *s)
     if (!s)
         return;
     bpe_destroy(s->bpe);
+    bpe_destroy(s->plain);
+    free(s->alike);
     bpe_drop_destroy(s->drop);
     cut_finish(&s->cut);
     trie_finish(&s->user);
@@ -383,7 +491,16 @@ int sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const cha
     return put_merged(&o, w->sym, k, text, n);
 }
 
-/* Words merged side by side, from the first on, up to one that is long. */
+static bool any_alike(const struct sp_merge *s, const uint32_t *sym, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (s->alike[sym[i - 1]] & s->alike[sym[i]])
+            return true;
+    return false;
+}
+
+/* Words merged side by side, from the first on, up to one that is long or has more than the plain
+ * pairs. */
 static int encode_short(const struct sp_merge *s, struct word_list *list, size_t first,
                         struct tok_ids *ids, size_t *ret_count, struct err *e)
 {
@@ -394,10 +511,12 @@ static int encode_short(const struct sp_merge *s, struct word_list *list, size_t
         if (length > BPE_SHORT)
             break;
         n[count] = (uint32_t)put_symbols(s, list->text + list->at[first + count], length, own);
+        if (any_alike(s, own, n[count]))
+            break;
         for (size_t i = 0; i < n[count]; i++)
             sym[i][count] = own[i];
     }
-    bpe_merge_short(s->bpe, sym, n, count);
+    bpe_merge_short(s->plain, sym, n, count);
     struct output o = {s, s->halves, ids, e};
     int code = 0;
     for (size_t k = 0; k < count && !code; k++) {
@@ -413,10 +532,10 @@ static int encode_short(const struct sp_merge *s, struct word_list *list, size_t
 int sp_merge_words(const struct sp_merge *s, struct sp_merge_work *w, struct word_list *list,
                    struct tok_ids *ids, struct err *e)
 {
-    bool merges = s->m->kind != SP_WORD && !s->whole && !s->drop;
     int code = 0;
-    for (size_t i = 0, count = 0; i < list->count && !code; i += count) {
-        code = merges ? encode_short(s, list, i, ids, &count, e) : 0;
+    for (size_t i = 0, count; i < list->count && !code; i += count) {
+        count = 0;
+        code = s->plain && !s->drop ? encode_short(s, list, i, ids, &count, e) : 0;
         if (code || count)
             continue;
         code = sp_merge_encode(s, w, list->text + list->at[i], list->n[i], ids, e);

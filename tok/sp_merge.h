@@ -30,6 +30,12 @@ struct sp_merge {
     const struct sp_model *m;
     struct bpe *bpe;
     struct bpe_drop *drop; /* or NULL */
+    /*
+     * The pairs that are ever joined, each of its own rank, for words in which no two neighbours
+     * are of characters marked alike: those of pieces of equal scores. NULL: not to be told.
+     */
+    struct bpe *plain;
+    uint8_t *alike; /* by symbol */
     struct cut cut;     /* of all pieces */
     struct trie user;   /* user-defined pieces, by id */
     struct words chars; /* symbols of characters beyond ASCII that some piece has, or is */
