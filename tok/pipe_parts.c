@@ -221,7 +221,7 @@ static inline bool was_odd(const struct pipe_parts_work *w, const char *text, si
     return w->odds[hash >> (64 - ODDS_LOG)] == hash;
 }
 
-/* Parts from the first on, merged side by side; *ret_count: those up to one that needs the steps. */
+/* Parts from the first on, merged side by side; *ret_count: up to one that needs the steps. */
 static int merge_direct(const struct pipe *p, struct pipe_work *w, struct word_list *list,
                         size_t first, struct tok_ids *ids, size_t *ret_count, struct err *e)
 {
