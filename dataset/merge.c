@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "dataset/commit.h"
+#include "dataset/packed.h"
 #include "dataset/pair.h"
 
 enum { PIECE = 1 << 20 /* bytes */ };
@@ -310,7 +311,14 @@ static int look_at(struct merge *m, size_t i, struct err *e)
     int code = shard_open(&s, prefix, e);
     if (code)
         return code;
-    code = fits(m, i, &s, e);
+    if (packed_exists(prefix)) {
+        code = err_set(e, ERR_USAGE,
+                       "%s.pack: masks the tokens of a packed set, and such sets are not merged",
+                       prefix);
+        err_hint(e, "make one set of all inputs");
+    }
+    if (!code)
+        code = fits(m, i, &s, e);
     if (!code)
         code = manifest_read(prefix, &b, &found, e);
     if (!code && found) {

@@ -43,8 +43,9 @@ struct merge_report {
 };
 
 /*
- * ERR_USAGE for types, modes or tokenizers that are not the same, an output that is there or among
- * the inputs, more sequences than an .idx holds. ERR_DATA for a shard that does not hold together.
+ * ERR_USAGE for types, modes or tokenizers that are not the same, packed sets, an output that is
+ * there or among the inputs, more sequences than an .idx holds. ERR_DATA for a shard that does not
+ * hold together.
  */
 int merge_run(const struct merge_request *q, struct merge_report *ret, struct err *e);
 

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/program.h"
 #include "dataset/commit.h"
+#include "dataset/packed.h"
 #include "dataset/pair.h"
 #include "dataset/shard.h"
 
@@ -464,6 +465,11 @@ int repair_run(const char *prefix, int64_t eod, struct repair *ret, struct err *
     if (code)
         return code;
     code = judge(&b, eod, ret, e);
+    if (!code && ret->damage && packed_exists(prefix))
+        code = err_set(e, ERR_DATA,
+                       "%s: is the .idx of a packed set, whose .pack speaks of the whole one: it "
+                       "cannot be mended",
+                       b.idx.path);
     if (!code && ret->damage)
         code = mend(&b, ret, e);
     broken_close(&b);

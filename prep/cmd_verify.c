@@ -34,6 +34,8 @@ static void tell_sound(const char *prefix, const struct verify_report *r)
            prefix, s->documents, s->empty_documents, s->sequences, s->tokens, s->highest_id);
     if (r->limit != SHARD_ANY_ID)
         printf(" of %" PRId64, r->limit);
+    if (r->packed)
+        printf(", packed");
     if (r->eod >= 0)
         printf(", %" PRIu64 " documents end in %" PRId64, s->ended, r->eod);
     printf("%s\n", r->has_manifest ? ", as the manifest says" : ", without a manifest");

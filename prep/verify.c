@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "dataset/manifest.h"
+#include "dataset/packed.h"
 
 static int same_digest(const struct map *m, const struct xxh *h, const char *want, struct err *e)
 {
@@ -28,13 +29,17 @@ static int digest_idx(const struct shard *s, const char *want, struct err *e)
 }
 
 /* The .bin once: ids and digest. */
-static int check_shard(const struct verify_request *q, const struct manifest *m, struct shard *s,
-                       struct verify_report *r, struct err *e)
+static int check_shard(const struct verify_request *q, const struct manifest *m,
+                       const struct shard *s, const struct packed *p, struct verify_report *r,
+                       struct err *e)
 {
+    struct packed_stats packed;
     struct xxh *h = r->has_manifest ? xxh_create() : NULL;
     const struct shard_check c = {
         .limit = r->limit, .eod = r->eod, .hash = h, .progress = q->progress, .arg = q->arg};
-    int code = shard_check(s, &c, &r->stats, e);
+    int code = p ? packed_check(p, &c, &packed, e) : shard_check(s, &c, &r->stats, e);
+    if (!code && p)
+        r->stats = packed.shard;
     if (!code && h)
         code = same_digest(&s->bin, h, m->bin_xxh, e);
     if (!code && h)
@@ -47,15 +52,21 @@ static int check_shard(const struct verify_request *q, const struct manifest *m,
 static int open_and_check(const struct verify_request *q, const struct manifest *m,
                           struct verify_report *r, struct err *e)
 {
-    struct shard s;
-    int code = shard_open(&s, q->prefix, e);
+    struct packed p = {0};
+    struct shard plain = {0};
+    r->packed = packed_exists(q->prefix);
+    int code = r->packed ? packed_open(&p, q->prefix, e) : shard_open(&plain, q->prefix, e);
     if (code)
         return code;
+    const struct shard *s = r->packed ? &p.shard : &plain;
     if (r->has_manifest)
-        code = manifest_fits_shard(m, &s, e);
+        code = manifest_fits_shard(m, s, e);
     if (!code)
-        code = check_shard(q, m, &s, r, e);
-    shard_close(&s);
+        code = check_shard(q, m, s, r->packed ? &p : NULL, r, e);
+    if (r->packed)
+        packed_close(&p);
+    else
+        shard_close(&plain);
     return code;
 }
 

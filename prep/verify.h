@@ -28,6 +28,7 @@ struct verify_report {
     struct shard_stats stats; /* of a sound shard */
     bool sound;               /* it is now, perhaps after repair */
     bool has_manifest;
+    bool packed;          /* a packed set: its .pack was looked at, too */
     int64_t limit;        /* ids are below; SHARD_ANY_ID: not known */
     int64_t eod;          /* -1: not known */
     struct repair repair; /* damage that was found and can be mended, or was */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dataset/merge.h"
 #include "tests/dataset/corpus.h"
@@ -245,6 +246,38 @@ static void manifests_are_merged(void)
     manifest_close(&m);
 }
 
+static void packed_sets_are_refused(void)
+{
+    struct err e;
+    struct merge_report r;
+    write_some(t_path("pk"), 0, 9);
+    put("pk.pack", "WEFTPACK", 8);
+    const char *one[] = {t_path("pk")};
+    T_ERR(merge(one, 1, t_path("o"), &r, &e), &e, ERR_USAGE, "pk.pack");
+}
+
+static void shrink(void *arg, uint64_t done, uint64_t total)
+{
+    (void)done, (void)total;
+    T_EQ(truncate(arg, 100), 0);
+}
+
+/* A .bin that is cut while it is copied: an error that names it, and no output. */
+static void a_shard_that_shrinks_is_told(void)
+{
+    struct err e;
+    struct merge_report r;
+    write_counting(t_path("big"), (uint32_t[]){900000}, 1);
+    const char *one[] = {t_path("big")};
+    const struct merge_request q = {.prefix = one,
+                                    .n = 1,
+                                    .output = t_path("shrunk"),
+                                    .progress = shrink,
+                                    .arg = (void *)(uintptr_t)t_path("big.bin")};
+    T_ERR(merge_run(&q, &r, &e), &e, ERR_IO, "big.bin: became shorter");
+    T_CHECK(!file_exists(t_path("shrunk.idx")) && !file_exists(t_path("shrunk.bin")));
+}
+
 static void shards_are_found(void)
 {
     struct err e;
@@ -271,4 +304,6 @@ static void shards_are_found(void)
 }
 
 T_MAIN(T_CASE(parts_give_the_whole), T_CASE(modes_are_kept), T_CASE(what_does_not_fit_is_refused),
-       T_CASE(a_bad_shard_is_refused), T_CASE(manifests_are_merged), T_CASE(shards_are_found))
+       T_CASE(a_bad_shard_is_refused), T_CASE(manifests_are_merged),
+       T_CASE(packed_sets_are_refused), T_CASE(a_shard_that_shrinks_is_told),
+       T_CASE(shards_are_found))

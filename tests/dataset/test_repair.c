@@ -299,7 +299,58 @@ static void the_manifest_goes_along(void)
     buf_finish(&is);
 }
 
-T_MAIN(T_CASE(a_sound_shard_stays), T_CASE(uncounted_ends_are_counted),
-       T_CASE(offsets_are_counted_anew), T_CASE(a_cut_idx),
+static int repair_again(void *prefix)
+{
+    struct err e;
+    struct repair r;
+    return repair_run(prefix, -1, &r, &e);
+}
+
+/* Killed at any system call: what was broken, or what is mended, each with its own manifest. */
+static void kill_9_leaves_one_or_the_other(void)
+{
+    struct err e;
+    struct repair r;
+    struct shard s;
+    struct shard_writer w;
+    struct manifest m = {.weft_version = "t", .vocab_size = 10, .eod = 9};
+    struct buf bin = {0}, idx = {0}, text = {0};
+    int mended = 0, stops = 0;
+    bool found;
+    T_OK(shard_writer_open(&w, t_path("k"), 10, &e), &e);
+    for (int i = 0; i < 5; i++) {
+        T_OK(shard_writer_add(&w, (int32_t[]){i, 9}, 2, &e), &e);
+        T_OK(shard_writer_end_document(&w, &e), &e);
+    }
+    T_OK(shard_writer_finish(&w, &m, &e), &e);
+    load("k.idx", &idx);
+    load("k.bin", &bin);
+    load("k.manifest.json", &text);
+    for (bool done = false; !done; stops += 3) {
+        bool cut = stops % 2;
+        save("k.manifest.json", text.data, text.len);
+        save("k.bin", bin.data, cut ? 7 : bin.len);
+        save("k.idx", idx.data, cut ? idx.len : idx.len - 8);
+        done = t_killed_at(stops, repair_again, (void *)(uintptr_t)t_path("k"));
+        T_OK(repair_look(t_path("k"), -1, &r, &e), &e);
+        if (r.damage)
+            continue;
+        mended++;
+        T_OK(shard_open(&s, t_path("k"), &e), &e);
+        T_OK(manifest_read(t_path("k"), &m, &found, &e), &e);
+        T_OK(manifest_fits_shard(&m, &s, &e), &e);
+        T_OK(manifest_verify(&m, &s, &e), &e);
+        T_EQ(s.ndocs, cut ? 1 : 5);
+        manifest_close(&m);
+        shard_close(&s);
+    }
+    T_CHECK(stops / 3 - mended > 10 && mended > 3);
+    buf_finish(&idx);
+    buf_finish(&bin);
+    buf_finish(&text);
+}
+
+T_MAIN(T_CASE(kill_9_leaves_one_or_the_other), T_CASE(a_sound_shard_stays),
+       T_CASE(uncounted_ends_are_counted), T_CASE(offsets_are_counted_anew), T_CASE(a_cut_idx),
        T_CASE(bounds_of_sentences_are_not_made_up), T_CASE(documents_that_end_early_are_continued),
        T_CASE(a_cut_bin), T_CASE(too_long_a_bin_is_left_alone), T_CASE(the_manifest_goes_along))

@@ -2,6 +2,7 @@
 #include "prep/export.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"
@@ -101,5 +102,24 @@ static void text_is_decoded_and_ends_left_out(void)
     buf_finish(&out);
 }
 
-T_MAIN(T_CASE(ids_of_each_document), T_CASE(threads_do_not_matter),
-       T_CASE(text_is_decoded_and_ends_left_out))
+static int shrink(void *to, const void *p, size_t n, struct err *e)
+{
+    (void)p, (void)n, (void)e;
+    return truncate(to, 100) != 0;
+}
+
+static void a_shard_that_shrinks_is_told(void)
+{
+    struct err e;
+    struct export_report r;
+    write_counting(t_path("big"), (uint32_t[]){150000, 150000, 150000, 150000, 150000, 150000}, 6);
+    const struct export_request q = {.prefix = t_path("big"),
+                                     .key = "ids",
+                                     .workers = 1,
+                                     .write = shrink,
+                                     .to = (void *)(uintptr_t)t_path("big.bin")};
+    T_ERR(export_run(&q, &r, &e), &e, ERR_IO, "big.bin: became shorter");
+}
+
+T_MAIN(T_CASE(a_shard_that_shrinks_is_told), T_CASE(ids_of_each_document),
+       T_CASE(threads_do_not_matter), T_CASE(text_is_decoded_and_ends_left_out))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prep/import.h"
 
+#include <unistd.h>
+
 #include "dataset/manifest.h"
 #include "tests/dataset/corpus.h"
 #include "tests/dataset/foreign_make.h"
@@ -111,4 +113,29 @@ static void files_are_found(void)
     names_free(name, n);
 }
 
-T_MAIN(T_CASE(the_payload_stays), T_CASE(widths_mix), T_CASE(files_are_found))
+static void shrink(void *arg, uint64_t done, uint64_t total)
+{
+    if (done < total)
+        T_EQ(truncate(arg, 100), 0);
+}
+
+static void a_file_that_shrinks_is_told(void)
+{
+    enum { N = 400000 };
+    static uint32_t id[N];
+    struct err e;
+    struct import_report r;
+    make_llmc("big.bin", 20240520, 1, N, id, N, 2);
+    const char *in[] = {t_path("big.bin")};
+    const struct import_request q = {.input = in,
+                                     .n = 1,
+                                     .ask = plain,
+                                     .output = t_path("never"),
+                                     .progress = shrink,
+                                     .arg = (void *)(uintptr_t)in[0]};
+    T_ERR(import_run(&q, &r, &e), &e, ERR_IO, "big.bin: became shorter");
+    T_CHECK(!file_exists(t_path("never.idx")));
+}
+
+T_MAIN(T_CASE(a_file_that_shrinks_is_told), T_CASE(the_payload_stays), T_CASE(widths_mix),
+       T_CASE(files_are_found))

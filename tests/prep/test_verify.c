@@ -2,8 +2,10 @@
 #include "prep/verify.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
+#include "dataset/packed_write.h"
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"
 
@@ -83,5 +85,56 @@ static void the_manifest_is_held_against_both_files(void)
     buf_finish(&b);
 }
 
-T_MAIN(T_CASE(ids_are_held_against_the_vocabulary), T_CASE(damage_is_told_and_mended),
+static void shrink(void *arg, uint64_t done, uint64_t total)
+{
+    if (done < total)
+        T_EQ(truncate(arg, 100), 0);
+}
+
+static void a_shard_that_shrinks_is_told(void)
+{
+    struct err e;
+    struct verify_report r;
+    static int32_t id[900000];
+    struct shard_writer w;
+    T_OK(shard_writer_open(&w, t_path("big"), 0, &e), &e);
+    for (int i = 0; i < 8; i++)
+        T_OK(shard_writer_add(&w, id, 900000, &e), &e);
+    T_OK(shard_writer_end_document(&w, &e), &e);
+    T_OK(shard_writer_finish(&w, NULL, &e), &e);
+    const struct verify_request q = {
+        .prefix = t_path("big"), .progress = shrink, .arg = (void *)(uintptr_t)t_path("big.bin")};
+    T_ERR(verify_run(&q, &r, &e), &e, ERR_IO, "big.bin: became shorter");
+}
+
+static void packed_sets_are_looked_at_and_not_mended(void)
+{
+    struct err e;
+    struct verify_report r;
+    struct packed_writer w;
+    struct manifest m = {.weft_version = "t", .vocab_size = 100, .eod = -1};
+    struct buf b = {0};
+    const char learn[3] = {1, 0, 1};
+    T_OK(packed_writer_open(&w, t_path("p"), 100, 8, &e), &e);
+    for (int i = 0; i < 2; i++) {
+        T_OK(packed_writer_add(&w, (uint16_t[]){5, 6, 7}, learn, 3, &e), &e);
+        T_OK(packed_writer_end(&w, &e), &e);
+    }
+    T_OK(packed_writer_finish(&w, &m, &e), &e);
+    T_OK(verify("p", 0, false, &r, &e), &e);
+    T_CHECK(r.packed && r.has_manifest);
+    T_EQ(r.stats.tokens, 6);
+    T_OK(file_read(t_path("p.pack"), 1 << 16, &b, &e), &e);
+    b.data[b.len - 1] ^= 1;
+    T_OK(file_replace(t_path("p.pack"), b.data, b.len, &e), &e);
+    T_ERR(verify("p", 0, false, &r, &e), &e, ERR_INTEGRITY, "p.pack");
+    buf_finish(&b);
+    T_OK(file_read(t_path("p.idx"), 1 << 16, &b, &e), &e);
+    T_OK(file_replace(t_path("p.idx"), b.data, b.len - 8, &e), &e);
+    T_ERR(verify("p", 0, true, &r, &e), &e, ERR_DATA, "packed set");
+    buf_finish(&b);
+}
+
+T_MAIN(T_CASE(a_shard_that_shrinks_is_told), T_CASE(packed_sets_are_looked_at_and_not_mended),
+       T_CASE(ids_are_held_against_the_vocabulary), T_CASE(damage_is_told_and_mended),
        T_CASE(the_manifest_is_held_against_both_files))
