@@ -47,7 +47,9 @@ static void add_span(struct buf *b, double seconds)
 
 void progress_text(const struct progress *p, double now, const char *note, struct buf *b)
 {
-    double spent = now - p->start, rate = spent > 0 ? (double)p->done / spent : 0;
+    double spent = now - p->start, rate = 0;
+    if (spent > 0 && p->done > p->from)
+        rate = (double)(p->done - p->from) / spent;
     buf_addf(b, "%s: ", p->what);
     add_amount(b, (double)p->done / p->scale);
     if (p->total) {

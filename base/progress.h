@@ -17,6 +17,7 @@ struct progress {
     double scale;     /* counts per unit, 1e6 for MB */
     uint64_t total;   /* 0: not known */
     uint64_t done;
+    uint64_t from;      /* of `done`, before it began to measure; for the caller to set */
     double start, last; /* seconds, monotonic */
     int terminal, quiet;
     int drawn; /* characters on the terminal's line */

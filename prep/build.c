@@ -80,6 +80,8 @@ static int make_plan(struct build *b, struct err *e)
                                    .key = q->key,
                                    .nkeys = q->nkeys,
                                    .vocab_size = info ? info->vocab_size : q->vocab_size,
+                                   .prepend_bos = q->prepend_bos,
+                                   .bos = info ? (int32_t)info->bos : -1,
                                    .eod = -1,
                                    .on_bad = q->on_bad};
     b->eod = info ? info->eod : -1;
@@ -92,6 +94,9 @@ static int make_plan(struct build *b, struct err *e)
                 source_name(&b->source, 0));
         return err_hint(e, "name the tokenizer, or give --vocab-size N");
     }
+    if (q->prepend_bos && b->plan.bos < 0)
+        return err_set(e, ERR_USAGE, "--prepend-bos: %s has no beginning of text",
+                       info ? info->path ? info->path : info->type_name : "the input");
     if (q->append_eod && b->eod < 0) {
         err_set(e, ERR_USAGE, "--append-eod: %s has no end of document",
                 info ? info->path ? info->path : info->type_name : "the input");

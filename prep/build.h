@@ -40,7 +40,7 @@ struct build_request {
     const char *specials;        /* the choice as the user spells it, for the manifest */
     int64_t vocab_size;     /* with `form.pretokenized` and without a tokenizer: ids are below it */
     enum shard_dtype dtype; /* 0: by the size of the vocabulary */
-    bool append_eod, overwrite;
+    bool append_eod, prepend_bos, overwrite;
     unsigned shard, nshards; /* nshards > 0: only this share of the inputs (source_share) */
     int partitions;          /* 0, 1: none */
     bool sequential;         /* runs of documents, not every so manieth */

@@ -35,6 +35,8 @@ static size_t options(struct build *b, bool keys)
         add_option(b, &n, "text-separator", q->form.text.written);
     if (q->form.text.keep_newlines)
         add_option(b, &n, "keep-newlines", "true");
+    if (q->prepend_bos)
+        add_option(b, &n, "prepend-bos", "true");
     if (q->nshards)
         add_option(b, &n, "shard", b->shard);
     if (q->partitions > 1)

@@ -57,12 +57,26 @@ static void count_eods(struct encoder *c)
         c->eods += c->ids.id[i] == eod;
 }
 
+/* Puts the beginning of text before the ids at hand, the first ones of a document. */
+static void put_bos(struct encoder *c)
+{
+    struct tok_ids *ids = &c->ids;
+    int32_t bos = c->plan->bos;
+    if (!c->plan->prepend_bos || !ids->n || ids->id[0] == bos)
+        return;
+    tok_ids_reserve(ids, 1);
+    memmove(ids->id + 1, ids->id, ids->n * sizeof(*ids->id));
+    ids->id[0] = bos;
+    ids->n++;
+}
+
 /* Appends the document whose ids are at hand. They get the end of document behind them. */
 static int put_document(struct encoder *c, struct column *col, struct err *e)
 {
     const struct encode_plan *p = c->plan;
     struct tok_ids *ids = &c->ids;
     count_eods(c);
+    put_bos(c);
     if (ids->n && p->eod >= 0) {
         *tok_ids_reserve(ids, 1) = p->eod;
         ids->n++;
@@ -168,6 +182,8 @@ static int put_long(struct encoder *c, struct long_column *col, bool last, struc
 {
     const struct encode_plan *p = c->plan;
     count_eods(c);
+    if (!col->tokens)
+        put_bos(c);
     if (last && p->eod >= 0 && col->tokens + c->ids.n) {
         *tok_ids_reserve(&c->ids, 1) = p->eod;
         c->ids.n++;

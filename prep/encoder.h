@@ -30,6 +30,8 @@ struct encode_plan {
     size_t nkeys;
     int64_t vocab_size;
     enum shard_dtype dtype;
+    bool prepend_bos; /* puts `bos` before each document that is not empty nor begins with it */
+    int32_t bos;
     int32_t eod;        /* appended to each document that is not empty; -1: none */
     int32_t known_eod;  /* what ends a document, appended or not; -1: none */
     enum on_bad on_bad; /* under BAD_FAIL the rest behind a bad record is left out */

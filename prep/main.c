@@ -45,20 +45,43 @@ static void die_of_signal(void)
 
 static const char *const specials[] = {"text", "parse", "error"};
 
+/* What a build tells while it runs. */
+struct teller {
+    struct progress meter;
+    uint64_t interval, next; /* documents between two lines, 0: none; when the next one is due */
+    uint64_t documents;      /* of an earlier run */
+};
+
 static void on_note(void *arg, const char *sentence)
 {
-    progress_finish(arg);
+    struct teller *t = arg;
+    progress_finish(&t->meter);
     log_warn("%s", sentence);
+}
+
+/* Megatron-LM's line. */
+static void tell_documents(struct teller *t, const struct build_counts *c)
+{
+    double seconds = clock_seconds() - t->meter.start;
+    progress_finish(&t->meter);
+    log_info("Processed %" PRIu64 " documents (%.1f docs/s, %.2f MB/s), %" PRIu64
+             " tokens, %" PRIu64 " bad records",
+             c->documents, (double)(c->documents - t->documents) / seconds,
+             (double)(c->read - t->meter.from) * 1e-6 / seconds, c->tokens, c->bad);
+    t->next = c->documents - c->documents % t->interval + t->interval;
 }
 
 static void on_progress(void *arg, const struct build_counts *c)
 {
+    struct teller *t = arg;
     char note[128];
     int n = snprintf(note, sizeof(note), "%" PRIu64 " documents, %.1f M tokens", c->documents,
                      (double)c->tokens * 1e-6);
     if (c->bad)
         snprintf(note + n, sizeof(note) - (size_t)n, ", %" PRIu64 " bad", c->bad);
-    progress_update(arg, c->read, note);
+    if (t->interval && c->documents >= t->next)
+        tell_documents(t, c);
+    progress_update(&t->meter, c->read, note);
 }
 
 /* "3/8": share 3 of 8, from 0. */
@@ -106,13 +129,15 @@ static int judge_build(const struct prep_options *o, struct err *e)
     return 0;
 }
 
-static void print_summary(const struct prep_options *o, const struct build *b, double seconds)
+static void print_summary(const struct prep_options *o, const struct build *b,
+                          const struct build_counts *before, double seconds)
 {
     const struct build_counts *c = build_counts(b);
     log_info("%" PRIu64 " documents, %" PRIu64 " tokens from %.1f MB in %.1f s (%.1f MB/s, %.2f M "
              "tokens/s)",
              c->documents, c->tokens, (double)c->read * 1e-6, seconds,
-             (double)c->read * 1e-6 / seconds, (double)c->tokens * 1e-6 / seconds);
+             (double)(c->read - before->read) * 1e-6 / seconds,
+             (double)(c->tokens - before->tokens) * 1e-6 / seconds);
     if (c->bad && o->on_bad_record == BAD_QUARANTINE)
         log_warn("%" PRIu64 " bad records were left out and kept in %s", c->bad, build_bad_path(b));
     else if (c->bad)
@@ -152,7 +177,7 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok, 
 {
     static const char *const level[] = {"document", "sentence"};
     static const enum shard_dtype dtype[] = {0, SHARD_U16, SHARD_I32};
-    struct progress meter;
+    struct teller teller = {.interval = (uint64_t)o->log_interval};
     char separator[LINES_SEPARATOR];
     size_t nseparator;
     const char *written = o->text_separator ? o->text_separator : "\\n";
@@ -180,6 +205,7 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok, 
                                     .specials = specials[o->tokenizer.specials],
                                     .vocab_size = o->tokenizer.vocab_size,
                                     .append_eod = o->append_eod,
+                                    .prepend_bos = o->prepend_bos,
                                     .overwrite = o->overwrite,
                                     .on_bad = (enum on_bad)o->on_bad_record,
                                     .dtype = dtype[o->dtype],
@@ -192,24 +218,28 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok, 
                                     .stop = &stop_signal,
                                     .progress = on_progress,
                                     .note = on_note,
-                                    .arg = &meter};
+                                    .arg = &teller};
     struct build *b;
     double start = clock_seconds();
     code = build_open(&q, &b, e);
     if (code)
         return code;
     print_begin(b);
-    progress_init(&meter, WEFT_PREFIX "prep build", "MB", 1e6, build_input_bytes(b),
+    const struct build_counts before = *build_counts(b);
+    progress_init(&teller.meter, WEFT_PREFIX "prep build", "MB", 1e6, build_input_bytes(b),
                   o->common.quiet);
+    teller.meter.from = before.read;
+    teller.documents = before.documents;
+    teller.next = before.documents + teller.interval;
     catch_signals();
     code = build_run(b, e);
-    progress_finish(&meter);
+    progress_finish(&teller.meter);
     if (!code && build_found(b) == BUILD_THERE)
         log_info("%s and all else is there already, from the same inputs, options and tokenizer: "
                  "nothing to do",
                  build_output(b, 0));
     else if (!code)
-        print_summary(o, b, clock_seconds() - start);
+        print_summary(o, b, &before, clock_seconds() - start);
     else if (build_kept(b))
         log_info("what was done so far is kept: the same command goes on there");
     else if (build_has_pipe(b))

@@ -31,7 +31,8 @@ struct prep_options {
     int input_format; /* enum source_format */
     int level;        /* document, sentence */
     bool keep_newlines;
-    bool append_eod, overwrite;
+    bool append_eod, prepend_bos, overwrite;
+    int64_t log_interval;
     int on_bad_record; /* enum on_bad */
     int64_t workers;   /* 0: one for each processor */
     double sync_interval;
@@ -40,7 +41,6 @@ struct prep_options {
     bool keep_sequential_samples;
     int dtype; /* 0 auto, 1 uint16, 2 int32 */
     /* index, blend */
-    /* index */
     const char *prefix, *split;
     bool exhaustive;
     int64_t seq_length, seed, num_samples, num_valid_samples, num_test_samples;

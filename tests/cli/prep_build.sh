@@ -175,3 +175,29 @@ check [ "$(od -An -v -w2 -tu2 long_text_document.bin | tr -d ' ' | md5sum)" = "$
 expect 0 "$PREP" inspect long_text_document --check
 out_has "documents   3"
 out_has "2 to 1500001"
+
+t "the beginning of text before each document with text, and not twice"
+awk 'BEGIN { srand(1); n = split("ba ko mi tsu ran del o vi sta en", p, " ")
+    for (i = 0; i < 300; i++) { s = ""
+        for (k = 0; k < 14; k++) s = s p[int(rand() * n) + 1] (k % 3 == 2 ? " " : ""); print s } }' >text.txt
+expect 0 "$TOK" train --quiet --input text.txt --model_prefix bos --vocab_size 40
+{ printf '{"text": "bako mi"}\n{"text": ""}\n{"text": "en"}\n'; } >bos.jsonl
+expect 0 build --input bos.jsonl --tokenizer bos.model --append-eod --output-prefix without
+expect 0 build --input bos.jsonl --tokenizer bos.model --append-eod --prepend-bos --output-prefix with
+expect 0 "$PREP" inspect with_text_document --check
+out_has "documents   3"
+ids() { od -An -v -w2 -tu2 "$1_text_document.bin" | tr -d ' ' | tr '\n' ' '; }
+check [ "$(ids with)" = "1 $(ids without | sed 's/ 2 / 2 1 /')" ]
+printf '{"text": [1, 7]}\n{"text": [7]}\n{"text": []}\n' >ids.jsonl
+expect 0 build --pretokenized ids.jsonl --tokenizer bos.model --prepend-bos --output-prefix pre
+check [ "$(ids pre)" = "1 7 1 7 " ]
+{ printf '{"text": "'; yes 'bako mi' | head -n 700000 | tr '\n' ' '; echo '"}'; } >long.jsonl
+expect 0 build --input long.jsonl --tokenizer bos.model --output-prefix without --overwrite
+expect 0 build --input long.jsonl --tokenizer bos.model --prepend-bos --output-prefix with --overwrite
+check [ "$( { printf '\001\000'; cat without_text_document.bin; } | cksum)" = "$(cksum <with_text_document.bin)" ]
+expect 2 build --input g.jsonl $null --prepend-bos --output-prefix nobos
+err_has "has no beginning of text"
+
+t "a line after each so many documents"
+expect 0 "$PREP" build --input c.jsonl $null --log-interval 10000 --overwrite --output-prefix log
+check [ "$(grep -c '^Processed [0-9]* documents (.* docs/s, .* MB/s), [0-9]* tokens, 0 bad records' .err)" -ge 2 ]
