@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "dataset/shard_write.h"
 #include "prep/lines.h"
+#include "prep/rows.h"
 
 enum {
     IDS_KEPT = 4 << 20,
@@ -291,6 +292,55 @@ static void run_text(struct encoder *c, struct item *it)
     }
 }
 
+/* One row, whose values are at hand. */
+static int encode_row(struct encoder *c, struct item *it, struct err *e)
+{
+    const struct encode_plan *plan = c->plan;
+    int code = 0;
+    for (size_t k = 0; k < plan->nkeys && !code; k++) {
+        code = c->value[k].kind == JSONL_STRING
+                   ? text_check(c->value[k].text, c->value[k].length, e)
+                   : 0;
+        if (code && plan->nkeys > 1)
+            err_wrap(e, "\"%s\"", plan->key[k]);
+    }
+    return code ? code : encode_values(c, it, e);
+}
+
+/* What is kept of a bad row stands behind the texts. */
+static bool settle_row(struct encoder *c, struct item *it, int code, size_t from, const uint64_t *n)
+{
+    const struct encode_plan *plan = c->plan;
+    size_t at = it->text.len;
+    if (code == ERR_DATA && plan->on_bad == BAD_QUARANTINE) {
+        struct buf line = {0};
+        rows_json(&line, plan->key, plan->nkeys, it->text.data + from, n);
+        buf_add(&it->text, line.data, line.len);
+        buf_finish(&line);
+    }
+    return settle(c, it, code, it->text.data + at, it->text.len - at);
+}
+
+static void run_rows(struct encoder *c, struct item *it)
+{
+    size_t nkeys = c->plan->nkeys, from = 0;
+    for (size_t at = 0; at < it->run.len; at += nkeys * sizeof(uint64_t)) {
+        const uint64_t *n = (const uint64_t *)(const void *)(it->run.data + at);
+        size_t end = from;
+        for (size_t k = 0; k < nkeys; k++) {
+            bool there = n[k] != PARQUET_NULL;
+            c->value[k] = (struct jsonl_value){.kind = there ? JSONL_STRING : JSONL_OTHER,
+                                               .text = it->text.data + end,
+                                               .length = there ? n[k] : 0};
+            end += there ? n[k] : 0;
+        }
+        it->lines++;
+        if (!settle_row(c, it, encode_row(c, it, &it->err), from, n))
+            return;
+        from = end;
+    }
+}
+
 static void run_ids(struct encoder *c, struct item *it)
 {
     const int32_t *id = it->ids.id;
@@ -317,6 +367,8 @@ void encoder_run(struct encoder *c, struct item *it)
         run_lines(c, it);
     else if (it->kind == ITEM_TEXT)
         run_text(c, it);
+    else if (it->kind == ITEM_ROWS)
+        run_rows(c, it);
     else if (it->kind == ITEM_LONG)
         run_long(c, it);
     else

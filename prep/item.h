@@ -20,6 +20,7 @@
 enum item_kind {
     ITEM_LINES, /* whole lines of JSONL in `text` */
     ITEM_TEXT,  /* documents of plain text in `text`, with what ends them */
+    ITEM_ROWS,  /* texts in `text`, the lengths of each record's in `run` (PARQUET_NULL: none) */
     ITEM_LONG,  /* one long line in `large` */
     ITEM_IDS    /* documents of the framed stream in `ids`, one run for each of `run` */
 };
@@ -40,13 +41,13 @@ struct bad {
 struct item {
     enum item_kind kind;
     size_t input;      /* which of the inputs */
-    const char *unit;  /* what a record of it is called: "line", "record" */
+    const char *unit;  /* what a record of it is called: "line", "record", "row" */
     bool last;         /* nothing follows in this input */
     uint64_t end;      /* where the block ends in that input: what source_seek takes */
     uint64_t consumed; /* bytes of the inputs read so far, for progress */
     struct buf text;
     struct tok_ids ids;
-    struct buf run;            /* uint64_t, ids of each document */
+    struct buf run;            /* uint64_t, ids of each document, or lengths of texts */
     struct long_record *large; /* owned */
 
     int code; /* what went wrong with the whole item, at the reader or the worker */

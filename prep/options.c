@@ -48,10 +48,12 @@ static const struct opt rows[] = {
      .type = OPT_CHOICE,
      AT(input_format),
      .def = "auto",
-     .meta = "auto|jsonl|json|text",
+     .meta = "auto|jsonl|json|text|parquet",
      .section = "input",
-     .help = "a JSON object on each line, one JSON array of objects over the whole file, or plain "
-             "text with a document on each line; auto tells the first two by their first byte",
+     .help =
+         "a JSON object on each line, one JSON array of objects over the whole file, or plain "
+         "text with a document on each line, or Parquet; auto tells all but text by their first "
+         "bytes",
      .verbs = BUILD,
      .basic = true},
     {.name = "text-separator",

@@ -14,7 +14,7 @@ enum {
     IDS_LONG = 1 << 20     /* a document of more ids than this is a long record */
 };
 
-const char *const source_formats[] = {"auto", "jsonl", "json", "text"};
+const char *const source_formats[] = {"auto", "jsonl", "json", "text", "parquet"};
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
@@ -71,7 +71,7 @@ uint64_t source_bytes(const struct source *s)
 enum { LOOK = ZIN_UNREAD };
 
 /* The first bytes of the input, up to one that is neither white space nor of a byte order mark. */
-static int first_byte(struct source *s, char *ret, struct err *e)
+static int first_byte(struct source *s, char *ret, bool *ret_parquet, struct err *e)
 {
     char p[LOOK];
     size_t n = 0, more = 1, i = 0;
@@ -87,14 +87,30 @@ static int first_byte(struct source *s, char *ret, struct err *e)
         i = i < n ? i : n;
     }
     *ret = i < n ? p[i] : '\0';
+    *ret_parquet = n >= 4 && !memcmp(p, "PAR1", 4);
     if (!code)
         zin_unread(s->in, p, n);
     return code;
 }
 
+static int begin_rows(struct source *s, struct err *e)
+{
+    const char *path = s->input[s->at].path;
+    if (s->form.pretokenized)
+        return err_set(e, ERR_USAGE, "%s: is a Parquet file, which has no ids for --pretokenized",
+                       source_name(s, s->at));
+    if (!strcmp(path, "-"))
+        return err_set(e, ERR_USAGE,
+                       "standard input: a Parquet file is read from its end, it must be named");
+    s->table = true;
+    return rows_open(&s->rows, path, &s->plan, e);
+}
+
+/* Finds out what the input is, and begins to read it so. */
 static int begin_lines(struct source *s, struct err *e)
 {
     char c = '[';
+    bool parquet = s->form.format == SOURCE_PARQUET;
     int code = 0;
     enum source_format format = s->form.format;
     if (format == SOURCE_TEXT) {
@@ -102,7 +118,9 @@ static int begin_lines(struct source *s, struct err *e)
         return 0;
     }
     if (format == SOURCE_AUTO)
-        code = first_byte(s, &c, e);
+        code = first_byte(s, &c, &parquet, e);
+    if (!code && parquet)
+        return begin_rows(s, e);
     s->array = c == '[' && format != SOURCE_JSONL;
     (s->array ? lines_init_array : lines_init)(&s->lines, s->in);
     return code;
@@ -110,6 +128,7 @@ static int begin_lines(struct source *s, struct err *e)
 
 static int next_input(struct source *s, struct err *e)
 {
+    s->array = s->table = false;
     int code = zin_open(s->input[s->at].path, &s->in, e);
     if (code)
         return code;
@@ -120,11 +139,24 @@ static int next_input(struct source *s, struct err *e)
     return code || !in->part ? code : lines_range(&s->lines, in->begin, in->stop, e);
 }
 
-/* That is read from its beginning, if at all. */
-static void shut_input(struct source *s)
+/* What is not read otherwise, for the digest. */
+static int read_through(struct source *s, struct err *e)
+{
+    enum { STEP = 256 << 10 };
+    char *p = mem_new(STEP, 1);
+    size_t n = 1;
+    int code = 0;
+    while (n && !code)
+        code = zin_read(s->in, p, STEP, &n, e);
+    free(p);
+    return code;
+}
+
+static void close_input(struct source *s)
 {
     if (s->in)
         lines_finish(&s->lines);
+    rows_close(&s->rows);
     zin_close(s->in);
     s->in = NULL;
 }
@@ -134,9 +166,7 @@ static void end_input(struct source *s)
     s->before += zin_consumed(s->in);
     if (!s->input[s->at].part)
         zin_digest(s->in, s->input[s->at].xxh);
-    lines_finish(&s->lines);
-    zin_close(s->in);
-    s->in = NULL;
+    close_input(s);
     s->at++;
 }
 
@@ -144,7 +174,8 @@ static void end_input(struct source *s)
 static int look(struct source *s, struct err *e)
 {
     char c;
-    int code = first_byte(s, &c, e);
+    bool parquet;
+    int code = first_byte(s, &c, &parquet, e);
     if (code || !c || c == '{' || c == '[')
         return code;
     s->framed = true;
@@ -171,9 +202,7 @@ void source_close(struct source *s)
 {
     if (s->framed)
         docstream_close(&s->docs);
-    if (s->in)
-        lines_finish(&s->lines);
-    zin_close(s->in);
+    close_input(s);
     for (size_t i = 0; i < s->ninputs; i++)
         free(s->input[i].path);
     free(s->input);
@@ -349,7 +378,7 @@ int source_share(struct source *s, unsigned i, unsigned n, struct err *e)
         code = share_input(s, k, base, e);
         base += s->input[k].bytes;
     }
-    shut_input(s);
+    close_input(s);
     return code;
 }
 
@@ -357,13 +386,13 @@ int source_seek(struct source *s, size_t input, uint64_t end, struct err *e)
 {
     int code = 0;
     if (input != s->at || !s->in) {
-        lines_finish(&s->lines);
-        zin_close(s->in);
-        s->in = NULL;
+        close_input(s);
         for (; s->at < input; s->at++)
             s->before += s->input[s->at].bytes;
         code = next_input(s, e);
     }
+    if (!code && s->table)
+        return parquet_seek(s->rows.file, end, e);
     if (!code && !s->framed)
         return lines_skip(&s->lines, end, e);
     for (bool more = true; !code && s->documents < end; s->documents += more) {
@@ -380,6 +409,38 @@ int source_seek(struct source *s, size_t input, uint64_t end, struct err *e)
     return code;
 }
 
+static int fill(struct source *s, struct item *it, bool *ret_any, struct err *e)
+{
+    it->unit = s->table                ? "row"
+               : s->array              ? "record"
+               : s->input[s->at].begin ? "line of this share"
+                                       : "line";
+    if (s->framed)
+        return fill_ids(s, it, ret_any, e);
+    if (!s->table)
+        return fill_lines(s, it, ret_any, e);
+    int code = rows_fill(&s->rows, it, ret_any, e);
+    return code || *ret_any ? code : read_through(s, e);
+}
+
+/* How far the input at hand has been read: what a user sees, and what source_seek takes. */
+static void note_place(struct source *s, struct item *it)
+{
+    it->consumed = s->before;
+    it->end = 0;
+    s->documents += s->framed ? documents(it) : 0;
+    if (s->table && s->rows.file) {
+        it->end = rows_at(&s->rows);
+        uint64_t rows = parquet_rows(s->rows.file);
+        double part = rows ? (double)it->end / (double)rows : 1;
+        it->consumed += (uint64_t)((double)parquet_size(s->rows.file) * part);
+    } else if (s->in) {
+        it->consumed += zin_consumed(s->in);
+        it->end = s->framed ? s->documents : lines_at(&s->lines);
+    }
+    it->consumed -= it->consumed < s->from ? it->consumed : s->from;
+}
+
 bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes)
 {
     bool any = false;
@@ -392,18 +453,13 @@ bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes)
         }
         if (!s->in)
             it->code = next_input(s, &it->err);
-        it->unit = s->array ? "record" : s->input[s->at].begin ? "line of this share" : "line";
         if (!it->code)
-            it->code =
-                s->framed ? fill_ids(s, it, &any, &it->err) : fill_lines(s, it, &any, &it->err);
-        it->consumed = s->before + (s->in ? zin_consumed(s->in) : 0);
-        it->consumed -= it->consumed < s->from ? it->consumed : s->from;
-        s->documents += s->framed ? documents(it) : 0;
-        it->end = s->framed ? s->documents : s->in ? lines_at(&s->lines) : 0;
+            it->code = fill(s, it, &any, &it->err);
+        note_place(s, it);
         if (!any && !it->code)
             end_input(s);
     }
-    *ret_bytes = it->text.len + it->ids.n * sizeof(int32_t);
+    *ret_bytes = it->text.len + it->run.len + it->ids.n * sizeof(int32_t);
     s->failed |= it->code != 0;
     return any || it->code;
 }

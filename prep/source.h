@@ -4,8 +4,8 @@
 
 /*
  * The reader's part: the inputs one behind the other, as items. JSONL, JSON arrays and text become
- * blocks of lines, the framed stream of `tok encode --format docs` becomes runs of documents; a
- * block never spans two inputs. One thread at a time.
+ * blocks of lines, Parquet blocks of texts, the framed stream of `tok encode --format docs` becomes
+ * runs of documents; a block never spans two inputs. One thread at a time.
  */
 
 #include <stdbool.h>
@@ -17,10 +17,11 @@
 #include "base/zin.h"
 #include "prep/item.h"
 #include "prep/lines.h"
+#include "prep/rows.h"
 #include "prep/text_in.h"
 #include "tok/docstream.h"
 
-enum source_format { SOURCE_AUTO, SOURCE_JSONL, SOURCE_JSON, SOURCE_TEXT };
+enum source_format { SOURCE_AUTO, SOURCE_JSONL, SOURCE_JSON, SOURCE_TEXT, SOURCE_PARQUET };
 
 extern const char *const source_formats[]; /* their names */
 
@@ -50,6 +51,8 @@ struct source {
     size_t at;      /* the input that is being read */
     struct zin *in; /* NULL: it is to be opened */
     bool array;     /* it is a JSON array */
+    bool table;     /* it is a Parquet file: its bytes through `in` are for the digest alone */
+    struct rows rows;
     struct lines lines;
     uint64_t long_ids;  /* a long document of the framed stream is next: its ids */
     uint64_t before;    /* bytes of the inputs that are done */
@@ -60,7 +63,8 @@ struct source {
 
 /*
  * `pattern`: n names or shell patterns, each expanded in byte order. SOURCE_AUTO: an input whose
- * first byte behind white space is '[' is a JSON array, any other is JSONL. With `pretokenized`
+ * first byte behind white space is '[' is a JSON array, one that begins with PAR1 a Parquet file,
+ * any other is JSONL. With `pretokenized`
  * there is one, whose first bytes tell JSON from the framed stream, and its header is read. ERR_IO
  * for what is not there. What `form` and `plan` point to must live as long as the source. On
  * failure nothing is open.

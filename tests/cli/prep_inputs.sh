@@ -97,6 +97,25 @@ check [ "$(od -An -tx1 u.bad.jsonl | tr -d ' ')" = 3120ff0a ]
 expect 3 build --input u.txt --input-format text --tokenizer v.json --output-prefix u
 err_has "u.txt: line 1: byte 8000000: not UTF-8"
 
+t "Parquet is told by its first bytes, nulls are bad records, columns may lie in structs"
+cp "$SRC/tests/fuzz/corpus/parquet/snappy-dictionary" p.bin
+expect 0 build --input p.bin --tokenizer bytes/tokenizer.json --on-bad-record quarantine --output-prefix p
+check [ "$(wc -c <p_text_document.bin)" = $((2 * 3 * (3 + 9 + 10 + 3))) ]
+check [ "$(sort -u p.bad.jsonl)" = '{"text": null}' ]
+expect 0 build --input p.bin --json-keys m.t --tokenizer bytes/tokenizer.json --on-bad-record skip --output-prefix p
+check [ "$(wc -c <p_m.t_document.bin)" = 12 ]
+expect 3 build --input p.bin --tokenizer bytes/tokenizer.json --output-prefix p
+err_has 'p.bin: row 2: the value of "text" is not a string'
+expect 3 build --input p.bin --json-keys words --tokenizer bytes/tokenizer.json --output-prefix p
+err_has 'p.bin: has no column "words"; it has text, n, m'
+expect 3 build --input lines.jsonl --input-format parquet $null --output-prefix p
+err_has "lines.jsonl: is no Parquet file"
+expect 2 sh -c '"$@" <p.bin' sh "$PREP" build --quiet --overwrite --input - $null --output-prefix p
+err_has "standard input: a Parquet file is read from its end"
+head -c 1000 p.bin >cut.bin
+expect 3 build --input cut.bin $null --output-prefix p
+err_has "cut.bin: is no Parquet file"
+
 t "options that have no effect are refused"
 expect 2 build --input lines.jsonl --text-separator x $null --output-prefix o
 err_has "--text-separator has no effect without --input-format text"

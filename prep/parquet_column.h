@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_PARQUET_COLUMN_H
+#define PREP_PARQUET_COLUMN_H
+
+/*
+ * One column of strings of a Parquet file, value by value: its pages one behind the other, nulls
+ * by their definition levels, values plain, by dictionary, or in the two delta encodings.
+ *
+ * Memory: the stream of a page; levels, indices and lengths of a page (at most COLUMN_PARTS bytes
+ * of each); a dictionary above COLUMN_DICTIONARY bytes waits in an unnamed file; with
+ * DELTA_BYTE_ARRAY the last value. One thread at a time.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/spill.h"
+#include "prep/parquet_meta.h"
+#include "prep/parquet_page.h"
+
+enum {
+    COLUMN_PARTS = 64 << 20,
+    COLUMN_DICTIONARY = 16 << 20,
+    COLUMN_WORDS = 4 << 20,    /* values of a dictionary */
+    COLUMN_PREFIXED = 64 << 20 /* bytes of a value in DELTA_BYTE_ARRAY */
+};
+
+/* Runs and packed groups of numbers (RLE / bit-packing hybrid). */
+struct pq_runs {
+    const unsigned char *p, *end;
+    unsigned bits;
+    uint64_t run, packed; /* left of the run at hand, of the packed values at hand */
+    uint64_t bit;         /* of the packed values */
+    uint32_t value;       /* of the run */
+};
+
+struct pq_column {
+    const struct pq_file *f;
+    const char *beside; /* a large dictionary's file lies beside it */
+    unsigned max_def;
+    int codec;
+    uint64_t at, end; /* the next page's header; the end of the column's bytes */
+    uint64_t page;    /* the page at hand */
+    uint64_t left;    /* its values to come, nulls too */
+    int encoding;
+    struct pq_stream in;
+    bool open; /* the page's contents are being read */
+    struct buf levels, indices;
+    struct pq_runs def, index;
+    struct buf words; /* the dictionary */
+    struct spill far; /* if it is large */
+    uint64_t *word;   /* where each begins, and the end */
+    size_t nwords, words_cap;
+    uint32_t *length, *prefix; /* in the delta encodings */
+    size_t nlengths, nprefixes, next;
+    struct buf last;
+    uint64_t value, value_at; /* bytes of the value at hand to come, and where they are */
+};
+
+/* A zeroed column with far.fd = -1 is closed. */
+void pq_column_init(struct pq_column *c, const struct pq_file *f, const char *beside,
+                    unsigned max_def);
+void pq_column_close(struct pq_column *c);
+
+/* Begins with the column's part in a row group. */
+void pq_column_begin(struct pq_column *c, const struct pq_chunk *chunk);
+
+/* The next value; *ret_there false: a null. ERR_DATA if there are no more. */
+int pq_column_next(struct pq_column *c, bool *ret_there, uint64_t *ret_n, struct err *e);
+
+/* The next n of the value's bytes; all of them are to be taken before the next value. */
+int pq_column_take(struct pq_column *c, void *p, size_t n, struct err *e);
+
+/* The row group's last value was taken: nothing may follow. */
+int pq_column_end(struct pq_column *c, struct err *e);
+
+#endif

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""prep build of Parquet against pyarrow: files of every variant that pyarrow writes.
+
+    parquet.py PREP TOK
+
+Each file's texts, as pyarrow itself reads them back, also go through prep as JSONL; .bin and .idx must be the
+same bytes. The tokenizer is one of 256 bytes, so nothing of a text is lost. With WEFT_FULL=1 more of it."""
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+try:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+except ImportError as e:
+    print(f"1..1\nok 1 - pyarrow # SKIP not installed: {e}")
+    sys.exit(1 if os.environ.get("WEFT_CI") else 0)
+
+FULL = bool(os.environ.get("WEFT_FULL"))
+WORDS = ["the", "of", "caf\u00e9", "\u6f22\u5b57", "\U0001F600", "\n", "\"", "\\", "\t", "x" * 50, "\u0000", "0"]
+ENCODINGS = [None, "PLAIN", "DICTIONARY", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"]
+CODECS = ["NONE", "snappy", "gzip", "zstd"]
+
+
+class Case:
+    def __init__(self, prep, tok, folder):
+        self.prep, self.folder = prep, folder
+        words = self.path("words.txt")
+        with open(words, "w") as f:
+            f.write("a text\n")
+        os.mkdir(self.path("tok"))
+        subprocess.run([tok, "train", "--quiet", "--type", "bpe", "--vocab_size", "256", "--input", words,
+                        "--model_prefix", self.path("tok/")], check=True)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run(self, *args):
+        return subprocess.run([self.prep, "build", "--quiet", "--overwrite", "--tokenizer",
+                               self.path("tok/tokenizer.json"), *args], capture_output=True, timeout=120)
+
+    def build(self, prefix, *args):
+        run = self.run("--output-prefix", self.path(prefix), *args)
+        assert run.returncode == 0, run.stderr.decode()
+
+    def outputs(self, prefix, keys):
+        out = []
+        for key in keys:
+            for suffix in (".bin", ".idx"):
+                with open(self.path(f"{prefix}_{key}_document{suffix}"), "rb") as f:
+                    out.append(f.read())
+        return out
+
+    def check(self, table, keys, *args, workers=2, again=False, **how):
+        """Writes the table, and compares; rows with a null are left out."""
+        name = self.path("t.parquet")
+        pq.write_table(table, name, **how)
+        same = ["--json-keys", *keys, "--on-bad-record", "skip"]
+        self.build("p", "--input", name, *same, "--workers", str(workers), *args)
+        if not again:  # the same table in another form
+            rows = pq.read_table(name).to_pylist()
+            with open(self.path("t.jsonl"), "w", encoding="utf-8") as f:
+                f.writelines(json.dumps(row) + "\n" for row in rows)
+            self.build("j", "--input", self.path("t.jsonl"), *same)
+        assert self.outputs("p", keys) == self.outputs("j", keys), f"other documents: {how}"
+
+
+def text(rng, most=40):
+    return " ".join(rng.choice(WORDS) for _ in range(rng.choice([0, 1, 3, most])))
+
+
+def texts(rng, n, nulls):
+    pool = [text(rng) for _ in range(20)]
+    one = [rng.choice(pool) if rng.random() < 0.5 else text(rng) for _ in range(n)]
+    return [None if nulls and rng.random() < nulls else t for t in one]
+
+
+def how(encoding, columns, codec, version):
+    h = {"compression": codec, "data_page_version": version, "use_dictionary": encoding in (None, "DICTIONARY")}
+    if encoding not in (None, "DICTIONARY"):
+        h["column_encoding"] = {c: encoding for c in columns}
+    return h
+
+
+def variants(case):
+    for seed, (encoding, codec, version) in enumerate(itertools.product(ENCODINGS, CODECS, ("1.0", "2.0"))):
+        for more in range(4 if FULL else 1):
+            rng = random.Random(seed * 10 + more)
+            n = rng.choice([0, 1, 7, 300, 3000])
+            nulls = rng.choice([0, 0.1, 0.9, 1])
+            kind = rng.choice([pa.string(), pa.large_string(), pa.binary()])
+            a, b = texts(rng, n, nulls), texts(rng, n, 0)
+            raw = [t if t is None or kind != pa.binary() else t.encode() for t in a]
+            table = pa.table({"n": pa.array(range(n)), "a": pa.array(raw, kind), "b": pa.array(b, pa.string())})
+            h = how(encoding, ["a", "b"], codec, version)
+            h.update(row_group_size=rng.choice([1 if n < 300 else 50, 100, 10000]), data_page_size=rng.choice(
+                [1, 200, 1 << 20]), write_page_checksum=rng.random() < 0.5, write_statistics=rng.random() < 0.7)
+            if kind == pa.binary():
+                h.pop("column_encoding", None)
+                pq.write_table(table, case.path("t.parquet"), **h)
+                compare_binary(case, a, b)
+            else:
+                case.check(table, ["a", "b"], workers=rng.choice([1, 3]), **h)
+
+
+def compare_binary(case, a, b):
+    with open(case.path("t.jsonl"), "w", encoding="utf-8") as f:
+        for x, y in zip(a, b):
+            f.write(json.dumps({"a": x, "b": y}) + "\n")
+    same = ["--json-keys", "a", "b", "--on-bad-record", "skip"]
+    case.build("p", "--input", case.path("t.parquet"), *same)
+    case.build("j", "--input", case.path("t.jsonl"), *same)
+    assert case.outputs("p", ["a", "b"]) == case.outputs("j", ["a", "b"]), "binary"
+
+
+def nested(case):
+    rng = random.Random(5)
+    n = 2000
+    rows = [rng.choice([None, {"x": None}, {"x": {"t": None, "u": 1}}, {"x": {"t": text(rng), "u": None}}])
+            for _ in range(n)]
+    kind = pa.struct([("x", pa.struct([("u", pa.int32()), ("t", pa.string())]))])
+    table = pa.table({"l": [[1, 2]] * n, "s": pa.array(rows, kind), "a.b": texts(rng, n, 0.1)})
+    for version in ("1.0", "2.0"):
+        for codec in CODECS:
+            name = case.path("t.parquet")
+            pq.write_table(table, name, compression=codec, data_page_version=version, row_group_size=700)
+            for key, want in (("s.x.t", [r["x"]["t"] for r in rows if r and r["x"] and r["x"]["t"] is not None]),
+                              (r"a\.b", [t for t in table["a.b"].to_pylist() if t is not None])):
+                with open(case.path("t.jsonl"), "w", encoding="utf-8") as f:
+                    for t in want:
+                        f.write(json.dumps({"text": t}) + "\n")
+                case.build("p", "--input", name, "--json-keys", key, "--on-bad-record", "skip")
+                case.build("j", "--input", case.path("t.jsonl"))
+                assert case.outputs("p", [key]) == case.outputs("j", ["text"]), (key, codec, version)
+
+
+def large(case):
+    """Values, pages and dictionaries of many megabytes."""
+    rng = random.Random(9)
+    size = 2000000 if FULL else 600000
+    long = [text(rng, 400) * 60, "\u3042\u3044 " * size, "x" + "\u3042\u3044 " * size]
+    rows = long + [text(rng) for i in range(30)] + long[:2]
+    rows.insert(7, None)
+    table = pa.table({"a": rows, "b": ["short"] * len(rows)})
+    for i, encoding in enumerate(ENCODINGS):
+        for codec in CODECS if FULL else ["zstd" if i % 2 else "snappy"]:
+            case.check(table, ["a", "b"], again=bool(i), **how(encoding, ["a"], codec, rng.choice(["1.0", "2.0"])),
+                       data_page_size=1 << 28, dictionary_pagesize_limit=1 << 30)
+
+
+def several(case):
+    rng = random.Random(11)
+    for i in range(3):
+        rows = texts(rng, 500, 0)
+        pq.write_table(pa.table({"text": rows}), case.path(f"part-{i}.parquet"))
+        with open(case.path("all.jsonl"), "a" if i else "w", encoding="utf-8") as f:
+            f.writelines(json.dumps({"text": r}) + "\n" for r in rows)
+    case.build("p", "--input", case.path("part-*.parquet"), "--input-format", "parquet")
+    case.build("j", "--input", case.path("all.jsonl"))
+    assert case.outputs("p", ["text"]) == case.outputs("j", ["text"])
+
+
+def refused(case):
+    name = case.path("t.parquet")
+    table = pa.table({"text": ["a"], "n": [1], "l": [["x"]], "s": pa.array([{"t": "a"}])})
+    pq.write_table(table, name)
+    for key, words in (("none", "has no column"), ("n", "numbers"), ("s", "group of fields"), ("s.u", "no column"),
+                       ("l.list.element", "is a list")):
+        run = case.run("--input", name, "--json-keys", key, "--output-prefix", case.path("r"))
+        assert run.returncode == 3 and words in run.stderr.decode(), (key, run)
+    for codec in ("brotli", "lz4"):
+        pq.write_table(table, name, compression=codec)
+        run = case.run("--input", name, "--output-prefix", case.path("r"))
+        assert run.returncode == 3 and "is compressed with" in run.stderr.decode(), run
+    for key in ("text", "t"):
+        table = pa.table({"text": pa.array([b"good", b"\xff"], pa.binary())})
+        pq.write_table(table, name)
+    run = case.run("--input", name, "--output-prefix", case.path("r"))
+    assert run.returncode == 3 and b"row 2: byte 0: not UTF-8" in run.stderr, run
+
+
+def damaged(case):
+    """A page that was changed does not fit its checksum; any other damage is an error or harmless, no crash."""
+    rng = random.Random(13)
+    name, bad = case.path("t.parquet"), case.path("bad.parquet")
+    for codec in CODECS:
+        table = pa.table({"a": texts(rng, 300, 0.1), "b": texts(rng, 300, 0)})
+        pq.write_table(table, name, compression=codec, write_page_checksum=True, data_page_size=500)
+        with open(name, "rb") as f:
+            good = f.read()
+        for i in range(150 if FULL else 25):
+            b = bytearray(good)
+            for _ in range(rng.choice([1, 1, 4])):
+                b[rng.randrange(4, len(b) - 8)] ^= 1 << rng.randrange(8)
+            if rng.random() < 0.2:
+                del b[rng.randrange(len(b)):]
+            with open(bad, "wb") as f:
+                f.write(b)
+            run = case.run("--input", bad, "--json-keys", "a", "b", "--on-bad-record", "skip", "--input-format",
+                           "parquet", "--output-prefix", case.path("d"))
+            assert run.returncode in (0, 3), run
+            assert run.returncode == 0 or run.stderr.startswith(b"error: " + bad.encode()), run
+
+
+def main(prep, tok):
+    failed = 0
+    cases = [variants, nested, large, several, refused, damaged]
+    with tempfile.TemporaryDirectory() as folder:
+        case = Case(prep, tok, folder)
+        for number, run in enumerate(cases, 1):
+            try:
+                run(case)
+                print(f"ok {number} - {run.__name__}", flush=True)
+            except AssertionError as e:
+                failed += 1
+                print(f"not ok {number} - {run.__name__}\n# " + str(e).replace("\n", "\n# "), flush=True)
+    print(f"1..{len(cases)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
