@@ -42,6 +42,8 @@ struct job {
     pthread_mutex_t lock;   /* of the rest */
     size_t settled;         /* parts whose sums are known */
     float sum;              /* behind these */
+    double grown;           /* by what sums grew in all parts that were encoded, */
+    uint64_t bytes;         /* and their bytes */
     bool settling;          /* a thread is at it */
     _Atomic uint64_t taken; /* parts left: from the low half on, below the high one */
 };
@@ -190,10 +192,11 @@ static void encode_back(struct job *j, int thread)
 /* ---- parts behind sums ---------------------------------------------------------------------- */
 
 /*
- * Each thread takes the next part and encodes it behind a sum that it guesses by those before. When
- * all before it is settled, the sum is known: the part moves there if it does, else it is encoded
- * again. A part in which the sum is likely to pass a power of two, so that it would not move,
- * waits.
+ * The first thread takes parts from the front, the others from the back, so that each meets the
+ * same words once more; each part is encoded behind a sum that is guessed by how sums grew so far.
+ * When all before it is settled, the sum is known: the part moves there if it does, else it is
+ * encoded again. A part in which the sum is likely to pass a power of two, so that it would not
+ * move, waits.
  */
 
 /* *ret_crosses: it is likely to. */
@@ -201,7 +204,7 @@ static float guess(struct job *j, size_t i, bool *ret_crosses)
 {
     pthread_mutex_lock(&j->lock);
     uint64_t begin = part_start(j, j->settled), at = part_start(j, i), n = j->part[i].end - at;
-    double each = j->text_at + begin ? (double)j->sum / (double)(j->text_at + begin) : SUM_EACH;
+    double each = j->bytes ? j->grown / (double)j->bytes : SUM_EACH;
     float sum = j->sum, from = (float)((double)sum + each * (double)(at - begin));
     *ret_crosses = j->settled < i && ilogbf(from) != ilogbf(from + (float)(each * (double)n));
     pthread_mutex_unlock(&j->lock);
@@ -239,6 +242,10 @@ static void settle(struct job *j, int thread, size_t i)
     struct tok_work *w = j->work[thread];
     pthread_mutex_lock(&j->lock);
     j->part[i].done = true;
+    if (!isnan(j->part[i].sum.from)) {
+        j->grown += (double)j->part[i].sum.to - (double)j->part[i].sum.from;
+        j->bytes += j->part[i].end - part_start(j, i);
+    }
     while (!j->settling && !w->code && j->settled < j->nparts && j->part[j->settled].done) {
         struct tok_part *p = &j->part[j->settled];
         if (!move(&p->sum, j->sum)) {
@@ -262,7 +269,7 @@ static void encode_sums(struct job *j, int thread)
 {
     struct tok_work *w = j->work[thread];
     w->ids.n = 0;
-    for (size_t i; !w->code && take(j, true, &i);) {
+    for (size_t i; !w->code && take(j, thread == 0, &i);) {
         bool crosses;
         float from = guess(j, i, &crosses);
         if (crosses)

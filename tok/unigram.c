@@ -419,10 +419,10 @@ float unigram_learn(const struct unigram *u, struct unigram_state *s, const char
 float unigram_learn_exact(const struct unigram *u, struct unigram_state *s, const char *text,
                           const uint32_t *piece, size_t n, struct tok_ids *ids)
 {
-    float start = ldexpf(1, s->binade), edge = start / 128;
+    float start = ldexpf(1, s->binade);
     double margin;
     size_t first = ids->n, chars = look_through(u, s, -1.5f * start, text, piece, n, ids, &margin);
-    bool holds = (double)chars * u->largest < (double)edge;
+    bool holds = (double)chars * u->largest < UNIGRAM_GUARD;
     uint32_t ties = 0;
     for (size_t i = first; i < ids->n; i++)
         holds &= ids->id[i] != u->unk;
@@ -431,7 +431,7 @@ float unigram_learn_exact(const struct unigram *u, struct unigram_state *s, cons
         at += one;
         ties |= ties_at(u, piece[at - 1], one);
     }
-    return holds && !(ties >> (s->binade - UNIGRAM_BINADE) & 1) ? 2 * start - edge : 0;
+    return holds && !(ties >> (s->binade - UNIGRAM_BINADE) & 1) ? 2 * start : 0;
 }
 
 void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)

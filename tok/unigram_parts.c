@@ -289,11 +289,13 @@ static void find_ids(const struct unigram *u, struct unigram_state *s, const cha
     struct err never;
     int binade = unigram_binade(s->score);
     s->stream.n = 0;
+    s->guard = 0;
     if (!u->falling || binade < UNIGRAM_BINADE || binade >= UNIGRAM_BINADE + UNIGRAM_BINADES) {
         word_cache_encode(s->cache, text, s->part, n, miss, u, s, &s->stream, &never);
         return;
     }
     s->binade = binade;
+    s->guard = UNIGRAM_GUARD + ldexpf(1, binade - 12); /* and some of its own coarseness */
     word_cache_encode(exact_cache(s, binade), text, s->part, n, miss_exact, u, s, &s->stream,
                       &never);
 }
@@ -308,8 +310,9 @@ static const uint32_t *put_ids(const struct unigram *u, struct unigram_state *s,
     uint32_t least = INT32_MAX, bits;
     for (; p < end; p++) {
         uint32_t id = *p & mask, limit = *p & ~mask & INT32_MAX;
-        memcpy(&bits, &sum, sizeof(bits));
-        if (__builtin_expect((bits & INT32_MAX) >= limit, 0) && *p >> 31)
+        float size = fabsf(sum) + s->guard;
+        memcpy(&bits, &size, sizeof(bits));
+        if (__builtin_expect(bits >= limit, 0) && *p >> 31)
             break;
         least = limit < least ? limit : least;
         *to = (int32_t)id;
@@ -318,7 +321,7 @@ static const uint32_t *put_ids(const struct unigram *u, struct unigram_state *s,
     }
     memcpy(&reach, &least, sizeof(reach));
     if (least < 0x7f800000u) /* else it was that of no first one */
-        s->reach = fminf(s->reach, reach);
+        s->reach = fminf(s->reach, reach - s->guard);
     s->after_unknown &= to == from;
     s->score = sum;
     ids->n += (size_t)(to - from);

@@ -18,7 +18,8 @@ enum {
     UNIGRAM_BEYOND = 4,      /* bytes behind a place that tell whether it is a cut */
     UNIGRAM_BINADE = 18,     /* the least whose sums have caches of their own: from 2^18 on, */
     UNIGRAM_BINADES = 32,
-    UNIGRAM_EXACT = 4 /* and so many such caches */
+    UNIGRAM_EXACT = 6,   /* and so many such caches; */
+    UNIGRAM_GUARD = 2048 /* the size of a score that a part of theirs may have */
 };
 
 /*
@@ -83,6 +84,7 @@ struct unigram_state {
     struct word_cache *cache;
     struct exact exact[UNIGRAM_EXACT]; /* the first: of lower ones */
     int binade;                        /* that is being learnt */
+    float guard;                       /* limits are for sums so much larger than the one before */
     uint32_t ties;                     /* of all scores that were added, */
     float reach;                       /* the least limit that was relied on, */
     size_t widest;                     /* and the longest window, since a sum was begun */
