@@ -10,7 +10,10 @@
 #include "tok/chat_form.h"
 #include "tok/unicode.h"
 
-enum { SPECIALS = 8 };
+enum {
+    SPECIALS = 8,
+    BORDERS = 16 /* of a run, above which places are looked at */
+};
 
 /* What a {NAME} of the template is. */
 struct chat_special {
@@ -476,47 +479,54 @@ static int mask_by_places(struct chat_work *w, struct tok_ids *ids, struct buf *
     return code;
 }
 
-/* Bytes at the beginning of the run that are not learnt, if all that follow are; else its length
- * + 1. */
-static size_t one_border(const struct buf *run_mask)
+/* Where the run's mask changes next, behind byte `at`; its end if nowhere. */
+static size_t next_border(const struct buf *run_mask, size_t at)
 {
-    const char *p = run_mask->data;
-    const char *first = memchr(p, 1, run_mask->len);
-    if (!first)
-        return run_mask->len;
-    size_t at = (size_t)(first - p);
-    return memchr(first, 0, run_mask->len - at) ? run_mask->len + 1 : at;
+    const char *p = memchr(run_mask->data + at, !run_mask->data[at], run_mask->len - at);
+    return p ? (size_t)(p - run_mask->data) : run_mask->len;
 }
 
 /*
- * A run with one border in it mostly has a token that ends there: then the ids of what lies before
- * are the first ones of the whole, and no places are needed.
+ * The mask by borders: mostly a token ends there, and then the ids of what lies before are the
+ * first ones of the whole run, so that no places are needed. False: they are not, or there are too
+ * many.
  */
+static bool mask_by_borders(struct chat_work *w, const int32_t *id, size_t n, struct buf *mask,
+                            int *ret_code, struct err *e)
+{
+    size_t done = 0, from = 0, len = w->run.len;
+    for (int borders = 0; from < len; borders++) {
+        size_t to = next_border(&w->run_mask, from), end = n;
+        if (to < len) {
+            w->head.n = 0;
+            *ret_code = borders < BORDERS ? encode_text(w, to, &w->head, NULL, e) : 0;
+            end = w->head.n;
+            if (*ret_code || borders == BORDERS || end < done || end > n ||
+                (end && memcmp(w->head.id, id, end * sizeof(*id))))
+                return false;
+        }
+        for (; done < end; done++)
+            buf_addc(mask, w->run_mask.data[from]);
+        from = to;
+    }
+    return true;
+}
+
 static int encode_run(struct chat_work *w, struct tok_ids *ids, struct buf *mask, struct err *e)
 {
-    size_t first = ids->n, n = w->run.len, border = one_border(&w->run_mask);
-    if (border > n)
-        return mask_by_places(w, ids, mask, e);
-    int code = encode_text(w, n, ids, NULL, e);
+    size_t first = ids->n, was = mask->len;
+    int code = encode_text(w, w->run.len, ids, NULL, e);
     uint64_t specials = tok_work_specials(w->work);
-    w->head.n = 0;
-    if (!code && border && border < n)
-        code = encode_text(w, border, &w->head, NULL, e);
     if (code)
         return code;
-    w->twice += tok_work_specials(w->work) - specials;
-    size_t count = ids->n - first, before = border == n ? count : w->head.n;
-    if (border < n && (before > count || (before && memcmp(w->head.id, ids->id + first,
-                                                           before * sizeof(*ids->id))))) {
+    if (!mask_by_borders(w, ids->n ? ids->id + first : NULL, ids->n - first, mask, &code, e) &&
+        !code) {
         ids->n = first;
-        specials = tok_work_specials(w->work);
+        mask->len = was;
         code = mask_by_places(w, ids, mask, e);
-        w->twice += tok_work_specials(w->work) - specials;
-        return code;
     }
-    for (size_t i = 0; i < count; i++)
-        buf_addc(mask, i >= before);
-    return 0;
+    w->twice += tok_work_specials(w->work) - specials;
+    return code;
 }
 
 static int end_run(struct chat_work *w, struct tok_ids *ids, struct buf *mask, struct err *e)
