@@ -287,6 +287,8 @@ static int bpe_open(struct pipe *p, struct err *e)
     if (p->letters && !s->prefix.n && !s->suffix.n)
         rank_pairs_keep_made(s);
     p->bpe = bpe_create(s->pair, s->npairs);
+    if (p->all_bytes)
+        pipe_open_wide(p);
     free(s->pair);
     s->pair = NULL;
     s->npairs = 0;
@@ -410,6 +412,7 @@ int pipe_model_open(struct pipe *p, struct err *e)
 void pipe_model_close(struct pipe *p)
 {
     bpe_destroy(p->bpe);
+    free(p->wide);
     bpe_drop_destroy(p->drop);
     trie_finish(&p->trie);
     free(p->char_node);

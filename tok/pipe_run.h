@@ -51,6 +51,7 @@ struct pipe {
     struct cut cut; /* of a model of bytes, to which no byte is unknown */
     bool cuts;      /* pieces may be cut there: their parts give the ids that the whole gives */
     bool by_merges; /* a piece is bytes, and what merging makes of them */
+    struct wide *wide; /* wide_words.c: characters that are taken whole; NULL: none */
 
     enum scan_family family;  /* the pre-tokenizer is this one and nothing else */
     struct pipe_parts *parts; /* how text is cut as it stands, NULL: it is not */
@@ -166,6 +167,11 @@ int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *tex
 /* The same for a list of pieces, as a miss of the word cache. */
 int pipe_model_words(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
                      struct err *e);
+
+/* wide_words.c: the same, of bytes; p->wide, while the pairs are there and p->bpe already is. */
+int pipe_wide_words(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
+                    struct err *e);
+void pipe_open_wide(struct pipe *p);
 
 int pipe_no_unknown(const struct pipe *p, struct err *e); /* ERR_DATA: there is no such token */
 uint32_t *pipe_sym_room(struct pipe_work *w, size_t n);

@@ -9,7 +9,8 @@
 enum {
     HUGE_PAGE = 2 << 20,
     START_BYTES = 1 << 20, /* of the table of short words, at first */
-    LONGER_SLOTS = 64      /* for longer words, at first */
+    LONGER_SLOTS = 64,     /* for longer words, at first */
+    FILL = 2               /* a table grows when it has so many buckets for each word */
 };
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -66,7 +67,7 @@ void word_table_init(struct word_table *t, size_t bytes)
     t->most = (uint32_t)(table / sizeof(struct bucket));
     size_t start = table < START_BYTES ? table : START_BYTES;
     t->mask = (uint32_t)(start / sizeof(struct bucket)) - 1;
-    t->bucket = word_pages(bucket_bytes(t->mask));
+    t->bucket = word_pages(bucket_bytes(t->most - 1)); /* of which little is touched at first */
     t->bound = bytes;
     t->longer_mask = LONGER_SLOTS - 1;
     t->longer = word_pages(LONGER_SLOTS * sizeof(*t->longer));
@@ -76,7 +77,7 @@ void word_table_init(struct word_table *t, size_t bytes)
 
 void word_table_finish(struct word_table *t)
 {
-    munmap(t->bucket, bucket_bytes(t->mask));
+    munmap(t->bucket, bucket_bytes(t->most - 1));
     munmap(t->longer, (t->longer_mask + 1) * sizeof(*t->longer));
     close_arena(&t->bytes);
     close_arena(&t->many);
@@ -159,21 +160,46 @@ static struct entry *claim(struct word_table *t, struct key key)
     return x;
 }
 
-/* Twice the buckets, while one entry in four is in use. */
+/* Puts back words of the buckets from `first` on to NEAR of them that are free: at home, or else,
+ * where that is full, next to it. */
+static void put_back(struct word_table *t, const struct entry *x, size_t n, uint32_t first)
+{
+    uint8_t count[NEAR] = {0}, away[2 * NEAR];
+    size_t naway = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t place = place_of(t, (struct key){x[i].key[0], x[i].key[1] & KEY_MASK});
+        if ((place ^ first) >= NEAR)
+            continue;
+        if (count[place % NEAR] < 2)
+            t->bucket[place].at[count[place % NEAR]++] = x[i];
+        else
+            away[naway++] = (uint8_t)i;
+    }
+    for (size_t i = 0, k = 0; i < naway; k += count[k] == 2)
+        if (count[k] < 2)
+            t->bucket[first + k].at[count[k]++] = x[away[i++]];
+}
+
+/*
+ * Twice the buckets, where they lie: no page is touched that is not new. The words of a group of
+ * NEAR buckets go to that or to the one that has the same place in the new half.
+ */
 static void grow(struct word_table *t)
 {
-    struct bucket *old = t->bucket;
-    size_t n = (size_t)t->mask + 1;
-    t->mask = (uint32_t)(n * 2) - 1;
-    t->bucket = word_pages(bucket_bytes(t->mask));
-    t->used = 0;
-    for (size_t i = 0; i < n; i++)
-        for (int k = 0; k < 2; k++) {
-            struct entry *x = &old[i].at[k];
-            if (!word_table_free(x))
-                *claim(t, (struct key){x->key[0], x->key[1] & KEY_MASK}) = *x;
+    uint32_t n = t->mask + 1;
+    t->mask = n * 2 - 1;
+    for (uint32_t first = 0; first < n; first += NEAR) {
+        struct entry x[2 * NEAR];
+        size_t count = 0;
+        for (uint32_t i = 0; i < 2 * NEAR; i++) {
+            struct entry *from = &t->bucket[first + i / 2].at[i % 2];
+            if (!word_table_free(from))
+                x[count++] = *from;
+            *from = (struct entry){0};
         }
-    munmap(old, n * sizeof(*old));
+        put_back(t, x, count, first);
+        put_back(t, x, count, first + n);
+    }
 }
 
 void word_table_keep(struct word_table *t, struct key key, const int32_t *id, size_t n)
@@ -181,7 +207,7 @@ void word_table_keep(struct word_table *t, struct key key, const int32_t *id, si
     struct entry x = {.key = {key.low, key.high | (uint64_t)(n <= INLINE ? n : MANY) << 60}};
     if (n > t->many.most / 4)
         return;
-    if (t->used > (size_t)t->mask / 2 && t->mask + 1 < t->most) {
+    if (t->used > (size_t)t->mask / FILL && t->mask + 1 < t->most) {
         if (!fits(t, bucket_bytes(t->mask)))
             drop_longer(t);
         grow(t);
