@@ -14,7 +14,11 @@
 
 #include "base/mem.h"
 
-enum { OUT_BUFFER = 1 << 20 };
+enum {
+    OUT_BUFFER = 1 << 20,
+    PAST_BUFFER = 128 << 10, /* pieces from here on are written as they are */
+    TO_DISK = 8 << 20        /* bytes that the disk is told of at once */
+};
 
 static bool full(int errnum)
 {
@@ -234,30 +238,44 @@ int outdir_create(const char *path, char **ret, struct err *e)
                            : err_sys(e, errno, "%s: cannot create", path);
 }
 
-int outfile_flush(struct outfile *f, struct err *e)
+static int write_piece(struct outfile *f, const char *p, size_t n, struct err *e)
 {
-    if (f->failed)
-        return err_set(e, f->failed, "%s: an earlier write failed", f->path);
-    size_t done = 0;
-    while (done < f->fill) {
-        ssize_t k = write(f->fd, f->buf + done, f->fill - done);
+    while (n) {
+        ssize_t k = write(f->fd, p, n);
         if (k < 0 && errno == EINTR)
             continue;
         if (k < 0)
             return f->failed = out_failed(f, errno, e);
-        done += (size_t)k;
+        p += k;
+        n -= (size_t)k;
+        f->told += (uint64_t)k;
     }
-    f->fill = 0;
     /* the disk begins now, so that the sync at the end of a large file finds little left to do; how
      * it went is told by that sync */
-    sync_file_range(f->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    if (f->told >= TO_DISK) {
+        sync_file_range(f->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+        f->told = 0;
+    }
     return 0;
+}
+
+int outfile_flush(struct outfile *f, struct err *e)
+{
+    if (f->failed)
+        return err_set(e, f->failed, "%s: an earlier write failed", f->path);
+    size_t n = f->fill;
+    f->fill = 0;
+    return write_piece(f, f->buf, n, e);
 }
 
 int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
 {
     const char *s = p;
     f->size += n;
+    if (n >= PAST_BUFFER) {
+        int code = outfile_flush(f, e);
+        return code ? code : write_piece(f, s, n, e);
+    }
     while (n) {
         size_t k = f->room - f->fill;
         if (k > n)

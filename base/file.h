@@ -34,6 +34,7 @@ struct outfile {
     size_t fill;       /* bytes in buf */
     size_t room;       /* of buf; who has very many files may lower it before the first write */
     uint64_t size;     /* bytes written, buffer included */
+    uint64_t told;     /* of them, since the disk was told to begin */
     int failed;        /* code of the first failure, 0 if none */
     uint64_t expected; /* for the caller to set: bytes that it will have; 0 if not known */
 };

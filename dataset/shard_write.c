@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dataset/shard_write.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -30,17 +31,38 @@ enum shard_dtype shard_dtype_for(int64_t vocab_size)
     return vocab_size > 0 && vocab_size < 65500 ? SHARD_U16 : SHARD_I32;
 }
 
+enum { RUN = 32 }; /* elements whose number the compiler knows, so that it makes vectors of them */
+
+/* Returns the largest, as an unsigned number. */
+static uint32_t pack_u16(const int32_t *id, size_t n, unsigned char *ret)
+{
+    uint32_t top = 0, tops[RUN] = {0};
+    size_t i = 0;
+    for (; i + RUN <= n; i += RUN) {
+        uint16_t narrow[RUN];
+        for (size_t k = 0; k < RUN; k++) {
+            uint32_t v = (uint32_t)id[i + k];
+            tops[k] = v > tops[k] ? v : tops[k];
+            narrow[k] = htole16((uint16_t)v);
+        }
+        memcpy(ret + 2 * i, narrow, sizeof(narrow));
+    }
+    for (; i < n; i++) {
+        top = (uint32_t)id[i] > top ? (uint32_t)id[i] : top;
+        store_u16(ret + 2 * i, (uint16_t)id[i]);
+    }
+    for (size_t k = 0; k < RUN; k++)
+        top = tops[k] > top ? tops[k] : top;
+    return top;
+}
+
 int shard_pack(enum shard_dtype t, int64_t vocab_size, const int32_t *id, size_t n, void *ret,
                struct err *e)
 {
     int64_t limit = vocab_size > 0 ? vocab_size : t == SHARD_U16 ? 1 << 16 : SHARD_ANY_ID;
     uint32_t top = 0;
     if (t == SHARD_U16) {
-        unsigned char *p = ret;
-        for (size_t i = 0; i < n; i++) {
-            top = (uint32_t)id[i] > top ? (uint32_t)id[i] : top;
-            store_u16(p + 2 * i, (uint16_t)id[i]);
-        }
+        top = pack_u16(id, n, ret);
     } else {
         for (size_t i = 0; i < n; i++)
             top = (uint32_t)id[i] > top ? (uint32_t)id[i] : top;
@@ -276,6 +298,33 @@ int shard_writer_end_document(struct shard_writer *w, struct err *e)
     w->open_seq = 0;
     w->ndocs += !code;
     return code;
+}
+
+int shard_writer_documents(struct shard_writer *w, const void *packed, const uint32_t *length,
+                           size_t n, struct err *e)
+{
+    uint32_t word[1024];
+    uint64_t tokens = 0;
+    int code = 0;
+    BUG_ON(w->open_seq || w->part, "%s: a document is open", w->prefix);
+    for (size_t i = 0; i < n && !code;) {
+        size_t k = 0;
+        for (; k < 1024 && i < n; i++, k++) {
+            if (length[i] > INT32_MAX)
+                return too_long(w, length[i], e);
+            word[k] = length[i] | last_bit;
+            w->nseq += length[i] != 0;
+            tokens += length[i];
+        }
+        code = w->nseq > INT32_MAX ? too_many(w, e)
+                                   : spill_add(&w->lengths, word, k * sizeof(*word), e);
+    }
+    if (code)
+        return code;
+    w->ndocs += n;
+    w->ntokens += tokens;
+    xxh_add(w->bin_hash, packed, (size_t)tokens * w->width);
+    return outfile_write(&w->bin, packed, (size_t)tokens * w->width, e);
 }
 
 /* ---- from another writer ----------------------------------------------------------------------

@@ -109,6 +109,13 @@ int shard_writer_add(struct shard_writer *w, const int32_t *id, size_t n, struct
 int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struct err *e);
 
 /*
+ * n documents at once, of one sequence each, or none where the length is 0: their packed tokens,
+ * one behind the other.
+ */
+int shard_writer_documents(struct shard_writer *w, const void *packed, const uint32_t *length,
+                           size_t n, struct err *e);
+
+/*
  * The first n packed tokens of a sequence that is too long to be held at once; the next
  * shard_writer_put (of any n, also 0) brings the last ones.
  */

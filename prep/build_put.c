@@ -76,6 +76,12 @@ static int put_column(struct build *b, size_t k, const struct item *it, struct e
 {
     const struct column *col = &it->column[k];
     const char *packed = col->packed.data;
+    if (b->parts == 1) {
+        size_t n = col->length.len / sizeof(uint32_t);
+        b->counts.tokens += col->packed.len / b->writer[k].width;
+        return shard_writer_documents(&b->writer[k], packed,
+                                      (const uint32_t *)(const void *)col->length.data, n, e);
+    }
     uint64_t line = 0;
     size_t bad = 0;
     int code = 0;

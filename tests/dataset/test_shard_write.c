@@ -351,6 +351,44 @@ static void manifest_tells_of_the_shard(void)
     T_CHECK(!found);
 }
 
+static void many_documents_at_once(void)
+{
+    enum { N = 3000, MOST = 200 };
+    struct err e;
+    struct shard_writer one, all;
+    struct buf packed = {0}, want = {0}, got = {0};
+    uint32_t *length = mem_new(N, sizeof(*length));
+    T_OK(shard_writer_open(&one, t_path("one"), 60000, &e), &e);
+    T_OK(shard_writer_open(&all, t_path("all"), 60000, &e), &e);
+    for (uint32_t i = 0; i < N; i++) {
+        int32_t id[MOST];
+        length[i] = i * 37 % 11 ? i * 31 % MOST : 0;
+        for (uint32_t k = 0; k < length[i]; k++)
+            id[k] = (int32_t)((i * 7919 + k * 104729) % 60000);
+        T_OK(shard_writer_add(&one, id, length[i], &e), &e);
+        T_OK(shard_writer_end_document(&one, &e), &e);
+        T_OK(shard_pack(SHARD_U16, 60000, id, length[i], buf_reserve(&packed, 2 * MOST), &e), &e);
+        packed.len += 2 * (size_t)length[i];
+    }
+    T_OK(shard_writer_documents(&all, packed.data, length, N, &e), &e);
+    T_OK(shard_writer_documents(&all, packed.data, length, 0, &e), &e);
+    T_EQ(all.ntokens, one.ntokens);
+    T_EQ(all.nseq, one.nseq);
+    T_OK(shard_writer_finish(&one, NULL, &e), &e);
+    T_OK(shard_writer_finish(&all, NULL, &e), &e);
+    for (int i = 0; i < 2; i++) {
+        const char *const name[] = {"one.bin", "all.bin", "one.idx", "all.idx"};
+        T_OK(file_read(t_path(name[2 * i]), 1 << 24, &want, &e), &e);
+        T_OK(file_read(t_path(name[2 * i + 1]), 1 << 24, &got, &e), &e);
+        T_EQ(got.len, want.len);
+        T_MEM(got.data, want.data, want.len);
+        buf_finish(&want);
+        buf_finish(&got);
+    }
+    buf_finish(&packed);
+    free(length);
+}
+
 static void put_one(struct shard_writer *w, int32_t first, size_t n)
 {
     struct err e;
@@ -431,4 +469,5 @@ T_MAIN(T_CASE(golden_is_written), T_CASE(known_corpora), T_CASE(dtype_follows_th
        T_CASE(a_sequence_may_come_in_parts), T_CASE(two_shards_are_committed_together),
        T_CASE(kill_9_leaves_the_old_shard_or_the_new), T_CASE(no_documents_make_a_shard),
        T_CASE(a_missing_folder_is_named), T_CASE(manifest_tells_of_the_shard),
-       T_CASE(a_writer_goes_on_from_a_mark), T_CASE(what_changed_behind_a_writer_is_told))
+       T_CASE(many_documents_at_once), T_CASE(a_writer_goes_on_from_a_mark),
+       T_CASE(what_changed_behind_a_writer_is_told))
