@@ -2,6 +2,8 @@
 #include "dataset/maps.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,16 +11,25 @@
 #include "dataset/maps_plan.h"
 #include "dataset/mt19937.h"
 
+/* An array of `n`; large pages, since shuffles go all over it. */
+static int room(size_t n, size_t size, const char *what, void **ret, struct err *e)
+{
+    int code = mem_try(n, size, what, ret, e);
+    if (!code)
+        mem_large_pages(*ret, n * size);
+    return code;
+}
+
 static int make_room(struct maps *m, const struct shard *s, struct err *e)
 {
     char *what =
         mem_printf("memory for the index maps of %s (%" PRIu64 " documents, %" PRIu64 " samples)",
                    s->prefix, m->ndoc, m->nsample);
-    int code = mem_try(m->ndoc, sizeof(int32_t), what, &m->own[MAPS_DOC], e);
+    int code = room(m->ndoc, sizeof(int32_t), what, &m->own[MAPS_DOC], e);
     if (!code)
-        code = mem_try(m->nsample + 1, m->wide_sample ? 16 : 8, what, &m->own[MAPS_SAMPLE], e);
+        code = room(m->nsample + 1, m->wide_sample ? 16 : 8, what, &m->own[MAPS_SAMPLE], e);
     if (!code)
-        code = mem_try(m->nsample, m->wide_shuffle ? 8 : 4, what, &m->own[MAPS_SHUFFLE], e);
+        code = room(m->nsample, m->wide_shuffle ? 8 : 4, what, &m->own[MAPS_SHUFFLE], e);
     free(what);
     m->doc = m->own[MAPS_DOC];
     m->sample = m->own[MAPS_SAMPLE];
@@ -79,15 +90,95 @@ static void build_shuffle(const struct maps_plan *p, struct mt19937 *rng, struct
     }
 }
 
+/*
+ * The draws of a map follow one another, but the .idx can be looked at while the document map is
+ * shuffled, and the documents walked over while the shuffle map is: two threads.
+ */
+struct builder {
+    const struct maps_spec *spec;
+    const struct shard *shard;
+    struct maps *maps;
+    int code;
+    struct err e;
+};
+
+static void *check_idx(void *arg)
+{
+    struct builder *b = arg;
+    struct shard_stats stats;
+    b->code = shard_check_idx(b->shard, &stats, &b->e);
+    return NULL;
+}
+
+static void *walk_all(void *arg)
+{
+    struct builder *b = arg;
+    build_sample(b->spec, b->shard, b->maps);
+    return NULL;
+}
+
+/* Runs `work` beside what follows; at once where there is no thread to be had. */
+static bool beside(void *(*work)(void *), struct builder *b, pthread_t *ret)
+{
+    sigset_t quiet, was;
+    sigfillset(&quiet); /* but for what only the thread itself can be told of, as in loader.c */
+    sigdelset(&quiet, SIGBUS);
+    sigdelset(&quiet, SIGSEGV);
+    sigdelset(&quiet, SIGFPE);
+    sigdelset(&quiet, SIGILL);
+    sigdelset(&quiet, SIGABRT);
+    pthread_sigmask(SIG_SETMASK, &quiet, &was);
+    bool runs = !pthread_create(ret, NULL, work, b);
+    pthread_sigmask(SIG_SETMASK, &was, NULL);
+    if (!runs)
+        work(b);
+    return runs;
+}
+
+static int build_all(struct builder *b, const struct maps_plan *p, struct err *e)
+{
+    struct maps *m = b->maps;
+    struct mt19937 rng;
+    pthread_t thread;
+    bool runs = beside(check_idx, b, &thread);
+    mt_seed(&rng, b->spec->seed);
+    build_doc(b->spec, p, &rng, m->own[MAPS_DOC]);
+    if (runs)
+        pthread_join(thread, NULL);
+    if (b->code) {
+        if (e)
+            *e = b->e;
+        return b->code;
+    }
+    runs = beside(walk_all, b, &thread);
+    build_shuffle(p, &rng, m);
+    if (runs)
+        pthread_join(thread, NULL);
+    return map_check(&b->shard->idx, e);
+}
+
+/* Tokens of the share, by lengths and by offsets: what both say may be built on before all of the
+ * .idx was looked at. */
+static int count_tokens(const struct maps_spec *spec, const struct shard *s, uint64_t *ret,
+                        struct err *e)
+{
+    uint64_t told;
+    struct shard_stats stats;
+    int code = maps_tokens(s, spec->first, spec->end, ret, e);
+    if (!code && !maps_tokens_told(s, spec->first, spec->end, &told, NULL) && told == *ret)
+        return 0;
+    code = shard_check_idx(s, &stats, e);
+    BUG_ON(!code, "%s: tokens are not what its offsets say", s->prefix);
+    return code;
+}
+
 int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps *ret, struct err *e)
 {
     struct maps_plan p;
-    struct shard_stats stats;
+    struct builder b = {.spec = spec, .shard = s, .maps = ret};
     uint64_t tokens = 0;
     *ret = (struct maps){0};
-    int code = shard_check_idx(s, &stats, e);
-    if (!code)
-        code = maps_tokens(s, spec->first, spec->end, &tokens, e);
+    int code = count_tokens(spec, s, &tokens, e);
     if (!code)
         code = maps_plan_make(spec, s->prefix, tokens, &p, e);
     if (code)
@@ -96,14 +187,8 @@ int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps 
     ret->wide_sample = p.ndoc > INT32_MAX;
     ret->wide_shuffle = p.nsample >= UINT32_MAX - 1;
     code = make_room(ret, s, e);
-    if (!code) {
-        struct mt19937 rng;
-        mt_seed(&rng, spec->seed);
-        build_doc(spec, &p, &rng, ret->own[MAPS_DOC]);
-        build_sample(spec, s, ret);
-        build_shuffle(&p, &rng, ret);
-        code = map_check(&s->idx, e);
-    }
+    if (!code)
+        code = build_all(&b, &p, e);
     if (code)
         maps_close(ret);
     return code;

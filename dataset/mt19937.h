@@ -14,8 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { MT_WORDS = 624 };
+
 struct mt19937 {
-    uint32_t key[624];
+    uint32_t key[MT_WORDS];
+    uint32_t word[MT_WORDS]; /* to be drawn, from pos on */
     uint32_t pos;
 };
 
