@@ -11,14 +11,31 @@
 /*
  * Labels are the next tokens; what is padding carries no loss, and stands as id 0 for the kernels.
  */
-static void cut(const int32_t *text, uint32_t length, int32_t pad, int32_t *tokens, int32_t *labels,
-                float *mask)
+static void cut_padded(const int32_t *text, uint32_t length, int32_t pad, int32_t *tokens,
+                       int32_t *labels, float *mask)
 {
     for (uint32_t t = 0; t < length; t++) {
         tokens[t] = text[t] == pad ? 0 : text[t];
         labels[t] = text[t + 1] == pad ? 0 : text[t + 1];
         mask[t] = text[t + 1] == pad ? 0.0f : 1.0f;
     }
+}
+
+/* A padding that is no id stands at the end of a text or nowhere. Rows of ones stay as they are. */
+static void cut(const int32_t *text, uint32_t q, int32_t pad, struct batch *b)
+{
+    uint32_t n = b->seq_length;
+    size_t at = (size_t)q * n;
+    bool padded = pad >= 0 || text[n] == pad;
+    if (padded) {
+        cut_padded(text, n, pad, b->tokens + at, b->labels + at, b->loss_mask + at);
+    } else {
+        memcpy(b->tokens + at, text, n * sizeof(*text));
+        memcpy(b->labels + at, text + 1, n * sizeof(*text));
+        for (uint32_t t = 0; b->masked[q] && t < n; t++)
+            b->loss_mask[at + t] = 1.0f;
+    }
+    b->masked[q] = padded;
 }
 
 static void mask_eods(const int32_t *text, uint32_t length, int32_t eod, float *mask)
@@ -52,8 +69,10 @@ static void apply_eods(const struct batch_layout *l, const int32_t *text, uint32
                        struct batch *b)
 {
     size_t at = (size_t)q * b->seq_length;
-    if (l->eod_mask_loss)
+    if (l->eod_mask_loss) {
+        b->masked[q] = true;
         mask_eods(text, b->seq_length, l->eod, b->loss_mask + at);
+    }
     if (l->reset_position_ids)
         reset_positions(text, b->seq_length, l->eod, b->position + at);
     if (l->reset_attention_mask)
@@ -127,11 +146,10 @@ int batch_fill(const struct feed *f, const struct batch_layout *l, uint64_t cons
     }
     whole_rows(l, ret);
     for (uint32_t q = 0; q < l->rows && !code; q++) {
-        size_t at = (size_t)q * length;
         code = f->sample(f->self, ret->first + q, text, e);
         if (code)
             break;
-        cut(text, length, f->pad, ret->tokens + at, ret->labels + at, ret->loss_mask + at);
+        cut(text, q, f->pad, ret);
         apply_eods(l, text, q, ret);
     }
     free(text);
@@ -150,13 +168,16 @@ void batch_init(struct batch *b, uint32_t rows, uint32_t seq_length)
                         .loss_mask = (float *)(void *)(p + 2 * n),
                         .position = p + 3 * n,
                         .start = p + 4 * n,
+                        .masked = mem_new(rows, sizeof(bool)),
                         .own_position = true,
                         .own_start = true};
+    memset(b->masked, true, rows);
     whole_rows(&(struct batch_layout){.rows = rows}, b);
 }
 
 void batch_finish(struct batch *b)
 {
     free(b->tokens);
+    free(b->masked);
     *b = (struct batch){0};
 }

@@ -40,7 +40,9 @@ struct batch {
      */
     int32_t *start; /* [nstretch + 1], room for b T + 1 */
     uint32_t nstretch;
-    bool own_position, own_start; /* not those of batch_init */
+    /* private: rows whose mask is not all ones, arrays that are not as batch_init left them */
+    bool *masked;
+    bool own_position, own_start;
 };
 
 /* `ret` is of batch_init, with the rows of the layout and the seq_length of the feed. */
