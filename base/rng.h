@@ -11,7 +11,14 @@
 
 #include <stdint.h>
 
-enum rng_purpose { RNG_INIT = 1, RNG_DROPOUT = 2, RNG_SAMPLE = 3, RNG_TEST = 4, RNG_ORDER = 5 };
+enum rng_purpose {
+    RNG_INIT = 1,
+    RNG_DROPOUT = 2,
+    RNG_SAMPLE = 3,
+    RNG_TEST = 4,
+    RNG_ORDER = 5,
+    RNG_FIM = 6
+};
 
 struct rng4 {
     uint32_t v[4];

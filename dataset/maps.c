@@ -72,19 +72,25 @@ static void build_sample(const struct maps_spec *q, const struct shard *s, struc
     }
 }
 
+static void fill_shuffle(struct maps *m)
+{
+    if (m->wide_shuffle)
+        for (uint64_t i = 0; i < m->nsample; i++)
+            ((uint64_t *)m->own[MAPS_SHUFFLE])[i] = i;
+    else
+        for (uint64_t i = 0; i < m->nsample; i++)
+            ((uint32_t *)m->own[MAPS_SHUFFLE])[i] = (uint32_t)i;
+}
+
 static void build_shuffle(const struct maps_plan *p, struct mt19937 *rng, struct maps *m)
 {
     uint64_t cut = p->separate ? p->split : p->nsample, rest = p->nsample - cut;
     if (m->wide_shuffle) {
         uint64_t *a = m->own[MAPS_SHUFFLE];
-        for (uint64_t i = 0; i < p->nsample; i++)
-            a[i] = i;
         mt_shuffle64(rng, a, cut);
         mt_shuffle64(rng, a + cut, rest);
     } else {
         uint32_t *a = m->own[MAPS_SHUFFLE];
-        for (uint64_t i = 0; i < p->nsample; i++)
-            a[i] = (uint32_t)i;
         mt_shuffle32(rng, a, cut);
         mt_shuffle32(rng, a + cut, rest);
     }
@@ -107,6 +113,8 @@ static void *check_idx(void *arg)
     struct builder *b = arg;
     struct shard_stats stats;
     b->code = shard_check_idx(b->shard, &stats, &b->e);
+    if (!b->code)
+        fill_shuffle(b->maps);
     return NULL;
 }
 

@@ -8,13 +8,17 @@
 #include "base/log.h"
 #include "base/toml.h"
 
-static const char *const adopted[] = {"split", "seq-length", "eod-mask-loss", "reset-position-ids",
-                                      "reset-attention-mask"};
+static const char *const adopted[] = {
+    "split",           "seq-length",         "eod-mask-loss",    "reset-position-ids",
+    "reset-attention-mask", "fim-rate",      "fim-spm-rate",     "fim-prefix-token",
+    "fim-middle-token", "fim-suffix-token"};
 
 static const char *const compared[] = {
     "data-path",         "data-args-path",  "train-data-path",     "valid-data-path",
     "test-data-path",    "per-split-data-args-path",               "eod-mask-loss",
-    "reset-position-ids", "reset-attention-mask",
+    "reset-position-ids", "reset-attention-mask",  "fim-rate", "fim-spm-rate",
+    "fim-prefix-token",
+    "fim-middle-token", "fim-suffix-token",
     "split",           "seq-length",          "micro-batch-size",
     "global-batch-size", "train-iters",     "train-samples",       "seed",
     "lr",                "min-lr",          "lr-decay-style",      "lr-decay-iters",

@@ -389,6 +389,37 @@ static int check_eod(const struct job *j, struct err *e)
     return err_hint(e, "name the tokenizer of the data, with --eod-token if it does not say");
 }
 
+/* ERR_USAGE unless the pieces of --fim-rate are in the vocabulary. */
+static int open_fim(struct job *j, struct err *e)
+{
+    const struct train_options *o = j->o;
+    const char *piece[] = {o->fim_prefix, o->fim_middle, o->fim_suffix};
+    int64_t id[3];
+    if (o->fim_rate <= 0)
+        return 0;
+    if (!j->tokenizer)
+        return err_set(e, ERR_USAGE, "--fim-rate needs the tokenizer of the data");
+    for (int i = 0; i < 3; i++) {
+        id[i] = tok_find(j->tokenizer, piece[i]);
+        if (id[i] >= 0)
+            continue;
+        err_set(e, ERR_USAGE, "--fim-rate: the tokenizer has no piece %s", piece[i]);
+        return err_hint(e, "name its own by --fim-prefix-token, --fim-middle-token, "
+                           "--fim-suffix-token");
+    }
+    for (enum part p = 0; p < PARTS; p++)
+        if (j->data.ready[p])
+            j->fim[p] = (struct fim){.of = mix_feed(&j->data, p),
+                                     .rate = o->fim_rate,
+                                     .spm_rate = o->fim_spm_rate,
+                                     .prefix = (int32_t)id[0],
+                                     .middle = (int32_t)id[1],
+                                     .suffix = (int32_t)id[2],
+                                     .eod = job_layout(j).eod,
+                                     .seed = (uint64_t)o->seed};
+    return 0;
+}
+
 static int manifest_fits(const struct shard *s, struct err *e)
 {
     struct manifest m;
@@ -428,7 +459,9 @@ static int open_packed(struct job *j, const uint64_t samples[PARTS], struct err 
 
 struct feed job_feed(const struct job *j, enum part p)
 {
-    return j->packed ? packed_feed(&j->pack, p) : mix_feed(&j->data, p);
+    if (j->packed)
+        return packed_feed(&j->pack, p);
+    return j->fim[p].of.sample ? fim_feed(&j->fim[p]) : mix_feed(&j->data, p);
 }
 
 int job_need(const struct job *j, enum part p, struct err *e)
@@ -456,6 +489,8 @@ int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
 {
     const struct train_options *o = j->o;
     struct core_tokenizer name;
+    if (j->packed && o->fim_rate > 0)
+        return err_set(e, ERR_USAGE, "--fim-rate tells texts, not packed examples, in other order");
     if (j->packed)
         return open_packed(j, samples, e);
     name_tokenizer(j, &name);
@@ -474,6 +509,8 @@ int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
     int code = check_eod(j, e);
     if (!code)
         code = mix_open(&j->data, &c, e);
+    if (!code)
+        code = open_fim(j, e);
     return code ? code : manifests_fit(j, e);
 }
 

@@ -7,6 +7,8 @@
  * does one step and says in a sentence why it cannot; job_close takes whatever stage was reached.
  */
 
+#include "dataset/batch.h"
+#include "dataset/fim.h"
 #include "dataset/manifest.h"
 #include "dataset/mix.h"
 #include "dataset/packed_feed.h"
@@ -35,6 +37,7 @@ struct job {
     struct mix data;
     bool packed;                 /* the data sets are packed ones: in `pack`, not in `data` */
     struct packed_data pack;
+    struct fim fim[PARTS];
 };
 
 /* The newest intact checkpoint of --save, else of --load (or --iteration of it); logs which, and

@@ -23,6 +23,8 @@ struct train_options {
     const char *split;
     int64_t seq_length, global_batch, micro_batch;
     bool no_index_cache;
+    double fim_rate, fim_spm_rate;
+    const char *fim_prefix, *fim_middle, *fim_suffix;
     bool eod_mask_loss, reset_position_ids, reset_attention_mask;
     /* length and learning rate */
     int64_t train_iters, train_samples;

@@ -93,3 +93,10 @@ for o in --eod-mask-loss --reset-position-ids --reset-attention-mask; do
     [ "$(loss runs/x$o)" != "$(loss runs/x)" ] || _wrong "$o has no effect"
 done
 expect 0 "$TRAIN" eval --load runs/x--reset-attention-mask --data-path d_text_document --eval-iters 2
+
+t "fill in the middle, with pieces that the vocabulary has"
+expect 2 "$TRAIN" run $tiny --train-iters 4 --save runs/f --fim-rate 0.5
+err_has "the tokenizer has no piece <fim_prefix>"
+expect 0 "$TRAIN" run $tiny --train-iters 4 --save runs/f --fim-rate 0.5 --fim-prefix-token 57 \
+    --fim-middle-token 58 --fim-suffix-token 59
+[ "$(loss runs/f)" != "$(loss runs/x)" ] || _wrong "--fim-rate has no effect"
