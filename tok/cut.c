@@ -94,7 +94,7 @@ static bool has(const struct cut *c, uint32_t left, uint32_t lead, unsigned bit)
 void cut_init(struct cut *c, size_t bytes)
 {
     int bits = 12;
-    while (bits < 17 && (size_t)64 << bits < bytes)
+    while (bits < 17 && (size_t)4 << bits < bytes)
         bits++;
     *c = (struct cut){.shift = 32 - bits, .word = mem_new((size_t)1 << bits, 8)};
 }

@@ -37,7 +37,8 @@ struct cut {
     uint32_t may_be[2048];        /* of these: a bit by both ends of each and its length */
 };
 
-/* `bytes` is the length of all tokens together; it fixes the size of the bitmap. */
+/* `bytes` is the length of all tokens together; it fixes the size of the bitmap, which is ample: a
+ * cut that is lost makes words longer, which are met less often. */
 void cut_init(struct cut *c, size_t bytes);
 void cut_add(struct cut *c, const char *token, size_t n);
 void cut_finish(struct cut *c);

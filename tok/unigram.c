@@ -8,8 +8,6 @@
 
 #include "base/mem.h"
 
-enum { CUT_ROOM = 16 }; /* a cut that is lost makes words longer, which are met less often */
-
 #define ALWAYS static inline __attribute__((always_inline))
 
 /* ---- tables -------------------------------------------------------------------------------- */
@@ -77,7 +75,7 @@ static void fill_trie(struct unigram *u, const struct sp_model *m)
     size_t n = 0, bytes = 0;
     for (size_t i = 0; i < m->npieces; i++)
         bytes += m->piece[i].length;
-    cut_init(&u->cut, CUT_ROOM * bytes);
+    cut_init(&u->cut, bytes);
     for (size_t i = 0; i < m->npieces; i++) {
         const struct sp_piece *p = &m->piece[i];
         if (p->type != SP_NORMAL && p->type != SP_USER && p->type != SP_UNUSED)
