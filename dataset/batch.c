@@ -98,6 +98,7 @@ static int fill_rows(const struct feed *f, struct batch *b, int32_t *ends, struc
     int code = 0;
     b->nstretch = 0;
     b->own_position = b->own_start = true;
+    memset(b->masked, true, b->rows);
     for (uint32_t q = 0; q < b->rows && !code; q++) {
         size_t at = (size_t)q * b->seq_length;
         struct feed_row r = {.tokens = b->tokens + at,

@@ -171,6 +171,39 @@ static void ends_of_documents_do_what_is_asked(void)
     batch_finish(&b);
 }
 
+static int masked_row(const void *self, uint64_t k, struct feed_row *ret, struct err *e)
+{
+    (void)self;
+    (void)k;
+    (void)e;
+    memset(ret->loss_mask, 0, 7 * sizeof(float));
+    memset(ret->tokens, 0, 7 * sizeof(int32_t));
+    memset(ret->labels, 0, 7 * sizeof(int32_t));
+    memset(ret->position, 0, 7 * sizeof(int32_t));
+    ret->ends[0] = 7;
+    ret->nends = 1;
+    return 0;
+}
+
+/* Nothing of a row of examples stays in a batch that texts fill next. */
+static void texts_may_follow_examples(void)
+{
+    struct err e;
+    struct batch b;
+    struct feed rows = {.row = masked_row, .count = 2, .seq_length = 7, .pad = -1};
+    struct feed texts = {.sample = fixed, .count = 2, .seq_length = 7, .pad = -1};
+    struct batch_layout l = {.rows = 1, .ranks = 1};
+    batch_init(&b, 1, 7);
+    T_OK(batch_fill(&texts, &l, 0, 0, &b, &e), &e);
+    T_OK(batch_fill(&rows, &l, 0, 0, &b, &e), &e);
+    T_OK(batch_fill(&texts, &l, 0, 0, &b, &e), &e);
+    for (int t = 0; t < 7; t++) {
+        T_CHECK(b.loss_mask[t] == 1.0f);
+        T_EQ(b.position[t], t);
+    }
+    batch_finish(&b);
+}
+
 T_MAIN(T_CASE(labels_are_the_next_tokens), T_CASE(layouts_share_out_the_same_samples),
        T_CASE(the_end_of_the_data_is_told), T_CASE(padding_is_masked),
-       T_CASE(ends_of_documents_do_what_is_asked))
+       T_CASE(ends_of_documents_do_what_is_asked), T_CASE(texts_may_follow_examples))
