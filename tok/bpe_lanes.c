@@ -125,11 +125,11 @@ INLINE void step(const struct bpe *m, struct lanes *w)
     __mmask8 wrong[2];
     __m256i low = ids_of(m, (__mmask8)some, _mm512_castsi512_si256(best),
                          _mm512_castsi512_si256(left), _mm512_castsi512_si256(right), &wrong[0]);
-    __m256i top = ids_of(m, (__mmask8)(some >> 8), _mm512_extracti64x4_epi64(best, 1),
-                         _mm512_extracti64x4_epi64(left, 1), _mm512_extracti64x4_epi64(right, 1),
-                         &wrong[1]);
-    __m512i id = _mm512_mask_mov_epi32(
-        none, some, _mm512_inserti64x4(_mm512_castsi256_si512(low), top, 1));
+    __m256i top =
+        ids_of(m, (__mmask8)(some >> 8), _mm512_extracti64x4_epi64(best, 1),
+               _mm512_extracti64x4_epi64(left, 1), _mm512_extracti64x4_epi64(right, 1), &wrong[1]);
+    __m512i id =
+        _mm512_mask_mov_epi32(none, some, _mm512_inserti64x4(_mm512_castsi256_si512(low), top, 1));
     __mmask16 others = (__mmask16)(wrong[0] | wrong[1] << 8);
     if (others) {
         correct(m, w, others, at);

@@ -256,8 +256,8 @@ static bool is_made(const struct finder *f, uint32_t id)
 
 static void take_way(struct finder *f, uint32_t id, struct split k)
 {
-    uint32_t turn = f->of[k.left].turn > f->of[k.right].turn ? f->of[k.left].turn
-                                                             : f->of[k.right].turn;
+    uint32_t turn =
+        f->of[k.left].turn > f->of[k.right].turn ? f->of[k.left].turn : f->of[k.right].turn;
     f->hashes.alike |= !is_split(f->s, id, k);
     f->of[id].left = k.left;
     f->of[id].right = k.right;
