@@ -318,16 +318,15 @@ WIDE static size_t places_wide(const char *text, uint32_t from, uint32_t to, uin
     return k;
 }
 
-/* Whether any of n bytes is above ASCII; in plain C, for clang 14 fails at it in vectors. */
-static bool has_high(const char *p, size_t n)
+/* The first place from `at` on that is within 64 bytes of one above ASCII, or is `end`. */
+WIDE static uint32_t next_high(const char *text, uint32_t at, uint32_t end)
 {
-    uint64_t all = 0;
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        all |= load_u64(p + i);
-    for (; i < n; i++)
-        all |= (unsigned char)p[i];
-    return all & 0x8080808080808080u;
+    const __m512i top = _mm512_set1_epi8(-128);
+    while (end - at >= 64 && !_mm512_test_epi64_mask(_mm512_loadu_si512(text + at), top))
+        at += 64;
+    while (end - at < 64 && at < end && (unsigned char)text[at] < 0x80)
+        at++;
+    return at;
 }
 
 /* Which of them are dense. */
@@ -339,9 +338,10 @@ INLINE __mmask16 wide_dense(const char *text, __mmask16 some, __m512i from)
     return _mm512_mask_test_epi32_mask(some, two, _mm512_set1_epi32((int)0x80808080));
 }
 
-/* Copies groups of GROUP parts up to one that has a part to be cut; how many parts. */
+/* Copies groups of GROUP parts up to one that has a part to be cut; how many parts. Up to *high, if
+ * that is behind them, there is only ASCII. */
 WIDE static size_t copy_wide(const char *text, const uint32_t *start, size_t n, uint32_t longest,
-                             uint32_t *ret)
+                             uint32_t *high, uint32_t *ret)
 {
     size_t i = 0;
     for (; i + GROUP <= n; i += GROUP) {
@@ -349,10 +349,12 @@ WIDE static size_t copy_wide(const char *text, const uint32_t *start, size_t n, 
         __m512i length = _mm512_sub_epi32(to, from);
         if (_mm512_cmpgt_epu32_mask(length, _mm512_set1_epi32((int)longest)))
             break;
-        __mmask16 some = _mm512_cmpgt_epu32_mask(length, _mm512_set1_epi32(LEAST));
-        if (some && has_high(text + start[i], start[i + GROUP] - start[i]) &&
-            wide_dense(text, some, from))
-            break;
+        if (start[i + GROUP] > *high) {
+            __mmask16 some = _mm512_cmpgt_epu32_mask(length, _mm512_set1_epi32(LEAST));
+            *high = next_high(text, start[i], start[n]);
+            if (start[i + GROUP] > *high && wide_dense(text, some, from))
+                break;
+        }
         _mm512_storeu_si512(ret + i, from);
     }
     return i;
@@ -405,8 +407,9 @@ static bool any_whole_wide(const struct cut *c, const char *text, const uint32_t
 }
 
 static size_t copy_wide(const char *text, const uint32_t *start, size_t n, uint32_t longest,
-                        uint32_t *ret)
+                        uint32_t *high, uint32_t *ret)
 {
+    (void)high;
     return copy(text, start, n, longest, ret);
 }
 
@@ -465,9 +468,10 @@ size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, s
                  uint32_t longest, uint32_t *ret)
 {
     bool wide = cpu_avx512();
+    uint32_t high = 0;
     size_t k = 0;
     for (size_t i = 0, count; i < n; i += count) {
-        count = wide ? copy_wide(text, start + i, n - i, longest, ret + k)
+        count = wide ? copy_wide(text, start + i, n - i, longest, &high, ret + k)
                      : copy(text, start + i, n - i, longest, ret + k);
         k += count;
         i += count;
