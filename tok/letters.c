@@ -71,7 +71,7 @@ static const uint8_t byte_of[256] = {
 
 size_t letters_bytes_plain(const char *p, size_t n, char *dst)
 {
-    const unsigned char *s = (const unsigned char *)p, *end = s + n;
+    const unsigned char *s = (const unsigned char *)p, *end = n ? s + n : s;
     char *to = dst;
     bool bad = false;
     while (s < end) {

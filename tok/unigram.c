@@ -174,7 +174,7 @@ uint64_t unigram_take_invalid(struct unigram_state *s)
 static const char *window(const struct unigram_state *s, size_t *ret_n)
 {
     *ret_n = s->text.len - s->from;
-    return s->text.data + s->from;
+    return *ret_n ? s->text.data + s->from : "";
 }
 
 /* Room for nodes up to a place; at the first one ways begin. */
@@ -465,7 +465,8 @@ void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last
             settle(u, s, place, ids);
     }
     s->text.len -= s->from;
-    memmove(s->text.data, s->text.data + s->from, s->text.len);
+    if (s->from)
+        memmove(s->text.data, s->text.data + s->from, s->text.len);
     s->from = 0;
 }
 

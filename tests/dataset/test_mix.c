@@ -253,7 +253,7 @@ static void bad_files_are_made_again(void)
         T_OK(mix_open(&m, &c, &e), &e);
         T_CHECK(!m.part[0].reused);
         mix_close(&m);
-        buf_reset(&b);
+        buf_finish(&b);
         T_OK(file_read(path, 1 << 20, &b, &e), &e);
         T_EQ(b.len, good.len);
         T_MEM(b.data, good.data, b.len);
