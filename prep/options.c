@@ -561,7 +561,7 @@ static const struct opt rows[] = {
 static const struct opt_verb verbs[] = {
     {.name = "build",
      .args = "",
-     .help = "turn documents into a data set of token ids (.bin and .idx)",
+     .help = "turn documents into token ids (.bin and .idx)",
      .examples = WEFT_PREFIX
      "prep build --input 'data/*.jsonl.zst' --tokenizer spm.model --append-eod "
      "--output-prefix corpus\n"
@@ -571,7 +571,7 @@ static const struct opt_verb verbs[] = {
      "prep build --pretokenized - --output-prefix corpus\n"},
     {.name = "index",
      .args = "",
-     .help = "write the document, sample and shuffle maps beside a data set",
+     .help = "write a data set's index maps ahead of training",
      .examples = WEFT_PREFIX
      "prep index --prefix corpus_text_document --seq-length 1024 --num-samples 1600 "
      "--split 100,0,0\n"},
@@ -592,7 +592,7 @@ static const struct opt_verb verbs[] = {
      .takes_files = true},
     {.name = "sft",
      .args = "",
-     .help = "turn conversations into packed sequences with loss masks (.bin, .idx and .pack)",
+     .help = "pack conversations, with their loss masks",
      .examples = WEFT_PREFIX
      "prep sft --input chat.jsonl --tokenizer tokenizer.json --template chatml "
      "--seq-length 4096 --output-prefix chat\n" WEFT_PREFIX
@@ -605,20 +605,20 @@ static const struct opt_verb verbs[] = {
      .takes_files = true},
     {.name = "merge",
      .args = "PREFIX|FOLDER...",
-     .help = "join data sets into one, as Megatron-LM's merge_datasets.py does",
+     .help = "join data sets into one",
      .examples = WEFT_PREFIX "prep merge parts/ --output-prefix corpus_text_document\n" WEFT_PREFIX
                              "prep merge 'part_*_text_document' more_text_document "
                              "--output-prefix corpus_text_document\n",
      .takes_files = true},
     {.name = "verify",
      .args = "PREFIX|FOLDER...",
-     .help = "look at all of data sets: structure, every id, the manifest's digests; mend them",
+     .help = "check data sets whole, and mend them",
      .examples = WEFT_PREFIX "prep verify corpus_text_document --tokenizer spm.model\n" WEFT_PREFIX
                              "prep verify --repair parts/\n",
      .takes_files = true},
     {.name = "export",
      .args = "PREFIX",
-     .help = "write a data set back to JSONL, one line for each document: its text or its ids",
+     .help = "write a data set back to JSONL",
      .examples = WEFT_PREFIX "prep export corpus_text_document --tokenizer spm.model --output "
                              "corpus.jsonl.zst\n" WEFT_PREFIX
                              "prep export corpus_text_document --ids --keep-eod | " WEFT_PREFIX
@@ -626,7 +626,7 @@ static const struct opt_verb verbs[] = {
      .takes_files = true},
     {.name = "import",
      .args = "FILE|FOLDER...",
-     .help = "turn token files of other tools into a data set: TNTIDX, llm.c, datatrove, nanotron",
+     .help = "take token files of other tools",
      .examples =
          WEFT_PREFIX "prep import old_text_document --output-prefix new\n" WEFT_PREFIX
                      "prep import tokenized/ --output-prefix new\n" WEFT_PREFIX

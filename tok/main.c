@@ -48,12 +48,12 @@ static const struct opt_verb verbs[] = {
      "tok decode --tokenizer P.model "
      "--format json\n" WEFT_PREFIX "tok decode --tokenizer P.model --input_format u16 ids.bin\n",
      true},
-    {"inspect", "[FILE]", "what a tokenizer is, and what it makes of a corpus",
+    {"inspect", "[FILE]", "what a tokenizer is and makes of a corpus",
      WEFT_PREFIX "tok inspect P.model\n" WEFT_PREFIX
                  "tok inspect tokenizer.json --corpus en.txt ja.txt\n" WEFT_PREFIX
                  "tok inspect --json P.model --corpus corpus.jsonl --by language\n",
      true},
-    {"diff", "A B [CORPUS...]", "what two tokenizers have in common, and where they cut otherwise",
+    {"diff", "A B [CORPUS...]", "where two tokenizers differ",
      WEFT_PREFIX "tok diff a/tokenizer.json b.model corpus.jsonl\n" WEFT_PREFIX
                  "tok diff a.model b.model\n",
      true},
@@ -67,7 +67,7 @@ static const struct opt_verb verbs[] = {
      "tok extend tokenizer.json --add tokens.txt --output new/tokenizer.json\n" WEFT_PREFIX
      "tok extend P.model --add-special '<|user|>' '<|tool|>' --output Q.model\n",
      true},
-    {"merge", "A B", "the ids of one tokenizer, and behind them what only the other has",
+    {"merge", "A B", "two vocabularies in one, the first keeping its ids",
      WEFT_PREFIX "tok merge a/tokenizer.json b/tokenizer.json --output c.json\n", true},
     {"prune", "TOKENIZER", "a smaller vocabulary, with a map of its ids",
      WEFT_PREFIX "tok prune tokenizer.json --keep-used corpus.jsonl --output new.json\n" WEFT_PREFIX
