@@ -577,7 +577,7 @@ static const struct opt_verb verbs[] = {
      "--split 100,0,0\n"},
     {.name = "blend",
      .args = "",
-     .help = "show what a training run will take of each data set",
+     .help = "show what a run will take of each data set",
      .examples =
          WEFT_PREFIX "prep blend --data-path 0.7 web_text_document 0.3 code_text_document \\\n"
                      "    --num-samples 1000000 --seq-length 2048\n"},

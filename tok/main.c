@@ -67,7 +67,7 @@ static const struct opt_verb verbs[] = {
      "tok extend tokenizer.json --add tokens.txt --output new/tokenizer.json\n" WEFT_PREFIX
      "tok extend P.model --add-special '<|user|>' '<|tool|>' --output Q.model\n",
      true},
-    {"merge", "A B", "two vocabularies in one, the first keeping its ids",
+    {"merge", "A B", "two vocabularies in one, old ids kept",
      WEFT_PREFIX "tok merge a/tokenizer.json b/tokenizer.json --output c.json\n", true},
     {"prune", "TOKENIZER", "a smaller vocabulary, with a map of its ids",
      WEFT_PREFIX "tok prune tokenizer.json --keep-used corpus.jsonl --output new.json\n" WEFT_PREFIX
