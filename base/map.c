@@ -215,6 +215,13 @@ void map_random(const struct map *m)
         madvise((void *)(uintptr_t)m->data, m->size, MADV_RANDOM);
 }
 
+void map_soon(const struct map *m, size_t from, size_t n)
+{
+    size_t start = from / page_size() * page_size();
+    if (m->slot >= 0 && from < m->size && n && n <= m->size - from)
+        madvise((void *)((uintptr_t)m->data + start), n + (from - start), MADV_WILLNEED);
+}
+
 void map_done(const struct map *m, size_t from, size_t n)
 {
     /* the page that the range begins in is held by who read the bytes before it */

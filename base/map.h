@@ -34,6 +34,9 @@ int map_check(const struct map *m, struct err *e);
 /* Advice to the kernel: random access, no read-ahead. */
 void map_random(const struct map *m);
 
+/* Bytes [from, from + n) will be wanted soon: those not in memory are asked of the disk. */
+void map_soon(const struct map *m, size_t from, size_t n);
+
 /*
  * Bytes [from, from + n) were read and are not soon wanted again: their pages no longer count as
  * this process's memory. Reading them again is allowed.

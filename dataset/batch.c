@@ -4,38 +4,27 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include "base/bytes.h"
 #include "base/mem.h"
 
-/*
- * Labels are the next tokens; what is padding carries no loss, and stands as id 0 for the kernels.
+/* Labels are the next tokens; what is padding carries no loss, and stands as id 0 for the kernels.
  */
-static void cut_padded(const int32_t *text, uint32_t length, int32_t pad, int32_t *tokens,
-                       int32_t *labels, float *mask)
+static void mask_padding(const int32_t *text, uint32_t length, int32_t pad,
+                         int32_t *restrict labels, float *restrict mask)
 {
     for (uint32_t t = 0; t < length; t++) {
-        tokens[t] = text[t] == pad ? 0 : text[t];
         labels[t] = text[t + 1] == pad ? 0 : text[t + 1];
         mask[t] = text[t + 1] == pad ? 0.0f : 1.0f;
     }
 }
 
-/* A padding that is no id stands at the end of a text or nowhere. Rows of ones stay as they are. */
-static void cut(const int32_t *text, uint32_t q, int32_t pad, struct batch *b)
+static void hide_padding(int32_t *text, uint32_t length, int32_t pad)
 {
-    uint32_t n = b->seq_length;
-    size_t at = (size_t)q * n;
-    bool padded = pad >= 0 || text[n] == pad;
-    if (padded) {
-        cut_padded(text, n, pad, b->tokens + at, b->labels + at, b->loss_mask + at);
-    } else {
-        memcpy(b->tokens + at, text, n * sizeof(*text));
-        memcpy(b->labels + at, text + 1, n * sizeof(*text));
-        for (uint32_t t = 0; b->masked[q] && t < n; t++)
-            b->loss_mask[at + t] = 1.0f;
-    }
-    b->masked[q] = padded;
+    for (uint32_t t = 0; t < length; t++)
+        text[t] = text[t] == pad ? 0 : text[t];
 }
 
 static void mask_eods(const int32_t *text, uint32_t length, int32_t eod, float *mask)
@@ -77,6 +66,29 @@ static void apply_eods(const struct batch_layout *l, const int32_t *text, uint32
         reset_positions(text, b->seq_length, l->eod, b->position + at);
     if (l->reset_attention_mask)
         cut_stretches(text, b->seq_length, l->eod, q, b);
+}
+
+/*
+ * Row q, of which the text lies in place of its tokens and one further. A padding that is no id
+ * stands at the end of a text or nowhere. Rows of ones stay as they are.
+ */
+static void cut(const struct batch_layout *l, uint32_t q, int32_t pad, struct batch *b)
+{
+    uint32_t n = b->seq_length;
+    size_t at = (size_t)q * n;
+    int32_t *text = b->tokens + at;
+    bool padded = pad >= 0 || text[n] == pad;
+    if (padded) {
+        mask_padding(text, n, pad, b->labels + at, b->loss_mask + at);
+    } else {
+        memcpy(b->labels + at, text + 1, n * sizeof(*text));
+        for (uint32_t t = 0; b->masked[q] && t < n; t++)
+            b->loss_mask[at + t] = 1.0f;
+    }
+    b->masked[q] = padded;
+    apply_eods(l, text, q, b);
+    if (padded)
+        hide_padding(text, n, pad);
 }
 
 /* What does not depend on the text is written once, or again if it was another layout's. */
@@ -130,6 +142,59 @@ static int first_sample(const struct feed *f, const struct batch_layout *l, uint
     return 0;
 }
 
+/*
+ * Before row q: what rows that follow in this and the next micro-batches need is fetched while
+ * others are cut. Each step is so many rows ahead as the one before it takes to arrive.
+ */
+static void look_ahead(const struct feed *f, const struct batch_layout *l, const struct batch *b,
+                       uint32_t q)
+{
+    static const uint8_t far[FEED_STEPS] = {
+        [FEED_ROW] = 9, [FEED_DOC] = 6, [FEED_ENTRY] = 3, [FEED_TOKENS] = 1, [FEED_DISK] = 64};
+    enum feed_step end = b->cold ? FEED_STEPS : FEED_DISK;
+    for (enum feed_step step = FEED_ROW; f->ahead && step < end; step++) {
+        uint64_t row = (uint64_t)q + far[step];
+        uint64_t k = b->first + row / l->rows * l->rows * l->ranks + row % l->rows;
+        if (k < f->count)
+            f->ahead(f->self, k, step);
+    }
+}
+
+/*
+ * After rows that took so long: is the disk to be asked ahead for the next ones? A sample in memory
+ * takes 1 to 5 us, a disk 50 and more; a slow filling without faults was a processor taken away.
+ */
+static void judge_disk(struct batch *b, int64_t ns)
+{
+    enum { SLOW_NS = 40000, WARM_NS = 10000, KEEP = 64 };
+    struct rusage u;
+    if (b->cold) {
+        b->cold = ns > (int64_t)WARM_NS * b->rows ? KEEP : b->cold - 1;
+    } else if (ns > SLOW_NS && !getrusage(RUSAGE_THREAD, &u)) {
+        b->cold = u.ru_majflt != b->faults ? KEEP : 0;
+        b->faults = u.ru_majflt;
+    }
+}
+
+/* Row after row. */
+static int fill_samples(const struct feed *f, const struct batch_layout *l, struct batch *b,
+                        struct err *e)
+{
+    struct timespec start, end;
+    int code = 0;
+    whole_rows(l, b);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    for (uint32_t q = 0; q < l->rows && !code; q++) {
+        look_ahead(f, l, b, q);
+        code = f->sample(f->self, b->first + q, b->tokens + (size_t)q * b->seq_length, e);
+        if (!code)
+            cut(l, q, f->pad, b);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    judge_disk(b, (end.tv_sec - start.tv_sec) * 1000000000 + (end.tv_nsec - start.tv_nsec));
+    return code;
+}
+
 int batch_fill(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
                uint64_t micro, struct batch *ret, struct err *e)
 {
@@ -139,36 +204,27 @@ int batch_fill(const struct feed *f, const struct batch_layout *l, uint64_t cons
     int code = first_sample(f, l, consumed, micro, &ret->first, e);
     if (code)
         return code;
-    int32_t *text = mem_new((size_t)length + 1, sizeof(*text));
-    if (f->row) {
-        code = fill_rows(f, ret, text, e);
-        free(text);
-        return code;
-    }
-    whole_rows(l, ret);
-    for (uint32_t q = 0; q < l->rows && !code; q++) {
-        code = f->sample(f->self, ret->first + q, text, e);
-        if (code)
-            break;
-        cut(text, q, f->pad, ret);
-        apply_eods(l, text, q, ret);
-    }
-    free(text);
+    if (!f->row)
+        return fill_samples(f, l, ret, e);
+    int32_t *ends = mem_new(length, sizeof(*ends));
+    code = fill_rows(f, ret, ends, e);
+    free(ends);
     return code;
 }
 
 void batch_init(struct batch *b, uint32_t rows, uint32_t seq_length)
 {
+    enum { SPILL = 16 }; /* of the last text, which is longer than its row; a cache line of it */
     size_t n = (size_t)rows * seq_length;
     BUG_ON(n >= INT32_MAX, "micro-batch of %u x %u", rows, seq_length);
-    int32_t *p = mem_new(n * 5 + 1, sizeof(*p));
+    int32_t *p = mem_new(n * 5 + SPILL + 1, sizeof(*p));
     *b = (struct batch){.rows = rows,
                         .seq_length = seq_length,
                         .tokens = p,
-                        .labels = p + n,
-                        .loss_mask = (float *)(void *)(p + 2 * n),
-                        .position = p + 3 * n,
-                        .start = p + 4 * n,
+                        .labels = p + SPILL + n,
+                        .loss_mask = (float *)(void *)(p + SPILL + 2 * n),
+                        .position = p + SPILL + 3 * n,
+                        .start = p + SPILL + 4 * n,
                         .masked = mem_new(rows, sizeof(bool)),
                         .own_position = true,
                         .own_start = true};

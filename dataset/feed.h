@@ -24,12 +24,22 @@ struct feed_row {
     uint32_t nends;
 };
 
+/*
+ * What can be fetched ahead of a sample, each step what the next one reads: its row of the sample
+ * map, its documents' numbers, their places in the .idx, their tokens. FEED_DISK asks the disk for
+ * the tokens, all steps of memory at once.
+ */
+enum feed_step { FEED_ROW, FEED_DOC, FEED_ENTRY, FEED_TOKENS, FEED_DISK, FEED_STEPS };
+
 struct feed {
     const void *self;
     /* Sample k < count into ret[seq_length + 1]. */
     int (*sample)(const void *self, uint64_t k, int32_t *ret, struct err *e);
     /* Or, where samples are made of examples: row k < count; then there is no `sample`. */
     int (*row)(const void *self, uint64_t k, struct feed_row *ret, struct err *e);
+    /* A hint that sample k < count is wanted soon; nothing else comes of it. NULL: not known how.
+     */
+    void (*ahead)(const void *self, uint64_t k, enum feed_step step);
     uint64_t count;
     uint32_t seq_length;
     int32_t pad;      /* id of what is no text, and masked; -1: none */

@@ -75,10 +75,17 @@ static int sample(const void *self, uint64_t k, int32_t *ret, struct err *e)
     return code;
 }
 
+static void ahead(const void *self, uint64_t k, enum feed_step step)
+{
+    const struct fim *f = self;
+    f->of.ahead(f->of.self, k, step);
+}
+
 struct feed fim_feed(const struct fim *f)
 {
     struct feed ret = f->of;
     ret.self = f;
     ret.sample = sample;
+    ret.ahead = f->of.ahead ? ahead : NULL;
     return ret;
 }

@@ -103,6 +103,51 @@ int gpt_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e)
     return code;
 }
 
+static void ahead_documents(const struct gpt *g, const struct stretch *w, enum shard_soon what)
+{
+    enum { MOST = 256 }; /* of many short documents what comes first will do */
+    uint64_t end = w->place[1] - w->place[0] < MOST ? w->place[1] : w->place[0] + MOST;
+    for (uint64_t place = w->place[0]; place <= end; place++) {
+        uint64_t seq = (uint64_t)(int64_t)g->maps.doc[place];
+        if (seq >= g->shard->nseq)
+            return;
+        int64_t from = place == w->place[0] ? w->from : 0, to = w->to;
+        if (what != SHARD_SOON_ENTRY && place != w->place[1])
+            to = shard_length(g->shard, seq);
+        if (from >= 0 && from < to)
+            shard_soon(g->shard, seq, (uint64_t)from, (uint64_t)(to - from), what);
+    }
+}
+
+/* Nothing that is read here is trusted: it may have changed since it was checked. */
+void gpt_ahead(const struct gpt *g, uint64_t k, enum feed_step step)
+{
+    enum { LINE_ENTRIES = 16 };
+    const struct maps *m = &g->maps;
+    struct stretch w = {0};
+    if (step == FEED_ROW) {
+        uint64_t at = (uint64_t)maps_order(m, k), width = m->wide_sample ? 16 : 8;
+        __builtin_prefetch((const char *)m->sample + (at < m->nsample ? at * width : 0));
+        __builtin_prefetch((const char *)m->sample + (at < m->nsample ? (at + 1) * width : 0));
+        return;
+    }
+    if (find(g, k, &w, NULL))
+        return;
+    if (step != FEED_DOC)
+        ahead_documents(g, &w,
+                        step == FEED_ENTRY    ? SHARD_SOON_ENTRY
+                        : step == FEED_TOKENS ? SHARD_SOON_TOKENS
+                                              : SHARD_SOON_DISK);
+    else
+        for (uint64_t place = w.place[0]; place <= w.place[1]; place += LINE_ENTRIES)
+            __builtin_prefetch(m->doc + place);
+}
+
+static void feed_ahead(const void *self, uint64_t k, enum feed_step step)
+{
+    gpt_ahead(self, k, step);
+}
+
 static int feed_sample(const void *self, uint64_t k, int32_t *ret, struct err *e)
 {
     return gpt_sample(self, k, ret, e);
@@ -113,6 +158,7 @@ struct feed gpt_feed(const struct gpt *g)
     BUG_ON(g->spec.extra != 1, "labels need overlapping samples");
     return (struct feed){.self = g,
                          .sample = feed_sample,
+                         .ahead = feed_ahead,
                          .count = gpt_count(g),
                          .seq_length = g->spec.seq_length,
                          .pad = g->pad,

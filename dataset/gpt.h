@@ -47,6 +47,9 @@ static inline uint64_t gpt_count(const struct gpt *g)
  */
 int gpt_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e);
 
+/* As `ahead` of a feed. */
+void gpt_ahead(const struct gpt *g, uint64_t k, enum feed_step step);
+
 /* Its samples, for batches. */
 struct feed gpt_feed(const struct gpt *g);
 

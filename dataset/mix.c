@@ -380,6 +380,15 @@ static int feed_sample(const void *self, uint64_t k, int32_t *ret, struct err *e
     return gpt_sample(g, sample, ret, e);
 }
 
+static void feed_ahead(const void *self, uint64_t k, enum feed_step step)
+{
+    const struct mix_part *p = self;
+    uint64_t sample;
+    const struct gpt *g = mix_at(p, k, &sample);
+    if (g && sample < gpt_count(g))
+        gpt_ahead(g, sample, step);
+}
+
 struct feed mix_feed(const struct mix *m, enum part part)
 {
     const struct mix_part *p = &m->part[part];
@@ -388,6 +397,7 @@ struct feed mix_feed(const struct mix *m, enum part part)
     if (p->blended)
         f = (struct feed){.self = p,
                           .sample = feed_sample,
+                          .ahead = feed_ahead,
                           .count = p->count,
                           .seq_length = f.seq_length,
                           .pad = f.pad,

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/program.h"
 #include "dataset/commit.h"
+#include "dataset/ids.h"
 
 enum {
     AT_VERSION = 9,
@@ -278,58 +279,6 @@ int shard_document(const struct shard *s, uint64_t d, uint64_t *ret_first, uint6
     return map_check(&s->idx, e);
 }
 
-/* Widens ids; `top` becomes the largest, with negative ones as huge. */
-#define WIDEN(type)                                                                                \
-    for (; i < n; i++) {                                                                           \
-        type v;                                                                                    \
-        memcpy(&v, p + i * sizeof(v), sizeof(v));                                                  \
-        ret[i] = (int32_t)v;                                                                       \
-        uint64_t u = (uint64_t)(int64_t)v;                                                         \
-        top = u > top ? u : top;                                                                   \
-    }                                                                                              \
-    break
-
-/*
- * The two that shards are made of: sixteen at a time, which compilers make vector code of. Signs
- * gather those of ids below 0 and of what is left to the last good one.
- */
-#define WIDEN16(type)                                                                              \
-    for (; i + 16 <= n; i += 16) {                                                                 \
-        type v[16];                                                                                \
-        memcpy(v, p + i * sizeof(*v), sizeof(v));                                                  \
-        for (size_t k = 0; k < 16; k++) {                                                          \
-            uint32_t u = (uint32_t)v[k];                                                           \
-            ret[i + k] = (int32_t)u;                                                               \
-            sign[k] |= u | (last - u);                                                             \
-        }                                                                                          \
-    }                                                                                              \
-    WIDEN(type)
-
-/* Are all of n ids in 0 .. limit - 1? They come widened. */
-static bool widen(enum shard_dtype t, const unsigned char *p, uint64_t n, int64_t limit,
-                  int32_t *ret)
-{
-    uint64_t top = 0, i = 0;
-    uint32_t last = (uint32_t)(limit - 1), sign[16] = {0}, any = 0;
-    switch (t) {
-    case SHARD_U16:
-        WIDEN16(uint16_t);
-    case SHARD_I32:
-        WIDEN16(int32_t);
-    case SHARD_U8:
-        WIDEN(uint8_t);
-    case SHARD_I8:
-        WIDEN(int8_t);
-    case SHARD_I16:
-        WIDEN(int16_t);
-    case SHARD_I64:
-        WIDEN(int64_t);
-    }
-    for (size_t k = 0; k < 16; k++)
-        any |= sign[k];
-    return !n || (limit > 0 && any <= INT32_MAX && top < (uint64_t)limit);
-}
-
 static int64_t id_at(const struct shard *s, const unsigned char *p, uint64_t i)
 {
     p += i * s->width;
@@ -379,9 +328,29 @@ int shard_read(const struct shard *s, uint64_t i, uint64_t from, uint64_t n, int
                        " behind token %" PRIu64,
                        s->idx.path, i, v.n, n, from);
     const unsigned char *p = v.data + from * s->width;
-    bool good = widen(s->dtype, p, n, limit, ret);
+    bool good = ids_widen(s->dtype, p, n, limit, ret);
     code = map_check(&s->bin, e);
     if (!code && !good)
         code = bad_id(s, i, from, p, n, limit, e);
     return code;
+}
+
+void shard_soon(const struct shard *s, uint64_t i, uint64_t from, uint64_t n, enum shard_soon what)
+{
+    enum { LINE = 64 };
+    if (what == SHARD_SOON_ENTRY) {
+        __builtin_prefetch(s->length + 4 * i);
+        __builtin_prefetch(s->offset + 8 * i);
+        return;
+    }
+    uint64_t size = s->bin.size, at = load_u64(s->offset + 8 * i);
+    if (at > size || from > (size - at) / s->width || n > (size - at) / s->width - from)
+        return;
+    at += from * s->width;
+    n *= s->width;
+    if (what == SHARD_SOON_DISK)
+        map_soon(&s->bin, at, n);
+    else
+        for (uint64_t k = at % LINE; k < n + at % LINE; k += LINE)
+            __builtin_prefetch(s->bin.data + at + k - at % LINE);
 }

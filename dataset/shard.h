@@ -90,6 +90,13 @@ int shard_document(const struct shard *s, uint64_t d, uint64_t *ret_first, uint6
 int shard_read(const struct shard *s, uint64_t i, uint64_t from, uint64_t n, int64_t limit,
                int32_t *ret, struct err *e);
 
+/*
+ * Hints that shard_read will be asked for tokens [from, from + n) of sequence i < nseq: fetches
+ * what the .idx says of it, or the tokens, into the processor's cache; or asks the disk for them.
+ */
+enum shard_soon { SHARD_SOON_ENTRY, SHARD_SOON_TOKENS, SHARD_SOON_DISK };
+void shard_soon(const struct shard *s, uint64_t i, uint64_t from, uint64_t n, enum shard_soon what);
+
 struct shard_stats {
     uint64_t sequences, documents, empty_documents, tokens;
     uint64_t shortest, longest; /* sequences, in tokens */

@@ -47,6 +47,10 @@ static void whole_file(void)
     for (size_t i = 0; i < SIZE; i++)
         T_EQ(m.data[i], i % 251 + 1);
     map_random(&m);
+    map_soon(&m, 0, SIZE);
+    map_soon(&m, PAGE + 1, 5);
+    map_soon(&m, SIZE - 1, 2); /* not in the file, and not asked for */
+    map_soon(&m, (size_t)-1, 2);
     T_OK(map_check(&m, &e), &e);
     map_close(&m);
     T_CHECK(!m.data && m.slot == -1);

@@ -204,6 +204,61 @@ static void texts_may_follow_examples(void)
     batch_finish(&b);
 }
 
+/* A feed that keeps count of what it is told ahead. */
+enum { COUNT = 200, ROWS = 3, RANKS = 2 };
+struct watch {
+    int told[FEED_STEPS][COUNT];
+};
+
+static int watched_sample(const void *self, uint64_t k, int32_t *ret, struct err *e)
+{
+    (void)self, (void)e;
+    for (uint64_t t = 0; t <= T; t++)
+        ret[t] = (int32_t)(k + t);
+    return 0;
+}
+
+static void watched_ahead(const void *self, uint64_t k, enum feed_step step)
+{
+    T_CHECK(k < COUNT);
+    ((struct watch *)(uintptr_t)self)->told[step][k]++;
+}
+
+/* Each sample that this rank will read is told once at each step, and no other; the disk only when
+ * it was slow. */
+static void samples_are_told_ahead(void)
+{
+    struct err e;
+    for (int cold = 0; cold <= 1; cold++) {
+        struct watch w = {0};
+        struct batch b;
+        struct feed f = {.self = &w,
+                         .sample = watched_sample,
+                         .ahead = watched_ahead,
+                         .count = COUNT,
+                         .seq_length = T,
+                         .pad = -1,
+                         .name = "watched",
+                         .part = "train"};
+        struct batch_layout l = {.rows = ROWS, .rank = 1, .ranks = RANKS};
+        batch_init(&b, ROWS, T);
+        for (uint64_t micro = 0; micro < COUNT / (ROWS * RANKS); micro++) {
+            b.cold = cold ? 2 : 0;
+            T_OK(batch_fill(&f, &l, 0, micro, &b, &e), &e);
+            T_EQ(b.tokens[0], b.first);
+        }
+        for (uint64_t k = 0; k < COUNT; k++)
+            for (int step = 0; step < FEED_STEPS; step++) {
+                bool ours = k / ROWS % RANKS == 1, far = k > 64 * RANKS + ROWS;
+                bool asked = step < FEED_DISK || cold;
+                T_CHECK(w.told[step][k] <= (ours && asked));
+                T_CHECK(!far || w.told[step][k] == (ours && asked));
+            }
+        batch_finish(&b);
+    }
+}
+
 T_MAIN(T_CASE(labels_are_the_next_tokens), T_CASE(layouts_share_out_the_same_samples),
        T_CASE(the_end_of_the_data_is_told), T_CASE(padding_is_masked),
-       T_CASE(ends_of_documents_do_what_is_asked), T_CASE(texts_may_follow_examples))
+       T_CASE(ends_of_documents_do_what_is_asked), T_CASE(texts_may_follow_examples),
+       T_CASE(samples_are_told_ahead))

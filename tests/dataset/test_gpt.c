@@ -199,6 +199,44 @@ static void kept_maps_change_nothing(void)
     T_MEM(first[2], first[0], sizeof(first[0]));
 }
 
+/* Hints look at maps that may have changed since they were checked: whatever stands there. */
+static void hints_stay_in_the_files(void)
+{
+    struct err e;
+    struct gpt_data d;
+    write_counting(t_path("h"), (uint32_t[]){10, 20, 30, 40}, 4);
+    struct gpt_config c = {.prefix = t_path("h"),
+                           .split = "1",
+                           .seq_length = 8,
+                           .samples = {40, 0, 0},
+                           .limit = 1000,
+                           .pad = -1};
+    T_OK(gpt_open(&d, &c, &e), &e);
+    struct gpt *g = &d.part[0];
+    int32_t before[9], after[9];
+    T_OK(gpt_sample(g, 7, before, &e), &e);
+    for (uint64_t k = 0; k < gpt_count(g); k++)
+        for (int step = 0; step < FEED_STEPS; step++)
+            gpt_ahead(g, k, (enum feed_step)step);
+    T_OK(gpt_sample(g, 7, after, &e), &e);
+    T_MEM(after, before, sizeof(before));
+    for (int round = 0; round < 200; round++) {
+        int32_t *at[] = {g->maps.own[MAPS_DOC], g->maps.own[MAPS_SAMPLE],
+                         g->maps.own[MAPS_SHUFFLE]};
+        uint64_t n[] = {g->maps.ndoc, 2 * (g->maps.nsample + 1), g->maps.nsample};
+        int f = round % 3;
+        uint64_t i = t_rand(5, (uint64_t)round) % n[f];
+        int32_t kept = at[f][i];
+        at[f][i] = round % 2 ? (int32_t)t_rand(6, (uint64_t)round)
+                             : (int32_t)(t_rand(7, (uint64_t)round) % 50) - 5;
+        for (uint64_t k = 0; k < gpt_count(g); k++)
+            for (int step = 0; step < FEED_STEPS; step++)
+                gpt_ahead(g, k, (enum feed_step)step);
+        at[f][i] = kept;
+    }
+    gpt_close(&d);
+}
+
 T_MAIN(T_CASE(samples_by_megatrons_rule), T_CASE(known_samples), T_CASE(samples_tile_the_documents),
        T_CASE(ids_are_checked), T_CASE(shares_are_ready_empty_or_absent),
-       T_CASE(kept_maps_change_nothing))
+       T_CASE(kept_maps_change_nothing), T_CASE(hints_stay_in_the_files))
