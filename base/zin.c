@@ -397,6 +397,8 @@ int zin_seek(struct zin *z, uint64_t at, struct err *e)
     BUG_ON(z->kind != PLAIN, "%s: cannot be sought", z->name);
     if (lseek(z->fd, (off_t)at, SEEK_SET) < 0)
         return err_sys(e, errno, "%s: cannot go to byte %llu", z->name, (unsigned long long)at);
+    xxh_destroy(z->hash);
+    z->hash = NULL;
     z->pos = z->fill = z->back_pos = z->back_fill = 0;
     z->taken = at;
     z->ended = false;

@@ -39,7 +39,9 @@ void zin_unread(struct zin *z, const void *p, size_t n);
 void zin_hash(struct zin *z);
 void zin_digest(const struct zin *z, char ret[XXH_TEXT]);
 
-/* Goes on at a byte of a file that is not compressed, of which some was read. */
+/* Goes on at a byte of a file that is not compressed, of which some was read; there is no digest
+ * then.
+ */
 int zin_seek(struct zin *z, uint64_t at, struct err *e);
 
 const char *zin_name(const struct zin *z);  /* path, or "standard input" */

@@ -257,7 +257,14 @@ static bool fill(void *arg, void *item, uint64_t *ret_bytes)
 static void work(void *arg, int worker, void *item)
 {
     struct build *b = arg;
+    item_load(item);
     encoder_run(b->encoder[worker], item);
+}
+
+static void follow(void *arg, void *item)
+{
+    struct build *b = arg;
+    source_follow(&b->source, item);
 }
 
 static int run_line(struct build *b, struct err *e)
@@ -279,6 +286,7 @@ static int run_line(struct build *b, struct err *e)
                          .budget = BUDGET,
                          .fill = fill,
                          .work = work,
+                         .follow = follow,
                          .drain = build_drain,
                          .tick = tick};
     b->running = true;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/jsonl.h"
 #include "base/mem.h"
 
 enum { KEPT = 4 << 20 }; /* a buffer that a large record has made larger than this is given back */
@@ -33,6 +34,9 @@ void item_reset(struct item *it)
     }
     longrec_destroy(it->large);
     it->large = NULL;
+    plain_file_drop(it->file);
+    it->file = NULL;
+    it->unread = 0;
     it->ids.n = 0;
     it->code = 0;
     it->last = false;
@@ -52,8 +56,17 @@ void item_finish(struct item *it)
     }
     tok_ids_finish(&it->ids);
     longrec_destroy(it->large);
+    plain_file_drop(it->file);
     free(it->column);
     *it = (struct item){0};
+}
+
+void item_load(struct item *it)
+{
+    if (it->unread && !it->code)
+        it->code = plain_file_read(it->file, it->end - it->unread, it->unread, JSONL_PADDING,
+                                   &it->text, &it->err);
+    it->unread = 0;
 }
 
 void item_add_bad(struct item *it, uint64_t line, const char *p, size_t n, const char *why)

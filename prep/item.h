@@ -4,8 +4,9 @@
 
 /*
  * What travels down the line: a block of records on its way from bytes to packed tokens. The reader
- * fills the upper part, a worker the lower one, the writer empties it; then it starts anew with its
- * memory kept. One thread at a time has it in hand.
+ * fills the upper part, or says where in a file the text lies, which the worker then reads; a
+ * worker fills the lower part, the writer empties it; then it starts anew with its memory kept. One
+ * thread at a time has it in hand.
  */
 
 #include <stdbool.h>
@@ -15,6 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "prep/longrec.h"
+#include "prep/plain.h"
 #include "tok/tok.h"
 
 enum item_kind {
@@ -40,11 +42,13 @@ struct bad {
 
 struct item {
     enum item_kind kind;
-    size_t input;      /* which of the inputs */
-    const char *unit;  /* what a record of it is called: "line", "record", "row" */
-    bool last;         /* nothing follows in this input */
-    uint64_t end;      /* where the block ends in that input: what source_seek takes */
-    uint64_t consumed; /* bytes of the inputs read so far, for progress */
+    size_t input;            /* which of the inputs */
+    const char *unit;        /* what a record of it is called: "line", "record", "row" */
+    bool last;               /* nothing follows in this input */
+    uint64_t end;            /* where the block ends in that input: what source_seek takes */
+    uint64_t consumed;       /* bytes of the inputs read so far, for progress */
+    struct plain_file *file; /* held; NULL: the bytes do not lie in a file as they are */
+    uint64_t unread;         /* so many bytes before `end` of it become the text */
     struct buf text;
     struct tok_ids ids;
     struct buf run;            /* uint64_t, ids of each document, or lengths of texts */
@@ -67,6 +71,9 @@ void item_init(struct item *it, size_t ncolumns);
 /* Empty again. Memory is kept, but not more than an ordinary block needs. */
 void item_reset(struct item *it);
 void item_finish(struct item *it);
+
+/* The worker's first step: all of the text is there, or why not is in it->code. */
+void item_load(struct item *it);
 
 /* A bad record: the line it stands in, its bytes (of `text`, or NULL) and the reason. */
 void item_add_bad(struct item *it, uint64_t line, const char *p, size_t n, const char *why);

@@ -43,27 +43,10 @@ static int turn(struct lines *l, char *p, size_t n, struct err *e)
     return code ? err_wrap(e, "%s", zin_name(l->in)) : 0;
 }
 
-/* Of a range nothing need be read again: no digest is made of it. */
-static int go_to(struct lines *l, uint64_t n, struct err *e)
-{
-    char c;
-    size_t k = 0;
-    int code = l->taken ? 0 : zin_read(l->in, &c, 1, &k, e);
-    if (!code)
-        code = zin_seek(l->in, n, e);
-    buf_reset(&l->carry);
-    l->taken = n;
-    l->started = true;
-    l->ended = l->stopped = l->stop && n >= l->stop;
-    return code;
-}
-
 int lines_skip(struct lines *l, uint64_t n, struct err *e)
 {
     struct buf b = {0};
     int code = 0;
-    if (l->ranged && n)
-        return go_to(l, n, e);
     while (!code && l->taken < n) {
         size_t k = 0, most = n - l->taken < READ_SIZE ? (size_t)(n - l->taken) : READ_SIZE;
         code = zin_read(l->in, buf_reserve(&b, READ_SIZE), most, &k, e);
@@ -93,19 +76,6 @@ const char *line_end(const char *p, const char *end)
     return s ? s : end;
 }
 
-/* Cuts off what lies behind the line that has the byte before `stop`, once its end was read. */
-static void stop_at(struct lines *l, struct buf *b)
-{
-    uint64_t base = l->taken - b->len; /* of b in the file */
-    size_t from = l->stop - 1 > base ? (size_t)(l->stop - 1 - base) : 0;
-    const char *s = from < b->len ? memchr(b->data + from, *l->sep, b->len - from) : NULL;
-    if (!s)
-        return;
-    b->len = (size_t)(s - b->data) + 1;
-    l->taken = base + b->len;
-    l->ended = l->stopped = true;
-}
-
 /* Appends what one read gives. The only place where the reader may wait long: it can be cancelled
  * here. */
 static int read_some(struct lines *l, struct buf *b, struct err *e)
@@ -119,8 +89,6 @@ static int read_some(struct lines *l, struct buf *b, struct err *e)
     b->len += n;
     l->taken += n;
     l->ended = !code && n == 0;
-    if (l->stop && l->taken >= l->stop)
-        stop_at(l, b);
     return code ? code : turn(l, p, n, e);
 }
 
@@ -203,33 +171,9 @@ int lines_next(struct lines *l, struct buf *b, size_t padding, enum lines_kind *
         keep_rest(l, b, cut);
     else if (b->len)
         keep_rest(l, b, b->len - (l->nsep - 1)); /* a separator may begin there */
-    *ret_last = l->ended && !l->stopped && !l->carry.len;
+    *ret_last = l->ended && !l->carry.len;
     buf_reserve(b, padding);
     return 0;
-}
-
-int lines_range(struct lines *l, uint64_t begin, uint64_t stop, struct err *e)
-{
-    bool end = false;
-    int code = 0;
-    BUG_ON(l->is_array || l->nsep != 1, "only lines can be cut anywhere");
-    l->stop = stop;
-    l->ranged = true;
-    if (!begin)
-        return 0;
-    /* the line that has the byte before `begin` is that of another range */
-    struct buf b = {0};
-    char c;
-    size_t n;
-    code = zin_read(l->in, &c, 1, &n, e); /* what it is, is known behind the first read */
-    if (!code)
-        code = zin_seek(l->in, begin - 1, e);
-    l->taken = begin - 1;
-    l->started = true;
-    while (!code && !end)
-        code = lines_more(l, &b, &end, e);
-    buf_finish(&b);
-    return code;
 }
 
 int lines_more(struct lines *l, struct buf *b, bool *ret_end, struct err *e)
@@ -254,4 +198,18 @@ int lines_more(struct lines *l, struct buf *b, bool *ret_end, struct err *e)
         keep_rest(l, b, b->len < l->nsep ? 0 : b->len - (l->nsep - 1));
     }
     return 0;
+}
+
+int lines_long(struct lines *l, uint64_t at, struct buf *b, struct err *e)
+{
+    bool end = false;
+    int code = zin_seek(l->in, at, e);
+    buf_reset(&l->carry);
+    l->taken = at;
+    l->started = true;
+    l->ended = false;
+    if (!code)
+        code = lines_more(l, b, &end, e);
+    return !code && end ? err_set(e, ERR_IO, "%s: was changed while it was read", zin_name(l->in))
+                        : code;
 }

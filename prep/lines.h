@@ -35,9 +35,6 @@ struct lines {
     bool met;         /* the last long line had its separator */
     struct buf carry; /* read, and behind the last block */
     uint64_t taken;   /* bytes read in all */
-    uint64_t stop;    /* lines that begin here or later are left out; 0: none */
-    bool ranged;      /* lines_range was called */
-    bool stopped;     /* there are such lines, perhaps */
     bool started, ended;
 };
 
@@ -76,10 +73,10 @@ uint64_t lines_at(const struct lines *l);
 int lines_skip(struct lines *l, uint64_t n, struct err *e);
 
 /*
- * Before the first block, of plain lines in a file that is not compressed: only those that begin in
- * bytes [begin, stop) of it.
+ * Of a file that is not compressed, of which some was read: the long line that begins at byte `at`.
+ * Its first piece, as behind LINES_PIECE. ERR_IO if it is not long.
  */
-int lines_range(struct lines *l, uint64_t begin, uint64_t stop, struct err *e);
+int lines_long(struct lines *l, uint64_t at, struct buf *b, struct err *e);
 
 /* The separator of nsep bytes that ends the line at p, or `end`. */
 const char *sep_find(const char *p, const char *end, const char *sep, size_t nsep);

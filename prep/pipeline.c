@@ -13,15 +13,16 @@
 enum { TICK_NS = 100 * 1000 * 1000 };
 
 /*
- * The items form a ring; three counters only ever grow: `filled` (by the reader), `taken` (by the
- * workers), `drained` (by the caller). Items between taken and filled wait for a worker; those
- * between drained and taken are at work or done.
+ * The items form a ring; four counters only ever grow: `filled` (by the reader), `taken` (by the
+ * workers), `followed`, `drained` (by the caller). Items between taken and filled wait for a
+ * worker; those between followed and taken are at work or ready; those between drained and followed
+ * are done.
  */
 struct line {
     const struct pipeline *p;
     pthread_mutex_t lock;
-    pthread_cond_t room, work, done;
-    uint64_t filled, taken, drained;
+    pthread_cond_t room, work, follow, done;
+    uint64_t filled, taken, followed, drained;
     uint64_t bytes; /* in flight */
     uint64_t *size; /* of each item in the ring */
     bool *ready;    /* each item: a worker is through with it */
@@ -62,6 +63,7 @@ static void publish(struct line *l, bool more, uint64_t bytes)
     } else {
         l->ended = true;
         pthread_cond_broadcast(&l->work);
+        pthread_cond_signal(&l->follow);
         pthread_cond_signal(&l->done);
     }
     pthread_mutex_unlock(&l->lock);
@@ -99,8 +101,35 @@ static void *worker_main(void *arg)
         p->work(p->arg, w->index, p->item[i]);
         pthread_mutex_lock(&l->lock);
         l->ready[i] = true;
-        if (i == l->drained % p->nitems)
-            pthread_cond_signal(&l->done);
+        if (i == l->followed % p->nitems)
+            pthread_cond_signal(&l->follow);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* ---- who follows ---------------------------------------------------------------------------- */
+
+static void *follower_main(void *arg)
+{
+    struct line *l = arg;
+    const struct pipeline *p = l->p;
+    pthread_mutex_lock(&l->lock);
+    for (;;) {
+        size_t i = l->followed % p->nitems;
+        bool any = l->followed != l->filled;
+        if (l->stopped || (l->ended && !any))
+            break;
+        if (!any || !l->ready[i]) {
+            pthread_cond_wait(&l->follow, &l->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&l->lock);
+        if (p->follow)
+            p->follow(p->arg, p->item[i]);
+        pthread_mutex_lock(&l->lock);
+        l->followed++;
+        pthread_cond_signal(&l->done);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
@@ -125,7 +154,7 @@ static bool wait_for_done(struct line *l, int *ret_code)
 {
     const struct pipeline *p = l->p;
     for (;;) {
-        if (l->drained != l->filled && l->ready[l->drained % p->nitems])
+        if (l->drained != l->followed)
             return true;
         if (l->ended && l->drained == l->filled)
             return false;
@@ -138,6 +167,14 @@ static bool wait_for_done(struct line *l, int *ret_code)
         if (*ret_code)
             return false;
     }
+}
+
+static void stop_locked(struct line *l)
+{
+    l->stopped = true;
+    pthread_cond_broadcast(&l->work);
+    pthread_cond_broadcast(&l->room);
+    pthread_cond_broadcast(&l->follow);
 }
 
 static int drain_all(struct line *l)
@@ -154,9 +191,7 @@ static int drain_all(struct line *l)
         l->drained++;
         pthread_cond_signal(&l->room);
     }
-    l->stopped = true;
-    pthread_cond_broadcast(&l->work);
-    pthread_cond_broadcast(&l->room);
+    stop_locked(l);
     pthread_mutex_unlock(&l->lock);
     return code;
 }
@@ -170,6 +205,7 @@ static void line_init(struct line *l, const struct pipeline *p)
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->room, NULL);
     pthread_cond_init(&l->work, NULL);
+    pthread_cond_init(&l->follow, NULL);
     pthread_cond_init(&l->done, &attr);
     pthread_condattr_destroy(&attr);
     l->size = mem_new(p->nitems, sizeof(*l->size));
@@ -181,28 +217,36 @@ static void line_finish(struct line *l)
     pthread_mutex_destroy(&l->lock);
     pthread_cond_destroy(&l->room);
     pthread_cond_destroy(&l->work);
+    pthread_cond_destroy(&l->follow);
     pthread_cond_destroy(&l->done);
     free(l->size);
     free(l->ready);
 }
 
-/* Starts the threads; *ret_started workers run even on failure. */
-static int start(struct line *l, pthread_t *ret_reader, bool *ret_reading, struct worker *w,
-                 int *ret_started, struct err *e)
+/* The threads of a line, as far as they run. */
+struct crew {
+    pthread_t reader, follower;
+    bool reading, following;
+    struct worker *worker;
+    int started;
+};
+
+static int start(struct line *l, struct crew *c, struct err *e)
 {
-    int failed = pthread_create(ret_reader, NULL, reader_main, l);
-    *ret_reading = !failed;
+    int failed = pthread_create(&c->reader, NULL, reader_main, l);
+    c->reading = !failed;
+    if (!failed)
+        failed = pthread_create(&c->follower, NULL, follower_main, l);
+    c->following = !failed;
     for (int i = 0; i < l->p->workers && !failed; i++) {
-        w[i] = (struct worker){.l = l, .index = i};
-        failed = pthread_create(&w[i].thread, NULL, worker_main, &w[i]);
-        *ret_started += !failed;
+        c->worker[i] = (struct worker){.l = l, .index = i};
+        failed = pthread_create(&c->worker[i].thread, NULL, worker_main, &c->worker[i]);
+        c->started += !failed;
     }
     if (!failed)
         return 0;
     pthread_mutex_lock(&l->lock);
-    l->stopped = true;
-    pthread_cond_broadcast(&l->work);
-    pthread_cond_broadcast(&l->room);
+    stop_locked(l);
     pthread_mutex_unlock(&l->lock);
     return err_set(e, ERR_RESOURCE, "cannot start %d worker threads: %s", l->p->workers,
                    strerror(failed));
@@ -213,20 +257,19 @@ int pipeline_run(const struct pipeline *p, struct err *e)
     BUG_ON(p->workers < 1 || p->nitems < 1, "%d workers, %zu items", p->workers, p->nitems);
     struct line l;
     line_init(&l, p);
-    struct worker *w = mem_new((size_t)p->workers, sizeof(*w));
-    pthread_t reader;
-    bool reading = false;
-    int started = 0;
-    int code = start(&l, &reader, &reading, w, &started, e);
+    struct crew c = {.worker = mem_new((size_t)p->workers, sizeof(*c.worker))};
+    int code = start(&l, &c, e);
     if (!code)
         code = drain_all(&l);
-    if (reading) {
-        pthread_cancel(reader);
-        pthread_join(reader, NULL);
+    if (c.reading) {
+        pthread_cancel(c.reader);
+        pthread_join(c.reader, NULL);
     }
-    for (int i = 0; i < started; i++)
-        pthread_join(w[i].thread, NULL);
-    free(w);
+    if (c.following)
+        pthread_join(c.follower, NULL);
+    for (int i = 0; i < c.started; i++)
+        pthread_join(c.worker[i].thread, NULL);
+    free(c.worker);
     line_finish(&l);
     return code;
 }

@@ -3,10 +3,11 @@
 #define PREP_PIPELINE_H
 
 /*
- * One thread fills items, several work on them, the caller drains them in the order they were
- * filled: what comes out does not depend on the number of workers. The items are the caller's, made
- * once and used round and round, so that nothing is allocated while the line runs; there are never
- * more than `nitems` in flight, nor more than `budget` bytes unless a single item is larger.
+ * One thread fills items, several work on them, one follows and the caller drains them, both in the
+ * order in which they were filled: what comes out does not depend on the number of workers. The
+ * items are the caller's, made once and used round and round, so that nothing is allocated while
+ * the line runs; there are never more than `nitems` in flight, nor more than `budget` bytes unless
+ * a single item is larger.
  */
 
 #include <stdbool.h>
@@ -32,6 +33,9 @@ struct pipeline {
 
     /* On one of the worker threads, 0 .. workers - 1. */
     void (*work)(void *arg, int worker, void *item);
+
+    /* On a thread of its own, in the order of filling, before drain. NULL: nothing to do. */
+    void (*follow)(void *arg, void *item);
 
     /* On the calling thread, in the order of filling. Anything but 0 stops the line. */
     int (*drain)(void *arg, void *item);

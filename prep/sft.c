@@ -299,7 +299,14 @@ static bool fill(void *arg, void *item, uint64_t *ret_bytes)
 static void work(void *arg, int worker, void *item)
 {
     struct sft *s = arg;
+    item_load(item);
     sft_encoder_run(s->encoder[worker], item);
+}
+
+static void follow(void *arg, void *item)
+{
+    struct sft *s = arg;
+    source_follow(&s->source, item);
 }
 
 static int run_line(struct sft *s, struct err *e)
@@ -321,6 +328,7 @@ static int run_line(struct sft *s, struct err *e)
                          .budget = BUDGET,
                          .fill = fill,
                          .work = work,
+                         .follow = follow,
                          .drain = drain,
                          .tick = tick};
     int code = pipeline_run(&p, &s->err);

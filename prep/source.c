@@ -68,7 +68,7 @@ uint64_t source_bytes(const struct source *s)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-enum { LOOK = ZIN_UNREAD };
+enum { LOOK = ZIN_UNREAD, LOOK_MARK = 3 /* bytes of a byte order mark */ };
 
 /* The first bytes of the input, up to one that is neither white space nor of a byte order mark. */
 static int first_byte(struct source *s, char *ret, bool *ret_parquet, struct err *e)
@@ -106,24 +106,39 @@ static int begin_rows(struct source *s, struct err *e)
     return rows_open(&s->rows, path, &s->plan, e);
 }
 
+/* Lines that lie in a file as they are. */
+static int begin_plain(struct source *s, struct err *e)
+{
+    struct source_input *in = &s->input[s->at];
+    bool text = s->form.format == SOURCE_TEXT;
+    int code = plain_open(&s->plain, in->path, text ? *s->form.text.sep : '\n', !text, e);
+    if (code)
+        return code;
+    in->bytes = s->plain.size;
+    return in->part ? plain_range(&s->plain, in->begin, in->stop, e) : 0;
+}
+
 /* Finds out what the input is, and begins to read it so. */
 static int begin_lines(struct source *s, struct err *e)
 {
-    char c = '[';
-    bool parquet = s->form.format == SOURCE_PARQUET;
-    int code = 0;
+    const struct source_input *in = &s->input[s->at];
     enum source_format format = s->form.format;
-    if (format == SOURCE_TEXT) {
-        lines_init_text(&s->lines, s->in, s->form.text.sep, s->form.text.nsep);
-        return 0;
-    }
-    if (format == SOURCE_AUTO)
-        code = first_byte(s, &c, &parquet, e);
-    if (!code && parquet)
+    bool text = format == SOURCE_TEXT, parquet = format == SOURCE_PARQUET;
+    char c;
+    int code = parquet ? 0 : first_byte(s, &c, &parquet, e);
+    if (code)
+        return code;
+    if (parquet && (format == SOURCE_PARQUET || format == SOURCE_AUTO))
         return begin_rows(s, e);
-    s->array = c == '[' && format != SOURCE_JSONL;
-    (s->array ? lines_init_array : lines_init)(&s->lines, s->in);
-    return code;
+    s->array = format == SOURCE_JSON || (format == SOURCE_AUTO && c == '[');
+    if (text)
+        lines_init_text(&s->lines, s->in, s->form.text.sep, s->form.text.nsep);
+    else
+        (s->array ? lines_init_array : lines_init)(&s->lines, s->in);
+    bool plain = !s->array && strcmp(in->path, "-") && zin_size(s->in) > LOOK_MARK &&
+                 !zin_compressed(s->in) && (!text || s->form.text.nsep == 1);
+    BUG_ON(in->part && !plain, "%s: cannot be cut", in->path);
+    return plain ? begin_plain(s, e) : 0;
 }
 
 static int next_input(struct source *s, struct err *e)
@@ -134,9 +149,7 @@ static int next_input(struct source *s, struct err *e)
         return code;
     zin_hash(s->in);
     s->input[s->at].bytes = zin_size(s->in);
-    code = begin_lines(s, e);
-    const struct source_input *in = &s->input[s->at];
-    return code || !in->part ? code : lines_range(&s->lines, in->begin, in->stop, e);
+    return begin_lines(s, e);
 }
 
 /* What is not read otherwise, for the digest. */
@@ -157,14 +170,15 @@ static void close_input(struct source *s)
     if (s->in)
         lines_finish(&s->lines);
     rows_close(&s->rows);
+    plain_close(&s->plain);
     zin_close(s->in);
     s->in = NULL;
 }
 
 static void end_input(struct source *s)
 {
-    s->before += zin_consumed(s->in);
-    if (!s->input[s->at].part)
+    s->before += s->plain.file ? s->plain.size : zin_consumed(s->in);
+    if (!s->plain.file)
         zin_digest(s->in, s->input[s->at].xxh);
     close_input(s);
     s->at++;
@@ -179,6 +193,7 @@ static int look(struct source *s, struct err *e)
     if (code || !c || c == '{' || c == '[')
         return code;
     s->framed = true;
+    plain_close(&s->plain);
     return docstream_open(&s->docs, s->in, e);
 }
 
@@ -311,6 +326,28 @@ static int fill_lines(struct source *s, struct item *it, bool *ret_any, struct e
     return !code && kind == LINES_PIECE ? fill_long(s, it, e) : code;
 }
 
+/* The end of a block is looked for, no more. */
+static int fill_plain(struct source *s, struct item *it, bool *ret_any, struct err *e)
+{
+    enum plain_kind kind;
+    uint64_t n;
+    it->kind = s->form.format == SOURCE_TEXT ? ITEM_TEXT : ITEM_LINES;
+    int code = plain_next(&s->plain, &kind, &n, &it->last, e);
+    *ret_any = !code && kind != PLAIN_END;
+    if (!*ret_any)
+        return code;
+    plain_file_hold(it->file = s->plain.file);
+    if (kind == PLAIN_LINES) {
+        it->unread = n;
+        return 0;
+    }
+    code = lines_long(&s->lines, s->plain.at, &it->text, e);
+    if (!code)
+        code = fill_long(s, it, e);
+    s->plain.at = lines_at(&s->lines);
+    return code;
+}
+
 static uint64_t documents(const struct item *it)
 {
     return it->run.len / sizeof(uint64_t) + (it->kind == ITEM_LONG);
@@ -393,6 +430,8 @@ int source_seek(struct source *s, size_t input, uint64_t end, struct err *e)
     }
     if (!code && s->table)
         return parquet_seek(s->rows.file, end, e);
+    if (!code && s->plain.file)
+        return plain_seek(&s->plain, end, e);
     if (!code && !s->framed)
         return lines_skip(&s->lines, end, e);
     for (bool more = true; !code && s->documents < end; s->documents += more) {
@@ -417,6 +456,8 @@ static int fill(struct source *s, struct item *it, bool *ret_any, struct err *e)
                                        : "line";
     if (s->framed)
         return fill_ids(s, it, ret_any, e);
+    if (s->plain.file)
+        return fill_plain(s, it, ret_any, e);
     if (!s->table)
         return fill_lines(s, it, ret_any, e);
     int code = rows_fill(&s->rows, it, ret_any, e);
@@ -434,6 +475,9 @@ static void note_place(struct source *s, struct item *it)
         uint64_t rows = parquet_rows(s->rows.file);
         double part = rows ? (double)it->end / (double)rows : 1;
         it->consumed += (uint64_t)((double)parquet_size(s->rows.file) * part);
+    } else if (s->plain.file) {
+        it->end = s->plain.at;
+        it->consumed += it->end;
     } else if (s->in) {
         it->consumed += zin_consumed(s->in);
         it->end = s->framed ? s->documents : lines_at(&s->lines);
@@ -459,7 +503,18 @@ bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes)
         if (!any && !it->code)
             end_input(s);
     }
-    *ret_bytes = it->text.len + it->run.len + it->ids.n * sizeof(int32_t);
+    *ret_bytes = it->unread + it->text.len + it->run.len + it->ids.n * sizeof(int32_t);
     s->failed |= it->code != 0;
     return any || it->code;
+}
+
+void source_follow(struct source *s, struct item *it)
+{
+    struct source_input *in = &s->input[it->input];
+    if (it->code || !it->file || in->part)
+        return;
+    bool here = it->kind != ITEM_LONG;
+    it->code = plain_file_hash(it->file, here ? it->text.data : NULL, here ? it->text.len : 0,
+                               it->end, &it->err);
+    plain_file_digest(it->file, in->xxh);
 }

@@ -5,7 +5,9 @@
 /*
  * The reader's part: the inputs one behind the other, as items. JSONL, JSON arrays and text become
  * blocks of lines, Parquet blocks of texts, the framed stream of `tok encode --format docs` becomes
- * runs of documents; a block never spans two inputs. One thread at a time.
+ * runs of documents; a block never spans two inputs. Of lines in a file that is not compressed only
+ * the ends are looked for, and the worker reads them. One thread at a time, but source_follow has
+ * one of its own.
  */
 
 #include <stdbool.h>
@@ -17,6 +19,7 @@
 #include "base/zin.h"
 #include "prep/item.h"
 #include "prep/lines.h"
+#include "prep/plain.h"
 #include "prep/rows.h"
 #include "prep/text_in.h"
 #include "tok/docstream.h"
@@ -53,6 +56,7 @@ struct source {
     bool array;     /* it is a JSON array */
     bool table;     /* it is a Parquet file: its bytes through `in` are for the digest alone */
     struct rows rows;
+    struct plain plain; /* open: its lines are cut where they lie, and workers read them */
     struct lines lines;
     uint64_t long_ids;  /* a long document of the framed stream is next: its ids */
     uint64_t before;    /* bytes of the inputs that are done */
@@ -88,7 +92,8 @@ int source_share(struct source *s, unsigned i, unsigned n, struct err *e);
 
 /*
  * Before the first item: goes on behind the item whose `input` and `end` these were. What lies
- * before is read again, for the digest. ERR_DATA if the input is shorter than that.
+ * before is read again for the digest, now or by source_follow if anything follows. ERR_DATA if the
+ * input is shorter than that.
  */
 int source_seek(struct source *s, size_t input, uint64_t end, struct err *e);
 
@@ -97,5 +102,11 @@ int source_seek(struct source *s, size_t input, uint64_t end, struct err *e);
  * it takes in memory.
  */
 bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes);
+
+/*
+ * For each item in their order, with its text loaded: what it read enters the digest of its input.
+ * A failure becomes the item's.
+ */
+void source_follow(struct source *s, struct item *it);
 
 #endif

@@ -9,13 +9,14 @@
 enum { ITEMS = 9 };
 
 struct item {
-    uint64_t n, twice;
+    uint64_t n, twice, thrice;
 };
 
 struct job {
     uint64_t total, filled, drained;
     uint64_t stop_at; /* drain refuses this one */
-    bool ordered, delay;
+    uint64_t followed;
+    bool ordered, delay, follows;
     int hang[2]; /* a pipe that nobody writes to; the reader waits there after three items */
     int ticks, stop_tick;
     uint64_t most; /* items in flight */
@@ -54,11 +55,18 @@ static void work(void *arg, int worker, void *item)
     atomic_fetch_add(&j->worked, 1);
 }
 
+static void follow(void *arg, void *item)
+{
+    struct job *j = arg;
+    struct item *it = item;
+    it->thrice = it->n == j->followed++ ? it->twice + it->n : 0;
+}
+
 static int drain(void *arg, void *item)
 {
     struct job *j = arg;
     struct item *it = item;
-    if (it->n != j->drained || it->twice != 2 * it->n)
+    if (it->n != j->drained || it->twice != 2 * it->n || (j->follows && it->thrice != 3 * it->n))
         j->ordered = false;
     if (it->n == j->stop_at)
         return ERR_DATA;
@@ -86,6 +94,7 @@ static int run(struct job *j, int workers, uint64_t budget)
                          .budget = budget,
                          .fill = fill,
                          .work = work,
+                         .follow = j->follows ? follow : NULL,
                          .drain = drain,
                          .tick = tick};
     return pipeline_run(&p, &e);
@@ -95,10 +104,12 @@ static void order_is_kept(void)
 {
     static const int workers[] = {1, 2, 7};
     for (int k = 0; k < 3; k++) {
-        struct job j = {.total = 500, .ordered = true, .delay = true, .stop_at = UINT64_MAX};
+        struct job j = {
+            .total = 500, .ordered = true, .delay = true, .follows = k > 0, .stop_at = UINT64_MAX};
         T_EQ(run(&j, workers[k], UINT64_MAX), 0);
         T_EQ(j.drained, 500);
         T_EQ(j.worked, 500);
+        T_EQ(j.followed, k > 0 ? 500 : 0);
         T_CHECK(j.ordered);
         T_CHECK(j.most <= ITEMS);
     }
@@ -127,7 +138,7 @@ static void the_budget_holds(void)
 static void drain_stops_the_line(void)
 {
     for (int workers = 1; workers < 5; workers++) {
-        struct job j = {.total = UINT64_MAX, .ordered = true, .stop_at = 77};
+        struct job j = {.total = UINT64_MAX, .ordered = true, .follows = true, .stop_at = 77};
         T_EQ(run(&j, workers, UINT64_MAX), ERR_DATA);
         T_EQ(j.drained, 77);
         T_CHECK(j.ordered);
