@@ -311,15 +311,17 @@ static size_t before(const char *p, size_t at)
     return k;
 }
 
-/* May the text be cut at `at`, which is not its beginning? Both characters have to be plain. */
+/* May the text be cut at `at`, which is not its beginning? Both characters have to be plain, and
+ * the one behind them, which a rule may take together with the second. */
 static bool is_cut(const struct sp_native *c, const char *p, size_t at, size_t n)
 {
     unsigned char a = (unsigned char)p[at - 1], b = (unsigned char)p[at];
+    size_t right = (b & 0xc0) == 0x80 ? 0 : plain_at(c, p, at, n), left = before(p, at);
+    if (!right || at + right >= n || !plain_at(c, p, at + right, n))
+        return false;
     if ((a | b) < 0x80)
         return c->cut[a][b >> 3] >> (b & 7) & 1;
-    size_t right = (b & 0xc0) == 0x80 ? 0 : plain_at(c, p, at, n), left = before(p, at);
-    return right && plain_at(c, p, at - left, at) == left &&
-           may_part(c, p, at - left, at, at + right);
+    return plain_at(c, p, at - left, at) == left && may_part(c, p, at - left, at, at + right);
 }
 
 /* Eight bytes from `at` on, behind an ASCII one; returns whether all are plain. */
@@ -364,7 +366,7 @@ static size_t find_raw(const struct sp_native *c, const char *text, size_t n, ui
         at += right;
         left = right;
     }
-    return k;
+    return k - (k && start[k] == at - left); /* what follows may join the last character */
 }
 
 /* Encodes parts of plain text as they stand; *ret_used are their bytes. */

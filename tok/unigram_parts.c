@@ -50,10 +50,12 @@ static size_t put_side(const struct unigram *u, uint32_t c, bool last, char *to)
     return k;
 }
 
+/* What `a` is the end of, and what `b` is alone: whether anything follows that a rule takes
+ * together with `b` is for the caller to see. */
 static bool may_part(const struct unigram *u, uint32_t a, uint32_t b)
 {
     char text[12];
-    if (a == MARK || b == MARK || !sp_is_apart(&u->plain, b))
+    if (a == MARK || b == MARK || !sp_is_apart(&u->plain, a) || !sp_is_apart(&u->plain, b))
         return false;
     size_t at = utf8_put(text, a), n = at + utf8_put(text + at, b);
     if (!cut_here(&u->cut, text, at, n))
@@ -128,13 +130,23 @@ static size_t find_plain(const struct unigram *u, const char *p, size_t at, size
     return at;
 }
 
+/* Whether a rule may take the character at p together with what stands before it; its bytes are all
+ * there, or it is none. */
+static bool joins(const struct unigram *u, const char *p)
+{
+    size_t n = (unsigned char)*p < 0xc0 ? 0 : utf8_char(p, p + 4);
+    return n && !sp_is_apart(&u->plain, utf8_code(p, n));
+}
+
 /* The cuts in text that begins at one, up to a byte that is no UTF-8; start[0] is 0. Returns how
- * many there are behind it. */
+ * many there are behind it. None is before a character that the next one joins. AHEAD bytes behind
+ * the text are its own. */
 static size_t find_parts(const struct unigram *u, struct unigram_state *s, const char *text,
                          size_t n, uint32_t *start)
 {
     const unsigned char *p = (const unsigned char *)text;
-    size_t k = 1, length = utf8_char(text, text + n), at = length;
+    size_t k = 1, length = utf8_char(text, text + n), at = length,
+           last = 0; /* the character before */
     uint32_t before = utf8_code(text, length ? length : 1);
     start[0] = 0;
     while (length && at < n) {
@@ -142,22 +154,27 @@ static size_t find_parts(const struct unigram *u, struct unigram_state *s, const
             k = find_ascii(u, p, at, start, k);
             at += 8;
             before = p[at - 1];
+            last = at - 1;
             continue;
         }
         length = utf8_char(text + at, text + n);
         if (!length)
             break;
         uint32_t c = utf8_code(text + at, length);
+        k -= k > 1 && start[k - 1] == last && !sp_is_apart(&u->plain, c);
         start[k] = (uint32_t)at;
         k += part_between(u, s, before, c);
         before = c;
+        last = at;
         at += length;
         if (length == 3 && sp_is_plain(&u->plain, c)) {
             size_t end = find_plain(u, text, at, n, start, &k);
             before = end > at ? utf8_code(text + end - 3, 3) : before;
+            last = end - 3;
             at = end;
         }
     }
+    k -= k > 1 && start[k - 1] == last && joins(u, text + at);
     return k - 1;
 }
 
@@ -170,7 +187,8 @@ size_t unigram_next_cut(const struct unigram *u, struct unigram_state *s, const 
     for (bool good = length; at < n; at += length ? length : 1) {
         length = utf8_char(text + at, text + n);
         uint32_t c = utf8_code(text + at, length ? length : 1);
-        if (good && length && part_between(u, s, before, c))
+        if (good && length && at + length + 4 <= n && part_between(u, s, before, c) &&
+            !joins(u, text + at + length))
             return at;
         good = length;
         before = c;
@@ -382,10 +400,10 @@ size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const
 
 size_t unigram_cut(const struct unigram *u, const char *text, size_t n)
 {
-    for (size_t at = n ? n - 1 : 0; at && u->falling; at--) {
+    for (size_t at = n > 8 ? n - 8 : 0; at && u->falling; at--) {
         unsigned char a = (unsigned char)text[at - 1], b = (unsigned char)text[at];
         if ((a | b) < 0x80) {
-            if (u->apart[a][b >> 3] >> (b & 7) & 1)
+            if (u->apart[a][b >> 3] >> (b & 7) & 1 && !joins(u, text + at + 1))
                 return at;
             continue;
         }
@@ -393,7 +411,8 @@ size_t unigram_cut(const struct unigram *u, const char *text, size_t n)
         while (from && at - from < 4 && ((unsigned char)text[from] & 0xc0) == 0x80)
             from--;
         if (k && utf8_char(text + from, text + at) == at - from &&
-            may_part(u, utf8_code(text + from, at - from), utf8_code(text + at, k)))
+            may_part(u, utf8_code(text + from, at - from), utf8_code(text + at, k)) &&
+            !joins(u, text + at + k))
             return at;
     }
     return 0;

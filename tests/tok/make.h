@@ -118,6 +118,24 @@ static const char *const make_part[] = {"a",
                                         "0"};
 enum { MAKE_PARTS = sizeof(make_part) / sizeof(*make_part) };
 
+/* Words that rules of NFKC take together: a character and the mark behind it are one to a model. */
+static inline void make_decomposed(struct buf *b, uint64_t stream, size_t words)
+{
+    static const char *const word[] = {"cafe\xcc\x81",
+                                       "caf\xc3\xa9",
+                                       "fine\xcc\x81, ",
+                                       "\xe7\x8c\xab\xe3\x81\xa6\xe3\x82\x99\xe3\x81\x99",
+                                       "\xe7\x8c\xab\xe3\x81\xa7\xe3\x81\x99",
+                                       "\xe3\x81\xa6\xe3\x82\x99\xe3\x81\x99",
+                                       "\xe7\x8c\xab\xe3\x81\xa6",
+                                       "the ",
+                                       "\n",
+                                       "1"};
+    buf_reset(b);
+    for (size_t i = 0; i < words; i++)
+        buf_adds(b, word[t_rand(stream, i) % (sizeof(word) / sizeof(*word))]);
+}
+
 /* n parts in a row. */
 static inline void make_text(struct buf *b, uint64_t stream, size_t n)
 {

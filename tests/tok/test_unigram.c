@@ -150,6 +150,10 @@ static void rules_over_all_characters(const char *rules, const char *bytes, cons
             buf_reset(&text);
         }
     }
+    for (uint64_t i = 0; i < 40; i++) {
+        make_decomposed(&text, i, 60 + i % 40);
+        same(&p, text.data, text.len, i % 2 ? 50 : 0, i);
+    }
     close_pair(&p);
     buf_finish(&p.bytes);
     buf_finish(&text);
