@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes cluster.c, script_run.c and named.c: what PyPI's `regex` (Unicode 17.0) says about grapheme clusters, and what PyPI's
-`tokenizers` answers about scripts, whose own table is of no one version, and about the properties that Oniguruma knows by
-name. Names of scripts come from perl (Unicode::UCD), those that are newer than it from here.
+"""Writes cluster.c, script_run.c and named.c: what PyPI's `regex` 2025.11.3 (Unicode 17.0; later ones have 18) says about
+grapheme clusters, and what PyPI's `tokenizers` answers about scripts, whose own table is of no one version, and about the
+properties that Oniguruma knows by name. Names of scripts come from perl (Unicode::UCD), those that are newer than it from here.
 
     asked.py
 
