@@ -6,7 +6,8 @@ decode_with_offsets; begin and end of SentencePiece's protobuf.
 
     tok_offsets.py TOK [FILE...]
 
-WEFT_FULL=1 takes more and longer texts."""
+WEFT_FULL=1 takes more and longer texts, and all of them for each file."""
+import itertools
 import json
 import os
 import random
@@ -23,6 +24,7 @@ except ImportError as e:
 import tok_pipe
 from tok_pipe import DATA, FULL, NORM, PRE, TOK, books, fuzz
 
+BYTES = 1 if FULL else 3  # one text in so many is asked about in bytes, too
 MARKS = ["\u0301", "\u0308", "\u0323", "\u0327", "\u0345", "\u0344", "\u0f73", "\u0f71", "\u05b0", "\u3099", "\u200d", "\ufe0f", "🏽"]
 BASES = list("aeoEcAſ ") + ["é", "ậ", "ệ", "ǖ", "が", "ハ", "ﾊ", "한", "\u1112\u1161\u11ab", "ﬁ", "Ⅷ", "İ", "ß", "㌔", "ﷺ", "½", "👨", "Å", "▁", "漢"]
 
@@ -60,9 +62,7 @@ def same(name, got, want, docs):
 
 
 def in_bytes(doc, offsets):
-    at = [0]
-    for c in doc:
-        at.append(at[-1] + len(c.encode()))
+    at = list(itertools.accumulate((1 + (c > "\x7f") + (c > "\u07ff") + (c > "\uffff") for c in doc), initial=0))
     return [[at[a], at[b]] for a, b in offsets]
 
 
@@ -73,7 +73,7 @@ def check(path, docs):
     want = [(e.ids, [list(o) for o in e.offsets]) for e in t.encode_batch(docs)]
     name = "/".join(path.split("/")[-2:])
     yield "characters", same(name, run(path, docs, "--offsets", "char"), want, docs)
-    want = [(e.ids, in_bytes(d, e.offsets)) for d, e in zip(docs, t.encode_batch(docs))]
+    docs, want = docs[::BYTES], [(i, in_bytes(d, o)) for d, (i, o) in zip(docs[::BYTES], want[::BYTES])]
     yield "bytes", same(name, run(path, docs, "--offsets", "byte"), want, docs)
 
 
@@ -81,21 +81,25 @@ def parts_of(e):
     return [(p.ids, [list(o) for o in p.offsets]) for p in [e, *e.overflowing]]
 
 
-def check_parts(path, docs):
+CUTS = [(3, 0, "right"), (7, 2, "right"), (7, 4, "left"), (5, 0, "left"), (64, 16, "right"), (64, 63 // 2, "left")]
+
+
+def check_parts(path, docs, cuts):
     """What truncation takes away, part by part."""
     t = tokenizers.Tokenizer.from_file(path)
     t.no_padding()
     name = "/".join(path.split("/")[-2:])
-    for most, stride, side in ((3, 0, "right"), (7, 2, "right"), (7, 4, "left"), (5, 0, "left"), (64, 16, "right"), (64, 63 // 2, "left")):
+    for most, stride, side in cuts:
         t.enable_truncation(most, stride=stride, direction=side)
         want, texts = [], []
-        for d, e in zip(docs, t.encode_batch(docs)):
-            want += parts_of(e)
-            texts += [d] * (1 + len(e.overflowing))
+        known = [parts_of(e) for e in t.encode_batch(docs)]
+        for d, parts in zip(docs, known):
+            want += parts
+            texts += [d] * len(parts)
         more = ["--truncation", str(most), "--truncation-side", side]
         got = run(path, docs, "--offsets", "char", "--overflow", "--stride", str(stride), *more)
         ok = same(name, got, want, texts) and len(got) == len(want)
-        first = [parts_of(e)[0] for e in t.encode_batch(docs)]
+        first = [parts[0] for parts in known]
         ok = same(name, run(path, docs, "--offsets", "char", *more), first, docs) and ok
         plain = run(path, docs, *more)
         yield f"parts of {most}, {stride}, {side}", ok and [g["ids"] for g in plain] == [f[0] for f in first]
@@ -103,9 +107,8 @@ def check_parts(path, docs):
 
 def post(folder):
     """Post-processors that trim, normalizers that follow each other."""
-    with open(f"{DATA}/tokenizers/gpt2/tokenizer.json", encoding="utf-8") as f:
-        base = json.load(f)
-    base["added_tokens"].append(dict(base["added_tokens"][0], id=50257, content="[MASK]", lstrip=True, rstrip=True,
+    base, free = tok_pipe.byte_level()
+    base["added_tokens"].append(dict(base["added_tokens"][0], id=free, content="[MASK]", lstrip=True, rstrip=True,
                                      normalized=False))
     level = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
     special = {"id": "<s>", "ids": [7], "tokens": ["<s>"]}
@@ -145,9 +148,7 @@ def made(folder):
         if not os.path.basename(path).startswith("dec"):
             yield path
     for name, spec in post(folder):
-        with open(f"{folder}/{name}.json", "w", encoding="utf-8") as f:
-            json.dump(spec, f, ensure_ascii=False)
-        yield f"{folder}/{name}.json"
+        yield tok_pipe.save(folder, name, spec)
 
 
 def check_ranks(docs):
@@ -233,8 +234,9 @@ def sp_jobs(folder, docs):
     lines = [d.replace("\n", " ") for d in books()[:8]] + ["é漢 ½ ﬁ ①", "aZ n't"] * 20
     with open(f"{folder}/train.txt", "w", encoding="utf-8") as f:
         f.write("\n".join(lines) + "\n")
-    for path in [f"{DATA}/tokenizers/mistral-7b/tokenizer.model", *train(folder, f"{folder}/train.txt")]:
-        yield path, check_sp(path, docs)
+    yield "mistral-7b/tokenizer.model", check_sp(f"{DATA}/tokenizers/mistral-7b/tokenizer.model", docs)
+    for i, path in enumerate(train(folder, f"{folder}/train.txt")):
+        yield path, check_sp(path, docs if FULL else docs[i % 3::3])
 
 
 def main():
@@ -253,12 +255,12 @@ def main():
             jobs = [(p, check(p, large)) for p in (f"{DATA}/tokenizers/{k}/tokenizer.json" for k in
                                                    ("gpt2", "gpt-neox", "mistral-7b", "bert-base-cased"))]
             jobs += [("cl100k_base.tiktoken", check_ranks(large)), *sp_jobs(folder, large)]
-            jobs += [(f"{DATA}/tokenizers/{k}/tokenizer.json", check_parts(f"{DATA}/tokenizers/{k}/tokenizer.json", small[::5] + books()[:2]))
+            jobs += [(f"{DATA}/tokenizers/{k}/tokenizer.json", check_parts(f"{DATA}/tokenizers/{k}/tokenizer.json", small[::5] + books()[:2], CUTS))
                      for k in ("gpt2", "bert-base-cased")]
-            for path in made(folder):
-                jobs.append((path, check(path, small)))
+            for i, path in enumerate(made(folder)):
+                jobs.append((path, check(path, small if FULL else small[i % 2::2])))
                 if os.path.basename(path)[:4] == "post":
-                    jobs.append((path, check_parts(path, small[::7])))
+                    jobs.append((path, check_parts(path, small[::7], CUTS if FULL else CUTS[i % 3::3])))
         for path, results in jobs:
             for name, ok in results:
                 n += 1
