@@ -72,14 +72,14 @@ static struct shard_writer *writer_of(struct build *b, size_t k, uint64_t record
     return &b->writer[k * b->parts + record % b->parts];
 }
 
-static int put_column(struct build *b, size_t k, const struct item *it, struct err *e)
+static int put_column(struct build *b, size_t k, struct item *it, struct err *e)
 {
-    const struct column *col = &it->column[k];
+    struct column *col = &it->column[k];
     const char *packed = col->packed.data;
     if (b->parts == 1) {
         size_t n = col->length.len / sizeof(uint32_t);
         b->counts.tokens += col->packed.len / b->writer[k].width;
-        return shard_writer_documents(&b->writer[k], packed,
+        return shard_writer_documents(&b->writer[k], &col->packed,
                                       (const uint32_t *)(const void *)col->length.data, n, e);
     }
     uint64_t line = 0;
@@ -122,7 +122,7 @@ static int put_long(struct build *b, size_t k, const struct item *it, struct err
     return code;
 }
 
-static int put(struct build *b, size_t k, const struct item *it, struct err *e)
+static int put(struct build *b, size_t k, struct item *it, struct err *e)
 {
     if (it->kind != ITEM_LONG)
         return put_column(b, k, it, e);
