@@ -76,6 +76,7 @@ static void fill_trie(struct unigram *u, const struct sp_model *m)
     for (size_t i = 0; i < m->npieces; i++)
         bytes += m->piece[i].length;
     cut_init(&u->cut, bytes);
+    near_init(&u->near, bytes);
     for (size_t i = 0; i < m->npieces; i++) {
         const struct sp_piece *p = &m->piece[i];
         if (p->type != SP_NORMAL && p->type != SP_USER && p->type != SP_UNUSED)
@@ -83,7 +84,7 @@ static void fill_trie(struct unigram *u, const struct sp_model *m)
         key[n++] = (struct trie_key){p->text, p->length, (int32_t)i};
         u->longest = p->length > u->longest ? p->length : u->longest;
         if (p->type != SP_UNUSED)
-            cut_add(&u->cut, p->text, p->length);
+            cut_add(&u->cut, p->text, p->length), near_add(&u->near, p->text, p->length);
     }
     trie_init(&u->trie, key, n);
     free(key);
@@ -120,6 +121,7 @@ void unigram_destroy(struct unigram *u)
     trie_finish(&u->trie);
     ends_finish(&u->ends);
     cut_finish(&u->cut);
+    near_finish(&u->near);
     sp_plain_finish(&u->plain);
     free(u->piece);
     free(u->score);

@@ -9,6 +9,7 @@
 
 #include "tok/cut.h"
 #include "tok/ends.h"
+#include "tok/near.h"
 #include "tok/sp_plain.h"
 #include "tok/unigram.h"
 #include "tok/word_cache.h"
@@ -43,7 +44,8 @@ struct unigram {
     struct sp_norm norm;
     struct trie trie;     /* normal, user-defined and unused pieces */
     struct ends ends;     /* the first two; scores that are no floats are NaN */
-    struct cut cut;       /* places that none of the first two reaches across */
+    struct cut cut;       /* places that none of the first two reaches across, */
+    struct near near;     /* and those that none does in this text */
     struct scored *piece; /* by id */
     float *score;         /* the same at hand, NaN if it is no float; of no piece at all the last */
     uint32_t none;        /* the id of no piece */
