@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/ends.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
+#include "base/cpu.h"
 #include "base/mem.h"
 
 enum { LANES = 16 };
@@ -90,8 +95,8 @@ static bool next_text(struct lane *l, const uint32_t *start, size_t *next, size_
     return true;
 }
 
-void ends_walk(const struct ends *a, const char *text, const uint32_t *start, size_t n,
-               uint32_t *ret)
+void ends_walk_plain(const struct ends *a, const char *text, const uint32_t *start, size_t n,
+                     uint32_t *ret)
 {
     const struct ends_unit *unit = a->unit;
     struct lane lane[LANES];
@@ -112,4 +117,78 @@ void ends_walk(const struct ends *a, const char *text, const uint32_t *start, si
                 *l = lane[--lanes];
         }
     }
+}
+
+#ifdef __x86_64__
+#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,bmi2,popcnt")))
+#define INLINE WIDE static inline __attribute__((always_inline))
+
+enum { UNIT_WORDS = sizeof(struct ends_unit) / 8 };
+
+/* One field of the units of some lanes; `field` is that of the first unit. */
+INLINE __m512i of_units(__mmask16 some, __m512i state, const uint32_t *field)
+{
+    __m512i place = _mm512_mullo_epi32(state, _mm512_set1_epi32(UNIT_WORDS));
+    return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), some, place, field, 8);
+}
+
+/* Texts of at least a byte, each where the one before it ends. */
+WIDE static void walk_wide(const struct ends *a, const char *text, const uint32_t *start, size_t n,
+                           uint32_t *ret)
+{
+    const struct ends_unit *root = a->unit;
+    const __m512i base0 = _mm512_set1_epi32((int)root->base);
+    const __m512i fail0 = _mm512_set1_epi32((int)root->fail);
+    __m512i at = _mm512_setzero_si512(), end = at, state = at, base = at, fail = at;
+    __mmask16 live = 0, over = 0xffff;
+    for (size_t next = 0;;) {
+        if (over) { /* other texts begin in these lanes */
+            unsigned free = (unsigned)__builtin_popcount(over);
+            if (n - next < free)
+                over = (__mmask16)_pdep_u32((1u << (n - next)) - 1, over);
+            at = _mm512_mask_expandloadu_epi32(at, over, start + next);
+            end = _mm512_mask_expandloadu_epi32(end, over, start + next + 1);
+            state = _mm512_mask_mov_epi32(state, over, _mm512_set1_epi32(TRIE_ROOT));
+            base = _mm512_mask_mov_epi32(base, over, base0);
+            fail = _mm512_mask_mov_epi32(fail, over, fail0);
+            next += (unsigned)__builtin_popcount(over);
+            live |= over;
+        }
+        if (!live)
+            return;
+        __m512i byte = _mm512_mask_i32gather_epi32(at, live, at, text, 1);
+        byte = _mm512_and_si512(byte, _mm512_set1_epi32(0xff));
+        __m512i to = _mm512_add_epi32(base, byte);
+        __mmask16 good =
+            _mm512_mask_cmpeq_epi32_mask(live, of_units(live, to, &root->check), state);
+        __mmask16 on = good | _mm512_mask_testn_epi32_mask(live, state, state);
+        state = _mm512_mask_mov_epi32(fail, good, to); /* else the same byte once more */
+        base = of_units(live, state, &root->base);
+        fail = of_units(live, state, &root->fail);
+        _mm512_mask_i32scatter_epi32(ret, on, at, of_units(on, state, &root->piece), 4);
+        at = _mm512_mask_add_epi32(at, on, at, _mm512_set1_epi32(1));
+        over = _mm512_mask_cmpeq_epi32_mask(on, at, end);
+        live &= (__mmask16)~over;
+    }
+}
+#endif
+
+void ends_walk(const struct ends *a, const char *text, const uint32_t *start, size_t n,
+               uint32_t *ret)
+{
+#ifdef __x86_64__
+    enum { LIST = 256 };
+    uint32_t list[LIST + 1];
+    for (size_t i = 0, k = 0; i < n && cpu_avx512() && __builtin_cpu_supports("bmi2"); k = 0) {
+        for (; i < n && k < LIST; i++) {
+            list[k] = start[i];
+            k += start[i] < start[i + 1];
+        }
+        list[k] = start[i];
+        walk_wide(a, text, list, k, ret);
+        if (i == n)
+            return;
+    }
+#endif
+    ends_walk_plain(a, text, start, n, ret);
 }

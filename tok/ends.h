@@ -56,8 +56,13 @@ static inline uint32_t ends_step(const struct ends *a, uint32_t state, char c)
 }
 
 /* Texts text[start[i] .. start[i + 1]), i < n, each from the beginning: ret[k] becomes the piece
- * behind text[k]. Several are walked side by side, so that one does not wait for memory. */
+ * behind text[k]. Several are walked side by side, so that one does not wait for memory. Three
+ * bytes behind the last are readable. */
 void ends_walk(const struct ends *a, const char *text, const uint32_t *start, size_t n,
                uint32_t *ret);
+
+/* The same without vectors; for processors without them, and tests. */
+void ends_walk_plain(const struct ends *a, const char *text, const uint32_t *start, size_t n,
+                     uint32_t *ret);
 
 #endif

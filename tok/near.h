@@ -29,14 +29,14 @@ void near_finish(struct near *t);
 /*
  * Cuts in text[at .. n): two characters before `at` and those that follow are of three bytes each
  * and in `plain`, which has a bit for each code point. They are appended to start[*k ..). Returns
- * the place, where a character begins, up to which all were found; 48 bytes before n it ends at the
- * latest, and before the last two such characters. 64 bytes behind n are readable, and sixteen more
- * places at `start`.
+ * the place, where a character begins, up to which all were found: before the last two such
+ * characters, and some 48 bytes before n. 64 bytes behind n are readable, and sixteen more places
+ * at `start`.
  */
 size_t near_cuts(const struct near *t, const uint64_t *plain, const char *text, size_t at, size_t n,
                  uint32_t *start, size_t *k);
 
-/* The same without vectors, which may go further; for processors without them, and tests. */
+/* The same without vectors, which may end elsewhere; for processors without them, and tests. */
 size_t near_cuts_plain(const struct near *t, const uint64_t *plain, const char *text, size_t at,
                        size_t n, uint32_t *start, size_t *k);
 

@@ -259,6 +259,7 @@ static int miss_by(learn_part *learn, const struct unigram *u, struct unigram_st
         s->piece_room = s->text.len * 2;
         s->piece = mem_grow(s->piece, s->piece_room, sizeof(*s->piece));
     }
+    memset(buf_reserve(&s->text, 3), 0, 3);
     ends_walk(&u->ends, s->text.data, start, list->count, s->piece);
     for (size_t i = 0; i < list->count; i++) {
         size_t n = start[i + 1] - start[i], at = ids->n;

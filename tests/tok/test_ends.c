@@ -78,8 +78,8 @@ static void check(const struct made *m, const char *text, size_t n, uint32_t pie
 static void lists_hold_all_pieces(void)
 {
     static struct made m;
-    char text[ROOM];
-    uint32_t start[TEXTS + 1], last[ROOM];
+    char text[ROOM + 3] = {0};
+    uint32_t start[TEXTS + 1], last[ROOM], plain[ROOM];
     for (uint32_t letters = 1; letters < 6; letters++) {
         make(&m, letters, letters);
         for (uint64_t i = 0; i < ROOM; i++)
@@ -87,11 +87,13 @@ static void lists_hold_all_pieces(void)
         for (uint32_t i = 0; i <= TEXTS; i++) /* some of them empty, one long */
             start[i] = i < TEXTS ? i * (i - i % 3) / 2 : ROOM;
         ends_walk(&m.ends, text, start, TEXTS, last);
+        ends_walk_plain(&m.ends, text, start, TEXTS, plain);
         for (size_t i = 0; i < TEXTS; i++) {
             uint32_t state = TRIE_ROOT;
             for (size_t at = start[i]; at < start[i + 1]; at++) {
                 state = ends_step(&m.ends, state, text[at]);
                 T_EQ(last[at], m.ends.unit[state].piece);
+                T_EQ(plain[at], last[at]);
                 check(&m, text + start[i], at + 1 - start[i], last[at]);
             }
         }
@@ -108,7 +110,7 @@ static void no_pieces(void)
     const uint32_t start[2] = {0, 3};
     trie_init(&t, NULL, 0);
     ends_init(&a, &t, mem_new(1, sizeof(*a.piece)), mem_new(1, sizeof(*a.ties)));
-    ends_walk(&a, "a\xff", start, 1, last);
+    ends_walk(&a, "a\xff\0\0\0", start, 1, last);
     for (size_t i = 0; i < 3; i++)
         T_EQ(last[i], 0);
     ends_finish(&a);
