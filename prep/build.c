@@ -76,6 +76,7 @@ static int make_plan(struct build *b, struct err *e)
     const struct tok_info *info = q->tok ? tok_info(q->tok) : NULL;
     b->plan = (struct encode_plan){.tok = q->form.pretokenized ? NULL : q->tok,
                                    .ids = q->form.pretokenized,
+                                   .split = q->split,
                                    .text = q->form.text,
                                    .key = q->key,
                                    .nkeys = q->nkeys,
@@ -159,6 +160,7 @@ int build_open(const struct build_request *q, struct build **ret, struct err *e)
     const struct long_plan plan = {.key = q->key,
                                    .nkeys = q->nkeys,
                                    .output = b->bad_path,
+                                   .split = q->split != NULL,
                                    .keep_line = q->on_bad == BAD_QUARANTINE};
     if (!code)
         code = source_open(&b->source, q->input, q->ninputs, &q->form, &plan, e);
@@ -269,7 +271,7 @@ static void follow(void *arg, void *item)
 
 static int run_line(struct build *b, struct err *e)
 {
-    size_t workers = (size_t)b->q->workers, n = 2 * workers + 6;
+    size_t workers = (size_t)b->q->workers, n = 2 * workers + 2;
     b->item = mem_new(n, sizeof(*b->item));
     b->ring = mem_new(n, sizeof(*b->ring));
     b->encoder = mem_new(workers, sizeof(*b->encoder));

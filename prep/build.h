@@ -35,9 +35,10 @@ struct build_request {
     const char *const *key;  /* of the records; for a framed stream it only names the output */
     size_t nkeys;
     const char *prefix;
-    const char *level;           /* ends the names: "document" or "sentence" */
-    const struct tokenizer *tok; /* NULL only with `form.pretokenized` */
-    const char *specials;        /* the choice as the user spells it, for the manifest */
+    const char *level;             /* ends the names: "document" or "sentence" */
+    const struct sentences *split; /* NULL: each document is one sequence */
+    const struct tokenizer *tok;   /* NULL only with `form.pretokenized` */
+    const char *specials;          /* the choice as the user spells it, for the manifest */
     int64_t vocab_size;     /* with `form.pretokenized` and without a tokenizer: ids are below it */
     enum shard_dtype dtype; /* 0: by the size of the vocabulary */
     bool append_eod, prepend_bos, overwrite;

@@ -33,8 +33,12 @@ static size_t options(struct build *b, bool keys)
     add_option(b, &n, "input-format", source_formats[q->form.format]);
     if (q->form.format == SOURCE_TEXT)
         add_option(b, &n, "text-separator", q->form.text.written);
-    if (q->form.text.keep_newlines)
+    if (q->form.text.keep_newlines || (q->split && sentences_keep(q->split)))
         add_option(b, &n, "keep-newlines", "true");
+    if (q->split)
+        add_option(b, &n, "split-sentences", sentences_language(q->split));
+    if (q->split && *sentences_digest(q->split))
+        add_option(b, &n, "punkt-model", sentences_digest(q->split));
     if (q->prepend_bos)
         add_option(b, &n, "prepend-bos", "true");
     if (q->nshards)
@@ -268,15 +272,11 @@ static void go_on(struct build *b)
     }
 }
 
-enum { MANY = 16 }; /* streams */
-
 static int open_writer(struct build *b, size_t i, const struct shard_mark *mark, struct err *e)
 {
     int code = shard_writer_resume(&b->writer[i], b->output[i].prefix, b->plan.dtype,
                                    b->plan.vocab_size, &b->output[i].at, mark, e);
-    if (!code && b->parts == 1 && b->nstreams <= MANY)
-        code = shard_writer_behind(&b->writer[i], e);
-    if (!code && b->nstreams > MANY)
+    if (!code && b->nstreams > 16)
         b->writer[i].bin.room = (16 << 20) / b->nstreams;
     return code;
 }

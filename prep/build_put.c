@@ -72,14 +72,30 @@ static struct shard_writer *writer_of(struct build *b, size_t k, uint64_t record
     return &b->writer[k * b->parts + record % b->parts];
 }
 
-static int put_column(struct build *b, size_t k, struct item *it, struct err *e)
+/* The n tokens of a document that was split; *s passes the lengths of its sentences. */
+static int put_sentences(struct shard_writer *w, const char *packed, uint32_t n, const char **s,
+                         struct err *e)
 {
-    struct column *col = &it->column[k];
+    uint32_t k;
+    int code = 0;
+    for (; n && !code; n -= k) {
+        memcpy(&k, *s, sizeof(k));
+        *s += sizeof(k);
+        code = shard_writer_put(w, packed, k, e);
+        packed += (size_t)k * w->width;
+    }
+    return code;
+}
+
+static int put_column(struct build *b, size_t k, const struct item *it, struct err *e)
+{
+    const struct column *col = &it->column[k];
     const char *packed = col->packed.data;
-    if (b->parts == 1) {
+    const char *sentence = b->q->split ? col->sentence.data : NULL;
+    if (b->parts == 1 && !sentence) {
         size_t n = col->length.len / sizeof(uint32_t);
         b->counts.tokens += col->packed.len / b->writer[k].width;
-        return shard_writer_documents(&b->writer[k], &col->packed,
+        return shard_writer_documents(&b->writer[k], packed,
                                       (const uint32_t *)(const void *)col->length.data, n, e);
     }
     uint64_t line = 0;
@@ -91,7 +107,8 @@ static int put_column(struct build *b, size_t k, struct item *it, struct err *e)
             line++; /* it has no document */
         struct shard_writer *w = writer_of(b, k, b->records + line++);
         memcpy(&n, col->length.data + at, sizeof(n));
-        code = shard_writer_put(w, packed, n, e);
+        code = sentence ? put_sentences(w, packed, n, &sentence, e)
+                        : shard_writer_put(w, packed, n, e);
         if (!code)
             code = shard_writer_end_document(w, e);
         packed += (size_t)n * w->width;
@@ -100,20 +117,45 @@ static int put_column(struct build *b, size_t k, struct item *it, struct err *e)
     return code;
 }
 
+/* n tokens of a long record, and the lengths of its sentences (NULL: it is not split). */
+static int put_piece(struct shard_writer *w, const char *p, size_t n, const struct spill *lengths,
+                     uint64_t *at, uint32_t *left, struct err *e)
+{
+    int code = lengths ? 0 : shard_writer_part(w, p, n, e);
+    while (lengths && n && !code) {
+        if (!*left) {
+            code = spill_read(lengths, *at, left, sizeof(*left), e);
+            *at += sizeof(*left);
+        }
+        size_t k = n < *left ? n : *left;
+        if (!code && k < *left)
+            code = shard_writer_part(w, p, k, e);
+        else if (!code)
+            code = shard_writer_put(w, p, k, e);
+        p += k * w->width;
+        n -= k;
+        *left -= (uint32_t)k;
+    }
+    return code;
+}
+
 /* The tokens of a long record. */
 static int put_long(struct build *b, size_t k, const struct item *it, struct err *e)
 {
     const struct long_column *col = &it->large->column[k];
+    const struct spill *lengths = b->q->split ? &col->sentence : NULL;
     struct shard_writer *w = writer_of(b, k, b->records);
     char *p = mem_new(PIECE, 1);
+    uint64_t next = 0;
+    uint32_t left = 0;
     int code = 0;
     for (uint64_t at = 0; at < col->packed.size && !code; at += PIECE) {
         size_t n = col->packed.size - at < PIECE ? (size_t)(col->packed.size - at) : PIECE;
         code = spill_read(&col->packed, at, p, n, e);
         if (!code)
-            code = shard_writer_part(w, p, n / w->width, e);
+            code = put_piece(w, p, n / w->width, lengths, &next, &left, e);
     }
-    if (!code)
+    if (!code && !lengths)
         code = shard_writer_put(w, p, 0, e);
     if (!code)
         code = shard_writer_end_document(w, e);
@@ -122,7 +164,7 @@ static int put_long(struct build *b, size_t k, const struct item *it, struct err
     return code;
 }
 
-static int put(struct build *b, size_t k, struct item *it, struct err *e)
+static int put(struct build *b, size_t k, const struct item *it, struct err *e)
 {
     if (it->kind != ITEM_LONG)
         return put_column(b, k, it, e);

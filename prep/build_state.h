@@ -14,7 +14,7 @@
 #include "prep/build_journal.h"
 #include "prep/source.h"
 
-enum { BUILD_OPTIONS = 16 };
+enum { BUILD_OPTIONS = 24 };
 
 /* A data set to be written. */
 struct build_output {

@@ -22,6 +22,7 @@ struct encoder {
     struct tok_work *work;
     struct tok_ids ids;
     struct buf piece, packed; /* of a long record */
+    struct punkt_work split;
     uint64_t eods;
 };
 
@@ -45,73 +46,69 @@ void encoder_destroy(struct encoder *c)
     tok_ids_finish(&c->ids);
     buf_finish(&c->piece);
     buf_finish(&c->packed);
+    punkt_work_finish(&c->split);
     free(c->value);
     free(c);
 }
 
 /* ---- ids to columns ------------------------------------------------------------------------- */
 
-static inline __attribute__((always_inline)) uint64_t count_of(const int32_t *id, size_t n,
-                                                               int32_t which)
-{
-    enum { RUN = 32 }; /* known to the compiler, so that it makes vectors of them */
-    uint32_t sum[RUN] = {0};
-    uint64_t all = 0;
-    size_t i = 0;
-    for (; i + RUN <= n; i += RUN)
-        for (size_t k = 0; k < RUN; k++)
-            sum[k] += id[i + k] == which;
-    for (; i < n; i++)
-        all += id[i] == which;
-    for (size_t k = 0; k < RUN; k++)
-        all += sum[k];
-    return all;
-}
-
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static uint64_t count_avx2(const int32_t *id, size_t n,
-                                                           int32_t which)
-{
-    return count_of(id, n, which);
-}
-#endif
-
 static void count_eods(struct encoder *c)
 {
+    enum { RUN = 32 }; /* known to the compiler, so that it makes vectors of them */
+    const int32_t *id = c->ids.id;
     int32_t eod = c->plan->known_eod;
-    size_t n = eod >= 0 ? c->ids.n : 0;
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2")) {
-        c->eods += count_avx2(c->ids.id, n, eod);
-        return;
+    size_t i = 0, n = eod >= 0 ? c->ids.n : 0;
+    for (; i + RUN <= n; i += RUN) {
+        uint32_t sum = 0;
+        for (size_t k = 0; k < RUN; k++)
+            sum += id[i + k] == eod;
+        c->eods += sum;
     }
-#endif
-    c->eods += count_of(c->ids.id, n, eod);
+    for (; i < n; i++)
+        c->eods += id[i] == eod;
 }
 
 /* Puts the beginning of text before the ids at hand, the first ones of a document. */
-static void put_bos(struct encoder *c)
+static bool put_bos(struct encoder *c)
 {
     struct tok_ids *ids = &c->ids;
     int32_t bos = c->plan->bos;
     if (!c->plan->prepend_bos || !ids->n || ids->id[0] == bos)
-        return;
+        return false;
     tok_ids_reserve(ids, 1);
     memmove(ids->id + 1, ids->id, ids->n * sizeof(*ids->id));
     ids->id[0] = bos;
     ids->n++;
+    return true;
 }
 
-/* Appends the document whose ids are at hand. They get the end of document behind them. */
-static int put_document(struct encoder *c, struct column *col, struct err *e)
+/* One token more in the sentence whose length lies at `at`. */
+static void lengthen(struct column *col, size_t at)
+{
+    uint32_t n;
+    if (!col->sentence.len)
+        return; /* nothing is split */
+    memcpy(&n, col->sentence.data + at, sizeof(n));
+    n++;
+    memcpy(col->sentence.data + at, &n, sizeof(n));
+}
+
+/*
+ * Appends the document whose ids are at hand. They get the end of document behind them. The lengths
+ * of its sentences begin at `first`.
+ */
+static int put_document(struct encoder *c, struct column *col, size_t first, struct err *e)
 {
     const struct encode_plan *p = c->plan;
     struct tok_ids *ids = &c->ids;
     count_eods(c);
-    put_bos(c);
+    if (put_bos(c))
+        lengthen(col, first);
     if (ids->n && p->eod >= 0) {
         *tok_ids_reserve(ids, 1) = p->eod;
         ids->n++;
+        lengthen(col, col->sentence.len - sizeof(uint32_t));
     }
     if (ids->n > INT32_MAX)
         return err_set(e, ERR_DATA, "%zu tokens in one document; the .idx counts to %d", ids->n,
@@ -154,14 +151,44 @@ static int judge(const struct encode_plan *p, size_t k, enum jsonl_kind kind, st
                    p->ids ? "an array of ids" : "a string");
 }
 
+/* Encodes each sentence of the text; `lengths` gets those of them that have tokens. */
+static int encode_sentences(struct encoder *c, const char *text, size_t n, struct buf *lengths,
+                            struct err *e)
+{
+    int code = 0;
+    for (size_t at = 0, piece; at < n && !code; at += piece) {
+        piece = sentences_piece(text + at, n - at);
+        sentences_split(c->plan->split, text + at, piece, &c->split);
+        size_t count = punkt_count(&c->split);
+        for (size_t i = 0; i < count && !code; i++) {
+            const struct punkt_span *s = punkt_span(&c->split, i);
+            size_t before = c->ids.n;
+            code = tok_encode(c->plan->tok, c->work, text + at + s->at, s->end - s->at, &c->ids, e);
+            uint32_t tokens = (uint32_t)(c->ids.n - before);
+            if (tokens)
+                buf_add(lengths, &tokens, sizeof(tokens));
+        }
+    }
+    return code;
+}
+
 static int encode_value(struct encoder *c, struct item *it, size_t k, struct err *e)
 {
     const struct jsonl_value *v = &c->value[k];
+    struct column *col = &it->column[k];
+    size_t first = col->sentence.len;
+    int code;
     c->ids.n = 0;
-    int code = c->plan->ids ? take_ids(c, v->ids, v->length, 0, e)
-                            : tok_encode(c->plan->tok, c->work, v->text, v->length, &c->ids, e);
+    if (c->plan->ids)
+        code = take_ids(c, v->ids, v->length, 0, e);
+    else if (c->plan->split)
+        code = encode_sentences(c, v->text, v->length, &col->sentence, e);
+    else
+        code = tok_encode(c->plan->tok, c->work, v->text, v->length, &c->ids, e);
     if (!code)
-        code = put_document(c, &it->column[k], e);
+        code = put_document(c, col, first, e);
+    if (code)
+        col->sentence.len = first;
     if (code == ERR_DATA && c->plan->nkeys > 1)
         err_wrap(e, "\"%s\"", c->plan->key[k]);
     return code;
@@ -170,10 +197,14 @@ static int encode_value(struct encoder *c, struct item *it, size_t k, struct err
 /* Takes the last document out again. */
 static void take_back(const struct encode_plan *p, struct column *col)
 {
-    uint32_t tokens;
+    uint32_t tokens, n;
     col->length.len -= sizeof(tokens);
     memcpy(&tokens, col->length.data + col->length.len, sizeof(tokens));
     col->packed.len -= (size_t)tokens * shard_dtype_width(p->dtype);
+    for (; p->split && tokens; tokens -= n) {
+        col->sentence.len -= sizeof(n);
+        memcpy(&n, col->sentence.data + col->sentence.len, sizeof(n));
+    }
 }
 
 /* The values at hand. ERR_DATA: the record is bad, and has left nothing behind. */
@@ -235,9 +266,55 @@ static int put_long(struct encoder *c, struct long_column *col, bool last, struc
     return !code && last ? spill_flush(&col->packed, e) : code;
 }
 
+/* One sentence of a long record, or what comes behind its last one; *held: the length of the
+ * sentence before, which is kept as soon as it cannot grow any more. */
+static int put_long_sentence(struct encoder *c, struct long_column *col, bool last, uint32_t *held,
+                             struct err *e)
+{
+    uint64_t before = col->tokens;
+    int code = put_long(c, col, last, e);
+    uint32_t more = (uint32_t)(col->tokens - before);
+    if (last)
+        *held += more;
+    if (!code && *held && (last || more))
+        code = spill_add(&col->sentence, held, sizeof(*held), e);
+    if (more)
+        *held = more;
+    return !code && last ? spill_flush(&col->sentence, e) : code;
+}
+
+static int encode_long_sentences(struct encoder *c, const struct spill *in, struct long_column *col,
+                                 struct err *e)
+{
+    enum { MOST = 4 * SENTENCES_PIECE };
+    char *text = buf_reserve(&c->piece, MOST);
+    uint32_t held = 0;
+    int code = 0;
+    c->ids.n = 0;
+    for (uint64_t at = 0; at < in->size && !code;) {
+        size_t n = in->size - at < MOST ? (size_t)(in->size - at) : MOST;
+        code = spill_read(in, at, text, n, e);
+        if (code)
+            break;
+        n = sentences_piece(text, n);
+        sentences_split(c->plan->split, text, n, &c->split);
+        for (size_t i = 0; i < punkt_count(&c->split) && !code; i++) {
+            const struct punkt_span *s = punkt_span(&c->split, i);
+            code = tok_encode(c->plan->tok, c->work, text + s->at, s->end - s->at, &c->ids, e);
+            if (!code)
+                code = put_long_sentence(c, col, false, &held, e);
+        }
+        at += n;
+    }
+    return code ? code : put_long_sentence(c, col, true, &held, e);
+}
+
 static int encode_long(struct encoder *c, const struct spill *in, struct long_column *col,
                        struct err *e)
 {
+    if (c->plan->split)
+        return encode_long_sentences(c, in, col, e);
+
     int code = 0;
     bool last = false;
     char *piece = buf_reserve(&c->piece, PIECE);
@@ -384,7 +461,7 @@ static void run_ids(struct encoder *c, struct item *it)
         c->ids.n = n;
         id += n;
         it->docs++;
-        it->code = put_document(c, &it->column[0], &it->err);
+        it->code = put_document(c, &it->column[0], 0, &it->err);
     }
 }
 

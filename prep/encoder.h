@@ -17,16 +17,18 @@
 #include "base/err.h"
 #include "dataset/shard.h"
 #include "prep/item.h"
+#include "prep/sentences.h"
 #include "prep/text_in.h"
 #include "tok/tok.h"
 
 enum on_bad { BAD_FAIL, BAD_SKIP, BAD_QUARANTINE };
 
 struct encode_plan {
-    const struct tokenizer *tok; /* NULL: the records bring ids */
-    bool ids;                    /* the values are arrays of ids, not texts */
-    struct text_form text;       /* of documents of plain text */
-    const char *const *key;      /* of JSONL; one column each */
+    const struct tokenizer *tok;   /* NULL: the records bring ids */
+    bool ids;                      /* the values are arrays of ids, not texts */
+    const struct sentences *split; /* each text is split, and each sentence encoded on its own */
+    struct text_form text;         /* of documents of plain text */
+    const char *const *key;        /* of JSONL; one column each */
     size_t nkeys;
     int64_t vocab_size;
     enum shard_dtype dtype;

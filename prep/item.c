@@ -31,6 +31,7 @@ void item_reset(struct item *it)
     for (size_t k = 0; k < it->ncolumns; k++) {
         empty(&it->column[k].packed);
         empty(&it->column[k].length);
+        empty(&it->column[k].sentence);
     }
     longrec_destroy(it->large);
     it->large = NULL;
@@ -53,6 +54,7 @@ void item_finish(struct item *it)
     for (size_t k = 0; k < it->ncolumns; k++) {
         buf_finish(&it->column[k].packed);
         buf_finish(&it->column[k].length);
+        buf_finish(&it->column[k].sentence);
     }
     tok_ids_finish(&it->ids);
     longrec_destroy(it->large);

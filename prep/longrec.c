@@ -15,9 +15,11 @@ int longrec_create(const struct long_plan *p, struct long_record **ret, struct e
     r->column = mem_new(p->nkeys, sizeof(*r->column));
     r->ncolumns = p->nkeys;
     for (size_t k = 0; k < p->nkeys; k++) {
-        r->column[k].packed.fd = -1;
+        r->column[k].packed.fd = r->column[k].sentence.fd = -1;
         if (!code)
             code = spill_open(&r->column[k].packed, p->output, e);
+        if (!code && p->split)
+            code = spill_open(&r->column[k].sentence, p->output, e);
     }
     if (code)
         longrec_destroy(r);
@@ -32,8 +34,10 @@ void longrec_destroy(struct long_record *r)
         return;
     jscan_close(&r->scan);
     spill_close(&r->line);
-    for (size_t k = 0; k < r->ncolumns; k++)
+    for (size_t k = 0; k < r->ncolumns; k++) {
         spill_close(&r->column[k].packed);
+        spill_close(&r->column[k].sentence);
+    }
     free(r->column);
     free(r);
 }

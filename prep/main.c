@@ -112,10 +112,13 @@ static int judge_build(const struct prep_options *o, struct err *e)
         return err_set(e, ERR_USAGE, "--keep-sequential-samples needs --partitions");
     if (!o->json_keys.n)
         return err_set(e, ERR_USAGE, "--json-keys names no key");
-    if (o->input_format != SOURCE_TEXT && (o->text_separator || o->keep_newlines))
-        return err_set(e, ERR_USAGE, "%s has no effect without --input-format text",
-                       o->text_separator ? "--text-separator" : "--keep-newlines");
-    if (o->text_separator && o->keep_newlines)
+    if (o->input_format != SOURCE_TEXT && o->text_separator)
+        return err_set(e, ERR_USAGE, "--text-separator has no effect without --input-format text");
+    if (o->input_format != SOURCE_TEXT && !o->split_sentences && o->keep_newlines)
+        return err_set(e, ERR_USAGE,
+                       "--keep-newlines has no effect without --input-format text or "
+                       "--split-sentences");
+    if (o->text_separator && !o->split_sentences && o->keep_newlines)
         return err_set(e, ERR_USAGE, "--keep-newlines is for lines, not for --text-separator");
     if (o->input_format == SOURCE_TEXT && o->pretokenized)
         return err_set(e, ERR_USAGE, "--input-format text has no ids for --pretokenized");
@@ -124,6 +127,11 @@ static int judge_build(const struct prep_options *o, struct err *e)
                        "--input-format text has one text a document, --json-keys "
                        "names %zu",
                        o->json_keys.n);
+    if (o->split_sentences && o->pretokenized)
+        return err_set(e, ERR_USAGE, "--split-sentences splits texts, and --pretokenized has ids");
+    if (!o->split_sentences && (o->lang || o->punkt_model))
+        return err_set(e, ERR_USAGE, "--%s has no effect without --split-sentences",
+                       o->lang ? "lang" : "punkt-model");
     if (o->pretokenized && !tok_flags_given(&o->tokenizer) && o->tokenizer.eod_token)
         return err_set(e, ERR_USAGE, "--eod-token needs the tokenizer that knows it");
     return 0;
@@ -173,7 +181,8 @@ static void print_begin(const struct build *b)
         log_info("an interrupted run had all but given the files their names");
 }
 
-static int run_build(const struct prep_options *o, const struct tokenizer *tok, struct err *e)
+static int run_build(const struct prep_options *o, const struct tokenizer *tok,
+                     const struct sentences *split, struct err *e)
 {
     static const char *const level[] = {"document", "sentence"};
     static const enum shard_dtype dtype[] = {0, SHARD_U16, SHARD_I32};
@@ -196,8 +205,9 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok, 
                                              .text = {.sep = separator,
                                                       .nsep = nseparator,
                                                       .written = written,
-                                                      .keep_newlines = o->keep_newlines}},
-                                    .level = level[o->level],
+                                                      .keep_newlines = o->keep_newlines && !split}},
+                                    .level = level[split ? 1 : o->level],
+                                    .split = split,
                                     .key = o->json_keys.item,
                                     .nkeys = o->json_keys.n,
                                     .prefix = o->output_prefix,
@@ -251,12 +261,17 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok, 
 static int cmd_build(const struct prep_options *o, struct err *e)
 {
     struct tokenizer *tok = NULL;
+    struct sentences *split = NULL;
     int code = judge_build(o, e);
+    if (!code && o->split_sentences)
+        code = sentences_create(o->lang ? o->lang : "english", o->punkt_model, o->keep_newlines,
+                                &split, e);
     if (!code && (!o->pretokenized || tok_flags_given(&o->tokenizer)))
         code = tok_open_flags(&o->tokenizer, &tok, e);
     if (!code)
-        code = run_build(o, tok, e);
+        code = run_build(o, tok, split, e);
     tok_close(tok);
+    sentences_destroy(split);
     return code;
 }
 

@@ -30,7 +30,8 @@ struct prep_options {
     const char *pretokenized, *output_prefix, *text_separator;
     int input_format; /* enum source_format */
     int level;        /* document, sentence */
-    bool keep_newlines;
+    bool keep_newlines, split_sentences;
+    const char *lang, *punkt_model;
     bool append_eod, prepend_bos, overwrite;
     int64_t log_interval;
     int on_bad_record; /* enum on_bad */
