@@ -158,44 +158,95 @@ static void guard_remove(int i)
 
 /* ---- maps -------------------------------------------------------------------------------- */
 
-static int map_fd(struct map *m, int fd, const char *path, struct err *e)
+/* Size and identity. */
+static int look(struct map *m, int fd, const char *path, struct err *e)
 {
     struct stat st;
     if (fstat(fd, &st))
         return err_sys(e, errno, "%s: cannot look at it", path);
     if (!S_ISREG(st.st_mode))
         return err_set(e, ERR_IO, "%s: is no regular file, so it cannot be mapped", path);
-    if (!st.st_size) {
+    m->size = (size_t)st.st_size;
+    m->device = st.st_dev;
+    m->number = st.st_ino;
+    return 0;
+}
+
+static int map_fd(struct map *m, int fd, const char *path, struct err *e)
+{
+    if (!m->size) {
         static const unsigned char nothing;
         m->data = &nothing;
         return 0;
     }
-    m->size = (size_t)st.st_size;
     void *p = mmap(NULL, m->size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
         return err_sys(e, errno, "%s: cannot map its %zu bytes", path, m->size);
-    m->data = p;
     m->slot = guard_add(p, align_up(m->size, page_size()));
-    if (m->slot >= 0)
+    if (m->slot >= 0) {
+        m->data = p;
         return 0;
+    }
     munmap(p, m->size);
     return err_set(e, ERR_RESOURCE, "%s: %d files are mapped, which is the most there may be", path,
                    BLOCKS * SLOTS);
 }
 
-int map_open(struct map *m, const char *path, struct err *e)
+static int open_fd(const char *path, int *ret, struct err *e)
 {
-    *m = (struct map){.slot = -1};
     /* not blocking: a named pipe would wait for a writer */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return err_sys(e, errno, "%s: cannot open", path);
-    int code = map_fd(m, fd, path, e);
-    close(fd);
+    *ret = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return *ret < 0 ? err_sys(e, errno, "%s: cannot open", path) : 0;
+}
+
+int map_later(struct map *m, const char *path, int *ret_fd, struct err *e)
+{
+    int fd;
+    *m = (struct map){.slot = -1};
+    int code = open_fd(path, &fd, e);
+    if (code)
+        return code;
+    code = look(m, fd, path, e);
     if (code)
         *m = (struct map){.slot = -1};
     else
         m->path = mem_strdup(path);
+    if (code || !ret_fd)
+        close(fd);
+    else
+        *ret_fd = fd;
+    return code;
+}
+
+int map_now(struct map *m, struct err *e)
+{
+    struct map is = {0};
+    int fd;
+    if (m->data)
+        return 0;
+    int code = open_fd(m->path, &fd, e);
+    if (code)
+        return code;
+    code = look(&is, fd, m->path, e);
+    if (!code && (is.size != m->size || is.device != m->device || is.number != m->number))
+        code = err_set(e, ERR_IO, "%s: is not the file of %zu bytes any more that was there before",
+                       m->path, m->size);
+    if (!code)
+        code = map_fd(m, fd, m->path, e);
+    close(fd);
+    return code;
+}
+
+int map_open(struct map *m, const char *path, struct err *e)
+{
+    int fd;
+    int code = map_later(m, path, &fd, e);
+    if (code)
+        return code;
+    code = map_fd(m, fd, path, e);
+    close(fd);
+    if (code)
+        map_close(m);
     return code;
 }
 

@@ -16,17 +16,27 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
 struct map {
-    const unsigned char *data;
+    const unsigned char *data; /* NULL before map_now */
     size_t size;
-    char *path; /* owned copy, for messages */
-    int slot;   /* place in the guard's list, -1 when closed */
+    char *path;              /* owned copy, for messages */
+    int slot;                /* place in the guard's list, -1 when closed or not yet mapped */
+    uint64_t device, number; /* which file it is */
 };
 
 int map_open(struct map *m, const char *path, struct err *e);
+
+/*
+ * In two steps, for who opens many and reads few. map_later: name, size and identity; *ret_fd, if
+ * wanted, is the open file for the caller to read and close. map_now: the map, or ERR_IO if another
+ * file or size has come to be there since.
+ */
+int map_later(struct map *m, const char *path, int *ret_fd, struct err *e);
+int map_now(struct map *m, struct err *e);
 
 /* 0, or ERR_IO when the file shrank under us (names the file). Cheap: one relaxed load. */
 int map_check(const struct map *m, struct err *e);

@@ -91,7 +91,9 @@ int gpt_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e)
     BUG_ON(k >= g->maps.nsample, "sample %" PRIu64 " of %" PRIu64, k, g->maps.nsample);
     uint64_t room = (uint64_t)g->spec.seq_length + g->spec.extra, n = 0;
     struct stretch w = {0};
-    int code = find(g, k, &w, e);
+    int code = shard_touch(g->shard, e);
+    if (!code)
+        code = find(g, k, &w, e);
     if (!code)
         code = gather(g, k, &w, ret, &n, e);
     if (!code)
@@ -131,7 +133,7 @@ void gpt_ahead(const struct gpt *g, uint64_t k, enum feed_step step)
         __builtin_prefetch((const char *)m->sample + (at < m->nsample ? (at + 1) * width : 0));
         return;
     }
-    if (find(g, k, &w, NULL))
+    if (find(g, k, &w, NULL) || !shard_touched(g->shard))
         return;
     if (step != FEED_DOC)
         ahead_documents(g, &w,
@@ -238,8 +240,7 @@ int gpt_open(struct gpt_data *d, const struct gpt_config *c, struct err *e)
     int code = c->split ? split_parse(c->split, &split, e) : 0;
     if (code)
         return code;
-    code = c->idx_only || c->plan_only ? shard_open_idx(&d->shard, c->prefix, e)
-                                       : shard_open(&d->shard, c->prefix, e);
+    code = shard_open_late(&d->shard, c->prefix, c->idx_only || c->plan_only, e);
     for (int p = 0; p < PARTS && !code; p++)
         code = open_part(d, c, &split, (enum part)p, e);
     if (code)

@@ -11,6 +11,9 @@ int maps_tokens(const struct shard *s, uint64_t first, uint64_t end, uint64_t *r
     BUG_ON(first > end || end > s->nseq, "sequences %" PRIu64 "..%" PRIu64 " of %" PRIu64, first,
            end, s->nseq);
     uint64_t sum = 0;
+    int code = shard_touch(s, e);
+    if (code)
+        return code;
     for (uint64_t i = first; i < end; i++) {
         int32_t n = shard_length(s, i);
         if (n < 0)
@@ -22,27 +25,24 @@ int maps_tokens(const struct shard *s, uint64_t first, uint64_t end, uint64_t *r
     return map_check(&s->idx, e);
 }
 
-/* Byte at which sequence i begins; behind the last one, where that ends. */
-static int64_t begins(const struct shard *s, uint64_t i)
-{
-    if (i < s->nseq)
-        return load_i64(s->offset + 8 * i);
-    return i ? load_i64(s->offset + 8 * (i - 1)) + (int64_t)shard_length(s, i - 1) * s->width : 0;
-}
-
 int maps_tokens_told(const struct shard *s, uint64_t first, uint64_t end, uint64_t *ret,
                      struct err *e)
 {
     BUG_ON(first > end || end > s->nseq, "sequences %" PRIu64 "..%" PRIu64 " of %" PRIu64, first,
            end, s->nseq);
-    int64_t from = begins(s, first), to = begins(s, end);
+    int64_t from = 0, to = 0;
+    int code = shard_begins(s, first, &from, e);
+    if (!code)
+        code = shard_begins(s, end, &to, e);
+    if (code)
+        return code;
     if (from < 0 || to < from || (to - from) % s->width)
         return err_set(e, ERR_DATA,
                        "%s: sequence %" PRIu64 " is said to begin at byte %" PRId64 ", and %" PRIu64
                        " at %" PRId64,
                        s->idx.path, first, from, end, to);
     *ret = (uint64_t)(to - from) / s->width;
-    return map_check(&s->idx, e);
+    return 0;
 }
 
 static int too_large(const struct maps_spec *q, struct err *e)

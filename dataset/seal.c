@@ -42,6 +42,21 @@ static bool put_seal(const struct map *idx, const char *digest, const char *cons
     return there;
 }
 
+/* Of the .idx, which may not be mapped yet; "" if it cannot be read. */
+static void digest_of(const struct map *idx, char ret[XXH_TEXT])
+{
+    struct map own = {.slot = -1};
+    ret[0] = '\0';
+    if (idx->data)
+        xxh_once(idx->data, idx->size, ret);
+    else if (!map_open(&own, idx->path, NULL)) {
+        xxh_once(own.data, own.size, ret);
+        if (map_check(&own, NULL))
+            ret[0] = '\0';
+        map_close(&own);
+    }
+}
+
 enum seal_state seal_look(const char *path, const struct map *idx, const char *const *file,
                           size_t n)
 {
@@ -58,7 +73,7 @@ enum seal_state seal_look(const char *path, const struct map *idx, const char *c
         else if (!idx)
             state = SEAL_STALE;
         else if (digest[0]) {
-            xxh_once(idx->data, idx->size, now);
+            digest_of(idx, now);
             state = strcmp(now, digest) ? SEAL_OTHER : SEAL_STALE;
         }
     }
@@ -73,8 +88,10 @@ int seal_write(const char *path, const struct map *idx, const char *const *file,
     struct buf b = {0};
     char digest[XXH_TEXT] = "";
     if (idx)
-        xxh_once(idx->data, idx->size, digest);
+        digest_of(idx, digest);
     int code = idx ? map_check(idx, e) : 0;
+    if (!code && idx && !digest[0])
+        code = err_set(e, ERR_IO, "%s: cannot be read any more", idx->path);
     if (!code && put_seal(idx, digest, file, n, &b))
         code = file_replace(path, b.data, b.len, e);
     buf_finish(&b);

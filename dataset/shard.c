@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dataset/shard.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/program.h"
@@ -44,9 +48,38 @@ const char *shard_dtype_name(enum shard_dtype t)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-static int check_magic(const struct shard *s, struct err *e)
+/* The maps of a shard that was opened late come when it is touched, by whichever thread is first.
+ */
+struct shard_late {
+    pthread_mutex_t lock;
+    atomic_bool touched;
+};
+
+/* What stands at both ends of the arrays. */
+struct ends {
+    unsigned char head[HEADER + 4]; /* and the first length */
+    int32_t first_length, last_length;
+    int64_t first_offset, last_offset;
+    int64_t first_doc, last_doc;
+};
+
+/* Bytes [at, at + n) of the .idx, which it has. */
+static int read_at(const struct shard *s, int fd, uint64_t at, void *ret, size_t n, struct err *e)
 {
-    const unsigned char *d = s->idx.data;
+    ssize_t got;
+    do
+        got = pread(fd, ret, n, (off_t)at);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return err_sys(e, errno, "%s: cannot read", s->idx.path);
+    if ((size_t)got < n)
+        return err_set(e, ERR_IO, "%s: became shorter than the %zu bytes it had when it was opened",
+                       s->idx.path, s->idx.size);
+    return 0;
+}
+
+static int check_magic(const struct shard *s, const unsigned char *d, struct err *e)
+{
     const char *name = s->idx.path;
     if (s->idx.size >= 8 && !memcmp(d, "TNTIDX\0\0", 8))
         return err_set(e, ERR_DATA,
@@ -65,10 +98,9 @@ static int check_magic(const struct shard *s, struct err *e)
     return 0;
 }
 
-/* Sizes of all arrays, with checked arithmetic; then the places of the arrays. */
-static int lay_out(struct shard *s, struct err *e)
+/* Sizes of all arrays, with checked arithmetic. */
+static int check_sizes(struct shard *s, const unsigned char *d, struct err *e)
 {
-    const unsigned char *d = s->idx.data;
     const char *name = s->idx.path;
     s->dtype = (enum shard_dtype)d[AT_DTYPE];
     s->width = shard_dtype_width(s->dtype);
@@ -89,58 +121,90 @@ static int lay_out(struct shard *s, struct err *e)
                        nseq);
     s->nseq = nseq;
     s->ndocs = entries - 1;
-    s->length = d + HEADER;
-    s->offset = s->length + 4 * nseq;
-    s->doc = s->offset + 8 * nseq;
     return 0;
 }
 
-static int check_ends(const struct shard *s, struct err *e)
+/* Where the arrays begin in the .idx. */
+static uint64_t offsets_at(const struct shard *s)
+{
+    return HEADER + 4 * s->nseq;
+}
+
+static uint64_t docs_at(const struct shard *s)
+{
+    return offsets_at(s) + 8 * s->nseq;
+}
+
+/* Arrays that follow one another end and begin in one read. */
+static int read_ends(const struct shard *s, int fd, struct ends *ret, struct err *e)
+{
+    unsigned char b[16];
+    int code = 0;
+    if (s->nseq) {
+        ret->first_length = load_i32(ret->head + HEADER);
+        code = read_at(s, fd, offsets_at(s) - 4, b, 12, e);
+        ret->last_length = load_i32(b);
+        ret->first_offset = load_i64(b + 4);
+    }
+    if (!code)
+        code = read_at(s, fd, docs_at(s) - 8, b, 16, e);
+    ret->last_offset = load_i64(b);
+    ret->first_doc = load_i64(b + 8);
+    if (!code)
+        code = read_at(s, fd, docs_at(s) + 8 * s->ndocs, b, 8, e);
+    ret->last_doc = load_i64(b);
+    return code;
+}
+
+static int check_ends(struct shard *s, const struct ends *at, struct err *e)
 {
     const char *name = s->idx.path;
-    uint64_t last = s->nseq - 1;
-    if (load_i64(s->doc) != 0)
+    if (at->first_doc != 0)
         return err_set(e, ERR_DATA, "%s: the first document begins at sequence %" PRId64 ", not 0",
-                       name, load_i64(s->doc));
-    if (load_u64(s->doc + 8 * s->ndocs) != s->nseq)
+                       name, at->first_doc);
+    if ((uint64_t)at->last_doc != s->nseq)
         return err_set(e, ERR_DATA,
                        "%s: the last document ends at sequence %" PRId64 ", not at %" PRIu64, name,
-                       load_i64(s->doc + 8 * s->ndocs), s->nseq);
+                       at->last_doc, s->nseq);
     if (!s->nseq)
         return 0;
-    if (shard_length(s, 0) < 0 || shard_length(s, last) < 0)
+    if (at->first_length < 0 || at->last_length < 0)
         return err_set(e, ERR_DATA, "%s: the first or the last sequence has a negative length",
                        name);
-    if (load_i64(s->offset) != 0)
+    if (at->first_offset != 0)
         return err_set(e, ERR_DATA, "%s: the first sequence begins at byte %" PRId64 ", not 0",
-                       name, load_i64(s->offset));
-    if (load_i64(s->offset + 8 * last) < 0) {
+                       name, at->first_offset);
+    if (at->last_offset < 0) {
         err_set(e, ERR_DATA, "%s: the last sequence begins at byte %" PRId64, name,
-                load_i64(s->offset + 8 * last));
+                at->last_offset);
         return err_hint(
             e, "offsets beyond 2^31 were written wrongly by Megatron-LM before 0.15 when "
                "it merged shards under numpy 2; '" WEFT_PREFIX "prep verify --repair' mends it");
     }
+    s->bytes = (uint64_t)at->last_offset + (uint64_t)at->last_length * s->width;
     return 0;
 }
 
 static int open_idx(struct shard *s, const char *prefix, struct err *e)
 {
-    *s = (struct shard){.prefix = mem_strdup(prefix), .idx.slot = -1, .bin.slot = -1};
+    struct ends at = {{0}};
+    int fd = -1;
     char *path = mem_printf("%s.idx", prefix);
-    int code = map_open(&s->idx, path, e);
+    int code = map_later(&s->idx, path, &fd, e);
     free(path);
-    if (!code)
-        code = check_magic(s, e);
-    if (!code)
-        code = lay_out(s, e);
-    if (!code)
-        code = check_ends(s, e);
-    if (s->idx.path &&
-        map_check(&s->idx, NULL)) /* it shrank: whatever was said above is about zeros */
-        code = map_check(&s->idx, e);
     if (code)
-        shard_close(s);
+        return code;
+    size_t n = sizeof(at.head);
+    code = read_at(s, fd, 0, at.head, s->idx.size < n ? s->idx.size : n, e);
+    if (!code)
+        code = check_magic(s, at.head, e);
+    if (!code)
+        code = check_sizes(s, at.head, e);
+    if (!code)
+        code = read_ends(s, fd, &at, e);
+    if (!code)
+        code = check_ends(s, &at, e);
+    close(fd);
     return code;
 }
 
@@ -152,6 +216,8 @@ static int open_idx(struct shard *s, const char *prefix, struct err *e)
 static bool eods_uncounted(const struct shard *s, uint64_t excess)
 {
     uint64_t filled = 0;
+    if (shard_touch(s, NULL))
+        return false;
     for (uint64_t d = 0; d < s->ndocs; d++)
         filled += load_i64(s->doc + 8 * (d + 1)) > load_i64(s->doc + 8 * d);
     return filled && excess == filled * s->width;
@@ -159,16 +225,11 @@ static bool eods_uncounted(const struct shard *s, uint64_t excess)
 
 static int check_bin_size(const struct shard *s, struct err *e)
 {
-    uint64_t end = 0;
-    if (s->nseq) {
-        uint64_t last = s->nseq - 1;
-        end = load_u64(s->offset + 8 * last) + (uint64_t)shard_length(s, last) * s->width;
-    }
-    if (s->bin.size == end)
+    if (s->bin.size == s->bytes)
         return 0;
     err_set(e, ERR_DATA, "%s: has %zu bytes, but %s counts %" PRIu64, s->bin.path, s->bin.size,
-            s->idx.path, end);
-    if (s->bin.size > end && eods_uncounted(s, s->bin.size - end))
+            s->idx.path, s->bytes);
+    if (s->bin.size > s->bytes && eods_uncounted(s, s->bin.size - s->bytes))
         return err_hint(e, "the difference is one token for each document: Megatron-DeepSpeed (and "
                            "Megatron-LM 23.06) did not count the end-of-document tokens of "
                            "--append-eod; '" WEFT_PREFIX "prep verify --repair' mends it");
@@ -179,60 +240,63 @@ static int check_bin_size(const struct shard *s, struct err *e)
 static int open_bin(struct shard *s, const char *prefix, struct err *e)
 {
     char *path = mem_printf("%s.bin", prefix);
-    int code = map_open(&s->bin, path, e);
+    int code = map_later(&s->bin, path, NULL, e);
     free(path);
     if (!code)
         code = check_bin_size(s, e);
-    if (code)
-        shard_close(s);
     s->has_bin = !code;
     return code;
 }
 
-/* Which .idx lies there now; zeros for none. */
-struct identity {
-    dev_t device;
-    ino_t number;
-};
-
-static struct identity identify(const char *prefix)
+/* Does another .idx lie there now than was opened, or one where none could be? */
+static bool replaced(const struct shard *s, const char *prefix)
 {
     struct stat st;
     char *path = mem_printf("%s.idx", prefix);
-    struct identity id = {0};
-    if (!stat(path, &st))
-        id = (struct identity){st.st_dev, st.st_ino};
+    bool there = !stat(path, &st), was = s->idx.path != NULL;
     free(path);
-    return id;
+    return there && was && (st.st_dev != s->idx.device || st.st_ino != s->idx.number);
 }
 
-/* Once more if another shard was put in its place meanwhile: then the files may be of both. */
-static int open_files(struct shard *s, const char *prefix, bool with_bin, struct err *e)
+int shard_open_late(struct shard *s, const char *prefix, bool idx_only, struct err *e)
 {
-    for (;;) {
+    for (;;) { /* once more if another shard is put in its place: then the files may be of both */
         *s = (struct shard){.idx.slot = -1, .bin.slot = -1};
         int code = commit_finish(prefix, e);
         if (code)
             return code;
-        struct identity was = identify(prefix);
+        s->prefix = mem_strdup(prefix);
+        s->late = mem_new(1, sizeof(*s->late));
+        pthread_mutex_init(&s->late->lock, NULL);
         code = open_idx(s, prefix, e);
-        if (!code && with_bin)
+        if (!code && !idx_only)
             code = open_bin(s, prefix, e);
-        struct identity is = identify(prefix);
-        if (is.device == was.device && is.number == was.number)
+        bool again = replaced(s, prefix);
+        if (code || again)
+            shard_close(s);
+        if (!again)
             return code;
-        shard_close(s);
     }
+}
+
+static int open_now(struct shard *s, const char *prefix, bool idx_only, struct err *e)
+{
+    int code = shard_open_late(s, prefix, idx_only, e);
+    if (!code)
+        code = shard_touch(s, e);
+    if (code)
+        shard_close(s);
+    return code;
 }
 
 int shard_open_idx(struct shard *s, const char *prefix, struct err *e)
 {
-    return open_files(s, prefix, false, e);
+    return open_now(s, prefix, true, e);
 }
 
 int shard_open(struct shard *s, const char *prefix, struct err *e)
 {
-    return open_files(s, prefix, true, e);
+    return open_now(s, prefix, false, e);
 }
 
 void shard_close(struct shard *s)
@@ -241,8 +305,70 @@ void shard_close(struct shard *s)
         map_close(&s->idx);
     if (s->bin.path)
         map_close(&s->bin);
+    if (s->late)
+        pthread_mutex_destroy(&s->late->lock);
+    free(s->late);
     free(s->prefix);
     *s = (struct shard){.idx.slot = -1, .bin.slot = -1};
+}
+
+/* ---- maps ---------------------------------------------------------------------------------- */
+
+bool shard_touched(const struct shard *s)
+{
+    return atomic_load_explicit(&s->late->touched, memory_order_acquire);
+}
+
+static int make_maps(struct shard *s, struct err *e)
+{
+    int code = map_now(&s->idx, e);
+    if (!code && s->has_bin)
+        code = map_now(&s->bin, e);
+    if (code)
+        return code;
+    s->length = s->idx.data + HEADER;
+    s->offset = s->idx.data + offsets_at(s);
+    s->doc = s->idx.data + docs_at(s);
+    atomic_store_explicit(&s->late->touched, true, memory_order_release);
+    return 0;
+}
+
+int shard_touch(const struct shard *s, struct err *e)
+{
+    if (shard_touched(s))
+        return 0;
+    pthread_mutex_lock(&s->late->lock);
+    /* the caller's struct is his own memory, and no thread looks at these fields before */
+    int code = shard_touched(s) ? 0 : make_maps((struct shard *)(uintptr_t)s, e);
+    pthread_mutex_unlock(&s->late->lock);
+    return code;
+}
+
+int shard_begins(const struct shard *s, uint64_t i, int64_t *ret, struct err *e)
+{
+    BUG_ON(i > s->nseq, "sequence %" PRIu64 " of %" PRIu64, i, s->nseq);
+    struct map is;
+    unsigned char b[8];
+    int fd;
+    if (i == 0 || i == s->nseq) { /* was looked at when it was opened */
+        *ret = i ? (int64_t)s->bytes : 0;
+        return 0;
+    }
+    if (shard_touched(s)) {
+        *ret = load_i64(s->offset + 8 * i);
+        return map_check(&s->idx, e);
+    }
+    int code = map_later(&is, s->idx.path, &fd, e);
+    if (code)
+        return code;
+    if (is.device != s->idx.device || is.number != s->idx.number || is.size != s->idx.size)
+        code = err_set(e, ERR_IO, "%s: is not the file any more that was opened", s->idx.path);
+    else
+        code = read_at(s, fd, offsets_at(s) + 8 * i, b, 8, e);
+    *ret = code ? 0 : load_i64(b);
+    close(fd);
+    map_close(&is);
+    return code;
 }
 
 /* ---- touching ----------------------------------------------------------------------------- */
@@ -251,6 +377,9 @@ int shard_sequence(const struct shard *s, uint64_t i, struct shard_view *ret, st
 {
     BUG_ON(!s->has_bin, "%s was opened without its .bin", s->prefix);
     BUG_ON(i >= s->nseq, "sequence %" PRIu64 " of %" PRIu64, i, s->nseq);
+    int code = shard_touch(s, e);
+    if (code)
+        return code;
     int32_t n = shard_length(s, i);
     int64_t at = load_i64(s->offset + 8 * i);
     uint64_t size = s->bin.size, bytes = (uint64_t)(n < 0 ? 0 : n) * s->width;
@@ -268,6 +397,9 @@ int shard_document(const struct shard *s, uint64_t d, uint64_t *ret_first, uint6
                    struct err *e)
 {
     BUG_ON(d >= s->ndocs, "document %" PRIu64 " of %" PRIu64, d, s->ndocs);
+    int code = shard_touch(s, e);
+    if (code)
+        return code;
     uint64_t first = load_u64(s->doc + 8 * d), end = load_u64(s->doc + 8 * (d + 1));
     if (first > end || end > s->nseq)
         return err_set(e, ERR_DATA,

@@ -7,12 +7,12 @@
  * files of Megatron-LM's indexed dataset, read through maps. Bytes: FORMAT.md.
  *
  * shard_open takes constant time whatever the size: header, exact file sizes, and both ends of
- * each array. Everything else is checked when it is touched, so no pair of files, however bad,
- * makes a read outside them; shard_check looks at all of it at once. All malformed contents are
- * ERR_DATA with the file and the byte offset or sequence; a missing file is ERR_IO.
+ * each array, by small reads. Everything else is checked when it is touched, so no pair of files,
+ * however bad, makes a read outside them; shard_check looks at all of it at once. All malformed
+ * contents are ERR_DATA with the file and the byte offset or sequence; a missing file is ERR_IO.
  *
- * Memory of `struct shard` is the caller's. An open shard is immutable: any number of threads
- * may read it.
+ * Memory of `struct shard` is the caller's. An open shard is immutable but for the maps of one that
+ * was opened late: any number of threads may read it.
  */
 
 #include <stdbool.h>
@@ -37,15 +37,20 @@ enum shard_dtype {
 uint32_t shard_dtype_width(enum shard_dtype t);
 const char *shard_dtype_name(enum shard_dtype t);
 
+struct shard_late;
+
 struct shard {
     struct map idx, bin;
-    char *prefix; /* owned */
+    struct shard_late *late; /* private */
+    char *prefix;            /* owned */
     enum shard_dtype dtype;
     uint32_t width; /* bytes of a token */
     bool has_bin;   /* false after shard_open_idx */
     bool has_modes; /* a multimodal .idx: one more byte for each sequence, not used here */
     uint64_t nseq;  /* sequences */
     uint64_t ndocs; /* documents; an empty one has no sequence */
+    uint64_t bytes; /* of the .bin, as the .idx counts them */
+    /* arrays of the .idx; of a shard that was opened late, behind shard_touch */
     const unsigned char *length; /* i32[nseq], tokens */
     const unsigned char *offset; /* i64[nseq], bytes into .bin */
     const unsigned char *doc;    /* i64[ndocs + 1], first sequence of each document */
@@ -57,10 +62,22 @@ int shard_open(struct shard *s, const char *prefix, struct err *e);
 /* The .idx alone; the token readers below are a bug on such a shard. */
 int shard_open_idx(struct shard *s, const char *prefix, struct err *e);
 
+/*
+ * As these two, but no map is made before shard_touch: thousands of shards cost a few reads each.
+ * Whatever returns a code below touches for itself. ERR_IO if the files are not those any more that
+ * were opened.
+ */
+int shard_open_late(struct shard *s, const char *prefix, bool idx_only, struct err *e);
+int shard_touch(const struct shard *s, struct err *e);
+bool shard_touched(const struct shard *s);
+
+/* Byte of the .bin at which sequence i <= nseq begins, without a map; as the file says. */
+int shard_begins(const struct shard *s, uint64_t i, int64_t *ret, struct err *e);
+
 /* Accepts a zeroed or closed shard. */
 void shard_close(struct shard *s);
 
-/* Tokens of sequence i < nseq as the file says: negative in a bad file. */
+/* Tokens of sequence i < nseq as the file says: negative in a bad file. For a touched shard. */
 static inline int32_t shard_length(const struct shard *s, uint64_t i)
 {
     return load_i32(s->length + 4 * i);

@@ -37,7 +37,9 @@ static int check_sequences(const struct shard *s, struct shard_stats *st, struct
 int shard_check_idx(const struct shard *s, struct shard_stats *ret, struct err *e)
 {
     *ret = (struct shard_stats){.sequences = s->nseq, .documents = s->ndocs, .highest_id = -1};
-    int code = check_sequences(s, ret, e);
+    int code = shard_touch(s, e);
+    if (!code)
+        code = check_sequences(s, ret, e);
     for (uint64_t d = 0; !code && d < s->ndocs; d++) {
         uint64_t first = 0, end = 0;
         code = shard_document(s, d, &first, &end, e);

@@ -59,6 +59,34 @@ static void whole_file(void)
     map_close(&m);
 }
 
+/* Looked at first, mapped when it is wanted, if it is still the same file. */
+static void in_two_steps(void)
+{
+    struct err e;
+    struct map m;
+    const char *path = make_file("late", SIZE);
+    int fd;
+    T_OK(map_later(&m, path, &fd, &e), &e);
+    T_CHECK(!m.data && m.slot == -1);
+    T_EQ(m.size, SIZE);
+    T_EQ(lseek(fd, 0, SEEK_END), SIZE);
+    T_EQ(close(fd), 0);
+    T_OK(map_check(&m, &e), &e);
+    T_OK(map_now(&m, &e), &e);
+    T_OK(map_now(&m, &e), &e);
+    T_EQ(m.data[1], 2);
+    map_close(&m);
+    T_OK(map_later(&m, path, NULL, &e), &e);
+    T_EQ(truncate(path, PAGE), 0);
+    T_ERR(map_now(&m, &e), &e, ERR_IO, "late: is not the file of 163963 bytes any more");
+    map_close(&m);
+    T_OK(map_later(&m, path, NULL, &e), &e);
+    T_EQ(remove(path), 0);
+    T_ERR(map_now(&m, &e), &e, ERR_IO, "late: cannot open");
+    map_close(&m);
+    T_ERR(map_later(&m, path, NULL, &e), &e, ERR_IO, "late: cannot open");
+}
+
 static void empty_file(void)
 {
     struct err e;
@@ -265,6 +293,6 @@ static void other_faults_are_passed_on(void)
     T_EQ(fate(&ignore, foreign_fault), -SIGBUS);
 }
 
-T_MAIN(T_CASE(other_faults_are_passed_on), T_CASE(whole_file), T_CASE(empty_file),
-       T_CASE(not_a_file), T_CASE(the_file_shrinks), T_CASE(the_last_page), T_CASE(many_maps),
-       T_CASE(threads_fault_together))
+T_MAIN(T_CASE(other_faults_are_passed_on), T_CASE(whole_file), T_CASE(in_two_steps),
+       T_CASE(empty_file), T_CASE(not_a_file), T_CASE(the_file_shrinks), T_CASE(the_last_page),
+       T_CASE(many_maps), T_CASE(threads_fault_together))

@@ -203,7 +203,7 @@ static void bench_sparse(const char *folder, int shards, uint64_t documents)
     long before = resident();
     struct shard one, *many = mem_new((size_t)shards, sizeof(*many));
     double start = seconds(CLOCK_MONOTONIC);
-    must(shard_open(&one, prefix, &e), &e);
+    must(shard_open_late(&one, prefix, false, &e), &e);
     printf("opening an .idx of %" PRIu64 " documents: %.3f ms, %ld KiB more\n", one.ndocs,
            1e3 * (seconds(CLOCK_MONOTONIC) - start), resident() - before);
     shard_close(&one);
@@ -217,7 +217,7 @@ static void bench_sparse(const char *folder, int shards, uint64_t documents)
     start = seconds(CLOCK_MONOTONIC);
     for (int i = 0; i < shards; i++) {
         prefix = mem_printf("%s/s%d", folder, i);
-        must(shard_open(&many[i], prefix, &e), &e);
+        must(shard_open_late(&many[i], prefix, false, &e), &e);
         free(prefix);
     }
     printf("opening %d shards: %.1f ms, %ld KiB more\n", shards,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -242,6 +243,92 @@ static void a_shard_that_shrinks_is_told(void)
     shard_close(&s);
 }
 
+/* Opened late: nothing is mapped before it is touched, and then only the files that were opened. */
+static void a_late_shard_is_mapped_when_touched(void)
+{
+    struct err e;
+    struct shard s;
+    int32_t id[4];
+    int64_t at;
+    put("l.bin", golden_bin, 12);
+    put("l.idx", golden_idx, 90);
+    T_OK(shard_open_late(&s, t_path("l"), false, &e), &e);
+    T_CHECK(!shard_touched(&s) && !s.idx.data && !s.bin.data);
+    T_EQ(s.nseq, 2);
+    T_EQ(s.bytes, 12);
+    for (uint64_t i = 0; i <= 2; i++) {
+        T_OK(shard_begins(&s, i, &at, &e), &e);
+        T_EQ(at, i == 0 ? 0 : i == 1 ? 8 : 12);
+    }
+    T_CHECK(!shard_touched(&s));
+    T_OK(shard_read(&s, 1, 0, 2, 50257, id, &e), &e);
+    T_EQ(id[1], 50256);
+    T_CHECK(shard_touched(&s));
+    T_OK(shard_begins(&s, 1, &at, &e), &e);
+    T_EQ(at, 8);
+    shard_close(&s);
+    T_OK(shard_open_late(&s, t_path("l"), true, &e), &e);
+    T_OK(shard_touch(&s, &e), &e);
+    T_CHECK(s.idx.data && !s.bin.data);
+    T_EQ(shard_length(&s, 0), 4);
+    shard_close(&s);
+}
+
+static void a_late_shard_may_have_gone(void)
+{
+    struct err e;
+    struct shard s;
+    int32_t id[4];
+    int64_t at;
+    for (int how = 0; how < 5; how++) {
+        const char *path = t_path(how == 2 ? "v.bin" : "v.idx");
+        put("v.bin", golden_bin, 12);
+        put("v.idx", golden_idx, 90);
+        T_OK(shard_open_late(&s, t_path("v"), false, &e), &e);
+        if (how == 0) {
+            T_EQ(remove(path), 0);
+        } else if (how < 3) { /* the same bytes, another file */
+            T_EQ(rename(path, t_path("was")), 0);
+            put(how == 2 ? "v.bin" : "v.idx", how == 2 ? golden_bin : golden_idx,
+                how == 2 ? 12 : 90);
+        } else {
+            T_EQ(truncate(path, how == 3 ? 60 : 91), 0);
+        }
+        if (how < 2 || how == 3)
+            T_ERR(shard_begins(&s, 1, &at, &e), &e, ERR_IO, "v.idx");
+        T_ERR(shard_read(&s, 0, 0, 4, 50257, id, &e), &e, ERR_IO, how == 2 ? "v.bin" : "v.idx");
+        T_ERR(shard_touch(&s, &e), &e, ERR_IO, how == 2 ? "v.bin" : "v.idx");
+        shard_close(&s);
+    }
+}
+
+static void *read_late(void *arg)
+{
+    int32_t id[4];
+    bool good = !shard_read(arg, 0, 0, 4, 50257, id, NULL) && id[3] == 50256;
+    return good ? arg : NULL;
+}
+
+static void threads_touch_together(void)
+{
+    struct err e;
+    put("t.bin", golden_bin, 12);
+    put("t.idx", golden_idx, 90);
+    for (int round = 0; round < 20; round++) {
+        struct shard s;
+        pthread_t thread[4];
+        T_OK(shard_open_late(&s, t_path("t"), false, &e), &e);
+        for (int i = 0; i < 4; i++)
+            T_EQ(pthread_create(&thread[i], NULL, read_late, &s), 0);
+        for (int i = 0; i < 4; i++) {
+            void *good;
+            pthread_join(thread[i], &good);
+            T_CHECK(good);
+        }
+        shard_close(&s);
+    }
+}
+
 /* A shard of one document with one sequence of `n` tokens, of any dtype. */
 static void put_one(enum shard_dtype t, const void *tokens, uint32_t n)
 {
@@ -345,7 +432,8 @@ static void no_pair_crashes(void)
 T_MAIN(T_CASE(golden_is_read), T_CASE(index_alone), T_CASE(ids_and_ranges_are_checked),
        T_CASE(ends_are_checked_at_open), T_CASE(middles_are_checked_when_touched),
        T_CASE(cut_files_are_refused), T_CASE(uncounted_eods_are_named),
-       T_CASE(a_shard_that_shrinks_is_told), T_CASE(old_format_is_named),
-       T_CASE(modes_are_told_by_the_size), T_CASE(no_documents_at_all),
+       T_CASE(a_shard_that_shrinks_is_told), T_CASE(a_late_shard_is_mapped_when_touched),
+       T_CASE(a_late_shard_may_have_gone), T_CASE(threads_touch_together),
+       T_CASE(old_format_is_named), T_CASE(modes_are_told_by_the_size), T_CASE(no_documents_at_all),
        T_CASE(every_dtype_is_widened), T_CASE(ids_that_do_not_fit_are_refused),
        T_CASE(no_pair_crashes))
