@@ -51,7 +51,7 @@ FAMILIES = {
 def texts():
     found = {}
     if DATA:
-        for name, most in ("botchan", 1 << 30), ("wagahaiwa_nekodearu", 1 << 30 if FULL else 1 << 17):
+        for name, most in ("botchan", 1 << 30 if FULL else 1 << 17), ("wagahaiwa_nekodearu", 1 << 30 if FULL else 1 << 16):
             with open(f"{DATA}/text/{name}.txt", encoding="utf-8", newline="\n") as f:
                 found[name] = f.read()[:most]
     random.seed(7)

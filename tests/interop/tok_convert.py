@@ -6,6 +6,7 @@
 
 Files: those of $WEFT_TEST_DATA/tokenizers, and SentencePiece models trained here. A tokenizer.json must be the bytes that
 PyPI's `tokenizers` saves after reading it; ids are compared on the books and on strings of class representatives."""
+import functools
 import json
 import os
 import random
@@ -42,6 +43,7 @@ def run(*args, code=0):
     return r
 
 
+@functools.cache
 def texts(limit=400):
     out = []
     for name in ("botchan", "wagahaiwa_nekodearu"):
@@ -121,8 +123,10 @@ def ranks_as_transformers_does(d):
         from transformers.convert_slow_tokenizer import TikTokenConverter
     except ImportError:
         return
-    path = f"{DATA}/tokenizers/cl100k/cl100k_base.tiktoken"
-    run("convert", "-q", path, f"{d}/t.json")
+    path = f"{d}/cl100k_base.tiktoken"
+    with open(f"{DATA}/tokenizers/cl100k/cl100k_base.tiktoken", "rb") as a, open(path, "wb") as b:
+        b.writelines(a.readlines()[:None if FULL else 20000])
+    run("convert", "-q", path, f"{d}/t.json", "--tiktoken-pattern", "cl100k")
     with open(f"{d}/t.json", encoding="utf-8") as f:
         ours = json.load(f)["model"]
     vocab, merges = TikTokenConverter(vocab_file=path).extract_vocab_merges_from_model(path)
@@ -166,10 +170,21 @@ def mistral_to_json(d):
     assert a["added_tokens"] == b["added_tokens"] and a["post_processor"]["single"] == b["post_processor"]["single"]
 
 
+trained = {}
+
+
 def train(d, name, **more):
+    """A model once learnt is copied for who asks for the same."""
+    made = trained.get(str(sorted(more.items())))
+    if made:
+        with open(f"{d}/{name}.model", "wb") as f:
+            f.write(made)
+        return f"{d}/{name}.model"
     with open(f"{d}/text.txt", "w", encoding="utf-8") as f:
         f.write("\n".join(t for t in texts() if "▁" not in t))
     sentencepiece.SentencePieceTrainer.train(input=f"{d}/text.txt", model_prefix=f"{d}/{name}", minloglevel=2, **more)
+    with open(f"{d}/{name}.model", "rb") as f:
+        trained[str(sorted(more.items()))] = f.read()
     return f"{d}/{name}.model"
 
 

@@ -6,12 +6,13 @@
 
 Without FILE: those below $WEFT_TEST_DATA/tokenizers and below $WEFT_VOCAB_DIR (what vocabularies.py trained). Real text
 is $WEFT_CORPUS (what tests/bench/corpus.sh made), else $WEFT_TEST_DATA/text. WEFT_FULL=1 takes 200 MB of it and 10^6
-random strings for each tokenizer in place of 5 MB and 150000, and each scalar value alone, where else those of large even
+random strings for each tokenizer in place of 3 MB and 150000, and each scalar value alone, where else those of large even
 blocks are one in 16 alone and all in company; WEFT_FUZZ sets the random strings.
 
 A reference is chosen by the file: tokenizer.json tokenizers, .tiktoken tiktoken, .model sentencepiece. What differs is
 shortened to what still differs and printed. A file that we do not open yet is skipped aloud."""
 import array
+import functools
 import glob
 import os
 import random
@@ -23,7 +24,7 @@ import tok_refs
 
 FULL = "WEFT_FULL" in os.environ
 FUZZ = int(os.environ.get("WEFT_FUZZ", 1000000 if FULL else 150000))
-REAL = 200000000 if FULL else 5000000
+REAL = 200000000 if FULL else 3000000
 DATA = os.environ.get("WEFT_TEST_DATA", "")
 SERVE = os.path.abspath(sys.argv[1])
 
@@ -41,9 +42,10 @@ class Ours:
 
     def ask(self, what, items):
         """A batch is written whole before the answer is read; the server answers only then."""
-        self.p.stdin.write(what + struct.pack("<I", len(items)))
+        parts = [what, struct.pack("<I", len(items))]
         for x in items:
-            self.p.stdin.write(struct.pack("<I", len(x)) + x)
+            parts += (struct.pack("<I", len(x)), x)
+        self.p.stdin.write(b"".join(parts))
         self.p.stdin.flush()
         found = []
         for _ in items:
@@ -65,6 +67,11 @@ class Ours:
 
 # ---- texts -----------------------------------------------------------------------------------------
 
+def kept(make):
+    """In the quick tier what all tokenizers are given is made once."""
+    return make if FULL else functools.cache(lambda *args: list(make(*args)))
+
+
 SCALARS = [c for c in range(0x110000) if not 0xd800 <= c < 0xe000]
 
 CONSTRUCTS = """it's I'M we'LL they'd you've 'tis x'S 'ſ a'ſb 're're ' '' don''t o'clock 'll 'lL 'd 'D 'm 't 'T 've 'Ve
@@ -83,16 +90,18 @@ LETTERS = ("aaabcdefghijklmnopqrstuvwxyzABCDEFXYZ" "''''’" "0123456789" "   \t
            "ﬁ㈱Å\u212b\u0344" "\u1c89\ua7ce\U000105c0\U000323b0\U0001fae8\u2e43\ua8fc\u0378" "▁▁" "stredmvlSTREDMVL")
 
 
+@kept
 def scalars():
     even = [(0x3400, 0x9ffc), (0xac00, 0xd7a0), (0xe000, 0xf8ff), (0x17000, 0x187f0), (0x20000, 0x10fff0)]
     some = [c for c in SCALARS if FULL or c % 16 == 0 or not any(a < c < b for a, b in even)]
-    yield f"{'every' if FULL else 'chosen'} scalar values alone", (chr(c) for c in some)
+    yield f"{'every' if FULL else 'chosen'} scalar values alone", [chr(c) for c in some]
     together = 1 if FULL else 16
     for name, form in (("between letters", "a{}b"), ("after a space", "x {}"), ("before a letter", "\n{}a")):
-        yield f"every scalar value {name}", ("".join(form.format(chr(c)) for c in SCALARS[i:i + together])
-                                             for i in range(0, len(SCALARS), together))
+        yield f"every scalar value {name}", ["".join(form.format(chr(c)) for c in SCALARS[i:i + together])
+                                             for i in range(0, len(SCALARS), together)]
 
 
+@kept
 def alignments():
     """Every construct at every place of a block of 64."""
     constructs = CONSTRUCTS + SPACES + [s + c for c in CONSTRUCTS for s in (" ", "\n")]
@@ -108,6 +117,7 @@ def alignments():
             yield from (filler * k + c + filler for c in CONSTRUCTS)
 
 
+@kept
 def fuzz(n):
     r = random.Random(7)
     words = CONSTRUCTS + SPACES
