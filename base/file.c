@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/behind.h"
 #include "base/mem.h"
 
 enum {
     OUT_BUFFER = 1 << 20,
-    PAST_BUFFER = 128 << 10, /* pieces from here on are written as they are */
-    TO_DISK = 8 << 20        /* bytes that the disk is told of at once */
+    PAST_BUFFER = 128 << 10 /* pieces from here on are written as they are */
 };
 
 static bool full(int errnum)
@@ -240,23 +240,10 @@ int outdir_create(const char *path, char **ret, struct err *e)
 
 static int write_piece(struct outfile *f, const char *p, size_t n, struct err *e)
 {
-    while (n) {
-        ssize_t k = write(f->fd, p, n);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0)
-            return f->failed = out_failed(f, errno, e);
-        p += k;
-        n -= (size_t)k;
-        f->told += (uint64_t)k;
-    }
-    /* the disk begins now, so that the sync at the end of a large file finds little left to do; how
-     * it went is told by that sync */
-    if (f->told >= TO_DISK) {
-        sync_file_range(f->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-        f->told = 0;
-    }
-    return 0;
+    int failed = f->behind ? behind_wait(f->behind) : 0;
+    if (!failed)
+        failed = write_told(f->fd, p, n, &f->told);
+    return failed ? f->failed = out_failed(f, failed, e) : 0;
 }
 
 int outfile_flush(struct outfile *f, struct err *e)
@@ -293,6 +280,27 @@ int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
     return 0;
 }
 
+int outfile_behind(struct outfile *f, struct err *e)
+{
+    return behind_create(f->fd, &f->behind, e);
+}
+
+int outfile_give(struct outfile *f, struct buf *b, struct err *e)
+{
+    int code = 0;
+    if (!f->behind) {
+        code = outfile_write(f, b->data, b->len, e);
+        b->len = 0;
+        return code;
+    }
+    if (f->fill)
+        code = outfile_flush(f, e);
+    f->size += b->len;
+    if (!code)
+        behind_give(f->behind, b);
+    return code;
+}
+
 int outfile_sync(struct outfile *f, struct err *e)
 {
     int code = outfile_flush(f, e);
@@ -307,6 +315,8 @@ int outfile_commit(struct outfile *f, struct err *e)
     if (code)
         return code;
     /* the lock outlives the descriptor's end, lest the file be swept before it has its name */
+    behind_destroy(f->behind);
+    f->behind = NULL;
     int fd = f->fd, lock = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     f->fd = -1;
     if (close(fd))
@@ -328,6 +338,7 @@ int outfile_commit(struct outfile *f, struct err *e)
 
 void outfile_abort(struct outfile *f)
 {
+    behind_destroy(f->behind);
     if (f->path && f->fd >= 0)
         close(f->fd);
     if (f->tmp)

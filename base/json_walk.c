@@ -3,8 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "base/bytes.h"
+#include "base/cpu.h"
 #include "base/utf8.h"
 
 /* ---- messages ---- */
@@ -243,17 +247,19 @@ static inline int hex4(const char *s, const char *end)
     return (a - 1) << 12 | (b - 1) << 8 | (c - 1) << 4 | (d - 1);
 }
 
+/* What a backslash and this byte mean; 0 if they are no escape of two bytes. */
+static const char short_escape[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+                                       ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
+
 /*
  * The escape at s (a backslash): its length, 0 if it is none. *ret_why then says why.
  */
 static inline size_t escape(const char *s, const char *end, uint32_t *ret, const char **ret_why)
 {
-    static const char plain[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
-                                    ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
     unsigned char c = end - s > 1 ? (unsigned char)s[1] : 0;
     *ret_why = "bad escape in a string";
-    if (plain[c]) {
-        *ret = (unsigned char)plain[c];
+    if (short_escape[c]) {
+        *ret = (unsigned char)short_escape[c];
         return 2;
     }
     int high = c == 'u' ? hex4(s + 2, end) : -1;
@@ -308,14 +314,86 @@ static inline const char *copy_plain(char **dst, const char *s, const char *end)
     return s;
 }
 
+#ifdef __x86_64__
+#define WIDE                                                                                       \
+    __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")))
+
+static inline uint64_t first_bits(size_t n)
+{
+    return n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
+}
+
+/* The backslashes that begin an escape: not those that an earlier one escapes. */
+static inline uint64_t escape_starts(uint64_t backslash)
+{
+    if (!(backslash & backslash << 1))
+        return backslash;
+    uint64_t starts = 0;
+    for (uint64_t left = backslash; left;) {
+        uint64_t bit = left & (0 - left);
+        starts |= bit;
+        left &= ~(bit | bit << 1);
+    }
+    return starts;
+}
+
+/*
+ * The same for escapes of two bytes, 64 bytes at a time and without a branch on where they are: the
+ * bytes behind backslashes are looked up, and the backslashes squeezed out. Stops at the end or at
+ * an escape that is no such one.
+ */
+WIDE static const char *unescape_wide(char **dst, const char *s, const char *end)
+{
+    const __m512i low = _mm512_loadu_si512(short_escape),
+                  high = _mm512_loadu_si512(short_escape + 64);
+    char *d = *dst;
+    for (bool more = true; more && s < end;) {
+        size_t n = end - s < 64 ? (size_t)(end - s) : 64;
+        __m512i v = _mm512_maskz_loadu_epi8(first_bits(n), s);
+        uint64_t backslash = _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('\\'));
+        if (!backslash) {
+            _mm512_mask_storeu_epi8(d, first_bits(n), v);
+            s += n;
+            d += n;
+            continue;
+        }
+        uint64_t starts = escape_starts(backslash), escaped = starts << 1;
+        __m512i meant = _mm512_permutex2var_epi8(low, v, high); /* by the low seven bits */
+        uint64_t other = escaped & (_mm512_testn_epi8_mask(meant, meant) | _mm512_movepi8_mask(v));
+        if (other) /* the byte in front of it is its backslash */
+            n = (size_t)__builtin_ctzll(other) - 1;
+        else if (starts >> (n - 1) & 1)
+            n--;
+        more = n && !other;
+        uint64_t kept = ~starts & first_bits(n);
+        size_t k = (size_t)__builtin_popcountll(kept);
+        v = _mm512_maskz_compress_epi8(kept, _mm512_mask_mov_epi8(v, escaped, meant));
+        _mm512_mask_storeu_epi8(d, first_bits(k), v);
+        s += n;
+        d += k;
+    }
+    *dst = d;
+    return s;
+}
+#endif
+
+/* Up to the end or to an escape that has to be looked at by itself. */
+static inline const char *copy_simple(char **dst, const char *s, const char *end)
+{
+#ifdef __x86_64__
+    if (cpu_avx512_bytes())
+        return end - s > 1 && s[0] == '\\' && s[1] == 'u' ? s : unescape_wide(dst, s, end);
+#endif
+    return s < end && *s != '\\' ? copy_plain(dst, s, end) : s;
+}
+
 int json_unescape(const struct json_walk *w, char *dst, const char *s, size_t n, size_t *ret_n)
 {
     const char *end = s + n, *why;
     char *d = dst;
     for (;;) {
         uint32_t c;
-        if (s < end && *s != '\\')
-            s = copy_plain(&d, s, end);
+        s = copy_simple(&d, s, end);
         if (s == end)
             break;
         size_t k = escape(s, end, &c, &why);

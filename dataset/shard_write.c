@@ -33,43 +33,61 @@ enum shard_dtype shard_dtype_for(int64_t vocab_size)
 
 enum { RUN = 32 }; /* elements whose number the compiler knows, so that it makes vectors of them */
 
-/* Returns the largest, as an unsigned number. */
-static uint32_t pack_u16(const int32_t *id, size_t n, unsigned char *ret)
+/* Packs, two bytes each or four; returns whether all are in 0 .. last. */
+static inline __attribute__((always_inline)) bool
+pack_checked(const int32_t *id, size_t n, bool narrow, int32_t last, unsigned char *ret)
 {
-    uint32_t top = 0, tops[RUN] = {0};
-    size_t i = 0;
+    enum { AHEAD = 2048 };           /* bytes; other threads had the memory in hand */
+    int32_t bad[RUN] = {0}, any = 0; /* negative: one was, or was above `last` */
+    size_t i = 0, width = narrow ? 2 : 4;
     for (; i + RUN <= n; i += RUN) {
-        uint16_t narrow[RUN];
+        uint16_t piece[RUN];
+        __builtin_prefetch(ret + width * i + AHEAD, 1);
         for (size_t k = 0; k < RUN; k++) {
-            uint32_t v = (uint32_t)id[i + k];
-            tops[k] = v > tops[k] ? v : tops[k];
-            narrow[k] = htole16((uint16_t)v);
+            int32_t v = id[i + k];
+            bad[k] |= v | -(v > last);
+            piece[k] = htole16((uint16_t)v);
         }
-        memcpy(ret + 2 * i, narrow, sizeof(narrow));
+        if (narrow)
+            memcpy(ret + 2 * i, piece, sizeof(piece));
+        else
+            memcpy(ret + 4 * i, id + i, RUN * sizeof(*id));
     }
     for (; i < n; i++) {
-        top = (uint32_t)id[i] > top ? (uint32_t)id[i] : top;
-        store_u16(ret + 2 * i, (uint16_t)id[i]);
+        any |= id[i] | -(id[i] > last);
+        if (narrow)
+            store_u16(ret + 2 * i, (uint16_t)id[i]);
+        else
+            store_u32(ret + 4 * i, (uint32_t)id[i]);
     }
     for (size_t k = 0; k < RUN; k++)
-        top = tops[k] > top ? tops[k] : top;
-    return top;
+        any |= bad[k];
+    return any >= 0;
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2,prfchw"))) static bool
+pack_avx2(const int32_t *id, size_t n, bool narrow, int32_t last, unsigned char *ret)
+{
+    return narrow ? pack_checked(id, n, true, last, ret) : pack_checked(id, n, false, last, ret);
+}
+#endif
+
+static bool pack(const int32_t *id, size_t n, bool narrow, int32_t last, unsigned char *ret)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2"))
+        return pack_avx2(id, n, narrow, last, ret);
+#endif
+    return narrow ? pack_checked(id, n, true, last, ret) : pack_checked(id, n, false, last, ret);
 }
 
 int shard_pack(enum shard_dtype t, int64_t vocab_size, const int32_t *id, size_t n, void *ret,
                struct err *e)
 {
     int64_t limit = vocab_size > 0 ? vocab_size : t == SHARD_U16 ? 1 << 16 : SHARD_ANY_ID;
-    uint32_t top = 0;
-    if (t == SHARD_U16) {
-        top = pack_u16(id, n, ret);
-    } else {
-        for (size_t i = 0; i < n; i++)
-            top = (uint32_t)id[i] > top ? (uint32_t)id[i] : top;
-        if (n)
-            memcpy(ret, id, n * sizeof(*id));
-    }
-    if (top < limit)
+    int32_t last = limit <= INT32_MAX ? (int32_t)limit - 1 : INT32_MAX;
+    if (pack(id, n, t == SHARD_U16, last, ret))
         return 0;
     size_t i = 0;
     while (id[i] >= 0 && id[i] < limit)
@@ -300,7 +318,12 @@ int shard_writer_end_document(struct shard_writer *w, struct err *e)
     return code;
 }
 
-int shard_writer_documents(struct shard_writer *w, const void *packed, const uint32_t *length,
+int shard_writer_behind(struct shard_writer *w, struct err *e)
+{
+    return outfile_behind(&w->bin, e);
+}
+
+int shard_writer_documents(struct shard_writer *w, struct buf *packed, const uint32_t *length,
                            size_t n, struct err *e)
 {
     uint32_t word[1024];
@@ -321,10 +344,12 @@ int shard_writer_documents(struct shard_writer *w, const void *packed, const uin
     }
     if (code)
         return code;
+    BUG_ON(packed->len != tokens * w->width, "%s: %zu bytes of %" PRIu64 " tokens", w->prefix,
+           packed->len, tokens);
     w->ndocs += n;
     w->ntokens += tokens;
-    xxh_add(w->bin_hash, packed, (size_t)tokens * w->width);
-    return outfile_write(&w->bin, packed, (size_t)tokens * w->width, e);
+    xxh_add(w->bin_hash, packed->data, packed->len);
+    return outfile_give(&w->bin, packed, e);
 }
 
 /* ---- from another writer ----------------------------------------------------------------------

@@ -271,7 +271,7 @@ static void follow(void *arg, void *item)
 
 static int run_line(struct build *b, struct err *e)
 {
-    size_t workers = (size_t)b->q->workers, n = 2 * workers + 2;
+    size_t workers = (size_t)b->q->workers, n = 2 * workers + 6;
     b->item = mem_new(n, sizeof(*b->item));
     b->ring = mem_new(n, sizeof(*b->ring));
     b->encoder = mem_new(workers, sizeof(*b->encoder));

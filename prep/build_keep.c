@@ -272,11 +272,15 @@ static void go_on(struct build *b)
     }
 }
 
+enum { MANY = 16 }; /* streams */
+
 static int open_writer(struct build *b, size_t i, const struct shard_mark *mark, struct err *e)
 {
     int code = shard_writer_resume(&b->writer[i], b->output[i].prefix, b->plan.dtype,
                                    b->plan.vocab_size, &b->output[i].at, mark, e);
-    if (!code && b->nstreams > 16)
+    if (!code && i < b->nstreams && b->parts == 1 && b->nstreams <= MANY)
+        code = shard_writer_behind(&b->writer[i], e);
+    if (!code && b->nstreams > MANY)
         b->writer[i].bin.room = (16 << 20) / b->nstreams;
     return code;
 }

@@ -87,15 +87,15 @@ static int put_sentences(struct shard_writer *w, const char *packed, uint32_t n,
     return code;
 }
 
-static int put_column(struct build *b, size_t k, const struct item *it, struct err *e)
+static int put_column(struct build *b, size_t k, struct item *it, struct err *e)
 {
-    const struct column *col = &it->column[k];
+    struct column *col = &it->column[k];
     const char *packed = col->packed.data;
     const char *sentence = b->q->split ? col->sentence.data : NULL;
     if (b->parts == 1 && !sentence) {
         size_t n = col->length.len / sizeof(uint32_t);
         b->counts.tokens += col->packed.len / b->writer[k].width;
-        return shard_writer_documents(&b->writer[k], packed,
+        return shard_writer_documents(&b->writer[k], &col->packed,
                                       (const uint32_t *)(const void *)col->length.data, n, e);
     }
     uint64_t line = 0;
@@ -164,7 +164,7 @@ static int put_long(struct build *b, size_t k, const struct item *it, struct err
     return code;
 }
 
-static int put(struct build *b, size_t k, const struct item *it, struct err *e)
+static int put(struct build *b, size_t k, struct item *it, struct err *e)
 {
     if (it->kind != ITEM_LONG)
         return put_column(b, k, it, e);

@@ -53,20 +53,42 @@ void encoder_destroy(struct encoder *c)
 
 /* ---- ids to columns ------------------------------------------------------------------------- */
 
-static void count_eods(struct encoder *c)
+static inline __attribute__((always_inline)) uint64_t count_of(const int32_t *id, size_t n,
+                                                               int32_t which)
 {
     enum { RUN = 32 }; /* known to the compiler, so that it makes vectors of them */
-    const int32_t *id = c->ids.id;
-    int32_t eod = c->plan->known_eod;
-    size_t i = 0, n = eod >= 0 ? c->ids.n : 0;
-    for (; i + RUN <= n; i += RUN) {
-        uint32_t sum = 0;
+    uint32_t sum[RUN] = {0};
+    uint64_t all = 0;
+    size_t i = 0;
+    for (; i + RUN <= n; i += RUN)
         for (size_t k = 0; k < RUN; k++)
-            sum += id[i + k] == eod;
-        c->eods += sum;
-    }
+            sum[k] += id[i + k] == which;
     for (; i < n; i++)
-        c->eods += id[i] == eod;
+        all += id[i] == which;
+    for (size_t k = 0; k < RUN; k++)
+        all += sum[k];
+    return all;
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static uint64_t count_avx2(const int32_t *id, size_t n,
+                                                           int32_t which)
+{
+    return count_of(id, n, which);
+}
+#endif
+
+static void count_eods(struct encoder *c)
+{
+    int32_t eod = c->plan->known_eod;
+    size_t n = eod >= 0 ? c->ids.n : 0;
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2")) {
+        c->eods += count_avx2(c->ids.id, n, eod);
+        return;
+    }
+#endif
+    c->eods += count_of(c->ids.id, n, eod);
 }
 
 /* Puts the beginning of text before the ids at hand, the first ones of a document. */

@@ -177,6 +177,13 @@ static void stop_locked(struct line *l)
     pthread_cond_broadcast(&l->follow);
 }
 
+/* Once there is room for many items, since to wake a thread costs about as much as to fill one. */
+static void wake_reader(struct line *l)
+{
+    if (l->filled - l->drained <= l->p->nitems / 2 && l->bytes <= l->p->budget / 2)
+        pthread_cond_signal(&l->room);
+}
+
 static int drain_all(struct line *l)
 {
     const struct pipeline *p = l->p;
@@ -189,7 +196,7 @@ static int drain_all(struct line *l)
         pthread_mutex_lock(&l->lock);
         l->bytes -= l->size[i];
         l->drained++;
-        pthread_cond_signal(&l->room);
+        wake_reader(l);
     }
     stop_locked(l);
     pthread_mutex_unlock(&l->lock);

@@ -62,6 +62,37 @@ static void strings_come_unescaped(void)
     text_is(0, "same key", 8);
 }
 
+/* Runs of backslashes of any length, at any place of a vector, and what is no escape behind them.
+ */
+static void escapes_stand_anywhere(void)
+{
+    static const char *const piece[] = {"\\\\",    "\\n",      "\\\"", "\\/",
+                                        "\\u0041", "\xc3\xa9", "a",    "bc"};
+    static const char *const meant[] = {"\\", "\n", "\"", "/", "A", "\xc3\xa9", "a", "bc"};
+    for (uint32_t round = 0; round < 3000; round++) {
+        struct buf line = {0}, want = {0};
+        buf_adds(&line, "{\"text\":\"");
+        uint32_t n = t_rand(2, round) % 200, plain = t_rand(3, round) % 80;
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t r = t_rand(4, (uint64_t)round << 32 | i),
+                     k = r % 100 < plain ? 6 : r / 100 % 8;
+            buf_adds(&line, piece[k]);
+            buf_adds(&want, meant[k]);
+        }
+        size_t at = line.len;
+        buf_adds(&line, "\"}");
+        T_OK(parse(line.data, line.len), &e);
+        text_is(0, want.data ? want.data : "", want.len);
+        char message[64];
+        line.len = at;
+        buf_adds(&line, round % 2 ? "\\x\"}" : "\\\xee\x81\xae\"}"); /* its low bits are an n's */
+        snprintf(message, sizeof(message), "byte %zu: bad escape in a string", at);
+        T_ERR(parse(line.data, line.len), &e, ERR_DATA, message);
+        buf_finish(&line);
+        buf_finish(&want);
+    }
+}
+
 static void long_strings_at_every_offset(void)
 {
     char plain[200], line[1400];
@@ -272,8 +303,8 @@ static void keys_may_lead_into_objects(void)
 }
 
 T_MAIN(T_CASE(strings_come_unescaped), T_CASE(keys_may_lead_into_objects),
-       T_CASE(long_strings_at_every_offset), T_CASE(ids_are_whole_numbers),
-       T_CASE(the_last_duplicate_wins), T_CASE(numbers_nobody_asked_for_pass),
-       T_CASE(bad_lines_name_the_byte), T_CASE(nesting_has_a_limit),
-       T_CASE(a_line_of_many_megabytes), T_CASE(four_gigabytes_are_refused),
-       T_CASE(nothing_is_left), T_CASE(white_space))
+       T_CASE(escapes_stand_anywhere), T_CASE(long_strings_at_every_offset),
+       T_CASE(ids_are_whole_numbers), T_CASE(the_last_duplicate_wins),
+       T_CASE(numbers_nobody_asked_for_pass), T_CASE(bad_lines_name_the_byte),
+       T_CASE(nesting_has_a_limit), T_CASE(a_line_of_many_megabytes),
+       T_CASE(four_gigabytes_are_refused), T_CASE(nothing_is_left), T_CASE(white_space))

@@ -370,8 +370,10 @@ static void many_documents_at_once(void)
         T_OK(shard_pack(SHARD_U16, 60000, id, length[i], buf_reserve(&packed, 2 * MOST), &e), &e);
         packed.len += 2 * (size_t)length[i];
     }
-    T_OK(shard_writer_documents(&all, packed.data, length, N, &e), &e);
-    T_OK(shard_writer_documents(&all, packed.data, length, 0, &e), &e);
+    T_OK(shard_writer_behind(&all, &e), &e);
+    T_OK(shard_writer_documents(&all, &packed, length, N, &e), &e);
+    T_EQ(packed.len, 0);
+    T_OK(shard_writer_documents(&all, &packed, length, 0, &e), &e);
     T_EQ(all.ntokens, one.ntokens);
     T_EQ(all.nseq, one.nseq);
     T_OK(shard_writer_finish(&one, NULL, &e), &e);
