@@ -54,9 +54,8 @@ static bool fall_back(struct symbols *s, const char *text, size_t n)
 
 /* One character with what the model puts round it. A waiting unknown stays behind the bytes that
  * a character falls back to: so does the reference. */
-static int put_char(struct symbols *s, const char *text, size_t n, struct err *e)
+static int put_char(struct symbols *s, int32_t id, const char *text, size_t n, struct err *e)
 {
-    int32_t id = pipe_vocab_find(&s->p->spec, text, n);
     if (id >= 0) {
         if (s->unknown)
             s->sym[s->n++] = (uint32_t)s->p->unk;
@@ -74,6 +73,21 @@ static int put_char(struct symbols *s, const char *text, size_t n, struct err *e
         s->sym[s->n++] = (uint32_t)s->p->unk;
     s->unknown = true;
     return 0;
+}
+
+/* Characters with nothing round them. */
+static int put_bare_chars(struct symbols *s, const char *text, size_t n, struct err *e)
+{
+    const int32_t *known = s->p->char_id;
+    int code = 0;
+    for (size_t i = 0, k; i < n && !code; i += k) {
+        uint32_t c = char_at(text + i, &k);
+        int32_t id = c < CHAR_IDS ? known[c] : pipe_vocab_find(&s->p->spec, text + i, k);
+        code = put_char(s, id, text + i, k, e);
+    }
+    if (s->unknown && !code)
+        s->sym[s->n++] = (uint32_t)s->p->unk;
+    return code;
 }
 
 static int put_chars(struct symbols *s, const char *text, size_t n, struct err *e)
@@ -101,7 +115,7 @@ static int put_chars(struct symbols *s, const char *text, size_t n, struct err *
             memcpy(key + length, spec->suffix.p, spec->suffix.n);
             length += spec->suffix.n;
         }
-        code = put_char(s, key, length, e);
+        code = put_char(s, pipe_vocab_find(spec, key, length), key, length, e);
     }
     if (s->unknown && !code)
         s->sym[s->n++] = (uint32_t)s->p->unk;
@@ -119,6 +133,8 @@ static size_t symbols_room(const struct pipe *p, size_t n)
 
 static int put_symbols(struct symbols *s, const char *text, size_t n, struct err *e)
 {
+    if (s->p->char_id)
+        return put_bare_chars(s, text, n, e);
     if (!s->p->all_bytes)
         return put_chars(s, text, n, e);
     for (s->n = 0; s->n < n; s->n++)
@@ -260,6 +276,20 @@ static bool plain_merges(const struct pipe *p)
     return plain;
 }
 
+static void open_chars(struct pipe *p)
+{
+    const struct pipe_spec *s = &p->spec;
+    p->char_id = mem_new(CHAR_IDS, sizeof(*p->char_id));
+    memset(p->char_id, 0xff, CHAR_IDS * sizeof(*p->char_id));
+    for (size_t id = 0; id < s->npieces; id++) {
+        const char *text = s->piece[id].p;
+        size_t n = s->piece[id].n;
+        if (!n || n > 3 || utf8_char(text, text + n) != n || utf8_code(text, n) >= CHAR_IDS)
+            continue;
+        p->char_id[utf8_code(text, n)] = pipe_vocab_find(s, text, n);
+    }
+}
+
 static int too_big(const struct pipe *p, struct err *e)
 {
     return err_set(e, ERR_DATA, "%s: merges of tokens with ids above %d", p->path, BPE_SYMBOLS - 1);
@@ -278,6 +308,8 @@ static int bpe_open(struct pipe *p, struct err *e)
     bool plain = !p->letters && plain_merges(p);
     if (plain)
         pipe_open_cuts(p, NULL);
+    if (!p->letters && !s->prefix.n && !s->suffix.n)
+        open_chars(p);
     for (size_t i = 0; i < s->npairs; i++)
         if (s->pair[i].left >= BPE_SYMBOLS || s->pair[i].right >= BPE_SYMBOLS ||
             s->pair[i].id >= BPE_SYMBOLS)
@@ -416,6 +448,7 @@ void pipe_model_close(struct pipe *p)
     bpe_drop_destroy(p->drop);
     trie_finish(&p->trie);
     free(p->char_node);
+    free(p->char_id);
     cut_finish(&p->cut);
     words_finish(&p->whole);
     buf_finish(&p->whole_text);

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tok/cut_ascii.h"
 #include "tok/pipe_across.h"
 #include "tok/pipe_parts_run.h"
 #include "tok/unicode.h"
@@ -108,8 +109,12 @@ static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *t
     start[0] = 0;
     while (at < n) {
         if (at + 8 <= n && before < 0x80 && !held && !(load_u64(u + at) & 0x8080808080808080u)) {
-            k = find_ascii(cut, u, at, start, k);
-            at += 8;
+            size_t end = cut_ascii(cut, NULL, text, at, n, start, &k);
+            if (end == at) {
+                k = find_ascii(cut, u, at, start, k);
+                end += 8;
+            }
+            at = end;
             before = u[at - 1];
             continue;
         }
@@ -388,7 +393,7 @@ static int put_parts(const struct job *j, const char *text, const uint32_t *star
 static int put_chunk(const struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
 {
     const struct pipe_parts *t = j->p->parts;
-    uint32_t *start = room_for(j->w->parts, n + 2);
+    uint32_t *start = room_for(j->w->parts, n + 16);
     size_t k = find_cuts(j->p, j->w, text, n, t->sums && n > PIECE ? BOUNDARY : BETWEEN, start);
     start[k] = (uint32_t)n;
     if (!last)

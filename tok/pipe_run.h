@@ -16,7 +16,7 @@
 
 #define SYM_NONE UINT32_MAX
 
-enum { CHAR_NODES = 0x10000 };
+enum { CHAR_NODES = 0x10000, CHAR_IDS = 0x3100 };
 
 enum {
     CUT_ABOVE = 15,                /* bytes of a piece that is cut where no token reaches across */
@@ -64,6 +64,7 @@ struct pipe {
 
     struct bpe *bpe;
     uint32_t byte_token[256]; /* <0x00> and so on */
+    int32_t *char_id;         /* MODEL_BPE: of characters below CHAR_IDS, or NULL */
     int32_t unk;              /* -1: none */
     struct trie trie;         /* MODEL_UNIGRAM, MODEL_WORDPIECE */
     uint32_t *char_node;  /* MODEL_UNIGRAM: where characters below CHAR_NODES lead, 0: nowhere */

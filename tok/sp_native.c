@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tok/cut_ascii.h"
 #include "tok/sp_plain.h"
 #include "tok/word_cache.h"
 
@@ -350,6 +351,13 @@ static size_t find_raw(const struct sp_native *c, const char *text, size_t n, ui
     size_t k = 0, left = plain_at(c, text, 0, n), at = left;
     start[0] = 0;
     while (left && at + 8 <= n) {
+        size_t found = k + 1, end = cut_ascii(c->cut, c->plain.ascii, text, at, n, start, &found);
+        if (end > at) {
+            at = end;
+            k = found - 1;
+            left = 1;
+            continue;
+        }
         if (p[at - 1] < 0x80 && !(load_u64(p + at) & 0x8080808080808080u) &&
             find_ascii(c, p, at, start, &k)) {
             at += 8;
@@ -376,7 +384,7 @@ static int put_raw(const struct job *j, const char *text, size_t n, size_t *ret_
     int code = 0;
     while (!code && n - used > 2 * AHEAD) {
         size_t most = n - used - AHEAD < CHUNK ? n - used - AHEAD : CHUNK;
-        uint32_t *start = starts(j->s, most + 2);
+        uint32_t *start = starts(j->s, most + 16);
         size_t k = find_raw(j->c, text + used, most, start);
         if (!k)
             break;

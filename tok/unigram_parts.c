@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tok/cut_ascii.h"
 
 /*
  * Text cut as it stands, before it is normalized, where neither a rule nor a piece reaches across.
@@ -98,7 +99,7 @@ static void make_room(struct unigram_state *s)
     if (s->cache)
         return;
     s->cache = word_cache_create(WORD_CACHE_BYTES);
-    s->part = mem_new(UNIGRAM_CHUNK + 2, sizeof(*s->part));
+    s->part = mem_new(UNIGRAM_CHUNK + 16, sizeof(*s->part));
     s->pairs = mem_new((size_t)1 << PAIRS_LOG, sizeof(*s->pairs));
 }
 
@@ -154,8 +155,12 @@ static size_t find_parts(const struct unigram *u, struct unigram_state *s, const
     start[0] = 0;
     while (length && at < n) {
         if (at + 8 <= n && before < 0x80 && !(load_u64(p + at) & 0x8080808080808080u)) {
-            k = find_ascii(u, p, at, start, k);
-            at += 8;
+            size_t end = cut_ascii(u->apart, NULL, text, at, n, start, &k);
+            if (end == at) {
+                k = find_ascii(u, p, at, start, k);
+                end += 8;
+            }
+            at = end;
             before = p[at - 1];
             last = at - 1;
             continue;
