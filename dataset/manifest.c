@@ -91,6 +91,9 @@ void manifest_text(const struct manifest *m, struct buf *b)
     put_count(b, "sequences", m->sequences, ",\n  ");
     put_count(b, "tokens", m->tokens, ",\n  ");
     put_count(b, "bad_records", m->bad_records, ",\n");
+    buf_adds(b, m->filtered_records ? "  " : "");
+    if (m->filtered_records)
+        put_count(b, "filtered_records", m->filtered_records, ",\n");
     put_counts(b, m);
     put_file(b, "bin", m->bin_bytes, m->bin_xxh);
     put_file(b, "idx", m->idx_bytes, m->idx_xxh);
@@ -249,6 +252,8 @@ static void get_all(struct reader *r, const struct json *root)
     m->sequences = get_count(r, root, "sequences");
     m->tokens = get_count(r, root, "tokens");
     m->bad_records = get_count(r, root, "bad_records");
+    if (!r->code && json_get(root, "filtered_records"))
+        m->filtered_records = get_count(r, root, "filtered_records");
     get_files(r, root);
     get_provenance(r, root);
 }

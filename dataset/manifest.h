@@ -50,7 +50,8 @@ struct manifest {
     bool append_eod;
     /* counts; the writer fills those of the shard */
     uint64_t documents, sequences, tokens;
-    uint64_t bad_records; /* skipped or quarantined */
+    uint64_t bad_records;      /* skipped or quarantined */
+    uint64_t filtered_records; /* left out for their length; written if there are any */
     const struct manifest_count
         *counts; /* more of them, that only its kind of data has; not read */
     size_t ncounts;

@@ -235,6 +235,7 @@ static int join_manifest(struct merge *m, const struct manifest *b, const char *
         m->no_eod |= !b->append_eod;
     }
     a->bad_records += b->bad_records;
+    a->filtered_records += b->filtered_records;
     for (size_t i = 0; i < b->ninputs; i++)
         keep_input(m, &b->inputs[i]);
     return 0;

@@ -84,6 +84,7 @@ static int make_plan(struct build *b, struct err *e)
                                    .prepend_bos = q->prepend_bos,
                                    .bos = info ? (int32_t)info->bos : -1,
                                    .eod = -1,
+                                   .filter = q->filter,
                                    .on_bad = q->on_bad};
     b->eod = info ? info->eod : -1;
     b->eod_piece = info ? info->eod_piece : NULL;

@@ -23,6 +23,7 @@
 struct build_counts {
     uint64_t documents, tokens;
     uint64_t bad;      /* records skipped or quarantined */
+    uint64_t filtered; /* left out for their length */
     uint64_t read;     /* bytes of the inputs */
     uint64_t specials; /* strings of special tokens taken as text */
     uint64_t eods;     /* end-of-document ids that the documents themselves bring */
@@ -45,6 +46,7 @@ struct build_request {
     unsigned shard, nshards; /* nshards > 0: only this share of the inputs (source_share) */
     int partitions;          /* 0, 1: none */
     bool sequential;         /* runs of documents, not every so manieth */
+    struct filter filter;
     enum on_bad on_bad;
     int workers;          /* >= 1 */
     double sync_interval; /* seconds after which what was done is made safe; 0: behind each block */

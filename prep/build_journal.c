@@ -66,6 +66,7 @@ static const struct {
     {"documents", offsetof(struct build_counts, documents)},
     {"tokens", offsetof(struct build_counts, tokens)},
     {"bad", offsetof(struct build_counts, bad)},
+    {"filtered", offsetof(struct build_counts, filtered)},
     {"read", offsetof(struct build_counts, read)},
     {"specials", offsetof(struct build_counts, specials)},
     {"eods", offsetof(struct build_counts, eods)},

@@ -20,6 +20,18 @@ static void add_option(struct build *b, size_t *n, const char *name, const char 
     b->option[(*n)++] = (struct manifest_option){name, value};
 }
 
+static void add_filter(struct build *b, size_t *n)
+{
+    static const char *const name[] = {"min-bytes", "max-bytes", "min-tokens", "max-tokens"};
+    const struct filter *f = &b->q->filter;
+    const uint64_t limit[] = {f->min_bytes, f->max_bytes, f->min_tokens, f->max_tokens};
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(b->limits[i], sizeof(b->limits[i]), "%" PRIu64, limit[i]);
+        if (limit[i])
+            add_option(b, n, name[i], b->limits[i]);
+    }
+}
+
 static size_t options(struct build *b, bool keys)
 {
     static const char *const on_bad[] = {"fail", "skip", "quarantine"};
@@ -39,6 +51,7 @@ static size_t options(struct build *b, bool keys)
         add_option(b, &n, "split-sentences", sentences_language(q->split));
     if (q->split && *sentences_digest(q->split))
         add_option(b, &n, "punkt-model", sentences_digest(q->split));
+    add_filter(b, &n);
     if (q->prepend_bos)
         add_option(b, &n, "prepend-bos", "true");
     if (q->nshards)
@@ -73,6 +86,7 @@ struct manifest build_describe(struct build *b, bool keys)
                          .append_eod = q->append_eod,
                          .dtype = b->plan.dtype,
                          .bad_records = b->counts.bad,
+                         .filtered_records = b->counts.filtered,
                          .inputs = b->input,
                          .ninputs = b->source.ninputs,
                          .options = b->option,

@@ -48,6 +48,10 @@ static int take_bad(struct build *b, const struct item *it, struct err *e)
     for (size_t i = 0; i < item_bads(it) && !code; i++) {
         const struct bad *bad = item_bad(it, i);
         struct err place;
+        if (bad->filtered) {
+            b->counts.filtered++;
+            continue;
+        }
         bad_place(b, it, bad, &place);
         if (b->q->on_bad == BAD_FAIL) {
             *e = place;

@@ -46,6 +46,7 @@ struct build {
     int64_t *mtime;
     char *keys; /* as one text */
     char partitions[24], shard[32];
+    char limits[4][24]; /* of the filter */
     bool pipe; /* an input that cannot be read again */
 
     /* build_keep.c */

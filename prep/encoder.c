@@ -24,6 +24,7 @@ struct encoder {
     struct buf piece, packed; /* of a long record */
     struct punkt_work split;
     uint64_t eods;
+    uint64_t tokens; /* of a long text so far, without those round it */
 };
 
 struct encoder *encoder_create(const struct encode_plan *p)
@@ -207,6 +208,8 @@ static int encode_value(struct encoder *c, struct item *it, size_t k, struct err
         code = encode_sentences(c, v->text, v->length, &col->sentence, e);
     else
         code = tok_encode(c->plan->tok, c->work, v->text, v->length, &c->ids, e);
+    if (!code && !filter_tokens(&c->plan->filter, c->ids.n))
+        code = FILTERED;
     if (!code)
         code = put_document(c, col, first, e);
     if (code)
@@ -229,7 +232,8 @@ static void take_back(const struct encode_plan *p, struct column *col)
     }
 }
 
-/* The values at hand. ERR_DATA: the record is bad, and has left nothing behind. */
+/* The values at hand. ERR_DATA: the record is bad, and has left nothing behind, as one that is
+ * FILTERED. */
 static int encode_values(struct encoder *c, struct item *it, struct err *e)
 {
     const struct encode_plan *plan = c->plan;
@@ -237,6 +241,8 @@ static int encode_values(struct encoder *c, struct item *it, struct err *e)
     int code = 0;
     for (size_t k = 0; k < plan->nkeys && !code; k++)
         code = judge(plan, k, c->value[k].kind, e);
+    for (size_t k = 0; k < plan->nkeys && !code && !plan->ids; k++)
+        code = filter_bytes(&plan->filter, c->value[k].length) ? 0 : FILTERED;
     for (size_t k = 0; k < plan->nkeys && !code; k++) {
         code = encode_value(c, it, k, e);
         for (size_t i = 0; code && i < k; i++)
@@ -266,6 +272,7 @@ static int encode_text(struct encoder *c, struct item *it, const char *p, size_t
 static int put_long(struct encoder *c, struct long_column *col, bool last, struct err *e)
 {
     const struct encode_plan *p = c->plan;
+    c->tokens += c->ids.n;
     count_eods(c);
     if (!col->tokens)
         put_bos(c);
@@ -368,12 +375,20 @@ static void run_long(struct encoder *c, struct item *it)
         return; /* the reader found it so */
     for (size_t k = 0; k < p->nkeys && !code; k++)
         code = judge(p, k, r->scan.value[k].kind, e);
-    for (size_t k = 0; k < p->nkeys && !code; k++)
+    for (size_t k = 0; k < p->nkeys && !code && !p->ids; k++)
+        code = filter_bytes(&p->filter, r->scan.value[k].spill.size) ? 0 : FILTERED;
+    for (size_t k = 0; k < p->nkeys && !code; k++) {
+        c->tokens = 0;
         code = encode_long(c, &r->scan.value[k].spill, &r->column[k], e);
+        if (!code && !filter_tokens(&p->filter, c->tokens))
+            code = FILTERED;
+    }
     if (code)
         c->eods = eods;
     if (code == ERR_DATA)
         item_add_bad(it, 0, NULL, 0, e->msg);
+    else if (code == FILTERED)
+        item_add_filtered(it, 0);
     else if (code)
         it->code = code;
     else
@@ -389,9 +404,11 @@ static bool settle(struct encoder *c, struct item *it, int code, const char *p, 
         it->docs++;
     else if (code == ERR_DATA)
         item_add_bad(it, it->lines - 1, p, n, it->err.msg);
+    else if (code == FILTERED)
+        item_add_filtered(it, it->lines - 1);
     else
         it->code = code;
-    return !code || (code == ERR_DATA && c->plan->on_bad != BAD_FAIL);
+    return !code || code == FILTERED || (code == ERR_DATA && c->plan->on_bad != BAD_FAIL);
 }
 
 static void run_lines(struct encoder *c, struct item *it)
@@ -482,6 +499,11 @@ static void run_ids(struct encoder *c, struct item *it)
             memcpy(tok_ids_reserve(&c->ids, n), id, n * sizeof(*id));
         c->ids.n = n;
         id += n;
+        it->lines++;
+        if (!filter_tokens(&c->plan->filter, n)) {
+            item_add_filtered(it, it->lines - 1);
+            continue;
+        }
         it->docs++;
         it->code = put_document(c, &it->column[0], 0, &it->err);
     }

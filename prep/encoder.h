@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "dataset/shard.h"
+#include "prep/filter.h"
 #include "prep/item.h"
 #include "prep/sentences.h"
 #include "prep/text_in.h"
@@ -34,8 +35,9 @@ struct encode_plan {
     enum shard_dtype dtype;
     bool prepend_bos; /* puts `bos` before each document that is not empty nor begins with it */
     int32_t bos;
-    int32_t eod;        /* appended to each document that is not empty; -1: none */
-    int32_t known_eod;  /* what ends a document, appended or not; -1: none */
+    int32_t eod;       /* appended to each document that is not empty; -1: none */
+    int32_t known_eod; /* what ends a document, appended or not; -1: none */
+    struct filter filter;
     enum on_bad on_bad; /* under BAD_FAIL the rest behind a bad record is left out */
 };
 

@@ -199,8 +199,10 @@ static void text_manifest(const struct manifest *m, struct buf *out)
     if (m->eod >= 0 && m->append_eod)
         buf_addf(out, "eod         %" PRId64 " %s, appended\n", m->eod,
                  m->eod_piece ? m->eod_piece : "");
-    buf_addf(out, "inputs      %zu, bad records left out %" PRIu64 "\n", m->ninputs,
-             m->bad_records);
+    buf_addf(out, "inputs      %zu, bad records left out %" PRIu64, m->ninputs, m->bad_records);
+    if (m->filtered_records)
+        buf_addf(out, ", others for their length %" PRIu64, m->filtered_records);
+    buf_adds(out, "\n");
 }
 
 static void text_answer(const struct inspection *x, struct buf *out)
@@ -251,8 +253,9 @@ static void json_manifest(const struct manifest *m, struct buf *out)
     json_text(out, "sha256", m->digest);
     buf_addf(out,
              ", \"vocab_size\": %" PRId64 ", \"eod\": %" PRId64 ", \"append_eod\": %s, "
-             "\"inputs\": %zu, \"bad_records\": %" PRIu64 "}",
-             m->vocab_size, m->eod, m->append_eod ? "true" : "false", m->ninputs, m->bad_records);
+             "\"inputs\": %zu, \"bad_records\": %" PRIu64 ", \"filtered_records\": %" PRIu64 "}",
+             m->vocab_size, m->eod, m->append_eod ? "true" : "false", m->ninputs, m->bad_records,
+             m->filtered_records);
 }
 
 static void json_answer(const struct inspection *x, struct buf *out)

@@ -78,3 +78,9 @@ void item_add_bad(struct item *it, uint64_t line, const char *p, size_t n, const
     buf_add(&it->bad, &b, sizeof(b));
     buf_add(&it->why, why, strlen(why) + 1);
 }
+
+void item_add_filtered(struct item *it, uint64_t line)
+{
+    struct bad b = {.line = line, .filtered = true};
+    buf_add(&it->bad, &b, sizeof(b));
+}

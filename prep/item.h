@@ -36,11 +36,12 @@ struct column {
     struct buf sentence;
 };
 
-/* A record that is not good. */
+/* A record that is not good, or left out for its length. */
 struct bad {
     uint64_t line; /* within the block, from 0 */
     size_t at, n;  /* where it lies in `text`; of no meaning for a long one */
     size_t why;    /* where its reason lies in the item's `why`, a NUL behind it */
+    bool filtered; /* there is no reason, nor a place */
 };
 
 struct item {
@@ -80,6 +81,8 @@ void item_load(struct item *it);
 
 /* A bad record: the line it stands in, its bytes (of `text`, or NULL) and the reason. */
 void item_add_bad(struct item *it, uint64_t line, const char *p, size_t n, const char *why);
+
+void item_add_filtered(struct item *it, uint64_t line);
 
 static inline size_t item_bads(const struct item *it)
 {

@@ -65,9 +65,9 @@ static void tell_documents(struct teller *t, const struct build_counts *c)
     double seconds = clock_seconds() - t->meter.start;
     progress_finish(&t->meter);
     log_info("Processed %" PRIu64 " documents (%.1f docs/s, %.2f MB/s), %" PRIu64
-             " tokens, %" PRIu64 " bad records",
+             " tokens, %" PRIu64 " bad records, %" PRIu64 " left out for their length",
              c->documents, (double)(c->documents - t->documents) / seconds,
-             (double)(c->read - t->meter.from) * 1e-6 / seconds, c->tokens, c->bad);
+             (double)(c->read - t->meter.from) * 1e-6 / seconds, c->tokens, c->bad, c->filtered);
     t->next = c->documents - c->documents % t->interval + t->interval;
 }
 
@@ -78,7 +78,9 @@ static void on_progress(void *arg, const struct build_counts *c)
     int n = snprintf(note, sizeof(note), "%" PRIu64 " documents, %.1f M tokens", c->documents,
                      (double)c->tokens * 1e-6);
     if (c->bad)
-        snprintf(note + n, sizeof(note) - (size_t)n, ", %" PRIu64 " bad", c->bad);
+        n += snprintf(note + n, sizeof(note) - (size_t)n, ", %" PRIu64 " bad", c->bad);
+    if (c->filtered)
+        snprintf(note + n, sizeof(note) - (size_t)n, ", %" PRIu64 " filtered", c->filtered);
     if (t->interval && c->documents >= t->next)
         tell_documents(t, c);
     progress_update(&t->meter, c->read, note);
@@ -127,6 +129,12 @@ static int judge_build(const struct prep_options *o, struct err *e)
                        "--input-format text has one text a document, --json-keys "
                        "names %zu",
                        o->json_keys.n);
+    if (o->pretokenized && (o->min_bytes || o->max_bytes))
+        return err_set(e, ERR_USAGE, "--%s-bytes is for texts, and --pretokenized has ids",
+                       o->min_bytes ? "min" : "max");
+    if ((o->max_bytes && o->max_bytes < o->min_bytes) ||
+        (o->max_tokens && o->max_tokens < o->min_tokens))
+        return err_set(e, ERR_USAGE, "the limits of length leave nothing: more than the most");
     if (o->split_sentences && o->pretokenized)
         return err_set(e, ERR_USAGE, "--split-sentences splits texts, and --pretokenized has ids");
     if (!o->split_sentences && (o->lang || o->punkt_model))
@@ -150,6 +158,8 @@ static void print_summary(const struct prep_options *o, const struct build *b,
         log_warn("%" PRIu64 " bad records were left out and kept in %s", c->bad, build_bad_path(b));
     else if (c->bad)
         log_warn("%" PRIu64 " bad records were left out", c->bad);
+    if (c->filtered)
+        log_info("%" PRIu64 " records were left out for their length", c->filtered);
     if (c->specials && o->tokenizer.specials == TOK_SPECIALS_TEXT)
         log_warn("%" PRIu64 " strings of special tokens stand in the texts and were taken as text "
                  "(--specials)",
@@ -218,6 +228,8 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok,
                                     .prepend_bos = o->prepend_bos,
                                     .overwrite = o->overwrite,
                                     .on_bad = (enum on_bad)o->on_bad_record,
+                                    .filter = {(uint64_t)o->min_bytes, (uint64_t)o->max_bytes,
+                                               (uint64_t)o->min_tokens, (uint64_t)o->max_tokens},
                                     .dtype = dtype[o->dtype],
                                     .shard = shard,
                                     .nshards = nshards,

@@ -32,6 +32,7 @@ struct prep_options {
     int level;        /* document, sentence */
     bool keep_newlines, split_sentences;
     const char *lang, *punkt_model;
+    int64_t min_bytes, max_bytes, min_tokens, max_tokens; /* 0: no limit */
     bool append_eod, prepend_bos, overwrite;
     int64_t log_interval;
     int on_bad_record; /* enum on_bad */

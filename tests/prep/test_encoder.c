@@ -101,6 +101,30 @@ static void a_bad_record_enters_no_column(void)
     tok_close(t);
 }
 
+static void records_are_left_out_for_their_length(void)
+{
+    struct tokenizer *t = open_null(100);
+    struct encode_plan p = plan_of(t, 2);
+    struct item it;
+    p.filter = (struct filter){.min_bytes = 1, .max_bytes = 6, .min_tokens = 2, .max_tokens = 3};
+    run(&p, &it,
+        "{\"a\":\"1 2\",\"b\":\"3 4 5\"}\n{\"a\":\"1 2\",\"b\":\"3\"}\n[]\n"
+        "{\"a\":\"1 2 3 4\",\"b\":\"3\"}\n{\"a\":\"\",\"b\":\"6 7\"}\n"
+        "{\"a\":\"1 2\",\"b\":\"3 4 5 6\"}\n{\"a\":\"6 7 8\",\"b\":\"10 11\"}\n");
+    T_OK(it.code, &it.err);
+    T_EQ(it.docs, 2);
+    T_EQ(it.lines, 7);
+    T_EQ(item_bads(&it), 5);
+    for (size_t i = 0; i < 5; i++) {
+        T_EQ(item_bad(&it, i)->line, i + 1);
+        T_EQ(item_bad(&it, i)->filtered, i != 1);
+    }
+    column_is(&it, 0, (uint16_t[]){1, 2, 100, 6, 7, 8, 100}, 7, (uint32_t[]){3, 4}, 2);
+    column_is(&it, 1, (uint16_t[]){3, 4, 5, 100, 10, 11, 100}, 7, (uint32_t[]){4, 3}, 2);
+    item_finish(&it);
+    tok_close(t);
+}
+
 static void white_space_ends_only_the_last_block(void)
 {
     struct tokenizer *t = open_null(100);
@@ -179,5 +203,6 @@ static void what_failed_at_the_reader_is_left_alone(void)
 }
 
 T_MAIN(T_CASE(records_become_columns), T_CASE(a_bad_record_enters_no_column),
-       T_CASE(white_space_ends_only_the_last_block), T_CASE(ids_are_checked),
-       T_CASE(runs_of_ids_become_documents), T_CASE(what_failed_at_the_reader_is_left_alone))
+       T_CASE(records_are_left_out_for_their_length), T_CASE(white_space_ends_only_the_last_block),
+       T_CASE(ids_are_checked), T_CASE(runs_of_ids_become_documents),
+       T_CASE(what_failed_at_the_reader_is_left_alone))
