@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "prep/options.h"
+#include "prep/options_sft.h"
 
 #include <stddef.h>
 
@@ -23,7 +24,7 @@ enum {
     IMPORT = 1 << PREP_IMPORT
 };
 
-static const struct opt rows[] = {
+const struct opt prep_rows[] = {
     {.name = "input",
      .type = OPT_LIST,
      AT(input),
@@ -371,96 +372,7 @@ static const struct opt rows[] = {
      .verbs = ORDER | INSPECT,
      .basic = true},
 
-    TOK_FLAG_ROWS(S, tokenizer, SFT | UNPACK),
-    TOK_FLAG_VOCAB_SIZE_ROW(S, tokenizer, SFT | UNPACK),
-    {.name = "overwrite",
-     .type = OPT_SWITCH,
-     AT(overwrite),
-     .section = "output",
-     .help = "replaces outputs that are there already",
-     .verbs = SFT,
-     .basic = true},
-    {.name = "output-prefix",
-     .type = OPT_TEXT,
-     AT(output_prefix),
-     .meta = "PREFIX",
-     .section = "output",
-     .help = "writes PREFIX.bin, .idx, .pack and .manifest.json",
-     .verbs = SFT,
-     .basic = true},
-    {.name = "template",
-     .type = OPT_CHOICE,
-     AT(sft_template),
-     .def = "text",
-     .meta = "text|chatml|llama3|alpaca|vicuna|guanaco|llm-jp",
-     .section = "examples",
-     .help = "how a conversation is written down; text: records hold the text itself",
-     .verbs = SFT,
-     .basic = true},
-    {.name = "text-key",
-     .type = OPT_TEXT,
-     AT(text_key),
-     .def = "text",
-     .meta = "KEY",
-     .section = "examples",
-     .help = "key of the text, for --template text",
-     .verbs = SFT},
-    {.name = "response-template",
-     .type = OPT_TEXT,
-     AT(response_template),
-     .meta = "STRING",
-     .section = "examples",
-     .help = "string that begins an answer: what follows it is learnt. Its first id is left out "
-             "when it is looked for",
-     .verbs = SFT,
-     .basic = true},
-    {.name = "instruction-template",
-     .type = OPT_TEXT,
-     AT(instruction_template),
-     .meta = "STRING",
-     .section = "examples",
-     .help = "string that begins a question, for texts with several: each answer is learnt up to "
-             "the next question",
-     .verbs = SFT,
-     .basic = true},
-    {.name = "learn",
-     .type = OPT_CHOICE,
-     AT(learn),
-     .def = "answers",
-     .meta = "answers|all",
-     .section = "examples",
-     .help = "which tokens have a loss: those of answers (of a text without "
-             "--response-template: all), or all",
-     .verbs = SFT,
-     .basic = true},
-    {.name = "seq-length",
-     .type = OPT_INT,
-     AT(sft_seq_length),
-     .def = "2048",
-     .meta = "N",
-     .section = "packing",
-     .help = "most tokens of a sequence, and of an example",
-     .verbs = SFT,
-     .min = 2,
-     .max = 2147483646,
-     .basic = true},
-    {.name = "overlong",
-     .type = OPT_CHOICE,
-     AT(overlong),
-     .def = "cut",
-     .meta = "cut|drop",
-     .section = "packing",
-     .help = "a longer example loses its end, or is left out",
-     .verbs = SFT},
-    {.name = "packing",
-     .type = OPT_CHOICE,
-     AT(packing),
-     .def = "best-fit",
-     .meta = "best-fit|none",
-     .section = "packing",
-     .help = "examples side by side in a sequence, or each in one of its own",
-     .verbs = SFT,
-     .basic = true},
+    PREP_SFT_ROWS(S, SFT, UNPACK),
     {.name = "check",
      .type = OPT_SWITCH,
      AT(check),
@@ -622,93 +534,4 @@ static const struct opt rows[] = {
      .verbs = VERIFY,
      .basic = true},
     {.name = NULL},
-};
-
-static const struct opt_verb verbs[] = {
-    {.name = "build",
-     .args = "",
-     .help = "turn documents into token ids (.bin and .idx)",
-     .examples = WEFT_PREFIX
-     "prep build --input 'data/*.jsonl.zst' --tokenizer spm.model --append-eod "
-     "--output-prefix corpus\n"
-     "zstdcat x.zst | " WEFT_PREFIX
-     "prep build --input - --tokenizer spm.model --output-prefix corpus\n" WEFT_PREFIX
-     "tok encode --tokenizer spm.model --format docs x.jsonl | " WEFT_PREFIX
-     "prep build --pretokenized - --output-prefix corpus\n"},
-    {.name = "index",
-     .args = "",
-     .help = "write a data set's index maps ahead of training",
-     .examples = WEFT_PREFIX
-     "prep index --prefix corpus_text_document --seq-length 1024 --num-samples 1600 "
-     "--split 100,0,0\n"},
-    {.name = "blend",
-     .args = "",
-     .help = "show what a run will take of each data set",
-     .examples =
-         WEFT_PREFIX "prep blend --data-path 0.7 web_text_document 0.3 code_text_document \\\n"
-                     "    --num-samples 1000000 --seq-length 2048\n"},
-    {.name = "inspect",
-     .args = "[PREFIX]",
-     .help = "show what a data set holds",
-     .examples = WEFT_PREFIX
-     "prep inspect corpus_text_document --check\n" WEFT_PREFIX
-     "prep inspect corpus_text_document --documents 0 7 --tokenizer spm.model\n" WEFT_PREFIX
-     "prep inspect corpus_text_document --samples 0 1 --seq-length 1024 --num-samples 1600 "
-     "--tokenizer spm.model\n",
-     .takes_files = true},
-    {.name = "sft",
-     .args = "",
-     .help = "pack conversations, with their loss masks",
-     .examples = WEFT_PREFIX
-     "prep sft --input chat.jsonl --tokenizer tokenizer.json --template chatml "
-     "--seq-length 4096 --output-prefix chat\n" WEFT_PREFIX
-     "prep sft --input guanaco.jsonl --tokenizer spm.model --instruction-template '### Human:' "
-     "--response-template '### Assistant:' --append-eod --output-prefix guanaco\n"},
-    {.name = "unpack",
-     .args = "PREFIX",
-     .help = "print the sequences of a packed set as JSONL",
-     .examples = WEFT_PREFIX "prep unpack chat --tokenizer tokenizer.json | head -1\n",
-     .takes_files = true},
-    {.name = "merge",
-     .args = "PREFIX|FOLDER...",
-     .help = "join data sets into one",
-     .examples = WEFT_PREFIX "prep merge parts/ --output-prefix corpus_text_document\n" WEFT_PREFIX
-                             "prep merge 'part_*_text_document' more_text_document "
-                             "--output-prefix corpus_text_document\n",
-     .takes_files = true},
-    {.name = "verify",
-     .args = "PREFIX|FOLDER...",
-     .help = "check data sets whole, and mend them",
-     .examples = WEFT_PREFIX "prep verify corpus_text_document --tokenizer spm.model\n" WEFT_PREFIX
-                             "prep verify --repair parts/\n",
-     .takes_files = true},
-    {.name = "export",
-     .args = "PREFIX",
-     .help = "write a data set back to JSONL",
-     .examples = WEFT_PREFIX "prep export corpus_text_document --tokenizer spm.model --output "
-                             "corpus.jsonl.zst\n" WEFT_PREFIX
-                             "prep export corpus_text_document --ids --keep-eod | " WEFT_PREFIX
-                             "prep build --pretokenized - --output-prefix again\n",
-     .takes_files = true},
-    {.name = "import",
-     .args = "FILE|FOLDER...",
-     .help = "take token files of other tools",
-     .examples =
-         WEFT_PREFIX "prep import old_text_document --output-prefix new\n" WEFT_PREFIX
-                     "prep import tokenized/ --output-prefix new\n" WEFT_PREFIX
-                     "prep import fineweb_train_*.bin --output-prefix fineweb\n" WEFT_PREFIX
-                     "prep import train.bin --input-format raw --dtype u16 --boundary 50256 "
-                     "--output-prefix new\n",
-     .takes_files = true},
-    {.name = NULL},
-};
-
-const struct opt_table prep_table = {
-    .program = WEFT_PREFIX "prep",
-    .help = "documents in, token shards out",
-    .examples = WEFT_PREFIX "prep build --input data.jsonl --tokenizer spm.model --append-eod "
-                            "--output-prefix corpus\n" WEFT_PREFIX
-                            "prep inspect corpus_text_document --check\n",
-    .verb = verbs,
-    .opt = rows,
 };

@@ -68,6 +68,7 @@ struct prep_options {
     bool ignore_loss;
 };
 
+extern const struct opt prep_rows[]; /* options.c; the verbs and the whole: options_verbs.c */
 extern const struct opt_table prep_table;
 
 #endif

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """prep build of Parquet against pyarrow: files of every variant that pyarrow writes.
 
-    parquet.py PREP TOK
+    parquet.py PREP TOK KILL_AT
 
 Each file's texts, as pyarrow itself reads them back, also go through prep as JSONL; .bin and .idx must be the
 same bytes. The tokenizer is one of 256 bytes, so nothing of a text is lost. With WEFT_FULL=1 more of it."""
@@ -28,8 +28,8 @@ CODECS = ["NONE", "snappy", "gzip", "zstd"]
 
 
 class Case:
-    def __init__(self, prep, tok, folder):
-        self.prep, self.folder = prep, folder
+    def __init__(self, prep, tok, kill_at, folder):
+        self.prep, self.kill_at, self.folder = prep, kill_at, folder
         words = self.path("words.txt")
         with open(words, "w") as f:
             f.write("a text\n")
@@ -165,6 +165,33 @@ def several(case):
     assert case.outputs("p", ["text"]) == case.outputs("j", ["text"])
 
 
+def resumed(case):
+    """Killed anywhere among several row groups, the same command goes on to the bytes of an undisturbed run."""
+    rng = random.Random(12)
+    n = 30000
+    table = pa.table({"a": texts(rng, n, 0.01), "b": [f"{i}. " + "x" * rng.randrange(150) for i in range(n)]})
+    name = case.path("groups.parquet")
+    pq.write_table(table, name, row_group_size=4001, data_page_size=5000, data_page_version="2.0")
+    work = ["--input", name, "--json-keys", "a", "b", "--on-bad-record", "skip", "--sync-interval", "0"]
+    case.build("want", *work)
+    points = range(3, 600, 8) if FULL else (12, 40, 75, 110, 150, 190)
+    killed = 0
+    for point in points:
+        command = [case.prep, "build", "--quiet", "--tokenizer", case.path("tok/tokenizer.json"), *work,
+                   "--output-prefix", case.path("k")]
+        code = subprocess.run([case.kill_at, str(point), *command], capture_output=True, timeout=120).returncode
+        if code == 4:
+            return
+        killed += code == 0
+        run = subprocess.run(command, capture_output=True, timeout=120)
+        assert run.returncode == 0, run.stderr
+        assert case.outputs("k", ["a", "b"]) == case.outputs("want", ["a", "b"]), f"killed at {point}"
+        for f in os.listdir(case.folder):
+            if f.startswith("k_"):
+                os.unlink(case.path(f))
+    assert killed >= 5, f"only {killed} runs were killed"
+
+
 def refused(case):
     name = case.path("t.parquet")
     table = pa.table({"text": ["a"], "n": [1], "l": [["x"]], "s": pa.array([{"t": "a"}])})
@@ -207,11 +234,11 @@ def damaged(case):
             assert run.returncode == 0 or run.stderr.startswith(b"error: " + bad.encode()), run
 
 
-def main(prep, tok):
+def main(prep, tok, kill_at):
     failed = 0
-    cases = [variants, nested, large, several, refused, damaged]
+    cases = [variants, nested, large, several, resumed, refused, damaged]
     with tempfile.TemporaryDirectory() as folder:
-        case = Case(prep, tok, folder)
+        case = Case(prep, tok, kill_at, folder)
         for number, run in enumerate(cases, 1):
             try:
                 run(case)
