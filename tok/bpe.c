@@ -30,6 +30,8 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+#define GAP UINT64_MAX
+
 /* Pairs by their ranks, of equals as they come: rank << 32 | place. Mostly they are so already. */
 static uint64_t *order_of(const struct bpe_pair *pair, size_t n)
 {
@@ -44,15 +46,49 @@ static uint64_t *order_of(const struct bpe_pair *pair, size_t n)
     return order;
 }
 
+/*
+ * Where ranks are all different and symbols are made in their order, with few gaps between them,
+ * numbers get the same gaps: the order is spread out.
+ */
+static uint64_t *leave_gaps(struct bpe *m, const struct bpe_pair *pair, uint64_t *order)
+{
+    for (uint32_t k = 1; k < m->n; k++) {
+        const struct bpe_pair *x = &pair[(uint32_t)order[k]], *y = &pair[(uint32_t)order[k - 1]];
+        if (x->rank == y->rank || x->id <= y->id)
+            return order;
+    }
+    uint32_t first = m->n ? pair[(uint32_t)order[0]].id : 0;
+    size_t n = m->n ? pair[(uint32_t)order[m->n - 1]].id - first + (size_t)1 : 0;
+    if (n > m->n + m->n / 8 + 256 || n > BPE_RANKS)
+        return order;
+    uint64_t *spread = mem_grow(NULL, n + 1, sizeof(*spread));
+    memset(spread, 0xff, (n + 1) * sizeof(*spread));
+    for (uint32_t k = 0; k < m->n; k++)
+        spread[pair[(uint32_t)order[k]].id - first] = order[k];
+    free(order);
+    m->n = m->ranks = (uint32_t)n;
+    m->made = first;
+    return spread;
+}
+
 static void number_pairs(struct bpe *m, const struct bpe_pair *pair, const uint64_t *order)
 {
     m->pair = mem_grow(NULL, (size_t)m->n + 1, sizeof(*m->pair));
-    m->rank = mem_grow(NULL, (size_t)m->n + 1, sizeof(*m->rank));
     for (uint32_t k = 0; k < m->n; k++) {
+        m->pair[k] = GAP;
+        if (order[k] == GAP)
+            continue;
         const struct bpe_pair *x = &pair[(uint32_t)order[k]];
         BUG_ON(x->left >= BPE_SYMBOLS || x->right >= BPE_SYMBOLS || x->id >= BPE_SYMBOLS,
                "symbols %u, %u, %u", x->left, x->right, x->id);
         m->pair[k] = bpe_key(x->left, x->right) << SYMBOL_BITS | x->id;
+    }
+}
+
+static void number_ranks(struct bpe *m, const uint64_t *order)
+{
+    m->rank = mem_grow(NULL, (size_t)m->n + 1, sizeof(*m->rank));
+    for (uint32_t k = 0; k < m->n; k++) {
         m->ranks += !k || order[k] >> 32 != order[k - 1] >> 32;
         m->rank[k] = m->ranks - 1;
     }
@@ -104,6 +140,8 @@ static bool fill(struct bpe *m, const uint64_t *order)
 {
     memset(m->slot, 0xff, 2 * sizeof(*m->slot) << (32 - m->shift));
     for (uint32_t i = 0; i < m->n; i++) {
+        if (m->pair[i] == GAP)
+            continue;
         if (i + AHEAD < m->n) {
             uint64_t next = m->pair[i + AHEAD];
             uint32_t hash = bpe_hash(m, left_of(next), right_of(next));
@@ -136,13 +174,13 @@ static void fill_first(struct bpe *m)
     memset(m->first, 0xff, FIRST * FIRST * sizeof(*m->first));
     m->base = m->n ? NONE : 0;
     for (uint32_t i = 0; i < m->n; i++) {
-        uint32_t left = left_of(m->pair[i]), right = right_of(m->pair[i]);
+        uint32_t left = left_of(m->pair[i]), right = right_of(m->pair[i]); /* gaps: high */
         uint32_t low = left < right ? left : right;
         m->base = low < m->base ? low : m->base;
     }
     for (uint32_t i = 0; i < m->n; i++) {
         uint32_t left = left_of(m->pair[i]), right = right_of(m->pair[i]);
-        if (left - m->base < FIRST && right - m->base < FIRST)
+        if (m->pair[i] != GAP && left - m->base < FIRST && right - m->base < FIRST)
             m->first[(left - m->base) * FIRST + right - m->base] = bpe_number(m, left, right);
     }
 }
@@ -152,10 +190,13 @@ struct bpe *bpe_create(const struct bpe_pair *pair, size_t n)
     struct bpe *m = mem_new(1, sizeof(*m));
     BUG_ON(n >= (size_t)1 << 30, "%zu pairs", n);
     m->n = (uint32_t)n;
+    m->made = NONE;
+    uint64_t *order = leave_gaps(m, pair, order_of(pair, n));
     while (m->n >> m->bits)
         m->bits++;
-    uint64_t *order = order_of(pair, n);
     number_pairs(m, pair, order);
+    if (m->made == NONE)
+        number_ranks(m, order);
     m->shift = 29;
     while ((size_t)2 << (32 - m->shift) < n * 5 / 4)
         m->shift--;

@@ -46,10 +46,15 @@ INLINE __m512i numbers_of(const struct bpe *m, __m512i left, __m512i right)
     __m512i tag = _mm512_sll_epi32(x, _mm_cvtsi32_si128(m->bits));
     __m512i low = _mm512_permutexvar_epi32(twice, tag);
     __m512i top = _mm512_permutexvar_epi32(_mm512_add_epi32(twice, _mm512_set1_epi32(8)), tag);
-    __m512i low_a = _mm512_i32gather_epi64(_mm512_castsi512_si256(a), m->slot, 8);
-    __m512i low_b = _mm512_i32gather_epi64(_mm512_castsi512_si256(b), m->slot, 8);
-    __m512i top_a = _mm512_i32gather_epi64(_mm512_extracti64x4_epi64(a, 1), m->slot, 8);
-    __m512i top_b = _mm512_i32gather_epi64(_mm512_extracti64x4_epi64(b, 1), m->slot, 8);
+    const __m512i none = _mm512_set1_epi32(-1);
+    __mmask8 low_known = (__mmask8)known, top_known = (__mmask8)(known >> 8);
+    __m256i a1 = _mm512_extracti64x4_epi64(a, 1), b1 = _mm512_extracti64x4_epi64(b, 1);
+    __m512i low_a =
+        _mm512_mask_i32gather_epi64(none, low_known, _mm512_castsi512_si256(a), m->slot, 8);
+    __m512i low_b =
+        _mm512_mask_i32gather_epi64(none, low_known, _mm512_castsi512_si256(b), m->slot, 8);
+    __m512i top_a = _mm512_mask_i32gather_epi64(none, top_known, a1, m->slot, 8);
+    __m512i top_b = _mm512_mask_i32gather_epi64(none, top_known, b1, m->slot, 8);
     low = _mm512_min_epu32(_mm512_xor_si512(low_a, low), _mm512_xor_si512(low_b, low));
     top = _mm512_min_epu32(_mm512_xor_si512(top_a, top), _mm512_xor_si512(top_b, top));
     __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
@@ -73,7 +78,8 @@ INLINE __m512i first_numbers(const struct bpe *m, __m512i left, __m512i right)
     return _mm512_mask_i32gather_epi32(none, pairs, at, m->first, 4);
 }
 
-/* What eight pairs of these numbers become; *ret_wrong: those that are other pairs. */
+/* What eight pairs of these numbers become; *ret_wrong: those that are other pairs. Where numbers
+ * tell, nothing waits for the table. */
 INLINE __m256i ids_of(const struct bpe *m, __mmask8 some, __m256i number, __m256i left,
                       __m256i right, __mmask8 *ret_wrong)
 {
@@ -82,6 +88,8 @@ INLINE __m256i ids_of(const struct bpe *m, __mmask8 some, __m256i number, __m256
     __m512i pair = _mm512_mask_i32gather_epi64(key, some, number, m->pair, 8);
     __m512i id = _mm512_xor_si512(pair, key);
     *ret_wrong = _mm512_cmpgt_epu64_mask(id, _mm512_set1_epi64((1 << SYMBOL_BITS) - 1));
+    if (m->made != NONE)
+        return _mm256_add_epi32(number, _mm256_set1_epi32((int)m->made));
     return _mm512_cvtepi64_epi32(id);
 }
 

@@ -4,10 +4,11 @@
 
 /*
  * The pairs of bpe.c and bpe_lanes.c, which no other file includes. They are numbered by their
- * ranks; a cuckoo table of 32-bit slots, each pair in one of two buckets of two, has the number and
- * as many bits of the hash as fit above it. So the table of a large vocabulary stays in the
- * second-level cache, and a look-up is two loads; what it finds may be another pair, whose number
- * is then no higher than that of the one looked for. `pair` confirms one, once it matters.
+ * ranks, mostly so that a number also tells what its pair becomes; a cuckoo table of 32-bit slots,
+ * each pair in one of two buckets of two, has the number and as many bits of the hash as fit above
+ * it. So the table of a large vocabulary stays in the second-level cache, and a look-up is two
+ * loads; what it finds may be another pair, whose number is then no higher than that of the one
+ * looked for. `pair` confirms one, once it matters.
  */
 
 #include "tok/bpe.h"
@@ -21,8 +22,9 @@ struct bpe {
     int bits;       /* of a number; none is all ones */
     int shift;      /* 32 - log2 of the number of buckets */
     uint32_t seed;
-    uint32_t n;     /* pairs */
-    uint64_t *pair; /* by number: left << 42 | right << 21 | what they become */
+    uint32_t n;     /* numbers */
+    uint32_t made;  /* NONE, or pair i becomes the symbol made + i; numbers may have gaps then */
+    uint64_t *pair; /* by number: left << 42 | right << 21 | what they become; all ones: a gap */
     uint32_t *rank; /* by number, without gaps; NULL: the number itself */
     uint32_t ranks;
     uint32_t base;   /* the lowest symbol; */
@@ -58,6 +60,8 @@ static inline uint64_t bpe_key(uint32_t left, uint32_t right)
 
 static inline uint32_t bpe_id(const struct bpe *m, uint32_t number)
 {
+    if (m->made != NONE)
+        return m->made + number;
     return (uint32_t)m->pair[number] & ((1u << SYMBOL_BITS) - 1);
 }
 

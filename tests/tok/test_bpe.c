@@ -66,13 +66,13 @@ static void hear(void *arg, uint32_t left, uint32_t right, uint32_t id)
 enum { LONGEST = 400, PAIRS = 60 };
 
 /* Random tables: few symbols, so that runs overlap; few ranks, so that there are ties; ids that
- * make pairs of lower rank; pairs that come twice. */
+ * make pairs of lower rank, or ascend with gaps; pairs that come twice. */
 static size_t random_pairs(struct bpe_pair *pair, uint64_t n)
 {
     uint32_t letters = 1 + t_rand(n, 0) % 6, ranks = 1 + t_rand(n, 1) % (n & 1 ? 4 : 100);
     size_t count = t_rand(n, 2) % PAIRS;
     for (size_t i = 0; i < count; i++) {
-        uint32_t known = letters + (uint32_t)i;
+        uint32_t known = letters + (uint32_t)(n & 32 ? i * (1 + n % 6) : i);
         pair[i] = (struct bpe_pair){.left = t_rand(n, 10 + i * 4) % known,
                                     .right = t_rand(n, 11 + i * 4) % (n & 2 ? letters : known),
                                     .rank = n & 4 ? (uint32_t)i : t_rand(n, 12 + i * 4) % ranks,
