@@ -94,6 +94,8 @@ void manifest_text(const struct manifest *m, struct buf *b)
     buf_adds(b, m->filtered_records ? "  " : "");
     if (m->filtered_records)
         put_count(b, "filtered_records", m->filtered_records, ",\n");
+    if (m->pieces)
+        buf_addf(b, "  \"piece\": %" PRIu64 ", \"pieces\": %" PRIu64 ",\n", m->piece, m->pieces);
     put_counts(b, m);
     put_file(b, "bin", m->bin_bytes, m->bin_xxh);
     put_file(b, "idx", m->idx_bytes, m->idx_xxh);
@@ -254,6 +256,12 @@ static void get_all(struct reader *r, const struct json *root)
     m->bad_records = get_count(r, root, "bad_records");
     if (!r->code && json_get(root, "filtered_records"))
         m->filtered_records = get_count(r, root, "filtered_records");
+    if (!r->code && json_get(root, "pieces")) {
+        m->piece = get_count(r, root, "piece");
+        m->pieces = get_count(r, root, "pieces");
+        if (m->piece >= m->pieces)
+            fail(r, "piece", "number below \"pieces\"");
+    }
     get_files(r, root);
     get_provenance(r, root);
 }

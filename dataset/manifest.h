@@ -52,6 +52,7 @@ struct manifest {
     uint64_t documents, sequences, tokens;
     uint64_t bad_records;      /* skipped or quarantined */
     uint64_t filtered_records; /* left out for their length; written if there are any */
+    uint64_t piece, pieces;    /* this is piece `piece`, from 0, of so many; 0: it is the whole */
     const struct manifest_count
         *counts; /* more of them, that only its kind of data has; not read */
     size_t ncounts;

@@ -15,16 +15,10 @@
 #include "base/mem.h"
 #include "dataset/commit.h"
 
-/*
- * One word of the lengths' file: the length of a sequence, the top bit set on the last of its
- * document. Written sequences are never empty, so a bare top bit is free to stand for an empty
- * document.
- */
 enum {
     WAIT = 1 << 14, /* words */
     AGAIN = 1 << 20 /* bytes read at once */
 };
-static const uint32_t last_bit = UINT32_C(1) << 31;
 
 enum shard_dtype shard_dtype_for(int64_t vocab_size)
 {
@@ -250,6 +244,12 @@ int shard_writer_mark(struct shard_writer *w, struct shard_mark *ret, struct err
     return code;
 }
 
+int shard_writer_flush(struct shard_writer *w, struct err *e)
+{
+    int code = outfile_flush(&w->bin, e);
+    return code ? code : spill_flush(&w->lengths, e);
+}
+
 /* ---- sequences ------------------------------------------------------------------------------ */
 
 static int too_long(const struct shard_writer *w, uint64_t n, struct err *e)
@@ -258,7 +258,7 @@ static int too_long(const struct shard_writer *w, uint64_t n, struct err *e)
                    w->prefix, n);
 }
 
-static int too_many(const struct shard_writer *w, struct err *e)
+int shard_too_many(const struct shard_writer *w, struct err *e)
 {
     return err_set(e, ERR_DATA,
                    "%s.idx: more than 2147483647 sequences do not fit; "
@@ -284,7 +284,7 @@ int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struc
     if (n > INT32_MAX || all > INT32_MAX)
         return too_long(w, all, e);
     if (w->nseq == INT32_MAX)
-        return too_many(w, e);
+        return shard_too_many(w, e);
     int code = put_held(w, e);
     if (code)
         return code;
@@ -311,7 +311,7 @@ int shard_writer_add(struct shard_writer *w, const int32_t *id, size_t n, struct
 
 int shard_writer_end_document(struct shard_writer *w, struct err *e)
 {
-    int code = put_word(w, w->held | last_bit, e);
+    int code = put_word(w, w->held | SHARD_LAST, e);
     w->held = 0;
     w->open_seq = 0;
     w->ndocs += !code;
@@ -335,11 +335,11 @@ int shard_writer_documents(struct shard_writer *w, struct buf *packed, const uin
         for (; k < 1024 && i < n; i++, k++) {
             if (length[i] > INT32_MAX)
                 return too_long(w, length[i], e);
-            word[k] = length[i] | last_bit;
+            word[k] = length[i] | SHARD_LAST;
             w->nseq += length[i] != 0;
             tokens += length[i];
         }
-        code = w->nseq > INT32_MAX ? too_many(w, e)
+        code = w->nseq > INT32_MAX ? shard_too_many(w, e)
                                    : spill_add(&w->lengths, word, k * sizeof(*word), e);
     }
     if (code)
@@ -350,83 +350,6 @@ int shard_writer_documents(struct shard_writer *w, struct buf *packed, const uin
     w->ntokens += tokens;
     xxh_add(w->bin_hash, packed->data, packed->len);
     return outfile_give(&w->bin, packed, e);
-}
-
-/* ---- from another writer ----------------------------------------------------------------------
- */
-
-static int copy_bytes(struct shard_writer *w, int fd, const struct shard_writer *source,
-                      struct shard_cursor *from, uint64_t n, struct err *e)
-{
-    char *p = mem_new(AGAIN, 1);
-    int code = 0;
-    while (n && !code) {
-        ssize_t k = pread(fd, p, n < AGAIN ? (size_t)n : AGAIN, (off_t)from->bin);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0) {
-            code = err_sys(e, k ? errno : EIO, "%s: cannot read", source->bin.tmp);
-            break;
-        }
-        xxh_add(w->bin_hash, p, (size_t)k);
-        code = outfile_write(&w->bin, p, (size_t)k, e);
-        from->bin += (uint64_t)k;
-        n -= (uint64_t)k;
-    }
-    free(p);
-    return code;
-}
-
-/* The lengths; *ret_tokens of them. */
-static int copy_lengths(struct shard_writer *w, const struct shard_writer *source,
-                        struct shard_cursor *from, uint64_t documents, uint64_t *ret_tokens,
-                        struct err *e)
-{
-    uint32_t *word = mem_new(WAIT, sizeof(*word));
-    uint64_t ndocs = w->ndocs, ntokens = w->ntokens;
-    int code = 0;
-    while (!code && w->ndocs - ndocs < documents) {
-        uint64_t left = (source->lengths.size - from->length) / sizeof(*word);
-        size_t n = left < WAIT ? (size_t)left : WAIT, i = 0;
-        BUG_ON(!n, "%s: has not %" PRIu64 " documents more", source->prefix, documents);
-        code = spill_read(&source->lengths, from->length, word, n * sizeof(*word), e);
-        while (!code && i < n && w->ndocs - ndocs < documents) {
-            uint32_t length = word[i] & ~last_bit;
-            if (length && w->nseq == INT32_MAX)
-                code = too_many(w, e);
-            w->nseq += length != 0;
-            w->ntokens += length;
-            w->ndocs += word[i++] >> 31;
-        }
-        from->length += i * sizeof(*word);
-        if (!code)
-            code = spill_add(&w->lengths, word, i * sizeof(*word), e);
-    }
-    *ret_tokens = w->ntokens - ntokens;
-    free(word);
-    return code;
-}
-
-int shard_writer_flush(struct shard_writer *w, struct err *e)
-{
-    int code = outfile_flush(&w->bin, e);
-    return code ? code : spill_flush(&w->lengths, e);
-}
-
-int shard_writer_copy(struct shard_writer *w, const struct shard_writer *source,
-                      struct shard_cursor *from, uint64_t documents, struct err *e)
-{
-    uint64_t tokens = 0;
-    BUG_ON(w->dtype != source->dtype, "%s: has other tokens", source->prefix);
-    int code = copy_lengths(w, source, from, documents, &tokens, e);
-    int fd = code ? -1 : open(source->bin.tmp, O_RDONLY | O_CLOEXEC);
-    if (!code && fd < 0)
-        code = err_sys(e, errno, "%s: cannot open", source->bin.tmp);
-    if (!code)
-        code = copy_bytes(w, fd, source, from, tokens * w->width, e);
-    if (fd >= 0)
-        close(fd);
-    return code;
 }
 
 /* ---- the .idx ----------------------------------------------------------------------------- */
@@ -450,7 +373,7 @@ static size_t convert(struct pass *p, const uint32_t *word, size_t n, uint32_t w
 {
     unsigned char *out = ret;
     for (size_t i = 0; i < n; i++) {
-        uint32_t length = word[i] & ~last_bit;
+        uint32_t length = word[i] & ~SHARD_LAST;
         if (p->what == LENGTHS && length) {
             store_u32(out, length);
             out += 4;
@@ -460,7 +383,7 @@ static size_t convert(struct pass *p, const uint32_t *word, size_t n, uint32_t w
         }
         p->at += (uint64_t)length * width;
         p->seq += length != 0;
-        if (p->what == DOCUMENTS && word[i] & last_bit) {
+        if (p->what == DOCUMENTS && word[i] & SHARD_LAST) {
             store_u64(out, p->seq);
             out += 8;
         }

@@ -55,6 +55,15 @@ struct shard_writer {
     bool prepared;
 };
 
+/*
+ * Private: one word of the lengths' file is the length of a sequence, this bit set on the last of
+ * its document. Written sequences are never empty, so the bare bit is free to stand for an empty
+ * document.
+ */
+#define SHARD_LAST (UINT32_C(1) << 31)
+
+int shard_too_many(const struct shard_writer *w, struct err *e); /* private: sequences */
+
 /* On failure nothing is left behind and `w` may be forgotten. */
 int shard_writer_open(struct shard_writer *w, const char *prefix, int64_t vocab_size,
                       struct err *e);
@@ -95,6 +104,13 @@ struct shard_cursor {
 };
 int shard_writer_copy(struct shard_writer *w, const struct shard_writer *source,
                       struct shard_cursor *from, uint64_t documents, struct err *e);
+
+/*
+ * How many documents of a flushed writer, from `from` on (which is moved on), have `most` bytes of
+ * tokens together; at least one, if there is one.
+ */
+int shard_writer_fit(const struct shard_writer *source, struct shard_cursor *from, uint64_t most,
+                     uint64_t *ret_documents, struct err *e);
 
 /* Closes it and leaves its files for shard_writer_resume. */
 void shard_writer_leave(struct shard_writer *w);

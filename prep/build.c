@@ -139,6 +139,7 @@ static void name_outputs(struct build *b)
         buf_addf(&keys, "%s%s", k ? "," : "", q->key[k]);
     b->keys = buf_str(&keys);
     size_t p = q->partitions > 1 ? (size_t)q->partitions : 0;
+    b->first = q->shard_size ? q->nkeys : 0;
     b->output = mem_new(q->nkeys * (p + 1), sizeof(*b->output));
     b->parts = p && !q->sequential ? p : 1;
     b->nstreams = q->nkeys * b->parts;
@@ -147,6 +148,7 @@ static void name_outputs(struct build *b)
     add_outputs(b, !parts_first, p);
     snprintf(b->shard, sizeof(b->shard), "%u/%u", q->shard, q->nshards);
     snprintf(b->partitions, sizeof(b->partitions), "%zu", p);
+    snprintf(b->shard_size, sizeof(b->shard_size), "%" PRIu64, q->shard_size);
 }
 
 int build_open(const struct build_request *q, struct build **ret, struct err *e)
@@ -212,12 +214,12 @@ const struct build_counts *build_counts(const struct build *b)
 
 size_t build_outputs(const struct build *b)
 {
-    return b->noutputs;
+    return b->noutputs - b->first;
 }
 
 const char *build_output(const struct build *b, size_t i)
 {
-    return b->output[i].prefix;
+    return b->output[b->first + i].prefix;
 }
 
 const char *build_bad_path(const struct build *b)

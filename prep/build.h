@@ -47,6 +47,7 @@ struct build_request {
     int partitions;          /* 0, 1: none */
     bool sequential;         /* runs of documents, not every so manieth */
     struct filter filter;
+    uint64_t shard_size; /* bytes of tokens of a piece; 0: one piece */
     enum on_bad on_bad;
     int workers;          /* >= 1 */
     double sync_interval; /* seconds after which what was done is made safe; 0: behind each block */
@@ -59,7 +60,7 @@ struct build_request {
     void *arg;
 };
 
-enum { BUILD_NOTES = 10 };
+enum { BUILD_NOTES = 10, BUILD_PIECES = 100000 /* of --shard-size, at most */ };
 
 struct build;
 
@@ -97,8 +98,9 @@ int build_run(struct build *b, struct err *e);
 const struct build_counts *build_counts(const struct build *b);
 
 /*
- * PREFIX_KEY_document; with partitions also those, PREFIX_I_KEY_document. They live as long as the
- * build.
+ * PREFIX_KEY_document; with partitions also those, PREFIX_I_KEY_document; with a shard_size the
+ * pieces instead, PREFIX_KEY_document_00000 and so on, known when the build is done. They live as
+ * long as the build.
  */
 size_t build_outputs(const struct build *b);
 const char *build_output(const struct build *b, size_t i);

@@ -112,6 +112,10 @@ static void put_all(struct buf *b, const struct build_journal *j)
     }
     buf_adds(b, "\n");
     put_shards(b, j);
+    if (j->npieces)
+        buf_adds(b, "  \"pieces\": [");
+    for (size_t i = 0; i < j->npieces; i++)
+        buf_addf(b, "%" PRIu64 "%s", j->pieces[i], i + 1 < j->npieces ? ", " : "],\n");
     buf_adds(b, "  \"mtimes\": [");
     for (size_t i = 0; i < j->work.ninputs; i++)
         buf_addf(b, "%s%" PRId64, i ? ", " : "", j->mtime[i]);
@@ -174,6 +178,28 @@ static int need_list(const struct json *root, const char *path, const char *key,
     return err_set(e, ERR_DATA, "%s: \"%s\" is missing or no list", path, key);
 }
 
+static int read_pieces(const struct json *root, const char *path, struct build_journal *j,
+                       struct err *e)
+{
+    const struct json *list;
+    if (!json_get(root, "pieces"))
+        return 0;
+    int code = need_list(root, path, "pieces", &list, e);
+    if (code)
+        return code;
+    uint64_t *pieces = arena_take(&j->arena, list->length, sizeof(*pieces));
+    for (size_t i = 0; i < list->length; i++) {
+        const struct json *n = &list->child[i];
+        if (n->kind != JSON_INT || n->integer < 1 || n->integer > BUILD_PIECES)
+            return err_set(e, ERR_DATA, "%s: \"pieces\" has something that is no number of them",
+                           path);
+        pieces[i] = (uint64_t)n->integer;
+    }
+    j->pieces = pieces;
+    j->npieces = list->length;
+    return 0;
+}
+
 static int read_lists(const struct json *root, const char *path, struct build_journal *j,
                       struct err *e)
 {
@@ -186,6 +212,8 @@ static int read_lists(const struct json *root, const char *path, struct build_jo
     j->nshards = list->length;
     for (size_t i = 0; i < list->length && !code; i++)
         code = read_shard(&list->child[i], path, &mark[i], e);
+    if (!code)
+        code = read_pieces(root, path, j, e);
     if (!code)
         code = need_list(root, path, "mtimes", &list, e);
     if (!code && list->length != j->work.ninputs)

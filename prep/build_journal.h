@@ -32,6 +32,8 @@ struct build_journal {
     uint64_t bad_bytes; /* of the side file of bad records */
     const struct shard_mark *shard;
     size_t nshards;
+    const uint64_t *pieces; /* --shard-size, finished: of each key; npieces of them */
+    size_t npieces;
 
     struct arena arena; /* of one that was read */
 };

@@ -60,6 +60,8 @@ static size_t options(struct build *b, bool keys)
         add_option(b, &n, "partitions", b->partitions);
     if (q->partitions > 1 && q->sequential)
         add_option(b, &n, "keep-sequential-samples", "true");
+    if (q->shard_size)
+        add_option(b, &n, "shard-size", b->shard_size);
     if (keys)
         add_option(b, &n, "json-keys", b->keys);
     return n;
@@ -156,6 +158,9 @@ static int check_output(const struct build_output *o, const struct manifest *now
         return code;
     BUG_ON(!found, "%s: its manifest is gone", o->prefix);
     code = manifest_same_work(&was, now, o->prefix, e);
+    if (!code && was.pieces && was.piece != o->piece)
+        code = err_set(e, ERR_USAGE, "%s: is piece %" PRIu64 ", and has the name of another",
+                       o->prefix, was.piece);
     if (!code)
         code = shard_open(&s, o->prefix, e);
     if (!code) {
@@ -172,11 +177,13 @@ static int look_at_outputs(struct build *b, struct err *e)
 {
     int files = 0, code = 0;
     char *first = NULL;
-    for (size_t i = 0; i < b->noutputs && !code; i++)
+    if (b->q->shard_size)
+        build_find_pieces(b);
+    for (size_t i = b->first; i < b->noutputs && !code; i++)
         code = count_files(&b->output[i], &files, &first, e);
-    if (!code && files == SUFFIXES * (int)b->noutputs && !b->pipe) {
+    if (!code && files == SUFFIXES * (int)build_outputs(b) && !b->pipe) {
         const struct manifest now = build_describe(b, false);
-        for (size_t i = 0; i < b->noutputs && !code; i++)
+        for (size_t i = b->first; i < b->noutputs && !code; i++)
             code = check_output(&b->output[i], &now, e);
         b->state = BUILD_THERE;
     } else if (!code && files) {
@@ -202,6 +209,9 @@ static int same_journal(struct build *b, const struct build_journal *j, struct e
         if (j->mtime[i] != b->mtime[i])
             code = err_set(e, ERR_USAGE, "%s: %s has been changed since", who,
                            b->source.input[i].path);
+    if (!code && j->finished && b->q->shard_size && j->npieces != b->q->nkeys)
+        code = err_set(e, ERR_USAGE, "%s: had pieces of %zu data sets, and this has %zu", who,
+                       j->npieces, b->q->nkeys);
     if (!code && j->nshards != b->nstreams)
         code = err_set(e, ERR_USAGE, "%s: had %zu data sets, and this has %zu", who, j->nshards,
                        b->nstreams);
@@ -239,11 +249,21 @@ static int look_at_journal(struct build *b, struct err *e)
         code = same_journal(b, &b->left, e);
     if (code && b->lock >= 0 && b->q->overwrite)
         return begin_anew(b, e);
+    if (!code && found && b->left.finished && b->q->shard_size)
+        build_set_pieces(b, b->left.pieces);
     if (!code && found)
         b->state = b->left.finished ? BUILD_FINISHED : BUILD_RESUMES;
     if (!code && found)
         b->counts = b->left.counts;
     return code;
+}
+
+void build_place(struct build *b, struct build_output *o)
+{
+    char *name = path_base(o->prefix);
+    o->at = (struct shard_place){.folder = mem_printf("%s/%s.new", b->folder, name),
+                                 .lengths = mem_printf("%s/%s.lengths", b->folder, name)};
+    free(name);
 }
 
 int build_look(struct build *b, struct err *e)
@@ -254,13 +274,8 @@ int build_look(struct build *b, struct err *e)
     free(base);
     b->input = mem_new(b->source.ninputs, sizeof(*b->input));
     b->mtime = mem_new(b->source.ninputs, sizeof(*b->mtime));
-    for (size_t i = 0; i < b->noutputs; i++) {
-        struct build_output *o = &b->output[i];
-        char *name = path_base(o->prefix);
-        o->at = (struct shard_place){.folder = mem_printf("%s/%s.new", b->folder, name),
-                                     .lengths = mem_printf("%s/%s.lengths", b->folder, name)};
-        free(name);
-    }
+    for (size_t i = 0; i < b->noutputs; i++)
+        build_place(b, &b->output[i]);
     int code = stat_inputs(b, e);
     if (!code && file_exists(b->folder))
         code = look_at_journal(b, e);
@@ -313,7 +328,7 @@ static int open_writers(struct build *b, struct err *e)
 
 static void leave_writers(struct build *b)
 {
-    for (size_t i = 0; i < b->noutputs; i++)
+    for (size_t i = 0; i < b->nwriters; i++)
         shard_writer_leave(&b->writer[i]);
     outfile_leave(&b->bad);
 }
@@ -321,7 +336,8 @@ static void leave_writers(struct build *b)
 int build_begin(struct build *b, struct err *e)
 {
     int code = b->lock < 0 ? build_journal_lock(b->folder, b->prefix, &b->lock, e) : 0;
-    b->writer = mem_new(b->noutputs, sizeof(*b->writer));
+    b->nwriters = b->q->shard_size ? b->nstreams : b->noutputs;
+    b->writer = mem_new(b->nwriters, sizeof(*b->writer));
     if (code)
         return code;
     code = open_writers(b, e);
@@ -361,6 +377,10 @@ int build_mark(struct build *b, bool finished, struct err *e)
                               .nshards = b->nstreams};
     struct shard_mark *mark = mem_new(b->nstreams, sizeof(*mark));
     j.shard = mark;
+    uint64_t *pieces = mem_new(b->q->nkeys, sizeof(*pieces));
+    build_count_pieces(b, pieces);
+    j.pieces = pieces;
+    j.npieces = finished && b->q->shard_size ? b->q->nkeys : 0;
     int code = b->bad.path ? outfile_sync(&b->bad, e) : 0;
     for (size_t i = 0; i < b->nstreams && !code; i++)
         code = shard_writer_mark(&b->writer[i], &mark[i], e);
@@ -368,6 +388,7 @@ int build_mark(struct build *b, bool finished, struct err *e)
         code = build_journal_write(b->folder, &j, e);
     b->marked |= !code;
     b->marked_at = clock_seconds();
+    free(pieces);
     free(mark);
     return code;
 }
@@ -425,9 +446,9 @@ static int derive(struct build *b, struct err *e)
     const struct shard_mark none = {0};
     struct shard_cursor at = {0};
     int code = 0;
-    for (size_t i = 0; i < b->nstreams && !code && b->noutputs > b->nstreams; i++)
+    for (size_t i = 0; i < b->nstreams && !code && b->nwriters > b->nstreams; i++)
         code = shard_writer_flush(&b->writer[i], e);
-    for (size_t i = b->nstreams; i < b->noutputs && !code; i++) {
+    for (size_t i = b->nstreams; i < b->nwriters && !code; i++) {
         const struct build_output *o = &b->output[i];
         code = open_writer(b, i, &none, e);
         if (!code && o->part == SIZE_MAX) {
@@ -455,20 +476,26 @@ int build_finish(struct build *b, struct err *e)
     struct manifest m = build_describe(b, false);
     if (!code && b->bad.path)
         code = outfile_sync(&b->bad, e);
-    for (size_t i = 0; i < b->noutputs && !code; i++)
+    if (!code && b->q->shard_size)
+        code = build_split(b, &m, e);
+    for (size_t i = b->first; i < b->nwriters && !code; i++)
         code = shard_writer_prepare(&b->writer[i], &m, e);
     if (!code)
         code = build_mark(b, true, e);
     if (!code)
         code = finish_bad(b, e);
-    for (size_t i = 0; i < b->noutputs && !code; i++)
+    for (size_t i = b->first; i < b->nwriters && !code; i++)
         code = shard_writer_commit(&b->writer[i], e);
+    for (size_t i = b->first; i < b->noutputs && !code && b->q->shard_size; i++)
+        code = build_give_name(&b->output[i], e);
+    if (!code)
+        code = build_remove_stale(b, e);
     if (!code)
         remove_work(b);
     return code;
 }
 
-static int give_name(const struct build_output *o, struct err *e)
+int build_give_name(const struct build_output *o, struct err *e)
 {
     char *name = path_base(o->prefix), *idx = mem_printf("%s/%s.idx", o->at.folder, name);
     bool done;
@@ -486,11 +513,13 @@ int build_give_names(struct build *b, bool *ret_done, struct err *e)
     char *first = NULL;
     if (file_exists(bad) && rename(bad, b->bad_path))
         code = err_sys(e, errno, "%s: cannot rename %s to it", b->bad_path, bad);
-    for (size_t i = 0; i < b->noutputs && !code; i++)
-        code = give_name(&b->output[i], e);
-    for (size_t i = 0; i < b->noutputs && !code; i++)
+    for (size_t i = b->first; i < b->noutputs && !code; i++)
+        code = build_give_name(&b->output[i], e);
+    for (size_t i = b->first; i < b->noutputs && !code; i++)
         code = count_files(&b->output[i], &files, &first, e);
-    *ret_done = !code && files == SUFFIXES * (int)b->noutputs;
+    *ret_done = !code && files == SUFFIXES * (int)build_outputs(b);
+    if (!code && *ret_done)
+        code = build_remove_stale(b, e);
     if (!code && *ret_done)
         remove_work(b);
     else if (!code)
@@ -514,7 +543,7 @@ int build_compare(struct build *b, struct err *e)
             code = err_set(e, ERR_FAIL, "stopped by a signal");
     }
     const struct manifest now = build_describe(b, false);
-    for (size_t i = 0; i < b->noutputs && !code; i++)
+    for (size_t i = b->first; i < b->noutputs && !code; i++)
         code = check_output(&b->output[i], &now, e);
     return code;
 }

@@ -20,6 +20,7 @@ enum { BUILD_OPTIONS = 24 };
 struct build_output {
     char *prefix;          /* PREFIX_KEY_document */
     size_t key, part;      /* part SIZE_MAX: the whole */
+    size_t piece;          /* of those of its key */
     struct shard_place at; /* while it is written; owned */
 };
 
@@ -39,14 +40,15 @@ struct build {
     struct build_output *output;
     size_t noutputs, nstreams;
     size_t parts; /* streams of each key */
+    size_t first; /* the outputs from here on get names: with --shard-size the streams do not */
 
     /* what the work is */
     struct manifest_input *input;
     struct manifest_option option[BUILD_OPTIONS];
     int64_t *mtime;
-    char *keys; /* as one text */
-    char partitions[24], shard[32];
+    char *keys;         /* as one text */
     char limits[4][24]; /* of the filter */
+    char partitions[24], shard[32], shard_size[24];
     bool pipe; /* an input that cannot be read again */
 
     /* build_keep.c */
@@ -63,8 +65,9 @@ struct build {
     struct encoder **encoder;
     struct item *item;
     void **ring;
-    struct shard_writer *writer; /* one for each output */
-    struct outfile bad;          /* path NULL: not opened yet */
+    struct shard_writer *writer; /* one for each output but pieces */
+    size_t nwriters;
+    struct outfile bad; /* path NULL: not opened yet */
     struct build_counts counts;
     size_t at;        /* input of the last item */
     uint64_t end;     /* its end there */
@@ -104,6 +107,25 @@ int build_finish(struct build *b, struct err *e);
 /* Gives the names of a run that was interrupted there. *ret_done false: the outputs are not there.
  */
 int build_give_names(struct build *b, bool *ret_done, struct err *e);
+
+/* What the journal keeps of an output's place while it is written. */
+void build_place(struct build *b, struct build_output *o);
+int build_give_name(const struct build_output *o, struct err *e);
+
+/* ---- build_split.c: --shard-size ------------------------------------------------------------ */
+
+/* There are n pieces of each key. */
+void build_set_pieces(struct build *b, const uint64_t *n);
+void build_count_pieces(const struct build *b, uint64_t *ret); /* of each key */
+
+/* As many as the manifest of the first says; one if there is none. */
+void build_find_pieces(struct build *b);
+
+/* Cuts each stream into pieces, which are whole on the disk then. */
+int build_split(struct build *b, struct manifest *m, struct err *e);
+
+/* Removes what an earlier run left behind the last piece. */
+int build_remove_stale(const struct build *b, struct err *e);
 
 /* Whether the inputs are those of the outputs that are there: reads all of them. */
 int build_compare(struct build *b, struct err *e);

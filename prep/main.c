@@ -98,6 +98,23 @@ static int parse_shard(const char *s, unsigned *ret_i, unsigned *ret_n, struct e
     return err_set(e, ERR_USAGE, "--shard: '%s' is not I/N with 0 <= I < N < 100000", s);
 }
 
+/* "512M": bytes. */
+static int parse_size(const char *s, uint64_t *ret, struct err *e)
+{
+    static const char unit[] = "KMGT";
+    size_t digits = s ? strspn(s, "0123456789") : 0;
+    const char *u = s && s[digits] ? strchr(unit, s[digits]) : NULL;
+    unsigned shift = u ? 10 * (unsigned)(u - unit + 1) : 0;
+    *ret = 0;
+    if (!s)
+        return 0;
+    if (digits && digits < 16 && (u ? !s[digits + 1] : !s[digits])) {
+        unsigned long long n = strtoull(s, NULL, 10);
+        *ret = n <= UINT64_MAX >> shift ? (uint64_t)n << shift : 0;
+    }
+    return *ret ? 0 : err_set(e, ERR_USAGE, "--shard-size: '%s' is no size such as 512M or 2G", s);
+}
+
 static int judge_build(const struct prep_options *o, struct err *e)
 {
     if (!o->input.n == !o->pretokenized) {
@@ -110,6 +127,8 @@ static int judge_build(const struct prep_options *o, struct err *e)
         return err_set(e, ERR_USAGE, "--output-prefix is missing: it names the files to write");
     if (o->shard && o->partitions > 1)
         return err_set(e, ERR_USAGE, "--shard and --partitions exclude each other");
+    if (o->shard_size && o->partitions > 1)
+        return err_set(e, ERR_USAGE, "--shard-size and --partitions exclude each other");
     if (o->keep_sequential_samples && o->partitions < 2)
         return err_set(e, ERR_USAGE, "--keep-sequential-samples needs --partitions");
     if (!o->json_keys.n)
@@ -168,8 +187,11 @@ static void print_summary(const struct prep_options *o, const struct build *b,
         log_warn("the end-of-document token stands %" PRIu64 " times inside the documents; readers "
                  "will take each for the end of one",
                  c->eods);
-    for (size_t i = 0; i < build_outputs(b); i++)
+    size_t n = build_outputs(b), most = 16;
+    for (size_t i = 0; i < n && (i < most || n <= 2 * most); i++)
         log_info("%s.bin, .idx", build_output(b, i));
+    if (n > 2 * most)
+        log_info("and %zu more, up to %s", n - most, build_output(b, n - 1));
 }
 
 static void print_begin(const struct build *b)
@@ -205,7 +227,10 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok,
         return err_wrap(e, "--text-separator");
     const char *const *input = o->pretokenized ? &o->pretokenized : o->input.item;
     unsigned shard, nshards;
+    uint64_t shard_size;
     int bad = parse_shard(o->shard, &shard, &nshards, e);
+    if (!bad)
+        bad = parse_size(o->shard_size, &shard_size, e);
     if (bad)
         return bad;
     const struct build_request q = {.input = input,
@@ -235,6 +260,7 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok,
                                     .nshards = nshards,
                                     .partitions = (int)o->partitions,
                                     .sequential = o->keep_sequential_samples,
+                                    .shard_size = shard_size,
                                     .sync_interval = o->sync_interval,
                                     .workers = o->workers ? (int)o->workers : pool_cpus(),
                                     .stop = &stop_signal,

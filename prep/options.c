@@ -264,6 +264,14 @@ const struct opt prep_rows[] = {
              "in their order all shares are the whole. Files that are compressed, arrays or "
              "Parquet are not cut",
      .verbs = BUILD},
+    {.name = "shard-size",
+     .type = OPT_TEXT,
+     AT(shard_size),
+     .meta = "BYTES",
+     .section = "output",
+     .help = "pieces PREFIX_KEY_document_00000 and so on, each of at most so many bytes of tokens "
+             "(512M, 2G: of 1024), cut between documents",
+     .verbs = BUILD},
     {.name = "keep-sequential-samples",
      .type = OPT_SWITCH,
      AT(keep_sequential_samples),

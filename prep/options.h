@@ -39,7 +39,7 @@ struct prep_options {
     int64_t workers;   /* 0: one for each processor */
     double sync_interval;
     int64_t partitions;
-    const char *shard;
+    const char *shard, *shard_size;
     bool keep_sequential_samples;
     int dtype; /* 0 auto, 1 uint16, 2 int32 */
     /* index, blend */

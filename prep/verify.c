@@ -2,9 +2,12 @@
 #include "prep/verify.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
+#include "base/mem.h"
 #include "dataset/manifest.h"
 #include "dataset/packed.h"
 
@@ -105,6 +108,25 @@ static int consider(const struct verify_request *q, struct verify_report *r, str
     return q->repair ? 0 : err_hint(e, "--repair mends it (%s)", words);
 }
 
+/* Of a piece that has its name still: all others are there, too. */
+static int check_pieces(const struct verify_request *q, const struct manifest *m, struct err *e)
+{
+    char *end = mem_printf("_%05" PRIu64, m->piece);
+    size_t n = strlen(q->prefix), k = strlen(end);
+    int code = 0;
+    bool named = m->pieces && n > k && !strcmp(q->prefix + n - k, end);
+    for (uint64_t i = 0; named && i < m->pieces && !code; i++) {
+        char *idx = mem_printf("%.*s_%05" PRIu64 ".idx", (int)(n - k), q->prefix, i);
+        if (!file_exists(idx))
+            code =
+                err_set(e, ERR_DATA, "%s: is piece %" PRIu64 " of %" PRIu64 ", and %s is missing",
+                        q->prefix, m->piece, m->pieces, idx);
+        free(idx);
+    }
+    free(end);
+    return code;
+}
+
 int verify_run(const struct verify_request *q, struct verify_report *ret, struct err *e)
 {
     struct manifest m;
@@ -118,6 +140,8 @@ int verify_run(const struct verify_request *q, struct verify_report *ret, struct
         if (code == ERR_DATA)
             code = consider(q, ret, e);
     }
+    if (!code && ret->has_manifest)
+        code = check_pieces(q, &m, e);
     manifest_close(&m);
     if (!code && ret->repaired) {
         code = manifest_read(q->prefix, &m, &ret->has_manifest, e);

@@ -23,6 +23,8 @@ static const struct manifest full = {
     .sequences = 60,
     .tokens = 123456,
     .bad_records = 2,
+    .piece = 3,
+    .pieces = 7,
     .dtype = SHARD_U16,
     .bin_bytes = 246912,
     .idx_bytes = 1266,
@@ -47,6 +49,7 @@ static void all_comes_back(void)
     T_STR(m.digest, DIGEST_A);
     T_EQ(m.vocab_size, 2000);
     T_EQ(m.dtype, SHARD_U16);
+    T_CHECK(m.piece == 3 && m.pieces == 7);
     T_EQ(m.ninputs, 2);
     T_STR(m.inputs[0].path, "a \"b\".jsonl");
     T_EQ(m.inputs[0].documents, 56);

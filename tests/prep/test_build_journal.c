@@ -14,6 +14,8 @@ static const struct manifest_input inputs[2] = {{"a \"b\".jsonl", 1234, 56, XXH}
 static const struct manifest_option options[1] = {{"json-keys", "text,b"}};
 static const int64_t mtimes[2] = {1700000000123456789, -5};
 static const struct shard_mark marks[2] = {{10, 4, 1, 1, 5, XXH}, {20, 8, 2, 3, 10, XXH}};
+static const uint64_t pieces[] = {5, 100000};
+
 static const struct build_journal whole = {
     .finished = true,
     .work = {.weft_version = "0.1.0",
@@ -35,6 +37,8 @@ static const struct build_journal whole = {
     .bad_bytes = 70,
     .shard = marks,
     .nshards = 2,
+    .pieces = pieces,
+    .npieces = 2,
 };
 
 static void all_comes_back(void)
@@ -62,6 +66,8 @@ static void all_comes_back(void)
     T_EQ(j.bad_bytes, 70);
     T_EQ(j.nshards, 2);
     T_MEM(j.shard, marks, sizeof(marks));
+    T_EQ(j.npieces, 2);
+    T_MEM(j.pieces, pieces, sizeof(pieces));
     build_journal_close(&j);
 }
 
@@ -99,6 +105,7 @@ static void malformed_ones_are_refused(void)
     T_ERR(read_with(", -5]", "]", &e), &e, ERR_DATA, "has 1 times of 2");
     T_ERR(read_with("\"shards\": [", "\"shards\": 0, \"x\": [", &e), &e, ERR_DATA, "no list");
     T_ERR(read_with("\"xxh3_128\": \"0123", "\"xxh3_128\": \"123", &e), &e, ERR_DATA, "digest");
+    T_ERR(read_with("\"pieces\": [5", "\"pieces\": [0", &e), &e, ERR_DATA, "no number of them");
     T_ERR(read_with("\"work\"", "\"wurk\"", &e), &e, ERR_DATA, "no journal");
     T_ERR(read_with("\"eod\": 3", "\"eod\": null", &e), &e, ERR_DATA, "eod");
 }
