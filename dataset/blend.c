@@ -229,6 +229,20 @@ uint64_t blend_margin(uint64_t target)
     return (uint64_t)ceil((double)target * (1 + 0.5 / 100));
 }
 
+void blend_normalize_old(const double *weight, size_t n, double *ret)
+{
+    double s = 0;
+    for (size_t i = 0; i < n; i++)
+        s += weight[i];
+    for (size_t i = 0; i < n; i++)
+        ret[i] = weight[i] / s;
+}
+
+uint64_t blend_margin_old(uint64_t samples, double weight)
+{
+    return (uint64_t)ceil((double)samples * weight * 1.005);
+}
+
 /* ---- interleaving --------------------------------------------------------------------------- */
 
 void blend_weave(const double *weight, size_t n, uint64_t size, int16_t *which, int64_t *sample,

@@ -46,6 +46,10 @@ void blend_normalize(const double *weight, size_t n, double *ret);
 uint64_t blend_target(uint64_t samples, double weight);
 uint64_t blend_margin(uint64_t target);
 
+/* The same before core 0.11: divided by the sum from left to right, and rounded once. */
+void blend_normalize_old(const double *weight, size_t n, double *ret);
+uint64_t blend_margin_old(uint64_t samples, double weight);
+
 /*
  * Where each sample comes from: the source that is furthest behind its share, the first of equal
  * ones. which and sample may be NULL; taken[n] is how many of each were taken. `weight` is

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "dataset/deepspeed_name.h"
 #include "dataset/maps_plan.h"
 
 int gpt_samples(uint64_t train_iters, uint64_t eval_interval, uint64_t eval_iters,
@@ -170,8 +171,31 @@ struct feed gpt_feed(const struct gpt *g)
 
 /* ---- the three shares ---------------------------------------------------------------------- */
 
-static int name_files(struct gpt *g, const struct gpt_config *c, struct err *e)
+static int name_as_deepspeed(struct gpt *g, const struct gpt_config *c, uint64_t tokens,
+                             struct err *e)
 {
+    struct maps_plan p;
+    struct buf text = {0};
+    int code = maps_plan_make(&g->spec, c->prefix, tokens, &p, e);
+    if (code)
+        return code;
+    deepspeed_gpt_text(&(struct deepspeed_gpt){.path = c->prefix,
+                                               .part = g->spec.part,
+                                               .samples = g->spec.samples,
+                                               .epochs = p.epochs,
+                                               .seq_length = c->seq_length,
+                                               .seed = c->seed,
+                                               .split = c->named_split},
+                       &text);
+    maps_of_deepspeed(c->prefix, c->cache, &text, &g->at);
+    buf_finish(&text);
+    return 0;
+}
+
+static int name_files(struct gpt *g, const struct gpt_config *c, uint64_t tokens, struct err *e)
+{
+    if (c->rules == RULES_DEEPSPEED)
+        return name_as_deepspeed(g, c, tokens, e);
     if (!c->cache && !g->spec.one_epoch) {
         maps_beside(&g->spec, c->prefix, &g->at);
         return 0;
@@ -203,13 +227,20 @@ static int plan_part(struct gpt *g, uint64_t tokens, struct err *e)
     return code;
 }
 
+static bool share_of(const struct gpt_config *c, const struct split *s, enum part p, uint64_t nseq,
+                     uint64_t *ret_first, uint64_t *ret_end)
+{
+    return c->rules == RULES_CORE ? split_range(s, p, nseq, ret_first, ret_end)
+                                  : split_range_old(s, p, nseq, ret_first, ret_end);
+}
+
 static int open_part(struct gpt_data *d, const struct gpt_config *c, const struct split *split,
                      enum part p, struct err *e)
 {
     struct gpt *g = &d->part[p];
     uint64_t first = 0, end = d->shard.nseq, tokens;
     *g = (struct gpt){.shard = &d->shard, .limit = c->limit, .pad = c->pad};
-    if (!c->samples[p] || (c->split && !split_range(split, p, d->shard.nseq, &first, &end)))
+    if (!c->samples[p] || (c->split && !share_of(c, split, p, d->shard.nseq, &first, &end)))
         return 0;
     int code = maps_tokens_told(&d->shard, first, end, &tokens, e);
     d->empty[p] = !code && !tokens;
@@ -222,9 +253,11 @@ static int open_part(struct gpt_data *d, const struct gpt_config *c, const struc
                                  .one_epoch = c->samples[p] == SAMPLES_ALL,
                                  .seq_length = c->seq_length,
                                  .seed = c->seed,
-                                 .extra = 1};
+                                 .extra = 1,
+                                 .all_mixed = c->rules == RULES_V1,
+                                 .wide = c->rules == RULES_DEEPSPEED};
     struct maps_wish wish = {.save = c->save, .rebuild = c->rebuild};
-    code = c->plan_only ? plan_part(g, tokens, e) : name_files(g, c, e);
+    code = c->plan_only ? plan_part(g, tokens, e) : name_files(g, c, tokens, e);
     if (!code && !c->plan_only)
         code = maps_obtain_at(&g->spec, &d->shard, &g->at, wish, &g->maps, &g->reused, g->why, e);
     d->ready[p] = !code;

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "dataset/feed.h"
 #include "dataset/maps.h"
+#include "dataset/rules.h"
 #include "dataset/shard.h"
 #include "dataset/split.h"
 
@@ -58,6 +59,8 @@ struct gpt_config {
     const char *split; /* NULL: each share that is wanted is all of it */
     const char *cache; /* folder of maps under core's names; NULL: beside the data */
     const struct core_tokenizer *tokenizer; /* for those names; may be NULL */
+    enum data_rules rules;
+    const char *named_split; /* stands in names of RULES_DEEPSPEED, though it may cut nothing */
     uint32_t seq_length;
     uint32_t seed;
     uint64_t samples[PARTS]; /* 0: the share is not wanted; SAMPLES_ALL: one epoch */

@@ -192,7 +192,7 @@ int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps 
     if (code)
         return code;
     maps_take_plan(ret, &p);
-    ret->wide_sample = p.ndoc > INT32_MAX;
+    ret->wide_sample = spec->wide || p.ndoc > INT32_MAX;
     ret->wide_shuffle = p.nsample >= UINT32_MAX - 1;
     code = make_room(ret, s, e);
     if (!code)

@@ -34,6 +34,8 @@ struct maps_spec {
     uint32_t seed;
     uint32_t extra; /* 1: samples overlap by one token (the rule); 0: they do not */
     bool keep_last; /* a last, shorter sample too (validation by option) */
+    bool all_mixed; /* no epoch is shuffled by itself (v1) */
+    bool wide;      /* the sample map has 64 bits whatever it holds (Megatron-DeepSpeed) */
 };
 
 struct maps {
@@ -87,6 +89,11 @@ void maps_beside(const struct maps_spec *spec, const char *prefix, struct maps_a
 
 /* text: the description (core_gpt_text). */
 void maps_in_cache(const char *folder, enum part part, const struct buf *text, struct maps_at *ret);
+
+/* Megatron-DeepSpeed's: the folder index-cache beside the data if they are there, or if `cache` is
+ * NULL; else in `cache`. text: deepspeed_gpt_text. */
+void maps_of_deepspeed(const char *prefix, const char *cache, const struct buf *text,
+                       struct maps_at *ret);
 void maps_at_finish(struct maps_at *at);
 
 /* Writes the three files; each appears whole or not at all. maps_save: beside the data. */

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "dataset/deepspeed_name.h"
 #include "dataset/maps_plan.h"
 #include "dataset/seal.h"
 
@@ -48,6 +49,39 @@ void maps_in_cache(const char *folder, enum part part, const struct buf *text, s
     ret->seal = core_path(folder, md5, class, part, "seal.json");
     ret->description = core_path(folder, md5, class, part, "description.txt");
     buf_add(&ret->text, text->data, text->len);
+}
+
+static bool all_there(const struct maps_at *at)
+{
+    bool there = file_exists(at->description);
+    for (int i = 0; i < MAPS_FILES; i++)
+        there &= file_exists(at->path[i]);
+    return there;
+}
+
+static void name_deepspeed(const char *folder, const struct buf *text, struct maps_at *ret)
+{
+    static const char *const kind[MAPS_FILES] = {"_doc_idx.npy", "_sample_idx.npy",
+                                                 "_shuffle_idx.npy"};
+    *ret = (struct maps_at){.folder = mem_strdup(folder),
+                            .seal = deepspeed_path(folder, text, "_seal.json"),
+                            .description = deepspeed_path(folder, text, ".dsc")};
+    for (int i = 0; i < MAPS_FILES; i++)
+        ret->path[i] = deepspeed_path(folder, text, kind[i]);
+    buf_add(&ret->text, text->data, text->len);
+}
+
+void maps_of_deepspeed(const char *prefix, const char *cache, const struct buf *text,
+                       struct maps_at *ret)
+{
+    char *parent = path_dir(prefix), *beside = path_join(parent, "index-cache");
+    name_deepspeed(beside, text, ret);
+    if (cache && !all_there(ret)) {
+        maps_at_finish(ret);
+        name_deepspeed(cache, text, ret);
+    }
+    free(parent);
+    free(beside);
 }
 
 void maps_at_finish(struct maps_at *at)

@@ -59,7 +59,7 @@ static void plan_separate(const struct maps_spec *q, struct maps_plan *p)
     p->split = ((p->epochs - 1) * p->tokens - q->extra) / length;
     int64_t last = (int64_t)(q->samples - p->split);
     uint64_t whole = (p->tokens - q->extra) / length;
-    p->separate = last < (int64_t)(0.80 * (double)whole);
+    p->separate = !q->all_mixed && last < (int64_t)(0.80 * (double)whole);
 }
 
 int maps_plan_make(const struct maps_spec *q, const char *name, uint64_t tokens,

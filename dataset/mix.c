@@ -10,21 +10,60 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "dataset/deepspeed_name.h"
 #include "dataset/seal.h"
 
 static const char class[] = "BlendedDataset";
 
 /* ---- sources -------------------------------------------------------------------------------- */
 
+/* Samples of a set that is weighed so. */
+static uint64_t with_margin(enum data_rules rules, uint64_t samples, double weight)
+{
+    return rules == RULES_CORE ? blend_margin(blend_target(samples, weight))
+                               : blend_margin_old(samples, weight);
+}
+
+static void normalize(enum data_rules rules, const double *weight, size_t n, double *ret)
+{
+    if (rules == RULES_CORE)
+        blend_normalize(weight, n, ret);
+    else
+        blend_normalize_old(weight, n, ret);
+}
+
 /* Samples that source i of `l` is to have for part p. */
-static uint64_t wanted(const struct blend_list *l, const double *weight, bool alone, size_t i,
-                       uint64_t samples)
+static uint64_t wanted(enum data_rules rules, const struct blend_list *l, const double *weight,
+                       bool alone, size_t i, uint64_t samples)
 {
     if (!samples || (alone && l->n == 1))
         return samples;
     if (!weight)
         return SAMPLES_ALL;
-    return blend_margin(blend_target(samples, weight[i]));
+    return with_margin(rules, samples, weight[i]);
+}
+
+/* What the rules before core's leave out. */
+static int check_rules(const struct mix_config *c, const struct blend_list *l, struct err *e)
+{
+    enum { MOST = 254 };
+    if (c->rules == RULES_CORE || !l)
+        return 0;
+    for (int p = 0; p < PARTS; p++)
+        if (c->samples[p] == SAMPLES_ALL)
+            return err_set(e, ERR_USAGE, "--data-rules: only core's know 'every sample once'");
+    if (c->cache && c->rules != RULES_DEEPSPEED)
+        return err_set(e, ERR_USAGE,
+                       "--data-rules v1 and v2 leave maps beside the data, not in a "
+                       "--data-cache-path");
+    if (l->weight && c->rules == RULES_V1)
+        return err_set(e, ERR_USAGE, "--data-rules v1 know one data set without a weight");
+    if (l->n > 1 && !l->weight)
+        return err_set(e, ERR_USAGE, "--data-rules: only core's blend data sets without weights");
+    if (l->n > MOST)
+        return err_set(e, ERR_USAGE, "--data-rules: %zu data sets, before core at most %d", l->n,
+                       MOST);
+    return 0;
 }
 
 /*
@@ -35,10 +74,10 @@ static int open_list(struct mix *m, const struct mix_config *c, const struct ble
                      unsigned mask, struct err *e)
 {
     double *weight = l->weight ? mem_new(l->n, sizeof(*weight)) : NULL;
-    bool alone = !l->weight || !c->shared;
-    int code = 0;
+    bool alone = !l->weight || (!c->shared && c->rules == RULES_CORE);
+    int code = check_rules(c, l, e);
     if (weight)
-        blend_normalize(l->weight, l->n, weight);
+        normalize(c->rules, l->weight, l->n, weight);
     for (int p = 0; p < PARTS; p++)
         if (weight && (mask >> p & 1) && c->samples[p] == SAMPLES_ALL && (c->shared || l->n > 1))
             code = err_set(e, ERR_USAGE, "weights need a number of %s samples",
@@ -48,6 +87,8 @@ static int open_list(struct mix *m, const struct mix_config *c, const struct ble
                                .split = c->shared ? c->split : NULL,
                                .cache = c->cache,
                                .tokenizer = c->tokenizer,
+                               .rules = c->rules,
+                               .named_split = c->split ? c->split : "969, 30, 1",
                                .seq_length = c->seq_length,
                                .seed = c->seed,
                                .limit = c->limit,
@@ -58,7 +99,7 @@ static int open_list(struct mix *m, const struct mix_config *c, const struct ble
                                .plan_only = c->plan_only};
         for (int p = 0; p < PARTS; p++)
             if (mask >> p & 1)
-                g.samples[p] = wanted(l, weight, alone, i, c->samples[p]);
+                g.samples[p] = wanted(c->rules, l, weight, alone, i, c->samples[p]);
         struct gpt_data *d = &m->source[m->nsource];
         code = gpt_open(d, &g, e);
         m->nsource += !code;
@@ -72,11 +113,16 @@ static int open_list(struct mix *m, const struct mix_config *c, const struct ble
 
 /* ---- the blend of a part -------------------------------------------------------------------- */
 
+static bool has_all(const struct mix_part *p, size_t i)
+{
+    return p->taken[i] <= gpt_count(p->set[i]);
+}
+
 /* ERR_USAGE unless every set has the samples that are taken of it. */
 static int check_taken(const struct mix_part *p, struct err *e)
 {
     for (size_t i = 0; i < p->n; i++)
-        if (p->taken[i] > gpt_count(p->set[i]))
+        if (!has_all(p, i))
             return err_set(e, ERR_USAGE,
                            "%s: the %s blend takes %" PRIu64 " samples of it, which has %" PRIu64,
                            p->set[i]->shard->prefix, part_name(p->part), p->taken[i],
@@ -84,8 +130,8 @@ static int check_taken(const struct mix_part *p, struct err *e)
     return 0;
 }
 
-static void describe(const struct mix_part *p, const double *weight, const uint64_t *count,
-                     bool exhaustive, struct buf *ret)
+static void describe(const struct mix_part *p, enum data_rules rules, const double *weight,
+                     const uint64_t *count, bool exhaustive, struct buf *ret)
 {
     struct buf *text = mem_new(p->n, sizeof(*text));
     for (size_t i = 0; i < p->n; i++)
@@ -97,13 +143,24 @@ static void describe(const struct mix_part *p, const double *weight, const uint6
                                  .count = count,
                                  .exhaustive = exhaustive,
                                  .size = p->count};
-    core_blend_text(&b, ret);
+    if (rules == RULES_DEEPSPEED)
+        deepspeed_blend_text(text, p->n, weight, p->count, ret);
+    else
+        core_blend_text(&b, ret);
     free(text);
 }
 
-static void name_files(struct mix_part *p, const char *folder, const struct buf *text)
+static void name_files(struct mix_part *p, enum data_rules rules, const char *folder,
+                       const struct buf *text)
 {
     char md5[MD5_TEXT];
+    if (rules == RULES_DEEPSPEED) {
+        p->path[0] = deepspeed_path(folder, text, "_index.npy");
+        p->path[1] = deepspeed_path(folder, text, "_sample_index.npy");
+        p->seal = deepspeed_path(folder, text, "_seal.json");
+        p->description = deepspeed_path(folder, text, ".dsc");
+        return;
+    }
     core_find(folder, class, p->part, text, md5);
     p->path[0] = core_path(folder, md5, class, p->part, "dataset_index.npy");
     p->path[1] = core_path(folder, md5, class, p->part, "dataset_sample_index.npy");
@@ -111,12 +168,51 @@ static void name_files(struct mix_part *p, const char *folder, const struct buf 
     p->description = core_path(folder, md5, class, p->part, "description.txt");
 }
 
+/* Set of the sample at place k, as it is said to be. */
+static int set_at(const struct mix_part *p, uint64_t k)
+{
+    return p->narrow ? p->narrow[k] : p->which[k];
+}
+
+/*
+ * Before core a blend is longer than the run that it is for, and a set that is too short for all of
+ * it is only missed where that is read: it ends there, unless the run's own `samples` need more.
+ */
+static void end_early(struct mix_part *p, uint64_t samples)
+{
+    uint64_t k = 0;
+    memset(p->taken, 0, p->n * sizeof(*p->taken));
+    for (; k < p->count; k++) {
+        size_t d = (size_t)set_at(p, k);
+        if (d >= p->n || (p->taken[d]++ >= gpt_count(p->set[d]) && k < samples))
+            return;
+        if (!has_all(p, d)) {
+            p->taken[d]--;
+            break;
+        }
+    }
+    p->count = k;
+}
+
+/* The same without indices. */
+static void plan_weave(struct mix_part *p, const double *weight, uint64_t samples, bool early)
+{
+    bool all = true;
+    blend_weave(weight, p->n, p->count, NULL, NULL, p->taken);
+    for (size_t i = 0; i < p->n; i++)
+        all &= has_all(p, i);
+    if (all || !early)
+        return;
+    p->count = samples;
+    blend_weave(weight, p->n, p->count, NULL, NULL, p->taken);
+}
+
 /* Counts what is taken of each; ERR_DATA unless each set's samples come one after the other. */
 static int check_files(struct mix_part *p, struct err *e)
 {
     memset(p->taken, 0, p->n * sizeof(*p->taken));
     for (uint64_t k = 0; k < p->count; k++) {
-        int d = p->which[k];
+        int d = set_at(p, k);
         if (d < 0 || (size_t)d >= p->n)
             return err_set(e, ERR_DATA, "%s: names data set %d of %zu at place %" PRIu64,
                            p->path[0], d, p->n, k);
@@ -128,20 +224,24 @@ static int check_files(struct mix_part *p, struct err *e)
     return 0;
 }
 
-static int open_files(struct mix_part *p, struct err *e)
+static int open_files(struct mix_part *p, enum data_rules rules, struct err *e)
 {
+    bool narrow = rules == RULES_DEEPSPEED;
     enum seal_state seal = seal_look(p->seal, NULL, (const char *const *)p->path, 2);
     int code = npy_open(&p->file[0], p->path[0], e);
     if (!code)
         code = npy_open(&p->file[1], p->path[1], e);
     const struct npy *f = p->file;
-    if (!code && (f[0].dtype != NPY_I2 || f[0].ndim != 1 || f[0].shape[0] != p->count))
-        code = err_set(e, ERR_DATA, "%s: is not one i2 for each sample", p->path[0]);
+    if (!code &&
+        (f[0].dtype != (narrow ? NPY_U1 : NPY_I2) || f[0].ndim != 1 || f[0].shape[0] != p->count))
+        code = err_set(e, ERR_DATA, "%s: is not one %s for each sample", p->path[0],
+                       narrow ? "u1" : "i2");
     if (!code && (f[1].dtype != NPY_I8 || f[1].ndim != 1 || f[1].shape[0] != p->count))
         code = err_set(e, ERR_DATA, "%s: is not one i8 for each sample", p->path[1]);
-    if (!code && ((uintptr_t)f[0].data % 2 || (uintptr_t)f[1].data % 8))
+    if (!code && ((!narrow && (uintptr_t)f[0].data % 2) || (uintptr_t)f[1].data % 8))
         code = err_set(e, ERR_DATA, "%s: its elements are not aligned", p->path[1]);
-    p->which = (const int16_t *)(const void *)f[0].data;
+    p->which = narrow ? NULL : (const int16_t *)(const void *)f[0].data;
+    p->narrow = narrow ? f[0].data : NULL;
     p->sample = (const int64_t *)(const void *)f[1].data;
     if (!code && seal != SEAL_HOLDS)
         code = check_files(p, e);
@@ -165,6 +265,7 @@ static int weave(struct mix_part *p, const double *weight, const uint64_t *all, 
     if (code)
         return code;
     p->which = p->own[0];
+    p->narrow = NULL;
     p->sample = p->own[1];
     if (all)
         blend_weave_all(all, p->n, p->own[0], p->own[1]);
@@ -173,10 +274,25 @@ static int weave(struct mix_part *p, const double *weight, const uint64_t *all, 
     return 0;
 }
 
-static int save(const struct mix_part *p, const char *folder, const struct buf *text, struct err *e)
+static int save_narrow(const struct mix_part *p, struct err *e)
+{
+    void *narrow;
+    int code = mem_try(p->count, 1, "the blend, a byte for each sample", &narrow, e);
+    for (uint64_t k = 0; k < p->count && !code; k++)
+        ((uint8_t *)narrow)[k] = (uint8_t)p->which[k];
+    if (!code)
+        code = npy_write(p->path[0], NPY_U1, 1, &p->count, narrow, e);
+    free(narrow);
+    return code;
+}
+
+static int save(const struct mix_part *p, enum data_rules rules, const char *folder,
+                const struct buf *text, struct err *e)
 {
     int code = file_mkdirs(folder, e);
-    if (!code)
+    if (!code && rules == RULES_DEEPSPEED)
+        code = save_narrow(p, e);
+    else if (!code)
         code = npy_write(p->path[0], NPY_I2, 1, &p->count, p->which, e);
     if (!code)
         code = npy_write(p->path[1], NPY_I8, 1, &p->count, p->sample, e);
@@ -192,17 +308,17 @@ static int obtain(struct mix_part *p, const struct mix_config *c, const double *
                   const uint64_t *all, struct err *e)
 {
     struct buf text = {0};
-    describe(p, weight, all, all != NULL, &text);
-    name_files(p, c->cache, &text);
-    p->reused = !c->rebuild && !open_files(p, NULL);
+    describe(p, c->rules, weight, all, all != NULL, &text);
+    name_files(p, c->rules, c->cache, &text);
+    p->reused = !c->rebuild && !open_files(p, c->rules, NULL);
     int fd = p->reused || !c->save ? -1 : open(c->cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int code = 0;
     if (fd >= 0 && !flock(fd, LOCK_EX))
-        p->reused = !c->rebuild && !open_files(p, NULL);
+        p->reused = !c->rebuild && !open_files(p, c->rules, NULL);
     if (!p->reused)
         code = weave(p, weight, all, e);
     if (!p->reused && !code && c->save)
-        code = save(p, c->cache, &text, e);
+        code = save(p, c->rules, c->cache, &text, e);
     if (fd >= 0)
         close(fd);
     buf_finish(&text);
@@ -235,18 +351,22 @@ static int blend(struct mix_part *p, const struct mix_config *c, struct err *e)
     int code = count_all(p, count, &sum, e);
     p->count = !p->weight && samples > sum ? sum : samples;
     for (size_t i = 0; p->weight && i < p->n; i++)
-        p->count = (i ? p->count : 0) + blend_target(samples, p->weight[i]);
+        p->count =
+            (i ? p->count : 0) + (c->rules == RULES_CORE ? blend_target(samples, p->weight[i])
+                                                         : blend_margin_old(samples, p->weight[i]));
     for (size_t i = 0; i < p->n; i++) {
         weight[i] = p->weight ? p->weight[i] : (double)count[i];
         p->taken[i] = all ? count[i] : 0;
     }
     blend_normalize(weight, p->n, weight);
     if (!code && c->plan_only && !all)
-        blend_weave(weight, p->n, p->count, NULL, NULL, p->taken);
+        plan_weave(p, weight, samples, c->rules != RULES_CORE);
     else if (!code && !c->plan_only && c->cache)
         code = obtain(p, c, weight, all ? count : NULL, e);
     else if (!code && !c->plan_only)
         code = weave(p, weight, all ? count : NULL, e);
+    if (!code && !c->plan_only && c->rules != RULES_CORE)
+        end_early(p, samples);
     if (!code)
         code = check_taken(p, e);
     free(count);
@@ -267,10 +387,10 @@ static int open_part(struct mix *m, const struct mix_config *c, const struct ble
     p->taken = mem_new(p->n, sizeof(*p->taken));
     for (size_t i = 0; i < p->n; i++)
         p->set[i] = &m->source[first + i].part[part];
-    p->blended = p->n > 1 || (l->weight && c->shared);
+    p->blended = p->n > 1 || (l->weight && (c->shared || c->rules != RULES_CORE));
     if (l->weight && p->blended) {
         p->weight = mem_new(p->n, sizeof(*p->weight));
-        blend_normalize(l->weight, l->n, p->weight);
+        normalize(c->rules, l->weight, l->n, p->weight);
     }
     p->count = gpt_count(p->set[0]);
     p->taken[0] = p->count;
@@ -343,7 +463,7 @@ struct gpt *mix_at(const struct mix_part *p, uint64_t k, uint64_t *ret_sample)
 {
     BUG_ON(k >= p->count, "sample %" PRIu64 " of %" PRIu64, k, p->count);
     *ret_sample = p->blended ? (uint64_t)p->sample[k] : k;
-    size_t d = p->blended ? (size_t)p->which[k] : 0;
+    size_t d = p->blended ? (size_t)set_at(p, k) : 0;
     return d < p->n ? p->set[d] : NULL;
 }
 
@@ -358,7 +478,7 @@ uint64_t mix_once(const struct mix_part *p)
     if (!p->blended)
         return one_epoch(p->set[0]);
     for (uint64_t k = 0; k < p->count; k++) {
-        size_t d = (size_t)p->which[k];
+        size_t d = (size_t)set_at(p, k);
         if (d >= p->n || (uint64_t)p->sample[k] >= one_epoch(p->set[d]))
             return k;
     }

@@ -4,9 +4,10 @@
 
 /*
  * The data of a run: for each part (training, validation, test) one data set in its order, or
- * several that are blended, as Megatron core's BlendedMegatronDatasetBuilder makes them. Its index
- * files are core's with a cache folder; without one the maps lie as gpt.h says, and the blend's own
- * indices are made at each start.
+ * several that are blended, as Megatron core's BlendedMegatronDatasetBuilder makes them, or as
+ * those before it did (rules.h). Its index files are core's, or Megatron-DeepSpeed's, with a cache
+ * folder; without one the maps lie as gpt.h says, and the blend's own indices are made at each
+ * start.
  *
  * Open data is immutable; any number of threads may ask its feeds.
  */
@@ -20,6 +21,7 @@ struct mix_config {
     const char *split;                   /* of shared */
     const char *cache;                   /* NULL: none */
     const struct core_tokenizer *tokenizer;
+    enum data_rules rules;
     uint32_t seq_length, seed;
     uint64_t samples[PARTS]; /* 0: the part is not wanted; SAMPLES_ALL: every sample once */
     int64_t limit;
@@ -36,6 +38,7 @@ struct mix_part {
     uint64_t *taken;       /* of each set by `count` samples */
     bool blended;          /* else the one set's own order */
     const int16_t *which;  /* [count]: set of each sample; not after plan_only */
+    const uint8_t *narrow; /* or this, from a file of Megatron-DeepSpeed's */
     const int64_t *sample; /* [count]: its number in that set */
     /* files of the two, and their memory; the paths are NULL without a cache */
     char *path[2], *seal, *description;

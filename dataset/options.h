@@ -10,11 +10,13 @@
 
 #include "base/opt.h"
 #include "dataset/blend.h"
+#include "dataset/rules.h"
 
 struct data_flags {
     struct opt_list path, part[PARTS];
     const char *args_path, *parts_path;
     const char *cache;
+    int rules; /* enum data_rules */
 };
 
 #define DATA_FLAG_ROW(S, member, v, nm, ty, field, metatext, isbasic, text)                        \
@@ -36,7 +38,11 @@ struct data_flags {
                       "JSON with these three under train, valid and test"),                        \
         DATA_FLAG_ROW(S, m, v, "data-cache-path", OPT_TEXT, cache, "DIR", false,                   \
                       "folder of index maps under Megatron core's names, instead of beside the "   \
-                      "data")
+                      "data"),                                                                     \
+        OPT_ROW(S, "data-rules", OPT_CHOICE, m.rules, "core", DATA_RULES_CHOICES, "data", v, 0, 0, \
+                false,                                                                             \
+                "whose splits, blends, orders and names of index files: Megatron core's, those "   \
+                "of Megatron-LM v1 or v2 to 23.04, or Megatron-DeepSpeed's")
 
 /* The lists that the flags name: one of all parts, or one of each. */
 struct data_lists {

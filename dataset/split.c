@@ -54,8 +54,10 @@ int split_parse(const char *text, struct split *ret, struct err *e)
     if (!(sum > 0))
         return bad(text, "the shares add up to nothing", e);
     ret->bound[0] = 0;
-    for (int i = 0; i < PARTS; i++)
-        ret->bound[i + 1] = ret->bound[i] + w[i] / sum;
+    for (int i = 0; i < PARTS; i++) {
+        ret->share[i] = w[i] / sum;
+        ret->bound[i + 1] = ret->bound[i] + ret->share[i];
+    }
     return 0;
 }
 
@@ -69,5 +71,21 @@ bool split_range(const struct split *s, enum part p, uint64_t nseq, uint64_t *re
     double end = nearbyint(s->bound[p + 1] * (double)nseq);
     *ret_first = (uint64_t)first < nseq ? (uint64_t)first : nseq;
     *ret_end = (uint64_t)end < nseq ? (uint64_t)end : nseq;
+    return true;
+}
+
+bool split_range_old(const struct split *s, enum part p, uint64_t nseq, uint64_t *ret_first,
+                     uint64_t *ret_end)
+{
+    int64_t bound[PARTS + 1] = {0};
+    for (int i = 0; i < PARTS; i++)
+        bound[i + 1] = bound[i] + (int64_t)nearbyint(s->share[i] * (double)nseq);
+    int64_t more = bound[PARTS] - (int64_t)nseq;
+    for (int i = 1; i <= PARTS; i++)
+        bound[i] -= more;
+    if (bound[p] < 0 || bound[p + 1] <= bound[p])
+        return false;
+    *ret_first = (uint64_t)bound[p];
+    *ret_end = (uint64_t)bound[p + 1];
     return true;
 }

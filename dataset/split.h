@@ -23,6 +23,7 @@ const char *part_name(enum part p);
 
 struct split {
     double bound[PARTS + 1]; /* cumulative, from 0 */
+    double share[PARTS];
 };
 
 /* One to three numbers with ',' or '/' between them; missing ones are 0. ERR_USAGE otherwise. */
@@ -34,5 +35,12 @@ int split_parse(const char *text, struct split *ret, struct err *e);
  */
 bool split_range(const struct split *s, enum part p, uint64_t nseq, uint64_t *ret_first,
                  uint64_t *ret_end);
+
+/*
+ * The rule before core (v1 to 23.04, Megatron-DeepSpeed): each share is rounded by itself, and what
+ * they are more or fewer than nseq in all shifts all bounds. False if the range is empty.
+ */
+bool split_range_old(const struct split *s, enum part p, uint64_t nseq, uint64_t *ret_first,
+                     uint64_t *ret_end);
 
 #endif

@@ -83,6 +83,7 @@ static int open_mix(const struct blend_request *q, struct mix_config *c, struct 
             c->own[p] = &l.own[p];
         c->split = q->split;
         c->cache = q->data->cache;
+        c->rules = (enum data_rules)q->data->rules;
         c->tokenizer = &n.core;
         c->seq_length = q->seq_length;
         c->seed = q->seed;

@@ -78,6 +78,7 @@ static int open_view(struct view *v, struct err *e)
         struct mix_config c = {.shared = l.per_part ? NULL : mine,
                                .split = q->split,
                                .cache = q->data->cache,
+                               .rules = (enum data_rules)q->data->rules,
                                .seq_length = q->seq_length,
                                .seed = q->seed,
                                .limit = v->limit,

@@ -9,7 +9,8 @@
 #include "base/toml.h"
 
 static const char *const adopted[] = {
-    "split",           "seq-length",         "eod-mask-loss",    "reset-position-ids",
+    "split",           "data-rules",         "seq-length",       "eod-mask-loss",
+    "reset-position-ids",
     "reset-attention-mask", "fim-rate",      "fim-spm-rate",     "fim-prefix-token",
     "fim-middle-token", "fim-suffix-token"};
 
@@ -19,7 +20,7 @@ static const char *const compared[] = {
     "reset-position-ids", "reset-attention-mask",  "fim-rate", "fim-spm-rate",
     "fim-prefix-token",
     "fim-middle-token", "fim-suffix-token",
-    "split",           "seq-length",          "micro-batch-size",
+    "split",           "data-rules",          "seq-length",      "micro-batch-size",
     "global-batch-size", "train-iters",     "train-samples",       "seed",
     "lr",                "min-lr",          "lr-decay-style",      "lr-decay-iters",
     "lr-decay-samples",  "lr-warmup-iters", "lr-warmup-samples",   "lr-warmup-fraction",

@@ -497,6 +497,7 @@ int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
     struct mix_config c = {.shared = j->lists.per_part ? NULL : &j->lists.shared,
                            .split = o->split,
                            .cache = o->data.cache,
+                           .rules = (enum data_rules)o->data.rules,
                            .tokenizer = &name,
                            .seq_length = (uint32_t)j->seq_length,
                            .seed = (uint32_t)o->seed,

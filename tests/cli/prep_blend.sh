@@ -74,6 +74,28 @@ expect 4 "$PREP" blend --data-path none --num-samples 3
 expect 2 "$PREP" blend --data-path f --num-samples 0
 expect 3 "$PREP" blend --per-split-data-args-path list --num-samples 3
 
+t "the rules before core: v2 beside the data, Megatron-DeepSpeed in a cache"
+old="--data-path 2 d_text_document 1 e_text_document --num-samples 40 --seq-length 32 --split 9,1"
+expect 0 "$PREP" index $old --data-rules v2
+[ -f d_text_document_train_indexmap_27ns_32sl_1234s_doc_idx.npy ] || _wrong "no maps of v2"
+expect 0 "$PREP" index $old --data-rules deepspeed
+[ "$(ls index-cache/*.dsc | wc -l)" = 2 ] || _wrong "not two descriptions beside the data"
+expect 0 "$PREP" index $old --data-rules deepspeed --data-cache-path olds
+ls olds/*_sample_index.npy > out 2>&1 || _wrong "no blend in the cache"
+expect 0 "$PREP" blend $old --data-rules deepspeed
+out_has "train: 41 samples"
+expect 2 "$PREP" index $old --data-rules v1
+err_has "v1 know one data set"
+expect 2 "$PREP" index $old --data-rules v2 --data-cache-path olds
+err_has "beside the data"
+expect 2 "$PREP" index --data-path d_text_document e_text_document --num-samples 4 --data-rules v2
+err_has "without weights"
+expect 2 "$PREP" blend --data-path f --exhaustive --data-rules v2
+err_has "every sample once"
+expect 0 "$TRAIN" run $tiny --data-path 2 d_text_document 1 e_text_document --data-rules v2 --train-iters 4 \
+    --save runs/old
+expect 0 "$TRAIN" eval --load runs/old --data-path d_text_document --eval-iters 2
+
 t "the trainer takes the blend, and goes on with it"
 blend="--data-path 2 d_text_document 1 e_text_document --data-cache-path runs/cache"
 expect 0 "$TRAIN" run $tiny $blend --train-iters 8 --save runs/a

@@ -28,6 +28,34 @@ static void cuts_as_core_does(void)
     range(".5,0.5", PART_VALID, 4, 2, 4);
 }
 
+static void old_range(const char *text, enum part p, uint64_t n, uint64_t first, uint64_t end)
+{
+    struct err e;
+    struct split s;
+    uint64_t a = 0, b = 0;
+    T_OK(split_parse(text, &s, &e), &e);
+    T_EQ(split_range_old(&s, p, n, &a, &b), end > first);
+    T_EQ(a, end > first ? first : 0);
+    T_EQ(b, end > first ? end : 0);
+}
+
+/* Megatron-LM's get_train_valid_test_split_ before core. */
+static void cuts_as_was_done_before_core(void)
+{
+    old_range("969,30,1", PART_TRAIN, 150, 0, 146);
+    old_range("969,30,1", PART_VALID, 150, 146, 150);
+    old_range("969,30,1", PART_TEST, 150, 0, 0);
+    old_range("969, 30, 1", PART_TEST, 1000, 999, 1000);
+    old_range("1,1,1", PART_TRAIN, 4, 0, 2); /* 1 + 1 + 1 is one too few: all bounds move */
+    old_range("1,1,1", PART_VALID, 4, 2, 3);
+    old_range("1,1,1", PART_TEST, 4, 3, 4);
+    old_range("1,1,1", PART_TRAIN, 2, 0, 0); /* and here one too many */
+    old_range("1,1,1", PART_VALID, 2, 0, 1);
+    old_range("7", PART_TRAIN, 3, 0, 3);
+    old_range("0,1,0", PART_VALID, 3, 0, 3);
+    old_range("1", PART_TRAIN, 0, 0, 0);
+}
+
 static void shares_of_zero_are_absent(void)
 {
     struct err e;
@@ -67,5 +95,5 @@ static void nonsense_is_refused(void)
         T_ERR(split_parse(bad[i], &s, &e), &e, ERR_USAGE, "split '");
 }
 
-T_MAIN(T_CASE(cuts_as_core_does), T_CASE(shares_of_zero_are_absent), T_CASE(all_is_covered_once),
-       T_CASE(nonsense_is_refused))
+T_MAIN(T_CASE(cuts_as_core_does), T_CASE(cuts_as_was_done_before_core),
+       T_CASE(shares_of_zero_are_absent), T_CASE(all_is_covered_once), T_CASE(nonsense_is_refused))
