@@ -230,6 +230,23 @@ void chat_close(struct chat *c)
     free(c);
 }
 
+struct chat_stop chat_stop(const struct chat *c)
+{
+    const struct chat_form *f = c->form;
+    const struct chat_turn *answer = &f->turn[CHAT_ASSISTANT];
+    const char *close = answer->close[0] ? answer->close : f->end;
+    struct chat_stop s = {.id = -1};
+    if (close[0] == '{')
+        s.id = special_at(c, close + 1, strcspn(close + 1, "}"))->id;
+    if (!answer->close[0]) {
+        s.text = f->turn[CHAT_USER].open;
+        s.n = strlen(s.text);
+        while (s.n && s.text[s.n - 1] == ' ')
+            s.n--;
+    }
+    return s;
+}
+
 struct chat_work *chat_work_create(const struct chat *c)
 {
     struct chat_work *w = mem_new(1, sizeof(*w));

@@ -75,7 +75,24 @@ uint64_t chat_work_specials(const struct chat_work *w); /* strings of special to
 int chat_encode(const struct chat *c, struct chat_work *w, const struct chat_message *m, size_t n,
                 bool open, struct tok_ids *ids, struct buf *mask, struct err *e);
 
-/* The same as text, special tokens spelt out. */
+/*
+ * How a model ends a turn of the assistant that chat_encode opened: by the special token `id` (-1:
+ * by none), or by a string of the template (n 0: by none), which is that of the next question where
+ * nothing closes an answer. The caller's tokenizers may have an end of text besides.
+ */
+struct chat_stop {
+    int64_t id;
+    const char *text;
+    size_t n;
+};
+
+struct chat_stop chat_stop(const struct chat *c);
+
+/* The bytes of an answer so far that belong to it whatever follows: up to the string that ends it,
+ * or up to what may be the beginning of one. *ret_ended: that string is there. */
+size_t chat_answer(const struct chat_stop *s, const char *text, size_t n, bool *ret_ended);
+
+/* What chat_encode makes ids of, as text, special tokens spelt out. */
 int chat_text(const struct chat *c, struct chat_work *w, const struct chat_message *m, size_t n,
               bool open, struct buf *ret, struct err *e);
 

@@ -253,6 +253,23 @@ int job_open_tokenizer(struct job *j, struct err *e)
     return code;
 }
 
+int job_tokenizer_again(const struct job *j, bool no_template, enum tok_specials specials,
+                        struct tokenizer **ret, struct err *e)
+{
+    const struct tok_info *info = tok_info(j->tokenizer);
+    struct tok_flags f = j->o->tokenizer;
+    const struct tok_options o = {.type = info->type,
+                                  .path = info->path,
+                                  .vocab_size = info->type == TOK_NULL ? info->vocab_size - 1 : 0,
+                                  .no_template = no_template,
+                                  .specials = specials};
+    if (!tok_flags_given(&f))
+        return tok_open(&o, ret, e);
+    f.add_template = !no_template;
+    f.specials = specials;
+    return tok_open_flags(&f, ret, e);
+}
+
 /* ---- model ------------------------------------------------------------------------------- */
 
 int job_spec(struct job *j, bool from_checkpoint, struct err *e)

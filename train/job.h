@@ -52,6 +52,10 @@ int job_open_manifest(struct job *j, struct err *e);
  * that all that are known have one digest: ERR_USAGE names both. */
 int job_open_tokenizer(struct job *j, struct err *e);
 
+/* The tokenizer that is open once more, in another manner (tok/tok.h); the caller closes it. */
+int job_tokenizer_again(const struct job *j, bool no_template, enum tok_specials specials,
+                        struct tokenizer **ret, struct err *e);
+
 /* Spec from the options and the vocabulary, or from the checkpoint; the two must agree. */
 int job_spec(struct job *j, bool from_checkpoint, struct err *e);
 

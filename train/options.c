@@ -115,6 +115,9 @@ static const struct opt rows[] = {
 
     ROW("prompt", OPT_TEXT, prompt, NULL, "TEXT", "generation", GENERATE, 0, 0, true,
         "text to continue; without it, each line of standard input"),
+    ROW("chat", OPT_TEXT, chat, NULL, "TEMPLATE", "generation", GENERATE, 0, 0, false,
+        "a prompt is a conversation (a record of JSON with messages) or what a user says, put into "
+        "this template (chatml, llama3, alpaca, vicuna, guanaco, llm-jp); the answer is printed"),
     ROW("max-new-tokens", OPT_INT, max_new, "64", "N", "generation", GENERATE, 1, 1e7, true,
         "tokens of a continuation"),
     ROW("num-samples", OPT_INT, samples, "1", "N", "generation", GENERATE, 1, 1e6, false,
@@ -153,7 +156,9 @@ static const struct opt_verb verbs[] = {
     [VERB_GENERATE] = {"generate", "", "continue texts with a trained model",
                        "  " WEFT_PREFIX
                        "train generate --load runs/tales --prompt 'Once upon a time' \\\n"
-                       "      --temperature 0.8 --top-k 40\n",
+                       "      --temperature 0.8 --top-k 40\n"
+                       "  " WEFT_PREFIX
+                       "train generate --load runs/chat --chat chatml --prompt 'Who are you?'\n",
                        false},
     [VERB_PLAN] =
         {"plan", "", "parameters, memory and work of a run",

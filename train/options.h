@@ -45,7 +45,7 @@ struct train_options {
     const char *metrics;
     int part;       /* eval: enum part */
     /* generation */
-    const char *prompt;
+    const char *prompt, *chat;
     int64_t max_new, top_k, samples;
     double temperature, top_p;
     bool ignore_eod;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/job.h"
+#include "train/talk.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,8 @@
 #include "base/log.h"
 #include "train/engine/generate.h"
 
-/* `train generate`: each prompt with its continuation on stdout, as it is drawn. */
+/* `train generate`: each prompt with its continuation on stdout, as it is drawn; with --chat the
+ * answer alone. */
 
 struct writer {
     struct job *job;
@@ -17,7 +18,10 @@ struct writer {
     struct tok_work *work;
     struct tok_ids ids;   /* prompt and continuation */
     struct buf text;      /* all of it, decoded */
-    size_t shown;         /* bytes printed */
+    size_t shown;         /* bytes printed, or of a conversation */
+    struct talk talk;     /* --chat */
+    size_t asked;         /* bytes of the conversation */
+    bool ended;           /* the answer, by a string of the template */
 };
 
 /* Bytes at the end that are the beginning of a character: they wait for the rest. */
@@ -42,11 +46,45 @@ static int show(struct writer *w, bool last, struct err *e)
     if (code)
         return code;
     size_t upto = w->text.len - (last ? 0 : unfinished(w->text.data, w->text.len));
+    if (w->talk.chat && w->text.len > w->asked) {
+        size_t kept = w->asked + chat_answer(&w->talk.stop, w->text.data + w->asked,
+                                             w->text.len - w->asked, &w->ended);
+        upto = kept < upto && (w->ended || !last) ? kept : upto;
+    }
     if (upto > w->shown) {
         fwrite(w->text.data + w->shown, 1, upto - w->shown, stdout);
         w->shown = upto;
     }
     return fflush(stdout) ? err_sys(e, errno, "standard output: cannot write") : 0;
+}
+
+/* The ids of a prompt, and of a conversation how long it is as text. */
+static int read_prompt(struct writer *w, const char *prompt, struct err *e)
+{
+    int64_t eod = tok_info(w->job->tokenizer)->eod;
+    w->ids.n = w->shown = w->asked = 0;
+    w->ended = false;
+    if (w->talk.chat) {
+        int code = talk_encode(&w->talk, prompt, &w->ids, e);
+        buf_reset(&w->text);
+        if (!code)
+            code = tok_decode(w->job->tokenizer, w->work, w->ids.id, w->ids.n, &w->text, e);
+        w->shown = w->asked = w->text.len;
+        return code;
+    }
+    int code = tok_encode(w->job->tokenizer, w->work, prompt, strlen(prompt), &w->ids, e);
+    if (!code && w->ids.n == 0 && eod >= 0) { /* nothing to go on from: a document begins */
+        *tok_ids_reserve(&w->ids, 1) = (int32_t)eod;
+        w->ids.n = 1;
+    }
+    return code;
+}
+
+/* What ends a text: the end of a document, or of the assistant's turn. */
+static bool is_end(const struct writer *w, int32_t id)
+{
+    int64_t eod = tok_info(w->job->tokenizer)->eod;
+    return (id == eod && !w->job->o->ignore_eod) || (w->talk.chat && id == w->talk.stop.id);
 }
 
 static int continue_text(struct writer *w, const char *prompt, uint64_t number, struct err *e)
@@ -55,23 +93,19 @@ static int continue_text(struct writer *w, const char *prompt, uint64_t number, 
     struct sampling s = {.temperature = o->temperature, .top_k = o->top_k,
                          .top_p = o->top_p > 0 ? o->top_p : 1,
                          .seed = (uint64_t)o->seed + (number << 32)};
-    int64_t eod = tok_info(w->job->tokenizer)->eod;
-    w->ids.n = w->shown = 0;
     w->decoder.past = 0;
-    int code = tok_encode(w->job->tokenizer, w->work, prompt, strlen(prompt), &w->ids, e);
-    if (!code && w->ids.n == 0 && eod >= 0) { /* nothing to go on from: a document begins */
-        *tok_ids_reserve(&w->ids, 1) = (int32_t)eod;
-        w->ids.n = 1;
-    }
+    int code = read_prompt(w, prompt, e);
     if (!code)
         code = decoder_feed(&w->decoder, w->ids.id, (int64_t)w->ids.n, e);
     for (int64_t i = 0; !code && i < o->max_new; i++) {
         int32_t id = decoder_sample(&w->decoder, &s, w->ids.n);
-        if (id == eod && !o->ignore_eod)
+        if (is_end(w, id))
             break;
         *tok_ids_reserve(&w->ids, 1) = id;
         w->ids.n++;
         code = show(w, false, e);
+        if (w->ended)
+            break;
         if (!code && decoder_room(&w->decoder) == 0) {
             log_info("the model's %lld positions are full", (long long)w->job->seq_length);
             break;
@@ -114,8 +148,11 @@ static int write_all(struct job *j, struct err *e)
 {
     struct writer w = {.job = j, .work = tok_work_create(j->tokenizer)};
     decoder_init(&w.decoder, &j->rank);
-    int code = j->o->prompt ? continue_prompt(&w, j->o->prompt, 0, e) : each_line(&w, e);
+    int code = j->o->chat ? talk_open(&w.talk, j, j->o->chat, e) : 0;
+    if (!code)
+        code = j->o->prompt ? continue_prompt(&w, j->o->prompt, 0, e) : each_line(&w, e);
     decoder_finish(&w.decoder);
+    talk_close(&w.talk);
     tok_work_destroy(w.work);
     tok_ids_finish(&w.ids);
     buf_finish(&w.text);

@@ -43,6 +43,32 @@ expect 0 "$TRAIN" run $(echo $tiny | sed 's/--eval-iters 0 --split 1/--eval-iter
     --valid-data-path one --train-iters 10 --save parts
 out_has "validation loss at iteration 10"
 
+t "generate answers a conversation"
+mkdir v w
+printf 'hi say yes no the user and the assistant\n%.0s' 1 2 3 4 >x.txt
+expect 0 "$TOK" train --quiet --type bpe --vocab_size 270 --model_prefix v/ --input x.txt
+expect 0 "$TOK" extend --quiet v/tokenizer.json --add-special '<|im_start|>' '<|im_end|>' --output w/tokenizer.json
+says() { echo "{\"role\": \"$1\", \"content\": \"$2\"}"; }
+one="$(says user hi), $(says assistant 'yes yes')" two="$(says user say), $(says assistant no)"
+for i in 1 2 3 4 5 6; do echo "{\"messages\": [$one, $two]}"; echo "{\"messages\": [$two, $one]}"; done >talk.jsonl
+small="--num-layers 2 --hidden-size 32 --num-attention-heads 4 --max-position-embeddings 96 --seq-length 96
+    --micro-batch-size 2 --lr 1e-2 --log-interval 50 --eval-iters 0 --split 1 --tokenizer w --train-iters 300"
+for form in chatml guanaco; do
+    expect 0 "$PREP" sft --quiet --input talk.jsonl --tokenizer w --template $form --seq-length 96 --output-prefix $form --learn all
+    expect 0 "$TRAIN" run $small --data-path $form --save said-$form
+    talk() { "$TRAIN" generate --load said-$form --tokenizer w --chat $form --temperature 0 --max-new-tokens 30 "$@"; }
+    expect 0 talk --prompt hi
+    check [ "$(tr -d ' ' <.out)" = yesyes ]
+    expect 0 talk --prompt "{\"messages\": [$(says user say)]}"
+    check [ "$(tr -d ' ' <.out)" = no ]
+done
+expect 3 talk --prompt '{"messages": 5}'
+err_has "messages"
+expect 2 "$TRAIN" generate --load said-chatml --tokenizer w --chat llama3 --prompt hi
+err_has "needs the token <|begin_of_text|>"
+expect 2 "$TRAIN" generate --load said-chatml --tokenizer w --chat nobody --prompt hi
+err_has "there is no template 'nobody'"
+
 t "what does not fit is said"
 expect 2 "$TRAIN" run $tiny --data-path many --train-iters 5 --seq-length 32 --save no
 err_has "many: was packed into sequences of 64 tokens, and those of the run have 32"

@@ -46,6 +46,8 @@ ALPACA = ("{% if messages[0].role == 'system' %}{{ messages[0].content }}{% else
           "{{ '### Instruction:\n' + m.content + '\n\n' }}{% elif m.role == 'assistant' %}"
           "{{ '### Response:\n' }}{% generation %}{{ m.content + '</s>' }}{% endgeneration %}{% endif %}"
           "{% endfor %}")
+OPEN = {"chatml": "<|im_start|>assistant\n", "llama3": "<|start_header_id|>assistant<|end_header_id|>\n\n", "vicuna": "ASSISTANT:",
+        "guanaco": "### Assistant:", "alpaca": "### Response:\n"}
 TEMPLATES = {"chatml": CHATML, "llama3": LLAMA3, "vicuna": VICUNA, "guanaco": GUANACO, "alpaca": ALPACA}
 SPECIALS = ["<|im_start|>", "<|im_end|>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>",
             "<|eot_id|>", "</s>"]
@@ -120,6 +122,24 @@ def compare(program, path, tokenizer, name, seed):
     return None if learnt else "nothing was learnt"
 
 
+def compare_open(program, path, tokenizer, name, seed):
+    """The beginning of an answer, as add_generation_prompt gives it."""
+    rng = random.Random(seed)
+    plain = tokenizer.backend_tokenizer.normalizer is not None
+    records = [conversation(rng, name != "guanaco", plain) for _ in range(RECORDS // 3)]
+    lines = "".join(json.dumps({"messages": r}) + "\n" for r in records)
+    done = subprocess.run([program, path, name, "open"], input=lines.encode(), capture_output=True, check=True)
+    template = TEMPLATES[name].replace("</s>", tokenizer.eos_token)
+    template += "{% if add_generation_prompt %}{{ " + json.dumps(OPEN[name]) + " }}{% endif %}"
+    for record, line in zip(records, done.stdout.splitlines(), strict=True):
+        answer = json.loads(line)
+        text = tokenizer.apply_chat_template(record, chat_template=template, tokenize=False, add_generation_prompt=True)
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        if (answer.get("text"), answer.get("ids")) != (text, ids):
+            return f"{record}: {answer} is not {text} {ids}"
+    return None
+
+
 def main():
     program = sys.argv[1]
     count = failed = 0
@@ -132,7 +152,7 @@ def main():
             hf = transformers.PreTrainedTokenizerFast(tokenizer_object=t, eos_token=eos)
             for name in TEMPLATES:
                 count += 1
-                why = compare(program, path, hf, name, count)
+                why = compare(program, path, hf, name, count) or compare_open(program, path, hf, name, count)
                 failed += why is not None
                 print(f"{'not ' if why else ''}ok {count} - {name} with {vocabulary}")
                 if why:

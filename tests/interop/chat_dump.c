@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * chat_dump TOKENIZER TEMPLATE: conversations, one JSON record a line of standard input, as
- * {"ids":[...],"mask":[...],"text":"..."}, or {"error":"..."}.
+ * chat_dump TOKENIZER TEMPLATE [open]: conversations, one JSON record a line of standard input, as
+ * {"ids":[...],"mask":[...],"text":"..."}, or {"error":"..."}; with `open` the assistant is about
+ * to speak.
  */
 
 #include <stdio.h>
@@ -20,8 +21,8 @@ static void list(struct buf *b, const char *key, const struct tok_ids *ids, cons
     buf_adds(b, "],");
 }
 
-static void answer(const struct chat *chat, struct chat_work *w, const char *line, size_t n,
-                   struct buf *b)
+static void answer(const struct chat *chat, struct chat_work *w, bool open, const char *line,
+                   size_t n, struct buf *b)
 {
     struct chat_record r = {0};
     struct tok_ids ids = {0};
@@ -29,9 +30,9 @@ static void answer(const struct chat *chat, struct chat_work *w, const char *lin
     struct err e;
     int code = chat_read(&r, line, n, &e);
     if (!code)
-        code = chat_encode(chat, w, r.m, r.n, false, &ids, &mask, &e);
+        code = chat_encode(chat, w, r.m, r.n, open, &ids, &mask, &e);
     if (!code)
-        code = chat_text(chat, w, r.m, r.n, false, &text, &e);
+        code = chat_text(chat, w, r.m, r.n, open, &text, &e);
     buf_adds(b, "{");
     if (code) {
         jsonw_key(b, "error");
@@ -54,7 +55,7 @@ int main(int argc, char **argv)
     struct tokenizer *t[2] = {NULL};
     struct chat *chat;
     struct err e;
-    if (argc != 3)
+    if (argc != 3 && argc != 4)
         return 2;
     int code = 0;
     for (int i = 0; i < 2 && !code; i++)
@@ -75,7 +76,7 @@ int main(int argc, char **argv)
     size_t cap = 0;
     for (ssize_t n; (n = getline(&line, &cap, stdin)) > 0;) {
         buf_reset(&b);
-        answer(chat, w, line, (size_t)(n - (line[n - 1] == '\n')), &b);
+        answer(chat, w, argc == 4, line, (size_t)(n - (line[n - 1] == '\n')), &b);
         fwrite(b.data, 1, b.len, stdout);
     }
     free(line);

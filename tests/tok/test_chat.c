@@ -271,7 +271,59 @@ static void refuses_what_has_no_place(void)
     tok_close(poor);
 }
 
+static void says_what_ends_an_answer(void)
+{
+    static const struct {
+        const char *name;
+        int64_t id;
+        const char *text;
+    } all[] = {{"chatml", MADE_IM_END, NULL},
+               {"llama3", MADE_EOT, NULL},
+               {"alpaca", MADE_EOS, NULL},
+               {"vicuna", MADE_EOS, NULL},
+               {"guanaco", MADE_EOS, "### Human:"},
+               {"llm-jp", MADE_EOS, "### \xe6\x8c\x87\xe7\xa4\xba\xef\xbc\x9a"}};
+    struct err e;
+    struct tokenizer *bare, *framed;
+    struct chat *chat;
+    chat_make(&bare, true, false, TOK_SPECIALS_TEXT);
+    chat_make(&framed, true, true, TOK_SPECIALS_PARSE);
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        T_OK(chat_open(all[i].name, bare, framed, &chat, &e), &e);
+        struct chat_stop s = chat_stop(chat);
+        T_EQ(s.id, all[i].id);
+        T_EQ(s.n, all[i].text ? strlen(all[i].text) : 0);
+        T_CHECK(!s.n || !memcmp(s.text, all[i].text, s.n));
+        chat_close(chat);
+    }
+    T_OK(chat_open("guanaco", bare, NULL, &chat, &e), &e);
+    T_EQ(chat_stop(chat).id, -1);
+    chat_close(chat);
+    tok_close(bare);
+    tok_close(framed);
+}
+
+static void cuts_an_answer(void)
+{
+    static const struct {
+        const char *text;
+        size_t kept;
+        bool ended;
+    } all[] = {{"", 0, false},      {"abc", 3, false},     {"abc#", 3, false},
+               {"abc#x", 5, false}, {"a## Q: b", 2, true}, {"a### Q", 3, false},
+               {"a# # Q:", 3, true}};
+    const struct chat_stop s = {.id = -1, .text = "# Q:", .n = 4};
+    bool ended;
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        size_t n = strlen(all[i].text);
+        T_EQ(chat_answer(&s, all[i].text, n, &ended), all[i].kept);
+        T_EQ(ended, all[i].ended);
+    }
+    T_EQ(chat_answer(&(struct chat_stop){.id = 5}, "# Q:", 4, &ended), 4);
+    T_CHECK(!ended);
+}
+
 T_MAIN(T_CASE(writes_chatml), T_CASE(writes_llama3), T_CASE(trims_as_python_does),
        T_CASE(writes_alpaca), T_CASE(writes_vicuna), T_CASE(writes_forms_without_special_tokens),
        T_CASE(learns_a_token_that_reaches_across), T_CASE(takes_special_strings_for_text),
-       T_CASE(refuses_what_has_no_place))
+       T_CASE(refuses_what_has_no_place), T_CASE(says_what_ends_an_answer), T_CASE(cuts_an_answer))

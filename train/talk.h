@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_TALK_H
+#define TRAIN_TALK_H
+
+/* Prompts of `train generate --chat`: conversations as ids (tok/chat.h). A zeroed struct is closed;
+ * for one thread. */
+
+#include "tok/chat_read.h"
+#include "train/job.h"
+
+struct talk {
+    struct tokenizer *bare, *framed;
+    struct chat *chat;
+    struct chat_work *work;
+    struct chat_record record;
+    struct buf mask; /* of no use here */
+    struct chat_stop stop;
+};
+
+/* The job's tokenizer is open. ERR_USAGE: no such template, or it lacks special tokens. */
+int talk_open(struct talk *t, const struct job *j, const char *template, struct err *e);
+void talk_close(struct talk *t);
+
+/* Appends the ids of a conversation, in which the assistant is about to speak: a record of JSON if
+ * the prompt begins with a brace, else what a user says. ERR_DATA for a record that is none. */
+int talk_encode(struct talk *t, const char *prompt, struct tok_ids *ids, struct err *e);
+
+#endif
