@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * bench_encode TOKENIZER FILE.jsonl [sentencepiece]: processor seconds of tok_encode alone (by our
- * own engine, or by the library) over all texts of a file, which are parsed before. What is left of
- * `prep build` is everything but the engine (tests/bench/prep.py).
+ * bench_encode TOKENIZER FILE.jsonl [sentencepiece]: processor and clock seconds of tok_encode
+ * alone (by our own engine, or by the library) over all texts of a file, which are parsed before.
+ * What is left of `prep build` is everything but the engine (tests/bench/prep.py, prep_peers.py).
  */
 
 #include <stdio.h>
@@ -48,10 +48,10 @@ static int parse(struct buf *file, struct texts *ret, struct err *e)
     return code;
 }
 
-static double cpu_seconds(void)
+static double seconds(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -74,11 +74,12 @@ int main(int argc, char **argv)
     if (code)
         return log_err(&e);
     struct tok_work *w = tok_work_create(t);
-    double start = cpu_seconds();
+    double start = seconds(CLOCK_PROCESS_CPUTIME_ID), wall = seconds(CLOCK_MONOTONIC);
     for (size_t i = 0; i < x.n && !code; i++) {
         ids.n = 0;
         code = tok_encode(t, w, x.at[i].p, x.at[i].n, &ids, &e);
     }
-    printf("%.6f\n", cpu_seconds() - start);
+    printf("%.6f %.6f\n", seconds(CLOCK_PROCESS_CPUTIME_ID) - start,
+           seconds(CLOCK_MONOTONIC) - wall);
     return code ? log_err(&e) : 0;
 }

@@ -126,7 +126,7 @@ def main(prep, bench_encode, rounds=5):
                 race.round()
                 out = subprocess.run([bench_encode, model, race.source, *engine], check=True, capture_output=True,
                                      text=True)
-                encode[race].append(float(out.stdout))
+                encode[race].append(float(out.stdout.split()[0]))
         print(f"two cores, {rounds} rounds, medians; Python {sys.version.split()[0]}, numpy {np.__version__}, "
               f"SentencePiece {spm.__version__}")
         print("whitespace vocab.json, 100 MB of JSONL")
