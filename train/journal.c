@@ -66,6 +66,7 @@ static struct log_values values(const struct journal *j, const struct rank *r,
         .when = time(NULL), .iteration = r->at.iteration, .iterations = j->iterations,
         .consumed_samples = r->at.consumed, .consumed_tokens = r->at.consumed * j->seq_length,
         .global_batch = j->global_batch, .seq_length = j->seq_length, .ms = ms,
+        .data_ms = s->waited * 1000,
         .tflops = ms > 0 ? j->flops / (ms * 1e9) : 0, .show_throughput = j->o->log_throughput,
         .lr = s->lr, .has_loss = true, .loss = s->loss, .loss_scale = 1,
         .grad_norm = isnan(s->grad_norm) ? (double)NAN : s->grad_norm, /* never "-nan" */

@@ -101,6 +101,8 @@ static const struct opt rows[] = {
         "steps between evaluations"),
     ROW("eval-iters", OPT_INT, eval_iters, "100", "N", "log", DATA, 0, 1e9, true,
         "batches of an evaluation; 0: none"),
+    ROW("full-validation", OPT_SWITCH, full_validation, NULL, NULL, "log", RUN, 0, 0, false,
+        "each evaluation takes all of the validation share once, whatever --eval-iters says"),
     ROW("log-interval", OPT_INT, log_interval, "100", "N", "log", RUN, 1, 1e12, true,
         "steps between log lines"),
     ROW("log-throughput", OPT_SWITCH, log_throughput, NULL, NULL, "log", RUN, 0, 0, false,

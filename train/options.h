@@ -40,6 +40,7 @@ struct train_options {
     bool finetune, exit_on_missing;
     /* evaluation and log */
     int64_t eval_interval, eval_iters, log_interval;
+    bool full_validation;
     bool log_throughput;
     int log_format; /* enum log_format */
     const char *metrics;

@@ -70,7 +70,7 @@ int verb_eval(struct opts *opts, struct err *e)
         code = loader_create(&f, &l, 0, 4, &in, e);
     }
     if (!code)
-        code = step_evaluate(&j.rank, in, iters, &loss, e);
+        code = step_evaluate(&j.rank, in, iters * j.rank.config.micros, &loss, e);
     if (!code)
         answer(&j, part, iters, loss);
     loader_destroy(in);

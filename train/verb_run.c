@@ -108,25 +108,42 @@ static int save(struct run *r, struct err *e)
 
 /* ---- evaluation -------------------------------------------------------------------------- */
 
+/* What an evaluation reads: micro-batches, from which sample on. */
+struct stretch {
+    uint64_t from;
+    int64_t micros;
+};
+
 /*
  * The samples of an evaluation follow from the step alone: the k-th one of a run takes the k-th
- * stretch of the share, so a resumed run evaluates on what an unbroken one does.
+ * stretch of the share, so a resumed run evaluates on what an unbroken one does; or each takes all
+ * of it, what does not fill a micro-batch excepted.
  */
+static struct stretch stretch_of(const struct run *r, enum part part)
+{
+    const struct job *j = r->job;
+    const struct train_options *o = j->o;
+    int64_t at = j->rank.at.iteration;
+    int64_t turn = part == PART_TEST ? 0 : at > 0 ? (at - 1) / o->eval_interval : 0;
+    if (part == PART_VALID && o->full_validation)
+        return (struct stretch){0, (int64_t)(job_once(j, part) / (uint64_t)o->micro_batch)};
+    return (struct stretch){(uint64_t)(turn * o->eval_iters * j->global_batch),
+                            o->eval_iters * j->rank.config.micros};
+}
+
 static int evaluate(struct run *r, enum part part, const char *suffix, struct err *e)
 {
     struct job *j = r->job;
-    const struct train_options *o = j->o;
-    int64_t batch = j->global_batch, at = j->rank.at.iteration;
-    int64_t turn = part == PART_TEST ? 0 : at > 0 ? (at - 1) / o->eval_interval : 0;
-    uint64_t from = (uint64_t)(turn * o->eval_iters * batch);
+    int64_t at = j->rank.at.iteration;
+    struct stretch s = stretch_of(r, part);
     struct batch_layout l = job_layout(j);
     struct feed f = job_feed(j, part);
     struct loader *in;
     double loss;
-    int code = loader_create(&f, &l, from, 2, &in, e);
+    int code = loader_create(&f, &l, s.from, 2, &in, e);
     if (code)
         return code;
-    code = step_evaluate(&j->rank, in, o->eval_iters, &loss, e);
+    code = step_evaluate(&j->rank, in, s.micros, &loss, e);
     loader_destroy(in);
     if (!code)
         code = journal_evaluation(&r->journal, at, suffix, part_name(part), loss, e);
@@ -194,7 +211,7 @@ static int loop(struct run *r, struct err *e)
             stop = whether_to_stop(r);
     }
     progress_finish(&r->meter);
-    if (!code && !stop && j->o->eval_iters > 0)
+    if (!code && !stop && (j->o->eval_iters > 0 || j->o->full_validation))
         code = evaluate_at_end(r, e);
     if (!code)
         code = save(r, e);
@@ -250,6 +267,17 @@ static int need(const struct job *j, struct err *e)
     return 0;
 }
 
+static int need_full(const struct job *j, struct err *e)
+{
+    int code = job_need(j, PART_VALID, e);
+    if (!code && job_once(j, PART_VALID) < (uint64_t)j->o->micro_batch)
+        code = err_set(e, ERR_USAGE,
+                       "--full-validation: the validation share has %llu samples, fewer than one "
+                       "micro-batch of %lld",
+                       (unsigned long long)job_once(j, PART_VALID), (long long)j->o->micro_batch);
+    return code;
+}
+
 static int open_data(struct job *j, struct err *e)
 {
     const struct train_options *o = j->o;
@@ -258,6 +286,8 @@ static int open_data(struct job *j, struct err *e)
                            (uint64_t)o->eval_iters, (uint64_t)j->global_batch, n, e);
     if (!code && o->train_samples)
         n[PART_TRAIN] = (uint64_t)o->train_samples;
+    if (o->full_validation)
+        n[PART_VALID] = SAMPLES_ALL;
     if (!code)
         code = job_open_data(j, n, e);
     if (!code)
@@ -265,6 +295,8 @@ static int open_data(struct job *j, struct err *e)
     for (enum part p = PART_VALID; !code && p < PARTS; p++)
         if (job_empty(j, p))
             code = job_need(j, p, e);
+    if (!code && o->full_validation)
+        code = need_full(j, e);
     return code;
 }
 

@@ -11,7 +11,7 @@ steps=12
 [ -z "${WEFT_FULL:-}" ] || steps=200
 half=$((steps / 2))
 
-numbers() { sed 's/, "ms": [^,]*, "tflops": [^,]*//; s/, "time": [0-9]*//' "$1/metrics.jsonl"; }
+numbers() { sed 's/, "ms": [^,]*, "data_ms": [^,]*, "tflops": [^,]*//; s/, "time": [0-9]*//' "$1/metrics.jsonl"; }
 tensors() { cat "$1"/*.safetensors; }
 learns() {
     check python3 -c "

@@ -2,7 +2,7 @@
 . "$SRC/tests/cli/train_data.sh"
 
 # what a run did: every step's numbers without times
-steps() { sed 's/, "ms": [^,]*, "tflops": [^,]*//; s/, "time": [0-9]*//' "$1/metrics.jsonl"; }
+steps() { sed 's/, "ms": [^,]*, "data_ms": [^,]*, "tflops": [^,]*//; s/, "time": [0-9]*//' "$1/metrics.jsonl"; }
 # the tensors of a checkpoint
 tensors() { cat "$1"/*.safetensors; }
 
@@ -227,6 +227,25 @@ expect 2 "$TRAIN" eval --data-path d_text_document --load nothing
 err_has "no checkpoint"
 expect 2 "$TRAIN" run $tiny --train-iters 5 --load nothing --exit-on-missing-checkpoint
 err_has "no checkpoint"
+
+t "all of the validation share at each evaluation: what eval says of as many batches"
+expect 0 "$TRAIN" run $tiny --train-iters 12 --eval-iters 0 --full-validation --save full
+out_has "validation loss at iteration 10 | lm loss value:"
+[ "$(grep -c 'validation loss' .out)" = 2 ] || _wrong "not two evaluations"
+last=$(sed -n 's/.*at iteration 12 on validation set | lm loss value: \([^ ]*\) .*/\1/p' .out)
+# 3 of 60 documents, 1083 tokens, 33 samples
+expect 0 "$TRAIN" eval --load full --data-path d_text_document --micro-batch-size 2 --eval-iters 16
+python3 -c "
+import re, sys
+a, b = float('$last'), float(re.search(r'loss ([0-9.]+)', open('.out').read())[1])
+sys.exit(abs(a - b) > 2e-6 * b)" || _wrong "$last, and eval: $(cat .out)"
+expect 2 "$TRAIN" run $tiny --train-iters 5 --full-validation --split 100,0,0
+err_has "no valid share"
+expect 2 "$TRAIN" run $tiny --train-iters 5 --full-validation --data-path 1 d_text_document
+err_has "weights need a number of valid samples"
+expect 2 "$TRAIN" run $tiny --train-iters 5 --full-validation --micro-batch-size 34 --global-batch-size 34
+err_has "fewer than one micro-batch"
+grep -q '"data_ms": [0-9]' full/metrics.jsonl || _wrong "no time waited for data"
 
 t "data that is cut: exit 3"
 cp d_text_document.idx g_text_document.idx

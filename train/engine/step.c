@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/engine/step.h"
 
+#include "base/progress.h"
+
 /* Labels that count in a micro-batch: known on the host before anything is issued. */
 static double counted(const struct batch *b)
 {
@@ -59,24 +61,29 @@ static int finish(struct rank *r, struct step_result *ret, struct err *e)
 int step_train(struct rank *r, struct loader *in, struct step_result *ret, struct err *e)
 {
     const struct rank_config *c = &r->config;
+    double waited = 0;
     clear(r);
     for (int64_t i = 0; i < c->micros; i++) {
         const struct batch *b;
+        double asked = clock_seconds();
         int code = loader_next(in, &b, e);
         if (code)
             return code;
+        waited += clock_seconds() - asked;
         double n = counted(b);
         r->host_weights[i] = n > 0 ? 1 / (n * (double)c->micros) : 0;
         step_issue_micro(r, b, i, (float)r->host_weights[i]);
     }
     step_issue_update(r, lr_at(&c->lr, r->at.scheduled));
-    return finish(r, ret, e);
+    int code = finish(r, ret, e);
+    ret->waited = waited;
+    return code;
 }
 
-int step_evaluate(struct rank *r, struct loader *in, int64_t iters, double *ret, struct err *e)
+int step_evaluate(struct rank *r, struct loader *in, int64_t micros, double *ret, struct err *e)
 {
     double sum = 0, n = 0;
-    for (int64_t i = 0; i < iters * r->config.micros; i++) {
+    for (int64_t i = 0; i < micros; i++) {
         const struct batch *b;
         int code = loader_next(in, &b, e);
         if (code)

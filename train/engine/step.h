@@ -7,10 +7,11 @@
 #include "train/engine/rank.h"
 
 struct step_result {
-    double loss;      /* mean over the step's tokens, of micro-batches' means */
+    double loss; /* mean over the step's tokens, of micro-batches' means */
     double grad_norm;
-    double lr;        /* of the next step, as the log line shows it */
-    bool skipped;     /* the norm was not finite: weights are as they were */
+    double lr;     /* of the next step, as the log line shows it */
+    bool skipped;  /* the norm was not finite: weights are as they were */
+    double waited; /* seconds, for data */
 };
 
 /*
@@ -23,7 +24,7 @@ int step_train(struct rank *r, struct loader *in, struct step_result *ret, struc
 void step_issue_micro(struct rank *r, const struct batch *b, int64_t micro, float scale);
 void step_issue_update(struct rank *r, double lr);
 
-/* Mean loss of `iters` global batches from `in`, without dropout. */
-int step_evaluate(struct rank *r, struct loader *in, int64_t iters, double *ret, struct err *e);
+/* Mean loss of `micros` micro-batches from `in`, without dropout. */
+int step_evaluate(struct rank *r, struct loader *in, int64_t micros, double *ret, struct err *e);
 
 #endif

@@ -74,6 +74,7 @@ void logline_json(struct buf *out, const struct log_values *v)
     number(out, "grad_norm", v->grad_norm);
     number(out, "loss_scale", v->loss_scale);
     number(out, "ms", v->ms);
+    number(out, "data_ms", v->data_ms);
     number(out, "tflops", v->tflops);
     buf_addf(out, ", \"skipped\": %lld, \"time\": %lld}\n", (long long)v->skipped,
              (long long)v->when);
