@@ -164,6 +164,7 @@ int build_open(const struct build_request *q, struct build **ret, struct err *e)
                                    .nkeys = q->nkeys,
                                    .output = b->bad_path,
                                    .split = q->split != NULL,
+                                   .ids = q->form.pretokenized,
                                    .keep_line = q->on_bad == BAD_QUARANTINE};
     if (!code)
         code = source_open(&b->source, q->input, q->ninputs, &q->form, &plan, e);

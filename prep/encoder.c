@@ -152,6 +152,9 @@ static int take_ids(struct encoder *c, const int64_t *from, size_t n, uint64_t p
 {
     int32_t *id = tok_ids_reserve(&c->ids, n);
     for (size_t i = 0; i < n; i++) {
+        if (from[i] == INT64_MIN) /* of a Parquet list */
+            return err_set(e, ERR_DATA, "there is no id at place %llu",
+                           (unsigned long long)(place + i));
         if (from[i] < 0 || from[i] >= c->plan->vocab_size)
             return err_set(e, ERR_DATA, "id %lld at place %llu is outside the vocabulary of %lld",
                            (long long)from[i], (unsigned long long)(place + i),
@@ -461,11 +464,22 @@ static bool settle_row(struct encoder *c, struct item *it, int code, size_t from
     size_t at = it->text.len;
     if (code == ERR_DATA && plan->on_bad == BAD_QUARANTINE) {
         struct buf line = {0};
-        rows_json(&line, plan->key, plan->nkeys, it->text.data + from, n);
+        rows_json(&line, plan->key, plan->nkeys, plan->ids, it->text.data + from, n);
         buf_add(&it->text, line.data, line.len);
         buf_finish(&line);
     }
     return settle(c, it, code, it->text.data + at, it->text.len - at);
+}
+
+static struct jsonl_value row_value(const struct encoder *c, const char *p, size_t n, bool there)
+{
+    if (!there)
+        return (struct jsonl_value){.kind = JSONL_OTHER};
+    if (c->plan->ids)
+        return (struct jsonl_value){.kind = JSONL_IDS,
+                                    .ids = (const int64_t *)(const void *)p,
+                                    .length = n / sizeof(int64_t)};
+    return (struct jsonl_value){.kind = JSONL_STRING, .text = p, .length = n};
 }
 
 static void run_rows(struct encoder *c, struct item *it)
@@ -476,9 +490,7 @@ static void run_rows(struct encoder *c, struct item *it)
         size_t end = from;
         for (size_t k = 0; k < nkeys; k++) {
             bool there = n[k] != PARQUET_NULL;
-            c->value[k] = (struct jsonl_value){.kind = there ? JSONL_STRING : JSONL_OTHER,
-                                               .text = it->text.data + end,
-                                               .length = there ? n[k] : 0};
+            c->value[k] = row_value(c, it->text.data + end, there ? n[k] : 0, there);
             end += there ? n[k] : 0;
         }
         it->lines++;

@@ -25,6 +25,7 @@ struct long_plan {
     const char *output; /* the files lie beside it */
     bool keep_line;     /* the line itself is kept, for quarantine */
     bool split;         /* texts are split into sentences */
+    bool ids;           /* the columns of a Parquet file are lists of ids */
 };
 
 struct long_column {

@@ -112,7 +112,7 @@ const struct opt prep_rows[] = {
      .meta = "FILE|-",
      .section = "input",
      .help = "ids instead of texts: the stream of '" WEFT_PREFIX
-             "tok encode --format docs', or JSONL with an "
+             "tok encode --format docs', or JSONL or Parquet with an "
              "array of ids under the key",
      .verbs = BUILD,
      .basic = true},

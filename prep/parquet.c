@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "prep/parquet_column.h"
+#include "prep/parquet_ids.h"
 #include "prep/parquet_meta.h"
 
 enum { TAIL = 8, SMALLEST = 12, SKIP = 64 << 10 };
@@ -22,6 +23,7 @@ struct parquet {
     const char *const *key;
     struct pq_meta meta;
     struct pq_column *column;
+    struct pq_ids *ids; /* one for each column; NULL: they are texts */
     size_t ncolumns;
     size_t group;  /* the next row group */
     uint64_t left; /* rows of the one at hand that are to come */
@@ -46,7 +48,8 @@ static int no_parquet(const struct parquet *p, const char *why, struct err *e)
     return err_set(e, ERR_DATA, "%s: %s", p->path, why);
 }
 
-static int read_footer(struct parquet *p, const char *const *key, size_t nkeys, struct err *e)
+static int read_footer(struct parquet *p, const char *const *key, size_t nkeys, bool ids,
+                       struct err *e)
 {
     unsigned char tail[TAIL], head[4];
     void *footer;
@@ -71,7 +74,7 @@ static int read_footer(struct parquet *p, const char *const *key, size_t nkeys, 
     p->file.size = p->size - TAIL - n;
     code = bytes_at(p, p->file.size, footer, n, e);
     if (!code)
-        code = pq_meta_parse(&p->meta, p->path, footer, n, p->file.size, key, nkeys, e);
+        code = pq_meta_parse(&p->meta, p->path, footer, n, p->file.size, key, nkeys, ids, e);
     free(footer);
     return code;
 }
@@ -90,20 +93,30 @@ static int open_file(struct parquet *p, struct err *e)
     return 0;
 }
 
-int parquet_open(const char *path, const char *const *key, size_t nkeys, const char *beside,
-                 struct parquet **ret, struct err *e)
+static void open_columns(struct parquet *p, bool ids, const char *beside)
+{
+    size_t n = p->meta.nkeys;
+    p->column = mem_new(n, sizeof(*p->column));
+    p->ids = ids ? mem_new(n, sizeof(*p->ids)) : NULL;
+    p->ncolumns = n;
+    for (size_t k = 0; k < n; k++) {
+        pq_column_init(&p->column[k], &p->file, beside, &p->meta.leaf[k]);
+        if (ids)
+            pq_ids_init(&p->ids[k], &p->column[k], &p->meta.leaf[k]);
+    }
+}
+
+int parquet_open(const char *path, const char *const *key, size_t nkeys, bool ids,
+                 const char *beside, struct parquet **ret, struct err *e)
 {
     struct parquet *p = mem_new(1, sizeof(*p));
     p->path = mem_strdup(path);
     p->key = key;
     int code = open_file(p, e);
     if (!code)
-        code = read_footer(p, key, nkeys, e);
+        code = read_footer(p, key, nkeys, ids, e);
     if (!code) {
-        p->column = mem_new(nkeys, sizeof(*p->column));
-        p->ncolumns = nkeys;
-        for (size_t k = 0; k < nkeys; k++)
-            pq_column_init(&p->column[k], &p->file, beside, p->meta.leaf[k].max_def);
+        open_columns(p, ids, beside);
         *ret = p;
     } else {
         parquet_close(p);
@@ -115,12 +128,16 @@ void parquet_close(struct parquet *p)
 {
     if (!p)
         return;
-    for (size_t k = 0; k < p->ncolumns; k++)
+    for (size_t k = 0; k < p->ncolumns; k++) {
         pq_column_close(&p->column[k]);
+        if (p->ids)
+            pq_ids_close(&p->ids[k]);
+    }
     pq_meta_finish(&p->meta);
     if (p->file.fd >= 0)
         close(p->file.fd);
     free(p->column);
+    free(p->ids);
     free(p->path);
     free(p);
 }
@@ -152,9 +169,13 @@ static int in_column(const struct parquet *p, size_t k, struct err *e)
 static int end_group(struct parquet *p, struct err *e)
 {
     int code = 0;
-    for (size_t k = 0; p->group && k < p->ncolumns && !code; k++)
-        if ((code = pq_column_end(&p->column[k], e)))
+    for (size_t k = 0; p->group && k < p->ncolumns && !code; k++) {
+        code = p->ids ? pq_ids_end(&p->ids[k], e) : 0;
+        if (!code)
+            code = pq_column_end(&p->column[k], e);
+        if (code)
             code = in_column(p, k, e);
+    }
     return code;
 }
 
@@ -163,6 +184,8 @@ static void begin_group(struct parquet *p)
     const struct pq_chunk *chunk = p->meta.chunk + p->group * p->ncolumns;
     for (size_t k = 0; k < p->ncolumns; k++)
         pq_column_begin(&p->column[k], &chunk[k]);
+    for (size_t k = 0; p->ids && k < p->ncolumns; k++)
+        pq_ids_begin(&p->ids[k]);
     p->left = p->meta.rows[p->group++];
 }
 
@@ -180,7 +203,8 @@ int parquet_next(struct parquet *p, uint64_t *ret_n, bool *ret_more, struct err 
     }
     for (size_t k = 0; k < p->ncolumns && !code; k++) {
         bool there;
-        code = pq_column_next(&p->column[k], &there, &ret_n[k], e);
+        code = p->ids ? pq_ids_next(&p->ids[k], &there, &ret_n[k], e)
+                      : pq_column_next(&p->column[k], &there, &ret_n[k], e);
         if (code)
             return in_column(p, k, e);
         if (!there)
@@ -196,7 +220,8 @@ int parquet_next(struct parquet *p, uint64_t *ret_n, bool *ret_more, struct err 
 
 int parquet_take(struct parquet *p, size_t key, void *to, size_t n, struct err *e)
 {
-    int code = pq_column_take(&p->column[key], to, n, e);
+    int code =
+        p->ids ? pq_ids_take(&p->ids[key], to, n, e) : pq_column_take(&p->column[key], to, n, e);
     return code ? in_column(p, key, e) : 0;
 }
 

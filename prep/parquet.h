@@ -3,11 +3,12 @@
 #define PREP_PARQUET_H
 
 /*
- * Rows of a Parquet file, as the texts of a few of its columns (paths as in base/keys.h; leaves of
- * type BYTE_ARRAY that are not repeated, nullable or not, also inside of groups). Read are data
- * pages of versions 1 and 2, values plain, by dictionary, DELTA_LENGTH_BYTE_ARRAY and
- * DELTA_BYTE_ARRAY, uncompressed, snappy, gzip and zstd; checksums of pages are held against
- * their bytes. Memory is bounded, see parquet_column.h. One thread at a time.
+ * Rows of a Parquet file, as the texts or lists of ids of a few of its columns (paths as in
+ * base/keys.h; leaves of type BYTE_ARRAY that are not repeated, nullable or not, also inside of
+ * groups). Read are data pages of versions 1 and 2, values plain, by dictionary,
+ * DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY, uncompressed, snappy, gzip and zstd; checksums of
+ * pages are held against their bytes. Memory is bounded, see parquet_column.h. One thread at a
+ * time.
  */
 
 #include <stdbool.h>
@@ -18,9 +19,11 @@
 
 struct parquet;
 
-/* ERR_DATA for what is no Parquet file, or lacks a column, or has one that is no text. */
-int parquet_open(const char *path, const char *const *key, size_t nkeys, const char *beside,
-                 struct parquet **ret, struct err *e);
+/* ERR_DATA for what is no Parquet file, or lacks a column, or has one that is no text;
+ * `ids`: they are lists of whole numbers of 32 or 64 bits, and a row's "text" is int64_t of them.
+ */
+int parquet_open(const char *path, const char *const *key, size_t nkeys, bool ids,
+                 const char *beside, struct parquet **ret, struct err *e);
 void parquet_close(struct parquet *p); /* takes NULL */
 
 uint64_t parquet_rows(const struct parquet *p);

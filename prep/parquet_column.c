@@ -14,70 +14,7 @@ static int bad(const struct pq_column *c, const char *why, struct err *e)
     return pq_page_bad(c->f, c->page, why, e);
 }
 
-/* ---- runs ----------------------------------------------------------------------------------- */
-
-static bool runs_varint(struct pq_runs *r, uint64_t *ret)
-{
-    uint64_t v = 0;
-    for (unsigned shift = 0; shift < 63 && r->p < r->end; shift += 7) {
-        unsigned b = *r->p++;
-        v |= (uint64_t)(b & 0x7f) << shift;
-        if (b < 0x80) {
-            *ret = v;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The next run or group of packed values; false: there is none. */
-static bool runs_begin(struct pq_runs *r)
-{
-    uint64_t head;
-    size_t width = (r->bits + 7) / 8;
-    if (!runs_varint(r, &head))
-        return false;
-    if (head & 1) {
-        uint64_t bytes, left = (uint64_t)(r->end - r->p);
-        if (!checked_mul(head >> 1, r->bits, &bytes) || bytes > left)
-            bytes = left; /* the last group may be cut behind its last value */
-        r->bit = 0;
-        r->packed = r->bits ? bytes * 8 / r->bits : (head >> 1) * 8;
-        return true;
-    }
-    if ((size_t)(r->end - r->p) < width)
-        return false;
-    r->value = 0;
-    memcpy(&r->value, r->p, width);
-    r->p += width;
-    r->run = head >> 1;
-    return true;
-}
-
-static uint32_t unpack(struct pq_runs *r)
-{
-    uint64_t v = 0, byte = r->bit / 8;
-    unsigned shift = r->bit % 8, n = (shift + r->bits + 7) / 8; /* at most 5 */
-    memcpy(&v, r->p + byte, n);
-    r->bit += r->bits;
-    if (!--r->packed)
-        r->p += (r->bit + 7) / 8;
-    return (uint32_t)(v >> shift & ((UINT64_C(1) << r->bits) - 1));
-}
-
-static bool runs_next(struct pq_runs *r, uint32_t *ret)
-{
-    while (!r->run && !r->packed)
-        if (!runs_begin(r))
-            return false;
-    if (r->run) {
-        r->run--;
-        *ret = r->value;
-    } else {
-        *ret = unpack(r);
-    }
-    return true;
-}
+/* ---- parts of a page ------------------------------------------------------------------------- */
 
 /* n bytes of a page, which may be said to be more than there are, into `b`. */
 static int read_part(struct pq_column *c, struct buf *b, uint64_t n, struct err *e)
@@ -92,12 +29,6 @@ static int read_part(struct pq_column *c, struct buf *b, uint64_t n, struct err 
         b->len += k;
     }
     return code;
-}
-
-static void runs_open(struct pq_runs *r, const struct buf *b, size_t from, unsigned bits)
-{
-    const unsigned char *p = (const unsigned char *)b->data;
-    *r = (struct pq_runs){.p = b->len ? p + from : p, .end = b->len ? p + b->len : p, .bits = bits};
 }
 
 /* ---- the delta encodings -------------------------------------------------------------------- */
@@ -143,6 +74,14 @@ static int delta_head(struct pq_column *c, struct delta *d, struct err *e)
     return d->per_mini ? 0 : bad(c, "has blocks of deltas of no good size", e);
 }
 
+static int beyond(const struct pq_column *c, struct err *e)
+{
+    return bad(c,
+               c->width ? "has an id below 0 or above 2147483647"
+                        : "has a value of a length below 0 or above 2 GiB",
+               e);
+}
+
 static uint64_t unzigzag(uint64_t v)
 {
     return v >> 1 ^ (0 - (v & 1));
@@ -170,7 +109,7 @@ static int delta_mini(struct pq_column *c, const struct delta *d, unsigned bits,
     for (uint64_t i = 0; i < d->per_mini && *n < d->total && !code; i++) {
         *value += least + bits_at(p, i * bits, bits);
         if (*value > INT32_MAX)
-            return bad(c, "has a value of a length below 0 or above 2 GiB", e);
+            return beyond(c, e);
         out[(*n)++] = (uint32_t)*value;
     }
     return code;
@@ -189,7 +128,7 @@ static int delta_block(struct pq_column *c, const struct delta *d, uint64_t *val
     return code;
 }
 
-/* DELTA_BINARY_PACKED, from the page's stream: lengths, each of which is below 2^31. */
+/* DELTA_BINARY_PACKED, from the page's stream: lengths or ids, each of which is below 2^31. */
 static int delta_read(struct pq_column *c, uint32_t **ret, size_t *ret_n, struct err *e)
 {
     struct delta d = {0};
@@ -200,7 +139,7 @@ static int delta_read(struct pq_column *c, uint32_t **ret, size_t *ret_n, struct
     size_t n = 0;
     *ret = mem_grow(*ret, d.total ? (size_t)d.total : 1, sizeof(**ret));
     if (d.total && value > INT32_MAX)
-        return bad(c, "has a value of a length below 0 or above 2 GiB", e);
+        return beyond(c, e);
     if (d.total)
         (*ret)[n++] = (uint32_t)value;
     while (n < d.total && !code)
@@ -237,6 +176,14 @@ static int add_word(struct pq_column *c, uint64_t n, struct err *e)
     return code;
 }
 
+/* The dictionary of a column of numbers. */
+static int read_numbers(struct pq_column *c, const struct pq_header *h, struct err *e)
+{
+    int code = read_part(c, &c->words, (uint64_t)h->values * c->width, e);
+    c->nwords = h->values;
+    return code ? code : pq_stream_end(&c->in, e);
+}
+
 static int read_dictionary(struct pq_column *c, const struct pq_header *h, struct err *e)
 {
     if (h->encoding != PQ_ENC_PLAIN && h->encoding != PQ_ENC_PLAIN_DICTIONARY)
@@ -248,6 +195,8 @@ static int read_dictionary(struct pq_column *c, const struct pq_header *h, struc
     spill_close(&c->far);
     c->far.fd = -1;
     int code = pq_stream_begin(&c->in, c->f, c->codec, h->at, h->packed, h->bytes, e);
+    if (!code && c->width)
+        return read_numbers(c, h, e);
     if (!code && h->bytes > COLUMN_DICTIONARY)
         code = spill_open(&c->far, c->beside, e);
     for (uint32_t i = 0; i < h->values && !code; i++) {
@@ -278,7 +227,7 @@ static int begin_indices(struct pq_column *c, struct err *e)
     unsigned char bits = 0;
     uint64_t left = pq_stream_left(&c->in);
     if (!left) { /* nulls alone */
-        runs_open(&c->index, &(struct buf){0}, 0, 0);
+        pq_runs_open(&c->index, &(struct buf){0}, 0, 0);
         return 0;
     }
     int code = pq_stream_read(&c->in, &bits, 1, e);
@@ -286,7 +235,7 @@ static int begin_indices(struct pq_column *c, struct err *e)
         code = bad(c, "has indices of more than 32 bits", e);
     if (!code)
         code = read_part(c, &c->indices, left - 1, e);
-    runs_open(&c->index, &c->indices, 0, bits);
+    pq_runs_open(&c->index, &c->indices, 0, bits);
     return code;
 }
 
@@ -294,6 +243,9 @@ static int begin_values(struct pq_column *c, struct err *e)
 {
     int code = 0;
     c->next = c->nlengths = c->nprefixes = 0;
+    if ((c->encoding == PQ_ENC_DELTA) != !!c->width && c->encoding != PQ_ENC_PLAIN &&
+        c->encoding != PQ_ENC_PLAIN_DICTIONARY && c->encoding != PQ_ENC_RLE_DICTIONARY)
+        return bad(c, "is in an encoding that is not read", e);
     switch (c->encoding) {
     case PQ_ENC_PLAIN:
         return 0;
@@ -307,6 +259,7 @@ static int begin_values(struct pq_column *c, struct err *e)
         if (code)
             return code;
         /* fall through */
+    case PQ_ENC_DELTA:
     case PQ_ENC_DELTA_LENGTH:
         if (pq_stream_left(&c->in))
             code = delta_read(c, &c->length, &c->nlengths, e);
@@ -318,18 +271,23 @@ static int begin_values(struct pq_column *c, struct err *e)
     }
 }
 
+static int read_levels(struct pq_column *c, struct buf *b, struct err *e)
+{
+    char size[4];
+    int code = pq_stream_read(&c->in, size, 4, e);
+    return code ? code : read_part(c, b, load_u32(size), e);
+}
+
 /* The levels of a page of version 1 stand in front of its values, compressed with them. */
 static int begin_data(struct pq_column *c, const struct pq_header *h, struct err *e)
 {
-    char size[4];
     int code = pq_stream_begin(&c->in, c->f, c->codec, h->at, h->packed, h->bytes, e);
     if (!code && c->max_def && h->levels != PQ_ENC_RLE)
         return bad(c, "has levels in an encoding that is not read", e);
-    if (!code && c->max_def && h->values) {
-        code = pq_stream_read(&c->in, size, 4, e);
-        if (!code)
-            code = read_part(c, &c->levels, load_u32(size), e);
-    }
+    if (!code && c->width && h->values)
+        code = read_levels(c, &c->repeats, e);
+    if (!code && c->max_def && h->values)
+        code = read_levels(c, &c->levels, e);
     return code;
 }
 
@@ -339,8 +297,9 @@ static int begin_data_v2(struct pq_column *c, const struct pq_header *h, struct 
     uint64_t levels = (uint64_t)h->def_bytes + h->rep_bytes;
     if (levels > h->packed || levels > h->bytes)
         return bad(c, "has levels that are longer than it is", e);
-    int code = pq_stream_begin(&c->in, c->f, PQ_PLAIN, h->at + h->rep_bytes, h->def_bytes,
-                               h->def_bytes, e);
+    int code = pq_stream_begin(&c->in, c->f, PQ_PLAIN, h->at, levels, levels, e);
+    if (!code)
+        code = read_part(c, &c->repeats, h->rep_bytes, e);
     if (!code)
         code = read_part(c, &c->levels, h->def_bytes, e);
     return code ? code
@@ -361,8 +320,10 @@ static int begin_page(struct pq_column *c, const struct pq_header *h, struct err
     c->encoding = h->encoding;
     c->open = true;
     buf_reset(&c->levels);
+    buf_reset(&c->repeats);
     code = h->type == PQ_DATA ? begin_data(c, h, e) : begin_data_v2(c, h, e);
-    runs_open(&c->def, &c->levels, 0, bits_for(c->max_def));
+    pq_runs_open(&c->def, &c->levels, 0, bits_for(c->max_def));
+    pq_runs_open(&c->rep, &c->repeats, 0, 1);
     return code ? code : begin_values(c, e);
 }
 
@@ -398,7 +359,7 @@ static int next_page(struct pq_column *c, struct err *e)
 static int next_word(struct pq_column *c, uint64_t *ret_n, struct err *e)
 {
     uint32_t i;
-    if (!runs_next(&c->index, &i))
+    if (!pq_runs_next(&c->index, &i))
         return bad(c, "has fewer indices than values", e);
     if (i >= c->nwords)
         return bad(c, "has an index beyond its dictionary", e);
@@ -453,6 +414,51 @@ static int next_value(struct pq_column *c, uint64_t *ret_n, struct err *e)
     return code;
 }
 
+static int next_number(struct pq_column *c, int64_t *ret, struct err *e)
+{
+    unsigned char b[8];
+    const unsigned char *p = b;
+    uint32_t i;
+    int code = 0;
+    if (c->encoding == PQ_ENC_DELTA) {
+        if (c->next == c->nlengths)
+            return bad(c, "has fewer numbers than values", e);
+        *ret = c->length[c->next++];
+        return 0;
+    }
+    if (c->encoding == PQ_ENC_PLAIN)
+        code = pq_stream_read(&c->in, b, c->width, e);
+    else if (!pq_runs_next(&c->index, &i))
+        return bad(c, "has fewer indices than values", e);
+    else if (i >= c->nwords)
+        return bad(c, "has an index beyond its dictionary", e);
+    else
+        p = (const unsigned char *)c->words.data + (size_t)i * c->width;
+    if (!code)
+        *ret = c->width == 4 ? (int32_t)load_u32(p) : (int64_t)load_u64(p);
+    return code;
+}
+
+int pq_column_number(struct pq_column *c, struct pq_number *ret, struct err *e)
+{
+    uint32_t rep = 0, def = 0;
+    int code = c->left ? 0 : next_page(c, e);
+    if (code)
+        return code;
+    c->left--;
+    if (!pq_runs_next(&c->rep, &rep) || !pq_runs_next(&c->def, &def))
+        return bad(c, "has fewer levels than values", e);
+    if (rep > 1 || def > c->max_def)
+        return bad(c, "has a level that is too high", e);
+    *ret = (struct pq_number){.rep = rep, .def = def, .value = INT64_MIN};
+    return def == c->max_def ? next_number(c, &ret->value, e) : 0;
+}
+
+bool pq_column_done(const struct pq_column *c)
+{
+    return !c->left && c->at == c->end;
+}
+
 int pq_column_next(struct pq_column *c, bool *ret_there, uint64_t *ret_n, struct err *e)
 {
     uint32_t level = c->max_def;
@@ -463,7 +469,7 @@ int pq_column_next(struct pq_column *c, bool *ret_there, uint64_t *ret_n, struct
     if (code)
         return code;
     c->left--;
-    if (c->max_def && !runs_next(&c->def, &level))
+    if (c->max_def && !pq_runs_next(&c->def, &level))
         return bad(c, "has fewer levels than values", e);
     if (level > c->max_def)
         return bad(c, "has a level that is too high", e);
@@ -504,9 +510,13 @@ int pq_column_end(struct pq_column *c, struct err *e)
 }
 
 void pq_column_init(struct pq_column *c, const struct pq_file *f, const char *beside,
-                    unsigned max_def)
+                    const struct pq_leaf *leaf)
 {
-    *c = (struct pq_column){.f = f, .beside = beside, .max_def = max_def, .far = {.fd = -1}};
+    *c = (struct pq_column){.f = f,
+                            .beside = beside,
+                            .max_def = leaf->max_def,
+                            .width = leaf->width,
+                            .far = {.fd = -1}};
 }
 
 void pq_column_begin(struct pq_column *c, const struct pq_chunk *chunk)
@@ -523,6 +533,7 @@ void pq_column_close(struct pq_column *c)
 {
     pq_stream_close(&c->in);
     buf_finish(&c->levels);
+    buf_finish(&c->repeats);
     buf_finish(&c->indices);
     buf_finish(&c->words);
     buf_finish(&c->last);

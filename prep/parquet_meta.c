@@ -12,13 +12,15 @@
 #include "base/mem.h"
 #include "base/thrift.h"
 
-enum { MAX_NESTING = 32, BYTE_ARRAY = 6, OPTIONAL = 1, REPEATED = 2, MAX_LISTED = 400 };
+enum { INT32 = 1, INT64 = 2, BYTE_ARRAY = 6 };
+enum { MAX_NESTING = 32, OPTIONAL = 1, REPEATED = 2, MAX_LISTED = 400 };
 
 struct parse {
     struct pq_meta *m;
     const char *name;
     uint64_t size;
     const char *const *key;
+    bool ids;
     struct key_tree keys;
     struct thrift t;
     struct err *e;
@@ -68,18 +70,41 @@ static void read_element(struct parse *x, struct element *ret)
 struct group {
     int64_t left; /* children to come */
     unsigned max_def;
-    bool list;                     /* in a repeated one */
+    unsigned lists, list_def;      /* repeated ones so far; the level in front of the last one */
     const struct key_field *field; /* what is wanted here, or NULL */
+    const struct key_field *inner; /* the list that this is inside of, if it is wanted */
 };
+
+/* The numbers of a list that is wanted. */
+static int take_numbers(struct parse *x, const struct element *el, const struct group *g)
+{
+    for (size_t i = 0; !el->children && g->inner && i < g->inner->nkeys; i++) {
+        size_t k = g->inner->key[i];
+        bool number = el->type == INT32 || el->type == INT64;
+        if (g->lists != 1 || !number || x->m->leaf[k].wanted)
+            return err_set(x->e, ERR_DATA, "%s: the column \"%s\" is no list of ids: it %s",
+                           x->name, x->key[k],
+                           g->lists > 1           ? "is a list of lists"
+                           : !g->lists            ? "has one value in a row"
+                           : x->m->leaf[k].wanted ? "has several fields"
+                                                  : "has no whole numbers");
+        x->m->leaf[k] = (struct pq_leaf){.max_def = g->max_def,
+                                         .width = el->type == INT32 ? 4 : 8,
+                                         .list_def = g->list_def,
+                                         .number = x->leaves,
+                                         .wanted = 1};
+    }
+    return 0;
+}
 
 static int take_leaf(struct parse *x, const struct element *el, const struct group *g)
 {
     for (size_t i = 0; g->field && i < g->field->nkeys; i++) {
         size_t k = g->field->key[i];
-        if (g->list || el->children || el->type != BYTE_ARRAY)
+        if (g->lists || el->children || el->type != BYTE_ARRAY)
             return err_set(x->e, ERR_DATA, "%s: the column \"%s\" %s, not text", x->name, x->key[k],
                            el->children ? "is a group of fields"
-                           : g->list    ? "is a list"
+                           : g->lists   ? "is a list"
                                         : "holds numbers or values of fixed width");
         x->m->leaf[k] = (struct pq_leaf){.max_def = g->max_def, .number = x->leaves, .wanted = 1};
     }
@@ -94,15 +119,20 @@ static int take_element(struct parse *x, const struct group *parent, bool top, s
     int code = check(x);
     if (code)
         return code;
+    bool list = el.repetition == REPEATED;
     *ret = (struct group){.left = el.children,
-                          .max_def = parent->max_def + (el.repetition == OPTIONAL),
-                          .list = parent->list || el.repetition == REPEATED};
+                          .max_def = parent->max_def + (list || el.repetition == OPTIONAL),
+                          .lists = parent->lists + list,
+                          .list_def = list ? parent->max_def : parent->list_def,
+                          .inner = parent->inner};
     if (parent->field && el.n)
         ret->field = key_find(parent->field, el.name, el.n);
+    if (ret->field && ret->field->nkeys)
+        ret->inner = ret->field;
     if (top && x->listed.len < MAX_LISTED)
         buf_addf(&x->listed, "%s%.*s", x->listed.len ? ", " : "", (int)(el.n < 60 ? el.n : 60),
                  el.name);
-    code = take_leaf(x, &el, ret);
+    code = x->ids ? take_numbers(x, &el, ret) : take_leaf(x, &el, ret);
     x->leaves += !el.children;
     return code;
 }
@@ -298,10 +328,10 @@ static int take_footer(struct parse *x)
 }
 
 int pq_meta_parse(struct pq_meta *m, const char *name, const void *p, size_t n, uint64_t size,
-                  const char *const *key, size_t nkeys, struct err *e)
+                  const char *const *key, size_t nkeys, bool ids, struct err *e)
 {
     struct parse x = {
-        .m = m, .name = name, .size = size, .key = key, .t = {.p = p, .n = n}, .e = e};
+        .m = m, .name = name, .size = size, .key = key, .ids = ids, .t = {.p = p, .n = n}, .e = e};
     *m = (struct pq_meta){.nkeys = nkeys, .leaf = mem_new(nkeys, sizeof(*m->leaf))};
     key_tree_init(&x.keys, key, nkeys);
     int code = take_footer(&x);

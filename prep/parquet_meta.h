@@ -8,6 +8,7 @@
  * size before it is used; memory is bounded by the footer's own bytes.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,11 +22,13 @@ struct pq_chunk {
     int codec; /* enum pq_codec */
 };
 
-/* A column that is wanted: a leaf of strings without repetition. */
+/* A column that is wanted: a leaf of strings without repetition, or of the numbers of a list. */
 struct pq_leaf {
-    unsigned max_def; /* levels that may be null; at most 32 */
-    uint64_t number;  /* among all leaves */
-    int wanted;       /* found in the schema */
+    unsigned max_def;  /* levels that may be null or repeated; at most 32 */
+    unsigned width;    /* bytes of a number; 0: strings */
+    unsigned list_def; /* of a list: the level where it is there, and empty */
+    uint64_t number;   /* among all leaves */
+    int wanted;        /* found in the schema */
 };
 
 struct pq_meta {
@@ -37,11 +40,12 @@ struct pq_meta {
 };
 
 /*
- * `p`: the footer's n bytes, `size` the bytes in front of it. Keys are paths as in base/keys.h.
- * ERR_DATA with `name` in front; nothing is to finish then.
+ * `p`: the footer's n bytes, `size` the bytes in front of it. Keys are paths as in base/keys.h;
+ * `ids`: they name lists of whole numbers, not strings. ERR_DATA with `name` in front; nothing is
+ * to finish then.
  */
 int pq_meta_parse(struct pq_meta *m, const char *name, const void *p, size_t n, uint64_t size,
-                  const char *const *key, size_t nkeys, struct err *e);
+                  const char *const *key, size_t nkeys, bool ids, struct err *e);
 void pq_meta_finish(struct pq_meta *m);
 
 #endif

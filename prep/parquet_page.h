@@ -24,6 +24,7 @@ enum pq_encoding {
     PQ_ENC_PLAIN = 0,
     PQ_ENC_PLAIN_DICTIONARY = 2,
     PQ_ENC_RLE = 3,
+    PQ_ENC_DELTA = 5,
     PQ_ENC_DELTA_LENGTH = 6,
     PQ_ENC_DELTA_BYTES = 7,
     PQ_ENC_RLE_DICTIONARY = 8

@@ -17,7 +17,7 @@ enum {
 int rows_open(struct rows *r, const char *path, const struct long_plan *plan, struct err *e)
 {
     *r = (struct rows){.plan = plan};
-    int code = parquet_open(path, plan->key, plan->nkeys, plan->output, &r->file, e);
+    int code = parquet_open(path, plan->key, plan->nkeys, plan->ids, plan->output, &r->file, e);
     if (!code)
         r->n = mem_new(plan->nkeys, sizeof(*r->n));
     return code;
@@ -90,6 +90,52 @@ static int move_text(struct rows *r, size_t k, struct long_record *l, uint64_t *
     return code ? code : spill_flush(to, e);
 }
 
+/* Appends ids as they stand within brackets. */
+static void json_ids(struct buf *to, bool first, const char *p, size_t n)
+{
+    for (size_t at = 0; at < n; at += sizeof(int64_t)) {
+        int64_t id;
+        memcpy(&id, p + at, sizeof(id));
+        buf_adds(to, first && !at ? "" : ", ");
+        if (id == INT64_MIN)
+            buf_adds(to, "null");
+        else
+            buf_addf(to, "%" PRId64, id);
+    }
+}
+
+/* Moves the ids of a row into a spill. */
+static int move_ids(struct rows *r, size_t k, struct long_record *l, struct err *e)
+{
+    struct spill *to = &l->scan.value[k].spill;
+    char *p = mem_new(PIECE, 1);
+    struct buf b = {0};
+    int code = 0;
+    for (uint64_t left = r->n[k], n; left && !code; left -= n) {
+        n = left < PIECE ? left : PIECE;
+        code = parquet_take(r->file, k, p, n, e);
+        b.len = 0;
+        if (!code && l->line.fd >= 0)
+            json_ids(&b, left == r->n[k], p, n);
+        if (!code)
+            code = spill_add(to, p, n, e);
+        if (!code)
+            code = line_add(&l->line, &b, e);
+    }
+    buf_finish(&b);
+    free(p);
+    return code ? code : spill_flush(to, e);
+}
+
+static int move_list(struct rows *r, size_t k, struct long_record *l, struct err *e)
+{
+    l->scan.value[k].kind = JSONL_IDS;
+    int code = line_adds(&l->line, "[", e);
+    if (!code)
+        code = move_ids(r, k, l, e);
+    return code ? code : line_adds(&l->line, "]", e);
+}
+
 static int move_value(struct rows *r, size_t k, struct item *it, struct err *e)
 {
     struct long_record *l = it->large;
@@ -97,12 +143,14 @@ static int move_value(struct rows *r, size_t k, struct item *it, struct err *e)
     uint64_t good = UINT64_MAX;
     buf_adds(&name, k ? ", " : "{");
     jsonw_string(&name, r->plan->key[k], strlen(r->plan->key[k]));
-    buf_adds(&name, r->n[k] == PARQUET_NULL ? ": null" : ": \"");
+    buf_adds(&name, r->n[k] == PARQUET_NULL ? ": null" : r->plan->ids ? ": " : ": \"");
     int code = line_add(&l->line, &name, e);
     buf_finish(&name);
     l->scan.value[k].kind = r->n[k] == PARQUET_NULL ? JSONL_OTHER : JSONL_STRING;
     if (code || r->n[k] == PARQUET_NULL)
         return code;
+    if (r->plan->ids)
+        return move_list(r, k, l, e);
     code = move_text(r, k, l, &good, e);
     if (!code)
         code = line_adds(&l->line, "\"", e);
@@ -175,7 +223,7 @@ int rows_fill(struct rows *r, struct item *it, bool *ret_any, struct err *e)
     return code;
 }
 
-void rows_json(struct buf *to, const char *const *key, size_t nkeys, const char *text,
+void rows_json(struct buf *to, const char *const *key, size_t nkeys, bool ids, const char *text,
                const uint64_t *n)
 {
     for (size_t k = 0; k < nkeys; k++) {
@@ -186,7 +234,13 @@ void rows_json(struct buf *to, const char *const *key, size_t nkeys, const char 
             buf_adds(to, "null");
             continue;
         }
-        jsonw_string(to, text, (size_t)n[k]);
+        if (ids) {
+            buf_addc(to, '[');
+            json_ids(to, true, text, (size_t)n[k]);
+            buf_addc(to, ']');
+        } else {
+            jsonw_string(to, text, (size_t)n[k]);
+        }
         text += n[k];
     }
     buf_addc(to, '}');

@@ -32,8 +32,9 @@ int rows_fill(struct rows *r, struct item *it, bool *ret_any, struct err *e);
 /* Rows up to the end of the last item. */
 uint64_t rows_at(const struct rows *r);
 
-/* The row {"key": "text", ...} as a line of JSON without a newline, for the file of bad records. */
-void rows_json(struct buf *to, const char *const *key, size_t nkeys, const char *text,
+/* The row {"key": "text", ...} as a line of JSON without a newline, for the file of bad records;
+ * `ids`: what stands for texts are int64_t. */
+void rows_json(struct buf *to, const char *const *key, size_t nkeys, bool ids, const char *text,
                const uint64_t *n);
 
 #endif

@@ -96,9 +96,6 @@ static int first_byte(struct source *s, char *ret, bool *ret_parquet, struct err
 static int begin_rows(struct source *s, struct err *e)
 {
     const char *path = s->input[s->at].path;
-    if (s->form.pretokenized)
-        return err_set(e, ERR_USAGE, "%s: is a Parquet file, which has no ids for --pretokenized",
-                       source_name(s, s->at));
     if (!strcmp(path, "-"))
         return err_set(e, ERR_USAGE,
                        "standard input: a Parquet file is read from its end, it must be named");
@@ -206,7 +203,7 @@ int source_open(struct source *s, const char *const *pattern, size_t n,
         code = add_pattern(s, pattern[i], e);
     if (!code)
         code = next_input(s, e);
-    if (!code && form->pretokenized)
+    if (!code && form->pretokenized && !s->table)
         code = look(s, e);
     if (code)
         source_close(s);

@@ -127,3 +127,17 @@ expect 2 build --pretokenized t.txt --input-format text --vocab-size 10 --output
 err_has "--pretokenized"
 expect 2 build --input t.txt --input-format texts $null --output-prefix o
 err_has "where auto, jsonl"
+
+t "lists of ids in Parquet"
+for f in ids_dict ids_delta ids_plain; do
+    expect 0 build --pretokenized "$SRC/tests/fuzz/corpus/parquet/$f" --json-keys ids --vocab-size 8 --on-bad-record quarantine --output-prefix l
+    check [ "$(ids l_ids_document.bin)" = 123712371237 ]
+    check [ "$(sort -u l.bad.jsonl)" = '{"ids": null}' ]
+    expect 3 build --pretokenized "$SRC/tests/fuzz/corpus/parquet/$f" --json-keys ids --vocab-size 8 --output-prefix l
+    err_has "$f: row 3: the value of \"ids\" is not an array of ids"
+    expect 3 build --pretokenized "$SRC/tests/fuzz/corpus/parquet/$f" --json-keys m --vocab-size 8 --output-prefix l2
+    expect 3 build --pretokenized "$SRC/tests/fuzz/corpus/parquet/$f" --json-keys m.l --vocab-size 5 --output-prefix l2
+    err_has "row 1: id 5 at place 0 is outside the vocabulary of 5"
+done
+expect 3 build --input "$SRC/tests/fuzz/corpus/parquet/ids_dict" --json-keys ids $null --output-prefix l2
+err_has "is a group of fields, not text"

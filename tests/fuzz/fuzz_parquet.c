@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
 enum { KEYS = 2, STEP = 5000, ROWS = 20000 };
 
-static const char *const key[KEYS] = {"text", "m.t"};
+static const char *const keys[2][KEYS] = {{"text", "m.t"}, {"ids", "m.l"}};
 
 /* The row's texts; *budget bounds what a few bytes may stand for. */
 static int take_row(struct parquet *q, const uint64_t *size, int64_t *budget, struct err *e)
@@ -34,18 +34,13 @@ static int take_row(struct parquet *q, const uint64_t *size, int64_t *budget, st
     return code;
 }
 
-/* Whatever the bytes: rows, or one sentence about bad data. */
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
+static void read_all(const char *path, bool ids)
 {
     struct err e = {0};
     struct parquet *q = NULL;
-    char path[64];
     bool more = true;
     int64_t budget = 32 << 20;
-    int fd = memfd_create("fuzz", MFD_CLOEXEC);
-    BUG_ON(fd < 0 || write(fd, p, n) != (ssize_t)n, "no file in memory");
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    int code = parquet_open(path, key, KEYS, "/tmp/weft-fuzz", &q, &e);
+    int code = parquet_open(path, keys[ids], KEYS, ids, "/tmp/weft-fuzz", &q, &e);
     for (int rows = 0; !code && more && rows < ROWS && budget > 0; rows++) {
         uint64_t size[KEYS];
         code = parquet_next(q, size, &more, &e);
@@ -55,6 +50,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     BUG_ON(code && code != ERR_DATA && code != ERR_RESOURCE, "code %d: %s", code, e.msg);
     BUG_ON(code == ERR_DATA && strncmp(e.msg, path, strlen(path)) != 0, "no name in '%s'", e.msg);
     parquet_close(q);
+}
+
+/* Whatever the bytes: rows, or one sentence about bad data. */
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
+{
+    char path[64];
+    int fd = memfd_create("fuzz", MFD_CLOEXEC);
+    BUG_ON(fd < 0 || write(fd, p, n) != (ssize_t)n, "no file in memory");
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    read_all(path, false);
+    read_all(path, true);
     close(fd);
     return 0;
 }

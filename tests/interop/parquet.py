@@ -165,6 +165,67 @@ def several(case):
     assert case.outputs("p", ["text"]) == case.outputs("j", ["text"])
 
 
+def id_lists(case):
+    """Lists of ids, as --pretokenized takes them, against the same as JSONL."""
+    kinds = [pa.int32(), pa.int64(), pa.uint16(), pa.uint32()]
+    encodings = ["DICTIONARY", "PLAIN", "DELTA_BINARY_PACKED"]
+    for seed, (kind, encoding, version) in enumerate(itertools.product(kinds, encodings, ("1.0", "2.0"))):
+        rng = random.Random(100 + seed)
+        n, most, nulls = rng.choice([1, 50, 2000]), rng.choice([3, 200]), rng.choice([0, 0.2])
+
+        def rows():
+            return [None if rng.random() < nulls else [rng.choice([rng.randrange(65000), 7]) for _ in range(
+                rng.choice([0, 1, rng.randrange(most)]))] for _ in range(n)]
+        a, b = rows(), rows()
+        form = pa.large_list(kind) if seed % 3 == 0 else pa.list_(pa.field("item", kind, nullable=seed % 2 == 0))
+        deep = pa.array([{"b": x} for x in b], pa.struct([pa.field("b", form)]))
+        table = pa.table({"s": [str(i) for i in range(n)], "a": pa.array(a, form), "d": deep})
+        name = case.path("ids.parquet")
+        h = how(encoding, [], rng.choice(CODECS), version)
+        if encoding != "DICTIONARY":
+            h["column_encoding"] = {"a.list.element": encoding, "d.b.list.element": encoding, "s": "PLAIN"}
+        pq.write_table(table, name, row_group_size=rng.choice([30, 700, 10000]), data_page_size=rng.choice(
+            [1, 300, 1 << 20]), **h)
+        with open(case.path("ids.jsonl"), "w") as f:
+            f.writelines(json.dumps({"a": x, "d": {"b": y}}) + "\n" for x, y in zip(a, b))
+        same = ["--json-keys", "a", "d.b", "--vocab-size", "65000", "--on-bad-record", "quarantine"]
+        for prefix, file in (("ip", name), ("ij", case.path("ids.jsonl"))):
+            run = subprocess.run([case.prep, "build", "--quiet", "--overwrite", "--pretokenized", file, *same,
+                                  "--output-prefix", case.path(prefix)], capture_output=True, timeout=120)
+            assert run.returncode == 0, run.stderr
+        assert case.outputs("ip", ["a", "d.b"]) == case.outputs("ij", ["a", "d.b"]), (seed, kind, h)
+        lost = [(x, y) for x, y in zip(a, b) if x is None or y is None]
+        if lost:
+            with open(case.path("ip.bad.jsonl")) as f:
+                assert [(x["a"], x["d.b"]) for x in map(json.loads, f)] == lost
+    # a row of more than 4 MiB, one with a null among its ids, one beyond the vocabulary
+    big = list(range(60000)) * 20
+    table = pa.table({"text": pa.array([[1], big, [2, None], [65000], [-1], big + [None], [3]], pa.list_(pa.int64()))})
+    pq.write_table(table, case.path("ids.parquet"))
+    run = subprocess.run([case.prep, "build", "--overwrite", "--pretokenized", case.path("ids.parquet"), "--vocab-size",
+                          "65000", "--on-bad-record", "quarantine", "--output-prefix", case.path("ip")],
+                         capture_output=True, timeout=120, text=True)
+    assert run.returncode == 0, run.stderr
+    for words in ("row 3: there is no id at place 1", "row 4: id 65000 at place 0", "row 5: id -1", "row 6: there is no"):
+        assert words in run.stderr, run.stderr
+    with open(case.path("ids.jsonl"), "w") as f:
+        f.writelines(json.dumps({"text": x}) + "\n" for x in ([1], big, [3]))
+    subprocess.run([case.prep, "build", "--quiet", "--overwrite", "--pretokenized", case.path("ids.jsonl"), "--vocab-size",
+                    "65000", "--output-prefix", case.path("ij")], check=True)
+    assert case.outputs("ip", ["text"]) == case.outputs("ij", ["text"])
+    with open(case.path("ip.bad.jsonl")) as f:
+        assert [json.loads(x)["text"] for x in f] == [[2, None], [65000], [-1], big + [None]]
+    # what is no list of ids
+    table = pa.table({"s": ["a"], "n": [1], "l": [["x"]], "ll": [[[1]]], "f": [[1.5]],
+                      "m": pa.array([[{"a": 1, "b": 2}]])})
+    pq.write_table(table, case.path("ids.parquet"))
+    for key, words in (("s", "has one value in a row"), ("n", "has one value"), ("l", "has no whole numbers"), (
+            "ll", "is a list of lists"), ("f", "has no whole numbers"), ("m", "has several fields"), ("z", "no column")):
+        run = subprocess.run([case.prep, "build", "--quiet", "--pretokenized", case.path("ids.parquet"), "--json-keys", key,
+                              "--vocab-size", "9", "--output-prefix", case.path("r")], capture_output=True, text=True)
+        assert run.returncode == 3 and words in run.stderr, (key, run)
+
+
 def resumed(case):
     """Killed anywhere among several row groups, the same command goes on to the bytes of an undisturbed run."""
     rng = random.Random(12)
@@ -236,7 +297,7 @@ def damaged(case):
 
 def main(prep, tok, kill_at):
     failed = 0
-    cases = [variants, nested, large, several, resumed, refused, damaged]
+    cases = [variants, nested, large, several, id_lists, resumed, refused, damaged]
     with tempfile.TemporaryDirectory() as folder:
         case = Case(prep, tok, kill_at, folder)
         for number, run in enumerate(cases, 1):

@@ -58,7 +58,7 @@ static int open_bytes(const char *p, size_t n, const char *const *key, struct pa
 {
     FILE *f = fopen(t_path("f"), "wb"); /* not file_replace, which waits for the disk */
     T_CHECK(f && fwrite(p, 1, n, f) == n && !fclose(f));
-    return parquet_open(t_path("f"), key, 1, t_path("out"), ret, e);
+    return parquet_open(t_path("f"), key, 1, false, t_path("out"), ret, e);
 }
 
 /* All rows from the next one on, each in brackets. */
@@ -125,8 +125,9 @@ static void what_is_refused(void)
     b[BYTES - 1] = '1';
     b[BYTES - 6] = 100;
     T_ERR(open_bytes(b, BYTES, text, &q, &e), &e, ERR_DATA, "its footer is said to have");
-    T_ERR(parquet_open(t_path("none"), text, 1, t_path("out"), &q, &e), &e, ERR_IO, "none");
-    T_ERR(parquet_open("/dev/null", text, 1, t_path("out"), &q, &e), &e, ERR_IO, "no plain file");
+    T_ERR(parquet_open(t_path("none"), text, 1, false, t_path("out"), &q, &e), &e, ERR_IO, "none");
+    T_ERR(parquet_open("/dev/null", text, 1, false, t_path("out"), &q, &e), &e, ERR_IO,
+          "no plain file");
 }
 
 /* A changed bit or a cut is an error, or leaves the rows as they were. */
@@ -155,4 +156,44 @@ static void damage(void)
         T_ERR(open_bytes(golden, n, text, &q, &e), &e, ERR_DATA, t_path("f"));
 }
 
-T_MAIN(T_CASE(rows_in_order_and_from_any_place), T_CASE(what_is_refused), T_CASE(damage))
+/* Files of pyarrow: {ids: [1, 2, 3], [], null, [7]} three times in groups of six rows, beside it
+ * {m: {l: [5]}, null, {l: null}, {l: [1, null]}}; 32 and 64 bits; each in another encoding. */
+static void lists_of_ids(void)
+{
+    static const char *const name[] = {"ids_dict", "ids_delta", "ids_plain"};
+    static const char *const key[] = {"ids", "m.l"};
+    static const int64_t ids[] = {1, 2, 3, 7}, l[] = {5, 1, INT64_MIN};
+    static const uint64_t n[4][2] = {
+        {24, 8}, {0, PARQUET_NULL}, {PARQUET_NULL, PARQUET_NULL}, {8, 16}};
+    for (size_t i = 0; i < 3; i++) {
+        struct err e;
+        struct parquet *q;
+        uint64_t size[2];
+        int64_t got[4];
+        bool more;
+        char path[200];
+        snprintf(path, sizeof(path), "tests/fuzz/corpus/parquet/%s", name[i]);
+        T_OK(parquet_open(t_source(path), key, 2, true, t_path("out"), &q, &e), &e);
+        T_OK(parquet_seek(q, i * 4, &e), &e);
+        for (uint64_t row = i * 4; row < 12; row++) {
+            T_OK(parquet_next(q, size, &more, &e), &e);
+            T_CHECK(more);
+            T_EQ(size[0], n[row % 4][0]);
+            T_EQ(size[1], n[row % 4][1]);
+            size_t a = size[0] == PARQUET_NULL ? 0 : size[0];
+            size_t b = size[1] == PARQUET_NULL ? 0 : size[1];
+            T_OK(parquet_take(q, 0, got, a, &e), &e);
+            T_MEM(got, ids + (row % 4 ? 3 : 0), a);
+            T_OK(parquet_take(q, 1, got, b, &e), &e);
+            T_MEM(got, l + (row % 4 ? 1 : 0), b);
+        }
+        T_OK(parquet_next(q, size, &more, &e), &e);
+        T_CHECK(!more);
+        parquet_close(q);
+        T_ERR(parquet_open(t_source(path), key, 2, false, t_path("out"), &q, &e), &e, ERR_DATA,
+              "group of fields");
+    }
+}
+
+T_MAIN(T_CASE(rows_in_order_and_from_any_place), T_CASE(lists_of_ids), T_CASE(what_is_refused),
+       T_CASE(damage))
