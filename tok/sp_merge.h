@@ -20,6 +20,7 @@
 #include "tok/bpe.h"
 #include "tok/bpe_drop.h"
 #include "tok/cut.h"
+#include "tok/near.h"
 #include "tok/sp_model.h"
 #include "tok/tok.h"
 #include "tok/trie.h"
@@ -35,8 +36,9 @@ struct sp_merge {
      * are of characters marked alike: those of pieces of equal scores. NULL: not to be told.
      */
     struct bpe *plain;
-    uint8_t *alike; /* by symbol */
-    struct cut cut;     /* of all pieces */
+    uint8_t *alike;     /* by symbol */
+    struct cut cut;     /* of all pieces, */
+    struct near near;   /* and by what stands around them */
     struct trie user;   /* user-defined pieces, by id */
     struct words chars; /* symbols of characters beyond ASCII that some piece has, or is */
     uint32_t ascii[128];

@@ -341,6 +341,20 @@ static bool find_ascii(const struct sp_native *c, const unsigned char *p, size_t
     return plain;
 }
 
+/* Many places from `at` on at once, behind characters of `left` bytes and, before that, `other`: as
+ * find_raw has them. Returns the place that it came to. */
+static size_t find_many(const struct sp_native *c, const char *text, size_t at, size_t n,
+                        size_t left, size_t other, uint32_t *start, size_t *k)
+{
+    size_t found = *k + 1, end = at;
+    if (left == 1)
+        end = cut_ascii(c->cut, c->plain.ascii, text, at, n, start, &found);
+    else if (left == 3 && other == 3 && !c->words && !c->merge->whole)
+        end = near_cuts(&c->merge->near, c->plain.bits, text, at, n, start, &found);
+    *k = found - 1;
+    return end;
+}
+
 /*
  * The cuts in the plain text that follows text[0], which is plain itself; start[0] is 0. Returns
  * the number of parts before the last cut.
@@ -348,20 +362,18 @@ static bool find_ascii(const struct sp_native *c, const unsigned char *p, size_t
 static size_t find_raw(const struct sp_native *c, const char *text, size_t n, uint32_t *start)
 {
     const unsigned char *p = (const unsigned char *)text;
-    size_t k = 0, left = plain_at(c, text, 0, n), at = left;
+    size_t k = 0, left = plain_at(c, text, 0, n), at = left, other = 0;
     start[0] = 0;
     while (left && at + 8 <= n) {
-        size_t found = k + 1, end = cut_ascii(c->cut, c->plain.ascii, text, at, n, start, &found);
+        size_t end = find_many(c, text, at, n, left, other, start, &k);
         if (end > at) {
             at = end;
-            k = found - 1;
-            left = 1;
+            other = left;
             continue;
         }
-        if (p[at - 1] < 0x80 && !(load_u64(p + at) & 0x8080808080808080u) &&
+        if (left == 1 && !(load_u64(p + at) & 0x8080808080808080u) &&
             find_ascii(c, p, at, start, &k)) {
             at += 8;
-            left = 1;
             continue;
         }
         size_t right = plain_at(c, text, at, n);
@@ -372,6 +384,7 @@ static size_t find_raw(const struct sp_native *c, const char *text, size_t n, ui
         start[k + 1] = (uint32_t)at;
         k += cut;
         at += right;
+        other = left;
         left = right;
     }
     return k - (k && start[k] == at - left); /* what follows may join the last character */

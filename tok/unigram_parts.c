@@ -268,6 +268,8 @@ static int miss_by(learn_part *learn, const struct unigram *u, struct unigram_st
     ends_walk(&u->ends, s->text.data, start, list->count, s->piece);
     for (size_t i = 0; i < list->count; i++) {
         size_t n = start[i + 1] - start[i], at = ids->n;
+        for (size_t k = start[i + 1]; i + 1 < list->count && k < start[i + 2]; k++)
+            __builtin_prefetch(&u->ends.piece[s->piece[k]]);
         float limit =
             n ? learn(u, s, s->text.data + start[i], s->piece + start[i], n, ids) : 0x1p60f;
         if (!n)
