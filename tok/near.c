@@ -15,6 +15,7 @@
 enum {
     WIDE_BYTES = 3,
     LANES = 16,
+    FEW = 6,    /* characters that are looked at one by one */
     AROUND = 2, /* plain characters that have to follow: the second may join the first */
     ANY = 8     /* a row or column: all of them */
 };
@@ -201,13 +202,17 @@ WIDE static size_t cuts_wide(const struct near *t, const uint64_t *plain, const 
         __m512i c = wide_chars(text + at);
         unsigned good = wide_plain(plain, c);
         m = (size_t)__builtin_ctz(~good);
-        if (m <= AROUND)
+        if (m <= FEW)
             break;
         __mmask16 cut = (__mmask16)(~wide_joined(t, text + at, c) & ((1u << (m - AROUND)) - 1));
         __m512i place = _mm512_add_epi32(threes, _mm512_set1_epi32((int)at));
         _mm512_storeu_si512(start + found, _mm512_maskz_compress_epi32(cut, place));
         found += (unsigned)__builtin_popcount(cut);
         at += (m - AROUND) * WIDE_BYTES;
+    }
+    for (; m > AROUND && m <= FEW; m--, at += WIDE_BYTES) {
+        start[found] = (uint32_t)at;
+        found += is_cut(t, text + at);
     }
     *k = found;
     return at;

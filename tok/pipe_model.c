@@ -193,13 +193,16 @@ void pipe_open_cuts(struct pipe *p, const uint8_t *missed)
     for (size_t id = 0; id < s->npieces; id++)
         bytes += s->piece[id].n;
     cut_init(&p->cut, bytes);
+    if (!p->letters)
+        near_init(&p->near, bytes);
     for (size_t id = 0; id < s->npieces; id++) {
         buf_reset(&b);
         if (missed && missed[id])
             continue;
-        if (!p->letters)
+        if (!p->letters) {
             cut_add(&p->cut, s->piece[id].p, s->piece[id].n);
-        else if (pipe_piece_bytes(&b, s->piece[id].p, s->piece[id].n))
+            near_add(&p->near, s->piece[id].p, s->piece[id].n);
+        } else if (pipe_piece_bytes(&b, s->piece[id].p, s->piece[id].n))
             cut_add(&p->cut, b.data, b.len);
     }
     buf_finish(&b);
@@ -450,6 +453,7 @@ void pipe_model_close(struct pipe *p)
     free(p->char_node);
     free(p->char_id);
     cut_finish(&p->cut);
+    near_finish(&p->near);
     words_finish(&p->whole);
     buf_finish(&p->whole_text);
 }

@@ -96,6 +96,25 @@ static size_t find_ascii(const unsigned char cut[][16], const unsigned char *p, 
     return k;
 }
 
+/* Many places from `at` on at once, behind `run` plain characters of three bytes or behind ASCII,
+ * as find_cuts has them. Returns the place that it came to. */
+static size_t find_many(const struct pipe *p, struct pipe_work *w, const char *text, size_t at,
+                        size_t n, size_t run, enum place least, uint32_t *start, size_t *k)
+{
+    if (run)
+        return run == 2 && least == BETWEEN && p->parts->nears
+                   ? near_cuts(&p->near, w->parts->plain, text, at, n, start, k)
+                   : at;
+    return cut_ascii(least == BOUNDARY ? p->parts->boundary : p->parts->cut, NULL, text, at, n,
+                     start, k);
+}
+
+/* Plain characters of three bytes in a row, with one more. */
+static size_t run_with(const struct pipe_work *w, size_t run, uint32_t c, size_t length)
+{
+    return length == 3 && w->parts->plain[c / 64] >> c % 64 & 1 ? run + 1 : 0;
+}
+
 /* The cuts in text[0 .. n), which begins at one; start[0] is 0. Returns how many there are, the
  * first included. `least`: which places. */
 static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
@@ -103,18 +122,21 @@ static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *t
 {
     const unsigned char *u = (const unsigned char *)text;
     const unsigned char(*cut)[16] = least == BOUNDARY ? p->parts->boundary : p->parts->cut;
-    size_t k = 1, at, length;
+    size_t k = 1, at, length, run = 0, end;
     uint32_t before = char_at(text, &at);
     bool held = false;
     start[0] = 0;
     while (at < n) {
-        if (at + 8 <= n && before < 0x80 && !held && !(load_u64(u + at) & 0x8080808080808080u)) {
-            size_t end = cut_ascii(cut, NULL, text, at, n, start, &k);
-            if (end == at) {
-                k = find_ascii(cut, u, at, start, k);
-                end += 8;
-            }
+        if ((run == 2 || before < 0x80) && !held &&
+            (end = find_many(p, w, text, at, n, run, least, start, &k)) > at) {
             at = end;
+            before = char_at(text + char_before(text, at), &length);
+            run = 0; /* not again at the end of the run */
+            continue;
+        }
+        if (at + 8 <= n && before < 0x80 && !held && !(load_u64(u + at) & 0x8080808080808080u)) {
+            k = find_ascii(cut, u, at, start, k);
+            at += 8;
             before = u[at - 1];
             continue;
         }
@@ -132,6 +154,7 @@ static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *t
         held = v & GRASPS;
         before = c;
         at += length;
+        run = run_with(w, run, c, length);
     }
     return k;
 }

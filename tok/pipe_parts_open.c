@@ -52,11 +52,30 @@ enum place parts_place_of(const struct pipe *p, struct sides before, struct side
     return cut_here(&p->cut, text, at, n) ? BETWEEN : INSIDE;
 }
 
+/* Does the pre-tokenizer leave two characters together? */
+static bool stay_beside(const struct pipe *p, uint32_t a, uint32_t b)
+{
+    return across_pre(&p->spec, &a, &b) == ACROSS_BESIDE;
+}
+
+/* All steps of the pre-tokenizer ask what each of two characters is, by itself: those that stay
+ * with COMMON on both sides, and with their like, stay with each other. */
+static bool is_plain(const struct pipe *p, uint32_t c, struct sides s)
+{
+    enum { COMMON = 0x4e00 };
+    return p->parts->nears && s.first & SIDE_SAME && !(s.last & SIDE_GRASPS) &&
+           (p->parts->fallback || s.first & SIDE_WHOLE) && stay_beside(p, c, c) &&
+           stay_beside(p, c, COMMON) && stay_beside(p, COMMON, c);
+}
+
 struct sides parts_sides_of(const struct pipe *p, struct pipe_work *w, uint32_t c)
 {
     struct sides *s = &w->parts->sides[c];
-    if (!s->first)
-        *s = sides_look(&p->spec, w, c, !p->parts->fallback);
+    if (s->first)
+        return *s;
+    *s = sides_look(&p->spec, w, c, !p->parts->fallback);
+    if (c < PARTS_WIDE && is_plain(p, c, *s))
+        w->parts->plain[c / 64] |= (uint64_t)1 << c % 64;
     return *s;
 }
 
@@ -202,6 +221,7 @@ void parts_open(struct pipe *p, struct pipe_work *w)
         t->prefixes |=
             pre[i].prefix_space || (pre[i].kind == PRE_METASPACE && pre[i].scheme != META_NEVER);
     bool good = open_tokens(p, t, w);
+    t->nears = p->near.word && (t->merges || t->sums) && !t->has_tokens;
     if (good) {
         w->parts = parts_work_create();
         fill_table(p, w);
@@ -228,6 +248,7 @@ struct pipe_parts_work *parts_work_create(void)
     struct pipe_parts_work *w = mem_new(1, sizeof(*w));
     w->sides = mem_new(PARTS_CHARS, sizeof(*w->sides));
     w->pairs = mem_new((size_t)1 << PARTS_PAIRS_LOG, sizeof(*w->pairs));
+    w->plain = mem_new(PARTS_WIDE / 64, sizeof(*w->plain));
     w->cache = word_cache_create(WORD_CACHE_BYTES);
     return w;
 }
@@ -238,6 +259,7 @@ void parts_work_destroy(struct pipe_parts_work *w)
         return;
     free(w->sides);
     free(w->pairs);
+    free(w->plain);
     word_cache_destroy(w->cache);
     word_cache_destroy(w->pieces);
     free(w->odds);

@@ -7,7 +7,7 @@
 #include "tok/pipe_run.h"
 #include "tok/pipe_sides.h"
 
-enum { PARTS_CHARS = 0x110000, PARTS_PAIRS_LOG = 14 };
+enum { PARTS_CHARS = 0x110000, PARTS_WIDE = 0x10000, PARTS_PAIRS_LOG = 14 };
 
 struct pipe_parts {
     bool strip_left, strip_right; /* steps that come before all others */
@@ -32,6 +32,7 @@ struct pipe_parts {
     bool prefixes;              /* something is put before a text, or before what follows a token */
     unsigned char cut[128][16]; /* places of two kinds */
     unsigned char boundary[128][16]; /* boundaries alone */
+    bool nears;                      /* p->near tells of some characters where to cut */
     bool settles[128];               /* what follows, so that this is what it is by itself */
 };
 
@@ -39,6 +40,9 @@ struct pipe_parts_work {
     struct sides *sides; /* by character */
     uint64_t *pairs;     /* places met before: the two characters, KIND_SHIFT up what they are */
     struct word_cache *cache;
+    /* met before: of two below PARTS_WIDE that have their bits here only a token that reaches
+     * across forbids a cut */
+    uint64_t *plain;
     struct buf tail; /* the end of a text, with readable bytes behind it */
     uint32_t *start;
     size_t room;

@@ -12,6 +12,7 @@
 #include "tok/pipe.h"
 #include "tok/trie.h"
 #include "tok/cut.h"
+#include "tok/near.h"
 #include "tok/word_cache.h"
 
 #define SYM_NONE UINT32_MAX
@@ -49,6 +50,7 @@ struct pipe {
     struct words whole;     /* ignore_merges: pieces as bytes, those that are looked up */
     struct buf whole_text;
     struct cut cut; /* of a model of bytes, to which no byte is unknown */
+    struct near near; /* the same, of pieces that are characters; else empty */
     bool cuts;      /* pieces may be cut there: their parts give the ids that the whole gives */
     bool by_merges; /* a piece is bytes, and what merging makes of them */
     struct wide *wide; /* wide_words.c: characters that are taken whole; NULL: none */

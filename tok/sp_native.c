@@ -368,7 +368,7 @@ static size_t find_raw(const struct sp_native *c, const char *text, size_t n, ui
         size_t end = find_many(c, text, at, n, left, other, start, &k);
         if (end > at) {
             at = end;
-            other = left;
+            other = 0; /* not again at the end of the run */
             continue;
         }
         if (left == 1 && !(load_u64(p + at) & 0x8080808080808080u) &&
