@@ -13,11 +13,10 @@
 
 enum {
     SIDE = 3,         /* bytes of a side that count */
-    WHOLE = 1 << 24,  /* of a left side: a character, */
-    PARTLY = 1 << 25, /* its last byte */
-    ANY = 63,
-    GROUP = 16, /* parts that are looked at together */
-    LEAST = 6   /* bytes of a part in wide characters that is never cut */
+    ANY = 31,
+    PARTLY = 64 << 9, /* words of `part` */
+    GROUP = 16,       /* parts that are looked at together */
+    LEAST = 6         /* bytes of a part in wide characters that is never cut */
 };
 
 #define FORCED (1u << 31)
@@ -55,17 +54,6 @@ static uint32_t side(const char *p, size_t n)
     return v;
 }
 
-/* Of a character that is not all there, the byte next to the place counts. */
-static uint32_t left_key(uint32_t bytes)
-{
-    return bytes | WHOLE;
-}
-
-static uint32_t partial_key(unsigned char last)
-{
-    return last | PARTLY;
-}
-
 #define HASH_LEFT 0x9E3779B1u
 #define HASH_LEAD 0x85EBCA77u
 #define HASH_MIX 0xC2B2AE3Du
@@ -73,20 +61,38 @@ static uint32_t partial_key(unsigned char last)
 static size_t word_of(const struct cut *c, uint32_t left, uint32_t lead)
 {
     uint32_t x = (left * HASH_LEFT) ^ (lead * HASH_LEAD);
-    return (x ^ x >> 15) * HASH_MIX >> c->shift;
+    return (size_t)((x ^ x >> 15) * HASH_MIX >> c->shift) << 1;
 }
 
-/* Of the bytes behind the first; bit ANY stands for a token that ends before them. */
-static unsigned bit_of(uint32_t rest)
+/* Of a continuation byte and that behind the place. */
+static size_t part_of(uint32_t last, uint32_t lead)
 {
-    unsigned bit = rest * HASH_LEFT >> 26;
-    return bit < ANY ? bit : ANY - 1;
+    return (last & 0x3f) << 9 | lead << 1;
 }
 
-static bool has(const struct cut *c, uint32_t left, uint32_t lead, unsigned bit)
+/* Of the bytes behind the first: which of two words, and the bit in it; bit ANY stands for a token
+ * that ends before them. */
+struct rest {
+    uint32_t word, bit;
+};
+
+static struct rest rest_of(uint32_t rest)
 {
-    uint64_t word = c->word[word_of(c, left, lead)];
-    return (word >> bit | word >> ANY) & 1;
+    uint32_t x = rest * HASH_LEFT >> 26;
+    return (struct rest){x & 1, x >> 1 < ANY ? x >> 1 : ANY - 1};
+}
+
+static bool has(const uint32_t *two, struct rest rest)
+{
+    uint32_t word = two[rest.word];
+    return (word >> rest.bit | word >> ANY) & 1;
+}
+
+static bool has_either(const struct cut *c, uint32_t left, uint32_t lead, uint32_t last,
+                       struct rest rest)
+{
+    return has(c->word + word_of(c, left, lead), rest) ||
+           (c->left && last >= 0x80 && has(c->part + part_of(last, lead), rest));
 }
 
 /* ---- filling ------------------------------------------------------------------------------- */
@@ -96,12 +102,15 @@ void cut_init(struct cut *c, size_t bytes)
     int bits = 12;
     while (bits < 17 && (size_t)4 << bits < bytes)
         bits++;
-    *c = (struct cut){.shift = 32 - bits, .word = mem_new((size_t)1 << bits, 8)};
+    *c = (struct cut){.shift = 32 - bits,
+                      .word = mem_new((size_t)2 << bits, sizeof(*c->word)),
+                      .part = mem_new(PARTLY, sizeof(*c->part))};
 }
 
 void cut_finish(struct cut *c)
 {
     free(c->word);
+    free(c->part);
     *c = (struct cut){0};
 }
 
@@ -115,10 +124,16 @@ static void add_pair(struct cut *c, const char *p, size_t at, size_t n)
     }
     bool whole;
     size_t from = left_of(p, at, &whole), k = right_of(p[at]);
-    uint32_t left = whole ? left_key(side(p + from, at - from)) : partial_key(a);
-    unsigned bit = n - at < k ? ANY : bit_of(side(p + at + 1, k - 1));
+    uint32_t *two =
+        whole ? c->word + word_of(c, side(p + from, at - from), b) : c->part + part_of(a, b);
+    struct rest rest = rest_of(side(p + at + 1, n - at < k ? 0 : k - 1));
     c->left |= !whole;
-    c->word[word_of(c, left, b)] |= (uint64_t)1 << bit;
+    if (n - at < k)
+        two[0] |= 1u << ANY;
+    if (n - at < k)
+        two[1] |= 1u << ANY;
+    else
+        two[rest.word] |= 1u << rest.bit;
 }
 
 void cut_add(struct cut *c, const char *token, size_t n)
@@ -159,18 +174,17 @@ bool cut_between(const struct cut *c, const char *text, size_t at, size_t n)
         return false;
     bool whole;
     size_t from = left_of(text, at, &whole), k = right_of(text[at]);
-    uint32_t lead = (unsigned char)text[at];
-    unsigned bit = n - at < k ? ANY : bit_of(side(text + at + 1, k - 1));
-    return !has(c, left_key(side(text + from, at - from)), lead, bit) &&
-           !(c->left && has(c, partial_key((unsigned char)text[at - 1]), lead, bit));
+    uint32_t left = side(text + from, at - from), last = (unsigned char)text[at - 1];
+    struct rest rest = rest_of(n - at < k ? 0 : side(text + at + 1, k - 1));
+    if (n - at < k)
+        rest.bit = ANY;
+    return !has_either(c, left, (unsigned char)text[at], last, rest);
 }
 
 bool cut_wide(const struct cut *c, const char *p)
 {
     uint32_t left = load_u32(p - 3) & 0xffffff, right = load_u32(p), lead = right & 0xff;
-    unsigned bit = bit_of(right >> 8 & 0xffff);
-    return !has(c, left_key(left), lead, bit) &&
-           !(c->left && has(c, partial_key((unsigned char)p[-1]), lead, bit));
+    return !has_either(c, left, lead, (unsigned char)p[-1], rest_of(right >> 8 & 0xffff));
 }
 
 /*
@@ -234,52 +248,42 @@ INLINE __m512i wide_first(__m512i bytes, __m512i n)
     return _mm512_and_si512(bytes, _mm512_srlv_epi32(_mm512_set1_epi32(-1), bits));
 }
 
-/* `has` for eight words. */
-INLINE __mmask8 wide_bits(const struct cut *c, __m256i word, __m256i bit)
+/* `has` for sixteen pairs of words, which have these numbers. */
+INLINE __mmask16 wide_has(const uint32_t *word, __mmask16 some, __m512i two, __m512i x)
 {
-    __m512i w = _mm512_i32gather_epi64(word, c->word, 8);
-    w = _mm512_or_si512(_mm512_srlv_epi64(w, _mm512_cvtepu32_epi64(bit)),
-                        _mm512_srli_epi64(w, ANY));
-    return _mm512_test_epi64_mask(w, _mm512_set1_epi64(1));
+    const __m512i one = _mm512_set1_epi32(1);
+    __m512i bit = _mm512_min_epu32(_mm512_srli_epi32(x, 1), _mm512_set1_epi32(ANY - 1));
+    two = _mm512_or_si512(two, _mm512_and_si512(x, one));
+    __m512i w = _mm512_mask_i32gather_epi32(two, some, two, word, 4);
+    bit = _mm512_or_si512(_mm512_sllv_epi32(one, bit), _mm512_slli_epi32(one, ANY));
+    return _mm512_mask_test_epi32_mask(some, w, bit);
 }
 
-INLINE __mmask16 wide_has(const struct cut *c, __m512i left, __m512i lead, __m512i bit)
+/* The places of sixteen, with those before and behind and the bytes from there on, that may not be
+ * cut. Before each of them stands a character. */
+INLINE __mmask16 wide_joined(const struct cut *c, __mmask16 some, __m512i before, __m512i place,
+                             __m512i behind, __m512i left, __m512i right)
 {
+    const __m512i one = _mm512_set1_epi32(1), three = _mm512_set1_epi32(3);
+    __m512i nleft = _mm512_sub_epi32(place, before);
+    __m512i nright = _mm512_min_epu32(_mm512_sub_epi32(behind, place), three);
+    __m512i nlast = _mm512_min_epu32(nleft, three);
+    left = _mm512_srlv_epi32(wide_first(left, nleft),
+                             _mm512_slli_epi32(_mm512_sub_epi32(nleft, nlast), 3));
+    __m512i lead = _mm512_and_si512(right, _mm512_set1_epi32(0xff));
+    __m512i rest = wide_first(_mm512_srli_epi32(right, 8), _mm512_sub_epi32(nright, one));
+    rest = _mm512_srli_epi32(_mm512_mullo_epi32(rest, _mm512_set1_epi32((int)HASH_LEFT)), 26);
     __m512i x = _mm512_xor_si512(_mm512_mullo_epi32(left, _mm512_set1_epi32((int)HASH_LEFT)),
                                  _mm512_mullo_epi32(lead, _mm512_set1_epi32((int)HASH_LEAD)));
     x = _mm512_mullo_epi32(_mm512_xor_si512(x, _mm512_srli_epi32(x, 15)),
                            _mm512_set1_epi32((int)HASH_MIX));
-    x = _mm512_srl_epi32(x, _mm_cvtsi32_si128(c->shift));
-    __mmask8 low = wide_bits(c, _mm512_castsi512_si256(x), _mm512_castsi512_si256(bit));
-    __mmask8 high =
-        wide_bits(c, _mm512_extracti64x4_epi64(x, 1), _mm512_extracti64x4_epi64(bit, 1));
-    return (__mmask16)(low | high << 8);
-}
-
-/* The places of sixteen, with those before and behind, that may not be cut. */
-INLINE __mmask16 wide_joined(const struct cut *c, const char *text, __mmask16 some, __m512i before,
-                             __m512i place, __m512i behind)
-{
-    const __m512i three = _mm512_set1_epi32(3), zero = _mm512_setzero_si512();
-    __m512i from = _mm512_max_epi32(_mm512_sub_epi32(place, three), zero);
-    __m512i span = _mm512_sub_epi32(place, from);
-    __m512i nleft = _mm512_min_epu32(_mm512_sub_epi32(place, before), span);
-    __m512i nright = _mm512_min_epu32(_mm512_sub_epi32(behind, place), three);
-    __m512i left = _mm512_mask_i32gather_epi32(zero, some, from, text, 1);
-    __m512i right = _mm512_mask_i32gather_epi32(zero, some, place, text, 1);
-    left = _mm512_srlv_epi32(wide_first(left, span),
-                             _mm512_slli_epi32(_mm512_sub_epi32(span, nleft), 3));
-    __m512i lead = _mm512_and_si512(right, _mm512_set1_epi32(0xff));
-    __m512i rest =
-        wide_first(_mm512_srli_epi32(right, 8), _mm512_sub_epi32(nright, _mm512_set1_epi32(1)));
-    __m512i bit =
-        _mm512_srli_epi32(_mm512_mullo_epi32(rest, _mm512_set1_epi32((int)HASH_LEFT)), 26);
-    bit = _mm512_min_epu32(bit, _mm512_set1_epi32(ANY - 1));
-    __mmask16 joined = wide_has(c, _mm512_or_si512(left, _mm512_set1_epi32(WHOLE)), lead, bit);
+    x = _mm512_slli_epi32(_mm512_srl_epi32(x, _mm_cvtsi32_si128(c->shift)), 1);
+    __mmask16 joined = wide_has(c->word, some, x, rest);
     if (c->left) {
-        __m512i past = _mm512_slli_epi32(_mm512_sub_epi32(nleft, _mm512_set1_epi32(1)), 3);
-        __m512i last = _mm512_srlv_epi32(left, past);
-        joined |= wide_has(c, _mm512_or_si512(last, _mm512_set1_epi32(PARTLY)), lead, bit);
+        __m512i last = _mm512_srlv_epi32(left, _mm512_slli_epi32(_mm512_sub_epi32(nlast, one), 3));
+        some = _mm512_mask_test_epi32_mask(some, last, _mm512_set1_epi32(0x80));
+        last = _mm512_slli_epi32(_mm512_and_si512(last, _mm512_set1_epi32(0x3f)), 9);
+        joined |= wide_has(c->part, some, _mm512_or_si512(last, _mm512_slli_epi32(lead, 1)), rest);
     }
     return joined;
 }
@@ -287,18 +291,21 @@ INLINE __mmask16 wide_joined(const struct cut *c, const char *text, __mmask16 so
 WIDE static size_t decide_wide(const struct cut *c, const char *text, uint32_t *at, size_t n)
 {
     const __m512i bare = _mm512_set1_epi32((int)~FORCED);
-    __m512i was = _mm512_setzero_si512();
+    __m512i was = _mm512_setzero_si512(), left = was;
     size_t k = 0;
     for (size_t i = 0; i < n; i += 16) {
         __mmask16 some = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff);
         __m512i raw = _mm512_maskz_loadu_epi32(some, at + i), place = _mm512_and_si512(raw, bare);
         __m512i behind = _mm512_and_si512(_mm512_maskz_loadu_epi32(some, at + i + 1), bare);
+        __m512i right = _mm512_mask_i32gather_epi32(place, some, place, text, 1);
         __mmask16 free = some & ~_mm512_movepi32_mask(raw);
         if (free)
-            free &= wide_joined(c, text, free, _mm512_alignr_epi32(place, was, 15), place, behind);
+            free &= wide_joined(c, free, _mm512_alignr_epi32(place, was, 15), place, behind,
+                                _mm512_alignr_epi32(right, left, 15), right);
         _mm512_mask_compressstoreu_epi32(at + k, some & ~free, place);
         k += (unsigned)__builtin_popcount(some & ~free);
         was = place;
+        left = right;
     }
     return k;
 }

@@ -29,9 +29,11 @@
 #include "tok/words.h"
 
 struct cut {
-    uint64_t *word; /* by the left side and the byte behind the place; bits by the rest */
-    int shift;      /* 32 - log2 of the number of words */
-    bool left;      /* some token begins inside a character */
+    uint32_t *word; /* two by the left side and the byte behind the place; bits by the rest */
+    int shift;      /* 32 - log2 of half the number of words */
+    uint32_t *part; /* the same for tokens that begin inside a character, by the byte before the
+                       place and that behind it */
+    bool left;      /* there are some */
     unsigned char ascii[128][16]; /* [left][right / 8]: one bit for each pair */
     const struct words *whole;    /* NULL, or see cut_around */
     uint32_t may_be[2048];        /* of these: a bit by both ends of each and its length */
