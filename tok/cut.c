@@ -152,6 +152,12 @@ static uint32_t may_be_bit(const char *p, uint32_t n)
     return (x ^ x >> 15) * HASH_MIX >> 16;
 }
 
+bool cut_may_be_whole(const struct cut *c, const char *text, size_t n)
+{
+    uint32_t bit = may_be_bit(text, (uint32_t)n);
+    return c->may_be[bit / 32] >> bit % 32 & 1;
+}
+
 void cut_around(struct cut *c, const struct words *whole)
 {
     c->whole = whole;
@@ -449,8 +455,8 @@ static size_t put_places(const char *text, const uint32_t *start, size_t n, uint
 
 static bool is_whole(const struct cut *c, const char *text, uint32_t from, uint32_t to)
 {
-    uint32_t n = to - from, bit = may_be_bit(text + from, n);
-    return c->may_be[bit / 32] >> bit % 32 & 1 && words_find(c->whole, text + from, n) >= 0;
+    uint32_t n = to - from;
+    return cut_may_be_whole(c, text + from, n) && words_find(c->whole, text + from, n) >= 0;
 }
 
 /* Takes back the cuts of parts that ought not to be cut; how many there are then. */

@@ -51,6 +51,9 @@ void cut_finish(struct cut *c);
  */
 void cut_around(struct cut *c, const struct words *whole);
 
+/* May text[0 .. n) be one of the words of cut_around? Three bytes behind it are readable. */
+bool cut_may_be_whole(const struct cut *c, const char *text, size_t n);
+
 /* The slow half of cut_here. */
 bool cut_between(const struct cut *c, const char *text, size_t at, size_t n);
 

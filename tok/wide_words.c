@@ -274,7 +274,8 @@ static size_t put_words(const struct pipe *p, const struct word_list *list, stru
     uint32_t at = 0;
     for (size_t k = 0; k < list->count; k++) {
         const char *word = list->text + list->at[k];
-        bool whole = p->whole.slot && pipe_as_it_is(p, word, list->n[k]) >= 0;
+        bool whole = p->cut.whole && cut_may_be_whole(&p->cut, word, list->n[k]) &&
+                     pipe_as_it_is(p, word, list->n[k]) >= 0;
         s->at[k] = at;
         s->n[k] = whole ? 0 : (uint8_t)put_word(p, word, list->n[k], s->sym + at);
         at += s->n[k];
