@@ -97,9 +97,11 @@ else
 fi
 
 t "a full disk keeps what was done, and says so"
+sed '$d' c.jsonl >many.jsonl # the last line would wait on the disk before the first ones are written
 if unshare -rm sh -c 'mount -t tmpfs tmpfs disk' 2>/dev/null; then
-    expect 4 unshare -rm sh -c 'mount -t tmpfs -o size=3m tmpfs disk; "$@"' sh "$PREP" build $work --output-prefix disk/f
-    err_has "error: disk/f"
+    expect 4 unshare -rm sh -c 'mount -t tmpfs -o size=1m tmpfs disk; "$@"' sh "$PREP" build \
+        --input many.jsonl many.jsonl many.jsonl $null --on-bad-record quarantine --sync-interval 0 --output-prefix disk/f
+    err_has "error: disk/"
     err_has "the disk is full"
     err_has "the same command goes on there"
 else
