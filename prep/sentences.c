@@ -290,6 +290,19 @@ static bool pass_bracket(const struct view *v, const char **at, uint32_t open, s
     return (quote || first) && (is_stop(last) || last == '!' || last == '?') && !goes_on(v, *at);
 }
 
+/* Bytes of the characters at `at` that surely are letters: kana, and Han from U+4000 on. */
+static size_t pass_letters(const char *at, const char *end)
+{
+    const char *p = at;
+    for (; end - p >= 3; p += 3) {
+        unsigned char a = (unsigned char)p[0], b = (unsigned char)p[1];
+        bool letter = (a >= 0xe4 && a <= 0xe9) || (a == 0xe3 && b >= 0x81 && b <= 0x83);
+        if (!letter || (b & 0xc0) != 0x80 || (p[2] & 0xc0) != 0x80)
+            break;
+    }
+    return (size_t)(p - at);
+}
+
 /* The end of the first sentence of [at, v->end) by these stops. */
 static const char *find_end(const struct view *v, const char *at)
 {
@@ -298,6 +311,11 @@ static const char *find_end(const struct view *v, const char *at)
     for (size_t n; at < v->end;) {
         if (!(*at & 0x80) && *at != '!' && *at != '?' && *at != ';' && *at != '(') {
             before = (unsigned char)*at++;
+            continue;
+        }
+        if ((n = pass_letters(at, v->end)) > 0) {
+            before = 0x4e00;
+            at += n;
             continue;
         }
         uint32_t c = code_at(v, at, &n);
