@@ -11,10 +11,15 @@
 
 enum { MAX_DEPTH = 64, PADDING = 64 };
 
+struct member;
+
 struct json_doc {
     struct buf text;    /* strings without escapes lie here, */
     struct arena arena; /* the others here, as do the nodes */
     struct json root;
+    struct json_scan *scan; /* this and the stack are kept by json_again alone */
+    struct member *stack;
+    size_t stack_cap;
 };
 
 struct member {
@@ -201,15 +206,26 @@ static int build(struct json_doc *d, struct err *e)
 {
     struct builder b = {.doc = d, .text = d->text.data};
     b.w = (struct json_walk){.p = d->text.data, .max_depth = MAX_DEPTH, .e = e};
-    struct json_scan *scan = json_scan_create();
-    int rc = json_scan_run(scan, d->text.data, d->text.len, &b.w.at, &b.w.n, e);
+    b.stack = d->stack;
+    b.cap = d->stack_cap;
+    d->scan = d->scan ? d->scan : json_scan_create();
+    int rc = json_scan_run(d->scan, d->text.data, d->text.len, &b.w.at, &b.w.n, e);
     if (!rc)
         rc = take_value(&b, &d->root);
     if (!rc && b.w.i < b.w.n)
         rc = json_expected(&b.w, "the end");
-    free(b.stack);
-    json_scan_destroy(scan);
+    d->stack = b.stack;
+    d->stack_cap = b.cap;
     return rc;
+}
+
+static void drop_tools(struct json_doc *d)
+{
+    free(d->stack);
+    json_scan_destroy(d->scan);
+    d->stack = NULL;
+    d->scan = NULL;
+    d->stack_cap = 0;
 }
 
 /* Takes over `text`. */
@@ -219,6 +235,7 @@ static int finish(const char *name, struct buf *text, struct json_doc **ret, str
     d->text = *text;
     memset(buf_reserve(&d->text, PADDING), 0, PADDING);
     int rc = build(d, e);
+    drop_tools(d);
     if (rc) {
         json_close(d);
         return err_wrap(e, "%s", name), rc;
@@ -250,6 +267,22 @@ int json_parse(const char *name, const char *p, size_t n, struct json_doc **ret,
     return finish(name, &text, ret, e);
 }
 
+int json_again(const char *name, const char *p, size_t n, struct json_doc **doc, struct err *e)
+{
+    struct json_doc *d = *doc ? *doc : mem_new(1, sizeof(*d));
+    *doc = d;
+    arena_reset(&d->arena);
+    buf_reset(&d->text);
+    buf_add(&d->text, p, n);
+    memset(buf_reserve(&d->text, PADDING), 0, PADDING);
+    d->root = (struct json){.kind = JSON_NULL};
+    int rc = build(d, e);
+    if (!rc)
+        return 0;
+    d->root = (struct json){.kind = JSON_NULL};
+    return err_wrap(e, "%s", name), rc;
+}
+
 const struct json *json_root(const struct json_doc *d)
 {
     return &d->root;
@@ -261,6 +294,7 @@ void json_close(struct json_doc *d)
         return;
     buf_finish(&d->text);
     arena_finish(&d->arena);
+    drop_tools(d);
     free(d);
 }
 

@@ -39,6 +39,9 @@ struct json_doc;
 /* `name` stands in messages. At most `max` bytes are taken from a file. */
 int json_open(const char *path, size_t max, struct json_doc **ret, struct err *e);
 int json_parse(const char *name, const char *p, size_t n, struct json_doc **ret, struct err *e);
+/* The same into a document that there is, or that is made (*doc NULL), for many small ones: what it
+ * was is gone, also on failure, and then its root is null. The caller closes it. */
+int json_again(const char *name, const char *p, size_t n, struct json_doc **doc, struct err *e);
 const struct json *json_root(const struct json_doc *d);
 void json_close(struct json_doc *d);
 

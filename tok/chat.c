@@ -28,6 +28,7 @@ struct chat {
     const struct tokenizer *tok, *framed;
     struct chat_special special[SPECIALS];
     size_t nspecials;
+    int32_t first, last;  /* their ids lie from here to there */
     size_t before, after; /* ids that the template of `framed` puts round a text */
     bool looks_back;      /* a text behind a special token has other ids than by itself */
 };
@@ -55,12 +56,6 @@ struct chat_work {
     uint64_t twice;      /* special strings in texts that were encoded a second time */
     struct tok_ranges ranges, places;
 };
-
-const char *chat_role_name(enum chat_role r)
-{
-    static const char *const name[CHAT_ROLES] = {"system", "user", "input", "assistant", "tool"};
-    return name[r];
-}
 
 /* ---- the template and its special tokens ---------------------------------------------------- */
 
@@ -221,6 +216,12 @@ int chat_open(const char *name, const struct tokenizer *bare, const struct token
         return code;
     }
     c->looks_back = looks_back(c);
+    c->last = -1;
+    for (size_t i = 0; i < c->nspecials; i++) {
+        int32_t id = c->special[i].id;
+        c->first = id >= 0 && (c->last < 0 || id < c->first) ? id : c->first;
+        c->last = id > c->last ? id : c->last;
+    }
     *ret = c;
     return 0;
 }
@@ -240,8 +241,7 @@ struct chat_stop chat_stop(const struct chat *c)
         s.id = special_at(c, close + 1, strcspn(close + 1, "}"))->id;
     if (!answer->close[0]) {
         s.text = f->turn[CHAT_USER].open;
-        s.n = strlen(s.text);
-        while (s.n && s.text[s.n - 1] == ' ')
+        for (s.n = strlen(s.text); s.n && s.text[s.n - 1] == ' ';)
             s.n--;
     }
     return s;
@@ -417,7 +417,10 @@ static int lay_out(struct chat_work *w, const struct chat_message *m, size_t n, 
  * theirs always. */
 static int check_forged(const struct chat *c, const struct tok_ids *ids, size_t from, struct err *e)
 {
+    size_t near = 0; /* by vectors */
     for (size_t i = from; i < ids->n; i++)
+        near += ids->id[i] >= c->first && ids->id[i] <= c->last;
+    for (size_t i = from; i < ids->n && near; i++)
         for (size_t k = 0; k < c->nspecials; k++)
             if (ids->id[i] == c->special[k].id)
                 return err_set(e, ERR_DATA,
@@ -522,8 +525,9 @@ static bool mask_by_borders(struct chat_work *w, const int32_t *id, size_t n, st
                 (end && memcmp(w->head.id, id, end * sizeof(*id))))
                 return false;
         }
-        for (; done < end; done++)
-            buf_addc(mask, w->run_mask.data[from]);
+        memset(buf_reserve(mask, end - done), w->run_mask.data[from], end - done);
+        mask->len += end - done;
+        done = end;
         from = to;
     }
     return true;

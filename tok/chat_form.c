@@ -73,6 +73,12 @@ const struct chat_form *chat_form_find(const char *name)
     return NULL;
 }
 
+const char *chat_role_name(enum chat_role r)
+{
+    static const char *const name[CHAT_ROLES] = {"system", "user", "input", "assistant", "tool"};
+    return name[r];
+}
+
 const char *chat_form_names(void)
 {
     return "chatml, llama3, alpaca, vicuna, guanaco, llm-jp";

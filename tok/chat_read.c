@@ -149,11 +149,9 @@ static int read_root(struct chat_record *r, const struct json *root, struct err 
 
 static int parse(struct chat_record *r, const char *line, size_t n, struct err *e)
 {
-    json_close(r->doc);
-    r->doc = NULL;
     r->n = 0;
     buf_reset(&r->joined);
-    int code = json_parse("the record", line, n, &r->doc, e);
+    int code = json_again("the record", line, n, &r->doc, e);
     if (!code && json_root(r->doc)->kind != JSON_OBJECT)
         code = err_set(e, ERR_DATA, "is no JSON object");
     return code;

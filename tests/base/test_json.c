@@ -219,6 +219,24 @@ static void written_strings_read_back(void)
     buf_finish(&b);
 }
 
+static void one_document_takes_many_texts(void)
+{
+    struct json_doc *d = NULL;
+    struct err e;
+    static const char good[] = "{\"a\": \"b\\nc\", \"d\": [1, 2, [3]]}",
+                      bad[] = "{\"a\": [1, {\"b\": 2}";
+    for (int turn = 0; turn < 3; turn++) {
+        T_OK(json_again("x", good, sizeof(good) - 1, &d, &e), &e);
+        T_STR(json_get(json_root(d), "a")->string, "b\nc");
+        T_EQ(json_get(json_root(d), "d")->child[2].child[0].integer, 3);
+        T_ERR(json_again("x", bad, sizeof(bad) - 1, &d, &e), &e, ERR_DATA, "x: byte ");
+        T_EQ(json_root(d)->kind, JSON_NULL);
+        T_OK(json_again("x", "7", 1, &d, &e), &e);
+        T_EQ(json_root(d)->integer, 7);
+    }
+    json_close(d);
+}
+
 static const char *real_text(struct buf *b, double v)
 {
     buf_reset(b);
@@ -252,7 +270,8 @@ static void written_reals_read_back(void)
     buf_finish(&b);
 }
 
-T_MAIN(T_CASE(every_kind_arrives), T_CASE(numbers_by_their_size), T_CASE(bad_texts_name_the_byte),
-       T_CASE(depth_has_a_limit), T_CASE(many_keys), T_CASE(keys_may_contain_nul),
-       T_CASE(required_members), T_CASE(files_are_read_and_limited),
-       T_CASE(written_strings_read_back), T_CASE(written_reals_read_back))
+T_MAIN(T_CASE(one_document_takes_many_texts), T_CASE(every_kind_arrives),
+       T_CASE(numbers_by_their_size), T_CASE(bad_texts_name_the_byte), T_CASE(depth_has_a_limit),
+       T_CASE(many_keys), T_CASE(keys_may_contain_nul), T_CASE(required_members),
+       T_CASE(files_are_read_and_limited), T_CASE(written_strings_read_back),
+       T_CASE(written_reals_read_back))
