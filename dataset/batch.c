@@ -150,7 +150,7 @@ static void look_ahead(const struct feed *f, const struct batch_layout *l, const
                        uint32_t q)
 {
     static const uint8_t far[FEED_STEPS] = {
-        [FEED_ROW] = 9, [FEED_DOC] = 6, [FEED_ENTRY] = 3, [FEED_TOKENS] = 1, [FEED_DISK] = 64};
+        [FEED_ROW] = 9, [FEED_DOC] = 6, [FEED_ENTRY] = 3, [FEED_TOKENS] = 1, [FEED_DISK] = 128};
     enum feed_step end = b->cold ? FEED_STEPS : FEED_DISK;
     for (enum feed_step step = FEED_ROW; f->ahead && step < end; step++) {
         uint64_t row = (uint64_t)q + far[step];

@@ -30,9 +30,15 @@ static void *read_ahead(void *arg)
 {
     struct loader *l = arg;
     void *item;
+    uint32_t cold = 0;
+    int64_t faults = 0;
     for (uint64_t micro = 0; queue_pop(l->free, &item); micro++) {
         struct slot *s = item;
+        s->batch.cold = cold; /* what one slot learnt of the disk goes for all */
+        s->batch.faults = faults;
         s->code = batch_fill(&l->feed, &l->layout, l->consumed, micro, &s->batch, &s->e);
+        cold = s->batch.cold;
+        faults = s->batch.faults;
         int code = s->code; /* the slot is the user's once it is pushed */
         if (!queue_push(l->full, s) || code)
             break;

@@ -53,6 +53,7 @@ const char *shard_dtype_name(enum shard_dtype t)
 struct shard_late {
     pthread_mutex_t lock;
     atomic_bool touched;
+    bool in_order; /* the .bin will be read from one end to the other, as far as we know */
 };
 
 /* What stands at both ends of the arrays. */
@@ -282,8 +283,10 @@ int shard_open_late(struct shard *s, const char *prefix, bool idx_only, struct e
 static int open_now(struct shard *s, const char *prefix, bool idx_only, struct err *e)
 {
     int code = shard_open_late(s, prefix, idx_only, e);
-    if (!code)
+    if (!code) {
+        s->late->in_order = true;
         code = shard_touch(s, e);
+    }
     if (code)
         shard_close(s);
     return code;
@@ -326,6 +329,8 @@ static int make_maps(struct shard *s, struct err *e)
         code = map_now(&s->bin, e);
     if (code)
         return code;
+    if (s->has_bin && !s->late->in_order)
+        map_random(&s->bin);
     s->length = s->idx.data + HEADER;
     s->offset = s->idx.data + offsets_at(s);
     s->doc = s->idx.data + docs_at(s);

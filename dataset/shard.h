@@ -64,6 +64,7 @@ int shard_open_idx(struct shard *s, const char *prefix, struct err *e);
 
 /*
  * As these two, but no map is made before shard_touch: thousands of shards cost a few reads each.
+ * The .bin is then taken to be read here and there: nothing around a place is read with it.
  * Whatever returns a code below touches for itself. ERR_IO if the files are not those any more that
  * were opened.
  */

@@ -6,13 +6,16 @@
  *     maps PREFIX [ROUNDS]      index maps of all of PREFIX.idx in memory, as many samples as one
  *                               epoch has, L = 2048: seconds, and process seconds
  *     reader PREFIX [SECONDS]   samples of 2048 tokens in shuffled order from the page cache
- *     sparse FOLDER             opening 10,000 shards, and an .idx of 10^9 documents, both without
- *                               contents; the folder is filled and left
+ *     cold PREFIX [SAMPLES]     samples of which the .bin is not in memory, through a loader,
+ * beside loops of pread of the same ranges by 1, 16 and 64 threads sparse FOLDER opening 10,000
+ * shards, and an .idx of 10^9 documents, both without contents; the folder is filled and left
  *
  * Without arguments: all of it at a size that a test machine likes.
  */
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,6 +191,128 @@ static void bench_reader(const char *prefix, double most)
     shard_close(&s);
 }
 
+/* ---- from the disk --------------------------------------------------------------------------- */
+
+struct ranges {
+    struct range {
+        int64_t at;
+        size_t n;
+    } * range;
+    size_t n, next;
+    uint64_t bytes;
+    int fd;
+    pthread_mutex_t lock;
+};
+
+/* What samples [first, first + count) are made of. */
+static void list_ranges(const struct gpt *g, uint64_t first, uint64_t count, struct ranges *r)
+{
+    size_t room = 0;
+    struct err e;
+    r->n = r->bytes = 0;
+    for (uint64_t k = first; k < first + count; k++) {
+        int64_t place[2], token[2];
+        uint64_t at = (uint64_t)maps_order(&g->maps, k);
+        maps_row(&g->maps, at, &place[0], &token[0]);
+        maps_row(&g->maps, at + 1, &place[1], &token[1]);
+        for (int64_t p = place[0]; p <= place[1]; p++) {
+            uint64_t seq = (uint64_t)g->maps.doc[p];
+            int64_t begin, from = p == place[0] ? token[0] : 0,
+                           to = p == place[1] ? token[1] + 1 : shard_length(g->shard, seq);
+            must(shard_begins(g->shard, seq, &begin, &e), &e);
+            if (r->n == room)
+                r->range = mem_grow(r->range, room = 2 * room + 1024, sizeof(*r->range));
+            r->range[r->n++] = (struct range){begin + 2 * from, (size_t)(2 * (to - from))};
+            r->bytes += 2 * (uint64_t)(to - from);
+        }
+    }
+}
+
+static void *read_ranges(void *arg)
+{
+    struct ranges *r = arg;
+    unsigned char buf[2 * (L + 1)];
+    for (;;) {
+        pthread_mutex_lock(&r->lock);
+        size_t i = r->next++;
+        pthread_mutex_unlock(&r->lock);
+        if (i >= r->n)
+            return NULL;
+        if (pread(r->fd, buf, r->range[i].n, r->range[i].at) != (ssize_t)r->range[i].n)
+            exit(ERR_IO);
+    }
+}
+
+/* The file, of which nothing is in memory. */
+static int dropped(const char *path)
+{
+    int fd = open(path, O_RDONLY);
+    if (fd < 0 || fsync(fd) || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) ||
+        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM))
+        exit(ERR_IO);
+    return fd;
+}
+
+static void tell_cold(const char *who, uint64_t count, uint64_t bytes, double spent)
+{
+    printf("cold, %s: %.0f samples/s, %.1f MB/s\n", who, (double)count / spent,
+           (double)bytes / spent / 1e6);
+}
+
+static void cold_loader(const struct gpt *g, uint64_t first, uint64_t count, uint64_t bytes)
+{
+    struct feed f = gpt_feed(g);
+    struct batch_layout l = {.rows = 8, .ranks = 1};
+    struct loader *in;
+    const struct batch *b;
+    struct err e;
+    must(loader_create(&f, &l, first, 4, &in, &e), &e);
+    double start = seconds(CLOCK_MONOTONIC);
+    for (uint64_t k = 0; k + l.rows <= count; k += l.rows)
+        must(loader_next(in, &b, &e), &e);
+    tell_cold("loader", count, bytes, seconds(CLOCK_MONOTONIC) - start);
+    loader_destroy(in);
+}
+
+static void bench_cold(const char *prefix, uint64_t count)
+{
+    static const int threads[] = {1, 16, 64};
+    struct err e;
+    struct shard s;
+    struct ranges r = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    char *bin = mem_printf("%s.bin", prefix);
+    must(shard_open_late(&s, prefix, false, &e), &e);
+    must(shard_touch(&s, &e), &e);
+    struct gpt g = {.shard = &s, .limit = 50257, .pad = -1, .spec = spec_of(&s)};
+    must(maps_build(&g.spec, &s, &g.maps, &e), &e);
+    for (uint64_t first = 0; first < 3 * count && first + count <= gpt_count(&g); first += count) {
+        list_ranges(&g, first, count, &r);
+        for (int k = 0; k < 3; k++) {
+            char who[32];
+            pthread_t thread[64];
+            r.fd = dropped(bin);
+            r.next = 0;
+            double start = seconds(CLOCK_MONOTONIC);
+            for (int i = 0; i < threads[k]; i++)
+                pthread_create(&thread[i], NULL, read_ranges, &r);
+            for (int i = 0; i < threads[k]; i++)
+                pthread_join(thread[i], NULL);
+            snprintf(who, sizeof(who), "%d x pread", threads[k]);
+            tell_cold(who, count, r.bytes, seconds(CLOCK_MONOTONIC) - start);
+            close(r.fd);
+        }
+        shard_close(&s); /* what is mapped is not dropped */
+        close(dropped(bin));
+        must(shard_open_late(&s, prefix, false, &e), &e);
+        must(shard_touch(&s, &e), &e);
+        cold_loader(&g, first, count, r.bytes);
+    }
+    free(r.range);
+    free(bin);
+    maps_close(&g.maps);
+    shard_close(&s);
+}
+
 static long resident(void)
 {
     struct rusage u;
@@ -236,6 +361,8 @@ int main(int argc, char **argv)
         bench_maps(where, argc > 3 ? atoi(argv[3]) : 3);
     else if (where && !strcmp(what, "reader"))
         bench_reader(where, argc > 3 ? atof(argv[3]) : 3);
+    else if (where && !strcmp(what, "cold"))
+        bench_cold(where, argc > 3 ? strtoull(argv[3], NULL, 10) : 8000);
     else if (where && !strcmp(what, "sparse"))
         bench_sparse(where, 10000, 1000000000);
     else if (argc > 1)
@@ -246,6 +373,7 @@ int main(int argc, char **argv)
     bench_maps(t_path("m"), 3);
     write_shard(t_path("r"), 60000, 700, true);
     bench_reader(t_path("r"), 1);
+    bench_cold(t_path("r"), 4000);
     bench_sparse(t_dir(), 2000, 1000000000);
     return file_remove_tree(t_dir(), NULL);
 }

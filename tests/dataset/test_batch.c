@@ -205,7 +205,7 @@ static void texts_may_follow_examples(void)
 }
 
 /* A feed that keeps count of what it is told ahead. */
-enum { COUNT = 200, ROWS = 3, RANKS = 2 };
+enum { COUNT = 600, ROWS = 3, RANKS = 2 };
 struct watch {
     int told[FEED_STEPS][COUNT];
 };
@@ -249,7 +249,7 @@ static void samples_are_told_ahead(void)
         }
         for (uint64_t k = 0; k < COUNT; k++)
             for (int step = 0; step < FEED_STEPS; step++) {
-                bool ours = k / ROWS % RANKS == 1, far = k > 64 * RANKS + ROWS;
+                bool ours = k / ROWS % RANKS == 1, far = k > 128 * RANKS + ROWS;
                 bool asked = step < FEED_DISK || cold;
                 T_CHECK(w.told[step][k] <= (ours && asked));
                 T_CHECK(!far || w.told[step][k] == (ours && asked));
