@@ -9,11 +9,14 @@
 #include "dataset/batch.h"
 #include "dataset/manifest.h"
 #include "dataset/mix.h"
+#include "dataset/packed_feed.h"
 #include "dataset/shard.h"
 
 struct view {
     const struct sample_request *q;
     struct mix mix;
+    bool packed; /* then of `pack` instead */
+    struct packed_data pack;
     struct batch_layout layout;
     int64_t limit;
     struct batch batch;
@@ -64,6 +67,50 @@ static int lists_of(const struct sample_request *q, struct data_lists *l, struct
                      : data_flags_lists(q->data, l, e);
 }
 
+/* The trainer's rules of packed sets. */
+static int find_packed(struct view *v, const struct blend_list *mine, struct err *e)
+{
+    const struct sample_request *q = v->q;
+    const char *found = NULL;
+    for (size_t k = 0; k < mine->n; k++)
+        found = packed_exists(mine->prefix[k]) ? mine->prefix[k] : found;
+    v->packed = found != NULL;
+    if (found && mine->n > 1)
+        return err_set(e, ERR_USAGE,
+                       "%s is a packed set (.pack), which can be mixed with no other data", found);
+    if (found && (q->eod_mask_loss || q->reset_position_ids || q->reset_attention_mask))
+        return err_set(e, ERR_USAGE,
+                       "%s is a packed set and says itself what ends where: --eod-mask-loss, "
+                       "--reset-position-ids and --reset-attention-mask are for other data",
+                       found);
+    return 0;
+}
+
+static int open_packed(struct view *v, const char *prefix, bool own, struct err *e)
+{
+    const struct sample_request *q = v->q;
+    struct packed_part *part = &v->pack.part[q->part];
+    struct packed_config c = {.shared = own ? NULL : prefix,
+                              .split = q->split,
+                              .seq_length = q->seq_length,
+                              .seed = q->seed,
+                              .limit = v->limit};
+    if (own)
+        c.own[q->part] = prefix;
+    c.samples[q->part] = q->samples;
+    int code = packed_data_open(&v->pack, &c, e);
+    if (!code)
+        code = packed_need(&v->pack, q->part, e);
+    if (!code && q->samples == SAMPLES_ALL)
+        part->samples = part->n;
+    return code;
+}
+
+static struct feed feed_of(const struct view *v)
+{
+    return v->packed ? packed_feed(&v->pack, v->q->part) : mix_feed(&v->mix, v->q->part);
+}
+
 static int open_view(struct view *v, struct err *e)
 {
     const struct sample_request *q = v->q;
@@ -73,8 +120,12 @@ static int open_view(struct view *v, struct err *e)
     if (!code && !mine->n)
         code = err_set(e, ERR_USAGE, "no data is named for the %s part", part_name(q->part));
     if (!code)
+        code = find_packed(v, mine, e);
+    if (!code)
         code = settle(v, mine->prefix[0], e);
-    if (!code) {
+    if (!code && v->packed)
+        code = open_packed(v, mine->prefix[0], l.per_part, e);
+    if (!code && !v->packed) {
         struct mix_config c = {.shared = l.per_part ? NULL : mine,
                                .split = q->split,
                                .cache = q->data->cache,
@@ -88,7 +139,7 @@ static int open_view(struct view *v, struct err *e)
         c.samples[q->part] = q->samples;
         code = mix_open(&v->mix, &c, e);
     }
-    if (!code)
+    if (!code && !v->packed)
         code = mix_need(&v->mix, q->part, e);
     data_lists_finish(&l);
     return code;
@@ -134,7 +185,7 @@ static void text_sample(const struct view *v, uint64_t k, const char *prefix, ui
                         const struct buf *text, struct buf *out)
 {
     const struct batch *b = &v->batch;
-    const struct feed f = mix_feed(&v->mix, v->q->part);
+    const struct feed f = feed_of(v);
     uint32_t masked = 0;
     for (uint32_t i = 0; i < b->seq_length; i++)
         masked += !(b->loss_mask[i] > 0);
@@ -161,23 +212,33 @@ static void text_sample(const struct view *v, uint64_t k, const char *prefix, ui
     buf_addc(out, '\n');
 }
 
+/* The data set that sample k comes from, and which of its samples (or packed sequences) it is. */
+static const char *origin(const struct view *v, uint64_t k, uint64_t *ret_at)
+{
+    if (!v->packed)
+        return mix_at(&v->mix.part[v->q->part], k, ret_at)->shard->prefix;
+    const struct packed_part *p = &v->pack.part[v->q->part];
+    *ret_at = packed_order(p, k);
+    return p->set->shard.prefix;
+}
+
 static int show(struct view *v, uint64_t k, struct buf *out, struct err *e)
 {
-    const struct feed f = mix_feed(&v->mix, v->q->part);
+    const struct feed f = feed_of(v);
     struct buf text = {0};
     uint64_t at;
     if (k >= f.count)
         return err_set(e, ERR_USAGE,
                        "--samples: %" PRIu64 " is not there, the %s order has %" PRIu64 " samples",
                        k, part_name(v->q->part), f.count);
-    const struct gpt *g = mix_at(&v->mix.part[v->q->part], k, &at);
+    const char *prefix = origin(v, k, &at);
     int code = batch_fill(&f, &v->layout, k, 0, &v->batch, e);
     if (!code && v->work)
         code = tok_decode(v->q->tok, v->work, v->batch.tokens, v->batch.seq_length, &text, e);
     if (!code && v->q->json)
-        json_sample(v, k, g->shard->prefix, at, &text, out);
+        json_sample(v, k, prefix, at, &text, out);
     else if (!code)
-        text_sample(v, k, g->shard->prefix, at, &text, out);
+        text_sample(v, k, prefix, at, &text, out);
     buf_finish(&text);
     return code;
 }
@@ -195,5 +256,6 @@ int sample_run(const struct sample_request *q, struct buf *out, struct err *e)
         batch_finish(&v.batch);
     }
     mix_close(&v.mix);
+    packed_data_close(&v.pack);
     return code;
 }

@@ -5,7 +5,8 @@
 /*
  * `prep inspect --samples`: samples of a run's order exactly as the trainer sees them, made by the
  * very functions that it calls (dataset/mix.h, dataset/batch.h): tokens, labels, loss mask,
- * positions, and the stretches that see nothing of each other; and where each comes from.
+ * positions, and the stretches that see nothing of each other; and where each comes from. Packed
+ * sets (dataset/packed_feed.h) as well.
  */
 
 #include <stdbool.h>

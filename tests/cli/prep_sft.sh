@@ -109,3 +109,37 @@ printf 'x' | dd of=o.pack bs=1 seek=45 conv=notrunc 2>/dev/null
 expect 7 "$PREP" unpack o
 err_has "o.pack: was made for another file than o.idx"
 rm -f o.* p.*
+
+t "samples of a run's order, as its trainer sees them"
+expect 0 sft --input c.jsonl --tokenizer w --template chatml --seq-length 24 --output-prefix o
+expect 0 "$PREP" unpack o
+cp .out sequences
+n=$(wc -l <sequences)
+expect 0 "$PREP" inspect o --samples $(seq 0 $((n - 1))) --seq-length 30 --num-samples $n --split 1,0,0 --json
+check python3 -c '
+import json
+want = [json.loads(l) for l in open("sequences")]
+seen = []
+for k, line in enumerate(open(".out")):
+    d = json.loads(line)
+    w = want[d["sample_of_data_set"]]
+    seen.append(d["sample_of_data_set"])
+    n, ids, starts = len(w["input_ids"]), w["input_ids"], w["seq_start_id"]
+    assert d["sample"] == k and d["tokens"] == ids + [0] * (30 - n)
+    assert d["starts"] == starts + [n]
+    learn = [float(w["loss_mask"][i + 1]) if i + 1 < n and i + 1 not in starts else 0 for i in range(30)]
+    assert d["loss_mask"] == learn, (d["loss_mask"], learn)
+    assert all(d["labels"][i] == ids[i + 1] for i in range(30) if learn[i])
+assert sorted(seen) == list(range(len(want)))'
+expect 0 "$PREP" inspect o --samples 0 --exhaustive --seq-length 24 --split 1,0,0 --tokenizer w
+out_has "sample 0 of $n for train: 24 tokens, number"
+out_has "<|im_start|>"
+expect 2 "$PREP" inspect o --samples $n --exhaustive --seq-length 24 --split 1,0,0
+err_has "is not there"
+expect 2 "$PREP" inspect o --samples 0 --num-samples 1 --seq-length 23 --split 1,0,0
+err_has "was packed into sequences of 24 tokens"
+expect 2 "$PREP" inspect o --samples 0 --num-samples 1 --seq-length 24 --split 1,0,0 --eod-mask-loss
+err_has "says itself what ends where"
+expect 2 "$PREP" inspect --data-path o o --samples 0 --num-samples 1 --seq-length 24 --split 1,0,0
+err_has "can be mixed with no other data"
+rm -f o.*
