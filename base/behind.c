@@ -12,7 +12,7 @@
 #include "base/mem.h"
 
 enum {
-    SLOTS = 8,
+    SLOTS = 32,
     TO_DISK = 8 << 20 /* bytes that the disk is told of at once */
 };
 

@@ -11,7 +11,8 @@
 #include "prep/build_state.h"
 #include "prep/pipeline.h"
 
-enum { BUDGET = 32 << 20 }; /* bytes of blocks in flight */
+/* Bytes of blocks in flight, for each worker and besides. */
+enum { BUDGET = 2 << 20, BUDGET_LEAST = 32 << 20 };
 
 /* ---- what was asked ------------------------------------------------------------------------- */
 
@@ -275,7 +276,7 @@ static void follow(void *arg, void *item)
 
 static int run_line(struct build *b, struct err *e)
 {
-    size_t workers = (size_t)b->q->workers, n = 2 * workers + 6;
+    size_t workers = (size_t)b->q->workers, n = 4 * workers + 8;
     b->item = mem_new(n, sizeof(*b->item));
     b->ring = mem_new(n, sizeof(*b->ring));
     b->encoder = mem_new(workers, sizeof(*b->encoder));
@@ -289,7 +290,7 @@ static int run_line(struct build *b, struct err *e)
                          .item = b->ring,
                          .nitems = n,
                          .workers = b->q->workers,
-                         .budget = BUDGET,
+                         .budget = BUDGET_LEAST + workers * BUDGET,
                          .fill = fill,
                          .work = work,
                          .follow = follow,

@@ -13,10 +13,11 @@
 enum { TICK_NS = 100 * 1000 * 1000 };
 
 /*
- * The items form a ring; four counters only ever grow: `filled` (by the reader), `taken` (by the
- * workers), `followed`, `drained` (by the caller). Items between taken and filled wait for a
- * worker; those between followed and taken are at work or ready; those between drained and followed
- * are done.
+ * The items at hand form a ring; four counters only ever grow: `filled` (by the reader), `taken`
+ * (by the workers), `followed`, `drained` (by the caller). Items between taken and filled wait for
+ * a worker; those between followed and taken are at work or ready; those between drained and
+ * followed are done. Of the free items the one drained last is filled next, because its memory is
+ * still in somebody's cache.
  */
 struct line {
     const struct pipeline *p;
@@ -24,6 +25,9 @@ struct line {
     pthread_cond_t room, work, follow, done;
     uint64_t filled, taken, followed, drained;
     uint64_t bytes; /* in flight */
+    void **item;    /* each place of the ring */
+    void **free;    /* a stack of nfree */
+    size_t nfree;
     uint64_t *size; /* of each item in the ring */
     bool *ready;    /* each item: a worker is through with it */
     bool ended, stopped;
@@ -37,15 +41,23 @@ struct worker {
 
 /* ---- the reader ----------------------------------------------------------------------------- */
 
+/* So many items may wait for a worker: what is ahead of them has no use but takes up caches. */
+static uint64_t ahead(const struct line *l)
+{
+    return l->p->nitems / 4 + 1;
+}
+
 /* Waits until one more item may be filled: a free place, and bytes left (or nothing in flight). */
 static bool wait_for_room(struct line *l)
 {
     const struct pipeline *p = l->p;
     pthread_mutex_lock(&l->lock);
-    while (!l->stopped && (l->filled - l->drained == p->nitems ||
+    while (!l->stopped && (l->filled - l->drained == p->nitems || l->filled - l->taken > ahead(l) ||
                            (l->filled != l->drained && l->bytes >= p->budget)))
         pthread_cond_wait(&l->room, &l->lock);
     bool go = !l->stopped;
+    if (go)
+        l->item[l->filled % p->nitems] = l->free[--l->nfree];
     pthread_mutex_unlock(&l->lock);
     return go;
 }
@@ -77,7 +89,7 @@ static void *reader_main(void *arg)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     while (more && wait_for_room(l)) {
         uint64_t bytes = 0;
-        more = p->fill(p->arg, p->item[l->filled % p->nitems], &bytes);
+        more = p->fill(p->arg, l->item[l->filled % p->nitems], &bytes);
         publish(l, more, bytes);
     }
     return NULL;
@@ -97,8 +109,10 @@ static void *worker_main(void *arg)
         if (l->stopped || l->taken == l->filled)
             break;
         size_t i = l->taken++ % p->nitems;
+        if (l->filled - l->taken == ahead(l) / 2)
+            pthread_cond_signal(&l->room);
         pthread_mutex_unlock(&l->lock);
-        p->work(p->arg, w->index, p->item[i]);
+        p->work(p->arg, w->index, l->item[i]);
         pthread_mutex_lock(&l->lock);
         l->ready[i] = true;
         if (i == l->followed % p->nitems)
@@ -126,7 +140,7 @@ static void *follower_main(void *arg)
         }
         pthread_mutex_unlock(&l->lock);
         if (p->follow)
-            p->follow(p->arg, p->item[i]);
+            p->follow(p->arg, l->item[i]);
         pthread_mutex_lock(&l->lock);
         l->followed++;
         pthread_cond_signal(&l->done);
@@ -177,10 +191,13 @@ static void stop_locked(struct line *l)
     pthread_cond_broadcast(&l->follow);
 }
 
-/* Once there is room for many items, since to wake a thread costs about as much as to fill one. */
+/* Once there is room for several items, since to wake a thread costs about as much as to fill one.
+ */
 static void wake_reader(struct line *l)
 {
-    if (l->filled - l->drained <= l->p->nitems / 2 && l->bytes <= l->p->budget / 2)
+    const struct pipeline *p = l->p;
+    if (l->filled - l->drained <= p->nitems - (p->nitems + 3) / 4 &&
+        l->bytes <= p->budget - p->budget / 4)
         pthread_cond_signal(&l->room);
 }
 
@@ -192,10 +209,11 @@ static int drain_all(struct line *l)
     while (!code && wait_for_done(l, &code)) {
         size_t i = l->drained % p->nitems;
         pthread_mutex_unlock(&l->lock);
-        code = p->drain(p->arg, p->item[i]);
+        code = p->drain(p->arg, l->item[i]);
         pthread_mutex_lock(&l->lock);
         l->bytes -= l->size[i];
         l->drained++;
+        l->free[l->nfree++] = l->item[i];
         wake_reader(l);
     }
     stop_locked(l);
@@ -215,6 +233,10 @@ static void line_init(struct line *l, const struct pipeline *p)
     pthread_cond_init(&l->follow, NULL);
     pthread_cond_init(&l->done, &attr);
     pthread_condattr_destroy(&attr);
+    l->item = mem_new(p->nitems, sizeof(*l->item));
+    l->free = mem_new(p->nitems, sizeof(*l->free));
+    memcpy(l->free, p->item, p->nitems * sizeof(*l->free));
+    l->nfree = p->nitems;
     l->size = mem_new(p->nitems, sizeof(*l->size));
     l->ready = mem_new(p->nitems, sizeof(*l->ready));
 }
@@ -226,6 +248,8 @@ static void line_finish(struct line *l)
     pthread_cond_destroy(&l->work);
     pthread_cond_destroy(&l->follow);
     pthread_cond_destroy(&l->done);
+    free(l->item);
+    free(l->free);
     free(l->size);
     free(l->ready);
 }
