@@ -266,7 +266,7 @@ int job_tokenizer_again(const struct job *j, bool no_template, enum tok_specials
     if (!tok_flags_given(&f))
         return tok_open(&o, ret, e);
     f.add_template = !no_template;
-    f.specials = specials;
+    f.specials = (int)specials;
     return tok_open_flags(&f, ret, e);
 }
 
