@@ -236,9 +236,8 @@ struct chat_stop chat_stop(const struct chat *c)
     const struct chat_form *f = c->form;
     const struct chat_turn *answer = &f->turn[CHAT_ASSISTANT];
     const char *close = answer->close[0] ? answer->close : f->end;
-    struct chat_stop s = {.id = -1};
-    if (close[0] == '{')
-        s.id = special_at(c, close + 1, strcspn(close + 1, "}"))->id;
+    size_t n = close[0] == '{' ? strcspn(close + 1, "}") : 0;
+    struct chat_stop s = {.id = n ? special_at(c, close + 1, n)->id : -1};
     if (!answer->close[0]) {
         s.text = f->turn[CHAT_USER].open;
         for (s.n = strlen(s.text); s.n && s.text[s.n - 1] == ' ';)
@@ -525,7 +524,8 @@ static bool mask_by_borders(struct chat_work *w, const int32_t *id, size_t n, st
                 (end && memcmp(w->head.id, id, end * sizeof(*id))))
                 return false;
         }
-        memset(buf_reserve(mask, end - done), w->run_mask.data[from], end - done);
+        if (end > done)
+            memset(buf_reserve(mask, end - done), w->run_mask.data[from], end - done);
         mask->len += end - done;
         done = end;
         from = to;
