@@ -6,7 +6,7 @@
 
     megatron   Megatron-LM's tools/preprocess_data.py with Hugging Face's tokenizer; $WEFT_MEGATRON names the sources
     fast       its tools/preprocess_data_fast.py with gigatoken
-    datatrove  JsonlReader and DocumentTokenizer
+    datatrove  JsonlReader and DocumentTokenizer; on two cores two processes with half of the records each
     tok        our own tok_encode over the same texts in memory, cold: on two cores two processes with half of them each
 
 The Python of the first two is $WEFT_MEGATRON_PYTHON (transformers, gigatoken, awkward), datatrove's $WEFT_DATATROVE_PYTHON; what is
@@ -34,10 +34,10 @@ import sys
 from datatrove.executor import LocalPipelineExecutor
 from datatrove.pipeline.readers import JsonlReader
 from datatrove.pipeline.tokens import DocumentTokenizer
-source, tokenizer, out, tasks = sys.argv[1:]
-LocalPipelineExecutor(pipeline=[JsonlReader(source, glob_pattern="part*.jsonl"), DocumentTokenizer(
+source, tokenizer, out, part = sys.argv[1:]
+LocalPipelineExecutor(pipeline=[JsonlReader(source, glob_pattern=part), DocumentTokenizer(
     out, tokenizer_name_or_path=tokenizer, eos_token="<|endoftext|>", shuffle_documents=False, save_filename="t")],
-    tasks=int(tasks), workers=int(tasks), logging_dir=out + "/logs", skip_completed=False).run()
+    logging_dir=out + "/logs", skip_completed=False).run()
 """
 
 
@@ -112,8 +112,9 @@ class Bench:
         if name == "fast":
             return [[*tool, "preprocess_data_fast.py", *how, "--use-gigatoken"]]
         if name == "datatrove":
-            shutil.rmtree(out, ignore_errors=True)
-            return [[os.environ["WEFT_DATATROVE_PYTHON"], "-c", TROVE, source, self.model, out, str(cores)]]
+            for i in range(cores):
+                shutil.rmtree(f"{out}{i}", ignore_errors=True)
+            return [[os.environ["WEFT_DATATROVE_PYTHON"], "-c", TROVE, source, self.model, f"{out}{i}", f"part{i}.jsonl"] for i in range(cores)]
         return [[self.args.encode, self.model, f"{source}/{'part%d' % i if cores > 1 else 'all'}.jsonl"] for i in range(cores)]
 
     def same(self, name, cores):
@@ -121,7 +122,7 @@ class Bench:
         ours = f"{self.folder}/ours_text_document"
         if name == "datatrove":
             with open(f"{self.folder}/joined", "wb") as f:
-                for part in sorted(glob.glob(f"{self.folder}/datatrove/t_*.ds")):
+                for part in sorted(glob.glob(f"{self.folder}/datatrove[0-9]/t_*.ds")):
                     with open(part, "rb") as p:
                         shutil.copyfileobj(p, f)
             return filecmp.cmp(ours + ".bin", f"{self.folder}/joined", shallow=False)
