@@ -3,6 +3,7 @@
 """prep build, GPT-2 and --append-eod, beside its peers on the same text and the same cores, rounds interleaved, outputs compared.
 
     prep_peers.py PREP BENCH_ENCODE [--peers NAME,...] [--rounds N] [--slow MB] [--fast MB] [--cores LIST] [--memory GB,...]
+                  [--text FILE]
 
     megatron   Megatron-LM's tools/preprocess_data.py with Hugging Face's tokenizer; $WEFT_MEGATRON names the sources
     fast       its tools/preprocess_data_fast.py with gigatoken
@@ -10,10 +11,10 @@
     tok        our own tok_encode over the same texts in memory, cold: on two cores two processes with half of them each
 
 The Python of the first two is $WEFT_MEGATRON_PYTHON (transformers, gigatoken, awkward), datatrove's $WEFT_DATATROVE_PYTHON; what is
-not named is skipped aloud. Texts are $WEFT_CORPUS/english.txt in records of some 4 kB, GPT-2 is that of $WEFT_TEST_DATA. The
-slow peers get --slow MB, the others --fast MB, ours in each round the same. Ratios are peer's time / ours, median of rounds, by
-processor time of all processes and by the clock; both include start and loading. --memory instead prints the peak of
-one run for each size, fed through standard input."""
+not named is skipped aloud. Records of some 4 kB come from --text ($WEFT_CORPUS/english.txt), again from its beginning where it is too
+short: cold figures want a long one. GPT-2 is that of $WEFT_TEST_DATA. The slow peers get --slow MB, the others --fast MB, ours in each
+round the same. Ratios are peer's time / ours, median of rounds, by processor time of all processes and by the clock; both include
+start and loading. --memory instead prints the peak of one run for each size, fed through standard input."""
 import argparse
 import filecmp
 import glob
@@ -56,10 +57,10 @@ def records(path):
             yield json.dumps({"id": k, "text": f"{i * k} {doc}" if i else doc}).encode() + b"\n"
 
 
-def write(path, size, parts=1):
+def write(text, path, size, parts=1):
     """`parts` files of size / parts bytes, and all of it in one."""
     whole, n = f"{path}/all.jsonl", 0
-    lines = records(os.path.join(os.environ["WEFT_CORPUS"], "english.txt"))
+    lines = records(text)
     with open(whole, "wb") as out:
         for p in range(parts):
             with open(f"{path}/part{p}.jsonl", "wb") as part:
@@ -132,7 +133,7 @@ class Bench:
         source = f"{self.folder}/source"
         shutil.rmtree(source, ignore_errors=True)
         os.mkdir(source)
-        n = write(source, size, cores)
+        n = write(self.args.text, source, size, cores)
         allowed = set(sorted(os.sched_getaffinity(0))[:cores])
         rows = []
         for i in range(self.args.rounds):
@@ -163,7 +164,7 @@ def watch(pid, peaks):
 def peak(bench, folder, size):
     """MiB of one run whose input comes by a pipe."""
     command = bench.build("-", 2)
-    lines = records(os.path.join(os.environ["WEFT_CORPUS"], "english.txt"))
+    lines = records(bench.args.text)
     with subprocess.Popen(command, stdin=subprocess.PIPE) as p:
         def feed():
             n = 0
@@ -198,6 +199,7 @@ def main():
     p.add_argument("--fast", type=float, default=256)
     p.add_argument("--cores", default="1,2")
     p.add_argument("--memory", default="")
+    p.add_argument("--text", default=os.path.join(os.environ.get("WEFT_CORPUS", ""), "english.txt"))
     args = p.parse_args()
     lacks = [v for v in ("WEFT_CORPUS", "WEFT_TEST_DATA") if not os.environ.get(v)]
     if lacks:
