@@ -77,15 +77,6 @@ bool uni_han(enum uni_version v, uint32_t c)
     return IN(han, c) && uni_category(v, c) != UNI_CN;
 }
 
-char uni_fold_ascii(uint32_t c)
-{
-    if (c < 0x80) {
-        char lower = (char)(c | 0x20);
-        return lower >= 'a' && lower <= 'z' ? lower : 0;
-    }
-    return c == 0x17f ? 's' : c == 0x212a ? 'k' : 0;
-}
-
 /* ---- maps ------------------------------------------------------------------------------------ */
 
 static uint16_t add_block(struct uni_map *m)
@@ -113,23 +104,6 @@ void uni_map_init(struct uni_map *m, enum uni_version v, const uint8_t value[UNI
         }
         m->block[i] = (uint16_t)(*k - 1);
     }
-}
-
-void uni_map_set(struct uni_map *m, uint32_t c, uint8_t value)
-{
-    if (uni_map_get(m, c) == value)
-        return;
-    uint16_t mine = m->block[c >> UNI_SHIFT];
-    for (uint32_t i = 0; i < UNI_BLOCKS; i++) {
-        if (m->block[i] == mine && i != c >> UNI_SHIFT) { /* shared: a copy for c */
-            uint16_t copy = add_block(m);
-            memcpy(m->value + ((size_t)copy << UNI_SHIFT), m->value + ((size_t)mine << UNI_SHIFT),
-                   1 << UNI_SHIFT);
-            m->block[c >> UNI_SHIFT] = copy;
-            break;
-        }
-    }
-    m->value[(size_t)m->block[c >> UNI_SHIFT] << UNI_SHIFT | (c & UNI_MASK)] = value;
 }
 
 void uni_map_finish(struct uni_map *m)

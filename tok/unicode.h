@@ -115,12 +115,6 @@ bool uni_find_named(const char *name, struct uni_ranges *ret);
 bool uni_next_range(struct uni_ranges *r);
 
 /*
- * The ASCII letter in lower case that c equals when case is ignored (full folding), or 0: 'A' and
- * 'a' give 'a', U+017F gives 's', U+212A gives 'k'.
- */
-char uni_fold_ascii(uint32_t c);
-
-/*
  * Lower case as Rust's char::to_lowercase of 17.0, code point by code point, without regard to what
  * stands around. Returns how many it gives: 1, or 2 for U+0130.
  */
@@ -185,8 +179,8 @@ size_t uni_cluster_length(const char *p, size_t n);
 uint8_t uni_combining(uint32_t c);
 
 /*
- * A byte of one's own for each code point, for hot loops: two loads. Made from the categories of a
- * version, then changed where a class is no category.
+ * A byte of one's own for each code point, by the categories of a version, for hot loops: two
+ * loads.
  */
 struct uni_map {
     uint16_t *block; /* UNI_BLOCKS of them */
@@ -195,7 +189,6 @@ struct uni_map {
 };
 
 void uni_map_init(struct uni_map *m, enum uni_version v, const uint8_t value[UNI_CATEGORIES]);
-void uni_map_set(struct uni_map *m, uint32_t c, uint8_t value);
 void uni_map_finish(struct uni_map *m);
 
 static inline uint8_t uni_map_get(const struct uni_map *m, uint32_t c)

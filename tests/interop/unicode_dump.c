@@ -41,9 +41,6 @@ static void tables(void)
     printf("space 0 ");
     for (uint32_t c = 0; c < UNI_LIMIT; c++)
         putchar("01"[uni_space(c)]);
-    printf("\nfold 0 ");
-    for (uint32_t c = 0; c < UNI_LIMIT; c++)
-        putchar(uni_fold_ascii(c) ? uni_fold_ascii(c) : '-');
     putchar('\n');
 }
 
