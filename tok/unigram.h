@@ -3,7 +3,7 @@
 #define TOK_UNIGRAM_H
 
 /*
- * SentencePiece's unigram model: text to ids exactly as libsentencepiece 0.1.97 gives them
+ * SentencePiece's unigram model: text to ids exactly as libsentencepiece 0.1.97 to 0.2.1 gives them
  * (Model::EncodeOptimized and the byte fallback of PopulateSentencePieceText), as a stream.
  *
  * The library adds up a path's scores in 32-bit floats from the text's first byte on, so its choice
