@@ -6,7 +6,6 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 /* Longer than the serial stretches between two parallel ones, shorter than anybody would mind. */
 enum { SPIN_NS = 200 * 1000, PAUSES_PER_LOOK = 32 };
@@ -167,17 +167,6 @@ void pool_run(struct pool *p, int tasks, pool_fn *fn, void *arg)
 
 /* ---- life -------------------------------------------------------------------------------- */
 
-/* Signals go to the threads of main.c, except those that a worker's own instruction raises. */
-static void block_signals(sigset_t *ret_old)
-{
-    sigset_t set;
-    sigfillset(&set);
-    static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-        sigdelset(&set, own[i]);
-    pthread_sigmask(SIG_SETMASK, &set, ret_old);
-}
-
 struct pool *pool_create(int threads)
 {
     int cpus = pool_cpus();
@@ -189,12 +178,10 @@ struct pool *pool_create(int threads)
     p->threads = threads ? threads : cpus;
     p->spin = p->threads <= cpus; /* with more, a spinning thread would keep a working one out */
     p->worker = mem_new((size_t)p->threads, sizeof(*p->worker));
-    sigset_t old;
-    block_signals(&old);
     for (int i = 1; i < p->threads; i++) {
         struct worker *w = &p->worker[i - 1];
         *w = (struct worker){.pool = p, .index = i};
-        int r = pthread_create(&w->id, NULL, work, w);
+        int r = thread_start(&w->id, work, w);
         if (r) {
             log_warn("only %d of %d threads could be started: %s", i, p->threads, strerror(r));
             p->threads = i;
@@ -204,7 +191,6 @@ struct pool *pool_create(int threads)
         snprintf(name, sizeof(name), "pool-%d", i);
         pthread_setname_np(w->id, name);
     }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     return p;
 }
 

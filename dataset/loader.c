@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/queue.h"
+#include "base/thread.h"
 #include "dataset/batch.h"
 
 struct slot {
@@ -46,25 +46,6 @@ static void *read_ahead(void *arg)
     return NULL;
 }
 
-/*
- * The thread leaves the process's signals to others. Faults it must take itself: the guard of the
- * maps lives by SIGBUS.
- */
-static int start(struct loader *l)
-{
-    sigset_t quiet, was;
-    sigfillset(&quiet);
-    sigdelset(&quiet, SIGBUS);
-    sigdelset(&quiet, SIGSEGV);
-    sigdelset(&quiet, SIGFPE);
-    sigdelset(&quiet, SIGILL);
-    sigdelset(&quiet, SIGABRT);
-    pthread_sigmask(SIG_SETMASK, &quiet, &was);
-    int errnum = pthread_create(&l->thread, NULL, read_ahead, l);
-    pthread_sigmask(SIG_SETMASK, &was, NULL);
-    return errnum;
-}
-
 static void dismantle(struct loader *l)
 {
     for (uint32_t i = 0; i < l->nslots; i++)
@@ -92,7 +73,7 @@ int loader_create(const struct feed *f, const struct batch_layout *layout, uint6
         batch_init(&l->slots[i].batch, layout->rows, f->seq_length);
         queue_push(l->free, &l->slots[i]);
     }
-    int errnum = start(l);
+    int errnum = thread_start(&l->thread, read_ahead, l);
     if (errnum) {
         dismantle(l);
         return err_set(e, ERR_RESOURCE, "cannot start the thread that reads data ahead: %s",

@@ -3,11 +3,11 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/thread.h"
 #include "dataset/maps_plan.h"
 #include "dataset/mt19937.h"
 
@@ -128,16 +128,7 @@ static void *walk_all(void *arg)
 /* Runs `work` beside what follows; at once where there is no thread to be had. */
 static bool beside(void *(*work)(void *), struct builder *b, pthread_t *ret)
 {
-    sigset_t quiet, was;
-    sigfillset(&quiet); /* but for what only the thread itself can be told of, as in loader.c */
-    sigdelset(&quiet, SIGBUS);
-    sigdelset(&quiet, SIGSEGV);
-    sigdelset(&quiet, SIGFPE);
-    sigdelset(&quiet, SIGILL);
-    sigdelset(&quiet, SIGABRT);
-    pthread_sigmask(SIG_SETMASK, &quiet, &was);
-    bool runs = !pthread_create(ret, NULL, work, b);
-    pthread_sigmask(SIG_SETMASK, &was, NULL);
+    bool runs = !thread_start(ret, work, b);
     if (!runs)
         work(b);
     return runs;
