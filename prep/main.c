@@ -213,6 +213,21 @@ static void print_begin(const struct build *b)
         log_info("an interrupted run had all but given the files their names");
 }
 
+static void print_end(const struct prep_options *o, const struct build *b, int code,
+                      const struct build_counts *before, double seconds)
+{
+    if (!code && build_found(b) == BUILD_THERE)
+        log_info("%s and all else is there already, from the same inputs, options and tokenizer: "
+                 "nothing to do",
+                 build_output(b, 0));
+    else if (!code)
+        print_summary(o, b, before, seconds);
+    else if (build_kept(b))
+        log_info("what was done so far is kept: the same command goes on there");
+    else if (build_has_pipe(b))
+        log_info("standard input or a pipe cannot be read again: the next run begins anew");
+}
+
 static int run_build(const struct prep_options *o, const struct tokenizer *tok,
                      const struct sentences *split, struct err *e)
 {
@@ -228,11 +243,11 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok,
     const char *const *input = o->pretokenized ? &o->pretokenized : o->input.item;
     unsigned shard, nshards;
     uint64_t shard_size;
-    int bad = parse_shard(o->shard, &shard, &nshards, e);
-    if (!bad)
-        bad = parse_size(o->shard_size, &shard_size, e);
-    if (bad)
-        return bad;
+    code = parse_shard(o->shard, &shard, &nshards, e);
+    if (!code)
+        code = parse_size(o->shard_size, &shard_size, e);
+    if (code)
+        return code;
     const struct build_request q = {.input = input,
                                     .ninputs = o->pretokenized ? 1 : o->input.n,
                                     .form = {.pretokenized = o->pretokenized != NULL,
@@ -282,16 +297,7 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok,
     catch_signals();
     code = build_run(b, e);
     progress_finish(&teller.meter);
-    if (!code && build_found(b) == BUILD_THERE)
-        log_info("%s and all else is there already, from the same inputs, options and tokenizer: "
-                 "nothing to do",
-                 build_output(b, 0));
-    else if (!code)
-        print_summary(o, b, &before, clock_seconds() - start);
-    else if (build_kept(b))
-        log_info("what was done so far is kept: the same command goes on there");
-    else if (build_has_pipe(b))
-        log_info("standard input or a pipe cannot be read again: the next run begins anew");
+    print_end(o, b, code, &before, clock_seconds() - start);
     build_close(b);
     return code;
 }
