@@ -3,7 +3,7 @@
 # Installs what the tests need, builds weft and passes its tests: the quick tier of every suite, the same
 # once more under sanitizers, and one planted fault after the other. Ends in "N passed, N failed".
 #
-#   tests/run.sh            all of it (about a quarter of an hour on two cores)
+#   tests/run.sh            all of it (some twenty minutes on two cores)
 #   tests/run.sh --plain    one build, no sanitizers, no faults
 #   tests/run.sh --full     the long tier of every suite as well
 set -eu
