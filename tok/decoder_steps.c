@@ -86,13 +86,22 @@ static bool equal(const char *p, size_t n, struct pipe_text t)
     return n == t.n && !memcmp(p, t.p, n);
 }
 
-/* Appends text with each `what` replaced. */
+/* Appends text with each `what` replaced; nothing is found before each character and at the end. */
 static void put_replaced(struct buf *out, struct pipe_text text, struct pipe_text what,
                          struct pipe_text by)
 {
     size_t done = 0;
     const char *p;
-    while (what.n && done < text.n && (p = memmem(text.p + done, text.n - done, what.p, what.n))) {
+    if (!what.n) {
+        for (size_t k; done < text.n; done += k) {
+            buf_add(out, by.p, by.n);
+            k = utf8_char(text.p + done, text.p + text.n);
+            buf_add(out, text.p + done, k = k ? k : 1);
+        }
+        buf_add(out, by.p, by.n);
+        return;
+    }
+    while (done < text.n && (p = memmem(text.p + done, text.n - done, what.p, what.n))) {
         buf_add(out, text.p + done, (size_t)(p - text.p) - done);
         buf_add(out, by.p, by.n);
         done = (size_t)(p - text.p) + what.n;

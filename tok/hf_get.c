@@ -88,7 +88,7 @@ int get_char(struct pipe_spec *s, const struct get *g, const char *key, struct p
     return code;
 }
 
-int get_pattern(const struct get *g, struct regex **ret)
+static int pattern(const struct get *g, bool search, struct regex **ret)
 {
     const struct json *p = json_get(g->j, "pattern");
     const struct json *literal = p ? json_get(p, "String") : NULL;
@@ -96,8 +96,22 @@ int get_pattern(const struct get *g, struct regex **ret)
     const struct json *v = literal ? literal : regex;
     if (!v || v->kind != JSON_STRING)
         return get_bad(g, "pattern", "a {\"String\": ...} or {\"Regex\": ...}");
-    if (!literal || !v->length) /* an empty string is found everywhere, as an empty pattern is */
+    bool anywhere = literal && !v->length; /* an empty string is found as an empty pattern is */
+    if (literal && !anywhere)
+        *ret = regex_literal(v->string, v->length);
+    else if (search)
+        return regex_compile_search(g->path, v->string, v->length, ret, g->e);
+    else
         return regex_compile(g->path, v->string, v->length, REGEX_ONIGURUMA, ret, g->e);
-    *ret = regex_literal(v->string, v->length);
     return 0;
+}
+
+int get_pattern(const struct get *g, struct regex **ret)
+{
+    return pattern(g, false, ret);
+}
+
+int get_search(const struct get *g, struct regex **ret)
+{
+    return pattern(g, true, ret);
 }

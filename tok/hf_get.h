@@ -30,6 +30,7 @@ int64_t get_int(const struct get *g, const char *key, int64_t missing);
 int get_text(struct pipe_spec *s, const struct get *g, const char *key, struct pipe_text *ret);
 int get_char(struct pipe_spec *s, const struct get *g, const char *key, struct pipe_text *ret);
 int get_pattern(const struct get *g, struct regex **ret); /* {"String": ..} or {"Regex": ..} */
+int get_search(const struct get *g, struct regex **ret);  /* likewise, for regex_next */
 
 /* ERR_DATA: the member is not `what`; no component of that type is known. */
 int get_bad(const struct get *g, const char *key, const char *what);

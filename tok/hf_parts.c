@@ -49,7 +49,7 @@ static int add_normalizer(struct pipe_spec *s, const struct get *g)
         n.kind = NORM_REPLACE;
         code = get_text(s, g, "content", &n.content);
         if (!code)
-            code = get_pattern(g, &n.pattern);
+            code = get_search(g, &n.pattern);
     } else if (!strcmp(type, "Precompiled")) {
         struct pipe_text base64;
         n.kind = NORM_PRECOMPILED;
@@ -184,7 +184,7 @@ static int fill_dec(struct pipe_spec *s, const struct get *g, const char *type, 
     if (!strcmp(type, "Replace")) {
         d->kind = DEC_REPLACE;
         code = get_text(s, g, "content", &d->content);
-        return code ? code : get_pattern(g, &d->pattern);
+        return code ? code : get_search(g, &d->pattern);
     }
     if (!strcmp(type, "Metaspace")) {
         enum pre_scheme scheme;

@@ -183,7 +183,7 @@ static bool is_letters(const struct recipe_piece *p)
     for (size_t i = 0; i < p->n; i += k)
         if (byte_of_letter(p->text + i, p->n - i, &k) < 0)
             return false;
-    return p->n > 0;
+    return true;
 }
 
 static int check_ranks(const struct recipe *r, struct err *e)

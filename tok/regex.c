@@ -186,8 +186,8 @@ static bool repeats_a_repetition(const char *pattern)
     return false;
 }
 
-int regex_compile(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
-                  struct regex **ret, struct err *e)
+static int make(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
+                bool family, struct regex **ret, struct err *e)
 {
     if (n > PATTERN_MAX || strlen(pattern) != n)
         return err_set(e, ERR_DATA,
@@ -198,7 +198,7 @@ int regex_compile(const char *where, const char *pattern, size_t n, enum regex_d
     r->literal = false;
     /* to Oniguruma {1,3}+ is no possessive repetition, as to those for whom the families were
      * written */
-    if (dialect == REGEX_RUST || !repeats_a_repetition(pattern))
+    if (family && (dialect == REGEX_RUST || !repeats_a_repetition(pattern)))
         r->family = scan_find(pattern);
     int code = r->family == SCAN_NONE ? compile(where, dialect, r, e) : 0;
     if (code)
@@ -206,6 +206,18 @@ int regex_compile(const char *where, const char *pattern, size_t n, enum regex_d
     else
         *ret = r;
     return code;
+}
+
+int regex_compile(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
+                  struct regex **ret, struct err *e)
+{
+    return make(where, pattern, n, dialect, true, ret, e);
+}
+
+int regex_compile_search(const char *where, const char *pattern, size_t n, struct regex **ret,
+                         struct err *e)
+{
+    return make(where, pattern, n, REGEX_ONIGURUMA, false, ret, e);
 }
 
 int regex_next(const struct regex *r, struct regex_work *w, const char *text, size_t n,

@@ -31,6 +31,10 @@ struct regex *regex_literal(const char *text, size_t n);
 /* ERR_DATA: no pattern, or one that cannot be had here; `where` begins the sentence. */
 int regex_compile(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
                   struct regex **ret, struct err *e);
+
+/* Likewise for regex_next, which knows no family. */
+int regex_compile_search(const char *where, const char *pattern, size_t n, struct regex **ret,
+                         struct err *e);
 void regex_destroy(struct regex *r);
 
 /* The pattern as one of PCRE2, properties spelt out. ERR_DATA for what has no such form. */

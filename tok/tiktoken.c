@@ -91,6 +91,13 @@ static bool split_line(struct line *l)
     return true;
 }
 
+/* A lone "=" is no byte, as to Python's base64: Whisper's file has such an id, which no text has.
+ */
+static int line_bytes(const struct line *l, uint8_t ret[TIKTOKEN_BYTES + 3])
+{
+    return l->space == 1 && l->p[0] == '=' ? 0 : tiktoken_bytes(l->p, l->space, ret);
+}
+
 bool tiktoken_looks(const char *p, size_t n)
 {
     struct line l = {0};
@@ -124,8 +131,8 @@ static int read_lines(struct pipe_spec *s, const char *p, size_t n, struct entry
     *ret_size = 0;
     for (const char *at = p; next_line(&at, p + n, &l); k++) {
         uint8_t bytes[TIKTOKEN_BYTES + 3];
-        int length = split_line(&l) ? tiktoken_bytes(l.p, l.space, bytes) : 0;
-        if (length <= 0) {
+        int length = split_line(&l) ? line_bytes(&l, bytes) : -1;
+        if (length < 0) {
             free(list);
             return bad_line(s, &l, e);
         }

@@ -107,17 +107,23 @@ static int misfit(const struct tok_options *o, const char *is, struct err *e)
     return err_hint(e, "leave --tokenizer-type out: the file is recognised by its content");
 }
 
-/* vocab.json of GPT-2: no word <unk>, and merges named or beside it. */
+static bool has_text(const char *p, size_t n, const char *text)
+{
+    return memmem(p, n, text, strlen(text));
+}
+
+/* vocab.json of GPT-2: merges named or beside it, and no word <unk> unless, as in RoBERTa's, there
+ * are pieces with GPT-2's letter for a space. */
 static bool has_merges(const struct tok_options *o, const char *p, size_t n)
 {
-    static const char unk[] = "\"<unk>\"";
     if (o->merges)
         return true;
     const char *slash = strrchr(o->path, '/');
     char *path = mem_printf("%.*smerges.txt", slash ? (int)(slash - o->path + 1) : 0, o->path);
     bool there = access(path, F_OK) == 0;
     free(path);
-    return there && !memmem(p, n, unk, sizeof(unk) - 1);
+    return there && (!has_text(p, n, "\"<unk>\"") || has_text(p, n, "\"\u0120") ||
+                     has_text(p, n, "\"\\u0120"));
 }
 
 static int open_sp(const struct tok_options *o, const char *p, size_t n, struct tokenizer *t,

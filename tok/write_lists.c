@@ -49,7 +49,10 @@ void write_tiktoken(const struct recipe *r, struct buf *b)
         buf_reset(&bytes);
         for (size_t at = 0; at < p->n; at += k)
             buf_addc(&bytes, (char)byte_of_letter(p->text + at, p->n - at, &k));
-        base64_put(b, bytes.data, bytes.len);
+        if (p->n)
+            base64_put(b, bytes.data, bytes.len);
+        else
+            buf_addc(b, '='); /* as in Whisper's file */
         buf_addf(b, " %zu\n", i);
     }
     buf_finish(&bytes);

@@ -148,4 +148,17 @@ static void as_its_steps(void)
     }
 }
 
-T_MAIN(T_CASE(as_its_steps))
+/* Nothing stands before each character and at the end, as to Rust's str::replace. */
+static void empty_suffix(void)
+{
+    struct pair p;
+    struct buf b = {0};
+    struct err e;
+    open_pair(&p, "{\"type\":\"BPEDecoder\",\"suffix\":\"\"}");
+    T_OK(p.g.decode(p.g.state, p.scratch, (const int32_t[]){9, 13, 0}, 3, &b, &e), &e);
+    T_STR(buf_str(&b), " d o  \u00e9 a");
+    buf_finish(&b);
+    close_pair(&p);
+}
+
+T_MAIN(T_CASE(as_its_steps), T_CASE(empty_suffix))

@@ -29,6 +29,17 @@ static void gpt2(void)
     T_EQ(tok_info(t)->eod, 5);
     gives(t, "ab ab<|endoftext|>", "2 4");
     tok_close(t);
+    o.path =
+        put("vocab.json", "{\"<unk>\":0,\"a\":1,\"b\":2,\"ab\":3,\"\u0120\":4,\"\u0120ab\":5}");
+    T_OK(tok_open(&o, &t, &e), &e); /* RoBERTa's has an <unk> */
+    gives(t, "ab ab", "3 5");
+    tok_close(t);
+    o.path = put("vocab.json", "{\"<unk>\":0,\"a\":1,\"ab\":2}");
+    T_OK(tok_open(&o, &t, &e), &e);
+    T_STR(tok_info(t)->type_name, "WhitespaceTokenizer");
+    tok_close(t);
+    o.path = put("vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"\u0120\":3,\"\u0120ab\":4,"
+                               "\"<|endoftext|>\":5}");
     o.specials = TOK_SPECIALS_PARSE;
     o.type = TOK_GPT2_BPE;
     o.merges = merges;
@@ -74,6 +85,11 @@ static void tiktoken(void)
     gives(t, "abcd", "300");
     gives(t, "abcdx", "300 120");
     gives(t, "bcd", "257 100");
+    tok_close(t);
+    T_OK(open_ranks("YWI= 256\n= 257\n", "gpt2", &t, &e), &e); /* as in Whisper's */
+    T_EQ(tok_info(t)->vocab_size, 258);
+    gives(t, "abb", "256 98");
+    T_STR(tok_piece(t, 257), "");
     tok_close(t);
     T_ERR(open_ranks(more, NULL, &t, &e), &e, ERR_USAGE, "no known encoding");
     T_ERR(open_ranks("YWI= 256\nYWI= 257\n", "gpt2", &t, &e), &e, ERR_DATA, "twice");

@@ -16,7 +16,7 @@ static int mark(const char *pattern, bool literal, const char *text, struct buf 
     if (literal)
         r = regex_literal(pattern, strlen(pattern));
     else
-        code = regex_compile("x.json: pre", pattern, strlen(pattern), REGEX_ONIGURUMA, &r, e);
+        code = regex_compile_search("x.json: pre", pattern, strlen(pattern), &r, e);
     if (code)
         return code;
     struct regex_work *w = regex_work_create();
@@ -199,6 +199,7 @@ static void families(void)
     struct err e;
     T_OK(regex_compile("x", gpt2, strlen(gpt2), REGEX_ONIGURUMA, &r, &e), &e);
     T_EQ(regex_family(r), SCAN_GPT2);
+    marks(gpt2, "ab 1!", "[ab][ 1][!]"); /* sought like any other */
     regex_destroy(r);
     T_OK(regex_compile("x", cl100k, strlen(cl100k), REGEX_RUST, &r, &e), &e);
     T_EQ(regex_family(r), SCAN_CL100K);
