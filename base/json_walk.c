@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/cpu.h"
+#include "base/json_escape.h"
 #include "base/utf8.h"
 
 /* ---- messages ---- */
@@ -193,6 +194,12 @@ static inline int take_scalar(struct json_walk *w, const char **ret, size_t *ret
     return 0;
 }
 
+const char *json_scalar_end(const char *s, const char *end)
+{
+    char kind;
+    return scalar(s, end, &kind);
+}
+
 int json_take_scalar(struct json_walk *w, const char **ret, size_t *ret_n, char *ret_kind)
 {
     return take_scalar(w, ret, ret_n, ret_kind);
@@ -230,60 +237,20 @@ bool json_int(const char *s, size_t n, int64_t *ret)
 
 /* ---- escapes ---- */
 
-/* Values of hexadecimal digits, one more than they are; 0 for other bytes. */
-static const uint8_t hex_value[256] = {
+const uint8_t json_hex_value[256] = {
     ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
     ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
     ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16};
 
-static inline int hex4(const char *s, const char *end)
-{
-    if (end - s < 4)
-        return -1;
-    int a = hex_value[(unsigned char)s[0]], b = hex_value[(unsigned char)s[1]];
-    int c = hex_value[(unsigned char)s[2]], d = hex_value[(unsigned char)s[3]];
-    if (!a || !b || !c || !d)
-        return -1;
-    return (a - 1) << 12 | (b - 1) << 8 | (c - 1) << 4 | (d - 1);
-}
-
-/* What a backslash and this byte mean; 0 if they are no escape of two bytes. */
-static const char short_escape[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
-                                       ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
-
-/*
- * The escape at s (a backslash): its length, 0 if it is none. *ret_why then says why.
- */
-static inline size_t escape(const char *s, const char *end, uint32_t *ret, const char **ret_why)
-{
-    unsigned char c = end - s > 1 ? (unsigned char)s[1] : 0;
-    *ret_why = "bad escape in a string";
-    if (short_escape[c]) {
-        *ret = (unsigned char)short_escape[c];
-        return 2;
-    }
-    int high = c == 'u' ? hex4(s + 2, end) : -1;
-    if (high < 0)
-        return 0;
-    *ret = (uint32_t)high;
-    if (high < 0xd800 || high > 0xdfff)
-        return 6;
-    *ret_why = "lone surrogate in a string";
-    if (high > 0xdbff || end - s < 12 || s[6] != '\\' || s[7] != 'u')
-        return 0;
-    int low = hex4(s + 8, end);
-    if (low < 0xdc00 || low > 0xdfff)
-        return 0;
-    *ret = 0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
-    return 12;
-}
+const char json_short_escape[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+                                     ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
 
 static int check_escapes(const struct json_walk *w, const char *s, size_t n)
 {
     const char *end = s + n, *why;
     while ((s = memchr(s, '\\', (size_t)(end - s)))) {
         uint32_t c;
-        size_t k = escape(s, end, &c, &why);
+        size_t k = json_escape(s, end, &c, &why);
         if (!k)
             return bad(w, s, why);
         s += k;
@@ -315,49 +282,27 @@ static inline const char *copy_plain(char **dst, const char *s, const char *end)
 }
 
 #ifdef __x86_64__
-#define WIDE                                                                                       \
-    __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")))
-
-static inline uint64_t first_bits(size_t n)
-{
-    return n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
-}
-
-/* The backslashes that begin an escape: not those that an earlier one escapes. */
-static inline uint64_t escape_starts(uint64_t backslash)
-{
-    if (!(backslash & backslash << 1))
-        return backslash;
-    uint64_t starts = 0;
-    for (uint64_t left = backslash; left;) {
-        uint64_t bit = left & (0 - left);
-        starts |= bit;
-        left &= ~(bit | bit << 1);
-    }
-    return starts;
-}
-
 /*
  * The same for escapes of two bytes, 64 bytes at a time and without a branch on where they are: the
  * bytes behind backslashes are looked up, and the backslashes squeezed out. Stops at the end or at
  * an escape that is no such one.
  */
-WIDE static const char *unescape_wide(char **dst, const char *s, const char *end)
+JSON_WIDE static const char *unescape_wide(char **dst, const char *s, const char *end)
 {
-    const __m512i low = _mm512_loadu_si512(short_escape),
-                  high = _mm512_loadu_si512(short_escape + 64);
+    const __m512i low = _mm512_loadu_si512(json_short_escape),
+                  high = _mm512_loadu_si512(json_short_escape + 64);
     char *d = *dst;
     for (bool more = true; more && s < end;) {
         size_t n = end - s < 64 ? (size_t)(end - s) : 64;
-        __m512i v = _mm512_maskz_loadu_epi8(first_bits(n), s);
+        __m512i v = _mm512_maskz_loadu_epi8(json_first_bits(n), s);
         uint64_t backslash = _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('\\'));
         if (!backslash) {
-            _mm512_mask_storeu_epi8(d, first_bits(n), v);
+            _mm512_mask_storeu_epi8(d, json_first_bits(n), v);
             s += n;
             d += n;
             continue;
         }
-        uint64_t starts = escape_starts(backslash), escaped = starts << 1;
+        uint64_t starts = json_escape_starts(backslash), escaped = starts << 1;
         __m512i meant = _mm512_permutex2var_epi8(low, v, high); /* by the low seven bits */
         uint64_t other = escaped & (_mm512_testn_epi8_mask(meant, meant) | _mm512_movepi8_mask(v));
         if (other) /* the byte in front of it is its backslash */
@@ -365,10 +310,10 @@ WIDE static const char *unescape_wide(char **dst, const char *s, const char *end
         else if (starts >> (n - 1) & 1)
             n--;
         more = n && !other;
-        uint64_t kept = ~starts & first_bits(n);
+        uint64_t kept = ~starts & json_first_bits(n);
         size_t k = (size_t)__builtin_popcountll(kept);
         v = _mm512_maskz_compress_epi8(kept, _mm512_mask_mov_epi8(v, escaped, meant));
-        _mm512_mask_storeu_epi8(d, first_bits(k), v);
+        _mm512_mask_storeu_epi8(d, json_first_bits(k), v);
         s += n;
         d += k;
     }
@@ -396,7 +341,7 @@ int json_unescape(const struct json_walk *w, char *dst, const char *s, size_t n,
         s = copy_simple(&d, s, end);
         if (s == end)
             break;
-        size_t k = escape(s, end, &c, &why);
+        size_t k = json_escape(s, end, &c, &why);
         if (!k)
             return bad(w, s, why);
         d += utf8_put(d, c);

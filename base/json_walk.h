@@ -3,10 +3,10 @@
 #define BASE_JSON_WALK_H
 
 /*
- * What json.c and jsonl.c stand on; no other file includes it. simdjson's first stage (json_cxx.cc)
- * checks UTF-8 and finds where every token begins, at some GB/s; the walk over these places, and
- * the grammar of numbers, literals and escapes, is ours, because simdjson's own second stage
- * refuses numbers that Python's reader takes (30 digits, 1e999, NaN).
+ * What json.c, jsonl.c and json_quick.c stand on; no other file includes it. simdjson's first stage
+ * (json_cxx.cc) checks UTF-8 and finds where every token begins, at some GB/s; the walk over these
+ * places, and the grammar of numbers, literals and escapes, is ours, because simdjson's own second
+ * stage refuses numbers that Python's reader takes (30 digits, 1e999, NaN).
  *
  * Grammar: RFC 8259, and besides it NaN, Infinity and -Infinity.
  */
@@ -66,6 +66,9 @@ int json_take_string(struct json_walk *w, const char **ret, size_t *ret_n, bool 
 /* Steps over a number or literal: its bytes. Kind: 'i' whole number, 'r' other number, 't', 'f',
  * 'n'. */
 int json_take_scalar(struct json_walk *w, const char **ret, size_t *ret_n, char *ret_kind);
+
+/* Where the number or literal at s (before `end`) ends; NULL if none begins there. */
+const char *json_scalar_end(const char *s, const char *end);
 
 /* Steps over a whole number; false, with the walk anywhere, if it is none that fits. */
 bool json_take_int(struct json_walk *w, int64_t *ret);

@@ -4,16 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_quick.h"
 #include "base/json_walk.h"
 #include "base/keys.h"
 #include "base/mem.h"
 
-enum { MAX_DEPTH = 1024 };
+enum {
+    MAX_DEPTH = 1024,
+    MOST_PASSED = 63 /* lines, when json_quick refuses all */
+};
 
 struct jsonl {
     struct json_scan *scan;
     struct key_tree keys;
-    char *text; /* unescaped strings; no longer together than the line */
+    bool quick;       /* lines may be given to json_quick */
+    unsigned passing; /* so many are not, since it refused some */
+    unsigned refused; /* so many will not be when it refuses the next */
+    char *text;       /* unescaped strings; no longer together than the line */
     size_t text_cap, text_n;
     int64_t *ids; /* fewer than the line has tokens */
     size_t ids_cap, ids_n;
@@ -31,6 +38,7 @@ struct jsonl *jsonl_create(const char *const *keys, size_t nkeys)
     struct jsonl *j = mem_new(1, sizeof(*j));
     j->scan = json_scan_create();
     key_tree_init(&j->keys, keys, nkeys);
+    j->quick = json_quick_able(&j->keys);
     return j;
 }
 
@@ -222,7 +230,32 @@ static int take_object(struct jsonl *j, struct json_walk *w, const struct key_fi
     }
 }
 
-int jsonl_parse(struct jsonl *j, const char *line, size_t n, struct jsonl_value *ret, struct err *e)
+/* Whether json_quick takes the line at p, which ends before `end`. Where it refuses one line after
+ * the other it is asked ever more seldom. */
+static bool by_quick(struct jsonl *j, const char *p, const char *end, struct jsonl_value *ret,
+                     const char **ret_stop)
+{
+    size_t n = (size_t)(end - p);
+    if (!j->quick || n > JSON_MAX_BYTES)
+        return false;
+    if (j->passing) {
+        j->passing--;
+        return false;
+    }
+    forget(&j->keys.root, ret);
+    j->text_n = 0;
+    if (!text_room(j, n + JSON_QUICK_SLACK, NULL) &&
+        json_quick(p, end, &j->keys, j->text, ret, ret_stop)) {
+        j->refused = 0;
+        return true;
+    }
+    j->passing = j->refused;
+    j->refused = j->refused < MOST_PASSED ? 2 * j->refused + 1 : MOST_PASSED;
+    return false;
+}
+
+static int by_walk(struct jsonl *j, const char *line, size_t n, struct jsonl_value *ret,
+                   struct err *e)
 {
     struct json_walk w = {.p = line, .max_depth = MAX_DEPTH, .e = e};
     forget(&j->keys.root, ret);
@@ -233,4 +266,25 @@ int jsonl_parse(struct jsonl *j, const char *line, size_t n, struct jsonl_value 
     if (!rc && w.i < w.n)
         rc = json_expected(&w, "the end of the line");
     return rc;
+}
+
+int jsonl_parse(struct jsonl *j, const char *line, size_t n, struct jsonl_value *ret, struct err *e)
+{
+    const char *stop;
+    if (by_quick(j, line, line + n, ret, &stop) && stop == line + n)
+        return 0;
+    return by_walk(j, line, n, ret, e);
+}
+
+int jsonl_next(struct jsonl *j, const char *p, const char *end, size_t *ret_n,
+               struct jsonl_value *ret, struct err *e)
+{
+    const char *stop;
+    if (by_quick(j, p, end, ret, &stop)) {
+        *ret_n = (size_t)(stop - p);
+        return 0;
+    }
+    stop = memchr(p, '\n', (size_t)(end - p));
+    *ret_n = (size_t)((stop ? stop : end) - p);
+    return by_walk(j, p, *ret_n, ret, e);
 }

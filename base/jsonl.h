@@ -4,15 +4,14 @@
 
 /*
  * One line of JSONL: the values under a few named keys (base/keys.h: "a.b" is the field b of the
- * object a), through simdjson's first stage
- * (json_walk.h). The whole line is validated: structure, literals, strings as UTF-8 without lone
- * surrogates, numbers by Python's reader (any length, 1e999, NaN, Infinity and -Infinity pass, "01"
- * and "1." do not); of duplicate keys the last one counts. Keys are compared after unescaping.
- * Nesting is at most 1024, a line just below 4 GiB.
+ * object a). Most lines are read in one pass (json_quick.h), the others through simdjson's first
+ * stage (json_walk.h), with the same result. The whole line is validated: structure, literals,
+ * strings as UTF-8 without lone surrogates, numbers by Python's reader (any length, 1e999, NaN,
+ * Infinity and -Infinity pass, "01" and "1." do not); of duplicate keys the last one counts. Keys
+ * are compared after unescaping. Nesting is at most 1024, a line just below 4 GiB.
  *
  * One parser per thread; it owns its buffers, which grow to the longest line and stay: 4 bytes for
- * every token, and the strings that had escapes (others are not copied). Results live until the
- * next call, or until the line is gone.
+ * every token, and the strings. Results live until the next call, or until the line is gone.
  */
 
 #include <stdbool.h>
@@ -56,5 +55,14 @@ bool jsonl_blank(const char *p, const char *end);
  */
 int jsonl_parse(struct jsonl *j, const char *line, size_t n, struct jsonl_value *ret,
                 struct err *e);
+
+/*
+ * The same for the line that begins at p and ends before the first newline or at `end`
+ * (JSONL_PADDING readable bytes behind it), whose bytes, good or bad, are *ret_n: its end is found
+ * on the way. Bytes of the lines behind it, up to `end`, must be readable too, and room for so many
+ * is kept.
+ */
+int jsonl_next(struct jsonl *j, const char *p, const char *end, size_t *ret_n,
+               struct jsonl_value *ret, struct err *e);
 
 #endif

@@ -256,9 +256,11 @@ static int encode_values(struct encoder *c, struct item *it, struct err *e)
     return code;
 }
 
-static int encode_record(struct encoder *c, struct item *it, const char *p, size_t n, struct err *e)
+/* The record at p, whose line has *ret_n bytes. */
+static int encode_record(struct encoder *c, struct item *it, const char *p, const char *end,
+                         size_t *ret_n, struct err *e)
 {
-    int code = jsonl_parse(c->json, p, n, c->value, e);
+    int code = jsonl_next(c->json, p, end, ret_n, c->value, e);
     return code ? code : encode_values(c, it, e);
 }
 
@@ -418,14 +420,14 @@ static void run_lines(struct encoder *c, struct item *it)
 {
     const char *p = it->text.data, *end = p + it->text.len;
     while (p < end) {
-        const char *stop = line_end(p, end);
         if (it->last && *p <= ' ' && jsonl_blank(p, end))
             break; /* white space at the end of the input is no record */
         it->lines++;
-        size_t n = (size_t)(stop - p);
-        if (!settle(c, it, encode_record(c, it, p, n, &it->err), p, n))
+        size_t n;
+        int code = encode_record(c, it, p, end, &n, &it->err);
+        if (!settle(c, it, code, p, n))
             return;
-        p = stop + 1;
+        p += n + 1;
     }
 }
 

@@ -302,9 +302,136 @@ static void keys_may_lead_into_objects(void)
     jsonl_destroy(k);
 }
 
+/* A line of random pieces: mostly good ones, and of all shapes. */
+static void make_line(struct buf *b, uint64_t round)
+{
+    static const char *const name[] = {"text", "ids", "other", "t\\u0065xt", "k\xc3\xa9", "te\\u"};
+    static const char *const value[] = {"1",
+                                        "-0.5e3",
+                                        "01",
+                                        "true",
+                                        "nul",
+                                        "NaN",
+                                        "[1,2]",
+                                        "[]",
+                                        "{}",
+                                        "[1,]",
+                                        "{\"text\":[{}]}",
+                                        "[[\"]\"]]",
+                                        "\"\"",
+                                        "\"\\n\"",
+                                        "\"\\\"",
+                                        "\"\\ud83d\"",
+                                        "\"a\tb\"",
+                                        "\"\xff\"",
+                                        "{\"a\" 1}",
+                                        "\"\\uD83D\\ude00\"",
+                                        "",
+                                        "1 2",
+                                        "-Infinity",
+                                        "{\"a\":[1,{\"b\":\"\\u12\"}]}"};
+    static const char *const letter[] = {"a",    "bcdefgh", " ",       "\\n",
+                                         "\\\"", "\\\\",    "\\u00e9", "\xe3\x81\x82"};
+    uint32_t good = t_rand(11, round) % 4, at = 0;
+    buf_addc(b, '{');
+    for (uint32_t i = 0, n = 1 + t_rand(12, round) % 4; i < n; i++) {
+        uint64_t k = round * 8 + i;
+        buf_addf(b, "%s\"%s\"%s:%s", i ? t_rand(13, k) % 5 ? "," : ", " : "",
+                 name[t_rand(14, k) % (good ? 3 : 6)], t_rand(15, k) % 5 ? "" : " ",
+                 t_rand(16, k) % 5 ? "" : "  ");
+        if (t_rand(17, k) % 2) {
+            buf_adds(b, value[t_rand(18, k) % 24]);
+            continue;
+        }
+        buf_addc(b, '"');
+        for (uint32_t m = t_rand(19, k) % 90; m; m--)
+            buf_adds(b, letter[t_rand(20, round * 1000 + at++) % 8]);
+        buf_adds(b, t_rand(21, k) % 50 ? "\"" : "");
+    }
+    static const char *const close[] = {"}", "}", "}", "} ", "}\r", " }\t", "}}", ""};
+    buf_adds(b, close[t_rand(22, round) % 8]);
+}
+
+static void same(const struct jsonl_value *a, const struct jsonl_value *b)
+{
+    T_EQ(a->kind, b->kind);
+    if (a->kind == JSONL_STRING || a->kind == JSONL_IDS)
+        T_EQ(a->length, b->length);
+    if (a->kind == JSONL_STRING)
+        T_MEM(a->text, b->text, b->length);
+    if (a->kind == JSONL_IDS)
+        T_MEM(a->ids, b->ids, b->length * sizeof(*b->ids));
+}
+
+/* A key inside of an object is looked for the long way only: so are the same lines then. */
+static void one_pass_is_the_long_way(void)
+{
+    static const char *const few[] = {"text", "ids", "text"}, *const deep[] = {"text", "ids",
+                                                                               "q.q"};
+    int good = 0;
+    for (uint64_t round = 0; round < 20000; round++) {
+        struct jsonl *a = jsonl_create(few, 3), *b = jsonl_create(deep, 3);
+        struct jsonl_value x[3], y[3];
+        struct err other;
+        struct buf line = {0}, more = {0};
+        make_line(&line, round);
+        size_t n = line.len, got = 0;
+        memset(buf_reserve(&line, JSONL_PADDING), "\"}\n]"[round % 4], JSONL_PADDING);
+        int rc = jsonl_parse(a, line.data, n, x, &e),
+            want = jsonl_parse(b, line.data, n, y, &other);
+        T_EQ(rc, want);
+        for (int k = 0; k < 2 && !want; k++)
+            same(&x[k], &y[k]);
+        if (want)
+            T_STR(e.msg, other.msg);
+        else
+            same(&x[2], &x[0]);
+        good += !want;
+
+        /* the same with lines behind it */
+        make_line(&more, round);
+        buf_adds(&more, round % 3 ? "\n{\"text\":1}\n" : "\n");
+        size_t all = more.len;
+        memset(buf_reserve(&more, JSONL_PADDING), '"', JSONL_PADDING);
+        T_EQ(jsonl_next(a, more.data, more.data + all, &got, x, &e), want);
+        T_EQ(got, n);
+        for (int k = 0; k < 2 && !want; k++)
+            same(&x[k], &y[k]);
+        if (want)
+            T_STR(e.msg, other.msg);
+        buf_finish(&line);
+        buf_finish(&more);
+        jsonl_destroy(a);
+        jsonl_destroy(b);
+    }
+    T_CHECK(good > 2000 && good < 18000);
+}
+
+/* Nothing is taken of what stands behind the end, wherever a line is cut. */
+static void cut_lines_are_refused(void)
+{
+    char line[300];
+    int n = sprintf(line, "{\"id\": 12, \"x\": [{\"a\": \"\\u00e9\"}], \"text\": \"");
+    for (int i = 0; i < 150; i++)
+        n += sprintf(line + n, i % 7 ? "%c" : "\\n", 'a' + i % 26);
+    n += sprintf(line + n, "\"}");
+    takes(line);
+    for (size_t k = 0; k < (size_t)n; k++) {
+        struct jsonl *a = jsonl_create(keys, 1);
+        buf_reset(&room);
+        buf_add(&room, line, (size_t)n);
+        buf_adds(&room, "\"}\n");
+        for (int i = 0; i < JSONL_PADDING; i++)
+            buf_addc(&room, '}');
+        T_EQ(jsonl_parse(a, room.data, k, v, &e), ERR_DATA);
+        jsonl_destroy(a);
+    }
+}
+
 T_MAIN(T_CASE(strings_come_unescaped), T_CASE(keys_may_lead_into_objects),
        T_CASE(escapes_stand_anywhere), T_CASE(long_strings_at_every_offset),
        T_CASE(ids_are_whole_numbers), T_CASE(the_last_duplicate_wins),
        T_CASE(numbers_nobody_asked_for_pass), T_CASE(bad_lines_name_the_byte),
        T_CASE(nesting_has_a_limit), T_CASE(a_line_of_many_megabytes),
-       T_CASE(four_gigabytes_are_refused), T_CASE(nothing_is_left), T_CASE(white_space))
+       T_CASE(four_gigabytes_are_refused), T_CASE(one_pass_is_the_long_way),
+       T_CASE(cut_lines_are_refused), T_CASE(nothing_is_left), T_CASE(white_space))

@@ -24,6 +24,26 @@ static void check(const struct jsonl_value *v)
     BUG_ON(v->kind != JSONL_IDS && sum, "ids in a value without");
 }
 
+/* Where no key leads into an object lines are read in one pass: to the same end. */
+static void compare(const char *line, size_t n, int want_rc, const struct jsonl_value *want,
+                    const struct err *want_e)
+{
+    static const char *const keys[] = {"text", "ids"};
+    struct jsonl *j = jsonl_create(keys, 2);
+    struct jsonl_value v[2];
+    struct err e;
+    int rc = jsonl_parse(j, line, n, v, &e);
+    BUG_ON(rc != want_rc, "code %d, and %d by another way", rc, want_rc);
+    BUG_ON(rc && strcmp(e.msg, want_e->msg) != 0, "'%s' and '%s'", e.msg, want_e->msg);
+    for (int k = 0; k < 2 && !rc; k++) {
+        bool text = v[k].kind == JSONL_STRING, ids = v[k].kind == JSONL_IDS;
+        BUG_ON(v[k].kind != want[k].kind || ((text || ids) && v[k].length != want[k].length),
+               "other values");
+        BUG_ON(text && memcmp(v[k].text, want[k].text, v[k].length) != 0, "another text");
+    }
+    jsonl_destroy(j);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     static const char *const keys[] = {"text", "ids", "a.text", "a.b.ids", "a"};
@@ -38,6 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         BUG_ON(rc && strncmp(e.msg, "byte ", 5) != 0, "no place in '%s'", e.msg);
         for (int k = 0; k < 5 && !rc; k++)
             check(&v[k]);
+        compare(line, n, rc, v, &e);
     }
     free(line);
     jsonl_destroy(j);

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json_quick.h"
+
+#include "base/cpu.h"
+#include "base/err.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+#include "base/json_escape.h"
+#include "base/json_walk.h"
+#include "base/utf8.h"
+
+enum { DEPTH = 32 };
+
+struct quick {
+    const char *s, *end; /* what is next; behind the last byte that may be taken */
+    const struct key_tree *keys;
+    struct jsonl_value *value;
+    char *room;    /* where the next string goes */
+    uint64_t high; /* not 0: there are bytes of more than seven bits */
+};
+
+/* ---- strings -------------------------------------------------------------------------------- */
+
+/* One escape at s or more, which are not of two bytes; NULL if the first is none. */
+static const char *take_codes(const char *s, const char *end, char **dst)
+{
+    const char *why;
+    do {
+        uint32_t c;
+        size_t k = json_escape(s, end, &c, &why);
+        if (!k)
+            return NULL;
+        *dst += utf8_put(*dst, c);
+        s += k;
+    } while (s[0] == '\\' && s[1] == 'u');
+    return s;
+}
+
+/*
+ * The rest of a string behind its opening quote, unescaped to q->room, where *ret_n bytes count and
+ * up to 64 more are written. False at a control character, a bad escape or the end.
+ */
+JSON_WIDE static bool take_string(struct quick *q, size_t *ret_n)
+{
+    const __m512i low = _mm512_loadu_si512(json_short_escape),
+                  high = _mm512_loadu_si512(json_short_escape + 64);
+    const char *s = q->s;
+    char *d = q->room;
+    __m512i all = _mm512_setzero_si512();
+    while (s < q->end) {
+        __m512i v = _mm512_loadu_si512(s);
+        uint64_t backslash = _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('\\'));
+        uint64_t stop = _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('"')) |
+                        _mm512_cmplt_epu8_mask(v, _mm512_set1_epi8(' '));
+        all = _mm512_or_si512(all, v);
+        if (!backslash) {
+            _mm512_storeu_si512(d, v);
+            size_t n = stop ? (size_t)__builtin_ctzll(stop) : 64;
+            s += n;
+            d += n;
+            if (stop)
+                break;
+            continue;
+        }
+        uint64_t starts = json_escape_starts(backslash), escaped = starts << 1;
+        __m512i meant = _mm512_permutex2var_epi8(low, v, high); /* by the low seven bits */
+        uint64_t other = escaped & (_mm512_testn_epi8_mask(meant, meant) | _mm512_movepi8_mask(v));
+        stop &= ~escaped;
+        uint64_t event =
+            stop | other >> 1; /* the backslash of an escape that is not of two bytes */
+        size_t n = event ? (size_t)__builtin_ctzll(event) : 64 - (size_t)(starts >> 63);
+        uint64_t kept = ~starts & json_first_bits(n);
+        v = _mm512_maskz_compress_epi8(kept, _mm512_mask_mov_epi8(v, escaped, meant));
+        _mm512_storeu_si512(d, v);
+        s += n;
+        d += __builtin_popcountll(kept);
+        if (!event)
+            continue;
+        if (stop >> n & 1)
+            break;
+        if (!(s = take_codes(s, q->end, &d)))
+            return false;
+    }
+    q->high |= _mm512_movepi8_mask(all);
+    *ret_n = (size_t)(d - q->room);
+    q->s = s + 1;
+    return s < q->end && *s == '"';
+}
+
+/* A key of less than 64 bytes, all ASCII and without escapes, and the colon behind it. */
+JSON_WIDE static bool take_name(struct quick *q, const char **ret, size_t *ret_n)
+{
+    if (q->s >= q->end || *q->s != '"')
+        return false;
+    const char *s = ++q->s;
+    __m512i v = _mm512_loadu_si512(s);
+    uint64_t stop = _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('"')) |
+                    _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('\\')) | _mm512_movepi8_mask(v) |
+                    _mm512_cmplt_epu8_mask(v, _mm512_set1_epi8(' '));
+    size_t n = stop ? (size_t)__builtin_ctzll(stop) : 64;
+    if ((size_t)(q->end - s) <= n || n == 64 || s[n] != '"')
+        return false;
+    *ret = s;
+    *ret_n = n;
+    for (s += n + 1; s < q->end && *s == ' ';)
+        s++;
+    q->s = s + 1;
+    return s < q->end && *s == ':';
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+/* Passes over blanks; the byte behind them, NUL at the end. */
+static inline char next(struct quick *q)
+{
+    while (q->s < q->end && *q->s == ' ')
+        q->s++;
+    return q->s < q->end ? *q->s : '\0';
+}
+
+/* A string, number or literal that begins with `c`. */
+static bool skip_plain(struct quick *q, char c)
+{
+    size_t n;
+    if (c == '"') {
+        q->s++;
+        return take_string(q, &n);
+    }
+    const char *s = c ? json_scalar_end(q->s, q->end) : NULL;
+    if (s)
+        q->s = s;
+    return s;
+}
+
+/* What is open around a place: a bit each, the innermost the lowest; 1 for an object. */
+struct open {
+    uint64_t objects;
+    unsigned depth;
+};
+
+/* Behind a value: closes what ends there. *ret_more: another value follows, and is next. */
+static bool close_all(struct quick *q, struct open *o, bool *ret_more)
+{
+    const char *name;
+    size_t n;
+    while (o->depth) {
+        char c = next(q);
+        bool object = o->objects & 1;
+        q->s++;
+        if (c == ',') {
+            *ret_more = true;
+            next(q);
+            return !object || take_name(q, &name, &n);
+        }
+        if (c != (object ? '}' : ']'))
+            return false;
+        o->objects >>= 1;
+        o->depth--;
+    }
+    *ret_more = false;
+    return true;
+}
+
+/* Any value. */
+static bool skip(struct quick *q)
+{
+    struct open o = {0};
+    const char *name;
+    size_t n;
+    for (bool more = true; more;) {
+        char c = next(q);
+        if (c == '{' || c == '[') {
+            if (o.depth == DEPTH)
+                return false;
+            o.objects = o.objects << 1 | (c == '{');
+            o.depth++;
+            q->s++;
+            char first = next(q);
+            if (first != (c == '{' ? '}' : ']')) {
+                if (c == '{' && !take_name(q, &name, &n))
+                    return false;
+                continue;
+            }
+        } else if (!skip_plain(q, c)) {
+            return false;
+        }
+        if (!close_all(q, &o, &more))
+            return false;
+    }
+    return true;
+}
+
+/* The value of a key that is wanted. One that comes twice is not taken, nor is an array, which may
+ * be one of ids. */
+static bool take_wanted(struct quick *q, const struct key_field *f)
+{
+    char c = next(q);
+    struct jsonl_value v = {.kind = JSONL_OTHER};
+    if (q->value[f->key[0]].kind != JSONL_MISSING || c == '[')
+        return false;
+    if (c == '"') {
+        v = (struct jsonl_value){.kind = JSONL_STRING, .text = q->room};
+        q->s++;
+        if (!take_string(q, &v.length))
+            return false;
+        q->room += v.length;
+    } else if (!skip(q)) {
+        return false;
+    }
+    for (size_t k = 0; k < f->nkeys; k++)
+        q->value[f->key[k]] = v;
+    return true;
+}
+
+static bool take_object(struct quick *q)
+{
+    if (next(q) != '{')
+        return false;
+    for (char c = ','; c == ',';) {
+        const char *name;
+        size_t n;
+        q->s++;
+        next(q);
+        if (!take_name(q, &name, &n))
+            return false;
+        const struct key_field *f = key_find(&q->keys->root, name, n);
+        if (f ? !take_wanted(q, f) : !skip(q))
+            return false;
+        c = next(q);
+        if (c != ',' && c != '}')
+            return false;
+    }
+    q->s++;
+    return true;
+}
+
+bool json_quick_able(const struct key_tree *keys)
+{
+    return cpu_avx512_bytes() && keys->depth == 1;
+}
+
+bool json_quick(const char *p, const char *end, const struct key_tree *keys, char *room,
+                struct jsonl_value *ret, const char **ret_stop)
+{
+    struct quick q = {.s = p, .end = end, .keys = keys, .value = ret, .room = room};
+    if (!take_object(&q))
+        return false;
+    const char *s = q.s;
+    while (s < end && (*s == ' ' || *s == '\t' || *s == '\r'))
+        s++;
+    *ret_stop = s;
+    size_t n = (size_t)(s - p);
+    return (s == end || *s == '\n') && (!q.high || utf8_good(p, n) == n);
+}
+
+#else
+
+bool json_quick_able(const struct key_tree *keys)
+{
+    (void)keys;
+    return false;
+}
+
+bool json_quick(const char *p, const char *end, const struct key_tree *keys, char *room,
+                struct jsonl_value *ret, const char **ret_stop)
+{
+    (void)p, (void)end, (void)keys, (void)room, (void)ret, (void)ret_stop;
+    BUG("json_quick on a processor that cannot");
+}
+
+#endif
