@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/mem.h"
 #include "tok/pipe_run.h"
 
@@ -229,9 +230,12 @@ void pipe_open_wide(struct pipe *p)
 
 /* ---- encoding ------------------------------------------------------------------------------ */
 
-/* The symbols of up to WORD_LIST words, one after another. */
+/* Few symbols are left of most words: so many are copied whether they are or not. */
+enum { MOSTLY = 4 };
+
+/* The symbols of up to WORD_LIST words, one after another, with room for MOSTLY. */
 struct symbols {
-    uint32_t sym[WORD_LIST * BPE_SHORT], at[WORD_LIST];
+    uint32_t sym[WORD_LIST * (BPE_SHORT + MOSTLY)], at[WORD_LIST];
     uint8_t n[WORD_LIST];     /* 0: not here */
     uint8_t order[WORD_LIST]; /* words by their numbers of symbols */
 };
@@ -246,11 +250,25 @@ static bool is_whole(const struct wide *w, struct wide_char c, const char *p, bo
     return last || !(w->some[right / 32] >> right % 32 & 1) || w->place[right].tail > c.made;
 }
 
+/* n > 0; eight bytes more are readable. */
+static bool is_ascii(const char *p, size_t n)
+{
+    uint64_t all = 0;
+    for (; n > 8; n -= 8, p += 8)
+        all |= load_u64(p);
+    return !((all | load_u64(p) << (64 - n * 8)) & 0x8080808080808080u);
+}
+
 /* Symbols of a word; how many, 0: too many. */
 static size_t put_word(const struct pipe *p, const char *word, size_t n, uint32_t *sym)
 {
     const struct wide *w = p->wide;
     size_t k = 0;
+    if (n - 1 < BPE_SHORT && is_ascii(word, n)) {
+        for (; k < n; k++)
+            sym[k] = p->byte_sym[(uint8_t)word[k]];
+        return n;
+    }
     for (size_t i = 0; i < n; k++) {
         if (k == BPE_SHORT)
             return 0;
@@ -278,7 +296,7 @@ static size_t put_words(const struct pipe *p, const struct word_list *list, stru
                      pipe_as_it_is(p, word, list->n[k]) >= 0;
         s->at[k] = at;
         s->n[k] = whole ? 0 : (uint8_t)put_word(p, word, list->n[k], s->sym + at);
-        at += s->n[k];
+        at += s->n[k] + MOSTLY;
         place[s->n[k] + 1]++;
     }
     size_t none = place[1];
@@ -305,10 +323,22 @@ static void merge(const struct pipe *p, struct symbols *s, size_t from, size_t c
     bpe_merge_short(p->bpe, sym, n, count);
     for (size_t k = 0; k < count; k++) {
         size_t word = s->order[from + k];
+        uint32_t *to = s->sym + s->at[word];
         s->n[word] = (uint8_t)n[k];
-        for (size_t i = 0; i < n[k]; i++)
-            s->sym[s->at[word] + i] = sym[i][k];
+        for (size_t i = 0; i < MOSTLY; i++)
+            to[i] = sym[i][k];
+        for (size_t i = MOSTLY; i < n[k]; i++)
+            to[i] = sym[i][k];
     }
+}
+
+static void put_ids(struct tok_ids *ids, const uint32_t *id, size_t n)
+{
+    int32_t *to = tok_ids_reserve(ids, n + MOSTLY);
+    memcpy(to, id, MOSTLY * sizeof(*id));
+    for (size_t i = MOSTLY; i < n; i++)
+        to[i] = (int32_t)id[i];
+    ids->n += n;
 }
 
 int pipe_wide_words(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
@@ -324,8 +354,7 @@ int pipe_wide_words(const void *state, void *scratch, struct word_list *list, st
     int code = 0;
     for (size_t k = 0; k < list->count && !code; k++) {
         if (s.n[k]) {
-            memcpy(tok_ids_reserve(ids, s.n[k]), s.sym + s.at[k], s.n[k] * sizeof(*s.sym));
-            ids->n += s.n[k];
+            put_ids(ids, s.sym + s.at[k], s.n[k]);
         } else {
             code = pipe_model_encode(p, scratch, list->text + list->at[k], list->n[k], ids, e);
         }

@@ -148,11 +148,11 @@ static int ask(struct word_cache *c, const struct model *m, struct word_list *li
     return m->miss(m->state, m->scratch, list, ids, e);
 }
 
-static void set_own(struct entry *x, struct key key, uint64_t count, const int32_t *id, size_t n)
+/* An entry without ids. */
+static void set_own(struct entry *x, struct key key, uint64_t count)
 {
-    *x = (struct entry){.key = {key.low, key.high | count << 60}};
-    if (n)
-        memcpy(x->id, id, n * sizeof(*id));
+    x->key[0] = key.low;
+    x->key[1] = key.high | count << 60;
 }
 
 /* Lists words of the window by their length, since like ones are done together, and sorts them. */
@@ -182,10 +182,14 @@ static void make_list(struct word_cache *c, const struct window *w, uint32_t *ot
 /* The ids of a word, from a place in `fresh` to its end, are the entry's. */
 static void set_fresh(struct word_cache *c, struct entry *x, struct key key, size_t from, size_t to)
 {
-    if (to - from <= INLINE)
-        set_own(x, key, to - from, c->fresh.id + from, to - from);
-    else
-        set_own(x, key, FRESH, (int32_t[]){(int32_t)from, (int32_t)to}, 2);
+    if (to - from <= INLINE) {
+        set_own(x, key, to - from);
+        memcpy(x->id, c->fresh.id + from, sizeof(x->id));
+    } else {
+        set_own(x, key, FRESH);
+        x->id[0] = (uint32_t)from;
+        x->id[1] = (uint32_t)to;
+    }
 }
 
 /* Asks for n words, which are others[k] of the window, and keeps what comes. */
@@ -194,8 +198,8 @@ static int fetch_list(struct word_cache *c, struct window *w, uint32_t *others, 
 {
     size_t from = c->fresh.n;
     make_list(c, w, others, count);
-    tok_ids_reserve(&c->fresh, 1);
     int code = ask(c, m, &c->list, &c->fresh, e);
+    tok_ids_reserve(&c->fresh, INLINE);
     for (size_t k = 0; k < count && !code; from = c->list.end[k++]) {
         size_t i = w->other[others[k]], to = c->list.end[k];
         keep(c, w, i, c->fresh.id + from, to - from);
@@ -208,7 +212,7 @@ static int fetch_list(struct word_cache *c, struct window *w, uint32_t *others, 
 static bool settle(struct word_cache *c, struct window *w, size_t other, struct key key)
 {
     struct entry *x = word_table_find(&c->t, key);
-    set_own(&w->own[other], key, LATER, NULL, 0);
+    set_own(&w->own[other], key, LATER);
     if (x && x->key[1] >> 60 <= INLINE)
         w->own[other] = *x;
     return x;
@@ -260,6 +264,7 @@ static int fetch_longer(struct word_cache *c, struct window *w, size_t first, si
         }
         size_t from = c->fresh.n;
         put(&c->fresh, c->t.bytes.at + x->ids, x->n);
+        tok_ids_reserve(&c->fresh, INLINE);
         set_fresh(c, &w->own[other], (struct key){0}, from, c->fresh.n);
     }
     return count ? fetch_list(c, w, others, count, m, e) : 0;
@@ -276,7 +281,7 @@ static void look_ahead(struct word_cache *c, struct window *w)
         for (uint32_t near = 1; near < NEAR && word_table_crowded(&c->t, place); near++)
             __builtin_prefetch(&c->t.bucket[place ^ near]);
         if (length == 0)
-            set_own(&w->own[w->missing[k]], key, 0, NULL, 0);
+            set_own(&w->own[w->missing[k]], key, 0);
         if (length <= SHORT)
             continue;
         w->longer[w->nlonger] = w->missing[k];
@@ -312,6 +317,7 @@ static int put_later(struct word_cache *c, const struct window *w, size_t i, con
     c->list = (struct word_list){
         .text = w->text, .count = 1, .at = {w->start[i]}, .n = {(uint32_t)length}};
     int code = ask(c, m, &c->list, ids, e);
+    tok_ids_reserve(ids, INLINE);
     if (!code)
         keep(c, w, i, ids->id + before, ids->n - before);
     return code;
@@ -368,8 +374,12 @@ static int encode(struct word_cache *c, struct window *w, const struct model *m,
     look_up_others(c, w);
     int code = w->nmissing ? fetch_all(c, w, m, e) : 0;
     code = code ? code : emit(c, w, m, ids, e);
-    for (size_t k = 0; k < w->nother && !code; k++)
-        word_front_keep(&c->front, &w->own[k]);
+    for (size_t k = 0, next = 0; k < w->nother && !code; k++) {
+        if (next < w->nmissing && w->missing[next] == k)
+            next++; /* not met before, mostly */
+        else
+            word_front_keep(&c->front, &w->own[k]);
+    }
     return code;
 }
 

@@ -8,9 +8,10 @@
 
 enum {
     HUGE_PAGE = 2 << 20,
-    START_BYTES = 1 << 20, /* of the table of short words, at first */
-    LONGER_SLOTS = 64,     /* for longer words, at first */
-    FILL = 2               /* a table grows when it has so many buckets for each word */
+    START_BYTES = 1 << 20,  /* of the table of short words, at first; it becomes four times as */
+    LARGE_BYTES = 16 << 20, /* large up to this, and twice from then on, */
+    FULL = 4,               /* when it has three words for so many buckets */
+    LONGER_SLOTS = 64       /* for longer words, at first */
 };
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -34,6 +35,13 @@ void *word_pages(size_t n)
 static size_t bucket_bytes(uint32_t mask)
 {
     return ((size_t)mask + 1) * sizeof(struct bucket);
+}
+
+/* Of the next table. */
+static uint32_t larger(const struct word_table *t)
+{
+    uint32_t n = t->mask + 1;
+    return bucket_bytes(t->mask) < LARGE_BYTES && n <= t->most / 4 ? n * 4 - 1 : n * 2 - 1;
 }
 
 static bool has_crc(void)
@@ -120,6 +128,11 @@ static void drop_many(struct word_table *t)
 
 /* ---- short words --------------------------------------------------------------------------- */
 
+static struct key entry_key(const struct entry *x)
+{
+    return (struct key){x->key[0], x->key[1] & KEY_MASK};
+}
+
 static struct entry *find_in(struct bucket *b, struct key key)
 {
     for (int i = 0; i < 2; i++)
@@ -145,60 +158,46 @@ struct entry *word_table_find(struct word_table *t, struct key key)
     return home;
 }
 
-/* The entry for a word that has none: a free one, at home or near it, else the last of these. */
-static struct entry *claim(struct word_table *t, struct key key)
+/* A free one, at home or near it, else the last of these. */
+static struct entry *free_near(const struct word_table *t, uint32_t place)
 {
-    uint32_t place = place_of(t, key);
     struct entry *x = NULL;
     for (uint32_t k = 0; k < 2 * NEAR; k++) {
         x = &t->bucket[place ^ k / 2].at[k % 2];
-        if (word_table_free(x)) {
-            t->used++;
-            return x;
-        }
+        if (word_table_free(x))
+            break;
     }
     return x;
 }
 
-/* Puts back words of the buckets from `first` on to NEAR of them that are free: at home, or else,
- * where that is full, next to it. */
-static void put_back(struct word_table *t, const struct entry *x, size_t n, uint32_t first)
-{
-    uint8_t count[NEAR] = {0}, away[2 * NEAR];
-    size_t naway = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t place = place_of(t, (struct key){x[i].key[0], x[i].key[1] & KEY_MASK});
-        if ((place ^ first) >= NEAR)
-            continue;
-        if (count[place % NEAR] < 2)
-            t->bucket[place].at[count[place % NEAR]++] = x[i];
-        else
-            away[naway++] = (uint8_t)i;
-    }
-    for (size_t i = 0, k = 0; i < naway; k += count[k] == 2)
-        if (count[k] < 2)
-            t->bucket[first + k].at[count[k]++] = x[away[i++]];
-}
-
 /*
- * Twice the buckets, where they lie: no page is touched that is not new. The words of a group of
- * NEAR buckets go to that or to the one that has the same place in the new half.
+ * More buckets, where they lie: no page is touched that is not new. The words of a group of NEAR
+ * buckets go to the groups that have the same place in it, in the old part and in the new ones: at
+ * home, or else, where that is full, next to it.
  */
 static void grow(struct word_table *t)
 {
     uint32_t n = t->mask + 1;
-    t->mask = n * 2 - 1;
+    t->mask = larger(t);
     for (uint32_t first = 0; first < n; first += NEAR) {
-        struct entry x[2 * NEAR];
-        size_t count = 0;
+        struct entry x[2 * NEAR], *away[2 * NEAR];
+        size_t count = 0, naway = 0;
         for (uint32_t i = 0; i < 2 * NEAR; i++) {
             struct entry *from = &t->bucket[first + i / 2].at[i % 2];
-            if (!word_table_free(from))
-                x[count++] = *from;
+            x[count] = *from;
+            count += !word_table_free(from);
             *from = (struct entry){0};
         }
-        put_back(t, x, count, first);
-        put_back(t, x, count, first + n);
+        for (size_t i = 0; i < count; i++) {
+            struct entry *home = t->bucket[place_of(t, entry_key(&x[i]))].at;
+            home += !word_table_free(home);
+            if (word_table_free(home))
+                *home = x[i];
+            else
+                away[naway++] = &x[i];
+        }
+        for (size_t i = 0; i < naway; i++)
+            *free_near(t, place_of(t, entry_key(away[i]))) = *away[i];
     }
 }
 
@@ -207,13 +206,13 @@ void word_table_keep(struct word_table *t, struct key key, const int32_t *id, si
     struct entry x = {.key = {key.low, key.high | (uint64_t)(n <= INLINE ? n : MANY) << 60}};
     if (n > t->many.most / 4)
         return;
-    if (t->used > (size_t)t->mask / FILL && t->mask + 1 < t->most) {
-        if (!fits(t, bucket_bytes(t->mask)))
+    if (t->used > (size_t)t->mask * 3 / FULL && t->mask + 1 < t->most) {
+        if (!fits(t, bucket_bytes(larger(t)) - bucket_bytes(t->mask)))
             drop_longer(t);
         grow(t);
     }
     if (n <= INLINE) {
-        memcpy(x.id, id, n * sizeof(*id));
+        memcpy(x.id, id, sizeof(x.id));
     } else {
         if (n > t->many.most - t->many.n)
             drop_many(t);
@@ -222,7 +221,9 @@ void word_table_keep(struct word_table *t, struct key key, const int32_t *id, si
         memcpy(t->many.at + t->many.n, id, n * sizeof(*id));
         t->many.n += n;
     }
-    *claim(t, key) = x;
+    struct entry *at = free_near(t, place_of(t, key));
+    t->used += word_table_free(at);
+    *at = x;
 }
 
 /* ---- longer words -------------------------------------------------------------------------- */

@@ -146,7 +146,7 @@ static inline bool word_table_crowded(const struct word_table *t, uint32_t place
 /* NULL: it is not here. A word that lies next to its bucket changes places with the second of it.
  */
 struct entry *word_table_find(struct word_table *t, struct key key);
-/* A word that is not here. Another may give way. */
+/* A word that is not here. Another may give way. Behind id, INLINE ids are readable. */
 void word_table_keep(struct word_table *t, struct key key, const int32_t *id, size_t n);
 
 /*
