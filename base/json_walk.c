@@ -382,7 +382,7 @@ static inline int skip_string(struct json_walk *w)
 {
     const char *s;
     size_t n;
-    bool escaped;
+    bool escaped = false;
     int rc = take_string(w, &s, &n, &escaped);
     return rc || !escaped ? rc : check_escapes(w, s, n);
 }

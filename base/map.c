@@ -34,6 +34,7 @@ static struct slot *_Atomic blocks[BLOCKS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of those who open and close */
 static struct sigaction previous;
 static bool installed;
+static int first_free; /* no slot before it is */
 
 static struct slot *slot_at(int i)
 {
@@ -119,9 +120,10 @@ static void install(void)
 /* -1: the list is full. */
 static int free_slot(void)
 {
-    for (int i = 0; i < BLOCKS * SLOTS; i++) {
+    for (int i = first_free; i < BLOCKS * SLOTS; i++) {
         if (i % SLOTS == 0 && !atomic_load(&blocks[i / SLOTS]))
             atomic_store(&blocks[i / SLOTS], mem_new(SLOTS, sizeof(struct slot)));
+        first_free = i;
         if (!atomic_load(&slot_at(i)->used))
             return i;
     }
@@ -153,6 +155,7 @@ static void guard_remove(int i)
 {
     pthread_mutex_lock(&lock);
     slot_set(slot_at(i), false, NULL, 0);
+    first_free = i < first_free ? i : first_free;
     pthread_mutex_unlock(&lock);
 }
 
@@ -282,14 +285,21 @@ void map_done(const struct map *m, size_t from, size_t n)
         madvise((void *)((uintptr_t)m->data + from), end - from, MADV_DONTNEED);
 }
 
-void map_close(struct map *m)
+void map_leave(struct map *m)
 {
-    if (!m->path)
-        return;
     if (m->slot >= 0) {
         guard_remove(m->slot);
         munmap((void *)(uintptr_t)m->data, m->size);
     }
+    m->slot = -1;
+    m->data = NULL;
+}
+
+void map_close(struct map *m)
+{
+    if (!m->path)
+        return;
+    map_leave(m);
     free(m->path);
     *m = (struct map){.slot = -1};
 }

@@ -38,6 +38,9 @@ int map_open(struct map *m, const char *path, struct err *e);
 int map_later(struct map *m, const char *path, int *ret_fd, struct err *e);
 int map_now(struct map *m, struct err *e);
 
+/* As after map_later again; nobody may read it meanwhile. */
+void map_leave(struct map *m);
+
 /* 0, or ERR_IO when the file shrank under us (names the file). Cheap: one relaxed load. */
 int map_check(const struct map *m, struct err *e);
 

@@ -87,14 +87,35 @@ static int check_files(const struct maps *m, struct err *e)
     return code;
 }
 
-int gpt_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e)
+/* The files are mapped until `let_go`, if they may be given up at all. */
+static int take(const struct gpt *g, struct err *e)
 {
-    BUG_ON(k >= g->maps.nsample, "sample %" PRIu64 " of %" PRIu64, k, g->maps.nsample);
+    if (!g->holds) {
+        int code = shard_touch(g->shard, e);
+        return code ? code : maps_touch(&g->maps, e);
+    }
+    int code = hold_take(g->holds, g->of_shard, e);
+    if (code)
+        return code;
+    code = hold_take(g->holds, g->of_maps, e);
+    if (code)
+        hold_drop(g->of_shard);
+    return code;
+}
+
+static void let_go(const struct gpt *g)
+{
+    if (!g->holds)
+        return;
+    hold_drop(g->of_maps);
+    hold_drop(g->of_shard);
+}
+
+static int read_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e)
+{
     uint64_t room = (uint64_t)g->spec.seq_length + g->spec.extra, n = 0;
     struct stretch w = {0};
-    int code = shard_touch(g->shard, e);
-    if (!code)
-        code = find(g, k, &w, e);
+    int code = find(g, k, &w, e);
     if (!code)
         code = gather(g, k, &w, ret, &n, e);
     if (!code)
@@ -103,6 +124,17 @@ int gpt_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e)
         code = bad_maps(g, k, e);
     for (; !code && n < room; n++)
         ret[n] = g->pad;
+    return code;
+}
+
+int gpt_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e)
+{
+    BUG_ON(k >= g->maps.nsample, "sample %" PRIu64 " of %" PRIu64, k, g->maps.nsample);
+    int code = take(g, e);
+    if (code)
+        return code;
+    code = read_sample(g, k, ret, e);
+    let_go(g);
     return code;
 }
 
@@ -123,7 +155,7 @@ static void ahead_documents(const struct gpt *g, const struct stretch *w, enum s
 }
 
 /* Nothing that is read here is trusted: it may have changed since it was checked. */
-void gpt_ahead(const struct gpt *g, uint64_t k, enum feed_step step)
+static void look_ahead(const struct gpt *g, uint64_t k, enum feed_step step)
 {
     enum { LINE_ENTRIES = 16 };
     const struct maps *m = &g->maps;
@@ -134,7 +166,7 @@ void gpt_ahead(const struct gpt *g, uint64_t k, enum feed_step step)
         __builtin_prefetch((const char *)m->sample + (at < m->nsample ? (at + 1) * width : 0));
         return;
     }
-    if (find(g, k, &w, NULL) || !shard_touched(g->shard))
+    if (find(g, k, &w, NULL))
         return;
     if (step != FEED_DOC)
         ahead_documents(g, &w,
@@ -144,6 +176,14 @@ void gpt_ahead(const struct gpt *g, uint64_t k, enum feed_step step)
     else
         for (uint64_t place = w.place[0]; place <= w.place[1]; place += LINE_ENTRIES)
             __builtin_prefetch(m->doc + place);
+}
+
+void gpt_ahead(const struct gpt *g, uint64_t k, enum feed_step step)
+{
+    if (take(g, NULL))
+        return;
+    look_ahead(g, k, step);
+    let_go(g);
 }
 
 static void feed_ahead(const void *self, uint64_t k, enum feed_step step)
@@ -278,7 +318,54 @@ int gpt_open(struct gpt_data *d, const struct gpt_config *c, struct err *e)
         code = open_part(d, c, &split, (enum part)p, e);
     if (code)
         gpt_close(d);
+    else
+        shard_leave(&d->shard); /* maps that were built or checked have read the .idx */
     return code;
+}
+
+static int touch_shard(void *self, struct err *e)
+{
+    return shard_touch(self, e);
+}
+
+static void leave_shard(void *self)
+{
+    shard_leave(self);
+}
+
+static int touch_maps(void *self, struct err *e)
+{
+    return maps_touch(self, e);
+}
+
+static void leave_maps(void *self)
+{
+    maps_leave(self);
+}
+
+static uint32_t map_files(const struct gpt *g)
+{
+    return g->maps.late ? MAPS_FILES : 0;
+}
+
+uint32_t gpt_files(const struct gpt_data *d)
+{
+    uint32_t n = d->shard.has_bin ? 2 : 1;
+    for (int p = 0; p < PARTS; p++)
+        n += map_files(&d->part[p]);
+    return n;
+}
+
+void gpt_limit(struct gpt_data *d, struct holds *holds)
+{
+    hold_init(&d->hold[0], d->shard.has_bin ? 2 : 1, &d->shard, touch_shard, leave_shard);
+    for (int p = 0; p < PARTS; p++) {
+        struct gpt *g = &d->part[p];
+        hold_init(&d->hold[1 + p], map_files(g), &g->maps, touch_maps, leave_maps);
+        g->holds = holds;
+        g->of_shard = &d->hold[0];
+        g->of_maps = &d->hold[1 + p];
+    }
 }
 
 void gpt_close(struct gpt_data *d)

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "dataset/feed.h"
+#include "dataset/hold.h"
 #include "dataset/maps.h"
 #include "dataset/rules.h"
 #include "dataset/shard.h"
@@ -33,6 +34,9 @@ struct gpt {
     struct maps_at at; /* its maps' files */
     bool reused;       /* they were there and fit */
     char why[256];     /* what was wrong with those that were there; "" if none were */
+    /* of the shard and of the maps, if no more than so many may be mapped at once; else NULL */
+    struct holds *holds;
+    struct hold *of_shard, *of_maps;
 };
 
 /* Samples that can be fetched. */
@@ -72,11 +76,14 @@ struct gpt_config {
     bool plan_only;          /* no maps either: gpt_plan alone */
 };
 
+enum { GPT_HOLDS = 1 + PARTS };
+
 struct gpt_data {
     struct shard shard;
     struct gpt part[PARTS];
     bool ready[PARTS];
     bool empty[PARTS]; /* wanted, its share is not zero, but there is no sequence in it */
+    struct hold hold[GPT_HOLDS];
 };
 
 /*
@@ -87,6 +94,13 @@ struct gpt_data {
  */
 int gpt_open(struct gpt_data *d, const struct gpt_config *c, struct err *e);
 void gpt_close(struct gpt_data *d); /* accepts a zeroed or closed one */
+
+/*
+ * Files that are mapped once all is read, and a limit to them, set before a sample is asked for:
+ * `holds` has room for GPT_HOLDS of each data set and is destroyed before it is closed.
+ */
+uint32_t gpt_files(const struct gpt_data *d);
+void gpt_limit(struct gpt_data *d, struct holds *holds);
 
 /* ERR_USAGE with the sentence for a run that needs a part which is not ready. */
 int gpt_need(const struct gpt_data *d, enum part p, struct err *e);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,8 +194,67 @@ int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps 
     return code;
 }
 
+/* ---- maps of files --------------------------------------------------------------------------- */
+
+/* They come when the arrays are first asked for, by whichever thread is first. */
+struct maps_late {
+    pthread_mutex_t lock;
+    atomic_bool touched;
+};
+
+struct maps_late *maps_late_create(void)
+{
+    struct maps_late *l = mem_new(1, sizeof(*l));
+    pthread_mutex_init(&l->lock, NULL);
+    return l;
+}
+
+bool maps_touched(const struct maps *m)
+{
+    return !m->late || atomic_load_explicit(&m->late->touched, memory_order_acquire);
+}
+
+static int map_all(struct maps *m, struct err *e)
+{
+    int code = 0;
+    for (int i = 0; i < MAPS_FILES && !code; i++)
+        code = npy_touch(&m->file[i], e);
+    if (code)
+        return code;
+    m->doc = (const int32_t *)(const void *)m->file[MAPS_DOC].data;
+    m->sample = m->file[MAPS_SAMPLE].data;
+    m->shuffle = m->file[MAPS_SHUFFLE].data;
+    atomic_store_explicit(&m->late->touched, true, memory_order_release);
+    return 0;
+}
+
+int maps_touch(const struct maps *m, struct err *e)
+{
+    if (maps_touched(m))
+        return 0;
+    pthread_mutex_lock(&m->late->lock);
+    /* the caller's struct is his own memory, and no thread looks at these fields before */
+    int code = maps_touched(m) ? 0 : map_all((struct maps *)(uintptr_t)m, e);
+    pthread_mutex_unlock(&m->late->lock);
+    return code;
+}
+
+void maps_leave(struct maps *m)
+{
+    if (!m->late)
+        return;
+    atomic_store_explicit(&m->late->touched, false, memory_order_relaxed);
+    m->doc = NULL;
+    m->sample = m->shuffle = NULL;
+    for (int i = 0; i < MAPS_FILES; i++)
+        npy_leave(&m->file[i]);
+}
+
 void maps_close(struct maps *m)
 {
+    if (m->late)
+        pthread_mutex_destroy(&m->late->lock);
+    free(m->late);
     for (int i = 0; i < MAPS_FILES; i++) {
         free(m->own[i]);
         npy_close(&m->file[i]);

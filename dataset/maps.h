@@ -11,7 +11,8 @@
  * that Megatron v1 to v3 leave beside the data,
  *   {prefix}_{train|valid|test}_indexmap_{N}ns_{L}sl_{seed}s_{doc_idx|sample_idx|shuffle_idx}.npy
  * or those of Megatron core in a folder (core_name.h).
- * Immutable once made; any number of threads may read it.
+ * Immutable once made, but for the maps of files that were opened late; any number of threads may
+ * read it.
  */
 
 #include <stdbool.h>
@@ -38,7 +39,10 @@ struct maps_spec {
     bool wide;      /* the sample map has 64 bits whatever it holds (Megatron-DeepSpeed) */
 };
 
+struct maps_late;
+
 struct maps {
+    struct maps_late *late; /* private */
     uint64_t tokens; /* of one epoch */
     uint64_t epochs;
     bool separate;                  /* the last epoch is shuffled by itself */
@@ -46,6 +50,7 @@ struct maps {
     uint64_t nsample;               /* samples; sample has one row more */
     bool wide_sample, wide_shuffle; /* 64 bits instead of 32 */
 
+    /* of files, behind maps_touch */
     const int32_t *doc;  /* sequence number */
     const void *sample;  /* rows (place in doc, token in that sequence): i32 or i64 */
     const void *shuffle; /* order of the samples: u32 or i64 */
@@ -112,7 +117,8 @@ int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *
  * The files if they fit, else built: how train and prep come by maps. `save` writes what was built;
  * `rebuild` does not look at the files. why (may be NULL) gets what was wrong with files that were
  * there, "" if there were none or they fit. Files whose seal holds are not read again. Any number
- * of ranks may ask at once: with `save` one builds and the others wait for it.
+ * of ranks may ask at once: with `save` one builds and the others wait for it. Files, also those
+ * just saved, are opened late: nothing of them is mapped before maps_touch.
  */
 struct maps_wish {
     bool save, rebuild;
@@ -122,6 +128,11 @@ int maps_obtain_at(const struct maps_spec *spec, const struct shard *s, const st
                    struct err *e);
 int maps_obtain(const struct maps_spec *spec, const struct shard *s, struct maps_wish wish,
                 struct maps *ret, bool *ret_reused, char why[256], struct err *e);
+
+/* Before the arrays are read. ERR_IO if the files are not those any more that were opened. */
+int maps_touch(const struct maps *m, struct err *e);
+bool maps_touched(const struct maps *m);
+void maps_leave(struct maps *m); /* as before maps_touch; nobody may read it meanwhile */
 
 /* Row r <= nsample of the sample map, and the sample that stands at k < nsample of the order. */
 static inline void maps_row(const struct maps *m, uint64_t r, int64_t *ret_place,

@@ -145,13 +145,10 @@ static int check_shapes(struct maps *m, struct err *e)
         shuffle->shape[0] != m->nsample)
         return unfit(shuffle, "is not one u4 or i8 for each sample", e);
     for (int i = 0; i < MAPS_FILES; i++)
-        if ((uintptr_t)m->file[i].data % npy_width(m->file[i].dtype))
+        if (m->file[i].at % npy_width(m->file[i].dtype))
             return unfit(&m->file[i], "its elements are not aligned", e);
     m->wide_sample = sample->dtype == NPY_I8;
     m->wide_shuffle = shuffle->dtype == NPY_I8;
-    m->doc = (const int32_t *)(const void *)doc->data;
-    m->sample = sample->data;
-    m->shuffle = shuffle->data;
     return 0;
 }
 
@@ -241,7 +238,10 @@ static int check_all(const struct maps_spec *q, const struct shard *s, bool seal
         return code;
     maps_take_plan(m, &p);
     code = check_shapes(m, e);
-    if (!code && !sealed)
+    if (code || sealed)
+        return code;
+    code = maps_touch(m, e);
+    if (!code)
         code = check_contents(q, &p, s, m, e);
     for (int i = 0; i < MAPS_FILES; i++)
         if (map_check(&m->file[i].map, NULL))
@@ -252,16 +252,18 @@ static int check_all(const struct maps_spec *q, const struct shard *s, bool seal
 static int open_at(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,
                    enum seal_state seal, struct maps *ret, struct err *e)
 {
-    *ret = (struct maps){0};
+    *ret = (struct maps){.late = maps_late_create()};
     int code = 0;
     for (int i = 0; i < MAPS_FILES && !code; i++)
-        code = npy_open(&ret->file[i], at->path[i], e);
+        code = npy_open_late(&ret->file[i], at->path[i], e);
     if (!code && seal == SEAL_OTHER)
         code = err_set(e, ERR_DATA, "%s: was made from another .idx", at->path[MAPS_DOC]);
     if (!code)
         code = check_all(spec, s, seal == SEAL_HOLDS, ret, e);
     if (code)
         maps_close(ret);
+    else
+        maps_leave(ret);
     return code;
 }
 
@@ -271,6 +273,10 @@ int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *
     maps_beside(spec, s->prefix, &at);
     int code = open_at(spec, s, &at, SEAL_NONE, ret, e);
     maps_at_finish(&at);
+    if (!code)
+        code = maps_touch(ret, e);
+    if (code)
+        maps_close(ret);
     return code;
 }
 
@@ -312,17 +318,18 @@ static bool any_there(const struct maps_at *at)
     return there;
 }
 
+/* What is saved is held as files: their memory is the page cache's, one for all ranks of a host. */
 static int build(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,
                  bool save, struct maps *ret, struct err *e)
 {
     int code = maps_build(spec, s, ret, e);
-    if (!code && save)
-        code = maps_save_at(ret, at, e);
-    if (!code && save)
+    if (code || !save)
+        return code;
+    code = maps_save_at(ret, at, e);
+    if (!code)
         code = seal_write(at->seal, &s->idx, (const char *const *)at->path, MAPS_FILES, e);
-    if (code)
-        maps_close(ret);
-    return code;
+    maps_close(ret);
+    return code ? code : open_at(spec, s, at, SEAL_HOLDS, ret, e);
 }
 
 int maps_obtain_at(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,

@@ -27,6 +27,9 @@ struct maps_plan {
 int maps_plan_make(const struct maps_spec *q, const char *name, uint64_t tokens,
                    struct maps_plan *ret, struct err *e);
 
+/* For maps of files. */
+struct maps_late *maps_late_create(void);
+
 static inline void maps_take_plan(struct maps *m, const struct maps_plan *p)
 {
     m->tokens = p->tokens;

@@ -399,6 +399,19 @@ static int open_part(struct mix *m, const struct mix_config *c, const struct ble
     return code;
 }
 
+/* More files than may be mapped at once take turns. */
+static void limit_maps(struct mix *m, uint64_t most)
+{
+    uint64_t files = 0;
+    for (size_t i = 0; i < m->nsource; i++)
+        files += gpt_files(&m->source[i]);
+    if (files <= most)
+        return;
+    m->holds = holds_create(most, m->nsource * GPT_HOLDS);
+    for (size_t i = 0; i < m->nsource; i++)
+        gpt_limit(&m->source[i], m->holds);
+}
+
 int mix_open(struct mix *m, const struct mix_config *c, struct err *e)
 {
     size_t n = c->shared ? c->shared->n : 0, first = 0;
@@ -419,6 +432,8 @@ int mix_open(struct mix *m, const struct mix_config *c, struct err *e)
     }
     if (code)
         mix_close(m);
+    else
+        limit_maps(m, c->maps ? c->maps : MIX_MAPS);
     return code;
 }
 
@@ -437,6 +452,7 @@ void mix_close(struct mix *m)
         free(p->weight);
         free(p->taken);
     }
+    holds_destroy(m->holds);
     for (size_t i = 0; i < m->nsource; i++)
         gpt_close(&m->source[i]);
     free(m->source);

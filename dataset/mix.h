@@ -27,7 +27,11 @@ struct mix_config {
     int64_t limit;
     int32_t pad;
     bool save, rebuild, idx_only, plan_only; /* as in struct gpt_config */
+    uint64_t maps;                           /* files mapped at once; 0: MIX_MAPS */
 };
+
+/* The kernel's default limit is 65,530, and not all of them are ours. */
+enum { MIX_MAPS = 48 << 10 };
 
 struct mix_part {
     enum part part;
@@ -50,6 +54,7 @@ struct mix_part {
 struct mix {
     struct gpt_data *source; /* every data set of every list */
     size_t nsource;
+    struct holds *holds; /* NULL: all their files may be mapped at once */
     struct mix_part part[PARTS];
     bool ready[PARTS];
     const char *empty[PARTS]; /* wanted, but this data set has nothing for it */

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dataset/npy.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/mem.h"
 
 static const struct {
     char text[4];
@@ -135,17 +139,19 @@ static const char *take_dict(struct cursor *c, struct npy *a)
                                       : NULL;
 }
 
-static const char *parse(struct npy *a)
+/* `d` is the head of the file, all of it if there is no more. */
+static const char *parse(struct npy *a, const unsigned char *d, size_t head)
 {
-    const unsigned char *d = a->map.data;
     size_t size = a->map.size;
-    if (size < 12 || memcmp(d, "\x93NUMPY", 6) != 0)
+    if (head < 12 || memcmp(d, "\x93NUMPY", 6) != 0)
         return "it does not begin as a .npy file";
     if (d[6] < 1 || d[6] > 3)
         return "its version is not 1, 2 or 3";
     size_t at = d[6] == 1 ? 10 : 12, n = d[6] == 1 ? load_u16(d + 8) : load_u32(d + 8);
     if (n > size - at)
         return "it ends inside its header";
+    if (n > head - at)
+        return "its header has more than 64 KiB";
     struct cursor c = {(const char *)d + at, (const char *)d + at + n};
     const char *wrong = take_dict(&c, a);
     if (wrong)
@@ -157,20 +163,69 @@ static const char *parse(struct npy *a)
     a->count = bytes;
     if (!checked_mul(bytes, npy_width(a->dtype), &bytes) || bytes != size - at - n)
         return "its size is not what its shape asks for";
-    a->data = d + at + n;
+    a->at = at + n;
     return NULL;
+}
+
+/* Up to `n` bytes from the start. */
+static int read_head(const struct npy *a, int fd, unsigned char *ret, size_t n, size_t *ret_n,
+                     struct err *e)
+{
+    ssize_t got = 1;
+    for (*ret_n = 0; got && *ret_n < n; *ret_n += got > 0 ? (size_t)got : 0) {
+        got = pread(fd, ret + *ret_n, n - *ret_n, (off_t)*ret_n);
+        if (got < 0 && errno != EINTR)
+            return err_sys(e, errno, "%s: cannot read", a->map.path);
+    }
+    return 0;
+}
+
+int npy_open_late(struct npy *a, const char *path, struct err *e)
+{
+    enum { USUAL = 256, MOST = 12 + (64 << 10) };
+    unsigned char usual[USUAL], *head = usual;
+    size_t n;
+    int fd;
+    *a = (struct npy){.map.slot = -1};
+    int code = map_later(&a->map, path, &fd, e);
+    if (code)
+        return code;
+    code = read_head(a, fd, usual, USUAL, &n, e);
+    if (!code && n == USUAL && (usual[6] != 1 || load_u16(usual + 8) > USUAL - 10)) {
+        head = mem_new(MOST, 1);
+        code = read_head(a, fd, head, MOST, &n, e);
+    }
+    const char *wrong = code ? NULL : parse(a, head, n);
+    if (wrong)
+        code = err_set(e, ERR_DATA, "%s: %s", path, wrong);
+    if (head != usual)
+        free(head);
+    close(fd);
+    if (code)
+        npy_close(a);
+    return code;
+}
+
+int npy_touch(struct npy *a, struct err *e)
+{
+    int code = map_now(&a->map, e);
+    if (!code)
+        a->data = a->map.data + a->at;
+    return code;
+}
+
+void npy_leave(struct npy *a)
+{
+    map_leave(&a->map);
+    a->data = NULL;
 }
 
 int npy_open(struct npy *a, const char *path, struct err *e)
 {
-    *a = (struct npy){.map.slot = -1};
-    int code = map_open(&a->map, path, e);
+    int code = npy_open_late(a, path, e);
     if (code)
         return code;
-    const char *wrong = parse(a);
-    code = map_check(&a->map, e);
-    if (!code && wrong)
-        code = err_set(e, ERR_DATA, "%s: %s", path, wrong);
+    code = npy_touch(a, e);
     if (code)
         npy_close(a);
     return code;

@@ -27,11 +27,17 @@ struct npy {
     int ndim;
     uint64_t shape[NPY_DIMS];
     uint64_t count;            /* elements */
-    const unsigned char *data; /* count * width bytes; aligned to 16 in files that numpy wrote */
+    size_t at;                 /* where they begin; at a multiple of 16 in files that numpy wrote */
+    const unsigned char *data; /* count * width bytes; NULL before npy_touch */
 };
 
 /* The file's size is exactly what its header says, or ERR_DATA. Constant time. */
 int npy_open(struct npy *a, const char *path, struct err *e);
+
+/* In two steps, as map_later and map_now: the first reads the header, at most 64 KiB of it. */
+int npy_open_late(struct npy *a, const char *path, struct err *e);
+int npy_touch(struct npy *a, struct err *e);
+void npy_leave(struct npy *a); /* as before npy_touch; nobody may read it meanwhile */
 void npy_close(struct npy *a); /* accepts a zeroed or closed one */
 
 /* Element i < count; values of NPY_U8 above 2^63 - 1 come back negative. */

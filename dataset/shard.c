@@ -349,6 +349,15 @@ int shard_touch(const struct shard *s, struct err *e)
     return code;
 }
 
+void shard_leave(struct shard *s)
+{
+    atomic_store_explicit(&s->late->touched, false, memory_order_relaxed);
+    s->length = s->offset = s->doc = NULL;
+    map_leave(&s->idx);
+    if (s->has_bin)
+        map_leave(&s->bin);
+}
+
 int shard_begins(const struct shard *s, uint64_t i, int64_t *ret, struct err *e)
 {
     BUG_ON(i > s->nseq, "sequence %" PRIu64 " of %" PRIu64, i, s->nseq);

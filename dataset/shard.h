@@ -72,6 +72,9 @@ int shard_open_late(struct shard *s, const char *prefix, bool idx_only, struct e
 int shard_touch(const struct shard *s, struct err *e);
 bool shard_touched(const struct shard *s);
 
+/* As before shard_touch, of a shard that was opened late; nobody may read it meanwhile. */
+void shard_leave(struct shard *s);
+
 /* Byte of the .bin at which sequence i <= nseq begins, without a map; as the file says. */
 int shard_begins(const struct shard *s, uint64_t i, int64_t *ret, struct err *e);
 

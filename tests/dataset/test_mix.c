@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "dataset/batch.h"
 #include "dataset/mix.h"
 #include "tests/dataset/corpus.h"
@@ -349,7 +351,102 @@ static void shares_are_built_then_reused(void)
     }
 }
 
-T_MAIN(T_CASE(blends_are_those_of_megatron), T_CASE(a_cache_has_names_of_core),
+/* Many sets of three short documents. */
+enum { MANY = 40, MOST = 7, THREADS = 4, LENGTH = 16 };
+
+static void write_many(char *name[MANY])
+{
+    for (uint32_t i = 0; i < MANY; i++) {
+        name[i] = mem_printf("d/many%u", i);
+        write_counting(name[i], (uint32_t[]){30 + i, 1, 40}, 3);
+    }
+}
+
+static int files_mapped(const struct mix *m)
+{
+    int n = 0;
+    for (size_t i = 0; i < m->nsource; i++) {
+        n += (m->source[i].shard.idx.data != NULL) + (m->source[i].shard.bin.data != NULL);
+        for (int k = 0; k < MAPS_FILES; k++)
+            n += m->source[i].part[PART_TRAIN].maps.file[k].data != NULL;
+    }
+    return n;
+}
+
+struct reader {
+    const struct mix *m;
+    const int32_t *want;
+    uint64_t step;
+    bool ok;
+};
+
+static void *read_all(void *arg)
+{
+    struct reader *r = arg;
+    struct feed f = mix_feed(r->m, PART_TRAIN);
+    int32_t got[LENGTH + 1];
+    r->ok = true;
+    for (uint64_t k = 0, at = 0; k < f.count && r->ok; k++, at = (at + r->step) % f.count) {
+        f.ahead(f.self, (at + 3) % f.count, (enum feed_step)(k % FEED_STEPS));
+        r->ok = !f.sample(f.self, at, got, NULL) &&
+                !memcmp(got, r->want + at * (LENGTH + 1), sizeof(got));
+    }
+    return NULL;
+}
+
+/* More files than may be mapped take turns; the samples are the same, whoever reads. */
+static void many_sets_need_few_maps(void)
+{
+    enter();
+    struct err e;
+    struct mix m;
+    char *name[MANY];
+    write_many(name);
+    struct blend_list l = {name, NULL, MANY};
+    struct mix_config c = {.shared = &l,
+                           .split = "1",
+                           .cache = "few",
+                           .seq_length = LENGTH,
+                           .samples = {SAMPLES_ALL},
+                           .limit = 50257,
+                           .pad = -1,
+                           .save = true};
+    T_OK(mix_open(&m, &c, &e), &e);
+    T_CHECK(!m.holds);
+    T_EQ(files_mapped(&m), 0);
+    struct feed f = mix_feed(&m, PART_TRAIN);
+    int32_t *want = mem_new(f.count * (LENGTH + 1), sizeof(*want));
+    for (uint64_t k = 0; k < f.count; k++)
+        T_OK(f.sample(f.self, k, want + k * (LENGTH + 1), &e), &e);
+    T_EQ(files_mapped(&m), 5 * MANY);
+    mix_close(&m);
+
+    c.maps = MOST;
+    T_OK(mix_open(&m, &c, &e), &e);
+    T_CHECK(m.holds);
+    pthread_t thread[THREADS];
+    struct reader r[THREADS];
+    for (uint64_t t = 0; t < THREADS; t++) {
+        r[t] = (struct reader){.m = &m, .want = want, .step = t ? 2 * t + 5 : 1};
+        T_EQ(pthread_create(&thread[t], NULL, read_all, &r[t]), 0);
+    }
+    for (int t = 0; t < THREADS; t++) {
+        pthread_join(thread[t], NULL);
+        T_CHECK(r[t].ok);
+    }
+    f = mix_feed(&m, PART_TRAIN);
+    for (uint64_t k = 0; k < 50; k++) {
+        T_OK(f.sample(f.self, k * 7 % f.count, want, &e), &e);
+        T_CHECK(files_mapped(&m) <= MOST && files_mapped(&m) >= 5);
+    }
+    mix_close(&m);
+    free(want);
+    for (int i = 0; i < MANY; i++)
+        free(name[i]);
+}
+
+T_MAIN(T_CASE(many_sets_need_few_maps), T_CASE(blends_are_those_of_megatron),
+       T_CASE(a_cache_has_names_of_core),
        T_CASE(samples_come_from_their_sets), T_CASE(what_cannot_be_is_told),
        T_CASE(bad_files_are_made_again), T_CASE(many_ranks_may_start_at_once),
        T_CASE(shares_are_built_then_reused))

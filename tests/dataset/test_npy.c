@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -104,6 +105,41 @@ static void every_width_is_widened(void)
     }
 }
 
+/* Opened late, a file is not mapped before it is touched; its header may be long. */
+static void late_files_are_mapped_when_touched(void)
+{
+    static const uint16_t v[2] = {7, 9};
+    struct err e;
+    struct npy a;
+    static char dict[70000];
+    static const struct {
+        int version;
+        int blanks;
+        const char *wrong;
+    } c[] = {{1, 0, NULL},     {1, 200, NULL},   {1, 40000, NULL},
+             {2, 40000, NULL}, {3, 65400, NULL}, {2, 69000, "more than 64 KiB"}};
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        snprintf(dict, sizeof(dict), "{'descr': '<u2', 'fortran_order': False, 'shape': (2,)}%*s",
+                 c[i].blanks, "");
+        file_of("l.npy", c[i].version, dict, v, sizeof(v));
+        if (c[i].wrong) {
+            T_ERR(npy_open_late(&a, t_path("l.npy"), &e), &e, ERR_DATA, c[i].wrong);
+            continue;
+        }
+        T_OK(npy_open_late(&a, t_path("l.npy"), &e), &e);
+        T_CHECK(!a.data && !a.map.data && a.count == 2);
+        for (int round = 0; round < 2; round++) {
+            T_OK(npy_touch(&a, &e), &e);
+            T_EQ(npy_at(&a, 1), 9);
+            npy_leave(&a);
+            T_CHECK(!a.data && !a.map.data);
+        }
+        T_EQ(truncate(t_path("l.npy"), 100), 0);
+        T_ERR(npy_touch(&a, &e), &e, ERR_IO, "l.npy");
+        npy_close(&a);
+    }
+}
+
 static void bad_files_are_refused(void)
 {
     static const char *const dict[] = {
@@ -142,4 +178,4 @@ static void bad_files_are_refused(void)
 
 T_MAIN(T_CASE(headers_are_numpys), T_CASE(what_is_written_is_read),
        T_CASE(any_spelling_of_the_header), T_CASE(every_width_is_widened),
-       T_CASE(bad_files_are_refused))
+       T_CASE(late_files_are_mapped_when_touched), T_CASE(bad_files_are_refused))

@@ -26,7 +26,7 @@ FILE_LINES = 800
 # The house's mutable globals (ARCHITECTURE.md, idea 5): object file of the library, its symbols.
 MUTABLE = {
     "base_log.c.o": {"shown", "rank_tag"},
-    "base_map.c.o": {"blocks", "lock", "previous", "installed"},
+    "base_map.c.o": {"blocks", "first_free", "lock", "previous", "installed"},
     "train_stop.c.o": {"asked"},
 }
 
