@@ -124,6 +124,16 @@ struct pipe_token {
 
 enum pipe_model { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE, MODEL_WORDLEVEL };
 
+/* What post-processors have made of a text: lists of ids, in one of which ROUND_TEXT is the text. */
+struct pipe_round {
+    int32_t *id;
+    size_t n;
+    size_t *end; /* of each list */
+    size_t nlists;
+};
+
+enum { ROUND_TEXT = -1 };
+
 struct pipe_spec {
     const char *path; /* for messages */
     struct arena arena;
@@ -164,7 +174,7 @@ struct pipe_spec {
 
     struct tok_trim *trim; /* post-processors that leave white space out of places, in order */
     size_t ntrims;
-    size_t nheads; /* ids before a text that such a one sees as part of it: not a template's */
+    struct pipe_round round; /* while it is read */
     bool own_bytes; /* tokens stand at their own bytes, not at those of whole characters */
 };
 

@@ -34,6 +34,8 @@ void pipe_spec_finish(struct pipe_spec *s)
     free(s->before);
     free(s->after);
     free(s->trim);
+    free(s->round.id);
+    free(s->round.end);
     *s = (struct pipe_spec){0};
 }
 

@@ -73,9 +73,10 @@ static int find_path(const struct pipe *p, struct pipe_work *w, const char *text
         }
         if (single >= 0)
             continue;
-        if (p->unk < 0)
+        double score = p->unk_score + before;
+        if (p->unk < 0 && (best[at + k].from == UINT32_MAX || score > best[at + k].score))
             return pipe_no_unknown(p, e);
-        offer(&best[at + k], p->unk_score + before, at, p->unk);
+        offer(&best[at + k], score, at, p->unk);
     }
     return 0;
 }

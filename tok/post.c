@@ -13,91 +13,143 @@
 
 enum { TEMPLATE_MAX = 1024 };
 
-static int put_id(const struct get *g, int32_t **list, size_t *n, const struct json *id)
+static int put(const struct get *g, struct pipe_round *r, int64_t id)
 {
-    if (id->kind != JSON_INT || id->integer < 0 || id->integer >= INT32_MAX || *n == TEMPLATE_MAX)
+    if (id < ROUND_TEXT || id >= INT32_MAX || r->n == TEMPLATE_MAX)
         return err_set(g->e, ERR_DATA,
                        "%s: a special token without a whole number for an id, or "
                        "too many of them",
                        g->path);
-    *list = mem_grow(*list, *n + 1, sizeof(**list));
-    (*list)[(*n)++] = (int32_t)id->integer;
+    r->id = mem_grow(r->id, r->n + 1, sizeof(*r->id));
+    r->id[r->n++] = (int32_t)id;
     return 0;
 }
 
-/* The processor's own ids outside those that there are. */
-static void wrap_round(struct pipe_spec *s, const int32_t *before, size_t nbefore,
-                       const int32_t *after, size_t nafter)
+static void end_list(struct pipe_round *r)
 {
-    s->before = mem_grow(s->before, s->nbefore + nbefore + 1, sizeof(*s->before));
-    memmove(s->before + nbefore, s->before, s->nbefore * sizeof(*s->before));
-    if (nbefore)
-        memcpy(s->before, before, nbefore * sizeof(*before));
-    s->nbefore += nbefore;
-    s->after = mem_grow(s->after, s->nafter + nafter + 1, sizeof(*s->after));
-    if (nafter)
-        memcpy(s->after + s->nafter, after, nafter * sizeof(*after));
-    s->nafter += nafter;
+    r->end = mem_grow(r->end, r->nlists + 1, sizeof(*r->end));
+    r->end[r->nlists++] = r->n;
 }
 
-static int add_template(struct pipe_spec *s, const struct get *g)
+static int put_list(const struct get *g, struct pipe_round *r, const struct pipe_round *from,
+                    size_t list)
 {
-    const struct json *single = json_get(g->j, "single");
-    const struct json *tokens = json_get(g->j, "special_tokens");
-    int32_t *list[2] = {NULL, NULL};
-    size_t n[2] = {0, 0};
-    int side = 0, texts = 0, code = 0;
-    if (!single || single->kind != JSON_ARRAY)
-        return get_bad(g, "single", "an array");
-    for (size_t i = 0; i < single->length && !code; i++) {
-        const struct json *special = json_get(&single->child[i], "SpecialToken");
-        const struct json *text = json_get(&single->child[i], "Sequence");
-        const struct json *id = special ? json_get(special, "id") : NULL;
-        if (text) {
-            side = 1;
-            texts++;
-            continue;
-        }
-        const struct json *t =
-            id && id->kind == JSON_STRING && tokens ? json_get(tokens, id->string) : NULL;
-        const struct json *ids = t ? json_get(t, "ids") : NULL;
-        if (!ids || ids->kind != JSON_ARRAY)
-            code = get_bad(g, "single", "a template whose special tokens have ids");
-        for (size_t k = 0; !code && k < ids->length; k++)
-            code = put_id(g, &list[side], &n[side], &ids->child[k]);
-    }
-    if (!code && texts != 1)
-        code = get_bad(g, "single", "a template with the text in it once");
-    if (!code)
-        wrap_round(s, list[0], n[0], list[1], n[1]);
-    free(list[0]);
-    free(list[1]);
+    int code = 0;
+    for (size_t i = list ? from->end[list - 1] : 0; i < from->end[list] && !code; i++)
+        code = put(g, r, from->id[i]);
     return code;
 }
 
-/* ["[CLS]", 101] and ["[SEP]", 102]. */
-static int add_bert(struct pipe_spec *s, const struct get *g)
+static size_t text_at(const struct pipe_round *r)
 {
-    int32_t id[2];
+    size_t at = 0;
+    while (at < r->n && r->id[at] != ROUND_TEXT)
+        at++;
+    return at;
+}
+
+/* Puts the new lists in the place of those that were. */
+static void take(struct pipe_spec *s, struct pipe_round r)
+{
+    free(s->round.id);
+    free(s->round.end);
+    s->round = r;
+}
+
+/* {"Sequence":{"id":"A"}} is the first of the lists that there are. */
+static int put_sequence(const struct get *g, struct pipe_round *r, const struct pipe_round *from,
+                        const struct json *sequence)
+{
+    const struct json *id = json_get(sequence, "id");
+    size_t list = id && id->kind == JSON_STRING && !strcmp(id->string, "B");
+    if (list >= from->nlists)
+        return get_bad(g, "single", "a template of one text");
+    return put_list(g, r, from, list);
+}
+
+static int put_special(const struct get *g, struct pipe_round *r, const struct json *special)
+{
+    const struct json *tokens = json_get(g->j, "special_tokens");
+    const struct json *id = special ? json_get(special, "id") : NULL;
+    const struct json *t =
+        id && id->kind == JSON_STRING && tokens ? json_get(tokens, id->string) : NULL;
+    const struct json *ids = t ? json_get(t, "ids") : NULL;
+    if (!ids || ids->kind != JSON_ARRAY)
+        return get_bad(g, "single", "a template whose special tokens have ids");
+    int code = 0;
+    for (size_t k = 0; k < ids->length && !code; k++)
+        code =
+            put(g, r,
+                ids->child[k].kind == JSON_INT && ids->child[k].integer >= 0 ? ids->child[k].integer
+                                                                             : INT32_MAX);
+    return code;
+}
+
+/* Each piece of it is a list of its own. Behind one that made two lists, these are the pair. */
+static int add_template(struct pipe_spec *s, const struct get *g)
+{
+    const char *key = s->round.nlists == 2 ? "pair" : "single";
+    const struct json *pieces = json_get(g->j, key);
+    struct pipe_round r = {0};
+    int code = 0;
+    size_t texts = 0;
+    if (s->round.nlists > 2)
+        return err_set(g->e, ERR_DATA, "%s: a template behind one of %zu parts is none", g->path,
+                       s->round.nlists);
+    if (!pieces || pieces->kind != JSON_ARRAY)
+        return get_bad(g, key, "an array");
+    for (size_t i = 0; i < pieces->length && !code; i++) {
+        const struct json *text = json_get(&pieces->child[i], "Sequence");
+        code = text ? put_sequence(g, &r, &s->round, text)
+                    : put_special(g, &r, json_get(&pieces->child[i], "SpecialToken"));
+        end_list(&r);
+    }
+    for (size_t i = 0; i < r.n; i++)
+        texts += r.id[i] == ROUND_TEXT;
+    if (!code && texts != 1)
+        code = get_bad(g, key, "a template with the text in it once");
+    take(s, r);
+    return code;
+}
+
+/* ["[CLS]", 101] and ["[SEP]", 102], round the first list; behind every other one a [SEP], and of
+ * RoBERTa's before it, too. */
+static int add_bert(struct pipe_spec *s, const struct get *g, bool roberta)
+{
+    int64_t id[2];
+    struct pipe_round r = {0};
+    int code = 0;
     for (int i = 0; i < 2; i++) {
         const struct json *v = json_get(g->j, i ? "sep" : "cls");
         if (!v || v->kind != JSON_ARRAY || v->length != 2 || v->child[1].kind != JSON_INT ||
             v->child[1].integer < 0 || v->child[1].integer >= INT32_MAX)
             return get_bad(g, i ? "sep" : "cls", "a token and its id");
-        id[i] = (int32_t)v->child[1].integer;
+        id[i] = v->child[1].integer;
     }
-    wrap_round(s, &id[0], 1, &id[1], 1);
-    s->nheads++;
-    return 0;
+    for (size_t i = 0; i < s->round.nlists && !code; i++) {
+        if (!i || roberta)
+            code = put(g, &r, id[i > 0]);
+        if (!code)
+            code = put_list(g, &r, &s->round, i);
+        if (!code)
+            code = put(g, &r, id[1]);
+        end_list(&r);
+    }
+    take(s, r);
+    return code;
 }
 
-/* Leaves white space out of the places of ids, unless it is told not to. */
+/* Leaves white space out of the places of ids, unless it is told not to. What stands before the
+ * text in its list is to it part of the text. */
 static void add_trim(struct pipe_spec *s, const struct get *g)
 {
     if (!get_bool(g, "trim_offsets", true))
         return;
+    size_t at = text_at(&s->round), begin = 0;
+    for (size_t i = 0; i < s->round.nlists && s->round.end[i] <= at; i++)
+        begin = s->round.end[i];
     s->trim = mem_grow(s->trim, s->ntrims + 1, sizeof(*s->trim));
-    s->trim[s->ntrims++] = (struct tok_trim){get_bool(g, "add_prefix_space", true), s->nheads};
+    s->trim[s->ntrims++] = (struct tok_trim){get_bool(g, "add_prefix_space", true), at - begin};
 }
 
 static int add_processor(struct pipe_spec *s, const struct get *g)
@@ -110,10 +162,11 @@ static int add_processor(struct pipe_spec *s, const struct get *g)
         return get_each(s, g, "processors", add_processor);
     if (!strcmp(type, "TemplateProcessing"))
         return add_template(s, g);
-    if (!strcmp(type, "RobertaProcessing"))
+    bool roberta = !strcmp(type, "RobertaProcessing");
+    if (roberta)
         add_trim(s, g); /* before its own ids are there */
-    if (!strcmp(type, "BertProcessing") || !strcmp(type, "RobertaProcessing"))
-        return add_bert(s, g);
+    if (roberta || !strcmp(type, "BertProcessing"))
+        return add_bert(s, g, roberta);
     if (!strcmp(type, "ByteLevel"))
         return add_trim(s, g), 0;
     return get_unknown(g, "post-processor", type);
@@ -121,7 +174,21 @@ static int add_processor(struct pipe_spec *s, const struct get *g)
 
 int hf_post_processor(struct pipe_spec *s, const struct json *j, const char *where, struct err *e)
 {
-    return get_begin(s, j, where, e, add_processor);
+    struct pipe_round *r = &s->round;
+    struct get g = {where, j, e};
+    int code = put(&g, r, ROUND_TEXT);
+    end_list(r);
+    if (!code)
+        code = get_begin(s, j, where, e, add_processor);
+    if (code)
+        return code;
+    s->nbefore = text_at(r);
+    s->nafter = r->n - s->nbefore - 1;
+    s->before = mem_grow(NULL, r->n, sizeof(*s->before));
+    s->after = mem_grow(NULL, r->n, sizeof(*s->after));
+    memcpy(s->before, r->id, s->nbefore * sizeof(*s->before));
+    memcpy(s->after, r->id + s->nbefore + 1, s->nafter * sizeof(*s->after));
+    return 0;
 }
 
 static int get_side(const struct get *g, bool *ret_left)

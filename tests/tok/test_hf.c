@@ -95,6 +95,67 @@ static void tokens_are_found(void)
     tok_close(t);
 }
 
+#define SPECIAL(id) "{\"SpecialToken\":{\"id\":\"" id "\",\"type_id\":0}}"
+#define TEXT(id) "{\"Sequence\":{\"id\":\"" id "\",\"type_id\":0}}"
+#define TEMPLATE(single, pair)                                                                     \
+    "{\"type\":\"TemplateProcessing\",\"single\":[" single "],\"pair\":[" pair                     \
+    "],\"special_tokens\":{\"X\":{\"id\":\"X\",\"ids\":[10],\"tokens\":[\"x\"]},"                  \
+    "\"Y\":{\"id\":\"Y\",\"ids\":[11,9],\"tokens\":[\"y\",\"z\"]}}}"
+#define SEQUENCE(a, b) "{\"type\":\"Sequence\",\"processors\":[" a "," b "]}"
+
+/* What a template puts beside a text is another text to the processor behind it. */
+static void processors_in_a_row(void)
+{
+    static const char *const is[][2] = {
+        {TEMPLATE(SPECIAL("Y") "," TEXT("A") "," SPECIAL("X"), ""), "11 9 4 10"},
+        {SEQUENCE(TEMPLATE(SPECIAL("X") "," TEXT("A"), ""),
+                  TEMPLATE("", SPECIAL("Y") "," TEXT("B") "," TEXT("A"))),
+         "11 9 4 10"},
+        {SEQUENCE(TEMPLATE(SPECIAL("X") "," TEXT("A"), ""),
+                  "{\"type\":\"BertProcessing\",\"sep\":[\"s\",8],\"cls\":[\"c\",7]}"),
+         "7 10 8 4 8"},
+        {SEQUENCE(TEMPLATE(TEXT("A") "," SPECIAL("Y"), ""),
+                  "{\"type\":\"RobertaProcessing\",\"sep\":[\"s\",8],\"cls\":[\"c\",7],"
+                  "\"trim_offsets\":true,\"add_prefix_space\":true}"),
+         "7 4 8 8 11 9 8"},
+        {SEQUENCE("{\"type\":\"BertProcessing\",\"sep\":[\"s\",8],\"cls\":[\"c\",7]}",
+                  TEMPLATE(SPECIAL("X") "," TEXT("A"), "")),
+         "10 7 4 8"},
+    };
+    for (size_t i = 0; i < sizeof(is) / sizeof(*is); i++) {
+        struct hf_make m = {.post = is[i][0]};
+        struct tokenizer *t = open_made(&m, TOK_SPECIALS_PARSE);
+        gives(t, "ab", is[i][1]);
+        tok_close(t);
+    }
+    struct hf_make m = {.post = SEQUENCE(TEMPLATE(SPECIAL("X") "," TEXT("A"), ""),
+                                         TEMPLATE(TEXT("A"), SPECIAL("Y") "," TEXT("A")))};
+    struct tokenizer *t;
+    struct err e;
+    T_ERR(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e, ERR_DATA, "pair is not a template with the");
+    m.post = TEMPLATE(TEXT("B"), "");
+    T_ERR(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e, ERR_DATA, "a template of one text");
+    m.post = SEQUENCE(TEMPLATE(SPECIAL("X") "," TEXT("A") "," SPECIAL("X"), ""),
+                      TEMPLATE(TEXT("A"), TEXT("A")));
+    T_ERR(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e, ERR_DATA, "behind one of 3 parts");
+}
+
+/* It is missed where no token of several characters has a better way. */
+static void no_unknown_piece(void)
+{
+    struct hf_make m = {.model = "{\"type\":\"Unigram\",\"unk_id\":null,\"byte_fallback\":false,"
+                                 "\"vocab\":[[\"a\",-1.0],[\"ab\",-2.0],[\"<unk>\",-3.0]]}"};
+    struct tokenizer *t = open_made(&m, TOK_SPECIALS_PARSE);
+    struct tok_ids ids = {0};
+    struct tok_work *w = tok_work_create(t);
+    struct err e;
+    gives(t, "aab", "0 1");
+    T_ERR(tok_encode(t, w, "ba", 2, &ids, &e), &e, ERR_DATA, "needs the unknown token");
+    tok_work_destroy(w);
+    tok_ids_finish(&ids);
+    tok_close(t);
+}
+
 static void refused_at(const struct tokenizer *t, const char *text, const char *place)
 {
     struct err e;
@@ -406,6 +467,7 @@ static void letters_fall_back_to_their_bytes(void)
 
 T_MAIN(T_CASE(letters_fall_back_to_their_bytes), T_CASE(unigram_at_random),
        T_CASE(bytes_are_merged), T_CASE(unknown_characters), T_CASE(tokens_are_found),
+       T_CASE(processors_in_a_row), T_CASE(no_unknown_piece),
        T_CASE(special_strings_are_refused_where_they_stand), T_CASE(templates_go_round),
        T_CASE(invalid_bytes_are_replaced), T_CASE(bad_files_are_refused),
        T_CASE(like_normalized_tokens_are_refused), T_CASE(merges_are_dropped),
