@@ -182,17 +182,36 @@ static int begin(struct outfile *f, const char *path, struct err *e)
     return 0;
 }
 
+/* A file of that name may be replaced, nothing else. */
+static int check_place(const char *path, struct err *e)
+{
+    struct stat st;
+    if (stat(path, &st) || S_ISREG(st.st_mode))
+        return 0;
+    return err_set(e, ERR_IO, "%s: cannot create: there is %s of that name", path,
+                   S_ISDIR(st.st_mode) ? "a folder" : "a device or a pipe");
+}
+
 int outfile_open(struct outfile *f, const char *path, struct err *e)
 {
     *f = (struct outfile){.fd = -1};
-    f->fd = temporary(path, create_locked, &f->tmp);
-    return begin(f, path, e);
+    if (check_place(path, e))
+        return ERR_IO;
+    char *real = realpath(path, NULL); /* what a link stands for, not the link */
+    const char *name = real ? real : path;
+    f->fd = temporary(name, create_locked, &f->tmp);
+    int code = begin(f, name, e);
+    free(real);
+    return code;
 }
 
 int outfile_open_in(struct outfile *f, const char *path, const char *folder, struct err *e)
 {
+    *f = (struct outfile){.fd = -1};
+    if (check_place(path, e))
+        return ERR_IO;
     char *base = path_base(path);
-    *f = (struct outfile){.fd = -1, .tmp = path_join(folder, base)};
+    f->tmp = path_join(folder, base);
     free(base);
     f->fd = create_locked(f->tmp);
     return begin(f, path, e);

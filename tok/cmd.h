@@ -172,10 +172,13 @@ int cmd_offsets_check(const struct cli *c, struct err *e);
 int cmd_window(const struct cli *c, const struct tokenizer *t, struct tok_window *ret,
                struct err *e);
 
-/* Where output goes: a file that appears whole at the end, or standard output. */
+/* Where output goes: a file that appears whole at the end, or at once to what is no file: standard
+ * output, a device, a named pipe. */
 struct sink {
     struct outfile file;
     bool to_file;
+    int fd; /* else */
+    char *name;
 };
 
 /* Adds to a failure that a name was none of a file, perhaps meant as what to read. */

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/program.h"
 #include "tok/cmd.h"
 
@@ -15,22 +20,39 @@ int cmd_missing(const struct cli *c, int code, const char *kind, struct err *e)
     return code;
 }
 
+/* A device or a pipe of that name, which no file may take the place of. */
+static bool is_stream(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
 int sink_open(struct sink *s, const char *path, struct err *e)
 {
-    *s = (struct sink){.to_file = path && strcmp(path, "-") != 0, .file = {.fd = -1}};
-    return s->to_file ? outfile_open(&s->file, path, e) : 0;
+    bool named = path && strcmp(path, "-") != 0, stream = named && is_stream(path);
+    *s = (struct sink){.to_file = named && !stream, .file = {.fd = -1}, .fd = STDOUT_FILENO};
+    if (s->to_file)
+        return outfile_open(&s->file, path, e);
+    if (stream && (s->fd = open(path, O_WRONLY | O_CLOEXEC)) < 0)
+        return err_sys(e, errno, "%s: cannot open", path);
+    s->name = mem_strdup(stream ? path : "standard output");
+    return 0;
 }
 
 int sink_write(struct sink *s, const struct buf *b, struct err *e)
 {
     return s->to_file ? outfile_write(&s->file, b->data, b->len, e)
-                      : fd_write_all(STDOUT_FILENO, "standard output", b->data, b->len, e);
+                      : fd_write_all(s->fd, s->name, b->data, b->len, e);
 }
 
 int sink_close(struct sink *s, int code, struct err *e)
 {
-    if (!s->to_file)
+    if (!s->to_file) {
+        if (s->fd > STDOUT_FILENO && close(s->fd) && !code)
+            code = err_sys(e, errno, "%s: cannot close", s->name);
+        free(s->name);
         return code;
+    }
     if (!code)
         code = outfile_commit(&s->file, e);
     outfile_abort(&s->file);

@@ -293,6 +293,26 @@ printf '\377\376abc\n' >raw
 expect 0 "$TOK" encode --tokenizer u.model raw
 err_has "not UTF-8: 2"
 
+t "a pipe is written to, of a link the file is replaced, and a folder stays"
+mkfifo pipe
+cat pipe >piped &
+expect 0 "$TOK" encode --tokenizer u.model --output pipe text.txt
+wait
+check [ -p pipe ]
+same piped ids
+echo old >target
+ln -s target link
+expect 0 "$TOK" encode --tokenizer u.model --output link text.txt
+check [ -L link ]
+same target ids
+mkdir folder
+expect 4 "$TOK" encode --tokenizer u.model --output folder text.txt
+err_has "folder: cannot create: there is a folder of that name"
+expect 4 "$TOK" convert u.model pipe --to huggingface
+err_has "there is a device or a pipe of that name"
+check [ -p pipe ]
+no_temps .
+
 t "options that do not fit"
 expect 2 "$TOK" encode text.txt
 err_has "no tokenizer was named"
