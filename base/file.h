@@ -40,7 +40,7 @@ struct outfile {
     uint64_t expected;     /* for the caller to set: bytes that it will have; 0 if not known */
 };
 
-/* Of a link the file it stands for. ERR_IO for the name of a folder, device or pipe, here as below. */
+/* Of a link the file it stands for. ERR_IO for a folder, a device or a pipe, here as below. */
 int outfile_open(struct outfile *f, const char *path, struct err *e);
 
 /* The temporary lies in `folder` under the last part of its final name instead. */

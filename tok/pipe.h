@@ -124,7 +124,7 @@ struct pipe_token {
 
 enum pipe_model { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE, MODEL_WORDLEVEL };
 
-/* What post-processors have made of a text: lists of ids, in one of which ROUND_TEXT is the text. */
+/* What post-processors made of a text: lists of ids, in one of which ROUND_TEXT is the text. */
 struct pipe_round {
     int32_t *id;
     size_t n;
