@@ -161,13 +161,11 @@ bool cut_may_be_whole(const struct cut *c, const char *text, size_t n)
 void cut_around(struct cut *c, const struct words *whole)
 {
     c->whole = whole;
-    for (size_t i = 0; i <= whole->mask; i++) {
-        const struct words_slot *s = &whole->slot[i];
+    for (size_t i = 0; i < whole->n; i++) {
+        struct words_text t = whole->text[i];
         char few[4] = {0};
-        if (!s->text)
-            continue;
-        memcpy(few, s->text, s->length < 4 ? s->length : 4);
-        uint32_t bit = may_be_bit(s->length < 4 ? few : s->text, s->length);
+        memcpy(few, t.p, t.n < 4 ? t.n : 4);
+        uint32_t bit = may_be_bit(t.n < 4 ? few : t.p, (uint32_t)t.n);
         c->may_be[bit / 32] |= 1u << bit % 32;
     }
 }

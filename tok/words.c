@@ -3,27 +3,44 @@
 
 #include <stdlib.h>
 
+#include <sys/mman.h>
+
 #include "base/mem.h"
+#include "tok/word_table.h"
+
+enum { OWN_PAGES = 1 << 20 /* bytes of a table from which on it lies on pages of its own */ };
+
+static size_t slot_bytes(const struct words *w)
+{
+    return (w->mask + 1) * sizeof(*w->slot);
+}
 
 void words_init(struct words *w, size_t n)
 {
     size_t slots = 16;
     while (slots < n * 2)
         slots *= 2;
-    *w = (struct words){.slot = mem_new(slots, sizeof(*w->slot)), .mask = slots - 1};
-    mem_large_pages(w->slot, slots * sizeof(*w->slot));
-    mem_all_pages(w->slot, slots * sizeof(*w->slot));
+    *w = (struct words){.mask = slots - 1, .room = n + 1};
+    if (slot_bytes(w) >= OWN_PAGES) {
+        w->slot = word_pages(slot_bytes(w));
+        mem_all_pages(w->slot, slot_bytes(w));
+    } else {
+        w->slot = mem_new(slots, sizeof(*w->slot));
+    }
+    w->text = mem_grow(NULL, w->room, sizeof(*w->text));
+    mem_all_pages(w->text, w->room * sizeof(*w->text));
 }
 
 bool words_add_key(struct words *w, struct words_key k, const char *text, size_t n, int32_t id)
 {
     struct words_slot *s = words_slot(w, k, text, n);
-    if (s->text)
+    if (s->at)
         return false;
     BUG_ON(w->n >= w->mask, "more than the %zu words that were announced", w->n);
-    *s = (struct words_slot){
-        .head = k.head, .tail = k.tail, .text = text, .length = (uint32_t)n, .id = id};
-    w->n++;
+    if (w->n == w->room)
+        w->text = mem_grow(w->text, w->room *= 2, sizeof(*w->text));
+    w->text[w->n++] = (struct words_text){text, n};
+    *s = (struct words_slot){.key = k.key, .at = (uint32_t)w->n, .id = id};
     return true;
 }
 
@@ -34,6 +51,10 @@ bool words_add(struct words *w, const char *text, size_t n, int32_t id)
 
 void words_finish(struct words *w)
 {
-    free(w->slot);
+    if (w->slot && slot_bytes(w) >= OWN_PAGES)
+        munmap(w->slot, slot_bytes(w));
+    else
+        free(w->slot);
+    free(w->text);
     *w = (struct words){0};
 }

@@ -4,9 +4,9 @@
 
 /*
  * A map from byte strings to ids, built once and then only read (so by any number of threads).
- * Open addressing; a slot holds the first and the last eight bytes of its word, which is all of a
- * word of up to sixteen, so that a look-up of a usual word touches one line of memory. The words
- * themselves are the caller's and must outlive the map.
+ * Open addressing; a slot holds all of a word of up to seven bytes, so that a look-up of such a one
+ * touches one line of memory, or the hash of a longer one. The words themselves are the caller's
+ * and must outlive the map.
  */
 
 #include <stdbool.h>
@@ -15,30 +15,36 @@
 #include <string.h>
 
 struct words_slot {
-    uint64_t head, tail; /* see words_key */
-    const char *text;    /* NULL: free */
-    uint32_t length;
+    uint64_t key; /* see words_key */
+    uint32_t at;  /* 1 + its place among the texts; 0: free */
     int32_t id;
+};
+
+struct words_text {
+    const char *p;
+    size_t n;
 };
 
 struct words {
     struct words_slot *slot;
-    size_t mask; /* slots - 1 */
-    size_t n;
+    size_t mask;             /* slots - 1 */
+    struct words_text *text; /* in the order in which they came */
+    size_t n, room;
 };
 
 struct words_key {
-    uint64_t head, tail, hash;
+    uint64_t key, hash;
 };
 
 /* Room for n words at most. */
 void words_init(struct words *w, size_t n);
 
-/* False, and nothing changes, when the word is there already. Words are shorter than 2^32 bytes. */
+/* False, and nothing changes, when the word is there already. */
 bool words_add(struct words *w, const char *text, size_t n, int32_t id);
 bool words_add_key(struct words *w, struct words_key k, const char *text, size_t n, int32_t id);
 void words_finish(struct words *w);
 
+/* The first eight bytes, or all of them and zeros. */
 static inline uint64_t words_load(const char *p, size_t n)
 {
     uint64_t v = 0;
@@ -48,7 +54,7 @@ static inline uint64_t words_load(const char *p, size_t n)
     } else if (n >= 4) {
         memcpy(&a, p, 4);
         memcpy(&b, p + n - 4, 4);
-        v = a | (uint64_t)b << 32;
+        v = a | (uint64_t)b >> (8 * (8 - n)) << 32;
     } else if (n) {
         const unsigned char *s = (const unsigned char *)p;
         v = s[0] | (uint64_t)s[n / 2] << 8 | (uint64_t)s[n - 1] << 16;
@@ -62,17 +68,22 @@ static inline uint64_t words_mix(uint64_t a, uint64_t b)
     return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-/* head and tail, with the length, tell all words of up to 16 bytes apart; hash covers
- * every byte. */
+/* Up to WORDS_SHORT bytes the key is the word: its bytes, and the length above them. That of a
+ * longer one is above them all, and covers every byte, as the hash does. */
+enum { WORDS_SHORT = 7 };
+
 static inline struct words_key words_key(const char *p, size_t n)
 {
-    struct words_key k;
-    k.head = words_load(p, n);
-    k.tail = n > 8 ? words_load(p + n - 8, 8) : 0;
-    k.hash = words_mix(k.head ^ 0x9E3779B97F4A7C15u, k.tail ^ 0xD1B54A32D192ED03u ^ (n << 56));
+    uint64_t head = words_load(p, n), tail = n > 8 ? words_load(p + n - 8, 8) : 0;
+    uint64_t hash = words_mix(head ^ 0x9E3779B97F4A7C15u, tail ^ 0xD1B54A32D192ED03u ^ (n << 56));
     for (size_t i = 8; n > 16 && i < n - 8; i += 8)
-        k.hash = words_mix(k.hash ^ words_load(p + i, n - i), 0x9E3779B97F4A7C15u);
-    return k;
+        hash = words_mix(hash ^ words_load(p + i, n - i), 0x9E3779B97F4A7C15u);
+    return (struct words_key){n <= WORDS_SHORT ? head | n << 56 : hash | (uint64_t)1 << 63, hash};
+}
+
+static inline bool words_is(struct words_text t, const char *p, size_t n)
+{
+    return t.n == n && memcmp(t.p, p, n) == 0;
 }
 
 /* The slot of the word of key k, or the free one where it would be. */
@@ -81,8 +92,7 @@ static inline struct words_slot *words_slot(const struct words *w, struct words_
 {
     for (size_t i = k.hash & w->mask;; i = (i + 1) & w->mask) {
         struct words_slot *s = &w->slot[i];
-        if (!s->text || (s->head == k.head && s->tail == k.tail && s->length == n &&
-                         (n <= 16 || memcmp(s->text, p, n) == 0)))
+        if (!s->at || (s->key == k.key && (n <= WORDS_SHORT || words_is(w->text[s->at - 1], p, n))))
             return s;
     }
 }
@@ -97,7 +107,7 @@ static inline int32_t words_find_key(const struct words *w, struct words_key k, 
                                      size_t n)
 {
     const struct words_slot *s = words_slot(w, k, p, n);
-    return s->text ? s->id : -1;
+    return s->at ? s->id : -1;
 }
 
 /* The id, or -1. */

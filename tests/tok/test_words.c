@@ -22,8 +22,10 @@ static void words_of_every_length_are_found(void)
         T_CHECK(words_find(&w, word, n) >= 0);
     }
     for (size_t i = 0; i <= w.mask; i++)
-        if (w.slot[i].text)
-            T_EQ(words_find(&w, w.slot[i].text, w.slot[i].length), w.slot[i].id);
+        if (w.slot[i].at) {
+            struct words_text t = w.text[w.slot[i].at - 1];
+            T_EQ(words_find(&w, t.p, t.n), w.slot[i].id);
+        }
     words_finish(&w);
     arena_finish(&a);
 }
