@@ -400,8 +400,11 @@ int file_read(const char *path, size_t max, struct buf *ret, struct err *e)
         return err_sys(e, errno, "%s: cannot open", path);
     struct buf b = {0};
     struct stat st;
-    if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 && (size_t)st.st_size <= max)
-        mem_all_pages(buf_reserve(&b, (size_t)st.st_size + AT_ONCE), (size_t)st.st_size);
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 && (size_t)st.st_size <= max) {
+        b = (struct buf){.data = mem_block((size_t)st.st_size + AT_ONCE),
+                         .cap = (size_t)st.st_size + AT_ONCE};
+        mem_all_pages(b.data, (size_t)st.st_size);
+    }
     for (;;) {
         char *p = buf_reserve(&b, AT_ONCE);
         ssize_t k = read(fd, p, b.cap - b.len);

@@ -6,6 +6,7 @@
 
 extern "C" {
 #include "base/json_walk.h"
+#include "base/mem.h"
 #include "base/utf8.h"
 }
 
@@ -51,10 +52,13 @@ static simdjson::error_code reserve(struct json_scan *s, size_t n)
     size_t cap = n + n / 4 + (64 << 10);
     if (cap > JSON_MAX_BYTES)
         cap = JSON_MAX_BYTES;
-    if (s->stage)
-        return s->stage->allocate(cap, 1);
-    return simdjson::get_active_implementation()->create_dom_parser_implementation(cap, 1,
-                                                                                   s->stage);
+    simdjson::error_code code =
+        s->stage ? s->stage->allocate(cap, 1)
+                 : simdjson::get_active_implementation()->create_dom_parser_implementation(
+                       cap, 1, s->stage);
+    if (code == simdjson::SUCCESS)
+        mem_large_pages(s->stage->structural_indexes.get(), cap * sizeof(uint32_t));
+    return code;
 }
 
 extern "C" struct json_scan *json_scan_create(void)

@@ -44,6 +44,17 @@ void mem_large_pages(void *p, size_t n)
         madvise((char *)p + (from - (uintptr_t)p), to - from, MADV_HUGEPAGE); /* a wish */
 }
 
+void *mem_block(size_t n)
+{
+    const size_t page = 2 << 20;
+    size_t size = n % page < page / 2 ? n : (n + page - 1) / page * page;
+    void *p;
+    if (n < page / 2 || posix_memalign(&p, page, size))
+        return mem_grow(NULL, n, 1);
+    mem_large_pages(p, size);
+    return p;
+}
+
 void mem_all_pages(void *p, size_t n)
 {
     const uintptr_t page = 4096;

@@ -542,6 +542,7 @@ int cmd_encode(const struct cli *c, struct err *e)
     struct job j = {.cli = c};
     struct tok_flags flags = c->tok;
     flags.sample = cmd_shape(c) == CMD_SAMPLE;
+    flags.no_digest = c->format != CMD_DOCS;
     int code = tok_open_flags(&flags, &j.tok, e);
     if (code)
         return code;

@@ -121,6 +121,9 @@ int bert_engine_open(const struct tok_options *o, const char *p, size_t n, struc
                      struct tok_info *info, struct err *e);
 int hf_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
                    struct tok_info *info, struct err *e);
+/* The same of a file whose memory the engine may take, leaving it empty. */
+int hf_engine_take(const struct tok_options *o, struct buf *file, struct tok_engine *ret,
+                   struct tok_info *info, struct err *e);
 int null_engine_open(const struct tok_options *o, struct tok_engine *ret, struct tok_info *info,
                      struct err *e);
 

@@ -94,7 +94,7 @@ int gpt2_read(struct pipe_spec *s, const struct tok_options *o, const char *p, s
         code = take_merges(s, path, merges.data, merges.len, e);
     if (!code)
         code = pipe_add_byte_level(s, gpt2_pattern, REGEX_ONIGURUMA, e);
-    if (!code) {
+    if (!code && !o->no_digest) {
         struct sha *h = sha_create(); /* the tokenizer is both files */
         sha_add(h, p, n);
         sha_add(h, merges.data, merges.len);

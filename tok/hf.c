@@ -67,13 +67,13 @@ static void find_ids(const struct tok_options *o, const struct tok_engine *g, st
     info->eod = info->eos;
 }
 
-int hf_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+int hf_engine_take(const struct tok_options *o, struct buf *file, struct tok_engine *ret,
                    struct tok_info *info, struct err *e)
 {
     struct pipe_spec s;
     struct tok_engine g;
     pipe_spec_init(&s, o->path);
-    int code = hf_read(&s, p, n, e);
+    int code = hf_take(&s, file, e);
     if (!code)
         code = pipe_open(&s, o, &g, info, e);
     pipe_spec_finish(&s);
@@ -86,5 +86,15 @@ int hf_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
         g.destroy(g.state);
     else
         *ret = g;
+    return code;
+}
+
+int hf_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+                   struct tok_info *info, struct err *e)
+{
+    struct buf file = {0};
+    buf_add(&file, p, n);
+    int code = hf_engine_take(o, &file, ret, info, e);
+    buf_finish(&file);
     return code;
 }

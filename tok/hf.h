@@ -13,7 +13,9 @@
 
 enum { TEXT_ROOM = 64 /* readable bytes behind a copy of a file */ };
 
-/* tokenizer.json; a vocab.json, {"piece": id, ...}. */
+/* tokenizer.json, also of a file whose memory becomes the spec's, leaving it empty; a vocab.json,
+ * {"piece": id, ...}. */
+int hf_take(struct pipe_spec *s, struct buf *file, struct err *e);
 int hf_read(struct pipe_spec *s, const char *p, size_t n, struct err *e);
 int hf_read_vocab(struct pipe_spec *s, const char *p, size_t n, struct err *e);
 

@@ -508,14 +508,12 @@ static int read_all(struct reader *r)
     return code ? code : take_model(r);
 }
 
-/* Runs `read` over a copy of the file. */
-static int read_file(struct pipe_spec *s, const char *p, size_t n, int (*read)(struct reader *r),
-                     struct err *e)
+/* Runs `read` over the file that is s->text. */
+static int read_file(struct pipe_spec *s, int (*read)(struct reader *r), struct err *e)
 {
+    size_t n = s->text.len;
     if (n > JSON_MAX_BYTES)
         return err_set(e, ERR_DATA, "%s: %zu bytes, too many for a tokenizer.json", s->path, n);
-    mem_all_pages(buf_reserve(&s->text, n + TEXT_ROOM), n);
-    buf_add(&s->text, p, n);
     memset(buf_reserve(&s->text, TEXT_ROOM), 0, TEXT_ROOM);
     struct reader r = {.scan = json_scan_create(), .s = s, .text = s->text.data};
     r.w = (struct json_walk){.p = s->text.data, .max_depth = DEPTH_MAX, .e = e};
@@ -529,9 +527,23 @@ static int read_file(struct pipe_spec *s, const char *p, size_t n, int (*read)(s
     return code;
 }
 
+int hf_take(struct pipe_spec *s, struct buf *file, struct err *e)
+{
+    s->text = *file;
+    *file = (struct buf){0};
+    return read_file(s, read_all, e);
+}
+
+static void copy(struct pipe_spec *s, const char *p, size_t n)
+{
+    mem_all_pages(buf_reserve(&s->text, n + TEXT_ROOM), n);
+    buf_add(&s->text, p, n);
+}
+
 int hf_read(struct pipe_spec *s, const char *p, size_t n, struct err *e)
 {
-    return read_file(s, p, n, read_all, e);
+    copy(s, p, n);
+    return read_file(s, read_all, e);
 }
 
 static int read_vocab(struct reader *r)
@@ -545,5 +557,6 @@ static int read_vocab(struct reader *r)
 
 int hf_read_vocab(struct pipe_spec *s, const char *p, size_t n, struct err *e)
 {
-    return read_file(s, p, n, read_vocab, e);
+    copy(s, p, n);
+    return read_file(s, read_vocab, e);
 }

@@ -90,6 +90,7 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
                             .nspecial = f->tiktoken_special.n,
                             .strict = f->strict,
                             .no_template = !f->add_template,
+                            .no_digest = f->no_digest,
                             .specials = (enum tok_specials)f->specials,
                             .engine = (enum tok_engine_choice)f->engine};
     return tok_open(&o, ret, e);

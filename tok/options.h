@@ -44,6 +44,7 @@ struct tok_flags {
     bool sample;                      /* --output_format sample_id, sample_piece */
     const char *alpha;                /* --alpha */
     int64_t nbest;                    /* --nbest_size */
+    bool no_digest;                   /* no option: who asks for no digest says so */
 };
 
 #define TOK_FLAG_TYPES                                                                             \

@@ -156,17 +156,19 @@ static engine_open *find_engine(const struct tok_options *o, const char *p, size
                                 const char **ret_holds, bool *ret_fits)
 {
     enum tok_type type = o->type;
-    if (tiktoken_is_json(p, n)) {
+    bool hf = looks_like_json(p, n) && looks_like_hf(p, n);
+    if (!hf && tiktoken_is_json(p, n)) {
         *ret_holds = "tiktoken's ranks in JSON";
         *ret_fits = type == TOK_TIKTOKEN;
         return tiktoken_engine_open;
     }
     if (looks_like_json(p, n)) {
-        bool hf = looks_like_hf(p, n);
         *ret_holds = hf ? "a tokenizer.json, which is JSON of parts" : "JSON of words and ids";
         *ret_fits = hf ? type == TOK_HUGGINGFACE : type == TOK_WHITESPACE || type == TOK_GPT2_BPE;
+        if (hf)
+            return hf_engine_open;
         bool gpt2 = type == TOK_GPT2_BPE || (type == TOK_AUTO && has_merges(o, p, n));
-        return hf ? hf_engine_open : gpt2 ? gpt2_engine_open : ws_engine_open;
+        return gpt2 ? gpt2_engine_open : ws_engine_open;
     }
     if (tiktoken_looks(p, n)) {
         *ret_holds = "tiktoken's ranks";
@@ -183,14 +185,18 @@ static engine_open *find_engine(const struct tok_options *o, const char *p, size
     return NULL;
 }
 
-static int open_content(const struct tok_options *o, const char *p, size_t n, struct tokenizer *t,
+static int open_content(const struct tok_options *o, struct buf *file, struct tokenizer *t,
                         struct err *e)
 {
+    const char *p = file->data;
+    size_t n = file->len;
     const char *holds;
     bool fits;
     engine_open *open = find_engine(o, p, n, &holds, &fits);
     if (o->type != TOK_AUTO && !fits)
         return misfit(o, holds, e);
+    if (open == hf_engine_open)
+        return hf_engine_take(o, file, &t->engine, &t->info, e);
     if (open)
         return open(o, p, n, &t->engine, &t->info, e);
     if (n == 0 || p[0] != '\n') /* the tag of a first piece; protobuf writes fields in order */
@@ -263,9 +269,10 @@ static int open_file(const struct tok_options *asked, struct tokenizer *t, struc
         code = file_read(t->path, FILE_MAX, &b, e);
     if (code)
         return code;
-    sha_once(b.data, b.len, t->info.digest);
+    if (!o.no_digest)
+        sha_once(b.data, b.len, t->info.digest);
     o.path = t->path;
-    code = open_content(&o, b.data, b.len, t, e);
+    code = open_content(&o, &b, t, e);
     buf_finish(&b);
     return code;
 }

@@ -99,5 +99,18 @@ static void pages_that_are_had_at_once(void)
     free(p);
 }
 
-T_MAIN(T_CASE(pages_that_are_had_at_once), T_CASE(new_memory_is_zeroed), T_CASE(growing_keeps),
-       T_CASE(hostile_sizes_are_refused), T_CASE(exhaustion_ends_with_5), T_CASE(texts))
+static void blocks_can_be_written_and_grown(void)
+{
+    static const size_t size[] = {1, 4096, 1 << 20, (1 << 20) + 1, (3 << 20) - 1, (4 << 20) + 5};
+    for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++) {
+        char *p = mem_block(size[i]);
+        memset(p, 7, size[i]);
+        p = mem_grow(p, size[i] * 2, 1);
+        T_CHECK(p[0] == 7 && p[size[i] - 1] == 7);
+        free(p);
+    }
+}
+
+T_MAIN(T_CASE(pages_that_are_had_at_once), T_CASE(blocks_can_be_written_and_grown),
+       T_CASE(new_memory_is_zeroed), T_CASE(growing_keeps), T_CASE(hostile_sizes_are_refused),
+       T_CASE(exhaustion_ends_with_5), T_CASE(texts))

@@ -194,7 +194,7 @@ static int encode_whole(struct bench *b, size_t bytes, int threads)
 static int load(const struct bench *b, int times)
 {
     double least = 1e9, work = 1e9;
-    const struct tok_options o = {.path = b->path, .no_template = true};
+    const struct tok_options o = {.path = b->path, .no_template = true, .no_digest = true};
     for (int i = 0; i < times; i++) {
         struct tokenizer *t;
         struct err e;
@@ -268,7 +268,7 @@ int main(int argc, char **argv)
         return ERR_USAGE;
     b.path = argv[1];
     double start = now(1);
-    const struct tok_options o = {.path = argv[1], .no_template = true};
+    const struct tok_options o = {.path = argv[1], .no_template = true, .no_digest = true};
     int code = tok_open(&o, &b.tok, &e);
     if (code)
         return log_err(&e);

@@ -180,6 +180,10 @@ static void digest_is_of_the_file(void)
     T_STR(tok_info(t)->digest, digest);
     T_STR(tok_info(t)->path, path);
     tok_close(t);
+    const struct tok_options o = {.path = path, .no_digest = true};
+    T_OK(tok_open(&o, &t, &e), &e);
+    T_STR(tok_info(t)->digest, "");
+    tok_close(t);
 }
 
 T_MAIN(T_CASE(the_type_follows_the_piece), T_CASE(megatron_adds_what_is_missing),
