@@ -80,11 +80,12 @@ struct window {
     const struct entry *at[WINDOW + 8];
     uint32_t other[WINDOW + 8]; /* words, ascending, that the front lacks */
     struct entry own[WINDOW];   /* their entries, or one of the two: */
+    uint32_t hash[WINDOW];      /* of those of up to SHORT bytes */
     size_t nother;
     uint32_t missing[WINDOW]; /* of `other`, ascending: not in their buckets with their ids */
     size_t nmissing;
-    uint32_t longer[WINDOW]; /* of these, in `other`: of more than SHORT bytes */
-    uint64_t hash[WINDOW];   /* of these */
+    uint32_t longer[WINDOW];   /* of these, in `other`: of more than SHORT bytes */
+    uint64_t longhash[WINDOW]; /* of these */
     size_t nlonger;
 };
 
@@ -100,20 +101,21 @@ struct batch {
     const struct entry *bucket[BATCH];
 };
 
-static inline void prepare(const struct word_cache *c, const struct window *w, struct batch *b,
-                           bool crc)
+static inline void prepare(const struct word_cache *c, struct window *w, struct batch *b, bool crc)
 {
     for (size_t i = 0; i < b->n; i++) {
         b->key[i] = key_of(w->text, w->start + w->other[b->from + i]);
-        b->bucket[i] = c->t.bucket[hash_of(b->key[i].low, b->key[i].high, crc) & c->t.mask].at;
+        uint32_t hash = hash_of(b->key[i].low, b->key[i].high, crc);
+        w->hash[b->from + i] = hash;
+        b->bucket[i] = c->t.bucket[hash & c->t.mask].at;
         __builtin_prefetch(b->bucket[i]);
     }
 }
 
 /* Words that are in their buckets with their ids are done. */
-static inline void look_up(struct window *w, const struct batch *b)
+static inline void look_up(const struct word_cache *c, struct window *w, const struct batch *b)
 {
-    size_t nmissing = w->nmissing;
+    size_t first = w->nmissing, nmissing = first;
     for (size_t i = 0; i < b->n; i++) {
         const struct entry *x = b->bucket[i];
         uint64_t low = b->key[i].low, high = b->key[i].high;
@@ -126,17 +128,20 @@ static inline void look_up(struct window *w, const struct batch *b)
         w->missing[nmissing] = (uint32_t)k;
         nmissing += (other != 0) | (x->key[1] >> 60 > INLINE) | (high == 0);
     }
+    for (size_t k = first; k < nmissing; k++)
+        word_table_fetch_near(&c->t, w->hash[w->missing[k]]);
     w->nmissing = nmissing;
 }
 
-static void keep(struct word_cache *c, const struct window *w, size_t i, const int32_t *id,
-                 size_t n)
+/* Word i of the window, and its hash if it is short. */
+static void keep(struct word_cache *c, const struct window *w, size_t i, uint32_t hash,
+                 const int32_t *id, size_t n)
 {
     struct key key = key_of(w->text, w->start + i);
     size_t length = w->start[i + 1] - w->start[i];
     const char *p = w->text + w->start[i];
     if (key.high)
-        word_table_keep(&c->t, key, id, n);
+        word_table_keep(&c->t, key, hash, id, n);
     else
         word_table_keep_longer(&c->t, word_table_hash_longer(p, length), p, length, id, n);
 }
@@ -202,7 +207,7 @@ static int fetch_list(struct word_cache *c, struct window *w, uint32_t *others, 
     tok_ids_reserve(&c->fresh, INLINE);
     for (size_t k = 0; k < count && !code; from = c->list.end[k++]) {
         size_t i = w->other[others[k]], to = c->list.end[k];
-        keep(c, w, i, c->fresh.id + from, to - from);
+        keep(c, w, i, w->hash[others[k]], c->fresh.id + from, to - from);
         set_fresh(c, &w->own[others[k]], key_of(w->text, w->start + i), from, to);
     }
     return code;
@@ -211,11 +216,25 @@ static int fetch_list(struct word_cache *c, struct window *w, uint32_t *others, 
 /* True if the word is here; its ids come along if they are few. */
 static bool settle(struct word_cache *c, struct window *w, size_t other, struct key key)
 {
-    struct entry *x = word_table_find(&c->t, key);
+    struct entry *x = word_table_find(&c->t, key, w->hash[other]);
     set_own(&w->own[other], key, LATER);
     if (x && x->key[1] >> 60 <= INLINE)
         w->own[other] = *x;
     return x;
+}
+
+/* A word of none or of more than SHORT bytes. */
+static void put_aside(struct word_cache *c, struct window *w, uint32_t other)
+{
+    const uint32_t *start = w->start + w->other[other];
+    size_t length = start[1] - start[0];
+    set_own(&w->own[other], (struct key){0}, 0);
+    if (length == 0)
+        return;
+    uint64_t hash = word_table_hash_longer(w->text + start[0], length);
+    word_table_fetch_longer(&c->t, hash);
+    w->longer[w->nlonger] = other;
+    w->longhash[w->nlonger++] = hash;
 }
 
 /* Words that are not in their buckets: next door, or from the model, many at a time. */
@@ -226,15 +245,19 @@ static int fetch_short(struct word_cache *c, struct window *w, const struct mode
     size_t count = 0;
     int code = 0;
     for (size_t k = 0; k < w->nmissing && !code; k++) {
-        size_t i = w->other[w->missing[k]];
+        uint32_t other = w->missing[k];
+        size_t i = w->other[other];
         struct key key = key_of(w->text, w->start + i);
-        uint16_t *same = &listed[place_of(&c->t, key) % 256];
-        if (!key.high || settle(c, w, w->missing[k], key))
+        uint16_t *same = &listed[w->hash[other] % 256];
+        if (!key.high) {
+            put_aside(c, w, other);
             continue;
-        if (*same && same_key(key, key_of(w->text, w->start + *same - 1)))
+        }
+        if (settle(c, w, other, key) ||
+            (*same && same_key(key, key_of(w->text, w->start + *same - 1))))
             continue;
         *same = (uint16_t)(i + 1);
-        others[count++] = w->missing[k];
+        others[count++] = other;
         if (count == WORD_LIST) {
             code = fetch_list(c, w, others, count, m, e);
             count = 0;
@@ -252,7 +275,7 @@ static int fetch_longer(struct word_cache *c, struct window *w, size_t first, si
     size_t count = 0;
     for (size_t k = 0; k < n; k++) {
         const uint32_t *start = w->start + w->other[w->longer[first + k]];
-        found[k] = word_table_find_longer(&c->t, w->hash[first + k], start[1] - start[0]);
+        found[k] = word_table_find_longer(&c->t, w->longhash[first + k], start[1] - start[0]);
     }
     for (size_t k = 0; k < n; k++) {
         uint32_t other = w->longer[first + k];
@@ -270,31 +293,10 @@ static int fetch_longer(struct word_cache *c, struct window *w, size_t first, si
     return count ? fetch_list(c, w, others, count, m, e) : 0;
 }
 
-/* Lists longer words and has what is needed of the table brought here. */
-static void look_ahead(struct word_cache *c, struct window *w)
-{
-    w->nlonger = 0;
-    for (size_t k = 0; k < w->nmissing; k++) {
-        const uint32_t *start = w->start + w->other[w->missing[k]];
-        struct key key = key_of(w->text, start);
-        uint32_t place = place_of(&c->t, key), length = start[1] - start[0];
-        for (uint32_t near = 1; near < NEAR && word_table_crowded(&c->t, place); near++)
-            __builtin_prefetch(&c->t.bucket[place ^ near]);
-        if (length == 0)
-            set_own(&w->own[w->missing[k]], key, 0);
-        if (length <= SHORT)
-            continue;
-        w->longer[w->nlonger] = w->missing[k];
-        w->hash[w->nlonger] = word_table_hash_longer(w->text + start[0], length);
-        word_table_fetch_longer(&c->t, w->hash[w->nlonger++]);
-    }
-}
-
 static int fetch_all(struct word_cache *c, struct window *w, const struct model *m, struct err *e)
 {
     c->list.text = w->text;
-    c->fresh.n = 0;
-    look_ahead(c, w);
+    c->fresh.n = w->nlonger = 0;
     int code = fetch_short(c, w, m, e);
     for (size_t i = 0, n; i < w->nlonger && !code; i += n) {
         n = w->nlonger - i < WORD_LIST ? w->nlonger - i : WORD_LIST;
@@ -308,7 +310,9 @@ static int put_later(struct word_cache *c, const struct window *w, size_t i, con
                      struct tok_ids *ids, struct err *e)
 {
     size_t length = w->start[i + 1] - w->start[i], before = ids->n;
-    struct entry *x = word_table_find(&c->t, key_of(w->text, w->start + i));
+    struct key key = key_of(w->text, w->start + i);
+    uint32_t hash = word_table_hash(&c->t, key);
+    struct entry *x = word_table_find(&c->t, key, hash);
     if (x) {
         bool many = x->key[1] >> 60 == MANY;
         put(ids, many ? c->t.many.at + x->id[0] : x->id, many ? x->id[1] : x->key[1] >> 60);
@@ -319,7 +323,7 @@ static int put_later(struct word_cache *c, const struct window *w, size_t i, con
     int code = ask(c, m, &c->list, ids, e);
     tok_ids_reserve(ids, INLINE);
     if (!code)
-        keep(c, w, i, ids->id + before, ids->n - before);
+        keep(c, w, i, hash, ids->id + before, ids->n - before);
     return code;
 }
 
@@ -363,7 +367,7 @@ static void look_up_others(struct word_cache *c, struct window *w)
             prepare(c, w, b, true);
         else
             prepare(c, w, b, false);
-        look_up(w, &batch[k]);
+        look_up(c, w, &batch[k]);
     }
 }
 
@@ -374,12 +378,8 @@ static int encode(struct word_cache *c, struct window *w, const struct model *m,
     look_up_others(c, w);
     int code = w->nmissing ? fetch_all(c, w, m, e) : 0;
     code = code ? code : emit(c, w, m, ids, e);
-    for (size_t k = 0, next = 0; k < w->nother && !code; k++) {
-        if (next < w->nmissing && w->missing[next] == k)
-            next++; /* not met before, mostly */
-        else
-            word_front_keep(&c->front, &w->own[k]);
-    }
+    for (size_t k = 0; k < w->nother && !code; k++)
+        word_front_keep(&c->front, &w->own[k]);
     return code;
 }
 

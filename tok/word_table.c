@@ -10,7 +10,7 @@ enum {
     HUGE_PAGE = 2 << 20,
     START_BYTES = 1 << 20,  /* of the table of short words, at first; it becomes four times as */
     LARGE_BYTES = 16 << 20, /* large up to this, and twice from then on, */
-    FULL = 4,               /* when it has three words for so many buckets */
+    FILL = 2,               /* when it has no more buckets than these for each word */
     LONGER_SLOTS = 64       /* for longer words, at first */
 };
 
@@ -79,7 +79,7 @@ void word_table_init(struct word_table *t, size_t bytes)
     t->bound = bytes;
     t->longer_mask = LONGER_SLOTS - 1;
     t->longer = word_pages(LONGER_SLOTS * sizeof(*t->longer));
-    open_arena(&t->many, bytes / 16);
+    open_arena(&t->many, bytes / 8);
     open_arena(&t->bytes, bytes); /* of which the bound leaves what the rest does not take */
 }
 
@@ -128,9 +128,9 @@ static void drop_many(struct word_table *t)
 
 /* ---- short words --------------------------------------------------------------------------- */
 
-static struct key entry_key(const struct entry *x)
+static uint32_t entry_hash(const struct word_table *t, const struct entry *x)
 {
-    return (struct key){x->key[0], x->key[1] & KEY_MASK};
+    return word_table_hash(t, (struct key){x->key[0], x->key[1] & KEY_MASK});
 }
 
 static struct entry *find_in(struct bucket *b, struct key key)
@@ -141,11 +141,11 @@ static struct entry *find_in(struct bucket *b, struct key key)
     return NULL;
 }
 
-struct entry *word_table_find(struct word_table *t, struct key key)
+struct entry *word_table_find(struct word_table *t, struct key key, uint32_t hash)
 {
-    uint32_t place = place_of(t, key);
+    uint32_t place = hash & t->mask;
     struct entry *x = find_in(&t->bucket[place], key);
-    if (!x && !word_table_crowded(t, place))
+    if (!x && !word_table_crowded(t, hash))
         return NULL;
     for (uint32_t next = 1; !x && next < NEAR; next++)
         x = find_in(&t->bucket[place ^ next], key);
@@ -159,11 +159,11 @@ struct entry *word_table_find(struct word_table *t, struct key key)
 }
 
 /* A free one, at home or near it, else the last of these. */
-static struct entry *free_near(const struct word_table *t, uint32_t place)
+static struct entry *free_near(const struct word_table *t, uint32_t hash)
 {
     struct entry *x = NULL;
     for (uint32_t k = 0; k < 2 * NEAR; k++) {
-        x = &t->bucket[place ^ k / 2].at[k % 2];
+        x = &t->bucket[(hash & t->mask) ^ k / 2].at[k % 2];
         if (word_table_free(x))
             break;
     }
@@ -189,7 +189,7 @@ static void grow(struct word_table *t)
             *from = (struct entry){0};
         }
         for (size_t i = 0; i < count; i++) {
-            struct entry *home = t->bucket[place_of(t, entry_key(&x[i]))].at;
+            struct entry *home = t->bucket[entry_hash(t, &x[i]) & t->mask].at;
             home += !word_table_free(home);
             if (word_table_free(home))
                 *home = x[i];
@@ -197,16 +197,17 @@ static void grow(struct word_table *t)
                 away[naway++] = &x[i];
         }
         for (size_t i = 0; i < naway; i++)
-            *free_near(t, place_of(t, entry_key(away[i]))) = *away[i];
+            *free_near(t, entry_hash(t, away[i])) = *away[i];
     }
 }
 
-void word_table_keep(struct word_table *t, struct key key, const int32_t *id, size_t n)
+void word_table_keep(struct word_table *t, struct key key, uint32_t hash, const int32_t *id,
+                     size_t n)
 {
     struct entry x = {.key = {key.low, key.high | (uint64_t)(n <= INLINE ? n : MANY) << 60}};
     if (n > t->many.most / 4)
         return;
-    if (t->used > (size_t)t->mask * 3 / FULL && t->mask + 1 < t->most) {
+    if (t->used > (size_t)t->mask / FILL && t->mask + 1 < t->most) {
         if (!fits(t, bucket_bytes(larger(t)) - bucket_bytes(t->mask)))
             drop_longer(t);
         grow(t);
@@ -221,7 +222,7 @@ void word_table_keep(struct word_table *t, struct key key, const int32_t *id, si
         memcpy(t->many.at + t->many.n, id, n * sizeof(*id));
         t->many.n += n;
     }
-    struct entry *at = free_near(t, place_of(t, key));
+    struct entry *at = free_near(t, hash);
     t->used += word_table_free(at);
     *at = x;
 }

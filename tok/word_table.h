@@ -126,9 +126,9 @@ static inline bool same_key(struct key a, struct key b)
     return a.low == b.low && a.high == b.high;
 }
 
-static inline uint32_t place_of(const struct word_table *t, struct key key)
+static inline uint32_t word_table_hash(const struct word_table *t, struct key key)
 {
-    return hash_of(key.low, key.high, t->crc) & t->mask;
+    return hash_of(key.low, key.high, t->crc);
 }
 
 static inline bool word_table_free(const struct entry *x)
@@ -136,18 +136,27 @@ static inline bool word_table_free(const struct entry *x)
     return x->key[1] == 0;
 }
 
-/* Words of this place may lie in the buckets next to it. */
-static inline bool word_table_crowded(const struct word_table *t, uint32_t place)
+/* Words of this hash may lie in the buckets next to theirs. */
+static inline bool word_table_crowded(const struct word_table *t, uint32_t hash)
 {
-    const struct bucket *b = &t->bucket[place];
+    const struct bucket *b = &t->bucket[hash & t->mask];
     return !word_table_free(&b->at[0]) && !word_table_free(&b->at[1]);
 }
 
-/* NULL: it is not here. A word that lies next to its bucket changes places with the second of it.
- */
-struct entry *word_table_find(struct word_table *t, struct key key);
+/* Has these brought here, for a word that is not in its own. */
+static inline void word_table_fetch_near(const struct word_table *t, uint32_t hash)
+{
+    if (word_table_crowded(t, hash))
+        for (uint32_t near = 1; near < NEAR; near++)
+            __builtin_prefetch(&t->bucket[(hash & t->mask) ^ near]);
+}
+
+/* The word of this key and its hash; NULL: it is not here. One that lies next to its bucket changes
+ * places with the second of it. */
+struct entry *word_table_find(struct word_table *t, struct key key, uint32_t hash);
 /* A word that is not here. Another may give way. Behind id, INLINE ids are readable. */
-void word_table_keep(struct word_table *t, struct key key, const int32_t *id, size_t n);
+void word_table_keep(struct word_table *t, struct key key, uint32_t hash, const int32_t *id,
+                     size_t n);
 
 /*
  * Words of more than SHORT bytes; of more than LONGEST none is kept. Who looks up several asks for
