@@ -92,8 +92,10 @@ static int piece_field(const struct reader *r, const struct proto_field *f, stru
         code = want(r, f, PROTO_I32, e);
         if (!code)
             p->score = proto_float(f);
-        if (!code && !isfinite(p->score))
+        if (!code && !isfinite(p->score) && p->score != -INFINITY)
             code = bad(r, f->offset, e, "a score is not a finite number");
+        if (p->score == -INFINITY) /* of a character that stands in no text learnt from */
+            r->m->minus_infinite = true;
     } else if (f->number == PIECE_TYPE) {
         code = want(r, f, PROTO_VARINT, e);
         if (!code && (f->value < SP_NORMAL || f->value > SP_BYTE))
@@ -394,6 +396,10 @@ int sp_check(const char *name, const void *p, size_t n, struct sp_model *ret, st
         code = err_set(e, ERR_DATA, "%s: not a usable SentencePiece model: it has no pieces", name);
     if (!code)
         code = take_specs(&r, &in, e);
+    if (!code && ret->minus_infinite && ret->kind != SP_CHAR)
+        code =
+            err_set(e, ERR_DATA,
+                    "%s: not a usable SentencePiece model: a score is not a finite number", name);
     if (!code)
         code = check_pieces(&r, e);
     if (code) {

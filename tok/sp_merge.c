@@ -144,47 +144,45 @@ static void put_id(struct tok_ids *ids, int32_t id)
     ids->n++;
 }
 
-/* What the library makes of a piece that it found for text[0 .. n). */
-static int put_piece(const struct sp_merge *s, int32_t id, const char *text, size_t n,
-                     struct tok_ids *ids, struct err *e)
+/*
+ * What the library makes of a piece that it found for text[0 .. n). From 0.2.3 on a text that is
+ * spelt like a control piece is unknown; 0.2.2 gave that piece to whoever wrote it, 0.1 failed.
+ */
+static void put_piece(const struct sp_merge *s, int32_t id, const char *text, size_t n,
+                      struct tok_ids *ids)
 {
     if (s->m->piece[id].type == SP_CONTROL)
-        return err_set(e, ERR_DATA,
-                       "the text turns into '%s', which is a control piece of the model and may "
-                       "not stand in a text",
-                       s->m->piece[id].text);
+        id = s->m->unk;
     if (id != s->m->unk || !s->m->byte_fallback) {
         put_id(ids, id);
-        return 0;
+        return;
     }
     for (size_t i = 0; i < n; i++)
         put_id(ids, s->byte[(unsigned char)text[i]]);
-    return 0;
 }
 
 struct output {
     const struct sp_merge *s;
     uint32_t (*halves)[2];
     struct tok_ids *ids;
-    struct err *e;
 };
 
 /* A symbol that is left over; *ret_text moves behind it. */
-static int put_symbol(const struct output *o, uint32_t symbol, const char **ret_text, size_t n)
+static void put_symbol(const struct output *o, uint32_t symbol, const char **ret_text, size_t n)
 {
     const struct sp_merge *s = o->s;
     bool known = symbol < s->nsymbols;
     int32_t id = known ? s->id[symbol] : s->m->unk;
     if (known && s->m->piece[id].type == SP_UNUSED && o->halves[symbol][0] != NONE) {
         const char *before = *ret_text;
-        int code = put_symbol(o, o->halves[symbol][0], ret_text, n);
+        put_symbol(o, o->halves[symbol][0], ret_text, n);
         n -= (size_t)(*ret_text - before);
-        return code ? code : put_symbol(o, o->halves[symbol][1], ret_text, n);
+        put_symbol(o, o->halves[symbol][1], ret_text, n);
+        return;
     }
     size_t length = known ? s->length[symbol] : sp_char_length(*ret_text, n);
-    int code = put_piece(s, id, *ret_text, length, o->ids, o->e);
+    put_piece(s, id, *ret_text, length, o->ids);
     *ret_text += length;
-    return code;
 }
 
 /* What stands at p: its bytes and its symbol; nsymbols: a character that stands in no piece. */
@@ -226,12 +224,11 @@ static size_t merge_whole(const struct sp_merge *s, struct sp_merge_work *w, siz
                    : bpe_merge_seen(s->bpe, &w->bpe, w->sym, n, hear, w);
 }
 
-/* A word is a piece or it is unknown. */
-static int put_word(const struct sp_merge *s, const char *text, size_t n, struct tok_ids *ids,
-                    struct err *e)
+/* A word is a piece or it is unknown, even if it is spelt like a byte. */
+static void put_word(const struct sp_merge *s, const char *text, size_t n, struct tok_ids *ids)
 {
-    int32_t id = sp_model_find(s->m, text, n);
-    return put_piece(s, id >= 0 ? id : s->m->unk, text, n, ids, e);
+    int32_t id = words_find(&s->m->plain, text, n);
+    put_piece(s, id >= 0 ? id : s->m->unk, text, n, ids);
 }
 
 static size_t put_symbols(const struct sp_merge *s, const char *text, size_t n, uint32_t *ret)
@@ -242,21 +239,21 @@ static size_t put_symbols(const struct sp_merge *s, const char *text, size_t n, 
     return k;
 }
 
-static int put_merged(const struct output *o, const uint32_t *sym, size_t count, const char *text,
-                      size_t n)
+static void put_merged(const struct output *o, const uint32_t *sym, size_t count, const char *text,
+                       size_t n)
 {
     const char *p = text;
-    int code = 0;
-    for (size_t i = 0; i < count && !code; i++)
-        code = put_symbol(o, sym[i], &p, n - (size_t)(p - text));
-    return code;
+    for (size_t i = 0; i < count; i++)
+        put_symbol(o, sym[i], &p, n - (size_t)(p - text));
 }
 
-int sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const char *text, size_t n,
-                    struct tok_ids *ids, struct err *e)
+void sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const char *text, size_t n,
+                     struct tok_ids *ids)
 {
-    if (s->m->kind == SP_WORD)
-        return put_word(s, text, n, ids, e);
+    if (s->m->kind == SP_WORD) {
+        put_word(s, text, n, ids);
+        return;
+    }
     if (n > w->room) {
         w->room = n + n / 2 + 64;
         w->sym = mem_grow(w->sym, w->room, sizeof(*w->sym));
@@ -265,8 +262,8 @@ int sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const cha
     k = s->whole  ? merge_whole(s, w, k)
         : s->drop ? bpe_drop_merge(s->drop, &w->draws, w->sym, k, NULL, NULL)
                   : bpe_merge(s->bpe, &w->bpe, w->sym, k);
-    struct output o = {s, s->whole ? w->halves : s->halves, ids, e};
-    return put_merged(&o, w->sym, k, text, n);
+    struct output o = {s, s->whole ? w->halves : s->halves, ids};
+    put_merged(&o, w->sym, k, text, n);
 }
 
 static bool any_alike(const struct sp_merge *s, const uint32_t *sym, size_t n)
@@ -279,8 +276,8 @@ static bool any_alike(const struct sp_merge *s, const uint32_t *sym, size_t n)
 
 /* Words merged side by side, from the first on, up to one that is long or has more than the plain
  * pairs. */
-static int encode_short(const struct sp_merge *s, struct word_list *list, size_t first,
-                        struct tok_ids *ids, size_t *ret_count, struct err *e)
+static size_t encode_short(const struct sp_merge *s, struct word_list *list, size_t first,
+                           struct tok_ids *ids)
 {
     uint32_t sym[BPE_SHORT][BPE_LANES], n[BPE_LANES], own[BPE_SHORT];
     size_t count = 0;
@@ -295,30 +292,25 @@ static int encode_short(const struct sp_merge *s, struct word_list *list, size_t
             sym[i][count] = own[i];
     }
     bpe_merge_short(s->plain, sym, n, count);
-    struct output o = {s, s->halves, ids, e};
-    int code = 0;
-    for (size_t k = 0; k < count && !code; k++) {
+    struct output o = {s, s->halves, ids};
+    for (size_t k = 0; k < count; k++) {
         for (size_t i = 0; i < n[k]; i++)
             own[i] = sym[i][k];
-        code = put_merged(&o, own, n[k], list->text + list->at[first + k], list->n[first + k]);
+        put_merged(&o, own, n[k], list->text + list->at[first + k], list->n[first + k]);
         list->end[first + k] = ids->n;
     }
-    *ret_count = count;
-    return code;
+    return count;
 }
 
-int sp_merge_words(const struct sp_merge *s, struct sp_merge_work *w, struct word_list *list,
-                   struct tok_ids *ids, struct err *e)
+void sp_merge_words(const struct sp_merge *s, struct sp_merge_work *w, struct word_list *list,
+                    struct tok_ids *ids)
 {
-    int code = 0;
-    for (size_t i = 0, count; i < list->count && !code; i += count) {
-        count = 0;
-        code = s->plain && !s->drop ? encode_short(s, list, i, ids, &count, e) : 0;
-        if (code || count)
+    for (size_t i = 0, count; i < list->count; i += count) {
+        count = s->plain && !s->drop ? encode_short(s, list, i, ids) : 0;
+        if (count)
             continue;
-        code = sp_merge_encode(s, w, list->text + list->at[i], list->n[i], ids, e);
+        sp_merge_encode(s, w, list->text + list->at[i], list->n[i], ids);
         list->end[i] = ids->n;
         count = 1;
     }
-    return code;
 }

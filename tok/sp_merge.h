@@ -74,13 +74,12 @@ void sp_merge_work_finish(struct sp_merge_work *w);
 /*
  * Appends the ids of a part of a normalized text that ends where cuts allow it (or of all of it,
  * if `whole`). Unknown pieces become one id each: a run of them is the caller's to shorten.
- * ERR_DATA if the text turns into a control piece, which the library refuses too.
  */
-int sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const char *text, size_t n,
-                    struct tok_ids *ids, struct err *e);
+void sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const char *text, size_t n,
+                     struct tok_ids *ids);
 
 /* The same of many short ones, which are merged side by side (word_cache.h). */
-int sp_merge_words(const struct sp_merge *s, struct sp_merge_work *w, struct word_list *list,
-                   struct tok_ids *ids, struct err *e);
+void sp_merge_words(const struct sp_merge *s, struct sp_merge_work *w, struct word_list *list,
+                    struct tok_ids *ids);
 
 #endif

@@ -49,6 +49,7 @@ struct sp_model {
     struct sp_normalizer normalizer;
     bool has_denormalizer;
     bool byte_fallback, whitespace_as_suffix, with_scores;
+    bool minus_infinite; /* a score is: allowed in a model of characters, which needs none */
     int32_t unk, bos, eos, pad; /* as the library's unk_id() and so on: -1 for none */
     size_t self_tests;
     const char *special[4];  /* unk, bos, eos, pad as the file spells them */

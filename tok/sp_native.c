@@ -174,7 +174,9 @@ static int miss_normal(const void *state, void *scratch, struct word_list *list,
 {
     const struct sp_native *c = state;
     struct sp_native_state *s = scratch;
-    return sp_merge_words(c->merge, &s->work, list, ids, e);
+    (void)e;
+    sp_merge_words(c->merge, &s->work, list, ids);
+    return 0;
 }
 
 /* Parts as they stand in the text, between two others. */
@@ -183,8 +185,8 @@ static int miss_raw(const void *state, void *scratch, struct word_list *list, st
 {
     const struct sp_native *c = state;
     struct sp_native_state *s = scratch;
-    int code = 0;
-    for (size_t i = 0; i < list->count && !code;) {
+    (void)e;
+    for (size_t i = 0; i < list->count;) {
         enum { BLOCK = 1 << 20 };
         struct word_list part = {.count = 0};
         buf_reset(&s->word);
@@ -197,11 +199,11 @@ static int miss_raw(const void *state, void *scratch, struct word_list *list, st
             part.n[part.count] = (uint32_t)(s->word.len - at);
         }
         part.text = s->word.data;
-        code = sp_merge_words(c->merge, &s->work, &part, ids, e);
+        sp_merge_words(c->merge, &s->work, &part, ids);
         memcpy(list->end + i, part.end, part.count * sizeof(*part.end));
         i += part.count;
     }
-    return code;
+    return 0;
 }
 
 /* One id for a run of unknown pieces, however it was cut. */
@@ -229,9 +231,8 @@ static int put_parts(const struct job *j, const char *text, const uint32_t *star
     int code = 0;
     if (!j->c->merge->drop)
         code = word_cache_encode(j->s->cache, text, start, n, miss, j->c, j->s, j->ids, j->e);
-    for (size_t i = 0; i < n && !code && j->c->merge->drop; i++) /* nothing is remembered */
-        code = sp_merge_encode(j->c->merge, &j->s->work, text + start[i], start[i + 1] - start[i],
-                               j->ids, j->e);
+    for (size_t i = 0; i < n && j->c->merge->drop; i++) /* nothing is remembered */
+        sp_merge_encode(j->c->merge, &j->s->work, text + start[i], start[i + 1] - start[i], j->ids);
     if (!code)
         fuse_unknown(j, before);
     return code;
@@ -270,11 +271,10 @@ static int put_window(const struct job *j, bool all)
         if (!all)
             return 0;
         size_t before = j->ids->n;
-        int code = sp_merge_encode(j->c->merge, &j->s->work, b->data, b->len, j->ids, j->e);
-        if (!code)
-            fuse_unknown(j, before);
+        sp_merge_encode(j->c->merge, &j->s->work, b->data, b->len, j->ids);
+        fuse_unknown(j, before);
         b->len = 0;
-        return code;
+        return 0;
     }
     uint32_t *start = starts(j->s, b->len + 1);
     const uint32_t ends[] = {0, (uint32_t)b->len};

@@ -210,10 +210,7 @@ static bool place_next(struct walk *w)
         return false;
     if (id == w->o->m->unk)
         return place_unknown(w);
-    /* a word may be spelt like a byte */
-    bool spelt = w->o->m->kind == SP_WORD && w->at < w->n && unit(w, w->at) == p->length &&
-                 !memcmp(w->text + w->at, p->text, p->length);
-    return p->type == SP_BYTE && !spelt ? place_bytes(w) : place_piece(w, p->text, p->length);
+    return p->type == SP_BYTE ? place_bytes(w) : place_piece(w, p->text, p->length);
 }
 
 /* The last unknown one that may be longer is. */

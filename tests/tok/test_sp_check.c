@@ -79,7 +79,12 @@ static void pieces_are_sane(void)
     refuse_piece("", -1, SP_NORMAL, "empty or longer");
     refuse_piece("a", -1, SP_NORMAL, "piece 14 is there twice");
     refuse_piece("f", NAN, SP_NORMAL, "not a finite number");
+    refuse_piece("f", INFINITY, SP_NORMAL, "not a finite number");
     refuse_piece("f", -INFINITY, SP_NORMAL, "not a finite number");
+    make_pieces(&b);
+    make_piece(&b, "f", -INFINITY, SP_NORMAL); /* as the library learns what no text has */
+    make_trainer(&b, SP_CHAR, false);
+    accept(&b);
     refuse_piece("f", -1, 0, "type is not in 1 .. 6");
     refuse_piece("f", -1, 7, "type is not in 1 .. 6");
     refuse_piece("<unk2>", 0, SP_UNKNOWN, "2 unknown pieces");

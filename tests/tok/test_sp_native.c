@@ -45,7 +45,8 @@ static void close_pair(struct pair *p)
     sp_model_finish(&p->m);
 }
 
-/* Whole, or in parts of 1 to `longest` bytes. A text that the library refuses we refuse, too. */
+/* Whole, or in parts of 1 to `longest` bytes. The library linked refuses a text that is spelt like
+ * a control piece, later ones do not. */
 static void same(struct pair *p, const char *text, size_t n, size_t longest, uint64_t stream)
 {
     struct err e;
@@ -59,12 +60,12 @@ static void same(struct pair *p, const char *text, size_t n, size_t longest, uin
         code = sp_native_put(p->u, p->state, text + at, k, at + k == n, &ids, &e);
         at += k;
     }
-    T_EQ(code, refused);
-    for (size_t i = 0; !code && i < ids.n && i < nwant; i++)
+    T_OK(code, &e);
+    for (size_t i = 0; !refused && i < ids.n && i < nwant; i++)
         if (ids.id[i] != want[i])
             t_fail(__FILE__, __LINE__, "id %zu of '%.*s' is %d, not %d", i,
                    (int)(n < 300 ? n : 300), text, ids.id[i], want[i]);
-    if (!code)
+    if (!refused)
         T_EQ(ids.n, nwant);
     tok_ids_finish(&ids);
 }
@@ -276,7 +277,18 @@ static void not_for_every_model(void)
     buf_finish(&b);
 }
 
-/* A character that is a control piece's: the library fails on such a text. */
+static void gives_ids(struct pair *p, const char *text, const int32_t *want, size_t n)
+{
+    struct err e;
+    struct tok_ids ids = {0};
+    T_OK(sp_native_put(p->u, p->state, text, strlen(text), true, &ids, &e), &e);
+    T_EQ(ids.n, n);
+    for (size_t i = 0; i < n; i++)
+        T_EQ(ids.id[i], want[i]);
+    tok_ids_finish(&ids);
+}
+
+/* What is spelt like a control piece is unknown, as of the library's 0.2.3. */
 static void control_pieces(void)
 {
     struct pair p = {0};
@@ -287,6 +299,14 @@ static void control_pieces(void)
     same(&p, "ab aq b", 7, 0, 1);
     same(&p, "ab aq b", 7, 2, 1);
     same(&p, "ab a b", 6, 2, 1);
+    gives_ids(&p, "ab aq", (int32_t[]){4, 5, 4, 0}, 4);
+    close_pair(&p);
+    buf_reset(&p.bytes);
+    make_pieces(&p.bytes);
+    make_piece(&p.bytes, "\xe2\x96\x81q", 0, SP_CONTROL);
+    make_trainer(&p.bytes, SP_WORD, false);
+    T_CHECK(open_pair(&p));
+    gives_ids(&p, "a q b", (int32_t[]){4, 0, 6}, 3);
     close_pair(&p);
     buf_finish(&p.bytes);
 }
