@@ -38,13 +38,13 @@ static void find_children(struct children *c, const struct trie *t)
             c->child[c->first[t->unit[i].check + 1]++] = i;
 }
 
-void ends_init(struct ends *a, const struct trie *t, struct ends_piece *piece, uint32_t *ties)
+void ends_init(struct ends *a, const struct trie *t, struct ends_piece *piece)
 {
     struct children c;
     size_t n = 1;
     uint32_t *queue = mem_new(t->n + 1, sizeof(*queue));
     find_children(&c, t);
-    *a = (struct ends){mem_new(t->n + 256, sizeof(*a->unit)), piece, ties};
+    *a = (struct ends){mem_new(t->n + 256, sizeof(*a->unit)), piece};
     mem_large_pages(a->unit, (t->n + 256) * sizeof(*a->unit));
     for (size_t i = 0; i < t->n + 256; i++)
         a->unit[i] = (struct ends_unit){.base = t->unit[i].base, .check = t->unit[i].check};
@@ -58,7 +58,6 @@ void ends_init(struct ends *a, const struct trie *t, struct ends_piece *piece, u
             u->piece = a->unit[u->fail].piece;
             if (own && piece[own].length) {
                 piece[own].next = u->piece;
-                ties[own] |= ties[u->piece];
                 u->piece = own;
             }
             queue[n++] = i;
@@ -73,7 +72,6 @@ void ends_finish(struct ends *a)
 {
     free(a->unit);
     free(a->piece);
-    free(a->ties);
     *a = (struct ends){0};
 }
 

@@ -31,15 +31,13 @@ struct ends_unit {
 struct ends {
     struct ends_unit *unit;
     struct ends_piece *piece; /* by their ids, plus 1 */
-    uint32_t *ties;           /* of each and all that it ends with, or-ed */
 };
 
 /*
- * Of the strings in a trie, whose values are ids below n. Of piece[id + 1] and ties[id + 1] the
- * score, the length (0: the piece is left out) and the piece's own ties are given; both are on the
- * heap and `a` takes them.
+ * Of the strings in a trie, whose values are ids below n. Of piece[id + 1] the score and the length
+ * (0: the piece is left out) are given; it is on the heap and `a` takes it.
  */
-void ends_init(struct ends *a, const struct trie *t, struct ends_piece *piece, uint32_t *ties);
+void ends_init(struct ends *a, const struct trie *t, struct ends_piece *piece);
 void ends_finish(struct ends *a);
 
 /* The state behind the next byte; TRIE_ROOT begins. */

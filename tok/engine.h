@@ -41,18 +41,6 @@ struct tok_trim {
     size_t before;
 };
 
-/*
- * What the ids of a part depend on besides the part: a sum over all that stands before it. A part
- * is encoded behind one that is only guessed; `moves` says that behind another between the same
- * powers of two, as long as what stands behind the part is below `most` in size, the ids are the
- * same and the sum grows by as much.
- */
-struct tok_sum {
-    float from, to;   /* before the part and behind it */
-    bool moves, even; /* even: only by an even multiple of how coarse floats are there */
-    float most;
-};
-
 enum { TOK_CUT_LOOK = 4096 + 64 }; /* bytes before a cut that may matter to it */
 
 struct tok_engine {
@@ -79,10 +67,19 @@ struct tok_engine {
      * (`last`); NULL: encode does. Of two ids `fuses` where parts meet one goes; -1: none does.
      */
     int (*encode_between)(const void *state, void *scratch, const char *text, size_t n, bool first,
-                          bool last, struct tok_sum *sum, struct tok_ids *ids,
-                          struct tok_tally *tally, struct err *e);
+                          bool last, struct tok_ids *ids, struct tok_tally *tally, struct err *e);
     int32_t fuses;
-    bool sums; /* encode_between's ids depend on `sum`, which is 0 before the first */
+    /*
+     * Where ids depend on a sum over all that stands before, instead of it: `look` appends to `ret`
+     * what can be told of a part without it, and tallies; then, one part after another, `take`
+     * appends the ids, and *sum goes from what stands before the part to what stands behind it.
+     * Nothing was looked for in the first part.
+     */
+    int (*look)(const void *state, void *scratch, const char *text, size_t n, struct tok_ids *ret,
+                struct tok_tally *tally, struct err *e);
+    int (*take)(const void *state, void *scratch, const char *text, size_t n, bool first, bool last,
+                const struct tok_ids *looked, float *sum, struct tok_ids *ids,
+                struct tok_tally *tally, struct err *e);
     /* The ids once more, by a slower way, and where each stands; NULL: it is not known. */
     int (*encode_spans)(const void *state, void *scratch, const char *text, size_t n,
                         struct tok_ids *ids, struct tok_spans *spans, struct err *e);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -21,12 +20,8 @@ enum {
     PART_LEAST = 16 << 10,
     PART_MOST = 256 << 10,
     PARTS_EACH = 8,    /* parts for a thread, so that all end at about the same time */
-    SUMS_MORE = 8,     /* times as many where one that is encoded again holds up the others, */
-    SUMS_THREADS = 4,  /* and threads: more wait for one another longer than they help */
     TOGETHER = 1 << 20 /* bytes for each thread of a text that comes in parts */
 };
-
-#define SUM_EACH (-1.9) /* for a byte, in most texts */
 
 struct job {
     const struct tokenizer *t;
@@ -38,13 +33,11 @@ struct job {
     size_t nparts;
     struct tok_ids *ids;
     size_t start;           /* of this text's ids */
-    bool sums;              /* parts are encoded behind sums: all into the threads' own ids */
-    pthread_mutex_t lock;   /* of the rest */
-    size_t settled;         /* parts whose sums are known */
-    float sum;              /* behind these */
-    double grown;           /* by what sums grew in all parts that were encoded, */
-    uint64_t bytes;         /* and their bytes */
-    bool settling;          /* a thread is at it */
+    pthread_mutex_t lock;   /* of the rest, where ids depend on a sum */
+    size_t settled;         /* parts whose ids are the caller's, in order, */
+    size_t reused;          /* and whose memory another has */
+    float sum;              /* behind the last of them */
+    bool settling;          /* a thread is at the next one */
     _Atomic uint64_t taken; /* parts left: from the low half on, below the high one */
 };
 
@@ -61,16 +54,9 @@ static size_t find_cut(const struct tokenizer *t, const char *text, size_t begin
     return k && (start == begin || k > TOK_CUT_LOOK) ? start + k : 0;
 }
 
-/* Threads that encode parts. */
-static int encoders(const struct tokenizer *t, const struct pool *pool)
+static size_t part_bytes(const struct pool *pool, size_t n)
 {
-    int n = pool_threads(pool);
-    return t->engine.sums && n > SUMS_THREADS ? SUMS_THREADS : n;
-}
-
-static size_t part_bytes(const struct tokenizer *t, const struct pool *pool, size_t n)
-{
-    size_t size = n / ((size_t)encoders(t, pool) * PARTS_EACH * (t->engine.sums ? SUMS_MORE : 1));
+    size_t size = n / ((size_t)pool_threads(pool) * PARTS_EACH);
     return size < PART_LEAST ? PART_LEAST : size > PART_MOST ? PART_MOST : size;
 }
 
@@ -144,8 +130,8 @@ static int encode_part(const struct job *j, struct tok_work *w, size_t i, struct
     bool first = j->first && i == 0, last = j->last && i + 1 == j->nparts;
     int code;
     if (g->encode_between)
-        code = g->encode_between(g->state, w->scratch, j->text + from, n, first, last,
-                                 &j->part[i].sum, ids, &w->tally, &w->err);
+        code = g->encode_between(g->state, w->scratch, j->text + from, n, first, last, ids,
+                                 &w->tally, &w->err);
     else
         code = n ? g->encode(g->state, w->scratch, j->text + from, n, ids, &w->tally, &w->err) : 0;
     return code ? fail(j, w, i, code) : 0;
@@ -157,21 +143,27 @@ static bool fuses(const struct job *j, int32_t before, int32_t id)
     return j->t->engine.fuses >= 0 && before == id && id == j->t->engine.fuses;
 }
 
+/* The caller's ids from `was` on are those of the next part. */
+static void join_ids(struct job *j, size_t was)
+{
+    struct tok_ids *ids = j->ids;
+    int32_t *last = &j->work[0]->last_id;
+    if (ids->n > was && fuses(j, *last, ids->id[was])) {
+        ids->n--;
+        memmove(ids->id + was, ids->id + was + 1, (ids->n - was) * sizeof(*ids->id));
+    }
+    *last = ids->n > was ? ids->id[ids->n - 1] : *last;
+}
+
 static void encode_front(struct job *j)
 {
-    struct tok_work *w = j->work[0];
-    struct tok_ids *ids = j->ids;
     for (size_t i; take(j, true, &i);) {
-        size_t was = ids->n;
-        if (encode_part(j, w, i, ids)) {
+        size_t was = j->ids->n;
+        if (encode_part(j, j->work[0], i, j->ids)) {
             stop(j); /* all that is left stands behind */
             return;
         }
-        if (ids->n > was && fuses(j, w->last_id, ids->id[was])) {
-            ids->n--;
-            memmove(ids->id + was, ids->id + was + 1, (ids->n - was) * sizeof(*ids->id));
-        }
-        w->last_id = ids->n > was ? ids->id[ids->n - 1] : w->last_id;
+        join_ids(j, was);
         j->part[i].thread = 0;
     }
 }
@@ -192,99 +184,72 @@ static void encode_back(struct job *j, int thread)
 /* ---- parts behind sums ---------------------------------------------------------------------- */
 
 /*
- * The first thread takes parts from the front, the others from the back, so that each meets the
- * same words once more; each part is encoded behind a sum that is guessed by how sums grew so far.
- * When all before it is settled, the sum is known: the part moves there if it does, else it is
- * encoded again. A part in which the sum is likely to pass a power of two, so that it would not
- * move, waits.
+ * All threads take parts from the front, and find out what does not depend on the sum. The rest is
+ * little, and done by one thread at a time, by the one that has just found out about the next part.
  */
 
-/* *ret_crosses: it is likely to. */
-static float guess(struct job *j, size_t i, bool *ret_crosses)
+static int look(struct job *j, struct tok_work *w, size_t i)
 {
-    pthread_mutex_lock(&j->lock);
-    uint64_t begin = part_start(j, j->settled), at = part_start(j, i), n = j->part[i].end - at;
-    double each = j->bytes ? j->grown / (double)j->bytes : SUM_EACH;
-    float sum = j->sum, from = (float)((double)sum + each * (double)(at - begin));
-    *ret_crosses = j->settled < i && ilogbf(from) != ilogbf(from + (float)(each * (double)n));
-    pthread_mutex_unlock(&j->lock);
-    return at > begin ? from : sum;
-}
-
-static bool move(struct tok_sum *s, float from)
-{
-    float to = from + (s->to - s->from);
-    if (from == s->from)
-        return true;
-    if (!s->moves || ilogbf(from) != ilogbf(s->from) || !(fabsf(to) < s->most))
-        return false;
-    if (s->even && fmodf(from - s->from, ldexpf(1, ilogbf(from) - 22)) != 0)
-        return false;
-    s->from = from;
-    s->to = to;
-    return true;
-}
-
-static void encode_behind(struct job *j, int thread, size_t i, float from)
-{
-    struct tok_work *w = j->work[thread];
+    const struct tok_engine *g = &j->t->engine;
     struct tok_part *p = &j->part[i];
-    p->thread = thread;
-    p->first = w->ids.n;
-    p->sum.from = from;
-    encode_part(j, w, i, &w->ids);
-    p->count = w->ids.n - p->first;
+    size_t from = part_start(j, i), n = p->end - from;
+    pthread_mutex_lock(&j->lock);
+    if (j->reused < j->settled) {
+        p->looked = j->part[j->reused].looked;
+        j->part[j->reused++].looked = (struct tok_ids){0};
+    }
+    pthread_mutex_unlock(&j->lock);
+    p->looked.n = 0;
+    if (j->first && i == 0)
+        return 0;
+    int code = g->look(g->state, w->scratch, j->text + from, n, &p->looked, &w->tally, &w->err);
+    return code ? fail(j, w, i, code) : 0;
+}
+
+static int take_ids(struct job *j, struct tok_work *w, size_t i)
+{
+    const struct tok_engine *g = &j->t->engine;
+    size_t from = part_start(j, i), n = j->part[i].end - from, was = j->ids->n;
+    bool first = j->first && i == 0, last = j->last && i + 1 == j->nparts;
+    int code = g->take(g->state, w->scratch, j->text + from, n, first, last, &j->part[i].looked,
+                       &j->sum, j->ids, &w->tally, &w->err);
+    if (code)
+        return fail(j, w, i, code);
+    join_ids(j, was);
+    return 0;
 }
 
 /* Settles what can be, as the only one who does. */
-static void settle(struct job *j, int thread, size_t i)
+static int settle(struct job *j, struct tok_work *w, size_t i)
 {
-    struct tok_work *w = j->work[thread];
+    int code = 0;
     pthread_mutex_lock(&j->lock);
     j->part[i].done = true;
-    if (!isnan(j->part[i].sum.from)) {
-        j->grown += (double)j->part[i].sum.to - (double)j->part[i].sum.from;
-        j->bytes += j->part[i].end - part_start(j, i);
-    }
-    while (!j->settling && !w->code && j->settled < j->nparts && j->part[j->settled].done) {
-        struct tok_part *p = &j->part[j->settled];
-        if (!move(&p->sum, j->sum)) {
-            bool again = !isnan(p->sum.from);
-            struct tok_tally tally = w->tally;
-            j->settling = true;
-            pthread_mutex_unlock(&j->lock);
-            encode_behind(j, thread, j->settled, j->sum);
-            pthread_mutex_lock(&j->lock);
-            j->settling = false;
-            if (again) /* it was counted */
-                w->tally = tally;
-        }
-        j->sum = p->sum.to;
-        j->settled++;
+    while (!j->settling && !code && j->settled < j->nparts && j->part[j->settled].done) {
+        size_t next = j->settled;
+        j->settling = true;
+        pthread_mutex_unlock(&j->lock);
+        code = take_ids(j, w, next);
+        pthread_mutex_lock(&j->lock);
+        j->settling = false;
+        j->settled += !code;
     }
     pthread_mutex_unlock(&j->lock);
+    return code;
 }
 
 static void encode_sums(struct job *j, int thread)
 {
     struct tok_work *w = j->work[thread];
-    w->ids.n = 0;
-    for (size_t i; !w->code && take(j, thread == 0, &i);) {
-        bool crosses;
-        float from = guess(j, i, &crosses);
-        if (crosses)
-            j->part[i].sum = (struct tok_sum){.from = NAN};
-        else
-            encode_behind(j, thread, i, from);
-        if (!w->code)
-            settle(j, thread, i);
-    }
+    for (size_t i; !w->code && take(j, true, &i);)
+        if (look(j, w, i) || settle(j, w, i))
+            stop(j); /* all that is left stands behind */
 }
 
 static void encode_task(void *arg, int task, int thread)
 {
     (void)task;
-    if (((struct job *)arg)->sums)
+    if (((struct job *)arg)->t->engine.look)
         encode_sums(arg, thread);
     else if (thread == 0)
         encode_front(arg);
@@ -307,7 +272,7 @@ static void copy_task(void *arg, int task, int thread)
     struct job *j = arg;
     const struct tok_part *p = &j->part[task];
     (void)thread;
-    if (p->thread || j->sums)
+    if (p->thread)
         memcpy(j->ids->id + p->at, j->work[p->thread]->ids.id + p->first,
                p->count * sizeof(*j->ids->id));
 }
@@ -334,7 +299,7 @@ static void place(struct job *j)
     int32_t last = j->work[0]->last_id;
     for (size_t i = 0; i < j->nparts; i++) {
         struct tok_part *p = &j->part[i];
-        if (!(p->thread || j->sums) || !p->count)
+        if (!p->thread || !p->count)
             continue;
         const int32_t *id = j->work[p->thread]->ids.id + p->first;
         int32_t end = id[p->count - 1];
@@ -362,7 +327,7 @@ static int run(struct job *j, struct pool *pool, struct err *e)
     }
     if (!code) {
         atomic_init(&j->taken, (uint64_t)j->nparts << 32);
-        pool_run(pool, encoders(j->t, pool), encode_task, j);
+        pool_run(pool, threads, encode_task, j);
         code = find_failure(j, threads, e);
     }
     if (!code) {
@@ -382,9 +347,8 @@ static int encode_split(const struct tokenizer *t, struct pool *pool, struct tok
                         struct err *e)
 {
     struct tok_work *w = work[0];
-    size_t size = part_bytes(t, pool, n);
+    size_t size = part_bytes(pool, n);
     struct job j = {.t = t,
-                    .sums = t->engine.sums,
                     .sum = first ? 0 : w->sum,
                     .work = work,
                     .text = text,
@@ -399,6 +363,8 @@ static int encode_split(const struct tokenizer *t, struct pool *pool, struct tok
     pthread_mutex_init(&j.lock, NULL);
     int code = run(&j, pool, e);
     pthread_mutex_destroy(&j.lock);
+    for (size_t i = 0; i < j.nparts; i++)
+        tok_ids_finish(&j.part[i].looked);
     w->sum = j.sum;
     return code;
 }

@@ -343,29 +343,64 @@ static int sp_encode_part(const void *state, void *scratch, const char *text, si
 }
 
 static int sp_encode_between(const void *state, void *scratch, const char *text, size_t n,
-                             bool first, bool last, struct tok_sum *sum, struct tok_ids *ids,
-                             struct tok_tally *tally, struct err *e)
+                             bool first, bool last, struct tok_ids *ids, struct tok_tally *tally,
+                             struct err *e)
 {
     const struct sp *s = state;
     struct scratch *c = scratch;
     size_t used;
-    if (s->unigram)
-        unigram_begin_sum(c->unigram, sum->from, !first);
-    else if (!first)
+    if (!first)
         sp_native_begin_at_cut(c->native);
     int code = put_text(s, c, text, n, true, last, &used, ids, tally, e);
     if (!code && !last && c->cr) { /* what follows is no LF */
         c->cr = false;
         code = feed_as_is(s, c, "\r", 1, false, ids, e);
     }
-    if (!code && !last && s->unigram)
-        unigram_end_at_cut(s->unigram, c->unigram, ids);
-    else if (!code && !last)
+    if (!code && !last)
         code = sp_native_end_at_cut(s->native, c->native, ids, e);
-    if (!code && s->unigram)
-        unigram_sum(s->unigram, c->unigram, sum);
     end_part(c, code, last, tally);
     return code;
+}
+
+/* A part as the model sees it; it ends with no CR that an LF follows. */
+static const char *lines_of(const struct sp *s, struct scratch *c, const char *text, size_t *n)
+{
+    if (!s->crlf || !*n || !memchr(text, '\r', *n))
+        return text;
+    buf_reset(&c->lines);
+    sp_put_lines(&c->lines, text, *n, false, true);
+    *n = c->lines.len;
+    return c->lines.data;
+}
+
+static int sp_look(const void *state, void *scratch, const char *text, size_t n,
+                   struct tok_ids *ret, struct tok_tally *tally, struct err *e)
+{
+    const struct sp *s = state;
+    struct scratch *c = scratch;
+    int code = look_for_specials(s, text, n, tally, e);
+    if (code)
+        return code;
+    text = lines_of(s, c, text, &n);
+    unigram_look(s->unigram, c->unigram, text, n, ret);
+    return 0;
+}
+
+static int sp_take(const void *state, void *scratch, const char *text, size_t n, bool first,
+                   bool last, const struct tok_ids *looked, float *sum, struct tok_ids *ids,
+                   struct tok_tally *tally, struct err *e)
+{
+    const struct sp *s = state;
+    struct scratch *c = scratch;
+    int code = first ? look_for_specials(s, text, n, tally, e) : 0;
+    if (code)
+        return code;
+    text = lines_of(s, c, text, &n);
+    unigram_begin_sum(c->unigram, *sum, !first);
+    unigram_put_looked(s->unigram, c->unigram, text, n, looked, last, ids);
+    *sum = unigram_ended(c->unigram);
+    end_part(c, 0, last, tally);
+    return 0;
 }
 
 static size_t own_cut(const struct sp *s, const char *text, size_t n)
@@ -582,10 +617,13 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     g.nbest = s->unigram ? sp_nbest : NULL;
     g.fuses = s->model.byte_fallback ? -1 : s->model.unk;
     bool whole = o->sample || s->longest_special >= TOK_CUT_LOOK;
-    g.sums = s->unigram; /* which begin anew behind a token that was parsed */
-    if (!whole && (s->native || (s->unigram && s->mode != TOK_SPECIALS_PARSE))) {
+    if (!whole && s->native) {
         g.cut = sp_cut;
         g.encode_between = sp_encode_between;
+    } else if (!whole && s->unigram && s->mode != TOK_SPECIALS_PARSE) {
+        g.cut = sp_cut; /* and the sum begins anew behind a token that was parsed */
+        g.look = sp_look;
+        g.take = sp_take;
     }
     *ret = g;
     return 0;

@@ -13,8 +13,8 @@ struct tok_part {
     int thread;          /* whose ids */
     size_t first, count; /* in them */
     size_t at;           /* in those of the text */
-    struct tok_sum sum;  /* where ids depend on one */
-    bool done;           /* encoded, if only behind what was guessed */
+    bool done; /* where ids depend on a sum: all is found out that can be before it is known, */
+    struct tok_ids looked; /* and this is it */
 };
 
 struct tokenizer {

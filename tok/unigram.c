@@ -12,45 +12,25 @@
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
-/* In which binades half of what a sum may be coarse to is left over. */
-static uint32_t ties_of(double score)
-{
-    uint32_t bits = 0;
-    double size = fabs(score) * 0x1p23 / (1 << UNIGRAM_BINADE);
-    for (int i = 0; i < UNIGRAM_BINADES; i++, size /= 2) {
-        double left = size < 0x1p52 ? size - (double)(int64_t)size - 0.5 : 0.5;
-        bits |= (uint32_t)(fabs(left) < 0x1p-24) << i;
-    }
-    return bits;
-}
-
 static void fill_scores(struct unigram *u, const struct sp_model *m)
 {
-    float min = FLT_MAX, max = FLT_MIN; /* as the library begins: the least positive number */
-    for (size_t i = 0; i < m->npieces; i++) {
-        if (m->piece[i].type == SP_NORMAL) {
+    float min = FLT_MAX;
+    for (size_t i = 0; i < m->npieces; i++)
+        if (m->piece[i].type == SP_NORMAL)
             min = m->piece[i].score < min ? m->piece[i].score : min;
-            max = m->piece[i].score > max ? m->piece[i].score : max;
-        }
-    }
     u->unk_score = min - 10.0f;
     u->unk = m->unk;
-    u->unk_ties = ties_of((double)u->unk_score);
-    u->falling = u->unk_score <= 0;
     u->largest = fabs((double)u->unk_score);
-    u->piece = mem_new(m->npieces, sizeof(*u->piece));
+    u->type = mem_new(m->npieces, sizeof(*u->type));
     u->score = mem_new(m->npieces + 1, sizeof(*u->score));
     u->none = (uint32_t)m->npieces;
     while (u->id_mask < u->none)
         u->id_mask = u->id_mask * 2 + 1;
     for (size_t i = 0; i < m->npieces; i++) {
         const struct sp_piece *p = &m->piece[i];
-        double score =
-            p->type == SP_USER ? (double)((float)p->length * max) - 0.1 : (double)p->score;
-        u->piece[i] = (struct scored){score, p->type, ties_of(score)};
-        u->score[i] = p->type == SP_USER ? NAN : p->score;
-        u->falling &= score <= 0 || p->type == SP_BYTE || p->type == SP_CONTROL;
-        u->largest = fmax(u->largest, fabs(score));
+        u->type[i] = p->type;
+        u->score[i] = p->type == SP_USER ? (float)(0.1 * ((double)p->length - 1)) : p->score;
+        u->largest = fmax(u->largest, fabs((double)u->score[i]));
     }
 }
 
@@ -58,15 +38,13 @@ static void fill_scores(struct unigram *u, const struct sp_model *m)
 static void fill_ends(struct unigram *u, const struct sp_model *m)
 {
     struct ends_piece *piece = mem_new(m->npieces + 1, sizeof(*piece));
-    uint32_t *ties = mem_new(m->npieces + 1, sizeof(*ties));
     for (size_t i = 0; i < m->npieces; i++) {
         const struct sp_piece *p = &m->piece[i];
         if (p->type == SP_UNUSED || !sp_piece_is_utf8(p))
             continue;
         piece[i + 1] = (struct ends_piece){u->score[i], (uint32_t)p->length, 0};
-        ties[i + 1] = u->piece[i].ties;
     }
-    ends_init(&u->ends, &u->trie, piece, ties);
+    ends_init(&u->ends, &u->trie, piece);
 }
 
 static void fill_trie(struct unigram *u, const struct sp_model *m)
@@ -123,7 +101,7 @@ void unigram_destroy(struct unigram *u)
     cut_finish(&u->cut);
     near_finish(&u->near);
     sp_plain_finish(&u->plain);
-    free(u->piece);
+    free(u->type);
     free(u->score);
     free(u);
 }
@@ -142,11 +120,10 @@ void unigram_state_destroy(struct unigram_state *s)
     buf_finish(&s->rest);
     buf_finish(&s->text);
     free(s->node);
+    free(s->anew);
     free(s->path);
     free(s->live);
     word_cache_destroy(s->cache);
-    for (int i = 0; i < UNIGRAM_EXACT; i++)
-        word_cache_destroy(s->exact[i].cache);
     tok_ids_finish(&s->stream);
     free(s->part);
     free(s->piece);
@@ -182,7 +159,6 @@ static const char *window(const struct unigram_state *s, size_t *ret_n)
 /* Room for nodes up to a place; at the first one ways begin. */
 static void make_nodes(struct unigram_state *s, size_t last)
 {
-    s->widest = last > s->widest ? last : s->widest;
     if (last >= s->room) {
         s->room = last + last / 2 + 64;
         s->node = mem_grow(s->node, s->room, sizeof(*s->node));
@@ -190,20 +166,14 @@ static void make_nodes(struct unigram_state *s, size_t last)
     if (s->at)
         return;
     s->node[0] = (struct node){.score = s->score};
+    s->nanew = 0;
     s->reached = TRIE_ROOT;
 }
 
-/* Sums and comparisons are the library's: floats kept, compared before they are rounded. */
-ALWAYS void offer(const struct unigram *u, struct node *to, float before, uint32_t piece)
+ALWAYS void offer(struct node *to, float sum, uint32_t piece)
 {
-    float sum = u->ends.piece[piece].score + before, other;
     bool better = sum > to->score;
-    if (__builtin_expect(!islessgreater(sum, to->score), 0)) {
-        double whole = u->piece[piece - 1].score + (double)before;
-        better = whole > (double)to->score;
-        sum = (float)whole;
-    }
-    other = better ? to->score : sum;
+    float other = better ? to->score : sum;
     to->second = to->second > other ? to->second : other;
     to->score = better ? sum : to->score;
     to->piece = better ? piece : to->piece;
@@ -218,26 +188,47 @@ ALWAYS void fill_node(const struct unigram *u, struct node *node, uint32_t piece
     for (const struct ends_piece *p; piece; piece = p->next) {
         p = &u->ends.piece[piece];
         length = p->length;
-        offer(u, &to, node[-(ptrdiff_t)length].score, piece);
+        offer(&to, p->score + node[-(ptrdiff_t)length].score, piece);
     }
-    if (length != one) {
-        float sum = u->unk_score + node[-(ptrdiff_t)one].score;
-        bool better = !length || sum > to.score;
-        float other = better ? to.score : sum;
-        to.second = to.second > other ? to.second : other;
-        to.score = better ? sum : to.score;
-        to.piece = better ? 0 : to.piece;
-    }
+    if (length != one)
+        offer(&to, u->unk_score + node[-(ptrdiff_t)one].score, 0);
     *node = to;
 }
 
-/* Those of all pieces that end at a place. */
-static uint32_t ties_at(const struct unigram *u, uint32_t piece, size_t one)
+/* Where the next pieces begin the sum is too large: it begins anew, and those of places beyond that
+ * ways have come to already lose as much. */
+static void begin_anew(struct unigram_state *s)
 {
-    uint32_t ties = u->ends.ties[piece];
-    while (u->ends.piece[piece].next)
-        piece = u->ends.piece[piece].next;
-    return u->ends.piece[piece].length == one ? ties : ties | u->unk_ties;
+    struct node *from = &s->node[s->at];
+    if (s->nanew == s->anew_room) {
+        s->anew_room = s->anew_room ? s->anew_room * 2 : 16;
+        s->anew = mem_grow(s->anew, s->anew_room, sizeof(*s->anew));
+    }
+    s->anew[s->nanew++] = (struct anew){s->at, from->score};
+    from->score = 0;
+}
+
+/* The same as fill_node for the window's last place, one offer after another as the library comes
+ * to them, with what it takes off between them. */
+static void fill_anew(const struct unigram *u, struct unigram_state *s, uint32_t piece, size_t one)
+{
+    struct node to = {0};
+    size_t k = 0, length = 0;
+    for (bool first = true; first || length > one; first = false) {
+        const struct ends_piece *p = &u->ends.piece[piece];
+        float score = piece ? p->score : u->unk_score;
+        length = piece ? p->length : one;
+        size_t from = s->at - length;
+        for (; k < s->nanew && s->anew[k].at <= from; k++)
+            to.score -= s->anew[k].by;
+        float sum = score + s->node[from].score;
+        if (first || sum > to.score)
+            to = (struct node){.score = sum, .piece = piece};
+        piece = piece ? p->next : 0;
+    }
+    for (; k < s->nanew; k++)
+        to.score -= s->anew[k].by;
+    s->node[s->at] = to;
 }
 
 /* The ways to the next place. */
@@ -246,11 +237,15 @@ static void extend(const struct unigram *u, struct unigram_state *s)
     size_t n;
     const char *p = window(s, &n);
     size_t one = sp_char_length(p + s->at, n - s->at);
+    if (fabsf(s->node[s->at].score) > UNIGRAM_MOST)
+        begin_anew(s);
     for (size_t end = s->at + one; s->at < end; s->at++)
         s->reached = ends_step(&u->ends, s->reached, p[s->at]);
     uint32_t piece = u->ends.unit[s->reached].piece;
-    fill_node(u, &s->node[s->at], piece, one);
-    s->ties |= ties_at(u, piece, one);
+    if (s->nanew)
+        fill_anew(u, s, piece, one);
+    else
+        fill_node(u, &s->node[s->at], piece, one);
 }
 
 /* The bytes of the last piece on the best way to a place, of text p. */
@@ -317,6 +312,12 @@ static void settle(const struct unigram *u, struct unigram_state *s, size_t end,
     s->at -= end;
     if (s->at)
         memmove(s->node, s->node + end, (s->at + 1) * sizeof(*s->node));
+    size_t old = 0, all = s->nanew;
+    while (old < all && s->anew[old].at <= end)
+        old++;
+    for (size_t i = old; i < all; i++)
+        s->anew[i - old] = (struct anew){s->anew[i].at - end, s->anew[i].by};
+    s->nanew = all - old;
 }
 
 /* The last place that every way which may still win goes through; 0 if that is the window's start.
@@ -366,32 +367,33 @@ size_t unigram_window_cut(const struct unigram *u, const struct unigram_state *s
 }
 
 /*
- * Scores of ways through a segment of n bytes are sums of n terms at most, each rounded to
+ * Scores of ways through a segment of n characters are sums of n terms at most, each rounded to
  * 2^-24 of at most |score before| + n * largest. So two ways that differ by `margin` compare alike
  * whatever was before, while 2 n 2^-24 (|score before| + 2 n * largest) is less than it; 2 % are
- * for the second order.
+ * for the second order. And no sum in it may become so large that it begins anew: behind nothing
+ * they come to `far`.
  */
-static float limit_of(const struct unigram *u, size_t n, double margin)
+static float limit_of(const struct unigram *u, size_t n, double margin, double far)
 {
-    double room = (double)n * u->largest;
-    double limit = margin * 0x1p23 / (1.02 * (double)n) - 4 * room;
-    return limit > 0 ? (float)fmin(limit, 0x1p60) : 0;
+    double terms = (double)n, room = terms * u->largest;
+    double limit = margin * 0x1p23 / (1.02 * terms) - 4 * room;
+    double least = (double)UNIGRAM_MOST - 1 - far - terms * 0x1p-6;
+    return room < 0x1p14 ? (float)fmax(fmin(limit, least), 0) : 0;
 }
 
-/* The best way through a text, as unigram_learn has it, behind a score: *ret_margin is by how much
- * it is the best at least, 0 if a character is unknown. Returns the number of characters. */
-static size_t look_through(const struct unigram *u, struct unigram_state *s, float before,
-                           const char *text, const uint32_t *piece, size_t n, struct tok_ids *ids,
-                           double *ret_margin)
+float unigram_learn(const struct unigram *u, struct unigram_state *s, const char *text,
+                    const uint32_t *piece, size_t n, struct tok_ids *ids)
 {
     size_t chars = 0, first = ids->n;
     double margin = INFINITY;
+    float far = 0;
     make_nodes(s, n);
-    s->node[0].score = before;
+    s->node[0].score = 0;
     for (size_t at = 0, one; at < n; chars++) {
         one = sp_char_length(text + at, n - at);
         at += one;
         fill_node(u, &s->node[at], piece[at - 1], one);
+        far = fmaxf(far, fabsf(s->node[at].score));
     }
     int32_t *id = tok_ids_reserve(ids, chars);
     for (size_t at = n; at > 0; ids->n++) {
@@ -404,34 +406,7 @@ static size_t look_through(const struct unigram *u, struct unigram_state *s, flo
         ids->id[i] = ids->id[k];
         ids->id[k] = swap;
     }
-    *ret_margin = margin;
-    return chars;
-}
-
-float unigram_learn(const struct unigram *u, struct unigram_state *s, const char *text,
-                    const uint32_t *piece, size_t n, struct tok_ids *ids)
-{
-    double margin;
-    size_t chars = look_through(u, s, 0, text, piece, n, ids, &margin);
-    return limit_of(u, chars, margin);
-}
-
-float unigram_learn_exact(const struct unigram *u, struct unigram_state *s, const char *text,
-                          const uint32_t *piece, size_t n, struct tok_ids *ids)
-{
-    float start = ldexpf(1, s->binade);
-    double margin;
-    size_t first = ids->n, chars = look_through(u, s, -1.5f * start, text, piece, n, ids, &margin);
-    bool holds = (double)chars * u->largest < UNIGRAM_GUARD;
-    uint32_t ties = 0;
-    for (size_t i = first; i < ids->n; i++)
-        holds &= ids->id[i] != u->unk;
-    for (size_t at = 0, one; at < n && holds;) {
-        one = sp_char_length(text + at, n - at);
-        at += one;
-        ties |= ties_at(u, piece[at - 1], one);
-    }
-    return holds && !(ties >> (s->binade - UNIGRAM_BINADE) & 1) ? 2 * start : 0;
+    return limit_of(u, chars, margin, (double)far);
 }
 
 void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
@@ -537,9 +512,11 @@ void unigram_begin_sum(struct unigram_state *s, float from, bool at_cut)
 {
     s->score = from;
     s->norm.begun = s->at_cut = at_cut;
-    s->ties = 0;
-    s->reach = INFINITY;
-    s->widest = 0;
+}
+
+float unigram_ended(const struct unigram_state *s)
+{
+    return s->ended;
 }
 
 void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)

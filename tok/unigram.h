@@ -50,14 +50,19 @@ void unigram_reset(struct unigram_state *s);
 
 /*
  * Parts of one text for several threads: the largest cut below n of text that begins at a
- * character, 0 if there is none (or if scores above 0 leave none); a text that goes on at a cut
- * behind a sum; and its end there. unigram_sum fills all but `from`, for what came since
- * unigram_begin_sum.
+ * character, 0 if there is none. unigram_look appends what can be told of text between two cuts, or
+ * behind the last, without the sum before it: most of the work, in no order. Then one part after
+ * another: unigram_begin_sum for what stands before it, unigram_put_looked for its text and what was
+ * found (`last`: nothing follows), unigram_ended for the sum behind it. Of a text's
+ * first part nothing is found before.
  */
 size_t unigram_cut(const struct unigram *u, const char *text, size_t n);
+void unigram_look(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
+                  struct tok_ids *ret);
 void unigram_begin_sum(struct unigram_state *s, float from, bool at_cut);
-void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
-void unigram_sum(const struct unigram *u, const struct unigram_state *s, struct tok_sum *ret);
+void unigram_put_looked(const struct unigram *u, struct unigram_state *s, const char *text,
+                        size_t n, const struct tok_ids *looked, bool last, struct tok_ids *ids);
+float unigram_ended(const struct unigram_state *s);
 
 /* Bytes that were no UTF-8 since the last call. */
 uint64_t unigram_take_invalid(struct unigram_state *s);

@@ -11,14 +11,13 @@
 
 /*
  * Text cut as it stands, before it is normalized, where neither a rule nor a piece reaches across.
- * Its parts are found by their bytes in the word cache. The bits of an id that ids do not need are
- * those of a float: the size that the sum before it must stay below, and a sign for the first of a
- * part, which alone has such a limit. A part that becomes nothing has an id that is no piece's.
+ * Its parts are found by their bytes in the word cache. The bits of an id that ids do not need tell
+ * the size that the sum before it must stay below, and by a sign the first of a part, which alone
+ * has such a limit. A part that becomes nothing has an id that is no piece's.
  */
 
 enum {
     AHEAD = 64, /* bytes behind a part that the cache may read */
-    CHUNK_LEAST = 256,
     PAIRS_LOG = 14,
     PAIR_BITS = 42,
     MARK = 0x2581
@@ -238,24 +237,33 @@ static void normalize(const struct unigram *u, struct unigram_state *s, const ch
     struct sp_norm_state norm = {.begun = true};
     if (!put_plain(u, text, n, &s->text))
         sp_norm_put(&u->norm, &norm, text, n, true, SIZE_MAX, &s->text);
+    s->norm.invalid += norm.invalid;
 }
 
-typedef float learn_part(const struct unigram *u, struct unigram_state *s, const char *text,
-                         const uint32_t *piece, size_t n, struct tok_ids *ids);
+/* The size of a sum below 2^17, to 2^-6, in all bits but the sign. */
+static inline uint32_t size_bits(float sum)
+{
+    float size = fabsf(sum) + 0x1p17f;
+    uint32_t bits;
+    memcpy(&bits, &size, sizeof(bits));
+    return bits << 8;
+}
 
-/* The first of ids that hold below a limit. */
+/* The first of ids that hold for sums whose size is below a limit. */
 static int32_t limited(const struct unigram *u, int32_t id, float limit)
 {
-    uint32_t bits;
-    memcpy(&bits, &limit, sizeof(bits));
+    uint32_t bits = size_bits(fmaxf(limit - 0x1p-4f, 0)); /* for what size_bits rounds */
     return (int32_t)((bits & ~u->id_mask) | (uint32_t)id | 1u << 31);
 }
 
 /* The ids of parts, each with a limit. */
-static int miss_by(learn_part *learn, const struct unigram *u, struct unigram_state *s,
-                   struct word_list *list, struct tok_ids *ids)
+static int miss(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
+                struct err *e)
 {
+    const struct unigram *u = state;
+    struct unigram_state *s = scratch;
     uint32_t start[WORD_LIST + 1] = {0};
+    (void)e;
     for (size_t i = 0; i < list->count; i++) {
         normalize(u, s, list->text + list->at[i], list->n[i]);
         start[i + 1] = (uint32_t)s->text.len;
@@ -271,7 +279,7 @@ static int miss_by(learn_part *learn, const struct unigram *u, struct unigram_st
         for (size_t k = start[i + 1]; i + 1 < list->count && k < start[i + 2]; k++)
             __builtin_prefetch(&u->ends.piece[s->piece[k]]);
         float limit =
-            n ? learn(u, s, s->text.data + start[i], s->piece + start[i], n, ids) : 0x1p60f;
+            n ? unigram_learn(u, s, s->text.data + start[i], s->piece + start[i], n, ids) : UNIGRAM_MOST;
         if (!n)
             *tok_ids_reserve(ids, 1) = (int32_t)u->none, ids->n++;
         ids->id[at] = limited(u, ids->id[at], limit);
@@ -283,87 +291,39 @@ static int miss_by(learn_part *learn, const struct unigram *u, struct unigram_st
     return 0;
 }
 
-static int miss_exact(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
-                      struct err *e)
-{
-    (void)e;
-    return miss_by(unigram_learn_exact, state, scratch, list, ids);
-}
-
-static int miss(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
-                struct err *e)
-{
-    (void)e;
-    return miss_by(unigram_learn, state, scratch, list, ids);
-}
-
-/* The cache of a binade. Those of the highest are kept; the others take turns in the first place.
- */
-static struct word_cache *exact_cache(struct unigram_state *s, int binade)
-{
-    struct exact *low = &s->exact[1], *at;
-    for (int i = 0; i < UNIGRAM_EXACT; i++)
-        if (s->exact[i].cache && s->exact[i].binade == binade)
-            return s->exact[i].cache;
-    for (int i = 2; i < UNIGRAM_EXACT; i++)
-        low = s->exact[i].binade < low->binade ? &s->exact[i] : low;
-    at = binade > low->binade ? low : &s->exact[0];
-    word_cache_destroy(at->cache);
-    *at = (struct exact){binade, word_cache_create(WORD_CACHE_BYTES / 4)};
-    return at->cache;
-}
-
-static void find_ids(const struct unigram *u, struct unigram_state *s, const char *text, size_t n)
+static void find_ids(const struct unigram *u, struct unigram_state *s, const char *text,
+                     const uint32_t *start, size_t n, struct tok_ids *ids)
 {
     struct err never;
-    int binade = unigram_binade(s->score);
-    s->stream.n = 0;
-    s->guard = 0;
-    if (!u->falling || binade < UNIGRAM_BINADE || binade >= UNIGRAM_BINADE + UNIGRAM_BINADES) {
-        word_cache_encode(s->cache, text, s->part, n, miss, u, s, &s->stream, &never);
-        return;
-    }
-    s->binade = binade;
-    s->guard = UNIGRAM_GUARD + ldexpf(1, binade - 12); /* and some of its own coarseness */
-    word_cache_encode(exact_cache(s, binade), text, s->part, n, miss_exact, u, s, &s->stream,
-                      &never);
+    word_cache_encode(s->cache, text, start, n, miss, u, s, ids, &never);
 }
 
 /* Ids with limits become ids, up to the first whose limit does not hold; returns it, or the end. */
 static const uint32_t *put_ids(const struct unigram *u, struct unigram_state *s, const uint32_t *p,
                                const uint32_t *end, struct tok_ids *ids)
 {
-    const uint32_t *first = p, mask = u->id_mask, none = u->none;
+    const uint32_t mask = u->id_mask, none = u->none;
     int32_t *to = ids->id + ids->n, *from = to;
-    float sum = s->score, reach;
-    uint32_t least = INT32_MAX, bits;
+    float sum = s->score;
     for (; p < end; p++) {
         uint32_t id = *p & mask, limit = *p & ~mask & INT32_MAX;
-        float size = fabsf(sum) + s->guard;
-        memcpy(&bits, &size, sizeof(bits));
-        if (__builtin_expect(bits >= limit, 0) && *p >> 31)
+        if (__builtin_expect(size_bits(sum) >= limit, 0) && *p >> 31)
             break;
-        least = limit < least ? limit : least;
         *to = (int32_t)id;
         to += id != none;
-        sum = unigram_add(u, (int32_t)id, sum);
+        sum += u->score[id];
     }
-    memcpy(&reach, &least, sizeof(reach));
-    if (least < 0x7f800000u) /* else it was that of no first one */
-        s->reach = fminf(s->reach, reach - s->guard);
     s->after_unknown &= to == from;
     s->score = sum;
     ids->n += (size_t)(to - from);
-    for (; unigram_binade(sum) >= UNIGRAM_BINADE && first < p; first++)
-        s->ties |= (*first & mask) == none ? 0 : u->piece[*first & mask].ties;
     return p;
 }
 
 /* The same, of parts: one whose limit does not hold is gone through again. */
 static void put_stream(const struct unigram *u, struct unigram_state *s, const char *text,
-                       const uint32_t *start, struct tok_ids *ids)
+                       const uint32_t *start, const uint32_t *p, size_t n, struct tok_ids *ids)
 {
-    const uint32_t *p = (const uint32_t *)s->stream.id, *end = p + s->stream.n, *stop;
+    const uint32_t *end = p + n, *stop;
     for (size_t i = 0;; i++) {
         tok_ids_reserve(ids, (size_t)(end - p) + 1);
         stop = put_ids(u, s, p, end, ids);
@@ -378,30 +338,19 @@ static void put_stream(const struct unigram *u, struct unigram_state *s, const c
     }
 }
 
-/* Bytes that are worked on at a time: few where the sum comes to a power of two, behind which other
- * ids hold. */
-static size_t chunk_bytes(const struct unigram_state *s)
-{
-    int binade = unigram_binade(s->score);
-    double left = ldexp(2, binade) - fabs((double)s->score);
-    if (binade + 1 < UNIGRAM_BINADE || left > 2 * UNIGRAM_CHUNK)
-        return UNIGRAM_CHUNK;
-    return left < 2 * CHUNK_LEAST ? CHUNK_LEAST : (size_t)(left / 2);
-}
-
 size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const char *text,
                          size_t n, struct tok_ids *ids)
 {
     size_t used = 0;
     make_room(s);
     while (n - used > 2 * AHEAD) {
-        size_t most = chunk_bytes(s);
-        most = n - used - AHEAD < most ? n - used - AHEAD : most;
+        size_t most = n - used - AHEAD < UNIGRAM_CHUNK ? n - used - AHEAD : UNIGRAM_CHUNK;
         size_t k = find_parts(u, s, text + used, most, s->part);
         if (!k)
             break;
-        find_ids(u, s, text + used, k);
-        put_stream(u, s, text + used, s->part, ids);
+        s->stream.n = 0;
+        find_ids(u, s, text + used, s->part, k, &s->stream);
+        put_stream(u, s, text + used, s->part, (const uint32_t *)s->stream.id, s->stream.n, ids);
         used += s->part[k];
     }
     return used;
@@ -411,7 +360,7 @@ size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const
 
 size_t unigram_cut(const struct unigram *u, const char *text, size_t n)
 {
-    for (size_t at = n > 8 ? n - 8 : 0; at && u->falling; at--) {
+    for (size_t at = n > 8 ? n - 8 : 0; at; at--) {
         unsigned char a = (unsigned char)text[at - 1], b = (unsigned char)text[at];
         if ((a | b) < 0x80) {
             if (u->apart[a][b >> 3] >> (b & 7) & 1 && !joins(u, text + at + 1))
@@ -429,14 +378,68 @@ size_t unigram_cut(const struct unigram *u, const char *text, size_t n)
     return 0;
 }
 
-void unigram_sum(const struct unigram *u, const struct unigram_state *s, struct tok_sum *ret)
+/* Takes 32-bit numbers: appended, to be read in the same order. */
+static uint32_t *room_for(struct tok_ids *to, size_t n)
 {
-    int binade = unigram_binade(ret->from);
-    ret->to = s->ended;
-    ret->moves = u->falling && binade >= UNIGRAM_BINADE &&
-                 binade < UNIGRAM_BINADE + UNIGRAM_BINADES && unigram_binade(ret->to) == binade;
-    ret->even = ret->moves && s->ties >> (binade - UNIGRAM_BINADE) & 1;
-    double most = ldexp(2, binade) - (double)s->widest * u->largest;
-    ret->most = fminf(s->reach, (float)(most * 0.999999));
-    ret->moves &= fabsf(ret->to) < ret->most;
+    uint32_t *p = (uint32_t *)tok_ids_reserve(to, n);
+    to->n += n;
+    return p;
+}
+
+/* What stands between cuts that find_parts does not see: one part that is to be gone through.
+ * Returns its bytes, 0 if no cut is near. */
+static size_t look_slowly(const struct unigram *u, struct unigram_state *s, const char *text,
+                          size_t n, struct tok_ids *ret)
+{
+    size_t most = n < UNIGRAM_CHUNK ? n : UNIGRAM_CHUNK;
+    size_t cut = unigram_next_cut(u, s, text, most);
+    if (cut == most)
+        return 0;
+    uint32_t *p = room_for(ret, 5);
+    p[0] = p[1] = 1;
+    p[2] = 0;
+    p[3] = (uint32_t)cut;
+    p[4] = (uint32_t)limited(u, (int32_t)u->none, 0);
+    return cut;
+}
+
+/* Of each chunk the number of its parts and of its ids with limits; where the parts begin, and the
+ * last one ends; the ids. */
+void unigram_look(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
+                  struct tok_ids *ret)
+{
+    make_room(s);
+    for (size_t used = 0, k; n - used > 2 * AHEAD; used += k) {
+        size_t most = n - used - AHEAD < UNIGRAM_CHUNK ? n - used - AHEAD : UNIGRAM_CHUNK;
+        uint32_t parts = (uint32_t)find_parts(u, s, text + used, most, s->part);
+        if (!parts) {
+            if (!(k = look_slowly(u, s, text + used, n - used, ret)))
+                break;
+            continue;
+        }
+        uint32_t *head = room_for(ret, 2 + parts + 1);
+        head[0] = parts;
+        memcpy(head + 2, s->part, (parts + 1) * sizeof(*s->part));
+        size_t at = ret->n;
+        find_ids(u, s, text + used, s->part, parts, ret);
+        ((uint32_t *)ret->id)[at - parts - 2] = (uint32_t)(ret->n - at);
+        k = s->part[parts];
+    }
+}
+
+void unigram_put_looked(const struct unigram *u, struct unigram_state *s, const char *text,
+                        size_t n, const struct tok_ids *looked, bool last, struct tok_ids *ids)
+{
+    const uint32_t *p = (const uint32_t *)looked->id, *end = looked->n ? p + looked->n : p;
+    size_t used = 0;
+    make_room(s);
+    while (p < end) {
+        const uint32_t *start = p + 2, *stream = start + p[0] + 1;
+        put_stream(u, s, text + used, start, stream, p[1], ids);
+        used += start[p[0]];
+        p = stream + p[1];
+    }
+    unigram_put(u, s, text + used, n - used, last, ids);
+    if (!last)
+        unigram_end_at_cut(u, s, ids);
 }

@@ -17,44 +17,24 @@
 enum {
     UNIGRAM_CHUNK = 1 << 14, /* bytes that are worked on at a time */
     UNIGRAM_BEYOND = 4,      /* bytes behind a place that tell whether it is a cut */
-    UNIGRAM_BINADE = 18,     /* the least whose sums have caches of their own: from 2^18 on, */
-    UNIGRAM_BINADES = 32,
-    UNIGRAM_EXACT = 6,   /* and so many such caches; */
-    UNIGRAM_GUARD = 2048 /* the size of a score that a part of theirs may have */
 };
 
-/*
- * A sum of floats between two powers of two is a multiple of one number, the coarseness of floats
- * there. So what a score adds to it is the same for any such sum, unless it falls in the middle of
- * two multiples; and of the ways through a segment the same is best.
- */
-struct scored {
-    double score; /* of user-defined pieces by their length */
-    enum sp_piece_type type;
-    uint32_t ties; /* a bit for each binade in which it falls in the middle */
-};
-
-/* Ids that hold in one binade. */
-struct exact {
-    int binade;
-    struct word_cache *cache; /* NULL: none yet */
-};
+/* Sums of a larger size begin anew. */
+#define UNIGRAM_MOST 100000.0f
 
 struct unigram {
     struct sp_norm norm;
     struct trie trie;     /* normal, user-defined and unused pieces */
-    struct ends ends;     /* the first two; scores that are no floats are NaN */
+    struct ends ends;     /* the first two */
     struct cut cut;       /* places that none of the first two reaches across, */
     struct near near;     /* and those that none does in this text */
-    struct scored *piece; /* by id */
-    float *score;         /* the same at hand, NaN if it is no float; of no piece at all the last */
+    float *score;         /* by id, of user-defined pieces by their length; 0 of no piece at all, the last */
+    enum sp_piece_type *type;
     uint32_t none;        /* the id of no piece */
     uint32_t id_mask;     /* of the bits that ids take, that one, too */
     size_t longest;       /* bytes of the longest */
     float unk_score;
     double largest; /* of the sizes of all scores */
-    uint32_t unk_ties;
-    bool falling; /* no score is above 0, so that the size of a sum only grows */
     int32_t unk, byte[256];
     bool byte_fallback;
     struct sp_plain plain;
@@ -70,6 +50,12 @@ struct node {
     uint32_t piece;      /* that piece in `ends`; 0: an unknown character */
 };
 
+/* A place where sums began anew, and what was taken from those of places beyond. */
+struct anew {
+    size_t at;
+    float by;
+};
+
 /* A window on the normalized text. Places count from `from`, which all ways go through. */
 struct unigram_state {
     struct sp_norm_state norm;
@@ -80,17 +66,13 @@ struct unigram_state {
     struct node *node; /* of each place where a character begins, up to `at` */
     size_t room;
     size_t at;          /* the last place that the ways have come to */
+    struct anew *anew;  /* in the window, by place */
+    size_t nanew, anew_room;
     uint32_t reached;   /* what `ends` says there */
     bool after_unknown; /* the last id that left was the unknown piece */
     bool at_cut;        /* the text may be cut where it stands, and all before is encoded */
     struct word_cache *cache;
-    struct exact exact[UNIGRAM_EXACT]; /* the first: of lower ones */
-    int binade;                        /* that is being learnt */
-    float guard;                       /* limits are for sums so much larger than the one before */
-    uint32_t ties;                     /* of all scores that were added, */
-    float reach;                       /* the least limit that was relied on, */
-    size_t widest;                     /* and the longest window, since a sum was begun */
-    float ended;                       /* the sum at the end of the text before */
+    float ended;           /* the sum at the end of the text before */
     struct tok_ids stream; /* what comes out of the caches: ids with limits (unigram_parts.c) */
     uint32_t *part;        /* where parts begin */
     uint32_t *piece;       /* scratch: the longest that ends at each place */
@@ -110,27 +92,10 @@ void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct
 
 /*
  * A text that no piece reaches out of, piece[i] being the longest that ends behind its byte i: its
- * ids as if nothing stood before it, and the size of the score before up to which they hold. Or as
- * if a sum in the state's binade stood there; 0 if they do not hold for all.
+ * ids as if nothing stood before it, and the size of the sum before below which they hold.
  */
 float unigram_learn(const struct unigram *u, struct unigram_state *s, const char *text,
                     const uint32_t *piece, size_t n, struct tok_ids *ids);
-float unigram_learn_exact(const struct unigram *u, struct unigram_state *s, const char *text,
-                          const uint32_t *piece, size_t n, struct tok_ids *ids);
-
-/* A sum to which a piece is added, as the library does it. */
-static inline float unigram_add(const struct unigram *u, int32_t id, float sum)
-{
-    float next = sum + u->score[id];
-    return __builtin_expect(isnan(next), 0) ? (float)(u->piece[id].score + (double)sum) : next;
-}
-
-static inline int unigram_binade(float score)
-{
-    uint32_t bits;
-    memcpy(&bits, &score, sizeof(bits));
-    return (int)(bits >> 23 & 255) - 127;
-}
 
 /* Works on what is in the window, but for places near its end unless the text is over. */
 void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last,
@@ -160,6 +125,9 @@ struct unigram_edge {
 /* The next piece of text[at .. n); *edge begins zeroed but for its end, which is `at`. */
 bool unigram_next_edge(const struct unigram *u, const char *text, size_t at, size_t n,
                        struct unigram_edge *edge);
+
+/* Ends what the next part follows at a cut. */
+void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
 
 /* unigram_sample.c: as unigram_advance, but a way at random. */
 void unigram_sample_window(const struct unigram *u, struct unigram_state *s, bool last,

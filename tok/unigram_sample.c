@@ -19,8 +19,8 @@
 static float edge_score(const struct unigram *u, int32_t id, const char *p, size_t n)
 {
     size_t chars = 0;
-    if (u->piece[id].type != SP_USER)
-        return (float)u->piece[id].score;
+    if (u->type[id] != SP_USER)
+        return u->score[id];
     for (size_t i = 0; i < n; i++)
         chars += ((unsigned char)p[i] & 0xc0) != 0x80;
     return (float)(0.1 * ((double)chars - 1));
@@ -34,7 +34,7 @@ bool unigram_next_edge(const struct unigram *u, const char *text, size_t at, siz
            trie_step(&u->trie, &edge->node, text[at + edge->at])) {
         int32_t id = trie_value(&u->trie, edge->node);
         size_t end = at + ++edge->at;
-        if (id < 0 || u->piece[id].type == SP_UNUSED)
+        if (id < 0 || u->type[id] == SP_UNUSED)
             continue;
         while (end < n && ((unsigned char)text[end] & 0xc0) == 0x80)
             end++; /* a piece that ends inside a character takes all of it */
