@@ -257,8 +257,7 @@ int tok_encode_part(const struct tokenizer *t, struct tok_work *w, const char *t
  * and tok_encode_part give, in their order, and fails as they do. The text is cut where no token
  * can reach across; where no such place is found, or none is looked for, one thread does it all:
  *
- *   SentencePiece's models under TOK_ENGINE_SENTENCEPIECE; unigram ones with scores above 0, or
- *   under TOK_SPECIALS_PARSE
+ *   SentencePiece's models under TOK_ENGINE_SENTENCEPIECE; unigram ones under TOK_SPECIALS_PARSE
  *   dropout, sample
  *   without a scanner for the pre-tokenizer: steps that may look anywhere (most patterns), the
  *   normalizers Strip and Prepend, text without two ASCII characters to cut between

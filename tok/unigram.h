@@ -3,18 +3,18 @@
 #define TOK_UNIGRAM_H
 
 /*
- * SentencePiece's unigram model: text to ids exactly as libsentencepiece 0.1.97 to 0.2.1 gives them
+ * SentencePiece's unigram model: text to ids exactly as sentencepiece 0.2.2 gives them
  * (Model::EncodeOptimized and the byte fallback of PopulateSentencePieceText), as a stream.
  *
  * The library adds up a path's scores in 32-bit floats from the text's first byte on, so its choice
- * at any place depends on all that stands before; here the same sums are carried along, and ids
+ * at any place depends on all that stands before; and where the best sum at a place is beyond
+ * 100,000 it takes it from all sums from there on. Here the same sums are carried along, and ids
  * leave as soon as every path that may still win goes through the same place. So memory does not
  * grow with the text, and the ids are those of the whole.
  *
  * Where no piece reaches across two places, what stands between them is a segment (mostly a word)
- * whose ids are kept and found again: they hold for every score before it that is small enough for
- * rounding not to matter, which is known for each; behind a larger one those that hold for all
- * scores between two powers of two; else the ways through it are compared anew.
+ * whose ids are kept and found again: they hold for every sum before it that is small enough for
+ * rounding not to matter, which is known for each; else the ways through it are compared anew.
  *
  * The tables are shared by threads, a text's state belongs to one.
  */

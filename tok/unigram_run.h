@@ -28,7 +28,7 @@ struct unigram {
     struct ends ends;     /* the first two */
     struct cut cut;       /* places that none of the first two reaches across, */
     struct near near;     /* and those that none does in this text */
-    float *score;         /* by id, of user-defined pieces by their length; 0 of no piece at all, the last */
+    float *score;         /* by id, of user-defined pieces by their length; the last, 0, of none */
     enum sp_piece_type *type;
     uint32_t none;        /* the id of no piece */
     uint32_t id_mask;     /* of the bits that ids take, that one, too */

@@ -13,11 +13,12 @@ import subprocess
 import sys
 import tempfile
 
+from sp022 import sentencepiece as spm
+
 try:
-    import sentencepiece as spm
     from dataset import builder
 except ImportError as e:
-    print(f"1..1\nok 1 - sentencepiece # SKIP not installed: {e}")
+    print(f"1..1\nok 1 - dataset # SKIP not installed: {e}")
     sys.exit(1 if os.environ.get("WEFT_CI") else 0)
 
 DATA = os.environ.get("WEFT_TEST_DATA")

@@ -21,6 +21,7 @@ except ImportError as e:
     print(f"1..1\nok 1 - tokenizers # SKIP not installed: {e}")
     sys.exit(1 if os.environ.get("WEFT_CI") else 0)
 
+from sp022 import sentencepiece
 import tok_pipe
 from tok_pipe import DATA, FULL, NORM, PRE, TOK, books, fuzz
 
@@ -207,18 +208,13 @@ def train(folder, text):
 
 
 def check_sp(path, docs):
-    import sentencepiece
     sp = sentencepiece.SentencePieceProcessor(model_file=path)
     want = []
     if "word" in path:  # may turn into control pieces, which the library's encoder takes and its others refuse
         docs = [d for d in docs if "<s>" not in d and "</s>" not in d]
     for d in docs:
-        if sentencepiece.__version__ < "0.2.2":
-            pieces = sp.encode(d, out_type="immutable_proto").pieces
-            want.append(([p.id for p in pieces], [[p.begin, p.end] for p in pieces]))
-        else:  # a protobuf itself, whose places are bytes
-            pieces, raw = sp.encode(d, return_type="proto").pieces, d.encode()
-            want.append(([p.id for p in pieces], [[len(raw[:k].decode()) for k in (p.begin, p.end)] for p in pieces]))
+        pieces, raw = sp.encode(d, return_type="proto").pieces, d.encode()  # its places are bytes
+        want.append(([p.id for p in pieces], [[len(raw[:k].decode()) for k in (p.begin, p.end)] for p in pieces]))
     name = os.path.basename(path)
     yield "characters", same(name, run(path, docs, "--offsets", "char", "--specials", "text"), want, docs)
     want = [(i, in_bytes(d, o)) for d, (i, o) in zip(docs, want)]
@@ -226,10 +222,6 @@ def check_sp(path, docs):
 
 
 def sp_jobs(folder, docs):
-    try:
-        import sentencepiece
-    except ImportError:
-        return
     print(f"# sentencepiece {sentencepiece.__version__}")
     lines = [d.replace("\n", " ") for d in books()[:8]] + ["é漢 ½ ﬁ ①", "aZ n't"] * 20
     with open(f"{folder}/train.txt", "w", encoding="utf-8") as f:

@@ -3,8 +3,10 @@
 decode (to bytes), added (strings of added tokens), known (ids that may be decoded)."""
 import json
 import os
+import sys
 
 READY, WHY = True, ""
+sys.path.insert(0, f"{sys.prefix}/sp022")  # see sp022.py
 try:
     import sentencepiece
     import tiktoken
