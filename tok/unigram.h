@@ -52,9 +52,9 @@ void unigram_reset(struct unigram_state *s);
  * Parts of one text for several threads: the largest cut below n of text that begins at a
  * character, 0 if there is none. unigram_look appends what can be told of text between two cuts, or
  * behind the last, without the sum before it: most of the work, in no order. Then one part after
- * another: unigram_begin_sum for what stands before it, unigram_put_looked for its text and what was
- * found (`last`: nothing follows), unigram_ended for the sum behind it. Of a text's
- * first part nothing is found before.
+ * another: unigram_begin_sum for what stands before it, unigram_put_looked for its text and what
+ * was found (`last`: nothing follows), unigram_ended for the sum behind it. Of a text's first part
+ * nothing is found before.
  */
 size_t unigram_cut(const struct unigram *u, const char *text, size_t n);
 void unigram_look(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,

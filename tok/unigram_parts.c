@@ -278,8 +278,8 @@ static int miss(const void *state, void *scratch, struct word_list *list, struct
         size_t n = start[i + 1] - start[i], at = ids->n;
         for (size_t k = start[i + 1]; i + 1 < list->count && k < start[i + 2]; k++)
             __builtin_prefetch(&u->ends.piece[s->piece[k]]);
-        float limit =
-            n ? unigram_learn(u, s, s->text.data + start[i], s->piece + start[i], n, ids) : UNIGRAM_MOST;
+        float limit = n ? unigram_learn(u, s, s->text.data + start[i], s->piece + start[i], n, ids)
+                        : UNIGRAM_MOST;
         if (!n)
             *tok_ids_reserve(ids, 1) = (int32_t)u->none, ids->n++;
         ids->id[at] = limited(u, ids->id[at], limit);

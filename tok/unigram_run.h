@@ -24,15 +24,15 @@ enum {
 
 struct unigram {
     struct sp_norm norm;
-    struct trie trie;     /* normal, user-defined and unused pieces */
-    struct ends ends;     /* the first two */
-    struct cut cut;       /* places that none of the first two reaches across, */
-    struct near near;     /* and those that none does in this text */
-    float *score;         /* by id, of user-defined pieces by their length; the last, 0, of none */
+    struct trie trie; /* normal, user-defined and unused pieces */
+    struct ends ends; /* the first two */
+    struct cut cut;   /* places that none of the first two reaches across, */
+    struct near near; /* and those that none does in this text */
+    float *score;     /* by id, of user-defined pieces by their length; the last, 0, of none */
     enum sp_piece_type *type;
-    uint32_t none;        /* the id of no piece */
-    uint32_t id_mask;     /* of the bits that ids take, that one, too */
-    size_t longest;       /* bytes of the longest */
+    uint32_t none;    /* the id of no piece */
+    uint32_t id_mask; /* of the bits that ids take, that one, too */
+    size_t longest;   /* bytes of the longest */
     float unk_score;
     double largest; /* of the sizes of all scores */
     int32_t unk, byte[256];
@@ -65,8 +65,8 @@ struct unigram_state {
     float score;       /* of the way to there */
     struct node *node; /* of each place where a character begins, up to `at` */
     size_t room;
-    size_t at;          /* the last place that the ways have come to */
-    struct anew *anew;  /* in the window, by place */
+    size_t at;         /* the last place that the ways have come to */
+    struct anew *anew; /* in the window, by place */
     size_t nanew, anew_room;
     uint32_t reached;   /* what `ends` says there */
     bool after_unknown; /* the last id that left was the unknown piece */
