@@ -171,13 +171,13 @@ int cmd_sft(const struct cmd *c, struct err *e)
 
 /* ---- unpack --------------------------------------------------------------------------------- */
 
-static int print_all(const struct packed *set, const struct tokenizer *tok,
+static int print_all(const struct packed *set, const struct tokenizer *tok, bool next,
                      const volatile sig_atomic_t *stop, struct err *e)
 {
     struct unpack u;
     struct buf out = {0};
     int code = 0;
-    unpack_init(&u, set, tok);
+    unpack_init(&u, set, tok, next);
     for (uint64_t k = 0; k < set->shard.nseq && !code && !ferror(stdout); k++) {
         buf_reset(&out);
         code = unpack_line(&u, k, &out, e);
@@ -202,7 +202,7 @@ int cmd_unpack(const struct cmd *c, struct err *e)
     if (!code)
         code = packed_open(&set, c->opts->file[0], e);
     if (!code) {
-        code = print_all(&set, tok, c->stop, e);
+        code = print_all(&set, tok, c->o->loss_mask == 1, c->stop, e);
         packed_close(&set);
     }
     tok_close(tok);

@@ -52,7 +52,7 @@ struct prep_options {
     int part; /* enum part */
     bool eod_mask_loss, reset_position_ids, reset_attention_mask;
     /* sft */
-    int sft_template, learn, packing, overlong; /* places in their rows' choices */
+    int sft_template, learn, packing, overlong, loss_mask; /* places in their rows' choices */
     const char *text_key, *response_template, *instruction_template;
     int64_t sft_seq_length;
     /* merge */

@@ -95,6 +95,15 @@
          .section = "packing",                                                                     \
          .help = "a longer example loses its end, or is left out",                                 \
          .verbs = SFT_},                                                                           \
+        {.name = "loss-mask",                                                                      \
+         .type = OPT_CHOICE,                                                                       \
+         PREP_AT(S_, loss_mask),                                                                   \
+         .def = "own",                                                                             \
+         .meta = "own|next",                                                                       \
+         .section = "output",                                                                      \
+         .help = "each place of loss_mask says whether the token there is learnt, or the next "    \
+                 "one, as in NeMo's packed files",                                                 \
+         .verbs = UNPACK_},                                                                        \
     {                                                                                              \
         .name = "packing", .type = OPT_CHOICE, PREP_AT(S_, packing), .def = "best-fit",            \
         .meta = "best-fit|none", .section = "packing",                                             \

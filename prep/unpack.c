@@ -12,11 +12,13 @@ static size_t most(const struct packed *set)
     return set->seq_length < set->ntokens ? set->seq_length : (size_t)set->ntokens;
 }
 
-void unpack_init(struct unpack *u, const struct packed *set, const struct tokenizer *tok)
+void unpack_init(struct unpack *u, const struct packed *set, const struct tokenizer *tok,
+                 bool next)
 {
     size_t n = most(set);
     *u = (struct unpack){.set = set,
                          .tok = tok,
+                         .next = next,
                          .work = tok ? tok_work_create(tok) : NULL,
                          .seq = {.token = mem_new(n, sizeof(int32_t)),
                                  .learn = mem_new(n, 1),
@@ -49,6 +51,17 @@ static int put_texts(struct unpack *u, struct buf *out, struct err *e)
     return code;
 }
 
+static void put_mask(const struct unpack *u, struct buf *out)
+{
+    const struct packed_sequence *s = &u->seq;
+    uint32_t i = 0;
+    for (uint32_t k = 0; k < s->nends; k++)
+        for (; i < s->end[k]; i++) {
+            bool learnt = !u->next ? s->learn[i] : i + 1 < s->end[k] && s->learn[i + 1];
+            buf_addf(out, "%s%d", i ? "," : "", learnt);
+        }
+}
+
 int unpack_line(struct unpack *u, uint64_t k, struct buf *out, struct err *e)
 {
     struct packed_sequence *s = &u->seq;
@@ -60,8 +73,7 @@ int unpack_line(struct unpack *u, uint64_t k, struct buf *out, struct err *e)
     for (uint32_t i = 0; i < s->n; i++)
         buf_addf(out, "%s%d", i ? "," : "", s->token[i]);
     buf_adds(out, "],\"loss_mask\":[");
-    for (uint32_t i = 0; i < s->n; i++)
-        buf_addf(out, "%s%d", i ? "," : "", s->learn[i]);
+    put_mask(u, out);
     buf_adds(out, "],\"seq_start_id\":[");
     for (uint32_t i = 0; i < s->nends; i++)
         buf_addf(out, "%s%u", i ? "," : "", i ? s->end[i - 1] : 0);

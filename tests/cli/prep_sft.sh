@@ -31,6 +31,8 @@ err_has "2 sequences of 14 tokens, 28.57 % padding"
 expect 0 "$PREP" unpack o --tokenizer-type NullTokenizer --vocab-size 1000
 out_has '"loss_mask":[0,0,0,0,0,1,1,0,0,0,0,1,1]'
 out_has '"text":["1 2 1000","9 7 5 1000"]'
+expect 0 "$PREP" unpack o --loss-mask next
+out_has '"input_ids":[9,8,1,9,7,2,9,8,3,9,7,4,1000],"loss_mask":[0,0,0,0,1,1,0,0,0,0,1,1,0]'
 check grep -q '"unmatched": 2' o.manifest.json
 rm -f o.*
 

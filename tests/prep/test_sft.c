@@ -46,7 +46,7 @@ static void lines_of(const char *prefix, const struct tokenizer *tok, struct buf
     buf_reset(ret);
     T_OK(packed_open(&set, prefix, &e), &e);
     T_OK(packed_check(&set, &c, &st, &e), &e);
-    unpack_init(&u, &set, tok);
+    unpack_init(&u, &set, tok, false);
     for (uint64_t k = 0; k < set.shard.nseq; k++)
         T_OK(unpack_line(&u, k, ret, &e), &e);
     unpack_finish(&u);
