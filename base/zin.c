@@ -218,19 +218,26 @@ static int begin_frame(struct zin *z, struct err *e)
 }
 
 /* Reads on if the buffer is empty; notes where a frame or member begins. *ret_end: the
- * clean end. */
+ * clean end. Zeros behind a gzip member fill a block of a tape, and say nothing. */
 static int want_input(struct zin *z, bool *ret_end, struct err *e)
 {
     *ret_end = false;
-    if (z->pos == z->fill && !z->ended) {
-        int code = fill(z, e);
-        if (code)
-            return code;
+    for (;;) {
+        if (z->pos == z->fill && !z->ended) {
+            int code = fill(z, e);
+            if (code)
+                return code;
+        }
+        if (z->inside)
+            return 0;
+        while (z->kind == GZIP && z->pos < z->fill && !z->in[z->pos])
+            z->pos++;
+        if (z->pos < z->fill)
+            return begin_frame(z, e);
+        *ret_end = z->ended;
+        if (z->ended)
+            return 0;
     }
-    if (z->inside)
-        return 0;
-    *ret_end = z->pos == z->fill;
-    return *ret_end ? 0 : begin_frame(z, e);
 }
 
 static int zstd_failed(struct zin *z, size_t r, struct err *e)

@@ -158,6 +158,13 @@ static void gzip_members(void)
     put_gzip(&file, text.data, 99999);
     put_text(&text, 1, 99999);
     expect(&file, &text);
+    for (int i = 0; i < 3 << 20; i++) /* zeros may stand behind a member, more than a read */
+        buf_addc(&file, 0);
+    expect(&file, &text);
+    put_gzip(&file, "behind", 6);
+    buf_adds(&text, "behind");
+    buf_addc(&file, 0);
+    expect(&file, &text);
     buf_finish(&file);
     buf_finish(&text);
 }
