@@ -38,50 +38,72 @@ static const char *take_codes(const char *s, const char *end, char **dst)
     return s;
 }
 
+/* A mask in a general register: what the compiler would do in mask registers takes several times as
+ * long, and the next step waits for it. */
+static inline uint64_t general(uint64_t mask)
+{
+    __asm__("" : "+r"(mask));
+    return mask;
+}
+
+/* Of backslashes those that begin an escape, none of which stands behind one that does: of a run of
+ * them every other one, wherever it begins, without a branch. */
+static inline uint64_t escape_starts(uint64_t backslash)
+{
+    const uint64_t even = 0x5555555555555555;
+    uint64_t behind = backslash << 1, odd_runs = backslash & ~even & ~behind;
+    uint64_t escaped = (even ^ (odd_runs + backslash) << 1) & behind;
+    return backslash & ~escaped;
+}
+
+/* 64 of json_short_escape, with `none` where there is none. */
+JSON_WIDE static inline __m512i meanings(const char *p, __m512i none)
+{
+    __m512i v = _mm512_loadu_si512(p);
+    return _mm512_mask_mov_epi8(v, _mm512_testn_epi8_mask(v, v), none);
+}
+
 /*
  * The rest of a string behind its opening quote, unescaped to q->room, where *ret_n bytes count and
  * up to 64 more are written. False at a control character, a bad escape or the end.
  */
 JSON_WIDE static bool take_string(struct quick *q, size_t *ret_n)
 {
-    const __m512i low = _mm512_loadu_si512(json_short_escape),
-                  high = _mm512_loadu_si512(json_short_escape + 64);
+    const __m512i none = _mm512_set1_epi8(-128), two = _mm512_set1_epi8(2);
+    const __m512i low = meanings(json_short_escape, none),
+                  high = meanings(json_short_escape + 64, none);
     const char *s = q->s;
     char *d = q->room;
     __m512i all = _mm512_setzero_si512();
+    uint64_t behind = 0; /* 1: the byte at s stands behind a backslash */
     while (s < q->end) {
         __m512i v = _mm512_loadu_si512(s);
-        uint64_t backslash = _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('\\'));
-        uint64_t stop = _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('"')) |
-                        _mm512_cmplt_epu8_mask(v, _mm512_set1_epi8(' '));
+        uint64_t backslash = general(_mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('\\')));
+        uint64_t starts = escape_starts(backslash & ~behind), escaped = starts << 1 | behind;
+        /* a quote or a control character */
+        uint64_t stop = _mm512_cmplt_epu8_mask(_mm512_xor_si512(v, two), _mm512_set1_epi8('!'));
+        __m512i meant = _mm512_permutex2var_epi8(low, v, high); /* by the low seven bits */
+        uint64_t other = _mm512_movepi8_mask(_mm512_or_si512(meant, v));
+        uint64_t event = (stop & ~escaped) | (other & escaped);
         all = _mm512_or_si512(all, v);
-        if (!backslash) {
-            _mm512_storeu_si512(d, v);
-            size_t n = stop ? (size_t)__builtin_ctzll(stop) : 64;
-            s += n;
-            d += n;
-            if (stop)
-                break;
+        v = _mm512_mask_mov_epi8(v, escaped, meant);
+        if (!event) { /* a branch, lest the next step wait for what this one finds */
+            _mm512_storeu_si512(d, _mm512_maskz_compress_epi8(~starts, v));
+            s += 64;
+            d += 64 - __builtin_popcountll(starts);
+            behind = starts >> 63;
             continue;
         }
-        uint64_t starts = json_escape_starts(backslash), escaped = starts << 1;
-        __m512i meant = _mm512_permutex2var_epi8(low, v, high); /* by the low seven bits */
-        uint64_t other = escaped & (_mm512_testn_epi8_mask(meant, meant) | _mm512_movepi8_mask(v));
-        stop &= ~escaped;
-        uint64_t event =
-            stop | other >> 1; /* the backslash of an escape that is not of two bytes */
-        size_t n = event ? (size_t)__builtin_ctzll(event) : 64 - (size_t)(starts >> 63);
-        uint64_t kept = ~starts & json_first_bits(n);
-        v = _mm512_maskz_compress_epi8(kept, _mm512_mask_mov_epi8(v, escaped, meant));
-        _mm512_storeu_si512(d, v);
+        size_t n = (size_t)__builtin_ctzll(event);
+        uint64_t kept = ~starts & ((event & (0 - event)) - 1);
+        _mm512_storeu_si512(d, _mm512_maskz_compress_epi8(kept, v));
         s += n;
         d += __builtin_popcountll(kept);
-        if (!event)
-            continue;
-        if (stop >> n & 1)
+        if (!(escaped >> n & 1))
             break;
-        if (!(s = take_codes(s, q->end, &d)))
+        if (!(s = take_codes(s - 1, q->end, &d)))
             return false;
+        behind = 0;
     }
     q->high |= _mm512_movepi8_mask(all);
     *ret_n = (size_t)(d - q->room);
