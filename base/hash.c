@@ -9,6 +9,7 @@
 #include <openssl/evp.h>
 #include <xxhash.h>
 
+#include "base/hash_wide.h"
 #include "base/mem.h"
 
 enum { SHA_BYTES = 32, FILE_CHUNK = 1 << 20 };
@@ -26,7 +27,8 @@ static void to_hex(const unsigned char *p, size_t n, char *ret)
 /* ---- XXH3-128 ---------------------------------------------------------------------------- */
 
 struct xxh {
-    XXH3_state_t *state; /* the library aligns it to 64 bytes */
+    XXH3_state_t *state; /* the library aligns it to 64 bytes; NULL: `wide` instead */
+    struct xxh_wide *wide;
 };
 
 static void xxh_hex(XXH128_hash_t h, char ret[XXH_TEXT])
@@ -39,6 +41,12 @@ static void xxh_hex(XXH128_hash_t h, char ret[XXH_TEXT])
 struct xxh *xxh_create(void)
 {
     struct xxh *h = mem_new(1, sizeof(*h));
+    if (xxh_wide_able()) {
+        h->wide = aligned_alloc(_Alignof(struct xxh_wide), sizeof(*h->wide));
+        BUG_ON(!h->wide, "no memory for a digest");
+        xxh_wide_reset(h->wide);
+        return h;
+    }
     h->state = XXH3_createState();
     BUG_ON(!h->state || XXH3_128bits_reset(h->state) != XXH_OK, "xxHash gives no state");
     return h;
@@ -46,13 +54,21 @@ struct xxh *xxh_create(void)
 
 void xxh_add(struct xxh *h, const void *p, size_t n)
 {
-    if (n)
+    if (n && h->wide)
+        xxh_wide_add(h->wide, p, n);
+    else if (n)
         XXH3_128bits_update(h->state, p, n);
 }
 
 void xxh_text(const struct xxh *h, char ret[XXH_TEXT])
 {
-    xxh_hex(XXH3_128bits_digest(h->state), ret);
+    unsigned char digest[16];
+    if (!h->wide) {
+        xxh_hex(XXH3_128bits_digest(h->state), ret);
+        return;
+    }
+    xxh_wide_digest(h->wide, digest);
+    to_hex(digest, sizeof(digest), ret);
 }
 
 void xxh_destroy(struct xxh *h)
@@ -60,6 +76,7 @@ void xxh_destroy(struct xxh *h)
     if (!h)
         return;
     XXH3_freeState(h->state);
+    free(h->wide);
     free(h);
 }
 
