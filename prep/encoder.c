@@ -3,7 +3,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
+#include "base/cpu.h"
 #include "base/jsonl.h"
 #include "base/mem.h"
 #include "dataset/shard_write.h"
@@ -79,11 +83,37 @@ __attribute__((target("avx2"))) static uint64_t count_avx2(const int32_t *id, si
 }
 #endif
 
+#ifdef __x86_64__
+__attribute__((target("avx512f,avx512bw,avx512vl,popcnt"))) static uint64_t
+count_avx512(const int32_t *id, size_t n, int32_t which)
+{
+    const __m512i wanted = _mm512_set1_epi32(which);
+    uint64_t all = 0;
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        __mmask16 a = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i), wanted);
+        __mmask16 b = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i + 16), wanted);
+        __mmask16 c = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i + 32), wanted);
+        __mmask16 d = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i + 48), wanted);
+        if (a | b | c | d) /* seldom */
+            all += (uint64_t)__builtin_popcount(a) + (uint64_t)__builtin_popcount(b) +
+                   (uint64_t)__builtin_popcount(c) + (uint64_t)__builtin_popcount(d);
+    }
+    for (; i < n; i++)
+        all += id[i] == which;
+    return all;
+}
+#endif
+
 static void count_eods(struct encoder *c)
 {
     int32_t eod = c->plan->known_eod;
     size_t n = eod >= 0 ? c->ids.n : 0;
 #ifdef __x86_64__
+    if (cpu_avx512()) {
+        c->eods += count_avx512(c->ids.id, n, eod);
+        return;
+    }
     if (__builtin_cpu_supports("avx2")) {
         c->eods += count_avx2(c->ids.id, n, eod);
         return;
