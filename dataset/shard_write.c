@@ -9,8 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "base/bytes.h"
+#include "base/cpu.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "dataset/commit.h"
@@ -67,9 +71,31 @@ pack_avx2(const int32_t *id, size_t n, bool narrow, int32_t last, unsigned char 
 }
 #endif
 
+#ifdef __x86_64__
+/* Ids of two bytes each, sixteen at a time. */
+__attribute__((target("avx512f,avx512bw,avx512vl,prfchw"))) static bool
+narrow_avx512(const int32_t *id, size_t n, int32_t last, unsigned char *ret)
+{
+    enum { AHEAD = 2048 }; /* as above */
+    const __m512i most = _mm512_set1_epi32(last);
+    __mmask16 bad = 0;
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 some = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : (__mmask16)0xffff;
+        __m512i v = _mm512_maskz_loadu_epi32(some, id + i);
+        bad |= _mm512_cmpgt_epu32_mask(v, most); /* negative ones are large */
+        if (!(i & 31))
+            __builtin_prefetch(ret + 2 * i + AHEAD, 1);
+        _mm256_mask_storeu_epi16(ret + 2 * i, some, _mm512_cvtepi32_epi16(v));
+    }
+    return !bad;
+}
+#endif
+
 static bool pack(const int32_t *id, size_t n, bool narrow, int32_t last, unsigned char *ret)
 {
 #ifdef __x86_64__
+    if (narrow && cpu_avx512())
+        return narrow_avx512(id, n, last, ret);
     if (__builtin_cpu_supports("avx2"))
         return pack_avx2(id, n, narrow, last, ret);
 #endif
@@ -323,7 +349,20 @@ int shard_writer_behind(struct shard_writer *w, struct err *e)
     return outfile_behind(&w->bin, e);
 }
 
-int shard_writer_documents(struct shard_writer *w, struct buf *packed, const uint32_t *length,
+/* Each piece is still in the processor's caches when it is copied. */
+static int put_pieces(struct shard_writer *w, const struct buf *packed, struct err *e)
+{
+    enum { PIECE = 32 << 10 };
+    int code = 0;
+    for (size_t at = 0; at < packed->len && !code; at += PIECE) {
+        size_t n = packed->len - at < PIECE ? packed->len - at : PIECE;
+        xxh_add(w->bin_hash, packed->data + at, n);
+        code = outfile_write(&w->bin, packed->data + at, n, e);
+    }
+    return code;
+}
+
+int shard_writer_documents(struct shard_writer *w, const struct buf *packed, const uint32_t *length,
                            size_t n, struct err *e)
 {
     uint32_t word[1024];
@@ -348,8 +387,7 @@ int shard_writer_documents(struct shard_writer *w, struct buf *packed, const uin
            packed->len, tokens);
     w->ndocs += n;
     w->ntokens += tokens;
-    xxh_add(w->bin_hash, packed->data, packed->len);
-    return outfile_give(&w->bin, packed, e);
+    return put_pieces(w, packed, e);
 }
 
 /* ---- the .idx ----------------------------------------------------------------------------- */
