@@ -68,11 +68,12 @@ static int compile(const char *where, enum regex_dialect dialect, struct regex *
     BUG_ON(!c, "no memory for a pattern");
     pcre2_set_newline(c, PCRE2_NEWLINE_LF);
     pcre2_set_parens_nest_limit(c, 100);
-    r->code = pcre2_compile((PCRE2_SPTR)b.data, b.len,
-                            PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK |
-                                (dialect == REGEX_ONIGURUMA ? PCRE2_MULTILINE : 0) |
-                                PCRE2_NEVER_BACKSLASH_C,
-                            &why, &at, c);
+    r->code =
+        pcre2_compile((PCRE2_SPTR)b.data, b.len,
+                      PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK |
+                          (dialect == REGEX_ONIGURUMA ? PCRE2_MULTILINE : PCRE2_DOLLAR_ENDONLY) |
+                          PCRE2_NEVER_BACKSLASH_C,
+                      &why, &at, c);
     pcre2_compile_context_free(c);
     buf_finish(&b);
     if (r->code) {

@@ -332,6 +332,12 @@ static int take_posix(struct pattern *s, struct charset *to, bool *ret_is)
     add_named(s, name, true, &set);
     if (!strcmp(name, "punct"))
         add_categories(&set, UNI_S); /* \p{Punct} lacks them */
+    if (s->dialect == REGEX_RUST) {  /* there it is of ASCII alone */
+        struct charset ascii = {0};
+        charset_add(&ascii, 0, 0x7f);
+        charset_meet(&set, &ascii);
+        charset_finish(&ascii);
+    }
     if (negated)
         charset_invert(&set);
     charset_join(to, &set);

@@ -104,17 +104,23 @@ static int spell_escape(struct pattern *s)
 
 /* ---- groups -------------------------------------------------------------------------------- */
 
-/* Options behind "(?", which was put out: i, x, and m for s. */
+static const char *options_of(const struct pattern *in)
+{
+    return in->dialect == REGEX_RUST ? "imsx-" : "imx-";
+}
+
+/* Options behind "(?", which was put out: i, x, and Oniguruma's m, which is s to others. */
 static int spell_options(struct spell *s)
 {
     struct pattern *in = &s->in;
     size_t at = in->i;
+    bool dot = in->dialect == REGEX_ONIGURUMA;
     for (; in->i < in->n && in->p[in->i] != ')' && in->p[in->i] != ':'; in->i++) {
-        if (!strchr("imx-", in->p[in->i]))
+        if (!strchr(options_of(in), in->p[in->i]))
             return pattern_refuse(in, in->i, "this option");
         s->extended |= in->p[in->i] == 'x';
         in->folds |= in->p[in->i] == 'i';
-        buf_addc(in->out, in->p[in->i] == 'm' ? 's' : in->p[in->i]);
+        buf_addc(in->out, dot && in->p[in->i] == 'm' ? 's' : in->p[in->i]);
     }
     if (in->i >= in->n)
         return pattern_refuse(in, at, "a group without an end");
@@ -147,7 +153,7 @@ static int spell_open(struct spell *s)
     if (!next_is(in, '?'))
         return 0;
     buf_addc(in->out, in->p[in->i++]);
-    if (in->i < in->n && in->p[in->i] && strchr("imx-", in->p[in->i]))
+    if (in->i < in->n && in->p[in->i] && strchr(options_of(in), in->p[in->i]))
         return spell_options(s);
     if (in->i >= in->n || !strchr(":=!<>'", in->p[in->i]))
         return pattern_refuse(in, at, "this kind of group");

@@ -9,12 +9,16 @@
 #include "tests/t.h"
 
 /* The matches of a pattern as "[..]" in the text. */
-static int mark(const char *pattern, bool literal, const char *text, struct buf *out, struct err *e)
+enum how { AS_LITERAL, AS_ONIGURUMA, AS_RUST };
+
+static int mark(const char *pattern, enum how how, const char *text, struct buf *out, struct err *e)
 {
     struct regex *r = NULL;
     int code = 0;
-    if (literal)
+    if (how == AS_LITERAL)
         r = regex_literal(pattern, strlen(pattern));
+    else if (how == AS_RUST)
+        code = regex_compile("x.tiktoken", pattern, strlen(pattern), REGEX_RUST, &r, e);
     else
         code = regex_compile_search("x.json: pre", pattern, strlen(pattern), &r, e);
     if (code)
@@ -40,16 +44,21 @@ static int mark(const char *pattern, bool literal, const char *text, struct buf 
     return code;
 }
 
-static void marks(const char *pattern, const char *text, const char *want)
+static void marks_as(enum how how, const char *pattern, const char *text, const char *want)
 {
     struct buf b = {0};
     struct err e;
-    int code = mark(pattern, false, text, &b, &e);
+    int code = mark(pattern, how, text, &b, &e);
     if (code && strstr(e.msg, "no known family"))
         t_skip("built without PCRE2");
     T_OK(code, &e);
     T_STR(buf_str(&b), want);
     buf_finish(&b);
+}
+
+static void marks(const char *pattern, const char *text, const char *want)
+{
+    marks_as(AS_ONIGURUMA, pattern, text, want);
 }
 
 static void refused(const char *pattern, const char *words)
@@ -66,7 +75,7 @@ static void literals(void)
 {
     struct buf b = {0};
     struct err e;
-    T_OK(mark("aa", true, "aaabaa.a", &b, &e), &e);
+    T_OK(mark("aa", AS_LITERAL, "aaabaa.a", &b, &e), &e);
     T_STR(buf_str(&b), "[aa]ab[aa].a");
     buf_finish(&b);
 }
@@ -118,6 +127,12 @@ static void words_of_rust(void)
     T_CHECK(!strstr(rust.data, "\\x{b2}") && strstr(rust.data, "\\x{200c}-\\x{200d}"));
     buf_finish(&onig);
     buf_finish(&rust);
+    marks_as(AS_RUST, "(?s).", "a\n", "[a][\n]");
+    marks_as(AS_RUST, "(?s:a.)|(?m:^b)", "a\nb\nb", "[a\n][b]\n[b]");
+    marks_as(AS_RUST, "b$", "b\nb\n", "b\nb\n"); /* the end is the end */
+    marks_as(AS_RUST, "^b", "b\nb", "[b]\nb");
+    marks_as(AS_RUST, "[[:alpha:]]+", "a\xc3\xa9z", "[a]\xc3\xa9[z]");
+    marks_as(AS_RUST, "[[:^alpha:]]+", "a\xc3\xa9z", "a[\xc3\xa9]z");
 }
 
 static void empty_matches(void)
@@ -214,10 +229,10 @@ static void bad_patterns(void)
 {
     struct buf b = {0};
     struct err e;
-    T_ERR(mark("(a", false, "a", &b, &e), &e, ERR_DATA,
+    T_ERR(mark("(a", AS_ONIGURUMA, "a", &b, &e), &e, ERR_DATA,
           "x.json: pre: byte 2 of the pattern \"(a\"");
     char text[64] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!";
-    int code = mark("(a|a)*(a|a)*$", false, text, &b, &e);
+    int code = mark("(a|a)*(a|a)*$", AS_ONIGURUMA, text, &b, &e);
     T_ERR(code, &e, ERR_DATA, "the pattern");
     buf_finish(&b);
 }
