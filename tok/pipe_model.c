@@ -324,6 +324,8 @@ static int bpe_open(struct pipe *p, struct err *e)
     p->bpe = bpe_create(s->pair, s->npairs);
     if (p->all_bytes)
         pipe_open_wide(p);
+    if (p->wide)
+        pipe_open_sure(p);
     free(s->pair);
     s->pair = NULL;
     s->npairs = 0;
@@ -448,6 +450,7 @@ void pipe_model_close(struct pipe *p)
 {
     bpe_destroy(p->bpe);
     free(p->wide);
+    sure_destroy(p->sure);
     bpe_drop_destroy(p->drop);
     trie_finish(&p->trie);
     free(p->char_node);
