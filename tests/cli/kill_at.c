@@ -39,6 +39,7 @@ static bool changes(const struct __ptrace_syscall_info *info)
     case SYS_openat:
         return arg[2] & O_CREAT;
     case SYS_write:
+    case SYS_pwrite64:
         return arg[0] > 2;
     default:
         return false;
