@@ -44,6 +44,16 @@ void mem_large_pages(void *p, size_t n)
         madvise((char *)p + (from - (uintptr_t)p), to - from, MADV_HUGEPAGE); /* a wish */
 }
 
+void *mem_own(size_t n)
+{
+    const size_t line = 128; /* two, which are fetched together */
+    void *p;
+    n = (n + line - 1) / line * line;
+    if (posix_memalign(&p, line, n))
+        exhausted(1, n);
+    return memset(p, 0, n);
+}
+
 void *mem_block(size_t n)
 {
     const size_t page = 2 << 20;

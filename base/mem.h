@@ -23,6 +23,10 @@ void *mem_grow(void *p, size_t n, size_t size);
  * n is large enough: random access then misses fewer translations, and first writes fault less. */
 void mem_large_pages(void *p, size_t n);
 
+/* Zeroed, on lines of the cache that nothing else lies on: what a thread writes beside what others
+ * read. */
+void *mem_own(size_t n);
+
 /* n bytes in large pages where the system has them, not initialised, for what is read or filled
  * once: pages of 4 KiB cost four times as much. */
 void *mem_block(size_t n);

@@ -149,7 +149,7 @@ static void pipe_destroy(void *state)
 
 static void *scratch_create(const void *state)
 {
-    struct pipe_work *w = mem_new(1, sizeof(*w));
+    struct pipe_work *w = mem_own(sizeof(*w));
     w->p = state;
     w->regex = regex_work_create();
     w->cache = word_cache_create(WORD_CACHE_BYTES);

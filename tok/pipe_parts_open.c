@@ -245,7 +245,7 @@ void parts_close(struct pipe *p)
 
 struct pipe_parts_work *parts_work_create(void)
 {
-    struct pipe_parts_work *w = mem_new(1, sizeof(*w));
+    struct pipe_parts_work *w = mem_own(sizeof(*w));
     w->sides = mem_new(PARTS_CHARS, sizeof(*w->sides));
     w->pairs = mem_new((size_t)1 << PARTS_PAIRS_LOG, sizeof(*w->pairs));
     w->plain = mem_new(PARTS_WIDE / 64, sizeof(*w->plain));

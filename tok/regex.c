@@ -93,7 +93,7 @@ struct regex_work {
 
 struct regex_work *regex_work_create(void)
 {
-    struct regex_work *w = mem_new(1, sizeof(*w));
+    struct regex_work *w = mem_own(sizeof(*w));
     w->data = pcre2_match_data_create(1, NULL);
     w->context = pcre2_match_context_create(NULL);
     w->stack = pcre2_jit_stack_create(32 << 10, STACK_MAX, NULL);

@@ -146,7 +146,7 @@ static void sp_number(const void *state, void *scratch, uint64_t number)
 static void *sp_scratch_create(const void *state)
 {
     const struct sp *s = state;
-    struct scratch *c = mem_new(1, sizeof(*c));
+    struct scratch *c = mem_own(sizeof(*c));
     c->room = sp_room_create();
     c->unigram = unigram_state_create();
     c->native = s->native ? sp_native_state_create() : NULL;

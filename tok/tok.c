@@ -325,7 +325,7 @@ const struct tok_info *tok_info(const struct tokenizer *t)
 
 struct tok_work *tok_work_create(const struct tokenizer *t)
 {
-    struct tok_work *w = mem_new(1, sizeof(*w));
+    struct tok_work *w = mem_own(sizeof(*w));
     w->t = t;
     if (t->engine.scratch_create)
         w->scratch = t->engine.scratch_create(t->engine.state);

@@ -108,7 +108,7 @@ void unigram_destroy(struct unigram *u)
 
 struct unigram_state *unigram_state_create(void)
 {
-    struct unigram_state *s = mem_new(1, sizeof(*s));
+    struct unigram_state *s = mem_own(sizeof(*s));
     unigram_reset(s);
     return s;
 }

@@ -24,7 +24,7 @@ struct word_cache {
 
 struct word_cache *word_cache_create(size_t bytes)
 {
-    struct word_cache *c = mem_new(1, sizeof(*c));
+    struct word_cache *c = mem_own(sizeof(*c));
     bytes = bytes < LEAST_BYTES ? LEAST_BYTES : bytes;
     word_front_init(&c->front, bytes / 16);
     word_table_init(&c->t, bytes - word_front_bytes(&c->front));
