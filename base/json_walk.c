@@ -45,20 +45,21 @@ int json_take(struct json_walk *w, char c, const char *what)
     return 0;
 }
 
-/* A backslash among n bytes? Most strings are short: eight bytes at a time, without a call. */
+static inline bool has_zero(uint64_t v)
+{
+    return (v - 0x0101010101010101) & ~v & 0x8080808080808080;
+}
+
+/* A backslash among n bytes? Most strings are short: eight bytes at a time, without a call, the
+ * last ones with what stands behind them. */
 static inline bool has_backslash(const char *s, size_t n)
 {
     if (n > 64)
         return memchr(s, '\\', n) != NULL;
-    for (; n >= 8; s += 8, n -= 8) {
-        uint64_t v = load_u64(s) ^ 0x5c5c5c5c5c5c5c5c;
-        if ((v - 0x0101010101010101) & ~v & 0x8080808080808080)
+    for (; n >= 8; s += 8, n -= 8)
+        if (has_zero(load_u64(s) ^ 0x5c5c5c5c5c5c5c5c))
             return true;
-    }
-    for (; n; s++, n--)
-        if (*s == '\\')
-            return true;
-    return false;
+    return has_zero((load_u64(s) ^ 0x5c5c5c5c5c5c5c5c) | UINT64_MAX << 8 * n);
 }
 
 static inline int take_string(struct json_walk *w, const char **ret, size_t *ret_n,

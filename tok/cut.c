@@ -13,7 +13,7 @@
 #include "tok/sure.h"
 
 enum {
-    SIDE = 3,         /* bytes of a side that count */
+    SIDE = 3, /* bytes of a side that count */
     ANY = 31,
     PARTLY = 64 << 9, /* words of `part` */
     GROUP = 16,       /* parts that are looked at together */
@@ -139,11 +139,16 @@ static void add_pair(struct cut *c, const char *p, size_t at, size_t n)
         two[rest.word] |= 1u << rest.bit;
 }
 
+void cut_add_at(struct cut *c, const char *token, size_t at, size_t n)
+{
+    if (!continues(token[at]))
+        add_pair(c, token, at, n);
+}
+
 void cut_add(struct cut *c, const char *token, size_t n)
 {
     for (size_t at = 1; at < n; at++)
-        if (!continues(token[at]))
-            add_pair(c, token, at, n);
+        cut_add_at(c, token, at, n);
 }
 
 /* A bit of `may_be`, by length, first and last bytes; three bytes behind a word are readable. */

@@ -44,6 +44,8 @@ struct cut {
  * cut that is lost makes words longer, which are met less often. */
 void cut_init(struct cut *c, size_t bytes);
 void cut_add(struct cut *c, const char *token, size_t n);
+/* What the place `at` alone adds, inside a token of which three bytes of either side are enough. */
+void cut_add_at(struct cut *c, const char *token, size_t at, size_t n);
 void cut_finish(struct cut *c);
 
 /*

@@ -29,8 +29,8 @@ int hf_model(struct pipe_spec *s, const struct json *j, bool scores, bool merges
 
 /*
  * Merges of pieces a and b, which s->pair has room for, in order: looked up some at a time, so the
- * strings stay where they are until then. A failure may be that of an earlier one, whose `line`
- * (any number of the caller's) is `failed` then.
+ * strings stay where they are until then, with eight readable bytes behind them and the pieces. A
+ * failure may be that of an earlier one, whose `line`, any number of the caller's, is `failed`.
  */
 enum { HF_MERGES = 32 };
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/json_walk.h"
 #include "base/mem.h"
 #include "tok/hf.h"
@@ -172,11 +173,55 @@ static int count_vocab(struct reader *r, size_t *ret_words, int64_t *ret_highest
     return code;
 }
 
+/*
+ * In one walk, where the ids are 0 to one less than the number of pieces, each once; false, and
+ * nothing has happened, where they are not, or anything is wrong.
+ */
+static bool take_dense(struct reader *r, const struct member *m)
+{
+    struct json_walk *w = &r->w;
+    size_t words = (m->n ? m->n : w->n) / 4, i = 0;
+    if (!words || json_peek(w) != '{' || pipe_vocab_room(r->s, words, words, w->e))
+        return false;
+    struct pipe_text *piece = r->s->piece;
+    for (w->i++; i < words; i++) {
+        const char *text;
+        size_t n;
+        bool escaped;
+        int64_t id;
+        if (json_take_string(w, &text, &n, &escaped))
+            break;
+        if (escaped) {
+            char *dst = arena_take(&r->s->arena, n + JSON_SLACK + 1, 1);
+            if (json_unescape(w, dst, text, n, &n))
+                break;
+            text = dst;
+        }
+        if (json_peek(w) != ':' || (w->i++, !json_take_int(w, &id)) || (uint64_t)id >= words ||
+            piece[id].p || json_peek(w) != (i + 1 < words ? ',' : '}'))
+            break;
+        w->i++;
+        piece[id] = (struct pipe_text){text, n};
+    }
+    for (size_t id = 0; id < words && i == words; id++)
+        ((char *)(uintptr_t)piece[id].p)[piece[id].n] = '\0';
+    r->s->count = words;
+    if (i == words)
+        return true;
+    free(piece);
+    r->s->piece = NULL;
+    r->s->npieces = r->s->count = 0;
+    return false;
+}
+
 static int take_vocab(struct reader *r, const struct member *m)
 {
     struct json_walk *w = &r->w;
     size_t words;
     int64_t highest;
+    w->i = m->i;
+    if (take_dense(r, m))
+        return pipe_vocab_index(r->s, w->e);
     w->i = m->i;
     int code = wrap(r, count_vocab(r, &words, &highest));
     if (code)
@@ -285,71 +330,22 @@ static int take_scores(struct reader *r, const struct member *m)
 
 /* ---- merges ------------------------------------------------------------------------------- */
 
-static int unknown_piece(const struct hf_merges *m, size_t rank, const char *p, size_t n)
+/* Where the one space among n bytes is; NULL: there is none, or another. */
+static const char *find_space(const char *p, size_t n)
 {
-    return err_set(m->e, ERR_DATA, "%s: merge %zu has \"%.*s\", which the vocabulary lacks",
-                   m->s->path, rank, (int)(n < 64 ? n : 64), p);
-}
-
-static bool is_joined(struct pipe_text t, const struct hf_merge *k, size_t skip)
-{
-    return t.n == k->na + k->nb - skip && !memcmp(t.p, k->a, k->na) &&
-           !memcmp(t.p + k->na, k->b + skip, k->nb - skip);
-}
-
-/* The piece that the two halves make: mostly the one behind that of the merge before. */
-static int32_t find_joined(const struct pipe_spec *s, const struct hf_merge *k, size_t skip)
-{
-    size_t next = s->npairs ? s->pair[s->npairs - 1].id : 0;
-    for (size_t id = next; id < next + 2 && id < s->npieces; id++)
-        if (s->piece[id].p && is_joined(s->piece[id], k, skip))
-            return (int32_t)id;
-    size_t n = k->na + k->nb - skip;
-    char key[512], *p = n > sizeof(key) ? mem_new(n, 1) : key;
-    memcpy(p, k->a, k->na);
-    memcpy(p + k->na, k->b + skip, k->nb - skip);
-    int32_t id = pipe_vocab_find(s, p, n);
-    if (p != key)
-        free(p);
-    return id;
-}
-
-int hf_merges_end(struct hf_merges *m)
-{
-    struct pipe_spec *s = m->s;
-    int code = 0;
-    for (size_t i = 0; i < m->n && !code; i++) {
-        const struct hf_merge *k = &m->at[i];
-        int32_t left = words_find_key(&s->words, k->left, k->a, k->na);
-        int32_t right = words_find_key(&s->words, k->right, k->b, k->nb);
-        size_t skip = s->prefix.n < k->nb ? s->prefix.n : k->nb, rank = s->npairs;
-        int32_t id = left < 0 || right < 0 ? -1 : find_joined(s, k, skip);
-        m->failed = k->line;
-        if (left < 0 || right < 0) {
-            code = unknown_piece(m, rank, left < 0 ? k->a : k->b, left < 0 ? k->na : k->nb);
-        } else if (id < 0) {
-            char text[130];
-            int n = snprintf(text, sizeof(text), "%.*s%.*s", (int)(k->na < 64 ? k->na : 64), k->a,
-                             (int)(k->nb - skip < 64 ? k->nb - skip : 64), k->b + skip);
-            code = unknown_piece(m, rank, text, (size_t)n);
-        }
-        s->pair[s->npairs++] =
-            (struct bpe_pair){(uint32_t)left, (uint32_t)right, (uint32_t)rank, (uint32_t)id};
+    const uint64_t low = 0x7f7f7f7f7f7f7f7f;
+    const char *found = NULL;
+    for (size_t i = 0; i < n; i += 8) {
+        uint64_t v = load_u64(p + i) ^ 0x2020202020202020;
+        uint64_t at = ~(((v & low) + low) | v | low) &
+                      (n - i < 8 ? ~(UINT64_MAX << 8 * (n - i)) : UINT64_MAX);
+        if (!at)
+            continue;
+        if (found || at & (at - 1))
+            return NULL;
+        found = p + i + (size_t)__builtin_ctzll(at) / 8;
     }
-    m->n = 0;
-    return code;
-}
-
-int hf_add_merge(struct hf_merges *m, size_t line, const char *a, size_t na, const char *b,
-                 size_t nb)
-{
-    if (!m->s->words.slot)
-        return unknown_piece(m, line, a, na);
-    struct hf_merge *k = &m->at[m->n++];
-    *k = (struct hf_merge){a, b, na, nb, line, words_key(a, na), words_key(b, nb)};
-    words_prefetch(&m->s->words, k->left);
-    words_prefetch(&m->s->words, k->right);
-    return m->n < HF_MERGES ? 0 : hf_merges_end(m);
+    return found;
 }
 
 /* "a b" or ["a", "b"]. */
@@ -373,8 +369,8 @@ static int take_merge(struct reader *r, struct hf_merges *m, size_t line)
     int code = take_text(r, &a, &na);
     if (code)
         return wrap(r, code);
-    b = memchr(a, ' ', na);
-    if (!b || memchr(b + 1, ' ', na - (size_t)(b + 1 - a)))
+    b = find_space(a, na);
+    if (!b)
         return err_set(w->e, ERR_DATA,
                        "%s: merge %zu is \"%.64s\", not two pieces with a space "
                        "between",

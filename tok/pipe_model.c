@@ -184,28 +184,89 @@ static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *tex
     return 0;
 }
 
+/* The first and the last bytes of a piece: as many as a place beside it depends on. */
+struct edge {
+    char first[3], last[3];
+    uint8_t n; /* of either; 0: not known */
+};
+
+static struct edge edge_of(const char *p, size_t n)
+{
+    struct edge x = {.n = (uint8_t)(n < 3 ? n : 3)};
+    memcpy(x.first, p, x.n);
+    memcpy(x.last, p + n - x.n, x.n);
+    return x;
+}
+
+/* Of two pieces one behind the other. */
+static struct edge edge_both(struct edge l, struct edge r)
+{
+    char first[6], last[6];
+    size_t n = (size_t)l.n + r.n;
+    memcpy(first, l.first, 3);
+    memcpy(first + l.n, r.first, 3);
+    memcpy(last, l.last, 3);
+    memcpy(last + l.n, r.last, 3);
+    struct edge x = edge_of(first, n);
+    memcpy(x.last, last + n - x.n, x.n);
+    return x;
+}
+
+static void know_edge(const struct pipe *p, struct edge *edge, uint32_t id, struct buf *b)
+{
+    buf_reset(b);
+    if (!edge[id].n && pipe_piece_bytes(b, p->spec.piece[id].p, p->spec.piece[id].n))
+        edge[id] = edge_of(b->data, b->len);
+}
+
+/*
+ * The same of bytes that merging joins: each token but the letters is two others, so the places
+ * where two meet are enough.
+ */
+static void open_pair_cuts(struct pipe *p, const uint8_t *missed)
+{
+    const struct pipe_spec *s = &p->spec;
+    struct edge *edge = mem_new(s->npieces + 1, sizeof(*edge));
+    struct buf b = {0};
+    for (size_t i = 0; i < s->npairs; i++) {
+        const struct bpe_pair *x = &s->pair[i];
+        if (missed && missed[x->id])
+            continue;
+        know_edge(p, edge, x->left, &b);
+        know_edge(p, edge, x->right, &b);
+        struct edge l = edge[x->left], r = edge[x->right];
+        char both[6];
+        memcpy(both, l.last, 3);
+        memcpy(both + l.n, r.first, 3);
+        if (!l.n || !r.n)
+            continue;
+        cut_add_at(&p->cut, both, l.n, (size_t)l.n + r.n);
+        if (!edge[x->id].n)
+            edge[x->id] = edge_both(l, r);
+    }
+    buf_finish(&b);
+    free(edge);
+}
+
 /* Where no token of bytes, or of characters, reaches across. */
 void pipe_open_cuts(struct pipe *p, const uint8_t *missed)
 {
     const struct pipe_spec *s = &p->spec;
-    struct buf b = {0};
     size_t bytes = 0;
     for (size_t id = 0; id < s->npieces; id++)
         bytes += s->piece[id].n;
     cut_init(&p->cut, bytes);
-    if (!p->letters)
-        near_init(&p->near, bytes);
+    if (p->letters) {
+        open_pair_cuts(p, missed);
+        return;
+    }
+    near_init(&p->near, bytes);
     for (size_t id = 0; id < s->npieces; id++) {
-        buf_reset(&b);
         if (missed && missed[id])
             continue;
-        if (!p->letters) {
-            cut_add(&p->cut, s->piece[id].p, s->piece[id].n);
-            near_add(&p->near, s->piece[id].p, s->piece[id].n);
-        } else if (pipe_piece_bytes(&b, s->piece[id].p, s->piece[id].n))
-            cut_add(&p->cut, b.data, b.len);
+        cut_add(&p->cut, s->piece[id].p, s->piece[id].n);
+        near_add(&p->near, s->piece[id].p, s->piece[id].n);
     }
-    buf_finish(&b);
 }
 
 void pipe_open_whole(struct pipe *p, const uint8_t *some)
@@ -326,12 +387,12 @@ static int bpe_open(struct pipe *p, struct err *e)
         pipe_open_wide(p);
     if (p->wide)
         pipe_open_sure(p);
-    free(s->pair);
-    s->pair = NULL;
-    s->npairs = 0;
     p->by_merges = p->all_bytes && !s->ignore_merges;
     if (p->letters && s->ignore_merges)
         pipe_open_reach(p);
+    free(s->pair);
+    s->pair = NULL;
+    s->npairs = 0;
     p->cuts = plain || p->by_merges;
     return 0;
 }

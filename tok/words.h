@@ -57,7 +57,7 @@ static inline uint64_t words_load(const char *p, size_t n)
         v = a | (uint64_t)b >> (8 * (8 - n)) << 32;
     } else if (n) {
         const unsigned char *s = (const unsigned char *)p;
-        v = s[0] | (uint64_t)s[n / 2] << 8 | (uint64_t)s[n - 1] << 16;
+        v = s[0] | (uint64_t)s[n / 2] << (n / 2 * 8) | (uint64_t)s[n - 1] << (n - 1) * 8;
     }
     return v;
 }
@@ -72,13 +72,25 @@ static inline uint64_t words_mix(uint64_t a, uint64_t b)
  * longer one is above them all, and covers every byte, as the hash does. */
 enum { WORDS_SHORT = 7 };
 
-static inline struct words_key words_key(const char *p, size_t n)
+static inline struct words_key words_key_of(uint64_t head, const char *p, size_t n)
 {
-    uint64_t head = words_load(p, n), tail = n > 8 ? words_load(p + n - 8, 8) : 0;
+    uint64_t tail = n > 8 ? words_load(p + n - 8, 8) : 0;
     uint64_t hash = words_mix(head ^ 0x9E3779B97F4A7C15u, tail ^ 0xD1B54A32D192ED03u ^ (n << 56));
     for (size_t i = 8; n > 16 && i < n - 8; i += 8)
         hash = words_mix(hash ^ words_load(p + i, n - i), 0x9E3779B97F4A7C15u);
     return (struct words_key){n <= WORDS_SHORT ? head | n << 56 : hash | (uint64_t)1 << 63, hash};
+}
+
+static inline struct words_key words_key(const char *p, size_t n)
+{
+    return words_key_of(words_load(p, n), p, n);
+}
+
+/* The same, without a branch on the length of a short one: eight bytes at p are readable. */
+static inline struct words_key words_key_wide(const char *p, size_t n)
+{
+    uint64_t all = words_load(p, 8);
+    return words_key_of(n < 8 ? all & ~(UINT64_MAX << 8 * n) : all, p, n);
 }
 
 static inline bool words_is(struct words_text t, const char *p, size_t n)

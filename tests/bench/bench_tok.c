@@ -55,7 +55,7 @@ struct bench {
     struct tokenizer *tok;
     struct buf file;
     struct doc *doc;
-    size_t docs, used; /* all; of the last encode, each `step` from `first` on */
+    size_t docs, used;               /* all; of the last encode, each `step` from `first` on */
     size_t first, step, each, times; /* so many documents, so many times */
     atomic_size_t next;              /* whose turn it is */
     struct own own[MAX_THREADS];
