@@ -60,6 +60,7 @@ struct cli {
     int offsets; /* encode: 0 none, else an enum tok_unit and one */
     const char *output;
     bool append_eod;
+    bool skip_special; /* decode */
     const char *truncation; /* encode: a number, or "file" */
     int truncation_side;    /* 0 as the file says, 1 right, 2 left */
     int64_t stride;

@@ -23,10 +23,21 @@ struct job {
     bool had_json;
 };
 
+static void skip_special(struct job *j)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < j->ids.n; i++)
+        if (!tok_is_special(j->tok, j->ids.id[i]))
+            j->ids.id[n++] = j->ids.id[i];
+    j->ids.n = n;
+}
+
 /* The ids in j->ids as one document of output. */
 static int put_text(struct job *j, struct err *e)
 {
     buf_reset(&j->text);
+    if (j->cli->skip_special)
+        skip_special(j);
     int code = tok_decode(j->tok, j->work, j->ids.id, j->ids.n, &j->text, e);
     if (code)
         return code;

@@ -38,6 +38,7 @@ static unsigned types_of(const char *name)
                 {"tiktoken-num-special-tokens", 1 << TOK_TIKTOKEN},
                 {"tiktoken-special-tokens", 1 << TOK_TIKTOKEN},
                 {"add-special-tokens", 1 << TOK_HUGGINGFACE | 1 << TOK_LLAMA2},
+                {"skip-special-tokens", ~(SP_TYPES | 1u << TOK_WHITESPACE | 1u << TOK_NULL)},
                 {"specials", ~(1u << TOK_NULL)}};
     for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
         if (strcmp(name, list[i].name) == 0)

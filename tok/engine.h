@@ -89,6 +89,7 @@ struct tok_engine {
                   struct err *e);
     const char *(*piece)(const void *state, int64_t id);   /* id is inside the vocabulary */
     int64_t (*find)(const void *state, const char *piece); /* -1: none */
+    bool (*special)(const void *state, int32_t id); /* or NULL; id is inside the vocabulary */
     void (*destroy)(void *state);
     bool drops;   /* options' dropout means something here */
     bool samples; /* so does sample */

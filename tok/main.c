@@ -120,6 +120,8 @@ static const struct opt table[] = {
         "\"offsets\" in json"),
     ROW("append-eod", OPT_SWITCH, append_eod, "false", NULL, "output", ENCODE, 0, 0, true,
         "end every document by the end-of-document token"),
+    ROW("skip-special-tokens", OPT_SWITCH, skip_special, "false", NULL, "output", DECODE, 0, 0,
+        true, "leave special tokens out of the text"),
     ROW("dropout", OPT_TEXT, tok.dropout, NULL, "P", "tokenizer", ENCODE, 0, 0, false,
         "leave merges out with this probability, instead of that of the tokenizer.json; 0: none"),
     ROW("seed", OPT_INT, tok.seed, "1", "N", "tokenizer", ENCODE, 0, 1e18, false,

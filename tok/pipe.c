@@ -15,8 +15,8 @@ enum {
     FINER_BYTES = 1 << 19, /* of text, behind which it is asked whether new words had */
     FINER_PART = 10,       /* one in so many of them, */
     FINER_ABOVE = 9,       /* words of more than so many */
-    CHUNK = 32 << 10,     /* bytes that are scanned at once: their starts stay in the cache */
-    CACHED_WORD_MAX = 256 /* longer pieces seldom come again */
+    CHUNK = 32 << 10,      /* bytes that are scanned at once: their starts stay in the cache */
+    CACHED_WORD_MAX = 256  /* longer pieces seldom come again */
 };
 
 /* ---- opening ------------------------------------------------------------------------------- */
@@ -263,8 +263,8 @@ static int encode_family(const struct pipe *p, struct pipe_work *w, const char *
         size_t count = scan_starts(p->family, part, k, w->start);
         const uint32_t *start = w->start;
         if (p->by_merges) {
-            count = cut_parts_finer(&p->cut, finer(p, w, k), part, w->start, count, CUT_ABOVE,
-                                    w->cut);
+            count =
+                cut_parts_finer(&p->cut, finer(p, w, k), part, w->start, count, CUT_ABOVE, w->cut);
             start = w->cut;
         }
         code = word_cache_encode(w->cache, part, start, count, new_words, p, w, ids, e);
@@ -467,6 +467,13 @@ static const char *pipe_piece_text(const void *state, int64_t id)
     return text ? text : "";
 }
 
+static bool pipe_special(const void *state, int32_t id)
+{
+    const struct pipe *p = state;
+    int32_t token = p->token_of[id];
+    return token >= 0 && p->spec.token[token].special;
+}
+
 static int64_t pipe_find(const void *state, const char *text)
 {
     const struct pipe *p = state;
@@ -535,6 +542,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
                                .decode = pipe_decode,
                                .piece = pipe_piece_text,
                                .find = pipe_find,
+                               .special = pipe_special,
                                .before = p->spec.before,
                                .nbefore = p->spec.nbefore,
                                .after = p->spec.after,

@@ -594,6 +594,12 @@ int tok_decode(const struct tokenizer *t, struct tok_work *w, const int32_t *id,
     return code || !n ? code : t->engine.decode(t->engine.state, w->scratch, id, n, text, e);
 }
 
+bool tok_is_special(const struct tokenizer *t, int32_t id)
+{
+    return t->engine.special && id >= 0 && id < t->info.vocab_size &&
+           t->engine.special(t->engine.state, id);
+}
+
 const char *tok_piece(const struct tokenizer *t, int64_t id)
 {
     return id < 0 || id >= t->info.vocab_size ? "" : t->engine.piece(t->engine.state, id);

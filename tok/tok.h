@@ -271,6 +271,13 @@ int tok_encode_part_parallel(const struct tokenizer *t, struct pool *pool,
                              struct tok_work *const *work, const char *text, size_t n, bool last,
                              struct tok_ids *ids, struct err *e);
 
+/*
+ * True for an added token that its file calls special, and for tiktoken's and BERT's: those that
+ * Hugging Face's skip_special_tokens leaves out of a text. SentencePiece's control pieces, which
+ * decode to nothing in any case, are none.
+ */
+bool tok_is_special(const struct tokenizer *t, int32_t id);
+
 /* Appends the text of n ids. An id outside the vocabulary is ERR_DATA. */
 int tok_decode(const struct tokenizer *t, struct tok_work *w, const int32_t *id, size_t n,
                struct buf *text, struct err *e);

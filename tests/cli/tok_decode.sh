@@ -118,3 +118,21 @@ expect 0 "$TOK" prune hf.json --size 2 --json-keys x --output new.json
 err_has "--json-keys has no effect here: tok prune without --keep-used"
 expect 0 "$TOK" prune hf.json --keep-used w --json-keys x --output new.json
 check [ "$(grep -c "no input is JSONL" .err)" = 1 ]
+
+t "special tokens are left out of a text"
+cat >special.json <<'J'
+{"model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "one": 1, "two": 2}},
+ "added_tokens": [
+  {"id": 3, "content": "</s>", "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false},
+  {"id": 4, "content": "<tag>", "special": false, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false}]}
+J
+printf '3 1 4 2 3\n3\n' >ids
+expect 0 "$TOK" decode --tokenizer special.json ids
+out_is "$(printf '</s> one <tag> two </s>\n</s>')"
+expect 0 "$TOK" decode --tokenizer special.json --skip-special-tokens ids
+printf 'one <tag> two\n\n' >want
+same .out want
+check [ ! -s .err ]
+echo '1 2' >ids
+expect 0 "$TOK" decode --tokenizer vocab.json --skip-special-tokens ids
+err_has "--skip-special-tokens has no effect here: tok decode with a WhitespaceTokenizer"
