@@ -10,15 +10,12 @@
 #include "base/bytes.h"
 #include "base/cpu.h"
 #include "base/mem.h"
-#include "tok/sure.h"
 
 enum {
     SIDE = 3, /* bytes of a side that count */
     ANY = 31,
     PARTLY = 64 << 9, /* words of `part` */
     GROUP = 16,       /* parts that are looked at together */
-    FEW = 4,          /* characters of a word that `sure` may part */
-    BATCH = 96,       /* parts whose characters are */
     LEAST = 6         /* bytes of a part in wide characters that is never cut */
 };
 
@@ -250,7 +247,7 @@ static size_t copy(const char *text, const uint32_t *start, size_t n, uint32_t l
 }
 
 #ifdef __x86_64__
-#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,bmi2,popcnt")))
+#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
 #define INLINE WIDE static inline __attribute__((always_inline))
 
 /* The first n of four bytes, 0 to 4. */
@@ -300,19 +297,11 @@ INLINE __mmask16 wide_joined(const struct cut *c, __mmask16 some, __m512i before
     return joined;
 }
 
-/* Bits of places, with a word of zeros before and behind. */
-union bits {
-    uint64_t word[SURE_PLACES / 64 + 2];
-    uint16_t group[SURE_PLACES / 16 + 8];
-};
-
-/* Sets a bit for each of n places that may not be cut, and puts the bytes behind each; places with
- * FORCED may. *was: places before the first, where that is not FORCED. */
-WIDE static void join_wide(const struct cut *c, const char *text, const uint32_t *at, size_t n,
-                           __m512i *was, uint32_t *bytes, union bits *joined)
+WIDE static size_t decide_wide(const struct cut *c, const char *text, uint32_t *at, size_t n)
 {
     const __m512i bare = _mm512_set1_epi32((int)~FORCED);
-    __m512i left = _mm512_mask_i32gather_epi32(*was, 0x8000, *was, text, 1);
+    __m512i was = _mm512_setzero_si512(), left = was;
+    size_t k = 0;
     for (size_t i = 0; i < n; i += 16) {
         __mmask16 some = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff);
         __m512i raw = _mm512_maskz_loadu_epi32(some, at + i), place = _mm512_and_si512(raw, bare);
@@ -320,98 +309,12 @@ WIDE static void join_wide(const struct cut *c, const char *text, const uint32_t
         __m512i right = _mm512_mask_i32gather_epi32(place, some, place, text, 1);
         __mmask16 free = some & ~_mm512_movepi32_mask(raw);
         if (free)
-            free &= wide_joined(c, free, _mm512_alignr_epi32(place, *was, 15), place, behind,
+            free &= wide_joined(c, free, _mm512_alignr_epi32(place, was, 15), place, behind,
                                 _mm512_alignr_epi32(right, left, 15), right);
-        _mm512_storeu_si512(bytes + i, right);
-        joined->group[4 + i / 16] = free;
-        *was = place;
+        _mm512_mask_compressstoreu_epi32(at + k, some & ~free, place);
+        k += (unsigned)__builtin_popcount(some & ~free);
+        was = place;
         left = right;
-    }
-}
-
-/* The places of words of FEW characters or more, by those that are joined. */
-static void find_long(const uint64_t *joined, size_t words, uint64_t *ret)
-{
-    for (size_t k = 0; k < words; k++) {
-        uint64_t last = joined[k]; /* the last of FEW - 1 joined places */
-        for (int i = 1; i < FEW - 1; i++)
-            last &= joined[k] << i | joined[(ptrdiff_t)k - 1] >> (64 - i);
-        ret[k] = last;
-    }
-    ret[words] = 0;
-    for (size_t k = 0; k < words; k++) {
-        uint64_t last = ret[k];
-        for (int i = 1; i < FEW; i++)
-            ret[k] |= last >> i | ret[k + 1] << (64 - i);
-    }
-}
-
-/* Takes what is left in one piece of FEW characters or more through the finer sieve of `sure`.
- * `ends`: a part does behind the last of the n places, whose bytes these are. */
-WIDE static void part_sure(const struct sure *sure, const uint32_t *bytes, size_t n, bool ends,
-                           union bits *joined)
-{
-    enum { WORDS = SURE_PLACES / 64 };
-    uint32_t few[SURE_PLACES + 16];
-    uint64_t some[WORDS + 1], begins[WORDS + 1], cut[WORDS + 1];
-    size_t words = (n + 63) / 64, count = 0;
-    find_long(joined->word + 1, words, some);
-    memset(begins, 0, sizeof(begins));
-    for (size_t k = 0; k < words; k++) {
-        for (size_t i = 0; i < 64; i += 16) {
-            __mmask16 take = (__mmask16)(some[k] >> i);
-            if (!take)
-                continue;
-            __m512i v = _mm512_maskz_loadu_epi32(take, bytes + k * 64 + i);
-            uint64_t begin = _pext_u32(~(uint32_t)joined->group[4 + k * 4 + i / 16], take);
-            _mm512_mask_compressstoreu_epi32(few + count, take, v);
-            begins[count / 64] |= begin << count % 64;
-            if (count % 64 > 48)
-                begins[count / 64 + 1] |= begin >> (64 - count % 64);
-            count += (unsigned)__builtin_popcount(take);
-        }
-    }
-    if (!count)
-        return;
-    sure_places(sure, few, begins, count, ends, cut);
-    cut[(count + 63) / 64] = 0;
-    for (size_t k = 0, from = 0; k < words; k++) {
-        uint64_t own = cut[from / 64] >> from % 64;
-        own |= cut[from / 64 + 1] << 1 << (63 - from % 64);
-        joined->word[1 + k] &= ~_pdep_u64(own, some[k]);
-        from += (unsigned)__builtin_popcountll(some[k]);
-    }
-}
-
-/* Those of n places that are not joined, without FORCED; how many. */
-WIDE static size_t keep_cuts(const uint32_t *at, size_t n, const union bits *joined, uint32_t *ret)
-{
-    const __m512i bare = _mm512_set1_epi32((int)~FORCED);
-    size_t k = 0;
-    for (size_t i = 0; i < n; i += 16) {
-        __mmask16 some = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff);
-        some &= (__mmask16)~joined->group[4 + i / 16];
-        __m512i place = _mm512_and_si512(_mm512_maskz_loadu_epi32(some, at + i), bare);
-        _mm512_mask_compressstoreu_epi32(ret + k, some, place);
-        k += (unsigned)__builtin_popcount(some);
-    }
-    return k;
-}
-
-WIDE static size_t decide_wide(const struct cut *c, const struct sure *sure, const char *text,
-                               uint32_t *at, size_t n)
-{
-    uint32_t bytes[SURE_PLACES];
-    union bits joined;
-    __m512i was = _mm512_setzero_si512();
-    size_t k = 0;
-    for (size_t from = 0, count; from < n; from += count) {
-        count = n - from < SURE_PLACES ? n - from : SURE_PLACES;
-        memset(&joined, 0, sizeof(joined));
-        join_wide(c, text, at + from, count, &was, bytes, &joined);
-        if (sure)
-            part_sure(sure, bytes, count, from + count == n, &joined);
-        k += keep_cuts(at + from, count, &joined, at + k);
     }
     return k;
 }
@@ -526,10 +429,8 @@ static size_t copy_wide(const char *text, const uint32_t *start, size_t n, uint3
     return copy(text, start, n, longest, ret);
 }
 
-static size_t decide_wide(const struct cut *c, const struct sure *sure, const char *text,
-                          uint32_t *at, size_t n)
+static size_t decide_wide(const struct cut *c, const char *text, uint32_t *at, size_t n)
 {
-    (void)sure;
     return decide(c, text, at, n);
 }
 
@@ -582,12 +483,6 @@ static size_t join_around(const struct cut *c, const char *text, const uint32_t 
 size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, size_t n,
                  uint32_t longest, uint32_t *ret)
 {
-    return cut_parts_finer(c, NULL, text, start, n, longest, ret);
-}
-
-size_t cut_parts_finer(const struct cut *c, const struct sure *sure, const char *text,
-                       const uint32_t *start, size_t n, uint32_t longest, uint32_t *ret)
-{
     bool wide = cpu_avx512();
     uint32_t high = 0;
     size_t k = 0;
@@ -596,10 +491,9 @@ size_t cut_parts_finer(const struct cut *c, const struct sure *sure, const char 
                      : copy(text, start + i, n - i, longest, ret + k);
         k += count;
         i += count;
-        count = n - i < BATCH ? n - i : BATCH;
+        count = n - i < GROUP ? n - i : GROUP;
         size_t places = put_places(text, start + i, count, longest, wide, ret + k);
-        places = wide ? decide_wide(c, sure, text, ret + k, places)
-                      : decide(c, text, ret + k, places);
+        places = wide ? decide_wide(c, text, ret + k, places) : decide(c, text, ret + k, places);
         ret[k + places] = start[i + count];
         if (c->whole && places > count &&
             (!wide || any_whole_wide(c, text, ret + k, places) ||

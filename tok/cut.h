@@ -26,7 +26,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tok/sure.h"
 #include "tok/words.h"
 
 struct cut {
@@ -83,13 +82,5 @@ bool cut_wide(const struct cut *c, const char *p);
  */
 size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, size_t n,
                  uint32_t longest, uint32_t *ret);
-
-/*
- * The same, and of what is left in one piece of four characters or more those of three bytes go
- * through a finer sieve, which takes a while: for texts that bring many new words. `sure`: NULL, or
- * of the same tokens. A processor without AVX-512 leaves it out.
- */
-size_t cut_parts_finer(const struct cut *c, const struct sure *sure, const char *text,
-                       const uint32_t *start, size_t n, uint32_t longest, uint32_t *ret);
 
 #endif

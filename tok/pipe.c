@@ -12,11 +12,8 @@
 #include "tok/unicode.h"
 
 enum {
-    FINER_BYTES = 1 << 19, /* of text, behind which it is asked whether new words had */
-    FINER_PART = 10,       /* one in so many of them, */
-    FINER_ABOVE = 9,       /* words of more than so many */
-    CHUNK = 32 << 10,      /* bytes that are scanned at once: their starts stay in the cache */
-    CACHED_WORD_MAX = 256  /* longer pieces seldom come again */
+    CHUNK = 32 << 10,     /* bytes that are scanned at once: their starts stay in the cache */
+    CACHED_WORD_MAX = 256 /* longer pieces seldom come again */
 };
 
 /* ---- opening ------------------------------------------------------------------------------- */
@@ -209,33 +206,6 @@ static int compile(struct pipe *p, struct err *e)
 
 /* ---- text to ids --------------------------------------------------------------------------- */
 
-/* New words, of which it counts the bytes of those that p->sure may have cut. */
-static int new_words(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
-                     struct err *e)
-{
-    struct pipe_work *w = scratch;
-    for (size_t i = 0; i < list->count; i++)
-        if (list->n[i] > FINER_ABOVE && (unsigned char)list->text[list->at[i]] >= 0xe0)
-            w->fresh += list->n[i];
-    return pipe_wide_words(state, scratch, list, ids, e);
-}
-
-/*
- * A finer cut makes fewer new words, but costs time for every long one. So it is for texts in which
- * these do not cease to come: the first, to which all is new, says nothing. What was cut finely
- * once is so ever after, for so its words are known.
- */
-static const struct sure *finer(const struct pipe *p, struct pipe_work *w, size_t n)
-{
-    w->seen += n;
-    if (w->seen >= FINER_BYTES) {
-        w->finer |= w->begun && w->fresh > w->seen / FINER_PART;
-        w->begun = true;
-        w->seen = w->fresh = 0;
-    }
-    return w->finer ? p->sure : NULL;
-}
-
 /* Pieces are where the scanner says, and nothing is written. */
 static int encode_family(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                          struct tok_ids *ids, struct err *e)
@@ -263,11 +233,10 @@ static int encode_family(const struct pipe *p, struct pipe_work *w, const char *
         size_t count = scan_starts(p->family, part, k, w->start);
         const uint32_t *start = w->start;
         if (p->by_merges) {
-            count =
-                cut_parts_finer(&p->cut, finer(p, w, k), part, w->start, count, CUT_ABOVE, w->cut);
+            count = cut_parts(&p->cut, part, w->start, count, CUT_ABOVE, w->cut);
             start = w->cut;
         }
-        code = word_cache_encode(w->cache, part, start, count, new_words, p, w, ids, e);
+        code = word_cache_encode(w->cache, part, start, count, pipe_wide_words, p, w, ids, e);
     }
     return code;
 }

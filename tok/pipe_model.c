@@ -385,8 +385,6 @@ static int bpe_open(struct pipe *p, struct err *e)
     p->bpe = bpe_create(s->pair, s->npairs);
     if (p->all_bytes)
         pipe_open_wide(p);
-    if (p->wide)
-        pipe_open_sure(p);
     p->by_merges = p->all_bytes && !s->ignore_merges;
     if (p->letters && s->ignore_merges)
         pipe_open_reach(p);
@@ -511,7 +509,6 @@ void pipe_model_close(struct pipe *p)
 {
     bpe_destroy(p->bpe);
     free(p->wide);
-    sure_destroy(p->sure);
     bpe_drop_destroy(p->drop);
     trie_finish(&p->trie);
     free(p->char_node);

@@ -13,7 +13,6 @@
 #include "tok/trie.h"
 #include "tok/cut.h"
 #include "tok/near.h"
-#include "tok/sure.h"
 #include "tok/word_cache.h"
 
 #define SYM_NONE UINT32_MAX
@@ -55,7 +54,6 @@ struct pipe {
     bool cuts;      /* pieces may be cut there: their parts give the ids that the whole gives */
     bool by_merges; /* a piece is bytes, and what merging makes of them */
     struct wide *wide; /* wide_words.c: characters that are taken whole; NULL: none */
-    struct sure *sure; /* where these may be cut; NULL: as p->cut has it */
 
     enum scan_family family;  /* the pre-tokenizer is this one and nothing else */
     struct pipe_parts *parts; /* how text is cut as it stands, NULL: it is not */
@@ -108,9 +106,6 @@ struct pipe_work {
     uint64_t number;          /* of texts to come */
     struct bpe_draws draws; /* of dropout */
     struct word_cache *cache;
-    size_t seen, fresh; /* pipe.c: of the last texts, bytes, and those of new words; */
-    bool begun;         /* there were some before */
-    bool finer;         /* parts are cut by p->sure, too */
     struct pipe_parts_work *parts;
     struct regex_work *regex;
     bool met;   /* a special string that is an error */
@@ -180,12 +175,6 @@ int pipe_model_words(const void *state, void *scratch, struct word_list *list, s
 int pipe_wide_words(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
                     struct err *e);
 void pipe_open_wide(struct pipe *p);
-/* Of a character of three bytes that is taken whole, the highest rank that its making may take,
- * else UINT32_MAX. */
-uint32_t pipe_wide_made(const struct pipe *p, uint32_t code);
-
-/* pipe_sure.c: p->sure, behind p->wide. */
-void pipe_open_sure(struct pipe *p);
 
 int pipe_no_unknown(const struct pipe *p, struct err *e); /* ERR_DATA: there is no such token */
 uint32_t *pipe_sym_room(struct pipe_work *w, size_t n);

@@ -228,12 +228,6 @@ void pipe_open_wide(struct pipe *p)
     free(o.made);
 }
 
-uint32_t pipe_wide_made(const struct pipe *p, uint32_t code)
-{
-    const struct wide_char *c = &p->wide->at[code];
-    return c->symbol ? c->made : UINT32_MAX;
-}
-
 /* ---- encoding ------------------------------------------------------------------------------ */
 
 /* Few symbols are left of most words: so many are copied whether they are or not. */
