@@ -5,14 +5,17 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/thread.h"
 
 enum {
-    SLOTS = 3,        /* one is written, one filled, and one is between them */
+    THREADS = 2,      /* a fast disk takes more than one piece at a time */
+    SLOTS = 4,        /* one for each, one filled, and one is between them */
     SLOT = 2 << 20,   /* also where it begins in the file, for what goes past the page cache */
     TO_DISK = 8 << 20 /* bytes that the disk is told of at once */
 };
@@ -22,26 +25,26 @@ struct slot {
     char *data; /* NULL before it is used */
     size_t n;
     uint64_t at;
+    bool done;
 };
 
 struct behind {
-    int fd;
-    pthread_t thread;
+    int fd, direct; /* the file twice: the other way is past the page cache, or -1 */
+    pthread_t thread[THREADS];
+    int threads;
     pthread_mutex_t lock;
     pthread_cond_t given, written;
-    struct slot slot[SLOTS]; /* a ring; those between nwritten and ngiven are the thread's */
-    uint64_t ngiven, nwritten;
+    /* a ring: those before nwritten are done, those before ntaken are a thread's */
+    struct slot slot[SLOTS];
+    uint64_t ngiven, ntaken, nwritten;
     int failed; /* errno */
     bool end;
 
     uint64_t at;  /* who adds: where the slot at hand begins */
     bool filling; /* it has it in hand */
-
-    bool can, direct; /* the thread: past the page cache, the descriptor is set so */
-    uint64_t told;
 };
 
-/* ---- the thread ----------------------------------------------------------------------------- */
+/* ---- the threads ---------------------------------------------------------------------------- */
 
 static void tell(int fd, size_t n, uint64_t *told)
 {
@@ -68,83 +71,91 @@ int write_told(int fd, const void *p, size_t n, uint64_t *told)
     return 0;
 }
 
-/* Whether the descriptor passes the page cache by. */
-static bool set_direct(struct behind *w, bool on)
+static int write_slot(const struct behind *w, const struct slot *s, uint64_t *told)
 {
-    if (w->direct == on)
-        return true;
-    int flags = fcntl(w->fd, F_GETFL);
-    if (flags < 0 || fcntl(w->fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT))
-        return false;
-    w->direct = on;
-    return true;
-}
-
-static int write_slot(struct behind *w, const struct slot *s)
-{
-    w->can = w->can && (s->n < SLOT || set_direct(w, true));
-    if ((!w->can || s->n < SLOT) && !set_direct(w, false))
-        return errno;
-    bool direct = w->direct;
+    int fd = w->direct < 0 || s->n < SLOT ? w->fd : w->direct;
     for (size_t done = 0; done < s->n;) {
-        ssize_t k = pwrite(w->fd, s->data + done, s->n - done, (off_t)(s->at + done));
+        ssize_t k = pwrite(fd, s->data + done, s->n - done, (off_t)(s->at + done));
         if (k < 0 && errno == EINTR)
             continue;
-        if (k < 0 && errno == EINVAL && w->direct) { /* not here, or not from such a place */
-            w->can = direct = false;
-            if (set_direct(w, false))
-                continue;
+        if (k < 0 && errno == EINVAL && fd != w->fd) { /* not here, or not from such a place */
+            fd = w->fd;
+            continue;
         }
         if (k < 0)
             return errno;
         done += (size_t)k;
     }
-    if (!direct)
-        tell(w->fd, s->n, &w->told);
+    if (fd == w->fd)
+        tell(fd, s->n, told);
     return 0;
 }
 
 static void *writer_main(void *arg)
 {
     struct behind *w = arg;
-    int failed = 0;
+    uint64_t told = 0;
     pthread_mutex_lock(&w->lock);
-    while (!w->end || w->nwritten != w->ngiven) {
-        if (w->nwritten == w->ngiven) {
+    while (!w->end || w->ntaken != w->ngiven) {
+        if (w->ntaken == w->ngiven) {
             pthread_cond_wait(&w->given, &w->lock);
             continue;
         }
-        const struct slot *s = &w->slot[w->nwritten % SLOTS];
+        struct slot *s = &w->slot[w->ntaken++ % SLOTS];
+        int failed = w->failed;
         pthread_mutex_unlock(&w->lock);
         if (!failed)
-            failed = write_slot(w, s);
+            failed = write_slot(w, s, &told);
         pthread_mutex_lock(&w->lock);
-        w->failed = failed;
-        w->nwritten++;
+        w->failed = w->failed ? w->failed : failed;
+        s->done = true;
+        while (w->nwritten != w->ntaken && w->slot[w->nwritten % SLOTS].done)
+            w->slot[w->nwritten++ % SLOTS].done = false;
         pthread_cond_signal(&w->written);
     }
     pthread_mutex_unlock(&w->lock);
-    set_direct(w, false);
     return NULL;
 }
 
+static void end_threads(struct behind *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->end = true;
+    pthread_cond_broadcast(&w->given);
+    pthread_mutex_unlock(&w->lock);
+    for (int i = 0; i < w->threads; i++)
+        pthread_join(w->thread[i], NULL);
+}
+
 /* ---- who adds ------------------------------------------------------------------------------- */
+
+/* The file of a descriptor once more, past the page cache; -1 where that cannot be. */
+static int open_direct(int fd)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    return open(name, O_WRONLY | O_DIRECT | O_CLOEXEC);
+}
 
 int behind_create(int fd, uint64_t at, struct behind **ret, struct err *e)
 {
     struct behind *w = mem_new(1, sizeof(*w));
     w->fd = fd;
+    w->direct = open_direct(fd);
     w->at = at;
-    w->can = true;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->given, NULL);
     pthread_cond_init(&w->written, NULL);
-    int failed = pthread_create(&w->thread, NULL, writer_main, w);
+    int failed = 0;
+    while (w->threads < THREADS && !failed) {
+        failed = thread_start(&w->thread[w->threads], writer_main, w);
+        w->threads += !failed;
+    }
     if (!failed) {
         *ret = w;
         return 0;
     }
-    free(w);
+    behind_destroy(w);
     return err_set(e, ERR_RESOURCE, "cannot start a thread that writes: %s", strerror(failed));
 }
 
@@ -216,15 +227,13 @@ void behind_destroy(struct behind *w)
         return;
     if (w->filling)
         give(w);
-    pthread_mutex_lock(&w->lock);
-    w->end = true;
-    pthread_cond_signal(&w->given);
-    pthread_mutex_unlock(&w->lock);
-    pthread_join(w->thread, NULL);
+    end_threads(w);
     pthread_mutex_destroy(&w->lock);
     pthread_cond_destroy(&w->given);
     pthread_cond_destroy(&w->written);
     for (size_t i = 0; i < SLOTS; i++)
         free(w->slot[i].data);
+    if (w->direct >= 0)
+        close(w->direct);
     free(w);
 }
