@@ -171,6 +171,18 @@ def same_documents(sp, model, docs):
     return [json.loads(x)["ids"] for x in got.decode().split("\n")[:-1]] == [sp.encode(x) for x in docs]
 
 
+def same_long(sp, model, text):
+    """One long document, by one thread and by three: scores are added up from its beginning, and begin anew beyond
+    100,000. Words of few letters have many ways of nearly the same score."""
+    random.seed(11)
+    words = " ".join("".join(random.choices("aon", k=random.randint(1, 30))) for _ in range(8000))
+    doc = "\n".join(lines_of(text))[:400000] + words + "\n".join(lines_of(text))[:100000]
+    line, want = json.dumps({"text": doc}).encode() + b"\n", sp.encode(doc)
+    got = [run("encode", "-q", "--workers", n, "--tokenizer-type", "GPTSentencePieceTokenizer", "--tokenizer-model", model,
+               "--format", "json", input=line) for n in ("1", "3")]
+    return all(json.loads(x)["ids"] == want for x in got)
+
+
 # ---- Megatron-LM's SentencePieceTokenizer (core_v0.12.3), its rules in our words -----------------------
 
 class Wrapper:
@@ -241,6 +253,8 @@ def cases():
             yield f"{name}: ids of lines", same_ids(sp, f"{name}.model", f"{text}.txt")
             yield f"{name}: ids of JSONL", same_ids(sp, f"{name}.model", f"{text}.jsonl")
             yield f"{name}: ids of odd texts", same_documents(sp, f"{name}.model", ODD)
+            if options.get("model_type", "unigram") == "unigram":
+                yield f"{name}: ids of a long text", same_long(sp, f"{name}.model", f"{text}.txt")
             yield f"{name}: decoded texts", same_texts(sp, f"{name}.model", ODD + lines_of(f"{text}.txt")[:200])
             yield f"{name}: Megatron's wrapper", same_wrapper(sp, f"{name}.model")
         yield f"{text}: whole words", same_words(f"{text}.txt")
