@@ -65,6 +65,21 @@ void *mem_block(size_t n)
     return p;
 }
 
+void *mem_pages(size_t n)
+{
+    const size_t large = 2 << 20, align = n >= large ? large : 4096;
+    char *p = mmap(NULL, n + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        exhausted(1, n);
+    size_t before = (size_t)(-(uintptr_t)p & (align - 1));
+    if (before)
+        munmap(p, before);
+    if (align - before)
+        munmap(p + before + n, align - before);
+    mem_large_pages(p + before, n);
+    return p + before;
+}
+
 void mem_all_pages(void *p, size_t n)
 {
     const uintptr_t page = 4096;

@@ -31,6 +31,10 @@ void *mem_own(size_t n);
  * once: pages of 4 KiB cost four times as much. */
 void *mem_block(size_t n);
 
+/* Zeroed memory on its own pages, of which only those that are touched are taken, large ones if the
+ * system has them; given back by munmap. */
+void *mem_pages(size_t n);
+
 /* All of it is going to be written soon: its pages are had at once, where the system can, which
  * costs a fraction of having them one by one. */
 void mem_all_pages(void *p, size_t n);

@@ -7,6 +7,7 @@
 #endif
 
 #include "base/cpu.h"
+#include "base/mem.h"
 
 enum {
     MOST_BITS = 14, /* 512 KiB */
@@ -26,7 +27,7 @@ void word_front_init(struct word_front *f, size_t bytes)
     f->bits = MOST_BITS;
     while (f->bits > LEAST_BITS && word_front_bytes(f) > bytes)
         f->bits--;
-    f->at = word_pages(word_front_bytes(f));
+    f->at = mem_pages(word_front_bytes(f));
 }
 
 void word_front_finish(struct word_front *f)

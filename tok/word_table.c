@@ -7,7 +7,6 @@
 #include "base/mem.h"
 
 enum {
-    HUGE_PAGE = 2 << 20,
     START_BYTES = 1 << 20,  /* of the table of short words, at first; it becomes four times as */
     LARGE_BYTES = 16 << 20, /* large up to this, and twice from then on, */
     FILL = 2,               /* when it has no more buckets than these for each word */
@@ -15,22 +14,6 @@ enum {
 };
 
 /* ---- memory -------------------------------------------------------------------------------- */
-
-void *word_pages(size_t n)
-{
-    size_t align = n >= HUGE_PAGE ? HUGE_PAGE : 4096;
-    char *p = mmap(NULL, n + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
-        return mem_new(SIZE_MAX / 4, 1); /* says so and ends the process */
-    size_t before = (size_t)(-(uintptr_t)p & (align - 1));
-    if (before)
-        munmap(p, before);
-    if (align - before)
-        munmap(p + before + n, align - before);
-    if (n >= HUGE_PAGE)
-        madvise(p + before, n, MADV_HUGEPAGE);
-    return p + before;
-}
 
 static size_t bucket_bytes(uint32_t mask)
 {
@@ -55,7 +38,7 @@ static bool has_crc(void)
 
 static void open_arena(struct arena32 *a, size_t bytes)
 {
-    *a = (struct arena32){.at = word_pages(bytes), .most = bytes / sizeof(*a->at)};
+    *a = (struct arena32){.at = mem_pages(bytes), .most = bytes / sizeof(*a->at)};
 }
 
 static void close_arena(struct arena32 *a)
@@ -75,10 +58,10 @@ void word_table_init(struct word_table *t, size_t bytes)
     t->most = (uint32_t)(table / sizeof(struct bucket));
     size_t start = table < START_BYTES ? table : START_BYTES;
     t->mask = (uint32_t)(start / sizeof(struct bucket)) - 1;
-    t->bucket = word_pages(bucket_bytes(t->most - 1)); /* of which little is touched at first */
+    t->bucket = mem_pages(bucket_bytes(t->most - 1)); /* of which little is touched at first */
     t->bound = bytes;
     t->longer_mask = LONGER_SLOTS - 1;
-    t->longer = word_pages(LONGER_SLOTS * sizeof(*t->longer));
+    t->longer = mem_pages(LONGER_SLOTS * sizeof(*t->longer));
     open_arena(&t->many, bytes / 8);
     open_arena(&t->bytes, bytes); /* of which the bound leaves what the rest does not take */
 }
@@ -103,7 +86,7 @@ static void drop_longer(struct word_table *t)
     munmap(t->longer, (t->longer_mask + 1) * sizeof(*t->longer));
     madvise(t->bytes.at, t->bytes.most * sizeof(*t->bytes.at), MADV_DONTNEED);
     t->longer_mask = LONGER_SLOTS - 1;
-    t->longer = word_pages(LONGER_SLOTS * sizeof(*t->longer));
+    t->longer = mem_pages(LONGER_SLOTS * sizeof(*t->longer));
     t->nlonger = t->bytes.n = 0;
 }
 
@@ -269,7 +252,7 @@ static void grow_longer(struct word_table *t)
     struct longer *old = t->longer;
     size_t n = t->longer_mask + 1;
     t->longer_mask = n * 2 - 1;
-    t->longer = word_pages(n * 2 * sizeof(*t->longer));
+    t->longer = mem_pages(n * 2 * sizeof(*t->longer));
     for (size_t i = 0; i < n; i++)
         if (old[i].hash)
             t->longer[free_slot(t, old[i].hash)] = old[i];

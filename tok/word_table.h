@@ -61,9 +61,6 @@ struct word_table {
     bool crc; /* the processor has the instruction */
 };
 
-/* Zeroed memory on its own pages, huge ones if the system has them; given back by munmap. */
-void *word_pages(size_t n);
-
 #define KEY_MASK (((uint64_t)1 << 60) - 1)
 
 void word_table_init(struct word_table *t, size_t bytes);

@@ -2,11 +2,9 @@
 #include "tok/words.h"
 
 #include <stdlib.h>
-
 #include <sys/mman.h>
 
 #include "base/mem.h"
-#include "tok/word_table.h"
 
 enum { OWN_PAGES = 1 << 20 /* bytes of a table from which on it lies on pages of its own */ };
 
@@ -22,7 +20,7 @@ void words_init(struct words *w, size_t n)
         slots *= 2;
     *w = (struct words){.mask = slots - 1, .room = n + 1};
     if (slot_bytes(w) >= OWN_PAGES) {
-        w->slot = word_pages(slot_bytes(w));
+        w->slot = mem_pages(slot_bytes(w));
         mem_all_pages(w->slot, slot_bytes(w));
     } else {
         w->slot = mem_new(slots, sizeof(*w->slot));

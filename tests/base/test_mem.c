@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +112,18 @@ static void blocks_can_be_written_and_grown(void)
     }
 }
 
-T_MAIN(T_CASE(pages_that_are_had_at_once), T_CASE(blocks_can_be_written_and_grown),
-       T_CASE(new_memory_is_zeroed), T_CASE(growing_keeps), T_CASE(hostile_sizes_are_refused),
-       T_CASE(exhaustion_ends_with_5), T_CASE(texts))
+static void pages_of_their_own_are_zeroed(void)
+{
+    static const size_t size[] = {4096, 2 << 20, (5 << 20) + 4096};
+    for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++) {
+        char *p = mem_pages(size[i]);
+        T_EQ((uintptr_t)p % (size[i] < (2 << 20) ? 4096 : 2 << 20), 0);
+        T_CHECK(p[0] == 0 && p[size[i] - 1] == 0);
+        memset(p, 7, size[i]);
+        T_EQ(munmap(p, size[i]), 0);
+    }
+}
+
+T_MAIN(T_CASE(pages_of_their_own_are_zeroed), T_CASE(pages_that_are_had_at_once),
+       T_CASE(blocks_can_be_written_and_grown), T_CASE(new_memory_is_zeroed), T_CASE(growing_keeps),
+       T_CASE(hostile_sizes_are_refused), T_CASE(exhaustion_ends_with_5), T_CASE(texts))
