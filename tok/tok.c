@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/tok.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "tok/engine.h"
+#include "tok/folder.h"
 #include "tok/hf.h"
 #include "tok/tok_run.h"
 
@@ -207,55 +206,13 @@ static int open_content(const struct tok_options *o, struct buf *file, struct to
     return open_sp(o, p, n, t, e);
 }
 
-/* The one *.tiktoken in a folder, whatever stands before the dot (cl100k_base, say); NULL if
- * there is none. ERR_USAGE for several. */
-static int find_ranks(const char *folder, char **ret, struct err *e)
-{
-    static const char tail[] = ".tiktoken";
-    DIR *dir = opendir(folder);
-    char *found = NULL;
-    int code = dir ? 0 : err_sys(e, errno, "%s: cannot list the folder", folder);
-    for (const struct dirent *d; !code && (d = readdir(dir));) {
-        size_t n = strlen(d->d_name);
-        if (n < sizeof(tail) || strcmp(d->d_name + n - strlen(tail), tail) != 0)
-            continue;
-        if (found)
-            code = err_set(e, ERR_USAGE, "%s: a folder with several .tiktoken files: name one",
-                           folder);
-        else
-            found = mem_printf("%s/%s", folder, d->d_name);
-    }
-    if (dir)
-        closedir(dir);
-    if (code) {
-        free(found);
-        found = NULL;
-    }
-    *ret = found;
-    return code;
-}
-
-/* The file that a folder stands for: the first of those known that is there. */
+/* A folder stands for a file in it. */
 static int find_file(const struct tok_options *o, char **ret, struct err *e)
 {
-    static const char *const name[] = {"tokenizer.json", "tokenizer.model", "vocab.json",
-                                       "vocab.txt", "tekken.json"};
     struct stat st;
     if (stat(o->path, &st) || !S_ISDIR(st.st_mode))
         return *ret = mem_strdup(o->path), 0;
-    for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++) {
-        char *path = mem_printf("%s/%s", o->path, name[i]);
-        if (access(path, F_OK) == 0)
-            return *ret = path, 0;
-        free(path);
-    }
-    int code = find_ranks(o->path, ret, e);
-    if (code || *ret)
-        return code;
-    return err_set(e, ERR_IO,
-                   "%s: a folder without a tokenizer.json, tokenizer.model, vocab.json, vocab.txt, "
-                   "tekken.json or .tiktoken file",
-                   o->path);
+    return folder_find(o->path, o->type, ret, e);
 }
 
 static int open_file(const struct tok_options *asked, struct tokenizer *t, struct err *e)

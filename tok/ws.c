@@ -268,8 +268,8 @@ static int take_vocab(struct ws *s, const char *path, const struct json *root, s
     s->unk = words_find(&s->words, "<unk>", 5);
     if (s->unk < 0) {
         err_set(e, ERR_DATA, "%s: a vocabulary of whole words needs the word <unk>", path);
-        return err_hint(e, "a vocab.json that goes with a merges.txt (byte-level BPE) is not read "
-                           "yet");
+        return err_hint(e, "the vocab.json of a byte-level BPE needs its merges.txt beside it, or "
+                           "named by --merge-file");
     }
     return 0;
 }

@@ -75,7 +75,9 @@ fi
 mkdir -p ranks
 t "a folder of ranks, one or several"
 expect 4 "$TOK" encode --tokenizer ranks w
-err_has "ranks: a folder without a tokenizer.json, tokenizer.model, vocab.json, vocab.txt, tekken.json or .tiktoken"
+err_has "ranks: a folder without a file for a tokenizer, such as tokenizer.json, tokenizer.model, spiece.model,"
+expect 4 "$TOK" encode --tokenizer ranks --tokenizer-type BertWordPieceCase w
+err_has "such as vocab.txt"
 "$TOK" train -q --type bpe --output-type tiktoken --input text.txt --model_prefix r --vocab_size 300
 cp r.tiktoken ranks/a.tiktoken
 expect 0 "$TOK" encode --tokenizer ranks/a.tiktoken --tiktoken-pattern r50k text.txt
@@ -85,6 +87,32 @@ same .out by_file
 cp ranks/a.tiktoken ranks/b.tiktoken
 expect 2 "$TOK" encode --tokenizer ranks --tiktoken-pattern r50k text.txt
 err_has "ranks: a folder with several .tiktoken files: name one"
+mv ranks/a.tiktoken ranks/tiktoken.model
+expect 0 "$TOK" encode --tokenizer ranks --tiktoken-pattern r50k text.txt
+same .out by_file
+rm ranks/tiktoken.model
+mv ranks/b.tiktoken ranks/given
+expect 0 "$TOK" encode --tokenizer ranks --tiktoken-pattern r50k text.txt
+same .out by_file
+
+t "a folder of a SentencePiece model, by the names that such folders have"
+"$TOK" encode --tokenizer g.model text.txt >by_file
+for name in tokenizer.model spiece.model sentencepiece.bpe.model spm.model other.model source.spm; do
+    rm -rf named
+    mkdir named
+    cp g.model "named/$name"
+    echo '{}' >named/config.json
+    expect 0 "$TOK" encode --tokenizer named text.txt
+    same .out by_file
+    echo '{"a": 0}' >named/vocab.json
+    expect 2 "$TOK" encode --tokenizer named text.txt
+    err_has "named: a folder with both a vocab.json and $name: name one"
+    expect 0 "$TOK" encode --tokenizer named --tokenizer-type GPTSentencePieceTokenizer text.txt
+    same .out by_file
+    echo '{"model": {}}' >named/tokenizer.json
+    expect 0 "$TOK" encode --tokenizer named --tokenizer-type GPTSentencePieceTokenizer text.txt
+    same .out by_file
+done
 
 t "truncation"
 cat >cut.json <<'END'
