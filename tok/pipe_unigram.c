@@ -165,6 +165,7 @@ static int draw_path(const struct pipe *p, struct pipe_work *w, const char *text
             return pipe_no_unknown(p, e);
         best[x.end].from = (uint32_t)at;
         best[x.end].id = x.id;
+        best[x.end].second = -INFINITY;
         at = x.end;
     }
     return 0;

@@ -299,6 +299,38 @@ static void sums_grow(void)
     }
 }
 
+/*
+ * Where sums begin anew decides which ways score alike from there on, though the words on the way
+ * hold for larger sums: "xy" is better than "x", "y" by so much that rounding would matter beyond
+ * 380,000 only. "a", "b" is better than "ab" by 0.0012, which is lost at a sum of 56,000, but not
+ * at one of 32,000, to which the sum has come if it did not begin anew before 124,000.
+ */
+static void words_do_not_hold_beyond_where_sums_begin_anew(void)
+{
+    struct pair p = {0};
+    struct buf text = {0};
+    make_piece(&p.bytes, "<unk>", 0, SP_UNKNOWN);
+    make_piece(&p.bytes, "xy", -8, SP_NORMAL);
+    make_piece(&p.bytes, "x", -4, SP_NORMAL);
+    make_piece(&p.bytes, "y", -4.0926f, SP_NORMAL);
+    make_piece(&p.bytes, "ab", -2.0012f, SP_NORMAL);
+    make_piece(&p.bytes, "a", -1, SP_NORMAL);
+    make_piece(&p.bytes, "b", -1, SP_NORMAL);
+    make_trainer(&p.bytes, SP_UNIGRAM, false);
+    make_normalizer(&p.bytes, NULL, 0);
+    open_pair(&p);
+    for (int i = 0; i < 19500; i++)
+        buf_adds(&text, "xy");
+    buf_adds(&text, "ab");
+    for (int i = 0; i < 500; i++)
+        buf_adds(&text, "xy");
+    same(&p, text.data, text.len, 0, 1);
+    T_EQ(p.anew, 1);
+    close_pair(&p);
+    buf_finish(&p.bytes);
+    buf_finish(&text);
+}
+
 static void other_kinds_are_left_to_the_library(void)
 {
     struct buf b = {0};
@@ -319,4 +351,5 @@ static void other_kinds_are_left_to_the_library(void)
 }
 
 T_MAIN(T_CASE(random_models_and_texts), T_CASE(real_rules), T_CASE(one_long_text),
-       T_CASE(sums_grow), T_CASE(other_kinds_are_left_to_the_library))
+       T_CASE(sums_grow), T_CASE(words_do_not_hold_beyond_where_sums_begin_anew),
+       T_CASE(other_kinds_are_left_to_the_library))
