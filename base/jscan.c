@@ -88,11 +88,15 @@ static int emit_code(struct jscan *j, uint32_t c, struct err *e)
     return emit(j, utf8, utf8_put(utf8, c), e);
 }
 
-static void end_string(struct jscan *j)
+static int end_string(struct jscan *j, struct err *e)
 {
+    static const char end = (char)JSONL_STRING_END;
     j->state = j->after;
+    if (j->is_string && j->value[j->want].kind == JSONL_STRINGS)
+        return spill_add(&j->value[j->want].spill, &end, 1, e);
     if (j->in_key)
         j->here = key_find(j->way[j->on - 1], buf_str(&j->name), j->name.len);
+    return 0;
 }
 
 /* The first byte of a character beyond ASCII; bounds for the second byte as RFC 3629 gives them. */
@@ -175,8 +179,7 @@ static int step_string(struct jscan *j, char c, struct err *e)
 {
     switch (c) {
     case '"':
-        end_string(j);
-        return 0;
+        return end_string(j, e);
     case '\\':
         j->state = ESCAPE;
         return 0;
@@ -261,8 +264,14 @@ static int note_value(struct jscan *j, char c, struct err *e)
         j->want = j->nkeys;
         return j->here ? enter_field(j, j->here, c, e) : 0;
     }
-    if (j->want < j->nkeys && c != '-' && (c < '0' || c > '9'))
-        j->value[j->want].kind = JSONL_OTHER; /* no number: the array is none of ids */
+    if (j->want < j->nkeys) {
+        enum jsonl_kind *kind = &j->value[j->want].kind;
+        bool number = c == '-' || (c >= '0' && c <= '9');
+        if (c == '"' && *kind == JSONL_IDS && j->state == FIRST_VALUE)
+            *kind = JSONL_STRINGS;
+        else if (*kind != (number ? JSONL_IDS : c == '"' ? JSONL_STRINGS : JSONL_OTHER))
+            *kind = JSONL_OTHER;
+    }
     return 0;
 }
 
@@ -274,7 +283,8 @@ static int begin_value(struct jscan *j, char c, struct err *e)
         return code;
     if (c == '"') {
         begin_string(j, false);
-        j->is_string = j->want < j->nkeys && j->depth == j->want_depth;
+        j->is_string = j->want < j->nkeys && (j->depth == j->want_depth ||
+                                              j->value[j->want].kind == JSONL_STRINGS);
         return 0;
     }
     if (c == '{' || c == '[')

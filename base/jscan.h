@@ -23,7 +23,8 @@ enum { JSCAN_DEPTH = 1024 };
 
 struct jscan_value {
     enum jsonl_kind kind;
-    struct spill spill; /* JSONL_STRING: UTF-8; JSONL_IDS: int64_t each */
+    struct spill spill; /* JSONL_STRING: UTF-8; JSONL_STRINGS: each with its end; JSONL_IDS:
+                           int64_t each */
 };
 
 struct jscan {
@@ -41,7 +42,8 @@ struct jscan {
     const struct key_field *here; /* the field whose value comes next, if it is on the way */
     size_t want;                  /* index of the wanted key whose value is at hand; nkeys: none */
     size_t want_depth;            /* what is open around that value */
-    bool in_key, is_string;       /* the string at hand is a key on the way; is the wanted value */
+    bool in_key, is_string;       /* the string at hand is a key on the way; is the wanted value,
+                                     or one of its strings */
     const char *word;             /* rest of a literal */
     uint32_t code, high;          /* of an escape; a high surrogate waits for its other half */
     int digits;                   /* of \u still to come */

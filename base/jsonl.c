@@ -140,6 +140,55 @@ static bool take_ids(struct jsonl *j, struct json_walk *w, struct jsonl_value *r
     return true;
 }
 
+/* The same for the strings of an array, whose first element is one. The line has two quotes for the
+ * end of each. */
+static bool take_strings(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+{
+    size_t start = w->i, first = j->text_n;
+    struct err *e = w->e;
+    bool more = true, good = true;
+    w->e = NULL;
+    w->i++;
+    while (more && good) {
+        const char *s;
+        size_t n;
+        bool escaped;
+        char *dst = j->text + j->text_n;
+        good = !json_take_string(w, &s, &n, &escaped);
+        if (good && escaped)
+            good = !json_unescape(w, dst, s, n, &n);
+        else if (good)
+            memcpy(dst, s, n);
+        if (!good)
+            break;
+        dst[n] = (char)JSONL_STRING_END;
+        j->text_n += n + 1;
+        more = json_peek(w) == ',';
+        w->i += more;
+    }
+    good = good && json_peek(w) == ']';
+    w->i++;
+    w->e = e;
+    if (!good) {
+        w->i = start;
+        j->text_n = first;
+        return false;
+    }
+    *ret = (struct jsonl_value){
+        .kind = JSONL_STRINGS, .text = j->text + first, .length = j->text_n - first};
+    return true;
+}
+
+static int take_array(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+{
+    bool strings = w->i + 1 < w->n && w->p[w->at[w->i + 1]] == '"';
+    int rc = strings ? text_room(j, (size_t)w->at[w->n] + JSON_SLACK, w->e)
+                     : ids_room(j, w->n, w->e);
+    if (rc || (strings ? take_strings(j, w, ret) : take_ids(j, w, ret)))
+        return rc;
+    return json_skip(w);
+}
+
 static int take_value(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
 {
     char c = json_peek(w);
@@ -148,12 +197,7 @@ static int take_value(struct jsonl *j, struct json_walk *w, struct jsonl_value *
         ret->kind = JSONL_STRING;
         return take_text(j, w, &ret->text, &ret->length);
     }
-    if (c == '[') {
-        int rc = ids_room(j, w->n, w->e);
-        if (rc || take_ids(j, w, ret))
-            return rc;
-    }
-    return json_skip(w);
+    return c == '[' ? take_array(j, w, ret) : json_skip(w);
 }
 
 /* ---- the line ---- */

@@ -20,11 +20,15 @@
 
 #include "base/err.h"
 
-enum jsonl_kind { JSONL_MISSING, JSONL_STRING, JSONL_IDS, JSONL_OTHER };
+enum jsonl_kind { JSONL_MISSING, JSONL_STRING, JSONL_STRINGS, JSONL_IDS, JSONL_OTHER };
+
+/* Behind each string of JSONL_STRINGS: a byte that UTF-8 has not. */
+enum { JSONL_STRING_END = 0xff };
 
 struct jsonl_value {
     enum jsonl_kind kind;
-    const char *text;   /* JSONL_STRING: unescaped UTF-8, not NUL-terminated */
+    const char *text;   /* JSONL_STRING: unescaped UTF-8, not NUL-terminated; JSONL_STRINGS: an
+                           array of at least one and nothing else, each with its end */
     size_t length;      /* bytes of text, or number of ids */
     const int64_t *ids; /* JSONL_IDS: an array of whole numbers (may be empty) */
 };

@@ -143,3 +143,63 @@ bool ids_widen(enum shard_dtype t, const unsigned char *p, uint64_t n, int64_t l
 #endif
     return widen_any(t, p, n, limit, ret);
 }
+
+/* ---- how often one occurs ------------------------------------------------------------------- */
+
+static inline __attribute__((always_inline)) uint64_t count_of(const int32_t *id, size_t n,
+                                                               int32_t which)
+{
+    enum { RUN = 32 }; /* known to the compiler, so that it makes vectors of them */
+    uint32_t sum[RUN] = {0};
+    uint64_t all = 0;
+    size_t i = 0;
+    for (; i + RUN <= n; i += RUN)
+        for (size_t k = 0; k < RUN; k++)
+            sum[k] += id[i + k] == which;
+    for (; i < n; i++)
+        all += id[i] == which;
+    for (size_t k = 0; k < RUN; k++)
+        all += sum[k];
+    return all;
+}
+
+#ifdef __x86_64__
+AVX2 static uint64_t count_avx2(const int32_t *id, size_t n,
+                                                           int32_t which)
+{
+    return count_of(id, n, which);
+}
+#endif
+
+#ifdef __x86_64__
+__attribute__((target("avx512f,avx512bw,avx512vl,popcnt"))) static uint64_t
+count_avx512(const int32_t *id, size_t n, int32_t which)
+{
+    const __m512i wanted = _mm512_set1_epi32(which);
+    uint64_t all = 0;
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        __mmask16 a = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i), wanted);
+        __mmask16 b = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i + 16), wanted);
+        __mmask16 c = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i + 32), wanted);
+        __mmask16 d = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i + 48), wanted);
+        if (a | b | c | d) /* seldom */
+            all += (uint64_t)__builtin_popcount(a) + (uint64_t)__builtin_popcount(b) +
+                   (uint64_t)__builtin_popcount(c) + (uint64_t)__builtin_popcount(d);
+    }
+    for (; i < n; i++)
+        all += id[i] == which;
+    return all;
+}
+#endif
+
+uint64_t ids_count(const int32_t *id, size_t n, int32_t which)
+{
+#ifdef __x86_64__
+    if (cpu_avx512())
+        return count_avx512(id, n, which);
+    if (__builtin_cpu_supports("avx2"))
+        return count_avx2(id, n, which);
+#endif
+    return count_of(id, n, which);
+}

@@ -164,7 +164,6 @@ int build_open(const struct build_request *q, struct build **ret, struct err *e)
     const struct long_plan plan = {.key = q->key,
                                    .nkeys = q->nkeys,
                                    .output = b->bad_path,
-                                   .split = q->split != NULL,
                                    .ids = q->form.pretokenized,
                                    .keep_line = q->on_bad == BAD_QUARANTINE};
     if (!code)

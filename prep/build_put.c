@@ -76,7 +76,7 @@ static struct shard_writer *writer_of(struct build *b, size_t k, uint64_t record
     return &b->writer[k * b->parts + record % b->parts];
 }
 
-/* The n tokens of a document that was split; *s passes the lengths of its sentences. */
+/* The n tokens of a document of several sequences; *s passes their lengths. */
 static int put_sentences(struct shard_writer *w, const char *packed, uint32_t n, const char **s,
                          struct err *e)
 {
@@ -95,7 +95,7 @@ static int put_column(struct build *b, size_t k, struct item *it, struct err *e)
 {
     struct column *col = &it->column[k];
     const char *packed = col->packed.data;
-    const char *sentence = b->q->split ? col->sentence.data : NULL;
+    const char *sentence = col->sentence.len ? col->sentence.data : NULL;
     if (b->parts == 1 && !sentence) {
         size_t n = col->length.len / sizeof(uint32_t);
         b->counts.tokens += col->packed.len / b->writer[k].width;
@@ -121,7 +121,7 @@ static int put_column(struct build *b, size_t k, struct item *it, struct err *e)
     return code;
 }
 
-/* n tokens of a long record, and the lengths of its sentences (NULL: it is not split). */
+/* n tokens of a long record, and the lengths of its sequences (NULL: it is one). */
 static int put_piece(struct shard_writer *w, const char *p, size_t n, const struct spill *lengths,
                      uint64_t *at, uint32_t *left, struct err *e)
 {
@@ -147,7 +147,7 @@ static int put_piece(struct shard_writer *w, const char *p, size_t n, const stru
 static int put_long(struct build *b, size_t k, const struct item *it, struct err *e)
 {
     const struct long_column *col = &it->large->column[k];
-    const struct spill *lengths = b->q->split ? &col->sentence : NULL;
+    const struct spill *lengths = col->sentence.size ? &col->sentence : NULL;
     struct shard_writer *w = writer_of(b, k, b->records);
     char *p = mem_new(PIECE, 1);
     uint64_t next = 0;

@@ -3,13 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
 
-#include "base/cpu.h"
 #include "base/jsonl.h"
 #include "base/mem.h"
+#include "dataset/ids.h"
 #include "dataset/shard_write.h"
 #include "prep/lines.h"
 #include "prep/rows.h"
@@ -58,68 +55,10 @@ void encoder_destroy(struct encoder *c)
 
 /* ---- ids to columns ------------------------------------------------------------------------- */
 
-static inline __attribute__((always_inline)) uint64_t count_of(const int32_t *id, size_t n,
-                                                               int32_t which)
-{
-    enum { RUN = 32 }; /* known to the compiler, so that it makes vectors of them */
-    uint32_t sum[RUN] = {0};
-    uint64_t all = 0;
-    size_t i = 0;
-    for (; i + RUN <= n; i += RUN)
-        for (size_t k = 0; k < RUN; k++)
-            sum[k] += id[i + k] == which;
-    for (; i < n; i++)
-        all += id[i] == which;
-    for (size_t k = 0; k < RUN; k++)
-        all += sum[k];
-    return all;
-}
-
-#ifdef __x86_64__
-__attribute__((target("avx2"))) static uint64_t count_avx2(const int32_t *id, size_t n,
-                                                           int32_t which)
-{
-    return count_of(id, n, which);
-}
-#endif
-
-#ifdef __x86_64__
-__attribute__((target("avx512f,avx512bw,avx512vl,popcnt"))) static uint64_t
-count_avx512(const int32_t *id, size_t n, int32_t which)
-{
-    const __m512i wanted = _mm512_set1_epi32(which);
-    uint64_t all = 0;
-    size_t i = 0;
-    for (; i + 64 <= n; i += 64) {
-        __mmask16 a = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i), wanted);
-        __mmask16 b = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i + 16), wanted);
-        __mmask16 c = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i + 32), wanted);
-        __mmask16 d = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i + 48), wanted);
-        if (a | b | c | d) /* seldom */
-            all += (uint64_t)__builtin_popcount(a) + (uint64_t)__builtin_popcount(b) +
-                   (uint64_t)__builtin_popcount(c) + (uint64_t)__builtin_popcount(d);
-    }
-    for (; i < n; i++)
-        all += id[i] == which;
-    return all;
-}
-#endif
-
 static void count_eods(struct encoder *c)
 {
-    int32_t eod = c->plan->known_eod;
-    size_t n = eod >= 0 ? c->ids.n : 0;
-#ifdef __x86_64__
-    if (cpu_avx512()) {
-        c->eods += count_avx512(c->ids.id, n, eod);
-        return;
-    }
-    if (__builtin_cpu_supports("avx2")) {
-        c->eods += count_avx2(c->ids.id, n, eod);
-        return;
-    }
-#endif
-    c->eods += count_of(c->ids.id, n, eod);
+    if (c->plan->known_eod >= 0)
+        c->eods += ids_count(c->ids.id, c->ids.n, c->plan->known_eod);
 }
 
 /* Puts the beginning of text before the ids at hand, the first ones of a document. */
@@ -136,12 +75,12 @@ static bool put_bos(struct encoder *c)
     return true;
 }
 
-/* One token more in the sentence whose length lies at `at`. */
+/* One token more in the sequence whose length lies at `at`. */
 static void lengthen(struct column *col, size_t at)
 {
     uint32_t n;
     if (!col->sentence.len)
-        return; /* nothing is split */
+        return; /* each document is one */
     memcpy(&n, col->sentence.data + at, sizeof(n));
     n++;
     memcpy(col->sentence.data + at, &n, sizeof(n));
@@ -149,7 +88,7 @@ static void lengthen(struct column *col, size_t at)
 
 /*
  * Appends the document whose ids are at hand. They get the end of document behind them. The lengths
- * of its sentences begin at `first`.
+ * of its sequences begin at `first`.
  */
 static int put_document(struct encoder *c, struct column *col, size_t first, struct err *e)
 {
@@ -197,14 +136,18 @@ static int take_ids(struct encoder *c, const int64_t *from, size_t n, uint64_t p
 
 /* ---- one record ----------------------------------------------------------------------------- */
 
-static int judge(const struct encode_plan *p, size_t k, enum jsonl_kind kind, struct err *e)
+/* n: bytes of a text, or number of ids. An empty array may be one of texts. */
+static int judge(const struct encode_plan *p, size_t k, enum jsonl_kind kind, uint64_t n,
+                 struct err *e)
 {
     if (kind == (p->ids ? JSONL_IDS : JSONL_STRING))
+        return 0;
+    if (!p->ids && (kind == JSONL_STRINGS || (kind == JSONL_IDS && !n)))
         return 0;
     if (kind == JSONL_MISSING)
         return err_set(e, ERR_DATA, "has no key \"%s\"", p->key[k]);
     return err_set(e, ERR_DATA, "the value of \"%s\" is not %s", p->key[k],
-                   p->ids ? "an array of ids" : "a string");
+                   p->ids ? "an array of ids" : "a string or an array of strings");
 }
 
 /* Encodes each sentence of the text; `lengths` gets those of them that have tokens. */
@@ -228,19 +171,61 @@ static int encode_sentences(struct encoder *c, const char *text, size_t n, struc
     return code;
 }
 
+/* Encodes each string of an array (JSONL_STRINGS); `lengths` gets those that have tokens. */
+static int encode_strings(struct encoder *c, const char *text, size_t n, struct buf *lengths,
+                          struct err *e)
+{
+    const char *stop;
+    int code = 0;
+    for (const char *end = n ? text + n : text; text < end && !code; text = stop + 1) {
+        size_t before = c->ids.n;
+        stop = memchr(text, JSONL_STRING_END, (size_t)(end - text));
+        code = tok_encode(c->plan->tok, c->work, text, (size_t)(stop - text), &c->ids, e);
+        uint32_t tokens = (uint32_t)(c->ids.n - before);
+        if (tokens)
+            buf_add(lengths, &tokens, sizeof(tokens));
+    }
+    return code;
+}
+
+/* The column's documents so far are one sequence each, the next one may be several. */
+static void list_sequences(struct column *col)
+{
+    const uint32_t *n = (const uint32_t *)(const void *)col->length.data;
+    if (col->sentence.len || !col->packed.len)
+        return;
+    for (size_t i = 0; i < col->length.len / sizeof(*n); i++)
+        if (n[i])
+            buf_add(&col->sentence, &n[i], sizeof(n[i]));
+}
+
+/* The ids at hand are one sequence. */
+static void one_sequence(const struct encoder *c, struct column *col)
+{
+    uint32_t n = (uint32_t)c->ids.n;
+    if (col->sentence.len && n)
+        buf_add(&col->sentence, &n, sizeof(n));
+}
+
 static int encode_value(struct encoder *c, struct item *it, size_t k, struct err *e)
 {
     const struct jsonl_value *v = &c->value[k];
     struct column *col = &it->column[k];
+    if (v->kind == JSONL_STRINGS)
+        list_sequences(col);
     size_t first = col->sentence.len;
     int code;
     c->ids.n = 0;
     if (c->plan->ids)
         code = take_ids(c, v->ids, v->length, 0, e);
+    else if (v->kind != JSONL_STRING)
+        code = encode_strings(c, v->text, v->length, &col->sentence, e);
     else if (c->plan->split)
         code = encode_sentences(c, v->text, v->length, &col->sentence, e);
     else
         code = tok_encode(c->plan->tok, c->work, v->text, v->length, &c->ids, e);
+    if (v->kind == (c->plan->ids ? JSONL_IDS : JSONL_STRING) && !c->plan->split)
+        one_sequence(c, col);
     if (!code && !filter_tokens(&c->plan->filter, c->ids.n))
         code = FILTERED;
     if (!code)
@@ -259,7 +244,7 @@ static void take_back(const struct encode_plan *p, struct column *col)
     col->length.len -= sizeof(tokens);
     memcpy(&tokens, col->length.data + col->length.len, sizeof(tokens));
     col->packed.len -= (size_t)tokens * shard_dtype_width(p->dtype);
-    for (; p->split && tokens; tokens -= n) {
+    for (; col->sentence.len && tokens; tokens -= n) {
         col->sentence.len -= sizeof(n);
         memcpy(&n, col->sentence.data + col->sentence.len, sizeof(n));
     }
@@ -273,7 +258,7 @@ static int encode_values(struct encoder *c, struct item *it, struct err *e)
     uint64_t eods = c->eods;
     int code = 0;
     for (size_t k = 0; k < plan->nkeys && !code; k++)
-        code = judge(plan, k, c->value[k].kind, e);
+        code = judge(plan, k, c->value[k].kind, c->value[k].length, e);
     for (size_t k = 0; k < plan->nkeys && !code && !plan->ids; k++)
         code = filter_bytes(&plan->filter, c->value[k].length) ? 0 : FILTERED;
     for (size_t k = 0; k < plan->nkeys && !code; k++) {
@@ -330,20 +315,25 @@ static int put_long(struct encoder *c, struct long_column *col, bool last, struc
     return !code && last ? spill_flush(&col->packed, e) : code;
 }
 
-/* One sentence of a long record, or what comes behind its last one; *held: the length of the
- * sentence before, which is kept as soon as it cannot grow any more. */
-static int put_long_sentence(struct encoder *c, struct long_column *col, bool last, uint32_t *held,
-                             struct err *e)
+/* Where the sequences of a long record stand. */
+struct long_run {
+    uint64_t from; /* tokens before the one at hand */
+    uint32_t held; /* of the one before, which is kept as soon as it cannot grow any more */
+};
+
+/* The end of one sequence of a long record, or of all of them. */
+static int put_long_sequence(struct encoder *c, struct long_column *col, bool last,
+                             struct long_run *run, struct err *e)
 {
-    uint64_t before = col->tokens;
     int code = put_long(c, col, last, e);
-    uint32_t more = (uint32_t)(col->tokens - before);
+    uint32_t more = (uint32_t)(col->tokens - run->from);
+    run->from = col->tokens;
     if (last)
-        *held += more;
-    if (!code && *held && (last || more))
-        code = spill_add(&col->sentence, held, sizeof(*held), e);
+        run->held += more;
+    if (!code && run->held && (last || more))
+        code = spill_add(&col->sentence, &run->held, sizeof(run->held), e);
     if (more)
-        *held = more;
+        run->held = more;
     return !code && last ? spill_flush(&col->sentence, e) : code;
 }
 
@@ -352,7 +342,7 @@ static int encode_long_sentences(struct encoder *c, const struct spill *in, stru
 {
     enum { MOST = 4 * SENTENCES_PIECE };
     char *text = buf_reserve(&c->piece, MOST);
-    uint32_t held = 0;
+    struct long_run run = {0};
     int code = 0;
     c->ids.n = 0;
     for (uint64_t at = 0; at < in->size && !code;) {
@@ -366,16 +356,43 @@ static int encode_long_sentences(struct encoder *c, const struct spill *in, stru
             const struct punkt_span *s = punkt_span(&c->split, i);
             code = tok_encode(c->plan->tok, c->work, text + s->at, s->end - s->at, &c->ids, e);
             if (!code)
-                code = put_long_sentence(c, col, false, &held, e);
+                code = put_long_sequence(c, col, false, &run, e);
         }
         at += n;
     }
-    return code ? code : put_long_sentence(c, col, true, &held, e);
+    return code ? code : put_long_sequence(c, col, true, &run, e);
 }
 
-static int encode_long(struct encoder *c, const struct spill *in, struct long_column *col,
-                       struct err *e)
+/* The strings of an array, each with its end. */
+static int encode_long_strings(struct encoder *c, const struct spill *in, struct long_column *col,
+                               struct err *e)
 {
+    char *piece = buf_reserve(&c->piece, PIECE);
+    struct long_run run = {0};
+    int code = 0;
+    c->ids.n = 0;
+    for (uint64_t at = 0; at < in->size && !code; at += PIECE) {
+        size_t n = in->size - at < PIECE ? (size_t)(in->size - at) : PIECE;
+        code = spill_read(in, at, piece, n, e);
+        for (const char *p = piece, *end = piece + n; p < end && !code;) {
+            const char *stop = memchr(p, JSONL_STRING_END, (size_t)(end - p));
+            size_t k = (size_t)((stop ? stop : end) - p);
+            code = tok_encode_part(c->plan->tok, c->work, p, k, stop != NULL, &c->ids, e);
+            if (!code && stop)
+                code = put_long_sequence(c, col, false, &run, e);
+            else if (!code && c->ids.n > PIECE)
+                code = put_long(c, col, false, e);
+            p += k + (stop != NULL);
+        }
+    }
+    return code ? code : put_long_sequence(c, col, true, &run, e);
+}
+
+static int encode_long(struct encoder *c, enum jsonl_kind kind, const struct spill *in,
+                       struct long_column *col, struct err *e)
+{
+    if (kind != JSONL_STRING && !c->plan->ids)
+        return encode_long_strings(c, in, col, e);
     if (c->plan->split)
         return encode_long_sentences(c, in, col, e);
 
@@ -409,12 +426,13 @@ static void run_long(struct encoder *c, struct item *it)
     if (item_bads(it))
         return; /* the reader found it so */
     for (size_t k = 0; k < p->nkeys && !code; k++)
-        code = judge(p, k, r->scan.value[k].kind, e);
+        code = judge(p, k, r->scan.value[k].kind, r->scan.value[k].spill.size, e);
     for (size_t k = 0; k < p->nkeys && !code && !p->ids; k++)
         code = filter_bytes(&p->filter, r->scan.value[k].spill.size) ? 0 : FILTERED;
     for (size_t k = 0; k < p->nkeys && !code; k++) {
         c->tokens = 0;
-        code = encode_long(c, &r->scan.value[k].spill, &r->column[k], e);
+        code =
+            encode_long(c, r->scan.value[k].kind, &r->scan.value[k].spill, &r->column[k], e);
         if (!code && !filter_tokens(&p->filter, c->tokens))
             code = FILTERED;
     }

@@ -31,8 +31,8 @@ enum item_kind {
 struct column {
     struct buf packed;
     struct buf length; /* uint32_t, tokens of each document; 0: an empty one */
-    /* uint32_t, of documents that were split: tokens of each sentence, as many as add up to its
-     * document's */
+    /* uint32_t, if there are documents of several sequences: tokens of each, as many as add up to
+     * its document's */
     struct buf sentence;
 };
 

@@ -24,13 +24,12 @@ struct long_plan {
     size_t nkeys;
     const char *output; /* the files lie beside it */
     bool keep_line;     /* the line itself is kept, for quarantine */
-    bool split;         /* texts are split into sentences */
     bool ids;           /* the columns of a Parquet file are lists of ids */
 };
 
 struct long_column {
     struct spill packed;   /* its tokens */
-    struct spill sentence; /* uint32_t, tokens of each sentence, if it is split */
+    struct spill sentence; /* uint32_t, tokens of each sequence; empty: it is one */
     uint64_t tokens;
 };
 

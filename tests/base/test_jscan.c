@@ -33,12 +33,13 @@ static int feed(struct jscan *j, const char *p, size_t n, uint32_t longest, uint
 static void same_value(const struct jscan_value *got, const struct jsonl_value *want)
 {
     struct err e;
-    const void *p = want->kind == JSONL_STRING ? (const void *)want->text : want->ids;
-    size_t n = want->kind == JSONL_STRING ? want->length
-               : want->kind == JSONL_IDS  ? want->length * sizeof(int64_t)
-                                          : 0;
+    bool text = want->kind == JSONL_STRING || want->kind == JSONL_STRINGS;
+    const void *p = text ? (const void *)want->text : want->ids;
+    size_t n = text                      ? want->length
+               : want->kind == JSONL_IDS ? want->length * sizeof(int64_t)
+                                         : 0;
     T_EQ(got->kind, want->kind);
-    if (want->kind != JSONL_STRING && want->kind != JSONL_IDS)
+    if (!text && want->kind != JSONL_IDS)
         return;
     T_EQ(got->spill.size, n);
     char *b = mem_new(n + 1, 1);
@@ -84,6 +85,11 @@ static const char *const good[] = {
     "{\"id\":[1,1e3]}",
     "{\"id\":[1,\"2\"]}",
     "{\"id\":[1,[2]]}",
+    "{\"id\":[\"a\", \"\",\"b\\n\\u00e9\xC3\xA9\"],\"text\":[\"x\"]}",
+    "{\"id\":[\"a\",1],\"text\":[\"x\",[\"y\"]]}",
+    "{\"id\":[\"a\",{\"text\":\"b\"}],\"text\":[[\"x\"],\"y\"]}",
+    "{\"text\":[\"a\",-Infinity],\"m\":{\"text\":[\"b\",\"c\"]},\"d\":\"e\"}",
+    "{\"text\":[\"a\"],\"text\":\"b\",\"id\":\"c\",\"id\":[\"d\",\"e\",null]}",
     "{\"id\":[[],2]}",
     "{\"id\":[NaN]}",
     "{\"id\":[-Infinity, 3]}",

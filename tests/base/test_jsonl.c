@@ -125,7 +125,8 @@ static void ids_are_whole_numbers(void)
     static const char *const other[] = {
         "[1.0]", "[1,\"2\"]", "[1,[2]]", "[true]", "[9223372036854775808]",
         "[1e2]", "[NaN]",     "{}",      "null",   "1",
-        "true",  "[[1]]",     "[1,{}]",  "[null]"};
+        "true",  "[[1]]",     "[1,{}]",  "[null]",  "[\"a\",1]",
+        "[\"a\",[]]", "[\"a\",null]", "[\"a\",[\"b\"]]"};
     for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
         char line[100];
         sprintf(line, "{\"ids\":%s, \"text\":\"t\"}", other[i]);
@@ -138,6 +139,25 @@ static void ids_are_whole_numbers(void)
     refuses("{\"ids\":[01]}", "byte 8: bad number");
     refuses("{\"ids\":[1", "byte 9: expected ',' or ']', found the end");
     refuses("{\"ids\":[1}", "byte 9: expected ',' or ']', found '}'");
+}
+
+/* Each has its end behind it. */
+static void strings_of_an_array(void)
+{
+    takes("{\"text\":[\"a\", \"\",\"b\\n\\u00e9\" ,\"\xc3\xa9\"],\"ids\":[\"x\"]}");
+    T_EQ(v[0].kind, JSONL_STRINGS);
+    T_EQ(v[0].length, 11);
+    T_MEM(v[0].text, "a\xff\xff" "b\n\xc3\xa9\xff\xc3\xa9\xff", 11);
+    T_EQ(v[1].kind, JSONL_STRINGS);
+    T_MEM(v[1].text, "x\xff", 2);
+    takes("{\"text\":[\"a\",\"b\\n\",1],\"k\\\"\\u00e9\":\"\\t\"}");
+    T_EQ(v[0].kind, JSONL_OTHER);
+    text_is(3, "\t", 1);
+    refuses("{\"text\":[\"a\",]}", "byte 13: expected a value");
+    refuses("{\"text\":[\"a\" \"b\"]}", "byte 13: expected ',' or ']'");
+    refuses("{\"text\":[\"a\\x\"]}", "escape");
+    refuses("{\"text\":[\"\\ud800\"]}", "surrogate");
+    refuses("{\"text\":[\"a\"", "byte 12: expected ',' or ']', found the end");
 }
 
 static void the_last_duplicate_wins(void)
@@ -355,9 +375,9 @@ static void make_line(struct buf *b, uint64_t round)
 static void same(const struct jsonl_value *a, const struct jsonl_value *b)
 {
     T_EQ(a->kind, b->kind);
-    if (a->kind == JSONL_STRING || a->kind == JSONL_IDS)
+    if (a->kind != JSONL_OTHER && a->kind != JSONL_MISSING)
         T_EQ(a->length, b->length);
-    if (a->kind == JSONL_STRING)
+    if (a->kind == JSONL_STRING || a->kind == JSONL_STRINGS)
         T_MEM(a->text, b->text, b->length);
     if (a->kind == JSONL_IDS)
         T_MEM(a->ids, b->ids, b->length * sizeof(*b->ids));
@@ -430,7 +450,7 @@ static void cut_lines_are_refused(void)
 
 T_MAIN(T_CASE(strings_come_unescaped), T_CASE(keys_may_lead_into_objects),
        T_CASE(escapes_stand_anywhere), T_CASE(long_strings_at_every_offset),
-       T_CASE(ids_are_whole_numbers), T_CASE(the_last_duplicate_wins),
+       T_CASE(ids_are_whole_numbers), T_CASE(strings_of_an_array), T_CASE(the_last_duplicate_wins),
        T_CASE(numbers_nobody_asked_for_pass), T_CASE(bad_lines_name_the_byte),
        T_CASE(nesting_has_a_limit), T_CASE(a_line_of_many_megabytes),
        T_CASE(four_gigabytes_are_refused), T_CASE(one_pass_is_the_long_way),

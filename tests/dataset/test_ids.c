@@ -91,5 +91,20 @@ static void no_limit_leaves_no_id(void)
     T_CHECK(ids_widen(SHARD_U16, NULL, 0, 0, NULL));
 }
 
-T_MAIN(T_CASE(every_length_of_every_type), T_CASE(one_bad_id_is_seen_anywhere),
+static void ids_are_counted(void)
+{
+    enum { LONG = 300 };
+    int32_t id[LONG];
+    for (int i = 0; i < LONG; i++)
+        id[i] = (int32_t)t_rand(5, (uint64_t)i) % 3;
+    for (size_t n = 0; n <= LONG; n++) {
+        uint64_t want = 0;
+        for (size_t i = 0; i < n; i++)
+            want += id[i] == 2;
+        T_EQ(ids_count(id, n, 2), want);
+    }
+}
+
+T_MAIN(T_CASE(ids_are_counted), T_CASE(every_length_of_every_type),
+       T_CASE(one_bad_id_is_seen_anywhere),
        T_CASE(no_limit_leaves_no_id))

@@ -15,11 +15,12 @@ static void same(const struct jscan_value *got, const struct jsonl_value *want)
 {
     struct err e;
     BUG_ON(got->kind != want->kind, "kind %d, but %d in memory", got->kind, want->kind);
-    const void *p = want->kind == JSONL_STRING ? (const void *)want->text : want->ids;
-    size_t n = want->kind == JSONL_STRING ? want->length
-               : want->kind == JSONL_IDS  ? want->length * sizeof(int64_t)
-                                          : 0;
-    if (want->kind != JSONL_STRING && want->kind != JSONL_IDS)
+    bool text = want->kind == JSONL_STRING || want->kind == JSONL_STRINGS;
+    const void *p = text ? (const void *)want->text : want->ids;
+    size_t n = text                      ? want->length
+               : want->kind == JSONL_IDS ? want->length * sizeof(int64_t)
+                                         : 0;
+    if (!text && want->kind != JSONL_IDS)
         return;
     BUG_ON(got->spill.size != n, "%zu bytes, but %zu in memory", (size_t)got->spill.size, n);
     char *b = mem_new(n, 1);

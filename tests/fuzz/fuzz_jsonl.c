@@ -12,10 +12,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 static void check(const struct jsonl_value *v)
 {
     int64_t sum = 0;
-    if (v->kind == JSONL_STRING)
+    bool strings = v->kind == JSONL_STRINGS;
+    if (v->kind == JSONL_STRING || strings)
         for (const char *s = v->text, *end = s + v->length; s < end;) {
-            size_t k = utf8_char(s, end);
+            bool ends = strings && (unsigned char)*s == JSONL_STRING_END;
+            size_t k = ends ? 1 : utf8_char(s, end);
             BUG_ON(!k, "a string that is not UTF-8");
+            BUG_ON(strings && s + k == end && !ends, "a last string without end");
             s += k;
         }
     if (v->kind == JSONL_IDS)
@@ -36,7 +39,8 @@ static void compare(const char *line, size_t n, int want_rc, const struct jsonl_
     BUG_ON(rc != want_rc, "code %d, and %d by another way", rc, want_rc);
     BUG_ON(rc && strcmp(e.msg, want_e->msg) != 0, "'%s' and '%s'", e.msg, want_e->msg);
     for (int k = 0; k < 2 && !rc; k++) {
-        bool text = v[k].kind == JSONL_STRING, ids = v[k].kind == JSONL_IDS;
+        bool text = v[k].kind == JSONL_STRING || v[k].kind == JSONL_STRINGS;
+        bool ids = v[k].kind == JSONL_IDS;
         BUG_ON(v[k].kind != want[k].kind || ((text || ids) && v[k].length != want[k].length),
                "other values");
         BUG_ON(text && memcmp(v[k].text, want[k].text, v[k].length) != 0, "another text");

@@ -30,6 +30,7 @@ HAND = [
     '{"text":"\\uD83D\\uDE00\\u00E9"}', '{"text":"\\u12"}', '{"text":"\\u+123"}', '{"text":"\\u 123"}',
     '{"text":"\\u0x12"}', '{"text":"\\U0001"}', '{"text":"\\x41"}', '{"text":"\\\'"}', '{"text":"\\"}',
     '{"text":"\\\\"}', '{"text":"\\\\\\"}', '{"text":"\\\\\\\\"}', '{"text":"a\\\nb"}', "{'text':'a'}",
+    '{"ids":["a","\\u00e9\\n",""],"text":["b"]}', '{"ids":["a",]}', '{"ids":["a",1]}', '{"text":["a",["b"]]}',
     '{"ids":[]}', '{"ids":[1,2,3]}', '{"ids":[1.0]}', '{"ids":[true]}', '{"ids":[-0]}', '{"ids":[1e2]}',
     '{"ids":[9223372036854775807,-9223372036854775808]}', '{"ids":[9223372036854775808]}',
     '{"ids":[-9223372036854775809]}', '{"ids":[1,[2]]}', '{"ids":[[]]}', '{"ids":["1"]}', '{"ids":[,]}',
@@ -135,6 +136,8 @@ def describe(value, key):
         return "S" + v.encode().hex()
     if isinstance(v, list) and all(type(i) is int and -2 ** 63 <= i < 2 ** 63 for i in v):
         return "I" + ",".join(map(str, v))
+    if isinstance(v, list) and all(isinstance(i, str) for i in v):
+        return "L" + b"".join(i.encode() + b"\xff" for i in v).hex()
     return "O"
 
 

@@ -3,7 +3,7 @@
 /*
  * Reads lines from standard input, each behind its length (u32), and prints what base/jsonl makes
  * of it: "E sentence", or for each of the keys "text" and "ids" one of "-" (missing), "S hex",
- * "I id,id", "O", joined by a blank.
+ * "L hex" (of strings, each with its end), "I id,id", "O", joined by a blank.
  */
 
 #include <inttypes.h>
@@ -25,6 +25,11 @@ static void print_value(const struct jsonl_value *v)
         break;
     case JSONL_STRING:
         putchar('S');
+        for (size_t i = 0; i < v->length; i++)
+            printf("%02x", (unsigned char)v->text[i]);
+        break;
+    case JSONL_STRINGS:
+        putchar('L');
         for (size_t i = 0; i < v->length; i++)
             printf("%02x", (unsigned char)v->text[i]);
         break;

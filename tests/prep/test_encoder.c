@@ -67,6 +67,41 @@ static void records_become_columns(void)
     tok_close(t);
 }
 
+static void sequences_are(const struct item *it, size_t k, const uint32_t *length, size_t n)
+{
+    T_EQ(it->column[k].sentence.len, n * sizeof(*length));
+    T_MEM(it->column[k].sentence.data, length, n * sizeof(*length));
+}
+
+static void strings_of_an_array_are_sequences(void)
+{
+    struct tokenizer *t = open_null(100);
+    struct encode_plan p = plan_of(t, 2);
+    struct item it;
+    run(&p, &it,
+        "{\"a\":\"\",\"b\":[]}\n{\"a\":\"1 2\",\"b\":[\"\"]}\n{\"a\":[\"1\",\"x\"],\"b\":\"2\"}\n"
+        "{\"a\":[\"3 4\",\"\",\"5\"],\"b\":[\"6\"]}\n{\"a\":[\"7\"],\"b\":[\"x\"]}\n"
+        "{\"a\":\"8 9\",\"b\":[]}\n{\"a\":[\"1\",2],\"b\":\"2\"}\n");
+    T_OK(it.code, &it.err);
+    T_EQ(it.docs, 4);
+    T_EQ(item_bads(&it), 3);
+    column_is(&it, 0, (uint16_t[]){1, 2, 100, 3, 4, 5, 100, 8, 9, 100}, 10,
+              (uint32_t[]){0, 3, 4, 3}, 4);
+    sequences_are(&it, 0, (uint32_t[]){3, 2, 2, 3}, 4);
+    column_is(&it, 1, (uint16_t[]){6, 100}, 2, (uint32_t[]){0, 0, 2, 0}, 4);
+    sequences_are(&it, 1, (uint32_t[]){2}, 1);
+    item_finish(&it);
+
+    p.nkeys = 1;
+    p.prepend_bos = true;
+    p.bos = 50;
+    run(&p, &it, "{\"a\":[\"\",\"3 4\",\"5\"]}\n{\"a\":\"6\"}\n");
+    column_is(&it, 0, (uint16_t[]){50, 3, 4, 5, 100, 50, 6, 100}, 8, (uint32_t[]){5, 3}, 2);
+    sequences_are(&it, 0, (uint32_t[]){3, 2, 3}, 3);
+    item_finish(&it);
+    tok_close(t);
+}
+
 static void a_bad_record_enters_no_column(void)
 {
     struct tokenizer *t = open_null(100);
@@ -202,7 +237,8 @@ static void what_failed_at_the_reader_is_left_alone(void)
     encoder_destroy(c);
 }
 
-T_MAIN(T_CASE(records_become_columns), T_CASE(a_bad_record_enters_no_column),
+T_MAIN(T_CASE(records_become_columns), T_CASE(strings_of_an_array_are_sequences),
+       T_CASE(a_bad_record_enters_no_column),
        T_CASE(records_are_left_out_for_their_length), T_CASE(white_space_ends_only_the_last_block),
        T_CASE(ids_are_checked), T_CASE(runs_of_ids_become_documents),
        T_CASE(what_failed_at_the_reader_is_left_alone))
