@@ -3,25 +3,29 @@
 #define BASE_BEHIND_H
 
 /*
- * Buffers written at the end of a file, one behind the other, by a thread of its own while their
- * owner fills the next. One thread at a time gives.
+ * Bytes written at the end of a file by threads of its own while their owner goes on. Pieces of
+ * 2 MiB go past the page cache where the file's system can (O_DIRECT), which takes a small part of
+ * the processor time and leaves the cache to what is read; what lies before the first such place,
+ * or is waited for, goes through it. The file is longer than what was added until that is waited
+ * for, where the disk has room for that. One thread at a time adds.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 
 struct behind;
 
-/* The descriptor stays the caller's. ERR_RESOURCE when there is no thread. */
-int behind_create(int fd, struct behind **ret, struct err *e);
+/* The descriptor stays the caller's, and all writing is left to this; the first byte goes to place
+ * `at`. ERR_RESOURCE when there are no threads. */
+int behind_create(int fd, uint64_t at, struct behind **ret, struct err *e);
 
-/* Takes the bytes with their memory; *b is empty then. Waits while many are not yet written. */
-void behind_give(struct behind *w, struct buf *b);
+/* The next n bytes. Waits while many are not yet written. 0, or the errno of a failure. */
+int behind_add(struct behind *w, const void *p, size_t n);
 
-/* All that was given is written: 0, or the errno of the first failure, behind which nothing is. */
+/* All that was added is written: 0, or the errno of a failure; then anything may be missing behind
+ * what was waited for before. */
 int behind_wait(struct behind *w);
 
 void behind_destroy(struct behind *w); /* takes NULL; waits */

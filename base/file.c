@@ -259,9 +259,7 @@ int outdir_create(const char *path, char **ret, struct err *e)
 
 static int write_piece(struct outfile *f, const char *p, size_t n, struct err *e)
 {
-    int failed = f->behind ? behind_wait(f->behind) : 0;
-    if (!failed)
-        failed = write_told(f->fd, p, n, &f->told);
+    int failed = write_told(f->fd, p, n, &f->told);
     return failed ? f->failed = out_failed(f, failed, e) : 0;
 }
 
@@ -269,6 +267,10 @@ int outfile_flush(struct outfile *f, struct err *e)
 {
     if (f->failed)
         return err_set(e, f->failed, "%s: an earlier write failed", f->path);
+    if (f->behind) {
+        int failed = behind_wait(f->behind);
+        return failed ? f->failed = out_failed(f, failed, e) : 0;
+    }
     size_t n = f->fill;
     f->fill = 0;
     return write_piece(f, f->buf, n, e);
@@ -278,6 +280,12 @@ int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
 {
     const char *s = p;
     f->size += n;
+    if (f->behind && !f->failed) {
+        int failed = behind_add(f->behind, p, n);
+        return failed ? f->failed = out_failed(f, failed, e) : 0;
+    }
+    if (f->behind)
+        return outfile_flush(f, e);
     if (n >= PAST_BUFFER) {
         int code = outfile_flush(f, e);
         return code ? code : write_piece(f, s, n, e);
@@ -301,23 +309,8 @@ int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
 
 int outfile_behind(struct outfile *f, struct err *e)
 {
-    return behind_create(f->fd, &f->behind, e);
-}
-
-int outfile_give(struct outfile *f, struct buf *b, struct err *e)
-{
-    int code = 0;
-    if (!f->behind) {
-        code = outfile_write(f, b->data, b->len, e);
-        b->len = 0;
-        return code;
-    }
-    if (f->fill)
-        code = outfile_flush(f, e);
-    f->size += b->len;
-    if (!code)
-        behind_give(f->behind, b);
-    return code;
+    int code = outfile_flush(f, e);
+    return code ? code : behind_create(f->fd, f->size, &f->behind, e);
 }
 
 int outfile_sync(struct outfile *f, struct err *e)

@@ -35,7 +35,7 @@ struct outfile {
     size_t room;           /* of buf; who has very many files may lower it before the first write */
     uint64_t size;         /* bytes written, buffer included */
     uint64_t told;         /* of them, since the disk was told to begin */
-    struct behind *behind; /* who writes what is given; NULL: outfile_give writes itself */
+    struct behind *behind; /* who writes; NULL: outfile_write itself */
     int failed;            /* code of the first failure, 0 if none */
     uint64_t expected;     /* for the caller to set: bytes that it will have; 0 if not known */
 };
@@ -54,13 +54,9 @@ int outfile_resume(struct outfile *f, const char *path, const char *folder, uint
                    struct err *e);
 int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e);
 
-/*
- * After outfile_behind a thread writes what outfile_give brings, while the caller goes on; its
- * failure is told by the next call that writes, flushes or syncs. outfile_give takes the bytes of
- * *b, perhaps with their memory, and leaves it empty.
- */
+/* From now on a thread writes while the caller goes on (behind.h); its failure is told by a later
+ * call that writes, flushes or syncs. */
 int outfile_behind(struct outfile *f, struct err *e);
-int outfile_give(struct outfile *f, struct buf *b, struct err *e);
 int outfile_flush(struct outfile *f, struct err *e); /* nothing waits in buf */
 int outfile_sync(struct outfile *f, struct err *e);
 int outfile_commit(struct outfile *f, struct err *e);

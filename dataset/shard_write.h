@@ -126,12 +126,12 @@ int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struc
 
 /*
  * n documents at once, of one sequence each, or none where the length is 0: their packed tokens,
- * one behind the other, which are taken and leave `packed` empty.
+ * one behind the other.
  */
-int shard_writer_documents(struct shard_writer *w, struct buf *packed, const uint32_t *length,
+int shard_writer_documents(struct shard_writer *w, const struct buf *packed, const uint32_t *length,
                            size_t n, struct err *e);
 
-/* After open or resume: the tokens of shard_writer_documents are written by a thread of its own. */
+/* After open or resume: the tokens are written by a thread of its own. */
 int shard_writer_behind(struct shard_writer *w, struct err *e);
 
 /*

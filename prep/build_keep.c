@@ -72,7 +72,7 @@ struct manifest build_describe(struct build *b, bool keys)
     const struct build_request *q = b->q;
     const struct tok_info *info = q->tok ? tok_info(q->tok) : NULL;
     const struct docstream_header *h = &b->source.docs.header; /* all zero where there is none */
-    /* what lies behind is the reader's while it runs */
+    /* what lies behind is being read while the line runs */
     for (size_t i = 0; i < (b->running ? b->at : b->source.ninputs); i++)
         memcpy(b->input[i].xxh, b->source.input[i].xxh, XXH_TEXT);
     struct manifest m = {.weft_version = WEFT_VERSION,
@@ -301,13 +301,13 @@ static void go_on(struct build *b)
     }
 }
 
-enum { MANY = 16 }; /* streams */
+enum { FEW = 4, MANY = 16 }; /* streams */
 
 static int open_writer(struct build *b, size_t i, const struct shard_mark *mark, struct err *e)
 {
     int code = shard_writer_resume(&b->writer[i], b->output[i].prefix, b->plan.dtype,
                                    b->plan.vocab_size, &b->output[i].at, mark, e);
-    if (!code && i < b->nstreams && b->parts == 1 && b->nstreams <= MANY)
+    if (!code && i < b->nstreams && b->parts == 1 && b->nstreams <= FEW)
         code = shard_writer_behind(&b->writer[i], e);
     if (!code && b->nstreams > MANY)
         b->writer[i].bin.room = (16 << 20) / b->nstreams;

@@ -5,7 +5,7 @@
 /*
  * The inside of prep/build.h, shared by build.c (what was asked, the line), build_put.c (what the
  * line drains into the shards) and build_keep.c (what is there already, what an interrupted run
- * goes on from, the end). All on the caller's thread.
+ * goes on from, the end). One thread at a time.
  */
 
 #include "base/file.h"
@@ -57,7 +57,7 @@ struct build {
     int lock;     /* -1: the folder is not ours */
     bool marked;  /* there is a journal */
     bool keep;    /* the folder stays when the build is closed */
-    bool running; /* the reader's thread is at work */
+    bool running; /* the line is: inputs are being read */
     double marked_at;
     struct build_journal left; /* what the interrupted run left */
 

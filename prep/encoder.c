@@ -424,7 +424,7 @@ static void run_long(struct encoder *c, struct item *it)
     int code = 0;
     it->lines = 1;
     if (item_bads(it))
-        return; /* the reader found it so */
+        return; /* it was found so when it was read */
     for (size_t k = 0; k < p->nkeys && !code; k++)
         code = judge(p, k, r->scan.value[k].kind, r->scan.value[k].spill.size, e);
     for (size_t k = 0; k < p->nkeys && !code && !p->ids; k++)

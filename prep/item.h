@@ -3,9 +3,9 @@
 #define PREP_ITEM_H
 
 /*
- * What travels down the line: a block of records on its way from bytes to packed tokens. The reader
- * fills the upper part, or says where in a file the text lies, which the worker then reads; a
- * worker fills the lower part, the writer empties it; then it starts anew with its memory kept. One
+ * What travels down the line: a block of records on its way from bytes to packed tokens. Fill
+ * makes the upper part, or says where in a file the text lies, which is then read by who works on
+ * it; work makes the lower part, drain empties it; then it starts anew with its memory kept. One
  * thread at a time has it in hand.
  */
 
@@ -58,7 +58,7 @@ struct item {
     struct buf run;            /* uint64_t, ids of each document, or lengths of texts */
     struct long_record *large; /* owned */
 
-    int code; /* what went wrong with the whole item, at the reader or the worker */
+    int code; /* what went wrong with the whole item, when it was filled or worked on */
     struct err err;
 
     uint64_t lines; /* in the block */

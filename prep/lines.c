@@ -76,7 +76,7 @@ const char *line_end(const char *p, const char *end)
     return s ? s : end;
 }
 
-/* Appends what one read gives. The only place where the reader may wait long: it can be cancelled
+/* Appends what one read gives. The only place where fill may wait long: it can be cancelled
  * here. */
 static int read_some(struct lines *l, struct buf *b, struct err *e)
 {

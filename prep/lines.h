@@ -21,7 +21,7 @@
 #include "prep/jsonarray.h"
 
 enum {
-    LINES_BLOCK = 512 << 10, /* bytes of a block, more if one line is longer */
+    LINES_BLOCK = 128 << 10, /* bytes of a block, more if one line is longer */
     LINES_LONG = 4 << 20,    /* a line above this comes in pieces */
     LINES_SEPARATOR = 256
 };

@@ -7,7 +7,7 @@
  * (jscan); texts, and then packed tokens, wait in unnamed files beside the outputs. So memory stays
  * what it is for short records, apart from what the tokenizer needs for a long text.
  *
- * One thread at a time: the reader reads it, a worker encodes it, the writer copies it.
+ * One thread at a time: it is read, encoded, copied.
  */
 
 #include <stdbool.h>

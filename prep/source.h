@@ -3,11 +3,11 @@
 #define PREP_SOURCE_H
 
 /*
- * The reader's part: the inputs one behind the other, as items. JSONL, JSON arrays and text become
- * blocks of lines, Parquet blocks of texts, the framed stream of `tok encode --format docs` becomes
- * runs of documents; a block never spans two inputs. Of lines in a file that is not compressed only
- * the ends are looked for, and the worker reads them. One thread at a time, but source_follow has
- * one of its own.
+ * Where items come from: the inputs one behind the other, as items. JSONL, JSON arrays and text
+ * become blocks of lines, Parquet blocks of texts, the framed stream of `tok encode --format docs`
+ * becomes runs of documents; a block never spans two inputs. Of lines in a file that is not
+ * compressed only the ends are looked for, and the worker reads them. One thread at a time,
+ * source_follow perhaps beside the others.
  */
 
 #include <stdbool.h>

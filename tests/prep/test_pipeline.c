@@ -17,7 +17,7 @@ struct job {
     uint64_t stop_at; /* drain refuses this one */
     uint64_t followed;
     bool ordered, delay, follows;
-    int hang[2]; /* a pipe that nobody writes to; the reader waits there after three items */
+    int hang[2]; /* a pipe that nobody writes to; the fill waits there after three items */
     int ticks, stop_tick;
     uint64_t most; /* items in flight */
     _Atomic uint64_t in_flight, worked;
@@ -115,6 +115,17 @@ static void order_is_kept(void)
     }
 }
 
+/* One worker takes each item through all steps before it begins the next, in the same memory. */
+static void one_worker_needs_one_item(void)
+{
+    struct job j = {.total = 100, .ordered = true, .follows = true, .stop_at = UINT64_MAX};
+    T_EQ(run(&j, 1, UINT64_MAX), 0);
+    T_EQ(j.drained, 100);
+    T_EQ(j.most, 1);
+    T_EQ(j.item[ITEMS - 1].n, 99);
+    T_EQ(j.item[0].n, 0);
+}
+
 static void nothing_to_do(void)
 {
     struct job j = {.total = 0, .ordered = true};
@@ -145,7 +156,7 @@ static void drain_stops_the_line(void)
     }
 }
 
-static void a_waiting_reader_is_cancelled(void)
+static void a_waiting_fill_is_cancelled(void)
 {
     struct job j = {.total = UINT64_MAX, .ordered = true, .stop_at = 2};
     T_EQ(pipe(j.hang), 0);
@@ -161,5 +172,5 @@ static void a_waiting_reader_is_cancelled(void)
     close(j.hang[1]);
 }
 
-T_MAIN(T_CASE(order_is_kept), T_CASE(nothing_to_do), T_CASE(the_budget_holds),
-       T_CASE(drain_stops_the_line), T_CASE(a_waiting_reader_is_cancelled))
+T_MAIN(T_CASE(order_is_kept), T_CASE(one_worker_needs_one_item), T_CASE(nothing_to_do),
+       T_CASE(the_budget_holds), T_CASE(drain_stops_the_line), T_CASE(a_waiting_fill_is_cancelled))
