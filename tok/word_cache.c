@@ -232,7 +232,7 @@ static void put_aside(struct word_cache *c, struct window *w, uint32_t other)
     if (length == 0)
         return;
     uint64_t hash = word_table_hash_longer(w->text + start[0], length);
-    word_table_fetch_longer(&c->t, hash);
+    word_table_fetch_slot(&c->t, hash);
     w->longer[w->nlonger] = other;
     w->longhash[w->nlonger++] = hash;
 }
@@ -270,23 +270,23 @@ static int fetch_short(struct word_cache *c, struct window *w, const struct mode
 static int fetch_longer(struct word_cache *c, struct window *w, size_t first, size_t n,
                         const struct model *m, struct err *e)
 {
-    const struct longer *found[WORD_LIST];
+    size_t slot[WORD_LIST];
     uint32_t others[WORD_LIST];
     size_t count = 0;
-    for (size_t k = 0; k < n; k++) {
-        const uint32_t *start = w->start + w->other[w->longer[first + k]];
-        found[k] = word_table_find_longer(&c->t, w->longhash[first + k], start[1] - start[0]);
-    }
+    for (size_t k = 0; k < n; k++)
+        slot[k] = word_table_fetch_longer(&c->t, w->longhash[first + k]);
     for (size_t k = 0; k < n; k++) {
         uint32_t other = w->longer[first + k];
-        const struct longer *x = found[k];
-        const char *p = w->text + w->start[w->other[other]];
-        if (!x || memcmp(c->t.bytes.at + x->bytes, p, x->length) != 0) {
+        const uint32_t *start = w->start + w->other[other];
+        const struct longer *x =
+            word_table_find_longer(&c->t, slot[k], w->longhash[first + k], w->text + start[0],
+                                   start[1] - start[0]);
+        if (!x) {
             others[count++] = other;
             continue;
         }
         size_t from = c->fresh.n;
-        put(&c->fresh, c->t.bytes.at + x->ids, x->n);
+        put(&c->fresh, longer_ids(x), x->n);
         tok_ids_reserve(&c->fresh, INLINE);
         set_fresh(c, &w->own[other], (struct key){0}, from, c->fresh.n);
     }

@@ -10,7 +10,7 @@ enum {
     START_BYTES = 1 << 20,  /* of the table of short words, at first; it becomes four times as */
     LARGE_BYTES = 16 << 20, /* large up to this, and twice from then on, */
     FILL = 2,               /* when it has no more buckets than these for each word */
-    LONGER_SLOTS = 64       /* for longer words, at first */
+    LONGER_SLOTS = 512      /* for longer words, at first */
 };
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -25,6 +25,24 @@ static uint32_t larger(const struct word_table *t)
 {
     uint32_t n = t->mask + 1;
     return bucket_bytes(t->mask) < LARGE_BYTES && n <= t->most / 4 ? n * 4 - 1 : n * 2 - 1;
+}
+
+static size_t slot_bytes(const struct word_table *t)
+{
+    return (t->slot_mask + 1) * sizeof(*t->slot);
+}
+
+static void open_slots(struct word_table *t, size_t n)
+{
+    t->slot_mask = n - 1;
+    t->slot = mem_pages(slot_bytes(t));
+}
+
+static void open_longer(struct word_table *t)
+{
+    open_slots(t, LONGER_SLOTS);
+    t->nlonger = 0;
+    t->longer.n = 1; /* place 0 is none */
 }
 
 static bool has_crc(void)
@@ -60,34 +78,31 @@ void word_table_init(struct word_table *t, size_t bytes)
     t->mask = (uint32_t)(start / sizeof(struct bucket)) - 1;
     t->bucket = mem_pages(bucket_bytes(t->most - 1)); /* of which little is touched at first */
     t->bound = bytes;
-    t->longer_mask = LONGER_SLOTS - 1;
-    t->longer = mem_pages(LONGER_SLOTS * sizeof(*t->longer));
     open_arena(&t->many, bytes / 8);
-    open_arena(&t->bytes, bytes); /* of which the bound leaves what the rest does not take */
+    open_arena(&t->longer, bytes); /* of which the bound leaves what the rest does not take */
+    open_longer(t);
 }
 
 void word_table_finish(struct word_table *t)
 {
     munmap(t->bucket, bucket_bytes(t->most - 1));
-    munmap(t->longer, (t->longer_mask + 1) * sizeof(*t->longer));
-    close_arena(&t->bytes);
+    munmap(t->slot, slot_bytes(t));
+    close_arena(&t->longer);
     close_arena(&t->many);
 }
 
 size_t word_table_bytes(const struct word_table *t)
 {
-    return bucket_bytes(t->mask) + (t->longer_mask + 1) * sizeof(*t->longer) +
-           (t->bytes.n + t->many.most) * sizeof(*t->many.at);
+    return bucket_bytes(t->mask) + slot_bytes(t) +
+           (t->longer.n + t->many.most) * sizeof(*t->many.at);
 }
 
 /* Forgets the longer words. */
 static void drop_longer(struct word_table *t)
 {
-    munmap(t->longer, (t->longer_mask + 1) * sizeof(*t->longer));
-    madvise(t->bytes.at, t->bytes.most * sizeof(*t->bytes.at), MADV_DONTNEED);
-    t->longer_mask = LONGER_SLOTS - 1;
-    t->longer = mem_pages(LONGER_SLOTS * sizeof(*t->longer));
-    t->nlonger = t->bytes.n = 0;
+    munmap(t->slot, slot_bytes(t));
+    madvise(t->longer.at, t->longer.most * sizeof(*t->longer.at), MADV_DONTNEED);
+    open_longer(t);
 }
 
 static bool fits(const struct word_table *t, size_t more)
@@ -217,66 +232,86 @@ uint64_t word_table_hash_longer(const char *p, size_t n)
     return words_key(p, n).hash | 1;
 }
 
-static size_t slot_of(const struct word_table *t, uint64_t hash)
+static uint32_t tag_of(uint64_t hash)
 {
-    return hash >> 20 & t->longer_mask;
+    return (uint32_t)(hash >> 32);
 }
 
-void word_table_fetch_longer(const struct word_table *t, uint64_t hash)
+static const struct longer *longer_at(const struct word_table *t, size_t slot)
 {
-    __builtin_prefetch(&t->longer[slot_of(t, hash)]);
+    return (const void *)(t->longer.at + t->slot[slot].at);
 }
 
-const struct longer *word_table_find_longer(const struct word_table *t, uint64_t hash, size_t n)
+size_t word_table_fetch_longer(const struct word_table *t, uint64_t hash)
 {
-    for (size_t i = slot_of(t, hash); t->longer[i].hash; i = (i + 1) & t->longer_mask) {
-        const struct longer *x = &t->longer[i];
-        if (x->hash == hash && x->length == n) {
-            __builtin_prefetch(t->bytes.at + x->bytes);
+    size_t i = longer_slot_of(t, hash);
+    while (t->slot[i].at && t->slot[i].tag != tag_of(hash))
+        i = (i + 1) & t->slot_mask;
+    const char *x = (const char *)longer_at(t, i);
+    __builtin_prefetch(x);
+    __builtin_prefetch(x + 64);
+    return i;
+}
+
+/* Two words of a length of eight bytes or more. */
+static bool same_bytes(const char *a, const char *b, size_t n)
+{
+    uint64_t differ = load_u64(a + n - 8) ^ load_u64(b + n - 8);
+    for (size_t i = 0; i < n - 8; i += 8)
+        differ |= load_u64(a + i) ^ load_u64(b + i);
+    return !differ;
+}
+
+const struct longer *word_table_find_longer(const struct word_table *t, size_t slot, uint64_t hash,
+                                            const char *p, size_t n)
+{
+    for (size_t i = slot; t->slot[i].at; i = (i + 1) & t->slot_mask) {
+        const struct longer *x = longer_at(t, i);
+        if (t->slot[i].tag == tag_of(hash) && x->length == n &&
+            same_bytes((const char *)x->all, p, n))
             return x;
-        }
     }
     return NULL;
 }
 
-static size_t free_slot(const struct word_table *t, uint64_t hash)
+/* The first free one from there on. */
+static size_t free_slot(const struct word_table *t, size_t i)
 {
-    size_t i = slot_of(t, hash);
-    while (t->longer[i].hash)
-        i = (i + 1) & t->longer_mask;
+    while (t->slot[i].at)
+        i = (i + 1) & t->slot_mask;
     return i;
 }
 
-static void grow_longer(struct word_table *t)
+static void grow_slots(struct word_table *t)
 {
-    struct longer *old = t->longer;
-    size_t n = t->longer_mask + 1;
-    t->longer_mask = n * 2 - 1;
-    t->longer = mem_pages(n * 2 * sizeof(*t->longer));
+    struct longer_slot *old = t->slot;
+    size_t n = t->slot_mask + 1;
+    open_slots(t, n * 2);
     for (size_t i = 0; i < n; i++)
-        if (old[i].hash)
-            t->longer[free_slot(t, old[i].hash)] = old[i];
+        if (old[i].at)
+            t->slot[free_slot(t, old[i].tag & t->slot_mask)] = old[i];
     munmap(old, n * sizeof(*old));
 }
 
 void word_table_keep_longer(struct word_table *t, uint64_t hash, const char *p, size_t length,
                             const int32_t *id, size_t n)
 {
-    size_t words = (length + 3) / 4, need = words + n;
-    if (length > LONGEST || need > t->bytes.most / 16 || word_table_find_longer(t, hash, length))
+    size_t words = (length + 3) / 4, need = sizeof(struct longer) / 4 + words + n;
+    size_t slot = word_table_fetch_longer(t, hash);
+    if (length > LONGEST || need > t->longer.most / 16 ||
+        word_table_find_longer(t, slot, hash, p, length))
         return;
-    size_t slots = (t->longer_mask + 1) * sizeof(*t->longer);
-    bool full = t->nlonger >= t->longer_mask / 2;
-    if (!fits(t, need * sizeof(*t->bytes.at) + (full ? slots : 0)))
+    bool full = t->nlonger >= t->slot_mask / 2;
+    if (!fits(t, need * sizeof(*t->longer.at) + (full ? slot_bytes(t) : 0)))
         drop_longer(t);
     else if (full)
-        grow_longer(t);
-    size_t i = free_slot(t, hash);
-    uint32_t place = (uint32_t)t->bytes.n;
-    t->bytes.n += need;
-    t->longer[i] =
-        (struct longer){hash, place, (uint32_t)length, place + (uint32_t)words, (uint32_t)n};
-    memcpy(t->bytes.at + place, p, length);
-    memcpy(t->bytes.at + place + words, id, n * sizeof(*id));
+        grow_slots(t);
+    slot = free_slot(t, longer_slot_of(t, hash));
+    t->slot[slot] = (struct longer_slot){tag_of(hash), (uint32_t)t->longer.n};
+    struct longer *x = (void *)(t->longer.at + t->longer.n);
+    *x = (struct longer){(uint32_t)length, (uint32_t)n};
+    memcpy(x->all, p, length);
+    memcpy(x->all + words, id, n * sizeof(*id));
+    t->longer.n += need;
     t->nlonger++;
 }

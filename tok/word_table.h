@@ -38,9 +38,16 @@ struct bucket {
     _Alignas(64) struct entry at[2];
 };
 
+/* Where a longer word may lie. */
+struct longer_slot {
+    uint32_t tag; /* of its hash */
+    uint32_t at;  /* its place in `longer`, not 0; 0: free */
+};
+
+/* A longer word there: `words` of its bytes, then the ids. */
 struct longer {
-    uint64_t hash;                  /* 0: free */
-    uint32_t bytes, length, ids, n; /* places in `bytes` */
+    uint32_t length, n;
+    uint32_t all[];
 };
 
 struct arena32 {
@@ -53,10 +60,10 @@ struct word_table {
     uint32_t mask; /* buckets - 1 */
     uint32_t most; /* buckets */
     size_t used;   /* entries */
-    struct longer *longer;
-    size_t longer_mask, nlonger;
-    struct arena32 bytes; /* longer words and their ids */
-    struct arena32 many;  /* ids of short words that have many */
+    struct longer_slot *slot;
+    size_t slot_mask, nlonger;
+    struct arena32 longer; /* longer words and their ids */
+    struct arena32 many;   /* ids of short words that have many */
     size_t bound;
     bool crc; /* the processor has the instruction */
 };
@@ -157,13 +164,31 @@ void word_table_keep(struct word_table *t, struct key key, uint32_t hash, const 
 
 /*
  * Words of more than SHORT bytes; of more than LONGEST none is kept. Who looks up several asks for
- * the slots, then for the words, and then for the ids, so that none of these is waited for. The
- * word of a hash and a length is found without a look at its bytes: NULL, or the only one that it
- * may be.
+ * the slots, then for the words, and then for the ids, so that none of these is waited for.
  */
 uint64_t word_table_hash_longer(const char *p, size_t n);
-void word_table_fetch_longer(const struct word_table *t, uint64_t hash);
-const struct longer *word_table_find_longer(const struct word_table *t, uint64_t hash, size_t n);
+
+static inline size_t longer_slot_of(const struct word_table *t, uint64_t hash)
+{
+    return hash >> 32 & t->slot_mask;
+}
+
+static inline void word_table_fetch_slot(const struct word_table *t, uint64_t hash)
+{
+    __builtin_prefetch(&t->slot[longer_slot_of(t, hash)]);
+}
+
+/* The slot from which on to look for a word. */
+size_t word_table_fetch_longer(const struct word_table *t, uint64_t hash);
+/* NULL: it is not here. */
+const struct longer *word_table_find_longer(const struct word_table *t, size_t slot, uint64_t hash,
+                                            const char *p, size_t n);
+
+static inline const uint32_t *longer_ids(const struct longer *x)
+{
+    return x->all + (x->length + 3) / 4;
+}
+
 void word_table_keep_longer(struct word_table *t, uint64_t hash, const char *p, size_t length,
                             const int32_t *id, size_t n);
 
