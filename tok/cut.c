@@ -16,7 +16,9 @@ enum {
     ANY = 31,
     PARTLY = 64 << 9, /* words of `part` */
     GROUP = 16,       /* parts that are looked at together */
-    LEAST = 6         /* bytes of a part in wide characters that is never cut */
+    LEAST = 6,        /* bytes of a part in wide characters that is never cut */
+    LEADS_LOG = 3,    /* words for one left side */
+    LEADS = (1 << LEADS_LOG) - 1
 };
 
 #define FORCED (1u << 31)
@@ -58,10 +60,11 @@ static uint32_t side(const char *p, size_t n)
 #define HASH_LEAD 0x85EBCA77u
 #define HASH_MIX 0xC2B2AE3Du
 
+/* All that a character is the left side of lies in one line of memory. */
 static size_t word_of(const struct cut *c, uint32_t left, uint32_t lead)
 {
-    uint32_t x = (left * HASH_LEFT) ^ (lead * HASH_LEAD);
-    return (size_t)((x ^ x >> 15) * HASH_MIX >> c->shift) << 1;
+    uint32_t x = left * HASH_LEFT;
+    return (size_t)((x ^ x >> 15) * HASH_MIX >> c->shift << LEADS_LOG | (lead & LEADS)) << 1;
 }
 
 /* Of a continuation byte and that behind the place. */
@@ -70,15 +73,15 @@ static size_t part_of(uint32_t last, uint32_t lead)
     return (last & 0x3f) << 9 | lead << 1;
 }
 
-/* Of the bytes behind the first: which of two words, and the bit in it; bit ANY stands for a token
- * that ends before them. */
+/* Of the bytes behind the first, and what word_of leaves of it: which of two words, and the bit in
+ * it; bit ANY stands for a token that ends before them. */
 struct rest {
     uint32_t word, bit;
 };
 
-static struct rest rest_of(uint32_t rest)
+static struct rest rest_of(uint32_t rest, uint32_t lead)
 {
-    uint32_t x = rest * HASH_LEFT >> 26;
+    uint32_t x = (rest | lead >> LEADS_LOG << 16) * HASH_LEFT >> 26;
     return (struct rest){x & 1, x >> 1 < ANY ? x >> 1 : ANY - 1};
 }
 
@@ -102,8 +105,8 @@ void cut_init(struct cut *c, size_t bytes)
     int bits = 12;
     while (bits < 17 && (size_t)4 << bits < bytes)
         bits++;
-    *c = (struct cut){.shift = 32 - bits,
-                      .word = mem_new((size_t)2 << bits, sizeof(*c->word)),
+    *c = (struct cut){.shift = 32 - bits + LEADS_LOG,
+                      .word = mem_own(sizeof(*c->word) * 2 << bits), /* whole lines */
                       .part = mem_new(PARTLY, sizeof(*c->part))};
 }
 
@@ -126,7 +129,7 @@ static void add_pair(struct cut *c, const char *p, size_t at, size_t n)
     size_t from = left_of(p, at, &whole), k = right_of(p[at]);
     uint32_t *two =
         whole ? c->word + word_of(c, side(p + from, at - from), b) : c->part + part_of(a, b);
-    struct rest rest = rest_of(side(p + at + 1, n - at < k ? 0 : k - 1));
+    struct rest rest = rest_of(side(p + at + 1, n - at < k ? 0 : k - 1), b);
     c->left |= !whole;
     if (n - at < k)
         two[0] |= 1u << ANY;
@@ -184,7 +187,8 @@ bool cut_between(const struct cut *c, const char *text, size_t at, size_t n)
     bool whole;
     size_t from = left_of(text, at, &whole), k = right_of(text[at]);
     uint32_t left = side(text + from, at - from), last = (unsigned char)text[at - 1];
-    struct rest rest = rest_of(n - at < k ? 0 : side(text + at + 1, k - 1));
+    struct rest rest =
+        rest_of(n - at < k ? 0 : side(text + at + 1, k - 1), (unsigned char)text[at]);
     if (n - at < k)
         rest.bit = ANY;
     return !has_either(c, left, (unsigned char)text[at], last, rest);
@@ -193,7 +197,7 @@ bool cut_between(const struct cut *c, const char *text, size_t at, size_t n)
 bool cut_wide(const struct cut *c, const char *p)
 {
     uint32_t left = load_u32(p - 3) & 0xffffff, right = load_u32(p), lead = right & 0xff;
-    return !has_either(c, left, lead, (unsigned char)p[-1], rest_of(right >> 8 & 0xffff));
+    return !has_either(c, left, lead, (unsigned char)p[-1], rest_of(right >> 8 & 0xffff, lead));
 }
 
 /*
@@ -281,12 +285,14 @@ INLINE __mmask16 wide_joined(const struct cut *c, __mmask16 some, __m512i before
                              _mm512_slli_epi32(_mm512_sub_epi32(nleft, nlast), 3));
     __m512i lead = _mm512_and_si512(right, _mm512_set1_epi32(0xff));
     __m512i rest = wide_first(_mm512_srli_epi32(right, 8), _mm512_sub_epi32(nright, one));
+    rest = _mm512_or_si512(rest, _mm512_slli_epi32(_mm512_srli_epi32(lead, LEADS_LOG), 16));
     rest = _mm512_srli_epi32(_mm512_mullo_epi32(rest, _mm512_set1_epi32((int)HASH_LEFT)), 26);
-    __m512i x = _mm512_xor_si512(_mm512_mullo_epi32(left, _mm512_set1_epi32((int)HASH_LEFT)),
-                                 _mm512_mullo_epi32(lead, _mm512_set1_epi32((int)HASH_LEAD)));
+    __m512i x = _mm512_mullo_epi32(left, _mm512_set1_epi32((int)HASH_LEFT));
     x = _mm512_mullo_epi32(_mm512_xor_si512(x, _mm512_srli_epi32(x, 15)),
                            _mm512_set1_epi32((int)HASH_MIX));
-    x = _mm512_slli_epi32(_mm512_srl_epi32(x, _mm_cvtsi32_si128(c->shift)), 1);
+    x = _mm512_slli_epi32(_mm512_srl_epi32(x, _mm_cvtsi32_si128(c->shift)), LEADS_LOG);
+    x = _mm512_or_si512(x, _mm512_and_si512(lead, _mm512_set1_epi32(LEADS)));
+    x = _mm512_slli_epi32(x, 1);
     __mmask16 joined = wide_has(c->word, some, x, rest);
     if (c->left) {
         __m512i last = _mm512_srlv_epi32(left, _mm512_slli_epi32(_mm512_sub_epi32(nlast, one), 3));

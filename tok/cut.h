@@ -29,8 +29,9 @@
 #include "tok/words.h"
 
 struct cut {
-    uint32_t *word; /* two by the left side and the byte behind the place; bits by the rest */
-    int shift;      /* 32 - log2 of half the number of words */
+    uint32_t *word; /* sixteen by the left side, two of these by the byte behind the place; bits by
+                       the rest */
+    int shift;      /* 32 - log2 of a sixteenth of the number of words */
     uint32_t *part; /* the same for tokens that begin inside a character, by the byte before the
                        place and that behind it */
     bool left;      /* there are some */
