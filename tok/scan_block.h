@@ -90,8 +90,8 @@ ALWAYS uint64_t three_bytes(uint64_t mask, uint64_t last, uint64_t continues)
 }
 
 /*
- * First bytes of the code points that running East Asian text is made of, told by their bytes, so
- * that it needs few looks into the table. All are of three bytes.
+ * First bytes of the code points that running East Asian text is made of, and of quotes and dashes,
+ * told by their bytes, so that it needs few looks into the table. All are of three bytes.
  */
 ALWAYS struct east east_of(const uint8_t *p, struct bytes b)
 {
@@ -101,9 +101,10 @@ ALWAYS struct east east_of(const uint8_t *p, struct bytes b)
     struct east e;
     e.white = cjk & b_eq(b2, 0x80);
     e.sign = cjk & (b_range(b2, 0x81, 0x83) | b_range(b2, 0x88, 0x91));
-    e.sign |= ef & b_eq(b1, 0xbc) & b_range(b2, 0x81, 0x8f);
+    e.sign |= ef & b_eq(b1, 0xbc) & (b_range(b2, 0x81, 0x8f) | b_range(b2, 0x9a, 0xa0));
+    e.sign |= b_eq(b, 0xe2) & b_eq(b1, 0x80) & b_range(b2, 0x90, 0xa7);
     e.kana = e3 & ((b_eq(b1, 0x81) & b_range(b2, 0x81, 0xbf)) | (b_eq(b1, 0x82) & row) |
-                   (b_eq(b1, 0x83) & b_range(b2, 0x80, 0xba)));
+                   (b_eq(b1, 0x83) & b_range(b2, 0x80, 0xbf) & ~b_eq(b2, 0xbb)));
     e.ideograph = b_range(b, 0xe5, 0xe8) | (b_eq(b, 0xe4) & b_range(b1, 0xb8, 0xbf)) |
                   (b_eq(b, 0xe9) & b_range(b1, 0x80, 0xbd));
     e.hangul = b_range(b, 0xeb, 0xec) | (b_eq(b, 0xea) & b_range(b1, 0xb0, 0xbf)) |
