@@ -10,7 +10,8 @@
 
 /*
  * A tokenizer.json as Megatron-LM's HuggingFaceTokenizer: what ends a document is the eos token,
- * which stands in the files beside it. Where they are missing it is the first of the usual ones.
+ * which stands in the files beside it, tokens too that it lacks. Where they are missing it is the
+ * first of the usual ones.
  */
 
 enum { SMALL_FILE = 64 << 20 };
@@ -24,9 +25,9 @@ static int64_t named_token(const struct tok_engine *g, const struct json *j, con
     return v && v->kind == JSON_STRING ? g->find(g->state, v->string) : -1;
 }
 
-/* A file beside the tokenizer that does not parse is as good as none. */
-static void look_beside(const struct tok_options *o, const char *name, const struct tok_engine *g,
-                        struct tok_info *info)
+/* A file beside the tokenizer that does not parse is as good as none. True if tokens are listed. */
+static bool look_beside(const struct tok_options *o, const char *name, const struct tok_engine *g,
+                        struct tok_info *info, bool only_list)
 {
     const char *slash = strrchr(o->path, '/');
     struct json_doc *doc;
@@ -36,13 +37,19 @@ static void look_beside(const struct tok_options *o, const char *name, const str
     int code = json_open(path, SMALL_FILE, &doc, &ignored);
     free(path);
     if (code)
-        return;
+        return false;
     const struct json *j = json_root(doc);
+    bool lists = json_get(j, "added_tokens_decoder");
+    if (only_list && !lists) {
+        json_close(doc);
+        return false;
+    }
     info->eos = info->eos < 0 ? named_token(g, j, "eos_token") : info->eos;
     info->bos = info->bos < 0 ? named_token(g, j, "bos_token") : info->bos;
     info->pad = info->pad < 0 ? named_token(g, j, "pad_token") : info->pad;
     info->unk = info->unk < 0 ? named_token(g, j, "unk_token") : info->unk;
     json_close(doc);
+    return lists;
 }
 
 static void guess(const struct tok_engine *g, const char *const *name, size_t n, int64_t *ret)
@@ -59,8 +66,10 @@ static void find_ids(const struct tok_options *o, const struct tok_engine *g, st
     static const char *const bos[] = {"<s>", "<|begin_of_text|>", "<bos>"};
     static const char *const pad[] = {"<pad>", "[PAD]", "<|padding|>"};
     info->eos = -1;
-    look_beside(o, "tokenizer_config.json", g, info);
-    look_beside(o, "special_tokens_map.json", g, info);
+    bool lists = look_beside(o, "tokenizer_config.json", g, info, true);
+    look_beside(o, "special_tokens_map.json", g, info, false);
+    if (!lists)
+        look_beside(o, "tokenizer_config.json", g, info, false);
     guess(g, eos, sizeof(eos) / sizeof(*eos), &info->eos);
     guess(g, bos, sizeof(bos) / sizeof(*bos), &info->bos);
     guess(g, pad, sizeof(pad) / sizeof(*pad), &info->pad);
@@ -74,6 +83,8 @@ int hf_engine_take(const struct tok_options *o, struct buf *file, struct tok_eng
     struct tok_engine g;
     pipe_spec_init(&s, o->path);
     int code = hf_take(&s, file, e);
+    if (!code)
+        code = hf_beside(&s, e);
     if (!code)
         code = pipe_open(&s, o, &g, info, e);
     pipe_spec_finish(&s);

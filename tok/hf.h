@@ -19,6 +19,10 @@ int hf_take(struct pipe_spec *s, struct buf *file, struct err *e);
 int hf_read(struct pipe_spec *s, const char *p, size_t n, struct err *e);
 int hf_read_vocab(struct pipe_spec *s, const char *p, size_t n, struct err *e);
 
+/* Adds to what was read from s->path, if that is called tokenizer.json, the tokens of the files
+ * beside it. ERR_DATA where one of these is none. */
+int hf_beside(struct pipe_spec *s, struct err *e);
+
 /* The parts of one; `where` is the part's place, "pre_tokenizer". */
 typedef int hf_part(struct pipe_spec *s, const struct json *j, const char *where, struct err *e);
 hf_part hf_version, hf_truncation, hf_padding, hf_normalizer, hf_pre_tokenizer, hf_decoder,

@@ -118,7 +118,8 @@ struct dec_step {
 struct pipe_token {
     const char *text; /* NUL behind it */
     size_t length;
-    int32_t id; /* given by pipe_open */
+    int32_t id;     /* given by pipe_open */
+    int64_t listed; /* the one that a tokenizer.json says, which counts for files beside it */
     bool special, normalized, single_word, lstrip, rstrip;
 };
 
@@ -168,6 +169,7 @@ struct pipe_spec {
     int64_t longest_stride;
     bool longest_second;
     struct tok_padding padding;
+    struct pipe_text pad_token;
 
     int32_t *before, *after; /* the template round a text */
     size_t nbefore, nafter;
@@ -175,7 +177,7 @@ struct pipe_spec {
     struct tok_trim *trim; /* post-processors that leave white space out of places, in order */
     size_t ntrims;
     struct pipe_round round; /* while it is read */
-    bool own_bytes; /* tokens stand at their own bytes, not at those of whole characters */
+    bool own_bytes;          /* tokens stand at their own bytes, not at those of whole characters */
 };
 
 void pipe_spec_init(struct pipe_spec *s, const char *path);

@@ -226,6 +226,7 @@ static int add_padding(struct pipe_spec *s, const struct get *g)
     const struct json *way = json_get(g->j, "strategy"),
                       *fixed = way ? json_get(way, "Fixed") : NULL;
     const struct json *multiple = json_get(g->j, "pad_to_multiple_of");
+    const struct json *token = json_get(g->j, "pad_token");
     struct tok_padding *p = &s->padding;
     int64_t id = get_int(g, "pad_id", -1);
     bool any = multiple && multiple->kind != JSON_NULL;
@@ -237,6 +238,9 @@ static int add_padding(struct pipe_spec *s, const struct get *g)
         return get_bad(g, "pad_to_multiple_of", "null or a whole number");
     if (id < 0 || id >= INT32_MAX)
         return get_bad(g, "pad_id", "an id");
+    if (token && token->kind == JSON_STRING)
+        s->pad_token = (struct pipe_text){arena_strndup(&s->arena, token->string, token->length),
+                                          token->length};
     p->known = true;
     p->to = fixed ? fixed->integer : 0;
     p->multiple = any ? multiple->integer : 0;
@@ -266,6 +270,7 @@ int hf_added_tokens(struct pipe_spec *s, const struct json *j, const char *where
         if (!content || content->kind != JSON_STRING)
             return err_set(e, ERR_DATA, "%s: %s[%zu].content is no string", s->path, where, i);
         struct pipe_token *t = pipe_add_token(s, content->string, content->length);
+        t->listed = get_int(&g, "id", -1);
         t->special = get_bool(&g, "special", false);
         t->normalized = get_bool(&g, "normalized", !t->special);
         t->single_word = get_bool(&g, "single_word", false);

@@ -271,6 +271,7 @@ static int read_spec(struct recipe *r, const struct tokenizer *t, const struct t
     switch (r->from) {
     case RECIPE_HF:
         code = hf_read(s, file->data, file->len, e);
+        code = code ? code : hf_beside(s, e);
         break;
     case RECIPE_GPT2:
         code = gpt2_read(s, &asked, file->data, file->len, digest, e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -465,9 +466,51 @@ static void letters_fall_back_to_their_bytes(void)
     tok_close(t);
 }
 
-T_MAIN(T_CASE(letters_fall_back_to_their_bytes), T_CASE(unigram_at_random),
-       T_CASE(bytes_are_merged), T_CASE(unknown_characters), T_CASE(tokens_are_found),
-       T_CASE(processors_in_a_row), T_CASE(no_unknown_piece),
+static void put_beside(const char *name, const char *text)
+{
+    struct err e;
+    T_OK(file_replace(t_path(name), text, strlen(text), &e), &e);
+}
+
+/* In the order of the decoder's numbers, then by role; none of it where the name is another. */
+static void files_beside_add_tokens(void)
+{
+    struct hf_make m = {.added = HF_TOKEN("<s>", "")};
+    struct tokenizer *t;
+    struct err e;
+    put_beside(
+        "tokenizer_config.json",
+        "{\"added_tokens_decoder\":{\"30\":{\"content\":\"<y>\"},\"4\":{\"content\":\"<x>\"}},"
+        "\"eos_token\":\"<e>\",\"bos_token\":{\"content\":\"<s>\"},"
+        "\"additional_special_tokens\":[\"<e>\",\"<z>\"]}");
+    put_beside("added_tokens.json", "{\"<unseen>\":12}");
+    T_OK(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e);
+    gives(t, "<s>ab<y><e><z><x>", "12 4 14 15 16 13");
+    T_EQ(tok_info(t)->vocab_size, 17);
+    T_EQ(tok_info(t)->eod, 15);
+    tok_close(t);
+    put_beside("tokenizer_config.json", "{\"eos_token\":\"<e>\"}");
+    put_beside("special_tokens_map.json", "{\"eos_token\":{\"content\":\"<f>\"}}");
+    put_beside("added_tokens.json", "{\"<v>\":14,\"<u>\":13}");
+    T_OK(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e);
+    gives(t, "<f><v><u><e>", "15 14 13"); /* the map goes before */
+    T_EQ(tok_info(t)->eod, 15);
+    tok_close(t);
+    put_beside("added_tokens.json", "{\"<v>\":[]}");
+    T_ERR(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e, ERR_DATA, "\"<v>\" has no id");
+    put_beside("tokenizer_config.json", "{\"added_tokens_decoder\":{\"x\":{\"content\":\"a\"}}}");
+    T_ERR(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e, ERR_DATA, "\"x\" is no id with a token");
+    put_beside("tokenizer_config.json", "{");
+    T_ERR(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e, ERR_DATA, "tokenizer_config.json");
+    static const char *const name[] = {"tokenizer_config.json", "special_tokens_map.json",
+                                       "added_tokens.json"};
+    for (int i = 0; i < 3; i++)
+        remove(t_path(name[i]));
+}
+
+T_MAIN(T_CASE(files_beside_add_tokens), T_CASE(letters_fall_back_to_their_bytes),
+       T_CASE(unigram_at_random), T_CASE(bytes_are_merged), T_CASE(unknown_characters),
+       T_CASE(tokens_are_found), T_CASE(processors_in_a_row), T_CASE(no_unknown_piece),
        T_CASE(special_strings_are_refused_where_they_stand), T_CASE(templates_go_round),
        T_CASE(invalid_bytes_are_replaced), T_CASE(bad_files_are_refused),
        T_CASE(like_normalized_tokens_are_refused), T_CASE(merges_are_dropped),
