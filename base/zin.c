@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <lzma.h>
@@ -251,6 +252,10 @@ static int zstd_failed(struct zin *z, size_t r, struct err *e)
     case ZSTD_error_memory_allocation:
         return err_set(e, ERR_RESOURCE, "%s: no memory to decode the zstd frame at byte %llu",
                        z->name, (unsigned long long)z->frame_at);
+    case ZSTD_error_dictionary_wrong:
+        err_set(e, ERR_DATA, "%s: the zstd frame at byte %llu was compressed with a dictionary",
+                z->name, (unsigned long long)z->frame_at);
+        return err_hint(e, "pipe it in: zstd -dc -D DICTIONARY");
     default:
         return damaged(z, "zstd frame", ZSTD_getErrorName(r), e);
     }
@@ -358,6 +363,12 @@ static int read_xz(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *
 
 /* ---- the stream -------------------------------------------------------------------------- */
 
+/* /dev/zero, full, random, urandom: Linux's memory devices, of which only null ends. */
+static bool endless(const struct stat *st)
+{
+    return S_ISCHR(st->st_mode) && major(st->st_rdev) == 1 && minor(st->st_rdev) != 3;
+}
+
 int zin_open(const char *path, struct zin **ret, struct err *e)
 {
     bool std = !strcmp(path, "-");
@@ -369,6 +380,12 @@ int zin_open(const char *path, struct zin **ret, struct err *e)
         if (!std)
             close(fd);
         return err_set(e, ERR_IO, "%s: is a folder, not a file", std ? "standard input" : path);
+    }
+    if (endless(&st)) {
+        if (!std)
+            close(fd);
+        return err_set(e, ERR_USAGE, "%s: is a device without end, not a file",
+                       std ? "standard input" : path);
     }
     struct zin *z = mem_new(1, sizeof(*z));
     z->name = mem_strdup(std ? "standard input" : path);

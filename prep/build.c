@@ -165,7 +165,8 @@ int build_open(const struct build_request *q, struct build **ret, struct err *e)
                                    .nkeys = q->nkeys,
                                    .output = b->bad_path,
                                    .ids = q->form.pretokenized,
-                                   .keep_line = q->on_bad == BAD_QUARANTINE};
+                                   .keep_line = q->on_bad == BAD_QUARANTINE,
+                                   .fail = q->on_bad == BAD_FAIL};
     if (!code)
         code = source_open(&b->source, q->input, q->ninputs, &q->form, &plan, e);
     if (!code && q->nshards)

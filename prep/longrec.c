@@ -9,6 +9,7 @@ int longrec_create(const struct long_plan *p, struct long_record **ret, struct e
 {
     struct long_record *r = mem_new(1, sizeof(*r));
     r->line.fd = -1;
+    r->fail = p->fail;
     int code = jscan_open(&r->scan, p->key, p->nkeys, p->output, e);
     if (!code && p->keep_line)
         code = spill_open(&r->line, p->output, e);
@@ -53,6 +54,10 @@ int longrec_read(struct long_record *r, struct lines *l, struct buf *b, bool *re
             judged = jscan_feed(&r->scan, b->data, b->len, e);
         if (judged && judged != ERR_DATA)
             return judged;
+        if (judged && r->fail) {
+            *ret_bad = true;
+            return judged;
+        }
         if (r->line.fd >= 0)
             code = spill_add(&r->line, b->data, b->len, judged ? &later : e);
         if (end || code)

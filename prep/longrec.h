@@ -24,6 +24,7 @@ struct long_plan {
     size_t nkeys;
     const char *output; /* the files lie beside it */
     bool keep_line;     /* the line itself is kept, for quarantine */
+    bool fail;          /* a bad record ends the run: what is left of its line is not read */
     bool ids;           /* the columns of a Parquet file are lists of ids */
 };
 
@@ -36,6 +37,7 @@ struct long_column {
 struct long_record {
     struct jscan scan;
     struct spill line;          /* if kept */
+    bool fail;                  /* as planned */
     struct long_column *column; /* one for each key */
     size_t ncolumns;
 };

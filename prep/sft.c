@@ -108,7 +108,9 @@ static int make_plan(struct sft *s, struct err *e)
 static int open_all(struct sft *s, struct err *e)
 {
     const struct sft_request *q = s->q;
-    const struct long_plan plan = {.output = s->bad_path, .keep_line = q->on_bad == BAD_QUARANTINE};
+    const struct long_plan plan = {.output = s->bad_path,
+                                   .keep_line = q->on_bad == BAD_QUARANTINE,
+                                   .fail = q->on_bad == BAD_FAIL};
     static const struct source_form form = {.format = SOURCE_AUTO};
     int code = check_outputs(q, e);
     if (!code)

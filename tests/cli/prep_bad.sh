@@ -24,6 +24,15 @@ bad "{'text': 1}" "byte 1"
 bad '[1]' "object"
 bad '{"text": "1", "n": 01}' "byte"
 
+t "bad bytes without end are not read to their end"
+expect 3 sh -c 'cat /dev/zero | timeout 20 "$@"' sh "$PREP" build --quiet --input - $null --output-prefix o
+err_has "standard input: line 1: byte 0"
+expect 2 build --input /dev/full $null --output-prefix o
+err_has "/dev/full: is a device without end, not a file"
+expect 2 sh -c '"$@" </dev/zero' sh "$PREP" build --quiet --input - --input-format text $null --output-prefix o
+err_has "standard input: is a device without end, not a file"
+nothing
+
 t "a blank line between records"
 bad '' "byte 0"
 bad ' \t' "byte"
@@ -31,7 +40,7 @@ bad ' \t' "byte"
 t "a record without the key, or with something else under it"
 bad '{"Text": "1"}' 'has no key "text"'
 bad '{"text": null}' 'the value of "text" is not a string'
-bad '{"text": ["1", "2"]}' 'the value of "text" is not a string'
+bad '{"text": ["1", 2]}' 'the value of "text" is not a string'
 bad '{"text": [1, 2]}' 'the value of "text" is not a string'
 bad '{"text": "1", "text": 2}' 'the value of "text" is not a string'
 
@@ -108,6 +117,14 @@ err_has "l2.jsonl: line 2: "
 err_has "'9999'"
 nothing
 
+t "a zstd file made with a dictionary"
+for i in 1 2 3 4 5 6 7 8; do seq $i 17 2000 | tr '\n' ' ' >d.$i; done
+zstd -q --train d.? -o dict --maxdict=2000 2>/dev/null
+echo '{"text": "1"}' | zstd -qc -D dict >d.zst
+expect 3 build --input d.zst $null --output-prefix o
+err_has "d.zst: the zstd frame at byte 0 was compressed with a dictionary"
+nothing
+
 t "a zstd or gzip file that is cut short"
 zstd -qc good.jsonl >good.zst
 gzip -c good.jsonl >good.gz
@@ -178,7 +195,7 @@ for s in KILL INT TERM; do
     exec 9>pipe
     cat good.jsonl >&9
     i=0 # until it has begun to write
-    while [ -z "$(ls -A | grep '^\.o_text_document')" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i + 1)); done
+    while [ -z "$(ls -A | grep '^\.o\.build')" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i + 1)); done
     kill -$s $pid
     code=0
     wait $pid || code=$?
