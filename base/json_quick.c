@@ -63,6 +63,63 @@ JSON_WIDE static inline __m512i meanings(const char *p, __m512i none)
     return _mm512_mask_mov_epi8(v, _mm512_testn_epi8_mask(v, v), none);
 }
 
+/* Bytes moved up by n places; n below 0: down. */
+JSON_WIDE static inline __m512i moved(__m512i v, int n)
+{
+    static const char place[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                                   16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
+                                   32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47,
+                                   48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+    __m512i from = _mm512_sub_epi8(_mm512_loadu_si512(place), _mm512_set1_epi8((char)n));
+    return _mm512_permutexvar_epi8(from, v);
+}
+
+enum { CODE_LAST = 58 }; /* the last place where all of a code lies in 64 bytes */
+
+/*
+ * Codes (\uXXXX) begin at the bits `at` of *v, none beyond CODE_LAST. Those of a
+ * character of its own, which are returned, become its one to three bytes of UTF-8, and what they
+ * leave over is taken from *keep.
+ */
+JSON_WIDE static uint64_t put_codes(__m512i *v, uint64_t at, uint64_t *keep)
+{
+    const __m512i one = _mm512_set1_epi8(1), three = _mm512_set1_epi8(3),
+                  eight = _mm512_set1_epi8(8), high = _mm512_set1_epi8(-128);
+    const __m512i digit = _mm512_sub_epi8(_mm512_loadu_si512(json_hex_value), one),
+                  more = _mm512_sub_epi8(_mm512_loadu_si512(json_hex_value + 64), one);
+    /* the high bit: no digit */
+    __m512i d =
+        _mm512_or_si512(_mm512_permutex2var_epi8(digit, *v, more), _mm512_and_si512(*v, high));
+    __m512i a = moved(d, -2), b = moved(d, -3), c = moved(d, -4);
+    d = moved(d, -5);
+    uint64_t surrogate =
+        _mm512_cmpeq_epi8_mask(a, _mm512_set1_epi8(13)) & _mm512_test_epi8_mask(b, eight);
+    uint64_t none =
+        _mm512_movepi8_mask(_mm512_or_si512(_mm512_or_si512(a, b), _mm512_or_si512(c, d)));
+    at &= ~(surrogate | none);
+    uint64_t long3 = _mm512_test_epi8_mask(a, a) | _mm512_test_epi8_mask(b, eight);
+    uint64_t short1 = ~long3 & _mm512_testn_epi8_mask(b, b) & _mm512_testn_epi8_mask(c, eight);
+    __m512i middle =
+        _mm512_or_si512(_mm512_slli_epi16(b, 2), _mm512_and_si512(_mm512_srli_epi16(c, 2), three));
+    __m512i last =
+        _mm512_or_si512(_mm512_or_si512(_mm512_slli_epi16(_mm512_and_si512(c, three), 4), d), high);
+    __m512i first = _mm512_or_si512(middle, _mm512_set1_epi8((char)0xc0));
+    first = _mm512_mask_mov_epi8(first, long3, _mm512_or_si512(a, _mm512_set1_epi8((char)0xe0)));
+    first = _mm512_mask_mov_epi8(first, short1, _mm512_or_si512(_mm512_slli_epi16(c, 4), d));
+    __m512i second = _mm512_mask_mov_epi8(last, long3, _mm512_or_si512(middle, high));
+    *v = _mm512_mask_mov_epi8(*v, at, first);
+    *v = _mm512_mask_mov_epi8(*v, at << 1, moved(second, 1));
+    *v = _mm512_mask_mov_epi8(*v, at << 2, moved(last, 2));
+    *keep |= at;
+    *keep &= ~(at << 3 | at << 4 | at << 5 | (at & ~long3) << 2 | (at & short1) << 1);
+    return at;
+}
+
+static inline uint64_t lowest(uint64_t bits)
+{
+    return bits & (0 - bits);
+}
+
 /*
  * The rest of a string behind its opening quote, unescaped to q->room, where *ret_n bytes count and
  * up to 64 more are written. False at a control character, a bad escape or the end.
@@ -75,35 +132,41 @@ JSON_WIDE static bool take_string(struct quick *q, size_t *ret_n)
     const char *s = q->s;
     char *d = q->room;
     __m512i all = _mm512_setzero_si512();
-    uint64_t behind = 0; /* 1: the byte at s stands behind a backslash */
-    while (s < q->end) {
+    while (s < q->end) { /* which is not behind the backslash of an escape */
         __m512i v = _mm512_loadu_si512(s);
-        uint64_t backslash = general(_mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('\\')));
-        uint64_t starts = escape_starts(backslash & ~behind), escaped = starts << 1 | behind;
+        uint64_t starts = escape_starts(general(_mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('\\'))));
+        uint64_t escaped = starts << 1, keep = ~starts;
         /* a quote or a control character */
         uint64_t stop = _mm512_cmplt_epu8_mask(_mm512_xor_si512(v, two), _mm512_set1_epi8('!'));
         __m512i meant = _mm512_permutex2var_epi8(low, v, high); /* by the low seven bits */
-        uint64_t other = _mm512_movepi8_mask(_mm512_or_si512(meant, v));
-        uint64_t event = (stop & ~escaped) | (other & escaped);
+        uint64_t other = _mm512_movepi8_mask(_mm512_or_si512(meant, v)) & escaped;
+        uint64_t cut = starts & UINT64_C(1) << 63; /* what has its rest in the next bytes */
         all = _mm512_or_si512(all, v);
+        uint64_t codes = other ? other & _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('u')) : 0;
         v = _mm512_mask_mov_epi8(v, escaped, meant);
+        if (codes) {
+            codes >>= 1;
+            cut |= codes >> (CODE_LAST + 1) << (CODE_LAST + 1);
+            other &= ~(put_codes(&v, codes & ~cut, &keep) << 1 | cut << 1);
+        }
+        uint64_t event = (stop & ~escaped) | other | cut;
         if (!event) { /* a branch, lest the next step wait for what this one finds */
-            _mm512_storeu_si512(d, _mm512_maskz_compress_epi8(~starts, v));
+            _mm512_storeu_si512(d, _mm512_maskz_compress_epi8(keep, v));
             s += 64;
-            d += 64 - __builtin_popcountll(starts);
-            behind = starts >> 63;
+            d += __builtin_popcountll(keep);
             continue;
         }
         size_t n = (size_t)__builtin_ctzll(event);
-        uint64_t kept = ~starts & ((event & (0 - event)) - 1);
-        _mm512_storeu_si512(d, _mm512_maskz_compress_epi8(kept, v));
+        keep &= lowest(event) - 1;
+        _mm512_storeu_si512(d, _mm512_maskz_compress_epi8(keep, v));
         s += n;
-        d += __builtin_popcountll(kept);
+        d += __builtin_popcountll(keep);
+        if (cut >> n & 1)
+            continue;
         if (!(escaped >> n & 1))
             break;
         if (!(s = take_codes(s - 1, q->end, &d)))
             return false;
-        behind = 0;
     }
     q->high |= _mm512_movepi8_mask(all);
     *ret_n = (size_t)(d - q->room);

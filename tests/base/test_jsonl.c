@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/jsonl.h"
+#include "base/utf8.h"
 #include "tests/t.h"
 
 static const char *const keys[] = {"text", "ids", "text", "k\"\xc3\xa9"};
@@ -122,11 +123,24 @@ static void ids_are_whole_numbers(void)
     T_MEM(v[1].ids, want, sizeof(want));
     T_EQ(v[0].kind, JSONL_IDS);
     T_EQ(v[0].length, 0);
-    static const char *const other[] = {
-        "[1.0]", "[1,\"2\"]", "[1,[2]]", "[true]", "[9223372036854775808]",
-        "[1e2]", "[NaN]",     "{}",      "null",   "1",
-        "true",  "[[1]]",     "[1,{}]",  "[null]",  "[\"a\",1]",
-        "[\"a\",[]]", "[\"a\",null]", "[\"a\",[\"b\"]]"};
+    static const char *const other[] = {"[1.0]",
+                                        "[1,\"2\"]",
+                                        "[1,[2]]",
+                                        "[true]",
+                                        "[9223372036854775808]",
+                                        "[1e2]",
+                                        "[NaN]",
+                                        "{}",
+                                        "null",
+                                        "1",
+                                        "true",
+                                        "[[1]]",
+                                        "[1,{}]",
+                                        "[null]",
+                                        "[\"a\",1]",
+                                        "[\"a\",[]]",
+                                        "[\"a\",null]",
+                                        "[\"a\",[\"b\"]]"};
     for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
         char line[100];
         sprintf(line, "{\"ids\":%s, \"text\":\"t\"}", other[i]);
@@ -147,7 +161,10 @@ static void strings_of_an_array(void)
     takes("{\"text\":[\"a\", \"\",\"b\\n\\u00e9\" ,\"\xc3\xa9\"],\"ids\":[\"x\"]}");
     T_EQ(v[0].kind, JSONL_STRINGS);
     T_EQ(v[0].length, 11);
-    T_MEM(v[0].text, "a\xff\xff" "b\n\xc3\xa9\xff\xc3\xa9\xff", 11);
+    T_MEM(v[0].text,
+          "a\xff\xff"
+          "b\n\xc3\xa9\xff\xc3\xa9\xff",
+          11);
     T_EQ(v[1].kind, JSONL_STRINGS);
     T_MEM(v[1].text, "x\xff", 2);
     takes("{\"text\":[\"a\",\"b\\n\",1],\"k\\\"\\u00e9\":\"\\t\"}");
@@ -322,6 +339,44 @@ static void keys_may_lead_into_objects(void)
     jsonl_destroy(k);
 }
 
+static const char before[] = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl";
+
+/* Each code, at each place of 64 bytes that are read at once. */
+static void every_code_becomes_its_character(void)
+{
+    static const char *const form[] = {"\\u%04x", "\\u%04X"};
+    for (uint32_t c = 0; c <= 0xffff; c++) {
+        char line[160], want[80];
+        int at = sprintf(line, "{\"text\": \"%.*s", (int)(c % 64), before);
+        at += sprintf(line + at, form[c / 64 % 2], c);
+        at += sprintf(line + at, "z\\n\\u20ac\"}");
+        size_t n = c % 64;
+        memcpy(want, before, n);
+        n += utf8_put(want + n, c);
+        memcpy(want + n, "z\n\xe2\x82\xac", 5);
+        int code = parse(line, (size_t)at);
+        if (c >= 0xd800 && c <= 0xdfff) {
+            T_EQ(code, ERR_DATA);
+            continue;
+        }
+        T_OK(code, &e);
+        text_is(0, want, n + 5);
+    }
+}
+
+static void a_bad_digit_is_none(void)
+{
+    for (uint32_t i = 0; i < 4 * 64 * 256; i++) {
+        char line[160];
+        unsigned char c = (unsigned char)(i / 256);
+        int at = sprintf(line, "{\"text\": \"%.*s\\u20ac", (int)(i / 4 % 64), before);
+        line[at - 4 + (int)(i % 4)] = (char)c;
+        at += sprintf(line + at, "\"}");
+        bool digit = c && strchr("0123456789abcdefABCDEF", c);
+        T_EQ(parse(line, (size_t)at), digit ? 0 : ERR_DATA);
+    }
+}
+
 /* A line of random pieces: mostly good ones, and of all shapes. */
 static void make_line(struct buf *b, uint64_t round)
 {
@@ -350,8 +405,10 @@ static void make_line(struct buf *b, uint64_t round)
                                         "1 2",
                                         "-Infinity",
                                         "{\"a\":[1,{\"b\":\"\\u12\"}]}"};
-    static const char *const letter[] = {"a",    "bcdefgh", " ",       "\\n",
-                                         "\\\"", "\\\\",    "\\u00e9", "\xe3\x81\x82"};
+    static const char *const letter[] = {"a",       "bcdefgh", " ",       "\\n",
+                                         "\\\"",    "\\\\",    "\\u00e9", "\xe3\x81\x82",
+                                         "\\u0041", "\\u3042", "\\uFFFd", "\\uD83d\\uDe00",
+                                         "\\u0000"};
     uint32_t good = t_rand(11, round) % 4, at = 0;
     buf_addc(b, '{');
     for (uint32_t i = 0, n = 1 + t_rand(12, round) % 4; i < n; i++) {
@@ -365,7 +422,7 @@ static void make_line(struct buf *b, uint64_t round)
         }
         buf_addc(b, '"');
         for (uint32_t m = t_rand(19, k) % 90; m; m--)
-            buf_adds(b, letter[t_rand(20, round * 1000 + at++) % 8]);
+            buf_adds(b, letter[t_rand(20, round * 1000 + at++) % 13]);
         buf_adds(b, t_rand(21, k) % 50 ? "\"" : "");
     }
     static const char *const close[] = {"}", "}", "}", "} ", "}\r", " }\t", "}}", ""};
@@ -449,7 +506,8 @@ static void cut_lines_are_refused(void)
 }
 
 T_MAIN(T_CASE(strings_come_unescaped), T_CASE(keys_may_lead_into_objects),
-       T_CASE(escapes_stand_anywhere), T_CASE(long_strings_at_every_offset),
+       T_CASE(escapes_stand_anywhere), T_CASE(every_code_becomes_its_character),
+       T_CASE(a_bad_digit_is_none), T_CASE(long_strings_at_every_offset),
        T_CASE(ids_are_whole_numbers), T_CASE(strings_of_an_array), T_CASE(the_last_duplicate_wins),
        T_CASE(numbers_nobody_asked_for_pass), T_CASE(bad_lines_name_the_byte),
        T_CASE(nesting_has_a_limit), T_CASE(a_line_of_many_megabytes),
