@@ -55,17 +55,17 @@ struct cli {
     struct opt_list json_keys;
     const char *text_key, *ids_key;
 
-    int pieces; /* --output_format, an index into CMD_SHAPES */
-    int format; /* enum cmd_format */
+    int pieces;  /* --output_format, an index into CMD_SHAPES */
+    int format;  /* enum cmd_format */
     int offsets; /* encode: 0 none, else an enum tok_unit and one */
     const char *output;
     bool append_eod;
-    bool skip_special; /* decode */
+    bool skip_special;      /* decode */
     const char *truncation; /* encode: a number, or "file" */
     int truncation_side;    /* 0 as the file says, 1 right, 2 left */
     int64_t stride;
-    bool overflow; /* encode: what truncation takes away follows as documents of its own */
-    const char *padding;    /* as well */
+    bool overflow;       /* encode: what truncation takes away follows as documents of its own */
+    const char *padding; /* as well */
     int64_t workers;
     bool json;    /* inspect, diff, convert */
     int64_t show; /* diff: differing segments that are listed */
@@ -114,7 +114,7 @@ static inline bool cmd_pieces(const struct cli *c)
 int cmd_check_encode(const struct cli *c, const struct tok_info *i, struct err *e);
 /* The n best segmentations of a text, as text or JSON. */
 void cmd_put_nbest(struct buf *b, const struct tokenizer *t, const struct cli *c,
-                   const struct tok_nbest *list);
+                   struct tok_work *w, const char *text, size_t n, const struct tok_nbest *list);
 
 int cmd_train(const struct cli *c, struct err *e);
 int cmd_learn(const struct cli *c, struct err *e); /* the part of train that is our own */

@@ -101,7 +101,7 @@ static int put_nbest(struct job *j, struct batch *b, int thread, const char *tex
     int code = tok_encode_nbest(j->tok, j->work[thread], text, n, (size_t)j->cli->tok.nbest, list,
                                 &b->err);
     if (!code)
-        cmd_put_nbest(&b->out, j->tok, j->cli, list);
+        cmd_put_nbest(&b->out, j->tok, j->cli, j->work[thread], text, n, list);
     b->ids += list->ids.n;
     b->written += !code;
     return code;
@@ -153,6 +153,14 @@ static int put_windows(struct job *j, struct batch *b, int thread, const char *t
     return code;
 }
 
+static size_t count_unknown(const struct job *j, const struct tok_ids *ids)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < ids->n; i++)
+        count += ids->id[i] == j->info->unk;
+    return count;
+}
+
 static int put_doc(struct job *j, struct batch *b, int thread, const char *text, size_t n)
 {
     struct tok_ids *ids = &j->ids[thread];
@@ -161,19 +169,29 @@ static int put_doc(struct job *j, struct batch *b, int thread, const char *text,
     if (j->cli->offsets || j->cli->overflow)
         return put_windows(j, b, thread, text, n);
     int code = tok_encode(j->tok, j->work[thread], text, n, ids, &b->err);
-    size_t all = ids->n;
+    size_t all = ids->n, unknown = cmd_pieces(j->cli) && !code ? count_unknown(j, ids) : 0;
+    struct tok_said said = {0};
+    if (unknown)
+        tok_say_unknown(j->tok, j->work[thread], text, n, ids->id, ids->n, &said);
     if (!code)
         code = limit_ids(j, &limit, true, ids, &b->err);
-    if (code)
+    if (code) {
+        tok_said_finish(&said);
         return code;
+    }
+    size_t gone = unknown ? unknown - count_unknown(j, ids) : 0;
     b->ncut += all > ids->n;
     b->nleft += all - ids->n;
     b->written++;
     add_eod(j, ids);
     tok_pad_ids(&j->padding, ids);
     cmd_out_before(&j->out, ids->n, &b->out);
-    cmd_out_part(&j->out, ids, true, &b->out);
+    if (said.n)
+        cmd_out_said(&j->out, ids, &said, limit.left ? gone : 0, &b->out);
+    else
+        cmd_out_part(&j->out, ids, true, &b->out);
     cmd_out_behind(&j->out, &b->out);
+    tok_said_finish(&said);
     b->ids += ids->n;
     return 0;
 }

@@ -176,36 +176,59 @@ void cmd_out_close(struct cmd_out *o)
     join_finish(&o->spelling);
 }
 
+/* Ids or pieces with what parts them; `said` may be NULL, and without it all unknown ones are the
+ * unknown piece. */
 static void put_ids(struct buf *b, const struct tokenizer *t, const struct cli *c,
-                    const int32_t *id, size_t n)
+                    const int32_t *id, size_t n, const struct tok_said *said, size_t gone)
 {
     bool json = c->format == CMD_JSON, pieces = cmd_pieces(c);
-    for (size_t i = 0; i < n; i++) {
+    int64_t unk = tok_info(t)->unk;
+    for (size_t i = 0, k = gone; i < n; i++) {
         if (i)
             buf_addc(b, json ? ',' : ' ');
-        const char *piece = pieces ? tok_piece(t, id[i]) : "";
-        if (!pieces)
+        if (!pieces) {
             buf_addf(b, "%d", id[i]);
-        else if (json)
-            jsonw_string(b, piece, strlen(piece));
+            continue;
+        }
+        const char *piece = tok_piece(t, id[i]);
+        size_t length = strlen(piece);
+        if (said && id[i] == unk && k < said->n) {
+            size_t from = k ? said->end[k - 1] : 0;
+            piece = said->text.data + from;
+            length = said->end[k++] - from;
+        }
+        if (json)
+            jsonw_string(b, piece, length);
         else
-            buf_adds(b, piece);
+            buf_add(b, piece, length);
     }
 }
 
+void cmd_out_said(const struct cmd_out *o, const struct tok_ids *ids, const struct tok_said *said,
+                  size_t gone, struct buf *b)
+{
+    put_ids(b, o->tok, o->cli, ids->id, ids->n, said, gone);
+}
+
 void cmd_put_nbest(struct buf *b, const struct tokenizer *t, const struct cli *c,
-                   const struct tok_nbest *list)
+                   struct tok_work *w, const char *text, size_t n, const struct tok_nbest *list)
 {
     bool json = c->format == CMD_JSON;
+    struct tok_said said = {0};
     if (json)
         buf_adds(b, "{\"nbest\":[");
     for (size_t i = 0, from = 0; i < list->n; from = list->end[i++]) {
+        const int32_t *id = list->ids.id + from;
+        size_t nids = list->end[i] - from;
         if (json)
             buf_addf(b, "%s{\"score\":%.9g,\"%s\":[", i ? "," : "", (double)list->score[i],
                      cmd_pieces(c) ? "pieces" : "ids");
-        put_ids(b, t, c, list->ids.id + from, list->end[i] - from);
+        if (cmd_pieces(c))
+            tok_say_unknown(t, w, text, n, id, nids, &said);
+        put_ids(b, t, c, id, nids, &said, 0);
         buf_adds(b, json ? "]}" : "\n");
     }
     if (json)
         buf_adds(b, "]}\n");
+    tok_said_finish(&said);
 }

@@ -25,6 +25,9 @@ void cmd_out_close(struct cmd_out *o);
  * behind. Appended. */
 void cmd_out_before(const struct cmd_out *o, uint64_t n, struct buf *b);
 void cmd_out_part(const struct cmd_out *o, const struct tok_ids *ids, bool first, struct buf *b);
+/* One in one part, unknown pieces spelt as `said` has it, whose first `gone` are not among them. */
+void cmd_out_said(const struct cmd_out *o, const struct tok_ids *ids, const struct tok_said *said,
+                  size_t gone, struct buf *b);
 void cmd_out_behind(const struct cmd_out *o, struct buf *b);
 
 /* A whole document as a line or in JSON. Without --offsets `r` is NULL; `part` is below 0 but under

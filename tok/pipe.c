@@ -517,5 +517,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
                                .after = p->spec.after,
                                .nafter = p->spec.nafter,
                                .destroy = pipe_destroy};
+    if (p->spec.model == MODEL_UNIGRAM)
+        ret->say_unknown = pipe_say_unknown;
     return 0;
 }

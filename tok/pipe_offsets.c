@@ -15,6 +15,7 @@ struct run {
     struct tok_ids *ids;
     struct tok_spans *spans;
     struct tok_spans piece; /* of the piece at hand, within it */
+    struct tok_said *said;  /* what unknown ids stand for; NULL: nobody asks */
 };
 
 typedef int part_encode(struct run *r, struct aligned *a, struct err *e);
@@ -161,6 +162,16 @@ static void place_spans(struct run *r, const struct aligned *a, const struct pie
     }
 }
 
+static void say_piece(struct run *r, const char *text, size_t n)
+{
+    const int32_t *id = r->ids->id + r->ids->n - r->piece.n;
+    for (size_t i = 0; i < r->piece.n; i++) {
+        const struct tok_span *s = &r->piece.at[i];
+        if (id[i] == r->p->unk && s->begin <= s->end && s->end <= n)
+            tok_said_add(r->said, text + s->begin, s->end - s->begin);
+    }
+}
+
 static int encode_plain(struct run *r, struct aligned *a, struct err *e)
 {
     struct pipe_work *w = r->w;
@@ -172,6 +183,8 @@ static int encode_plain(struct run *r, struct aligned *a, struct err *e)
         const struct piece *piece = &w->piece[i];
         r->piece.n = 0;
         code = pipe_model_spans(r->p, w, w->text.data + piece->at, piece->n, r->ids, &r->piece, e);
+        if (!code && r->said)
+            say_piece(r, w->text.data + piece->at, piece->n);
         if (!code)
             place_spans(r, a, piece);
     }
@@ -203,18 +216,37 @@ static int encode_raw(struct run *r, struct aligned *a, struct err *e)
     return code ? code : encode_between(r, r->p->normal, a, encode_plain, e);
 }
 
+static int encode_whole(struct run *r, const char *text, size_t n, struct err *e)
+{
+    struct aligned a = {0};
+    if (n > TEXT_MAX / 3) /* each byte may become U+FFFD */
+        return err_set(e, ERR_RESOURCE, "a text of %zu bytes, too long for its places", n);
+    if (r->p->random)
+        r->w->draws.n = 0; /* the key is that of the text, which was encoded before */
+    aligned_set(&a, text, n, r->p->spec.own_bytes);
+    int code = encode_between(r, r->p->raw, &a, encode_raw, e);
+    aligned_finish(&a);
+    tok_spans_finish(&r->piece);
+    return code;
+}
+
+void pipe_say_unknown(const void *state, void *scratch, const char *text, size_t n,
+                      const int32_t *id, size_t nids, struct tok_said *ret)
+{
+    struct tok_ids ids = {0};
+    struct tok_spans spans = {0};
+    struct err ignored;
+    struct run r = {.p = state, .w = scratch, .ids = &ids, .spans = &spans, .said = ret};
+    if (encode_whole(&r, text, n, &ignored) || ids.n != nids ||
+        (nids && memcmp(ids.id, id, nids * sizeof(*id)) != 0))
+        tok_said_finish(ret);
+    tok_ids_finish(&ids);
+    tok_spans_finish(&spans);
+}
+
 int pipe_encode_spans(const void *state, void *scratch, const char *text, size_t n,
                       struct tok_ids *ids, struct tok_spans *spans, struct err *e)
 {
     struct run r = {.p = state, .w = scratch, .ids = ids, .spans = spans};
-    struct aligned a = {0};
-    if (n > TEXT_MAX / 3) /* each byte may become U+FFFD */
-        return err_set(e, ERR_RESOURCE, "a text of %zu bytes, too long for its places", n);
-    if (r.p->random)
-        r.w->draws.n = 0; /* the key is that of the text, which was encoded before */
-    aligned_set(&a, text, n, r.p->spec.own_bytes);
-    int code = encode_between(&r, r.p->raw, &a, encode_raw, e);
-    aligned_finish(&a);
-    tok_spans_finish(&r.piece);
-    return code;
+    return encode_whole(&r, text, n, e);
 }

@@ -31,4 +31,8 @@ int pipe_model_spans(const struct pipe *p, struct pipe_work *w, const char *text
 /* White space at the ends of a token's string. */
 void span_spaces(struct tok_span *s, const char *text, size_t n);
 
+/* engine.h's say_unknown, of Unigram, whose unknown pieces are their text in the reference. */
+void pipe_say_unknown(const void *state, void *scratch, const char *text, size_t n,
+                      const int32_t *id, size_t nids, struct tok_said *ret);
+
 #endif

@@ -465,16 +465,29 @@ static int encode_alone(const void *state, void *scratch, const char *text, size
     return code;
 }
 
+static struct sp_offsets_job job_of(const struct sp *s, void *scratch)
+{
+    return (struct sp_offsets_job){.specials = s->mode == TOK_SPECIALS_PARSE ? &s->specials : NULL,
+                                   .crlf = s->crlf,
+                                   .encode = encode_alone,
+                                   .state = s,
+                                   .scratch = scratch};
+}
+
 static int sp_encode_spans(const void *state, void *scratch, const char *text, size_t n,
                            struct tok_ids *ids, struct tok_spans *spans, struct err *e)
 {
     const struct sp *s = state;
-    struct sp_offsets_job job = {.specials = s->mode == TOK_SPECIALS_PARSE ? &s->specials : NULL,
-                                 .crlf = s->crlf,
-                                 .encode = encode_alone,
-                                 .state = s,
-                                 .scratch = scratch};
+    struct sp_offsets_job job = job_of(s, scratch);
     return sp_offsets_find(s->offsets, &job, text, n, ids, spans, e);
+}
+
+static void sp_say(const void *state, void *scratch, const char *text, size_t n, const int32_t *id,
+                   size_t nids, struct tok_said *ret)
+{
+    const struct sp *s = state;
+    struct sp_offsets_job job = job_of(s, scratch);
+    sp_offsets_say(s->offsets, &job, text, n, id, nids, ret);
 }
 
 /* ---- ids to text ------------------------------------------------------------------------- */
@@ -614,6 +627,7 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
     g.samples = s->unigram || s->model.kind == SP_BPE;
     g.number = sp_number;
     g.encode_spans = o->sample ? NULL : sp_encode_spans;
+    g.say_unknown = o->sample && s->mode == TOK_SPECIALS_PARSE ? NULL : sp_say;
     g.nbest = s->unigram ? sp_nbest : NULL;
     g.fuses = s->model.byte_fallback ? -1 : s->model.unk;
     bool whole = o->sample || s->longest_special >= TOK_CUT_LOOK;

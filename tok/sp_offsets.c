@@ -240,9 +240,10 @@ static bool place_all(struct walk *w)
     }
 }
 
-/* The spans of a part's ids, which are there already. */
+/* The spans of a part's ids, which are there already; of the unknown ones also what they stand for,
+ * where `said` is not NULL. */
 static int find_part(struct sp_offsets *o, const char *text, size_t n, const int32_t *id,
-                     size_t nids, struct tok_span *span, struct err *e)
+                     size_t nids, struct tok_span *span, struct tok_said *said, struct err *e)
 {
     struct normal t = {0};
     int code = 0;
@@ -255,6 +256,8 @@ static int find_part(struct sp_offsets *o, const char *text, size_t n, const int
                        "%zu at byte %zu",
                        nids, t.text.len, w.i, w.at);
     for (size_t i = 0; i < nids && !code; i++) {
+        if (said && id[i] == o->m->unk)
+            tok_said_add(said, t.text.data + span[i].begin, span[i].end - span[i].begin);
         span[i].begin = t.from[span[i].begin];
         span[i].end = t.from[span[i].end];
     }
@@ -273,8 +276,8 @@ static int encode_part(struct sp_offsets *o, const struct sp_offsets_job *job, c
     for (size_t i = first; i < ids->n && !code; i++)
         tok_spans_add(spans);
     if (!code && ids->n > first)
-        code =
-            find_part(o, text + begin, n, ids->id + first, ids->n - first, spans->at + nspans, e);
+        code = find_part(o, text + begin, n, ids->id + first, ids->n - first, spans->at + nspans,
+                         NULL, e);
     for (; nspans < spans->n; nspans++) {
         spans->at[nspans].begin += begin;
         spans->at[nspans].end += begin;
@@ -315,4 +318,55 @@ int sp_offsets_find(struct sp_offsets *o, const struct sp_offsets_job *job, cons
     free(from);
     buf_finish(&lines);
     return code;
+}
+
+/* ---- what is unknown ------------------------------------------------------------------------- */
+
+/* Ids of a part, of which only the number counts, as often as not that of what is left. */
+static bool say_part(struct sp_offsets *o, const struct sp_offsets_job *job, const char *text,
+                     size_t n, const int32_t *id, size_t nids, bool all, size_t *ret_n,
+                     struct tok_said *ret)
+{
+    struct tok_ids ids = {0};
+    struct err ignored;
+    int code = 0;
+    *ret_n = nids;
+    if (!all) {
+        code = job->encode(job->state, job->scratch, text, n, &ids, &ignored);
+        *ret_n = ids.n;
+        tok_ids_finish(&ids);
+    }
+    if (code || *ret_n > nids)
+        return false;
+    struct tok_span *span = mem_new(*ret_n + 1, sizeof(*span));
+    if (n || *ret_n)
+        code = find_part(o, text, n, id, *ret_n, span, ret, &ignored);
+    free(span);
+    return !code;
+}
+
+void sp_offsets_say(struct sp_offsets *o, const struct sp_offsets_job *job, const char *text,
+                    size_t n, const int32_t *id, size_t nids, struct tok_said *ret)
+{
+    struct buf lines = {0};
+    bool good = true;
+    if (job->crlf) {
+        sp_put_lines(&lines, text, n, false, true);
+        text = buf_str(&lines);
+        n = lines.len;
+    }
+    for (size_t i = 0, k = 0, some; good;) {
+        size_t at = n;
+        const struct special *s =
+            job->specials ? specials_find(job->specials, text, n, i, &at) : NULL;
+        good = say_part(o, job, text + i, (s ? at : n) - i, id + k, nids - k, !s, &some, ret);
+        k += some;
+        if (!s || k >= nids)
+            break;
+        k++;
+        i = at + s->length;
+    }
+    if (!good)
+        tok_said_finish(ret);
+    buf_finish(&lines);
 }

@@ -37,4 +37,8 @@ struct sp_offsets_job {
 int sp_offsets_find(struct sp_offsets *o, const struct sp_offsets_job *job, const char *text,
                     size_t n, struct tok_ids *ids, struct tok_spans *spans, struct err *e);
 
+/* What the unknown ones of the ids of such a text stand for; nothing if they cannot be its ids. */
+void sp_offsets_say(struct sp_offsets *o, const struct sp_offsets_job *job, const char *text,
+                    size_t n, const int32_t *id, size_t nids, struct tok_said *ret);
+
 #endif

@@ -388,6 +388,33 @@ void tok_nbest_finish(struct tok_nbest *list)
     *list = (struct tok_nbest){0};
 }
 
+void tok_said_add(struct tok_said *s, const char *text, size_t n)
+{
+    buf_add(&s->text, text, n);
+    if (s->n == s->cap) {
+        s->cap = s->cap ? s->cap * 2 : 16;
+        s->end = mem_grow(s->end, s->cap, sizeof(*s->end));
+    }
+    s->end[s->n++] = s->text.len;
+}
+
+void tok_said_finish(struct tok_said *s)
+{
+    buf_finish(&s->text);
+    free(s->end);
+    *s = (struct tok_said){0};
+}
+
+void tok_say_unknown(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+                     const int32_t *id, size_t nids, struct tok_said *ret)
+{
+    const struct tok_engine *g = &t->engine;
+    size_t round = g->nbefore + g->nafter;
+    ret->n = ret->text.len = 0;
+    if (g->say_unknown && n && nids >= round)
+        g->say_unknown(g->state, w->scratch, text, n, id + g->nbefore, nids - round, ret);
+}
+
 /* What the template has round each text. */
 static void add_template(const struct tokenizer *t, struct tok_nbest *list)
 {

@@ -158,6 +158,24 @@ enum { TOK_NBEST = 512 }; /* at most */
 void tok_nbest_add(struct tok_nbest *list, float score); /* of the ids since the last one */
 void tok_nbest_finish(struct tok_nbest *list);
 
+/* What the unknown ids of a text stand for, in order. A zeroed struct is empty. */
+struct tok_said {
+    struct buf text;
+    size_t *end; /* of each, in it */
+    size_t n, cap;
+};
+
+void tok_said_add(struct tok_said *s, const char *text, size_t n);
+void tok_said_finish(struct tok_said *s);
+
+/*
+ * Fills `ret` for the ids, template included, that a text was encoded to, where the reference
+ * prints the text in place of the unknown piece, as spm_encode does: normalized. Else it is left
+ * empty, and so it is for ids that are not the text's.
+ */
+void tok_say_unknown(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+                     const int32_t *id, size_t nids, struct tok_said *ret);
+
 /*
  * The `most` best segmentations of a text, or as many as it has, as SentencePiece 0.2.2 orders and
  * scores them; what stood in `ret` goes. ERR_USAGE where the tokenizer has only one for each text

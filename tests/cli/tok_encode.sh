@@ -95,6 +95,21 @@ mv ranks/b.tiktoken ranks/given
 expect 0 "$TOK" encode --tokenizer ranks --tiktoken-pattern r50k text.txt
 same .out by_file
 
+t "unknown pieces are the text that they stand for, normalized"
+printf 'ba QZＱ ko\nmi Q\n' >unknown
+expect 0 "$TOK" encode --tokenizer g.model --output_format piece unknown
+out_is "$(printf '▁ b a ▁ QZQ ▁ k o\n▁ m i ▁ Q')"
+expect 0 "$TOK" encode --tokenizer g.model --output_format nbest_piece --nbest_size 1 --format json unknown
+out_has '"▁","QZQ","▁'
+expect 0 "$TOK" encode --tokenizer g.model --output_format piece --truncation 4 --truncation-side left unknown
+out_is "$(printf 'QZQ ▁ k o\nm i ▁ Q')"
+cat >uni.json <<'END'
+{"version": "1.0", "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"},
+ "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["▁", -1], ["o", -1]]}}
+END
+expect 0 "$TOK" encode --tokenizer uni.json --output_format piece --format json unknown
+out_has '{"pieces":["▁","ba","▁","qzｑ","▁","k","o"]}'
+
 t "a folder of a SentencePiece model, by the names that such folders have"
 "$TOK" encode --tokenizer g.model text.txt >by_file
 for name in tokenizer.model spiece.model sentencepiece.bpe.model spm.model other.model source.spm; do
