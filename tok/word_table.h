@@ -88,7 +88,7 @@ static inline uint32_t hash_of(uint64_t low, uint64_t high, bool crc)
 {
     if (crc)
         return (uint32_t)crc_step(crc_step(0, low), high);
-    return (uint32_t)words_mix(low ^ 0x9E3779B97F4A7C15u, high ^ 0xD1B54A32D192ED03u);
+    return (uint32_t)words_mix(words_mix(low, 0xD1B54A32D192ED03u) ^ high, 0x9E3779B97F4A7C15u);
 }
 
 /* The bytes of a word of each length within two loads of eight. */

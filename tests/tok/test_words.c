@@ -61,5 +61,35 @@ static void a_second_word_changes_nothing(void)
     words_finish(&w);
 }
 
+/* Words with eight bytes in common, the first or the last, that share a slot. */
+static size_t crowded(uint64_t common, bool first, size_t n, unsigned shift)
+{
+    enum { WORDS = 2048 };
+    unsigned char seen[4 * WORDS] = {0};
+    size_t same = 0;
+    for (uint64_t i = 0; i < WORDS; i++) {
+        uint64_t other = i << shift;
+        char text[16];
+        memcpy(text + (first ? 0 : n - 8), &common, 8);
+        memcpy(text + (first ? 8 : 0), &other, n - 8);
+        same += seen[words_key(text, n).hash % sizeof(seen)]++ > 0;
+    }
+    return same;
+}
+
+/* Whatever they are, a constant of the hash or one bit of it else: the other bytes tell. */
+static void no_bytes_hide_others(void)
+{
+    static const uint64_t constant[] = {0, 0x9E3779B97F4A7C15u, 0xD1B54A32D192ED03u};
+    for (size_t i = 0; i < 3 * 65; i++) {
+        uint64_t common = constant[i / 65] ^ (i % 65 ? (uint64_t)1 << (i % 65 - 1) : 0);
+        for (int first = 0; first < 2; first++)
+            for (size_t n = 12; n <= 16; n += 4) {
+                T_CHECK(crowded(common, first, n, 0) < 512);
+                T_CHECK(crowded(common, first, n, 16) < 512);
+            }
+    }
+}
+
 T_MAIN(T_CASE(words_of_every_length_are_found), T_CASE(one_byte_tells_words_apart),
-       T_CASE(a_second_word_changes_nothing))
+       T_CASE(a_second_word_changes_nothing), T_CASE(no_bytes_hide_others))
