@@ -8,8 +8,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "base/buf.h"
+#include "base/cpu.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "tok/unicode.h"
@@ -248,18 +252,84 @@ static void compose(struct run *r)
     r->n = n;
 }
 
+#ifdef __x86_64__
+#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
+
+WIDE static inline uint64_t between(__m512i v, int first, int last)
+{
+    __m512i from = _mm512_sub_epi8(v, _mm512_set1_epi8((char)first));
+    return _mm512_cmple_epu8_mask(from, _mm512_set1_epi8((char)(last - first)));
+}
+
+/*
+ * 64 bytes at a time, as long as all characters that begin there are, by their first bytes,
+ * such as NFC leaves as they are: of Latin and Cyrillic, East Asian scripts, and signs.
+ */
+WIDE static const char *skip_nfc_wide(const char *p, const char *end)
+{
+    for (; end - p >= 64 + 2; p += 64) {
+        __m512i a = _mm512_loadu_si512(p);
+        if (!_mm512_movepi8_mask(a))
+            continue;
+        uint64_t left = between(a, 0xc0, 0xff);
+        left &= ~(between(a, 0xc2, 0xcb) | between(a, 0xcf, 0xd1));
+        left &= ~(between(a, 0xe4, 0xe9) | between(a, 0xeb, 0xec));
+        if (!left)
+            continue;
+        __m512i b = _mm512_loadu_si512(p + 1), c = _mm512_loadu_si512(p + 2);
+        uint64_t sound = between(b, 0x82, 0x82) & between(c, 0x99, 0x9a);
+        uint64_t kana = between(b, 0x81, 0x83) & ~sound, first = between(b, 0x80, 0x80);
+        left &= ~(between(a, 0xe3, 0xe3) & (kana | (first & between(c, 0x80, 0xa9))));
+        left &= ~(between(a, 0xef, 0xef) & between(b, 0xbc, 0xbe));
+        uint64_t sign = between(b, 0x86, 0x8b) | between(b, 0x94, 0xaa);
+        left &= ~(between(a, 0xe2, 0xe2) & (sign | (first & between(c, 0x82, 0xbf))));
+        if (left)
+            break;
+    }
+    return p;
+}
+#endif
+
+/* Where the character of the byte at `at` begins, not before p. */
+static const char *begin_of(const char *p, const char *at)
+{
+    while (at > p && ((unsigned char)*at & 0xc0) == 0x80)
+        at--;
+    return at;
+}
+
+/* Where a character begins up to which nothing changes, as far as is seen fast. */
+static const char *skip_many(enum uni_form f, const char *p, const char *end)
+{
+#ifdef __x86_64__
+    if (f == UNI_NFC && cpu_avx512())
+        return begin_of(p, skip_nfc_wide(p, end));
+#endif
+    (void)f, (void)end;
+    return p;
+}
+
 /* Where the text at p stops being what needs no look; p itself if it does at once. */
 static const char *skip_inert(enum uni_form f, const char *p, const char *end,
                               const char **ret_last)
 {
+    enum { AGAIN = 64 };
     unsigned changes = 1u << f;
+    const char *again = p;
     while (p < end) {
+        if (p >= again) {
+            const char *to = skip_many(f, p, end);
+            if (to > p)
+                *ret_last = begin_of(p, to - 1);
+            p = to;
+            again = p + AGAIN;
+        }
         size_t length = ascii_prefix(p, (size_t)(end - p));
         if (length) {
             *ret_last = p + length - 1;
             p += length;
         }
-        while (p < end && (unsigned char)*p >= 0x80) {
+        while (p < end && p < again && (unsigned char)*p >= 0x80) {
             /* U+4000 to U+9FFF: in no form does one of them change */
             if ((unsigned char)(*p - 0xe4) < 6 && end - p >= 3) {
                 length = 3;

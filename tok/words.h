@@ -62,7 +62,7 @@ static inline uint64_t words_load(const char *p, size_t n)
     return v;
 }
 
-/* b is a constant: if it were of the text, too, one of them could make the other count for nothing. */
+/* b is a constant: were it of the text, too, one could make the other count for nothing. */
 static inline uint64_t words_mix(uint64_t a, uint64_t b)
 {
     __uint128_t m = (__uint128_t)a * b;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "tests/t.h"
 
 static void categories_of_known_characters(void)
@@ -152,6 +153,28 @@ static void what_stays_is_found(void)
     T_EQ(uni_normal_prefix(UNI_NFC, text, 45), 45);
 }
 
+/* Each character by itself, and far inside a text, where many are looked at together. */
+static void what_stays_is_found_everywhere(void)
+{
+    enum { AROUND = 24 };
+    char text[2 * 3 * AROUND + 8];
+    for (uint32_t c = 0; c < UNI_LIMIT; c += c == 0xd7ff ? 0x801 : 1) {
+        size_t at = 3 * (AROUND - c % AROUND), n = at;
+        for (size_t i = 0; i < sizeof(text) - 3; i += 3)
+            memcpy(text + i, "\xe3\x81\x82", 3);
+        n += utf8_put(text + at, c);
+        for (size_t i = 0; i < AROUND; i++, n += 3)
+            memcpy(text + n, "\xe8\xaa\x9e", 3);
+        for (int f = UNI_NFC; f <= UNI_NFKD; f++) {
+            size_t length = n - 3 * AROUND - at;
+            bool stays = uni_normal_prefix((enum uni_form)f, text + at, length) == length;
+            bool before = (f == UNI_NFC || f == UNI_NFKC) && uni_acts_before((enum uni_form)f, c);
+            size_t want = stays ? n : before ? at - 3 : at;
+            T_EQ(uni_normal_prefix((enum uni_form)f, text, n), want);
+        }
+    }
+}
+
 /* whatever the bytes: nothing outside them is read (the sanitizers look), and it ends */
 static void bytes_that_are_no_utf8_do_no_harm(void)
 {
@@ -215,4 +238,5 @@ T_MAIN(T_CASE(clusters_end_where_they_should), T_CASE(categories_of_known_charac
        T_CASE(han_grows_with_the_version), T_CASE(maps_follow_categories),
        T_CASE(forms_of_known_texts), T_CASE(marks_are_ordered_and_block_one_another),
        T_CASE(long_runs_of_marks_keep_their_order), T_CASE(what_stays_is_found),
+       T_CASE(what_stays_is_found_everywhere),
        T_CASE(bytes_that_are_no_utf8_do_no_harm), T_CASE(lower_case_of_known_letters))
