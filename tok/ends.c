@@ -1,118 +1,235 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/ends.h"
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
 
 #include "base/cpu.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
-enum { LANES = 16 };
+enum { LANES = 16, ASCII = 0x80, CODE_POINTS = 0x110000 };
+
+#define NO_PARENT UINT32_MAX
 
 /* ---- building ------------------------------------------------------------------------------ */
 
-/* Units by their parents: first[q] .. first[q + 1] are the places of q's children in `child`. */
-struct children {
-    uint32_t *first, *child;
+/* A string that pieces begin with; all of them, the shorter ones first, side by side those of one
+ * parent. */
+struct node {
+    uint32_t first, end;      /* the keys that begin with it */
+    uint32_t depth;           /* its bytes */
+    uint32_t parent, c;       /* without its last character, and that */
+    uint32_t child, children; /* the first of them */
+    uint32_t unit;
 };
 
-static bool has_parent(const struct trie *t, uint32_t i)
+struct build {
+    const struct trie_key *key;
+    const struct ends_piece *piece;
+    struct node *node;
+    size_t n, room;
+    uint32_t largest; /* number of a character */
+    uint64_t *taken;  /* units, as bits */
+    size_t words;
+};
+
+static void add_node(struct build *b, struct node x)
 {
-    return t->unit[i].check < t->n;
+    if (b->n == b->room) {
+        b->room = b->room ? b->room * 2 : 1024;
+        b->node = mem_grow(b->node, b->room, sizeof(*b->node));
+    }
+    b->node[b->n++] = x;
 }
 
-static void find_children(struct children *c, const struct trie *t)
+/* Of node i. */
+static void add_children(struct build *b, uint32_t i)
 {
-    c->first = mem_new(t->n + 2, sizeof(*c->first));
-    c->child = mem_new(t->n + 1, sizeof(*c->child));
-    for (uint32_t i = 0; i < t->n; i++)
-        c->first[has_parent(t, i) ? t->unit[i].check + 2 : 0]++;
-    c->first[0] = 0; /* those without one */
-    for (size_t q = 2; q < t->n + 2; q++)
-        c->first[q] += c->first[q - 1];
-    for (uint32_t i = 0; i < t->n; i++)
-        if (has_parent(t, i))
-            c->child[c->first[t->unit[i].check + 1]++] = i;
+    const struct node x = b->node[i];
+    size_t first = b->n;
+    for (uint32_t k = x.first; k < x.end; k++) {
+        const struct trie_key *key = &b->key[k];
+        if (key->length == x.depth || !b->piece[key->value + 1].length)
+            continue;
+        const char *p = key->text + x.depth;
+        size_t length = utf8_char(p, key->text + key->length);
+        uint32_t c = utf8_code(p, length);
+        if (b->n == first || b->node[b->n - 1].c != c)
+            add_node(b, (struct node){
+                            .first = k, .depth = x.depth + (uint32_t)length, .parent = i, .c = c});
+        b->node[b->n - 1].end = k + 1;
+    }
+    b->node[i].child = (uint32_t)first;
+    b->node[i].children = (uint32_t)(b->n - first);
 }
 
-void ends_init(struct ends *a, const struct trie *t, struct ends_piece *piece)
+/* Of ASCII the next number, which needs no look-up; of others, the more often one occurs, the
+ * smaller it is, so that children lie close. */
+static void number_chars(struct build *b, uint32_t *number)
 {
-    struct children c;
-    size_t n = 1;
-    uint32_t *queue = mem_new(t->n + 1, sizeof(*queue));
-    find_children(&c, t);
-    *a = (struct ends){mem_new(t->n + 256, sizeof(*a->unit)), piece};
-    mem_large_pages(a->unit, (t->n + 256) * sizeof(*a->unit));
-    for (size_t i = 0; i < t->n + 256; i++)
-        a->unit[i] = (struct ends_unit){.base = t->unit[i].base, .check = t->unit[i].check};
-    for (size_t at = 0; at < n; at++) { /* the root first, then units of one byte, of two, ... */
-        uint32_t q = queue[at];
-        for (uint32_t k = c.first[q]; k < c.first[q + 1]; k++) {
-            uint32_t i = c.child[k], own = (uint32_t)(t->unit[i].value + 1);
-            struct ends_unit *u = &a->unit[i];
-            char byte = (char)(i - a->unit[q].base);
-            u->fail = q == TRIE_ROOT ? TRIE_ROOT : ends_step(a, a->unit[q].fail, byte);
-            u->piece = a->unit[u->fail].piece;
-            if (own && piece[own].length) {
-                piece[own].next = u->piece;
-                u->piece = own;
-            }
-            queue[n++] = i;
+    uint32_t *most = mem_new(b->n + 1, sizeof(*most)), next = ASCII + 1, largest = ASCII;
+    for (size_t i = 1; i < b->n; i++) {
+        number[b->node[i].c]++;
+        largest = b->node[i].c > largest ? b->node[i].c : largest;
+    }
+    for (uint32_t c = ASCII; c <= largest; c++)
+        most[number[c]] += number[c] > 0;
+    for (size_t times = b->n; times > 0; times--) {
+        uint32_t count = most[times];
+        most[times] = next;
+        next += count;
+    }
+    for (uint32_t c = ASCII; c <= largest; c++)
+        if (number[c])
+            number[c] = most[number[c]]++;
+    for (uint32_t c = 0; c < ASCII; c++)
+        number[c] = c + 1;
+    b->largest = next - 1;
+    free(most);
+}
+
+/* Room for places below `most`. */
+static void make_places(struct build *b, size_t most)
+{
+    size_t words = most / 64 + 2, had = b->words;
+    if (words <= had)
+        return;
+    b->words = words + words / 2;
+    b->taken = mem_grow(b->taken, b->words, sizeof(*b->taken));
+    memset(b->taken + had, 0, (b->words - had) * sizeof(*b->taken));
+}
+
+/* The 64 units from a place on that are taken. */
+static uint64_t taken_at(const struct build *b, size_t place)
+{
+    size_t word = place / 64, shift = place % 64;
+    uint64_t low = b->taken[word] >> shift;
+    return shift ? low | b->taken[word + 1] << (64 - shift) : low;
+}
+
+/* Where children of these numbers all fall on units that are free, from 64 * *from on. Blocks where
+ * there was no room for others are not tried again. */
+static uint32_t find_base(struct build *b, const uint32_t *number, size_t n, size_t *from)
+{
+    enum { TRIES = 16 };
+    for (size_t block = *from;; block++) {
+        uint64_t taken = 0;
+        make_places(b, block * 64 + b->largest + 64);
+        for (size_t i = 0; i < n && ~taken; i++)
+            taken |= taken_at(b, block * 64 + number[i]);
+        if (block - *from >= TRIES)
+            ++*from;
+        if (~taken)
+            return (uint32_t)(block * 64) + (uint32_t)__builtin_ctzll(~taken);
+    }
+}
+
+/* The same for a child alone: any unit that is free, in words from *from on, all of which lie
+ * behind the largest number. */
+static uint32_t find_single(struct build *b, uint32_t number, size_t *from)
+{
+    make_places(b, *from * 64);
+    while (!~b->taken[*from])
+        make_places(b, ++*from * 64);
+    return (uint32_t)(*from * 64) + (uint32_t)__builtin_ctzll(~b->taken[*from]) - number;
+}
+
+/* Those with more children first. Returns the number of units. */
+static size_t place_all(struct build *b, const uint32_t *number, uint32_t *base)
+{
+    size_t *start = mem_new(b->n + 2, sizeof(*start)), from = 0, units = 1;
+    size_t single = b->largest / 64 + 1;
+    uint32_t *order = mem_new(b->n, sizeof(*order)), *child = mem_new(b->n, sizeof(*child));
+    for (size_t i = 0; i < b->n; i++)
+        start[b->n - b->node[i].children + 1]++;
+    for (size_t k = 1; k < b->n + 2; k++)
+        start[k] += start[k - 1];
+    for (uint32_t i = 0; i < b->n; i++)
+        order[start[b->n - b->node[i].children]++] = i;
+    make_places(b, 1);
+    b->taken[0] = 1; /* the root */
+    for (size_t k = 0; k < b->n && b->node[order[k]].children; k++) {
+        struct node *x = &b->node[order[k]], *y = &b->node[x->child];
+        for (size_t i = 0; i < x->children; i++)
+            child[i] = number[y[i].c];
+        base[order[k]] = x->children == 1 ? find_single(b, child[0], &single)
+                                          : find_base(b, child, x->children, &from);
+        for (size_t i = 0; i < x->children; i++) {
+            size_t unit = y[i].unit = base[order[k]] + child[i];
+            b->taken[unit / 64] |= (uint64_t)1 << unit % 64;
+            units = unit >= units ? unit + 1 : units;
         }
     }
-    free(queue);
-    free(c.first);
-    free(c.child);
+    free(start);
+    free(order);
+    free(child);
+    return units;
+}
+
+/* The units of strings, the shorter ones first, since others end with these. */
+static void fill_units(struct ends *a, const struct build *b, const uint32_t *base)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        const struct node *x = &b->node[i];
+        struct ends_unit *u = &a->unit[x->unit];
+        const struct trie_key *key = b->key && i ? &b->key[x->first] : NULL;
+        u->base = base[i];
+        if (!i)
+            continue;
+        u->check = b->node[x->parent].unit;
+        u->fail = x->parent ? ends_step(a, a->unit[u->check].fail, x->c) : ENDS_ROOT;
+        u->piece = a->unit[u->fail].piece;
+        if (key->length != x->depth)
+            continue;
+        a->piece[key->value + 1].next = u->piece;
+        u->piece = (uint32_t)key->value + 1;
+    }
+}
+
+void ends_init(struct ends *a, const struct trie_key *key, size_t n, struct ends_piece *piece)
+{
+    struct build b = {.key = key, .piece = piece};
+    *a = (struct ends){.piece = piece, .number = mem_new(CODE_POINTS, sizeof(*a->number))};
+    add_node(&b, (struct node){.end = (uint32_t)n});
+    for (uint32_t i = 0; i < b.n; i++)
+        add_children(&b, i);
+    number_chars(&b, a->number);
+    uint32_t *base = mem_new(b.n, sizeof(*base));
+    size_t units = place_all(&b, a->number, base) + b.largest; /* what any character leads to */
+    a->unit = mem_new(units, sizeof(*a->unit));
+    mem_large_pages(a->unit, units * sizeof(*a->unit));
+    for (size_t i = 0; i < units; i++)
+        a->unit[i].check = NO_PARENT;
+    fill_units(a, &b, base);
+    free(base);
+    free(b.taken);
+    free(b.node);
 }
 
 void ends_finish(struct ends *a)
 {
     free(a->unit);
     free(a->piece);
+    free(a->number);
     *a = (struct ends){0};
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-struct lane {
-    uint32_t at, end, state;
-};
-
-/* The next text that is not empty; false if there is none. */
-static bool next_text(struct lane *l, const uint32_t *start, size_t *next, size_t n)
-{
-    while (*next < n && start[*next] == start[*next + 1])
-        ++*next;
-    if (*next == n)
-        return false;
-    *l = (struct lane){start[*next], start[*next + 1], TRIE_ROOT};
-    ++*next;
-    return true;
-}
-
 void ends_walk_plain(const struct ends *a, const char *text, const uint32_t *start, size_t n,
                      uint32_t *ret)
 {
-    const struct ends_unit *unit = a->unit;
-    struct lane lane[LANES];
-    size_t lanes = 0, next = 0;
-    while (lanes < LANES && next_text(&lane[lanes], start, &next, n))
-        lanes++;
-    while (lanes) {
-        for (size_t i = 0; i < lanes; i++) {
-            struct lane *l = &lane[i];
-            uint32_t state = l->state, to = unit[state].base + (unsigned char)text[l->at];
-            uint32_t good = -(uint32_t)(unit[to].check == state);
-            to = (to & good) | (unit[state].fail & ~good);
-            ret[l->at] = unit[to].piece;
-            __builtin_prefetch(&a->piece[unit[to].piece]);
-            l->state = to;
-            l->at += (good & 1) | (state == TRIE_ROOT); /* else the same byte once more */
-            if (l->at == l->end && !next_text(l, start, &next, n))
-                *l = lane[--lanes];
+    for (size_t i = 0; i < n; i++) {
+        uint32_t state = ENDS_ROOT;
+        for (size_t at = start[i], k; at < start[i + 1]; at += k) {
+            k = utf8_char(text + at, text + start[i + 1]);
+            state = ends_step(a, state, utf8_code(text + at, k));
+            ret[at + k - 1] = a->unit[state].piece;
         }
     }
 }
@@ -121,52 +238,136 @@ void ends_walk_plain(const struct ends *a, const char *text, const uint32_t *sta
 #define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,bmi2,popcnt")))
 #define INLINE WIDE static inline __attribute__((always_inline))
 
-enum { UNIT_WORDS = sizeof(struct ends_unit) / 8 };
+enum { UNIT_WORDS = sizeof(struct ends_unit) / 8, LIST = 128 };
+
+/* Texts under way, one in a lane. */
+struct group {
+    __m512i at, end, state, base, fail;
+    __m512i number, next; /* of the character at `at`, and the place behind it */
+    __mmask16 live, over; /* lanes at work, and those whose text is over */
+    __mmask16 on;         /* lanes that have come to another character */
+};
+
+INLINE __m512i all(uint32_t x)
+{
+    return _mm512_set1_epi32((int)x);
+}
 
 /* One field of the units of some lanes; `field` is that of the first unit. */
 INLINE __m512i of_units(__mmask16 some, __m512i state, const uint32_t *field)
 {
-    __m512i place = _mm512_mullo_epi32(state, _mm512_set1_epi32(UNIT_WORDS));
+    __m512i place = _mm512_mullo_epi32(state, all(UNIT_WORDS));
     return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), some, place, field, 8);
 }
 
-/* Texts of at least a byte, each where the one before it ends. */
-WIDE static void walk_wide(const struct ends *a, const char *text, const uint32_t *start, size_t n,
-                           uint32_t *ret)
+/* The code points of characters of which each lane has the bytes; *ret_length is how many. */
+INLINE __m512i code_points(__m512i bytes, __m512i *ret_length)
+{
+    const __m512i turned =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12));
+    const __m512i bits =
+        _mm512_setr_epi32(0, 0x7f, 0x7ff, 0xffff, 0x1fffff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    __m512i first = _mm512_and_si512(bytes, all(0xff)), length = all(1);
+    for (uint32_t more = 0xc0; more <= 0xf0; more = more >> 1 | 0x80)
+        length = _mm512_mask_add_epi32(length, _mm512_cmpge_epu32_mask(first, all(more)), length,
+                                       all(1));
+    __m512i x = _mm512_shuffle_epi8(bytes, turned);
+    __m512i low = _mm512_or_si512(_mm512_and_si512(x, all(0x3f)),
+                                  _mm512_and_si512(_mm512_srli_epi32(x, 2), all(0x3f << 6)));
+    __m512i high =
+        _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(x, 4), all(0x3f << 12)),
+                        _mm512_and_si512(_mm512_srli_epi32(x, 6), all((uint32_t)0xff << 18)));
+    __m512i unused = _mm512_mullo_epi32(_mm512_sub_epi32(all(4), length), all(6));
+    x = _mm512_srlv_epi32(_mm512_or_si512(low, high), unused);
+    *ret_length = length;
+    return _mm512_and_si512(x, _mm512_permutexvar_epi32(length, bits));
+}
+
+/* Texts of at least a byte each. */
+struct texts {
+    uint32_t begin[LIST + LANES], end[LIST + LANES];
+    size_t n, next;
+};
+
+/* Other texts begin in the lanes whose text is over. Without a branch, for whether there is one is
+ * known only when memory has answered, and till then the other group shall work. */
+INLINE void refill(struct group *g, const struct ends_unit *root, struct texts *t)
+{
+    unsigned left = (unsigned)(t->n - t->next < LANES ? t->n - t->next : LANES);
+    __mmask16 over = (__mmask16)_pdep_u32((1u << left) - 1, g->over);
+    g->at = _mm512_mask_expandloadu_epi32(g->at, over, t->begin + t->next);
+    g->end = _mm512_mask_expandloadu_epi32(g->end, over, t->end + t->next);
+    g->state = _mm512_mask_mov_epi32(g->state, over, all(ENDS_ROOT));
+    g->base = _mm512_mask_mov_epi32(g->base, over, all(root->base));
+    g->fail = _mm512_mask_mov_epi32(g->fail, over, all(root->fail));
+    g->live |= over;
+    t->next += (unsigned)__builtin_popcount(over);
+}
+
+/* Each lane comes to its next character, or to a shorter end of what it has read. */
+INLINE void step(struct group *g, const struct ends *a, const char *text, uint32_t *ret)
 {
     const struct ends_unit *root = a->unit;
-    const __m512i base0 = _mm512_set1_epi32((int)root->base);
-    const __m512i fail0 = _mm512_set1_epi32((int)root->fail);
-    __m512i at = _mm512_setzero_si512(), end = at, state = at, base = at, fail = at;
-    __mmask16 live = 0, over = 0xffff;
-    for (size_t next = 0;;) {
-        if (over) { /* other texts begin in these lanes */
-            unsigned free = (unsigned)__builtin_popcount(over);
-            if (n - next < free)
-                over = (__mmask16)_pdep_u32((1u << (n - next)) - 1, over);
-            at = _mm512_mask_expandloadu_epi32(at, over, start + next);
-            end = _mm512_mask_expandloadu_epi32(end, over, start + next + 1);
-            state = _mm512_mask_mov_epi32(state, over, _mm512_set1_epi32(TRIE_ROOT));
-            base = _mm512_mask_mov_epi32(base, over, base0);
-            fail = _mm512_mask_mov_epi32(fail, over, fail0);
-            next += (unsigned)__builtin_popcount(over);
-            live |= over;
-        }
-        if (!live)
-            return;
-        __m512i byte = _mm512_mask_i32gather_epi32(at, live, at, text, 1);
-        byte = _mm512_and_si512(byte, _mm512_set1_epi32(0xff));
-        __m512i to = _mm512_add_epi32(base, byte);
-        __mmask16 good =
-            _mm512_mask_cmpeq_epi32_mask(live, of_units(live, to, &root->check), state);
-        __mmask16 on = good | _mm512_mask_testn_epi32_mask(live, state, state);
-        state = _mm512_mask_mov_epi32(fail, good, to); /* else the same byte once more */
-        base = of_units(live, state, &root->base);
-        fail = of_units(live, state, &root->fail);
-        _mm512_mask_i32scatter_epi32(ret, on, at, of_units(on, state, &root->piece), 4);
-        at = _mm512_mask_add_epi32(at, on, at, _mm512_set1_epi32(1));
-        over = _mm512_mask_cmpeq_epi32_mask(on, at, end);
-        live &= (__mmask16)~over;
+    const __mmask16 live = g->live, other = g->on & live;
+    const __m512i zero = _mm512_setzero_si512();
+    __m512i length = all(1), number = _mm512_mask_i32gather_epi32(zero, other, g->at, text, 1);
+    if (_mm512_test_epi32_mask(number, all(ASCII)))
+        number =
+            _mm512_mask_i32gather_epi32(zero, other, code_points(number, &length), a->number, 4);
+    else
+        number = _mm512_add_epi32(_mm512_and_si512(number, all(0x7f)), all(1));
+    g->number = _mm512_mask_mov_epi32(g->number, other, number);
+    g->next = _mm512_mask_add_epi32(g->next, other, g->at, length);
+    __m512i to = _mm512_add_epi32(g->base, g->number);
+    __mmask16 good = _mm512_mask_cmpeq_epi32_mask(live, of_units(live, to, &root->check), g->state);
+    __mmask16 on = good | _mm512_mask_testn_epi32_mask(live, g->state, g->state);
+    g->state = _mm512_mask_mov_epi32(g->fail, good, to); /* else the same character once more */
+    g->base = of_units(live, g->state, &root->base);
+    g->fail = of_units(live, g->state, &root->fail);
+    __m512i last = _mm512_sub_epi32(g->next, all(1));
+    _mm512_mask_i32scatter_epi32(ret, on, last, of_units(on, g->state, &root->piece), 4);
+    g->at = _mm512_mask_mov_epi32(g->at, on, g->next);
+    g->over = _mm512_mask_cmpeq_epi32_mask(on, g->at, g->end);
+    g->live &= (__mmask16)~g->over;
+    g->on = on;
+}
+
+/* Two groups of lanes, so that one works while the other waits for memory. */
+WIDE static void walk_wide(const struct ends *a, const char *text, struct texts *t, uint32_t *ret)
+{
+    const __m512i zero = _mm512_setzero_si512();
+    struct group g = {zero, zero, zero, zero, zero, zero, zero, 0, 0xffff, 0xffff}, h = g;
+    while (g.live | h.live || t->next < t->n) {
+        refill(&g, a->unit, t);
+        step(&g, a, text, ret);
+        refill(&h, a->unit, t);
+        step(&h, a, text, ret);
+    }
+}
+
+/* Up to LIST texts, the longest first, so that no lane is at work on one when all others are done.
+ */
+static void list_texts(struct texts *t, const uint32_t *start, size_t n)
+{
+    enum { LENGTHS = 32, STEP = 6 };
+    uint32_t place[LENGTHS + 1] = {0};
+    uint8_t rank[LIST];
+    t->n = t->next = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t length = start[i + 1] - start[i], steps = (length + STEP - 1) / STEP;
+        rank[i] = (uint8_t)(length == 0 ? LENGTHS : steps >= LENGTHS ? 0 : LENGTHS - 1 - steps);
+        t->n += length > 0;
+        place[rank[i]]++;
+    }
+    for (uint32_t k = 0, at = 0; k <= LENGTHS; k++) {
+        uint32_t count = place[k];
+        place[k] = at;
+        at += count;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t to = place[rank[i]]++;
+        t->begin[to] = start[i];
+        t->end[to] = start[i + 1];
     }
 }
 #endif
@@ -175,17 +376,13 @@ void ends_walk(const struct ends *a, const char *text, const uint32_t *start, si
                uint32_t *ret)
 {
 #ifdef __x86_64__
-    enum { LIST = 256 };
-    uint32_t list[LIST + 1];
-    for (size_t i = 0, k = 0; i < n && cpu_avx512() && __builtin_cpu_supports("bmi2"); k = 0) {
-        for (; i < n && k < LIST; i++) {
-            list[k] = start[i];
-            k += start[i] < start[i + 1];
+    struct texts t;
+    if (cpu_avx512() && __builtin_cpu_supports("bmi2")) {
+        for (size_t i = 0; i < n; i += LIST) {
+            list_texts(&t, start + i, n - i < LIST ? n - i : LIST);
+            walk_wide(a, text, &t, ret);
         }
-        list[k] = start[i];
-        walk_wide(a, text, list, k, ret);
-        if (i == n)
-            return;
+        return;
     }
 #endif
     ends_walk_plain(a, text, start, n, ret);

@@ -26,13 +26,15 @@ struct walk {
     uint64_t offset;
     const unsigned char *trie, *text;
     size_t units, text_size;
+    uint32_t *first;     /* of each state the first unit of a step from it, plus 1; 0: none */
+    uint32_t *next;      /* of each unit the next one of the same state, likewise */
     unsigned char *mark; /* of each state */
     unsigned char *keys; /* of each finished state: most keys that end on one way from it */
 };
 
 struct frame {
     uint32_t state;
-    int byte; /* next to try */
+    uint32_t unit; /* of the next step to try, plus 1 */
     int keys;
 };
 
@@ -76,15 +78,31 @@ static int follow(const struct walk *w, uint32_t i, uint32_t *ret, struct err *e
     return (*ret | 0xff) < w->units ? 0 : bad_unit(w, i, e, "leads out of the trie");
 }
 
-/* Tries the bytes of the top frame from f->byte on; *ret_next is a new state to descend to, or -1
+/* A unit of label c is a step from one state alone, its place ^ c. */
+static void find_steps(struct walk *w)
+{
+    for (size_t i = w->units; i-- > 0;) {
+        uint32_t label = unit_at(w, (uint32_t)i) & 0x800000ffu;
+        size_t state = i ^ label;
+        if (label > 255 || state >= w->units)
+            continue;
+        w->next[i] = w->first[state];
+        w->first[state] = (uint32_t)i + 1;
+    }
+}
+
+static struct frame begin(const struct walk *w, uint32_t state)
+{
+    return (struct frame){.state = state, .unit = w->first[state]};
+}
+
+/* Tries the steps of the top frame from f->unit on; *ret_next is a new state to descend to, or -1
  * when all are done. */
 static int step(struct walk *w, struct frame *f, int64_t *ret_next, struct err *e)
 {
     *ret_next = -1;
-    for (; f->byte < 256; f->byte++) {
-        uint32_t i = f->state ^ (uint32_t)f->byte, u = unit_at(w, i), to;
-        if ((u & 0x800000ffu) != (uint32_t)f->byte)
-            continue;
+    for (; f->unit; f->unit = w->next[f->unit - 1]) {
+        uint32_t i = f->unit - 1, u = unit_at(w, i), to;
         int code = follow(w, i, &to, e);
         bool ends = (u >> 8) & 1;
         if (!code && ends)
@@ -112,7 +130,7 @@ static int walk_trie(struct walk *w, struct frame *stack, struct err *e)
     if (code)
         return code;
     size_t depth = 1;
-    stack[0] = (struct frame){.state = root};
+    stack[0] = begin(w, root);
     w->mark[root] = OPEN;
     while (depth) {
         int64_t next;
@@ -122,7 +140,7 @@ static int walk_trie(struct walk *w, struct frame *stack, struct err *e)
             return code;
         if (next >= 0) {
             w->mark[next] = OPEN;
-            stack[depth++] = (struct frame){.state = (uint32_t)next};
+            stack[depth++] = begin(w, (uint32_t)next);
         } else {
             w->mark[f->state] = DONE;
             w->keys[f->state] = (unsigned char)f->keys;
@@ -159,10 +177,15 @@ int sp_check_charsmap(const char *name, uint64_t offset, const unsigned char *p,
                        name, (unsigned long long)(offset + 4 + size));
     w.mark = mem_new(w.units, 1);
     w.keys = mem_new(w.units, 1);
+    w.first = mem_new(w.units, sizeof(*w.first));
+    w.next = mem_new(w.units, sizeof(*w.next));
+    find_steps(&w);
     /* every open state has one frame, and there are at most as many as units */
     struct frame *stack = mem_new(w.units + 1, sizeof(*stack));
     int code = walk_trie(&w, stack, e);
     free(stack);
+    free(w.first);
+    free(w.next);
     free(w.keys);
     free(w.mark);
     return code;

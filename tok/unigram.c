@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #define ALWAYS static inline __attribute__((always_inline))
 
@@ -35,7 +36,8 @@ static void fill_scores(struct unigram *u, const struct sp_model *m)
 }
 
 /* The normalized text is UTF-8: so other pieces are never found in it. */
-static void fill_ends(struct unigram *u, const struct sp_model *m)
+static void fill_ends(struct unigram *u, const struct sp_model *m, const struct trie_key *key,
+                      size_t n)
 {
     struct ends_piece *piece = mem_new(m->npieces + 1, sizeof(*piece));
     for (size_t i = 0; i < m->npieces; i++) {
@@ -44,7 +46,7 @@ static void fill_ends(struct unigram *u, const struct sp_model *m)
             continue;
         piece[i + 1] = (struct ends_piece){u->score[i], (uint32_t)p->length, 0};
     }
-    ends_init(&u->ends, &u->trie, piece);
+    ends_init(&u->ends, key, n, piece);
 }
 
 static void fill_trie(struct unigram *u, const struct sp_model *m)
@@ -64,9 +66,9 @@ static void fill_trie(struct unigram *u, const struct sp_model *m)
         if (p->type != SP_UNUSED)
             cut_add(&u->cut, p->text, p->length), near_add(&u->near, p->text, p->length);
     }
-    trie_init(&u->trie, key, n);
+    trie_init(&u->trie, key, n); /* which sorts them */
+    fill_ends(u, m, key, n);
     free(key);
-    fill_ends(u, m);
 }
 
 struct unigram *unigram_create(const struct sp_model *m)
@@ -167,7 +169,7 @@ static void make_nodes(struct unigram_state *s, size_t last)
         return;
     s->node[0] = (struct node){.score = s->score};
     s->nanew = 0;
-    s->reached = TRIE_ROOT;
+    s->reached = ENDS_ROOT;
 }
 
 ALWAYS void offer(struct node *to, float sum, uint32_t piece)
@@ -239,8 +241,8 @@ static void extend(const struct unigram *u, struct unigram_state *s)
     size_t one = sp_char_length(p + s->at, n - s->at);
     if (fabsf(s->node[s->at].score) > UNIGRAM_MOST)
         begin_anew(s);
-    for (size_t end = s->at + one; s->at < end; s->at++)
-        s->reached = ends_step(&u->ends, s->reached, p[s->at]);
+    s->reached = ends_step(&u->ends, s->reached, utf8_code(p + s->at, one));
+    s->at += one;
     uint32_t piece = u->ends.unit[s->reached].piece;
     if (s->nanew)
         fill_anew(u, s, piece, one);
@@ -248,19 +250,24 @@ static void extend(const struct unigram *u, struct unigram_state *s)
         fill_node(u, &s->node[s->at], piece, one);
 }
 
+static size_t char_before(const char *p, size_t at)
+{
+    at--;
+    while (at && ((unsigned char)p[at] & 0xc0) == 0x80)
+        at--;
+    return at;
+}
+
 /* The bytes of the last piece on the best way to a place, of text p. */
 static size_t last_piece(const struct unigram *u, const struct node *node, const char *p, size_t at,
                          int32_t *ret_id)
 {
-    size_t start = at - 1;
     if (node[at].piece) {
         *ret_id = (int32_t)node[at].piece - 1;
         return u->ends.piece[node[at].piece].length;
     }
     *ret_id = u->unk;
-    while (start && ((unsigned char)p[start] & 0xc0) == 0x80)
-        start--;
-    return at - start;
+    return at - char_before(p, at);
 }
 
 static void put_path(struct unigram_state *s, size_t k, size_t place)
@@ -327,8 +334,8 @@ static size_t common_place(const struct unigram *u, struct unigram_state *s)
     size_t n, top = s->at, open = 0, first = top;
     const char *p = window(s, &n);
     int32_t id;
-    for (uint32_t state = s->reached; state != TRIE_ROOT; state = u->ends.unit[state].check)
-        first--; /* pieces that reach further than here begin there at most */
+    for (uint32_t state = s->reached; state != ENDS_ROOT; state = u->ends.unit[state].check)
+        first = char_before(p, first); /* pieces that reach further than here begin there at most */
     if (top >= s->live_room) {
         s->live_room = top + top / 2 + 64;
         s->live = mem_grow(s->live, s->live_room, 1);
