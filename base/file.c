@@ -342,7 +342,7 @@ int outfile_commit(struct outfile *f, struct err *e)
     free(f->tmp);
     f->tmp = NULL;
     char *dir = path_dir(f->path);
-    code = file_sync_dir(dir, e);
+    code = f->remade ? 0 : file_sync_dir(dir, e);
     free(dir);
     outfile_abort(f);
     return code;
@@ -368,11 +368,12 @@ void outfile_leave(struct outfile *f)
     outfile_abort(f);
 }
 
-int file_replace(const char *path, const void *p, size_t n, struct err *e)
+static int replace(const char *path, const void *p, size_t n, bool remade, struct err *e)
 {
     struct outfile f;
     int code = outfile_open(&f, path, e);
     f.expected = n;
+    f.remade = remade;
     if (!code)
         code = outfile_write(&f, p, n, e);
     if (!code)
@@ -380,6 +381,16 @@ int file_replace(const char *path, const void *p, size_t n, struct err *e)
     if (code)
         outfile_abort(&f);
     return code;
+}
+
+int file_replace(const char *path, const void *p, size_t n, struct err *e)
+{
+    return replace(path, p, n, false, e);
+}
+
+int file_replace_remade(const char *path, const void *p, size_t n, struct err *e)
+{
+    return replace(path, p, n, true, e);
 }
 
 /* ---- reading and looking ----------------------------------------------------------------- */

@@ -38,6 +38,8 @@ struct outfile {
     struct behind *behind; /* who writes; NULL: outfile_write itself */
     int failed;            /* code of the first failure, 0 if none */
     uint64_t expected;     /* for the caller to set: bytes that it will have; 0 if not known */
+    bool remade;           /* for the caller to set: it can be made again, so the folder is not
+                              synced for its name; what stands under it is whole all the same */
 };
 
 /* Of a link the file it stands for. ERR_IO for a folder, a device or a pipe, here as below. */
@@ -75,6 +77,9 @@ int outdir_create(const char *path, char **ret, struct err *e);
 
 /* outfile_open + write + commit. */
 int file_replace(const char *path, const void *p, size_t n, struct err *e);
+
+/* The same for what can be made again (struct outfile's `remade`). */
+int file_replace_remade(const char *path, const void *p, size_t n, struct err *e);
 
 /* Whole file into fresh memory with a NUL behind it; more than `max` bytes is ERR_DATA. */
 int file_read(const char *path, size_t max, struct buf *ret, struct err *e);

@@ -112,7 +112,7 @@ int maps_save_at(const struct maps *m, const struct maps_at *at, struct err *e)
         code = npy_write(at->path[i], f[i].dtype, f[i].ndim, f[i].shape, f[i].data, e);
     /* last: Megatron-LM takes the files for whole once all of them are there */
     if (!code && at->description && !file_exists(at->description))
-        code = file_replace(at->description, at->text.data, at->text.len, e);
+        code = file_replace_remade(at->description, at->text.data, at->text.len, e);
     return code;
 }
 

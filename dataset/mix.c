@@ -297,7 +297,7 @@ static int save(const struct mix_part *p, enum data_rules rules, const char *fol
     if (!code)
         code = npy_write(p->path[1], NPY_I8, 1, &p->count, p->sample, e);
     if (!code && !file_exists(p->description))
-        code = file_replace(p->description, text->data, text->len, e);
+        code = file_replace_remade(p->description, text->data, text->len, e);
     if (!code)
         code = seal_write(p->seal, NULL, (const char *const *)p->path, 2, e);
     return code;

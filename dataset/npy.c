@@ -292,6 +292,7 @@ int npy_write(const char *path, enum npy_dtype t, int ndim, const uint64_t *shap
     struct outfile f;
     int code = outfile_open(&f, path, e);
     f.expected = head.len + bytes;
+    f.remade = true;
     if (!code)
         code = outfile_write(&f, head.data, head.len, e);
     if (!code)

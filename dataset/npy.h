@@ -46,7 +46,7 @@ int64_t npy_at(const struct npy *a, uint64_t i);
 /* The header of an array; the elements follow it. */
 void npy_header(struct buf *b, enum npy_dtype t, int ndim, const uint64_t *shape);
 
-/* Appears whole or not at all. */
+/* Appears whole or not at all; its name need not outlive a power cut (outfile's `remade`). */
 int npy_write(const char *path, enum npy_dtype t, int ndim, const uint64_t *shape, const void *data,
               struct err *e);
 

@@ -93,7 +93,7 @@ int seal_write(const char *path, const struct map *idx, const char *const *file,
     if (!code && idx && !digest[0])
         code = err_set(e, ERR_IO, "%s: cannot be read any more", idx->path);
     if (!code && put_seal(idx, digest, file, n, &b))
-        code = file_replace(path, b.data, b.len, e);
+        code = file_replace_remade(path, b.data, b.len, e);
     buf_finish(&b);
     return code;
 }

@@ -98,6 +98,9 @@ static void abort_leaves_what_was_there(void)
     outfile_abort(&f);
     expect_text(in(dir, "a"), "old");
     T_EQ(count_names(dir), 1);
+    T_OK(file_replace_remade(in(dir, "a"), "made again", 10, &e), &e);
+    expect_text(in(dir, "a"), "made again");
+    T_EQ(count_names(dir), 1);
 }
 
 static void two_writers_of_one_name(void)
