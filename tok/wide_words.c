@@ -39,6 +39,8 @@ struct wide_place {
     uint32_t tail, head;
 };
 
+static const struct wide_place no_joins = {UINT32_MAX, UINT32_MAX};
+
 struct wide {
     uint32_t some[PLACES / 32]; /* a bit for each place with such joins */
     struct wide_place place[PLACES];
@@ -149,7 +151,7 @@ static void note_join(struct wide *w, uint32_t place, const struct bpe_pair *x, 
 {
     struct wide_place *s = &w->place[place];
     if (!(w->some[place / 32] >> place % 32 & 1))
-        *s = (struct wide_place){UINT32_MAX, UINT32_MAX};
+        *s = no_joins;
     w->some[place / 32] |= 1u << place % 32;
     if (tail)
         s->tail = lower(s->tail, x->rank);
@@ -240,14 +242,13 @@ struct symbols {
     uint8_t order[WORD_LIST]; /* words by their numbers of symbols */
 };
 
-static bool is_whole(const struct wide *w, struct wide_char c, const char *p, bool first, bool last)
+/* What may be joined at a place, where two characters meet. */
+static struct wide_place joins_at(const struct wide *w, const char *p)
 {
-    uint32_t left = first ? 0 : place_at(p), right = last ? 0 : place_at(p + BYTES);
-    if (!c.symbol)
-        return false;
-    if (!first && w->some[left / 32] >> left % 32 & 1 && w->place[left].head <= c.made)
-        return false;
-    return last || !(w->some[right / 32] >> right % 32 & 1) || w->place[right].tail > c.made;
+    uint32_t place = place_at(p);
+    if (w->some[place / 32] >> place % 32 & 1)
+        return w->place[place];
+    return no_joins;
 }
 
 /* n > 0; eight bytes more are readable. */
@@ -269,12 +270,20 @@ static size_t put_word(const struct pipe *p, const char *word, size_t n, uint32_
             sym[k] = p->byte_sym[(uint8_t)word[k]];
         return n;
     }
+    struct wide_place left = no_joins;
+    size_t known = 0; /* the place that `left` is of */
     for (size_t i = 0; i < n; k++) {
         if (k == BPE_SHORT)
             return 0;
         if ((word[i] & 0xf0) == 0xe0 && n - i >= BYTES) {
             struct wide_char c = w->at[code_of(word + i)];
-            if (is_whole(w, c, word + i, i == 0, i + BYTES == n)) {
+            struct wide_place right = i + BYTES < n ? joins_at(w, word + i + BYTES) : no_joins;
+            if (known != i)
+                left = joins_at(w, word + i);
+            bool whole = c.symbol && left.head > c.made && right.tail > c.made;
+            left = right;
+            known = i + BYTES;
+            if (whole) {
                 sym[k] = c.symbol - 1;
                 i += BYTES;
                 continue;
