@@ -206,9 +206,9 @@ static int get_side(const struct get *g, bool *ret_left)
 static int add_truncation(struct pipe_spec *s, const struct get *g)
 {
     const struct json *which = json_get(g->j, "strategy");
-    s->longest = get_int(g, "max_length", 0);
-    if (s->longest < 1)
-        return get_bad(g, "max_length", "a whole number above 0");
+    s->longest = get_int(g, "max_length", -1); /* 0 is as good as none */
+    if (s->longest < 0)
+        return get_bad(g, "max_length", "a whole number");
     s->longest_second = which && which->kind == JSON_STRING && !strcmp(which->string, "OnlySecond");
     s->longest_stride = get_int(g, "stride", 0);
     if (s->longest_stride < 0)
@@ -230,7 +230,7 @@ static int add_padding(struct pipe_spec *s, const struct get *g)
     struct tok_padding *p = &s->padding;
     int64_t id = get_int(g, "pad_id", -1);
     bool any = multiple && multiple->kind != JSON_NULL;
-    if (fixed ? fixed->kind != JSON_INT || fixed->integer < 1 || fixed->integer > INT32_MAX
+    if (fixed ? fixed->kind != JSON_INT || fixed->integer < 0 || fixed->integer > INT32_MAX
               : !way || way->kind != JSON_STRING || strcmp(way->string, "BatchLongest") != 0)
         return get_bad(g, "strategy", "\"BatchLongest\" or {\"Fixed\": N}");
     if (any &&
@@ -243,7 +243,7 @@ static int add_padding(struct pipe_spec *s, const struct get *g)
                                           token->length};
     p->known = true;
     p->to = fixed ? fixed->integer : 0;
-    p->multiple = any ? multiple->integer : 0;
+    p->multiple = any && !(fixed && !p->to) ? multiple->integer : 0; /* 0 is a multiple */
     p->id = (int32_t)id;
     return get_side(g, &p->left);
 }

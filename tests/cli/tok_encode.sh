@@ -193,6 +193,12 @@ pad() { # STRATEGY SIDE MULTIPLE
     sed "s/{\"version\"/{\"padding\": {\"strategy\": $1, \"direction\": \"$2\", \"pad_to_multiple_of\": $3, \"pad_id\": 7}, \"version\"/" \
         cut.json >pad.json
 }
+pad '{"Fixed": 0}' Right 8
+sed -i 's/"max_length": 4/"max_length": 0/' pad.json
+expect 0 "$TOK" encode --tokenizer pad.json --padding file words
+out_is "$(printf '8 1 2 0 1 9\n8 9\n8 1 9')"
+expect 2 "$TOK" encode --tokenizer pad.json --truncation file words
+err_has "the tokenizer's file has none"
 pad '{"Fixed": 5}' Right null
 expect 0 "$TOK" encode --tokenizer pad.json words
 out_is "$(printf '8 1 2 0 1 9\n8 9\n8 1 9')"
