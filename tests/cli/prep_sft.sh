@@ -145,3 +145,20 @@ err_has "says itself what ends where"
 expect 2 "$PREP" inspect --data-path o o --samples 0 --num-samples 1 --seq-length 24 --split 1,0,0
 err_has "can be mixed with no other data"
 rm -f o.*
+
+t "a kill leaves nothing under a final name, and the next run writes the same bytes"
+seq 40000 | awk '{ n = ""; for (i = 0; i < $1 % 40; i++) n = n " " ($1 * i) % 999; print "{\"text\": \"7" n "\"}" }' >k.jsonl
+packs="--input k.jsonl $null --seq-length 128 --workers 2"
+expect 0 sft $packs --output-prefix whole
+killed=0
+for s in 0.01 0.02 0.03 0.04 0.06 0.08; do
+    code=0
+    timeout -s KILL $s "$PREP" sft --quiet $packs --output-prefix o 2>/dev/null || code=$?
+    [ $code = 137 ] || break
+    killed=$((killed + 1))
+    check [ -z "$(ls | grep -E '^o\.')" ]
+done
+check [ $killed -gt 0 ]
+expect 0 sft $packs --overwrite --output-prefix o
+for x in bin idx pack; do same o.$x whole.$x; done
+no_temps .
