@@ -100,7 +100,9 @@ static void make_spelling(struct cmd_out *o)
 static void put_list(struct buf *b, const struct cmd_out *o, const struct tok_ids *ids, bool first)
 {
     size_t i = 0;
-    if (first && ids->n) {
+    if (!ids->n)
+        return;
+    if (first) {
         size_t from = b->len;
         put_one(b, o, ids->id[i++]);
         b->len--;

@@ -95,6 +95,11 @@ mv ranks/b.tiktoken ranks/given
 expect 0 "$TOK" encode --tokenizer ranks --tiktoken-pattern r50k text.txt
 same .out by_file
 
+t "a first document without ids"
+printf '\none\n' >bare
+expect 0 "$TOK" encode --tokenizer vocab.json --workers 1 bare
+out_is "$(printf '\n1')"
+
 t "unknown pieces are the text that they stand for, normalized"
 printf 'ba QZＱ ko\nmi Q\n' >unknown
 expect 0 "$TOK" encode --tokenizer g.model --output_format piece unknown
