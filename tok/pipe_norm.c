@@ -101,7 +101,7 @@ static int replace(const struct norm_step *s, struct pipe_work *w, const char *t
         int code = regex_next(s->pattern, w->regex, text, n, &at, &found, e);
         if (code)
             return code;
-        if (!found)
+        if (!found || out->len > TEXT_MAX) /* which is refused: no need to fill the memory */
             break;
         buf_add(out, text + done, at.start - done);
         buf_add(out, s->content.p, s->content.n);
