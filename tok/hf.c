@@ -85,6 +85,12 @@ int hf_engine_take(const struct tok_options *o, struct buf *file, struct tok_eng
     int code = hf_take(&s, file, e);
     if (!code)
         code = hf_beside(&s, e);
+    info->beside = !code && *s.beside;
+    if (info->beside && *info->digest) {
+        char *both = mem_printf("%s %s", info->digest, s.beside);
+        sha_once(both, strlen(both), info->digest);
+        free(both);
+    }
     if (!code)
         code = pipe_open(&s, o, &g, info, e);
     pipe_spec_finish(&s);

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "tok/hf.h"
 #include "tok/hf_get.h"
@@ -336,8 +338,32 @@ static int add_all(struct beside *b, struct err *e)
     return code;
 }
 
+/* The digest of what differs from the first n tokens, those of the tokenizer.json. */
+static void note_changes(struct pipe_spec *s, size_t n)
+{
+    struct words was;
+    struct buf b = {0};
+    words_init(&was, n + 1);
+    for (size_t i = n; i-- > 0;)
+        words_add(&was, s->token[i].text, s->token[i].length, (int32_t)i);
+    for (size_t i = n; i < s->ntokens; i++) {
+        const struct pipe_token *t = &s->token[i];
+        int64_t k = words_find(&was, t->text, t->length);
+        const struct pipe_token *o = k < 0 ? NULL : &s->token[k];
+        if (!o || o->special != t->special || o->normalized != t->normalized ||
+            o->single_word != t->single_word || o->lstrip != t->lstrip || o->rstrip != t->rstrip)
+            buf_addf(&b, "%zu %.*s %d%d%d%d%d\n", t->length, (int)t->length, t->text, t->special,
+                     t->normalized, t->single_word, t->lstrip, t->rstrip);
+    }
+    if (b.len)
+        sha_once(b.data, b.len, s->beside);
+    buf_finish(&b);
+    words_finish(&was);
+}
+
 int hf_beside(struct pipe_spec *s, struct err *e)
 {
+    size_t given = s->ntokens;
     static const char file[] = "tokenizer.json";
     const char *slash = strrchr(s->path, '/');
     struct beside b = {
@@ -351,6 +377,8 @@ int hf_beside(struct pipe_spec *s, struct err *e)
         code = open_one(s->path, "added_tokens.json", &b.doc[2], &b.added, e);
     if (!code && (b.config || b.map || b.added))
         code = add_all(&b, e);
+    if (!code)
+        note_changes(s, given);
     words_finish(&b.known);
     words_finish(&b.named);
     words_finish(&b.plain);

@@ -157,6 +157,7 @@ struct pipe_spec {
 
     struct pipe_token *token;
     size_t ntokens;
+    char beside[SHA_TEXT]; /* digest of those that files beside this one add or change; or "" */
 
     struct norm_step *norm;
     struct pre_step *pre;

@@ -98,9 +98,10 @@ struct tok_info {
     int64_t longest_stride;     /* ids that a part repeats of the one before */
     bool longest_second;        /* but only of the second of two texts */
     struct tok_padding padding;
-    bool draws;                 /* ids of a text follow from the seed, too */
-    const char *path;           /* NULL for TOK_NULL */
-    char digest[SHA_TEXT];      /* SHA-256 of the file; of the description for TOK_NULL */
+    bool draws;            /* ids of a text follow from the seed, too */
+    const char *path;      /* NULL for TOK_NULL */
+    char digest[SHA_TEXT]; /* SHA-256 of the file; of the description for TOK_NULL */
+    bool beside; /* files beside a tokenizer.json change its tokens: that is in the digest, too */
 };
 
 /* Ids in the caller's memory; a zeroed struct is empty. */

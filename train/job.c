@@ -161,7 +161,7 @@ static int open_as(struct job *j, const char *type, const char *path, int64_t vo
 }
 
 /* The copy that lies in a checkpoint, whatever its name was. */
-static const char *const copies[] = {"tokenizer.model", "vocab.json"};
+static const char *const copies[] = {"tokenizer.model", "vocab.json", "tokenizer.json"};
 
 static int open_copy(struct job *j, struct err *e)
 {

@@ -29,6 +29,27 @@ struct run {
 
 /* ---- checkpoints ------------------------------------------------------------------------- */
 
+/* Under one name for most kinds, which are told by content; but what files beside it add to a
+ * tokenizer.json counts under their names. */
+static int put_tokenizer(struct ckpt_writer *w, const struct tok_info *t, struct err *e)
+{
+    static const char *const beside[] = {"tokenizer_config.json", "special_tokens_map.json",
+                                         "added_tokens.json"};
+    if (!t->beside)
+        return ckpt_put_file(w, t->type == TOK_WHITESPACE ? "vocab.json" : "tokenizer.model",
+                             t->path, e);
+    char *folder = path_dir(t->path);
+    int code = ckpt_put_file(w, "tokenizer.json", t->path, e);
+    for (size_t i = 0; i < sizeof(beside) / sizeof(*beside) && !code; i++) {
+        char *path = path_join(folder, beside[i]);
+        if (file_exists(path))
+            code = ckpt_put_file(w, beside[i], path, e);
+        free(path);
+    }
+    free(folder);
+    return code;
+}
+
 static int put_files(struct job *j, struct ckpt_writer *w, struct err *e)
 {
     const struct tok_info *t = j->tokenizer ? tok_info(j->tokenizer) : NULL;
@@ -41,8 +62,7 @@ static int put_files(struct job *j, struct ckpt_writer *w, struct err *e)
     int code = ckpt_put_bytes(w, "config.toml", text, n, e);
     free(text);
     if (!code && t && t->path)
-        code = ckpt_put_file(w, t->type == TOK_WHITESPACE ? "vocab.json" : "tokenizer.model",
-                             t->path, e);
+        code = put_tokenizer(w, t, e);
     if (!code && j->o->model.hf_config)
         code = ckpt_put_file(w, "config.json", j->o->model.hf_config, e);
     return code;
@@ -58,19 +78,24 @@ static int commit(struct job *j, struct ckpt_writer *w, struct err *e)
     const struct ckpt_pair kernels[] = {{"matmul", j->rank.ops.entry[OP_MATMUL].filling},
                                         {"norm", j->rank.ops.entry[OP_NORM].filling},
                                         {"attention", j->rank.ops.entry[OP_ATTENTION].filling}};
-    struct ckpt_meta m = {
-        .iteration = j->rank.at.iteration,
-        .consumed_samples = j->rank.at.consumed,
-        .model = buf_str(&model),
-        .tokenizer_type = t ? t->type_name : j->has_manifest ? j->manifest.tokenizer_type : NULL,
-        .tokenizer_digest = t ? t->digest : j->has_manifest ? j->manifest.digest : NULL,
-        .vocab_size = j->vocab,
-        .eod = t ? t->eod : j->has_manifest ? j->manifest.eod : -1,
-        .data_digest = j->data_digest[0] ? j->data_digest : NULL,
-        .kernels = kernels,
-        .nkernels = sizeof(kernels) / sizeof(kernels[0]),
-        .state = state.pair,
-        .nstate = STATE_PAIRS};
+    struct ckpt_meta m = {.iteration = j->rank.at.iteration,
+                          .consumed_samples = j->rank.at.consumed,
+                          .model = buf_str(&model),
+                          .tokenizer_type = t                 ? t->type_name
+                                            : j->has_manifest ? j->manifest.tokenizer_type
+                                                              : NULL,
+                          .tokenizer_digest = t                 ? t->digest
+                                              : j->has_manifest ? j->manifest.digest
+                                                                : NULL,
+                          .vocab_size = j->vocab,
+                          .eod = t                 ? t->eod
+                                 : j->has_manifest ? j->manifest.eod
+                                                   : -1,
+                          .data_digest = j->data_digest[0] ? j->data_digest : NULL,
+                          .kernels = kernels,
+                          .nkernels = sizeof(kernels) / sizeof(kernels[0]),
+                          .state = state.pair,
+                          .nstate = STATE_PAIRS};
     int code = ckpt_commit(w, &m, e);
     buf_finish(&model);
     return code;
@@ -101,8 +126,7 @@ static int save(struct run *r, struct err *e)
         return code;
     r->saved = iteration;
     journal_pause_over(&r->journal);
-    log_info("saved step %lld to %s in %.1f s", (long long)iteration, dir,
-             clock_seconds() - begun);
+    log_info("saved step %lld to %s in %.1f s", (long long)iteration, dir, clock_seconds() - begun);
     return 0;
 }
 

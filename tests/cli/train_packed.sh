@@ -78,3 +78,25 @@ expect 2 "$TRAIN" run $tiny --data-path many --reset-attention-mask --train-iter
 err_has "--reset-attention-mask"
 cp one.idx many.idx
 expect 3 "$TRAIN" run $tiny --data-path many --train-iters 5 --save no
+
+t "a checkpoint keeps what files beside a tokenizer.json add, and the digest tells of it"
+mkdir x y
+printf 'the user and the assistant say hi\n%.0s' 1 2 3 4 >x.txt
+expect 0 "$TOK" train --quiet --type bpe --vocab_size 270 --model_prefix x/ --input x.txt
+cp x/tokenizer.json y
+cat >y/tokenizer_config.json <<'END'
+{"added_tokens_decoder": {"270": {"content": "<|user|>", "special": true}}, "model_max_length": 1024}
+END
+sum() { "$TOK" inspect "$1" | sed -n 's/^sha256 *//p'; }
+check [ "$(sum x)" != "$(sum y)" ]
+echo '{"model_max_length": 1024}' >x/tokenizer_config.json
+check [ "$(sum x)" = "$(sha256sum x/tokenizer.json | cut -d' ' -f1)" ]
+echo '{"prompt": "<|user|> say hi", "completion": "hi the user"}' >y.jsonl
+for i in 1 2 3 4 5 6 7; do cat y.jsonl y.jsonl >z.jsonl && mv z.jsonl y.jsonl; done
+expect 0 "$PREP" build --input y.jsonl --json-keys prompt --tokenizer y --specials parse --output-prefix y
+own=$(echo $tiny | sed 's/--tokenizer-type NullTokenizer --vocab-size 60//; s/--eval-interval 10//; s/--split 1/--split 100,0,0/')
+expect 0 "$TRAIN" run $own --tokenizer y --data-path y_prompt_document --train-iters 2 --save kept
+mv y away
+expect 0 "$TRAIN" generate --load kept --prompt "<|user|>" --max-new-tokens 2 --temperature 0
+expect 2 "$TRAIN" generate --load kept --tokenizer x --prompt "<|user|>" --max-new-tokens 2
+err_has "tokenizers differ"
