@@ -78,24 +78,19 @@ static int commit(struct job *j, struct ckpt_writer *w, struct err *e)
     const struct ckpt_pair kernels[] = {{"matmul", j->rank.ops.entry[OP_MATMUL].filling},
                                         {"norm", j->rank.ops.entry[OP_NORM].filling},
                                         {"attention", j->rank.ops.entry[OP_ATTENTION].filling}};
-    struct ckpt_meta m = {.iteration = j->rank.at.iteration,
-                          .consumed_samples = j->rank.at.consumed,
-                          .model = buf_str(&model),
-                          .tokenizer_type = t                 ? t->type_name
-                                            : j->has_manifest ? j->manifest.tokenizer_type
-                                                              : NULL,
-                          .tokenizer_digest = t                 ? t->digest
-                                              : j->has_manifest ? j->manifest.digest
-                                                                : NULL,
-                          .vocab_size = j->vocab,
-                          .eod = t                 ? t->eod
-                                 : j->has_manifest ? j->manifest.eod
-                                                   : -1,
-                          .data_digest = j->data_digest[0] ? j->data_digest : NULL,
-                          .kernels = kernels,
-                          .nkernels = sizeof(kernels) / sizeof(kernels[0]),
-                          .state = state.pair,
-                          .nstate = STATE_PAIRS};
+    struct ckpt_meta m = {
+        .iteration = j->rank.at.iteration,
+        .consumed_samples = j->rank.at.consumed,
+        .model = buf_str(&model),
+        .tokenizer_type = t ? t->type_name : j->has_manifest ? j->manifest.tokenizer_type : NULL,
+        .tokenizer_digest = t ? t->digest : j->has_manifest ? j->manifest.digest : NULL,
+        .vocab_size = j->vocab,
+        .eod = t ? t->eod : j->has_manifest ? j->manifest.eod : -1,
+        .data_digest = j->data_digest[0] ? j->data_digest : NULL,
+        .kernels = kernels,
+        .nkernels = sizeof(kernels) / sizeof(kernels[0]),
+        .state = state.pair,
+        .nstate = STATE_PAIRS};
     int code = ckpt_commit(w, &m, e);
     buf_finish(&model);
     return code;
@@ -126,7 +121,8 @@ static int save(struct run *r, struct err *e)
         return code;
     r->saved = iteration;
     journal_pause_over(&r->journal);
-    log_info("saved step %lld to %s in %.1f s", (long long)iteration, dir, clock_seconds() - begun);
+    log_info("saved step %lld to %s in %.1f s", (long long)iteration, dir,
+             clock_seconds() - begun);
     return 0;
 }
 
