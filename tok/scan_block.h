@@ -41,7 +41,7 @@ struct classes {
 
 /* First bytes of code points by kind, see east_of. */
 struct east {
-    uint64_t white, sign, kana, ideograph, hangul;
+    uint64_t white, sign, letter, special;
 };
 
 /* One text on its way. */
@@ -90,25 +90,76 @@ ALWAYS uint64_t three_bytes(uint64_t mask, uint64_t last, uint64_t continues)
 }
 
 /*
- * First bytes of the code points that running East Asian text is made of, and of quotes and dashes,
- * told by their bytes, so that it needs few looks into the table. All are of three bytes.
+ * The code points of three bytes that running East Asian text is made of, and quotes and dashes,
+ * are told by their bytes, so that it needs few looks into the table: a bit stands for those that
+ * have it by all of the lower half of the first byte and the lower six bits of the other two.
  */
-ALWAYS struct east east_of(const uint8_t *p, struct bytes b)
+enum east_sign {
+    EAST_WHITE = 1,   /* e3 80 80 */
+    EAST_SIGN = 2,    /* e3 80 81..83, 88..91 */
+    EAST_FULL = 4,    /* ef bc 81..8f, 9a..a0 */
+    EAST_GENERAL = 8, /* e2 80 90..a7 */
+    EAST_SIGNS = EAST_SIGN | EAST_FULL | EAST_GENERAL
+};
+
+enum east_letter {
+    EAST_HIRAGANA = 1,     /* e3 81 81..bf */
+    EAST_MIXED = 2,        /* e3 82 80..96, a1..bf: of both kinds of kana */
+    EAST_KATAKANA = 4,     /* e3 83 80..ba, bc..bf */
+    EAST_HAN_LOW = 8,      /* e4 b8..bf; e5 to e8 */
+    EAST_HAN_HIGH = 16,    /* e5 to e8; e9 80..bd */
+    EAST_HANGUL_LOW = 32,  /* ea b0..bf */
+    EAST_HANGUL_HIGH = 64, /* ed 80..9d */
+    EAST_HANGUL = 128,     /* eb, ec */
+    EAST_KANA = EAST_HIRAGANA | EAST_MIXED | EAST_KATAKANA,
+    EAST_HAN = EAST_HAN_LOW | EAST_HAN_HIGH
+};
+
+static const uint8_t east_sign_first[16] = {
+    0x00, 0x00, 0x08, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x04,
+};
+static const _Alignas(64) uint8_t east_sign_second[64] = {
+    0x0b, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00,
+};
+static const _Alignas(64) uint8_t east_sign_third[64] = {
+    0x01, 0x06, 0x06, 0x06, 0x04, 0x04, 0x04, 0x04, 0x06, 0x06, 0x06, 0x06, 0x06, 0x06, 0x06, 0x06,
+    0x0a, 0x0a, 0x08, 0x08, 0x08, 0x08, 0x08, 0x08, 0x08, 0x08, 0x0c, 0x0c, 0x0c, 0x0c, 0x0c, 0x0c,
+    0x0c, 0x08, 0x08, 0x08, 0x08, 0x08, 0x08, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+};
+static const uint8_t east_letter_first[16] = {
+    0x00, 0x00, 0x00, 0x07, 0x08, 0x18, 0x18, 0x18, 0x18, 0x10, 0x20, 0x80, 0x80, 0x40, 0x00, 0x00,
+};
+static const _Alignas(64) uint8_t east_letter_second[64] = {
+    0xd0, 0xd1, 0xd2, 0xd4, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0,
+    0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0xd0, 0x90, 0x90,
+    0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
+    0xb0, 0xb0, 0xb0, 0xb0, 0xb0, 0xb0, 0xb0, 0xb0, 0xb8, 0xb8, 0xb8, 0xb8, 0xb8, 0xb8, 0xa8, 0xa8,
+};
+static const _Alignas(64) uint8_t east_letter_third[64] = {
+    0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfd, 0xfd, 0xfd, 0xfd, 0xfd, 0xfd, 0xfd, 0xfd, 0xfd,
+    0xfd, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfb, 0xff, 0xff, 0xff, 0xff,
+};
+
+ALWAYS struct east east_of(const uint8_t *p, struct bytes b, unsigned want)
 {
     struct bytes b1 = b_load(p + 1), b2 = b_load(p + 2);
-    uint64_t e3 = b_eq(b, 0xe3), ef = b_eq(b, 0xef), cjk = e3 & b_eq(b1, 0x80);
-    uint64_t row = b_range(b2, 0x80, 0x96) | b_range(b2, 0xa1, 0xbf);
-    struct east e;
-    e.white = cjk & b_eq(b2, 0x80);
-    e.sign = cjk & (b_range(b2, 0x81, 0x83) | b_range(b2, 0x88, 0x91));
-    e.sign |= ef & b_eq(b1, 0xbc) & (b_range(b2, 0x81, 0x8f) | b_range(b2, 0x9a, 0xa0));
-    e.sign |= b_eq(b, 0xe2) & b_eq(b1, 0x80) & b_range(b2, 0x90, 0xa7);
-    e.kana = e3 & ((b_eq(b1, 0x81) & b_range(b2, 0x81, 0xbf)) | (b_eq(b1, 0x82) & row) |
-                   (b_eq(b1, 0x83) & b_range(b2, 0x80, 0xbf) & ~b_eq(b2, 0xbb)));
-    e.ideograph = b_range(b, 0xe5, 0xe8) | (b_eq(b, 0xe4) & b_range(b1, 0xb8, 0xbf)) |
-                  (b_eq(b, 0xe9) & b_range(b1, 0x80, 0xbd));
-    e.hangul = b_range(b, 0xeb, 0xec) | (b_eq(b, 0xea) & b_range(b1, 0xb0, 0xbf)) |
-               (b_eq(b, 0xed) & b_range(b1, 0x80, 0x9d));
+    struct bytes sign = b_both(b_pick16(east_sign_first, b), b_pick64(east_sign_second, b1),
+                               b_pick64(east_sign_third, b2));
+    struct bytes letter = b_both(b_pick16(east_letter_first, b), b_pick64(east_letter_second, b1),
+                                 b_pick64(east_letter_third, b2));
+    uint64_t three = b_range(b, 0xe0, 0xef);
+    struct east e = {0};
+    e.white = b_test(three, sign, EAST_WHITE);
+    e.sign = b_test(three, sign, EAST_SIGNS);
+    e.letter = b_test(three, letter, 0xff);
+    if (want & (WANT_ISLES | WANT_HAN))
+        e.special = b_test(three, letter, want & WANT_ISLES ? EAST_HAN | EAST_KANA : EAST_HAN);
     return e;
 }
 
@@ -137,20 +188,18 @@ ALWAYS void masks_by_table(struct scan *s, struct masks *m, uint64_t in, unsigne
 
 ALWAYS void masks_beyond_ascii(struct scan *s, struct masks *m, struct bytes b, unsigned want)
 {
-    struct east e = east_of(s->text, b), last = s->east;
+    struct east e = east_of(s->text, b, want), last = s->east;
     s->east = e;
     m->continues = b_range(b, 0x80, 0xbf);
     e.white = three_bytes(e.white, last.white, m->continues);
     e.sign = three_bytes(e.sign, last.sign, m->continues);
-    e.kana = three_bytes(e.kana, last.kana, m->continues);
-    e.ideograph = three_bytes(e.ideograph, last.ideograph, m->continues);
-    e.hangul = three_bytes(e.hangul, last.hangul, m->continues);
+    e.letter = three_bytes(e.letter, last.letter, m->continues);
     m->white |= e.white;
     m->punct |= e.sign;
-    m->letter |= e.kana | e.ideograph | e.hangul;
+    m->letter |= e.letter;
     if (want & (WANT_ISLES | WANT_HAN))
-        m->special = e.ideograph | (want & WANT_ISLES ? e.kana : 0);
-    uint64_t in = m->high & ~(e.white | e.sign | e.kana | e.ideograph | e.hangul);
+        m->special = three_bytes(e.special, last.special, m->continues);
+    uint64_t in = m->high & ~(e.white | e.sign | e.letter);
     if (in)
         masks_by_table(s, m, in, want);
 }

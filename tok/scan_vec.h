@@ -50,6 +50,30 @@ static inline struct bytes b_and(struct bytes b, uint8_t c)
     return (struct bytes){_mm512_and_si512(b.v, _mm512_set1_epi8((char)c))};
 }
 
+/* table[byte & 15] */
+static inline struct bytes b_pick16(const uint8_t table[16], struct bytes b)
+{
+    __m512i v = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)table));
+    return (struct bytes){_mm512_shuffle_epi8(v, _mm512_and_si512(b.v, _mm512_set1_epi8(15)))};
+}
+
+/* table[byte & 63] */
+static inline struct bytes b_pick64(const uint8_t table[64], struct bytes b)
+{
+    return (struct bytes){_mm512_permutexvar_epi8(b.v, _mm512_loadu_si512(table))};
+}
+
+static inline struct bytes b_both(struct bytes x, struct bytes y, struct bytes z)
+{
+    return (struct bytes){_mm512_ternarylogic_epi64(x.v, y.v, z.v, 0x80)};
+}
+
+/* Those of `some` that have any of the bits. */
+static inline uint64_t b_test(uint64_t some, struct bytes b, uint8_t bits)
+{
+    return _mm512_mask_test_epi8_mask(some, b.v, _mm512_set1_epi8((char)bits));
+}
+
 /* base + the places of the bits; writes 64 numbers at most, the first of them count. */
 static inline size_t b_places(uint64_t bits, uint32_t base, uint32_t *at)
 {
@@ -119,6 +143,49 @@ static inline struct bytes b_and(struct bytes b, uint8_t c)
 {
     __m256i v = _mm256_set1_epi8((char)c);
     return (struct bytes){_mm256_and_si256(b.low, v), _mm256_and_si256(b.high, v)};
+}
+
+static inline __m256i b_table(const uint8_t table[16])
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
+}
+
+static inline struct bytes b_pick16(const uint8_t table[16], struct bytes b)
+{
+    __m256i v = b_table(table), mask = _mm256_set1_epi8(15);
+    return (struct bytes){_mm256_shuffle_epi8(v, _mm256_and_si256(b.low, mask)),
+                          _mm256_shuffle_epi8(v, _mm256_and_si256(b.high, mask))};
+}
+
+static inline __m256i b_pick64_half(const uint8_t table[64], __m256i v)
+{
+    __m256i two = _mm256_and_si256(v, _mm256_set1_epi8(0x30)), found = _mm256_setzero_si256();
+    v = _mm256_and_si256(v, _mm256_set1_epi8(15));
+    for (int i = 0; i < 4; i++) {
+        __m256i here = _mm256_cmpeq_epi8(two, _mm256_set1_epi8((char)(i << 4)));
+        __m256i x = _mm256_shuffle_epi8(b_table(table + 16 * i), v);
+        found = _mm256_or_si256(found, _mm256_and_si256(x, here));
+    }
+    return found;
+}
+
+static inline struct bytes b_pick64(const uint8_t table[64], struct bytes b)
+{
+    return (struct bytes){b_pick64_half(table, b.low), b_pick64_half(table, b.high)};
+}
+
+static inline struct bytes b_both(struct bytes x, struct bytes y, struct bytes z)
+{
+    return (struct bytes){_mm256_and_si256(x.low, _mm256_and_si256(y.low, z.low)),
+                          _mm256_and_si256(x.high, _mm256_and_si256(y.high, z.high))};
+}
+
+static inline uint64_t b_test(uint64_t some, struct bytes b, uint8_t bits)
+{
+    __m256i v = _mm256_set1_epi8((char)bits), none = _mm256_setzero_si256();
+    struct bytes not = {_mm256_cmpeq_epi8(_mm256_and_si256(b.low, v), none),
+                        _mm256_cmpeq_epi8(_mm256_and_si256(b.high, v), none)};
+    return some & ~b_high(not );
 }
 
 /* Eight at a time, for a loop that ends after each would be guessed wrong more often. */
