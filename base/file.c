@@ -66,18 +66,46 @@ int fd_write_all(int fd, const char *name, const void *p, size_t n, struct err *
 
 /* ---- files that appear whole ------------------------------------------------------------- */
 
+bool file_is_still(int fd, const char *path)
+{
+    struct stat is, was;
+    return !fstat(fd, &was) && !lstat(path, &is) && is.st_ino == was.st_ino &&
+           is.st_dev == was.st_dev;
+}
+
+/* Where there are no locks nobody holds one, and nobody can tell that. */
+static bool held_by_another(int fd)
+{
+    return flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+}
+
 /*
  * Creates a temporary and locks it. -1 with EEXIST for a name that cannot be had, which is also one
  * that another process took for a dead writer's between the two.
  */
 static int create_locked(const char *tmp)
 {
-    struct stat st;
     int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
+    if (fd < 0 || (!held_by_another(fd) && file_is_still(fd, tmp)))
+        return fd;
+    close(fd);
+    errno = EEXIST;
+    return -1;
+}
+
+/* The same for a folder; the lock is its descriptor's. */
+static int create_folder(const char *tmp)
+{
+    if (mkdir(tmp, 0777))
         return -1;
-    bool taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
-    if (!taken && !fstat(fd, &st) && st.st_nlink)
+    int fd = open(tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        int saved = errno == ENOENT ? EEXIST : errno;
+        rmdir(tmp);
+        errno = saved;
+        return -1;
+    }
+    if (!held_by_another(fd) && file_is_still(fd, tmp))
         return fd;
     close(fd);
     errno = EEXIST;
@@ -89,81 +117,97 @@ static int create_locked(const char *tmp)
 static int lock_left(int dir, const char *name)
 {
     int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno == EISDIR)
+        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+        int saved = errno;
         close(fd);
+        errno = saved;
         fd = -1;
     }
     return fd;
 }
 
-/* Removes a temporary, file or folder of files, if nobody holds a lock there. */
-static void sweep_one(const char *path)
+/* Does a living writer hold one of the files of a folder? */
+static bool files_are_held(int folder)
 {
     int held[8], n = 0;
     bool left = true;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d)
-        left = (held[n++] = lock_left(AT_FDCWD, path)) >= 0;
+    int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = own < 0 ? NULL : fdopendir(own);
     for (struct dirent *en; d && left && (en = readdir(d));)
         if (strcmp(en->d_name, ".") && strcmp(en->d_name, ".."))
-            left = n < 8 && (held[n++] = lock_left(fd, en->d_name)) >= 0;
-    if (left)
-        file_remove_tree(path, NULL);
+            left = n < 8 && (held[n++] = lock_left(folder, en->d_name)) >= 0;
     while (n)
         if (held[--n] >= 0)
             close(held[n]);
     if (d)
         closedir(d);
+    return !d || !left;
 }
 
-/* Digits, a dot, digits. */
-static bool is_pid_and_try(const char *s)
+enum left { LEFT_NONE, LEFT_REMOVED, LEFT_STAYS };
+
+/* Removes a temporary, file or folder of files, if nobody holds a lock there. */
+static enum left sweep_one(const char *path)
 {
-    static const char digits[] = "0123456789";
-    size_t n = strspn(s, digits);
-    return n && s[n] == '.' && s[n + 1] && !s[n + 1 + strspn(s + n + 1, digits)];
+    struct stat st;
+    int fd = lock_left(AT_FDCWD, path);
+    if (fd < 0)
+        return errno == ENOENT ? LEFT_NONE : LEFT_STAYS;
+    bool left = file_is_still(fd, path) && !fstat(fd, &st) &&
+                (S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && !files_are_held(fd)));
+    if (left)
+        left = !file_remove_tree(path, NULL);
+    close(fd);
+    return left ? LEFT_REMOVED : LEFT_STAYS;
 }
 
-static void sweep(const char *dir, const char *base)
+/* The n-th name for a temporary beside `path`. */
+static char *temporary_name(const char *path, unsigned n)
 {
-    char *begin = mem_printf(".%s.tmp.", base);
-    size_t n = strlen(begin);
-    DIR *d = opendir(dir);
-    for (struct dirent *en; d && (en = readdir(d));) {
-        if (strncmp(en->d_name, begin, n) != 0 || !is_pid_and_try(en->d_name + n))
-            continue;
-        char *path = path_join(dir, en->d_name);
-        sweep_one(path);
-        free(path);
-    }
-    if (d)
-        closedir(d);
-    free(begin);
-}
-
-/* A temporary beside `path` that `create` (-1: no) accepts. Returns what it gave; *ret is its name.
- */
-static int temporary(const char *path, int (*create)(const char *tmp), char **ret)
-{
-    char *dir = path_dir(path), *base = path_base(path), *tmp = NULL;
-    int made = -1;
-    sweep(dir, base);
-    errno = EEXIST;
-    for (int try = 0; try < 100 && made < 0 && errno == EEXIST; try++) {
-        free(tmp);
-        tmp = mem_printf("%s/.%s.tmp.%ld.%d", dir, base, (long)getpid(), try);
-        made = create(tmp);
-    }
-    int saved = errno;
+    char *dir = path_dir(path), *base = path_base(path);
+    char *tmp = mem_printf("%s/.%s.tmp.%u", dir, base, n);
     free(dir);
     free(base);
-    if (made < 0) {
+    return tmp;
+}
+
+/*
+ * What killed writers left behind the n-th name: most often nothing, and so few names are looked
+ * at. Writers that died while others lived may leave gaps.
+ */
+static void sweep_behind(const char *path, unsigned n)
+{
+    enum { GAP = 2 };
+    for (unsigned missing = 0; missing < GAP;) {
+        char *tmp = temporary_name(path, ++n);
+        missing = sweep_one(tmp) == LEFT_NONE ? missing + 1 : 0;
         free(tmp);
-        tmp = NULL;
     }
+}
+
+/* The first temporary beside `path` that `create` (-1: no) accepts. Returns what it gave; *ret is
+ * its name. */
+static int temporary(const char *path, int (*create)(const char *tmp), char **ret)
+{
+    unsigned n = 0;
+    *ret = temporary_name(path, n);
+    int made = create(*ret);
+    while (made < 0 && errno == EEXIST) {
+        n += sweep_one(*ret) == LEFT_STAYS;
+        free(*ret);
+        *ret = temporary_name(path, n);
+        made = create(*ret);
+    }
+    if (made >= 0) {
+        sweep_behind(path, n);
+        return made;
+    }
+    int saved = errno;
+    free(*ret);
+    *ret = NULL;
     errno = saved;
-    *ret = tmp;
     return made;
 }
 
@@ -244,17 +288,29 @@ int outfile_resume(struct outfile *f, const char *path, const char *folder, uint
     return code;
 }
 
-static int create_folder(const char *tmp)
+int outdir_create(const char *path, const char *first, struct outfile *f, char **ret,
+                  struct err *e)
 {
-    return mkdir(tmp, 0777);
-}
-
-int outdir_create(const char *path, char **ret, struct err *e)
-{
-    if (temporary(path, create_folder, ret) >= 0)
+    int code;
+    bool again; /* a lock of a folder may not reach other hosts, which take it for a dead one's */
+    *ret = NULL;
+    do {
+        free(*ret);
+        *f = (struct outfile){.fd = -1};
+        int lock = temporary(path, create_folder, ret);
+        if (lock < 0)
+            return errno == ENOSPC ? io_failed(errno, path, 0, e)
+                                   : err_sys(e, errno, "%s: cannot create", path);
+        code = outfile_open_in(f, first, *ret, e);
+        again = code && !file_exists(*ret);
+        close(lock);
+    } while (again);
+    if (!code)
         return 0;
-    return errno == ENOSPC ? io_failed(errno, path, 0, e)
-                           : err_sys(e, errno, "%s: cannot create", path);
+    rmdir(*ret);
+    free(*ret);
+    *ret = NULL;
+    return code;
 }
 
 static int write_piece(struct outfile *f, const char *p, size_t n, struct err *e)
@@ -324,6 +380,10 @@ int outfile_sync(struct outfile *f, struct err *e)
 int outfile_commit(struct outfile *f, struct err *e)
 {
     int code = outfile_sync(f, e);
+    if (!code && !file_is_still(f->fd, f->tmp))
+        code = f->failed = err_set(e, ERR_IO,
+                                   "%s: cannot rename %s to it: another process took that away",
+                                   f->path, f->tmp);
     if (code)
         return code;
     /* the lock outlives the descriptor's end, lest the file be swept before it has its name */
@@ -335,12 +395,14 @@ int outfile_commit(struct outfile *f, struct err *e)
         code = f->failed = out_failed(f, errno, e);
     else if (rename(f->tmp, f->path))
         code = f->failed = err_sys(e, errno, "%s: cannot rename %s to it", f->path, f->tmp);
+    if (code)
+        unlink(f->tmp);
     if (lock >= 0)
         close(lock);
-    if (code)
-        return code;
     free(f->tmp);
     f->tmp = NULL;
+    if (code)
+        return code;
     char *dir = path_dir(f->path);
     code = f->remade ? 0 : file_sync_dir(dir, e);
     free(dir);
@@ -351,10 +413,11 @@ int outfile_commit(struct outfile *f, struct err *e)
 void outfile_abort(struct outfile *f)
 {
     behind_destroy(f->behind);
-    if (f->path && f->fd >= 0)
+    if (f->path && f->fd >= 0) {
+        if (f->tmp && file_is_still(f->fd, f->tmp))
+            unlink(f->tmp);
         close(f->fd);
-    if (f->tmp)
-        unlink(f->tmp);
+    }
     free(f->tmp);
     free(f->path);
     free(f->buf);

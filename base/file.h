@@ -5,7 +5,7 @@
 /*
  * Files that appear whole or not at all, and small helpers.
  *
- * A `struct outfile` writes to a temporary name in the target's folder (".NAME.tmp.PID.N", created
+ * A `struct outfile` writes to a temporary name in the target's folder (".NAME.tmp.N", created
  * anew). outfile_commit flushes, fsyncs, closes, renames onto the final name and fsyncs the folder;
  * until then nothing stands under the final name, and whatever stood there is untouched. A set of
  * files is committed in one order with the one that readers look for last: outfile_sync each, then
@@ -13,8 +13,10 @@
  * abort removes. A full disk is ERR_IO and the sentence names the final file and the bytes it needs
  * in all where `expected` tells, else those it needed so far.
  *
- * A temporary is locked (flock) while its writer lives. What a killed one left behind is removed
- * when the next one opens the same target: a temporary that nobody holds has no writer.
+ * A temporary is locked (flock) while its writer lives, and N is the first number from 0 that no
+ * living writer has. What a killed one left behind is removed when the next one opens the same
+ * target: a temporary that nobody holds has no writer. Only these names are looked at, never all of
+ * the folder. Where there are no locks what is left stays, and N goes up.
  *
  * One thread per file at a time.
  */
@@ -71,9 +73,11 @@ void outfile_leave(struct outfile *f);
 
 /*
  * A fresh folder beside `path`, for files that are to appear together: named and swept as a
- * temporary is, and locked by the files in it. *ret is its name in fresh memory.
+ * temporary is, and locked by the files in it, of which the first, for the final name `first`, is
+ * opened with it. *ret is the folder's name in fresh memory; NULL on failure, and nothing is left.
  */
-int outdir_create(const char *path, char **ret, struct err *e);
+int outdir_create(const char *path, const char *first, struct outfile *f, char **ret,
+                  struct err *e);
 
 /* outfile_open + write + commit. */
 int file_replace(const char *path, const void *p, size_t n, struct err *e);
@@ -86,6 +90,7 @@ int file_read(const char *path, size_t max, struct buf *ret, struct err *e);
 
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
+bool file_is_still(int fd, const char *path); /* the open file still has that name */
 int file_size(const char *path, uint64_t *ret, struct err *e);
 
 /* Creates the folder and its parents; an existing folder is fine. */

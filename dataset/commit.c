@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -119,13 +118,6 @@ int commit_publish(const char *folder, const char *prefix, bool *ret_done, struc
     return code;
 }
 
-static bool is_still(int fd, const char *path)
-{
-    struct stat is, was;
-    return !fstat(fd, &was) && !stat(path, &is) && is.st_ino == was.st_ino &&
-           is.st_dev == was.st_dev;
-}
-
 static int finish(const struct places *p, struct err *e)
 {
     char *idx = new_file(p, ".idx");
@@ -141,7 +133,7 @@ static int finish(const struct places *p, struct err *e)
                            "%s: holds a shard whose writer was stopped before its files had "
                            "their names, and they cannot be moved",
                            p->folder);
-        else if (is_still(fd, idx))
+        else if (file_is_still(fd, idx))
             code = empty(p, e);
     }
     if (fd >= 0)

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dataset/core_name.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
-enum { TEXT_MAX = 64 << 20, DIGITS = 17, LOOK_AT = 256 };
+enum { DIGITS = 17 };
 
 /* ---- numbers and strings as Python writes them --------------------------------------------- */
 
@@ -250,77 +248,4 @@ char *core_path(const char *folder, const char *md5, const char *class, enum par
                 const char *what)
 {
     return mem_printf("%s/%s-%s-%s-%s", folder, md5, class, part_name(part), what);
-}
-
-/* The text without the tokenizers, which stand on lines of their own. */
-static void strip(const struct buf *text, struct buf *ret)
-{
-    static const char key[] = "\"tokenizer\": ";
-    const char *end = text->data + text->len;
-    size_t inside = SIZE_MAX; /* blanks before the brace that ends what is left out */
-    for (const char *p = text->data, *next; p < end; p = next) {
-        const char *nl = memchr(p, '\n', (size_t)(end - p));
-        next = nl ? nl + 1 : end;
-        size_t blanks = 0, n = (size_t)(next - p);
-        while (blanks < n && p[blanks] == ' ')
-            blanks++;
-        if (inside != SIZE_MAX) {
-            if (blanks == inside && p[blanks] == '}')
-                inside = SIZE_MAX;
-        } else if (n - blanks > sizeof(key) - 1 && !memcmp(p + blanks, key, sizeof(key) - 1)) {
-            inside = p[blanks + sizeof(key) - 1] == '{' ? blanks : SIZE_MAX;
-        } else {
-            buf_add(ret, p, n);
-        }
-    }
-}
-
-/* Is NAME {md5}-{class}-{part}-description.txt, that md5 its text's, and the text ours? */
-static bool describes(const char *folder, const char *name, const char *tail,
-                      const struct buf *stripped)
-{
-    size_t n = strlen(name), k = strlen(tail);
-    if (n != MD5_TEXT - 1 + k || strcmp(name + MD5_TEXT - 1, tail) != 0)
-        return false;
-    struct buf text = {0}, other = {0};
-    char *path = path_join(folder, name), md5[MD5_TEXT] = "";
-    bool same = !file_read(path, TEXT_MAX, &text, NULL);
-    if (same) {
-        md5_once(text.data, text.len, md5);
-        strip(&text, &other);
-        same = !memcmp(md5, name, MD5_TEXT - 1) && other.len == stripped->len &&
-               !memcmp(other.data, stripped->data, other.len);
-    }
-    free(path);
-    buf_finish(&text);
-    buf_finish(&other);
-    return same;
-}
-
-void core_find(const char *folder, const char *class, enum part part, const struct buf *text,
-               char ret[MD5_TEXT])
-{
-    md5_once(text->data, text->len, ret);
-    char *own = core_path(folder, ret, class, part, "description.txt");
-    bool there = file_exists(own);
-    DIR *dir = there ? NULL : opendir(folder);
-    free(own);
-    if (!dir)
-        return;
-    char *tail = mem_printf("-%s-%s-description.txt", class, part_name(part));
-    char best[MD5_TEXT] = "";
-    struct buf stripped = {0};
-    strip(text, &stripped);
-    int looked = 0; /* a folder of thousands is not read for each of them */
-    for (const struct dirent *d = readdir(dir); d && looked < LOOK_AT; d = readdir(dir)) {
-        looked += strstr(d->d_name, tail) != NULL;
-        if (describes(folder, d->d_name, tail, &stripped) &&
-            (!best[0] || memcmp(d->d_name, best, MD5_TEXT - 1) < 0))
-            memcpy(best, d->d_name, MD5_TEXT - 1); /* the first of them: no matter the order */
-    }
-    if (best[0])
-        memcpy(ret, best, MD5_TEXT);
-    buf_finish(&stripped);
-    free(tail);
-    closedir(dir);
 }

@@ -8,7 +8,7 @@
  *
  *     FOLDER/{md5}-GPTDataset-{part}-{description.txt,document_index.npy,sample_index.npy,...}
  *
- * Pure functions but for core_find, which looks into the folder.
+ * Pure functions; core_find.h looks into the folder.
  */
 
 #include <stdbool.h>
@@ -62,14 +62,6 @@ struct core_blend {
     uint64_t size;
 };
 void core_blend_text(const struct core_blend *b, struct buf *ret);
-
-/*
- * The digest that names the files of `text` in `folder`: its own, or that of a description that
- * differs in nothing but the tokenizer, which takes no part in what the files hold. `class` is
- * "GPTDataset" or "BlendedDataset".
- */
-void core_find(const char *folder, const char *class, enum part part, const struct buf *text,
-               char ret[MD5_TEXT]);
 
 /* FOLDER/{md5}-{class}-{part}-{what} in fresh memory. */
 char *core_path(const char *folder, const char *md5, const char *class, enum part part,

@@ -248,11 +248,13 @@ static int name_files(struct gpt *g, const struct gpt_config *c, uint64_t tokens
                                   .split = c->split,
                                   .tokenizer = c->tokenizer};
     struct buf text = {0};
-    char *own = c->cache ? NULL : mem_printf("%s/cache/GPTDataset_indices", c->prefix);
+    char *beside = mem_printf("%s/cache/GPTDataset_indices", c->prefix);
+    struct core_folder *own = c->found ? NULL : core_folder_create(c->cache ? c->cache : beside);
     int code = core_gpt_text(&name, &text, e);
     if (!code)
-        maps_in_cache(own ? own : c->cache, g->spec.part, &text, &g->at);
-    free(own);
+        maps_in_cache(own ? own : c->found, g->spec.part, &text, &g->at);
+    core_folder_destroy(own);
+    free(beside);
     buf_finish(&text);
     return code;
 }

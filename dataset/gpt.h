@@ -62,6 +62,7 @@ struct gpt_config {
     const char *prefix;
     const char *split; /* NULL: each share that is wanted is all of it */
     const char *cache; /* folder of maps under core's names; NULL: beside the data */
+    struct core_folder *found; /* of `cache`, for many that are opened; NULL: for this one alone */
     const struct core_tokenizer *tokenizer; /* for those names; may be NULL */
     enum data_rules rules;
     const char *named_split; /* stands in names of RULES_DEEPSPEED, though it may cut nothing */

@@ -21,6 +21,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "dataset/core_find.h"
 #include "dataset/core_name.h"
 #include "dataset/npy.h"
 #include "dataset/shard.h"
@@ -93,7 +94,8 @@ struct maps_at {
 void maps_beside(const struct maps_spec *spec, const char *prefix, struct maps_at *ret);
 
 /* text: the description (core_gpt_text). */
-void maps_in_cache(const char *folder, enum part part, const struct buf *text, struct maps_at *ret);
+void maps_in_cache(struct core_folder *in, enum part part, const struct buf *text,
+                   struct maps_at *ret);
 
 /* Megatron-DeepSpeed's: the folder index-cache beside the data if they are there, or if `cache` is
  * NULL; else in `cache`. text: deepspeed_gpt_text. */

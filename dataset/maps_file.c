@@ -36,14 +36,16 @@ void maps_beside(const struct maps_spec *spec, const char *prefix, struct maps_a
                    part_name(spec->part), spec->samples, spec->seq_length, spec->seed);
 }
 
-void maps_in_cache(const char *folder, enum part part, const struct buf *text, struct maps_at *ret)
+void maps_in_cache(struct core_folder *in, enum part part, const struct buf *text,
+                   struct maps_at *ret)
 {
     static const char *const kind[MAPS_FILES] = {"document_index.npy", "sample_index.npy",
                                                  "shuffle_index.npy"};
     static const char class[] = "GPTDataset";
+    const char *folder = core_folder_path(in);
     char md5[MD5_TEXT];
     *ret = (struct maps_at){.folder = mem_strdup(folder)};
-    core_find(folder, class, part, text, md5);
+    core_find(in, class, part, text, md5);
     for (int i = 0; i < MAPS_FILES; i++)
         ret->path[i] = core_path(folder, md5, class, part, kind[i]);
     ret->seal = core_path(folder, md5, class, part, "seal.json");

@@ -86,6 +86,7 @@ static int open_list(struct mix *m, const struct mix_config *c, const struct ble
         struct gpt_config g = {.prefix = l->prefix[i],
                                .split = c->shared ? c->split : NULL,
                                .cache = c->cache,
+                               .found = c->found,
                                .tokenizer = c->tokenizer,
                                .rules = c->rules,
                                .named_split = c->split ? c->split : "969, 30, 1",
@@ -150,18 +151,18 @@ static void describe(const struct mix_part *p, enum data_rules rules, const doub
     free(text);
 }
 
-static void name_files(struct mix_part *p, enum data_rules rules, const char *folder,
-                       const struct buf *text)
+static void name_files(struct mix_part *p, const struct mix_config *c, const struct buf *text)
 {
+    const char *folder = c->cache;
     char md5[MD5_TEXT];
-    if (rules == RULES_DEEPSPEED) {
+    if (c->rules == RULES_DEEPSPEED) {
         p->path[0] = deepspeed_path(folder, text, "_index.npy");
         p->path[1] = deepspeed_path(folder, text, "_sample_index.npy");
         p->seal = deepspeed_path(folder, text, "_seal.json");
         p->description = deepspeed_path(folder, text, ".dsc");
         return;
     }
-    core_find(folder, class, p->part, text, md5);
+    core_find(c->found, class, p->part, text, md5);
     p->path[0] = core_path(folder, md5, class, p->part, "dataset_index.npy");
     p->path[1] = core_path(folder, md5, class, p->part, "dataset_sample_index.npy");
     p->seal = core_path(folder, md5, class, p->part, "seal.json");
@@ -309,7 +310,7 @@ static int obtain(struct mix_part *p, const struct mix_config *c, const double *
 {
     struct buf text = {0};
     describe(p, c->rules, weight, all, all != NULL, &text);
-    name_files(p, c->rules, c->cache, &text);
+    name_files(p, c, &text);
     p->reused = !c->rebuild && !open_files(p, c->rules, NULL);
     int fd = p->reused || !c->save ? -1 : open(c->cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int code = 0;
@@ -412,11 +413,10 @@ static void limit_maps(struct mix *m, uint64_t most)
         gpt_limit(&m->source[i], m->holds);
 }
 
-int mix_open(struct mix *m, const struct mix_config *c, struct err *e)
+static int open_all(struct mix *m, const struct mix_config *c, struct err *e)
 {
     size_t n = c->shared ? c->shared->n : 0, first = 0;
     int code = 0;
-    *m = (struct mix){0};
     for (int p = 0; p < PARTS; p++)
         n += c->own[p] ? c->own[p]->n : 0;
     m->source = mem_new(n, sizeof(*m->source));
@@ -430,6 +430,16 @@ int mix_open(struct mix *m, const struct mix_config *c, struct err *e)
         if (!code && l)
             code = open_part(m, c, l, first, (enum part)p, e);
     }
+    return code;
+}
+
+int mix_open(struct mix *m, const struct mix_config *c, struct err *e)
+{
+    struct mix_config with = *c;
+    *m = (struct mix){0};
+    with.found = c->cache ? core_folder_create(c->cache) : NULL;
+    int code = open_all(m, &with, e);
+    core_folder_destroy(with.found);
     if (code)
         mix_close(m);
     else

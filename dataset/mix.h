@@ -28,6 +28,7 @@ struct mix_config {
     int32_t pad;
     bool save, rebuild, idx_only, plan_only; /* as in struct gpt_config */
     uint64_t maps;                           /* files mapped at once; 0: MIX_MAPS */
+    struct core_folder *found;               /* mix_open's own */
 };
 
 /* The kernel's default limit is 65,530, and not all of them are ours. */

@@ -18,20 +18,11 @@ static int open_file(const struct pair_writer *w, const char *suffix, struct out
     return code;
 }
 
-/* Until there is a file in it, another writer that starts may take the folder for a dead one's. */
 static int open_files(struct pair_writer *w, struct err *e)
 {
-    int code;
-    bool again;
-    do {
-        free(w->folder);
-        w->folder = NULL;
-        code = outdir_create(w->prefix, &w->folder, e);
-        if (code)
-            return code;
-        code = open_file(w, ".idx", &w->idx, e);
-        again = code && !file_exists(w->folder);
-    } while (again);
+    char *idx = mem_printf("%s.idx", w->prefix);
+    int code = outdir_create(w->prefix, idx, &w->idx, &w->folder, e);
+    free(idx);
     return code || !w->with_bin ? code : open_file(w, ".bin", &w->bin, e);
 }
 

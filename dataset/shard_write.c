@@ -151,21 +151,11 @@ static int open_file(const struct shard_writer *w, const char *suffix, struct ou
     return code;
 }
 
-/* Another writer that starts now may take the folder for a dead one's until there is a file in it.
- */
 static int open_files(struct shard_writer *w, struct err *e)
 {
-    int code;
-    bool again;
-    do {
-        free(w->folder);
-        w->folder = NULL;
-        code = outdir_create(w->prefix, &w->folder, e);
-        if (code)
-            return code;
-        code = open_file(w, ".bin", &w->bin, e);
-        again = code && !file_exists(w->folder);
-    } while (again);
+    char *bin = mem_printf("%s.bin", w->prefix);
+    int code = outdir_create(w->prefix, bin, &w->bin, &w->folder, e);
+    free(bin);
     return code ? code : open_file(w, ".idx", &w->idx, e);
 }
 

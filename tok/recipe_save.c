@@ -8,24 +8,6 @@
 
 enum { FILES_MAX = 3 };
 
-/* Another writer that starts now may take the folder for a dead one's until there is a file in it.
- */
-static int open_first(const char *path, char **folder, struct outfile *f, struct err *e)
-{
-    int code;
-    bool again;
-    do {
-        free(*folder);
-        *folder = NULL;
-        code = outdir_create(path, folder, e);
-        if (code)
-            return code;
-        code = outfile_open_in(f, path, *folder, e);
-        again = code && !file_exists(*folder);
-    } while (again);
-    return code;
-}
-
 static int prove_staged(const struct outfile *out, size_t n, recipe_prove *prove, void *arg,
                         struct err *e)
 {
@@ -44,7 +26,7 @@ int recipe_save(const struct recipe_file *f, size_t n, recipe_prove *prove, void
     BUG_ON(n > FILES_MAX, "%zu files", n);
     for (size_t i = 0; i < n && !code; i++) {
         code = i ? outfile_open_in(&out[i], f[i].path, folder, e)
-                 : open_first(f[0].path, &folder, &out[0], e);
+                 : outdir_create(f[0].path, f[0].path, &out[0], &folder, e);
         if (!code)
             code = outfile_write(&out[i], f[i].content.data, f[i].content.len, e);
         if (!code)

@@ -196,38 +196,102 @@ static void kill_9_leaves_a_whole_file(void)
     T_EQ(count_names(dir), 1);
 }
 
-/* Names that are no temporaries of this target, and those whose writer lives, stay. */
+/* What it takes, in stops at system calls. */
+static int stops_of_replace(const char *dir)
+{
+    int stops = 0;
+    while (!t_killed_at(stops, replace, in(dir, "a")))
+        T_CHECK(stops++ < 10000);
+    return stops;
+}
+
+/* One file among very many costs what one alone does: nothing looks at all the names. */
+static void a_crowd_costs_nothing(void)
+{
+    struct err e;
+    enum { CROWD = 3000 };
+    int alone = stops_of_replace(fresh_dir("d"));
+    const char *dir = fresh_dir("d");
+    T_OK(file_replace(in(dir, "n"), "x", 1, &e), &e);
+    for (int i = 0; i < CROWD; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), ".another of a long name, number %d.tmp.0", i);
+        T_EQ(symlink("n", in(dir, name)), 0);
+    }
+    T_EQ(stops_of_replace(dir), alone);
+    T_EQ(count_names(dir), CROWD + 2);
+}
+
+/* Names that are no temporaries of this target stay. */
 static void only_what_is_left_is_swept(void)
 {
     struct err e;
-    struct outfile f, inside;
+    const char *dir = fresh_dir("d");
+    static const char *const left[] = {".a.tmp.0", ".a.tmp.1/x", ".a.tmp.3"};
+    static const char *const other[] = {".a.tmp", ".a.tmp.", ".a.tmp.0.1", ".b.tmp.0", "a.tmp.0",
+                                        ".a.tmp.b.tmp.1", ".a.tmp.00"};
+    enum { LEFT = 3, OTHER = 7 };
+    T_OK(file_mkdirs(in(dir, ".a.tmp.1"), &e), &e);
+    T_OK(file_mkdirs(in(dir, ".a.tmp.2"), &e), &e);
+    for (size_t i = 0; i < OTHER; i++)
+        T_OK(file_replace(in(dir, other[i]), "x", 1, &e), &e);
+    for (size_t i = 0; i < LEFT; i++)
+        T_OK(file_replace(in(dir, left[i]), "x", 1, &e), &e);
+    T_EQ(symlink("a", in(dir, ".a.tmp.4")), 0); /* that is none of ours */
+    T_OK(file_replace(in(dir, "a"), "y", 1, &e), &e);
+    expect_text(in(dir, "a"), "y");
+    T_EQ(count_names(dir), OTHER + 2);
+    for (size_t i = 0; i < OTHER; i++)
+        expect_text(in(dir, other[i]), "x");
+}
+
+/* Files and folders of writers that live are nobody else's. */
+static void what_is_held_stays(void)
+{
+    struct err e;
+    struct outfile f[3], inside;
     char *folder;
     const char *dir = fresh_dir("d");
-    static const char *const left[] = {".a.tmp.77.0", ".a.tmp.1.12", ".a.tmp.5.3/x"};
-    static const char *const other[] = {".a.tmp.77",   ".a.tmp.7x.0", ".a.tmp.7.0.1",
-                                        ".b.tmp.77.0", "a.tmp.77.0",  ".a.tmp.b.tmp.1.0"};
-    T_OK(file_mkdirs(in(dir, ".a.tmp.5.3"), &e), &e);
-    T_OK(file_mkdirs(in(dir, ".a.tmp.5.4"), &e), &e);
-    for (size_t i = 0; i < 6; i++)
-        T_OK(file_replace(in(dir, other[i]), "x", 1, &e), &e);
-    for (size_t i = 0; i < 3; i++)
-        T_OK(file_replace(in(dir, left[i]), "x", 1, &e), &e);
-    T_OK(outfile_open(&f, in(dir, "a"), &e), &e);
-    T_OK(outdir_create(in(dir, "a"), &folder, &e), &e);
-    T_EQ(count_names(dir), 8);
-    T_OK(outfile_open_in(&inside, in(dir, "a"), folder, &e), &e);
+    for (int i = 0; i < 3; i++)
+        T_OK(outfile_open(&f[i], in(dir, "a"), &e), &e);
+    T_OK(outdir_create(in(dir, "a"), in(dir, "a"), &inside, &folder, &e), &e);
+    T_EQ(count_names(dir), 4);
+    outfile_abort(&f[1]);
     T_OK(file_replace(in(dir, "a"), "y", 1, &e), &e);
-    T_EQ(count_names(dir), 9);
+    T_EQ(count_names(dir), 4);
     T_OK(outfile_write(&inside, "in a folder", 11, &e), &e);
     T_OK(outfile_sync(&inside, &e), &e);
     outfile_leave(&inside);
     char *path = path_join(folder, "a");
     expect_text(path, "in a folder");
-    outfile_abort(&f);
+    outfile_leave(&f[0]); /* as a killed one does */
     T_OK(file_replace(in(dir, "a"), "y", 1, &e), &e);
-    T_EQ(count_names(dir), 7);
+    T_EQ(count_names(dir), 2); /* the third, behind the gap, and the file */
+    T_OK(outfile_write(&f[2], "z", 1, &e), &e);
+    T_OK(outfile_commit(&f[2], &e), &e);
+    expect_text(in(dir, "a"), "z");
+    T_EQ(count_names(dir), 1);
     free(path);
     free(folder);
+}
+
+/* Where locks do not reach all writers, another one may take a temporary for a dead one's. */
+static void what_was_taken_away_is_not_committed(void)
+{
+    struct err e;
+    struct outfile f;
+    const char *dir = fresh_dir("d");
+    T_OK(file_replace(in(dir, "a"), "old", 3, &e), &e);
+    T_OK(outfile_open(&f, in(dir, "a"), &e), &e);
+    T_OK(outfile_write(&f, "mine", 4, &e), &e);
+    T_EQ(unlink(f.tmp), 0);
+    T_OK(file_replace(f.tmp, "half of another's", 17, &e), &e);
+    T_ERR(outfile_commit(&f, &e), &e, ERR_IO, "a: cannot rename");
+    char *tmp = mem_strdup(f.tmp);
+    outfile_abort(&f);
+    expect_text(tmp, "half of another's");
+    expect_text(in(dir, "a"), "old");
+    free(tmp);
 }
 
 /* ---- a disk that is full, a file that may not grow ---------------------------------------- */
@@ -407,6 +471,8 @@ static void patterns(void)
 
 T_MAIN(T_CASE(nothing_appears_before_commit), T_CASE(abort_leaves_what_was_there),
        T_CASE(two_writers_of_one_name), T_CASE(pieces_of_any_size), T_CASE(places_that_cannot_be),
-       T_CASE(kill_9_leaves_a_whole_file), T_CASE(only_what_is_left_is_swept), T_CASE(full_disk),
+       T_CASE(kill_9_leaves_a_whole_file), T_CASE(a_crowd_costs_nothing),
+       T_CASE(only_what_is_left_is_swept), T_CASE(what_is_held_stays),
+       T_CASE(what_was_taken_away_is_not_committed), T_CASE(full_disk),
        T_CASE(full_device), T_CASE(limited_size), T_CASE(broken_pipe), T_CASE(whole_files),
        T_CASE(folders), T_CASE(parts_of_paths), T_CASE(patterns))

@@ -89,7 +89,9 @@ static void one_writer_follows_another(void)
     char *folder;
     write_counting(t_path("w"), (uint32_t[]){2}, 1);
     leave_commit(t_path("w"), "that of the dead", true, true, true);
-    T_OK(outdir_create(t_path("w"), &folder, &e), &e);
+    struct outfile first;
+    T_OK(outdir_create(t_path("w"), t_path("w.pack"), &first, &folder, &e), &e);
+    outfile_abort(&first);
     for (int i = 0; i < 2; i++) {
         char *from = mem_printf("%s%s", t_path("w"), i ? ".idx" : ".bin");
         char *to = mem_printf("%s/w%s", folder, i ? ".idx" : ".bin");
