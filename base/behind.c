@@ -217,20 +217,18 @@ static int give(struct behind *w)
     return failed;
 }
 
-int behind_add(struct behind *w, const void *p, size_t n)
+void *behind_room(struct behind *w, size_t *ret_n)
 {
-    int failed = 0;
-    for (const char *from = p; n && !failed;) {
-        struct slot *s = at_hand(w);
-        size_t room = SLOT - s->at % SLOT - s->n, k = n < room ? n : room;
-        memcpy(s->data + s->n, from, k);
-        s->n += k;
-        from += k;
-        n -= k;
-        if (k == room)
-            failed = give(w);
-    }
-    return failed;
+    struct slot *s = at_hand(w);
+    *ret_n = SLOT - s->at % SLOT - s->n;
+    return s->data + s->n;
+}
+
+int behind_took(struct behind *w, size_t n)
+{
+    struct slot *s = w->hand;
+    s->n += n;
+    return s->n == SLOT - s->at % SLOT ? give(w) : 0;
 }
 
 int behind_wait(struct behind *w)

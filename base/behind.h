@@ -21,8 +21,11 @@ struct behind;
  * `at`. ERR_RESOURCE when there are no threads. */
 int behind_create(int fd, uint64_t at, struct behind **ret, struct err *e);
 
-/* The next n bytes. Waits while many are not yet written. 0, or the errno of a failure. */
-int behind_add(struct behind *w, const void *p, size_t n);
+/* Memory for what comes next, *ret_n bytes, not 0. Waits while many are not yet written. */
+void *behind_room(struct behind *w, size_t *ret_n);
+
+/* The first n bytes of that memory are the next ones. 0, or the errno of a failure. */
+int behind_took(struct behind *w, size_t n);
 
 /* All that was added is written: 0, or the errno of a failure; then anything may be missing behind
  * what was waited for before. */

@@ -332,35 +332,45 @@ int outfile_flush(struct outfile *f, struct err *e)
     return write_piece(f, f->buf, n, e);
 }
 
-int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
+void *outfile_room(struct outfile *f, size_t *ret_n)
 {
-    const char *s = p;
+    if (f->behind)
+        return behind_room(f->behind, ret_n);
+    *ret_n = f->room - f->fill;
+    return f->buf + f->fill;
+}
+
+int outfile_took(struct outfile *f, size_t n, struct err *e)
+{
     f->size += n;
-    if (f->behind && !f->failed) {
-        int failed = behind_add(f->behind, p, n);
+    if (f->failed)
+        return outfile_flush(f, e);
+    if (f->behind) {
+        int failed = behind_took(f->behind, n);
         return failed ? f->failed = out_failed(f, failed, e) : 0;
     }
-    if (f->behind)
-        return outfile_flush(f, e);
-    if (n >= PAST_BUFFER) {
+    f->fill += n;
+    return f->fill == f->room ? outfile_flush(f, e) : 0;
+}
+
+int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
+{
+    if (n >= PAST_BUFFER && !f->behind) {
         int code = outfile_flush(f, e);
-        return code ? code : write_piece(f, s, n, e);
+        f->size += n;
+        return code ? code : write_piece(f, p, n, e);
     }
-    while (n) {
-        size_t k = f->room - f->fill;
-        if (k > n)
-            k = n;
-        memcpy(f->buf + f->fill, s, k);
-        f->fill += k;
+    int code = 0;
+    for (const char *s = p; n && !code;) {
+        size_t k;
+        char *to = outfile_room(f, &k);
+        k = k < n ? k : n;
+        memcpy(to, s, k);
         s += k;
         n -= k;
-        if (f->fill >= f->room) {
-            int code = outfile_flush(f, e);
-            if (code)
-                return code;
-        }
+        code = outfile_took(f, k, e);
     }
-    return 0;
+    return code;
 }
 
 int outfile_behind(struct outfile *f, struct err *e)

@@ -58,6 +58,13 @@ int outfile_resume(struct outfile *f, const char *path, const char *folder, uint
                    struct err *e);
 int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e);
 
+/*
+ * The same for bytes that are made where they wait: *ret_n (not 0) bytes of memory, of which the
+ * first n are written by outfile_took.
+ */
+void *outfile_room(struct outfile *f, size_t *ret_n);
+int outfile_took(struct outfile *f, size_t n, struct err *e);
+
 /* From now on a thread writes while the caller goes on (behind.h); its failure is told by a later
  * call that writes, flushes or syncs. */
 int outfile_behind(struct outfile *f, struct err *e);

@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "dataset/commit.h"
+#include "dataset/ids.h"
 
 enum {
     WAIT = 1 << 14, /* words */
@@ -74,16 +75,21 @@ pack_avx2(const int32_t *id, size_t n, bool narrow, int32_t last, unsigned char 
 #ifdef __x86_64__
 /* Ids of two bytes each, thirty-two at a time. */
 __attribute__((target("avx512f,avx512bw,avx512vl,prfchw"))) static bool
-narrow_avx512(const int32_t *id, size_t n, int32_t last, unsigned char *ret)
+narrow_avx512(const int32_t *id, size_t n, int32_t last, struct shard_watch *watch,
+              unsigned char *ret)
 {
     enum { AHEAD = 2048 }; /* as above */
-    const __m512i most = _mm512_set1_epi32(last);
+    const __m512i most = _mm512_set1_epi32(last), watched = _mm512_set1_epi32(watch->id);
     const __m512i order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0); /* as a pack leaves them */
     __mmask16 bad = 0;
     size_t i = 0;
     for (; i + 32 <= n; i += 32) {
         __m512i a = _mm512_loadu_si512(id + i), b = _mm512_loadu_si512(id + i + 16);
+        __mmask16 some = _mm512_cmpeq_epi32_mask(a, watched),
+                  more = _mm512_cmpeq_epi32_mask(b, watched);
         bad |= _mm512_cmpgt_epu32_mask(a, most) | _mm512_cmpgt_epu32_mask(b, most);
+        if (some | more) /* seldom */
+            watch->n += (unsigned)__builtin_popcount((unsigned)some << 16 | more);
         __builtin_prefetch(ret + 2 * i + AHEAD, 1);
         _mm512_storeu_si512(ret + 2 * i,
                             _mm512_permutexvar_epi64(order, _mm512_packus_epi32(a, b)));
@@ -91,6 +97,7 @@ narrow_avx512(const int32_t *id, size_t n, int32_t last, unsigned char *ret)
     for (; i < n; i += 16) {
         __mmask16 some = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : (__mmask16)0xffff;
         __m512i v = _mm512_maskz_loadu_epi32(some, id + i);
+        watch->n += (unsigned)__builtin_popcount(_mm512_mask_cmpeq_epi32_mask(some, v, watched));
         bad |= _mm512_cmpgt_epu32_mask(v, most); /* negative ones are large */
         _mm256_mask_storeu_epi16(ret + 2 * i, some, _mm512_cvtepi32_epi16(v));
     }
@@ -98,29 +105,58 @@ narrow_avx512(const int32_t *id, size_t n, int32_t last, unsigned char *ret)
 }
 #endif
 
-static bool pack(const int32_t *id, size_t n, bool narrow, int32_t last, unsigned char *ret)
+static bool pack(const int32_t *id, size_t n, bool narrow, int32_t last, struct shard_watch *watch,
+                 unsigned char *ret)
 {
 #ifdef __x86_64__
     if (narrow && cpu_avx512())
-        return narrow_avx512(id, n, last, ret);
+        return narrow_avx512(id, n, last, watch, ret);
+#endif
+    if (watch->id >= 0)
+        watch->n += ids_count(id, n, watch->id);
+#ifdef __x86_64__
     if (__builtin_cpu_supports("avx2"))
         return pack_avx2(id, n, narrow, last, ret);
 #endif
     return narrow ? pack_checked(id, n, true, last, ret) : pack_checked(id, n, false, last, ret);
 }
 
+/* Above all ids. */
+static int64_t limit_of(enum shard_dtype t, int64_t vocab_size)
+{
+    return vocab_size > 0 ? vocab_size : t == SHARD_U16 ? 1 << 16 : SHARD_ANY_ID;
+}
+
+static int32_t last_of(enum shard_dtype t, int64_t vocab_size)
+{
+    int64_t limit = limit_of(t, vocab_size);
+    return limit <= INT32_MAX ? (int32_t)limit - 1 : INT32_MAX;
+}
+
+/* How many are good before the first that is not. */
+static size_t good(const int32_t *id, size_t n, int64_t limit)
+{
+    size_t i = 0;
+    while (i < n && id[i] >= 0 && id[i] < limit)
+        i++;
+    return i;
+}
+
+/* Of ids that pack refused. */
+static int outside(const int32_t *id, size_t n, int64_t limit, struct err *e)
+{
+    size_t i = good(id, n, limit);
+    return err_set(e, ERR_DATA, "token %zu has id %" PRId32 ", which is not in 0..%" PRId64, i,
+                   id[i], limit - 1);
+}
+
 int shard_pack(enum shard_dtype t, int64_t vocab_size, const int32_t *id, size_t n, void *ret,
                struct err *e)
 {
-    int64_t limit = vocab_size > 0 ? vocab_size : t == SHARD_U16 ? 1 << 16 : SHARD_ANY_ID;
-    int32_t last = limit <= INT32_MAX ? (int32_t)limit - 1 : INT32_MAX;
-    if (pack(id, n, t == SHARD_U16, last, ret))
+    struct shard_watch none = {.id = -1};
+    if (pack(id, n, t == SHARD_U16, last_of(t, vocab_size), &none, ret))
         return 0;
-    size_t i = 0;
-    while (id[i] >= 0 && id[i] < limit)
-        i++;
-    return err_set(e, ERR_DATA, "token %zu has id %" PRId32 ", which is not in 0..%" PRId64, i,
-                   id[i], limit - 1);
+    return outside(id, n, limit_of(t, vocab_size), e);
 }
 
 /* ---- the lengths' file -------------------------------------------------------------------- */
@@ -299,11 +335,10 @@ int shard_writer_part(struct shard_writer *w, const void *packed, size_t n, stru
     return outfile_write(&w->bin, packed, n * w->width, e);
 }
 
-int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struct err *e)
+/* A sequence ends with n tokens more. */
+static int end_sequence(struct shard_writer *w, size_t n, struct err *e)
 {
     uint64_t all = w->part + n;
-    if (!all)
-        return 0;
     if (n > INT32_MAX || all > INT32_MAX)
         return too_long(w, all, e);
     if (w->nseq == INT32_MAX)
@@ -316,20 +351,65 @@ int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struc
     w->nseq++;
     w->open_seq++;
     w->ntokens += n;
+    return 0;
+}
+
+int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struct err *e)
+{
+    if (!(w->part + n))
+        return 0;
+    int code = end_sequence(w, n, e);
+    if (code)
+        return code;
     xxh_add(w->bin_hash, packed, n * w->width);
     return outfile_write(&w->bin, packed, n * w->width, e);
 }
 
+/*
+ * Ids are narrowed where they wait for the disk, in pieces that the processor's caches hold until
+ * the digest is made. *ret_bad: there is one outside the vocabulary.
+ */
+static int write_ids(struct shard_writer *w, const int32_t *id, size_t n, bool *ret_bad,
+                     struct err *e)
+{
+    enum { PIECE = 16 << 10 };
+    struct shard_watch none = {.id = -1}, *watch = w->watch ? w->watch : &none;
+    int32_t last = last_of(w->dtype, w->vocab_size);
+    int code = 0;
+    while (n && !code) {
+        size_t room;
+        unsigned char *to = outfile_room(&w->bin, &room);
+        size_t k = room / w->width;
+        BUG_ON(!k, "%s: %zu bytes are left for a token", w->bin.path, room);
+        k = k < PIECE ? k : PIECE;
+        k = k < n ? k : n;
+        *ret_bad = !pack(id, k, w->dtype == SHARD_U16, last, watch, to);
+        if (*ret_bad)
+            return ERR_DATA;
+        xxh_add(w->bin_hash, to, k * w->width);
+        code = outfile_took(&w->bin, k * w->width, e);
+        id += k;
+        n -= k;
+    }
+    return code;
+}
+
+static int outside_document(const struct shard_writer *w, const int32_t *id, size_t n,
+                            uint64_t document, struct err *e)
+{
+    outside(id, n, limit_of(w->dtype, w->vocab_size), e);
+    return err_wrap(e, "%s, document %" PRIu64, w->prefix, document);
+}
+
 int shard_writer_add(struct shard_writer *w, const int32_t *id, size_t n, struct err *e)
 {
-    void *packed = mem_new(n ? n : 1, w->width);
-    int code = shard_pack(w->dtype, w->vocab_size, id, n, packed, e);
-    if (code)
-        err_wrap(e, "%s, document %" PRIu64, w->prefix, w->ndocs);
-    else
-        code = shard_writer_put(w, packed, n, e);
-    free(packed);
-    return code;
+    bool bad = false;
+    if (!(w->part + n))
+        return 0;
+    int code = end_sequence(w, n, e);
+    if (!code)
+        code = write_ids(w, id, n, &bad, e);
+    return bad ? outside_document(w, id, n, w->ndocs, e) : code;
 }
 
 int shard_writer_end_document(struct shard_writer *w, struct err *e)
@@ -346,20 +426,7 @@ int shard_writer_behind(struct shard_writer *w, struct err *e)
     return outfile_behind(&w->bin, e);
 }
 
-/* Each piece is still in the processor's caches when it is copied. */
-static int put_pieces(struct shard_writer *w, const struct buf *packed, struct err *e)
-{
-    enum { PIECE = 32 << 10 };
-    int code = 0;
-    for (size_t at = 0; at < packed->len && !code; at += PIECE) {
-        size_t n = packed->len - at < PIECE ? packed->len - at : PIECE;
-        xxh_add(w->bin_hash, packed->data + at, n);
-        code = outfile_write(&w->bin, packed->data + at, n, e);
-    }
-    return code;
-}
-
-int shard_writer_documents(struct shard_writer *w, const struct buf *packed, const uint32_t *length,
+int shard_writer_documents(struct shard_writer *w, const int32_t *id, const uint32_t *length,
                            size_t n, struct err *e)
 {
     uint32_t word[1024];
@@ -380,11 +447,16 @@ int shard_writer_documents(struct shard_writer *w, const struct buf *packed, con
     }
     if (code)
         return code;
-    BUG_ON(packed->len != tokens * w->width, "%s: %zu bytes of %" PRIu64 " tokens", w->prefix,
-           packed->len, tokens);
     w->ndocs += n;
     w->ntokens += tokens;
-    return put_pieces(w, packed, e);
+    bool bad = false;
+    code = write_ids(w, id, tokens, &bad, e);
+    if (!bad)
+        return code;
+    size_t d = 0;
+    for (; good(id, length[d], limit_of(w->dtype, w->vocab_size)) == length[d]; d++)
+        id += length[d];
+    return outside_document(w, id, length[d], w->ndocs - n + d, e);
 }
 
 /* ---- the .idx ----------------------------------------------------------------------------- */

@@ -12,8 +12,7 @@
  * the next writer of the same prefix. A writer of shard_writer_resume leaves its files where they
  * are instead, and another process goes on from the last mark that is on the disk.
  *
- * One thread at a time; shard_pack is pure and may run anywhere, so that workers narrow ids
- * before the writer's thread sees them.
+ * One thread at a time; shard_pack is pure.
  */
 
 #include <stddef.h>
@@ -26,6 +25,12 @@
 #include "dataset/shard.h"
 
 struct xxh;
+
+/* How many tokens of those that shard_writer_add and shard_writer_documents bring are `id`. */
+struct shard_watch {
+    int32_t id; /* -1: none */
+    uint64_t n;
+};
 
 /* Megatron's rule: u16 iff vocab_size < 65500, else (or when not known, <= 0) i32. */
 enum shard_dtype shard_dtype_for(int64_t vocab_size);
@@ -45,6 +50,7 @@ struct shard_writer {
     int64_t vocab_size;
     enum shard_dtype dtype;
     uint32_t width;
+    struct shard_watch *watch; /* may be set at any time; NULL: none */
     uint64_t nseq, ndocs, ntokens;
     /* private */
     struct spill lengths;
@@ -125,10 +131,10 @@ int shard_writer_add(struct shard_writer *w, const int32_t *id, size_t n, struct
 int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struct err *e);
 
 /*
- * n documents at once, of one sequence each, or none where the length is 0: their packed tokens,
- * one behind the other.
+ * n documents at once, of one sequence each, or none where the length is 0: their tokens, one
+ * behind the other.
  */
-int shard_writer_documents(struct shard_writer *w, const struct buf *packed, const uint32_t *length,
+int shard_writer_documents(struct shard_writer *w, const int32_t *id, const uint32_t *length,
                            size_t n, struct err *e);
 
 /* After open or resume: the tokens are written by a thread of its own. */

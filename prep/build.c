@@ -109,6 +109,7 @@ static int make_plan(struct build *b, struct err *e)
     if (q->append_eod)
         b->plan.eod = (int32_t)b->eod;
     b->plan.known_eod = (int32_t)b->eod;
+    b->watch.id = b->plan.known_eod;
     b->plan.dtype = q->dtype ? q->dtype : shard_dtype_for(b->plan.vocab_size);
     if (b->plan.dtype == SHARD_U16 && b->plan.vocab_size > 65536)
         return err_set(e, ERR_USAGE,

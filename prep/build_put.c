@@ -77,7 +77,7 @@ static struct shard_writer *writer_of(struct build *b, size_t k, uint64_t record
 }
 
 /* The n tokens of a document of several sequences; *s passes their lengths. */
-static int put_sentences(struct shard_writer *w, const char *packed, uint32_t n, const char **s,
+static int put_sentences(struct shard_writer *w, const int32_t *id, uint32_t n, const char **s,
                          struct err *e)
 {
     uint32_t k;
@@ -85,8 +85,8 @@ static int put_sentences(struct shard_writer *w, const char *packed, uint32_t n,
     for (; n && !code; n -= k) {
         memcpy(&k, *s, sizeof(k));
         *s += sizeof(k);
-        code = shard_writer_put(w, packed, k, e);
-        packed += (size_t)k * w->width;
+        code = shard_writer_add(w, id, k, e);
+        id += k;
     }
     return code;
 }
@@ -94,12 +94,12 @@ static int put_sentences(struct shard_writer *w, const char *packed, uint32_t n,
 static int put_column(struct build *b, size_t k, struct item *it, struct err *e)
 {
     struct column *col = &it->column[k];
-    const char *packed = col->packed.data;
+    const int32_t *id = col->ids.id;
     const char *sentence = col->sentence.len ? col->sentence.data : NULL;
     if (b->parts == 1 && !sentence) {
         size_t n = col->length.len / sizeof(uint32_t);
-        b->counts.tokens += col->packed.len / b->writer[k].width;
-        return shard_writer_documents(&b->writer[k], &col->packed,
+        b->counts.tokens += col->ids.n;
+        return shard_writer_documents(&b->writer[k], id,
                                       (const uint32_t *)(const void *)col->length.data, n, e);
     }
     uint64_t line = 0;
@@ -111,11 +111,10 @@ static int put_column(struct build *b, size_t k, struct item *it, struct err *e)
             line++; /* it has no document */
         struct shard_writer *w = writer_of(b, k, b->records + line++);
         memcpy(&n, col->length.data + at, sizeof(n));
-        code = sentence ? put_sentences(w, packed, n, &sentence, e)
-                        : shard_writer_put(w, packed, n, e);
+        code = sentence ? put_sentences(w, id, n, &sentence, e) : shard_writer_add(w, id, n, e);
         if (!code)
             code = shard_writer_end_document(w, e);
-        packed += (size_t)n * w->width;
+        id += n;
         b->counts.tokens += n;
     }
     return code;
@@ -188,7 +187,8 @@ static void pass(struct build *b, struct item *it)
     b->input[it->input].documents += it->docs;
     b->counts.documents += it->docs;
     b->counts.specials += it->specials;
-    b->counts.eods += it->eods;
+    b->counts.eods += it->eods + b->watch.n - it->added;
+    b->watch.n = 0;
     b->counts.read = it->consumed;
 }
 

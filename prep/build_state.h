@@ -67,6 +67,7 @@ struct build {
     void **ring;
     struct shard_writer *writer; /* one for each output but pieces */
     size_t nwriters;
+    struct shard_watch watch; /* of all writers: the end of document, since the last item */
     struct outfile bad; /* path NULL: not opened yet */
     struct build_counts counts;
     size_t at;        /* input of the last item */

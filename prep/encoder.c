@@ -21,11 +21,14 @@ struct encoder {
     struct jsonl *json;
     struct jsonl_value *value;
     struct tok_work *work;
-    struct tok_ids ids;
-    struct buf piece, packed; /* of a long record */
     struct punkt_work split;
+    uint64_t added; /* known_eod round the documents of the block */
+
+    /* of a long record */
+    struct tok_ids ids;
+    struct buf piece, packed;
     uint64_t eods;
-    uint64_t tokens; /* of a long text so far, without those round it */
+    uint64_t tokens; /* of a text so far, without those round it */
 };
 
 struct encoder *encoder_create(const struct encode_plan *p)
@@ -55,24 +58,25 @@ void encoder_destroy(struct encoder *c)
 
 /* ---- ids to columns ------------------------------------------------------------------------- */
 
-static void count_eods(struct encoder *c)
+/* Puts the beginning of text before a document, whose first ids are those from `from` on. */
+static bool put_bos(struct encoder *c, struct tok_ids *ids, size_t from)
 {
-    if (c->plan->known_eod >= 0)
-        c->eods += ids_count(c->ids.id, c->ids.n, c->plan->known_eod);
-}
-
-/* Puts the beginning of text before the ids at hand, the first ones of a document. */
-static bool put_bos(struct encoder *c)
-{
-    struct tok_ids *ids = &c->ids;
     int32_t bos = c->plan->bos;
-    if (!c->plan->prepend_bos || !ids->n || ids->id[0] == bos)
+    if (!c->plan->prepend_bos || ids->n == from || ids->id[from] == bos)
         return false;
     tok_ids_reserve(ids, 1);
-    memmove(ids->id + 1, ids->id, ids->n * sizeof(*ids->id));
-    ids->id[0] = bos;
+    memmove(ids->id + from + 1, ids->id + from, (ids->n - from) * sizeof(*ids->id));
+    ids->id[from] = bos;
     ids->n++;
+    c->added += bos == c->plan->known_eod;
     return true;
+}
+
+static void put_eod(struct encoder *c, struct tok_ids *ids)
+{
+    *tok_ids_reserve(ids, 1) = c->plan->eod;
+    ids->n++;
+    c->added += c->plan->eod == c->plan->known_eod;
 }
 
 /* One token more in the sequence whose length lies at `at`. */
@@ -86,51 +90,46 @@ static void lengthen(struct column *col, size_t at)
     memcpy(col->sentence.data + at, &n, sizeof(n));
 }
 
-/*
- * Appends the document whose ids are at hand. They get the end of document behind them. The lengths
- * of its sequences begin at `first`.
- */
-static int put_document(struct encoder *c, struct column *col, size_t first, struct err *e)
+/* Where a column ended. */
+struct place {
+    size_t ids, sentence;
+};
+
+/* The column's ids behind `from` are a document. They get the end of document behind them. */
+static int put_document(struct encoder *c, struct column *col, struct place from, struct err *e)
 {
-    const struct encode_plan *p = c->plan;
-    struct tok_ids *ids = &c->ids;
-    count_eods(c);
-    if (put_bos(c))
-        lengthen(col, first);
-    if (ids->n && p->eod >= 0) {
-        *tok_ids_reserve(ids, 1) = p->eod;
-        ids->n++;
+    struct tok_ids *ids = &col->ids;
+    if (put_bos(c, ids, from.ids))
+        lengthen(col, from.sentence);
+    if (ids->n > from.ids && c->plan->eod >= 0) {
+        put_eod(c, ids);
         lengthen(col, col->sentence.len - sizeof(uint32_t));
     }
-    if (ids->n > INT32_MAX)
-        return err_set(e, ERR_DATA, "%zu tokens in one document; the .idx counts to %d", ids->n,
+    size_t n = ids->n - from.ids;
+    if (n > INT32_MAX)
+        return err_set(e, ERR_DATA, "%zu tokens in one document; the .idx counts to %d", n,
                        INT32_MAX);
-    size_t bytes = ids->n * shard_dtype_width(p->dtype);
-    int code =
-        shard_pack(p->dtype, p->vocab_size, ids->id, ids->n, buf_reserve(&col->packed, bytes), e);
-    if (code)
-        return code;
-    col->packed.len += bytes;
-    uint32_t n = (uint32_t)ids->n;
-    buf_add(&col->length, &n, sizeof(n));
+    uint32_t length = (uint32_t)n;
+    buf_add(&col->length, &length, sizeof(length));
     return 0;
 }
 
 /* Appends ids as a record brings them; the first of them stands at `place` of its array. */
-static int take_ids(struct encoder *c, const int64_t *from, size_t n, uint64_t place, struct err *e)
+static int take_ids(const struct encode_plan *p, const int64_t *from, size_t n, uint64_t place,
+                    struct tok_ids *ret, struct err *e)
 {
-    int32_t *id = tok_ids_reserve(&c->ids, n);
+    int32_t *id = tok_ids_reserve(ret, n);
     for (size_t i = 0; i < n; i++) {
         if (from[i] == INT64_MIN) /* of a Parquet list */
             return err_set(e, ERR_DATA, "there is no id at place %llu",
                            (unsigned long long)(place + i));
-        if (from[i] < 0 || from[i] >= c->plan->vocab_size)
+        if (from[i] < 0 || from[i] >= p->vocab_size)
             return err_set(e, ERR_DATA, "id %lld at place %llu is outside the vocabulary of %lld",
                            (long long)from[i], (unsigned long long)(place + i),
-                           (long long)c->plan->vocab_size);
+                           (long long)p->vocab_size);
         id[i] = (int32_t)from[i];
     }
-    c->ids.n += n;
+    ret->n += n;
     return 0;
 }
 
@@ -150,8 +149,16 @@ static int judge(const struct encode_plan *p, size_t k, enum jsonl_kind kind, ui
                    p->ids ? "an array of ids" : "a string or an array of strings");
 }
 
-/* Encodes each sentence of the text; `lengths` gets those of them that have tokens. */
-static int encode_sentences(struct encoder *c, const char *text, size_t n, struct buf *lengths,
+/* The column's ids behind `before`, if there are any, are one sequence of several. */
+static void put_sequence(struct column *col, size_t before)
+{
+    uint32_t n = (uint32_t)(col->ids.n - before);
+    if (n)
+        buf_add(&col->sentence, &n, sizeof(n));
+}
+
+/* Encodes each sentence of the text. */
+static int encode_sentences(struct encoder *c, const char *text, size_t n, struct column *col,
                             struct err *e)
 {
     int code = 0;
@@ -161,29 +168,26 @@ static int encode_sentences(struct encoder *c, const char *text, size_t n, struc
         size_t count = punkt_count(&c->split);
         for (size_t i = 0; i < count && !code; i++) {
             const struct punkt_span *s = punkt_span(&c->split, i);
-            size_t before = c->ids.n;
-            code = tok_encode(c->plan->tok, c->work, text + at + s->at, s->end - s->at, &c->ids, e);
-            uint32_t tokens = (uint32_t)(c->ids.n - before);
-            if (tokens)
-                buf_add(lengths, &tokens, sizeof(tokens));
+            size_t before = col->ids.n;
+            code = tok_encode(c->plan->tok, c->work, text + at + s->at, s->end - s->at, &col->ids,
+                              e);
+            put_sequence(col, before);
         }
     }
     return code;
 }
 
-/* Encodes each string of an array (JSONL_STRINGS); `lengths` gets those that have tokens. */
-static int encode_strings(struct encoder *c, const char *text, size_t n, struct buf *lengths,
+/* Encodes each string of an array (JSONL_STRINGS). */
+static int encode_strings(struct encoder *c, const char *text, size_t n, struct column *col,
                           struct err *e)
 {
     const char *stop;
     int code = 0;
     for (const char *end = n ? text + n : text; text < end && !code; text = stop + 1) {
-        size_t before = c->ids.n;
+        size_t before = col->ids.n;
         stop = memchr(text, JSONL_STRING_END, (size_t)(end - text));
-        code = tok_encode(c->plan->tok, c->work, text, (size_t)(stop - text), &c->ids, e);
-        uint32_t tokens = (uint32_t)(c->ids.n - before);
-        if (tokens)
-            buf_add(lengths, &tokens, sizeof(tokens));
+        code = tok_encode(c->plan->tok, c->work, text, (size_t)(stop - text), &col->ids, e);
+        put_sequence(col, before);
     }
     return code;
 }
@@ -192,19 +196,11 @@ static int encode_strings(struct encoder *c, const char *text, size_t n, struct 
 static void list_sequences(struct column *col)
 {
     const uint32_t *n = (const uint32_t *)(const void *)col->length.data;
-    if (col->sentence.len || !col->packed.len)
+    if (col->sentence.len || !col->ids.n)
         return;
     for (size_t i = 0; i < col->length.len / sizeof(*n); i++)
         if (n[i])
             buf_add(&col->sentence, &n[i], sizeof(n[i]));
-}
-
-/* The ids at hand are one sequence. */
-static void one_sequence(const struct encoder *c, struct column *col)
-{
-    uint32_t n = (uint32_t)c->ids.n;
-    if (col->sentence.len && n)
-        buf_add(&col->sentence, &n, sizeof(n));
 }
 
 static int encode_value(struct encoder *c, struct item *it, size_t k, struct err *e)
@@ -213,37 +209,38 @@ static int encode_value(struct encoder *c, struct item *it, size_t k, struct err
     struct column *col = &it->column[k];
     if (v->kind == JSONL_STRINGS)
         list_sequences(col);
-    size_t first = col->sentence.len;
+    struct place from = {col->ids.n, col->sentence.len};
     int code;
-    c->ids.n = 0;
     if (c->plan->ids)
-        code = take_ids(c, v->ids, v->length, 0, e);
+        code = take_ids(c->plan, v->ids, v->length, 0, &col->ids, e);
     else if (v->kind != JSONL_STRING)
-        code = encode_strings(c, v->text, v->length, &col->sentence, e);
+        code = encode_strings(c, v->text, v->length, col, e);
     else if (c->plan->split)
-        code = encode_sentences(c, v->text, v->length, &col->sentence, e);
+        code = encode_sentences(c, v->text, v->length, col, e);
     else
-        code = tok_encode(c->plan->tok, c->work, v->text, v->length, &c->ids, e);
-    if (v->kind == (c->plan->ids ? JSONL_IDS : JSONL_STRING) && !c->plan->split)
-        one_sequence(c, col);
-    if (!code && !filter_tokens(&c->plan->filter, c->ids.n))
+        code = tok_encode(c->plan->tok, c->work, v->text, v->length, &col->ids, e);
+    if (v->kind == (c->plan->ids ? JSONL_IDS : JSONL_STRING) && !c->plan->split && from.sentence)
+        put_sequence(col, from.ids);
+    if (!code && !filter_tokens(&c->plan->filter, col->ids.n - from.ids))
         code = FILTERED;
     if (!code)
-        code = put_document(c, col, first, e);
-    if (code)
-        col->sentence.len = first;
+        code = put_document(c, col, from, e);
+    if (code) {
+        col->ids.n = from.ids;
+        col->sentence.len = from.sentence;
+    }
     if (code == ERR_DATA && c->plan->nkeys > 1)
         err_wrap(e, "\"%s\"", c->plan->key[k]);
     return code;
 }
 
 /* Takes the last document out again. */
-static void take_back(const struct encode_plan *p, struct column *col)
+static void take_back(struct column *col)
 {
     uint32_t tokens, n;
     col->length.len -= sizeof(tokens);
     memcpy(&tokens, col->length.data + col->length.len, sizeof(tokens));
-    col->packed.len -= (size_t)tokens * shard_dtype_width(p->dtype);
+    col->ids.n -= tokens;
     for (; col->sentence.len && tokens; tokens -= n) {
         col->sentence.len -= sizeof(n);
         memcpy(&n, col->sentence.data + col->sentence.len, sizeof(n));
@@ -255,7 +252,7 @@ static void take_back(const struct encode_plan *p, struct column *col)
 static int encode_values(struct encoder *c, struct item *it, struct err *e)
 {
     const struct encode_plan *plan = c->plan;
-    uint64_t eods = c->eods;
+    uint64_t added = c->added;
     int code = 0;
     for (size_t k = 0; k < plan->nkeys && !code; k++)
         code = judge(plan, k, c->value[k].kind, c->value[k].length, e);
@@ -264,10 +261,10 @@ static int encode_values(struct encoder *c, struct item *it, struct err *e)
     for (size_t k = 0; k < plan->nkeys && !code; k++) {
         code = encode_value(c, it, k, e);
         for (size_t i = 0; code && i < k; i++)
-            take_back(plan, &it->column[i]);
+            take_back(&it->column[i]);
     }
     if (code)
-        c->eods = eods;
+        c->added = added;
     return code;
 }
 
@@ -293,13 +290,12 @@ static int put_long(struct encoder *c, struct long_column *col, bool last, struc
 {
     const struct encode_plan *p = c->plan;
     c->tokens += c->ids.n;
-    count_eods(c);
+    if (p->known_eod >= 0)
+        c->eods += ids_count(c->ids.id, c->ids.n, p->known_eod);
     if (!col->tokens)
-        put_bos(c);
-    if (last && p->eod >= 0 && col->tokens + c->ids.n) {
-        *tok_ids_reserve(&c->ids, 1) = p->eod;
-        c->ids.n++;
-    }
+        put_bos(c, &c->ids, 0);
+    if (last && p->eod >= 0 && col->tokens + c->ids.n)
+        put_eod(c, &c->ids);
     size_t bytes = c->ids.n * shard_dtype_width(p->dtype);
     int code =
         shard_pack(p->dtype, p->vocab_size, c->ids.id, c->ids.n, buf_reserve(&c->packed, bytes), e);
@@ -396,6 +392,7 @@ static int encode_long(struct encoder *c, enum jsonl_kind kind, const struct spi
     if (c->plan->split)
         return encode_long_sentences(c, in, col, e);
 
+    const struct encode_plan *p = c->plan;
     int code = 0;
     bool last = false;
     char *piece = buf_reserve(&c->piece, PIECE);
@@ -405,8 +402,8 @@ static int encode_long(struct encoder *c, enum jsonl_kind kind, const struct spi
         last = at + n == in->size;
         code = spill_read(in, at, piece, n, e);
         if (!code && c->plan->ids)
-            code = take_ids(c, (const int64_t *)(const void *)piece, n / sizeof(int64_t),
-                            at / sizeof(int64_t), e);
+            code = take_ids(p, (const int64_t *)(const void *)piece, n / sizeof(int64_t),
+                            at / sizeof(int64_t), &c->ids, e);
         else if (!code)
             code = tok_encode_part(c->plan->tok, c->work, piece, n, last, &c->ids, e);
         if (!code && (last || c->ids.n > PIECE))
@@ -420,7 +417,6 @@ static void run_long(struct encoder *c, struct item *it)
     const struct encode_plan *p = c->plan;
     struct long_record *r = it->large;
     struct err *e = &it->err;
-    uint64_t eods = c->eods;
     int code = 0;
     it->lines = 1;
     if (item_bads(it))
@@ -436,8 +432,9 @@ static void run_long(struct encoder *c, struct item *it)
         if (!code && !filter_tokens(&p->filter, c->tokens))
             code = FILTERED;
     }
+    c->added = 0; /* they are not counted where they are written */
     if (code)
-        c->eods = eods;
+        c->eods = 0;
     if (code == ERR_DATA)
         item_add_bad(it, 0, NULL, 0, e->msg);
     else if (code == FILTERED)
@@ -553,21 +550,22 @@ static void run_rows(struct encoder *c, struct item *it)
 static void run_ids(struct encoder *c, struct item *it)
 {
     const int32_t *id = it->ids.id;
+    struct column *col = &it->column[0];
     for (size_t at = 0; at < it->run.len && !it->code; at += sizeof(uint64_t)) {
         uint64_t n;
         memcpy(&n, it->run.data + at, sizeof(n));
-        c->ids.n = 0;
-        if (n)
-            memcpy(tok_ids_reserve(&c->ids, n), id, n * sizeof(*id));
-        c->ids.n = n;
-        id += n;
         it->lines++;
-        if (!filter_tokens(&c->plan->filter, n)) {
+        if (filter_tokens(&c->plan->filter, n)) {
+            struct place from = {col->ids.n, 0};
+            if (n)
+                memcpy(tok_ids_reserve(&col->ids, n), id, n * sizeof(*id));
+            col->ids.n += n;
+            it->docs++;
+            it->code = put_document(c, col, from, &it->err);
+        } else {
             item_add_filtered(it, it->lines - 1);
-            continue;
         }
-        it->docs++;
-        it->code = put_document(c, &it->column[0], 0, &it->err);
+        id += n;
     }
 }
 
@@ -576,7 +574,7 @@ void encoder_run(struct encoder *c, struct item *it)
     if (it->code)
         return;
     uint64_t specials = c->work ? tok_work_specials(c->work) : 0;
-    c->eods = 0;
+    c->eods = c->added = 0;
     if (it->kind == ITEM_LINES)
         run_lines(c, it);
     else if (it->kind == ITEM_TEXT)
@@ -589,6 +587,7 @@ void encoder_run(struct encoder *c, struct item *it)
         run_ids(c, it);
     it->specials = c->work ? tok_work_specials(c->work) - specials : 0;
     it->eods = c->eods;
+    it->added = c->added;
     if (c->ids.cap > IDS_KEPT)
         tok_ids_finish(&c->ids);
 }

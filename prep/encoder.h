@@ -3,9 +3,9 @@
 #define PREP_ENCODER_H
 
 /*
- * The worker's part: a block of records becomes packed tokens. Records are parsed (base/jsonl),
- * their texts encoded (tok), ids checked and narrowed (dataset), the end of document appended to
- * those that are not empty. A record enters all columns or none.
+ * The worker's part: a block of records becomes tokens. Records are parsed (base/jsonl), their
+ * texts encoded (tok), ids checked, the end of document appended to those that are not empty. A
+ * record enters all columns or none.
  *
  * The plan is shared and immutable; an encoder belongs to one thread.
  */
@@ -48,8 +48,9 @@ void encoder_destroy(struct encoder *c);
 
 /*
  * Fills the item's lower part. What is wrong is in it->code or it->bad. it->specials: strings of
- * special tokens that were met inside texts and taken as text; it->eods: ids inside the documents
- * taken that are known_eod.
+ * special tokens that were met inside texts and taken as text; it->added: known_eod among what was
+ * put round the documents taken; it->eods: those inside the documents of a long record, all others
+ * being counted where they are written.
  */
 void encoder_run(struct encoder *c, struct item *it);
 

@@ -7,7 +7,7 @@
 #include "base/jsonl.h"
 #include "base/mem.h"
 
-enum { KEPT = 4 << 20 }; /* a buffer that a large record has made larger than this is given back */
+enum { KEPT = 4 << 20 }; /* bytes; what a large record has made larger than this is given back */
 
 void item_init(struct item *it, size_t ncolumns)
 {
@@ -29,6 +29,9 @@ void item_reset(struct item *it)
     empty(&it->bad);
     empty(&it->why);
     for (size_t k = 0; k < it->ncolumns; k++) {
+        if (it->column[k].ids.cap > KEPT / sizeof(int32_t))
+            tok_ids_finish(&it->column[k].ids);
+        it->column[k].ids.n = 0;
         empty(&it->column[k].packed);
         empty(&it->column[k].length);
         empty(&it->column[k].sentence);
@@ -42,7 +45,7 @@ void item_reset(struct item *it)
     it->code = 0;
     it->last = false;
     it->lines = it->docs = 0;
-    it->specials = it->eods = 0;
+    it->specials = it->eods = it->added = 0;
 }
 
 void item_finish(struct item *it)
@@ -52,6 +55,7 @@ void item_finish(struct item *it)
     buf_finish(&it->bad);
     buf_finish(&it->why);
     for (size_t k = 0; k < it->ncolumns; k++) {
+        tok_ids_finish(&it->column[k].ids);
         buf_finish(&it->column[k].packed);
         buf_finish(&it->column[k].length);
         buf_finish(&it->column[k].sentence);

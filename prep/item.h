@@ -3,7 +3,7 @@
 #define PREP_ITEM_H
 
 /*
- * What travels down the line: a block of records on its way from bytes to packed tokens. Fill
+ * What travels down the line: a block of records on its way from bytes to tokens. Fill
  * makes the upper part, or says where in a file the text lies, which is then read by who works on
  * it; work makes the lower part, drain empties it; then it starts anew with its memory kept. One
  * thread at a time has it in hand.
@@ -27,9 +27,10 @@ enum item_kind {
     ITEM_IDS    /* documents of the framed stream in `ids`, one run for each of `run` */
 };
 
-/* The documents of one key: their packed tokens one behind the other, end of document included. */
+/* The documents of one key: their tokens one behind the other, end of document included. */
 struct column {
-    struct buf packed;
+    struct tok_ids ids;
+    struct buf packed; /* sft_encode.h has its own instead */
     struct buf length; /* uint32_t, tokens of each document; 0: an empty one */
     /* uint32_t, if there are documents of several sequences: tokens of each, as many as add up to
      * its document's */
@@ -63,7 +64,7 @@ struct item {
 
     uint64_t lines; /* in the block */
     uint64_t docs;
-    uint64_t specials, eods; /* encoder.h */
+    uint64_t specials, eods, added; /* encoder.h */
     struct column *column;   /* one for each key */
     size_t ncolumns;
     struct buf bad; /* struct bad */

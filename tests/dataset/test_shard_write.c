@@ -92,6 +92,11 @@ static void ids_outside_the_vocabulary_are_refused(void)
     T_OK(shard_writer_open(&w, t_path("v"), 100, &e), &e);
     T_ERR(shard_writer_add(&w, (int32_t[]){3, 100}, 2, &e), &e, ERR_DATA, "document 0");
     shard_writer_abort(&w);
+    T_OK(shard_writer_open(&w, t_path("v"), 100, &e), &e);
+    T_OK(shard_writer_documents(&w, (int32_t[]){3, 99}, (uint32_t[]){2}, 1, &e), &e);
+    T_ERR(shard_writer_documents(&w, (int32_t[]){3, 4, 5, 6, -7}, (uint32_t[]){1, 0, 2, 2}, 4, &e),
+          &e, ERR_DATA, "document 4: token 1 has id -7");
+    shard_writer_abort(&w);
     shard_writer_abort(&w);
     T_EQ(files_of("v"), 0);
 }
@@ -356,7 +361,9 @@ static void many_documents_at_once(void)
     enum { N = 3000, MOST = 200 };
     struct err e;
     struct shard_writer one, all;
-    struct buf packed = {0}, want = {0}, got = {0};
+    struct buf ids = {0}, packed = {0}, want = {0}, got = {0};
+    struct shard_watch watch = {.id = 31337};
+    uint64_t watched = 0;
     uint32_t *length = mem_new(N, sizeof(*length));
     T_OK(shard_writer_open(&one, t_path("one"), 60000, &e), &e);
     T_OK(shard_writer_open(&all, t_path("all"), 60000, &e), &e);
@@ -364,16 +371,19 @@ static void many_documents_at_once(void)
         int32_t id[MOST];
         length[i] = i * 37 % 11 ? i * 31 % MOST : 0;
         for (uint32_t k = 0; k < length[i]; k++)
-            id[k] = (int32_t)((i * 7919 + k * 104729) % 60000);
-        T_OK(shard_writer_add(&one, id, length[i], &e), &e);
-        T_OK(shard_writer_end_document(&one, &e), &e);
+            id[k] = k % 97 == 5 ? 31337 : (int32_t)((i * 7919 + k * 104729) % 31337);
         T_OK(shard_pack(SHARD_U16, 60000, id, length[i], buf_reserve(&packed, 2 * MOST), &e), &e);
-        packed.len += 2 * (size_t)length[i];
+        T_OK(shard_writer_put(&one, packed.data, length[i], &e), &e);
+        T_OK(shard_writer_end_document(&one, &e), &e);
+        buf_add(&ids, id, length[i] * sizeof(*id));
+        watched += (length[i] + 91) / 97;
     }
+    all.watch = &watch;
     T_OK(shard_writer_behind(&all, &e), &e);
-    T_OK(shard_writer_documents(&all, &packed, length, N, &e), &e);
-    packed.len = 0;
-    T_OK(shard_writer_documents(&all, &packed, length, 0, &e), &e);
+    const int32_t *id = (const int32_t *)(const void *)ids.data;
+    T_OK(shard_writer_documents(&all, id, length, N, &e), &e);
+    T_OK(shard_writer_documents(&all, id, length, 0, &e), &e);
+    T_EQ(watch.n, watched);
     T_EQ(all.ntokens, one.ntokens);
     T_EQ(all.nseq, one.nseq);
     T_OK(shard_writer_finish(&one, NULL, &e), &e);
@@ -388,6 +398,7 @@ static void many_documents_at_once(void)
         buf_finish(&got);
     }
     buf_finish(&packed);
+    buf_finish(&ids);
     free(length);
 }
 

@@ -42,12 +42,12 @@ static void run(const struct encode_plan *p, struct item *it, const char *text)
     encoder_destroy(c);
 }
 
-static void column_is(const struct item *it, size_t k, const uint16_t *id, size_t n,
+static void column_is(const struct item *it, size_t k, const int32_t *id, size_t n,
                       const uint32_t *length, size_t docs)
 {
-    T_EQ(it->column[k].packed.len, n * sizeof(*id));
+    T_EQ(it->column[k].ids.n, n);
     T_EQ(it->column[k].length.len, docs * sizeof(*length));
-    T_MEM(it->column[k].packed.data, id, n * sizeof(*id));
+    T_MEM(it->column[k].ids.id, id, n * sizeof(*id));
     T_MEM(it->column[k].length.data, length, docs * sizeof(*length));
 }
 
@@ -61,8 +61,8 @@ static void records_become_columns(void)
     T_EQ(it.docs, 2);
     T_EQ(it.lines, 2);
     T_EQ(item_bads(&it), 0);
-    column_is(&it, 0, (uint16_t[]){1, 2, 100, 4, 5, 6, 100}, 7, (uint32_t[]){3, 4}, 2);
-    column_is(&it, 1, (uint16_t[]){3, 100}, 2, (uint32_t[]){0, 2}, 2);
+    column_is(&it, 0, (int32_t[]){1, 2, 100, 4, 5, 6, 100}, 7, (uint32_t[]){3, 4}, 2);
+    column_is(&it, 1, (int32_t[]){3, 100}, 2, (uint32_t[]){0, 2}, 2);
     item_finish(&it);
     tok_close(t);
 }
@@ -85,10 +85,10 @@ static void strings_of_an_array_are_sequences(void)
     T_OK(it.code, &it.err);
     T_EQ(it.docs, 4);
     T_EQ(item_bads(&it), 3);
-    column_is(&it, 0, (uint16_t[]){1, 2, 100, 3, 4, 5, 100, 8, 9, 100}, 10,
+    column_is(&it, 0, (int32_t[]){1, 2, 100, 3, 4, 5, 100, 8, 9, 100}, 10,
               (uint32_t[]){0, 3, 4, 3}, 4);
     sequences_are(&it, 0, (uint32_t[]){3, 2, 2, 3}, 4);
-    column_is(&it, 1, (uint16_t[]){6, 100}, 2, (uint32_t[]){0, 0, 2, 0}, 4);
+    column_is(&it, 1, (int32_t[]){6, 100}, 2, (uint32_t[]){0, 0, 2, 0}, 4);
     sequences_are(&it, 1, (uint32_t[]){2}, 1);
     item_finish(&it);
 
@@ -96,7 +96,7 @@ static void strings_of_an_array_are_sequences(void)
     p.prepend_bos = true;
     p.bos = 50;
     run(&p, &it, "{\"a\":[\"\",\"3 4\",\"5\"]}\n{\"a\":\"6\"}\n");
-    column_is(&it, 0, (uint16_t[]){50, 3, 4, 5, 100, 50, 6, 100}, 8, (uint32_t[]){5, 3}, 2);
+    column_is(&it, 0, (int32_t[]){50, 3, 4, 5, 100, 50, 6, 100}, 8, (uint32_t[]){5, 3}, 2);
     sequences_are(&it, 0, (uint32_t[]){3, 2, 3}, 3);
     item_finish(&it);
     tok_close(t);
@@ -115,8 +115,8 @@ static void a_bad_record_enters_no_column(void)
     T_EQ(it.docs, 2);
     T_EQ(it.lines, 7);
     T_EQ(item_bads(&it), 5);
-    column_is(&it, 0, (uint16_t[]){1, 5}, 2, (uint32_t[]){1, 1}, 2);
-    column_is(&it, 1, (uint16_t[]){2, 6}, 2, (uint32_t[]){1, 1}, 2);
+    column_is(&it, 0, (int32_t[]){1, 5}, 2, (uint32_t[]){1, 1}, 2);
+    column_is(&it, 1, (int32_t[]){2, 6}, 2, (uint32_t[]){1, 1}, 2);
     static const char *const why[] = {"\"b\": ", "byte 0", "has no key \"b\"", "object",
                                       "the value of \"a\" is not a string"};
     for (size_t i = 0; i < 5; i++) {
@@ -154,8 +154,8 @@ static void records_are_left_out_for_their_length(void)
         T_EQ(item_bad(&it, i)->line, i + 1);
         T_EQ(item_bad(&it, i)->filtered, i != 1);
     }
-    column_is(&it, 0, (uint16_t[]){1, 2, 100, 6, 7, 8, 100}, 7, (uint32_t[]){3, 4}, 2);
-    column_is(&it, 1, (uint16_t[]){3, 4, 5, 100, 10, 11, 100}, 7, (uint32_t[]){4, 3}, 2);
+    column_is(&it, 0, (int32_t[]){1, 2, 100, 6, 7, 8, 100}, 7, (uint32_t[]){3, 4}, 2);
+    column_is(&it, 1, (int32_t[]){3, 4, 5, 100, 10, 11, 100}, 7, (uint32_t[]){4, 3}, 2);
     item_finish(&it);
     tok_close(t);
 }
@@ -191,8 +191,8 @@ static void ids_are_checked(void)
         "{\"a\":[1e3]}\n{\"a\":[99999999999]}\n");
     T_EQ(it.docs, 2);
     T_EQ(item_bads(&it), 5);
-    T_EQ(it.column[0].packed.len, 8);
-    T_MEM(it.column[0].packed.data, ((int32_t[]){1, 69999}), 8);
+    T_EQ(it.column[0].ids.n, 2);
+    T_MEM(it.column[0].ids.id, ((int32_t[]){1, 69999}), 8);
     T_CHECK(strstr(it.why.data + item_bad(&it, 0)->why, "id 70000 at place 0"));
     item_finish(&it);
 }
@@ -216,7 +216,7 @@ static void runs_of_ids_become_documents(void)
     encoder_run(c, &it);
     T_OK(it.code, &it.err);
     T_EQ(it.docs, 3);
-    column_is(&it, 0, (uint16_t[]){5, 6, 99, 7, 99}, 5, (uint32_t[]){3, 0, 2}, 3);
+    column_is(&it, 0, (int32_t[]){5, 6, 99, 7, 99}, 5, (uint32_t[]){3, 0, 2}, 3);
     item_finish(&it);
     encoder_destroy(c);
 }

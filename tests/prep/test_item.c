@@ -27,12 +27,12 @@ static void a_large_record_does_not_stay(void)
     struct item it;
     item_init(&it, 1);
     buf_reserve(&it.text, 600 << 10);
-    buf_reserve(&it.column[0].packed, 64 << 20);
+    tok_ids_reserve(&it.column[0].ids, 16 << 20);
     it.docs = 7;
     it.code = ERR_DATA;
     item_reset(&it);
     T_CHECK(it.text.cap >= 600 << 10); /* an ordinary block: kept for the next turn */
-    T_EQ(it.column[0].packed.cap, 0);
+    T_EQ(it.column[0].ids.cap, 0);
     T_EQ(it.docs, 0);
     T_EQ(it.code, 0);
     item_finish(&it);
