@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-enum { LANES = 16, ASCII = 0x80, CODE_POINTS = 0x110000 };
+enum { LANES = ENDS_LANES, ASCII = 0x80, CODE_POINTS = 0x110000 };
 
 #define NO_PARENT UINT32_MAX
 
@@ -171,6 +171,14 @@ static size_t place_all(struct build *b, const uint32_t *number, uint32_t *base)
     return units;
 }
 
+static uint32_t chars_of(const struct trie_key *key)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < key->length; i++)
+        n += ((unsigned char)key->text[i] & 0xc0) != 0x80;
+    return n < ENDS_CHARS_MOST ? n : ENDS_CHARS_MOST;
+}
+
 /* The units of strings, the shorter ones first, since others end with these. */
 static void fill_units(struct ends *a, const struct build *b, const uint32_t *base)
 {
@@ -182,11 +190,11 @@ static void fill_units(struct ends *a, const struct build *b, const uint32_t *ba
         if (!i)
             continue;
         u->check = b->node[x->parent].unit;
-        u->fail = x->parent ? ends_step(a, a->unit[u->check].fail, x->c) : ENDS_ROOT;
+        u->fail = x->parent ? ends_step(a, a->unit[u->check].fail, a->number[x->c]) : ENDS_ROOT;
         u->piece = a->unit[u->fail].piece;
         if (key->length != x->depth)
             continue;
-        a->piece[key->value + 1].next = u->piece;
+        a->piece[key->value + 1].more = u->piece | chars_of(key) << ENDS_CHARS;
         u->piece = (uint32_t)key->value + 1;
     }
 }
@@ -221,15 +229,14 @@ void ends_finish(struct ends *a)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-void ends_walk_plain(const struct ends *a, const char *text, const uint32_t *start, size_t n,
+void ends_walk_plain(const struct ends *a, const uint32_t *number, const struct ends_texts *texts,
                      uint32_t *ret)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint32_t state = ENDS_ROOT;
-        for (size_t at = start[i], k; at < start[i + 1]; at += k) {
-            k = utf8_char(text + at, text + start[i + 1]);
-            state = ends_step(a, state, utf8_code(text + at, k));
-            ret[at + k - 1] = a->unit[state].piece;
+    for (size_t i = 0; i < texts->n; i++) {
+        uint32_t state = ENDS_ROOT, *to = ret + texts->to[i];
+        for (size_t at = texts->begin[i]; at < texts->end[i]; at++, to += LANES) {
+            state = ends_step(a, state, number[at]);
+            *to = a->unit[state].piece;
         }
     }
 }
@@ -238,14 +245,12 @@ void ends_walk_plain(const struct ends *a, const char *text, const uint32_t *sta
 #define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,bmi2,popcnt")))
 #define INLINE WIDE static inline __attribute__((always_inline))
 
-enum { UNIT_WORDS = sizeof(struct ends_unit) / 8, LIST = 128 };
+enum { UNIT_WORDS = sizeof(struct ends_unit) / 8 };
 
 /* Texts under way, one in a lane. */
 struct group {
-    __m512i at, end, state, base, fail;
-    __m512i number, next; /* of the character at `at`, and the place behind it */
+    __m512i at, end, to, state, base, fail;
     __mmask16 live, over; /* lanes at work, and those whose text is over */
-    __mmask16 on;         /* lanes that have come to another character */
 };
 
 INLINE __m512i all(uint32_t x)
@@ -260,130 +265,66 @@ INLINE __m512i of_units(__mmask16 some, __m512i state, const uint32_t *field)
     return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), some, place, field, 8);
 }
 
-/* The code points of characters of which each lane has the bytes; *ret_length is how many. */
-INLINE __m512i code_points(__m512i bytes, __m512i *ret_length)
-{
-    const __m512i turned =
-        _mm512_broadcast_i32x4(_mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12));
-    const __m512i bits =
-        _mm512_setr_epi32(0, 0x7f, 0x7ff, 0xffff, 0x1fffff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-    __m512i first = _mm512_and_si512(bytes, all(0xff)), length = all(1);
-    for (uint32_t more = 0xc0; more <= 0xf0; more = more >> 1 | 0x80)
-        length = _mm512_mask_add_epi32(length, _mm512_cmpge_epu32_mask(first, all(more)), length,
-                                       all(1));
-    __m512i x = _mm512_shuffle_epi8(bytes, turned);
-    __m512i low = _mm512_or_si512(_mm512_and_si512(x, all(0x3f)),
-                                  _mm512_and_si512(_mm512_srli_epi32(x, 2), all(0x3f << 6)));
-    __m512i high =
-        _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(x, 4), all(0x3f << 12)),
-                        _mm512_and_si512(_mm512_srli_epi32(x, 6), all((uint32_t)0xff << 18)));
-    __m512i unused = _mm512_mullo_epi32(_mm512_sub_epi32(all(4), length), all(6));
-    x = _mm512_srlv_epi32(_mm512_or_si512(low, high), unused);
-    *ret_length = length;
-    return _mm512_and_si512(x, _mm512_permutexvar_epi32(length, bits));
-}
-
-/* Texts of at least a byte each. */
-struct texts {
-    uint32_t begin[LIST + LANES], end[LIST + LANES];
-    size_t n, next;
-};
-
 /* Other texts begin in the lanes whose text is over. Without a branch, for whether there is one is
  * known only when memory has answered, and till then the other group shall work. */
-INLINE void refill(struct group *g, const struct ends_unit *root, struct texts *t)
+INLINE void refill(struct group *g, const struct ends_unit *root, const struct ends_texts *t,
+                   size_t *next)
 {
-    unsigned left = (unsigned)(t->n - t->next < LANES ? t->n - t->next : LANES);
+    unsigned left = (unsigned)(t->n - *next < LANES ? t->n - *next : LANES);
     __mmask16 over = (__mmask16)_pdep_u32((1u << left) - 1, g->over);
-    g->at = _mm512_mask_expandloadu_epi32(g->at, over, t->begin + t->next);
-    g->end = _mm512_mask_expandloadu_epi32(g->end, over, t->end + t->next);
+    g->at = _mm512_mask_expandloadu_epi32(g->at, over, t->begin + *next);
+    g->end = _mm512_mask_expandloadu_epi32(g->end, over, t->end + *next);
+    g->to = _mm512_mask_expandloadu_epi32(g->to, over, t->to + *next);
     g->state = _mm512_mask_mov_epi32(g->state, over, all(ENDS_ROOT));
     g->base = _mm512_mask_mov_epi32(g->base, over, all(root->base));
     g->fail = _mm512_mask_mov_epi32(g->fail, over, all(root->fail));
     g->live |= over;
-    t->next += (unsigned)__builtin_popcount(over);
+    *next += (unsigned)__builtin_popcount(over);
 }
 
 /* Each lane comes to its next character, or to a shorter end of what it has read. */
-INLINE void step(struct group *g, const struct ends *a, const char *text, uint32_t *ret)
+INLINE void step(struct group *g, const struct ends *a, const uint32_t *number, uint32_t *ret)
 {
     const struct ends_unit *root = a->unit;
-    const __mmask16 live = g->live, other = g->on & live;
-    const __m512i zero = _mm512_setzero_si512();
-    __m512i length = all(1), number = _mm512_mask_i32gather_epi32(zero, other, g->at, text, 1);
-    if (_mm512_test_epi32_mask(number, all(ASCII)))
-        number =
-            _mm512_mask_i32gather_epi32(zero, other, code_points(number, &length), a->number, 4);
-    else
-        number = _mm512_add_epi32(_mm512_and_si512(number, all(0x7f)), all(1));
-    g->number = _mm512_mask_mov_epi32(g->number, other, number);
-    g->next = _mm512_mask_add_epi32(g->next, other, g->at, length);
-    __m512i to = _mm512_add_epi32(g->base, g->number);
+    const __mmask16 live = g->live;
+    __m512i to = _mm512_mask_i32gather_epi32(all(0), live, g->at, number, 4);
+    to = _mm512_add_epi32(g->base, to);
     __mmask16 good = _mm512_mask_cmpeq_epi32_mask(live, of_units(live, to, &root->check), g->state);
     __mmask16 on = good | _mm512_mask_testn_epi32_mask(live, g->state, g->state);
     g->state = _mm512_mask_mov_epi32(g->fail, good, to); /* else the same character once more */
     g->base = of_units(live, g->state, &root->base);
     g->fail = of_units(live, g->state, &root->fail);
-    __m512i last = _mm512_sub_epi32(g->next, all(1));
-    _mm512_mask_i32scatter_epi32(ret, on, last, of_units(on, g->state, &root->piece), 4);
-    g->at = _mm512_mask_mov_epi32(g->at, on, g->next);
+    _mm512_mask_i32scatter_epi32(ret, on, g->to, of_units(on, g->state, &root->piece), 4);
+    g->to = _mm512_mask_add_epi32(g->to, on, g->to, all(LANES));
+    g->at = _mm512_mask_add_epi32(g->at, on, g->at, all(1));
     g->over = _mm512_mask_cmpeq_epi32_mask(on, g->at, g->end);
     g->live &= (__mmask16)~g->over;
-    g->on = on;
 }
 
 /* Two groups of lanes, so that one works while the other waits for memory. */
-WIDE static void walk_wide(const struct ends *a, const char *text, struct texts *t, uint32_t *ret)
+WIDE static void walk_wide(const struct ends *a, const uint32_t *number,
+                           const struct ends_texts *t, uint32_t *ret)
 {
     const __m512i zero = _mm512_setzero_si512();
-    struct group g = {zero, zero, zero, zero, zero, zero, zero, 0, 0xffff, 0xffff}, h = g;
-    while (g.live | h.live || t->next < t->n) {
-        refill(&g, a->unit, t);
-        step(&g, a, text, ret);
-        refill(&h, a->unit, t);
-        step(&h, a, text, ret);
-    }
-}
-
-/* Up to LIST texts, the longest first, so that no lane is at work on one when all others are done.
- */
-static void list_texts(struct texts *t, const uint32_t *start, size_t n)
-{
-    enum { LENGTHS = 32, STEP = 6 };
-    uint32_t place[LENGTHS + 1] = {0};
-    uint8_t rank[LIST];
-    t->n = t->next = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t length = start[i + 1] - start[i], steps = (length + STEP - 1) / STEP;
-        rank[i] = (uint8_t)(length == 0 ? LENGTHS : steps >= LENGTHS ? 0 : LENGTHS - 1 - steps);
-        t->n += length > 0;
-        place[rank[i]]++;
-    }
-    for (uint32_t k = 0, at = 0; k <= LENGTHS; k++) {
-        uint32_t count = place[k];
-        place[k] = at;
-        at += count;
-    }
-    for (size_t i = 0; i < n; i++) {
-        uint32_t to = place[rank[i]]++;
-        t->begin[to] = start[i];
-        t->end[to] = start[i + 1];
+    struct group g = {zero, zero, zero, zero, zero, zero, 0, 0xffff}, h = g;
+    size_t next = 0;
+    while (g.live | h.live || next < t->n) {
+        refill(&g, a->unit, t, &next);
+        step(&g, a, number, ret);
+        refill(&h, a->unit, t, &next);
+        step(&h, a, number, ret);
     }
 }
 #endif
 
-void ends_walk(const struct ends *a, const char *text, const uint32_t *start, size_t n,
+void ends_walk(const struct ends *a, const uint32_t *number, const struct ends_texts *texts,
                uint32_t *ret)
 {
 #ifdef __x86_64__
-    struct texts t;
     if (cpu_avx512() && __builtin_cpu_supports("bmi2")) {
-        for (size_t i = 0; i < n; i += LIST) {
-            list_texts(&t, start + i, n - i < LIST ? n - i : LIST);
-            walk_wide(a, text, &t, ret);
-        }
+        walk_wide(a, number, texts, ret);
         return;
     }
 #endif
-    ends_walk_plain(a, text, start, n, ret);
+    ends_walk_plain(a, number, texts, ret);
 }

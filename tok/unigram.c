@@ -44,7 +44,7 @@ static void fill_ends(struct unigram *u, const struct sp_model *m, const struct 
         const struct sp_piece *p = &m->piece[i];
         if (p->type == SP_UNUSED || !sp_piece_is_utf8(p))
             continue;
-        piece[i + 1] = (struct ends_piece){u->score[i], (uint32_t)p->length, 0};
+        piece[i + 1] = (struct ends_piece){.score = u->score[i], .length = (uint32_t)p->length};
     }
     ends_init(&u->ends, key, n, piece);
 }
@@ -73,7 +73,7 @@ static void fill_trie(struct unigram *u, const struct sp_model *m)
 
 struct unigram *unigram_create(const struct sp_model *m)
 {
-    if (m->kind != SP_UNIGRAM)
+    if (m->kind != SP_UNIGRAM || m->npieces >= ENDS_NEXT)
         return NULL;
     for (size_t i = 0; i < m->npieces; i++) /* else parts of two items may look like one mark */
         if (m->piece[i].type == SP_USER && !sp_piece_is_utf8(&m->piece[i]))
@@ -115,6 +115,11 @@ struct unigram_state *unigram_state_create(void)
     return s;
 }
 
+void unigram_state_plain(struct unigram_state *s)
+{
+    s->plain = true;
+}
+
 void unigram_state_destroy(struct unigram_state *s)
 {
     if (!s)
@@ -128,7 +133,7 @@ void unigram_state_destroy(struct unigram_state *s)
     word_cache_destroy(s->cache);
     tok_ids_finish(&s->stream);
     free(s->part);
-    free(s->piece);
+    unigram_lanes_destroy(s->lanes);
     free(s->pairs);
     free(s->total);
     free(s);
@@ -181,15 +186,17 @@ ALWAYS void offer(struct node *to, float sum, uint32_t piece)
     to->piece = better ? piece : to->piece;
 }
 
-/* The best way to a place, behind a character of `one` bytes, at which this piece and those behind
- * it end; *node is that of the place, those of places before it lie before it. */
-ALWAYS void fill_node(const struct unigram *u, struct node *node, uint32_t piece, size_t one)
+/* The best way to a place, at which this piece and those behind it end; *node is that of the place,
+ * those of places before it lie before it. Places are counted in characters, or in bytes: of these
+ * the last character has `one`. */
+ALWAYS void fill_node(const struct unigram *u, struct node *node, uint32_t piece, bool chars,
+                      size_t one)
 {
     struct node to = {-INFINITY, -INFINITY, piece};
     size_t length = 0;
-    for (const struct ends_piece *p; piece; piece = p->next) {
+    for (const struct ends_piece *p; piece; piece = p->more & ENDS_NEXT) {
         p = &u->ends.piece[piece];
-        length = p->length;
+        length = chars ? p->more >> ENDS_CHARS : p->length;
         offer(&to, p->score + node[-(ptrdiff_t)length].score, piece);
     }
     if (length != one)
@@ -226,7 +233,7 @@ static void fill_anew(const struct unigram *u, struct unigram_state *s, uint32_t
         float sum = score + s->node[from].score;
         if (first || sum > to.score)
             to = (struct node){.score = sum, .piece = piece};
-        piece = piece ? p->next : 0;
+        piece = piece ? p->more & ENDS_NEXT : 0;
     }
     for (; k < s->nanew; k++)
         to.score -= s->anew[k].by;
@@ -241,13 +248,13 @@ static void extend(const struct unigram *u, struct unigram_state *s)
     size_t one = sp_char_length(p + s->at, n - s->at);
     if (fabsf(s->node[s->at].score) > UNIGRAM_MOST)
         begin_anew(s);
-    s->reached = ends_step(&u->ends, s->reached, utf8_code(p + s->at, one));
+    s->reached = ends_step(&u->ends, s->reached, u->ends.number[utf8_code(p + s->at, one)]);
     s->at += one;
     uint32_t piece = u->ends.unit[s->reached].piece;
     if (s->nanew)
         fill_anew(u, s, piece, one);
     else
-        fill_node(u, &s->node[s->at], piece, one);
+        fill_node(u, &s->node[s->at], piece, false, one);
 }
 
 static size_t char_before(const char *p, size_t at)
@@ -388,32 +395,31 @@ static float limit_of(const struct unigram *u, size_t n, double margin, double f
     return room < 0x1p14 ? (float)fmax(fmin(limit, least), 0) : 0;
 }
 
-float unigram_learn(const struct unigram *u, struct unigram_state *s, const char *text,
-                    const uint32_t *piece, size_t n, struct tok_ids *ids)
+float unigram_learn(const struct unigram *u, struct unigram_state *s, const uint32_t *piece,
+                    size_t n, struct tok_ids *ids)
 {
-    size_t chars = 0, first = ids->n;
+    size_t first = ids->n;
     double margin = INFINITY;
     float far = 0;
     make_nodes(s, n);
     s->node[0].score = 0;
-    for (size_t at = 0, one; at < n; chars++) {
-        one = sp_char_length(text + at, n - at);
-        at += one;
-        fill_node(u, &s->node[at], piece[at - 1], one);
+    for (size_t at = 1; at <= n; at++) {
+        fill_node(u, &s->node[at], piece[(at - 1) * ENDS_LANES], true, 1);
         far = fmaxf(far, fabsf(s->node[at].score));
     }
-    int32_t *id = tok_ids_reserve(ids, chars);
+    int32_t *id = tok_ids_reserve(ids, n);
     for (size_t at = n; at > 0; ids->n++) {
         const struct node *t = &s->node[at];
         margin = t->piece ? fmin(margin, (double)t->score - (double)t->second) : 0;
-        at -= last_piece(u, s->node, text, at, id++);
+        *id++ = t->piece ? (int32_t)t->piece - 1 : u->unk;
+        at -= t->piece ? u->ends.piece[t->piece].more >> ENDS_CHARS : 1;
     }
     for (size_t i = first, k = ids->n; i + 1 < k--; i++) { /* they came from the last on */
         int32_t swap = ids->id[i];
         ids->id[i] = ids->id[k];
         ids->id[k] = swap;
     }
-    return limit_of(u, chars, margin, (double)far);
+    return limit_of(u, n, margin, (double)far);
 }
 
 void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)

@@ -38,6 +38,9 @@ struct unigram_state;
 struct unigram_state *unigram_state_create(void);
 void unigram_state_destroy(struct unigram_state *s);
 
+/* The way of processors without AVX-512, before the first text; for tests. */
+void unigram_state_plain(struct unigram_state *s);
+
 /*
  * The next bytes of a text; appends the ids that are settled. With `last` all are, and the state is
  * ready for another text.

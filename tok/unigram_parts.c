@@ -69,6 +69,7 @@ static bool may_part(const struct unigram *u, uint32_t a, uint32_t b)
 
 void unigram_parts_open(struct unigram *u)
 {
+    u->space = u->ends.number[utf8_code(u->norm.space, u->norm.space_length)];
     for (uint32_t a = 0; a < 128; a++)
         for (uint32_t b = 0; b < 128; b++)
             u->apart[a][b >> 3] |= (unsigned char)(may_part(u, a, b) << (b & 7));
@@ -78,6 +79,7 @@ void unigram_parts_open(struct unigram *u)
         size_t n;
         const char *to = sp_norm_char(&u->norm, &text, 1, &n);
         u->spaces[c] = n == 1 && *to == ' ' && !trie_step(&u->norm.user, &at, text);
+        u->stays[c / 32] |= (uint32_t)(u->plain.ascii[c] && !u->spaces[c]) << c % 32;
     }
 }
 
@@ -98,6 +100,7 @@ static void make_room(struct unigram_state *s)
     if (s->cache)
         return;
     s->cache = word_cache_create(WORD_CACHE_BYTES);
+    s->lanes = unigram_lanes_create(s->plain);
     s->part = mem_new(UNIGRAM_CHUNK + 16, sizeof(*s->part));
     s->pairs = mem_new((size_t)1 << PAIRS_LOG, sizeof(*s->pairs));
 }
@@ -232,7 +235,8 @@ static bool put_plain(const struct unigram *u, const char *text, size_t n, struc
     return true;
 }
 
-static void normalize(const struct unigram *u, struct unigram_state *s, const char *text, size_t n)
+void unigram_normalize(const struct unigram *u, struct unigram_state *s, const char *text,
+                       size_t n)
 {
     struct sp_norm_state norm = {.begun = true};
     if (!put_plain(u, text, n, &s->text))
@@ -262,32 +266,16 @@ static int miss(const void *state, void *scratch, struct word_list *list, struct
 {
     const struct unigram *u = state;
     struct unigram_state *s = scratch;
-    uint32_t start[WORD_LIST + 1] = {0};
     (void)e;
+    unigram_learn_list(u, s, list);
     for (size_t i = 0; i < list->count; i++) {
-        normalize(u, s, list->text + list->at[i], list->n[i]);
-        start[i + 1] = (uint32_t)s->text.len;
-    }
-    if (s->piece_room < s->text.len) {
-        s->piece_room = s->text.len * 2;
-        s->piece = mem_grow(s->piece, s->piece_room, sizeof(*s->piece));
-    }
-    memset(buf_reserve(&s->text, 3), 0, 3);
-    ends_walk(&u->ends, s->text.data, start, list->count, s->piece);
-    for (size_t i = 0; i < list->count; i++) {
-        size_t n = start[i + 1] - start[i], at = ids->n;
-        for (size_t k = start[i + 1]; i + 1 < list->count && k < start[i + 2]; k++)
-            __builtin_prefetch(&u->ends.piece[s->piece[k]]);
-        float limit = n ? unigram_learn(u, s, s->text.data + start[i], s->piece + start[i], n, ids)
-                        : UNIGRAM_MOST;
-        if (!n)
-            *tok_ids_reserve(ids, 1) = (int32_t)u->none, ids->n++;
+        size_t at = ids->n;
+        float limit = unigram_learnt(u, s, i, ids);
         ids->id[at] = limited(u, ids->id[at], limit);
         for (size_t k = at + 1; k < ids->n; k++)
             ids->id[k] |= (int32_t)(~u->id_mask & INT32_MAX);
         list->end[i] = ids->n;
     }
-    s->text.len = 0;
     return 0;
 }
 
@@ -331,7 +319,7 @@ static void put_stream(const struct unigram *u, struct unigram_state *s, const c
             return;
         for (; p < stop; p++)
             i += *p >> 31;
-        normalize(u, s, text + start[i], start[i + 1] - start[i]);
+        unigram_normalize(u, s, text + start[i], start[i + 1] - start[i]);
         unigram_settle_all(u, s, ids);
         while (++p < end && !(*p >> 31))
             ;

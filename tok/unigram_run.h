@@ -2,7 +2,7 @@
 #ifndef TOK_UNIGRAM_RUN_H
 #define TOK_UNIGRAM_RUN_H
 
-/* What unigram.c and unigram_parts.c share; no other file includes it. */
+/* What the files of unigram.h share; no other includes it. */
 
 #include <math.h>
 #include <string.h>
@@ -39,6 +39,8 @@ struct unigram {
     bool byte_fallback;
     struct sp_plain plain;
     bool spaces[128];             /* by itself it becomes a space */
+    uint32_t stays[4];            /* bits of ASCII that is plain and becomes no space */
+    uint32_t space;               /* the number, in `ends`, of what a space becomes */
     unsigned char apart[128][16]; /* of ASCII: where text as it stands may be cut */
     bool samples;                 /* a way at random instead of the best */
     double alpha;
@@ -75,8 +77,8 @@ struct unigram_state {
     float ended;           /* the sum at the end of the text before */
     struct tok_ids stream; /* what comes out of the caches: ids with limits (unigram_parts.c) */
     uint32_t *part;        /* where parts begin */
-    uint32_t *piece;       /* scratch: the longest that ends at each place */
-    size_t piece_room;
+    struct unigram_lanes *lanes;
+    bool plain;      /* without vectors */
     uint64_t *pairs; /* places met before: two characters, and whether they may be parted */
     int32_t *path;   /* scratch: places of the way back */
     size_t path_room;
@@ -91,11 +93,12 @@ struct unigram_state {
 void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
 
 /*
- * A text that no piece reaches out of, piece[i] being the longest that ends behind its byte i: its
- * ids as if nothing stood before it, and the size of the sum before below which they hold.
+ * A text of n characters that no piece reaches out of, piece[i * ENDS_LANES] being the longest that
+ * ends behind its character i: its ids as if nothing stood before it, and the size of the sum
+ * before below which they hold. No piece has ENDS_CHARS_MOST characters.
  */
-float unigram_learn(const struct unigram *u, struct unigram_state *s, const char *text,
-                    const uint32_t *piece, size_t n, struct tok_ids *ids);
+float unigram_learn(const struct unigram *u, struct unigram_state *s, const uint32_t *piece,
+                    size_t n, struct tok_ids *ids);
 
 /* Works on what is in the window, but for places near its end unless the text is over. */
 void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last,
@@ -133,8 +136,21 @@ void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s, struct
 void unigram_sample_window(const struct unigram *u, struct unigram_state *s, bool last,
                            struct tok_ids *ids);
 
+/* unigram_lanes.c: the same for parts of text as it stands, 64 bytes behind which are readable: all
+ * together, then for one after another. What becomes nothing has the id that is none. */
+struct unigram_lanes *unigram_lanes_create(bool plain);
+void unigram_lanes_destroy(struct unigram_lanes *w);
+void unigram_learn_list(const struct unigram *u, struct unigram_state *s,
+                        const struct word_list *list);
+float unigram_learnt(const struct unigram *u, struct unigram_state *s, size_t i,
+                     struct tok_ids *ids);
+
 /* unigram_parts.c */
 void unigram_parts_open(struct unigram *u);
+
+/* Appends to the window what becomes of text between two cuts. */
+void unigram_normalize(const struct unigram *u, struct unigram_state *s, const char *text,
+                       size_t n);
 
 /* Parts of text that begins at a cut, as they stand; returns the bytes used. */
 size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const char *text,

@@ -48,12 +48,21 @@ static void make(struct made *m, uint64_t seed, uint32_t letters, bool wide)
             continue;
         m->key[m->n] = (struct trie_key){p, n, (int32_t)m->n};
         m->n++;
-        piece[m->n] = (struct ends_piece){-(float)m->n, m->n % 5 == 4 ? 0 : (uint32_t)n, 0};
+        piece[m->n] = (struct ends_piece){
+            .score = -(float)m->n, .length = m->n % 5 == 4 ? 0 : (uint32_t)n};
     }
     memcpy(sorted, m->key, sizeof(sorted));
     trie_init(&t, sorted, m->n); /* for the order */
     trie_finish(&t);
     ends_init(&m->ends, sorted, m->n, piece);
+}
+
+static size_t count_chars(const char *text, size_t n)
+{
+    size_t chars = 0;
+    for (size_t at = 0; at < n; at += utf8_char(text + at, text + n))
+        chars++;
+    return chars;
 }
 
 /* The pieces that end behind text[n - 1], found by trying all. */
@@ -68,25 +77,41 @@ static void check(const struct made *m, const char *text, size_t n, uint32_t pie
             T_EQ(piece, i + 1);
             T_EQ(p->length, length);
             T_EQ(p->score, -(float)(i + 1));
-            piece = p->next;
+            T_EQ(p->more >> ENDS_CHARS, count_chars(m->key[i].text, length));
+            piece = p->more & ENDS_NEXT;
         }
     T_EQ(piece, 0);
 }
 
 static void check_texts(const struct made *m, const char *text, const uint32_t *start)
 {
-    uint32_t last[ROOM], plain[ROOM];
-    ends_walk(&m->ends, text, start, TEXTS, last);
-    ends_walk_plain(&m->ends, text, start, TEXTS, plain);
+    static uint32_t number[ROOM], last[ROOM * ENDS_LANES], plain[ROOM * ENDS_LANES];
+    static struct ends_texts t;
+    uint32_t n = 0;
+    t.n = 0;
     for (size_t i = 0; i < TEXTS; i++) {
-        uint32_t state = ENDS_ROOT;
+        t.begin[t.n] = n;
+        t.to[t.n] = n * ENDS_LANES + (uint32_t)t.n % ENDS_LANES;
         for (size_t at = start[i], k; at < start[i + 1]; at += k) {
             k = utf8_char(text + at, text + start[i + 1]);
-            state = ends_step(&m->ends, state, utf8_code(text + at, k));
-            T_EQ(last[at + k - 1], m->ends.unit[state].piece);
-            T_EQ(plain[at + k - 1], last[at + k - 1]);
-            check(m, text + start[i], at + k - start[i], last[at + k - 1]);
+            number[n++] = m->ends.number[utf8_code(text + at, k)];
         }
+        t.end[t.n] = n;
+        t.n += start[i] < start[i + 1];
+    }
+    ends_walk(&m->ends, number, &t, last);
+    ends_walk_plain(&m->ends, number, &t, plain);
+    for (size_t i = 0, k = 0; i < TEXTS; i++) {
+        uint32_t state = ENDS_ROOT, to = t.to[k];
+        for (size_t at = start[i]; at < start[i + 1]; to += ENDS_LANES) {
+            size_t one = utf8_char(text + at, text + start[i + 1]);
+            state = ends_step(&m->ends, state, m->ends.number[utf8_code(text + at, one)]);
+            at += one;
+            T_EQ(last[to], m->ends.unit[state].piece);
+            T_EQ(plain[to], last[to]);
+            check(m, text + start[i], at - start[i], last[to]);
+        }
+        k += start[i] < start[i + 1];
     }
 }
 
@@ -115,12 +140,13 @@ static void lists_hold_all_pieces(void)
 static void no_pieces(void)
 {
     struct ends a;
-    uint32_t last[3] = {1, 1, 1};
-    const uint32_t start[2] = {0, 3};
+    uint32_t last[2 * ENDS_LANES] = {1};
+    static const struct ends_texts t = {.n = 1, .end = {2}};
     ends_init(&a, NULL, 0, mem_new(1, sizeof(*a.piece)));
-    ends_walk(&a, "a\xc3\xbf\0\0\0", start, 1, last);
+    last[ENDS_LANES] = 1;
+    ends_walk(&a, (const uint32_t[]){'a' + 1, 0}, &t, last);
     T_EQ(last[0], 0);
-    T_EQ(last[2], 0);
+    T_EQ(last[ENDS_LANES], 0);
     ends_finish(&a);
 }
 
@@ -138,18 +164,18 @@ static void many_characters(void)
         if (i >= 9000)
             k += utf8_put(text[i] + k, 0x3000 + i * 7 % 9001);
         key[i] = (struct trie_key){text[i], k, (int32_t)i};
-        piece[i + 1] = (struct ends_piece){-1, (uint32_t)k, 0};
+        piece[i + 1] = (struct ends_piece){.score = -1, .length = (uint32_t)k};
     }
     trie_init(&t, key, MANY);
     trie_finish(&t);
     ends_init(&a, key, MANY, piece);
     for (uint32_t i = 0; i < MANY; i++) {
         size_t k = utf8_char(text[i], text[i] + 8);
-        uint32_t state = ends_step(&a, ENDS_ROOT, utf8_code(text[i], k));
+        uint32_t state = ends_step(&a, ENDS_ROOT, a.number[utf8_code(text[i], k)]);
         T_EQ(a.unit[state].piece, i % 9000 + 1);
         if (i < 9000)
             continue;
-        state = ends_step(&a, state, utf8_code(text[i] + k, 3));
+        state = ends_step(&a, state, a.number[utf8_code(text[i] + k, 3)]);
         T_EQ(a.unit[state].piece, i + 1);
     }
     ends_finish(&a);

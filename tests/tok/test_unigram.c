@@ -52,7 +52,8 @@ static void open_trie(struct pair *p)
     free(key);
 }
 
-static void open_pair(struct pair *p)
+/* `plain`: without vectors. */
+static void open_pair(struct pair *p, bool plain)
 {
     struct err e;
     T_OK(sp_check("model", p->bytes.data, p->bytes.len, &p->m, &e), &e);
@@ -60,6 +61,8 @@ static void open_pair(struct pair *p)
     sp_norm_init(&p->norm, &p->m);
     p->u = unigram_create(&p->m);
     p->state = unigram_state_create();
+    if (plain)
+        unigram_state_plain(p->state);
     T_CHECK(p->u);
 }
 
@@ -170,7 +173,7 @@ static void random_models_and_texts(void)
     uint64_t texts = getenv("WEFT_FULL") ? 500 : 10;
     for (uint64_t n = 0; n < 2048; n++) {
         make_random(&p.bytes, n | 2048, SP_UNIGRAM);
-        open_pair(&p);
+        open_pair(&p, n % 3 == 2);
         for (uint64_t i = 0; i < texts; i++) {
             make_text(&text, n * 1000 + i, t_rand(n, i) % (i % 5 == 2 ? 800 : 40));
             same(&p, text.data, text.len, i % 2 ? 1 + i % 7 + (i % 5 == 2 ? 300 : 0) : 0, n + i);
@@ -223,7 +226,7 @@ static void rules_over_all_characters(const char *rules, const char *bytes, cons
     struct pair p = {0};
     uint64_t n = 0;
     T_OK(sp_lib_train(key, value, 8, -1, next_sentence, &n, &p.bytes, &e), &e);
-    open_pair(&p);
+    open_pair(&p, false);
     struct buf text = {0};
     char u[4];
     for (uint32_t c = 1; c < 0x10000; c++) {
@@ -263,7 +266,7 @@ static void one_long_text(void)
     struct pair p = {0};
     struct buf text = {0};
     make_random(&p.bytes, 3 | 32 | 64 | 2048, SP_UNIGRAM);
-    open_pair(&p);
+    open_pair(&p, false);
     for (uint64_t i = 0; text.len < 3000000; i++)
         buf_adds(&text, make_part[t_rand(5, i) % MAKE_PARTS]);
     same(&p, text.data, text.len, 0, 1);
@@ -286,7 +289,7 @@ static void sums_grow(void)
         struct pair p = {0};
         struct buf text = {0};
         make_random(&p.bytes, n * 131 & 2047, SP_UNIGRAM);
-        open_pair(&p);
+        open_pair(&p, n % 3 == 2);
         uint64_t few = 4 + n % MAKE_PARTS;
         for (uint64_t i = 0; text.len < 900000; i++)
             buf_adds(&text, make_part[(n * 7 + t_rand(n, i) % few) % MAKE_PARTS]);
@@ -318,7 +321,7 @@ static void words_do_not_hold_beyond_where_sums_begin_anew(void)
     make_piece(&p.bytes, "b", -1, SP_NORMAL);
     make_trainer(&p.bytes, SP_UNIGRAM, false);
     make_normalizer(&p.bytes, NULL, 0);
-    open_pair(&p);
+    open_pair(&p, false);
     for (int i = 0; i < 19500; i++)
         buf_adds(&text, "xy");
     buf_adds(&text, "ab");
@@ -329,6 +332,33 @@ static void words_do_not_hold_beyond_where_sums_begin_anew(void)
     close_pair(&p);
     buf_finish(&p.bytes);
     buf_finish(&text);
+}
+
+/* Of 1022 characters, of 1023, which are not counted any more, and longer. */
+static void long_pieces(void)
+{
+    for (size_t most = 1022; most < 1101; most += most < 1024 ? 1 : 76) {
+        struct pair p = {0};
+        struct buf text = {0};
+        char q[1101];
+        memset(q, 'q', most);
+        q[most] = 0;
+        make_pieces(&p.bytes);
+        make_piece(&p.bytes, "q", -3, SP_NORMAL);
+        make_piece(&p.bytes, q, -4, SP_NORMAL);
+        make_trainer(&p.bytes, SP_UNIGRAM, false);
+        make_normalizer(&p.bytes, NULL, 0);
+        open_pair(&p, most % 2);
+        for (uint64_t i = 0; text.len < 60000; i++) {
+            for (size_t k = 0; i % 50 == 7 && k < most - 40 + i; k++)
+                buf_addc(&text, 'q');
+            buf_adds(&text, make_part[t_rand(most, i) % MAKE_PARTS]);
+        }
+        same(&p, text.data, text.len, 0, 1);
+        close_pair(&p);
+        buf_finish(&p.bytes);
+        buf_finish(&text);
+    }
 }
 
 static void other_kinds_are_left_to_the_library(void)
@@ -352,4 +382,4 @@ static void other_kinds_are_left_to_the_library(void)
 
 T_MAIN(T_CASE(random_models_and_texts), T_CASE(real_rules), T_CASE(one_long_text),
        T_CASE(sums_grow), T_CASE(words_do_not_hold_beyond_where_sums_begin_anew),
-       T_CASE(other_kinds_are_left_to_the_library))
+       T_CASE(long_pieces), T_CASE(other_kinds_are_left_to_the_library))
