@@ -297,7 +297,7 @@ static size_t put_word(const struct pipe *p, const char *word, size_t n, uint32_
 /* All words of a list but those that are long or taken as they are; how many. */
 static size_t put_words(const struct pipe *p, const struct word_list *list, struct symbols *s)
 {
-    uint8_t place[BPE_SHORT + 2] = {0};
+    uint16_t place[BPE_SHORT + 2] = {0};
     uint32_t at = 0;
     for (size_t k = 0; k < list->count; k++) {
         const char *word = list->text + list->at[k];
@@ -311,7 +311,7 @@ static size_t put_words(const struct pipe *p, const struct word_list *list, stru
     size_t none = place[1];
     place[1] = 0;
     for (size_t i = 1; i < BPE_SHORT + 2; i++)
-        place[i] = (uint8_t)(place[i] + place[i - 1]);
+        place[i] = (uint16_t)(place[i] + place[i - 1]);
     for (size_t k = 0; k < list->count; k++) {
         if (s->n[k])
             s->order[place[s->n[k]]++] = (uint8_t)k;

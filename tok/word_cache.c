@@ -164,14 +164,14 @@ static void set_own(struct entry *x, struct key key, uint64_t count)
 static void make_list(struct word_cache *c, const struct window *w, uint32_t *others, size_t n)
 {
     uint32_t sorted[WORD_LIST];
-    uint8_t place[SHORT + 3] = {0};
+    uint16_t place[SHORT + 3] = {0};
     for (size_t k = 0; k < n; k++) {
         const uint32_t *start = w->start + w->other[others[k]];
         uint32_t length = start[1] - start[0];
         place[(length <= SHORT ? length : SHORT + 1) + 1]++;
     }
     for (size_t i = 1; i < SHORT + 3; i++)
-        place[i] = (uint8_t)(place[i] + place[i - 1]);
+        place[i] = (uint16_t)(place[i] + place[i - 1]);
     for (size_t k = 0; k < n; k++) {
         const uint32_t *start = w->start + w->other[others[k]];
         uint32_t length = start[1] - start[0];

@@ -19,7 +19,7 @@
 
 struct word_cache;
 
-enum { WORD_CACHE_BYTES = 96 << 20, WORD_LIST = 64 };
+enum { WORD_CACHE_BYTES = 96 << 20, WORD_LIST = 256 };
 
 /* Words of one text: text[at[i] .. at[i] + n[i]). */
 struct word_list {
