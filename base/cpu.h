@@ -23,7 +23,7 @@ static inline bool cpu_avx512_bytes(void)
 #ifdef __x86_64__
     return cpu_avx512() && __builtin_cpu_supports("avx512vbmi") &&
            __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("popcnt") &&
-           __builtin_cpu_supports("bmi");
+           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
 #else
     return false;
 #endif

@@ -12,13 +12,19 @@
 #include "base/mem.h"
 
 enum {
-    SIDE = 3, /* bytes of a side that count */
-    ANY = 31,
-    PARTLY = 64 << 9, /* words of `part` */
-    GROUP = 16,       /* parts that are looked at together */
-    LEAST = 6,        /* bytes of a part in wide characters that is never cut */
-    LEADS_LOG = 3,    /* words for one left side */
-    LEADS = (1 << LEADS_LOG) - 1
+    SIDE = 3,             /* bytes of a side that count */
+    LINE = 16,            /* words for one left side, a line of memory: */
+    LEADS = LINE / 2 - 1, /* two by these bits of the byte behind the place, */
+    SECOND = LINE / 2,    /* one of these by this bit of the hash of the right side, */
+    PLACE = 12,           /* and in it the bit that the five from here on say */
+    LINES_LEAST = 9,      /* log2 of the number of lines */
+    LINES_MOST = 14,
+    PARTLY = 64, /* lines of `part` */
+    GROUP = 16,  /* parts that are looked at together, */
+    REGION = 64, /* and that are cut together */
+    BLOCK = 48,  /* bytes: sixteen characters of three */
+    WINDOW = 64 * BLOCK,
+    LEAST = 6 /* bytes of a part in wide characters that is never cut */
 };
 
 #define FORCED (1u << 31)
@@ -56,58 +62,59 @@ static uint32_t side(const char *p, size_t n)
     return v;
 }
 
-#define HASH_LEFT 0x9E3779B1u
-#define HASH_LEAD 0x85EBCA77u
-#define HASH_MIX 0xC2B2AE3Du
+/* The n bytes before p, the last one on top of three. */
+static uint32_t left_side(const char *p, size_t n)
+{
+    return side(p - n, n) << 8 * (SIDE - n);
+}
+
+/* What a half of a side is multiplied by, and the other. */
+#define MIX_LEFT 0xA123F501u
+#define MIX_RIGHT 0x32D13FDDu
+
+/* As vpmaddwd has it. */
+static uint32_t mix(uint32_t v, uint32_t by)
+{
+    return (uint32_t)((int16_t)v * (int16_t)by) +
+           (uint32_t)((int16_t)(v >> 16) * (int16_t)(by >> 16));
+}
 
 /* All that a character is the left side of lies in one line of memory. */
-static size_t word_of(const struct cut *c, uint32_t left, uint32_t lead)
+static uint32_t *line_of(const struct cut *c, uint32_t left)
 {
-    uint32_t x = left * HASH_LEFT;
-    return (size_t)((x ^ x >> 15) * HASH_MIX >> c->shift << LEADS_LOG | (lead & LEADS)) << 1;
+    return c->word + (mix(left, MIX_LEFT) & c->lines);
 }
 
-/* Of a continuation byte and that behind the place. */
-static size_t part_of(uint32_t last, uint32_t lead)
+/* For a token that begins inside the character before the place: of its last byte. */
+static uint32_t *part_of(const struct cut *c, uint32_t last)
 {
-    return (last & 0x3f) << 9 | lead << 1;
+    return c->part + last % PARTLY * LINE;
 }
 
-/* Of the bytes behind the first, and what word_of leaves of it: which of two words, and the bit in
- * it; bit ANY stands for a token that ends before them. */
-struct rest {
-    uint32_t word, bit;
-};
-
-static struct rest rest_of(uint32_t rest, uint32_t lead)
+/* May a token go from the left side that the line is of to this right side? */
+static bool has(const uint32_t *line, uint32_t right)
 {
-    uint32_t x = (rest | lead >> LEADS_LOG << 16) * HASH_LEFT >> 26;
-    return (struct rest){x & 1, x >> 1 < ANY ? x >> 1 : ANY - 1};
+    uint32_t x = mix(right, MIX_RIGHT);
+    return line[(right & LEADS) | (x & SECOND)] >> (x >> PLACE & 31) & 1;
 }
 
-static bool has(const uint32_t *two, struct rest rest)
+static bool has_either(const struct cut *c, uint32_t left, uint32_t right)
 {
-    uint32_t word = two[rest.word];
-    return (word >> rest.bit | word >> ANY) & 1;
-}
-
-static bool has_either(const struct cut *c, uint32_t left, uint32_t lead, uint32_t last,
-                       struct rest rest)
-{
-    return has(c->word + word_of(c, left, lead), rest) ||
-           (c->left && last >= 0x80 && has(c->part + part_of(last, lead), rest));
+    uint32_t last = left >> 16;
+    return has(line_of(c, left), right) ||
+           (c->left && last >= 0x80 && has(part_of(c, last), right));
 }
 
 /* ---- filling ------------------------------------------------------------------------------- */
 
 void cut_init(struct cut *c, size_t bytes)
 {
-    int bits = 12;
-    while (bits < 17 && (size_t)4 << bits < bytes)
+    int bits = LINES_LEAST;
+    while (bits < LINES_MOST && (size_t)LINE * 2 << bits < bytes)
         bits++;
-    *c = (struct cut){.shift = 32 - bits + LEADS_LOG,
-                      .word = mem_own(sizeof(*c->word) * 2 << bits), /* whole lines */
-                      .part = mem_new(PARTLY, sizeof(*c->part))};
+    *c = (struct cut){.lines = ((1u << bits) - 1) * LINE,
+                      .word = mem_own(sizeof(*c->word) * LINE << bits),
+                      .part = mem_own(sizeof(*c->part) * LINE * PARTLY)};
 }
 
 void cut_finish(struct cut *c)
@@ -127,16 +134,14 @@ static void add_pair(struct cut *c, const char *p, size_t at, size_t n)
     }
     bool whole;
     size_t from = left_of(p, at, &whole), k = right_of(p[at]);
-    uint32_t *two =
-        whole ? c->word + word_of(c, side(p + from, at - from), b) : c->part + part_of(a, b);
-    struct rest rest = rest_of(side(p + at + 1, n - at < k ? 0 : k - 1), b);
+    uint32_t *line = whole ? line_of(c, left_side(p + at, at - from)) : part_of(c, a);
     c->left |= !whole;
-    if (n - at < k)
-        two[0] |= 1u << ANY;
-    if (n - at < k)
-        two[1] |= 1u << ANY;
-    else
-        two[rest.word] |= 1u << rest.bit;
+    if (n - at < k) { /* any that begins so */
+        line[b & LEADS] = line[(b & LEADS) | SECOND] = UINT32_MAX;
+        return;
+    }
+    uint32_t right = side(p + at, k), x = mix(right, MIX_RIGHT);
+    line[(b & LEADS) | (x & SECOND)] |= 1u << (x >> PLACE & 31);
 }
 
 void cut_add_at(struct cut *c, const char *token, size_t at, size_t n)
@@ -151,12 +156,16 @@ void cut_add(struct cut *c, const char *token, size_t n)
         cut_add_at(c, token, at, n);
 }
 
+#define HASH_FIRST 0x9E3779B1u
+#define HASH_LAST 0x85EBCA77u
+#define HASH_MIX 0xC2B2AE3Du
+
 /* A bit of `may_be`, by length, first and last bytes; three bytes behind a word are readable. */
 static uint32_t may_be_bit(const char *p, uint32_t n)
 {
     uint32_t mask = n < 4 ? (1u << 8 * n) - 1 : UINT32_MAX;
     uint32_t first = load_u32(p) & mask, last = load_u32(n < 4 ? p : p + n - 4) & mask;
-    uint32_t x = first * HASH_LEFT ^ last * HASH_LEAD ^ n << 8;
+    uint32_t x = first * HASH_FIRST ^ last * HASH_LAST ^ n << 8;
     return (x ^ x >> 15) * HASH_MIX >> 16;
 }
 
@@ -182,22 +191,16 @@ void cut_around(struct cut *c, const struct words *whole)
 
 bool cut_between(const struct cut *c, const char *text, size_t at, size_t n)
 {
-    if (continues(text[at]))
-        return false;
     bool whole;
     size_t from = left_of(text, at, &whole), k = right_of(text[at]);
-    uint32_t left = side(text + from, at - from), last = (unsigned char)text[at - 1];
-    struct rest rest =
-        rest_of(n - at < k ? 0 : side(text + at + 1, k - 1), (unsigned char)text[at]);
-    if (n - at < k)
-        rest.bit = ANY;
-    return !has_either(c, left, (unsigned char)text[at], last, rest);
+    if (continues(text[at]) || n - at < k)
+        return false;
+    return !has_either(c, left_side(text + at, at - from), side(text + at, k));
 }
 
 bool cut_wide(const struct cut *c, const char *p)
 {
-    uint32_t left = load_u32(p - 3) & 0xffffff, right = load_u32(p), lead = right & 0xff;
-    return !has_either(c, left, lead, (unsigned char)p[-1], rest_of(right >> 8 & 0xffff, lead));
+    return !has_either(c, load_u32(p - 3) & 0xffffff, load_u32(p) & 0xffffff);
 }
 
 /*
@@ -250,92 +253,193 @@ static size_t copy(const char *text, const uint32_t *start, size_t n, uint32_t l
     return i;
 }
 
+/* The starts of n parts, and of all characters of the longer ones. */
+static size_t put_places(const char *text, const uint32_t *start, size_t n, uint32_t longest,
+                         uint32_t *ret)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t from = start[i], to = start[i + 1];
+        ret[k++] = from | FORCED;
+        if (is_long(text, from, to, longest))
+            k += places(text, from + 1, to, ret + k);
+    }
+    ret[k] = start[n];
+    return k;
+}
+
+static size_t cut_plainly(const struct cut *c, const char *text, const uint32_t *start, size_t n,
+                          uint32_t longest, uint32_t *ret)
+{
+    return decide(c, text, ret, put_places(text, start, n, longest, ret));
+}
+
 #ifdef __x86_64__
-#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
+#define WIDE                                                                                       \
+    __attribute__((                                                                                \
+        target("avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt")))
 #define INLINE WIDE static inline __attribute__((always_inline))
 
-/* The first n of four bytes, 0 to 4. */
-INLINE __m512i wide_first(__m512i bytes, __m512i n)
+static const uint8_t iota[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                                 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
+                                 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47,
+                                 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+
+INLINE __m512i all(uint32_t x)
 {
-    __m512i bits = _mm512_sub_epi32(_mm512_set1_epi32(32), _mm512_slli_epi32(n, 3));
-    return _mm512_and_si512(bytes, _mm512_srlv_epi32(_mm512_set1_epi32(-1), bits));
+    return _mm512_set1_epi32((int)x);
 }
 
-/* `has` for sixteen pairs of words, which have these numbers. */
-INLINE __mmask16 wide_has(const uint32_t *word, __mmask16 some, __m512i two, __m512i x)
+/* a | (b & c) */
+INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
 {
-    const __m512i one = _mm512_set1_epi32(1);
-    __m512i bit = _mm512_min_epu32(_mm512_srli_epi32(x, 1), _mm512_set1_epi32(ANY - 1));
-    two = _mm512_or_si512(two, _mm512_and_si512(x, one));
-    __m512i w = _mm512_mask_i32gather_epi32(two, some, two, word, 4);
-    bit = _mm512_or_si512(_mm512_sllv_epi32(one, bit), _mm512_slli_epi32(one, ANY));
-    return _mm512_mask_test_epi32_mask(some, w, bit);
+    return _mm512_ternarylogic_epi32(a, b, c, 0xf0 | (0xcc & 0xaa));
 }
 
-/* The places of sixteen, with those before and behind and the bytes from there on, that may not be
- * cut. Before each of them stands a character. */
-INLINE __mmask16 wide_joined(const struct cut *c, __mmask16 some, __m512i before, __m512i place,
-                             __m512i behind, __m512i left, __m512i right)
+/* The bytes before sixteen places that are of one character, of three; *ret_ascii: it is one. */
+INLINE __m512i wide_left(__m512i three, __mmask16 *ret_ascii)
 {
-    const __m512i one = _mm512_set1_epi32(1), three = _mm512_set1_epi32(3);
-    __m512i nleft = _mm512_sub_epi32(place, before);
-    __m512i nright = _mm512_min_epu32(_mm512_sub_epi32(behind, place), three);
-    __m512i nlast = _mm512_min_epu32(nleft, three);
-    left = _mm512_srlv_epi32(wide_first(left, nleft),
-                             _mm512_slli_epi32(_mm512_sub_epi32(nleft, nlast), 3));
-    __m512i lead = _mm512_and_si512(right, _mm512_set1_epi32(0xff));
-    __m512i rest = wide_first(_mm512_srli_epi32(right, 8), _mm512_sub_epi32(nright, one));
-    rest = _mm512_or_si512(rest, _mm512_slli_epi32(_mm512_srli_epi32(lead, LEADS_LOG), 16));
-    rest = _mm512_srli_epi32(_mm512_mullo_epi32(rest, _mm512_set1_epi32((int)HASH_LEFT)), 26);
-    __m512i x = _mm512_mullo_epi32(left, _mm512_set1_epi32((int)HASH_LEFT));
-    x = _mm512_mullo_epi32(_mm512_xor_si512(x, _mm512_srli_epi32(x, 15)),
-                           _mm512_set1_epi32((int)HASH_MIX));
-    x = _mm512_slli_epi32(_mm512_srl_epi32(x, _mm_cvtsi32_si128(c->shift)), LEADS_LOG);
-    x = _mm512_or_si512(x, _mm512_and_si512(lead, _mm512_set1_epi32(LEADS)));
-    x = _mm512_slli_epi32(x, 1);
-    __mmask16 joined = wide_has(c->word, some, x, rest);
+    const __m512i first_of_two = all(0xc000);
+    *ret_ascii = _mm512_testn_epi32_mask(three, all(0x800000));
+    __mmask16 two = _mm512_testn_epi32_mask(_mm512_xor_si512(three, first_of_two), first_of_two);
+    three = _mm512_mask_and_epi32(three, two, three, all(0xffff00));
+    return _mm512_mask_and_epi32(three, *ret_ascii, three, all(0xff0000));
+}
+
+/* The same behind them; the first byte tells how many there are. */
+INLINE __m512i wide_right(__m512i four)
+{
+    enum { ONE = 0xff, TWO = 0xffff, THREE = 0xffffff };
+    const __m512i bytes = _mm512_setr_epi32(ONE, ONE, ONE, ONE, ONE, ONE, ONE, ONE, ONE, ONE, ONE,
+                                            ONE, TWO, TWO, THREE, THREE);
+    return _mm512_and_si512(four, _mm512_permutexvar_epi32(_mm512_srli_epi32(four, 4), bytes));
+}
+
+/* has_either for sixteen places. */
+INLINE __mmask16 wide_joined(const struct cut *c, __mmask16 some, __m512i before, __m512i behind)
+{
+    __mmask16 ascii;
+    __m512i left = wide_left(before, &ascii), right = wide_right(behind);
+    __m512i x = _mm512_madd_epi16(right, all(MIX_RIGHT));
+    __m512i bit = _mm512_rolv_epi32(all(1), _mm512_srli_epi32(x, PLACE));
+    __m512i line = _mm512_and_si512(_mm512_madd_epi16(left, all(MIX_LEFT)), all(c->lines));
+    __m512i at = or_and(or_and(line, right, all(LEADS)), x, all(SECOND));
+    __m512i word = _mm512_mask_i32gather_epi32(at, some, at, c->word, 4);
+    __mmask16 joined = _mm512_mask_test_epi32_mask(some, word, bit);
     if (c->left) {
-        __m512i last = _mm512_srlv_epi32(left, _mm512_slli_epi32(_mm512_sub_epi32(nlast, one), 3));
-        some = _mm512_mask_test_epi32_mask(some, last, _mm512_set1_epi32(0x80));
-        last = _mm512_slli_epi32(_mm512_and_si512(last, _mm512_set1_epi32(0x3f)), 9);
-        joined |= wide_has(c->part, some, _mm512_or_si512(last, _mm512_slli_epi32(lead, 1)), rest);
+        _Static_assert(LINE == 1 << 4, "bits 16 to 21 are from 4 on");
+        at = _mm512_and_si512(at, all(LINE - 1));
+        at = or_and(at, _mm512_srli_epi32(left, 16 - 4), all((PARTLY - 1) * LINE));
+        word = _mm512_mask_i32gather_epi32(at, some & ~ascii, at, c->part, 4);
+        joined |= _mm512_mask_test_epi32_mask(some & ~ascii, word, bit);
     }
     return joined;
 }
 
-WIDE static size_t decide_wide(const struct cut *c, const char *text, uint32_t *at, size_t n)
+/* Those of the places `maybe` in 64 bytes that may be cut; `before`: 64 bytes from three before
+ * these on. */
+INLINE uint64_t wide_cuts(const struct cut *c, uint64_t maybe, __m512i before, __m512i bytes)
 {
-    const __m512i bare = _mm512_set1_epi32((int)~FORCED);
-    __m512i was = _mm512_setzero_si512(), left = was;
-    size_t k = 0;
-    for (size_t i = 0; i < n; i += 16) {
-        __mmask16 some = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff);
-        __m512i raw = _mm512_maskz_loadu_epi32(some, at + i), place = _mm512_and_si512(raw, bare);
-        __m512i behind = _mm512_and_si512(_mm512_maskz_loadu_epi32(some, at + i + 1), bare);
-        __m512i right = _mm512_mask_i32gather_epi32(place, some, place, text, 1);
-        __mmask16 free = some & ~_mm512_movepi32_mask(raw);
-        if (free)
-            free &= wide_joined(c, free, _mm512_alignr_epi32(place, was, 15), place, behind,
-                                _mm512_alignr_epi32(right, left, 15), right);
-        _mm512_mask_compressstoreu_epi32(at + k, some & ~free, place);
-        k += (unsigned)__builtin_popcount(some & ~free);
-        was = place;
-        left = right;
+    const __m512i each = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)iota));
+    const __m512i fours = _mm512_mullo_epi32(each, all(0x01010101)), next = all(0x03020100);
+    const __mmask64 three = 0x7777777777777777;
+    uint64_t cuts = 0;
+    while (maybe) {
+        __mmask16 some = (__mmask16)_bzhi_u32(0xffff, (unsigned)_mm_popcnt_u64(maybe));
+        __m512i at = _mm512_maskz_compress_epi8(maybe, _mm512_loadu_si512(iota));
+        at = _mm512_add_epi8(_mm512_permutexvar_epi8(fours, at), next);
+        __m512i left = _mm512_maskz_permutexvar_epi8(three, at, before);
+        __mmask16 joined = wide_joined(c, some, left, _mm512_permutexvar_epi8(at, bytes));
+        cuts |= _pdep_u64(some & ~(unsigned)joined, maybe);
+        maybe &= ~_pdep_u64(0xffff, maybe);
     }
-    return k;
+    return cuts;
 }
 
-WIDE static size_t places_wide(const char *text, uint32_t from, uint32_t to, uint32_t *ret)
+INLINE void put_sixteen(__m512i place, size_t n, uint32_t at, uint32_t *ret)
 {
-    const __m512i count = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m512i wide = _mm512_cvtepu8_epi32(_mm512_castsi512_si128(place));
+    wide = _mm512_add_epi32(wide, all(at));
+    _mm512_mask_storeu_epi32(ret, (__mmask16)_bzhi_u32(0xffff, (unsigned)n), wide);
+}
+
+/* The places of `bits`, which are among `maybe`; how many. */
+INLINE size_t put_bits(uint64_t bits, uint64_t maybe, uint32_t at, uint32_t *ret)
+{
+    __m512i place = _mm512_maskz_compress_epi8(bits, _mm512_loadu_si512(iota));
+    size_t n = (size_t)_mm_popcnt_u64(bits);
+    put_sixteen(place, n, at, ret);
+    if (_mm_popcnt_u64(maybe) > 16) /* known long before `bits` */
+        for (size_t k = 16; k < n; k += 16) {
+            place = _mm512_alignr_epi32(place, place, 4);
+            put_sixteen(place, n - k, at, ret + k);
+        }
+    return n;
+}
+
+enum note { BEGINS = 1, NOT_LONG = 2, NEVER_CUT = 4 };
+
+/* Notes which parts begin in text[from .. from + bytes); how many do. */
+static size_t note_parts(const uint32_t *start, size_t n, uint32_t from, uint32_t bytes,
+                         uint32_t longest, uint8_t *note)
+{
+    size_t i = 0;
+    for (; i < n && start[i] - from < bytes; i++) {
+        uint32_t length = start[i + 1] - start[i];
+        unsigned few = length <= LEAST ? NEVER_CUT : 0;
+        note[start[i] - from] = (uint8_t)(BEGINS | few | (length <= longest ? NOT_LONG : 0));
+    }
+    return i;
+}
+
+/* Sixty-four bytes of the parts and what is noted of them. */
+struct block {
+    __m512i bytes, before, note;
+    uint64_t here; /* those of the block itself */
+};
+
+/* Puts out the places of a block; *kept: a part that is not cut goes on into it, and beyond it. */
+INLINE size_t cut_block(const struct cut *c, const struct block *b, uint32_t at, bool *kept,
+                        uint32_t *ret)
+{
+    uint64_t high = _mm512_cmpge_epu8_mask(b->bytes, _mm512_set1_epi8((char)0xe0));
+    uint64_t dense = high | high >> 1 | high >> 2 | high >> 3;
+    uint64_t begin = b->here & _mm512_test_epi8_mask(b->note, _mm512_set1_epi8(BEGINS));
+    uint64_t keep = _mm512_test_epi8_mask(b->note, _mm512_set1_epi8(NOT_LONG)) &
+                    (_mm512_test_epi8_mask(b->note, _mm512_set1_epi8(NEVER_CUT)) | ~dense);
+    /* of those that are kept all bytes behind the first */
+    uint64_t behind = (keep << 1 | *kept) & ~begin;
+    uint64_t inside = ~begin & (~(~begin + behind) | behind);
+    uint64_t maybe = _mm512_cmpgt_epi8_mask(b->bytes, _mm512_set1_epi8(-65));
+    maybe &= b->here & ~begin & ~inside;
+    uint64_t cuts = maybe ? wide_cuts(c, maybe, b->before, b->bytes) : 0;
+    *kept = (inside | keep) >> (BLOCK - 1) & 1;
+    return put_bits(begin | cuts, begin | maybe, at, ret);
+}
+
+WIDE static size_t cut_blocks(const struct cut *c, const char *text, const uint32_t *start,
+                              size_t n, uint32_t longest, uint32_t *ret)
+{
+    uint8_t note[WINDOW + 64];
+    uint32_t end = start[n];
     size_t k = 0;
-    for (uint32_t at = from; at < to; at += 16) {
-        __mmask16 some = (__mmask16)(to - at < 16 ? (1u << (to - at)) - 1 : 0xffff);
-        __m128i bytes = _mm_maskz_loadu_epi8(some, text + at);
-        some = _mm_mask_cmpgt_epi8_mask(some, bytes, _mm_set1_epi8(-65));
-        __m512i place = _mm512_add_epi32(_mm512_set1_epi32((int)at), count);
-        _mm512_mask_compressstoreu_epi32(ret + k, some, place);
-        k += (unsigned)__builtin_popcount(some);
+    bool kept = false;
+    for (uint32_t from = start[0], most; from < end; from += most) {
+        most = end - from < WINDOW ? end - from : WINDOW;
+        memset(note, 0, most + 64);
+        size_t noted = note_parts(start, n, from, most, longest, note);
+        start += noted;
+        n -= noted;
+        for (uint32_t at = from; at < from + most; at += BLOCK) {
+            uint64_t some = _bzhi_u64(UINT64_MAX, end - at < 64 ? end - at : 64);
+            uint64_t back = some << SIDE | ((1u << SIDE) - 1);
+            back &= at < SIDE ? UINT64_MAX << (SIDE - at) : UINT64_MAX;
+            struct block b = {.bytes = _mm512_maskz_loadu_epi8(some, text + at),
+                              .before = _mm512_maskz_loadu_epi8(back, text + at - SIDE),
+                              .note = _mm512_loadu_si512(note + (at - from)),
+                              .here = _bzhi_u64(some, BLOCK)};
+            k += cut_block(c, &b, at, &kept, ret + k);
+        }
     }
     return k;
 }
@@ -382,6 +486,13 @@ WIDE static size_t copy_wide(const char *text, const uint32_t *start, size_t n, 
     return i;
 }
 
+/* The first n of four bytes, 0 to 4. */
+INLINE __m512i wide_first(__m512i bytes, __m512i n)
+{
+    __m512i bits = _mm512_sub_epi32(_mm512_set1_epi32(32), _mm512_slli_epi32(n, 3));
+    return _mm512_and_si512(bytes, _mm512_srlv_epi32(_mm512_set1_epi32(-1), bits));
+}
+
 /* may_be_bit for sixteen. */
 INLINE __m512i wide_may_be_bits(const char *text, __mmask16 some, __m512i from, __m512i length)
 {
@@ -391,8 +502,8 @@ INLINE __m512i wide_may_be_bits(const char *text, __mmask16 some, __m512i from, 
     last = _mm512_mask_mov_epi32(last, _mm512_cmplt_epu32_mask(length, four), from);
     __m512i first = wide_first(_mm512_mask_i32gather_epi32(from, some, from, text, 1), few);
     last = wide_first(_mm512_mask_i32gather_epi32(last, some, last, text, 1), few);
-    __m512i x = _mm512_xor_si512(_mm512_mullo_epi32(first, _mm512_set1_epi32((int)HASH_LEFT)),
-                                 _mm512_mullo_epi32(last, _mm512_set1_epi32((int)HASH_LEAD)));
+    __m512i x = _mm512_xor_si512(_mm512_mullo_epi32(first, _mm512_set1_epi32((int)HASH_FIRST)),
+                                 _mm512_mullo_epi32(last, _mm512_set1_epi32((int)HASH_LAST)));
     x = _mm512_xor_si512(x, _mm512_slli_epi32(length, 8));
     x = _mm512_mullo_epi32(_mm512_xor_si512(x, _mm512_srli_epi32(x, 15)),
                            _mm512_set1_epi32((int)HASH_MIX));
@@ -435,32 +546,12 @@ static size_t copy_wide(const char *text, const uint32_t *start, size_t n, uint3
     return copy(text, start, n, longest, ret);
 }
 
-static size_t decide_wide(const struct cut *c, const char *text, uint32_t *at, size_t n)
+static size_t cut_blocks(const struct cut *c, const char *text, const uint32_t *start, size_t n,
+                         uint32_t longest, uint32_t *ret)
 {
-    return decide(c, text, at, n);
-}
-
-static size_t places_wide(const char *text, uint32_t from, uint32_t to, uint32_t *ret)
-{
-    return places(text, from, to, ret);
+    return cut_plainly(c, text, start, n, longest, ret);
 }
 #endif
-
-/* The starts of n parts, and of all characters of the longer ones. */
-static size_t put_places(const char *text, const uint32_t *start, size_t n, uint32_t longest,
-                         bool wide, uint32_t *ret)
-{
-    size_t k = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t from = start[i], to = start[i + 1];
-        ret[k++] = from | FORCED;
-        if (is_long(text, from, to, longest))
-            k += wide ? places_wide(text, from + 1, to, ret + k)
-                      : places(text, from + 1, to, ret + k);
-    }
-    ret[k] = start[n];
-    return k;
-}
 
 static bool is_whole(const struct cut *c, const char *text, uint32_t from, uint32_t to)
 {
@@ -489,7 +580,7 @@ static size_t join_around(const struct cut *c, const char *text, const uint32_t 
 size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, size_t n,
                  uint32_t longest, uint32_t *ret)
 {
-    bool wide = cpu_avx512();
+    bool wide = cpu_avx512_bytes();
     uint32_t high = 0;
     size_t k = 0;
     for (size_t i = 0, count; i < n; i += count) {
@@ -497,9 +588,9 @@ size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, s
                      : copy(text, start + i, n - i, longest, ret + k);
         k += count;
         i += count;
-        count = n - i < GROUP ? n - i : GROUP;
-        size_t places = put_places(text, start + i, count, longest, wide, ret + k);
-        places = wide ? decide_wide(c, text, ret + k, places) : decide(c, text, ret + k, places);
+        count = n - i < REGION ? n - i : REGION;
+        size_t places = wide ? cut_blocks(c, text, start + i, count, longest, ret + k)
+                             : cut_plainly(c, text, start + i, count, longest, ret + k);
         ret[k + places] = start[i + count];
         if (c->whole && places > count &&
             (!wide || any_whole_wide(c, text, ret + k, places) ||

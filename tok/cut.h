@@ -31,9 +31,9 @@
 struct cut {
     uint32_t *word; /* sixteen by the left side, two of these by the byte behind the place; bits by
                        the rest */
-    int shift;      /* 32 - log2 of a sixteenth of the number of words */
+    uint32_t lines; /* words, without the last four bits */
     uint32_t *part; /* the same for tokens that begin inside a character, by the byte before the
-                       place and that behind it */
+                       place */
     bool left;      /* there are some */
     unsigned char ascii[128][16]; /* [left][right / 8]: one bit for each pair */
     const struct words *whole;    /* NULL, or see cut_around */

@@ -240,6 +240,60 @@ static void dense_parts(void)
     }
 }
 
+/* Parts of all lengths and kinds in a row, a few of them longer than what is looked at together. */
+static void many_parts(void)
+{
+    enum { LONG = 7000, MOST = 16 * LONG, ROUNDS = 60 };
+    char *text = mem_new(MOST + 64, 1);
+    uint32_t *start = mem_new(MOST + 1, 4), *ret = mem_new(MOST + 1, 4);
+    size_t cuts = 0;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        struct cut c;
+        char token[8];
+        cut_init(&c, round % 2 ? 0 : 1 << 20);
+        for (uint64_t i = 0; i < round * 4; i++) {
+            size_t n = 2 + t_rand(round, i) % 6;
+            fill(token, n, round << 32 | i);
+            cut_add(&c, token, n);
+        }
+        uint32_t longest = round % 3 ? 15 : round % 2 ? 0 : 40;
+        size_t n = 0, at = 0;
+        for (uint64_t i = 0; n < 300 && at + LONG < MOST; i++) {
+            size_t most = t_rand(round + 1, i) % 64 ? 1 + t_rand(round + 2, i) % 24 : LONG / 2;
+            struct buf good = {0};
+            fill(text + at, most, round << 32 | i);
+            utf8_mend(&good, text + at, most);
+            start[n++] = (uint32_t)at;
+            memcpy(text + at, good.data, good.len);
+            at += good.len;
+            buf_finish(&good);
+        }
+        start[n] = (uint32_t)at;
+        size_t parts = cut_parts(&c, text, start, n, longest, ret), k = 0;
+        for (size_t i = 0; i < n; i++) {
+            size_t length = start[i + 1] - start[i];
+            bool dense = false;
+            for (size_t b = 0; b < 4; b++)
+                dense |= (unsigned char)text[start[i] + b] >= 0xe0;
+            T_EQ(ret[k++], start[i]);
+            for (size_t place = start[i] + 1; place < start[i + 1]; place++) {
+                bool is = (length > longest || (length > 6 && dense)) &&
+                          cut_between(&c, text, place, start[i + 1]);
+                T_EQ(ret[k] == place, is);
+                k += is;
+                cuts += is;
+            }
+        }
+        T_EQ(parts, k);
+        T_EQ(ret[k], at);
+        cut_finish(&c);
+    }
+    T_CHECK(cuts > 10000);
+    free(text);
+    free(start);
+    free(ret);
+}
+
 static int base64(char c)
 {
     return c >= 'A' && c <= 'Z'   ? c - 'A'
@@ -299,4 +353,4 @@ static void real_vocabulary(void)
 }
 
 T_MAIN(T_CASE(random_vocabularies), T_CASE(cut_around_words), T_CASE(dense_parts),
-       T_CASE(real_vocabulary))
+       T_CASE(many_parts), T_CASE(real_vocabulary))
