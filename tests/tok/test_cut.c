@@ -294,6 +294,42 @@ static void many_parts(void)
     free(ret);
 }
 
+/* A pair that stands in a token takes nearly no cut but its own away. */
+static void few_cuts_are_lost(void)
+{
+    static const struct {
+        const char *left;
+        uint32_t first, last; /* of right sides, as bytes in this order from the top on */
+        size_t bytes;
+    } kind[] = {{"x", 0x00, 0x7f, 1},
+                {"\u306e", 0x00, 0x7f, 1},
+                {"x", 0xc3a0, 0xc3bf, 2},
+                {"\u306e", 0xe38181, 0xe381bf, 3},
+                {"\u65e5", 0xe4b880, 0xe4b8bf, 3},
+                {" ", 0xe69c80, 0xe69cbf, 3}};
+    for (size_t i = 0; i < sizeof(kind) / sizeof(kind[0]); i++) {
+        size_t lost = 0, pairs = 0, left = strlen(kind[i].left), n = left + kind[i].bytes;
+        for (uint32_t in = kind[i].first; in <= kind[i].last; in++) {
+            struct cut c;
+            char text[8];
+            memcpy(text, kind[i].left, left);
+            cut_init(&c, 1);
+            for (size_t k = 0; k < kind[i].bytes; k++)
+                text[n - 1 - k] = (char)(in >> 8 * k);
+            cut_add(&c, text, n);
+            for (uint32_t out = kind[i].first; out <= kind[i].last; out++, pairs++) {
+                for (size_t k = 0; k < kind[i].bytes; k++)
+                    text[n - 1 - k] = (char)(out >> 8 * k);
+                bool cut = cut_between(&c, text, left, n);
+                T_CHECK(!cut || in != out);
+                lost += !cut && in != out;
+            }
+            cut_finish(&c);
+        }
+        T_CHECK(lost * (kind[i].bytes == 1 ? 256 : 24) < pairs);
+    }
+}
+
 static int base64(char c)
 {
     return c >= 'A' && c <= 'Z'   ? c - 'A'
@@ -353,4 +389,4 @@ static void real_vocabulary(void)
 }
 
 T_MAIN(T_CASE(random_vocabularies), T_CASE(cut_around_words), T_CASE(dense_parts),
-       T_CASE(many_parts), T_CASE(real_vocabulary))
+       T_CASE(many_parts), T_CASE(few_cuts_are_lost), T_CASE(real_vocabulary))
