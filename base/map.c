@@ -19,9 +19,9 @@
 
 /*
  * The guard's list: blocks of slots that are never freed or moved, because the signal handler walks
- * them without a lock. Linux allows 65530 maps by default (vm.max_map_count), and so do we.
+ * them without a lock. Linux allows 65530 maps or, of late, 1048576 (vm.max_map_count).
  */
-enum { SLOTS = 256, BLOCKS = 256 };
+enum { SLOTS = 256, BLOCKS = 4096 };
 
 struct slot {
     atomic_uint change; /* odd while start and size are being written */
@@ -160,6 +160,19 @@ static void guard_remove(int i)
 }
 
 /* ---- maps -------------------------------------------------------------------------------- */
+
+uint64_t map_most(void)
+{
+    enum { USUAL = 65530, LIST = SLOTS * BLOCKS };
+    char text[32] = "";
+    int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    uint64_t most = n > 0 ? strtoull(text, NULL, 10) : 0;
+    most = most ? most : USUAL;
+    return most < LIST ? most : LIST;
+}
 
 /* Size and identity. */
 static int look(struct map *m, int fd, const char *path, struct err *e)

@@ -30,6 +30,9 @@ struct map {
 
 int map_open(struct map *m, const char *path, struct err *e);
 
+/* How many maps a process may have, whoever makes them: the kernel's limit, or our list's. */
+uint64_t map_most(void);
+
 /*
  * In two steps, for who opens many and reads few. map_later: name, size and identity; *ret_fd, if
  * wanted, is the open file for the caller to read and close. map_now: the map, or ERR_IO if another

@@ -4,8 +4,9 @@
 
 /*
  * Files that are mapped while they are read, at most so many at once: the kernel allows a process
- * 65,530 maps, which the files of 13,000 data sets and their index maps reach. What is wanted and
- * not mapped takes the place of what was mapped first and is in nobody's use.
+ * 65,530 maps where nobody raised that, which the files of 13,000 data sets and their index maps
+ * reach. What is wanted and not mapped takes the place of what was mapped first and is in nobody's
+ * use.
  *
  * A `struct hold` is one set of files that are mapped together; it lies in the caller's memory and
  * must stay where it is until holds_destroy. Any number of threads may take holds; a taker that

@@ -403,7 +403,8 @@ static int open_part(struct mix *m, const struct mix_config *c, const struct ble
 /* More files than may be mapped at once take turns. */
 static void limit_maps(struct mix *m, uint64_t most)
 {
-    uint64_t files = 0;
+    uint64_t files = 0, all = map_most();
+    most = most ? most : all > 2 * MIX_SPARE ? all - MIX_SPARE : all / 2;
     for (size_t i = 0; i < m->nsource; i++)
         files += gpt_files(&m->source[i]);
     if (files <= most)
@@ -443,7 +444,7 @@ int mix_open(struct mix *m, const struct mix_config *c, struct err *e)
     if (code)
         mix_close(m);
     else
-        limit_maps(m, c->maps ? c->maps : MIX_MAPS);
+        limit_maps(m, c->maps);
     return code;
 }
 

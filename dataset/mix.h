@@ -27,12 +27,12 @@ struct mix_config {
     int64_t limit;
     int32_t pad;
     bool save, rebuild, idx_only, plan_only; /* as in struct gpt_config */
-    uint64_t maps;                           /* files mapped at once; 0: MIX_MAPS */
+    uint64_t maps;                           /* files mapped at once; 0: all there may be */
     struct core_folder *found;               /* mix_open's own */
 };
 
-/* The kernel's default limit is 65,530, and not all of them are ours. */
-enum { MIX_MAPS = 48 << 10 };
+/* Maps of the process (map_most) that are not for the data. */
+enum { MIX_SPARE = 8 << 10 };
 
 struct mix_part {
     enum part part;

@@ -293,6 +293,19 @@ static void other_faults_are_passed_on(void)
     T_EQ(fate(&ignore, foreign_fault), -SIGBUS);
 }
 
+/* As many as the kernel says, where it can be asked. */
+static void most_maps(void)
+{
+    struct err e;
+    struct buf b = {0};
+    T_CHECK(map_most() > 0);
+    if (file_read("/proc/sys/vm/max_map_count", 100, &b, &e))
+        t_skip("there is no limit to be read");
+    uint64_t limit = strtoull(b.data, NULL, 10);
+    T_CHECK(map_most() == limit || (limit > 1000000 && map_most() > 1000000));
+    buf_finish(&b);
+}
+
 T_MAIN(T_CASE(other_faults_are_passed_on), T_CASE(whole_file), T_CASE(in_two_steps),
        T_CASE(empty_file), T_CASE(not_a_file), T_CASE(the_file_shrinks), T_CASE(the_last_page),
-       T_CASE(many_maps), T_CASE(threads_fault_together))
+       T_CASE(many_maps), T_CASE(most_maps), T_CASE(threads_fault_together))

@@ -6,9 +6,15 @@
  *     maps PREFIX [ROUNDS]      index maps of all of PREFIX.idx in memory, as many samples as one
  *                               epoch has, L = 2048: seconds, and process seconds
  *     reader PREFIX [SECONDS]   samples of 2048 tokens in shuffled order from the page cache
+ *     blend LIST CACHE SAMPLES [SECONDS]
+ *                               opening the sources of a list with its index caches, made at the
+ *                               first time, and the same of the blend
  *     cold PREFIX [SAMPLES]     samples of which the .bin is not in memory, through a loader,
- * beside loops of pread of the same ranges by 1, 16 and 64 threads sparse FOLDER opening 10,000
- * shards, and an .idx of 10^9 documents, both without contents; the folder is filled and left
+ *                               beside loops of pread of the same ranges by 1, 16 and 64 threads
+ *     sparse FOLDER             opening 10,000 shards, and an .idx of 10^9 documents, both without
+ *                               contents; the folder is filled and left
+ *     write PREFIX DOCUMENTS TOKENS [bin]
+ *                               a shard of documents of so many tokens on average
  *
  * Without arguments: all of it at a size that a test machine likes.
  */
@@ -28,7 +34,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "dataset/batch.h"
-#include "dataset/gpt.h"
+#include "dataset/mix.h"
 #include "tests/t.h"
 
 enum { L = 2048 };
@@ -152,22 +158,18 @@ static void bench_maps(const char *prefix, int rounds)
     shard_close(&s);
 }
 
-static void bench_reader(const char *prefix, double most)
+/* Batches in the order of the feed, and again; then samples one by one. */
+static void read_all(const struct feed *f, double most)
 {
     struct err e;
-    struct shard s;
-    must(shard_open(&s, prefix, &e), &e);
-    struct gpt g = {.shard = &s, .limit = 50257, .pad = -1, .spec = spec_of(&s)};
-    must(maps_build(&g.spec, &s, &g.maps, &e), &e);
-    struct feed f = gpt_feed(&g);
     struct batch_layout l = {.rows = 8, .ranks = 1};
     struct batch b;
     batch_init(&b, l.rows, L);
     for (int round = 0; round < 3; round++) { /* the first one fills the page cache */
         uint64_t n = 0;
         double start = seconds(CLOCK_THREAD_CPUTIME_ID), spent = 0;
-        for (uint64_t at = 0; spent < most && at + l.rows <= f.count; at += l.rows) {
-            must(batch_fill(&f, &l, at, 0, &b, &e), &e);
+        for (uint64_t at = 0; spent < most && at + l.rows <= f->count; at += l.rows) {
+            must(batch_fill(f, &l, at, 0, &b, &e), &e);
             n += l.rows;
             spent = n % 1024 ? spent : seconds(CLOCK_THREAD_CPUTIME_ID) - start;
         }
@@ -178,8 +180,8 @@ static void bench_reader(const char *prefix, double most)
     int32_t *text = mem_new(L + 1, sizeof(*text));
     uint64_t n = 0;
     double start = seconds(CLOCK_THREAD_CPUTIME_ID), spent = 0;
-    for (; spent < most && n < f.count; n++) {
-        must(gpt_sample(&g, n, text, &e), &e);
+    for (; spent < most && n < f->count; n++) {
+        must(f->sample(f->self, n, text, &e), &e);
         spent = n % 1024 ? spent : seconds(CLOCK_THREAD_CPUTIME_ID) - start;
     }
     spent = seconds(CLOCK_THREAD_CPUTIME_ID) - start;
@@ -187,8 +189,58 @@ static void bench_reader(const char *prefix, double most)
            L);
     free(text);
     batch_finish(&b);
+}
+
+static void bench_reader(const char *prefix, double most)
+{
+    struct err e;
+    struct shard s;
+    must(shard_open(&s, prefix, &e), &e);
+    struct gpt g = {.shard = &s, .limit = 50257, .pad = -1, .spec = spec_of(&s)};
+    must(maps_build(&g.spec, &s, &g.maps, &e), &e);
+    struct feed f = gpt_feed(&g);
+    read_all(&f, most);
     maps_close(&g.maps);
     shard_close(&s);
+}
+
+static long resident(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return u.ru_maxrss;
+}
+
+/* The sources of a list (as --data-args-path), with their caches in a folder. */
+static void bench_blend(const char *path, const char *cache, uint64_t samples, double most)
+{
+    struct err e;
+    struct blend_list l;
+    struct mix m;
+    must(blend_list_file(path, &l, &e), &e);
+    struct mix_config c = {.shared = &l,
+                           .split = "100,0,0",
+                           .cache = cache,
+                           .seq_length = L,
+                           .seed = 1234,
+                           .samples = {samples},
+                           .limit = 50257,
+                           .pad = -1,
+                           .save = true};
+    for (int round = 0; round < 3; round++) { /* the first one may make the caches */
+        long before = resident();
+        double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+        must(mix_open(&m, &c, &e), &e);
+        printf("opening a blend of %zu: %.3f s, %.3f process s, %ld KiB more\n", l.n,
+               seconds(CLOCK_MONOTONIC) - wall, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu,
+               resident() - before);
+        if (round < 2)
+            mix_close(&m);
+    }
+    struct feed f = mix_feed(&m, PART_TRAIN);
+    read_all(&f, most);
+    mix_close(&m);
+    blend_list_finish(&l);
 }
 
 /* ---- from the disk --------------------------------------------------------------------------- */
@@ -313,13 +365,6 @@ static void bench_cold(const char *prefix, uint64_t count)
     shard_close(&s);
 }
 
-static long resident(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return u.ru_maxrss;
-}
-
 static void bench_sparse(const char *folder, int shards, uint64_t documents)
 {
     struct err e;
@@ -361,6 +406,8 @@ int main(int argc, char **argv)
         bench_maps(where, argc > 3 ? atoi(argv[3]) : 3);
     else if (where && !strcmp(what, "reader"))
         bench_reader(where, argc > 3 ? atof(argv[3]) : 3);
+    else if (where && !strcmp(what, "blend") && argc > 4)
+        bench_blend(where, argv[3], strtoull(argv[4], NULL, 10), argc > 5 ? atof(argv[5]) : 3);
     else if (where && !strcmp(what, "cold"))
         bench_cold(where, argc > 3 ? strtoull(argv[3], NULL, 10) : 8000);
     else if (where && !strcmp(what, "sparse"))
