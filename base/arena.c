@@ -65,12 +65,13 @@ void arena_reset(struct arena *a)
 {
     if (!a->head)
         return;
+    size_t dirty = a->head->next ? 0 : a->used; /* of the first block, where that is known */
     while (a->head->next) {
         struct arena_block *next = a->head->next;
         free(a->head);
         a->head = next;
     }
-    memset(a->head->data, 0, a->head->size);
+    memset(a->head->data, 0, dirty ? dirty : a->head->size);
     a->used = 0;
 }
 

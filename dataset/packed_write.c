@@ -31,22 +31,43 @@ int packed_writer_open(struct packed_writer *w, const char *prefix, int64_t voca
     return code;
 }
 
-static int add_bits(struct packed_writer *w, const char *learn, uint32_t n, struct err *e)
+void packed_bits(const char *learn, size_t n, unsigned char *ret)
 {
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) { /* each byte's lowest bit goes to its place in the highest byte */
+        uint64_t x = load_u64((const unsigned char *)learn + i) & UINT64_C(0x0101010101010101);
+        ret[i / 8] = (unsigned char)(x * UINT64_C(0x0102040810204080) >> 56);
+    }
+    if (i < n)
+        ret[i / 8] = 0;
+    for (; i < n; i++)
+        ret[i / 8] |= (unsigned char)((learn[i] & 1) << i % 8);
+}
+
+static int add_bits(struct packed_writer *w, const unsigned char *learn, uint32_t n, struct err *e)
+{
+    unsigned char piece[512];
+    size_t k = 0;
     int code = 0;
-    for (uint32_t i = 0; i < n && !code; i++) {
-        w->bits |= (unsigned char)((learn[i] != 0) << w->nbits);
-        if (++w->nbits == 8) {
-            code = spill_add(&w->learn, &w->bits, 1, e);
-            w->bits = 0;
-            w->nbits = 0;
+    for (uint32_t i = 0; i < n && !code; i += 8) {
+        uint32_t left = n - i < 8 ? n - i : 8;
+        w->bits |= (learn[i / 8] & (0xffu >> (8 - left))) << w->nbits;
+        w->nbits += left;
+        if (w->nbits >= 8) {
+            piece[k++] = (unsigned char)w->bits;
+            w->bits >>= 8;
+            w->nbits -= 8;
+        }
+        if (k == sizeof(piece) || i + left == n) {
+            code = spill_add(&w->learn, piece, k, e);
+            k = 0;
         }
     }
     return code;
 }
 
-int packed_writer_add(struct packed_writer *w, const void *packed, const char *learn, uint32_t n,
-                      struct err *e)
+int packed_writer_add(struct packed_writer *w, const void *packed, const unsigned char *learn,
+                      uint32_t n, struct err *e)
 {
     BUG_ON(!n || n > w->seq_length - w->length, "%u tokens behind %u of %u", n, w->length,
            w->seq_length);
@@ -142,7 +163,8 @@ static int write_all(struct packed_writer *w, struct err *e)
 static int write_pack(struct packed_writer *w, struct err *e)
 {
     char *path = mem_printf("%s.pack", w->prefix);
-    int code = w->nbits ? spill_add(&w->learn, &w->bits, 1, e) : 0;
+    const unsigned char last = (unsigned char)w->bits;
+    int code = w->nbits ? spill_add(&w->learn, &last, 1, e) : 0;
     struct spill *part[] = {&w->first, &w->end, &w->learn};
     for (size_t i = 0; i < 3 && !code; i++)
         code = spill_flush(part[i], e);

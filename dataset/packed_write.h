@@ -19,7 +19,7 @@ struct packed_writer {
     uint32_t seq_length;
     uint32_t length; /* of the open sequence */
     uint64_t nexamples;
-    unsigned char bits; /* not yet full */
+    unsigned bits; /* not yet a byte: */
     unsigned nbits;
 };
 
@@ -27,12 +27,16 @@ struct packed_writer {
 int packed_writer_open(struct packed_writer *w, const char *prefix, int64_t vocab_size,
                        uint32_t seq_length, struct err *e);
 
+/* Bytes, 0 or 1, as bits: bit i % 8 of byte i / 8, PACKED_BITS(n) bytes. */
+#define PACKED_BITS(n) (((size_t)(n) + 7) / 8)
+void packed_bits(const char *learn, size_t n, unsigned char *ret);
+
 /*
  * Appends an example to the open sequence: n > 0 tokens packed by shard_pack with shard.dtype, and
- * a byte for each, 1 if it is to be learnt. What is longer than the sequence's room is a bug.
+ * a bit for each, 1 if it is to be learnt. What is longer than the sequence's room is a bug.
  */
-int packed_writer_add(struct packed_writer *w, const void *packed, const char *learn, uint32_t n,
-                      struct err *e);
+int packed_writer_add(struct packed_writer *w, const void *packed, const unsigned char *learn,
+                      uint32_t n, struct err *e);
 
 /* Ends the sequence. */
 int packed_writer_end(struct packed_writer *w, struct err *e);

@@ -35,7 +35,7 @@ struct sft {
     uint64_t line; /* records of that input before the next item */
     uint64_t notes;
     /* the window: examples that wait to be packed */
-    struct spill spill; /* of each its tokens, and behind them its mask */
+    struct spill spill; /* of each its tokens, and behind them the bits of its mask */
     uint32_t *length;
     uint64_t *at; /* in the spill */
     size_t n, window;
@@ -61,14 +61,13 @@ static int check_absent(const char *prefix, const char *suffix, struct err *e)
     return code;
 }
 
+/* Bad records without a set are those of a run that was stopped just before its commit. */
 static int check_outputs(const struct sft_request *q, struct err *e)
 {
     static const char *const suffix[] = {".bin", ".idx", ".pack", ".manifest.json"};
     int code = commit_finish(q->prefix, e); /* what was all but written is there, too */
     for (size_t i = 0; i < sizeof(suffix) / sizeof(*suffix) && !code && !q->overwrite; i++)
         code = check_absent(q->prefix, suffix[i], e);
-    if (!code && !q->overwrite && q->on_bad == BAD_QUARANTINE)
-        code = check_absent(q->prefix, ".bad.jsonl", e);
     return code;
 }
 
@@ -120,6 +119,8 @@ static int open_all(struct sft *s, struct err *e)
     if (!code)
         code = packed_writer_open(&s->writer, q->prefix, s->plan.vocab_size, q->seq_length, e);
     if (!code)
+        code = shard_writer_behind(&s->writer.shard, e);
+    if (!code)
         code = spill_open(&s->spill, q->prefix, e);
     if (code)
         return code;
@@ -161,12 +162,14 @@ static void pack_none(size_t n, struct pack *ret)
 
 static int put_example(struct sft *s, uint32_t i, struct err *e)
 {
-    uint32_t n = s->length[i], width = s->writer.shard.width;
-    int code = spill_read(&s->spill, s->at[i], s->example, (size_t)n * (width + 1), e);
+    uint32_t n = s->length[i];
+    size_t bytes = (size_t)n * s->writer.shard.width;
+    int code = spill_read(&s->spill, s->at[i], s->example, bytes + PACKED_BITS(n), e);
     if (code)
         return code;
     s->report->tokens += n;
-    return packed_writer_add(&s->writer, s->example, s->example + (size_t)n * width, n, e);
+    return packed_writer_add(&s->writer, s->example,
+                             (const unsigned char *)s->example + bytes, n, e);
 }
 
 static int end_window(struct sft *s, struct err *e)
@@ -204,9 +207,9 @@ static int take_examples(struct sft *s, const struct item *it, struct err *e)
         s->at[s->n++] = s->spill.size;
         code = spill_add(&s->spill, token, bytes, e);
         if (!code)
-            code = spill_add(&s->spill, mask, n, e);
+            code = spill_add(&s->spill, mask, PACKED_BITS(n), e);
         token += bytes;
-        mask += n;
+        mask += PACKED_BITS(n);
         s->report->examples++;
         if (!code && s->n == s->window)
             code = end_window(s, e);

@@ -6,7 +6,7 @@
 
 #include "base/jsonl.h"
 #include "base/mem.h"
-#include "dataset/shard_write.h"
+#include "dataset/packed_write.h"
 #include "prep/lines.h"
 #include "tok/chat_read.h"
 
@@ -14,20 +14,35 @@ struct sft_encoder {
     const struct sft_plan *plan;
     struct tok_work *work;
     struct chat_work *chat;
+    struct jsonl *json; /* of texts */
     struct chat_record record;
     struct tok_ids ids;
     struct buf mask;
     struct sft_counts counts;
 };
 
+/* The key is a name, not a path. */
+static struct jsonl *create_json(const char *name)
+{
+    struct buf path = {0};
+    for (; *name; name++)
+        buf_addf(&path, *name == '.' ? "\\%c" : "%c", *name);
+    const char *key = buf_str(&path);
+    struct jsonl *j = jsonl_create(&key, 1);
+    buf_finish(&path);
+    return j;
+}
+
 struct sft_encoder *sft_encoder_create(const struct sft_plan *p)
 {
     struct sft_encoder *c = mem_new(1, sizeof(*c));
     c->plan = p;
-    if (p->chat)
+    if (p->chat) {
         c->chat = chat_work_create(p->chat);
-    else
+    } else {
         c->work = tok_work_create(p->tok);
+        c->json = create_json(p->text_key);
+    }
     return c;
 }
 
@@ -37,6 +52,7 @@ void sft_encoder_destroy(struct sft_encoder *c)
         return;
     tok_work_destroy(c->work);
     chat_work_destroy(c->chat);
+    jsonl_destroy(c->json);
     chat_record_finish(&c->record);
     tok_ids_finish(&c->ids);
     buf_finish(&c->mask);
@@ -59,10 +75,14 @@ void sft_encoder_counts(const struct sft_encoder *c, struct sft_counts *sum)
 static int encode_text(struct sft_encoder *c, const char *line, size_t n, struct err *e)
 {
     const struct sft_plan *p = c->plan;
-    struct chat_message m;
-    int code = chat_read_text(&c->record, line, n, p->text_key, &m, e);
+    struct jsonl_value text;
+    int code = jsonl_parse(c->json, line, n, &text, e);
+    if (!code && text.kind == JSONL_MISSING)
+        code = err_set(e, ERR_DATA, "has no key \"%s\"", p->text_key);
+    else if (!code && text.kind != JSONL_STRING)
+        code = err_set(e, ERR_DATA, "the value of \"%s\" is not a string", p->text_key);
     if (!code)
-        code = tok_encode(p->tok, c->work, m.text, m.n, &c->ids, e);
+        code = tok_encode(p->tok, c->work, text.text, text.length, &c->ids, e);
     if (!code && c->ids.n && p->eod >= 0) {
         *tok_ids_reserve(&c->ids, 1) = p->eod;
         c->ids.n++;
@@ -70,7 +90,7 @@ static int encode_text(struct sft_encoder *c, const char *line, size_t n, struct
     if (!code && c->ids.n)
         memset(buf_reserve(&c->mask, c->ids.n), 1, c->ids.n);
     c->mask.len = c->ids.n;
-    for (size_t i = 0; i < c->ids.n && !code; i++)
+    for (size_t i = 0; i < c->ids.n && !code && p->pad >= 0; i++)
         c->mask.data[i] = c->ids.id[i] != p->pad;
     return code;
 }
@@ -83,17 +103,20 @@ static int encode_chat(struct sft_encoder *c, const char *line, size_t n, struct
                               &c->mask, e);
 }
 
-/* What is learnt of the first n ids, and how much that is. */
-static void judge(struct sft_encoder *c, size_t n)
+/* What is learnt of the first n ids, as bits, and how much that is. */
+static void judge(struct sft_encoder *c, size_t n, struct buf *bits)
 {
     const struct sft_plan *p = c->plan;
     uint64_t learnt = 0;
+    unsigned char *to = (unsigned char *)buf_reserve(bits, PACKED_BITS(n));
     if (p->learn_all)
         memset(c->mask.data, 1, n);
     else if (p->marks)
         c->counts.unmatched += !chat_mask(p->marks, c->ids.id, n, p->pad, c->mask.data);
-    for (size_t i = 0; i < n; i++)
-        learnt += c->mask.data[i] != 0;
+    packed_bits(c->mask.data, n, to);
+    for (size_t i = 0; i < PACKED_BITS(n); i++)
+        learnt += (uint64_t)__builtin_popcount(to[i]);
+    bits->len += PACKED_BITS(n);
     c->counts.learnt += learnt;
     c->counts.barren += !learnt;
 }
@@ -119,11 +142,10 @@ static int encode_record(struct sft_encoder *c, struct item *it, const char *lin
         return code;
     }
     c->counts.cut += count < c->ids.n;
-    judge(c, count);
+    judge(c, count, &it->column[1].packed);
     it->column[0].packed.len += bytes;
     uint32_t length = (uint32_t)count;
     buf_add(&it->column[0].length, &length, sizeof(length));
-    buf_add(&it->column[1].packed, c->mask.data, count);
     return 0;
 }
 

@@ -4,7 +4,7 @@
 
 /*
  * The worker's part of `prep sft`: a block of records becomes examples, their packed tokens in
- * column 0 of the item and a byte for each token in column 1, 1 for those that are to be learnt.
+ * column 0 of the item and bits (packed_bits) in column 1, 1 for those that are to be learnt.
  * Records without tokens give no example.
  *
  * The plan is shared and immutable; an encoder belongs to one thread.

@@ -171,18 +171,6 @@ int chat_read(struct chat_record *r, const char *line, size_t n, struct err *e)
     return code;
 }
 
-int chat_read_text(struct chat_record *r, const char *line, size_t n, const char *key,
-                   struct chat_message *ret, struct err *e)
-{
-    int code = parse(r, line, n, e);
-    const struct json *v = code ? NULL : json_get(json_root(r->doc), key);
-    if (!code)
-        code = need_text(v, key, e);
-    if (!code)
-        *ret = (struct chat_message){.role = CHAT_USER, .text = v->string, .n = v->length};
-    return code;
-}
-
 void chat_record_finish(struct chat_record *r)
 {
     json_close(r->doc);

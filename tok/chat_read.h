@@ -34,9 +34,6 @@ struct chat_record {
 /* `line` is n bytes. ERR_DATA says what is wrong with the record. */
 int chat_read(struct chat_record *r, const char *line, size_t n, struct err *e);
 
-/* The value of `key`, which has to be a text (in r's memory). */
-int chat_read_text(struct chat_record *r, const char *line, size_t n, const char *key,
-                   struct chat_message *ret, struct err *e);
 void chat_record_finish(struct chat_record *r);
 
 #endif

@@ -48,10 +48,12 @@ static int fill(struct packed_writer *w, const struct model *m, struct err *e)
         uint32_t at = 0;
         for (uint32_t i = 0; i < m->nends[k] && !code; at = m->end[k][i++]) {
             char packed[ROOM * 4];
+            unsigned char bits[PACKED_BITS(ROOM)];
             uint32_t n = m->end[k][i] - at;
             code = shard_pack(w->shard.dtype, 0, m->token[k] + at, n, packed, e);
+            packed_bits(m->learn[k] + at, n, bits);
             if (!code)
-                code = packed_writer_add(w, packed, m->learn[k] + at, n, e);
+                code = packed_writer_add(w, packed, bits, n, e);
         }
         if (!code)
             code = packed_writer_end(w, e);

@@ -24,11 +24,13 @@ static const char *write_set(void)
         for (int i = 0; length[k][i]; i++) {
             uint16_t packed[ROOM];
             char learn[ROOM];
+            unsigned char bits[PACKED_BITS(ROOM)];
             for (uint32_t n = 0; n < length[k][i]; n++) {
                 packed[n] = ++id;
                 learn[n] = id > 2 && id != 9;
             }
-            T_OK(packed_writer_add(&w, packed, learn, length[k][i], &e), &e);
+            packed_bits(learn, length[k][i], bits);
+            T_OK(packed_writer_add(&w, packed, bits, length[k][i], &e), &e);
         }
         T_OK(packed_writer_end(&w, &e), &e);
     }

@@ -11,7 +11,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct err e;
     struct chat_record r = {0};
-    struct chat_message text;
     for (int turn = 0; turn < 2; turn++) {
         int code = chat_read(&r, (const char *)data, size, &e);
         BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
@@ -23,9 +22,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 sum += (unsigned char)r.m[i].text[k] != 0;
         }
         BUG_ON(sum > size, "%zu bytes out of %zu", sum, size);
-        code = chat_read_text(&r, (const char *)data, size, "text", &text, &e);
-        BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
-        BUG_ON(!code && text.n > size, "%zu bytes out of %zu", text.n, size);
     }
     chat_record_finish(&r);
     return 0;

@@ -231,6 +231,91 @@ static void keeps_bad_records(void)
     tok_close(bare);
 }
 
+/* ---- death at any point ------------------------------------------------------------------ */
+
+static int run_again(void *request)
+{
+    struct sft_report r;
+    struct err e;
+    return sft_run(request, &r, &e);
+}
+
+static void read_all(const char *prefix, struct buf *ret)
+{
+    static const char *const suffix[] = {".bin", ".idx", ".pack", ".manifest.json", ".bad.jsonl"};
+    struct err e;
+    buf_reset(ret);
+    for (size_t i = 0; i < sizeof(suffix) / sizeof(*suffix); i++) {
+        struct buf b = {0};
+        char *path = mem_printf("%s%s", prefix, suffix[i]);
+        T_OK(file_read(path, 1 << 20, &b, &e), &e);
+        buf_add(ret, b.data, b.len);
+        buf_finish(&b);
+        free(path);
+    }
+}
+
+static size_t names_in(const char *folder)
+{
+    struct err e;
+    size_t n = 0, all = 0;
+    char **name;
+    static const char *const pattern[] = {"%s/*", "%s/.[!.]*"};
+    for (int i = 0; i < 2; i++) {
+        char *at = mem_printf(pattern[i], folder);
+        if (!file_glob(at, &name, &n, &e)) {
+            names_free(name, n);
+            all += n;
+        }
+        free(at);
+    }
+    return all;
+}
+
+/*
+ * Killed at each of its steps in turn: what has the final name is whole, and the same command again
+ * writes the same bytes unless the set is there, which it says; nothing else is left then.
+ */
+static void killed_anywhere_it_is_run_again(void)
+{
+    struct err e;
+    struct tokenizer *bare;
+    struct buf want = {0}, got = {0};
+    char path[512], prefix[512], folder[512];
+    const char *const input[] = {path};
+    snprintf(path, sizeof(path), "%s", t_path("k.jsonl"));
+    snprintf(folder, sizeof(folder), "%s", t_path("k"));
+    snprintf(prefix, sizeof(prefix), "%s/o", folder);
+    chat_make(&bare, true, false, TOK_SPECIALS_TEXT);
+    write_text(path, "{\"text\":\"abc\"}\noops\n{\"text\":\"ab\"}\n");
+    T_OK(file_mkdirs(folder, &e), &e);
+    struct sft_request q = request(input, prefix, "text", bare);
+    q.on_bad = BAD_QUARANTINE;
+    q.overwrite = false;
+    T_EQ(run_again(&q), 0);
+    read_all(prefix, &want);
+    int stops = 0, refused = 0;
+    for (bool done = false; !done; stops++) {
+        T_CHECK(stops < 10000);
+        T_OK(file_remove_tree(folder, &e), &e);
+        T_OK(file_mkdirs(folder, &e), &e);
+        done = t_killed_at(stops, run_again, &q);
+        int code = run_again(&q);
+        refused += code != 0;
+        char *idx = mem_printf("%s.idx", prefix);
+        T_CHECK(code == 0 || (code == ERR_USAGE && file_exists(idx)));
+        free(idx);
+        read_all(prefix, &got);
+        T_EQ(got.len, want.len);
+        T_MEM(got.data, want.data, want.len);
+        T_EQ(names_in(folder), 5);
+    }
+    T_CHECK(stops > 100 && refused > 1 && refused < stops / 2);
+    buf_finish(&want);
+    buf_finish(&got);
+    tok_close(bare);
+}
+
 T_MAIN(T_CASE(packs_conversations), T_CASE(depends_on_no_worker),
        T_CASE(treats_long_and_empty_examples), T_CASE(refuses_what_is_wrong),
-       T_CASE(keeps_bad_records))
+       T_CASE(keeps_bad_records), T_CASE(killed_anywhere_it_is_run_again))

@@ -114,7 +114,7 @@ static void packed_sets_are_looked_at_and_not_mended(void)
     struct packed_writer w;
     struct manifest m = {.weft_version = "t", .vocab_size = 100, .eod = -1};
     struct buf b = {0};
-    const char learn[3] = {1, 0, 1};
+    const unsigned char learn[] = {5};
     T_OK(packed_writer_open(&w, t_path("p"), 100, 8, &e), &e);
     for (int i = 0; i < 2; i++) {
         T_OK(packed_writer_add(&w, (uint16_t[]){5, 6, 7}, learn, 3, &e), &e);

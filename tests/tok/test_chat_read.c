@@ -88,21 +88,4 @@ static void says_what_is_wrong(void)
             "the value of \"input\" is not a string");
 }
 
-static void reads_a_text(void)
-{
-    static const char line[] = "{\"a\":1,\"text\":\"x\\ty\"}";
-    struct chat_record r = {0};
-    struct chat_message m;
-    struct err e;
-    T_OK(chat_read_text(&r, line, sizeof(line) - 1, "text", &m, &e), &e);
-    T_EQ(m.n, 3);
-    T_MEM(m.text, "x\ty", 3);
-    T_ERR(chat_read_text(&r, line, sizeof(line) - 1, "b", &m, &e), &e, ERR_DATA,
-          "has no key \"b\"");
-    T_ERR(chat_read_text(&r, line, sizeof(line) - 1, "a", &m, &e), &e, ERR_DATA,
-          "the value of \"a\" is not a string");
-    chat_record_finish(&r);
-}
-
-T_MAIN(T_CASE(reads_each_form), T_CASE(joins_parts_of_a_content), T_CASE(says_what_is_wrong),
-       T_CASE(reads_a_text))
+T_MAIN(T_CASE(reads_each_form), T_CASE(joins_parts_of_a_content), T_CASE(says_what_is_wrong))
