@@ -9,9 +9,8 @@
 #include "tok/word_table.h"
 
 enum {
-    LEAST_BYTES = 64 << 10,
-    BATCH = 64,   /* words whose entries are fetched ahead of their look-up */
-    WINDOW = 1024 /* words between two calls of the model */
+    LEAST_BYTES = 512 << 10,
+    BATCH = 64 /* words whose entries are fetched ahead of their look-up */
 };
 
 struct word_cache {
@@ -43,8 +42,6 @@ void word_cache_destroy(struct word_cache *c)
 
 void word_cache_plain(struct word_cache *c)
 {
-    BUG_ON(c->t.used, "%zu words are hashed already", c->t.used);
-    c->t.crc = false;
     word_front_finish(&c->front);
 }
 
@@ -72,78 +69,121 @@ struct model {
     void *scratch;
 };
 
-/* Words of a text, and the entries with their ids. */
+/* Words of a text, and their ids. */
 struct window {
     const char *text;
     const uint32_t *start;
     size_t n;
-    const struct entry *at[WINDOW + 8];
-    uint32_t other[WINDOW + 8]; /* words, ascending, that the front lacks */
-    struct entry own[WINDOW];   /* their entries, or one of the two: */
-    uint32_t hash[WINDOW];      /* of those of up to SHORT bytes */
-    size_t nother;
-    uint32_t missing[WINDOW]; /* of `other`, ascending: not in their buckets with their ids */
+    struct front_words of;
+    uint32_t missing[WINDOW]; /* of the others, ascending: not in their buckets, or of many ids */
     size_t nmissing;
-    uint32_t longer[WINDOW];   /* of these, in `other`: of more than SHORT bytes */
+    uint32_t longer[WINDOW];   /* of these: of more than SHORT bytes */
     uint64_t longhash[WINDOW]; /* of these */
     size_t nlonger;
 };
 
 enum {
-    FRESH = 5, /* number of ids that says: id[0] .. id[1] are places in the cache's `fresh` */
-    LATER      /* and this: the word is to be looked up again */
+    FRESH = PACKED + 1, /* number of ids that says: they are in the cache's `fresh` */
+    LATER,              /* and these: the word is to be looked up again; */
+    NEW                 /* it is not in the table */
 };
 
-/* Up to BATCH of the others, whose buckets are on their way. */
+/* Up to BATCH words that the front lacks, whose buckets are on their way. */
 struct batch {
-    size_t from, n;
-    struct key key[BATCH];
-    const struct entry *bucket[BATCH];
+    const uint32_t *word;
+    size_t n;
+    const void *bucket[BATCH];
+    uint64_t missing;                    /* a bit for each that is not in its bucket with its ids */
+    uint8_t small[BATCH], larger[BATCH]; /* words of the batch, by what their buckets are */
+    size_t nsmall, nlarger;
 };
 
-static inline void prepare(const struct word_cache *c, struct window *w, struct batch *b, bool crc)
+static void prepare(const struct word_cache *c, const struct window *w, struct batch *b)
 {
+    b->nsmall = b->nlarger = 0;
     for (size_t i = 0; i < b->n; i++) {
-        b->key[i] = key_of(w->text, w->start + w->other[b->from + i]);
-        uint32_t hash = hash_of(b->key[i].low, b->key[i].high, crc);
-        w->hash[b->from + i] = hash;
-        b->bucket[i] = c->t.bucket[hash & c->t.mask].at;
+        uint64_t hash = w->of.hash[b->word[i]];
+        bool small = w->of.key[b->word[i]];
+        const void *in_small = small_bucket(&c->t.small, hash);
+        b->bucket[i] = small ? in_small : word_table_bucket(&c->t, hash);
         __builtin_prefetch(b->bucket[i]);
+        b->small[b->nsmall] = b->larger[b->nlarger] = (uint8_t)i;
+        b->nsmall += small;
+        b->nlarger += !small;
     }
 }
 
-/* Words that are in their buckets with their ids are done. */
-static inline void look_up(const struct word_cache *c, struct window *w, const struct batch *b)
+/* The ids of a word if it is here; true: they are few. */
+static inline bool take(uint64_t *to, bool here, bool full, uint64_t ids)
 {
-    size_t first = w->nmissing, nmissing = first;
-    for (size_t i = 0; i < b->n; i++) {
+    *to = here ? ids : full ? ids_at(LATER, 0, 0) : ids_at(NEW, 0, 0);
+    return ids_count(*to) <= PACKED;
+}
+
+static inline void look_up_small(struct window *w, struct batch *b)
+{
+    for (size_t k = 0; k < b->nsmall; k++) {
+        size_t i = b->small[k], word = b->word[i];
+        const struct small *x = b->bucket[i];
+        uint64_t want = w->of.key[word];
+        bool full = x[3].key;
+        x += (x[1].key == want) + 2 * (x[2].key == want) + 3 * (x[3].key == want);
+        bool few = take(&w->of.ids[word], x->key == want, full, x->ids);
+        b->missing |= (uint64_t)!few << i;
+    }
+}
+
+static inline void look_up_larger(struct window *w, struct batch *b)
+{
+    for (size_t k = 0; k < b->nlarger; k++) {
+        size_t i = b->larger[k], word = b->word[i];
         const struct entry *x = b->bucket[i];
-        uint64_t low = b->key[i].low, high = b->key[i].high;
-        uint64_t other = (x->key[0] ^ low) | ((x->key[1] ^ high) & KEY_MASK);
-        x += other != 0;
-        other = (x->key[0] ^ low) | ((x->key[1] ^ high) & KEY_MASK);
-        size_t k = b->from + i;
-        w->own[k] = *x;
-        w->at[w->other[k]] = &w->own[k];
-        w->missing[nmissing] = (uint32_t)k;
-        nmissing += (other != 0) | (x->key[1] >> 60 > INLINE) | (high == 0);
+        struct key key = key_of(w->text, w->start + word);
+        bool full = x[1].ids;
+        x += !same_key(x->key, key);
+        bool here = same_key(x->key, key) & (key.high != 0);
+        b->missing |= (uint64_t)!take(&w->of.ids[word], here, full, x->ids) << i;
     }
-    for (size_t k = first; k < nmissing; k++)
-        word_table_fetch_near(&c->t, w->hash[w->missing[k]]);
-    w->nmissing = nmissing;
 }
 
-/* Word i of the window, and its hash if it is short. */
-static void keep(struct word_cache *c, const struct window *w, size_t i, uint32_t hash,
-                 const int32_t *id, size_t n)
+/* Words that are in their buckets with their ids are done; of many ids, these are on their way. */
+static void look_up(struct word_cache *c, struct window *w, struct batch *b)
 {
-    struct key key = key_of(w->text, w->start + i);
+    b->missing = 0;
+    look_up_small(w, b);
+    look_up_larger(w, b);
+    for (uint64_t m = b->missing; m; m &= m - 1) {
+        uint32_t word = b->word[(unsigned)__builtin_ctzll(m)];
+        if (ids_count(w->of.ids[word]) == MANY)
+            __builtin_prefetch(c->t.many.at + ids_place(w->of.ids[word]));
+        w->missing[w->nmissing++] = word;
+    }
+}
+
+/* Word i of the window. */
+static void keep(struct word_cache *c, const struct window *w, size_t i, const int32_t *id,
+                 size_t n, uint64_t ids)
+{
     size_t length = w->start[i + 1] - w->start[i];
     const char *p = w->text + w->start[i];
-    if (key.high)
-        word_table_keep(&c->t, key, hash, id, n);
-    else
+    if (length > SHORT) {
         word_table_keep_longer(&c->t, word_table_hash_longer(p, length), p, length, id, n);
+        return;
+    }
+    if (!n || ids_count(ids) > PACKED)
+        ids = word_table_many(&c->t, id, n);
+    if (ids && w->of.key[i])
+        word_table_keep_small(&c->t, w->of.key[i], w->of.hash[i], ids);
+    else if (ids)
+        word_table_keep(&c->t, key_of(w->text, w->start + i), w->of.hash[i], ids);
+}
+
+/* The table's ids of a word of up to SHORT bytes; 0: it is not there. */
+static uint64_t find(struct word_cache *c, const struct window *w, size_t i)
+{
+    if (w->of.key[i])
+        return small_find(&c->t.small, w->of.key[i], w->of.hash[i]);
+    return word_table_find(&c->t, key_of(w->text, w->start + i), w->of.hash[i]);
 }
 
 static int ask(struct word_cache *c, const struct model *m, struct word_list *list,
@@ -153,27 +193,20 @@ static int ask(struct word_cache *c, const struct model *m, struct word_list *li
     return m->miss(m->state, m->scratch, list, ids, e);
 }
 
-/* An entry without ids. */
-static void set_own(struct entry *x, struct key key, uint64_t count)
-{
-    x->key[0] = key.low;
-    x->key[1] = key.high | count << 60;
-}
-
 /* Lists words of the window by their length, since like ones are done together, and sorts them. */
 static void make_list(struct word_cache *c, const struct window *w, uint32_t *others, size_t n)
 {
     uint32_t sorted[WORD_LIST];
     uint16_t place[SHORT + 3] = {0};
     for (size_t k = 0; k < n; k++) {
-        const uint32_t *start = w->start + w->other[others[k]];
+        const uint32_t *start = w->start + others[k];
         uint32_t length = start[1] - start[0];
         place[(length <= SHORT ? length : SHORT + 1) + 1]++;
     }
     for (size_t i = 1; i < SHORT + 3; i++)
         place[i] = (uint16_t)(place[i] + place[i - 1]);
     for (size_t k = 0; k < n; k++) {
-        const uint32_t *start = w->start + w->other[others[k]];
+        const uint32_t *start = w->start + others[k];
         uint32_t length = start[1] - start[0];
         size_t to = place[length <= SHORT ? length : SHORT + 1]++;
         sorted[to] = others[k];
@@ -184,17 +217,13 @@ static void make_list(struct word_cache *c, const struct window *w, uint32_t *ot
     c->list.count = n;
 }
 
-/* The ids of a word, from a place in `fresh` to its end, are the entry's. */
-static void set_fresh(struct word_cache *c, struct entry *x, struct key key, size_t from, size_t to)
+/* The ids of word i are those in `fresh` from a place to its end. */
+static void set_fresh(const struct word_cache *c, struct window *w, size_t i, size_t from,
+                      size_t to)
 {
-    if (to - from <= INLINE) {
-        set_own(x, key, to - from);
-        memcpy(x->id, c->fresh.id + from, sizeof(x->id));
-    } else {
-        set_own(x, key, FRESH);
-        x->id[0] = (uint32_t)from;
-        x->id[1] = (uint32_t)to;
-    }
+    if (ids_pack(c->fresh.id + from, to - from, &w->of.ids[i]))
+        return;
+    w->of.ids[i] = to - from > IDS_MOST ? ids_at(LATER, 0, 0) : ids_at(FRESH, from, to - from);
 }
 
 /* Asks for n words, which are others[k] of the window, and keeps what comes. */
@@ -204,60 +233,61 @@ static int fetch_list(struct word_cache *c, struct window *w, uint32_t *others, 
     size_t from = c->fresh.n;
     make_list(c, w, others, count);
     int code = ask(c, m, &c->list, &c->fresh, e);
-    tok_ids_reserve(&c->fresh, INLINE);
     for (size_t k = 0; k < count && !code; from = c->list.end[k++]) {
-        size_t i = w->other[others[k]], to = c->list.end[k];
-        keep(c, w, i, w->hash[others[k]], c->fresh.id + from, to - from);
-        set_fresh(c, &w->own[others[k]], key_of(w->text, w->start + i), from, to);
+        size_t i = others[k], to = c->list.end[k];
+        set_fresh(c, w, i, from, to);
+        keep(c, w, i, c->fresh.id + from, to - from, w->of.ids[i]);
     }
     return code;
 }
 
-/* True if the word is here; its ids come along if they are few. */
-static bool settle(struct word_cache *c, struct window *w, size_t other, struct key key)
-{
-    struct entry *x = word_table_find(&c->t, key, w->hash[other]);
-    set_own(&w->own[other], key, LATER);
-    if (x && x->key[1] >> 60 <= INLINE)
-        w->own[other] = *x;
-    return x;
-}
-
 /* A word of none or of more than SHORT bytes. */
-static void put_aside(struct word_cache *c, struct window *w, uint32_t other)
+static void put_aside(struct word_cache *c, struct window *w, uint32_t i)
 {
-    const uint32_t *start = w->start + w->other[other];
+    const uint32_t *start = w->start + i;
     size_t length = start[1] - start[0];
-    set_own(&w->own[other], (struct key){0}, 0);
+    w->of.ids[i] = 0;
     if (length == 0)
         return;
     uint64_t hash = word_table_hash_longer(w->text + start[0], length);
     word_table_fetch_slot(&c->t, hash);
-    w->longer[w->nlonger] = other;
+    w->longer[w->nlonger] = i;
     w->longhash[w->nlonger++] = hash;
+}
+
+static bool same_word(const struct window *w, size_t a, size_t b)
+{
+    return w->of.hash[a] == w->of.hash[b] && w->of.key[a] == w->of.key[b] &&
+           (w->of.key[a] ||
+            same_key(key_of(w->text, w->start + a), key_of(w->text, w->start + b)));
 }
 
 /* Words that are not in their buckets: next door, or from the model, many at a time. */
 static int fetch_short(struct word_cache *c, struct window *w, const struct model *m, struct err *e)
 {
     uint32_t others[WORD_LIST];
-    uint16_t listed[256] = {0}; /* the last word of each hash, counted from 1 */
+    uint16_t listed[1024] = {0}; /* the last word of each hash, counted from 1 */
     size_t count = 0;
     int code = 0;
     for (size_t k = 0; k < w->nmissing && !code; k++) {
-        uint32_t other = w->missing[k];
-        size_t i = w->other[other];
-        struct key key = key_of(w->text, w->start + i);
-        uint16_t *same = &listed[w->hash[other] % 256];
-        if (!key.high) {
-            put_aside(c, w, other);
+        uint32_t i = w->missing[k];
+        if (ids_count(w->of.ids[i]) == MANY)
+            continue;
+        if (w->start[i + 1] - w->start[i] - 1 >= SHORT) {
+            put_aside(c, w, i);
             continue;
         }
-        if (settle(c, w, other, key) ||
-            (*same && same_key(key, key_of(w->text, w->start + *same - 1))))
+        uint64_t ids = ids_count(w->of.ids[i]) == NEW ? 0 : find(c, w, i);
+        if (ids) {
+            w->of.ids[i] = ids;
+            continue;
+        }
+        uint16_t *same = &listed[w->of.hash[i] >> 54];
+        w->of.ids[i] = ids_at(LATER, 0, 0);
+        if (*same && same_word(w, *same - 1u, i))
             continue;
         *same = (uint16_t)(i + 1);
-        others[count++] = other;
+        others[count++] = i;
         if (count == WORD_LIST) {
             code = fetch_list(c, w, others, count, m, e);
             count = 0;
@@ -276,19 +306,18 @@ static int fetch_longer(struct word_cache *c, struct window *w, size_t first, si
     for (size_t k = 0; k < n; k++)
         slot[k] = word_table_fetch_longer(&c->t, w->longhash[first + k]);
     for (size_t k = 0; k < n; k++) {
-        uint32_t other = w->longer[first + k];
-        const uint32_t *start = w->start + w->other[other];
+        uint32_t i = w->longer[first + k];
+        const uint32_t *start = w->start + i;
         const struct longer *x =
             word_table_find_longer(&c->t, slot[k], w->longhash[first + k], w->text + start[0],
                                    start[1] - start[0]);
         if (!x) {
-            others[count++] = other;
+            others[count++] = i;
             continue;
         }
         size_t from = c->fresh.n;
         put(&c->fresh, longer_ids(x), x->n);
-        tok_ids_reserve(&c->fresh, INLINE);
-        set_fresh(c, &w->own[other], (struct key){0}, from, c->fresh.n);
+        set_fresh(c, w, i, from, c->fresh.n);
     }
     return count ? fetch_list(c, w, others, count, m, e) : 0;
 }
@@ -305,51 +334,63 @@ static int fetch_all(struct word_cache *c, struct window *w, const struct model 
     return code;
 }
 
-/* A short word by itself: of many ids, or gone again. */
+/* Of any number. */
+static void put_ids(const struct word_cache *c, uint64_t word, struct tok_ids *ids)
+{
+    if (ids_count(word) <= PACKED) {
+        ids->n += ids_unpack(&word, 1, tok_ids_reserve(ids, PACKED + IDS_SLACK));
+        return;
+    }
+    size_t n = ids_number(word);
+    bool many = ids_count(word) == MANY;
+    const int32_t *all = many ? (const int32_t *)c->t.many.at : c->fresh.id;
+    const int32_t *from = all + ids_place(word);
+    int32_t *to = tok_ids_reserve(ids, n + MANY_SLACK);
+    memcpy(to, from, MANY_SLACK * sizeof(*to));
+    if (n > MANY_SLACK)
+        memcpy(to + MANY_SLACK, from + MANY_SLACK, (n - MANY_SLACK) * sizeof(*to));
+    ids->n += n;
+}
+
+/* A short word by itself: one that was listed, or is gone again. */
 static int put_later(struct word_cache *c, const struct window *w, size_t i, const struct model *m,
                      struct tok_ids *ids, struct err *e)
 {
     size_t length = w->start[i + 1] - w->start[i], before = ids->n;
-    struct key key = key_of(w->text, w->start + i);
-    uint32_t hash = word_table_hash(&c->t, key);
-    struct entry *x = word_table_find(&c->t, key, hash);
-    if (x) {
-        bool many = x->key[1] >> 60 == MANY;
-        put(ids, many ? c->t.many.at + x->id[0] : x->id, many ? x->id[1] : x->key[1] >> 60);
+    uint64_t here = find(c, w, i);
+    if (here) {
+        put_ids(c, here, ids);
         return 0;
     }
     c->list = (struct word_list){
         .text = w->text, .count = 1, .at = {w->start[i]}, .n = {(uint32_t)length}};
     int code = ask(c, m, &c->list, ids, e);
-    tok_ids_reserve(ids, INLINE);
-    if (!code)
-        keep(c, w, i, hash, ids->id + before, ids->n - before);
-    return code;
+    uint64_t packed;
+    if (code)
+        return code;
+    if (!ids_pack(ids->id + before, ids->n - before, &packed))
+        packed = ids_at(MANY, 0, 0);
+    keep(c, w, i, ids->id + before, ids->n - before, packed);
+    return 0;
 }
 
 static int emit(struct word_cache *c, const struct window *w, const struct model *m,
                 struct tok_ids *ids, struct err *e)
 {
     for (size_t i = 0, k = 0;; i++) {
-        while (k < w->nmissing && w->own[w->missing[k]].key[1] >> 60 <= INLINE)
+        while (k < w->nmissing && ids_count(w->of.ids[w->missing[k]]) <= PACKED)
             k++;
-        size_t stop = k < w->nmissing ? w->other[w->missing[k++]] : w->n;
-        int32_t *out = tok_ids_reserve(ids, (stop - i) * INLINE + INLINE);
-        for (; i < stop; i++) {
-            const struct entry *x = w->at[i];
-            uint64_t count = x->key[1] >> 60;
-            memcpy(out, x->id, sizeof(x->id));
-            out += count;
-        }
-        ids->n = (size_t)(out - ids->id);
+        size_t stop = k < w->nmissing ? w->missing[k++] : w->n;
+        int32_t *out = tok_ids_reserve(ids, (stop - i) * PACKED + IDS_SLACK);
+        ids->n += ids_unpack(w->of.ids + i, stop - i, out);
+        i = stop;
         if (i == w->n)
             return 0;
-        const uint32_t *id = w->at[i]->id;
         int code = 0;
-        if (w->at[i]->key[1] >> 60 == FRESH)
-            put(ids, (const uint32_t *)c->fresh.id + id[0], id[1] - id[0]);
-        else
+        if (ids_count(w->of.ids[i]) == LATER)
             code = put_later(c, w, i, m, ids, e);
+        else
+            put_ids(c, w->of.ids[i], ids);
         if (code)
             return code;
     }
@@ -358,15 +399,12 @@ static int emit(struct word_cache *c, const struct window *w, const struct model
 static void look_up_others(struct word_cache *c, struct window *w)
 {
     struct batch batch[2];
-    batch[0].n = w->nmissing = 0;
-    for (size_t i = 0, k = 0; i < w->nother || batch[k].n; i += BATCH, k ^= 1) {
+    batch[0].n = batch[0].nsmall = batch[0].nlarger = w->nmissing = 0;
+    for (size_t i = 0, k = 0; i < w->of.others || batch[k].n; i += BATCH, k ^= 1) {
         struct batch *b = &batch[k ^ 1]; /* that behind the one whose turn it is */
-        b->from = i;
-        b->n = i >= w->nother ? 0 : w->nother - i < BATCH ? w->nother - i : BATCH;
-        if (c->t.crc)
-            prepare(c, w, b, true);
-        else
-            prepare(c, w, b, false);
+        b->word = w->of.other + i;
+        b->n = i >= w->of.others ? 0 : w->of.others - i < BATCH ? w->of.others - i : BATCH;
+        prepare(c, w, b);
         look_up(c, w, &batch[k]);
     }
 }
@@ -374,12 +412,17 @@ static void look_up_others(struct word_cache *c, struct window *w)
 static int encode(struct word_cache *c, struct window *w, const struct model *m,
                   struct tok_ids *ids, struct err *e)
 {
-    w->nother = word_front_find(&c->front, w->text, w->start, w->n, w->at, w->other);
+    word_table_tidy(&c->t);
+    word_front_find(&c->front, w->text, w->start, w->n, &w->of);
     look_up_others(c, w);
     int code = w->nmissing ? fetch_all(c, w, m, e) : 0;
+    tok_ids_reserve(&c->fresh, MANY_SLACK);
     code = code ? code : emit(c, w, m, ids, e);
-    for (size_t k = 0; k < w->nother && !code; k++)
-        word_front_keep(&c->front, &w->own[k]);
+    for (size_t k = 0; c->front.at && k < w->of.others && !code; k++) {
+        size_t i = w->of.other[k];
+        struct small x = {w->of.key[i], w->of.ids[i]};
+        word_front_keep(&c->front, w->of.hash[i], x, (x.key != 0) & (ids_count(x.ids) <= PACKED));
+    }
     return code;
 }
 

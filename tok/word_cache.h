@@ -7,9 +7,10 @@
  * nanoseconds, any other goes to the model. "Word" is whatever the caller cuts a text into, if only
  * the ids of a word depend on nothing but its bytes.
  *
- * A word of up to 15 bytes has an entry of half a cache line with up to four ids in it; longer
- * words, and more ids, lie in arenas. Memory stays below the bound given: an entry gives way to a
- * new one, and a full arena is emptied with all that points into it. One cache for each thread.
+ * A word of up to 9 bytes has an entry of sixteen bytes with up to three ids in it, one of up to 15
+ * bytes one of twice as many; longer words, and more ids, lie in arenas. Memory stays below the
+ * bound given: an entry gives way to a new one, and a full arena is emptied with all that points
+ * into it. One cache for each thread.
  */
 
 #include <stddef.h>
@@ -36,7 +37,7 @@ struct word_list {
 typedef int word_miss(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
                       struct err *e);
 
-/* `bytes`: the bound; small ones are raised to 64 KiB. */
+/* `bytes`: the bound; small ones are raised to 512 KiB. */
 struct word_cache *word_cache_create(size_t bytes);
 void word_cache_destroy(struct word_cache *c);
 
@@ -49,7 +50,7 @@ int word_cache_encode(struct word_cache *c, const char *text, const uint32_t *st
                       word_miss *miss, const void *state, void *scratch, struct tok_ids *ids,
                       struct err *e);
 
-/* The way of processors without CRC32 and AVX-512, from the first word on; for tests. */
+/* The way of processors without AVX-512, for tests. */
 void word_cache_plain(struct word_cache *c);
 
 /* Words that went to the model, in all. */

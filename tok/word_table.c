@@ -7,10 +7,10 @@
 #include "base/mem.h"
 
 enum {
-    START_BYTES = 1 << 20,  /* of the table of short words, at first; it becomes four times as */
-    LARGE_BYTES = 16 << 20, /* large up to this, and twice from then on, */
-    FILL = 2,               /* when it has no more buckets than these for each word */
-    LONGER_SLOTS = 512      /* for longer words, at first */
+    START_BYTES = 512 << 10, /* of the table of entries, at first; it becomes four times as */
+    LARGE_BYTES = 8 << 20,   /* large up to this, and twice from then on, */
+    FILL = 1,                /* when it has no more buckets than these for each word */
+    LONGER_SLOTS = 512       /* for longer words, at first */
 };
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -45,15 +45,6 @@ static void open_longer(struct word_table *t)
     t->longer.n = 1; /* place 0 is none */
 }
 
-static bool has_crc(void)
-{
-#ifdef __x86_64__
-    return __builtin_cpu_supports("sse4.2") != 0;
-#else
-    return false;
-#endif
-}
-
 static void open_arena(struct arena32 *a, size_t bytes)
 {
     *a = (struct arena32){.at = mem_pages(bytes), .most = bytes / sizeof(*a->at)};
@@ -66,14 +57,11 @@ static void close_arena(struct arena32 *a)
 
 void word_table_init(struct word_table *t, size_t bytes)
 {
-    *t = (struct word_table){.crc = has_crc()};
-    size_t table = 64 << 10;
-    bytes = bytes < table ? table : bytes;
-    while (table * 2 <= bytes - bytes / 4)
+    size_t most = bytes / 8 * 3, table = SMALL_LEAST;
+    while (table * 2 <= most)
         table *= 2;
-    /* three quarters at most for the table of short words */
-    table = table > bytes - bytes / 4 ? table / 2 : table;
-    t->most = (uint32_t)(table / sizeof(struct bucket));
+    *t = (struct word_table){.most = (uint32_t)(table / sizeof(struct bucket))};
+    small_init(&t->small, most);
     size_t start = table < START_BYTES ? table : START_BYTES;
     t->mask = (uint32_t)(start / sizeof(struct bucket)) - 1;
     t->bucket = mem_pages(bucket_bytes(t->most - 1)); /* of which little is touched at first */
@@ -85,6 +73,7 @@ void word_table_init(struct word_table *t, size_t bytes)
 
 void word_table_finish(struct word_table *t)
 {
+    small_finish(&t->small);
     munmap(t->bucket, bucket_bytes(t->most - 1));
     munmap(t->slot, slot_bytes(t));
     close_arena(&t->longer);
@@ -93,7 +82,7 @@ void word_table_finish(struct word_table *t)
 
 size_t word_table_bytes(const struct word_table *t)
 {
-    return bucket_bytes(t->mask) + slot_bytes(t) +
+    return small_bytes(&t->small) + bucket_bytes(t->mask) + slot_bytes(t) +
            (t->longer.n + t->many.most) * sizeof(*t->many.at);
 }
 
@@ -113,10 +102,11 @@ static bool fits(const struct word_table *t, size_t more)
 /* Forgets the short words that have many ids. */
 static void drop_many(struct word_table *t)
 {
+    small_drop(&t->small, MANY);
     for (size_t i = 0; i <= t->mask; i++)
         for (int k = 0; k < 2; k++) {
             struct entry *x = &t->bucket[i].at[k];
-            if (x->key[1] >> 60 == MANY) {
+            if (ids_count(x->ids) == MANY) {
                 *x = (struct entry){0};
                 t->used--;
             }
@@ -124,45 +114,43 @@ static void drop_many(struct word_table *t)
     t->many.n = 0;
 }
 
-/* ---- short words --------------------------------------------------------------------------- */
+/* ---- words of a key ----------------------------------------------------------------------- */
 
-static uint32_t entry_hash(const struct word_table *t, const struct entry *x)
+static bool is_free(const struct entry *x)
 {
-    return word_table_hash(t, (struct key){x->key[0], x->key[1] & KEY_MASK});
+    return !x->ids;
 }
 
 static struct entry *find_in(struct bucket *b, struct key key)
 {
     for (int i = 0; i < 2; i++)
-        if (b->at[i].key[0] == key.low && (b->at[i].key[1] & KEY_MASK) == key.high)
+        if (same_key(b->at[i].key, key))
             return &b->at[i];
     return NULL;
 }
 
-struct entry *word_table_find(struct word_table *t, struct key key, uint32_t hash)
+uint64_t word_table_find(struct word_table *t, struct key key, uint64_t hash)
 {
-    uint32_t place = hash & t->mask;
-    struct entry *x = find_in(&t->bucket[place], key);
-    if (!x && !word_table_crowded(t, hash))
-        return NULL;
-    for (uint32_t next = 1; !x && next < NEAR; next++)
+    uint32_t place = (uint32_t)(word_table_bucket(t, hash) - t->bucket);
+    struct entry *home = &t->bucket[place].at[1], *x = find_in(&t->bucket[place], key);
+    for (uint32_t next = 1; !x && next < NEAR && !is_free(home); next++)
         x = find_in(&t->bucket[place ^ next], key);
-    struct entry *home = &t->bucket[place].at[1];
     if (!x || x == home || x == home - 1)
-        return x;
+        return x ? x->ids : 0;
     struct entry was = *home;
     *home = *x;
     *x = was;
-    return home;
+    return home->ids;
 }
 
 /* A free one, at home or near it, else the last of these. */
-static struct entry *free_near(const struct word_table *t, uint32_t hash)
+static struct entry *free_near(const struct word_table *t, uint64_t hash)
 {
     struct entry *x = NULL;
+    uint32_t place = (uint32_t)(word_table_bucket(t, hash) - t->bucket);
     for (uint32_t k = 0; k < 2 * NEAR; k++) {
-        x = &t->bucket[(hash & t->mask) ^ k / 2].at[k % 2];
-        if (word_table_free(x))
+        x = &t->bucket[place ^ k / 2].at[k % 2];
+        if (is_free(x))
             break;
     }
     return x;
@@ -183,46 +171,62 @@ static void grow(struct word_table *t)
         for (uint32_t i = 0; i < 2 * NEAR; i++) {
             struct entry *from = &t->bucket[first + i / 2].at[i % 2];
             x[count] = *from;
-            count += !word_table_free(from);
+            count += !is_free(from);
             *from = (struct entry){0};
         }
         for (size_t i = 0; i < count; i++) {
-            struct entry *home = t->bucket[entry_hash(t, &x[i]) & t->mask].at;
-            home += !word_table_free(home);
-            if (word_table_free(home))
+            struct entry *home = word_table_bucket(t, hash_of(x[i].key))->at;
+            home += !is_free(home);
+            if (is_free(home))
                 *home = x[i];
             else
                 away[naway++] = &x[i];
         }
         for (size_t i = 0; i < naway; i++)
-            *free_near(t, entry_hash(t, away[i])) = *away[i];
+            *free_near(t, hash_of(away[i]->key)) = *away[i];
     }
 }
 
-void word_table_keep(struct word_table *t, struct key key, uint32_t hash, const int32_t *id,
-                     size_t n)
+/* Bytes that the next word adds to the table. */
+static size_t growth(const struct word_table *t)
 {
-    struct entry x = {.key = {key.low, key.high | (uint64_t)(n <= INLINE ? n : MANY) << 60}};
-    if (n > t->many.most / 4)
-        return;
-    if (t->used > (size_t)t->mask / FILL && t->mask + 1 < t->most) {
-        if (!fits(t, bucket_bytes(larger(t)) - bucket_bytes(t->mask)))
-            drop_longer(t);
+    bool grows = t->used > (size_t)t->mask / FILL && t->mask + 1 < t->most;
+    return grows ? bucket_bytes(larger(t)) - bucket_bytes(t->mask) : 0;
+}
+
+void word_table_keep(struct word_table *t, struct key key, uint64_t hash, uint64_t ids)
+{
+    size_t more = growth(t);
+    if (more && !fits(t, more))
+        drop_longer(t);
+    if (more)
         grow(t);
-    }
-    if (n <= INLINE) {
-        memcpy(x.id, id, sizeof(x.id));
-    } else {
-        if (n > t->many.most - t->many.n)
-            drop_many(t);
-        x.id[0] = (uint32_t)t->many.n;
-        x.id[1] = (uint32_t)n;
-        memcpy(t->many.at + t->many.n, id, n * sizeof(*id));
-        t->many.n += n;
-    }
     struct entry *at = free_near(t, hash);
-    t->used += word_table_free(at);
-    *at = x;
+    t->used += is_free(at);
+    *at = (struct entry){key, ids};
+}
+
+void word_table_keep_small(struct word_table *t, uint64_t key, uint64_t hash, uint64_t ids)
+{
+    size_t more = small_growth(&t->small);
+    if (more && !fits(t, more))
+        drop_longer(t);
+    small_keep(&t->small, key, hash, ids);
+}
+
+uint64_t word_table_many(struct word_table *t, const int32_t *id, size_t n)
+{
+    if (n + MANY_SLACK > t->many.most - t->many.n)
+        return 0;
+    memcpy(t->many.at + t->many.n, id, n * sizeof(*id));
+    t->many.n += n;
+    return ids_at(MANY, t->many.n - n, n);
+}
+
+void word_table_tidy(struct word_table *t)
+{
+    if (t->many.n > t->many.most / 4 * 3)
+        drop_many(t);
 }
 
 /* ---- longer words -------------------------------------------------------------------------- */

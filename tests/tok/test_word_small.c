@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/word_small.h"
+
+#include <string.h>
+
+#include "tests/t.h"
+#include "tok/word_ids.h"
+
+/* A word of up to nine bytes, many of which differ in one byte or in a zero behind only. */
+static struct key word(uint64_t stream, uint32_t i, uint64_t *ret_hash)
+{
+    char text[16 + 8];
+    uint32_t r = t_rand(stream, i), start[2] = {0, 1 + r % SMALL};
+    memset(text, r & 1 ? 'a' : 0, sizeof(text));
+    for (uint32_t k = 0; k < 4; k++)
+        text[(r / 16 + k) % start[1]] = (char)(i >> 8 * k);
+    struct key key = key_of(text, start);
+    *ret_hash = hash_of(key);
+    return key;
+}
+
+static uint64_t ids_of(struct key key)
+{
+    return (key.low * 31 + key.high * 7) >> 4 | (uint64_t)1 << 60;
+}
+
+/* What is found was kept for this very word, while the table grows from its first size on. */
+static void finds_what_was_kept(void)
+{
+    enum { WORDS = 300000 };
+    struct small_table t;
+    uint64_t hash;
+    small_init(&t, 16 << 20);
+    size_t bytes = small_bytes(&t), kept = 0, lost = 0;
+    for (uint32_t i = 0; i < WORDS; i++) {
+        struct key key = word(1, i, &hash);
+        uint64_t small = small_key(key, hash), ids = small_find(&t, small, hash);
+        T_CHECK(small_is(key));
+        T_CHECK(!ids || ids == ids_of(key));
+        size_t more = small_growth(&t), before = small_bytes(&t);
+        if (!ids) {
+            small_keep(&t, small, hash, ids_of(key));
+            T_EQ(small_bytes(&t), before + more);
+            T_EQ(small_find(&t, small, hash), ids_of(key));
+            kept++;
+        }
+    }
+    T_CHECK(small_bytes(&t) > bytes);
+    for (uint32_t i = 0; i < WORDS; i++) {
+        struct key key = word(1, i, &hash);
+        uint64_t ids = small_find(&t, small_key(key, hash), hash);
+        T_CHECK(!ids || ids == ids_of(key));
+        lost += !ids;
+    }
+    T_CHECK(kept > WORDS / 2 && t.used <= kept && lost < WORDS / 50);
+    small_finish(&t);
+}
+
+/* A table that cannot grow: words give way, and none is taken for another. */
+static void words_give_way(void)
+{
+    struct small_table t;
+    uint64_t hash;
+    small_init(&t, 0);
+    T_EQ(small_bytes(&t), SMALL_LEAST);
+    for (uint32_t i = 0; i < 50000; i++) {
+        struct key key = word(2, i, &hash);
+        uint64_t small = small_key(key, hash), ids = small_find(&t, small, hash);
+        T_CHECK(!ids || ids == ids_of(key));
+        if (!ids)
+            small_keep(&t, small, hash, ids_of(key));
+        T_EQ(small_find(&t, small, hash), ids_of(key));
+    }
+    T_EQ(small_bytes(&t), SMALL_LEAST);
+    T_EQ(t.used, SMALL_LEAST / sizeof(struct small));
+    small_finish(&t);
+}
+
+static void forgets_by_number(void)
+{
+    struct small_table t;
+    uint64_t hash;
+    small_init(&t, 1 << 20);
+    for (uint32_t i = 0; i < 1000; i++) {
+        struct key key = word(3, i, &hash);
+        uint64_t ids = ids_at(i % 2 ? MANY : 1, i, 0), small = small_key(key, hash);
+        if (!small_find(&t, small, hash))
+            small_keep(&t, small, hash, ids);
+    }
+    size_t used = t.used, left = 0;
+    small_drop(&t, MANY);
+    T_CHECK(t.used < used && t.used > 0);
+    for (uint32_t i = 0; i < 1000; i++) {
+        struct key key = word(3, i, &hash);
+        uint64_t ids = small_find(&t, small_key(key, hash), hash);
+        T_CHECK(ids_count(ids) != MANY);
+        left += ids != 0;
+    }
+    T_CHECK(left > 300);
+    small_finish(&t);
+}
+
+/* Both ways of writing ids, of any number of words. */
+static void ids_come_back(void)
+{
+    enum { WORDS = 100 };
+    uint64_t ids[WORDS];
+    int32_t want[WORDS * PACKED], got[WORDS * PACKED + IDS_SLACK], id[PACKED + 1];
+    size_t n = 0;
+    for (uint32_t i = 0; i < WORDS; i++) {
+        uint32_t r = t_rand(4, i);
+        for (uint32_t k = 0; k < PACKED; k++)
+            id[k] = r & 1 ? (int32_t)(t_rand(5 + k, i) & ID_MASK) : (int32_t)ID_MASK;
+        T_CHECK(ids_pack(id, r / 2 % (PACKED + 1), &ids[i]));
+        memcpy(want + n, id, r / 2 % (PACKED + 1) * sizeof(*id));
+        n += r / 2 % (PACKED + 1);
+        for (size_t from = 0; from <= i; from++) {
+            size_t plain = ids_unpack_plain(ids + from, i + 1 - from, got);
+            T_CHECK(plain <= n);
+            T_MEM(got, want + n - plain, plain * sizeof(*got));
+            T_EQ(ids_unpack(ids + from, i + 1 - from, got), plain);
+            T_MEM(got, want + n - plain, plain * sizeof(*got));
+        }
+    }
+    id[1] = (int32_t)ID_MASK + 1;
+    T_CHECK(ids_pack(id, 1, ids) && !ids_pack(id, 2, ids) && !ids_pack(id, PACKED + 1, ids));
+    uint64_t many = ids_at(MANY, UINT32_MAX, IDS_MOST);
+    T_EQ(ids_count(many), MANY);
+    T_EQ(ids_place(many), UINT32_MAX);
+    T_EQ(ids_number(many), IDS_MOST);
+}
+
+T_MAIN(T_CASE(finds_what_was_kept), T_CASE(words_give_way), T_CASE(forgets_by_number),
+       T_CASE(ids_come_back))

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_WORD_SMALL_H
+#define TOK_WORD_SMALL_H
+
+/*
+ * Words of up to nine bytes and their ids, for word_table.c: sixteen bytes each, four in a line of
+ * memory, in the bucket that their hash names or in the one beside it. The hash loses nothing of a
+ * word, so that what the bucket's place tells of it need not be in the entry.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tok/word_key.h"
+
+enum {
+    SMALL = 9,                      /* bytes of a word */
+    SMALL_FIXED = 10,               /* bits of the hash that the place in any table tells */
+    SMALL_LEAST = 64 << SMALL_FIXED /* bytes of a table */
+};
+
+struct small {
+    uint64_t key; /* see small_key; 0: free */
+    uint64_t ids; /* see ids_pack */
+};
+
+struct small_bucket {
+    _Alignas(64) struct small at[4];
+};
+
+struct small_table {
+    struct small_bucket *bucket;
+    int bits, most; /* of the number of buckets */
+    size_t used;    /* entries */
+};
+
+static inline bool small_is(struct key key)
+{
+    return key.high - 1 < ((uint64_t)(SMALL + 1) << 56) - 1; /* and has bytes */
+}
+
+/*
+ * The hash but for its highest bits, and below it what tells the word together with it: its length,
+ * or that it has a ninth byte, and which. One bit is left.
+ */
+enum { SMALL_NINTH = 1 << 8, SMALL_BESIDE = 1 << 9 };
+
+static inline uint64_t small_key(struct key key, uint64_t hash)
+{
+    uint64_t length = key.high >> 56, ninth = SMALL_NINTH | (key.high & 0xff);
+    return hash << SMALL_FIXED | (length < SMALL ? length : ninth);
+}
+
+static inline struct small_bucket *small_bucket(const struct small_table *t, uint64_t hash)
+{
+    return &t->bucket[hash >> (64 - t->bits)];
+}
+
+/* At most `bytes`, at least SMALL_LEAST. */
+void small_init(struct small_table *t, size_t bytes);
+void small_finish(struct small_table *t);
+size_t small_bytes(const struct small_table *t);
+
+/* Bytes that the next word adds to the table. */
+size_t small_growth(const struct small_table *t);
+
+/* The ids of the word of this key and hash; 0: it is not here. */
+uint64_t small_find(const struct small_table *t, uint64_t key, uint64_t hash);
+/* A word that is not here. Another may give way. */
+void small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids);
+/* Forgets the words with this number of ids. */
+void small_drop(struct small_table *t, unsigned count);
+
+#endif
