@@ -19,11 +19,13 @@ struct tok_tally {
 
 /*
  * Where an id stands: bytes of the text as it came, and how much white space its string begins and
- * ends with, in characters, for a post-processor that leaves that out.
+ * ends with, in characters, for a post-processor that leaves that out. A lost one is what the model
+ * counted beyond the end of its piece, which the reference takes as bytes of the text.
  */
 struct tok_span {
     size_t begin, end;
     uint32_t lead, trail;
+    bool lost;
 };
 
 struct tok_spans {

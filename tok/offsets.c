@@ -56,12 +56,30 @@ static uint32_t *number_chars(const char *text, size_t n)
     return number;
 }
 
+/* As the reference does what has no place in the text: an end within a character is before it, one
+ * that is too far two behind the beginning. */
+static void lost_to_chars(struct tok_span *x, const uint32_t *number, size_t n)
+{
+    if (x->begin >= n)
+        return;
+    uint32_t begin = number[x->begin];
+    if (x->end < n)
+        x->end = number[x->end];
+    else
+        x->end = x->end == n ? number[n - 1] + 1 : begin + 2;
+    x->begin = begin;
+}
+
 /* Characters that spans have a part of. */
 static void to_chars(struct tok_spans *s, const uint32_t *number, size_t n)
 {
     for (size_t i = 0; i < s->n; i++) {
         struct tok_span *x = &s->at[i];
         bool empty = x->begin >= x->end;
+        if (x->lost) {
+            lost_to_chars(x, number, n);
+            continue;
+        }
         if (x->begin > n || x->end > n)
             continue;
         x->end = empty ? number[x->begin] : number[x->end - 1] + 1;
@@ -110,11 +128,19 @@ static void trim_all(const struct tok_engine *g, struct tok_spans *s, struct tok
         }
 }
 
+static bool any_lost(const struct tok_spans *s)
+{
+    size_t i = 0;
+    while (i < s->n && !s->at[i].lost)
+        i++;
+    return i < s->n;
+}
+
 /* White space is left out by characters, whatever the unit: it was counted so. */
 static void finish_spans(const struct tokenizer *t, const char *text, size_t n, enum tok_unit unit,
                          struct tok_spans *s, struct tok_spans *first)
 {
-    if (unit == TOK_BYTES && !t->engine.ntrims) {
+    if (unit == TOK_BYTES && !t->engine.ntrims && !any_lost(s)) {
         trim_all(&t->engine, s, first);
         return;
     }

@@ -148,14 +148,13 @@ static int pre_step(struct run *r, size_t i, struct aligned *a, struct err *e)
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* Places of the piece's ids. A model that counts more bytes than the piece has (what it put round
- * characters) leaves the reference without a place, and its count stands. */
+/* Places of the piece's ids; a lost one stays what the model counted. */
 static void place_spans(struct run *r, const struct aligned *a, const struct piece *piece)
 {
     for (size_t i = 0; i < r->piece.n; i++) {
         struct tok_span *s = tok_spans_add(r->spans);
         *s = r->piece.at[i];
-        if (s->begin >= s->end || s->end > piece->n)
+        if (s->lost || s->begin >= s->end)
             continue;
         s->end = a->at[piece->at + s->end - 1].end;
         s->begin = a->at[piece->at + s->begin].begin;

@@ -58,7 +58,8 @@ struct pipe {
     enum scan_family family;  /* the pre-tokenizer is this one and nothing else */
     struct pipe_parts *parts; /* how text is cut as it stands, NULL: it is not */
 
-    double dropout; /* of merges, 0: none; nothing is remembered then */    uint64_t seed;
+    double dropout; /* of merges, 0: none; nothing is remembered then */
+    uint64_t seed;
     struct bpe_drop *drop;
     bool samples; /* MODEL_UNIGRAM: a way at random, by these scores times alpha */
     double alpha;

@@ -40,7 +40,8 @@ static void put_id(struct tok_ids *ids, int32_t id)
 
 /* ---- BPE ------------------------------------------------------------------------------------- */
 
-/* What a piece begins as, and the bytes that each symbol stands for. */
+/* What a piece begins as, and the bytes that each symbol stands for: of letters, if these are not
+ * written out (p->letters), as in the reference, which does write them. */
 struct symbols {
     const struct pipe *p;
     uint32_t *sym, *bytes;
@@ -103,19 +104,20 @@ static int add_chars(struct symbols *s, const char *text, size_t n, struct err *
     int code = 0;
     for (size_t i = 0, k; i < n && !code; i += k) {
         buf_reset(&key);
-        if (s->p->letters)
-            k = 1;
-        else
-            char_at(text + i, &k);
         if (i)
             buf_add(&key, spec->prefix.p, spec->prefix.n);
-        if (s->p->letters)
+        size_t counts = key.len;
+        if (s->p->letters) {
+            k = 1;
             key.len += letter_put(buf_reserve(&key, 4), (uint8_t)text[i]);
-        else
+        } else {
+            char_at(text + i, &k);
             buf_add(&key, text + i, k);
+        }
+        counts = key.len - counts;
         if (i + k == n)
             buf_add(&key, spec->suffix.p, spec->suffix.n);
-        code = add_char(s, key.data, key.len, k, e);
+        code = add_char(s, key.data, key.len, counts, e);
     }
     if (!code)
         end_unknown(s);
@@ -145,6 +147,46 @@ static void put_merged(const struct symbols *s, const uint32_t *left, size_t n, 
     }
 }
 
+/* From bytes of letters to those that the letters stand for. */
+static void from_letters(const char *text, size_t n, struct tok_span *s, size_t nspans)
+{
+    char letter[4];
+    size_t at = 0, k = 0, size = 0; /* the byte k has the letter at .. at + size */
+    for (size_t i = 0; i < nspans; i++) {
+        size_t begin = n, end = n;
+        for (; k < n; k++, at += size) {
+            size = letter_put(letter, (uint8_t)text[k]);
+            if (begin == n && at + size > s[i].begin)
+                begin = k;
+            if (at + size >= s[i].end) {
+                end = k + 1;
+                break;
+            }
+        }
+        s[i].begin = begin;
+        s[i].end = end;
+    }
+}
+
+/* Those that reach beyond the piece are lost: the model counted what it put round characters. */
+static void place_symbols(const struct pipe *p, const char *text, size_t n, struct tok_span *s,
+                          size_t nspans)
+{
+    char letter[4];
+    size_t most = 0, kept = 0;
+    if (p->letters)
+        for (size_t i = 0; i < n; i++)
+            most += letter_put(letter, (uint8_t)text[i]);
+    else
+        most = n;
+    while (kept < nspans && s[kept].end <= most)
+        kept++;
+    for (size_t i = kept; i < nspans; i++)
+        s[i].lost = true;
+    if (p->letters)
+        from_letters(text, n, s, kept);
+}
+
 static int bpe_spans(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                      struct tok_ids *ids, struct tok_spans *spans, struct err *e)
 {
@@ -161,7 +203,9 @@ static int bpe_spans(const struct pipe *p, struct pipe_work *w, const char *text
         memcpy(sym, s.sym, s.n * sizeof(*sym));
         size_t left = p->drop ? bpe_drop_merge(p->drop, &w->draws, sym, s.n, NULL, NULL)
                               : bpe_merge(p->bpe, &w->bpe, sym, s.n);
+        size_t first = spans->n;
         put_merged(&s, sym, left, ids, spans);
+        place_symbols(p, text, n, spans->at + first, spans->n - first);
     }
     free(s.sym);
     free(s.bytes);

@@ -271,9 +271,10 @@ int unigram_spans(const struct pipe *p, struct pipe_work *w, const char *text, s
         code = put_token(p, w->best, text, at, to, ids, e);
         for (size_t i = first; i < ids->n && !code; i++) {
             struct tok_span *s = tok_spans_add(spans);
-            bool byte = ids->id[i] != p->unk && ids->n > first + 1;
+            const struct pipe_text *piece = &p->spec.piece[ids->id[i]];
+            bool own = piece->n == to - at && memcmp(piece->p, text + at, to - at) == 0;
             *s = (struct tok_span){.begin = at, .end = to};
-            if (p->spec.ntrims && !byte)
+            if (p->spec.ntrims && (own || ids->id[i] == p->unk))
                 span_spaces(s, text + at, to - at);
         }
     }
