@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/utf8.h"
+#include "tok/decoder_steps.h"
 #include "tok/pipe_offsets.h"
 #include "tok/pipe_run.h"
 #include "tok/unicode.h"
@@ -104,6 +105,23 @@ static int open_added(struct pipe *p, struct pipe_work *w, bool normalized, stru
     return code;
 }
 
+/* The reference looks for what the decoder would hear among the special tokens' own strings, so
+ * that those which normalizing changes stay. */
+static void mark_skipped(struct pipe *p, struct pipe_work *w)
+{
+    struct pipe_spec *s = &p->spec;
+    struct words special;
+    words_init(&special, s->ntokens);
+    for (size_t i = 0; i < s->ntokens; i++)
+        if (s->token[i].special)
+            words_add(&special, s->token[i].text, s->token[i].length, s->token[i].id);
+    for (size_t i = 0; i < s->ntokens; i++) {
+        struct pipe_text heard = decoder_spelling(p, w, s->token[i].id);
+        s->token[i].skipped = words_find(&special, heard.p, heard.n) >= 0;
+    }
+    words_finish(&special);
+}
+
 /* A split that gives what its family gives: all of the text is matched, and all of it stays. */
 static bool isolates(const struct pre_step *s)
 {
@@ -196,6 +214,7 @@ static int compile(struct pipe *p, struct err *e)
     if (!code)
         code = open_added(p, w, true, &p->normal, e);
     if (!code) {
+        mark_skipped(p, w);
         if (!p->random)
             parts_open(p, w);
         decoder_open(p);
@@ -440,7 +459,7 @@ static bool pipe_special(const void *state, int32_t id)
 {
     const struct pipe *p = state;
     int32_t token = p->token_of[id];
-    return token >= 0 && p->spec.token[token].special;
+    return token >= 0 && p->spec.token[token].skipped;
 }
 
 static int64_t pipe_find(const void *state, const char *text)

@@ -121,6 +121,7 @@ struct pipe_token {
     int32_t id;     /* given by pipe_open */
     int64_t listed; /* the one that a tokenizer.json says, which counts for files beside it */
     bool special, normalized, single_word, lstrip, rstrip;
+    bool skipped; /* by decoding without special tokens; found by pipe_open */
 };
 
 enum pipe_model { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE, MODEL_WORDLEVEL };

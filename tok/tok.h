@@ -292,8 +292,8 @@ int tok_encode_part_parallel(const struct tokenizer *t, struct pool *pool,
 
 /*
  * True for an added token that its file calls special, and for tiktoken's and BERT's: those that
- * Hugging Face's skip_special_tokens leaves out of a text. SentencePiece's control pieces, which
- * decode to nothing in any case, are none.
+ * Hugging Face's skip_special_tokens leaves out of a text, which is none that a normalizer changes.
+ * SentencePiece's control pieces, which decode to nothing in any case, are none.
  */
 bool tok_is_special(const struct tokenizer *t, int32_t id);
 
