@@ -27,11 +27,10 @@ static uint32_t half(const struct sp_merge *s, struct words_key key, const char 
     return sp_char_length(p, n) == n ? sp_symbol_of(s, p, n) : NONE;
 }
 
-/* Ascending numbers for descending scores; both zeros are one. */
+/* Ascending numbers for descending scores; -0 is below 0, as in 0.2.2 (and not in 0.1.97). */
 static uint32_t rank_of(float score)
 {
     uint32_t bits;
-    score += 0.0f;
     memcpy(&bits, &score, sizeof(bits));
     bits = bits >> 31 ? ~bits : bits | 0x80000000u;
     return ~bits;
@@ -128,6 +127,17 @@ static bool has_alike(const struct sp_merge *s, const struct sp_piece *p)
     return false;
 }
 
+/* A character that is a user-defined piece stays as it is, and with it no piece is ever joined. */
+static bool has_user(const struct sp_merge *s, const struct sp_piece *p)
+{
+    for (size_t k = 0, length; k < p->length; k += length) {
+        length = sp_char_length(p->text + k, p->length - k);
+        if (half(s, words_key(p->text + k, length), p->text + k, length) == NONE)
+            return true;
+    }
+    return false;
+}
+
 static void note_alike(struct sp_merge *s, const struct sp_piece *p)
 {
     for (size_t k = 0, length; k < p->length; k += length) {
@@ -153,7 +163,7 @@ static size_t rank_pieces(struct sp_merge *s, struct ranked *ret)
             note_alike(s, &s->m->piece[ret[i - 1].id]);
         }
     for (size_t i = 0; i < n; i++)
-        if (!has_alike(s, &s->m->piece[ret[i].id]))
+        if (!has_alike(s, &s->m->piece[ret[i].id]) && !has_user(s, &s->m->piece[ret[i].id]))
             ret[kept++] = ret[i];
     return kept;
 }

@@ -51,11 +51,13 @@ static size_t put_side(const struct unigram *u, uint32_t c, bool last, char *to)
 }
 
 /* What `a` is the end of, and what `b` is alone: whether anything follows that a rule takes
- * together with `b` is for the caller to see. */
+ * together with `b` is for the caller to see, if not both are ASCII. */
 static bool may_part(const struct unigram *u, uint32_t a, uint32_t b)
 {
     char text[12];
     if (a == MARK || b == MARK || !sp_is_apart(&u->plain, a) || !sp_is_apart(&u->plain, b))
+        return false;
+    if (u->ascii_joins && b < 128 && !(b == ' ' ? u->norm.blank : u->norm.copy[b]))
         return false;
     size_t at = utf8_put(text, a), n = at + utf8_put(text + at, b);
     if (!cut_here(&u->cut, text, at, n))
@@ -70,6 +72,8 @@ static bool may_part(const struct unigram *u, uint32_t a, uint32_t b)
 void unigram_parts_open(struct unigram *u)
 {
     u->space = u->ends.number[utf8_code(u->norm.space, u->norm.space_length)];
+    for (uint32_t c = 0; c < 128; c++)
+        u->ascii_joins |= !sp_is_apart(&u->plain, c);
     for (uint32_t a = 0; a < 128; a++)
         for (uint32_t b = 0; b < 128; b++)
             u->apart[a][b >> 3] |= (unsigned char)(may_part(u, a, b) << (b & 7));
@@ -140,7 +144,7 @@ static size_t find_plain(const struct unigram *u, const char *p, size_t at, size
  * there, or it is none. */
 static bool joins(const struct unigram *u, const char *p)
 {
-    size_t n = (unsigned char)*p < 0xc0 ? 0 : utf8_char(p, p + 4);
+    size_t n = utf8_char(p, p + 4);
     return n && !sp_is_apart(&u->plain, utf8_code(p, n));
 }
 

@@ -42,6 +42,7 @@ struct unigram {
     uint32_t stays[4];            /* bits of ASCII that is plain and becomes no space */
     uint32_t space;               /* the number, in `ends`, of what a space becomes */
     unsigned char apart[128][16]; /* of ASCII: where text as it stands may be cut */
+    bool ascii_joins;             /* a rule has one behind its first character */
     bool samples;                 /* a way at random instead of the best */
     double alpha;
 };
