@@ -492,7 +492,7 @@ static size_t put(const struct unigram *u, struct unigram_state *s, const char *
     size_t used = 0, k = 1;
     while (k && used < n) {
         if (s->at_cut && !s->text.len && !u->samples)
-            used += unigram_put_parts(u, s, text + used, n - used, ids);
+            used += unigram_put_parts(u, s, text + used, n - used, last, ids);
         k = put_slowly(u, s, text + used, n - used, last, ids);
         used += k;
     }

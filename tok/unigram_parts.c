@@ -330,20 +330,33 @@ static void put_stream(const struct unigram *u, struct unigram_state *s, const c
     }
 }
 
-size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const char *text,
-                         size_t n, struct tok_ids *ids)
+/* Of n bytes up to UNIGRAM_CHUNK, AHEAD bytes behind which are readable; returns the bytes used. */
+static size_t put_some(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
+                       struct tok_ids *ids)
 {
-    size_t used = 0;
+    size_t k = find_parts(u, s, text, n, s->part);
+    if (!k)
+        return 0;
+    s->stream.n = 0;
+    find_ids(u, s, text, s->part, k, &s->stream);
+    put_stream(u, s, text, s->part, (const uint32_t *)s->stream.id, s->stream.n, ids);
+    return s->part[k];
+}
+
+size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const char *text,
+                         size_t n, bool last, struct tok_ids *ids)
+{
+    size_t used = 0, k = 1;
     make_room(s);
-    while (n - used > 2 * AHEAD) {
+    while (k && n - used > 2 * AHEAD) {
         size_t most = n - used - AHEAD < UNIGRAM_CHUNK ? n - used - AHEAD : UNIGRAM_CHUNK;
-        size_t k = find_parts(u, s, text + used, most, s->part);
-        if (!k)
-            break;
-        s->stream.n = 0;
-        find_ids(u, s, text + used, s->part, k, &s->stream);
-        put_stream(u, s, text + used, s->part, (const uint32_t *)s->stream.id, s->stream.n, ids);
-        used += s->part[k];
+        k = put_some(u, s, text + used, most, ids);
+        used += k;
+    }
+    if (last && n - used <= 2 * AHEAD) {
+        char end[3 * AHEAD] = {0};
+        memcpy(end, text + used, n - used);
+        used += put_some(u, s, end, n - used, ids);
     }
     return used;
 }

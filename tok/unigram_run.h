@@ -153,9 +153,10 @@ void unigram_parts_open(struct unigram *u);
 void unigram_normalize(const struct unigram *u, struct unigram_state *s, const char *text,
                        size_t n);
 
-/* Parts of text that begins at a cut, as they stand; returns the bytes used. */
+/* Parts of text that begins at a cut, as they stand, but for the text's last one; returns the bytes
+ * used. */
 size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const char *text,
-                         size_t n, struct tok_ids *ids);
+                         size_t n, bool last, struct tok_ids *ids);
 
 /* The next place behind text[0] where the text may be cut, n if there is none. */
 size_t unigram_next_cut(const struct unigram *u, struct unigram_state *s, const char *text,
