@@ -390,19 +390,31 @@ static size_t find_raw(const struct sp_native *c, const char *text, size_t n, ui
     return k - (k && start[k] == at - left); /* what follows may join the last character */
 }
 
-/* Encodes parts of plain text as they stand; *ret_used are their bytes. */
-static int put_raw(const struct job *j, const char *text, size_t n, size_t *ret_used)
+/* Encodes parts of n bytes of plain text as they stand; AHEAD bytes behind them are readable.
+ * *ret_used are the bytes of the parts, 0 if there are none. */
+static int put_some(const struct job *j, const char *text, size_t n, size_t *ret_used)
 {
-    size_t used = 0;
+    uint32_t *start = starts(j->s, n + 16);
+    size_t k = find_raw(j->c, text, n, start);
+    *ret_used = start[k];
+    return k ? put_parts(j, text, start, k, miss_raw) : 0;
+}
+
+/* The same of any number of bytes, behind which nothing is readable. */
+static int put_raw(const struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
+{
+    size_t used = 0, k = 1;
     int code = 0;
-    while (!code && n - used > 2 * AHEAD) {
+    while (!code && k && n - used > 2 * AHEAD) {
         size_t most = n - used - AHEAD < CHUNK ? n - used - AHEAD : CHUNK;
-        uint32_t *start = starts(j->s, most + 16);
-        size_t k = find_raw(j->c, text + used, most, start);
-        if (!k)
-            break;
-        code = put_parts(j, text + used, start, k, miss_raw);
-        used += start[k];
+        code = put_some(j, text + used, most, &k);
+        used += k;
+    }
+    if (!code && last && n - used <= 2 * AHEAD) {
+        char end[3 * AHEAD] = {0};
+        memcpy(end, text + used, n - used);
+        code = put_some(j, end, n - used, &k);
+        used += k;
     }
     *ret_used = used;
     return code;
@@ -444,7 +456,7 @@ static int put(const struct job *j, const char *text, size_t n, bool last, size_
     int code = 0;
     while (!code && k && used < n) {
         if (j->s->at_cut && !j->s->text.len && !j->c->merge->drop) {
-            code = put_raw(j, text + used, n - used, &k);
+            code = put_raw(j, text + used, n - used, last, &k);
             used += k;
         }
         if (!code)
