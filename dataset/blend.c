@@ -245,29 +245,151 @@ uint64_t blend_margin_old(uint64_t samples, double weight)
 
 /* ---- interleaving --------------------------------------------------------------------------- */
 
+/*
+ * Data sets of like weights side by side. How far behind one of them can be at place x is at most
+ * top + slope x, since what is taken only grows: so most of them need not be asked at most places.
+ * Of equal weights the one with the fewest samples is `best`, the first of several.
+ */
+struct group {
+    size_t first, end; /* in the order of weights */
+    bool equal;
+    size_t best;
+    double top, slope;
+};
+
+enum { GROUP = 64 };
+
+struct weaver {
+    const double *weight;
+    size_t *order; /* data sets by weight, equal ones as they come */
+    double *cur;   /* samples so far, as doubles: they are compared so */
+    struct group *group;
+    double *bound; /* of each group, at the place at hand */
+    size_t ngroups;
+};
+
+struct weighed {
+    double weight;
+    size_t d;
+};
+
+static int by_weight(const void *a, const void *b)
+{
+    const struct weighed *x = a, *y = b;
+    if (x->weight != y->weight)
+        return x->weight < y->weight ? 1 : -1;
+    return (x->d > y->d) - (x->d < y->d);
+}
+
+/* The end of the group that begins at i: some of equal weights, or some of any. */
+static size_t group_end(const struct weighed *sorted, size_t n, size_t i, bool *ret_equal)
+{
+    size_t end = i + 1;
+    *ret_equal = end == n || sorted[end].weight == sorted[i].weight;
+    while (end < n && end < i + GROUP && (!*ret_equal || sorted[end].weight == sorted[i].weight))
+        end++;
+    return end;
+}
+
+static void weaver_init(struct weaver *w, const double *weight, size_t n)
+{
+    struct weighed *sorted = mem_new(n, sizeof(*sorted));
+    *w = (struct weaver){.weight = weight,
+                         .order = mem_new(n, sizeof(*w->order)),
+                         .cur = mem_new(n, sizeof(*w->cur)),
+                         .group = mem_new(n, sizeof(*w->group)),
+                         .bound = mem_new(n, sizeof(*w->bound))};
+    for (size_t d = 0; d < n; d++)
+        sorted[d] = (struct weighed){weight[d], d};
+    qsort(sorted, n, sizeof(*sorted), by_weight);
+    for (size_t i = 0; i < n; i++)
+        w->order[i] = sorted[i].d;
+    for (size_t i = 0; i < n; i = w->group[w->ngroups++].end) {
+        struct group *g = &w->group[w->ngroups];
+        *g = (struct group){
+            .first = i, .best = sorted[i].d, .top = 1e-13, .slope = sorted[i].weight * (1 + 1e-14)};
+        g->end = group_end(sorted, n, i, &g->equal);
+    }
+    free(sorted);
+}
+
+static void weaver_finish(struct weaver *w)
+{
+    free(w->order);
+    free(w->cur);
+    free(w->group);
+    free(w->bound);
+}
+
+static double behind(const struct weaver *w, size_t d, double x)
+{
+    return w->weight[d] * x - w->cur[d];
+}
+
+/* The best of group g at place x. Rounding moves what is compared by parts of 10^-16 of slope x. */
+static void ask(struct weaver *w, struct group *g, double x)
+{
+    g->best = w->order[g->first];
+    double most = behind(w, g->best, x);
+    for (size_t i = g->first + 1; i < g->end; i++) {
+        size_t d = w->order[i];
+        double v = behind(w, d, x);
+        if (v > most || (v == most && d < g->best)) {
+            most = v;
+            g->best = d;
+        }
+    }
+    g->top = most - g->slope * x + 1e-13 * (1 + g->slope * x + fabs(most));
+}
+
+/* The data set furthest behind at place x, the first of equal ones; it has one more then. */
+static size_t furthest(struct weaver *w, double x)
+{
+    size_t lead = 0;
+    for (size_t i = 0; i < w->ngroups; i++) {
+        const struct group *g = &w->group[i];
+        w->bound[i] = g->equal ? behind(w, g->best, x) : g->top + g->slope * x;
+        if (w->bound[i] > w->bound[lead])
+            lead = i;
+    }
+    if (!w->group[lead].equal)
+        ask(w, &w->group[lead], x);
+    size_t best = w->group[lead].best;
+    double most = behind(w, best, x);
+    for (size_t i = 0; i < w->ngroups; i++) {
+        struct group *g = &w->group[i];
+        if (i == lead || w->bound[i] < most)
+            continue;
+        if (!g->equal)
+            ask(w, g, x);
+        double v = behind(w, g->best, x);
+        if (v > most || (v == most && g->best < best)) {
+            most = v;
+            best = g->best;
+            lead = i;
+        }
+    }
+    w->cur[best] += 1;
+    if (w->group[lead].equal)
+        ask(w, &w->group[lead], x);
+    return best;
+}
+
 void blend_weave(const double *weight, size_t n, uint64_t size, int16_t *which, int64_t *sample,
                  uint64_t *taken)
 {
-    double *cur = mem_new(n, sizeof(*cur)); /* as doubles: they are compared so */
+    struct weaver w;
+    weaver_init(&w, weight, n);
     for (uint64_t s = 0; s < size; s++) {
-        double x = s > 1 ? (double)s : 1.0, most = weight[0] * x - cur[0];
-        size_t best = 0;
-        for (size_t d = 1; d < n; d++) {
-            double behind = weight[d] * x - cur[d];
-            if (behind > most) {
-                most = behind;
-                best = d;
-            }
-        }
+        size_t best = furthest(&w, s > 1 ? (double)s : 1.0);
         if (which)
             which[s] = (int16_t)best;
         if (sample)
-            sample[s] = (int64_t)cur[best];
-        cur[best] += 1;
+            sample[s] = (int64_t)w.cur[best] - 1;
     }
     for (size_t d = 0; d < n; d++)
-        taken[d] = (uint64_t)cur[d];
-    free(cur);
+        taken[d] = (uint64_t)w.cur[d];
+    weaver_finish(&w);
 }
 
 void blend_weave_all(const uint64_t *count, size_t n, int16_t *which, int64_t *sample)

@@ -153,6 +153,63 @@ static void all_takes_each_as_often_as_it_has(void)
         T_EQ(seen[d], count[d]);
 }
 
+/* As the rule says it: every data set is looked at for every place. */
+static void weave_plainly(const double *weight, size_t n, uint64_t size, int16_t *which)
+{
+    double *cur = mem_new(n, sizeof(*cur));
+    for (uint64_t s = 0; s < size; s++) {
+        double x = s > 1 ? (double)s : 1.0;
+        size_t best = 0;
+        for (size_t d = 1; d < n; d++)
+            if (weight[d] * x - cur[d] > weight[best] * x - cur[best])
+                best = d;
+        which[s] = (int16_t)best;
+        cur[best]++;
+    }
+    free(cur);
+}
+
+static double weight_of(int kind, uint64_t stream, uint64_t d)
+{
+    uint32_t r = t_rand(stream, d);
+    return kind == 0   ? 1
+           : kind == 1 ? 1 + r % 3
+           : kind == 2 ? 1 + r
+           : kind == 3 ? (d ? 1 : 1e5)
+                       : 1.0 / (double)(d + 1);
+}
+
+/* Weights that are equal, almost equal, far apart; numbers of sets about those of the groups. */
+static void groups_ask_as_the_plain_rule(void)
+{
+    static const size_t sets[] = {1, 2, 3, 63, 64, 65, 129, 300, 1000};
+    enum { SIZE = 4000 };
+    int16_t *want = mem_new(SIZE, sizeof(*want)), *got = mem_new(SIZE, sizeof(*got));
+    int64_t *sample = mem_new(SIZE, sizeof(*sample));
+    for (size_t i = 0; i < sizeof(sets) / sizeof(*sets); i++)
+        for (int kind = 0; kind < 5; kind++) {
+            size_t n = sets[i];
+            double *weight = mem_new(n, sizeof(*weight));
+            uint64_t *taken = mem_new(n, sizeof(*taken)), *count = mem_new(n, sizeof(*count));
+            for (size_t d = 0; d < n; d++)
+                weight[d] = weight_of(kind, i, d);
+            blend_normalize(weight, n, weight);
+            weave_plainly(weight, n, SIZE, want);
+            blend_weave(weight, n, SIZE, got, sample, taken);
+            T_MEM(got, want, SIZE * sizeof(*want));
+            for (size_t s = 0; s < SIZE; s++)
+                T_EQ(sample[s], count[want[s]]++);
+            T_MEM(taken, count, n * sizeof(*count));
+            free(weight);
+            free(taken);
+            free(count);
+        }
+    free(want);
+    free(got);
+    free(sample);
+}
+
 T_MAIN(T_CASE(weights_stand_before_prefixes), T_CASE(bad_lists_are_told), T_CASE(files_hold_lists),
        T_CASE(sums_are_numpys), T_CASE(margins_are_rounded_up_twice),
-       T_CASE(equal_ones_come_in_turn), T_CASE(all_takes_each_as_often_as_it_has))
+       T_CASE(equal_ones_come_in_turn), T_CASE(groups_ask_as_the_plain_rule),
+       T_CASE(all_takes_each_as_often_as_it_has))
