@@ -249,7 +249,7 @@ struct pipe_parts_work *parts_work_create(void)
     w->sides = mem_new(PARTS_CHARS, sizeof(*w->sides));
     w->pairs = mem_new((size_t)1 << PARTS_PAIRS_LOG, sizeof(*w->pairs));
     w->plain = mem_new(PARTS_WIDE / 64, sizeof(*w->plain));
-    w->cache = word_cache_create(WORD_CACHE_BYTES);
+    w->cache = word_cache_create(WORD_CACHE_BYTES, IDS_OF_20);
     return w;
 }
 

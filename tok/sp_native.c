@@ -115,7 +115,7 @@ void sp_native_destroy(struct sp_native *c)
 struct sp_native_state *sp_native_state_create(void)
 {
     struct sp_native_state *s = mem_own(sizeof(*s));
-    s->cache = word_cache_create(WORD_CACHE_BYTES);
+    s->cache = word_cache_create(WORD_CACHE_BYTES, IDS_OF_20);
     return s;
 }
 

@@ -11,9 +11,9 @@
 
 /*
  * Text cut as it stands, before it is normalized, where neither a rule nor a piece reaches across.
- * Its parts are found by their bytes in the word cache. The bits of an id that ids do not need tell
- * the size that the sum before it must stay below, and by a sign the first of a part, which alone
- * has such a limit. A part that becomes nothing has an id that is no piece's.
+ * Its parts are found by their bytes in the word cache. The lowest thirty bits that ids do not need
+ * tell the size that the sum before it must stay below, and by the highest of them the first of a
+ * part, which alone has such a limit. A part that becomes nothing has an id that is no piece's.
  */
 
 enum {
@@ -103,7 +103,7 @@ static void make_room(struct unigram_state *s)
 {
     if (s->cache)
         return;
-    s->cache = word_cache_create(WORD_CACHE_BYTES);
+    s->cache = word_cache_create(WORD_CACHE_BYTES, IDS_OF_30);
     s->lanes = unigram_lanes_create(s->plain);
     s->part = mem_new(UNIGRAM_CHUNK + 16, sizeof(*s->part));
     s->pairs = mem_new((size_t)1 << PAIRS_LOG, sizeof(*s->pairs));
@@ -248,20 +248,23 @@ void unigram_normalize(const struct unigram *u, struct unigram_state *s, const c
     s->norm.invalid += norm.invalid;
 }
 
-/* The size of a sum below 2^17, to 2^-6, in all bits but the sign. */
+#define FIRST ((uint32_t)1 << (IDS_OF_30 - 1)) /* of the ids of a part */
+#define LIMIT (FIRST - 1)
+
+/* The size of a sum below 2^17, to 2^-6, in the bits below FIRST; of a larger one it or more. */
 static inline uint32_t size_bits(float sum)
 {
     float size = fabsf(sum) + 0x1p17f;
     uint32_t bits;
     memcpy(&bits, &size, sizeof(bits));
-    return bits << 8;
+    return bits << 6;
 }
 
 /* The first of ids that hold for sums whose size is below a limit. */
 static int32_t limited(const struct unigram *u, int32_t id, float limit)
 {
     uint32_t bits = size_bits(fmaxf(limit - 0x1p-4f, 0)); /* for what size_bits rounds */
-    return (int32_t)((bits & ~u->id_mask) | (uint32_t)id | 1u << 31);
+    return (int32_t)((bits & LIMIT & ~u->id_mask) | (uint32_t)id | FIRST);
 }
 
 /* The ids of parts, each with a limit. */
@@ -277,7 +280,7 @@ static int miss(const void *state, void *scratch, struct word_list *list, struct
         float limit = unigram_learnt(u, s, i, ids);
         ids->id[at] = limited(u, ids->id[at], limit);
         for (size_t k = at + 1; k < ids->n; k++)
-            ids->id[k] |= (int32_t)(~u->id_mask & INT32_MAX);
+            ids->id[k] |= (int32_t)(~u->id_mask & LIMIT);
         list->end[i] = ids->n;
     }
     return 0;
@@ -298,8 +301,8 @@ static const uint32_t *put_ids(const struct unigram *u, struct unigram_state *s,
     int32_t *to = ids->id + ids->n, *from = to;
     float sum = s->score;
     for (; p < end; p++) {
-        uint32_t id = *p & mask, limit = *p & ~mask & INT32_MAX;
-        if (__builtin_expect(size_bits(sum) >= limit, 0) && *p >> 31)
+        uint32_t id = *p & mask, limit = *p & ~mask & LIMIT;
+        if (__builtin_expect(size_bits(sum) >= limit, 0) && *p & FIRST)
             break;
         *to = (int32_t)id;
         to += id != none;
@@ -322,10 +325,10 @@ static void put_stream(const struct unigram *u, struct unigram_state *s, const c
         if (stop == end)
             return;
         for (; p < stop; p++)
-            i += *p >> 31;
+            i += (*p & FIRST) != 0;
         unigram_normalize(u, s, text + start[i], start[i + 1] - start[i]);
         unigram_settle_all(u, s, ids);
-        while (++p < end && !(*p >> 31))
+        while (++p < end && !(*p & FIRST))
             ;
     }
 }

@@ -15,15 +15,17 @@ enum {
 
 struct word_cache {
     struct word_table t;
+    enum ids_form bits;
     uint64_t misses;
     struct word_front front;
     struct tok_ids fresh;  /* what the model said */
     struct word_list list; /* of these words */
 };
 
-struct word_cache *word_cache_create(size_t bytes)
+struct word_cache *word_cache_create(size_t bytes, enum ids_form bits)
 {
     struct word_cache *c = mem_own(sizeof(*c));
+    c->bits = bits;
     bytes = bytes < LEAST_BYTES ? LEAST_BYTES : bytes;
     word_front_init(&c->front, bytes / 16);
     word_table_init(&c->t, bytes - word_front_bytes(&c->front));
@@ -154,7 +156,7 @@ static void look_up(struct word_cache *c, struct window *w, struct batch *b)
     look_up_larger(w, b);
     for (uint64_t m = b->missing; m; m &= m - 1) {
         uint32_t word = b->word[(unsigned)__builtin_ctzll(m)];
-        if (ids_count(w->of.ids[word]) == MANY)
+        if (ids_count(w->of.ids[word]) == IDS_MANY)
             __builtin_prefetch(c->t.many.at + ids_place(w->of.ids[word]));
         w->missing[w->nmissing++] = word;
     }
@@ -221,7 +223,7 @@ static void make_list(struct word_cache *c, const struct window *w, uint32_t *ot
 static void set_fresh(const struct word_cache *c, struct window *w, size_t i, size_t from,
                       size_t to)
 {
-    if (ids_pack(c->fresh.id + from, to - from, &w->of.ids[i]))
+    if (ids_pack(c->fresh.id + from, to - from, c->bits, &w->of.ids[i]))
         return;
     w->of.ids[i] = to - from > IDS_MOST ? ids_at(LATER, 0, 0) : ids_at(FRESH, from, to - from);
 }
@@ -271,7 +273,7 @@ static int fetch_short(struct word_cache *c, struct window *w, const struct mode
     int code = 0;
     for (size_t k = 0; k < w->nmissing && !code; k++) {
         uint32_t i = w->missing[k];
-        if (ids_count(w->of.ids[i]) == MANY)
+        if (ids_count(w->of.ids[i]) == IDS_MANY)
             continue;
         if (w->start[i + 1] - w->start[i] - 1 >= SHORT) {
             put_aside(c, w, i);
@@ -338,11 +340,11 @@ static int fetch_all(struct word_cache *c, struct window *w, const struct model 
 static void put_ids(const struct word_cache *c, uint64_t word, struct tok_ids *ids)
 {
     if (ids_count(word) <= PACKED) {
-        ids->n += ids_unpack(&word, 1, tok_ids_reserve(ids, PACKED + IDS_SLACK));
+        ids->n += ids_unpack(&word, 1, c->bits, tok_ids_reserve(ids, PACKED + IDS_SLACK));
         return;
     }
     size_t n = ids_number(word);
-    bool many = ids_count(word) == MANY;
+    bool many = ids_count(word) == IDS_MANY;
     const int32_t *all = many ? (const int32_t *)c->t.many.at : c->fresh.id;
     const int32_t *from = all + ids_place(word);
     int32_t *to = tok_ids_reserve(ids, n + MANY_SLACK);
@@ -368,8 +370,8 @@ static int put_later(struct word_cache *c, const struct window *w, size_t i, con
     uint64_t packed;
     if (code)
         return code;
-    if (!ids_pack(ids->id + before, ids->n - before, &packed))
-        packed = ids_at(MANY, 0, 0);
+    if (!ids_pack(ids->id + before, ids->n - before, c->bits, &packed))
+        packed = ids_at(IDS_MANY, 0, 0);
     keep(c, w, i, ids->id + before, ids->n - before, packed);
     return 0;
 }
@@ -382,7 +384,7 @@ static int emit(struct word_cache *c, const struct window *w, const struct model
             k++;
         size_t stop = k < w->nmissing ? w->missing[k++] : w->n;
         int32_t *out = tok_ids_reserve(ids, (stop - i) * PACKED + IDS_SLACK);
-        ids->n += ids_unpack(w->of.ids + i, stop - i, out);
+        ids->n += ids_unpack(w->of.ids + i, stop - i, c->bits, out);
         i = stop;
         if (i == w->n)
             return 0;

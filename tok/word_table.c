@@ -102,11 +102,11 @@ static bool fits(const struct word_table *t, size_t more)
 /* Forgets the short words that have many ids. */
 static void drop_many(struct word_table *t)
 {
-    small_drop(&t->small, MANY);
+    small_drop(&t->small, IDS_MANY);
     for (size_t i = 0; i <= t->mask; i++)
         for (int k = 0; k < 2; k++) {
             struct entry *x = &t->bucket[i].at[k];
-            if (ids_count(x->ids) == MANY) {
+            if (ids_count(x->ids) == IDS_MANY) {
                 *x = (struct entry){0};
                 t->used--;
             }
@@ -220,7 +220,7 @@ uint64_t word_table_many(struct word_table *t, const int32_t *id, size_t n)
         return 0;
     memcpy(t->many.at + t->many.n, id, n * sizeof(*id));
     t->many.n += n;
-    return ids_at(MANY, t->many.n - n, n);
+    return ids_at(IDS_MANY, t->many.n - n, n);
 }
 
 void word_table_tidy(struct word_table *t)

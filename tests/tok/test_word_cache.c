@@ -109,7 +109,7 @@ static void any_words(size_t bytes, bool plain, size_t n, int rounds)
 {
     struct counted count = {0};
     struct text t = {0};
-    struct word_cache *c = word_cache_create(bytes);
+    struct word_cache *c = word_cache_create(bytes, IDS_OF_20);
     if (plain)
         word_cache_plain(c);
     for (int i = 0; i < rounds; i++) {
@@ -141,7 +141,7 @@ static void each_word_is_missed_once(void)
 {
     struct counted count = {0};
     struct text t = {0};
-    struct word_cache *c = word_cache_create(WORD_CACHE_BYTES);
+    struct word_cache *c = word_cache_create(WORD_CACHE_BYTES, IDS_OF_20);
     char word[32];
     for (int round = 0; round < 3; round++) {
         begin(&t);
@@ -163,7 +163,7 @@ static void failures_come_back(void)
     struct counted count = {.refused = "no"};
     struct text t = {0};
     struct tok_ids ids = {0};
-    struct word_cache *c = word_cache_create(0);
+    struct word_cache *c = word_cache_create(0, IDS_OF_20);
     begin(&t);
     for (int i = 0; i < 300; i++)
         add(&t, "yes", 3);
@@ -188,7 +188,7 @@ static void real_text(void)
         struct buf file = {0};
         struct text t = {0};
         T_OK(file_read(t_data(name[i]), 1 << 30, &file, &e), &e);
-        c = c ? c : word_cache_create(4 << 20);
+        c = c ? c : word_cache_create(4 << 20, IDS_OF_20);
         begin(&t);
         for (size_t at = 0, k; at < file.len; at += k) {
             for (k = 1; at + k < file.len && file.data[at + k] != ' '; k++)

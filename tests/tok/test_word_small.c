@@ -83,17 +83,17 @@ static void forgets_by_number(void)
     small_init(&t, 1 << 20);
     for (uint32_t i = 0; i < 1000; i++) {
         struct key key = word(3, i, &hash);
-        uint64_t ids = ids_at(i % 2 ? MANY : 1, i, 0), small = small_key(key, hash);
+        uint64_t ids = ids_at(i % 2 ? IDS_MANY : 1, i, 0), small = small_key(key, hash);
         if (!small_find(&t, small, hash))
             small_keep(&t, small, hash, ids);
     }
     size_t used = t.used, left = 0;
-    small_drop(&t, MANY);
+    small_drop(&t, IDS_MANY);
     T_CHECK(t.used < used && t.used > 0);
     for (uint32_t i = 0; i < 1000; i++) {
         struct key key = word(3, i, &hash);
         uint64_t ids = small_find(&t, small_key(key, hash), hash);
-        T_CHECK(ids_count(ids) != MANY);
+        T_CHECK(ids_count(ids) != IDS_MANY);
         left += ids != 0;
     }
     T_CHECK(left > 300);
@@ -101,31 +101,41 @@ static void forgets_by_number(void)
 }
 
 /* Both ways of writing ids, of any number of words. */
-static void ids_come_back(void)
+static void come_back(enum ids_form bits)
 {
     enum { WORDS = 100 };
+    const int32_t last = (1 << bits) - 1;
+    const size_t most = 60 / bits;
     uint64_t ids[WORDS];
     int32_t want[WORDS * PACKED], got[WORDS * PACKED + IDS_SLACK], id[PACKED + 1];
     size_t n = 0;
     for (uint32_t i = 0; i < WORDS; i++) {
         uint32_t r = t_rand(4, i);
         for (uint32_t k = 0; k < PACKED; k++)
-            id[k] = r & 1 ? (int32_t)(t_rand(5 + k, i) & ID_MASK) : (int32_t)ID_MASK;
-        T_CHECK(ids_pack(id, r / 2 % (PACKED + 1), &ids[i]));
-        memcpy(want + n, id, r / 2 % (PACKED + 1) * sizeof(*id));
-        n += r / 2 % (PACKED + 1);
+            id[k] = r & 1 ? (int32_t)(t_rand(5 + k, i) & (uint32_t)last) : last;
+        T_CHECK(ids_pack(id, r / 2 % (most + 1), bits, &ids[i]));
+        memcpy(want + n, id, r / 2 % (most + 1) * sizeof(*id));
+        n += r / 2 % (most + 1);
         for (size_t from = 0; from <= i; from++) {
-            size_t plain = ids_unpack_plain(ids + from, i + 1 - from, got);
+            size_t plain = ids_unpack_plain(ids + from, i + 1 - from, bits, got);
             T_CHECK(plain <= n);
             T_MEM(got, want + n - plain, plain * sizeof(*got));
-            T_EQ(ids_unpack(ids + from, i + 1 - from, got), plain);
+            T_EQ(ids_unpack(ids + from, i + 1 - from, bits, got), plain);
             T_MEM(got, want + n - plain, plain * sizeof(*got));
         }
     }
-    id[1] = (int32_t)ID_MASK + 1;
-    T_CHECK(ids_pack(id, 1, ids) && !ids_pack(id, 2, ids) && !ids_pack(id, PACKED + 1, ids));
-    uint64_t many = ids_at(MANY, UINT32_MAX, IDS_MOST);
-    T_EQ(ids_count(many), MANY);
+    id[1] = last + 1;
+    T_CHECK(ids_pack(id, 1, bits, ids) && !ids_pack(id, 2, bits, ids));
+    id[1] = last;
+    T_CHECK(ids_pack(id, most, bits, ids) && !ids_pack(id, most + 1, bits, ids));
+}
+
+static void ids_come_back(void)
+{
+    come_back(IDS_OF_20);
+    come_back(IDS_OF_30);
+    uint64_t many = ids_at(IDS_MANY, UINT32_MAX, IDS_MOST);
+    T_EQ(ids_count(many), IDS_MANY);
     T_EQ(ids_place(many), UINT32_MAX);
     T_EQ(ids_number(many), IDS_MOST);
 }
