@@ -7,8 +7,8 @@
  * nanoseconds, any other goes to the model. "Word" is whatever the caller cuts a text into, if only
  * the ids of a word depend on nothing but its bytes.
  *
- * A word of up to 9 bytes has an entry of sixteen bytes with two or three ids in it, one of up to 15
- * bytes one of twice as many; longer words, and more ids, lie in arenas. Memory stays below the
+ * A word of up to 9 bytes has an entry of sixteen bytes with two or three ids in it, one of up to
+ * 15 bytes one of twice as many; longer words, and more ids, lie in arenas. Memory stays below the
  * bound given: an entry gives way to a new one, and a full arena is emptied with all that points
  * into it. One cache for each thread.
  */

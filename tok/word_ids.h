@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /*
- * Ids of twenty bits each, or of thirty for who keeps more in them, from the lowest bit on; how many
- * they are in bits 60 .. 63.
+ * Ids of twenty bits each, or of thirty for who keeps more in them, from the lowest bit on; how
+ * many they are in bits 60 .. 63.
  */
 enum ids_form { IDS_OF_20 = 20, IDS_OF_30 = 30 };
 
