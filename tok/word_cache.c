@@ -26,6 +26,7 @@ struct word_cache *word_cache_create(size_t bytes, enum ids_form bits)
 {
     struct word_cache *c = mem_own(sizeof(*c));
     c->bits = bits;
+    tok_ids_reserve(&c->fresh, 1); /* there are words without ids */
     bytes = bytes < LEAST_BYTES ? LEAST_BYTES : bytes;
     word_front_init(&c->front, bytes / 16);
     word_table_init(&c->t, bytes - word_front_bytes(&c->front));
