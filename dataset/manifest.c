@@ -352,6 +352,9 @@ static int same_tokenizer(const struct manifest *was, const struct manifest *now
 {
     if (strcmp(was->digest, now->digest))
         return differs(who, "tokenizer", was->digest, now->digest, e);
+    if (was->tokenizer_type && now->tokenizer_type &&
+        strcmp(was->tokenizer_type, now->tokenizer_type))
+        return differs(who, "a", was->tokenizer_type, now->tokenizer_type, e);
     if (was->vocab_size != now->vocab_size)
         return differs_in_number(who, "a vocabulary of", was->vocab_size, now->vocab_size, e);
     if (was->eod != now->eod)

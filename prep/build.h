@@ -18,7 +18,7 @@
 #include "base/err.h"
 #include "prep/encoder.h"
 #include "prep/source.h"
-#include "tok/tok.h"
+#include "tok/options.h"
 
 struct build_counts {
     uint64_t documents, tokens;
@@ -40,6 +40,8 @@ struct build_request {
     const struct sentences *split; /* NULL: each document is one sequence */
     const struct tokenizer *tok;   /* NULL only with `form.pretokenized` */
     const char *specials;          /* the choice as the user spells it, for the manifest */
+    const struct tok_choice *choice; /* of the tokenizer, likewise (tok_flags_choices) */
+    size_t nchoices;
     int64_t vocab_size;     /* with `form.pretokenized` and without a tokenizer: ids are below it */
     enum shard_dtype dtype; /* 0: by the size of the vocabulary */
     bool append_eod, prepend_bos, overwrite;

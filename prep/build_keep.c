@@ -42,6 +42,8 @@ static size_t options(struct build *b, bool keys)
     add_option(b, &n, "pretokenized", q->form.pretokenized ? "true" : "false");
     if (!q->form.pretokenized)
         add_option(b, &n, "specials", q->specials);
+    for (size_t i = 0; i < q->nchoices; i++)
+        add_option(b, &n, q->choice[i].name, q->choice[i].value);
     add_option(b, &n, "input-format", source_formats[q->form.format]);
     if (q->form.format == SOURCE_TEXT)
         add_option(b, &n, "text-separator", q->form.text.written);

@@ -123,6 +123,8 @@ static int run(const struct cmd *c, const struct opened *t, struct err *e)
     const struct prep_options *o = c->o;
     struct progress meter;
     struct sft_report r;
+    struct tok_choice choice[TOK_CHOICES];
+    struct buf list = {0};
     const struct sft_request q = {.input = o->input.item,
                                   .ninputs = o->input.n,
                                   .prefix = o->output_prefix,
@@ -140,6 +142,8 @@ static int run(const struct cmd *c, const struct opened *t, struct err *e)
                                   .pack = !o->packing,
                                   .seq_length = (uint32_t)o->sft_seq_length,
                                   .specials = specials[o->tokenizer.specials],
+                                  .choice = choice,
+                                  .nchoices = tok_flags_choices(&o->tokenizer, choice, &list),
                                   .on_bad = (enum on_bad)o->on_bad_record,
                                   .workers = o->workers ? (int)o->workers : pool_cpus(),
                                   .stop = c->stop,
@@ -150,6 +154,7 @@ static int run(const struct cmd *c, const struct opened *t, struct err *e)
     progress_init(&meter, WEFT_PREFIX "prep sft", "MB", 1e6, 0, o->common.quiet);
     int code = sft_run(&q, &r, e);
     progress_finish(&meter);
+    buf_finish(&list);
     if (!code)
         print_summary(o, &r);
     return code;

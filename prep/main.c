@@ -229,7 +229,7 @@ static void print_end(const struct prep_options *o, const struct build *b, int c
 }
 
 static int run_build(const struct prep_options *o, const struct tokenizer *tok,
-                     const struct sentences *split, struct err *e)
+                     const struct sentences *split, struct buf *list, struct err *e)
 {
     static const char *const level[] = {"document", "sentence"};
     static const enum shard_dtype dtype[] = {0, SHARD_U16, SHARD_I32};
@@ -241,6 +241,7 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok,
     if (code)
         return err_wrap(e, "--text-separator");
     const char *const *input = o->pretokenized ? &o->pretokenized : o->input.item;
+    struct tok_choice choice[TOK_CHOICES];
     unsigned shard, nshards;
     uint64_t shard_size;
     code = parse_shard(o->shard, &shard, &nshards, e);
@@ -263,6 +264,8 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok,
                                     .prefix = o->output_prefix,
                                     .tok = tok,
                                     .specials = specials[o->tokenizer.specials],
+                                    .choice = choice,
+                                    .nchoices = tok_flags_choices(&o->tokenizer, choice, list),
                                     .vocab_size = o->tokenizer.vocab_size,
                                     .append_eod = o->append_eod,
                                     .prepend_bos = o->prepend_bos,
@@ -306,6 +309,7 @@ static int cmd_build(const struct prep_options *o, struct err *e)
 {
     struct tokenizer *tok = NULL;
     struct sentences *split = NULL;
+    struct buf list = {0};
     int code = judge_build(o, e);
     if (!code && o->split_sentences)
         code = sentences_create(o->lang ? o->lang : "english", o->punkt_model, o->keep_newlines,
@@ -313,7 +317,8 @@ static int cmd_build(const struct prep_options *o, struct err *e)
     if (!code && (!o->pretokenized || tok_flags_given(&o->tokenizer)))
         code = tok_open_flags(&o->tokenizer, &tok, e);
     if (!code)
-        code = run_build(o, tok, split, e);
+        code = run_build(o, tok, split, &list, e);
+    buf_finish(&list);
     tok_close(tok);
     sentences_destroy(split);
     return code;

@@ -375,6 +375,8 @@ static size_t describe_options(const struct sft_request *q, struct manifest_opti
     o[n++] = (struct manifest_option){"append-eod", q->append_eod ? "true" : "false"};
     o[n++] = (struct manifest_option){"on-bad-record", on_bad[q->on_bad]};
     o[n++] = (struct manifest_option){"specials", q->specials};
+    for (size_t i = 0; i < q->nchoices; i++)
+        o[n++] = (struct manifest_option){q->choice[i].name, q->choice[i].value};
     return n;
 }
 
@@ -382,7 +384,7 @@ static int finish(struct sft *s, struct err *e)
 {
     const struct tok_info *info = tok_info(s->q->tok);
     struct manifest_input *input = mem_new(s->source.ninputs, sizeof(*input));
-    struct manifest_option option[12];
+    struct manifest_option option[11 + TOK_CHOICES];
     char length[16];
     for (size_t i = 0; i < s->source.ninputs; i++)
         input[i] = (struct manifest_input){.path = s->source.input[i].path,

@@ -20,7 +20,7 @@
 #include "base/err.h"
 #include "prep/encoder.h"
 #include "prep/sft_encode.h"
-#include "tok/tok.h"
+#include "tok/options.h"
 
 enum { SFT_WINDOW = 1 << 19, SFT_NOTES = 10 };
 
@@ -44,6 +44,8 @@ struct sft_request {
     bool pack; /* else each example is a sequence */
     uint32_t seq_length;
     const char *specials; /* the choice as the user spells it, for the manifest */
+    const struct tok_choice *choice; /* of the tokenizer, likewise (tok_flags_choices) */
+    size_t nchoices;
     enum on_bad on_bad;
     int workers;   /* >= 1 */
     size_t window; /* examples that are packed together; 0: SFT_WINDOW */

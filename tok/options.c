@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/options.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 bool tok_flags_given(const struct tok_flags *f)
@@ -94,4 +95,26 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
                             .specials = (enum tok_specials)f->specials,
                             .engine = (enum tok_engine_choice)f->engine};
     return tok_open(&o, ret, e);
+}
+
+size_t tok_flags_choices(const struct tok_flags *f, struct tok_choice ret[TOK_CHOICES],
+                         struct buf *list)
+{
+    size_t n = 0;
+    if (!f->add_template)
+        ret[n++] = (struct tok_choice){"add-special-tokens", "false"};
+    if (f->pattern)
+        ret[n++] = (struct tok_choice){"tiktoken-pattern", f->pattern};
+    buf_reset(list);
+    buf_addf(list, "%" PRId64, f->num_special);
+    buf_add(list, "", 1);
+    size_t special = list->len;
+    for (size_t i = 0; i < f->tiktoken_special.n; i++)
+        buf_addf(list, "%s%s", i ? " " : "", f->tiktoken_special.item[i]);
+    const char *text = buf_str(list); /* does not move any more */
+    if (f->num_special)
+        ret[n++] = (struct tok_choice){"tiktoken-num-special-tokens", text};
+    if (f->tiktoken_special.n)
+        ret[n++] = (struct tok_choice){"tiktoken-special-tokens", text + special};
+    return n;
 }

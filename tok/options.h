@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/opt.h"
 #include "tok/tok.h"
@@ -107,5 +108,19 @@ bool tok_flags_given(const struct tok_flags *f);
  * option; otherwise as tok_open.
  */
 int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err *e);
+
+struct tok_choice {
+    const char *name, *value; /* of an option, without "--" */
+};
+
+enum { TOK_CHOICES = 4 };
+
+/*
+ * What ids of a text depend on besides --specials and tok_info's type, digest, vocabulary size and
+ * end of document: options that were given. Returns how many there are. Values live as long as the
+ * flags and what is put into `list`.
+ */
+size_t tok_flags_choices(const struct tok_flags *f, struct tok_choice ret[TOK_CHOICES],
+                         struct buf *list);
 
 #endif

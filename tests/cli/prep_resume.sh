@@ -224,3 +224,32 @@ differs --input moved/c.jsonl d.zst e.json $null $rest
 err_has "bytes, but moved/c.jsonl has"
 expect 0 build --input moved/c.jsonl d.zst e.json $null $rest --overwrite --output-prefix want
 differ want_text_document.bin often_text_document.bin
+
+t "nor is it the same work if the tokenizer's file is taken in another way"
+cat >t.json <<'END'
+{"version": "1.0", "added_tokens": [{"id": 4, "content": "<e>", "single_word": false, "lstrip": false, "rstrip": false,
+  "normalized": false, "special": true}],
+ "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+ "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<e>", "type_id": 0}},
+  {"Sequence": {"id": "A", "type_id": 0}}], "pair": [], "special_tokens": {"<e>": {"id": "<e>", "ids": [4], "tokens": ["<e>"]}}},
+ "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "<e>": 4}, "merges": ["a b"]}}
+END
+printf '[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\nab\nAb\n' >vocab.txt
+printf '%s' '{"text": "Ab"}' >ab.jsonl
+# another NAME WORDS OPTION...: made without the options, then asked for with them
+another() {
+    rm -f way*
+    expect 0 build --input ab.jsonl $1 --output-prefix way
+    _words=$2
+    shift 2
+    expect 2 build --input ab.jsonl "$@" --output-prefix way
+    err_has "way_text_document: comes from $_words is asked for"
+}
+another "--tokenizer t.json" "--add-special-tokens none, and false" --tokenizer t.json --no-add-special-tokens
+expect 0 build --input ab.jsonl --tokenizer t.json --no-add-special-tokens --overwrite --output-prefix way
+expect 0 build --input ab.jsonl --tokenizer t.json --no-add-special-tokens --output-prefix way
+another "--tokenizer vocab.txt --tokenizer-type BertWordPieceCase" "a BertWordPieceCase, and BertWordPieceLowerCase" \
+    --tokenizer vocab.txt --tokenizer-type BertWordPieceLowerCase
+python3 -c 'import base64
+for k in range(256): print(base64.b64encode(bytes([k])).decode(), k)' >x.tiktoken
+another "--tokenizer x.tiktoken --tiktoken-pattern r50k" "--tiktoken-pattern r50k, and o200k" --tokenizer x.tiktoken --tiktoken-pattern o200k

@@ -105,4 +105,25 @@ static void flags_that_do_not_fit_are_refused(void)
     refuses("--tokenizer %s --eod-token zz", "no piece 'zz'");
 }
 
-T_MAIN(T_CASE(flags_open_tokenizers), T_CASE(flags_that_do_not_fit_are_refused))
+static void choices_that_change_ids_are_told(void)
+{
+    struct tok_choice c[TOK_CHOICES];
+    struct buf list = {0};
+    struct tok_flags f = {.path = "x", .add_template = true, .eod_token = "y", .strict = true};
+    T_EQ(tok_flags_choices(&f, c, &list), 0);
+    const char *special[] = {"<unk>", "<s>"};
+    f = (struct tok_flags){.pattern = "r50k", .num_special = 7, .tiktoken_special = {special, 2}};
+    T_EQ(tok_flags_choices(&f, c, &list), 4);
+    static const char *const want[][2] = {{"add-special-tokens", "false"},
+                                          {"tiktoken-pattern", "r50k"},
+                                          {"tiktoken-num-special-tokens", "7"},
+                                          {"tiktoken-special-tokens", "<unk> <s>"}};
+    for (int i = 0; i < 4; i++) {
+        T_STR(c[i].name, want[i][0]);
+        T_STR(c[i].value, want[i][1]);
+    }
+    buf_finish(&list);
+}
+
+T_MAIN(T_CASE(flags_open_tokenizers), T_CASE(flags_that_do_not_fit_are_refused),
+       T_CASE(choices_that_change_ids_are_told))
