@@ -289,17 +289,18 @@ static int join_pieces(struct recipe *r, const struct tokenizer *t, const struct
     int code = 0;
     surface_init(&s, tb);
     for (int64_t id = 0; id < s.size && !code; id++) {
-        const char *p = tok_piece(tb, id);
-        size_t n = strlen(p), k;
-        if (!n || tok_find(t, p) >= 0)
+        const struct recipe_piece *from = (size_t)id < b->npieces ? &b->piece[id] : NULL;
+        const char *p = from && from->text ? from->text : tok_piece(tb, id);
+        size_t n = from && from->text ? from->n : strlen(p), k;
+        if (!n || recipe_find(r, p, n) >= 0)
             continue;
         if (b->from == RECIPE_TIKTOKEN && recipe_token_of(b, (int32_t)id)) {
             recipe_note(r, "the special token %s of %s is left out", p, b->path);
             continue;
         }
         struct recipe_piece *to = recipe_add_piece(r, p, n);
-        to->type = (size_t)id < b->npieces ? b->piece[id].type : SP_CONTROL;
-        to->score = (size_t)id < b->npieces ? b->piece[id].score : 0;
+        to->type = from ? from->type : SP_CONTROL;
+        to->score = from ? from->score : 0;
         const char *text = surface_of(&s, (int32_t)id, &k);
         bool mark = s.kind == SURFACE_MARKS && k > 1 && text[0] == ' ';
         code = add_row(rows, r, t, work, text + mark, k - mark, e);

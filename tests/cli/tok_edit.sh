@@ -182,6 +182,21 @@ err_has "p.json and words.json cannot be merged: they have different model types
 expect 2 "$TOK" merge p.json g.model --output n.json
 err_has "different formats"
 
+t "merge: pieces with a NUL in them"
+python3 - <<'END'
+import json
+f = json.load(open("p.json"))
+for name, more, merges in (("nul", {}, []), ("nul2", {"a\0": 6, "\0": 5}, [["a", "\0"]])):
+    f.update(added_tokens=[], normalizer=None, pre_tokenizer=None, post_processor=None, decoder=None)
+    f["model"].update(vocab={"a": 0, "b": 1, "ab": 2, "c": 3, "d": 4, **more}, merges=[["a", "b"], *merges])
+    json.dump(f, open(f"{name}.json", "w"))
+END
+expect 0 "$TOK" merge nul.json nul2.json --output nul3.json
+check python3 -c "
+import json
+f = json.load(open('nul3.json'))['model']
+assert f['vocab'] == {'a': 0, 'b': 1, 'ab': 2, 'c': 3, 'd': 4, '\\0': 5, 'a\\0': 6} and f['merges'] == [['a', 'b'], ['a', '\\0']], f"
+
 t "what cannot be done"
 expect 2 "$TOK" extend g.model --output o.model
 err_has "needs --add or --add-special"
