@@ -167,7 +167,7 @@ static void *scratch_create(const void *state)
     struct pipe_work *w = mem_own(sizeof(*w));
     w->p = state;
     w->regex = regex_work_create();
-    w->cache = word_cache_create(WORD_CACHE_BYTES, IDS_OF_20);
+    w->cache = word_cache_create(WORD_CACHE_BYTES, ids_form_for(w->p->size));
     return w;
 }
 

@@ -223,7 +223,7 @@ void parts_open(struct pipe *p, struct pipe_work *w)
     bool good = open_tokens(p, t, w);
     t->nears = p->near.word && (t->merges || t->sums) && !t->has_tokens;
     if (good) {
-        w->parts = parts_work_create();
+        w->parts = parts_work_create(p);
         fill_table(p, w);
     }
     if (!good || !parts_words(t))
@@ -243,13 +243,13 @@ void parts_close(struct pipe *p)
     p->parts = NULL;
 }
 
-struct pipe_parts_work *parts_work_create(void)
+struct pipe_parts_work *parts_work_create(const struct pipe *p)
 {
     struct pipe_parts_work *w = mem_own(sizeof(*w));
     w->sides = mem_new(PARTS_CHARS, sizeof(*w->sides));
     w->pairs = mem_new((size_t)1 << PARTS_PAIRS_LOG, sizeof(*w->pairs));
     w->plain = mem_new(PARTS_WIDE / 64, sizeof(*w->plain));
-    w->cache = word_cache_create(WORD_CACHE_BYTES, IDS_OF_20);
+    w->cache = word_cache_create(WORD_CACHE_BYTES, ids_form_for(p->size));
     return w;
 }
 

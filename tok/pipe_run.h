@@ -154,7 +154,7 @@ int pipe_refuse_special(const struct pipe *p, struct pipe_work *w, const char *t
  * stands. */
 void parts_open(struct pipe *p, struct pipe_work *w);
 void parts_close(struct pipe *p);
-struct pipe_parts_work *parts_work_create(void);
+struct pipe_parts_work *parts_work_create(const struct pipe *p);
 void parts_work_destroy(struct pipe_parts_work *w);
 int parts_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                  unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e);

@@ -149,7 +149,7 @@ static void *sp_scratch_create(const void *state)
     struct scratch *c = mem_own(sizeof(*c));
     c->room = sp_room_create();
     c->unigram = unigram_state_create();
-    c->native = s->native ? sp_native_state_create() : NULL;
+    c->native = s->native ? sp_native_state_create(s->native) : NULL;
     sp_number(s, c, 0);
     return c;
 }

@@ -112,10 +112,10 @@ void sp_native_destroy(struct sp_native *c)
     free(c);
 }
 
-struct sp_native_state *sp_native_state_create(void)
+struct sp_native_state *sp_native_state_create(const struct sp_native *c)
 {
     struct sp_native_state *s = mem_own(sizeof(*s));
-    s->cache = word_cache_create(WORD_CACHE_BYTES, IDS_OF_20);
+    s->cache = word_cache_create(WORD_CACHE_BYTES, ids_form_for((int64_t)c->m->npieces));
     return s;
 }
 

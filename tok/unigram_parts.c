@@ -20,6 +20,7 @@ enum {
     AHEAD = 64, /* bytes behind a part that the cache may read */
     PAIRS_LOG = 14,
     PAIR_BITS = 42,
+    TOLD_BITS = 30, /* of an id with what it tells */
     MARK = 0x2581
 };
 
@@ -103,7 +104,7 @@ static void make_room(struct unigram_state *s)
 {
     if (s->cache)
         return;
-    s->cache = word_cache_create(WORD_CACHE_BYTES, IDS_OF_30);
+    s->cache = word_cache_create(WORD_CACHE_BYTES, ids_form_for(1 << TOLD_BITS));
     s->lanes = unigram_lanes_create(s->plain);
     s->part = mem_new(UNIGRAM_CHUNK + 16, sizeof(*s->part));
     s->pairs = mem_new((size_t)1 << PAIRS_LOG, sizeof(*s->pairs));
@@ -248,7 +249,7 @@ void unigram_normalize(const struct unigram *u, struct unigram_state *s, const c
     s->norm.invalid += norm.invalid;
 }
 
-#define FIRST ((uint32_t)1 << (IDS_OF_30 - 1)) /* of the ids of a part */
+#define FIRST ((uint32_t)1 << (TOLD_BITS - 1)) /* of the ids of a part */
 #define LIMIT (FIRST - 1)
 
 /* The size of a sum below 2^17, to 2^-6, in the bits below FIRST; of a larger one it or more. */

@@ -18,7 +18,7 @@ struct word_cache {
     enum ids_form bits;
     uint64_t misses;
     struct word_front front;
-    struct tok_ids fresh;  /* what the model said */
+    struct tok_ids fresh;  /* ids of words that are not kept with them */
     struct word_list list; /* of these words */
 };
 
@@ -83,12 +83,16 @@ struct window {
     uint32_t longer[WINDOW];   /* of these: of more than SHORT bytes */
     uint64_t longhash[WINDOW]; /* of these */
     size_t nlonger;
+    struct fresh {
+        size_t from, to;
+    } fresh[WINDOW]; /* ids in the cache's `fresh` */
+    size_t nfresh;
 };
 
 enum {
-    FRESH = PACKED + 1, /* number of ids that says: they are in the cache's `fresh` */
-    LATER,              /* and these: the word is to be looked up again; */
-    NEW                 /* it is not in the table */
+    FRESH = IDS_KINDS, /* the ids are one of the window's `fresh` */
+    LATER,             /* the word is to be looked up again */
+    NEW                /* it is not in the table */
 };
 
 /* Up to BATCH words that the front lacks, whose buckets are on their way. */
@@ -119,8 +123,8 @@ static void prepare(const struct word_cache *c, const struct window *w, struct b
 /* The ids of a word if it is here; true: they are few. */
 static inline bool take(uint64_t *to, bool here, bool full, uint64_t ids)
 {
-    *to = here ? ids : full ? ids_at(LATER, 0, 0) : ids_at(NEW, 0, 0);
-    return ids_count(*to) <= PACKED;
+    *to = here ? ids : full ? ids_at(LATER, 0) : ids_at(NEW, 0);
+    return ids_here(*to);
 }
 
 static inline void look_up_small(struct window *w, struct batch *b)
@@ -149,7 +153,7 @@ static inline void look_up_larger(struct window *w, struct batch *b)
     }
 }
 
-/* Words that are in their buckets with their ids are done; of many ids, these are on their way. */
+/* Words that are in their buckets with their ids are done; many ids are on their way. */
 static void look_up(struct word_cache *c, struct window *w, struct batch *b)
 {
     b->missing = 0;
@@ -157,13 +161,13 @@ static void look_up(struct word_cache *c, struct window *w, struct batch *b)
     look_up_larger(w, b);
     for (uint64_t m = b->missing; m; m &= m - 1) {
         uint32_t word = b->word[(unsigned)__builtin_ctzll(m)];
-        if (ids_count(w->of.ids[word]) == IDS_MANY)
-            __builtin_prefetch(c->t.many.at + ids_place(w->of.ids[word]));
+        if (ids_are(w->of.ids[word], IDS_MANY))
+            __builtin_prefetch(word_table_many_at(&c->t, w->of.ids[word]));
         w->missing[w->nmissing++] = word;
     }
 }
 
-/* Word i of the window. */
+/* Word i of the window. `ids`: as ids_pack says. */
 static void keep(struct word_cache *c, const struct window *w, size_t i, const int32_t *id,
                  size_t n, uint64_t ids)
 {
@@ -173,7 +177,7 @@ static void keep(struct word_cache *c, const struct window *w, size_t i, const i
         word_table_keep_longer(&c->t, word_table_hash_longer(p, length), p, length, id, n);
         return;
     }
-    if (!n || ids_count(ids) > PACKED)
+    if (!ids)
         ids = word_table_many(&c->t, id, n);
     if (ids && w->of.key[i])
         word_table_keep_small(&c->t, w->of.key[i], w->of.hash[i], ids);
@@ -220,13 +224,17 @@ static void make_list(struct word_cache *c, const struct window *w, uint32_t *ot
     c->list.count = n;
 }
 
-/* The ids of word i are those in `fresh` from a place to its end. */
-static void set_fresh(const struct word_cache *c, struct window *w, size_t i, size_t from,
-                      size_t to)
+/* The ids of word i are these of `fresh`. What ids_pack says of them. */
+static uint64_t set_fresh(const struct word_cache *c, struct window *w, size_t i, size_t from,
+                          size_t to)
 {
-    if (ids_pack(c->fresh.id + from, to - from, c->bits, &w->of.ids[i]))
-        return;
-    w->of.ids[i] = to - from > IDS_MOST ? ids_at(LATER, 0, 0) : ids_at(FRESH, from, to - from);
+    uint64_t packed = ids_pack(c->fresh.id + from, to - from, c->bits);
+    w->of.ids[i] = packed;
+    if (!packed) {
+        w->of.ids[i] = ids_at(FRESH, w->nfresh);
+        w->fresh[w->nfresh++] = (struct fresh){from, to};
+    }
+    return packed;
 }
 
 /* Asks for n words, which are others[k] of the window, and keeps what comes. */
@@ -238,8 +246,8 @@ static int fetch_list(struct word_cache *c, struct window *w, uint32_t *others, 
     int code = ask(c, m, &c->list, &c->fresh, e);
     for (size_t k = 0; k < count && !code; from = c->list.end[k++]) {
         size_t i = others[k], to = c->list.end[k];
-        set_fresh(c, w, i, from, to);
-        keep(c, w, i, c->fresh.id + from, to - from, w->of.ids[i]);
+        uint64_t packed = set_fresh(c, w, i, from, to);
+        keep(c, w, i, c->fresh.id + from, to - from, packed);
     }
     return code;
 }
@@ -249,7 +257,7 @@ static void put_aside(struct word_cache *c, struct window *w, uint32_t i)
 {
     const uint32_t *start = w->start + i;
     size_t length = start[1] - start[0];
-    w->of.ids[i] = 0;
+    w->of.ids[i] = ids_pack(NULL, 0, c->bits);
     if (length == 0)
         return;
     uint64_t hash = word_table_hash_longer(w->text + start[0], length);
@@ -274,19 +282,19 @@ static int fetch_short(struct word_cache *c, struct window *w, const struct mode
     int code = 0;
     for (size_t k = 0; k < w->nmissing && !code; k++) {
         uint32_t i = w->missing[k];
-        if (ids_count(w->of.ids[i]) == IDS_MANY)
+        if (ids_are(w->of.ids[i], IDS_MANY))
             continue;
         if (w->start[i + 1] - w->start[i] - 1 >= SHORT) {
             put_aside(c, w, i);
             continue;
         }
-        uint64_t ids = ids_count(w->of.ids[i]) == NEW ? 0 : find(c, w, i);
+        uint64_t ids = ids_are(w->of.ids[i], NEW) ? 0 : find(c, w, i);
         if (ids) {
             w->of.ids[i] = ids;
             continue;
         }
         uint16_t *same = &listed[w->of.hash[i] >> 54];
-        w->of.ids[i] = ids_at(LATER, 0, 0);
+        w->of.ids[i] = ids_at(LATER, 0);
         if (*same && same_word(w, *same - 1u, i))
             continue;
         *same = (uint16_t)(i + 1);
@@ -328,7 +336,7 @@ static int fetch_longer(struct word_cache *c, struct window *w, size_t first, si
 static int fetch_all(struct word_cache *c, struct window *w, const struct model *m, struct err *e)
 {
     c->list.text = w->text;
-    c->fresh.n = w->nlonger = 0;
+    c->fresh.n = w->nlonger = w->nfresh = 0;
     int code = fetch_short(c, w, m, e);
     for (size_t i = 0, n; i < w->nlonger && !code; i += n) {
         n = w->nlonger - i < WORD_LIST ? w->nlonger - i : WORD_LIST;
@@ -337,17 +345,25 @@ static int fetch_all(struct word_cache *c, struct window *w, const struct model 
     return code;
 }
 
-/* Of any number. */
-static void put_ids(const struct word_cache *c, uint64_t word, struct tok_ids *ids)
+/* Of any number, but none that is to be looked up. */
+static void put_ids(const struct word_cache *c, const struct window *w, uint64_t word,
+                    struct tok_ids *ids)
 {
-    if (ids_count(word) <= PACKED) {
+    if (ids_here(word)) {
         ids->n += ids_unpack(&word, 1, c->bits, tok_ids_reserve(ids, PACKED + IDS_SLACK));
         return;
     }
-    size_t n = ids_number(word);
-    bool many = ids_count(word) == IDS_MANY;
-    const int32_t *all = many ? (const int32_t *)c->t.many.at : c->fresh.id;
-    const int32_t *from = all + ids_place(word);
+    const int32_t *from;
+    size_t n;
+    if (ids_are(word, IDS_MANY)) {
+        const struct many *many = word_table_many_at(&c->t, word);
+        from = many->id;
+        n = many->n;
+    } else {
+        const struct fresh *fresh = &w->fresh[ids_place(word)];
+        from = c->fresh.id + fresh->from;
+        n = fresh->to - fresh->from;
+    }
     int32_t *to = tok_ids_reserve(ids, n + MANY_SLACK);
     memcpy(to, from, MANY_SLACK * sizeof(*to));
     if (n > MANY_SLACK)
@@ -362,26 +378,24 @@ static int put_later(struct word_cache *c, const struct window *w, size_t i, con
     size_t length = w->start[i + 1] - w->start[i], before = ids->n;
     uint64_t here = find(c, w, i);
     if (here) {
-        put_ids(c, here, ids);
+        put_ids(c, w, here, ids);
         return 0;
     }
     c->list = (struct word_list){
         .text = w->text, .count = 1, .at = {w->start[i]}, .n = {(uint32_t)length}};
     int code = ask(c, m, &c->list, ids, e);
-    uint64_t packed;
-    if (code)
-        return code;
-    if (!ids_pack(ids->id + before, ids->n - before, c->bits, &packed))
-        packed = ids_at(IDS_MANY, 0, 0);
-    keep(c, w, i, ids->id + before, ids->n - before, packed);
-    return 0;
+    const int32_t *id = ids->id + before;
+    size_t n = ids->n - before;
+    if (!code)
+        keep(c, w, i, id, n, ids_pack(id, n, c->bits));
+    return code;
 }
 
 static int emit(struct word_cache *c, const struct window *w, const struct model *m,
                 struct tok_ids *ids, struct err *e)
 {
     for (size_t i = 0, k = 0;; i++) {
-        while (k < w->nmissing && ids_count(w->of.ids[w->missing[k]]) <= PACKED)
+        while (k < w->nmissing && ids_here(w->of.ids[w->missing[k]]))
             k++;
         size_t stop = k < w->nmissing ? w->missing[k++] : w->n;
         int32_t *out = tok_ids_reserve(ids, (stop - i) * PACKED + IDS_SLACK);
@@ -390,10 +404,10 @@ static int emit(struct word_cache *c, const struct window *w, const struct model
         if (i == w->n)
             return 0;
         int code = 0;
-        if (ids_count(w->of.ids[i]) == LATER)
+        if (ids_are(w->of.ids[i], LATER))
             code = put_later(c, w, i, m, ids, e);
         else
-            put_ids(c, w->of.ids[i], ids);
+            put_ids(c, w, w->of.ids[i], ids);
         if (code)
             return code;
     }
@@ -424,7 +438,7 @@ static int encode(struct word_cache *c, struct window *w, const struct model *m,
     for (size_t k = 0; c->front.at && k < w->of.others && !code; k++) {
         size_t i = w->of.other[k];
         struct small x = {w->of.key[i], w->of.ids[i]};
-        word_front_keep(&c->front, w->of.hash[i], x, (x.key != 0) & (ids_count(x.ids) <= PACKED));
+        word_front_keep(&c->front, w->of.hash[i], x, (x.key != 0) & ids_here(x.ids));
     }
     return code;
 }

@@ -7,7 +7,7 @@
  * nanoseconds, any other goes to the model. "Word" is whatever the caller cuts a text into, if only
  * the ids of a word depend on nothing but its bytes.
  *
- * A word of up to 9 bytes has an entry of sixteen bytes with two or three ids in it, one of up to
+ * A word of up to 9 bytes has an entry of sixteen bytes with two to four ids in it, one of up to
  * 15 bytes one of twice as many; longer words, and more ids, lie in arenas. Memory stays below the
  * bound given: an entry gives way to a new one, and a full arena is emptied with all that points
  * into it. One cache for each thread.
@@ -38,7 +38,8 @@ struct word_list {
 typedef int word_miss(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
                       struct err *e);
 
-/* `bytes`: the bound; small ones are raised to 512 KiB. `bits`: of most ids; others are slower. */
+/* `bytes`: the bound; small ones are raised to 512 KiB. `bits`: see ids_form_for; larger ids than
+ * go into it are slower. */
 struct word_cache *word_cache_create(size_t bytes, enum ids_form bits);
 void word_cache_destroy(struct word_cache *c);
 

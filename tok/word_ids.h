@@ -2,60 +2,72 @@
 #ifndef TOK_WORD_IDS_H
 #define TOK_WORD_IDS_H
 
-/* Up to three ids of a word in eight bytes, or where more of them are. */
+/* Up to four ids of a word in eight bytes, or where more of them are. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /*
- * Ids of twenty bits each, or of thirty for who keeps more in them, from the lowest bit on; how
- * many they are in bits 60 .. 63.
+ * Ids of so many bits each, from the lowest bit on, each with two added; behind the last 0. With
+ * fewer bits more go in: four, three or two.
  */
-enum ids_form { IDS_OF_20 = 20, IDS_OF_30 = 30 };
+enum ids_form { IDS_OF_16 = 16, IDS_OF_21 = 21, IDS_OF_32 = 32 };
 
+enum { PACKED = 4 /* ids at most */ };
+
+/* In place of ids, where they are: a kind of place, and which, of 28 bits. */
 enum {
-    PACKED = 3,              /* ids at most; two of thirty bits */
-    IDS_MANY = 15,               /* a number that says: they are elsewhere, */
-    IDS_MOST = (1 << 28) - 1 /* at most so many */
+    IDS_MANY = 1, /* with those of other words that have many */
+    IDS_KINDS,    /* and further ones, of who keeps them */
+    IDS_PLACES = 1 << 28
 };
 
-static inline unsigned ids_count(uint64_t ids)
+/* The form with most ids for ids below `end`. */
+static inline enum ids_form ids_form_for(int64_t end)
 {
-    return (unsigned)(ids >> 60);
+    return end <= (1 << 16) - 2 ? IDS_OF_16 : end <= (1 << 21) - 2 ? IDS_OF_21 : IDS_OF_32;
 }
 
-/* False: they do not go into it. */
-static inline bool ids_pack(const int32_t *id, size_t n, enum ids_form bits, uint64_t *ret)
+/* 0: they do not go into it. A word may have none. */
+static inline uint64_t ids_pack(const int32_t *id, size_t n, enum ids_form bits)
 {
-    uint64_t all = 0, most = 60 / bits;
-    *ret = (uint64_t)n << 60;
-    for (size_t i = 0; i < n && i < most; i++) {
-        *ret |= (uint64_t)(uint32_t)id[i] << i * bits;
-        all |= (uint32_t)id[i];
+    uint64_t ret = n == 0, all = 0; /* 1 is no id */
+    if (n > 64 / bits)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t x = (uint64_t)(uint32_t)id[i] + 2;
+        ret |= x << i * bits;
+        all |= x;
     }
-    return n <= most && !(all >> bits);
+    return all >> bits ? 0 : ret;
 }
 
-/* n ids elsewhere, at a place of 32 bits; `count` is IDS_MANY, or another number above PACKED. */
-static inline uint64_t ids_at(unsigned count, size_t place, size_t n)
+/* No ids are like this: the first would be none. */
+static inline uint64_t ids_at(unsigned kind, size_t place)
 {
-    return (uint64_t)count << 60 | (uint64_t)n << 32 | place;
+    return (uint64_t)kind << 60 | (uint64_t)place << 32;
+}
+
+/* Are these ids? */
+static inline bool ids_here(uint64_t ids)
+{
+    return (uint32_t)ids != 0;
+}
+
+static inline bool ids_are(uint64_t ids, unsigned kind)
+{
+    return (ids & ~((uint64_t)(IDS_PLACES - 1) << 32)) == ids_at(kind, 0);
 }
 
 static inline size_t ids_place(uint64_t ids)
 {
-    return (uint32_t)ids;
-}
-
-static inline size_t ids_number(uint64_t ids)
-{
-    return ids >> 32 & IDS_MOST;
+    return ids >> 32 & (IDS_PLACES - 1);
 }
 
 /*
- * Writes the ids of n words, each of up to PACKED, one after another; how many. Behind them
- * IDS_SLACK may be overwritten.
+ * Writes the ids of n words, which are all here, one after another; how many. Behind them IDS_SLACK
+ * may be overwritten.
  */
 enum { IDS_SLACK = 16 };
 size_t ids_unpack(const uint64_t *ids, size_t n, enum ids_form bits, int32_t *to);

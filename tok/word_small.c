@@ -124,12 +124,12 @@ void small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids
     put(t, (struct small){key, ids}, hash);
 }
 
-void small_drop(struct small_table *t, unsigned count)
+void small_drop(struct small_table *t, unsigned kind)
 {
     for (uint64_t i = 0; i < (uint64_t)1 << t->bits; i++)
         for (int k = 0; k < IN; k++) {
             struct small *x = &t->bucket[i].at[k];
-            if (x->key && ids_count(x->ids) == count) {
+            if (x->key && ids_are(x->ids, kind)) {
                 *x = (struct small){0};
                 t->used--;
             }

@@ -69,7 +69,7 @@ size_t small_growth(const struct small_table *t);
 uint64_t small_find(const struct small_table *t, uint64_t key, uint64_t hash);
 /* A word that is not here. Another may give way. */
 void small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids);
-/* Forgets the words with this number of ids. */
-void small_drop(struct small_table *t, unsigned count);
+/* Forgets the words whose ids are elsewhere, of this kind. */
+void small_drop(struct small_table *t, unsigned kind);
 
 #endif

@@ -106,7 +106,7 @@ static void drop_many(struct word_table *t)
     for (size_t i = 0; i <= t->mask; i++)
         for (int k = 0; k < 2; k++) {
             struct entry *x = &t->bucket[i].at[k];
-            if (ids_count(x->ids) == IDS_MANY) {
+            if (ids_are(x->ids, IDS_MANY)) {
                 *x = (struct entry){0};
                 t->used--;
             }
@@ -216,11 +216,14 @@ void word_table_keep_small(struct word_table *t, uint64_t key, uint64_t hash, ui
 
 uint64_t word_table_many(struct word_table *t, const int32_t *id, size_t n)
 {
-    if (n + MANY_SLACK > t->many.most - t->many.n)
+    size_t place = t->many.n, need = sizeof(struct many) / 4 + n;
+    if (need + MANY_SLACK > t->many.most - place || place >= IDS_PLACES)
         return 0;
-    memcpy(t->many.at + t->many.n, id, n * sizeof(*id));
-    t->many.n += n;
-    return ids_at(IDS_MANY, t->many.n - n, n);
+    struct many *x = (void *)(t->many.at + place);
+    x->n = (uint32_t)n;
+    memcpy(x->id, id, n * sizeof(*id));
+    t->many.n += need;
+    return ids_at(IDS_MANY, place);
 }
 
 void word_table_tidy(struct word_table *t)

@@ -22,7 +22,7 @@
 
 enum {
     LONGEST = 1024, /* bytes of a word that is worth keeping */
-    MANY_SLACK = 8, /* ids that are readable behind any in `many` */
+    MANY_SLACK = 8, /* ids that are readable behind any of many */
     NEAR = 4        /* buckets in which a word may lie: its own and those next to it */
 };
 
@@ -48,6 +48,12 @@ struct longer {
     uint32_t all[];
 };
 
+/* Ids of a short word that has many. */
+struct many {
+    uint32_t n;
+    int32_t id[];
+};
+
 struct arena32 {
     uint32_t *at;
     size_t n, most;
@@ -61,8 +67,8 @@ struct word_table {
     size_t used;   /* entries */
     struct longer_slot *slot;
     size_t slot_mask, nlonger;
-    struct arena32 longer; /* longer words and their ids */
-    struct arena32 many;   /* ids of short words that have many */
+    struct arena32 longer;
+    struct arena32 many;
     size_t bound;
 };
 
@@ -86,6 +92,12 @@ void word_table_keep_small(struct word_table *t, uint64_t key, uint64_t hash, ui
 
 /* Ids that do not go into eight bytes, for one of these; 0: there is no room. */
 uint64_t word_table_many(struct word_table *t, const int32_t *id, size_t n);
+/* Where they are. */
+static inline const struct many *word_table_many_at(const struct word_table *t, uint64_t ids)
+{
+    return (const void *)(t->many.at + ids_place(ids));
+}
+
 /* Makes room for many ids; no other call moves or forgets any. */
 void word_table_tidy(struct word_table *t);
 

@@ -18,7 +18,7 @@ static void compare(const struct sp_model *m, const char *p, size_t n, const int
     struct unigram *u = unigram_create(m);
     struct unigram_state *s = unigram_state_create();
     struct sp_native *v = sp_native_create(m);
-    struct sp_native_state *t = sp_native_state_create();
+    struct sp_native_state *t = v ? sp_native_state_create(v) : NULL;
     struct tok_ids ids = {0};
     struct err e;
     if (u)

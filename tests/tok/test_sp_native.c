@@ -32,7 +32,7 @@ static bool open_pair(struct pair *p)
     }
     p->room = sp_room_create();
     p->u = sp_native_create(&p->m);
-    p->state = sp_native_state_create();
+    p->state = p->u ? sp_native_state_create(p->u) : NULL;
     return true;
 }
 

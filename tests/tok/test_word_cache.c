@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "tests/t.h"
 
-/* A model whose ids depend on every byte and on the length; 0 to 9 ids, now and then 200; one word
- * in eight has large ones. */
+/* A model whose ids depend on every byte and on the length; 0 to 9 ids, now and then 200; of most
+ * words they are of sixteen bits, of some of twenty, of one in eight larger. */
 static void model(const char *p, size_t n, struct tok_ids *ids)
 {
     uint64_t h = n * 0x9E3779B97F4A7C15u;
@@ -17,7 +17,7 @@ static void model(const char *p, size_t n, struct tok_ids *ids)
         h = (h ^ (unsigned char)p[i]) * 0x100000001B3u, h ^= h >> 29;
     size_t k = h % 10;
     k = k == 9 && h / 10 % 50 == 0 ? 200 : k;
-    int32_t mask = h >> 40 & 7 ? 0xfffff : INT32_MAX;
+    int32_t large = h >> 43 & 1 ? 0xfffff : INT32_MAX, mask = h >> 40 & 3 ? 0xffff : large;
     for (size_t i = 0; i < k; i++)
         tok_ids_reserve(ids, 1)[0] = (int32_t)((h >> 7) + i) & mask, ids->n++;
 }
@@ -105,11 +105,11 @@ static void random_words(struct text *t, uint64_t stream, size_t n)
     }
 }
 
-static void any_words(size_t bytes, bool plain, size_t n, int rounds)
+static void any_words(size_t bytes, enum ids_form form, bool plain, size_t n, int rounds)
 {
     struct counted count = {0};
     struct text t = {0};
-    struct word_cache *c = word_cache_create(bytes, IDS_OF_20);
+    struct word_cache *c = word_cache_create(bytes, form);
     if (plain)
         word_cache_plain(c);
     for (int i = 0; i < rounds; i++) {
@@ -125,23 +125,26 @@ static void any_words(size_t bytes, bool plain, size_t n, int rounds)
 
 static void words_of_all_lengths(void)
 {
-    any_words(WORD_CACHE_BYTES, false, 5000, 20);
-    any_words(WORD_CACHE_BYTES, true, 5000, 20);
+    for (int plain = 0; plain < 2; plain++) {
+        any_words(WORD_CACHE_BYTES, IDS_OF_16, plain, 5000, 20);
+        any_words(WORD_CACHE_BYTES, IDS_OF_21, plain, 5000, 10);
+        any_words(WORD_CACHE_BYTES, IDS_OF_32, plain, 5000, 10);
+    }
 }
 
 /* A small table, so that entries give way and the arena is emptied again and again. */
 static void collisions(void)
 {
-    any_words(0, false, 20000, getenv("WEFT_FULL") ? 200 : 20);
-    any_words(0, true, 20000, 20);
-    any_words(1 << 20, false, 200000, 3);
+    any_words(0, IDS_OF_16, false, 20000, getenv("WEFT_FULL") ? 200 : 20);
+    any_words(0, IDS_OF_21, true, 20000, 20);
+    any_words(1 << 20, IDS_OF_16, false, 200000, 3);
 }
 
 static void each_word_is_missed_once(void)
 {
     struct counted count = {0};
     struct text t = {0};
-    struct word_cache *c = word_cache_create(WORD_CACHE_BYTES, IDS_OF_20);
+    struct word_cache *c = word_cache_create(WORD_CACHE_BYTES, IDS_OF_16);
     char word[32];
     for (int round = 0; round < 3; round++) {
         begin(&t);
@@ -163,7 +166,7 @@ static void failures_come_back(void)
     struct counted count = {.refused = "no"};
     struct text t = {0};
     struct tok_ids ids = {0};
-    struct word_cache *c = word_cache_create(0, IDS_OF_20);
+    struct word_cache *c = word_cache_create(0, IDS_OF_21);
     begin(&t);
     for (int i = 0; i < 300; i++)
         add(&t, "yes", 3);
@@ -188,7 +191,7 @@ static void real_text(void)
         struct buf file = {0};
         struct text t = {0};
         T_OK(file_read(t_data(name[i]), 1 << 30, &file, &e), &e);
-        c = c ? c : word_cache_create(4 << 20, IDS_OF_20);
+        c = c ? c : word_cache_create(4 << 20, IDS_OF_16);
         begin(&t);
         for (size_t at = 0, k; at < file.len; at += k) {
             for (k = 1; at + k < file.len && file.data[at + k] != ' '; k++)

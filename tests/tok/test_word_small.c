@@ -83,7 +83,7 @@ static void forgets_by_number(void)
     small_init(&t, 1 << 20);
     for (uint32_t i = 0; i < 1000; i++) {
         struct key key = word(3, i, &hash);
-        uint64_t ids = ids_at(i % 2 ? IDS_MANY : 1, i, 0), small = small_key(key, hash);
+        uint64_t ids = ids_at(i % 2 ? IDS_MANY : IDS_KINDS, i), small = small_key(key, hash);
         if (!small_find(&t, small, hash))
             small_keep(&t, small, hash, ids);
     }
@@ -93,7 +93,7 @@ static void forgets_by_number(void)
     for (uint32_t i = 0; i < 1000; i++) {
         struct key key = word(3, i, &hash);
         uint64_t ids = small_find(&t, small_key(key, hash), hash);
-        T_CHECK(ids_count(ids) != IDS_MANY);
+        T_CHECK(!ids_are(ids, IDS_MANY));
         left += ids != 0;
     }
     T_CHECK(left > 300);
@@ -104,41 +104,71 @@ static void forgets_by_number(void)
 static void come_back(enum ids_form bits)
 {
     enum { WORDS = 100 };
-    const int32_t last = (1 << bits) - 1;
-    const size_t most = 60 / bits;
+    const int32_t last = bits == IDS_OF_32 ? INT32_MAX : (1 << bits) - 3;
+    const size_t most = 64 / bits;
     uint64_t ids[WORDS];
     int32_t want[WORDS * PACKED], got[WORDS * PACKED + IDS_SLACK], id[PACKED + 1];
     size_t n = 0;
     for (uint32_t i = 0; i < WORDS; i++) {
-        uint32_t r = t_rand(4, i);
+        uint32_t r = t_rand(4, i), count = r / 4 % (uint32_t)(most + 1);
         for (uint32_t k = 0; k < PACKED; k++)
-            id[k] = r & 1 ? (int32_t)(t_rand(5 + k, i) & (uint32_t)last) : last;
-        T_CHECK(ids_pack(id, r / 2 % (most + 1), bits, &ids[i]));
-        memcpy(want + n, id, r / 2 % (most + 1) * sizeof(*id));
-        n += r / 2 % (most + 1);
+            id[k] = r & 1 ? (int32_t)(t_rand(5 + k, i) % (uint32_t)last) : r & 2 ? last : 0;
+        ids[i] = ids_pack(id, count, bits);
+        T_CHECK(ids_here(ids[i]));
+        memcpy(want + n, id, count * sizeof(*id));
+        n += count;
         for (size_t from = 0; from <= i; from++) {
             size_t plain = ids_unpack_plain(ids + from, i + 1 - from, bits, got);
             T_CHECK(plain <= n);
             T_MEM(got, want + n - plain, plain * sizeof(*got));
+            memset(got, 0x7f, plain * sizeof(*got));
             T_EQ(ids_unpack(ids + from, i + 1 - from, bits, got), plain);
             T_MEM(got, want + n - plain, plain * sizeof(*got));
         }
     }
-    id[1] = last + 1;
-    T_CHECK(ids_pack(id, 1, bits, ids) && !ids_pack(id, 2, bits, ids));
-    id[1] = last;
-    T_CHECK(ids_pack(id, most, bits, ids) && !ids_pack(id, most + 1, bits, ids));
+    for (size_t k = 0; k <= most; k++)
+        id[k] = last;
+    T_CHECK(ids_pack(id, most, bits) && !ids_pack(id, most + 1, bits));
+    for (size_t k = 0; k < most; k++) {
+        id[k] = bits == IDS_OF_32 ? -2 : last + 1;
+        T_CHECK(!ids_pack(id, most, bits) && !ids_pack(id, k + 1, bits));
+        T_CHECK(k == 0 || ids_pack(id, k, bits));
+        id[k] = last;
+    }
+    ids[0] = 0; /* no word is none */
+    T_EQ(ids_unpack(ids, 1, bits, got), 0);
+    T_EQ(ids_unpack_plain(ids, 1, bits, got), 0);
 }
 
 static void ids_come_back(void)
 {
-    come_back(IDS_OF_20);
-    come_back(IDS_OF_30);
-    uint64_t many = ids_at(IDS_MANY, UINT32_MAX, IDS_MOST);
-    T_EQ(ids_count(many), IDS_MANY);
-    T_EQ(ids_place(many), UINT32_MAX);
-    T_EQ(ids_number(many), IDS_MOST);
+    come_back(IDS_OF_16);
+    come_back(IDS_OF_21);
+    come_back(IDS_OF_32);
+    for (unsigned kind = IDS_MANY; kind < IDS_KINDS + 2; kind++)
+        for (size_t place = 0; place < IDS_PLACES; place = place * 2 + 1) {
+            T_CHECK(!ids_here(ids_at(kind, place)) && ids_are(ids_at(kind, place), kind));
+            T_CHECK(!ids_are(ids_at(kind, place), kind + 1));
+            T_EQ(ids_place(ids_at(kind, place)), place);
+        }
+}
+
+/* The last vocabulary of each form: its last id goes in, and no other form has more ids. */
+static void forms_by_vocabulary(void)
+{
+    static const enum ids_form form[] = {IDS_OF_16, IDS_OF_21, IDS_OF_32};
+    static const int64_t end[] = {65534, 2097150, (int64_t)1 << 31};
+    T_EQ(ids_form_for(0), IDS_OF_16);
+    for (int i = 0; i < 3; i++) {
+        int32_t id[2] = {(int32_t)(end[i] - 1), (int32_t)end[i]};
+        T_EQ(ids_form_for(end[i]), form[i]);
+        T_CHECK(ids_pack(id, 1, form[i]));
+        if (i == 2)
+            break;
+        T_EQ(ids_form_for(end[i] + 1), form[i + 1]);
+        T_CHECK(!ids_pack(id, 2, form[i]) && ids_pack(id, 2, form[i + 1]));
+    }
 }
 
 T_MAIN(T_CASE(finds_what_was_kept), T_CASE(words_give_way), T_CASE(forgets_by_number),
-       T_CASE(ids_come_back))
+       T_CASE(ids_come_back), T_CASE(forms_by_vocabulary))
