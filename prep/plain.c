@@ -17,9 +17,10 @@
 
 enum {
     CHUNK = 16 << 10,  /* looked at at once where a block may end, at most */
-    LITTLE = 2 << 10,  /* at first */
+    LITTLE = 2 << 10,  /* at first; then twice as much each time */
     AGAIN = 256 << 10, /* read at once for the digest alone */
-    AHEAD = 8 << 20    /* the disk is told of what is wanted so far before it is */
+    AHEAD = 8 << 20,   /* the disk is told of what is wanted so far before it is */
+    ASKED = 1 << 20    /* of so much at once */
 };
 
 struct plain_file {
@@ -158,7 +159,7 @@ static int find(const struct plain *p, uint64_t from, uint64_t to, bool solid, u
     char b[CHUNK];
     *ret_found = false;
     *ret = from;
-    for (size_t most = LITTLE; *ret < to && !*ret_found; most = CHUNK) {
+    for (size_t most = LITTLE; *ret < to && !*ret_found; most += most < CHUNK ? most : 0) {
         size_t n = to - *ret < most ? (size_t)(to - *ret) : most, i = 0;
         int code = read_at(p->file, *ret, b, n, e);
         if (code)
@@ -238,14 +239,18 @@ int plain_seek(struct plain *p, uint64_t at, struct err *e)
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
-/* A block from `at` on is asked of the disk, unless it seems to be there: the advice goes through
+/* What is wanted later is asked of the disk, unless it seems to be there: the advice goes through
  * all pages, and takes a twentieth of the time in which they are read. */
-static void ask_for(const struct plain_file *f, uint64_t at)
+static void ask_ahead(struct plain *p)
 {
     char c;
     struct iovec one = {&c, 1};
-    if (preadv2(f->fd, &one, 1, (off_t)at, RWF_NOWAIT) < 0)
-        posix_fadvise(f->fd, (off_t)at, LINES_BLOCK, POSIX_FADV_WILLNEED);
+    uint64_t most = p->at + AHEAD, from = p->asked > p->at ? p->asked : most;
+    if (from > most)
+        return;
+    p->asked = from + ASKED;
+    if (preadv2(p->file->fd, &one, 1, (off_t)from, RWF_NOWAIT) < 0)
+        posix_fadvise(p->file->fd, (off_t)from, ASKED, POSIX_FADV_WILLNEED);
 }
 
 int plain_next(struct plain *p, enum plain_kind *ret, uint64_t *ret_n, bool *ret_last,
@@ -256,7 +261,7 @@ int plain_next(struct plain *p, enum plain_kind *ret, uint64_t *ret_n, bool *ret
     int code = 0;
     if (left > LINES_BLOCK) {
         bool found;
-        ask_for(p->file, p->at + AHEAD);
+        ask_ahead(p);
         code = find(p, p->at + LINES_BLOCK, most, p->json, &cut, &found, e);
         if (!code && !found && most < p->end)
             code = find_last(p, p->at, most, &cut, e);

@@ -42,6 +42,7 @@ struct plain {
     bool json;               /* white space at the end of the file is no line */
     uint64_t at;             /* where the next block begins */
     uint64_t end, size;      /* lines that begin at `end` or later are left out; all bytes */
+    uint64_t asked;          /* the disk is asked for what lies from here on, later */
 };
 
 enum plain_kind { PLAIN_END, PLAIN_LINES, PLAIN_LONG };
