@@ -37,8 +37,10 @@ struct encoder *encoder_create(const struct encode_plan *p)
     c->plan = p;
     c->json = jsonl_create(p->key, p->nkeys);
     c->value = mem_new(p->nkeys, sizeof(*c->value));
-    if (p->tok)
-        c->work = tok_work_create(p->tok);
+    if (!p->tok)
+        return c;
+    c->work = tok_work_create(p->tok);
+    tok_work_utf8(c->work);
     return c;
 }
 

@@ -99,6 +99,7 @@ struct tok_engine {
     bool drops;   /* options' dropout means something here */
     bool samples; /* so does sample */
     void (*number)(const void *state, void *scratch, uint64_t number); /* or NULL */
+    void (*utf8)(void *scratch); /* all texts to come are; NULL: it is of no use to know that */
     /* tok_encode_nbest, `most` in range; NULL: a text has one segmentation */
     int (*nbest)(const void *state, void *scratch, const char *text, size_t n, size_t most,
                  struct tok_nbest *ret, struct tok_tally *tally, struct err *e);

@@ -378,6 +378,11 @@ static void pipe_number(const void *state, void *scratch, uint64_t number)
     ((struct pipe_work *)scratch)->number = number;
 }
 
+static void pipe_utf8(void *scratch)
+{
+    ((struct pipe_work *)scratch)->utf8 = true;
+}
+
 static void set_key(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
 {
     uint64_t seed = words_key(text, n).hash ^ p->seed * 0x9E3779B97F4A7C15u;
@@ -396,7 +401,7 @@ static int pipe_encode(const void *state, void *scratch, const char *text, size_
         set_key(p, w, text, n);
     w->met = false;
     const char *raw = text;
-    size_t nraw = n, good = utf8_good(text, n);
+    size_t nraw = n, good = w->utf8 ? n : utf8_good(text, n);
     if (good < n) {
         buf_reset(&w->clean);
         buf_add(&w->clean, text, good);
@@ -526,6 +531,7 @@ int pipe_open(struct pipe_spec *s, const struct tok_options *o, struct tok_engin
                                .drops = true,
                                .samples = p->spec.model == MODEL_BPE || p->samples,
                                .number = pipe_number,
+                               .utf8 = pipe_utf8,
                                .fuses = -1,
                                .decode = pipe_decode,
                                .piece = pipe_piece_text,

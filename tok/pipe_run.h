@@ -90,6 +90,7 @@ struct span {
 
 struct pipe_work {
     const struct pipe *p;
+    bool utf8;             /* texts have no invalid bytes */
     struct buf clean;      /* the text with its invalid bytes replaced */
     struct buf norm, swap; /* a part, normalized */
     const char *normal;    /* that text, */

@@ -295,6 +295,12 @@ void tok_work_number(struct tok_work *w, uint64_t number)
         w->t->engine.number(w->t->engine.state, w->scratch, number);
 }
 
+void tok_work_utf8(struct tok_work *w)
+{
+    if (w->t->engine.utf8)
+        w->t->engine.utf8(w->scratch);
+}
+
 void tok_work_destroy(struct tok_work *w)
 {
     if (!w)

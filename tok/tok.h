@@ -146,6 +146,9 @@ int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, 
  */
 void tok_work_number(struct tok_work *w, uint64_t number);
 
+/* All texts to come are UTF-8, as base/jsonl's are, so that nobody has to look again. */
+void tok_work_utf8(struct tok_work *w);
+
 /* Segmentations of a text, the best first, with what they score. A zeroed struct is empty. */
 struct tok_nbest {
     struct tok_ids ids; /* of all, one behind the other */
