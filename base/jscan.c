@@ -159,10 +159,25 @@ static int step_hex(struct jscan *j, char c, struct err *e)
     return emit_code(j, c32, e);
 }
 
+enum { RUN = 32 }; /* bytes whose number the compiler knows, so that it looks at many together */
+
+/* Whether RUN bytes are ASCII that stands for itself in a string. */
+static bool all_plain(const char *p)
+{
+    unsigned char odd = 0;
+    for (size_t i = 0; i < RUN; i++) {
+        unsigned char c = (unsigned char)p[i];
+        odd |= (unsigned char)((c < 0x20) | (c > 0x7f) | (c == '"') | (c == '\\'));
+    }
+    return !odd;
+}
+
 /* Eats as much of a string as it can at once; returns how much, 0 for what wants a closer look. */
 static size_t plain_run(const char *p, const char *end)
 {
     const char *s = p;
+    while (end - s >= RUN && all_plain(s))
+        s += RUN;
     while (s < end) {
         unsigned char c = (unsigned char)*s;
         if (c < 0x20 || c == '"' || c == '\\')
