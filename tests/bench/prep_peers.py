@@ -9,6 +9,7 @@
     fast       its tools/preprocess_data_fast.py with gigatoken
     datatrove  JsonlReader and DocumentTokenizer; on two cores two processes with half of the records each
     tok        our own tok_encode over the same texts in memory, cold: on two cores two processes with half of them each
+    prep       ours with one worker: on sixteen cores sixteen processes with a sixteenth of the records each
 
 The Python of the first two is $WEFT_MEGATRON_PYTHON (transformers, gigatoken, awkward), datatrove's $WEFT_DATATROVE_PYTHON; what is
 not named is skipped aloud. Records of some 4 kB come from --text ($WEFT_CORPUS/english.txt), again from its beginning where it is too
@@ -98,9 +99,9 @@ class Bench:
         with open(f"{self.hf}/tokenizer_config.json", "w") as f:
             json.dump({"tokenizer_class": "GPT2TokenizerFast", "eos_token": "<|endoftext|>", "model_max_length": 10 ** 9}, f)
 
-    def build(self, source, cores):
+    def build(self, source, workers, output="ours"):
         return [self.args.prep, "build", "--quiet", "--overwrite", "--append-eod", "--input", source, "--tokenizer", self.model,
-                "--workers", str(cores), "--output-prefix", f"{self.folder}/ours"]
+                "--workers", str(workers), "--output-prefix", f"{self.folder}/{output}"]
 
     def peer(self, name, source, cores):
         """Commands of a peer."""
@@ -116,14 +117,17 @@ class Bench:
             for i in range(cores):
                 shutil.rmtree(f"{out}{i}", ignore_errors=True)
             return [[os.environ["WEFT_DATATROVE_PYTHON"], "-c", TROVE, source, self.model, f"{out}{i}", f"part{i}.jsonl"] for i in range(cores)]
+        if name == "prep":
+            return [self.build(f"{source}/part{i}.jsonl", 1, f"{name}{i}") for i in range(cores)]
         return [[self.args.encode, self.model, f"{source}/{'part%d' % i if cores > 1 else 'all'}.jsonl"] for i in range(cores)]
 
     def same(self, name, cores):
         """The peer's bytes are ours."""
         ours = f"{self.folder}/ours_text_document"
-        if name == "datatrove":
+        if name in ("datatrove", "prep"):
+            parts = [f"{name}{i}" + ("/t_*.ds" if name == "datatrove" else "_text_document.bin") for i in range(cores)]
             with open(f"{self.folder}/joined", "wb") as f:
-                for part in sorted(glob.glob(f"{self.folder}/datatrove[0-9]/t_*.ds")):
+                for part in (x for p in parts for x in sorted(glob.glob(f"{self.folder}/{p}"))):
                     with open(part, "rb") as p:
                         shutil.copyfileobj(p, f)
             return filecmp.cmp(ours + ".bin", f"{self.folder}/joined", shallow=False)
