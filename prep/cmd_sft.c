@@ -155,7 +155,10 @@ static int run(const struct cmd *c, const struct opened *t, struct err *e)
     int code = sft_run(&q, &r, e);
     progress_finish(&meter);
     buf_finish(&list);
-    if (!code)
+    if (!code && r.there)
+        log_info("%s is there already, from the same inputs, options and tokenizer: nothing to do",
+                 q.prefix);
+    else if (!code)
         print_summary(o, &r);
     return code;
 }

@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/spill.h"
 #include "dataset/commit.h"
+#include "dataset/packed.h"
 #include "dataset/packed_write.h"
 #include "prep/pack.h"
 #include "prep/pipeline.h"
@@ -30,7 +32,10 @@ struct sft {
     struct outfile bad; /* path NULL: not opened yet */
     struct sft_encoder **encoder;
     struct packed_writer writer;
-    uint64_t *input_documents;
+    struct manifest_input *file; /* the inputs */
+    bool pipe;                   /* one of them cannot be read again */
+    struct manifest_option option[11 + TOK_CHOICES];
+    char length_text[16];
     size_t input;  /* of the last item */
     uint64_t line; /* records of that input before the next item */
     uint64_t notes;
@@ -50,26 +55,6 @@ double sft_padding(const struct sft_report *r, uint32_t seq_length)
 }
 
 /* ---- what was asked ------------------------------------------------------------------------- */
-
-static int check_absent(const char *prefix, const char *suffix, struct err *e)
-{
-    char *path = mem_printf("%s%s", prefix, suffix);
-    int code = file_exists(path) ? err_set(e, ERR_USAGE, "%s: is there already", path) : 0;
-    if (code)
-        err_hint(e, "--overwrite replaces it");
-    free(path);
-    return code;
-}
-
-/* Bad records without a set are those of a run that was stopped just before its commit. */
-static int check_outputs(const struct sft_request *q, struct err *e)
-{
-    static const char *const suffix[] = {".bin", ".idx", ".pack", ".manifest.json"};
-    int code = commit_finish(q->prefix, e); /* what was all but written is there, too */
-    for (size_t i = 0; i < sizeof(suffix) / sizeof(*suffix) && !code && !q->overwrite; i++)
-        code = check_absent(q->prefix, suffix[i], e);
-    return code;
-}
 
 static int make_plan(struct sft *s, struct err *e)
 {
@@ -104,6 +89,141 @@ static int make_plan(struct sft *s, struct err *e)
     return code;
 }
 
+/* ---- what the work is, and what of it is there ---------------------------------------------- */
+
+static size_t describe_options(struct sft *s)
+{
+    static const char *const on_bad[] = {"fail", "skip", "quarantine"};
+    const struct sft_request *q = s->q;
+    struct manifest_option *o = s->option;
+    size_t n = 0;
+    snprintf(s->length_text, sizeof(s->length_text), "%u", q->seq_length);
+    o[n++] = (struct manifest_option){"template", q->template};
+    o[n++] = (struct manifest_option){"seq-length", s->length_text};
+    o[n++] = (struct manifest_option){"packing", q->pack ? "best-fit" : "none"};
+    o[n++] = (struct manifest_option){"overlong", q->drop_long ? "drop" : "cut"};
+    o[n++] = (struct manifest_option){"learn", q->learn_all ? "all" : "answers"};
+    if (q->answer)
+        o[n++] = (struct manifest_option){"response-template", q->answer};
+    if (q->question)
+        o[n++] = (struct manifest_option){"instruction-template", q->question};
+    if (!strcmp(q->template, "text"))
+        o[n++] = (struct manifest_option){"text-key", q->text_key};
+    o[n++] = (struct manifest_option){"append-eod", q->append_eod ? "true" : "false"};
+    o[n++] = (struct manifest_option){"on-bad-record", on_bad[q->on_bad]};
+    o[n++] = (struct manifest_option){"specials", q->specials};
+    for (size_t i = 0; i < q->nchoices; i++)
+        o[n++] = (struct manifest_option){q->choice[i].name, q->choice[i].value};
+    return n;
+}
+
+/* The manifest as far as it is known. */
+static struct manifest describe(struct sft *s)
+{
+    const struct tok_info *info = tok_info(s->q->tok);
+    struct manifest m = {.weft_version = WEFT_VERSION,
+                         .tokenizer_type = info->type_name,
+                         .tokenizer_path = info->path,
+                         .vocab_size = info->vocab_size,
+                         .eod = info->eod,
+                         .eod_piece = info->eod_piece,
+                         .append_eod = s->q->append_eod,
+                         .dtype = s->plan.dtype,
+                         .bad_records = s->report->bad,
+                         .inputs = s->file,
+                         .ninputs = s->source.ninputs,
+                         .options = s->option,
+                         .noptions = describe_options(s)};
+    memcpy(m.digest, info->digest, sizeof(m.digest));
+    return m;
+}
+
+static int stat_inputs(struct sft *s, struct err *e)
+{
+    s->file = mem_new(s->source.ninputs, sizeof(*s->file));
+    for (size_t i = 0; i < s->source.ninputs; i++) {
+        const struct source_input *in = &s->source.input[i];
+        struct stat st;
+        s->file[i] = (struct manifest_input){.path = in->path, .bytes = in->bytes};
+        bool in_pipe = !strcmp(in->path, "-");
+        if (!in_pipe && stat(in->path, &st))
+            return err_sys(e, errno, "%s: cannot open", in->path);
+        s->pipe |= in_pipe || !S_ISREG(st.st_mode);
+    }
+    return 0;
+}
+
+/* The digests of all inputs that were not read whole. */
+static int hash_inputs(struct sft *s, struct err *e)
+{
+    int code = 0;
+    for (size_t i = 0; i < s->source.ninputs && !code; i++) {
+        memcpy(s->file[i].xxh, s->source.input[i].xxh, XXH_TEXT);
+        if (!s->file[i].xxh[0] && !s->pipe)
+            code = xxh_file(s->file[i].path, s->file[i].xxh, e);
+        if (!code && s->q->stop && *s->q->stop)
+            code = err_set(e, ERR_FAIL, "stopped by a signal");
+    }
+    return code;
+}
+
+/* A set that is there with all its files: whether it is what would be made. */
+static int compare(struct sft *s, struct err *e)
+{
+    const char *prefix = s->q->prefix;
+    struct manifest was, now = describe(s);
+    struct packed set;
+    bool found;
+    int code = manifest_read(prefix, &was, &found, e);
+    if (code)
+        return code;
+    code = manifest_same_work(&was, &now, prefix, e);
+    if (!code)
+        code = packed_open(&set, prefix, e);
+    if (!code) {
+        code = manifest_fits_shard(&was, &set.shard, e);
+        packed_close(&set);
+    }
+    if (!code)
+        code = hash_inputs(s, e);
+    if (!code)
+        code = manifest_same_work(&was, &now, prefix, e);
+    manifest_close(&was);
+    if (code == ERR_DATA || code == ERR_INTEGRITY)
+        code = e->code = ERR_USAGE;
+    return code == ERR_USAGE ? err_hint(e, "--overwrite builds it again") : code;
+}
+
+/* Bad records without a set are those of a run that was stopped just before its commit. */
+static int look_at_outputs(struct sft *s, struct err *e)
+{
+    static const char *const suffix[] = {".bin", ".idx", ".pack", ".manifest.json"};
+    enum { SUFFIXES = sizeof(suffix) / sizeof(*suffix) };
+    int code = commit_finish(s->q->prefix, e); /* what was all but written is there, too */
+    char *first = NULL;
+    size_t there = 0;
+    for (size_t i = 0; i < SUFFIXES && !code && !s->q->overwrite; i++) {
+        char *path = mem_printf("%s%s", s->q->prefix, suffix[i]);
+        bool is = file_exists(path);
+        there += is;
+        if (is && !first)
+            first = path;
+        else
+            free(path);
+    }
+    if (!code && there == SUFFIXES && !s->pipe) {
+        code = compare(s, e);
+        s->report->there = !code;
+    } else if (!code && there) {
+        err_set(e, ERR_USAGE, "%s: is there already", first);
+        code = err_hint(e, "--overwrite replaces it");
+    }
+    free(first);
+    return code;
+}
+
+/* ---- beginning ------------------------------------------------------------------------------ */
+
 static int open_all(struct sft *s, struct err *e)
 {
     const struct sft_request *q = s->q;
@@ -111,20 +231,22 @@ static int open_all(struct sft *s, struct err *e)
                                    .keep_line = q->on_bad == BAD_QUARANTINE,
                                    .fail = q->on_bad == BAD_FAIL};
     static const struct source_form form = {.format = SOURCE_AUTO};
-    int code = check_outputs(q, e);
-    if (!code)
-        code = make_plan(s, e);
+    int code = make_plan(s, e);
     if (!code)
         code = source_open(&s->source, q->input, q->ninputs, &form, &plan, e);
     if (!code)
-        code = packed_writer_open(&s->writer, q->prefix, s->plan.vocab_size, q->seq_length, e);
+        code = stat_inputs(s, e);
+    if (!code)
+        code = look_at_outputs(s, e);
+    if (code || s->report->there)
+        return code;
+    code = packed_writer_open(&s->writer, q->prefix, s->plan.vocab_size, q->seq_length, e);
     if (!code)
         code = shard_writer_behind(&s->writer.shard, e);
     if (!code)
         code = spill_open(&s->spill, q->prefix, e);
     if (code)
         return code;
-    s->input_documents = mem_new(s->source.ninputs, sizeof(*s->input_documents));
     s->length = mem_new(s->window, sizeof(*s->length));
     s->at = mem_new(s->window, sizeof(*s->at));
     s->example = mem_new((size_t)q->seq_length + 1, s->writer.shard.width + 1u);
@@ -139,7 +261,7 @@ static void close_all(struct sft *s)
     source_close(&s->source);
     chat_close(s->chat);
     chat_marks_finish(&s->marks);
-    free(s->input_documents);
+    free(s->file);
     free(s->length);
     free(s->at);
     free(s->example);
@@ -289,7 +411,7 @@ static int drain(void *arg, void *item)
     longrec_destroy(it->large);
     it->large = NULL;
     s->line += it->lines;
-    s->input_documents[it->input] += it->docs;
+    s->file[it->input].documents += it->docs;
     s->report->records += it->docs;
     s->report->read = it->consumed;
     return tick(s);
@@ -355,41 +477,9 @@ static int run_line(struct sft *s, struct err *e)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-static size_t describe_options(const struct sft_request *q, struct manifest_option *o,
-                               char length[16])
-{
-    static const char *const on_bad[] = {"fail", "skip", "quarantine"};
-    size_t n = 0;
-    snprintf(length, 16, "%u", q->seq_length);
-    o[n++] = (struct manifest_option){"template", q->template};
-    o[n++] = (struct manifest_option){"seq-length", length};
-    o[n++] = (struct manifest_option){"packing", q->pack ? "best-fit" : "none"};
-    o[n++] = (struct manifest_option){"overlong", q->drop_long ? "drop" : "cut"};
-    o[n++] = (struct manifest_option){"learn", q->learn_all ? "all" : "answers"};
-    if (q->answer)
-        o[n++] = (struct manifest_option){"response-template", q->answer};
-    if (q->question)
-        o[n++] = (struct manifest_option){"instruction-template", q->question};
-    if (!strcmp(q->template, "text"))
-        o[n++] = (struct manifest_option){"text-key", q->text_key};
-    o[n++] = (struct manifest_option){"append-eod", q->append_eod ? "true" : "false"};
-    o[n++] = (struct manifest_option){"on-bad-record", on_bad[q->on_bad]};
-    o[n++] = (struct manifest_option){"specials", q->specials};
-    for (size_t i = 0; i < q->nchoices; i++)
-        o[n++] = (struct manifest_option){q->choice[i].name, q->choice[i].value};
-    return n;
-}
-
 static int finish(struct sft *s, struct err *e)
 {
-    const struct tok_info *info = tok_info(s->q->tok);
-    struct manifest_input *input = mem_new(s->source.ninputs, sizeof(*input));
-    struct manifest_option option[11 + TOK_CHOICES];
-    char length[16];
-    for (size_t i = 0; i < s->source.ninputs; i++)
-        input[i] = (struct manifest_input){.path = s->source.input[i].path,
-                                           .bytes = s->source.input[i].bytes,
-                                           .documents = s->input_documents[i]};
+    int code = hash_inputs(s, e);
     const struct sft_counts *c = &s->report->counts;
     const struct manifest_count count[] = {{"examples", s->report->examples},
                                            {"learnt_tokens", c->learnt},
@@ -398,31 +488,15 @@ static int finish(struct sft *s, struct err *e)
                                            {"empty", c->empty},
                                            {"unmatched", c->unmatched},
                                            {"nothing_to_learn", c->barren}};
-    struct manifest m = {.weft_version = WEFT_VERSION,
-                         .tokenizer_type = info->type_name,
-                         .tokenizer_path = info->path,
-                         .vocab_size = info->vocab_size,
-                         .eod = info->eod,
-                         .eod_piece = info->eod_piece,
-                         .append_eod = s->q->append_eod,
-                         .bad_records = s->report->bad,
-                         .counts = count,
-                         .ncounts = sizeof(count) / sizeof(*count),
-                         .inputs = input,
-                         .ninputs = s->source.ninputs,
-                         .options = option,
-                         .noptions = describe_options(s->q, option, length)};
-    memcpy(m.digest, info->digest, sizeof(m.digest));
-    int code = 0;
-    if (s->bad.path)
+    struct manifest m = describe(s);
+    m.counts = count;
+    m.ncounts = sizeof(count) / sizeof(*count);
+    if (!code && s->bad.path)
         code = outfile_commit(&s->bad, e);
-    else if (s->q->on_bad == BAD_QUARANTINE && unlink(s->bad_path) && errno != ENOENT)
+    else if (!code && s->q->on_bad == BAD_QUARANTINE && unlink(s->bad_path) && errno != ENOENT)
         code =
             err_sys(e, errno, "%s: cannot remove the bad records of an earlier run", s->bad_path);
-    if (!code)
-        code = packed_writer_finish(&s->writer, &m, e);
-    free(input);
-    return code;
+    return code ? code : packed_writer_finish(&s->writer, &m, e);
 }
 
 int sft_run(const struct sft_request *q, struct sft_report *ret, struct err *e)
@@ -432,11 +506,11 @@ int sft_run(const struct sft_request *q, struct sft_report *ret, struct err *e)
     s.window = q->window ? q->window : SFT_WINDOW;
     *ret = (struct sft_report){0};
     int code = open_all(&s, e);
-    if (!code)
+    if (!code && !ret->there)
         code = run_line(&s, e);
-    if (!code && !ret->sequences)
+    if (!code && !ret->there && !ret->sequences)
         code = err_set(e, ERR_DATA, "the inputs have no example: nothing was written");
-    if (!code)
+    if (!code && !ret->there)
         code = finish(&s, e);
     close_all(&s);
     return code;

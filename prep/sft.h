@@ -25,6 +25,7 @@
 enum { SFT_WINDOW = 1 << 19, SFT_NOTES = 10 };
 
 struct sft_report {
+    bool there; /* a set from the same inputs, options and tokenizer: nothing was done */
     uint64_t records, examples, sequences, tokens;
     uint64_t bad;  /* records skipped or quarantined */
     uint64_t read; /* bytes of the inputs */
@@ -58,7 +59,10 @@ struct sft_request {
     void *arg;
 };
 
-/* ERR_USAGE for what does not go together, ERR_DATA for a bad record (file, line, reason). */
+/*
+ * ERR_USAGE for what does not go together, and for a set that is there and comes from other inputs,
+ * options or another tokenizer; ERR_DATA for a bad record (file, line, reason).
+ */
 int sft_run(const struct sft_request *q, struct sft_report *ret, struct err *e);
 
 /* The share of places that hold no token, of sequences of seq_length. */

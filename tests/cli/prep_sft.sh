@@ -63,11 +63,42 @@ for w in 1 2 5; do
 done
 rm -f o?.*
 
-t "what is there is not replaced unasked"
-expect 0 sft --input a.jsonl $null --output-prefix o
-expect 2 sft --input a.jsonl $null --output-prefix o
+t "a second run of finished work says so and does nothing"
+zstd -q <d.jsonl >d.zst
+work="--input a.jsonl d.zst $null --on-bad-record skip"
+expect 0 sft $work --output-prefix o
+check python3 -c 'import json; assert all(len(i["xxh3_128"]) == 32 for i in json.load(open("o.manifest.json"))["inputs"])'
+ls -l --time-style=full-iso o.* >before
+expect 0 "$PREP" sft $work --workers 3 --output-prefix o
+err_has "o is there already, from the same inputs, options and tokenizer: nothing to do"
+ls -l --time-style=full-iso o.* >after
+same before after
+
+t "what is there and comes from other work is not replaced unasked"
+differs() {
+    expect 2 sft "$@" --output-prefix o
+    err_has "o: comes from "
+    ls -l --time-style=full-iso o.* >after
+    same before after
+}
+differs $work --seq-length 100
+err_has "--seq-length 2048, and 100 is asked for"
+differs --input a.jsonl $null --on-bad-record skip
+err_has "2 inputs, and 1 are named"
+differs --input a.jsonl d.zst --tokenizer-type NullTokenizer --vocab-size 1001 --on-bad-record skip
+err_has "from tokenizer "
+mkdir moved
+tr 1 3 <a.jsonl >moved/a.jsonl
+cp d.zst moved
+differs --input moved/a.jsonl d.zst $null --on-bad-record skip
+err_has "XXH3-128"
+expect 0 sft --input a.jsonl moved/d.zst $null --on-bad-record skip --output-prefix o
+expect 2 sh -c 'cat a.jsonl | "$@"' sh "$PREP" sft --input - $null --output-prefix o
 err_has "o.bin: is there already"
-expect 0 sft --input a.jsonl $null --output-prefix o --overwrite
+expect 0 sft --input moved/a.jsonl d.zst $null --on-bad-record skip --output-prefix o --overwrite
+rm o.pack
+expect 2 sft --input moved/a.jsonl d.zst $null --on-bad-record skip --output-prefix o
+err_has "o.bin: is there already"
 rm -f o.*
 
 t "bad records"
@@ -162,7 +193,11 @@ expect 0 sft $packs --output-prefix whole
 killed=0
 for s in 0.01 0.02 0.03 0.04 0.06 0.08; do
     code=0
-    timeout -s KILL $s "$PREP" sft --quiet $packs --output-prefix o 2>/dev/null || code=$?
+    "$PREP" sft --quiet $packs --output-prefix o 2>/dev/null &
+    pid=$!
+    sleep $s
+    kill -KILL $pid 2>/dev/null
+    wait $pid || code=$? # timeout would not: it dies of its own signal
     [ $code = 137 ] || break
     killed=$((killed + 1))
     [ ! -e o.idx ] && [ ! -e o.commit ] || break # behind its commit
