@@ -249,6 +249,19 @@ static int open_bin(struct shard *s, const char *prefix, struct err *e)
     return code;
 }
 
+/* A .bin that is not asked for, and may be missing, is one that goes with the .idx all the same. */
+static int look_at_bin(struct shard *s, const char *prefix, struct err *e)
+{
+    struct stat st;
+    char *path = mem_printf("%s.bin", prefix);
+    int code = stat(path, &st) ? 0 : open_bin(s, prefix, e);
+    free(path);
+    if (!code)
+        map_close(&s->bin);
+    s->has_bin = false;
+    return code;
+}
+
 /* Does another .idx lie there now than was opened, or one where none could be? */
 static bool replaced(const struct shard *s, const char *prefix)
 {
@@ -270,8 +283,8 @@ int shard_open_late(struct shard *s, const char *prefix, bool idx_only, struct e
         s->late = mem_new(1, sizeof(*s->late));
         pthread_mutex_init(&s->late->lock, NULL);
         code = open_idx(s, prefix, e);
-        if (!code && !idx_only)
-            code = open_bin(s, prefix, e);
+        if (!code)
+            code = idx_only ? look_at_bin(s, prefix, e) : open_bin(s, prefix, e);
         bool again = replaced(s, prefix);
         if (code || again)
             shard_close(s);

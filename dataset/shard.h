@@ -59,7 +59,10 @@ struct shard {
 /* Also ends a commit that its writer did not live to end (FORMAT.md), which renames files. */
 int shard_open(struct shard *s, const char *prefix, struct err *e);
 
-/* The .idx alone; the token readers below are a bug on such a shard. */
+/*
+ * The .idx alone; the token readers below are a bug on such a shard. A .bin need not be there, but
+ * one that is must be as long as the .idx says.
+ */
 int shard_open_idx(struct shard *s, const char *prefix, struct err *e);
 
 /*

@@ -47,6 +47,11 @@ cp e.idx e.was
 expect 3 "$PREP" inspect e
 err_has "Megatron-DeepSpeed"
 err_has "verify --repair"
+for verb in "index --prefix e --num-samples 1" "blend --data-path 1 e --num-samples 1"; do
+    expect 3 "$PREP" $verb --seq-length 2 --split 1,0,0
+    err_has "Megatron-DeepSpeed"
+    check [ -z "$(ls | grep e_train)" ]
+done
 expect 3 "$PREP" verify e
 err_has "ends of document not counted"
 same e.idx e.was

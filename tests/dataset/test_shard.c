@@ -183,7 +183,10 @@ static void uncounted_eods_are_named(void)
     put("e.idx", golden_idx, 90);
     T_ERR(shard_open(&s, t_path("e"), &e), &e, ERR_DATA, "has 16 bytes");
     T_CHECK(strstr(e.hint, "did not count the end-of-document tokens"));
+    T_ERR(shard_open_idx(&s, t_path("e"), &e), &e, ERR_DATA, "has 16 bytes");
+    T_CHECK(strstr(e.hint, "did not count the end-of-document tokens"));
     put("e.bin", bin, 14);
+    T_ERR(shard_open_idx(&s, t_path("e"), &e), &e, ERR_DATA, "has 14 bytes");
     T_ERR(shard_open(&s, t_path("e"), &e), &e, ERR_DATA, "has 14 bytes");
     T_CHECK(!strstr(e.hint, "end-of-document"));
 }
