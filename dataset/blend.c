@@ -28,6 +28,12 @@ static bool is_number(const char *s, double *ret)
     return end != s && !*end;
 }
 
+bool blend_is_number(const char *word)
+{
+    double w;
+    return is_number(word, &w);
+}
+
 static char *stripped(const char *s)
 {
     size_t n;
@@ -152,6 +158,20 @@ static int list_value(const char *path, const struct json *v, struct blend_list 
     return code;
 }
 
+/* A name that is misspelt would be a part without data. */
+static int check_parts(const char *path, const struct json *root, struct err *e)
+{
+    for (size_t i = 0; i < root->length; i++) {
+        bool known = false;
+        for (int p = 0; p < PARTS; p++)
+            known |= !strcmp(root->child[i].key, part_name((enum part)p));
+        if (!known)
+            return err_set(e, ERR_DATA, "%s: \"%s\" is none of train, valid and test", path,
+                           root->child[i].key);
+    }
+    return 0;
+}
+
 int blend_list_parts(const char *path, struct blend_list ret[PARTS], struct err *e)
 {
     struct json_doc *doc;
@@ -164,6 +184,8 @@ int blend_list_parts(const char *path, struct blend_list ret[PARTS], struct err 
     const struct json *root = json_root(doc);
     if (root->kind != JSON_OBJECT)
         code = err_set(e, ERR_DATA, "%s: is no JSON object with train, valid and test", path);
+    if (!code)
+        code = check_parts(path, root, e);
     for (int p = 0; p < PARTS && !code; p++) {
         const struct json *v = json_get(root, part_name((enum part)p));
         if (v && v->kind != JSON_NULL)

@@ -30,10 +30,14 @@ struct blend_list {
 int blend_list_words(const char *who, const char *const *word, size_t n, struct blend_list *ret,
                      struct err *e);
 
+/* Whether a word would be a weight at the place of one. */
+bool blend_is_number(const char *word);
+
 /* The words of a file, between white space. */
 int blend_list_file(const char *path, struct blend_list *ret, struct err *e);
 
-/* {"train": [words] or "words", "valid": .., "test": ..}; a part that is absent or null has none.
+/* {"train": [words] or "words", "valid": .., "test": ..}; a part that is absent or null has none,
+ * any other name is ERR_DATA.
  */
 int blend_list_parts(const char *path, struct blend_list ret[PARTS], struct err *e);
 void blend_list_finish(struct blend_list *l);

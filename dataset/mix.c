@@ -104,6 +104,9 @@ static int open_list(struct mix *m, const struct mix_config *c, const struct ble
         struct gpt_data *d = &m->source[m->nsource];
         code = gpt_open(d, &g, e);
         m->nsource += !code;
+        if (code == ERR_IO && !l->weight && blend_is_number(l->prefix[i]))
+            err_hint(e,
+                     "a number is a weight where each prefix has one before it: count the words");
         for (int p = 0; p < PARTS && !code; p++)
             if (d->empty[p] && !m->empty[p])
                 m->empty[p] = d->shard.prefix;

@@ -106,6 +106,18 @@ static void say(const struct blend_request *q, bool warning, struct buf *sentenc
     buf_reset(sentence);
 }
 
+/* Samples were asked for of a part that has no share, or no data of its own. */
+static void tell_absent(const struct blend_request *q, const struct mix *m, enum part part,
+                        struct buf *b)
+{
+    if (m->ready[part] || m->empty[part] || !q->samples[part] || q->samples[part] == SAMPLES_ALL)
+        return;
+    buf_addf(b, q->split ? "the split has no %s share" : "no data was named for %s",
+             part_name(part));
+    buf_addf(b, ": its %" PRIu64 " samples are left out", q->samples[part]);
+    say(q, true, b);
+}
+
 static void tell_set(const struct blend_request *q, const struct gpt *g, bool many, struct buf *b,
                      struct buf *out)
 {
@@ -140,6 +152,7 @@ static void tell_part(const struct blend_request *q, const struct mix *m, enum p
                  m->empty[part]);
         say(q, true, &b);
     }
+    tell_absent(q, m, part, &b);
     for (size_t i = 0; m->ready[part] && i < p->n; i++)
         tell_set(q, p->set[i], m->nsource > 1, &b, out);
     if (m->ready[part] && p->path[0]) {
@@ -242,8 +255,10 @@ int blend_run(const struct blend_request *q, struct buf *out, struct err *e)
     if (code)
         return code;
     bool first = true;
+    struct buf b = {0};
     buf_adds(out, q->json ? "{" : "");
     for (int p = 0; p < PARTS; p++) {
+        tell_absent(q, &m, (enum part)p, &b);
         if (!m.ready[p])
             continue;
         take_asked(&m.part[p], q->samples[p]);
@@ -253,6 +268,7 @@ int blend_run(const struct blend_request *q, struct buf *out, struct err *e)
         first = false;
     }
     buf_adds(out, q->json ? "}\n" : "");
+    buf_finish(&b);
     mix_close(&m);
     return 0;
 }

@@ -24,6 +24,19 @@ assert a["sets"][1]["samples_made"] >= 252 and a["sets"][1]["epochs_made"] == 2,
 END
 [ -z "$(ls | grep npy)" ] || _wrong "blend wrote maps"
 
+t "blend: a weight without its prefix, and samples of parts that are not there"
+expect 4 "$PREP" blend --data-path 3 d_text_document e_text_document --num-samples 10 --seq-length 32
+err_has "3.idx"
+err_has "a number is a weight where each prefix has one before it"
+expect 0 "$PREP" blend --data-path d_text_document --num-samples 9 --num-valid-samples 7 --seq-length 32 --split 1
+err_has "the split has no valid share: its 7 samples are left out"
+echo '{"train": "d_text_document"}' >parts.json
+expect 0 "$PREP" blend --per-split-data-args-path parts.json --num-samples 9 --num-test-samples 8 --seq-length 32
+err_has "no data was named for test: its 8 samples are left out"
+echo '{"train": "d_text_document", "validation": "e_text_document"}' >parts.json
+expect 3 "$PREP" blend --per-split-data-args-path parts.json --num-samples 9 --seq-length 32
+err_has '"validation" is none of train, valid and test'
+
 t "index: a cache under core's names, and a blend there"
 blend="--data-path d_text_document e_text_document --num-samples 300 --num-valid-samples 4 --seq-length 32
     --split 80,20 --data-cache-path cache"

@@ -55,7 +55,9 @@ static void bad_lists_are_told(void)
     static const char *const bad[][2] = {{"[1]", "no JSON object"},
                                          {"{\"train\": 3}", "\"train\" is neither"},
                                          {"{\"train\": [\"a\", 3]}", "\"train\"[1] is no string"},
-                                         {"{\"training\": \"a\"}", "names no data set"},
+                                         {"{\"training\": \"a\"}", "\"training\" is none of"},
+                                         {"{\"train\": \"a\", \"dev\": \"b\"}", "\"dev\" is none"},
+                                         {"{\"train\": null}", "names no data set"},
                                          {"{\"train\": [\"1\", \"a\", \"b\", \"c\"]}", "weights"}};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         T_OK(file_replace(t_path("j"), bad[i][0], strlen(bad[i][0]), &e), &e);
