@@ -10,6 +10,9 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 static _Noreturn void exhausted(size_t n, size_t size)
 {
@@ -80,6 +83,14 @@ void *mem_pages(size_t n)
     return p + before;
 }
 
+void *mem_pages_grow(void *p, size_t old, size_t n)
+{
+    void *to = mem_pages(n);
+    if (mremap(p, old, n, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
+        exhausted(1, n);
+    return to;
+}
+
 void mem_all_pages(void *p, size_t n)
 {
     const uintptr_t page = 4096;
@@ -89,6 +100,27 @@ void mem_all_pages(void *p, size_t n)
         madvise((char *)p + (from - (uintptr_t)p), to - from, MADV_POPULATE_WRITE);
 #else
     (void)from, (void)to;
+#endif
+}
+
+void mem_copy_past(void *to, const void *from, size_t n)
+{
+#ifdef __x86_64__
+    char *p = to;
+    const char *q = from;
+    size_t before = -(uintptr_t)p & 63;
+    if (n >= 4096) {
+        memcpy(p, q, before);
+        p += before;
+        q += before;
+        for (n -= before; n >= 64; n -= 64, p += 64, q += 64)
+            for (int i = 0; i < 64; i += 16)
+                _mm_stream_si128((__m128i *)(p + i), _mm_loadu_si128((const __m128i *)(q + i)));
+        _mm_sfence(); /* before anything that says it is there */
+    }
+    memcpy(p, q, n);
+#else
+    memcpy(to, from, n);
 #endif
 }
 

@@ -35,9 +35,16 @@ void *mem_block(size_t n);
  * system has them; given back by munmap. */
 void *mem_pages(size_t n);
 
+/* Makes n bytes of `old`, which it may move: large pages stay what they are. */
+void *mem_pages_grow(void *p, size_t old, size_t n);
+
 /* All of it is going to be written soon: its pages are had at once, where the system can, which
  * costs a fraction of having them one by one. */
 void mem_all_pages(void *p, size_t n);
+
+/* memcpy of what nobody reads soon: past the processor's caches, which costs half as much where the
+ * memory is none that they hold. */
+void mem_copy_past(void *to, const void *from, size_t n);
 
 /* From now on a block of a MiB or more goes back to the system when it is freed, where the C
  * library can do that: for programs that keep to a limit. */

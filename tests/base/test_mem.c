@@ -124,6 +124,33 @@ static void pages_of_their_own_are_zeroed(void)
     }
 }
 
-T_MAIN(T_CASE(pages_of_their_own_are_zeroed), T_CASE(pages_that_are_had_at_once),
-       T_CASE(blocks_can_be_written_and_grown), T_CASE(new_memory_is_zeroed), T_CASE(growing_keeps),
-       T_CASE(hostile_sizes_are_refused), T_CASE(exhaustion_ends_with_5), T_CASE(texts))
+static void pages_grow(void)
+{
+    const size_t few = 2 << 20, more = 6 << 20;
+    char *p = mem_pages(few);
+    memset(p, 7, few);
+    p = mem_pages_grow(p, few, more);
+    T_EQ((uintptr_t)p % (2 << 20), 0);
+    T_CHECK(p[0] == 7 && p[few - 1] == 7 && p[few] == 0 && p[more - 1] == 0);
+    T_EQ(munmap(p, more), 0);
+}
+
+static void copies_past_the_caches(void)
+{
+    enum { N = 9000 };
+    static char from[N], to[N + 2];
+    for (size_t i = 0; i < N; i++)
+        from[i] = (char)(i % 251 + 1);
+    for (size_t at = 0; at < 70; at++)
+        for (size_t n = 0; at + n <= N; n = n < 70 ? n + 1 : n * 2 - at) {
+            memset(to, 0, sizeof(to));
+            mem_copy_past(to + at + 1, from + at, n);
+            T_CHECK(memcmp(to + at + 1, from + at, n) == 0);
+            T_CHECK(to[at] == 0 && to[at + n + 1] == 0);
+        }
+}
+
+T_MAIN(T_CASE(pages_grow), T_CASE(copies_past_the_caches), T_CASE(pages_of_their_own_are_zeroed),
+       T_CASE(pages_that_are_had_at_once), T_CASE(blocks_can_be_written_and_grown),
+       T_CASE(new_memory_is_zeroed), T_CASE(growing_keeps), T_CASE(hostile_sizes_are_refused),
+       T_CASE(exhaustion_ends_with_5), T_CASE(texts))
