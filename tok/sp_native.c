@@ -458,6 +458,8 @@ static int put(const struct job *j, const char *text, size_t n, bool last, size_
         if (j->s->at_cut && !j->s->text.len && !j->c->merge->drop) {
             code = put_raw(j, text + used, n - used, last, &k);
             used += k;
+            if (!last && n - used <= 2 * AHEAD)
+                break; /* together with what follows */
         }
         if (!code)
             code = put_slowly(j, text + used, n - used, last, &k);

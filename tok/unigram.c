@@ -491,8 +491,11 @@ static size_t put(const struct unigram *u, struct unigram_state *s, const char *
 {
     size_t used = 0, k = 1;
     while (k && used < n) {
-        if (s->at_cut && !s->text.len && !u->samples)
+        if (s->at_cut && !s->text.len && !u->samples) {
             used += unigram_put_parts(u, s, text + used, n - used, last, ids);
+            if (!last && n - used <= UNIGRAM_REST)
+                break; /* together with what follows */
+        }
         k = put_slowly(u, s, text + used, n - used, last, ids);
         used += k;
     }

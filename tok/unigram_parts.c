@@ -17,7 +17,7 @@
  */
 
 enum {
-    AHEAD = 64, /* bytes behind a part that the cache may read */
+    AHEAD = UNIGRAM_REST / 2, /* bytes behind a part that the cache may read */
     PAIRS_LOG = 14,
     PAIR_BITS = 42,
     TOLD_BITS = 30, /* of an id with what it tells */

@@ -17,6 +17,7 @@
 enum {
     UNIGRAM_CHUNK = 1 << 14, /* bytes that are worked on at a time */
     UNIGRAM_BEYOND = 4,      /* bytes behind a place that tell whether it is a cut */
+    UNIGRAM_REST = 128,      /* bytes before a text's last part that no parts are taken of */
 };
 
 /* Sums of a larger size begin anew. */
