@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,10 +16,38 @@
 
 enum {
     FILE_MAX = 1 << 29,
-    PART = 64 << 10, /* bytes of a text in parts that are worth encoding */
-    CHECKED = 64,    /* ids that are looked at together */
-    AHEAD = 4096     /* bytes of ids that are asked for before they are looked at */
+    PART = 64 << 10,     /* bytes of a text in parts that are worth encoding */
+    IDS_LARGE = 2 << 20, /* bytes of ids that lie in pages of their own */
+    CHECKED = 64,        /* ids that are looked at together */
+    AHEAD = 4096         /* bytes of ids that are asked for before they are looked at */
 };
+
+static bool in_pages(size_t cap)
+{
+    return cap >= IDS_LARGE / sizeof(int32_t);
+}
+
+/* What lies in pages of its own has a whole number of large ones. */
+static void grow_ids(struct tok_ids *ids, size_t cap)
+{
+    const size_t size = sizeof(*ids->id);
+    int32_t *was = ids->id;
+    if (!in_pages(cap)) {
+        ids->id = mem_grow(was, cap, size);
+    } else {
+        BUG_ON(cap > (SIZE_MAX - IDS_LARGE) / size, "%zu ids", cap);
+        cap = (cap * size + IDS_LARGE - 1) / IDS_LARGE * IDS_LARGE / size;
+        if (in_pages(ids->cap)) {
+            ids->id = mem_pages_grow(was, ids->cap * size, cap * size);
+        } else {
+            ids->id = mem_pages(cap * size);
+            if (was)
+                memcpy(ids->id, was, ids->n * size);
+            free(was);
+        }
+    }
+    ids->cap = cap;
+}
 
 int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n)
 {
@@ -27,16 +56,17 @@ int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n)
     if (need > ids->cap || !ids->id) {
         size_t cap = ids->cap + ids->cap / 2;
         cap = cap < need ? need : cap;
-        cap = cap < 256 ? 256 : cap;
-        ids->id = mem_grow(ids->id, cap, sizeof(*ids->id));
-        ids->cap = cap;
+        grow_ids(ids, cap < 256 ? 256 : cap);
     }
     return ids->id + ids->n;
 }
 
 void tok_ids_finish(struct tok_ids *ids)
 {
-    free(ids->id);
+    if (in_pages(ids->cap))
+        munmap(ids->id, ids->cap * sizeof(*ids->id));
+    else
+        free(ids->id);
     *ids = (struct tok_ids){0};
 }
 
