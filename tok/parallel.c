@@ -10,15 +10,19 @@
 #include "tok/tok_run.h"
 
 /*
- * One text by many threads. Its parts end at cuts. The first thread takes them from the front and
- * writes to the caller's ids, the others from the back and into ids of their own, which are copied
- * behind when all are there: so of two threads' ids half are never moved.
+ * One text by many threads. Its parts end at cuts; each thread takes the next one, and encodes it
+ * into memory that is used again and again, so that it stays in the processor's cache. Whoever has
+ * done a part puts the parts that come next, if they are done, behind the caller's ids: where each
+ * goes is told under a lock, and the ids are copied outside.
+ *
+ * Where ids depend on a sum, a thread finds out of its part what does not. The rest is little, and
+ * done by one thread at a time as the part's turn comes.
  */
 
 enum {
     WINDOW = 8 << 10, /* bytes in which a cut is looked for at once */
     PART_LEAST = 16 << 10,
-    PART_MOST = 256 << 10,
+    PART_MOST = 128 << 10,
     PARTS_EACH = 8,    /* parts for a thread, so that all end at about the same time */
     TOGETHER = 1 << 20 /* bytes for each thread of a text that comes in parts */
 };
@@ -31,14 +35,13 @@ struct job {
     bool first, last; /* the whole one begins, ends here */
     struct tok_part *part;
     size_t nparts;
+    atomic_size_t taken;  /* parts, from the first on */
+    pthread_mutex_t lock; /* of the rest, and of what is done of parts */
     struct tok_ids *ids;
-    size_t start;           /* of this text's ids */
-    pthread_mutex_t lock;   /* of the rest, where ids depend on a sum */
-    size_t settled;         /* parts whose ids are the caller's, in order, */
-    size_t reused;          /* and whose memory another has */
-    float sum;              /* behind the last of them */
-    bool settling;          /* a thread is at the next one */
-    _Atomic uint64_t taken; /* parts left: from the low half on, below the high one */
+    size_t start;   /* of this text's ids */
+    size_t settled; /* parts that have their place there, in order */
+    int settling;   /* threads that write there */
+    float sum;      /* behind the settled parts */
 };
 
 /* ---- parts --------------------------------------------------------------------------------- */
@@ -65,6 +68,7 @@ static void add_part(struct tok_work *w, size_t n, size_t end)
     if (n == w->part_cap) {
         w->part_cap = w->part_cap ? w->part_cap * 2 : 64;
         w->part = mem_grow(w->part, w->part_cap, sizeof(*w->part));
+        w->spare = mem_grow(w->spare, w->part_cap, sizeof(*w->spare));
     }
     w->part[n] = (struct tok_part){.end = end};
 }
@@ -94,24 +98,25 @@ static size_t part_start(const struct job *j, size_t i)
 
 /* ---- threads ------------------------------------------------------------------------------- */
 
-static bool take(struct job *j, bool front, size_t *ret)
+/* Memory that was used before, if there is any. */
+static struct tok_ids take_spare(struct job *j)
 {
-    uint64_t now = atomic_load_explicit(&j->taken, memory_order_relaxed), next;
-    uint32_t low, high;
-    do {
-        low = (uint32_t)now;
-        high = (uint32_t)(now >> 32);
-        if (low >= high)
-            return false;
-        next = front ? now + 1 : now - ((uint64_t)1 << 32);
-    } while (!atomic_compare_exchange_weak(&j->taken, &now, next));
-    *ret = front ? low : high - 1;
-    return true;
+    struct tok_work *w = j->work[0];
+    struct tok_ids ids = {0};
+    pthread_mutex_lock(&j->lock);
+    if (w->nspare)
+        ids = w->spare[--w->nspare];
+    pthread_mutex_unlock(&j->lock);
+    ids.n = 0;
+    return ids;
 }
 
-static void stop(struct job *j)
+static void put_spare(struct job *j, struct tok_part *p)
 {
-    atomic_store(&j->taken, 0);
+    struct tok_work *w = j->work[0];
+    if (p->found.cap)
+        w->spare[w->nspare++] = p->found;
+    p->found = (struct tok_ids){0};
 }
 
 static int fail(const struct job *j, struct tok_work *w, size_t i, int code)
@@ -123,19 +128,27 @@ static int fail(const struct job *j, struct tok_work *w, size_t i, int code)
     return w->code = code;
 }
 
-static int encode_part(const struct job *j, struct tok_work *w, size_t i, struct tok_ids *ids)
+/* The ids of a part, or what can be told of them without the sum. */
+static int find_ids(struct job *j, struct tok_work *w, size_t i)
 {
     const struct tok_engine *g = &j->t->engine;
-    size_t from = part_start(j, i), n = j->part[i].end - from;
+    struct tok_part *p = &j->part[i];
+    const char *text = j->text + part_start(j, i);
+    size_t n = p->end - part_start(j, i);
     bool first = j->first && i == 0, last = j->last && i + 1 == j->nparts;
-    int code;
-    if (g->encode_between)
-        code = g->encode_between(g->state, w->scratch, j->text + from, n, first, last, ids,
-                                 &w->tally, &w->err);
-    else
-        code = n ? g->encode(g->state, w->scratch, j->text + from, n, ids, &w->tally, &w->err) : 0;
+    int code = 0;
+    p->found = take_spare(j);
+    if (g->look)
+        code = first ? 0 : g->look(g->state, w->scratch, text, n, &p->found, &w->tally, &w->err);
+    else if (g->encode_between)
+        code = g->encode_between(g->state, w->scratch, text, n, first, last, &p->found, &w->tally,
+                                 &w->err);
+    else if (n)
+        code = g->encode(g->state, w->scratch, text, n, &p->found, &w->tally, &w->err);
     return code ? fail(j, w, i, code) : 0;
 }
+
+/* ---- their ids in order --------------------------------------------------------------------- */
 
 /* Of two ids that fuse where parts meet, one goes. */
 static bool fuses(const struct job *j, int32_t before, int32_t id)
@@ -143,118 +156,106 @@ static bool fuses(const struct job *j, int32_t before, int32_t id)
     return j->t->engine.fuses >= 0 && before == id && id == j->t->engine.fuses;
 }
 
-/* The caller's ids from `was` on are those of the next part. */
-static void join_ids(struct job *j, size_t was)
-{
-    struct tok_ids *ids = j->ids;
-    int32_t *last = &j->work[0]->last_id;
-    if (ids->n > was && fuses(j, *last, ids->id[was])) {
-        ids->n--;
-        memmove(ids->id + was, ids->id + was + 1, (ids->n - was) * sizeof(*ids->id));
-    }
-    *last = ids->n > was ? ids->id[ids->n - 1] : *last;
-}
-
-static void encode_front(struct job *j)
-{
-    for (size_t i; take(j, true, &i);) {
-        size_t was = j->ids->n;
-        if (encode_part(j, j->work[0], i, j->ids)) {
-            stop(j); /* all that is left stands behind */
-            return;
-        }
-        join_ids(j, was);
-        j->part[i].thread = 0;
-    }
-}
-
-static void encode_back(struct job *j, int thread)
-{
-    struct tok_work *w = j->work[thread];
-    w->ids.n = 0;
-    for (size_t i; take(j, false, &i);) {
-        struct tok_part *p = &j->part[i];
-        p->thread = thread;
-        p->first = w->ids.n;
-        encode_part(j, w, i, &w->ids); /* after a failure, too: an earlier part may fail as well */
-        p->count = w->ids.n - p->first;
-    }
-}
-
-/* ---- parts behind sums ---------------------------------------------------------------------- */
-
-/*
- * All threads take parts from the front, and find out what does not depend on the sum. The rest is
- * little, and done by one thread at a time, by the one that has just found out about the next part.
- */
-
-static int look(struct job *j, struct tok_work *w, size_t i)
-{
-    const struct tok_engine *g = &j->t->engine;
-    struct tok_part *p = &j->part[i];
-    size_t from = part_start(j, i), n = p->end - from;
-    pthread_mutex_lock(&j->lock);
-    if (j->reused < j->settled) {
-        p->looked = j->part[j->reused].looked;
-        j->part[j->reused++].looked = (struct tok_ids){0};
-    }
-    pthread_mutex_unlock(&j->lock);
-    p->looked.n = 0;
-    if (j->first && i == 0)
-        return 0;
-    int code = g->look(g->state, w->scratch, j->text + from, n, &p->looked, &w->tally, &w->err);
-    return code ? fail(j, w, i, code) : 0;
-}
-
+/* Appends the ids of the next part, which depend on the sum before it. */
 static int take_ids(struct job *j, struct tok_work *w, size_t i)
 {
     const struct tok_engine *g = &j->t->engine;
-    size_t from = part_start(j, i), n = j->part[i].end - from, was = j->ids->n;
+    struct tok_ids *ids = j->ids;
+    size_t from = part_start(j, i), n = j->part[i].end - from, was = ids->n;
     bool first = j->first && i == 0, last = j->last && i + 1 == j->nparts;
-    int code = g->take(g->state, w->scratch, j->text + from, n, first, last, &j->part[i].looked,
-                       &j->sum, j->ids, &w->tally, &w->err);
+    int32_t *last_id = &j->work[0]->last_id;
+    int code = g->take(g->state, w->scratch, j->text + from, n, first, last, &j->part[i].found,
+                       &j->sum, ids, &w->tally, &w->err);
     if (code)
         return fail(j, w, i, code);
-    join_ids(j, was);
+    if (ids->n > was && fuses(j, *last_id, ids->id[was])) {
+        ids->n--;
+        memmove(ids->id + was, ids->id + was + 1, (ids->n - was) * sizeof(*ids->id));
+    }
+    *last_id = ids->n > was ? ids->id[ids->n - 1] : *last_id;
     return 0;
 }
 
-/* Settles what can be, as the only one who does. */
+static bool has_room(const struct job *j, size_t n)
+{
+    return j->ids->cap - j->ids->n >= n;
+}
+
+/* Room for the ids of the next part, and for as many of each byte behind it. */
+static void make_room(struct job *j, size_t n)
+{
+    double ids = (double)(j->ids->n - j->start + n), bytes = (double)j->part[j->settled].end;
+    double rest = (double)j->part[j->nparts - 1].end - bytes;
+    tok_ids_reserve(j->ids, n + (size_t)(rest > 0 ? ids / bytes * rest * 1.02 : 0));
+}
+
+/* Places the ids of the next part with the lock, and copies them without it. */
+static void copy_ids(struct job *j, const struct tok_ids *found)
+{
+    int32_t *last_id = &j->work[0]->last_id;
+    if (!has_room(j, found->n))
+        make_room(j, found->n);
+    size_t fused = found->n && fuses(j, *last_id, found->id[0]), n = found->n - fused;
+    int32_t *to = j->ids->id + j->ids->n;
+    *last_id = found->n ? found->id[found->n - 1] : *last_id;
+    j->ids->n += n;
+    j->settled++;
+    pthread_mutex_unlock(&j->lock);
+    if (n)
+        mem_copy_past(to, found->id + fused, n * sizeof(*to));
+    pthread_mutex_lock(&j->lock);
+}
+
+/* The caller's ids move only while none is written there. */
+static bool can_settle(const struct job *j)
+{
+    const struct tok_part *p = &j->part[j->settled];
+    if (j->settled == j->nparts || !p->done)
+        return false;
+    return !j->settling || (!j->t->engine.look && has_room(j, p->found.n));
+}
+
+/* The next part; the lock is given away meanwhile. */
+static int settle_next(struct job *j, struct tok_work *w)
+{
+    size_t i = j->settled;
+    struct tok_part *p = &j->part[i];
+    int code = 0;
+    j->settling++;
+    if (j->t->engine.look) {
+        pthread_mutex_unlock(&j->lock);
+        code = take_ids(j, w, i);
+        pthread_mutex_lock(&j->lock);
+        p->done = !code;
+        j->settled += !code;
+    } else {
+        copy_ids(j, &p->found);
+    }
+    j->settling--;
+    put_spare(j, p);
+    return code;
+}
+
+/* A part is done. */
 static int settle(struct job *j, struct tok_work *w, size_t i)
 {
     int code = 0;
     pthread_mutex_lock(&j->lock);
     j->part[i].done = true;
-    while (!j->settling && !code && j->settled < j->nparts && j->part[j->settled].done) {
-        size_t next = j->settled;
-        j->settling = true;
-        pthread_mutex_unlock(&j->lock);
-        code = take_ids(j, w, next);
-        pthread_mutex_lock(&j->lock);
-        j->settling = false;
-        j->settled += !code;
-    }
+    while (!code && can_settle(j))
+        code = settle_next(j, w);
     pthread_mutex_unlock(&j->lock);
     return code;
 }
 
-static void encode_sums(struct job *j, int thread)
-{
-    struct tok_work *w = j->work[thread];
-    for (size_t i; !w->code && take(j, true, &i);)
-        if (look(j, w, i) || settle(j, w, i))
-            stop(j); /* all that is left stands behind */
-}
-
 static void encode_task(void *arg, int task, int thread)
 {
+    struct job *j = arg;
+    struct tok_work *w = j->work[thread];
     (void)task;
-    if (((struct job *)arg)->t->engine.look)
-        encode_sums(arg, thread);
-    else if (thread == 0)
-        encode_front(arg);
-    else
-        encode_back(arg, thread);
+    for (size_t i; !w->code && (i = atomic_fetch_add(&j->taken, 1)) < j->nparts;)
+        if (find_ids(j, w, i) || settle(j, w, i))
+            atomic_store(&j->taken, j->nparts); /* all that is left stands behind */
 }
 
 static void check_task(void *arg, int task, int thread)
@@ -265,16 +266,6 @@ static void check_task(void *arg, int task, int thread)
     size_t from = part_start(j, (size_t)task), n = j->part[task].end - from;
     if (!w->code && (w->code = tok_check_part(j->t, &s, j->text + from, n, true, &w->err)))
         w->failed = (size_t)task;
-}
-
-static void copy_task(void *arg, int task, int thread)
-{
-    struct job *j = arg;
-    const struct tok_part *p = &j->part[task];
-    (void)thread;
-    if (p->thread)
-        memcpy(j->ids->id + p->at, j->work[p->thread]->ids.id + p->first,
-               p->count * sizeof(*j->ids->id));
 }
 
 /* ---- all together -------------------------------------------------------------------------- */
@@ -292,30 +283,6 @@ static int find_failure(const struct job *j, int threads, struct err *e)
     return bad->code;
 }
 
-/* Where the ids of each part go; the caller's have room for all of them then. */
-static void place(struct job *j)
-{
-    size_t n = j->ids->n;
-    int32_t last = j->work[0]->last_id;
-    for (size_t i = 0; i < j->nparts; i++) {
-        struct tok_part *p = &j->part[i];
-        if (!p->thread || !p->count)
-            continue;
-        const int32_t *id = j->work[p->thread]->ids.id + p->first;
-        int32_t end = id[p->count - 1];
-        if (fuses(j, last, id[0])) {
-            p->first++;
-            p->count--;
-        }
-        last = end;
-        p->at = n;
-        n += p->count;
-    }
-    tok_ids_reserve(j->ids, n - j->ids->n);
-    j->ids->n = n;
-    j->work[0]->last_id = last;
-}
-
 static int run(struct job *j, struct pool *pool, struct err *e)
 {
     int threads = pool_threads(pool), code = 0;
@@ -326,13 +293,8 @@ static int run(struct job *j, struct pool *pool, struct err *e)
         code = find_failure(j, threads, e);
     }
     if (!code) {
-        atomic_init(&j->taken, (uint64_t)j->nparts << 32);
         pool_run(pool, threads, encode_task, j);
         code = find_failure(j, threads, e);
-    }
-    if (!code) {
-        place(j);
-        pool_run(pool, (int)j->nparts, copy_task, j);
     }
     if (!code && j->ids->n - j->start > INT32_MAX)
         code = err_set(e, ERR_DATA, "a document gives %zu ids, more than 2^31 - 1",
@@ -364,7 +326,7 @@ static int encode_split(const struct tokenizer *t, struct pool *pool, struct tok
     int code = run(&j, pool, e);
     pthread_mutex_destroy(&j.lock);
     for (size_t i = 0; i < j.nparts; i++)
-        tok_ids_finish(&j.part[i].looked);
+        put_spare(&j, &j.part[i]); /* after a failure */
     w->sum = j.sum;
     return code;
 }

@@ -338,7 +338,9 @@ void tok_work_destroy(struct tok_work *w)
     if (w->scratch)
         w->t->engine.scratch_destroy(w->scratch);
     buf_finish(&w->rest);
-    tok_ids_finish(&w->ids);
+    while (w->nspare)
+        tok_ids_finish(&w->spare[--w->nspare]);
+    free(w->spare);
     free(w->part);
     free(w);
 }

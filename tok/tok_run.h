@@ -9,12 +9,9 @@
 
 /* A part of a text that is encoded by itself. */
 struct tok_part {
-    size_t end;          /* in the text */
-    int thread;          /* whose ids */
-    size_t first, count; /* in them */
-    size_t at;           /* in those of the text */
-    bool done; /* where ids depend on a sum: all is found out that can be before it is known, */
-    struct tok_ids looked; /* and this is it */
+    size_t end;           /* in the text */
+    struct tok_ids found; /* its ids, or what can be told before the sum is known; */
+    bool done;            /* all of it is there */
 };
 
 struct tokenizer {
@@ -35,12 +32,13 @@ struct tok_work {
     uint64_t rest_at;     /* where it begins in the text */
 
     /* of a text for several threads (parallel.c) */
-    struct tok_ids ids;    /* of parts that others come before */
     size_t failed;         /* the first part that this thread failed with */
     int code;              /* not 0: it did */
     struct err err;        /* why */
     struct tok_part *part; /* of the first thread: all parts */
     size_t part_cap;
+    struct tok_ids *spare; /* of it, too: memory for what is found of parts; as much room */
+    size_t nspare;
     size_t enough;   /* bytes that are worth a look for a cut */
     int32_t last_id; /* of the text so far, -1 before the first */
     float sum;       /* of the text so far */
