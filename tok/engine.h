@@ -4,8 +4,9 @@
 
 /*
  * What an engine fills in to become a tokenizer. Only files of this room include it. `state` is the
- * engine's immutable vocabulary, `scratch` what one thread needs while encoding. tok.c does
- * what all engines share: reading and recognising the file, digest, limits, the thread's tally.
+ * engine's vocabulary, immutable but for the words met so far, `scratch` what one thread needs
+ * while encoding. tok.c does what all engines share: reading and recognising the file, digest,
+ * limits, the thread's tally.
  */
 
 #include "tok/tok.h"

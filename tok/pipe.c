@@ -156,6 +156,7 @@ static void pipe_destroy(void *state)
     decoder_close(p);
     pipe_model_close(p);
     parts_close(p);
+    word_table_destroy(p->words);
     pipe_spec_finish(&p->spec);
     free(p->token_of);
     free(p->path);
@@ -167,7 +168,7 @@ static void *scratch_create(const void *state)
     struct pipe_work *w = mem_own(sizeof(*w));
     w->p = state;
     w->regex = regex_work_create();
-    w->cache = word_cache_create(WORD_CACHE_BYTES, ids_form_for(w->p->size));
+    w->cache = word_cache_create(w->p->words, ids_form_for(w->p->size));
     return w;
 }
 
@@ -209,6 +210,7 @@ static int compile(struct pipe *p, struct err *e)
         code = pipe_model_open(p, e);
     if (code)
         return code;
+    p->words = word_table_create(WORD_CACHE_BYTES);
     struct pipe_work *w = scratch_create(p);
     code = open_added(p, w, false, &p->raw, e);
     if (!code)

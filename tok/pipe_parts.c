@@ -379,7 +379,7 @@ static int put_piece(const struct job *j, const char *text, size_t n)
     if (n > PIECE_KEPT)
         return put_part(j, text, n, EDGE_CUT);
     if (!w->pieces)
-        w->pieces = word_cache_create(WORD_CACHE_BYTES / 4, ids_form_for(j->p->size));
+        w->pieces = word_cache_create(j->p->parts->kept_pieces, ids_form_for(j->p->size));
     w->odd = NULL;
     int code = word_cache_encode(w->pieces, text, at, 1, miss_piece, j->p, j->w, j->ids, j->e);
     return w->odd ? put_part(j, text, n, EDGE_CUT) : code;

@@ -220,16 +220,21 @@ void parts_open(struct pipe *p, struct pipe_work *w)
     for (size_t i = 0; i < p->spec.npre; i++)
         t->prefixes |=
             pre[i].prefix_space || (pre[i].kind == PRE_METASPACE && pre[i].scheme != META_NEVER);
+    t->kept = word_table_create(WORD_CACHE_BYTES);
+    t->kept_pieces = word_table_create(WORD_CACHE_BYTES / 4);
     bool good = open_tokens(p, t, w);
     t->nears = p->near.word && (t->merges || t->sums) && !t->has_tokens;
     if (good) {
         w->parts = parts_work_create(p);
         fill_table(p, w);
     }
-    if (!good || !parts_words(t))
-        parts_close(p);
-    else
+    if (good && parts_words(t)) {
         open_direct(p, t, w), open_words(p, t, w);
+        return;
+    }
+    parts_work_destroy(w->parts);
+    w->parts = NULL;
+    parts_close(p);
 }
 
 void parts_close(struct pipe *p)
@@ -238,6 +243,8 @@ void parts_close(struct pipe *p)
         cut_finish(&p->parts->tokens);
         buf_finish(&p->parts->begin);
         buf_finish(&p->parts->end);
+        word_table_destroy(p->parts->kept);
+        word_table_destroy(p->parts->kept_pieces);
     }
     free(p->parts);
     p->parts = NULL;
@@ -249,7 +256,7 @@ struct pipe_parts_work *parts_work_create(const struct pipe *p)
     w->sides = mem_new(PARTS_CHARS, sizeof(*w->sides));
     w->pairs = mem_new((size_t)1 << PARTS_PAIRS_LOG, sizeof(*w->pairs));
     w->plain = mem_new(PARTS_WIDE / 64, sizeof(*w->plain));
-    w->cache = word_cache_create(WORD_CACHE_BYTES, ids_form_for(p->size));
+    w->cache = word_cache_create(p->parts->kept, ids_form_for(p->size));
     return w;
 }
 

@@ -34,6 +34,7 @@ struct pipe_parts {
     unsigned char boundary[128][16]; /* boundaries alone */
     bool nears;                      /* p->near tells of some characters where to cut */
     bool settles[128];               /* what follows, so that this is what it is by itself */
+    struct word_table *kept, *kept_pieces; /* of all threads: parts; pieces round odd ones */
 };
 
 struct pipe_parts_work {

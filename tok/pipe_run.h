@@ -76,6 +76,7 @@ struct pipe {
     double unk_score, largest; /* MODEL_UNIGRAM; largest: of the sizes of all scores */
 
     struct decoder *decoder;
+    struct word_table *words; /* of all threads: pieces, or parts of them, and their ids */
 };
 
 struct piece {

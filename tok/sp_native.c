@@ -25,6 +25,7 @@ struct sp_native {
     bool words; /* pieces are whole words */
     struct sp_plain plain;
     unsigned char cut[128][16]; /* of ASCII: plain bytes between which the text may be cut */
+    struct word_table *parts;   /* of all threads: parts of texts and their ids */
 };
 
 struct sp_native_state {
@@ -94,6 +95,7 @@ struct sp_native *sp_native_create(const struct sp_model *m)
     c->merge = sp_merge_create(m);
     sp_plain_init(&c->plain, &c->norm);
     find_cuts(c);
+    c->parts = word_table_create(WORD_CACHE_BYTES);
     return c;
 }
 
@@ -109,13 +111,14 @@ void sp_native_destroy(struct sp_native *c)
     sp_norm_finish(&c->norm);
     sp_merge_destroy(c->merge);
     sp_plain_finish(&c->plain);
+    word_table_destroy(c->parts);
     free(c);
 }
 
 struct sp_native_state *sp_native_state_create(const struct sp_native *c)
 {
     struct sp_native_state *s = mem_own(sizeof(*s));
-    s->cache = word_cache_create(WORD_CACHE_BYTES, ids_form_for((int64_t)c->m->npieces));
+    s->cache = word_cache_create(c->parts, ids_form_for((int64_t)c->m->npieces));
     return s;
 }
 

@@ -31,6 +31,7 @@ struct sp_native *sp_native_create(const struct sp_model *m);
 void sp_native_drop(struct sp_native *c, double probability);
 void sp_native_destroy(struct sp_native *c);
 
+/* Destroyed before it. */
 struct sp_native_state *sp_native_state_create(const struct sp_native *c);
 void sp_native_state_destroy(struct sp_native_state *s);
 

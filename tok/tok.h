@@ -6,9 +6,11 @@
  * A tokenizer: text to ids and back. One interface over every format; engines fill `struct
  * tok_engine` (engine.h) and nobody above knows which one is at work.
  *
- * Load once, share across threads: a tokenizer is immutable after tok_open. What changes while
- * encoding (caches, scratch) lives in a `struct tok_work`, one for each thread, so that encoding
- * allocates nothing once it is warm. Ids go into the caller's growable `struct tok_ids`.
+ * Load once, share across threads: a tokenizer's tables are immutable after tok_open, but for the
+ * words met so far and their ids, which all threads find and add to (tok/word_table.h). What else
+ * changes while encoding lives in a `struct tok_work`, one for each thread, made and destroyed at
+ * any time while the tokenizer is open, so that encoding allocates nothing once it is warm. Ids go
+ * into the caller's growable `struct tok_ids`.
  */
 
 #include <stdbool.h>

@@ -103,6 +103,7 @@ void unigram_destroy(struct unigram *u)
     cut_finish(&u->cut);
     near_finish(&u->near);
     sp_plain_finish(&u->plain);
+    word_table_destroy(u->parts);
     free(u->type);
     free(u->score);
     free(u);

@@ -35,6 +35,7 @@ struct unigram *unigram_create(const struct sp_model *m);
 void unigram_destroy(struct unigram *u);
 
 struct unigram_state;
+/* It serves one model, and is destroyed before it. */
 struct unigram_state *unigram_state_create(void);
 void unigram_state_destroy(struct unigram_state *s);
 

@@ -72,6 +72,7 @@ static bool may_part(const struct unigram *u, uint32_t a, uint32_t b)
 
 void unigram_parts_open(struct unigram *u)
 {
+    u->parts = word_table_create(WORD_CACHE_BYTES);
     u->space = u->ends.number[utf8_code(u->norm.space, u->norm.space_length)];
     for (uint32_t c = 0; c < 128; c++)
         u->ascii_joins |= !sp_is_apart(&u->plain, c);
@@ -100,11 +101,11 @@ static inline bool part_between(const struct unigram *u, struct unigram_state *s
     return *at >> PAIR_BITS;
 }
 
-static void make_room(struct unigram_state *s)
+static void make_room(const struct unigram *u, struct unigram_state *s)
 {
     if (s->cache)
         return;
-    s->cache = word_cache_create(WORD_CACHE_BYTES, ids_form_for(1 << TOLD_BITS));
+    s->cache = word_cache_create(u->parts, ids_form_for(1 << TOLD_BITS));
     s->lanes = unigram_lanes_create(s->plain);
     s->part = mem_new(UNIGRAM_CHUNK + 16, sizeof(*s->part));
     s->pairs = mem_new((size_t)1 << PAIRS_LOG, sizeof(*s->pairs));
@@ -196,7 +197,7 @@ static size_t find_parts(const struct unigram *u, struct unigram_state *s, const
 size_t unigram_next_cut(const struct unigram *u, struct unigram_state *s, const char *text,
                         size_t n)
 {
-    make_room(s);
+    make_room(u, s);
     size_t length = utf8_char(text, text + n), at = length ? length : 1;
     uint32_t before = utf8_code(text, at);
     for (bool good = length; at < n; at += length ? length : 1) {
@@ -351,7 +352,7 @@ size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const
                          size_t n, bool last, struct tok_ids *ids)
 {
     size_t used = 0, k = 1;
-    make_room(s);
+    make_room(u, s);
     while (k && n - used > 2 * AHEAD) {
         size_t most = n - used - AHEAD < UNIGRAM_CHUNK ? n - used - AHEAD : UNIGRAM_CHUNK;
         k = put_some(u, s, text + used, most, ids);
@@ -417,7 +418,7 @@ static size_t look_slowly(const struct unigram *u, struct unigram_state *s, cons
 void unigram_look(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
                   struct tok_ids *ret)
 {
-    make_room(s);
+    make_room(u, s);
     for (size_t used = 0, k; n - used > 2 * AHEAD; used += k) {
         size_t most = n - used - AHEAD < UNIGRAM_CHUNK ? n - used - AHEAD : UNIGRAM_CHUNK;
         uint32_t parts = (uint32_t)find_parts(u, s, text + used, most, s->part);
@@ -441,7 +442,7 @@ void unigram_put_looked(const struct unigram *u, struct unigram_state *s, const 
 {
     const uint32_t *p = (const uint32_t *)looked->id, *end = looked->n ? p + looked->n : p;
     size_t used = 0;
-    make_room(s);
+    make_room(u, s);
     while (p < end) {
         const uint32_t *start = p + 2, *stream = start + p[0] + 1;
         put_stream(u, s, text + used, start, stream, p[1], ids);

@@ -46,6 +46,7 @@ struct unigram {
     bool ascii_joins;             /* a rule has one behind its first character */
     bool samples;                 /* a way at random instead of the best */
     double alpha;
+    struct word_table *parts; /* of all threads: parts of texts, their ids and limits */
 };
 
 /* The best way that ends at a place: its last piece. */

@@ -8,13 +8,11 @@
 #include "tok/word_front.h"
 #include "tok/word_table.h"
 
-enum {
-    LEAST_BYTES = 512 << 10,
-    BATCH = 64 /* words whose entries are fetched ahead of their look-up */
-};
+enum { BATCH = 64 /* words whose entries are fetched ahead of their look-up */ };
 
 struct word_cache {
-    struct word_table t;
+    struct word_user user;
+    const struct word_table *t;
     enum ids_form bits;
     uint64_t misses;
     struct word_front front;
@@ -22,14 +20,14 @@ struct word_cache {
     struct word_list list; /* of these words */
 };
 
-struct word_cache *word_cache_create(size_t bytes, enum ids_form bits)
+struct word_cache *word_cache_create(struct word_table *t, enum ids_form bits)
 {
     struct word_cache *c = mem_own(sizeof(*c));
+    c->t = t;
     c->bits = bits;
     tok_ids_reserve(&c->fresh, 1); /* there are words without ids */
-    bytes = bytes < LEAST_BYTES ? LEAST_BYTES : bytes;
-    word_front_init(&c->front, bytes / 16);
-    word_table_init(&c->t, bytes - word_front_bytes(&c->front));
+    word_front_init(&c->front, t->bound / 16);
+    word_table_join(t, &c->user);
     return c;
 }
 
@@ -38,7 +36,7 @@ void word_cache_destroy(struct word_cache *c)
     if (!c)
         return;
     word_front_finish(&c->front);
-    word_table_finish(&c->t);
+    word_table_part(&c->user);
     tok_ids_finish(&c->fresh);
     free(c);
 }
@@ -55,7 +53,7 @@ uint64_t word_cache_misses(const struct word_cache *c)
 
 size_t word_cache_bytes(const struct word_cache *c)
 {
-    return sizeof(*c) + word_front_bytes(&c->front) + word_table_bytes(&c->t);
+    return sizeof(*c) + word_front_bytes(&c->front);
 }
 
 static void put(struct tok_ids *ids, const uint32_t *id, size_t n)
@@ -111,8 +109,9 @@ static void prepare(const struct word_cache *c, const struct window *w, struct b
     for (size_t i = 0; i < b->n; i++) {
         uint64_t hash = w->of.hash[b->word[i]];
         bool small = w->of.key[b->word[i]];
-        const void *in_small = small_bucket(&c->t.small, hash);
-        b->bucket[i] = small ? in_small : word_table_bucket(&c->t, hash);
+        uintptr_t if_small = (uintptr_t)small_bucket(&c->t->small, hash);
+        uintptr_t if_not = (uintptr_t)word_table_bucket(c->t, hash);
+        b->bucket[i] = (const void *)(if_not ^ ((if_not ^ if_small) & -(uintptr_t)small));
         __builtin_prefetch(b->bucket[i]);
         b->small[b->nsmall] = b->larger[b->nlarger] = (uint8_t)i;
         b->nsmall += small;
@@ -131,11 +130,12 @@ static inline void look_up_small(struct window *w, struct batch *b)
 {
     for (size_t k = 0; k < b->nsmall; k++) {
         size_t i = b->small[k], word = b->word[i];
-        const struct small *x = b->bucket[i];
-        uint64_t want = w->of.key[word];
-        bool full = x[3].key;
-        x += (x[1].key == want) + 2 * (x[2].key == want) + 3 * (x[3].key == want);
-        bool few = take(&w->of.ids[word], x->key == want, full, x->ids);
+        const struct small_entry *x = b->bucket[i];
+        uint64_t want = w->of.key[word], last = small_entry_key(x + 3);
+        x += (small_entry_key(x + 1) == want) + 2 * (small_entry_key(x + 2) == want) +
+             3 * (last == want);
+        bool here = small_entry_key(x) == want;
+        bool few = take(&w->of.ids[word], here, last, small_entry_ids(x));
         b->missing |= (uint64_t)!few << i;
     }
 }
@@ -146,10 +146,10 @@ static inline void look_up_larger(struct window *w, struct batch *b)
         size_t i = b->larger[k], word = b->word[i];
         const struct entry *x = b->bucket[i];
         struct key key = key_of(w->text, w->start + word);
-        bool full = x[1].ids;
-        x += !same_key(x->key, key);
-        bool here = same_key(x->key, key) & (key.high != 0);
-        b->missing |= (uint64_t)!take(&w->of.ids[word], here, full, x->ids) << i;
+        bool full = entry_ids(x + 1);
+        x += !entry_is(x, key);
+        bool here = entry_is(x, key) & (key.high != 0);
+        b->missing |= (uint64_t)!take(&w->of.ids[word], here, full, entry_ids(x)) << i;
     }
 }
 
@@ -162,7 +162,7 @@ static void look_up(struct word_cache *c, struct window *w, struct batch *b)
     for (uint64_t m = b->missing; m; m &= m - 1) {
         uint32_t word = b->word[(unsigned)__builtin_ctzll(m)];
         if (ids_are(w->of.ids[word], IDS_MANY))
-            __builtin_prefetch(word_table_many_at(&c->t, w->of.ids[word]));
+            __builtin_prefetch(word_table_many_at(c->t, w->of.ids[word]));
         w->missing[w->nmissing++] = word;
     }
 }
@@ -174,23 +174,23 @@ static void keep(struct word_cache *c, const struct window *w, size_t i, const i
     size_t length = w->start[i + 1] - w->start[i];
     const char *p = w->text + w->start[i];
     if (length > SHORT) {
-        word_table_keep_longer(&c->t, word_table_hash_longer(p, length), p, length, id, n);
+        word_table_keep_longer(&c->user, word_table_hash_longer(p, length), p, length, id, n);
         return;
     }
     if (!ids)
-        ids = word_table_many(&c->t, id, n);
+        ids = word_table_many(&c->user, id, n);
     if (ids && w->of.key[i])
-        word_table_keep_small(&c->t, w->of.key[i], w->of.hash[i], ids);
+        word_table_keep_small(&c->user, w->of.key[i], w->of.hash[i], ids);
     else if (ids)
-        word_table_keep(&c->t, key_of(w->text, w->start + i), w->of.hash[i], ids);
+        word_table_keep(&c->user, key_of(w->text, w->start + i), w->of.hash[i], ids);
 }
 
 /* The table's ids of a word of up to SHORT bytes; 0: it is not there. */
-static uint64_t find(struct word_cache *c, const struct window *w, size_t i)
+static uint64_t find(const struct word_cache *c, const struct window *w, size_t i)
 {
     if (w->of.key[i])
-        return small_find(&c->t.small, w->of.key[i], w->of.hash[i]);
-    return word_table_find(&c->t, key_of(w->text, w->start + i), w->of.hash[i]);
+        return small_find(&c->t->small, w->of.key[i], w->of.hash[i]);
+    return word_table_find(c->t, key_of(w->text, w->start + i), w->of.hash[i]);
 }
 
 static int ask(struct word_cache *c, const struct model *m, struct word_list *list,
@@ -261,7 +261,7 @@ static void put_aside(struct word_cache *c, struct window *w, uint32_t i)
     if (length == 0)
         return;
     uint64_t hash = word_table_hash_longer(w->text + start[0], length);
-    word_table_fetch_slot(&c->t, hash);
+    word_table_fetch_slot(c->t, hash);
     w->longer[w->nlonger] = i;
     w->longhash[w->nlonger++] = hash;
 }
@@ -311,16 +311,15 @@ static int fetch_short(struct word_cache *c, struct window *w, const struct mode
 static int fetch_longer(struct word_cache *c, struct window *w, size_t first, size_t n,
                         const struct model *m, struct err *e)
 {
-    size_t slot[WORD_LIST];
     uint32_t others[WORD_LIST];
     size_t count = 0;
     for (size_t k = 0; k < n; k++)
-        slot[k] = word_table_fetch_longer(&c->t, w->longhash[first + k]);
+        word_table_fetch_longer(c->t, w->longhash[first + k]);
     for (size_t k = 0; k < n; k++) {
         uint32_t i = w->longer[first + k];
         const uint32_t *start = w->start + i;
         const struct longer *x =
-            word_table_find_longer(&c->t, slot[k], w->longhash[first + k], w->text + start[0],
+            word_table_find_longer(c->t, w->longhash[first + k], w->text + start[0],
                                    start[1] - start[0]);
         if (!x) {
             others[count++] = i;
@@ -356,7 +355,7 @@ static void put_ids(const struct word_cache *c, const struct window *w, uint64_t
     const int32_t *from;
     size_t n;
     if (ids_are(word, IDS_MANY)) {
-        const struct many *many = word_table_many_at(&c->t, word);
+        const struct many *many = word_table_many_at(c->t, word);
         from = many->id;
         n = many->n;
     } else {
@@ -364,10 +363,12 @@ static void put_ids(const struct word_cache *c, const struct window *w, uint64_t
         from = c->fresh.id + fresh->from;
         n = fresh->to - fresh->from;
     }
-    int32_t *to = tok_ids_reserve(ids, n + MANY_SLACK);
-    memcpy(to, from, MANY_SLACK * sizeof(*to));
-    if (n > MANY_SLACK)
-        memcpy(to + MANY_SLACK, from + MANY_SLACK, (n - MANY_SLACK) * sizeof(*to));
+    int32_t *to = tok_ids_reserve(ids, n + 2 * MANY_BLOCK);
+    const int32_t *second = n > MANY_BLOCK ? from + MANY_BLOCK : from;
+    memcpy(to, from, MANY_BLOCK * sizeof(*to));
+    memcpy(to + MANY_BLOCK, second, MANY_BLOCK * sizeof(*to));
+    if (n > 2 * MANY_BLOCK)
+        memcpy(to + 2 * MANY_BLOCK, from + 2 * MANY_BLOCK, (n - 2 * MANY_BLOCK) * sizeof(*to));
     ids->n += n;
 }
 
@@ -429,11 +430,10 @@ static void look_up_others(struct word_cache *c, struct window *w)
 static int encode(struct word_cache *c, struct window *w, const struct model *m,
                   struct tok_ids *ids, struct err *e)
 {
-    word_table_tidy(&c->t);
     word_front_find(&c->front, w->text, w->start, w->n, &w->of);
     look_up_others(c, w);
     int code = w->nmissing ? fetch_all(c, w, m, e) : 0;
-    tok_ids_reserve(&c->fresh, MANY_SLACK);
+    tok_ids_reserve(&c->fresh, MANY_BLOCK);
     code = code ? code : emit(c, w, m, ids, e);
     for (size_t k = 0; c->front.at && k < w->of.others && !code; k++) {
         size_t i = w->of.other[k];
@@ -455,7 +455,9 @@ int word_cache_encode(struct word_cache *c, const char *text, const uint32_t *st
     for (size_t done = 0; done < n && !code; done += w.n) {
         w.start = start + done;
         w.n = n - done < WINDOW ? n - done : WINDOW;
+        word_table_enter(&c->user);
         code = encode(c, &w, &m, ids, e);
+        word_table_leave(&c->user);
     }
     if (code)
         ids->n = before;

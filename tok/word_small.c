@@ -45,93 +45,131 @@ static int larger(const struct small_table *t)
     return t->bits + more < t->most ? t->bits + more : t->most;
 }
 
+size_t small_limit(const struct small_table *t)
+{
+    return (size_t)(t->bits < t->most ? FILL : IN) << t->bits;
+}
+
 size_t small_growth(const struct small_table *t)
 {
-    if (t->used <= (size_t)FILL << t->bits || t->bits == t->most)
-        return 0;
-    return (sizeof(*t->bucket) << larger(t)) - small_bytes(t);
+    return t->bits < t->most ? (sizeof(*t->bucket) << larger(t)) - small_bytes(t) : 0;
 }
 
 uint64_t small_find(const struct small_table *t, uint64_t key, uint64_t hash)
 {
     uint64_t place = hash >> (64 - t->bits);
-    const struct small *home = t->bucket[place].at, *beside = t->bucket[place ^ 1].at;
+    const struct small_entry *home = t->bucket[place].at, *beside = t->bucket[place ^ 1].at;
     for (int i = 0; i < IN; i++)
-        if (home[i].key == key)
-            return home[i].ids;
-    for (int i = 0; i < IN && home[IN - 1].key; i++)
-        if (beside[i].key == (key | SMALL_BESIDE))
-            return beside[i].ids;
+        if (small_entry_key(&home[i]) == key)
+            return small_entry_ids(&home[i]);
+    for (int i = 0; i < IN && small_entry_key(&home[IN - 1]); i++)
+        if (small_entry_key(&beside[i]) == (key | SMALL_BESIDE))
+            return small_entry_ids(&beside[i]);
     return 0;
 }
 
 /* A bit for each free entry. */
 static inline unsigned free_in(const struct small_bucket *b)
 {
-    const struct small *x = b->at;
-    return (unsigned)(x[0].key == 0) | (unsigned)(x[1].key == 0) << 1 |
-           (unsigned)(x[2].key == 0) << 2 | (unsigned)(x[3].key == 0) << 3;
+    const struct small_entry *x = b->at;
+    return (unsigned)(small_entry_ids(x) == 0) | (unsigned)(small_entry_ids(x + 1) == 0) << 1 |
+           (unsigned)(small_entry_ids(x + 2) == 0) << 2 |
+           (unsigned)(small_entry_ids(x + 3) == 0) << 3;
 }
 
-/* Into the first free entry, at home or beside it, else the last of these. */
-static inline void put(struct small_table *t, struct small word, uint64_t hash)
+static bool is_in(const struct small_bucket *b, uint64_t key)
+{
+    bool is = false;
+    for (int i = 0; i < IN; i++)
+        is |= small_entry_key(&b->at[i]) == key;
+    return is;
+}
+
+/* Into the first free entry, at home or beside it; or nowhere. */
+static inline bool put(struct small_table *t, struct small word, uint64_t hash, bool alone)
 {
     uint64_t place = hash >> (64 - t->bits);
-    struct small_bucket *b = &t->bucket[place];
-    unsigned some = free_in(b);
-    t->used++;
-    if (__builtin_expect(!some, 0)) {
-        word.key |= SMALL_BESIDE;
-        b = &t->bucket[place ^ 1];
-        some = free_in(b);
-        t->used -= !some;
-        some |= 1 << (IN - 1);
+    for (int side = 0; side < 2; side++, word.key |= SMALL_BESIDE) {
+        struct small_bucket *b = &t->bucket[place ^ (uint64_t)side];
+        if (!alone && is_in(b, word.key)) /* by now */
+            return false;
+        for (unsigned some = free_in(b); some; some &= some - 1) {
+            struct small_entry *x = &b->at[__builtin_ctz(some)];
+            if (!entry_claim(&x->ids, word.ids, alone))
+                continue;
+            atomic_store_explicit(&x->key, word.key, memory_order_release);
+            return true;
+        }
     }
-    b->at[__builtin_ctz(some)] = word;
+    return false;
+}
+
+void small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids, bool alone)
+{
+    put(t, (struct small){key, ids}, hash, alone);
+}
+
+/* ---- alone --------------------------------------------------------------------------------- */
+
+/* What an entry has, which is free then. */
+static inline struct small take(struct small_entry *x)
+{
+    struct small was = {atomic_load_explicit(&x->key, memory_order_relaxed), small_entry_ids(x)};
+    atomic_store_explicit(&x->key, 0, memory_order_relaxed);
+    atomic_store_explicit(&x->ids, 0, memory_order_relaxed);
+    return was;
 }
 
 /*
  * More buckets, where they lie: no page is touched that is not new. From the last on, each pair of
  * buckets becomes some pairs, which begin at a place that is free by then.
  */
-static void grow(struct small_table *t)
+size_t small_grow(struct small_table *t)
 {
+    size_t used = 0;
     int bits = t->bits;
     t->bits = larger(t);
-    t->used = 0;
     for (uint64_t first = (uint64_t)1 << bits; first; first -= 2) {
-        struct small_bucket was[2];
-        for (uint64_t i = 0; i < 2; i++) {
-            was[i] = t->bucket[first - 2 + i];
-            t->bucket[first - 2 + i] = (struct small_bucket){0};
-        }
+        struct small was[2 * IN];
+        for (uint64_t i = 0; i < 2 * IN; i++)
+            was[i] = take(&t->bucket[first - 2 + i / IN].at[i % IN]);
         for (uint64_t i = 0; i < 2 * IN; i++) {
-            struct small x = was[i / IN].at[i % IN];
+            struct small x = was[i];
             uint64_t home = (first - 2 + i / IN) ^ (x.key & SMALL_BESIDE ? 1 : 0);
             uint64_t known = home >> (bits - SMALL_FIXED) << (64 - SMALL_FIXED);
             if (!x.key)
                 continue;
             x.key &= ~(uint64_t)SMALL_BESIDE;
-            put(t, x, known | x.key >> SMALL_FIXED);
+            used += put(t, x, known | x.key >> SMALL_FIXED, true);
         }
     }
+    return used;
 }
 
-void small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids)
+/* Empties half of the entries, or those whose ids are elsewhere, of this kind; how many stay. */
+static size_t empty(struct small_table *t, bool half, unsigned kind)
 {
-    if (small_growth(t))
-        grow(t);
-    put(t, (struct small){key, ids}, hash);
+    size_t used = 0;
+    for (uint64_t i = 0; i < (uint64_t)IN << t->bits; i++) {
+        struct small_entry *x = &t->bucket[i / IN].at[i % IN];
+        uint64_t key = small_entry_key(x);
+        if (!key)
+            continue;
+        if (half ? i % IN >= IN / 2 || key & SMALL_BESIDE : ids_are(small_entry_ids(x), kind))
+            take(x);
+        else
+            used++;
+    }
+    return used;
 }
 
-void small_drop(struct small_table *t, unsigned kind)
+/* The newer ones of each bucket go, and those beside their own, only found behind a full one. */
+size_t small_thin(struct small_table *t)
 {
-    for (uint64_t i = 0; i < (uint64_t)1 << t->bits; i++)
-        for (int k = 0; k < IN; k++) {
-            struct small *x = &t->bucket[i].at[k];
-            if (x->key && ids_are(x->ids, kind)) {
-                *x = (struct small){0};
-                t->used--;
-            }
-        }
+    return empty(t, true, 0);
+}
+
+size_t small_drop(struct small_table *t, unsigned kind)
+{
+    return empty(t, false, kind);
 }

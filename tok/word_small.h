@@ -6,8 +6,13 @@
  * Words of up to nine bytes and their ids, for word_table.c: sixteen bytes each, four in a line of
  * memory, in the bucket that their hash names or in the one beside it. The hash loses nothing of a
  * word, so that what the bucket's place tells of it need not be in the entry.
+ *
+ * Threads find and keep words at the same time: who has put its ids into a free entry has it, and
+ * then lets the others see the key. No entry is moved or emptied but by a thread that is alone
+ * (word_gate.h); what calls do so is said with each.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,14 +30,17 @@ struct small {
     uint64_t ids; /* see ids_pack */
 };
 
+struct small_entry { /* the same in a table */
+    _Atomic uint64_t key, ids; /* ids are 0 where it is free */
+};
+
 struct small_bucket {
-    _Alignas(64) struct small at[4];
+    _Alignas(64) struct small_entry at[4];
 };
 
 struct small_table {
     struct small_bucket *bucket;
     int bits, most; /* of the number of buckets */
-    size_t used;    /* entries */
 };
 
 static inline bool small_is(struct key key)
@@ -57,19 +65,48 @@ static inline struct small_bucket *small_bucket(const struct small_table *t, uin
     return &t->bucket[hash >> (64 - t->bits)];
 }
 
+/* What readers see of an entry's key; its ids are there when the key is. */
+static inline uint64_t small_entry_key(const struct small_entry *x)
+{
+    return atomic_load_explicit(&x->key, memory_order_acquire);
+}
+
+static inline uint64_t small_entry_ids(const struct small_entry *x)
+{
+    return atomic_load_explicit(&x->ids, memory_order_relaxed);
+}
+
+/* Gives these ids to an entry that was seen free; false: another thread was faster. */
+static inline bool entry_claim(_Atomic uint64_t *at, uint64_t ids, bool alone)
+{
+    uint64_t none = 0;
+    if (!alone)
+        return atomic_compare_exchange_strong_explicit(at, &none, ids, memory_order_relaxed,
+                                                       memory_order_relaxed);
+    atomic_store_explicit(at, ids, memory_order_relaxed);
+    return true;
+}
+
 /* At most `bytes`, at least SMALL_LEAST. */
 void small_init(struct small_table *t, size_t bytes);
 void small_finish(struct small_table *t);
 size_t small_bytes(const struct small_table *t);
 
-/* Bytes that the next word adds to the table. */
-size_t small_growth(const struct small_table *t);
-
 /* The ids of the word of this key and hash; 0: it is not here. */
 uint64_t small_find(const struct small_table *t, uint64_t key, uint64_t hash);
-/* A word that is not here. Another may give way. */
-void small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids);
-/* Forgets the words whose ids are elsewhere, of this kind. */
-void small_drop(struct small_table *t, unsigned kind);
+/* A word of ids that are not 0; it is left out where there is no room for it. `alone`: no other
+ * thread is here. */
+void small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids, bool alone);
+
+/* Words that were kept from when on the table is to grow, or can only forget some. */
+size_t small_limit(const struct small_table *t);
+/* Bytes that growing adds; 0: it cannot. */
+size_t small_growth(const struct small_table *t);
+
+/* Alone: more buckets; half of the entries emptied; those emptied whose ids are elsewhere, of this
+ * kind. How many words there are then. */
+size_t small_grow(struct small_table *t);
+size_t small_thin(struct small_table *t);
+size_t small_drop(struct small_table *t, unsigned kind);
 
 #endif

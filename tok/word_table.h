@@ -3,18 +3,23 @@
 #define TOK_WORD_TABLE_H
 
 /*
- * Where word_cache.c keeps words and their ids. Words of up to nine bytes are word_small.c's. Those
- * of up to fifteen lie in buckets of two, in their own or in one of the three next to it; longer
- * words, and the ids that are too many for an entry, in arenas. All stays below a bound: words of
- * up to fifteen bytes may take three quarters, longer ones what is left. What a call returns is
- * valid till the next that keeps something.
+ * Where the word caches of all threads keep words and their ids. Words of up to nine bytes are
+ * word_small.c's. Those of up to fifteen lie in buckets of two, in their own or in one of the three
+ * next to it; longer words, and the ids that are too many for an entry, in arenas. All stays below
+ * a bound: words of up to fifteen bytes may take three quarters, longer ones what is left.
+ *
+ * The tokenizer owns the table, each thread a user of it. What is found, and places in the arenas,
+ * hold from word_table_enter to word_table_leave. In between threads find and keep at the same
+ * time: an entry is had by who puts its ids there first, its key is seen when all else is, and none
+ * is emptied or moved. When there are too many words, the next who enters waits till it is alone,
+ * and then makes room (word_gate.h); till then words that find no place are not kept.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/bytes.h"
+#include "tok/word_gate.h"
 #include "tok/word_ids.h"
 #include "tok/word_key.h"
 #include "tok/word_small.h"
@@ -22,27 +27,22 @@
 
 enum {
     LONGEST = 1024, /* bytes of a word that is worth keeping */
-    MANY_SLACK = 8, /* ids that are readable behind any of many */
+    MANY_BLOCK = 4, /* ids, of which whole numbers are readable where many are */
     NEAR = 4        /* buckets in which a word may lie: its own and those next to it */
 };
 
 /* A word of ten to fifteen bytes. */
 struct entry {
-    _Alignas(32) struct key key;
-    uint64_t ids; /* see ids_pack; 0: free */
+    _Alignas(32) _Atomic uint64_t low; /* of its key, */
+    _Atomic uint64_t high;             /* which is the last that is written */
+    _Atomic uint64_t ids;              /* see ids_pack; 0: free */
 };
 
 struct bucket {
     _Alignas(64) struct entry at[2];
 };
 
-/* Where a longer word may lie. */
-struct longer_slot {
-    uint32_t tag; /* of its hash */
-    uint32_t at;  /* its place in `longer`, not 0; 0: free */
-};
-
-/* A longer word there: `words` of its bytes, then the ids. */
+/* A longer word: `words` of its bytes, then the ids. */
 struct longer {
     uint32_t length, n;
     uint32_t all[];
@@ -56,25 +56,60 @@ struct many {
 
 struct arena32 {
     uint32_t *at;
-    size_t n, most;
+    size_t most, limit;  /* that there are; that may be taken */
+    unsigned round;      /* how often it was emptied */
+    _Atomic size_t next; /* the first that nobody has taken; place 0 is none */
+};
+
+/* What a user has taken of an arena. */
+struct arena_part {
+    size_t at, end;
+    unsigned round;
 };
 
 struct word_table {
+    struct gate gate;
     struct small_table small;
     struct bucket *bucket;
-    uint32_t mask; /* buckets - 1 */
-    uint32_t most; /* buckets */
-    size_t used;   /* entries */
-    struct longer_slot *slot;
-    size_t slot_mask, nlonger;
+    uint32_t mask;          /* buckets - 1 */
+    uint32_t most;          /* buckets */
+    _Atomic uint64_t *slot; /* of longer words: tag of the hash, and below it the place, not 0 */
+    size_t slot_mask;
     struct arena32 longer;
     struct arena32 many;
     size_t bound;
+    /* words that users have kept */
+    _Alignas(64) _Atomic size_t nsmall;
+    _Atomic size_t nlarger, nlonger;
 };
 
-void word_table_init(struct word_table *t, size_t bytes);
-void word_table_finish(struct word_table *t);
+struct word_user {
+    struct gate_guest guest;
+    struct word_table *t;
+    struct arena_part longer, many;
+    size_t nsmall, nlarger, nlonger; /* words kept since it entered */
+};
+
+/* word_cache.h makes them and destroys them. */
 size_t word_table_bytes(const struct word_table *t);
+
+void word_table_join(struct word_table *t, struct word_user *u);
+void word_table_part(struct word_user *u);
+
+void word_table_enter(struct word_user *u);
+void word_table_leave(struct word_user *u);
+
+/* What readers see of an entry; its ids are there when the key is. */
+static inline bool entry_is(const struct entry *x, struct key key)
+{
+    bool high = atomic_load_explicit(&x->high, memory_order_acquire) == key.high;
+    return high & (atomic_load_explicit(&x->low, memory_order_relaxed) == key.low);
+}
+
+static inline uint64_t entry_ids(const struct entry *x)
+{
+    return atomic_load_explicit(&x->ids, memory_order_relaxed);
+}
 
 /* Where a larger word of this hash lies unless that is full. */
 static inline struct bucket *word_table_bucket(const struct word_table *t, uint64_t hash)
@@ -82,24 +117,20 @@ static inline struct bucket *word_table_bucket(const struct word_table *t, uint6
     return &t->bucket[__builtin_bswap64(hash) & t->mask];
 }
 
-/* The ids of the word of this key and hash; 0: it is not here. One that lies next to its bucket
- * changes places with the second of it. */
-uint64_t word_table_find(struct word_table *t, struct key key, uint64_t hash);
-/* A word that is not here, of these ids, not 0. Another may give way. */
-void word_table_keep(struct word_table *t, struct key key, uint64_t hash, uint64_t ids);
+/* The ids of the word of this key and hash; 0: it is not here. */
+uint64_t word_table_find(const struct word_table *t, struct key key, uint64_t hash);
+/* A word that is not here, of these ids, not 0. */
+void word_table_keep(struct word_user *u, struct key key, uint64_t hash, uint64_t ids);
 /* The same of a small word. */
-void word_table_keep_small(struct word_table *t, uint64_t key, uint64_t hash, uint64_t ids);
+void word_table_keep_small(struct word_user *u, uint64_t key, uint64_t hash, uint64_t ids);
 
 /* Ids that do not go into eight bytes, for one of these; 0: there is no room. */
-uint64_t word_table_many(struct word_table *t, const int32_t *id, size_t n);
+uint64_t word_table_many(struct word_user *u, const int32_t *id, size_t n);
 /* Where they are. */
 static inline const struct many *word_table_many_at(const struct word_table *t, uint64_t ids)
 {
     return (const void *)(t->many.at + ids_place(ids));
 }
-
-/* Makes room for many ids; no other call moves or forgets any. */
-void word_table_tidy(struct word_table *t);
 
 /*
  * Words of more than SHORT bytes; of more than LONGEST none is kept. Who looks up several asks for
@@ -114,13 +145,12 @@ static inline size_t longer_slot_of(const struct word_table *t, uint64_t hash)
 
 static inline void word_table_fetch_slot(const struct word_table *t, uint64_t hash)
 {
-    __builtin_prefetch(&t->slot[longer_slot_of(t, hash)]);
+    __builtin_prefetch((const void *)&t->slot[longer_slot_of(t, hash)]);
 }
 
-/* The slot from which on to look for a word. */
-size_t word_table_fetch_longer(const struct word_table *t, uint64_t hash);
+void word_table_fetch_longer(const struct word_table *t, uint64_t hash);
 /* NULL: it is not here. */
-const struct longer *word_table_find_longer(const struct word_table *t, size_t slot, uint64_t hash,
+const struct longer *word_table_find_longer(const struct word_table *t, uint64_t hash,
                                             const char *p, size_t n);
 
 static inline const uint32_t *longer_ids(const struct longer *x)
@@ -128,7 +158,8 @@ static inline const uint32_t *longer_ids(const struct longer *x)
     return x->all + (x->length + 3) / 4;
 }
 
-void word_table_keep_longer(struct word_table *t, uint64_t hash, const char *p, size_t length,
+/* A word that is not here. */
+void word_table_keep_longer(struct word_user *u, uint64_t hash, const char *p, size_t length,
                             const int32_t *id, size_t n);
 
 #endif

@@ -38,8 +38,8 @@ static bool open_pair(struct pair *p)
 
 static void close_pair(struct pair *p)
 {
-    sp_native_destroy(p->u);
     sp_native_state_destroy(p->state);
+    sp_native_destroy(p->u);
     sp_room_destroy(p->room);
     sp_lib_close(p->lib);
     sp_model_finish(&p->m);

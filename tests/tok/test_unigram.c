@@ -68,8 +68,8 @@ static void open_pair(struct pair *p, bool plain)
 
 static void close_pair(struct pair *p)
 {
-    unigram_destroy(p->u);
     unigram_state_destroy(p->state);
+    unigram_destroy(p->u);
     sp_norm_finish(&p->norm);
     trie_finish(&p->trie);
     sp_model_finish(&p->m);

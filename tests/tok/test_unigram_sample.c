@@ -98,8 +98,8 @@ static void make(struct made *k)
 
 static void unmake(struct made *k)
 {
-    unigram_destroy(k->u);
     unigram_state_destroy(k->s);
+    unigram_destroy(k->u);
     sp_model_finish(&k->m);
     buf_finish(&k->bytes);
 }

@@ -31,18 +31,24 @@ static void finds_what_was_kept(void)
     struct small_table t;
     uint64_t hash;
     small_init(&t, 16 << 20);
-    size_t bytes = small_bytes(&t), kept = 0, lost = 0;
+    size_t bytes = small_bytes(&t), kept = 0, lost = 0, missed = 0, used = 0;
     for (uint32_t i = 0; i < WORDS; i++) {
         struct key key = word(1, i, &hash);
         uint64_t small = small_key(key, hash), ids = small_find(&t, small, hash);
         T_CHECK(small_is(key));
         T_CHECK(!ids || ids == ids_of(key));
-        size_t more = small_growth(&t), before = small_bytes(&t);
-        if (!ids) {
-            small_keep(&t, small, hash, ids_of(key));
+        if (ids)
+            continue;
+        small_keep(&t, small, hash, ids_of(key), i % 2);
+        missed += small_find(&t, small, hash) != ids_of(key);
+        kept++;
+        if (++used > small_limit(&t) && small_growth(&t)) {
+            size_t more = small_growth(&t), before = small_bytes(&t);
+            size_t now = small_grow(&t);
+            T_CHECK(now <= used && now > used / 10 * 9);
             T_EQ(small_bytes(&t), before + more);
             T_EQ(small_find(&t, small, hash), ids_of(key));
-            kept++;
+            used = now;
         }
     }
     T_CHECK(small_bytes(&t) > bytes);
@@ -52,27 +58,36 @@ static void finds_what_was_kept(void)
         T_CHECK(!ids || ids == ids_of(key));
         lost += !ids;
     }
-    T_CHECK(kept > WORDS / 2 && t.used <= kept && lost < WORDS / 50);
+    T_CHECK(kept > WORDS / 2 && used <= kept && missed < WORDS / 50 && lost < WORDS / 50);
     small_finish(&t);
 }
 
-/* A table that cannot grow: words give way, and none is taken for another. */
+/* A table that cannot grow: it forgets half, so that there is room for words to come, and none is
+ * taken for another. */
 static void words_give_way(void)
 {
     struct small_table t;
     uint64_t hash;
+    size_t used = 0, missed = 0, thinned = 0;
     small_init(&t, 0);
+    T_EQ(small_growth(&t), 0);
     T_EQ(small_bytes(&t), SMALL_LEAST);
     for (uint32_t i = 0; i < 50000; i++) {
         struct key key = word(2, i, &hash);
         uint64_t small = small_key(key, hash), ids = small_find(&t, small, hash);
         T_CHECK(!ids || ids == ids_of(key));
-        if (!ids)
-            small_keep(&t, small, hash, ids_of(key));
-        T_EQ(small_find(&t, small, hash), ids_of(key));
+        if (ids)
+            continue;
+        small_keep(&t, small, hash, ids_of(key), true);
+        missed += !small_find(&t, small, hash);
+        if (++used > small_limit(&t)) {
+            used = small_thin(&t);
+            T_CHECK(used > small_limit(&t) / 4 && used <= small_limit(&t) / 2);
+            thinned++;
+        }
     }
+    T_CHECK(thinned > 5 && missed < 50000 / 5);
     T_EQ(small_bytes(&t), SMALL_LEAST);
-    T_EQ(t.used, SMALL_LEAST / sizeof(struct small));
     small_finish(&t);
 }
 
@@ -80,16 +95,16 @@ static void forgets_by_number(void)
 {
     struct small_table t;
     uint64_t hash;
+    size_t kept = 0, left = 0;
     small_init(&t, 1 << 20);
     for (uint32_t i = 0; i < 1000; i++) {
         struct key key = word(3, i, &hash);
         uint64_t ids = ids_at(i % 2 ? IDS_MANY : IDS_KINDS, i), small = small_key(key, hash);
         if (!small_find(&t, small, hash))
-            small_keep(&t, small, hash, ids);
+            small_keep(&t, small, hash, ids, true), kept++;
     }
-    size_t used = t.used, left = 0;
-    small_drop(&t, IDS_MANY);
-    T_CHECK(t.used < used && t.used > 0);
+    size_t used = small_drop(&t, IDS_MANY);
+    T_CHECK(used < kept && used > 0);
     for (uint32_t i = 0; i < 1000; i++) {
         struct key key = word(3, i, &hash);
         uint64_t ids = small_find(&t, small_key(key, hash), hash);
