@@ -82,6 +82,21 @@ static char *merges_path(const struct tok_options *o)
     return mem_printf("%.*smerges.txt", slash ? (int)(slash - o->path + 1) : 0, o->path);
 }
 
+/* Pieces that end words by </w>, as CLIP's, go through a pipeline that the files do not tell. */
+static int check_ends(const struct pipe_spec *s, struct err *e)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->npieces; i++) {
+        const struct pipe_text *t = &s->piece[i];
+        n += t->n > 4 && !memcmp(t->p + t->n - 4, "</w>", 4);
+    }
+    if (n <= s->npieces / 16)
+        return 0;
+    err_set(e, ERR_USAGE, "%s: %zu pieces end in </w>, which GPT-2's files have no rule for",
+            s->path, n);
+    return err_hint(e, "take its tokenizer.json");
+}
+
 int gpt2_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
               char ret_digest[SHA_TEXT], struct err *e)
 {
@@ -90,6 +105,8 @@ int gpt2_read(struct pipe_spec *s, const struct tok_options *o, const char *p, s
     int code = file_read(path, MERGES_FILE_MAX, &merges, e);
     if (!code)
         code = hf_read_vocab(s, p, n, e);
+    if (!code && o->type == TOK_AUTO)
+        code = check_ends(s, e);
     if (!code)
         code = take_merges(s, path, merges.data, merges.len, e);
     if (!code)

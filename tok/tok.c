@@ -141,9 +141,8 @@ static bool has_text(const char *p, size_t n, const char *text)
     return memmem(p, n, text, strlen(text));
 }
 
-/* vocab.json of GPT-2: merges named or beside it, and no word <unk> unless, as in RoBERTa's, there
- * are pieces with GPT-2's letter for a space. */
-static bool has_merges(const struct tok_options *o, const char *p, size_t n)
+/* vocab.json of GPT-2: merges are named or lie beside it. */
+static bool has_merges(const struct tok_options *o)
 {
     if (o->merges)
         return true;
@@ -151,8 +150,21 @@ static bool has_merges(const struct tok_options *o, const char *p, size_t n)
     char *path = mem_printf("%.*smerges.txt", slash ? (int)(slash - o->path + 1) : 0, o->path);
     bool there = access(path, F_OK) == 0;
     free(path);
-    return there && (!has_text(p, n, "\"<unk>\"") || has_text(p, n, "\"\u0120") ||
-                     has_text(p, n, "\"\\u0120"));
+    return there;
+}
+
+/* Merges beside pieces that are not spelt as GPT-2's: with <unk>, but, unlike RoBERTa's, without
+ * the letter for a space (CTRL, XLM, the first GPT). Neither reader gives the ids that are meant.
+ */
+static int check_merged(const struct tok_options *o, const char *p, size_t n, struct err *e)
+{
+    if (o->merges || !has_text(p, n, "\"<unk>\"") || has_text(p, n, "\"\u0120") ||
+        has_text(p, n, "\"\\u0120"))
+        return 0;
+    err_set(e, ERR_USAGE, "%s: merges.txt lies beside it, but its pieces are not spelt as GPT-2's",
+            o->path);
+    return err_hint(e, "take its tokenizer.json; if these are whole words, give --tokenizer-type "
+                       "WhitespaceTokenizer");
 }
 
 static int open_sp(const struct tok_options *o, const char *p, size_t n, struct tokenizer *t,
@@ -196,7 +208,7 @@ static engine_open *find_engine(const struct tok_options *o, const char *p, size
         *ret_fits = hf ? type == TOK_HUGGINGFACE : type == TOK_WHITESPACE || type == TOK_GPT2_BPE;
         if (hf)
             return hf_engine_open;
-        bool gpt2 = type == TOK_GPT2_BPE || (type == TOK_AUTO && has_merges(o, p, n));
+        bool gpt2 = type == TOK_GPT2_BPE || (type == TOK_AUTO && has_merges(o));
         return gpt2 ? gpt2_engine_open : ws_engine_open;
     }
     if (tiktoken_looks(p, n)) {
@@ -226,6 +238,9 @@ static int open_content(const struct tok_options *o, struct buf *file, struct to
         return misfit(o, holds, e);
     if (open == hf_engine_open)
         return hf_engine_take(o, file, &t->engine, &t->info, e);
+    int code = open == gpt2_engine_open && o->type == TOK_AUTO ? check_merged(o, p, n, e) : 0;
+    if (code)
+        return code;
     if (open)
         return open(o, p, n, &t->engine, &t->info, e);
     if (n == 0 || p[0] != '\n') /* the tag of a first piece; protobuf writes fields in order */

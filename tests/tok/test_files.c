@@ -34,10 +34,20 @@ static void gpt2(void)
     T_OK(tok_open(&o, &t, &e), &e); /* RoBERTa's has an <unk> */
     gives(t, "ab ab", "3 5");
     tok_close(t);
+    o.path =
+        put("vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"a</w>\":3,\"\u0120\":4,\"\u0120ab\":5}");
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "1 pieces end in </w>");
+    o.type = TOK_GPT2_BPE; /* who asks for it gets what Megatron-LM makes of them */
+    T_OK(tok_open(&o, &t, &e), &e);
+    tok_close(t);
+    o.type = TOK_AUTO;
     o.path = put("vocab.json", "{\"<unk>\":0,\"a\":1,\"ab\":2}");
+    T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "not spelt as GPT-2's");
+    o.type = TOK_WHITESPACE;
     T_OK(tok_open(&o, &t, &e), &e);
     T_STR(tok_info(t)->type_name, "WhitespaceTokenizer");
     tok_close(t);
+    o.type = TOK_AUTO;
     o.path = put("vocab.json", "{\"a\":0,\"b\":1,\"ab\":2,\"\u0120\":3,\"\u0120ab\":4,"
                                "\"<|endoftext|>\":5}");
     o.specials = TOK_SPECIALS_PARSE;
