@@ -178,6 +178,7 @@ static void scratch_destroy(void *scratch)
     buf_finish(&w->clean);
     buf_finish(&w->norm);
     buf_finish(&w->swap);
+    buf_finish(&w->bert);
     buf_finish(&w->text);
     buf_finish(&w->next);
     free(w->piece);

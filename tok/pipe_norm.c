@@ -132,6 +132,7 @@ static void turn(struct buf *a, struct buf *b)
 static void bert(const struct norm_step *s, const char *text, size_t n, struct buf *out,
                  struct buf *t)
 {
+    buf_reset(t);
     buf_add(t, text, n);
     if (s->clean) {
         clean_text(t->data, t->len, out);
@@ -177,12 +178,9 @@ static int run_step(const struct norm_step *s, struct pipe_work *w, const char *
     case NORM_NMT:
         nmt(text, n, out);
         return 0;
-    case NORM_BERT: {
-        struct buf t = {0};
-        bert(s, text, n, out, &t);
-        buf_finish(&t);
+    case NORM_BERT:
+        bert(s, text, n, out, &w->bert);
         return 0;
-    }
     case NORM_PREPEND:
         if (n)
             buf_add(out, s->content.p, s->content.n);

@@ -94,6 +94,7 @@ struct pipe_work {
     bool utf8;             /* texts have no invalid bytes */
     struct buf clean;      /* the text with its invalid bytes replaced */
     struct buf norm, swap; /* a part, normalized */
+    struct buf bert;       /* between the steps of BertNormalizer */
     const char *normal;    /* that text, */
     size_t zero;           /* and what of its beginning stood where the text begins */
     struct buf text, next; /* pieces, before and after a step */
