@@ -12,7 +12,7 @@
  * the next writer of the same prefix. A writer of shard_writer_resume leaves its files where they
  * are instead, and another process goes on from the last mark that is on the disk.
  *
- * One thread at a time; shard_pack is pure.
+ * One thread at a time.
  */
 
 #include <stddef.h>
@@ -23,24 +23,9 @@
 #include "base/spill.h"
 #include "dataset/manifest.h"
 #include "dataset/shard.h"
+#include "dataset/shard_pack.h"
 
 struct xxh;
-
-/* How many tokens of those that shard_writer_add and shard_writer_documents bring are `id`. */
-struct shard_watch {
-    int32_t id; /* -1: none */
-    uint64_t n;
-};
-
-/* Megatron's rule: u16 iff vocab_size < 65500, else (or when not known, <= 0) i32. */
-enum shard_dtype shard_dtype_for(int64_t vocab_size);
-
-/*
- * Narrows n ids to `t` (of shard_dtype_for). An id outside [0, vocab_size) is ERR_DATA naming id
- * and position; vocab_size <= 0 accepts what fits the type. ret: n * width bytes.
- */
-int shard_pack(enum shard_dtype t, int64_t vocab_size, const int32_t *id, size_t n, void *ret,
-               struct err *e);
 
 struct shard_writer {
     struct outfile bin, idx, manifest;
@@ -50,7 +35,7 @@ struct shard_writer {
     int64_t vocab_size;
     enum shard_dtype dtype;
     uint32_t width;
-    struct shard_watch *watch; /* may be set at any time; NULL: none */
+    struct shard_watch *watch; /* of ids to come, but packed ones; may be set at any time; NULL */
     uint64_t nseq, ndocs, ntokens;
     /* private */
     struct spill lengths;
