@@ -57,8 +57,8 @@ int pipe_vocab_room(struct pipe_spec *s, size_t npieces, size_t nwords, struct e
 int pipe_vocab_add(struct pipe_spec *s, const char *text, size_t n, int64_t id, struct err *e)
 {
     if (id < 0 || (uint64_t)id >= s->npieces)
-        return err_set(e, ERR_DATA, "%s: the piece \"%.64s\" has id %lld, but ids are 0 to %zu",
-                       s->path, text, (long long)id, s->npieces - 1);
+        return err_set(e, ERR_DATA, "%s: the piece \"%.64s\" has id %lld, but ids are 0 to %lld",
+                       s->path, text, (long long)id, (long long)s->npieces - (s->npieces > 0));
     if (s->piece[id].p)
         return err_set(e, ERR_DATA, "%s: the pieces \"%.64s\" and \"%.64s\" have the same id %lld",
                        s->path, s->piece[id].p, text, (long long)id);

@@ -260,7 +260,7 @@ static void bad_files_are_refused(void)
     &(struct hf_make){.model = "{\"type\":\"BPE\",\"vocab\":" vocab ",\"merges\":" merges "}"}
     refused(BPE("{\"a\":0,\"b\":0}", "[]"), "same id 0");
     refused(BPE("{\"a\":0,\"a\":1}", "[]"), "twice");
-    refused(BPE("{\"a\":-1}", "[]"), "id -1");
+    refused(BPE("{\"a\":-1}", "[]"), "id -1, but ids are 0 to 0");
     refused(BPE("{\"a\":4000000000}", "[]"), "id of 4000000000");
     refused(BPE("{\"a\":2000000}", "[]"), "no vocabulary");
     refused(BPE("{\"a\":\"x\"}", "[]"), "no whole number");
