@@ -471,7 +471,7 @@ void word_table_leave(struct word_user *u)
         add(&t->nlarger, u->nlarger);
         add(&t->nlonger, u->nlonger);
         u->nsmall = u->nlarger = u->nlonger = 0;
-        if (many_small(t) | many_larger(t) | many_longer(t))
+        if (many_small(t) || many_larger(t) || many_longer(t))
             gate_want(&t->gate);
     }
     gate_leave(&u->guest);
