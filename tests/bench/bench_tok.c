@@ -131,8 +131,8 @@ static void digest(const struct bench *b, size_t *ret_ids, char ret[SHA_TEXT])
 }
 
 /*
- * The caller's memory is there before, for more ids than texts have. In small pages, which leave the
- * system's large ones to the tokenizer: those that it has at hand cost a fraction of others.
+ * The caller's memory is there before, for more ids than texts have. In small pages, which leave
+ * the system's large ones to the tokenizer: those that it has at hand cost a fraction of others.
  */
 static void have_memory(struct tok_ids *ids, size_t n)
 {
