@@ -86,8 +86,10 @@ void *mem_pages(size_t n)
 void *mem_pages_grow(void *p, size_t old, size_t n)
 {
     void *to = mem_pages(n);
-    if (mremap(p, old, n, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
-        exhausted(1, n);
+    if (mremap(p, old, n, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED) {
+        memcpy(to, p, old); /* the system has other marks on some of its pages, as madvise makes */
+        munmap(p, old);
+    }
     return to;
 }
 

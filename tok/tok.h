@@ -106,7 +106,7 @@ struct tok_info {
     bool beside; /* files beside a tokenizer.json change its tokens: that is in the digest, too */
 };
 
-/* Ids in the caller's memory; a zeroed struct is empty. */
+/* Ids of the caller's, in memory that tok_ids_reserve alone makes; a zeroed struct is empty. */
 struct tok_ids {
     int32_t *id;
     size_t n, cap;

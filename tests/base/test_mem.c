@@ -135,6 +135,17 @@ static void pages_grow(void)
     T_EQ(munmap(p, more), 0);
 }
 
+static void pages_of_two_kinds_grow(void)
+{
+    const size_t few = 2 << 20, more = 6 << 20, part = 64 << 10;
+    char *p = mem_pages(few);
+    memset(p, 7, few);
+    T_EQ(madvise(p + part, part, MADV_DONTFORK), 0);
+    p = mem_pages_grow(p, few, more);
+    T_CHECK(p[0] == 7 && p[few - 1] == 7 && p[few] == 0 && p[more - 1] == 0);
+    T_EQ(munmap(p, more), 0);
+}
+
 static void copies_past_the_caches(void)
 {
     enum { N = 9000 };
@@ -150,7 +161,7 @@ static void copies_past_the_caches(void)
         }
 }
 
-T_MAIN(T_CASE(pages_grow), T_CASE(copies_past_the_caches), T_CASE(pages_of_their_own_are_zeroed),
-       T_CASE(pages_that_are_had_at_once), T_CASE(blocks_can_be_written_and_grown),
-       T_CASE(new_memory_is_zeroed), T_CASE(growing_keeps), T_CASE(hostile_sizes_are_refused),
-       T_CASE(exhaustion_ends_with_5), T_CASE(texts))
+T_MAIN(T_CASE(pages_grow), T_CASE(pages_of_two_kinds_grow), T_CASE(copies_past_the_caches),
+       T_CASE(pages_of_their_own_are_zeroed), T_CASE(pages_that_are_had_at_once),
+       T_CASE(blocks_can_be_written_and_grown), T_CASE(new_memory_is_zeroed), T_CASE(growing_keeps),
+       T_CASE(hostile_sizes_are_refused), T_CASE(exhaustion_ends_with_5), T_CASE(texts))

@@ -161,7 +161,7 @@ static int encode(struct bench *b, size_t bytes, int threads, size_t first, size
         struct own *own = &b->own[i];
         own->work = own->work ? own->work : tok_work_create(b->tok);
         own->ids.n = 0;
-        have_memory(&own->ids, total / 2 / (size_t)threads);
+        have_memory(&own->ids, total / (size_t)threads);
     }
     b->first = first;
     b->step = step;
