@@ -138,6 +138,7 @@ static void check(const struct made *m, const struct buf *rules)
     buf_finish(&f.whole);
     buf_finish(&w.norm);
     buf_finish(&w.swap);
+    buf_finish(&w.bert);
     regex_work_destroy(w.regex);
     pipe_spec_finish(&s);
 }
