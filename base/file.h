@@ -3,7 +3,7 @@
 #define BASE_FILE_H
 
 /*
- * Files that appear whole or not at all, and small helpers.
+ * Files that appear whole or not at all.
  *
  * A `struct outfile` writes to a temporary name in the target's folder (".NAME.tmp.N", created
  * anew). outfile_commit flushes, fsyncs, closes, renames onto the final name and fsyncs the folder;
@@ -25,7 +25,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 
 struct outfile {
@@ -91,34 +90,6 @@ int file_replace(const char *path, const void *p, size_t n, struct err *e);
 
 /* The same for what can be made again (struct outfile's `remade`). */
 int file_replace_remade(const char *path, const void *p, size_t n, struct err *e);
-
-/* Whole file into fresh memory with a NUL behind it; more than `max` bytes is ERR_DATA. */
-int file_read(const char *path, size_t max, struct buf *ret, struct err *e);
-
-bool file_exists(const char *path);
-bool file_is_dir(const char *path);
-bool file_is_still(int fd, const char *path); /* the open file still has that name */
-int file_size(const char *path, uint64_t *ret, struct err *e);
-
-/* Creates the folder and its parents; an existing folder is fine. */
-int file_mkdirs(const char *path, struct err *e);
-int file_sync_dir(const char *path, struct err *e);
-
-/* Removes a folder and what is in it; missing is fine. Does not follow links. */
-int file_remove_tree(const char *path, struct err *e);
-
-/* The folder part ("." if none) and the last part; fresh memory. */
-char *path_dir(const char *path);
-char *path_base(const char *path);
-char *path_join(const char *dir, const char *name);
-
-/*
- * Names that match a shell pattern, in byte order, or the one name itself if it has no pattern
- * characters. Nothing found is ERR_IO. `*ret` is an array of *ret_n fresh strings; names_free frees
- * both.
- */
-int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e);
-void names_free(char **names, size_t n);
 
 /* Writes all bytes to a descriptor. EPIPE is reported as ERR_IO with `errno` kept. */
 int fd_write_all(int fd, const char *name, const void *p, size_t n, struct err *e);

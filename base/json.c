@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/file.h"
 #include "base/json_walk.h"
 #include "base/mem.h"
+#include "base/path.h"
 
 enum { MAX_DEPTH = 64, PADDING = 64 };
 

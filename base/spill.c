@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 
 enum { BUFFER = 64 << 10 };
 

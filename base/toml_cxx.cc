@@ -11,8 +11,8 @@
 #include <toml++/toml.h>
 
 extern "C" {
-#include "base/file.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "base/toml.h"
 }
 

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/opt.h"
 #include "base/out.h"
+#include "base/path.h"
 #include "base/program.h"
 #include "convert/report.h"
 

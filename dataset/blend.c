@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/path.h"
 
 enum { LIST_MAX = 256 << 20 };
 

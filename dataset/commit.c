@@ -8,8 +8,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 
 struct places {
     const char *prefix;

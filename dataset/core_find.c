@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/core_name.h"
 
 enum { TEXT_MAX = 64 << 20 };

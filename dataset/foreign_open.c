@@ -5,8 +5,8 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/foreign.h"
 #include "dataset/shard.h"
 

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/commit.h"
 
 enum { FORMAT = 1, MANIFEST_MAX = 1 << 28 };

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/deepspeed_name.h"
 #include "dataset/maps_plan.h"
 #include "dataset/seal.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/commit.h"
 #include "dataset/packed.h"
 #include "dataset/pair.h"

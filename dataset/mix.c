@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/deepspeed_name.h"
 #include "dataset/seal.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/commit.h"
 
 static char *pack_path(const char *prefix)

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/path.h"
 
 enum { SEAL_MAX = 1 << 20 };
 

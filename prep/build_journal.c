@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/path.h"
 
 enum { FORMAT = 1, JOURNAL_MAX = 1 << 30 };
 

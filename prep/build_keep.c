@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/progress.h"
 #include "dataset/commit.h"
 #include "prep/build_state.h"

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "prep/cmd.h"

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/program.h"
 #include "prep/cmd.h"
 #include "prep/import.h"

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/file.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/program.h"
 #include "dataset/merge.h"
 #include "prep/cmd.h"

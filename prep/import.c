@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/commit.h"
 #include "dataset/merge.h"
 #include "dataset/shard_write.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/utf8.h"
 
 struct sentences {

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/spill.h"
 #include "dataset/commit.h"
 #include "dataset/packed.h"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/jsonl.h"
 #include "base/mem.h"
+#include "base/path.h"
 
 enum {
     IDS_BLOCK = 128 << 10, /* ids of a block of the framed stream, more if one document has more */

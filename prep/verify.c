@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/manifest.h"
 #include "dataset/packed.h"
 

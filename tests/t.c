@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "base/file.h"
+#include "base/path.h"
 #include "base/rng.h"
 
 /*

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/program.h"
 #include "tok/cmd.h"
 #include "tok/cmd_facts.h"

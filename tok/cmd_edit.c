@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/program.h"
 #include "base/progress.h"
 #include "tok/cmd.h"

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"

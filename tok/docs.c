@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/jscan.h"
 #include "base/jsonl.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/zin.h"
 
 enum {

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "tok/learn_table.h"
 
 enum {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "tok/words.h"
 
 enum { FILE_MAX = 1 << 24 };

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/proto.h"
 #include "tok/hf.h"
 #include "tok/recipe_json.h"

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "tok/sp_cxx.h"
 
 static const struct opt rows[] = {SP_TRAIN_ROWS(struct sp_train_options, , 0), {.name = NULL}};

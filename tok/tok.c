@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "tok/engine.h"
 #include "tok/folder.h"
 #include "tok/hf.h"

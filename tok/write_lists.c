@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "tok/base64.h"
 #include "tok/pipe_run.h"
 #include "tok/recipe.h"

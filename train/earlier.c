@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/toml.h"
 
 static const char *const adopted[] = {

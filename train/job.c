@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/program.h"
 #include "train/engine/state.h"
 

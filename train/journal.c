@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/progress.h"
 
 enum { LOST_LIMIT = 50, METRICS_MAX = 1 << 30 };

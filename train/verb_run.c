@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/progress.h"
 #include "train/engine/state.h"
 #include "train/engine/step.h"

@@ -7,8 +7,8 @@
 
 #include "base/behind.h"
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "tests/t.h"
 
 static int add(struct behind *w, const void *p, size_t n)

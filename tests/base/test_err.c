@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/path.h"
 #include "tests/t.h"
 
 static void sentence_and_code(void)

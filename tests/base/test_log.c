@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/path.h"
 #include "tests/t.h"
 
 /* Standard error goes to a file from here to caught(). */

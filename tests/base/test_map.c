@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "tests/t.h"
 
 enum { PAGE = 4096, SIZE = 40 * PAGE + 123 };

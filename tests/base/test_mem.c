@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/path.h"
 #include "tests/t.h"
 
 static void new_memory_is_zeroed(void)

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "tests/t.h"
 
 enum { MAX_TASKS = 300 };

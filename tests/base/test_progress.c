@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/file.h"
+#include "base/path.h"
 #include "base/progress.h"
 #include "tests/t.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/toml.h"
 #include "tests/t.h"

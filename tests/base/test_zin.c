@@ -12,6 +12,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "base/buf.h"
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/mem.h"

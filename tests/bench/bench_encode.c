@@ -11,10 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/file.h"
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "tok/tok.h"
 
 struct text {

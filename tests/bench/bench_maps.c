@@ -33,6 +33,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/batch.h"
 #include "dataset/mix.h"
 #include "tests/t.h"

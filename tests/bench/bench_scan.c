@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "tests/t.h"
 #include "tok/scan.h"
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/file.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "tok/tok.h"
 
 static double seconds(void)

@@ -27,10 +27,10 @@
 #include <time.h>
 
 #include "base/bytes.h"
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/pool.h"
 #include "tok/tok.h"
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/shard_write.h"
 #include "tests/t.h"
 

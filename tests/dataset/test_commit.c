@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "tests/dataset/corpus.h"
 
 /* PREFIX.commit as a writer leaves it that dies at once: the files of a shard made elsewhere. */

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/core_name.h"
 #include "tests/t.h"
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "tests/t.h"
 
 /* As Python 3 prints them. */

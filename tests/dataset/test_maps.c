@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "dataset/maps.h"
 #include "dataset/mt19937.h"
 #include "tests/dataset/corpus.h"

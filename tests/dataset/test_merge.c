@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "dataset/merge.h"
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"

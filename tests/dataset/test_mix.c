@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/batch.h"
 #include "dataset/mix.h"
 #include "tests/dataset/corpus.h"

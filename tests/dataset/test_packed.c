@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/packed_write.h"
 #include "tests/t.h"
 

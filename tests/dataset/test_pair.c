@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "dataset/pair.h"
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/path.h"
 #include "dataset/repair.h"
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/path.h"
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"
 

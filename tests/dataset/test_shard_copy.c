@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/file.h"
+#include "base/path.h"
 #include "dataset/shard_write.h"
 #include "tests/t.h"
 

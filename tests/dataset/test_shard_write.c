@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/shard_write.h"
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/rng.h"
 
 enum { MUTATIONS = 2000, SEED_BYTES = 1 << 20, MAX_SEEDS = 1000 };

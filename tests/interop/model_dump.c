@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "tests/train/tiny.h"
 
 /*

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "dataset/manifest.h"
 #include "dataset/shard.h"
 #include "prep/build.h"

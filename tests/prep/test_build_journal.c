@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "prep/build_journal.h"
 #include "tests/t.h"
 

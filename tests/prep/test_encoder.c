@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "base/file.h"
 #include "base/jsonl.h"
 #include "dataset/shard_write.h"
 #include "prep/encoder.h"

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/path.h"
 #include "dataset/manifest.h"
 #include "tests/dataset/corpus.h"
 #include "tests/dataset/foreign_make.h"

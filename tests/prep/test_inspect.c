@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "dataset/shard_write.h"
 #include "prep/inspect.h"
 #include "tests/t.h"

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/jsonl.h"
+#include "base/path.h"
 #include "prep/lines.h"
 #include "prep/plain.h"
 #include "tests/t.h"

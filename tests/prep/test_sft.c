@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "dataset/packed.h"
 #include "prep/unpack.h"
 #include "tests/t.h"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/path.h"
 #include "dataset/packed_write.h"
 #include "tests/dataset/corpus.h"
 #include "tests/t.h"

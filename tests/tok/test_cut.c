@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/utf8.h"
 #include "tests/t.h"
 #include "tok/bpe.h"

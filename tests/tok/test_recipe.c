@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/path.h"
 #include "tests/tok/hf_make.h"
 #include "tok/recipe_bpe.h"
 #include "tok/recipe_edit.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "tests/t.h"
 
 enum { ROOM = 1024 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/path.h"
 #include "tests/t.h"
 #include "tests/tok/make.h"
 #include "tok/sp_cxx.h"

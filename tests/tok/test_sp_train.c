@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "tests/t.h"
 
 struct values {

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/path.h"
 
 static const char prefix[] = "iter_";
 

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/manifest.h"
 #include "train/ckpt/place.h"

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "tests/t.h"
 
 #define HASH "00112233445566778899aabbccddeeff"

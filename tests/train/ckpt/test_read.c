@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/path.h"
 #include "tests/train/ckpt/sample.h"
 #include "train/ckpt/manifest.h"
 #include "train/ckpt/safetensors.h"

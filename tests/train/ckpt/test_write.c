@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/path.h"
 #include "tests/train/ckpt/sample.h"
 
 /* ---- the fault plan ------------------------------------------------------------------------ */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_PATH_H
+#define BASE_PATH_H
+
+/* What a path leads to: files read whole and looked at, folders made and removed, names. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Whole file into fresh memory with a NUL behind it; more than `max` bytes is ERR_DATA. */
+int file_read(const char *path, size_t max, struct buf *ret, struct err *e);
+
+bool file_exists(const char *path);
+bool file_is_dir(const char *path);
+bool file_is_still(int fd, const char *path); /* the open file still has that name */
+int file_size(const char *path, uint64_t *ret, struct err *e);
+
+/* Creates the folder and its parents; an existing folder is fine. */
+int file_mkdirs(const char *path, struct err *e);
+int file_sync_dir(const char *path, struct err *e);
+
+/* Removes a folder and what is in it; missing is fine. Does not follow links. */
+int file_remove_tree(const char *path, struct err *e);
+
+/* The folder part ("." if none) and the last part; fresh memory. */
+char *path_dir(const char *path);
+char *path_base(const char *path);
+char *path_join(const char *dir, const char *name);
+
+/*
+ * Names that match a shell pattern, in byte order, or the one name itself if it has no pattern
+ * characters. Nothing found is ERR_IO. `*ret` is an array of *ret_n fresh strings; names_free frees
+ * both.
+ */
+int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e);
+void names_free(char **names, size_t n);
+
+#endif
