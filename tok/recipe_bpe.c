@@ -9,7 +9,7 @@
 
 /*
  * Pieces are short and each is looked at once, so the lowest merge is found by a look at all
- * neighbours.
+ * neighbours. SentencePiece joins any two neighbours whose join is a piece, be they pieces or not.
  */
 
 struct slot {
@@ -18,16 +18,17 @@ struct slot {
     int32_t id;
 };
 
-struct made {
-    int32_t left, right, id;
+struct symbol {
+    int32_t id;      /* -1: no piece */
+    const char *end; /* in the text that is merged */
 };
 
 struct recipe_bpe {
     const struct recipe *r;
     struct slot *slot;
     size_t mask;
-    int32_t *sym;
-    struct made *made;
+    struct symbol *sym;
+    int32_t *made;
     size_t cap, nmade;
 };
 
@@ -94,8 +95,8 @@ static int32_t character(const struct recipe *r, const char *p, size_t n, bool f
     return recipe_find(r, name, a + n + c);
 }
 
-/* The characters of a piece; 0: one of them is no piece. A prefix or suffix is spelt in the piece
- * only once. */
+/* The characters of a piece; 0: one of them is no piece and cannot be merged. A prefix or suffix is
+ * spelt in the piece only once. */
 static size_t spell(struct recipe_bpe *b, int32_t id)
 {
     const struct recipe *r = b->r;
@@ -114,13 +115,29 @@ static size_t spell(struct recipe_bpe *b, int32_t id)
         size_t k = utf8_char(p->text + at, p->text + end);
         k = k ? k : 1;
         int32_t s = character(r, p->text + at, k, begin, ends && at + k == end);
-        if (s < 0)
+        if (s < 0 && r->from != RECIPE_SP)
             return 0;
-        b->sym[n++] = s;
         at += k;
+        b->sym[n++] = (struct symbol){s, p->text + at};
         begin = false;
     }
     return n;
+}
+
+/* What two neighbours are merged into, the least `order` first; -1: nothing. */
+static int32_t join(const struct recipe_bpe *b, const char *begin, const struct symbol *s,
+                    double *order)
+{
+    const struct recipe *r = b->r;
+    if (r->from != RECIPE_SP) {
+        const struct slot *m = find(b, key_of(s[0].id, s[1].id));
+        *order = m->rank;
+        return m->pair ? m->id : -1;
+    }
+    int32_t id = recipe_find(r, begin, (size_t)(s[1].end - begin));
+    enum sp_piece_type type = id < 0 ? SP_CONTROL : r->piece[id].type;
+    *order = id < 0 ? 0 : -r->piece[id].score;
+    return type == SP_NORMAL || type == SP_USER || type == SP_UNUSED ? id : -1;
 }
 
 static bool merge(struct recipe_bpe *b, int32_t id)
@@ -128,23 +145,26 @@ static bool merge(struct recipe_bpe *b, int32_t id)
     size_t n = spell(b, id);
     b->nmade = 0;
     while (n > 1) {
-        struct slot best = {0};
+        const char *begin = b->r->piece[id].text;
+        int32_t best = -1;
+        double least = 0, order;
         size_t at = 0;
-        for (size_t i = 0; i + 1 < n; i++) {
-            const struct slot *s = find(b, key_of(b->sym[i], b->sym[i + 1]));
-            if (s->pair && (!best.pair || s->rank < best.rank)) {
-                best = *s;
+        for (size_t i = 0; i + 1 < n; begin = b->sym[i++].end) {
+            int32_t made = join(b, begin, b->sym + i, &order);
+            if (made >= 0 && (best < 0 || order < least)) {
+                best = made;
+                least = order;
                 at = i;
             }
         }
-        if (!best.pair)
+        if (best < 0)
             break;
-        b->made[b->nmade++] = (struct made){b->sym[at], b->sym[at + 1], best.id};
-        b->sym[at] = best.id;
+        b->made[b->nmade++] = best;
+        b->sym[at] = (struct symbol){best, b->sym[at + 1].end};
         memmove(b->sym + at + 1, b->sym + at + 2, (n - at - 2) * sizeof(*b->sym));
         n--;
     }
-    return n == 1 && b->sym[0] == id;
+    return n == 1 && b->sym[0].id == id;
 }
 
 bool recipe_bpe_reaches(struct recipe_bpe *b, int32_t id)
@@ -152,15 +172,15 @@ bool recipe_bpe_reaches(struct recipe_bpe *b, int32_t id)
     return merge(b, id);
 }
 
-bool recipe_bpe_walk(struct recipe_bpe *b, int32_t id,
-                     void (*on)(void *arg, int32_t left, int32_t right, int32_t made), void *arg)
+bool recipe_bpe_walk(struct recipe_bpe *b, int32_t id, void (*on)(void *arg, int32_t id), void *arg)
 {
     if (!merge(b, id))
         return false;
     size_t n = spell(b, id), nmade = b->nmade;
     for (size_t i = 0; i < n; i++)
-        on(arg, -1, -1, b->sym[i]);
+        if (b->sym[i].id >= 0)
+            on(arg, b->sym[i].id);
     for (size_t i = 0; i < nmade; i++)
-        on(arg, b->made[i].left, b->made[i].right, b->made[i].id);
+        on(arg, b->made[i]);
     return true;
 }

@@ -3,8 +3,8 @@
 #define TOK_RECIPE_BPE_H
 
 /*
- * The merges of a recipe at work on its own pieces: which pieces merging reaches, and by way of
- * which others.
+ * The merges of a recipe, or a SentencePiece model's scores, at work on its own pieces: which
+ * pieces merging reaches, and by way of which others.
  */
 
 #include "tok/recipe.h"
@@ -21,10 +21,10 @@ bool recipe_bpe_has(const struct recipe_bpe *b, int32_t left, int32_t right);
 bool recipe_bpe_reaches(struct recipe_bpe *b, int32_t id);
 
 /*
- * Calls `on` for each merge that is made on the way, and for the characters with left = right = -1.
- * False if the piece is not reached; then nothing is called.
+ * Calls `on` for each piece on the way: the characters, and what each merge makes. False if the
+ * piece is not reached; then nothing is called.
  */
-bool recipe_bpe_walk(struct recipe_bpe *b, int32_t id,
-                     void (*on)(void *arg, int32_t left, int32_t right, int32_t made), void *arg);
+bool recipe_bpe_walk(struct recipe_bpe *b, int32_t id, void (*on)(void *arg, int32_t id),
+                     void *arg);
 
 #endif

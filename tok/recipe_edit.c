@@ -255,8 +255,6 @@ static void note_unreached(struct recipe *r, size_t from)
     size_t n = 0, first = 0;
     if (r->model != MODEL_BPE || r->from == RECIPE_TIKTOKEN)
         return;
-    if (r->from == RECIPE_SP)
-        recipe_derive_merges(r, false);
     b = recipe_bpe_create(r);
     for (size_t i = from; i < r->npieces; i++)
         if (r->piece[i].type == SP_NORMAL && !recipe_token_of(r, (int32_t)i) &&

@@ -62,7 +62,9 @@ int recipe_join(struct recipe *r, const struct tokenizer *t, const struct recipe
 /*
  * Keeps special and added tokens, bytes and the unknown piece; of the others those with a count (if
  * counts are given, by id), at most `size` in all (0: any number), the frequent ones first, else
- * those that were learnt first. A BPE keeps with each piece what merging it passes through.
+ * those that were learnt first. A BPE keeps with each piece what merging it passes through. With no
+ * `size` texts that were counted have the same ids but for their numbers (of a WordPiece with words
+ * that it does not know, not always).
  */
 int recipe_prune(struct recipe *r, const struct tokenizer *t, const uint64_t *count, size_t size,
                  struct recipe_rows *ret, struct err *e);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,6 +84,26 @@ static void keep_needed(struct prune *p, const struct tokenizer *t)
     surface_finish(&s);
 }
 
+/* The scores of a unigram model that those of unknown and user-defined pieces follow from. */
+static void keep_ends(struct prune *p)
+{
+    const struct recipe *r = p->r;
+    int64_t least = -1, most = -1;
+    for (size_t i = 0; i < r->npieces; i++) {
+        const struct recipe_piece *q = &r->piece[i];
+        if (!q->text || q->type != SP_NORMAL)
+            continue;
+        if (least < 0 || q->score < r->piece[least].score)
+            least = (int64_t)i;
+        if (most < 0 || q->score > r->piece[most].score)
+            most = (int64_t)i;
+    }
+    if (least >= 0)
+        keep(p, (int32_t)least);
+    if (most >= 0 && r->sp.count[SP_USER])
+        keep(p, (int32_t)most);
+}
+
 /* ---- what else ------------------------------------------------------------------------------ */
 
 struct candidate {
@@ -90,6 +111,14 @@ struct candidate {
     uint64_t count;
     double order; /* the smaller, the earlier */
 };
+
+static bool is_character(const struct recipe_piece *p)
+{
+    size_t k = 0;
+    if (p->text && p->n)
+        char_at(p->text, &k);
+    return k && k == p->n;
+}
 
 static int compare_candidates(const void *a, const void *b)
 {
@@ -101,15 +130,23 @@ static int compare_candidates(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* When a piece was learnt: its first merge, its score, or its id. */
+/* When a piece was learnt: its first merge, its score, or its id; characters before all merges. */
 static void order_pieces(const struct recipe *r, double *order)
 {
+    bool scores = r->model == MODEL_UNIGRAM || r->from == RECIPE_SP;
     for (size_t i = 0; i < r->npieces; i++)
-        order[i] = r->model == MODEL_UNIGRAM ? -r->piece[i].score
-                   : r->model == MODEL_BPE   ? -1
-                                             : (double)i;
+        order[i] = scores ? -r->piece[i].score : r->model == MODEL_BPE ? -1 : (double)i;
+    for (size_t i = 0; i < r->npieces; i++)
+        if (r->from == RECIPE_SP && r->model == MODEL_BPE && is_character(&r->piece[i]))
+            order[i] = -INFINITY;
     for (size_t i = r->nmerges; i--;)
         order[r->merge[i].id] = (double)i;
+}
+
+/* Unused pieces of a BPE are joined and then split again. */
+static bool is_between(const struct prune *p, size_t id)
+{
+    return p->bpe && p->r->piece[id].type == SP_UNUSED;
 }
 
 static size_t list_candidates(const struct prune *p, const uint64_t *count, struct candidate *list)
@@ -119,26 +156,24 @@ static size_t list_candidates(const struct prune *p, const uint64_t *count, stru
     size_t n = 0;
     order_pieces(r, order);
     for (size_t i = 0; i < r->npieces; i++)
-        if (r->piece[i].text && !p->keep[i] && (!count || count[i]))
+        if (r->piece[i].text && !p->keep[i] && (!count || count[i] || is_between(p, i)))
             list[n++] = (struct candidate){(int32_t)i, count ? count[i] : 0, order[i]};
     qsort(list, n, sizeof(*list), compare_candidates);
     free(order);
     return n;
 }
 
-static void want(void *arg, int32_t left, int32_t right, int32_t made)
+static void want(void *arg, int32_t id)
 {
     struct prune *p = arg;
-    (void)left;
-    (void)right;
     for (size_t i = 0; i < p->nwanted; i++)
-        if (p->wanted[i] == made)
+        if (p->wanted[i] == id)
             return;
-    if (p->keep[made])
+    if (p->keep[id])
         return;
     if (p->nwanted == p->cap)
         p->wanted = mem_grow(p->wanted, p->cap = p->cap ? 2 * p->cap : 64, sizeof(*p->wanted));
-    p->wanted[p->nwanted++] = made;
+    p->wanted[p->nwanted++] = id;
 }
 
 /* Keeps a piece, and what merging it passes through, if all of it fits. */
@@ -147,7 +182,7 @@ static void keep_candidate(struct prune *p, const struct candidate *c, size_t si
     p->nwanted = 0;
     if (p->bpe && !recipe_bpe_walk(p->bpe, c->id, want, p) && !c->count)
         return; /* merges do not reach it, and no text showed that it is used */
-    want(p, -1, -1, c->id);
+    want(p, c->id);
     if (size && p->kept + p->nwanted > size)
         return;
     for (size_t i = 0; i < p->nwanted; i++)
@@ -215,6 +250,8 @@ static int choose(struct prune *p, const struct tokenizer *t, const uint64_t *co
             "%s: %zu pieces are too few: %zu special tokens, added tokens and bytes must "
             "stay",
             p->r->path, size, p->kept);
+    if (!size && p->r->model == MODEL_UNIGRAM)
+        keep_ends(p);
     struct candidate *list = mem_new(p->r->npieces + 1, sizeof(*list));
     size_t n = list_candidates(p, count, list);
     for (size_t i = 0; i < n; i++)
@@ -229,12 +266,7 @@ static void note_characters(struct recipe *r, const struct prune *p)
 {
     size_t n = 0, first = 0;
     for (size_t i = r->npieces; i--;) {
-        const struct recipe_piece *q = &r->piece[i];
-        size_t k = 0;
-        if (!q->text || p->keep[i] || !q->n)
-            continue;
-        char_at(q->text, &k);
-        if (k != q->n)
+        if (p->keep[i] || !is_character(&r->piece[i]))
             continue;
         n++;
         first = i;
@@ -250,10 +282,9 @@ int recipe_prune(struct recipe *r, const struct tokenizer *t, const uint64_t *co
                  struct recipe_rows *ret, struct err *e)
 {
     struct prune p = {.r = r, .t = t, .size = tok_info(t)->vocab_size, .stray = -1};
-    if (r->from == RECIPE_SP && r->model == MODEL_BPE)
-        recipe_derive_merges(r, false);
+    bool merges = r->model == MODEL_BPE && (r->from != RECIPE_SP || r->sp.kind == SP_BPE);
     p.keep = mem_new((size_t)p.size + 1, sizeof(*p.keep));
-    p.bpe = r->model == MODEL_BPE ? recipe_bpe_create(r) : NULL;
+    p.bpe = merges ? recipe_bpe_create(r) : NULL;
     int code = choose(&p, t, count, size, e);
     if (!code) {
         int32_t *map = mem_new((size_t)p.size + 1, sizeof(*map));

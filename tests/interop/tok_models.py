@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Random SentencePiece models, pieces of any type and score under any rules, against sentencepiece 0.2.2: ids, pieces,
-places, texts of ids, the n best segmentations.
+places, texts of ids, the n best segmentations, and what is left of it when pruned to a corpus.
 
     tok_models.py TOK [FIRST LAST]
 
@@ -138,6 +138,22 @@ def differences(seed):
         wrong = [d for d, g in zip(some, got) if [x["ids"] for x in g["nbest"]] != sp.NBestEncodeAsIds(d, 4)] if isinstance(got, list) else [got]
         if wrong:
             yield f"n best: {len(wrong)} of {len(some)}, {min(wrong, key=len)!r}"
+    yield from pruned(docs[3:3 + r.choice([3, 20, 150])], ids[3:])
+
+
+def pruned(docs, want):
+    with open("used.jsonl", "w") as f:
+        f.writelines(json.dumps({"text": d}) + "\n" for d in docs)
+    p = subprocess.run([TOK, "prune", "-q", "made.model", *TYPE, "--keep-used", "used.jsonl", "--output", "used.model"], capture_output=True)
+    if p.returncode:
+        yield p.stderr.decode()
+        return
+    sp = sentencepiece.SentencePieceProcessor(model_file="used.model")
+    with open("used.model.rows") as f:
+        old = [int(line.split()[1]) for line in list(f)[1:]]
+    wrong = [d for d, w in zip(docs, want) if [old[i] for i in sp.encode(d)] != w]
+    if wrong:
+        yield f"pruned: {len(wrong)} of {len(docs)}, {min(wrong, key=len)!r}"
 
 
 def main():

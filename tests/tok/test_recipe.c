@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "tests/tok/hf_make.h"
+#include "tests/tok/make.h"
 #include "tok/recipe_bpe.h"
 #include "tok/recipe_edit.h"
 #include "tok/recipe_json.h"
@@ -76,11 +77,10 @@ struct walked {
     char text[64];
 };
 
-static void walk(void *arg, int32_t left, int32_t right, int32_t made)
+static void walk(void *arg, int32_t id)
 {
     char *s = ((struct walked *)arg)->text;
-    (void)right;
-    snprintf(s + strlen(s), 16, left < 0 ? "%d " : "=%d ", made);
+    snprintf(s + strlen(s), 16, "%d ", id);
 }
 
 static void merging_is_followed(void)
@@ -91,7 +91,7 @@ static void merging_is_followed(void)
     struct recipe_bpe *b = recipe_bpe_create(&r);
     struct walked w = {""};
     T_CHECK(recipe_bpe_walk(b, 6, walk, &w)); /* a b c: ab, abc */
-    T_STR(w.text, "0 1 2 =4 =6 ");
+    T_STR(w.text, "0 1 2 4 6 ");
     T_CHECK(recipe_bpe_reaches(b, 7));
     T_CHECK(!recipe_bpe_reaches(b, 8)); /* <unk> */
     T_CHECK(recipe_bpe_has(b, 4, 2) && !recipe_bpe_has(b, 2, 4));
@@ -123,6 +123,66 @@ static void pruning_keeps_the_way(void)
     recipe_rows_finish(&w);
     recipe_finish(&r);
     tok_close(t);
+}
+
+/* The ids of a model's pieces that stay when only `used` is. */
+static void prune_model(const struct buf *model, int64_t used, const char *left)
+{
+    struct tok_options o = {.path = t_path("made.model")};
+    struct tokenizer *t;
+    struct recipe r;
+    struct recipe_rows w = {0};
+    struct buf got = {0};
+    struct err e;
+    uint64_t count[16] = {0};
+    count[used] = 1;
+    T_OK(file_replace(o.path, model->data, model->len, &e), &e);
+    T_OK(tok_open(&o, &t, &e), &e);
+    T_OK(recipe_read(&r, t, &o, &e), &e);
+    T_OK(recipe_prune(&r, t, count, 0, &w, &e), &e);
+    for (size_t i = 0; i < w.n; i++)
+        buf_addf(&got, "%d ", w.old[i]);
+    T_STR(buf_str(&got), left);
+    buf_finish(&got);
+    recipe_rows_finish(&w);
+    recipe_finish(&r);
+    tok_close(t);
+}
+
+static void pruning_keeps_what_characters_without_pieces_become(void)
+{
+    static const struct {
+        const char *text;
+        float score;
+        int type;
+    } piece[] = {{"<unk>", 0, SP_UNKNOWN}, {"xy", -1, SP_NORMAL}, {"yz", -2, SP_NORMAL},
+                 {"xyz", -3, SP_NORMAL},   {"ab", -4, SP_UNUSED}, {"abcd", -5, SP_UNUSED},
+                 {"tz", -1, SP_NORMAL},    {"zt", -1, SP_NORMAL}, {"ztz", -1, SP_NORMAL}};
+    struct buf b = {0};
+    for (size_t i = 0; i < sizeof(piece) / sizeof(*piece); i++)
+        make_piece(&b, piece[i].text, piece[i].score, piece[i].type);
+    make_trainer(&b, SP_BPE, false);
+    make_normalizer(&b, NULL, 0);
+    prune_model(&b, 3, "0 1 3 4 "); /* xy, z; a and b are joined and split, c d never */
+    prune_model(&b, 8, "0 4 7 8 "); /* of equal scores the leftmost */
+    buf_finish(&b);
+}
+
+static void pruning_keeps_the_scores_that_others_follow_from(void)
+{
+    for (int user = 0; user < 2; user++) {
+        struct buf b = {0};
+        make_piece(&b, "<unk>", 0, SP_UNKNOWN);
+        make_piece(&b, "a", -1, SP_NORMAL);
+        make_piece(&b, "b", -9, SP_NORMAL);
+        make_piece(&b, "c", -2, SP_NORMAL);
+        make_piece(&b, "d", -3, SP_NORMAL);
+        make_piece(&b, "<u>", 0, user ? SP_USER : SP_CONTROL);
+        make_trainer(&b, SP_UNIGRAM, false);
+        make_normalizer(&b, NULL, 0);
+        prune_model(&b, 4, user ? "0 1 2 4 5 " : "0 2 4 5 ");
+        buf_finish(&b);
+    }
 }
 
 static void tokens_behind_holes_keep_their_ids(void)
@@ -173,4 +233,6 @@ static void files_appear_together_or_not_at_all(void)
 
 T_MAIN(T_CASE(numbers_as_rust_writes_them), T_CASE(a_file_is_written_as_it_was_read),
        T_CASE(merging_is_followed), T_CASE(pruning_keeps_the_way),
+       T_CASE(pruning_keeps_what_characters_without_pieces_become),
+       T_CASE(pruning_keeps_the_scores_that_others_follow_from),
        T_CASE(tokens_behind_holes_keep_their_ids), T_CASE(files_appear_together_or_not_at_all))
