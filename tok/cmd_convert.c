@@ -60,7 +60,8 @@ int cmd_open_staged(const struct recipe *r, enum recipe_format format, enum tok_
     } else if (format == RECIPE_BERT) {
         o.type = r->type;
     }
-    return tok_open(&o, ret, e);
+    int code = tok_open(&o, ret, e);
+    return code ? err_wrap(e, "what would be written cannot be read") : 0;
 }
 
 /* What the ids that are compared do not show. */

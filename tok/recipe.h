@@ -183,7 +183,8 @@ void recipe_files_finish(struct recipe_file *f, size_t n);
 
 /*
  * Writes the files, all or none. Before they appear, `prove` (may be NULL) is shown where they
- * stand under their own names; when it fails, nothing does.
+ * stand under their own names; when it fails, nothing does, and its sentence says the files' own
+ * names.
  */
 typedef int recipe_prove(void *arg, const struct recipe_file *staged, size_t n, struct err *e);
 int recipe_save(const struct recipe_file *f, size_t n, recipe_prove *prove, void *arg,

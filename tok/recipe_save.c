@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -8,13 +10,30 @@
 
 enum { FILES_MAX = 3 };
 
-static int prove_staged(const struct outfile *out, size_t n, recipe_prove *prove, void *arg,
-                        struct err *e)
+/* In a sentence, the name that a file is to have for the one under which it was looked at. */
+static void name_final(struct err *e, const char *tmp, const char *path)
+{
+    struct buf b = {0};
+    const char *rest = e->msg, *at;
+    for (; (at = strstr(rest, tmp)); rest = at + strlen(tmp)) {
+        buf_add(&b, rest, (size_t)(at - rest));
+        buf_adds(&b, path);
+    }
+    buf_adds(&b, rest);
+    snprintf(e->msg, sizeof(e->msg), "%s", buf_str(&b));
+    buf_finish(&b);
+}
+
+static int prove_staged(const struct recipe_file *f, const struct outfile *out, size_t n,
+                        recipe_prove *prove, void *arg, struct err *e)
 {
     struct recipe_file staged[FILES_MAX] = {{0}};
     for (size_t i = 0; i < n; i++)
         staged[i].path = out[i].tmp;
-    return prove ? prove(arg, staged, n, e) : 0;
+    int code = prove ? prove(arg, staged, n, e) : 0;
+    for (size_t i = 0; i < n && code && e; i++)
+        name_final(e, out[i].tmp, f[i].path);
+    return code;
 }
 
 int recipe_save(const struct recipe_file *f, size_t n, recipe_prove *prove, void *arg,
@@ -33,7 +52,7 @@ int recipe_save(const struct recipe_file *f, size_t n, recipe_prove *prove, void
             code = outfile_sync(&out[i], e);
     }
     if (!code)
-        code = prove_staged(out, n, prove, arg, e);
+        code = prove_staged(f, out, n, prove, arg, e);
     for (size_t i = n; i-- && !code;) /* the one that readers look for comes last */
         code = outfile_commit(&out[i], e);
     for (size_t i = 0; i < FILES_MAX; i++)

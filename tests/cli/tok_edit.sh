@@ -79,6 +79,12 @@ expect 0 "$TOK" prune h/tokenizer.json --size 300 --keep-used some.txt --output 
 expect 2 "$TOK" prune h/tokenizer.json --size 200 --output q2.json
 err_has "200 pieces are too few: 257 special tokens"
 no_file q2.json
+expect 3 "$TOK" prune g.model --size 3 --output none.model
+err_has "what would be written cannot be read: none.model: not a usable SentencePiece model: it has no piece of text"
+no_file none.model
+check "$TOK" train -q --model_type word --input some.txt --model_prefix word --vocab_size 20 --hard_vocab_limit=false
+expect 0 "$TOK" prune word.model --size 8 --output word8.model
+err_has "word8.model: 8 ids"
 
 t "prune: ids of templates and padding"
 echo mi >mi.txt
