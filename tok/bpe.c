@@ -370,3 +370,15 @@ void bpe_merge_short(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n
             sym[i][k] = word[i];
     }
 }
+
+void bpe_put_bytes(const uint32_t of[256], const char *text, const uint32_t *at, const uint32_t *n,
+                   size_t count, uint32_t sym[][BPE_LANES])
+{
+    if (cpu_avx512()) {
+        bpe_lanes_put(of, text, at, n, count, sym);
+        return;
+    }
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = 0; i < n[k]; i++)
+            sym[i][k] = of[(uint8_t)text[at[k] + i]];
+}

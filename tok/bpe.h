@@ -65,6 +65,11 @@ size_t bpe_merge(const struct bpe *m, struct bpe_work *w, uint32_t *sym, size_t 
  */
 void bpe_merge_short(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count);
 
+/* Their symbols, of words of bytes: word k is text[at[k] .. at[k] + n[k]), byte b is of[b]. Three
+ * bytes behind a word are readable. */
+void bpe_put_bytes(const uint32_t of[256], const char *text, const uint32_t *at, const uint32_t *n,
+                   size_t count, uint32_t sym[][BPE_LANES]);
+
 /*
  * The same as bpe_merge, and `seen` hears of every pair of neighbours that ever stood side by side,
  * in the order in which they came to do so: from left to right at first; after a join, the one with

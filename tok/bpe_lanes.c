@@ -207,11 +207,37 @@ WIDE void bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32
         give(&w[1], sym, n, LANES, count);
 }
 
+WIDE void bpe_lanes_put(const uint32_t of[256], const char *text, const uint32_t *at,
+                        const uint32_t *n, size_t count, uint32_t sym[][BPE_LANES])
+{
+    const __m512i byte = _mm512_set1_epi32(0xff), none = _mm512_setzero_si512();
+    for (size_t first = 0; first < count; first += LANES) {
+        __mmask16 some = (__mmask16)(count - first < LANES ? (1u << (count - first)) - 1 : 0xffff);
+        __m512i length = _mm512_maskz_loadu_epi32(some, n + first);
+        __m512i begin = _mm512_maskz_loadu_epi32(some, at + first);
+        unsigned most = (unsigned)_mm512_reduce_max_epi32(length);
+        for (unsigned i = 0; i < most; i += 4) {
+            __mmask16 has = _mm512_cmpgt_epi32_mask(length, _mm512_set1_epi32((int)i));
+            __m512i four = _mm512_mask_i32gather_epi32(none, has, begin, text + i, 1);
+            for (unsigned k = i; k < i + 4; k++, four = _mm512_srli_epi32(four, 8)) {
+                __m512i x = _mm512_i32gather_epi32(_mm512_and_si512(four, byte), of, 4);
+                _mm512_storeu_si512(sym[k] + first, x);
+            }
+        }
+    }
+}
+
 #else
 
 void bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count)
 {
     (void)m, (void)sym, (void)n, (void)count;
+}
+
+void bpe_lanes_put(const uint32_t of[256], const char *text, const uint32_t *at, const uint32_t *n,
+                   size_t count, uint32_t sym[][BPE_LANES])
+{
+    (void)of, (void)text, (void)at, (void)n, (void)count, (void)sym;
 }
 
 #endif

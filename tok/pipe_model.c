@@ -437,33 +437,54 @@ int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *tex
     BUG("model %d", (int)p->spec.model);
 }
 
-/* Words merged side by side, from the first on; how many there were, up to one that is long, taken
- * as it is, or wrong. */
-static size_t merge_short(const struct pipe *p, struct word_list *list, size_t first,
-                          struct tok_ids *ids)
+/* Up to BPE_LANES words that are not long, from the first on, as symbols; how many, up to one that
+ * is taken as it is, or wrong. */
+static size_t list_short(const struct pipe *p, const struct word_list *list, size_t first,
+                         uint32_t sym[][BPE_LANES], uint32_t *n)
 {
-    uint32_t sym[BPE_SHORT][BPE_LANES], n[BPE_LANES], own[BPE_SHORT];
+    bool bytes = p->all_bytes && !p->char_id && !p->spec.ignore_merges;
+    uint32_t own[BPE_SHORT];
     size_t count = 0;
     struct err e;
     for (; count < BPE_LANES && first + count < list->count; count++) {
         const char *word = list->text + list->at[first + count];
         size_t length = list->n[first + count];
         struct symbols s = {.p = p, .sym = own};
-        if (symbols_room(p, length) > BPE_SHORT || as_it_is(p, word, length) >= 0 ||
-            put_symbols(&s, word, length, &e))
+        if (symbols_room(p, length) > BPE_SHORT)
+            break;
+        n[count] = (uint32_t)length;
+        if (bytes)
+            continue;
+        if (as_it_is(p, word, length) >= 0 || put_symbols(&s, word, length, &e))
             break;
         for (size_t i = 0; i < s.n; i++)
             sym[i][count] = own[i];
         n[count] = (uint32_t)s.n;
     }
+    if (bytes)
+        bpe_put_bytes(p->byte_sym, list->text, list->at + first, n, count, sym);
+    return count;
+}
+
+/* Few symbols are left of most words: so many are copied whether they are or not. */
+enum { MOSTLY = 4 };
+
+/* Words merged side by side, from the first on; how many there were. */
+static size_t merge_short(const struct pipe *p, struct word_list *list, size_t first,
+                          struct tok_ids *ids)
+{
+    uint32_t sym[BPE_SHORT][BPE_LANES], n[BPE_LANES];
+    size_t count = list_short(p, list, first, sym, n);
     bpe_merge_short(p->bpe, sym, n, count);
-    int32_t *id = tok_ids_reserve(ids, count * BPE_SHORT);
-    for (size_t k = 0; k < count; k++) {
-        for (size_t i = 0; i < n[k]; i++)
-            *id++ = (int32_t)sym[i][k];
-        list->end[first + k] = (size_t)(id - ids->id);
+    int32_t *id = tok_ids_reserve(ids, count * BPE_SHORT + MOSTLY);
+    for (size_t k = 0; k < count; id += n[k++]) {
+        for (size_t i = 0; i < MOSTLY; i++)
+            id[i] = (int32_t)sym[i][k];
+        for (size_t i = MOSTLY; i < n[k]; i++)
+            id[i] = (int32_t)sym[i][k];
+        ids->n += n[k];
+        list->end[first + k] = ids->n;
     }
-    ids->n = (size_t)(id - ids->id);
     return count;
 }
 

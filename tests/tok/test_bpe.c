@@ -148,6 +148,30 @@ static void as_defined(void)
     bpe_work_finish(&w);
 }
 
+/* Words anywhere in a text, of any length, as many as there are lanes or fewer. */
+static void bytes_of_words(void)
+{
+    enum { TEXT = 1000 };
+    char text[TEXT + BPE_SHORT + 3];
+    uint32_t of[256], sym[BPE_SHORT][BPE_LANES], at[BPE_LANES], n[BPE_LANES];
+    for (uint32_t i = 0; i < 256; i++)
+        of[i] = t_rand(1, i);
+    for (uint32_t i = 0; i < sizeof(text); i++)
+        text[i] = (char)t_rand(2, i);
+    for (uint32_t round = 0; round < 3000; round++) {
+        size_t count = round % (BPE_LANES + 1);
+        uint32_t longest = 1 + round % BPE_SHORT;
+        for (uint32_t k = 0; k < count; k++) {
+            at[k] = t_rand(round, 3 + k) % TEXT;
+            n[k] = t_rand(round, 100 + k) % (longest + 1);
+        }
+        bpe_put_bytes(of, text, at, n, count, sym);
+        for (size_t k = 0; k < count; k++)
+            for (size_t i = 0; i < n[k]; i++)
+                T_EQ(sym[i][k], of[(uint8_t)text[at[k] + i]]);
+    }
+}
+
 /* a a -> b, b b -> c, ...: one letter a million times over; and no merge at all. */
 static void one_letter(void)
 {
@@ -230,5 +254,5 @@ static void many_ranks(void)
     free(pair);
 }
 
-T_MAIN(T_CASE(as_defined), T_CASE(one_letter), T_CASE(cascades), T_CASE(no_pairs),
-       T_CASE(many_ranks))
+T_MAIN(T_CASE(as_defined), T_CASE(bytes_of_words), T_CASE(one_letter), T_CASE(cascades),
+       T_CASE(no_pairs), T_CASE(many_ranks))
