@@ -89,6 +89,41 @@ static void intervals(struct mt19937 *m, uint64_t max, uint64_t n, uint64_t *ret
     }
 }
 
+/*
+ * How many of the words are drawn for top, top - 1, ... A word that is at most `top` may still be
+ * above what is left when it is its turn: false if one may.
+ */
+static bool count_drawn(const uint32_t *word, uint32_t top, uint32_t *ret)
+{
+    uint32_t mask = UINT32_MAX >> __builtin_clz(top), least = 0, most = 0;
+    if (top - (mask >> 1) <= WORDS)
+        return false; /* not all of this mask */
+    for (int i = 0; i < WORDS; i++) {
+        uint32_t v = word[i] & mask;
+        least += v <= top - WORDS;
+        most += v <= top;
+    }
+    *ret = least;
+    return least == most;
+}
+
+void mt_skip(struct mt19937 *m, uint64_t n)
+{
+    uint64_t left = n > 1 ? n - 1 : 0;
+    while (left > UINT32_MAX)
+        mt_interval(m, left--);
+    while (left) {
+        uint32_t top = (uint32_t)left, drawn = 0;
+        if (m->pos == WORDS)
+            refill(m);
+        if (m->pos == 0 && count_drawn(m->word, top, &drawn)) {
+            left -= drawn;
+            m->pos = WORDS;
+        } else
+            left -= (m->word[m->pos++] & (UINT32_MAX >> __builtin_clz(top))) <= top;
+    }
+}
+
 static inline uint64_t smaller(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -96,7 +131,8 @@ static inline uint64_t smaller(uint64_t a, uint64_t b)
 
 /*
  * Fisher and Yates from the top. What is drawn does not depend on the array, so a block of draws
- * runs ahead of the swaps, which fetch the cache lines that the next block will need.
+ * runs ahead of the swaps, which fetch the cache lines that the next block will need: into the
+ * second cache, to which more lines can be under way at once than to the first.
  */
 #define SHUFFLE(name, type)                                                                        \
     void name(struct mt19937 *m, type *a, uint64_t n)                                              \
@@ -111,7 +147,7 @@ static inline uint64_t smaller(uint64_t a, uint64_t b)
                 intervals(m, left, ahead, next);                                                   \
             for (uint64_t i = 0; i < k; i++) {                                                     \
                 if (i < ahead)                                                                     \
-                    __builtin_prefetch(&a[next[i]], 1);                                            \
+                    __builtin_prefetch(&a[next[i]], 1, 2);                                         \
                 type t = a[top - 1 - i];                                                           \
                 a[top - 1 - i] = a[now[i]];                                                        \
                 a[now[i]] = t;                                                                     \

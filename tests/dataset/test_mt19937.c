@@ -80,6 +80,25 @@ static void one_or_none_draw_nothing(void)
     T_EQ(mt_u32(&m), 822569775);
 }
 
+/* From any word of a block, and past sizes at which the mask changes. */
+static void skipped_is_as_shuffled(void)
+{
+    static const uint64_t n[] = {0,    1,    2,     3,     7,      8,      9,      624,    625,
+                                 2000, 4096, 65536, 65537, 131072, 700001, 700004, 3000000};
+    uint32_t *a = mem_new(3000000, sizeof(*a));
+    struct mt19937 m, twin;
+    mt_seed(&m, 1234);
+    for (size_t i = 0; i < sizeof(n) / sizeof(n[0]); i++) {
+        twin = m;
+        mt_shuffle32(&m, a, n[i]);
+        mt_skip(&twin, n[i]);
+        T_EQ(twin.pos, m.pos);
+        T_MEM(twin.key, m.key, sizeof(m.key));
+        T_EQ(mt_u32(&twin), mt_u32(&m));
+    }
+    free(a);
+}
+
 /* Above 2^32 - 1 two words are drawn, the high one first. */
 static void wide_intervals(void)
 {
@@ -99,4 +118,5 @@ static void wide_intervals(void)
 }
 
 T_MAIN(T_CASE(draws_are_numpys), T_CASE(two_shuffles_in_a_row), T_CASE(item_size_changes_nothing),
-       T_CASE(a_million), T_CASE(one_or_none_draw_nothing), T_CASE(wide_intervals))
+       T_CASE(a_million), T_CASE(one_or_none_draw_nothing), T_CASE(skipped_is_as_shuffled),
+       T_CASE(wide_intervals))
