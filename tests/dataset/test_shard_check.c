@@ -44,6 +44,56 @@ static void the_middle_is_looked_at(void)
     T_ERR(check_altered(DOCS + 16, (uint64_t)-1, 8, &e), &e, ERR_DATA, "document 1");
 }
 
+/* So many that two threads look at them: what is wrong is told wherever it is. */
+static void both_halves_are_looked_at(void)
+{
+    enum { N = 100000, OFFSETS = 34 + 4 * N, DOCS = OFFSETS + 8 * N };
+    static const struct {
+        size_t at;
+        uint64_t value;
+        size_t width;
+        const char *says;
+    } c[] = {
+        {34 + 4 * 7, (uint32_t)-2, 4, "sequence 7 has -2 tokens"},
+        {34 + 4 * (N - 7), (uint32_t)-2, 4, "sequence 99993 has -2 tokens"},
+        {34 + 4 * (N / 2 - 1), 3, 4, "sequence 50000 begins at byte 800000, but the ones before"},
+        {OFFSETS + 8 * 9, 1, 8, "sequence 9 begins at byte 1, but the ones before it end at 144"},
+        {OFFSETS + 8 * (N / 2), 1, 8, "sequence 50000 begins at byte 1, but"},
+        {OFFSETS + 8 * (N - 2), 1, 8, "sequence 99998 begins at byte 1, but"},
+        {DOCS + 8 * 1, N + 1, 8, "document 0 is said to be sequences 0 to 100001 of 100000"},
+        {DOCS + 8 * (N / 2), N - 1, 8, "document 50000 is said to be sequences 99999 to 50001"},
+        {DOCS + 8 * (N - 1), 5, 8, "document 99998 is said to be sequences 99998 to 5 of"},
+    };
+    static uint32_t length[N];
+    struct err e;
+    struct buf b = {0};
+    struct shard s;
+    struct shard_stats st;
+    for (int i = 0; i < N; i++)
+        length[i] = 4;
+    length[N - 5] = 3;
+    length[N - 4] = 5;
+    write_counting(t_path("a"), length, N);
+    T_OK(shard_open(&s, t_path("a"), &e), &e);
+    T_OK(shard_check_idx(&s, &st, &e), &e);
+    T_EQ(st.tokens, 4 * N);
+    T_EQ(st.shortest, 3);
+    T_EQ(st.longest, 5);
+    shard_close(&s);
+    T_OK(file_read(t_path("a.idx"), 1 << 22, &b, &e), &e);
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        unsigned char was[8];
+        memcpy(was, b.data + c[i].at, 8);
+        put_number(&b, c[i].at, c[i].value, c[i].width);
+        T_OK(file_replace(t_path("a.idx"), b.data, b.len, &e), &e);
+        memcpy(b.data + c[i].at, was, 8);
+        T_OK(shard_open(&s, t_path("a"), &e), &e);
+        T_ERR(shard_check_idx(&s, &st, &e), &e, ERR_DATA, c[i].says);
+        shard_close(&s);
+    }
+    buf_finish(&b);
+}
+
 static void ids_are_looked_at(void)
 {
     struct err e;
@@ -92,5 +142,5 @@ static void progress_ends_at_the_total(void)
     shard_close(&s);
 }
 
-T_MAIN(T_CASE(the_middle_is_looked_at), T_CASE(ids_are_looked_at),
-       T_CASE(progress_ends_at_the_total))
+T_MAIN(T_CASE(the_middle_is_looked_at), T_CASE(both_halves_are_looked_at),
+       T_CASE(ids_are_looked_at), T_CASE(progress_ends_at_the_total))
