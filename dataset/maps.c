@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "dataset/maps_plan.h"
+#include "dataset/maps_walk.h"
 #include "dataset/mt19937.h"
 
 /* An array of `n`; large pages, since shuffles go all over it. */
@@ -38,17 +39,6 @@ static int make_room(struct maps *m, const struct shard *s, struct err *e)
     return code;
 }
 
-static void put_row(const struct maps *m, void *sample, uint64_t r, const struct walk *w)
-{
-    if (m->wide_sample) {
-        int64_t row[2] = {(int64_t)w->place, w->token};
-        memcpy((int64_t *)sample + 2 * r, row, sizeof(row));
-    } else {
-        int32_t row[2] = {(int32_t)w->place, (int32_t)w->token};
-        memcpy((int32_t *)sample + 2 * r, row, sizeof(row));
-    }
-}
-
 static void build_doc(const struct maps_spec *q, const struct maps_plan *p, struct mt19937 *rng,
                       uint32_t *doc)
 {
@@ -59,18 +49,6 @@ static void build_doc(const struct maps_spec *q, const struct maps_plan *p, stru
     uint64_t cut = p->separate ? p->ndoc - p->nseq : p->ndoc;
     mt_shuffle32(rng, doc, cut);
     mt_shuffle32(rng, doc + cut, p->ndoc - cut);
-}
-
-static void build_sample(const struct maps_spec *q, const struct shard *s, struct maps *m)
-{
-    struct walk w = walk_start(q, s, m);
-    put_row(m, m->own[MAPS_SAMPLE], 0, &w);
-    for (uint64_t r = 1; r <= m->nsample; r++) {
-        bool whole = walk_sample(&w);
-        BUG_ON(!whole && !q->keep_last, "sample %" PRIu64 " of %" PRIu64 " has no end", r,
-               m->nsample);
-        put_row(m, m->own[MAPS_SAMPLE], r, &w);
-    }
 }
 
 static void fill_shuffle(struct maps *m)
@@ -98,87 +76,66 @@ static void build_shuffle(const struct maps_plan *p, struct mt19937 *rng, struct
 }
 
 /*
- * The draws of a map follow one another, but the .idx can be looked at while the document map is
- * shuffled, and the documents walked over while the shuffle map is: two threads.
+ * Two threads: one shuffles the documents, the other one skips what that draws and shuffles the
+ * samples. Who is first begins to walk over the documents, once they are there.
  */
 struct builder {
     const struct maps_spec *spec;
-    const struct shard *shard;
+    const struct maps_plan *plan;
     struct maps *maps;
-    int code;
-    struct err e;
+    struct maps_walk walk;
 };
 
-static void *check_idx(void *arg)
+static void *build_beside(void *arg)
 {
     struct builder *b = arg;
-    struct shard_stats stats;
-    b->code = shard_check_idx(b->shard, &stats, &b->e);
-    if (!b->code)
-        fill_shuffle(b->maps);
+    const struct maps_plan *p = b->plan;
+    uint64_t last = p->separate ? p->nseq : 0;
+    struct mt19937 rng;
+    maps_walk_lengths(&b->walk);
+    mt_seed(&rng, b->spec->seed);
+    mt_skip(&rng, p->ndoc - last);
+    mt_skip(&rng, last);
+    fill_shuffle(b->maps);
+    build_shuffle(p, &rng, b->maps);
+    maps_walk_run(&b->walk);
     return NULL;
 }
 
-static void *walk_all(void *arg)
+static int build_all(const struct maps_spec *q, const struct maps_plan *p, const struct shard *s,
+                     struct maps *m, struct err *e)
 {
-    struct builder *b = arg;
-    build_sample(b->spec, b->shard, b->maps);
-    return NULL;
-}
-
-/* Runs `work` beside what follows; at once where there is no thread to be had. */
-static bool beside(void *(*work)(void *), struct builder *b, pthread_t *ret)
-{
-    bool runs = !thread_start(ret, work, b);
-    if (!runs)
-        work(b);
-    return runs;
-}
-
-static int build_all(struct builder *b, const struct maps_plan *p, struct err *e)
-{
-    struct maps *m = b->maps;
+    struct builder b = {.spec = q, .plan = p, .maps = m};
     struct mt19937 rng;
     pthread_t thread;
-    bool runs = beside(check_idx, b, &thread);
-    mt_seed(&rng, b->spec->seed);
-    build_doc(b->spec, p, &rng, m->own[MAPS_DOC]);
-    if (runs)
+    b.walk = (struct maps_walk){.spec = q, .shard = s, .maps = m, .to = m->own[MAPS_SAMPLE]};
+    int code = maps_walk_init(&b.walk, e);
+    if (code)
+        return code;
+    bool runs = !thread_start(&thread, build_beside, &b);
+    mt_seed(&rng, q->seed);
+    build_doc(q, p, &rng, m->own[MAPS_DOC]);
+    maps_walk_documents(&b.walk);
+    if (runs) {
+        maps_walk_run(&b.walk);
         pthread_join(thread, NULL);
-    if (b->code) {
-        if (e)
-            *e = b->e;
-        return b->code;
-    }
-    runs = beside(walk_all, b, &thread);
-    build_shuffle(p, &rng, m);
-    if (runs)
-        pthread_join(thread, NULL);
-    return map_check(&b->shard->idx, e);
-}
-
-/* Tokens of the share, by lengths and by offsets: what both say may be built on before all of the
- * .idx was looked at. */
-static int count_tokens(const struct maps_spec *spec, const struct shard *s, uint64_t *ret,
-                        struct err *e)
-{
-    uint64_t told;
-    struct shard_stats stats;
-    int code = maps_tokens(s, spec->first, spec->end, ret, e);
-    if (!code && !maps_tokens_told(s, spec->first, spec->end, &told, NULL) && told == *ret)
-        return 0;
-    code = shard_check_idx(s, &stats, e);
-    BUG_ON(!code, "%s: tokens are not what its offsets say", s->prefix);
+    } else
+        build_beside(&b);
+    bool whole = maps_walk_finish(&b.walk);
+    code = map_check(&s->idx, e); /* that of a file which was cut meanwhile has other lengths */
+    BUG_ON(!code && !whole, "%" PRIu64 " samples have no end", m->nsample);
     return code;
 }
 
 int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps *ret, struct err *e)
 {
     struct maps_plan p;
-    struct builder b = {.spec = spec, .shard = s, .maps = ret};
+    struct shard_stats stats;
     uint64_t tokens = 0;
     *ret = (struct maps){0};
-    int code = count_tokens(spec, s, &tokens, e);
+    int code = spec->first < spec->end ? shard_check_idx(s, &stats, e) : 0;
+    if (!code)
+        code = maps_tokens_told(s, spec->first, spec->end, &tokens, e);
     if (!code)
         code = maps_plan_make(spec, s->prefix, tokens, &p, e);
     if (code)
@@ -188,7 +145,7 @@ int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps 
     ret->wide_shuffle = p.nsample >= UINT32_MAX - 1;
     code = make_room(ret, s, e);
     if (!code)
-        code = build_all(&b, &p, e);
+        code = build_all(spec, &p, s, ret, e);
     if (code)
         maps_close(ret);
     return code;

@@ -111,7 +111,7 @@ int maps_save(const struct maps *m, const struct maps_spec *spec, const char *pr
 /*
  * Maps the three files and holds them against the .idx: types and shapes, every document as often
  * as it must be, every row of the sample map walked again, the shuffle map a permutation. Linear,
- * without memory. ERR_DATA says what does not fit; ERR_IO that a file is missing.
+ * in 2 bytes for each sequence. ERR_DATA says what does not fit; ERR_IO that a file is missing.
  */
 int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *ret, struct err *e);
 

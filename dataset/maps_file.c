@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "dataset/deepspeed_name.h"
 #include "dataset/maps_plan.h"
+#include "dataset/maps_walk.h"
 #include "dataset/seal.h"
 
 /* ---- files -------------------------------------------------------------------------------- */
@@ -191,16 +192,16 @@ static int check_doc(const struct maps_spec *q, const struct maps_plan *p, const
 static int check_sample(const struct maps_spec *q, const struct shard *s, const struct maps *m,
                         struct err *e)
 {
-    struct walk w = walk_start(q, s, m);
-    for (uint64_t r = 0; r <= m->nsample; r++) {
-        int64_t place, token;
-        if (r && !walk_sample(&w) && !q->keep_last)
-            return unfit(&m->file[MAPS_SAMPLE], "has more samples than the documents", e);
-        maps_row(m, r, &place, &token);
-        if (place != (int64_t)w.place || token != w.token)
-            return unfit(&m->file[MAPS_SAMPLE], "does not follow the lengths of the documents", e);
-    }
-    return 0;
+    struct maps_walk w = {.spec = q, .shard = s, .maps = m};
+    int code = maps_walk_init(&w, e);
+    if (code)
+        return code;
+    maps_walk_lengths(&w);
+    maps_walk_documents(&w);
+    maps_walk_run(&w);
+    bool fits = maps_walk_finish(&w) && (m->wide_sample || m->ndoc <= INT32_MAX);
+    return fits ? 0
+                : unfit(&m->file[MAPS_SAMPLE], "does not follow the lengths of the documents", e);
 }
 
 static int check_shuffle(const struct maps_plan *p, const struct maps *m, struct err *e)

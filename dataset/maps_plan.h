@@ -3,11 +3,10 @@
 #define DATASET_MAPS_PLAN_H
 
 /*
- * What those who build maps and those who check them share: the numbers that follow from a spec,
- * and the walk over the documents that the sample map is.
+ * What those who build maps and those who check them share: the numbers that follow from a spec.
+ * The other such thing is maps_walk.h.
  */
 
-#include "base/fault.h"
 #include "dataset/maps.h"
 
 /*
@@ -37,47 +36,6 @@ static inline void maps_take_plan(struct maps *m, const struct maps_plan *p)
     m->separate = p->separate;
     m->ndoc = p->ndoc;
     m->nsample = p->nsample;
-}
-
-enum { WALK_AHEAD = 32 };
-
-struct walk {
-    const struct shard *shard;
-    const int32_t *doc;
-    uint64_t ndoc;
-    uint32_t need; /* tokens of a sample, extra included */
-    uint32_t extra;
-    uint64_t place; /* in doc */
-    int64_t token;
-};
-
-static inline struct walk walk_start(const struct maps_spec *q, const struct shard *s,
-                                     const struct maps *m)
-{
-    return (struct walk){s, m->doc, m->ndoc, q->seq_length + q->extra, q->extra, 0, 0};
-}
-
-/* Moves on by one sample; false when the documents end before it does. */
-static inline bool walk_sample(struct walk *w)
-{
-    int64_t need = w->need;
-    for (;;) {
-        int64_t length = shard_length(w->shard, (uint64_t)w->doc[w->place]);
-        int64_t left = length - w->token;
-        if (FAULT("map_walk") ? need < left : need <= left) {
-            w->token += need - w->extra;
-            return true;
-        }
-        if (w->place + 1 == w->ndoc) {
-            w->token = length - w->extra;
-            return false;
-        }
-        need -= left;
-        w->place++;
-        w->token = 0;
-        if (w->place + WALK_AHEAD < w->ndoc)
-            __builtin_prefetch(w->shard->length + 4 * (uint64_t)w->doc[w->place + WALK_AHEAD]);
-    }
 }
 
 #endif

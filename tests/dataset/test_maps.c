@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/mem.h"
 #include "base/path.h"
 #include "dataset/maps.h"
 #include "dataset/mt19937.h"
@@ -317,6 +319,88 @@ static void random_shards_against_the_rules(void)
     T_CHECK(separates > 5);
 }
 
+/* As Megatron-LM walks: need tokens are taken from one document after the other. */
+static void walk_check_rows(const struct maps_spec *q, const struct shard *s, const struct maps *m)
+{
+    uint64_t place = 0;
+    int64_t token = 0;
+    for (uint64_t r = 0; r <= m->nsample; r++) {
+        int64_t p, t, need = q->seq_length + (int64_t)q->extra;
+        while (r) {
+            int64_t length = shard_length(s, (uint64_t)m->doc[place]), left = length - token;
+            if (need <= left)
+                token += need - q->extra;
+            else if (place + 1 == m->ndoc)
+                token = length - q->extra;
+            if (need <= left || place + 1 == m->ndoc)
+                break;
+            need -= left;
+            place++;
+            token = 0;
+        }
+        maps_row(m, r, &p, &t);
+        T_EQ(p, place);
+        T_EQ(t, token);
+    }
+}
+
+static void write_idx(const char *prefix, const uint32_t *length, uint64_t n)
+{
+    struct err e;
+    struct buf b = {0};
+    uint64_t word, at = 0;
+    char *path = mem_printf("%s.idx", prefix);
+    buf_add(&b, "MMIDIDX\0\0\1\0\0\0\0\0\0\0\4", 18); /* version 1, i32 */
+    buf_add(&b, &n, 8);
+    buf_add(&b, (word = n + 1, &word), 8);
+    buf_add(&b, length, 4 * n);
+    for (uint64_t i = 0; i < n; at += 4 * length[i++])
+        buf_add(&b, &at, 8);
+    for (word = 0; word <= n; word++)
+        buf_add(&b, &word, 8);
+    T_OK(file_replace(path, b.data, b.len, &e), &e);
+    buf_finish(&b);
+    free(path);
+}
+
+/* More documents than a thread takes at once: empty ones, short ones, and some of more than 2^16
+ * tokens. */
+static void many_documents_against_the_walk(void)
+{
+    enum { N = 70000 };
+    static uint32_t length[N];
+    static const uint32_t seq_length[] = {1, 3, 20, 3000, 300000};
+    struct err e;
+    struct shard s;
+    for (uint32_t i = 0; i < N; i++)
+        length[i] = t_rand(7, i) % 4 ? t_rand(8, i) % 9 : 0;
+    length[12345] = 65534;
+    length[N - 9] = 65535;
+    length[N - 8] = 100000;
+    write_idx(t_path("many"), length, N);
+    T_OK(shard_open_idx(&s, t_path("many"), &e), &e);
+    for (uint32_t i = 0; i < 40; i++) {
+        struct maps m;
+        struct maps_spec q = {.part = PART_VALID,
+                              .first = i % 3,
+                              .end = N - i % 2,
+                              .samples = i % 8 < 2 ? 0 : 1000 * i,
+                              .one_epoch = i % 8 < 2,
+                              .seq_length = seq_length[i / 8],
+                              .seed = i,
+                              .extra = i % 4 < 2,
+                              .keep_last = i % 8 == 0 || i % 8 == 2,
+                              .wide = i % 5 == 0};
+        if (q.samples * q.seq_length > 10000000)
+            q.samples = 10;
+        T_OK(maps_build(&q, &s, &m, &e), &e);
+        T_CHECK(m.wide_sample == q.wide);
+        walk_check_rows(&q, &s, &m);
+        maps_close(&m);
+    }
+    shard_close(&s);
+}
+
 /* ---- files --------------------------------------------------------------------------------- */
 
 static const struct maps_spec file_spec = {.part = PART_VALID,
@@ -544,8 +628,8 @@ static void exact_fits(void)
 }
 
 T_MAIN(T_CASE(known_maps), T_CASE(megatrons_files_are_equalled), T_CASE(megatrons_files_are_taken),
-       T_CASE(random_shards_against_the_rules), T_CASE(saved_maps_are_opened),
-       T_CASE(stale_maps_are_refused), T_CASE(maps_of_other_data_are_refused),
-       T_CASE(wide_files_are_read), T_CASE(obtain_builds_once),
-       T_CASE(shares_without_tokens_are_refused), T_CASE(the_idx_is_checked_before),
-       T_CASE(exact_fits))
+       T_CASE(random_shards_against_the_rules), T_CASE(many_documents_against_the_walk),
+       T_CASE(saved_maps_are_opened), T_CASE(stale_maps_are_refused),
+       T_CASE(maps_of_other_data_are_refused), T_CASE(wide_files_are_read),
+       T_CASE(obtain_builds_once), T_CASE(shares_without_tokens_are_refused),
+       T_CASE(the_idx_is_checked_before), T_CASE(exact_fits))
