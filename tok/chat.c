@@ -137,6 +137,7 @@ static int find_id(const struct chat *c, struct chat_frame f, struct chat_specia
 {
     const struct tok_info *info = tok_info(c->tok);
     int64_t id;
+    size_t length;
     if (is_name(s, "bos?")) {
         id = f.bos;
     } else if (is_name(s, "eos?")) {
@@ -162,7 +163,7 @@ static int find_id(const struct chat *c, struct chat_frame f, struct chat_specia
             return ERR_USAGE;
     }
     s->id = (int32_t)id;
-    s->piece = id < 0 ? "" : tok_piece(c->tok, id);
+    s->piece = tok_piece(c->tok, id, &length);
     return 0;
 }
 

@@ -41,9 +41,7 @@ static const char *word_of(const struct vocab *v, int64_t id, size_t *ret_n)
 {
     if (!v->spelt)
         return surface_of(&v->surface, (int32_t)id, ret_n);
-    const char *p = tok_piece(v->t, id);
-    *ret_n = strlen(p);
-    return p;
+    return tok_piece(v->t, id, ret_n);
 }
 
 static void open_vocab(struct vocab *v, const struct tokenizer *t)

@@ -178,12 +178,17 @@ static int check_rows(const struct edit *d, const struct tokenizer *to, struct e
         return err_set(e, ERR_INTEGRITY,
                        "%s would have %lld ids instead of %zu: nothing was written", d->r.path,
                        (long long)size, w->n);
-    for (size_t id = 0; id < w->n; id++)
-        if (w->old[id] >= 0 && !(ranks && recipe_token_of(&d->r, (int32_t)id)) &&
-            strcmp(tok_piece(to, (int64_t)id), tok_piece(d->t, w->old[id])))
+    for (size_t id = 0; id < w->n; id++) {
+        if (w->old[id] < 0 || (ranks && recipe_token_of(&d->r, (int32_t)id)))
+            continue;
+        size_t n[2];
+        const char *now = tok_piece(to, (int64_t)id, &n[0]);
+        const char *was = tok_piece(d->t, w->old[id], &n[1]);
+        if (n[0] != n[1] || memcmp(now, was, n[0]))
             return err_set(e, ERR_INTEGRITY,
                            "%s: id %zu would be \"%.64s\" and not \"%.64s\": nothing was written",
-                           d->r.path, id, tok_piece(to, (int64_t)id), tok_piece(d->t, w->old[id]));
+                           d->r.path, id, now, was);
+    }
     return 0;
 }
 

@@ -70,18 +70,23 @@ static void put_number(struct buf *b, uint32_t v)
     b->len += (size_t)n;
 }
 
-/* An id, or its piece; in front of it what parts it from the one before. */
-static void put_one(struct buf *b, const struct cmd_out *o, int32_t id)
+void cmd_out_id(const struct cmd_out *o, int32_t id, struct buf *b)
 {
-    bool json = o->cli->format == CMD_JSON;
-    const char *piece = cmd_pieces(o->cli) ? tok_piece(o->tok, id) : NULL;
-    buf_addc(b, json ? ',' : ' ');
+    size_t n;
+    const char *piece = cmd_pieces(o->cli) ? tok_piece(o->tok, id, &n) : NULL;
     if (!piece)
         put_number(b, (uint32_t)id);
-    else if (json)
-        jsonw_string(b, piece, strlen(piece));
+    else if (o->cli->format == CMD_JSON)
+        jsonw_string(b, piece, n);
     else
-        buf_adds(b, piece);
+        buf_add(b, piece, n);
+}
+
+/* In front of it what parts it from the one before. */
+static void put_one(struct buf *b, const struct cmd_out *o, int32_t id)
+{
+    buf_addc(b, o->cli->format == CMD_JSON ? ',' : ' ');
+    cmd_out_id(o, id, b);
 }
 
 /* All of them once, where they are not too many. */
@@ -192,8 +197,8 @@ static void put_ids(struct buf *b, const struct tokenizer *t, const struct cli *
             buf_addf(b, "%d", id[i]);
             continue;
         }
-        const char *piece = tok_piece(t, id[i]);
-        size_t length = strlen(piece);
+        size_t length;
+        const char *piece = tok_piece(t, id[i], &length);
         if (said && id[i] == unk && k < said->n) {
             size_t from = k ? said->end[k - 1] : 0;
             piece = said->text.data + from;

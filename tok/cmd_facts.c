@@ -2,6 +2,7 @@
 #include "tok/cmd_facts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -160,26 +161,31 @@ void facts_switch(struct facts *f, const char *name, bool v)
 
 void facts_id(struct facts *f, const char *name, const struct tokenizer *t, int64_t id)
 {
-    const char *piece = tok_piece(t, id);
+    size_t n;
+    const char *piece = tok_piece(t, id, &n);
     name_fact(f, name);
     if (id < 0) {
         buf_adds(&f->out, f->json ? "null" : "none");
     } else {
         buf_addf(&f->out, f->json ? "{\"id\":%lld,\"piece\":" : "%lld ", (long long)id);
-        jsonw_string(&f->out, piece, strlen(piece)); /* a newline in it stays readable */
+        jsonw_string(&f->out, piece, n); /* a newline in it stays readable */
         buf_adds(&f->out, f->json ? "}" : "");
     }
     end_fact(f);
 }
 
-void facts_kind(struct facts *f, const char *name, const char *kind, const char *piece)
+void facts_kind(struct facts *f, const char *kind, const struct tokenizer *t, int64_t id)
 {
+    char name[32];
+    size_t n;
+    const char *piece = tok_piece(t, id, &n);
+    snprintf(name, sizeof(name), "%lld", (long long)id);
     name_fact(f, name);
     if (f->json)
         buf_adds(&f->out, "{\"piece\":");
     else
         buf_addf(&f->out, "%-14s", kind);
-    jsonw_string(&f->out, piece, strlen(piece));
+    jsonw_string(&f->out, piece, n);
     if (f->json)
         buf_addf(&f->out, ",\"kind\":\"%s\"}", kind);
     end_fact(f);
@@ -201,10 +207,11 @@ void facts_pieces(struct facts *f, const char *name, const struct tokenizer *t, 
     name_fact(f, name);
     buf_addc(&f->out, '[');
     for (size_t i = 0; i < n; i++) {
-        const char *piece = tok_piece(t, id[i]);
+        size_t length;
+        const char *piece = tok_piece(t, id[i], &length);
         if (i)
             buf_addc(&f->out, ',');
-        jsonw_string(&f->out, piece, strlen(piece));
+        jsonw_string(&f->out, piece, length);
     }
     buf_addc(&f->out, ']');
     end_fact(f);

@@ -39,8 +39,8 @@ void facts_real(struct facts *f, const char *name, double v); /* three decimals;
 void facts_switch(struct facts *f, const char *name, bool v);
 void facts_id(struct facts *f, const char *name, const struct tokenizer *t, int64_t id);
 
-/* A piece and of which kind it is. */
-void facts_kind(struct facts *f, const char *name, const char *kind, const char *piece);
+/* Under an id, its piece and of which kind it is. */
+void facts_kind(struct facts *f, const char *kind, const struct tokenizer *t, int64_t id);
 
 /* An array of ids, or of pieces. */
 void facts_ids(struct facts *f, const char *name, const int32_t *id, size_t n);

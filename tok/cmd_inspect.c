@@ -66,9 +66,7 @@ static void say_symbols(struct facts *f, const struct tokenizer *t, const struct
         enum sp_piece_type type = own ? m->piece[id].type : SP_CONTROL;
         if (type != SP_CONTROL && type != SP_USER && type != SP_UNKNOWN)
             continue;
-        char name[32];
-        snprintf(name, sizeof(name), "%lld", (long long)id);
-        facts_kind(f, name, own ? sp_type_name(type) : "added", tok_piece(t, id));
+        facts_kind(f, own ? sp_type_name(type) : "added", t, id);
     }
     facts_group_end(f);
 }
@@ -129,11 +127,8 @@ static void say_pipeline(struct facts *f, const struct tokenizer *t, const struc
     facts_group_end(f);
     buf_finish(&b);
     facts_group(f, "symbols");
-    for (size_t i = 0; i < r->ntokens; i++) {
-        char name[32];
-        snprintf(name, sizeof(name), "%d", r->token[i].id);
-        facts_kind(f, name, r->token[i].special ? "special" : "added", r->token[i].text);
-    }
+    for (size_t i = 0; i < r->ntokens; i++)
+        facts_kind(f, r->token[i].special ? "special" : "added", t, r->token[i].id);
     facts_group_end(f);
 }
 

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
-#include "base/json.h"
 #include "tok/cmd_out.h"
 
 /* Ids with their places, which only lines and JSON can hold. */
@@ -19,24 +16,13 @@ int cmd_offsets_check(const struct cli *c, struct err *e)
     return 0;
 }
 
-static void put_id(const struct cmd_out *o, int32_t id, struct buf *b)
-{
-    const char *piece = cmd_pieces(o->cli) ? tok_piece(o->tok, id) : NULL;
-    if (!piece)
-        buf_addf(b, "%d", id);
-    else if (o->cli->format == CMD_JSON)
-        jsonw_string(b, piece, strlen(piece));
-    else
-        buf_adds(b, piece);
-}
-
 static void put_text(const struct cmd_out *o, const struct tok_ids *ids, const struct tok_ranges *r,
                      struct buf *b)
 {
     for (size_t i = 0; i < ids->n; i++) {
         if (i)
             buf_addc(b, ' ');
-        put_id(o, ids->id[i], b);
+        cmd_out_id(o, ids->id[i], b);
         if (r)
             buf_addf(b, ":%zu-%zu", r->at[i].begin, r->at[i].end);
     }
@@ -50,7 +36,7 @@ static void put_json(const struct cmd_out *o, const struct tok_ids *ids, const s
     for (size_t i = 0; i < ids->n; i++) {
         if (i)
             buf_addc(b, ',');
-        put_id(o, ids->id[i], b);
+        cmd_out_id(o, ids->id[i], b);
     }
     buf_addc(b, ']');
     if (r)

@@ -21,6 +21,9 @@ struct cmd_out {
 void cmd_out_open(struct cmd_out *o, const struct cli *c, const struct tokenizer *t);
 void cmd_out_close(struct cmd_out *o);
 
+/* An id, or its piece. */
+void cmd_out_id(const struct cmd_out *o, int32_t id, struct buf *b);
+
 /* A document of n ids is what stands before them, the ids in one part or several, and what stands
  * behind. Appended. */
 void cmd_out_before(const struct cmd_out *o, uint64_t n, struct buf *b);

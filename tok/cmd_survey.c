@@ -60,8 +60,9 @@ static bool *find_hidden(const struct tokenizer *t, const struct recipe *r)
         hidden[r->token[k].id] |= r->token[k].special;
     bool sp = r && r->from == RECIPE_SP;
     for (int64_t id = 0; id < i->vocab_size; id++) {
-        const char *p = tok_piece(t, id);
-        bool byte = strlen(p) == 6 && !strncmp(p, "<0x", 3) && p[5] == '>';
+        size_t n;
+        const char *p = tok_piece(t, id, &n);
+        bool byte = n == 6 && !strncmp(p, "<0x", 3) && p[5] == '>';
         hidden[id] |= byte && (!r || r->byte_fallback);
         if (sp)
             hidden[id] |= (size_t)id >= r->npieces ||
@@ -138,7 +139,9 @@ static void say_unused(struct facts *f, const struct survey *s, const bool *hidd
     int32_t example[EXAMPLES];
     int64_t unused = 0, all = 0;
     for (int64_t id = 0; id < tok_info(s->t)->vocab_size; id++) {
-        if (hidden[id] || !*tok_piece(s->t, id))
+        size_t n;
+        tok_piece(s->t, id, &n);
+        if (hidden[id] || !n)
             continue;
         all++;
         if (!s->count[id] && unused++ < EXAMPLES)

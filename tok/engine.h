@@ -93,7 +93,8 @@ struct tok_engine {
     size_t ntrims;
     int (*decode)(const void *state, void *scratch, const int32_t *id, size_t n, struct buf *text,
                   struct err *e);
-    const char *(*piece)(const void *state, int64_t id);   /* id is inside the vocabulary */
+    /* id is inside the vocabulary */
+    const char *(*piece)(const void *state, int64_t id, size_t *ret_n);
     int64_t (*find)(const void *state, const char *piece); /* -1: none */
     bool (*special)(const void *state, int32_t id); /* or NULL; id is inside the vocabulary */
     void (*destroy)(void *state);

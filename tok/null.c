@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/mem.h"
@@ -87,10 +88,12 @@ static int null_decode(const void *state, void *scratch, const int32_t *id, size
 
 /* Pieces are numbers: they exist only as the caller writes them down, but for the end
  * of document. */
-static const char *null_piece(const void *state, int64_t id)
+static const char *null_piece(const void *state, int64_t id, size_t *ret_n)
 {
     const struct null *s = state;
-    return id == s->size - 1 ? s->digits : "";
+    const char *text = id == s->size - 1 ? s->digits : "";
+    *ret_n = strlen(text);
+    return text;
 }
 
 static int64_t null_find(const void *state, const char *piece)

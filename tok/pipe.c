@@ -457,10 +457,11 @@ static int pipe_decode(const void *state, void *scratch, const int32_t *id, size
     return decoder_run(state, scratch, id, n, text, e);
 }
 
-static const char *pipe_piece_text(const void *state, int64_t id)
+static const char *pipe_piece_text(const void *state, int64_t id, size_t *ret_n)
 {
-    const char *text = pipe_piece(state, id).p;
-    return text ? text : "";
+    struct pipe_text piece = pipe_piece(state, id);
+    *ret_n = piece.n;
+    return piece.p ? piece.p : "";
 }
 
 static bool pipe_special(const void *state, int32_t id)

@@ -64,8 +64,9 @@ bool recipe_make_room(struct recipe *r, const struct tokenizer *t, bool pieces)
     size_t count = 0, outside = 0;
     if (r->from == RECIPE_SP) {
         for (int64_t id = (int64_t)r->npieces; id < tok_info(t)->vocab_size; id++) {
-            const char *p = tok_piece(t, id);
-            recipe_add_piece(r, p, strlen(p))->type = SP_CONTROL;
+            size_t length;
+            const char *p = tok_piece(t, id, &length);
+            recipe_add_piece(r, p, length)->type = SP_CONTROL;
         }
         recipe_index(r);
         return true;
@@ -288,8 +289,12 @@ static int join_pieces(struct recipe *r, const struct tokenizer *t, const struct
     surface_init(&s, tb);
     for (int64_t id = 0; id < s.size && !code; id++) {
         const struct recipe_piece *from = (size_t)id < b->npieces ? &b->piece[id] : NULL;
-        const char *p = from && from->text ? from->text : tok_piece(tb, id);
-        size_t n = from && from->text ? from->n : strlen(p), k;
+        size_t n, k;
+        const char *p = tok_piece(tb, id, &n);
+        if (from && from->text) {
+            p = from->text;
+            n = from->n;
+        }
         if (!n || recipe_find(r, p, n) >= 0)
             continue;
         if (b->from == RECIPE_TIKTOKEN && recipe_token_of(b, (int32_t)id)) {

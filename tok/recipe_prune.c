@@ -52,10 +52,17 @@ static void keep_bytes(struct prune *p, bool letters)
     }
 }
 
+static bool has_piece(const struct prune *p, int64_t id)
+{
+    size_t n;
+    tok_piece(p->t, id, &n);
+    return n > 0;
+}
+
 static void keep_seen(void *arg, int64_t id)
 {
     struct prune *p = arg;
-    if (id >= 0 && id < p->size && *tok_piece(p->t, id))
+    if (has_piece(p, id))
         keep(p, (int32_t)id);
     else
         p->stray = id;
@@ -71,7 +78,7 @@ static void keep_needed(struct prune *p, const struct tokenizer *t)
         if (r->piece[i].text && r->piece[i].type != SP_NORMAL && r->piece[i].type != SP_UNUSED)
             keep(p, (int32_t)i);
     for (int64_t id = (int64_t)r->npieces; id < p->size; id++)
-        if (*tok_piece(t, id))
+        if (has_piece(p, id))
             keep(p, (int32_t)id);
     if (r->unk)
         keep_found(p, r->unk, strlen(r->unk));

@@ -48,11 +48,14 @@ struct sp {
 
 /* ---- vocabulary -------------------------------------------------------------------------- */
 
-static const char *sp_piece(const void *state, int64_t id)
+static const char *sp_piece(const void *state, int64_t id, size_t *ret_n)
 {
     const struct sp *s = state;
     size_t i = (size_t)id;
-    return i < s->model.npieces ? s->model.piece[i].text : s->added[i - s->model.npieces];
+    const char *text =
+        i < s->model.npieces ? s->model.piece[i].text : s->added[i - s->model.npieces];
+    *ret_n = strlen(text); /* no piece of a model has a NUL */
+    return text;
 }
 
 static int64_t sp_find(const void *state, const char *piece)
@@ -523,7 +526,7 @@ static int sp_decode(const void *state, void *scratch, const int32_t *id, size_t
         if (code)
             return code;
         if (end < n)
-            buf_adds(text, sp_piece(s, id[end]));
+            buf_adds(text, s->added[id[end] - own]);
         i = end + 1;
     }
     return 0;

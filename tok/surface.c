@@ -86,8 +86,8 @@ void surface_init(struct surface *s, const struct tokenizer *t)
     *s = (struct surface){.kind = find_kind(t), .size = info->vocab_size};
     s->start = mem_new((size_t)s->size + 1, sizeof(*s->start));
     for (int64_t id = 0; id < s->size; id++) {
-        const char *p = tok_piece(t, id);
-        size_t n = strlen(p);
+        size_t n;
+        const char *p = tok_piece(t, id, &n);
         s->start[id] = s->text.len;
         if (id == info->unk)
             continue;

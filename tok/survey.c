@@ -184,13 +184,13 @@ static int try_token(struct survey *s, const struct surface *f, int32_t id, bool
                      struct err *e)
 {
     static const char *const frame[] = {"", "\xee\x80\x80", "a", "q", "0"};
-    size_t n;
-    const char *p = surface_of(f, id, &n), *piece = tok_piece(s->t, id);
+    size_t n, spelt;
+    const char *p = surface_of(f, id, &n), *piece = tok_piece(s->t, id, &spelt);
     int code = 0;
     *ret = false;
     for (size_t i = 0; i < sizeof(frame) / sizeof(*frame) && !*ret && !code; i++)
         code = gives(s, frame[i], p, n, id, ret, e);
-    bool inside = f->kind == SURFACE_HASHES && piece[0] == '#' && piece[1] == '#';
+    bool inside = f->kind == SURFACE_HASHES && spelt > 1 && piece[0] == '#' && piece[1] == '#';
     for (char c = 'a'; inside && c <= 'z' && !*ret && !code; c++)
         code = gives(s, (const char[]){c, '\0'}, p, n, id, ret, e);
     /* a space at its start may be the one that is put before every text */

@@ -99,7 +99,8 @@ int tok_engine_eod(const struct tok_options *o, const struct tok_engine *g, stru
             return err_set(e, ERR_USAGE, "%s: the vocabulary has no piece '%s' (--eod-token)",
                            o->path ? o->path : tok_type_name(info->type), o->eod_token);
     }
-    info->eod_piece = info->eod >= 0 ? g->piece(g->state, info->eod) : NULL;
+    size_t n;
+    info->eod_piece = info->eod >= 0 ? g->piece(g->state, info->eod, &n) : NULL;
     return 0;
 }
 
@@ -637,9 +638,10 @@ bool tok_is_special(const struct tokenizer *t, int32_t id)
            t->engine.special(t->engine.state, id);
 }
 
-const char *tok_piece(const struct tokenizer *t, int64_t id)
+const char *tok_piece(const struct tokenizer *t, int64_t id, size_t *ret_n)
 {
-    return id < 0 || id >= t->info.vocab_size ? "" : t->engine.piece(t->engine.state, id);
+    *ret_n = 0;
+    return id < 0 || id >= t->info.vocab_size ? "" : t->engine.piece(t->engine.state, id, ret_n);
 }
 
 int64_t tok_find(const struct tokenizer *t, const char *piece)

@@ -306,9 +306,9 @@ bool tok_is_special(const struct tokenizer *t, int32_t id);
 int tok_decode(const struct tokenizer *t, struct tok_work *w, const int32_t *id, size_t n,
                struct buf *text, struct err *e);
 
-/* The piece of an id as the file spells it ("" outside the vocabulary); the id of a piece, -1 if
- * none. */
-const char *tok_piece(const struct tokenizer *t, int64_t id);
+/* The piece of an id as the file spells it, a NUL behind its *ret_n bytes, of which some may be
+ * NUL, too; "" outside the vocabulary. The id of a piece without NUL, -1 if none. */
+const char *tok_piece(const struct tokenizer *t, int64_t id, size_t *ret_n);
 int64_t tok_find(const struct tokenizer *t, const char *piece);
 
 #endif

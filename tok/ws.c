@@ -25,7 +25,7 @@
 
 struct ws {
     struct arena arena; /* the words */
-    const char **piece; /* by id */
+    struct words_text *piece; /* by id */
     size_t npieces;
     struct words words;
     int32_t unk, eod;
@@ -119,7 +119,7 @@ static int special_word(const struct ws *s, size_t at, int32_t *ret, struct tok_
                         struct err *e)
 {
     if (s->mode == TOK_SPECIALS_ERROR)
-        return special_refuse(s->piece[s->eod], at, e);
+        return special_refuse(s->piece[s->eod].p, at, e);
     if (s->mode == TOK_SPECIALS_TEXT) {
         tally->specials++;
         *ret = s->unk;
@@ -203,14 +203,16 @@ static int ws_decode(const void *state, void *scratch, const int32_t *id, size_t
     for (size_t i = 0; i < n; i++) {
         if (i)
             buf_addc(text, ' ');
-        buf_adds(text, s->piece[id[i]]);
+        buf_add(text, s->piece[id[i]].p, s->piece[id[i]].n);
     }
     return 0;
 }
 
-static const char *ws_piece(const void *state, int64_t id)
+static const char *ws_piece(const void *state, int64_t id, size_t *ret_n)
 {
-    return ((const struct ws *)state)->piece[id];
+    const struct words_text *piece = &((const struct ws *)state)->piece[id];
+    *ret_n = piece->n;
+    return piece->p;
 }
 
 static int64_t ws_find(const void *state, const char *piece)
@@ -232,7 +234,6 @@ static void ws_destroy(void *state)
 /* Says what is wrong with one member, if anything. */
 static int take_word(struct ws *s, const char *path, const struct json *w, struct err *e)
 {
-    size_t length = strlen(w->key);
     if (w->kind != JSON_INT)
         return err_set(e, ERR_DATA,
                        "%s: the value of \"%.64s\" is no whole number: not a "
@@ -243,12 +244,12 @@ static int take_word(struct ws *s, const char *path, const struct json *w, struc
                        "%s: the word \"%.64s\" has id %lld, but ids of %zu words are "
                        "0 to %zu",
                        path, w->key, (long long)w->integer, s->npieces, s->npieces - 1);
-    if (s->piece[w->integer])
+    if (s->piece[w->integer].p)
         return err_set(e, ERR_DATA, "%s: the words \"%.64s\" and \"%.64s\" have the same id %lld",
-                       path, s->piece[w->integer], w->key, (long long)w->integer);
-    const char *word = arena_strndup(&s->arena, w->key, length);
-    s->piece[w->integer] = word;
-    if (!words_add(&s->words, word, length, (int32_t)w->integer))
+                       path, s->piece[w->integer].p, w->key, (long long)w->integer);
+    const char *word = arena_strndup(&s->arena, w->key, w->key_length);
+    s->piece[w->integer] = (struct words_text){word, w->key_length};
+    if (!words_add(&s->words, word, w->key_length, (int32_t)w->integer))
         return err_set(e, ERR_DATA, "%s: the word \"%.64s\" is there twice", path, word);
     return 0;
 }

@@ -453,6 +453,19 @@ for f in u16 u32 docs; do
     out_is ""
 done
 
+t "pieces with a NUL in them"
+cat >nul.json <<'END'
+{"version": "1.0", "added_tokens": [], "pre_tokenizer": {"type": "WhitespaceSplit"},
+ "model": {"type": "WordLevel", "vocab": {"<unk>": 0, "a": 1, "a\u0000b": 2, "\u0000": 3}, "unk_token": "<unk>"}}
+END
+echo '{"text": "a\u0000b a \u0000"}' >nul.jsonl
+for more in "" "--offsets char" "--overflow --truncation 9"; do
+    expect 0 "$TOK" encode --tokenizer nul.json --format json --output_format piece $more nul.jsonl
+    out_has '{"pieces":["a\u0000b","a","\u0000"]'
+done
+expect 0 "$TOK" inspect --json nul.json
+out_has '"tokens_tested":3,"parts_of_characters":0,"unreachable_tokens":0'
+
 t "a text in the place of a file's name, a preset of another verb"
 expect 4 "$TOK" encode --tokenizer vocab.json "one two"
 err_has "one two: cannot open"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/tok/hf_make.h"
+#include "tests/tok/piece.h"
 #include "tok/base64.h"
 
 /* The simpler files: GPT-2's two, tiktoken's ranks, BERT's vocab.txt. */
@@ -99,7 +100,7 @@ static void tiktoken(void)
     T_OK(open_ranks("YWI= 256\n= 257\n", "gpt2", &t, &e), &e); /* as in Whisper's */
     T_EQ(tok_info(t)->vocab_size, 258);
     gives(t, "abb", "256 98");
-    T_STR(tok_piece(t, 257), "");
+    T_PIECE(t, 257, "");
     tok_close(t);
     T_ERR(open_ranks(more, NULL, &t, &e), &e, ERR_USAGE, "no known encoding");
     T_ERR(open_ranks("YWI= 256\nYWI= 257\n", "gpt2", &t, &e), &e, ERR_DATA, "twice");
@@ -192,7 +193,7 @@ static void tiktoken_in_json(void)
     T_EQ(tok_info(t)->eod, 2);
     T_EQ(tok_info(t)->bos, 1);
     T_EQ(tok_info(t)->unk, 0);
-    T_STR(tok_piece(t, 9), "<SPECIAL_9>");
+    T_PIECE(t, 9, "<SPECIAL_9>");
     gives(t, "abc bc", "267 42 108 109");
     gives(t, "</s>", "70 57 125 72"); /* text */
     tok_close(t);
@@ -259,8 +260,8 @@ static void tekken(void)
     T_EQ(tok_info(t)->vocab_size, 280); /* the last rank has no room */
     T_EQ(tok_info(t)->eod, 2);
     T_EQ(tok_info(t)->pad, 11);
-    T_STR(tok_piece(t, 19), "[TOOL_CONTENT]");
-    T_STR(tok_piece(t, 21), "<SPECIAL_21>");
+    T_PIECE(t, 19, "[TOOL_CONTENT]");
+    T_PIECE(t, 21, "<SPECIAL_21>");
     gives(t, "abc1bc[INST]", "279 71 120 121 3");
     tok_close(t);
     T_OK(open_tekken(TEKKEN("\"version\":\"v13\",\"default_vocab_size\":281,",

@@ -6,6 +6,8 @@
 
 #include "base/mem.h"
 #include "tests/tok/hf_make.h"
+#include "tests/tok/piece.h"
+#include "tok/surface.h"
 
 /* Expected ids are those of Hugging Face's tokenizers 0.23.3 on the same file. */
 
@@ -35,7 +37,7 @@ static void bytes_are_merged(void)
     T_EQ(tok_info(t)->type, TOK_HUGGINGFACE);
     T_EQ(tok_info(t)->vocab_size, 12);
     T_EQ(tok_info(t)->eod, -1);
-    T_STR(tok_piece(t, 9), "\u0120ab");
+    T_PIECE(t, 9, "\u0120ab");
     T_EQ(tok_find(t, "abc"), 6);
     gives(t, "abc", "6");
     gives(t, "abcab", "6 4");
@@ -508,6 +510,25 @@ static void files_beside_add_tokens(void)
         remove(t_path(name[i]));
 }
 
+static void pieces_with_a_nul(void)
+{
+    struct hf_make m = {.added = HF_TOKEN("x\\u0000y", ""),
+                        .model = "{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{\"a\":0,"
+                                 "\"a\\u0000b\":1,\"\\u0000\":2}}"};
+    struct tokenizer *t = open_made(&m, TOK_SPECIALS_PARSE);
+    struct surface s;
+    size_t n;
+    T_PIECE(t, 0, "a");
+    T_PIECE(t, 1, "a\0b");
+    T_PIECE(t, 2, "\0");
+    T_PIECE(t, 3, "x\0y");
+    surface_init(&s, t);
+    T_MEM(surface_of(&s, 1, &n), "a\0b", 3);
+    T_EQ(n, 3);
+    surface_finish(&s);
+    tok_close(t);
+}
+
 T_MAIN(T_CASE(files_beside_add_tokens), T_CASE(letters_fall_back_to_their_bytes),
        T_CASE(unigram_at_random), T_CASE(bytes_are_merged), T_CASE(unknown_characters),
        T_CASE(tokens_are_found), T_CASE(processors_in_a_row), T_CASE(no_unknown_piece),
@@ -515,4 +536,4 @@ T_MAIN(T_CASE(files_beside_add_tokens), T_CASE(letters_fall_back_to_their_bytes)
        T_CASE(invalid_bytes_are_replaced), T_CASE(bad_files_are_refused),
        T_CASE(like_normalized_tokens_are_refused), T_CASE(merges_are_dropped),
        T_CASE(scripts_are_parted), T_CASE(too_many_parts_are_refused),
-       T_CASE(deep_and_cut_files_are_refused))
+       T_CASE(deep_and_cut_files_are_refused), T_CASE(pieces_with_a_nul))

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "tests/t.h"
 #include "tests/tok/make.h"
+#include "tests/tok/piece.h"
 #include "tok/tok.h"
 
 /* A model over a to e, with <EOD> as a user-defined piece or not at all. */
@@ -39,8 +40,8 @@ static void encode(const struct tokenizer *t, struct tok_work *w, const char *te
     struct tok_ids ids = {0};
     struct buf got = {0};
     T_OK(tok_encode(t, w, text, strlen(text), &ids, &e), &e);
-    for (size_t i = 0; i < ids.n; i++)
-        buf_addf(&got, "%s%s", i ? " " : "", tok_piece(t, ids.id[i]));
+    for (size_t i = 0, n; i < ids.n; i++)
+        buf_addf(&got, "%s%s", i ? " " : "", tok_piece(t, ids.id[i], &n));
     T_STR(buf_str(&got), want);
     buf_finish(&got);
     tok_ids_finish(&ids);
@@ -70,11 +71,11 @@ static void megatron_adds_what_is_missing(void)
     T_STR(i->eod_piece, "<EOD>");
     T_EQ(tok_find(t, "<MASK>"), 17);
     T_EQ(i->pad, 18);
-    T_STR(tok_piece(t, 18), "<PAD>");
+    T_PIECE(t, 18, "<PAD>");
     T_EQ(i->bos, 1);
     T_EQ(i->eos, 2);
     T_EQ(i->unk, 0);
-    T_STR(tok_piece(t, 19), "");
+    T_PIECE(t, 19, "");
     tok_close(t);
     t = open_sp(write_model(true), TOK_AUTO, TOK_SPECIALS_TEXT);
     T_EQ(tok_info(t)->eod, 14);
@@ -95,7 +96,7 @@ static void gpt_is_the_bare_model(void)
     T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "no piece 'nothing'");
     o.eod_token = "c";
     T_OK(tok_open(&o, &t, &e), &e);
-    T_STR(tok_piece(t, tok_info(t)->eod), "c");
+    T_PIECE(t, tok_info(t)->eod, "c");
     tok_close(t);
 }
 

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "tests/t.h"
 #include "tests/tok/make.h"
+#include "tests/tok/piece.h"
 #include "tok/tok.h"
 
 static struct tokenizer *open_words(void)
@@ -189,8 +190,8 @@ static void a_failure_takes_its_ids_back(void)
     T_OK(tok_encode(t, w, "1 2", 3, &ids, &e), &e);
     T_ERR(tok_encode(t, w, "3 4 x", 5, &ids, &e), &e, ERR_DATA, "byte 4");
     T_EQ(ids.n, 2);
-    T_STR(tok_piece(t, -1), "");
-    T_STR(tok_piece(t, 11), "");
+    T_PIECE(t, -1, "");
+    T_PIECE(t, 11, "");
     tok_ids_finish(&ids);
     tok_work_destroy(w);
     tok_work_destroy(NULL);

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "tests/t.h"
+#include "tests/tok/piece.h"
 #include "tok/tok.h"
 
 static const char vocab[] =
@@ -168,8 +169,8 @@ static void facts_and_round_trip(void)
     T_EQ(i->eod, 4);
     T_STR(i->eod_piece, "<|endoftext|>");
     T_EQ(i->unk, 0);
-    T_STR(tok_piece(t, 3), "\xe6\xbc\xa2\xe5\xad\x97");
-    T_STR(tok_piece(t, 6), "");
+    T_PIECE(t, 3, "\xe6\xbc\xa2\xe5\xad\x97");
+    T_PIECE(t, 6, "");
     int32_t id[] = {1, 3, 5};
     struct buf b = {0};
     T_OK(tok_decode(t, w, id, 3, &b, &e), &e);
@@ -184,6 +185,29 @@ static void facts_and_round_trip(void)
     T_EQ(tok_work_invalid(w), 2);
     tok_ids_finish(&ids);
     buf_finish(&b);
+    tok_work_destroy(w);
+    tok_close(t);
+}
+
+static void words_with_a_nul(void)
+{
+    struct err e;
+    struct tok_options o = {
+        .path = write_vocab("{\"<unk>\": 0, \"a\": 1, \"a\\u0000b\": 2, \"\\u0000\": 3}")};
+    struct tokenizer *t;
+    T_OK(tok_open(&o, &t, &e), &e);
+    struct tok_work *w = tok_work_create(t);
+    struct tok_ids ids = {0};
+    struct buf b = {0};
+    T_OK(tok_encode(t, w, "a a\0b \0", 7, &ids, &e), &e);
+    T_EQ(ids.n, 3);
+    T_MEM(ids.id, ((int32_t[]){1, 2, 3}), 12);
+    T_OK(tok_decode(t, w, ids.id, 3, &b, &e), &e);
+    T_EQ(b.len, 7);
+    T_MEM(b.data, "a a\0b \0", 7);
+    T_PIECE(t, 2, "a\0b");
+    buf_finish(&b);
+    tok_ids_finish(&ids);
     tok_work_destroy(w);
     tok_close(t);
 }
@@ -230,4 +254,5 @@ static void types_and_files_must_fit(void)
 
 T_MAIN(T_CASE(random_text_is_cut_as_by_the_twin), T_CASE(wide_space_at_every_place),
        T_CASE(the_end_of_document_inside_a_text), T_CASE(facts_and_round_trip),
-       T_CASE(bad_vocabularies_are_refused), T_CASE(types_and_files_must_fit))
+       T_CASE(words_with_a_nul), T_CASE(bad_vocabularies_are_refused),
+       T_CASE(types_and_files_must_fit))
