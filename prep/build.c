@@ -269,10 +269,11 @@ static void work(void *arg, int worker, void *item)
     encoder_run(b->encoder[worker], item);
 }
 
-static void follow(void *arg, void *item)
+static bool follow(void *arg, void *item)
 {
     struct build *b = arg;
     source_follow(&b->source, item);
+    return false;
 }
 
 static int run_line(struct build *b, struct err *e)

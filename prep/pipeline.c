@@ -12,9 +12,20 @@
 
 enum { TICK_NS = 100 * 1000 * 1000 };
 
+/* Each is what an item waits for, or who has it in hand. */
+enum stage { WORK, FOLLOW, STORE, STORING, DRAIN };
+
+struct place {
+    void *item;
+    uint64_t size;
+    int worker; /* who worked on it */
+    enum stage stage;
+};
+
 /*
  * The items in flight form a ring; three counters only ever grow, each the number of items that
- * are through with a step. Items between followed and filled are worked on, or ready.
+ * are through with a step. Items between followed and filled are worked on, or wait to be followed;
+ * those between drained and followed are stored, or wait for that or for drain.
  */
 struct line {
     const struct pipeline *p;
@@ -23,14 +34,13 @@ struct line {
     pthread_cond_t over;   /* for the caller */
     uint64_t filled, followed, drained;
     bool filling, following, draining; /* somebody has the step in hand */
+    bool alone;                        /* the last one followed wants to be drained first */
     int waiting;                       /* workers */
     uint64_t bytes;                    /* in flight */
-    void **item;                       /* each place of the ring */
+    struct place *ring;
     void **free; /* a stack of nfree: the last one drained is still in caches */
     size_t nfree;
-    uint64_t *size; /* of each item in the ring */
-    bool *ready;    /* each item: a worker is through with it */
-    bool ended;     /* nothing more is to be filled */
+    bool ended; /* nothing more is to be filled */
     bool stopped;
     int code; /* why */
 };
@@ -66,24 +76,29 @@ static void stop(struct line *l, int code)
     tell(l);
 }
 
+static struct place *place_of(struct line *l, uint64_t n)
+{
+    return &l->ring[n % l->p->nitems];
+}
+
 static bool drain_one(struct line *l)
 {
     const struct pipeline *p = l->p;
-    if (l->draining || l->drained == l->followed)
+    struct place *at = place_of(l, l->drained);
+    if (l->draining || l->drained == l->followed || at->stage != DRAIN)
         return false;
-    size_t i = l->drained % p->nitems;
     l->draining = true;
     pthread_mutex_unlock(&l->lock);
-    int code = p->drain(p->arg, l->item[i]);
+    int code = p->drain(p->arg, at->item);
     pthread_mutex_lock(&l->lock);
     l->draining = false;
     if (code) {
         stop(l, code);
         return true;
     }
-    l->bytes -= l->size[i];
+    l->bytes -= at->size;
     l->drained++;
-    l->free[l->nfree++] = l->item[i];
+    l->free[l->nfree++] = at->item;
     tell(l);
     return true;
 }
@@ -91,19 +106,41 @@ static bool drain_one(struct line *l)
 static bool follow_one(struct line *l)
 {
     const struct pipeline *p = l->p;
-    size_t i = l->followed % p->nitems;
-    if (l->following || l->followed == l->filled || !l->ready[i])
+    struct place *at = place_of(l, l->followed);
+    if (l->following || l->followed == l->filled || at->stage != FOLLOW)
+        return false;
+    if (l->alone && l->drained != l->followed)
         return false;
     if (p->follow) {
         l->following = true;
         pthread_mutex_unlock(&l->lock);
-        p->follow(p->arg, l->item[i]);
+        bool alone = p->follow(p->arg, at->item);
         pthread_mutex_lock(&l->lock);
         l->following = false;
+        l->alone = alone;
     }
+    at->stage = p->store ? STORE : DRAIN;
     l->followed++;
     tell(l);
     return true;
+}
+
+/* The oldest item that this worker worked on (-1: that any did). */
+static bool store_one(struct line *l, int worker)
+{
+    const struct pipeline *p = l->p;
+    for (uint64_t n = l->drained; n < l->followed; n++) {
+        struct place *at = place_of(l, n);
+        if (at->stage != STORE || (worker >= 0 && at->worker != worker))
+            continue;
+        at->stage = STORING;
+        pthread_mutex_unlock(&l->lock);
+        p->store(p->arg, at->item);
+        pthread_mutex_lock(&l->lock);
+        at->stage = DRAIN;
+        return true;
+    }
+    return false;
 }
 
 /* Whether one more item may be filled: a free place, and bytes left (or nothing in flight). */
@@ -125,11 +162,9 @@ static bool fill_and_work(struct line *l, int worker)
     pthread_mutex_lock(&l->lock);
     l->filling = false;
     l->ended = !more;
-    size_t i = l->filled % p->nitems;
+    struct place *at = place_of(l, l->filled);
     if (more) {
-        l->item[i] = item;
-        l->size[i] = bytes;
-        l->ready[i] = false;
+        *at = (struct place){.item = item, .size = bytes, .worker = worker, .stage = WORK};
         l->bytes += bytes;
         l->filled++;
     }
@@ -139,7 +174,7 @@ static bool fill_and_work(struct line *l, int worker)
     pthread_mutex_unlock(&l->lock);
     p->work(p->arg, worker, item);
     pthread_mutex_lock(&l->lock);
-    l->ready[i] = true;
+    at->stage = FOLLOW;
     return true;
 }
 
@@ -150,7 +185,8 @@ static void *worker_main(void *arg)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_mutex_lock(&l->lock);
     while (!is_over(l)) {
-        if (drain_one(l) || follow_one(l) || fill_and_work(l, w->index))
+        if (drain_one(l) || follow_one(l) || store_one(l, w->index) || fill_and_work(l, w->index) ||
+            store_one(l, -1))
             continue;
         l->waiting++;
         pthread_cond_wait(&l->change, &l->lock);
@@ -206,11 +242,9 @@ static void line_init(struct line *l, const struct pipeline *p)
     pthread_cond_init(&l->change, NULL);
     pthread_cond_init(&l->over, &attr);
     pthread_condattr_destroy(&attr);
-    l->item = mem_new(p->nitems, sizeof(*l->item));
+    l->ring = mem_new(p->nitems, sizeof(*l->ring));
     l->free = mem_new(p->nitems, sizeof(*l->free));
     memcpy(l->free, p->item, p->nitems * sizeof(*l->free));
-    l->size = mem_new(p->nitems, sizeof(*l->size));
-    l->ready = mem_new(p->nitems, sizeof(*l->ready));
 }
 
 static void line_finish(struct line *l)
@@ -218,10 +252,8 @@ static void line_finish(struct line *l)
     pthread_mutex_destroy(&l->lock);
     pthread_cond_destroy(&l->change);
     pthread_cond_destroy(&l->over);
-    free(l->item);
+    free(l->ring);
     free(l->free);
-    free(l->size);
-    free(l->ready);
 }
 
 /* Starts the workers; *ret: as many as run. */

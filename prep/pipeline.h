@@ -3,11 +3,12 @@
 #define PREP_PIPELINE_H
 
 /*
- * Items pass four steps: fill, work, follow, drain. Several may be worked on at once; each other
- * step has one item at a time, in the order in which they were filled, so that what comes out does
- * not depend on the number of workers. Whichever worker is free takes what waits, the oldest item
- * first: no thread belongs to a step, an item mostly stays with the worker that filled it, and
- * nobody is woken while all are busy. The items are the caller's, made once and used again, the
+ * Items pass five steps: fill, work, follow, store, drain. Several may be worked on or stored at
+ * once; each other step has one item at a time, in the order in which they were filled, so that
+ * what comes out does not depend on the number of workers. Whichever worker is free takes what
+ * waits, the oldest item first: no thread belongs to a step, an item mostly stays with the worker
+ * that filled it, and nobody is woken while all are busy. Who worked on an item stores it, too,
+ * unless another has nothing else to do. The items are the caller's, made once and used again, the
  * last one drained first; there are never more than `nitems` in flight, nor more than `budget`
  * bytes unless a single item is larger.
  */
@@ -34,7 +35,10 @@ struct pipeline {
 
     void (*work)(void *arg, int worker, void *item); /* worker: 0 .. workers - 1 */
 
-    void (*follow)(void *arg, void *item); /* NULL: nothing to do */
+    /* NULL: nothing to do. True: none of those behind is followed before this one is drained. */
+    bool (*follow)(void *arg, void *item);
+
+    void (*store)(void *arg, void *item); /* NULL: nothing to do */
 
     /* Anything but 0 stops the line. */
     int (*drain)(void *arg, void *item);

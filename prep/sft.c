@@ -431,10 +431,11 @@ static void work(void *arg, int worker, void *item)
     sft_encoder_run(s->encoder[worker], item);
 }
 
-static void follow(void *arg, void *item)
+static bool follow(void *arg, void *item)
 {
     struct sft *s = arg;
     source_follow(&s->source, item);
+    return false;
 }
 
 static int run_line(struct sft *s, struct err *e)
