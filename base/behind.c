@@ -15,44 +15,100 @@
 #include "base/thread.h"
 
 enum {
-    THREADS = 2,       /* a fast disk takes more than one piece at a time */
-    SLOTS = 16,        /* so that no short wait of the disk is felt */
-    SLOT = 2 << 20,    /* also where it begins in the file, for what goes past the page cache */
-    TO_DISK = 8 << 20, /* bytes that the disk is told of at once */
-    AHEAD = 64 << 20,  /* bytes that the file gets at once, while the disk has FREE_TIMES as many */
-    FREE_TIMES = 16
+    THREADS = 2,         /* a fast disk takes more than one piece at a time */
+    SLOTS = 16,          /* so that no short wait of the disk is felt */
+    SLOT = 2 << 20,      /* also where it begins in the file, for what goes past the page cache */
+    SPARE = 2,           /* slots kept without threads */
+    AT_ONCE = 128 << 10, /* so many bytes are written as they are, when no threads write */
+    TO_DISK = 8 << 20,   /* bytes that the disk is told of at once */
+    FREE_TIMES = 16,     /* so many times AHEAD are free on a disk from which it is taken */
+    AHEAD = 64 << 20     /* bytes that the file gets at once */
 };
 
 /* Bytes [at, at + n) of the file. */
 struct slot {
-    char *data; /* NULL before it is used */
-    size_t n;
+    struct slot *next;
+    char *data;
     uint64_t at;
+    size_t n, taken, written;
+};
+
+struct fifo {
+    struct slot *first, *last;
 };
 
 struct behind {
     int fd, direct; /* the file twice: the other way is past the page cache, or -1 */
+    size_t piece;
     pthread_t thread[THREADS];
     int threads;
     pthread_mutex_t lock;
     pthread_cond_t given, written;
-    struct slot slot[SLOTS];
-    struct slot *spare[SLOTS]; /* a stack: the last one written is still in caches */
-    struct slot *queue[SLOTS]; /* a ring of those between ntaken and ngiven */
-    size_t nspare;
-    uint64_t ngiven, ntaken;
-    int failed; /* errno */
+    struct fifo open;   /* with places that were given, in the order of the file; all behind hand */
+    struct fifo queue;  /* for the threads */
+    struct slot *spare; /* a stack: the last one written is still in caches */
+    size_t slots, most; /* all of them; as many as are kept */
+    size_t unwritten;   /* the threads have them */
+    int failed;         /* errno */
     bool end;
 
-    /* who adds */
-    struct slot *hand; /* what is filled; NULL: none */
-    uint64_t at;       /* where the next slot begins */
-    uint64_t size; /* of the file: more than was added, so that pieces are written side by side */
+    /* who gives places */
+    char *to;
+    size_t left;   /* bytes there */
+    uint64_t next; /* where the next slot begins */
+
+    /* who takes */
+    struct slot *hand; /* what is taken from; NULL: the first open one */
+    uint64_t at;       /* all before it is taken */
+    uint64_t told;     /* bytes written since the disk was told to begin */
+    uint64_t size; /* of the file: more than was taken, so that pieces are written side by side */
     bool grows;    /* it can be more */
 };
 
-/* ---- the threads ---------------------------------------------------------------------------- */
+/* ---- slots, under the lock ------------------------------------------------------------------ */
 
+static void push(struct fifo *q, struct slot *s)
+{
+    s->next = NULL;
+    if (q->first)
+        q->last->next = s;
+    else
+        q->first = s;
+    q->last = s;
+}
+
+static struct slot *pop(struct fifo *q)
+{
+    struct slot *s = q->first;
+    if (s)
+        q->first = s->next;
+    return s;
+}
+
+static void drop(struct behind *w, struct slot *s)
+{
+    free(s->data);
+    free(s);
+    w->slots--;
+}
+
+/* It is empty. */
+static void spare(struct behind *w, struct slot *s)
+{
+    if (w->slots > w->most) {
+        drop(w, s);
+        return;
+    }
+    s->next = w->spare;
+    w->spare = s;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+/*
+ * Every few MiB the disk is told to begin, so that the sync at the end of a large file finds little
+ * left to do (how it went, that sync tells).
+ */
 static void tell(int fd, size_t n, uint64_t *told)
 {
     *told += n;
@@ -62,27 +118,12 @@ static void tell(int fd, size_t n, uint64_t *told)
     *told = 0;
 }
 
-int write_told(int fd, const void *p, size_t n, uint64_t *told)
+/* 0 or errno. */
+static int write_at(const struct behind *w, int fd, const char *p, size_t n, uint64_t at,
+                    uint64_t *told)
 {
-    const char *s = p;
-    for (size_t left = n; left;) {
-        ssize_t k = write(fd, s, left);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0)
-            return errno;
-        s += k;
-        left -= (size_t)k;
-    }
-    tell(fd, n, told);
-    return 0;
-}
-
-static int write_slot(const struct behind *w, const struct slot *s, uint64_t *told)
-{
-    int fd = w->direct < 0 || s->n < SLOT ? w->fd : w->direct;
-    for (size_t done = 0; done < s->n;) {
-        ssize_t k = pwrite(fd, s->data + done, s->n - done, (off_t)(s->at + done));
+    for (size_t done = 0; done < n;) {
+        ssize_t k = pwrite(fd, p + done, n - done, (off_t)(at + done));
         if (k < 0 && errno == EINTR)
             continue;
         if (k < 0 && errno == EINVAL && fd != w->fd) { /* not here, or not from such a place */
@@ -94,8 +135,17 @@ static int write_slot(const struct behind *w, const struct slot *s, uint64_t *to
         done += (size_t)k;
     }
     if (fd == w->fd)
-        tell(fd, s->n, told);
+        tell(fd, n, told);
     return 0;
+}
+
+/* What is taken of it, and not yet written. */
+static int write_slot(const struct behind *w, struct slot *s, uint64_t *told)
+{
+    size_t from = s->written;
+    s->written = s->taken;
+    return write_at(w, w->direct < 0 || s->taken - from < SLOT ? w->fd : w->direct, s->data + from,
+                    s->taken - from, s->at + from, told);
 }
 
 static void *writer_main(void *arg)
@@ -103,20 +153,21 @@ static void *writer_main(void *arg)
     struct behind *w = arg;
     uint64_t told = 0;
     pthread_mutex_lock(&w->lock);
-    while (!w->end || w->ntaken != w->ngiven) {
-        if (w->ntaken == w->ngiven) {
+    while (!w->end || w->queue.first) {
+        struct slot *s = pop(&w->queue);
+        if (!s) {
             pthread_cond_wait(&w->given, &w->lock);
             continue;
         }
-        struct slot *s = w->queue[w->ntaken++ % SLOTS];
         int failed = w->failed;
         pthread_mutex_unlock(&w->lock);
         if (!failed)
             failed = write_slot(w, s, &told);
         pthread_mutex_lock(&w->lock);
         w->failed = w->failed ? w->failed : failed;
-        w->spare[w->nspare++] = s;
-        pthread_cond_signal(&w->written);
+        w->unwritten--;
+        spare(w, s);
+        pthread_cond_broadcast(&w->written);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -132,40 +183,55 @@ static void end_threads(struct behind *w)
         pthread_join(w->thread[i], NULL);
 }
 
-/* ---- who adds ------------------------------------------------------------------------------- */
+/* ---- places --------------------------------------------------------------------------------- */
 
-/* The file of a descriptor once more, past the page cache; -1 where that cannot be. */
-static int open_direct(int fd)
+static struct slot *make_slot(const struct behind *w)
 {
-    char name[32];
-    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-    return open(name, O_WRONLY | O_DIRECT | O_CLOEXEC);
+    struct slot *s = mem_new(1, sizeof(*s));
+    s->data = w->threads ? mem_block(SLOT) : mem_grow(NULL, w->piece, 1);
+    return s;
 }
 
-int behind_create(int fd, uint64_t at, struct behind **ret, struct err *e)
+/*
+ * The next one. There may be more than are kept when places were given far ahead: what is to be
+ * taken is not waited for, since it may wait for who asks here.
+ */
+static struct slot *open_slot(struct behind *w)
 {
-    struct behind *w = mem_new(1, sizeof(*w));
-    w->fd = fd;
-    w->direct = open_direct(fd);
-    w->at = at;
-    w->grows = w->direct >= 0;
-    for (; w->nspare < SLOTS; w->nspare++)
-        w->spare[w->nspare] = &w->slot[w->nspare];
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->given, NULL);
-    pthread_cond_init(&w->written, NULL);
-    int failed = 0;
-    while (w->threads < THREADS && !failed) {
-        failed = thread_start(&w->thread[w->threads], writer_main, w);
-        w->threads += !failed;
-    }
-    if (!failed) {
-        *ret = w;
-        return 0;
-    }
-    behind_destroy(w);
-    return err_set(e, ERR_RESOURCE, "cannot start a thread that writes: %s", strerror(failed));
+    pthread_mutex_lock(&w->lock);
+    while (!w->spare && w->slots >= w->most && w->unwritten)
+        pthread_cond_wait(&w->written, &w->lock);
+    struct slot *s = w->spare;
+    if (s)
+        w->spare = s->next;
+    w->slots += !s;
+    pthread_mutex_unlock(&w->lock);
+    s = s ? s : make_slot(w);
+    s->at = w->next;
+    s->n = w->piece - s->at % w->piece;
+    s->taken = s->written = 0;
+    w->next += s->n;
+    pthread_mutex_lock(&w->lock);
+    push(&w->open, s);
+    pthread_mutex_unlock(&w->lock);
+    return s;
 }
+
+void *behind_place(struct behind *w, size_t *n)
+{
+    if (!w->left) {
+        struct slot *s = open_slot(w);
+        w->to = s->data;
+        w->left = s->n;
+    }
+    char *to = w->to;
+    *n = *n < w->left ? *n : w->left;
+    w->to += *n;
+    w->left -= *n;
+    return to;
+}
+
+/* ---- who takes ------------------------------------------------------------------------------ */
 
 /*
  * Writes at the end of a file follow one another, those inside it go side by side: so it grows
@@ -181,64 +247,57 @@ static void grow(struct behind *w)
                !fallocate(w->fd, 0, (off_t)w->at, AHEAD);
 }
 
-/* The slot that is filled next, once one is free. */
-static struct slot *at_hand(struct behind *w)
-{
-    if (w->hand)
-        return w->hand;
-    pthread_mutex_lock(&w->lock);
-    while (!w->nspare)
-        pthread_cond_wait(&w->written, &w->lock);
-    struct slot *s = w->spare[--w->nspare];
-    pthread_mutex_unlock(&w->lock);
-    s->at = w->at;
-    s->n = 0;
-    if (!s->data) {
-        s->data = aligned_alloc(SLOT, SLOT);
-        BUG_ON(!s->data, "no memory for %d bytes to write", SLOT);
-        mem_large_pages(s->data, SLOT);
-    }
-    return w->hand = s;
-}
-
-/* The slot at hand is the threads'. Returns the first failure so far. */
+/* The slot at hand is full. Returns the first failure so far. */
 static int give(struct behind *w)
 {
     struct slot *s = w->hand;
+    int failed = 0;
     w->hand = NULL;
-    w->at += s->n;
-    if (s->n == SLOT)
+    if (w->threads && s->n == SLOT)
         grow(w);
+    if (!w->threads)
+        failed = w->failed ? w->failed : write_slot(w, s, &w->told);
     pthread_mutex_lock(&w->lock);
-    w->queue[w->ngiven++ % SLOTS] = s;
-    int failed = w->failed;
-    pthread_cond_signal(&w->given);
+    failed = w->failed = w->failed ? w->failed : failed;
+    if (w->threads) {
+        push(&w->queue, s);
+        w->unwritten++;
+        pthread_cond_signal(&w->given);
+    } else {
+        spare(w, s);
+    }
     pthread_mutex_unlock(&w->lock);
     return failed;
 }
 
-void *behind_room(struct behind *w, size_t *ret_n)
-{
-    struct slot *s = at_hand(w);
-    *ret_n = SLOT - s->at % SLOT - s->n;
-    return s->data + s->n;
-}
-
 int behind_took(struct behind *w, size_t n)
 {
-    struct slot *s = w->hand;
-    s->n += n;
-    return s->n == SLOT - s->at % SLOT ? give(w) : 0;
+    int failed = 0;
+    while (n && !failed) {
+        if (!w->hand) {
+            pthread_mutex_lock(&w->lock);
+            w->hand = pop(&w->open);
+            pthread_mutex_unlock(&w->lock);
+        }
+        BUG_ON(!w->hand, "%zu bytes without a place", n);
+        size_t left = w->hand->n - w->hand->taken, k = n < left ? n : left;
+        w->hand->taken += k;
+        w->at += k;
+        n -= k;
+        failed = k == left ? give(w) : 0;
+    }
+    return failed;
 }
 
 int behind_wait(struct behind *w)
 {
-    if (w->hand)
-        give(w);
+    int failed = 0;
+    if (w->hand && w->hand->taken > w->hand->written)
+        failed = write_slot(w, w->hand, &w->told);
     pthread_mutex_lock(&w->lock);
-    while (w->nspare != SLOTS)
+    while (w->unwritten)
         pthread_cond_wait(&w->written, &w->lock);
-    int failed = w->failed;
+    failed = w->failed = w->failed ? w->failed : failed;
     pthread_mutex_unlock(&w->lock);
     if (w->size > w->at && ftruncate(w->fd, (off_t)w->at) && !failed)
         failed = errno;
@@ -246,17 +305,114 @@ int behind_wait(struct behind *w)
     return failed;
 }
 
+/* The next place is in a new slot. */
+static void leave_slot(struct behind *w)
+{
+    BUG_ON(w->next - w->left != w->at, "bytes up to %llu have places, up to %llu are taken",
+           (unsigned long long)(w->next - w->left), (unsigned long long)w->at);
+    pthread_mutex_lock(&w->lock);
+    if (w->hand)
+        spare(w, w->hand);
+    pthread_mutex_unlock(&w->lock);
+    w->hand = NULL;
+    w->left = 0;
+    w->next = w->at;
+}
+
+void behind_rest(struct behind *w)
+{
+    leave_slot(w);
+    pthread_mutex_lock(&w->lock);
+    while (w->spare) {
+        struct slot *s = w->spare;
+        w->spare = s->next;
+        drop(w, s);
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+int behind_write(struct behind *w, const void *p, size_t n)
+{
+    const char *s = p;
+    int failed = 0;
+    if (n >= AT_ONCE && !w->threads) {
+        failed = behind_wait(w);
+        failed = failed ? failed : write_at(w, w->fd, s, n, w->at, &w->told);
+        leave_slot(w);
+        w->at = w->next = w->at + n;
+        return w->failed = failed;
+    }
+    while (n && !failed) {
+        size_t k = n;
+        char *to = behind_place(w, &k);
+        memcpy(to, s, k);
+        failed = behind_took(w, k);
+        s += k;
+        n -= k;
+    }
+    return failed;
+}
+
+/* ---- beginning and end ---------------------------------------------------------------------- */
+
+struct behind *behind_create(int fd, uint64_t at, size_t piece)
+{
+    struct behind *w = mem_new(1, sizeof(*w));
+    *w = (struct behind){
+        .fd = fd, .direct = -1, .piece = piece, .most = SPARE, .at = at, .next = at};
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->given, NULL);
+    pthread_cond_init(&w->written, NULL);
+    return w;
+}
+
+int behind_pieces(struct behind *w, size_t piece)
+{
+    int failed = behind_wait(w);
+    behind_rest(w);
+    w->piece = piece;
+    return failed;
+}
+
+/* The file of a descriptor once more, past the page cache; -1 where that cannot be. */
+static int open_direct(int fd)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    return open(name, O_WRONLY | O_DIRECT | O_CLOEXEC);
+}
+
+int behind_threads(struct behind *w)
+{
+    int failed = behind_pieces(w, SLOT);
+    w->most = SLOTS;
+    w->direct = open_direct(w->fd);
+    w->grows = w->direct >= 0;
+    while (w->threads < THREADS && !failed) {
+        failed = thread_start(&w->thread[w->threads], writer_main, w);
+        w->threads += !failed;
+    }
+    return failed;
+}
+
 void behind_destroy(struct behind *w)
 {
     if (!w)
         return;
-    behind_wait(w);
     end_threads(w);
+    if (w->size > w->at)
+        (void)!ftruncate(w->fd, (off_t)w->at);
+    for (struct slot *s; (s = pop(&w->open));)
+        drop(w, s);
+    if (w->hand)
+        drop(w, w->hand);
+    for (struct slot *s; (s = w->spare);) {
+        w->spare = s->next;
+        drop(w, s);
+    }
     pthread_mutex_destroy(&w->lock);
     pthread_cond_destroy(&w->given);
     pthread_cond_destroy(&w->written);
-    for (size_t i = 0; i < SLOTS; i++)
-        free(w->slot[i].data);
     if (w->direct >= 0)
         close(w->direct);
     free(w);

@@ -15,10 +15,7 @@
 #include "base/mem.h"
 #include "base/path.h"
 
-enum {
-    OUT_BUFFER = 1 << 20,
-    PAST_BUFFER = 128 << 10 /* pieces from here on are written as they are */
-};
+enum { PIECE = 1 << 20 }; /* bytes that wait, unless threads write */
 
 static bool full(int errnum)
 {
@@ -214,8 +211,7 @@ static int begin(struct outfile *f, const char *path, struct err *e)
                                : err_sys(e, saved, "%s: cannot create", path);
     }
     f->path = mem_strdup(path);
-    f->buf = mem_new(OUT_BUFFER, 1);
-    f->room = OUT_BUFFER;
+    f->behind = behind_create(f->fd, f->size, PIECE);
     return 0;
 }
 
@@ -306,70 +302,55 @@ int outdir_create(const char *path, const char *first, struct outfile *f, char *
     return code;
 }
 
-static int write_piece(struct outfile *f, const char *p, size_t n, struct err *e)
+static int settle(struct outfile *f, int failed, struct err *e)
 {
-    int failed = write_told(f->fd, p, n, &f->told);
     return failed ? f->failed = out_failed(f, failed, e) : 0;
+}
+
+static int refuse(const struct outfile *f, struct err *e)
+{
+    return err_set(e, f->failed, "%s: an earlier write failed", f->path);
 }
 
 int outfile_flush(struct outfile *f, struct err *e)
 {
-    if (f->failed)
-        return err_set(e, f->failed, "%s: an earlier write failed", f->path);
-    if (f->behind) {
-        int failed = behind_wait(f->behind);
-        return failed ? f->failed = out_failed(f, failed, e) : 0;
-    }
-    size_t n = f->fill;
-    f->fill = 0;
-    return write_piece(f, f->buf, n, e);
+    return f->failed ? refuse(f, e) : settle(f, behind_wait(f->behind), e);
 }
 
-void *outfile_room(struct outfile *f, size_t *ret_n)
+void *outfile_place(struct outfile *f, size_t *n)
 {
-    if (f->behind)
-        return behind_room(f->behind, ret_n);
-    *ret_n = f->room - f->fill;
-    return f->buf + f->fill;
+    return behind_place(f->behind, n);
 }
 
 int outfile_took(struct outfile *f, size_t n, struct err *e)
 {
     f->size += n;
-    if (f->failed)
-        return outfile_flush(f, e);
-    if (f->behind) {
-        int failed = behind_took(f->behind, n);
-        return failed ? f->failed = out_failed(f, failed, e) : 0;
-    }
-    f->fill += n;
-    return f->fill == f->room ? outfile_flush(f, e) : 0;
+    return f->failed ? refuse(f, e) : settle(f, behind_took(f->behind, n), e);
 }
 
 int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
 {
-    if (n >= PAST_BUFFER && !f->behind) {
-        int code = outfile_flush(f, e);
-        f->size += n;
-        return code ? code : write_piece(f, p, n, e);
-    }
-    int code = 0;
-    for (const char *s = p; n && !code;) {
-        size_t k;
-        char *to = outfile_room(f, &k);
-        k = k < n ? k : n;
-        memcpy(to, s, k);
-        s += k;
-        n -= k;
-        code = outfile_took(f, k, e);
-    }
-    return code;
+    f->size += n;
+    return f->failed ? refuse(f, e) : settle(f, behind_write(f->behind, p, n), e);
+}
+
+int outfile_pieces(struct outfile *f, size_t piece, struct err *e)
+{
+    return f->failed ? refuse(f, e) : settle(f, behind_pieces(f->behind, piece), e);
 }
 
 int outfile_behind(struct outfile *f, struct err *e)
 {
-    int code = outfile_flush(f, e);
-    return code ? code : behind_create(f->fd, f->size, &f->behind, e);
+    int code = outfile_flush(f, e), failed = code ? 0 : behind_threads(f->behind);
+    if (failed)
+        code = err_set(e, ERR_RESOURCE, "cannot start a thread that writes: %s", strerror(failed));
+    return code;
+}
+
+void outfile_rest(struct outfile *f)
+{
+    if (f->behind)
+        behind_rest(f->behind);
 }
 
 int outfile_sync(struct outfile *f, struct err *e)
@@ -423,7 +404,6 @@ void outfile_abort(struct outfile *f)
     }
     free(f->tmp);
     free(f->path);
-    free(f->buf);
     *f = (struct outfile){.fd = -1};
 }
 

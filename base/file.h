@@ -31,12 +31,8 @@ struct outfile {
     int fd;                /* -1 when closed */
     char *path;            /* final name, owned */
     char *tmp;             /* temporary name, owned */
-    char *buf;             /* write buffer, owned */
-    size_t fill;           /* bytes in buf */
-    size_t room;           /* of buf; who has very many files may lower it before the first write */
-    uint64_t size;         /* bytes written, buffer included */
-    uint64_t told;         /* of them, since the disk was told to begin */
-    struct behind *behind; /* who writes; NULL: outfile_write itself */
+    struct behind *behind; /* where bytes wait to be written, owned */
+    uint64_t size;         /* bytes taken, also those that wait */
     int failed;            /* code of the first failure, 0 if none */
     uint64_t expected;     /* for the caller to set: bytes that it will have; 0 if not known */
     bool remade;           /* for the caller to set: it can be made again, so the folder is not
@@ -58,16 +54,23 @@ int outfile_resume(struct outfile *f, const char *path, const char *folder, uint
 int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e);
 
 /*
- * The same for bytes that are made where they wait: *ret_n (not 0) bytes of memory, of which the
- * first n are written by outfile_took.
+ * The same for bytes that are made where they wait, perhaps by other threads. outfile_place: memory
+ * for the next *n bytes, or for the first of them; *n becomes how many, and is not 0 if it was not.
+ * outfile_took: the next n of those bytes are there. In the order of the file, but one thread may
+ * be far ahead with places while another one takes, and flushes and syncs what was taken. All other
+ * functions want all places taken.
  */
-void *outfile_room(struct outfile *f, size_t *ret_n);
+void *outfile_place(struct outfile *f, size_t *n);
 int outfile_took(struct outfile *f, size_t n, struct err *e);
 
-/* From now on a thread writes while the caller goes on (behind.h); its failure is told by a later
- * call that writes, flushes or syncs. */
+/* Who has very many files may have less wait of each: pieces of so many bytes. */
+int outfile_pieces(struct outfile *f, size_t piece, struct err *e);
+void outfile_rest(struct outfile *f); /* after a flush or sync: has no memory until it goes on */
+
+/* From now on threads write while the caller goes on (behind.h); their failure is told by a later
+ * call that takes, writes, flushes or syncs. */
 int outfile_behind(struct outfile *f, struct err *e);
-int outfile_flush(struct outfile *f, struct err *e); /* nothing waits in buf */
+int outfile_flush(struct outfile *f, struct err *e); /* nothing taken waits */
 int outfile_sync(struct outfile *f, struct err *e);
 int outfile_commit(struct outfile *f, struct err *e);
 

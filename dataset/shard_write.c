@@ -236,12 +236,10 @@ static int write_ids(struct shard_writer *w, const int32_t *id, size_t n, bool *
     struct shard_watch none = {.id = -1}, *watch = w->watch ? w->watch : &none;
     int code = 0;
     while (n && !code) {
-        size_t room;
-        unsigned char *to = outfile_room(&w->bin, &room);
-        size_t k = room / w->width;
-        BUG_ON(!k, "%s: %zu bytes are left for a token", w->bin.path, room);
-        k = k < PIECE ? k : PIECE;
-        k = k < n ? k : n;
+        size_t bytes = (n < PIECE ? n : PIECE) * w->width;
+        unsigned char *to = outfile_place(&w->bin, &bytes);
+        size_t k = bytes / w->width;
+        BUG_ON(!k, "%s: %zu bytes are left for a token", w->bin.path, bytes);
         *ret_bad = !shard_pack_watched(w->dtype, w->vocab_size, id, k, watch, to);
         if (*ret_bad)
             return ERR_DATA;
@@ -441,10 +439,8 @@ int shard_writer_prepare(struct shard_writer *w, struct manifest *m, struct err 
         code = manifest_prepare(w, m, e);
     w->prepared = !code;
     struct outfile *const file[] = {&w->bin, &w->idx, &w->manifest};
-    for (size_t i = 0; i < 3 && !code; i++) { /* there may be very many writers */
-        free(file[i]->buf);
-        file[i]->buf = NULL;
-    }
+    for (size_t i = 0; i < 3 && !code; i++) /* there may be very many writers */
+        outfile_rest(file[i]);
     return code;
 }
 

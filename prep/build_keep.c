@@ -313,7 +313,7 @@ static int open_writer(struct build *b, size_t i, const struct shard_mark *mark,
     if (!code && i < b->nstreams && b->parts == 1 && b->nstreams <= FEW)
         code = shard_writer_behind(&b->writer[i], e);
     if (!code && b->nstreams > MANY)
-        b->writer[i].bin.room = (16 << 20) / b->nstreams & ~(size_t)7; /* whole tokens */
+        code = outfile_pieces(&b->writer[i].bin, (8 << 20) / b->nstreams & ~(size_t)7, e);
     b->writer[i].watch = &b->watch;
     return code;
 }
