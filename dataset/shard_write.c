@@ -225,48 +225,66 @@ int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struc
     return outfile_write(&w->bin, packed, n * w->width, e);
 }
 
-/*
- * Ids are narrowed where they wait for the disk, in pieces that the processor's caches hold until
- * the digest is made. *ret_bad: there is one outside the vocabulary.
- */
-static int write_ids(struct shard_writer *w, const int32_t *id, size_t n, bool *ret_bad,
-                     struct err *e)
+int shard_writer_sequence(struct shard_writer *w, size_t n, struct err *e)
 {
-    enum { PIECE = 16 << 10 };
-    struct shard_watch none = {.id = -1}, *watch = w->watch ? w->watch : &none;
+    return w->part + n ? end_sequence(w, n, e) : 0;
+}
+
+void shard_writer_place(struct shard_writer *w, size_t n, struct buf *runs)
+{
+    while (n) {
+        size_t bytes = n * w->width;
+        struct shard_run r = {.w = w, .to = outfile_place(&w->bin, &bytes)};
+        r.n = bytes / w->width;
+        BUG_ON(!r.n, "%s: %zu bytes are left for a token", w->bin.path, bytes);
+        buf_add(runs, &r, sizeof(r));
+        n -= r.n;
+    }
+}
+
+bool shard_runs_store(const struct shard_run *run, size_t n, const int32_t *id,
+                      struct shard_watch *watch)
+{
+    bool good = true;
+    for (size_t i = 0; i < n; i++) {
+        const struct shard_writer *w = run[i].w;
+        good &= shard_pack_watched(w->dtype, w->vocab_size, id, run[i].n, watch, run[i].to);
+        id += run[i].n;
+    }
+    return good;
+}
+
+int shard_runs_take(const struct shard_run *run, size_t n, struct err *e)
+{
     int code = 0;
-    while (n && !code) {
-        size_t bytes = (n < PIECE ? n : PIECE) * w->width;
-        unsigned char *to = outfile_place(&w->bin, &bytes);
-        size_t k = bytes / w->width;
-        BUG_ON(!k, "%s: %zu bytes are left for a token", w->bin.path, bytes);
-        *ret_bad = !shard_pack_watched(w->dtype, w->vocab_size, id, k, watch, to);
-        if (*ret_bad)
-            return ERR_DATA;
-        xxh_add(w->bin_hash, to, k * w->width);
-        code = outfile_took(&w->bin, k * w->width, e);
-        id += k;
-        n -= k;
+    for (size_t i = 0; i < n && !code; i++) {
+        size_t bytes = run[i].n * run[i].w->width;
+        xxh_add(run[i].w->bin_hash, run[i].to, bytes);
+        code = outfile_took(&run[i].w->bin, bytes, e);
     }
     return code;
 }
 
-static int outside_document(const struct shard_writer *w, const int32_t *id, size_t n,
-                            uint64_t document, struct err *e)
+int shard_writer_judge(const struct shard_writer *w, const int32_t *id, size_t n, struct err *e)
 {
+    if (shard_pack_good(w->dtype, w->vocab_size, id, n) == n)
+        return 0;
     shard_pack_refused(w->dtype, w->vocab_size, id, n, e);
-    return err_wrap(e, "%s, document %" PRIu64, w->prefix, document);
+    return err_wrap(e, "%s, document %" PRIu64, w->prefix, w->ndocs);
 }
 
 int shard_writer_add(struct shard_writer *w, const int32_t *id, size_t n, struct err *e)
 {
-    bool bad = false;
-    if (!(w->part + n))
-        return 0;
-    int code = end_sequence(w, n, e);
-    if (!code)
-        code = write_ids(w, id, n, &bad, e);
-    return bad ? outside_document(w, id, n, w->ndocs, e) : code;
+    struct shard_watch none = {.id = -1};
+    int code = shard_writer_sequence(w, n, e);
+    if (code)
+        return code;
+    buf_reset(&w->run);
+    shard_writer_place(w, n, &w->run);
+    const struct shard_run *run = (const struct shard_run *)(const void *)w->run.data;
+    size_t runs = w->run.len / sizeof(*run);
+    return shard_runs_store(run, runs, id, &none) ? shard_runs_take(run, runs, e)
+                                                  : shard_writer_judge(w, id, n, e);
 }
 
 int shard_writer_end_document(struct shard_writer *w, struct err *e)
@@ -283,11 +301,9 @@ int shard_writer_behind(struct shard_writer *w, struct err *e)
     return outfile_behind(&w->bin, e);
 }
 
-int shard_writer_documents(struct shard_writer *w, const int32_t *id, const uint32_t *length,
-                           size_t n, struct err *e)
+int shard_writer_documents(struct shard_writer *w, const uint32_t *length, size_t n, struct err *e)
 {
     uint32_t word[1024];
-    uint64_t tokens = 0;
     int code = 0;
     BUG_ON(w->open_seq || w->part, "%s: a document is open", w->prefix);
     for (size_t i = 0; i < n && !code;) {
@@ -297,23 +313,13 @@ int shard_writer_documents(struct shard_writer *w, const int32_t *id, const uint
                 return too_long(w, length[i], e);
             word[k] = length[i] | SHARD_LAST;
             w->nseq += length[i] != 0;
-            tokens += length[i];
+            w->ntokens += length[i];
         }
         code = w->nseq > INT32_MAX ? shard_too_many(w, e)
                                    : spill_add(&w->lengths, word, k * sizeof(*word), e);
     }
-    if (code)
-        return code;
     w->ndocs += n;
-    w->ntokens += tokens;
-    bool bad = false;
-    code = write_ids(w, id, tokens, &bad, e);
-    if (!bad)
-        return code;
-    size_t d = 0;
-    for (; shard_pack_good(w->dtype, w->vocab_size, id, length[d]) == length[d]; d++)
-        id += length[d];
-    return outside_document(w, id, length[d], w->ndocs - n + d, e);
+    return code;
 }
 
 /* ---- the .idx ----------------------------------------------------------------------------- */
@@ -478,6 +484,7 @@ static void close_writer(struct shard_writer *w)
     free(w->lengths_path);
     xxh_destroy(w->bin_hash);
     xxh_destroy(w->idx_hash);
+    buf_finish(&w->run);
     if (w->prefix)
         spill_close(&w->lengths);
     free(w->prefix);

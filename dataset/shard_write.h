@@ -12,12 +12,14 @@
  * the next writer of the same prefix. A writer of shard_writer_resume leaves its files where they
  * are instead, and another process goes on from the last mark that is on the disk.
  *
- * One thread at a time.
+ * One thread at a time, but for what shard_run says.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/spill.h"
@@ -35,7 +37,6 @@ struct shard_writer {
     int64_t vocab_size;
     enum shard_dtype dtype;
     uint32_t width;
-    struct shard_watch *watch; /* of ids to come, but packed ones; may be set at any time; NULL */
     uint64_t nseq, ndocs, ntokens;
     /* private */
     struct spill lengths;
@@ -43,6 +44,7 @@ struct shard_writer {
     uint32_t held;      /* length of the last sequence, while its document is open; 0: none */
     uint64_t open_seq;  /* sequences of the document that is being written */
     uint64_t part;      /* tokens of the sequence that is being written by parts */
+    struct buf run;     /* of the sequence that is being added */
     bool prepared;
 };
 
@@ -116,11 +118,36 @@ int shard_writer_add(struct shard_writer *w, const int32_t *id, size_t n, struct
 int shard_writer_put(struct shard_writer *w, const void *packed, size_t n, struct err *e);
 
 /*
- * n documents at once, of one sequence each, or none where the length is 0: their tokens, one
- * behind the other.
+ * The same in steps, so that other threads narrow the ids, straight to where they wait for the
+ * disk. In the order of the file shard_writer_place says where tokens go, ahead as far as it likes;
+ * any thread stores ids there with shard_runs_store; in the same order the lengths are told, by
+ * shard_writer_sequence or _documents, and shard_runs_take has the tokens in the file. The thread
+ * that has the places may be another one than the writer's; but all of them are taken when tokens
+ * come in any other way, and whoever closes the writer need not care for them.
  */
-int shard_writer_documents(struct shard_writer *w, const int32_t *id, const uint32_t *length,
-                           size_t n, struct err *e);
+struct shard_run {
+    struct shard_writer *w;
+    unsigned char *to;
+    size_t n; /* tokens */
+};
+
+/* Appends the runs that n tokens make, one behind the other, to `runs`. */
+void shard_writer_place(struct shard_writer *w, size_t n, struct buf *runs);
+
+/* The ids of n runs, one behind the other, and those of `watch` counted. False: there is one
+ * outside the vocabulary. */
+bool shard_runs_store(const struct shard_run *run, size_t n, const int32_t *id,
+                      struct shard_watch *watch);
+int shard_runs_take(const struct shard_run *run, size_t n, struct err *e);
+
+/* A sequence of n tokens, as shard_writer_add has it. */
+int shard_writer_sequence(struct shard_writer *w, size_t n, struct err *e);
+
+/* n documents at once, of one sequence each, or none where the length is 0. */
+int shard_writer_documents(struct shard_writer *w, const uint32_t *length, size_t n, struct err *e);
+
+/* The next sequence has these ids: ERR_DATA if there is one outside the vocabulary. */
+int shard_writer_judge(const struct shard_writer *w, const int32_t *id, size_t n, struct err *e);
 
 /* After open or resume: the tokens are written by a thread of its own. */
 int shard_writer_behind(struct shard_writer *w, struct err *e);

@@ -109,7 +109,6 @@ static int make_plan(struct build *b, struct err *e)
     if (q->append_eod)
         b->plan.eod = (int32_t)b->eod;
     b->plan.known_eod = (int32_t)b->eod;
-    b->watch.id = b->plan.known_eod;
     b->plan.dtype = q->dtype ? q->dtype : shard_dtype_for(b->plan.vocab_size);
     if (b->plan.dtype == SHARD_U16 && b->plan.vocab_size > 65536)
         return err_set(e, ERR_USAGE,
@@ -269,13 +268,6 @@ static void work(void *arg, int worker, void *item)
     encoder_run(b->encoder[worker], item);
 }
 
-static bool follow(void *arg, void *item)
-{
-    struct build *b = arg;
-    source_follow(&b->source, item);
-    return false;
-}
-
 static int run_line(struct build *b, struct err *e)
 {
     size_t workers = (size_t)b->q->workers, n = 4 * workers + 8;
@@ -295,9 +287,11 @@ static int run_line(struct build *b, struct err *e)
                          .budget = BUDGET_LEAST + workers * BUDGET,
                          .fill = fill,
                          .work = work,
-                         .follow = follow,
+                         .follow = build_follow,
+                         .store = build_store,
                          .drain = build_drain,
                          .tick = tick};
+    b->placed = b->records;
     b->running = true;
     int code = pipeline_run(&p, &b->err);
     b->running = false;

@@ -314,7 +314,6 @@ static int open_writer(struct build *b, size_t i, const struct shard_mark *mark,
         code = shard_writer_behind(&b->writer[i], e);
     if (!code && b->nstreams > MANY)
         code = outfile_pieces(&b->writer[i].bin, (8 << 20) / b->nstreams & ~(size_t)7, e);
-    b->writer[i].watch = &b->watch;
     return code;
 }
 

@@ -76,48 +76,83 @@ static struct shard_writer *writer_of(struct build *b, size_t k, uint64_t record
     return &b->writer[k * b->parts + record % b->parts];
 }
 
-/* The n tokens of a document of several sequences; *s passes their lengths. */
-static int put_sentences(struct shard_writer *w, const int32_t *id, uint32_t n, const char **s,
-                         struct err *e)
+/* The documents of a column, one behind the other; zeroed but for what is `of` it. */
+struct walk {
+    struct build *of;
+    const struct item *it;
+    size_t k;
+    uint64_t record; /* of the item's first line */
+    uint64_t line;
+    size_t at, bad;
+};
+
+static bool next_document(struct walk *x, struct shard_writer **ret, uint32_t *ret_n)
 {
-    uint32_t k;
+    const struct column *col = &x->it->column[x->k];
+    if (x->at == col->length.len)
+        return false;
+    for (; x->bad < item_bads(x->it) && item_bad(x->it, x->bad)->line == x->line; x->bad++)
+        x->line++; /* it has no document */
+    *ret = writer_of(x->of, x->k, x->record + x->line++);
+    memcpy(ret_n, col->length.data + x->at, sizeof(*ret_n));
+    x->at += sizeof(*ret_n);
+    return true;
+}
+
+static const struct shard_run *runs_of(const struct column *col, size_t *ret_n)
+{
+    *ret_n = col->run.len / sizeof(struct shard_run);
+    return (const struct shard_run *)(const void *)col->run.data;
+}
+
+/* A sequence of n ids, of those from *id on, which is moved on. */
+static int put_sequence(struct shard_writer *w, bool refused, const int32_t **id, uint32_t n,
+                        struct err *e)
+{
+    int code = refused ? shard_writer_judge(w, *id, n, e) : 0;
+    *id += n;
+    return code ? code : shard_writer_sequence(w, n, e);
+}
+
+/* The lengths of a column whose documents may have several sequences, or several writers. */
+static int put_documents(struct build *b, size_t k, const struct item *it, struct err *e)
+{
+    const struct column *col = &it->column[k];
+    const char *sentence = col->sentence.len ? col->sentence.data : NULL;
+    const int32_t *id = col->ids.id;
+    struct walk x = {.of = b, .it = it, .k = k, .record = b->records};
+    struct shard_writer *w;
+    uint32_t left, n;
     int code = 0;
-    for (; n && !code; n -= k) {
-        memcpy(&k, *s, sizeof(k));
-        *s += sizeof(k);
-        code = shard_writer_add(w, id, k, e);
-        id += k;
+    while (!code && next_document(&x, &w, &left)) {
+        for (; left && !code; left -= n) {
+            n = left;
+            if (sentence) {
+                memcpy(&n, sentence, sizeof(n));
+                sentence += sizeof(n);
+            }
+            code = put_sequence(w, col->refused, &id, n, e);
+        }
+        if (!code)
+            code = shard_writer_end_document(w, e);
     }
     return code;
 }
 
-static int put_column(struct build *b, size_t k, struct item *it, struct err *e)
+static int put_column(struct build *b, size_t k, const struct item *it, struct err *e)
 {
-    struct column *col = &it->column[k];
-    const int32_t *id = col->ids.id;
-    const char *sentence = col->sentence.len ? col->sentence.data : NULL;
-    if (b->parts == 1 && !sentence) {
-        size_t n = col->length.len / sizeof(uint32_t);
-        b->counts.tokens += col->ids.n;
-        return shard_writer_documents(&b->writer[k], id,
-                                      (const uint32_t *)(const void *)col->length.data, n, e);
-    }
-    uint64_t line = 0;
-    size_t bad = 0;
-    int code = 0;
-    for (size_t at = 0; at < col->length.len && !code; at += sizeof(uint32_t)) {
-        uint32_t n;
-        for (; bad < item_bads(it) && item_bad(it, bad)->line == line; bad++)
-            line++; /* it has no document */
-        struct shard_writer *w = writer_of(b, k, b->records + line++);
-        memcpy(&n, col->length.data + at, sizeof(n));
-        code = sentence ? put_sentences(w, id, n, &sentence, e) : shard_writer_add(w, id, n, e);
-        if (!code)
-            code = shard_writer_end_document(w, e);
-        id += n;
-        b->counts.tokens += n;
-    }
-    return code;
+    const struct column *col = &it->column[k];
+    size_t n;
+    const struct shard_run *run = runs_of(col, &n);
+    int code;
+    if (b->parts > 1 || col->sentence.len || col->refused)
+        code = put_documents(b, k, it, e);
+    else
+        code =
+            shard_writer_documents(&b->writer[k], (const uint32_t *)(const void *)col->length.data,
+                                   col->length.len / sizeof(uint32_t), e);
+    b->counts.tokens += col->ids.n;
+    return code ? code : shard_runs_take(run, n, e);
 }
 
 /* n tokens of a long record, and the lengths of its sequences (NULL: it is one). */
@@ -167,7 +202,7 @@ static int put_long(struct build *b, size_t k, const struct item *it, struct err
     return code;
 }
 
-static int put(struct build *b, size_t k, struct item *it, struct err *e)
+static int put(struct build *b, size_t k, const struct item *it, struct err *e)
 {
     if (it->kind != ITEM_LONG)
         return put_column(b, k, it, e);
@@ -187,9 +222,47 @@ static void pass(struct build *b, struct item *it)
     b->input[it->input].documents += it->docs;
     b->counts.documents += it->docs;
     b->counts.specials += it->specials;
-    b->counts.eods += it->eods + b->watch.n - it->added;
-    b->watch.n = 0;
+    b->counts.eods += it->eods - it->added;
     b->counts.read = it->consumed;
+}
+
+/* Where the tokens go. */
+static void place(struct build *b, size_t k, struct item *it)
+{
+    struct column *col = &it->column[k];
+    struct walk x = {.of = b, .it = it, .k = k, .record = b->placed};
+    struct shard_writer *w;
+    uint32_t n;
+    if (b->parts == 1)
+        shard_writer_place(&b->writer[k], col->ids.n, &col->run);
+    else
+        while (next_document(&x, &w, &n))
+            shard_writer_place(w, n, &col->run);
+}
+
+bool build_follow(void *arg, void *item)
+{
+    struct build *b = arg;
+    struct item *it = item;
+    source_follow(&b->source, it);
+    for (size_t k = 0; k < b->q->nkeys && !it->code && it->kind != ITEM_LONG; k++)
+        place(b, k, it);
+    b->placed += it->lines;
+    return it->kind == ITEM_LONG; /* its tokens come out of files, with places of their own */
+}
+
+void build_store(void *arg, void *item)
+{
+    const struct build *b = arg;
+    struct item *it = item;
+    struct shard_watch watch = {.id = b->plan.known_eod};
+    for (size_t k = 0; k < it->ncolumns; k++) {
+        struct column *col = &it->column[k];
+        size_t n;
+        const struct shard_run *run = runs_of(col, &n);
+        col->refused = !shard_runs_store(run, n, col->ids.id, &watch);
+    }
+    it->eods += watch.n;
 }
 
 int build_drain(void *arg, void *item)

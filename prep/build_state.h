@@ -3,8 +3,8 @@
 #define PREP_BUILD_STATE_H
 
 /*
- * The inside of prep/build.h, shared by build.c (what was asked, the line), build_put.c (what the
- * line drains into the shards) and build_keep.c (what is there already, what an interrupted run
+ * The inside of prep/build.h, shared by build.c (what was asked, the line), build_put.c (how the
+ * line puts it into the shards) and build_keep.c (what is there already, what an interrupted run
  * goes on from, the end). One thread at a time.
  */
 
@@ -67,13 +67,13 @@ struct build {
     void **ring;
     struct shard_writer *writer; /* one for each output but pieces */
     size_t nwriters;
-    struct shard_watch watch; /* of all writers: the end of document, since the last item */
     struct outfile bad; /* path NULL: not opened yet */
     struct build_counts counts;
     size_t at;        /* input of the last item */
     uint64_t end;     /* its end there */
     uint64_t line;    /* records of that input before the next item */
     uint64_t records; /* of all inputs before the next item */
+    uint64_t placed;  /* the same where places are given */
     uint64_t notes;
     bool stopped;   /* by a signal, between two items */
     struct err err; /* what stopped the line */
@@ -81,7 +81,12 @@ struct build {
 
 /* ---- build_put.c ---------------------------------------------------------------------------- */
 
-/* The pipeline's drain: `arg` is the build. Its sentence is in b->err. */
+/*
+ * The pipeline's steps behind work: `arg` is the build. Of follow, store and drain one each may run
+ * at a time, and several of store. The sentence of drain is in b->err.
+ */
+bool build_follow(void *arg, void *item);
+void build_store(void *arg, void *item);
 int build_drain(void *arg, void *item);
 
 /* ---- build_keep.c --------------------------------------------------------------------------- */

@@ -434,7 +434,7 @@ static void run_long(struct encoder *c, struct item *it)
         if (!code && !filter_tokens(&p->filter, c->tokens))
             code = FILTERED;
     }
-    c->added = 0; /* they are not counted where they are written */
+    c->added = 0; /* they are not counted when they are stored */
     if (code)
         c->eods = 0;
     if (code == ERR_DATA)

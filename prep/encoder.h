@@ -50,7 +50,7 @@ void encoder_destroy(struct encoder *c);
  * Fills the item's lower part. What is wrong is in it->code or it->bad. it->specials: strings of
  * special tokens that were met inside texts and taken as text; it->added: known_eod among what was
  * put round the documents taken; it->eods: those inside the documents of a long record, all others
- * being counted where they are written.
+ * being counted when they are stored.
  */
 void encoder_run(struct encoder *c, struct item *it);
 

@@ -35,6 +35,8 @@ void item_reset(struct item *it)
         empty(&it->column[k].packed);
         empty(&it->column[k].length);
         empty(&it->column[k].sentence);
+        empty(&it->column[k].run);
+        it->column[k].refused = false;
     }
     longrec_destroy(it->large);
     it->large = NULL;
@@ -59,6 +61,7 @@ void item_finish(struct item *it)
         buf_finish(&it->column[k].packed);
         buf_finish(&it->column[k].length);
         buf_finish(&it->column[k].sentence);
+        buf_finish(&it->column[k].run);
     }
     tok_ids_finish(&it->ids);
     longrec_destroy(it->large);

@@ -5,8 +5,8 @@
 /*
  * What travels down the line: a block of records on its way from bytes to tokens. Fill
  * makes the upper part, or says where in a file the text lies, which is then read by who works on
- * it; work makes the lower part, drain empties it; then it starts anew with its memory kept. One
- * thread at a time has it in hand.
+ * it; work makes the lower part, follow says where its ids go, store has them there, drain empties
+ * it; then it starts anew with its memory kept. One thread at a time has it in hand.
  */
 
 #include <stdbool.h>
@@ -35,6 +35,8 @@ struct column {
     /* uint32_t, if there are documents of several sequences: tokens of each, as many as add up to
      * its document's */
     struct buf sentence;
+    struct buf run; /* struct shard_run, where the ids go */
+    bool refused;   /* there is an id outside the vocabulary */
 };
 
 /* A record that is not good, or left out for its length. */

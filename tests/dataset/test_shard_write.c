@@ -94,9 +94,17 @@ static void ids_outside_the_vocabulary_are_refused(void)
     T_ERR(shard_writer_add(&w, (int32_t[]){3, 100}, 2, &e), &e, ERR_DATA, "document 0");
     shard_writer_abort(&w);
     T_OK(shard_writer_open(&w, t_path("v"), 100, &e), &e);
-    T_OK(shard_writer_documents(&w, (int32_t[]){3, 99}, (uint32_t[]){2}, 1, &e), &e);
-    T_ERR(shard_writer_documents(&w, (int32_t[]){3, 4, 5, 6, -7}, (uint32_t[]){1, 0, 2, 2}, 4, &e),
-          &e, ERR_DATA, "document 4: token 1 has id -7");
+    struct shard_watch none = {.id = -1};
+    struct buf b = {0};
+    shard_writer_place(&w, 4, &b);
+    const struct shard_run *run = (const struct shard_run *)(const void *)b.data;
+    T_CHECK(!shard_runs_store(run, 1, (int32_t[]){3, 4, 99, 100}, &none));
+    T_CHECK(shard_runs_store(run, 1, (int32_t[]){3, 4, 99, 0}, &none));
+    T_OK(shard_writer_documents(&w, (uint32_t[]){1, 0, 2}, 3, &e), &e);
+    T_OK(shard_writer_judge(&w, (int32_t[]){99, 0}, 2, &e), &e);
+    T_ERR(shard_writer_judge(&w, (int32_t[]){6, -7}, 2, &e), &e, ERR_DATA,
+          "v, document 3: token 1 has id -7");
+    buf_finish(&b);
     shard_writer_abort(&w);
     shard_writer_abort(&w);
     T_EQ(files_of("v"), 0);
@@ -357,6 +365,28 @@ static void manifest_tells_of_the_shard(void)
     T_CHECK(!found);
 }
 
+/* Places for all in two halves, of which the second is stored first. */
+static void put_at_once(struct shard_writer *w, const int32_t *id, const uint32_t *length, size_t n,
+                        struct shard_watch *watch)
+{
+    struct err e;
+    struct buf b = {0};
+    size_t all = 0, half, halves, runs;
+    for (size_t i = 0; i < n; i++)
+        all += length[i];
+    half = all / 2;
+    shard_writer_place(w, half, &b);
+    halves = b.len / sizeof(struct shard_run);
+    shard_writer_place(w, all - half, &b);
+    runs = b.len / sizeof(struct shard_run);
+    const struct shard_run *run = (const struct shard_run *)(const void *)b.data;
+    T_CHECK(shard_runs_store(run + halves, runs - halves, id + half, watch));
+    T_CHECK(shard_runs_store(run, halves, id, watch));
+    T_OK(shard_writer_documents(w, length, n, &e), &e);
+    T_OK(shard_runs_take(run, runs, &e), &e);
+    buf_finish(&b);
+}
+
 static void many_documents_at_once(void)
 {
     enum { N = 3000, MOST = 200 };
@@ -379,11 +409,9 @@ static void many_documents_at_once(void)
         buf_add(&ids, id, length[i] * sizeof(*id));
         watched += (length[i] + 91) / 97;
     }
-    all.watch = &watch;
     T_OK(shard_writer_behind(&all, &e), &e);
-    const int32_t *id = (const int32_t *)(const void *)ids.data;
-    T_OK(shard_writer_documents(&all, id, length, N, &e), &e);
-    T_OK(shard_writer_documents(&all, id, length, 0, &e), &e);
+    put_at_once(&all, (const int32_t *)(const void *)ids.data, length, N, &watch);
+    T_OK(shard_writer_documents(&all, length, 0, &e), &e);
     T_EQ(watch.n, watched);
     T_EQ(all.ntokens, one.ntokens);
     T_EQ(all.nseq, one.nseq);
@@ -418,7 +446,7 @@ static void a_writer_goes_on_from_a_mark(void)
     struct err e;
     struct shard_writer w;
     struct shard_mark none = {0}, mark;
-    struct buf want = {0}, got = {0};
+    struct buf want = {0}, got = {0}, b = {0};
     char *folder = mem_strdup(t_path("work.new")), *lengths = mem_strdup(t_path("work.lengths"));
     const struct shard_place at = {folder, lengths};
     T_OK(shard_writer_open(&w, t_path("plain"), 100, &e), &e);
@@ -430,11 +458,18 @@ static void a_writer_goes_on_from_a_mark(void)
     T_OK(shard_writer_resume(&w, t_path("on"), SHARD_U16, 100, &at, &none, &e), &e);
     put_one(&w, 1, 3);
     put_one(&w, 0, 0);
+    shard_writer_place(&w, 7, &b); /* neither is what was not taken */
     T_OK(shard_writer_mark(&w, &mark, &e), &e);
     T_EQ(mark.documents, 2);
     T_EQ(mark.bin_bytes, 6);
-    put_one(&w, 60, 5); /* not in the mark: to be cut off */
-    T_OK(shard_writer_add(&w, (int32_t[]){5, 6}, 2, &e), &e);
+    const struct shard_run *run = (const struct shard_run *)(const void *)b.data;
+    struct shard_watch nothing = {.id = -1};
+    T_CHECK(shard_runs_store(run, 1, (int32_t[]){60, 61, 62, 63, 64, 5, 6}, &nothing));
+    T_OK(shard_writer_sequence(&w, 5, &e), &e); /* not in the mark: to be cut off */
+    T_OK(shard_writer_end_document(&w, &e), &e);
+    T_OK(shard_writer_sequence(&w, 2, &e), &e);
+    T_OK(shard_runs_take(run, 1, &e), &e);
+    buf_finish(&b);
     shard_writer_leave(&w);
     T_CHECK(!file_exists(t_path("on.bin")));
     T_OK(shard_writer_resume(&w, t_path("on"), SHARD_U16, 100, &at, &mark, &e), &e);
