@@ -106,10 +106,16 @@ static void say(const struct blend_request *q, bool warning, struct buf *sentenc
     buf_reset(sentence);
 }
 
-/* Samples were asked for of a part that has no share, or no data of its own. */
+/* Samples were asked for of a part whose share comes out empty, that has none, or no data of its
+ * own. */
 static void tell_absent(const struct blend_request *q, const struct mix *m, enum part part,
                         struct buf *b)
 {
+    if (m->empty[part]) {
+        buf_addf(b, "the %s share of the split comes out empty in %s", part_name(part),
+                 m->empty[part]);
+        say(q, true, b);
+    }
     if (m->ready[part] || m->empty[part] || !q->samples[part] || q->samples[part] == SAMPLES_ALL)
         return;
     buf_addf(b, q->split ? "the split has no %s share" : "no data was named for %s",
@@ -147,11 +153,6 @@ static void tell_part(const struct blend_request *q, const struct mix *m, enum p
 {
     const struct mix_part *p = &m->part[part];
     struct buf b = {0};
-    if (m->empty[part]) {
-        buf_addf(&b, "the %s share of the split comes out empty in %s", part_name(part),
-                 m->empty[part]);
-        say(q, true, &b);
-    }
     tell_absent(q, m, part, &b);
     for (size_t i = 0; m->ready[part] && i < p->n; i++)
         tell_set(q, p->set[i], m->nsource > 1, &b, out);
@@ -164,6 +165,18 @@ static void tell_part(const struct blend_request *q, const struct mix *m, enum p
     buf_finish(&b);
 }
 
+/* Something must come of it: ERR_USAGE for the first part that was asked for. */
+static int need_any(const struct blend_request *q, const struct mix *m, struct err *e)
+{
+    int first = PARTS;
+    for (int p = PARTS - 1; p >= 0; p--) {
+        if (m->ready[p])
+            return 0;
+        first = q->samples[p] ? p : first;
+    }
+    return mix_need(m, (enum part)first, e);
+}
+
 int index_run(const struct blend_request *q, struct buf *out, struct err *e)
 {
     struct mix m;
@@ -171,10 +184,11 @@ int index_run(const struct blend_request *q, struct buf *out, struct err *e)
     int code = open_mix(q, &c, &m, e);
     if (code)
         return code;
-    for (int p = 0; p < PARTS; p++)
+    code = need_any(q, &m, e);
+    for (int p = 0; p < PARTS && !code; p++)
         tell_part(q, &m, (enum part)p, out);
     mix_close(&m);
-    return 0;
+    return code;
 }
 
 /* ---- blend ---------------------------------------------------------------------------------- */
@@ -247,17 +261,13 @@ int blend_run(const struct blend_request *q, struct buf *out, struct err *e)
     struct mix m;
     struct mix_config c = {.plan_only = true};
     int code = open_mix(q, &c, &m, e);
-    for (int p = 0; p < PARTS && !code; p++)
-        if (m.empty[p]) {
-            code = mix_need(&m, (enum part)p, e);
-            mix_close(&m);
-        }
     if (code)
         return code;
+    code = need_any(q, &m, e);
     bool first = true;
     struct buf b = {0};
     buf_adds(out, q->json ? "{" : "");
-    for (int p = 0; p < PARTS; p++) {
+    for (int p = 0; p < PARTS && !code; p++) {
         tell_absent(q, &m, (enum part)p, &b);
         if (!m.ready[p])
             continue;
@@ -270,5 +280,5 @@ int blend_run(const struct blend_request *q, struct buf *out, struct err *e)
     buf_adds(out, q->json ? "}\n" : "");
     buf_finish(&b);
     mix_close(&m);
-    return 0;
+    return code;
 }

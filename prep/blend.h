@@ -25,9 +25,11 @@ struct blend_request {
     uint64_t samples[PARTS]; /* 0: none; SAMPLES_ALL: every sample once */
     bool rebuild;            /* index: even if the files fit */
     bool json;               /* blend: one JSON object */
-    void (*note)(void *arg, bool warning, const char *sentence); /* index: what became of each */
+    void (*note)(void *arg, bool warning, const char *sentence); /* what became of each part */
     void *arg;
 };
+
+/* Parts that come out empty are left out with a warning; ERR_USAGE if that leaves none. */
 
 /* Paths of the files, a line each, are appended to `out`. */
 int index_run(const struct blend_request *q, struct buf *out, struct err *e);

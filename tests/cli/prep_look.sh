@@ -121,6 +121,15 @@ expect 4 "$PREP" index --prefix none --num-samples 5
 expect 2 "$PREP" index --prefix $d --num-samples 5 --split 1,x
 expect 0 "$PREP" index --prefix $d --num-samples 5 --num-test-samples 5 --seq-length 2 --split 98,1,1
 err_has "the test share of the split comes out empty"
+expect 0 "$PREP" blend --prefix $d --num-samples 5 --num-test-samples 5 --seq-length 2 --split 98,1,1
+out_has "train: 5 samples of 2 tokens"
+err_has "the test share of the split comes out empty"
+for verb in index blend; do
+    expect 2 "$PREP" $verb --prefix $d --num-samples 0 --num-test-samples 5 --seq-length 2 --split 98,1,1
+    err_has "the test share comes out empty"
+    expect 2 "$PREP" $verb --prefix $d --num-samples 5 --seq-length 2 --split 0,99,1
+    err_has "the split has no train share"
+done
 
 t "help, version, manual page, completion"
 expect 0 "$PREP" -h
