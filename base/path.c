@@ -156,7 +156,8 @@ char *path_base(const char *path)
 
 char *path_join(const char *dir, const char *name)
 {
-    return mem_printf("%s/%s", dir, name);
+    size_t n = strlen(dir);
+    return mem_printf("%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name);
 }
 
 static int by_bytes(const void *a, const void *b)

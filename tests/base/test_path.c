@@ -63,9 +63,12 @@ static void parts_of_paths(void)
         free(dir);
         free(base);
     }
-    char *joined = path_join("a", "b");
-    T_STR(joined, "a/b");
-    free(joined);
+    static const char *const joins[][2] = {{"a", "a/b"}, {"a/", "a/b"}, {"/", "/b"}};
+    for (size_t i = 0; i < 3; i++) {
+        char *joined = path_join(joins[i][0], "b");
+        T_STR(joined, joins[i][1]);
+        free(joined);
+    }
 }
 
 static void patterns(void)
