@@ -126,9 +126,13 @@ static int check_options(const struct cli *c, struct err *e)
     if (!c->json_keys.n)
         return err_set(e, ERR_USAGE, "--json-keys names no key");
     /* better said now than when hours of training are over */
+    size_t n = strlen(c->model_prefix);
+    int code = c->model_prefix[n - 1] == '/' ? file_mkdirs(c->model_prefix, e) : 0;
+    if (code)
+        return code;
     char *dir = path_dir(c->model_prefix);
-    int code =
-        access(dir, W_OK) ? err_sys(e, errno, "%s: cannot write there (--model_prefix)", dir) : 0;
+    if (access(dir, W_OK))
+        code = err_sys(e, errno, "%s: cannot write there (--model_prefix)", dir);
     free(dir);
     return code;
 }

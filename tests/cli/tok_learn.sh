@@ -29,7 +29,6 @@ expect 0 "$TOK" train --type bpe --input text.txt --model_prefix c --vocab_size 
 err_has "times were left out: with them the memory would not do"
 
 t "a prefix that is a folder; JSONL; more symbols than the text yields"
-mkdir out
 printf '{"text": "ab ab\\nab"}\n' >one.jsonl
 expect 0 "$TOK" train --type bpe --pretokenizer llama3 one.jsonl --model_prefix out/ --vocab_size 400
 err_has "the input yields only 258 symbols, fewer than --vocab_size 400"
