@@ -160,7 +160,10 @@ static void look_up(struct word_cache *c, struct window *w, struct batch *b)
     look_up_small(w, b);
     look_up_larger(w, b);
     for (uint64_t m = b->missing; m; m &= m - 1) {
-        uint32_t word = b->word[(unsigned)__builtin_ctzll(m)];
+        unsigned i = (unsigned)__builtin_ctzll(m);
+        uint32_t word = b->word[i];
+        if (ids_are(w->of.ids[word], LATER))
+            __builtin_prefetch((const void *)((uintptr_t)b->bucket[i] ^ 64)); /* next door */
         if (ids_are(w->of.ids[word], IDS_MANY))
             __builtin_prefetch(word_table_many_at(c->t, w->of.ids[word]));
         w->missing[w->nmissing++] = word;
@@ -179,17 +182,18 @@ static void keep(struct word_cache *c, const struct window *w, size_t i, const i
     }
     if (!ids)
         ids = word_table_many(&c->user, id, n);
-    if (ids && w->of.key[i])
-        word_table_keep_small(&c->user, w->of.key[i], w->of.hash[i], ids);
-    else if (ids)
+    uint64_t small = w->of.key[i], hash = w->of.hash[i];
+    if (ids && !(small && word_table_keep_small(&c->user, small, hash, ids)))
         word_table_keep(&c->user, key_of(w->text, w->start + i), w->of.hash[i], ids);
 }
 
 /* The table's ids of a word of up to SHORT bytes; 0: it is not there. */
 static uint64_t find(const struct word_cache *c, const struct window *w, size_t i)
 {
-    if (w->of.key[i])
-        return small_find(&c->t->small, w->of.key[i], w->of.hash[i]);
+    uint64_t small = w->of.key[i], hash = w->of.hash[i];
+    uint64_t ids = small ? small_find(&c->t->small, small, hash) : 0;
+    if (ids || (small && !small_full(&c->t->small, hash)))
+        return ids;
     return word_table_find(c->t, key_of(w->text, w->start + i), w->of.hash[i]);
 }
 

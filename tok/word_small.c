@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/word_small.h"
 
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/mem.h"
@@ -9,7 +10,8 @@
 enum {
     START_BYTES = 1 << 20,  /* at first; it becomes four times as */
     LARGE_BYTES = 16 << 20, /* large up to this, and twice from then on, */
-    FILL = 2,               /* when it has more words than these for each bucket */
+    FILL = 5,               /* when it has more words than these for each pair of buckets */
+    MOST_MORE = 2,          /* bits of the next size */
     IN = 4                  /* words of a bucket */
 };
 
@@ -41,13 +43,13 @@ size_t small_bytes(const struct small_table *t)
 /* Bits of the next table. */
 static int larger(const struct small_table *t)
 {
-    int more = small_bytes(t) < LARGE_BYTES ? 2 : 1;
+    int more = small_bytes(t) < LARGE_BYTES ? MOST_MORE : 1;
     return t->bits + more < t->most ? t->bits + more : t->most;
 }
 
 size_t small_limit(const struct small_table *t)
 {
-    return (size_t)(t->bits < t->most ? FILL : IN) << t->bits;
+    return (size_t)(t->bits < t->most ? FILL : 2 * IN) << t->bits >> 1;
 }
 
 size_t small_growth(const struct small_table *t)
@@ -92,7 +94,7 @@ static inline bool put(struct small_table *t, struct small word, uint64_t hash, 
     for (int side = 0; side < 2; side++, word.key |= SMALL_BESIDE) {
         struct small_bucket *b = &t->bucket[place ^ (uint64_t)side];
         if (!alone && is_in(b, word.key)) /* by now */
-            return false;
+            return true;
         for (unsigned some = free_in(b); some; some &= some - 1) {
             struct small_entry *x = &b->at[__builtin_ctz(some)];
             if (!entry_claim(&x->ids, word.ids, alone))
@@ -104,44 +106,62 @@ static inline bool put(struct small_table *t, struct small word, uint64_t hash, 
     return false;
 }
 
-void small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids, bool alone)
+bool small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids, bool alone)
 {
-    put(t, (struct small){key, ids}, hash, alone);
+    return put(t, (struct small){key, ids}, hash, alone);
 }
 
 /* ---- alone --------------------------------------------------------------------------------- */
 
-/* What an entry has, which is free then. */
-static inline struct small take(struct small_entry *x)
+static inline struct small get(const struct small_entry *x)
 {
-    struct small was = {atomic_load_explicit(&x->key, memory_order_relaxed), small_entry_ids(x)};
-    atomic_store_explicit(&x->key, 0, memory_order_relaxed);
-    atomic_store_explicit(&x->ids, 0, memory_order_relaxed);
-    return was;
+    return (struct small){atomic_load_explicit(&x->key, memory_order_relaxed), small_entry_ids(x)};
+}
+
+static inline void set(struct small_entry *x, struct small word)
+{
+    atomic_store_explicit(&x->key, word.key, memory_order_relaxed);
+    atomic_store_explicit(&x->ids, word.ids, memory_order_relaxed);
 }
 
 /*
  * More buckets, where they lie: no page is touched that is not new. From the last on, each pair of
- * buckets becomes some pairs, which begin at a place that is free by then.
+ * buckets becomes some pairs, which begin at a place that is free by then; first the words that
+ * find room at home.
  */
 size_t small_grow(struct small_table *t)
 {
     size_t used = 0;
-    int bits = t->bits;
+    const int bits = t->bits;
     t->bits = larger(t);
-    for (uint64_t first = (uint64_t)1 << bits; first; first -= 2) {
-        struct small was[2 * IN];
-        for (uint64_t i = 0; i < 2 * IN; i++)
-            was[i] = take(&t->bucket[first - 2 + i / IN].at[i % IN]);
+    const size_t times = (size_t)1 << (t->bits - bits);
+    for (uint64_t end = (uint64_t)1 << bits; end; end -= 2) {
+        struct small word[2 * IN];
+        uint64_t hash[2 * IN], first = end - 2;
+        uint8_t count[2 << MOST_MORE] = {0};
+        size_t n = 0, away = 0;
         for (uint64_t i = 0; i < 2 * IN; i++) {
-            struct small x = was[i];
-            uint64_t home = (first - 2 + i / IN) ^ (x.key & SMALL_BESIDE ? 1 : 0);
-            uint64_t known = home >> (bits - SMALL_FIXED) << (64 - SMALL_FIXED);
-            if (!x.key)
-                continue;
+            struct small x = get(&t->bucket[first + i / IN].at[i % IN]);
+            uint64_t home = (first + i / IN) ^ (x.key & SMALL_BESIDE ? 1 : 0);
             x.key &= ~(uint64_t)SMALL_BESIDE;
-            used += put(t, x, known | x.key >> SMALL_FIXED, true);
+            hash[n] = home >> (bits - SMALL_FIXED) << (64 - SMALL_FIXED) | x.key >> SMALL_FIXED;
+            word[n] = x;
+            n += x.key != 0;
         }
+        memset((void *)&t->bucket[first * times], 0, 2 * times * sizeof(*t->bucket));
+        for (size_t i = 0; i < n; i++) {
+            struct small_bucket *home = small_bucket(t, hash[i]);
+            uint8_t *k = &count[(size_t)(home - t->bucket) % (2 << MOST_MORE)];
+            word[away] = word[i];
+            hash[away] = hash[i];
+            if (*k < IN)
+                set(&home->at[(*k)++], word[i]);
+            else
+                away++;
+        }
+        used += n - away;
+        for (size_t i = 0; i < away; i++)
+            used += put(t, word[i], hash[i], true);
     }
     return used;
 }
@@ -156,7 +176,7 @@ static size_t empty(struct small_table *t, bool half, unsigned kind)
         if (!key)
             continue;
         if (half ? i % IN >= IN / 2 || key & SMALL_BESIDE : ids_are(small_entry_ids(x), kind))
-            take(x);
+            set(x, (struct small){0});
         else
             used++;
     }

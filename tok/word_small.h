@@ -94,9 +94,16 @@ size_t small_bytes(const struct small_table *t);
 
 /* The ids of the word of this key and hash; 0: it is not here. */
 uint64_t small_find(const struct small_table *t, uint64_t key, uint64_t hash);
-/* A word of ids that are not 0; it is left out where there is no room for it. `alone`: no other
- * thread is here. */
-void small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids, bool alone);
+/* Whether words of this hash that are not here may be elsewhere, as there is no room for them. */
+static inline bool small_full(const struct small_table *t, uint64_t hash)
+{
+    const struct small_bucket *home = small_bucket(t, hash);
+    const struct small_bucket *beside = &t->bucket[(size_t)(home - t->bucket) ^ 1];
+    return (small_entry_key(&home->at[3]) != 0) & (small_entry_key(&beside->at[3]) != 0);
+}
+
+/* A word of ids that are not 0; false: there is no room. `alone`: no other thread is here. */
+bool small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids, bool alone);
 
 /* Words that were kept from when on the table is to grow, or can only forget some. */
 size_t small_limit(const struct small_table *t);

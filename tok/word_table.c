@@ -195,10 +195,10 @@ void word_table_keep(struct word_user *u, struct key key, uint64_t hash, uint64_
     u->nlarger++;
 }
 
-void word_table_keep_small(struct word_user *u, uint64_t key, uint64_t hash, uint64_t ids)
+bool word_table_keep_small(struct word_user *u, uint64_t key, uint64_t hash, uint64_t ids)
 {
-    small_keep(&u->t->small, key, hash, ids, alone(u));
     u->nsmall++;
+    return small_keep(&u->t->small, key, hash, ids, alone(u));
 }
 
 uint64_t word_table_many(struct word_user *u, const int32_t *id, size_t n)

@@ -4,9 +4,10 @@
 
 /*
  * Where the word caches of all threads keep words and their ids. Words of up to nine bytes are
- * word_small.c's. Those of up to fifteen lie in buckets of two, in their own or in one of the three
- * next to it; longer words, and the ids that are too many for an entry, in arenas. All stays below
- * a bound: words of up to fifteen bytes may take three quarters, longer ones what is left.
+ * word_small.c's. Those of up to fifteen, and small ones that find no room there, lie in buckets of
+ * two, in their own or in one of the three next to it; longer words, and the ids that are too many
+ * for an entry, in arenas. All stays below a bound: words of up to fifteen bytes may take three
+ * quarters, longer ones what is left.
  *
  * The tokenizer owns the table, each thread a user of it. What is found, and places in the arenas,
  * hold from word_table_enter to word_table_leave. In between threads find and keep at the same
@@ -31,7 +32,7 @@ enum {
     NEAR = 4        /* buckets in which a word may lie: its own and those next to it */
 };
 
-/* A word of ten to fifteen bytes. */
+/* A word of up to fifteen bytes. */
 struct entry {
     _Alignas(32) _Atomic uint64_t low; /* of its key, */
     _Atomic uint64_t high;             /* which is the last that is written */
@@ -121,8 +122,8 @@ static inline struct bucket *word_table_bucket(const struct word_table *t, uint6
 uint64_t word_table_find(const struct word_table *t, struct key key, uint64_t hash);
 /* A word that is not here, of these ids, not 0. */
 void word_table_keep(struct word_user *u, struct key key, uint64_t hash, uint64_t ids);
-/* The same of a small word. */
-void word_table_keep_small(struct word_user *u, uint64_t key, uint64_t hash, uint64_t ids);
+/* The same of a small word; false: there was no room with the others. */
+bool word_table_keep_small(struct word_user *u, uint64_t key, uint64_t hash, uint64_t ids);
 
 /* Ids that do not go into eight bytes, for one of these; 0: there is no room. */
 uint64_t word_table_many(struct word_user *u, const int32_t *id, size_t n);

@@ -166,6 +166,31 @@ static void each_word_is_missed_once(void)
     finish(&t);
 }
 
+/* Nearly as many as the table takes before it grows: who finds it full goes to the larger ones. */
+static void small_words_find_room(void)
+{
+    enum { WORDS = 130000 };
+    struct counted count = {0};
+    struct text t = {0};
+    struct word_table *table = word_table_create(WORD_CACHE_BYTES);
+    struct word_cache *c = word_cache_create(table, IDS_OF_16);
+    begin(&t);
+    for (uint32_t i = 0; i < WORDS; i++) {
+        char word[9] = "words";
+        uint32_t any = t_rand(1, i);
+        memcpy(word, &any, 4);
+        add(&t, word, 4 + i % 6);
+    }
+    same(c, &t, &count);
+    same(c, &t, &count);
+    uint64_t calls = count.calls;
+    same(c, &t, &count);
+    T_CHECK(count.calls - calls < WORDS / 1000);
+    word_cache_destroy(c);
+    word_table_destroy(table);
+    finish(&t);
+}
+
 static void failures_come_back(void)
 {
     struct err e;
@@ -309,5 +334,5 @@ static void threads_share(void)
 }
 
 T_MAIN(T_CASE(words_of_all_lengths), T_CASE(collisions), T_CASE(each_word_is_missed_once),
-       T_CASE(failures_come_back), T_CASE(real_text), T_CASE(threads_find_the_same),
-       T_CASE(threads_share))
+       T_CASE(small_words_find_room), T_CASE(failures_come_back), T_CASE(real_text),
+       T_CASE(threads_find_the_same), T_CASE(threads_share))

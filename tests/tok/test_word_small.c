@@ -39,15 +39,18 @@ static void finds_what_was_kept(void)
         T_CHECK(!ids || ids == ids_of(key));
         if (ids)
             continue;
-        small_keep(&t, small, hash, ids_of(key), i % 2);
-        missed += small_find(&t, small, hash) != ids_of(key);
+        bool here = small_keep(&t, small, hash, ids_of(key), i % 2);
+        T_EQ(small_find(&t, small, hash), here ? ids_of(key) : 0);
+        T_CHECK(here || small_full(&t, hash));
+        T_CHECK(small_keep(&t, small, hash, ids_of(key), false) == here);
+        missed += !here;
         kept++;
         if (++used > small_limit(&t) && small_growth(&t)) {
             size_t more = small_growth(&t), before = small_bytes(&t);
             size_t now = small_grow(&t);
             T_CHECK(now <= used && now > used / 10 * 9);
             T_EQ(small_bytes(&t), before + more);
-            T_EQ(small_find(&t, small, hash), ids_of(key));
+            T_EQ(small_find(&t, small, hash), here ? ids_of(key) : 0);
             used = now;
         }
     }
