@@ -379,18 +379,3 @@ void gpt_close(struct gpt_data *d)
     shard_close(&d->shard);
     *d = (struct gpt_data){0};
 }
-
-int gpt_need(const struct gpt_data *d, enum part p, struct err *e)
-{
-    if (d->ready[p])
-        return 0;
-    if (d->empty[p])
-        err_set(e, ERR_USAGE,
-                "%s: the %s share comes out empty: the split leaves it none of %" PRIu64
-                " documents",
-                d->shard.prefix, part_name(p), d->shard.nseq);
-    else
-        err_set(e, ERR_USAGE, "%s: the split has no %s share, or no samples were asked of it",
-                d->shard.prefix, part_name(p));
-    return err_hint(e, "choose another --split, or do not evaluate on it");
-}

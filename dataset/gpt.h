@@ -90,7 +90,7 @@ struct gpt_data {
 /*
  * Maps that are there are used if they fit, else built. Maps that have no name beside the data (of
  * one epoch) go to core's own place without a cache, PREFIX/cache/GPTDataset_indices. An empty
- * share is no failure here: the caller names it (gpt_need). `d` must stay where it is until
+ * share is no failure here: the caller names it (mix_need). `d` must stay where it is until
  * gpt_close.
  */
 int gpt_open(struct gpt_data *d, const struct gpt_config *c, struct err *e);
@@ -102,8 +102,5 @@ void gpt_close(struct gpt_data *d); /* accepts a zeroed or closed one */
  */
 uint32_t gpt_files(const struct gpt_data *d);
 void gpt_limit(struct gpt_data *d, struct holds *holds);
-
-/* ERR_USAGE with the sentence for a run that needs a part which is not ready. */
-int gpt_need(const struct gpt_data *d, enum part p, struct err *e);
 
 #endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/path.h"
@@ -101,17 +100,6 @@ void manifest_text(const struct manifest *m, struct buf *b)
     put_file(b, "bin", m->bin_bytes, m->bin_xxh);
     put_file(b, "idx", m->idx_bytes, m->idx_xxh);
     put_provenance(b, m);
-}
-
-int manifest_write(const struct manifest *m, const char *prefix, struct err *e)
-{
-    struct buf b = {0};
-    manifest_text(m, &b);
-    char *path = manifest_path(prefix);
-    int code = file_replace(path, b.data, b.len, e);
-    free(path);
-    buf_finish(&b);
-    return code;
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */

@@ -74,9 +74,6 @@ char *manifest_path(const char *prefix);
 /* The file's text, appended to `ret`. */
 void manifest_text(const struct manifest *m, struct buf *ret);
 
-/* Appears whole or not at all. */
-int manifest_write(const struct manifest *m, const char *prefix, struct err *e);
-
 /* *ret_found false (and 0) if there is none. Malformed: ERR_DATA. */
 int manifest_read(const char *prefix, struct manifest *ret, bool *ret_found, struct err *e);
 

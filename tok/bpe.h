@@ -38,9 +38,6 @@ struct bpe;
 struct bpe *bpe_create(const struct bpe_pair *pair, size_t n);
 void bpe_destroy(struct bpe *m);
 
-/* What two neighbours become; false: they are no pair. */
-bool bpe_find(const struct bpe *m, uint32_t left, uint32_t right, uint32_t *ret_id);
-
 /* A zeroed struct is ready for use, with any table. */
 struct bpe_work {
     uint32_t *place;       /* the arrays of bpe.c, one behind the other */

@@ -12,14 +12,6 @@ enum { AHEAD = 16 /* pairs whose places are fetched before */, KICKS = 500 };
 
 #define GAP UINT64_MAX
 
-bool bpe_find(const struct bpe *m, uint32_t left, uint32_t right, uint32_t *ret_id)
-{
-    uint32_t number = bpe_number(m, left, right);
-    if (number != NONE)
-        *ret_id = bpe_id(m, number);
-    return number != NONE;
-}
-
 /* Memory that is going to be written, all of it. */
 static void *fresh(size_t n, size_t size)
 {

@@ -66,13 +66,6 @@ void docstream_put_ids(struct buf *out, const struct docstream_header *h, const 
     out->len += n * width;
 }
 
-void docstream_put_doc(struct buf *out, const struct docstream_header *h, const int32_t *id,
-                       size_t n)
-{
-    docstream_put_count(out, n);
-    docstream_put_ids(out, h, id, n);
-}
-
 void docstream_put_end(struct buf *out, uint64_t docs, uint64_t ids)
 {
     char *p = buf_reserve(out, 20);

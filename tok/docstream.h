@@ -32,9 +32,7 @@ struct docstream_header {
 
 /* Writer: appends bytes to `out`; the caller passes them on. */
 void docstream_put_header(struct buf *out, const struct docstream_header *h);
-void docstream_put_doc(struct buf *out, const struct docstream_header *h, const int32_t *id,
-                       size_t n);
-/* The same in parts: the count of all ids first. */
+/* A document is the count of its ids, then these in parts. */
 void docstream_put_count(struct buf *out, uint64_t n);
 void docstream_put_ids(struct buf *out, const struct docstream_header *h, const int32_t *id,
                        size_t n);

@@ -51,11 +51,6 @@ uint64_t word_cache_misses(const struct word_cache *c)
     return c->misses;
 }
 
-size_t word_cache_bytes(const struct word_cache *c)
-{
-    return sizeof(*c) + word_front_bytes(&c->front);
-}
-
 static void put(struct tok_ids *ids, const uint32_t *id, size_t n)
 {
     memcpy(tok_ids_reserve(ids, n), id, n * sizeof(*id));

@@ -62,7 +62,5 @@ void word_cache_plain(struct word_cache *c);
 
 /* Words that went to the model, in all. */
 uint64_t word_cache_misses(const struct word_cache *c);
-/* Bytes held, without the table. */
-size_t word_cache_bytes(const struct word_cache *c);
 
 #endif

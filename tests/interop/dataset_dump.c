@@ -122,8 +122,8 @@ static int write_batches(char **a, struct err *e)
                              .rank = (uint32_t)number(a[7]),
                              .ranks = (uint32_t)number(a[8])};
     int code = gpt_open(&d, &c, e);
-    if (!code)
-        code = gpt_need(&d, p, e);
+    if (!code && !d.ready[p])
+        code = err_set(e, ERR_USAGE, "%s: nothing of this part", d.shard.prefix);
     if (!code)
         code = load(&d.part[p], &l, number(a[9]), number(a[10]), e);
     gpt_close(&d);

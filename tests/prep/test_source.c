@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "prep/source.h"
 #include "tests/t.h"
+#include "tests/tok/put_doc.h"
 #include "tok/docstream.h"
 
 static const char *const keys[] = {"text"};
@@ -167,7 +168,7 @@ static void framed_streams_become_runs_of_ids(void)
     uint64_t ids = 0, docs = 0;
     for (int32_t i = 0; i < DOCS; i++) {
         int32_t id[3] = {i % 999, 1, 2};
-        docstream_put_doc(&b, &h, id, (size_t)(i % 4));
+        put_doc(&b, &h, id, (size_t)(i % 4));
         ids += (uint64_t)(i % 4);
     }
     docstream_put_end(&b, DOCS, ids);
@@ -210,10 +211,10 @@ static void a_long_document_of_the_stream_is_a_record_of_its_own(void)
     for (int32_t i = 0; i < LONG; i++)
         id[i] = i % 70000;
     docstream_put_header(&b, &h);
-    docstream_put_doc(&b, &h, id, 3);
-    docstream_put_doc(&b, &h, id, LONG);
-    docstream_put_doc(&b, &h, id, LONG);
-    docstream_put_doc(&b, &h, id, 4);
+    put_doc(&b, &h, id, 3);
+    put_doc(&b, &h, id, LONG);
+    put_doc(&b, &h, id, LONG);
+    put_doc(&b, &h, id, 4);
     docstream_put_end(&b, 4, 2 * LONG + 7);
     put("docs", &b);
     const char *name[] = {t_path("docs")};
@@ -347,7 +348,7 @@ static void a_framed_stream_goes_on_by_documents(void)
     memset(h.digest, 'a', SHA_TEXT - 1);
     docstream_put_header(&b, &h);
     for (int32_t i = 0; i < 5; i++)
-        docstream_put_doc(&b, &h, (int32_t[]){i, i + 1}, 2);
+        put_doc(&b, &h, (int32_t[]){i, i + 1}, 2);
     docstream_put_end(&b, 5, 10);
     put("go.docs", &b);
     const char *pattern[] = {t_path("go.docs")};

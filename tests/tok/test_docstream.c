@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/file.h"
 #include "tests/t.h"
+#include "tests/tok/put_doc.h"
 
 static struct docstream_header header(uint32_t width, uint64_t vocab)
 {
@@ -30,7 +31,7 @@ static void write_docs(struct buf *b, uint32_t width, uint64_t vocab, size_t doc
         size_t n = d == 3 ? 400000 : d * 37 % 100;
         for (size_t i = 0; i < n; i++)
             id[i] = id_of(d, i, vocab);
-        docstream_put_doc(b, &h, id, n);
+        put_doc(b, &h, id, n);
         ids += n;
     }
     docstream_put_end(b, docs, ids);
@@ -117,7 +118,7 @@ static void header_is_as_documented(void)
     struct docstream_header h = header(2, 2001);
     docstream_put_header(&b, &h);
     int32_t id[2] = {1, 2000};
-    docstream_put_doc(&b, &h, id, 2);
+    put_doc(&b, &h, id, 2);
     docstream_put_end(&b, 1, 2);
     T_EQ(b.len, 64 + 8 + 20);
     T_MEM(b.data, "WEFTDOCS\1\0\0\0\2\0\0\0\xd1\7\0\0\0\0\0\0\7\0\0\0\0\0\0\0\xaa\xaa", 34);

@@ -379,14 +379,3 @@ int st_write(struct outfile *f, struct st_item *item, size_t n, struct xxh *hash
         code = put_item(f, hash, &item[i].data, e);
     return code;
 }
-
-uint64_t st_file_size(const struct st_item *item, size_t n)
-{
-    struct buf header = {0};
-    write_header(&header, item, n);
-    uint64_t size = 8 + header.len;
-    buf_finish(&header);
-    for (size_t i = 0; i < n; i++)
-        size += item_bytes(&item[i]);
-    return size;
-}

@@ -71,9 +71,6 @@ struct st_item {
     struct box_mem data;
 };
 
-/* Bytes of the finished file, header included. */
-uint64_t st_file_size(const struct st_item *item, size_t n);
-
 /*
  * Reorders the items as the file has them (wider types first, then by name) and writes header and
  * data; `hash` (may be NULL) sees every byte. The file is not yet synced or committed.
