@@ -50,6 +50,8 @@ struct behind {
     size_t slots, most; /* all of them; as many as are kept */
     size_t unwritten;   /* the threads have them */
     int failed;         /* errno */
+    uint64_t size; /* of the file: more than was taken, so that pieces are written side by side */
+    bool grows;    /* it can be more */
     bool end;
 
     /* who gives places */
@@ -61,8 +63,6 @@ struct behind {
     struct slot *hand; /* what is taken from; NULL: the first open one */
     uint64_t at;       /* all before it is taken */
     uint64_t told;     /* bytes written since the disk was told to begin */
-    uint64_t size; /* of the file: more than was taken, so that pieces are written side by side */
-    bool grows;    /* it can be more */
 };
 
 /* ---- slots, under the lock ------------------------------------------------------------------ */
@@ -148,6 +148,25 @@ static int write_slot(const struct behind *w, struct slot *s, uint64_t *told)
                     s->taken - from, s->at + from, told);
 }
 
+/*
+ * Writes at the end of a file follow one another, those inside it go side by side: so it grows
+ * ahead of them by much, unless that would take what others need. Under the lock, but while it
+ * grows. `end` is that of what is written now.
+ */
+static void grow(struct behind *w, uint64_t end)
+{
+    struct statvfs v;
+    if (!w->grows || w->size >= end + SLOT)
+        return;
+    uint64_t from = w->size > end ? w->size : end;
+    w->size = from + AHEAD;
+    pthread_mutex_unlock(&w->lock);
+    bool grown = !fstatvfs(w->fd, &v) && v.f_bavail / FREE_TIMES > AHEAD / v.f_bsize &&
+                 !fallocate(w->fd, 0, (off_t)from, AHEAD);
+    pthread_mutex_lock(&w->lock);
+    w->grows &= grown;
+}
+
 static void *writer_main(void *arg)
 {
     struct behind *w = arg;
@@ -160,6 +179,8 @@ static void *writer_main(void *arg)
             continue;
         }
         int failed = w->failed;
+        if (!failed && s->n == SLOT)
+            grow(w, s->at + SLOT);
         pthread_mutex_unlock(&w->lock);
         if (!failed)
             failed = write_slot(w, s, &told);
@@ -233,28 +254,12 @@ void *behind_place(struct behind *w, size_t *n)
 
 /* ---- who takes ------------------------------------------------------------------------------ */
 
-/*
- * Writes at the end of a file follow one another, those inside it go side by side: so it grows
- * ahead of them by much, unless that would take what others need.
- */
-static void grow(struct behind *w)
-{
-    struct statvfs v;
-    if (!w->grows || w->size >= w->at + SLOT)
-        return;
-    w->size = w->at + AHEAD;
-    w->grows = !fstatvfs(w->fd, &v) && v.f_bavail / FREE_TIMES > AHEAD / v.f_bsize &&
-               !fallocate(w->fd, 0, (off_t)w->at, AHEAD);
-}
-
 /* The slot at hand is full. Returns the first failure so far. */
 static int give(struct behind *w)
 {
     struct slot *s = w->hand;
     int failed = 0;
     w->hand = NULL;
-    if (w->threads && s->n == SLOT)
-        grow(w);
     if (!w->threads)
         failed = w->failed ? w->failed : write_slot(w, s, &w->told);
     pthread_mutex_lock(&w->lock);
