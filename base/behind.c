@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,6 +172,8 @@ static void *writer_main(void *arg)
 {
     struct behind *w = arg;
     uint64_t told = 0;
+    /* who wakes this goes on where there is but one processor: others may wait for what is taken */
+    pthread_setschedparam(pthread_self(), SCHED_BATCH, &(struct sched_param){0});
     pthread_mutex_lock(&w->lock);
     while (!w->end || w->queue.first) {
         struct slot *s = pop(&w->queue);
