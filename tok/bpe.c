@@ -357,12 +357,13 @@ size_t bpe_merge_seen(const struct bpe *m, struct bpe_work *w, uint32_t *sym, si
 
 void bpe_merge_short(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count)
 {
-    if (!m->rank && count > 1 && cpu_avx512()) {
-        bpe_lanes_merge(m, sym, n, count);
-        return;
-    }
-    for (size_t k = 0; k < count; k++) {
+    uint32_t todo = UINT32_MAX;
+    if (!m->rank && count > 1 && cpu_avx512())
+        todo = bpe_lanes_merge(m, sym, n, count);
+    for (size_t k = 0; k < count && todo >> k; k++) {
         uint32_t word[BPE_SHORT];
+        if (!(todo >> k & 1))
+            continue;
         for (size_t i = 0; i < n[k]; i++)
             word[i] = sym[i][k];
         n[k] = (uint32_t)merge_few(m, word, n[k], NULL);

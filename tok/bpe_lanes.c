@@ -19,6 +19,11 @@ enum { LANES = 16 };
 struct lanes {
     __m512i sym[BPE_SHORT + 2], number[BPE_SHORT + 1], length;
     unsigned most; /* of symbols in a word that may go on, else 0 */
+    __mmask16 wrong; /* words in which another pair was joined than the one of the number */
+    unsigned steps;
+    struct joins {
+        __m512i number, left, right; /* NONE: nothing was joined */
+    } join[BPE_SHORT]; /* of each step, not yet confirmed */
 };
 
 /*
@@ -78,36 +83,31 @@ INLINE __m512i first_numbers(const struct bpe *m, __m512i left, __m512i right)
     return _mm512_mask_i32gather_epi32(none, pairs, at, m->first, 4);
 }
 
-/* What eight pairs of these numbers become; *ret_wrong: those that are other pairs. Where numbers
- * tell, nothing waits for the table. */
-INLINE __m256i ids_of(const struct bpe *m, __mmask8 some, __m256i number, __m256i left,
-                      __m256i right, __mmask8 *ret_wrong)
+/* What eight pairs of these numbers become; *ret_wrong: those that are other pairs. */
+INLINE __m256i eight_ids(const struct bpe *m, __m256i number, __m256i left, __m256i right,
+                         __mmask8 *ret_wrong)
 {
+    __mmask8 some = _mm256_cmpneq_epi32_mask(number, _mm256_set1_epi32(-1));
     __m512i key = _mm512_or_si512(_mm512_slli_epi64(_mm512_cvtepu32_epi64(left), 2 * SYMBOL_BITS),
                                   _mm512_slli_epi64(_mm512_cvtepu32_epi64(right), SYMBOL_BITS));
     __m512i pair = _mm512_mask_i32gather_epi64(key, some, number, m->pair, 8);
     __m512i id = _mm512_xor_si512(pair, key);
     *ret_wrong = _mm512_cmpgt_epu64_mask(id, _mm512_set1_epi64((1 << SYMBOL_BITS) - 1));
-    if (m->made != NONE)
-        return _mm256_add_epi32(number, _mm256_set1_epi32((int)m->made));
     return _mm512_cvtepi64_epi32(id);
 }
 
-/* Of words whose best pair was another: the number it has. */
-__attribute__((noinline)) WIDE static void correct(const struct bpe *m, struct lanes *w,
-                                                   __mmask16 wrong, __m512i at)
+/* The same of sixteen. */
+INLINE __m512i ids_of(const struct bpe *m, __m512i number, __m512i left, __m512i right,
+                      __mmask16 *ret_wrong)
 {
-    uint32_t place[LANES], left[LANES], right[LANES], number[LANES];
-    _mm512_storeu_si512(place, at);
-    for (unsigned k = 0; k < LANES; k++) {
-        if (!(wrong >> k & 1))
-            continue;
-        _mm512_storeu_si512(left, w->sym[place[k]]);
-        _mm512_storeu_si512(right, w->sym[place[k] + 1]);
-        _mm512_storeu_si512(number, w->number[place[k]]);
-        number[k] = bpe_number(m, left[k], right[k]);
-        w->number[place[k]] = _mm512_loadu_si512(number);
-    }
+    __mmask8 wrong[2];
+    __m256i low = eight_ids(m, _mm512_castsi512_si256(number), _mm512_castsi512_si256(left),
+                            _mm512_castsi512_si256(right), &wrong[0]);
+    __m256i top = eight_ids(m, _mm512_extracti64x4_epi64(number, 1),
+                            _mm512_extracti64x4_epi64(left, 1),
+                            _mm512_extracti64x4_epi64(right, 1), &wrong[1]);
+    *ret_wrong = (__mmask16)(wrong[0] | wrong[1] << 8);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low), top, 1);
 }
 
 /* Joins the best pair of each word. */
@@ -130,19 +130,16 @@ INLINE void step(const struct bpe *m, struct lanes *w)
         right = _mm512_mask_mov_epi32(right, here, w->sym[i + 1]);
         behind = _mm512_mask_mov_epi32(behind, here, w->sym[i + 2]);
     }
-    __mmask8 wrong[2];
-    __m256i low = ids_of(m, (__mmask8)some, _mm512_castsi512_si256(best),
-                         _mm512_castsi512_si256(left), _mm512_castsi512_si256(right), &wrong[0]);
-    __m256i top =
-        ids_of(m, (__mmask8)(some >> 8), _mm512_extracti64x4_epi64(best, 1),
-               _mm512_extracti64x4_epi64(left, 1), _mm512_extracti64x4_epi64(right, 1), &wrong[1]);
-    __m512i id =
-        _mm512_mask_mov_epi32(none, some, _mm512_inserti64x4(_mm512_castsi256_si512(low), top, 1));
-    __mmask16 others = (__mmask16)(wrong[0] | wrong[1] << 8);
-    if (others) {
-        correct(m, w, others, at);
-        some &= (__mmask16)~others;
+    __m512i id;
+    if (m->made == NONE) {
+        __mmask16 wrong;
+        id = ids_of(m, best, left, right, &wrong);
+        w->wrong |= wrong;
+    } else { /* confirmed later, when nothing waits for it */
+        id = _mm512_add_epi32(best, _mm512_set1_epi32((int)m->made));
+        w->join[w->steps++] = (struct joins){best, left, right};
     }
+    id = _mm512_mask_mov_epi32(none, some, id);
     __m512i first = numbers_of(m, before, id), second = numbers_of(m, id, behind);
     __m512i last = _mm512_sub_epi32(at, _mm512_set1_epi32(1));
     for (unsigned i = 0; i < most; i++) {
@@ -160,6 +157,16 @@ INLINE void step(const struct bpe *m, struct lanes *w)
     w->most = (unsigned)_mm512_reduce_max_epi32(w->length);
 }
 
+WIDE static void confirm(const struct bpe *m, struct lanes *w)
+{
+    for (unsigned i = 0; i < w->steps; i++) {
+        const struct joins *x = &w->join[i];
+        __mmask16 wrong;
+        ids_of(m, x->number, x->left, x->right, &wrong);
+        w->wrong |= wrong;
+    }
+}
+
 /* Words first .. first + LANES of the caller's. */
 WIDE static void take(const struct bpe *m, struct lanes *w, uint32_t sym[][BPE_LANES],
                       const uint32_t *n, size_t first, size_t count)
@@ -168,6 +175,8 @@ WIDE static void take(const struct bpe *m, struct lanes *w, uint32_t sym[][BPE_L
     w->length = _mm512_maskz_loadu_epi32(some, n + first);
     unsigned most = (unsigned)_mm512_reduce_max_epi32(w->length);
     w->most = most;
+    w->wrong = 0;
+    w->steps = 0;
     for (unsigned i = 0; i < most + 2; i++) {
         __mmask16 has = _mm512_cmpgt_epi32_mask(w->length, _mm512_set1_epi32((int)i));
         w->sym[i] = i < most ? _mm512_mask_loadu_epi32(_mm512_set1_epi32(-1), has, sym[i] + first)
@@ -179,20 +188,25 @@ WIDE static void take(const struct bpe *m, struct lanes *w, uint32_t sym[][BPE_L
         w->number[i] = _mm512_set1_epi32(-1);
 }
 
-WIDE static void give(const struct lanes *w, uint32_t sym[][BPE_LANES], uint32_t *n, size_t first,
-                      size_t count)
+/* Those that are wrong stay what they were; a bit for each. */
+WIDE static uint32_t give(const struct lanes *w, uint32_t sym[][BPE_LANES], uint32_t *n,
+                          size_t first, size_t count)
 {
     __mmask16 some = (__mmask16)(count - first < LANES ? (1u << (count - first)) - 1 : 0xffff);
     unsigned most = (unsigned)_mm512_reduce_max_epi32(w->length);
+    some &= (__mmask16)~w->wrong;
     for (unsigned i = 0; i < most; i++)
-        _mm512_storeu_si512(sym[i] + first, w->sym[i]);
+        _mm512_mask_storeu_epi32(sym[i] + first, some, w->sym[i]);
     _mm512_mask_storeu_epi32(n + first, some, w->length);
+    return (uint32_t)w->wrong << first;
 }
 
 /* Two times sixteen in turn: while the one waits for its pairs, the other goes on. */
-WIDE void bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count)
+WIDE uint32_t bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n,
+                              size_t count)
 {
     struct lanes w[BPE_LANES / LANES];
+    uint32_t wrong = 0;
     w[1].most = 0;
     take(m, &w[0], sym, n, 0, count);
     if (count > LANES)
@@ -202,9 +216,11 @@ WIDE void bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32
             if (w[k].most > 1)
                 step(m, &w[k]);
     }
-    give(&w[0], sym, n, 0, count);
-    if (count > LANES)
-        give(&w[1], sym, n, LANES, count);
+    for (size_t k = 0; k * LANES < count; k++) {
+        confirm(m, &w[k]);
+        wrong |= give(&w[k], sym, n, k * LANES, count);
+    }
+    return wrong;
 }
 
 WIDE void bpe_lanes_put(const uint32_t of[256], const char *text, const uint32_t *at,
@@ -229,9 +245,11 @@ WIDE void bpe_lanes_put(const uint32_t of[256], const char *text, const uint32_t
 
 #else
 
-void bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count)
+uint32_t bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n,
+                         size_t count)
 {
     (void)m, (void)sym, (void)n, (void)count;
+    return 0;
 }
 
 void bpe_lanes_put(const uint32_t of[256], const char *text, const uint32_t *at, const uint32_t *n,

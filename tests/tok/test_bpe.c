@@ -172,6 +172,41 @@ static void bytes_of_words(void)
     }
 }
 
+/* So many pairs that some others look like one of them: side by side as one by one. */
+static void taken_for_another(bool ascending)
+{
+    enum { N = 200000, LETTERS = 1500, LENGTH = 40, ROUNDS = 300 };
+    struct bpe_work w = {0};
+    struct bpe_pair *pair = mem_new(N, sizeof(*pair));
+    for (uint32_t i = 0; i < N; i++)
+        pair[i] = (struct bpe_pair){t_rand(1, i) % (LETTERS + i / 2), t_rand(2, i) % LETTERS, i,
+                                    LETTERS + (ascending ? i : N - 1 - i)};
+    struct bpe *m = bpe_create(pair, N);
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        uint32_t sym[BPE_SHORT][BPE_LANES], want[BPE_LANES][LENGTH], n[BPE_LANES];
+        for (size_t k = 0; k < BPE_LANES; k++) {
+            n[k] = LENGTH;
+            for (size_t i = 0; i < LENGTH; i++)
+                sym[i][k] = want[k][i] = t_rand(round + 3, k * LENGTH + i) % LETTERS;
+        }
+        bpe_merge_short(m, sym, n, BPE_LANES);
+        for (size_t k = 0; k < BPE_LANES; k++) {
+            T_EQ(n[k], bpe_merge(m, &w, want[k], LENGTH));
+            for (size_t i = 0; i < n[k]; i++)
+                T_EQ(sym[i][k], want[k][i]);
+        }
+    }
+    bpe_destroy(m);
+    bpe_work_finish(&w);
+    free(pair);
+}
+
+static void many_alike(void)
+{
+    taken_for_another(true);
+    taken_for_another(false);
+}
+
 /* a a -> b, b b -> c, ...: one letter a million times over; and no merge at all. */
 static void one_letter(void)
 {
@@ -250,5 +285,5 @@ static void many_ranks(void)
     free(pair);
 }
 
-T_MAIN(T_CASE(as_defined), T_CASE(bytes_of_words), T_CASE(one_letter), T_CASE(cascades),
-       T_CASE(no_pairs), T_CASE(many_ranks))
+T_MAIN(T_CASE(as_defined), T_CASE(bytes_of_words), T_CASE(many_alike), T_CASE(one_letter),
+       T_CASE(cascades), T_CASE(no_pairs), T_CASE(many_ranks))
