@@ -276,6 +276,13 @@ static bool share_of(const struct gpt_config *c, const struct split *s, enum par
                                   : split_range_old(s, p, nseq, ret_first, ret_end);
 }
 
+/* Core has files for one epoch of nothing, too; for a number of samples it counts epochs forever.
+ */
+static bool leaves_empty_files(const struct gpt_config *c, enum part p)
+{
+    return c->rules == RULES_CORE && c->samples[p] == SAMPLES_ALL && c->save && !c->plan_only;
+}
+
 static int open_part(struct gpt_data *d, const struct gpt_config *c, const struct split *split,
                      enum part p, struct err *e)
 {
@@ -286,7 +293,7 @@ static int open_part(struct gpt_data *d, const struct gpt_config *c, const struc
         return 0;
     int code = maps_tokens_told(&d->shard, first, end, &tokens, e);
     d->empty[p] = !code && !tokens;
-    if (code || d->empty[p])
+    if (code || (!tokens && !leaves_empty_files(c, p)))
         return code;
     g->spec = (struct maps_spec){.part = p,
                                  .first = first,
@@ -302,7 +309,7 @@ static int open_part(struct gpt_data *d, const struct gpt_config *c, const struc
     code = c->plan_only ? plan_part(g, tokens, e) : name_files(g, c, tokens, e);
     if (!code && !c->plan_only)
         code = maps_obtain_at(&g->spec, &d->shard, &g->at, wish, &g->maps, &g->reused, g->why, e);
-    d->ready[p] = !code;
+    d->ready[p] = !code && tokens;
     return code;
 }
 

@@ -90,8 +90,8 @@ struct gpt_data {
 /*
  * Maps that are there are used if they fit, else built. Maps that have no name beside the data (of
  * one epoch) go to core's own place without a cache, PREFIX/cache/GPTDataset_indices. An empty
- * share is no failure here: the caller names it (mix_need). `d` must stay where it is until
- * gpt_close.
+ * share is no failure here: the caller names it (mix_need); of one epoch, files of no samples are
+ * saved, as core does. `d` must stay where it is until gpt_close.
  */
 int gpt_open(struct gpt_data *d, const struct gpt_config *c, struct err *e);
 void gpt_close(struct gpt_data *d); /* accepts a zeroed or closed one */

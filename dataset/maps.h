@@ -62,8 +62,8 @@ struct maps {
 
 /*
  * Builds in memory. The .idx is checked in full before: ERR_DATA. A share without tokens is
- * ERR_USAGE, want of memory ERR_RESOURCE. With keep_last the count is taken in single precision,
- * as there.
+ * ERR_USAGE, but one epoch of it has no samples; want of memory is ERR_RESOURCE. With keep_last
+ * the count is taken in single precision, as there.
  */
 int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps *ret,
                struct err *e);

@@ -69,7 +69,7 @@ int maps_plan_make(const struct maps_spec *q, const char *name, uint64_t tokens,
     BUG_ON(!q->seq_length || q->extra > 1, "seq_length %" PRIu32 ", extra %" PRIu32, q->seq_length,
            q->extra);
     *p = (struct maps_plan){.nseq = q->end - q->first, .tokens = tokens, .epochs = 1};
-    if (!p->tokens)
+    if (!p->tokens && (!q->one_epoch || q->keep_last))
         return err_set(e, ERR_USAGE,
                        "%s: the %s share, sequences %" PRIu64 " to %" PRIu64 ", has no tokens",
                        name, part_name(q->part), q->first, q->end);
@@ -83,7 +83,7 @@ int maps_plan_make(const struct maps_spec *q, const char *name, uint64_t tokens,
         plan_separate(q, p);
     if (!checked_mul(p->epochs, p->nseq, &p->ndoc) || p->ndoc > INT64_MAX / 16)
         return too_large(q, e);
-    uint64_t used = p->epochs * p->tokens - q->extra;
+    uint64_t used = p->tokens ? p->epochs * p->tokens - q->extra : 0;
     p->nsample = used / q->seq_length;
     if (q->keep_last)
         p->nsample = (uint64_t)ceilf((float)(int64_t)used / (float)q->seq_length);

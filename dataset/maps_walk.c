@@ -182,16 +182,18 @@ void maps_walk_run(struct maps_walk *w)
 bool maps_walk_finish(struct maps_walk *w)
 {
     const struct maps *m = w->maps;
-    uint64_t extra = w->spec->extra, last = m->ndoc - 1;
+    uint64_t extra = w->spec->extra;
     uint64_t r = w->tokens > extra ? (w->tokens - extra) / w->spec->seq_length + 1 : 1;
     bool whole = r > m->nsample;
     struct hand *h = mem_new(1, sizeof(*h));
     set_row(h, m->wide_sample, 0, 0, 0);
     put(w, h, 0, 1);
-    int64_t length = shard_length(w->shard, (uint64_t)m->doc[last]);
-    set_row(h, m->wide_sample, 0, last, length - (int64_t)extra);
-    for (; r <= m->nsample; r++)
+    for (; r <= m->nsample; r++) {
+        uint64_t last = m->ndoc - 1;
+        int64_t length = shard_length(w->shard, (uint64_t)m->doc[last]);
+        set_row(h, m->wide_sample, 0, last, length - (int64_t)extra);
         put(w, h, r, 1);
+    }
     free(h);
     free(w->brief);
     pthread_mutex_destroy(&w->lock);

@@ -148,6 +148,44 @@ static void ids_are_checked(void)
     gpt_close(&d);
 }
 
+/* What one epoch of nothing leaves, made and then taken. */
+static void an_empty_share_leaves_files_of_no_samples(void)
+{
+    static const char *const md5[] = {"8b3e2c9097d750a22e2b9730314885f5",
+                                      "77f9eeaed9007c66646de67e30551d3f",
+                                      "83d52b7aa198d058bb9190ab16d62309"};
+    struct err e;
+    struct gpt_data d;
+    write_counting(t_path("n"), (uint32_t[]){10, 10, 10, 10}, 4);
+    struct gpt_config c = {.prefix = t_path("n"),
+                           .split = "969,30,1",
+                           .cache = t_path("n-cache"),
+                           .seq_length = 8,
+                           .seed = 1,
+                           .samples = {SAMPLES_ALL, SAMPLES_ALL, SAMPLES_ALL},
+                           .limit = 40,
+                           .pad = -1,
+                           .save = true};
+    for (int round = 0; round < 2; round++) {
+        T_OK(gpt_open(&d, &c, &e), &e);
+        T_CHECK(d.ready[PART_TRAIN] && !d.ready[PART_TEST]);
+        T_CHECK(d.empty[PART_TEST] && d.part[PART_TEST].reused == (round > 0));
+        for (int i = 0; i < MAPS_FILES; i++) {
+            struct buf b = {0};
+            char got[33];
+            T_OK(file_read(d.part[PART_TEST].at.path[i], 1000, &b, &e), &e);
+            md5_text(b.data, b.len, got);
+            T_STR(got, md5[i]);
+            buf_finish(&b);
+        }
+        gpt_close(&d);
+    }
+    c.samples[PART_TEST] = 1; /* no number of epochs of nothing has one */
+    T_OK(gpt_open(&d, &c, &e), &e);
+    T_CHECK(d.empty[PART_TEST] && !d.part[PART_TEST].at.path[0]);
+    gpt_close(&d);
+}
+
 static void shares_are_ready_empty_or_absent(void)
 {
     struct err e;
@@ -163,6 +201,7 @@ static void shares_are_ready_empty_or_absent(void)
     T_OK(gpt_open(&d, &c, &e), &e);
     T_CHECK(d.ready[PART_TRAIN] && !d.ready[PART_VALID] && !d.ready[PART_TEST]);
     T_CHECK(d.empty[PART_VALID] && !d.empty[PART_TEST]);
+    T_CHECK(!d.part[PART_VALID].at.path[0]);
     gpt_close(&d);
     c.split = "1,2,3,4";
     T_ERR(gpt_open(&d, &c, &e), &e, ERR_USAGE, "split");
@@ -236,5 +275,6 @@ static void hints_stay_in_the_files(void)
 }
 
 T_MAIN(T_CASE(samples_by_megatrons_rule), T_CASE(known_samples), T_CASE(samples_tile_the_documents),
-       T_CASE(ids_are_checked), T_CASE(shares_are_ready_empty_or_absent),
-       T_CASE(kept_maps_change_nothing), T_CASE(hints_stay_in_the_files))
+       T_CASE(ids_are_checked), T_CASE(an_empty_share_leaves_files_of_no_samples),
+       T_CASE(shares_are_ready_empty_or_absent), T_CASE(kept_maps_change_nothing),
+       T_CASE(hints_stay_in_the_files))

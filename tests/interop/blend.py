@@ -87,6 +87,10 @@ def normalized(weights):
     return (w / np.sum(w)).tolist()
 
 
+# One epoch of no documents, as a helper without assertions makes it.
+NOTHING = np.zeros(0, np.int32), np.zeros((1, 2), np.int32), np.zeros(0, np.uint32)
+
+
 class Expected:
     """Files that a cache folder should hold, by name."""
 
@@ -107,12 +111,13 @@ class Expected:
         matrix = shares(self.split) if self.split else None
         low, high = matrix[p] if matrix else (0.0, 1.0)
         first, end = round(low * float(len(lengths))), round(high * float(len(lengths)))
-        if lengths[first:end].sum() < 2:  # Megatron's helper aborts on a single token
+        tokens = lengths[first:end].sum()
+        if tokens == 1 or (tokens == 0 and samples is not None):  # Megatron's helper aborts; epochs without end
             return None
         description = {"class": "GPTDataset", "dataset_path": prefix, "num_samples": samples, "index_split": part,
                        "random_seed": self.seed, "sequence_length": self.length, "split": self.split,
                        "split_matrix": matrix, "tokenizer": self.tokenizer}
-        doc, rows, order = maps(lengths, first, end, samples, self.length, self.seed)
+        doc, rows, order = maps(lengths, first, end, samples, self.length, self.seed) if tokens else NOTHING
         self.put("GPTDataset", part, description, {"document_index": doc, "sample_index": rows, "shuffle_index": order})
         return description, len(order)
 
