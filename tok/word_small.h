@@ -99,7 +99,8 @@ static inline bool small_full(const struct small_table *t, uint64_t hash)
 {
     const struct small_bucket *home = small_bucket(t, hash);
     const struct small_bucket *beside = &t->bucket[(size_t)(home - t->bucket) ^ 1];
-    return (small_entry_key(&home->at[3]) != 0) & (small_entry_key(&beside->at[3]) != 0);
+    bool here = small_entry_key(&home->at[3]) != 0, there = small_entry_key(&beside->at[3]) != 0;
+    return here & there;
 }
 
 /* A word of ids that are not 0; false: there is no room. `alone`: no other thread is here. */
