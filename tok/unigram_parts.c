@@ -60,14 +60,20 @@ static bool may_part(const struct unigram *u, uint32_t a, uint32_t b)
         return false;
     if (u->ascii_joins && b < 128 && !(b == ' ' ? u->norm.blank : u->norm.copy[b]))
         return false;
-    size_t at = utf8_put(text, a), n = at + utf8_put(text + at, b);
-    if (!cut_here(&u->cut, text, at, n))
-        return false; /* a user-defined piece may have the two as they stand */
-    at = put_side(u, a, true, text);
-    size_t right = put_side(u, b, false, text + at);
-    if (!at || !right || (u->norm.remove_extra && is_space(text, at)))
+    /* either may stay as it stands, in a user-defined piece, beside what the other becomes */
+    char left[2][4], right[2][4];
+    size_t nleft[2] = {utf8_put(left[0], a), put_side(u, a, true, left[1])};
+    size_t nright[2] = {utf8_put(right[0], b), put_side(u, b, false, right[1])};
+    if (!nleft[1] || !nright[1] || (u->norm.remove_extra && is_space(left[1], nleft[1])))
         return false;
-    return cut_here(&u->cut, text, at, at + right);
+    for (int i = 0; i < 4; i++) {
+        size_t at = nleft[i / 2], n = nright[i % 2];
+        memcpy(text, left[i / 2], at);
+        memcpy(text + at, right[i % 2], n);
+        if (!cut_here(&u->cut, text, at, at + n))
+            return false;
+    }
+    return true;
 }
 
 void unigram_parts_open(struct unigram *u)

@@ -5,7 +5,7 @@ places, texts of ids, the n best segmentations, and what is left of it when prun
 
     tok_models.py TOK [FIRST LAST]
 
-200 models, with WEFT_FULL=1 5000, or those of the numbers FIRST to LAST - 1. They are written here, not trained, so that there
+201 models, with WEFT_FULL=1 5000, or those of the numbers FIRST to LAST - 1. They are written here, not trained, so that there
 is what no trainer makes: rules of several characters that become nothing or something else, pieces around user-defined ones,
 scores that are equal, 0 and -0, characters without a piece inside longer ones. Places are compared where no id is unknown:
 which of two alike pieces in a row of unknown characters it was is not told by ids (sp_offsets.h)."""
@@ -157,7 +157,7 @@ def pruned(docs, want):
 
 
 def main():
-    seeds = range(*map(int, sys.argv[2:])) if sys.argv[2:] else range(5000 if FULL else 200)
+    seeds = range(*map(int, sys.argv[2:])) if sys.argv[2:] else range(5000) if FULL else [*range(200), 1589]
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
