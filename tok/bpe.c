@@ -357,13 +357,12 @@ size_t bpe_merge_seen(const struct bpe *m, struct bpe_work *w, uint32_t *sym, si
 
 void bpe_merge_short(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count)
 {
-    uint32_t todo = UINT32_MAX;
-    if (!m->rank && count > 1 && cpu_avx512())
-        todo = bpe_lanes_merge(m, sym, n, count);
-    for (size_t k = 0; k < count && todo >> k; k++) {
+    bool lanes = !m->rank && count > 1 && cpu_avx512();
+    uint32_t todo =
+        lanes ? bpe_lanes_merge(m, sym, n, count) : (uint32_t)(((uint64_t)1 << count) - 1);
+    for (; todo; todo &= todo - 1) {
+        unsigned k = (unsigned)__builtin_ctz(todo);
         uint32_t word[BPE_SHORT];
-        if (!(todo >> k & 1))
-            continue;
         for (size_t i = 0; i < n[k]; i++)
             word[i] = sym[i][k];
         n[k] = (uint32_t)merge_few(m, word, n[k], NULL);
