@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "prep/item.h"
-#include "prep/parquet.h"
+#include "base/parquet.h"
 
 struct rows {
     struct parquet *file; /* NULL: closed */

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "prep/parquet.h"
+#include "base/parquet.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

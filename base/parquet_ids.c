@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prep/parquet_ids.h"
+#include "base/parquet_ids.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prep/parquet_meta.h"
+#include "base/parquet_meta.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prep/parquet_page.h"
+#include "base/parquet_page.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/thrift.h"
-#include "prep/parquet_meta.h"
+#include "base/parquet_meta.h"
 
 enum {
     IN = 64 << 10,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PREP_PARQUET_PAGE_H
-#define PREP_PARQUET_PAGE_H
+#ifndef BASE_PARQUET_PAGE_H
+#define BASE_PARQUET_PAGE_H
 
 /*
  * Pages of a Parquet file: their headers, and their contents as a stream of bytes that is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PREP_PARQUET_META_H
-#define PREP_PARQUET_META_H
+#ifndef BASE_PARQUET_META_H
+#define BASE_PARQUET_META_H
 
 /*
  * The footer of a Parquet file: which columns there are and where their pieces lie (the format's

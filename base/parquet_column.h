@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PREP_PARQUET_COLUMN_H
-#define PREP_PARQUET_COLUMN_H
+#ifndef BASE_PARQUET_COLUMN_H
+#define BASE_PARQUET_COLUMN_H
 
 /*
  * One column of strings or numbers of a Parquet file, value by value: its pages one behind the
@@ -19,9 +19,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/spill.h"
-#include "prep/parquet_meta.h"
-#include "prep/parquet_page.h"
-#include "prep/parquet_runs.h"
+#include "base/parquet_meta.h"
+#include "base/parquet_page.h"
+#include "base/parquet_runs.h"
 
 enum {
     COLUMN_PARTS = 64 << 20,

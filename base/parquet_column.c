@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prep/parquet_column.h"
+#include "base/parquet_column.h"
 
 #include <stdlib.h>
 #include <string.h>

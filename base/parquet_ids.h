@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PREP_PARQUET_IDS_H
-#define PREP_PARQUET_IDS_H
+#ifndef BASE_PARQUET_IDS_H
+#define BASE_PARQUET_IDS_H
 
 /*
  * Rows of a column of lists of numbers: the numbers of one row at a time, as int64_t. Memory: 4
  * MiB, a longer row waits in an unnamed file. One thread at a time.
  */
 
-#include "prep/parquet_column.h"
+#include "base/parquet_column.h"
 
 enum { IDS_MOST = 1 << 24 /* of a row */ };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PREP_PARQUET_RUNS_H
-#define PREP_PARQUET_RUNS_H
+#ifndef BASE_PARQUET_RUNS_H
+#define BASE_PARQUET_RUNS_H
 
 #include <stdbool.h>
 #include <stddef.h>

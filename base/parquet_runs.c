@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prep/parquet_runs.h"
+#include "base/parquet_runs.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PREP_PARQUET_H
-#define PREP_PARQUET_H
+#ifndef BASE_PARQUET_H
+#define BASE_PARQUET_H
 
 /*
  * Rows of a Parquet file, as the texts or lists of ids of a few of its columns (paths as in

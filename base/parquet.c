@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prep/parquet.h"
+#include "base/parquet.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "prep/parquet_column.h"
-#include "prep/parquet_ids.h"
-#include "prep/parquet_meta.h"
+#include "base/parquet_column.h"
+#include "base/parquet_ids.h"
+#include "base/parquet_meta.h"
 
 enum { TAIL = 8, SMALLEST = 12, SKIP = 64 << 10 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prep/parquet.h"
+#include "base/parquet.h"
 
 #include <stdio.h>
 #include <stdlib.h>
