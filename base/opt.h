@@ -48,22 +48,29 @@ struct opt_list {
 struct opt {
     const char *name; /* "micro-batch-size", or as the field spells it: "vocab_size" */
     enum opt_type type;
-    size_t offset;       /* offsetof(struct xxx_options, member) */
-    const char *def;     /* text of the default; NULL: 0, false, unset, empty */
-    const char *meta;    /* "N", "PATH"; for OPT_CHOICE "a|b|c" */
-    const char *section; /* heading in --help, and table in the config file */
-    const char *help;    /* one sentence without a full stop */
-    unsigned verbs;      /* bit set of the verbs that take it; 0: all */
-    const char *alias;   /* other names, comma separated, or NULL */
+    size_t offset;   /* offsetof(struct xxx_options, member) */
+    const char *def; /* text of the default; NULL: 0, false, unset, empty */
     double min, max; /* numbers; both 0: no bounds; 1e18, or 0 above a positive min: no upper one */
-    bool basic;      /* shown by -h; --help shows all */
+    const char *meta;  /* "N", "PATH"; for OPT_CHOICE "a|b|c" */
+    const char *group; /* heading in --help, and table in the config file */
+    unsigned verbs;    /* bit set of the verbs that take it; 0: all */
+    const char *alias; /* other names, comma separated, or NULL */
+    bool basic;        /* shown by -h; --help shows all */
+    const char *brief; /* short sentence, for -h; NULL: the long one */
+    const char *help;  /* long sentence, for --help and the man page; neither has a full stop */
 };
 
-/* A row of a table whose values land in a struct S. */
-#define OPT_ROW(S, nm, ty, field, dflt, metatext, sect, verbset, low, high, isbasic, text)         \
+/*
+ * A row of a table: fields by their names, in the order of struct opt; those left out are 0.
+ *
+ *     OPT_ROW(.name = "seq-length", .type = OPT_INT, .offset = offsetof(struct job, seq_length),
+ *             .def = "1024", .min = 1, .max = 1e7, .meta = "N", .group = "data",
+ *             .verbs = RUN | EVAL, .basic = true, .brief = "tokens of a sequence",
+ *             .help = "tokens of a sequence; the model must have as many positions"),
+ */
+#define OPT_ROW(...)                                                                               \
     {                                                                                              \
-        .name = nm, .type = ty, .offset = offsetof(S, field), .def = dflt, .meta = metatext,       \
-        .section = sect, .help = text, .verbs = verbset, .min = low, .max = high, .basic = isbasic \
+        __VA_ARGS__                                                                                \
     }
 
 struct opt_verb {

@@ -8,22 +8,25 @@
 
 /* ---- rows ---- */
 
-#define COMMON(member) offsetof(struct opt_common, member)
+#define AT(member) .offset = offsetof(struct opt_common, member)
 
 static const struct opt common_rows[] = {
-    {"help", OPT_SWITCH, COMMON(help_long), NULL, NULL, "", "all options; -h shows the basic ones",
-     .basic = true},
-    {"version", OPT_SWITCH, COMMON(version), NULL, NULL, "", "version and features"},
-    {"man", OPT_SWITCH, COMMON(man), NULL, NULL, "", "the manual page: --man | man -l -"},
-    {"completion", OPT_TEXT, COMMON(completion), NULL, "SHELL", "",
-     "completion script for bash, zsh or fish"},
-    {"print-config", OPT_SWITCH, COMMON(print_config), NULL, NULL, "",
-     "every value and where it comes from, as a file for --config"},
-    {"config", OPT_TEXT, COMMON(config), NULL, "PATH", "", "read options from this TOML file"},
-    {"preset", OPT_TEXT, COMMON(preset), NULL, "NAME", "", "start from a named set of values"},
-    {"quiet", OPT_SWITCH, COMMON(quiet), NULL, NULL, "",
-     "print warnings and errors only; -q for short"},
-    {"verbose", OPT_SWITCH, COMMON(verbose), NULL, NULL, "", "print more; -v for short"},
+    OPT_ROW(.name = "help", .type = OPT_SWITCH, AT(help_long), .basic = true,
+            .help = "all options; -h shows the basic ones"),
+    OPT_ROW(.name = "version", .type = OPT_SWITCH, AT(version), .help = "version and features"),
+    OPT_ROW(.name = "man", .type = OPT_SWITCH, AT(man),
+            .help = "the manual page: --man | man -l -"),
+    OPT_ROW(.name = "completion", .type = OPT_TEXT, AT(completion), .meta = "SHELL",
+            .help = "completion script for bash, zsh or fish"),
+    OPT_ROW(.name = "print-config", .type = OPT_SWITCH, AT(print_config),
+            .help = "every value and where it comes from, as a file for --config"),
+    OPT_ROW(.name = "config", .type = OPT_TEXT, AT(config), .meta = "PATH",
+            .help = "read options from this TOML file"),
+    OPT_ROW(.name = "preset", .type = OPT_TEXT, AT(preset), .meta = "NAME",
+            .help = "start from a named set of values"),
+    OPT_ROW(.name = "quiet", .type = OPT_SWITCH, AT(quiet),
+            .help = "print warnings and errors only; -q for short"),
+    OPT_ROW(.name = "verbose", .type = OPT_SWITCH, AT(verbose), .help = "print more; -v for short"),
 };
 
 enum { NCOMMON = sizeof(common_rows) / sizeof(common_rows[0]), ROW_CONFIG = 5, ROW_PRESET = 6 };
@@ -54,7 +57,7 @@ bool opt_for_verb(const struct opt *o, int verb)
 
 const char *opt_section(const struct opt *row)
 {
-    return row->section ? row->section : "";
+    return row->group ? row->group : "";
 }
 
 void opt_slug(const char *section, char *ret, size_t size)

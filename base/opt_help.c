@@ -157,7 +157,7 @@ static void print_short_row(FILE *out, const struct opt *o)
     while (++n < LABEL);
     fputs(buf_str(&b), out);
     buf_reset(&b);
-    buf_adds(&b, o->help);
+    buf_adds(&b, o->brief ? o->brief : o->help);
     if (o->type == OPT_CHOICE && !choices_fit(o))
         add_choices(&b, o);
     clip(out, buf_str(&b), n);

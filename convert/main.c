@@ -29,20 +29,11 @@ static const struct opt_verb verbs[] = {
 };
 
 static const struct opt table[] = {
-    {.name = "json",
-     .type = OPT_SWITCH,
-     .offset = offsetof(struct cli, json),
-     .section = "output",
-     .help = "one JSON object for each checkpoint, a line each",
-     .verbs = INSPECT,
-     .basic = true},
-    {.name = "tensors",
-     .type = OPT_SWITCH,
-     .offset = offsetof(struct cli, tensors),
-     .section = "output",
-     .help = "list every tensor",
-     .verbs = INSPECT,
-     .basic = true},
+    OPT_ROW(.name = "json", .type = OPT_SWITCH, .offset = offsetof(struct cli, json),
+            .group = "output", .verbs = INSPECT, .basic = true,
+            .help = "one JSON object for each checkpoint, a line each"),
+    OPT_ROW(.name = "tensors", .type = OPT_SWITCH, .offset = offsetof(struct cli, tensors),
+            .group = "output", .verbs = INSPECT, .basic = true, .help = "list every tensor"),
     {.name = NULL},
 };
 

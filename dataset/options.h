@@ -19,30 +19,36 @@ struct data_flags {
     int rules; /* enum data_rules */
 };
 
-#define DATA_FLAG_ROW(S, member, v, nm, ty, field, metatext, isbasic, text)                        \
-    OPT_ROW(S, nm, ty, member.field, NULL, metatext, "data", v, 0, 0, isbasic, text)
-
 #define DATA_FLAG_ROWS(S, m, v)                                                                    \
-    DATA_FLAG_ROW(S, m, v, "data-path", OPT_LIST, path, "PREFIX", true,                            \
-                  "token shards, PREFIX.bin and PREFIX.idx; several are blended, with a weight "   \
-                  "before each PREFIX or each by its size"),                                       \
-        DATA_FLAG_ROW(S, m, v, "data-args-path", OPT_TEXT, args_path, "FILE", false,               \
-                      "file that holds what --data-path would"),                                   \
-        DATA_FLAG_ROW(S, m, v, "train-data-path", OPT_LIST, part[PART_TRAIN], "PREFIX", false,     \
-                      "as --data-path, for training alone; --split is not used then"),             \
-        DATA_FLAG_ROW(S, m, v, "valid-data-path", OPT_LIST, part[PART_VALID], "PREFIX", false,     \
-                      "as --data-path, for validation alone"),                                     \
-        DATA_FLAG_ROW(S, m, v, "test-data-path", OPT_LIST, part[PART_TEST], "PREFIX", false,       \
-                      "as --data-path, for the test alone"),                                       \
-        DATA_FLAG_ROW(S, m, v, "per-split-data-args-path", OPT_TEXT, parts_path, "FILE", false,    \
-                      "JSON with these three under train, valid and test"),                        \
-        DATA_FLAG_ROW(S, m, v, "data-cache-path", OPT_TEXT, cache, "DIR", false,                   \
-                      "folder of index maps under Megatron core's names, instead of beside the "   \
-                      "data"),                                                                     \
-        OPT_ROW(S, "data-rules", OPT_CHOICE, m.rules, "core", DATA_RULES_CHOICES, "data", v, 0, 0, \
-                false,                                                                             \
-                "whose splits, blends, orders and names of index files: Megatron core's, those "   \
-                "of Megatron-LM v1 or v2 to 23.04, or Megatron-DeepSpeed's")
+    OPT_ROW(.name = "data-path", .type = OPT_LIST, .offset = offsetof(S, m.path),                  \
+            .meta = "PREFIX", .group = "data", .verbs = v, .basic = true,                          \
+            .help = "token shards, PREFIX.bin and PREFIX.idx; several are blended, with a weight " \
+                    "before each PREFIX or each by its size"),                                     \
+        OPT_ROW(.name = "data-args-path", .type = OPT_TEXT, .offset = offsetof(S, m.args_path),    \
+                .meta = "FILE", .group = "data", .verbs = v,                                       \
+                .help = "file that holds what --data-path would"),                                 \
+        OPT_ROW(.name = "train-data-path", .type = OPT_LIST,                                       \
+                .offset = offsetof(S, m.part[PART_TRAIN]), .meta = "PREFIX", .group = "data",      \
+                .verbs = v,                                                                        \
+                .help = "as --data-path, for training alone; --split is not used then"),           \
+        OPT_ROW(.name = "valid-data-path", .type = OPT_LIST,                                       \
+                .offset = offsetof(S, m.part[PART_VALID]), .meta = "PREFIX", .group = "data",      \
+                .verbs = v, .help = "as --data-path, for validation alone"),                       \
+        OPT_ROW(.name = "test-data-path", .type = OPT_LIST,                                        \
+                .offset = offsetof(S, m.part[PART_TEST]), .meta = "PREFIX", .group = "data",       \
+                .verbs = v, .help = "as --data-path, for the test alone"),                         \
+        OPT_ROW(.name = "per-split-data-args-path", .type = OPT_TEXT,                              \
+                .offset = offsetof(S, m.parts_path), .meta = "FILE", .group = "data", .verbs = v,  \
+                .help = "JSON with these three under train, valid and test"),                      \
+        OPT_ROW(.name = "data-cache-path", .type = OPT_TEXT, .offset = offsetof(S, m.cache),       \
+                .meta = "DIR", .group = "data", .verbs = v,                                        \
+                .help = "folder of index maps under Megatron core's names, instead of beside the " \
+                        "data"),                                                                   \
+        OPT_ROW(.name = "data-rules", .type = OPT_CHOICE, .offset = offsetof(S, m.rules),          \
+                .def = "core", .meta = DATA_RULES_CHOICES, .group = "data", .verbs = v,            \
+                .help = "whose splits, blends, orders and names of index files: Megatron core's, " \
+                        "those "                                                                   \
+                        "of Megatron-LM v1 or v2 to 23.04, or Megatron-DeepSpeed's")
 
 /* The lists that the flags name: one of all parts, or one of each. */
 struct data_lists {

@@ -191,4 +191,7 @@ int sink_write(struct sink *s, const struct buf *b, struct err *e);
  * code. */
 int sink_close(struct sink *s, int code, struct err *e);
 
+/* The options of the program, and its verbs in the order of the functions above. */
+extern const struct opt_table tok_table;
+
 #endif

@@ -238,10 +238,10 @@ static unsigned types_of(const struct opt *o)
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
         if (strcmp(o->name, all[i]) == 0)
             return ~0u;
-    return !strcmp(o->section, "trainer")    ? 1u << CMD_SENTENCEPIECE
-           : !strcmp(o->section, CMD_OWN)    ? 1u << CMD_BPE | 1u << CMD_WORDPIECE
-           : !strcmp(o->section, CMD_BYTES)  ? 1u << CMD_BPE
-           : !strcmp(o->section, CMD_PIECES) ? 1u << CMD_WORDPIECE
+    return !strcmp(o->group, "trainer")    ? 1u << CMD_SENTENCEPIECE
+           : !strcmp(o->group, CMD_OWN)    ? 1u << CMD_BPE | 1u << CMD_WORDPIECE
+           : !strcmp(o->group, CMD_BYTES)  ? 1u << CMD_BPE
+           : !strcmp(o->group, CMD_PIECES) ? 1u << CMD_WORDPIECE
                                              : ~0u;
 }
 
@@ -249,7 +249,7 @@ void cmd_learn_warn(const struct cli *c)
 {
     static const char *const name[] = {"sentencepiece", "bpe", "wordpiece"};
     for (const struct opt *o = c->opts->table->opt; o->name; o++)
-        if (o->verbs & 1u << c->opts->verb && o->section && !(types_of(o) >> c->type & 1) &&
+        if (o->verbs & 1u << c->opts->verb && o->group && !(types_of(o) >> c->type & 1) &&
             opts_origin(c->opts, o->name) >= FROM_FILE)
             log_warn("--%s has no effect with --type %s", o->name, name[c->type]);
     if (c->type == CMD_BPE && c->limit_alphabet >= 256)

@@ -53,52 +53,68 @@ struct tok_flags {
     "TikTokenizer|BertWordPieceLowerCase|BertWordPieceCase|Llama2Tokenizer|"                       \
     "JapaneseSentencePiece|WhitespaceTokenizer|NullTokenizer"
 
-#define TOK_FLAG_ROW(S, member, v, nm, ty, field, dflt, metatext, isbasic, text)                   \
-    OPT_ROW(S, nm, ty, member.field, dflt, metatext, "tokenizer", v, 0, 0, isbasic, text)
-
 #define TOK_FLAG_ROWS(S, m, v)                                                                     \
-    TOK_FLAG_ROW(S, m, v, "tokenizer", OPT_TEXT, path, NULL, "PATH", true,                         \
-                 "tokenizer.json, .model, .tiktoken, vocab.json (GPT-2's with merges.txt beside "  \
-                 "it, or of whole words), BERT's vocab.txt, tekken.json, or a folder with one of " \
-                 "these; recognised by its content"),                                              \
-        TOK_FLAG_ROW(S, m, v, "tokenizer-type", OPT_CHOICE, type, "auto", TOK_FLAG_TYPES, false,   \
-                     "kind of tokenizer, by Megatron-LM's names"),                                 \
-        TOK_FLAG_ROW(S, m, v, "tokenizer-model", OPT_TEXT, model, NULL, "PATH", false,             \
-                     "SentencePiece model"),                                                       \
-        TOK_FLAG_ROW(S, m, v, "vocab-file", OPT_TEXT, vocab_file, NULL, "PATH", false,             \
-                     "vocab.json, an object of words and their ids, or BERT's vocab.txt"),         \
-        TOK_FLAG_ROW(S, m, v, "merge-file", OPT_TEXT, merges, NULL, "PATH", false,                 \
-                     "merges.txt of a GPT2BPETokenizer, if it is not beside the vocab.json"),      \
-        TOK_FLAG_ROW(                                                                              \
-            S, m, v, "tiktoken-pattern", OPT_TEXT, pattern, NULL, "NAME|REGEX", false,             \
-            "how tiktoken's ranks cut a text, if their number does not tell: r50k, p50k, "         \
-            "cl100k, o200k, llama3, llama4, qwen, Megatron-LM's v1 and v2, or a pattern"),         \
-        TOK_FLAG_ROW(S, m, v, "tiktoken-num-special-tokens", OPT_INT, num_special, NULL, "N",      \
-                     false,                                                                        \
-                     "ids of special tokens before the ranks of a TikTokenizer in JSON, 1000 if "  \
-                     "none is given"),                                                             \
-        TOK_FLAG_ROW(                                                                              \
-            S, m, v, "tiktoken-special-tokens", OPT_LIST, tiktoken_special, NULL, "TOKENS", false, \
-            "the first of them, <unk>, <s> and </s> included, which is also the default; "         \
-            "the others are <SPECIAL_3> and so on"),                                               \
-        TOK_FLAG_ROW(S, m, v, "eod-token", OPT_TEXT, eod_token, NULL, "PIECE", false,              \
-                     "piece that ends a document, instead of the one that goes with the type"),    \
-        TOK_FLAG_ROW(S, m, v, "specials", OPT_CHOICE, specials, "text", "text|parse|error", false, \
-                     "what the string of a special token inside a text becomes: ordinary text, "   \
-                     "the token, or an error"),                                                    \
-        TOK_FLAG_ROW(S, m, v, "engine", OPT_CHOICE, engine, "own", "own|sentencepiece", false,     \
-                     "who encodes for a SentencePiece model: weft itself, or libsentencepiece, "   \
-                     "with the same ids"),                                                         \
-        TOK_FLAG_ROW(S, m, v, "strict", OPT_SWITCH, strict, "false", NULL, false,                  \
-                     "stop at bytes that are no UTF-8 instead of replacing them"),                 \
-        TOK_FLAG_ROW(S, m, v, "add-special-tokens", OPT_SWITCH, add_template, "true", NULL, false, \
-                     "put round each text what the template of a tokenizer.json says")
+    OPT_ROW(.name = "tokenizer", .type = OPT_TEXT, .offset = offsetof(S, m.path), .meta = "PATH",  \
+            .group = "tokenizer", .verbs = v, .basic = true,                                       \
+            .help =                                                                                \
+                "tokenizer.json, .model, .tiktoken, vocab.json (GPT-2's with merges.txt beside "   \
+                "it, or of whole words), BERT's vocab.txt, tekken.json, or a folder with one of "  \
+                "these; recognised by its content"),                                               \
+        OPT_ROW(.name = "tokenizer-type", .type = OPT_CHOICE, .offset = offsetof(S, m.type),       \
+                .def = "auto", .meta = TOK_FLAG_TYPES, .group = "tokenizer", .verbs = v,           \
+                .help = "kind of tokenizer, by Megatron-LM's names"),                              \
+        OPT_ROW(.name = "tokenizer-model", .type = OPT_TEXT, .offset = offsetof(S, m.model),       \
+                .meta = "PATH", .group = "tokenizer", .verbs = v, .help = "SentencePiece model"),  \
+        OPT_ROW(.name = "vocab-file", .type = OPT_TEXT, .offset = offsetof(S, m.vocab_file),       \
+                .meta = "PATH", .group = "tokenizer", .verbs = v,                                  \
+                .help = "vocab.json, an object of words and their ids, or BERT's vocab.txt"),      \
+        OPT_ROW(.name = "merge-file", .type = OPT_TEXT, .offset = offsetof(S, m.merges),           \
+                .meta = "PATH", .group = "tokenizer", .verbs = v,                                  \
+                .help = "merges.txt of a GPT2BPETokenizer, if it is not beside the vocab.json"),   \
+        OPT_ROW(.name = "tiktoken-pattern", .type = OPT_TEXT, .offset = offsetof(S, m.pattern),    \
+                .meta = "NAME|REGEX", .group = "tokenizer", .verbs = v,                            \
+                .help =                                                                            \
+                    "how tiktoken's ranks cut a text, if their number does not tell: r50k, p50k, " \
+                    "cl100k, o200k, llama3, llama4, qwen, Megatron-LM's v1 and v2, or a pattern"), \
+        OPT_ROW(.name = "tiktoken-num-special-tokens", .type = OPT_INT,                            \
+                .offset = offsetof(S, m.num_special), .meta = "N", .group = "tokenizer",           \
+                .verbs = v,                                                                        \
+                .help =                                                                            \
+                    "ids of special tokens before the ranks of a TikTokenizer in JSON, 1000 if "   \
+                    "none is given"),                                                              \
+        OPT_ROW(.name = "tiktoken-special-tokens", .type = OPT_LIST,                               \
+                .offset = offsetof(S, m.tiktoken_special), .meta = "TOKENS", .group = "tokenizer", \
+                .verbs = v,                                                                        \
+                .help =                                                                            \
+                    "the first of them, <unk>, <s> and </s> included, which is also the default; " \
+                    "the others are <SPECIAL_3> and so on"),                                       \
+        OPT_ROW(.name = "eod-token", .type = OPT_TEXT, .offset = offsetof(S, m.eod_token),         \
+                .meta = "PIECE", .group = "tokenizer", .verbs = v,                                 \
+                .help = "piece that ends a document, instead of the one that goes with the type"), \
+        OPT_ROW(.name = "specials", .type = OPT_CHOICE, .offset = offsetof(S, m.specials),         \
+                .def = "text", .meta = "text|parse|error", .group = "tokenizer", .verbs = v,       \
+                .help =                                                                            \
+                    "what the string of a special token inside a text becomes: ordinary text, "    \
+                    "the token, or an error"),                                                     \
+        OPT_ROW(.name = "engine", .type = OPT_CHOICE, .offset = offsetof(S, m.engine),             \
+                .def = "own", .meta = "own|sentencepiece", .group = "tokenizer", .verbs = v,       \
+                .help =                                                                            \
+                    "who encodes for a SentencePiece model: weft itself, or libsentencepiece, "    \
+                    "with the same ids"),                                                          \
+        OPT_ROW(.name = "strict", .type = OPT_SWITCH, .offset = offsetof(S, m.strict),             \
+                .def = "false", .group = "tokenizer", .verbs = v,                                  \
+                .help = "stop at bytes that are no UTF-8 instead of replacing them"),              \
+        OPT_ROW(.name = "add-special-tokens", .type = OPT_SWITCH,                                  \
+                .offset = offsetof(S, m.add_template), .def = "true", .group = "tokenizer",        \
+                .verbs = v,                                                                        \
+                .help = "put round each text what the template of a tokenizer.json says")
 
 #define TOK_FLAG_VOCAB_SIZE_ROW(S, m, v)                                                           \
-    TOK_FLAG_ROW(                                                                                  \
-        S, m, v, "vocab-size", OPT_INT, vocab_size, NULL, "N", false,                              \
-        "number of ids of the NullTokenizer, end of document apart; of a TikTokenizer in "         \
-        "JSON all of them, 131072 if none is given")
+    OPT_ROW(.name = "vocab-size", .type = OPT_INT, .offset = offsetof(S, m.vocab_size),            \
+            .meta = "N", .group = "tokenizer", .verbs = v,                                         \
+            .help =                                                                                \
+                "number of ids of the NullTokenizer, end of document apart; of a TikTokenizer in " \
+                "JSON all of them, 131072 if none is given")
 
 /* True when the user named any tokenizer at all. */
 bool tok_flags_given(const struct tok_flags *f);

@@ -48,108 +48,170 @@ struct sp_train_options {
     int64_t differential_privacy_clipping_threshold;
 };
 
-#define SP_TRAIN_ROW(S, M, v, nm, ty, dflt, metatext, lo, hi, isbasic, text)                       \
-    OPT_ROW(S, #nm, ty, M nm, dflt, metatext, "trainer", v, lo, hi, isbasic, text)
-
 /* S: the program's struct; M: its member of this type with a dot behind ("train."), or nothing. */
 #define SP_TRAIN_ROWS(S, M, v)                                                                     \
-    SP_TRAIN_ROW(S, M, v, model_type, OPT_CHOICE, "unigram", "unigram|bpe|word|char", 0, 0, true,  \
-                 "model algorithm"),                                                               \
-        SP_TRAIN_ROW(S, M, v, vocab_size, OPT_INT, "8000", "N", 1, 2147483647, true,               \
-                     "number of pieces, the special ones among them"),                             \
-        SP_TRAIN_ROW(S, M, v, character_coverage, OPT_REAL, "0.9995", "X", 0.98, 1, true,          \
-                     "share of the characters that get a piece of their own"),                     \
-        SP_TRAIN_ROW(S, M, v, byte_fallback, OPT_SWITCH, "false", NULL, 0, 0, true,                \
-                     "256 byte pieces spell what has no other piece"),                             \
-        SP_TRAIN_ROW(S, M, v, split_digits, OPT_SWITCH, "false", NULL, 0, 0, true,                 \
-                     "every digit a piece of its own"),                                            \
-        SP_TRAIN_ROW(S, M, v, user_defined_symbols, OPT_TEXT, NULL, "A,B", 0, 0, true,             \
-                     "symbols that are always one piece, also inside text"),                       \
-        SP_TRAIN_ROW(S, M, v, user_defined_symbols_file, OPT_TEXT, NULL, "PATH", 0, 0, false,      \
-                     "more such symbols, one a line"),                                             \
-        SP_TRAIN_ROW(S, M, v, control_symbols, OPT_TEXT, NULL, "A,B", 0, 0, false,                 \
-                     "symbols that get an id and never come out of text"),                         \
-        SP_TRAIN_ROW(S, M, v, control_symbols_file, OPT_TEXT, NULL, "PATH", 0, 0, false,           \
-                     "more such symbols, one a line"),                                             \
-        SP_TRAIN_ROW(S, M, v, required_chars, OPT_TEXT, NULL, "TEXT", 0, 0, false,                 \
-                     "characters that get a piece whatever the coverage"),                         \
-        SP_TRAIN_ROW(S, M, v, required_chars_file, OPT_TEXT, NULL, "PATH", 0, 0, false,            \
-                     "file of such characters, instead of required_chars"),                        \
-        SP_TRAIN_ROW(S, M, v, normalization_rule_name, OPT_CHOICE, "nmt_nfkc",                     \
-                     "nmt_nfkc|nfkc|nmt_nfkc_cf|nfkc_cf|identity", 0, 0, false,                    \
-                     "how text is normalized before it is cut"),                                   \
-        SP_TRAIN_ROW(S, M, v, normalization_rule_tsv, OPT_TEXT, NULL, "PATH", 0, 0, false,         \
-                     "own rules: code points, tab, code points, in hexadecimal"),                  \
-        SP_TRAIN_ROW(S, M, v, denormalization_rule_tsv, OPT_TEXT, NULL, "PATH", 0, 0, false,       \
-                     "rules applied to decoded text"),                                             \
-        SP_TRAIN_ROW(S, M, v, add_dummy_prefix, OPT_SWITCH, "true", NULL, 0, 0, false,             \
-                     "put a space before every text"),                                             \
-        SP_TRAIN_ROW(S, M, v, remove_extra_whitespaces, OPT_SWITCH, "true", NULL, 0, 0, false,     \
-                     "drop spaces at the ends and repeated ones"),                                 \
-        SP_TRAIN_ROW(S, M, v, allow_whitespace_only_pieces, OPT_SWITCH, "false", NULL, 0, 0,       \
-                     false, "pieces of several spaces"),                                           \
-        SP_TRAIN_ROW(S, M, v, treat_whitespace_as_suffix, OPT_SWITCH, "false", NULL, 0, 0, false,  \
-                     "the mark of a space stands behind a word"),                                  \
-        SP_TRAIN_ROW(S, M, v, split_by_unicode_script, OPT_SWITCH, "true", NULL, 0, 0, false,      \
-                     "no piece of several scripts"),                                               \
-        SP_TRAIN_ROW(S, M, v, split_by_number, OPT_SWITCH, "true", NULL, 0, 0, false,              \
-                     "no piece of digits and others"),                                             \
-        SP_TRAIN_ROW(S, M, v, split_by_whitespace, OPT_SWITCH, "true", NULL, 0, 0, false,          \
-                     "no piece with a space inside"),                                              \
-        SP_TRAIN_ROW(S, M, v, max_sentencepiece_length, OPT_INT, "16", "N", 1, 512, false,         \
-                     "characters of the longest piece"),                                           \
-        SP_TRAIN_ROW(S, M, v, max_sentence_length, OPT_INT, "4192", "BYTES", 10, 1073741824,       \
-                     false, "longer lines are left out, and counted"),                             \
-        SP_TRAIN_ROW(S, M, v, input_sentence_size, OPT_INT, "0", "N", 0, 0, false,                 \
-                     "learn from so many lines (more than 100), 0 for all"),                       \
-        SP_TRAIN_ROW(S, M, v, shuffle_input_sentence, OPT_SWITCH, "true", NULL, 0, 0, false,       \
-                     "with input_sentence_size: a sample instead of the first lines"),             \
-        SP_TRAIN_ROW(S, M, v, train_extremely_large_corpus, OPT_SWITCH, "false", NULL, 0, 0,       \
-                     false, "64-bit positions, for more than 2^31 characters"),                    \
-        SP_TRAIN_ROW(S, M, v, num_threads, OPT_INT, "16", "N", 1, 128, false,                      \
-                     "threads; changes the scores, so it does not follow the machine"),            \
-        SP_TRAIN_ROW(S, M, v, num_sub_iterations, OPT_INT, "2", "N", 1, 10, false,                 \
-                     "steps of expectation and maximization between prunings"),                    \
-        SP_TRAIN_ROW(S, M, v, seed_sentencepiece_size, OPT_INT, "1000000", "N", 1, 2147483647,     \
-                     false, "candidates that unigram starts from"),                                \
-        SP_TRAIN_ROW(S, M, v, shrinking_factor, OPT_REAL, "0.75", "X", 0.5, 0.95, false,           \
-                     "share of the candidates that a pruning keeps"),                              \
-        SP_TRAIN_ROW(S, M, v, hard_vocab_limit, OPT_SWITCH, "true", NULL, 0, 0, false,             \
-                     "fewer pieces than vocab_size are an error"),                                 \
-        SP_TRAIN_ROW(S, M, v, use_all_vocab, OPT_SWITCH, "false", NULL, 0, 0, false,               \
-                     "word and char: keep all, whatever the coverage"),                            \
-        SP_TRAIN_ROW(S, M, v, vocabulary_output_piece_score, OPT_SWITCH, "true", NULL, 0, 0,       \
-                     false, "the .vocab lists scores"),                                            \
-        SP_TRAIN_ROW(S, M, v, unk_id, OPT_INT, "0", "ID", 0, 2147483647, false,                    \
-                     "id of the unknown piece"),                                                   \
-        SP_TRAIN_ROW(S, M, v, bos_id, OPT_INT, "1", "ID", -1, 2147483647, false,                   \
-                     "id of the piece that begins a text, -1 for none"),                           \
-        SP_TRAIN_ROW(S, M, v, eos_id, OPT_INT, "2", "ID", -1, 2147483647, false,                   \
-                     "id of the piece that ends a text, -1 for none"),                             \
-        SP_TRAIN_ROW(S, M, v, pad_id, OPT_INT, "-1", "ID", -1, 2147483647, false,                  \
-                     "id of the padding piece, -1 for none"),                                      \
-        SP_TRAIN_ROW(S, M, v, unk_piece, OPT_TEXT, "<unk>", "TEXT", 0, 0, false,                   \
-                     "the unknown piece"),                                                         \
-        SP_TRAIN_ROW(S, M, v, bos_piece, OPT_TEXT, "<s>", "TEXT", 0, 0, false,                     \
-                     "the piece that begins a text"),                                              \
-        SP_TRAIN_ROW(S, M, v, eos_piece, OPT_TEXT, "</s>", "TEXT", 0, 0, false,                    \
-                     "the piece that ends a text"),                                                \
-        SP_TRAIN_ROW(S, M, v, pad_piece, OPT_TEXT, "<pad>", "TEXT", 0, 0, false,                   \
-                     "the padding piece"),                                                         \
-        SP_TRAIN_ROW(S, M, v, unk_surface, OPT_TEXT, " \xe2\x81\x87 ", "TEXT", 0, 0, false,        \
-                     "what the unknown piece decodes to"),                                         \
-        SP_TRAIN_ROW(S, M, v, self_test_sample_size, OPT_INT, "0", "N", 0, 1000, false,            \
-                     "lines kept in the model to test it when it is loaded"),                      \
-        SP_TRAIN_ROW(S, M, v, random_seed, OPT_INT, "-1", "N", -1, 4294967294, false,              \
-                     "seed of the choice of those lines, -1 for chance"),                          \
-        SP_TRAIN_ROW(S, M, v, accept_language, OPT_TEXT, NULL, "A,B", 0, 0, false,                 \
-                     "languages, noted in the model"),                                             \
-        SP_TRAIN_ROW(S, M, v, enable_differential_privacy, OPT_SWITCH, "false", NULL, 0, 0, false, \
-                     "unigram of tsv counts with noise"),                                          \
-        SP_TRAIN_ROW(S, M, v, differential_privacy_noise_level, OPT_REAL, "0", "X", 0, 0, false,   \
-                     "deviation of that noise"),                                                   \
-        SP_TRAIN_ROW(S, M, v, differential_privacy_clipping_threshold, OPT_INT, "0", "N", 0, 0,    \
-                     false, "counts below it are dropped")
+    OPT_ROW(.name = "model_type", .type = OPT_CHOICE, .offset = offsetof(S, M model_type),         \
+            .def = "unigram", .meta = "unigram|bpe|word|char", .group = "trainer", .verbs = v,     \
+            .basic = true, .help = "model algorithm"),                                             \
+        OPT_ROW(.name = "vocab_size", .type = OPT_INT, .offset = offsetof(S, M vocab_size),        \
+                .def = "8000", .min = 1, .max = 2147483647, .meta = "N", .group = "trainer",       \
+                .verbs = v, .basic = true,                                                         \
+                .help = "number of pieces, the special ones among them"),                          \
+        OPT_ROW(.name = "character_coverage", .type = OPT_REAL,                                    \
+                .offset = offsetof(S, M character_coverage), .def = "0.9995", .min = 0.98,         \
+                .max = 1, .meta = "X", .group = "trainer", .verbs = v, .basic = true,              \
+                .help = "share of the characters that get a piece of their own"),                  \
+        OPT_ROW(.name = "byte_fallback", .type = OPT_SWITCH,                                       \
+                .offset = offsetof(S, M byte_fallback), .def = "false", .group = "trainer",        \
+                .verbs = v, .basic = true,                                                         \
+                .help = "256 byte pieces spell what has no other piece"),                          \
+        OPT_ROW(.name = "split_digits", .type = OPT_SWITCH, .offset = offsetof(S, M split_digits), \
+                .def = "false", .group = "trainer", .verbs = v, .basic = true,                     \
+                .help = "every digit a piece of its own"),                                         \
+        OPT_ROW(.name = "user_defined_symbols", .type = OPT_TEXT,                                  \
+                .offset = offsetof(S, M user_defined_symbols), .meta = "A,B", .group = "trainer",  \
+                .verbs = v, .basic = true,                                                         \
+                .help = "symbols that are always one piece, also inside text"),                    \
+        OPT_ROW(.name = "user_defined_symbols_file", .type = OPT_TEXT,                             \
+                .offset = offsetof(S, M user_defined_symbols_file), .meta = "PATH",                \
+                .group = "trainer", .verbs = v, .help = "more such symbols, one a line"),          \
+        OPT_ROW(.name = "control_symbols", .type = OPT_TEXT,                                       \
+                .offset = offsetof(S, M control_symbols), .meta = "A,B", .group = "trainer",       \
+                .verbs = v, .help = "symbols that get an id and never come out of text"),          \
+        OPT_ROW(.name = "control_symbols_file", .type = OPT_TEXT,                                  \
+                .offset = offsetof(S, M control_symbols_file), .meta = "PATH", .group = "trainer", \
+                .verbs = v, .help = "more such symbols, one a line"),                              \
+        OPT_ROW(.name = "required_chars", .type = OPT_TEXT,                                        \
+                .offset = offsetof(S, M required_chars), .meta = "TEXT", .group = "trainer",       \
+                .verbs = v, .help = "characters that get a piece whatever the coverage"),          \
+        OPT_ROW(.name = "required_chars_file", .type = OPT_TEXT,                                   \
+                .offset = offsetof(S, M required_chars_file), .meta = "PATH", .group = "trainer",  \
+                .verbs = v, .help = "file of such characters, instead of required_chars"),         \
+        OPT_ROW(.name = "normalization_rule_name", .type = OPT_CHOICE,                             \
+                .offset = offsetof(S, M normalization_rule_name), .def = "nmt_nfkc",               \
+                .meta = "nmt_nfkc|nfkc|nmt_nfkc_cf|nfkc_cf|identity", .group = "trainer",          \
+                .verbs = v, .help = "how text is normalized before it is cut"),                    \
+        OPT_ROW(.name = "normalization_rule_tsv", .type = OPT_TEXT,                                \
+                .offset = offsetof(S, M normalization_rule_tsv), .meta = "PATH",                   \
+                .group = "trainer", .verbs = v,                                                    \
+                .help = "own rules: code points, tab, code points, in hexadecimal"),               \
+        OPT_ROW(.name = "denormalization_rule_tsv", .type = OPT_TEXT,                              \
+                .offset = offsetof(S, M denormalization_rule_tsv), .meta = "PATH",                 \
+                .group = "trainer", .verbs = v, .help = "rules applied to decoded text"),          \
+        OPT_ROW(.name = "add_dummy_prefix", .type = OPT_SWITCH,                                    \
+                .offset = offsetof(S, M add_dummy_prefix), .def = "true", .group = "trainer",      \
+                .verbs = v, .help = "put a space before every text"),                              \
+        OPT_ROW(.name = "remove_extra_whitespaces", .type = OPT_SWITCH,                            \
+                .offset = offsetof(S, M remove_extra_whitespaces), .def = "true",                  \
+                .group = "trainer", .verbs = v,                                                    \
+                .help = "drop spaces at the ends and repeated ones"),                              \
+        OPT_ROW(.name = "allow_whitespace_only_pieces", .type = OPT_SWITCH,                        \
+                .offset = offsetof(S, M allow_whitespace_only_pieces), .def = "false",             \
+                .group = "trainer", .verbs = v, .help = "pieces of several spaces"),               \
+        OPT_ROW(.name = "treat_whitespace_as_suffix", .type = OPT_SWITCH,                          \
+                .offset = offsetof(S, M treat_whitespace_as_suffix), .def = "false",               \
+                .group = "trainer", .verbs = v,                                                    \
+                .help = "the mark of a space stands behind a word"),                               \
+        OPT_ROW(.name = "split_by_unicode_script", .type = OPT_SWITCH,                             \
+                .offset = offsetof(S, M split_by_unicode_script), .def = "true",                   \
+                .group = "trainer", .verbs = v, .help = "no piece of several scripts"),            \
+        OPT_ROW(.name = "split_by_number", .type = OPT_SWITCH,                                     \
+                .offset = offsetof(S, M split_by_number), .def = "true", .group = "trainer",       \
+                .verbs = v, .help = "no piece of digits and others"),                              \
+        OPT_ROW(.name = "split_by_whitespace", .type = OPT_SWITCH,                                 \
+                .offset = offsetof(S, M split_by_whitespace), .def = "true", .group = "trainer",   \
+                .verbs = v, .help = "no piece with a space inside"),                               \
+        OPT_ROW(.name = "max_sentencepiece_length", .type = OPT_INT,                               \
+                .offset = offsetof(S, M max_sentencepiece_length), .def = "16", .min = 1,          \
+                .max = 512, .meta = "N", .group = "trainer", .verbs = v,                           \
+                .help = "characters of the longest piece"),                                        \
+        OPT_ROW(.name = "max_sentence_length", .type = OPT_INT,                                    \
+                .offset = offsetof(S, M max_sentence_length), .def = "4192", .min = 10,            \
+                .max = 1073741824, .meta = "BYTES", .group = "trainer", .verbs = v,                \
+                .help = "longer lines are left out, and counted"),                                 \
+        OPT_ROW(.name = "input_sentence_size", .type = OPT_INT,                                    \
+                .offset = offsetof(S, M input_sentence_size), .def = "0", .meta = "N",             \
+                .group = "trainer", .verbs = v,                                                    \
+                .help = "learn from so many lines (more than 100), 0 for all"),                    \
+        OPT_ROW(.name = "shuffle_input_sentence", .type = OPT_SWITCH,                              \
+                .offset = offsetof(S, M shuffle_input_sentence), .def = "true",                    \
+                .group = "trainer", .verbs = v,                                                    \
+                .help = "with input_sentence_size: a sample instead of the first lines"),          \
+        OPT_ROW(.name = "train_extremely_large_corpus", .type = OPT_SWITCH,                        \
+                .offset = offsetof(S, M train_extremely_large_corpus), .def = "false",             \
+                .group = "trainer", .verbs = v,                                                    \
+                .help = "64-bit positions, for more than 2^31 characters"),                        \
+        OPT_ROW(.name = "num_threads", .type = OPT_INT, .offset = offsetof(S, M num_threads),      \
+                .def = "16", .min = 1, .max = 128, .meta = "N", .group = "trainer", .verbs = v,    \
+                .help = "threads; changes the scores, so it does not follow the machine"),         \
+        OPT_ROW(.name = "num_sub_iterations", .type = OPT_INT,                                     \
+                .offset = offsetof(S, M num_sub_iterations), .def = "2", .min = 1, .max = 10,      \
+                .meta = "N", .group = "trainer", .verbs = v,                                       \
+                .help = "steps of expectation and maximization between prunings"),                 \
+        OPT_ROW(.name = "seed_sentencepiece_size", .type = OPT_INT,                                \
+                .offset = offsetof(S, M seed_sentencepiece_size), .def = "1000000", .min = 1,      \
+                .max = 2147483647, .meta = "N", .group = "trainer", .verbs = v,                    \
+                .help = "candidates that unigram starts from"),                                    \
+        OPT_ROW(.name = "shrinking_factor", .type = OPT_REAL,                                      \
+                .offset = offsetof(S, M shrinking_factor), .def = "0.75", .min = 0.5, .max = 0.95, \
+                .meta = "X", .group = "trainer", .verbs = v,                                       \
+                .help = "share of the candidates that a pruning keeps"),                           \
+        OPT_ROW(.name = "hard_vocab_limit", .type = OPT_SWITCH,                                    \
+                .offset = offsetof(S, M hard_vocab_limit), .def = "true", .group = "trainer",      \
+                .verbs = v, .help = "fewer pieces than vocab_size are an error"),                  \
+        OPT_ROW(.name = "use_all_vocab", .type = OPT_SWITCH,                                       \
+                .offset = offsetof(S, M use_all_vocab), .def = "false", .group = "trainer",        \
+                .verbs = v, .help = "word and char: keep all, whatever the coverage"),             \
+        OPT_ROW(.name = "vocabulary_output_piece_score", .type = OPT_SWITCH,                       \
+                .offset = offsetof(S, M vocabulary_output_piece_score), .def = "true",             \
+                .group = "trainer", .verbs = v, .help = "the .vocab lists scores"),                \
+        OPT_ROW(.name = "unk_id", .type = OPT_INT, .offset = offsetof(S, M unk_id), .def = "0",    \
+                .max = 2147483647, .meta = "ID", .group = "trainer", .verbs = v,                   \
+                .help = "id of the unknown piece"),                                                \
+        OPT_ROW(.name = "bos_id", .type = OPT_INT, .offset = offsetof(S, M bos_id), .def = "1",    \
+                .min = -1, .max = 2147483647, .meta = "ID", .group = "trainer", .verbs = v,        \
+                .help = "id of the piece that begins a text, -1 for none"),                        \
+        OPT_ROW(.name = "eos_id", .type = OPT_INT, .offset = offsetof(S, M eos_id), .def = "2",    \
+                .min = -1, .max = 2147483647, .meta = "ID", .group = "trainer", .verbs = v,        \
+                .help = "id of the piece that ends a text, -1 for none"),                          \
+        OPT_ROW(.name = "pad_id", .type = OPT_INT, .offset = offsetof(S, M pad_id), .def = "-1",   \
+                .min = -1, .max = 2147483647, .meta = "ID", .group = "trainer", .verbs = v,        \
+                .help = "id of the padding piece, -1 for none"),                                   \
+        OPT_ROW(.name = "unk_piece", .type = OPT_TEXT, .offset = offsetof(S, M unk_piece),         \
+                .def = "<unk>", .meta = "TEXT", .group = "trainer", .verbs = v,                    \
+                .help = "the unknown piece"),                                                      \
+        OPT_ROW(.name = "bos_piece", .type = OPT_TEXT, .offset = offsetof(S, M bos_piece),         \
+                .def = "<s>", .meta = "TEXT", .group = "trainer", .verbs = v,                      \
+                .help = "the piece that begins a text"),                                           \
+        OPT_ROW(.name = "eos_piece", .type = OPT_TEXT, .offset = offsetof(S, M eos_piece),         \
+                .def = "</s>", .meta = "TEXT", .group = "trainer", .verbs = v,                     \
+                .help = "the piece that ends a text"),                                             \
+        OPT_ROW(.name = "pad_piece", .type = OPT_TEXT, .offset = offsetof(S, M pad_piece),         \
+                .def = "<pad>", .meta = "TEXT", .group = "trainer", .verbs = v,                    \
+                .help = "the padding piece"),                                                      \
+        OPT_ROW(.name = "unk_surface", .type = OPT_TEXT, .offset = offsetof(S, M unk_surface),     \
+                .def = " \xe2\x81\x87 ", .meta = "TEXT", .group = "trainer", .verbs = v,           \
+                .help = "what the unknown piece decodes to"),                                      \
+        OPT_ROW(.name = "self_test_sample_size", .type = OPT_INT,                                  \
+                .offset = offsetof(S, M self_test_sample_size), .def = "0", .max = 1000,           \
+                .meta = "N", .group = "trainer", .verbs = v,                                       \
+                .help = "lines kept in the model to test it when it is loaded"),                   \
+        OPT_ROW(.name = "random_seed", .type = OPT_INT, .offset = offsetof(S, M random_seed),      \
+                .def = "-1", .min = -1, .max = 4294967294, .meta = "N", .group = "trainer",        \
+                .verbs = v, .help = "seed of the choice of those lines, -1 for chance"),           \
+        OPT_ROW(.name = "accept_language", .type = OPT_TEXT,                                       \
+                .offset = offsetof(S, M accept_language), .meta = "A,B", .group = "trainer",       \
+                .verbs = v, .help = "languages, noted in the model"),                              \
+        OPT_ROW(.name = "enable_differential_privacy", .type = OPT_SWITCH,                         \
+                .offset = offsetof(S, M enable_differential_privacy), .def = "false",              \
+                .group = "trainer", .verbs = v, .help = "unigram of tsv counts with noise"),       \
+        OPT_ROW(.name = "differential_privacy_noise_level", .type = OPT_REAL,                      \
+                .offset = offsetof(S, M differential_privacy_noise_level), .def = "0",             \
+                .meta = "X", .group = "trainer", .verbs = v, .help = "deviation of that noise"),   \
+        OPT_ROW(.name = "differential_privacy_clipping_threshold", .type = OPT_INT,                \
+                .offset = offsetof(S, M differential_privacy_clipping_threshold), .def = "0",      \
+                .meta = "N", .group = "trainer", .verbs = v,                                       \
+                .help = "counts below it are dropped")
 
 struct sp_train_report {
     uint64_t sentences; /* taken */

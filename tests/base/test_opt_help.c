@@ -81,14 +81,10 @@ static void a_crowded_table_still_fits(void)
     memset(many, 0, sizeof(many));
     for (int i = 0; i < 59; i++) {
         snprintf(name[i], sizeof(name[i]), "a-rather-long-name-of-option-%d", i);
-        many[i] = (struct opt){name[i],
-                               OPT_INT,
-                               AT(layers),
-                               "1",
-                               "N",
-                               "s",
-                               "a help text that is so long that it does not fit the line at all",
-                               .basic = true};
+        many[i] = (struct opt)
+            OPT_ROW(.name = name[i], .type = OPT_INT, AT(layers), .def = "1", .meta = "N",
+                    .group = "s", .basic = true,
+                    .help = "a help text that is so long that it does not fit the line at all");
     }
     crowd.opt = many;
     crowd.preset = NULL;

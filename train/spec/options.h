@@ -29,91 +29,115 @@
 
 struct spec_flags {
     int64_t layers, hidden, ffn, heads, query_groups, kv_channels, max_positions;
-    int64_t vocab_divisor;  /* --make-vocab-size-divisible-by */
-    bool gqa;               /* --group-query-attention */
-    int position;           /* --position-embedding-type, an enum spec_position */
-    bool rotary;            /* --use-rotary-position-embeddings */
+    int64_t vocab_divisor; /* --make-vocab-size-divisible-by */
+    bool gqa;              /* --group-query-attention */
+    int position;          /* --position-embedding-type, an enum spec_position */
+    bool rotary;           /* --use-rotary-position-embeddings */
     double rotary_base, rotary_percent;
-    bool rope_scaling;      /* --use-rope-scaling: the way of Llama 3.1 */
-    double rope_factor;     /* --rope-scaling-factor */
-    int norm;               /* --normalization, an enum spec_norm */
+    bool rope_scaling;  /* --use-rope-scaling: the way of Llama 3.1 */
+    double rope_factor; /* --rope-scaling-factor */
+    int norm;           /* --normalization, an enum spec_norm */
     double norm_eps;
     bool swiglu;
-    bool gelu_tanh;         /* --bias-gelu-fusion */
-    bool no_bias;           /* --disable-bias-linear */
-    bool qkv_bias;          /* --add-qkv-bias */
-    bool untie;             /* --untie-embeddings-and-output-weights */
-    double init_std;        /* --init-method-std */
+    bool gelu_tanh;  /* --bias-gelu-fusion */
+    bool no_bias;    /* --disable-bias-linear */
+    bool qkv_bias;   /* --add-qkv-bias */
+    bool untie;      /* --untie-embeddings-and-output-weights */
+    double init_std; /* --init-method-std */
     double attention_dropout, hidden_dropout;
-    const char *hf_config;  /* --hf-config */
-    uint64_t given;         /* private: which of them somebody named (spec_flags_note) */
+    const char *hf_config; /* --hf-config */
+    uint64_t given;        /* private: which of them somebody named (spec_flags_note) */
 };
-
-#define SPEC_FLAG_ROW(S, member, verbset, nm, ty, field, dflt, metatext, low, high, isbasic, text) \
-    OPT_ROW(S, nm, ty, member.field, dflt, metatext, "model", verbset, low, high, isbasic, text)
 
 /* Bounds only keep out what is no number of its kind; spec_check judges the model as a whole. */
 #define SPEC_FLAG_ROWS(S, m, v)                                                                    \
-    SPEC_FLAG_ROW(S, m, v, "num-layers", OPT_INT, layers, NULL, "N", 0, 1e5, true,                 \
-                  "transformer layers"),                                                           \
-        SPEC_FLAG_ROW(S, m, v, "hidden-size", OPT_INT, hidden, NULL, "N", 0, 1e6, true,            \
-                      "width of the model"),                                                       \
-        SPEC_FLAG_ROW(S, m, v, "ffn-hidden-size", OPT_INT, ffn, NULL, "N", 0, 1e7, false,          \
-                      "width inside the MLP (4 x hidden size; with --swiglu 2/3 of that, down to " \
-                      "a multiple of 64)"),                                                        \
-        SPEC_FLAG_ROW(S, m, v, "num-attention-heads", OPT_INT, heads, NULL, "N", 0, 1e5, true,     \
-                      "attention heads"),                                                          \
-        SPEC_FLAG_ROW(S, m, v, "group-query-attention", OPT_SWITCH, gqa, NULL, NULL, 0, 0, false,  \
-                      "heads share keys and values, by groups"),                                   \
-        SPEC_FLAG_ROW(S, m, v, "num-query-groups", OPT_INT, query_groups, "1", "N", 1, 1e5, false, \
-                      "key/value heads under --group-query-attention"),                            \
-        SPEC_FLAG_ROW(S, m, v, "kv-channels", OPT_INT, kv_channels, NULL, "N", 0, 1e5, false,      \
-                      "width of a head (hidden size / heads)"),                                    \
-        SPEC_FLAG_ROW(S, m, v, "max-position-embeddings", OPT_INT, max_positions, NULL, "N", 0,    \
-                      1e9, true, "positions that the model has"),                                  \
-        SPEC_FLAG_ROW(S, m, v, "position-embedding-type", OPT_CHOICE, position,                    \
-                      "learned_absolute", "learned_absolute|rope", 0, 0, false,                    \
-                      "how the model knows positions"),                                            \
-        SPEC_FLAG_ROW(S, m, v, "use-rotary-position-embeddings", OPT_SWITCH, rotary, NULL, NULL,   \
-                      0, 0, false, "old name of --position-embedding-type rope"),                  \
-        SPEC_FLAG_ROW(S, m, v, "rotary-base", OPT_REAL, rotary_base, "10000", "X", 1, 1e12, false, \
-                      "base of the rotary angles"),                                                \
-        SPEC_FLAG_ROW(S, m, v, "rotary-percent", OPT_REAL, rotary_percent, "1.0", "X", 0, 1,       \
-                      false, "share of each head that is turned"),                                 \
-        SPEC_FLAG_ROW(S, m, v, "use-rope-scaling", OPT_SWITCH, rope_scaling, NULL, NULL, 0, 0,     \
-                      false, "stretch the rotary angles as Llama 3.1 does"),                       \
-        SPEC_FLAG_ROW(S, m, v, "rope-scaling-factor", OPT_REAL, rope_factor, "8.0", "X", 1, 1e6,   \
-                      false, "factor of --use-rope-scaling"),                                      \
-        SPEC_FLAG_ROW(S, m, v, "normalization", OPT_CHOICE, norm, "LayerNorm",                     \
-                      "LayerNorm|RMSNorm", 0, 0, false, "kind of norm"),                           \
-        {.name = "norm-epsilon", .type = OPT_REAL, .offset = offsetof(S, m.norm_eps),              \
-         .def = "1e-5", .meta = "X", .section = "model", .help = "epsilon of the norms",           \
-         .verbs = v, .alias = "layernorm-epsilon", .min = 0, .max = 1},                            \
-        SPEC_FLAG_ROW(S, m, v, "swiglu", OPT_SWITCH, swiglu, NULL, NULL, 0, 0, false,              \
-                      "gated MLP with SiLU instead of GELU"),                                      \
-        {.name = "bias-gelu-fusion", .type = OPT_SWITCH, .offset = offsetof(S, m.gelu_tanh),       \
-         .def = "true", .section = "model",                                                        \
-         .help = "GELU in the tanh form, which Megatron's fused kernel computes; "                 \
-                 "--no-bias-gelu-fusion is the erf form",                                          \
-         .verbs = v, .alias = "gelu-tanh"},                                                        \
-        SPEC_FLAG_ROW(S, m, v, "disable-bias-linear", OPT_SWITCH, no_bias, NULL, NULL, 0, 0,       \
-                      false, "linear layers without bias"),                                        \
-        SPEC_FLAG_ROW(S, m, v, "add-qkv-bias", OPT_SWITCH, qkv_bias, NULL, NULL, 0, 0, false,      \
-                      "bias on queries, keys and values all the same"),                            \
-        SPEC_FLAG_ROW(S, m, v, "untie-embeddings-and-output-weights", OPT_SWITCH, untie, NULL,     \
-                      NULL, 0, 0, false, "the head has a matrix of its own"),                      \
-        SPEC_FLAG_ROW(S, m, v, "init-method-std", OPT_REAL, init_std, "0.02", "X", 0, 100, false,  \
-                      "standard deviation of initial weights"),                                    \
-        SPEC_FLAG_ROW(S, m, v, "attention-dropout", OPT_REAL, attention_dropout, "0.1", "X", 0, 1, \
-                      false, "share of attention weights dropped while training"),                 \
-        SPEC_FLAG_ROW(S, m, v, "hidden-dropout", OPT_REAL, hidden_dropout, "0.1", "X", 0, 1,       \
-                      false, "share of hidden values dropped while training"),                     \
-        SPEC_FLAG_ROW(S, m, v, "make-vocab-size-divisible-by", OPT_INT, vocab_divisor, "128", "N", \
-                      1, 1e6, false,                                                               \
-                      "rows of the embedding are padded to a multiple of this times TP"),          \
-        SPEC_FLAG_ROW(S, m, v, "hf-config", OPT_TEXT, hf_config, NULL, "PATH", 0, 0, true,         \
-                      "take the model from a Hugging Face config.json (gpt2, llama, mistral, "     \
-                      "qwen2)")
+    OPT_ROW(.name = "num-layers", .type = OPT_INT, .offset = offsetof(S, m.layers), .max = 1e5,    \
+            .meta = "N", .group = "model", .verbs = v, .basic = true,                              \
+            .help = "transformer layers"),                                                         \
+        OPT_ROW(.name = "hidden-size", .type = OPT_INT, .offset = offsetof(S, m.hidden),           \
+                .max = 1e6, .meta = "N", .group = "model", .verbs = v, .basic = true,              \
+                .help = "width of the model"),                                                     \
+        OPT_ROW(.name = "ffn-hidden-size", .type = OPT_INT, .offset = offsetof(S, m.ffn),          \
+                .max = 1e7, .meta = "N", .group = "model", .verbs = v,                             \
+                .help =                                                                            \
+                    "width inside the MLP (4 x hidden size; with --swiglu 2/3 of that, down to "   \
+                    "a multiple of 64)"),                                                          \
+        OPT_ROW(.name = "num-attention-heads", .type = OPT_INT, .offset = offsetof(S, m.heads),    \
+                .max = 1e5, .meta = "N", .group = "model", .verbs = v, .basic = true,              \
+                .help = "attention heads"),                                                        \
+        OPT_ROW(.name = "group-query-attention", .type = OPT_SWITCH, .offset = offsetof(S, m.gqa), \
+                .group = "model", .verbs = v, .help = "heads share keys and values, by groups"),   \
+        OPT_ROW(.name = "num-query-groups", .type = OPT_INT,                                       \
+                .offset = offsetof(S, m.query_groups), .def = "1", .min = 1, .max = 1e5,           \
+                .meta = "N", .group = "model", .verbs = v,                                         \
+                .help = "key/value heads under --group-query-attention"),                          \
+        OPT_ROW(.name = "kv-channels", .type = OPT_INT, .offset = offsetof(S, m.kv_channels),      \
+                .max = 1e5, .meta = "N", .group = "model", .verbs = v,                             \
+                .help = "width of a head (hidden size / heads)"),                                  \
+        OPT_ROW(.name = "max-position-embeddings", .type = OPT_INT,                                \
+                .offset = offsetof(S, m.max_positions), .max = 1e9, .meta = "N", .group = "model", \
+                .verbs = v, .basic = true, .help = "positions that the model has"),                \
+        OPT_ROW(.name = "position-embedding-type", .type = OPT_CHOICE,                             \
+                .offset = offsetof(S, m.position), .def = "learned_absolute",                      \
+                .meta = "learned_absolute|rope", .group = "model", .verbs = v,                     \
+                .help = "how the model knows positions"),                                          \
+        OPT_ROW(.name = "use-rotary-position-embeddings", .type = OPT_SWITCH,                      \
+                .offset = offsetof(S, m.rotary), .group = "model", .verbs = v,                     \
+                .help = "old name of --position-embedding-type rope"),                             \
+        OPT_ROW(.name = "rotary-base", .type = OPT_REAL, .offset = offsetof(S, m.rotary_base),     \
+                .def = "10000", .min = 1, .max = 1e12, .meta = "X", .group = "model", .verbs = v,  \
+                .help = "base of the rotary angles"),                                              \
+        OPT_ROW(.name = "rotary-percent", .type = OPT_REAL,                                        \
+                .offset = offsetof(S, m.rotary_percent), .def = "1.0", .max = 1, .meta = "X",      \
+                .group = "model", .verbs = v, .help = "share of each head that is turned"),        \
+        OPT_ROW(.name = "use-rope-scaling", .type = OPT_SWITCH,                                    \
+                .offset = offsetof(S, m.rope_scaling), .group = "model", .verbs = v,               \
+                .help = "stretch the rotary angles as Llama 3.1 does"),                            \
+        OPT_ROW(.name = "rope-scaling-factor", .type = OPT_REAL,                                   \
+                .offset = offsetof(S, m.rope_factor), .def = "8.0", .min = 1, .max = 1e6,          \
+                .meta = "X", .group = "model", .verbs = v,                                         \
+                .help = "factor of --use-rope-scaling"),                                           \
+        OPT_ROW(.name = "normalization", .type = OPT_CHOICE, .offset = offsetof(S, m.norm),        \
+                .def = "LayerNorm", .meta = "LayerNorm|RMSNorm", .group = "model", .verbs = v,     \
+                .help = "kind of norm"),                                                           \
+        OPT_ROW(.name = "norm-epsilon", .type = OPT_REAL, .offset = offsetof(S, m.norm_eps),       \
+                .def = "1e-5", .max = 1, .meta = "X", .group = "model", .verbs = v,                \
+                .alias = "layernorm-epsilon", .help = "epsilon of the norms"),                     \
+        OPT_ROW(.name = "swiglu", .type = OPT_SWITCH, .offset = offsetof(S, m.swiglu),             \
+                .group = "model", .verbs = v, .help = "gated MLP with SiLU instead of GELU"),      \
+        OPT_ROW(.name = "bias-gelu-fusion", .type = OPT_SWITCH,                                    \
+                .offset = offsetof(S, m.gelu_tanh), .def = "true", .group = "model", .verbs = v,   \
+                .alias = "gelu-tanh",                                                              \
+                .help = "GELU in the tanh form, which Megatron's fused kernel computes; "          \
+                        "--no-bias-gelu-fusion is the erf form"),                                  \
+        OPT_ROW(.name = "disable-bias-linear", .type = OPT_SWITCH,                                 \
+                .offset = offsetof(S, m.no_bias), .group = "model", .verbs = v,                    \
+                .help = "linear layers without bias"),                                             \
+        OPT_ROW(.name = "add-qkv-bias", .type = OPT_SWITCH, .offset = offsetof(S, m.qkv_bias),     \
+                .group = "model", .verbs = v,                                                      \
+                .help = "bias on queries, keys and values all the same"),                          \
+        OPT_ROW(.name = "untie-embeddings-and-output-weights", .type = OPT_SWITCH,                 \
+                .offset = offsetof(S, m.untie), .group = "model", .verbs = v,                      \
+                .help = "the head has a matrix of its own"),                                       \
+        OPT_ROW(.name = "init-method-std", .type = OPT_REAL, .offset = offsetof(S, m.init_std),    \
+                .def = "0.02", .max = 100, .meta = "X", .group = "model", .verbs = v,              \
+                .help = "standard deviation of initial weights"),                                  \
+        OPT_ROW(.name = "attention-dropout", .type = OPT_REAL,                                     \
+                .offset = offsetof(S, m.attention_dropout), .def = "0.1", .max = 1, .meta = "X",   \
+                .group = "model", .verbs = v,                                                      \
+                .help = "share of attention weights dropped while training"),                      \
+        OPT_ROW(.name = "hidden-dropout", .type = OPT_REAL,                                        \
+                .offset = offsetof(S, m.hidden_dropout), .def = "0.1", .max = 1, .meta = "X",      \
+                .group = "model", .verbs = v,                                                      \
+                .help = "share of hidden values dropped while training"),                          \
+        OPT_ROW(.name = "make-vocab-size-divisible-by", .type = OPT_INT,                           \
+                .offset = offsetof(S, m.vocab_divisor), .def = "128", .min = 1, .max = 1e6,        \
+                .meta = "N", .group = "model", .verbs = v,                                         \
+                .help = "rows of the embedding are padded to a multiple of this times TP"),        \
+        OPT_ROW(.name = "hf-config", .type = OPT_TEXT, .offset = offsetof(S, m.hf_config),         \
+                .meta = "PATH", .group = "model", .verbs = v, .basic = true,                       \
+                .help = "take the model from a Hugging Face config.json (gpt2, llama, mistral, "   \
+                        "qwen2)")
 
 /*
  * Notes which of the options were named by a preset, a file or a flag. It matters beside
