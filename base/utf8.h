@@ -46,6 +46,30 @@ static inline uint32_t utf8_code(const char *p, size_t k)
     return c;
 }
 
+/* The code point of the character at p, which is valid UTF-8, and its bytes. */
+static inline uint32_t utf8_at(const char *p, size_t *ret_n)
+{
+    const unsigned char *s = (const unsigned char *)p;
+    if (s[0] < 0x80)
+        return *ret_n = 1, s[0];
+    if (s[0] < 0xe0)
+        return *ret_n = 2, (uint32_t)(s[0] & 0x1f) << 6 | (s[1] & 0x3f);
+    if (s[0] < 0xf0)
+        return *ret_n = 3,
+               (uint32_t)(s[0] & 0x0f) << 12 | (uint32_t)(s[1] & 0x3f) << 6 | (s[2] & 0x3f);
+    return *ret_n = 4, (uint32_t)(s[0] & 0x07) << 18 | (uint32_t)(s[1] & 0x3f) << 12 |
+                           (uint32_t)(s[2] & 0x3f) << 6 | (s[3] & 0x3f);
+}
+
+/* Where the character that ends at text + at begins, in valid UTF-8; at > 0. */
+static inline size_t utf8_before(const char *text, size_t at)
+{
+    do
+        at--;
+    while (at && ((unsigned char)text[at] & 0xc0) == 0x80);
+    return at;
+}
+
 /* Writes `c` (at most 0x10ffff, no surrogate) to dst, which has room for 4 bytes; their number. */
 static inline size_t utf8_put(char *dst, uint32_t c)
 {

@@ -6,8 +6,9 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "tok/pair_find.h"
-#include "tok/pipe_run.h"
+#include "tok/trie.h"
 #include "tok/unicode.h"
 
 enum {
@@ -248,13 +249,13 @@ static const struct added_token *search(const struct added *a, const char *text,
 static bool word_before(const char *text, size_t at)
 {
     size_t k;
-    return at && uni_word(UNI_16, char_at(text + char_before(text, at), &k));
+    return at && uni_word(UNI_16, utf8_at(text + utf8_before(text, at), &k));
 }
 
 static bool word_behind(const char *text, size_t n, size_t at)
 {
     size_t k;
-    return at < n && uni_word(UNI_16, char_at(text + at, &k));
+    return at < n && uni_word(UNI_16, utf8_at(text + at, &k));
 }
 
 /* A run of white space is gone through once, however many tokens end in it. */
@@ -263,7 +264,7 @@ static void pass_space(const char *text, size_t n, struct added_at *at)
     size_t k;
     if (at->end < at->space || at->end > at->space_end) {
         at->space = at->space_end = at->end;
-        while (at->space_end < n && uni_space(char_at(text + at->space_end, &k)))
+        while (at->space_end < n && uni_space(utf8_at(text + at->space_end, &k)))
             at->space_end += k;
     }
     at->end = at->space_end;
@@ -276,8 +277,8 @@ static bool widen(const char *text, size_t n, const struct added_token *t, struc
     if (t->lstrip && at->start < at->done)
         at->start = at->done;
     while (t->lstrip && at->start > at->done) {
-        size_t before = char_before(text, at->start);
-        if (!uni_space(char_at(text + before, &k)))
+        size_t before = utf8_before(text, at->start);
+        if (!uni_space(utf8_at(text + before, &k)))
             break;
         at->start = before < at->done ? at->done : before;
     }
@@ -348,5 +349,5 @@ bool added_parts(const struct added *a, const char *text, size_t at, size_t n)
     if (added_spans(a, text, at))
         return false;
     return !a->looks_round ||
-           !(uni_space(char_at(text + char_before(text, at), &k)) || may_begin(a, text, at, n));
+           !(uni_space(utf8_at(text + utf8_before(text, at), &k)) || may_begin(a, text, at, n));
 }

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tok/letters.h"
 #include "tok/pipe_offsets.h"
 #include "tok/precompiled.h"
 #include "tok/unicode.h"
@@ -22,7 +23,7 @@ static void filter(struct aligned *a, char_keep *keep)
     struct changes to = {0};
     int32_t removed = 0;
     for (size_t i = 0, k; i < a->text.len; i += k) {
-        uint32_t c = char_at(a->text.data + i, &k);
+        uint32_t c = utf8_at(a->text.data + i, &k);
         if (!keep(c)) {
             removed++;
             continue;
@@ -42,7 +43,7 @@ static void map(struct aligned *a, char_map *with)
 {
     struct changes to = {0};
     for (size_t i = 0, k; i < a->text.len; i += k)
-        changes_add(&to, with(char_at(a->text.data + i, &k)), 0);
+        changes_add(&to, with(utf8_at(a->text.data + i, &k)), 0);
     aligned_change(a, &to);
     changes_finish(&to);
 }
@@ -100,7 +101,7 @@ static void decompose(enum uni_form f, const struct aligned *a, struct marks *to
     size_t run = 0; /* where the marks behind the last starter begin */
     for (size_t i = 0, k; i < a->text.len; i += k) {
         uint32_t out[UNI_DECOMPOSED_MAX];
-        size_t n = uni_decompose(f, char_at(a->text.data + i, &k), out);
+        size_t n = uni_decompose(f, utf8_at(a->text.data + i, &k), out);
         for (size_t j = 0; j < n; j++) {
             add_mark(to, out[j], j > 0);
             if (to->item[to->n - 1].class)
@@ -157,7 +158,7 @@ static void lowercase(struct aligned *a)
     struct changes to = {0};
     for (size_t i = 0, k; i < a->text.len; i += k) {
         uint32_t out[2];
-        size_t n = uni_lower(char_at(a->text.data + i, &k), out);
+        size_t n = uni_lower(utf8_at(a->text.data + i, &k), out);
         for (size_t j = 0; j < n; j++)
             changes_add(&to, out[j], j > 0);
     }
@@ -194,7 +195,7 @@ static void chinese(struct aligned *a)
 {
     struct changes to = {0};
     for (size_t i = 0, k; i < a->text.len; i += k) {
-        uint32_t c = char_at(a->text.data + i, &k);
+        uint32_t c = utf8_at(a->text.data + i, &k);
         bool wide = norm_is_chinese(c);
         if (wide)
             changes_add(&to, ' ', 0);
@@ -226,11 +227,11 @@ static void strip(const struct norm_step *s, struct aligned *a)
 {
     struct aligned to = {0};
     size_t at = 0, n = a->text.len, k;
-    while (s->left && at < n && uni_space(char_at(a->text.data + at, &k)))
+    while (s->left && at < n && uni_space(utf8_at(a->text.data + at, &k)))
         at += k;
     while (s->right && n > at) {
-        size_t before = char_before(a->text.data, n);
-        if (!uni_space(char_at(a->text.data + before, &k)))
+        size_t before = utf8_before(a->text.data, n);
+        if (!uni_space(utf8_at(a->text.data + before, &k)))
             break;
         n = before;
     }
@@ -308,7 +309,7 @@ static void apply_rule(struct changes *to, const char *with, const char *old, si
     size_t length = strlen(with);
     int64_t more = (int64_t)count_chars(with, length) - (int64_t)count_chars(old, n);
     for (size_t i = 0, k; i < length; i += k)
-        changes_add(to, char_at(with + i, &k), 0);
+        changes_add(to, utf8_at(with + i, &k), 0);
     if (more < 0 && to->n)
         to->item[to->n - 1].take += (int32_t)more;
     for (int64_t i = 1; i <= more; i++)
@@ -327,7 +328,7 @@ static void precompiled(const char *rules, struct aligned *a)
             continue;
         }
         for (size_t i = 0, c; i < k; i += c) {
-            uint32_t code = char_at(text + at + i, &c);
+            uint32_t code = utf8_at(text + at + i, &c);
             with = precompiled_find(rules, text + at + i, c);
             if (with)
                 apply_rule(&to, with, text + at + i, c);

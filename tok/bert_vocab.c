@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "tok/hf.h"
-#include "tok/pipe_run.h"
 
 /*
  * BERT's vocab.txt: a piece on each line, its number the id. As Megatron-LM's BertWordPiece

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "tok/decoder_steps.h"
 #include "tok/join.h"
+#include "tok/letters.h"
 
 /*
  * From ids to text: the strings of the ids go through the decoder's steps as a list, and what is

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tok/letters.h"
 #include "tok/decoder_steps.h"
 
 /* The decoder's steps, each over a list of strings. */

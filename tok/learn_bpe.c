@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tok/letters.h"
 
 enum { CHARS = 0x110000, CONTINUES = 1, ENDS = 2, VARIANTS = 4, MANY = 256 };
 
@@ -24,15 +25,6 @@ struct trainer {
     struct buf text;
     uint64_t symbols; /* of all words, as often as they occur; bytes, not characters */
 };
-
-uint32_t learn_byte_letter(unsigned char byte)
-{
-    if ((byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte != 0xad))
-        return byte;
-    if (byte <= ' ')
-        return 256u + byte;
-    return byte == 0xad ? 256u + 67 : 256u + 33 + (byte - 0x7fu);
-}
 
 /* ---- the alphabet ------------------------------------------------------------------------ */
 
@@ -272,7 +264,7 @@ int learn_bpe(const struct learn_bpe_options *o, struct learn_words *w, struct l
 {
     struct trainer t = {.o = o, .v = v, .a = mem_new(1, sizeof(*t.a))};
     for (int b = 0; b < 256; b++)
-        t.a->letter[b] = learn_byte_letter((unsigned char)b);
+        t.a->letter[b] = letter_of_byte((uint8_t)b);
     learn_vocab_init(v);
     for (size_t i = 0; i < o->nspecial; i++)
         learn_vocab_add(v, o->special[i], strlen(o->special[i]));

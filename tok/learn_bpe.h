@@ -40,7 +40,4 @@ enum { LEARN_BPE_COST = 11 };
 int learn_bpe(const struct learn_bpe_options *o, struct learn_words *w, struct learn_vocab *v,
               struct err *e);
 
-/* GPT-2's letter for a byte. */
-uint32_t learn_byte_letter(unsigned char byte);
-
 #endif

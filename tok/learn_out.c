@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "tok/base64.h"
 #include "tok/learn_bpe.h"
+#include "tok/letters.h"
 
 #define WORD "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
@@ -86,7 +87,7 @@ static void put_ranks(const struct learn_out *o, struct buf *b)
     unsigned char byte[512] = {0};
     struct buf text = {0};
     for (unsigned i = 0; i < 256; i++)
-        byte[learn_byte_letter((unsigned char)i)] = (unsigned char)i;
+        byte[letter_of_byte((uint8_t)i)] = (unsigned char)i;
     for (size_t id = 0; id < o->vocab->n; id++) {
         const struct learn_piece *p = &o->vocab->piece[id];
         if (id < o->nspecial && !is_merged(o, id, &text))

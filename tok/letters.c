@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/letters.h"
+
+#include <stdbool.h>
+
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
 
 #include "base/cpu.h"
 #include "base/utf8.h"
-#include "tok/pipe_run.h"
 
-/*
- * GPT-2 writes bytes as letters: those that print stand for themselves, the other 68 are U+0100 and
- * on, in order.
- */
 static bool prints(uint8_t b)
 {
     return (b >= '!' && b <= '~') || (b >= 0xa1 && b != 0xad);

@@ -40,14 +40,14 @@ static bool begins_alike(const struct pipe_spec *s, size_t i, struct runs r, uin
 {
     struct pipe_text to = s->norm[i].content;
     size_t k;
-    if (!r.two || (utf8_char(to.p, to.p + to.n) == to.n && char_at(to.p, &k) == c))
+    if (!r.two || (utf8_char(to.p, to.p + to.n) == to.n && utf8_at(to.p, &k) == c))
         return true;
     for (size_t t = 0; t < s->ntokens; t++)
         if (s->token[t].normalized)
             return false;
     if (c != ' ' || !to.n || i + 1 < s->nnorm || !s->npre || s->pre[0].kind != PRE_METASPACE)
         return false;
-    return char_at(to.p, &k) == char_at(s->pre[0].content.p, &k);
+    return utf8_at(to.p, &k) == utf8_at(s->pre[0].content.p, &k);
 }
 
 /* Whether Precompiled makes the same of CR LF as of one of these alone. */
@@ -167,7 +167,7 @@ static enum across by_behavior(enum pre_behavior b, bool left, bool right)
 static enum across at_mark(const struct pre_step *s, bool first, uint32_t *a, uint32_t *b)
 {
     size_t k;
-    uint32_t mark = char_at(s->content.p, &k);
+    uint32_t mark = utf8_at(s->content.p, &k);
     *a = *a == ' ' ? mark : *a;
     *b = *b == ' ' ? mark : *b;
     if (s->split && *b == mark)

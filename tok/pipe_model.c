@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tok/letters.h"
 #include "tok/rank_pairs.h"
 #include "tok/pipe_run.h"
 
@@ -81,7 +82,7 @@ static int put_bare_chars(struct symbols *s, const char *text, size_t n, struct 
     const int32_t *known = s->p->char_id;
     int code = 0;
     for (size_t i = 0, k; i < n && !code; i += k) {
-        uint32_t c = char_at(text + i, &k);
+        uint32_t c = utf8_at(text + i, &k);
         int32_t id = c < CHAR_IDS ? known[c] : pipe_vocab_find(&s->p->spec, text + i, k);
         code = put_char(s, id, text + i, k, e);
     }
@@ -100,7 +101,7 @@ static int put_chars(struct symbols *s, const char *text, size_t n, struct err *
         if (s->p->letters)
             k = 1;
         else
-            char_at(text + i, &k);
+            utf8_at(text + i, &k);
         if (i && spec->prefix.n) {
             memcpy(key, spec->prefix.p, spec->prefix.n);
             length = spec->prefix.n;

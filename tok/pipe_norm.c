@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "tok/letters.h"
 #include "tok/pipe_run.h"
 #include "tok/precompiled.h"
 #include "tok/unicode.h"
@@ -33,7 +34,7 @@ bool norm_is_dirt(uint32_t c)
 static void clean_text(const char *text, size_t n, struct buf *out)
 {
     for (size_t i = 0, k; i < n; i += k) {
-        uint32_t c = char_at(text + i, &k);
+        uint32_t c = utf8_at(text + i, &k);
         if (!norm_is_dirt(c))
             put_char(out, uni_space(c) ? ' ' : c);
     }
@@ -42,7 +43,7 @@ static void clean_text(const char *text, size_t n, struct buf *out)
 static void space_chinese(const char *text, size_t n, struct buf *out)
 {
     for (size_t i = 0, k; i < n; i += k) {
-        bool wide = norm_is_chinese(char_at(text + i, &k));
+        bool wide = norm_is_chinese(utf8_at(text + i, &k));
         if (wide)
             buf_addc(out, ' ');
         buf_add(out, text + i, k);
@@ -54,7 +55,7 @@ static void space_chinese(const char *text, size_t n, struct buf *out)
 static void drop(const char *text, size_t n, enum uni_version v, uint32_t set, struct buf *out)
 {
     for (size_t i = 0, k; i < n; i += k)
-        if (!uni_in(v, char_at(text + i, &k), set))
+        if (!uni_in(v, utf8_at(text + i, &k), set))
             buf_add(out, text + i, k);
 }
 
@@ -72,7 +73,7 @@ uint32_t norm_nmt(uint32_t c)
 static void nmt(const char *text, size_t n, struct buf *out)
 {
     for (size_t i = 0, k; i < n; i += k) {
-        uint32_t c = norm_nmt(char_at(text + i, &k));
+        uint32_t c = norm_nmt(utf8_at(text + i, &k));
         if (c != NORM_GOES)
             put_char(out, c);
     }
@@ -81,11 +82,11 @@ static void nmt(const char *text, size_t n, struct buf *out)
 static void strip(const struct norm_step *s, const char *text, size_t n, struct buf *out)
 {
     size_t at = 0, k;
-    while (s->left && at < n && uni_space(char_at(text + at, &k)))
+    while (s->left && at < n && uni_space(utf8_at(text + at, &k)))
         at += k;
     while (s->right && n > at) {
-        size_t before = char_before(text, n);
-        if (!uni_space(char_at(text + before, &k)))
+        size_t before = utf8_before(text, n);
+        if (!uni_space(utf8_at(text + before, &k)))
             break;
         n = before;
     }

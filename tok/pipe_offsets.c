@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "tok/letters.h"
 #include "tok/unicode.h"
 
 /* A text through all steps, with its places. */

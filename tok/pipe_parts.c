@@ -66,7 +66,7 @@ static bool is_unsettled(const struct pipe *p, struct pipe_work *w, const char *
     for (size_t i = 0, k; i < LOOK_AHEAD; i++, at += k) {
         if (at >= n)
             return more;
-        uint32_t first = parts_sides_of(p, w, char_at(text + at, &k)).first;
+        uint32_t first = parts_sides_of(p, w, utf8_at(text + at, &k)).first;
         if (first != SIDE_KNOWN)
             return !(first & SIDE_FREE);
     }
@@ -80,7 +80,7 @@ static size_t drop_unsettled(const struct pipe *p, struct pipe_work *w, const ch
     size_t k;
     if (count < 2)
         return count;
-    char_at(text + start[count - 1], &k);
+    utf8_at(text + start[count - 1], &k);
     return count - is_unsettled(p, w, text, start[count - 1] + k, n, more);
 }
 
@@ -123,14 +123,14 @@ static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *t
     const unsigned char *u = (const unsigned char *)text;
     const unsigned char(*cut)[16] = least == BOUNDARY ? p->parts->boundary : p->parts->cut;
     size_t k = 1, at, length, run = 0, end;
-    uint32_t before = char_at(text, &at);
+    uint32_t before = utf8_at(text, &at);
     bool held = false;
     start[0] = 0;
     while (at < n) {
         if ((run == 2 || before < 0x80) && !held &&
             (end = find_many(p, w, text, at, n, run, least, start, &k)) > at) {
             at = end;
-            before = char_at(text + char_before(text, at), &length);
+            before = utf8_at(text + utf8_before(text, at), &length);
             run = 0; /* not again at the end of the run */
             continue;
         }
@@ -140,7 +140,7 @@ static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *t
             before = u[at - 1];
             continue;
         }
-        uint32_t c = char_at(text + at, &length);
+        uint32_t c = utf8_at(text + at, &length);
         unsigned v = 0;
         start[k] = (uint32_t)at;
         if ((before | c) < 0x80) {
@@ -163,8 +163,8 @@ static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *t
 static bool is_boundary(const struct pipe *p, struct pipe_work *w, const char *text, size_t at)
 {
     size_t k;
-    uint32_t before = char_at(text + char_before(text, at), &k);
-    return (place_between(p, w, before, char_at(text + at, &k)) & PLACE) == BOUNDARY;
+    uint32_t before = utf8_at(text + utf8_before(text, at), &k);
+    return (place_between(p, w, before, utf8_at(text + at, &k)) & PLACE) == BOUNDARY;
 }
 
 struct job {
@@ -183,7 +183,7 @@ static bool make_word(const struct pipe *p, struct pipe_work *w, const char *tex
     size_t from = *text == ' ', k;
     char *to = w->text.data + w->text.len;
     for (size_t i = from; i < n; i += k) {
-        uint32_t c = char_at(text + i, &k);
+        uint32_t c = utf8_at(text + i, &k);
         bool same = c < 0x80
                         ? t->becomes[c]
                         : !t->others && !uni_space(c) && parts_sides_of(p, w, c).first & SIDE_SAME;
@@ -209,7 +209,7 @@ static bool make_direct(const struct pipe *p, struct pipe_work *w, const char *t
     if (t->words)
         return make_word(p, w, text, n);
     for (size_t i = 0, k; i < n; i += k) {
-        uint32_t c = char_at(text + i, &k);
+        uint32_t c = utf8_at(text + i, &k);
         if (c == ' ') {
             if (!t->space.n || (i && !t->spaces))
                 return false;
@@ -457,11 +457,11 @@ static int put_rest(const struct job *j, const char *text, size_t n)
 static void strip(const struct pipe_parts *t, const char **text, size_t *n)
 {
     size_t k, before;
-    while (t->strip_left && *n && uni_space(char_at(*text, &k)))
+    while (t->strip_left && *n && uni_space(utf8_at(*text, &k)))
         *text += k, *n -= k;
     while (t->strip_right && *n) {
-        before = char_before(*text, *n);
-        if (!uni_space(char_at(*text + before, &k)))
+        before = utf8_before(*text, *n);
+        if (!uni_space(utf8_at(*text + before, &k)))
             break;
         *n = before;
     }
@@ -472,11 +472,11 @@ static size_t first_cut(const struct pipe *p, struct pipe_work *w, const char *t
 {
     enum place least = p->parts->sums ? BOUNDARY : BETWEEN;
     size_t at, k;
-    uint32_t before = char_at(text, &at), c;
+    uint32_t before = utf8_at(text, &at), c;
     unsigned v = 0;
     for (; at < n; at += k, before = c) {
         bool held = v & GRASPS;
-        c = char_at(text + at, &k);
+        c = utf8_at(text + at, &k);
         v = place_between(p, w, before, c);
         if ((v & PLACE) >= least && !held && !is_unsettled(p, w, text, at + k, n, false))
             return at;

@@ -22,7 +22,7 @@ static size_t put_pair(char text[8], uint32_t a, uint32_t b, size_t *ret_n)
 static bool begins_marked(const struct pipe_spec *s, uint32_t b)
 {
     size_t k;
-    return s->pre[0].kind != PRE_METASPACE || b == char_at(s->pre[0].content.p, &k);
+    return s->pre[0].kind != PRE_METASPACE || b == utf8_at(s->pre[0].content.p, &k);
 }
 
 enum place parts_place_of(const struct pipe *p, struct sides before, struct sides behind)
@@ -99,8 +99,8 @@ static bool open_tokens(struct pipe *p, struct pipe_parts *t, struct pipe_work *
         cut_add(&t->tokens, b->data, b->len);
         t->has_tokens = true;
         if (k->single_word || k->lstrip || k->rstrip) {
-            size_t n, last = char_before(b->data, b->len);
-            char_at(b->data, &n);
+            size_t n, last = utf8_before(b->data, b->len);
+            utf8_at(b->data, &n);
             buf_add(&t->begin, b->data, n);
             buf_add(&t->end, b->data + last, b->len - last);
             t->looks = true;
@@ -149,7 +149,7 @@ static void open_direct(struct pipe *p, struct pipe_parts *t, struct pipe_work *
     t->direct = !t->has_tokens && (meta || s->npre == 0);
     size_t k;
     if (meta && s->pre[0].split)
-        t->parting = char_at(s->pre[0].content.p, &k);
+        t->parting = utf8_at(s->pre[0].content.p, &k);
     for (size_t i = 0; i < s->nnorm; i++) {
         bool one = across_behind(s, i, ' ');
         free &= one;

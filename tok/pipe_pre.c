@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tok/letters.h"
 #include "tok/pipe_run.h"
 #include "tok/unicode.h"
 
@@ -76,7 +77,7 @@ static void match_chars(struct pipe_work *w, const struct pre_step *s, char_test
     size_t done = 0, k;
     w->nspans = 0;
     for (size_t i = 0; i < n; i += k) {
-        if (!test(s, char_at(text + i, &k)))
+        if (!test(s, utf8_at(text + i, &k)))
             continue;
         if (done < i)
             put_span(w, done, i, false);
@@ -116,7 +117,7 @@ static bool is_numeric(const struct pre_step *s, uint32_t c)
 static bool is_delimiter(const struct pre_step *s, uint32_t c)
 {
     size_t k;
-    return c == char_at(s->content.p, &k);
+    return c == utf8_at(s->content.p, &k);
 }
 
 static uint32_t *start_room(struct pipe_work *w, size_t n)
@@ -165,7 +166,7 @@ static void match_whitespace(struct pipe_work *w, const char *text, size_t n)
     size_t start = 0, k;
     w->nspans = 0;
     for (size_t i = 0; i < n; i += k) {
-        uint32_t c = char_at(text + i, &k);
+        uint32_t c = utf8_at(text + i, &k);
         int kind = uni_word(UNI_16, c) ? 1 : uni_space(c) ? 0 : 2;
         if (kind == before)
             continue;
@@ -272,7 +273,7 @@ static void cut_lengths(struct pipe_work *w, size_t length)
                 start = at;
                 chars = 1;
             }
-            char_at(w->text.data + p.at + at, &k);
+            utf8_at(w->text.data + p.at + at, &k);
         }
         put_slice(w, &p, start, p.n);
     }
@@ -288,7 +289,7 @@ static void cut_scripts(struct pipe_work *w)
         size_t start = p.n, k;
         int before = 0;
         for (size_t at = 0; at < p.n; at += k) {
-            int script = uni_script_run(char_at(w->text.data + p.at + at, &k));
+            int script = uni_script_run(utf8_at(w->text.data + p.at + at, &k));
             if (!script || script == before)
                 continue;
             if (before)
@@ -321,7 +322,7 @@ static void write_marks(struct pipe_work *w, const struct pre_step *s, bool bare
         for (size_t k = 0; k < p.zero; k++)
             zero += text[k] == ' ' ? length - 1 : 0;
         for (size_t k = 0, c; k < p.n; k += c) {
-            char_at(text + k, &c);
+            utf8_at(text + k, &c);
             bool space = text[k] == ' ';
             bool is_mark = space || (c == length && !memcmp(text + k, mark, length));
             if (s->split && is_mark && w->next.len != start) {

@@ -49,10 +49,10 @@ struct pipe {
     uint32_t byte_sym[256]; /* id of the letter, SYM_NONE if there is none */
     struct words whole;     /* ignore_merges: pieces as bytes, those that are looked up */
     struct buf whole_text;
-    struct cut cut; /* of a model of bytes, to which no byte is unknown */
-    struct near near; /* the same, of pieces that are characters; else empty */
-    bool cuts;      /* pieces may be cut there: their parts give the ids that the whole gives */
-    bool by_merges; /* a piece is bytes, and what merging makes of them */
+    struct cut cut;    /* of a model of bytes, to which no byte is unknown */
+    struct near near;  /* the same, of pieces that are characters; else empty */
+    bool cuts;         /* pieces may be cut there: their parts give the ids that the whole gives */
+    bool by_merges;    /* a piece is bytes, and what merging makes of them */
     struct wide *wide; /* wide_words.c: characters that are taken whole; NULL: none */
 
     enum scan_family family;  /* the pre-tokenizer is this one and nothing else */
@@ -107,7 +107,7 @@ struct pipe_work {
     uint32_t *sym;
     size_t sym_cap;
     struct bpe_work bpe;
-    uint64_t number;          /* of texts to come */
+    uint64_t number;        /* of texts to come */
     struct bpe_draws draws; /* of dropout */
     struct word_cache *cache;
     struct pipe_parts_work *parts;
@@ -215,40 +215,5 @@ int decoder_run(const struct pipe *p, struct pipe_work *w, const int32_t *id, si
 
 /* The piece of an id, added tokens included; p is NULL if there is none. */
 struct pipe_text pipe_piece(const struct pipe *p, int64_t id);
-
-/* letters.c: GPT-2's alphabet. */
-uint32_t letter_of_byte(uint8_t b);                            /* 0x21 to 0x143 */
-size_t letter_put(char *dst, uint8_t b);                       /* its UTF-8, 1 or 2 bytes */
-int byte_of_letter(const char *p, size_t left, size_t *ret_n); /* -1: no letter stands there */
-
-/* All of a text's letters as bytes; their number, 0 if one of its characters is no letter. The text
- * is UTF-8; there is room for n bytes and for LETTERS_ROOM, of which any may be written. */
-enum { LETTERS_ROOM = 64 };
-size_t letters_bytes(const char *p, size_t n, char *dst);
-size_t letters_bytes_plain(const char *p, size_t n, char *dst); /* without vectors, for tests */
-
-/* The character that begins at p, which is valid. */
-static inline uint32_t char_at(const char *p, size_t *ret_n)
-{
-    const unsigned char *s = (const unsigned char *)p;
-    if (s[0] < 0x80)
-        return *ret_n = 1, s[0];
-    if (s[0] < 0xe0)
-        return *ret_n = 2, (uint32_t)(s[0] & 0x1f) << 6 | (s[1] & 0x3f);
-    if (s[0] < 0xf0)
-        return *ret_n = 3,
-               (uint32_t)(s[0] & 0x0f) << 12 | (uint32_t)(s[1] & 0x3f) << 6 | (s[2] & 0x3f);
-    return *ret_n = 4, (uint32_t)(s[0] & 0x07) << 18 | (uint32_t)(s[1] & 0x3f) << 12 |
-                           (uint32_t)(s[2] & 0x3f) << 6 | (s[3] & 0x3f);
-}
-
-/* Where the character begins that ends before text + at; at > 0. */
-static inline size_t char_before(const char *text, size_t at)
-{
-    do
-        at--;
-    while (at && ((unsigned char)text[at] & 0xc0) == 0x80);
-    return at;
-}
 
 #endif

@@ -9,7 +9,7 @@
 static bool has_all(const struct pipe_spec *s, const char *text, size_t n)
 {
     for (size_t i = 0, k; i < n; i += k) {
-        char_at(text + i, &k);
+        utf8_at(text + i, &k);
         bool mark = text[i] == ' ' && s->npre && s->pre[0].kind == PRE_METASPACE;
         if (pipe_vocab_find(s, mark ? s->pre[0].content.p : text + i,
                             mark ? s->pre[0].content.n : k) < 0)
@@ -21,13 +21,13 @@ static bool has_all(const struct pipe_spec *s, const char *text, size_t n)
 static uint32_t first_char(const struct buf *b)
 {
     size_t k;
-    return char_at(b->data, &k);
+    return utf8_at(b->data, &k);
 }
 
 static uint32_t last_char(const struct buf *b)
 {
     size_t k;
-    return char_at(b->data + char_before(b->data, b->len), &k);
+    return utf8_at(b->data + utf8_before(b->data, b->len), &k);
 }
 
 struct sides sides_look(const struct pipe_spec *s, struct pipe_work *w, uint32_t c, bool whole)

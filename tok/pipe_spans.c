@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
+#include "tok/letters.h"
 #include "tok/pipe_offsets.h"
 #include "tok/unicode.h"
 
@@ -14,7 +16,7 @@ void span_spaces(struct tok_span *s, const char *text, size_t n)
     bool leads = true;
     s->lead = s->trail = 0;
     for (size_t i = 0, k; i < n; i += k) {
-        uint32_t c = char_at(text + i, &k);
+        uint32_t c = utf8_at(text + i, &k);
         bool space = c == SPACE_LETTER || uni_space(c);
         leads &= space;
         s->lead += leads;
@@ -111,7 +113,7 @@ static int add_chars(struct symbols *s, const char *text, size_t n, struct err *
             k = 1;
             key.len += letter_put(buf_reserve(&key, 4), (uint8_t)text[i]);
         } else {
-            char_at(text + i, &k);
+            utf8_at(text + i, &k);
             buf_add(&key, text + i, k);
         }
         counts = key.len - counts;

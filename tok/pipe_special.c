@@ -40,7 +40,7 @@ static size_t middle(const char *text, size_t low, size_t high)
     while (half > low && ((unsigned char)text[half] & 0xc0) == 0x80)
         half--;
     size_t k;
-    char_at(text + low, &k);
+    utf8_at(text + low, &k);
     return half > low || low + k >= high ? half : low + k;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/utf8.h"
 #include "tok/pipe_offsets.h"
 
 /*
@@ -42,7 +43,7 @@ static inline void offer(struct best *b, double score, size_t from, int32_t id)
 /* Where the trie stands behind the character at p, at its root if no token begins so. */
 static inline uint32_t node_of(const struct pipe *p, const char *text, size_t *ret_n)
 {
-    uint32_t c = char_at(text, ret_n), node = TRIE_ROOT;
+    uint32_t c = utf8_at(text, ret_n), node = TRIE_ROOT;
     if (c < CHAR_NODES)
         return p->char_node[c];
     for (size_t i = 0; i < *ret_n; i++)
@@ -111,7 +112,7 @@ static bool next_edge(const struct pipe *p, const char *text, size_t at, size_t 
     if (x->single || x->done)
         return false;
     x->done = true;
-    char_at(text + at, &k);
+    utf8_at(text + at, &k);
     x->end = at + k;
     x->id = p->unk;
     return true;
@@ -287,7 +288,7 @@ static void open_nodes(struct pipe *p)
     p->char_node = mem_new(CHAR_NODES, sizeof(*p->char_node));
     for (size_t id = 0; id < s->npieces; id++) {
         size_t k, i = 0;
-        uint32_t c = s->piece[id].n ? char_at(s->piece[id].p, &k) : CHAR_NODES, node = TRIE_ROOT;
+        uint32_t c = s->piece[id].n ? utf8_at(s->piece[id].p, &k) : CHAR_NODES, node = TRIE_ROOT;
         if (c >= CHAR_NODES || p->char_node[c])
             continue;
         while (i < k && trie_step(&p->trie, &node, s->piece[id].p[i]))

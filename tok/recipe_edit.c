@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "tok/pipe_run.h"
+#include "tok/letters.h"
 #include "tok/recipe_bpe.h"
 #include "tok/surface.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "tok/pipe_run.h"
+#include "tok/letters.h"
 #include "tok/recipe_edit.h"
 
 /* Vocabularies in files that are lists of pieces: what these have no place for. */

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "tok/pipe_run.h"
+#include "base/utf8.h"
+#include "tok/letters.h"
 #include "tok/recipe_bpe.h"
 #include "tok/recipe_edit.h"
 #include "tok/recipe_json.h"
@@ -123,7 +124,7 @@ static bool is_character(const struct recipe_piece *p)
 {
     size_t k = 0;
     if (p->text && p->n)
-        char_at(p->text, &k);
+        utf8_at(p->text, &k);
     return k && k == p->n;
 }
 

@@ -6,7 +6,6 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "tok/base64.h"
-#include "tok/pipe_run.h"
 #include "tok/recipe.h"
 #include "tok/recipe_json.h"
 

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "tok/learn_out.h"
-#include "tok/pipe_run.h"
+#include "tok/letters.h"
 #include "tok/recipe.h"
 #include "tok/recipe_bpe.h"
 #include "tok/recipe_edit.h"

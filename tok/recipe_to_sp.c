@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/proto.h"
-#include "tok/pipe_run.h"
+#include "base/utf8.h"
 #include "tok/recipe.h"
 
 /*
@@ -274,7 +274,7 @@ const char *recipe_lone_character(const struct recipe *r)
         const struct recipe_piece *p = &r->piece[i];
         size_t k;
         for (size_t at = 0; p->text && p->type == SP_NORMAL && at < p->n; at += k) {
-            char_at(p->text + at, &k);
+            utf8_at(p->text + at, &k);
             int32_t id = recipe_find(r, p->text + at, k);
             if (id < 0 || r->piece[id].type != SP_NORMAL)
                 return p->text;

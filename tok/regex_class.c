@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "tok/pipe_run.h"
 #include "tok/unicode.h"
 
 enum { NAME_ROOM = 48, CLASSES_MAX = 64, NEST_MAX = 20 };
@@ -300,7 +299,7 @@ int pattern_code(struct pattern *s, uint32_t *ret)
         s->i++;
         return take_number(s, at, c, ret);
     }
-    *ret = found && c ? (uint32_t)meant[found - letters] : char_at(s->p + s->i, &k);
+    *ret = found && c ? (uint32_t)meant[found - letters] : utf8_at(s->p + s->i, &k);
     s->i += found && c ? 1 : k;
     return 0;
 }
@@ -412,7 +411,7 @@ static int take_member(struct pattern *s, struct members *m)
     } else {
         if (range && looks_at(s, "["))
             return pattern_refuse(s, at, "a range to a class");
-        c = char_at(s->p + s->i, &k);
+        c = utf8_at(s->p + s->i, &k);
         s->i += k;
     }
     if (code)

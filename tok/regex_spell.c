@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "tok/pipe_run.h"
 #include "tok/regex.h"
 #include "tok/regex_class.h"
 
@@ -259,7 +258,7 @@ static bool is_ligature(const struct pattern *s, size_t k)
 {
     static const char pairs[] = "ssstfffifl";
     size_t n;
-    uint32_t c = char_at(s->p + s->i - k, &n);
+    uint32_t c = utf8_at(s->p + s->i - k, &n);
     if (c >= 0x80)
         return c == 0xdf || c == 0x149 || c == 0x1f0 || c == 0x390 || c == 0x3b0 || c == 0x587 ||
                (c >= 0x1e96 && c <= 0x1e9e) || (c >= 0x1f50 && c <= 0x1ffc) ||

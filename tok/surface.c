@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "tok/pipe_run.h"
+#include "tok/letters.h"
 
 static bool decodes_to(const struct tokenizer *t, const char *piece, const char *text)
 {

@@ -6,7 +6,7 @@
 #include "tok/hf.h"
 #include "tok/base64.h"
 #include "tok/encodings.h"
-#include "tok/pipe_run.h"
+#include "tok/letters.h"
 #include "tok/rank_pairs.h"
 #include "tok/tiktoken.h"
 

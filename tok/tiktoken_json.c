@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "tok/encodings.h"
 #include "tok/hf.h"
-#include "tok/pipe_run.h"
+#include "tok/letters.h"
 #include "tok/tiktoken.h"
 
 /*

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/path.h"
 #include "tok/base64.h"
-#include "tok/pipe_run.h"
+#include "tok/letters.h"
 #include "tok/recipe.h"
 
 /* The formats that are plain lists, and which file holds which. */

@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "tests/tok/hf_make.h"
-#include "tok/pipe_run.h"
+#include "tok/letters.h"
 
 enum {
     MADE_NN = 256,

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "tests/t.h"
+#include "tok/letters.h"
 
 enum { MOST = 40, LONG = 24, VOCAB = 600 };
 
@@ -231,9 +232,9 @@ static void all_bytes_have_letters_of_their_own(void)
     learn((struct learn_bpe_options){.bytes = true, .whole_alphabet = true, .vocab_size = 1}, &v);
     T_EQ(v.n, 256);
     T_STR(v.piece[0].text, "!");
-    T_EQ(learn_byte_letter(' '), 0x120);
-    T_EQ(learn_byte_letter('\n'), 0x10a);
-    T_EQ(learn_byte_letter(0xad), 0x143);
+    T_EQ(letter_of_byte(' '), 0x120);
+    T_EQ(letter_of_byte('\n'), 0x10a);
+    T_EQ(letter_of_byte(0xad), 0x143);
     learn_vocab_finish(&v);
 }
 

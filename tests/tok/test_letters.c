@@ -3,7 +3,7 @@
 
 #include "base/utf8.h"
 #include "tests/t.h"
-#include "tok/pipe_run.h"
+#include "tok/letters.h"
 
 /* One letter after the other is what many at once must agree with. */
 static size_t one_by_one(const char *p, size_t n, char *dst)
@@ -58,7 +58,7 @@ static void bytes_and_back(void)
         if (n) { /* and with one character that may be none of them */
             uint32_t other = t_rand(i, 200) % 0x500;
             size_t at = length - t_rand(i, 201) % 2;
-            at = char_before(text, at ? at : 1);
+            at = utf8_before(text, at ? at : 1);
             char mixed[210];
             memcpy(mixed, text, at);
             size_t k = utf8_put(mixed + at, other);

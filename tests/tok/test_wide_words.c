@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "tests/tok/hf_make.h"
+#include "tok/letters.h"
 #include "tok/pipe_run.h"
 
 /* Random vocabularies whose merges cut characters anywhere, in any order, against merges made one
