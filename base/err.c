@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static void fill(struct err *e, int code, const char *fmt, va_list ap)
 {
@@ -27,6 +28,14 @@ int err_set(struct err *e, int code, const char *fmt, ...)
     return code;
 }
 
+static void hint_limit(struct err *e)
+{
+    struct rlimit r;
+    if (!getrlimit(RLIMIT_FSIZE, &r) && r.rlim_cur != RLIM_INFINITY)
+        err_hint(e, "no file may have more than %llu bytes here: raise the limit with ulimit -f",
+                 (unsigned long long)r.rlim_cur);
+}
+
 int err_sys(struct err *e, int errnum, const char *fmt, ...)
 {
     int code = errnum == ENOMEM ? ERR_RESOURCE : ERR_IO;
@@ -38,6 +47,8 @@ int err_sys(struct err *e, int errnum, const char *fmt, ...)
         char text[128];
         size_t n = strlen(e->msg);
         snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", strerror_r(errnum, text, sizeof(text)));
+        if (errnum == EFBIG)
+            hint_limit(e);
     }
     return code;
 }

@@ -36,7 +36,8 @@ struct err {
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* As err_set, with ": " and the text of `errnum` behind the sentence. ENOMEM gives ERR_RESOURCE,
- * all else ERR_IO. */
+ * all else ERR_IO. EFBIG under a limit on the size of files (ulimit -f) gets a hint that names it.
+ */
 int err_sys(struct err *e, int errnum, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Puts "context: " before the sentence. Returns the code. */

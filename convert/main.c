@@ -169,6 +169,7 @@ int main(int argc, char **argv)
     struct cli v = {0};
     struct err e = {0};
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write fails, and says so */
     int code = opts_init(&o, &options, &v, argc, argv, &e);
     if (code)
         return log_err(&e);

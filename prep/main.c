@@ -385,6 +385,7 @@ int main(int argc, char **argv)
      * use
      */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write fails, and says so */
     int code = opts_init(&opts, &prep_table, &o, argc, argv, &e);
     if (!code)
         code = run(&opts, &o, &e);

@@ -39,6 +39,7 @@ int main(int argc, char **argv)
     /* a reader that has seen enough (head) ends us quietly, whatever our parent made of the signal
      */
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write fails, and says so */
     int code = opts_init(&o, &tok_table, &c, argc, argv, &e);
     if (!code && o.verb == VERB_TRAIN)
         code = cmd_learn_defaults(&o, &c, &e);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
 #include <stdio.h>
 
 #include "base/log.h"
@@ -16,6 +17,7 @@ int main(int argc, char **argv)
     struct train_options values = {0};
     struct opts o = {0};
     struct err e = {0};
+    signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write fails, and says so */
     int code = opts_init(&o, &train_table, &values, argc, argv, &e);
     if (!code && !opts_answer(&o, stdout)) {
         log_set_level(values.common.quiet     ? LOG_WARN

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +37,25 @@ static void system_errors(void)
     T_EQ(e.code, ERR_IO);
     T_EQ(err_sys(&e, ENOMEM, "a"), ERR_RESOURCE);
     T_EQ(e.code, ERR_RESOURCE);
+}
+
+static void the_limit_on_files_is_named(void)
+{
+    struct err e;
+    struct rlimit was, r;
+    T_EQ(getrlimit(RLIMIT_FSIZE, &was), 0);
+    r = was;
+    r.rlim_cur = 1 << 30;
+    T_EQ(setrlimit(RLIMIT_FSIZE, &r), 0);
+    T_EQ(err_sys(&e, EFBIG, "a: cannot write"), ERR_IO);
+    T_CHECK(strstr(e.hint, "1073741824 bytes") && strstr(e.hint, "ulimit -f"));
+    r.rlim_cur = RLIM_INFINITY;
+    if (was.rlim_max == RLIM_INFINITY) {
+        T_EQ(setrlimit(RLIMIT_FSIZE, &r), 0);
+        T_EQ(err_sys(&e, EFBIG, "a: cannot write"), ERR_IO);
+        T_STR(e.hint, "");
+    }
+    T_EQ(setrlimit(RLIMIT_FSIZE, &was), 0);
 }
 
 static void nobody_listens(void)
@@ -95,6 +115,6 @@ static void bugs_abort_with_place_and_values(void)
     buf_finish(&said);
 }
 
-T_MAIN(T_CASE(sentence_and_code), T_CASE(system_errors), T_CASE(nobody_listens),
-       T_CASE(long_sentences_are_cut), T_CASE(arguments_from_itself),
+T_MAIN(T_CASE(sentence_and_code), T_CASE(system_errors), T_CASE(the_limit_on_files_is_named),
+       T_CASE(nobody_listens), T_CASE(long_sentences_are_cut), T_CASE(arguments_from_itself),
        T_CASE(bugs_abort_with_place_and_values))
