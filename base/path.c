@@ -168,6 +168,12 @@ static int by_bytes(const void *a, const void *b)
 int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e)
 {
     glob_t g = {0};
+    if (file_exists(pattern)) {
+        *ret = mem_new(1, sizeof(**ret));
+        **ret = mem_strdup(pattern);
+        *ret_n = 1;
+        return 0;
+    }
     /* GLOB_NOMAGIC returns a name without pattern characters as it is, there or not */
     int r = glob(pattern, GLOB_NOSORT | GLOB_NOMAGIC, NULL, &g);
     if (r == 0 && g.gl_pathc == 1 && !file_exists(g.gl_pathv[0]))
@@ -183,6 +189,118 @@ int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e)
     *ret = names;
     *ret_n = g.gl_pathc;
     globfree(&g);
+    return 0;
+}
+
+struct names {
+    char **name;
+    size_t n;
+};
+
+/* A folder being walked, and those it lies in: a link may lead back to one of them. */
+struct walked {
+    const struct walked *above;
+    dev_t dev;
+    ino_t ino;
+};
+
+static void add_name(struct names *list, char *fresh)
+{
+    if ((list->n & (list->n - 1)) == 0)
+        list->name = mem_grow(list->name, list->n ? 2 * list->n : 1, sizeof(*list->name));
+    list->name[list->n++] = fresh;
+}
+
+static int walk(struct names *list, const char *path, const struct walked *above, struct err *e);
+
+static int add_entry(struct names *list, const char *dir, const char *name, const struct walked *at,
+                     struct err *e)
+{
+    struct stat st;
+    char *path = path_join(dir, name);
+    int code = 0;
+    if (stat(path, &st))
+        code = err_sys(e, errno, "%s: cannot open", path);
+    else if (S_ISREG(st.st_mode))
+        add_name(list, mem_strdup(path));
+    else if (S_ISDIR(st.st_mode))
+        code = walk(list, path, at, e);
+    free(path);
+    return code;
+}
+
+static int walk(struct names *list, const char *path, const struct walked *above, struct err *e)
+{
+    struct stat st;
+    DIR *d = opendir(path);
+    if (!d || fstat(dirfd(d), &st)) {
+        int code = err_sys(e, errno, "%s: cannot read the folder", path);
+        if (d)
+            closedir(d);
+        return code;
+    }
+    const struct walked at = {above, st.st_dev, st.st_ino};
+    bool seen = false;
+    for (const struct walked *w = above; w && !seen; w = w->above)
+        seen = w->dev == at.dev && w->ino == at.ino;
+    int code = 0;
+    for (struct dirent *en; !code && !seen && (en = readdir(d));)
+        if (en->d_name[0] != '.')
+            code = add_entry(list, path, en->d_name, &at, e);
+    closedir(d);
+    return code;
+}
+
+static int add_folder(struct names *list, const char *path, bool folders, struct err *e)
+{
+    size_t before = list->n;
+    if (!folders) {
+        err_set(e, ERR_IO, "%s: is a folder, not a file", path);
+        return err_hint(e, "for the files in it write '%s%s*'", path,
+                        path[strlen(path) - 1] == '/' ? "" : "/");
+    }
+    int code = walk(list, path, NULL, e);
+    if (!code && list->n == before)
+        code = err_set(e, ERR_IO, "%s: there is no file in this folder", path);
+    if (!code)
+        qsort(list->name + before, list->n - before, sizeof(*list->name), by_bytes);
+    return code;
+}
+
+static int add_pattern(struct names *list, const char *pattern, bool folders, struct err *e)
+{
+    char **found;
+    size_t n;
+    if (!strcmp(pattern, "-")) {
+        add_name(list, mem_strdup(pattern));
+        return 0;
+    }
+    int code = file_glob(pattern, &found, &n, e);
+    if (code)
+        return code;
+    for (size_t i = 0; i < n && !code; i++) {
+        if (file_is_dir(found[i]))
+            code = add_folder(list, found[i], folders, e);
+        else
+            add_name(list, mem_strdup(found[i]));
+    }
+    names_free(found, n);
+    return code;
+}
+
+int names_expand(const char *const *list, size_t n, bool folders, char ***ret, size_t *ret_n,
+                 struct err *e)
+{
+    struct names all = {0};
+    int code = 0;
+    for (size_t i = 0; i < n && !code; i++)
+        code = add_pattern(&all, list[i], folders, e);
+    if (code) {
+        names_free(all.name, all.n);
+        return code;
+    }
+    *ret = all.name;
+    *ret_n = all.n;
     return 0;
 }
 

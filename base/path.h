@@ -32,11 +32,22 @@ char *path_base(const char *path);
 char *path_join(const char *dir, const char *name);
 
 /*
- * Names that match a shell pattern, in byte order, or the one name itself if it has no pattern
- * characters. Nothing found is ERR_IO. `*ret` is an array of *ret_n fresh strings; names_free frees
- * both.
+ * Names that match a shell pattern, in byte order, or the one name itself if it exists or has no
+ * pattern characters. Nothing found is ERR_IO. `*ret` is an array of *ret_n fresh strings;
+ * names_free frees both.
  */
 int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e);
+
+/*
+ * The files that a list of names stands for, in the list's order. "-" stays; a name that exists
+ * stands for itself; any other is a shell pattern. With `folders` a folder stands for the regular
+ * files below it, links followed, in byte order of their paths, without those whose name begins
+ * with
+ * '.'; else it is ERR_IO, with the pattern to write. ERR_IO for what is missing and for a folder
+ * without files. As file_glob for the result.
+ */
+int names_expand(const char *const *list, size_t n, bool folders, char ***ret, size_t *ret_n,
+                 struct err *e);
 void names_free(char **names, size_t n);
 
 #endif

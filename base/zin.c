@@ -17,6 +17,7 @@
 #include <zstd_errors.h>
 
 #include "base/bytes.h"
+#include "base/magic.h"
 #include "base/mem.h"
 
 enum {
@@ -36,6 +37,7 @@ struct zin {
     char *name;
     int fd;
     bool owns_fd, ended; /* ended: read() said so */
+    bool any;            /* archives are plain bytes */
     enum kind kind;
     int failed;        /* code of the first failure */
     unsigned char *in; /* IN_BUFFER bytes, of which [pos, fill) are not yet decoded */
@@ -112,25 +114,13 @@ static int fill(struct zin *z, struct err *e)
 
 /* ---- which kind -------------------------------------------------------------------------- */
 
-static int refuse_strangers(const struct zin *z, struct err *e)
+static int refuse_archive(const struct zin *z, struct err *e)
 {
-    static const struct {
-        const char *magic;
-        size_t n;
-        const char *name, *tool;
-    } stranger[] = {
-        {"BZh91AY&", 8, "bzip2", "bzip2 -dc"},
-        {"\x04\x22\x4d\x18", 4, "lz4", "lz4 -dc"},
-        {"PK\3\4", 4, "zip", "unzip -p"},
-    };
-    for (size_t i = 0; i < sizeof(stranger) / sizeof(stranger[0]); i++) {
-        if (z->fill < stranger[i].n || memcmp(z->in, stranger[i].magic, stranger[i].n))
-            continue;
-        err_set(e, ERR_DATA, "%s: is compressed with %s; plain, zstd, gzip and xz files are read",
-                z->name, stranger[i].name);
-        return err_hint(e, "pipe it in: %s FILE | ... -", stranger[i].tool);
-    }
-    return 0;
+    const struct magic *m = z->any ? NULL : magic_find(z->in, z->fill);
+    if (!m || m->id != MAGIC_ARCHIVE)
+        return 0;
+    err_set(e, ERR_DATA, "%s: is %s; plain, zstd, gzip and xz files are read", z->name, m->name);
+    return m->cure ? err_hint(e, "%s", m->cure) : ERR_DATA;
 }
 
 static int recognise(struct zin *z, struct err *e)
@@ -155,7 +145,7 @@ static int recognise(struct zin *z, struct err *e)
         if (lzma_stream_decoder(&z->xz, XZ_MEMORY, LZMA_CONCATENATED) != LZMA_OK)
             return err_set(e, ERR_RESOURCE, "%s: no memory for the xz decoder", z->name);
     } else {
-        int code = refuse_strangers(z, e);
+        int code = refuse_archive(z, e);
         if (code)
             return code;
         z->kind = PLAIN;
@@ -402,6 +392,11 @@ int zin_open(const char *path, struct zin **ret, struct err *e)
     }
     *ret = z;
     return 0;
+}
+
+void zin_take_any(struct zin *z)
+{
+    z->any = true;
 }
 
 void zin_hash(struct zin *z)

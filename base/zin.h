@@ -22,6 +22,12 @@ struct zin;
 /* "-" is standard input. */
 int zin_open(const char *path, struct zin **ret, struct err *e);
 
+/*
+ * Before the first read: bzip2, lz4, zip and other archives, which are else ERR_DATA with the way
+ * to unpack them, are read as the bytes that they are.
+ */
+void zin_take_any(struct zin *z);
+
 /* Up to n bytes; *ret_n == 0 means the end. */
 int zin_read(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e);
 

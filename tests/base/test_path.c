@@ -2,9 +2,12 @@
 #include "base/path.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/mem.h"
 #include "tests/base/fresh.h"
 #include "tests/t.h"
 
@@ -98,4 +101,76 @@ static void patterns(void)
     names_free(NULL, 0);
 }
 
-T_MAIN(T_CASE(whole_files), T_CASE(folders), T_CASE(parts_of_paths), T_CASE(patterns))
+static void put_names(const char *dir, const char *const *name, size_t n)
+{
+    struct err e;
+    for (size_t i = 0; i < n; i++) {
+        char *folder = path_dir(in(dir, name[i]));
+        T_OK(file_mkdirs(folder, &e), &e);
+        T_OK(file_replace(in(dir, name[i]), "x", 1, &e), &e);
+        free(folder);
+    }
+}
+
+/* What `asked`, below dir, stands for: the names below dir, with a space after each. */
+static void expect_names(const char *dir, const char *asked, bool folders, const char *want)
+{
+    struct err e;
+    struct buf all = {0};
+    char **got, *name = *asked ? mem_strdup(in(dir, asked)) : mem_strdup(dir);
+    const char *list = name;
+    size_t n;
+    T_OK(names_expand(&list, 1, folders, &got, &n, &e), &e);
+    for (size_t i = 0; i < n; i++)
+        buf_addf(&all, "%s ", got[i] + strlen(dir) + 1);
+    T_STR(buf_str(&all), want);
+    names_free(got, n);
+    buf_finish(&all);
+    free(name);
+}
+
+static void folders_are_their_files(void)
+{
+    static const char *const name[] = {"s/b/z", "s/b.txt",  "s/a",        "s/.hidden",
+                                       "s/B",   "s/.git/x", "other/file", "empty/.keep"};
+    struct err e;
+    char **got;
+    size_t n;
+    const char *dir = fresh_dir("d"), *list;
+    put_names(dir, name, sizeof(name) / sizeof(*name));
+    expect_names(dir, "s", true, "s/B s/a s/b.txt s/b/z "); /* '.' is before '/' */
+    expect_names(dir, "s/b*", true, "s/b/z s/b.txt ");
+    T_EQ(symlink(in(dir, "other"), in(dir, "s/link")), 0);
+    T_EQ(symlink("..", in(dir, "s/b/loop")), 0);
+    expect_names(dir, "s", true, "s/B s/a s/b.txt s/b/z s/link/file ");
+    T_EQ(mkfifo(in(dir, "s/fifo"), 0600), 0);
+    expect_names(dir, "s/", true, "s/B s/a s/b.txt s/b/z s/link/file ");
+    list = in(dir, "empty");
+    T_ERR(names_expand(&list, 1, true, &got, &n, &e), &e, ERR_IO, "no file in this folder");
+    list = in(dir, "s");
+    T_ERR(names_expand(&list, 1, false, &got, &n, &e), &e, ERR_IO, "s: is a folder, not a file");
+    T_CHECK(strstr(e.hint, "/s/*'"));
+}
+
+static void names_that_exist_are_no_patterns(void)
+{
+    static const char *const name[] = {"[x].jsonl", "x.jsonl", "a*", "ab"};
+    struct err e;
+    char **got;
+    size_t n;
+    const char *dir = fresh_dir("d"), *const both[] = {"-", in(dir, "ab"), "-"};
+    put_names(dir, name, sizeof(name) / sizeof(*name));
+    expect_names(dir, "[x].jsonl", false, "[x].jsonl ");
+    expect_names(dir, "a*", false, "a* ");
+    expect_names(dir, "?b", false, "ab ");
+    T_EQ(unlink(in(dir, "[x].jsonl")), 0);
+    expect_names(dir, "[x].jsonl", false, "x.jsonl ");
+    T_OK(names_expand(both, 3, false, &got, &n, &e), &e);
+    T_EQ(n, 3);
+    T_STR(got[0], "-");
+    T_STR(got[2], "-");
+    names_free(got, n);
+}
+
+T_MAIN(T_CASE(whole_files), T_CASE(folders), T_CASE(parts_of_paths), T_CASE(patterns),
+       T_CASE(folders_are_their_files), T_CASE(names_that_exist_are_no_patterns))

@@ -406,12 +406,27 @@ static void other_compressors_are_named(void)
     struct err e;
     struct buf got = {0};
     T_OK(file_replace(t_path("a"), "PK\3\4......", 10, &e), &e);
-    T_ERR(read_back(t_path("a"), 100, &got, &e), &e, ERR_DATA, "compressed with zip");
+    T_ERR(read_back(t_path("a"), 100, &got, &e), &e, ERR_DATA, "a: is a zip archive; plain");
     T_OK(file_replace(t_path("a"), "BZh91AY&SY....", 14, &e), &e);
-    T_ERR(read_back(t_path("a"), 100, &got, &e), &e, ERR_DATA, "compressed with bzip2");
+    T_ERR(read_back(t_path("a"), 100, &got, &e), &e, ERR_DATA, "a: is a bzip2 file; plain");
     T_OK(file_replace(t_path("a"), "BZh is how this text begins", 27, &e), &e);
     T_OK(read_back(t_path("a"), 100, &got, &e), &e);
     buf_finish(&got);
+}
+
+static void archives_as_they_are(void)
+{
+    struct err e;
+    struct zin *z;
+    char got[16];
+    size_t n;
+    T_OK(file_replace(t_path("a"), "PK\3\4......", 10, &e), &e);
+    T_OK(zin_open(t_path("a"), &z, &e), &e);
+    zin_take_any(z);
+    T_OK(zin_read(z, got, sizeof(got), &n, &e), &e);
+    T_EQ(n, 10);
+    T_MEM(got, "PK\3\4......", 10);
+    zin_close(z);
 }
 
 static void missing_files_and_folders(void)
@@ -531,6 +546,6 @@ T_MAIN(T_CASE(plain), T_CASE(zstd_frames), T_CASE(gzip_members), T_CASE(xz_strea
        T_CASE(damaged_xz), T_CASE(large_dictionaries_are_refused), T_CASE(much_from_little),
        T_CASE(cut_zstd), T_CASE(cut_gzip), T_CASE(garbage_behind_zstd), T_CASE(garbage_behind_gzip),
        T_CASE(flipped_bits), T_CASE(failure_is_final), T_CASE(wide_windows_are_refused),
-       T_CASE(other_compressors_are_named), T_CASE(missing_files_and_folders),
-       T_CASE(standard_input), T_CASE(bytes_put_back_are_read_again),
-       T_CASE(the_digest_is_the_files))
+       T_CASE(other_compressors_are_named), T_CASE(archives_as_they_are),
+       T_CASE(missing_files_and_folders), T_CASE(standard_input),
+       T_CASE(bytes_put_back_are_read_again), T_CASE(the_digest_is_the_files))
