@@ -10,9 +10,9 @@
  *
  * '-' and '_' are alike in names; a switch takes no value but accepts =true and =false, and
  * --no-NAME; a list takes values up to the next option, separated by spaces or commas (an item with
- * a comma is written "in double quotes", a list given again replaces the former). "--" ends the
- * options. There are no abbreviations. An unknown name is ERR_USAGE with the nearest known one as
- * hint.
+ * a comma is written "in double quotes", a list given again replaces the former; in a list of paths
+ * the name of a file that exists is one item, whatever is in it). "--" ends the options. There are
+ * no abbreviations. An unknown name is ERR_USAGE with the nearest known one as hint.
  *
  * A file's keys may stand at its top or in any [section] of the table, named by the heading in
  * lower case with '-' for blanks. A key of another verb of the program is accepted and not applied.
@@ -53,6 +53,7 @@ struct opt {
     double min, max; /* numbers; both 0: no bounds; 1e18, or 0 above a positive min: no upper one */
     const char *meta;  /* "N", "PATH"; for OPT_CHOICE "a|b|c" */
     const char *group; /* heading in --help, and table in the config file */
+    bool paths;        /* of a list: files or prefixes; a name that exists is not split at commas */
     unsigned verbs;    /* bit set of the verbs that take it; 0: all */
     const char *alias; /* other names, comma separated, or NULL */
     bool basic;        /* shown by -h; --help shows all */

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/opt_row.h"
+#include "base/path.h"
 #include "base/utf8.h"
 
 /* ---- texts to values ---- */
@@ -306,6 +308,15 @@ static const char *next_item(struct arena *a, const char **rest, bool *ret_quote
     return item;
 }
 
+/* The name of a file or of a data set (PREFIX.idx) that is there. */
+static bool is_there(const char *name)
+{
+    char *idx = mem_printf("%s.idx", name);
+    bool there = file_exists(name) || file_exists(idx);
+    free(idx);
+    return there;
+}
+
 static void store_list(struct opts *o, const struct opt *row, const char *const *text, size_t n,
                        bool verbatim)
 {
@@ -316,9 +327,10 @@ static void store_list(struct opts *o, const struct opt *row, const char *const 
     struct opt_list list = {arena_take(&o->arena, room, sizeof(char *)), 0};
     for (size_t i = 0; i < n; i++) {
         const char *rest = text[i];
-        if (verbatim)
+        bool whole = verbatim || (row->paths && is_there(rest));
+        if (whole)
             list.item[list.n++] = arena_strdup(&o->arena, rest);
-        while (!verbatim && *rest) {
+        while (!whole && *rest) {
             bool quoted;
             const char *item = next_item(&o->arena, &rest, &quoted);
             if (*item || quoted)

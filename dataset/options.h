@@ -20,21 +20,21 @@ struct data_flags {
 };
 
 #define DATA_FLAG_ROWS(S, m, v)                                                                    \
-    OPT_ROW(.name = "data-path", .type = OPT_LIST, .offset = offsetof(S, m.path),                  \
+    OPT_ROW(.name = "data-path", .type = OPT_LIST, .paths = true, .offset = offsetof(S, m.path),   \
             .meta = "PREFIX", .group = "data", .verbs = v, .basic = true,                          \
             .help = "token shards, PREFIX.bin and PREFIX.idx; several are blended, with a weight " \
                     "before each PREFIX or each by its size"),                                     \
         OPT_ROW(.name = "data-args-path", .type = OPT_TEXT, .offset = offsetof(S, m.args_path),    \
                 .meta = "FILE", .group = "data", .verbs = v,                                       \
                 .help = "file that holds what --data-path would"),                                 \
-        OPT_ROW(.name = "train-data-path", .type = OPT_LIST,                                       \
+        OPT_ROW(.name = "train-data-path", .type = OPT_LIST, .paths = true,                        \
                 .offset = offsetof(S, m.part[PART_TRAIN]), .meta = "PREFIX", .group = "data",      \
                 .verbs = v,                                                                        \
                 .help = "as --data-path, for training alone; --split is not used then"),           \
-        OPT_ROW(.name = "valid-data-path", .type = OPT_LIST,                                       \
+        OPT_ROW(.name = "valid-data-path", .type = OPT_LIST, .paths = true,                        \
                 .offset = offsetof(S, m.part[PART_VALID]), .meta = "PREFIX", .group = "data",      \
                 .verbs = v, .help = "as --data-path, for validation alone"),                       \
-        OPT_ROW(.name = "test-data-path", .type = OPT_LIST,                                        \
+        OPT_ROW(.name = "test-data-path", .type = OPT_LIST, .paths = true,                         \
                 .offset = offsetof(S, m.part[PART_TEST]), .meta = "PREFIX", .group = "data",       \
                 .verbs = v, .help = "as --data-path, for the test alone"),                         \
         OPT_ROW(.name = "per-split-data-args-path", .type = OPT_TEXT,                              \

@@ -25,14 +25,14 @@ enum {
 };
 
 const struct opt prep_rows[] = {
-    OPT_ROW(.name = "input", .type = OPT_LIST, AT(input), .meta = "GLOB|-", .group = "input",
-            .verbs = BUILD | SFT, .basic = true,
+    OPT_ROW(.name = "input", .type = OPT_LIST, .paths = true, AT(input), .meta = "GLOB|-",
+            .group = "input", .verbs = BUILD | SFT, .basic = true,
             .help = "files of records, plain, .zst, .gz or .xz by content; a pattern's files in "
                     "byte order of "
                     "their "
                     "names; - is standard input"),
-    OPT_ROW(.name = "input", .type = OPT_LIST, AT(merge_input), .meta = "PREFIX|FOLDER",
-            .group = "input", .verbs = MERGE, .basic = true,
+    OPT_ROW(.name = "input", .type = OPT_LIST, .paths = true, AT(merge_input),
+            .meta = "PREFIX|FOLDER", .group = "input", .verbs = MERGE, .basic = true,
             .help = "data sets to join, besides those that stand behind the verb: prefixes, "
                     "patterns of "
                     "them, or a folder for all in it in byte order of their names"),

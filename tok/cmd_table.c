@@ -74,8 +74,8 @@ static const struct opt_verb verbs[] = {
 #define AT(member) .offset = offsetof(struct cli, member)
 
 static const struct opt table[] = {
-    OPT_ROW(.name = "input", .type = OPT_LIST, AT(input), .meta = "FILES", .group = "input",
-            .verbs = TRAIN, .basic = true,
+    OPT_ROW(.name = "input", .type = OPT_LIST, .paths = true, AT(input), .meta = "FILES",
+            .group = "input", .verbs = TRAIN, .basic = true,
             .help = "files to learn from, '-' for standard input; plain, zstd or gzip"),
     OPT_ROW(.name = "model_prefix", .type = OPT_TEXT, AT(model_prefix), .meta = "P",
             .group = "input", .verbs = TRAIN, .basic = true,
@@ -177,8 +177,8 @@ static const struct opt table[] = {
     OPT_ROW(.name = "show", .type = OPT_INT, AT(show), .def = "10", .max = 1e9, .meta = "N",
             .group = "output", .verbs = DIFF, .basic = true,
             .help = "how many differing segments are listed, the first and the most frequent"),
-    OPT_ROW(.name = "corpus", .type = OPT_LIST, AT(corpus), .meta = "FILES", .group = "input",
-            .verbs = INSPECT, .basic = true,
+    OPT_ROW(.name = "corpus", .type = OPT_LIST, .paths = true, AT(corpus), .meta = "FILES",
+            .group = "input", .verbs = INSPECT, .basic = true,
             .help = "texts: how well each file is compressed, unused tokens, and what does not "
                     "come back"),
     OPT_ROW(.name = "by", .type = OPT_TEXT, AT(by), .meta = "KEY", .group = "input",
@@ -191,7 +191,7 @@ static const struct opt table[] = {
     OPT_ROW(.name = "add-special", .type = OPT_LIST, AT(add_special), .meta = "TOKENS",
             .group = "vocabulary", .verbs = EXTEND, .basic = true,
             .help = "special tokens, which text does not become"),
-    OPT_ROW(.name = "keep-used", .type = OPT_LIST, AT(keep_used), .meta = "FILES",
+    OPT_ROW(.name = "keep-used", .type = OPT_LIST, .paths = true, AT(keep_used), .meta = "FILES",
             .group = "vocabulary", .verbs = PRUNE, .basic = true,
             .help = "texts: what does not occur in their ids goes; their ids stay what they are"),
     OPT_ROW(.name = "size", .type = OPT_INT, AT(size), .def = "0", .max = 1e9, .meta = "N",
@@ -204,8 +204,8 @@ static const struct opt table[] = {
     OPT_ROW(.name = "to", .type = OPT_CHOICE, AT(to), .def = "auto", .meta = RECIPE_FORMATS,
             .group = "output", .verbs = CONVERT, .basic = true,
             .help = "format to write; auto looks at the name TO"),
-    OPT_ROW(.name = "proof", .type = OPT_LIST, AT(proof), .meta = "FILES", .group = "output",
-            .verbs = CONVERT, .basic = true,
+    OPT_ROW(.name = "proof", .type = OPT_LIST, .paths = true, AT(proof), .meta = "FILES",
+            .group = "output", .verbs = CONVERT, .basic = true,
             .help =
                 "texts that are encoded both ways; a difference is listed, and nothing is written"),
     OPT_ROW(.name = "tokenizer-type", .type = OPT_CHOICE, AT(tok.type), .def = "auto",

@@ -47,8 +47,8 @@ static const struct opt rows[] = {
             .verbs = VERB_LEARN, .help = "shuffle the documents"),
     OPT_ROW(.name = "tie", .type = OPT_SWITCH, AT(tie), .def = "true", .group = "data",
             .verbs = VERB_LEARN, .help = "tie the ends"),
-    OPT_ROW(.name = "input", .type = OPT_LIST, AT(input), .meta = "PATH", .group = "data",
-            .basic = true, .help = "files to read"),
+    OPT_ROW(.name = "input", .type = OPT_LIST, AT(input), .meta = "PATH", .paths = true,
+            .group = "data", .basic = true, .help = "files to read"),
     OPT_ROW(.name = "user_defined_symbols", .type = OPT_LIST, AT(symbols), .def = "<a>,<b>",
             .meta = "TEXT", .group = "data", .verbs = VERB_LEARN,
             .help =

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/opt.h"
 #include "tests/base/opt_table.h"
 #include "tests/t.h"
@@ -101,6 +103,23 @@ static void lists_take_words_and_commas(void)
     reads("demo learn --input a b --input c --user-defined-symbols=");
     LIST(&v.input, "c");
     T_EQ(v.symbols.n, 0);
+    opts_finish(&o);
+}
+
+static void a_path_that_exists_is_one_item(void)
+{
+    char line[2048];
+    snprintf(line, sizeof(line), "demo learn --input %s c,d %s e --user-defined-symbols %s",
+             t_path("a,b"), t_path("p,q"), t_path("a,b"));
+    reads(line);
+    T_EQ(v.input.n, 7);
+    T_EQ(v.symbols.n, 2);
+    opts_finish(&o);
+    T_OK(file_replace(t_path("a,b"), "", 0, &e), &e);
+    T_OK(file_replace(t_path("p,q.idx"), "", 0, &e), &e);
+    reads(line);
+    LIST(&v.input, t_path("a,b"), "c", "d", t_path("p,q"), "e");
+    T_EQ(v.symbols.n, 2); /* they are no paths */
     opts_finish(&o);
 }
 
@@ -285,6 +304,7 @@ static void typos_find_their_name(void)
 }
 
 T_MAIN(T_CASE(defaults_stand), T_CASE(every_spelling_is_read), T_CASE(lists_take_words_and_commas),
-       T_CASE(the_last_flag_wins), T_CASE(numbers_are_exact), T_CASE(refusals_say_what_is_expected),
+       T_CASE(a_path_that_exists_is_one_item), T_CASE(the_last_flag_wins),
+       T_CASE(numbers_are_exact), T_CASE(refusals_say_what_is_expected),
        T_CASE(presets_stand_below_flags), T_CASE(values_are_set_by_rank),
        T_CASE(typos_find_their_name))
