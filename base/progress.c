@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/progress.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -23,15 +24,15 @@ void progress_init(struct progress *p, const char *what, const char *unit, doubl
     p->start = p->last = clock_seconds();
 }
 
-/* 1,234 or 12.3: about three figures. */
-static void add_amount(struct buf *b, double v)
+/* 1,234 or 12.3: about three figures, or a whole number. */
+static void add_amount(struct buf *b, double v, bool whole)
 {
     char text[32];
-    int n = snprintf(text, sizeof(text), v < 10 ? "%.2f" : v < 100 ? "%.1f" : "%.0f", v);
-    int whole = (int)strcspn(text, ".");
+    int n = snprintf(text, sizeof(text), "%.*f", whole || v >= 100 ? 0 : v < 10 ? 2 : 1, v);
+    int digits = (int)strcspn(text, ".");
     for (int i = 0; i < n; i++) {
         buf_addc(b, text[i]);
-        if (i + 1 < whole && (whole - i - 1) % 3 == 0)
+        if (i + 1 < digits && (digits - i - 1) % 3 == 0)
             buf_addc(b, ',');
     }
 }
@@ -45,43 +46,63 @@ static void add_span(struct buf *b, double seconds)
         buf_addf(b, "%lu:%02lu", s / 60, s % 60);
 }
 
+static void add_rate(const struct progress *p, double rate, struct buf *b)
+{
+    double scale = p->rate_unit ? 1 / p->rate_per_count : p->scale;
+    buf_adds(b, ", ");
+    add_amount(b, rate / scale, false);
+    buf_addf(b, " %s/s", p->rate_unit ? p->rate_unit : p->unit);
+}
+
 void progress_text(const struct progress *p, double now, const char *note, struct buf *b)
 {
+    bool whole = p->scale == 1;
     double spent = now - p->start, rate = 0;
     if (spent > 0 && p->done > p->from)
         rate = (double)(p->done - p->from) / spent;
     buf_addf(b, "%s: ", p->what);
-    add_amount(b, (double)p->done / p->scale);
+    add_amount(b, (double)p->done / p->scale, whole);
     if (p->total) {
         buf_adds(b, " of ");
-        add_amount(b, (double)p->total / p->scale);
+        add_amount(b, (double)p->total / p->scale, whole);
     }
     buf_addf(b, " %s", p->unit);
     if (p->total)
         buf_addf(b, " (%.0f %%)", 100 * (double)p->done / (double)p->total);
-    buf_adds(b, ", ");
-    add_amount(b, rate / p->scale);
-    buf_addf(b, " %s/s", p->unit);
     if (p->total > p->done && rate > 0) {
         buf_adds(b, ", ");
         add_span(b, (double)(p->total - p->done) / rate);
         buf_adds(b, " left");
     }
+    if (rate > 0)
+        add_rate(p, rate, b);
     if (note && *note)
         buf_addf(b, ", %s", note);
 }
 
-static int columns(void)
+int progress_columns(int fd)
 {
     struct winsize w = {0};
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) || w.ws_col < 20 ? 80 : w.ws_col;
+    return ioctl(fd, TIOCGWINSZ, &w) || w.ws_col < 20 ? 80 : w.ws_col;
+}
+
+void progress_fit(struct buf *line, int columns)
+{
+    size_t n = (size_t)columns;
+    if (line->len <= n)
+        return;
+    while (n > 0 && strncmp(line->data + n, ", ", 2) != 0)
+        n--;
+    line->len = n ? n : (size_t)columns;
+    line->data[line->len] = '\0';
 }
 
 /* The terminal's line is overwritten, and what is left of a longer one blanked. */
 static void draw(struct progress *p, struct buf *b)
 {
-    int room = columns() - 1, n = b->len < (size_t)room ? (int)b->len : room;
-    fprintf(stderr, "\r%.*s%*s", n, buf_str(b), p->drawn > n ? p->drawn - n : 0, "");
+    progress_fit(b, progress_columns(STDERR_FILENO) - 1);
+    int n = (int)b->len;
+    fprintf(stderr, "\r%s%*s", buf_str(b), p->drawn > n ? p->drawn - n : 0, "");
     p->drawn = n;
 }
 
@@ -103,9 +124,16 @@ void progress_update(struct progress *p, uint64_t done, const char *note)
     buf_finish(&b);
 }
 
+void progress_clear(struct progress *p)
+{
+    if (!p->drawn)
+        return;
+    fprintf(stderr, "\r%*s\r", p->drawn, "");
+    p->drawn = 0;
+    p->last = 0;
+}
+
 void progress_finish(struct progress *p)
 {
-    if (p->drawn)
-        fprintf(stderr, "\r%*s\r", p->drawn, "");
-    p->drawn = 0;
+    progress_clear(p);
 }

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/path.h"
-#include "base/progress.h"
 
 enum { LOST_LIMIT = 50, METRICS_MAX = 1 << 30 };
 
@@ -42,9 +41,12 @@ static int cut_back(const char *path, int64_t iteration, struct err *e)
 int journal_open(struct journal *j, const struct train_options *o, const struct rank *r,
                  int64_t iterations, int64_t global_batch, struct err *e)
 {
-    *j = (struct journal){.o = o, .iterations = iterations, .global_batch = global_batch,
+    *j = (struct journal){.o = o,
+                          .iterations = iterations,
+                          .global_batch = global_batch,
                           .seq_length = r->config.seq_length,
-                          .since = clock_seconds(), .step_began = clock_seconds()};
+                          .since = clock_seconds(),
+                          .step_began = clock_seconds()};
     j->flops = spec_step_flops(&r->config.spec, global_batch, j->seq_length);
     j->path = o->metrics ? mem_strdup(o->metrics)
               : o->save  ? path_join(o->save, "metrics.jsonl")
@@ -63,15 +65,24 @@ int journal_open(struct journal *j, const struct train_options *o, const struct 
 static struct log_values values(const struct journal *j, const struct rank *r,
                                 const struct step_result *s, double ms)
 {
-    return (struct log_values){
-        .when = time(NULL), .iteration = r->at.iteration, .iterations = j->iterations,
-        .consumed_samples = r->at.consumed, .consumed_tokens = r->at.consumed * j->seq_length,
-        .global_batch = j->global_batch, .seq_length = j->seq_length, .ms = ms,
-        .data_ms = s->waited * 1000,
-        .tflops = ms > 0 ? j->flops / (ms * 1e9) : 0, .show_throughput = j->o->log_throughput,
-        .lr = s->lr, .has_loss = true, .loss = s->loss, .loss_scale = 1,
-        .grad_norm = isnan(s->grad_norm) ? (double)NAN : s->grad_norm, /* never "-nan" */
-        .ranks = 1};
+    return (struct log_values){.when = time(NULL),
+                               .iteration = r->at.iteration,
+                               .iterations = j->iterations,
+                               .consumed_samples = r->at.consumed,
+                               .consumed_tokens = r->at.consumed * j->seq_length,
+                               .global_batch = j->global_batch,
+                               .seq_length = j->seq_length,
+                               .ms = ms,
+                               .data_ms = s->waited * 1000,
+                               .tflops = ms > 0 ? j->flops / (ms * 1e9) : 0,
+                               .show_throughput = j->o->log_throughput,
+                               .lr = s->lr,
+                               .has_loss = true,
+                               .loss = s->loss,
+                               .loss_scale = 1,
+                               .grad_norm = isnan(s->grad_norm) ? (double)NAN
+                                                                : s->grad_norm, /* never "-nan" */
+                               .ranks = 1};
 }
 
 static int write_line(struct journal *j, struct err *e)
@@ -81,8 +92,15 @@ static int write_line(struct journal *j, struct err *e)
     return 0;
 }
 
+/* Prints `line`: of the short ones what fits the terminal. */
 static int put_out(struct journal *j, struct err *e)
 {
+    if (j->brief) {
+        progress_fit(&j->line, progress_columns(STDOUT_FILENO));
+        buf_addc(&j->line, '\n');
+    }
+    if (j->meter)
+        progress_clear(j->meter);
     if (fwrite(j->line.data, 1, j->line.len, stdout) != j->line.len || fflush(stdout))
         return err_sys(e, errno, "standard output: cannot write %zu bytes", j->line.len);
     return 0;
@@ -99,7 +117,10 @@ static int print_line(struct journal *j, const struct log_values *step, struct e
     v.skipped = j->skipped;
     v.nan = j->nan;
     buf_reset(&j->line);
-    logline_format(&j->line, (enum log_format)j->o->log_format, &v);
+    if (j->brief)
+        logline_short(&j->line, &v);
+    else
+        logline_format(&j->line, (enum log_format)j->o->log_format, &v);
     j->since = now;
     j->loss_sum = 0;
     j->steps = j->counted = j->skipped = j->nan = 0;
@@ -139,20 +160,30 @@ int journal_step(struct journal *j, const struct rank *r, const struct step_resu
 }
 
 /* Megatron's lines: a rule of dashes as long as the line, above and below. */
-int journal_evaluation(struct journal *j, int64_t iteration, const char *suffix, const char *part,
-                       double loss, struct err *e)
+static void ruled_line(struct buf *out, int64_t iteration, const char *suffix, double loss,
+                       double ppl)
 {
-    double ppl = exp(loss < 20 ? loss : 20);
     struct buf text = {0};
     buf_addf(&text,
              " validation loss at iteration %lld%s | lm loss value: %.6E | lm loss PPL: %.6E | ",
              (long long)iteration, suffix, loss, ppl);
     char *rule = mem_new(text.len + 2, 1);
     memset(rule, '-', text.len + 1);
-    buf_reset(&j->line);
-    buf_addf(&j->line, "%s\n%s\n%s\n", rule, buf_str(&text), rule);
+    buf_addf(out, "%s\n%s\n%s\n", rule, buf_str(&text), rule);
     buf_finish(&text);
     free(rule);
+}
+
+int journal_evaluation(struct journal *j, int64_t iteration, const char *suffix, const char *part,
+                       double loss, struct err *e)
+{
+    double ppl = exp(loss < 20 ? loss : 20);
+    buf_reset(&j->line);
+    if (j->brief)
+        buf_addf(&j->line, "step %lld, %s loss %.6f, perplexity %.4g", (long long)iteration, part,
+                 loss, ppl);
+    else
+        ruled_line(&j->line, iteration, suffix, loss, ppl);
     int code = put_out(j, e);
     if (!code && j->metrics) {
         buf_reset(&j->line);

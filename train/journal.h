@@ -4,27 +4,31 @@
 
 /*
  * What a run tells: the log line on stdout every --log-interval steps, evaluation lines, and the
- * metrics file with one JSON object a step. On resume the file is cut back to the step that the run
- * goes on from.
+ * metrics file with one JSON object a step. On a terminal the lines are short ones for people. On
+ * resume the metrics are cut back to the step that the run resumes from.
  */
 
 #include <stdio.h>
 
+#include "base/progress.h"
 #include "train/engine/step.h"
 #include "train/metrics/logline.h"
 #include "train/options.h"
 
 struct journal {
     const struct train_options *o;
-    FILE *metrics;       /* NULL: none */
+    FILE *metrics; /* NULL: none */
     char *path;
     int64_t iterations, global_batch, seq_length;
-    double flops;        /* of a step, by the published formula */
-    double since;        /* time of the last log line, less what was not training */
+    double flops; /* of a step, by the published formula */
+    double since; /* time of the last log line, less what was not training */
     double step_began;
-    double loss_sum;     /* since the last line */
+    double loss_sum; /* since the last line */
     int64_t steps, counted, skipped, nan, lost;
     struct buf line;
+    /* for the caller to set after journal_open: */
+    struct progress *meter; /* wiped before a line is printed; NULL: none */
+    bool brief;             /* short lines */
 };
 
 int journal_open(struct journal *j, const struct train_options *o, const struct rank *r,

@@ -28,7 +28,7 @@ int main(int argc, char **argv)
     }
     if (!code)
         code = stdout_finish(&e);
-    if (code)
+    if (code && e.msg[0]) /* a run that was asked to stop has said so itself */
         log_err(&e);
     opts_finish(&o);
     return code;

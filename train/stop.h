@@ -4,8 +4,8 @@
 
 /*
  * Signals that ask a run to end: SIGINT, SIGTERM and SIGUSR1 set a flag that the loop looks at
- * between steps, so that it saves first. A second SIGINT ends the process at once. The flag is one
- * of the house's few mutable globals.
+ * between steps, so that it saves first; a line on stderr says so at once. A second SIGINT ends the
+ * process at once. The flag is one of the few mutable globals.
  */
 
 /* Installs the handlers. */

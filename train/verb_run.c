@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/job.h"
 
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -79,19 +80,24 @@ static int commit(struct job *j, struct ckpt_writer *w, struct err *e)
     const struct ckpt_pair kernels[] = {{"matmul", j->rank.ops.entry[OP_MATMUL].filling},
                                         {"norm", j->rank.ops.entry[OP_NORM].filling},
                                         {"attention", j->rank.ops.entry[OP_ATTENTION].filling}};
-    struct ckpt_meta m = {
-        .iteration = j->rank.at.iteration,
-        .consumed_samples = j->rank.at.consumed,
-        .model = buf_str(&model),
-        .tokenizer_type = t ? t->type_name : j->has_manifest ? j->manifest.tokenizer_type : NULL,
-        .tokenizer_digest = t ? t->digest : j->has_manifest ? j->manifest.digest : NULL,
-        .vocab_size = j->vocab,
-        .eod = t ? t->eod : j->has_manifest ? j->manifest.eod : -1,
-        .data_digest = j->data_digest[0] ? j->data_digest : NULL,
-        .kernels = kernels,
-        .nkernels = sizeof(kernels) / sizeof(kernels[0]),
-        .state = state.pair,
-        .nstate = STATE_PAIRS};
+    struct ckpt_meta m = {.iteration = j->rank.at.iteration,
+                          .consumed_samples = j->rank.at.consumed,
+                          .model = buf_str(&model),
+                          .tokenizer_type = t                 ? t->type_name
+                                            : j->has_manifest ? j->manifest.tokenizer_type
+                                                              : NULL,
+                          .tokenizer_digest = t                 ? t->digest
+                                              : j->has_manifest ? j->manifest.digest
+                                                                : NULL,
+                          .vocab_size = j->vocab,
+                          .eod = t                 ? t->eod
+                                 : j->has_manifest ? j->manifest.eod
+                                                   : -1,
+                          .data_digest = j->data_digest[0] ? j->data_digest : NULL,
+                          .kernels = kernels,
+                          .nkernels = sizeof(kernels) / sizeof(kernels[0]),
+                          .state = state.pair,
+                          .nstate = STATE_PAIRS};
     int code = ckpt_commit(w, &m, e);
     buf_finish(&model);
     return code;
@@ -121,9 +127,9 @@ static int save(struct run *r, struct err *e)
     if (code)
         return code;
     r->saved = iteration;
+    progress_clear(&r->meter);
     journal_pause_over(&r->journal);
-    log_info("saved step %lld to %s in %.1f s", (long long)iteration, dir,
-             clock_seconds() - begun);
+    log_info("saved step %lld to %s in %.1f s", (long long)iteration, dir, clock_seconds() - begun);
     return 0;
 }
 
@@ -222,6 +228,52 @@ static int one_step(struct run *r, struct err *e)
     return code;
 }
 
+/* A word of a command, as a shell takes it. */
+static void add_word(struct buf *b, const char *word)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789_-+=:,./@%";
+    if (*word && !word[strspn(word, plain)]) {
+        buf_adds(b, word);
+        return;
+    }
+    buf_addc(b, '\'');
+    for (; *word; word++)
+        if (*word == '\'')
+            buf_adds(b, "'\\''");
+        else
+            buf_addc(b, *word);
+    buf_addc(b, '\'');
+}
+
+/* The end of a run that a signal asked to stop: says where it stands and how to resume. The code
+ * that is returned has no sentence of its own. */
+static int stopped(const struct run *r, struct err *e)
+{
+    const char *save = r->job->o->save;
+    const char *by = stop_asked() == SIGINT    ? "Ctrl-C"
+                     : stop_asked() == SIGTERM ? "SIGTERM"
+                                               : "SIGUSR1";
+    long long at = (long long)r->job->rank.at.iteration;
+    struct buf b = {0};
+    if (save) {
+        char *config = path_join(save, "config.toml");
+        add_word(&b, program_invocation_name);
+        buf_adds(&b, " run --config ");
+        add_word(&b, config);
+        log_info("stopped by %s after step %lld; to resume:\n  %s", by, at, buf_str(&b));
+        free(config);
+    } else {
+        log_info("stopped by %s after step %lld; nothing was saved (--save DIR keeps the model)",
+                 by, at);
+    }
+    buf_finish(&b);
+    int code = stop_asked() == SIGINT ? 128 + SIGINT : save ? ERR_RESTART : 128 + SIGTERM;
+    if (e)
+        *e = (struct err){.code = code};
+    return code;
+}
+
 static int loop(struct run *r, struct err *e)
 {
     struct job *j = r->job;
@@ -238,15 +290,7 @@ static int loop(struct run *r, struct err *e)
         code = save(r, e);
     if (code || stop != 2)
         return code;
-    long long at = (long long)j->rank.at.iteration;
-    if (stop_asked() == SIGINT)
-        return err_set(e, 128 + SIGINT, "interrupted at step %lld", at);
-    if (!j->o->save) {
-        err_set(e, 128 + SIGTERM, "asked to stop at step %lld, and nothing was saved", at);
-        return err_hint(e, "--save FOLDER keeps what was learnt");
-    }
-    err_set(e, ERR_RESTART, "asked to stop at step %lld", at);
-    return err_hint(e, "the same command goes on from there");
+    return stopped(r, e);
 }
 
 /* ---- set-up ------------------------------------------------------------------------------ */
@@ -359,6 +403,21 @@ static void introduce(const struct job *j)
     buf_finish(&b);
 }
 
+/* The meter is for a terminal; elsewhere the log lines tell where the run stands. */
+static void start_meter(struct run *r)
+{
+    const struct job *j = r->job;
+    progress_init(&r->meter, "train", "steps", 1, (uint64_t)j->iterations,
+                  j->o->common.quiet || !isatty(STDERR_FILENO));
+    r->meter.from = (uint64_t)j->rank.at.iteration;
+    r->meter.rate_unit = "tokens";
+    r->meter.rate_per_count = (double)j->global_batch * (double)j->seq_length;
+    r->journal.meter = &r->meter;
+    r->journal.brief = isatty(STDOUT_FILENO) && opts_origin(j->opts, "log-format") == FROM_DEFAULT;
+    r->meter.last = 0; /* it stands there from the first step on */
+    progress_update(&r->meter, r->meter.from, NULL);
+}
+
 int verb_run(struct opts *opts, struct err *e)
 {
     struct job j = {.opts = opts, .o = opts->values};
@@ -377,8 +436,7 @@ int verb_run(struct opts *opts, struct err *e)
         if (j.ckpt_is_own)
             r.saved = j.rank.at.iteration;
         stop_listen();
-        progress_init(&r.meter, "train", "steps", 1, (uint64_t)j.iterations,
-                      j.o->common.quiet || !isatty(STDERR_FILENO));
+        start_meter(&r);
         code = loop(&r, e);
     }
     loader_destroy(r.train);

@@ -72,7 +72,9 @@ kill -TERM $pid
 code=0
 wait $pid || code=$?
 check [ "$code" = 75 ]
-check grep -q "asked to stop at step" s.err
+check grep -q "^stopping after this step$" s.err
+check grep -q "stopped by SIGTERM after step [0-9]*; to resume:" s.err
+check [ "$(grep -c "error:" s.err)" = 0 ]
 has_file s/latest_checkpointed_iteration.txt
 
 t "a cut checkpoint: the one before it is taken and named"

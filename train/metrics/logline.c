@@ -56,6 +56,23 @@ void logline_format(struct buf *out, enum log_format f, const struct log_values 
     buf_addc(out, '\n');
 }
 
+void logline_short(struct buf *out, const struct log_values *v)
+{
+    double tokens = (double)v->global_batch * (double)v->seq_length;
+    buf_addf(out, "step %lld of %lld", (long long)v->iteration, (long long)v->iterations);
+    if (v->has_loss)
+        buf_addf(out, ", loss %.4f", v->loss);
+    if (v->skipped)
+        buf_addf(out, ", %lld skipped", (long long)v->skipped);
+    if (v->nan)
+        buf_addf(out, ", %lld NaN", (long long)v->nan);
+    buf_addf(out, ", lr %.3g, grad norm %.3g, %.0f ms", v->lr, v->grad_norm, v->ms);
+    if (v->ms > 0)
+        buf_addf(out, ", %.0f tokens/s", tokens * 1000 / v->ms);
+    if (v->show_throughput)
+        buf_addf(out, ", %.3g TFLOP/s", v->tflops);
+}
+
 static void number(struct buf *out, const char *key, double v)
 {
     buf_adds(out, ", ");

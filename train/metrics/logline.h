@@ -4,8 +4,8 @@
 
 /*
  * The training log line: data on stdout that scripts grep, so its bytes are those of the trainer
- * imitated. LOG_CORE is Megatron-LM core_v0.12.3's, LOG_V3 the one of Megatron-LM 3 (no date, lr
- * with three decimals), LOG_DEEPSPEED Megatron-DeepSpeed's.
+ * imitated; only the short line is ours. LOG_CORE is Megatron-LM core_v0.12.3's, LOG_V3 the one of
+ * Megatron-LM 3 (no date, lr with three decimals), LOG_DEEPSPEED Megatron-DeepSpeed's.
  */
 
 #include <stdbool.h>
@@ -31,6 +31,9 @@ struct log_values {
 
 /* Appends the line and a newline. */
 void logline_format(struct buf *out, enum log_format f, const struct log_values *v);
+
+/* For people at a terminal: the fields that matter, separated by ", ", no newline. */
+void logline_short(struct buf *out, const struct log_values *v);
 
 /* One JSON object a step, and a newline: the metrics file. */
 void logline_json(struct buf *out, const struct log_values *v);

@@ -8,11 +8,21 @@
 #include "base/json.h"
 #include "tests/t.h"
 
-static const struct log_values seed002 = {
-    .when = 1700000000, .iteration = 30, .iterations = 50, .consumed_samples = 1920,
-    .consumed_tokens = 1966080, .global_batch = 64, .seq_length = 1024, .ms = 1423.8,
-    .tflops = 12.34, .lr = 7.03125e-07, .has_loss = true, .loss = 10.17721,
-    .loss_scale = 262144, .grad_norm = 16.666, .ranks = 1};
+static const struct log_values seed002 = {.when = 1700000000,
+                                          .iteration = 30,
+                                          .iterations = 50,
+                                          .consumed_samples = 1920,
+                                          .consumed_tokens = 1966080,
+                                          .global_batch = 64,
+                                          .seq_length = 1024,
+                                          .ms = 1423.8,
+                                          .tflops = 12.34,
+                                          .lr = 7.03125e-07,
+                                          .has_loss = true,
+                                          .loss = 10.17721,
+                                          .loss_scale = 262144,
+                                          .grad_norm = 16.666,
+                                          .ranks = 1};
 
 static void megatron_v3_is_the_published_line(void)
 {
@@ -44,6 +54,23 @@ static void core_has_date_throughput_and_six_decimals(void)
     v.has_loss = false;
     logline_format(&b, LOG_CORE, &v);
     T_CHECK(!strstr(buf_str(&b), "throughput") && !strstr(b.data, "lm loss"));
+    buf_finish(&b);
+}
+
+static void the_short_line_is_for_people(void)
+{
+    struct buf b = {0};
+    struct log_values v = seed002;
+    logline_short(&b, &v);
+    T_STR(buf_str(&b), "step 30 of 50, loss 10.1772, lr 7.03e-07, grad norm 16.7, 1424 ms, "
+                       "46029 tokens/s");
+    buf_reset(&b);
+    v.has_loss = false;
+    v.skipped = v.nan = 2;
+    v.show_throughput = true;
+    logline_short(&b, &v);
+    T_STR(buf_str(&b), "step 30 of 50, 2 skipped, 2 NaN, lr 7.03e-07, grad norm 16.7, 1424 ms, "
+                       "46029 tokens/s, 12.3 TFLOP/s");
     buf_finish(&b);
 }
 
@@ -80,6 +107,6 @@ static void json_line_reads_back(void)
     buf_finish(&b);
 }
 
-T_MAIN(T_CASE(megatron_v3_is_the_published_line),
-       T_CASE(core_has_date_throughput_and_six_decimals),
-       T_CASE(deepspeed_adds_tokens_and_rates), T_CASE(json_line_reads_back))
+T_MAIN(T_CASE(megatron_v3_is_the_published_line), T_CASE(core_has_date_throughput_and_six_decimals),
+       T_CASE(the_short_line_is_for_people), T_CASE(deepspeed_adds_tokens_and_rates),
+       T_CASE(json_line_reads_back))
