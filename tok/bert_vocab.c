@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tok/formats.h"
 #include "tok/hf.h"
 
 /*

@@ -3,13 +3,15 @@
 #define TOK_ENGINE_H
 
 /*
- * What an engine fills in to become a tokenizer. Only files of this room include it. `state` is the
+ * What an engine fills in to become a tokenizer. `state` is the
  * engine's vocabulary, immutable but for the words met so far, `scratch` what one thread needs
  * while encoding. tok.c does what all engines share: reading and recognising the file, digest,
  * limits, the thread's tally.
  */
 
-#include "tok/tok.h"
+#include "base/err.h"
+#include "tok/ids.h"
+#include "tok/types.h"
 
 /* What tok_work counts. */
 struct tok_tally {
@@ -17,25 +19,6 @@ struct tok_tally {
     uint64_t matched;  /* special strings that the model itself made tokens of */
     uint64_t invalid;  /* bytes that were no UTF-8 */
 };
-
-/*
- * Where an id stands: bytes of the text as it came, and how much white space its string begins and
- * ends with, in characters, for a post-processor that leaves that out. A lost one is what the model
- * counted beyond the end of its piece, which the reference takes as bytes of the text.
- */
-struct tok_span {
-    size_t begin, end;
-    uint32_t lead, trail;
-    bool lost;
-};
-
-struct tok_spans {
-    struct tok_span *at;
-    size_t n, cap;
-};
-
-struct tok_span *tok_spans_add(struct tok_spans *s); /* zeroed */
-void tok_spans_finish(struct tok_spans *s);
 
 /* A post-processor that leaves white space out of places: whether a first space may be one that was
  * put there, and how many ids it sees before the text's. */
@@ -109,29 +92,6 @@ struct tok_engine {
     const int32_t *before, *after;
     size_t nbefore, nafter;
 };
-
-/*
- * Openers. They fill `ret`, and of `info` the type, the sizes and the ids; o->type is the one asked
- * for (TOK_AUTO for whatever the file calls for). `p` is the file's content and is not kept. On
- * failure nothing is left behind.
- */
-int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
-                   struct tok_info *info, struct err *e);
-int ws_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
-                   struct tok_info *info, struct err *e);
-int gpt2_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
-                     struct tok_info *info, struct err *e);
-int tiktoken_engine_open(const struct tok_options *o, const char *p, size_t n,
-                         struct tok_engine *ret, struct tok_info *info, struct err *e);
-int bert_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
-                     struct tok_info *info, struct err *e);
-int hf_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
-                   struct tok_info *info, struct err *e);
-/* The same of a file whose memory the engine may take, leaving it empty. */
-int hf_engine_take(const struct tok_options *o, struct buf *file, struct tok_engine *ret,
-                   struct tok_info *info, struct err *e);
-int null_engine_open(const struct tok_options *o, struct tok_engine *ret, struct tok_info *info,
-                     struct err *e);
 
 /* A cut for engines to which a space, tab or line end parts words: behind the last of them. */
 size_t tok_cut_blank(const void *state, const char *text, size_t n);

@@ -9,7 +9,8 @@
  * ERR_IO where none is.
  */
 
-#include "tok/tok.h"
+#include "base/err.h"
+#include "tok/types.h"
 
 int folder_find(const char *folder, enum tok_type type, char **ret, struct err *e);
 

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/path.h"
+#include "tok/formats.h"
 #include "tok/hf.h"
 
 /*

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "tok/engine.h"
+#include "tok/formats.h"
 
 /*
  * A tokenizer.json as Megatron-LM's HuggingFaceTokenizer: what ends a document is the eos token,

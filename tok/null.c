@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "tok/engine.h"
+#include "tok/formats.h"
 
 /*
  * Megatron-LM's NullTokenizer (core_v0.12.3): the text is its ids, in decimal, with single spaces

@@ -8,22 +8,6 @@
 
 /* Places of ids: what the engines say, in the unit asked for and with the template. */
 
-struct tok_span *tok_spans_add(struct tok_spans *s)
-{
-    if (s->n == s->cap) {
-        s->cap = s->cap ? s->cap * 2 : 256;
-        s->at = mem_grow(s->at, s->cap, sizeof(*s->at));
-    }
-    s->at[s->n] = (struct tok_span){0};
-    return &s->at[s->n++];
-}
-
-void tok_spans_finish(struct tok_spans *s)
-{
-    free(s->at);
-    *s = (struct tok_spans){0};
-}
-
 void tok_ranges_finish(struct tok_ranges *r)
 {
     free(r->at);

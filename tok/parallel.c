@@ -337,12 +337,12 @@ int tok_encode_parallel(const struct tokenizer *t, struct pool *pool, struct tok
     size_t before = ids->n;
     if (pool_threads(pool) == 1 || n < 2 * PART_LEAST || !t->engine.cut)
         return tok_encode(t, work[0], text, n, ids, e);
-    tok_put_ids(ids, t->engine.before, t->engine.nbefore);
+    tok_ids_add(ids, t->engine.before, t->engine.nbefore);
     int code = encode_split(t, pool, work, text, n, true, true, ids, e);
     if (code)
         ids->n = before;
     else
-        tok_put_ids(ids, t->engine.after, t->engine.nafter);
+        tok_ids_add(ids, t->engine.after, t->engine.nafter);
     return code;
 }
 
@@ -367,7 +367,7 @@ int tok_encode_part_parallel(const struct tokenizer *t, struct pool *pool,
     if (pool_threads(pool) == 1 || !t->engine.cut)
         return tok_encode_part(t, w, text, n, last, ids, e);
     if (!w->begun) {
-        tok_put_ids(ids, t->engine.before, t->engine.nbefore);
+        tok_ids_add(ids, t->engine.before, t->engine.nbefore);
         w->enough = least;
     }
     w->begun = true;
@@ -384,7 +384,7 @@ int tok_encode_part_parallel(const struct tokenizer *t, struct pool *pool,
     if (code)
         ids->n = before;
     else if (last)
-        tok_put_ids(ids, t->engine.after, t->engine.nafter);
+        tok_ids_add(ids, t->engine.after, t->engine.nafter);
     if (last || code) {
         buf_finish(rest);
         w->rest_at = 0;

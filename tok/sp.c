@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/sp.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +9,6 @@
 #include "base/rng.h"
 #include "base/utf8.h"
 #include "base/bytes.h"
-#include "tok/engine.h"
 #include "tok/sp_cxx.h"
 #include "tok/sp_decode.h"
 #include "tok/sp_model.h"
@@ -44,6 +45,7 @@ struct sp {
     size_t longest_special;       /* bytes */
     const char *added[ADDED_MAX]; /* pieces behind the model's own */
     size_t nadded;
+    int32_t bos; /* TOK_LLAMA2: the id before each text */
 };
 
 /* ---- vocabulary -------------------------------------------------------------------------- */
@@ -591,8 +593,8 @@ static int set_sampling(struct sp *s, const struct tok_options *o, struct err *e
     return 0;
 }
 
-int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
-                   struct tok_info *info, struct err *e)
+static int open_plain(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+                      struct tok_info *info, struct err *e)
 {
     struct sp_model m;
     int code = sp_check(o->path, p, n, &m, e);
@@ -643,5 +645,23 @@ int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct 
         g.take = sp_take;
     }
     *ret = g;
+    return 0;
+}
+
+/* Llama2Tokenizer is GPTSentencePieceTokenizer with bos before each text. */
+int sp_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+                   struct tok_info *info, struct err *e)
+{
+    struct tok_options plain = *o;
+    if (o->type == TOK_LLAMA2)
+        plain.type = TOK_GPT_SENTENCEPIECE;
+    int code = open_plain(&plain, p, n, ret, info, e);
+    if (code || o->type != TOK_LLAMA2)
+        return code;
+    struct sp *s = ret->state;
+    info->type = TOK_LLAMA2;
+    s->bos = (int32_t)info->bos;
+    ret->before = &s->bos;
+    ret->nbefore = s->bos >= 0;
     return 0;
 }

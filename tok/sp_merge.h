@@ -22,7 +22,7 @@
 #include "tok/cut.h"
 #include "tok/near.h"
 #include "tok/sp_model.h"
-#include "tok/tok.h"
+#include "tok/engine.h"
 #include "tok/trie.h"
 #include "tok/word_cache.h"
 #include "tok/words.h"

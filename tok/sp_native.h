@@ -17,7 +17,7 @@
 
 #include "tok/sp_merge.h"
 #include "tok/sp_norm.h"
-#include "tok/tok.h"
+#include "tok/engine.h"
 
 struct sp_native;
 struct sp_native_state;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "tok/formats.h"
 #include "tok/hf.h"
 #include "tok/base64.h"
 #include "tok/encodings.h"

@@ -6,6 +6,7 @@
 
 #include "tok/engine.h"
 #include "tok/strict.h"
+#include "tok/tok.h"
 
 /* A part of a text that is encoded by itself. */
 struct tok_part {
@@ -18,7 +19,6 @@ struct tokenizer {
     struct tok_engine engine;
     struct tok_info info;
     bool strict; /* bytes that are no UTF-8 are an error */
-    int32_t bos; /* of TOK_LLAMA2: what stands before each text */
     char *path;
 };
 
@@ -43,8 +43,6 @@ struct tok_work {
     int32_t last_id; /* of the text so far, -1 before the first */
     float sum;       /* of the text so far */
 };
-
-void tok_put_ids(struct tok_ids *ids, const int32_t *id, size_t n);
 
 /* ERR_DATA if the tokenizer is strict and the bytes are no UTF-8. */
 int tok_check_part(const struct tokenizer *t, struct strict *s, const char *text, size_t n,

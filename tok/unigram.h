@@ -24,7 +24,6 @@
 #include "tok/engine.h"
 #include "tok/sp_model.h"
 #include "tok/sp_norm.h"
-#include "tok/tok.h"
 #include "tok/trie.h"
 
 struct unigram;

@@ -52,9 +52,9 @@ bool tok_window_ids(const struct tokenizer *t, const struct tok_window *w,
     ret->n = 0;
     if (!find(t, w, all->n, k, &first, &n))
         return false;
-    tok_put_ids(ret, all->id, before);
-    tok_put_ids(ret, all->id + before + first, n);
-    tok_put_ids(ret, all->id + all->n - after, after);
+    tok_ids_add(ret, all->id, before);
+    tok_ids_add(ret, all->id + before + first, n);
+    tok_ids_add(ret, all->id + all->n - after, after);
     return true;
 }
 

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tok/tok.h"
+#include "tok/engine.h"
 #include "tok/word_ids.h"
 
 struct word_cache;

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "tok/engine.h"
+#include "tok/formats.h"
 #include "tok/specials.h"
 #include "tok/words.h"
 
@@ -24,7 +24,7 @@
  */
 
 struct ws {
-    struct arena arena; /* the words */
+    struct arena arena;       /* the words */
     struct words_text *piece; /* by id */
     size_t npieces;
     struct words words;

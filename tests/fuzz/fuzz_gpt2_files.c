@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/use.h"
+#include "tok/formats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/fuzz/use.h"
+#include "tok/formats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,6 +4,7 @@
 
 #include "tests/t.h"
 #include "tok/decoder_steps.h"
+#include "tok/formats.h"
 #include "tok/hf.h"
 
 /* Every decoder against its steps one by one, over random ids. */
