@@ -69,7 +69,7 @@ static void set_number(struct json *v, const char *s, size_t n, char kind)
 {
     if (kind == 'i' && json_int(s, n, &v->integer)) {
         v->kind = JSON_INT;
-        v->real = (double)v->integer;
+        v->real = !v->integer && s[0] == '-' ? -0.0 : (double)v->integer;
         return;
     }
     v->kind = JSON_REAL;

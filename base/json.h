@@ -26,7 +26,7 @@ struct json {
     enum json_kind kind;
     bool boolean;
     int64_t integer; /* also set (truncated) for a JSON_REAL that fits, else 0 */
-    double real;     /* also set for JSON_INT */
+    double real;     /* also set for JSON_INT; -0.0 for "-0" */
     const char *string;
     size_t length;            /* bytes of string, or number of children */
     const char *key;          /* in an object: this node's key */

@@ -151,6 +151,9 @@ def bad_ones_are_refused(d):
              ('{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}', 4),
              ('{"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}}', 4),
              ('{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}', 0),
+             ('{"a":{"dtype":"F32\\u0000","shape":[1],"data_offsets":[0,4]}}', 4),
+             ('{"a":{"dtype":"F32","shape":[-0],"data_offsets":[0,0]}}', 0),
+             ('{"a":{"dtype":"F32","shape":[1],"data_offsets":[-0,4]}}', 4),
              ('{"__metadata__":{"a":1}}', 0)]
     for header, n in cases:
         with open(path, "wb") as f:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ckpt/safetensors.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,8 @@ static int read_dtype(const char *name, const struct json *t, struct st_entry *r
     const struct json *v = json_get(t, "dtype");
     if (!v || v->kind != JSON_STRING)
         return bad(name, t, "no dtype", e);
+    if (strlen(v->string) != v->length)
+        return bad(name, t, "a NUL in the dtype", e);
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (strcmp(v->string, types[i].name) == 0) {
             ret->dtype_name = types[i].name;
@@ -51,7 +54,7 @@ static int read_dtype(const char *name, const struct json *t, struct st_entry *r
 
 static bool is_count(const struct json *v)
 {
-    return v->kind == JSON_INT && v->integer >= 0;
+    return v->kind == JSON_INT && v->integer >= 0 && !signbit(v->real); /* -0 is not a count */
 }
 
 static int read_shape(const char *name, const struct json *t, struct st_entry *ret,
