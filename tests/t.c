@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/path.h"
 #include "base/rng.h"
+#include "tests/trace.h"
 
 /*
  * Sizes that no machine has must come back as errors under the sanitizers too, which would rather
@@ -39,6 +40,7 @@ static struct {
     char dir[256];
     char why[1024];
     enum { RUNNING, FAILED, SKIPPED } state;
+    int kills, data_kills; /* of this case: by t_killed_at; those at the entry of a data write */
 } t;
 
 _Noreturn void t_fail(const char *file, int line, const char *fmt, ...)
@@ -101,21 +103,36 @@ bool t_killed_at(int n, int (*fn)(void *arg), void *arg)
         _exit(fn(arg));
     }
     T_EQ(waitpid(child, &status, 0), child);
-    for (int i = 0; i <= n && WIFSTOPPED(status); i++) {
+    ptrace(PTRACE_SETOPTIONS, child, NULL, (long)PTRACE_O_TRACESYSGOOD);
+    enum trace_kind kind = TRACE_NEUTRAL;
+    int call = -1;
+    for (int i = 0; i <= n && WIFSTOPPED(status) && kind != TRACE_UNKNOWN; i++) {
         if (ptrace(PTRACE_SYSCALL, child, NULL, NULL)) {
             kill(child, SIGKILL);
             waitpid(child, &status, 0);
             t_skip("this process may not trace its child");
         }
         T_EQ(waitpid(child, &status, 0), child);
+        if (WIFSTOPPED(status))
+            kind = trace_kind(child, &call);
     }
     if (WIFSTOPPED(status)) {
         kill(child, SIGKILL);
         T_EQ(waitpid(child, &status, 0), child);
+        t_struck(kind, call);
         return false;
     }
     T_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     return true;
+}
+
+void t_struck(enum trace_kind kind, int call)
+{
+    if (kind == TRACE_UNKNOWN)
+        t_fail(__FILE__, __LINE__,
+               "tests/trace.c does not know whether system call %d changes files", call);
+    t.kills++;
+    t.data_kills += kind == TRACE_DATA;
 }
 
 uint32_t t_rand(uint64_t stream, uint64_t n)
@@ -178,8 +195,15 @@ static bool wanted(const char *name, int argc, char **argv)
 static __attribute__((noinline)) void run_case(const struct t_case *c)
 {
     t.state = RUNNING;
-    if (!setjmp(t.out))
-        c->fn();
+    t.kills = t.data_kills = 0;
+    if (setjmp(t.out))
+        return;
+    c->fn();
+    if (!t.kills)
+        return;
+    printf("# %s: struck %d times, %d of them at writes of data\n", c->name, t.kills, t.data_kills);
+    if (!t.data_kills)
+        t_fail(__FILE__, __LINE__, "no write of data was struck");
 }
 
 int t_run(const struct t_case *cases, size_t n, int argc, char **argv)

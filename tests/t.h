@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "tests/trace.h"
 
 struct t_case {
     const char *name;
@@ -56,6 +57,13 @@ const char *t_source(const char *name);
  * returned 0. Skips the case where a process may not trace its child.
  */
 bool t_killed_at(int n, int (*fn)(void *arg), void *arg);
+
+/*
+ * Counts a fault that took place at such a system call; t_killed_at does so itself. A case with
+ * faults prints how many there were, and fails if none struck a write of data, or if one met a
+ * system call that trace.c does not know.
+ */
+void t_struck(enum trace_kind kind, int call);
 
 /* Deterministic test numbers: the n-th value of a stream. */
 uint32_t t_rand(uint64_t stream, uint64_t n);

@@ -44,6 +44,7 @@ out_has "documents   $next"
 no_temps .
 expect 0 "$PREP" build --input d.jsonl $null --output-prefix q
 check [ "$(ls -A | grep -c p_text_document)" = 3 ]
+struck
 
 t "prep build where nothing stood: none, or a whole one"
 step=1 seen=0
@@ -59,6 +60,7 @@ while die $step "$PREP" build --input 7.jsonl $null --output-prefix f; do
 done
 check [ $((seen * one)) -ge 5 ]
 no_temps .
+struck
 
 t "prep index: maps that are whole, or made again"
 step=1
@@ -68,6 +70,7 @@ while die $step "$PREP" index $index --overwrite; do
     step=$((step + one))
 done
 no_temps .
+struck
 
 t "tok train: one model or the other"
 awk 'BEGIN { srand(1); n = split("ba ko mi tsu ran del o vi sta en", p, " ")
@@ -87,6 +90,7 @@ done
 check [ $old -ge 5 ]
 check [ $new -ge 1 ]
 no_temps .
+struck
 
 t "tok encode to a file: all of it or nothing"
 step=1
@@ -97,6 +101,7 @@ while die $step "$TOK" encode --tokenizer m.model --output ids text.txt; do
 done
 check [ $step -gt 3 ]
 no_temps .
+struck
 
 t "train: the checkpoint before or the one that was being written"
 expect 0 "$TRAIN" run $tiny --train-iters 1 --eval-iters 0 --save c
@@ -115,3 +120,4 @@ check [ $old -ge 5 ]
 check [ $new -ge 1 ]
 check [ -e k/iter_0000002 ]
 no_temps k
+struck

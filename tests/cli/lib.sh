@@ -13,6 +13,10 @@
 
 _number=0 _name= _bad= _failed=0
 
+# what kill_at notes of its kills
+WEFT_KILLS=$PWD/.kills
+export WEFT_KILLS
+
 _close() {
     [ -n "$_name" ] || return 0
     _number=$((_number + 1))
@@ -69,6 +73,16 @@ no_file() { [ -n "$_bad" ] || [ ! -e "$1" ] || _wrong "$1 is there"; }
 no_temps() { [ -n "$_bad" ] || [ -z "$(find "$1" -name '*.tmp*')" ] || _wrong "left: $(find "$1" -name '*.tmp*')"; }
 # check COMMAND...: any condition
 check() { [ -n "$_bad" ] || "$@" || _wrong "not true: $*"; }
+
+# struck: says how often kill_at killed since the last time; none at a write of data, or one at a system call
+# that it does not know, is wrong
+struck() {
+    _data=$(grep -c data .kills 2>/dev/null)
+    echo "# $_name: struck $(grep -c . .kills 2>/dev/null) times, ${_data:-0} of them at writes of data"
+    check [ "${_data:-0}" -gt 0 ]
+    [ -n "$_bad" ] || ! grep -q unknown .kills || _wrong "a system call of which trace.c does not know whether it changes files"
+    rm -f .kills
+}
 
 finish() {
     _close

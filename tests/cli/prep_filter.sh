@@ -84,13 +84,14 @@ out_has "documents   101"
 t "killed, the same command goes on and counts right"
 "$kill_at" 1000000 true
 if [ $? = 3 ]; then
-    for n in 20 35 50; do
+    for n in 20 35 50 data:1 data:2; do
         "$kill_at" $n "$PREP" build --quiet --input all.jsonl $null --append-eod --min-tokens 20 --max-tokens 60 --sync-interval 0 --output-prefix k 2>.err
         expect 0 build --input all.jsonl $null --append-eod --min-tokens 20 --max-tokens 60 --sync-interval 0 --output-prefix k
         both k_text_document o_text_document
         same k_text_document.manifest.json o_text_document.manifest.json
         rm -f k_*
     done
+    struck
 else
     skip "processes may not be traced here"
 fi

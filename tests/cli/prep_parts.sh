@@ -95,6 +95,7 @@ if [ $? = 3 ]; then
         done
         rm want_*
     done
+    struck
 else
     skip "processes may not be traced here"
 fi

@@ -59,6 +59,7 @@ if [ $traced = 3 ]; then
     done
     check [ $again -ge $((kills / 2)) ]
     [ $kills -lt 200 ] || check [ $named -ge 1 ]
+    struck
 else
     skip "processes may not be traced here"
 fi

@@ -85,13 +85,14 @@ t "killed, the same command goes on"
 "$kill_at" 1000000 true
 if [ $? = 3 ]; then
     "$kill_at" 1000000 "$PREP" build --quiet --tokenizer v.json $work --sync-interval 0 --output-prefix all 2>.err
-    for n in 30 60 90 120 150; do
+    for n in 30 60 90 120 150 data:1 data:2; do
         "$kill_at" $n "$PREP" build --quiet --tokenizer v.json $work --sync-interval 0 --workers 2 --output-prefix k 2>.err
         expect 0 build $work --sync-interval 0 --output-prefix k
         both k_text_sentence want_text_sentence
         no_file .k.build
         rm -f k_*
     done
+    struck
 else
     skip "processes may not be traced here"
 fi

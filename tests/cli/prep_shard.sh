@@ -72,13 +72,14 @@ if [ $? = 3 ]; then
     for i in 1 2 3 4 5 6 7 8 9 10 11 12; do cat c.jsonl; done >large.jsonl
     work="--input large.jsonl $null --sync-interval 0 --shard 1/3"
     expect 0 build $work --output-prefix want
-    for step in 10 20 30 40 50 60; do
+    for step in 10 20 30 40 50 60 data:1 data:2; do
         "$kill_at" $step "$PREP" build --quiet $work --output-prefix k 2>.err
         expect 0 build $work --output-prefix k
         both k_00001_text_document want_00001_text_document
         no_file .k_00001.build
         rm -f k_*
     done
+    struck
 else
     skip "processes may not be traced here"
 fi

@@ -98,7 +98,9 @@ if [ $? = 3 ]; then
     i=0 kills=6
     [ -z "${WEFT_FULL:-}" ] || kills=60
     while [ $i -lt $kills ] && [ -z "$_bad" ]; do
-        "$kill_at" $((low - i * i * low / kills / kills)) "$PREP" build --quiet $work --workers 2 --sync-interval 0 --output-prefix k 2>.err
+        step=$((low - i * i * low / kills / kills))
+        [ $((i % 3)) != 2 ] || step=data:$i
+        "$kill_at" $step "$PREP" build --quiet $work --workers 2 --sync-interval 0 --output-prefix k 2>.err
         expect 0 build $work --workers 2 --sync-interval 0 --output-prefix k
         check [ "$(ls k_* | wc -l)" = "$(ls want_* | wc -l)" ]
         for f in want_*; do same "$f" "k${f#want}"; done
@@ -106,6 +108,7 @@ if [ $? = 3 ]; then
         rm -f k_*
         i=$((i + 1))
     done
+    struck
 else
     skip "processes may not be traced here"
 fi
