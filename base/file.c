@@ -121,16 +121,17 @@ static int lock_left(int dir, const char *name)
 /* Does a living writer hold one of the files of a folder? */
 static bool files_are_held(int folder)
 {
-    int held[8], n = 0;
     bool left = true;
     int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = own < 0 ? NULL : fdopendir(own);
-    for (struct dirent *en; d && left && (en = readdir(d));)
-        if (strcmp(en->d_name, ".") && strcmp(en->d_name, ".."))
-            left = n < 8 && (held[n++] = lock_left(folder, en->d_name)) >= 0;
-    while (n)
-        if (held[--n] >= 0)
-            close(held[n]);
+    for (struct dirent *en; d && left && (en = readdir(d));) {
+        if (!strcmp(en->d_name, ".") || !strcmp(en->d_name, ".."))
+            continue;
+        int fd = lock_left(folder, en->d_name);
+        left = fd >= 0;
+        if (left)
+            close(fd);
+    }
     if (d)
         closedir(d);
     return !d || !left;
@@ -151,6 +152,11 @@ static enum left sweep_one(const char *path)
         left = !file_remove_tree(path, NULL);
     close(fd);
     return left ? LEFT_REMOVED : LEFT_STAYS;
+}
+
+void file_sweep(const char *path)
+{
+    sweep_one(path);
 }
 
 /* The n-th name for a temporary beside `path`. */
@@ -277,8 +283,7 @@ int outfile_resume(struct outfile *f, const char *path, const char *folder, uint
     return code;
 }
 
-int outdir_create(const char *path, const char *first, struct outfile *f, char **ret,
-                  struct err *e)
+int outdir_create(const char *path, const char *first, struct outfile *f, char **ret, struct err *e)
 {
     int code;
     bool again; /* a lock of a folder may not reach other hosts, which take it for a dead one's */
@@ -365,9 +370,9 @@ int outfile_commit(struct outfile *f, struct err *e)
 {
     int code = outfile_sync(f, e);
     if (!code && !file_is_still(f->fd, f->tmp))
-        code = f->failed = err_set(e, ERR_IO,
-                                   "%s: cannot rename %s to it: another process took that away",
-                                   f->path, f->tmp);
+        code = f->failed =
+            err_set(e, ERR_IO, "%s: cannot rename %s to it: another process took that away",
+                    f->path, f->tmp);
     if (code)
         return code;
     /* the lock outlives the descriptor's end, lest the file be swept before it has its name */

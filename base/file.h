@@ -88,6 +88,9 @@ void outfile_leave(struct outfile *f);
 int outdir_create(const char *path, const char *first, struct outfile *f, char **ret,
                   struct err *e);
 
+/* Removes a temporary, file or folder of files, whose writer is dead: one that nobody holds. */
+void file_sweep(const char *path);
+
 /* outfile_open + write + commit. */
 int file_replace(const char *path, const void *p, size_t n, struct err *e);
 

@@ -69,7 +69,7 @@ static int find(const char *path, char ***ret, size_t *ret_n, struct err *e)
     *ret_n = n ? n : 1;
     *ret = mem_new(*ret_n, sizeof(**ret));
     for (size_t i = 0; i < n; i++)
-        (*ret)[i] = mem_printf("%s/iter_%07lld", path, (long long)list[i]);
+        (*ret)[i] = ckpt_folder(path, list[i]);
     if (!n)
         (*ret)[0] = mem_strdup(path);
     free(list);

@@ -32,13 +32,13 @@ struct ckpt_pair {
 /* What a reader needs besides tensors. Texts may be NULL (unknown) where no other word stands. */
 struct ckpt_meta {
     int64_t iteration;
-    int64_t consumed_samples;      /* the data cursor */
-    const char *model;             /* the model as a JSON object (spec_to_json); never NULL */
-    const char *tokenizer_type;    /* "SentencePieceTokenizer" */
-    const char *tokenizer_digest;  /* SHA-256 of its file */
-    int64_t vocab_size;            /* of the tokenizer; 0: unknown */
-    int64_t eod;                   /* end-of-document id; -1: none */
-    const char *data_digest;       /* of the data manifest */
+    int64_t consumed_samples;        /* the data cursor */
+    const char *model;               /* the model as a JSON object (spec_to_json); never NULL */
+    const char *tokenizer_type;      /* "SentencePieceTokenizer" */
+    const char *tokenizer_digest;    /* SHA-256 of its file */
+    int64_t vocab_size;              /* of the tokenizer; 0: unknown */
+    int64_t eod;                     /* end-of-document id; -1: none */
+    const char *data_digest;         /* of the data manifest */
     const struct ckpt_pair *kernels; /* which kernels and libraries ran, with versions */
     size_t nkernels;
     const struct ckpt_pair *state; /* the engine's other counters, by its own names */
@@ -52,7 +52,7 @@ struct ckpt_writer;
 
 /*
  * A new checkpoint of `dir` (created if missing), under a temporary name until ckpt_commit.
- * Removes what killed writers of this machine left there.
+ * Removes what killed writers left there.
  */
 int ckpt_writer_open(const char *dir, int64_t iteration, struct ckpt_writer **ret, struct err *e);
 
@@ -66,8 +66,7 @@ void ckpt_put(struct ckpt_writer *w, enum ckpt_group group, const char *name, in
 
 /* A further file: config.toml, the tokenizer, a foreign configuration verbatim. Written at once.
  * `name` is a plain file name. */
-int ckpt_put_bytes(struct ckpt_writer *w, const char *name, const void *p, size_t n,
-                   struct err *e);
+int ckpt_put_bytes(struct ckpt_writer *w, const char *name, const void *p, size_t n, struct err *e);
 int ckpt_put_file(struct ckpt_writer *w, const char *name, const char *source, struct err *e);
 
 /*
@@ -136,8 +135,7 @@ int ckpt_verify(const struct ckpt *c, struct err *e);
  * is none at all; when there are some and all are damaged, ERR_INTEGRITY names them. `skipped`
  * (may be NULL) lists those passed over, for the caller's log, in each case; finish it.
  */
-int ckpt_open_newest(const char *dir, struct ckpt **ret, struct ckpt_skips *skipped,
-                     struct err *e);
+int ckpt_open_newest(const char *dir, struct ckpt **ret, struct ckpt_skips *skipped, struct err *e);
 
 /*
  * One iteration of `dir`, opened and verified. When it is damaged, the error's hint names the
@@ -169,5 +167,9 @@ int ckpt_read_box(const struct ckpt *c, enum ckpt_group group, const char *name,
  * *ret.
  */
 int ckpt_list(const char *dir, int64_t **ret, size_t *ret_n, struct err *e);
+
+/* The path of one of them, in fresh memory: "DIR/iter_0000100", or its other name where the process
+ * that was replacing it was killed and no new one stands (FORMAT.md). */
+char *ckpt_folder(const char *dir, int64_t iteration);
 
 #endif

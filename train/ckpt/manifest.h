@@ -53,7 +53,7 @@ void ckpt_manifest_write(const struct ckpt_manifest *m, struct buf *out);
  * format's rules; `name` stands in messages. On failure nothing is left to finish.
  */
 int ckpt_manifest_parse(struct ckpt_manifest *ret, const char *name, const char *p, size_t n,
-                   struct err *e);
+                        struct err *e);
 
 /* Frees what ckpt_manifest_parse made. */
 void ckpt_manifest_finish(struct ckpt_manifest *m);

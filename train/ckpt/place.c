@@ -1,118 +1,194 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ckpt/place.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <signal.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/path.h"
 
 static const char prefix[] = "iter_";
+static const char old_end[] = ".old";
 
 char *place_final(const char *dir, int64_t iteration)
 {
     return mem_printf("%s/%s%07lld", dir, prefix, (long long)iteration);
 }
 
-bool place_iteration(const char *path, int64_t *ret)
+char *place_old(const char *dir, int64_t iteration)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    size_t k = sizeof(prefix) - 1, n = strlen(name);
+    return mem_printf("%s/.%s%07lld%s", dir, prefix, (long long)iteration, old_end);
+}
+
+static char *trash_name(const char *dir, int64_t iteration, unsigned n)
+{
+    return mem_printf("%s/.trash_%s%07lld.%u", dir, prefix, (long long)iteration, n);
+}
+
+/* The name's first n bytes as "iter_0000100". */
+static bool parse(const char *name, size_t n, int64_t *ret)
+{
+    size_t k = sizeof(prefix) - 1;
     if (n < k + 7 || n > k + 18 || strncmp(name, prefix, k) != 0)
         return false;
-    if (strspn(name + k, "0123456789") != n - k || (n > k + 7 && name[k] == '0'))
+    if (strspn(name + k, "0123456789") < n - k || (n > k + 7 && name[k] == '0'))
         return false;
-    *ret = strtoll(name + k, NULL, 10);
+    char digits[20] = {0};
+    memcpy(digits, name + k, n - k);
+    *ret = strtoll(digits, NULL, 10);
     return true;
 }
 
-/* The machine's name with nothing in it that could end a part of a file name. */
-static void host_name(char ret[64])
+static const char *last_part(const char *path)
 {
-    if (gethostname(ret, 64))
-        strcpy(ret, "host");
-    ret[63] = '\0';
-    for (char *s = ret; *s; s++)
-        if (!isalnum((unsigned char)*s) && *s != '-')
-            *s = '-';
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
-char *place_temporary(const char *dir, int64_t iteration)
+bool place_iteration(const char *path, int64_t *ret)
 {
-    char host[64];
-    host_name(host);
-    return mem_printf("%s/.%s%07lld.tmp.%s.%ld", dir, prefix, (long long)iteration, host,
-                      (long)getpid());
+    const char *name = last_part(path);
+    return parse(name, strlen(name), ret);
 }
 
-char *place_trash(const char *dir, int64_t iteration)
+bool place_old_iteration(const char *path, int64_t *ret)
 {
-    char host[64];
-    host_name(host);
-    return mem_printf("%s/.trash_%s%07lld.%s.%ld", dir, prefix, (long long)iteration, host,
-                      (long)getpid());
+    const char *name = last_part(path);
+    size_t n = strlen(name), k = sizeof(old_end) - 1;
+    return n > k + 1 && name[0] == '.' && !strcmp(name + n - k, old_end) &&
+           parse(name + 1, n - k - 1, ret);
 }
 
-static bool is_dead(const char *pid)
+/* Does the name begin with `begin`, digits and `middle`? Returns what follows, or NULL. */
+static const char *after(const char *name, const char *begin, const char *middle)
 {
-    char *end;
-    long id = strtol(pid, &end, 10);
-    return end != pid && !*end && id > 0 && kill((pid_t)id, 0) && errno == ESRCH;
+    size_t n = strlen(begin), k = strlen(middle);
+    if (strncmp(name, begin, n) != 0)
+        return NULL;
+    size_t digits = strspn(name + n, "0123456789");
+    return digits && !strncmp(name + n + digits, middle, k) ? name + n + digits + k : NULL;
 }
 
-/* A temporary or trash name of this machine whose process has gone. */
-static bool is_left_over(const char *name, const char *host)
+static bool is_number(const char *s)
 {
-    static const struct {
-        const char *begin, *middle;
-    } kinds[] = {{".iter_", ".tmp."}, {".trash_iter_", "."}};
-    for (size_t i = 0; i < 2; i++) {
-        const char *s = name + strlen(kinds[i].begin);
-        if (strncmp(name, kinds[i].begin, strlen(kinds[i].begin)) != 0)
-            continue;
-        s += strspn(s, "0123456789");
-        if (strncmp(s, kinds[i].middle, strlen(kinds[i].middle)) != 0)
-            continue;
-        s += strlen(kinds[i].middle);
-        if (strncmp(s, host, strlen(host)) == 0 && s[strlen(host)] == '.')
-            return is_dead(s + strlen(host) + 1);
+    return s && *s && s[strspn(s, "0123456789")] == '\0';
+}
+
+/* Renames if nothing bears the new name: 0 or errno. */
+static int rename_new(const char *from, const char *to)
+{
+    if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    if (file_exists(to)) /* the file system knows no such flag; a full folder is never replaced */
+        return EEXIST;
+    return rename(from, to) ? errno : 0;
+}
+
+/* Moves a folder to a trash name and then removes it. */
+static int discard(const char *dir, int64_t iteration, const char *from, struct err *e)
+{
+    char *to = trash_name(dir, iteration, 0);
+    int failed = rename_new(from, to);
+    for (unsigned n = 1; (failed == EEXIST || failed == ENOTEMPTY) && n < 1000; n++) {
+        free(to);
+        to = trash_name(dir, iteration, n);
+        failed = rename_new(from, to);
     }
-    return false;
+    int code = failed ? err_sys(e, failed, "%s: cannot rename it to %s", from, to) : 0;
+    if (!code)
+        code = file_sync_dir(dir, e); /* first it is no checkpoint, then it goes */
+    if (!code)
+        code = file_remove_tree(to, e);
+    free(to);
+    return code;
+}
+
+/* One that was moved aside: back to its place, or away if another one stands there. */
+static void settle_old(const char *dir, int64_t iteration)
+{
+    char *old = place_old(dir, iteration), *final = place_final(dir, iteration);
+    if (rename_new(old, final) && file_exists(final))
+        discard(dir, iteration, old, NULL);
+    free(old);
+    free(final);
 }
 
 void place_clean(const char *dir)
 {
-    char host[64];
-    host_name(host);
     DIR *d = opendir(dir);
     for (struct dirent *en; d && (en = readdir(d));) {
-        if (!is_left_over(en->d_name, host))
-            continue;
+        int64_t iteration;
         char *path = path_join(dir, en->d_name);
-        file_remove_tree(path, NULL);
+        if (after(en->d_name, ".trash_iter_", "."))
+            file_remove_tree(path, NULL);
+        else if (is_number(after(en->d_name, ".iter_", ".tmp.")))
+            file_sweep(path);
+        else if (place_old_iteration(en->d_name, &iteration))
+            settle_old(dir, iteration);
         free(path);
     }
     if (d)
         closedir(d);
 }
 
+static int cannot(const char *from, const char *to, int errnum, struct err *e)
+{
+    return err_sys(e, errnum, "%s: cannot rename %s to it", to, from);
+}
+
+/* By two renames: the old one is named .old in between. */
+static int replace_in_two(const char *dir, int64_t iteration, const char *tmp, const char *final,
+                          struct err *e)
+{
+    char *old = place_old(dir, iteration);
+    int code = 0, failed = rename_new(final, old);
+    if (failed == EEXIST || failed == ENOTEMPTY) { /* of an earlier replacement that was killed */
+        code = discard(dir, iteration, old, e);
+        failed = code ? 0 : rename_new(final, old);
+    }
+    if (failed)
+        code = cannot(final, old, failed, e);
+    if (!code && rename(tmp, final)) {
+        code = cannot(tmp, final, errno, e);
+        if (rename_new(old, final))
+            err_wrap(e, "the checkpoint that it was to replace is now %s", old);
+    }
+    free(old);
+    return code;
+}
+
+int place_publish(const char *dir, int64_t iteration, const char *tmp, struct err *e)
+{
+    char *final = place_final(dir, iteration);
+    int code = 0, failed = rename_new(tmp, final);
+    if (failed == EEXIST || failed == ENOTEMPTY)
+        failed = renameat2(AT_FDCWD, tmp, AT_FDCWD, final, RENAME_EXCHANGE) ? errno : 0;
+    if (failed == EINVAL || failed == ENOSYS)
+        code = replace_in_two(dir, iteration, tmp, final, e);
+    else if (failed)
+        code = cannot(tmp, final, failed, e);
+    free(final);
+    return code;
+}
+
+void place_replaced(const char *dir, int64_t iteration, const char *tmp)
+{
+    file_sweep(tmp); /* the lock tells an exchanged one from that of a new writer */
+    settle_old(dir, iteration);
+}
+
 int place_remove(const char *dir, int64_t iteration, struct err *e)
 {
-    char *from = place_final(dir, iteration), *to = place_trash(dir, iteration);
-    int code = file_remove_tree(to, e);
-    if (!code && rename(from, to))
-        code = err_sys(e, errno, "%s: cannot rename it to %s", from, to);
-    if (!code)
-        code = file_sync_dir(dir, e); /* first it is no checkpoint, then it goes */
-    if (!code)
-        code = file_remove_tree(to, e);
+    char *from = place_final(dir, iteration);
+    int code = discard(dir, iteration, from, e);
     free(from);
-    free(to);
     return code;
 }

@@ -23,7 +23,7 @@ enum {
     ST_HEADER_MAX = 100000000, /* bytes, the reference's limit */
     ST_NAME_MAX = 1024,        /* bytes of a tensor's name */
     ST_RANK_MAX = 8,
-    ST_VALUES_MAX = 4000000    /* JSON values in a header: bounds the memory it takes */
+    ST_VALUES_MAX = 4000000 /* JSON values in a header: bounds the memory it takes */
 };
 
 struct st_entry {
@@ -33,7 +33,7 @@ struct st_entry {
     int dtype;              /* enum dtype, -1: a type that weft does not calculate with */
     int rank;               /* 0 to ST_RANK_MAX */
     int64_t size[ST_RANK_MAX];
-    uint64_t begin, end;    /* bytes behind the header */
+    uint64_t begin, end; /* bytes behind the header */
 };
 
 struct st_file {
@@ -43,7 +43,7 @@ struct st_file {
     size_t n;
     const unsigned char *data; /* first byte behind the header */
     uint64_t data_size;
-    void *doc;                 /* private: owns the texts */
+    void *doc; /* private: owns the texts */
 };
 
 /*
@@ -67,7 +67,7 @@ struct box_mem st_mem(const struct st_file *s, const struct st_entry *t, int64_t
 
 struct st_item {
     const char *name;
-    int rank;             /* 1 or 2: the shape written is data.box.count */
+    int rank; /* 1 or 2: the shape written is data.box.count */
     struct box_mem data;
 };
 

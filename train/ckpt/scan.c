@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/path.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/place.h"
 
@@ -23,7 +24,8 @@ int ckpt_list(const char *dir, int64_t **ret, size_t *ret_n, struct err *e)
         return errno == ENOENT ? 0 : err_sys(e, errno, "%s: cannot open the folder", dir);
     for (struct dirent *en; (en = readdir(d));) {
         int64_t iteration;
-        if (!place_iteration(en->d_name, &iteration))
+        if (!place_iteration(en->d_name, &iteration) &&
+            !place_old_iteration(en->d_name, &iteration))
             continue;
         *ret = mem_grow(*ret, *ret_n + 1, sizeof(**ret));
         (*ret)[(*ret_n)++] = iteration;
@@ -31,7 +33,20 @@ int ckpt_list(const char *dir, int64_t **ret, size_t *ret_n, struct err *e)
     closedir(d);
     if (*ret_n)
         qsort(*ret, *ret_n, sizeof(**ret), newest_first);
+    size_t n = 0;
+    for (size_t i = 0; i < *ret_n; i++) /* one may be there under both names */
+        if (!n || (*ret)[n - 1] != (*ret)[i])
+            (*ret)[n++] = (*ret)[i];
+    *ret_n = n;
     return 0;
+}
+
+char *ckpt_folder(const char *dir, int64_t iteration)
+{
+    char *final = place_final(dir, iteration), *old = place_old(dir, iteration);
+    bool replaced = !file_exists(final) && file_exists(old);
+    free(replaced ? final : old);
+    return replaced ? old : final;
 }
 
 void ckpt_skips_finish(struct ckpt_skips *s)
@@ -69,7 +84,7 @@ static int find_intact(const char *dir, int64_t except, struct ckpt **ret,
         struct err why;
         if (list[i] == except)
             continue;
-        char *path = place_final(dir, list[i]);
+        char *path = ckpt_folder(dir, list[i]);
         int flaw = open_verified(path, ret, &why);
         if (flaw == ERR_RESOURCE) { /* says nothing of the checkpoint */
             *e = why;
@@ -104,7 +119,7 @@ int ckpt_open_newest(const char *dir, struct ckpt **ret, struct ckpt_skips *skip
 
 int ckpt_open_iteration(const char *dir, int64_t iteration, struct ckpt **ret, struct err *e)
 {
-    char *path = place_final(dir, iteration);
+    char *path = ckpt_folder(dir, iteration);
     int code = open_verified(path, ret, e);
     free(path);
     if (code != ERR_INTEGRITY && code != ERR_DATA)
@@ -134,7 +149,7 @@ static size_t count_kept(const char *dir, const int64_t *list, size_t n, int kee
     *ret_safe = false;
     for (; i < n && good < keep; i++) {
         struct ckpt *c;
-        char *path = place_final(dir, list[i]);
+        char *path = ckpt_folder(dir, list[i]);
         if (!ckpt_open(path, &c, NULL)) {
             good++;
             *ret_safe = *ret_safe || list[i] == trusted || !ckpt_verify(c, NULL);

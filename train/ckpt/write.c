@@ -31,9 +31,9 @@ struct ckpt_writer {
     size_t nput;
     struct ckpt_file *file;
     size_t nfile;
-    struct arena arena; /* names and hashes */
-    bool made;          /* the temporary folder is there */
-    bool done;          /* commit was called */
+    struct arena arena;      /* names and hashes */
+    struct outfile manifest; /* opened first and held to the end: its lock is the folder's */
+    bool done;               /* commit was called */
 };
 
 int ckpt_writer_open(const char *dir, int64_t iteration, struct ckpt_writer **ret, struct err *e)
@@ -42,7 +42,7 @@ int ckpt_writer_open(const char *dir, int64_t iteration, struct ckpt_writer **re
     struct ckpt_writer *w = mem_new(1, sizeof(*w));
     w->dir = mem_strdup(dir);
     w->iteration = iteration;
-    w->tmp = place_temporary(dir, iteration);
+    w->manifest.fd = -1;
     w->final = place_final(dir, iteration);
     bool there = file_is_dir(dir);
     int code = file_mkdirs(dir, e);
@@ -52,12 +52,11 @@ int ckpt_writer_open(const char *dir, int64_t iteration, struct ckpt_writer **re
         free(parent);
     }
     if (!code) {
+        char *manifest = path_join(w->final, "manifest.json");
         place_clean(dir);
-        code = file_remove_tree(w->tmp, e); /* of an earlier process with our number */
+        code = outdir_create(w->final, manifest, &w->manifest, &w->tmp, e);
+        free(manifest);
     }
-    if (!code && mkdir(w->tmp, 0777))
-        code = err_sys(e, errno, "%s: cannot create the folder", w->tmp);
-    w->made = !code;
     if (code)
         ckpt_writer_close(w);
     else
@@ -69,8 +68,9 @@ void ckpt_writer_close(struct ckpt_writer *w)
 {
     if (!w)
         return;
-    if (w->made)
+    if (w->tmp && w->manifest.fd >= 0)
         file_remove_tree(w->tmp, NULL);
+    outfile_leave(&w->manifest);
     free(w->dir);
     free(w->tmp);
     free(w->final);
@@ -302,36 +302,28 @@ static int write_manifest(struct ckpt_writer *w, const struct ckpt_meta *meta, s
 {
     struct ckpt_manifest m = {.meta = *meta};
     struct buf text = {0};
-    char *path = path_join(w->tmp, "manifest.json");
     fill_manifest(w, &m);
     ckpt_manifest_write(&m, &text);
-    int code = file_replace(path, text.data, text.len, e);
+    w->manifest.expected = text.len;
+    int code = outfile_write(&w->manifest, text.data, text.len, e);
+    if (!code)
+        code = outfile_sync(&w->manifest, e);
+    if (!code)
+        code = file_sync_dir(w->tmp, e);
     buf_finish(&text);
     free(m.part);
     free(m.tensor);
-    free(path);
     return code;
 }
 
-/*
- * The folder gets its final name. An old checkpoint of the same iteration changes places with it in
- * one step, where the file system can do that; elsewhere it is moved away first.
- */
+/* The folder gets its final name, and its lock may go. */
 static int publish(struct ckpt_writer *w, struct err *e)
 {
-    if (!renameat2(AT_FDCWD, w->tmp, AT_FDCWD, w->final, RENAME_NOREPLACE)) {
-        w->made = false;
-        return 0;
-    }
-    int first = errno;
-    if (first == EEXIST && !renameat2(AT_FDCWD, w->tmp, AT_FDCWD, w->final, RENAME_EXCHANGE))
-        return 0; /* the old one now bears the temporary name, and close removes it */
-    int code = 0;
-    if (file_exists(w->final))
-        code = place_remove(w->dir, w->iteration, e);
-    if (!code && rename(w->tmp, w->final))
-        code = err_sys(e, errno, "%s: cannot rename %s to it", w->final, w->tmp);
-    w->made = code != 0;
+    if (!file_is_still(w->manifest.fd, w->manifest.tmp))
+        return err_set(e, ERR_IO, "%s: another process took it away", w->tmp);
+    int code = place_publish(w->dir, w->iteration, w->tmp, e);
+    if (!code)
+        outfile_leave(&w->manifest);
     return code;
 }
 
@@ -374,6 +366,8 @@ int ckpt_commit(struct ckpt_writer *w, const struct ckpt_meta *meta, struct err 
     if (code)
         return err_wrap(e, "%s, a checkpoint of %llu bytes", w->final, (unsigned long long)total);
     code = file_sync_dir(w->dir, e);
+    if (!code)
+        place_replaced(w->dir, w->iteration, w->tmp);
     if (!code)
         code = write_hint(w, e);
     return code ? err_wrap(e, "%s is whole, but", w->final) : 0;
