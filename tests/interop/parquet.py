@@ -235,14 +235,16 @@ def resumed(case):
     pq.write_table(table, name, row_group_size=4001, data_page_size=5000, data_page_version="2.0")
     work = ["--input", name, "--json-keys", "a", "b", "--on-bad-record", "skip", "--sync-interval", "0"]
     case.build("want", *work)
-    points = range(3, 600, 8) if FULL else (12, 40, 75, 110, 150, 190)
+    points = [*range(3, 600, 8)] if FULL else [12, 40, 75, 110, 150, 190]
     killed = 0
-    for point in points:
+    for point in points + ["data:1", "data:2"]:
         command = [case.prep, "build", "--quiet", "--tokenizer", case.path("tok/tokenizer.json"), *work,
                    "--output-prefix", case.path("k")]
-        code = subprocess.run([case.kill_at, str(point), *command], capture_output=True, timeout=120).returncode
+        code = subprocess.run([case.kill_at, str(point), *command], capture_output=True, timeout=120,
+                              env={**os.environ, "WEFT_KILLS": case.path("kills")}).returncode
         if code == 4:
             return
+        assert code in (0, 3), f"kill_at ends with {code} at {point}"
         killed += code == 0
         run = subprocess.run(command, capture_output=True, timeout=120)
         assert run.returncode == 0, run.stderr
@@ -251,6 +253,10 @@ def resumed(case):
             if f.startswith("k_"):
                 os.unlink(case.path(f))
     assert killed >= 5, f"only {killed} runs were killed"
+    with open(case.path("kills")) as f:
+        struck = f.read().split()
+    print(f"# resumed: struck {len(struck)} times, {struck.count('data')} of them at writes of data")
+    assert struck.count("data") > 0
 
 
 def refused(case):
