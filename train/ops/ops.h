@@ -244,6 +244,7 @@ struct ops {
     /* what op_NAME calls when the arguments are checked: ops_run, or a wrapper round it */
     void (*call)(struct ops *o, enum op op, const void *args);
     void *wrapper; /* the wrapper's own */
+    void *state;   /* the backend's own */
 };
 
 const char *op_name(enum op op);

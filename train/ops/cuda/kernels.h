@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_OPS_CUDA_KERNELS_H
+#define TRAIN_OPS_CUDA_KERNELS_H
+
+/* The entries of the table, each where its kernels are. */
+
+#include "train/ops/ops.h"
+
+void cuda_embed(struct ops *o, const void *args, void *scratch);
+void cuda_embed_bwd(struct ops *o, const void *args, void *scratch);
+void cuda_norm(struct ops *o, const void *args, void *scratch);
+void cuda_norm_bwd(struct ops *o, const void *args, void *scratch);
+void cuda_matmul(struct ops *o, const void *args, void *scratch);
+void cuda_glu(struct ops *o, const void *args, void *scratch);
+void cuda_glu_bwd(struct ops *o, const void *args, void *scratch);
+void cuda_rope(struct ops *o, const void *args, void *scratch);
+void cuda_attention(struct ops *o, const void *args, void *scratch);
+void cuda_attention_bwd(struct ops *o, const void *args, void *scratch);
+void cuda_xent_stats(struct ops *o, const void *args, void *scratch);
+void cuda_xent_loss(struct ops *o, const void *args, void *scratch);
+void cuda_adamw(struct ops *o, const void *args, void *scratch);
+void cuda_sumsq(struct ops *o, const void *args, void *scratch);
+void cuda_clip(struct ops *o, const void *args, void *scratch);
+void cuda_fill(struct ops *o, const void *args, void *scratch);
+void cuda_copy(struct ops *o, const void *args, void *scratch);
+
+size_t cuda_embed_bwd_scratch(const struct dev_desc *d, const void *args);
+size_t cuda_norm_bwd_scratch(const struct dev_desc *d, const void *args);
+size_t cuda_matmul_scratch(const struct dev_desc *d, const void *args);
+size_t cuda_attention_bwd_scratch(const struct dev_desc *d, const void *args);
+size_t cuda_sumsq_scratch(const struct dev_desc *d, const void *args);
+
+/* What a matmul does after its product, and the sums of columns that a weight gradient adds. */
+void cuda_epilogue(struct ops *o, const struct matmul_args *a);
+void cuda_dbias(struct ops *o, const struct matmul_args *a, void *scratch);
+size_t cuda_dbias_scratch(const struct matmul_args *a);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_OPS_CUDA_LT_H
+#define TRAIN_OPS_CUDA_LT_H
+
+/*
+ * Matrix products through cuBLASLt, which is opened at run time. A product is prepared once for its
+ * shape and then run any number of times; preparing may fail, running records a fault.
+ *
+ *     y[m,n] = op(a) op(b)       or, accumulating,  y += op(a) op(b)
+ *
+ * Matrices are stored by rows; op(a) is [m,k], op(b) [k,n]; ta, tb: the matrix is stored
+ * transposed. Sums are in fp32.
+ */
+
+#include "train/tensor/dev.h"
+#include "train/tensor/tensor.h"
+
+enum lt_epilogue {
+    LT_NONE,
+    LT_BIAS,     /* + bias[n] */
+    LT_GELU,     /* aux = product + bias; y = gelu(aux), by tanh */
+    LT_GELU_BWD, /* y = product * gelu'(aux) */
+    LT_BGRAD     /* for a weight gradient: bias[m] = the sums of op(a)'s rows */
+};
+
+struct lt_shape {
+    int64_t m, n, k;
+    int64_t lda, ldb, ldy, ld_aux; /* elements between rows; ld_aux 0: none */
+    enum dtype in, out;            /* of a and b; of y. F32, BF16, F16 */
+    enum lt_epilogue epilogue;     /* bias and aux have the type of a */
+    int ta, tb, accumulate;
+    int alignment; /* bytes, a power of 2, of every address */
+};
+
+/* From the alignment of the matrices that will be used. */
+int lt_alignment(const void *a, const void *b, const void *y);
+
+struct lt;
+struct lt_plan;
+
+/* library_path: see library.h. `workspace` bytes are what any product may ask for. */
+int lt_open(struct lt **ret, struct dev *d, const char *library_path, size_t workspace,
+            struct err *e);
+void lt_close(struct lt *l);
+size_t lt_workspace(const struct lt *l);
+const char *lt_version(const struct lt *l); /* "13.1.0" */
+
+/*
+ * The library's `choice`-th proposal for the shape, 0 being its first. The plan belongs to `l` and
+ * is found again for an equal shape. ERR_RESOURCE: it has none.
+ */
+int lt_prepare(struct lt *l, const struct lt_shape *s, int choice, const struct lt_plan **ret,
+               struct err *e);
+
+/* On STREAM_COMPUTE; `workspace` has lt_workspace bytes. bias, aux: as the epilogue wants them. */
+void lt_run(struct lt *l, const struct lt_plan *p, void *y, const void *a, const void *b,
+            void *bias, void *aux, void *workspace);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/cuda/ops_cuda.h"
+
+#include <string.h>
+
+#include "train/ops/cuda/kernels.h"
+#include "train/ops/cuda/lt.h"
+#include "train/tensor/cuda/dev_cuda.h"
+
+enum { LT_WORKSPACE = 32 << 20, ALIGN = 256 };
+
+/* A matrix that cuBLASLt is not asked about: without elements, or a sum of none. */
+static bool trivial(const struct matmul_args *a)
+{
+    return !tensor_count(a->y) || !a->a.size[a->ta ? 0 : 1];
+}
+
+static struct lt_shape shape_of(const struct matmul_args *a)
+{
+    struct lt_shape s;
+    memset(&s, 0, sizeof(s));
+    s.m = a->y.size[0];
+    s.n = a->y.size[1];
+    s.k = a->a.size[a->ta ? 0 : 1];
+    s.lda = a->a.stride;
+    s.ldb = a->b.stride;
+    s.ldy = a->y.stride;
+    s.in = a->a.dtype;
+    s.out = a->y.dtype;
+    s.ta = a->ta;
+    s.tb = a->tb;
+    s.accumulate = a->accumulate;
+    s.alignment = lt_alignment(a->a.data, a->b.data, a->y.data);
+    return s;
+}
+
+size_t cuda_matmul_scratch(const struct dev_desc *d, const void *args)
+{
+    (void)d;
+    return LT_WORKSPACE + cuda_dbias_scratch(args);
+}
+
+static void product(struct ops *o, const struct matmul_args *a, void *workspace)
+{
+    const struct lt_plan *plan;
+    const struct lt_shape shape = shape_of(a);
+    struct err e;
+    if (lt_prepare(o->state, &shape, 0, &plan, &e))
+        dev_cuda_fail(o->dev, "matmul", e.msg);
+    else
+        lt_run(o->state, plan, a->y.data, a->a.data, a->b.data, NULL, NULL, workspace);
+}
+
+void cuda_matmul(struct ops *o, const void *args, void *scratch)
+{
+    const struct matmul_args *a = args;
+    if (trivial(a)) {
+        if (!a->accumulate && tensor_count(a->y))
+            cuda_fill(o, &(struct fill_args){.y = a->y}, NULL);
+    } else {
+        product(o, a, scratch);
+    }
+    cuda_epilogue(o, a);
+    cuda_dbias(o, a, (char *)scratch + LT_WORKSPACE);
+    dev_cuda_check(o->dev, "matmul");
+}
+
+int ops_cuda_init(struct ops *o, struct dev *d, struct slab *workspace, struct err *e)
+{
+    static const struct op_entry entries[OP_COUNT] = {
+        [OP_EMBED] = {cuda_embed, NULL, "cuda"},
+        [OP_EMBED_BWD] = {cuda_embed_bwd, cuda_embed_bwd_scratch, "cuda"},
+        [OP_NORM] = {cuda_norm, NULL, "cuda"},
+        [OP_NORM_BWD] = {cuda_norm_bwd, cuda_norm_bwd_scratch, "cuda"},
+        [OP_MATMUL] = {cuda_matmul, cuda_matmul_scratch, "cublasLt"},
+        [OP_GLU] = {cuda_glu, NULL, "cuda"},
+        [OP_GLU_BWD] = {cuda_glu_bwd, NULL, "cuda"},
+        [OP_ROPE] = {cuda_rope, NULL, "cuda"},
+        [OP_ATTENTION] = {cuda_attention, NULL, "cuda"},
+        [OP_ATTENTION_BWD] = {cuda_attention_bwd, cuda_attention_bwd_scratch, "cuda"},
+        [OP_XENT_STATS] = {cuda_xent_stats, NULL, "cuda"},
+        [OP_XENT_LOSS] = {cuda_xent_loss, NULL, "cuda"},
+        [OP_ADAMW] = {cuda_adamw, NULL, "cuda"},
+        [OP_SUMSQ] = {cuda_sumsq, cuda_sumsq_scratch, "cuda"},
+        [OP_CLIP] = {cuda_clip, NULL, "cuda"},
+        [OP_FILL] = {cuda_fill, NULL, "cuda"},
+        [OP_COPY] = {cuda_copy, NULL, "cuda"},
+    };
+    struct lt *l;
+    *o = (struct ops){.dev = d, .workspace = workspace, .real = DTYPE_F32, .call = ops_run};
+    memcpy(o->entry, entries, sizeof(entries));
+    int code = lt_open(&l, d, NULL, LT_WORKSPACE, e);
+    if (code)
+        return err_wrap(e, "%s", d->desc.name);
+    o->state = l;
+    return 0;
+}
+
+void ops_cuda_close(struct ops *o)
+{
+    lt_close(o->state);
+    o->state = NULL;
+}

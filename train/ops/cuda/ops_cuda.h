@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_OPS_CUDA_OPS_CUDA_H
+#define TRAIN_OPS_CUDA_OPS_CUDA_H
+
+/*
+ * The ops table on an NVIDIA GPU. Every entry issues its work to STREAM_COMPUTE and returns; what
+ * goes wrong becomes the device's fault. Tensors and scratch are in device memory. Sums run in an
+ * order that sizes alone decide, so equal arguments give equal bytes.
+ */
+
+#include "train/ops/ops.h"
+
+/* Fills the table for a device of dev_cuda_open, in F32. */
+int ops_cuda_init(struct ops *o, struct dev *d, struct slab *workspace, struct err *e);
+void ops_cuda_close(struct ops *o);
+
+#endif

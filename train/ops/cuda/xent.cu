@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/cuda/device.cuh"
+
+enum { THREADS = 512 };
+
+/* The label's column here, or -1. */
+static __device__ int64_t label_column(int32_t label, int64_t first, int64_t width)
+{
+    int64_t column = label - first;
+    return column >= 0 && column < width ? column : -1;
+}
+
+/* ---- stats: a block for each row, one pass ------------------------------------------------------
+ */
+
+/* max and the sum of exp(x - max) of what was seen; an empty one has -INFINITY and 0. */
+struct peak {
+    float max, sum;
+};
+
+/* What is subtracted: a finite number while nothing finite was seen, so that a NaN stays one. */
+static __device__ float base_of(float max)
+{
+    return max == -INFINITY ? 0 : max;
+}
+
+static __device__ peak join(peak a, peak b)
+{
+    float max = fmaxf(a.max, b.max), base = base_of(max);
+    return {max, a.sum * expf(a.max - base) + b.sum * expf(b.max - base)};
+}
+
+template <int VEC> static __device__ peak add(peak p, const float (&x)[VEC])
+{
+    float max = p.max;
+    for (int k = 0; k < VEC; k++)
+        max = fmaxf(max, x[k]);
+    float base = base_of(max), sum = 0;
+    for (int k = 0; k < VEC; k++)
+        sum += expf(x[k] - base);
+    return {max, max > p.max ? fmaf(p.sum, expf(p.max - base), sum) : p.sum + sum};
+}
+
+static __device__ peak warp_join(peak p)
+{
+    for (int k = 16; k; k /= 2)
+        p = join(p, {__shfl_xor_sync(~0u, p.max, k), __shfl_xor_sync(~0u, p.sum, k)});
+    return p;
+}
+
+struct stats_job {
+    mat logits;
+    const int32_t *label;
+    float *max, *sum, *target;
+    int64_t width, first;
+    bool max_given;
+};
+
+template <int VEC> static __global__ void __launch_bounds__(THREADS) xent_stats(const stats_job j)
+{
+    __shared__ float part[32];
+    __shared__ peak peaks[32];
+    int64_t i = blockIdx.x;
+    const float *x = j.logits.row(i);
+    peak p = {-INFINITY, 0};
+    float given = j.max_given ? j.max[i] : 0, sum = 0;
+#pragma unroll 4
+    for (int64_t c = threadIdx.x * VEC; c < j.width; c += THREADS * VEC) {
+        float v[VEC];
+        load(v, x + c);
+        if (j.max_given)
+            for (int k = 0; k < VEC; k++)
+                sum += expf(v[k] - given);
+        else
+            p = add(p, v);
+    }
+    if (j.max_given) {
+        p = {given, block_sum(sum, part)};
+    } else {
+        p = warp_join(p);
+        if (threadIdx.x % 32 == 0)
+            peaks[threadIdx.x / 32] = p;
+        __syncthreads();
+        p = warp_join(threadIdx.x % 32 < THREADS / 32 ? peaks[threadIdx.x % 32]
+                                                      : peak{-INFINITY, 0});
+        if (isinf(p.max)) /* nothing but -INFINITY, or a +INFINITY: the sum is no number */
+            p.sum = NAN;
+    }
+    if (threadIdx.x == 0) {
+        int64_t column = label_column(j.label[i], j.first, j.width);
+        j.max[i] = p.max;
+        j.sum[i] = p.sum;
+        j.target[i] = column < 0 ? 0 : x[column];
+    }
+}
+
+extern "C" void cuda_xent_stats(ops *o, const void *args, void *)
+{
+    const xent_stats_args *a = (const xent_stats_args *)args;
+    int64_t n = a->logits.size[0], width = a->logits.size[1];
+    stats_job j = {mat_of(a->logits),
+                   ints_of(a->label),
+                   (float *)a->max.data,
+                   (float *)a->sum.data,
+                   (float *)a->target.data,
+                   width,
+                   a->first,
+                   a->max_given};
+    if (!n)
+        return;
+    if (width % 4 == 0 && aligned(a->logits))
+        xent_stats<4><<<(unsigned)n, THREADS, 0, stream_of(o)>>>(j);
+    else
+        xent_stats<1><<<(unsigned)n, THREADS, 0, stream_of(o)>>>(j);
+    dev_cuda_check(o->dev, "xent_stats");
+}
+
+/* ---- loss and gradient --------------------------------------------------------------------------
+ */
+
+struct loss_job {
+    mat logits;
+    const int32_t *label;
+    const float *max, *sum, *target, *mask;
+    float *loss;
+    double *total;
+    int64_t n, width, first;
+    double scale;
+};
+
+/* One block, so that the sum has one order. */
+static __global__ void __launch_bounds__(1024) xent_loss(const loss_job j)
+{
+    __shared__ double part[32];
+    double total = 0;
+    for (int64_t i = threadIdx.x; i < j.n; i += blockDim.x) {
+        double mask = (double)j.mask[i], loss = 0;
+        if (mask != 0)
+            loss = (log((double)j.sum[i]) + (double)j.max[i] - (double)j.target[i]) * mask;
+        j.loss[i] = (float)loss;
+        total += loss;
+    }
+    total = block_sum(total, part);
+    if (threadIdx.x == 0)
+        *j.total += total;
+}
+
+template <int VEC> static __global__ void __launch_bounds__(THREADS) xent_gradient(const loss_job j)
+{
+    int64_t i = blockIdx.x, label = label_column(j.label[i], j.first, j.width);
+    double factor = (double)j.mask[i] * j.scale, sum = (double)j.sum[i];
+    float *x = j.logits.row(i), max = j.max[i], by = (float)(factor / sum);
+#pragma unroll 2
+    for (int64_t c = threadIdx.x * VEC; c < j.width; c += THREADS * VEC) {
+        float v[VEC];
+        load(v, x + c);
+        for (int k = 0; k < VEC; k++) {
+            if (factor == 0)
+                v[k] = 0;
+            else if (c + k == label) /* a probability near 1 loses its digits here */
+                v[k] = (float)((exp((double)v[k] - (double)max) / sum - 1) * factor);
+            else
+                v[k] = expf(v[k] - max) * by;
+        }
+        store(x + c, v);
+    }
+}
+
+extern "C" void cuda_xent_loss(ops *o, const void *args, void *)
+{
+    const xent_loss_args *a = (const xent_loss_args *)args;
+    loss_job j = {.logits = mat_of(a->logits),
+                  .label = ints_of(a->label),
+                  .max = (const float *)a->max.data,
+                  .sum = (const float *)a->sum.data,
+                  .target = (const float *)a->target.data,
+                  .mask = (const float *)a->mask.data,
+                  .loss = (float *)a->loss.data,
+                  .total = (double *)a->total.data,
+                  .n = a->logits.size[0],
+                  .width = a->logits.size[1],
+                  .first = a->first,
+                  .scale = (double)a->scale};
+    if (!j.n)
+        return;
+    xent_loss<<<1, 1024, 0, stream_of(o)>>>(j);
+    if (a->grad && j.width % 4 == 0 && aligned(a->logits))
+        xent_gradient<4><<<(unsigned)j.n, THREADS, 0, stream_of(o)>>>(j);
+    else if (a->grad)
+        xent_gradient<1><<<(unsigned)j.n, THREADS, 0, stream_of(o)>>>(j);
+    dev_cuda_check(o->dev, "xent_loss");
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/tensor/cuda/dev_cuda.h"
+
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+enum { OLDEST = 80 };
+
+struct state {
+    cudaStream_t stream[STREAM_COUNT];
+    cudaEvent_t event[EVENT_COUNT];
+    struct dev_cuda_info info;
+};
+
+static struct state *state_of(const struct dev *d)
+{
+    return d->state;
+}
+
+void dev_cuda_fail(struct dev *d, const char *what, const char *why)
+{
+    if (d->fault)
+        return;
+    d->fault = ERR_FAULT;
+    snprintf(d->fault_text, sizeof(d->fault_text), "%s: %s", what, why);
+}
+
+static void note(struct dev *d, const char *what, cudaError_t code)
+{
+    if (code != cudaSuccess)
+        dev_cuda_fail(d, what, cudaGetErrorString(code));
+}
+
+void dev_cuda_check(struct dev *d, const char *what)
+{
+    note(d, what, cudaGetLastError());
+}
+
+static int cuda_alloc(struct dev *d, enum place place, size_t bytes, void **ret, struct err *e)
+{
+    cudaError_t code = cudaSuccess;
+    *ret = NULL;
+    if (place == PLACE_DEVICE)
+        code = cudaMalloc(ret, bytes ? bytes : 1);
+    else if (place == PLACE_PINNED)
+        code = cudaHostAlloc(ret, bytes ? bytes : 1, cudaHostAllocDefault);
+    else
+        *ret = malloc(bytes ? bytes : 1);
+    if (code == cudaSuccess && *ret)
+        return 0;
+    cudaGetLastError();
+    return err_set(e, ERR_RESOURCE, "%s: %zu bytes of %s memory could not be allocated: %s",
+                   d->desc.name, bytes, place == PLACE_DEVICE ? "device" : "host",
+                   code == cudaSuccess ? "out of memory" : cudaGetErrorString(code));
+}
+
+static void cuda_release(struct dev *d, enum place place, void *p)
+{
+    if (!p)
+        return;
+    if (place == PLACE_DEVICE)
+        note(d, "cudaFree", cudaFree(p));
+    else if (place == PLACE_PINNED)
+        note(d, "cudaFreeHost", cudaFreeHost(p));
+    else
+        free(p);
+}
+
+static void cuda_copy(struct dev *d, int stream, void *to, const void *from, size_t bytes)
+{
+    if (bytes)
+        note(d, "copy",
+             cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, state_of(d)->stream[stream]));
+}
+
+static void cuda_zero(struct dev *d, int stream, void *p, size_t bytes)
+{
+    if (bytes)
+        note(d, "zero", cudaMemsetAsync(p, 0, bytes, state_of(d)->stream[stream]));
+}
+
+static void cuda_record(struct dev *d, int stream, int event)
+{
+    note(d, "record", cudaEventRecord(state_of(d)->event[event], state_of(d)->stream[stream]));
+}
+
+static void cuda_wait(struct dev *d, int stream, int event)
+{
+    note(d, "wait", cudaStreamWaitEvent(state_of(d)->stream[stream], state_of(d)->event[event], 0));
+}
+
+static void cuda_sync(struct dev *d, int stream)
+{
+    note(d, "sync", cudaStreamSynchronize(state_of(d)->stream[stream]));
+}
+
+static uint64_t cuda_memory_free(struct dev *d)
+{
+    size_t left = 0, all = 0;
+    note(d, "memory", cudaMemGetInfo(&left, &all));
+    return left;
+}
+
+static void cuda_close(struct dev *d)
+{
+    struct state *s = d->state;
+    for (int i = 0; i < STREAM_COUNT; i++)
+        if (s->stream[i])
+            cudaStreamDestroy(s->stream[i]);
+    for (int i = 0; i < EVENT_COUNT; i++)
+        if (s->event[i])
+            cudaEventDestroy(s->event[i]);
+    free(s);
+}
+
+void *dev_cuda_stream(const struct dev *d, int stream)
+{
+    return state_of(d)->stream[stream];
+}
+
+struct dev_cuda_info dev_cuda_info(const struct dev *d)
+{
+    return state_of(d)->info;
+}
+
+double dev_cuda_elapsed(struct dev *d, int first, int second)
+{
+    float ms = 0;
+    note(d, "event", cudaEventSynchronize(state_of(d)->event[second]));
+    note(d, "event",
+         cudaEventElapsedTime(&ms, state_of(d)->event[first], state_of(d)->event[second]));
+    return (double)ms;
+}
+
+static int refused(struct err *e, int ordinal, const char *why)
+{
+    return err_set(e, ERR_RESOURCE, "GPU %d cannot be used: %s", ordinal, why);
+}
+
+static int create(struct dev *d, int ordinal, struct err *e)
+{
+    struct state *s = d->state;
+    cudaError_t code = cudaSuccess;
+    for (int i = 0; i < STREAM_COUNT && !code; i++)
+        code = cudaStreamCreateWithFlags(&s->stream[i], cudaStreamNonBlocking);
+    for (int i = 0; i < EVENT_COUNT && !code; i++)
+        code = cudaEventCreate(&s->event[i]);
+    return code ? refused(e, ordinal, cudaGetErrorString(code)) : 0;
+}
+
+int dev_cuda_open(struct dev *ret, int ordinal, struct err *e)
+{
+    static const struct dev_table table = {
+        .alloc = cuda_alloc,
+        .release = cuda_release,
+        .copy = cuda_copy,
+        .zero = cuda_zero,
+        .record = cuda_record,
+        .wait = cuda_wait,
+        .sync = cuda_sync,
+        .memory_free = cuda_memory_free,
+        .close = cuda_close,
+    };
+    struct cudaDeviceProp prop;
+    int count = 0;
+    *ret = (struct dev){0};
+    cudaError_t code = cudaGetDeviceCount(&count);
+    if (code == cudaSuccess && (ordinal < 0 || ordinal >= count))
+        return err_set(e, ERR_RESOURCE, "there is no GPU %d: the machine has %d", ordinal, count);
+    if (code == cudaSuccess)
+        code = cudaSetDevice(ordinal);
+    if (code == cudaSuccess)
+        code = cudaGetDeviceProperties(&prop, ordinal);
+    if (code != cudaSuccess)
+        return refused(e, ordinal, cudaGetErrorString(code));
+    if (prop.major * 10 + prop.minor < OLDEST)
+        return err_set(e, ERR_RESOURCE, "GPU %d, %s, has compute capability %d.%d, 8.0 is needed",
+                       ordinal, prop.name, prop.major, prop.minor);
+    struct state *s = mem_new(1, sizeof(*s));
+    *s = (struct state){.info = {.capability = prop.major * 10 + prop.minor,
+                                 .processors = prop.multiProcessorCount,
+                                 .shared = (int)prop.sharedMemPerBlockOptin}};
+    cudaDriverGetVersion(&s->info.driver);
+    cudaRuntimeGetVersion(&s->info.runtime);
+    *ret = (struct dev){.fn = &table, .state = s};
+    ret->desc.memory = prop.totalGlobalMem;
+    snprintf(ret->desc.name, sizeof(ret->desc.name), "GPU %d (%.100s)", ordinal, prop.name);
+    if (create(ret, ordinal, e)) {
+        dev_close(ret);
+        return e ? e->code : ERR_RESOURCE;
+    }
+    return 0;
+}

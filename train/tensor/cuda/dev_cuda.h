@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_TENSOR_CUDA_DEV_CUDA_H
+#define TRAIN_TENSOR_CUDA_DEV_CUDA_H
+
+/*
+ * The device table on an NVIDIA GPU, through the CUDA runtime (linked statically; the driver is
+ * found at run time). This header needs no header of CUDA. A device belongs to one thread at a
+ * time.
+ */
+
+#include "train/tensor/dev.h"
+
+/*
+ * Opens GPU `ordinal`, with a stream for each STREAM_*. ERR_RESOURCE says why there is none: no
+ * driver, no such GPU, or one older than compute capability 8.0.
+ */
+int dev_cuda_open(struct dev *ret, int ordinal, struct err *e);
+
+/* What only the GPU's own code asks of an open CUDA device. */
+struct dev_cuda_info {
+    int capability;      /* 90 for 9.0 */
+    int processors;      /* streaming multiprocessors */
+    int shared;          /* bytes of shared memory that a block may ask for */
+    int driver, runtime; /* as CUDA numbers its versions: 13000 */
+};
+struct dev_cuda_info dev_cuda_info(const struct dev *d);
+
+/* A cudaStream_t. */
+void *dev_cuda_stream(const struct dev *d, int stream);
+
+/* Records the error of the last launch, if there is one, as the device's fault: "WHAT: sentence".
+ */
+void dev_cuda_check(struct dev *d, const char *what);
+/* Records a fault that a library reported. Only the first is kept. */
+void dev_cuda_fail(struct dev *d, const char *what, const char *why);
+
+/* Milliseconds between two recorded events; waits for the second. */
+double dev_cuda_elapsed(struct dev *d, int first, int second);
+
+#endif
