@@ -13,45 +13,51 @@ enum field_kind { FIELD_INT, FIELD_REAL, FIELD_BOOL, FIELD_NOT, FIELD_CHOICE };
 struct field {
     const char *key; /* the option's name where there is one */
     enum field_kind kind;
+    double usual; /* of a model from before the field was there: what weft did then; NEEDED: it was
+                     always there; DERIVED: derive() has it */
     size_t offset;
     const char *choice[3]; /* texts of an enum's values, in its order */
 };
 
-#define FIELD(key, kind, member, ...)                                                              \
+#define NEEDED NAN
+#define DERIVED INFINITY
+
+#define FIELD(key, kind, usual, member, ...)                                                       \
     {                                                                                              \
-        key, kind, offsetof(struct spec, member),                                                  \
+        key, kind, usual, offsetof(struct spec, member),                                           \
         {                                                                                          \
             __VA_ARGS__                                                                            \
         }                                                                                          \
     }
 
 static const struct field fields[] = {
-    FIELD("num-layers", FIELD_INT, layers, NULL),
-    FIELD("hidden-size", FIELD_INT, hidden, NULL),
-    FIELD("ffn-hidden-size", FIELD_INT, ffn, NULL),
-    FIELD("num-attention-heads", FIELD_INT, heads, NULL),
-    FIELD("num-query-groups", FIELD_INT, kv_heads, NULL),
-    FIELD("kv-channels", FIELD_INT, head_dim, NULL),
-    FIELD("vocab-size", FIELD_INT, vocab, NULL),
-    FIELD("padded-vocab-size", FIELD_INT, padded_vocab, NULL),
-    FIELD("max-position-embeddings", FIELD_INT, max_positions, NULL),
-    FIELD("position-embedding-type", FIELD_CHOICE, position, "learned_absolute", "rope"),
-    FIELD("rotary-base", FIELD_REAL, rope_base, NULL),
-    FIELD("rotary-percent", FIELD_REAL, rope_percent, NULL),
-    FIELD("rope-scaling", FIELD_CHOICE, rope_scaling, "none", "llama3"),
-    FIELD("rope-scaling-factor", FIELD_REAL, rope_factor, NULL),
-    FIELD("rope-low-freq-factor", FIELD_REAL, rope_low, NULL),
-    FIELD("rope-high-freq-factor", FIELD_REAL, rope_high, NULL),
-    FIELD("rope-original-max-positions", FIELD_INT, rope_old_length, NULL),
-    FIELD("normalization", FIELD_CHOICE, norm, "LayerNorm", "RMSNorm"),
-    FIELD("norm-epsilon", FIELD_REAL, norm_eps, NULL),
-    FIELD("activation", FIELD_CHOICE, act, "gelu-tanh", "gelu-erf", "swiglu"),
-    FIELD("disable-bias-linear", FIELD_NOT, bias, NULL),
-    FIELD("add-qkv-bias", FIELD_BOOL, qkv_bias, NULL),
-    FIELD("untie-embeddings-and-output-weights", FIELD_NOT, tied, NULL),
-    FIELD("init-method-std", FIELD_REAL, init_std, NULL),
-    FIELD("hidden-dropout", FIELD_REAL, hidden_dropout, NULL),
-    FIELD("attention-dropout", FIELD_REAL, attention_dropout, NULL),
+    FIELD("num-layers", FIELD_INT, NEEDED, layers, NULL),
+    FIELD("hidden-size", FIELD_INT, NEEDED, hidden, NULL),
+    FIELD("ffn-hidden-size", FIELD_INT, NEEDED, ffn, NULL),
+    FIELD("num-attention-heads", FIELD_INT, NEEDED, heads, NULL),
+    FIELD("num-query-groups", FIELD_INT, DERIVED, kv_heads, NULL),
+    FIELD("kv-channels", FIELD_INT, DERIVED, head_dim, NULL),
+    FIELD("vocab-size", FIELD_INT, NEEDED, vocab, NULL),
+    FIELD("padded-vocab-size", FIELD_INT, DERIVED, padded_vocab, NULL),
+    FIELD("max-position-embeddings", FIELD_INT, NEEDED, max_positions, NULL),
+    FIELD("position-embedding-type", FIELD_CHOICE, SPEC_LEARNED, position, "learned_absolute",
+          "rope"),
+    FIELD("rotary-base", FIELD_REAL, 10000, rope_base, NULL),
+    FIELD("rotary-percent", FIELD_REAL, 1, rope_percent, NULL),
+    FIELD("rope-scaling", FIELD_CHOICE, SPEC_ROPE_PLAIN, rope_scaling, "none", "llama3"),
+    FIELD("rope-scaling-factor", FIELD_REAL, 8, rope_factor, NULL),
+    FIELD("rope-low-freq-factor", FIELD_REAL, 1, rope_low, NULL),
+    FIELD("rope-high-freq-factor", FIELD_REAL, 4, rope_high, NULL),
+    FIELD("rope-original-max-positions", FIELD_INT, 8192, rope_old_length, NULL),
+    FIELD("normalization", FIELD_CHOICE, SPEC_LAYERNORM, norm, "LayerNorm", "RMSNorm"),
+    FIELD("norm-epsilon", FIELD_REAL, 1e-5, norm_eps, NULL),
+    FIELD("activation", FIELD_CHOICE, SPEC_GELU_TANH, act, "gelu-tanh", "gelu-erf", "swiglu"),
+    FIELD("disable-bias-linear", FIELD_NOT, false, bias, NULL),
+    FIELD("add-qkv-bias", FIELD_BOOL, false, qkv_bias, NULL),
+    FIELD("untie-embeddings-and-output-weights", FIELD_NOT, false, tied, NULL),
+    FIELD("init-method-std", FIELD_REAL, 0.02, init_std, NULL),
+    FIELD("hidden-dropout", FIELD_REAL, 0, hidden_dropout, NULL),
+    FIELD("attention-dropout", FIELD_REAL, 0, attention_dropout, NULL),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
@@ -115,11 +121,47 @@ static int read_choice(const struct field *f, const struct json *v, const char *
     return wrong(f, name, "a text", e);
 }
 
+/* The value of a model whose file does not have the field. */
+static void set_usual(const struct field *f, struct spec *s)
+{
+    void *p = (char *)s + f->offset;
+    double v = isinf(f->usual) ? 0 : f->usual;
+    switch (f->kind) {
+    case FIELD_INT:
+        *(int64_t *)p = (int64_t)v;
+        return;
+    case FIELD_REAL:
+        *(double *)p = v;
+        return;
+    case FIELD_BOOL:
+    case FIELD_NOT:
+        *(bool *)p = (v != 0) == (f->kind == FIELD_BOOL);
+        return;
+    case FIELD_CHOICE:
+        *(int *)p = (int)v;
+        return;
+    }
+}
+
+static void derive(const struct json *o, struct spec *s)
+{
+    if (!json_get(o, "num-query-groups"))
+        s->kv_heads = s->heads;
+    if (!json_get(o, "kv-channels"))
+        s->head_dim = s->heads > 0 ? s->hidden / s->heads : 0;
+    if (!json_get(o, "padded-vocab-size"))
+        s->padded_vocab = s->vocab;
+}
+
 static int read_field(const struct field *f, const struct json *o, const char *name, struct spec *s,
                       struct err *e)
 {
     const struct json *v = json_get(o, f->key);
     void *p = (char *)s + f->offset;
+    if (!v && !isnan(f->usual)) {
+        set_usual(f, s);
+        return 0;
+    }
     switch (f->kind) {
     case FIELD_INT:
         if (!v || v->kind != JSON_INT)
@@ -153,6 +195,7 @@ int spec_from_json(const struct json *o, const char *name, struct spec *ret, str
         if (code)
             return code;
     }
+    derive(o, &s);
     for (size_t i = 0; i < o->length; i++) {
         int k = 0;
         while (k < FIELDS && strcmp(o->child[i].key, fields[k].key) != 0)

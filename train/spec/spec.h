@@ -30,13 +30,13 @@ struct spec {
     enum spec_position position;
     enum spec_rope_scaling rope_scaling;
     double norm_eps;
-    double rope_base, rope_percent; /* percent: share of head_dim that is turned, 0 to 1 */
+    double rope_base, rope_percent;          /* percent: share of head_dim that is turned, 0 to 1 */
     double rope_factor, rope_low, rope_high; /* llama3 scaling: 8, 1, 4 */
     int64_t rope_old_length;                 /* 8192 */
-    bool tied;             /* the head is the word embedding */
-    bool bias;             /* on linear layers (and LayerNorm always has one) */
-    bool qkv_bias;         /* on q, k, v alone (Qwen 2) */
-    double init_std;       /* N(0, std); outputs of attention and MLP std / sqrt(2 layers) */
+    bool tied;                               /* the head is the word embedding */
+    bool bias;                               /* on linear layers (and LayerNorm always has one) */
+    bool qkv_bias;                           /* on q, k, v alone (Qwen 2) */
+    double init_std; /* N(0, std); outputs of attention and MLP std / sqrt(2 layers) */
     double hidden_dropout, attention_dropout; /* training only */
 };
 
@@ -55,7 +55,9 @@ int64_t spec_pad_vocab(int64_t vocab, int64_t divisible_by, int tp);
 
 /*
  * As a JSON object with the option names as keys, and back (for the checkpoint). Values come back
- * equal.
+ * equal. A key that is missing has its usual value, so that a model from before a field was added
+ * stays what it was; without its basic sizes there is no model. A key that is not known is
+ * ERR_DATA.
  */
 void spec_to_json(const struct spec *s, struct buf *out);
 int spec_from_json(const struct json *o, const char *name, struct spec *ret, struct err *e);
