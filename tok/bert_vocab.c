@@ -29,7 +29,7 @@ static int take_lines(struct pipe_spec *s, const char *p, size_t n, bool *ret_up
     for (size_t i = 0; i < n; i++)
         lines += p[i] == '\n';
     lines += n && p[n - 1] != '\n';
-    int code = pipe_vocab_room(s, lines, lines, e);
+    int code = vocab_room(&s->vocab, lines, lines, e);
     buf_add(&s->text, p, n);
     buf_addc(&s->text, '\n'); /* each line gets a NUL in the place of its end */
     char *at = s->text.data;
@@ -45,10 +45,10 @@ static int take_lines(struct pipe_spec *s, const char *p, size_t n, bool *ret_up
             return err_set(e, ERR_DATA, "%s: line %zu is no UTF-8", s->path, id + 1);
         for (const char *c = at; at[0] != '[' && c < end; c++)
             *ret_upper |= *c >= 'A' && *c <= 'Z';
-        code = pipe_vocab_add(s, at, (size_t)(end - at), (int64_t)id, e);
+        code = vocab_add(&s->vocab, at, (size_t)(end - at), (int64_t)id, e);
         at = next;
     }
-    return code ? code : pipe_vocab_index(s, e);
+    return code ? code : vocab_index(&s->vocab, e);
 }
 
 int bert_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
@@ -63,10 +63,10 @@ int bert_read(struct pipe_spec *s, const struct tok_options *o, const char *p, s
         return code;
     *ret_type = o->type != TOK_AUTO ? o->type : upper ? TOK_BERT_CASE : TOK_BERT_LOWER;
     for (size_t i = 0; i < sizeof(special) / sizeof(*special); i++)
-        if (pipe_vocab_find(s, special[i], strlen(special[i])) >= 0)
+        if (vocab_find(&s->vocab, special[i], strlen(special[i])) >= 0)
             pipe_add_special(s, special[i], -1);
     for (size_t i = 0; i < sizeof(special) / sizeof(*special) && o->type != TOK_AUTO; i++)
-        if (pipe_vocab_find(s, special[i], strlen(special[i])) < 0)
+        if (vocab_find(&s->vocab, special[i], strlen(special[i])) < 0)
             return err_set(e, ERR_DATA, "%s: no %s, which %s needs", s->path, special[i],
                            tok_type_name(o->type));
     pipe_add_special(s, "[BOS]", -1);
@@ -76,11 +76,11 @@ int bert_read(struct pipe_spec *s, const struct tok_options *o, const char *p, s
     b->lower = b->accents = *ret_type == TOK_BERT_LOWER;
     pipe_add_pre(s, PRE_BERT);
     struct dec_step *d = pipe_add_dec(s, DEC_WORDPIECE);
-    d->content = (struct pipe_text){"##", 2};
+    d->content = (struct words_text){"##", 2};
     d->cleanup = true;
     s->model = MODEL_WORDPIECE;
-    s->unk = (struct pipe_text){"[UNK]", 5};
-    s->prefix = (struct pipe_text){"##", 2};
+    s->unk = (struct words_text){"[UNK]", 5};
+    s->prefix = (struct words_text){"##", 2};
     s->max_chars = 100;
     return 0;
 }

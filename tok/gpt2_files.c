@@ -27,10 +27,10 @@ static int take_merges(struct pipe_spec *s, const char *path, const char *p, siz
     for (size_t i = 0; i < n; i++)
         lines += p[i] == '\n';
     void *pair;
-    int code = mem_try(lines, sizeof(*s->pair), "memory for merges", &pair, e);
+    int code = mem_try(lines, sizeof(*s->merges.pair), "memory for merges", &pair, e);
     if (code)
         return code;
-    s->pair = pair;
+    s->merges.pair = pair;
     for (const char *end = p + n, *next; p < end && !code; p = next) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         next = stop ? stop + 1 : end;
@@ -87,11 +87,11 @@ static char *merges_path(const struct tok_options *o)
 static int check_ends(const struct pipe_spec *s, struct err *e)
 {
     size_t n = 0;
-    for (size_t i = 0; i < s->npieces; i++) {
-        const struct pipe_text *t = &s->piece[i];
+    for (size_t i = 0; i < s->vocab.npieces; i++) {
+        const struct words_text *t = &s->vocab.piece[i];
         n += t->n > 4 && !memcmp(t->p + t->n - 4, "</w>", 4);
     }
-    if (n <= s->npieces / 16)
+    if (n <= s->vocab.npieces / 16)
         return 0;
     err_set(e, ERR_USAGE, "%s: %zu pieces end in </w>, which GPT-2's files have no rule for",
             s->path, n);
@@ -121,7 +121,7 @@ int gpt2_read(struct pipe_spec *s, const struct tok_options *o, const char *p, s
     }
     buf_finish(&merges);
     free(path);
-    if (!code && pipe_vocab_find(s, eod, sizeof(eod) - 1) >= 0)
+    if (!code && vocab_find(&s->vocab, eod, sizeof(eod) - 1) >= 0)
         pipe_add_special(s, eod, -1);
     return code;
 }

@@ -181,9 +181,9 @@ static bool take_dense(struct reader *r, const struct member *m)
 {
     struct json_walk *w = &r->w;
     size_t words = (m->n ? m->n : w->n) / 4, i = 0;
-    if (!words || json_peek(w) != '{' || pipe_vocab_room(r->s, words, words, w->e))
+    if (!words || json_peek(w) != '{' || vocab_room(&r->s->vocab, words, words, w->e))
         return false;
-    struct pipe_text *piece = r->s->piece;
+    struct words_text *piece = r->s->vocab.piece;
     for (w->i++; i < words; i++) {
         const char *text;
         size_t n;
@@ -201,16 +201,16 @@ static bool take_dense(struct reader *r, const struct member *m)
             piece[id].p || json_peek(w) != (i + 1 < words ? ',' : '}'))
             break;
         w->i++;
-        piece[id] = (struct pipe_text){text, n};
+        piece[id] = (struct words_text){text, n};
     }
     for (size_t id = 0; id < words && i == words; id++)
         ((char *)(uintptr_t)piece[id].p)[piece[id].n] = '\0';
-    r->s->count = words;
+    r->s->vocab.count = words;
     if (i == words)
         return true;
     free(piece);
-    r->s->piece = NULL;
-    r->s->npieces = r->s->count = 0;
+    r->s->vocab.piece = NULL;
+    r->s->vocab.npieces = r->s->vocab.count = 0;
     return false;
 }
 
@@ -221,14 +221,14 @@ static int take_vocab(struct reader *r, const struct member *m)
     int64_t highest;
     w->i = m->i;
     if (take_dense(r, m))
-        return pipe_vocab_index(r->s, w->e);
+        return vocab_index(&r->s->vocab, w->e);
     w->i = m->i;
     int code = wrap(r, count_vocab(r, &words, &highest));
     if (code)
         return code;
     if (highest >= INT32_MAX)
         return err_set(w->e, ERR_DATA, "%s: an id of %lld", r->s->path, (long long)highest);
-    code = pipe_vocab_room(r->s, (size_t)(highest + 1), words, w->e);
+    code = vocab_room(&r->s->vocab, (size_t)(highest + 1), words, w->e);
     w->i = m->i + 1;
     for (size_t i = 0; i < words && !code; i++) {
         const char *text;
@@ -240,9 +240,9 @@ static int take_vocab(struct reader *r, const struct member *m)
             return code ? code
                         : err_set(w->e, ERR_DATA, "%s: \"%.64s\" has no id", r->s->path, text);
         w->i++; /* ',' or '}' */
-        code = pipe_vocab_add(r->s, text, n, id, w->e);
+        code = vocab_add(&r->s->vocab, text, n, id, w->e);
     }
-    return code ? code : pipe_vocab_index(r->s, w->e);
+    return code ? code : vocab_index(&r->s->vocab, w->e);
 }
 
 static double power_of_ten(int n)
@@ -297,7 +297,7 @@ static int take_scores(struct reader *r, const struct member *m)
         depth += c == '[';
         depth -= c == ']';
     }
-    int code = pipe_vocab_room(r->s, words, words, w->e);
+    int code = vocab_room(&r->s->vocab, words, words, w->e);
     if (!code)
         code = wrap(r, json_take(w, '[', "an array of pieces and scores"));
     r->s->score = mem_new(words + 1, sizeof(*r->s->score));
@@ -321,11 +321,11 @@ static int take_scores(struct reader *r, const struct member *m)
         if (code)
             return wrap(r, code);
         r->s->score[i] = take_number(number);
-        code = pipe_vocab_add(r->s, text, n, (int64_t)i, w->e);
+        code = vocab_add(&r->s->vocab, text, n, (int64_t)i, w->e);
     }
     if (!code)
         code = wrap(r, json_take(w, ']', "']' behind the pieces"));
-    return code ? code : pipe_vocab_index(r->s, w->e);
+    return code ? code : vocab_index(&r->s->vocab, w->e);
 }
 
 /* ---- merges ------------------------------------------------------------------------------- */
@@ -391,10 +391,10 @@ static int take_merges(struct reader *r, const struct member *m)
         return err_set(w->e, ERR_DATA, "%s: more than %d merges", r->s->path, MERGES_MAX);
     size_t room = (last - m->i) / 2;
     void *pair;
-    int code = mem_try(room + 1, sizeof(*r->s->pair), "memory for merges", &pair, w->e);
+    int code = mem_try(room + 1, sizeof(*r->s->merges.pair), "memory for merges", &pair, w->e);
     if (code)
         return code;
-    r->s->pair = pair;
+    r->s->merges.pair = pair;
     struct hf_merges merges = {.s = r->s, .e = w->e};
     code = wrap(r, json_take(w, '[', "an array of merges"));
     for (size_t line = 0; !code && json_peek(w) != ']'; line++) {

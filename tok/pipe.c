@@ -19,13 +19,13 @@ enum {
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-struct pipe_text pipe_piece(const struct pipe *p, int64_t id)
+struct words_text pipe_piece(const struct pipe *p, int64_t id)
 {
-    if (id < (int64_t)p->spec.npieces && p->spec.piece[id].p)
-        return p->spec.piece[id];
+    if (id < (int64_t)p->spec.vocab.npieces && p->spec.vocab.piece[id].p)
+        return p->spec.vocab.piece[id];
     int32_t at = id < p->size ? p->token_of[id] : -1;
-    return at < 0 ? (struct pipe_text){0}
-                  : (struct pipe_text){p->spec.token[at].text, p->spec.token[at].length};
+    return at < 0 ? (struct words_text){0}
+                  : (struct words_text){p->spec.token[at].text, p->spec.token[at].length};
 }
 
 /*
@@ -40,14 +40,14 @@ static int number_tokens(struct pipe *p, struct err *e)
     struct words seen;
     words_init(&seen, s->ntokens);
     size_t kept = 0;
-    int64_t next = (int64_t)s->count;
-    p->size = (int64_t)s->npieces;
+    int64_t next = (int64_t)s->vocab.count;
+    p->size = (int64_t)s->vocab.npieces;
     for (size_t i = 0; i < s->ntokens; i++) {
         struct pipe_token t = s->token[i];
         if (!t.length)
             continue;
         int32_t at = words_find(&seen, t.text, t.length);
-        int32_t id = pipe_vocab_find(s, t.text, t.length);
+        int32_t id = vocab_find(&s->vocab, t.text, t.length);
         if (at < 0) {
             at = (int32_t)kept++;
             words_add(&seen, t.text, t.length, at);
@@ -116,7 +116,7 @@ static void mark_skipped(struct pipe *p, struct pipe_work *w)
         if (s->token[i].special)
             words_add(&special, s->token[i].text, s->token[i].length, s->token[i].id);
     for (size_t i = 0; i < s->ntokens; i++) {
-        struct pipe_text heard = decoder_spelling(p, w, s->token[i].id);
+        struct words_text heard = decoder_spelling(p, w, s->token[i].id);
         s->token[i].skipped = words_find(&special, heard.p, heard.n) >= 0;
     }
     words_finish(&special);
@@ -459,7 +459,7 @@ static int pipe_decode(const void *state, void *scratch, const int32_t *id, size
 
 static const char *pipe_piece_text(const void *state, int64_t id, size_t *ret_n)
 {
-    struct pipe_text piece = pipe_piece(state, id);
+    struct words_text piece = pipe_piece(state, id);
     *ret_n = piece.n;
     return piece.p ? piece.p : "";
 }
@@ -475,7 +475,7 @@ static int64_t pipe_find(const void *state, const char *text)
 {
     const struct pipe *p = state;
     size_t n = strlen(text);
-    int32_t id = pipe_vocab_find(&p->spec, text, n);
+    int32_t id = vocab_find(&p->spec.vocab, text, n);
     for (size_t i = 0; i < p->spec.ntokens && id < 0; i++)
         if (p->spec.token[i].length == n && !memcmp(p->spec.token[i].text, text, n))
             id = p->spec.token[i].id;

@@ -22,16 +22,10 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "tok/bpe.h"
 #include "tok/engine.h"
+#include "tok/rank_pairs.h"
 #include "tok/regex.h"
-#include "tok/words.h"
-
-/* A run of bytes, seldom with a NUL behind it. */
-struct pipe_text {
-    const char *p;
-    size_t n;
-};
+#include "tok/vocab.h"
 
 /* ---- steps --------------------------------------------------------------------------------- */
 
@@ -56,7 +50,7 @@ struct norm_step {
     bool left, right;
     bool clean, chinese, accents, lower;
     struct regex *pattern;
-    struct pipe_text content;
+    struct words_text content;
 };
 
 enum pre_kind {
@@ -89,7 +83,7 @@ struct pre_step {
     enum pre_behavior behavior;
     enum pre_scheme scheme;
     struct regex *pattern;
-    struct pipe_text content;
+    struct words_text content;
     size_t length;
 };
 
@@ -109,7 +103,7 @@ struct dec_step {
     enum dec_kind kind;
     bool cleanup, drop_first;
     struct regex *pattern;
-    struct pipe_text content, delimiter;
+    struct words_text content, delimiter;
     size_t start, stop;
 };
 
@@ -141,15 +135,11 @@ struct pipe_spec {
     struct arena arena;
     struct buf text; /* of the vocabulary's strings */
 
-    struct pipe_text *piece; /* by id, NUL behind each; p is NULL where there is none */
-    size_t npieces, count;   /* the highest id + 1; pieces that there are */
-    struct words words;      /* pieces to ids */
+    struct tok_vocab vocab;
 
     enum pipe_model model;
-    struct bpe_pair *pair;
-    size_t npairs;
-    uint8_t *unreached; /* by id: merging does not get to the piece; NULL: not known */
-    struct pipe_text unk, prefix, suffix; /* p is NULL: none */
+    struct bpe_merges merges;              /* MODEL_BPE */
+    struct words_text unk, prefix, suffix; /* p is NULL: none */
     bool fuse_unk, byte_fallback, ignore_merges;
     double dropout;   /* MODEL_BPE: the probability of a merge to be left out */
     double *score;    /* MODEL_UNIGRAM, by id */
@@ -171,7 +161,7 @@ struct pipe_spec {
     int64_t longest_stride;
     bool longest_second;
     struct tok_padding padding;
-    struct pipe_text pad_token;
+    struct words_text pad_token;
 
     int32_t *before, *after; /* the template round a text */
     size_t nbefore, nafter;
@@ -184,18 +174,6 @@ struct pipe_spec {
 
 void pipe_spec_init(struct pipe_spec *s, const char *path);
 void pipe_spec_finish(struct pipe_spec *s);
-
-/* Room for npieces ids and as many words. ERR_DATA when that is more than any vocabulary has. */
-int pipe_vocab_room(struct pipe_spec *s, size_t npieces, size_t nwords, struct err *e);
-
-/* ERR_DATA, naming the piece, when its id is there already. text[n] is NUL. */
-int pipe_vocab_add(struct pipe_spec *s, const char *text, size_t n, int64_t id, struct err *e);
-
-/* After the last piece; until then none is found. ERR_DATA, naming it, when one is there twice. */
-int pipe_vocab_index(struct pipe_spec *s, struct err *e);
-
-/* The id, -1 if there is none. */
-int32_t pipe_vocab_find(const struct pipe_spec *s, const char *text, size_t n);
 
 /* Appends an added token; the rest of it is the caller's to fill. */
 struct pipe_token *pipe_add_token(struct pipe_spec *s, const char *text, size_t n);

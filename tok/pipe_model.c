@@ -83,7 +83,7 @@ static int put_bare_chars(struct symbols *s, const char *text, size_t n, struct 
     int code = 0;
     for (size_t i = 0, k; i < n && !code; i += k) {
         uint32_t c = utf8_at(text + i, &k);
-        int32_t id = c < CHAR_IDS ? known[c] : pipe_vocab_find(&s->p->spec, text + i, k);
+        int32_t id = c < CHAR_IDS ? known[c] : vocab_find(&s->p->spec.vocab, text + i, k);
         code = put_char(s, id, text + i, k, e);
     }
     if (s->unknown && !code)
@@ -116,7 +116,7 @@ static int put_chars(struct symbols *s, const char *text, size_t n, struct err *
             memcpy(key + length, spec->suffix.p, spec->suffix.n);
             length += spec->suffix.n;
         }
-        code = put_char(s, pipe_vocab_find(spec, key, length), key, length, e);
+        code = put_char(s, vocab_find(&spec->vocab, key, length), key, length, e);
     }
     if (s->unknown && !code)
         s->sym[s->n++] = (uint32_t)s->p->unk;
@@ -157,7 +157,7 @@ static int32_t as_it_is(const struct pipe *p, const char *text, size_t n)
     if (!p->spec.ignore_merges || p->dropout > 0)
         return -1;
     if (!p->letters)
-        return pipe_vocab_find(&p->spec, text, n);
+        return vocab_find(&p->spec.vocab, text, n);
     return p->whole.slot ? words_find(&p->whole, text, n) : -1;
 }
 
@@ -216,7 +216,7 @@ static struct edge edge_both(struct edge l, struct edge r)
 static void know_edge(const struct pipe *p, struct edge *edge, uint32_t id, struct buf *b)
 {
     buf_reset(b);
-    if (!edge[id].n && pipe_piece_bytes(b, p->spec.piece[id].p, p->spec.piece[id].n))
+    if (!edge[id].n && pipe_piece_bytes(b, p->spec.vocab.piece[id].p, p->spec.vocab.piece[id].n))
         edge[id] = edge_of(b->data, b->len);
 }
 
@@ -227,10 +227,10 @@ static void know_edge(const struct pipe *p, struct edge *edge, uint32_t id, stru
 static void open_pair_cuts(struct pipe *p, const uint8_t *missed)
 {
     const struct pipe_spec *s = &p->spec;
-    struct edge *edge = mem_new(s->npieces + 1, sizeof(*edge));
+    struct edge *edge = mem_new(s->vocab.npieces + 1, sizeof(*edge));
     struct buf b = {0};
-    for (size_t i = 0; i < s->npairs; i++) {
-        const struct bpe_pair *x = &s->pair[i];
+    for (size_t i = 0; i < s->merges.npairs; i++) {
+        const struct bpe_pair *x = &s->merges.pair[i];
         if (missed && missed[x->id])
             continue;
         know_edge(p, edge, x->left, &b);
@@ -254,19 +254,19 @@ void pipe_open_cuts(struct pipe *p, const uint8_t *missed)
 {
     const struct pipe_spec *s = &p->spec;
     size_t bytes = 0;
-    for (size_t id = 0; id < s->npieces; id++)
-        bytes += s->piece[id].n;
+    for (size_t id = 0; id < s->vocab.npieces; id++)
+        bytes += s->vocab.piece[id].n;
     cut_init(&p->cut, bytes);
     if (p->letters) {
         open_pair_cuts(p, missed);
         return;
     }
     near_init(&p->near, bytes);
-    for (size_t id = 0; id < s->npieces; id++) {
+    for (size_t id = 0; id < s->vocab.npieces; id++) {
         if (missed && missed[id])
             continue;
-        cut_add(&p->cut, s->piece[id].p, s->piece[id].n);
-        near_add(&p->near, s->piece[id].p, s->piece[id].n);
+        cut_add(&p->cut, s->vocab.piece[id].p, s->vocab.piece[id].n);
+        near_add(&p->near, s->vocab.piece[id].p, s->vocab.piece[id].n);
     }
 }
 
@@ -280,19 +280,19 @@ void pipe_open_whole(struct pipe *p, const uint8_t *some)
         int32_t id;
     } ahead[AHEAD], *k;
     size_t room = 0, count = 0;
-    for (size_t id = 0; id < s->npieces; id++) {
-        room += s->piece[id].n;
+    for (size_t id = 0; id < s->vocab.npieces; id++) {
+        room += s->vocab.piece[id].n;
         count += !some || some[id];
     }
     words_init(&p->whole, count);
     count = 0;
     buf_reserve(&p->whole_text, room + LETTERS_ROOM); /* one block: the map points into it */
     const char *text = p->whole_text.data;
-    for (size_t id = 0; id < s->npieces; id++) {
+    for (size_t id = 0; id < s->vocab.npieces; id++) {
         size_t from = p->whole_text.len;
         if (some && !some[id])
             continue;
-        if (!pipe_piece_bytes(&p->whole_text, s->piece[id].p, s->piece[id].n))
+        if (!pipe_piece_bytes(&p->whole_text, s->vocab.piece[id].p, s->vocab.piece[id].n))
             continue;
         k = &ahead[count % AHEAD];
         if (count++ >= AHEAD)
@@ -313,7 +313,7 @@ static void open_letters(struct pipe *p)
     p->all_bytes = true;
     for (int b = 0; b < 256; b++) {
         char text[4];
-        int32_t id = pipe_vocab_find(s, text, letter_put(text, (uint8_t)b));
+        int32_t id = vocab_find(&s->vocab, text, letter_put(text, (uint8_t)b));
         p->byte_sym[b] = id < 0 ? SYM_NONE : (uint32_t)id;
         p->all_bytes &= id >= 0;
     }
@@ -334,9 +334,9 @@ static bool plain_merges(const struct pipe *p)
             words_add(&odd, (const char *)&p->byte_token[b], 4, 0);
     if (p->unk >= 0)
         words_add(&odd, (const char *)&p->unk, 4, 0);
-    for (size_t i = 0; i < s->npairs && plain; i++)
-        plain = words_find(&odd, (const char *)&s->pair[i].left, 4) < 0 &&
-                words_find(&odd, (const char *)&s->pair[i].right, 4) < 0;
+    for (size_t i = 0; i < s->merges.npairs && plain; i++)
+        plain = words_find(&odd, (const char *)&s->merges.pair[i].left, 4) < 0 &&
+                words_find(&odd, (const char *)&s->merges.pair[i].right, 4) < 0;
     words_finish(&odd);
     return plain;
 }
@@ -346,12 +346,12 @@ static void open_chars(struct pipe *p)
     const struct pipe_spec *s = &p->spec;
     p->char_id = mem_new(CHAR_IDS, sizeof(*p->char_id));
     memset(p->char_id, 0xff, CHAR_IDS * sizeof(*p->char_id));
-    for (size_t id = 0; id < s->npieces; id++) {
-        const char *text = s->piece[id].p;
-        size_t n = s->piece[id].n;
+    for (size_t id = 0; id < s->vocab.npieces; id++) {
+        const char *text = s->vocab.piece[id].p;
+        size_t n = s->vocab.piece[id].n;
         if (!n || n > 3 || utf8_char(text, text + n) != n || utf8_code(text, n) >= CHAR_IDS)
             continue;
-        p->char_id[utf8_code(text, n)] = pipe_vocab_find(s, text, n);
+        p->char_id[utf8_code(text, n)] = vocab_find(&s->vocab, text, n);
     }
 }
 
@@ -367,7 +367,7 @@ static int bpe_open(struct pipe *p, struct err *e)
         return err_set(e, ERR_DATA, "%s: a prefix or suffix of more than %d bytes", p->path,
                        AFFIX_MAX);
     if (s->unk.p)
-        p->unk = pipe_vocab_find(s, s->unk.p, s->unk.n);
+        p->unk = vocab_find(&s->vocab, s->unk.p, s->unk.n);
     if (p->letters)
         open_letters(p);
     bool plain = !p->letters && plain_merges(p);
@@ -375,23 +375,23 @@ static int bpe_open(struct pipe *p, struct err *e)
         pipe_open_cuts(p, NULL);
     if (!p->letters && !s->prefix.n && !s->suffix.n)
         open_chars(p);
-    for (size_t i = 0; i < s->npairs; i++)
-        if (s->pair[i].left >= BPE_SYMBOLS || s->pair[i].right >= BPE_SYMBOLS ||
-            s->pair[i].id >= BPE_SYMBOLS)
+    for (size_t i = 0; i < s->merges.npairs; i++)
+        if (s->merges.pair[i].left >= BPE_SYMBOLS || s->merges.pair[i].right >= BPE_SYMBOLS ||
+            s->merges.pair[i].id >= BPE_SYMBOLS)
             return too_big(p, e);
     if (p->dropout > 0)
-        p->drop = bpe_drop_create(s->pair, s->npairs, p->dropout, true);
+        p->drop = bpe_drop_create(s->merges.pair, s->merges.npairs, p->dropout, true);
     if (p->letters && !s->prefix.n && !s->suffix.n)
-        rank_pairs_keep_made(s);
-    p->bpe = bpe_create(s->pair, s->npairs);
+        rank_pairs_keep_made(&s->vocab, &s->merges);
+    p->bpe = bpe_create(s->merges.pair, s->merges.npairs);
     if (p->all_bytes)
         pipe_open_wide(p);
     p->by_merges = p->all_bytes && !s->ignore_merges;
     if (p->letters && s->ignore_merges)
         pipe_open_reach(p);
-    free(s->pair);
-    s->pair = NULL;
-    s->npairs = 0;
+    free(s->merges.pair);
+    s->merges.pair = NULL;
+    s->merges.npairs = 0;
     p->cuts = plain || p->by_merges;
     return 0;
 }
@@ -399,11 +399,11 @@ static int bpe_open(struct pipe *p, struct err *e)
 void pipe_open_trie(struct pipe *p)
 {
     const struct pipe_spec *s = &p->spec;
-    struct trie_key *key = mem_new(s->count + 1, sizeof(*key));
+    struct trie_key *key = mem_new(s->vocab.count + 1, sizeof(*key));
     size_t n = 0;
-    for (size_t id = 0; id < s->npieces; id++)
-        if (s->piece[id].n)
-            key[n++] = (struct trie_key){s->piece[id].p, s->piece[id].n, (int32_t)id};
+    for (size_t id = 0; id < s->vocab.npieces; id++)
+        if (s->vocab.piece[id].n)
+            key[n++] = (struct trie_key){s->vocab.piece[id].p, s->vocab.piece[id].n, (int32_t)id};
     trie_init(&p->trie, key, n);
     free(key);
 }
@@ -413,7 +413,7 @@ void pipe_open_trie(struct pipe *p)
 static int word_encode(const struct pipe *p, const char *text, size_t n, struct tok_ids *ids,
                        struct err *e)
 {
-    int32_t id = pipe_vocab_find(&p->spec, text, n);
+    int32_t id = vocab_find(&p->spec.vocab, text, n);
     if (id < 0)
         id = p->unk;
     if (id < 0)
@@ -512,14 +512,14 @@ int pipe_model_open(struct pipe *p, struct err *e)
     for (int b = 0; b < 256; b++) {
         char name[8];
         snprintf(name, sizeof(name), "<0x%02X>", (unsigned)b);
-        int32_t id = pipe_vocab_find(s, name, 6);
+        int32_t id = vocab_find(&s->vocab, name, 6);
         p->byte_token[b] = id < 0 ? SYM_NONE : (uint32_t)id;
     }
     if (s->model == MODEL_BPE)
         return bpe_open(p, e);
     if (s->model == MODEL_UNIGRAM)
         return unigram_open(p, e);
-    p->unk = s->unk.p ? pipe_vocab_find(s, s->unk.p, s->unk.n) : -1;
+    p->unk = s->unk.p ? vocab_find(&s->vocab, s->unk.p, s->unk.n) : -1;
     if (s->model == MODEL_WORDPIECE) {
         pipe_open_trie(p);
         wordpiece_open(p);

@@ -37,8 +37,8 @@ enum place parts_place_of(const struct pipe *p, struct sides before, struct side
     if (t->has_tokens && !cut_here(&t->tokens, text, at, n))
         return INSIDE;
     if (t->looks && ((uni_space(a) && uni_space(b)) ||
-                     across_in((struct pipe_text){t->begin.data, t->begin.len}, b) ||
-                     across_in((struct pipe_text){t->end.data, t->end.len}, a)))
+                     across_in((struct words_text){t->begin.data, t->begin.len}, b) ||
+                     across_in((struct words_text){t->end.data, t->end.len}, a)))
         return INSIDE;
     enum across v = across_pre(&p->spec, &a, &b);
     if (v == ACROSS_PARTED && t->has_tokens && t->prefixes && !begins_marked(&p->spec, b))

@@ -20,7 +20,7 @@ struct pipe_parts {
     bool fallback;         /* characters that the vocabulary lacks may stand beside a cut */
     bool
         direct; /* a part of characters that stay the same is what the model sees, but for spaces */
-    struct pipe_text space; /* what these become; n is 0: a part with one is not direct */
+    struct words_text space; /* what these become; n is 0: a part with one is not direct */
     char space_text[4];
     bool spaces;                /* also behind the part's beginning */
     bool fresh;                 /* what begins with a space begins a piece */
@@ -31,9 +31,9 @@ struct pipe_parts {
     bool punctuation;           /* that is a piece by itself */
     bool prefixes;              /* something is put before a text, or before what follows a token */
     unsigned char cut[128][16]; /* places of two kinds */
-    unsigned char boundary[128][16]; /* boundaries alone */
-    bool nears;                      /* p->near tells of some characters where to cut */
-    bool settles[128];               /* what follows, so that this is what it is by itself */
+    unsigned char boundary[128][16];       /* boundaries alone */
+    bool nears;                            /* p->near tells of some characters where to cut */
+    bool settles[128];                     /* what follows, so that this is what it is by itself */
     struct word_table *kept, *kept_pieces; /* of all threads: parts; pieces round odd ones */
 };
 

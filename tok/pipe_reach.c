@@ -50,13 +50,13 @@ static void find_missed(struct reach *r)
 {
     const struct pipe_spec *s = &r->p->spec;
     struct buf b = {0};
-    for (uint32_t id = 0; id < s->npieces && s->unreached; id++)
-        note(r, id, !s->unreached[id]);
-    if (s->unreached)
+    for (uint32_t id = 0; id < s->vocab.npieces && s->merges.unreached; id++)
+        note(r, id, !s->merges.unreached[id]);
+    if (s->merges.unreached)
         return;
-    for (uint32_t id = 0; id < s->npieces; id++) {
+    for (uint32_t id = 0; id < s->vocab.npieces; id++) {
         buf_reset(&b);
-        if (!pipe_piece_bytes(&b, s->piece[id].p, s->piece[id].n))
+        if (!pipe_piece_bytes(&b, s->vocab.piece[id].p, s->vocab.piece[id].n))
             continue;
         if (b.len > BPE_SHORT) {
             merge_long(r, id, &b);
@@ -75,7 +75,7 @@ static void find_missed(struct reach *r)
 
 void pipe_open_reach(struct pipe *p)
 {
-    struct reach r = {.p = p, .missed = mem_new(p->spec.npieces + 1, 1)};
+    struct reach r = {.p = p, .missed = mem_new(p->spec.vocab.npieces + 1, 1)};
     p->by_merges = p->all_bytes;
     if (!p->by_merges) {
         pipe_open_whole(p, NULL);

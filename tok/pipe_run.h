@@ -214,6 +214,6 @@ int decoder_run(const struct pipe *p, struct pipe_work *w, const int32_t *id, si
                 struct buf *text, struct err *e);
 
 /* The piece of an id, added tokens included; p is NULL if there is none. */
-struct pipe_text pipe_piece(const struct pipe *p, int64_t id);
+struct words_text pipe_piece(const struct pipe *p, int64_t id);
 
 #endif

@@ -11,8 +11,8 @@ static bool has_all(const struct pipe_spec *s, const char *text, size_t n)
     for (size_t i = 0, k; i < n; i += k) {
         utf8_at(text + i, &k);
         bool mark = text[i] == ' ' && s->npre && s->pre[0].kind == PRE_METASPACE;
-        if (pipe_vocab_find(s, mark ? s->pre[0].content.p : text + i,
-                            mark ? s->pre[0].content.n : k) < 0)
+        if (vocab_find(&s->vocab, mark ? s->pre[0].content.p : text + i,
+                       mark ? s->pre[0].content.n : k) < 0)
             return false;
     }
     return true;

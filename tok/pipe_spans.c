@@ -83,7 +83,7 @@ static bool fall_back(struct symbols *s, const char *text, size_t n)
 static int add_char(struct symbols *s, const char *text, size_t n, size_t k, struct err *e)
 {
     const struct pipe_spec *spec = &s->p->spec;
-    int32_t id = pipe_vocab_find(spec, text, n);
+    int32_t id = vocab_find(&spec->vocab, text, n);
     if (id >= 0) {
         end_unknown(s);
         add_symbol(s, (uint32_t)id, k);
@@ -137,10 +137,10 @@ static void put_merged(const struct symbols *s, const uint32_t *left, size_t n, 
     const struct pipe_spec *spec = &s->p->spec;
     size_t at = 0, done = 0;
     for (size_t i = 0; i < n; i++) {
-        const struct pipe_text *piece = &spec->piece[left[i]];
-        size_t length = spec->piece[s->sym[at]].n, bytes = s->bytes[at];
+        const struct words_text *piece = &spec->vocab.piece[left[i]];
+        size_t length = spec->vocab.piece[s->sym[at]].n, bytes = s->bytes[at];
         for (at++; length < piece->n && at < s->n; at++) {
-            length += spec->piece[s->sym[at]].n - spec->prefix.n;
+            length += spec->vocab.piece[s->sym[at]].n - spec->prefix.n;
             bytes += s->bytes[at];
         }
         put_id(ids, (int32_t)left[i]);
@@ -195,7 +195,7 @@ static int bpe_spans(const struct pipe *p, struct pipe_work *w, const char *text
     int32_t whole = pipe_as_it_is(p, text, n);
     if (whole >= 0) {
         put_id(ids, whole);
-        put_span(p, spans, 0, n, p->spec.piece[whole].p, p->spec.piece[whole].n);
+        put_span(p, spans, 0, n, p->spec.vocab.piece[whole].p, p->spec.vocab.piece[whole].n);
         return 0;
     }
     struct symbols s = {.p = p};
@@ -222,7 +222,7 @@ static int word_spans(const struct pipe *p, struct pipe_work *w, const char *tex
     size_t first = ids->n, at = 0;
     int code = pipe_model_encode(p, w, text, n, ids, e);
     for (size_t i = first; i < ids->n && !code; i++) {
-        const struct pipe_text *piece = &p->spec.piece[ids->id[i]];
+        const struct words_text *piece = &p->spec.vocab.piece[ids->id[i]];
         size_t end = at + piece->n - (i > first ? p->spec.prefix.n : 0);
         if (ids->n == first + 1) /* perhaps the unknown one, which is all of it */
             end = n;

@@ -178,7 +178,7 @@ static int draw_path(const struct pipe *p, struct pipe_work *w, const char *text
 static int put_unknown(const struct pipe *p, const char *text, size_t n, struct tok_ids *ids,
                        struct err *e)
 {
-    int32_t id = pipe_vocab_find(&p->spec, text, n);
+    int32_t id = vocab_find(&p->spec.vocab, text, n);
     if (id >= 0)
         return put_id(ids, id), 0;
     bool bytes = p->spec.byte_fallback;
@@ -272,7 +272,7 @@ int unigram_spans(const struct pipe *p, struct pipe_work *w, const char *text, s
         code = put_token(p, w->best, text, at, to, ids, e);
         for (size_t i = first; i < ids->n && !code; i++) {
             struct tok_span *s = tok_spans_add(spans);
-            const struct pipe_text *piece = &p->spec.piece[ids->id[i]];
+            const struct words_text *piece = &p->spec.vocab.piece[ids->id[i]];
             bool own = piece->n == to - at && memcmp(piece->p, text + at, to - at) == 0;
             *s = (struct tok_span){.begin = at, .end = to};
             if (p->spec.ntrims && (own || ids->id[i] == p->unk))
@@ -286,19 +286,20 @@ static void open_nodes(struct pipe *p)
 {
     const struct pipe_spec *s = &p->spec;
     p->char_node = mem_new(CHAR_NODES, sizeof(*p->char_node));
-    for (size_t id = 0; id < s->npieces; id++) {
+    for (size_t id = 0; id < s->vocab.npieces; id++) {
         size_t k, i = 0;
-        uint32_t c = s->piece[id].n ? utf8_at(s->piece[id].p, &k) : CHAR_NODES, node = TRIE_ROOT;
+        uint32_t c = s->vocab.piece[id].n ? utf8_at(s->vocab.piece[id].p, &k) : CHAR_NODES,
+                 node = TRIE_ROOT;
         if (c >= CHAR_NODES || p->char_node[c])
             continue;
-        while (i < k && trie_step(&p->trie, &node, s->piece[id].p[i]))
+        while (i < k && trie_step(&p->trie, &node, s->vocab.piece[id].p[i]))
             i++;
         p->char_node[c] = node;
     }
 }
 
 /* The unknown token's own string is unknown text: two of them side by side are one. */
-static void join_unknown(struct pipe *p, const struct pipe_text *unk)
+static void join_unknown(struct pipe *p, const struct words_text *unk)
 {
     struct buf b = {0};
     buf_add(&b, unk->p, unk->n);
@@ -310,12 +311,12 @@ static void join_unknown(struct pipe *p, const struct pipe_text *unk)
 int unigram_open(struct pipe *p, struct err *e)
 {
     const struct pipe_spec *s = &p->spec;
-    if (s->unk_id >= (int64_t)s->npieces)
+    if (s->unk_id >= (int64_t)s->vocab.npieces)
         return err_set(e, ERR_DATA, "%s: unk_id is %lld, but the vocabulary has %zu pieces",
-                       p->path, (long long)s->unk_id, s->npieces);
+                       p->path, (long long)s->unk_id, s->vocab.npieces);
     p->unk = (int32_t)s->unk_id;
     double lowest = INFINITY;
-    for (size_t id = 0; id < s->npieces; id++) {
+    for (size_t id = 0; id < s->vocab.npieces; id++) {
         lowest = s->score[id] < lowest ? s->score[id] : lowest;
         p->largest = fmax(p->largest, fabs(s->score[id]));
     }
@@ -325,6 +326,6 @@ int unigram_open(struct pipe *p, struct err *e)
     pipe_open_cuts(p, NULL);
     open_nodes(p);
     if (p->unk >= 0)
-        join_unknown(p, &s->piece[p->unk]);
+        join_unknown(p, &s->vocab.piece[p->unk]);
     return 0;
 }

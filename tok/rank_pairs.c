@@ -8,20 +8,27 @@
 
 enum { LETTERS_MAX = 512 /* bytes of a piece: 256 letters of two */ };
 
-#define ID_BITS 21 /* of pieces (pipe_vocab_room) */
+#define ID_BITS 21 /* of pieces (vocab_room) */
 #define NOTHING UINT32_MAX
 
-static void add_pair(struct pipe_spec *s, size_t *cap, uint32_t left, uint32_t right, uint32_t id)
+static void add_pair(struct bpe_merges *m, size_t *cap, uint32_t left, uint32_t right, uint32_t id)
 {
-    if (s->npairs == *cap) {
+    if (m->npairs == *cap) {
         *cap = *cap ? *cap * 2 : 1 << 16;
-        s->pair = mem_grow(s->pair, *cap, sizeof(*s->pair));
+        m->pair = mem_grow(m->pair, *cap, sizeof(*m->pair));
     }
-    s->pair[s->npairs++] = (struct bpe_pair){left, right, id, id};
+    m->pair[m->npairs++] = (struct bpe_pair){left, right, id, id};
+}
+
+void bpe_merges_finish(struct bpe_merges *m)
+{
+    free(m->pair);
+    free(m->unreached);
+    *m = (struct bpe_merges){0};
 }
 
 /* One character. */
-static bool is_letter(struct pipe_text t)
+static bool is_letter(struct words_text t)
 {
     for (size_t i = 1; i < t.n; i++)
         if (((unsigned char)t.p[i] & 0xc0) != 0x80)
@@ -80,7 +87,7 @@ static int log_above(size_t n)
     return log;
 }
 
-static void hashes_init(struct hashes *v, const struct pipe_spec *s)
+static void hashes_init(struct hashes *v, const struct tok_vocab *s)
 {
     enum { BITS = 16, SLOTS = 2 }; /* for each piece */
     int bits = log_above(BITS * s->count), slots = log_above(SLOTS * s->count);
@@ -127,7 +134,7 @@ struct made {
 };
 
 struct finder {
-    struct pipe_spec *s;
+    const struct tok_vocab *s;
     const uint8_t *wanted; /* by id; NULL: all pieces may be made */
     struct hashes hashes;
     struct made *of; /* by id */
@@ -206,7 +213,7 @@ struct parting {
 };
 
 /* Where the hashes of both halves may be those of pieces; these are on their way. */
-static void find_hashes(const struct hashes *v, struct pipe_text t, uint64_t whole,
+static void find_hashes(const struct hashes *v, struct words_text t, uint64_t whole,
                         struct parting *ret)
 {
     uint64_t h = 0;
@@ -243,9 +250,9 @@ static void find_splits(const struct finder *f, struct parting *p)
     p->n = k;
 }
 
-static bool is_split(const struct pipe_spec *s, uint32_t id, struct split k)
+static bool is_split(const struct tok_vocab *s, uint32_t id, struct split k)
 {
-    struct pipe_text t = s->piece[id], l = s->piece[k.left], r = s->piece[k.right];
+    struct words_text t = s->piece[id], l = s->piece[k.left], r = s->piece[k.right];
     return l.n + r.n == t.n && !memcmp(t.p, l.p, l.n) && !memcmp(t.p + l.n, r.p, r.n);
 }
 
@@ -302,13 +309,13 @@ static void find_way(struct finder *f, uint32_t id, struct parting *p)
 /* A piece that waits, of which `part` may be the one end. */
 static void try_way(struct finder *f, uint32_t id, uint32_t part)
 {
-    struct pipe_text t = f->s->piece[id], p = f->s->piece[part];
+    struct words_text t = f->s->piece[id], p = f->s->piece[part];
     f->steps++;
     for (int end = 0; end < 2 && p.n < t.n && !is_made(f, id); end++) {
         size_t rest = t.n - p.n;
         if (memcmp(end ? t.p + rest : t.p, p.p, p.n) != 0)
             continue;
-        int32_t other = pipe_vocab_find(f->s, end ? t.p : t.p + p.n, rest);
+        int32_t other = vocab_find(f->s, end ? t.p : t.p + p.n, rest);
         struct split k = {part, (uint32_t)other, 0};
         if (end)
             k = (struct split){(uint32_t)other, part, 0};
@@ -350,7 +357,7 @@ static bool waited_rightly(struct finder *f)
     return true;
 }
 
-static void finder_init(struct finder *f, struct pipe_spec *s)
+static void finder_init(struct finder *f, const struct tok_vocab *s)
 {
     enum { BITS = 8, SLOTS = 2, STEPS = 64 }; /* for each piece */
     int bits = log_above(BITS * s->count), slots = log_above(SLOTS * s->count);
@@ -383,7 +390,7 @@ static void find_all_ways(struct finder *f)
 {
     enum { SPLIT = 4, WAY = 8 };
     struct parting *p = mem_new(WAY, sizeof(*p));
-    const struct pipe_spec *s = f->s;
+    const struct tok_vocab *s = f->s;
     for (size_t i = 0; i < s->npieces + WAY && !f->hashes.alike && f->steps <= f->most; i++) {
         if (i >= WAY && !is_made(f, (uint32_t)(i - WAY)) && (!f->wanted || f->wanted[i - WAY])) {
             find_way(f, (uint32_t)(i - WAY), &p[i % WAY]);
@@ -398,30 +405,30 @@ static void find_all_ways(struct finder *f)
     free(p);
 }
 
-static void note_unreached(const struct finder *f)
+static void note_unreached(const struct finder *f, struct bpe_merges *m)
 {
-    struct pipe_spec *s = f->s;
-    free(s->unreached);
-    s->unreached = mem_new(s->npieces + 1, 1);
+    const struct tok_vocab *s = f->s;
+    free(m->unreached);
+    m->unreached = mem_new(s->npieces + 1, 1);
     for (uint32_t id = 0; id < s->npieces; id++)
-        s->unreached[id] = s->piece[id].p && !is_made(f, id);
+        m->unreached[id] = s->piece[id].p && !is_made(f, id);
 }
 
-static void note_ways(const struct finder *f)
+static void note_ways(const struct finder *f, struct bpe_merges *m)
 {
-    struct pipe_spec *s = f->s;
+    const struct tok_vocab *s = f->s;
     size_t cap = 0;
-    free(s->pair);
-    s->pair = NULL;
-    s->npairs = 0;
+    free(m->pair);
+    m->pair = NULL;
+    m->npairs = 0;
     for (uint32_t id = 0; id < s->npieces; id++)
         if (is_made(f, id) && f->of[id].left != id)
-            add_pair(s, &cap, f->of[id].left, f->of[id].right, id);
-    note_unreached(f);
+            add_pair(m, &cap, f->of[id].left, f->of[id].right, id);
+    note_unreached(f, m);
 }
 
 /* NULL: it cannot be told which they are. */
-static struct finder *find_ways(struct pipe_spec *s, const uint8_t *wanted)
+static struct finder *find_ways(const struct tok_vocab *s, const uint8_t *wanted)
 {
     for (size_t id = 0; id < s->npieces; id++)
         if (s->piece[id].n > LETTERS_MAX)
@@ -437,40 +444,40 @@ static struct finder *find_ways(struct pipe_spec *s, const uint8_t *wanted)
 }
 
 /* Keeps the merges that are made, if all of them are there. */
-static void keep_made(const struct finder *f)
+static void keep_made(const struct finder *f, struct bpe_merges *m)
 {
-    struct pipe_spec *s = f->s;
+    const struct tok_vocab *s = f->s;
     size_t made = 0, found = 0;
     for (uint32_t id = 0; id < s->npieces; id++)
         made += is_made(f, id) && f->of[id].left != id;
-    for (size_t i = 0; i < s->npairs; i++) {
-        const struct bpe_pair *x = &s->pair[i];
+    for (size_t i = 0; i < m->npairs; i++) {
+        const struct bpe_pair *x = &m->pair[i];
         found += f->of[x->id].left == x->left && f->of[x->id].right == x->right;
     }
     if (found != made)
         return;
-    for (size_t i = found = 0; i < s->npairs; i++) {
-        struct bpe_pair x = s->pair[i];
+    for (size_t i = found = 0; i < m->npairs; i++) {
+        struct bpe_pair x = m->pair[i];
         if (f->of[x.id].left == x.left && f->of[x.id].right == x.right)
-            s->pair[found++] = x;
+            m->pair[found++] = x;
     }
-    s->npairs = found;
-    note_unreached(f);
+    m->npairs = found;
+    note_unreached(f, m);
 }
 
-void rank_pairs_keep_made(struct pipe_spec *s)
+void rank_pairs_keep_made(const struct tok_vocab *s, struct bpe_merges *m)
 {
-    bool ascending = s->npairs > s->count;
-    for (size_t i = 1; i < s->npairs && ascending; i++)
-        ascending = s->pair[i - 1].rank < s->pair[i].rank && s->pair[i - 1].id <= s->pair[i].id;
+    bool ascending = m->npairs > s->count;
+    for (size_t i = 1; i < m->npairs && ascending; i++)
+        ascending = m->pair[i - 1].rank < m->pair[i].rank && m->pair[i - 1].id <= m->pair[i].id;
     if (!ascending)
         return;
     uint8_t *wanted = mem_new(s->npieces + 1, 1);
-    for (size_t i = 0; i < s->npairs; i++)
-        wanted[s->pair[i].id] = 1;
+    for (size_t i = 0; i < m->npairs; i++)
+        wanted[m->pair[i].id] = 1;
     struct finder *f = find_ways(s, wanted);
     if (f) {
-        keep_made(f);
+        keep_made(f, m);
         finder_finish(f);
     }
     free(wanted);
@@ -478,39 +485,39 @@ void rank_pairs_keep_made(struct pipe_spec *s)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static bool add_all(struct pipe_spec *s)
+static bool add_all(const struct tok_vocab *s, struct bpe_merges *m)
 {
     size_t cap = 0;
-    free(s->pair);
-    s->pair = NULL;
-    s->npairs = 0;
+    free(m->pair);
+    m->pair = NULL;
+    m->npairs = 0;
     for (uint32_t id = 0; id < s->npieces; id++) {
-        struct pipe_text t = s->piece[id];
+        struct words_text t = s->piece[id];
         for (size_t i = 1; i < t.n; i++) {
             if (((unsigned char)t.p[i] & 0xc0) == 0x80)
                 continue;
-            int32_t left = pipe_vocab_find(s, t.p, i);
-            int32_t right = left < 0 ? -1 : pipe_vocab_find(s, t.p + i, t.n - i);
+            int32_t left = vocab_find(s, t.p, i);
+            int32_t right = left < 0 ? -1 : vocab_find(s, t.p + i, t.n - i);
             if (right >= 0)
-                add_pair(s, &cap, (uint32_t)left, (uint32_t)right, id);
-            if (s->npairs > RANK_PAIRS_MOST)
+                add_pair(m, &cap, (uint32_t)left, (uint32_t)right, id);
+            if (m->npairs > RANK_PAIRS_MOST)
                 return false;
         }
     }
     return true;
 }
 
-bool rank_pairs_made(struct pipe_spec *s)
+bool rank_pairs_made(const struct tok_vocab *s, struct bpe_merges *m)
 {
     struct finder *f = find_ways(s, NULL);
     if (f) {
-        note_ways(f);
+        note_ways(f, m);
         finder_finish(f);
     }
     return f;
 }
 
-bool rank_pairs(struct pipe_spec *s, bool all)
+bool rank_pairs(const struct tok_vocab *s, bool all, struct bpe_merges *m)
 {
-    return (!all && rank_pairs_made(s)) || add_all(s);
+    return (!all && rank_pairs_made(s, m)) || add_all(s, m);
 }

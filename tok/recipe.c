@@ -119,7 +119,7 @@ void recipe_note(struct recipe *r, const char *fmt, ...)
 
 /* ---- out of the readers' parts -------------------------------------------------------------- */
 
-static const char *optional(struct recipe *r, struct pipe_text t)
+static const char *optional(struct recipe *r, struct words_text t)
 {
     return t.p && t.n ? arena_strndup(&r->arena, t.p, t.n) : NULL;
 }
@@ -127,17 +127,18 @@ static const char *optional(struct recipe *r, struct pipe_text t)
 static void take_vocab(struct recipe *r)
 {
     const struct pipe_spec *s = &r->store;
-    for (size_t i = 0; i < s->npieces; i++) {
-        struct recipe_piece *p = recipe_add_piece(r, NULL, s->piece[i].n);
-        p->text = s->piece[i].p; /* in the store */
+    for (size_t i = 0; i < s->vocab.npieces; i++) {
+        struct recipe_piece *p = recipe_add_piece(r, NULL, s->vocab.piece[i].n);
+        p->text = s->vocab.piece[i].p; /* in the store */
         p->score = s->score ? s->score[i] : 0;
     }
     recipe_index(r);
-    r->merge = mem_new(s->npairs + 1, sizeof(*r->merge));
-    r->nmerges = s->npairs;
-    for (size_t i = 0; i < s->npairs; i++)
-        r->merge[i] = (struct recipe_merge){(int32_t)s->pair[i].left, (int32_t)s->pair[i].right,
-                                            (int32_t)s->pair[i].id};
+    r->merge = mem_new(s->merges.npairs + 1, sizeof(*r->merge));
+    r->nmerges = s->merges.npairs;
+    for (size_t i = 0; i < s->merges.npairs; i++)
+        r->merge[i] =
+            (struct recipe_merge){(int32_t)s->merges.pair[i].left, (int32_t)s->merges.pair[i].right,
+                                  (int32_t)s->merges.pair[i].id};
 }
 
 static int refuse_shared(const struct recipe *r, const char *token, int32_t id, struct err *e)

@@ -17,13 +17,13 @@
 enum { TRAINER = 2, NORMALIZER = 3 };
 
 struct rules {
-    struct pipe_text charsmap;
+    struct words_text charsmap;
     bool strip, collapse, prefix, escape;
 };
 
 /* ---- the pipeline --------------------------------------------------------------------------- */
 
-static bool text_is(struct pipe_text t, const char *s)
+static bool text_is(struct words_text t, const char *s)
 {
     return t.n == strlen(s) && !memcmp(t.p, s, t.n);
 }

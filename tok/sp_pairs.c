@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "tok/pipe.h"
 #include "tok/rank_pairs.h"
 #include "tok/sp_pairs.h"
 
@@ -170,15 +169,15 @@ static size_t rank_pieces(struct sp_merge *s, struct ranked *ret)
 
 /* A vocabulary whose ids are ranks: those pieces, and behind them all characters of them. */
 static bool open_ranks(const struct sp_merge *s, struct ranked *r, size_t n, struct buf *chars,
-                       struct pipe_spec *ret)
+                       struct tok_vocab *ret)
 {
     struct err e;
     size_t at = n;
     uint8_t *seen = mem_new(s->nsymbols + 1, 1);
-    int code = pipe_vocab_room(ret, n + s->nsymbols, n + s->nsymbols, &e);
+    int code = vocab_room(ret, n + s->nsymbols, n + s->nsymbols, &e);
     for (size_t i = 0; i < n && !code; i++) {
         const struct sp_piece *p = &s->m->piece[r[i].id];
-        code = pipe_vocab_add(ret, p->text, p->length, (int64_t)i, &e);
+        code = vocab_add(ret, p->text, p->length, (int64_t)i, &e);
         for (size_t k = 0, length; k < p->length && !code; k += length) {
             length = sp_char_length(p->text + k, p->length - k);
             uint32_t symbol = sp_symbol_of(s, p->text + k, length);
@@ -189,31 +188,32 @@ static bool open_ranks(const struct sp_merge *s, struct ranked *r, size_t n, str
             const char *text = chars->data + chars->len;
             buf_add(chars, p->text + k, length);
             buf_add(chars, "", 1);
-            code = pipe_vocab_add(ret, text, length, (int64_t)at++, &e);
+            code = vocab_add(ret, text, length, (int64_t)at++, &e);
         }
     }
     free(seen);
-    return !code && !pipe_vocab_index(ret, &e);
+    return !code && !vocab_index(ret, &e);
 }
 
 /* Of the splits of a piece only one is ever joined (rank_pairs.h); where that can be told. */
 static void make_plain(struct sp_merge *s)
 {
-    struct pipe_spec ranks;
+    struct tok_vocab ranks = {.path = ""};
+    struct bpe_merges merges = {0};
     struct buf chars = {0};
     struct ranked *r = mem_new(s->m->npieces + s->nsymbols + 1, sizeof(*r));
     s->alike = mem_new(s->nsymbols + 1, 1);
     size_t n = rank_pieces(s, r);
-    pipe_spec_init(&ranks, "");
     buf_reserve(&chars, s->nsymbols * 8); /* which the vocabulary points into */
-    if (open_ranks(s, r, n, &chars, &ranks) && rank_pairs_made(&ranks)) {
-        for (size_t i = 0; i < ranks.npairs; i++) {
-            struct bpe_pair *x = &ranks.pair[i];
+    if (open_ranks(s, r, n, &chars, &ranks) && rank_pairs_made(&ranks, &merges)) {
+        for (size_t i = 0; i < merges.npairs; i++) {
+            struct bpe_pair *x = &merges.pair[i];
             *x = (struct bpe_pair){r[x->left].id, r[x->right].id, x->rank, r[x->id].id};
         }
-        s->plain = bpe_create(ranks.pair, ranks.npairs);
+        s->plain = bpe_create(merges.pair, merges.npairs);
     }
-    pipe_spec_finish(&ranks);
+    vocab_finish(&ranks);
+    bpe_merges_finish(&merges);
     buf_finish(&chars);
     free(r);
 }

@@ -155,11 +155,11 @@ static int take_ranks(struct pipe_spec *s, const char *p, size_t n, struct err *
     buf_reserve(&s->text, 2 * n + 16); /* one block: pieces point into it */
     int code = read_lines(s, p, n, &list, &count, &size, e);
     if (!code)
-        code = pipe_vocab_room(s, size, count, e);
+        code = vocab_room(&s->vocab, size, count, e);
     for (size_t i = 0; i < count && !code; i++)
-        code = pipe_vocab_add(s, list[i].text, list[i].n, list[i].rank, e);
+        code = vocab_add(&s->vocab, list[i].text, list[i].n, list[i].rank, e);
     free(list);
-    return code ? code : pipe_vocab_index(s, e);
+    return code ? code : vocab_index(&s->vocab, e);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -168,7 +168,7 @@ static int check_bytes(const struct pipe_spec *s, struct err *e)
 {
     for (unsigned b = 0; b < 256; b++) {
         char text[4];
-        if (pipe_vocab_find(s, text, letter_put(text, (uint8_t)b)) < 0)
+        if (vocab_find(&s->vocab, text, letter_put(text, (uint8_t)b)) < 0)
             return err_set(e, ERR_DATA, "%s: no token for the single byte 0x%02x", s->path, b);
     }
     return 0;
@@ -180,7 +180,7 @@ int tiktoken_pipeline(struct pipe_spec *s, const struct tok_options *o, const ch
     int code = check_bytes(s, e);
     if (code)
         return code;
-    if (!rank_pairs(s, o->dropout > 0 || o->sample))
+    if (!rank_pairs(&s->vocab, o->dropout > 0 || o->sample, &s->merges))
         return err_set(e, ERR_DATA,
                        "%s: its ranks stand for more than %d merges, which no text needs", s->path,
                        RANK_PAIRS_MOST);
@@ -196,17 +196,17 @@ int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, const char *
     int code = take_ranks(s, p, n, e);
     if (code)
         return code;
-    const struct encoding *c = encoding_find(o->pattern, s->count);
+    const struct encoding *c = encoding_find(o->pattern, s->vocab.count);
     if (!c && !o->pattern) {
         err_set(e, ERR_USAGE,
                 "%s: %zu ranks are those of no known encoding, so its pattern is not "
                 "known",
-                s->path, s->count);
+                s->path, s->vocab.count);
         return err_hint(e, "give --tiktoken-pattern, one of " ENCODING_NAMES " or a regular "
                            "expression");
     }
     if (c)
-        encoding_apply(c, s->count, s);
+        encoding_apply(c, s->vocab.count, s);
     return tiktoken_pipeline(s, o, encoding_pattern(o->pattern ? o->pattern : encoding_name(c)), e);
 }
 

@@ -75,7 +75,7 @@ static int take_object(struct pipe_spec *s, const struct letters *l, const struc
         return err_set(e, ERR_DATA, "%s: rank %zu is not the byte 0x%02zx", s->path, rank, rank);
     uint32_t length;
     const char *text = letters_put(s, l, bytes, k, &length);
-    return pipe_vocab_add(s, text, length, (int64_t)(first + rank), e);
+    return vocab_add(&s->vocab, text, length, (int64_t)(first + rank), e);
 }
 
 /* The first `want` of the list. */
@@ -93,12 +93,12 @@ static int take_list(struct pipe_spec *s, const struct json *list, size_t want, 
         const struct json *b = json_get(&list->child[i], "token_bytes");
         bytes += b && b->kind == JSON_STRING ? 2 * b->length + 1 : 0;
     }
-    int code = pipe_vocab_room(s, first + want, want, e);
+    int code = vocab_room(&s->vocab, first + want, want, e);
     buf_reserve(&s->text, bytes + 16); /* one block: pieces point into it */
     letters_init(&letters);
     for (size_t i = 0; i < want && !code; i++)
         code = take_object(s, &letters, &list->child[i], i, first, e);
-    return code ? code : pipe_vocab_index(s, e);
+    return code ? code : vocab_index(&s->vocab, e);
 }
 
 /* ---- special tokens -------------------------------------------------------------------------- */
@@ -124,7 +124,7 @@ static int add_specials(struct pipe_spec *s, const char *const *name, size_t n, 
         if (!words_add(&seen, t->text, t->length, 0))
             code = err_set(e, ERR_USAGE, "%s: the special token '%s' is there twice", s->path,
                            t->text);
-        else if (pipe_vocab_find(s, letters.data, letters.len) >= 0)
+        else if (vocab_find(&s->vocab, letters.data, letters.len) >= 0)
             code = err_set(e, ERR_DATA, "%s: the special token '%s' is a token of text, too",
                            s->path, t->text);
     }

@@ -101,8 +101,8 @@ static bool find_kinds(struct opening *o)
 {
     struct buf b = {0};
     size_t chars = 0;
-    for (size_t id = 0; id < o->s->npieces; id++) {
-        struct pipe_text t = o->s->piece[id];
+    for (size_t id = 0; id < o->s->vocab.npieces; id++) {
+        struct words_text t = o->s->vocab.piece[id];
         buf_reset(&b);
         /* GPT-2's letters have two bytes for each of these */
         if (t.n % 2 || t.n > 2 * BYTES || !t.n || (unsigned char)t.p[0] < 0x80)
@@ -116,7 +116,7 @@ static bool find_kinds(struct opening *o)
         chars++;
     }
     buf_finish(&b);
-    return chars > o->s->npieces / FEW;
+    return chars > o->s->vocab.npieces / FEW;
 }
 
 static uint32_t higher(uint32_t a, uint32_t b)
@@ -132,7 +132,7 @@ static uint32_t lower(uint32_t a, uint32_t b)
 /* A character that a pair might have to wait for is none. */
 static void find_ranks(struct opening *o)
 {
-    const struct bpe_pair *pair = o->s->pair, *end = pair + o->s->npairs;
+    const struct bpe_pair *pair = o->s->merges.pair, *end = pair + o->s->merges.npairs;
     for (const struct bpe_pair *x = pair; x < end; x++)
         o->made[x->id] = higher(o->made[x->id], x->rank);
     for (const struct bpe_pair *x = pair; x < end; x++)
@@ -163,9 +163,10 @@ static void note_join(struct wide *w, uint32_t place, const struct bpe_pair *x, 
 static void find_joins(struct opening *o)
 {
     struct buf left = {0}, right = {0};
-    for (const struct bpe_pair *x = o->s->pair; x < o->s->pair + o->s->npairs; x++) {
+    for (const struct bpe_pair *x = o->s->merges.pair; x < o->s->merges.pair + o->s->merges.npairs;
+         x++) {
         bool tail = o->kind[x->left] == TAIL, head = o->kind[x->right] == HEAD;
-        const struct pipe_text *a = &o->s->piece[x->left], *b = &o->s->piece[x->right];
+        const struct words_text *a = &o->s->vocab.piece[x->left], *b = &o->s->vocab.piece[x->right];
         buf_reset(&left);
         buf_reset(&right);
         if ((!tail && !head) || !pipe_piece_bytes(&left, a->p, a->n) ||
@@ -191,8 +192,8 @@ static void merge_chars(struct opening *o)
     const struct pipe *p = o->p;
     uint32_t sym[BYTES][BPE_LANES], n[BPE_LANES], id[BPE_LANES];
     size_t count = 0;
-    for (uint32_t i = 0; i <= o->s->npieces; i++) {
-        bool end = i == o->s->npieces;
+    for (uint32_t i = 0; i <= o->s->vocab.npieces; i++) {
+        bool end = i == o->s->vocab.npieces;
         if (!end && o->kind[i] == CHAR) {
             uint32_t code = o->code[i];
             sym[0][count] = p->byte_sym[0xe0 | code >> 12];
@@ -216,10 +217,10 @@ void pipe_open_wide(struct pipe *p)
     const struct pipe_spec *s = &p->spec;
     struct opening o = {.p = p,
                         .s = s,
-                        .kind = mem_new(s->npieces + 1, sizeof(*o.kind)),
-                        .code = mem_new(s->npieces + 1, sizeof(*o.code))};
+                        .kind = mem_new(s->vocab.npieces + 1, sizeof(*o.kind)),
+                        .code = mem_new(s->vocab.npieces + 1, sizeof(*o.code))};
     if (find_kinds(&o)) {
-        o.made = mem_new(s->npieces + 1, sizeof(*o.made));
+        o.made = mem_new(s->vocab.npieces + 1, sizeof(*o.made));
         p->wide = mem_new(1, sizeof(*p->wide));
         find_ranks(&o);
         find_joins(&o);

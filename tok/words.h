@@ -20,6 +20,7 @@ struct words_slot {
     int32_t id;
 };
 
+/* A run of bytes, often without a NUL after it. */
 struct words_text {
     const char *p;
     size_t n;

@@ -104,81 +104,93 @@ static size_t merge(const struct made *m, const char *text, size_t n, int *id, i
     return count;
 }
 
-static void open_spec(struct pipe_spec *s, const struct made *m)
+struct ranks {
+    struct tok_vocab vocab;
+    struct bpe_merges merges;
+};
+
+static void finish(struct ranks *s)
+{
+    vocab_finish(&s->vocab);
+    bpe_merges_finish(&s->merges);
+}
+
+static void open_spec(struct ranks *s, const struct made *m)
 {
     struct err e;
-    pipe_spec_init(s, "made");
-    T_OK(pipe_vocab_room(s, m->n, m->n, &e), &e);
+    *s = (struct ranks){.vocab.path = "made"};
+    T_OK(vocab_room(&s->vocab, m->n, m->n, &e), &e);
     for (size_t i = 0; i < m->n; i++)
-        T_OK(pipe_vocab_add(s, m->text[i], strlen(m->text[i]), (int64_t)i, &e), &e);
-    T_OK(pipe_vocab_index(s, &e), &e);
+        T_OK(vocab_add(&s->vocab, m->text[i], strlen(m->text[i]), (int64_t)i, &e), &e);
+    T_OK(vocab_index(&s->vocab, &e), &e);
 }
 
 /* For each piece the last two, and no others; or all splits, where pieces come from above. */
 static bool pairs_are_those_made(uint64_t r, int how)
 {
     struct made m;
-    struct pipe_spec s;
+    struct ranks s;
     size_t k = 0;
     make(&m, r, how);
     open_spec(&s, &m);
-    T_CHECK(rank_pairs(&s, false));
-    bool told = s.unreached;
+    T_CHECK(rank_pairs(&s.vocab, false, &s.merges));
+    bool told = s.merges.unreached;
     for (size_t id = 0; id < m.n && told; id++) {
         int ids[64], two[2];
         size_t n = strlen(m.text[id]);
         bool reached = merge(&m, m.text[id], n, ids, two) == 1;
-        T_EQ(s.unreached[id], !reached);
+        T_EQ(s.merges.unreached[id], !reached);
         if (n == 1 || !reached)
             continue;
-        T_CHECK(k < s.npairs && s.pair[k].id == id && s.pair[k].rank == id);
-        T_EQ(s.pair[k].left, two[0]);
-        T_EQ(s.pair[k++].right, two[1]);
+        T_CHECK(k < s.merges.npairs && s.merges.pair[k].id == id && s.merges.pair[k].rank == id);
+        T_EQ(s.merges.pair[k].left, two[0]);
+        T_EQ(s.merges.pair[k++].right, two[1]);
     }
-    T_EQ(told ? s.npairs : 0, k);
+    T_EQ(told ? s.merges.npairs : 0, k);
     for (size_t id = 0; id < m.n && !told; id++)
         for (size_t i = 1; i < strlen(m.text[id]); i++) {
             int left = find(&m, m.text[id], i);
             int right = find(&m, m.text[id] + i, strlen(m.text[id]) - i);
             if (left < 0 || right < 0)
                 continue;
-            T_CHECK(k < s.npairs && s.pair[k].id == id && s.pair[k].left == (uint32_t)left &&
-                    s.pair[k].right == (uint32_t)right);
+            T_CHECK(k < s.merges.npairs && s.merges.pair[k].id == id &&
+                    s.merges.pair[k].left == (uint32_t)left &&
+                    s.merges.pair[k].right == (uint32_t)right);
             k++;
         }
-    T_EQ(s.npairs, k);
-    pipe_spec_finish(&s);
+    T_EQ(s.merges.npairs, k);
+    finish(&s);
     return told;
 }
 
 /* Every split as a merge of its own, those of one piece in any order. */
-static void list_splits(struct pipe_spec *s, uint64_t r)
+static void list_splits(struct ranks *s, uint64_t r)
 {
-    T_CHECK(rank_pairs(s, true));
-    for (size_t i = 1; i < s->npairs; i++) {
+    T_CHECK(rank_pairs(&s->vocab, true, &s->merges));
+    for (size_t i = 1; i < s->merges.npairs; i++) {
         size_t j = t_rand(r, i) % (i + 1);
-        struct bpe_pair was = s->pair[i];
-        if (s->pair[j].id != was.id)
+        struct bpe_pair was = s->merges.pair[i];
+        if (s->merges.pair[j].id != was.id)
             continue;
-        s->pair[i] = s->pair[j];
-        s->pair[j] = was;
+        s->merges.pair[i] = s->merges.pair[j];
+        s->merges.pair[j] = was;
     }
-    for (size_t i = 0; i < s->npairs; i++)
-        s->pair[i].rank = (uint32_t)i;
+    for (size_t i = 0; i < s->merges.npairs; i++)
+        s->merges.pair[i].rank = (uint32_t)i;
 }
 
 /* What is left of a list merges any text as the whole list does. */
 static bool lists_merge_alike(uint64_t r, int how)
 {
     struct made m;
-    struct pipe_spec s;
+    struct ranks s;
     make(&m, r, how);
     open_spec(&s, &m);
     list_splits(&s, r);
-    size_t all = s.npairs;
-    struct bpe *whole = bpe_create(s.pair, s.npairs);
-    rank_pairs_keep_made(&s);
-    struct bpe *kept = bpe_create(s.pair, s.npairs);
+    size_t all = s.merges.npairs;
+    struct bpe *whole = bpe_create(s.merges.pair, s.merges.npairs);
+    rank_pairs_keep_made(&s.vocab, &s.merges);
+    struct bpe *kept = bpe_create(s.merges.pair, s.merges.npairs);
     struct bpe_work w = {0};
     for (uint64_t k = 0; k < 20; k++) {
         enum { LENGTH = 24 };
@@ -194,8 +206,8 @@ static bool lists_merge_alike(uint64_t r, int how)
     bpe_work_finish(&w);
     bpe_destroy(whole);
     bpe_destroy(kept);
-    bool fewer = s.npairs < all;
-    pipe_spec_finish(&s);
+    bool fewer = s.merges.npairs < all;
+    finish(&s);
     return fewer;
 }
 
@@ -225,19 +237,18 @@ static void made_up_vocabularies(void)
 static void too_many_splits(void)
 {
     static char text[2100];
-    struct pipe_spec s;
+    struct ranks s;
     struct err e;
     memset(text, 'a', sizeof(text));
     for (size_t n = 1000; n <= sizeof(text); n += 1100) {
-        pipe_spec_init(&s, "made");
-        T_OK(pipe_vocab_room(&s, n, n, &e), &e);
+        s = (struct ranks){.vocab.path = "made"};
+        T_OK(vocab_room(&s.vocab, n, n, &e), &e);
         for (size_t i = 0; i < n; i++)
-            T_OK(pipe_vocab_add(&s, text, i + 1, (int64_t)i, &e), &e);
-        T_OK(pipe_vocab_index(&s, &e), &e);
-        T_EQ(rank_pairs(&s, true), n == 1000);
-        pipe_spec_finish(&s);
+            T_OK(vocab_add(&s.vocab, text, i + 1, (int64_t)i, &e), &e);
+        T_OK(vocab_index(&s.vocab, &e), &e);
+        T_EQ(rank_pairs(&s.vocab, true, &s.merges), n == 1000);
+        finish(&s);
     }
 }
 
-T_MAIN(T_CASE(too_many_splits), T_CASE(made_up_vocabularies),
-       T_CASE(lists_of_all_splits))
+T_MAIN(T_CASE(too_many_splits), T_CASE(made_up_vocabularies), T_CASE(lists_of_all_splits))
