@@ -7,8 +7,8 @@
  * is a struct learn_bytes. Bytes that are no UTF-8 count as U+FFFD, and are counted.
  */
 
+#include "tok/families.h"
 #include "tok/learn_count.h"
-#include "tok/learn_out.h"
 
 struct learn_bytes;
 

@@ -10,26 +10,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "tok/families.h"
 #include "tok/learn_vocab.h"
 #include "tok/learn_wordpiece.h"
-
-/* Numbers before anything else is cut: a digit a word, or up to three of them. */
-enum learn_digits { LEARN_DIGITS_ANY, LEARN_DIGITS_SINGLE, LEARN_DIGITS_THREE };
-
-#define LEARN_DIGITS "pattern|single|three"
-
-/* The pre-tokenizer of a byte-level model. */
-struct learn_cut {
-    const char *name;    /* "gpt2" */
-    const char *pattern; /* the regex that cuts, as Oniguruma reads it */
-    bool plain;          /* the pattern is the one that ByteLevel applies by itself */
-    bool nfc;            /* text is brought to NFC first */
-    enum learn_digits digits;
-};
-
-/* NULL-named at the end; in the order of LEARN_FAMILIES. */
-extern const struct learn_cut learn_families[];
-#define LEARN_FAMILIES "gpt2|cl100k|llama3|qwen2|o200k"
 
 struct learn_out {
     const struct learn_vocab *vocab;

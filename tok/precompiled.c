@@ -4,7 +4,7 @@
 #include "base/bytes.h"
 #include "base/utf8.h"
 #include "tok/base64.h"
-#include "tok/sp_model.h"
+#include "tok/sp_charsmap.h"
 #include "tok/unicode.h"
 
 enum { LOOKED_UP = 5 /* bytes of a cluster that is looked up as a whole */ };

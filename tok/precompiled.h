@@ -3,7 +3,7 @@
 #define TOK_PRECOMPILED_H
 
 /*
- * The normalizer Precompiled of a tokenizer.json: SentencePiece's rules (sp_model.h), but not as
+ * The normalizer Precompiled of a tokenizer.json: SentencePiece's rules (sp_charsmap.h), but not as
  * SentencePiece applies them. Whole grapheme clusters of less than six bytes are looked up first,
  * then single characters, and of the rules that begin there the shortest one stands for all of it:
  * what is behind it in the cluster goes. So does spm_precompiled 0.1.4 under tokenizers 0.23.3.

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "tok/learn_out.h"
+#include "tok/families.h"
 #include "tok/letters.h"
 #include "tok/recipe.h"
 #include "tok/recipe_bpe.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/sp_charsmap.h"
+
 #include <stdlib.h>
 
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "tok/sp_model.h"
 
 /*
  * The trie is an array of 32-bit units (darts-clone). A state is a place s in it; the step with

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/proto.h"
+#include "tok/sp_charsmap.h"
 #include "tok/sp_model.h"
 
 /* Field numbers of sentencepiece_model.proto. */

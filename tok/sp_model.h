@@ -49,7 +49,7 @@ struct sp_model {
     struct sp_normalizer normalizer;
     bool has_denormalizer;
     bool byte_fallback, whitespace_as_suffix, with_scores;
-    bool minus_infinite; /* a score is: allowed in a model of characters, which needs none */
+    bool minus_infinite;        /* a score is: allowed in a model of characters, which needs none */
     int32_t unk, bos, eos, pad; /* as the library's unk_id() and so on: -1 for none */
     size_t self_tests;
     const char *special[4];  /* unk, bos, eos, pad as the file spells them */
@@ -82,12 +82,5 @@ static inline size_t sp_char_length(const char *p, size_t n)
 
 const char *sp_kind_name(enum sp_kind kind);       /* "unigram" */
 const char *sp_type_name(enum sp_piece_type type); /* "user-defined" */
-
-/*
- * The rules of a normaliser (sp_charsmap.c): size of the trie, trie, replacement strings. `offset`
- * is that of the blob in the file.
- */
-int sp_check_charsmap(const char *name, uint64_t offset, const unsigned char *p, size_t n,
-                      struct err *e);
 
 #endif
