@@ -57,6 +57,8 @@ struct opt {
     unsigned verbs;    /* bit set of the verbs that take it; 0: all */
     const char *alias; /* other names, comma separated, or NULL */
     bool basic;        /* shown by -h; --help shows all */
+    unsigned idle; /* of the verbs, those where it has no effect: accepted, not listed, warned of */
+    const char *needs; /* what gives it an effect (see opts_warn_unused); NULL: it always has one */
     const char *brief; /* short sentence, for -h; NULL: the long one */
     const char *help;  /* long sentence, for --help and the man page; neither has a full stop */
 };
@@ -94,6 +96,7 @@ struct opt_table {
     const struct opt_verb *verb;     /* ended by a NULL name; its index is the bit in opt.verbs */
     const struct opt *opt;           /* ended by a NULL name */
     const struct opt_preset *preset; /* ended by a NULL name; may be NULL */
+    unsigned verbose;                /* bit set of the verbs where --verbose prints more */
 };
 
 /* Every program's struct begins with these; their options are added to each table by itself. */
@@ -143,6 +146,35 @@ enum opt_origin opts_origin(const struct opts *o, const char *name);
  * reading it back gives the same values.
  */
 void opts_print_config(const struct opts *o, FILE *out);
+
+/*
+ * Warns of every option that was given (by a flag, or by a file that changes its default) and has
+ * no effect: its verb is among the row's `idle`, or its `needs` does not hold. All programs call it
+ * once per run, when what `fact` answers is known. `needs` is a text of clauses, all of which must
+ * hold; a clause is a list of alternatives, one of which must:
+ *
+ *     "split-sentences"                        that option is on, not 0, not empty
+ *     "input-format=text, split-sentences"     it has that value, or the other is on
+ *     "!pretokenized; output"                  the first is not given, and the second is
+ *     "inspect: samples"                       under the verb `inspect` only
+ *     "@sentencepiece"                         a fact that the program knows
+ *
+ * The warning names the option and what is missing: "--lang has no effect without
+ * --split-sentences". Options that lack the same share a warning. An option whose result would be
+ * another than the one meant (a filter that cannot be applied) is an error of the program instead.
+ *
+ * `fact` (NULL if no row asks) returns NULL when the fact holds, else what stands behind "has no
+ * effect": "with a WordPiece tokenizer", "in prep build, which ...".
+ */
+typedef const char *opt_fact_fn(void *arg, const char *fact);
+void opts_warn_unused(const struct opts *o, opt_fact_fn *fact, void *arg);
+
+/* The same sentences, a line each, added to `ret`. */
+struct buf;
+void opts_unused(const struct opts *o, opt_fact_fn *fact, void *arg, struct buf *ret);
+
+/* For what shows itself later: "--json-keys has no effect: no input is JSONL", if it was given. */
+void opts_warn_no_effect(const struct opts *o, const char *name, const char *why);
 
 void opts_finish(struct opts *o);
 

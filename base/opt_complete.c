@@ -16,7 +16,7 @@ static void put_function(FILE *out, const char *s)
 
 static bool offered(const struct opt_table *t, int row, int verb)
 {
-    return !opt_absent(t, row) && opt_for_verb(opt_row(t, row), verb);
+    return !opt_absent(t, row) && opt_for_verb(opt_row(t, row), verb) && !opt_idle(t, row, verb);
 }
 
 static int count_verbs(const struct opt_table *t)
@@ -230,7 +230,7 @@ static void put_fish_verbs(FILE *out, const struct opt_table *t, const struct op
         return;
     fputs(" -n '__fish_seen_subcommand_from", out);
     for (int i = 0; i < count_verbs(t); i++)
-        if (opt_for_verb(o, i))
+        if (opt_for_verb(o, i) && !(o->idle >> i & 1))
             fprintf(out, " %s", t->verb[i].name);
     fputs("'", out);
 }

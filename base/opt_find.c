@@ -29,7 +29,12 @@ static const struct opt common_rows[] = {
     OPT_ROW(.name = "verbose", .type = OPT_SWITCH, AT(verbose), .help = "print more; -v for short"),
 };
 
-enum { NCOMMON = sizeof(common_rows) / sizeof(common_rows[0]), ROW_CONFIG = 5, ROW_PRESET = 6 };
+enum {
+    NCOMMON = sizeof(common_rows) / sizeof(common_rows[0]),
+    ROW_CONFIG = 5,
+    ROW_PRESET = 6,
+    ROW_VERBOSE = 8
+};
 
 const struct opt *opt_row(const struct opt_table *t, int row)
 {
@@ -53,6 +58,28 @@ bool opt_absent(const struct opt_table *t, int row)
 bool opt_for_verb(const struct opt *o, int verb)
 {
     return verb == NO_VERB || o->verbs == 0 || (o->verbs >> verb & 1);
+}
+
+static bool preset_acts(const struct opt_table *t, int verb)
+{
+    for (const struct opt_preset *p = t->preset; p && p->name; p++)
+        for (const char *const(*v)[2] = p->values; (*v)[0]; v++) {
+            int row = opt_find(t, verb, (*v)[0], strlen((*v)[0]));
+            if (row != NO_ROW && opt_for_verb(opt_row(t, row), verb) && !opt_idle(t, row, verb))
+                return true;
+        }
+    return false;
+}
+
+bool opt_idle(const struct opt_table *t, int row, int verb)
+{
+    if (verb == NO_VERB)
+        return false;
+    if (row == ROW_PRESET)
+        return !preset_acts(t, verb);
+    if (row == ROW_VERBOSE)
+        return !(t->verbose >> verb & 1);
+    return opt_row(t, row)->idle >> verb & 1;
 }
 
 const char *opt_section(const struct opt *row)

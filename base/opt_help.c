@@ -195,7 +195,8 @@ static bool listed(const struct opts *o, int row)
     const struct opt *r = opt_row(o->table, row);
     if (opt_absent(o->table, row))
         return false;
-    return o->verb == NO_VERB ? !o->table->verb || !r->verbs : opt_for_verb(r, o->verb);
+    return o->verb == NO_VERB ? !o->table->verb || !r->verbs
+                              : opt_for_verb(r, o->verb) && !opt_idle(o->table, row, o->verb);
 }
 
 static int count_rows(const struct opts *o)

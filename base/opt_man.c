@@ -59,7 +59,7 @@ static void put_verbs(const struct opts *o, const struct opt *row, FILE *out)
         return;
     fputs("For", out);
     for (int i = 0; o->table->verb[i].name; i++)
-        if (row->verbs >> i & 1)
+        if (row->verbs >> i & 1 && !(row->idle >> i & 1))
             fprintf(out, " %s", o->table->verb[i].name);
     fputs(".\n", out);
 }

@@ -37,6 +37,10 @@ bool opt_for_verb(const struct opt *o, int verb);
 /* A common row that this program does not have: --preset without presets. */
 bool opt_absent(const struct opt_table *t, int row);
 
+/* Accepted by the verb without any effect: opt.idle, a preset that sets nothing of the verb,
+ * --verbose where nothing more is printed. */
+bool opt_idle(const struct opt_table *t, int row, int verb);
+
 /* '-' and '_' are alike. */
 bool opt_same_name(const char *a, size_t na, const char *b);
 

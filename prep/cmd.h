@@ -21,6 +21,9 @@ struct cmd {
 /* The progress functions of library calls: `arg` is a struct progress. */
 void cmd_progress(void *arg, uint64_t done, uint64_t total);
 
+/* Warns of options without effect; every verb calls it once, with its tokenizer or NULL. */
+void cmd_warn_unused(const struct cmd *c, struct tokenizer *tok);
+
 int cmd_import(const struct cmd *c, struct err *e);
 int cmd_sft(const struct cmd *c, struct err *e);
 int cmd_unpack(const struct cmd *c, struct err *e);

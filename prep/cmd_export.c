@@ -81,6 +81,8 @@ int cmd_export(const struct cmd *c, struct err *e)
     int code = judge(c, e);
     if (!code && tok_flags_given(t))
         code = tok_open_flags(t, &tok, e);
+    if (!code)
+        cmd_warn_unused(c, tok);
     if (!code && to.to_file)
         code = outfile_open(&to.file, c->o->output, e);
     if (!code)

@@ -75,6 +75,8 @@ int cmd_import(const struct cmd *c, struct err *e)
         return err_set(e, ERR_USAGE, "--output-prefix is missing: it names the files to write");
     int code = tok_flags_given(t) ? tok_open_flags(t, &tok, e) : 0;
     if (!code)
+        cmd_warn_unused(c, tok);
+    if (!code)
         code = import_find(c->opts->file, c->opts->nfile, &file, &n, e);
     if (!code)
         code = run(c, tok, file, n, e);

@@ -63,8 +63,6 @@ static int judge_samples(const struct cmd *c, struct err *e)
     if (c->opts->nfile > 1 || (c->opts->nfile && (o->data.path.n || has_parts(o))))
         return err_set(e, ERR_USAGE,
                        "--samples takes one PREFIX, or --data-path and what goes with it");
-    if (has_parts(o) && opts_origin(c->opts, "split") == FROM_FLAG)
-        return err_set(e, ERR_USAGE, "--split cuts --data-path, not data of each part's own");
     if (o->check || o->documents.n)
         return err_set(e, ERR_USAGE, "--samples goes neither with --check nor with --documents");
     return 0;
@@ -113,6 +111,8 @@ int cmd_inspect(const struct cmd *c, struct err *e)
     struct tokenizer *tok = NULL;
     struct buf out = {0};
     int code = tok_flags_given(t) ? tok_open_flags(t, &tok, e) : 0;
+    if (!code)
+        cmd_warn_unused(c, tok);
     if (!code)
         code = c->o->samples.n ? show_samples(c, tok, &out, e) : show_shard(c, tok, &out, e);
     if (!code)

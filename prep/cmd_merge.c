@@ -47,6 +47,7 @@ int cmd_merge(const struct cmd *c, struct err *e)
     size_t n = 0;
     if (!c->o->output_prefix)
         return err_set(e, ERR_USAGE, "--output-prefix is missing: it names the files to write");
+    cmd_warn_unused(c, NULL);
     int code = find(c, &prefix, &n, e);
     if (code)
         return code;

@@ -21,8 +21,7 @@ int cmd_order(const struct cmd *c, struct err *e)
     bool per_part = o->data.parts_path;
     for (int p = 0; p < PARTS; p++)
         per_part |= o->data.part[p].n > 0;
-    if (per_part && opts_origin(c->opts, "split") == FROM_FLAG)
-        return err_set(e, ERR_USAGE, "--split cuts --data-path, not data of each part's own");
+    cmd_warn_unused(c, NULL);
     struct blend_request q = {.data = &o->data,
                               .prefix = o->prefix,
                               .split = per_part ? NULL : o->split,

@@ -170,6 +170,8 @@ int cmd_sft(const struct cmd *c, struct err *e)
     if (!code)
         code = open_tokenizers(c->o, &t, e);
     if (!code)
+        cmd_warn_unused(c, t.tok ? t.tok : t.bare);
+    if (!code)
         code = run(c, &t, e);
     tok_close(t.tok);
     tok_close(t.bare);
@@ -207,6 +209,8 @@ int cmd_unpack(const struct cmd *c, struct err *e)
         return err_set(e, ERR_USAGE, WEFT_PREFIX "prep unpack takes one PREFIX, %zu were given",
                        c->opts->nfile);
     int code = tok_flags_given(&c->o->tokenizer) ? tok_open_flags(&c->o->tokenizer, &tok, e) : 0;
+    if (!code)
+        cmd_warn_unused(c, tok);
     if (!code)
         code = packed_open(&set, c->opts->file[0], e);
     if (!code) {

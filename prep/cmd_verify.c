@@ -92,6 +92,8 @@ int cmd_verify(const struct cmd *c, struct err *e)
         return err_set(e, ERR_USAGE, "no data set was named: prefixes, patterns or a folder");
     int code = tok_flags_given(t) ? tok_open_flags(t, &tok, e) : 0;
     if (!code)
+        cmd_warn_unused(c, tok);
+    if (!code)
         code = merge_find(c->opts->file, c->opts->nfile, &prefix, &n, e);
     if (!code)
         code = verify_all(c, prefix, n, tok, e);

@@ -129,16 +129,8 @@ static int judge_build(const struct prep_options *o, struct err *e)
         return err_set(e, ERR_USAGE, "--shard and --partitions exclude each other");
     if (o->shard_size && o->partitions > 1)
         return err_set(e, ERR_USAGE, "--shard-size and --partitions exclude each other");
-    if (o->keep_sequential_samples && o->partitions < 2)
-        return err_set(e, ERR_USAGE, "--keep-sequential-samples needs --partitions");
     if (!o->json_keys.n)
         return err_set(e, ERR_USAGE, "--json-keys names no key");
-    if (o->input_format != SOURCE_TEXT && o->text_separator)
-        return err_set(e, ERR_USAGE, "--text-separator has no effect without --input-format text");
-    if (o->input_format != SOURCE_TEXT && !o->split_sentences && o->keep_newlines)
-        return err_set(e, ERR_USAGE,
-                       "--keep-newlines has no effect without --input-format text or "
-                       "--split-sentences");
     if (o->text_separator && !o->split_sentences && o->keep_newlines)
         return err_set(e, ERR_USAGE, "--keep-newlines is for lines, not for --text-separator");
     if (o->input_format == SOURCE_TEXT && o->pretokenized)
@@ -151,14 +143,18 @@ static int judge_build(const struct prep_options *o, struct err *e)
     if (o->pretokenized && (o->min_bytes || o->max_bytes))
         return err_set(e, ERR_USAGE, "--%s-bytes is for texts, and --pretokenized has ids",
                        o->min_bytes ? "min" : "max");
-    if ((o->max_bytes && o->max_bytes < o->min_bytes) ||
-        (o->max_tokens && o->max_tokens < o->min_tokens))
-        return err_set(e, ERR_USAGE, "the limits of length leave nothing: more than the most");
+    if (o->max_bytes && o->max_bytes < o->min_bytes)
+        return err_set(e, ERR_USAGE,
+                       "--min-bytes %" PRId64 " exceeds --max-bytes %" PRId64
+                       ": no record can match",
+                       o->min_bytes, o->max_bytes);
+    if (o->max_tokens && o->max_tokens < o->min_tokens)
+        return err_set(e, ERR_USAGE,
+                       "--min-tokens %" PRId64 " exceeds --max-tokens %" PRId64
+                       ": no document can match",
+                       o->min_tokens, o->max_tokens);
     if (o->split_sentences && o->pretokenized)
         return err_set(e, ERR_USAGE, "--split-sentences splits texts, and --pretokenized has ids");
-    if (!o->split_sentences && (o->lang || o->punkt_model))
-        return err_set(e, ERR_USAGE, "--%s has no effect without --split-sentences",
-                       o->lang ? "lang" : "punkt-model");
     if (o->pretokenized && !tok_flags_given(&o->tokenizer) && o->tokenizer.eod_token)
         return err_set(e, ERR_USAGE, "--eod-token needs the tokenizer that knows it");
     return 0;
@@ -305,8 +301,9 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok,
     return code;
 }
 
-static int cmd_build(const struct prep_options *o, struct err *e)
+static int cmd_build(const struct cmd *c, struct err *e)
 {
+    const struct prep_options *o = c->o;
     struct tokenizer *tok = NULL;
     struct sentences *split = NULL;
     struct buf list = {0};
@@ -316,6 +313,8 @@ static int cmd_build(const struct prep_options *o, struct err *e)
                                 &split, e);
     if (!code && (!o->pretokenized || tok_flags_given(&o->tokenizer)))
         code = tok_open_flags(&o->tokenizer, &tok, e);
+    if (!code)
+        cmd_warn_unused(c, tok);
     if (!code)
         code = run_build(o, tok, split, &list, e);
     buf_finish(&list);
@@ -351,7 +350,7 @@ static int run(struct opts *opts, const struct prep_options *o, struct err *e)
         log_set_level(LOG_DEBUG);
     switch (opts->verb) {
     case PREP_BUILD:
-        return cmd_build(o, e);
+        return cmd_build(&c, e);
     case PREP_INDEX:
     case PREP_BLEND:
         return cmd_order(&c, e);

@@ -44,12 +44,12 @@ const struct opt prep_rows[] = {
                     "their first "
                     "bytes"),
     OPT_ROW(.name = "text-separator", .type = OPT_TEXT, AT(text_separator), .meta = "STRING",
-            .group = "input", .verbs = BUILD,
+            .group = "input", .verbs = BUILD, .needs = "input-format=text",
             .help = "what stands between two documents of plain text instead of a newline; \\n, "
                     "\\t, \\0 "
                     "and \\xHH are understood"),
     OPT_ROW(.name = "keep-newlines", .type = OPT_SWITCH, AT(keep_newlines), .group = "input",
-            .verbs = BUILD,
+            .verbs = BUILD, .needs = "input-format=text, split-sentences",
             .help = "each line of plain text keeps its newline; with --split-sentences, the white "
                     "space "
                     "between two sentences stays with the first"),
@@ -58,12 +58,12 @@ const struct opt prep_rows[] = {
             .help = "each sentence of a document is a sequence, encoded on its own; the files are "
                     "PREFIX_KEY_sentence"),
     OPT_ROW(.name = "lang", .type = OPT_TEXT, AT(lang), .meta = "LANGUAGE", .group = "input",
-            .verbs = BUILD,
+            .verbs = BUILD, .needs = "split-sentences",
             .help =
                 "whose abbreviations do not end a sentence: english, if this is not given; a wrong "
                 "name lists all"),
     OPT_ROW(.name = "punkt-model", .type = OPT_TEXT, AT(punkt_model), .meta = "FOLDER",
-            .group = "input", .verbs = BUILD,
+            .group = "input", .verbs = BUILD, .needs = "split-sentences",
             .help = "NLTK's data punkt_tab, or its folder of the language: sentences are cut "
                     "exactly as "
                     "Megatron-LM's tool and NLTK cut them with it"),
@@ -150,7 +150,7 @@ const struct opt prep_rows[] = {
                     "tokens "
                     "(512M, 2G: of 1024), cut between documents"),
     OPT_ROW(.name = "keep-sequential-samples", .type = OPT_SWITCH, AT(keep_sequential_samples),
-            .group = "output", .verbs = BUILD,
+            .group = "output", .verbs = BUILD, .needs = "!partitions=1",
             .help = "partitions are runs of documents of equal number, and the whole is in the "
                     "order of "
                     "the input"),
@@ -171,24 +171,26 @@ const struct opt prep_rows[] = {
             .help = "one data set, PREFIX.idx; --data-path names several"),
     OPT_ROW(.name = "seq-length", .type = OPT_INT, AT(seq_length), .def = "1024", .min = 1,
             .max = 2147483646, .meta = "N", .group = "maps", .verbs = ORDER | INSPECT,
-            .basic = true, .help = "tokens of a sample"),
+            .basic = true, .needs = "inspect: samples", .help = "tokens of a sample"),
     OPT_ROW(.name = "num-samples", .type = OPT_INT, AT(num_samples), .def = "0", .max = 1e15,
             .meta = "N", .group = "maps", .verbs = ORDER | INSPECT, .basic = true,
-            .help = "samples for training, 0 for none"),
+            .needs = "inspect: samples; !exhaustive", .help = "samples for training, 0 for none"),
     OPT_ROW(.name = "num-valid-samples", .type = OPT_INT, AT(num_valid_samples), .def = "0",
             .max = 1e15, .meta = "N", .group = "maps", .verbs = ORDER | INSPECT,
-            .help = "samples for validation, 0 for none"),
+            .needs = "inspect: samples; !exhaustive", .help = "samples for validation, 0 for none"),
     OPT_ROW(.name = "num-test-samples", .type = OPT_INT, AT(num_test_samples), .def = "0",
             .max = 1e15, .meta = "N", .group = "maps", .verbs = ORDER | INSPECT,
-            .help = "samples for the test, 0 for none"),
+            .needs = "inspect: samples; !exhaustive", .help = "samples for the test, 0 for none"),
     OPT_ROW(.name = "exhaustive", .type = OPT_SWITCH, AT(exhaustive), .group = "maps",
-            .verbs = ORDER | INSPECT,
+            .verbs = ORDER | INSPECT, .needs = "inspect: samples",
             .help = "every sample of each part once, instead of these numbers"),
     OPT_ROW(.name = "seed", .type = OPT_INT, AT(seed), .def = "1234", .max = 4294967295,
             .meta = "N", .group = "maps", .verbs = ORDER | INSPECT, .basic = true,
-            .help = "of the shuffles"),
+            .needs = "inspect: samples", .help = "of the shuffles"),
     OPT_ROW(.name = "split", .type = OPT_TEXT, AT(split), .def = "969,30,1", .meta = "A,B,C",
             .group = "maps", .verbs = ORDER | INSPECT, .basic = true,
+            .needs = "inspect: samples; !train-data-path; !valid-data-path; !test-data-path; "
+                     "!per-split-data-args-path",
             .help =
                 "shares for training, validation and test, in the data's order; not used with a "
                 "--train-data-path and the like"),
@@ -211,15 +213,15 @@ const struct opt prep_rows[] = {
                     "gets them; "
                     "(ids) are without loss"),
     OPT_ROW(.name = "part", .type = OPT_CHOICE, AT(part), .def = "train",
-            .meta = "train|valid|test", .group = "inspection", .verbs = INSPECT,
+            .meta = "train|valid|test", .group = "inspection", .verbs = INSPECT, .needs = "samples",
             .help = "whose order"),
     OPT_ROW(.name = "eod-mask-loss", .type = OPT_SWITCH, AT(eod_mask_loss), .group = "inspection",
-            .verbs = INSPECT, .help = "as the trainer's option of this name"),
+            .verbs = INSPECT, .needs = "samples", .help = "as the trainer's option of this name"),
     OPT_ROW(.name = "reset-position-ids", .type = OPT_SWITCH, AT(reset_position_ids),
-            .group = "inspection", .verbs = INSPECT,
+            .group = "inspection", .verbs = INSPECT, .needs = "samples",
             .help = "as the trainer's option of this name"),
     OPT_ROW(.name = "reset-attention-mask", .type = OPT_SWITCH, AT(reset_attention_mask),
-            .group = "inspection", .verbs = INSPECT,
+            .group = "inspection", .verbs = INSPECT, .needs = "samples",
             .help = "as the trainer's option of this name"),
 
     OPT_ROW(.name = "output", .type = OPT_TEXT, AT(output), .def = "-", .meta = "FILE|-",

@@ -24,16 +24,17 @@
                 .help = "how a conversation is written down; text: records hold the text itself"), \
         OPT_ROW(.name = "text-key", .type = OPT_TEXT, .offset = offsetof(S_, text_key),            \
                 .def = "text", .meta = "KEY", .group = "examples", .verbs = SFT_,                  \
-                .help = "key of the text, for --template text"),                                   \
+                .needs = "template=text", .help = "key of the text, for --template text"),         \
         OPT_ROW(.name = "response-template", .type = OPT_TEXT,                                     \
                 .offset = offsetof(S_, response_template), .meta = "STRING", .group = "examples",  \
-                .verbs = SFT_, .basic = true,                                                      \
+                .verbs = SFT_, .basic = true, .needs = "template=text",                            \
                 .help = "string that begins an answer: what follows it is learnt. Its first id "   \
                         "is left out "                                                             \
                         "when it is looked for"),                                                  \
         OPT_ROW(.name = "instruction-template", .type = OPT_TEXT,                                  \
                 .offset = offsetof(S_, instruction_template), .meta = "STRING",                    \
                 .group = "examples", .verbs = SFT_, .basic = true,                                 \
+                .needs = "template=text; response-template",                                       \
                 .help = "string that begins a question, for texts with several: each answer is "   \
                         "learnt up to "                                                            \
                         "the next question"),                                                      \

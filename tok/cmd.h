@@ -118,7 +118,8 @@ void cmd_put_nbest(struct buf *b, const struct tokenizer *t, const struct cli *c
 
 int cmd_train(const struct cli *c, struct err *e);
 int cmd_learn(const struct cli *c, struct err *e); /* the part of train that is our own */
-void cmd_learn_warn(const struct cli *c);          /* of options that --type does not use */
+/* Whether --type, --engine and the other options lead to SentencePiece's own trainer. */
+bool cmd_is_theirs(const struct cli *c);
 /* Values that go with --type of train, where the user gave none. */
 int cmd_learn_defaults(struct opts *o, const struct cli *c, struct err *e);
 /* Our SentencePiece trainers; what they do not do is named, NULL if nothing. */
@@ -129,8 +130,8 @@ const char *cmd_learn_sp_lacks(const struct sp_train_options *o);
 int cmd_learn_sp(const struct cli *c, const struct sp_train_input *in, struct cmd_source *source,
                  struct buf *model, struct sp_train_report *report, struct err *e);
 const char **cmd_inputs(const struct cli *c, size_t *ret_n); /* --input and other files; to free */
-/* Warns of options that were given and that the verb does not use with these tokenizers, or of
- * --json-keys where no file was JSONL. */
+/* Warns of options that were given and have no effect with these tokenizers, or of --json-keys
+ * where no file was JSONL. */
 void cmd_unused_warn(const struct cli *c, struct tokenizer *const *t, size_t n);
 void cmd_unused_keys(const struct cli *c, bool had_jsonl);
 int cmd_encode(const struct cli *c, struct err *e);

@@ -231,33 +231,6 @@ static int check(const struct cli *c, const struct learn_out *out, struct err *e
     return err_set(e, ERR_USAGE, "--special_tokens lacks [UNK], which words without pieces become");
 }
 
-/* The types that an option is for, as bits. */
-static unsigned types_of(const struct opt *o)
-{
-    static const char *const all[] = {"type", "vocab_size", "user_defined_symbols"};
-    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-        if (strcmp(o->name, all[i]) == 0)
-            return ~0u;
-    return !strcmp(o->group, "trainer")    ? 1u << CMD_SENTENCEPIECE
-           : !strcmp(o->group, CMD_OWN)    ? 1u << CMD_BPE | 1u << CMD_WORDPIECE
-           : !strcmp(o->group, CMD_BYTES)  ? 1u << CMD_BPE
-           : !strcmp(o->group, CMD_PIECES) ? 1u << CMD_WORDPIECE
-                                             : ~0u;
-}
-
-void cmd_learn_warn(const struct cli *c)
-{
-    static const char *const name[] = {"sentencepiece", "bpe", "wordpiece"};
-    for (const struct opt *o = c->opts->table->opt; o->name; o++)
-        if (o->verbs & 1u << c->opts->verb && o->group && !(types_of(o) >> c->type & 1) &&
-            opts_origin(c->opts, o->name) >= FROM_FILE)
-            log_warn("--%s has no effect with --type %s", o->name, name[c->type]);
-    if (c->type == CMD_BPE && c->limit_alphabet >= 256)
-        log_warn("--limit_alphabet %" PRId64 " has no effect with --type bpe, whose alphabet is "
-                 "256 bytes",
-                 c->limit_alphabet);
-}
-
 static struct learn_cut cut_of(const struct cli *c)
 {
     struct learn_cut cut = learn_families[c->pretokenizer];

@@ -137,70 +137,9 @@ static int check_options(const struct cli *c, struct err *e)
     return code;
 }
 
-enum { UNIGRAM = 1, BPE = 2, WORD = 4, CHAR = 8, CUT = UNIGRAM | BPE };
-
-/* Options that do nothing, or are noted in the model and nothing more: with some models, with our
- * trainers, or without another option. */
-static void warn_unused(const struct cli *c, bool theirs)
+bool cmd_is_theirs(const struct cli *c)
 {
-    static const char *const model[] = {"unigram", "bpe", "word", "char"};
-    const struct sp_train_options *t = &c->train;
-    const struct {
-        const char *name;
-        unsigned models;   /* of --model_type */
-        bool ours;         /* our trainers use it, too */
-        bool acts;         /* the other option has the value for it */
-        const char *other; /* which */
-    } list[] = {
-        {"num_threads", ~0u, false, true, NULL},
-        {"train_extremely_large_corpus", ~0u, false, true, NULL},
-        {"random_seed", ~0u, false, true, NULL},
-        {"num_sub_iterations", UNIGRAM, true, true, NULL},
-        {"seed_sentencepiece_size", UNIGRAM, true, true, NULL},
-        {"shrinking_factor", UNIGRAM, true, true, NULL},
-        {"split_digits", CUT, true, true, NULL},
-        {"split_by_number", CUT, true, true, NULL},
-        {"split_by_unicode_script", CUT, true, true, NULL},
-        {"split_by_whitespace", CUT, true, true, NULL},
-        {"allow_whitespace_only_pieces", CUT, true, true, NULL},
-        {"max_sentencepiece_length", CUT, true, true, NULL},
-        {"required_chars", CUT | CHAR, true, true, NULL},
-        {"required_chars_file", CUT | CHAR, true, true, NULL},
-        {"hard_vocab_limit", CUT | WORD, true, true, NULL},
-        {"shuffle_input_sentence", ~0u, true, t->input_sentence_size > 0, "input_sentence_size"},
-        {"bos_piece", ~0u, true, t->bos_id >= 0, "bos_id"},
-        {"eos_piece", ~0u, true, t->eos_id >= 0, "eos_id"},
-        {"pad_piece", ~0u, true, t->pad_id >= 0, "pad_id"},
-        {"differential_privacy_noise_level", ~0u, true, t->enable_differential_privacy,
-         "enable_differential_privacy"},
-        {"differential_privacy_clipping_threshold", ~0u, true, t->enable_differential_privacy,
-         "enable_differential_privacy"},
-    };
-    for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
-        if (opts_origin(c->opts, list[i].name) < FROM_FILE)
-            continue;
-        if (!(list[i].models >> t->model_type & 1))
-            log_warn("--%s has no effect with --model_type %s", list[i].name, model[t->model_type]);
-        else if (!list[i].ours && !theirs)
-            log_warn("--%s has no effect on our own trainers", list[i].name);
-        else if (!list[i].acts)
-            log_warn("--%s has no effect without --%s", list[i].name, list[i].other);
-    }
-}
-
-/* Whether SentencePiece's own trainer learns; says why it must, and what it does not heed. */
-static bool is_theirs(const struct cli *c)
-{
-    const char *lacks = cmd_learn_sp_lacks(&c->train);
-    if (!c->engine && lacks)
-        log_info("tok train: --%s is learnt by SentencePiece's own trainer", lacks);
-    bool theirs = c->engine || lacks;
-    if (theirs && c->memory)
-        log_warn("--memory has no effect on SentencePiece's own trainer");
-    if (theirs && c->workers)
-        log_warn("--workers has no effect on SentencePiece's own trainer, which has --num_threads");
-    warn_unused(c, theirs);
-    return theirs;
+    return c->type == CMD_SENTENCEPIECE && (c->engine || cmd_learn_sp_lacks(&c->train));
 }
 
 static int learn_model(const struct cli *c, struct err *e)
@@ -218,8 +157,11 @@ static int learn_model(const struct cli *c, struct err *e)
                                 .input_format = noted[c->input_format]};
     struct sp_train_report report = {0};
     struct buf model = {0};
-    int code = is_theirs(c) ? sp_train(&c->train, &in, &model, &report, e)
-                            : cmd_learn_sp(c, &in, &s, &model, &report, e);
+    if (!c->engine && cmd_is_theirs(c))
+        log_info("tok train: --%s needs SentencePiece's own trainer, which is used",
+                 cmd_learn_sp_lacks(&c->train));
+    int code = cmd_is_theirs(c) ? sp_train(&c->train, &in, &model, &report, e)
+                                : cmd_learn_sp(c, &in, &s, &model, &report, e);
     tell(&c->train, &report);
     if (!code)
         code = write_model(c, &model, start, e);
@@ -236,7 +178,7 @@ int cmd_train(const struct cli *c, struct err *e)
     int code = check_options(c, e);
     if (code)
         return code;
-    cmd_learn_warn(c);
+    cmd_unused_warn(c, NULL, 0);
     mem_return_blocks();
     return c->type ? cmd_learn(c, e) : learn_model(c, e);
 }

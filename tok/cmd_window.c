@@ -40,10 +40,7 @@ int cmd_window(const struct cli *c, const struct tokenizer *t, struct tok_window
 {
     *ret = (struct tok_window){0};
     if (!c->truncation)
-        return c->overflow ? err_set(e, ERR_USAGE,
-                                     "--overflow is of what --truncation takes away: say how many "
-                                     "ids a part has")
-                           : 0;
+        return 0;
     bool file = strcmp(c->truncation, "file") == 0;
     int code = file ? from_file(c, tok_info(t), ret, e) : from_number(c, ret, e);
     if (code)

@@ -26,8 +26,6 @@ static int run(struct opts *o, struct cli *c, struct err *e)
     c->nfile = o->nfile;
     c->opts = o;
     c->verb = tok_table.verb[o->verb].name;
-    if (c->common.preset && o->verb != VERB_TRAIN)
-        log_warn("--preset %s has no effect here: tok %s", c->common.preset, c->verb);
     return cmd[o->verb](c, e);
 }
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool tok_flags_given(const struct tok_flags *f)
 {
@@ -95,6 +96,40 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
                             .specials = (enum tok_specials)f->specials,
                             .engine = (enum tok_engine_choice)f->engine};
     return tok_open(&o, ret, e);
+}
+
+static const struct {
+    const char *fact;
+    unsigned types;
+} facts[] = {
+#define SP_TYPES                                                                                   \
+    (1u << TOK_SENTENCEPIECE | 1u << TOK_GPT_SENTENCEPIECE | 1u << TOK_LLAMA2 |                    \
+     1u << TOK_JAPANESE_SP)
+    {"sentencepiece", SP_TYPES},
+    {"gpt2", 1u << TOK_GPT2_BPE},
+    {"tiktoken", 1u << TOK_TIKTOKEN},
+    {"template", 1u << TOK_HUGGINGFACE | 1u << TOK_LLAMA2},
+    {"special", ~(1u << TOK_NULL)},
+    {"skips", ~(SP_TYPES | 1u << TOK_WHITESPACE | 1u << TOK_NULL)},
+    {"matches-eod", SP_TYPES | 1u << TOK_WHITESPACE},
+#undef SP_TYPES
+};
+
+const char *tok_flags_fact(struct tokenizer *const *t, size_t n, const char *fact, struct buf *why)
+{
+    size_t i = 0, count = sizeof(facts) / sizeof(*facts);
+    while (i < count && strcmp(facts[i].fact, fact) != 0)
+        i++;
+    BUG_ON(i == count, "no fact of a tokenizer is called %s", fact);
+    buf_reset(why);
+    for (size_t k = 0; k < n; k++) {
+        if (facts[i].types >> tok_info(t[k])->type & 1)
+            return NULL;
+        buf_addf(why, "%s a %s", k ? " and" : "with", tok_info(t[k])->type_name);
+    }
+    if (!n)
+        buf_adds(why, "without a tokenizer");
+    return buf_str(why);
 }
 
 size_t tok_flags_choices(const struct tok_flags *f, struct tok_choice ret[TOK_CHOICES],

@@ -69,44 +69,46 @@ struct tok_flags {
                 .meta = "PATH", .group = "tokenizer", .verbs = v,                                  \
                 .help = "vocab.json, an object of words and their ids, or BERT's vocab.txt"),      \
         OPT_ROW(.name = "merge-file", .type = OPT_TEXT, .offset = offsetof(S, m.merges),           \
-                .meta = "PATH", .group = "tokenizer", .verbs = v,                                  \
+                .meta = "PATH", .group = "tokenizer", .verbs = v, .needs = "@gpt2",                \
                 .help = "merges.txt of a GPT2BPETokenizer, if it is not beside the vocab.json"),   \
         OPT_ROW(.name = "tiktoken-pattern", .type = OPT_TEXT, .offset = offsetof(S, m.pattern),    \
-                .meta = "NAME|REGEX", .group = "tokenizer", .verbs = v,                            \
+                .meta = "NAME|REGEX", .group = "tokenizer", .verbs = v, .needs = "@tiktoken",      \
                 .help =                                                                            \
                     "how tiktoken's ranks cut a text, if their number does not tell: r50k, p50k, " \
                     "cl100k, o200k, llama3, llama4, qwen, Megatron-LM's v1 and v2, or a pattern"), \
         OPT_ROW(.name = "tiktoken-num-special-tokens", .type = OPT_INT,                            \
                 .offset = offsetof(S, m.num_special), .meta = "N", .group = "tokenizer",           \
-                .verbs = v,                                                                        \
+                .verbs = v, .needs = "@tiktoken",                                                  \
                 .help =                                                                            \
                     "ids of special tokens before the ranks of a TikTokenizer in JSON, 1000 if "   \
                     "none is given"),                                                              \
         OPT_ROW(.name = "tiktoken-special-tokens", .type = OPT_LIST,                               \
                 .offset = offsetof(S, m.tiktoken_special), .meta = "TOKENS", .group = "tokenizer", \
-                .verbs = v,                                                                        \
+                .verbs = v, .needs = "@tiktoken",                                                  \
                 .help =                                                                            \
                     "the first of them, <unk>, <s> and </s> included, which is also the default; " \
                     "the others are <SPECIAL_3> and so on"),                                       \
         OPT_ROW(.name = "eod-token", .type = OPT_TEXT, .offset = offsetof(S, m.eod_token),         \
-                .meta = "PIECE", .group = "tokenizer", .verbs = v,                                 \
+                .meta = "PIECE", .group = "tokenizer", .verbs = v, .needs = "@eod",                \
                 .help = "piece that ends a document, instead of the one that goes with the type"), \
         OPT_ROW(.name = "specials", .type = OPT_CHOICE, .offset = offsetof(S, m.specials),         \
                 .def = "text", .meta = "text|parse|error", .group = "tokenizer", .verbs = v,       \
+                .needs = "@texts; @special",                                                       \
                 .help =                                                                            \
                     "what the string of a special token inside a text becomes: ordinary text, "    \
                     "the token, or an error"),                                                     \
         OPT_ROW(.name = "engine", .type = OPT_CHOICE, .offset = offsetof(S, m.engine),             \
                 .def = "own", .meta = "own|sentencepiece", .group = "tokenizer", .verbs = v,       \
+                .needs = "@texts; @sentencepiece",                                                 \
                 .help =                                                                            \
                     "who encodes for a SentencePiece model: weft itself, or libsentencepiece, "    \
                     "with the same ids"),                                                          \
         OPT_ROW(.name = "strict", .type = OPT_SWITCH, .offset = offsetof(S, m.strict),             \
-                .def = "false", .group = "tokenizer", .verbs = v,                                  \
+                .def = "false", .group = "tokenizer", .verbs = v, .needs = "@texts; @lenient",     \
                 .help = "stop at bytes that are no UTF-8 instead of replacing them"),              \
         OPT_ROW(.name = "add-special-tokens", .type = OPT_SWITCH,                                  \
                 .offset = offsetof(S, m.add_template), .def = "true", .group = "tokenizer",        \
-                .verbs = v,                                                                        \
+                .verbs = v, .needs = "@texts; @frames; @template",                                 \
                 .help = "put round each text what the template of a tokenizer.json says")
 
 #define TOK_FLAG_VOCAB_SIZE_ROW(S, m, v)                                                           \
@@ -115,6 +117,16 @@ struct tok_flags {
             .help =                                                                                \
                 "number of ids of the NullTokenizer, end of document apart; of a TikTokenizer in " \
                 "JSON all of them, 131072 if none is given")
+
+/*
+ * What the rows' `needs` ask of the tokenizers of a command (opts_warn_unused): "sentencepiece",
+ * "gpt2", "tiktoken": that one is of this kind; "template", "special", "skips": that it may have a
+ * template, special tokens in text, special tokens that decoding leaves out; "matches-eod": that it
+ * finds its end of document as a string in text. NULL: yes; else why not, in `why`. The rows also
+ * ask the program itself: "texts" (the verb encodes texts), "lenient" (it replaces invalid UTF-8
+ * unless told otherwise), "frames" (it uses templates), "eod" (it uses the end of document).
+ */
+const char *tok_flags_fact(struct tokenizer *const *t, size_t n, const char *fact, struct buf *why);
 
 /* True when the user named any tokenizer at all. */
 bool tok_flags_given(const struct tok_flags *f);

@@ -52,7 +52,7 @@ struct sp_train_options {
 #define SP_TRAIN_ROWS(S, M, v)                                                                     \
     OPT_ROW(.name = "model_type", .type = OPT_CHOICE, .offset = offsetof(S, M model_type),         \
             .def = "unigram", .meta = "unigram|bpe|word|char", .group = "trainer", .verbs = v,     \
-            .basic = true, .help = "model algorithm"),                                             \
+            .basic = true, .needs = "type=sentencepiece", .help = "model algorithm"),              \
         OPT_ROW(.name = "vocab_size", .type = OPT_INT, .offset = offsetof(S, M vocab_size),        \
                 .def = "8000", .min = 1, .max = 2147483647, .meta = "N", .group = "trainer",       \
                 .verbs = v, .basic = true,                                                         \
@@ -60,13 +60,15 @@ struct sp_train_options {
         OPT_ROW(.name = "character_coverage", .type = OPT_REAL,                                    \
                 .offset = offsetof(S, M character_coverage), .def = "0.9995", .min = 0.98,         \
                 .max = 1, .meta = "X", .group = "trainer", .verbs = v, .basic = true,              \
+                .needs = "type=sentencepiece",                                                     \
                 .help = "share of the characters that get a piece of their own"),                  \
         OPT_ROW(.name = "byte_fallback", .type = OPT_SWITCH,                                       \
                 .offset = offsetof(S, M byte_fallback), .def = "false", .group = "trainer",        \
-                .verbs = v, .basic = true,                                                         \
+                .verbs = v, .basic = true, .needs = "type=sentencepiece",                          \
                 .help = "256 byte pieces spell what has no other piece"),                          \
         OPT_ROW(.name = "split_digits", .type = OPT_SWITCH, .offset = offsetof(S, M split_digits), \
                 .def = "false", .group = "trainer", .verbs = v, .basic = true,                     \
+                .needs = "type=sentencepiece; model_type=unigram, model_type=bpe",                 \
                 .help = "every digit a piece of its own"),                                         \
         OPT_ROW(.name = "user_defined_symbols", .type = OPT_TEXT,                                  \
                 .offset = offsetof(S, M user_defined_symbols), .meta = "A,B", .group = "trainer",  \
@@ -74,143 +76,181 @@ struct sp_train_options {
                 .help = "symbols that are always one piece, also inside text"),                    \
         OPT_ROW(.name = "user_defined_symbols_file", .type = OPT_TEXT,                             \
                 .offset = offsetof(S, M user_defined_symbols_file), .meta = "PATH",                \
-                .group = "trainer", .verbs = v, .help = "more such symbols, one a line"),          \
+                .group = "trainer", .verbs = v, .needs = "type=sentencepiece",                     \
+                .help = "more such symbols, one a line"),                                          \
         OPT_ROW(.name = "control_symbols", .type = OPT_TEXT,                                       \
                 .offset = offsetof(S, M control_symbols), .meta = "A,B", .group = "trainer",       \
-                .verbs = v, .help = "symbols that get an id and never come out of text"),          \
+                .verbs = v, .needs = "type=sentencepiece",                                         \
+                .help = "symbols that get an id and never come out of text"),                      \
         OPT_ROW(.name = "control_symbols_file", .type = OPT_TEXT,                                  \
                 .offset = offsetof(S, M control_symbols_file), .meta = "PATH", .group = "trainer", \
-                .verbs = v, .help = "more such symbols, one a line"),                              \
+                .verbs = v, .needs = "type=sentencepiece",                                         \
+                .help = "more such symbols, one a line"),                                          \
         OPT_ROW(.name = "required_chars", .type = OPT_TEXT,                                        \
                 .offset = offsetof(S, M required_chars), .meta = "TEXT", .group = "trainer",       \
-                .verbs = v, .help = "characters that get a piece whatever the coverage"),          \
+                .verbs = v,                                                                        \
+                .needs =                                                                           \
+                    "type=sentencepiece; model_type=unigram, model_type=bpe, model_type=char",     \
+                .help = "characters that get a piece whatever the coverage"),                      \
         OPT_ROW(.name = "required_chars_file", .type = OPT_TEXT,                                   \
                 .offset = offsetof(S, M required_chars_file), .meta = "PATH", .group = "trainer",  \
-                .verbs = v, .help = "file of such characters, instead of required_chars"),         \
+                .verbs = v,                                                                        \
+                .needs =                                                                           \
+                    "type=sentencepiece; model_type=unigram, model_type=bpe, model_type=char",     \
+                .help = "file of such characters, instead of required_chars"),                     \
         OPT_ROW(.name = "normalization_rule_name", .type = OPT_CHOICE,                             \
                 .offset = offsetof(S, M normalization_rule_name), .def = "nmt_nfkc",               \
                 .meta = "nmt_nfkc|nfkc|nmt_nfkc_cf|nfkc_cf|identity", .group = "trainer",          \
-                .verbs = v, .help = "how text is normalized before it is cut"),                    \
+                .verbs = v, .needs = "type=sentencepiece",                                         \
+                .help = "how text is normalized before it is cut"),                                \
         OPT_ROW(.name = "normalization_rule_tsv", .type = OPT_TEXT,                                \
                 .offset = offsetof(S, M normalization_rule_tsv), .meta = "PATH",                   \
-                .group = "trainer", .verbs = v,                                                    \
+                .group = "trainer", .verbs = v, .needs = "type=sentencepiece",                     \
                 .help = "own rules: code points, tab, code points, in hexadecimal"),               \
         OPT_ROW(.name = "denormalization_rule_tsv", .type = OPT_TEXT,                              \
                 .offset = offsetof(S, M denormalization_rule_tsv), .meta = "PATH",                 \
-                .group = "trainer", .verbs = v, .help = "rules applied to decoded text"),          \
+                .group = "trainer", .verbs = v, .needs = "type=sentencepiece",                     \
+                .help = "rules applied to decoded text"),                                          \
         OPT_ROW(.name = "add_dummy_prefix", .type = OPT_SWITCH,                                    \
                 .offset = offsetof(S, M add_dummy_prefix), .def = "true", .group = "trainer",      \
-                .verbs = v, .help = "put a space before every text"),                              \
+                .verbs = v, .needs = "type=sentencepiece",                                         \
+                .help = "put a space before every text"),                                          \
         OPT_ROW(.name = "remove_extra_whitespaces", .type = OPT_SWITCH,                            \
                 .offset = offsetof(S, M remove_extra_whitespaces), .def = "true",                  \
-                .group = "trainer", .verbs = v,                                                    \
+                .group = "trainer", .verbs = v, .needs = "type=sentencepiece",                     \
                 .help = "drop spaces at the ends and repeated ones"),                              \
         OPT_ROW(.name = "allow_whitespace_only_pieces", .type = OPT_SWITCH,                        \
                 .offset = offsetof(S, M allow_whitespace_only_pieces), .def = "false",             \
-                .group = "trainer", .verbs = v, .help = "pieces of several spaces"),               \
+                .group = "trainer", .verbs = v,                                                    \
+                .needs = "type=sentencepiece; model_type=unigram, model_type=bpe",                 \
+                .help = "pieces of several spaces"),                                               \
         OPT_ROW(.name = "treat_whitespace_as_suffix", .type = OPT_SWITCH,                          \
                 .offset = offsetof(S, M treat_whitespace_as_suffix), .def = "false",               \
-                .group = "trainer", .verbs = v,                                                    \
+                .group = "trainer", .verbs = v, .needs = "type=sentencepiece",                     \
                 .help = "the mark of a space stands behind a word"),                               \
         OPT_ROW(.name = "split_by_unicode_script", .type = OPT_SWITCH,                             \
                 .offset = offsetof(S, M split_by_unicode_script), .def = "true",                   \
-                .group = "trainer", .verbs = v, .help = "no piece of several scripts"),            \
+                .group = "trainer", .verbs = v,                                                    \
+                .needs = "type=sentencepiece; model_type=unigram, model_type=bpe",                 \
+                .help = "no piece of several scripts"),                                            \
         OPT_ROW(.name = "split_by_number", .type = OPT_SWITCH,                                     \
                 .offset = offsetof(S, M split_by_number), .def = "true", .group = "trainer",       \
-                .verbs = v, .help = "no piece of digits and others"),                              \
+                .verbs = v, .needs = "type=sentencepiece; model_type=unigram, model_type=bpe",     \
+                .help = "no piece of digits and others"),                                          \
         OPT_ROW(.name = "split_by_whitespace", .type = OPT_SWITCH,                                 \
                 .offset = offsetof(S, M split_by_whitespace), .def = "true", .group = "trainer",   \
-                .verbs = v, .help = "no piece with a space inside"),                               \
+                .verbs = v, .needs = "type=sentencepiece; model_type=unigram, model_type=bpe",     \
+                .help = "no piece with a space inside"),                                           \
         OPT_ROW(.name = "max_sentencepiece_length", .type = OPT_INT,                               \
                 .offset = offsetof(S, M max_sentencepiece_length), .def = "16", .min = 1,          \
                 .max = 512, .meta = "N", .group = "trainer", .verbs = v,                           \
+                .needs = "type=sentencepiece; model_type=unigram, model_type=bpe",                 \
                 .help = "characters of the longest piece"),                                        \
         OPT_ROW(.name = "max_sentence_length", .type = OPT_INT,                                    \
                 .offset = offsetof(S, M max_sentence_length), .def = "4192", .min = 10,            \
                 .max = 1073741824, .meta = "BYTES", .group = "trainer", .verbs = v,                \
-                .help = "longer lines are left out, and counted"),                                 \
+                .needs = "type=sentencepiece", .help = "longer lines are left out, and counted"),  \
         OPT_ROW(.name = "input_sentence_size", .type = OPT_INT,                                    \
                 .offset = offsetof(S, M input_sentence_size), .def = "0", .meta = "N",             \
-                .group = "trainer", .verbs = v,                                                    \
+                .group = "trainer", .verbs = v, .needs = "type=sentencepiece",                     \
                 .help = "learn from so many lines (more than 100), 0 for all"),                    \
         OPT_ROW(.name = "shuffle_input_sentence", .type = OPT_SWITCH,                              \
                 .offset = offsetof(S, M shuffle_input_sentence), .def = "true",                    \
                 .group = "trainer", .verbs = v,                                                    \
+                .needs = "type=sentencepiece; input_sentence_size",                                \
                 .help = "with input_sentence_size: a sample instead of the first lines"),          \
         OPT_ROW(.name = "train_extremely_large_corpus", .type = OPT_SWITCH,                        \
                 .offset = offsetof(S, M train_extremely_large_corpus), .def = "false",             \
-                .group = "trainer", .verbs = v,                                                    \
+                .group = "trainer", .verbs = v, .needs = "type=sentencepiece; @theirs",            \
                 .help = "64-bit positions, for more than 2^31 characters"),                        \
         OPT_ROW(.name = "num_threads", .type = OPT_INT, .offset = offsetof(S, M num_threads),      \
                 .def = "16", .min = 1, .max = 128, .meta = "N", .group = "trainer", .verbs = v,    \
+                .needs = "type=sentencepiece; @theirs",                                            \
                 .help = "threads; changes the scores, so it does not follow the machine"),         \
         OPT_ROW(.name = "num_sub_iterations", .type = OPT_INT,                                     \
                 .offset = offsetof(S, M num_sub_iterations), .def = "2", .min = 1, .max = 10,      \
                 .meta = "N", .group = "trainer", .verbs = v,                                       \
+                .needs = "type=sentencepiece; model_type=unigram",                                 \
                 .help = "steps of expectation and maximization between prunings"),                 \
         OPT_ROW(.name = "seed_sentencepiece_size", .type = OPT_INT,                                \
                 .offset = offsetof(S, M seed_sentencepiece_size), .def = "1000000", .min = 1,      \
                 .max = 2147483647, .meta = "N", .group = "trainer", .verbs = v,                    \
+                .needs = "type=sentencepiece; model_type=unigram",                                 \
                 .help = "candidates that unigram starts from"),                                    \
         OPT_ROW(.name = "shrinking_factor", .type = OPT_REAL,                                      \
                 .offset = offsetof(S, M shrinking_factor), .def = "0.75", .min = 0.5, .max = 0.95, \
                 .meta = "X", .group = "trainer", .verbs = v,                                       \
+                .needs = "type=sentencepiece; model_type=unigram",                                 \
                 .help = "share of the candidates that a pruning keeps"),                           \
         OPT_ROW(.name = "hard_vocab_limit", .type = OPT_SWITCH,                                    \
                 .offset = offsetof(S, M hard_vocab_limit), .def = "true", .group = "trainer",      \
-                .verbs = v, .help = "fewer pieces than vocab_size are an error"),                  \
+                .verbs = v,                                                                        \
+                .needs =                                                                           \
+                    "type=sentencepiece; model_type=unigram, model_type=bpe, model_type=word",     \
+                .help = "fewer pieces than vocab_size are an error"),                              \
         OPT_ROW(.name = "use_all_vocab", .type = OPT_SWITCH,                                       \
                 .offset = offsetof(S, M use_all_vocab), .def = "false", .group = "trainer",        \
-                .verbs = v, .help = "word and char: keep all, whatever the coverage"),             \
+                .verbs = v, .needs = "type=sentencepiece",                                         \
+                .help = "word and char: keep all, whatever the coverage"),                         \
         OPT_ROW(.name = "vocabulary_output_piece_score", .type = OPT_SWITCH,                       \
                 .offset = offsetof(S, M vocabulary_output_piece_score), .def = "true",             \
-                .group = "trainer", .verbs = v, .help = "the .vocab lists scores"),                \
+                .group = "trainer", .verbs = v, .needs = "type=sentencepiece",                     \
+                .help = "the .vocab lists scores"),                                                \
         OPT_ROW(.name = "unk_id", .type = OPT_INT, .offset = offsetof(S, M unk_id), .def = "0",    \
                 .max = 2147483647, .meta = "ID", .group = "trainer", .verbs = v,                   \
-                .help = "id of the unknown piece"),                                                \
+                .needs = "type=sentencepiece", .help = "id of the unknown piece"),                 \
         OPT_ROW(.name = "bos_id", .type = OPT_INT, .offset = offsetof(S, M bos_id), .def = "1",    \
                 .min = -1, .max = 2147483647, .meta = "ID", .group = "trainer", .verbs = v,        \
+                .needs = "type=sentencepiece",                                                     \
                 .help = "id of the piece that begins a text, -1 for none"),                        \
         OPT_ROW(.name = "eos_id", .type = OPT_INT, .offset = offsetof(S, M eos_id), .def = "2",    \
                 .min = -1, .max = 2147483647, .meta = "ID", .group = "trainer", .verbs = v,        \
+                .needs = "type=sentencepiece",                                                     \
                 .help = "id of the piece that ends a text, -1 for none"),                          \
         OPT_ROW(.name = "pad_id", .type = OPT_INT, .offset = offsetof(S, M pad_id), .def = "-1",   \
                 .min = -1, .max = 2147483647, .meta = "ID", .group = "trainer", .verbs = v,        \
-                .help = "id of the padding piece, -1 for none"),                                   \
+                .needs = "type=sentencepiece", .help = "id of the padding piece, -1 for none"),    \
         OPT_ROW(.name = "unk_piece", .type = OPT_TEXT, .offset = offsetof(S, M unk_piece),         \
                 .def = "<unk>", .meta = "TEXT", .group = "trainer", .verbs = v,                    \
-                .help = "the unknown piece"),                                                      \
+                .needs = "type=sentencepiece", .help = "the unknown piece"),                       \
         OPT_ROW(.name = "bos_piece", .type = OPT_TEXT, .offset = offsetof(S, M bos_piece),         \
                 .def = "<s>", .meta = "TEXT", .group = "trainer", .verbs = v,                      \
+                .needs = "type=sentencepiece; !bos_id=-1",                                         \
                 .help = "the piece that begins a text"),                                           \
         OPT_ROW(.name = "eos_piece", .type = OPT_TEXT, .offset = offsetof(S, M eos_piece),         \
                 .def = "</s>", .meta = "TEXT", .group = "trainer", .verbs = v,                     \
-                .help = "the piece that ends a text"),                                             \
+                .needs = "type=sentencepiece; !eos_id=-1", .help = "the piece that ends a text"),  \
         OPT_ROW(.name = "pad_piece", .type = OPT_TEXT, .offset = offsetof(S, M pad_piece),         \
                 .def = "<pad>", .meta = "TEXT", .group = "trainer", .verbs = v,                    \
-                .help = "the padding piece"),                                                      \
+                .needs = "type=sentencepiece; !pad_id=-1", .help = "the padding piece"),           \
         OPT_ROW(.name = "unk_surface", .type = OPT_TEXT, .offset = offsetof(S, M unk_surface),     \
                 .def = " \xe2\x81\x87 ", .meta = "TEXT", .group = "trainer", .verbs = v,           \
-                .help = "what the unknown piece decodes to"),                                      \
+                .needs = "type=sentencepiece", .help = "what the unknown piece decodes to"),       \
         OPT_ROW(.name = "self_test_sample_size", .type = OPT_INT,                                  \
                 .offset = offsetof(S, M self_test_sample_size), .def = "0", .max = 1000,           \
-                .meta = "N", .group = "trainer", .verbs = v,                                       \
+                .meta = "N", .group = "trainer", .verbs = v, .needs = "type=sentencepiece",        \
                 .help = "lines kept in the model to test it when it is loaded"),                   \
         OPT_ROW(.name = "random_seed", .type = OPT_INT, .offset = offsetof(S, M random_seed),      \
                 .def = "-1", .min = -1, .max = 4294967294, .meta = "N", .group = "trainer",        \
-                .verbs = v, .help = "seed of the choice of those lines, -1 for chance"),           \
+                .verbs = v, .needs = "type=sentencepiece; @theirs",                                \
+                .help = "seed of the choice of those lines, -1 for chance"),                       \
         OPT_ROW(.name = "accept_language", .type = OPT_TEXT,                                       \
                 .offset = offsetof(S, M accept_language), .meta = "A,B", .group = "trainer",       \
-                .verbs = v, .help = "languages, noted in the model"),                              \
+                .verbs = v, .needs = "type=sentencepiece",                                         \
+                .help = "languages, noted in the model"),                                          \
         OPT_ROW(.name = "enable_differential_privacy", .type = OPT_SWITCH,                         \
                 .offset = offsetof(S, M enable_differential_privacy), .def = "false",              \
-                .group = "trainer", .verbs = v, .help = "unigram of tsv counts with noise"),       \
+                .group = "trainer", .verbs = v, .needs = "type=sentencepiece",                     \
+                .help = "unigram of tsv counts with noise"),                                       \
         OPT_ROW(.name = "differential_privacy_noise_level", .type = OPT_REAL,                      \
                 .offset = offsetof(S, M differential_privacy_noise_level), .def = "0",             \
-                .meta = "X", .group = "trainer", .verbs = v, .help = "deviation of that noise"),   \
+                .meta = "X", .group = "trainer", .verbs = v,                                       \
+                .needs = "type=sentencepiece; enable_differential_privacy",                        \
+                .help = "deviation of that noise"),                                                \
         OPT_ROW(.name = "differential_privacy_clipping_threshold", .type = OPT_INT,                \
                 .offset = offsetof(S, M differential_privacy_clipping_threshold), .def = "0",      \
                 .meta = "N", .group = "trainer", .verbs = v,                                       \
+                .needs = "type=sentencepiece; enable_differential_privacy",                        \
                 .help = "counts below it are dropped")
 
 struct sp_train_report {

@@ -137,8 +137,6 @@ int job_open_manifest(struct job *j, struct err *e)
     int code = data_flags_lists(&j->o->data, &j->lists, e);
     if (code)
         return code;
-    if (j->lists.per_part && opts_origin(j->opts, "split") == FROM_FLAG)
-        return err_set(e, ERR_USAGE, "--split cuts --data-path, not data of each part's own");
     for (int i = 0; !j->data_prefix; i++)
         j->data_prefix = list_at(j, i)->n ? list_at(j, i)->prefix[0] : NULL;
     code = find_packed(j, e);
@@ -231,6 +229,24 @@ static int tokenizers_agree(const struct job *j, struct err *e)
     return code;
 }
 
+/* What the rows of options ask for (opts_warn_unused). */
+struct use {
+    const struct job *j;
+    struct buf why;
+};
+
+static const char *fact(void *arg, const char *name)
+{
+    struct use *u = arg;
+    const struct job *j = u->j;
+    if (!strcmp(name, "texts") && j->opts->verb != VERB_GENERATE)
+        return "here: only " WEFT_PREFIX "train generate encodes text";
+    if (!strcmp(name, "texts") || !strcmp(name, "lenient") || !strcmp(name, "frames") ||
+        !strcmp(name, "eod"))
+        return NULL;
+    return tok_flags_fact(&j->tokenizer, j->tokenizer != NULL, name, &u->why);
+}
+
 int job_open_tokenizer(struct job *j, struct err *e)
 {
     const char *from = j->has_manifest ? j->manifest.tokenizer_path : NULL;
@@ -243,6 +259,9 @@ int job_open_tokenizer(struct job *j, struct err *e)
         code = open_copy(j, e);
     if (code)
         return code;
+    struct use u = {.j = j};
+    opts_warn_unused(j->opts, fact, &u);
+    buf_finish(&u.why);
     code = tokenizers_agree(j, e);
     if (!code && j->has_manifest && j->ckpt)
         code = data_fits(j, e);

@@ -77,7 +77,7 @@ static const struct opt_verb verbs[] = {
 };
 
 static const struct opt_table table = {
-    "demo", "shows how options work", "demo learn --input a.txt", verbs, rows, presets};
+    "demo", "shows how options work", "demo learn --input a.txt", verbs, rows, presets, ~0u};
 
 enum { MAX_WORDS = 32 };
 

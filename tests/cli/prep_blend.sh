@@ -81,8 +81,8 @@ expect 2 "$PREP" blend --data-path f --data-args-path list --num-samples 3
 err_has "exclude each other"
 expect 2 "$PREP" blend --data-path 1 d_text_document x f --num-samples 3
 err_has "weight before each prefix"
-expect 2 "$PREP" blend --train-data-path f --num-samples 3 --split 1
-err_has "--split cuts"
+expect 0 "$PREP" blend --train-data-path f --num-samples 3 --split 1
+err_has "--split has no effect with --train-data-path"
 expect 4 "$PREP" blend --data-path none --num-samples 3
 expect 2 "$PREP" blend --data-path f --num-samples 0
 expect 3 "$PREP" blend --per-split-data-args-path list --num-samples 3

@@ -100,6 +100,6 @@ t "what makes no sense is refused"
 expect 2 build --pretokenized ids.jsonl --vocab-size 50257 --min-bytes 3 --output-prefix z
 err_has "--min-bytes is for texts, and --pretokenized has ids"
 expect 2 build --input all.jsonl $null --min-tokens 5 --max-tokens 4 --output-prefix z
-err_has "the limits of length leave nothing"
+err_has "--min-tokens 5 exceeds --max-tokens 4: no document can match"
 expect 2 build --input all.jsonl $null --min-tokens -1 --output-prefix z
 check [ -z "$(ls z* 2>/dev/null)" ]

@@ -116,9 +116,16 @@ head -c 1000 p.bin >cut.bin
 expect 3 build --input cut.bin $null --output-prefix p
 err_has "cut.bin: is no Parquet file"
 
-t "options that have no effect are refused"
-expect 2 build --input lines.jsonl --text-separator x $null --output-prefix o
+t "options without effect are named"
+expect 0 build --input lines.jsonl --text-separator x $null --output-prefix noeffect
 err_has "--text-separator has no effect without --input-format text"
+expect 0 "$PREP" inspect noeffect_text_document --strict --specials parse --no-add-special-tokens --engine own --seed 3 \
+    --split 9,1,0 --seq-length 8 --num-samples 4 --num-valid-samples 4 --data-rules core --part valid --eod-mask-loss \
+    --exhaustive --data-cache-path x
+err_has "--specials, --engine, --strict and --add-special-tokens have no effect in prep inspect"
+err_has "--data-cache-path, --data-rules, --seq-length, --num-samples, --num-valid-samples, --exhaustive, --seed, --split, --part and --eod-mask-loss have no effect without --samples"
+
+t "what makes no sense is refused"
 expect 2 build --input t.txt --input-format text --text-separator '\q' $null --output-prefix o
 err_has "a backslash is followed by"
 expect 2 build --input t.txt --input-format text --json-keys a b $null --output-prefix o

@@ -108,8 +108,9 @@ expect 2 build --input c1.jsonl $null --partitions 2 --keep-sequential-samples -
 err_has "--keep-sequential-samples none, and true is asked for"
 expect 2 build --input c1.jsonl $null --output-prefix o
 err_has "--partitions 2, and none is asked for"
-expect 2 build --input c1.jsonl $null --keep-sequential-samples --output-prefix o
-err_has "--keep-sequential-samples needs --partitions"
+rm o_*
+expect 0 build --input c1.jsonl $null --keep-sequential-samples --output-prefix o
+err_has "--keep-sequential-samples has no effect with --partitions 1"
 rm o_*
 
 t "ids as wide as is asked for"

@@ -122,10 +122,7 @@ err_has "--lang: no rules for 'klingon'"
 err_has "english (en), german (de)"
 expect 2 build --pretokenized a.jsonl --split-sentences --output-prefix x
 err_has "--split-sentences splits texts, and --pretokenized has ids"
-expect 2 build --input a.jsonl --lang en --output-prefix x
-err_has "--lang has no effect without --split-sentences"
-expect 2 build --input a.jsonl --punkt-model en --output-prefix x
-err_has "--punkt-model has no effect without --split-sentences"
-expect 2 build --input a.jsonl --keep-newlines --output-prefix x
-err_has "--keep-newlines has no effect without --input-format text or --split-sentences"
 check [ -z "$(ls x* 2>/dev/null)" ]
+expect 0 build --input a.jsonl --lang en --punkt-model en --keep-newlines --output-prefix plain
+err_has "--lang and --punkt-model have no effect without --split-sentences"
+err_has "--keep-newlines has no effect without --input-format text or --split-sentences"

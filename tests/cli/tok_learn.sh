@@ -110,12 +110,12 @@ err_has "takes too many steps"
 
 t "options of another type are said to have no effect"
 expect 0 "$TOK" train --type bpe --character_coverage 1 --lowercase digits.txt --model_prefix g --vocab_size 260
-err_has "--character_coverage has no effect with --type bpe"
-err_has "--lowercase has no effect with --type bpe"
+err_has "--character_coverage has no effect without --type sentencepiece"
+err_has "--lowercase has no effect without --type wordpiece"
 err_lacks "--vocab_size has"
 expect 0 "$TOK" train --type bpe digits.txt --limit_alphabet 300 --json-keys x --model_prefix g --vocab_size 260
-err_has "--limit_alphabet 300 has no effect with --type bpe"
-err_has "--json-keys has no effect here: no input is JSONL"
+err_has "--limit_alphabet has no effect from 256 on with --type bpe"
+err_has "--json-keys has no effect: no input is JSONL"
 expect 2 "$TOK" train --type bpe --input_format tsv digits.txt --model_prefix g --vocab_size 260
 err_has "--input_format tsv"
 expect 2 "$TOK" train --type wordpiece --special_tokens '[PAD]' --model_prefix x digits.txt

@@ -110,23 +110,23 @@ t "our trainers and the library's"
 expect 0 "$TOK" train --input text.txt --model_prefix o --vocab_size 60 --model_type bpe
 err_lacks "SentencePiece's own trainer"
 expect 0 "$TOK" train --input text.txt --model_prefix l --vocab_size 60 --model_type bpe --engine sentencepiece --memory 64
-err_has "--memory has no effect on SentencePiece's own trainer"
+err_has "--memory has no effect with SentencePiece's own trainer"
 check [ "$(cut -f 1 o.vocab | sort | md5sum)" = "$(cut -f 1 l.vocab | sort | md5sum)" ]
 printf '61\t62\n' >rules.tsv
 expect 0 "$TOK" train --input text.txt --model_prefix l --vocab_size 60 --model_type bpe --denormalization_rule_tsv rules.tsv --workers 2
-err_has "--denormalization_rule_tsv is learnt by SentencePiece's own trainer"
-err_has "--workers has no effect on SentencePiece's own trainer"
+err_has "--denormalization_rule_tsv needs SentencePiece's own trainer"
+err_has "--workers has no effect with SentencePiece's own trainer"
 expect 0 "$TOK" train --input text.txt --model_prefix w --vocab_size 60 --model_type bpe --workers 3 --memory 16
 same o.model w.model
 
 t "options of other models, of the library and of other options are named"
 expect 0 "$TOK" train --input text.txt --model_prefix w --vocab_size 60 --model_type bpe --shrinking_factor 0.8 \
     --num_threads 3 --pad_piece P --shuffle_input_sentence --json-keys x
-err_has "--shrinking_factor has no effect with --model_type bpe"
-err_has "--num_threads has no effect on our own trainers"
-err_has "--pad_piece has no effect without --pad_id"
+err_has "--shrinking_factor has no effect without --model_type unigram"
+err_has "--num_threads has no effect without --engine sentencepiece"
+err_has "--pad_piece has no effect with --pad_id -1"
 err_has "--shuffle_input_sentence has no effect without --input_sentence_size"
-err_has "--json-keys has no effect here: no input is JSONL"
+err_has "--json-keys has no effect: no input is JSONL"
 expect 0 "$TOK" train --input text.txt --model_prefix w --vocab_size 60 --engine sentencepiece --shrinking_factor 0.8 \
     --num_threads 3 --pad_id 3 --pad_piece P
 err_lacks "no effect"

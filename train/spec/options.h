@@ -86,16 +86,23 @@ struct spec_flags {
                 .help = "old name of --position-embedding-type rope"),                             \
         OPT_ROW(.name = "rotary-base", .type = OPT_REAL, .offset = offsetof(S, m.rotary_base),     \
                 .def = "10000", .min = 1, .max = 1e12, .meta = "X", .group = "model", .verbs = v,  \
+                .needs =                                                                           \
+                    "position-embedding-type=rope, use-rotary-position-embeddings, hf-config",     \
                 .help = "base of the rotary angles"),                                              \
         OPT_ROW(.name = "rotary-percent", .type = OPT_REAL,                                        \
                 .offset = offsetof(S, m.rotary_percent), .def = "1.0", .max = 1, .meta = "X",      \
-                .group = "model", .verbs = v, .help = "share of each head that is turned"),        \
+                .group = "model", .verbs = v,                                                      \
+                .needs =                                                                           \
+                    "position-embedding-type=rope, use-rotary-position-embeddings, hf-config",     \
+                .help = "share of each head that is turned"),                                      \
         OPT_ROW(.name = "use-rope-scaling", .type = OPT_SWITCH,                                    \
                 .offset = offsetof(S, m.rope_scaling), .group = "model", .verbs = v,               \
+                .needs =                                                                           \
+                    "position-embedding-type=rope, use-rotary-position-embeddings, hf-config",     \
                 .help = "stretch the rotary angles as Llama 3.1 does"),                            \
         OPT_ROW(.name = "rope-scaling-factor", .type = OPT_REAL,                                   \
                 .offset = offsetof(S, m.rope_factor), .def = "8.0", .min = 1, .max = 1e6,          \
-                .meta = "X", .group = "model", .verbs = v,                                         \
+                .meta = "X", .group = "model", .verbs = v, .needs = "use-rope-scaling, hf-config", \
                 .help = "factor of --use-rope-scaling"),                                           \
         OPT_ROW(.name = "normalization", .type = OPT_CHOICE, .offset = offsetof(S, m.norm),        \
                 .def = "LayerNorm", .meta = "LayerNorm|RMSNorm", .group = "model", .verbs = v,     \
@@ -107,7 +114,7 @@ struct spec_flags {
                 .group = "model", .verbs = v, .help = "gated MLP with SiLU instead of GELU"),      \
         OPT_ROW(.name = "bias-gelu-fusion", .type = OPT_SWITCH,                                    \
                 .offset = offsetof(S, m.gelu_tanh), .def = "true", .group = "model", .verbs = v,   \
-                .alias = "gelu-tanh",                                                              \
+                .alias = "gelu-tanh", .needs = "!swiglu",                                          \
                 .help = "GELU in the tanh form, which Megatron's fused kernel computes; "          \
                         "--no-bias-gelu-fusion is the erf form"),                                  \
         OPT_ROW(.name = "disable-bias-linear", .type = OPT_SWITCH,                                 \
