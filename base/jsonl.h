@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 enum jsonl_kind { JSONL_MISSING, JSONL_STRING, JSONL_STRINGS, JSONL_IDS, JSONL_OTHER };
@@ -68,5 +69,11 @@ int jsonl_parse(struct jsonl *j, const char *line, size_t n, struct jsonl_value 
  */
 int jsonl_next(struct jsonl *j, const char *p, const char *end, size_t *ret_n,
                struct jsonl_value *ret, struct err *e);
+
+/*
+ * Appends the keys of a line that was found good, as jsonl_create takes them ("a.b" for the field b
+ * of the object a), with ", " between them, for messages; of many the first.
+ */
+void jsonl_keys(const char *line, size_t n, struct buf *ret);
 
 #endif

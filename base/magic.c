@@ -34,7 +34,7 @@ static const struct signature known[] = {
               "\xfd"
               "7zXZ\0",
               0),
-    SIGNATURE(MAGIC_PARQUET, "a Parquet file", "--input-format parquet reads it", "PAR1", 0),
+    SIGNATURE(MAGIC_PARQUET, "a Parquet file", NULL, "PAR1", 0),
     SIGNATURE(MAGIC_ARCHIVE, "a bzip2 file", "pipe it in: bzip2 -dc FILE | ... -", "BZh91AY&", 0),
     SIGNATURE(MAGIC_ARCHIVE, "an lz4 file", "pipe it in: lz4 -dc FILE | ... -", "\x04\x22\x4d\x18",
               0),
@@ -162,16 +162,16 @@ const struct magic *magic_find(const void *data, size_t n)
 
 /* ---- text, or not --------------------------------------------------------------------------- */
 
-static int hint_text(const char *cure, struct err *e)
+static int hint_cure(const char *cure, const char *otherwise, struct err *e)
 {
-    return err_hint(e, "%s%s--input-format text takes the bytes as they are", cure ? cure : "",
-                    cure ? "; " : "");
+    return err_hint(e, "%s%s%s", cure ? cure : "", cure && otherwise ? "; " : "",
+                    otherwise ? otherwise : "");
 }
 
-int magic_refuse(const char *name, const struct magic *m, struct err *e)
+int magic_refuse(const char *name, const struct magic *m, const char *otherwise, struct err *e)
 {
     err_set(e, ERR_DATA, "%s: is %s, not text in UTF-8", name, m->name);
-    return hint_text(m->cure, e);
+    return hint_cure(m->cure, otherwise, e);
 }
 
 /* UTF-16 without a byte order mark: every other byte of ASCII text is NUL. */
@@ -183,11 +183,20 @@ static bool like_utf16(const unsigned char *p, size_t n)
     return n >= 8 && ((!nul[0] && nul[1] > n / 4) || (!nul[1] && nul[0] > n / 4));
 }
 
-int magic_check_text(const char *name, const void *p, size_t n, struct err *e)
+static bool begins_json(const char *p, size_t n)
+{
+    size_t i = n >= 3 && !memcmp(p, "\xef\xbb\xbf", 3) ? 3 : 0;
+    while (i < n && (p[i] == ' ' || p[i] == '\t' || p[i] == '\r' || p[i] == '\n'))
+        i++;
+    return i < n && (p[i] == '{' || p[i] == '[');
+}
+
+static int check(const char *name, const void *p, size_t n, bool json, const char *otherwise,
+                 struct err *e)
 {
     const struct magic *m = magic_find(p, n);
     if (m)
-        return magic_refuse(name, m, e);
+        return magic_refuse(name, m, otherwise, e);
     n = n < MAGIC_LOOK ? n : MAGIC_LOOK;
     const unsigned char *nul = n ? memchr(p, 0, n) : NULL;
     if (!nul)
@@ -196,13 +205,27 @@ int magic_check_text(const char *name, const void *p, size_t n, struct err *e)
     if (like_utf16(p, n & ~(size_t)1)) {
         err_set(e, ERR_DATA, "%s: seems to be text in UTF-16 (byte %zu is NUL), not in UTF-8", name,
                 at);
-        return hint_text("convert it: iconv -f UTF-16LE -t UTF-8 FILE", e);
+        return hint_cure("convert it: iconv -f UTF-16LE -t UTF-8 FILE", otherwise, e);
     }
+    if (json && begins_json(p, n))
+        return 0;
     err_set(e, ERR_DATA, "%s: is a binary file, not text: byte %zu is NUL", name, at);
-    return hint_text(NULL, e);
+    return hint_cure(NULL, otherwise, e);
 }
 
-static int look(struct zin *z, char *p, bool *ret_parquet, struct err *e)
+int magic_check_text(const char *name, const void *p, size_t n, const char *otherwise,
+                     struct err *e)
+{
+    return check(name, p, n, false, otherwise, e);
+}
+
+int magic_check_json(const char *name, const void *p, size_t n, const char *otherwise,
+                     struct err *e)
+{
+    return check(name, p, n, true, otherwise, e);
+}
+
+static int look(struct zin *z, char *p, const char *otherwise, bool *ret_parquet, struct err *e)
 {
     size_t n = 0, k = 1;
     int code = 0;
@@ -210,12 +233,18 @@ static int look(struct zin *z, char *p, bool *ret_parquet, struct err *e)
         code = zin_read(z, p + n, MAGIC_LOOK - n, &k, e);
         n += k;
     }
-    const struct magic *m = code ? NULL : magic_find(p, n);
-    *ret_parquet = m && m->id == MAGIC_PARQUET && !zin_compressed(z);
-    return code || *ret_parquet ? code : magic_check_text(zin_name(z), p, n, e);
+    if (code)
+        return code;
+    const struct magic *m = magic_find(p, n);
+    *ret_parquet = m && m->id == MAGIC_PARQUET;
+    if (*ret_parquet && zin_compressed(z)) {
+        err_set(e, ERR_DATA, "%s: holds a Parquet file, which is read from its end", zin_name(z));
+        return err_hint(e, "decompress it first");
+    }
+    return *ret_parquet ? 0 : magic_check_json(zin_name(z), p, n, otherwise, e);
 }
 
-int magic_check_file(const char *path, bool *ret_parquet, struct err *e)
+int magic_check_file(const char *path, const char *otherwise, bool *ret_parquet, struct err *e)
 {
     struct stat st;
     struct zin *z;
@@ -226,7 +255,7 @@ int magic_check_file(const char *path, bool *ret_parquet, struct err *e)
     if (code)
         return code;
     char *p = mem_new(MAGIC_LOOK, 1);
-    code = look(z, p, ret_parquet, e);
+    code = look(z, p, otherwise, ret_parquet, e);
     free(p);
     zin_close(z);
     return code;

@@ -42,18 +42,24 @@ const struct magic *magic_find(const void *p, size_t n);
 /*
  * ERR_DATA if the n first bytes of the file `name`, decompressed, are not text: they are of a known
  * format, or there is a NUL among the first MAGIC_LOOK. What is text by this may still hold invalid
- * UTF-8.
+ * UTF-8. `otherwise`, which may be NULL, ends the hint: MAGIC_AS_TEXT where that option exists.
  */
-int magic_check_text(const char *name, const void *p, size_t n, struct err *e);
+#define MAGIC_AS_TEXT "--input-format text takes the bytes as they are"
+int magic_check_text(const char *name, const void *p, size_t n, const char *otherwise,
+                     struct err *e);
+
+/* The same where JSON is read: bytes that begin as JSON does may have a NUL, in a bad record. */
+int magic_check_json(const char *name, const void *p, size_t n, const char *otherwise,
+                     struct err *e);
 
 /* The same for what `name` is found to be. */
-int magic_refuse(const char *name, const struct magic *m, struct err *e);
+int magic_refuse(const char *name, const struct magic *m, const char *otherwise, struct err *e);
 
 /*
- * magic_check_text on the beginning of a file, which may be compressed. Parquet is not refused:
+ * magic_check_json on the beginning of a file, which may be compressed. Parquet is not refused:
  * *ret_parquet says it. Other than regular files are not opened, and pass: their bytes could not be
  * read again.
  */
-int magic_check_file(const char *path, bool *ret_parquet, struct err *e);
+int magic_check_file(const char *path, const char *otherwise, bool *ret_parquet, struct err *e);
 
 #endif

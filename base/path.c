@@ -63,6 +63,12 @@ bool file_is_dir(const char *path)
     return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
+bool file_is_plain(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
 bool file_is_still(int fd, const char *path)
 {
     struct stat is, was;

@@ -16,6 +16,7 @@ int file_read(const char *path, size_t max, struct buf *ret, struct err *e);
 
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
+bool file_is_plain(const char *path);         /* a regular file, also by a link */
 bool file_is_still(int fd, const char *path); /* the open file still has that name */
 int file_size(const char *path, uint64_t *ret, struct err *e);
 

@@ -35,7 +35,7 @@ int zin_read(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e);
  * Puts the n <= ZIN_UNREAD bytes that were read last back in front of the stream, for who has to
  * look at its beginning before choosing how to read it. Once before the next read.
  */
-enum { ZIN_UNREAD = 64 };
+enum { ZIN_UNREAD = 512 };
 void zin_unread(struct zin *z, const void *p, size_t n);
 
 /*

@@ -309,11 +309,44 @@ static int run_line(struct build *b, struct err *e)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
+static void note_empty(struct build *b)
+{
+    struct err said;
+    size_t n = 0;
+    for (size_t i = 0; i < b->source.ninputs && b->q->note; i++) {
+        if (!b->source.input[i].empty || n++ == BUILD_NOTES)
+            continue;
+        err_set(&said, ERR_DATA, "%s: is empty", source_name(&b->source, i));
+        b->q->note(b->q->arg, said.msg);
+    }
+}
+
+/* A share of the inputs may well be without documents; all of them may not. */
+static int check_empty(const struct build *b, struct err *e)
+{
+    const struct build_counts *c = &b->counts;
+    if (c->documents || b->q->allow_empty || b->q->nshards)
+        return 0;
+    if (c->bad || c->filtered)
+        err_set(e, ERR_DATA,
+                "there is no document in the input: %" PRIu64 " bad records, %" PRIu64
+                " left out for their length",
+                c->bad, c->filtered);
+    else
+        err_set(e, ERR_DATA, "%s: there is no document in it", source_name(&b->source, 0));
+    if (!c->bad && !c->filtered && b->source.ninputs > 1)
+        err_set(e, ERR_DATA, "there is no document in the %zu inputs", b->source.ninputs);
+    return err_hint(e, "--allow-empty writes a data set without documents");
+}
+
 static int write_all(struct build *b, struct err *e)
 {
+    note_empty(b);
     int code = build_begin(b, e);
     if (!code)
         code = run_line(b, e);
+    if (!code)
+        code = check_empty(b, e);
     if (!code)
         code = build_finish(b, e);
     build_leave(b, code);

@@ -36,15 +36,16 @@ struct build_request {
     const char *const *key;  /* of the records; for a framed stream it only names the output */
     size_t nkeys;
     const char *prefix;
-    const char *level;             /* ends the names: "document" or "sentence" */
-    const struct sentences *split; /* NULL: each document is one sequence */
-    const struct tokenizer *tok;   /* NULL only with `form.pretokenized` */
-    const char *specials;          /* the choice as the user spells it, for the manifest */
+    const char *level;               /* ends the names: "document" or "sentence" */
+    const struct sentences *split;   /* NULL: each document is one sequence */
+    const struct tokenizer *tok;     /* NULL only with `form.pretokenized` */
+    const char *specials;            /* the choice as the user spells it, for the manifest */
     const struct tok_choice *choice; /* of the tokenizer, likewise (tok_flags_choices) */
     size_t nchoices;
     int64_t vocab_size;     /* with `form.pretokenized` and without a tokenizer: ids are below it */
     enum shard_dtype dtype; /* 0: by the size of the vocabulary */
     bool append_eod, prepend_bos, overwrite;
+    bool allow_empty;        /* no document at all is not an error */
     unsigned shard, nshards; /* nshards > 0: only this share of the inputs (source_share) */
     int partitions;          /* 0, 1: none */
     bool sequential;         /* runs of documents, not every so manieth */
@@ -94,7 +95,8 @@ bool build_has_pipe(const struct build *b); /* so that it can never be kept */
 int64_t build_eod(const struct build *b, const char **ret_piece);
 uint64_t build_input_bytes(const struct build *b);
 
-/* ERR_DATA for a bad record (file, line, reason), ERR_IO for what cannot be read or written. */
+/* ERR_DATA for a bad record (file, line, reason) and for inputs without any document, ERR_IO for
+ * what cannot be read or written. */
 int build_run(struct build *b, struct err *e);
 
 const struct build_counts *build_counts(const struct build *b);

@@ -42,6 +42,17 @@ static int quarantine(struct build *b, const struct item *it, const struct bad *
     return code ? code : outfile_write(&b->bad, "\n", 1, e);
 }
 
+/* The first line is not JSON at all: perhaps the file is plain text. */
+static bool like_text(const struct build *b, const struct item *it, const struct bad *bad)
+{
+    const char *p = it->text.data + bad->at, *end = p + bad->n;
+    if (it->kind != ITEM_LINES || b->q->form.pretokenized || b->line + bad->line)
+        return false;
+    while (p < end && jsonl_white(*p))
+        p++;
+    return p < end && *p != '{';
+}
+
 static int take_bad(struct build *b, const struct item *it, struct err *e)
 {
     int code = 0;
@@ -55,9 +66,11 @@ static int take_bad(struct build *b, const struct item *it, struct err *e)
         bad_place(b, it, bad, &place);
         if (b->q->on_bad == BAD_FAIL) {
             *e = place;
-            err_hint(e, "--on-bad-record skip leaves such records out, quarantine also keeps them "
-                        "in a file");
-            return ERR_DATA;
+            return err_hint(e, like_text(b, it, bad)
+                                   ? "if this is plain text, --input-format text takes each line "
+                                     "as a document"
+                                   : "--on-bad-record skip leaves such records out, quarantine "
+                                     "also keeps them in a file");
         }
         b->counts.bad++;
         if (b->q->note && b->notes++ < BUILD_NOTES)

@@ -171,8 +171,8 @@ static int encode_sentences(struct encoder *c, const char *text, size_t n, struc
         for (size_t i = 0; i < count && !code; i++) {
             const struct punkt_span *s = punkt_span(&c->split, i);
             size_t before = col->ids.n;
-            code = tok_encode(c->plan->tok, c->work, text + at + s->at, s->end - s->at, &col->ids,
-                              e);
+            code =
+                tok_encode(c->plan->tok, c->work, text + at + s->at, s->end - s->at, &col->ids, e);
             put_sequence(col, before);
         }
     }
@@ -270,12 +270,32 @@ static int encode_values(struct encoder *c, struct item *it, struct err *e)
     return code;
 }
 
+/* Adds to the reason the keys that the record has, if one that was asked for is missing. */
+static void say_keys(const struct encoder *c, const char *p, size_t n, struct err *e)
+{
+    struct buf keys = {0};
+    for (size_t k = 0; k < c->plan->nkeys; k++) {
+        if (c->value[k].kind != JSONL_MISSING)
+            continue;
+        jsonl_keys(p, n, &keys);
+        err_set(e, ERR_DATA, "has no key \"%s\"; %s%s", c->plan->key[k],
+                keys.len ? "its keys are " : "it is empty", buf_str(&keys));
+        break;
+    }
+    buf_finish(&keys);
+}
+
 /* The record at p, whose line has *ret_n bytes. */
 static int encode_record(struct encoder *c, struct item *it, const char *p, const char *end,
                          size_t *ret_n, struct err *e)
 {
     int code = jsonl_next(c->json, p, end, ret_n, c->value, e);
-    return code ? code : encode_values(c, it, e);
+    if (code)
+        return code;
+    code = encode_values(c, it, e);
+    if (code == ERR_DATA)
+        say_keys(c, p, *ret_n, e);
+    return code;
 }
 
 static int encode_text(struct encoder *c, struct item *it, const char *p, size_t n, struct err *e)
@@ -429,8 +449,7 @@ static void run_long(struct encoder *c, struct item *it)
         code = filter_bytes(&p->filter, r->scan.value[k].spill.size) ? 0 : FILTERED;
     for (size_t k = 0; k < p->nkeys && !code; k++) {
         c->tokens = 0;
-        code =
-            encode_long(c, r->scan.value[k].kind, &r->scan.value[k].spill, &r->column[k], e);
+        code = encode_long(c, r->scan.value[k].kind, &r->scan.value[k].spill, &r->column[k], e);
         if (!code && !filter_tokens(&p->filter, c->tokens))
             code = FILTERED;
     }

@@ -97,6 +97,10 @@ const struct opt prep_rows[] = {
             .help =
                 "a line that is not good stops the run, is left out, or is left out and kept in "
                 "PREFIX.bad.jsonl"),
+    OPT_ROW(.name = "allow-empty", .type = OPT_SWITCH, AT(allow_empty), .group = "input",
+            .verbs = BUILD,
+            .help = "inputs without any document give a data set without documents; else they are "
+                    "an error"),
 
     TOK_FLAG_ROWS(S, tokenizer, BUILD | INSPECT | VERIFY | EXPORT | IMPORT | INDEX),
     TOK_FLAG_VOCAB_SIZE_ROW(S, tokenizer, BUILD | INSPECT | VERIFY | EXPORT | IMPORT | INDEX),

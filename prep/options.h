@@ -33,7 +33,7 @@ struct prep_options {
     bool keep_newlines, split_sentences;
     const char *lang, *punkt_model;
     int64_t min_bytes, max_bytes, min_tokens, max_tokens; /* 0: no limit */
-    bool append_eod, prepend_bos, overwrite;
+    bool append_eod, prepend_bos, overwrite, allow_empty;
     int64_t log_interval;
     int on_bad_record; /* enum on_bad */
     int64_t workers;   /* 0: one for each processor */

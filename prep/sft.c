@@ -231,7 +231,7 @@ static int open_all(struct sft *s, struct err *e)
     const struct long_plan plan = {.output = s->bad_path,
                                    .keep_line = q->on_bad == BAD_QUARANTINE,
                                    .fail = q->on_bad == BAD_FAIL};
-    static const struct source_form form = {.format = SOURCE_AUTO};
+    static const struct source_form form = {.format = SOURCE_AUTO, .no_tables = true};
     int code = make_plan(s, e);
     if (!code)
         code = source_open(&s->source, q->input, q->ninputs, &form, &plan, e);

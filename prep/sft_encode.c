@@ -72,13 +72,23 @@ void sft_encoder_counts(const struct sft_encoder *c, struct sft_counts *sum)
 
 /* ---- one record ----------------------------------------------------------------------------- */
 
+static int no_text(const struct sft_plan *p, const char *line, size_t n, struct err *e)
+{
+    struct buf keys = {0};
+    jsonl_keys(line, n, &keys);
+    err_set(e, ERR_DATA, "has no key \"%s\"; %s%s", p->text_key,
+            keys.len ? "its keys are " : "it is empty", buf_str(&keys));
+    buf_finish(&keys);
+    return ERR_DATA;
+}
+
 static int encode_text(struct sft_encoder *c, const char *line, size_t n, struct err *e)
 {
     const struct sft_plan *p = c->plan;
     struct jsonl_value text;
     int code = jsonl_parse(c->json, line, n, &text, e);
     if (!code && text.kind == JSONL_MISSING)
-        code = err_set(e, ERR_DATA, "has no key \"%s\"", p->text_key);
+        code = no_text(p, line, n, e);
     else if (!code && text.kind != JSONL_STRING)
         code = err_set(e, ERR_DATA, "the value of \"%s\" is not a string", p->text_key);
     if (!code)

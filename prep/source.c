@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/jsonl.h"
+#include "base/magic.h"
 #include "base/mem.h"
 #include "base/path.h"
 
@@ -21,30 +22,49 @@ const char *const source_formats[] = {"auto", "jsonl", "json", "text", "parquet"
 static int add_input(struct source *s, const char *path, struct err *e)
 {
     uint64_t bytes = 0;
-    if (strcmp(path, "-")) {
-        if (file_is_dir(path))
-            return err_set(e, ERR_IO, "%s: is a folder, not a file", path);
-        int code = file_size(path, &bytes, e);
-        if (code)
-            return code;
-    }
+    int code = strcmp(path, "-") ? file_size(path, &bytes, e) : 0;
+    if (code)
+        return code;
     s->input = mem_grow(s->input, s->ninputs + 1, sizeof(*s->input));
-    s->input[s->ninputs++] = (struct source_input){.path = mem_strdup(path), .bytes = bytes};
+    s->input[s->ninputs++] = (struct source_input){
+        .path = mem_strdup(path), .bytes = bytes, .empty = !bytes && file_is_plain(path)};
     return 0;
 }
 
-static int add_pattern(struct source *s, const char *pattern, struct err *e)
+static int refuse_table(const char *name, struct err *e)
 {
-    if (!strcmp(pattern, "-"))
-        return add_input(s, pattern, e);
+    err_set(e, ERR_DATA, "%s: is a Parquet file, but JSON is expected", name);
+    return err_hint(e, "write it as JSONL first");
+}
+
+/* Before any output: a file that holds no records is named as what it is. */
+static int check_input(const struct source *s, const char *path, struct err *e)
+{
+    enum source_format format = s->form.format;
+    bool parquet;
+    if (!strcmp(path, "-") || s->form.pretokenized || format == SOURCE_TEXT ||
+        format == SOURCE_PARQUET)
+        return 0;
+    int code = magic_check_file(path, s->form.no_tables ? NULL : MAGIC_AS_TEXT, &parquet, e);
+    if (code || !parquet || (format == SOURCE_AUTO && !s->form.no_tables))
+        return code;
+    refuse_table(path, e);
+    return s->form.no_tables ? ERR_DATA : err_hint(e, "--input-format parquet reads it");
+}
+
+static int add_inputs(struct source *s, const char *const *pattern, size_t n, struct err *e)
+{
     char **name;
-    size_t n;
-    int code = file_glob(pattern, &name, &n, e);
+    size_t count;
+    int code = names_expand(pattern, n, s->form.folders, &name, &count, e);
     if (code)
         return code;
-    for (size_t i = 0; i < n && !code; i++)
-        code = add_input(s, name[i], e);
-    names_free(name, n);
+    for (size_t i = 0; i < count && !code; i++) {
+        code = check_input(s, name[i], e);
+        if (!code)
+            code = add_input(s, name[i], e);
+    }
+    names_free(name, count);
     return code;
 }
 
@@ -70,8 +90,11 @@ uint64_t source_bytes(const struct source *s)
 
 enum { LOOK = ZIN_UNREAD, LOOK_MARK = 3 /* bytes of a byte order mark */ };
 
-/* The first bytes of the input, up to one that is neither white space nor of a byte order mark. */
-static int first_byte(struct source *s, char *ret, bool *ret_parquet, struct err *e)
+/*
+ * The first bytes of the input, up to one that is neither white space nor of a byte order mark.
+ * *ret_magic: the known format that they begin, or NULL.
+ */
+static int first_byte(struct source *s, char *ret, const struct magic **ret_magic, struct err *e)
 {
     char p[LOOK];
     size_t n = 0, more = 1, i = 0;
@@ -87,7 +110,7 @@ static int first_byte(struct source *s, char *ret, bool *ret_parquet, struct err
         i = i < n ? i : n;
     }
     *ret = i < n ? p[i] : '\0';
-    *ret_parquet = n >= 4 && !memcmp(p, "PAR1", 4);
+    *ret_magic = magic_find(p, n);
     if (!code)
         zin_unread(s->in, p, n);
     return code;
@@ -96,6 +119,8 @@ static int first_byte(struct source *s, char *ret, bool *ret_parquet, struct err
 static int begin_rows(struct source *s, struct err *e)
 {
     const char *path = s->input[s->at].path;
+    if (s->form.no_tables)
+        return refuse_table(source_name(s, s->at), e);
     if (!strcmp(path, "-"))
         return err_set(e, ERR_USAGE,
                        "standard input: a Parquet file is read from its end, it must be named");
@@ -120,13 +145,19 @@ static int begin_lines(struct source *s, struct err *e)
 {
     const struct source_input *in = &s->input[s->at];
     enum source_format format = s->form.format;
-    bool text = format == SOURCE_TEXT, parquet = format == SOURCE_PARQUET;
-    char c;
-    int code = parquet ? 0 : first_byte(s, &c, &parquet, e);
+    bool text = format == SOURCE_TEXT;
+    const struct magic *m = NULL;
+    char c = '\0';
+    if (text)
+        zin_take_any(s->in);
+    int code = format == SOURCE_PARQUET ? 0 : first_byte(s, &c, &m, e);
     if (code)
         return code;
-    if (parquet && (format == SOURCE_PARQUET || format == SOURCE_AUTO))
+    bool parquet = m && m->id == MAGIC_PARQUET;
+    if (format == SOURCE_PARQUET || (parquet && format == SOURCE_AUTO))
         return begin_rows(s, e);
+    if (m && !text && !s->form.pretokenized)
+        return magic_refuse(source_name(s, s->at), m, s->form.no_tables ? NULL : MAGIC_AS_TEXT, e);
     s->array = format == SOURCE_JSON || (format == SOURCE_AUTO && c == '[');
     if (text)
         lines_init_text(&s->lines, s->in, s->form.text.sep, s->form.text.nsep);
@@ -185,10 +216,12 @@ static void end_input(struct source *s)
 static int look(struct source *s, struct err *e)
 {
     char c;
-    bool parquet;
-    int code = first_byte(s, &c, &parquet, e);
+    const struct magic *m;
+    int code = first_byte(s, &c, &m, e);
     if (code || !c || c == '{' || c == '[')
         return code;
+    if (m && m->id != MAGIC_DOCS)
+        return err_set(e, ERR_DATA, "%s: is %s, not ids", source_name(s, s->at), m->name);
     s->framed = true;
     plain_close(&s->plain);
     return docstream_open(&s->docs, s->in, e);
@@ -197,10 +230,8 @@ static int look(struct source *s, struct err *e)
 int source_open(struct source *s, const char *const *pattern, size_t n,
                 const struct source_form *form, const struct long_plan *plan, struct err *e)
 {
-    int code = 0;
     *s = (struct source){.form = *form, .plan = *plan};
-    for (size_t i = 0; i < n && !code; i++)
-        code = add_pattern(s, pattern[i], e);
+    int code = add_inputs(s, pattern, n, e);
     if (!code)
         code = next_input(s, e);
     if (!code && form->pretokenized && !s->table)

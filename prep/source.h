@@ -30,6 +30,8 @@ extern const char *const source_formats[]; /* their names */
 
 struct source_form {
     bool pretokenized; /* the one input has ids */
+    bool folders;      /* one among the inputs stands for the files below it */
+    bool no_tables;    /* Parquet is refused */
     enum source_format format;
     struct text_form text; /* what of SOURCE_TEXT is a document */
 };
@@ -38,6 +40,7 @@ struct source_input {
     char *path;         /* "-" is standard input */
     uint64_t bytes;     /* of the file; 0 if not known */
     char xxh[XXH_TEXT]; /* of the file, once all of it is read; else "" */
+    bool empty;         /* a file of no bytes */
     bool absent;        /* nothing of it is in the share */
     bool part;          /* only lines that begin in bytes [begin, stop) */
     uint64_t begin, stop;
@@ -66,9 +69,10 @@ struct source {
 };
 
 /*
- * `pattern`: n names or shell patterns, each expanded in byte order. SOURCE_AUTO: an input whose
- * first byte behind white space is '[' is a JSON array, one that begins with PAR1 a Parquet file,
- * any other is JSONL. With `pretokenized`
+ * `pattern`: n names or shell patterns, as names_expand takes them. SOURCE_AUTO: an input whose
+ * first byte after white space is '[' is a JSON array, one that begins with PAR1 a Parquet file,
+ * any other is JSONL. Files that their first bytes show to be something else are ERR_DATA
+ * (base/magic.h), except in SOURCE_TEXT. With `pretokenized`
  * there is one, whose first bytes tell JSON from the framed stream, and its header is read. ERR_IO
  * for what is not there. What `form` and `plan` point to must live as long as the source. On
  * failure nothing is open.

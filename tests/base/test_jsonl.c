@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/jsonl.h"
 #include "base/utf8.h"
+#include "base/mem.h"
 #include "tests/t.h"
 
 static const char *const keys[] = {"text", "ids", "text", "k\"\xc3\xa9"};
@@ -505,7 +506,40 @@ static void cut_lines_are_refused(void)
     }
 }
 
-T_MAIN(T_CASE(strings_come_unescaped), T_CASE(keys_may_lead_into_objects),
+static void keys_are_listed(void)
+{
+    static const char *const cases[][2] = {
+        {"{}", ""},
+        {" { \"a\" : 1 , \"b\":\"x,}{\\\"\" } ", "a, b"},
+        {"{\"m\": {\"text\": \"t\", \"l\": [1, {\"k\": 2}]}, \"id\": null}", "m.text, m.l, id"},
+        {"{\"o\":{},\"p\":[[]],\"q\":-1.5e3}", "p, q"},
+        {"{\"\u3042\": true}", "\u3042"},
+        {"[1, 2]", ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct buf b = {0};
+        char *line = mem_strdup(cases[i][0]);
+        jsonl_keys(line, strlen(line), &b);
+        T_STR(buf_str(&b), cases[i][1]);
+        buf_finish(&b);
+        free(line);
+    }
+}
+
+static void of_many_keys_the_first_are_listed(void)
+{
+    struct buf line = {0}, b = {0};
+    for (int i = 0; i < 20; i++)
+        buf_addf(&line, "%s\"k%d\": %d", i ? ", " : "{", i, i);
+    buf_adds(&line, "}");
+    jsonl_keys(line.data, line.len, &b);
+    T_CHECK(strstr(buf_str(&b), "k0, k1") && strstr(b.data, "k15, ...") && !strstr(b.data, "k16"));
+    buf_finish(&line);
+    buf_finish(&b);
+}
+
+T_MAIN(T_CASE(keys_are_listed), T_CASE(of_many_keys_the_first_are_listed),
+       T_CASE(strings_come_unescaped), T_CASE(keys_may_lead_into_objects),
        T_CASE(escapes_stand_anywhere), T_CASE(every_code_becomes_its_character),
        T_CASE(a_bad_digit_is_none), T_CASE(long_strings_at_every_offset),
        T_CASE(ids_are_whole_numbers), T_CASE(strings_of_an_array), T_CASE(the_last_duplicate_wins),

@@ -102,17 +102,29 @@ static void what_is_no_text_is_refused(void)
     struct err e;
     static char text[MAGIC_LOOK + 2];
     memset(text, 'a', sizeof(text));
-    T_OK(magic_check_text("x", text, sizeof(text), &e), &e);
+    T_OK(magic_check_text("x", text, sizeof(text), MAGIC_AS_TEXT, &e), &e);
     text[MAGIC_LOOK] = '\0';
-    T_OK(magic_check_text("x", text, sizeof(text), &e), &e);
+    T_OK(magic_check_text("x", text, sizeof(text), MAGIC_AS_TEXT, &e), &e);
     text[MAGIC_LOOK - 1] = '\0';
-    T_ERR(magic_check_text("x", text, sizeof(text), &e), &e, ERR_DATA, "x: is a binary file");
+    T_ERR(magic_check_text("x", text, sizeof(text), MAGIC_AS_TEXT, &e), &e, ERR_DATA,
+          "x: is a binary file");
     T_CHECK(strstr(e.msg, "byte 65535"));
     T_CHECK(strstr(e.hint, "--input-format text"));
-    T_ERR(magic_check_text("x", "a\0b\0c\0d\0e\0", 10, &e), &e, ERR_DATA, "UTF-16");
+    T_ERR(magic_check_text("x", "a\0b\0c\0d\0e\0", 10, MAGIC_AS_TEXT, &e), &e, ERR_DATA, "UTF-16");
     T_CHECK(strstr(e.hint, "iconv"));
-    T_ERR(magic_check_text("x", "%PDF-1.4", 8, &e), &e, ERR_DATA, "x: is a PDF document, not text");
+    T_ERR(magic_check_text("x", "%PDF-1.4", 8, MAGIC_AS_TEXT, &e), &e, ERR_DATA,
+          "x: is a PDF document, not text");
     T_CHECK(strstr(e.hint, "pdftotext"));
+}
+
+static void json_may_have_a_bad_record(void)
+{
+    static const char line[] = "{\"text\": \"a\"}\n{\"text\": \"a\0\"}\n";
+    struct err e;
+    T_OK(magic_check_json("x", line, sizeof(line) - 1, NULL, &e), &e);
+    T_ERR(magic_check_text("x", line, sizeof(line) - 1, NULL, &e), &e, ERR_DATA, "byte 25 is NUL");
+    T_ERR(magic_check_json("x", "a\0bcdefgh", 10, NULL, &e), &e, ERR_DATA, "byte 1 is NUL");
+    T_ERR(magic_check_json("x", "{\0\"\0t\0\"\0", 8, NULL, &e), &e, ERR_DATA, "UTF-16");
 }
 
 static void put_gzip(const char *path, const char *p, size_t n)
@@ -127,18 +139,20 @@ static void files_are_judged_decompressed(void)
     bool parquet;
     const char *dir = fresh_dir("d");
     put_gzip(in(dir, "a.gz"), "plain text\n", 11);
-    T_OK(magic_check_file(in(dir, "a.gz"), &parquet, &e), &e);
+    T_OK(magic_check_file(in(dir, "a.gz"), NULL, &parquet, &e), &e);
     T_CHECK(!parquet);
     put_gzip(in(dir, "a.gz"), "%PDF-1.4 compressed", 19);
-    T_ERR(magic_check_file(in(dir, "a.gz"), &parquet, &e), &e, ERR_DATA, "a.gz: is a PDF");
+    T_ERR(magic_check_file(in(dir, "a.gz"), NULL, &parquet, &e), &e, ERR_DATA, "a.gz: is a PDF");
     T_OK(file_replace(in(dir, "p"), "PAR1.......", 11, &e), &e);
-    T_OK(magic_check_file(in(dir, "p"), &parquet, &e), &e);
+    T_OK(magic_check_file(in(dir, "p"), NULL, &parquet, &e), &e);
     T_CHECK(parquet);
     put_gzip(in(dir, "p.gz"), "PAR1.......", 11); /* which cannot be read from its end */
-    T_ERR(magic_check_file(in(dir, "p.gz"), &parquet, &e), &e, ERR_DATA, "p.gz: is a Parquet");
-    T_ERR(magic_check_file(in(dir, "none"), &parquet, &e), &e, ERR_IO, "none: cannot open");
-    T_OK(magic_check_file("/dev/null", &parquet, &e), &e);
+    T_ERR(magic_check_file(in(dir, "p.gz"), NULL, &parquet, &e), &e, ERR_DATA,
+          "p.gz: holds a Parquet");
+    T_ERR(magic_check_file(in(dir, "none"), NULL, &parquet, &e), &e, ERR_IO, "none: cannot open");
+    T_OK(magic_check_file("/dev/null", NULL, &parquet, &e), &e);
 }
 
 T_MAIN(T_CASE(first_bytes_tell_the_format), T_CASE(a_cut_signature_is_none), T_CASE(a_tar_archive),
-       T_CASE(what_is_no_text_is_refused), T_CASE(files_are_judged_decompressed))
+       T_CASE(what_is_no_text_is_refused), T_CASE(json_may_have_a_bad_record),
+       T_CASE(files_are_judged_decompressed))

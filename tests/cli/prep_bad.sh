@@ -141,7 +141,8 @@ expect 4 build --input nowhere.jsonl $null --output-prefix o
 err_has "nowhere.jsonl"
 expect 4 build --input 'nowhere*' $null --output-prefix o
 err_has "nowhere*"
-expect 4 build --input . $null --output-prefix o
+mkdir hollow
+expect 4 build --input hollow $null --output-prefix o
 nothing
 
 t "an output folder that is not there"

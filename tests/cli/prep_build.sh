@@ -90,7 +90,7 @@ done
 
 t "an empty input gives an empty data set"
 : >empty.jsonl
-expect 0 build --input empty.jsonl $null --output-prefix e
+expect 0 build --input empty.jsonl --allow-empty $null --output-prefix e
 check [ "$(hex e_text_document.idx)" = "4d4d4944494458000001000000000000000800000000000000000100000000000000\
 0000000000000000" ]
 check [ ! -s e_text_document.bin ]

@@ -27,7 +27,7 @@ check [ "$(wc -c <a_text_document.bin)" = $(($(wc -c <l_text_document.bin) * 2))
 
 t "an empty array; arrays of ids"
 echo '[]' >empty.json
-expect 0 build --input empty.json $null --output-prefix e
+expect 0 build --input empty.json --allow-empty $null --output-prefix e
 check [ ! -s e_text_document.bin ]
 echo '[{"text": [1, 2]}, {"text": []}, {"text": [3]}]' >ids.json
 expect 0 build --pretokenized ids.json --vocab-size 10 --output-prefix e

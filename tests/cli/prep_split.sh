@@ -35,7 +35,7 @@ merge one_text_document m1
 expect 0 build --input few.jsonl $null --output-prefix w1
 both m1 w1_text_document
 : >none.jsonl
-expect 0 build --input none.jsonl $null --shard-size 1M --output-prefix none
+expect 0 build --input none.jsonl --allow-empty $null --shard-size 1M --output-prefix none
 has_file none_text_document_00000.idx
 no_file none_text_document_00001.idx
 expect 0 "$PREP" verify none_text_document_00000

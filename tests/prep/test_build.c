@@ -138,6 +138,9 @@ static void only_the_first_bad_records_are_told(void)
         buf_adds(&b, "x\n");
     job_init(&j, buf_str(&b));
     j.q.on_bad = BAD_SKIP;
+    T_ERR(run(&j, &c, &e), &e, ERR_DATA, "no document in the input: 30 bad records");
+    j.notes = 0;
+    j.q.allow_empty = true;
     T_OK(run(&j, &c, &e), &e);
     T_EQ(c.bad, 3 * BUILD_NOTES);
     T_EQ(j.notes, BUILD_NOTES);

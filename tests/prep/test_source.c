@@ -101,10 +101,11 @@ static void an_error_is_an_item(void)
     struct item it;
     struct buf b = {0};
     buf_add(&b, "\x28\xb5\x2f\xfd\x00", 5); /* a zstd frame that ends at once */
-    put("cut", &b);
+    put_text("cut", "2\n");
     put_text("good", "1\n");
     const char *names[] = {t_path("good"), t_path("cut")};
     T_OK(source_open(&s, names, 2, &json, plan(), &e), &e);
+    put("cut", &b); /* damaged since it was looked at */
     item_init(&it, 1);
     T_CHECK(next(&s, &it));
     T_EQ(it.code, 0);
@@ -114,6 +115,33 @@ static void an_error_is_an_item(void)
     item_finish(&it);
     source_close(&s);
     buf_finish(&b);
+}
+
+static void other_formats_are_named_at_once(void)
+{
+    static const struct source_form text = {.format = SOURCE_TEXT,
+                                            .text = {.sep = "\n", .nsep = 1}};
+    static const struct source_form lines = {.format = SOURCE_JSONL};
+    static const struct source_form chats = {.format = SOURCE_AUTO, .no_tables = true};
+    struct err e;
+    struct source s;
+    struct item it;
+    put_text("good", "{}\n");
+    put_text("pdf", "%PDF-1.4\n");
+    put_text("rows", "PAR1 and no more");
+    const char *names[] = {t_path("good"), t_path("pdf")}, *rows[] = {t_path("rows")};
+    T_ERR(source_open(&s, names, 2, &json, plan(), &e), &e, ERR_DATA, "pdf: is a PDF document");
+    T_CHECK(strstr(e.hint, "--input-format text"));
+    T_ERR(source_open(&s, rows, 1, &lines, plan(), &e), &e, ERR_DATA, "rows: is a Parquet file");
+    T_CHECK(strstr(e.hint, "--input-format parquet"));
+    T_ERR(source_open(&s, rows, 1, &chats, plan(), &e), &e, ERR_DATA, "rows: is a Parquet file");
+    T_OK(source_open(&s, names + 1, 1, &text, plan(), &e), &e);
+    item_init(&it, 1);
+    T_CHECK(next(&s, &it));
+    T_EQ(it.code, 0);
+    T_MEM(it.text.data, "%PDF-1.4\n", 9);
+    item_finish(&it);
+    source_close(&s);
 }
 
 static void long_lines_become_records_of_their_own(void)
@@ -369,8 +397,8 @@ static void a_framed_stream_goes_on_by_documents(void)
 }
 
 T_MAIN(T_CASE(inputs_come_in_byte_order_and_apart), T_CASE(what_is_not_there_is_named),
-       T_CASE(an_error_is_an_item), T_CASE(long_lines_become_records_of_their_own),
-       T_CASE(framed_streams_become_runs_of_ids),
+       T_CASE(an_error_is_an_item), T_CASE(other_formats_are_named_at_once),
+       T_CASE(long_lines_become_records_of_their_own), T_CASE(framed_streams_become_runs_of_ids),
        T_CASE(a_long_document_of_the_stream_is_a_record_of_its_own),
        T_CASE(jsonl_is_told_from_the_framed_stream), T_CASE(reading_goes_on_behind_any_item),
        T_CASE(a_file_that_shrinks_is_told), T_CASE(a_framed_stream_goes_on_by_documents))

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+# prep build and prep sft: inputs of the wrong kind, empty ones, folders, names with odd characters.
+
+null="--tokenizer-type NullTokenizer --vocab-size 1000"
+build() { "$PREP" build --overwrite --output-prefix o "$@"; }
+ids() { od -An -v -w2 -tu2 "$1" | tr -d ' \n'; }
+refuses() { # FILE WORDS HINT
+    expect 3 build --input good.jsonl "$1" --on-bad-record skip $null
+    err_has "$1: $2"
+    err_has "$3"
+    no_file o_text_document.idx
+    expect 3 build --input "$1" $null
+    err_has "$1: $2"
+}
+
+echo '{"text": "1 2"}' >good.jsonl
+
+t "a wrong kind of file is named before anything is written, also under skip"
+tar -cf a.tar good.jsonl
+refuses a.tar "is a tar archive" "tar -xOf"
+gzip -c a.tar >a.tar.gz
+refuses a.tar.gz "is a tar archive" "tar -xOf"
+printf 'ARROW1\0\0.......' >a.arrow
+refuses a.arrow "is an Arrow file" "to_parquet"
+printf '\377\376{\0"\0' >utf16.jsonl
+refuses utf16.jsonl "is text in UTF-16" "iconv -f UTF-16"
+printf '{\0"\0t\0e\0x\0t\0"\0:\0"\0"\0}\0' >nomark.jsonl
+refuses nomark.jsonl "seems to be text in UTF-16" "iconv -f UTF-16LE"
+printf '\n\016\n\005<unk>\025\0\0\0\0\030\002' >t.model
+refuses t.model "is a SentencePiece model" "--tokenizer FILE"
+printf '\1\0\2\0\3\0' >ids.bin
+refuses ids.bin "is a binary file, not text: byte 1 is NUL" "--input-format text"
+printf 'BZh91AY&SY..........' >a.bz2
+refuses a.bz2 "is a bzip2 file" "bzip2 -dc"
+expect 3 sh -c '"$@" <a.arrow' sh "$PREP" build --quiet --input - $null --output-prefix o
+err_has "standard input: is an Arrow file"
+expect 3 "$PREP" build --quiet --pretokenized a.tar --vocab-size 10 --output-prefix o
+err_has "a.tar: is a tar archive"
+expect 3 "$PREP" build --quiet --pretokenized utf16.jsonl --vocab-size 10 --output-prefix o
+err_has "utf16.jsonl: is text in UTF-16, not ids"
+
+t "--input-format text takes the bytes as they are"
+printf '%%PDF-1.4\n7\n' >a.pdf
+refuses a.pdf "is a PDF document" "pdftotext"
+printf '7 8\n9' >a.txt
+expect 0 build --input a.txt --input-format text $null
+check [ "$(ids o_text_document.bin)" = 789 ]
+
+t "a NUL inside a record of JSONL is a bad record"
+printf '{"text": "1"}\n{"text": "\0"}\n{"text": "2"}\n' >nul.jsonl
+expect 0 build --input nul.jsonl --on-bad-record skip $null
+check [ "$(ids o_text_document.bin)" = 12 ]
+
+t "plain text given as JSONL: the hint is its option"
+rm -f o_*
+expect 3 build --input a.txt $null
+err_has "a.txt: line 1:"
+err_has "--input-format text takes each line as a document"
+err_lacks "--on-bad-record"
+{ cat good.jsonl; echo oops; } >second.jsonl
+expect 3 build --input second.jsonl $null
+err_has "--on-bad-record skip"
+
+t "the keys of a record are listed when one is missing"
+echo '{"content": "1", "meta": {"lang": "en", "body": "2"}, "id": 7}' >keys.jsonl
+expect 3 build --input keys.jsonl $null
+err_has 'keys.jsonl: line 1: has no key "text"; its keys are content, meta.lang, meta.body, id'
+expect 0 build --input keys.jsonl --json-keys meta.body $null --output-prefix k
+expect 3 "$PREP" sft --input keys.jsonl $null --seq-length 8 --output-prefix s
+err_has 'has no key "text"; its keys are content, meta.lang, meta.body, id'
+echo '{}' >none.jsonl
+expect 3 build --input none.jsonl $null
+err_has 'has no key "text"; it is empty'
+
+t "an empty file is said; no document at all is an error"
+: >empty.jsonl
+expect 0 build --input empty.jsonl good.jsonl $null
+err_has "empty.jsonl: is empty"
+check [ "$(ids o_text_document.bin)" = 12 ]
+rm -f o_*
+for f in empty.jsonl "empty.jsonl empty.jsonl"; do
+    expect 3 build --input $f $null
+    err_has "--allow-empty"
+    err_has "there is no document"
+    no_file o_text_document.idx
+done
+expect 3 build --input second.jsonl --on-bad-record skip --json-keys other $null
+err_has "there is no document in the input: 2 bad records"
+expect 3 build --input good.jsonl --min-bytes 100 $null
+err_has "1 left out for their length"
+expect 3 sh -c '"$@" </dev/null' sh "$PREP" build --quiet --input - $null --output-prefix o
+err_has "standard input: there is no document in it"
+check [ -z "$(ls -A | grep "^[.]o[._]")" ]
+expect 0 build --input empty.jsonl --allow-empty $null
+has_file o_text_document.idx
+check [ ! -s o_text_document.bin ]
+
+t "an empty framed stream"
+printf '' | "$TOK" encode --quiet --tokenizer-type NullTokenizer --vocab-size 9 --format docs - >empty.docs
+expect 3 build --pretokenized empty.docs
+err_has "empty.docs: there is no document in it"
+expect 0 build --pretokenized empty.docs --allow-empty
+
+t "a folder stands for its files, in byte order of their paths"
+mkdir -p d/b/.git d/.hid && echo '{"text": "1"}' >d/B && echo '{"text": "2"}' >d/a.jsonl && echo '{"text": "3"}' >d/b/z
+echo broken >d/.hidden && echo broken >d/b/.git/x && echo broken >d/.hid/y
+expect 0 build --input d $null
+check [ "$(ids o_text_document.bin)" = 123 ]
+expect 0 build --input good.jsonl d/b good.jsonl $null
+check [ "$(ids o_text_document.bin)" = 12312 ]
+mkdir nothing
+expect 4 build --input nothing $null
+err_has "nothing: there is no file in this folder"
+expect 4 "$PREP" sft --input d $null --seq-length 8 --output-prefix s
+err_has "d: is a folder, not a file"
+err_has "'d/*'"
+
+t "a name that exists is taken as it stands, before commas, quotes and brackets"
+echo '{"text": "4"}' >'a,b.jsonl' && echo '{"text": "5"}' >'[x].jsonl' && echo '{"text": "6"}' >x.jsonl
+echo '{"text": "7"}' >'"q".jsonl' && echo '{"text": "8"}' >'*.jsonl'
+expect 0 build --input 'a,b.jsonl' '[x].jsonl' '"q".jsonl' '*.jsonl' x.jsonl,x.jsonl $null
+check [ "$(ids o_text_document.bin)" = 457866 ]
+rm '[x].jsonl'
+expect 0 build --input '[x].jsonl' $null
+check [ "$(ids o_text_document.bin)" = 6 ]
+
+t "limits that exclude each other are named"
+expect 2 build --input good.jsonl $null --min-tokens 300 --max-tokens 200
+err_has "--min-tokens 300 exceeds --max-tokens 200: no document can match"
+expect 2 build --input good.jsonl $null --min-bytes 3 --max-bytes 2
+err_has "--min-bytes 3 exceeds --max-bytes 2: no record can match"
