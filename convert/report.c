@@ -3,10 +3,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "train/spec/param.h"
+
+enum { EXTRA_SHOWN = 10 }; /* names of tensors in one message */
 
 static int read_spec(const struct ckpt *c, struct spec *ret, struct err *e)
 {
@@ -72,19 +76,25 @@ static void add_pairs(struct buf *b, const char *what, const struct ckpt_pair *p
         buf_addf(b, "%-11s %s: %s\n", i ? "" : what, p[i].key, p[i].value);
 }
 
+/* How many tensors from i on are of one group. */
+static size_t group_size(const struct ckpt *c, size_t i)
+{
+    size_t j = i + 1;
+    while (j < ckpt_tensors(c) && !strcmp(ckpt_tensor_at(c, j)->group, ckpt_tensor_at(c, i)->group))
+        j++;
+    return j - i;
+}
+
 static void add_groups(struct buf *b, const struct ckpt *c)
 {
-    for (int g = 0; g < CKPT_GROUPS; g++) {
-        uint64_t n = 0, elements = 0;
-        for (size_t i = 0; i < ckpt_tensors(c); i++) {
-            const struct ckpt_tensor *t = ckpt_tensor_at(c, i);
-            n += t->group == (enum ckpt_group)g;
-            elements += t->group == (enum ckpt_group)g ? (uint64_t)(t->size[0] * t->size[1]) : 0;
+    for (size_t i = 0, n; i < ckpt_tensors(c); i += n) {
+        uint64_t elements = 0;
+        n = group_size(c, i);
+        for (size_t k = i; k < i + n; k++) {
+            const struct ckpt_tensor *t = ckpt_tensor_at(c, k);
+            elements += (uint64_t)(t->size[0] * t->size[1]);
         }
-        if (!n)
-            continue;
-        buf_addf(b, "%-11s %llu tensors, ", ckpt_group_name((enum ckpt_group)g),
-                 (unsigned long long)n);
+        buf_addf(b, "%-11s %zu tensors, ", ckpt_tensor_at(c, i)->group, n);
         add_count(b, elements);
         buf_adds(b, " elements\n");
     }
@@ -92,12 +102,14 @@ static void add_groups(struct buf *b, const struct ckpt *c)
 
 static void add_tensor(struct buf *b, const struct ckpt_tensor *t)
 {
-    buf_addf(b, "%-10s %-4s %s [%lld", ckpt_group_name(t->group), dtype_name(t->dtype), t->name,
+    buf_addf(b, "%-10s %-4s %s [%lld", t->group, dtype_name(t->dtype), t->name,
              (long long)t->size[0]);
     if (t->rank == 2)
         buf_addf(b, ", %lld", (long long)t->size[1]);
     buf_adds(b, "]\n");
 }
+
+static int add_extra(const struct ckpt *c, struct buf *out, struct err *e);
 
 int report_text(const struct ckpt *c, bool tensors, struct buf *out, struct err *e)
 {
@@ -114,6 +126,9 @@ int report_text(const struct ckpt *c, bool tensors, struct buf *out, struct err 
     add_pairs(out, "kernels", m->kernels, m->nkernels);
     add_pairs(out, "state", m->state, m->nstate);
     add_groups(out, c);
+    code = add_extra(c, out, e);
+    if (code)
+        return code;
     buf_addf(out, "files       %zu, ", ckpt_files(c));
     add_count(out, total_bytes(c));
     buf_adds(out, " bytes\n");
@@ -191,7 +206,7 @@ static void json_tensors(struct buf *b, const struct ckpt *c)
     for (size_t i = 0; i < ckpt_tensors(c); i++) {
         const struct ckpt_tensor *t = ckpt_tensor_at(c, i);
         buf_adds(b, i ? ",{" : "{");
-        json_text(b, "group", ckpt_group_name(t->group));
+        json_text(b, "group", t->group);
         buf_addc(b, ',');
         json_text(b, "name", t->name);
         buf_addc(b, ',');
@@ -221,58 +236,112 @@ int report_json(const struct ckpt *c, bool tensors, struct buf *out, struct err 
 
 /* ---- checking ------------------------------------------------------------------------------ */
 
-static int check_source(const struct ckpt *c, enum ckpt_group g, const struct param_source *s,
+/* The groups that have one tensor for each of the model's. */
+static const char *const model_groups[] = {CKPT_PARAM, CKPT_EXP_AVG, CKPT_EXP_AVG_SQ};
+enum { MODEL_GROUPS = sizeof(model_groups) / sizeof(model_groups[0]) };
+
+static int check_source(const struct ckpt *c, const char *group, const struct param_source *s,
                         struct err *e)
 {
-    const struct ckpt_tensor *t = ckpt_find(c, g, s->name);
+    const struct ckpt_tensor *t = ckpt_find(c, group, s->name);
     if (!t)
         return err_set(e, ERR_INTEGRITY, "%s: has no %s '%s', which its model needs", ckpt_path(c),
-                       ckpt_group_name(g), s->name);
+                       group, s->name);
     if (t->rank != s->rank || t->size[0] != s->size[0] || t->size[1] != s->size[1])
         return err_set(e, ERR_INTEGRITY, "%s: %s '%s' has another shape than its model needs",
-                       ckpt_path(c), ckpt_group_name(g), s->name);
+                       ckpt_path(c), group, s->name);
     return 0;
 }
 
-static size_t group_size(const struct ckpt *c, enum ckpt_group g)
+static bool has_group(const struct ckpt *c, const char *group)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < ckpt_tensors(c); i++)
-        n += ckpt_tensor_at(c, i)->group == g;
-    return n;
+    bool has = false;
+    for (size_t i = 0; !has && i < ckpt_tensors(c); i++)
+        has = !strcmp(ckpt_tensor_at(c, i)->group, group);
+    return has;
 }
 
-static int check_group(const struct ckpt *c, enum ckpt_group g, const struct params *p,
+static int check_group(const struct ckpt *c, const char *group, const struct params *p,
                        struct err *e)
 {
-    size_t have = group_size(c, g), want = 0;
-    if (!have && g != CKPT_PARAM)
-        return 0; /* weights alone */
     int code = 0;
-    for (int i = 0; !code && i < p->n; i++) {
-        want += (size_t)p->at[i].sources;
+    if (strcmp(group, CKPT_PARAM) && !has_group(c, group))
+        return 0; /* weights alone */
+    for (int i = 0; !code && i < p->n; i++)
         for (int k = 0; !code && k < p->at[i].sources; k++)
-            code = check_source(c, g, &p->at[i].source[k], e);
-    }
-    if (!code && have != want)
-        code = err_set(e, ERR_INTEGRITY, "%s: has %zu tensors of %s, its model needs %zu",
-                       ckpt_path(c), have, ckpt_group_name(g), want);
+            code = check_source(c, group, &p->at[i].source[k], e);
     return code;
+}
+
+static int text_order(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Tensors that the model does not have, as " GROUP 'NAME'", comma between; how many there are. */
+static size_t find_extra(const struct ckpt *c, const struct params *p, struct buf *out)
+{
+    size_t n = 0, extra = 0;
+    const char **names = NULL;
+    for (int i = 0; i < p->n; i++)
+        for (int k = 0; k < p->at[i].sources; k++) {
+            names = mem_grow(names, n + 1, sizeof(*names));
+            names[n++] = p->at[i].source[k].name;
+        }
+    if (n)
+        qsort(names, n, sizeof(*names), text_order);
+    for (size_t i = 0; i < ckpt_tensors(c); i++) {
+        const struct ckpt_tensor *t = ckpt_tensor_at(c, i);
+        bool of_model = false;
+        for (size_t g = 0; g < MODEL_GROUPS; g++)
+            of_model |= !strcmp(t->group, model_groups[g]);
+        if (!of_model || (n && bsearch(&t->name, names, n, sizeof(*names), text_order)))
+            continue;
+        if (extra++ < EXTRA_SHOWN)
+            buf_addf(out, "%s%s '%.200s'", extra > 1 ? ", " : "", t->group, t->name);
+    }
+    if (extra > EXTRA_SHOWN)
+        buf_addf(out, " and %zu more", extra - EXTRA_SHOWN);
+    free(names);
+    return extra;
+}
+
+static int model_of(const struct ckpt *c, struct params *ret, struct err *e)
+{
+    struct spec s;
+    int code = read_spec(c, &s, e);
+    return code ? code : params_build(ret, &s, (struct mesh){1, 1, 1}, 0, e);
 }
 
 int report_check_model(const struct ckpt *c, struct err *e)
 {
-    struct spec s;
     struct params p;
-    int code = read_spec(c, &s, e);
-    if (!code)
-        code = params_build(&p, &s, (struct mesh){1, 1, 1}, 0, e);
+    struct buf extra = {0};
+    int code = model_of(c, &p, e);
     if (code)
         return code;
-    for (int g = 0; !code && g < CKPT_GROUPS; g++)
-        code = check_group(c, (enum ckpt_group)g, &p, e);
+    for (size_t g = 0; !code && g < MODEL_GROUPS; g++)
+        code = check_group(c, model_groups[g], &p, e);
+    if (!code && find_extra(c, &p, &extra))
+        code = err_set(e, ERR_INTEGRITY, "%s: its model does not have %s", ckpt_path(c),
+                       buf_str(&extra));
+    buf_finish(&extra);
     params_finish(&p);
     return code;
+}
+
+static int add_extra(const struct ckpt *c, struct buf *out, struct err *e)
+{
+    struct params p;
+    struct buf extra = {0};
+    int code = model_of(c, &p, e);
+    if (code)
+        return code;
+    if (find_extra(c, &p, &extra))
+        buf_addf(out, "extra       %s, which the model does not have\n", buf_str(&extra));
+    buf_finish(&extra);
+    params_finish(&p);
+    return 0;
 }
 
 int report_strangers(const struct ckpt *c, struct buf *out, struct err *e)

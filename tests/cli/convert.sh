@@ -50,6 +50,21 @@ out_has "run/iter_0000020: intact, 4 files,"
 out_has "60 tensors"
 check [ "$(wc -l <.out)" = 3 ]
 
+t "a tensor too many is named; groups of other optimizers are carried"
+rm -rf run
+"$make" save run 10 gsnr
+expect 0 "$CONVERT" verify run
+expect 0 "$CONVERT" inspect run
+out_has "gsnr        1 tensors, 4 elements"
+check [ "$(grep -c 'does not have' .out)" = 0 ]
+rm -rf run
+"$make" save run 10 param exp_avg
+expect 7 "$CONVERT" verify run
+err_has "run/iter_0000010: its model does not have param 'stray', exp_avg 'stray'"
+expect 0 "$CONVERT" inspect run
+out_has "extra       param 'stray', exp_avg 'stray', which the model does not have"
+save 10 30 20
+
 t "verify names a flipped byte and tries the others"
 flip run/iter_0000020/exp_avg-00000.safetensors 5000
 expect 7 "$CONVERT" verify run

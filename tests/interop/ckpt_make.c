@@ -3,7 +3,8 @@
 /*
  * Checkpoints for the scripts of other suites:
  *
- *     ckpt_make save DIR ITERATION    a tiny Llama with moments, values a function of the iteration
+ *     ckpt_make save DIR ITERATION [GROUP...]  a tiny Llama with moments, values a function of the
+ *                                     iteration; and a tensor "stray" of each GROUP
  *     ckpt_make read FILE             what st_open makes of a safetensors file, a line for each
  *                                     tensor: name, dtype, shape, XXH3-128 of its bytes
  */
@@ -18,6 +19,9 @@
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/safetensors.h"
 #include "train/spec/param.h"
+
+enum { GROUPS = 3 };
+static const char *const groups[GROUPS] = {CKPT_PARAM, CKPT_EXP_AVG, CKPT_EXP_AVG_SQ};
 
 static struct spec tiny(void)
 {
@@ -44,7 +48,7 @@ static struct spec tiny(void)
 
 static void put_all(struct ckpt_writer *w, const struct params *p, float *data)
 {
-    for (int g = 0; g < CKPT_GROUPS; g++) {
+    for (int g = 0; g < GROUPS; g++) {
         for (int i = 0; i < p->n; i++) {
             const struct param *q = &p->at[i];
             float *at = data + g * p->elements + q->offset;
@@ -54,13 +58,13 @@ static void put_all(struct ckpt_writer *w, const struct params *p, float *data)
                                     DTYPE_F32,
                                     {{s->begin[0], s->begin[1]}, {s->count[0], s->count[1]}},
                                     q->size[1]};
-                ckpt_put(w, (enum ckpt_group)g, s->name, s->rank, s->size, m);
+                ckpt_put(w, groups[g], s->name, s->rank, s->size, m);
             }
         }
     }
 }
 
-static int save(const char *dir, int64_t iteration, struct err *e)
+static int save(const char *dir, int64_t iteration, char **stray, struct err *e)
 {
     struct spec s = tiny();
     struct params p;
@@ -69,8 +73,8 @@ static int save(const char *dir, int64_t iteration, struct err *e)
     int code = params_build(&p, &s, (struct mesh){1, 1, 1}, 0, e);
     if (code)
         return code;
-    float *data = mem_new((size_t)p.elements * CKPT_GROUPS, sizeof(*data));
-    for (int g = 0; g < CKPT_GROUPS; g++)
+    float *data = mem_new((size_t)p.elements * GROUPS, sizeof(*data));
+    for (int g = 0; g < GROUPS; g++)
         for (int i = 0; i < p.n; i++)
             param_init_values(&p.at[i], (uint64_t)(iteration * 3 + g),
                               data + g * p.elements + p.at[i].offset);
@@ -89,6 +93,9 @@ static int save(const char *dir, int64_t iteration, struct err *e)
     code = ckpt_writer_open(dir, iteration, &w, e);
     if (!code) {
         put_all(w, &p, data);
+        for (; *stray; stray++)
+            ckpt_put(w, *stray, "stray", 1, (int64_t[]){4},
+                     (struct box_mem){data, DTYPE_F32, {{0, 0}, {4, 1}}, 1});
         code = ckpt_put_bytes(w, "config.toml", "[model]\n", 8, e);
         if (!code)
             code = ckpt_commit(w, &meta, e);
@@ -122,11 +129,12 @@ int main(int argc, char **argv)
 {
     struct err e = {0};
     int code;
-    if (argc == 4 && !strcmp(argv[1], "save"))
-        code = save(argv[2], strtoll(argv[3], NULL, 10), &e);
+    if (argc >= 4 && !strcmp(argv[1], "save"))
+        code = save(argv[2], strtoll(argv[3], NULL, 10), argv + 4, &e);
     else if (argc == 3 && !strcmp(argv[1], "read"))
         code = read_back(argv[2], &e);
     else
-        code = err_set(&e, ERR_USAGE, "ckpt_make save DIR ITERATION | ckpt_make read FILE");
+        code =
+            err_set(&e, ERR_USAGE, "ckpt_make save DIR ITERATION [GROUP...] | ckpt_make read FILE");
     return code ? log_err(&e) : 0;
 }

@@ -21,9 +21,15 @@
 #include "base/json.h"
 #include "train/tensor/box.h"
 
-/* What of a tensor is stored: "param", "exp_avg", "exp_avg_sq" in the files. */
-enum ckpt_group { CKPT_PARAM, CKPT_EXP_AVG, CKPT_EXP_AVG_SQ, CKPT_GROUPS };
-const char *ckpt_group_name(enum ckpt_group g);
+/*
+ * What of a tensor is stored is named by a group: its values ("param"), or what an optimizer keeps
+ * beside them. A name has 1 to CKPT_GROUP_MAX bytes of lower-case letters, digits and '_'. Any
+ * group may be written and read; these are the ones that weft trains with.
+ */
+#define CKPT_PARAM "param"
+#define CKPT_EXP_AVG "exp_avg"       /* first moments of Adam */
+#define CKPT_EXP_AVG_SQ "exp_avg_sq" /* second moments */
+enum { CKPT_GROUP_MAX = 64 };
 
 struct ckpt_pair {
     const char *key, *value;
@@ -61,7 +67,7 @@ int ckpt_writer_open(const char *dir, int64_t iteration, struct ckpt_writer **re
  * ckpt_commit or ckpt_writer_close. Over all puts each element of a tensor must come exactly once
  * (checked at commit: BUG).
  */
-void ckpt_put(struct ckpt_writer *w, enum ckpt_group group, const char *name, int rank,
+void ckpt_put(struct ckpt_writer *w, const char *group, const char *name, int rank,
               const int64_t *size, struct box_mem data);
 
 /* A further file: config.toml, the tokenizer, a foreign configuration verbatim. Written at once.
@@ -95,7 +101,7 @@ struct ckpt;
 
 struct ckpt_tensor {
     const char *name;
-    enum ckpt_group group;
+    const char *group;
     int rank;
     int64_t size[2]; /* rank 1: {n, 1} */
     enum dtype dtype;
@@ -149,9 +155,10 @@ void ckpt_close(struct ckpt *c);
 const char *ckpt_path(const struct ckpt *c);
 const struct ckpt_meta *ckpt_meta(const struct ckpt *c);
 const struct json *ckpt_model(const struct ckpt *c); /* the object of meta->model */
-size_t ckpt_tensors(const struct ckpt *c);           /* sorted by group, then name */
+/* Sorted by group ("param" before the others), then by name, in byte order. */
+size_t ckpt_tensors(const struct ckpt *c);
 const struct ckpt_tensor *ckpt_tensor_at(const struct ckpt *c, size_t i);
-const struct ckpt_tensor *ckpt_find(const struct ckpt *c, enum ckpt_group group, const char *name);
+const struct ckpt_tensor *ckpt_find(const struct ckpt *c, const char *group, const char *name);
 size_t ckpt_files(const struct ckpt *c);
 const struct ckpt_file *ckpt_file_at(const struct ckpt *c, size_t i);
 
@@ -159,7 +166,7 @@ const struct ckpt_file *ckpt_file_at(const struct ckpt *c, size_t i);
  * Fills to.data with the box to.box of a tensor, cast to to.dtype. ERR_USAGE when the checkpoint
  * has no such tensor, or of another shape than `size`; each names both.
  */
-int ckpt_read_box(const struct ckpt *c, enum ckpt_group group, const char *name, int rank,
+int ckpt_read_box(const struct ckpt *c, const char *group, const char *name, int rank,
                   const int64_t *size, struct box_mem to, struct err *e);
 
 /*

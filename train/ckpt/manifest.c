@@ -12,18 +12,19 @@ static const char tail_end[] = "\"\n}\n";
 
 enum { TAIL = sizeof(digest_key) - 1 + XXH_TEXT - 1 + sizeof(tail_end) - 1, VERSION = 1 };
 
-static const char *const group_names[CKPT_GROUPS] = {"param", "exp_avg", "exp_avg_sq"};
-
-const char *ckpt_group_name(enum ckpt_group g)
+int ckpt_manifest_order(const char *a_group, const char *a, const char *b_group, const char *b)
 {
-    BUG_ON((unsigned)g >= CKPT_GROUPS, "group %d", (int)g);
-    return group_names[g];
+    bool a_first = !strcmp(a_group, CKPT_PARAM), b_first = !strcmp(b_group, CKPT_PARAM);
+    if (a_first != b_first)
+        return a_first ? -1 : 1;
+    int order = strcmp(a_group, b_group);
+    return order ? order : strcmp(a, b);
 }
 
-int ckpt_manifest_order(enum ckpt_group a_group, const char *a, enum ckpt_group b_group,
-                        const char *b)
+bool ckpt_manifest_group_name(const char *name)
 {
-    return a_group != b_group ? (a_group < b_group ? -1 : 1) : strcmp(a, b);
+    size_t n = strlen(name);
+    return n && n <= CKPT_GROUP_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
 }
 
 bool ckpt_manifest_file_name(const char *name)
@@ -113,7 +114,7 @@ static void add_tensor(struct buf *b, const struct ckpt_manifest *m,
                        const struct ckpt_manifest_tensor *t)
 {
     buf_addc(b, '{');
-    add_text(b, "group", ckpt_group_name(t->group));
+    add_text(b, "group", t->group);
     buf_adds(b, ", ");
     add_text(b, "name", t->name);
     buf_adds(b, ", ");
@@ -438,19 +439,12 @@ static int read_part(const struct reader *r, struct ckpt_file *const *by_name, c
     return 0;
 }
 
-static int read_group(const struct reader *r, const struct json *o, enum ckpt_group *ret)
+static int read_group(const struct reader *r, const struct json *o, const char **ret)
 {
-    const char *name;
-    int code = read_text(r, o, "group", &name);
-    if (code)
-        return code;
-    for (int g = 0; g < CKPT_GROUPS; g++) {
-        if (strcmp(name, group_names[g]) == 0) {
-            *ret = (enum ckpt_group)g;
-            return 0;
-        }
-    }
-    return bad(r, name, "is no group of tensors that this weft knows");
+    int code = read_text(r, o, "group", ret);
+    if (!code && !ckpt_manifest_group_name(*ret))
+        code = bad(r, *ret, "is not the name of a group of tensors");
+    return code;
 }
 
 static int check_size(const struct reader *r, const struct ckpt_manifest_tensor *t)

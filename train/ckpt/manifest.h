@@ -25,7 +25,7 @@ struct ckpt_manifest_part {
 };
 
 struct ckpt_manifest_tensor {
-    enum ckpt_group group;
+    const char *group;
     const char *name;
     int rank;
     int64_t size[2];    /* rank 1: [n, 1] */
@@ -62,7 +62,9 @@ void ckpt_manifest_finish(struct ckpt_manifest *m);
 bool ckpt_manifest_file_name(const char *name);
 
 /* The order of tensors: negative, 0, positive. */
-int ckpt_manifest_order(enum ckpt_group a_group, const char *a, enum ckpt_group b_group,
-                        const char *b);
+int ckpt_manifest_order(const char *a_group, const char *a, const char *b_group, const char *b);
+
+/* A name of a group as the format has it. */
+bool ckpt_manifest_group_name(const char *name);
 
 #endif

@@ -132,8 +132,8 @@ static int check_cover(const struct ckpt *c, const struct ckpt_manifest_tensor *
     free(box);
     if (flaw == BOX_COVERED)
         return 0;
-    return err_set(e, ERR_INTEGRITY, "%s: the parts of %s '%.300s' %s", c->path,
-                   ckpt_group_name(t->group), t->name, flaws[flaw]);
+    return err_set(e, ERR_INTEGRITY, "%s: the parts of %s '%.300s' %s", c->path, t->group, t->name,
+                   flaws[flaw]);
 }
 
 static int open_tensor(struct ckpt *c, size_t i, struct err *e)
@@ -307,7 +307,7 @@ const struct ckpt_file *ckpt_file_at(const struct ckpt *c, size_t i)
     return &c->m.file[i];
 }
 
-const struct ckpt_tensor *ckpt_find(const struct ckpt *c, enum ckpt_group group, const char *name)
+const struct ckpt_tensor *ckpt_find(const struct ckpt *c, const char *group, const char *name)
 {
     size_t low = 0, high = c->m.tensors;
     while (low < high) {
@@ -331,24 +331,23 @@ static int misfit(const struct ckpt *c, const struct ckpt_tensor *t, const int64
              (long long)t->size[1]);
     snprintf(want, sizeof(want), rank == 2 ? "[%lld, %lld]" : "[%lld]", (long long)size[0],
              (long long)(rank == 2 ? size[1] : 1));
-    return err_set(e, ERR_USAGE, "%s: %s '%.300s' is %s, the model wants %s", c->path,
-                   ckpt_group_name(t->group), t->name, have, want);
+    return err_set(e, ERR_USAGE, "%s: %s '%.300s' is %s, the model wants %s", c->path, t->group,
+                   t->name, have, want);
 }
 
-int ckpt_read_box(const struct ckpt *c, enum ckpt_group group, const char *name, int rank,
+int ckpt_read_box(const struct ckpt *c, const char *group, const char *name, int rank,
                   const int64_t *size, struct box_mem to, struct err *e)
 {
     const struct ckpt_tensor *t = ckpt_find(c, group, name);
     if (!t)
-        return err_set(e, ERR_USAGE, "%s: has no %s '%.300s'", c->path, ckpt_group_name(group),
-                       name);
+        return err_set(e, ERR_USAGE, "%s: has no %s '%.300s'", c->path, group, name);
     struct box whole = box_whole(rank, size);
     if (t->rank != rank || !box_equal(whole, box_whole(t->rank, t->size)))
         return misfit(c, t, size, rank, e);
     BUG_ON(!box_inside(to.box, whole), "a box outside of '%s'", name);
     if (!box_can_cast(t->dtype, to.dtype))
         return err_set(e, ERR_USAGE, "%s: %s '%.300s' is %s, which cannot become %s", c->path,
-                       ckpt_group_name(group), name, dtype_name(t->dtype), dtype_name(to.dtype));
+                       group, name, dtype_name(t->dtype), dtype_name(to.dtype));
     const struct ckpt_manifest_tensor *mt = &c->m.tensor[t - c->tensor];
     int64_t copied = 0;
     int code = 0;

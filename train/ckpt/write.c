@@ -17,7 +17,7 @@
 #include "train/ckpt/safetensors.h"
 
 struct put {
-    enum ckpt_group group;
+    const char *group;
     const char *name, *entry;
     int rank;
     int64_t size[2];
@@ -187,15 +187,16 @@ static const char *entry_name(struct arena *a, const char *name, int rank, struc
                      : arena_printf(a, "%s[%lld:%lld,%lld:%lld]", name, r0, r1, c0, c1);
 }
 
-void ckpt_put(struct ckpt_writer *w, enum ckpt_group group, const char *name, int rank,
+void ckpt_put(struct ckpt_writer *w, const char *group, const char *name, int rank,
               const int64_t *size, struct box_mem data)
 {
     struct box whole = box_whole(rank, size);
     BUG_ON(w->done, "a tensor after the commit");
     BUG_ON(!box_inside(data.box, whole), "a box outside of '%s'", name);
     BUG_ON(!*name || strlen(name) > ST_NAME_MAX - 128, "tensor name '%s'", name);
-    struct put p = {
-        .group = group, .rank = rank, .size = {whole.count[0], whole.count[1]}, .data = data};
+    BUG_ON(!ckpt_manifest_group_name(group), "group '%s'", group);
+    struct put p = {.rank = rank, .size = {whole.count[0], whole.count[1]}, .data = data};
+    p.group = arena_strdup(&w->arena, group);
     p.name = arena_strdup(&w->arena, name);
     p.entry = entry_name(&w->arena, p.name, rank, whole, data.box);
     w->put = mem_grow(w->put, w->nput + 1, sizeof(*w->put));
@@ -216,8 +217,8 @@ static int put_order(const void *a, const void *b)
 static size_t same_tensor(const struct ckpt_writer *w, size_t i)
 {
     size_t j = i + 1;
-    while (j < w->nput && w->put[j].group == w->put[i].group &&
-           strcmp(w->put[j].name, w->put[i].name) == 0)
+    while (j < w->nput && !strcmp(w->put[j].group, w->put[i].group) &&
+           !strcmp(w->put[j].name, w->put[i].name))
         j++;
     return j - i;
 }
@@ -254,18 +255,27 @@ static int fill_items(struct outfile *f, struct xxh *hash, void *arg, struct err
     return st_write(f, t->at, t->n, hash, e);
 }
 
-static const char *group_file(struct ckpt_writer *w, enum ckpt_group g)
+static const char *group_file(struct ckpt_writer *w, const char *group)
 {
-    return arena_printf(&w->arena, "%s-00000.safetensors", ckpt_group_name(g));
+    return arena_printf(&w->arena, "%s-00000.safetensors", group);
 }
 
-static int write_group(struct ckpt_writer *w, enum ckpt_group g, struct err *e)
+/* How many puts from i on are of one group. */
+static size_t same_group(const struct ckpt_writer *w, size_t i)
 {
-    struct items t = {mem_new(w->nput + 1, sizeof(*t.at)), 0};
-    for (size_t i = 0; i < w->nput; i++)
-        if (w->put[i].group == g)
-            t.at[t.n++] = (struct st_item){w->put[i].entry, w->put[i].rank, w->put[i].data};
-    int code = t.n ? write_file(w, group_file(w, g), true, fill_items, &t, e) : 0;
+    size_t j = i + 1;
+    while (j < w->nput && !strcmp(w->put[j].group, w->put[i].group))
+        j++;
+    return j - i;
+}
+
+/* The group of n puts from i on. */
+static int write_group(struct ckpt_writer *w, size_t i, size_t n, struct err *e)
+{
+    struct items t = {mem_new(n, sizeof(*t.at)), n};
+    for (size_t k = 0; k < n; k++)
+        t.at[k] = (struct st_item){w->put[i + k].entry, w->put[i + k].rank, w->put[i + k].data};
+    int code = write_file(w, group_file(w, w->put[i].group), true, fill_items, &t, e);
     free(t.at);
     return code;
 }
@@ -357,8 +367,10 @@ int ckpt_commit(struct ckpt_writer *w, const struct ckpt_meta *meta, struct err 
     check_puts(w);
     uint64_t total = total_bytes(w);
     int code = 0;
-    for (int g = 0; !code && g < CKPT_GROUPS; g++)
-        code = write_group(w, (enum ckpt_group)g, e);
+    for (size_t i = 0, n; !code && i < w->nput; i += n) {
+        n = same_group(w, i);
+        code = write_group(w, i, n, e);
+    }
     if (!code)
         code = write_manifest(w, meta, e);
     if (!code)

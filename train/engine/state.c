@@ -7,31 +7,36 @@
 
 #include "base/fault.h"
 
-static struct tensor group_of(const struct rank *r, enum ckpt_group g)
+/* The groups of a checkpoint that training needs, and the slabs that hold them. */
+enum { GROUPS = 3 };
+static const char *const groups[GROUPS] = {CKPT_PARAM, CKPT_EXP_AVG, CKPT_EXP_AVG_SQ};
+
+static struct tensor group_of(const struct rank *r, int g)
 {
-    return g == CKPT_PARAM ? r->weights : g == CKPT_EXP_AVG ? r->optim.m : r->optim.v;
+    return g == 0 ? r->weights : g == 1 ? r->optim.m : r->optim.v;
 }
 
 /* Where one source of a parameter lies in the flat slab of a group. */
-static struct box_mem place(const struct rank *r, enum ckpt_group g, const struct param *p,
+static struct box_mem place(const struct rank *r, int g, const struct param *p,
                             const struct param_source *s)
 {
     int64_t cols = p->rank == 2 ? p->size[1] : 1;
     struct tensor at = tensor_rows(group_of(r, g), p->offset + s->row * cols, 0);
-    return (struct box_mem){.data = at.data, .dtype = at.dtype, .stride = cols,
+    return (struct box_mem){.data = at.data,
+                            .dtype = at.dtype,
+                            .stride = cols,
                             .box = {{s->begin[0], s->begin[1]}, {s->count[0], s->count[1]}}};
 }
 
 void state_put(const struct rank *r, struct ckpt_writer *w)
 {
-    for (int g = 0; g < CKPT_GROUPS; g++)
+    for (int g = 0; g < GROUPS; g++)
         for (int i = 0; i < r->params.n; i++)
             for (int k = 0; k < r->params.at[i].sources; k++) {
                 const struct param *p = &r->params.at[i];
                 const struct param_source *s = &p->source[k];
                 if (s->owner)
-                    ckpt_put(w, (enum ckpt_group)g, s->name, s->rank, s->size,
-                             place(r, (enum ckpt_group)g, p, s));
+                    ckpt_put(w, groups[g], s->name, s->rank, s->size, place(r, g, p, s));
             }
 }
 
@@ -62,13 +67,13 @@ static int read_pair(const struct ckpt *c, const char *name, int64_t *ret, struc
     return err_set(e, ERR_DATA, "%s: the state '%s' is missing", ckpt_path(c), name);
 }
 
-static int load_group(struct rank *r, const struct ckpt *c, enum ckpt_group g, struct err *e)
+static int load_group(struct rank *r, const struct ckpt *c, int g, struct err *e)
 {
     for (int i = 0; i < r->params.n; i++)
         for (int k = 0; k < r->params.at[i].sources; k++) {
             const struct param *p = &r->params.at[i];
             const struct param_source *s = &p->source[k];
-            int code = ckpt_read_box(c, g, s->name, s->rank, s->size, place(r, g, p, s), e);
+            int code = ckpt_read_box(c, groups[g], s->name, s->rank, s->size, place(r, g, p, s), e);
             if (code)
                 return code;
         }
@@ -78,12 +83,11 @@ static int load_group(struct rank *r, const struct ckpt *c, enum ckpt_group g, s
 int state_load(struct rank *r, const struct ckpt *c, bool optimizer, struct err *e)
 {
     struct cursor at = {0};
-    int code = load_group(r, c, CKPT_PARAM, e);
+    int code = load_group(r, c, 0, e);
     if (code || !optimizer)
         return code;
-    code = load_group(r, c, CKPT_EXP_AVG, e);
-    if (!code)
-        code = load_group(r, c, CKPT_EXP_AVG_SQ, e);
+    for (int g = 1; !code && g < GROUPS; g++)
+        code = load_group(r, c, g, e);
     if (!code)
         code = read_pair(c, pair_names[0], &at.steps, e);
     if (!code)
@@ -104,8 +108,8 @@ int state_same_model(const struct ckpt *c, const struct spec *ours, struct err *
     struct buf what = {0};
     int code = spec_from_json(ckpt_model(c), ckpt_path(c), &theirs, e);
     if (!code && spec_differ(&theirs, ours, &what))
-        code = err_set(e, ERR_USAGE, "%s holds another model than is asked for: %s",
-                       ckpt_path(c), what.data);
+        code = err_set(e, ERR_USAGE, "%s holds another model than is asked for: %s", ckpt_path(c),
+                       what.data);
     buf_finish(&what);
     return code;
 }

@@ -28,7 +28,9 @@ static const struct sample_tensor sample_tensors[] = {
     {"layers.0.none.weight", 2, {0, 4}},
 };
 
-enum { SAMPLE_TENSORS = 4, SAMPLE_MAX = 64 };
+enum { SAMPLE_TENSORS = 4, SAMPLE_MAX = 64, SAMPLE_GROUPS = 3 };
+
+static const char *const sample_groups[SAMPLE_GROUPS] = {CKPT_PARAM, CKPT_EXP_AVG, CKPT_EXP_AVG_SQ};
 
 static inline float sample_value(int64_t iteration, int group, int tensor, int64_t i)
 {
@@ -43,10 +45,10 @@ static inline void sample_fill(float *to, int64_t iteration, int group, int tens
 
 /* All tensors of all groups; the memory behind them lives in `data`. */
 static inline void sample_put(struct ckpt_writer *w, int64_t iteration,
-                              float data[CKPT_GROUPS][SAMPLE_TENSORS][SAMPLE_MAX])
+                              float data[SAMPLE_GROUPS][SAMPLE_TENSORS][SAMPLE_MAX])
 {
     static const struct box cut[3] = {{{0, 0}, {2, 4}}, {{2, 0}, {4, 1}}, {{2, 1}, {4, 3}}};
-    for (int g = 0; g < CKPT_GROUPS; g++) {
+    for (int g = 0; g < SAMPLE_GROUPS; g++) {
         for (int t = 0; t < SAMPLE_TENSORS; t++) {
             const struct sample_tensor *s = &sample_tensors[t];
             sample_fill(data[g][t], iteration, g, t);
@@ -56,7 +58,7 @@ static inline void sample_put(struct ckpt_writer *w, int64_t iteration,
                 struct box b = t == 2 ? cut[k] : whole;
                 struct box_mem m = {data[g][t] + b.begin[0] * cols + b.begin[1], DTYPE_F32, b,
                                     cols};
-                ckpt_put(w, (enum ckpt_group)g, s->name, s->rank, s->size, m);
+                ckpt_put(w, sample_groups[g], s->name, s->rank, s->size, m);
             }
         }
     }
@@ -82,7 +84,7 @@ static inline struct ckpt_meta sample_meta(int64_t iteration)
 
 static inline int sample_save(const char *dir, int64_t iteration, struct err *e)
 {
-    static float data[CKPT_GROUPS][SAMPLE_TENSORS][SAMPLE_MAX];
+    static float data[SAMPLE_GROUPS][SAMPLE_TENSORS][SAMPLE_MAX];
     struct ckpt_writer *w;
     struct ckpt_meta meta = sample_meta(iteration);
     int code = ckpt_writer_open(dir, iteration, &w, e);
@@ -101,14 +103,14 @@ static inline void sample_check(const struct ckpt *c, int64_t iteration)
 {
     struct err e;
     T_EQ(ckpt_meta(c)->iteration, iteration);
-    for (int g = 0; g < CKPT_GROUPS; g++) {
+    for (int g = 0; g < SAMPLE_GROUPS; g++) {
         for (int t = 0; t < SAMPLE_TENSORS; t++) {
             const struct sample_tensor *s = &sample_tensors[t];
             float want[SAMPLE_MAX], got[SAMPLE_MAX] = {0};
             struct box whole = box_whole(s->rank, s->size);
             struct box_mem to = {got, DTYPE_F32, whole, whole.count[1]};
             sample_fill(want, iteration, g, t);
-            T_OK(ckpt_read_box(c, (enum ckpt_group)g, s->name, s->rank, s->size, to, &e), &e);
+            T_OK(ckpt_read_box(c, sample_groups[g], s->name, s->rank, s->size, to, &e), &e);
             T_MEM(got, want, (size_t)box_count(whole) * sizeof(float));
         }
     }

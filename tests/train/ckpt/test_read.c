@@ -78,7 +78,7 @@ static void tensors_are_listed_in_order(void)
     T_EQ(ckpt_tensors(c), 12);
     for (size_t i = 0; i < 12; i++) {
         const struct ckpt_tensor *t = ckpt_tensor_at(c, i);
-        T_EQ(t->group, i / 4);
+        T_STR(t->group, sample_groups[i / 4]);
         T_EQ(t->dtype, DTYPE_F32);
         T_CHECK(ckpt_find(c, t->group, t->name) == t);
         if (i)
