@@ -159,6 +159,22 @@ void file_sweep(const char *path)
     sweep_one(path);
 }
 
+int file_lock(const char *path, int *ret, bool *ret_held, struct err *e)
+{
+    struct stat st;
+    *ret = -1;
+    *ret_held = false;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_sys(e, errno, "%s: cannot create", path);
+    *ret_held = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    if (!*ret_held && !fstat(fd, &st) && st.st_nlink)
+        *ret = fd;
+    else
+        close(fd);
+    return 0;
+}
+
 /* The n-th name for a temporary beside `path`. */
 static char *temporary_name(const char *path, unsigned n)
 {

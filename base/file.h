@@ -91,6 +91,13 @@ int outdir_create(const char *path, const char *first, struct outfile *f, char *
 /* Removes a temporary, file or folder of files, whose writer is dead: one that nobody holds. */
 void file_sweep(const char *path);
 
+/*
+ * A file that is locked while its descriptor *ret is open, as temporaries are; made if missing. Who
+ * removes it does so before closing it. *ret is -1 and the code 0 where a living process holds it
+ * (*ret_held), or has just removed it, perhaps with its folder: then make that and call again.
+ */
+int file_lock(const char *path, int *ret, bool *ret_held, struct err *e);
+
 /* outfile_open + write + commit. */
 int file_replace(const char *path, const void *p, size_t n, struct err *e);
 

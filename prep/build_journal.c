@@ -2,11 +2,9 @@
 #include "prep/build_journal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,28 +18,20 @@ enum { FORMAT = 1, JOURNAL_MAX = 1 << 30 };
 
 /* ---- the lock ------------------------------------------------------------------------------- */
 
-/* -1 with EAGAIN: a process that ended meanwhile removed the folder. */
+/* -1 without an error: a process that ended meanwhile removed the folder. */
 static int lock_once(const char *folder, const char *path, struct err *e, int *ret_code)
 {
-    struct stat st;
     *ret_code = 0;
     if (mkdir(folder, 0777) && errno != EEXIST) {
         *ret_code = err_sys(e, errno, "%s: cannot create the folder", folder);
         return -1;
     }
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        if (errno != ENOENT)
-            *ret_code = err_sys(e, errno, "%s: cannot create", path);
-        return -1;
-    }
-    bool held = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
-    if (!held && !fstat(fd, &st) && st.st_nlink)
-        return fd;
-    close(fd);
+    int fd;
+    bool held;
+    *ret_code = file_lock(path, &fd, &held, e);
     if (held)
         *ret_code = ERR_USAGE;
-    return -1;
+    return fd;
 }
 
 int build_journal_lock(const char *folder, const char *prefix, int *ret_lock, struct err *e)

@@ -8,24 +8,56 @@
 #include "base/path.h"
 #include "base/toml.h"
 
-static const char *const adopted[] = {
-    "split",           "data-rules",         "seq-length",       "eod-mask-loss",
-    "reset-position-ids",
-    "reset-attention-mask", "fim-rate",      "fim-spm-rate",     "fim-prefix-token",
-    "fim-middle-token", "fim-suffix-token"};
+static const char *const adopted[] = {"split",
+                                      "data-rules",
+                                      "seq-length",
+                                      "eod-mask-loss",
+                                      "reset-position-ids",
+                                      "reset-attention-mask",
+                                      "fim-rate",
+                                      "fim-spm-rate",
+                                      "fim-prefix-token",
+                                      "fim-middle-token",
+                                      "fim-suffix-token"};
 
-static const char *const compared[] = {
-    "data-path",         "data-args-path",  "train-data-path",     "valid-data-path",
-    "test-data-path",    "per-split-data-args-path",               "eod-mask-loss",
-    "reset-position-ids", "reset-attention-mask",  "fim-rate", "fim-spm-rate",
-    "fim-prefix-token",
-    "fim-middle-token", "fim-suffix-token",
-    "split",           "data-rules",          "seq-length",      "micro-batch-size",
-    "global-batch-size", "train-iters",     "train-samples",       "seed",
-    "lr",                "min-lr",          "lr-decay-style",      "lr-decay-iters",
-    "lr-decay-samples",  "lr-warmup-iters", "lr-warmup-samples",   "lr-warmup-fraction",
-    "lr-warmup-init",    "weight-decay",    "clip-grad",           "adam-beta1",
-    "adam-beta2",        "adam-eps",        "attention-dropout",   "hidden-dropout"};
+static const char *const compared[] = {"data-path",
+                                       "data-args-path",
+                                       "train-data-path",
+                                       "valid-data-path",
+                                       "test-data-path",
+                                       "per-split-data-args-path",
+                                       "eod-mask-loss",
+                                       "reset-position-ids",
+                                       "reset-attention-mask",
+                                       "fim-rate",
+                                       "fim-spm-rate",
+                                       "fim-prefix-token",
+                                       "fim-middle-token",
+                                       "fim-suffix-token",
+                                       "split",
+                                       "data-rules",
+                                       "seq-length",
+                                       "micro-batch-size",
+                                       "global-batch-size",
+                                       "train-iters",
+                                       "train-samples",
+                                       "seed",
+                                       "lr",
+                                       "min-lr",
+                                       "lr-decay-style",
+                                       "lr-decay-iters",
+                                       "lr-decay-samples",
+                                       "lr-warmup-iters",
+                                       "lr-warmup-samples",
+                                       "lr-warmup-fraction",
+                                       "lr-warmup-init",
+                                       "weight-decay",
+                                       "clip-grad",
+                                       "adam-beta1",
+                                       "adam-beta2",
+                                       "adam-eps",
+                                       "attention-dropout",
+                                       "hidden-dropout"};
 
 /* *ret is NULL without the file. */
 static int open_config(const struct ckpt *c, struct toml_file **ret, struct err *e)
@@ -101,7 +133,8 @@ int earlier_compare(const struct opts *o, const struct ckpt *c, struct err *e)
     for (size_t i = 0; !code && was && i < sizeof(compared) / sizeof(compared[0]); i++)
         add_difference(&all, compared[i], find(was, compared[i]), find(is, compared[i]));
     if (all.len)
-        log_warn("the run goes on with other options than %s had:%s", ckpt_path(c), buf_str(&all));
+        log_warn("options differ from those that %s was trained with:%s", ckpt_path(c),
+                 buf_str(&all));
     buf_finish(&all);
     toml_close(was);
     toml_close(is);

@@ -9,50 +9,7 @@
 #include "base/path.h"
 #include "base/program.h"
 #include "train/engine/state.h"
-
-/* ---- checkpoint -------------------------------------------------------------------------- */
-
-static void say_skipped(struct ckpt_skips *s)
-{
-    for (size_t i = 0; i < s->n; i++)
-        log_warn("%s is passed over: %s", s->at[i].path, s->at[i].why.msg);
-    ckpt_skips_finish(s);
-}
-
-static int newest(const char *dir, struct ckpt **ret, struct err *e)
-{
-    struct ckpt_skips skips = {0};
-    int code = ckpt_open_newest(dir, ret, &skips, e);
-    say_skipped(&skips);
-    return code;
-}
-
-int job_find_checkpoint(struct job *j, bool required, struct err *e)
-{
-    const char *save = j->o->save, *load = j->o->load;
-    int code = 0;
-    if (save) {
-        code = newest(save, &j->ckpt, e);
-        j->ckpt_is_own = j->ckpt != NULL;
-    }
-    if (!code && !j->ckpt && load)
-        code = j->o->iteration ? ckpt_open_iteration(load, j->o->iteration, &j->ckpt, e)
-                               : newest(load, &j->ckpt, e);
-    if (code)
-        return code;
-    if (j->ckpt) {
-        log_info("checkpoint %s (%s)", ckpt_path(j->ckpt),
-                 j->ckpt_is_own ? "of --save: the run goes on" : "of --load");
-        return 0;
-    }
-    if (required || (load && j->o->exit_on_missing)) {
-        err_set(e, ERR_USAGE, load ? "%s has no checkpoint" : "--load is missing", load);
-        return err_hint(e, "name by --load the folder that was a run's --save");
-    }
-    if (load)
-        log_warn("%s has no checkpoint: the run starts from nothing", load);
-    return 0;
-}
+#include "train/start.h"
 
 /* ---- data manifest and tokenizer --------------------------------------------------------- */
 
@@ -577,4 +534,5 @@ void job_close(struct job *j)
     if (j->has_manifest)
         manifest_close(&j->manifest);
     tok_close(j->tokenizer);
+    start_unlock(j);
 }

@@ -17,32 +17,37 @@
 #include "train/engine/rank.h"
 #include "train/options.h"
 
+/* The lock of --save (start.h). */
+struct save_lock {
+    char *path; /* NULL: not taken */
+    int fd;
+    bool made; /* the folder, by this process */
+};
+
 struct job {
     struct opts *opts;
     const struct train_options *o;
     struct tokenizer *tokenizer; /* NULL: none was named and none is known */
     struct data_lists lists;
-    const char *data_prefix;     /* of the first data set; NULL: none */
-    const char *data_name;       /* for sentences: that, or "the blend" */
+    const char *data_prefix; /* of the first data set; NULL: none */
+    const char *data_name;   /* for sentences: that, or "the blend" */
     struct manifest manifest;
     bool has_manifest;
-    char data_digest[SHA_TEXT];  /* SHA-256 of the manifest, or of all of them; "" without */
-    struct ckpt *ckpt;           /* NULL: from nothing */
-    bool ckpt_is_own;            /* found in --save: the run goes on */
+    char data_digest[SHA_TEXT]; /* SHA-256 of the manifest, or of all of them; "" without */
+    struct ckpt *ckpt;          /* NULL: from nothing */
+    bool ckpt_is_own;           /* found in --save: the run resumes */
+    bool ckpt_is_chosen;        /* and by its step, perhaps an older one */
+    struct save_lock lock;
     struct spec spec;
-    int64_t vocab;               /* true size, of tokenizer or data */
+    int64_t vocab; /* true size, of tokenizer or data */
     int64_t micros, global_batch, seq_length, iterations;
     struct rank rank;
     bool rank_open;
     struct mix data;
-    bool packed;                 /* the data sets are packed ones: in `pack`, not in `data` */
+    bool packed; /* the data sets are packed ones: in `pack`, not in `data` */
     struct packed_data pack;
     struct fim fim[PARTS];
 };
-
-/* The newest intact checkpoint of --save, else of --load (or --iteration of it); logs which, and
- * what was passed over. */
-int job_find_checkpoint(struct job *j, bool required, struct err *e);
 
 /* The data sets that are named, and the first one's manifest, if it has one; the others' must have
  * its tokenizer. */

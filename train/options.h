@@ -36,15 +36,15 @@ struct train_options {
     int64_t seed;
     /* checkpoints */
     const char *save, *load;
-    int64_t save_interval, keep, iteration;
-    bool finetune, exit_on_missing;
+    int64_t save_interval, keep, ckpt_step;
+    bool no_save, finetune, exit_on_missing;
     /* evaluation and log */
     int64_t eval_interval, eval_iters, log_interval;
     bool full_validation;
     bool log_throughput;
     int log_format; /* enum log_format */
     const char *metrics;
-    int part;       /* eval: enum part */
+    int part; /* eval: enum part */
     /* generation */
     const char *prompt, *chat;
     int64_t max_new, top_k, samples;

@@ -6,6 +6,7 @@
 
 #include "train/earlier.h"
 #include "train/engine/step.h"
+#include "train/start.h"
 
 /*
  * `train eval`: the mean loss of a checkpoint over a share of the data, in the data's own shuffled
@@ -53,7 +54,7 @@ int verb_eval(struct opts *opts, struct err *e)
     double loss = 0;
     int code = job_open_manifest(&j, e);
     if (!code)
-        code = job_find_checkpoint(&j, true, e);
+        code = start_find(&j, true, e);
     if (!code)
         code = earlier_adopt(opts, j.ckpt, e);
     if (!code)

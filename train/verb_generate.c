@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "train/engine/generate.h"
+#include "train/start.h"
 
 /* `train generate`: each prompt with its continuation on stdout, as it is drawn; with --chat the
  * answer alone. */
@@ -16,12 +17,12 @@ struct writer {
     struct job *job;
     struct decoder decoder;
     struct tok_work *work;
-    struct tok_ids ids;   /* prompt and continuation */
-    struct buf text;      /* all of it, decoded */
-    size_t shown;         /* bytes printed, or of a conversation */
-    struct talk talk;     /* --chat */
-    size_t asked;         /* bytes of the conversation */
-    bool ended;           /* the answer, by a string of the template */
+    struct tok_ids ids; /* prompt and continuation */
+    struct buf text;    /* all of it, decoded */
+    size_t shown;       /* bytes printed, or of a conversation */
+    struct talk talk;   /* --chat */
+    size_t asked;       /* bytes of the conversation */
+    bool ended;         /* the answer, by a string of the template */
 };
 
 /* Bytes at the end that are the beginning of a character: they wait for the rest. */
@@ -90,7 +91,8 @@ static bool is_end(const struct writer *w, int32_t id)
 static int continue_text(struct writer *w, const char *prompt, uint64_t number, struct err *e)
 {
     const struct train_options *o = w->job->o;
-    struct sampling s = {.temperature = o->temperature, .top_k = o->top_k,
+    struct sampling s = {.temperature = o->temperature,
+                         .top_k = o->top_k,
                          .top_p = o->top_p > 0 ? o->top_p : 1,
                          .seed = (uint64_t)o->seed + (number << 32)};
     w->decoder.past = 0;
@@ -162,7 +164,7 @@ static int write_all(struct job *j, struct err *e)
 int verb_generate(struct opts *opts, struct err *e)
 {
     struct job j = {.opts = opts, .o = opts->values};
-    int code = job_find_checkpoint(&j, true, e);
+    int code = start_find(&j, true, e);
     if (!code)
         code = job_open_tokenizer(&j, e);
     if (!code && !j.tokenizer) {

@@ -17,6 +17,7 @@
 #include "train/engine/step.h"
 #include "train/earlier.h"
 #include "train/journal.h"
+#include "train/start.h"
 #include "train/stop.h"
 
 /* What the loop keeps between steps. */
@@ -329,6 +330,12 @@ static int need(const struct job *j, struct err *e)
     }
     if (o->save_interval && !o->save)
         return err_set(e, ERR_USAGE, "--save-interval is given, but no --save to save to");
+    if (o->save && o->no_save)
+        return err_set(e, ERR_USAGE, "--save and --no-save exclude each other");
+    if (o->finetune && !o->load) {
+        err_set(e, ERR_USAGE, "--finetune needs --load: the weights to start from");
+        return err_hint(e, "--load RUN takes the newest checkpoint of a run");
+    }
     return 0;
 }
 
@@ -371,7 +378,9 @@ static int prepare(struct job *j, struct err *e)
     if (!code)
         code = job_open_manifest(j, e);
     if (!code)
-        code = job_find_checkpoint(j, false, e);
+        code = start_lock(j, e);
+    if (!code)
+        code = start_find(j, false, e);
     if (!code)
         code = job_open_tokenizer(j, e);
     if (!code)
@@ -383,6 +392,8 @@ static int prepare(struct job *j, struct err *e)
     if (!code)
         code = open_data(j, e);
     if (!code)
+        code = start_set_aside(j, e);
+    if (!code)
         code = write_config(j, e);
     return code;
 }
@@ -390,6 +401,8 @@ static int prepare(struct job *j, struct err *e)
 static void introduce(const struct job *j)
 {
     struct buf b = {0};
+    if (!j->o->save && !j->o->no_save)
+        log_warn("without --save DIR the model is not kept (--no-save silences this warning)");
     rank_describe(&j->rank, &b);
     log_info("%lld parameters, %d threads; memory: %s", (long long)j->rank.params.parameters,
              j->rank.dev.desc.threads, buf_str(&b));
@@ -398,7 +411,7 @@ static void introduce(const struct job *j)
                  (long long)j->rank.at.iteration + 1, (long long)j->iterations,
                  (long long)j->global_batch, (long long)j->seq_length);
     else
-        log_warn("nothing is left to learn: step %lld of %lld is done",
+        log_warn("nothing to train: the checkpoint is at step %lld of %lld",
                  (long long)j->rank.at.iteration, (long long)j->iterations);
     buf_finish(&b);
 }

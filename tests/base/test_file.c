@@ -203,8 +203,8 @@ static void only_what_is_left_is_swept(void)
     struct err e;
     const char *dir = fresh_dir("d");
     static const char *const left[] = {".a.tmp.0", ".a.tmp.1/x", ".a.tmp.3"};
-    static const char *const other[] = {".a.tmp", ".a.tmp.", ".a.tmp.0.1", ".b.tmp.0", "a.tmp.0",
-                                        ".a.tmp.b.tmp.1", ".a.tmp.00"};
+    static const char *const other[] = {".a.tmp",  ".a.tmp.",        ".a.tmp.0.1", ".b.tmp.0",
+                                        "a.tmp.0", ".a.tmp.b.tmp.1", ".a.tmp.00"};
     enum { LEFT = 3, OTHER = 7 };
     T_OK(file_mkdirs(in(dir, ".a.tmp.1"), &e), &e);
     T_OK(file_mkdirs(in(dir, ".a.tmp.2"), &e), &e);
@@ -355,8 +355,29 @@ static void broken_pipe(void)
     T_EQ(saved, EPIPE);
 }
 
-T_MAIN(T_CASE(nothing_appears_before_commit), T_CASE(abort_leaves_what_was_there),
-       T_CASE(two_writers_of_one_name), T_CASE(pieces_of_any_size), T_CASE(places_that_cannot_be),
+static void a_lock_has_one_holder(void)
+{
+    struct err e;
+    const char *path = t_path("a.lock");
+    int first, second;
+    bool held;
+    T_OK(file_lock(path, &first, &held, &e), &e);
+    T_CHECK(first >= 0 && !held);
+    T_OK(file_lock(path, &second, &held, &e), &e);
+    T_CHECK(second < 0 && held);
+    unlink(path);
+    close(first);
+    T_OK(file_lock(path, &second, &held, &e), &e);
+    T_CHECK(second >= 0 && !held);
+    close(second);
+    T_OK(file_lock(t_path("missing/a.lock"), &second, &held, &e), &e);
+    T_CHECK(second < 0 && !held);
+    T_ERR(file_lock(t_dir(), &second, &held, &e), &e, ERR_IO, "cannot create");
+}
+
+T_MAIN(T_CASE(a_lock_has_one_holder), T_CASE(nothing_appears_before_commit),
+       T_CASE(abort_leaves_what_was_there), T_CASE(two_writers_of_one_name),
+       T_CASE(pieces_of_any_size), T_CASE(places_that_cannot_be),
        T_CASE(kill_9_leaves_a_whole_file), T_CASE(a_crowd_costs_nothing),
        T_CASE(only_what_is_left_is_swept), T_CASE(what_is_held_stays),
        T_CASE(what_was_taken_away_is_not_committed), T_CASE(full_disk), T_CASE(full_device),

@@ -46,7 +46,7 @@ for family in gpt llama; do
     t "$family: stopped at step $half and resumed, it is the unbroken run"
     expect 0 "$TRAIN" run $run $options --save $family.two --exit-interval $half
     expect 0 "$TRAIN" run $run $options --save $family.two
-    err_has "the run goes on"
+    err_has "resuming from"
     last=$(printf 'iter_%07d' $steps)
     tensors $family/$last >one.bin
     tensors $family.two/$last >two.bin

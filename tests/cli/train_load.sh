@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+# What --save, --load and --ckpt-step find, and what they refuse.
+. "$SRC/tests/cli/train_data.sh"
+
+steps() { sed 's/, "ms": [^,]*, "data_ms": [^,]*, "tflops": [^,]*//; s/, "time": [0-9]*//' "$1/metrics.jsonl"; }
+run() { "$TRAIN" run $tiny "$@"; }
+
+t "without --save the run says at its start that the model is not kept"
+expect 0 run --train-iters 2
+err_has "warning: without --save DIR the model is not kept"
+expect 0 run --train-iters 2 --no-save
+err_lacks "is not kept"
+expect 0 run --train-iters 2 --save w
+err_lacks "is not kept"
+expect 2 run --train-iters 2 --save w --no-save
+err_has "--save and --no-save exclude each other"
+
+t "a run of 30 steps, to load from"
+expect 0 run --train-iters 30 --save a --save-interval 10
+no_file a/.lock
+
+t "--load of what is not there: exit 4, also with --finetune, and nothing is left behind"
+expect 4 run --train-iters 5 --load nosuch --save none
+err_has "nosuch: there is no such folder"
+no_file none
+expect 4 run --train-iters 5 --load nosuch --finetune
+mkdir empty
+expect 4 run --train-iters 5 --load empty
+err_has "empty holds no checkpoint"
+expect 4 "$TRAIN" eval --load nosuch --data-path d_text_document
+err_has "there is no such folder"
+expect 4 "$TRAIN" generate --load empty --prompt "1"
+err_has "empty holds no checkpoint"
+
+t "--load of a file, of other files, of a Hugging Face model: exit 3"
+expect 3 run --train-iters 5 --load d.jsonl
+err_has "d.jsonl is a file, not a folder of checkpoints"
+mkdir other hf
+touch other/one other/two hf/config.json hf/model.safetensors
+expect 3 run --train-iters 5 --load other
+err_has "other holds no checkpoint (iter_0000100), but other files: "
+err_has "one"
+expect 3 run --train-iters 5 --load hf --finetune
+err_has "hf is a Hugging Face model (config.json and weights), which train cannot read"
+expect 3 run --train-iters 5 --load other --save other
+err_has "but other files"
+
+t "--load that is --save starts from nothing once, and says so"
+expect 4 run --train-iters 10 --load job --save job --exit-on-missing-checkpoint
+err_has "job holds no checkpoint"
+no_file job
+expect 0 run --train-iters 10 --load ./job --save job/
+err_has "no checkpoint in ./job yet: the run starts from nothing"
+expect 0 run --train-iters 12 --load job --save job --exit-on-missing-checkpoint
+err_has "resuming from job/iter_0000010"
+out_has "validation loss at iteration 12"
+
+t "--finetune needs --load"
+expect 2 run --train-iters 5 --finetune --save none
+err_has "--finetune needs --load"
+no_file none
+
+t "one checkpoint by its folder or its step, in run, eval and generate"
+cp -r a/iter_0000020 best
+for way in "--load a --ckpt-step 20" "--load a/iter_0000020" "--load a/iter_0000020/ --ckpt-step 20" \
+    "--load a --iteration 20" "--load best"; do
+    expect 0 "$TRAIN" eval $way --data-path d_text_document --eval-iters 4 --micro-batch-size 2
+    [ -e e20 ] || cp .out e20
+    same .out e20
+    expect 0 "$TRAIN" generate $way --prompt "3 15 27" --max-new-tokens 9 --temperature 0
+    [ -e g20 ] || cp .out g20
+    same .out g20
+done
+expect 0 "$TRAIN" eval --load a --data-path d_text_document --eval-iters 4 --micro-batch-size 2
+differ .out e20
+expect 2 "$TRAIN" eval --load a/iter_0000020 --ckpt-step 10 --data-path d_text_document
+err_has "--load a/iter_0000020 is step 20, and --ckpt-step is 10"
+expect 4 "$TRAIN" eval --load a --ckpt-step 15 --data-path d_text_document
+err_has "a has no checkpoint of step 15"
+err_has "hint: it has 10, 20, 30"
+
+t "an older checkpoint into another --save: the bytes of the run itself"
+expect 0 run --train-iters 30 --load a --ckpt-step 10 --save b
+err_has "checkpoint a/iter_0000010"
+for f in a/iter_0000030/*.safetensors; do same "$f" "b/iter_0000030/${f##*/}"; done
+
+t "an older checkpoint of --save itself: later ones and the metrics are kept, and named"
+steps a >all
+cp -r a c
+expect 0 run --train-iters 40 --save c --ckpt-step 10 --exit-interval 15 --save-interval 10
+err_has "the run is trained anew from step 10: its checkpoints of later steps (30, 20)"
+err_has "are kept in c/replaced_after_0000010"
+has_file c/iter_0000010
+has_file c/iter_0000015
+no_file c/iter_0000020
+no_file c/iter_0000030
+steps c/replaced_after_0000010 >kept
+same kept all
+check [ "$(cat c/latest_checkpointed_iteration.txt)" = 15 ]
+check [ -z "$(find c -name '.replaced*')" ]
+expect 0 "$TRAIN" eval --load c/replaced_after_0000010 --ckpt-step 20 --data-path d_text_document \
+    --eval-iters 4 --micro-batch-size 2
+same .out e20
+
+t "the same command again resumes from the newest, and so does the configuration"
+expect 0 run --train-iters 40 --save c --ckpt-step 10 --exit-interval 17 --save-interval 10
+err_has "the run was resumed from step 10 before"
+err_has "resuming from c/iter_0000015"
+expect 0 "$TRAIN" run --config c/config.toml --exit-interval 19
+err_has "resuming from c/iter_0000017"
+err_lacks "was resumed from step"
+cp -r a d
+expect 0 run --train-iters 30 --save d --load d/iter_0000020
+err_has "resuming from d/iter_0000020"
+err_has "d/replaced_after_0000020"
+for f in a/iter_0000030/*.safetensors; do same "$f" "d/iter_0000030/${f##*/}"; done
+expect 0 "$TRAIN" run --config d/config.toml --train-iters 31
+err_has "resuming from d/iter_0000030"
+
+t "a start that was killed while it moved checkpoints is finished by the next"
+cp -r a m
+mkdir m/.replaced_after_0000010
+mv m/iter_0000030 m/.replaced_after_0000010
+expect 0 run --train-iters 30 --save m --ckpt-step 10
+has_file m/replaced_after_0000010/iter_0000020
+has_file m/replaced_after_0000010/iter_0000030
+for f in a/iter_0000030/*.safetensors; do same "$f" "m/iter_0000030/${f##*/}"; done
+
+t "two runs on one --save: the second is refused, and nothing of the first is touched"
+"$TRAIN" run $tiny --train-iters 100000 --save two >two.out 2>&1 &
+pid=$!
+until [ -s two/metrics.jsonl ]; do sleep 0.1; done
+kill -STOP $pid
+steps two >before
+expect 2 run --train-iters 3 --save two
+err_has "two: another process is training there"
+expect 2 run --train-iters 3 --save ./two/ --load a --finetune
+steps two >after
+same before after
+kill -CONT $pid
+kill -TERM $pid
+code=0
+wait $pid || code=$?
+check [ "$code" = 75 ]
+no_file two/.lock
+expect 0 run --train-iters 100000 --save two --exit-interval 1
+err_has "resuming from two/iter_"

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/start.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/path.h"
+
+/* ---- the lock of --save ------------------------------------------------------------------- */
+
+int start_lock(struct job *j, struct err *e)
+{
+    struct save_lock *l = &j->lock;
+    const char *save = j->o->save;
+    bool held = false;
+    int code = 0;
+    if (!save)
+        return 0;
+    l->made = !file_exists(save);
+    l->path = path_join(save, ".lock");
+    l->fd = -1;
+    while (!code && !held && l->fd < 0) {
+        code = file_mkdirs(save, e);
+        if (!code)
+            code = file_lock(l->path, &l->fd, &held, e);
+    }
+    if (held) {
+        err_set(e, ERR_USAGE, "%s: another process is training there", save);
+        code = err_hint(e, "wait until it has ended, or name another folder by --save");
+    }
+    if (code) {
+        free(l->path);
+        l->path = NULL;
+    }
+    return code;
+}
+
+void start_unlock(struct job *j)
+{
+    struct save_lock *l = &j->lock;
+    if (!l->path)
+        return;
+    unlink(l->path);
+    close(l->fd);
+    if (l->made)
+        rmdir(j->o->save); /* refused unless it is empty */
+    free(l->path);
+    l->path = NULL;
+}
+
+/* ---- what a folder is --------------------------------------------------------------------- */
+
+static char *without_slashes(const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    while (n > 2 && path[0] == '.' && path[1] == '/') {
+        path += 2;
+        n -= 2;
+    }
+    return mem_strndup(path, n);
+}
+
+static bool same_folder(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (!stat(a, &x) && !stat(b, &y))
+        return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    char *s = without_slashes(a), *t = without_slashes(b);
+    bool same = !strcmp(s, t);
+    free(s);
+    free(t);
+    return same;
+}
+
+static bool holds(const char *dir, const char *name)
+{
+    char *path = path_join(dir, name);
+    bool found = file_exists(path);
+    free(path);
+    return found;
+}
+
+static bool ends_in(const char *s, const char *end)
+{
+    size_t n = strlen(s), k = strlen(end);
+    return n >= k && !strcmp(s + n - k, end);
+}
+
+/* What lies in a folder without checkpoints. */
+struct content {
+    struct buf names; /* the first of them */
+    size_t n;
+    bool weights; /* of other programs */
+};
+
+/* Files of a run that has not saved yet are no content. */
+static int look_into(const char *dir, struct content *ret, struct err *e)
+{
+    static const char *const own[] = {"config.toml", "metrics.jsonl",
+                                      "latest_checkpointed_iteration.txt"};
+    DIR *d = opendir(dir);
+    *ret = (struct content){0};
+    if (!d)
+        return err_sys(e, errno, "%s: cannot open the folder", dir);
+    for (struct dirent *en; (en = readdir(d));) {
+        bool ours = en->d_name[0] == '.';
+        for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+            ours |= !strcmp(en->d_name, own[i]);
+        if (ours)
+            continue;
+        ret->weights |= ends_in(en->d_name, ".safetensors") ||
+                        !strncmp(en->d_name, "pytorch_model", strlen("pytorch_model"));
+        if (ret->n++ < 4)
+            buf_addf(&ret->names, "%s%s", ret->n > 1 ? ", " : "", en->d_name);
+    }
+    closedir(d);
+    return 0;
+}
+
+static const char by_load[] = "--load takes the folder that was a run's --save, or one of its "
+                              "checkpoints (RUN/iter_0000100)";
+
+/* The error for a --load without checkpoints; 0 with *ret_empty if it is missing or empty. */
+static int without_checkpoints(const char *load, bool *ret_empty, struct err *e)
+{
+    struct content c = {0};
+    struct stat st;
+    *ret_empty = stat(load, &st) != 0;
+    if (*ret_empty)
+        return errno == ENOENT ? 0 : err_sys(e, errno, "%s: cannot open the folder", load);
+    if (!S_ISDIR(st.st_mode)) {
+        err_set(e, ERR_DATA, "%s is a file, not a folder of checkpoints", load);
+        return err_hint(e, "%s", by_load);
+    }
+    int code = look_into(load, &c, e);
+    if (!code && c.weights && holds(load, "config.json")) {
+        err_set(e, ERR_DATA,
+                "%s is a Hugging Face model (config.json and weights), which train cannot read",
+                load);
+        code = err_hint(e, "--load takes checkpoints of train run alone");
+    } else if (!code && c.n) {
+        err_set(e, ERR_DATA, "%s holds no checkpoint (iter_0000100), but other files: %s%s", load,
+                buf_str(&c.names), c.n > 4 ? ", ..." : "");
+        code = err_hint(e, "%s", by_load);
+    }
+    *ret_empty = !code;
+    buf_finish(&c.names);
+    return code;
+}
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+static void say_skipped(struct ckpt_skips *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        log_warn("%s is passed over: %s", s->at[i].path, s->at[i].why.msg);
+    ckpt_skips_finish(s);
+}
+
+static int newest(const char *dir, struct ckpt **ret, struct err *e)
+{
+    struct ckpt_skips skips = {0};
+    int code = ckpt_open_newest(dir, ret, &skips, e);
+    say_skipped(&skips);
+    return code;
+}
+
+/* One checkpoint by its step; if it is missing the error lists those that are there. */
+static int by_step(const char *dir, int64_t step, struct ckpt **ret, struct err *e)
+{
+    int64_t *list;
+    size_t n;
+    struct buf b = {0};
+    int code = ckpt_list(dir, &list, &n, e);
+    if (code)
+        return code;
+    for (size_t i = 0; i < n; i++)
+        if (list[i] == step) {
+            free(list);
+            return ckpt_open_iteration(dir, step, ret, e);
+        }
+    for (size_t i = n < 12 ? n : 12; i-- > 0;)
+        buf_addf(&b, "%s%lld", b.len ? ", " : "", (long long)list[i]);
+    err_set(e, ERR_IO, "%s has no checkpoint of step %lld", dir, (long long)step);
+    if (n)
+        err_hint(e, "it has %s%s", n > 12 ? "among others " : "", buf_str(&b));
+    buf_finish(&b);
+    free(list);
+    return ERR_IO;
+}
+
+/* --load names one checkpoint. */
+static int open_one(const char *path, int64_t step, struct ckpt **ret, struct err *e)
+{
+    int code = ckpt_open(path, ret, e);
+    if (!code && step && ckpt_meta(*ret)->iteration != step)
+        code = err_set(e, ERR_USAGE, "--load %s is step %lld, and --ckpt-step is %lld", path,
+                       (long long)ckpt_meta(*ret)->iteration, (long long)step);
+    if (!code)
+        code = ckpt_verify(*ret, e);
+    if (code) {
+        ckpt_close(*ret);
+        *ret = NULL;
+    }
+    return code;
+}
+
+static bool has_checkpoints(const char *dir)
+{
+    int64_t *list = NULL;
+    size_t n = 0;
+    if (!dir || !file_is_dir(dir) || ckpt_list(dir, &list, &n, NULL))
+        return false;
+    free(list);
+    return n > 0;
+}
+
+/* What `load` names; *ret NULL if it is missing or empty. */
+static int open_load(const char *load, int64_t step, struct ckpt **ret, struct err *e)
+{
+    bool empty;
+    *ret = NULL;
+    if (holds(load, "manifest.json"))
+        return open_one(load, step, ret, e);
+    if (!has_checkpoints(load))
+        return without_checkpoints(load, &empty, e);
+    return step ? by_step(load, step, ret, e) : newest(load, ret, e);
+}
+
+/* ---- which one ---------------------------------------------------------------------------- */
+
+/* --load is --save, or a checkpoint in it. */
+static bool load_is_own(const struct train_options *o, bool *ret_one)
+{
+    *ret_one = false;
+    if (!o->load || !o->save)
+        return false;
+    if (same_folder(o->load, o->save))
+        return true;
+    char *bare = without_slashes(o->load), *dir = path_dir(bare);
+    *ret_one = holds(bare, "manifest.json") && same_folder(dir, o->save);
+    free(bare);
+    free(dir);
+    return *ret_one;
+}
+
+static char *aside_path(const struct job *j, int64_t step, const char *before)
+{
+    return mem_printf("%s/%sreplaced_after_%07lld", j->o->save, before, (long long)step);
+}
+
+/* The step of --save that is asked for, 0 for the newest: one that the run was resumed from before
+ * is the newest again, so that a job script may give the same command each time. */
+static int asked_step(struct job *j, bool one, int64_t *ret, struct err *e)
+{
+    struct ckpt *c = NULL;
+    *ret = j->o->ckpt_step;
+    if (one) {
+        int code = open_one(j->o->load, *ret, &c, e);
+        if (code)
+            return code;
+        *ret = ckpt_meta(c)->iteration;
+        ckpt_close(c);
+    }
+    char *aside = *ret ? aside_path(j, *ret, "") : NULL;
+    if (aside && file_exists(aside)) {
+        log_info("the run was resumed from step %lld before (%s): its newest checkpoint is taken; "
+                 "rename that folder to resume from step %lld again",
+                 (long long)*ret, aside, (long long)*ret);
+        *ret = 0;
+    }
+    free(aside);
+    return 0;
+}
+
+/* The options as they stand in the config.toml of --save are those that resume: without what chose
+ * an older checkpoint of it. */
+static void forget_choice(struct job *j, bool one)
+{
+    struct train_options *o = j->opts->values;
+    o->ckpt_step = 0;
+    if (one)
+        o->load = NULL;
+}
+
+static int resume(struct job *j, bool own, bool one, struct err *e)
+{
+    const struct train_options *o = j->o;
+    int64_t step = 0;
+    int code = own || !o->load ? asked_step(j, one, &step, e) : 0;
+    if (!code)
+        code = step ? by_step(o->save, step, &j->ckpt, e) : newest(o->save, &j->ckpt, e);
+    if (code)
+        return code;
+    j->ckpt_is_own = true;
+    j->ckpt_is_chosen = step != 0;
+    log_info("resuming from %s", ckpt_path(j->ckpt));
+    if (own || !o->load)
+        forget_choice(j, one);
+    return 0;
+}
+
+static int nothing_to_load(const struct train_options *o, bool own, struct err *e)
+{
+    if (own && !o->exit_on_missing && !o->ckpt_step) {
+        log_info("no checkpoint in %s yet: the run starts from nothing", o->load);
+        return 0;
+    }
+    if (file_is_dir(o->load))
+        err_set(e, ERR_IO, "%s holds no checkpoint", o->load);
+    else
+        err_set(e, ERR_IO, "%s: there is no such folder", o->load);
+    return err_hint(e, "%s", by_load);
+}
+
+int start_find(struct job *j, bool required, struct err *e)
+{
+    const struct train_options *o = j->o;
+    bool one, own = load_is_own(o, &one);
+    if (required && !o->load) {
+        err_set(e, ERR_USAGE, "--load is missing");
+        return err_hint(e, "%s", by_load);
+    }
+    if (has_checkpoints(o->save))
+        return resume(j, own, one, e);
+    if (!o->load && o->ckpt_step)
+        return err_set(e, ERR_USAGE, "--ckpt-step %lld: neither --load nor --save has checkpoints",
+                       (long long)o->ckpt_step);
+    if (!o->load)
+        return 0;
+    int code = open_load(o->load, o->ckpt_step, &j->ckpt, e);
+    if (code)
+        return code;
+    if (!j->ckpt)
+        return nothing_to_load(o, own, e);
+    log_info("%s %s", required || !o->finetune ? "checkpoint" : "weights of", ckpt_path(j->ckpt));
+    return 0;
+}
+
+/* ---- later checkpoints -------------------------------------------------------------------- */
+
+static int move_into(const char *dir, int64_t step, const char *to, struct err *e)
+{
+    char *name = mem_printf("iter_%07lld", (long long)step);
+    char *from = path_join(dir, name), *into = path_join(to, name);
+    int code = 0;
+    if (rename(from, into))
+        code = err_sys(e, errno, "%s: cannot rename it to %s", from, into);
+    free(name);
+    free(from);
+    free(into);
+    return code;
+}
+
+static int keep_metrics(const struct train_options *o, const char *to, struct err *e)
+{
+    enum { METRICS_MAX = 1 << 30 };
+    char *from = o->metrics ? mem_strdup(o->metrics) : path_join(o->save, "metrics.jsonl");
+    char *copy = path_join(to, "metrics.jsonl");
+    struct buf b = {0};
+    int code = 0;
+    if (file_exists(from) && !file_exists(copy)) {
+        code = file_read(from, METRICS_MAX, &b, e);
+        if (!code)
+            code = file_replace(copy, b.data, b.len, e);
+    }
+    buf_finish(&b);
+    free(from);
+    free(copy);
+    return code;
+}
+
+/* Scripts that read the hint find the checkpoint that is the newest now. */
+static int write_hint(const struct job *j, int64_t step, struct err *e)
+{
+    char text[32], *path = path_join(j->o->save, "latest_checkpointed_iteration.txt");
+    int n = snprintf(text, sizeof(text), "%lld", (long long)step);
+    int code = file_replace(path, text, (size_t)n, e);
+    free(path);
+    return code;
+}
+
+/*
+ * The metrics first, the newest checkpoint next, all under a hidden name: the folder appears when
+ * everything is in it, and what was interrupted is finished by the next start.
+ */
+static int set_aside(const struct job *j, int64_t step, const int64_t *list, size_t n,
+                     struct err *e)
+{
+    const char *save = j->o->save;
+    char *to = aside_path(j, step, "."), *final = aside_path(j, step, "");
+    struct buf b = {0};
+    int code = file_mkdirs(to, e);
+    if (!code)
+        code = keep_metrics(j->o, to, e);
+    for (size_t i = 0; !code && i < n && list[i] > step; i++) {
+        code = move_into(save, list[i], to, e);
+        buf_addf(&b, "%s%lld", b.len ? ", " : "", (long long)list[i]);
+    }
+    if (!code)
+        code = write_hint(j, step, e);
+    if (!code)
+        code = file_sync_dir(to, e);
+    if (!code && rename(to, final))
+        code = err_sys(e, errno, "%s: cannot rename it to %s", to, final);
+    if (!code)
+        code = file_sync_dir(save, e);
+    if (!code)
+        log_warn("the run is trained anew from step %lld: its checkpoints of later steps (%s) and "
+                 "a copy of its metrics are kept in %s",
+                 (long long)step, buf_str(&b), final);
+    buf_finish(&b);
+    free(to);
+    free(final);
+    return code;
+}
+
+int start_set_aside(struct job *j, struct err *e)
+{
+    int64_t *list, step;
+    size_t n;
+    if (!j->ckpt_is_own || !j->ckpt_is_chosen)
+        return 0;
+    step = ckpt_meta(j->ckpt)->iteration;
+    char *begun = aside_path(j, step, ".");
+    int code = ckpt_list(j->o->save, &list, &n, e);
+    if (!code && ((n && list[0] > step) || file_exists(begun)))
+        code = set_aside(j, step, list, n, e);
+    free(list);
+    free(begun);
+    return code;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_START_H
+#define TRAIN_START_H
+
+/*
+ * Where a run starts: the lock of its --save, and the checkpoint that --save, --load and
+ * --ckpt-step name.
+ *
+ * --load takes the folder of a run or one checkpoint of it (RUN/iter_0000100); --ckpt-step chooses
+ * one by its step. A checkpoint in --save wins over another --load: the run resumes. Resuming an
+ * older checkpoint of --save itself moves the later ones and a copy of the metrics to
+ * SAVE/replaced_after_0000100, so that the newest checkpoint is always the one to resume from.
+ */
+
+#include "train/job.h"
+
+/* Takes the lock of --save, whose folder is made; ERR_USAGE if another process trains there. */
+int start_lock(struct job *j, struct err *e);
+
+/* Gives the lock back; a folder that was made and is still empty goes. */
+void start_unlock(struct job *j);
+
+/*
+ * Opens the checkpoint to start from into j->ckpt; NULL if there is none and the verb is run.
+ * `required`: eval and generate, which have no --save. ERR_IO: the folder is missing, is empty or
+ * lacks that step; ERR_DATA: it holds something else.
+ */
+int start_find(struct job *j, bool required, struct err *e);
+
+/* Before step 0, when nothing else can fail: moves checkpoints later than the one that the run
+ * resumes from out of the way, if there are any, and says so. */
+int start_set_aside(struct job *j, struct err *e);
+
+#endif
