@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -231,44 +232,27 @@ static int affinity_cpus(void)
     return n < 1 ? 1 : (int)n;
 }
 
-/* Whole processors that one group's cpu.max grants, INT_MAX for no limit. */
-static int group_quota(const char *root, const char *group)
+/* Lowers *arg to the whole processors that one group's cpu.max grants. */
+static void look_at_quota(const char *folder, void *arg)
 {
-    char path[4096];
+    char path[8300];
     long long quota, period;
-    snprintf(path, sizeof(path), "%s%s/cpu.max", root, group);
+    int *least = arg;
+    snprintf(path, sizeof(path), "%s/cpu.max", folder);
     FILE *f = fopen(path, "re");
     if (!f)
-        return INT_MAX;
+        return;
     int got = fscanf(f, "%lld %lld", &quota, &period); /* "max 100000": no number, no limit */
     fclose(f);
-    if (got != 2 || quota <= 0 || period <= 0 || quota / period >= INT_MAX)
-        return INT_MAX;
-    return quota < period ? 1 : (int)(quota / period);
+    if (got != 2 || quota <= 0 || period <= 0 || quota / period >= *least)
+        return;
+    *least = quota < period ? 1 : (int)(quota / period);
 }
 
 int pool_quota(const char *groups, const char *root)
 {
-    char line[4096];
     int least = INT_MAX;
-    FILE *f = fopen(groups, "re");
-    if (!f)
-        return least;
-    while (fgets(line, sizeof(line), f)) {
-        if (strncmp(line, "0::/", 4))
-            continue;
-        char *group = line + 3;
-        group[strcspn(group, "\n")] = '\0';
-        for (;;) {
-            int n = group_quota(root, group);
-            least = n < least ? n : least;
-            char *slash = strrchr(group, '/');
-            if (!slash)
-                break;
-            *slash = '\0';
-        }
-    }
-    fclose(f);
+    cgroup_walk(groups, NULL, root, look_at_quota, &least);
     return least;
 }
 

@@ -315,6 +315,30 @@ static int check_schedule(const struct train_options *o, const struct lr *lr, st
     return 0;
 }
 
+/* Bytes that lie beside the rank: batches of the loaders, a decoder's logits. */
+static uint64_t beside(const struct job *j, enum model_use use)
+{
+    enum { BATCHES = 8, TOKEN = 24 }; /* 4 + 1 to train, 2 + 1 to evaluate */
+    if (use == MODEL_DECODE)
+        return (uint64_t)j->spec.vocab * (sizeof(double) + sizeof(int32_t));
+    return (uint64_t)j->o->micro_batch * (uint64_t)j->seq_length * BATCHES * TOKEN;
+}
+
+/* The files of the data that are going to be mapped, index maps made of them included. */
+static uint64_t data_bytes(const struct job *j)
+{
+    static const char *const kind[] = {"bin", "idx", "idx"};
+    const struct blend_list *l;
+    uint64_t sum = 0, n;
+    for (int i = 0; j->data_prefix && (l = list_at(j, i)) != NULL; i++)
+        for (size_t k = 0; k < l->n * 3; k++) {
+            char *path = mem_printf("%s.%s", l->prefix[k / 3], kind[k % 3]);
+            sum += file_size(path, &n, NULL) ? 0 : n;
+            free(path);
+        }
+    return sum;
+}
+
 int job_open_rank(struct job *j, enum model_use use, struct err *e)
 {
     const struct train_options *o = j->o;
@@ -334,6 +358,8 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
                             .seq_length = j->seq_length,
                             .micros = j->micros,
                             .documents = o->reset_attention_mask || j->packed,
+                            .beside = beside(j, use),
+                            .mapped = data_bytes(j),
                             .seed = (uint64_t)o->seed,
                             .beta1 = o->beta1,
                             .beta2 = o->beta2,

@@ -20,11 +20,11 @@ struct sampling {
 };
 
 struct decoder {
-    struct rank *rank;  /* not owned */
-    int64_t past;       /* positions in the cache */
+    struct rank *rank;    /* not owned */
+    int64_t past;         /* positions in the cache */
     struct tensor logits; /* [1, V] on the device */
-    double *host;       /* [V] */
-    int32_t *order;     /* [V] scratch */
+    double *host;         /* [V] */
+    int32_t *order;       /* [V] scratch */
 };
 
 void decoder_init(struct decoder *d, struct rank *r);

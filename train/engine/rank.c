@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "train/engine/fit.h"
 #include "train/engine/step.h"
 
 static const struct {
@@ -49,7 +50,8 @@ struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool tr
     int64_t length = r->config.seq_length, rows = r->config.micro_batch;
     return (struct model_pass){.n = rows * length,
                                .sequences = r->config.documents ? b->nstretch : rows,
-                               .max_len = length, .train = train,
+                               .max_len = length,
+                               .train = train,
                                .row0 = b->first * (uint64_t)length};
 }
 
@@ -80,10 +82,14 @@ static void plan(struct rank *r)
 
 static int bind(struct rank *r, struct err *e)
 {
+    struct mem_limit limit[MEM_LIMITS];
     take(r);
     plan(r);
+    int code = fit_check(r, limit, mem_limits("/proc", "/sys/fs/cgroup", limit), e);
+    if (code)
+        return code;
     for (int i = 0; i < SLAB_COUNT; i++) {
-        int code = slab_bind(&r->slab[i], &r->dev, e);
+        code = slab_bind(&r->slab[i], &r->dev, e);
         if (code)
             return code;
     }
@@ -119,35 +125,71 @@ static void fill_layout(struct rank *r)
 struct filling {
     const struct param *p;
     uint64_t seed;
+    int64_t row0, rows; /* those that are made now */
     float *to;
 };
 
-enum { FILL_ROWS = 256 };
+enum { FILL_ROWS = 256, FILL_BYTES = 32 << 20 };
+
+static int64_t columns_of(const struct param *p)
+{
+    return p->rank == 2 ? p->size[1] : 1;
+}
+
+/* Rows of a parameter that are made at a time. */
+static int64_t fill_at_once(const struct param *p)
+{
+    int64_t most = FILL_BYTES / (int64_t)sizeof(float) / columns_of(p);
+    most = most > FILL_ROWS ? most / FILL_ROWS * FILL_ROWS : FILL_ROWS;
+    return p->size[0] < most ? p->size[0] : most;
+}
+
+uint64_t rank_fill_bytes(const struct rank *r)
+{
+    uint64_t most = 0, each = sizeof(float) + (r->config.real == DTYPE_F64 ? sizeof(double) : 0);
+    for (int i = 0; i < r->params.n; i++) {
+        const struct param *p = &r->params.at[i];
+        uint64_t n = (uint64_t)fill_at_once(p) * (uint64_t)columns_of(p) * each;
+        most = n > most ? n : most;
+    }
+    return most;
+}
 
 static void fill_rows(void *arg, int task, int thread)
 {
     const struct filling *f = arg;
-    int64_t begin = (int64_t)task * FILL_ROWS, left = f->p->size[0] - begin;
+    int64_t begin = (int64_t)task * FILL_ROWS, left = f->rows - begin;
     (void)thread;
-    param_init_rows(f->p, f->seed, begin, left < FILL_ROWS ? left : FILL_ROWS,
-                    f->to + begin * (f->p->rank == 2 ? f->p->size[1] : 1));
+    param_init_rows(f->p, f->seed, f->row0 + begin, left < FILL_ROWS ? left : FILL_ROWS,
+                    f->to + begin * columns_of(f->p));
+}
+
+static void put_filled(struct rank *r, struct tensor to, const float *from)
+{
+    if (r->config.real != DTYPE_F64) {
+        put(r, to, from);
+        return;
+    }
+    int64_t n = to.size[0];
+    double *wide = mem_new((size_t)n, sizeof(*wide));
+    for (int64_t k = 0; k < n; k++)
+        wide[k] = (double)from[k];
+    put(r, to, wide);
+    free(wide);
 }
 
 static void fill_weights(struct rank *r, struct pool *pool)
 {
     for (int i = 0; i < r->params.n; i++) {
         const struct param *p = &r->params.at[i];
-        struct tensor to = tensor_rows(r->weights, p->offset, p->count);
-        struct filling f = {p, r->config.seed, mem_new((size_t)p->count, sizeof(float))};
-        pool_run(pool, (int)((p->size[0] + FILL_ROWS - 1) / FILL_ROWS), fill_rows, &f);
-        if (r->config.real == DTYPE_F64) {
-            double *wide = mem_new((size_t)p->count, sizeof(*wide));
-            for (int64_t k = 0; k < p->count; k++)
-                wide[k] = (double)f.to[k];
-            put(r, to, wide);
-            free(wide);
-        } else {
-            put(r, to, f.to);
+        int64_t cols = columns_of(p), at_once = fill_at_once(p);
+        struct filling f = {
+            .p = p, .seed = r->config.seed, .to = mem_new((size_t)(at_once * cols), sizeof(float))};
+        for (f.row0 = 0; f.row0 < p->size[0]; f.row0 += at_once) {
+            int64_t left = p->size[0] - f.row0;
+            f.rows = left < at_once ? left : at_once;
+            pool_run(pool, (int)((f.rows + FILL_ROWS - 1) / FILL_ROWS), fill_rows, &f);
+            put_filled(r, tensor_rows(r->weights, p->offset + f.row0 * cols, f.rows * cols), f.to);
         }
         free(f.to);
     }
@@ -169,12 +211,20 @@ int rank_open(struct rank *r, const struct rank_config *c, struct err *e)
     if (code)
         return code;
     int tp = r->comm.mesh.tp;
-    r->model = (struct model){.params = &r->params, .spec = &r->config.spec, .ops = &r->ops,
-                              .comm = &r->comm, .seed = c->seed, .heads = c->spec.heads / tp,
+    r->model = (struct model){.params = &r->params,
+                              .spec = &r->config.spec,
+                              .ops = &r->ops,
+                              .comm = &r->comm,
+                              .seed = c->seed,
+                              .heads = c->spec.heads / tp,
                               .kv_heads = c->spec.kv_heads < tp ? 1 : c->spec.kv_heads / tp,
                               .ffn = c->spec.ffn / tp};
-    r->optim = (struct optim){.params = &r->params, .beta1 = c->beta1, .beta2 = c->beta2,
-                              .eps = c->eps, .decay = c->decay, .clip = c->clip};
+    r->optim = (struct optim){.params = &r->params,
+                              .beta1 = c->beta1,
+                              .beta2 = c->beta2,
+                              .eps = c->eps,
+                              .decay = c->decay,
+                              .clip = c->clip};
     code = bind(r, e);
     if (code)
         return code;

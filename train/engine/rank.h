@@ -31,12 +31,14 @@ enum slab_name {
 struct rank_config {
     struct spec spec;
     enum model_use use;
-    enum dtype real;        /* DTYPE_F32; DTYPE_F64 for gradient checks */
-    int threads;            /* 0: one for each processor */
-    const char *kernels;    /* most that ops_cpu_init may use; NULL: the best */
+    enum dtype real;     /* DTYPE_F32; DTYPE_F64 for gradient checks */
+    int threads;         /* 0: one for each processor */
+    const char *kernels; /* most that ops_cpu_init may use; NULL: the best */
     int64_t micro_batch, seq_length;
-    int64_t micros;         /* micro-batches of a step */
-    bool documents;         /* stretches of a batch may be shorter than its rows */
+    int64_t micros;          /* micro-batches of a step */
+    bool documents;          /* stretches of a batch may be shorter than its rows */
+    uint64_t beside, mapped; /* bytes that the caller will take beside the rank, and files that it
+                                will map: for the check that all of it fits */
     uint64_t seed;
     double beta1, beta2, eps, decay, clip;
     struct lr lr;
@@ -59,18 +61,21 @@ struct rank {
     struct model model;
     struct optim optim;
     struct slab slab[SLAB_COUNT];
-    struct tensor weights, grads; /* flat */
-    struct tensor totals;         /* F64 [micros]: sum of losses of each micro-batch */
+    struct tensor weights, grads;       /* flat */
+    struct tensor totals;               /* F64 [micros]: sum of losses of each micro-batch */
     double *host_totals, *host_weights; /* [micros], in staging */
-    int32_t *host_lengths;        /* of stretches, in staging; with documents only */
-    struct plan plan;             /* of one step: its counts stay for reports */
+    int32_t *host_lengths;              /* of stretches, in staging; with documents only */
+    struct plan plan;                   /* of one step: its counts stay for reports */
     struct cursor at;
 };
 
-/* ERR_RESOURCE names the slab that does not fit. `r` must stay where it is until rank_close, which
- * takes half-built ones too. */
+/* ERR_RESOURCE: the slabs together do not fit into the memory that is free (fit.h). `r` must stay
+ * where it is until rank_close, which takes half-built ones too. */
 int rank_open(struct rank *r, const struct rank_config *c, struct err *e);
 void rank_close(struct rank *r);
+
+/* Bytes that rank_open takes for a while beside the slabs, for the initial weights. */
+uint64_t rank_fill_bytes(const struct rank *r);
 
 /* One line a slab, and their sum, for the log. */
 void rank_describe(const struct rank *r, struct buf *out);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/engine/fit.h"
+
+#include <pthread.h>
+
+/* What is small and not counted one by one: buffers of files, tables, the allocator's own. */
+enum { SMALL_TOUCHED = 8 << 20, SMALL_MAPPED = 24 << 20, THREADS_TO_COME = 2 };
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t stack_size(void)
+{
+    pthread_attr_t a;
+    size_t n = 8 << 20;
+    if (!pthread_attr_init(&a)) {
+        pthread_attr_getstacksize(&a, &n);
+        pthread_attr_destroy(&a);
+    }
+    return n;
+}
+
+static uint64_t slabs(const struct rank *r, int from, int to)
+{
+    uint64_t sum = 0;
+    for (int i = from; i <= to; i++)
+        sum = plus(sum, r->slab[i].peak);
+    return sum;
+}
+
+struct fit_need fit_need(const struct rank *r)
+{
+    struct fit_need n;
+    n.touched = plus(slabs(r, 0, SLAB_COUNT - 1), plus(r->config.beside, SMALL_TOUCHED));
+    n.touched = plus(n.touched, rank_fill_bytes(r));
+    n.mapped = plus(n.touched, plus(r->config.mapped, SMALL_MAPPED));
+    n.mapped = plus(n.mapped, THREADS_TO_COME * stack_size());
+    return n;
+}
+
+/* "512.0 MiB", "1.23 GiB" */
+static void add_bytes(struct buf *b, uint64_t bytes)
+{
+    static const char *const unit[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+    double v = (double)bytes / 1024;
+    int u = 0;
+    for (; v >= 1000 && u < 4; u++)
+        v /= 1024;
+    buf_addf(b, v < 10 ? "%.2f %s" : "%.1f %s", v, unit[u]);
+}
+
+/*
+ * A divisor of the micro-batch size with which the rank would fit, taking what grows with it as
+ * proportional to it; 0 if there is none.
+ */
+static int64_t smaller_batch(const struct rank *r, uint64_t need, uint64_t free)
+{
+    int64_t now = r->config.micro_batch;
+    uint64_t grows = plus(slabs(r, SLAB_ACTIVATIONS, SLAB_STAGING), r->config.beside);
+    for (int64_t b = now / 2; b >= 1; b--)
+        if (now % b == 0 &&
+            (double)(need - grows) + (double)grows * (double)b / (double)now <= (double)free)
+            return b;
+    return 0;
+}
+
+static void advise(const struct rank *r, uint64_t need, const struct mem_limit *l, struct err *e)
+{
+    const struct rank_config *c = &r->config;
+    bool batch = c->use != MODEL_DECODE;
+    int64_t b = batch ? smaller_batch(r, need, l->free) : 0;
+    uint64_t grows = plus(slabs(r, SLAB_ACTIVATIONS, SLAB_STAGING), c->beside);
+    bool model_fits = need - grows <= l->free;
+    struct buf all = {0};
+    if (b)
+        buf_addf(&all, "lower --micro-batch-size from %lld to %lld", (long long)c->micro_batch,
+                 (long long)b);
+    else if (batch && model_fits && c->micro_batch > 1)
+        buf_addf(&all, "lower --micro-batch-size (%lld) and --seq-length (%lld)",
+                 (long long)c->micro_batch, (long long)c->seq_length);
+    else if (batch && model_fits)
+        buf_addf(&all, "lower --seq-length (%lld)", (long long)c->seq_length);
+    else if (c->use == MODEL_TRAIN)
+        buf_addf(&all, "lower --num-layers (%lld) or --hidden-size (%lld)",
+                 (long long)c->spec.layers, (long long)c->spec.hidden);
+    else
+        buf_adds(&all, "this model needs a larger machine");
+    if (l->name[0] == 'u')
+        buf_addf(&all, ", or raise `%s`", l->name);
+    err_hint(e, "%s", buf_str(&all));
+    buf_finish(&all);
+}
+
+int fit_check(const struct rank *r, const struct mem_limit *limit, int n, struct err *e)
+{
+    struct fit_need need = fit_need(r);
+    const struct mem_limit *l = NULL;
+    for (int i = 0; i < n; i++) {
+        uint64_t wanted = limit[i].addresses ? need.mapped : need.touched;
+        if (wanted > limit[i].free && (!l || limit[i].free < l->free))
+            l = &limit[i];
+    }
+    if (!l)
+        return 0;
+    uint64_t wanted = l->addresses ? need.mapped : need.touched;
+    struct buf b = {0};
+    buf_adds(&b, "not enough memory: ");
+    add_bytes(&b, wanted);
+    buf_adds(&b, " are needed (");
+    for (int i = 0; i < SLAB_STAGING; i++) {
+        buf_addf(&b, "%s%s ", i ? ", " : "", r->slab[i].name);
+        add_bytes(&b, r->slab[i].peak);
+    }
+    buf_adds(&b, "), and ");
+    add_bytes(&b, l->free);
+    buf_adds(&b, " of ");
+    add_bytes(&b, l->total);
+    buf_addf(&b, " are free by the limit of %s", l->name);
+    err_set(e, ERR_RESOURCE, "%s", buf_str(&b));
+    buf_finish(&b);
+    advise(r, wanted, l, e);
+    return ERR_RESOURCE;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_ENGINE_FIT_H
+#define TRAIN_ENGINE_FIT_H
+
+/* Whether a planned rank fits into the memory that this process may still take. */
+
+#include "base/limit.h"
+#include "train/engine/rank.h"
+
+/* Bytes that a planned rank takes, with what config says of others: all that is touched, and all
+ * that is mapped. */
+struct fit_need {
+    uint64_t touched, mapped;
+};
+struct fit_need fit_need(const struct rank *r);
+
+/*
+ * The slabs of `r` are measured and not yet bound. ERR_RESOURCE names the need, the limit that it
+ * exceeds, what of it is free, and in the hint the option to lower.
+ */
+int fit_check(const struct rank *r, const struct mem_limit *limit, int n, struct err *e);
+
+#endif
