@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/path.h"
 
 static bool is_stream(const struct stat *st)
@@ -41,18 +42,30 @@ int output_check(const char *path, const struct output_rule *r, struct err *e)
     if (!path || !strcmp(path, "-"))
         return 0;
     if (!n || path[n - 1] == '/')
-        return err_set(e, ERR_USAGE, "%s: a file is to be written, and this names none",
-                       n ? path : "''");
+        return err_set(e, ERR_USAGE, "%s: names %s, but the output is a file", n ? path : "''",
+                       n ? "a folder" : "nothing");
     bool found = !stat(path, &st);
     if (found && is_stream(&st))
         return 0;
     if (found && S_ISDIR(st.st_mode))
-        return err_set(e, ERR_USAGE, "%s: a file is to be written, and this is a folder", path);
+        return err_set(e, ERR_USAGE, "%s: is a folder, but the output is a file", path);
     int code = found ? check_inputs(path, &st, r, e) : 0;
     if (code || r->overwrite || (!found && lstat(path, &st))) /* a dangling link is there, too */
         return code;
     err_set(e, ERR_USAGE, "%s: already exists", path);
     return err_hint(e, "name another output, or replace it with --overwrite");
+}
+
+int output_check_all(const char *prefix, const char *const *suffix, const struct output_rule *r,
+                     struct err *e)
+{
+    int code = 0;
+    for (; *suffix && !code; suffix++) {
+        char *path = mem_printf("%s%s", prefix, *suffix);
+        code = output_check(path, r, e);
+        free(path);
+    }
+    return code;
 }
 
 int output_check_prefix(const char *option, const char *prefix, struct err *e)

@@ -42,6 +42,10 @@ struct output_rule {
  */
 int output_check(const char *path, const struct output_rule *r, struct err *e);
 
+/* The same for each PREFIXSUFFIX; the suffixes end with NULL. */
+int output_check_all(const char *prefix, const char *const *suffix, const struct output_rule *r,
+                     struct err *e);
+
 /*
  * ERR_USAGE if names that begin with `prefix` would not be those of files that somebody wants: it
  * is empty or ends in a slash. `option` is the option that gave it.

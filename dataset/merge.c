@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "base/output.h"
 #include "base/path.h"
 #include "dataset/commit.h"
 #include "dataset/packed.h"
@@ -260,16 +261,18 @@ static void settle_manifest(struct merge *m)
 /* ---- looking at all ----------------------------------------------------------------------------
  */
 
-static bool same_file(const char *a, const char *b)
+static int look_at_output(const struct merge_request *q, struct err *e)
 {
-    char *x = mem_printf("%s.idx", a), *y = mem_printf("%s.idx", b);
-    char *p = realpath(x, NULL), *q = realpath(y, NULL);
-    bool same = p && q && !strcmp(p, q);
-    free(p);
-    free(q);
-    free(x);
-    free(y);
-    return same;
+    static const char *const suffix[] = {".idx", ".bin", ".manifest.json", NULL};
+    size_t n = 2 * q->n;
+    char **input = mem_new(n, sizeof(*input));
+    for (size_t i = 0; i < n; i++)
+        input[i] = mem_printf("%s%s", q->prefix[i / 2], suffix[i & 1]);
+    const struct output_rule rule = {
+        .overwrite = q->overwrite, .input = (const char *const *)input, .ninputs = n};
+    int code = output_check_all(q->output, suffix, &rule, e);
+    names_free(input, n);
+    return code;
 }
 
 static int fits(struct merge *m, size_t i, const struct shard *s, struct err *e)
@@ -340,16 +343,8 @@ static int look(struct merge *m, struct err *e)
     if (!q->n)
         return err_set(e, ERR_USAGE, "no shard was named");
     int code = commit_finish(q->output, e);
-    for (size_t i = 0; i < q->n && !code; i++)
-        if (same_file(q->prefix[i], q->output))
-            code = err_set(e, ERR_USAGE, "%s is both a shard to merge and the output", q->output);
-    char *idx = mem_printf("%s.idx", q->output), *bin = mem_printf("%s.bin", q->output);
-    if (!code && !q->overwrite && (file_exists(idx) || file_exists(bin))) {
-        code = err_set(e, ERR_USAGE, "%s: is there already", file_exists(idx) ? idx : bin);
-        err_hint(e, "name another output, or replace it with --overwrite");
-    }
-    free(idx);
-    free(bin);
+    if (!code)
+        code = look_at_output(q, e);
     for (size_t i = 0; i < q->n && !code; i++)
         code = look_at(m, i, e);
     settle_manifest(m);
@@ -518,6 +513,8 @@ int merge_run(const struct merge_request *q, struct merge_report *ret, struct er
                       .part = mem_new(q->n ? q->n : 1, sizeof(*m.part)),
                       .piece = mem_new(PIECE, 1)};
     int code = look(&m, e);
+    if (!code)
+        code = output_prepare(q->output, e);
     if (!code) {
         uint32_t width = shard_dtype_width(m.dtype);
         m.manifest.documents = m.ndocs;

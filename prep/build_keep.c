@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/output.h"
 #include "base/path.h"
 #include "base/progress.h"
 #include "dataset/commit.h"
@@ -125,28 +126,46 @@ static int stat_inputs(struct build *b, struct err *e)
 
 /* ---- what is there -------------------------------------------------------------------------- */
 
-static const char *const suffix[] = {".bin", ".idx", ".manifest.json"};
-enum { SUFFIXES = 3 };
+static const char *const suffix[] = {".bin", ".idx", ".manifest.json", NULL};
 
-static int there_already(const char *path, struct err *e)
+static bool all_exist(const char *prefix)
 {
-    err_set(e, ERR_USAGE, "%s: is there already", path);
-    return err_hint(e, "--overwrite replaces it");
+    bool all = true;
+    for (const char *const *s = suffix; *s && all; s++) {
+        char *path = mem_printf("%s%s", prefix, *s);
+        all = file_exists(path);
+        free(path);
+    }
+    return all;
 }
 
-/* How many of the output's files there are; the first of them is named. */
-static int count_files(const struct build_output *o, int *ret, char **ret_first, struct err *e)
+/* Whether all files of all outputs are there. */
+static int all_there(const struct build *b, bool *ret, struct err *e)
 {
-    int code = commit_finish(o->prefix, e); /* what was all but written is there, too */
-    for (int i = 0; i < SUFFIXES && !code; i++) {
-        char *path = mem_printf("%s%s", o->prefix, suffix[i]);
-        bool there = file_exists(path);
-        *ret += there;
-        if (there && !*ret_first)
-            *ret_first = path;
-        else
-            free(path);
+    int code = 0;
+    *ret = true;
+    for (size_t i = b->first; i < b->noutputs && !code; i++) {
+        code = commit_finish(b->output[i].prefix, e); /* what was all but written is there, too */
+        *ret = !code && *ret && all_exist(b->output[i].prefix);
     }
+    return code;
+}
+
+/* The rule for outputs; --overwrite or what an interrupted run left permits what exists. */
+static int check_outputs(const struct build *b, bool permit, struct err *e)
+{
+    size_t n = b->source.ninputs;
+    const char **input = mem_new(n + 1, sizeof(*input));
+    for (size_t i = 0; i < n; i++)
+        input[i] = b->source.input[i].path;
+    input[n] = b->q->tok ? tok_info(b->q->tok)->path : NULL;
+    const struct output_rule rule = {.overwrite = permit, .input = input, .ninputs = n + 1};
+    int code = 0;
+    for (size_t i = b->first; i < b->noutputs && !code; i++)
+        code = output_check_all(b->output[i].prefix, suffix, &rule, e);
+    if (!code && b->q->on_bad == BAD_QUARANTINE)
+        code = output_check(b->bad_path, &rule, e);
+    free(input);
     return code;
 }
 
@@ -178,23 +197,14 @@ static int check_output(const struct build_output *o, const struct manifest *now
 
 static int look_at_outputs(struct build *b, struct err *e)
 {
-    int files = 0, code = 0;
-    char *first = NULL;
-    if (b->q->shard_size)
-        build_find_pieces(b);
+    bool all;
+    int code = all_there(b, &all, e);
+    if (code || !all || b->pipe)
+        return code ? code : check_outputs(b, false, e);
+    const struct manifest now = build_describe(b, false);
     for (size_t i = b->first; i < b->noutputs && !code; i++)
-        code = count_files(&b->output[i], &files, &first, e);
-    if (!code && files == SUFFIXES * (int)build_outputs(b) && !b->pipe) {
-        const struct manifest now = build_describe(b, false);
-        for (size_t i = b->first; i < b->noutputs && !code; i++)
-            code = check_output(&b->output[i], &now, e);
-        b->state = BUILD_THERE;
-    } else if (!code && files) {
-        code = there_already(first, e);
-    } else if (!code && b->q->on_bad == BAD_QUARANTINE && file_exists(b->bad_path)) {
-        code = there_already(b->bad_path, e);
-    }
-    free(first);
+        code = check_output(&b->output[i], &now, e);
+    b->state = BUILD_THERE;
     return code;
 }
 
@@ -282,7 +292,11 @@ int build_look(struct build *b, struct err *e)
     int code = stat_inputs(b, e);
     if (!code && file_exists(b->folder))
         code = look_at_journal(b, e);
-    return !code && b->state == BUILD_FRESH && !b->q->overwrite ? look_at_outputs(b, e) : code;
+    if (!code && b->q->shard_size && b->state == BUILD_FRESH)
+        build_find_pieces(b);
+    if (!code && b->state == BUILD_FRESH && !b->q->overwrite)
+        return look_at_outputs(b, e);
+    return code ? code : check_outputs(b, true, e);
 }
 
 /* ---- beginning, or going on ----------------------------------------------------------------- */
@@ -338,7 +352,9 @@ static void leave_writers(struct build *b)
 
 int build_begin(struct build *b, struct err *e)
 {
-    int code = b->lock < 0 ? build_journal_lock(b->folder, b->prefix, &b->lock, e) : 0;
+    int code = output_prepare(b->prefix, e);
+    if (!code && b->lock < 0)
+        code = build_journal_lock(b->folder, b->prefix, &b->lock, e);
     b->nwriters = b->q->shard_size ? b->nstreams : b->noutputs;
     b->writer = mem_new(b->nwriters, sizeof(*b->writer));
     if (code)
@@ -512,15 +528,14 @@ int build_give_name(const struct build_output *o, struct err *e)
 int build_give_names(struct build *b, bool *ret_done, struct err *e)
 {
     char *name = path_base(b->bad_path), *bad = path_join(b->folder, name);
-    int files = 0, code = 0;
-    char *first = NULL;
+    int code = 0;
+    *ret_done = false;
     if (file_exists(bad) && rename(bad, b->bad_path))
         code = err_sys(e, errno, "%s: cannot rename %s to it", b->bad_path, bad);
     for (size_t i = b->first; i < b->noutputs && !code; i++)
         code = build_give_name(&b->output[i], e);
-    for (size_t i = b->first; i < b->noutputs && !code; i++)
-        code = count_files(&b->output[i], &files, &first, e);
-    *ret_done = !code && files == SUFFIXES * (int)build_outputs(b);
+    if (!code)
+        code = all_there(b, ret_done, e);
     if (!code && *ret_done)
         code = build_remove_stale(b, e);
     if (!code && *ret_done)
@@ -529,7 +544,6 @@ int build_give_names(struct build *b, bool *ret_done, struct err *e)
         code = begin_anew(b, e);
     free(name);
     free(bad);
-    free(first);
     return code;
 }
 

@@ -24,6 +24,9 @@ void cmd_progress(void *arg, uint64_t done, uint64_t total);
 /* Warns of options without effect; every verb calls it once, with its tokenizer or NULL. */
 void cmd_warn_unused(const struct cmd *c, struct tokenizer *tok);
 
+/* ERR_USAGE without an --output-prefix that files can be named after. */
+int cmd_need_prefix(const struct prep_options *o, struct err *e);
+
 int cmd_import(const struct cmd *c, struct err *e);
 int cmd_sft(const struct cmd *c, struct err *e);
 int cmd_unpack(const struct cmd *c, struct err *e);

@@ -71,8 +71,8 @@ int cmd_import(const struct cmd *c, struct err *e)
     size_t n = 0;
     if (!c->opts->nfile)
         return err_set(e, ERR_USAGE, "no file of tokens was named");
-    if (!c->o->output_prefix)
-        return err_set(e, ERR_USAGE, "--output-prefix is missing: it names the files to write");
+    if (cmd_need_prefix(c->o, e))
+        return ERR_USAGE;
     int code = tok_flags_given(t) ? tok_open_flags(t, &tok, e) : 0;
     if (!code)
         cmd_warn_unused(c, tok);

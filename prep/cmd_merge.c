@@ -45,8 +45,8 @@ int cmd_merge(const struct cmd *c, struct err *e)
     struct merge_report r;
     char **prefix = NULL;
     size_t n = 0;
-    if (!c->o->output_prefix)
-        return err_set(e, ERR_USAGE, "--output-prefix is missing: it names the files to write");
+    if (cmd_need_prefix(c->o, e))
+        return ERR_USAGE;
     cmd_warn_unused(c, NULL);
     int code = find(c, &prefix, &n, e);
     if (code)

@@ -37,8 +37,8 @@ static int judge(const struct prep_options *o, struct err *e)
 {
     if (!o->input.n)
         return err_set(e, ERR_USAGE, "no input was named: --input 'data/*.jsonl'");
-    if (!o->output_prefix)
-        return err_set(e, ERR_USAGE, "--output-prefix is missing: it names the files to write");
+    if (cmd_need_prefix(o, e))
+        return ERR_USAGE;
     if (o->sft_template && o->tokenizer.specials == TOK_SPECIALS_PARSE) {
         err_set(e, ERR_USAGE,
                 "--specials parse would let messages spell the tokens by which the "

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "base/output.h"
 #include "base/path.h"
 #include "dataset/commit.h"
 #include "dataset/merge.h"
@@ -150,6 +151,14 @@ static int copy_file(struct import *x, size_t k, struct err *e)
 /* ---- all of them --------------------------------------------------------------------------------
  */
 
+static int look_at_outputs(const struct import_request *q, bool overwrite, const char *const *input,
+                           size_t n, struct err *e)
+{
+    static const char *const suffix[] = {".idx", ".bin", ".manifest.json", NULL};
+    const struct output_rule rule = {.overwrite = overwrite, .input = input, .ninputs = n};
+    return output_check_all(q->output, suffix, &rule, e);
+}
+
 /* All are opened once before anything is written: what is wrong with the last stops it at once. */
 static int look(struct import *x, struct err *e)
 {
@@ -161,6 +170,8 @@ static int look(struct import *x, struct err *e)
         code = foreign_open(&f, q->input[i], &x->ask, e);
         if (code)
             break;
+        const char *const read[] = {f.path, q->tok ? tok_info(q->tok)->path : NULL};
+        code = look_at_outputs(q, true, read, 2, e);
         bool cut = !f.end && !f.size && f.boundary >= 0 && f.place == FOREIGN_END;
         int64_t boundary = cut ? f.boundary : FOREIGN_UNSAID;
         x->boundary = !i || x->boundary == boundary ? boundary : FOREIGN_UNSAID;
@@ -170,19 +181,6 @@ static int look(struct import *x, struct err *e)
     }
     x->dtype = x->vocab > 0 ? shard_dtype_for(x->vocab) : narrow ? SHARD_U16 : SHARD_I32;
     x->limit = x->vocab > 0 && x->vocab < SHARD_ANY_ID ? x->vocab : SHARD_ANY_ID;
-    return code;
-}
-
-static int outputs_free(const struct import_request *q, struct err *e)
-{
-    char *idx = mem_printf("%s.idx", q->output), *bin = mem_printf("%s.bin", q->output);
-    int code = commit_finish(q->output, e);
-    if (!code && !q->overwrite && (file_exists(idx) || file_exists(bin))) {
-        code = err_set(e, ERR_USAGE, "%s: is there already", file_exists(idx) ? idx : bin);
-        err_hint(e, "name another output, or replace it with --overwrite");
-    }
-    free(idx);
-    free(bin);
     return code;
 }
 
@@ -234,9 +232,14 @@ int import_run(const struct import_request *q, struct import_report *ret, struct
                        .packed = mem_new(PIECE, sizeof(*x.id))};
     x.ask.eod = q->tok ? tok_info(q->tok)->eod : -1;
     *ret = (struct import_report){0};
-    int code = q->n ? outputs_free(q, e) : err_set(e, ERR_USAGE, "no file of tokens was named");
+    int code =
+        q->n ? commit_finish(q->output, e) : err_set(e, ERR_USAGE, "no file of tokens was named");
+    if (!code)
+        code = look_at_outputs(q, q->overwrite, q->input, q->n, e);
     if (!code)
         code = look(&x, e);
+    if (!code)
+        code = output_prepare(q->output, e);
     if (!code)
         code = write_all(&x, ret, e);
     arena_finish(&x.arena);

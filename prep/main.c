@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/out.h"
+#include "base/output.h"
 #include "base/pool.h"
 #include "base/program.h"
 #include "base/progress.h"
@@ -115,6 +116,13 @@ static int parse_size(const char *s, uint64_t *ret, struct err *e)
     return *ret ? 0 : err_set(e, ERR_USAGE, "--shard-size: '%s' is no size such as 512M or 2G", s);
 }
 
+int cmd_need_prefix(const struct prep_options *o, struct err *e)
+{
+    return o->output_prefix
+               ? output_check_prefix("output-prefix", o->output_prefix, e)
+               : err_set(e, ERR_USAGE, "--output-prefix is missing: it names the files to write");
+}
+
 static int judge_build(const struct prep_options *o, struct err *e)
 {
     if (!o->input.n == !o->pretokenized) {
@@ -123,8 +131,8 @@ static int judge_build(const struct prep_options *o, struct err *e)
                                 : "no input was named");
         return err_hint(e, "--input 'data/*.jsonl' for texts, --pretokenized FILE for ids");
     }
-    if (!o->output_prefix)
-        return err_set(e, ERR_USAGE, "--output-prefix is missing: it names the files to write");
+    if (cmd_need_prefix(o, e))
+        return ERR_USAGE;
     if (o->shard && o->partitions > 1)
         return err_set(e, ERR_USAGE, "--shard and --partitions exclude each other");
     if (o->shard_size && o->partitions > 1)

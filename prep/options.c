@@ -128,8 +128,13 @@ const struct opt prep_rows[] = {
             .meta = "N", .group = "output", .verbs = BUILD,
             .help = "one line on stderr after each N documents, besides the meter; 0: none"),
     OPT_ROW(.name = "overwrite", .type = OPT_SWITCH, AT(overwrite), .group = "output",
-            .verbs = BUILD | INDEX | MERGE | EXPORT | IMPORT, .basic = true,
-            .help = "replaces outputs that are there already"),
+            .verbs = BUILD | MERGE | EXPORT | IMPORT, .basic = true,
+            .brief = "replace output files that exist",
+            .help = "replace output files that exist; without it they are an error before any work "
+                    "begins, except for prep build where they are those of the same work"),
+    OPT_ROW(.name = "overwrite", .type = OPT_SWITCH, AT(overwrite), .group = "output",
+            .verbs = INDEX, .basic = true, .brief = "make the index files again",
+            .help = "make the index files again, even if those that exist fit"),
     OPT_ROW(.name = "workers", .type = OPT_INT, AT(workers), .def = "0", .max = 1024, .meta = "N",
             .group = "output", .verbs = BUILD | SFT, .basic = true,
             .help =

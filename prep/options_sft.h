@@ -14,7 +14,9 @@
         TOK_FLAG_VOCAB_SIZE_ROW(S_, tokenizer, SFT_ | UNPACK_),                                    \
         OPT_ROW(.name = "overwrite", .type = OPT_SWITCH, .offset = offsetof(S_, overwrite),        \
                 .group = "output", .verbs = SFT_, .basic = true,                                   \
-                .help = "replaces outputs that are there already"),                                \
+                .brief = "replace output files that exist",                                        \
+                .help = "replace output files that exist; without it they are an error before "    \
+                        "any work begins, unless they are those of the same work"),                \
         OPT_ROW(.name = "output-prefix", .type = OPT_TEXT, .offset = offsetof(S_, output_prefix),  \
                 .meta = "PREFIX", .group = "output", .verbs = SFT_, .basic = true,                 \
                 .help = "writes PREFIX.bin, .idx, .pack and .manifest.json"),                      \

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/output.h"
 #include "base/path.h"
 #include "base/spill.h"
 #include "dataset/commit.h"
@@ -195,32 +196,41 @@ static int compare(struct sft *s, struct err *e)
     return code == ERR_USAGE ? err_hint(e, "--overwrite builds it again") : code;
 }
 
+static const char *const suffix[] = {".bin", ".idx", ".pack", ".manifest.json", NULL};
+
+static int check_outputs(struct sft *s, bool overwrite, struct err *e)
+{
+    size_t n = s->source.ninputs;
+    const char **input = mem_new(n + 1, sizeof(*input));
+    for (size_t i = 0; i < n; i++)
+        input[i] = s->source.input[i].path;
+    input[n] = tok_info(s->q->tok)->path;
+    const struct output_rule rule = {.overwrite = overwrite, .input = input, .ninputs = n + 1};
+    int code = output_check_all(s->q->prefix, suffix, &rule, e);
+    if (!code && s->q->on_bad == BAD_QUARANTINE) {
+        const struct output_rule bad = {.overwrite = true, .input = input, .ninputs = n + 1};
+        code = output_check(s->bad_path, &bad, e);
+    }
+    free(input);
+    return code;
+}
+
 /* Bad records without a set are those of a run that was stopped just before its commit. */
 static int look_at_outputs(struct sft *s, struct err *e)
 {
-    static const char *const suffix[] = {".bin", ".idx", ".pack", ".manifest.json"};
-    enum { SUFFIXES = sizeof(suffix) / sizeof(*suffix) };
     int code = commit_finish(s->q->prefix, e); /* what was all but written is there, too */
-    char *first = NULL;
-    size_t there = 0;
-    for (size_t i = 0; i < SUFFIXES && !code && !s->q->overwrite; i++) {
-        char *path = mem_printf("%s%s", s->q->prefix, suffix[i]);
-        bool is = file_exists(path);
-        there += is;
-        if (is && !first)
-            first = path;
-        else
-            free(path);
+    bool all = !s->pipe && !s->q->overwrite;
+    for (const char *const *p = suffix; *p && !code && all; p++) {
+        char *path = mem_printf("%s%s", s->q->prefix, *p);
+        all = file_exists(path);
+        free(path);
     }
-    if (!code && there == SUFFIXES && !s->pipe) {
+    if (!code && all) {
         code = compare(s, e);
         s->report->there = !code;
-    } else if (!code && there) {
-        err_set(e, ERR_USAGE, "%s: is there already", first);
-        code = err_hint(e, "--overwrite replaces it");
+        return code;
     }
-    free(first);
-    return code;
+    return code ? code : check_outputs(s, s->q->overwrite, e);
 }
 
 /* ---- beginning ------------------------------------------------------------------------------ */
@@ -241,7 +251,9 @@ static int open_all(struct sft *s, struct err *e)
         code = look_at_outputs(s, e);
     if (code || s->report->there)
         return code;
-    code = packed_writer_open(&s->writer, q->prefix, s->plan.vocab_size, q->seq_length, e);
+    code = output_prepare(q->prefix, e);
+    if (!code)
+        code = packed_writer_open(&s->writer, q->prefix, s->plan.vocab_size, q->seq_length, e);
     if (!code)
         code = shard_writer_behind(&s->writer.shard, e);
     if (!code)
@@ -291,8 +303,8 @@ static int put_example(struct sft *s, uint32_t i, struct err *e)
     if (code)
         return code;
     s->report->tokens += n;
-    return packed_writer_add(&s->writer, s->example,
-                             (const unsigned char *)s->example + bytes, n, e);
+    return packed_writer_add(&s->writer, s->example, (const unsigned char *)s->example + bytes, n,
+                             e);
 }
 
 static int end_window(struct sft *s, struct err *e)

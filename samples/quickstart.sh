@@ -39,7 +39,7 @@ ls -l "$out/stories.jsonl"
 
 step "4/7 tok train: a vocabulary of 2000 pieces"
 "$tok" train --preset ucllm --input "$out/stories.jsonl" --model_prefix "$out/stories" \
-    --vocab_size 2000
+    --vocab_size 2000 --overwrite
 
 step "5/7 prep build: text to token shards"
 "$prep" build --input "$out/stories.jsonl" --tokenizer "$out/stories.model" \

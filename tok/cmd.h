@@ -7,8 +7,8 @@
  * they may write to stdout and log.
  */
 
-#include "base/file.h"
 #include "base/opt.h"
+#include "base/sink.h"
 #include "tok/docs.h"
 #include "tok/learn_out.h"
 #include "tok/options.h"
@@ -59,6 +59,7 @@ struct cli {
     int format;  /* enum cmd_format */
     int offsets; /* encode: 0 none, else an enum tok_unit and one */
     const char *output;
+    bool overwrite; /* of all verbs that write files */
     bool append_eod;
     bool skip_special;      /* decode */
     const char *truncation; /* encode: a number, or "file" */
@@ -117,7 +118,8 @@ void cmd_put_nbest(struct buf *b, const struct tokenizer *t, const struct cli *c
                    struct tok_work *w, const char *text, size_t n, const struct tok_nbest *list);
 
 int cmd_train(const struct cli *c, struct err *e);
-int cmd_learn(const struct cli *c, struct err *e); /* the part of train that is our own */
+int cmd_train_folder(const struct cli *c, struct err *e); /* made, if it is missing */
+int cmd_learn(const struct cli *c, struct err *e);        /* the part of train that is our own */
 /* Whether --type, --engine and the other options lead to SentencePiece's own trainer. */
 bool cmd_is_theirs(const struct cli *c);
 /* Values that go with --type of train, where the user gave none. */
@@ -174,23 +176,16 @@ int cmd_offsets_check(const struct cli *c, struct err *e);
 int cmd_window(const struct cli *c, const struct tokenizer *t, struct tok_window *ret,
                struct err *e);
 
-/* Where output goes: a file that appears whole at the end, or at once to what is no file: standard
- * output, a device, a named pipe. */
-struct sink {
-    struct outfile file;
-    bool to_file;
-    int fd; /* else */
-    char *name;
-};
+/*
+ * cmd_output.c: the rule of base/output.h for files to be written, held against all that the verb
+ * reads. `t` is the tokenizer that was opened, NULL if none was. cmd_will_write also makes the
+ * folder, cmd_may_write changes nothing.
+ */
+int cmd_may_write(const struct cli *c, const char *path, const struct tokenizer *t, struct err *e);
+int cmd_will_write(const struct cli *c, const char *path, const struct tokenizer *t, struct err *e);
 
 /* Adds to a failure that a name was none of a file, perhaps meant as what to read. */
 int cmd_missing(const struct cli *c, int code, const char *kind, struct err *e);
-
-int sink_open(struct sink *s, const char *path, struct err *e);
-int sink_write(struct sink *s, const struct buf *b, struct err *e);
-/* Ends it; on an earlier failure (code is not 0) nothing is left under the file's name. Returns the
- * code. */
-int sink_close(struct sink *s, int code, struct err *e);
 
 /* The options of the program, and its verbs in the order of the functions above. */
 extern const struct opt_table tok_table;

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/path.h"
+#include "base/output.h"
 #include "base/program.h"
 #include "tok/cmd.h"
 #include "tok/cmd_facts.h"
@@ -127,10 +127,9 @@ static int write_out(const struct cli *c, const struct tokenizer *from, struct r
     struct recipe_file f[2];
     size_t n = 0;
     struct proof p = {c, from, r, format};
-    size_t length = strlen(c->file[1]);
-    int code = length && c->file[1][length - 1] == '/' ? file_mkdirs(c->file[1], e) : 0;
+    int code = recipe_files(r, format, c->file[1], f, &n, e);
     if (!code)
-        code = recipe_files(r, format, c->file[1], f, &n, e);
+        code = output_prepare(f[0].path, e);
     if (!code)
         code = recipe_save(f, n, prove, &p, e);
     if (!code)
@@ -140,6 +139,19 @@ static int write_out(const struct cli *c, const struct tokenizer *from, struct r
     if (!code && !c->proof.n)
         log_info("tok convert: nothing was proven: --proof CORPUS encodes a corpus both ways");
     recipe_files_finish(f, n);
+    return code;
+}
+
+static int may_write(const struct cli *c, const struct tokenizer *from, enum recipe_format format,
+                     struct err *e)
+{
+    char *path[2];
+    size_t n = 0;
+    int code = recipe_paths(format, c->file[1], path, &n, e);
+    for (size_t i = 0; i < n; i++) {
+        code = code ? code : cmd_may_write(c, path[i], from, e);
+        free(path[i]);
+    }
     return code;
 }
 
@@ -154,7 +166,9 @@ static int convert(const struct cli *c, const struct tokenizer *from, const stru
         err_set(e, ERR_USAGE, "%s: the name tells no format", c->file[1]);
         return err_hint(e, "give --to, one of huggingface, gpt2, tiktoken, bert and sentencepiece");
     }
-    int code = recipe_read(&r, from, o, e);
+    int code = may_write(c, from, format, e);
+    if (!code)
+        code = recipe_read(&r, from, o, e);
     if (code)
         return code;
     code = recipe_to(&r, format, e);

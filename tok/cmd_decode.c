@@ -51,7 +51,7 @@ static int put_text(struct job *j, struct err *e)
     buf_addc(&j->out, '\n');
     if (j->out.len < OUT_BYTES)
         return 0;
-    code = sink_write(&j->sink, &j->out, e);
+    code = sink_write(&j->sink, j->out.data, j->out.len, e);
     buf_reset(&j->out);
     return code;
 }
@@ -288,13 +288,15 @@ int cmd_decode(const struct cli *c, struct err *e)
     if (code)
         return code;
     cmd_unused_warn(c, &j.tok, 1);
-    code = sink_open(&j.sink, c->output, e);
+    code = cmd_will_write(c, c->output, j.tok, e);
+    if (!code)
+        code = sink_open(&j.sink, c->output, e);
     if (!code) {
         j.work = tok_work_create(j.tok);
         for (size_t i = 0; i < (c->nfile ? c->nfile : 1) && !code; i++)
             code = decode_file(&j, c->nfile ? c->file[i] : "-", e);
         struct err ignored; /* what was decoded before an error is still written */
-        int last = sink_write(&j.sink, &j.out, code ? &ignored : e);
+        int last = sink_write(&j.sink, j.out.data, j.out.len, code ? &ignored : e);
         code = sink_close(&j.sink, code ? code : last, e);
         if (!code)
             cmd_unused_keys(c, j.had_json);

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/output.h"
 #include "base/path.h"
 #include "base/program.h"
 #include "base/progress.h"
@@ -34,6 +35,28 @@ struct list {
     struct arena arena;
 };
 
+/* Judges the names of what is to be written: a tokenizer of the same format, and its rows. `t` is
+ * one that is read. */
+static int name_files(struct edit *d, const struct tokenizer *t, struct err *e)
+{
+    const char *path = d->cli->output;
+    enum recipe_format named = recipe_format_of(path), format = d->r.from;
+    char *name[3] = {NULL};
+    size_t n = 0, length = strlen(path);
+    bool folder = (length && path[length - 1] == '/') || file_is_dir(path);
+    if (named != RECIPE_AUTO && named != format && !folder)
+        return err_set(e, ERR_USAGE, "%s: the name is that of %s, but %s is written", path,
+                       recipe_format_name(named), recipe_format_name(format));
+    int code = recipe_paths(format, path, name, &n, e);
+    if (!code)
+        name[n++] = mem_printf("%s.rows", name[0]);
+    for (size_t i = 0; i < n; i++) {
+        code = code ? code : cmd_may_write(d->cli, name[i], t, e);
+        free(name[i]);
+    }
+    return code;
+}
+
 static int open_edit(struct edit *d, const struct cli *c, struct err *e)
 {
     *d = (struct edit){.cli = c, .verb = c->verb};
@@ -50,6 +73,8 @@ static int open_edit(struct edit *d, const struct cli *c, struct err *e)
         cmd_unused_warn(c, &d->t, 1);
     if (!code)
         code = recipe_read(&d->r, d->t, &d->o, e);
+    if (!code)
+        code = name_files(d, d->t, e);
     if (!code && d->r.listed)
         code = err_set(e, ERR_USAGE,
                        "%s: ranks in JSON cannot be changed: make ranks of them first, tok convert "
@@ -268,24 +293,18 @@ static int prove(void *arg, const struct recipe_file *staged, size_t n, struct e
 
 static int save(struct edit *d, struct err *e)
 {
-    const char *path = d->cli->output;
-    enum recipe_format named = recipe_format_of(path);
     struct recipe_file f[3];
-    size_t n = 0, fresh = 0, length = strlen(path);
-    bool folder = (length && path[length - 1] == '/') || file_is_dir(path);
-    if (named != RECIPE_AUTO && named != d->r.from && !folder)
-        return err_set(e, ERR_USAGE, "%s: the name is that of %s, but %s is written", path,
-                       recipe_format_name(named), recipe_format_name(d->r.from));
-    int code = folder ? file_mkdirs(path, e) : 0;
+    size_t n = 0, fresh = 0;
     if (d->r.from == RECIPE_TIKTOKEN)
         recipe_drop_tokens(&d->r);
-    if (!code)
-        code = recipe_files(&d->r, d->r.from, path, f, &n, e);
+    int code = recipe_files(&d->r, d->r.from, d->cli->output, f, &n, e);
     if (code)
         return code;
     f[n] = (struct recipe_file){.path = mem_printf("%s.rows", f[0].path)};
     recipe_rows_put(&d->rows, &f[n++].content);
-    code = recipe_save(f, n, prove, d, e);
+    code = output_prepare(f[0].path, e);
+    if (!code)
+        code = recipe_save(f, n, prove, d, e);
     if (!code)
         cmd_say_notes(&d->r);
     for (size_t i = 0; i < d->rows.n; i++)
@@ -394,6 +413,8 @@ int cmd_merge(const struct cli *c, struct err *e)
     o.path = c->file[1];
     if (!code)
         code = tok_open(&o, &other, e);
+    if (!code)
+        code = name_files(&d, other, e);
     if (!code)
         code = recipe_read(&b, other, &o, e);
     if (!code)

@@ -286,7 +286,7 @@ static int write_set(struct job *j, const struct set *s, struct err *e)
 {
     for (size_t i = 0; i < s->used; i++) {
         struct batch *b = &s->batch[i];
-        int code = sink_write(&j->sink, &b->out, e);
+        int code = sink_write(&j->sink, b->out.data, b->out.len, e);
         if (code)
             return code;
         j->ndocs += b->written;
@@ -374,7 +374,7 @@ static int copy(struct job *j, const struct spill *from, struct err *e)
         b.len = from->size - at < BATCH_BYTES ? (size_t)(from->size - at) : BATCH_BYTES;
         code = spill_read(from, at, p, b.len, e);
         if (!code)
-            code = sink_write(&j->sink, &b, e);
+            code = sink_write(&j->sink, b.data, b.len, e);
     }
     buf_finish(&b);
     return code;
@@ -395,14 +395,14 @@ static int encode_long(struct job *j, struct err *e)
     code = encode_parts(j, &out, &n, e);
     if (!code) {
         cmd_out_before(&j->out, n, &b);
-        code = sink_write(&j->sink, &b, e);
+        code = sink_write(&j->sink, b.data, b.len, e);
     }
     if (!code)
         code = copy(j, &out, e);
     b.len = 0;
     cmd_out_behind(&j->out, &b);
     if (!code)
-        code = sink_write(&j->sink, &b, e);
+        code = sink_write(&j->sink, b.data, b.len, e);
     j->ndocs += !code;
     j->nids += code ? 0 : n;
     buf_finish(&b);
@@ -418,7 +418,7 @@ static int encode_all(struct job *j, struct err *e)
     int code = 0;
     if (j->cli->format == CMD_DOCS) {
         docstream_put_header(&b, &j->out.header);
-        code = sink_write(&j->sink, &b, e);
+        code = sink_write(&j->sink, b.data, b.len, e);
         buf_reset(&b);
     }
     fill_set(j, &j->set[0]);
@@ -443,7 +443,7 @@ static int encode_all(struct job *j, struct err *e)
     }
     if (!code && j->cli->format == CMD_DOCS) {
         docstream_put_end(&b, j->ndocs, j->nids);
-        code = sink_write(&j->sink, &b, e);
+        code = sink_write(&j->sink, b.data, b.len, e);
     }
     buf_finish(&b);
     return code;
@@ -572,6 +572,8 @@ int cmd_encode(const struct cli *c, struct err *e)
         code = cmd_window(c, j.tok, &j.window, e);
     if (!code)
         code = read_padding(&j, e);
+    if (!code)
+        code = cmd_will_write(c, c->output, j.tok, e);
     if (!code)
         code = sink_open(&j.sink, c->output, e);
     if (!code) {

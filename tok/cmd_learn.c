@@ -273,6 +273,8 @@ int cmd_learn(const struct cli *c, struct err *e)
     double start = clock_seconds();
     int code = check(c, &out, e);
     if (!code)
+        code = cmd_train_folder(c, e);
+    if (!code)
         code = count_words(c, &out, &words, e);
     double counted = clock_seconds();
     if (!code)

@@ -174,6 +174,11 @@ static const struct opt table[] = {
                     "padding id"),
     OPT_ROW(.name = "output", .type = OPT_TEXT, AT(output), .meta = "PATH", .group = "output",
             .verbs = ENCODE | DECODE, .basic = true, .help = "a file instead of standard output"),
+    OPT_ROW(.name = "overwrite", .type = OPT_SWITCH, AT(overwrite), .group = "output",
+            .verbs = TRAIN | ENCODE | DECODE | CONVERT | EDIT, .basic = true,
+            .brief = "replace output files that exist",
+            .help = "replace output files that exist; without it they are an error before any "
+                    "work begins"),
     OPT_ROW(.name = "workers", .type = OPT_INT, AT(workers), .def = "0", .max = 1024, .meta = "N",
             .group = "output", .verbs = ENCODE, .basic = true,
             .help = "threads that encode, 0 for one for each processor"),

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/path.h"
+#include "base/output.h"
 #include "base/program.h"
 #include "base/progress.h"
 #include "tok/cmd.h"
@@ -125,15 +123,35 @@ static int check_options(const struct cli *c, struct err *e)
                        c->files == LEARN_ALL ? files[c->type] : "files whose names begin with P");
     if (!c->json_keys.n)
         return err_set(e, ERR_USAGE, "--json-keys names no key");
-    /* better said now than when hours of training are over */
-    size_t n = strlen(c->model_prefix);
-    int code = c->model_prefix[n - 1] == '/' ? file_mkdirs(c->model_prefix, e) : 0;
-    if (code)
-        return code;
-    char *dir = path_dir(c->model_prefix);
-    if (access(dir, W_OK))
-        code = err_sys(e, errno, "%s: cannot write there (--model_prefix)", dir);
-    free(dir);
+    return c->type == CMD_SENTENCEPIECE ? output_check_prefix("model_prefix", c->model_prefix, e)
+                                        : 0;
+}
+
+/* The files that will be written: better judged now than when hours of training are over. */
+static int check_outputs(const struct cli *c, struct err *e)
+{
+    char *name[LEARN_NAMES];
+    size_t n = 2;
+    if (c->type == CMD_SENTENCEPIECE) {
+        name[0] = mem_printf("%s.model", c->model_prefix);
+        name[1] = mem_printf("%s.vocab", c->model_prefix);
+    } else {
+        n = learn_names(c->type == CMD_WORDPIECE, (enum learn_files)c->files, c->model_prefix,
+                        name);
+    }
+    int code = 0;
+    for (size_t i = 0; i < n && !code; i++)
+        code = cmd_may_write(c, name[i], NULL, e);
+    for (size_t i = 0; i < n; i++)
+        free(name[i]);
+    return code;
+}
+
+int cmd_train_folder(const struct cli *c, struct err *e)
+{
+    char *any = mem_printf("%s-", c->model_prefix); /* a prefix may end in a slash */
+    int code = output_prepare(any, e);
+    free(any);
     return code;
 }
 
@@ -160,7 +178,9 @@ static int learn_model(const struct cli *c, struct err *e)
     if (!c->engine && cmd_is_theirs(c))
         log_info("tok train: --%s needs SentencePiece's own trainer, which is used",
                  cmd_learn_sp_lacks(&c->train));
-    int code = cmd_is_theirs(c) ? sp_train(&c->train, &in, &model, &report, e)
+    int code = cmd_train_folder(c, e);
+    if (!code)
+        code = cmd_is_theirs(c) ? sp_train(&c->train, &in, &model, &report, e)
                                 : cmd_learn_sp(c, &in, &s, &model, &report, e);
     tell(&c->train, &report);
     if (!code)
@@ -176,6 +196,8 @@ static int learn_model(const struct cli *c, struct err *e)
 int cmd_train(const struct cli *c, struct err *e)
 {
     int code = check_options(c, e);
+    if (!code)
+        code = check_outputs(c, e);
     if (code)
         return code;
     cmd_unused_warn(c, NULL, 0);

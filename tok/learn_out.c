@@ -114,14 +114,15 @@ static const struct form forms[] = {{"vocab.json", put_vocab},
                                     {"tokenizer.json", learn_put_tokenizer}};
 
 enum { FORMS = sizeof(forms) / sizeof(*forms) };
+_Static_assert((int)FORMS <= (int)LEARN_NAMES, "names");
 
-static unsigned forms_of(const struct learn_out *o, enum learn_files files)
+static unsigned forms_of(bool bert, enum learn_files files)
 {
     static const unsigned of[] = {[LEARN_TOKENIZER_JSON] = 16,
                                   [LEARN_VOCAB_MERGES] = 3,
                                   [LEARN_VOCAB_TXT] = 4,
                                   [LEARN_TIKTOKEN] = 8};
-    return files != LEARN_ALL ? of[files] : o->bert ? 16 | 4 : 16 | 3;
+    return files != LEARN_ALL ? of[files] : bert ? 16 | 4 : 16 | 3;
 }
 
 static char *path_of(const char *prefix, const char *name)
@@ -129,6 +130,16 @@ static char *path_of(const char *prefix, const char *name)
     size_t n = strlen(prefix);
     bool folder = n && prefix[n - 1] == '/', ranks = strcmp(name, "tiktoken") == 0;
     return mem_printf("%s%s%s", prefix, folder ? ranks ? "ranks." : "" : ranks ? "." : "-", name);
+}
+
+size_t learn_names(bool bert, enum learn_files files, const char *prefix, char *ret[LEARN_NAMES])
+{
+    unsigned set = forms_of(bert, files);
+    size_t n = 0;
+    for (int i = 0; i < FORMS; i++)
+        if (set >> i & 1)
+            ret[n++] = path_of(prefix, forms[i].name);
+    return n;
 }
 
 static int write_form(const struct learn_out *o, const struct form *form, const char *path,
@@ -149,7 +160,7 @@ int learn_write(const struct learn_out *o, enum learn_files files, const char *p
                 struct err *e)
 {
     struct outfile f[FORMS];
-    unsigned set = forms_of(o, files);
+    unsigned set = forms_of(o->bert, files);
     int code = 0;
     *said = NULL;
     for (int i = 0; i < FORMS; i++)

@@ -45,6 +45,10 @@ int learn_out_check(const struct learn_out *o, enum learn_files files, bool all_
 int learn_write(const struct learn_out *o, enum learn_files files, const char *prefix, char **said,
                 struct err *e);
 
+/* The names of these files, to free; at most LEARN_NAMES. Returns how many. */
+enum { LEARN_NAMES = 5 };
+size_t learn_names(bool bert, enum learn_files files, const char *prefix, char *ret[LEARN_NAMES]);
+
 /* learn_json.c: the text of tokenizer.json. */
 void learn_put_tokenizer(const struct learn_out *o, struct buf *b);
 

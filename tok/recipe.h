@@ -177,6 +177,8 @@ struct recipe_file {
  * one that readers look for first. ERR_USAGE: the path names no file of the format.
  */
 enum recipe_format recipe_format_of(const char *path);
+int recipe_paths(enum recipe_format format, const char *path, char *ret[2], size_t *ret_n,
+                 struct err *e); /* only the names, to free; nothing on failure */
 int recipe_files(const struct recipe *r, enum recipe_format format, const char *path,
                  struct recipe_file ret[2], size_t *ret_n, struct err *e);
 void recipe_files_finish(struct recipe_file *f, size_t n);

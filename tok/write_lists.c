@@ -92,13 +92,11 @@ enum recipe_format recipe_format_of(const char *path)
     return ends_with(path, ".txt") ? RECIPE_BERT : RECIPE_AUTO;
 }
 
-int recipe_files(const struct recipe *r, enum recipe_format format, const char *path,
-                 struct recipe_file ret[2], size_t *ret_n, struct err *e)
+int recipe_paths(enum recipe_format format, const char *path, char *ret[2], size_t *ret_n,
+                 struct err *e)
 {
     static const char *const name[] = {
         "", "tokenizer.json", "vocab.json", "ranks.tiktoken", "vocab.txt", "tokenizer.model"};
-    static void (*const put[])(const struct recipe *, struct buf *) = {
-        NULL, write_hf, write_vocab_json, write_tiktoken, write_vocab_txt, write_sp};
     static const char vocab[] = "vocab.json";
     size_t k = strlen(path);
     char *first = !is_folder(path)     ? mem_strdup(path)
@@ -111,12 +109,24 @@ int recipe_files(const struct recipe *r, enum recipe_format format, const char *
                        path, vocab);
     }
     *ret_n = format == RECIPE_GPT2 ? 2 : 1;
-    ret[0] = (struct recipe_file){.path = first};
-    put[format](r, &ret[0].content);
-    if (format == RECIPE_GPT2) {
-        int stem = (int)(strlen(first) - strlen(vocab));
-        ret[1] = (struct recipe_file){.path = mem_printf("%.*smerges.txt", stem, first)};
-        write_merges(r, &ret[1].content);
+    ret[0] = first;
+    if (format == RECIPE_GPT2)
+        ret[1] = mem_printf("%.*smerges.txt", (int)(strlen(first) - strlen(vocab)), first);
+    return 0;
+}
+
+int recipe_files(const struct recipe *r, enum recipe_format format, const char *path,
+                 struct recipe_file ret[2], size_t *ret_n, struct err *e)
+{
+    static void (*const put[])(const struct recipe *, struct buf *) = {
+        NULL, write_hf, write_vocab_json, write_tiktoken, write_vocab_txt, write_sp};
+    char *name[2];
+    int code = recipe_paths(format, path, name, ret_n, e);
+    if (code)
+        return code;
+    for (size_t i = 0; i < *ret_n; i++) {
+        ret[i] = (struct recipe_file){.path = name[i]};
+        (i ? write_merges : put[format])(r, &ret[i].content);
     }
     return 0;
 }

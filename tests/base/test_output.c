@@ -33,6 +33,17 @@ static void what_exists_is_an_error_unless_overwritten(void)
     expect_text(file, "old");
 }
 
+static void all_suffixes_are_looked_at(void)
+{
+    struct err e;
+    static const char *const suffix[] = {".bin", ".idx", NULL};
+    const char *prefix = t_path("set");
+    T_OK(output_check_all(prefix, suffix, &keep, &e), &e);
+    put(t_path("set.idx"));
+    T_ERR(output_check_all(prefix, suffix, &keep, &e), &e, ERR_USAGE, "set.idx: already exists");
+    T_OK(output_check_all(prefix, suffix, &replace, &e), &e);
+}
+
 static void an_input_is_never_an_output(void)
 {
     struct err e;
@@ -92,9 +103,11 @@ static void a_folder_is_no_file(void)
     struct err e;
     const char *folder = t_path("folder");
     T_EQ(mkdir(folder, 0700), 0);
-    T_ERR(output_check(folder, &replace, &e), &e, ERR_USAGE, "folder: a file is to be written");
-    T_ERR(output_check(t_path("x/"), &replace, &e), &e, ERR_USAGE, "x/: a file is to be written");
-    T_ERR(output_check("", &replace, &e), &e, ERR_USAGE, "'': a file is to be written");
+    T_ERR(output_check(folder, &replace, &e), &e, ERR_USAGE,
+          "folder: is a folder, but the output is a file");
+    T_ERR(output_check(t_path("x/"), &replace, &e), &e, ERR_USAGE,
+          "x/: names a folder, but the output is a file");
+    T_ERR(output_check("", &replace, &e), &e, ERR_USAGE, "'': names nothing");
 }
 
 static void a_prefix_has_a_last_part(void)
@@ -130,6 +143,7 @@ static void a_closed_folder_is_named(void)
     T_ERR(output_prepare(t_path("closed/x"), &e), &e, ERR_IO, "closed: cannot write there");
 }
 
-T_MAIN(T_CASE(what_exists_is_an_error_unless_overwritten), T_CASE(an_input_is_never_an_output),
-       T_CASE(standard_input_is_an_input), T_CASE(streams_are_exempt), T_CASE(a_folder_is_no_file),
-       T_CASE(a_prefix_has_a_last_part), T_CASE(parents_are_made), T_CASE(a_closed_folder_is_named))
+T_MAIN(T_CASE(what_exists_is_an_error_unless_overwritten), T_CASE(all_suffixes_are_looked_at),
+       T_CASE(an_input_is_never_an_output), T_CASE(standard_input_is_an_input),
+       T_CASE(streams_are_exempt), T_CASE(a_folder_is_no_file), T_CASE(a_prefix_has_a_last_part),
+       T_CASE(parents_are_made), T_CASE(a_closed_folder_is_named))

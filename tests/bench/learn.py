@@ -71,7 +71,7 @@ JOBS = {"bpe": (30000, ["--type", "bpe"], "tokenizers"),
 def ours(tok, job, path, out):
     size, args, _ = JOBS[job]
     start = time.perf_counter()
-    p = subprocess.Popen([tok, "train", "-q", *args, "--vocab_size", str(size), "--input", path, "--model_prefix", out])
+    p = subprocess.Popen([tok, "train", "-q", "--overwrite", *args, "--vocab_size", str(size), "--input", path, "--model_prefix", out])
     _, status, used = os.wait4(p.pid, 0)
     if status:
         sys.exit(f"tok train {job}: status {status}")

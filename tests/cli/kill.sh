@@ -76,11 +76,11 @@ t "tok train: one model or the other"
 awk 'BEGIN { srand(1); n = split("ba ko mi tsu ran del o vi sta en", p, " ")
     for (i = 0; i < 300; i++) { s = ""
         for (k = 0; k < 14; k++) s = s p[int(rand() * n) + 1] (k % 3 == 2 ? " " : ""); print s } }' >text.txt
-expect 0 "$TOK" train --input text.txt --model_prefix m --vocab_size 40
+expect 0 "$TOK" train --overwrite --input text.txt --model_prefix m --vocab_size 40
 pieces=40 step=1 old=0 new=0
 while
     next=$((90 - pieces))
-    die $step "$TOK" train --input text.txt --model_prefix m --vocab_size $next --num_threads 1
+    die $step "$TOK" train --overwrite --input text.txt --model_prefix m --vocab_size $next --num_threads 1
 do
     expect 0 "$TOK" inspect m.model
     if grep -q "[^0-9]$next" .out; then pieces=$next new=$((new + 1)); else old=$((old + 1)); fi
@@ -94,7 +94,7 @@ struck
 
 t "tok encode to a file: all of it or nothing"
 step=1
-while die $step "$TOK" encode --tokenizer m.model --output ids text.txt; do
+while die $step "$TOK" encode --overwrite --tokenizer m.model --output ids text.txt; do
     [ ! -e ids ] || check [ "$(wc -l <ids)" = 300 ]
     rm -f ids
     step=$((step + 1))

@@ -138,7 +138,7 @@ err_has "--overwrite"
 same g_text_document.bin before.bin
 rm g_text_document.bin g_text_document.manifest.json
 expect 2 build --input c.jsonl $null --output-prefix g
-err_has "g_text_document.idx: is there already"
+err_has "g_text_document.idx: already exists"
 
 t "words of a vocab.json; its end of document"
 printf '{"<unk>": 0, "the": 1, "cat": 2, "<|endoftext|>": 3, "bird": 4}' >vocab.json

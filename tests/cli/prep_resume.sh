@@ -144,7 +144,7 @@ for from in - gate; do
 done
 expect 0 sh -c 'grep -v bad c.jsonl | "$@"' sh "$PREP" build --quiet --input - $null --output-prefix s
 expect 2 sh -c 'grep -v bad c.jsonl | "$@"' sh "$PREP" build --quiet --input - $null --output-prefix s
-err_has "s_text_document.bin: is there already"
+err_has "s_text_document.bin: already exists"
 rm s_*
 
 t "what an interrupted run of other work left is named, and discarded when that is asked for"

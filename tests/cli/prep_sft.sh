@@ -94,11 +94,11 @@ differs --input moved/a.jsonl d.zst $null --on-bad-record skip
 err_has "XXH3-128"
 expect 0 sft --input a.jsonl moved/d.zst $null --on-bad-record skip --output-prefix o
 expect 2 sh -c 'cat a.jsonl | "$@"' sh "$PREP" sft --input - $null --output-prefix o
-err_has "o.bin: is there already"
+err_has "o.bin: already exists"
 expect 0 sft --input moved/a.jsonl d.zst $null --on-bad-record skip --output-prefix o --overwrite
 rm o.pack
 expect 2 sft --input moved/a.jsonl d.zst $null --on-bad-record skip --output-prefix o
-err_has "o.bin: is there already"
+err_has "o.bin: already exists"
 rm -f o.*
 
 t "bad records"

@@ -58,7 +58,7 @@ mv s_text_document_00005.* away
 expect 3 "$PREP" verify s_text_document_00000
 err_has "s_text_document_00000: is piece 0 of $n, and s_text_document_00005.idx is missing"
 expect 2 build $work --output-prefix s
-err_has "is there already"
+err_has "already exists"
 cp away/s_text_document_00005.bin s_text_document_00005.bin
 for x in bin idx manifest.json; do cp s_text_document_00006.$x s_text_document_00005.$x; done
 expect 2 build $work --output-prefix s

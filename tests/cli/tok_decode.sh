@@ -13,7 +13,7 @@ for f in u16 u32; do
     same .out w
 
     t "$f without an end of document is one text"
-    expect 0 "$TOK" encode --tokenizer vocab.json --format $f --output b w
+    expect 0 "$TOK" encode --tokenizer vocab.json --format $f --overwrite --output b w
     expect 0 "$TOK" decode --tokenizer vocab.json --input_format $f b
     out_is "one two two"
     : >none
@@ -105,11 +105,11 @@ expect 0 "$TOK" diff vocab.json vocab.json x.jsonl --show 3 --specials parse --j
 check [ ! -s .err ]
 expect 0 "$TOK" diff vocab.json vocab.json w --json-keys x
 err_has "--json-keys has no effect: no input is JSONL"
-expect 0 "$TOK" convert --json --json-keys x --input_format text hf.json new.json
+expect 0 "$TOK" convert --json --json-keys x --input_format text --overwrite hf.json new.json
 err_has "--input_format, --json-keys and --json have no effect without --proof"
-expect 0 "$TOK" prune hf.json --size 2 --json-keys x --output new.json
+expect 0 "$TOK" prune hf.json --size 2 --json-keys x --overwrite --output new.json
 err_has "--json-keys has no effect without --keep-used"
-expect 0 "$TOK" prune hf.json --keep-used w --json-keys x --output new.json
+expect 0 "$TOK" prune hf.json --keep-used w --json-keys x --overwrite --output new.json
 check [ "$(grep -c "no input is JSONL" .err)" = 1 ]
 
 t "special tokens are left out of a text"

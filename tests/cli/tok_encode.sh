@@ -356,12 +356,12 @@ check [ -p pipe ]
 same piped ids
 echo old >target
 ln -s target link
-expect 0 "$TOK" encode --tokenizer u.model --output link text.txt
+expect 0 "$TOK" encode --tokenizer u.model --overwrite --output link text.txt
 check [ -L link ]
 same target ids
 mkdir folder
-expect 4 "$TOK" encode --tokenizer u.model --output folder text.txt
-err_has "folder: cannot create: there is a folder of that name"
+expect 2 "$TOK" encode --tokenizer u.model --output folder text.txt
+err_has "folder: is a folder, but the output is a file"
 expect 4 "$TOK" convert u.model pipe --to huggingface
 err_has "there is a device or a pipe of that name"
 check [ -p pipe ]

@@ -19,7 +19,7 @@ stream() {
 }
 # memory that malloc fills is memory that is used, whether the program touches it or not
 unset MALLOC_PERTURB_
-learn() { stream | TMPDIR=$PWD /usr/bin/time -f %M -o .peak "$TOK" train --vocab_size 5000 --input - "$@"; }
+learn() { stream | TMPDIR=$PWD /usr/bin/time -f %M -o .peak "$TOK" train --overwrite --vocab_size 5000 --input - "$@"; }
 below() { check [ "$(tail -n 1 .peak)" -le $((limit * 1024)) ]; }
 
 for type in bpe wordpiece; do

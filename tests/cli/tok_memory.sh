@@ -65,7 +65,7 @@ line=$((line / 5)) # it is slow
 if [ -x "$STORIES" ]; then
     "$STORIES" --bytes 300K --output stories.jsonl
     for kind in unigram bpe; do
-        expect 0 "$TOK" train --quiet --input stories.jsonl --model_prefix $kind --model_type $kind --vocab_size 600
+        expect 0 "$TOK" train --overwrite --quiet --input stories.jsonl --model_prefix $kind --model_type $kind --vocab_size 600
         expect 0 long_line '{"text": "' 'the old man went home, and the dog went with him' '"}' --tokenizer $kind.model \
             --format docs --output o
         below

@@ -97,7 +97,7 @@ def reference(family, path, size, special, out, digits=None, pattern=None, **mor
 
 
 def ours(family, path, size, special, out, *more):
-    args = [TOK, "train", "-q", "--type", "bpe", "--vocab_size", str(size), "--model_prefix", out, "--input", path,
+    args = [TOK, "train", "-q", "--overwrite", "--type", "bpe", "--vocab_size", str(size), "--model_prefix", out, "--input", path,
             *more]
     if "--pretokenizer-pattern" not in more:
         args += ["--pretokenizer", family]
@@ -155,7 +155,7 @@ def pinned(path, size, out, options, **more):
 
 
 def our_pieces(path, size, out, *more):
-    subprocess.run([TOK, "train", "-q", "--type", "wordpiece", "--vocab_size", str(size), "--model_prefix", out,
+    subprocess.run([TOK, "train", "-q", "--overwrite", "--type", "wordpiece", "--vocab_size", str(size), "--model_prefix", out,
                     "--input", path, *more], check=True)
 
 

@@ -85,7 +85,7 @@ def flags(options):
 
 
 def ours(path, out, options, *more):
-    subprocess.run([TOK, "train", "-q", "--input", path, "--model_prefix", out, *flags(options), *more], check=True)
+    subprocess.run([TOK, "train", "-q", "--overwrite", "--input", path, "--model_prefix", out, *flags(options), *more], check=True)
     return read(f"{out}.vocab")
 
 

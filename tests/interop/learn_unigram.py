@@ -89,7 +89,7 @@ def reference(path, out, options):
 def ours(path, out, options, *more):
     start = time.monotonic()
     flags = [f"--{k}={v}" for k, v in options.items()]
-    subprocess.run([TOK, "train", "-q", "--model_type=unigram", "--input", path, "--model_prefix", out, *flags, *more],
+    subprocess.run([TOK, "train", "-q", "--overwrite", "--model_type=unigram", "--input", path, "--model_prefix", out, *flags, *more],
                    check=True)
     return time.monotonic() - start
 

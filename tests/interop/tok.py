@@ -119,7 +119,7 @@ def train_both(name, text, options, preset=None):
     subprocess.run(["spm_train", f"--input={text}", f"--model_prefix=spm_{name}", *flags], check=True,
                    capture_output=True)
     own = ["--preset", preset, f"--vocab_size={options['vocab_size']}"] if preset else flags
-    run("train", "-q", "--engine", "sentencepiece", "--input", text, "--model_prefix", name, *own)
+    run("train", "-q", "--overwrite", "--engine", "sentencepiece", "--input", text, "--model_prefix", name, *own)
     return (read(f"spm_{name}.vocab") == read(f"{name}.vocab") and
             without_names(read(f"spm_{name}.model")) == read(f"{name}.model"))
 
@@ -247,7 +247,7 @@ def cases():
             if shutil.which("spm_train"):
                 yield f"{name}: model and list as spm_train's", train_both(name, f"{text}.txt", options, preset)
             else:
-                run("train", "-q", "--input", f"{text}.txt", "--model_prefix", name,
+                run("train", "-q", "--overwrite", "--input", f"{text}.txt", "--model_prefix", name,
                     *[f"--{k}={v}" for k, v in options.items()])
             sp = sentencepiece.SentencePieceProcessor(model_file=f"{name}.model")
             yield f"{name}: ids of lines", same_ids(sp, f"{name}.model", f"{text}.txt")

@@ -87,11 +87,11 @@ def same(a, b, some):
 
 @case
 def gpt2_both_ways(d):
-    run("convert", "-q", f"{DATA}/tokenizers/gpt2/vocab.json", f"{d}/tokenizer.json", "--proof", corpus(d))
+    run("convert", "-q", "--overwrite", f"{DATA}/tokenizers/gpt2/vocab.json", f"{d}/tokenizer.json", "--proof", corpus(d))
     ours, theirs = load(f"{d}/tokenizer.json"), tokenizers.Tokenizer.from_file(f"{DATA}/tokenizers/gpt2/tokenizer.json")
     theirs.encode_special_tokens = True
     same(ids(ours, texts()), ids(theirs, texts()), texts())
-    run("convert", "-q", f"{DATA}/tokenizers/gpt2/tokenizer.json", f"{d}/out/", "--to", "gpt2", "--proof", corpus(d))
+    run("convert", "-q", "--overwrite", f"{DATA}/tokenizers/gpt2/tokenizer.json", f"{d}/out/", "--to", "gpt2", "--proof", corpus(d))
     for name in ("vocab.json", "merges.txt"):
         with open(f"{d}/out/{name}") as a, open(f"{DATA}/tokenizers/gpt2/{name}") as b:
             a, b = (json.load(a), json.load(b)) if name == "vocab.json" else (a.read(), b.read())
@@ -102,15 +102,15 @@ def gpt2_both_ways(d):
 def ranks_both_ways(d):
     for name, path in (("gpt2", f"{d}/gpt2.tiktoken"), ("cl100k", f"{DATA}/tokenizers/cl100k/cl100k_base.tiktoken")):
         if name == "gpt2":
-            run("convert", "-q", f"{DATA}/tokenizers/gpt2/tokenizer.json", path, "--proof", corpus(d))
-        run("convert", "-q", path, f"{d}/{name}.json", "--proof", corpus(d))
+            run("convert", "-q", "--overwrite", f"{DATA}/tokenizers/gpt2/tokenizer.json", path, "--proof", corpus(d))
+        run("convert", "-q", "--overwrite", path, f"{d}/{name}.json", "--proof", corpus(d))
         with open(f"{d}/{name}.json", encoding="utf-8") as f:
             spec = json.load(f)
         part = spec["pre_tokenizer"].get("pretokenizers", [None])[0]
         pattern = part["pattern"]["Regex"] if part else tokenizers_gpt2
         e = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=load_tiktoken_bpe(path), special_tokens={})
         same(ids(load(f"{d}/{name}.json"), texts()), [e.encode_ordinary(t) for t in texts()], texts())
-        run("convert", "-q", f"{d}/{name}.json", f"{d}/back.tiktoken", "--proof", corpus(d))
+        run("convert", "-q", "--overwrite", f"{d}/{name}.json", f"{d}/back.tiktoken", "--proof", corpus(d))
         with open(path, "rb") as a, open(f"{d}/back.tiktoken", "rb") as b:
             assert a.read() == b.read(), name
 
@@ -127,7 +127,7 @@ def ranks_as_transformers_does(d):
     path = f"{d}/cl100k_base.tiktoken"
     with open(f"{DATA}/tokenizers/cl100k/cl100k_base.tiktoken", "rb") as a, open(path, "wb") as b:
         b.writelines(a.readlines()[:None if FULL else 20000])
-    run("convert", "-q", path, f"{d}/t.json", "--tiktoken-pattern", "cl100k")
+    run("convert", "-q", "--overwrite", path, f"{d}/t.json", "--tiktoken-pattern", "cl100k")
     with open(f"{d}/t.json", encoding="utf-8") as f:
         ours = json.load(f)["model"]
     vocab, merges = TikTokenConverter(vocab_file=path).extract_vocab_merges_from_model(path)
@@ -138,8 +138,8 @@ def ranks_as_transformers_does(d):
 @case
 def bert_both_ways(d):
     source = f"{DATA}/tokenizers/bert-base-cased/tokenizer.json"
-    run("convert", "-q", source, f"{d}/vocab.txt", "--proof", corpus(d))
-    run("convert", "-q", f"{d}/vocab.txt", f"{d}/tokenizer.json", "--tokenizer-type", "BertWordPieceCase", "--proof", corpus(d))
+    run("convert", "-q", "--overwrite", source, f"{d}/vocab.txt", "--proof", corpus(d))
+    run("convert", "-q", "--overwrite", f"{d}/vocab.txt", f"{d}/tokenizer.json", "--tokenizer-type", "BertWordPieceCase", "--proof", corpus(d))
     ours, theirs = load(f"{d}/tokenizer.json"), tokenizers.Tokenizer.from_file(source)
     theirs.encode_special_tokens = True
     same(ids(ours, texts()), ids(theirs, texts()), texts())
@@ -149,7 +149,7 @@ def bert_both_ways(d):
 @case
 def mistral_to_json(d):
     source = f"{DATA}/tokenizers/mistral-7b/tokenizer.model"
-    run("convert", "-q", source, f"{d}/t.json", "--proof", corpus(d), "--tokenizer-type", "Llama2Tokenizer")
+    run("convert", "-q", "--overwrite", source, f"{d}/t.json", "--proof", corpus(d), "--tokenizer-type", "Llama2Tokenizer")
     t = load(f"{d}/t.json")
     sp = sentencepiece.SentencePieceProcessor(model_file=source)
     same(ids(t, texts()), sp.encode(texts()), texts())
@@ -203,8 +203,8 @@ def trained_to_json(d):
               allow_whitespace_only_pieces=True, control_symbols="<c>", normalization_rule_name="identity",
               character_coverage=0.98)]
     for m in models:
-        run("convert", "-q", m, f"{d}/t.json")
-        r = run("convert", "-q", "--json", m, f"{d}/u.json", "--proof", corpus(d), code=None)
+        run("convert", "-q", "--overwrite", m, f"{d}/t.json")
+        r = run("convert", "-q", "--overwrite", "--json", m, f"{d}/u.json", "--proof", corpus(d), code=None)
         told = {s["document"] for s in json.loads(r.stdout)["segments"]}
         sp = sentencepiece.SentencePieceProcessor(model_file=m)
         t = load(f"{d}/t.json")
@@ -222,12 +222,12 @@ def user_defined_to_json(d):
     """As tokenizers has no way to put the mark before a token at the start of a text, such texts differ, and are told."""
     m = train(d, "user", model_type="bpe", vocab_size=3000, byte_fallback=True, remove_extra_whitespaces=False,
               user_defined_symbols=["<s>", "</s>", "<sep>"], normalization_rule_name="identity", character_coverage=0.98)
-    run("convert", "-q", m, f"{d}/t.json")
+    run("convert", "-q", "--overwrite", m, f"{d}/t.json")
     some = [x for x in texts() if not x.startswith((" ", "▁", "<s>", "---"))] + ["a<sep>b", "a <sep> b", "a<sep><sep>  b"]
     same(ids(load(f"{d}/t.json"), some), sentencepiece.SentencePieceProcessor(model_file=m).encode(some), some)
     with open(f"{d}/bad.txt", "w") as f:
         f.write("a\nb<sep>c\n<sep>d\n")
-    r = run("convert", m, f"{d}/u.json", "--proof", f"{d}/bad.txt", code=7)
+    r = run("convert", "--overwrite", m, f"{d}/u.json", "--proof", f"{d}/bad.txt", code=7)
     assert "1 of 3 documents" in r.stderr and not os.path.exists(f"{d}/u.json"), r.stderr
 
 
@@ -235,8 +235,8 @@ def user_defined_to_json(d):
 def json_to_model(d):
     """Llama-2's manner comes back exactly; Mistral's puts the mark by Metaspace, which matters for spaces at the start."""
     source = f"{DATA}/tokenizers/mistral-7b/tokenizer.model"
-    run("convert", "-q", source, f"{d}/t.json")
-    run("convert", "-q", f"{d}/t.json", f"{d}/back.model", "--proof", corpus(d))
+    run("convert", "-q", "--overwrite", source, f"{d}/t.json")
+    run("convert", "-q", "--overwrite", f"{d}/t.json", f"{d}/back.model", "--proof", corpus(d))
     a, b = (sentencepiece.SentencePieceProcessor(model_file=x) for x in (source, f"{d}/back.model"))
     same(a.encode(texts()), b.encode(texts()), texts())
     for i in range(a.get_piece_size()):
@@ -244,7 +244,7 @@ def json_to_model(d):
     assert (b.unk_id(), b.bos_id(), b.eos_id(), b.pad_id()) == (0, 1, 2, -1)
     for text in texts(50):
         assert a.decode(a.encode(text)) == b.decode(b.encode(text))
-    r = run("convert", f"{DATA}/tokenizers/mistral-7b/tokenizer.json", f"{d}/m.model")
+    r = run("convert", "--overwrite", f"{DATA}/tokenizers/mistral-7b/tokenizer.json", f"{d}/m.model")
     assert "a text that begins with a space" in r.stderr and "the template" in r.stderr, r.stderr
     theirs = tokenizers.Tokenizer.from_file(f"{DATA}/tokenizers/mistral-7b/tokenizer.json")
     theirs.encode_special_tokens = True
@@ -258,14 +258,14 @@ def charsmap_both_ways(d):
     tells; back in a model they are the same bytes."""
     for kind, more in (("unigram", {}), ("bpe", {"byte_fallback": True}), ("unigram", {"remove_extra_whitespaces": False})):
         m = train(d, "nmt", model_type=kind, vocab_size=3000, character_coverage=0.98, **more)
-        run("convert", "-q", m, f"{d}/t.json")
-        r = run("convert", "-q", "--json", m, f"{d}/u.json", "--proof", corpus(d), code=None)
+        run("convert", "-q", "--overwrite", m, f"{d}/t.json")
+        r = run("convert", "-q", "--overwrite", "--json", m, f"{d}/u.json", "--proof", corpus(d), code=None)
         told = {s["document"] for s in json.loads(r.stdout)["segments"]}
         sp = sentencepiece.SentencePieceProcessor(model_file=m)
         ours, theirs = ids(load(f"{d}/t.json"), texts()), sp.encode(texts())
         assert told == {i for i, x in enumerate(ours) if x != theirs[i]}, (kind, more)
         assert sum(i < 800 for i in told) <= 8, (kind, more, told)  # of the books
-        run("convert", "-q", f"{d}/t.json", f"{d}/back.model")
+        run("convert", "-q", "--overwrite", f"{d}/t.json", f"{d}/back.model")
         back = sentencepiece.SentencePieceProcessor(model_file=f"{d}/back.model")
         same(back.encode(texts()), theirs, texts())
 
@@ -273,14 +273,14 @@ def charsmap_both_ways(d):
 @case
 def what_no_model_can_say(d):
     for name, words in (("gpt2", "the pre_tokenizer ByteLevel"), ("bert-base-cased", "a model of type WordPiece")):
-        r = run("convert", f"{DATA}/tokenizers/{name}/tokenizer.json", f"{d}/x.model", code=2)
+        r = run("convert", "--overwrite", f"{DATA}/tokenizers/{name}/tokenizer.json", f"{d}/x.model", code=2)
         assert f"a SentencePiece model cannot express {words}" in r.stderr and len(r.stderr.splitlines()) == 1, r.stderr
     with open(f"{DATA}/tokenizers/mistral-7b/tokenizer.json", encoding="utf-8") as f:
         spec = json.load(f)
     del spec["model"]["merges"][100]
     with open(f"{d}/less.json", "w", encoding="utf-8") as f:
         json.dump(spec, f)
-    assert "do not merge" in run("convert", f"{d}/less.json", f"{d}/x.model", code=2).stderr
+    assert "do not merge" in run("convert", "--overwrite", f"{d}/less.json", f"{d}/x.model", code=2).stderr
 
 
 def rows(path):
@@ -307,7 +307,7 @@ def sources(d):
     yield from (f"{DATA}/tokenizers/{x}" for x in ("gpt2/tokenizer.json", "gpt-neox/tokenizer.json", "bert-base-cased/tokenizer.json",
                                                   "mistral-7b/tokenizer.json", "mistral-7b/tokenizer.model"))
     m = train(d, "nmt", model_type="unigram", vocab_size=2000, character_coverage=0.98)
-    run("convert", "-q", m, f"{d}/unigram.json")
+    run("convert", "-q", "--overwrite", m, f"{d}/unigram.json")
     yield from (m, f"{d}/unigram.json")
 
 
@@ -317,7 +317,7 @@ def extend_keeps_ids(d):
         f.write("<|user|>\nweft token\n")
     for source in sources(d):
         out = f"{d}/out{os.path.splitext(source)[1]}"
-        run("extend", "-q", source, "--add", f"{d}/new.txt", "--add-special", "<|a|>", "<|b c|>", "--output", out)
+        run("extend", "-q", "--overwrite", source, "--add", f"{d}/new.txt", "--add-special", "<|a|>", "<|b c|>", "--output", out)
         (before, piece), (after, now) = open_any(source), open_any(out)
         size, list_ = rows(out + ".rows")
         assert len(list_) == size + 4 and all(x == [i] for i, x in enumerate(list_[:size]))
@@ -339,13 +339,13 @@ def prune_keeps_what_is_used(d):
         some = f.read().split("\n")
     for source in sources(d):
         out = f"{d}/out{os.path.splitext(source)[1]}"
-        run("prune", "-q", source, "--keep-used", f"{d}/some.txt", "--output", out)
+        run("prune", "-q", "--overwrite", source, "--keep-used", f"{d}/some.txt", "--output", out)
         (before, piece), (after, now) = open_any(source), open_any(out)
         size, list_ = rows(out + ".rows")
         assert len(list_) < size, source
         assert all(len(x) == 1 and piece(x[0]) == now(i) for i, x in enumerate(list_)), source
         same(before(some), [[list_[i][0] for i in x] for x in after(some)], some)
-        run("prune", "-q", source, "--size", str(size // 2), "--output", out)
+        run("prune", "-q", "--overwrite", source, "--size", str(size // 2), "--output", out)
         size, list_ = rows(out + ".rows")
         assert len(list_) <= size // 2, (source, len(list_))
         if "Unigram" not in source and not out.endswith(".model"):
@@ -366,7 +366,7 @@ def kept_are_reached(path):
 @case
 def template_ids_follow(d):
     source = f"{DATA}/tokenizers/bert-base-cased/tokenizer.json"
-    run("prune", "-q", source, "--size", "3000", "--output", f"{d}/t.json")
+    run("prune", "-q", "--overwrite", source, "--size", "3000", "--output", f"{d}/t.json")
     t = tokenizers.Tokenizer.from_file(f"{d}/t.json")
     e = t.encode("a")
     assert e.tokens == ["[CLS]", "a", "[SEP]"] and e.ids == [t.token_to_id(x) for x in e.tokens], (e.tokens, e.ids)
@@ -375,21 +375,21 @@ def template_ids_follow(d):
 @case
 def merge_is_a_union(d):
     neox = f"{DATA}/tokenizers/gpt-neox/tokenizer.json"
-    run("prune", "-q", neox, "--size", "5000", "--output", f"{d}/a.json")
+    run("prune", "-q", "--overwrite", neox, "--size", "5000", "--output", f"{d}/a.json")
     m = train(d, "nmt", model_type="bpe", vocab_size=2000, byte_fallback=True, character_coverage=0.98)
-    run("prune", "-q", m, "--size", "1000", "--output", f"{d}/a.model")
+    run("prune", "-q", "--overwrite", m, "--size", "1000", "--output", f"{d}/a.model")
     u = train(d, "uni", model_type="unigram", vocab_size=2000, character_coverage=0.98)
-    run("prune", "-q", u, "--size", "1000", "--output", f"{d}/u.model")
+    run("prune", "-q", "--overwrite", u, "--size", "1000", "--output", f"{d}/u.model")
     for a, b in ((f"{d}/a.json", neox), (f"{d}/a.model", m), (f"{d}/u.model", u)):
         out = f"{d}/out{os.path.splitext(a)[1]}"
-        run("merge", "-q", a, b, "--output", out)
+        run("merge", "-q", "--overwrite", a, b, "--output", out)
         (_, first), (_, piece), (encode, now) = open_any(a), open_any(b), open_any(out)
         old, list_ = rows(out + ".rows")
         n = rows(a + ".rows")[0]
         assert len(list_) == n and all(first(i) == now(i) for i in range(old)), (a, len(list_), n)
         assert sorted(now(i) for i in range(n)) == sorted(piece(i) for i in range(n))
         encode(texts(100))
-    r = run("merge", neox, f"{DATA}/tokenizers/gpt2/tokenizer.json", "--output", f"{d}/x.json", code=2)
+    r = run("merge", "--overwrite", neox, f"{DATA}/tokenizers/gpt2/tokenizer.json", "--output", f"{d}/x.json", code=2)
     assert "cannot be merged: they have different normalizers" in r.stderr
 
 
@@ -414,7 +414,7 @@ CL100K = (
 
 def lists(d):
     """Files of the three formats, how each is read, and the special ids behind the file's."""
-    run("convert", "-q", f"{DATA}/tokenizers/bert-base-cased/tokenizer.json", f"{d}/vocab.txt")
+    run("convert", "-q", "--overwrite", f"{DATA}/tokenizers/bert-base-cased/tokenizer.json", f"{d}/vocab.txt")
     yield f"{DATA}/tokenizers/cl100k/cl100k_base.tiktoken", ["--tiktoken-pattern", "cl100k"], 21
     yield f"{DATA}/tokenizers/gpt2/vocab.json", [], 0
     yield f"{d}/vocab.txt", ["--tokenizer-type", "BertWordPieceCase"], 2
@@ -428,14 +428,14 @@ def lists_shrink(d):
     for source, how, behind in lists(d):
         out = f"{d}/out/{os.path.basename(source)}"
         os.makedirs(f"{d}/out", exist_ok=True)
-        run("prune", "-q", source, *how, "--keep-used", f"{d}/some.txt", "--output", out)
+        run("prune", "-q", "--overwrite", source, *how, "--keep-used", f"{d}/some.txt", "--output", out)
         (before, size), (after, now) = open_list(source), open_list(out)
         old, list_ = rows(out + ".rows")
         assert old == size + behind and now < size // 2, (source, old, size, now)
         special = sum(x[0] >= size for x in list_)
         assert now <= len(list_) <= now + 5 and special == len(list_) - now, (source, now, len(list_))
         same(before(some), [[list_[i][0] for i in x] for x in after(some)], some)
-        run("prune", "-q", source, *how, "--size", "6000", "--output", out)
+        run("prune", "-q", "--overwrite", source, *how, "--size", "6000", "--output", out)
         assert len(rows(out + ".rows")[1]) <= 6000
         after, _ = open_list(out)
         after(some)
@@ -452,11 +452,11 @@ def lists_grow(d):
         os.makedirs(f"{d}/out", exist_ok=True)
         special = ["--add-special", "<|tool|>"]
         if source.endswith(".json"):
-            r = run("extend", source, *how, "--add", f"{d}/new.txt", "--output", out, code=2)
+            r = run("extend", "--overwrite", source, *how, "--add", f"{d}/new.txt", "--output", out, code=2)
             assert "cannot express a token that its text does not become: weftword" in r.stderr, r.stderr
-            run("extend", "-q", source, *how, *special, "--output", out)
+            run("extend", "-q", "--overwrite", source, *how, *special, "--output", out)
         else:
-            run("extend", "-q", source, *how, "--add", f"{d}/new.txt", "--output", out)
+            run("extend", "-q", "--overwrite", source, *how, "--add", f"{d}/new.txt", "--output", out)
         (before, size), (after, now) = open_list(source), open_list(out)
         old, list_ = rows(out + ".rows")
         assert old == size + behind and now == old + 1 == len(list_) and list_[:old] == [[i] for i in range(old)]
@@ -465,7 +465,7 @@ def lists_grow(d):
         if not source.endswith(".json"):
             assert after(["weftword"])[0] == [old], source
         if source.endswith(".tiktoken"):
-            assert "cannot express a special token" in run("extend", source, *how, *special, "--output", out, code=2).stderr
+            assert "cannot express a special token" in run("extend", "--overwrite", source, *how, *special, "--output", out, code=2).stderr
 
 
 @case
@@ -476,8 +476,8 @@ def lists_join(d):
         small, out = (f"{d}/{x}/{os.path.basename(source)}" for x in ("small", "out"))
         for x in ("small", "out"):
             os.makedirs(f"{d}/{x}", exist_ok=True)
-        run("prune", "-q", source, *how, "--size", "6000", "--output", small)
-        run("merge", "-q", small, source, *how, "--output", out)
+        run("prune", "-q", "--overwrite", source, *how, "--size", "6000", "--output", small)
+        run("merge", "-q", "--overwrite", small, source, *how, "--output", out)
         (first, n), (whole, size), (after, now) = open_list(small), open_list(source), open_list(out)
         old, list_ = rows(out + ".rows")
         # what the small one has as special tokens behind its file is a hole in ranks, and lines of a vocab.txt

@@ -144,7 +144,7 @@ def differences(seed):
 def pruned(docs, want):
     with open("used.jsonl", "w") as f:
         f.writelines(json.dumps({"text": d}) + "\n" for d in docs)
-    p = subprocess.run([TOK, "prune", "-q", "made.model", *TYPE, "--keep-used", "used.jsonl", "--output", "used.model"], capture_output=True)
+    p = subprocess.run([TOK, "prune", "-q", "--overwrite", "made.model", *TYPE, "--keep-used", "used.jsonl", "--output", "used.model"], capture_output=True)
     if p.returncode:
         yield p.stderr.decode()
         return

@@ -200,7 +200,7 @@ def train(folder, text):
         more += ["--no-add_dummy_prefix"] if "noprefix" in kinds else []
         more += ["--user_defined_symbols", "<u>,n't,aZ,漢"] if "user" in kinds else []
         size = ["--no-hard_vocab_limit", "--vocab_size", "900"] if kinds[0] != "char" else ["--vocab_size", "400"]
-        p = subprocess.run([TOK, "train", "-q", "--input", text, "--model_prefix", path, "--model_type", kinds[0], "--character_coverage",
+        p = subprocess.run([TOK, "train", "-q", "--overwrite", "--input", text, "--model_prefix", path, "--model_type", kinds[0], "--character_coverage",
                             "0.98", *size, *more], capture_output=True)
         if p.returncode:
             print("#", p.stderr.decode().strip())

@@ -50,7 +50,7 @@ def learn(name, text, options):
         f.write("\n".join(text) + "\n")
     few = {} if DATA else {"vocab_size": "250" if "byte_fallback" not in options else "400"}  # of a made-up text
     flags = [f"--{k}={v}" for k, v in {**options, **few}.items()]
-    subprocess.run([TOK, "train", "-q", "--input", "learn.txt", "--model_prefix", name, *flags],
+    subprocess.run([TOK, "train", "-q", "--overwrite", "--input", "learn.txt", "--model_prefix", name, *flags],
                    check=True, capture_output=True)
     return sentencepiece.SentencePieceProcessor(model_file=f"{name}.model")
 

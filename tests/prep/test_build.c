@@ -170,7 +170,7 @@ static void outputs_are_not_overwritten_unasked(void)
     T_OK(file_replace(t_path("keep_text_document.bin"), "", 0, &e), &e);
     T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "keep_text_document");
     T_CHECK(!unlink(t_path("keep_text_document.bin")));
-    T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "keep_text_document.idx: is there already");
+    T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "keep_text_document.idx: already exists");
     tok_close(j.tok);
 }
 

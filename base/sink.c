@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/sink.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,19 +9,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/path.h"
-#include "base/program.h"
-#include "tok/cmd.h"
-
-int cmd_missing(const struct cli *c, int code, const char *kind, struct err *e)
-{
-    for (size_t i = 0; code == ERR_IO && i < c->nfile; i++)
-        if (strcmp(c->file[i], "-") != 0 && !file_exists(c->file[i]))
-            return err_hint(
-                e, "names behind the verb are files; for %s: echo ... | " WEFT_PREFIX "tok %s ...",
-                kind, c->verb);
-    return code;
-}
 
 /* A device or a pipe of that name, which no file may take the place of. */
 static bool is_stream(const char *path)
@@ -40,10 +29,9 @@ int sink_open(struct sink *s, const char *path, struct err *e)
     return 0;
 }
 
-int sink_write(struct sink *s, const struct buf *b, struct err *e)
+int sink_write(struct sink *s, const void *p, size_t n, struct err *e)
 {
-    return s->to_file ? outfile_write(&s->file, b->data, b->len, e)
-                      : fd_write_all(s->fd, s->name, b->data, b->len, e);
+    return s->to_file ? outfile_write(&s->file, p, n, e) : fd_write_all(s->fd, s->name, p, n, e);
 }
 
 int sink_close(struct sink *s, int code, struct err *e)
