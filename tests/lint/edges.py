@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who includes whom, judged by the room table of ARCHITECTURE.md, and what the programs link.
+"""Which module includes which, judged by the table of ARCHITECTURE.md, and what the programs link.
 
     edges.py ROOT [BUILD]
 
-A file belongs to the room with the longest path that leads to it.
+A file belongs to the module with the longest path that leads to it. "*" in a row's last cell: the
+module may include any other.
 """
 
 import os
@@ -21,6 +22,9 @@ FOREIGN_LIBRARY = re.compile(r"lib(cuda|cudart|cublas|cudnn|nccl|nv|cufft|curand
                              r"pal|pmix|openblas|blas|cblas|lapack)")
 LEAN_PROGRAMS = ("tok", "prep", "convert")
 
+MODULE_FILES = 32
+LARGE_MODULES = ("tests",)  # one row for all of the tests
+
 
 def rooms(root):
     """{room: rooms that it may include}, from the table's rows."""
@@ -29,7 +33,7 @@ def rooms(root):
         cells = [c.strip() for c in line.strip().strip("|").split("|")]
         if line.startswith("| `") and len(cells) == 3:
             table[cells[0].strip("`")] = {c.strip() for c in cells[2].split(",") if c.strip()}
-    return table
+    return {m: set(table) - {m} if may == {"*"} else may for m, may in table.items()}
 
 
 def room_of(path, table):
@@ -62,6 +66,36 @@ def table_is_sound(root):
         if not os.path.isdir(os.path.join(root, room)):
             wrong.append(f"ARCHITECTURE.md: room {room} has no folder")
     return wrong
+
+
+def modules_have_no_cycle(root):
+    """Each module that can be reached from itself is named once, with the way round."""
+    table, wrong, done = rooms(root), [], set()
+
+    def visit(module, way):
+        if module in way:
+            cycle = way[way.index(module):]
+            if done.isdisjoint(cycle):
+                wrong.append("ARCHITECTURE.md: modules include each other in a cycle: "
+                             + " -> ".join(cycle + [module]))
+            done.update(cycle)
+        elif module not in done:
+            for other in sorted(table.get(module, ())):
+                visit(other, way + [module])
+            done.add(module)
+
+    for module in sorted(table):
+        visit(module, [])
+    return wrong
+
+
+def modules_are_small(root):
+    table, count = rooms(root), {}
+    for path in house.files(root, house.C_KINDS + house.CXX_KINDS):
+        module = room_of(path, table)
+        count[module] = count.get(module, 0) + 1
+    return [f"{module}: {n} files, {MODULE_FILES} are allowed" for module, n in sorted(
+        (m, n) for m, n in count.items() if m) if n > MODULE_FILES and module not in LARGE_MODULES]
 
 
 def every_file_has_a_room(root):
@@ -130,7 +164,7 @@ def lean_programs_link_little(root, build):
 
 
 def main(root, build=None):
-    tree_rules = [table_is_sound, every_file_has_a_room, includes_keep_to_the_table,
+    tree_rules = [table_is_sound, modules_have_no_cycle, every_file_has_a_room, includes_keep_to_the_table,
                   cuda_headers_stay_in_cuda, mpi_headers_stay_in_comm, cxx_stays_in_wrappers]
     rules = [(r.__name__, lambda r=r: r(root)) for r in tree_rules]
     rules.append(("lean_programs_link_little", lambda: lean_programs_link_little(root, build)))

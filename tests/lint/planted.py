@@ -45,6 +45,12 @@ PLANTED = [
     (edges.table_is_sound, "ARCHITECTURE.md", ARCHITECTURE + "| `base2` | x | |\n", "no folder"),
     (edges.table_is_sound, "ARCHITECTURE.md",
      ARCHITECTURE.replace("ground | |", "ground | cellar |"), "may include cellar, which is no room"),
+    (edges.modules_have_no_cycle, "ARCHITECTURE.md",
+     ARCHITECTURE.replace("| `base` | ground | |", "| `base` | ground | train |"),
+     "cycle: base -> train -> base"),
+    (edges.modules_have_no_cycle, "ARCHITECTURE.md",
+     ARCHITECTURE.replace("| maths | base |", "| maths | train/ops |"),
+     "cycle: train/ops -> train/ops"),
     (edges.every_file_has_a_room, "attic/a.c", LICENCE, "attic/a.c: lies in no room"),
     (edges.includes_keep_to_the_table, "base/a.c", LICENCE + '#include "train/ops/o.h"\n',
      "base/a.c:2: room base may not include train/ops"),
@@ -129,6 +135,23 @@ def a_clean_tree_passes():
             root, None)
 
 
+def large_modules_are_rejected():
+    """As many files as are allowed pass, one more does not."""
+    have = sum(p.startswith("train/ops/") for p in CLEAN)
+    files = {f"train/ops/f{i}.c": LICENCE for i in range(edges.MODULE_FILES - have)}
+    with tree(files) as root:
+        wrong = edges.modules_are_small(root)
+    with tree({**files, "train/ops/cpu/one_more.h": LICENCE}) as root:
+        return wrong + expect(edges.modules_are_small(root), "train/ops: 33 files, 32 are allowed")
+
+
+def a_star_allows_all():
+    star = ARCHITECTURE.replace("| all | base, train/ops |", "| all | * |")
+    with tree({"ARCHITECTURE.md": star,
+               "train/main.c": LICENCE + '#include "train/comm/m.c"\n'}) as root:
+        return edges.includes_keep_to_the_table(root) + edges.table_is_sound(root)
+
+
 def expect(wrong, words, count=1):
     """What is amiss with a rule's answer, as a list of lines."""
     if len(wrong) == count and words in wrong[0]:
@@ -199,6 +222,7 @@ def main():
     rules = [(f"{rule.__name__}_{number}", lambda a=(rule, *rest): is_rejected(*a))
              for number, (rule, *rest) in enumerate(PLANTED, 1)]
     rules += [(r.__name__, r) for r in (a_clean_tree_passes, limits_are_exact,
+                                        large_modules_are_rejected, a_star_allows_all,
                                         broken_headers_are_rejected, mutable_globals_are_rejected,
                                         foreign_libraries_are_rejected)]
     return house.report(rules)
