@@ -6,6 +6,7 @@
 """
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import tempfile
 
 import edges
 import house
+import same_text
 import style
 
 LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */\n"
@@ -218,13 +220,83 @@ def foreign_libraries_are_rejected():
     return wrong
 
 
+FUNCTION = """#include <stdlib.h>
+int f(int n)
+{
+    if (n > 7)
+        abort();
+    return n * %d;
+}
+"""
+
+
+def built(root, sources):
+    """A build folder with the objects of some sources, as far as same_text.py looks at one."""
+    build, entries = os.path.join(root, "build"), []
+    plant(root, sources)
+    os.makedirs(os.path.join(build, "meson-info"))
+    for number, path in enumerate(sources):
+        command = [house.tool("cc"), "-O2", "-D__LINE__=0", "-w", "-o", f"{number}.o", "-c",
+                   os.path.join("..", path)]
+        subprocess.run(command, check=True, cwd=build)
+        entries.append({"directory": build, "command": " ".join(command), "output": f"{number}.o",
+                        "file": os.path.join("..", path)})
+    plant(build, {"compile_commands.json": json.dumps(entries), "meson-info/meson-info.json":
+                  json.dumps({"directories": {"source": root}})})
+    return build
+
+
+def changed_code_is_found():
+    """A file that moves: with the same function, with another constant, and with a missing one."""
+    wrong = []
+    with contextlib.ExitStack() as stack:
+        def objects(sources):
+            root = os.path.realpath(stack.enter_context(tempfile.TemporaryDirectory()))
+            return same_text.objects(built(root, sources), root)
+
+        old = objects({"a/f.c": FUNCTION % 3, "a/g.c": "int g;\n"})
+        same = objects({"b/new.c": "/* moved */\n" + FUNCTION % 3, "a/g.c": "int g;\n"})
+        other = objects({"b/new.c": FUNCTION % 5, "a/g.c": "int g;\n"})
+        fewer = objects({"b/new.c": FUNCTION % 3})
+        moved = {"a/f.c": "b/new.c"}
+        wrong += same_text.compare(old, same, moved)
+        wrong += expect(same_text.compare(old, other, moved), "a/f.c: the code of b/new.c differs")
+        wrong += expect(same_text.compare(old, fewer, moved), "a/g.c: a/g.c is not compiled")
+        wrong += expect(same_text.compare(fewer, same, {}), "a/g.c: compiled in the new build alone")
+    return wrong
+
+
+def git_names_the_renames():
+    def commit(root, sources):
+        plant(root, sources)
+        same_text.git(root, "add", "-A")
+        same_text.git(root, "-c", "user.name=lint", "-c", "user.email=lint", "commit", "-qm", "lint")
+
+    with tempfile.TemporaryDirectory() as root:
+        old, new = os.path.join(root, "old"), os.path.join(root, "new")
+        same_text.git(root, "init", "-q", old)
+        commit(old, {"a/f.c": FUNCTION % 3, "a/g.c": "int g;\n"})
+        same_text.git(root, "clone", "-q", old, new)
+        os.remove(os.path.join(new, "a/f.c"))
+        commit(new, {"b/new.c": "/* moved */\n" + FUNCTION % 3})
+        found = same_text.renames(old, new)
+        plant(new, {"a/g.c": "int h;\n"})
+        try:
+            same_text.renames(old, new)
+            wrong = ["a checkout with changes was taken"]
+        except same_text.Unusable:
+            wrong = []
+    return wrong + ([] if found == {"a/f.c": "b/new.c"} else [f"found {found}"])
+
+
 def main():
     rules = [(f"{rule.__name__}_{number}", lambda a=(rule, *rest): is_rejected(*a))
              for number, (rule, *rest) in enumerate(PLANTED, 1)]
     rules += [(r.__name__, r) for r in (a_clean_tree_passes, limits_are_exact,
                                         large_modules_are_rejected, a_star_allows_all,
                                         broken_headers_are_rejected, mutable_globals_are_rejected,
-                                        foreign_libraries_are_rejected)]
+                                        foreign_libraries_are_rejected, changed_code_is_found,
+                                        git_names_the_renames)]
     return house.report(rules)
 
 
