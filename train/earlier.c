@@ -8,17 +8,18 @@
 #include "base/path.h"
 #include "base/toml.h"
 
-static const char *const adopted[] = {"split",
-                                      "data-rules",
-                                      "seq-length",
-                                      "eod-mask-loss",
-                                      "reset-position-ids",
-                                      "reset-attention-mask",
-                                      "fim-rate",
-                                      "fim-spm-rate",
-                                      "fim-prefix-token",
-                                      "fim-middle-token",
-                                      "fim-suffix-token"};
+/* Which data: adopted together, where none of them is given. */
+static const char *const sources[] = {"data-path",       "data-args-path",
+                                      "train-data-path", "valid-data-path",
+                                      "test-data-path",  "per-split-data-args-path"};
+
+/* What else decides which samples an evaluation takes. */
+static const char *const adopted[] = {
+    "split",      "data-rules",   "seq-length",       "micro-batch-size",   "global-batch-size",
+    "eval-iters", "seed",         "eod-mask-loss",    "reset-position-ids", "reset-attention-mask",
+    "fim-rate",   "fim-spm-rate", "fim-prefix-token", "fim-middle-token",   "fim-suffix-token"};
+
+enum { SOURCES = sizeof(sources) / sizeof(*sources), ADOPTED = sizeof(adopted) / sizeof(*adopted) };
 
 static const char *const compared[] = {"data-path",
                                        "data-args-path",
@@ -76,14 +77,46 @@ static const struct toml_entry *find(const struct toml_file *t, const char *key)
     return NULL;
 }
 
+/* All values of a list as one text, each in quotes. */
+static int adopt(struct opts *o, const struct toml_entry *v, struct err *e)
+{
+    struct buf b = {0};
+    if (v->nvalues == 1)
+        return opts_set(o, FROM_PRESET, v->key, v->values[0], e);
+    for (size_t i = 0; i < v->nvalues; i++) {
+        buf_adds(&b, i ? ",\"" : "\"");
+        for (const char *s = v->values[i]; *s; s++)
+            buf_addf(&b, *s == '"' ? "\"\"" : "%c", *s);
+        buf_addc(&b, '"');
+    }
+    int code = b.len ? opts_set(o, FROM_PRESET, v->key, buf_str(&b), e) : 0;
+    buf_finish(&b);
+    return code;
+}
+
+/* A micro-batch size that is given alone is the batch; evaluations that the run left out have no
+ * number of batches. */
+static bool is_of_use(const struct opts *o, const char *key, const struct toml_entry *v)
+{
+    if (!strcmp(key, "global-batch-size"))
+        return opts_origin(o, "micro-batch-size") <= FROM_PRESET;
+    return strcmp(key, "eval-iters") != 0 || strcmp(v->values[0], "0") != 0;
+}
+
 int earlier_adopt(struct opts *o, const struct ckpt *c, struct err *e)
 {
     struct toml_file *t = NULL;
+    bool given = false;
     int code = open_config(c, &t, e);
-    for (size_t i = 0; !code && t && i < sizeof(adopted) / sizeof(adopted[0]); i++) {
+    for (size_t i = 0; i < SOURCES; i++)
+        given |= opts_origin(o, sources[i]) != FROM_DEFAULT;
+    for (size_t i = 0; !code && t && i < SOURCES && !given; i++)
+        if (find(t, sources[i]))
+            code = adopt(o, find(t, sources[i]), e);
+    for (size_t i = 0; !code && t && i < ADOPTED; i++) {
         const struct toml_entry *v = find(t, adopted[i]);
-        if (v && v->nvalues == 1)
-            code = opts_set(o, FROM_PRESET, adopted[i], v->values[0], e);
+        if (v && v->nvalues == 1 && is_of_use(o, adopted[i], v))
+            code = adopt(o, v, e);
     }
     toml_close(t);
     return code;
@@ -136,6 +169,62 @@ int earlier_compare(const struct opts *o, const struct ckpt *c, struct err *e)
         log_warn("options differ from those that %s was trained with:%s", ckpt_path(c),
                  buf_str(&all));
     buf_finish(&all);
+    toml_close(was);
+    toml_close(is);
+    return code;
+}
+
+/* Both have the same value, or none. */
+static bool equal(const char *key, const struct toml_file *was, const struct toml_file *is)
+{
+    struct buf all = {0};
+    add_difference(&all, key, find(was, key), find(is, key));
+    bool same = !all.len;
+    buf_finish(&all);
+    return same;
+}
+
+static int64_t number(const struct toml_file *t, const char *key)
+{
+    const struct toml_entry *v = find(t, key);
+    return v && v->nvalues == 1 ? strtoll(v->values[0], NULL, 10) : 0;
+}
+
+/* Data under another name are the same if they have one name each and the same digest. */
+static bool same_data(const struct toml_file *was, const struct toml_file *is, const char *digest,
+                      const char *digest_was)
+{
+    const struct toml_entry *a = find(was, "data-path"), *b = find(is, "data-path");
+    bool same = true;
+    if (digest[0] && digest_was && strcmp(digest, digest_was) != 0)
+        return false;
+    for (size_t i = 1; i < SOURCES; i++)
+        same &= equal(sources[i], was, is);
+    if (a && b && a->nvalues == 1 && b->nvalues == 1 && digest[0] && digest_was)
+        return same;
+    return same && equal(sources[0], was, is);
+}
+
+int earlier_evaluated(const struct opts *o, const struct ckpt *c, const char *data_digest,
+                      struct earlier_run *ret, struct err *e)
+{
+    struct toml_file *was = NULL, *is = NULL;
+    *ret = (struct earlier_run){0};
+    int code = open_config(c, &was, e);
+    if (!code && was)
+        code = parse_own(o, &is, e);
+    if (!code && was) {
+        const struct toml_entry *full = find(was, "full-validation");
+        ret->train_iters = number(was, "train-iters");
+        ret->train_samples = number(was, "train-samples");
+        ret->eval_interval = number(was, "eval-interval");
+        ret->full_validation = full && full->nvalues == 1 && !strcmp(full->values[0], "true");
+        ret->same = same_data(was, is, data_digest, ckpt_meta(c)->data_digest);
+        for (size_t i = 0; i < ADOPTED; i++)
+            ret->same &= equal(adopted[i], was, is) ||
+                         (ret->full_validation && !strcmp(adopted[i], "eval-iters"));
+        ret->same &= ret->eval_interval > 0 && (ret->train_iters > 0 || ret->train_samples > 0);
+    }
     toml_close(was);
     toml_close(is);
     return code;

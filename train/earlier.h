@@ -10,8 +10,19 @@
 #include "base/opt.h"
 #include "train/ckpt/ckpt.h"
 
-/* The split and the sequence length of that run, where the command line and its file name none. */
+/* Data, split, batches and the like of that run, where the command line and its file name none. */
 int earlier_adopt(struct opts *o, const struct ckpt *c, struct err *e);
+
+/* How that run evaluated itself. */
+struct earlier_run {
+    bool same; /* the options `o` name the samples of its evaluations, by the numbers below */
+    int64_t train_iters, train_samples, eval_interval;
+    bool full_validation;
+};
+
+/* After earlier_adopt. `data_digest` is that of the data that are open now, "" if not known. */
+int earlier_evaluated(const struct opts *o, const struct ckpt *c, const char *data_digest,
+                      struct earlier_run *ret, struct err *e);
 
 /* One warning that names the options which shape a run and are others now, with both values. */
 int earlier_compare(const struct opts *o, const struct ckpt *c, struct err *e);

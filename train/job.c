@@ -504,6 +504,17 @@ uint64_t job_once(const struct job *j, enum part p)
     return j->packed ? j->pack.part[p].n : mix_once(&j->data.part[p]);
 }
 
+struct stretch job_stretch(const struct job *j, enum part p, int64_t step, int64_t interval,
+                           bool full)
+{
+    const struct train_options *o = j->o;
+    int64_t turn = p == PART_TEST ? 0 : step > 0 ? (step - 1) / interval : 0;
+    if (p == PART_VALID && full)
+        return (struct stretch){0, (int64_t)(job_once(j, p) / (uint64_t)o->micro_batch)};
+    return (struct stretch){(uint64_t)(turn * o->eval_iters * j->global_batch),
+                            o->eval_iters * j->micros};
+}
+
 int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
 {
     const struct train_options *o = j->o;

@@ -78,6 +78,19 @@ bool job_ready(const struct job *j, enum part p);
 bool job_empty(const struct job *j, enum part p);
 uint64_t job_once(const struct job *j, enum part p);
 
+/*
+ * What an evaluation reads: micro-batches, from which sample on. The samples follow from the step
+ * alone: the k-th evaluation of a run takes the k-th stretch of the share, so that a resumed run
+ * evaluates on what an unbroken one does; or each takes all of it, what does not fill a micro-batch
+ * excepted (`full`).
+ */
+struct stretch {
+    uint64_t from;
+    int64_t micros;
+};
+struct stretch job_stretch(const struct job *j, enum part p, int64_t step, int64_t interval,
+                           bool full);
+
 /* How a part's batches are cut; ready after job_open_data. */
 struct batch_layout job_layout(const struct job *j);
 

@@ -9,71 +9,112 @@
 #include "train/start.h"
 
 /*
- * `train eval`: the mean loss of a checkpoint over a share of the data, in the data's own shuffled
- * order, at most
- * --eval-iters batches and each token at most once.
+ * `train eval`: the mean loss of a checkpoint over a share of the data. With the data and batches
+ * of its run, which it takes over, it evaluates what the run did at that step, and repeats its
+ * number. With others: at most --eval-iters batches in the data's own shuffled order, each token at
+ * most once.
  */
 
-static int open_share(struct job *j, enum part part, int64_t *ret_iters, struct err *e)
+struct share {
+    enum part part;
+    struct stretch at;
+    bool repeats; /* what the run evaluated */
+};
+
+/* The data as the run had them: in their order, which depends on how many samples are taken. */
+static int open_as_run(struct job *j, const struct earlier_run *was, struct share *s, struct err *e)
+{
+    uint64_t all[PARTS], n[PARTS] = {0};
+    int64_t iters = was->train_samples ? was->train_samples / j->global_batch : was->train_iters;
+    int code = gpt_samples((uint64_t)iters, (uint64_t)was->eval_interval,
+                           (uint64_t)j->o->eval_iters, (uint64_t)j->global_batch, all, e);
+    if (code)
+        return code;
+    n[s->part] = s->part == PART_VALID && was->full_validation ? SAMPLES_ALL : all[s->part];
+    code = job_open_data(j, n, e);
+    if (!code)
+        code = job_need(j, s->part, e);
+    if (!code)
+        s->at = job_stretch(j, s->part, ckpt_meta(j->ckpt)->iteration, was->eval_interval,
+                            was->full_validation);
+    return code;
+}
+
+static int open_once(struct job *j, struct share *s, struct err *e)
 {
     uint64_t n[PARTS] = {0};
-    n[part] = (uint64_t)(j->o->eval_iters * j->global_batch);
-    int code = n[part] ? job_open_data(j, n, e)
-                       : err_set(e, ERR_USAGE, "--eval-iters 0 evaluates nothing");
+    n[s->part] = (uint64_t)(j->o->eval_iters * j->global_batch);
+    int code = job_open_data(j, n, e);
     if (!code)
-        code = job_need(j, part, e);
+        code = job_need(j, s->part, e);
     if (code)
         return code;
     /* each token at most once: what one epoch gives, of a blend what its smallest share allows */
-    uint64_t length = (uint64_t)j->seq_length, once = job_once(j, part);
+    uint64_t length = (uint64_t)j->seq_length, once = job_once(j, s->part);
     int64_t iters = (int64_t)once / j->global_batch;
-    *ret_iters = iters < j->o->eval_iters ? iters : j->o->eval_iters;
-    if (*ret_iters < 1)
+    iters = iters < j->o->eval_iters ? iters : j->o->eval_iters;
+    s->at = (struct stretch){.micros = iters * j->micros};
+    if (iters < 1)
         return err_set(e, ERR_USAGE,
                        "%s: the %s share has %llu samples of %llu tokens, fewer than one batch of "
                        "%lld",
-                       j->data_name, part_name(part), (unsigned long long)once,
+                       j->data_name, part_name(s->part), (unsigned long long)once,
                        (unsigned long long)length, (long long)j->global_batch);
     return 0;
 }
 
-static void answer(const struct job *j, enum part part, int64_t iters, double loss)
+static int open_share(struct job *j, struct share *s, struct err *e)
+{
+    struct earlier_run was;
+    if (!j->o->eval_iters)
+        return err_set(e, ERR_USAGE, "--eval-iters 0 evaluates nothing");
+    int code = earlier_evaluated(j->opts, j->ckpt, j->data_digest, &was, e);
+    if (code)
+        return code;
+    s->repeats = was.same && s->part != PART_TRAIN;
+    return s->repeats ? open_as_run(j, &was, s, e) : open_once(j, s, e);
+}
+
+static void answer(const struct job *j, const struct share *s, double loss)
 {
     double ppl = exp(loss < 20 ? loss : 20);
-    int64_t tokens = iters * j->global_batch * j->seq_length;
-    printf("%s loss %.6f, perplexity %.4f, over %lld tokens of %s\n", part_name(part), loss, ppl,
-           (long long)tokens, j->data_name);
+    int64_t tokens = s->at.micros * j->o->micro_batch * j->seq_length;
+    printf("%s loss %.6f, perplexity %.4f, over %lld tokens of %s%s\n", part_name(s->part), loss,
+           ppl, (long long)tokens, j->data_name, s->repeats ? ", as the run evaluated them" : "");
+}
+
+static int prepare(struct job *j, struct err *e)
+{
+    int code = start_find(j, true, e);
+    if (!code)
+        code = earlier_adopt(j->opts, j->ckpt, e);
+    if (!code)
+        code = job_open_manifest(j, e);
+    if (!code)
+        code = job_open_tokenizer(j, e);
+    if (!code)
+        code = job_spec(j, true, e);
+    return code ? code : job_open_rank(j, MODEL_EVAL, e);
 }
 
 int verb_eval(struct opts *opts, struct err *e)
 {
     struct job j = {.opts = opts, .o = opts->values};
-    enum part part = (enum part)j.o->part;
+    struct share s = {.part = (enum part)j.o->part};
     struct loader *in = NULL;
-    int64_t iters = 0;
     double loss = 0;
-    int code = job_open_manifest(&j, e);
+    int code = prepare(&j, e);
     if (!code)
-        code = start_find(&j, true, e);
-    if (!code)
-        code = earlier_adopt(opts, j.ckpt, e);
-    if (!code)
-        code = job_open_tokenizer(&j, e);
-    if (!code)
-        code = job_spec(&j, true, e);
-    if (!code)
-        code = job_open_rank(&j, MODEL_EVAL, e);
-    if (!code)
-        code = open_share(&j, part, &iters, e);
+        code = open_share(&j, &s, e);
     if (!code) {
         struct batch_layout l = job_layout(&j);
-        struct feed f = job_feed(&j, part);
-        code = loader_create(&f, &l, 0, 4, &in, e);
+        struct feed f = job_feed(&j, s.part);
+        code = loader_create(&f, &l, s.at.from, 4, &in, e);
     }
     if (!code)
-        code = step_evaluate(&j.rank, in, iters * j.rank.config.micros, &loss, e);
+        code = step_evaluate(&j.rank, in, s.at.micros, &loss, e);
     if (!code)
-        answer(&j, part, iters, loss);
+        answer(&j, &s, loss);
     loader_destroy(in);
     job_close(&j);
     return code;

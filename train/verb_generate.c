@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "train/engine/generate.h"
@@ -95,6 +96,7 @@ static int continue_text(struct writer *w, const char *prompt, uint64_t number, 
                          .top_k = o->top_k,
                          .top_p = o->top_p > 0 ? o->top_p : 1,
                          .seed = (uint64_t)o->seed + (number << 32)};
+    bool full = false;
     w->decoder.past = 0;
     int code = read_prompt(w, prompt, e);
     if (!code)
@@ -109,7 +111,7 @@ static int continue_text(struct writer *w, const char *prompt, uint64_t number, 
         if (w->ended)
             break;
         if (!code && decoder_room(&w->decoder) == 0) {
-            log_info("the model's %lld positions are full", (long long)w->job->seq_length);
+            full = true;
             break;
         }
         if (!code && i + 1 < o->max_new)
@@ -118,6 +120,8 @@ static int continue_text(struct writer *w, const char *prompt, uint64_t number, 
     if (!code)
         code = show(w, true, e);
     putchar('\n');
+    if (full)
+        log_info("stopped: the model has %lld positions", (long long)w->job->seq_length);
     return code;
 }
 
@@ -137,6 +141,8 @@ static int each_line(struct writer *w, struct err *e)
     size_t cap = 0;
     ssize_t n;
     int code = 0;
+    if (isatty(STDIN_FILENO))
+        log_info("reading prompts from standard input, one in each line; Ctrl-D ends");
     for (uint64_t k = 0; !code && (n = getline(&line, &cap, stdin)) >= 0; k++) {
         if (n > 0 && line[n - 1] == '\n')
             line[n - 1] = '\0';

@@ -136,34 +136,11 @@ static int save(struct run *r, struct err *e)
 
 /* ---- evaluation -------------------------------------------------------------------------- */
 
-/* What an evaluation reads: micro-batches, from which sample on. */
-struct stretch {
-    uint64_t from;
-    int64_t micros;
-};
-
-/*
- * The samples of an evaluation follow from the step alone: the k-th one of a run takes the k-th
- * stretch of the share, so a resumed run evaluates on what an unbroken one does; or each takes all
- * of it, what does not fill a micro-batch excepted.
- */
-static struct stretch stretch_of(const struct run *r, enum part part)
-{
-    const struct job *j = r->job;
-    const struct train_options *o = j->o;
-    int64_t at = j->rank.at.iteration;
-    int64_t turn = part == PART_TEST ? 0 : at > 0 ? (at - 1) / o->eval_interval : 0;
-    if (part == PART_VALID && o->full_validation)
-        return (struct stretch){0, (int64_t)(job_once(j, part) / (uint64_t)o->micro_batch)};
-    return (struct stretch){(uint64_t)(turn * o->eval_iters * j->global_batch),
-                            o->eval_iters * j->rank.config.micros};
-}
-
 static int evaluate(struct run *r, enum part part, const char *suffix, struct err *e)
 {
     struct job *j = r->job;
     int64_t at = j->rank.at.iteration;
-    struct stretch s = stretch_of(r, part);
+    struct stretch s = job_stretch(j, part, at, j->o->eval_interval, j->o->full_validation);
     struct batch_layout l = job_layout(j);
     struct feed f = job_feed(j, part);
     struct loader *in;
