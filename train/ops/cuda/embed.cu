@@ -166,6 +166,17 @@ static const keyed *sort_rows(const int32_t *id, int64_t n, int64_t limit, void 
 /* ---- backward: the rows of one id, in their order
  * ------------------------------------------------ */
 
+enum { TOGETHER = 8 }; /* rows that are read before they are added */
+
+template <int VEC>
+static __device__ void add_row(float (&sum)[VEC], float (&v)[VEC], drop_mask drop, int64_t row,
+                               int64_t c, int64_t width)
+{
+    drop_apply(v, drop, row, c, width);
+    for (int k = 0; k < VEC; k++)
+        sum[k] += v[k];
+}
+
 /*
  * Block (i, part): if row i of the sorted ones is the first of its id, the sum of all of them is
  * added to the table's row, one after the other.
@@ -180,16 +191,19 @@ static __global__ void add_runs(const keyed *sorted, int64_t n, mat dy, mat to, 
         return;
     float sum[VEC];
     load(sum, to.row(id) + c);
-#pragma unroll 4
-    for (; i < n; i++) {
-        keyed k = sorted[i];
+    for (; i + TOGETHER <= n && sorted[i + TOGETHER - 1].id == id; i += TOGETHER) {
+        float v[TOGETHER][VEC];
+#pragma unroll
+        for (int t = 0; t < TOGETHER; t++)
+            load(v[t], dy.row(sorted[i + t].row) + c);
+#pragma unroll
+        for (int t = 0; t < TOGETHER; t++)
+            add_row(sum, v[t], drop, sorted[i + t].row, c, width);
+    }
+    for (; i < n && sorted[i].id == id; i++) {
         float v[VEC];
-        if (k.id != id)
-            break;
-        load(v, dy.row(k.row) + c);
-        drop_apply(v, drop, k.row, c, width);
-        for (int e = 0; e < VEC; e++)
-            sum[e] += v[e];
+        load(v, dy.row(sorted[i].row) + c);
+        add_row(sum, v, drop, sorted[i].row, c, width);
     }
     store(to.row(id) + c, sum);
 }

@@ -45,64 +45,96 @@ static __device__ float2 block_sum2(float2 v, float2 (*part)[32], int turn)
 /* Gradient of one vector, from the row's means; added to dr, passed on to da. */
 template <int VEC>
 static __device__ void pass_on(const norm_bwd_job &j, int64_t i, int64_t c, const float (&g)[VEC],
-                               const float (&xhat)[VEC], float rstd, float2 means, float (&da)[VEC])
+                               const float (&xhat)[VEC], float rstd, float2 means, float (&dr)[VEC])
 {
-    float dr[VEC];
-    load(dr, j.dr.row(i) + c);
-    for (int k = 0; k < VEC; k++) {
+    for (int k = 0; k < VEC; k++)
         dr[k] += rstd * (g[k] - means.x - xhat[k] * means.y);
-        da[k] = dr[k];
-    }
     store(j.dr.row(i) + c, dr);
     if (j.da.p) {
-        drop_apply(da, j.drop, i, c, j.width);
-        store(j.da.row(i) + c, da);
+        drop_apply(dr, j.drop, i, c, j.width);
+        store(j.da.row(i) + c, dr);
     }
 }
 
-/* Threads hold NV vectors of each row; a row has at most NV * blockDim.x vectors. */
-template <int NV> static __global__ void norm_bwd_held(const norm_bwd_job j)
+/* What is read of a row: the thread's vectors of it. */
+template <int NV> struct row_part {
+    float dy[NV][4], r[NV][4], dr[NV][4], mean, rstd;
+};
+
+template <int NV> static __device__ void read_row(const norm_bwd_job &j, int64_t i, row_part<NV> &p)
+{
+    p.mean = j.mean ? j.mean[i] : 0;
+    p.rstd = j.rstd[i];
+#pragma unroll
+    for (int s = 0; s < NV; s++) {
+        int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * 4;
+        if (c >= j.width)
+            continue;
+        load(p.dy[s], j.dy.row(i) + c);
+        load(p.r[s], j.r.row(i) + c);
+        load(p.dr[s], j.dr.row(i) + c);
+    }
+}
+
+/* The sums of columns, and the row's two means; r becomes xhat, dy becomes g. */
+template <int NV>
+static __device__ float2 sum_row(const norm_bwd_job &j, row_part<NV> &p, const float (&w)[NV][4],
+                                 float (&sum)[SUMS][NV][4])
+{
+    float2 means = make_float2(0, 0);
+#pragma unroll
+    for (int s = 0; s < NV; s++) {
+        if ((int64_t)(s * blockDim.x + threadIdx.x) * 4 >= j.width)
+            continue;
+        for (int k = 0; k < 4; k++) {
+            p.r[s][k] = (p.r[s][k] - p.mean) * p.rstd;
+            sum[0][s][k] += p.dy[s][k] * p.r[s][k];
+            sum[1][s][k] += p.dy[s][k];
+            p.dy[s][k] *= w[s][k];
+            means.x += p.dy[s][k];
+            means.y += p.dy[s][k] * p.r[s][k];
+        }
+    }
+    return means;
+}
+
+/*
+ * Threads hold NV vectors of each row; a row has at most NV * blockDim.x vectors. AHEAD:
+ * the next row is read while one is computed, which takes registers.
+ */
+template <int NV, bool AHEAD, int MOST>
+static __global__ void __launch_bounds__(MOST) norm_bwd_held(const norm_bwd_job j)
 {
     __shared__ float2 part[2][32];
     int64_t begin = blockIdx.x * j.range, end = begin + j.range < j.n ? begin + j.range : j.n;
     float sum[SUMS][NV][4] = {{{0}}}, w[NV][4];
+    row_part<NV> now, next;
 #pragma unroll
     for (int s = 0; s < NV; s++) {
         int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * 4;
         if (c < j.width)
             load(w[s], j.w + c);
     }
+    if (AHEAD)
+        read_row(j, begin, next);
     for (int64_t i = begin; i < end; i++) {
-        float mean = j.mean ? j.mean[i] : 0, rstd = j.rstd[i], g[NV][4], xhat[NV][4];
-        float2 means = make_float2(0, 0);
-#pragma unroll
-        for (int s = 0; s < NV; s++) {
-            int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * 4;
-            if (c >= j.width)
-                continue;
-            load(g[s], j.dy.row(i) + c);
-            load(xhat[s], j.r.row(i) + c);
-            for (int k = 0; k < 4; k++) {
-                xhat[s][k] = (xhat[s][k] - mean) * rstd;
-                sum[0][s][k] += g[s][k] * xhat[s][k];
-                sum[1][s][k] += g[s][k];
-                g[s][k] *= w[s][k];
-                means.x += g[s][k];
-                means.y += g[s][k] * xhat[s][k];
-            }
-        }
-        means = block_sum2(means, part, (int)(i & 1));
+        if (!AHEAD)
+            read_row(j, i, now);
+        else
+            now = next;
+        if (AHEAD && i + 1 < end)
+            read_row(j, i + 1, next);
+        float2 means = block_sum2(sum_row(j, now, w, sum), part, (int)(i & 1));
         means.x = j.mean ? means.x / (float)j.width : 0;
         means.y /= (float)j.width;
 #pragma unroll
         for (int s = 0; s < NV; s++) {
             int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * 4;
-            float da[4];
             if (c >= j.width)
                 continue;
-            pass_on<4>(j, i, c, g[s], xhat[s], rstd, means, da);
+            pass_on<4>(j, i, c, now.dy[s], now.r[s], now.rstd, means, now.dr[s]);
             for (int k = 0; k < 4; k++)
-                sum[2][s][k] += da[k];
+                sum[2][s][k] += now.dr[s][k];
         }
     }
 #pragma unroll
@@ -121,7 +153,7 @@ static __global__ void __launch_bounds__(READ_THREADS) norm_bwd_rows(const norm_
 {
     __shared__ float2 part[2][32];
     int64_t i = blockIdx.x;
-    float mean = j.mean ? j.mean[i] : 0, rstd = j.rstd[i], da[1];
+    float mean = j.mean ? j.mean[i] : 0, rstd = j.rstd[i];
     const float *dy = j.dy.row(i), *r = j.r.row(i);
     float2 means = make_float2(0, 0);
     for (int64_t c = threadIdx.x; c < j.width; c += READ_THREADS) {
@@ -134,7 +166,8 @@ static __global__ void __launch_bounds__(READ_THREADS) norm_bwd_rows(const norm_
     means.y /= (float)j.width;
     for (int64_t c = threadIdx.x; c < j.width; c += READ_THREADS) {
         float g[1] = {dy[c] * j.w[c]}, xhat[1] = {(r[c] - mean) * rstd};
-        pass_on<1>(j, i, c, g, xhat, rstd, means, da);
+        float dr[1] = {j.dr.row(i)[c]};
+        pass_on<1>(j, i, c, g, xhat, rstd, means, dr);
     }
 }
 
@@ -195,13 +228,11 @@ static void launch(const norm_bwd_job &j, bool wide, cudaStream_t stream)
     unsigned ranges = (unsigned)ceil_div(j.n, j.range);
     int64_t vectors = j.width / 4;
     if (wide && vectors <= 256)
-        norm_bwd_held<1><<<ranges, threads_for(vectors, 256), 0, stream>>>(j);
-    else if (wide && vectors <= 512)
-        norm_bwd_held<2><<<ranges, 256, 0, stream>>>(j);
+        norm_bwd_held<1, true, 256><<<ranges, threads_for(vectors, 256), 0, stream>>>(j);
     else if (wide && vectors <= 1024)
-        norm_bwd_held<2><<<ranges, 512, 0, stream>>>(j);
+        norm_bwd_held<1, true, 1024><<<ranges, threads_for(vectors, 1024), 0, stream>>>(j);
     else if (wide && vectors <= 2048)
-        norm_bwd_held<4><<<ranges, 512, 0, stream>>>(j);
+        norm_bwd_held<4, false, 512><<<ranges, 512, 0, stream>>>(j);
     else {
         dim3 columns(ranges, (unsigned)ceil_div(j.width, READ_THREADS));
         norm_bwd_rows<<<(unsigned)j.n, READ_THREADS, 0, stream>>>(j);
