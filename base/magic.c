@@ -170,7 +170,8 @@ static int hint_cure(const char *cure, const char *otherwise, struct err *e)
 
 int magic_refuse(const char *name, const struct magic *m, const char *otherwise, struct err *e)
 {
-    err_set(e, ERR_DATA, "%s: is %s, not text in UTF-8", name, m->name);
+    err_set(e, ERR_DATA, "%s: is %s, not %s", name, m->name,
+            m->id == MAGIC_UTF ? "in UTF-8" : "text in UTF-8");
     return hint_cure(m->cure, otherwise, e);
 }
 
@@ -225,7 +226,8 @@ int magic_check_json(const char *name, const void *p, size_t n, const char *othe
     return check(name, p, n, true, otherwise, e);
 }
 
-static int look(struct zin *z, char *p, const char *otherwise, bool *ret_parquet, struct err *e)
+static int look(struct zin *z, char *p, bool json, const char *otherwise, bool *ret_parquet,
+                struct err *e)
 {
     size_t n = 0, k = 1;
     int code = 0;
@@ -241,10 +243,11 @@ static int look(struct zin *z, char *p, const char *otherwise, bool *ret_parquet
         err_set(e, ERR_DATA, "%s: holds a Parquet file, which is read from its end", zin_name(z));
         return err_hint(e, "decompress it first");
     }
-    return *ret_parquet ? 0 : magic_check_json(zin_name(z), p, n, otherwise, e);
+    return *ret_parquet ? 0 : check(zin_name(z), p, n, json, otherwise, e);
 }
 
-int magic_check_file(const char *path, const char *otherwise, bool *ret_parquet, struct err *e)
+int magic_check_file(const char *path, bool json, const char *otherwise, bool *ret_parquet,
+                     struct err *e)
 {
     struct stat st;
     struct zin *z;
@@ -255,7 +258,7 @@ int magic_check_file(const char *path, const char *otherwise, bool *ret_parquet,
     if (code)
         return code;
     char *p = mem_new(MAGIC_LOOK, 1);
-    code = look(z, p, otherwise, ret_parquet, e);
+    code = look(z, p, json, otherwise, ret_parquet, e);
     free(p);
     zin_close(z);
     return code;

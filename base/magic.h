@@ -56,10 +56,11 @@ int magic_check_json(const char *name, const void *p, size_t n, const char *othe
 int magic_refuse(const char *name, const struct magic *m, const char *otherwise, struct err *e);
 
 /*
- * magic_check_json on the beginning of a file, which may be compressed. Parquet is not refused:
- * *ret_parquet says it. Other than regular files are not opened, and pass: their bytes could not be
- * read again.
+ * One of these (`json`: the second) on the beginning of a file, which may be compressed. Parquet is
+ * not refused: *ret_parquet says it. Other than regular files are not opened, and pass: their bytes
+ * could not be read again.
  */
-int magic_check_file(const char *path, const char *otherwise, bool *ret_parquet, struct err *e);
+int magic_check_file(const char *path, bool json, const char *otherwise, bool *ret_parquet,
+                     struct err *e);
 
 #endif

@@ -45,7 +45,7 @@ static int check_input(const struct source *s, const char *path, struct err *e)
     if (!strcmp(path, "-") || s->form.pretokenized || format == SOURCE_TEXT ||
         format == SOURCE_PARQUET)
         return 0;
-    int code = magic_check_file(path, s->form.no_tables ? NULL : MAGIC_AS_TEXT, &parquet, e);
+    int code = magic_check_file(path, true, s->form.no_tables ? NULL : MAGIC_AS_TEXT, &parquet, e);
     if (code || !parquet || (format == SOURCE_AUTO && !s->form.no_tables))
         return code;
     refuse_table(path, e);

@@ -25,10 +25,10 @@ enum cmd_shape { CMD_BEST, CMD_NBEST, CMD_SAMPLE };
 
 #define CMD_DECODE_FORMATS "text|json" /* the first two of enum cmd_format */
 
-/* --input-format of decode: behind those of enum docs_format, what --format u16 and u32 write */
-enum cmd_input { CMD_IN_U16 = DOCS_JSONL + 1, CMD_IN_U32 }; /* DOCS_TSV is none of decode's */
+/* --input-format of decode: after the first of enum docs_format, what --format u16 and u32 write */
+enum cmd_input { CMD_IN_U16 = DOCS_JSONL + 1, CMD_IN_U32 };
 
-#define CMD_DECODE_INPUTS DOCS_FORMATS "|u16|u32"
+#define CMD_DECODE_INPUTS "auto|text|jsonl|u16|u32"
 
 /* --type of train */
 enum cmd_type { CMD_SENTENCEPIECE, CMD_BPE, CMD_WORDPIECE };
@@ -60,6 +60,7 @@ struct cli {
     int offsets; /* encode: 0 none, else an enum tok_unit and one */
     const char *output;
     bool overwrite; /* of all verbs that write files */
+    bool allow_empty; /* train */
     bool append_eod;
     bool skip_special;      /* decode */
     const char *truncation; /* encode: a number, or "file" */
@@ -131,11 +132,17 @@ uint64_t cmd_source_total(const struct cmd_source *s);
 const char *cmd_learn_sp_lacks(const struct sp_train_options *o);
 int cmd_learn_sp(const struct cli *c, const struct sp_train_input *in, struct cmd_source *source,
                  struct buf *model, struct sp_train_report *report, struct err *e);
-const char **cmd_inputs(const struct cli *c, size_t *ret_n); /* --input and other files; to free */
+/* Reads --input and the other files, folders among them. */
+int cmd_inputs(const struct cli *c, struct docs **ret, struct err *e);
+/* ERR_DATA if they held no document, unless --allow-empty. */
+int cmd_check_empty(const struct cli *c, const struct docs *docs, struct err *e);
+/* docs_open by the options of c with the one key of --json-keys; warns of files without bytes. */
+int cmd_open_docs(const struct cli *c, const struct docs_names *names, enum docs_format format,
+                  struct docs **ret, struct err *e);
 /* Warns of options that were given and have no effect with these tokenizers, or of --json-keys
  * where no file was JSONL. */
 void cmd_unused_warn(const struct cli *c, struct tokenizer *const *t, size_t n);
-void cmd_unused_keys(const struct cli *c, bool had_jsonl);
+void cmd_unused_keys(const struct cli *c, bool had_keys);
 int cmd_encode(const struct cli *c, struct err *e);
 int cmd_decode(const struct cli *c, struct err *e);
 int cmd_inspect(const struct cli *c, struct err *e);

@@ -7,6 +7,7 @@
 #include "base/jsonl.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "base/program.h"
 #include "tok/cmd.h"
 #include "tok/docstream.h"
@@ -283,24 +284,31 @@ static int decode_file(struct job *j, const char *path, struct err *e)
 
 int cmd_decode(const struct cli *c, struct err *e)
 {
+    static const char *const standard[] = {"-"};
     struct job j = {.cli = c};
     int code = tok_open_flags(&c->tok, &j.tok, e);
     if (code)
         return code;
     cmd_unused_warn(c, &j.tok, 1);
-    code = cmd_will_write(c, c->output, j.tok, e);
+    char **path = NULL;
+    size_t n = 0;
+    code = names_expand(c->nfile ? (const char *const *)c->file : standard, c->nfile ? c->nfile : 1,
+                        false, &path, &n, e);
+    if (!code)
+        code = cmd_will_write(c, c->output, j.tok, e);
     if (!code)
         code = sink_open(&j.sink, c->output, e);
     if (!code) {
         j.work = tok_work_create(j.tok);
-        for (size_t i = 0; i < (c->nfile ? c->nfile : 1) && !code; i++)
-            code = decode_file(&j, c->nfile ? c->file[i] : "-", e);
+        for (size_t i = 0; i < n && !code; i++)
+            code = decode_file(&j, path[i], e);
         struct err ignored; /* what was decoded before an error is still written */
         int last = sink_write(&j.sink, j.out.data, j.out.len, code ? &ignored : e);
         code = sink_close(&j.sink, code ? code : last, e);
         if (!code)
             cmd_unused_keys(c, j.had_json);
     }
+    names_free(path, n);
     tok_work_destroy(j.work);
     tok_ids_finish(&j.ids);
     buf_finish(&j.text);

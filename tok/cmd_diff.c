@@ -200,13 +200,15 @@ static void say_stretch(struct facts *f, uint64_t doc, const char *text,
 int cmd_compare(const struct cli *c, const char *const *path, size_t npath, struct compare *with,
                 struct facts *f, uint64_t most, struct err *e)
 {
-    struct docs *docs =
-        docs_create(path, npath, (enum docs_format)c->input_format, &c->text_key, 1);
+    const struct docs_names names = {.name = path, .n = npath};
+    struct docs *docs;
     struct progress p;
+    int code = cmd_open_docs(c, &names, (enum docs_format)c->input_format, &docs, e);
+    if (code)
+        return code;
     progress_init(&p, "tok: comparing", "MB", 1e6, docs_total(docs), c->common.quiet);
     uint64_t said = 0;
     bool more = true;
-    int code = 0;
     for (uint64_t doc = 0; !code; doc++) {
         const char *text, *name;
         uint64_t line;
@@ -218,7 +220,7 @@ int cmd_compare(const struct cli *c, const char *const *path, size_t npath, stru
         code = compare_text(with, text, n, &same, e);
         docs_place(docs, &name, &line);
         if (code)
-            err_wrap(e, "%s: line %" PRIu64, name, line);
+            err_wrap(e, "%s: %s %" PRIu64, name, docs_unit(docs), line);
         const struct compare_stretch *s = compare_stretches(with, &k);
         for (size_t i = 0; !code && i < k && said < most; i++, said++)
             say_stretch(f, doc, text, &s[i]);
@@ -228,7 +230,7 @@ int cmd_compare(const struct cli *c, const char *const *path, size_t npath, stru
     }
     progress_finish(&p);
     if (!code)
-        cmd_unused_keys(c, docs_had_jsonl(docs));
+        cmd_unused_keys(c, docs_had_keys(docs));
     docs_destroy(docs);
     return code;
 }

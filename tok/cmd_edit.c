@@ -97,11 +97,13 @@ typedef int on_text(void *arg, const char *text, size_t n, struct err *e);
 static int each_text(const struct cli *c, const struct opt_list *corpus, const char *what,
                      on_text *on, void *arg, bool *ret_jsonl, struct err *e)
 {
-    struct docs *docs =
-        docs_create(corpus->item, corpus->n, (enum docs_format)c->input_format, &c->text_key, 1);
+    const struct docs_names names = {.name = corpus->item, .n = corpus->n};
+    struct docs *docs;
     struct progress p;
     bool more = true;
-    int code = 0;
+    int code = cmd_open_docs(c, &names, (enum docs_format)c->input_format, &docs, e);
+    if (code)
+        return code;
     progress_init(&p, what, "MB", 1e6, docs_total(docs), c->common.quiet);
     while (!code) {
         const char *text, *name;
@@ -113,11 +115,11 @@ static int each_text(const struct cli *c, const struct opt_list *corpus, const c
         code = on(arg, text, n, e);
         docs_place(docs, &name, &line);
         if (code)
-            err_wrap(e, "%s: line %" PRIu64, name, line);
+            err_wrap(e, "%s: %s %" PRIu64, name, docs_unit(docs), line);
         progress_update(&p, docs_consumed(docs), NULL);
     }
     progress_finish(&p);
-    *ret_jsonl = docs_had_jsonl(docs);
+    *ret_jsonl = docs_had_keys(docs);
     docs_destroy(docs);
     return code;
 }

@@ -30,6 +30,7 @@ enum {
 struct doc {
     size_t end;       /* of its text in the batch */
     const char *path; /* where it came from, for messages */
+    const char *unit; /* "line" or "row" */
     uint64_t line;
 };
 
@@ -206,7 +207,7 @@ static void encode_batch(struct job *j, struct batch *b, int thread)
         tok_work_number(j->work[thread], b->first + i);
         b->code = (many ? put_nbest : put_doc)(j, b, thread, b->text.data + start, d->end - start);
         if (b->code) {
-            err_wrap(&b->err, "%s, line %llu", d->path, (unsigned long long)d->line);
+            err_wrap(&b->err, "%s, %s %llu", d->path, d->unit, (unsigned long long)d->line);
             return;
         }
         start = d->end;
@@ -226,6 +227,7 @@ static void add_doc(struct job *j, struct batch *b, const char *text, size_t n)
     struct doc *d = &b->doc[b->ndocs++];
     d->end = b->text.len;
     docs_place(j->docs, &d->path, &d->line);
+    d->unit = docs_unit(j->docs);
 }
 
 static void empty(struct batch *b)
@@ -350,7 +352,7 @@ static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struc
             const char *path;
             uint64_t line;
             docs_place(j->docs, &path, &line);
-            err_wrap(e, "%s, line %llu", path, (unsigned long long)line);
+            err_wrap(e, "%s, %s %llu", path, docs_unit(j->docs), (unsigned long long)line);
             break;
         }
         b.len = 0;
@@ -416,12 +418,16 @@ static int encode_all(struct job *j, struct err *e)
 {
     struct buf b = {0};
     int code = 0;
+    fill_set(j, &j->set[0]);
+    if (j->set[0].code && !j->set[0].used && docs_refused(j->docs)) { /* nothing is written */
+        *e = j->set[0].err;
+        return j->set[0].code;
+    }
     if (j->cli->format == CMD_DOCS) {
         docstream_put_header(&b, &j->out.header);
         code = sink_write(&j->sink, b.data, b.len, e);
         buf_reset(&b);
     }
-    fill_set(j, &j->set[0]);
     for (int i = 0; !code; i ^= 1) {
         struct set *s = j->now = &j->set[i];
         bool goes_on = s->more && !s->code;
@@ -478,7 +484,7 @@ static int read_padding(struct job *j, struct err *e)
 static void tell(const struct job *j)
 {
     uint64_t specials = 0, matched = 0, invalid = 0;
-    cmd_unused_keys(j->cli, docs_had_jsonl(j->docs));
+    cmd_unused_keys(j->cli, docs_had_keys(j->docs));
     for (int i = 0; i < j->threads; i++) {
         specials += tok_work_specials(j->work[i]);
         matched += tok_work_matched(j->work[i]);
@@ -508,10 +514,9 @@ static char *temporary_place(void)
     return path_join(dir && *dir ? dir : "/var/tmp", "tok-encode");
 }
 
-static void start_job(struct job *j, const char *const *path, size_t npath)
+static void start_job(struct job *j)
 {
     const struct cli *c = j->cli;
-    j->docs = docs_create(path, npath, (enum docs_format)c->input_format, &c->text_key, 1);
     j->beside = j->sink.to_file ? mem_strdup(c->output) : temporary_place();
     if (!c->offsets && !c->overflow)
         docs_in_parts(j->docs, j->beside);
@@ -551,7 +556,6 @@ static void finish_job(struct job *j)
     free(j->ids);
     free(j->nbest);
     pool_destroy(j->pool);
-    docs_destroy(j->docs);
     free(j->beside);
 }
 
@@ -572,12 +576,16 @@ int cmd_encode(const struct cli *c, struct err *e)
         code = cmd_window(c, j.tok, &j.window, e);
     if (!code)
         code = read_padding(&j, e);
+    const struct docs_names names = {.name = c->nfile ? (const char *const *)c->file : standard,
+                                     .n = c->nfile ? c->nfile : 1};
+    if (!code)
+        code = cmd_open_docs(c, &names, (enum docs_format)c->input_format, &j.docs, e);
     if (!code)
         code = cmd_will_write(c, c->output, j.tok, e);
     if (!code)
         code = sink_open(&j.sink, c->output, e);
     if (!code) {
-        start_job(&j, c->nfile ? (const char *const *)c->file : standard, c->nfile ? c->nfile : 1);
+        start_job(&j);
         code = encode_all(&j, e);
         code = sink_close(&j.sink, code, e);
         progress_finish(&j.progress);
@@ -585,6 +593,7 @@ int cmd_encode(const struct cli *c, struct err *e)
             tell(&j);
         finish_job(&j);
     }
+    docs_destroy(j.docs);
     tok_close(j.tok);
     return cmd_missing(c, code, "a text itself", e);
 }

@@ -80,27 +80,28 @@ static void tell(const struct learn_report *r, uint64_t invalid)
 static int count_with(const struct cli *c, const struct cutter *cut, struct pool *pool,
                       struct learn_words *ret, struct err *e)
 {
-    size_t n;
-    const char **path = cmd_inputs(c, &n);
-    struct docs *docs =
-        docs_create(path, n, (enum docs_format)c->input_format, c->json_keys.item, c->json_keys.n);
+    struct docs *docs;
+    int code = cmd_inputs(c, &docs, e);
+    if (code)
+        return code;
     struct learn_count *count = counter(c, pool, cut);
     struct learn_report r = {0};
-    int code = count_all(c, docs, count, e);
+    code = count_all(c, docs, count, e);
+    if (!code)
+        code = cmd_check_empty(c, docs, e);
     if (!code)
         code = learn_count_finish(count, LEARN_BPE_COST, ret, &r, e);
     if (!code && cut->bytes)
         code = learn_bytes_status(cut->bytes, e);
-    if (!code && !r.bytes)
+    if (!code && !r.bytes && !c->allow_empty)
         code = err_set(e, ERR_DATA, "the input has no text to learn from");
     if (!code)
         tell(&r,
              cut->bytes ? learn_bytes_invalid(cut->bytes) : learn_wordpiece_invalid(cut->pieces));
     if (!code)
-        cmd_unused_keys(c, docs_had_jsonl(docs));
+        cmd_unused_keys(c, docs_had_keys(docs));
     learn_count_destroy(count);
     docs_destroy(docs);
-    free(path);
     return code;
 }
 

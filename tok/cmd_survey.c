@@ -203,23 +203,28 @@ static int take_line(struct jsonl *j, struct buf *line, const char *p, size_t n,
     if (!group->len)
         buf_adds(group, "(none)");
     buf_str(group);
-    return code ? code
-           : v[0].kind == JSONL_STRING
-               ? 0
-               : err_set(e, ERR_DATA, "no text under the key of --json-keys");
+    if (code || v[0].kind == JSONL_STRING)
+        return code;
+    struct buf keys = {0};
+    jsonl_keys(p, n, &keys);
+    err_set(e, ERR_DATA, "no text under the key of --json-keys; its keys are %s", buf_str(&keys));
+    buf_finish(&keys);
+    return ERR_DATA;
 }
 
 static int survey_corpus(const struct cli *c, struct survey *s, struct err *e)
 {
     const char *key[2] = {c->text_key, c->by};
-    struct docs *docs =
-        docs_create(c->corpus.item, c->corpus.n,
-                    c->by ? DOCS_TEXT : (enum docs_format)c->input_format, &c->text_key, 1);
+    const struct docs_names names = {.name = c->corpus.item, .n = c->corpus.n, .folders = true};
+    struct docs *docs;
+    int code =
+        cmd_open_docs(c, &names, c->by ? DOCS_TSV : (enum docs_format)c->input_format, &docs, e);
+    if (code)
+        return code;
     struct jsonl *j = jsonl_create(key, c->by ? 2 : 1);
     struct buf line = {0}, group = {0};
     struct progress p;
     bool more = true;
-    int code = 0;
     progress_init(&p, "tok inspect", "MB", 1e6, docs_total(docs), c->common.quiet);
     while (!code) {
         const char *text, *name;
@@ -239,12 +244,12 @@ static int survey_corpus(const struct cli *c, struct survey *s, struct err *e)
         else if (!code)
             code = survey_add(s, name, text, n, e);
         if (code)
-            err_wrap(e, "%s: line %" PRIu64, name, number);
+            err_wrap(e, "%s: %s %" PRIu64, name, docs_unit(docs), number);
         progress_update(&p, docs_consumed(docs), NULL);
     }
     progress_finish(&p);
     if (!code)
-        cmd_unused_keys(c, c->by || docs_had_jsonl(docs));
+        cmd_unused_keys(c, c->by || docs_had_keys(docs));
     jsonl_destroy(j);
     docs_destroy(docs);
     buf_finish(&line);

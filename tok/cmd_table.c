@@ -76,20 +76,27 @@ static const struct opt_verb verbs[] = {
 static const struct opt table[] = {
     OPT_ROW(.name = "input", .type = OPT_LIST, .paths = true, AT(input), .meta = "FILES",
             .group = "input", .verbs = TRAIN, .basic = true,
-            .help = "files to learn from, '-' for standard input; plain, zstd or gzip"),
+            .help =
+                "files to learn from, patterns of them, folders for all files below them, '-' for "
+                "standard input; plain, zstd, gzip or xz"),
+    OPT_ROW(.name = "allow-empty", .type = OPT_SWITCH, AT(allow_empty), .group = "input",
+            .verbs = TRAIN,
+            .help = "inputs without any document are learnt from; else they are an error"),
     OPT_ROW(.name = "model_prefix", .type = OPT_TEXT, AT(model_prefix), .meta = "P",
             .group = "input", .verbs = TRAIN, .basic = true,
             .help =
                 "writes P.model and P.vocab; or P-tokenizer.json, P-vocab.json and P-merges.txt"),
     OPT_ROW(.name = "input_format", .type = OPT_CHOICE, AT(input_format), .def = "auto",
             .meta = DOCS_TRAIN_FORMATS, .group = "input", .verbs = TRAIN, .basic = true,
-            .help = "lines of text, JSONL, or lines of text, tab and count; auto looks at name and "
-                    "content"),
+            .help =
+                "lines of text as they are, JSONL, Parquet, or lines of text, tab and count; auto "
+                "looks at name and content, and refuses what is not text"),
     OPT_ROW(.name = "input_format", .type = OPT_CHOICE, AT(input_format), .def = "auto",
             .meta = DOCS_FORMATS, .group = "input",
             .verbs = ENCODE | INSPECT | DIFF | CONVERT | PRUNE, .basic = true,
             .needs = "@texts; inspect: !by",
-            .help = "lines of text, or JSONL; auto looks at name and content"),
+            .help = "lines of text as they are, JSONL, or Parquet; auto looks at name and content, "
+                    "and refuses what is not text"),
     OPT_ROW(.name = "input_format", .type = OPT_CHOICE, AT(input_format), .def = "auto",
             .meta = CMD_DECODE_INPUTS, .group = "input", .verbs = DECODE, .basic = true,
             .help = "lines of ids, JSONL, or bare numbers, cut into documents at the "
@@ -97,11 +104,13 @@ static const struct opt table[] = {
                     "auto: lines, JSONL, or the stream of encode --format docs"),
     OPT_ROW(.name = "json-keys", .type = OPT_LIST, AT(json_keys), .def = "text", .meta = "KEYS",
             .group = "input", .verbs = TRAIN, .basic = true,
-            .help = "keys of the texts in JSONL, a.b for the field b of the object a"),
+            .help = "keys of the texts in JSONL, or columns of Parquet, a.b for the field b of the "
+                    "object a"),
     OPT_ROW(.name = "json-keys", .type = OPT_TEXT, AT(text_key), .def = "text", .meta = "KEY",
             .group = "input", .verbs = ENCODE | INSPECT | DIFF | CONVERT | PRUNE, .basic = true,
             .needs = "@texts",
-            .help = "key of the text in JSONL, a.b for the field b of the object a"),
+            .help = "key of the text in JSONL, or column of Parquet, a.b for the field b of the "
+                    "object a"),
     OPT_ROW(.name = "json-keys", .type = OPT_TEXT, AT(ids_key), .def = "ids", .meta = "KEY",
             .group = "input", .verbs = DECODE, .basic = true, .help = "key of the ids in JSONL"),
     TOK_FLAG_ROWS(struct cli, tok, USE),

@@ -12,6 +12,7 @@
 
 /* Documents cut at line feeds, as if all stood in one plain text file. */
 struct cmd_source {
+    const struct cli *cli;
     struct docs *docs;
     const char *p;
     size_t left;
@@ -25,7 +26,7 @@ static int next_sentence(void *arg, const char **ret_text, size_t *ret_n, bool *
     if (!s->left) {
         int code = docs_next(s->docs, &s->p, &s->left, ret_more, e);
         if (code || !*ret_more)
-            return code;
+            return code ? code : cmd_check_empty(s->cli, s->docs, e);
     }
     const char *end = s->left ? memchr(s->p, '\n', s->left) : NULL;
     *ret_text = s->p;
@@ -100,17 +101,6 @@ static int write_model(const struct cli *c, const struct buf *model, double star
     return code;
 }
 
-const char **cmd_inputs(const struct cli *c, size_t *ret_n)
-{
-    const char **path = mem_new(c->input.n + c->nfile + 1, sizeof(*path));
-    for (size_t i = 0; i < c->input.n; i++)
-        path[i] = c->input.item[i];
-    for (size_t i = 0; i < c->nfile; i++)
-        path[c->input.n + i] = c->file[i];
-    *ret_n = c->input.n + c->nfile;
-    return path;
-}
-
 static int check_options(const struct cli *c, struct err *e)
 {
     if (c->input.n + c->nfile == 0)
@@ -162,12 +152,12 @@ bool cmd_is_theirs(const struct cli *c)
 
 static int learn_model(const struct cli *c, struct err *e)
 {
-    static const char *const noted[] = {"", "text", "", "tsv"};
+    static const char *const noted[] = {"", "text", "", "", "tsv"};
     double start = clock_seconds();
-    size_t n;
-    const char **path = cmd_inputs(c, &n);
-    struct cmd_source s = {.docs = docs_create(path, n, (enum docs_format)c->input_format,
-                                               c->json_keys.item, c->json_keys.n)};
+    struct cmd_source s = {.cli = c};
+    int code = cmd_inputs(c, &s.docs, e);
+    if (code)
+        return code;
     struct sp_train_input in = {.next = next_sentence,
                                 .words = take_words,
                                 .arg = &s,
@@ -178,7 +168,7 @@ static int learn_model(const struct cli *c, struct err *e)
     if (!c->engine && cmd_is_theirs(c))
         log_info("tok train: --%s needs SentencePiece's own trainer, which is used",
                  cmd_learn_sp_lacks(&c->train));
-    int code = cmd_train_folder(c, e);
+    code = cmd_train_folder(c, e);
     if (!code)
         code = cmd_is_theirs(c) ? sp_train(&c->train, &in, &model, &report, e)
                                 : cmd_learn_sp(c, &in, &s, &model, &report, e);
@@ -186,10 +176,9 @@ static int learn_model(const struct cli *c, struct err *e)
     if (!code)
         code = write_model(c, &model, start, e);
     if (!code)
-        cmd_unused_keys(c, docs_had_jsonl(s.docs));
+        cmd_unused_keys(c, docs_had_keys(s.docs));
     buf_finish(&model);
     docs_destroy(s.docs);
-    free(path);
     return code;
 }
 

@@ -79,8 +79,8 @@ void cmd_unused_warn(const struct cli *c, struct tokenizer *const *t, size_t n)
     buf_finish(&u.why);
 }
 
-void cmd_unused_keys(const struct cli *c, bool had_jsonl)
+void cmd_unused_keys(const struct cli *c, bool had_keys)
 {
-    if (!had_jsonl)
-        opts_warn_no_effect(c->opts, "json-keys", "no input is JSONL");
+    if (!had_keys)
+        opts_warn_no_effect(c->opts, "json-keys", "no input is JSONL or Parquet");
 }

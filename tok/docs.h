@@ -3,14 +3,17 @@
 #define TOK_DOCS_H
 
 /*
- * Documents of text out of files and streams, one after another: the lines of plain text, or the
- * strings under some keys of JSONL. Plain, zstd or gzip, by content.
+ * Documents of text from files and streams, one after another: the lines of plain text, the strings
+ * under some keys of JSONL, or the texts in some columns of Parquet. Lines may be compressed with
+ * zstd, gzip or xz, by content.
  *
- * DOCS_AUTO takes a file as JSONL if its name says so (.jsonl, .ndjson, also before .zst and .gz),
- * or else if its first line is a JSON object other than {}. Plain text is cut at line
- * feeds and nowhere else, nothing is stripped (as spm_train and spm_encode read it). In JSONL a
- * byte order mark and blank lines at the end are passed over; any other bad line is ERR_DATA with
- * file and line.
+ * DOCS_AUTO takes a file as Parquet if it begins with PAR1, as JSONL if its name says so (.jsonl,
+ * .ndjson, also before .zst and .gz), or else if its first line is a JSON object other than {}.
+ * Other known formats, UTF-16 and 32, and files with a NUL in the first 64 KiB are ERR_DATA
+ * (base/magic.h); only DOCS_TEXT takes the bytes as they are. Plain text is cut at line feeds and
+ * nowhere else, nothing is stripped (as spm_train and spm_encode read it). In JSONL a byte order
+ * mark and blank lines at the end are passed over; any other bad line is ERR_DATA with file and
+ * line. A null in a column of Parquet and what is not UTF-8 there are too.
  *
  * One thread at a time. A text is valid until the next call.
  */
@@ -22,9 +25,10 @@
 #include "base/err.h"
 #include "base/zin.h"
 
-enum docs_format { DOCS_AUTO, DOCS_TEXT, DOCS_JSONL, DOCS_TSV }; /* DOCS_TSV reads as DOCS_TEXT */
+/* DOCS_TSV reads as DOCS_TEXT, but refuses what is not text. */
+enum docs_format { DOCS_AUTO, DOCS_TEXT, DOCS_JSONL, DOCS_PARQUET, DOCS_TSV };
 
-#define DOCS_FORMATS "auto|text|jsonl"
+#define DOCS_FORMATS "auto|text|jsonl|parquet"
 #define DOCS_TRAIN_FORMATS DOCS_FORMATS "|tsv"
 
 struct docs;
@@ -33,6 +37,22 @@ struct docs;
 struct docs *docs_create(const char *const *path, size_t npath, enum docs_format format,
                          const char *const *key, size_t nkeys);
 void docs_destroy(struct docs *d);
+
+/*
+ * The same for names and patterns, which names_expand takes, `folders` too. Looks at the beginning
+ * of every file, so that a wrong one is refused before any document is used. The keys must outlive
+ * the reader.
+ */
+struct docs_names {
+    const char *const *name;
+    size_t n;
+    bool folders;
+};
+int docs_open(const struct docs_names *names, enum docs_format format, const char *const *key,
+              size_t nkeys, struct docs **ret, struct err *e);
+
+/* Of the files that docs_open found: how many have no bytes, and the first of them. */
+size_t docs_empty(const struct docs *d, const char **ret_first);
 
 /* The first path is open already, as `in`, which is the reader's from now on. Before the first
  * docs_next. */
@@ -65,10 +85,14 @@ int docs_block(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_l
 uint64_t docs_consumed(const struct docs *d); /* bytes of all files so far, as they lie on disk */
 uint64_t docs_total(const struct docs *d);    /* of all files, 0 if not known */
 
-bool docs_had_jsonl(const struct docs *d); /* a file so far was taken as JSONL */
+bool docs_had_keys(const struct docs *d); /* a file so far was taken as JSONL or Parquet */
+bool docs_had_any(const struct docs *d);  /* there was a document */
+bool docs_refused(const struct docs *d);  /* the last failure: a file that is not text */
 
-/* Where the last document came from: a name that lives as long as the reader's paths, and the line.
+/* Where the last document came from: a name that lives as long as the reader's paths, and the line,
+ * or the row of a Parquet file, as docs_unit says.
  */
+const char *docs_unit(const struct docs *d);
 void docs_place(const struct docs *d, const char **ret_name, uint64_t *ret_line);
 
 #endif

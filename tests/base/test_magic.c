@@ -139,18 +139,20 @@ static void files_are_judged_decompressed(void)
     bool parquet;
     const char *dir = fresh_dir("d");
     put_gzip(in(dir, "a.gz"), "plain text\n", 11);
-    T_OK(magic_check_file(in(dir, "a.gz"), NULL, &parquet, &e), &e);
+    T_OK(magic_check_file(in(dir, "a.gz"), true, NULL, &parquet, &e), &e);
     T_CHECK(!parquet);
     put_gzip(in(dir, "a.gz"), "%PDF-1.4 compressed", 19);
-    T_ERR(magic_check_file(in(dir, "a.gz"), NULL, &parquet, &e), &e, ERR_DATA, "a.gz: is a PDF");
+    T_ERR(magic_check_file(in(dir, "a.gz"), true, NULL, &parquet, &e), &e, ERR_DATA,
+          "a.gz: is a PDF");
     T_OK(file_replace(in(dir, "p"), "PAR1.......", 11, &e), &e);
-    T_OK(magic_check_file(in(dir, "p"), NULL, &parquet, &e), &e);
+    T_OK(magic_check_file(in(dir, "p"), true, NULL, &parquet, &e), &e);
     T_CHECK(parquet);
     put_gzip(in(dir, "p.gz"), "PAR1.......", 11); /* which cannot be read from its end */
-    T_ERR(magic_check_file(in(dir, "p.gz"), NULL, &parquet, &e), &e, ERR_DATA,
+    T_ERR(magic_check_file(in(dir, "p.gz"), true, NULL, &parquet, &e), &e, ERR_DATA,
           "p.gz: holds a Parquet");
-    T_ERR(magic_check_file(in(dir, "none"), NULL, &parquet, &e), &e, ERR_IO, "none: cannot open");
-    T_OK(magic_check_file("/dev/null", NULL, &parquet, &e), &e);
+    T_ERR(magic_check_file(in(dir, "none"), true, NULL, &parquet, &e), &e, ERR_IO,
+          "none: cannot open");
+    T_OK(magic_check_file("/dev/null", true, NULL, &parquet, &e), &e);
 }
 
 T_MAIN(T_CASE(first_bytes_tell_the_format), T_CASE(a_cut_signature_is_none), T_CASE(a_tar_archive),

@@ -343,7 +343,7 @@ no_file kept
 no_temps .
 expect 3 "$TOK" encode --tokenizer u.model --json-keys absent --input_format jsonl text.jsonl
 err_has 'line 1: the object has no key "absent"'
-printf '\377\376abc\n' >raw
+printf 'a\377\376bc\n' >raw
 expect 0 "$TOK" encode --tokenizer u.model raw
 err_has "not UTF-8: 2"
 
@@ -377,7 +377,7 @@ err_has "take u32"
 expect 2 "$TOK" encode --tokenizer u.model --format u16 --output_format piece text.txt
 err_has "--output_format piece"
 expect 2 "$TOK" encode --tokenizer u.model --input_format tsv text.txt
-err_has "auto, text or jsonl"
+err_has "auto, text, jsonl or parquet"
 expect 2 "$TOK" encode --tokenizer u.model --tokenizer-type WhitespaceTokenizer text.txt
 err_has "is not what WhitespaceTokenizer reads"
 expect 2 "$TOK" --bogus
@@ -468,7 +468,7 @@ out_has '"tokens_tested":3,"parts_of_characters":0,"unreachable_tokens":0'
 
 t "a text in the place of a file's name, a preset of another verb"
 expect 4 "$TOK" encode --tokenizer vocab.json "one two"
-err_has "one two: cannot open"
+err_has "one two: no such file"
 err_has "hint: names behind the verb are files; for a text itself: echo ... | "
 expect 4 "$TOK" decode --tokenizer vocab.json 1 2
 err_has "for ids themselves: echo ... | "

@@ -42,11 +42,11 @@ err_has "2 bytes were no UTF-8"
 
 t "what cannot be used"
 expect 3 "$TOK" train --overwrite --type bpe --input /dev/null --model_prefix e --vocab_size 300
-err_has "the input has no text to learn from"
+err_has "there is no document in the input"
 expect 2 "$TOK" train --overwrite --type bpe --input text.txt --model_prefix e --special_tokens a b a
 err_has "name a twice"
 expect 4 "$TOK" train --overwrite --type bpe --input missing.txt --model_prefix e
-err_has "missing.txt: cannot open"
+err_has "missing.txt: no such file"
 expect 2 "$TOK" train --overwrite --type bpe --input text.txt --model_prefix e --pretokenizer gpt3
 err_has "pretokenizer"
 no_file e-tokenizer.json

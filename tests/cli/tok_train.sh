@@ -64,9 +64,9 @@ no_file c.vocab
 
 t "input that cannot be used"
 expect 3 "$TOK" train --overwrite --input /dev/null --model_prefix c --vocab_size 80
-err_has "no sentence to learn from"
+err_has "there is no document in the input"
 expect 4 "$TOK" train --overwrite --input missing.txt --model_prefix c --vocab_size 80
-err_has "missing.txt: cannot open"
+err_has "missing.txt: no such file"
 printf '{"text": "a"}\n{"text": 5}\n' >bad.jsonl
 expect 3 "$TOK" train --overwrite --input bad.jsonl --model_prefix c --vocab_size 80
 err_has "bad.jsonl, line 2: the value under \"text\" is no string"
