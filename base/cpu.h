@@ -29,4 +29,17 @@ static inline bool cpu_avx512_bytes(void)
 #endif
 }
 
+/*
+ * AVX2, and with it the conversions between float and half: processors since Haswell and Zen have
+ * both, and FMA, but Clang 14 cannot ask for the conversions by name.
+ */
+static inline bool cpu_avx2_halves(void)
+{
+#ifdef __x86_64__
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+    return false;
+#endif
+}
+
 #endif

@@ -104,135 +104,7 @@ enum box_flaw box_cover(struct box whole, struct box *parts, size_t n, size_t *a
     return sum == box_count(whole) ? BOX_COVERED : BOX_HOLE;
 }
 
-/* ---- casts --------------------------------------------------------------------------------- */
-
-static float bits_float(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, sizeof(f));
-    return f;
-}
-
-static uint32_t float_bits(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof(u));
-    return u;
-}
-
-static float from_bf16(uint16_t h)
-{
-    return bits_float((uint32_t)h << 16);
-}
-
-static uint16_t to_bf16(float f)
-{
-    uint32_t u = float_bits(f);
-    if ((u & 0x7fffffff) > 0x7f800000) /* keep a NaN one, and quiet */
-        return (uint16_t)(u >> 16 | 0x40);
-    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
-static float from_f16(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exp = h >> 10 & 31, man = h & 1023;
-    if (exp == 31)
-        return bits_float(sign | 0x7f800000 | man << 13);
-    if (exp == 0) { /* subnormal: man x 2^-24 is exact */
-        float f = (float)man * 0x1p-24f;
-        return sign ? -f : f;
-    }
-    return bits_float(sign | (exp + 112) << 23 | man << 13);
-}
-
-static uint16_t to_f16(float f)
-{
-    uint32_t u = float_bits(f), sign = u >> 16 & 0x8000, abs = u & 0x7fffffff;
-    if (abs > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00);
-    if (abs >= 0x477ff000) /* 65520: half way between the largest number and 2^16 */
-        return (uint16_t)(sign | 0x7c00);
-    if (abs < 0x38800000) { /* below 2^-14: let the FPU round at the last bit, which is 2^-24 */
-        float t = bits_float(abs) + 0.5f;
-        return (uint16_t)(sign | (float_bits(t) - 0x3f000000));
-    }
-    abs += 0xfff + (abs >> 13 & 1);
-    return (uint16_t)(sign | ((abs - 0x38000000) >> 13));
-}
-
-/*
- * A double becomes a float rounded to odd, so that the next rounding, to 16 bits, sees on which
- * side of a tie it was.
- */
-static float odd_float(double d)
-{
-    float f = (float)d;
-    double back = (double)f;
-    uint32_t u = float_bits(f);
-    if (back == d || d != d || (u & 0x7f800000) == 0x7f800000)
-        return f;
-    if (u & 1)
-        return f;
-    bool away = d > 0 ? back > d : back < d;
-    return bits_float(away ? u - 1 : u + 1);
-}
-
-bool box_can_cast(enum dtype from, enum dtype to)
-{
-    return from == to || (from != DTYPE_I32 && to != DTYPE_I32);
-}
-
-static double load(const char *p, enum dtype t)
-{
-    float f;
-    double d;
-    uint16_t h;
-    switch (t) {
-    case DTYPE_F64:
-        memcpy(&d, p, sizeof(d));
-        return d;
-    case DTYPE_F32:
-        memcpy(&f, p, sizeof(f));
-        return (double)f;
-    default:
-        memcpy(&h, p, sizeof(h));
-        return (double)(t == DTYPE_BF16 ? from_bf16(h) : from_f16(h));
-    }
-}
-
-static void store(char *p, enum dtype t, double d)
-{
-    float f = (float)d;
-    uint16_t h;
-    switch (t) {
-    case DTYPE_F64:
-        memcpy(p, &d, sizeof(d));
-        return;
-    case DTYPE_F32:
-        memcpy(p, &f, sizeof(f));
-        return;
-    default:
-        f = odd_float(d);
-        h = t == DTYPE_BF16 ? to_bf16(f) : to_f16(f);
-        memcpy(p, &h, sizeof(h));
-    }
-}
-
-void box_cast(void *to, enum dtype to_type, const void *from, enum dtype from_type, int64_t n)
-{
-    BUG_ON(!box_can_cast(from_type, to_type), "a cast from %s to %s", dtype_name(from_type),
-           dtype_name(to_type));
-    size_t from_size = dtype_size(from_type), to_size = dtype_size(to_type);
-    if (from_type == to_type) {
-        if (n)
-            memcpy(to, from, (size_t)n * to_size);
-        return;
-    }
-    const char *s = from;
-    char *d = to;
-    for (int64_t i = 0; i < n; i++, s += from_size, d += to_size)
-        store(d, to_type, load(s, from_type));
-}
+/* ---- copies -------------------------------------------------------------------------------- */
 
 static char *at_row(struct box_mem m, int64_t row, int64_t col)
 {
@@ -254,4 +126,25 @@ int64_t box_copy(struct box_mem to, struct box_mem from)
         box_cast(at_row(to, b.begin[0] + r, b.begin[1]), to.dtype,
                  at_row(from, b.begin[0] + r, b.begin[1]), from.dtype, cols);
     return box_count(b);
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+size_t box_of_range(struct box whole, int64_t begin, int64_t end, struct box ret[3])
+{
+    int64_t cols = whole.count[1];
+    BUG_ON(begin < 0 || end < begin || end > box_count(whole), "elements %lld to %lld of %lld",
+           (long long)begin, (long long)end, (long long)box_count(whole));
+    size_t n = 0;
+    while (begin < end) { /* what is left of a row, whole rows, the beginning of a row */
+        int64_t row = begin / cols, col = begin % cols, left = end - begin;
+        struct box b = {{whole.begin[0] + row, whole.begin[1] + col}, {1, cols - col}};
+        if (col == 0 && left >= cols)
+            b.count[0] = left / cols;
+        else if (left < b.count[1])
+            b.count[1] = left;
+        ret[n++] = b;
+        begin += box_count(b);
+    }
+    return n;
 }

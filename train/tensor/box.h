@@ -22,7 +22,7 @@ struct box {
 
 /* A box of a tensor's elements in host memory: row r of the box begins at data + r * stride. */
 struct box_mem {
-    void *data;     /* the box's first element; need not be aligned */
+    void *data; /* the box's first element; need not be aligned */
     enum dtype dtype;
     struct box box; /* of the global tensor */
     int64_t stride; /* elements between rows */
@@ -56,7 +56,17 @@ bool box_can_cast(enum dtype from, enum dtype to);
  */
 int64_t box_copy(struct box_mem to, struct box_mem from);
 
-/* n elements from one type to another; equal types are copied. */
+/* n elements from one type to another; equal types are copied. A NaN stays one. */
 void box_cast(void *to, enum dtype to_type, const void *from, enum dtype from_type, int64_t n);
+
+/* The same element by element between floating types: what box_cast is held against. */
+void box_cast_plain(void *to, enum dtype to_type, const void *from, enum dtype from_type,
+                    int64_t n);
+
+/*
+ * The elements [begin, end) of `whole`, counted row by row, as at most three boxes in their order:
+ * a range of a flat ZeRO buffer. Returns how many.
+ */
+size_t box_of_range(struct box whole, int64_t begin, int64_t end, struct box ret[3]);
 
 #endif

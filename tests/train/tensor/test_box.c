@@ -245,8 +245,71 @@ static void large_numbers_become_infinite(void)
     T_CHECK(!box_can_cast(DTYPE_I32, DTYPE_F32));
 }
 
+/* All 16-bit values, floats of all exponents and of none, against the plain twin: bit for bit. */
+static void runs_are_cast_as_single_elements(void)
+{
+    static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_F64};
+    enum { N = (1 << 16) + 7 };
+    char *from = mem_new(N, 8), *fast = mem_new(N, 8), *plain = mem_new(N, 8);
+    for (size_t a = 0; a < 4; a++)
+        for (size_t b = 0; b < 4; b++) {
+            for (uint32_t i = 0; i < N; i++) {
+                /* near ties of both 16-bit types, and anything */
+                static const uint32_t tail[] = {0,      1,      0xfff,  0x1000,
+                                                0x1001, 0x7fff, 0x8000, 0x8001};
+                uint32_t u = i << 16 | (i % 3 ? tail[t_rand(3, i) % 8] : t_rand(4, i) & 0xffff);
+                uint16_t h = (uint16_t)i;
+                float f;
+                memcpy(&f, &u, 4);
+                double d = (double)f;
+                memcpy(from + i * dtype_size(types[a]),
+                       types[a] == DTYPE_F32   ? (void *)&u
+                       : types[a] == DTYPE_F64 ? (void *)&d
+                                               : (void *)&h,
+                       dtype_size(types[a]));
+            }
+            if (types[a] == types[b])
+                continue;
+            box_cast(fast, types[b], from, types[a], N);
+            box_cast_plain(plain, types[b], from, types[a], N);
+            T_MEM(fast, plain, N * dtype_size(types[b]));
+            box_cast(fast + 1, types[b], from + 1, types[a], 1000); /* not aligned */
+            box_cast_plain(plain + 1, types[b], from + 1, types[a], 1000);
+            T_MEM(fast, plain, N * dtype_size(types[b]));
+        }
+    free(from);
+    free(fast);
+    free(plain);
+}
+
+/* Every range of several shapes: at most three boxes, in order, each element once. */
+static void ranges_are_at_most_three_boxes(void)
+{
+    static const int64_t shapes[][2] = {{1, 1}, {1, 6}, {6, 1}, {3, 4}, {4, 3}, {5, 5}};
+    for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
+        struct box whole = {{2, 7}, {shapes[s][0], shapes[s][1]}}, b[3];
+        int64_t n = box_count(whole), cols = shapes[s][1];
+        for (int64_t begin = 0; begin <= n; begin++)
+            for (int64_t end = begin; end <= n; end++) {
+                int64_t at = begin;
+                size_t boxes = box_of_range(whole, begin, end, b);
+                T_CHECK(boxes <= 3);
+                for (size_t i = 0; i < boxes; i++) {
+                    T_CHECK(box_inside(b[i], whole) && box_count(b[i]) > 0);
+                    T_EQ((b[i].begin[0] - 2) * cols + b[i].begin[1] - 7, at);
+                    T_CHECK(b[i].count[0] == 1 || b[i].count[1] == cols);
+                    at += box_count(b[i]);
+                }
+                T_EQ(at, end);
+            }
+    }
+    struct box none = {{0, 0}, {0, 4}}, b[3];
+    T_EQ(box_of_range(none, 0, 0, b), 0);
+}
+
 T_MAIN(T_CASE(intersection_is_commutative_and_right), T_CASE(inside_does_not_overflow),
        T_CASE(cover_accepts_cuts_and_finds_flaws), T_CASE(cover_takes_empty_parts),
        T_CASE(copies_between_any_two_cuts), T_CASE(leaves_the_rest_alone),
        T_CASE(every_16_bit_value_there_and_back), T_CASE(rounds_to_nearest_even),
-       T_CASE(large_numbers_become_infinite))
+       T_CASE(large_numbers_become_infinite), T_CASE(runs_are_cast_as_single_elements),
+       T_CASE(ranges_are_at_most_three_boxes))
