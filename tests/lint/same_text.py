@@ -7,7 +7,8 @@
 Both are build folders of this project, each of a git checkout of its own, with all of its files
 committed. Objects are paired by source file, through the renames that git finds between the two
 commits, and by compiler flags. For each pair the sections of code must have the same bytes and
-relocations at the same places. BUG() compiles line numbers in, so configure both with
+relocations at the same places; sources of which neither folder has an object are left out.
+BUG() compiles line numbers in, so configure both with
 
     meson setup BUILD -Dc_args='-D__LINE__=0 -Wno-builtin-macro-redefined' \\
                       -Dcpp_args='-D__LINE__=0 -Wno-builtin-macro-redefined'
@@ -117,6 +118,9 @@ def compare(old, new, moved):
     wrong, paired = [], set()
     for (source, flags), path in sorted(old.items()):
         key = moved.get(source, source), flags
+        if not os.path.exists(path) and not os.path.exists(new.get(key, path)):
+            paired.add(key)
+            continue
         if key not in new:
             wrong.append(f"{source}: {key[0]} is not compiled with the same flags in the new build")
             continue
@@ -124,7 +128,8 @@ def compare(old, new, moved):
         if code(path) != code(new[key]):
             wrong.append(f"{source}: the code of {key[0]} differs ({path}, {new[key]})")
     return wrong + [f"{source}: compiled in the new build alone"
-                    for source, _ in sorted(new.keys() - paired)]
+                    for source, flags in sorted(new.keys() - paired)
+                    if os.path.exists(new[source, flags])]
 
 
 def main(old_build, new_build):
@@ -137,7 +142,8 @@ def main(old_build, new_build):
         return 2
     for line in wrong:
         print(line)
-    print(f"{len(old)} objects before, {len(new)} after, {len(wrong)} differences")
+    made = [sum(os.path.exists(p) for p in side.values()) for side in (old, new)]
+    print(f"{made[0]} objects before, {made[1]} after, {len(wrong)} differences")
     return 1 if wrong else 0
 
 
