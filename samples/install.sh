@@ -9,7 +9,7 @@ set -eu
 build="gcc g++ libc6-dev meson ninja-build pkg-config cmake python3
     libsimdjson-dev libtomlplusplus-dev libsentencepiece-dev libxxhash-dev libssl-dev libzstd-dev
     zlib1g-dev liblzma-dev libpcre2-dev"
-test="libopenblas-dev clang libclang-rt-14-dev sentencepiece zstd gzip xz-utils python3-numpy python3-torch
+test="libopenblas-dev clang libclang-rt-14-dev llvm sentencepiece zstd gzip xz-utils python3-numpy python3-torch
     python3-sentencepiece python3-venv binutils time groff-base zsh fish"
 
 packages=$build
@@ -31,8 +31,28 @@ if [ "$(id -u)" != 0 ]; then
     fi
     as_root="sudo -n"
 fi
+
+# apt ARGUMENTS...: apt-get, which waits up to ten minutes while another one holds a lock: for those of dpkg it
+# does so itself, for those of the lists and of the archives it fails at once.
+errors=$(mktemp)
+trap 'rm -f "$errors"' EXIT
+apt() {
+    tries=0
+    while :; do
+        code=0
+        $as_root env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=600 "$@" \
+            >&2 2>"$errors" || code=$?
+        if [ $code = 0 ] || [ $tries = 120 ] || ! grep -q '^E: Could not get lock' "$errors"; then
+            cat "$errors" >&2
+            return $code
+        fi
+        [ $tries != 0 ] || grep '^E: Could not get lock' "$errors" | sed 's/^E: /waiting: /' >&2
+        tries=$((tries + 1))
+        sleep 5
+    done
+}
+
 echo "installing:$missing" >&2
-export DEBIAN_FRONTEND=noninteractive
-$as_root apt-get update -q >&2
+apt update
 # shellcheck disable=SC2086
-$as_root apt-get install -q -y --no-install-recommends $missing >&2
+apt install -y --no-install-recommends $missing

@@ -23,7 +23,10 @@ step "1/7 packages"
 samples/install.sh
 
 step "2/7 build"
-[ -f build/build.ninja ] || meson setup build >/dev/null
+if [ ! -f build/build.ninja ]; then
+    setup=$(meson setup build) || { printf '%s\n' "$setup" >&2; exit 1; }
+    printf '%s\n' "$setup" | sed -n '/^weft [0-9]/,$p'
+fi
 ninja -C build --quiet programs
 
 # What the programs of this build are called: -Dprogram_prefix=weft- makes them weft-tok and so on.

@@ -3,8 +3,8 @@
 # Installs what the tests need, builds weft and passes its tests: the quick tier of every suite, the same
 # once more under sanitizers, and one planted fault after the other. Ends in "N passed, N failed".
 #
-#   tests/run.sh            all of it (some twenty minutes on two cores)
-#   tests/run.sh --plain    one build, no sanitizers, no faults
+#   tests/run.sh            all of it (some MINUTES minutes on two cores)
+#   tests/run.sh --plain    one build, no sanitizers, no faults (some PLAIN)
 #   tests/run.sh --full     the long tier of every suite as well
 set -eu
 cd "$(dirname "$0")/.."
@@ -19,7 +19,8 @@ for a in "$@"; do
     esac
 done
 
-say() { printf '== %s\n' "$*"; }
+begin=$(date +%s)
+say() { printf '== %d:%02d %s\n' $((($(date +%s) - begin) / 60)) $((($(date +%s) - begin) % 60)) "$*"; }
 
 say "packages"
 samples/install.sh test
@@ -35,47 +36,68 @@ if [ -z "${WEFT_PYTHON:-}" ]; then
     [ ! -x build-oracles/bin/python ] || { WEFT_PYTHON=$PWD/build-oracles/bin/python; export WEFT_PYTHON; }
 fi
 
-failed=0
+failed=0 problem=
+broken() { echo "failed: build-$1 was not built (build-$1.log): see above"; exit 1; }
 # build NAME OPTIONS...: sets up and compiles build-NAME
 build() {
     name=$1
     shift
     [ -f "build-$name/build.ninja" ] || meson setup "build-$name" -Dwerror=true "$@" >"build-$name.log" 2>&1 ||
-        { cat "build-$name.log"; return 1; }
-    ninja -C "build-$name" >"build-$name.log" 2>&1 || { tail -n 60 "build-$name.log"; return 1; }
+        { cat "build-$name.log"; broken "$name"; }
+    ninja -C "build-$name" >"build-$name.log" 2>&1 || { tail -n 60 "build-$name.log"; broken "$name"; }
 }
-# run NAME SUITES...: the suites of build-NAME
+# run NAME LOG SUITES...: the suites of build-NAME; results go to LOG.json
+logs=
 run() {
-    name=$1
-    shift
+    name=$1 log=$2
+    shift 2
+    logs="$logs build-$name/meson-logs/$log.json"
     suites=
     for s in "$@"; do suites="$suites --suite $s"; done
     # shellcheck disable=SC2086
-    meson test -C "build-$name" --no-rebuild --print-errorlogs --logbase "$name" $suites || failed=1
+    meson test -C "build-$name" --no-rebuild --print-errorlogs --logbase "$log" $suites || failed=1
 }
 
-say "gcc, warnings as errors: every suite"
+say "gcc, warnings as errors"
 build gcc -Dbuildtype=debugoptimized
-run gcc unit lint ops cli interop fuzz
 
-logs=build-gcc/meson-logs/gcc.json
+if [ -z "${WEFT_TEST_DATA:-}" ]; then
+    say "test data (WEFT_TEST_DATA names no folder): texts and tokenizers are made"
+    if tests/interop/python -B tests/interop/testdata.py build-oracles/data build-gcc/tok/tok build-gcc/samples/stories; then
+        WEFT_TEST_DATA=$PWD/build-oracles/data
+        export WEFT_TEST_DATA
+    else
+        failed=1 problem="the test data could not be made: see above"
+    fi
+fi
+
+say "gcc: every suite"
+run gcc gcc unit lint ops cli interop fuzz
+
 if [ "$mode" = all ]; then
     say "clang with the address and undefined-behaviour sanitizers"
     CC=clang CXX=clang++ build asan -Dcuda=disabled -Dprogram_prefix=weft- -Db_sanitize=address,undefined -Db_lundef=false
     export ASAN_OPTIONS=detect_leaks=1:detect_odr_violation=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-    run asan unit ops fuzz sanitized
+    run asan asan unit ops fuzz sanitized
+
+    say "the same without test data: what is skipped frees what it holds"
+    data=${WEFT_TEST_DATA:-}
+    unset WEFT_TEST_DATA
+    run asan asan-without-data data
+    [ -z "$data" ] || export WEFT_TEST_DATA="$data"
 
     say "gcc with the thread sanitizer: what has threads"
     build tsan -Dcuda=disabled -Db_sanitize=thread
     export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan.supp"
-    run tsan threads
-    logs="$logs build-asan/meson-logs/asan.json build-tsan/meson-logs/tsan.json"
+    run tsan tsan threads
 
     say "planted faults"
     python3 tests/fault/run.py build-fault || failed=1
     logs="$logs build-fault/faults.json"
 fi
 
+say "results"
+[ -z "$problem" ] || echo "failed: $problem"
 # shellcheck disable=SC2086
 python3 tests/count.py $logs || failed=1
 exit $failed

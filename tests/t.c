@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/t.h"
 
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -85,7 +86,18 @@ const char *t_data(const char *name)
     const char *dir = getenv("WEFT_TEST_DATA");
     if (!dir || !dir[0])
         t_skip("WEFT_TEST_DATA is not set");
-    return arena_printf(&t.arena, "%s/%s", dir, name);
+    const char *path = arena_printf(&t.arena, "%s/%s", dir, name);
+    if (access(path, F_OK))
+        t_skip("%s is not in WEFT_TEST_DATA: a published file", name);
+    return path;
+}
+
+/* In a chroot the root folder is no mount point: a mount there is EINVAL. */
+_Noreturn void t_skip_mount(void)
+{
+    if (errno == EINVAL)
+        t_skip("no tmpfs can be mounted in a chroot: its root is not a mount point");
+    t_skip("no tmpfs can be mounted: %s%s", strerror(errno), geteuid() ? " (root only)" : "");
 }
 
 const char *t_source(const char *name)

@@ -46,8 +46,12 @@ _Noreturn void t_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2))
 const char *t_dir(void);
 /* A path in t_dir(); valid until the end of the case. */
 const char *t_path(const char *name);
-/* A path in the folder of shared test data; skips the case when WEFT_TEST_DATA is unset. */
+/* A path in the folder of test data; skips the case when WEFT_TEST_DATA is unset or that file is
+ * not in the folder. Call it before anything is held: a skipped case frees nothing. */
 const char *t_data(const char *name);
+
+/* Skips the case because a file system could not be mounted (errno says why). */
+_Noreturn void t_skip_mount(void);
 /* A path in the source tree. */
 const char *t_source(const char *name);
 

@@ -41,6 +41,18 @@ skip() {
     _name= _bad=skipped
 }
 
+# why_no_mount: the reason for skip where a test could not mount a file system
+why_no_mount() {
+    _why=$(unshare -m true 2>&1)
+    if [ -r /proc/self/mountinfo ]; then
+        awk '$5 == "/" { found = 1 } END { exit !found }' /proc/self/mountinfo || _why=propagation
+    fi
+    case $_why in
+    *propagation*) echo "no tmpfs can be mounted in a chroot: its root is not a mount point" ;;
+    *) echo "no tmpfs can be mounted: ${_why:-user namespaces are not allowed}" ;;
+    esac
+}
+
 _wrong() {
     _bad=1
     echo "# $*"

@@ -232,5 +232,5 @@ if unshare -rm sh -c 'mount -t tmpfs tmpfs disk' 2>/dev/null; then
     err_has "the disk is full"
     err_lacks "left:"
 else
-    skip "no tmpfs can be mounted here"
+    skip "$(why_no_mount)"
 fi

@@ -78,5 +78,5 @@ if unshare -rm sh -c 'mount -t tmpfs tmpfs disk' 2>/dev/null; then
     full packed "$PREP" sft --quiet --input c.jsonl $null --seq-length 256 --overwrite --output-prefix disk/x
 else
     t "a full disk"
-    skip "no disk of a chosen size can be mounted here"
+    skip "$(why_no_mount)"
 fi

@@ -97,7 +97,7 @@ err_has "$(sha256sum <v.json | cut -d' ' -f1)"
 err_has "$(sha256sum <w.json | cut -d' ' -f1)"
 
 t "the maps that Megatron itself wrote"
-if [ -n "$DATA" ]; then
+if [ -d "$DATA/index-map" ]; then
     m=my-gpt2_text_document
     cp "$DATA/index-map/$m.idx" .
     expect 0 "$PREP" index --prefix $m --seq-length 1024 --num-samples 1600 --seed 1234 --split 100,0,0
@@ -109,7 +109,7 @@ if [ -n "$DATA" ]; then
     expect 0 "$PREP" index --prefix $m --seq-length 1024 --num-samples 1600 --seed 1234 --split 100,0,0
     err_has "there already"
 else
-    skip "WEFT_TEST_DATA is not set"
+    skip "Megatron-LM's index-map is not in WEFT_TEST_DATA"
 fi
 
 t "index: what it needs, and a share that comes out empty"

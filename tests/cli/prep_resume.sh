@@ -94,7 +94,7 @@ if unshare -rm sh -c 'mount -t tmpfs tmpfs disk' 2>/dev/null; then
     done
     check [ "$(grep -c full fulls)" -ge $((disks * 3 / 4)) ]
 else
-    skip "no tmpfs can be mounted here"
+    skip "$(why_no_mount)"
 fi
 
 t "a full disk keeps what was done, and says so"
@@ -106,7 +106,7 @@ if unshare -rm sh -c 'mount -t tmpfs tmpfs disk' 2>/dev/null; then
     err_has "the disk is full"
     err_has "the same command goes on there"
 else
-    skip "no tmpfs can be mounted here"
+    skip "$(why_no_mount)"
 fi
 
 t "a signal keeps what was done"

@@ -103,7 +103,7 @@ if mkdir full && mount -t tmpfs -o size=64k none full 2>/dev/null; then
     check [ -z "$(ls -A full)" ]
     umount full
 else
-    skip "no permission to mount a small file system"
+    skip "$(why_no_mount)"
 fi
 
 t "our trainers and the library's"

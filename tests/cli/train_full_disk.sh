@@ -12,7 +12,7 @@ if in_small_disk true 2>/dev/null; then
     err_has "small/run"
     check [ -z "$(grep iter left)" ]
 else
-    skip "file systems cannot be mounted here"
+    skip "$(why_no_mount)"
 fi
 
 t "the last good checkpoint survives a full disk"
@@ -23,5 +23,5 @@ if in_small_disk true 2>/dev/null; then
     check grep -q iter_0000005 left
     check grep -q "valid loss" ok
 else
-    skip "file systems cannot be mounted here"
+    skip "$(why_no_mount)"
 fi

@@ -63,7 +63,7 @@ def main():
         print(f"{'ok' if ok else 'not ok'} - fault {fault} is found by {test}" + ("" if ok else f" # {why}"),
               flush=True)
         results.append({"name": f"fault {fault}", "result": "OK" if ok else "FAIL",
-                        "stdout": f"{'ok' if ok else 'not ok'} 1 - found by {test}\n"})
+                        "stdout": f"{'ok' if ok else 'not ok'} 1 - found by {test}\n" + ("" if ok else f"# {why}\n")})
     quiet("meson", "configure", build, "-Dfault=")
     with open(os.path.join(ROOT, build, "faults.json"), "w", encoding="utf-8") as f:
         for r in results:

@@ -2,10 +2,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tok/docstream.h"
+#include "tests/fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,10 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct err e;
     struct zin *z;
     struct docstream d;
-    char path[64];
-    int fd = memfd_create("fuzz", MFD_CLOEXEC);
-    BUG_ON(fd < 0 || write(fd, data, size) != (ssize_t)size, "no file in memory");
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int fd;
+    const char *path = scratch_memory(data, size, &fd);
     BUG_ON(zin_open(path, &z, &e), "%s", e.msg);
     int code = docstream_open(&d, z, &e);
     if (!code)

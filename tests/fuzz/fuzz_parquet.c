@@ -2,11 +2,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/parquet.h"
+#include "tests/fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
@@ -55,10 +55,8 @@ static void read_all(const char *path, bool ids)
 /* Whatever the bytes: rows, or one sentence about bad data. */
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-    char path[64];
-    int fd = memfd_create("fuzz", MFD_CLOEXEC);
-    BUG_ON(fd < 0 || write(fd, p, n) != (ssize_t)n, "no file in memory");
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int fd;
+    const char *path = scratch_memory(p, n, &fd);
     read_all(path, false);
     read_all(path, true);
     close(fd);

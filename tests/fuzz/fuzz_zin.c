@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/zin.h"
+#include "tests/fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,10 +31,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct err e;
     struct zin *z;
-    char path[64], *to = mem_new(STEP, 1);
-    int fd = memfd_create("fuzz", MFD_CLOEXEC);
-    BUG_ON(fd < 0 || write(fd, data, size) != (ssize_t)size, "no file in memory");
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    char *to = mem_new(STEP, 1);
+    int fd;
+    const char *path = scratch_memory(data, size, &fd);
     BUG_ON(zin_open(path, &z, &e), "%s", e.msg);
     read_through(z, to);
     zin_close(z);

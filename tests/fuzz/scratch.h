@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -45,6 +46,19 @@ static inline void scratch_write(const char *name, const void *p, size_t n)
     }
     FILE *f = fopen(scratch(name), "wb");
     BUG_ON(!f || fwrite(p, 1, n, f) != n || fclose(f), "cannot write %s", scratch_path);
+}
+
+/* The path of the bytes as a file: in memory, or in the folder where /proc is not mounted; the
+ * caller closes *ret_fd. */
+static inline const char *scratch_memory(const void *p, size_t n, int *ret_fd)
+{
+    *ret_fd = memfd_create("fuzz", MFD_CLOEXEC);
+    BUG_ON(*ret_fd < 0 || write(*ret_fd, p, n) != (ssize_t)n, "no file in memory");
+    snprintf(scratch_path, sizeof(scratch_path), "/proc/self/fd/%d", *ret_fd);
+    if (access(scratch_path, F_OK) == 0)
+        return scratch_path;
+    scratch_write("list", p, n);
+    return scratch_path;
 }
 
 #endif

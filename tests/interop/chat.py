@@ -5,7 +5,7 @@
     chat.py PROGRAM
 
 PROGRAM is chat_dump. The templates are written here a second time, in Jinja, with the marks by which
-transformers finds what an assistant says. Vocabularies: those of $WEFT_TEST_DATA with the special tokens
+transformers finds what an assistant says. Vocabularies: those of testdata.py with the special tokens
 added, and a byte-level one that is learnt here.
 """
 
@@ -23,6 +23,8 @@ try:
 except ImportError as error:
     print(f"ok 1 - chat # SKIP {error}\n1..1\n# 0 passed, 0 failed, 1 skipped")
     sys.exit(0)
+
+import testdata
 
 RECORDS = 2000 if os.environ.get("WEFT_FULL") else 300
 CHATML = ("{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}{% if m.role == 'assistant' %}"
@@ -81,7 +83,7 @@ def learnt_tokenizer():
 
 def vocabularies():
     yield "learnt", learnt_tokenizer()
-    folder = os.environ.get("WEFT_TEST_DATA")
+    folder = testdata.DATA
     for name in ("gpt2", "gpt-neox", "mistral-7b") if folder else ():
         t = tokenizers.Tokenizer.from_file(os.path.join(folder, "tokenizers", name, "tokenizer.json"))
         t.post_processor = tokenizers.processors.TemplateProcessing(single="$A", special_tokens=[])

@@ -13,7 +13,7 @@ within words by code point as its special tokens, which must give the same token
 (special tokens are listed before training and not looked for in it; those of the pin are left out of the file).
 --limit_alphabet is given values at which no two characters tie.
 
-The texts are those of $WEFT_TEST_DATA/text and made-up ones full of runs and ties."""
+The texts are those of testdata.py and made-up ones full of runs and ties."""
 import base64
 import collections
 import json
@@ -31,8 +31,9 @@ except ImportError as e:
     print(f"1..1\nok 1 - tokenizers # SKIP not installed: {e}")
     sys.exit(1 if os.environ.get("WEFT_CI") else 0)
 
+from testdata import DATA
+
 TOK = os.path.abspath(sys.argv[1])
-DATA = os.environ.get("WEFT_TEST_DATA")
 FULL = "WEFT_FULL" in os.environ
 WORD = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"

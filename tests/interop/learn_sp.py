@@ -9,7 +9,7 @@ shuffled sentences, and what 0.2.2's newer rules normalize that those of the lin
 of Unicode 14 and later).
 
 The .model is held against libsentencepiece's (--engine sentencepiece) where both learn the same pieces, and against
-itself for other threads and a memory limit. Texts: those of $WEFT_TEST_DATA/text, and in Chinese of $WEFT_CORPUS where
+itself for other threads and a memory limit. Texts: those of testdata.py, and in Chinese of $WEFT_CORPUS where
 that is set; made-up ones full of runs and ties, learnt to the last pair, where the order among equals counts. WEFT_FULL
 takes all options with all texts."""
 import os
@@ -19,9 +19,10 @@ import sys
 import tempfile
 
 from sp022 import sentencepiece
+from testdata import DATA
 
 TOK = os.path.abspath(sys.argv[1])
-DATA, CORPUS = os.environ.get("WEFT_TEST_DATA"), os.environ.get("WEFT_CORPUS")
+CORPUS = os.environ.get("WEFT_CORPUS")
 FULL = "WEFT_FULL" in os.environ
 UCLLM = {"character_coverage": "0.9995", "num_threads": "16", "train_extremely_large_corpus": "true",
          "user_defined_symbols": "<s>,</s>,<pad>,<CLS>,<SEP>,<EOD>,<MASK>,\n", "byte_fallback": "true",

@@ -11,7 +11,7 @@ the library finds its candidates in whole sentences, where what is always follow
 of the pieces are the same is told.
 
 Special pieces must be the same at the same ids, every required character must have a piece, and the model must be the
-same bytes for any --workers. Texts: those of $WEFT_TEST_DATA/text, and of $WEFT_CORPUS where that is set; a made-up one.
+same bytes for any --workers. Texts: those of testdata.py, and of $WEFT_CORPUS where that is set; a made-up one.
 WEFT_FULL takes 60 MB and 32,000 pieces of these."""
 import math
 import os
@@ -22,9 +22,10 @@ import tempfile
 import time
 
 from sp022 import sentencepiece
+from testdata import DATA, PUBLISHED, common_letters
 
 TOK = os.path.abspath(sys.argv[1])
-DATA, CORPUS = os.environ.get("WEFT_TEST_DATA"), os.environ.get("WEFT_CORPUS")
+CORPUS = os.environ.get("WEFT_CORPUS")
 FULL = "WEFT_FULL" in os.environ
 MORE = 1.001  # what ours may cost
 UNKNOWN = 25  # nats for a character without a piece
@@ -64,9 +65,10 @@ def texts():
     """Name, text, vocabulary size."""
     yield "made", made(3000), 400
     if DATA:
-        for name, size in ("botchan", 4000), ("wagahaiwa_nekodearu", 8000):
+        for name, size, made_size in ("botchan", 4000, 2000), ("wagahaiwa_nekodearu", 8000, 4000):
             with open(f"{DATA}/text/{name}.txt", encoding="utf-8", newline="\n") as f:
-                yield name, f.read(), size
+                text = f.read() if PUBLISHED else "".join(common_letters(f, made_size // 3))
+            yield name, text, size if PUBLISHED else made_size
     for name in ("english", "japanese", "chinese", "mixed") if CORPUS else ():
         with open(f"{CORPUS}/{name}.txt", encoding="utf-8", errors="ignore", newline="\n") as f:
             lines = f.read(60000000 if FULL else 10000000).split("\n")

@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 from sp022 import sentencepiece as spm
+from testdata import DATA, MISSING
 
 try:
     from dataset import builder
@@ -21,7 +22,6 @@ except ImportError as e:
     print(f"1..1\nok 1 - dataset # SKIP not installed: {e}")
     sys.exit(1 if os.environ.get("WEFT_CI") else 0)
 
-DATA = os.environ.get("WEFT_TEST_DATA")
 TEXTS = ["botchan.jsonl", "wagahaiwa_nekodearu.jsonl"]
 
 
@@ -131,7 +131,7 @@ def main(prep):
         cases += [(f"{name}, {w} workers", sentencepiece, (name, w)) for name, w in zip(MODELS, (1, 2, 3, 7))]
         for number, (name, run, args) in enumerate(cases, 1):
             if run is sentencepiece and not DATA:
-                print(f"ok {number} - {name} # SKIP WEFT_TEST_DATA is not set")
+                print(f"ok {number} - {name} # SKIP {MISSING}")
                 continue
             try:
                 run(prep, folder, *args)

@@ -23,7 +23,9 @@ except ImportError as e:
     print(f"1..1\nok 1 - nltk # SKIP not installed: {e}")
     sys.exit(1 if os.environ.get("WEFT_CI") else 0)
 
-DATA, TAB = os.environ.get("WEFT_TEST_DATA"), os.environ.get("WEFT_PUNKT_TAB")
+from testdata import DATA, MISSING
+
+TAB = os.environ.get("WEFT_PUNKT_TAB")
 FULL = bool(os.environ.get("WEFT_FULL"))
 FILES = {"abbrev_types.txt": "abbrev_types", "sent_starters.txt": "sent_starters", "collocations.tab": "collocations",
          "ortho_context.tab": "ortho_context"}
@@ -127,7 +129,7 @@ def book(name):
 
 def learnt(prep, dump, folder):
     if not DATA:
-        return "no WEFT_TEST_DATA"
+        return MISSING
     texts = book("botchan.jsonl")
     params = punkt.PunktTrainer("\n".join(texts)).get_params()
     save(params, os.path.join(folder, "learnt"))
@@ -139,7 +141,7 @@ def learnt(prep, dump, folder):
 
 def own(prep, dump, folder):
     if not TAB:
-        return "no WEFT_PUNKT_TAB"
+        return "WEFT_PUNKT_TAB names no folder of NLTK's own facts"
     rng = random.Random(6)
     for lang in sorted(set(os.listdir(TAB)) - {"README"}):
         params = punkt.load_punkt_params(Folder(os.path.join(TAB, lang)))
@@ -158,7 +160,7 @@ def own(prep, dump, folder):
 def built(prep, dump, folder):
     """Whole data sets: the .bin and .idx of Megatron-LM's rules."""
     if not DATA:
-        return "no WEFT_TEST_DATA"
+        return MISSING
     texts = book("botchan.jsonl") + ["", "   ", "One. Two.", ".", "\n"]
     if FULL:
         texts += ["".join(book("botchan.jsonl")) * 16]  # one long record
@@ -167,6 +169,7 @@ def built(prep, dump, folder):
     save(params, model)
     name = os.path.join(DATA, "tokenizers/gpt2/tokenizer.json")
     tok = Tokenizer.from_file(name)
+    eod = tok.token_to_id("<|endoftext|>")
     data = os.path.join(folder, "c.jsonl")
     with open(data, "w") as f:
         f.writelines(json.dumps({"text": t, "b": t[:50] + ". Two"}) + "\n" for t in texts)
@@ -178,7 +181,7 @@ def built(prep, dump, folder):
                 ids = [tok.encode(raw[a:b].decode()).ids for a, b in zip(at[::2], at[1::2])]
                 ids = [s for s in ids if s]
                 if ids:
-                    ids[-1] = ids[-1] + [50256]
+                    ids[-1] = ids[-1] + [eod]
                 documents[key].append(ids)
         out = os.path.join(folder, "o")
         run = subprocess.run([prep, "build", "--quiet", "--overwrite", "--input", data, "--tokenizer", name,

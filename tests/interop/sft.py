@@ -23,6 +23,8 @@ except ImportError as error:
     print(f"ok 1 - sft # SKIP {error}\n1..1\n# 0 passed, 0 failed, 1 skipped")
     sys.exit(0)
 
+import testdata
+
 RECORDS = 20000 if os.environ.get("WEFT_FULL") else 2000
 LENGTH = 96
 PIECES = ["### Human:", "### Assistant:", " Assistant:", "Human:", " ", "\n", "hi", "1 2 3", "日本語", "the end",
@@ -148,7 +150,7 @@ def compare(program, folder, path, tokenizer, instruction, seed):
 
 def main():
     program = sys.argv[1]
-    root = os.environ.get("WEFT_TEST_DATA")
+    root = testdata.DATA
     count = failed = 0
     for name in ("gpt2", "gpt-neox", "mistral-7b") if root else ():
         path = os.path.join(root, "tokenizers", name, "tokenizer.json")
@@ -163,7 +165,7 @@ def main():
                 print("# " + why[:2000])
     if not count:
         count = 1
-        print("ok 1 - sft # SKIP WEFT_TEST_DATA is unset\n1..1\n# 0 passed, 0 failed, 1 skipped")
+        print(f"ok 1 - sft # SKIP {testdata.MISSING}\n1..1\n# 0 passed, 0 failed, 1 skipped")
         return 0
     print(f"1..{count}\n# {count - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0

@@ -18,6 +18,8 @@ except ImportError as e:
     print(f"1..1\nok 1 - numpy # SKIP not installed: {e}")
     sys.exit(1 if os.environ.get("WEFT_CI") else 0)
 
+from testdata import DATA
+
 
 def run(prep, *args, code=0):
     r = subprocess.run([prep, *args], capture_output=True)
@@ -149,7 +151,6 @@ def repair(prep, folder):
 
 def export(prep, folder):
     """Real texts there and back; ids against the .bin itself."""
-    data = os.environ.get("WEFT_TEST_DATA")
     rng = random.Random(7)
     x, ids = random_shard(rng, 4, False, 500)
     at = os.path.join(folder, "r")
@@ -160,9 +161,9 @@ def export(prep, folder):
     assert len(lines) == len(x.documents) - 1
     for line, first, end in zip(lines, x.documents, x.documents[1:]):
         assert json.loads(line) == {"text": ids[begin[first]:begin[end]].tolist()}
-    for name in ("botchan", "wagahaiwa_nekodearu") if data else ():
-        tokenizer = os.path.join(data, "tokenizers/gpt2/tokenizer.json")
-        source, out = os.path.join(data, f"text/{name}.jsonl"), os.path.join(folder, name)
+    for name in ("botchan", "wagahaiwa_nekodearu") if DATA else ():
+        tokenizer = os.path.join(DATA, "tokenizers/gpt2/tokenizer.json")
+        source, out = os.path.join(DATA, f"text/{name}.jsonl"), os.path.join(folder, name)
         run(prep, "build", "--quiet", "--input", source, "--tokenizer", tokenizer, "--append-eod", "--output-prefix", out)
         got = run(prep, "export", "--tokenizer", tokenizer, out + "_text_document").stdout.splitlines()
         with open(source, encoding="utf-8") as f:

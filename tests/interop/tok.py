@@ -6,7 +6,7 @@ written once more.
 
     tok.py TOK
 
-The texts are those of $WEFT_TEST_DATA/text; without it a small one is made here. WEFT_FULL=1 takes whole
+The texts are those of testdata.py; without them a small one is made here. WEFT_FULL=1 takes whole
 books and Wagahaiwa, else their first lines."""
 import json
 import os
@@ -17,9 +17,9 @@ import sys
 import tempfile
 
 from sp022 import sentencepiece
+from testdata import DATA, MISSING, PUBLISHED, common_letters
 
 TOK = os.path.abspath(sys.argv[1])
-DATA = os.environ.get("WEFT_TEST_DATA")
 FULL = "WEFT_FULL" in os.environ
 UCLLM = dict(model_type="unigram", character_coverage="0.9995", num_threads="16", byte_fallback="true",
              split_digits="true", allow_whitespace_only_pieces="true", remove_extra_whitespaces="false",
@@ -40,11 +40,13 @@ def texts():
             for ending in ("txt", "jsonl"):
                 with open(f"{DATA}/text/{name}.{ending}", encoding="utf-8", newline="\n") as f:
                     lines = f.read().splitlines(keepends=True) if ending == "jsonl" else f.readlines()
+                if ending == "txt" and not PUBLISHED:
+                    lines = common_letters(lines, 1000)
                 keep = lines if FULL or name == "botchan" else lines[: 60 if ending == "jsonl" else 4000]
                 with open(f"{name}.{ending}", "w", encoding="utf-8", newline="\n") as f:
                     f.writelines(keep)
         return ["botchan", "wagahaiwa_nekodearu"]
-    print("# WEFT_TEST_DATA is not set: made-up text only")
+    print(f"# {MISSING}: made-up text only")
     random.seed(5)
     words = ["".join(random.choice("ka to mi ran de su ber ill on".split()) for _ in range(random.randint(1, 4)))
              for _ in range(900)]

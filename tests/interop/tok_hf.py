@@ -4,16 +4,18 @@
 
     tok_hf.py TOK_SERVE [FILE...]
 
-Without FILE: those below $WEFT_TEST_DATA/tokenizers and below $WEFT_VOCAB_DIR (what vocabularies.py trained). Real text
-is $WEFT_CORPUS (what tests/bench/corpus.sh made), else $WEFT_TEST_DATA/text. WEFT_FULL=1 takes 200 MB of it and 10^6
+Without FILE: the tokenizers of testdata.py, and those below $WEFT_VOCAB_DIR (what vocabularies.py trained). Real text
+is $WEFT_CORPUS (what tests/bench/corpus.sh made), else the texts of testdata.py. WEFT_FULL=1 takes 200 MB of it and 10^6
 random strings for each tokenizer in place of 3 MB and 150000, and each scalar value alone, where else those of large even
-blocks are one in 16 alone and all in company; WEFT_FUZZ sets the random strings.
+blocks are one in 16 alone and all in company; WEFT_FUZZ sets the random strings. In the quick tier the vocabularies that
+testdata.py made besides take an eighth of that.
 
 A reference is chosen by the file: tokenizer.json tokenizers, .tiktoken tiktoken, .model sentencepiece. What differs is
 shortened to what still differs and printed. A file that we do not open yet is skipped aloud."""
 import array
 import functools
 import glob
+import itertools
 import os
 import random
 import struct
@@ -21,11 +23,11 @@ import subprocess
 import sys
 
 import tok_refs
+from testdata import DATA, MISSING, PUBLISHED, VOCABULARIES
 
 FULL = "WEFT_FULL" in os.environ
 FUZZ = int(os.environ.get("WEFT_FUZZ", 1000000 if FULL else 150000))
 REAL = 200000000 if FULL else 3000000
-DATA = os.environ.get("WEFT_TEST_DATA", "")
 SERVE = os.path.abspath(sys.argv[1])
 
 
@@ -140,7 +142,7 @@ def long_runs():
 
 
 def real():
-    names = sorted(glob.glob(os.environ.get("WEFT_CORPUS", "") + "/*.txt")) or sorted(glob.glob(DATA + "/text/*.txt"))
+    names = sorted(glob.glob(os.environ.get("WEFT_CORPUS", "") + "/*.txt")) or sorted(glob.glob(f"{DATA}/text/*.txt"))
     for name in names:
         left = REAL // len(names)
         with open(name, encoding="utf-8", newline="\n") as f:
@@ -237,8 +239,14 @@ def id_lists(ref, size):
         yield [r.choice(known) for _ in range(r.randint(0, 30))]
 
 
+def part(texts, brief):
+    """One in eight, for what is compared in brief."""
+    return itertools.islice(texts, 0, None, 8) if brief else texts
+
+
 def cases(path):
     """(name, how many, good) of a tokenizer, (name, reason) where it cannot be asked."""
+    brief = not FULL and not PUBLISHED and bool(VOCABULARIES) and path.startswith(VOCABULARIES)
     for mode in ("text", "parse"):
         ref = tok_refs.reference(path, mode)
         if ref is None:
@@ -251,19 +259,19 @@ def cases(path):
         if mode == "text":
             yield ref.name, 0, True
             for name, texts in scalars():
-                yield name, *same_ids(ours, ref, texts)
-            yield "constructs at all alignments", *same_ids(ours, ref, alignments())
+                yield name, *same_ids(ours, ref, part(texts, brief))
+            yield "constructs at all alignments", *same_ids(ours, ref, part(alignments(), brief))
             yield "long runs", *same_ids(ours, ref, long_runs())
-            yield "random strings", *same_ids(ours, ref, fuzz(FUZZ))
+            yield "random strings", *same_ids(ours, ref, part(fuzz(FUZZ), brief))
             yield "real text", *same_ids(ours, ref, real())
-            yield "decoding", *same_texts(ours, ref, id_lists(ref, ours.size))
-        yield f"added tokens, {mode}", *same_ids(ours, ref, added(ref.added()))
+            yield "decoding", *same_texts(ours, ref, part(id_lists(ref, ours.size), brief))
+        yield f"added tokens, {mode}", *same_ids(ours, ref, part(added(ref.added()), brief))
         ours.close()
 
 
 def files():
     found = []
-    for folder in (DATA and DATA + "/tokenizers", os.environ.get("WEFT_VOCAB_DIR", "")):
+    for folder in (DATA and f"{DATA}/tokenizers", VOCABULARIES):
         if folder:
             found += [p for p in sorted(glob.glob(folder + "/*/*"))
                       if p.endswith(("/tokenizer.json", ".model", ".tiktoken", "/vocab.json", "/vocab.txt"))]
@@ -274,7 +282,7 @@ def main():
     n = failed = skipped = 0
     paths = sys.argv[2:] or files()
     if not paths or not tok_refs.READY:
-        print(f"1..1\nok 1 - tokenizers # SKIP {tok_refs.WHY or 'no files: WEFT_TEST_DATA names a folder'}")
+        print(f"1..1\nok 1 - tokenizers # SKIP {tok_refs.WHY or MISSING}")
         return 1 if os.environ.get("WEFT_CI") else 0
     for path in paths:
         short = "/".join(path.split("/")[-2:])

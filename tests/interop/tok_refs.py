@@ -3,10 +3,10 @@
 decode (to bytes), added (strings of added tokens), known (ids that may be decoded)."""
 import json
 import os
-import sys
+
+from testdata import CL100K, ranks_are_cl100k
 
 READY, WHY = True, ""
-sys.path.insert(0, f"{sys.prefix}/sp022")  # see sp022.py
 try:
     import sentencepiece
     import tiktoken
@@ -15,8 +15,6 @@ try:
 except ImportError as e:
     READY, WHY = False, f"not installed: {e}"
 
-CL100K = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|"
-          r"\s++$|\s*[\r\n]|\s+(?!\S)|\s")
 CL100K_SPECIALS = {"<|endoftext|>": 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259, "<|fim_suffix|>": 100260,
                    "<|endofprompt|>": 100276}
 
@@ -74,12 +72,12 @@ class BertFile(Gpt2Files):
 
 
 class Tiktoken:
-    kind = "auto"
-
     def __init__(self, path, mode):
-        self.mode = mode
+        self.mode, published = mode, ranks_are_cl100k(path)
+        self.kind = "auto" if published else "tiktoken:cl100k"
+        self.special = CL100K_SPECIALS if published else {}
         self.ranks = load_tiktoken_bpe(path)
-        self.t = tiktoken.Encoding("t", pat_str=CL100K, mergeable_ranks=self.ranks, special_tokens=CL100K_SPECIALS)
+        self.t = tiktoken.Encoding("t", pat_str=CL100K, mergeable_ranks=self.ranks, special_tokens=self.special)
         self.name = f"tiktoken {tiktoken.__version__}"
 
     def encode(self, texts):
@@ -91,10 +89,10 @@ class Tiktoken:
         return [self.t.decode(x).encode() for x in lists]
 
     def added(self):
-        return list(CL100K_SPECIALS)
+        return list(self.special)
 
     def known(self, size):
-        return sorted(self.ranks.values()) + list(CL100K_SPECIALS.values())
+        return sorted(self.ranks.values()) + list(self.special.values())
 
 
 class SentencePiece:

@@ -5,7 +5,7 @@ with the same scores, and random ones as often as the library takes them.
 
     tok_sample.py TOK
 
-Models learn from $WEFT_TEST_DATA/text, or a made-up text; n-best is asked of real lines, of random strings of the models'
+Models learn from the texts of testdata.py, or a made-up text; n-best is asked of real lines, of random strings of the models'
 characters and of runs of one letter. WEFT_FULL takes ten times as many."""
 import collections
 import json
@@ -17,9 +17,9 @@ import sys
 import tempfile
 
 from sp022 import sentencepiece
+from testdata import DATA, PUBLISHED, common_letters
 
 TOK = os.path.abspath(sys.argv[1])
-DATA = os.environ.get("WEFT_TEST_DATA")
 TIMES = 10 if "WEFT_FULL" in os.environ else 1
 KINDS = {
     "unigram": {"vocab_size": "5000"},
@@ -42,7 +42,7 @@ def lines():
     for name in ("botchan", "wagahaiwa_nekodearu"):
         with open(f"{DATA}/text/{name}.txt", encoding="utf-8") as f:
             found += [x for x in f.read().split("\n") if x][:4000]
-    return found
+    return found if PUBLISHED else common_letters(found, 2000)
 
 
 def learn(name, text, options):

@@ -2,7 +2,8 @@
 
 /*
  * tok_serve TYPE SPECIALS TOKENIZER: a tokenizer as a process, for tests/interop/tok_hf.py. TYPE is
- * a name of --tokenizer-type or "auto", SPECIALS "text" or "parse".
+ * a name of --tokenizer-type, "auto", or "tiktoken:PATTERN" for ranks with that --tiktoken-pattern;
+ * SPECIALS is "text" or "parse".
  *
  * Prints "ready" and the number of ids, or the error's sentence, as a line. Then takes batches from
  * standard input, all numbers u32: 'E' or 'D' (a byte), how many items, each item's length and its
@@ -30,7 +31,10 @@ static int open_it(struct server *s, char **arg)
     struct err e = {0};
     struct tok_options o = {.path = arg[3]};
     o.specials = strcmp(arg[2], "parse") == 0 ? TOK_SPECIALS_PARSE : TOK_SPECIALS_TEXT;
-    for (int type = 1; strcmp(arg[1], "auto") != 0; type++) {
+    bool ranks = strncmp(arg[1], "tiktoken:", 9) == 0;
+    if (ranks)
+        o.pattern = arg[1] + 9;
+    for (int type = 1; !ranks && strcmp(arg[1], "auto") != 0; type++) {
         const char *name = type <= TOK_NULL ? tok_type_name((enum tok_type)type) : NULL;
         if (!name)
             return ERR_USAGE;

@@ -12,7 +12,10 @@ import sys
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers as N, pre_tokenizers as P, processors, trainers
 
+from testdata import common_letters
+
 SIZE = int(os.environ.get("WEFT_VOCAB", "30000"))
+UNIGRAM = max(SIZE // 3, min(SIZE, 2000))
 BYTES = int(os.environ.get("WEFT_VOCAB_BYTES", "12000000"))
 CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 END = r"\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -75,7 +78,8 @@ def bert(lower):
     t.pre_tokenizer = P.BertPreTokenizer()
     t.decoder = decoders.WordPiece()
     specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    trainer = trainers.WordPieceTrainer(vocab_size=SIZE, special_tokens=specials, show_progress=False)
+    trainer = trainers.WordPieceTrainer(vocab_size=SIZE, special_tokens=specials, show_progress=False,
+                                        limit_alphabet=SIZE // 2)
     return t, trainer
 
 
@@ -86,7 +90,7 @@ def spm_bpe():
                                    decoders.Strip(" ", 1, 0)])
     t.pre_tokenizer = P.Split(Regex("(?<=[^\u2581])(?=\u2581)"), "isolated")  # for training only
     specials = ["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256))]
-    return t, trainers.BpeTrainer(vocab_size=SIZE, special_tokens=specials, show_progress=False)
+    return t, trainers.BpeTrainer(vocab_size=SIZE, special_tokens=specials, show_progress=False, limit_alphabet=SIZE // 2)
 
 
 def unigram():
@@ -94,7 +98,7 @@ def unigram():
     t.normalizer = N.Sequence([N.NFKC(), N.Replace(Regex(" {2,}"), " ")])
     t.pre_tokenizer = P.Metaspace()
     t.decoder = decoders.Metaspace()
-    trainer = trainers.UnigramTrainer(vocab_size=SIZE // 3, unk_token="<unk>", show_progress=False,
+    trainer = trainers.UnigramTrainer(vocab_size=UNIGRAM, unk_token="<unk>", show_progress=False,
                                       special_tokens=["<pad>", "</s>", "<unk>"])
     return t, trainer
 
@@ -126,7 +130,7 @@ def main(folder, *texts):
         if os.path.exists(path):
             continue
         t, trainer = make()
-        t.train_from_iterator(lines(texts), trainer)
+        t.train_from_iterator(common_letters(lines(texts), UNIGRAM // 2) if name == "unigram" else lines(texts), trainer)
         if name == "spm-bpe":
             t.pre_tokenizer = None
         if name not in ("spm-bpe", "unigram", "words"):

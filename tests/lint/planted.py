@@ -80,6 +80,8 @@ PLANTED = [
     (edges.cxx_stays_in_wrappers, "base/x.hpp", LICENCE, "base/x.hpp: C++"),
     (style.licence_line_on_top, "base/a.c", "\n" + LICENCE, "base/a.c:1:"),
     (style.licence_line_on_top, "tool.py", "#!/usr/bin/env python3\n", "tool.py:1:"),
+    (style.readers_of_test_data_are_listed, "tests/tok/test_a.c", LICENCE + 'char *p = t_data("x");\n',
+     "not in data_tests"),
     (style.no_tabs, "base/a.c", LICENCE + "int\tx;\n", "base/a.c:2: tab"),
     (style.no_trailing_blanks, "base/a.c", LICENCE + "int x; \n", "base/a.c:2: blank"),
     (style.no_trailing_blanks, "base/a.c", LICENCE + "int x;\r\n", "base/a.c:2: blank"),

@@ -197,9 +197,24 @@ def headers_compile_alone(root, build):
     return [f for f in found if f]
 
 
+def readers_of_test_data_are_listed(root):
+    """A test that calls t_data stands in data_tests of tests/meson.build, so that it also runs without the data."""
+    path = os.path.join(root, "tests/meson.build")
+    listed = set()
+    if os.path.exists(path):
+        found = re.search(r"^data_tests = \[(.*?)\]", house.read(root, "tests/meson.build"), re.M | re.S)
+        listed = set(re.findall(r"'([^']+)'", found.group(1))) if found else set()
+    wrong = []
+    for path in house.files(root, (".c",)):
+        m = re.fullmatch(r"tests/(.*?)test_(\w+)\.c", path)
+        if m and re.search(r"\bt_data\(", house.read(root, path)) and m.group(1) + m.group(2) not in listed:
+            wrong.append(f"{path}: calls t_data, but is not in data_tests of tests/meson.build")
+    return wrong
+
+
 def main(root, build=None):
     tree_rules = [licence_line_on_top, no_tabs, no_trailing_blanks, last_line_ends, lines_fit,
-                  functions_are_short, files_are_short]
+                  functions_are_short, files_are_short, readers_of_test_data_are_listed]
     rules = [(r.__name__, lambda r=r: r(root)) for r in tree_rules]
     rules.append(("headers_compile_alone", lambda: headers_compile_alone(root, build)))
     if build:

@@ -302,12 +302,12 @@ static void every_code_point(void)
 
 static void real_text(void)
 {
-    static const char *const name[] = {"text/botchan.txt", "text/wagahaiwa_nekodearu.txt"};
+    const char *path[] = {t_data("text/botchan.txt"), t_data("text/wagahaiwa_nekodearu.txt")};
     enum { PART = 60000 };
     struct err e;
     for (int i = 0; i < 2; i++) {
         struct buf b = {0};
-        T_OK(file_read(t_data(name[i]), 1 << 30, &b, &e), &e);
+        T_OK(file_read(path[i], 1 << 30, &b, &e), &e);
         for (size_t at = 0, n; at < b.len && at < 20 * PART; at += n) {
             n = b.len - at < PART ? b.len - at : PART;
             while (at + n < b.len && (b.data[at + n] & 0xc0) == 0x80)

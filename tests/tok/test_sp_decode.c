@@ -128,13 +128,15 @@ static void random_ids(void)
 
 static void real_model(void)
 {
+    const char *model = t_data("tokenizers/mistral-7b/tokenizer.model");
+    const char *book = t_data("text/wagahaiwa_nekodearu.txt");
     struct err e;
     struct pair p;
     struct buf b = {0}, text = {0};
     const int *id;
     size_t n;
-    T_OK(file_read(t_data("tokenizers/mistral-7b/tokenizer.model"), 1 << 29, &b, &e), &e);
-    T_OK(file_read(t_data("text/wagahaiwa_nekodearu.txt"), 1 << 29, &text, &e), &e);
+    T_OK(file_read(model, 1 << 29, &b, &e), &e);
+    T_OK(file_read(book, 1 << 29, &text, &e), &e);
     open_pair(&p, &b);
     for (size_t at = 0; at < text.len; at += 100000) {
         size_t k = text.len - at < 3000 ? text.len - at : 3000;

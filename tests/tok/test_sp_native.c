@@ -230,15 +230,16 @@ static void same_slices(struct pair *p, const struct buf *text)
 
 static void real_model(void)
 {
-    static const char *const name[] = {"text/wagahaiwa_nekodearu.txt", "text/botchan.txt"};
+    const char *path[] = {t_data("text/wagahaiwa_nekodearu.txt"), t_data("text/botchan.txt")};
+    const char *model = t_data("tokenizers/mistral-7b/tokenizer.model");
     struct err e;
     struct pair p = {0};
     struct buf text = {0};
-    T_OK(file_read(t_data("tokenizers/mistral-7b/tokenizer.model"), 1 << 29, &p.bytes, &e), &e);
+    T_OK(file_read(model, 1 << 29, &p.bytes, &e), &e);
     T_CHECK(open_pair(&p));
     for (int i = 0; i < 2; i++) {
         buf_finish(&text);
-        T_OK(file_read(t_data(name[i]), 1 << 29, &text, &e), &e);
+        T_OK(file_read(path[i], 1 << 29, &text, &e), &e);
         same_slices(&p, &text);
     }
     text.len = 0; /* all scalar values: alone, between letters, behind a space */

@@ -217,6 +217,8 @@ static void failures_come_back(void)
 static void real_text(void)
 {
     static const char *const name[] = {"text/botchan.txt", "text/wagahaiwa_nekodearu.txt"};
+    const char *path[] = {t_data(name[0]),
+                          t_data(name[1])}; /* may skip, so before anything is held */
     struct err e;
     struct counted count = {0};
     struct word_table *table = word_table_create(4 << 20);
@@ -224,7 +226,7 @@ static void real_text(void)
     for (int i = 0; i < 2; i++) {
         struct buf file = {0};
         struct text t = {0};
-        T_OK(file_read(t_data(name[i]), 1 << 30, &file, &e), &e);
+        T_OK(file_read(path[i], 1 << 30, &file, &e), &e);
         begin(&t);
         for (size_t at = 0, k; at < file.len; at += k) {
             for (k = 1; at + k < file.len && file.data[at + k] != ' '; k++)
