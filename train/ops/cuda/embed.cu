@@ -112,7 +112,8 @@ static __global__ void __launch_bounds__(SORT_THREADS)
     sort_place(const int32_t *id, const keyed *from, int64_t n, int shift, const int32_t *count,
                keyed *to)
 {
-    __shared__ uint16_t rank[DIGITS][SORT_THREADS]; /* of a thread's first row with that digit */
+    __shared__ uint16_t rank[DIGITS][SORT_THREADS + 2]; /* + 2: a bank of its own for each digit */
+    /* of a thread's first row with that digit */
     int64_t begin = (int64_t)blockIdx.x * TILE + threadIdx.x * EACH;
     for (int d = 0; d < DIGITS; d++)
         rank[d][threadIdx.x] = 0;

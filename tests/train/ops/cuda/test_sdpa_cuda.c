@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "tests/t.h"
+#include "tests/train/ops/cuda/narrow.h"
 #include "tests/train/ops/world.h"
 #include "train/ops/cuda/library.h"
 #include "train/ops/cuda/sdpa.h"
@@ -26,32 +27,6 @@ static const double bound = 5e-3, bound_f16 = 1e-3, bound_lse = 1e-4;
 static struct world w; /* in double */
 static struct dev gpu;
 static struct sdpa *s;
-
-/* ---- narrow numbers: to the nearest, ties to even ---------------------------------------------
- */
-
-static double from_bits(enum dtype type, uint16_t u)
-{
-    int digits = type == DTYPE_BF16 ? 7 : 10, bias = type == DTYPE_BF16 ? 127 : 15;
-    int top = type == DTYPE_BF16 ? 0xff : 0x1f, exponent = u >> digits & top;
-    int rest = u & ((1 << digits) - 1);
-    double x = exponent ? ldexp(1 + ldexp(rest, -digits), exponent - bias)
-                        : ldexp(rest, 1 - bias - digits);
-    if (exponent == top)
-        x = rest ? NAN : INFINITY;
-    return u & 0x8000 ? -x : x;
-}
-
-static uint16_t to_bits(enum dtype type, double x)
-{
-    int digits = type == DTYPE_BF16 ? 7 : 10, bias = type == DTYPE_BF16 ? 127 : 15, exponent;
-    uint16_t sign = x < 0 ? 0x8000 : 0;
-    double part = frexp(fabs(x), &exponent); /* in [0.5, 1) */
-    if (part == 0 || exponent - 1 < 1 - bias)
-        return (uint16_t)(sign | (int)nearbyint(ldexp(fabs(x), digits + bias - 1)));
-    int whole = (int)nearbyint(ldexp(part, digits + 1)); /* [2^digits, 2^(digits + 1)] */
-    return (uint16_t)(sign | ((exponent - 1 + bias - 1) * (1 << digits) + whole));
-}
 
 /* ---- a call -----------------------------------------------------------------------------------
  */
@@ -79,9 +54,9 @@ static struct side side(int64_t rows, int64_t heads, int64_t dim, int64_t stride
         t.bits[i] = POISON;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < t.cols && scale > 0; j++) {
-            uint16_t u = to_bits(type, world_get(t.real, i * t.cols + j));
+            uint16_t u = narrow_bits(type, world_get(t.real, i * t.cols + j));
             t.bits[i * stride + j] = u;
-            world_set(t.real, i * t.cols + j, from_bits(type, u));
+            world_set(t.real, i * t.cols + j, narrow_value(type, u));
         }
     T_OK(gpu.fn->alloc(&gpu, PLACE_DEVICE, (size_t)(rows * stride) * 2, &p, &e), &e);
     t.there = p;
@@ -112,7 +87,7 @@ static void near(const char *what, const struct side *t, int64_t first, struct t
     for (int64_t i = 0; i < t->rows; i++)
         for (int64_t j = 0; j < cols; j++) {
             double r = world_get(ref, i * cols + j);
-            double x = from_bits(type, t->bits[i * t->stride + first + j]);
+            double x = narrow_value(type, t->bits[i * t->stride + first + j]);
             square += r * r;
             off += (x - r) * (x - r);
         }

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_OPS_CUDA_FLASH_CUH
+#define TRAIN_OPS_CUDA_FLASH_CUH
+
+/* What the forward and the backward kernels of flash attention share. */
+
+#include "train/ops/cuda/tensor_core.cuh"
+
+extern "C" {
+#include "train/ops/cuda/flash.h"
+}
+
+template <class T> struct rows_of_heads {
+    T *p;
+    int64_t stride;
+    __device__ T *at(int64_t row, int64_t head, int dim) const
+    {
+        return p + row * stride + head * dim;
+    }
+};
+
+template <class T> struct flash_job {
+    rows_of_heads<T> q, k, v, o, dout, dq, dk, dv;
+    float *lse; /* [H, n], rows lse_stride apart; or NULL */
+    int64_t lse_stride;
+    float *delta; /* [H, n] */
+    const int32_t *q_start, *k_start, *k_len;
+    int64_t n, keys, sequences, window, max_len;
+    int heads, groups, dim;
+    float scale;
+    drop_mask drop;
+};
+
+template <class T> static rows_of_heads<T> heads_of(tensor t)
+{
+    return {(T *)t.data, t.stride};
+}
+
+template <class T> static flash_job<T> flash_job_of(const attention_args *a)
+{
+    flash_job<T> j = {};
+    j.q = heads_of<T>(a->q);
+    j.k = heads_of<T>(a->k);
+    j.v = heads_of<T>(a->v);
+    j.o = heads_of<T>(a->o);
+    j.lse = (float *)a->lse.data;
+    j.lse_stride = a->lse.stride;
+    j.q_start = ints_of(a->q_start);
+    j.k_start = ints_of(a->k_start);
+    j.k_len = ints_of(a->k_len);
+    j.n = a->q.size[0];
+    j.keys = a->k.size[0];
+    j.sequences = a->k_len.size[0];
+    j.window = a->window;
+    j.max_len = a->max_len;
+    j.heads = (int)a->q.size[1];
+    j.groups = (int)a->k.size[1];
+    j.dim = (int)a->q.size[2];
+    j.scale = a->scale;
+    j.drop = mask_of(a->drop);
+    return j;
+}
+
+/* One sequence: query i of it sees keys first(i) .. last(i). */
+struct span {
+    int64_t q_start, count, k_start, k_len, window;
+    __device__ int64_t last(int64_t i) const
+    {
+        return k_len - count + i;
+    }
+    __device__ int64_t first(int64_t i) const
+    {
+        int64_t f = window > 0 ? last(i) - window + 1 : 0;
+        return f > 0 ? f : 0;
+    }
+};
+
+/*
+ * Tile number `tile` of all sequences' tiles, of their queries or of their keys: its sequence, and
+ * its number there in *ret_tile. False behind the last. For whole warps.
+ */
+template <class T>
+static __device__ bool tile_of(const flash_job<T> &j, int64_t tile, bool of_keys, span *ret,
+                               int64_t *ret_tile)
+{
+    const int lane = (int)threadIdx.x % 32;
+    for (int64_t base = 0; base < j.sequences; base += 32) {
+        int64_t s = base + lane, length = 0;
+        if (s < j.sequences)
+            length = of_keys ? j.k_len[s] : j.q_start[s + 1] - j.q_start[s];
+        int64_t own = (length + TILE - 1) / TILE, sum = own;
+        for (int k = 1; k < 32; k *= 2) {
+            int64_t before = __shfl_up_sync(~0u, sum, k);
+            sum += lane >= k ? before : 0;
+        }
+        unsigned found = __ballot_sync(~0u, tile < sum);
+        if (found) {
+            int at = __ffs((int)found) - 1;
+            s = base + at;
+            *ret_tile = tile - __shfl_sync(~0u, sum - own, at);
+            *ret = {j.q_start[s], j.q_start[s + 1] - j.q_start[s], j.k_start[s], j.k_len[s],
+                    j.window};
+            return true;
+        }
+        tile -= __shfl_sync(~0u, sum, 31);
+    }
+    return false;
+}
+
+/* At most so many tiles have n rows in `sequences` sequences. */
+static inline unsigned tiles_for(int64_t n, int64_t sequences)
+{
+    return (unsigned)(n / TILE + sequences);
+}
+
+template <class T>
+static __device__ float weight_drop(const flash_job<T> &j, int64_t row, int head, int64_t key)
+{
+    uint64_t at = (j.drop.row0 + (uint64_t)row) * (uint64_t)j.heads + (uint64_t)head;
+    return drop_factor(j.drop, at * (uint64_t)j.max_len + (uint64_t)key);
+}
+
+/* A sum or maximum over the four lanes that share a row. */
+static __device__ inline float row_sum(float v)
+{
+    v += __shfl_xor_sync(~0u, v, 1);
+    return v + __shfl_xor_sync(~0u, v, 2);
+}
+
+static __device__ inline float row_max(float v)
+{
+    v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
+    return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
+}
+
+/* Writes 16 rows of a product, those below `rows` and columns below dim, times factor[2]. */
+template <class T, int D>
+static __device__ void write_rows(const float (&x)[D / 8][4], const float (&factor)[2],
+                                  const rows_of_heads<T> &to, int64_t row0, int head, int dim,
+                                  int first, int rows)
+{
+    const int lane = (int)threadIdx.x % 32;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        int row = first + lane / 4 + half * 8;
+        if (row >= rows)
+            continue;
+        T *p = to.at(row0 + row, head, dim) + lane % 4 * 2;
+#pragma unroll
+        for (int n = 0; n < D / 8; n++)
+            if (n * 8 < dim)
+                *(uint32_t *)(p + n * 8) =
+                    pack(x[n][2 * half] * factor[half], x[n][2 * half + 1] * factor[half], T());
+    }
+}
+
+#endif

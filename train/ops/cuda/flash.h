@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_OPS_CUDA_FLASH_H
+#define TRAIN_OPS_CUDA_FLASH_H
+
+/*
+ * Attention on tensor cores (compute capability 8.0 and newer) without any library, every form of
+ * the op: ragged rows, windows, grouped heads, dropout. q, k, v, o and their gradients are BF16 or
+ * F16, lse F32; products are of that type with sums in fp32. Scores are never written out (Dao,
+ * FlashAttention-2, 2023). The backward takes dq and dk, dv in two kernels, each with one order of
+ * its sums, so equal arguments give equal bytes.
+ *
+ * Heads have at most 128 dimensions, a multiple of 8, and rows begin at multiples of 16 bytes.
+ */
+
+#include "train/ops/ops.h"
+
+bool flash_takes(const struct attention_args *a);
+bool flash_takes_bwd(const struct attention_bwd_args *a);
+
+/* On the device's STREAM_COMPUTE; scratch has flash_bwd_scratch bytes. */
+void flash_attention(struct dev *d, const struct attention_args *a);
+void flash_attention_bwd(struct dev *d, const struct attention_bwd_args *a, void *scratch);
+size_t flash_bwd_scratch(const struct attention_bwd_args *a);
+
+#endif

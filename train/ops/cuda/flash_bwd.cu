@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/ops/cuda/flash.cuh"
+
+/*
+ * Backward. With p = exp(scale q k - lse), w = drop p, dp = drop (dout v), delta = the product of
+ * dout and o of a query:
+ *     dv += w dout, ds = scale p (dp - delta), dq += ds k, dk += ds q
+ * One kernel has 64 queries of a head and goes through their keys for dq; one has 64 keys of a key
+ * head and goes through the queries of its heads for dk and dv. Both compute the scores again.
+ */
+
+static const float log2e = 1.44269504088896340736f;
+
+template <class T>
+static __global__ void __launch_bounds__(TILE_THREADS) flash_delta(const flash_job<T> j)
+{
+    const int lane = (int)threadIdx.x % 32;
+    int64_t i = (int64_t)blockIdx.x * (TILE_THREADS / 32) + threadIdx.x / 32;
+    int64_t row = i / j.heads;
+    int head = (int)(i % j.heads);
+    float sum = 0;
+    if (row >= j.n)
+        return;
+    for (int d = lane; d < j.dim; d += 32)
+        sum += widen(j.dout.at(row, head, j.dim)[d]) * widen(j.o.at(row, head, j.dim)[d]);
+    sum = warp_sum(sum);
+    if (lane == 0)
+        j.delta[head * j.n + row] = sum;
+}
+
+/* Rows of dk and dv that no query sees keep these zeros. */
+template <class T>
+static __global__ void __launch_bounds__(TILE_THREADS) flash_zero(const flash_job<T> j)
+{
+    int64_t row = blockIdx.x;
+    for (int c = (int)threadIdx.x; c < j.groups * j.dim; c += TILE_THREADS) {
+        j.dk.at(row, 0, j.dim)[c] = T(0.0f);
+        j.dv.at(row, 0, j.dim)[c] = T(0.0f);
+    }
+}
+
+/* ---- dq
+ * ------------------------------------------------------------------------------------------- */
+
+/* Scores and dp become ds: rows are queries from `query` on, columns keys from `key` on. */
+template <class T>
+static __device__ void slopes(const flash_job<T> &j, const span &s, float (&score)[8][4],
+                              const float (&dp)[8][4], const float (&lse)[2],
+                              const float (&delta)[2], int64_t query, int64_t key, int head)
+{
+    const int lane = (int)threadIdx.x % 32;
+    const float scale = j.scale * log2e;
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        int64_t i = query + lane / 4 + e / 2 * 8, first = s.first(i), last = s.last(i);
+#pragma unroll
+        for (int n = 0; n < 8; n++) {
+            int64_t k = key + n * 8 + lane % 4 * 2 + e % 2;
+            float p = k < first || k > last || i >= s.count
+                          ? 0
+                          : exp2f(fmaf(score[n][e], scale, -lse[e / 2] * log2e));
+            float drop = j.drop.on ? weight_drop(j, s.q_start + i, head, k) : 1;
+            score[n][e] = p * (dp[n][e] * drop - delta[e / 2]);
+        }
+    }
+}
+
+template <class T, int D>
+static __global__ void __launch_bounds__(TILE_THREADS) flash_dq(const flash_job<T> j)
+{
+    extern __shared__ __align__(16) unsigned char memory[];
+    T *q = (T *)memory, *dout = q + tile_numbers<D>(), *k = dout + tile_numbers<D>(),
+      *v = k + tile_numbers<D>();
+    const int head = (int)blockIdx.y, group = head / (j.heads / j.groups);
+    const int lane = (int)threadIdx.x % 32, mine = (int)threadIdx.x / 32 * WARP_ROWS;
+    int64_t tile;
+    span s;
+    if (!tile_of(j, blockIdx.x, false, &s, &tile))
+        return;
+    const int64_t i0 = tile * TILE, row0 = s.q_start + i0;
+    const int rows = (int)(s.count - i0 < TILE ? s.count - i0 : TILE);
+    tile_load<T, D>(q, j.q.at(row0, head, j.dim), j.q.stride, rows, j.dim);
+    tile_load<T, D>(dout, j.dout.at(row0, head, j.dim), j.dout.stride, rows, j.dim);
+    float dq[D / 8][4] = {{0}}, lse[2] = {0, 0}, delta[2] = {0, 0};
+    for (int half = 0; half < 2; half++) {
+        int row = mine + lane / 4 + half * 8;
+        if (row < rows) {
+            lse[half] = j.lse[head * j.lse_stride + row0 + row];
+            delta[half] = j.delta[head * j.n + row0 + row];
+        }
+    }
+    const int64_t end = s.last(i0 + rows - 1) / TILE + 1;
+    for (int64_t t = s.first(i0) / TILE; t < end; t++) {
+        int left = (int)(s.k_len - t * TILE < TILE ? s.k_len - t * TILE : TILE);
+        int64_t row = s.k_start + t * TILE;
+        tile_load<T, D>(k, j.k.at(row, group, j.dim), j.k.stride, left, j.dim);
+        tile_load<T, D>(v, j.v.at(row, group, j.dim), j.v.stride, left, j.dim);
+        copy_commit();
+        copy_wait<0>();
+        __syncthreads();
+        float score[8][4] = {{0}}, dp[8][4] = {{0}};
+        product_rows<T, D>(score, q, mine, k);
+        product_rows<T, D>(dp, dout, mine, v);
+        slopes(j, s, score, dp, lse, delta, i0 + mine, t * TILE, head);
+        product_columns<T, D>(dq, score, k);
+        __syncthreads();
+    }
+    const float factor[2] = {j.scale, j.scale};
+    write_rows<T, D>(dq, factor, j.dq, row0, head, j.dim, mine, rows);
+}
+
+/* ---- dk and dv
+ * -------------------------------------------------------------------------------------- */
+
+/*
+ * The same turned: rows are keys from `key` on, columns queries from `query` on. Scores become ds,
+ * dp becomes the weights.
+ */
+template <class T>
+static __device__ void slopes_turned(const flash_job<T> &j, const span &s, float (&score)[8][4],
+                                     float (&dp)[8][4], const float *lse, const float *delta,
+                                     int64_t query, int64_t key, int head)
+{
+    const int lane = (int)threadIdx.x % 32;
+    const float scale = j.scale * log2e;
+#pragma unroll
+    for (int n = 0; n < 8; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            int column = n * 8 + lane % 4 * 2 + e % 2;
+            int64_t i = query + column, k = key + lane / 4 + e / 2 * 8;
+            float p = i >= s.count || k > s.last(i) || k < s.first(i)
+                          ? 0
+                          : exp2f(fmaf(score[n][e], scale, -lse[column] * log2e));
+            float drop = j.drop.on ? weight_drop(j, s.q_start + i, head, k) : 1;
+            score[n][e] = p * (dp[n][e] * drop - delta[column]);
+            dp[n][e] = p * drop;
+        }
+}
+
+template <class T, int D>
+static __global__ void __launch_bounds__(TILE_THREADS) flash_dkv(const flash_job<T> j)
+{
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ float lse[TILE], delta[TILE];
+    T *k = (T *)memory, *v = k + tile_numbers<D>(), *q = v + tile_numbers<D>(),
+      *dout = q + tile_numbers<D>();
+    const int group = (int)blockIdx.y, each = j.heads / j.groups;
+    const int mine = (int)threadIdx.x / 32 * WARP_ROWS;
+    int64_t tile;
+    span s;
+    if (!tile_of(j, blockIdx.x, true, &s, &tile))
+        return;
+    const int64_t k0 = tile * TILE, row0 = s.k_start + k0;
+    const int rows = (int)(s.k_len - k0 < TILE ? s.k_len - k0 : TILE);
+    tile_load<T, D>(k, j.k.at(row0, group, j.dim), j.k.stride, rows, j.dim);
+    tile_load<T, D>(v, j.v.at(row0, group, j.dim), j.v.stride, rows, j.dim);
+    float dk[D / 8][4] = {{0}}, dv[D / 8][4] = {{0}};
+    /* queries from the first that sees key k0 to the last that sees the tile's last key */
+    int64_t from = k0 - (s.k_len - s.count), to = s.count;
+    if (s.window > 0 && from + rows - 1 + s.window < to)
+        to = from + rows - 1 + s.window;
+    from = from > 0 ? from / TILE * TILE : 0;
+    for (int head = group * each; head < (group + 1) * each; head++) {
+        for (int64_t i0 = from; i0 < to; i0 += TILE) {
+            int left = (int)(s.count - i0 < TILE ? s.count - i0 : TILE);
+            int64_t row = s.q_start + i0;
+            tile_load<T, D>(q, j.q.at(row, head, j.dim), j.q.stride, left, j.dim);
+            tile_load<T, D>(dout, j.dout.at(row, head, j.dim), j.dout.stride, left, j.dim);
+            copy_commit();
+            for (int i = (int)threadIdx.x; i < TILE; i += TILE_THREADS) {
+                lse[i] = i < left ? j.lse[head * j.lse_stride + row + i] : 0;
+                delta[i] = i < left ? j.delta[head * j.n + row + i] : 0;
+            }
+            copy_wait<0>();
+            __syncthreads();
+            float score[8][4] = {{0}}, dp[8][4] = {{0}};
+            product_rows<T, D>(score, k, mine, q);
+            product_rows<T, D>(dp, v, mine, dout);
+            slopes_turned(j, s, score, dp, lse, delta, i0, k0 + mine, head);
+            product_columns<T, D>(dv, dp, dout);
+            product_columns<T, D>(dk, score, q);
+            __syncthreads();
+        }
+    }
+    const float scale[2] = {j.scale, j.scale}, one[2] = {1, 1};
+    write_rows<T, D>(dk, scale, j.dk, row0, group, j.dim, mine, rows);
+    write_rows<T, D>(dv, one, j.dv, row0, group, j.dim, mine, rows);
+}
+
+/* ---- entries
+ * ---------------------------------------------------------------------------------------- */
+
+template <class T, int D> static void backward(dev *d, const attention_bwd_args *b, void *scratch)
+{
+    flash_job<T> j = flash_job_of<T>(&b->fwd);
+    cudaStream_t stream = (cudaStream_t)dev_cuda_stream(d, STREAM_COMPUTE);
+    const int bytes = 4 * tile_numbers<D>() * (int)sizeof(T);
+    j.dout = heads_of<T>(b->dout);
+    j.dq = heads_of<T>(b->dq);
+    j.dk = heads_of<T>(b->dk);
+    j.dv = heads_of<T>(b->dv);
+    j.delta = (float *)scratch;
+    cudaFuncSetAttribute(flash_dq<T, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    cudaFuncSetAttribute(flash_dkv<T, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (j.keys)
+        flash_zero<T><<<(unsigned)j.keys, TILE_THREADS, 0, stream>>>(j);
+    if (!j.n)
+        return;
+    flash_delta<T>
+        <<<(unsigned)ceil_div(j.n * j.heads, TILE_THREADS / 32), TILE_THREADS, 0, stream>>>(j);
+    flash_dq<T, D>
+        <<<dim3(tiles_for(j.n, j.sequences), (unsigned)j.heads), TILE_THREADS, bytes, stream>>>(j);
+    flash_dkv<T, D>
+        <<<dim3(tiles_for(j.keys, j.sequences), (unsigned)j.groups), TILE_THREADS, bytes, stream>>>(
+            j);
+}
+
+extern "C" size_t flash_bwd_scratch(const attention_bwd_args *b)
+{
+    return (size_t)(b->fwd.q.size[0] * b->fwd.q.size[1]) * sizeof(float);
+}
+
+extern "C" void flash_attention_bwd(dev *d, const attention_bwd_args *b, void *scratch)
+{
+    bool narrow = b->fwd.q.size[2] <= 64, bf16 = b->fwd.q.dtype == DTYPE_BF16;
+    BUG_ON(!flash_takes_bwd(b), "attention of a form that flash_takes_bwd refuses");
+    if (bf16 && narrow)
+        backward<__nv_bfloat16, 64>(d, b, scratch);
+    else if (bf16)
+        backward<__nv_bfloat16, 128>(d, b, scratch);
+    else if (narrow)
+        backward<__half, 64>(d, b, scratch);
+    else
+        backward<__half, 128>(d, b, scratch);
+    dev_cuda_check(d, "attention_bwd");
+}
