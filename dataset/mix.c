@@ -441,7 +441,7 @@ static int open_all(struct mix *m, const struct mix_config *c, struct err *e)
 int mix_open(struct mix *m, const struct mix_config *c, struct err *e)
 {
     struct mix_config with = *c;
-    *m = (struct mix){0};
+    *m = (struct mix){.split = c->shared ? c->split : NULL};
     with.found = c->cache ? core_folder_create(c->cache) : NULL;
     int code = open_all(m, &with, e);
     core_folder_destroy(with.found);
@@ -474,17 +474,31 @@ void mix_close(struct mix *m)
     *m = (struct mix){0};
 }
 
+static int need_more(const struct mix *m, enum part p, struct err *e)
+{
+    const struct shard *s = NULL;
+    struct split split;
+    char other[16];
+    for (size_t i = 0; i < m->nsource && !s; i++)
+        if (!strcmp(m->source[i].shard.prefix, m->empty[p]))
+            s = &m->source[i].shard;
+    err_set(e, ERR_USAGE,
+            "%s: the %s share comes out empty: --split %s leaves it none of %" PRIu64 " documents",
+            m->empty[p], part_name(p), m->split ? m->split : "", s ? s->nseq : 0);
+    if (m->split && s && !split_parse(m->split, &split, NULL) &&
+        split_suggest(&split, s->nseq, other))
+        return err_hint(e, "--split %s works here", other);
+    return err_hint(e, "these are too few documents to share out: --split 100,0,0");
+}
+
 int mix_need(const struct mix *m, enum part p, struct err *e)
 {
     if (m->ready[p])
         return 0;
-    const char *name = part_name(p);
     if (m->empty[p])
-        err_set(e, ERR_USAGE, "%s: the %s share comes out empty: the split leaves it nothing",
-                m->empty[p], name);
-    else
-        err_set(e, ERR_USAGE, "%s: the split has no %s share, or no samples were asked of it",
-                m->nsource ? m->source[0].shard.prefix : "the data", name);
+        return need_more(m, p, e);
+    err_set(e, ERR_USAGE, "%s: the split has no %s share, or no samples were asked of it",
+            m->nsource ? m->source[0].shard.prefix : "the data", part_name(p));
     return err_hint(e, "choose another --split, or do not evaluate on it");
 }
 

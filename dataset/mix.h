@@ -59,6 +59,7 @@ struct mix {
     struct mix_part part[PARTS];
     bool ready[PARTS];
     const char *empty[PARTS]; /* wanted, but this data set has nothing for it */
+    const char *split;        /* the config's */
 };
 
 /* `m` must stay where it is until mix_close. An empty share is no failure here (mix_need). */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dataset/options.h"
 
+#include <stdlib.h>
+
 #include "base/program.h"
+#include "dataset/prefix.h"
 
 static const char *const part_flag[PARTS] = {"--train-data-path", "--valid-data-path",
                                              "--test-data-path"};
@@ -30,9 +33,8 @@ static int named_twice(const struct data_flags *f, struct err *e)
     return err_hint(e, WEFT_PREFIX "prep build makes PREFIX.bin and PREFIX.idx; name PREFIX");
 }
 
-int data_flags_lists(const struct data_flags *f, struct data_lists *ret, struct err *e)
+static int named(const struct data_flags *f, struct data_lists *ret, struct err *e)
 {
-    *ret = (struct data_lists){.per_part = !f->path.n && !f->args_path};
     int code = named_twice(f, e);
     if (code)
         return code;
@@ -44,6 +46,34 @@ int data_flags_lists(const struct data_flags *f, struct data_lists *ret, struct 
         return blend_list_parts(f->parts_path, ret->own, e);
     for (int p = 0; p < PARTS && !code; p++)
         code = blend_list_words(part_flag[p], f->part[p].item, f->part[p].n, &ret->own[p], e);
+    return code;
+}
+
+/* Each prefix as it is on disk. */
+static int find_all(struct blend_list *l, struct err *e)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        char *found;
+        int code = prefix_find(l->prefix[i], &found, e);
+        if (code == ERR_IO && !l->weight && blend_is_number(l->prefix[i]))
+            err_hint(e,
+                     "a number is a weight where each prefix has one before it: count the words");
+        if (code)
+            return code;
+        free(l->prefix[i]);
+        l->prefix[i] = found;
+    }
+    return 0;
+}
+
+int data_flags_lists(const struct data_flags *f, struct data_lists *ret, struct err *e)
+{
+    *ret = (struct data_lists){.per_part = !f->path.n && !f->args_path};
+    int code = named(f, ret, e);
+    if (!code)
+        code = find_all(&ret->shared, e);
+    for (int p = 0; p < PARTS && !code; p++)
+        code = find_all(&ret->own[p], e);
     return code;
 }
 

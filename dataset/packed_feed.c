@@ -140,7 +140,7 @@ static void cut_part(struct packed_data *d, const struct packed_config *c,
 int packed_data_open(struct packed_data *d, const struct packed_config *c, struct err *e)
 {
     struct split split = {0};
-    *d = (struct packed_data){0};
+    *d = (struct packed_data){.split = c->shared ? c->split : NULL};
     int code = c->shared ? split_parse(c->split, &split, e) : 0;
     if (!code)
         code = open_sets(d, c, e);
@@ -166,10 +166,15 @@ int packed_need(const struct packed_data *d, enum part p, struct err *e)
     const struct packed_part *part = &d->part[p];
     if (part->n && part->samples)
         return 0;
+    struct split split;
+    char other[16];
     err_set(e, ERR_USAGE,
             "%s: the %s share comes out empty: the split leaves it none of %" PRIu64
             " sequences, or no samples were asked of it",
             part->set->map.path ? part->set->shard.prefix : "the data", part_name(p),
             part->set->shard.nseq);
+    if (d->split && !split_parse(d->split, &split, NULL) && split.share[p] > 0 &&
+        split_suggest(&split, part->set->shard.nseq, other))
+        return err_hint(e, "--split %s works here", other);
     return err_hint(e, "choose another --split, or do not evaluate on it");
 }

@@ -36,6 +36,7 @@ struct packed_data {
     struct packed set[PARTS]; /* a shared one is the first */
     struct packed_part part[PARTS];
     bool empty[PARTS]; /* wanted, but the split leaves it nothing of what it has a share of */
+    const char *split; /* the config's; NULL: none */
 };
 
 struct packed_config {

@@ -2,6 +2,7 @@
 #include "dataset/split.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +73,34 @@ bool split_range(const struct split *s, enum part p, uint64_t nseq, uint64_t *re
     *ret_first = (uint64_t)first < nseq ? (uint64_t)first : nseq;
     *ret_end = (uint64_t)end < nseq ? (uint64_t)end : nseq;
     return true;
+}
+
+/* Whether all parts with a share have sequences. */
+static bool none_is_empty(const struct split *s, uint64_t nseq)
+{
+    for (int p = 0; p < PARTS; p++) {
+        uint64_t first, end, from, to;
+        if (!s->share[p])
+            continue;
+        if (!split_range(s, (enum part)p, nseq, &first, &end) || first == end ||
+            !split_range_old(s, (enum part)p, nseq, &from, &to))
+            return false;
+    }
+    return true;
+}
+
+bool split_suggest(const struct split *s, uint64_t nseq, char ret[16])
+{
+    static const int small[] = {1, 2, 5, 10, 20, 30};
+    for (size_t i = 0; i < sizeof(small) / sizeof(*small); i++) {
+        struct split t;
+        int valid = s->share[PART_VALID] > 0 ? small[i] : 0;
+        int test = s->share[PART_TEST] > 0 ? small[i] : 0;
+        snprintf(ret, 16, "%d,%d,%d", 100 - valid - test, valid, test);
+        if (!split_parse(ret, &t, NULL) && none_is_empty(&t, nseq))
+            return true;
+    }
+    return false;
 }
 
 bool split_range_old(const struct split *s, enum part p, uint64_t nseq, uint64_t *ret_first,

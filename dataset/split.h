@@ -36,6 +36,10 @@ int split_parse(const char *text, struct split *ret, struct err *e);
 bool split_range(const struct split *s, enum part p, uint64_t nseq, uint64_t *ret_first,
                  uint64_t *ret_end);
 
+/* Shares in whole numbers by which every part with a share in `s` has some of nseq sequences: in
+ * `ret`, "98,1,1"; false if there are none. */
+bool split_suggest(const struct split *s, uint64_t nseq, char ret[16]);
+
 /*
  * The rule before core (v1 to 23.04, Megatron-DeepSpeed): each share is rounded by itself, and what
  * they are more or fewer than nseq in all shifts all bounds. False if the range is empty.

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/path.h"
+#include "base/pool.h"
 #include "base/program.h"
 #include "train/engine/state.h"
 #include "train/start.h"
@@ -133,13 +134,31 @@ static int open_copy(struct job *j, struct err *e)
     return 0;
 }
 
-/* `hint`: what to do about it. */
-static int same_digest(const char *a, const char *who_a, const char *b, const char *who_b,
-                       const char *hint, struct err *e)
+/* A tokenizer by whom it was given: file and digest may be unknown (NULL). */
+struct known {
+    const char *who, *file, *digest;
+};
+
+static void add_known(struct buf *b, const struct known *k)
 {
-    if (!a || !b || !a[0] || !b[0] || !strcmp(a, b))
+    buf_addf(b, "%s has ", k->who);
+    if (k->file)
+        buf_addf(b, "%s ", k->file);
+    buf_addf(b, "(SHA-256 %.12s)", k->digest);
+}
+
+/* `hint`: what to do about it. */
+static int same_digest(const struct known *x, const struct known *y, const char *hint,
+                       struct err *e)
+{
+    struct buf b = {0};
+    if (!x->digest || !y->digest || !x->digest[0] || !y->digest[0] || !strcmp(x->digest, y->digest))
         return 0;
-    err_set(e, ERR_USAGE, "tokenizers differ: %s has %s, %s has %s", who_a, a, who_b, b);
+    add_known(&b, x);
+    buf_adds(&b, ", ");
+    add_known(&b, y);
+    err_set(e, ERR_USAGE, "tokenizers differ: %s", buf_str(&b));
+    buf_finish(&b);
     return err_hint(e, "%s", hint);
 }
 
@@ -173,16 +192,24 @@ static int tokenizers_agree(const struct job *j, struct err *e)
     static const char by_data[] = "name the tokenizer that the data were made with, or make the "
                                   "data again";
     const struct tok_info *t = j->tokenizer ? tok_info(j->tokenizer) : NULL;
-    const char *ours = t ? t->digest : NULL, *our_name = t ? t->path ? t->path : t->type_name : "";
-    const char *theirs = j->ckpt ? ckpt_meta(j->ckpt)->tokenizer_digest : NULL;
-    const char *data = j->has_manifest ? j->manifest.digest : NULL;
-    char *data_name = j->has_manifest ? manifest_path(j->data_prefix) : NULL;
-    int code = same_digest(data, data_name, ours, our_name, j->ckpt ? by_ckpt : by_data, e);
+    const struct known ours = {.who = tok_flags_given(&j->o->tokenizer) ? "the command line"
+                                                                        : "this run",
+                               .file = !t        ? NULL
+                                       : t->path ? t->path
+                                                 : t->type_name,
+                               .digest = t ? t->digest : NULL};
+    struct known data = {0}, theirs = {0};
+    char *manifest = j->has_manifest ? manifest_path(j->data_prefix) : NULL;
+    if (manifest)
+        data = (struct known){manifest, j->manifest.tokenizer_path, j->manifest.digest};
+    if (j->ckpt)
+        theirs = (struct known){ckpt_path(j->ckpt), NULL, ckpt_meta(j->ckpt)->tokenizer_digest};
+    int code = same_digest(&data, &ours, j->ckpt ? by_ckpt : by_data, e);
     if (!code && j->ckpt)
-        code = same_digest(data, data_name, theirs, ckpt_path(j->ckpt), by_ckpt, e);
+        code = same_digest(&data, &theirs, by_ckpt, e);
     if (!code && j->ckpt)
-        code = same_digest(ours, our_name, theirs, ckpt_path(j->ckpt), by_ckpt, e);
-    free(data_name);
+        code = same_digest(&ours, &theirs, by_ckpt, e);
+    free(manifest);
     return code;
 }
 
@@ -248,11 +275,27 @@ int job_tokenizer_again(const struct job *j, bool no_template, enum tok_specials
 
 /* ---- model ------------------------------------------------------------------------------- */
 
+/* Neither tokenizer nor manifest: data that cannot be read at all is told first. */
+static int without_vocabulary(const struct job *j, struct err *e)
+{
+    struct shard s;
+    int code = j->packed ? 0 : shard_open(&s, j->data_prefix, e);
+    if (code)
+        return code;
+    if (!j->packed)
+        shard_close(&s);
+    err_set(e, ERR_USAGE, "%s has no manifest that names its tokenizer", j->data_prefix);
+    return err_hint(e, "name the tokenizer that it was made with: --tokenizer FILE, or "
+                       "--tokenizer-type NullTokenizer --vocab-size N for ids alone");
+}
+
 int job_spec(struct job *j, bool from_checkpoint, struct err *e)
 {
     if (from_checkpoint)
         return spec_from_json(ckpt_model(j->ckpt), ckpt_path(j->ckpt), &j->spec, e);
-    int code = spec_from_flags(&j->o->model, j->vocab, 1, &j->spec, e);
+    int code = j->vocab < 1 && j->data_prefix ? without_vocabulary(j, e) : 0;
+    if (!code)
+        code = spec_from_flags(&j->o->model, j->vocab, 1, &j->spec, e);
     if (!code && j->ckpt)
         code = state_same_model(j->ckpt, &j->spec, e);
     return code;
@@ -294,6 +337,22 @@ static struct lr schedule(const struct job *j)
     return lr;
 }
 
+/* In the unit that the user gave. */
+static int warmup_too_long(const struct train_options *o, struct err *e)
+{
+    bool samples = o->train_samples > 0;
+    const char *unit = samples ? "samples" : "iters";
+    long long warmup = samples ? o->warmup_samples : o->warmup_iters;
+    long long decay = samples ? o->decay_samples : o->decay_iters;
+    long long run = samples ? o->train_samples : o->train_iters;
+    if (o->warmup_fraction > 0)
+        return err_set(e, ERR_USAGE,
+                       "--lr-warmup-fraction %g leaves the learning rate nothing to decay over",
+                       o->warmup_fraction);
+    return err_set(e, ERR_USAGE, "--lr-warmup-%s %lld must be below --%s-%s %lld", unit, warmup,
+                   decay ? "lr-decay" : "train", unit, decay ? decay : run);
+}
+
 /* What Megatron-LM asserts of the learning rate's options. */
 static int check_schedule(const struct train_options *o, const struct lr *lr, struct err *e)
 {
@@ -309,9 +368,7 @@ static int check_schedule(const struct train_options *o, const struct lr *lr, st
     if (lr->min > lr->max)
         return err_set(e, ERR_USAGE, "--min-lr %g is above --lr %g", lr->min, lr->max);
     if (lr->warmup > 0 && lr->warmup >= (double)lr->decay)
-        return err_set(e, ERR_USAGE,
-                       "the warm-up of %.0f samples is not shorter than the decay of %lld",
-                       lr->warmup, (long long)lr->decay);
+        return warmup_too_long(o, e);
     return 0;
 }
 
@@ -373,191 +430,14 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
         code = check_schedule(o, &c.lr, e);
     if (code)
         return code;
+    if (o->threads > 2 * (int64_t)pool_cpus())
+        log_warn("--threads %lld on %d processors: more threads than processors are slower",
+                 (long long)o->threads, pool_cpus());
     j->rank_open = true;
     code = rank_open(&j->rank, &c, e);
     if (code || !j->ckpt)
         return code;
     return state_load(&j->rank, j->ckpt, use == MODEL_TRAIN && (j->ckpt_is_own || !o->finetune), e);
-}
-
-/* ---- data -------------------------------------------------------------------------------- */
-
-/* How Megatron core would call the tokenizer in the names of its caches. */
-static void name_tokenizer(const struct job *j, struct core_tokenizer *ret)
-{
-    const struct tok_flags *f = &j->o->tokenizer;
-    const char *path = f->model ? f->model : f->vocab_file ? f->vocab_file : f->path;
-    *ret = (struct core_tokenizer){0};
-    if (j->tokenizer && !path && j->has_manifest)
-        path = j->manifest.tokenizer_path;
-    if (j->tokenizer)
-        core_tokenizer_of(tok_info(j->tokenizer)->type_name, path, f->merges, j->vocab - 1, ret);
-}
-
-/* What ends of documents are to do needs to know them. */
-static int check_eod(const struct job *j, struct err *e)
-{
-    const struct train_options *o = j->o;
-    bool asked = o->eod_mask_loss || o->reset_position_ids || o->reset_attention_mask;
-    if (!asked || job_layout(j).eod >= 0)
-        return 0;
-    err_set(e, ERR_USAGE, "--%s needs the id of the end of document, which is not known",
-            o->eod_mask_loss        ? "eod-mask-loss"
-            : o->reset_position_ids ? "reset-position-ids"
-                                    : "reset-attention-mask");
-    return err_hint(e, "name the tokenizer of the data, with --eod-token if it does not say");
-}
-
-/* ERR_USAGE unless the pieces of --fim-rate are in the vocabulary. */
-static int open_fim(struct job *j, struct err *e)
-{
-    const struct train_options *o = j->o;
-    const char *piece[] = {o->fim_prefix, o->fim_middle, o->fim_suffix};
-    int64_t id[3];
-    if (o->fim_rate <= 0)
-        return 0;
-    if (!j->tokenizer)
-        return err_set(e, ERR_USAGE, "--fim-rate needs the tokenizer of the data");
-    for (int i = 0; i < 3; i++) {
-        id[i] = tok_find(j->tokenizer, piece[i]);
-        if (id[i] >= 0)
-            continue;
-        err_set(e, ERR_USAGE, "--fim-rate: the tokenizer has no piece %s", piece[i]);
-        return err_hint(e, "name its own by --fim-prefix-token, --fim-middle-token, "
-                           "--fim-suffix-token");
-    }
-    for (enum part p = 0; p < PARTS; p++)
-        if (j->data.ready[p])
-            j->fim[p] = (struct fim){.of = mix_feed(&j->data, p),
-                                     .rate = o->fim_rate,
-                                     .spm_rate = o->fim_spm_rate,
-                                     .prefix = (int32_t)id[0],
-                                     .middle = (int32_t)id[1],
-                                     .suffix = (int32_t)id[2],
-                                     .eod = job_layout(j).eod,
-                                     .seed = (uint64_t)o->seed};
-    return 0;
-}
-
-static int manifest_fits(const struct shard *s, struct err *e)
-{
-    struct manifest m;
-    bool found;
-    int code = manifest_read(s->prefix, &m, &found, e);
-    if (code || !found)
-        return code;
-    code = manifest_fits_shard(&m, s, e);
-    manifest_close(&m);
-    return code;
-}
-
-static int manifests_fit(const struct job *j, struct err *e)
-{
-    int code = 0;
-    for (size_t i = 0; i < j->data.nsource && !code; i++)
-        code = manifest_fits(&j->data.source[i].shard, e);
-    for (int p = 0; p < PARTS && !code; p++)
-        if (j->pack.set[p].map.path)
-            code = manifest_fits(&j->pack.set[p].shard, e);
-    return code;
-}
-
-static int open_packed(struct job *j, const uint64_t samples[PARTS], struct err *e)
-{
-    struct packed_config c = {.shared = j->lists.per_part ? NULL : j->data_prefix,
-                              .split = j->o->split,
-                              .seq_length = (uint32_t)j->seq_length,
-                              .seed = (uint32_t)j->o->seed,
-                              .limit = j->spec.vocab};
-    for (int p = 0; p < PARTS; p++)
-        c.own[p] = j->lists.own[p].n ? j->lists.own[p].prefix[0] : NULL;
-    memcpy(c.samples, samples, sizeof(c.samples));
-    int code = packed_data_open(&j->pack, &c, e);
-    return code ? code : manifests_fit(j, e);
-}
-
-struct feed job_feed(const struct job *j, enum part p)
-{
-    if (j->packed)
-        return packed_feed(&j->pack, p);
-    return j->fim[p].of.sample ? fim_feed(&j->fim[p]) : mix_feed(&j->data, p);
-}
-
-int job_need(const struct job *j, enum part p, struct err *e)
-{
-    return j->packed ? packed_need(&j->pack, p, e) : mix_need(&j->data, p, e);
-}
-
-bool job_ready(const struct job *j, enum part p)
-{
-    const struct packed_part *part = &j->pack.part[p];
-    return j->packed ? part->n && part->samples : j->data.ready[p];
-}
-
-bool job_empty(const struct job *j, enum part p)
-{
-    return j->packed ? j->pack.empty[p] : j->data.empty[p] != NULL;
-}
-
-uint64_t job_once(const struct job *j, enum part p)
-{
-    return j->packed ? j->pack.part[p].n : mix_once(&j->data.part[p]);
-}
-
-struct stretch job_stretch(const struct job *j, enum part p, int64_t step, int64_t interval,
-                           bool full)
-{
-    const struct train_options *o = j->o;
-    int64_t turn = p == PART_TEST ? 0 : step > 0 ? (step - 1) / interval : 0;
-    if (p == PART_VALID && full)
-        return (struct stretch){0, (int64_t)(job_once(j, p) / (uint64_t)o->micro_batch)};
-    return (struct stretch){(uint64_t)(turn * o->eval_iters * j->global_batch),
-                            o->eval_iters * j->micros};
-}
-
-int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
-{
-    const struct train_options *o = j->o;
-    struct core_tokenizer name;
-    if (j->packed && o->fim_rate > 0)
-        return err_set(e, ERR_USAGE, "--fim-rate tells texts, not packed examples, in other order");
-    if (j->packed)
-        return open_packed(j, samples, e);
-    name_tokenizer(j, &name);
-    struct mix_config c = {.shared = j->lists.per_part ? NULL : &j->lists.shared,
-                           .split = o->split,
-                           .cache = o->data.cache,
-                           .rules = (enum data_rules)o->data.rules,
-                           .tokenizer = &name,
-                           .seq_length = (uint32_t)j->seq_length,
-                           .seed = (uint32_t)o->seed,
-                           .limit = j->spec.vocab,
-                           .pad = -1,
-                           .save = !o->no_index_cache};
-    for (int p = 0; p < PARTS; p++)
-        c.own[p] = &j->lists.own[p];
-    memcpy(c.samples, samples, sizeof(c.samples));
-    int code = check_eod(j, e);
-    if (!code)
-        code = mix_open(&j->data, &c, e);
-    if (!code)
-        code = open_fim(j, e);
-    return code ? code : manifests_fit(j, e);
-}
-
-struct batch_layout job_layout(const struct job *j)
-{
-    const struct train_options *o = j->o;
-    int64_t eod = j->tokenizer      ? tok_info(j->tokenizer)->eod
-                  : j->has_manifest ? j->manifest.eod
-                  : j->ckpt         ? ckpt_meta(j->ckpt)->eod
-                                    : -1;
-    return (struct batch_layout){.rows = (uint32_t)o->micro_batch,
-                                 .ranks = 1,
-                                 .eod = (int32_t)eod,
-                                 .eod_mask_loss = o->eod_mask_loss,
-                                 .reset_position_ids = o->reset_position_ids,
-                                 .reset_attention_mask = o->reset_attention_mask};
 }
 
 void job_close(struct job *j)

@@ -145,3 +145,40 @@ check [ "$code" = 75 ]
 no_file two/.lock
 expect 0 run --train-iters 100000 --save two --exit-interval 1
 err_has "resuming from two/iter_"
+
+t "data: what --data-path names is looked at first, and what was meant is said"
+none=$(echo $tiny | sed 's/--data-path [^ ]*//; s/--tokenizer-type [^ ]*//; s/--vocab-size [^ ]*//')
+bad() { expect "$1" "$TRAIN" run $none --train-iters 2 --no-save --data-path "$2"; }
+bad 4 nosuch
+err_has "nosuch.bin and nosuch.idx do not exist"
+bad 4 d
+err_has "hint: did you mean d_text_document?"
+bad 3 d.jsonl
+err_has "d.jsonl is a file, not the prefix of token data"
+err_has "prep build --input d.jsonl"
+mkdir sets && cp d_text_document.bin d_text_document.idx sets
+bad 4 sets
+err_has "sets is a folder, not the prefix of token data"
+err_has "hint: in it: sets/d_text_document"
+bad 2 sets/d_text_document
+err_has "sets/d_text_document has no manifest that names its tokenizer"
+head -c 100 d_text_document.bin >sets/d_text_document.bin
+bad 3 sets/d_text_document
+err_has "sets/d_text_document.bin"
+for file in bin idx manifest.json; do
+    expect 0 "$TRAIN" run $tiny --train-iters 2 --no-save --data-path "d_text_document.$file"
+done
+
+t "models: the error is about what was given"
+expect 2 "$TRAIN" run $tiny --train-iters 2 --num-layers 0
+err_has "num-layers: '0'"
+expect 2 "$TRAIN" run $tiny --train-iters 0
+err_has "train-iters: '0'"
+expect 2 "$TRAIN" run $tiny --train-iters 2 --hidden-size 1000000
+err_has "--hidden-size 1000000 over --num-attention-heads 4 gives heads of 250000 channels"
+
+t "many more threads than processors: a warning"
+expect 0 "$TRAIN" run $tiny --train-iters 2 --no-save --threads 512
+err_has "--threads 512 on "
+expect 0 "$TRAIN" run $tiny --train-iters 2 --no-save --threads 2
+err_lacks "--threads 2 on "

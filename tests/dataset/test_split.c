@@ -56,6 +56,26 @@ static void cuts_as_was_done_before_core(void)
     old_range("1", PART_TRAIN, 0, 0, 0);
 }
 
+static const char *suggestion(const char *text, uint64_t n)
+{
+    static char other[16];
+    struct err e;
+    struct split s;
+    T_OK(split_parse(text, &s, &e), &e);
+    return split_suggest(&s, n, other) ? other : "none";
+}
+
+static void a_split_that_works_is_suggested(void)
+{
+    T_STR(suggestion("969,30,1", 345), "98,1,1");
+    T_STR(suggestion("969,30,1", 40), "96,2,2");
+    T_STR(suggestion("969,30,1", 20), "90,5,5");
+    T_STR(suggestion("969,30,1", 12), "80,10,10");
+    T_STR(suggestion("999,1", 60), "99,1,0");
+    T_STR(suggestion("999,0,1", 20), "95,0,5");
+    T_STR(suggestion("969,30,1", 2), "none");
+}
+
 static void shares_of_zero_are_absent(void)
 {
     struct err e;
@@ -95,5 +115,6 @@ static void nonsense_is_refused(void)
         T_ERR(split_parse(bad[i], &s, &e), &e, ERR_USAGE, "split '");
 }
 
-T_MAIN(T_CASE(cuts_as_core_does), T_CASE(cuts_as_was_done_before_core),
-       T_CASE(shares_of_zero_are_absent), T_CASE(all_is_covered_once), T_CASE(nonsense_is_refused))
+T_MAIN(T_CASE(a_split_that_works_is_suggested), T_CASE(cuts_as_core_does),
+       T_CASE(cuts_as_was_done_before_core), T_CASE(shares_of_zero_are_absent),
+       T_CASE(all_is_covered_once), T_CASE(nonsense_is_refused))

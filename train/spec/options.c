@@ -149,6 +149,14 @@ static int check_needed(const struct spec_flags *f, int64_t vocab, struct err *e
                        "--hidden-size %lld is not a multiple of "
                        "--num-attention-heads %lld, and --kv-channels is not given",
                        (long long)f->hidden, (long long)f->heads);
+    int64_t width = f->kv_channels ? 0 : f->hidden / f->heads;
+    if (width > SPEC_HEAD_MAX) {
+        err_set(e, ERR_USAGE,
+                "--hidden-size %lld over --num-attention-heads %lld gives heads of %lld "
+                "channels, and weft has at most %d",
+                (long long)f->hidden, (long long)f->heads, (long long)width, SPEC_HEAD_MAX);
+        return err_hint(e, "give more heads, or --kv-channels");
+    }
     if (!f->gqa && f->query_groups != 1 && f->query_groups != f->heads) {
         err_set(e, ERR_USAGE,
                 "--num-query-groups %lld has no effect without "

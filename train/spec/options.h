@@ -51,10 +51,10 @@ struct spec_flags {
 
 /* Bounds only keep out what is no number of its kind; spec_check judges the model as a whole. */
 #define SPEC_FLAG_ROWS(S, m, v)                                                                    \
-    OPT_ROW(.name = "num-layers", .type = OPT_INT, .offset = offsetof(S, m.layers), .max = 1e5,    \
-            .meta = "N", .group = "model", .verbs = v, .basic = true,                              \
+    OPT_ROW(.name = "num-layers", .type = OPT_INT, .offset = offsetof(S, m.layers), .min = 1,      \
+            .max = 1e4, .meta = "N", .group = "model", .verbs = v, .basic = true,                  \
             .help = "transformer layers"),                                                         \
-        OPT_ROW(.name = "hidden-size", .type = OPT_INT, .offset = offsetof(S, m.hidden),           \
+        OPT_ROW(.name = "hidden-size", .type = OPT_INT, .offset = offsetof(S, m.hidden), .min = 1, \
                 .max = 1e6, .meta = "N", .group = "model", .verbs = v, .basic = true,              \
                 .help = "width of the model"),                                                     \
         OPT_ROW(.name = "ffn-hidden-size", .type = OPT_INT, .offset = offsetof(S, m.ffn),          \
@@ -63,7 +63,7 @@ struct spec_flags {
                     "width inside the MLP (4 x hidden size; with --swiglu 2/3 of that, down to "   \
                     "a multiple of 64)"),                                                          \
         OPT_ROW(.name = "num-attention-heads", .type = OPT_INT, .offset = offsetof(S, m.heads),    \
-                .max = 1e5, .meta = "N", .group = "model", .verbs = v, .basic = true,              \
+                .min = 1, .max = 1e5, .meta = "N", .group = "model", .verbs = v, .basic = true,    \
                 .help = "attention heads"),                                                        \
         OPT_ROW(.name = "group-query-attention", .type = OPT_SWITCH, .offset = offsetof(S, m.gqa), \
                 .group = "model", .verbs = v, .help = "heads share keys and values, by groups"),   \
@@ -75,8 +75,9 @@ struct spec_flags {
                 .max = 1e5, .meta = "N", .group = "model", .verbs = v,                             \
                 .help = "width of a head (hidden size / heads)"),                                  \
         OPT_ROW(.name = "max-position-embeddings", .type = OPT_INT,                                \
-                .offset = offsetof(S, m.max_positions), .max = 1e9, .meta = "N", .group = "model", \
-                .verbs = v, .basic = true, .help = "positions that the model has"),                \
+                .offset = offsetof(S, m.max_positions), .min = 1, .max = 1e9, .meta = "N",         \
+                .group = "model", .verbs = v, .basic = true,                                       \
+                .help = "positions that the model has"),                                           \
         OPT_ROW(.name = "position-embedding-type", .type = OPT_CHOICE,                             \
                 .offset = offsetof(S, m.position), .def = "learned_absolute",                      \
                 .meta = "learned_absolute|rope", .group = "model", .verbs = v,                     \

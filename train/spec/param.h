@@ -19,23 +19,23 @@
 #include "train/spec/spec.h"
 
 enum param_kind {
-    PARAM_EMBED,     /* [padded vocab, C]        embed.weight */
-    PARAM_POSITION,  /* [positions, C]           position.weight */
-    PARAM_NORM1,     /* [C]                      layers.N.attn_norm.weight */
-    PARAM_NORM1_B,   /* [C]                      layers.N.attn_norm.bias */
-    PARAM_QKV,       /* [(H + 2K) D, C]          layers.N.attn.{q,k,v}.weight: rows of q, k, v */
-    PARAM_QKV_B,     /* [(H + 2K) D]             layers.N.attn.{q,k,v}.bias */
-    PARAM_OUT,       /* [C, H D]                 layers.N.attn.out.weight */
-    PARAM_OUT_B,     /* [C]                      layers.N.attn.out.bias */
-    PARAM_NORM2,     /* [C]                      layers.N.mlp_norm.weight */
-    PARAM_NORM2_B,   /* [C]                      layers.N.mlp_norm.bias */
-    PARAM_UP,        /* [F, C] or [2F, C]        layers.N.mlp.up.weight; mlp.{gate,up}.weight */
-    PARAM_UP_B,      /* [F] or [2F] */
-    PARAM_DOWN,      /* [C, F]                   layers.N.mlp.down.weight */
-    PARAM_DOWN_B,    /* [C] */
-    PARAM_NORM,      /* [C]                      norm.weight: before the head */
-    PARAM_NORM_B,    /* [C] */
-    PARAM_HEAD,      /* [padded vocab, C]        head.weight; absent when tied */
+    PARAM_EMBED,    /* [padded vocab, C]        embed.weight */
+    PARAM_POSITION, /* [positions, C]           position.weight */
+    PARAM_NORM1,    /* [C]                      layers.N.attn_norm.weight */
+    PARAM_NORM1_B,  /* [C]                      layers.N.attn_norm.bias */
+    PARAM_QKV,      /* [(H + 2K) D, C]          layers.N.attn.{q,k,v}.weight: rows of q, k, v */
+    PARAM_QKV_B,    /* [(H + 2K) D]             layers.N.attn.{q,k,v}.bias */
+    PARAM_OUT,      /* [C, H D]                 layers.N.attn.out.weight */
+    PARAM_OUT_B,    /* [C]                      layers.N.attn.out.bias */
+    PARAM_NORM2,    /* [C]                      layers.N.mlp_norm.weight */
+    PARAM_NORM2_B,  /* [C]                      layers.N.mlp_norm.bias */
+    PARAM_UP,       /* [F, C] or [2F, C]        layers.N.mlp.up.weight; mlp.{gate,up}.weight */
+    PARAM_UP_B,     /* [F] or [2F] */
+    PARAM_DOWN,     /* [C, F]                   layers.N.mlp.down.weight */
+    PARAM_DOWN_B,   /* [C] */
+    PARAM_NORM,     /* [C]                      norm.weight: before the head */
+    PARAM_NORM_B,   /* [C] */
+    PARAM_HEAD,     /* [padded vocab, C]        head.weight; absent when tied */
     PARAM_KINDS
 };
 
@@ -45,37 +45,37 @@ enum param_init { INIT_NORMAL, INIT_NORMAL_OUT, INIT_ONE, INIT_ZERO };
 /* One global tensor of which a parameter holds a part. */
 struct param_source {
     char name[64];
-    int rank;          /* 1 or 2; sizes and boxes of rank 1 are [n, 1] */
-    int64_t size[2];   /* of the whole tensor, unpadded */
+    int rank;                   /* 1 or 2; sizes and boxes of rank 1 are [n, 1] */
+    int64_t size[2];            /* of the whole tensor, unpadded */
     int64_t begin[2], count[2]; /* the box of it that this rank holds */
-    int64_t row;       /* where the box begins in the parameter's rows */
-    bool owner;        /* of all ranks that hold this box, this one saves it and counts its norm */
-    int shared;        /* TP ranks whose gradients of this box are parts of one sum: key/value
-                        * heads that several ranks hold; otherwise 1 */
+    int64_t row;                /* where the box begins in the parameter's rows */
+    bool owner; /* of all ranks that hold this box, this one saves it and counts its norm */
+    int shared; /* TP ranks whose gradients of this box are parts of one sum: key/value
+                 * heads that several ranks hold; otherwise 1 */
 };
 
 struct param {
     enum param_kind kind;
-    int layer;         /* -1: not per layer */
-    int rank;          /* 1 or 2 */
-    int64_t size[2];   /* on this rank, padding included; rank 1: [n, 1] */
-    int64_t count;     /* elements */
-    int64_t offset;    /* elements from the start of the parameter slab; multiples of 64 */
+    int layer;       /* -1: not per layer */
+    int rank;        /* 1 or 2 */
+    int64_t size[2]; /* on this rank, padding included; rank 1: [n, 1] */
+    int64_t count;   /* elements */
+    int64_t offset;  /* elements from the start of the parameter slab; multiples of 64 */
     int sources;
     struct param_source source[3];
     enum param_split split;
-    unsigned partial;  /* bit set of enum group: axes over which its gradient is a sum of parts */
+    unsigned partial; /* bit set of enum group: axes over which its gradient is a sum of parts */
     enum param_init init;
     double std;
-    bool decay;        /* weight decay: matrices yes, 1-D tensors no */
-    bool trained;      /* false: frozen */
+    bool decay;   /* weight decay: matrices yes, 1-D tensors no */
+    bool trained; /* false: frozen */
 };
 
 struct params {
     struct param *at;
     int n;
-    int64_t elements;      /* of the slab, with the gaps between parameters */
-    int64_t parameters;    /* true count of the whole model: unpadded, tied ones once */
+    int64_t elements;   /* of the slab, with the gaps between parameters */
+    int64_t parameters; /* true count of the whole model: unpadded, tied ones once */
     struct spec spec;
     int index[PARAM_KINDS]; /* first parameter of the kind, -1: the model has none */
     int stride;             /* from one layer's parameter to the next layer's of the same kind */

@@ -256,7 +256,7 @@ static int check_sizes(const struct spec *s, struct err *e)
         {"hidden-size", s->hidden, 1 << 20},
         {"num-attention-heads", s->heads, 1 << 20},
         {"num-query-groups", s->kv_heads, 1 << 20},
-        {"kv-channels", s->head_dim, 1 << 16},
+        {"kv-channels", s->head_dim, SPEC_HEAD_MAX},
         {"ffn-hidden-size", s->ffn, 1 << 24},
         {"the vocabulary's size", s->vocab, SIZE_MAX_DIM},
         {"the padded vocabulary's size", s->padded_vocab, SIZE_MAX_DIM},

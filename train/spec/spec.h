@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/json.h"
 
+enum { SPEC_HEAD_MAX = 1 << 16 }; /* channels of a head */
 enum spec_norm { SPEC_LAYERNORM, SPEC_RMSNORM };
 enum spec_act { SPEC_GELU_TANH, SPEC_GELU_ERF, SPEC_SWIGLU };
 enum spec_position { SPEC_LEARNED, SPEC_ROPE };
