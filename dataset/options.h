@@ -61,7 +61,8 @@ struct data_lists {
     bool per_part;
 };
 
-/* ERR_USAGE when nothing is named, or two ways at once; as prefix_find for each prefix. `ret` is to be finished in either case. */
+/* ERR_USAGE when nothing is named, or two ways at once; as prefix_find (prefix.h) for each prefix.
+ * `ret` is to be finished in either case. */
 int data_flags_lists(const struct data_flags *f, struct data_lists *ret, struct err *e);
 void data_lists_finish(struct data_lists *l);
 

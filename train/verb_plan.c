@@ -3,12 +3,23 @@
 
 #include <stdio.h>
 
+/* The data are looked at for the tokenizer that they were made with, and whether they are packed.
+ */
+static bool names_data(const struct train_options *o)
+{
+    const struct data_flags *d = &o->data;
+    return d->path.n || d->args_path || d->parts_path || d->part[PART_TRAIN].n ||
+           d->part[PART_VALID].n || d->part[PART_TEST].n;
+}
+
 /* `train plan`: what the options would need, by running the step's code over unbound memory. */
 int verb_plan(struct opts *opts, struct err *e)
 {
     struct job j = {.opts = opts, .o = opts->values};
     struct buf b = {0};
-    int code = job_open_tokenizer(&j, e);
+    int code = names_data(j.o) ? job_open_manifest(&j, e) : 0;
+    if (!code)
+        code = job_open_tokenizer(&j, e);
     if (!code)
         code = job_spec(&j, false, e);
     if (!code)

@@ -254,3 +254,15 @@ cp d_text_document.idx g_text_document.idx
 head -c 100 d_text_document.bin >g_text_document.bin
 expect 3 "$TRAIN" run $tiny --data-path g_text_document --train-iters 5
 err_has "g_text_document"
+
+t "plan takes the command line of run: what has no effect there is named in one warning"
+expect 0 "$TRAIN" plan $tiny --train-iters 5 --save p --load nosuch --lr-warmup-iters 2
+out_has "parameters      28448"
+err_has "--save, --load, "
+err_has "have no effect in train plan"
+no_file p/.lock
+expect 0 "$TRAIN" plan --num-layers 2 --hidden-size 32 --num-attention-heads 4 --max-position-embeddings 32 \
+    --data-path d_text_document
+out_has "parameters      28448"
+expect 4 "$TRAIN" plan --preset gpt-1m --data-path nosuch
+err_has "nosuch.bin and nosuch.idx do not exist"
