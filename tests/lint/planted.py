@@ -266,6 +266,8 @@ def changed_code_is_found():
         wrong += expect(same_text.compare(old, fewer, moved), "a/g.c: a/g.c is not compiled")
         wrong += expect(same_text.compare(fewer, same, {}), "a/g.c: compiled in the new build alone")
         os.remove(old["a/g.c", "-D__LINE__=0 -O2 -w"])
+        wrong += expect(same_text.compare(old, same, moved), "a/g.c: " + old["a/g.c", "-D__LINE__=0 "
+                        "-O2 -w"] + " was not built")
         os.remove(same["a/g.c", "-D__LINE__=0 -O2 -w"])
         wrong += same_text.compare(old, same, moved)
     return wrong

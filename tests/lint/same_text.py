@@ -125,7 +125,10 @@ def compare(old, new, moved):
             wrong.append(f"{source}: {key[0]} is not compiled with the same flags in the new build")
             continue
         paired.add(key)
-        if code(path) != code(new[key]):
+        missing = [p for p in (path, new[key]) if not os.path.exists(p)]
+        if missing:
+            wrong.append(f"{source}: {missing[0]} was not built")
+        elif code(path) != code(new[key]):
             wrong.append(f"{source}: the code of {key[0]} differs ({path}, {new[key]})")
     return wrong + [f"{source}: compiled in the new build alone"
                     for source, flags in sorted(new.keys() - paired)
