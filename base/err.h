@@ -13,18 +13,29 @@
  * A `struct err` belongs to the caller, needs no clean-up, and is written only on failure.
  */
 
-enum code {
-    OK = 0,
-    ERR_FAIL = 1,      /* any other failure */
-    ERR_USAGE = 2,     /* options, configuration, things that do not fit each other */
-    ERR_DATA = 3,      /* malformed input */
-    ERR_IO = 4,        /* the operating system refused: space, permission, missing file */
-    ERR_RESOURCE = 5,  /* memory, devices */
-    ERR_ANOMALY = 6,   /* training went astray */
-    ERR_INTEGRITY = 7, /* a checksum or digest does not match */
-    ERR_FAULT = 70,    /* device fault, lost rank, hang */
-    ERR_RESTART = 75   /* checkpointed; asks to be started again */
-};
+/*
+ * The codes, which are also the programs' exit codes: X(name, number, meaning). The manual pages
+ * print this table, and README.md has it word for word. The last two are 128 and the number of the
+ * signal: what a shell reports of a program that died of it.
+ */
+#define ERR_CODES(X)                                                                               \
+    X(OK, 0, "success")                                                                            \
+    X(ERR_FAIL, 1, "another failure; tok diff: the tokenizers differ")                             \
+    X(ERR_USAGE, 2,                                                                                \
+      "wrong options or configuration, an output that exists, things that do not fit each other")  \
+    X(ERR_DATA, 3, "malformed input: file, line or offset, and what was expected")                 \
+    X(ERR_IO, 4, "the system refused: missing file, permission, full disk")                        \
+    X(ERR_RESOURCE, 5, "not enough memory, open files or devices")                                 \
+    X(ERR_ANOMALY, 6, "training diverged: NaN or Inf")                                             \
+    X(ERR_INTEGRITY, 7, "a checksum does not match, or a rewritten tokenizer gives other ids")     \
+    X(ERR_FAULT, 70, "a device failed, a rank was lost or hangs")                                  \
+    X(ERR_RESTART, 75, "stopped by a signal after saving: the same command resumes")               \
+    X(ERR_SIGINT, 130, "ended by SIGINT (Ctrl-C)")                                                 \
+    X(ERR_SIGTERM, 143, "ended by SIGTERM")
+
+#define ERR_CODE(name, number, meaning) name = number,
+enum code { ERR_CODES(ERR_CODE) };
+#undef ERR_CODE
 
 struct err {
     int code;

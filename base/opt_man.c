@@ -153,21 +153,15 @@ static void put_presets(const struct opts *o, FILE *out)
 
 static void put_codes(FILE *out)
 {
-    static const char *const code[][2] = {
-        {"0", "done"},
-        {"1", "another failure"},
-        {"2", "wrong options or configuration, or things that do not fit each other"},
-        {"3", "bad input data"},
-        {"4", "a file could not be read or written, or the disk is full"},
-        {"5", "not enough memory"},
-        {"6", "training went astray"},
-        {"7", "a checksum does not match"},
-        {"70", "a device failed"},
-        {"75", "checkpointed, start again"},
-    };
+#define MEANING(name, number, meaning) {number, meaning},
+    static const struct {
+        int number;
+        const char *meaning;
+    } code[] = {ERR_CODES(MEANING)};
+#undef MEANING
     fputs(".SH EXIT STATUS\n", out);
     for (size_t i = 0; i < sizeof(code) / sizeof(code[0]); i++)
-        fprintf(out, ".TP\n.B %s\n%s.\n", code[i][0], code[i][1]);
+        fprintf(out, ".TP\n.B %d\n%s.\n", code[i].number, code[i].meaning);
 }
 
 void opt_print_man(const struct opts *o, FILE *out)

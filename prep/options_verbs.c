@@ -65,10 +65,11 @@ static const struct opt_verb verbs[] = {
     {.name = "export",
      .args = "PREFIX",
      .help = "write a data set back to JSONL",
-     .examples = WEFT_PREFIX "prep export corpus_text_document --tokenizer spm.model --output "
-                             "corpus.jsonl.zst\n" WEFT_PREFIX
-                             "prep export corpus_text_document --ids --keep-eod | " WEFT_PREFIX
-                             "prep build --pretokenized - --output-prefix again\n",
+     .examples =
+         WEFT_PREFIX "prep export corpus_text_document --tokenizer spm.model --output "
+                     "corpus.jsonl.zst\n" WEFT_PREFIX
+                     "prep export corpus_text_document --ids --keep-eod | " WEFT_PREFIX
+                     "prep build --pretokenized - --tokenizer spm.model --output-prefix again\n",
      .takes_files = true},
     {.name = "import",
      .args = "FILE|FOLDER...",

@@ -23,7 +23,7 @@ static const struct opt_verb verbs[] = {
      "tok train --input a.txt,b.jsonl --model_prefix P --vocab_size 32000\n" WEFT_PREFIX
      "tok train --preset ucllm --input corpus.jsonl --model_prefix P --vocab_size "
      "32000\n" WEFT_PREFIX
-     "tok train --type bpe --pretokenizer llama3 --special_tokens '<|endoftext|>'\n"
+     "tok train --type bpe --pretokenizer llama3 --special_tokens '<|endoftext|>' \\\n"
      "    --vocab_size 32000 --model_prefix out/ --input corpus.jsonl\n" WEFT_PREFIX
      "tok train --type wordpiece --model_prefix bert/ --input a.txt b.txt.zst --memory 512\n",
      true},

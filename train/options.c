@@ -214,8 +214,11 @@ static const struct opt_verb verbs[] = {
     [VERB_RUN] = {"run", "", "train a model, or go on with a run that stopped",
                   "  " WEFT_PREFIX
                   "train run --preset gpt-1m --data-path data/tales_text_document \\\n"
-                  "      --tokenizer tales.model --lr 1e-3 --train-iters 500 --save runs/tales\n"
-                  "  " WEFT_PREFIX "train run --config samples/quickstart.toml --train-iters 50\n",
+                  "      --tokenizer tales.model --split 95,5,0 --lr 1e-3 --train-iters 500 \\\n"
+                  "      --save runs/tales\n"
+                  "  " WEFT_PREFIX
+                  "train run --config samples/quickstart.toml --train-iters 200 \\\n"
+                  "      --data-path runs/quickstart/stories_text_document --save runs/short\n",
                   false},
     [VERB_EVAL] = {"eval", "", "mean loss of a checkpoint over data",
                    "  " WEFT_PREFIX
@@ -240,8 +243,9 @@ const struct opt_table train_table = {
     .program = WEFT_PREFIX "train",
     .help = "train language models and let them write",
     .examples =
-        "  " WEFT_PREFIX "train run --config samples/quickstart.toml\n"
-        "  " WEFT_PREFIX "train generate --load runs/quickstart --prompt 'Once upon a time'\n",
+        "  " WEFT_PREFIX "train run --config samples/quickstart.toml \\\n"
+        "      --data-path runs/quickstart/stories_text_document --save runs/mine\n"
+        "  " WEFT_PREFIX "train generate --load runs/quickstart/run --prompt 'Once upon a time'\n",
     .verb = verbs,
     .opt = rows,
     .preset = spec_presets,
