@@ -133,7 +133,8 @@ void ckpt_skips_finish(struct ckpt_skips *s);
  */
 int ckpt_open(const char *path, struct ckpt **ret, struct err *e);
 
-/* Hashes every file. ERR_INTEGRITY names the first that differs. */
+/* Hashes every file, by as many threads as there are processors. ERR_INTEGRITY names all that
+ * differ. */
 int ckpt_verify(const struct ckpt *c, struct err *e);
 
 /*

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/path.h"
+#include "base/pool.h"
+#include "base/thread.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/manifest.h"
 #include "train/ckpt/place.h"
@@ -250,21 +254,94 @@ static int hash_file(const char *path, uint64_t *ret_size, char ret[XXH_TEXT], s
     return code;
 }
 
+static int verify_file(const struct ckpt *c, const struct ckpt_file *f, struct err *e)
+{
+    char digest[XXH_TEXT], *path = path_join(c->path, f->name);
+    uint64_t size = 0;
+    int code = hash_file(path, &size, digest, e);
+    if (!code && (size != f->size || strcmp(digest, f->xxh3_128) != 0))
+        code = err_set(e, ERR_INTEGRITY,
+                       "%s: its bytes are not those that were written "
+                       "(XXH3-128 %s instead of %s)",
+                       path, digest, f->xxh3_128);
+    free(path);
+    return code;
+}
+
+/* All files, each by the thread that comes to it first. */
+struct verification {
+    const struct ckpt *c;
+    atomic_size_t next;
+    int *code;        /* by file */
+    struct err **why; /* by file; NULL where the code is 0 */
+};
+
+static void *verify_main(void *arg)
+{
+    struct verification *v = arg;
+    for (size_t i; (i = atomic_fetch_add(&v->next, 1)) < v->c->m.files;) {
+        struct err e;
+        v->code[i] = verify_file(v->c, &v->c->m.file[i], &e);
+        if (!v->code[i])
+            continue;
+        v->why[i] = mem_new(1, sizeof(e));
+        *v->why[i] = e;
+    }
+    return NULL;
+}
+
+/* As many as there are processors and files that are worth one; this thread is the last of them. */
+static void verify_by_threads(struct verification *v)
+{
+    enum { MOST = 16, LARGE = 1 << 20 };
+    pthread_t thread[MOST];
+    int n = 0, want = -1, cpus = pool_cpus();
+    for (size_t i = 0; i < v->c->m.files; i++)
+        want += v->c->m.file[i].size >= LARGE;
+    while (n < want && n < cpus - 1 && n < MOST && !thread_start(&thread[n], verify_main, v))
+        n++;
+    verify_main(v);
+    while (n)
+        pthread_join(thread[--n], NULL);
+}
+
+/* The first failure, and the names of all other files that failed. */
+static int report_damage(const struct verification *v, struct err *e)
+{
+    enum { NAMED = 8 };
+    const struct ckpt *c = v->c;
+    size_t first = 0, others = 0;
+    struct buf names = {0};
+    while (first < c->m.files && !v->code[first])
+        first++;
+    if (first == c->m.files)
+        return 0;
+    for (size_t i = first + 1; i < c->m.files; i++)
+        if (v->code[i] && others++ < NAMED)
+            buf_addf(&names, "%s%s", others > 1 ? ", " : "; also damaged: ", c->m.file[i].name);
+    if (others > NAMED)
+        buf_addf(&names, " and %zu more", others - NAMED);
+    if (e) {
+        *e = *v->why[first];
+        size_t n = strlen(e->msg);
+        snprintf(e->msg + n, sizeof(e->msg) - n, "%s", buf_str(&names));
+    }
+    buf_finish(&names);
+    return v->code[first];
+}
+
 int ckpt_verify(const struct ckpt *c, struct err *e)
 {
-    int code = 0;
-    for (size_t i = 0; !code && i < c->m.files; i++) {
-        const struct ckpt_file *f = &c->m.file[i];
-        char digest[XXH_TEXT], *path = path_join(c->path, f->name);
-        uint64_t size = 0;
-        code = hash_file(path, &size, digest, e);
-        if (!code && (size != f->size || strcmp(digest, f->xxh3_128) != 0))
-            code = err_set(e, ERR_INTEGRITY,
-                           "%s: its bytes are not those that were written "
-                           "(XXH3-128 %s instead of %s)",
-                           path, digest, f->xxh3_128);
-        free(path);
-    }
+    struct verification v = {.c = c};
+    atomic_init(&v.next, 0);
+    v.code = mem_new(c->m.files + 1, sizeof(*v.code));
+    v.why = mem_new(c->m.files + 1, sizeof(*v.why));
+    verify_by_threads(&v);
+    int code = report_damage(&v, e);
+    for (size_t i = 0; i < c->m.files; i++)
+        free(v.why[i]);
+    free(v.why);
+    free(v.code);
     return code;
 }
 

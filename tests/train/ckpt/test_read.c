@@ -136,6 +136,37 @@ static void every_flipped_bit_is_found(void)
     ckpt_close(c);
 }
 
+/* Files that are worth a thread, of which some are damaged: all of them are named. */
+static void all_damaged_files_are_named(void)
+{
+    enum { SIDE = 600 };
+    struct err e;
+    struct ckpt *c;
+    struct ckpt_writer *w;
+    struct ckpt_meta meta = {.iteration = 9, .model = "{}", .eod = -1};
+    const char *dir = fresh("many"), *groups[] = {CKPT_PARAM, "a", "b", "c"};
+    int64_t size[2] = {SIDE, SIDE};
+    float *data = mem_new((size_t)SIDE * SIDE, sizeof(*data));
+    T_OK(ckpt_writer_open(dir, 9, &w, &e), &e);
+    for (size_t g = 0; g < 4; g++)
+        ckpt_put(w, groups[g], "big", 2, size,
+                 (struct box_mem){data, DTYPE_F32, box_whole(2, size), SIDE});
+    T_OK(ckpt_commit(w, &meta, &e), &e);
+    ckpt_writer_close(w);
+    T_OK(ckpt_open(t_path("many/iter_0000009"), &c, &e), &e);
+    T_OK(ckpt_verify(c, &e), &e);
+    sample_flip(file_path(dir, "a-00000.safetensors"), 500000, 2);
+    T_ERR(ckpt_verify(c, &e), &e, ERR_INTEGRITY, "a-00000.safetensors: its bytes are not");
+    T_CHECK(!strstr(e.msg, "also damaged"));
+    sample_flip(file_path(dir, "param-00000.safetensors"), 1400000, 2);
+    sample_flip(file_path(dir, "c-00000.safetensors"), 900, 2);
+    T_ERR(ckpt_verify(c, &e), &e, ERR_INTEGRITY, "param-00000.safetensors: its bytes are not");
+    T_CHECK(strstr(e.msg, "; also damaged: a-00000.safetensors, c-00000.safetensors"));
+    T_EQ(ckpt_verify(c, NULL), ERR_INTEGRITY);
+    ckpt_close(c);
+    free(data);
+}
+
 static void every_cut_is_found(void)
 {
     struct err e;
@@ -304,6 +335,6 @@ static void parts_in_two_files(void)
 
 T_MAIN(T_CASE(boxes_of_any_cut), T_CASE(what_does_not_fit_is_named),
        T_CASE(tensors_are_listed_in_order), T_CASE(every_flipped_bit_is_found),
-       T_CASE(every_cut_is_found), T_CASE(longer_files_are_found),
-       T_CASE(a_renamed_folder_is_found), T_CASE(files_and_manifest_must_agree),
-       T_CASE(parts_in_two_files))
+       T_CASE(all_damaged_files_are_named), T_CASE(every_cut_is_found),
+       T_CASE(longer_files_are_found), T_CASE(a_renamed_folder_is_found),
+       T_CASE(files_and_manifest_must_agree), T_CASE(parts_in_two_files))
