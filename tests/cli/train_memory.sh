@@ -10,7 +10,7 @@ huge="--num-layers 40 --hidden-size 640 --num-attention-heads 10 --threads 2"
 mib() { awk -v v="$1" -v u="$2" 'BEGIN { x = v * (u == "GiB" ? 1024 : u == "KiB" ? 1 / 1024 : 1); print int(x + 0.999) }'; }
 # the three numbers of the message in .err, in MiB: need, free, total
 numbers() {
-    set -- $(sed -n 's/^error: not enough memory: \([0-9.]* .iB\) are needed (.*), and \([0-9.]* .iB\) of \([0-9.]* .iB\) are free by the limit of .*/\1 \2 \3/p' .err)
+    set -- $(sed -n 's/^error: not enough memory: \([0-9.]* .iB\) are needed (.*), and \([0-9.]* .iB\) of \([0-9.]* .iB\) are free under the limit of .*/\1 \2 \3/p' .err)
     [ $# = 6 ] || { _wrong "not three numbers"; set -- 0 MiB 0 MiB 0 MiB; }
     need=$(mib "$1" "$2") free=$(mib "$3" "$4") total=$(mib "$5" "$6")
 }
@@ -28,7 +28,7 @@ under() { (ulimit -v $(($1 * 1024)) && shift && exec "$@"); }
 t "ulimit -v: what fits into the need that is told runs to its end, 2 MiB less is refused"
 expect 5 under 120 "$TRAIN" run $tiny $model $work --save u
 refused u
-err_has "by the limit of ulimit -v"
+err_has "under the limit of ulimit -v"
 err_has "or raise \`ulimit -v\`"
 numbers
 least=$((total - free + need))
@@ -78,7 +78,7 @@ else
     [ ! -e "$group/memory.swap.max" ] || echo 0 >"$group/memory.swap.max"
     expect 5 inside "$group" "$TRAIN" run $tiny $model $work --save g
     refused g
-    err_has "by the limit of the cgroup "
+    err_has "under the limit of the cgroup "
     numbers
     echo $(((need + total - free + 2) * mb)) >"$group/$file"
     expect 0 inside "$group" "$TRAIN" run $tiny $model $work --save g

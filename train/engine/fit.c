@@ -117,7 +117,7 @@ int fit_check(const struct rank *r, const struct mem_limit *limit, int n, struct
     add_bytes(&b, l->free);
     buf_adds(&b, " of ");
     add_bytes(&b, l->total);
-    buf_addf(&b, " are free by the limit of %s", l->name);
+    buf_addf(&b, " are free under the limit of %s", l->name);
     err_set(e, ERR_RESOURCE, "%s", buf_str(&b));
     buf_finish(&b);
     advise(r, wanted, l, e);
