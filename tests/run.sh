@@ -3,8 +3,8 @@
 # Installs what the tests need, builds weft and passes its tests: the quick tier of every suite, the same
 # once more under sanitizers, and one planted fault after the other. Ends in "N passed, N failed".
 #
-#   tests/run.sh            all of it (some MINUTES minutes on two cores)
-#   tests/run.sh --plain    one build, no sanitizers, no faults (some PLAIN)
+#   tests/run.sh            all of it (twenty to twenty-five minutes on two cores)
+#   tests/run.sh --plain    one build, no sanitizers, no faults (about eight)
 #   tests/run.sh --full     the long tier of every suite as well
 set -eu
 cd "$(dirname "$0")/.."

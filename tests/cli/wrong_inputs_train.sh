@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# Wrong inputs of train and convert that a newcomer meets: exit code and the words that lead on. Others: wrong_inputs_prep.sh.
+
+"$STORIES" --documents 40 --output s.jsonl
+python3 -c '
+import json
+open("t.txt", "w").writelines(json.loads(x)["text"] + "\n" for x in open("s.jsonl"))'
+"$TOK" train -q --preset ucllm --input t.txt --model_prefix m --vocab_size 400
+"$PREP" build --quiet --input s.jsonl --tokenizer m.model --output-prefix d --append-eod
+run="$TRAIN run --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 16 --max-position-embeddings 16
+    --micro-batch-size 1 --train-iters 2 --lr 1e-3 --split 100,0,0 --eval-iters 0 --data-path d_text_document"
+
+t "train run: heads that do not divide"
+expect 2 $run --num-attention-heads 3
+err_has "num-attention-heads"
+
+t "train run: more than the memory holds"
+expect 5 $run --micro-batch-size 1000000 --hidden-size 4096
+err_has "not enough memory"
+err_has "lower --micro-batch-size from 1000000"
+
+t "train run: splits and rates that are none"
+for split in abc 0,0,0; do
+    expect 2 $run --split $split
+    err_has "split"
+done
+for rate in -1 nan 1e-3x; do
+    expect 2 $run --lr $rate
+    err_has "--lr"
+done
+
+t "train run: --save of a file"
+echo a >file
+expect 4 $run --save file
+err_has "file"
+
+t "train run: without --save, which --no-save says aloud"
+expect 0 $run
+err_has "without --save DIR the model is not kept (--no-save silences this warning)"
+expect 0 $run --no-save
+err_lacks "is not kept"
+
+t "train run: --load of what is not there, or holds no checkpoint"
+expect 4 $run --no-save --load nosuch
+err_has "nosuch: there is no such folder"
+mkdir -p dir
+cp s.jsonl dir/a.jsonl
+expect 3 $run --no-save --load dir
+err_has "dir holds no checkpoint (iter_0000100), but other files: a.jsonl"
+
+t "train run: --finetune without --load"
+expect 2 $run --no-save --finetune
+err_has "--finetune needs --load"
+
+t "train run: an older checkpoint by its folder"
+expect 0 $run --save r --save-interval 1
+expect 0 $run --no-save --load r/iter_0000001
