@@ -229,9 +229,9 @@ def prepare(root, folder, command):
     inputs = [w.strip("'") for w in command.split() if w not in written or command.split().count(w) > 1]
     for path in written:
         base = os.path.join(folder, path)
-        names = [base] if path.endswith("/") else [os.path.join(os.path.dirname(base) or folder, n)
-                                                   for n in os.listdir(os.path.dirname(base))
-                                                   if n.startswith(os.path.basename(base))] if os.path.isdir(os.path.dirname(base)) else []
+        parent, begin = os.path.split(base)
+        there = os.listdir(parent) if os.path.isdir(parent) else []
+        names = [base] if path.endswith("/") else [os.path.join(parent, n) for n in there if n.startswith(begin)]
         for name in names:
             read = os.path.relpath(name, folder)
             if any(fnmatch.fnmatchcase(read, w) for w in inputs) or (path.endswith("/") and not os.path.isdir(name)):
