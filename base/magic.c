@@ -138,7 +138,7 @@ static const struct {
     struct magic what;
 } judged[] = {
     {is_zstd, {MAGIC_ZSTD, "a zstd file", "decompress it: zstd -dc FILE | ... -"}},
-    {is_sentencepiece, {MAGIC_OTHER, "a SentencePiece model", TOKENIZER_CURE}},
+    {is_sentencepiece, {MAGIC_TOKENIZER, "a SentencePiece model", TOKENIZER_CURE}},
     {is_safetensors, {MAGIC_OTHER, "a safetensors file of weights", NULL}},
     {is_gguf, {MAGIC_OTHER, "a GGUF file of weights", NULL}},
     {is_arrow_stream, {MAGIC_OTHER, "an Arrow stream", ARROW_CURE}},

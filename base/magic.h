@@ -21,9 +21,10 @@ enum magic_id {
     MAGIC_GZIP,
     MAGIC_XZ,
     MAGIC_PARQUET,
-    MAGIC_ARCHIVE, /* compressed or packed in a way that is not read: bzip2, lz4, zip, tar, ... */
-    MAGIC_DOCS,    /* the stream of tok encode --format docs */
-    MAGIC_UTF,     /* text in another encoding: UTF-16, UTF-32 */
+    MAGIC_ARCHIVE,   /* compressed or packed in a way that is not read: bzip2, lz4, zip, tar, ... */
+    MAGIC_DOCS,      /* the stream of tok encode --format docs */
+    MAGIC_TOKENIZER, /* a SentencePiece model */
+    MAGIC_UTF,       /* text in another encoding: UTF-16, UTF-32 */
     MAGIC_OTHER
 };
 

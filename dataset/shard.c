@@ -14,6 +14,7 @@
 #include "base/program.h"
 #include "dataset/commit.h"
 #include "dataset/ids.h"
+#include "dataset/prefix.h"
 
 enum {
     AT_VERSION = 9,
@@ -186,6 +187,18 @@ static int check_ends(struct shard *s, const struct ends *at, struct err *e)
     return 0;
 }
 
+/* What lies there instead of a .idx that could not be opened. */
+static int explain(const char *prefix, int code, struct err *e)
+{
+    struct err why = {0};
+    char *found = NULL;
+    int other = code == ERR_IO ? prefix_find(prefix, &found, &why) : 0;
+    free(found);
+    if (other && e)
+        *e = why;
+    return other ? other : code;
+}
+
 static int open_idx(struct shard *s, const char *prefix, struct err *e)
 {
     struct ends at = {{0}};
@@ -194,7 +207,7 @@ static int open_idx(struct shard *s, const char *prefix, struct err *e)
     int code = map_later(&s->idx, path, &fd, e);
     free(path);
     if (code)
-        return code;
+        return explain(prefix, code, e);
     size_t n = sizeof(at.head);
     code = read_at(s, fd, 0, at.head, s->idx.size < n ? s->idx.size : n, e);
     if (!code)

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "dataset/manifest.h"
 #include "dataset/mix.h"
+#include "dataset/prefix.h"
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
@@ -54,7 +55,14 @@ static int lists_of(const struct blend_request *q, struct data_lists *l, struct 
         return data_flags_lists(q->data, l, e);
     if (q->data->path.n)
         return err_set(e, ERR_USAGE, "--prefix and --data-path exclude each other");
-    return blend_list_words("--prefix", &q->prefix, 1, &l->shared, e);
+    char *found;
+    int code = prefix_find(q->prefix, &found, e);
+    if (code)
+        return code;
+    const char *const prefix = found;
+    code = blend_list_words("--prefix", &prefix, 1, &l->shared, e);
+    free(found);
+    return code;
 }
 
 static const char *first_prefix(const struct data_lists *l)

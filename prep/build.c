@@ -66,9 +66,10 @@ static int check_files(const struct build *b, struct err *e)
     r.rlim_cur = want < r.rlim_max ? want : r.rlim_max;
     if (r.rlim_cur >= want && !setrlimit(RLIMIT_NOFILE, &r))
         return 0;
-    return err_set(e, ERR_USAGE,
-                   "%zu data sets need %llu open files, and a process may have %llu here",
-                   b->noutputs, (unsigned long long)want, (unsigned long long)r.rlim_max);
+    err_set(e, ERR_RESOURCE, "%zu data sets need %llu open files, the limit is %llu", b->noutputs,
+            (unsigned long long)want, (unsigned long long)r.rlim_max);
+    return err_hint(e, "raise it with 'ulimit -n %llu', or lower --partitions",
+                    (unsigned long long)want);
 }
 
 static int make_plan(struct build *b, struct err *e)

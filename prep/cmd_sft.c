@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/program.h"
+#include "dataset/prefix.h"
 #include "prep/cmd.h"
 #include "prep/sft.h"
 #include "prep/unpack.h"
@@ -211,8 +213,12 @@ int cmd_unpack(const struct cmd *c, struct err *e)
     int code = tok_flags_given(&c->o->tokenizer) ? tok_open_flags(&c->o->tokenizer, &tok, e) : 0;
     if (!code)
         cmd_warn_unused(c, tok);
+    char *prefix = NULL;
     if (!code)
-        code = packed_open(&set, c->opts->file[0], e);
+        code = prefix_find(c->opts->file[0], &prefix, e);
+    if (!code)
+        code = packed_open(&set, prefix, e);
+    free(prefix);
     if (!code) {
         code = print_all(&set, tok, c->o->loss_mask == 1, c->stop, e);
         packed_close(&set);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/magic.h"
 #include "base/mem.h"
 #include "tok/hf.h"
 #include "tok/sp.h"
@@ -111,6 +112,34 @@ static engine_open *find_engine(const struct tok_options *o, const char *p, size
     return NULL;
 }
 
+/* Two lines that are an object each. */
+static bool looks_like_jsonl(const char *p, size_t n)
+{
+    const char *feed = n ? memchr(p, '\n', n) : NULL, *end = p + n;
+    if (!feed || !looks_like_json(p, n))
+        return false;
+    const char *last = feed;
+    while (last > p && strchr(" \t\r", last[-1]))
+        last--;
+    const char *next = feed + 1;
+    return last - p > 1 && last[-1] == '}' && next < end && *next == '{';
+}
+
+/* What cannot be any tokenizer's file, named as what it is. */
+static int check_kind(const struct tok_options *o, const char *p, size_t n, struct err *e)
+{
+    if (!n)
+        return err_set(e, ERR_DATA, "%s: is empty", o->path);
+    const struct magic *m = magic_find(p, n);
+    if (m && m->id != MAGIC_TOKENIZER)
+        return err_set(e, ERR_DATA, "%s: is %s, not a tokenizer", o->path, m->name);
+    if (looks_like_jsonl(p, n)) {
+        err_set(e, ERR_DATA, "%s: holds records of JSONL, not a tokenizer", o->path);
+        return err_hint(e, "perhaps the tokenizer and the input were swapped");
+    }
+    return 0;
+}
+
 int tok_engine_open(const struct tok_options *o, struct buf *file, struct tok_engine *ret,
                     struct tok_info *info, struct err *e)
 {
@@ -118,6 +147,9 @@ int tok_engine_open(const struct tok_options *o, struct buf *file, struct tok_en
     size_t n = file->len;
     const char *holds;
     bool fits;
+    int odd = check_kind(o, p, n, e);
+    if (odd)
+        return odd;
     engine_open *open = find_engine(o, p, n, &holds, &fits);
     if (o->type != TOK_AUTO && !fits)
         return misfit(o, holds, e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/tok.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,11 +22,44 @@ enum {
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
+/* A name as the Hugging Face Hub has them, gpt2 or meta-llama/Llama-3.1-8B: at most one slash, and
+ * no ending of a file. */
+static bool like_hub(const char *path)
+{
+    static const char *const ending[] = {".json", ".model", ".txt", ".tiktoken", ".spm"};
+    const char *slash = strchr(path, '/');
+    size_t n = strlen(path);
+    if (!n || *path == '/' || *path == '.' || *path == '~' || path[n - 1] == '/' ||
+        (slash && strchr(slash + 1, '/')))
+        return false;
+    for (size_t i = 0; i < sizeof(ending) / sizeof(*ending); i++)
+        if (n > strlen(ending[i]) && !strcmp(path + n - strlen(ending[i]), ending[i]))
+            return false;
+    char *dir = path_dir(path);
+    bool local = slash && file_is_dir(dir); /* then a file in it is missing */
+    free(dir);
+    return !local;
+}
+
+static int missing(const char *path, struct err *e)
+{
+    int code = err_sys(e, errno, "%s: cannot open", path);
+    if (code == ERR_IO && errno == ENOENT && like_hub(path))
+        err_hint(e,
+                 "if this is a name on the Hugging Face Hub, fetch its files first: "
+                 "huggingface-cli download %s --include '*token*' '*vocab*' '*merges*' "
+                 "--local-dir FOLDER; then --tokenizer FOLDER",
+                 path);
+    return code;
+}
+
 /* A folder stands for a file in it. */
 static int find_file(const struct tok_options *o, char **ret, struct err *e)
 {
     struct stat st;
-    if (stat(o->path, &st) || !S_ISDIR(st.st_mode))
+    if (stat(o->path, &st))
+        return missing(o->path, e);
+    if (!S_ISDIR(st.st_mode))
         return *ret = mem_strdup(o->path), 0;
     return folder_find(o->path, o->type, ret, e);
 }

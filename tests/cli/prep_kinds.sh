@@ -129,3 +129,47 @@ expect 2 build --input good.jsonl $null --min-tokens 300 --max-tokens 200
 err_has "--min-tokens 300 exceeds --max-tokens 200: no document can match"
 expect 2 build --input good.jsonl $null --min-bytes 3 --max-bytes 2
 err_has "--min-bytes 3 exceeds --max-bytes 2: no record can match"
+
+t "a prefix that is not there: what was perhaps meant; .bin and .idx are taken off"
+expect 0 build --input good.jsonl $null --output-prefix big
+for verb in "inspect big" "export --ids big" "verify big" "merge big big --output-prefix m" "unpack big" \
+    "blend --data-path big --seq-length 2 --num-samples 1" "index --prefix big --seq-length 2 --num-samples 1"; do
+    expect 4 "$PREP" $verb
+    err_has "big.bin and big.idx do not exist"
+    err_has "did you mean big_text_document"
+done
+expect 3 "$PREP" inspect good.jsonl
+err_has "good.jsonl is a file, not the prefix of token data"
+expect 4 "$PREP" inspect nothing
+err_has "nothing is a folder"
+for end in bin idx; do
+    expect 0 "$PREP" inspect big_text_document.$end
+    expect 0 "$PREP" export --ids big_text_document.$end
+    expect 0 "$PREP" verify big_text_document.$end
+    expect 0 "$PREP" blend --data-path big_text_document.$end --seq-length 1 --num-samples 1 --split 1,0,0
+done
+
+t "limits of open files: need, limit and cure, exit 5"
+expect 5 sh -c 'ulimit -n 16; "$@"' sh "$PREP" build --input good.jsonl $null --output-prefix u
+err_has "1 data sets need 68 open files, the limit is 16"
+err_has "ulimit -n 68"
+
+t "what is not a tokenizer is named"
+: >t.json
+expect 3 build --input good.jsonl --tokenizer t.json
+err_has "t.json: is empty"
+expect 3 build --input t.model --tokenizer second.jsonl
+err_has "second.jsonl: "
+cat good.jsonl good.jsonl >two.jsonl
+expect 3 build --input t.model --tokenizer two.jsonl
+err_has "two.jsonl: holds records of JSONL, not a tokenizer"
+err_has "swapped"
+expect 3 build --input good.jsonl --tokenizer a.tar.gz
+err_has "a.tar.gz: is a gzip file, not a tokenizer"
+for name in gpt2 meta-llama/Llama-3.1-8B; do
+    expect 4 build --input good.jsonl --tokenizer $name
+    err_has "$name: cannot open"
+    err_has "if this is a name on the Hugging Face Hub"
+done
+expect 4 build --input good.jsonl --tokenizer nothing/tokenizer.json
+err_lacks "Hub"

@@ -69,7 +69,7 @@ expect 4 "$TOK" train --overwrite --input missing.txt --model_prefix c --vocab_s
 err_has "missing.txt: no such file"
 printf '{"text": "a"}\n{"text": 5}\n' >bad.jsonl
 expect 3 "$TOK" train --overwrite --input bad.jsonl --model_prefix c --vocab_size 80
-err_has "bad.jsonl, line 2: the value under \"text\" is no string"
+err_has "bad.jsonl, line 2: the value under \"text\" is not a string"
 zstd -q -c text.txt | head -c 500 >cut.zst
 expect 3 "$TOK" train --overwrite --input cut.zst --model_prefix c --vocab_size 80
 err_has "cut.zst"

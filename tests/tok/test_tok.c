@@ -158,7 +158,7 @@ static void files_are_recognised_by_content(void)
     T_ERR(open_bytes(json + 3, sizeof(json) - 4, TOK_GPT_SENTENCEPIECE, &t, &e), &e, ERR_USAGE,
           "holds JSON");
     T_ERR(open_bytes("#version: 0.2", 13, TOK_AUTO, &t, &e), &e, ERR_DATA, "neither");
-    T_ERR(open_bytes("", 0, TOK_AUTO, &t, &e), &e, ERR_DATA, "neither");
+    T_ERR(open_bytes("", 0, TOK_AUTO, &t, &e), &e, ERR_DATA, "is empty");
     T_ERR(open_bytes(b.data, b.len - 1, TOK_AUTO, &t, &e), &e, ERR_DATA, "tokenizer: ");
     struct tok_options o = {.type = TOK_SENTENCEPIECE};
     T_ERR(tok_open(&o, &t, &e), &e, ERR_USAGE, "needs a file");

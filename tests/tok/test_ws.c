@@ -232,7 +232,7 @@ static void bad_vocabularies_are_refused(void)
     refuse("{\"<unk>\": 0", ERR_DATA, "vocab.json");
     refuse("{\"model\": {}, \"added_tokens\": []}", ERR_DATA, "model.vocab is missing");
     refuse("[1]", ERR_DATA, "neither a tokenizer.json");
-    refuse("", ERR_DATA, "neither");
+    refuse("", ERR_DATA, "is empty");
 }
 
 static void types_and_files_must_fit(void)
