@@ -2,9 +2,12 @@
 #include "base/opt.h"
 
 #include <ctype.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/opt_row.h"
 #include "base/toml.h"
@@ -25,6 +28,9 @@ struct cursor {
     bool ended; /* "--" was seen */
     struct flag *flag;
     size_t nflag, room;
+    struct opt_name *unknown;
+    size_t nunknown;
+    bool new_unknown; /* the word before was one: its values follow */
     struct err *e;
 };
 
@@ -79,13 +85,20 @@ static const char *verb_names(struct opts *o)
 
 static int refuse_name(struct opts *o, const char *name, size_t n, struct err *e)
 {
-    char near[OPT_NAME_SIZE];
-    err_set(e, ERR_USAGE, "unknown option --%.*s of %s", (int)n, name, place(o));
-    if (opt_nearest(o->table, o->verb, name, n, near))
-        err_hint(e, "did you mean --%s?", near);
-    else
-        err_hint(e, "%s --help lists all options", place(o));
-    return ERR_USAGE;
+    struct opt_name one = {name, n};
+    return opt_refuse_names(o->table, o->verb, place(o), &one, 1, e);
+}
+
+/* Unknown names are kept until the line is read, to be reported together. */
+static int note_unknown(struct cursor *c, const char *name, size_t n)
+{
+    for (size_t i = 0; i < c->nunknown; i++)
+        if (c->unknown[i].n == n && !memcmp(c->unknown[i].name, name, n))
+            return 0;
+    c->unknown = mem_grow(c->unknown, c->nunknown + 1, sizeof(*c->unknown));
+    c->unknown[c->nunknown++] = (struct opt_name){name, n};
+    c->new_unknown = true;
+    return 0;
 }
 
 static int refuse_verb(struct opts *o, const char *word, struct err *e)
@@ -125,7 +138,7 @@ static int take_denial(struct cursor *c, const char *name, size_t n, bool has_va
 {
     int row = opt_denies(name, n) ? opt_find(c->o->table, c->o->verb, name + 3, n - 3) : NO_ROW;
     if (row == NO_ROW || opt_row(c->o->table, row)->type != OPT_SWITCH)
-        return refuse_name(c->o, name, n, c->e);
+        return note_unknown(c, name, n);
     if (has_value)
         return err_set(c->e, ERR_USAGE, "--%.*s takes no value", (int)n, name);
     add_text(add_flag(c, name, n, row), "false");
@@ -137,8 +150,13 @@ static int take_values(struct cursor *c, struct flag *f)
 {
     const struct opt *row = opt_row(c->o->table, f->row);
     bool list = row->type == OPT_LIST;
-    while (c->i < c->argc && !is_option(c->argv[c->i]) && (list || !f->ntext))
+    while (c->i < c->argc && !is_option(c->argv[c->i]) && (list || !f->ntext) &&
+           !(row->numbers && f->ntext && !isdigit((unsigned char)c->argv[c->i][0])))
         add_text(f, c->argv[c->i++]);
+    if (f->ntext > 1)
+        c->o->swallowed =
+            arena_printf(&c->o->arena, "--%.*s took '%s' as a value: write it before --%.*s",
+                         (int)f->n, f->name, f->text[f->ntext - 1], (int)f->n, f->name);
     if (f->ntext)
         return 0;
     err_set(c->e, ERR_USAGE, "--%.*s needs %s", (int)f->n, f->name,
@@ -177,7 +195,8 @@ static int take_short(struct cursor *c, const char *word)
     size_t n = strcspn(word + 1, "=");
     if (opt_nearest(c->o->table, c->o->verb, word + 1, n, near))
         return err_hint(c->e, "did you mean --%s?", near);
-    return err_hint(c->e, "the short options are -h, -q and -v; %s --help lists all", place(c->o));
+    return err_hint(c->e, "the short options are -h, -q, -v and -V; %s --help lists all",
+                    place(c->o));
 }
 
 static int take_word(struct cursor *c)
@@ -188,6 +207,10 @@ static int take_word(struct cursor *c)
         c->ended = true;
         return 0;
     }
+    bool value = c->new_unknown && (o->verb != NO_VERB || find_verb(o->table, word) == NO_VERB);
+    if (!c->ended && !is_option(word) && value)
+        return 0; /* of an unknown option */
+    c->new_unknown = false;
     if (!c->ended && is_option(word))
         return word[1] == '-' ? take_long(c, word + 2) : take_short(c, word);
     if (o->verb == NO_VERB && has_verbs(o->table)) {
@@ -206,10 +229,17 @@ static bool wants_answer(struct opts *o, int argc, char **argv)
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         k->help_short |= !strcmp(argv[i], "-h");
         k->help_long |= !strcmp(argv[i], "--help");
-        k->version |= !strcmp(argv[i], "--version");
+        k->version |= !strcmp(argv[i], "--version") || !strcmp(argv[i], "-V");
         k->man |= !strcmp(argv[i], "--man");
         if (verb == NO_VERB && !is_option(argv[i]))
             verb = find_verb(o->table, argv[i]);
+    }
+    /* `tok`, `tok help`, `tok help encode` and `tok version`, as git and cargo have them */
+    const char *word = argc > 1 ? argv[1] : NULL;
+    if (has_verbs(o->table) && (!word || find_verb(o->table, word) == NO_VERB)) {
+        k->help_short |= !word;
+        k->help_long |= word && !strcmp(word, "help");
+        k->version |= word && !strcmp(word, "version");
     }
     bool answer = k->help_short || k->help_long || k->version || k->man;
     if (answer)
@@ -267,25 +297,71 @@ static int settle_row(struct opts *o, struct flag *f, struct err *e)
     if (opt_for_verb(row, o->verb))
         return err_set(e, ERR_USAGE, "--%.*s stands before the verb: write %s first", (int)f->n,
                        f->name, place(o));
-    err_set(e, ERR_USAGE, "--%.*s is no option of %s", (int)f->n, f->name, place(o));
-    return err_hint(e, "it belongs to %s", verbs_of(o, row));
+    struct buf meant = {0};
+    err_set(e, ERR_USAGE, "--%.*s is not an option of %s", (int)f->n, f->name, place(o));
+    bool ours = opt_synonym_of(o->table, o->verb, f->name, f->n, &meant);
+    if (ours)
+        err_hint(e, "did you mean %s? --%.*s belongs to %s", buf_str(&meant), (int)f->n, f->name,
+                 verbs_of(o, row));
+    else
+        err_hint(e, "it belongs to %s", verbs_of(o, row));
+    buf_finish(&meant);
+    return ERR_USAGE;
+}
+
+/* The flag before this one with the same option, or NULL. */
+static struct flag *earlier(const struct cursor *c, size_t i)
+{
+    int row = c->flag[i].row;
+    while (i-- > 0)
+        if (c->flag[i].row == row)
+            return &c->flag[i];
+    return NULL;
+}
+
+/* A list that is given again adds up. */
+static void join(struct opts *o, const struct flag *before, struct flag *f)
+{
+    size_t n = before->ntext + f->ntext;
+    const char **text = arena_take(&o->arena, n, sizeof(char *));
+    memcpy(text, before->text, before->ntext * sizeof(char *));
+    memcpy(text + before->ntext, f->text, f->ntext * sizeof(char *));
+    f->text = text;
+    f->ntext = n;
+}
+
+/* Of a single option the last one wins. */
+static int apply_flag(struct opts *o, struct flag *f, const struct flag *before, struct err *e)
+{
+    static const struct opt_origin_row flag = {FROM_FLAG, NULL};
+    struct buf was = {0}, is = {0};
+    const char *label = arena_printf(&o->arena, "--%.*s", (int)f->n, f->name);
+    bool list = opt_row(o->table, f->row)->type == OPT_LIST;
+    if (before && list)
+        join(o, before, f);
+    if (before && !list)
+        opt_value_text(o, f->row, &was);
+    int rc = opt_apply(o, f->row, &flag, label, f->text, f->ntext, false, e);
+    if (!rc && before && !list) {
+        opt_value_text(o, f->row, &is);
+        if (strcmp(buf_str(&was), buf_str(&is)) != 0)
+            log_warn("--%s was given as %s and as %s: the last one counts",
+                     opt_row(o->table, f->row)->name, before->text[0], f->text[0]);
+    }
+    buf_finish(&was);
+    buf_finish(&is);
+    return rc;
 }
 
 static int apply_flags(struct cursor *c)
 {
-    static const struct opt_origin_row flag = {FROM_FLAG, NULL};
-    struct opts *o = c->o;
-    for (size_t i = 0; i < c->nflag; i++) {
-        struct flag *f = &c->flag[i];
-        int rc = settle_row(o, f, c->e);
-        if (rc)
-            return rc;
-        const char *label = arena_printf(&o->arena, "--%.*s", (int)f->n, f->name);
-        rc = opt_apply(o, f->row, &flag, label, f->text, f->ntext, false, c->e);
-        if (rc)
-            return rc;
+    int rc = 0;
+    for (size_t i = 0; i < c->nflag && !rc; i++) {
+        rc = settle_row(c->o, &c->flag[i], c->e);
+        if (!rc)
+            rc = apply_flag(c->o, &c->flag[i], earlier(c, i), c->e);
     }
-    return 0;
+    return rc;
 }
 
 static int apply_sources(struct cursor *c)
@@ -330,6 +406,9 @@ static int read_all(struct cursor *c)
     int rc = 0;
     while (!rc && c->i < c->argc)
         rc = take_word(c);
+    if (c->nunknown)
+        return opt_refuse_names(c->o->table, c->o->verb, place(c->o), c->unknown, c->nunknown,
+                                c->e);
     if (rc)
         return rc;
     apply_defaults(c->o);
@@ -345,7 +424,7 @@ int opts_init(struct opts *o, const struct opt_table *t, void *values, int argc,
     int rows = 0;
     *o = (struct opts){.table = t, .values = values, .verb = NO_VERB};
     memset(values, 0, sizeof(struct opt_common));
-    opt_check_names(t);
+    opt_check_table(t);
     while (opt_row(t, rows))
         rows++;
     o->origin = arena_take(&o->arena, (size_t)rows, sizeof(struct opt_origin_row));
@@ -357,22 +436,43 @@ int opts_init(struct opts *o, const struct opt_table *t, void *values, int argc,
     struct cursor c = {.o = o, .argc = argc, .i = 1, .argv = argv, .e = e};
     int rc = read_all(&c);
     free(c.flag);
+    free(c.unknown);
     if (rc)
         opts_finish(o);
     return rc;
 }
 
+int opts_hint_swallowed(const struct opts *o, struct err *e)
+{
+    return o->swallowed ? err_hint(e, "%s", o->swallowed) : e->code;
+}
+
+/* The page as `man` formats and shows it; false if there is no such program. */
+static bool show_man(struct opts *o)
+{
+    void (*old)(int) = signal(SIGPIPE, SIG_IGN); /* a reader may leave early */
+    FILE *man = system("command -v man >/dev/null 2>&1") ? NULL : popen("man -l -", "w");
+    if (man)
+        opt_print_man(o, man);
+    bool shown = man && pclose(man) == 0;
+    signal(SIGPIPE, old);
+    return shown;
+}
+
 bool opts_answer(struct opts *o, FILE *out)
 {
     const struct opt_common *k = common(o);
+    bool terminal = out == stdout && isatty(STDOUT_FILENO);
     if (k->help_long)
         opt_print_long(o, out);
     else if (k->help_short)
         opt_print_short(o, out);
     else if (k->version)
         opt_print_version(o, out);
-    else if (k->man)
+    else if (k->man && !(terminal && show_man(o)))
         opt_print_man(o, out);
+    else if (k->man)
+        return true;
     else if (k->completion)
         opt_print_completion(o, k->completion, out);
     else if (k->print_config)

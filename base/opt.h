@@ -10,9 +10,11 @@
  *
  * '-' and '_' are alike in names; a switch takes no value but accepts =true and =false, and
  * --no-NAME; a list takes values up to the next option, separated by spaces or commas (an item with
- * a comma is written "in double quotes", a list given again replaces the former; in a list of paths
- * the name of a file that exists is one item, whatever is in it). "--" ends the options. There are
- * no abbreviations. An unknown name is ERR_USAGE with the nearest known one as hint.
+ * a comma is written "in double quotes", a list given again on the command line adds up, and
+ * replaces that of a file; in a list of paths the name of a file that exists is one item, whatever
+ * is in it). "--" ends the options. There are no abbreviations. Unknown names are ERR_USAGE, all in
+ * one sentence, each with the option that was probably meant. Of a single option that is given
+ * twice the last one counts, with a warning if they differ.
  *
  * A file's keys may stand at its top or in any [section] of the table, named by the heading in
  * lower case with '-' for blanks. A key of another verb of the program is accepted and not applied.
@@ -45,21 +47,27 @@ struct opt_list {
     size_t n;
 };
 
+/* So long may the short sentence of an option be: a line of -h has 80 columns. A table with a
+ * longer one is a bug that ends the program at its start. */
+enum { OPT_BRIEF = 50 };
+
 struct opt {
     const char *name; /* "micro-batch-size", or as the field spells it: "vocab_size" */
     enum opt_type type;
-    size_t offset;   /* offsetof(struct xxx_options, member) */
-    const char *def; /* text of the default; NULL: 0, false, unset, empty */
+    size_t offset;     /* offsetof(struct xxx_options, member) */
+    const char *def;   /* text of the default; NULL: 0, false, unset, empty */
+    const char *unset; /* what holds when it is not given and has no default: "the newest" */
     double min, max; /* numbers; both 0: no bounds; 1e18, or 0 above a positive min: no upper one */
     const char *meta;  /* "N", "PATH"; for OPT_CHOICE "a|b|c" */
     const char *group; /* heading in --help, and table in the config file */
     bool paths;        /* of a list: files or prefixes; a name that exists is not split at commas */
+    bool numbers;      /* of a list: its values are numbers, so another word ends it */
     unsigned verbs;    /* bit set of the verbs that take it; 0: all */
     const char *alias; /* other names, comma separated, or NULL */
     bool basic;        /* shown by -h; --help shows all */
     unsigned idle; /* of the verbs, those where it has no effect: accepted, not listed, warned of */
     const char *needs; /* what gives it an effect (see opts_warn_unused); NULL: it always has one */
-    const char *brief; /* short sentence, for -h; NULL: the long one */
+    const char *brief; /* sentence of at most OPT_BRIEF columns for -h; NULL: the long one */
     const char *help;  /* long sentence, for --help and the man page; neither has a full stop */
 };
 
@@ -92,11 +100,21 @@ struct opt_preset {
 
 struct opt_table {
     const char *program, *help;
-    const char *examples;            /* for -h of the program */
-    const struct opt_verb *verb;     /* ended by a NULL name; its index is the bit in opt.verbs */
-    const struct opt *opt;           /* ended by a NULL name */
-    const struct opt_preset *preset; /* ended by a NULL name; may be NULL */
-    unsigned verbose;                /* bit set of the verbs where --verbose prints more */
+    const char *examples;              /* for -h of the program */
+    const struct opt_verb *verb;       /* ended by a NULL name; its index is the bit in opt.verbs */
+    const struct opt *opt;             /* ended by a NULL name */
+    const struct opt_preset *preset;   /* ended by a NULL name; may be NULL */
+    const struct opt_synonym *synonym; /* ended by a NULL name; may be NULL */
+    unsigned verbose;                  /* bit set of the verbs where --verbose prints more */
+};
+
+/*
+ * What users of other tools write, as a hint and no alias: where `name` is unknown, "did you mean
+ * --ours?", if the verb has that option; `text` says it instead, NULL: "--ours". `ours` may be NULL
+ * beside a text.
+ */
+struct opt_synonym {
+    const char *name, *ours, *text;
 };
 
 /* Every program's struct begins with these; their options are added to each table by itself. */
@@ -115,8 +133,9 @@ struct opts {
     int verb;          /* index, -1 if none was named */
     const char **file; /* the other arguments */
     size_t nfile;
-    struct arena arena; /* owns strings and lists */
-    void *origin;       /* private: where each value came from */
+    struct arena arena;    /* owns strings and lists */
+    const char *swallowed; /* private: what a list took that may have been meant as a file */
+    void *origin;          /* private: where each value came from */
 };
 
 /*
@@ -127,8 +146,14 @@ int opts_init(struct opts *o, const struct opt_table *t, void *values, int argc,
               struct err *e);
 
 /*
+ * For a refusal that lacks a file, already in `e`: adds that a list took words up to the last one
+ * ("--corpus took 'P.model' as a value"), if one did. Returns e->code.
+ */
+int opts_hint_swallowed(const struct opts *o, struct err *e);
+
+/*
  * Answers -h, --help, --version, --man, --completion, --print-config on `out` if one was asked
- * for: true if it did, and the program is done (code 0).
+ * for: true if it did, and the program is done (code 0). --man on a terminal is shown by man(1).
  */
 bool opts_answer(struct opts *o, FILE *out);
 

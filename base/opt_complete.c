@@ -155,7 +155,7 @@ static void put_zsh_rows(FILE *out, const struct opt_table *t, int verb)
         if (!offered(t, i, verb))
             continue;
         fprintf(out, "            '--%s%s[", o->name, o->type == OPT_SWITCH ? "" : "=");
-        put_zsh(out, o->help);
+        put_zsh(out, o->brief ? o->brief : o->help);
         fputs("]", out);
         if (o->type != OPT_SWITCH) {
             fputs(":", out);
@@ -263,7 +263,7 @@ static void print_fish(FILE *out, const struct opt_table *t)
             fputs(is_path(o) ? " -r -F" : " -x", out);
         }
         fputs(" -d '", out);
-        put_fish(out, o->help);
+        put_fish(out, o->brief ? o->brief : o->help);
         fputs("'\n", out);
     }
 }

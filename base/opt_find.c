@@ -12,21 +12,24 @@
 
 static const struct opt common_rows[] = {
     OPT_ROW(.name = "help", .type = OPT_SWITCH, AT(help_long), .basic = true,
-            .help = "all options; -h shows the basic ones"),
-    OPT_ROW(.name = "version", .type = OPT_SWITCH, AT(version), .help = "version and features"),
-    OPT_ROW(.name = "man", .type = OPT_SWITCH, AT(man),
-            .help = "the manual page: --man | man -l -"),
+            .brief = "explain all options (-h: the basic ones)",
+            .help = "explain all options; -h shows the basic ones"),
+    OPT_ROW(.name = "version", .type = OPT_SWITCH, AT(version),
+            .help = "print version and features"),
+    OPT_ROW(.name = "man", .type = OPT_SWITCH, AT(man), .help = "show the manual page"),
     OPT_ROW(.name = "completion", .type = OPT_TEXT, AT(completion), .meta = "SHELL",
             .help = "completion script for bash, zsh or fish"),
     OPT_ROW(.name = "print-config", .type = OPT_SWITCH, AT(print_config),
-            .help = "every value and where it comes from, as a file for --config"),
+            .brief = "print every value and its origin as TOML",
+            .help = "print every value and its origin, as a file for --config"),
     OPT_ROW(.name = "config", .type = OPT_TEXT, AT(config), .meta = "PATH",
-            .help = "read options from this TOML file"),
+            .brief = "read options from a TOML file",
+            .help = "read options from this TOML file; flags override it"),
     OPT_ROW(.name = "preset", .type = OPT_TEXT, AT(preset), .meta = "NAME",
             .help = "start from a named set of values"),
     OPT_ROW(.name = "quiet", .type = OPT_SWITCH, AT(quiet),
-            .help = "print warnings and errors only; -q for short"),
-    OPT_ROW(.name = "verbose", .type = OPT_SWITCH, AT(verbose), .help = "print more; -v for short"),
+            .help = "print warnings and errors only (-q)"),
+    OPT_ROW(.name = "verbose", .type = OPT_SWITCH, AT(verbose), .help = "print more (-v)"),
 };
 
 enum {
@@ -196,11 +199,24 @@ static int has_rival(void *with, const char *name, size_t n)
     return 0;
 }
 
-void opt_check_names(const struct opt_table *t)
+static size_t columns(const char *s)
+{
+    size_t n = 0;
+    for (; *s; s++)
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+    return n;
+}
+
+void opt_check_table(const struct opt_table *t)
 {
     for (int i = 0; opt_row(t, i); i++) {
+        const struct opt *o = opt_row(t, i);
         struct rival r = {t, i};
-        each_name(opt_row(t, i), has_rival, &r);
+        each_name(o, has_rival, &r);
+        BUG_ON(!o->help, "--%s has no sentence", o->name);
+        const char *brief = o->brief ? o->brief : o->help;
+        BUG_ON(columns(brief) > OPT_BRIEF, "the short sentence of --%s has %zu columns, %d fit: %s",
+               o->name, columns(brief), OPT_BRIEF, brief);
     }
 }
 

@@ -1,13 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/opt_row.h"
 
 /*
- * -h: an example, then the options one needs, on a screen of 24 lines by 80 columns. --help: all
- * of them, by section.
+ * -h: an example, then the options one needs, each with its short sentence, values and default.
+ * --help: all of them, by section. Both are as wide as the terminal; nothing is cut.
  */
-enum { LINES = 24, COLUMNS = 80, LABEL = 30 };
+enum { NARROWEST = 40, WIDEST = 200 };
+
+/* Columns of the page and of the labels on its left. */
+struct page {
+    FILE *out;
+    size_t width, label;
+};
+
+/* COLUMNS, else the terminal's width, else 80. */
+static struct page open_page(FILE *out)
+{
+    const char *columns = getenv("COLUMNS");
+    struct winsize size = {0};
+    long n = columns ? strtol(columns, NULL, 10) : 0;
+    int fd = fileno(out);
+    if (n <= 0 && fd >= 0 && isatty(fd) && !ioctl(fd, TIOCGWINSZ, &size))
+        n = size.ws_col;
+    n = n <= 0 ? 80 : n < NARROWEST ? NARROWEST : n > WIDEST ? WIDEST : n;
+    return (struct page){out, (size_t)n, n < 70 ? (size_t)n / 3 : 30};
+}
 
 /* ---- text in columns ---- */
 
@@ -22,48 +44,27 @@ static size_t width(const char *s, size_t n)
 /* A blank at which no line is broken. */
 #define JOIN "\x1f"
 
-/*
- * Words from column `at` on, further lines from column `indent`; ends the line. The number of
- * lines; `out` may be NULL.
- */
-static int wrap(FILE *out, const char *s, size_t at, size_t indent)
+/* Words from column `at` on, further lines from column `indent`; ends the line. */
+static void wrap(const struct page *p, const char *s, size_t at, size_t indent)
 {
-    int lines = 1;
     for (bool first = true;; first = false) {
         s += strspn(s, " ");
         size_t n = strcspn(s, " "), w = width(s, n);
         if (!n)
             break;
-        if (!first && at + 1 + w > COLUMNS - 1) {
-            if (out)
-                fprintf(out, "\n%*s", (int)indent, "");
+        if (!first && at + 1 + w > p->width) {
+            fprintf(p->out, "\n%*s", (int)indent, "");
             at = indent;
             first = true;
-            lines++;
         }
-        if (out && !first)
-            fputc(' ', out);
-        for (size_t i = 0; out && i < n; i++)
-            fputc(s[i] == JOIN[0] ? ' ' : s[i], out);
+        if (!first)
+            fputc(' ', p->out);
+        for (size_t i = 0; i < n; i++)
+            fputc(s[i] == JOIN[0] ? ' ' : s[i], p->out);
         at += w + !first;
         s += n;
     }
-    if (out)
-        fputc('\n', out);
-    return lines;
-}
-
-/* As much of the line as fits behind column `at`, cut between words. */
-static void clip(FILE *out, const char *s, size_t at)
-{
-    size_t n = strlen(s), room = COLUMNS - 1 - at;
-    if (width(s, n) > room) {
-        while (n && (width(s, n) > room - 3 || s[n] != ' '))
-            n--;
-        fprintf(out, "%.*s...\n", (int)n, s);
-        return;
-    }
-    fprintf(out, "%s\n", s);
+    fputc('\n', p->out);
 }
 
 /* Where a shell's line may be broken so that at most `room` columns stay: a blank outside quotes.
@@ -81,37 +82,34 @@ static size_t shell_break(const char *s, size_t n, size_t room)
     return best;
 }
 
-/* Examples, long ones broken as a shell reads them. The number of lines; `out` may be NULL. */
-static int print_examples(FILE *out, const char *s)
+/* Examples, long ones broken as a shell reads them. */
+static void print_examples(const struct page *p, const char *s)
 {
-    int lines = 0;
-    for (size_t indent = 2; s && *s; lines++) {
-        size_t n = strcspn(s, "\n"), room = COLUMNS - 1 - indent, k = n;
+    for (size_t indent = 2; s && *s;) {
+        size_t n = strcspn(s, "\n"), room = p->width - indent, k = n;
         if (width(s, n) > room)
             k = shell_break(s, n, room - 2);
-        if (out)
-            fprintf(out, "%*s%.*s%s\n", (int)indent, "", (int)k, s, k < n ? " \\" : "");
+        fprintf(p->out, "%*s%.*s%s\n", (int)indent, "", (int)k, s, k < n ? " \\" : "");
         indent = k < n ? 6 : 2;
         s += k < n ? k + strspn(s + k, " ") : n + (s[n] == '\n');
     }
-    return lines;
 }
 
 /* ---- one option ---- */
 
 /* Long sets of choices are told in the text instead. */
-static bool choices_fit(const struct opt *o)
+static bool choices_fit(const struct page *p, const struct opt *o)
 {
-    return o->type == OPT_CHOICE && strlen(o->name) + strlen(o->meta) + 5 < LABEL;
+    return o->type == OPT_CHOICE && strlen(o->name) + strlen(o->meta) + 5 < p->label;
 }
 
-static void add_label(struct buf *b, const struct opt *o)
+static void add_label(const struct page *p, struct buf *b, const struct opt *o)
 {
     bool on = o->type == OPT_SWITCH && o->def && !strcmp(o->def, "true");
     bool many = o->type == OPT_LIST && (!o->meta || !strstr(o->meta, "..."));
     buf_addf(b, "  --%s%s", on ? "[no-]" : "", o->name);
     if (o->type == OPT_CHOICE)
-        buf_addf(b, " %s", choices_fit(o) ? o->meta : "KIND");
+        buf_addf(b, " %s", choices_fit(p, o) ? o->meta : "KIND");
     else if (o->type != OPT_SWITCH)
         buf_addf(b, " %s%s", o->meta ? o->meta : "VALUE", many ? "..." : "");
 }
@@ -126,17 +124,31 @@ static void add_choices(struct buf *b, const struct opt *o)
             buf_addc(b, *s);
 }
 
-static void add_details(struct buf *b, const struct opt *o)
+/* -h: values and [default]. */
+static void add_short_details(const struct page *p, struct buf *b, const struct opt *o)
+{
+    if (o->type == OPT_CHOICE && !choices_fit(p, o))
+        add_choices(b, o);
+    if (o->def && o->def[0] && o->type != OPT_SWITCH)
+        buf_addf(b, " [%s]", o->def);
+    else if (o->unset)
+        buf_addf(b, " [%s]", o->unset);
+}
+
+/* --help: values, bounds, default and other names. */
+static void add_long_details(const struct page *p, struct buf *b, const struct opt *o)
 {
     char bounds[80] = "";
     if (o->type == OPT_INT || o->type == OPT_REAL)
         opt_bounds_text(o, bounds, sizeof(bounds));
-    if (o->type == OPT_CHOICE && !choices_fit(o))
+    if (o->type == OPT_CHOICE && !choices_fit(p, o))
         add_choices(b, o);
     if (bounds[0])
         buf_addf(b, ", %s", bounds);
-    if (o->def && o->def[0] && strcmp(o->def, "false") != 0)
+    if (o->def && o->def[0] && o->type != OPT_SWITCH)
         buf_addf(b, " (default" JOIN "%s)", o->def);
+    else if (o->unset)
+        buf_addf(b, " (default: %s)", o->unset);
     if (o->alias)
         buf_adds(b, " (also" JOIN "--");
     for (const char *s = o->alias; s && *s; s++)
@@ -147,38 +159,21 @@ static void add_details(struct buf *b, const struct opt *o)
     buf_adds(b, o->alias ? ")" : "");
 }
 
-static void print_short_row(FILE *out, const struct opt *o)
+static void print_row(const struct page *p, const struct opt *o, bool all)
 {
     struct buf b = {0};
-    add_label(&b, o);
+    add_label(p, &b, o);
     size_t n = width(b.data, b.len);
-    do
-        buf_addc(&b, ' ');
-    while (++n < LABEL);
-    fputs(buf_str(&b), out);
-    buf_reset(&b);
-    buf_adds(&b, o->brief ? o->brief : o->help);
-    if (o->type == OPT_CHOICE && !choices_fit(o))
-        add_choices(&b, o);
-    clip(out, buf_str(&b), n);
-    buf_finish(&b);
-}
-
-static void print_long_row(FILE *out, const struct opt *o)
-{
-    struct buf b = {0};
-    add_label(&b, o);
-    size_t n = width(b.data, b.len);
-    fputs(buf_str(&b), out);
-    if (n + 2 > LABEL) {
-        fputc('\n', out);
+    fputs(buf_str(&b), p->out);
+    if (n + 2 > p->label) {
+        fputc('\n', p->out);
         n = 0;
     }
-    fprintf(out, "%*s", (int)(LABEL - n), "");
+    fprintf(p->out, "%*s", (int)(p->label - n), "");
     buf_reset(&b);
-    buf_adds(&b, o->help);
-    add_details(&b, o);
-    wrap(out, buf_str(&b), LABEL, LABEL);
+    buf_adds(&b, all || !o->brief ? o->help : o->brief);
+    (all ? add_long_details : add_short_details)(p, &b, o);
+    wrap(p, buf_str(&b), p->label, p->label);
     buf_finish(&b);
 }
 
@@ -215,8 +210,7 @@ static bool any_listed(const struct opts *o, const char *section)
     return false;
 }
 
-/* The number of its lines. */
-static int print_usage(const struct opts *o, FILE *out)
+static void print_usage(const struct opts *o, const struct page *p)
 {
     const struct opt_verb *v = verb_of(o);
     const struct opt_table *t = o->table;
@@ -227,18 +221,16 @@ static int print_usage(const struct opts *o, FILE *out)
     else
         snprintf(text, sizeof(text), "%s %s[OPTION...]: %s", t->program,
                  t->verb && t->verb[0].name ? "VERB " : "", t->help);
-    return wrap(out, text, 0, 4);
+    wrap(p, text, 0, 4);
 }
 
-static int print_verbs(const struct opts *o, FILE *out)
+static void print_verbs(const struct opts *o, const struct page *p)
 {
     const struct opt_verb *v = o->table->verb;
-    int n = 0;
-    for (; v && v[n].name; n++) {
-        fprintf(out, "  %-*s", LABEL - 2, v[n].name);
-        clip(out, v[n].help, LABEL);
+    for (; v && v->name; v++) {
+        fprintf(p->out, "  %-*s", (int)p->label - 2, v->name);
+        wrap(p, v->help, p->label, p->label);
     }
-    return n;
 }
 
 static const char *examples(const struct opts *o)
@@ -247,8 +239,8 @@ static const char *examples(const struct opts *o)
     return v ? v->examples : o->table->examples;
 }
 
-/* Where more is told; the number of its lines. */
-static int print_pointer(const struct opts *o, FILE *out)
+/* Where more is told. */
+static void print_pointer(const struct opts *o, const struct page *p)
 {
     const struct opt_verb *v = verb_of(o);
     const char *program = o->table->program;
@@ -259,82 +251,86 @@ static int print_pointer(const struct opts *o, FILE *out)
                  program);
     else
         snprintf(text, sizeof(text),
-                 "%s%s%s --help explains all %d options, --man is the manual page.", program,
+                 "Defaults are in [brackets]; %s%s%s --help explains all %d options.", program,
                  v ? " " : "", v ? v->name : "", count_rows(o));
-    return wrap(out, text, 0, 4);
+    wrap(p, text, 0, 4);
 }
 
 void opt_print_short(const struct opts *o, FILE *out)
 {
     const struct opt_verb *v = verb_of(o);
+    const struct page p = open_page(out);
     fputs("Example:\n", out);
-    print_examples(out, examples(o));
+    print_examples(&p, examples(o));
     fputc('\n', out);
-    int left = LINES - 4 - print_examples(NULL, examples(o)) - print_usage(o, out) -
-               print_pointer(o, NULL);
+    print_usage(o, &p);
     fputc('\n', out);
     if (!v)
-        left -= print_verbs(o, out);
+        print_verbs(o, &p);
     /* --help, the first row, comes last, as the pointer to the rest. */
-    for (int i = 1; opt_row(o->table, i) && left > 0; i++)
-        if ((v || !o->table->verb) && opt_row(o->table, i)->basic && listed(o, i)) {
-            print_short_row(out, opt_row(o->table, i));
-            left--;
-        }
+    for (int i = 1; opt_row(o->table, i); i++)
+        if ((v || !o->table->verb) && opt_row(o->table, i)->basic && listed(o, i))
+            print_row(&p, opt_row(o->table, i), false);
     fputc('\n', out);
-    print_pointer(o, out);
+    print_pointer(o, &p);
 }
 
 /* ---- --help ---- */
 
-static void print_section(const struct opts *o, const char *section, FILE *out)
+/* "input options:", so that no section has the name of another heading. */
+static void print_section(const struct opts *o, const char *section, const struct page *p)
 {
     if (!any_listed(o, section))
         return;
-    fprintf(out, "\n%s:\n", section[0] ? section : "common");
+    fprintf(p->out, "\n%s options:\n", section[0] ? section : "common");
     for (int i = 0; opt_row(o->table, i); i++)
         if (listed(o, i) && !strcmp(opt_section(opt_row(o->table, i)), section))
-            print_long_row(out, opt_row(o->table, i));
+            print_row(p, opt_row(o->table, i), true);
 }
 
 /* The common options, which have no section, come last. */
-static void print_sections(const struct opts *o, FILE *out)
+static void print_sections(const struct opts *o, const struct page *p)
 {
     const char *section = NULL;
     while ((section = opt_next_section(o->table, o->verb, section)))
         if (section[0])
-            print_section(o, section, out);
-    print_section(o, "", out);
+            print_section(o, section, p);
+    print_section(o, "", p);
 }
 
-static void print_presets(const struct opts *o, FILE *out)
+static void print_presets(const struct opts *o, const struct page *page)
 {
     const struct opt_preset *p = o->table->preset;
-    if (p)
-        fputs("\npresets:\n", out);
-    for (; p && p->name; p++) {
-        fprintf(out, "  %-*s", LABEL - 2, p->name);
-        wrap(out, p->help, LABEL, LABEL);
+    int row = opt_find(o->table, NO_VERB, "preset", 6);
+    if (!p || (row != NO_ROW && opt_idle(o->table, row, o->verb)))
+        return;
+    fputs("\npresets:\n", page->out);
+    for (; p->name; p++) {
+        fprintf(page->out, "  %-*s", (int)page->label - 2, p->name);
+        wrap(page, p->help, page->label, page->label);
     }
 }
 
 void opt_print_long(const struct opts *o, FILE *out)
 {
-    print_usage(o, out);
+    const struct page p = open_page(out);
+    print_usage(o, &p);
     fputs("\nexamples:\n", out);
-    print_examples(out, examples(o));
+    print_examples(&p, examples(o));
     if (o->verb == NO_VERB && o->table->verb) {
         fputs("\nverbs:\n", out);
-        print_verbs(o, out);
+        print_verbs(o, &p);
     }
-    print_sections(o, out);
-    print_presets(o, out);
+    print_sections(o, &p);
+    print_presets(o, &p);
     if (o->verb == NO_VERB && o->table->verb)
         fprintf(out, "\n%s VERB --help explains the options of a verb.\n", o->table->program);
     fputc('\n', out);
-    wrap(out,
+    wrap(&p,
          "Names may be written with '-' or '_', values as --name VALUE or --name=VALUE; a switch "
-         "also as --name=false or --no-name. Every name is a key of the file that --config reads.",
+         "also as --name=false or --no-name. A list takes all words up to the next option, split "
+         "at commas, and adds up when it is given again. Every name is a key of the file that "
+         "--config reads.",
          0, 0);
 }
 

@@ -83,9 +83,10 @@ static void put_row(const struct opts *o, const struct opt *row, FILE *out)
         opt_bounds_text(row, bounds, sizeof(bounds));
     if (bounds[0])
         fprintf(out, "A number %s.\n", bounds);
-    if (row->def && row->def[0]) {
+    const char *def = row->def && row->def[0] ? row->def : row->unset;
+    if (def) {
         fputs("Default: ", out);
-        put(out, row->def);
+        put(out, def);
         fputs(".\n", out);
     }
     if (row->alias) {

@@ -57,11 +57,31 @@ bool opt_nearest(const struct opt_table *t, int verb, const char *name, size_t n
                  char ret[OPT_NAME_SIZE]);
 const char *opt_nearest_word(const char *const *words, size_t nwords, const char *name);
 
+/* A name as it stands on the command line, not ended by NUL. */
+struct opt_name {
+    const char *name;
+    size_t n;
+};
+
+/* What was probably meant by an unknown name: "--lr", or a sentence of the table of synonyms. False
+ * when nothing comes to mind. */
+bool opt_meant(const struct opt_table *t, int verb, const char *name, size_t n, struct buf *ret);
+
+/* As opt_meant, by the synonyms alone. */
+bool opt_synonym_of(const struct opt_table *t, int verb, const char *name, size_t n,
+                    struct buf *ret);
+
+/* ERR_USAGE for `n` (at least one) unknown names of what is called `place`, each with what was
+ * meant. */
+int opt_refuse_names(const struct opt_table *t, int verb, const char *place,
+                     const struct opt_name *list, size_t n, struct err *e);
+
 /* Begins with "no-", as the denial of a switch does. */
 bool opt_denies(const char *name, size_t n);
 
-/* Aborts if the table contradicts itself: two options of one name for one verb. */
-void opt_check_names(const struct opt_table *t);
+/* Aborts if the table contradicts itself, two options of one name for one verb, or if a short
+ * sentence does not fit its line. */
+void opt_check_table(const struct opt_table *t);
 
 /* ---- values (opt_value.c) ---- */
 

@@ -175,33 +175,52 @@ static double upper_bound(const struct opt *o)
     return (o->max == 0 && o->min > 0) || o->max >= 1e18 ? HUGE_VAL : o->max;
 }
 
-void opt_bounds_text(const struct opt *o, char *ret, size_t size)
+/* An upper bound that only keeps out what cannot be meant is not worth a word. */
+enum { TOLD = 100000 };
+
+static void put_bounds(const struct opt *o, double high, char *ret, size_t size)
 {
-    double high = upper_bound(o);
     ret[0] = '\0';
     if (!bounded(o))
         return;
-    if (o->min > -1e18 && high < HUGE_VAL)
+    if (high < HUGE_VAL && o->min > -1e18)
         snprintf(ret, size, "from %.15g to %.15g", o->min, high);
+    else if (high < HUGE_VAL)
+        snprintf(ret, size, "at most %.15g", high);
     else if (o->min > -1e18)
         snprintf(ret, size, "at least %.15g", o->min);
-    else
-        snprintf(ret, size, "at most %.15g", high);
+}
+
+void opt_bounds_text(const struct opt *o, char *ret, size_t size)
+{
+    double high = upper_bound(o);
+    put_bounds(o, high >= TOLD ? HUGE_VAL : high, ret, size);
+    if (high >= TOLD && (o->min == 0 || o->min == -1))
+        ret[0] = '\0';
 }
 
 static int refuse(const struct opt *o, const char *label, const char *text, struct err *e)
 {
     static const char *const what[] = {
-        [OPT_SWITCH] = "true or false", [OPT_INT] = "a whole number", [OPT_REAL] = "a number"};
+        [OPT_SWITCH] = "true or false", [OPT_INT] = "an integer", [OPT_REAL] = "a number"};
     char bounds[80] = "";
     if (o->type != OPT_SWITCH)
         opt_bounds_text(o, bounds, sizeof(bounds));
-    return err_set(e, ERR_USAGE, "%s: '%.200s' where %s%s%s is expected", label, text,
-                   what[o->type],
+    return err_set(e, ERR_USAGE, "%s: expected %s%s%s, got '%.200s'", label, what[o->type],
                    bounds[0] == 'a' ? " of "
                    : bounds[0]      ? " "
                                     : "",
-                   bounds);
+                   bounds, text);
+}
+
+/* A number beyond the bounds, which are then told in full. */
+static int refuse_size(const struct opt *o, const char *label, const char *text, double v,
+                       struct err *e)
+{
+    char bounds[80];
+    double high = upper_bound(o);
+    put_bounds(o, v < o->min && high >= TOLD ? HUGE_VAL : high, bounds, sizeof(bounds));
+    return err_set(e, ERR_USAGE, "%s: must be %s, got %.200s", label, bounds, text);
 }
 
 static int refuse_choice(const struct opt *o, const char *label, const char *text, struct err *e)
@@ -216,7 +235,7 @@ static int refuse_choice(const struct opt *o, const char *label, const char *tex
         buf_addf(&all, "%s%s", !n ? "" : rest ? ", " : " or ", word[n]);
         n++;
     }
-    err_set(e, ERR_USAGE, "%s: '%.100s' where %s is expected", label, text, buf_str(&all));
+    err_set(e, ERR_USAGE, "%s: expected %s, got '%.100s'", label, buf_str(&all), text);
     const char *near = opt_nearest_word(word, n, text);
     if (near)
         err_hint(e, "did you mean %s?", near);
@@ -248,8 +267,11 @@ static int store_number(struct opts *o, const struct opt *row, const char *label
     int64_t whole = 0;
     double real = 0;
     bool ok = row->type == OPT_INT ? parse_int(text, &whole) : parse_real(text, &real);
-    if (!ok || !in_bounds(row, row->type == OPT_INT ? (double)whole : real))
+    if (!ok)
         return refuse(row, label, text, e);
+    double v = row->type == OPT_INT ? (double)whole : real;
+    if (!in_bounds(row, v))
+        return refuse_size(row, label, text, v, e);
     if (row->type == OPT_INT)
         memcpy(at, &whole, sizeof(whole));
     else
@@ -354,7 +376,7 @@ int opt_store(struct opts *o, int row, const char *label, const char *const *tex
         return 0;
     }
     if (n != 1)
-        return err_set(e, ERR_USAGE, "%s: %zu values where one is expected", label, n);
+        return err_set(e, ERR_USAGE, "%s: expected one value, got %zu", label, n);
     return store_one(o, r, label, text[0], e);
 }
 

@@ -31,7 +31,8 @@ static const struct opt_verb verbs[] = {
 static const struct opt table[] = {
     OPT_ROW(.name = "json", .type = OPT_SWITCH, .offset = offsetof(struct cli, json),
             .group = "output", .verbs = INSPECT, .basic = true,
-            .help = "one JSON object for each checkpoint, a line each"),
+            .brief = "print one JSON object per checkpoint",
+            .help = "print one JSON object per checkpoint, one per line"),
     OPT_ROW(.name = "tensors", .type = OPT_SWITCH, .offset = offsetof(struct cli, tensors),
             .group = "output", .verbs = INSPECT, .basic = true, .help = "list every tensor"),
     {.name = NULL},

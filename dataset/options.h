@@ -20,40 +20,43 @@ struct data_flags {
 };
 
 #define DATA_FLAG_ROWS(S, m, v)                                                                    \
-    OPT_ROW(.name = "data-path", .type = OPT_LIST, .paths = true, .offset = offsetof(S, m.path),   \
-            .meta = "PREFIX", .group = "data", .verbs = v, .basic = true,                          \
-            .needs = "inspect: samples",                                                           \
-            .help = "token shards, PREFIX.bin and PREFIX.idx; several are blended, with a weight " \
-                    "before each PREFIX or each by its size"),                                     \
+    OPT_ROW(.name = "data-path", .type = OPT_LIST, .offset = offsetof(S, m.path),                  \
+            .meta = "PREFIX", .group = "data", .paths = true, .verbs = v, .basic = true,           \
+            .needs = "inspect: samples", .brief = "token data, PREFIX.bin and PREFIX.idx",         \
+            .help = "token data, PREFIX.bin and PREFIX.idx; several are blended, with a weight "   \
+                    "before each PREFIX, or by size"),                                             \
         OPT_ROW(.name = "data-args-path", .type = OPT_TEXT, .offset = offsetof(S, m.args_path),    \
                 .meta = "FILE", .group = "data", .verbs = v, .needs = "inspect: samples",          \
-                .help = "file that holds what --data-path would"),                                 \
-        OPT_ROW(.name = "train-data-path", .type = OPT_LIST, .paths = true,                        \
+                .help = "file with the arguments of --data-path"),                                 \
+        OPT_ROW(.name = "train-data-path", .type = OPT_LIST,                                       \
                 .offset = offsetof(S, m.part[PART_TRAIN]), .meta = "PREFIX", .group = "data",      \
-                .verbs = v, .needs = "inspect: samples",                                           \
-                .help = "as --data-path, for training alone; --split is not used then"),           \
-        OPT_ROW(.name = "valid-data-path", .type = OPT_LIST, .paths = true,                        \
+                .paths = true, .verbs = v, .needs = "inspect: samples",                            \
+                .brief = "data for training alone",                                                \
+                .help = "as --data-path, for training alone; --split does not apply"),             \
+        OPT_ROW(.name = "valid-data-path", .type = OPT_LIST,                                       \
                 .offset = offsetof(S, m.part[PART_VALID]), .meta = "PREFIX", .group = "data",      \
-                .verbs = v, .needs = "inspect: samples",                                           \
+                .paths = true, .verbs = v, .needs = "inspect: samples",                            \
+                .brief = "data for validation alone",                                              \
                 .help = "as --data-path, for validation alone"),                                   \
-        OPT_ROW(.name = "test-data-path", .type = OPT_LIST, .paths = true,                         \
+        OPT_ROW(.name = "test-data-path", .type = OPT_LIST,                                        \
                 .offset = offsetof(S, m.part[PART_TEST]), .meta = "PREFIX", .group = "data",       \
-                .verbs = v, .needs = "inspect: samples",                                           \
-                .help = "as --data-path, for the test alone"),                                     \
+                .paths = true, .verbs = v, .needs = "inspect: samples",                            \
+                .brief = "data for testing alone", .help = "as --data-path, for testing alone"),   \
         OPT_ROW(.name = "per-split-data-args-path", .type = OPT_TEXT,                              \
                 .offset = offsetof(S, m.parts_path), .meta = "FILE", .group = "data", .verbs = v,  \
-                .needs = "inspect: samples",                                                       \
-                .help = "JSON with these three under train, valid and test"),                      \
+                .needs = "inspect: samples", .brief = "JSON with the data of each part",           \
+                .help =                                                                            \
+                    "JSON object with the arguments of these three under train, valid and test"),  \
         OPT_ROW(.name = "data-cache-path", .type = OPT_TEXT, .offset = offsetof(S, m.cache),       \
                 .meta = "DIR", .group = "data", .verbs = v, .needs = "inspect: samples",           \
+                .brief = "folder of index maps",                                                   \
                 .help = "folder of index maps under Megatron core's names, instead of beside the " \
                         "data"),                                                                   \
         OPT_ROW(.name = "data-rules", .type = OPT_CHOICE, .offset = offsetof(S, m.rules),          \
                 .def = "core", .meta = DATA_RULES_CHOICES, .group = "data", .verbs = v,            \
-                .needs = "inspect: samples",                                                       \
-                .help = "whose splits, blends, orders and names of index files: Megatron core's, " \
-                        "those "                                                                   \
-                        "of Megatron-LM v1 or v2 to 23.04, or Megatron-DeepSpeed's")
+                .needs = "inspect: samples", .brief = "whose index maps and blends",               \
+                .help = "whose rules for splits, blends, sample order and index file names: "      \
+                        "Megatron core, Megatron-LM v1 or v2 (to 23.04), or Megatron-DeepSpeed")
 
 /* The lists that the flags name: one of all parts, or one of each. */
 struct data_lists {

@@ -16,7 +16,7 @@ static int parse(const struct opt_list *l, const char *option, uint64_t *ret, st
         char *end;
         ret[i] = strtoull(l->item[i], &end, 10);
         if (end == l->item[i] || *end || l->item[i][0] == '-')
-            return err_set(e, ERR_USAGE, "%s: '%s' is no number, counted from 0", option,
+            return err_set(e, ERR_USAGE, "%s: '%s' is not a number (integers from 0)", option,
                            l->item[i]);
     }
     return 0;
@@ -27,9 +27,11 @@ static int show_shard(const struct cmd *c, const struct tokenizer *tok, struct b
 {
     const struct prep_options *o = c->o;
     struct progress meter;
-    if (c->opts->nfile != 1)
-        return err_set(e, ERR_USAGE, WEFT_PREFIX "prep inspect takes one PREFIX, %zu were given",
-                       c->opts->nfile);
+    if (c->opts->nfile != 1) {
+        err_set(e, ERR_USAGE, WEFT_PREFIX "prep inspect takes one PREFIX, %zu were given",
+                c->opts->nfile);
+        return c->opts->nfile ? ERR_USAGE : opts_hint_swallowed(c->opts, e);
+    }
     uint64_t *document = mem_new(o->documents.n + 1, sizeof(*document));
     progress_init(&meter, WEFT_PREFIX "prep inspect", "MB", 1e6, 0, o->common.quiet);
     const struct inspect_request q = {.prefix = c->opts->file[0],

@@ -19,47 +19,49 @@
                         "any work begins, unless they are those of the same work"),                \
         OPT_ROW(.name = "output-prefix", .type = OPT_TEXT, .offset = offsetof(S_, output_prefix),  \
                 .meta = "PREFIX", .group = "output", .verbs = SFT_, .basic = true,                 \
+                .brief = "writes PREFIX.bin, .idx and .pack",                                      \
                 .help = "writes PREFIX.bin, .idx, .pack and .manifest.json"),                      \
         OPT_ROW(.name = "template", .type = OPT_CHOICE, .offset = offsetof(S_, sft_template),      \
                 .def = "text", .meta = "text|chatml|llama3|alpaca|vicuna|guanaco|llm-jp",          \
                 .group = "examples", .verbs = SFT_, .basic = true,                                 \
-                .help = "how a conversation is written down; text: records hold the text itself"), \
+                .brief = "chat template of the conversations",                                     \
+                .help = "chat template of the conversations; text: records hold the text itself"), \
         OPT_ROW(.name = "text-key", .type = OPT_TEXT, .offset = offsetof(S_, text_key),            \
                 .def = "text", .meta = "KEY", .group = "examples", .verbs = SFT_,                  \
                 .needs = "template=text", .help = "key of the text, for --template text"),         \
         OPT_ROW(.name = "response-template", .type = OPT_TEXT,                                     \
                 .offset = offsetof(S_, response_template), .meta = "STRING", .group = "examples",  \
                 .verbs = SFT_, .basic = true, .needs = "template=text",                            \
-                .help = "string that begins an answer: what follows it is learnt. Its first id "   \
-                        "is left out "                                                             \
-                        "when it is looked for"),                                                  \
+                .brief = "string that begins an answer",                                           \
+                .help = "string that begins an answer: what follows is learnt; its first id is "   \
+                        "ignored in the search"),                                                  \
         OPT_ROW(.name = "instruction-template", .type = OPT_TEXT,                                  \
                 .offset = offsetof(S_, instruction_template), .meta = "STRING",                    \
                 .group = "examples", .verbs = SFT_, .basic = true,                                 \
                 .needs = "template=text; response-template",                                       \
+                .brief = "string that begins a question",                                          \
                 .help = "string that begins a question, for texts with several: each answer is "   \
-                        "learnt up to "                                                            \
-                        "the next question"),                                                      \
+                        "learnt up to the next question"),                                         \
         OPT_ROW(.name = "learn", .type = OPT_CHOICE, .offset = offsetof(S_, learn),                \
                 .def = "answers", .meta = "answers|all", .group = "examples", .verbs = SFT_,       \
-                .basic = true,                                                                     \
-                .help = "which tokens have a loss: those of answers (of a text without "           \
+                .basic = true, .brief = "tokens that have a loss",                                 \
+                .help = "tokens that have a loss: those of answers (of a text without "            \
                         "--response-template: all), or all"),                                      \
         OPT_ROW(.name = "seq-length", .type = OPT_INT, .offset = offsetof(S_, sft_seq_length),     \
                 .def = "2048", .min = 2, .max = 2147483646, .meta = "N", .group = "packing",       \
-                .verbs = SFT_, .basic = true,                                                      \
-                .help = "most tokens of a sequence, and of an example"),                           \
+                .verbs = SFT_, .basic = true, .help = "longest sequence and example, in tokens"),  \
         OPT_ROW(.name = "overlong", .type = OPT_CHOICE, .offset = offsetof(S_, overlong),          \
                 .def = "cut", .meta = "cut|drop", .group = "packing", .verbs = SFT_,               \
-                .help = "a longer example loses its end, or is left out"),                         \
+                .brief = "what to do with longer examples",                                        \
+                .help = "longer examples are cut at the end, or dropped"),                         \
         OPT_ROW(.name = "loss-mask", .type = OPT_CHOICE, .offset = offsetof(S_, loss_mask),        \
                 .def = "own", .meta = "own|next", .group = "output", .verbs = UNPACK_,             \
-                .help =                                                                            \
-                    "each place of loss_mask says whether the token there is learnt, or the next " \
-                    "one, as in NeMo's packed files"),                                             \
+                .brief = "what loss_mask refers to",                                               \
+                .help = "each entry of loss_mask tells whether the token there is learnt, or the " \
+                        "next one, as in NeMo's packed files"),                                    \
         OPT_ROW(.name = "packing", .type = OPT_CHOICE, .offset = offsetof(S_, packing),            \
                 .def = "best-fit", .meta = "best-fit|none", .group = "packing", .verbs = SFT_,     \
-                .basic = true,                                                                     \
-                .help = "examples side by side in a sequence, or each in one of its own")
+                .basic = true, .brief = "pack several examples per sequence",                      \
+                .help = "pack several examples into a sequence, or put each in its own")
 
 #endif

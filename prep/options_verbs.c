@@ -84,6 +84,36 @@ static const struct opt_verb verbs[] = {
     {.name = NULL},
 };
 
+/* What users of other tools write (struct opt_synonym). */
+static const struct opt_synonym synonyms[] = {
+    {"vocab", "tokenizer", NULL},
+    {"model", "tokenizer", NULL},
+    {"tokenizer-name", "tokenizer", NULL},
+    {"tokenizer-name-or-path", "tokenizer", NULL},
+    {"keys", "json-keys", NULL},
+    {"text-column", "json-keys", NULL},
+    {"append-eos", "append-eod", NULL},
+    {"add-eos", "append-eod", NULL},
+    {"eos", "append-eod", NULL},
+    {"add-bos", "prepend-bos", NULL},
+    {"bos", "prepend-bos", NULL},
+    {"max-length", "seq-length", NULL},
+    {"max-seq-length", "seq-length", NULL},
+    {"context-length", "seq-length", NULL},
+    {"chat-template", "template", NULL},
+    {"epochs", "num-samples", "--num-samples, or --exhaustive for every sample once"},
+    {"prefix", "output-prefix", NULL},
+    {"merge-into", "output-prefix", NULL},
+    {"dry-run", NULL, "not an option: prep inspect and prep blend show what is there"},
+    {"dataset-impl", NULL, "not needed: the output is always .bin and .idx"},
+    {"skip-bad", "on-bad-record", "--on-bad-record skip"},
+    {"num-shards", "shard", "--shard I/N, or --partitions"},
+    {"min-length", "min-bytes", "--min-bytes or --min-tokens"},
+    {"documents-per-shard", "shard-size", NULL},
+    {"fix", "repair", NULL},
+    {NULL, NULL, NULL},
+};
+
 const struct opt_table prep_table = {
     .program = WEFT_PREFIX "prep",
     .help = "documents in, token shards out",
@@ -92,4 +122,5 @@ const struct opt_table prep_table = {
                             "prep inspect corpus_text_document --check\n",
     .verb = verbs,
     .opt = prep_rows,
+    .synonym = synonyms,
 };

@@ -378,8 +378,10 @@ int cmd_extend(const struct cli *c, struct err *e)
 {
     struct edit d;
     struct list l = {0};
-    if (c->nfile != 1)
-        return err_set(e, ERR_USAGE, WEFT_PREFIX "tok extend takes one tokenizer");
+    if (c->nfile != 1) {
+        err_set(e, ERR_USAGE, WEFT_PREFIX "tok extend takes one tokenizer");
+        return opts_hint_swallowed(c->opts, e);
+    }
     if (!c->add && !c->add_special.n)
         return err_set(e, ERR_USAGE, WEFT_PREFIX "tok extend needs --add or --add-special");
     for (size_t i = 0; i < c->add_special.n; i++)
@@ -435,8 +437,10 @@ int cmd_prune(const struct cli *c, struct err *e)
 {
     struct edit d;
     uint64_t *count = NULL;
-    if (c->nfile != 1)
-        return err_set(e, ERR_USAGE, WEFT_PREFIX "tok prune takes one tokenizer");
+    if (c->nfile != 1) {
+        err_set(e, ERR_USAGE, WEFT_PREFIX "tok prune takes one tokenizer");
+        return opts_hint_swallowed(c->opts, e);
+    }
     if (!c->keep_used.n && !c->size)
         return err_set(e, ERR_USAGE, WEFT_PREFIX "tok prune needs --keep-used or --size");
     int code = open_edit(&d, c, e);

@@ -185,6 +185,8 @@ int cmd_inspect(const struct cli *c, struct err *e)
     flags.add_template = false; /* what is put round a text would not come back as text */
     struct tokenizer *t;
     int code = tok_open_flags(&flags, &t, e);
+    if (code && !tok_flags_given(&flags))
+        opts_hint_swallowed(c->opts, e);
     if (code)
         return code;
     cmd_unused_warn(c, &t, 1);

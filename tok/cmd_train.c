@@ -103,8 +103,10 @@ static int write_model(const struct cli *c, const struct buf *model, double star
 
 static int check_options(const struct cli *c, struct err *e)
 {
-    if (c->input.n + c->nfile == 0)
-        return err_set(e, ERR_USAGE, WEFT_PREFIX "tok train needs --input FILES to learn from");
+    if (c->input.n + c->nfile == 0) {
+        err_set(e, ERR_USAGE, WEFT_PREFIX "tok train needs --input FILES to learn from");
+        return opts_hint_swallowed(c->opts, e);
+    }
     static const char *const files[] = {"P.model and P.vocab",
                                         "P-tokenizer.json, P-vocab.json and P-merges.txt",
                                         "P-tokenizer.json and P-vocab.txt"};

@@ -56,10 +56,10 @@ struct tok_flags {
 #define TOK_FLAG_ROWS(S, m, v)                                                                     \
     OPT_ROW(.name = "tokenizer", .type = OPT_TEXT, .offset = offsetof(S, m.path), .meta = "PATH",  \
             .group = "tokenizer", .verbs = v, .basic = true,                                       \
-            .help =                                                                                \
-                "tokenizer.json, .model, .tiktoken, vocab.json (GPT-2's with merges.txt beside "   \
-                "it, or of whole words), BERT's vocab.txt, tekken.json, or a folder with one of "  \
-                "these; recognised by its content"),                                               \
+            .brief = "tokenizer file or folder, any known format",                                 \
+            .help = "tokenizer.json, .model, .tiktoken, vocab.json (of GPT-2 with merges.txt "     \
+                    "beside it, or of whole words), BERT's vocab.txt, tekken.json, or a folder "   \
+                    "with one of these; recognised by its content"),                               \
         OPT_ROW(.name = "tokenizer-type", .type = OPT_CHOICE, .offset = offsetof(S, m.type),       \
                 .def = "auto", .meta = TOK_FLAG_TYPES, .group = "tokenizer", .verbs = v,           \
                 .help = "kind of tokenizer, by Megatron-LM's names"),                              \
@@ -67,56 +67,59 @@ struct tok_flags {
                 .meta = "PATH", .group = "tokenizer", .verbs = v, .help = "SentencePiece model"),  \
         OPT_ROW(.name = "vocab-file", .type = OPT_TEXT, .offset = offsetof(S, m.vocab_file),       \
                 .meta = "PATH", .group = "tokenizer", .verbs = v,                                  \
+                .brief = "vocab.json or BERT's vocab.txt",                                         \
                 .help = "vocab.json, an object of words and their ids, or BERT's vocab.txt"),      \
         OPT_ROW(.name = "merge-file", .type = OPT_TEXT, .offset = offsetof(S, m.merges),           \
                 .meta = "PATH", .group = "tokenizer", .verbs = v, .needs = "@gpt2",                \
+                .brief = "merges.txt of a GPT2BPETokenizer",                                       \
                 .help = "merges.txt of a GPT2BPETokenizer, if it is not beside the vocab.json"),   \
         OPT_ROW(.name = "tiktoken-pattern", .type = OPT_TEXT, .offset = offsetof(S, m.pattern),    \
                 .meta = "NAME|REGEX", .group = "tokenizer", .verbs = v, .needs = "@tiktoken",      \
-                .help =                                                                            \
-                    "how tiktoken's ranks cut a text, if their number does not tell: r50k, p50k, " \
-                    "cl100k, o200k, llama3, llama4, qwen, Megatron-LM's v1 and v2, or a pattern"), \
+                .brief = "pre-token pattern of a .tiktoken file",                                  \
+                .help = "pre-token pattern of a .tiktoken file whose number of ranks does not "    \
+                        "identify it: r50k, p50k, cl100k, o200k, llama3, llama4, qwen, v1 and v2 " \
+                        "of Megatron-LM, or a regular expression"),                                \
         OPT_ROW(.name = "tiktoken-num-special-tokens", .type = OPT_INT,                            \
-                .offset = offsetof(S, m.num_special), .meta = "N", .group = "tokenizer",           \
-                .verbs = v, .needs = "@tiktoken",                                                  \
-                .help =                                                                            \
-                    "ids of special tokens before the ranks of a TikTokenizer in JSON, 1000 if "   \
-                    "none is given"),                                                              \
+                .offset = offsetof(S, m.num_special), .unset = "1000", .meta = "N",                \
+                .group = "tokenizer", .verbs = v, .needs = "@tiktoken",                            \
+                .brief = "special ids before the ranks of a TikTokenizer",                         \
+                .help = "number of special tokens before the ranks of a TikTokenizer in JSON"),    \
         OPT_ROW(.name = "tiktoken-special-tokens", .type = OPT_LIST,                               \
-                .offset = offsetof(S, m.tiktoken_special), .meta = "TOKENS", .group = "tokenizer", \
-                .verbs = v, .needs = "@tiktoken",                                                  \
-                .help =                                                                            \
-                    "the first of them, <unk>, <s> and </s> included, which is also the default; " \
-                    "the others are <SPECIAL_3> and so on"),                                       \
+                .offset = offsetof(S, m.tiktoken_special), .unset = "<unk>, <s>, </s>",            \
+                .meta = "TOKENS", .group = "tokenizer", .verbs = v, .needs = "@tiktoken",          \
+                .brief = "names of the first of these special tokens",                             \
+                .help = "the first of these special tokens, <unk>, <s> and </s> included; the "    \
+                        "others are <SPECIAL_3> and so on"),                                       \
         OPT_ROW(.name = "eod-token", .type = OPT_TEXT, .offset = offsetof(S, m.eod_token),         \
                 .meta = "PIECE", .group = "tokenizer", .verbs = v, .needs = "@eod",                \
-                .help = "piece that ends a document, instead of the one that goes with the type"), \
+                .brief = "token that ends a document",                                             \
+                .help = "token that ends a document, instead of the tokenizer's own"),             \
         OPT_ROW(.name = "specials", .type = OPT_CHOICE, .offset = offsetof(S, m.specials),         \
                 .def = "text", .meta = "text|parse|error", .group = "tokenizer", .verbs = v,       \
-                .needs = "@texts; @special",                                                       \
-                .help =                                                                            \
-                    "what the string of a special token inside a text becomes: ordinary text, "    \
-                    "the token, or an error"),                                                     \
+                .needs = "@texts; @special", .brief = "special tokens spelled in the text",        \
+                .help = "what a special token spelled inside a text becomes: ordinary text, the "  \
+                        "token, or an error"),                                                     \
         OPT_ROW(.name = "engine", .type = OPT_CHOICE, .offset = offsetof(S, m.engine),             \
                 .def = "own", .meta = "own|sentencepiece", .group = "tokenizer", .verbs = v,       \
-                .needs = "@texts; @sentencepiece",                                                 \
-                .help =                                                                            \
-                    "who encodes for a SentencePiece model: weft itself, or libsentencepiece, "    \
-                    "with the same ids"),                                                          \
+                .needs = "@texts; @sentencepiece", .brief = "encoder for SentencePiece models",    \
+                .help = "what encodes for a SentencePiece model: weft's own encoder or "           \
+                        "libsentencepiece; the ids are the same"),                                 \
         OPT_ROW(.name = "strict", .type = OPT_SWITCH, .offset = offsetof(S, m.strict),             \
                 .def = "false", .group = "tokenizer", .verbs = v, .needs = "@texts; @lenient",     \
-                .help = "stop at bytes that are no UTF-8 instead of replacing them"),              \
+                .help = "stop at invalid UTF-8 instead of replacing it"),                          \
         OPT_ROW(.name = "add-special-tokens", .type = OPT_SWITCH,                                  \
                 .offset = offsetof(S, m.add_template), .def = "true", .group = "tokenizer",        \
                 .verbs = v, .needs = "@texts; @frames; @template",                                 \
-                .help = "put round each text what the template of a tokenizer.json says")
+                .brief = "apply the template of the tokenizer.json",                               \
+                .help = "add the special tokens that the template of a tokenizer.json puts "       \
+                        "around each text")
 
 #define TOK_FLAG_VOCAB_SIZE_ROW(S, m, v)                                                           \
     OPT_ROW(.name = "vocab-size", .type = OPT_INT, .offset = offsetof(S, m.vocab_size),            \
             .meta = "N", .group = "tokenizer", .verbs = v,                                         \
-            .help =                                                                                \
-                "number of ids of the NullTokenizer, end of document apart; of a TikTokenizer in " \
-                "JSON all of them, 131072 if none is given")
+            .brief = "ids of a NullTokenizer or TikTokenizer",                                     \
+            .help = "number of ids of a NullTokenizer, end of document not counted; of a "         \
+                    "TikTokenizer in JSON, all of them (131072 if not given)")
 
 /*
  * What the rows' `needs` ask of the tokenizers of a command (opts_warn_unused): "sentencepiece",

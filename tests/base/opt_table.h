@@ -51,6 +51,7 @@ static const struct opt rows[] = {
             .group = "data", .basic = true, .help = "files to read"),
     OPT_ROW(.name = "user_defined_symbols", .type = OPT_LIST, AT(symbols), .def = "<a>,<b>",
             .meta = "TEXT", .group = "data", .verbs = VERB_LEARN,
+            .brief = "pieces that always match",
             .help =
                 "pieces that always match, whatever the text that surrounds them may look like"),
     OPT_ROW(.name = "save", .type = OPT_TEXT, AT(save), .meta = "DIR", .group = "data",
@@ -77,7 +78,7 @@ static const struct opt_verb verbs[] = {
 };
 
 static const struct opt_table table = {
-    "demo", "shows how options work", "demo learn --input a.txt", verbs, rows, presets, ~0u};
+    "demo", "shows how options work", "demo learn --input a.txt", verbs, rows, presets, NULL, ~0u};
 
 enum { MAX_WORDS = 32 };
 

@@ -101,7 +101,7 @@ static void lists_take_words_and_commas(void)
     T_STR(o.file[0], "d");
     opts_finish(&o);
     reads("demo learn --input a b --input c --user-defined-symbols=");
-    LIST(&v.input, "c");
+    LIST(&v.input, "a", "b", "c");
     T_EQ(v.symbols.n, 0);
     opts_finish(&o);
 }
@@ -164,7 +164,7 @@ static void numbers_are_exact(void)
         char line[128];
         snprintf(line, sizeof(line), "demo learn --warm-up-limit=%s", bad[i]);
         if (!strchr(bad[i], ' '))
-            refuses(line, "--warm-up-limit: '", "");
+            refuses(line, "--warm-up-limit: expected an integer, got '", "");
     }
     reads("demo learn --lr 2.5e-4 --min-share .5");
     T_NEAR(v.rate, 2.5e-4, 0);
@@ -177,17 +177,17 @@ static void numbers_are_exact(void)
 
 static void refusals_say_what_is_expected(void)
 {
-    refuses("demo learn --num-layers 0",
-            "--num-layers: '0' where a whole number from 1 to 1000 is expected", "");
+    refuses("demo learn --num-layers 0", "--num-layers: must be from 1 to 1000, got 0", "");
     refuses("demo learn --num-layers 1e4", "from 1 to 1000", "");
-    refuses("demo learn --vocab_size=0", "a whole number of at least 1 is expected", "");
-    refuses("demo learn --vocab_size ten", "--vocab_size: 'ten'", "");
-    refuses("demo learn --min-share 1.01", "a number from 0 to 1 is expected", "");
-    refuses("demo learn --lr inf", "--lr: 'inf' where a number", "");
-    refuses("demo learn --lr nan", "--lr: 'nan' where a number", "");
-    refuses("demo learn --lr 1e999", "--lr: '1e999'", "");
-    refuses("demo learn --lr -1", "a number of at least 0", "");
-    refuses("demo learn --shuffle=maybe", "--shuffle: 'maybe' where true or false", "");
+    refuses("demo learn --vocab_size=0", "--vocab_size: must be at least 1, got 0", "");
+    refuses("demo learn --vocab_size ten",
+            "--vocab_size: expected an integer of at least 1, got 'ten'", "");
+    refuses("demo learn --min-share 1.01", "--min-share: must be from 0 to 1, got 1.01", "");
+    refuses("demo learn --lr inf", "--lr: expected a number, got 'inf'", "");
+    refuses("demo learn --lr nan", "--lr: expected a number, got 'nan'", "");
+    refuses("demo learn --lr 1e999", "--lr: expected a number, got '1e999'", "");
+    refuses("demo learn --lr -1", "must be at least 0, got -1", "");
+    refuses("demo learn --shuffle=maybe", "--shuffle: expected true or false, got 'maybe'", "");
     refuses("demo learn --no-tie=true", "--no-tie takes no value", "");
     refuses("demo learn --model-family lama", "gpt, llama or a-much-longer-name", "llama");
     refuses("demo learn --save", "--save needs a value", "--save=DIR");
@@ -202,12 +202,12 @@ static void refusals_say_what_is_expected(void)
     refuses("demo learn --qqqqqqqqqqqq", "unknown option", "demo learn --help lists all");
     refuses("demo learn -x", "unknown option -x", "");
     refuses("demo learn -lr 3", "unknown option -lr", "--lr?");
-    refuses("demo show --shuffle", "--shuffle is no option of demo show",
+    refuses("demo show --shuffle", "--shuffle is not an option of demo show",
             "it belongs to demo learn");
     refuses("demo show x", "demo show takes no files, but 'x' was given", "");
     refuses("demo show true", "takes no files", "=true");
     refuses("demo lern", "unknown verb 'lern' where learn or show is expected", "demo learn?");
-    refuses("demo", "demo needs a verb: learn or show", "-h");
+    refuses("demo -q", "demo needs a verb: learn or show", "-h");
     refuses("demo --completion tcsh", "bash, zsh or fish", "");
     refuses("demo learn --preset tny", "unknown preset 'tny'; there are tiny", "tiny?");
     T_EQ(parse_line(&o, &v, "demo --vocab-size 3 learn", &e), 0);
@@ -237,7 +237,8 @@ static void values_are_set_by_rank(void)
     T_EQ(v.layers, 3);
     T_NEAR(v.rate, 0.5, 0);
     T_EQ(opts_origin(&o, "lr"), FROM_FILE);
-    T_ERR(opts_set(&o, FROM_FLAG, "lr", "fast", &e), &e, ERR_USAGE, "--lr: 'fast'");
+    T_ERR(opts_set(&o, FROM_FLAG, "lr", "fast", &e), &e, ERR_USAGE,
+          "--lr: expected a number, got 'fast'");
     T_ERR(opts_set(&o, FROM_FLAG, "lrr", "1", &e), &e, ERR_USAGE, "unknown option --lrr");
     T_NEAR(v.rate, 0.5, 0);
     opts_finish(&o);
@@ -303,8 +304,83 @@ static void typos_find_their_name(void)
     T_CHECK(right * 100 >= all * 95);
 }
 
+/* The default of a list is replaced by the first, as any default. */
+static void what_is_given_again(void)
+{
+    reads("demo learn --input a,b --lr 1 --input c --user-defined-symbols x --input=d,e "
+          "--user_defined_symbols y");
+    LIST(&v.input, "a", "b", "c", "d", "e");
+    LIST(&v.symbols, "x", "y");
+    opts_finish(&o);
+    reads("demo learn --lr 1 --num-layers 3 --learning-rate 2 --shuffle --no-shuffle");
+    T_NEAR(v.rate, 2, 0);
+    T_CHECK(!v.shuffle);
+    opts_finish(&o);
+}
+
+static void unknown_names_are_told_together(void)
+{
+    refuses("demo learn --num-layrs 3 f --zzz --save=x --zzz=4 --titel a",
+            "3 unknown options of demo learn: --num-layrs, --zzz and --titel",
+            "--num-layrs: --num-layers; --titel: --title");
+    refuses("demo --zzzz learn --yyyy 3", "2 unknown options of demo learn: --zzzz and --yyyy",
+            "demo learn --help lists all options");
+    refuses("demo learn --learn-rates 3 --save", "unknown option --learn-rates of demo learn", "");
+}
+
+static void names_of_other_tools_are_hints(void)
+{
+    static const struct opt_synonym words[] = {{"epochs", "num-layers", "--num-layers, in steps"},
+                                               {"out", "nothing", NULL},
+                                               {"out", "save", NULL},
+                                               {"device", NULL, "there is one device"},
+                                               {NULL, NULL, NULL}};
+    struct opt_table t = table;
+    t.synonym = words;
+    T_ERR(parse_table(&o, &t, &v, "demo learn --epochs 3", &e), &e, ERR_USAGE, "--epochs");
+    T_STR(e.hint, "did you mean --num-layers, in steps?");
+    T_ERR(parse_table(&o, &t, &v, "demo learn --out x --device=0", &e), &e, ERR_USAGE, "2 unknown");
+    T_STR(e.hint, "what was meant may be: --out: --save; --device: there is one device");
+    e.hint[0] = '\0';
+    T_ERR(parse_table(&o, &t, &v, "demo show --device 0", &e), &e, ERR_USAGE, "--device");
+    T_STR(e.hint, "there is one device");
+    T_ERR(parse_table(&o, &t, &v, "demo show --out x", &e), &e, ERR_USAGE, "--out of demo show");
+    T_STR(e.hint, "demo show --help lists all options");
+}
+
+/* What a list took may have been meant as a file. */
+static void a_list_that_took_too_much_is_named(void)
+{
+    reads("demo learn --input a.txt P.model");
+    err_set(&e, ERR_USAGE, "no model was named");
+    T_EQ(opts_hint_swallowed(&o, &e), ERR_USAGE);
+    T_STR(e.hint, "--input took 'P.model' as a value: write it before --input");
+    opts_finish(&o);
+    reads("demo learn --input a.txt --save P.model");
+    e.hint[0] = '\0';
+    T_EQ(opts_hint_swallowed(&o, &e), ERR_USAGE);
+    T_STR(e.hint, "");
+    opts_finish(&o);
+}
+
+static void a_list_of_numbers_ends_at_a_name(void)
+{
+    struct opt counted[sizeof(rows) / sizeof(rows[0])];
+    struct opt_table t = table;
+    memcpy(counted, rows, sizeof(rows));
+    t.opt = counted;
+    for (struct opt *r = counted; r->name; r++)
+        r->numbers = !strcmp(r->name, "input");
+    T_OK(parse_table(&o, &t, &v, "demo learn --input 5 7 P --shuffle", &e), &e);
+    LIST(&v.input, "5", "7");
+    T_EQ(o.nfile, 1);
+    opts_finish(&o);
+}
+
 T_MAIN(T_CASE(defaults_stand), T_CASE(every_spelling_is_read), T_CASE(lists_take_words_and_commas),
        T_CASE(a_path_that_exists_is_one_item), T_CASE(the_last_flag_wins),
        T_CASE(numbers_are_exact), T_CASE(refusals_say_what_is_expected),
-       T_CASE(presets_stand_below_flags), T_CASE(values_are_set_by_rank),
-       T_CASE(typos_find_their_name))
+       T_CASE(presets_stand_below_flags), T_CASE(what_is_given_again),
+       T_CASE(unknown_names_are_told_together), T_CASE(names_of_other_tools_are_hints),
+       T_CASE(a_list_that_took_too_much_is_named), T_CASE(a_list_of_numbers_ends_at_a_name),
+       T_CASE(values_are_set_by_rank), T_CASE(typos_find_their_name))

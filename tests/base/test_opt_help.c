@@ -60,7 +60,7 @@ static void short_help_fits_a_screen(void)
         free(text);
     }
     char *text = answer("demo learn -h");
-    has(text, "  --num-layers N              number of layers\n");
+    has(text, "  --num-layers N              number of layers [4]\n");
     has(text, "demo learn [OPTION...] [FILE...]: learn a thing\n");
     T_CHECK(strstr(text, "--eod") == NULL);
     free(text);
@@ -73,39 +73,63 @@ static void short_help_fits_a_screen(void)
     free(text);
 }
 
-static void a_crowded_table_still_fits(void)
+/* Every basic option is shown, with its values and default; nothing is cut. */
+static void short_help_cuts_nothing(void)
 {
-    struct opt many[60];
-    struct opt_table crowd = table;
-    char name[60][40];
-    memset(many, 0, sizeof(many));
-    for (int i = 0; i < 59; i++) {
-        snprintf(name[i], sizeof(name[i]), "a-rather-long-name-of-option-%d", i);
-        many[i] = (struct opt)
-            OPT_ROW(.name = name[i], .type = OPT_INT, AT(layers), .def = "1", .meta = "N",
-                    .group = "s", .basic = true,
-                    .help = "a help text that is so long that it does not fit the line at all");
-    }
-    crowd.opt = many;
-    crowd.preset = NULL;
-    char *argv[] = {(char *)"demo", (char *)"learn", (char *)"-h"}, *text = NULL;
-    size_t n;
-    T_OK(opts_init(&o, &crowd, &v, 3, argv, &e), &e);
-    FILE *f = open_memstream(&text, &n);
-    T_CHECK(opts_answer(&o, f));
-    fclose(f);
-    opts_finish(&o);
+    static const struct opt wide[] = {
+        OPT_ROW(.name = "a-rather-long-name-of-an-option", .type = OPT_INT, AT(layers), .def = "1",
+                .meta = "N", .group = "s", .basic = true,
+                .brief = "fifty columns are what a short sentence may have--",
+                .help = "a help text that is so long that it does not fit the line at all"),
+        OPT_ROW(.name = "kind", .type = OPT_CHOICE, AT(family), .def = "first-of-them",
+                .meta = "first-of-them|second-of-them|third-of-them|fourth-of-them", .group = "s",
+                .basic = true, .help = "which of a few things of this kind is meant"),
+        OPT_ROW(.name = "stop", .type = OPT_INT, AT(limit), .meta = "N", .group = "s",
+                .basic = true, .unset = "the last", .help = "step to stop at"),
+        {.name = NULL}};
+    struct opt_table t = table;
+    t.opt = wide;
+    t.preset = NULL;
+    char *text = answer_of(&t, "demo learn -h");
     fits(text, 24);
-    has(text, "explains all 67 options");
+    has(text, "  --a-rather-long-name-of-an-option N\n"
+              "                              fifty columns are what a short sentence may have--\n"
+              "                              [1]\n"
+              "  --kind KIND                 which of a few things of this kind is meant:\n"
+              "                              first-of-them, second-of-them, third-of-them,\n"
+              "                              fourth-of-them [first-of-them]\n"
+              "  --stop N                    step to stop at [the last]\n");
+    has(text, "11 options");
+    T_CHECK(!strstr(text, "...\n"));
     free(text);
+    text = answer_of(&t, "demo learn --help");
+    has(text, "  --stop N                    step to stop at (default: the last)\n");
+    free(text);
+}
+
+/* COLUMNS, as a shell sets it; a terminal is asked itself. */
+static void help_is_as_wide_as_the_terminal(void)
+{
+    setenv("COLUMNS", "120", 1);
+    char *text = answer("demo learn --help");
+    has(text, "  --user_defined_symbols TEXT...\n                              pieces that always "
+              "match, whatever the text that surrounds them may look like\n");
+    free(text);
+    setenv("COLUMNS", "50", 1);
+    text = answer("demo learn --help");
+    for (const char *s = text; *s; s += strcspn(s, "\n"), s += *s == '\n')
+        T_CHECK(strcspn(s, "\n") <= 50);
+    has(text, "  --lr X");
+    free(text);
+    unsetenv("COLUMNS");
 }
 
 static void long_help_tells_all(void)
 {
     char *text = answer("demo learn --help");
     fits(text, 200);
-    has(text, "\nmodel:\n");
-    has(text, "\nLearning rate:\n");
+    has(text, "\nmodel options:\n");
+    has(text, "\nLearning rate options:\n");
     has(text, "  --num-layers N              number of layers, from 1 to 1000 (default 4)\n"
               "                              (also --layers, --depth)\n");
     has(text, "  --model-family KIND         kind of model: gpt, llama, a-much-longer-name");
@@ -131,6 +155,23 @@ static void help_wins_over_mistakes(void)
     }
     T_ERR(parse_line(&o, &v, "demo show -- --help", &e), &e, ERR_USAGE, "takes no files");
     T_CHECK(answer("demo learn x") == NULL);
+}
+
+/* As git and cargo answer. */
+static void verbs_of_help_and_version(void)
+{
+    static const char *const same[][2] = {{"demo", "demo -h"},
+                                          {"demo help", "demo --help"},
+                                          {"demo help learn", "demo learn --help"},
+                                          {"demo version", "demo --version"},
+                                          {"demo -V", "demo --version"},
+                                          {"demo learn -V", "demo --version"}};
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+        char *a = answer(same[i][0]), *b = answer(same[i][1]);
+        T_STR(a, b);
+        free(a);
+        free(b);
+    }
 }
 
 static void version_names_features(void)
@@ -236,7 +277,7 @@ static void the_name_is_the_tables(void)
         T_CHECK(strstr(text, "-c demo") == NULL && strstr(text, " demo\n") == NULL);
         free(text);
     }
-    T_ERR(parse_table(&o, &named, &v, "demo", &e), &e, ERR_USAGE, "weft-demo needs a verb");
+    T_ERR(parse_table(&o, &named, &v, "demo -q", &e), &e, ERR_USAGE, "weft-demo needs a verb");
     T_ERR(parse_table(&o, &named, &v, "demo lern", &e), &e, ERR_USAGE, "unknown verb");
     T_STR(e.hint, "did you mean weft-demo learn?");
     named.program = "an-installed-demo";
@@ -341,7 +382,8 @@ static void zsh_and_fish_can_read_theirs(void)
         t_skip("neither zsh nor fish");
 }
 
-T_MAIN(T_CASE(short_help_fits_a_screen), T_CASE(a_crowded_table_still_fits),
-       T_CASE(long_help_tells_all), T_CASE(help_wins_over_mistakes), T_CASE(version_names_features),
-       T_CASE(all_answers_agree), T_CASE(the_name_is_the_tables), T_CASE(roff_is_content),
-       T_CASE(bash_completes_words), T_CASE(zsh_and_fish_can_read_theirs))
+T_MAIN(T_CASE(short_help_fits_a_screen), T_CASE(short_help_cuts_nothing),
+       T_CASE(help_is_as_wide_as_the_terminal), T_CASE(long_help_tells_all),
+       T_CASE(help_wins_over_mistakes), T_CASE(version_names_features),
+       T_CASE(verbs_of_help_and_version), T_CASE(all_answers_agree), T_CASE(the_name_is_the_tables),
+       T_CASE(roff_is_content), T_CASE(bash_completes_words), T_CASE(zsh_and_fish_can_read_theirs))

@@ -19,6 +19,24 @@ for program in "$TOK" "$PREP" "$CONVERT" "$TRAIN"; do
     fits .out 24
     first_line "Example:"
 
+    # the examples stand between the first line and the first empty one
+    t "$name: the help of every verb fits, cuts nothing and has examples that a shell can read"
+    "$program" -h | awk 'NR > 1 && /^$/ { part++ } part == 2 && $1 { print $1 }' >verbs
+    check [ -s verbs ]
+    while read -r verb; do
+        expect 0 "$program" "$verb" -h
+        fits .out 40
+        check sh -c '! grep -q "[.][.][.]$" .out'
+        sed -n '2,/^$/p' .out >examples
+        check sh -n examples
+        awk '/^    / && !continued { print "not continued: " $0; exit 1 }
+            { continued = /[\\|]$/ }' examples >.cut || _wrong "$verb: $(cat .cut)"
+        expect 0 env COLUMNS=60 "$program" "$verb" --help
+        awk 'length($0) > 60 && !/^ *--/ { print; exit 1 }' .out >.wide || _wrong "$verb: $(cat .wide)"
+        grep -E '^[^ ].*:$' .out | sort | uniq -d >twice
+        check [ ! -s twice ]
+    done <verbs
+
     t "$name knows its name"
     expect 0 "$program" --completion fish
     out_has "complete -c $name -n __fish_use_subcommand"
@@ -26,7 +44,13 @@ for program in "$TOK" "$PREP" "$CONVERT" "$TRAIN"; do
     out_has ".B $name"
     expect 0 "$program" -h
     check [ "$(awk 'NR == 2 { print $1 }' .out)" = "$name" ]
-    expect 2 "$program"
+    expect 0 "$program"
+    first_line "Example:"
+    expect 0 "$program" help
+    out_has "verbs:"
+    expect 0 "$program" version
+    out_has " (weft) "
+    expect 2 "$program" -q
     err_has "$name needs a verb"
 
     t "$name says so when nothing can be printed"
@@ -64,9 +88,7 @@ for program in "$TOK" "$PREP" "$CONVERT" "$TRAIN"; do
         fi
     done
 
-    t "$name without a verb, and with one that is none"
-    expect 2 "$program"
-    err_has "needs a verb"
+    t "$name with a verb that is not one"
     expect 2 "$program" frobnicate
     err_has "unknown verb 'frobnicate'"
 
@@ -97,3 +119,31 @@ for program in "$TOK" "$PREP" "$CONVERT" "$TRAIN"; do
         err_has "did you mean verbose?"
     done
 done
+
+t "lists add up, the last of two values counts, and all unknown names are told"
+printf '{"text": "a b"}\n' >a.jsonl
+cp a.jsonl b.jsonl
+null="--tokenizer-type NullTokenizer --vocab-size 9"
+printf '{"text": "1 2"}\n' >a.jsonl
+printf '{"text": "3"}\n' >b.jsonl
+expect 0 "$PREP" build --input a.jsonl --input b.jsonl $null --output-prefix two --workers 1 --workers 2
+err_has "2 documents"
+err_has "--workers was given as 1 and as 2: the last one counts"
+printf 'input = ["b.jsonl"]\n' >b.toml
+expect 0 "$PREP" build --config b.toml --input a.jsonl $null --output-prefix one
+err_has "1 documents"
+expect 2 "$TRAIN" run --learning-rate 1 --batch-size 8 --max-steps 5 --epochs 1 --device cpu --resume --dry-run
+err_has "7 unknown options of train run: --learning-rate, --batch-size, --max-steps, --epochs, --device, --resume and --dry-run"
+err_has "--learning-rate: --lr; --batch-size: --global-batch-size"
+expect 2 "$TRAIN" generate --stop x --template chatml
+err_has "--template: --chat"
+
+t "what a list took is named"
+expect 0 "$PREP" inspect --documents 0 two_text_document
+out_has "document 0"
+expect 2 "$TOK" inspect --corpus a.jsonl P.model
+err_has "--corpus took 'P.model' as a value"
+expect 2 "$TOK" train --special_tokens X file
+err_has "--special_tokens took 'file' as a value"
+expect 2 "$TOK" extend --output Q --add-special X P
+err_has "--add-special took 'P' as a value"

@@ -105,15 +105,15 @@ expect 2 "$PREP" index --data-path d_text_document e_text_document --num-samples
 err_has "without weights"
 expect 2 "$PREP" blend --data-path f --exhaustive --data-rules v2
 err_has "every sample once"
-expect 0 "$TRAIN" run $tiny --data-path 2 d_text_document 1 e_text_document --data-rules v2 --train-iters 4 \
+expect 0 "$TRAIN" run $bare --data-path 2 d_text_document 1 e_text_document --data-rules v2 --train-iters 4 \
     --save runs/old
 expect 0 "$TRAIN" eval --load runs/old --data-path d_text_document --eval-iters 2
 
 t "the trainer takes the blend, and goes on with it"
 blend="--data-path 2 d_text_document 1 e_text_document --data-cache-path runs/cache"
-expect 0 "$TRAIN" run $tiny $blend --train-iters 8 --save runs/a
-expect 0 "$TRAIN" run $tiny $blend --train-iters 8 --save runs/b --exit-interval 3
-expect 0 "$TRAIN" run $tiny $blend --train-iters 8 --save runs/b
+expect 0 "$TRAIN" run $bare $blend --train-iters 8 --save runs/a
+expect 0 "$TRAIN" run $bare $blend --train-iters 8 --save runs/b --exit-interval 3
+expect 0 "$TRAIN" run $bare $blend --train-iters 8 --save runs/b
 loss() { grep -o '"lm_loss": *[0-9.]*' $1/metrics.jsonl | tail -n 1; }
 [ -n "$(loss runs/a)" ] || _wrong "no loss"
 [ "$(loss runs/a)" = "$(loss runs/b)" ] || _wrong "$(loss runs/a) and $(loss runs/b)"

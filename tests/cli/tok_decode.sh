@@ -46,7 +46,7 @@ expect 0 "$TOK" decode --help
 out_has "u16, u32"
 check sh -c '! grep -q "text|json|u16" .out'
 expect 2 "$TOK" decode --tokenizer vocab.json --format u16 w
-err_has "where text or json is expected"
+err_has "expected text or json, got"
 
 t "options without effect are named"
 echo '1 2' >ids

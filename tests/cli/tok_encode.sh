@@ -423,7 +423,7 @@ echo '{"ids": "x"}' >i
 expect 3 "$TOK" decode --tokenizer u.model i
 err_has "an array of ids was expected"
 expect 2 "$TOK" decode --tokenizer u.model --format u16 i
-err_has "--format: 'u16' where text or json is expected"
+err_has "--format: expected text or json, got 'u16'"
 
 t "places of ids"
 printf '{"version":"1.0","truncation":null,"padding":null,"added_tokens":[],"normalizer":{"type":"Lowercase"},"pre_tokenizer":{"type":"WhitespaceSplit"},"post_processor":null,"decoder":null,"model":{"type":"WordLevel","vocab":{"<unk>":0,"one":1,"zwö":2},"unk_token":"<unk>"}}' >places.json

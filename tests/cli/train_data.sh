@@ -15,8 +15,9 @@ END
 "$PREP" build --input d.jsonl --tokenizer-type NullTokenizer --vocab-size 60 --append-eod \
     --output-prefix d >/dev/null 2>&1
 
-tiny="--num-layers 2 --hidden-size 32 --num-attention-heads 4 --max-position-embeddings 32 --seq-length 32
+bare="--num-layers 2 --hidden-size 32 --num-attention-heads 4 --max-position-embeddings 32 --seq-length 32
     --micro-batch-size 2 --global-batch-size 4 --tokenizer-type NullTokenizer --vocab-size 60 --lr 5e-3
-    --data-path d_text_document --log-interval 5 --eval-interval 10 --eval-iters 2 --split 90,5,5"
+    --log-interval 5 --eval-interval 10 --eval-iters 2 --split 90,5,5"
+tiny="$bare --data-path d_text_document"
 llama="--swiglu --normalization RMSNorm --position-embedding-type rope --disable-bias-linear
     --untie-embeddings-and-output-weights --group-query-attention --num-query-groups 2"

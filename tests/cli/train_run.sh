@@ -103,7 +103,7 @@ err_has "num-layers"
 
 t "another vocabulary than the checkpoint's: both digests"
 expect 0 "$PREP" build --input d.jsonl --tokenizer-type NullTokenizer --vocab-size 61 --append-eod --output-prefix e
-expect 2 "$TRAIN" run $tiny --vocab-size 61 --data-path e_text_document --train-iters 40 --save a
+expect 2 "$TRAIN" run $bare --vocab-size 61 --data-path e_text_document --train-iters 40 --save a
 err_has "tokenizers differ"
 err_has "the checkpoint was trained with"
 
@@ -127,12 +127,12 @@ expect 0 "$TRAIN" run $tiny --split 999,1,0 --train-iters 5 --eval-iters 0
 
 t "data that are not the checkpoint's: exit 2, both digests"
 "$PREP" build --input d.jsonl --tokenizer-type NullTokenizer --vocab-size 60 --output-prefix other >/dev/null 2>&1
-expect 2 "$TRAIN" run $tiny --data-path other_text_document --train-iters 40 --save a
+expect 2 "$TRAIN" run $bare --data-path other_text_document --train-iters 40 --save a
 err_has "the data are not those of the run"
 err_has "$(sha256sum d_text_document.manifest.json | cut -d' ' -f1)"
 err_has "$(sha256sum other_text_document.manifest.json | cut -d' ' -f1)"
 sed 's/"vocab_size": 61/"vocab_size": 62/' d_text_document.manifest.json >other_text_document.manifest.json
-expect 2 "$TRAIN" run $tiny --data-path other_text_document --train-iters 40 --load a
+expect 2 "$TRAIN" run $bare --data-path other_text_document --train-iters 40 --load a
 err_has "vocabularies differ"
 
 t "a run that goes on with other options says so"
@@ -243,7 +243,7 @@ a, b = float('$last'), float(re.search(r'loss ([0-9.]+)', open('.out').read())[1
 sys.exit(abs(a - b) > 2e-6 * b)" || _wrong "$last, and eval: $(cat .out)"
 expect 2 "$TRAIN" run $tiny --train-iters 5 --full-validation --split 100,0,0
 err_has "no valid share"
-expect 2 "$TRAIN" run $tiny --train-iters 5 --full-validation --data-path 1 d_text_document
+expect 2 "$TRAIN" run $bare --train-iters 5 --full-validation --data-path 1 d_text_document
 err_has "weights need a number of valid samples"
 expect 2 "$TRAIN" run $tiny --train-iters 5 --full-validation --micro-batch-size 34 --global-batch-size 34
 err_has "fewer than one micro-batch"
@@ -252,7 +252,7 @@ grep -q '"data_ms": [0-9]' full/metrics.jsonl || _wrong "no time waited for data
 t "data that is cut: exit 3"
 cp d_text_document.idx g_text_document.idx
 head -c 100 d_text_document.bin >g_text_document.bin
-expect 3 "$TRAIN" run $tiny --data-path g_text_document --train-iters 5
+expect 3 "$TRAIN" run $bare --data-path g_text_document --train-iters 5
 err_has "g_text_document"
 
 t "plan takes the command line of run: what has no effect there is named in one warning"

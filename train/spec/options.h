@@ -58,33 +58,33 @@ struct spec_flags {
                 .max = 1e6, .meta = "N", .group = "model", .verbs = v, .basic = true,              \
                 .help = "width of the model"),                                                     \
         OPT_ROW(.name = "ffn-hidden-size", .type = OPT_INT, .offset = offsetof(S, m.ffn),          \
-                .max = 1e7, .meta = "N", .group = "model", .verbs = v,                             \
-                .help =                                                                            \
-                    "width inside the MLP (4 x hidden size; with --swiglu 2/3 of that, down to "   \
-                    "a multiple of 64)"),                                                          \
+                .unset = "4 x hidden size; with --swiglu 2/3 of that, rounded down to a multiple " \
+                         "of 64",                                                                  \
+                .min = 1, .max = 1e7, .meta = "N", .group = "model", .verbs = v,                   \
+                .help = "width of the MLP"),                                                       \
         OPT_ROW(.name = "num-attention-heads", .type = OPT_INT, .offset = offsetof(S, m.heads),    \
                 .min = 1, .max = 1e5, .meta = "N", .group = "model", .verbs = v, .basic = true,    \
                 .help = "attention heads"),                                                        \
         OPT_ROW(.name = "group-query-attention", .type = OPT_SWITCH, .offset = offsetof(S, m.gqa), \
-                .group = "model", .verbs = v, .help = "heads share keys and values, by groups"),   \
+                .group = "model", .verbs = v, .help = "groups of heads share keys and values"),    \
         OPT_ROW(.name = "num-query-groups", .type = OPT_INT,                                       \
                 .offset = offsetof(S, m.query_groups), .def = "1", .min = 1, .max = 1e5,           \
                 .meta = "N", .group = "model", .verbs = v,                                         \
-                .help = "key/value heads under --group-query-attention"),                          \
+                .brief = "key/value heads with grouped queries",                                   \
+                .help = "key/value heads with --group-query-attention"),                           \
         OPT_ROW(.name = "kv-channels", .type = OPT_INT, .offset = offsetof(S, m.kv_channels),      \
-                .max = 1e5, .meta = "N", .group = "model", .verbs = v,                             \
-                .help = "width of a head (hidden size / heads)"),                                  \
+                .unset = "hidden size / heads", .min = 1, .max = 1e5, .meta = "N",                 \
+                .group = "model", .verbs = v, .help = "width of a head"),                          \
         OPT_ROW(.name = "max-position-embeddings", .type = OPT_INT,                                \
                 .offset = offsetof(S, m.max_positions), .min = 1, .max = 1e9, .meta = "N",         \
-                .group = "model", .verbs = v, .basic = true,                                       \
-                .help = "positions that the model has"),                                           \
+                .group = "model", .verbs = v, .help = "positions of the model"),                   \
         OPT_ROW(.name = "position-embedding-type", .type = OPT_CHOICE,                             \
                 .offset = offsetof(S, m.position), .def = "learned_absolute",                      \
                 .meta = "learned_absolute|rope", .group = "model", .verbs = v,                     \
-                .help = "how the model knows positions"),                                          \
+                .help = "how positions are encoded"),                                              \
         OPT_ROW(.name = "use-rotary-position-embeddings", .type = OPT_SWITCH,                      \
                 .offset = offsetof(S, m.rotary), .group = "model", .verbs = v,                     \
-                .help = "old name of --position-embedding-type rope"),                             \
+                .help = "same as --position-embedding-type rope"),                                 \
         OPT_ROW(.name = "rotary-base", .type = OPT_REAL, .offset = offsetof(S, m.rotary_base),     \
                 .def = "10000", .min = 1, .max = 1e12, .meta = "X", .group = "model", .verbs = v,  \
                 .needs =                                                                           \
@@ -95,19 +95,19 @@ struct spec_flags {
                 .group = "model", .verbs = v,                                                      \
                 .needs =                                                                           \
                     "position-embedding-type=rope, use-rotary-position-embeddings, hf-config",     \
-                .help = "share of each head that is turned"),                                      \
+                .help = "share of each head that is rotated"),                                     \
         OPT_ROW(.name = "use-rope-scaling", .type = OPT_SWITCH,                                    \
                 .offset = offsetof(S, m.rope_scaling), .group = "model", .verbs = v,               \
                 .needs =                                                                           \
                     "position-embedding-type=rope, use-rotary-position-embeddings, hf-config",     \
-                .help = "stretch the rotary angles as Llama 3.1 does"),                            \
+                .help = "scale rotary angles as Llama 3.1 does"),                                  \
         OPT_ROW(.name = "rope-scaling-factor", .type = OPT_REAL,                                   \
                 .offset = offsetof(S, m.rope_factor), .def = "8.0", .min = 1, .max = 1e6,          \
                 .meta = "X", .group = "model", .verbs = v, .needs = "use-rope-scaling, hf-config", \
                 .help = "factor of --use-rope-scaling"),                                           \
         OPT_ROW(.name = "normalization", .type = OPT_CHOICE, .offset = offsetof(S, m.norm),        \
                 .def = "LayerNorm", .meta = "LayerNorm|RMSNorm", .group = "model", .verbs = v,     \
-                .help = "kind of norm"),                                                           \
+                .help = "kind of normalization"),                                                  \
         OPT_ROW(.name = "norm-epsilon", .type = OPT_REAL, .offset = offsetof(S, m.norm_eps),       \
                 .def = "1e-5", .max = 1, .meta = "X", .group = "model", .verbs = v,                \
                 .alias = "layernorm-epsilon", .help = "epsilon of the norms"),                     \
@@ -115,35 +115,36 @@ struct spec_flags {
                 .group = "model", .verbs = v, .help = "gated MLP with SiLU instead of GELU"),      \
         OPT_ROW(.name = "bias-gelu-fusion", .type = OPT_SWITCH,                                    \
                 .offset = offsetof(S, m.gelu_tanh), .def = "true", .group = "model", .verbs = v,   \
-                .alias = "gelu-tanh", .needs = "!swiglu",                                          \
-                .help = "GELU in the tanh form, which Megatron's fused kernel computes; "          \
-                        "--no-bias-gelu-fusion is the erf form"),                                  \
+                .alias = "gelu-tanh", .needs = "!swiglu", .brief = "GELU in its tanh form",        \
+                .help = "GELU in the tanh form that Megatron's fused kernel computes; "            \
+                        "--no-bias-gelu-fusion selects the erf form"),                             \
         OPT_ROW(.name = "disable-bias-linear", .type = OPT_SWITCH,                                 \
                 .offset = offsetof(S, m.no_bias), .group = "model", .verbs = v,                    \
                 .help = "linear layers without bias"),                                             \
         OPT_ROW(.name = "add-qkv-bias", .type = OPT_SWITCH, .offset = offsetof(S, m.qkv_bias),     \
-                .group = "model", .verbs = v,                                                      \
-                .help = "bias on queries, keys and values all the same"),                          \
+                .group = "model", .verbs = v, .brief = "bias on queries, keys and values",         \
+                .help = "bias on queries, keys and values even with --disable-bias-linear"),       \
         OPT_ROW(.name = "untie-embeddings-and-output-weights", .type = OPT_SWITCH,                 \
                 .offset = offsetof(S, m.untie), .group = "model", .verbs = v,                      \
-                .help = "the head has a matrix of its own"),                                       \
+                .help = "output head with its own matrix"),                                        \
         OPT_ROW(.name = "init-method-std", .type = OPT_REAL, .offset = offsetof(S, m.init_std),    \
                 .def = "0.02", .max = 100, .meta = "X", .group = "model", .verbs = v,              \
                 .help = "standard deviation of initial weights"),                                  \
         OPT_ROW(.name = "attention-dropout", .type = OPT_REAL,                                     \
                 .offset = offsetof(S, m.attention_dropout), .def = "0.1", .max = 1, .meta = "X",   \
-                .group = "model", .verbs = v,                                                      \
-                .help = "share of attention weights dropped while training"),                      \
+                .group = "model", .verbs = v, .help = "dropout of attention weights"),             \
         OPT_ROW(.name = "hidden-dropout", .type = OPT_REAL,                                        \
                 .offset = offsetof(S, m.hidden_dropout), .def = "0.1", .max = 1, .meta = "X",      \
-                .group = "model", .verbs = v,                                                      \
-                .help = "share of hidden values dropped while training"),                          \
+                .group = "model", .verbs = v, .help = "dropout of hidden values"),                 \
         OPT_ROW(.name = "make-vocab-size-divisible-by", .type = OPT_INT,                           \
                 .offset = offsetof(S, m.vocab_divisor), .def = "128", .min = 1, .max = 1e6,        \
                 .meta = "N", .group = "model", .verbs = v,                                         \
-                .help = "rows of the embedding are padded to a multiple of this times TP"),        \
+                .brief = "embedding rows are padded to a multiple",                                \
+                .help = "embedding rows are padded to a multiple of this times the "               \
+                        "tensor-parallel size"),                                                   \
         OPT_ROW(.name = "hf-config", .type = OPT_TEXT, .offset = offsetof(S, m.hf_config),         \
-                .meta = "PATH", .group = "model", .verbs = v, .basic = true,                       \
+                .meta = "PATH", .group = "model", .verbs = v,                                      \
+                .brief = "take the model from a config.json",                                      \
                 .help = "take the model from a Hugging Face config.json (gpt2, llama, mistral, "   \
                         "qwen2)")
 
