@@ -8,21 +8,16 @@
 
 static const float log2e = 1.44269504088896340736f;
 
-/* -INFINITY where a query does not see a key. */
-template <class T>
-static __device__ void mask_scores(const span &s, float (&score)[8][4], int64_t query, int64_t key)
+/* -INFINITY where a query, from number `mine` of its tile on, does not see a key. */
+static __device__ void mask_scores(sight s, float (&score)[8][4], int mine)
 {
     const int lane = (int)threadIdx.x % 32;
 #pragma unroll
-    for (int e = 0; e < 4; e++) {
-        int64_t i = query + lane / 4 + e / 2 * 8, first = s.first(i), last = s.last(i);
+    for (int n = 0; n < 8; n++)
 #pragma unroll
-        for (int n = 0; n < 8; n++) {
-            int64_t k = key + n * 8 + lane % 4 * 2 + e % 2;
-            if (k < first || k > last)
+        for (int e = 0; e < 4; e++)
+            if (!s.sees(mine + lane / 4 + e / 2 * 8, n * 8 + lane % 4 * 2 + e % 2))
                 score[n][e] = -INFINITY;
-        }
-    }
 }
 
 template <class T>
@@ -104,10 +99,9 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_forward(const flash
         __syncthreads();
         float score[8][4] = {{0}};
         product_rows<T, D>(score, q, mine, k + stage * tile_numbers<D>());
-        bool whole = t * TILE + TILE - 1 <= s.last(i0 + mine) &&
-                     t * TILE >= s.first(i0 + mine + WARP_ROWS - 1);
-        if (!whole)
-            mask_scores<T>(s, score, i0 + mine, t * TILE);
+        const sight see = sight_of(s, i0, t * TILE);
+        if (!see.all(mine, mine + WARP_ROWS - 1, 0, TILE - 1))
+            mask_scores(see, score, mine);
         soften<D>(score, max, sum, o, j.scale * log2e);
         if (j.drop.on)
             drop_weights(j, s, score, i0 + mine, t * TILE, head);

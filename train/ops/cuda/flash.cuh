@@ -76,6 +76,34 @@ struct span {
 };
 
 /*
+ * Which pairs of a tile of queries from `query` on and a tile of keys from `key` on see each other,
+ * in numbers within the tiles: low < k - i <= high, and i < left.
+ */
+struct sight {
+    int low, high, left;
+    __device__ bool sees(int i, int k) const
+    {
+        return k - i <= high && k - i > low && i < left;
+    }
+    /* All queries of first_i .. last_i see all keys of first_k .. last_k. */
+    __device__ bool all(int first_i, int last_i, int first_k, int last_k) const
+    {
+        return last_k - first_i <= high && first_k - last_i > low && last_i < left;
+    }
+};
+
+static __device__ inline int clamp(int64_t x)
+{
+    return x > 2 * TILE ? 2 * TILE : x < -2 * TILE ? -2 * TILE : (int)x;
+}
+
+static __device__ inline sight sight_of(const span &s, int64_t query, int64_t key)
+{
+    int64_t high = s.last(query) - key;
+    return {s.window > 0 ? clamp(high - s.window) : -2 * TILE, clamp(high), clamp(s.count - query)};
+}
+
+/*
  * Tile number `tile` of all sequences' tiles, of their queries or of their keys: its sequence, and
  * its number there in *ret_tile. False behind the last. For whole warps.
  */

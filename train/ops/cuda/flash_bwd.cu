@@ -42,27 +42,32 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_zero(const flash_jo
 /* ---- dq
  * ------------------------------------------------------------------------------------------- */
 
-/* Scores and dp become ds: rows are queries from `query` on, columns keys from `key` on. */
+/*
+ * Scores and dp become ds: rows are queries from `query` on, of which this warp has those from
+ * number `mine` on, columns keys from `key` on. lse is of the base 2.
+ */
 template <class T>
 static __device__ void slopes(const flash_job<T> &j, const span &s, float (&score)[8][4],
                               const float (&dp)[8][4], const float (&lse)[2],
-                              const float (&delta)[2], int64_t query, int64_t key, int head)
+                              const float (&delta)[2], int64_t query, int64_t key, int head,
+                              int mine)
 {
     const int lane = (int)threadIdx.x % 32;
     const float scale = j.scale * log2e;
+    const sight see = sight_of(s, query, key);
+    const bool all = see.all(mine, mine + WARP_ROWS - 1, 0, TILE - 1);
 #pragma unroll
-    for (int e = 0; e < 4; e++) {
-        int64_t i = query + lane / 4 + e / 2 * 8, first = s.first(i), last = s.last(i);
+    for (int n = 0; n < 8; n++)
 #pragma unroll
-        for (int n = 0; n < 8; n++) {
-            int64_t k = key + n * 8 + lane % 4 * 2 + e % 2;
-            float p = k < first || k > last || i >= s.count
-                          ? 0
-                          : exp2f(fmaf(score[n][e], scale, -lse[e / 2] * log2e));
-            float drop = j.drop.on ? weight_drop(j, s.q_start + i, head, k) : 1;
+        for (int e = 0; e < 4; e++) {
+            int i = mine + lane / 4 + e / 2 * 8, k = n * 8 + lane % 4 * 2 + e % 2;
+            float p = exp2f(fmaf(score[n][e], scale, -lse[e / 2])), drop = 1;
+            if (!all && !see.sees(i, k))
+                p = 0;
+            if (j.drop.on)
+                drop = weight_drop(j, s.q_start + query + i, head, key + k);
             score[n][e] = p * (dp[n][e] * drop - delta[e / 2]);
         }
-    }
 }
 
 template <class T, int D>
@@ -85,7 +90,7 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_dq(const flash_job<
     for (int half = 0; half < 2; half++) {
         int row = mine + lane / 4 + half * 8;
         if (row < rows) {
-            lse[half] = j.lse[head * j.lse_stride + row0 + row];
+            lse[half] = j.lse[head * j.lse_stride + row0 + row] * log2e;
             delta[half] = j.delta[head * j.n + row0 + row];
         }
     }
@@ -101,7 +106,7 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_dq(const flash_job<
         float score[8][4] = {{0}}, dp[8][4] = {{0}};
         product_rows<T, D>(score, q, mine, k);
         product_rows<T, D>(dp, dout, mine, v);
-        slopes(j, s, score, dp, lse, delta, i0 + mine, t * TILE, head);
+        slopes(j, s, score, dp, lse, delta, i0, t * TILE, head, mine);
         product_columns<T, D>(dq, score, k);
         __syncthreads();
     }
@@ -113,27 +118,29 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_dq(const flash_job<
  * -------------------------------------------------------------------------------------- */
 
 /*
- * The same turned: rows are keys from `key` on, columns queries from `query` on. Scores become ds,
- * dp becomes the weights.
+ * The same turned: rows are keys from `key` on, of which this warp has those from number `mine` on,
+ * columns queries from `query` on. Scores become ds, dp becomes the weights.
  */
 template <class T>
 static __device__ void slopes_turned(const flash_job<T> &j, const span &s, float (&score)[8][4],
                                      float (&dp)[8][4], const float *lse, const float *delta,
-                                     int64_t query, int64_t key, int head)
+                                     int64_t query, int64_t key, int head, int mine)
 {
     const int lane = (int)threadIdx.x % 32;
     const float scale = j.scale * log2e;
+    const sight see = sight_of(s, query, key);
+    const bool all = see.all(0, TILE - 1, mine, mine + WARP_ROWS - 1);
 #pragma unroll
     for (int n = 0; n < 8; n++)
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            int column = n * 8 + lane % 4 * 2 + e % 2;
-            int64_t i = query + column, k = key + lane / 4 + e / 2 * 8;
-            float p = i >= s.count || k > s.last(i) || k < s.first(i)
-                          ? 0
-                          : exp2f(fmaf(score[n][e], scale, -lse[column] * log2e));
-            float drop = j.drop.on ? weight_drop(j, s.q_start + i, head, k) : 1;
-            score[n][e] = p * (dp[n][e] * drop - delta[column]);
+            int i = n * 8 + lane % 4 * 2 + e % 2, k = mine + lane / 4 + e / 2 * 8;
+            float p = exp2f(fmaf(score[n][e], scale, -lse[i])), drop = 1;
+            if (!all && !see.sees(i, k))
+                p = 0;
+            if (j.drop.on)
+                drop = weight_drop(j, s.q_start + query + i, head, key + k);
+            score[n][e] = p * (dp[n][e] * drop - delta[i]);
             dp[n][e] = p * drop;
         }
 }
@@ -169,7 +176,7 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_dkv(const flash_job
             tile_load<T, D>(dout, j.dout.at(row, head, j.dim), j.dout.stride, left, j.dim);
             copy_commit();
             for (int i = (int)threadIdx.x; i < TILE; i += TILE_THREADS) {
-                lse[i] = i < left ? j.lse[head * j.lse_stride + row + i] : 0;
+                lse[i] = i < left ? j.lse[head * j.lse_stride + row + i] * log2e : 0;
                 delta[i] = i < left ? j.delta[head * j.n + row + i] : 0;
             }
             copy_wait<0>();
@@ -177,7 +184,7 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_dkv(const flash_job
             float score[8][4] = {{0}}, dp[8][4] = {{0}};
             product_rows<T, D>(score, k, mine, q);
             product_rows<T, D>(dp, v, mine, dout);
-            slopes_turned(j, s, score, dp, lse, delta, i0, k0 + mine, head);
+            slopes_turned(j, s, score, dp, lse, delta, i0, k0, head, mine);
             product_columns<T, D>(dv, dp, dout);
             product_columns<T, D>(dk, score, q);
             __syncthreads();
