@@ -155,14 +155,15 @@ static void look_at_cgroups(struct found *f, const char *proc, const char *cgrou
 
 /* ---- ulimit ------------------------------------------------------------------------------- */
 
-static void look_at_rlimit(struct found *f, int which, const char *name, uint64_t used)
+static void look_at_rlimit(struct found *f, bool addresses, const char *name, uint64_t used)
 {
     struct rlimit r;
-    if (getrlimit(which, &r) || r.rlim_cur == RLIM_INFINITY)
+    int code = addresses ? getrlimit(RLIMIT_AS, &r) : getrlimit(RLIMIT_DATA, &r);
+    if (code || r.rlim_cur == RLIM_INFINITY)
         return;
     struct mem_limit *l = add(f, r.rlim_cur, less(r.rlim_cur, used));
     snprintf(l->name, sizeof(l->name), "%s", name);
-    l->addresses = which == RLIMIT_AS;
+    l->addresses = addresses;
 }
 
 static void look_at_rlimits(struct found *f, const char *proc)
@@ -177,8 +178,8 @@ static void look_at_rlimits(struct found *f, const char *proc)
     fclose(s);
     if (got != 2)
         return;
-    look_at_rlimit(f, RLIMIT_AS, "ulimit -v", size * page);
-    look_at_rlimit(f, RLIMIT_DATA, "ulimit -d", data * page);
+    look_at_rlimit(f, true, "ulimit -v", size * page);
+    look_at_rlimit(f, false, "ulimit -d", data * page);
 }
 
 int mem_limits(const char *proc, const char *cgroup, struct mem_limit ret[MEM_LIMITS])

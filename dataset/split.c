@@ -80,7 +80,7 @@ static bool none_is_empty(const struct split *s, uint64_t nseq)
 {
     for (int p = 0; p < PARTS; p++) {
         uint64_t first, end, from, to;
-        if (!s->share[p])
+        if (s->share[p] == 0)
             continue;
         if (!split_range(s, (enum part)p, nseq, &first, &end) || first == end ||
             !split_range_old(s, (enum part)p, nseq, &from, &to))
