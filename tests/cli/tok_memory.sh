@@ -30,12 +30,12 @@ expect 0 long_line '{"text": "' 'one two three' '"}' --tokenizer v.json --append
 below
 check [ "$(sed -n 2p .out | wc -w)" = $((words + 1)) ]
 check [ "$(sed -n '1p;3p' .out | tr '\n' '|')" = "1 3|2 3|" ]
-expect 0 long_line '{"text": "' 'one two three' '"}' --tokenizer v.json --format json --output o
+expect 0 long_line '{"text": "' 'one two three' '"}' --tokenizer v.json --format json --output o --overwrite
 below
 check [ "$(wc -l <o)" = 3 ]
 check [ "$(sed -n 2p o | tr ',' '\n' | wc -l)" = $words ]
 check [ "$(sed -n 2p o | tail -c 9)" = ',1,2,0]}' ]
-expect 0 long_line '{"text": "' 'one two three' '"}' --tokenizer v.json --format docs --output o
+expect 0 long_line '{"text": "' 'one two three' '"}' --tokenizer v.json --format docs --output o --overwrite
 below
 expect 0 "$PREP" build --quiet --pretokenized o --append-eod --output-prefix o
 expect 0 "$PREP" inspect o_text_document --check
@@ -67,7 +67,7 @@ if [ -x "$STORIES" ]; then
     for kind in unigram bpe; do
         expect 0 "$TOK" train --overwrite --quiet --input stories.jsonl --model_prefix $kind --model_type $kind --vocab_size 600
         expect 0 long_line '{"text": "' 'the old man went home, and the dog went with him' '"}' --tokenizer $kind.model \
-            --format docs --output o
+            --format docs --output o --overwrite
         below
         expect 0 "$PREP" build --quiet --pretokenized o --output-prefix o
         { echo '{"text": "one"}'; printf '{"text": "'; yes 'the old man went home, and the dog went with him' |
