@@ -115,7 +115,7 @@ expect 4 "$CONVERT" verify nothing run
 out_has "run/iter_0000010: intact"
 
 t "wrong use"
-expect 2 "$CONVERT"
+expect 2 "$CONVERT" -q
 err_has "convert needs a verb"
 expect 2 "$CONVERT" verify
 err_has "no checkpoint was named"

@@ -166,7 +166,7 @@ expect 2 build --input m.good $null --json-keys a/b --output-prefix o
 err_has "file name"
 expect 2 build --input m.good $null --on-bad-record ignore --output-prefix o
 expect 2 build --input m.good $null --workers -1 --output-prefix o
-expect 2 "$PREP"
+expect 2 "$PREP" -q
 expect 2 "$PREP" bild
 nothing
 

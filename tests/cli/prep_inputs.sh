@@ -133,7 +133,7 @@ err_has "has one text a document"
 expect 2 build --pretokenized t.txt --input-format text --vocab-size 10 --output-prefix o
 err_has "--pretokenized"
 expect 2 build --input t.txt --input-format texts $null --output-prefix o
-err_has "where auto, jsonl"
+err_has "expected auto, jsonl"
 
 t "lists of ids in Parquet"
 for f in ids_dict ids_delta ids_plain; do

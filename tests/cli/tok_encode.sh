@@ -381,7 +381,7 @@ err_has "auto, text, jsonl or parquet"
 expect 2 "$TOK" encode --tokenizer u.model --tokenizer-type WhitespaceTokenizer text.txt
 err_has "is not what WhitespaceTokenizer reads"
 expect 2 "$TOK" --bogus
-expect 2 "$TOK"
+expect 2 "$TOK" -q
 err_has "needs a verb"
 
 t "models that cannot be used"

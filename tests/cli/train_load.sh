@@ -147,7 +147,7 @@ expect 0 run --train-iters 100000 --save two --exit-interval 1
 err_has "resuming from two/iter_"
 
 t "data: what --data-path names is looked at first, and what was meant is said"
-none=$(echo $tiny | sed 's/--data-path [^ ]*//; s/--tokenizer-type [^ ]*//; s/--vocab-size [^ ]*//')
+none=$(echo $bare | sed 's/--data-path [^ ]*//; s/--tokenizer-type [^ ]*//; s/--vocab-size [^ ]*//')
 bad() { expect "$1" "$TRAIN" run $none --train-iters 2 --no-save --data-path "$2"; }
 bad 4 nosuch
 err_has "nosuch.bin and nosuch.idx do not exist"
@@ -166,14 +166,14 @@ head -c 100 d_text_document.bin >sets/d_text_document.bin
 bad 3 sets/d_text_document
 err_has "sets/d_text_document.bin"
 for file in bin idx manifest.json; do
-    expect 0 "$TRAIN" run $tiny --train-iters 2 --no-save --data-path "d_text_document.$file"
+    expect 0 "$TRAIN" run $bare --train-iters 2 --no-save --data-path "d_text_document.$file"
 done
 
 t "models: the error is about what was given"
 expect 2 "$TRAIN" run $tiny --train-iters 2 --num-layers 0
-err_has "num-layers: '0'"
+err_has "--num-layers: must be from 1"
 expect 2 "$TRAIN" run $tiny --train-iters 0
-err_has "train-iters: '0'"
+err_has "--train-iters: must be at least 1, got 0"
 expect 2 "$TRAIN" run $tiny --train-iters 2 --hidden-size 1000000
 err_has "--hidden-size 1000000 over --num-attention-heads 4 gives heads of 250000 channels"
 

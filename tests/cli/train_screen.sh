@@ -4,7 +4,9 @@
 . "$SRC/tests/cli/train_data.sh"
 
 ln -s "$TRAIN" train
-log="--log-interval 1 --eval-interval 2 --threads 2 --kernels plain --seed 1"
+tiny=$(echo $tiny | sed 's/--log-interval [0-9]*//; s/--eval-interval [0-9]*//; s/--global-batch-size [0-9]*//')
+common="--log-interval 1 --threads 2 --kernels plain --seed 1"
+log="$common --global-batch-size 4 --eval-interval 2"
 slow="--global-batch-size 300 --eval-interval 100"
 screen() { python3 "$SRC/tests/cli/screen.py" "$@"; }
 
@@ -25,7 +27,7 @@ for columns in 50 80 200; do
 
     t "$columns columns: Ctrl-C stops after the step, and the end says how to resume"
     rm -rf "my run"
-    expect 0 screen $columns "1 of 90 steps" ^C ./train run $tiny $log --train-iters 90 --save "my run" \
+    expect 0 screen $columns "1 of 90 steps" ^C ./train run $tiny $common --train-iters 90 --save "my run" \
         $slow
     golden interrupt_$columns.txt
     out_has "exit: 130"
@@ -33,14 +35,14 @@ for columns in 50 80 200; do
     err_has "resuming from my run/iter_"
 
     t "$columns columns: SIGTERM likewise, with its own code"
-    expect 0 screen $columns "1 of 90 steps" TERM ./train run $tiny $log --train-iters 90 --save t$columns \
+    expect 0 screen $columns "1 of 90 steps" TERM ./train run $tiny $common --train-iters 90 --save t$columns \
         $slow
     golden terminate_$columns.txt
     out_has "exit: 75"
 done
 
 t "Ctrl-C without --save says that nothing was saved"
-expect 0 screen 80 "1 of 90 steps" ^C ./train run $tiny $log --train-iters 90 --no-save $slow
+expect 0 screen 80 "1 of 90 steps" ^C ./train run $tiny $common --train-iters 90 --no-save $slow
 out_has "; nothing was saved (--save DIR keeps the model)"
 out_has "exit: 130"
 
