@@ -65,8 +65,8 @@ enum trace_kind trace_kind(pid_t thread, int *ret_call);
 
 /*
  * Runs fn(arg) and then _exit in a forked child, or a program. False: processes may not be traced
- * here, and nothing was run. TRACE_TEAR, TRACE_SHORT, TRACE_FAIL, no_sync and no_exchange change
- * registers, which is written for x86-64 alone: false elsewhere.
+ * here or /proc is not mounted, and nothing was run. TRACE_TEAR, TRACE_SHORT, TRACE_FAIL, no_sync
+ * and no_exchange change registers, which is written for x86-64 alone: false elsewhere.
  */
 bool trace_run(struct trace *t, int (*fn)(void *arg), void *arg);
 bool trace_exec(struct trace *t, char **argv);

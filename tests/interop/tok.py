@@ -235,7 +235,7 @@ def same_words(text):
         json.dump(vocab, f)
     got = run("encode", "-q", "--tokenizer", "vocab.json", text).decode().split("\n")[:-1]
     space = " ".join(chr(c) for c in range(0x110000) if not 0xd800 <= c < 0xe000 and chr(c) != "\n")
-    odd = run("encode", "-q", "--tokenizer", "vocab.json", input=(space + "\n").encode()).decode()
+    odd = run("encode", "-q", "--tokenizer", "vocab.json", "--input-format", "text", input=(space + "\n").encode()).decode()
     return (got == [" ".join(str(vocab.get(w, 0)) for w in x.split()) for x in docs] and
             len(odd.split()) == len(space.split()))
 
