@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What does not fit into memory ends before step 0, with need, limit and the option to lower; what fits runs.
 . "$SRC/tests/cli/train_data.sh"
+[ -r /proc/self/statm ] || { t "memory"; skip "/proc is not mounted: free memory cannot be told"; return 0; }
 
 model="--num-layers 8 --hidden-size 384 --num-attention-heads 6 --threads 2"
 work="--train-iters 4 --eval-interval 2 --save-interval 2 --log-interval 1"

@@ -235,7 +235,7 @@ def every_character(folder):
             f.write("".join(random.choices(marks, k=random.randint(1, 6))) + random.choice("ab \n"))
     for options, args, *_ in BERT if FULL else BERT[:1] + BERT[-1:]:
         free = pieces(path, SPECIAL, options, vocab_size=1, min_frequency=1)
-        our_pieces(path, 1, f"{folder}/b", "--limit_alphabet", "0", "--min_frequency", "1", *args)
+        our_pieces(path, 1, f"{folder}/b", "--input-format", "text", "--limit_alphabet", "0", "--min_frequency", "1", *args)
         with open(f"{folder}/b-vocab.txt", encoding="utf-8", newline="\n") as f:
             own = f.read().split("\n")[:-1]
         if set(free) != set(own):

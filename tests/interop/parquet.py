@@ -41,7 +41,7 @@ class Case:
         return os.path.join(self.folder, name)
 
     def run(self, *args):
-        return subprocess.run([self.prep, "build", "--quiet", "--overwrite", "--tokenizer",
+        return subprocess.run([self.prep, "build", "--quiet", "--overwrite", "--allow-empty", "--tokenizer",
                                self.path("tok/tokenizer.json"), *args], capture_output=True, timeout=120)
 
     def build(self, prefix, *args):
@@ -190,7 +190,7 @@ def id_lists(case):
             f.writelines(json.dumps({"a": x, "d": {"b": y}}) + "\n" for x, y in zip(a, b))
         same = ["--json-keys", "a", "d.b", "--vocab-size", "65000", "--on-bad-record", "quarantine"]
         for prefix, file in (("ip", name), ("ij", case.path("ids.jsonl"))):
-            run = subprocess.run([case.prep, "build", "--quiet", "--overwrite", "--pretokenized", file, *same,
+            run = subprocess.run([case.prep, "build", "--quiet", "--overwrite", "--allow-empty", "--pretokenized", file, *same,
                                   "--output-prefix", case.path(prefix)], capture_output=True, timeout=120)
             assert run.returncode == 0, run.stderr
         assert case.outputs("ip", ["a", "d.b"]) == case.outputs("ij", ["a", "d.b"]), (seed, kind, h)
