@@ -298,8 +298,8 @@ static int begin_value(struct jscan *j, char c, struct err *e)
         return code;
     if (c == '"') {
         begin_string(j, false);
-        j->is_string = j->want < j->nkeys && (j->depth == j->want_depth ||
-                                              j->value[j->want].kind == JSONL_STRINGS);
+        j->is_string = j->want < j->nkeys &&
+                       (j->depth == j->want_depth || j->value[j->want].kind == JSONL_STRINGS);
         return 0;
     }
     if (c == '{' || c == '[')

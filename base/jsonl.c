@@ -182,8 +182,8 @@ static bool take_strings(struct jsonl *j, struct json_walk *w, struct jsonl_valu
 static int take_array(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
 {
     bool strings = w->i + 1 < w->n && w->p[w->at[w->i + 1]] == '"';
-    int rc = strings ? text_room(j, (size_t)w->at[w->n] + JSON_SLACK, w->e)
-                     : ids_room(j, w->n, w->e);
+    int rc =
+        strings ? text_room(j, (size_t)w->at[w->n] + JSON_SLACK, w->e) : ids_room(j, w->n, w->e);
     if (rc || (strings ? take_strings(j, w, ret) : take_ids(j, w, ret)))
         return rc;
     return json_skip(w);

@@ -30,7 +30,7 @@ struct proto_field {
     uint64_t value;             /* varint, or the bits of I64 and I32 */
     const unsigned char *bytes; /* PROTO_BYTES */
     size_t length;
-    uint64_t offset;            /* of the field's tag in the file */
+    uint64_t offset; /* of the field's tag in the file */
 };
 
 void proto_init(struct proto *r, const char *name, const void *p, size_t n);

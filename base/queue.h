@@ -15,8 +15,8 @@ struct queue;
 
 struct queue *queue_create(size_t capacity);
 void queue_destroy(struct queue *q);
-bool queue_push(struct queue *q, void *item);   /* false: closed */
-bool queue_pop(struct queue *q, void **ret);    /* false: closed and empty */
+bool queue_push(struct queue *q, void *item); /* false: closed */
+bool queue_pop(struct queue *q, void **ret);  /* false: closed and empty */
 void queue_close(struct queue *q);
 
 #endif

@@ -60,8 +60,8 @@ struct feed gpt_feed(const struct gpt *g);
 
 struct gpt_config {
     const char *prefix;
-    const char *split; /* NULL: each share that is wanted is all of it */
-    const char *cache; /* folder of maps under core's names; NULL: beside the data */
+    const char *split;         /* NULL: each share that is wanted is all of it */
+    const char *cache;         /* folder of maps under core's names; NULL: beside the data */
     struct core_folder *found; /* of `cache`, for many that are opened; NULL: for this one alone */
     const struct core_tokenizer *tokenizer; /* for those names; may be NULL */
     enum data_rules rules;

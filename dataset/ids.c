@@ -164,8 +164,7 @@ static inline __attribute__((always_inline)) uint64_t count_of(const int32_t *id
 }
 
 #ifdef __x86_64__
-AVX2 static uint64_t count_avx2(const int32_t *id, size_t n,
-                                                           int32_t which)
+AVX2 static uint64_t count_avx2(const int32_t *id, size_t n, int32_t which)
 {
     return count_of(id, n, which);
 }

@@ -44,7 +44,7 @@ struct maps_late;
 
 struct maps {
     struct maps_late *late; /* private */
-    uint64_t tokens; /* of one epoch */
+    uint64_t tokens;        /* of one epoch */
     uint64_t epochs;
     bool separate;                  /* the last epoch is shuffled by itself */
     uint64_t ndoc;                  /* entries of doc: epochs * sequences of the share */

@@ -172,7 +172,7 @@ static int read_head(const struct npy *a, int fd, unsigned char *ret, size_t n, 
                      struct err *e)
 {
     ssize_t got = 1;
-    for (*ret_n = 0; got && *ret_n < n; *ret_n += got > 0 ? (size_t)got : 0) {
+    for (*ret_n = 0; got && *ret_n<n; *ret_n += got> 0 ? (size_t)got : 0) {
         got = pread(fd, ret + *ret_n, n - *ret_n, (off_t)*ret_n);
         if (got < 0 && errno != EINTR)
             return err_sys(e, errno, "%s: cannot read", a->map.path);

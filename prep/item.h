@@ -67,7 +67,7 @@ struct item {
     uint64_t lines; /* in the block */
     uint64_t docs;
     uint64_t specials, eods, added; /* encoder.h */
-    struct column *column;   /* one for each key */
+    struct column *column;          /* one for each key */
     size_t ncolumns;
     struct buf bad; /* struct bad */
     struct buf why;

@@ -44,7 +44,7 @@ struct sft_request {
     bool learn_all, drop_long, append_eod, overwrite;
     bool pack; /* else each example is a sequence */
     uint32_t seq_length;
-    const char *specials; /* the choice as the user spells it, for the manifest */
+    const char *specials;            /* the choice as the user spells it, for the manifest */
     const struct tok_choice *choice; /* of the tokenizer, likewise (tok_flags_choices) */
     size_t nchoices;
     enum on_bad on_bad;

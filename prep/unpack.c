@@ -12,8 +12,7 @@ static size_t most(const struct packed *set)
     return set->seq_length < set->ntokens ? set->seq_length : (size_t)set->ntokens;
 }
 
-void unpack_init(struct unpack *u, const struct packed *set, const struct tokenizer *tok,
-                 bool next)
+void unpack_init(struct unpack *u, const struct packed *set, const struct tokenizer *tok, bool next)
 {
     size_t n = most(set);
     *u = (struct unpack){.set = set,

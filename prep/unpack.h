@@ -24,7 +24,7 @@
 struct unpack {
     const struct packed *set;
     const struct tokenizer *tok; /* may be NULL */
-    bool next; /* the loss mask is NeMo's */
+    bool next;                   /* the loss mask is NeMo's */
     struct tok_work *work;
     struct packed_sequence seq;
 };

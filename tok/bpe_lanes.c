@@ -18,12 +18,12 @@ enum { LANES = 16 };
 /* number[i] is that of symbols i and i + 1, or a lower one. */
 struct lanes {
     __m512i sym[BPE_SHORT + 2], number[BPE_SHORT + 1], length;
-    unsigned most; /* of symbols in a word that may go on, else 0 */
+    unsigned most;   /* of symbols in a word that may go on, else 0 */
     __mmask16 wrong; /* words in which another pair was joined than the one of the number */
     unsigned steps;
     struct joins {
         __m512i number, left, right; /* NONE: nothing was joined */
-    } join[BPE_SHORT]; /* of each step, not yet confirmed */
+    } join[BPE_SHORT];               /* of each step, not yet confirmed */
 };
 
 /*
@@ -103,9 +103,9 @@ INLINE __m512i ids_of(const struct bpe *m, __m512i number, __m512i left, __m512i
     __mmask8 wrong[2];
     __m256i low = eight_ids(m, _mm512_castsi512_si256(number), _mm512_castsi512_si256(left),
                             _mm512_castsi512_si256(right), &wrong[0]);
-    __m256i top = eight_ids(m, _mm512_extracti64x4_epi64(number, 1),
-                            _mm512_extracti64x4_epi64(left, 1),
-                            _mm512_extracti64x4_epi64(right, 1), &wrong[1]);
+    __m256i top =
+        eight_ids(m, _mm512_extracti64x4_epi64(number, 1), _mm512_extracti64x4_epi64(left, 1),
+                  _mm512_extracti64x4_epi64(right, 1), &wrong[1]);
     *ret_wrong = (__mmask16)(wrong[0] | wrong[1] << 8);
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), top, 1);
 }
@@ -245,8 +245,7 @@ WIDE void bpe_lanes_put(const uint32_t of[256], const char *text, const uint32_t
 
 #else
 
-uint32_t bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n,
-                         size_t count)
+uint32_t bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count)
 {
     (void)m, (void)sym, (void)n, (void)count;
     return 0;

@@ -97,8 +97,7 @@ static inline uint32_t bpe_number(const struct bpe *m, uint32_t left, uint32_t r
 
 /* bpe_lanes.c, where the processor has AVX-512 and ranks are numbers: bpe_merge_short, but for the
  * words in which a pair was taken for another; these stay as they were, with a bit for each. */
-uint32_t bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n,
-                         size_t count);
+uint32_t bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count);
 /* bpe_put_bytes, where it has AVX-512. */
 void bpe_lanes_put(const uint32_t of[256], const char *text, const uint32_t *at, const uint32_t *n,
                    size_t count, uint32_t sym[][BPE_LANES]);

@@ -59,7 +59,7 @@ struct cli {
     int format;  /* enum cmd_format */
     int offsets; /* encode: 0 none, else an enum tok_unit and one */
     const char *output;
-    bool overwrite; /* of all verbs that write files */
+    bool overwrite;   /* of all verbs that write files */
     bool allow_empty; /* train */
     bool append_eod;
     bool skip_special;      /* decode */

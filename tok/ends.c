@@ -302,8 +302,8 @@ INLINE void step(struct group *g, const struct ends *a, const uint32_t *number, 
 }
 
 /* Two groups of lanes, so that one works while the other waits for memory. */
-WIDE static void walk_wide(const struct ends *a, const uint32_t *number,
-                           const struct ends_texts *t, uint32_t *ret)
+WIDE static void walk_wide(const struct ends *a, const uint32_t *number, const struct ends_texts *t,
+                           uint32_t *ret)
 {
     const __m512i zero = _mm512_setzero_si512();
     struct group g = {zero, zero, zero, zero, zero, zero, 0, 0xffff}, h = g;

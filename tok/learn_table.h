@@ -23,7 +23,7 @@ struct learn_table {
     struct learn_slot *slot; /* within `memory`, so that none lies in two lines */
     void *memory;
     size_t mask, used;
-    int shift; /* a hash moved right by this is the slot where its word belongs */
+    int shift;        /* a hash moved right by this is the slot where its word belongs */
     struct buf store; /* words of more than 23 bytes */
 };
 

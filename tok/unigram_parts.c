@@ -247,8 +247,7 @@ static bool put_plain(const struct unigram *u, const char *text, size_t n, struc
     return true;
 }
 
-void unigram_normalize(const struct unigram *u, struct unigram_state *s, const char *text,
-                       size_t n)
+void unigram_normalize(const struct unigram *u, struct unigram_state *s, const char *text, size_t n)
 {
     struct sp_norm_state norm = {.begun = true};
     if (!put_plain(u, text, n, &s->text))

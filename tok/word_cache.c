@@ -268,8 +268,7 @@ static void put_aside(struct word_cache *c, struct window *w, uint32_t i)
 static bool same_word(const struct window *w, size_t a, size_t b)
 {
     return w->of.hash[a] == w->of.hash[b] && w->of.key[a] == w->of.key[b] &&
-           (w->of.key[a] ||
-            same_key(key_of(w->text, w->start + a), key_of(w->text, w->start + b)));
+           (w->of.key[a] || same_key(key_of(w->text, w->start + a), key_of(w->text, w->start + b)));
 }
 
 /* Words that are not in their buckets: next door, or from the model, many at a time. */
@@ -317,9 +316,8 @@ static int fetch_longer(struct word_cache *c, struct window *w, size_t first, si
     for (size_t k = 0; k < n; k++) {
         uint32_t i = w->longer[first + k];
         const uint32_t *start = w->start + i;
-        const struct longer *x =
-            word_table_find_longer(c->t, w->longhash[first + k], w->text + start[0],
-                                   start[1] - start[0]);
+        const struct longer *x = word_table_find_longer(c->t, w->longhash[first + k],
+                                                        w->text + start[0], start[1] - start[0]);
         if (!x) {
             others[count++] = i;
             continue;

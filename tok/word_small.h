@@ -30,7 +30,7 @@ struct small {
     uint64_t ids; /* see ids_pack */
 };
 
-struct small_entry { /* the same in a table */
+struct small_entry {           /* the same in a table */
     _Atomic uint64_t key, ids; /* ids are 0 where it is free */
 };
 

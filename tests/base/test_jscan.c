@@ -35,9 +35,7 @@ static void same_value(const struct jscan_value *got, const struct jsonl_value *
     struct err e;
     bool text = want->kind == JSONL_STRING || want->kind == JSONL_STRINGS;
     const void *p = text ? (const void *)want->text : want->ids;
-    size_t n = text                      ? want->length
-               : want->kind == JSONL_IDS ? want->length * sizeof(int64_t)
-                                         : 0;
+    size_t n = text ? want->length : want->kind == JSONL_IDS ? want->length * sizeof(int64_t) : 0;
     T_EQ(got->kind, want->kind);
     if (!text && want->kind != JSONL_IDS)
         return;

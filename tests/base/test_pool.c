@@ -18,7 +18,7 @@
 enum { MAX_TASKS = 300 };
 
 struct seen {
-    int times[MAX_TASKS];  /* one writer each: a second one would be a race */
+    int times[MAX_TASKS]; /* one writer each: a second one would be a race */
     int thread[MAX_TASKS];
 };
 

@@ -103,8 +103,12 @@ static void malformed(void)
     bad("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, "more than 64 bits");
     bad("\x00\x01", 2, "field number");
     bad("\x80\x80\x80\x80\x10\x01", 6, "field number");
-    bad("\x12\x05" "four", 6, "at byte 1 a length leads beyond");
-    bad("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" "abc", 14, "a length leads beyond");
+    bad("\x12\x05"
+        "four",
+        6, "at byte 1 a length leads beyond");
+    bad("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
+        "abc",
+        14, "a length leads beyond");
     bad("\x0b\x0c", 2, "a group");
     bad("\x0c", 1, "a group");
     bad("\x0e\x01", 2, "unknown type");

@@ -106,5 +106,4 @@ static void ids_are_counted(void)
 }
 
 T_MAIN(T_CASE(ids_are_counted), T_CASE(every_length_of_every_type),
-       T_CASE(one_bad_id_is_seen_anywhere),
-       T_CASE(no_limit_leaves_no_id))
+       T_CASE(one_bad_id_is_seen_anywhere), T_CASE(no_limit_leaves_no_id))

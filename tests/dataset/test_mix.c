@@ -447,7 +447,6 @@ static void many_sets_need_few_maps(void)
 }
 
 T_MAIN(T_CASE(many_sets_need_few_maps), T_CASE(blends_are_those_of_megatron),
-       T_CASE(a_cache_has_names_of_core),
-       T_CASE(samples_come_from_their_sets), T_CASE(what_cannot_be_is_told),
-       T_CASE(bad_files_are_made_again), T_CASE(many_ranks_may_start_at_once),
-       T_CASE(shares_are_built_then_reused))
+       T_CASE(a_cache_has_names_of_core), T_CASE(samples_come_from_their_sets),
+       T_CASE(what_cannot_be_is_told), T_CASE(bad_files_are_made_again),
+       T_CASE(many_ranks_may_start_at_once), T_CASE(shares_are_built_then_reused))

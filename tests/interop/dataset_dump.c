@@ -75,8 +75,8 @@ static int write_maps(char **a, struct err *e)
                            .idx_only = true};
     int code = mix_open(&m, &c, e);
     for (int p = 0; p < PARTS && !code; p++)
-        printf("%s\n", m.empty[p]                     ? "empty"
-                       : !m.ready[p]                  ? "absent"
+        printf("%s\n", m.empty[p]                 ? "empty"
+                       : !m.ready[p]              ? "absent"
                        : m.part[p].set[0]->reused ? "reused"
                                                   : "built");
     mix_close(&m);

@@ -84,8 +84,8 @@ static void strings_of_an_array_are_sequences(void)
     T_OK(it.code, &it.err);
     T_EQ(it.docs, 4);
     T_EQ(item_bads(&it), 3);
-    column_is(&it, 0, (int32_t[]){1, 2, 100, 3, 4, 5, 100, 8, 9, 100}, 10,
-              (uint32_t[]){0, 3, 4, 3}, 4);
+    column_is(&it, 0, (int32_t[]){1, 2, 100, 3, 4, 5, 100, 8, 9, 100}, 10, (uint32_t[]){0, 3, 4, 3},
+              4);
     sequences_are(&it, 0, (uint32_t[]){3, 2, 2, 3}, 4);
     column_is(&it, 1, (int32_t[]){6, 100}, 2, (uint32_t[]){0, 0, 2, 0}, 4);
     sequences_are(&it, 1, (uint32_t[]){2}, 1);
@@ -237,7 +237,6 @@ static void what_failed_at_the_reader_is_left_alone(void)
 }
 
 T_MAIN(T_CASE(records_become_columns), T_CASE(strings_of_an_array_are_sequences),
-       T_CASE(a_bad_record_enters_no_column),
-       T_CASE(records_are_left_out_for_their_length), T_CASE(white_space_ends_only_the_last_block),
-       T_CASE(ids_are_checked), T_CASE(runs_of_ids_become_documents),
-       T_CASE(what_failed_at_the_reader_is_left_alone))
+       T_CASE(a_bad_record_enters_no_column), T_CASE(records_are_left_out_for_their_length),
+       T_CASE(white_space_ends_only_the_last_block), T_CASE(ids_are_checked),
+       T_CASE(runs_of_ids_become_documents), T_CASE(what_failed_at_the_reader_is_left_alone))

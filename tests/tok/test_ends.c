@@ -48,8 +48,8 @@ static void make(struct made *m, uint64_t seed, uint32_t letters, bool wide)
             continue;
         m->key[m->n] = (struct trie_key){p, n, (int32_t)m->n};
         m->n++;
-        piece[m->n] = (struct ends_piece){
-            .score = -(float)m->n, .length = m->n % 5 == 4 ? 0 : (uint32_t)n};
+        piece[m->n] =
+            (struct ends_piece){.score = -(float)m->n, .length = m->n % 5 == 4 ? 0 : (uint32_t)n};
     }
     memcpy(sorted, m->key, sizeof(sorted));
     trie_init(&t, sorted, m->n); /* for the order */

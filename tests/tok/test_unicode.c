@@ -238,5 +238,5 @@ T_MAIN(T_CASE(clusters_end_where_they_should), T_CASE(categories_of_known_charac
        T_CASE(han_grows_with_the_version), T_CASE(maps_follow_categories),
        T_CASE(forms_of_known_texts), T_CASE(marks_are_ordered_and_block_one_another),
        T_CASE(long_runs_of_marks_keep_their_order), T_CASE(what_stays_is_found),
-       T_CASE(what_stays_is_found_everywhere),
-       T_CASE(bytes_that_are_no_utf8_do_no_harm), T_CASE(lower_case_of_known_letters))
+       T_CASE(what_stays_is_found_everywhere), T_CASE(bytes_that_are_no_utf8_do_no_harm),
+       T_CASE(lower_case_of_known_letters))

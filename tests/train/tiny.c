@@ -6,29 +6,64 @@
 
 struct spec tiny_gpt(void)
 {
-    return (struct spec){.layers = 2, .hidden = 12, .heads = 3, .kv_heads = 3, .head_dim = 4,
-                         .ffn = 20, .vocab = TINY_VOCAB, .padded_vocab = 128,
-                         .max_positions = 16, .norm = SPEC_LAYERNORM, .act = SPEC_GELU_TANH,
-                         .position = SPEC_LEARNED, .norm_eps = 1e-5, .rope_base = 10000,
-                         .rope_percent = 1, .tied = true, .bias = true, .qkv_bias = true,
+    return (struct spec){.layers = 2,
+                         .hidden = 12,
+                         .heads = 3,
+                         .kv_heads = 3,
+                         .head_dim = 4,
+                         .ffn = 20,
+                         .vocab = TINY_VOCAB,
+                         .padded_vocab = 128,
+                         .max_positions = 16,
+                         .norm = SPEC_LAYERNORM,
+                         .act = SPEC_GELU_TANH,
+                         .position = SPEC_LEARNED,
+                         .norm_eps = 1e-5,
+                         .rope_base = 10000,
+                         .rope_percent = 1,
+                         .tied = true,
+                         .bias = true,
+                         .qkv_bias = true,
                          .init_std = 0.3};
 }
 
 struct spec tiny_llama(void)
 {
-    return (struct spec){.layers = 2, .hidden = 16, .heads = 4, .kv_heads = 2, .head_dim = 4,
-                         .ffn = 24, .vocab = TINY_VOCAB, .padded_vocab = 128,
-                         .max_positions = 16, .norm = SPEC_RMSNORM, .act = SPEC_SWIGLU,
-                         .position = SPEC_ROPE, .norm_eps = 1e-5, .rope_base = 10000,
-                         .rope_percent = 1, .tied = false, .bias = false, .init_std = 0.3};
+    return (struct spec){.layers = 2,
+                         .hidden = 16,
+                         .heads = 4,
+                         .kv_heads = 2,
+                         .head_dim = 4,
+                         .ffn = 24,
+                         .vocab = TINY_VOCAB,
+                         .padded_vocab = 128,
+                         .max_positions = 16,
+                         .norm = SPEC_RMSNORM,
+                         .act = SPEC_SWIGLU,
+                         .position = SPEC_ROPE,
+                         .norm_eps = 1e-5,
+                         .rope_base = 10000,
+                         .rope_percent = 1,
+                         .tied = false,
+                         .bias = false,
+                         .init_std = 0.3};
 }
 
 struct rank_config tiny_config(struct spec spec, enum dtype real)
 {
-    return (struct rank_config){.spec = spec, .use = MODEL_TRAIN, .real = real, .threads = 2,
-                                .micro_batch = TINY_ROWS, .seq_length = TINY_LENGTH, .micros = 1,
-                                .seed = 1234, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8,
-                                .decay = 0.01, .clip = 1.0,
+    return (struct rank_config){.spec = spec,
+                                .use = MODEL_TRAIN,
+                                .real = real,
+                                .threads = 2,
+                                .micro_batch = TINY_ROWS,
+                                .seq_length = TINY_LENGTH,
+                                .micros = 1,
+                                .seed = 1234,
+                                .beta1 = 0.9,
+                                .beta2 = 0.999,
+                                .eps = 1e-8,
+                                .decay = 0.01,
+                                .clip = 1.0,
                                 .lr = {.style = LR_CONSTANT, .max = 1e-3}};
 }
 

@@ -141,8 +141,8 @@ void model_fill_tables(struct model *m)
     size_t bytes = tensor_bytes(c);
     void *cosines = mem_new(1, bytes), *sines = mem_new(1, bytes);
     for (int64_t i = 0; i < half; i++) {
-        double f = scaled_frequency(
-            m->spec, pow(m->spec->rope_base, -(double)(2 * i) / (double)(2 * half)));
+        double f = scaled_frequency(m->spec,
+                                    pow(m->spec->rope_base, -(double)(2 * i) / (double)(2 * half)));
         for (int64_t pos = 0; pos < c.size[0]; pos++) {
             put(cosines, c.dtype, pos * half + i, cos((double)pos * f));
             put(sines, c.dtype, pos * half + i, sin((double)pos * f));

@@ -37,18 +37,17 @@ static struct attention_args attention_of(const struct model *m, const struct mo
     const struct layer_acts *a = &m->a.layer[l];
     struct qkv_heads h = model_heads(m, qkv);
     bool cached = m->a.cache_k != NULL;
-    return (struct attention_args){
-        .o = tensor_heads(tensor_rows(a->att, 0, p->n), m->heads),
-        .lse = tensor_cols(a->lse, 0, p->n),
-        .q = h.q,
-        .k = cached ? tensor_heads(m->a.cache_k[l], m->kv_heads) : h.k,
-        .v = cached ? tensor_heads(m->a.cache_v[l], m->kv_heads) : h.v,
-        .q_start = tensor_rows(m->a.q_start, 0, p->sequences + 1),
-        .k_start = tensor_rows(m->a.k_start, 0, p->sequences),
-        .k_len = tensor_rows(m->a.k_len, 0, p->sequences),
-        .max_len = p->past + p->max_len,
-        .scale = (float)(1.0 / sqrt((double)m->spec->head_dim)),
-        .drop = model_dropout(m, p, DROP_ATTENTION, l)};
+    return (struct attention_args){.o = tensor_heads(tensor_rows(a->att, 0, p->n), m->heads),
+                                   .lse = tensor_cols(a->lse, 0, p->n),
+                                   .q = h.q,
+                                   .k = cached ? tensor_heads(m->a.cache_k[l], m->kv_heads) : h.k,
+                                   .v = cached ? tensor_heads(m->a.cache_v[l], m->kv_heads) : h.v,
+                                   .q_start = tensor_rows(m->a.q_start, 0, p->sequences + 1),
+                                   .k_start = tensor_rows(m->a.k_start, 0, p->sequences),
+                                   .k_len = tensor_rows(m->a.k_len, 0, p->sequences),
+                                   .max_len = p->past + p->max_len,
+                                   .scale = (float)(1.0 / sqrt((double)m->spec->head_dim)),
+                                   .drop = model_dropout(m, p, DROP_ATTENTION, l)};
 }
 
 /* New keys and values join the cache behind the `past` ones. */
@@ -69,16 +68,18 @@ static void attention_forward(struct model *m, const struct model_pass *p, int l
     const struct layer_acts *a = &m->a.layer[l];
     struct tensor qkv = tensor_rows(a->qkv, 0, p->n), sub = tensor_rows(m->a.sub, 0, p->n);
 
-    op_matmul(m->ops, &(struct matmul_args){.y = qkv, .a = tensor_rows(a->y1, 0, p->n),
-                                            .b = w->qkv, .tb = true, .bias = w->qkv_b});
+    op_matmul(
+        m->ops,
+        &(struct matmul_args){
+            .y = qkv, .a = tensor_rows(a->y1, 0, p->n), .b = w->qkv, .tb = true, .bias = w->qkv_b});
     struct qkv_heads h = model_heads(m, qkv);
     rotate(m, p, h.q, false);
     rotate(m, p, h.k, false);
     remember(m, p, l, qkv);
     struct attention_args at = attention_of(m, p, l, qkv);
     op_attention(m->ops, &at);
-    op_matmul(m->ops, &(struct matmul_args){.y = sub, .a = tensor_rows(a->att, 0, p->n),
-                                            .b = w->out, .tb = true});
+    op_matmul(m->ops, &(struct matmul_args){
+                          .y = sub, .a = tensor_rows(a->att, 0, p->n), .b = w->out, .tb = true});
     comm_all_reduce(m->comm, GROUP_TP, sub, REDUCE_SUM);
     comm_wait(m->comm, GROUP_TP);
 }
@@ -91,12 +92,16 @@ static void mlp_forward(struct model *m, const struct model_pass *p, int l)
     struct tensor h = tensor_rows(a->h, 0, p->n), sub = tensor_rows(m->a.sub, 0, p->n);
 
     if (m->spec->act == SPEC_SWIGLU) {
-        op_matmul(m->ops, &(struct matmul_args){.y = pre, .a = y, .b = w->up, .tb = true,
-                                                .bias = w->up_b});
+        op_matmul(m->ops,
+                  &(struct matmul_args){.y = pre, .a = y, .b = w->up, .tb = true, .bias = w->up_b});
         op_glu(m->ops, &(struct glu_args){.y = h, .x = pre});
     } else {
-        op_matmul(m->ops, &(struct matmul_args){.y = h, .a = y, .b = w->up, .tb = true,
-                                                .bias = w->up_b, .pre = pre,
+        op_matmul(m->ops, &(struct matmul_args){.y = h,
+                                                .a = y,
+                                                .b = w->up,
+                                                .tb = true,
+                                                .bias = w->up_b,
+                                                .pre = pre,
                                                 .act = act_of(m->spec)});
     }
     op_matmul(m->ops, &(struct matmul_args){.y = sub, .a = h, .b = w->down, .tb = true});
@@ -116,20 +121,31 @@ void block_forward(struct model *m, const struct model_pass *p, int l, struct te
     struct layer_acts *a = &m->a.layer[l];
     int64_t n = p->n;
 
-    op_norm(m->ops, &(struct norm_args){
-        .kind = norm_of(m->spec), .eps = (float)m->spec->norm_eps,
-        .y = tensor_rows(a->y1, 0, n), .r = tensor_none(sub) ? sub : tensor_rows(a->r1, 0, n),
-        .mean = rows_or_none(a->mean1, n), .rstd = tensor_rows(a->rstd1, 0, n),
-        .x = x, .a = sub, .bias = sub_bias, .w = w->norm1, .b = w->norm1_b,
-        .drop = model_dropout(m, p, DROP_MLP, l - 1)});
+    op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
+                                        .eps = (float)m->spec->norm_eps,
+                                        .y = tensor_rows(a->y1, 0, n),
+                                        .r = tensor_none(sub) ? sub : tensor_rows(a->r1, 0, n),
+                                        .mean = rows_or_none(a->mean1, n),
+                                        .rstd = tensor_rows(a->rstd1, 0, n),
+                                        .x = x,
+                                        .a = sub,
+                                        .bias = sub_bias,
+                                        .w = w->norm1,
+                                        .b = w->norm1_b,
+                                        .drop = model_dropout(m, p, DROP_MLP, l - 1)});
     attention_forward(m, p, l);
-    op_norm(m->ops, &(struct norm_args){
-        .kind = norm_of(m->spec), .eps = (float)m->spec->norm_eps,
-        .y = tensor_rows(a->y2, 0, n), .r = tensor_rows(a->r2, 0, n),
-        .mean = rows_or_none(a->mean2, n), .rstd = tensor_rows(a->rstd2, 0, n),
-        .x = tensor_none(sub) ? x : tensor_rows(a->r1, 0, n), .a = tensor_rows(m->a.sub, 0, n),
-        .bias = w->out_b, .w = w->norm2, .b = w->norm2_b,
-        .drop = model_dropout(m, p, DROP_OUT, l)});
+    op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
+                                        .eps = (float)m->spec->norm_eps,
+                                        .y = tensor_rows(a->y2, 0, n),
+                                        .r = tensor_rows(a->r2, 0, n),
+                                        .mean = rows_or_none(a->mean2, n),
+                                        .rstd = tensor_rows(a->rstd2, 0, n),
+                                        .x = tensor_none(sub) ? x : tensor_rows(a->r1, 0, n),
+                                        .a = tensor_rows(m->a.sub, 0, n),
+                                        .bias = w->out_b,
+                                        .w = w->norm2,
+                                        .b = w->norm2_b,
+                                        .drop = model_dropout(m, p, DROP_OUT, l)});
     mlp_forward(m, p, l);
 }
 
@@ -150,16 +166,23 @@ static void mlp_backward(struct model *m, const struct model_pass *p, int l)
         op_matmul(m->ops, &(struct matmul_args){.y = dh, .a = dsub, .b = w->down});
         op_glu_bwd(m->ops, &(struct glu_bwd_args){.dx = dpre, .dy = dh, .x = pre});
     } else {
-        op_matmul(m->ops, &(struct matmul_args){.y = dpre, .a = dsub, .b = w->down, .pre = pre,
-                                                .act = act_of(m->spec), .act_bwd = true});
+        op_matmul(m->ops, &(struct matmul_args){.y = dpre,
+                                                .a = dsub,
+                                                .b = w->down,
+                                                .pre = pre,
+                                                .act = act_of(m->spec),
+                                                .act_bwd = true});
     }
-    op_matmul(m->ops, &(struct matmul_args){.y = g->down, .a = dsub, .b = h, .ta = true,
-                                            .accumulate = true});
+    op_matmul(m->ops, &(struct matmul_args){
+                          .y = g->down, .a = dsub, .b = h, .ta = true, .accumulate = true});
     op_matmul(m->ops, &(struct matmul_args){.y = dy, .a = dpre, .b = w->up});
     comm_all_reduce(m->comm, GROUP_TP, dy, REDUCE_SUM);
-    op_matmul(m->ops, &(struct matmul_args){.y = g->up, .a = dpre,
-                                            .b = tensor_rows(a->y2, 0, n), .ta = true,
-                                            .accumulate = true, .dbias = g->up_b});
+    op_matmul(m->ops, &(struct matmul_args){.y = g->up,
+                                            .a = dpre,
+                                            .b = tensor_rows(a->y2, 0, n),
+                                            .ta = true,
+                                            .accumulate = true,
+                                            .dbias = g->up_b});
     comm_wait(m->comm, GROUP_TP);
     slab_reset(ws, mark);
 }
@@ -178,19 +201,27 @@ static void attention_backward(struct model *m, const struct model_pass *p, int 
     struct qkv_heads d = model_heads(m, dqkv);
 
     op_matmul(m->ops, &(struct matmul_args){.y = datt, .a = dsub, .b = w->out});
-    op_matmul(m->ops, &(struct matmul_args){.y = g->out, .a = dsub,
-                                            .b = tensor_rows(a->att, 0, n), .ta = true,
+    op_matmul(m->ops, &(struct matmul_args){.y = g->out,
+                                            .a = dsub,
+                                            .b = tensor_rows(a->att, 0, n),
+                                            .ta = true,
                                             .accumulate = true});
     op_attention_bwd(m->ops, &(struct attention_bwd_args){
-        .fwd = attention_of(m, p, l, tensor_rows(a->qkv, 0, n)),
-        .dout = tensor_heads(datt, m->heads), .dq = d.q, .dk = d.k, .dv = d.v});
+                                 .fwd = attention_of(m, p, l, tensor_rows(a->qkv, 0, n)),
+                                 .dout = tensor_heads(datt, m->heads),
+                                 .dq = d.q,
+                                 .dk = d.k,
+                                 .dv = d.v});
     rotate(m, p, d.q, true);
     rotate(m, p, d.k, true);
     op_matmul(m->ops, &(struct matmul_args){.y = dy, .a = dqkv, .b = w->qkv});
     comm_all_reduce(m->comm, GROUP_TP, dy, REDUCE_SUM);
-    op_matmul(m->ops, &(struct matmul_args){.y = g->qkv, .a = dqkv,
-                                            .b = tensor_rows(a->y1, 0, n), .ta = true,
-                                            .accumulate = true, .dbias = g->qkv_b});
+    op_matmul(m->ops, &(struct matmul_args){.y = g->qkv,
+                                            .a = dqkv,
+                                            .b = tensor_rows(a->y1, 0, n),
+                                            .ta = true,
+                                            .accumulate = true,
+                                            .dbias = g->qkv_b});
     comm_wait(m->comm, GROUP_TP);
     slab_reset(ws, mark);
 }
@@ -206,16 +237,30 @@ void block_backward(struct model *m, const struct model_pass *p, int l, bool fir
     struct tensor dsub = tensor_rows(m->a.dsub, 0, n), none = {0};
 
     mlp_backward(m, p, l);
-    op_norm_bwd(m->ops, &(struct norm_bwd_args){
-        .kind = norm_of(m->spec), .dr = dr, .dy = dy, .r = tensor_rows(a->r2, 0, n),
-        .mean = rows_or_none(a->mean2, n), .rstd = tensor_rows(a->rstd2, 0, n), .w = w->norm2,
-        .dw = g->norm2, .db = g->norm2_b, .da = dsub, .dbias = g->out_b,
-        .drop = model_dropout(m, p, DROP_OUT, l)});
+    op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
+                                                .dr = dr,
+                                                .dy = dy,
+                                                .r = tensor_rows(a->r2, 0, n),
+                                                .mean = rows_or_none(a->mean2, n),
+                                                .rstd = tensor_rows(a->rstd2, 0, n),
+                                                .w = w->norm2,
+                                                .dw = g->norm2,
+                                                .db = g->norm2_b,
+                                                .da = dsub,
+                                                .dbias = g->out_b,
+                                                .drop = model_dropout(m, p, DROP_OUT, l)});
     attention_backward(m, p, l);
-    op_norm_bwd(m->ops, &(struct norm_bwd_args){
-        .kind = norm_of(m->spec), .dr = dr, .dy = dy,
-        .r = first ? tensor_rows(m->a.x, 0, n) : tensor_rows(a->r1, 0, n),
-        .mean = rows_or_none(a->mean1, n), .rstd = tensor_rows(a->rstd1, 0, n), .w = w->norm1,
-        .dw = g->norm1, .db = g->norm1_b, .da = first ? none : dsub,
-        .dbias = first ? none : below_bias, .drop = model_dropout(m, p, DROP_MLP, l - 1)});
+    op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
+                                                .dr = dr,
+                                                .dy = dy,
+                                                .r = first ? tensor_rows(m->a.x, 0, n)
+                                                           : tensor_rows(a->r1, 0, n),
+                                                .mean = rows_or_none(a->mean1, n),
+                                                .rstd = tensor_rows(a->rstd1, 0, n),
+                                                .w = w->norm1,
+                                                .dw = g->norm1,
+                                                .db = g->norm1_b,
+                                                .da = first ? none : dsub,
+                                                .dbias = first ? none : below_bias,
+                                                .drop = model_dropout(m, p, DROP_MLP, l - 1)});
 }

@@ -36,20 +36,29 @@ static void chunk_loss(struct model *m, const struct model_pass *p, int64_t begi
     struct tensor label = tensor_rows(m->a.label, begin, rows);
 
     model_logits(m, begin, rows, logits);
-    op_xent_stats(m->ops, &(struct xent_stats_args){
-        .logits = logits, .label = label, .max = max, .sum = sum, .target = target});
-    op_xent_loss(m->ops, &(struct xent_loss_args){
-        .logits = logits, .label = label, .max = max, .sum = sum, .target = target,
-        .mask = tensor_rows(m->a.mask, begin, rows), .loss = tensor_rows(m->a.loss, begin, rows),
-        .total = total, .scale = scale, .grad = p->train});
+    op_xent_stats(m->ops,
+                  &(struct xent_stats_args){
+                      .logits = logits, .label = label, .max = max, .sum = sum, .target = target});
+    op_xent_loss(m->ops, &(struct xent_loss_args){.logits = logits,
+                                                  .label = label,
+                                                  .max = max,
+                                                  .sum = sum,
+                                                  .target = target,
+                                                  .mask = tensor_rows(m->a.mask, begin, rows),
+                                                  .loss = tensor_rows(m->a.loss, begin, rows),
+                                                  .total = total,
+                                                  .scale = scale,
+                                                  .grad = p->train});
     if (!p->train)
         return;
-    op_matmul(m->ops, &(struct matmul_args){
-        .y = tensor_rows(m->a.dy, begin, rows), .a = logits,
-        .b = tensor_rows(m->w.head, 0, m->spec->vocab)});
-    op_matmul(m->ops, &(struct matmul_args){
-        .y = tensor_rows(m->g.head, 0, m->spec->vocab), .a = logits,
-        .b = tensor_rows(m->a.y, begin, rows), .ta = true, .accumulate = true});
+    op_matmul(m->ops, &(struct matmul_args){.y = tensor_rows(m->a.dy, begin, rows),
+                                            .a = logits,
+                                            .b = tensor_rows(m->w.head, 0, m->spec->vocab)});
+    op_matmul(m->ops, &(struct matmul_args){.y = tensor_rows(m->g.head, 0, m->spec->vocab),
+                                            .a = logits,
+                                            .b = tensor_rows(m->a.y, begin, rows),
+                                            .ta = true,
+                                            .accumulate = true});
 }
 
 void model_loss(struct model *m, const struct model_pass *p, struct tensor total, float scale)

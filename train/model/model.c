@@ -24,21 +24,26 @@ struct qkv_heads model_heads(const struct model *m, struct tensor qkv)
 static void embed_forward(struct model *m, const struct model_pass *p)
 {
     bool learned = m->spec->position == SPEC_LEARNED;
-    op_embed(m->ops, &(struct embed_args){
-        .y = tensor_rows(m->a.x, 0, p->n), .id = tensor_rows(m->a.id, 0, p->n),
-        .tok = m->w.embed, .pos = m->w.position,
-        .position = learned ? tensor_rows(m->a.position, 0, p->n) : (struct tensor){0},
-        .drop = model_dropout(m, p, DROP_EMBED, -1)});
+    op_embed(m->ops, &(struct embed_args){.y = tensor_rows(m->a.x, 0, p->n),
+                                          .id = tensor_rows(m->a.id, 0, p->n),
+                                          .tok = m->w.embed,
+                                          .pos = m->w.position,
+                                          .position = learned ? tensor_rows(m->a.position, 0, p->n)
+                                                              : (struct tensor){0},
+                                          .drop = model_dropout(m, p, DROP_EMBED, -1)});
 }
 
 static void embed_backward(struct model *m, const struct model_pass *p)
 {
     bool learned = m->spec->position == SPEC_LEARNED;
-    op_embed_bwd(m->ops, &(struct embed_bwd_args){
-        .dy = tensor_rows(m->a.dr, 0, p->n), .id = tensor_rows(m->a.id, 0, p->n),
-        .dtok = m->g.embed, .dpos = m->g.position,
-        .position = learned ? tensor_rows(m->a.position, 0, p->n) : (struct tensor){0},
-        .drop = model_dropout(m, p, DROP_EMBED, -1)});
+    op_embed_bwd(m->ops,
+                 &(struct embed_bwd_args){.dy = tensor_rows(m->a.dr, 0, p->n),
+                                          .id = tensor_rows(m->a.id, 0, p->n),
+                                          .dtok = m->g.embed,
+                                          .dpos = m->g.position,
+                                          .position = learned ? tensor_rows(m->a.position, 0, p->n)
+                                                              : (struct tensor){0},
+                                          .drop = model_dropout(m, p, DROP_EMBED, -1)});
 }
 
 /* ---- embedding to final norm ------------------------------------------------------------- */
@@ -60,12 +65,18 @@ void model_forward(struct model *m, const struct model_pass *p)
         block_forward(m, p, l, tensor_rows(m->a.layer[l - 1].r2, 0, n), sub,
                       m->w.layer[l - 1].down_b);
     op_norm(m->ops, &(struct norm_args){
-        .kind = norm_of(m->spec), .eps = (float)m->spec->norm_eps,
-        .y = tensor_rows(m->a.y, 0, n), .r = tensor_rows(m->a.r, 0, n),
-        .mean = tensor_none(m->a.mean) ? none : tensor_rows(m->a.mean, 0, n),
-        .rstd = tensor_rows(m->a.rstd, 0, n), .x = tensor_rows(m->a.layer[last].r2, 0, n),
-        .a = sub, .bias = m->w.layer[last].down_b, .w = m->w.norm, .b = m->w.norm_b,
-        .drop = model_dropout(m, p, DROP_MLP, last)});
+                        .kind = norm_of(m->spec),
+                        .eps = (float)m->spec->norm_eps,
+                        .y = tensor_rows(m->a.y, 0, n),
+                        .r = tensor_rows(m->a.r, 0, n),
+                        .mean = tensor_none(m->a.mean) ? none : tensor_rows(m->a.mean, 0, n),
+                        .rstd = tensor_rows(m->a.rstd, 0, n),
+                        .x = tensor_rows(m->a.layer[last].r2, 0, n),
+                        .a = sub,
+                        .bias = m->w.layer[last].down_b,
+                        .w = m->w.norm,
+                        .b = m->w.norm_b,
+                        .drop = model_dropout(m, p, DROP_MLP, last)});
 }
 
 void model_backward(struct model *m, const struct model_pass *p)
@@ -76,12 +87,18 @@ void model_backward(struct model *m, const struct model_pass *p)
 
     op_fill(m->ops, &(struct fill_args){.y = dr, .value = 0});
     op_norm_bwd(m->ops, &(struct norm_bwd_args){
-        .kind = norm_of(m->spec), .dr = dr, .dy = tensor_rows(m->a.dy, 0, n),
-        .r = tensor_rows(m->a.r, 0, n),
-        .mean = tensor_none(m->a.mean) ? none : tensor_rows(m->a.mean, 0, n),
-        .rstd = tensor_rows(m->a.rstd, 0, n), .w = m->w.norm, .dw = m->g.norm,
-        .db = m->g.norm_b, .da = tensor_rows(m->a.dsub, 0, n), .dbias = m->g.layer[last].down_b,
-        .drop = model_dropout(m, p, DROP_MLP, last)});
+                            .kind = norm_of(m->spec),
+                            .dr = dr,
+                            .dy = tensor_rows(m->a.dy, 0, n),
+                            .r = tensor_rows(m->a.r, 0, n),
+                            .mean = tensor_none(m->a.mean) ? none : tensor_rows(m->a.mean, 0, n),
+                            .rstd = tensor_rows(m->a.rstd, 0, n),
+                            .w = m->w.norm,
+                            .dw = m->g.norm,
+                            .db = m->g.norm_b,
+                            .da = tensor_rows(m->a.dsub, 0, n),
+                            .dbias = m->g.layer[last].down_b,
+                            .drop = model_dropout(m, p, DROP_MLP, last)});
     for (int l = last; l >= 0; l--)
         block_backward(m, p, l, l == 0, l ? m->g.layer[l - 1].down_b : none);
     embed_backward(m, p);

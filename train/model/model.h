@@ -45,14 +45,14 @@ struct layer_acts {
 
 struct acts {
     struct layer_acts *layer;
-    struct tensor x, sub;          /* [n,C] embedding's output; sub-layer output that waits */
+    struct tensor x, sub;           /* [n,C] embedding's output; sub-layer output that waits */
     struct tensor r, y, mean, rstd; /* final norm */
     /* [n,C] gradients of the stream, of sub, of a norm's output; training only */
     struct tensor dr, dsub, dy;
     struct tensor cos, sin; /* [positions, rotary / 2], F32 values in the table's real type */
     /* the micro-batch on the device */
     struct tensor id, position, label, mask, q_start, k_start, k_len;
-    struct tensor loss;            /* [n] */
+    struct tensor loss;               /* [n] */
     struct tensor *cache_k, *cache_v; /* per layer [capacity, KD]; decoding only */
 };
 
@@ -66,11 +66,11 @@ struct model {
     struct weights w, g;
     struct acts a;
     enum model_use use;
-    int64_t tokens;     /* n that activations are cut for */
-    int64_t sequences;  /* most sequences in a micro-batch */
-    int64_t stretches;  /* most sequences of a micro-batch cut at ends of documents; 0: not cut */
-    int64_t positions;  /* longest sequence; capacity of the cache when decoding */
-    uint64_t seed;      /* of dropout */
+    int64_t tokens;    /* n that activations are cut for */
+    int64_t sequences; /* most sequences in a micro-batch */
+    int64_t stretches; /* most sequences of a micro-batch cut at ends of documents; 0: not cut */
+    int64_t positions; /* longest sequence; capacity of the cache when decoding */
+    uint64_t seed;     /* of dropout */
     int64_t heads, kv_heads, ffn; /* on this rank */
 };
 
@@ -89,9 +89,9 @@ void model_fill_tables(struct model *m);
 /* What a pass works on: the first `n` tokens of the micro-batch in acts.id ... */
 struct model_pass {
     int64_t n, sequences, max_len;
-    bool train;        /* dropout on */
-    uint64_t row0;     /* global index of the first token, for dropout */
-    int64_t past;      /* decoding: positions already in the cache */
+    bool train;    /* dropout on */
+    uint64_t row0; /* global index of the first token, for dropout */
+    int64_t past;  /* decoding: positions already in the cache */
 };
 
 /* Embedding to final norm: the hidden states are in acts.y. */

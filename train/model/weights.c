@@ -27,12 +27,18 @@ void weights_bind(struct weights *w, const struct params *p, struct tensor flat)
     w->head = p->spec.tied ? w->embed : view(p, flat, PARAM_HEAD, -1);
     for (int l = 0; l < layers; l++)
         w->layer[l] = (struct layer_weights){
-            .norm1 = view(p, flat, PARAM_NORM1, l),   .norm1_b = view(p, flat, PARAM_NORM1_B, l),
-            .qkv = view(p, flat, PARAM_QKV, l),       .qkv_b = view(p, flat, PARAM_QKV_B, l),
-            .out = view(p, flat, PARAM_OUT, l),       .out_b = view(p, flat, PARAM_OUT_B, l),
-            .norm2 = view(p, flat, PARAM_NORM2, l),   .norm2_b = view(p, flat, PARAM_NORM2_B, l),
-            .up = view(p, flat, PARAM_UP, l),         .up_b = view(p, flat, PARAM_UP_B, l),
-            .down = view(p, flat, PARAM_DOWN, l),     .down_b = view(p, flat, PARAM_DOWN_B, l),
+            .norm1 = view(p, flat, PARAM_NORM1, l),
+            .norm1_b = view(p, flat, PARAM_NORM1_B, l),
+            .qkv = view(p, flat, PARAM_QKV, l),
+            .qkv_b = view(p, flat, PARAM_QKV_B, l),
+            .out = view(p, flat, PARAM_OUT, l),
+            .out_b = view(p, flat, PARAM_OUT_B, l),
+            .norm2 = view(p, flat, PARAM_NORM2, l),
+            .norm2_b = view(p, flat, PARAM_NORM2_B, l),
+            .up = view(p, flat, PARAM_UP, l),
+            .up_b = view(p, flat, PARAM_UP_B, l),
+            .down = view(p, flat, PARAM_DOWN, l),
+            .down_b = view(p, flat, PARAM_DOWN_B, l),
         };
 }
 

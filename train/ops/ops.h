@@ -39,7 +39,7 @@ enum norm { NORM_LAYER, NORM_RMS };
 struct dropout {
     float p;
     uint64_t seed;
-    uint32_t sub;  /* layer and place */
+    uint32_t sub; /* layer and place */
     uint64_t row0;
 };
 

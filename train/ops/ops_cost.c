@@ -23,20 +23,19 @@ static double rows_touched(struct tensor table, struct tensor y)
 static struct op_cost cost_embed(const struct embed_args *a)
 {
     double drop = a->drop.p > 0 ? 1 : 0, pos = tensor_none(a->pos) ? 0 : 1;
-    return (struct op_cost){count(a->y) * (drop + pos), bytes(a->y) + bytes(a->id) +
-                                                            bytes(a->position) +
-                                                            rows_touched(a->tok, a->y) +
-                                                            rows_touched(a->pos, a->y)};
+    return (struct op_cost){count(a->y) * (drop + pos),
+                            bytes(a->y) + bytes(a->id) + bytes(a->position) +
+                                rows_touched(a->tok, a->y) + rows_touched(a->pos, a->y)};
 }
 
 static struct op_cost cost_embed_bwd(const struct embed_bwd_args *a)
 {
     double drop = a->drop.p > 0 ? 1 : 0;
     double adds = (tensor_none(a->dtok) ? 0 : 1) + (tensor_none(a->dpos) ? 0 : 1);
-    return (struct op_cost){count(a->dy) * (drop + adds),
-                            bytes(a->dy) + bytes(a->id) + bytes(a->position) +
-                                2 * rows_touched(a->dtok, a->dy) +
-                                2 * rows_touched(a->dpos, a->dy)};
+    return (struct op_cost){count(a->dy) * (drop + adds), bytes(a->dy) + bytes(a->id) +
+                                                              bytes(a->position) +
+                                                              2 * rows_touched(a->dtok, a->dy) +
+                                                              2 * rows_touched(a->dpos, a->dy)};
 }
 
 static struct op_cost cost_norm(const struct norm_args *a)
@@ -54,10 +53,10 @@ static struct op_cost cost_norm_bwd(const struct norm_bwd_args *a)
     double each = (a->kind == NORM_LAYER ? 14 : 10) + (a->drop.p > 0 ? 1 : 0) +
                   (tensor_none(a->dbias) ? 0 : 1);
     double da = a->da.data == a->dr.data ? 0 : bytes(a->da);
-    return (struct op_cost){each * count(a->dy),
-                            bytes(a->dy) + 2 * bytes(a->dr) + bytes(a->r) + da + bytes(a->mean) +
-                                bytes(a->rstd) + bytes(a->w) + 2 * bytes(a->dw) +
-                                2 * bytes(a->db) + 2 * bytes(a->dbias)};
+    return (struct op_cost){each * count(a->dy), bytes(a->dy) + 2 * bytes(a->dr) + bytes(a->r) +
+                                                     da + bytes(a->mean) + bytes(a->rstd) +
+                                                     bytes(a->w) + 2 * bytes(a->dw) +
+                                                     2 * bytes(a->db) + 2 * bytes(a->dbias)};
 }
 
 static struct op_cost cost_matmul(const struct matmul_args *a)
@@ -90,8 +89,8 @@ static struct op_cost cost_attention(const struct attention_args *a)
 static struct op_cost cost_attention_bwd(const struct attention_bwd_args *a)
 {
     struct op_cost f = cost_attention(&a->fwd);
-    return (struct op_cost){2.5 * f.flops, f.bytes + bytes(a->dout) + bytes(a->dq) + bytes(a->dk) +
-                                               bytes(a->dv)};
+    return (struct op_cost){2.5 * f.flops,
+                            f.bytes + bytes(a->dout) + bytes(a->dq) + bytes(a->dk) + bytes(a->dv)};
 }
 
 static struct op_cost cost_xent_loss(const struct xent_loss_args *a)

@@ -3,8 +3,7 @@
 
 #include "base/fault.h"
 
-void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations,
-                enum dtype real)
+void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations, enum dtype real)
 {
     o->m = slab_1d(optimizer, real, o->params->elements);
     o->v = slab_1d(optimizer, real, o->params->elements);
@@ -25,17 +24,27 @@ void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, 
     op_sumsq(ops, &(struct sumsq_args){.total = o->total, .x = o->grads});
     comm_all_reduce(comm, GROUP_TP, o->total, REDUCE_SUM);
     comm_wait(comm, GROUP_TP);
-    op_clip(ops, &(struct clip_args){.total = o->total, .norm = o->norm, .factor = o->factor,
-                                     .skip = o->skip, .max_norm = o->clip});
+    op_clip(ops, &(struct clip_args){.total = o->total,
+                                     .norm = o->norm,
+                                     .factor = o->factor,
+                                     .skip = o->skip,
+                                     .max_norm = o->clip});
     for (int i = 0; i < o->params->n; i++) {
         const struct param *p = &o->params->at[i];
         if (!p->trained)
             continue;
         bool decay = FAULT("decay_mask") ? !p->decay : p->decay;
-        op_adamw(ops, &(struct adamw_args){
-            .p = part(o->weights, p), .g = part(o->grads, p), .m = part(o->m, p),
-            .v = part(o->v, p), .factor = o->factor, .skip = o->skip, .lr = lr,
-            .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps,
-            .decay = decay ? o->decay : 0, .step = step});
+        op_adamw(ops, &(struct adamw_args){.p = part(o->weights, p),
+                                           .g = part(o->grads, p),
+                                           .m = part(o->m, p),
+                                           .v = part(o->v, p),
+                                           .factor = o->factor,
+                                           .skip = o->skip,
+                                           .lr = lr,
+                                           .beta1 = o->beta1,
+                                           .beta2 = o->beta2,
+                                           .eps = o->eps,
+                                           .decay = decay ? o->decay : 0,
+                                           .step = step});
     }
 }

@@ -21,8 +21,7 @@ struct optim {
 };
 
 /* Cuts moments from `optimizer` and the scalars from `activations`. Called twice, as slabs are. */
-void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations,
-                enum dtype real);
+void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations, enum dtype real);
 
 /* `step` counts from 1 and does not count skipped ones. Gradients are left as they are. */
 void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, int64_t step);

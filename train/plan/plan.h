@@ -25,9 +25,9 @@ struct plan {
     bool execute;
     struct plan_count op[OP_COUNT];
     uint64_t collectives;
-    double traffic;          /* bytes given to collectives whose group has more than one rank */
-    uint64_t allocations;    /* since the wrap */
-    double copied;           /* bytes of device copies */
+    double traffic;       /* bytes given to collectives whose group has more than one rank */
+    uint64_t allocations; /* since the wrap */
+    double copied;        /* bytes of device copies */
 
     /* private: the tables below, and what stands in their place */
     const struct dev_table *dev;

@@ -22,8 +22,8 @@ enum place { PLACE_DEVICE, PLACE_PINNED, PLACE_HOST };
  * having one. */
 struct dev_desc {
     char name[128];
-    int threads;       /* that ops may use on the host; never decides how work is cut */
-    uint64_t memory;   /* bytes */
+    int threads;     /* that ops may use on the host; never decides how work is cut */
+    uint64_t memory; /* bytes */
 };
 
 struct dev;

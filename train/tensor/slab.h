@@ -13,7 +13,7 @@
 #include "train/tensor/tensor.h"
 
 struct slab {
-    const char *name;  /* "parameters" */
+    const char *name; /* "parameters" */
     enum place place;
     char *base;        /* NULL: measuring */
     size_t size;       /* bytes bound */

@@ -18,10 +18,10 @@ enum dtype { DTYPE_F32, DTYPE_F64, DTYPE_I32, DTYPE_BF16, DTYPE_F16, DTYPE_COUNT
 struct tensor {
     void *data;
     enum dtype dtype;
-    int rank;        /* 1 to 4; 0: none */
+    int rank; /* 1 to 4; 0: none */
     int64_t size[4];
-    int64_t stride;  /* elements; rank 1: 1 */
-    float *scale;    /* narrow types: on the device; NULL elsewhere */
+    int64_t stride; /* elements; rank 1: 1 */
+    float *scale;   /* narrow types: on the device; NULL elsewhere */
 };
 
 size_t dtype_size(enum dtype d);
@@ -37,8 +37,8 @@ static inline bool tensor_none(struct tensor t)
     return t.rank == 0;
 }
 
-int64_t tensor_count(struct tensor t);            /* elements */
-size_t tensor_bytes(struct tensor t);             /* of the elements, without the gaps */
+int64_t tensor_count(struct tensor t); /* elements */
+size_t tensor_bytes(struct tensor t);  /* of the elements, without the gaps */
 bool tensor_contiguous(struct tensor t);
 bool tensor_same_shape(struct tensor a, struct tensor b);
 

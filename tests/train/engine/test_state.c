@@ -37,8 +37,11 @@ static void save(const struct rank *r, const char *dir)
     struct buf model = {0};
     state_pairs(r, &pairs);
     spec_to_json(&r->config.spec, &model);
-    struct ckpt_meta m = {.iteration = r->at.iteration, .consumed_samples = r->at.consumed,
-                          .model = buf_str(&model), .eod = -1, .state = pairs.pair,
+    struct ckpt_meta m = {.iteration = r->at.iteration,
+                          .consumed_samples = r->at.consumed,
+                          .model = buf_str(&model),
+                          .eod = -1,
+                          .state = pairs.pair,
                           .nstate = STATE_PAIRS};
     T_OK(ckpt_writer_open(dir, r->at.iteration, &w, &e), &e);
     state_put(r, w);

@@ -213,8 +213,8 @@ static void threads_do_not_change_a_bit(void)
     free(first);
 }
 
-T_MAIN(T_CASE(documents_do_not_see_each_other),
-       T_CASE(gpt_gradients), T_CASE(gpt_gradients_with_dropout),
-       T_CASE(gpt_gradients_erf_untied), T_CASE(llama_gradients),
-       T_CASE(llama_gradients_tied_partial_rotary_qkv_bias), T_CASE(gpt_cache_equals_whole),
-       T_CASE(llama_cache_equals_whole), T_CASE(threads_do_not_change_a_bit))
+T_MAIN(T_CASE(documents_do_not_see_each_other), T_CASE(gpt_gradients),
+       T_CASE(gpt_gradients_with_dropout), T_CASE(gpt_gradients_erf_untied),
+       T_CASE(llama_gradients), T_CASE(llama_gradients_tied_partial_rotary_qkv_bias),
+       T_CASE(gpt_cache_equals_whole), T_CASE(llama_cache_equals_whole),
+       T_CASE(threads_do_not_change_a_bit))

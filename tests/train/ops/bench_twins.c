@@ -47,8 +47,8 @@ static void blas_like(const struct call *c)
         tb = a->tb;
     }
     cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, m, n,
-                k, 1, left, ta ? m : k, right, tb ? k : n, c->op == OP_MATMUL && ta ? 1 : 0,
-                result, n);
+                k, 1, left, ta ? m : k, right, tb ? k : n, c->op == OP_MATMUL && ta ? 1 : 0, result,
+                n);
 }
 
 static double blas_flops(const struct call *c)

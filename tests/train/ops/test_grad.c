@@ -88,8 +88,11 @@ static void embed_case(uint64_t stream, float p, bool positions)
     embed.drop = (struct dropout){.p = p, .seed = 3, .sub = 8, .row0 = 5};
     weigh = world_2d(&w, 1, n, C, 1);
     embed.y = like(weigh, 3);
-    struct embed_bwd_args b = {.dy = weigh, .id = embed.id, .dtok = world_2d(&w, 1, V, C, 1),
-                               .position = embed.position, .drop = embed.drop};
+    struct embed_bwd_args b = {.dy = weigh,
+                               .id = embed.id,
+                               .dtok = world_2d(&w, 1, V, C, 1),
+                               .position = embed.position,
+                               .drop = embed.drop};
     if (positions)
         b.dpos = world_2d(&w, 1, P, C, 2);
     struct tensor tok0 = copy_of(b.dtok), pos0 = positions ? copy_of(b.dpos) : none;
@@ -123,8 +126,11 @@ static void norm_case(uint64_t stream, enum norm kind, bool residual, bool biase
 {
     enum { n = 5, C = 11 };
     begin(stream);
-    norm = (struct norm_args){.kind = kind, .eps = 1e-3f, .x = world_2d(&w, 1, n, C, 1),
-                              .w = world_1d(&w, 1, C), .rstd = world_1d(&w, 1, n)};
+    norm = (struct norm_args){.kind = kind,
+                              .eps = 1e-3f,
+                              .x = world_2d(&w, 1, n, C, 1),
+                              .w = world_1d(&w, 1, C),
+                              .rstd = world_1d(&w, 1, n)};
     norm.y = like(norm.x, 2);
     if (kind == NORM_LAYER)
         norm.mean = like(norm.rstd, 0);
@@ -139,9 +145,14 @@ static void norm_case(uint64_t stream, enum norm kind, bool residual, bool biase
     weigh = world_2d(&w, 1, n, C, 0);
     weigh_r = world_2d(&w, 1, n, C, 0);
     norm_loss();
-    struct norm_bwd_args b = {.kind = kind, .dy = weigh, .dr = copy_of(weigh_r),
-                              .r = residual ? norm.r : norm.x, .mean = norm.mean,
-                              .rstd = norm.rstd, .w = norm.w, .dw = world_1d(&w, 1, C),
+    struct norm_bwd_args b = {.kind = kind,
+                              .dy = weigh,
+                              .dr = copy_of(weigh_r),
+                              .r = residual ? norm.r : norm.x,
+                              .mean = norm.mean,
+                              .rstd = norm.rstd,
+                              .w = norm.w,
+                              .dw = world_1d(&w, 1, C),
                               .drop = norm.drop};
     struct tensor dw0 = copy_of(b.dw), db0 = none, dbias0 = none;
     if (biases) {
@@ -191,24 +202,32 @@ static void mlp_case(uint64_t stream, enum act act)
 {
     enum { n = 4, C = 5, F = 9, O = 3 };
     begin(stream);
-    up = (struct matmul_args){.a = world_2d(&w, 1, n, C, 1), .b = world_2d(&w, 1, F, C, 2),
-                              .tb = true, .act = act, .bias = world_1d(&w, 1, F)};
+    up = (struct matmul_args){.a = world_2d(&w, 1, n, C, 1),
+                              .b = world_2d(&w, 1, F, C, 2),
+                              .tb = true,
+                              .act = act,
+                              .bias = world_1d(&w, 1, F)};
     struct tensor h = world_2d(&w, 1, n, F, 1), dh = like(h, 1);
     up.y = h;
     up.pre = act == ACT_NONE ? none : like(h, 2);
     weigh = world_2d(&w, 1, n, O, 1);
-    down = (struct matmul_args){.y = like(weigh, 1), .a = h, .b = world_2d(&w, 1, O, F, 0),
-                                .tb = true};
+    down = (struct matmul_args){
+        .y = like(weigh, 1), .a = h, .b = world_2d(&w, 1, O, F, 0), .tb = true};
     struct tensor dup = world_2d(&w, 1, F, C, 1), dup0 = copy_of(dup);
     struct tensor ddown = world_2d(&w, 1, O, F, 1), ddown0 = copy_of(ddown);
     struct tensor dbias = world_1d(&w, 1, F), dbias0 = copy_of(dbias), dx = like(up.a, 1);
     mlp_loss();
-    op_matmul(&w.ops, &(struct matmul_args){.y = dh, .a = weigh, .b = down.b, .act = act,
-                                            .act_bwd = act != ACT_NONE, .pre = up.pre});
-    op_matmul(&w.ops, &(struct matmul_args){.y = ddown, .a = weigh, .b = h, .ta = true,
-                                            .accumulate = true});
-    op_matmul(&w.ops, &(struct matmul_args){.y = dup, .a = dh, .b = up.a, .ta = true,
-                                            .accumulate = true, .dbias = dbias});
+    op_matmul(&w.ops, &(struct matmul_args){.y = dh,
+                                            .a = weigh,
+                                            .b = down.b,
+                                            .act = act,
+                                            .act_bwd = act != ACT_NONE,
+                                            .pre = up.pre});
+    op_matmul(&w.ops, &(struct matmul_args){
+                          .y = ddown, .a = weigh, .b = h, .ta = true, .accumulate = true});
+    op_matmul(&w.ops,
+              &(struct matmul_args){
+                  .y = dup, .a = dh, .b = up.a, .ta = true, .accumulate = true, .dbias = dbias});
     op_matmul(&w.ops, &(struct matmul_args){.y = dx, .a = dh, .b = up.b});
     slopes("dx", up.a, dx, none, mlp_loss);
     slopes("dw of up", up.b, dup, dup0, mlp_loss);
@@ -268,8 +287,10 @@ static void rope_bwd(void)
     enum { n = 5, H = 2, D = 8, rotary = 6, P = 4 };
     begin(8);
     rope_in = world_3d(&w, 1, n, H, D, 1);
-    rope = (struct rope_args){.x = like(rope_in, 2), .cos = world_2d(&w, 1, P, rotary / 2, 1),
-                              .sin = world_2d(&w, 1, P, rotary / 2, 0), .rotary = rotary,
+    rope = (struct rope_args){.x = like(rope_in, 2),
+                              .cos = world_2d(&w, 1, P, rotary / 2, 1),
+                              .sin = world_2d(&w, 1, P, rotary / 2, 0),
+                              .rotary = rotary,
                               .position = world_ids(&w, n, P)};
     for (int64_t i = 0; i < P * rotary / 2; i++) {
         world_set(rope.cos, i, cos((double)i));
@@ -299,20 +320,25 @@ static void attention_case(uint64_t stream, int64_t heads, int64_t groups, int64
 {
     enum { D = 5, n = 9, nk = 19 };
     begin(stream);
-    attention = (struct attention_args){
-        .q = world_3d(&w, 1, n, heads, D, 2), .k = world_3d(&w, 1, nk, groups, D, 1),
-        .v = world_3d(&w, 1, nk, groups, D, 3),
-        .q_start = world_ints(&w, 4, (const int32_t[]){0, 5, 8, 9}),
-        .k_start = world_ints(&w, 3, (const int32_t[]){1, 14, 7}),
-        .k_len = world_ints(&w, 3, (const int32_t[]){5, 5, 6}),
-        .max_len = 7, .window = window, .scale = 0.4f,
-        .drop = {.p = p, .seed = 9, .sub = 5, .row0 = 11}};
+    attention = (struct attention_args){.q = world_3d(&w, 1, n, heads, D, 2),
+                                        .k = world_3d(&w, 1, nk, groups, D, 1),
+                                        .v = world_3d(&w, 1, nk, groups, D, 3),
+                                        .q_start = world_ints(&w, 4, (const int32_t[]){0, 5, 8, 9}),
+                                        .k_start = world_ints(&w, 3, (const int32_t[]){1, 14, 7}),
+                                        .k_len = world_ints(&w, 3, (const int32_t[]){5, 5, 6}),
+                                        .max_len = 7,
+                                        .window = window,
+                                        .scale = 0.4f,
+                                        .drop = {.p = p, .seed = 9, .sub = 5, .row0 = 11}};
     attention.o = like(attention.q, 1);
     attention.lse = world_2d(&w, 1, heads, n, 2);
     weigh = world_3d(&w, 1, n, heads, D, 0);
     attention_loss();
-    struct attention_bwd_args b = {.fwd = attention, .dout = weigh, .dq = like(attention.q, 0),
-                                   .dk = like(attention.k, 2), .dv = like(attention.v, 1)};
+    struct attention_bwd_args b = {.fwd = attention,
+                                   .dout = weigh,
+                                   .dq = like(attention.q, 0),
+                                   .dk = like(attention.k, 2),
+                                   .dv = like(attention.v, 1)};
     op_attention_bwd(&w.ops, &b);
     slopes("dq", attention.q, b.dq, none, attention_loss);
     slopes("dk", attention.k, b.dk, none, attention_loss);
@@ -356,8 +382,12 @@ static void begin_xent(uint64_t stream)
                                      .max = world_1d(&w, 1, XENT_N),
                                      .sum = world_1d(&w, 1, XENT_N),
                                      .target = world_1d(&w, 1, XENT_N)};
-    xent = (struct xent_loss_args){.logits = stats.logits, .label = stats.label, .max = stats.max,
-                                   .sum = stats.sum, .target = stats.target, .scale = 0.3f,
+    xent = (struct xent_loss_args){.logits = stats.logits,
+                                   .label = stats.label,
+                                   .max = stats.max,
+                                   .sum = stats.sum,
+                                   .target = stats.target,
+                                   .scale = 0.3f,
                                    .loss = world_1d(&w, 1, XENT_N)};
     xent.total = world_poisoned(&w, DTYPE_F64, 0, 1, &one);
     xent.mask = world_poisoned(&w, DTYPE_F32, 0, 1, &rows);

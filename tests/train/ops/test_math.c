@@ -69,10 +69,17 @@ static void exponential(void)
     struct tensor ids = world_ids(&w, N, 5), total = tensor_flat(constant(1, 2, 0));
     total = tensor_1d(total.data, DTYPE_F64, 1);
     op_copy(&w.ops, &(struct copy_args){.y = y, .x = x});
-    op_xent_loss(&w.ops, &(struct xent_loss_args){
-        .logits = y, .label = ids, .first = 100, .max = column(0), .sum = column(1),
-        .target = column(0), .mask = column(1), .loss = column(0), .total = total, .scale = 1,
-        .grad = true});
+    op_xent_loss(&w.ops, &(struct xent_loss_args){.logits = y,
+                                                  .label = ids,
+                                                  .first = 100,
+                                                  .max = column(0),
+                                                  .sum = column(1),
+                                                  .target = column(0),
+                                                  .mask = column(1),
+                                                  .loss = column(0),
+                                                  .total = total,
+                                                  .scale = 1,
+                                                  .grad = true});
 }
 
 static void activation(enum act act)
@@ -82,8 +89,11 @@ static void activation(enum act act)
 
 static void slope(enum act act)
 {
-    op_matmul(&w.ops, &(struct matmul_args){.y = y, .a = constant(N, 1, 1),
-                                            .b = constant(1, 1, 1), .act = act, .act_bwd = true,
+    op_matmul(&w.ops, &(struct matmul_args){.y = y,
+                                            .a = constant(N, 1, 1),
+                                            .b = constant(1, 1, 1),
+                                            .act = act,
+                                            .act_bwd = true,
                                             .pre = x});
 }
 

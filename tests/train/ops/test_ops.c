@@ -62,8 +62,10 @@ static void costs_are_counted_from_shapes(void)
 {
     struct slab s;
     slab_init(&s, "activations", PLACE_HOST);
-    struct matmul_args mm = {.y = slab_2d(&s, DTYPE_F32, 3, 5), .a = slab_2d(&s, DTYPE_F32, 3, 7),
-                             .b = slab_2d(&s, DTYPE_F32, 5, 7), .tb = true};
+    struct matmul_args mm = {.y = slab_2d(&s, DTYPE_F32, 3, 5),
+                             .a = slab_2d(&s, DTYPE_F32, 3, 7),
+                             .b = slab_2d(&s, DTYPE_F32, 5, 7),
+                             .tb = true};
     struct op_cost c = op_cost(OP_MATMUL, &mm);
     T_EQ(c.flops, 2 * 3 * 5 * 7);
     T_EQ(c.bytes, 4 * (15 + 21 + 35));
@@ -110,8 +112,10 @@ static void call_matmul(void)
 
 static struct matmul_args good(void)
 {
-    return (struct matmul_args){.y = world_2d(&w, 1, 3, 5, 0), .a = world_2d(&w, 1, 3, 7, 0),
-                                .b = world_2d(&w, 1, 5, 7, 0), .tb = true};
+    return (struct matmul_args){.y = world_2d(&w, 1, 3, 5, 0),
+                                .a = world_2d(&w, 1, 3, 7, 0),
+                                .b = world_2d(&w, 1, 5, 7, 0),
+                                .tb = true};
 }
 
 static void mistakes_are_bugs(void)

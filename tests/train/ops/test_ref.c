@@ -44,8 +44,10 @@ static void embed_adds_and_drops(void)
 {
     enum { n = 6, C = 5 };
     begin(1);
-    struct embed_args a = {.id = world_ids(&w, n, 4), .tok = world_2d(&w, 1, 4, C, 1),
-                           .position = world_ids(&w, n, 3), .pos = world_2d(&w, 1, 3, C, 0),
+    struct embed_args a = {.id = world_ids(&w, n, 4),
+                           .tok = world_2d(&w, 1, 4, C, 1),
+                           .position = world_ids(&w, n, 3),
+                           .pos = world_2d(&w, 1, 3, C, 0),
                            .drop = {.p = 0.5f, .seed = 7, .sub = 2, .row0 = 3}};
     a.y = world_2d(&w, 1, n, C, 1);
     world_poison(a.y);
@@ -68,8 +70,10 @@ static void norm_has_mean_zero_and_square_one(void)
     enum { n = 3, C = 40 };
     for (int kind = NORM_LAYER; kind <= NORM_RMS; kind++) {
         begin(2);
-        struct norm_args a = {.kind = (enum norm)kind, .x = world_2d(&w, 3, n, C, 1),
-                              .w = world_1d(&w, 1, C), .rstd = world_1d(&w, 1, n)};
+        struct norm_args a = {.kind = (enum norm)kind,
+                              .x = world_2d(&w, 3, n, C, 1),
+                              .w = world_1d(&w, 1, C),
+                              .rstd = world_1d(&w, 1, n)};
         if (kind == NORM_LAYER)
             a.mean = world_1d(&w, 1, n);
         for (int j = 0; j < C; j++)
@@ -96,9 +100,13 @@ static void norm_adds_the_residual_in_place(void)
 {
     enum { n = 4, C = 6 };
     begin(3);
-    struct norm_args a = {.kind = NORM_RMS, .x = world_2d(&w, 1, n, C, 0), .eps = 1e-5f,
-                          .a = world_2d(&w, 1, n, C, 0), .bias = world_1d(&w, 1, C),
-                          .w = world_1d(&w, 1, C), .rstd = world_1d(&w, 1, n),
+    struct norm_args a = {.kind = NORM_RMS,
+                          .x = world_2d(&w, 1, n, C, 0),
+                          .eps = 1e-5f,
+                          .a = world_2d(&w, 1, n, C, 0),
+                          .bias = world_1d(&w, 1, C),
+                          .w = world_1d(&w, 1, C),
+                          .rstd = world_1d(&w, 1, n),
                           .drop = {.p = 0.25f, .seed = 1, .sub = 9}};
     a.y = like(a.x, 0);
     double want[n * C];
@@ -132,8 +140,9 @@ static void matmul_in_every_orientation(void)
         }
         if (!accumulate)
             world_poison(y);
-        op_matmul(&w.ops, &(struct matmul_args){.y = y, .a = a, .b = b, .ta = ta, .tb = tb,
-                                                .accumulate = accumulate});
+        op_matmul(&w.ops,
+                  &(struct matmul_args){
+                      .y = y, .a = a, .b = b, .ta = ta, .tb = tb, .accumulate = accumulate});
         for (int i = 0; i < m * n; i++)
             T_NEAR(world_get(y, i), want[i], 1e-13);
         world_guarded(&w);
@@ -150,8 +159,7 @@ static void gelu_has_its_known_values(void)
     world_set(a, 1, -1);
     world_set(b, 0, 2);
     world_set(bias, 0, 0);
-    struct matmul_args mm = {.y = y, .a = a, .b = b, .bias = bias, .pre = pre,
-                             .act = ACT_GELU_ERF};
+    struct matmul_args mm = {.y = y, .a = a, .b = b, .bias = bias, .pre = pre, .act = ACT_GELU_ERF};
     op_matmul(&w.ops, &mm);
     T_NEAR(world_get(y, 0), 0.8413447461, 1e-10);
     T_NEAR(world_get(y, 1), -0.0455002639, 1e-10);
@@ -177,7 +185,8 @@ static void rope_turns_pairs(void)
 {
     enum { D = 6, rotary = 4 };
     begin(7);
-    struct rope_args a = {.x = world_3d(&w, 1, 2, 1, D, 0), .rotary = rotary,
+    struct rope_args a = {.x = world_3d(&w, 1, 2, 1, D, 0),
+                          .rotary = rotary,
                           .position = world_ints(&w, 2, (const int32_t[]){1, 0})};
     const double angle[2][2] = {{0.3, -1.2}, {0.7, 2.5}}; /* [position][pair] */
     a.cos = world_2d(&w, 1, 2, 2, 0);
@@ -214,8 +223,10 @@ static void attention_is_softmax_of_what_is_seen(void)
         begin(8);
         struct attention_args a = {.q = world_3d(&w, 1, n, H, D, 1),
                                    .k = world_3d(&w, 1, nk, K, D, 0),
-                                   .v = world_3d(&w, 1, nk, K, D, 2), .max_len = nk,
-                                   .window = window, .scale = 0.5f,
+                                   .v = world_3d(&w, 1, nk, K, D, 2),
+                                   .max_len = nk,
+                                   .window = window,
+                                   .scale = 0.5f,
                                    .drop = {.p = 0.25f, .seed = 3, .sub = 1, .row0 = 6},
                                    .q_start = world_ints(&w, 2, (const int32_t[]){0, n}),
                                    .k_start = world_ints(&w, 1, (const int32_t[]){0}),
@@ -252,8 +263,11 @@ static void attention_decodes_as_it_trains(void)
 {
     enum { n = 6, H = 2, D = 4 };
     begin(9);
-    struct attention_args a = {.q = world_3d(&w, 1, n, H, D, 0), .k = world_3d(&w, 1, n, H, D, 0),
-                               .v = world_3d(&w, 1, n, H, D, 0), .max_len = n, .scale = 1,
+    struct attention_args a = {.q = world_3d(&w, 1, n, H, D, 0),
+                               .k = world_3d(&w, 1, n, H, D, 0),
+                               .v = world_3d(&w, 1, n, H, D, 0),
+                               .max_len = n,
+                               .scale = 1,
                                .q_start = world_ints(&w, 2, (const int32_t[]){0, n}),
                                .k_start = world_ints(&w, 1, (const int32_t[]){0}),
                                .k_len = world_ints(&w, 1, (const int32_t[]){n})};
@@ -276,8 +290,10 @@ static void xent_of_even_logits_is_log_v(void)
 {
     enum { n = 3, V = 8 };
     begin(10);
-    struct xent_stats_args s = {.logits = world_2d(&w, 0, n, V, 1), .label = world_ids(&w, n, V),
-                                .max = world_1d(&w, 1, n), .sum = world_1d(&w, 1, n),
+    struct xent_stats_args s = {.logits = world_2d(&w, 0, n, V, 1),
+                                .label = world_ids(&w, n, V),
+                                .max = world_1d(&w, 1, n),
+                                .sum = world_1d(&w, 1, n),
                                 .target = world_1d(&w, 1, n)};
     const int64_t rows = n;
     struct xent_loss_args l = {.logits = s.logits,
@@ -314,10 +330,17 @@ static void adamw_of_a_constant_gradient(void)
 {
     enum { n = 7, steps = 4 };
     begin(11);
-    struct adamw_args a = {.p = world_1d(&w, 1, n), .g = world_1d(&w, 1, n),
-                           .m = world_1d(&w, 0, n), .v = world_1d(&w, 0, n),
-                           .factor = one(DTYPE_F64, 0.5), .skip = one(DTYPE_I32, 0), .lr = 0.1,
-                           .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-3, .decay = 0.2};
+    struct adamw_args a = {.p = world_1d(&w, 1, n),
+                           .g = world_1d(&w, 1, n),
+                           .m = world_1d(&w, 0, n),
+                           .v = world_1d(&w, 0, n),
+                           .factor = one(DTYPE_F64, 0.5),
+                           .skip = one(DTYPE_I32, 0),
+                           .lr = 0.1,
+                           .beta1 = 0.9,
+                           .beta2 = 0.99,
+                           .eps = 1e-3,
+                           .decay = 0.2};
     double p[n];
     for (int i = 0; i < n; i++)
         p[i] = world_get(a.p, i);
@@ -343,8 +366,11 @@ static void clip_measures_and_skips(void)
     world_set(x, 0, 3);
     world_set(x, 1, -4);
     struct tensor total = one(DTYPE_F64, 144);
-    struct clip_args c = {.total = total, .norm = one(DTYPE_F64, -1), .factor = one(DTYPE_F64, -1),
-                          .skip = one(DTYPE_I32, -1), .max_norm = 2};
+    struct clip_args c = {.total = total,
+                          .norm = one(DTYPE_F64, -1),
+                          .factor = one(DTYPE_F64, -1),
+                          .skip = one(DTYPE_I32, -1),
+                          .max_norm = 2};
     op_sumsq(&w.ops, &(struct sumsq_args){.total = total, .x = x});
     op_clip(&w.ops, &c);
     T_NEAR(world_get(c.norm, 0), 13, 1e-14);

@@ -114,8 +114,8 @@ static struct tensor one(struct world *w, enum dtype d, double value)
 
 static struct dropout dropout(uint32_t bits, int which)
 {
-    return (struct dropout){.p = bit(bits, which) ? 0.3f : 0, .seed = 77 + bits, .sub = 3,
-                            .row0 = bits % 5};
+    return (struct dropout){
+        .p = bit(bits, which) ? 0.3f : 0, .seed = 77 + bits, .sub = 3, .row0 = bits % 5};
 }
 
 /* ---- embed: n C V ---------------------------------------------------------------------------- */
@@ -194,8 +194,8 @@ static void make_norm_bwd(struct world *w, struct call *c, const int64_t *d, uin
         a->db = out(c, world_1d(w, 1, d[1]));
     if (bit(bits, 6)) {
         a->drop = dropout(bits, 7);
-        a->da = bit(bits, 7) || bit(bits, 8) ? out(c, poison_2d(w, d[0], d[1], gap(bits, 3)))
-                                             : a->dr;
+        a->da =
+            bit(bits, 7) || bit(bits, 8) ? out(c, poison_2d(w, d[0], d[1], gap(bits, 3))) : a->dr;
         a->dbias = bit(bits, 9) ? out(c, world_1d(w, 1, d[1])) : none;
     }
 }
@@ -212,7 +212,8 @@ static void make_forward(struct world *w, struct call *c, const int64_t *d, uint
     struct matmul_args *a = &c->u.matmul;
     c->op = OP_MATMUL;
     c->tolerance = 1e-5;
-    *a = (struct matmul_args){.y = out(c, poison_2d(w, d[0], d[1], gap(bits, 0))), .tb = true,
+    *a = (struct matmul_args){.y = out(c, poison_2d(w, d[0], d[1], gap(bits, 0))),
+                              .tb = true,
                               .a = world_2d(w, 1, d[0], d[2], gap(bits, 1)),
                               .b = world_2d(w, 1 / sqrt((double)d[2]), d[1], d[2], gap(bits, 2)),
                               .act = act_of(bits)};
@@ -231,7 +232,8 @@ static void make_dgrad(struct world *w, struct call *c, const int64_t *d, uint32
     *a = (struct matmul_args){.y = out(c, poison_2d(w, d[0], d[2], gap(bits, 0))),
                               .a = world_2d(w, 1, d[0], d[1], gap(bits, 1)),
                               .b = world_2d(w, 1 / sqrt((double)d[1]), d[1], d[2], gap(bits, 2)),
-                              .act = act_of(bits), .act_bwd = act_of(bits) != ACT_NONE};
+                              .act = act_of(bits),
+                              .act_bwd = act_of(bits) != ACT_NONE};
     if (a->act_bwd)
         a->pre = world_2d(w, 2, d[0], d[2], gap(bits, 3));
 }
@@ -244,7 +246,8 @@ static void make_wgrad(struct world *w, struct call *c, const int64_t *d, uint32
     c->tolerance = 1e-5;
     *a = (struct matmul_args){.y = out(c, world_2d(w, 1, d[1], d[2], gap(bits, 0))),
                               .a = world_2d(w, 1, d[0], d[1], gap(bits, 1)),
-                              .b = world_2d(w, 1, d[0], d[2], gap(bits, 2)), .ta = true,
+                              .b = world_2d(w, 1, d[0], d[2], gap(bits, 2)),
+                              .ta = true,
                               .accumulate = true};
     if (bit(bits, 4))
         a->dbias = out(c, world_1d(w, 1, d[1]));
@@ -331,8 +334,8 @@ static void attention_inputs(struct world *w, struct attention_args *a, const in
     make_rows(w, a, d, bit(bits, 4));
     int64_t last = a->k_len.size[0] - 1, heads = d[2] * d[3];
     int64_t n = ((const int32_t *)a->q_start.data)[last + 1];
-    int64_t nk = ((const int32_t *)a->k_start.data)[last] +
-                 ((const int32_t *)a->k_len.data)[last] + (bit(bits, 4) ? 2 : 0);
+    int64_t nk = ((const int32_t *)a->k_start.data)[last] + ((const int32_t *)a->k_len.data)[last] +
+                 (bit(bits, 4) ? 2 : 0);
     a->q = world_3d(w, 1, n, heads, d[4], gap(bits, 0));
     a->k = world_3d(w, 1, nk, d[2], d[4], gap(bits, 1));
     a->v = world_3d(w, 1, nk, d[2], d[4], gap(bits, 2));
@@ -415,9 +418,12 @@ static void make_loss(struct world *w, struct call *c, const int64_t *d, uint32_
     a->max = poison_1d(w, d[0]);
     a->sum = poison_1d(w, d[0]);
     a->target = poison_1d(w, d[0]);
-    op_xent_stats(&w->ops, &(struct xent_stats_args){.logits = a->logits, .label = a->label,
-                                                     .first = a->first, .max = a->max,
-                                                     .sum = a->sum, .target = a->target});
+    op_xent_stats(&w->ops, &(struct xent_stats_args){.logits = a->logits,
+                                                     .label = a->label,
+                                                     .first = a->first,
+                                                     .max = a->max,
+                                                     .sum = a->sum,
+                                                     .target = a->target});
     a->mask = poison_1d(w, d[0]);
     for (int64_t i = 0; i < d[0]; i++)
         world_set(a->mask, i, bit(bits, 6) ? (double)(i % 3) * 0.5 : 1);
@@ -437,7 +443,11 @@ static void make_adamw(struct world *w, struct call *c, const int64_t *d, uint32
 {
     struct adamw_args *a = &c->u.adamw;
     c->op = OP_ADAMW;
-    *a = (struct adamw_args){.lr = 3e-4, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.1,
+    *a = (struct adamw_args){.lr = 3e-4,
+                             .beta1 = 0.9,
+                             .beta2 = 0.999,
+                             .eps = 1e-8,
+                             .decay = 0.1,
                              .step = bit(bits, 7) ? 12345 : 1 + bits % 3};
     a->p = out(c, world_1d(w, 0.02, d[0]));
     within(c, 2e-7, 2e-9); /* steps of up to 0.01 */
@@ -491,33 +501,84 @@ static void make_copy(struct world *w, struct call *c, const int64_t *d, uint32_
 const struct twin twins[] = {
     {"embed", make_embed, "n C V", {301, 520, 37}, true, {{32, {1024, 768, 50257}}}},
     {"embed_bwd", make_embed_bwd, "n C V", {301, 520, 37}, true, {{32, {1024, 768, 50257}}}},
-    {"norm", make_norm, "n C", {301, 1003}, true,
+    {"norm",
+     make_norm,
+     "n C",
+     {301, 1003},
+     true,
      {{96, {1024, 768}}, {224, {1024, 768}}, {80, {1024, 256}}}},
-    {"norm_bwd", make_norm_bwd, "n C", {301, 520}, true,
+    {"norm_bwd",
+     make_norm_bwd,
+     "n C",
+     {301, 520},
+     true,
      {{96, {1024, 768}}, {224, {1024, 768}}, {80, {1024, 256}}}},
-    {"forward", make_forward, "n O I", {100, 150, 90}, false,
-     {{16, {1024, 2304, 768}}, {0, {1024, 768, 768}}, {176, {1024, 3072, 768}},
-      {0, {1024, 768, 3072}}, {0, {320, 50257, 768}}, {0, {1024, 768, 256}},
-      {176, {1024, 1024, 256}}, {0, {1024, 256, 1024}}, {0, {1, 768, 768}},
+    {"forward",
+     make_forward,
+     "n O I",
+     {100, 150, 90},
+     false,
+     {{16, {1024, 2304, 768}},
+      {0, {1024, 768, 768}},
+      {176, {1024, 3072, 768}},
+      {0, {1024, 768, 3072}},
+      {0, {320, 50257, 768}},
+      {0, {1024, 768, 256}},
+      {176, {1024, 1024, 256}},
+      {0, {1024, 256, 1024}},
+      {0, {1, 768, 768}},
       {0, {1, 50257, 768}}}},
-    {"dgrad", make_dgrad, "n O I", {100, 150, 90}, false,
-     {{0, {1024, 2304, 768}}, {0, {1024, 768, 768}}, {0, {1024, 3072, 768}},
-      {32, {1024, 768, 3072}}, {0, {320, 50257, 768}}, {0, {1024, 768, 256}},
-      {0, {1024, 1024, 256}}, {32, {1024, 256, 1024}}}},
-    {"wgrad", make_wgrad, "n O I", {150, 100, 90}, false,
-     {{16, {1024, 2304, 768}}, {0, {1024, 768, 768}}, {16, {1024, 3072, 768}},
-      {0, {1024, 768, 3072}}, {0, {320, 50257, 768}}, {16, {1024, 768, 256}},
-      {16, {1024, 1024, 256}}, {0, {1024, 256, 1024}}}},
+    {"dgrad",
+     make_dgrad,
+     "n O I",
+     {100, 150, 90},
+     false,
+     {{0, {1024, 2304, 768}},
+      {0, {1024, 768, 768}},
+      {0, {1024, 3072, 768}},
+      {32, {1024, 768, 3072}},
+      {0, {320, 50257, 768}},
+      {0, {1024, 768, 256}},
+      {0, {1024, 1024, 256}},
+      {32, {1024, 256, 1024}}}},
+    {"wgrad",
+     make_wgrad,
+     "n O I",
+     {150, 100, 90},
+     false,
+     {{16, {1024, 2304, 768}},
+      {0, {1024, 768, 768}},
+      {16, {1024, 3072, 768}},
+      {0, {1024, 768, 3072}},
+      {0, {320, 50257, 768}},
+      {16, {1024, 768, 256}},
+      {16, {1024, 1024, 256}},
+      {0, {1024, 256, 1024}}}},
     {"product", make_product, "m n k", {60, 60, 1700}, false, {{32, {1024, 1024, 1024}}}},
     {"glu", make_glu, "n F", {301, 520}, true, {{0, {1024, 2048}}}},
     {"glu_bwd", make_glu_bwd, "n F", {301, 520}, true, {{0, {1024, 2048}}}},
     {"rope", make_rope, "n D H", {301, 140, 5}, true, {{0, {1024, 64, 12}}}},
-    {"attention", make_attention, "s T K H/K D queries", {3, 150, 3, 3, 70, 9}, false,
-     {{0, {4, 256, 12, 1, 64}}, {64, {4, 256, 12, 1, 64}}, {0, {1, 1024, 12, 1, 64}},
-      {0, {1, 1024, 8, 4, 128}}, {0, {4, 256, 4, 1, 64}}, {0, {1, 1024, 12, 1, 64, 1}}}},
-    {"attention_bwd", make_attention_bwd, "s T K H/K D queries", {3, 150, 3, 3, 70, 9}, false,
-     {{0, {4, 256, 12, 1, 64}}, {64, {4, 256, 12, 1, 64}}, {0, {1, 1024, 12, 1, 64}},
-      {0, {1, 1024, 8, 4, 128}}, {0, {4, 256, 4, 1, 64}}}},
+    {"attention",
+     make_attention,
+     "s T K H/K D queries",
+     {3, 150, 3, 3, 70, 9},
+     false,
+     {{0, {4, 256, 12, 1, 64}},
+      {64, {4, 256, 12, 1, 64}},
+      {0, {1, 1024, 12, 1, 64}},
+      {0, {1, 1024, 8, 4, 128}},
+      {0, {4, 256, 4, 1, 64}},
+      {0, {1, 1024, 12, 1, 64, 1}}}},
+    {"attention_bwd",
+     make_attention_bwd,
+     "s T K H/K D queries",
+     {3, 150, 3, 3, 70, 9},
+     false,
+     {{0, {4, 256, 12, 1, 64}},
+      {64, {4, 256, 12, 1, 64}},
+      {0, {1, 1024, 12, 1, 64}},
+      {0, {1, 1024, 8, 4, 128}},
+      {0, {4, 256, 4, 1, 64}}}},
     {"xent_stats", make_stats, "n V", {40, 3000}, true, {{0, {320, 50257}}, {0, {1024, 2000}}}},
     {"xent_loss", make_loss, "n V", {40, 3000}, true, {{32, {320, 50257}}, {32, {1024, 2000}}}},
     {"adamw", make_adamw, "n", {300000}, true, {{16, {16 << 20}}, {16, {1 << 20}}}},

@@ -48,13 +48,13 @@ struct twin {
      * are the op's.
      */
     void (*make)(struct world *w, struct call *c, const int64_t *d, uint32_t bits);
-    const char *what;          /* "n C": meaning of the sizes */
-    int64_t most[TWIN_SIZES];  /* when drawn at random; 0 behind the last */
-    bool edges;                /* also the sizes round vectors' and blocks' own, and no rows */
+    const char *what;         /* "n C": meaning of the sizes */
+    int64_t most[TWIN_SIZES]; /* when drawn at random; 0 behind the last */
+    bool edges;               /* also the sizes round vectors' and blocks' own, and no rows */
     struct {
         uint32_t bits;
         int64_t d[TWIN_SIZES];
-    } bench[TWIN_BENCHES];     /* ends with a first size of 0 */
+    } bench[TWIN_BENCHES]; /* ends with a first size of 0 */
 };
 
 extern const struct twin twins[];

@@ -188,6 +188,5 @@ void world_restore(struct tensor t, const void *bytes)
     size_t size = dtype_size(t.dtype);
     int64_t n = inner(t);
     for (int64_t i = 0; i < t.size[0] && n; i++)
-        memcpy(element(t, i * n), (const char *)bytes + (size_t)(i * n) * size,
-               (size_t)n * size);
+        memcpy(element(t, i * n), (const char *)bytes + (size_t)(i * n) * size, (size_t)n * size);
 }

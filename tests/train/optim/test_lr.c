@@ -6,8 +6,8 @@
 /* Seed 002's printed values: 1.5e-4 after (it - 15) of 3200 warm-up iterations of 64 samples. */
 static void warms_up_as_the_published_log(void)
 {
-    struct lr c = {.style = LR_COSINE, .max = 1.5e-4, .min = 1e-5, .warmup = 3200 * 64,
-                   .decay = 320000 * 64};
+    struct lr c = {
+        .style = LR_COSINE, .max = 1.5e-4, .min = 1e-5, .warmup = 3200 * 64, .decay = 320000 * 64};
     T_NEAR(lr_at(&c, 15 * 64) * 1e7, 7.03125, 1e-9);
     T_NEAR(lr_at(&c, 25 * 64) * 1e6, 1.171875, 1e-9);
     T_NEAR(lr_at(&c, 35 * 64) * 1e6, 1.640625, 1e-9);

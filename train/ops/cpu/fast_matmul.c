@@ -15,13 +15,13 @@
  */
 
 enum {
-    SLICE = 384,         /* of k, at most */
-    DEPTH = 4,           /* slices that are packed at a time, at most */
-    FEW_ROWS = 4,        /* without packing, up to here */
-    PACK_ROWS = 32,      /* of what is packed as it lies */
-    A_BLOCK = 4 << 20,   /* floats */
+    SLICE = 384,       /* of k, at most */
+    DEPTH = 4,         /* slices that are packed at a time, at most */
+    FEW_ROWS = 4,      /* without packing, up to here */
+    PACK_ROWS = 32,    /* of what is packed as it lies */
+    A_BLOCK = 4 << 20, /* floats */
     B_BLOCK = 2 << 20,
-    TILE_ROWS = 10,      /* panels in a task, at most */
+    TILE_ROWS = 10, /* panels in a task, at most */
     TILE_COLS = 8,
     TASKS = 32,          /* wanted, */
     TASK_WORK = 4 << 20, /* while a task has at least so many multiply-adds */
@@ -37,8 +37,8 @@ struct cut {
 struct job {
     const struct matmul_args *a;
     struct cut cut;
-    float *left, *right;         /* packed: panels of [depth][TILE_M] and [depth][TILE_N] */
-    struct range rows, cols, k;  /* the block in hand */
+    float *left, *right;        /* packed: panels of [depth][TILE_M] and [depth][TILE_N] */
+    struct range rows, cols, k; /* the block in hand */
     int64_t left_tasks, right_tasks, tile_rows, tile_cols;
 };
 
@@ -170,8 +170,12 @@ static void pack(struct ops *o, struct job *j)
 static void multiply(const struct job *j, struct range rows, struct range cols, struct range slice)
 {
     const struct matmul_args *a = j->a;
-    struct tile t = {.k = length(slice), .row = 1, .col = TILE_M, .ldb = TILE_N,
-                     .ldc = a->y.stride, .add = a->accumulate || j->k.begin + slice.begin > 0};
+    struct tile t = {.k = length(slice),
+                     .row = 1,
+                     .col = TILE_M,
+                     .ldb = TILE_N,
+                     .ldc = a->y.stride,
+                     .add = a->accumulate || j->k.begin + slice.begin > 0};
     for (int64_t q = cols.begin; q < cols.end; q++) {
         t.b = j->right + (q * length(j->k) + slice.begin) * TILE_N;
         t.cols = smaller(TILE_N, length(j->cols) - q * TILE_N);

@@ -48,8 +48,8 @@ static void attend(const struct attention_args *a, struct query x, double *score
     int64_t dim = a->q.size[2];
     double max = -INFINITY, total = 0;
     for (int64_t j = 0; j < x.n; j++) {
-        score[j] = (double)a->scale *
-                   dot(head(a->q, x.row, x.head), head(a->k, x.key + j, x.group), dim);
+        score[j] =
+            (double)a->scale * dot(head(a->q, x.row, x.head), head(a->k, x.key + j, x.group), dim);
         max = score[j] > max ? score[j] : max;
     }
     for (int64_t j = 0; j < x.n; j++)

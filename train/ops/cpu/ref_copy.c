@@ -47,7 +47,6 @@ void REF(copy)(struct ops *o, const void *args, void *scratch)
             for (int64_t j = 0; j < length; j++)
                 row(a->y, i)[j] += row(a->x, i)[j];
         else
-            memcpy(row_bytes(a->y, i), row_bytes(a->x, i),
-                   (size_t)length * dtype_size(a->y.dtype));
+            memcpy(row_bytes(a->y, i), row_bytes(a->x, i), (size_t)length * dtype_size(a->y.dtype));
     }
 }

@@ -78,8 +78,7 @@ static void norm_bwd_row(const struct norm_bwd_args *a, int64_t i)
         double g = (double)dy[j] * (double)w[j], xhat = ((double)r[j] - mean) * rstd;
         row(a->dr, i)[j] += (real)(rstd * (g - g_mean - xhat * gx_mean));
         if (!tensor_none(a->da))
-            row(a->da, i)[j] =
-                (real)((double)row(a->dr, i)[j] * drop_factor(a->drop, i, j, width));
+            row(a->da, i)[j] = (real)((double)row(a->dr, i)[j] * drop_factor(a->drop, i, j, width));
     }
 }
 

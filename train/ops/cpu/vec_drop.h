@@ -50,8 +50,8 @@ static inline void drop_step(struct dropout d, uint64_t block, float *ret)
     vf f[4];
     drop_words(d, block, word);
     for (int w = 0; w < 4; w++)
-        f[w] = vi_where_not_below(word[w], vi_set1(drop_threshold(d)),
-                                  v_set1((float)drop_scale(d)));
+        f[w] =
+            vi_where_not_below(word[w], vi_set1(drop_threshold(d)), v_set1((float)drop_scale(d)));
     v_transpose4(f);
     for (int w = 0; w < 4; w++)
         v_store(ret + w * VL, f[w]);

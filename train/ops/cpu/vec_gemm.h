@@ -109,12 +109,12 @@ TILE_KERNEL(14)
 #endif
 
 static void (*const tile_kernels[TILE_M])(const struct tile *t) = {
-    tile_1, tile_2,  tile_3,  tile_4,
+    tile_1, tile_2, tile_3, tile_4,
 #if WEFT_VEC >= 256
     tile_5, tile_6,
 #endif
 #if WEFT_VEC == 512
-    tile_7, tile_8,  tile_9,  tile_10, tile_11, tile_12, tile_13, tile_14,
+    tile_7, tile_8, tile_9, tile_10, tile_11, tile_12, tile_13, tile_14,
 #endif
 };
 
@@ -136,7 +136,7 @@ static inline __attribute__((always_inline)) void strip_along(const float *from,
         vf r[VL];
         int64_t have = n - p < VL ? n - p : VL;
         for (int i = 0; i < VL; i++)
-            r[i] = i >= cols     ? v_zero()
+            r[i] = i >= cols    ? v_zero()
                    : have == VL ? v_load(from + i * stride + p)
                                 : v_load_n(from + i * stride + p, have);
         v_transpose(r);
@@ -149,8 +149,7 @@ static inline __attribute__((always_inline)) void strip_along(const float *from,
 }
 
 /* Rows of [k][TILE_M], from columns of a [k][m]. */
-static inline void strip_across(const float *a, int64_t stride, int64_t k, int64_t rows,
-                                float *ret)
+static inline void strip_across(const float *a, int64_t stride, int64_t k, int64_t rows, float *ret)
 {
     for (int64_t p = 0; p < k; p++)
         v_store_n(ret + p * TILE_M, rows, v_load_n(a + p * stride, rows));
@@ -161,7 +160,7 @@ static inline void panel_across(const float *b, int64_t ldb, int64_t k, int64_t 
 {
     for (int64_t p = 0; p < k; p++, b += ldb, ret += TILE_N)
         for (int64_t j = 0; j < TILE_N; j += VL)
-            v_store(ret + j, cols - j >= VL  ? v_load(b + j)
+            v_store(ret + j, cols - j >= VL ? v_load(b + j)
                              : cols - j > 0 ? v_load_n(b + j, cols - j)
                                             : v_zero());
 }

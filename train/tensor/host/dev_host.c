@@ -86,9 +86,14 @@ static void host_close(struct dev *d)
 int dev_host_open(struct dev *ret, int threads, struct err *e)
 {
     static const struct dev_table table = {
-        .alloc = host_alloc,   .release = host_release, .copy = host_copy,
-        .zero = host_zero,     .record = host_event,    .wait = host_event,
-        .sync = host_sync,     .memory_free = host_memory_free,
+        .alloc = host_alloc,
+        .release = host_release,
+        .copy = host_copy,
+        .zero = host_zero,
+        .record = host_event,
+        .wait = host_event,
+        .sync = host_sync,
+        .memory_free = host_memory_free,
         .close = host_close,
     };
     if (threads < 0)
