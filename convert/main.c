@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/opt.h"
-#include "base/out.h"
-#include "base/path.h"
-#include "base/program.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/cli/opt.h"
+#include "base/cli/stdout.h"
+#include "base/io/path.h"
+#include "base/core/program.h"
 #include "convert/report.h"
 
 enum { INSPECT = 1, VERIFY = 2 };

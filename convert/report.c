@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/mem.h"
+#include "base/format/json.h"
+#include "base/core/mem.h"
 #include "train/spec/param.h"
 
 enum { EXTRA_SHOWN = 10 }; /* names of tensors in one message */

@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-#include "base/buf.h"
-#include "base/err.h"
+#include "base/core/buf.h"
+#include "base/core/err.h"
 #include "train/ckpt/ckpt.h"
 #include "train/spec/spec.h"
 

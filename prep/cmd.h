@@ -9,7 +9,7 @@
 
 #include <signal.h>
 
-#include "base/progress.h"
+#include "base/cli/progress.h"
 #include "prep/options.h"
 
 struct cmd {

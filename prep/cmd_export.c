@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/output.h"
-#include "base/pool.h"
-#include "base/program.h"
-#include "base/sink.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/output.h"
+#include "base/thread/pool.h"
+#include "base/core/program.h"
+#include "base/io/sink.h"
 #include "prep/cmd.h"
-#include "prep/export.h"
-#include "tok/options.h"
+#include "prep/tools/export.h"
+#include "tok/tokenizer/options.h"
 
 static int put(void *to, const void *p, size_t n, struct err *e)
 {

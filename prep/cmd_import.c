@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/path.h"
-#include "base/program.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "base/core/program.h"
 #include "prep/cmd.h"
-#include "prep/import.h"
-#include "tok/options.h"
+#include "prep/tools/import.h"
+#include "tok/tokenizer/options.h"
 
 static int parse_boundary(const char *text, int64_t *ret, struct err *e)
 {

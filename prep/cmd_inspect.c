@@ -2,12 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/mem.h"
-#include "base/program.h"
-#include "dataset/mix.h"
+#include "base/core/mem.h"
+#include "base/core/program.h"
+#include "dataset/sample/blend_set.h"
 #include "prep/cmd.h"
-#include "prep/inspect.h"
-#include "prep/sample.h"
+#include "prep/tools/inspect.h"
+#include "prep/tools/sample.h"
 
 /* Numbers of documents or samples, as `option` has them. */
 static int parse(const struct opt_list *l, const char *option, uint64_t *ret, struct err *e)

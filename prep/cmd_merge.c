@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/path.h"
-#include "base/program.h"
-#include "dataset/merge.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "base/core/program.h"
+#include "dataset/tools/merge.h"
 #include "prep/cmd.h"
 
 /* --input and what stands behind the verb. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "base/log.h"
-#include "prep/blend.h"
+#include "base/core/log.h"
+#include "prep/tools/blend.h"
 #include "prep/cmd.h"
 
 static void on_index(void *arg, bool warning, const char *sentence)

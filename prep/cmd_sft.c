@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/pool.h"
-#include "base/program.h"
-#include "dataset/prefix.h"
+#include "base/core/log.h"
+#include "base/thread/pool.h"
+#include "base/core/program.h"
+#include "dataset/shard/prefix.h"
 #include "prep/cmd.h"
-#include "prep/sft.h"
-#include "prep/unpack.h"
+#include "prep/sft/sft.h"
+#include "prep/sft/unpack.h"
 
 static const char *const templates[] = {"text",   "chatml",  "llama3", "alpaca",
                                         "vicuna", "guanaco", "llm-jp"};

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/log.h"
-#include "base/path.h"
-#include "base/program.h"
-#include "dataset/merge.h"
+#include "base/core/log.h"
+#include "base/io/path.h"
+#include "base/core/program.h"
+#include "dataset/tools/merge.h"
 #include "prep/cmd.h"
-#include "prep/verify.h"
-#include "tok/options.h"
+#include "prep/tools/verify.h"
+#include "tok/tokenizer/options.h"
 
 static void tell_repair(const char *prefix, const struct repair *r)
 {

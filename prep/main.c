@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/out.h"
-#include "base/output.h"
-#include "base/pool.h"
-#include "base/program.h"
-#include "base/progress.h"
-#include "prep/build.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/cli/stdout.h"
+#include "base/io/output.h"
+#include "base/thread/pool.h"
+#include "base/core/program.h"
+#include "base/cli/progress.h"
+#include "prep/build/build.h"
 #include "prep/cmd.h"
 #include "prep/options.h"
 

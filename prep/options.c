@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-#include "base/program.h"
-#include "dataset/foreign.h"
+#include "base/core/program.h"
+#include "dataset/tools/foreign.h"
 
 #define S struct prep_options
 #define AT(m) .offset = offsetof(S, m)

@@ -4,9 +4,9 @@
 
 /* The one table of prep's options. Names and meanings are Megatron-LM's where it has them. */
 
-#include "base/opt.h"
-#include "dataset/options.h"
-#include "tok/options.h"
+#include "base/cli/opt.h"
+#include "dataset/sample/options.h"
+#include "tok/tokenizer/options.h"
 
 enum prep_verb {
     PREP_BUILD,

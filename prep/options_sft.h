@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-#include "base/opt.h"
-#include "tok/options.h"
+#include "base/cli/opt.h"
+#include "tok/tokenizer/options.h"
 
 #define PREP_SFT_ROWS(S_, SFT_, UNPACK_)                                                           \
     TOK_FLAG_ROWS(S_, tokenizer, SFT_ | UNPACK_),                                                  \

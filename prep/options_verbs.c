@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
 
-#include "base/program.h"
+#include "base/core/program.h"
 #include "prep/options.h"
 
 static const struct opt_verb verbs[] = {

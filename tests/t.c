@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/path.h"
-#include "base/rng.h"
+#include "base/core/arena.h"
+#include "base/io/path.h"
+#include "base/core/rng.h"
 #include "tests/trace.h"
 
 /*

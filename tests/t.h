@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/core/err.h"
 #include "tests/trace.h"
 
 struct t_case {

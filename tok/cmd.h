@@ -7,13 +7,13 @@
  * they may write to stdout and log.
  */
 
-#include "base/opt.h"
-#include "base/sink.h"
-#include "tok/docs.h"
-#include "tok/learn_out.h"
-#include "tok/options.h"
-#include "tok/recipe.h"
-#include "tok/sp_train.h"
+#include "base/cli/opt.h"
+#include "base/io/sink.h"
+#include "tok/stream/documents.h"
+#include "tok/learn/out.h"
+#include "tok/tokenizer/options.h"
+#include "tok/edit/recipe.h"
+#include "tok/learn/sp/library_trainer.h"
 
 enum cmd_format { CMD_TEXT, CMD_JSON, CMD_U16, CMD_U32, CMD_DOCS };
 
@@ -184,8 +184,8 @@ int cmd_window(const struct cli *c, const struct tokenizer *t, struct tok_window
                struct err *e);
 
 /*
- * cmd_output.c: the rule of base/output.h for files to be written, held against all that the verb
- * reads. `t` is the tokenizer that was opened, NULL if none was. cmd_will_write also makes the
+ * cmd_output.c: the rule of base/io/output.h for files to be written, held against all that the
+ * verb reads. `t` is the tokenizer that was opened, NULL if none was. cmd_will_write also makes the
  * folder, cmd_may_write changes nothing.
  */
 int cmd_may_write(const struct cli *c, const char *path, const struct tokenizer *t, struct err *e);

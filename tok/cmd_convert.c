@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/output.h"
-#include "base/program.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/output.h"
+#include "base/core/program.h"
 #include "tok/cmd.h"
 #include "tok/cmd_facts.h"
-#include "tok/compare.h"
-#include "tok/recipe_edit.h"
+#include "tok/inspect/compare.h"
+#include "tok/edit/recipe_edit.h"
 
 /* One format as another, and the proof that both encode a corpus alike. */
 

@@ -2,15 +2,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-#include "base/json.h"
-#include "base/jsonl.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/path.h"
-#include "base/program.h"
+#include "base/core/bytes.h"
+#include "base/format/json.h"
+#include "base/format/jsonl.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "base/core/program.h"
 #include "tok/cmd.h"
-#include "tok/docstream.h"
+#include "tok/stream/framed_stream.h"
 
 enum { OUT_BYTES = 1 << 16, IN_BYTES = 1 << 16 };
 

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/program.h"
-#include "base/progress.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/core/program.h"
+#include "base/cli/progress.h"
 #include "tok/cmd.h"
 #include "tok/cmd_facts.h"
-#include "tok/compare.h"
-#include "tok/surface.h"
+#include "tok/inspect/compare.h"
+#include "tok/inspect/token_bytes.h"
 
 /* Two tokenizers beside each other: their vocabularies, and what they make of a corpus. */
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/mem.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
 #include "tok/cmd.h"
 
 /* What the verbs read. */

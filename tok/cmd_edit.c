@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/output.h"
-#include "base/path.h"
-#include "base/program.h"
-#include "base/progress.h"
+#include "base/format/json.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/output.h"
+#include "base/io/path.h"
+#include "base/core/program.h"
+#include "base/cli/progress.h"
 #include "tok/cmd.h"
-#include "tok/recipe_edit.h"
+#include "tok/edit/recipe_edit.h"
 
 /* extend, merge and prune: another vocabulary, and a file that says what becomes of embeddings. */
 

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/path.h"
-#include "base/pool.h"
-#include "base/program.h"
-#include "base/progress.h"
-#include "base/spill.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "base/thread/pool.h"
+#include "base/core/program.h"
+#include "base/cli/progress.h"
+#include "base/io/spill.h"
 #include "tok/cmd_out.h"
 
 /*

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/format/json.h"
 #include "tok/cmd_out.h"
 
 enum { SPELT_MOST = 1 << 20 /* ids whose spellings are kept */ };

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/io/file.h"
+#include "base/format/json.h"
 
 enum { INDENT = 2, WIDTH = 28, FLUSH = 1 << 20 };
 

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
-#include "base/err.h"
-#include "tok/tok.h"
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "tok/tokenizer/tokenizer.h"
 
 struct facts {
     struct buf out;

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/program.h"
+#include "base/core/program.h"
 #include "tok/cmd.h"
 #include "tok/cmd_facts.h"
-#include "tok/describe.h"
-#include "tok/recipe.h"
+#include "tok/inspect/describe.h"
+#include "tok/edit/recipe.h"
 
 /* What a tokenizer is: its facts, and those of a SentencePiece model's parts. */
 

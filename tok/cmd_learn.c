@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/pool.h"
-#include "base/program.h"
-#include "base/progress.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/thread/pool.h"
+#include "base/core/program.h"
+#include "base/cli/progress.h"
 #include "tok/cmd.h"
-#include "tok/learn_bpe.h"
-#include "tok/learn_bytes.h"
+#include "tok/learn/bpe.h"
+#include "tok/learn/bytes.h"
 
 /* ---- reading ----------------------------------------------------------------------------- */
 

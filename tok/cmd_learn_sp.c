@@ -2,13 +2,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/pool.h"
-#include "base/progress.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/thread/pool.h"
+#include "base/cli/progress.h"
 #include "tok/cmd.h"
-#include "tok/learn_spbpe.h"
-#include "tok/learn_unigram.h"
+#include "tok/learn/sp/bpe.h"
+#include "tok/learn/sp/unigram.h"
 
 enum { MANY = 1024 };
 

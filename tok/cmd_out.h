@@ -8,8 +8,8 @@
  */
 
 #include "tok/cmd.h"
-#include "tok/docstream.h"
-#include "tok/join.h"
+#include "tok/stream/framed_stream.h"
+#include "tok/text/id_bytes.h"
 
 struct cmd_out {
     const struct cli *cli;

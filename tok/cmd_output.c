@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "base/output.h"
-#include "base/path.h"
-#include "base/program.h"
+#include "base/core/mem.h"
+#include "base/io/output.h"
+#include "base/io/path.h"
+#include "base/core/program.h"
 #include "tok/cmd.h"
 
 /* Files that options name. */

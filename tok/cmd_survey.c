@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/jsonl.h"
-#include "base/mem.h"
-#include "base/progress.h"
-#include "base/utf8.h"
+#include "base/format/jsonl.h"
+#include "base/core/mem.h"
+#include "base/cli/progress.h"
+#include "base/core/utf8.h"
 #include "tok/cmd.h"
 #include "tok/cmd_facts.h"
-#include "tok/recipe_bpe.h"
-#include "tok/survey.h"
+#include "tok/edit/recipe_bpe.h"
+#include "tok/inspect/corpus_stats.h"
 
 /* The part of inspect that encodes: what is reached, what comes back, and what a corpus shows. */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/program.h"
+#include "base/core/program.h"
 #include "tok/cmd.h"
-#include "tok/recipe.h"
+#include "tok/edit/recipe.h"
 
 enum {
     TRAIN = 1,

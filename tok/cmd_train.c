@@ -2,12 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/output.h"
-#include "base/program.h"
-#include "base/progress.h"
+#include "base/core/hash.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/output.h"
+#include "base/core/program.h"
+#include "base/cli/progress.h"
 #include "tok/cmd.h"
 
 /* Documents cut at line feeds, as if all stood in one plain text file. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "base/program.h"
+#include "base/core/program.h"
 #include "tok/cmd.h"
 
 /* What the program knows of options without effect (opts_warn_unused): the rows ask by name. */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/opt.h"
+#include "base/cli/opt.h"
 #include "tok/cmd.h"
 
 /* What --truncation asks for, by itself or by the tokenizer's file. */

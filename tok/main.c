@@ -2,11 +2,11 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "base/log.h"
-#include "base/out.h"
-#include "base/program.h"
+#include "base/core/log.h"
+#include "base/cli/stdout.h"
+#include "base/core/program.h"
 #include "tok/cmd.h"
-#include "tok/recipe.h"
+#include "tok/edit/recipe.h"
 
 enum { VERB_TRAIN };
 

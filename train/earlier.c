@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/path.h"
-#include "base/toml.h"
+#include "base/core/log.h"
+#include "base/io/path.h"
+#include "base/format/toml.h"
 
 /* Which data: adopted together, where none of them is given. */
 static const char *const sources[] = {"data-path",       "data-args-path",

@@ -7,7 +7,7 @@
  * checkpoint without that file says nothing; one that is no TOML is ERR_USAGE with file and line.
  */
 
-#include "base/opt.h"
+#include "base/cli/opt.h"
 #include "train/ckpt/ckpt.h"
 
 /* Data, split, batches and the like of that run, where the command line and its file name none. */

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/path.h"
-#include "base/pool.h"
-#include "base/program.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "base/thread/pool.h"
+#include "base/core/program.h"
 #include "train/engine/state.h"
 #include "train/start.h"
 

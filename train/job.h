@@ -7,12 +7,12 @@
  * does one step and says in a sentence why it cannot; job_close takes whatever stage was reached.
  */
 
-#include "dataset/batch.h"
-#include "dataset/fim.h"
-#include "dataset/manifest.h"
-#include "dataset/mix.h"
-#include "dataset/packed_feed.h"
-#include "tok/tok.h"
+#include "dataset/sample/batch.h"
+#include "dataset/sample/fim.h"
+#include "dataset/shard/manifest.h"
+#include "dataset/sample/blend_set.h"
+#include "dataset/sample/packed_feed.h"
+#include "tok/tokenizer/tokenizer.h"
 #include "train/ckpt/ckpt.h"
 #include "train/engine/rank.h"
 #include "train/options.h"
@@ -57,7 +57,8 @@ int job_open_manifest(struct job *j, struct err *e);
  * that all that are known have one digest: ERR_USAGE names both. */
 int job_open_tokenizer(struct job *j, struct err *e);
 
-/* The tokenizer that is open once more, in another manner (tok/tok.h); the caller closes it. */
+/* The tokenizer that is open once more, in another manner (tok/tokenizer/tokenizer.h); the caller
+ * closes it. */
 int job_tokenizer_again(const struct job *j, bool no_template, enum tok_specials specials,
                         struct tokenizer **ret, struct err *e);
 

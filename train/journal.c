@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/path.h"
+#include "base/io/file.h"
+#include "base/format/json.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
 
 enum { LOST_LIMIT = 50, METRICS_MAX = 1 << 30 };
 

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "base/progress.h"
+#include "base/cli/progress.h"
 #include "train/engine/step.h"
 #include "train/metrics/logline.h"
 #include "train/options.h"

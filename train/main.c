@@ -2,8 +2,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "base/log.h"
-#include "base/out.h"
+#include "base/core/log.h"
+#include "base/cli/stdout.h"
 #include "train/job.h"
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/options.h"
 
-#include "base/program.h"
+#include "base/core/program.h"
 
 #define RUN (1u << VERB_RUN)
 #define EVAL (1u << VERB_EVAL)

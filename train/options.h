@@ -7,9 +7,9 @@
  * has them. Verbs are VERB_...; values land in struct train_options.
  */
 
-#include "base/opt.h"
-#include "dataset/options.h"
-#include "tok/options.h"
+#include "base/cli/opt.h"
+#include "dataset/sample/options.h"
+#include "tok/tokenizer/options.h"
 #include "train/spec/options.h"
 
 enum { VERB_RUN, VERB_EVAL, VERB_GENERATE, VERB_PLAN };

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/path.h"
+#include "base/io/file.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
 
 /* ---- the lock of --save ------------------------------------------------------------------- */
 

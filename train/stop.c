@@ -7,7 +7,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/core/log.h"
 
 static volatile sig_atomic_t asked;
 

@@ -2,10 +2,10 @@
 #ifndef TRAIN_TALK_H
 #define TRAIN_TALK_H
 
-/* Prompts of `train generate --chat`: conversations as ids (tok/chat.h). A zeroed struct is closed;
- * for one thread. */
+/* Prompts of `train generate --chat`: conversations as ids (tok/chat/chat.h). A zeroed struct is
+ * closed; for one thread. */
 
-#include "tok/chat_read.h"
+#include "tok/chat/read.h"
 #include "train/job.h"
 
 struct talk {

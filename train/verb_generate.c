@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/core/log.h"
 #include "train/engine/generate.h"
 #include "train/start.h"
 

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/path.h"
-#include "base/progress.h"
+#include "base/io/file.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "base/cli/progress.h"
 #include "train/engine/state.h"
 #include "train/engine/step.h"
 #include "train/earlier.h"

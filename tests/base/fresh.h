@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "base/path.h"
+#include "base/io/path.h"
 #include "tests/t.h"
 
 static inline void expect_text(const char *path, const char *want)

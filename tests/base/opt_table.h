@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/opt.h"
+#include "base/cli/opt.h"
 #include "tests/t.h"
 
 struct values {

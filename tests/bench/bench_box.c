@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/mem.h"
+#include "base/core/mem.h"
 #include "train/tensor/box.h"
 
 enum { ROWS = 4096, COLS = 8192, N = ROWS * COLS, ROUNDS = 9, SHARES = 8, KINDS = 6 };

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/jsonl.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/path.h"
-#include "tok/tok.h"
+#include "base/format/jsonl.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "tok/tokenizer/tokenizer.h"
 
 struct text {
     char *p;

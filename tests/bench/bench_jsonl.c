@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/buf.h"
-#include "base/jsonl.h"
+#include "base/core/buf.h"
+#include "base/format/jsonl.h"
 #include "tests/t.h"
 
 enum { LINES = 2000, LINE_BYTES = 2000, ROUNDS = 10, REPEATS = 5 };

@@ -30,12 +30,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
-#include "base/file.h"
-#include "base/mem.h"
-#include "base/path.h"
-#include "dataset/batch.h"
-#include "dataset/mix.h"
+#include "base/core/bytes.h"
+#include "base/io/file.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "dataset/sample/batch.h"
+#include "dataset/sample/blend_set.h"
 #include "tests/t.h"
 
 enum { L = 2048 };

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/buf.h"
-#include "base/mem.h"
-#include "base/path.h"
+#include "base/core/buf.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
 #include "tests/t.h"
-#include "tok/scan.h"
+#include "tok/pretok/scan.h"
 
 enum { BYTES = 1 << 20, ROUNDS = 7, LEVELS = 4 };
 

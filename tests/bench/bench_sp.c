@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/log.h"
-#include "base/path.h"
-#include "tok/tok.h"
+#include "base/core/log.h"
+#include "base/io/path.h"
+#include "tok/tokenizer/tokenizer.h"
 
 static double seconds(void)
 {

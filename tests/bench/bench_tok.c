@@ -26,13 +26,13 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "base/bytes.h"
-#include "base/hash.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/path.h"
-#include "base/pool.h"
-#include "tok/tok.h"
+#include "base/core/bytes.h"
+#include "base/core/hash.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "base/thread/pool.h"
+#include "tok/tokenizer/tokenizer.h"
 
 enum { MAX_THREADS = 256 };
 

@@ -6,7 +6,7 @@ examples.py TOK PREP TRAIN CONVERT: runs every command that -h, --help, the manu
 Each command runs by itself in a fresh folder, which has small files of the names that the commands read, and none of
 those that it writes. A training run takes two steps (--train-iters 2 after it, and a shorter warm-up than the run
 file's); with WEFT_FULL=1 it runs as written.
-The exit codes of README.md and of the manual pages are those of base/err.h.
+The exit codes of README.md and of the manual pages are those of base/core/err.h.
 """
 import base64
 import fnmatch
@@ -259,7 +259,7 @@ def codes_agree():
     want = {int(n): m for n, m in re.findall(r"X\(\w+,\s*(\d+),\s*\"([^\"]*)\"\)", text)}
     with open(f"{SRC}/README.md") as f:
         readme = {int(n): m for n, m in re.findall(r"^\| (\d+) \| (.*?) \|$", f.read(), re.M)}
-    assert len(want) > 9 and readme == want, f"README.md has {readme}, base/err.h {want}"
+    assert len(want) > 9 and readme == want, f"README.md has {readme}, base/core/err.h {want}"
     for p in PROGRAMS:
         page = shown(p, "--man").replace("\\-", "-")
         page = page[page.index(".SH EXIT STATUS"):page.index(".SH EXAMPLES")]
@@ -280,9 +280,9 @@ def main():
 
     try:
         codes_agree()
-        result("the exit codes of README.md and the manual pages are those of base/err.h", None)
+        result("the exit codes of README.md and the manual pages are those of base/core/err.h", None)
     except AssertionError as e:
-        result("the exit codes of README.md and the manual pages are those of base/err.h", str(e))
+        result("the exit codes of README.md and the manual pages are those of base/core/err.h", str(e))
     if not shutil.which("zstd"):
         print(f"ok {number + 1} - examples # SKIP no zstd\n1..{number + 1}")
         return failed

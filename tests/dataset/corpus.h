@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/mem.h"
-#include "base/path.h"
-#include "dataset/shard_write.h"
+#include "base/core/buf.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "dataset/shard/write.h"
 #include "tests/t.h"
 
 static inline void md5_text(const void *p, size_t n, char ret[33])

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/bytes.h"
-#include "base/file.h"
+#include "base/core/buf.h"
+#include "base/core/bytes.h"
+#include "base/io/file.h"
 #include "tests/t.h"
 
 static inline void add_u64(struct buf *b, uint64_t v)

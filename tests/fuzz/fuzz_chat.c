@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tok/chat_read.h"
+#include "tok/chat/read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tok/docstream.h"
+#include "tok/stream/framed_stream.h"
 #include "tests/fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "base/bytes.h"
-#include "dataset/foreign.h"
-#include "dataset/shard.h"
+#include "base/core/bytes.h"
+#include "dataset/tools/foreign.h"
+#include "dataset/shard/shard.h"
 #include "tests/fuzz/scratch.h"
 
 /*

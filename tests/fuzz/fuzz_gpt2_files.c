@@ -2,10 +2,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/core/mem.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/use.h"
-#include "tok/formats.h"
+#include "tok/formats/formats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "base/bytes.h"
-#include "base/mem.h"
-#include "dataset/gpt.h"
+#include "base/core/bytes.h"
+#include "base/core/mem.h"
+#include "dataset/sample/gpt.h"
 #include "tests/fuzz/scratch.h"
 
 /* Input: u16 size of the .idx, the .idx, the .bin. */

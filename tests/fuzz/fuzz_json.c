@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/format/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

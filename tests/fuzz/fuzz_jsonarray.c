@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/jsonl.h"
-#include "base/mem.h"
-#include "prep/jsonarray.h"
+#include "base/core/buf.h"
+#include "base/format/jsonl.h"
+#include "base/core/mem.h"
+#include "prep/input/jsonarray.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

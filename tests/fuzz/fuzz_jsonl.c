@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/jsonl.h"
-#include "base/mem.h"
-#include "base/utf8.h"
+#include "base/format/jsonl.h"
+#include "base/core/mem.h"
+#include "base/core/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

@@ -2,10 +2,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tok/sp_cxx.h"
-#include "tok/sp_model.h"
-#include "tok/sp_native.h"
-#include "tok/unigram.h"
+#include "tok/sp/sp_cxx.h"
+#include "tok/sp/model.h"
+#include "tok/sp/segment.h"
+#include "tok/sp/unigram.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

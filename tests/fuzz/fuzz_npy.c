@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "base/buf.h"
-#include "dataset/npy.h"
+#include "base/core/buf.h"
+#include "dataset/index/npy.h"
 #include "tests/fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-#include "base/hash.h"
-#include "base/mem.h"
-#include "dataset/packed.h"
+#include "base/core/bytes.h"
+#include "base/core/hash.h"
+#include "base/core/mem.h"
+#include "dataset/packed/packed.h"
 #include "tests/fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

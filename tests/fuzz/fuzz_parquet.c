@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "base/parquet.h"
+#include "base/core/mem.h"
+#include "base/parquet/parquet.h"
 #include "tests/fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);

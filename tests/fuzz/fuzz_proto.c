@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/proto.h"
+#include "base/format/proto.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

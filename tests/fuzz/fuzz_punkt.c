@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdint.h>
 
-#include "base/err.h"
-#include "prep/punkt.h"
+#include "base/core/err.h"
+#include "prep/sentence/punkt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

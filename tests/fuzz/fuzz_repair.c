@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "base/bytes.h"
-#include "base/mem.h"
-#include "dataset/repair.h"
-#include "dataset/shard.h"
+#include "base/core/bytes.h"
+#include "base/core/mem.h"
+#include "dataset/tools/repair.h"
+#include "dataset/shard/shard.h"
 #include "tests/fuzz/scratch.h"
 
 /* Input: u16 size of the .idx, the .idx, the .bin. What repair_look promises, the shard has. */

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
-#include "base/mem.h"
-#include "tok/regex.h"
-#include "tok/scan.h"
+#include "base/core/err.h"
+#include "base/core/mem.h"
+#include "tok/pretok/regex.h"
+#include "tok/pretok/scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
-#include "base/mem.h"
-#include "prep/sentences.h"
+#include "base/core/err.h"
+#include "base/core/mem.h"
+#include "prep/sentence/sentences.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

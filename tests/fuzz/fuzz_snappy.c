@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "base/snappy.h"
+#include "base/core/mem.h"
+#include "base/format/snappy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tok/formats.h"
+#include "tok/formats/formats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

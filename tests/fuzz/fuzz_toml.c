@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/toml.h"
+#include "base/format/toml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

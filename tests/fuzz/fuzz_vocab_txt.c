@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/fuzz/use.h"
-#include "tok/formats.h"
+#include "tok/formats/formats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

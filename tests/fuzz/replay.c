@@ -16,10 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/mem.h"
-#include "base/path.h"
-#include "base/rng.h"
+#include "base/core/buf.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "base/core/rng.h"
 
 enum { MUTATIONS = 2000, SEED_BYTES = 1 << 20, MAX_SEEDS = 1000 };
 

@@ -4,8 +4,8 @@
 
 /*
  * A folder for targets whose parser maps files: one for each process, gone at its end. Files are
- * written without the care of base/file.h, since a sync for each input would make fuzzing a hundred
- * times slower.
+ * written without the care of base/io/file.h, since a sync for each input would make fuzzing a
+ * hundred times slower.
  */
 
 #include <stdint.h>
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/err.h"
+#include "base/core/err.h"
 
 static char scratch_dir[256];
 static char scratch_path[512];

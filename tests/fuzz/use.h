@@ -5,8 +5,8 @@
 /* What must hold of an engine that opened, whatever its file: ids of the vocabulary out of any
  * text, and text out of them. Returns whether the text could be encoded. */
 
-#include "base/mem.h"
-#include "tok/engine.h"
+#include "base/core/mem.h"
+#include "tok/core/engine.h"
 
 static inline bool fuzz_use(const struct tok_engine *g, const struct tok_info *info, const void *p,
                             size_t n)

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "tok/chat_read.h"
+#include "base/format/json.h"
+#include "tok/chat/read.h"
 
 static void list(struct buf *b, const char *key, const struct tok_ids *ids, const char *mask)
 {

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/log.h"
-#include "base/mem.h"
+#include "base/core/hash.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/safetensors.h"
 #include "train/spec/param.h"

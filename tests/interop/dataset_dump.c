@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "dataset/batch.h"
-#include "dataset/mix.h"
-#include "dataset/shard_write.h"
+#include "base/core/mem.h"
+#include "dataset/sample/batch.h"
+#include "dataset/sample/blend_set.h"
+#include "dataset/shard/write.h"
 
 static uint64_t number(const char *s)
 {

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/bytes.h"
-#include "base/jsonl.h"
-#include "base/mem.h"
+#include "base/core/bytes.h"
+#include "base/format/jsonl.h"
+#include "base/core/mem.h"
 
 static void print_value(const struct jsonl_value *v)
 {

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/json.h"
-#include "base/mem.h"
-#include "base/path.h"
+#include "base/io/file.h"
+#include "base/format/json.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
 #include "tests/train/tiny.h"
 
 /*

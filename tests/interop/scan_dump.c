@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "tok/scan.h"
+#include "base/core/mem.h"
+#include "tok/pretok/scan.h"
 
 int main(void)
 {

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/err.h"
-#include "prep/sentences.h"
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "prep/sentence/sentences.h"
 
 static void dump(const struct sentences *s, const char *text, size_t n, struct punkt_work *w)
 {

@@ -8,7 +8,7 @@ places, texts of ids, the n best segmentations, and what is left of it when prun
 201 models, with WEFT_FULL=1 5000, or those of the numbers FIRST to LAST - 1. They are written here, not trained, so that there
 is what no trainer makes: rules of several characters that become nothing or something else, pieces around user-defined ones,
 scores that are equal, 0 and -0, characters without a piece inside longer ones. Places are compared where no id is unknown:
-which of two alike pieces in a row of unknown characters it was is not told by ids (sp_offsets.h)."""
+which of two alike pieces in a row of unknown characters it was is not told by ids (tok/sp/offsets.h)."""
 import base64
 import json
 import os

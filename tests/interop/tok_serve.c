@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-#include "base/mem.h"
-#include "tok/tok.h"
+#include "base/core/bytes.h"
+#include "base/core/mem.h"
+#include "tok/tokenizer/tokenizer.h"
 
 struct server {
     struct tokenizer *tok;

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-#include "tok/unicode.h"
+#include "base/core/bytes.h"
+#include "tok/unicode/unicode.h"
 
 static const int version_number[UNI_VERSIONS] = {8, 9, 15, 16, 17};
 

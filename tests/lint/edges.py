@@ -164,7 +164,7 @@ def lean_programs_link_little(root, build):
 
 
 def main(root, build=None):
-    tree_rules = [table_is_sound, modules_have_no_cycle, every_file_has_a_room, includes_keep_to_the_table,
+    tree_rules = [modules_are_small, table_is_sound, modules_have_no_cycle, every_file_has_a_room, includes_keep_to_the_table,
                   cuda_headers_stay_in_cuda, mpi_headers_stay_in_comm, cxx_stays_in_wrappers]
     rules = [(r.__name__, lambda r=r: r(root)) for r in tree_rules]
     rules.append(("lean_programs_link_little", lambda: lean_programs_link_little(root, build)))

@@ -3,12 +3,12 @@
 #define TESTS_TOK_CHARSMAP_H
 
 /* SentencePiece's rules for normalizing, made by hand: a double array with a block of 256 units for
- * the children of each node (tok/sp_model.h). */
+ * the children of each node (tok/sp/model.h). */
 
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/bytes.h"
+#include "base/core/buf.h"
+#include "base/core/bytes.h"
 #include "tests/t.h"
 
 enum { CHARSMAP_NODES = 64 };

@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/core/buf.h"
 #include "tests/tok/hf_make.h"
-#include "tok/letters.h"
+#include "tok/text/byte_alphabet.h"
 
 enum {
     MADE_NN = 256,

@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/file.h"
+#include "base/core/buf.h"
+#include "base/io/file.h"
 #include "tests/t.h"
-#include "tok/tok.h"
+#include "tok/tokenizer/tokenizer.h"
 
 /* The parts of a file; NULL: null, or [] for added_tokens. */
 struct hf_make {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tests/t.h"
-#include "tok/learn_sp.h"
+#include "tok/learn/sp/sp.h"
 
 static const struct opt given_rows[] = {SP_TRAIN_ROWS(struct sp_train_options, , 0),
                                         {.name = NULL}};

@@ -6,10 +6,10 @@
 
 #include <stdlib.h>
 
-#include "base/mem.h"
+#include "base/core/mem.h"
 #include "tests/t.h"
-#include "tok/learn_sp.h"
-#include "tok/learn_valid.h"
+#include "tok/learn/sp/sp.h"
+#include "tok/learn/sp/valid.h"
 
 static inline struct learn_valid usual_valid(uint32_t longest)
 {

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/bytes.h"
-#include "base/proto.h"
+#include "base/core/buf.h"
+#include "base/core/bytes.h"
+#include "base/format/proto.h"
 #include "tests/t.h"
-#include "tok/sp_model.h"
+#include "tok/sp/model.h"
 
 static inline void make_piece(struct buf *b, const char *text, float score, int type)
 {

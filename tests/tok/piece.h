@@ -3,7 +3,7 @@
 #define TESTS_TOK_PIECE_H
 
 #include "tests/t.h"
-#include "tok/tok.h"
+#include "tok/tokenizer/tokenizer.h"
 
 /* The piece of an id is a literal, of which bytes may be NUL. */
 #define T_PIECE(t, id, literal)                                                                    \

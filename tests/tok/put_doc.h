@@ -2,7 +2,7 @@
 #ifndef TESTS_TOK_PUT_DOC_H
 #define TESTS_TOK_PUT_DOC_H
 
-#include "tok/docstream.h"
+#include "tok/stream/framed_stream.h"
 
 /* A document of the framed stream. */
 static inline void put_doc(struct buf *out, const struct docstream_header *h, const int32_t *id,

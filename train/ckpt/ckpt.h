@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
-#include "base/json.h"
+#include "base/core/err.h"
+#include "base/format/json.h"
 #include "train/tensor/box.h"
 
 /*

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-#include "base/mem.h"
+#include "base/core/bytes.h"
+#include "base/core/mem.h"
 
 static const char digest_key[] = "\"xxh3_128\": \"";
 static const char tail_end[] = "\"\n}\n";

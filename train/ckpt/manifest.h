@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/hash.h"
+#include "base/core/arena.h"
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "base/core/hash.h"
 #include "train/ckpt/ckpt.h"
 
 enum { MANIFEST_MAX = 256 << 20, MANIFEST_VALUES_MAX = 4000000 };

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/mem.h"
-#include "base/path.h"
+#include "base/io/file.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
 
 static const char prefix[] = "iter_";
 static const char old_end[] = ".old";

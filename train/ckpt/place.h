@@ -7,7 +7,7 @@
  * memory.
  *
  *     iter_0000100          a checkpoint
- *     .iter_0000100.tmp.0   one that is being written: a folder of outdir_create (base/file.h),
+ *     .iter_0000100.tmp.0   one that is being written: a folder of outdir_create (base/io/file.h),
  *                           locked by its manifest.json while its writer lives
  *     .iter_0000100.old     one that is being replaced, where the file system cannot exchange two
  *                           names: it counts as iter_0000100 until that is there
@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/core/err.h"
 
 /* "SAVE/iter_0000100" */
 char *place_final(const char *dir, int64_t iteration);

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
-#include "base/mem.h"
-#include "base/path.h"
-#include "base/pool.h"
-#include "base/thread.h"
+#include "base/core/hash.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "base/thread/pool.h"
+#include "base/thread/thread.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/manifest.h"
 #include "train/ckpt/place.h"

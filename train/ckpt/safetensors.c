@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-#include "base/json.h"
-#include "base/mem.h"
+#include "base/core/bytes.h"
+#include "base/format/json.h"
+#include "base/core/mem.h"
 
 static const struct {
     const char *name;

@@ -12,11 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/map.h"
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "base/io/file.h"
+#include "base/core/hash.h"
+#include "base/io/map.h"
 #include "train/tensor/box.h"
 
 enum {

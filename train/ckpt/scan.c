@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "base/path.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/place.h"
 

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/mem.h"
-#include "base/path.h"
+#include "base/io/file.h"
+#include "base/core/hash.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/manifest.h"
 #include "train/ckpt/place.h"

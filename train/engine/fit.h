@@ -4,7 +4,7 @@
 
 /* Whether a planned rank fits into the memory that this process may still take. */
 
-#include "base/limit.h"
+#include "base/core/limit.h"
 #include "train/engine/rank.h"
 
 /* Bytes that a planned rank takes, with what config says of others: all that is touched, and all

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/mem.h"
+#include "base/core/mem.h"
 #include "train/engine/fit.h"
 #include "train/engine/step.h"
 

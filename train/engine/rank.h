@@ -8,7 +8,7 @@
  * initial weights; after that nothing allocates. A rank belongs to one thread.
  */
 
-#include "dataset/batch.h"
+#include "dataset/sample/batch.h"
 #include "train/comm/comm.h"
 #include "train/model/model.h"
 #include "train/ops/ops.h"

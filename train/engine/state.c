@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fault.h"
+#include "base/core/fault.h"
 
 /* The groups of a checkpoint that training needs, and the slabs that hold them. */
 enum { GROUPS = 3 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/engine/step.h"
 
-#include "base/progress.h"
+#include "base/cli/progress.h"
 
 /* Labels that count in a micro-batch: known on the host before anything is issued. */
 static double counted(const struct batch *b)

@@ -8,7 +8,7 @@
  * of ranks that differ from one another along one axis (or, GROUP_WORLD, all of them).
  */
 
-#include "base/err.h"
+#include "base/core/err.h"
 
 enum group { GROUP_TP, GROUP_DP, GROUP_PP, GROUP_WORLD, GROUP_COUNT };
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/json.h"
+#include "base/format/json.h"
 
 static void counts(struct buf *out, const struct log_values *v)
 {

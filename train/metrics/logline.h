@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "base/buf.h"
+#include "base/core/buf.h"
 
 enum log_format { LOG_CORE, LOG_V3, LOG_DEEPSPEED };
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/mem.h"
+#include "base/core/mem.h"
 
 /* What one layer keeps. `first` has no r1: its residual is the embedding's output. */
 static void take_layer(const struct model *m, struct slab *s, struct layer_acts *a, bool first)

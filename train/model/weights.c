@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/mem.h"
+#include "base/core/mem.h"
 
 static struct tensor view(const struct params *p, struct tensor flat, enum param_kind kind,
                           int layer)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/optim/optim.h"
 
-#include "base/fault.h"
+#include "base/core/fault.h"
 
 void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations, enum dtype real)
 {

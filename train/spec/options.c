@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/core/buf.h"
 
 struct alone {
     struct spec_flags m;

@@ -23,8 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
-#include "base/opt.h"
+#include "base/core/err.h"
+#include "base/cli/opt.h"
 #include "train/spec/spec.h"
 
 struct spec_flags {

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-#include "base/mem.h"
-#include "base/rng.h"
+#include "base/core/bytes.h"
+#include "base/core/mem.h"
+#include "base/core/rng.h"
 
 /* ---- the table ----------------------------------------------------------------------------- */
 

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/json.h"
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "base/format/json.h"
 
 enum { SPEC_HEAD_MAX = 1 << 16 }; /* channels of a head */
 enum spec_norm { SPEC_LAYERNORM, SPEC_RMSNORM };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/err.h"
+#include "base/core/err.h"
 
 struct box box_whole(int rank, const int64_t *size)
 {

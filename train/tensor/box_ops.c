@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/err.h"
+#include "base/core/err.h"
 
 enum { RUN = 1024 }; /* elements of a row that are calculated with at once */
 

@@ -4,8 +4,8 @@
 #include <immintrin.h>
 #endif
 
-#include "base/cpu.h"
-#include "base/err.h"
+#include "base/core/cpu.h"
+#include "base/core/err.h"
 #include "train/tensor/box.h"
 
 /*

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
-#include "base/pool.h"
+#include "base/core/err.h"
+#include "base/thread/pool.h"
 
 enum place { PLACE_DEVICE, PLACE_PINNED, PLACE_HOST };
 

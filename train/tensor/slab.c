@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/tensor/slab.h"
 
-#include "base/bytes.h"
+#include "base/core/bytes.h"
 
 enum { ALIGN = 256, UNBOUND = 1 << 20 };
 

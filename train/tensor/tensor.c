@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/tensor/tensor.h"
 
-#include "base/err.h"
+#include "base/core/err.h"
 
 static const struct {
     const char *name;

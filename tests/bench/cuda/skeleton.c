@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "base/rng.h"
+#include "base/core/mem.h"
+#include "base/core/rng.h"
 
 enum { PATTERN = 1 << 22, STATE = 256 << 20, QKV = 0, PROJ, FC, DOWN, HEAD };
 

@@ -7,9 +7,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/mem.h"
-#include "base/path.h"
+#include "base/io/file.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
 #include "tests/t.h"
 
 static void names_of_iterations(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <unistd.h>
 
-#include "base/hash.h"
-#include "base/path.h"
+#include "base/core/hash.h"
+#include "base/io/path.h"
 #include "tests/train/ckpt/sample.h"
 #include "train/ckpt/manifest.h"
 #include "train/ckpt/safetensors.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
-#include "base/mem.h"
+#include "base/core/bytes.h"
+#include "base/core/mem.h"
 #include "tests/t.h"
 
 /* A file of a header text, padded as it is, and n bytes of data. */

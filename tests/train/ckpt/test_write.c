@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/path.h"
+#include "base/io/file.h"
+#include "base/io/path.h"
 #include "tests/train/ckpt/sample.h"
 
 /*

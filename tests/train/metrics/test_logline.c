@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/format/json.h"
 #include "tests/t.h"
 
 static const struct log_values seed002 = {.when = 1700000000,

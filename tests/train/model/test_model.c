@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/core/mem.h"
 #include "tests/t.h"
 #include "tests/train/tiny.h"
 #include "train/engine/generate.h"

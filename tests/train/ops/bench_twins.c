@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/mem.h"
+#include "base/core/mem.h"
 #include "tests/t.h"
 #include "tests/train/ops/twins.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/io/file.h"
 #include "tests/t.h"
 #include "train/spec/param.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/core/mem.h"
 #include "tests/t.h"
 
 static struct box box(int64_t r, int64_t rows, int64_t c, int64_t cols)

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/fault.h"
+#include "base/core/fault.h"
 
 /* ---- AdamW: one pass, all in float ----------------------------------------------------------- */
 

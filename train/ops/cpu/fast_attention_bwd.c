@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ops/cpu/fast_attention.h"
 
-#include "base/fault.h"
+#include "base/core/fault.h"
 
 /*
  * Backward, block by block of queries and keys; weights are computed again from the saved lse. With

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ops/cpu/fast.h"
 
-#include "base/fault.h"
+#include "base/core/fault.h"
 #include "train/ops/cpu/vec_drop.h"
 #include "train/ops/cpu/vec_edge.h"
 

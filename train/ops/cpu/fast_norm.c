@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/fault.h"
+#include "base/core/fault.h"
 #include "train/ops/cpu/vec_drop.h"
 #include "train/ops/cpu/vec_edge.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/cpu.h"
+#include "base/core/cpu.h"
 #include "train/ops/cpu/cpu.h"
 
 static bool always(void)

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/fault.h"
+#include "base/core/fault.h"
 
 void REF(adamw)(struct ops *o, const void *args, void *scratch)
 {

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/fault.h"
-#include "train/ops/cpu/dropout.h"
+#include "base/core/fault.h"
+#include "train/ops/dropout.h"
 
 /* One query of one head, and the keys that it sees: first .. first + n - 1 of sequence s. */
 struct query {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ops/cpu/ref.h"
 
-#include "base/fault.h"
-#include "train/ops/cpu/dropout.h"
+#include "base/core/fault.h"
+#include "train/ops/dropout.h"
 
 void REF(embed)(struct ops *o, const void *args, void *scratch)
 {

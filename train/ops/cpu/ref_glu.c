@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/fault.h"
+#include "base/core/fault.h"
 
 /* silu(g) = g s with s = 1 / (1 + exp(-g)); silu'(g) = s (1 + g (1 - s)) */
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/fault.h"
+#include "base/core/fault.h"
 
 static const double half_sqrt2 = 0.70710678118654752440, gelu_cubic = 0.044715,
                     sqrt_2_over_pi = 0.79788456080286535588,

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "base/fault.h"
-#include "train/ops/cpu/dropout.h"
+#include "base/core/fault.h"
+#include "train/ops/dropout.h"
 
 /* r = x + dropout(a + bias); without a, r is x. Returns the row to be normed. */
 static const real *residual(const struct norm_args *a, int64_t i)

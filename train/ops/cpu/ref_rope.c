@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ops/cpu/ref.h"
 
-#include "base/fault.h"
+#include "base/core/fault.h"
 
 void REF(rope)(struct ops *o, const void *args, void *scratch)
 {

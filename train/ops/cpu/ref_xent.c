@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/fault.h"
+#include "base/core/fault.h"
 
 /* The label's column here, or -1. */
 static int64_t label_column(struct tensor label, int64_t i, int64_t first, int64_t width)

@@ -4,7 +4,7 @@
 
 /* The masks of struct dropout, 4 VL elements at a time. */
 
-#include "train/ops/cpu/dropout.h"
+#include "train/ops/dropout.h"
 #include "train/ops/cpu/vec.h"
 
 enum { DROP_STEP = 4 * VL };

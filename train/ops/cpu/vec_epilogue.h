@@ -4,7 +4,7 @@
 
 /* What follows a product: bias, activation and its slope, on a piece of y still in the cache. */
 
-#include "base/fault.h"
+#include "base/core/fault.h"
 #include "train/ops/cpu/fast.h"
 #include "train/ops/cpu/vec_math.h"
 

@@ -130,7 +130,7 @@ static inline drop_mask mask_of(dropout d)
             d.seed,  d.row0};
 }
 
-/* Philox4x32-10, as in base/rng.h. */
+/* Philox4x32-10, as in base/core/rng.h. */
 static __device__ inline uint4 random_block(uint64_t seed, uint32_t purpose, uint32_t sub,
                                             uint64_t index)
 {

@@ -11,7 +11,7 @@
 #include <cudnn.h>
 #include <stdbool.h>
 
-#include "base/err.h"
+#include "base/core/err.h"
 #include "train/ops/cuda/library.h"
 
 /* In the order of the names in graph.c. */

@@ -8,7 +8,7 @@
  * colons; NULL: none), then where the system's loader looks.
  */
 
-#include "base/err.h"
+#include "base/core/err.h"
 
 struct library {
     void *handle;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/core/mem.h"
 #include "train/ops/cuda/graph.h"
 #include "train/tensor/cuda/dev_cuda.h"
 

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
+#include "base/core/bytes.h"
 
 /* Large blocks come in pages of their own, huge ones where the kernel has them. */
 enum { HEADER = 4096, HUGE = 2 << 20 };

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "base/rng.h"
+#include "base/core/mem.h"
+#include "base/core/rng.h"
 #include "train/ops/cuda/flash.h"
 #include "train/ops/cuda/sdpa.h"
 #include "train/tensor/cuda/dev_cuda.h"

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/mem.h"
-#include "base/rng.h"
+#include "base/core/mem.h"
+#include "base/core/rng.h"
 #include "train/ops/cuda/ops_cuda.h"
 #include "train/tensor/cuda/dev_cuda.h"
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/core/mem.h"
 #include "tests/t.h"
 #include "tests/train/ops/cuda/narrow.h"
 #include "tests/train/ops/world.h"

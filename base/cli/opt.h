@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_CLI_OPT_H
+#define BASE_CLI_OPT_H
+
+/*
+ * One table of options per program, from which all else is derived: parsing of the command line
+ * and of TOML files, -h, --help, the man page, completion for bash, zsh and fish, --print-config.
+ *
+ *     program verb --key value --key=value --switch files
+ *
+ * '-' and '_' are alike in names; a switch takes no value but accepts =true and =false, and
+ * --no-NAME; a list takes values up to the next option, separated by spaces or commas (an item with
+ * a comma is written "in double quotes", a list given again on the command line adds up, and
+ * replaces that of a file; in a list of paths the name of a file that exists is one item, whatever
+ * is in it). "--" ends the options. There are no abbreviations. Unknown names are ERR_USAGE, all in
+ * one sentence, each with the option that was probably meant. Of a single option that is given
+ * twice the last one counts, with a warning if they differ.
+ *
+ * A file's keys may stand at its top or in any [section] of the table, named by the heading in
+ * lower case with '-' for blanks. A key of another verb of the program is accepted and not applied.
+ * Two verbs may have options of one name that differ in all else.
+ *
+ * Values land in the program's own struct, at `offset`; precedence is default < preset < config
+ * file < command line, and the origin of each value is kept. Strings live as long as the opts, and
+ * are UTF-8.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/core/arena.h"
+#include "base/core/err.h"
+
+enum opt_type {
+    OPT_SWITCH, /* bool */
+    OPT_INT,    /* int64_t; 1_000, 1e9, 4k, 8M, 2G (decimal) are understood */
+    OPT_REAL,   /* double */
+    OPT_TEXT,   /* const char *, NULL when unset */
+    OPT_CHOICE, /* int, index into choices */
+    OPT_LIST    /* struct opt_list */
+};
+
+struct opt_list {
+    const char **item;
+    size_t n;
+};
+
+/* So long may the short sentence of an option be: a line of -h has 80 columns. A table with a
+ * longer one is a bug that ends the program at its start. */
+enum { OPT_BRIEF = 50 };
+
+struct opt {
+    const char *name; /* "micro-batch-size", or as the field spells it: "vocab_size" */
+    enum opt_type type;
+    size_t offset;     /* offsetof(struct xxx_options, member) */
+    const char *def;   /* text of the default; NULL: 0, false, unset, empty */
+    const char *unset; /* what holds when it is not given and has no default: "the newest" */
+    double min, max; /* numbers; both 0: no bounds; 1e18, or 0 above a positive min: no upper one */
+    const char *meta;  /* "N", "PATH"; for OPT_CHOICE "a|b|c" */
+    const char *group; /* heading in --help, and table in the config file */
+    bool paths;        /* of a list: files or prefixes; a name that exists is not split at commas */
+    bool numbers;      /* of a list: its values are numbers, so another word ends it */
+    unsigned verbs;    /* bit set of the verbs that take it; 0: all */
+    const char *alias; /* other names, comma separated, or NULL */
+    bool basic;        /* shown by -h; --help shows all */
+    unsigned idle; /* of the verbs, those where it has no effect: accepted, not listed, warned of */
+    const char *needs; /* what gives it an effect (see opts_warn_unused); NULL: it always has one */
+    const char *brief; /* sentence of at most OPT_BRIEF columns for -h; NULL: the long one */
+    const char *help;  /* long sentence, for --help and the man page; neither has a full stop */
+};
+
+/*
+ * A row of a table: fields by their names, in the order of struct opt; those left out are 0.
+ *
+ *     OPT_ROW(.name = "seq-length", .type = OPT_INT, .offset = offsetof(struct job, seq_length),
+ *             .def = "1024", .min = 1, .max = 1e7, .meta = "N", .group = "data",
+ *             .verbs = RUN | EVAL, .basic = true, .brief = "tokens of a sequence",
+ *             .help = "tokens of a sequence; the model must have as many positions"),
+ */
+#define OPT_ROW(...)                                                                               \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+struct opt_verb {
+    const char *name;
+    const char *args;     /* "[FILE...]" or "" */
+    const char *help;     /* one line */
+    const char *examples; /* lines for -h of the verb: begin with the program's name */
+    bool takes_files;
+};
+
+/* A preset: a named set of values, applied by the option `preset`. */
+struct opt_preset {
+    const char *name, *help;
+    const char *const (*values)[2]; /* pairs of name and text, ended by {NULL, NULL} */
+};
+
+struct opt_table {
+    const char *program, *help;
+    const char *examples;              /* for -h of the program */
+    const struct opt_verb *verb;       /* ended by a NULL name; its index is the bit in opt.verbs */
+    const struct opt *opt;             /* ended by a NULL name */
+    const struct opt_preset *preset;   /* ended by a NULL name; may be NULL */
+    const struct opt_synonym *synonym; /* ended by a NULL name; may be NULL */
+    unsigned verbose;                  /* bit set of the verbs where --verbose prints more */
+};
+
+/*
+ * What users of other tools write, as a hint and no alias: where `name` is unknown, "did you mean
+ * --ours?", if the verb has that option; `text` says it instead, NULL: "--ours". `ours` may be NULL
+ * beside a text.
+ */
+struct opt_synonym {
+    const char *name, *ours, *text;
+};
+
+/* Every program's struct begins with these; their options are added to each table by itself. */
+struct opt_common {
+    bool help_short, help_long, version, man, print_config, quiet, verbose;
+    const char *completion; /* bash, zsh, fish */
+    const char *config;     /* TOML file */
+    const char *preset;
+};
+
+enum opt_origin { FROM_DEFAULT, FROM_PRESET, FROM_FILE, FROM_FLAG };
+
+struct opts {
+    const struct opt_table *table;
+    void *values;      /* the program's struct */
+    int verb;          /* index, -1 if none was named */
+    const char **file; /* the other arguments */
+    size_t nfile;
+    struct arena arena;    /* owns strings and lists */
+    const char *swallowed; /* private: what a list took that may have been meant as a file */
+    void *origin;          /* private: where each value came from */
+};
+
+/*
+ * Fills `values` (which begins with struct opt_common) from defaults, presets, file and flags.
+ * ERR_USAGE names the option, what was given and what is expected; nothing is left to finish then.
+ */
+int opts_init(struct opts *o, const struct opt_table *t, void *values, int argc, char **argv,
+              struct err *e);
+
+/*
+ * For a refusal that lacks a file, already in `e`: adds that a list took words up to the last one
+ * ("--corpus took 'P.model' as a value"), if one did. Returns e->code.
+ */
+int opts_hint_swallowed(const struct opts *o, struct err *e);
+
+/*
+ * Answers -h, --help, --version, --man, --completion, --print-config on `out` if one was asked
+ * for: true if it did, and the program is done (code 0). --man on a terminal is shown by man(1).
+ */
+bool opts_answer(struct opts *o, FILE *out);
+
+/*
+ * Sets one value by name, as a line of origin `from` would: a value of higher origin stays, and
+ * the option of another verb is accepted and not applied. How presets, a checkpoint's
+ * configuration and tests write.
+ */
+int opts_set(struct opts *o, enum opt_origin from, const char *name, const char *text,
+             struct err *e);
+enum opt_origin opts_origin(const struct opts *o, const char *name);
+
+/*
+ * The whole configuration of the verb as TOML, a comment behind each value naming its origin;
+ * reading it back gives the same values.
+ */
+void opts_print_config(const struct opts *o, FILE *out);
+
+/*
+ * Warns of every option that was given (by a flag, or by a file that changes its default) and has
+ * no effect: its verb is among the row's `idle`, or its `needs` does not hold. All programs call it
+ * once per run, when what `fact` answers is known. `needs` is a text of clauses, all of which must
+ * hold; a clause is a list of alternatives, one of which must:
+ *
+ *     "split-sentences"                        that option is on, not 0, not empty
+ *     "input-format=text, split-sentences"     it has that value, or the other is on
+ *     "!pretokenized; output"                  the first is not given, and the second is
+ *     "inspect: samples"                       under the verb `inspect` only
+ *     "@sentencepiece"                         a fact that the program knows
+ *
+ * The warning names the option and what is missing: "--lang has no effect without
+ * --split-sentences". Options that lack the same share a warning. An option whose result would be
+ * another than the one meant (a filter that cannot be applied) is an error of the program instead.
+ *
+ * `fact` (NULL if no row asks) returns NULL when the fact holds, else what stands behind "has no
+ * effect": "with a WordPiece tokenizer", "in prep build, which ...".
+ */
+typedef const char *opt_fact_fn(void *arg, const char *fact);
+void opts_warn_unused(const struct opts *o, opt_fact_fn *fact, void *arg);
+
+/* The same sentences, a line each, added to `ret`. */
+struct buf;
+void opts_unused(const struct opts *o, opt_fact_fn *fact, void *arg, struct buf *ret);
+
+/* For what shows itself later: "--json-keys has no effect: no input is JSONL", if it was given. */
+void opts_warn_no_effect(const struct opts *o, const char *name, const char *why);
+
+void opts_finish(struct opts *o);
+
+#endif

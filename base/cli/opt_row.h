@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_CLI_OPT_ROW_H
+#define BASE_CLI_OPT_ROW_H
+
+/*
+ * The parts of option handling among themselves; only opt*.c include it. A `row` is an option by
+ * its number: first the common ones that every program has, then those of the program's table.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/core/buf.h"
+#include "base/cli/opt.h"
+
+enum { NO_VERB = -1, NO_ROW = -1 };
+
+/* What a common row is for; the rows of the table are all OPT_ROLE_VALUE. */
+enum opt_role {
+    OPT_ROLE_VALUE,
+    OPT_ROLE_ANSWER /* --help and the like, and --config: no values, not in a file */
+};
+
+/* What is kept about each row's value. */
+struct opt_origin_row {
+    enum opt_origin from;
+    const char *where; /* "preset tiny", "file a.toml:3"; NULL says it all by `from` */
+};
+
+/* ---- the table as rows (opt_find.c) ---- */
+
+/* NULL behind the last row. */
+const struct opt *opt_row(const struct opt_table *t, int row);
+enum opt_role opt_role(const struct opt_table *t, int row);
+bool opt_for_verb(const struct opt *o, int verb);
+
+/* A common row that this program does not have: --preset without presets. */
+bool opt_absent(const struct opt_table *t, int row);
+
+/* Accepted by the verb without any effect: opt.idle, a preset that sets nothing of the verb,
+ * --verbose where nothing more is printed. */
+bool opt_idle(const struct opt_table *t, int row, int verb);
+
+/* '-' and '_' are alike. */
+bool opt_same_name(const char *a, size_t na, const char *b);
+
+/*
+ * The row of that name or alias which the verb takes, else any of that name; NO_ROW. Verb NO_VERB
+ * takes all.
+ */
+int opt_find(const struct opt_table *t, int verb, const char *name, size_t n);
+
+enum { OPT_NAME_SIZE = 80 };
+
+/* The known name that was probably meant; false if none is near. */
+bool opt_nearest(const struct opt_table *t, int verb, const char *name, size_t n,
+                 char ret[OPT_NAME_SIZE]);
+const char *opt_nearest_word(const char *const *words, size_t nwords, const char *name);
+
+/* A name as it stands on the command line, not ended by NUL. */
+struct opt_name {
+    const char *name;
+    size_t n;
+};
+
+/* What was probably meant by an unknown name: "--lr", or a sentence of the table of synonyms. False
+ * when nothing comes to mind. */
+bool opt_meant(const struct opt_table *t, int verb, const char *name, size_t n, struct buf *ret);
+
+/* As opt_meant, by the synonyms alone. */
+bool opt_synonym_of(const struct opt_table *t, int verb, const char *name, size_t n,
+                    struct buf *ret);
+
+/* ERR_USAGE for `n` (at least one) unknown names of what is called `place`, each with what was
+ * meant. */
+int opt_refuse_names(const struct opt_table *t, int verb, const char *place,
+                     const struct opt_name *list, size_t n, struct err *e);
+
+/* Begins with "no-", as the denial of a switch does. */
+bool opt_denies(const char *name, size_t n);
+
+/* Aborts if the table contradicts itself, two options of one name for one verb, or if a short
+ * sentence does not fit its line. */
+void opt_check_table(const struct opt_table *t);
+
+/* ---- values (opt_value.c) ---- */
+
+/*
+ * Judges `n` texts as the value of `row` and stores it. `label` begins the sentence of a refusal.
+ * With `verbatim` a list's texts are its items; else they are split at commas.
+ */
+int opt_store(struct opts *o, int row, const char *label, const char *const *text, size_t n,
+              bool verbatim, struct err *e);
+
+/* A row's value as TOML; false when it is an unset text, which TOML cannot say. */
+bool opt_value_text(const struct opts *o, int row, struct buf *b);
+
+/* "from 1 to 100", "at least 1", or nothing. */
+void opt_bounds_text(const struct opt *o, char *ret, size_t size);
+
+/* As opt_store, and keeps the origin, unless the value has one of higher rank. */
+int opt_apply(struct opts *o, int row, const struct opt_origin_row *origin, const char *label,
+              const char *const *text, size_t n, bool verbatim, struct err *e);
+
+/* ---- sources (opt_config.c) ---- */
+
+struct toml_file;
+
+/* Judges every key of the file, and applies those of the verb. */
+int opt_apply_file(struct opts *o, const char *path, const struct toml_file *t, struct err *e);
+int opt_apply_preset(struct opts *o, const char *name, struct err *e);
+
+/* The value of the file's key `preset`, NULL if it has none. */
+const char *opt_file_preset(const struct toml_file *t);
+
+/* ---- answers (opt_help.c, opt_man.c, opt_complete.c) ---- */
+
+void opt_print_short(const struct opts *o, FILE *out);
+void opt_print_long(const struct opts *o, FILE *out);
+void opt_print_version(const struct opts *o, FILE *out);
+void opt_print_man(const struct opts *o, FILE *out);
+void opt_print_completion(const struct opts *o, const char *shell, FILE *out);
+
+/* Sections in the order of their first rows that the verb takes: the next one after `last`, or
+ * NULL. */
+const char *opt_next_section(const struct opt_table *t, int verb, const char *last);
+
+/* A row's section, "" for none. */
+const char *opt_section(const struct opt *row);
+
+/* The name of a section in a file: lower case, '-' for blanks. */
+void opt_slug(const char *section, char *ret, size_t size);
+
+#endif

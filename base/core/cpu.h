@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_CORE_CPU_H
+#define BASE_CORE_CPU_H
+
+/* What the processor at hand can do, asked before code is entered that is compiled for it. */
+
+#include <stdbool.h>
+
+/* The part of AVX-512 that all server processors since 2017 share: F, BW, DQ, VL. */
+static inline bool cpu_avx512(void)
+{
+#ifdef __x86_64__
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
+/* And what looks bytes up and draws them together: VBMI and VBMI2, since Ice Lake and Zen 4. */
+static inline bool cpu_avx512_bytes(void)
+{
+#ifdef __x86_64__
+    return cpu_avx512() && __builtin_cpu_supports("avx512vbmi") &&
+           __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("popcnt") &&
+           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+#else
+    return false;
+#endif
+}
+
+/*
+ * AVX2, and with it the conversions between float and half: processors since Haswell and Zen have
+ * both, and FMA, but Clang 14 cannot ask for the conversions by name.
+ */
+static inline bool cpu_avx2_halves(void)
+{
+#ifdef __x86_64__
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+    return false;
+#endif
+}
+
+#endif

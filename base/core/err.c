@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/core/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static void fill(struct err *e, int code, const char *fmt, va_list ap)
+{
+    char msg[sizeof(e->msg)];
+    vsnprintf(msg, sizeof(msg), fmt, ap); /* the arguments may point into *e */
+    memcpy(e->msg, msg, sizeof(msg));
+    e->code = code;
+    e->hint[0] = '\0';
+}
+
+int err_set(struct err *e, int code, const char *fmt, ...)
+{
+    if (e) {
+        va_list ap;
+        va_start(ap, fmt);
+        fill(e, code, fmt, ap);
+        va_end(ap);
+    }
+    return code;
+}
+
+static void hint_limit(struct err *e)
+{
+    struct rlimit r;
+    if (!getrlimit(RLIMIT_FSIZE, &r) && r.rlim_cur != RLIM_INFINITY)
+        err_hint(e, "no file may have more than %llu bytes here: raise the limit with ulimit -f",
+                 (unsigned long long)r.rlim_cur);
+}
+
+int err_sys(struct err *e, int errnum, const char *fmt, ...)
+{
+    int code = errnum == ENOMEM ? ERR_RESOURCE : ERR_IO;
+    if (e) {
+        va_list ap;
+        va_start(ap, fmt);
+        fill(e, code, fmt, ap);
+        va_end(ap);
+        char text[128];
+        size_t n = strlen(e->msg);
+        snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", strerror_r(errnum, text, sizeof(text)));
+        if (errnum == EFBIG)
+            hint_limit(e);
+    }
+    return code;
+}
+
+int err_wrap(struct err *e, const char *fmt, ...)
+{
+    if (!e)
+        return ERR_FAIL;
+    char msg[sizeof(e->msg)];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(msg, sizeof(msg), fmt, ap);
+    va_end(ap);
+    if (n >= 0 && (size_t)n < sizeof(msg))
+        snprintf(msg + n, sizeof(msg) - (size_t)n, ": %s", e->msg);
+    memcpy(e->msg, msg, sizeof(msg));
+    return e->code;
+}
+
+int err_hint(struct err *e, const char *fmt, ...)
+{
+    if (!e)
+        return ERR_FAIL;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(e->hint, sizeof(e->hint), fmt, ap);
+    va_end(ap);
+    return e->code;
+}
+
+void bug_at(const char *file, int line, const char *fmt, ...)
+{
+    va_list ap;
+    fprintf(stderr, "bug at %s:%d: ", file, line);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    abort();
+}

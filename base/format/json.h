@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_FORMAT_JSON_H
+#define BASE_FORMAT_JSON_H
+
+/*
+ * Small JSON files as a tree of plain C values, parsed through simdjson's first stage
+ * (json_cxx.cc), and a writer.
+ *
+ * A document owns its tree; nodes and strings live until json_close. Strings are valid UTF-8 with
+ * a NUL behind them (a length too, since they may contain one). Objects keep the file's order; a
+ * duplicate key is ERR_DATA. Whole numbers that fit are JSON_INT; 2^63 and more and all others
+ * JSON_REAL, also NaN, Infinity and -Infinity, which Python writes; 1e999 is infinite. Depth is at
+ * most 64. Errors name the file and the byte.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/buf.h"
+#include "base/core/err.h"
+
+enum json_kind { JSON_NULL, JSON_BOOL, JSON_INT, JSON_REAL, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+
+struct json {
+    enum json_kind kind;
+    bool boolean;
+    int64_t integer; /* also set (truncated) for a JSON_REAL that fits, else 0 */
+    double real;     /* also set for JSON_INT; -0.0 for "-0" */
+    const char *string;
+    size_t length;            /* bytes of string, or number of children */
+    const char *key;          /* in an object: this node's key */
+    size_t key_length;        /* its bytes: a key may contain a NUL, too */
+    const struct json *child; /* array of `length` children */
+};
+
+struct json_doc;
+
+/* `name` stands in messages. At most `max` bytes are taken from a file. */
+int json_open(const char *path, size_t max, struct json_doc **ret, struct err *e);
+int json_parse(const char *name, const char *p, size_t n, struct json_doc **ret, struct err *e);
+/* The same into a document that there is, or that is made (*doc NULL), for many small ones: what it
+ * was is gone, also on failure, and then its root is null. The caller closes it. */
+int json_again(const char *name, const char *p, size_t n, struct json_doc **doc, struct err *e);
+const struct json *json_root(const struct json_doc *d);
+void json_close(struct json_doc *d);
+
+/* Child of an object, NULL if `o` is no object or has no such key. */
+const struct json *json_get(const struct json *o, const char *key);
+
+/*
+ * Required members: ERR_DATA naming `name` and the key if missing or of another kind. The plain get
+ * with a default follows from json_get.
+ */
+int json_need_int(const struct json *o, const char *name, const char *key, int64_t *ret,
+                  struct err *e);
+int json_need_str(const struct json *o, const char *name, const char *key, const char **ret,
+                  struct err *e);
+
+/*
+ * Writer: appends to `b`. Commas are the caller's. jsonw_string quotes and escapes; bytes that are
+ * not UTF-8 become U+FFFD. jsonw_real prints the fewest digits that read back equal, with ".0" or
+ * an exponent; NaN and infinities as null.
+ */
+void jsonw_string(struct buf *b, const char *s, size_t n);
+void jsonw_key(struct buf *b, const char *key); /* "key": */
+void jsonw_real(struct buf *b, double v);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/format/jsonl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/format/json_quick.h"
+#include "base/format/json_walk.h"
+#include "base/format/keys.h"
+#include "base/core/mem.h"
+
+enum {
+    MAX_DEPTH = 1024,
+    MOST_PASSED = 63 /* lines, when json_quick refuses all */
+};
+
+struct jsonl {
+    struct json_scan *scan;
+    struct key_tree keys;
+    bool quick;       /* lines may be given to json_quick */
+    unsigned passing; /* so many are not, since it refused some */
+    unsigned refused; /* so many will not be when it refuses the next */
+    char *text;       /* unescaped strings; no longer together than the line */
+    size_t text_cap, text_n;
+    int64_t *ids; /* fewer than the line has tokens */
+    size_t ids_cap, ids_n;
+};
+
+bool jsonl_blank(const char *p, const char *end)
+{
+    while (p < end && jsonl_white(*p))
+        p++;
+    return p == end;
+}
+
+struct jsonl *jsonl_create(const char *const *keys, size_t nkeys)
+{
+    struct jsonl *j = mem_new(1, sizeof(*j));
+    j->scan = json_scan_create();
+    key_tree_init(&j->keys, keys, nkeys);
+    j->quick = json_quick_able(&j->keys);
+    return j;
+}
+
+void jsonl_destroy(struct jsonl *j)
+{
+    if (!j)
+        return;
+    json_scan_destroy(j->scan);
+    key_tree_finish(&j->keys);
+    free(j->text);
+    free(j->ids);
+    free(j);
+}
+
+/* ---- room ---- */
+
+/* At least n elements in *p, whose contents are not kept. */
+static int room(void **p, size_t *cap, size_t n, size_t size, const char *what, struct err *e)
+{
+    if (n <= *cap)
+        return 0;
+    n += n / 4 + 4096;
+    free(*p);
+    *p = NULL;
+    *cap = 0;
+    int rc = mem_try(n, size, what, p, e);
+    if (!rc)
+        *cap = n;
+    return rc;
+}
+
+static int text_room(struct jsonl *j, size_t n, struct err *e)
+{
+    void *p = j->text;
+    int rc = j->text_n ? 0 : room(&p, &j->text_cap, n, 1, "the strings of a JSON line", e);
+    j->text = p;
+    return rc;
+}
+
+static int ids_room(struct jsonl *j, size_t n, struct err *e)
+{
+    void *p = j->ids;
+    int rc = j->ids_n ? 0 : room(&p, &j->ids_cap, n, sizeof(int64_t), "the ids of a JSON line", e);
+    j->ids = p;
+    return rc;
+}
+
+/* ---- values ---- */
+
+/* A string, unescaped if it has to be: in j->text, whose size the whole line's length bounds. */
+static int take_text(struct jsonl *j, struct json_walk *w, const char **ret, size_t *ret_n)
+{
+    const char *s;
+    size_t n;
+    bool escaped;
+    int rc = json_take_string(w, &s, &n, &escaped);
+    if (!rc && escaped) {
+        rc = text_room(j, (size_t)w->at[w->n] + JSON_SLACK, w->e);
+        char *dst = j->text + j->text_n;
+        if (!rc)
+            rc = json_unescape(w, dst, s, n, &n);
+        s = dst;
+        j->text_n += n;
+    }
+    if (rc)
+        return rc;
+    *ret = s;
+    *ret_n = n;
+    return 0;
+}
+
+/*
+ * The whole numbers of an array; false at the first element that is none, with the walk where it
+ * was, so that json_skip can judge the array as any other value.
+ */
+static bool take_ids(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+{
+    size_t start = w->i, first = j->ids_n;
+    struct err *e = w->e;
+    w->e = NULL; /* whatever is wrong, json_skip will say it */
+    w->i++;
+    bool more = json_peek(w) != ']', good = true;
+    while (more && good) {
+        good = json_take_int(w, &j->ids[j->ids_n]);
+        j->ids_n += good;
+        more = good && json_peek(w) == ',';
+        w->i += more;
+    }
+    good = good && json_peek(w) == ']';
+    w->i++;
+    w->e = e;
+    if (!good) {
+        w->i = start;
+        j->ids_n = first;
+        return false;
+    }
+    *ret =
+        (struct jsonl_value){.kind = JSONL_IDS, .length = j->ids_n - first, .ids = j->ids + first};
+    return true;
+}
+
+/* The same for the strings of an array, whose first element is one. The line has two quotes for the
+ * end of each. */
+static bool take_strings(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+{
+    size_t start = w->i, first = j->text_n;
+    struct err *e = w->e;
+    bool more = true, good = true;
+    w->e = NULL;
+    w->i++;
+    while (more && good) {
+        const char *s;
+        size_t n;
+        bool escaped;
+        char *dst = j->text + j->text_n;
+        good = !json_take_string(w, &s, &n, &escaped);
+        if (good && escaped)
+            good = !json_unescape(w, dst, s, n, &n);
+        else if (good)
+            memcpy(dst, s, n);
+        if (!good)
+            break;
+        dst[n] = (char)JSONL_STRING_END;
+        j->text_n += n + 1;
+        more = json_peek(w) == ',';
+        w->i += more;
+    }
+    good = good && json_peek(w) == ']';
+    w->i++;
+    w->e = e;
+    if (!good) {
+        w->i = start;
+        j->text_n = first;
+        return false;
+    }
+    *ret = (struct jsonl_value){
+        .kind = JSONL_STRINGS, .text = j->text + first, .length = j->text_n - first};
+    return true;
+}
+
+static int take_array(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+{
+    bool strings = w->i + 1 < w->n && w->p[w->at[w->i + 1]] == '"';
+    int rc =
+        strings ? text_room(j, (size_t)w->at[w->n] + JSON_SLACK, w->e) : ids_room(j, w->n, w->e);
+    if (rc || (strings ? take_strings(j, w, ret) : take_ids(j, w, ret)))
+        return rc;
+    return json_skip(w);
+}
+
+static int take_value(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+{
+    char c = json_peek(w);
+    *ret = (struct jsonl_value){.kind = JSONL_OTHER};
+    if (c == '"') {
+        ret->kind = JSONL_STRING;
+        return take_text(j, w, &ret->text, &ret->length);
+    }
+    return c == '[' ? take_array(j, w, ret) : json_skip(w);
+}
+
+/* ---- the line ---- */
+
+/* What is known of a field and of those inside it, from an earlier one of its name, is void. */
+static void forget(const struct key_field *f, struct jsonl_value *ret)
+{
+    for (size_t k = 0; k < f->nkeys; k++)
+        ret[f->key[k]] = (struct jsonl_value){.kind = JSONL_MISSING};
+    for (size_t i = 0; i < f->ninner; i++)
+        forget(&f->inner[i], ret);
+}
+
+static int take_object(struct jsonl *j, struct json_walk *w, const struct key_field *f,
+                       struct jsonl_value *ret);
+
+/* The value of a field that is looked for, or inside of which one is. */
+static int take_field(struct jsonl *j, struct json_walk *w, const struct key_field *f,
+                      struct jsonl_value *ret)
+{
+    struct jsonl_value v = {.kind = JSONL_OTHER};
+    int rc;
+    if (f->ninner)
+        forget(f, ret);
+    if (f->ninner && json_peek(w) == '{')
+        rc = take_object(j, w, f, ret);
+    else
+        rc = f->nkeys ? take_value(j, w, &v) : json_skip(w);
+    for (size_t k = 0; k < f->nkeys; k++)
+        ret[f->key[k]] = v;
+    return rc;
+}
+
+/* One "key": value of the object f. */
+static int take_member(struct jsonl *j, struct json_walk *w, const struct key_field *f,
+                       struct jsonl_value *ret)
+{
+    const char *key;
+    size_t n;
+    if (json_peek(w) != '"')
+        return json_expected(w, "a key in quotes");
+    int rc = take_text(j, w, &key, &n);
+    if (!rc)
+        rc = json_take(w, ':', "':' behind a key");
+    if (rc)
+        return rc;
+    const struct key_field *found = key_find(f, key, n);
+    return found ? take_field(j, w, found, ret) : json_skip(w);
+}
+
+static int take_object(struct jsonl *j, struct json_walk *w, const struct key_field *f,
+                       struct jsonl_value *ret)
+{
+    int rc = json_take(w, '{', "an object");
+    if (rc)
+        return rc;
+    w->depth++; /* as deep as a path at most */
+    if (json_peek(w) == '}') {
+        w->i++;
+        w->depth--;
+        return 0;
+    }
+    for (;;) {
+        rc = take_member(j, w, f, ret);
+        if (rc)
+            return rc;
+        if (json_peek(w) == '}') {
+            w->i++;
+            w->depth--;
+            return 0;
+        }
+        if ((rc = json_take(w, ',', "',' or '}'")))
+            return rc;
+    }
+}
+
+/* Whether json_quick takes the line at p, which ends before `end`. Where it refuses one line after
+ * the other it is asked ever more seldom. */
+static bool by_quick(struct jsonl *j, const char *p, const char *end, struct jsonl_value *ret,
+                     const char **ret_stop)
+{
+    size_t n = (size_t)(end - p);
+    if (!j->quick || n > JSON_MAX_BYTES)
+        return false;
+    if (j->passing) {
+        j->passing--;
+        return false;
+    }
+    forget(&j->keys.root, ret);
+    j->text_n = 0;
+    if (!text_room(j, n + JSON_QUICK_SLACK, NULL) &&
+        json_quick(p, end, &j->keys, j->text, ret, ret_stop)) {
+        j->refused = 0;
+        return true;
+    }
+    j->passing = j->refused;
+    j->refused = j->refused < MOST_PASSED ? 2 * j->refused + 1 : MOST_PASSED;
+    return false;
+}
+
+static int by_walk(struct jsonl *j, const char *line, size_t n, struct jsonl_value *ret,
+                   struct err *e)
+{
+    struct json_walk w = {.p = line, .max_depth = MAX_DEPTH, .e = e};
+    forget(&j->keys.root, ret);
+    j->text_n = j->ids_n = 0;
+    int rc = json_scan_run(j->scan, line, n, &w.at, &w.n, e);
+    if (!rc)
+        rc = take_object(j, &w, &j->keys.root, ret);
+    if (!rc && w.i < w.n)
+        rc = json_expected(&w, "the end of the line");
+    return rc;
+}
+
+int jsonl_parse(struct jsonl *j, const char *line, size_t n, struct jsonl_value *ret, struct err *e)
+{
+    const char *stop;
+    if (by_quick(j, line, line + n, ret, &stop) && stop == line + n)
+        return 0;
+    return by_walk(j, line, n, ret, e);
+}
+
+int jsonl_next(struct jsonl *j, const char *p, const char *end, size_t *ret_n,
+               struct jsonl_value *ret, struct err *e)
+{
+    const char *stop;
+    if (by_quick(j, p, end, ret, &stop)) {
+        *ret_n = (size_t)(stop - p);
+        return 0;
+    }
+    stop = memchr(p, '\n', (size_t)(end - p));
+    *ret_n = (size_t)((stop ? stop : end) - p);
+    return by_walk(j, p, *ret_n, ret, e);
+}

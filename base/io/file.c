@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/io/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io/async_writer.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+
+enum { PIECE = 1 << 20 }; /* bytes that wait, unless threads write */
+
+static bool full(int errnum)
+{
+    return errnum == ENOSPC || errnum == EDQUOT;
+}
+
+static int disk_full(const char *path, uint64_t bytes, const char *how, struct err *e)
+{
+    err_set(e, ERR_IO, "%s: the disk is full (%llu bytes %s)", path, (unsigned long long)bytes,
+            how);
+    return err_hint(e, "free some space there or name another place, and run it again");
+}
+
+static int io_failed(int errnum, const char *path, uint64_t bytes, struct err *e)
+{
+    return full(errnum) ? disk_full(path, bytes, "were needed so far", e)
+                        : err_sys(e, errnum, "%s: cannot write", path);
+}
+
+static int out_failed(const struct outfile *f, int errnum, struct err *e)
+{
+    if (full(errnum) && f->expected && f->expected >= f->size)
+        return disk_full(f->path, f->expected, "are needed in all", e);
+    return io_failed(errnum, f->path, f->size, e);
+}
+
+int fd_write_all(int fd, const char *name, const void *p, size_t n, struct err *e)
+{
+    const char *s = p;
+    size_t done = 0;
+    while (done < n) {
+        ssize_t k = write(fd, s + done, n - done);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0) {
+            int saved = errno;
+            io_failed(saved, name, n, e);
+            errno = saved;
+            return ERR_IO;
+        }
+        done += (size_t)k;
+    }
+    return 0;
+}
+
+/* ---- files that appear whole ------------------------------------------------------------- */
+
+/* Where there are no locks nobody holds one, and nobody can tell that. */
+static bool held_by_another(int fd)
+{
+    return flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+}
+
+/*
+ * Creates a temporary and locks it. -1 with EEXIST for a name that cannot be had, which is also one
+ * that another process took for a dead writer's between the two.
+ */
+static int create_locked(const char *tmp)
+{
+    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 || (!held_by_another(fd) && file_is_still(fd, tmp)))
+        return fd;
+    close(fd);
+    errno = EEXIST;
+    return -1;
+}
+
+/* The same for a folder; the lock is its descriptor's. */
+static int create_folder(const char *tmp)
+{
+    if (mkdir(tmp, 0777))
+        return -1;
+    int fd = open(tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        int saved = errno == ENOENT ? EEXIST : errno;
+        rmdir(tmp);
+        errno = saved;
+        return -1;
+    }
+    if (!held_by_another(fd) && file_is_still(fd, tmp))
+        return fd;
+    close(fd);
+    errno = EEXIST;
+    return -1;
+}
+
+/* Locks what is not locked; the descriptor keeps it so, -1: its writer lives, or there is no
+ * telling. */
+static int lock_left(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno == EISDIR)
+        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        fd = -1;
+    }
+    return fd;
+}
+
+/* Does a living writer hold one of the files of a folder? */
+static bool files_are_held(int folder)
+{
+    bool left = true;
+    int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = own < 0 ? NULL : fdopendir(own);
+    for (struct dirent *en; d && left && (en = readdir(d));) {
+        if (!strcmp(en->d_name, ".") || !strcmp(en->d_name, ".."))
+            continue;
+        int fd = lock_left(folder, en->d_name);
+        left = fd >= 0;
+        if (left)
+            close(fd);
+    }
+    if (d)
+        closedir(d);
+    return !d || !left;
+}
+
+enum left { LEFT_NONE, LEFT_REMOVED, LEFT_STAYS };
+
+/* Removes a temporary, file or folder of files, if nobody holds a lock there. */
+static enum left sweep_one(const char *path)
+{
+    struct stat st;
+    int fd = lock_left(AT_FDCWD, path);
+    if (fd < 0)
+        return errno == ENOENT ? LEFT_NONE : LEFT_STAYS;
+    bool left = file_is_still(fd, path) && !fstat(fd, &st) &&
+                (S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && !files_are_held(fd)));
+    if (left)
+        left = !file_remove_tree(path, NULL);
+    close(fd);
+    return left ? LEFT_REMOVED : LEFT_STAYS;
+}
+
+void file_sweep(const char *path)
+{
+    sweep_one(path);
+}
+
+int file_lock(const char *path, int *ret, bool *ret_held, struct err *e)
+{
+    struct stat st;
+    *ret = -1;
+    *ret_held = false;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_sys(e, errno, "%s: cannot create", path);
+    *ret_held = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    if (!*ret_held && !fstat(fd, &st) && st.st_nlink)
+        *ret = fd;
+    else
+        close(fd);
+    return 0;
+}
+
+/* The n-th name for a temporary beside `path`. */
+static char *temporary_name(const char *path, unsigned n)
+{
+    char *dir = path_dir(path), *base = path_base(path);
+    char *tmp = mem_printf("%s/.%s.tmp.%u", dir, base, n);
+    free(dir);
+    free(base);
+    return tmp;
+}
+
+/*
+ * What killed writers left behind the n-th name: most often nothing, and so few names are looked
+ * at. Writers that died while others lived may leave gaps.
+ */
+static void sweep_behind(const char *path, unsigned n)
+{
+    enum { GAP = 2 };
+    for (unsigned missing = 0; missing < GAP;) {
+        char *tmp = temporary_name(path, ++n);
+        missing = sweep_one(tmp) == LEFT_NONE ? missing + 1 : 0;
+        free(tmp);
+    }
+}
+
+/* The first temporary beside `path` that `create` (-1: no) accepts. Returns what it gave; *ret is
+ * its name. */
+static int temporary(const char *path, int (*create)(const char *tmp), char **ret)
+{
+    unsigned n = 0;
+    *ret = temporary_name(path, n);
+    int made = create(*ret);
+    while (made < 0 && errno == EEXIST) {
+        n += sweep_one(*ret) == LEFT_STAYS;
+        free(*ret);
+        *ret = temporary_name(path, n);
+        made = create(*ret);
+    }
+    if (made >= 0) {
+        sweep_behind(path, n);
+        return made;
+    }
+    int saved = errno;
+    free(*ret);
+    *ret = NULL;
+    errno = saved;
+    return made;
+}
+
+static int begin(struct outfile *f, const char *path, struct err *e)
+{
+    if (f->fd < 0) {
+        int saved = errno;
+        free(f->tmp);
+        f->tmp = NULL;
+        return saved == ENOSPC ? io_failed(saved, path, 0, e)
+                               : err_sys(e, saved, "%s: cannot create", path);
+    }
+    f->path = mem_strdup(path);
+    f->behind = behind_create(f->fd, f->size, PIECE);
+    return 0;
+}
+
+/* A file of that name may be replaced, nothing else. */
+static int check_place(const char *path, struct err *e)
+{
+    struct stat st;
+    if (stat(path, &st) || S_ISREG(st.st_mode))
+        return 0;
+    return err_set(e, ERR_IO, "%s: cannot create: there is %s of that name", path,
+                   S_ISDIR(st.st_mode) ? "a folder" : "a device or a pipe");
+}
+
+int outfile_open(struct outfile *f, const char *path, struct err *e)
+{
+    *f = (struct outfile){.fd = -1};
+    if (check_place(path, e))
+        return ERR_IO;
+    char *real = realpath(path, NULL); /* what a link stands for, not the link */
+    const char *name = real ? real : path;
+    f->fd = temporary(name, create_locked, &f->tmp);
+    int code = begin(f, name, e);
+    free(real);
+    return code;
+}
+
+int outfile_open_in(struct outfile *f, const char *path, const char *folder, struct err *e)
+{
+    *f = (struct outfile){.fd = -1};
+    if (check_place(path, e))
+        return ERR_IO;
+    char *base = path_base(path);
+    f->tmp = path_join(folder, base);
+    free(base);
+    f->fd = create_locked(f->tmp);
+    return begin(f, path, e);
+}
+
+int outfile_resume(struct outfile *f, const char *path, const char *folder, uint64_t size,
+                   struct err *e)
+{
+    struct stat st;
+    char *base = path_base(path);
+    *f = (struct outfile){.fd = -1, .tmp = path_join(folder, base), .size = size};
+    free(base);
+    f->fd = open(f->tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (f->fd >= 0 && flock(f->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+        close(f->fd);
+        f->fd = -1;
+        errno = EWOULDBLOCK;
+    }
+    int code = begin(f, path, e);
+    if (!code && fstat(f->fd, &st))
+        code = err_sys(e, errno, "%s: cannot open", f->tmp);
+    if (!code && (uint64_t)st.st_size < size)
+        code = err_set(e, ERR_DATA, "%s: has %lld bytes, and %llu were there", f->tmp,
+                       (long long)st.st_size, (unsigned long long)size);
+    if (!code && (ftruncate(f->fd, (off_t)size) || lseek(f->fd, 0, SEEK_END) < 0))
+        code =
+            err_sys(e, errno, "%s: cannot cut it to %llu bytes", f->tmp, (unsigned long long)size);
+    if (code)
+        outfile_leave(f);
+    return code;
+}
+
+int outdir_create(const char *path, const char *first, struct outfile *f, char **ret, struct err *e)
+{
+    int code;
+    bool again; /* a lock of a folder may not reach other hosts, which take it for a dead one's */
+    *ret = NULL;
+    do {
+        free(*ret);
+        *f = (struct outfile){.fd = -1};
+        int lock = temporary(path, create_folder, ret);
+        if (lock < 0)
+            return errno == ENOSPC ? io_failed(errno, path, 0, e)
+                                   : err_sys(e, errno, "%s: cannot create", path);
+        code = outfile_open_in(f, first, *ret, e);
+        again = code && !file_exists(*ret);
+        close(lock);
+    } while (again);
+    if (!code)
+        return 0;
+    rmdir(*ret);
+    free(*ret);
+    *ret = NULL;
+    return code;
+}
+
+static int settle(struct outfile *f, int failed, struct err *e)
+{
+    return failed ? f->failed = out_failed(f, failed, e) : 0;
+}
+
+static int refuse(const struct outfile *f, struct err *e)
+{
+    return err_set(e, f->failed, "%s: an earlier write failed", f->path);
+}
+
+int outfile_flush(struct outfile *f, struct err *e)
+{
+    return f->failed ? refuse(f, e) : settle(f, behind_wait(f->behind), e);
+}
+
+void *outfile_place(struct outfile *f, size_t *n)
+{
+    return behind_place(f->behind, n);
+}
+
+int outfile_took(struct outfile *f, size_t n, struct err *e)
+{
+    f->size += n;
+    return f->failed ? refuse(f, e) : settle(f, behind_took(f->behind, n), e);
+}
+
+int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
+{
+    f->size += n;
+    return f->failed ? refuse(f, e) : settle(f, behind_write(f->behind, p, n), e);
+}
+
+int outfile_pieces(struct outfile *f, size_t piece, struct err *e)
+{
+    return f->failed ? refuse(f, e) : settle(f, behind_pieces(f->behind, piece), e);
+}
+
+int outfile_behind(struct outfile *f, struct err *e)
+{
+    int code = outfile_flush(f, e), failed = code ? 0 : behind_threads(f->behind);
+    if (failed)
+        code = err_set(e, ERR_RESOURCE, "cannot start a thread that writes: %s", strerror(failed));
+    return code;
+}
+
+void outfile_rest(struct outfile *f)
+{
+    if (f->behind)
+        behind_rest(f->behind);
+}
+
+int outfile_sync(struct outfile *f, struct err *e)
+{
+    int code = outfile_flush(f, e);
+    if (!code && fsync(f->fd))
+        code = f->failed = out_failed(f, errno, e);
+    return code;
+}
+
+int outfile_commit(struct outfile *f, struct err *e)
+{
+    int code = outfile_sync(f, e);
+    if (!code && !file_is_still(f->fd, f->tmp))
+        code = f->failed =
+            err_set(e, ERR_IO, "%s: cannot rename %s to it: another process took that away",
+                    f->path, f->tmp);
+    if (code)
+        return code;
+    /* the lock outlives the descriptor's end, lest the file be swept before it has its name */
+    behind_destroy(f->behind);
+    f->behind = NULL;
+    int fd = f->fd, lock = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    f->fd = -1;
+    if (close(fd))
+        code = f->failed = out_failed(f, errno, e);
+    else if (rename(f->tmp, f->path))
+        code = f->failed = err_sys(e, errno, "%s: cannot rename %s to it", f->path, f->tmp);
+    if (code)
+        unlink(f->tmp);
+    if (lock >= 0)
+        close(lock);
+    free(f->tmp);
+    f->tmp = NULL;
+    if (code)
+        return code;
+    char *dir = path_dir(f->path);
+    code = f->remade ? 0 : file_sync_dir(dir, e);
+    free(dir);
+    outfile_abort(f);
+    return code;
+}
+
+void outfile_abort(struct outfile *f)
+{
+    behind_destroy(f->behind);
+    if (f->path && f->fd >= 0) {
+        if (f->tmp && file_is_still(f->fd, f->tmp))
+            unlink(f->tmp);
+        close(f->fd);
+    }
+    free(f->tmp);
+    free(f->path);
+    *f = (struct outfile){.fd = -1};
+}
+
+void outfile_leave(struct outfile *f)
+{
+    free(f->tmp);
+    f->tmp = NULL;
+    outfile_abort(f);
+}
+
+static int replace(const char *path, const void *p, size_t n, bool remade, struct err *e)
+{
+    struct outfile f;
+    int code = outfile_open(&f, path, e);
+    f.expected = n;
+    f.remade = remade;
+    if (!code)
+        code = outfile_write(&f, p, n, e);
+    if (!code)
+        code = outfile_commit(&f, e);
+    if (code)
+        outfile_abort(&f);
+    return code;
+}
+
+int file_replace(const char *path, const void *p, size_t n, struct err *e)
+{
+    return replace(path, p, n, false, e);
+}
+
+int file_replace_remade(const char *path, const void *p, size_t n, struct err *e)
+{
+    return replace(path, p, n, true, e);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/io/path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/core/mem.h"
+
+enum { AT_ONCE = 65536 }; /* bytes for which there is always room */
+
+int file_read(const char *path, size_t max, struct buf *ret, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), code = 0;
+    if (fd < 0)
+        return err_sys(e, errno, "%s: cannot open", path);
+    struct buf b = {0};
+    struct stat st;
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0 && (size_t)st.st_size <= max) {
+        b = (struct buf){.data = mem_block((size_t)st.st_size + AT_ONCE),
+                         .cap = (size_t)st.st_size + AT_ONCE};
+        mem_all_pages(b.data, (size_t)st.st_size);
+    }
+    for (;;) {
+        char *p = buf_reserve(&b, AT_ONCE);
+        ssize_t k = read(fd, p, b.cap - b.len);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            code = err_sys(e, errno, "%s: cannot read", path);
+        if (k <= 0)
+            break;
+        b.len += (size_t)k;
+        if (b.len > max) {
+            code =
+                err_set(e, ERR_DATA, "%s: larger than the %zu bytes that are read here", path, max);
+            break;
+        }
+    }
+    close(fd);
+    if (code) {
+        buf_finish(&b);
+        return code;
+    }
+    buf_str(&b);
+    *ret = b;
+    return 0;
+}
+
+bool file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+bool file_is_dir(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+bool file_is_plain(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
+bool file_is_still(int fd, const char *path)
+{
+    struct stat is, was;
+    return !fstat(fd, &was) && !lstat(path, &is) && is.st_ino == was.st_ino &&
+           is.st_dev == was.st_dev;
+}
+
+int file_size(const char *path, uint64_t *ret, struct err *e)
+{
+    struct stat st;
+    if (stat(path, &st))
+        return err_sys(e, errno, "%s: cannot open", path);
+    *ret = (uint64_t)st.st_size;
+    return 0;
+}
+
+/* ---- folders ----------------------------------------------------------------------------- */
+
+int file_mkdirs(const char *path, struct err *e)
+{
+    char *p = mem_strdup(path);
+    int code = 0;
+    for (char *s = p + 1; !code; s++) {
+        if (*s != '/' && *s)
+            continue;
+        char c = *s;
+        *s = '\0';
+        if (mkdir(p, 0777) && errno != EEXIST)
+            code = err_sys(e, errno, "%s: cannot create the folder", p);
+        *s = c;
+        if (!c)
+            break;
+    }
+    if (!code && !file_is_dir(path))
+        code = err_set(e, ERR_IO, "%s: is there, but is no folder", path);
+    free(p);
+    return code;
+}
+
+int file_sync_dir(const char *path, struct err *e)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, errno, "%s: cannot open the folder", path);
+    int code = 0;
+    if (fsync(fd) && errno != EINVAL) /* some file systems have nothing to sync in a folder */
+        code = err_sys(e, errno, "%s: cannot sync the folder", path);
+    close(fd);
+    return code;
+}
+
+static int remove_inside(int parent, const char *name, const char *path, struct err *e)
+{
+    if (!unlinkat(parent, name, 0) || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR && errno != EPERM)
+        return err_sys(e, errno, "%s: cannot remove", path);
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), code = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d)
+        return err_sys(e, errno, "%s: cannot remove", path);
+    for (struct dirent *en; !code && (en = readdir(d));)
+        if (strcmp(en->d_name, ".") && strcmp(en->d_name, ".."))
+            code = remove_inside(fd, en->d_name, path, e);
+    closedir(d);
+    if (!code && unlinkat(parent, name, AT_REMOVEDIR))
+        code = err_sys(e, errno, "%s: cannot remove", path);
+    return code;
+}
+
+int file_remove_tree(const char *path, struct err *e)
+{
+    return remove_inside(AT_FDCWD, path, path, e);
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+char *path_dir(const char *path)
+{
+    const char *s = strrchr(path, '/');
+    if (!s)
+        return mem_strdup(".");
+    return s == path ? mem_strdup("/") : mem_strndup(path, (size_t)(s - path));
+}
+
+char *path_base(const char *path)
+{
+    const char *s = strrchr(path, '/');
+    return mem_strdup(s ? s + 1 : path);
+}
+
+char *path_join(const char *dir, const char *name)
+{
+    size_t n = strlen(dir);
+    return mem_printf("%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e)
+{
+    glob_t g = {0};
+    if (file_exists(pattern)) {
+        *ret = mem_new(1, sizeof(**ret));
+        **ret = mem_strdup(pattern);
+        *ret_n = 1;
+        return 0;
+    }
+    /* GLOB_NOMAGIC returns a name without pattern characters as it is, there or not */
+    int r = glob(pattern, GLOB_NOSORT | GLOB_NOMAGIC, NULL, &g);
+    if (r == 0 && g.gl_pathc == 1 && !file_exists(g.gl_pathv[0]))
+        r = GLOB_NOMATCH;
+    if (r) {
+        globfree(&g);
+        return err_set(e, ERR_IO, "%s: no such file", pattern);
+    }
+    char **names = mem_new(g.gl_pathc, sizeof(*names));
+    for (size_t i = 0; i < g.gl_pathc; i++)
+        names[i] = mem_strdup(g.gl_pathv[i]);
+    qsort(names, g.gl_pathc, sizeof(*names), by_bytes);
+    *ret = names;
+    *ret_n = g.gl_pathc;
+    globfree(&g);
+    return 0;
+}
+
+struct names {
+    char **name;
+    size_t n;
+};
+
+/* A folder being walked, and those it lies in: a link may lead back to one of them. */
+struct walked {
+    const struct walked *above;
+    dev_t dev;
+    ino_t ino;
+};
+
+static void add_name(struct names *list, char *fresh)
+{
+    if ((list->n & (list->n - 1)) == 0)
+        list->name = mem_grow(list->name, list->n ? 2 * list->n : 1, sizeof(*list->name));
+    list->name[list->n++] = fresh;
+}
+
+static int walk(struct names *list, const char *path, const struct walked *above, struct err *e);
+
+static int add_entry(struct names *list, const char *dir, const char *name, const struct walked *at,
+                     struct err *e)
+{
+    struct stat st;
+    char *path = path_join(dir, name);
+    int code = 0;
+    if (stat(path, &st))
+        code = err_sys(e, errno, "%s: cannot open", path);
+    else if (S_ISREG(st.st_mode))
+        add_name(list, mem_strdup(path));
+    else if (S_ISDIR(st.st_mode))
+        code = walk(list, path, at, e);
+    free(path);
+    return code;
+}
+
+static int walk(struct names *list, const char *path, const struct walked *above, struct err *e)
+{
+    struct stat st;
+    DIR *d = opendir(path);
+    if (!d || fstat(dirfd(d), &st)) {
+        int code = err_sys(e, errno, "%s: cannot read the folder", path);
+        if (d)
+            closedir(d);
+        return code;
+    }
+    const struct walked at = {above, st.st_dev, st.st_ino};
+    bool seen = false;
+    for (const struct walked *w = above; w && !seen; w = w->above)
+        seen = w->dev == at.dev && w->ino == at.ino;
+    int code = 0;
+    for (struct dirent *en; !code && !seen && (en = readdir(d));)
+        if (en->d_name[0] != '.')
+            code = add_entry(list, path, en->d_name, &at, e);
+    closedir(d);
+    return code;
+}
+
+static int add_folder(struct names *list, const char *path, bool folders, struct err *e)
+{
+    size_t before = list->n;
+    if (!folders) {
+        err_set(e, ERR_IO, "%s: is a folder, not a file", path);
+        return err_hint(e, "for the files in it write '%s%s*'", path,
+                        path[strlen(path) - 1] == '/' ? "" : "/");
+    }
+    int code = walk(list, path, NULL, e);
+    if (!code && list->n == before)
+        code = err_set(e, ERR_IO, "%s: there is no file in this folder", path);
+    if (!code)
+        qsort(list->name + before, list->n - before, sizeof(*list->name), by_bytes);
+    return code;
+}
+
+static int add_pattern(struct names *list, const char *pattern, bool folders, struct err *e)
+{
+    char **found;
+    size_t n;
+    if (!strcmp(pattern, "-")) {
+        add_name(list, mem_strdup(pattern));
+        return 0;
+    }
+    int code = file_glob(pattern, &found, &n, e);
+    if (code)
+        return code;
+    for (size_t i = 0; i < n && !code; i++) {
+        if (file_is_dir(found[i]))
+            code = add_folder(list, found[i], folders, e);
+        else
+            add_name(list, mem_strdup(found[i]));
+    }
+    names_free(found, n);
+    return code;
+}
+
+int names_expand(const char *const *list, size_t n, bool folders, char ***ret, size_t *ret_n,
+                 struct err *e)
+{
+    struct names all = {0};
+    int code = 0;
+    for (size_t i = 0; i < n && !code; i++)
+        code = add_pattern(&all, list[i], folders, e);
+    if (code) {
+        names_free(all.name, all.n);
+        return code;
+    }
+    *ret = all.name;
+    *ret_n = all.n;
+    return 0;
+}
+
+void names_free(char **names, size_t n)
+{
+    for (size_t i = 0; names && i < n; i++)
+        free(names[i]);
+    free(names);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATASET_INDEX_MAPS_H
+#define DATASET_INDEX_MAPS_H
+
+/*
+ * Document, sample and shuffle maps: how a share of a shard's sequences becomes samples of
+ * seq_length tokens in a shuffled order, bit for bit as Megatron-LM (v2 to core) builds them from
+ * the .idx alone. Rules: FORMAT.md.
+ *
+ * A `struct maps` is built in memory or mapped from three .npy files under one of two names: those
+ * that Megatron v1 to v3 leave beside the data,
+ *   {prefix}_{train|valid|test}_indexmap_{N}ns_{L}sl_{seed}s_{doc_idx|sample_idx|shuffle_idx}.npy
+ * or those of Megatron core in a folder (core_name.h).
+ * Immutable once made, but for the maps of files that were opened late; any number of threads may
+ * read it.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "dataset/index/core_find.h"
+#include "dataset/index/core_name.h"
+#include "dataset/index/npy.h"
+#include "dataset/shard/shard.h"
+#include "dataset/index/split.h"
+
+struct maps_spec {
+    enum part part;
+    uint64_t first, end; /* sequences of the share, as split_range gives them */
+    uint64_t samples;    /* N; ignored if one_epoch */
+    bool one_epoch;      /* no number asked for: each token once */
+    uint32_t seq_length; /* L */
+    uint32_t seed;
+    uint32_t extra; /* 1: samples overlap by one token (the rule); 0: they do not */
+    bool keep_last; /* a last, shorter sample too (validation by option) */
+    bool all_mixed; /* no epoch is shuffled by itself (v1) */
+    bool wide;      /* the sample map has 64 bits whatever it holds (Megatron-DeepSpeed) */
+};
+
+struct maps_late;
+
+struct maps {
+    struct maps_late *late; /* private */
+    uint64_t tokens;        /* of one epoch */
+    uint64_t epochs;
+    bool separate;                  /* the last epoch is shuffled by itself */
+    uint64_t ndoc;                  /* entries of doc: epochs * sequences of the share */
+    uint64_t nsample;               /* samples; sample has one row more */
+    bool wide_sample, wide_shuffle; /* 64 bits instead of 32 */
+
+    /* of files, behind maps_touch */
+    const int32_t *doc;  /* sequence number */
+    const void *sample;  /* rows (place in doc, token in that sequence): i32 or i64 */
+    const void *shuffle; /* order of the samples: u32 or i64 */
+
+    void *own[3];       /* built here */
+    struct npy file[3]; /* or mapped */
+};
+
+/*
+ * Builds in memory. The .idx is checked in full before: ERR_DATA. A share without tokens is
+ * ERR_USAGE, but one epoch of it has no samples; want of memory is ERR_RESOURCE. With keep_last
+ * the count is taken in single precision, as there.
+ */
+int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps *ret,
+               struct err *e);
+void maps_close(struct maps *m); /* accepts a zeroed or closed one */
+
+/* Tokens of the sequences [first, end): of one epoch. Linear; maps_tokens_told asks two offsets. */
+int maps_tokens(const struct shard *s, uint64_t first, uint64_t end, uint64_t *ret, struct err *e);
+int maps_tokens_told(const struct shard *s, uint64_t first, uint64_t end, uint64_t *ret,
+                     struct err *e);
+
+enum maps_file { MAPS_DOC, MAPS_SAMPLE, MAPS_SHUFFLE, MAPS_FILES };
+
+/*
+ * The name of one of the files, fresh memory. Not defined for one_epoch, extra = 0 or keep_last:
+ * those have none.
+ */
+char *maps_path(const struct maps_spec *spec, const char *prefix, enum maps_file f);
+
+/* Where the files of some maps lie. `folder` and `description` are NULL for those beside the data.
+ */
+struct maps_at {
+    char *path[MAPS_FILES];
+    char *seal; /* ours (cache_stamp.h) */
+    char *folder, *description;
+    struct buf text; /* of the description */
+};
+
+void maps_beside(const struct maps_spec *spec, const char *prefix, struct maps_at *ret);
+
+/* text: the description (core_gpt_text). */
+void maps_in_cache(struct core_folder *in, enum part part, const struct buf *text,
+                   struct maps_at *ret);
+
+/* Megatron-DeepSpeed's: the folder index-cache beside the data if they are there, or if `cache` is
+ * NULL; else in `cache`. text: deepspeed_gpt_text. */
+void maps_of_deepspeed(const char *prefix, const char *cache, const struct buf *text,
+                       struct maps_at *ret);
+void maps_at_finish(struct maps_at *at);
+
+/* Writes the three files; each appears whole or not at all. maps_save: beside the data. */
+int maps_save_at(const struct maps *m, const struct maps_at *at, struct err *e);
+int maps_save(const struct maps *m, const struct maps_spec *spec, const char *prefix,
+              struct err *e);
+
+/*
+ * Maps the three files and holds them against the .idx: types and shapes, every document as often
+ * as it must be, every row of the sample map walked again, the shuffle map a permutation. Linear,
+ * in 2 bytes for each sequence. ERR_DATA says what does not fit; ERR_IO that a file is missing.
+ */
+int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *ret, struct err *e);
+
+/*
+ * The files if they fit, else built: how train and prep come by maps. `save` writes what was built;
+ * `rebuild` does not look at the files. why (may be NULL) gets what was wrong with files that were
+ * there, "" if there were none or they fit. Files whose seal holds are not read again. Any number
+ * of ranks may ask at once: with `save` one builds and the others wait for it. Files, also those
+ * just saved, are opened late: nothing of them is mapped before maps_touch.
+ */
+struct maps_wish {
+    bool save, rebuild;
+};
+int maps_obtain_at(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,
+                   struct maps_wish wish, struct maps *ret, bool *ret_reused, char why[256],
+                   struct err *e);
+int maps_obtain(const struct maps_spec *spec, const struct shard *s, struct maps_wish wish,
+                struct maps *ret, bool *ret_reused, char why[256], struct err *e);
+
+/* Before the arrays are read. ERR_IO if the files are not those any more that were opened. */
+int maps_touch(const struct maps *m, struct err *e);
+bool maps_touched(const struct maps *m);
+void maps_leave(struct maps *m); /* as before maps_touch; nobody may read it meanwhile */
+
+/* Row r <= nsample of the sample map, and the sample that stands at k < nsample of the order. */
+static inline void maps_row(const struct maps *m, uint64_t r, int64_t *ret_place,
+                            int64_t *ret_token)
+{
+    if (m->wide_sample) {
+        *ret_place = ((const int64_t *)m->sample)[2 * r];
+        *ret_token = ((const int64_t *)m->sample)[2 * r + 1];
+    } else {
+        *ret_place = ((const int32_t *)m->sample)[2 * r];
+        *ret_token = ((const int32_t *)m->sample)[2 * r + 1];
+    }
+}
+
+static inline int64_t maps_order(const struct maps *m, uint64_t k)
+{
+    return m->wide_shuffle ? ((const int64_t *)m->shuffle)[k]
+                           : (int64_t)((const uint32_t *)m->shuffle)[k];
+}
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dataset/sample/batch.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/core/bytes.h"
+#include "base/core/mem.h"
+
+/* Labels are the next tokens; what is padding carries no loss, and stands as id 0 for the kernels.
+ */
+static void mask_padding(const int32_t *text, uint32_t length, int32_t pad,
+                         int32_t *restrict labels, float *restrict mask)
+{
+    for (uint32_t t = 0; t < length; t++) {
+        labels[t] = text[t + 1] == pad ? 0 : text[t + 1];
+        mask[t] = text[t + 1] == pad ? 0.0f : 1.0f;
+    }
+}
+
+static void hide_padding(int32_t *text, uint32_t length, int32_t pad)
+{
+    for (uint32_t t = 0; t < length; t++)
+        text[t] = text[t] == pad ? 0 : text[t];
+}
+
+static void mask_eods(const int32_t *text, uint32_t length, int32_t eod, float *mask)
+{
+    for (uint32_t t = 0; t < length; t++)
+        mask[t] = text[t] == eod ? 0.0f : mask[t];
+}
+
+/* The end of a document has the position that it has in it, and what follows has 0. */
+static void reset_positions(const int32_t *text, uint32_t length, int32_t eod, int32_t *position)
+{
+    int32_t at = 0;
+    for (uint32_t t = 0; t < length; t++) {
+        position[t] = at++;
+        if (text[t] == eod)
+            at = 0;
+    }
+}
+
+/* Stretches of row q. */
+static void cut_stretches(const int32_t *text, uint32_t length, int32_t eod, uint32_t q,
+                          struct batch *b)
+{
+    int32_t row = (int32_t)(q * length);
+    for (uint32_t t = 0; t < length; t++)
+        if (text[t] == eod || t + 1 == length)
+            b->start[++b->nstretch] = row + (int32_t)t + 1;
+}
+
+static void apply_eods(const struct batch_layout *l, const int32_t *text, uint32_t q,
+                       struct batch *b)
+{
+    size_t at = (size_t)q * b->seq_length;
+    if (l->eod_mask_loss) {
+        b->masked[q] = true;
+        mask_eods(text, b->seq_length, l->eod, b->loss_mask + at);
+    }
+    if (l->reset_position_ids)
+        reset_positions(text, b->seq_length, l->eod, b->position + at);
+    if (l->reset_attention_mask)
+        cut_stretches(text, b->seq_length, l->eod, q, b);
+}
+
+/*
+ * Row q, of which the text lies in place of its tokens and one further. A padding that is no id
+ * stands at the end of a text or nowhere. Rows of ones stay as they are.
+ */
+static void cut(const struct batch_layout *l, uint32_t q, int32_t pad, struct batch *b)
+{
+    uint32_t n = b->seq_length;
+    size_t at = (size_t)q * n;
+    int32_t *text = b->tokens + at;
+    bool padded = pad >= 0 || text[n] == pad;
+    if (padded) {
+        mask_padding(text, n, pad, b->labels + at, b->loss_mask + at);
+    } else {
+        memcpy(b->labels + at, text + 1, n * sizeof(*text));
+        for (uint32_t t = 0; b->masked[q] && t < n; t++)
+            b->loss_mask[at + t] = 1.0f;
+    }
+    b->masked[q] = padded;
+    apply_eods(l, text, q, b);
+    if (padded)
+        hide_padding(text, n, pad);
+}
+
+/* What does not depend on the text is written once, or again if it was another layout's. */
+static void whole_rows(const struct batch_layout *l, struct batch *b)
+{
+    size_t n = (size_t)b->rows * b->seq_length;
+    for (size_t i = 0; b->own_position && !l->reset_position_ids && i < n; i++)
+        b->position[i] = (int32_t)(i % b->seq_length);
+    for (size_t q = 0; b->own_start && !l->reset_attention_mask && q <= b->rows; q++)
+        b->start[q] = (int32_t)(q * b->seq_length);
+    b->nstretch = l->reset_attention_mask ? 0 : b->rows;
+    b->own_position = l->reset_position_ids;
+    b->own_start = l->reset_attention_mask;
+}
+
+/* Rows that say themselves what is learnt and what sees what; `ends` has room for one of them. */
+static int fill_rows(const struct feed *f, struct batch *b, int32_t *ends, struct err *e)
+{
+    int code = 0;
+    b->nstretch = 0;
+    b->own_position = b->own_start = true;
+    memset(b->masked, true, b->rows);
+    for (uint32_t q = 0; q < b->rows && !code; q++) {
+        size_t at = (size_t)q * b->seq_length;
+        struct feed_row r = {.tokens = b->tokens + at,
+                             .labels = b->labels + at,
+                             .loss_mask = b->loss_mask + at,
+                             .position = b->position + at,
+                             .ends = ends};
+        code = f->row(f->self, b->first + q, &r, e);
+        for (uint32_t i = 0; i < r.nends && !code; i++)
+            b->start[++b->nstretch] = (int32_t)at + ends[i];
+    }
+    return code;
+}
+
+/* Place of row 0 in the dataset's order. */
+static int first_sample(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
+                        uint64_t micro, uint64_t *ret, struct err *e)
+{
+    uint64_t first = consumed, end, step;
+    if (!checked_mul((uint64_t)l->rows * l->ranks, micro, &step) ||
+        !checked_add(first, step, &first) ||
+        !checked_add(first, (uint64_t)l->rank * l->rows, &first) ||
+        !checked_add(first, l->rows, &end) || end > f->count)
+        return err_set(e, ERR_USAGE,
+                       "%s: the %s data has %" PRIu64 " samples, none for micro-batch %" PRIu64
+                       " behind %" PRIu64 " consumed ones",
+                       f->name, f->part, f->count, micro, consumed);
+    *ret = first;
+    return 0;
+}
+
+/*
+ * Before row q: what rows that follow in this and the next micro-batches need is fetched while
+ * others are cut. Each step is so many rows ahead as the one before it takes to arrive.
+ */
+static void look_ahead(const struct feed *f, const struct batch_layout *l, const struct batch *b,
+                       uint32_t q)
+{
+    static const uint8_t far[FEED_STEPS] = {
+        [FEED_ROW] = 9, [FEED_DOC] = 6, [FEED_ENTRY] = 3, [FEED_TOKENS] = 1, [FEED_DISK] = 128};
+    enum feed_step end = b->cold ? FEED_STEPS : FEED_DISK;
+    for (enum feed_step step = FEED_ROW; f->ahead && step < end; step++) {
+        uint64_t row = (uint64_t)q + far[step];
+        uint64_t k = b->first + row / l->rows * l->rows * l->ranks + row % l->rows;
+        if (k < f->count)
+            f->ahead(f->self, k, step);
+    }
+}
+
+/*
+ * After rows that took so long: is the disk to be asked ahead for the next ones? A sample in memory
+ * takes 1 to 5 us, a disk 50 and more; a slow filling without faults was a processor taken away.
+ */
+static void judge_disk(struct batch *b, int64_t ns)
+{
+    enum { SLOW_NS = 40000, WARM_NS = 10000, KEEP = 64 };
+    struct rusage u;
+    if (b->cold) {
+        b->cold = ns > (int64_t)WARM_NS * b->rows ? KEEP : b->cold - 1;
+    } else if (ns > SLOW_NS && !getrusage(RUSAGE_THREAD, &u)) {
+        b->cold = u.ru_majflt != b->faults ? KEEP : 0;
+        b->faults = u.ru_majflt;
+    }
+}
+
+/* Row after row. */
+static int fill_samples(const struct feed *f, const struct batch_layout *l, struct batch *b,
+                        struct err *e)
+{
+    struct timespec start, end;
+    int code = 0;
+    whole_rows(l, b);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    for (uint32_t q = 0; q < l->rows && !code; q++) {
+        look_ahead(f, l, b, q);
+        code = f->sample(f->self, b->first + q, b->tokens + (size_t)q * b->seq_length, e);
+        if (!code)
+            cut(l, q, f->pad, b);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    judge_disk(b, (end.tv_sec - start.tv_sec) * 1000000000 + (end.tv_nsec - start.tv_nsec));
+    return code;
+}
+
+int batch_fill(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
+               uint64_t micro, struct batch *ret, struct err *e)
+{
+    uint32_t length = f->seq_length;
+    BUG_ON(ret->rows != l->rows || ret->seq_length != length, "batch of %u x %u, not %u x %u",
+           ret->rows, ret->seq_length, l->rows, length);
+    int code = first_sample(f, l, consumed, micro, &ret->first, e);
+    if (code)
+        return code;
+    if (!f->row)
+        return fill_samples(f, l, ret, e);
+    int32_t *ends = mem_new(length, sizeof(*ends));
+    code = fill_rows(f, ret, ends, e);
+    free(ends);
+    return code;
+}
+
+void batch_init(struct batch *b, uint32_t rows, uint32_t seq_length)
+{
+    enum { SPILL = 16 }; /* of the last text, which is longer than its row; a cache line of it */
+    size_t n = (size_t)rows * seq_length;
+    BUG_ON(n >= INT32_MAX, "micro-batch of %u x %u", rows, seq_length);
+    int32_t *p = mem_new(n * 5 + SPILL + 1, sizeof(*p));
+    *b = (struct batch){.rows = rows,
+                        .seq_length = seq_length,
+                        .tokens = p,
+                        .labels = p + SPILL + n,
+                        .loss_mask = (float *)(void *)(p + SPILL + 2 * n),
+                        .position = p + SPILL + 3 * n,
+                        .start = p + SPILL + 4 * n,
+                        .masked = mem_new(rows, sizeof(bool)),
+                        .own_position = true,
+                        .own_start = true};
+    memset(b->masked, true, rows);
+    whole_rows(&(struct batch_layout){.rows = rows}, b);
+}
+
+void batch_finish(struct batch *b)
+{
+    free(b->tokens);
+    free(b->masked);
+    *b = (struct batch){0};
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATASET_SAMPLE_BATCH_H
+#define DATASET_SAMPLE_BATCH_H
+
+/*
+ * Micro-batches as plain arrays. A batch is a pure function of (dataset, consumed samples,
+ * micro-batch, data-parallel rank and size): row q of micro-batch m on rank r of R is the sample
+ *     consumed + m * b * R + r * b + q,   b = rows of a micro-batch,
+ * so the only state of a run is its count of consumed samples.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/core/err.h"
+#include "dataset/sample/feed.h"
+
+struct batch_layout {
+    uint32_t rows; /* micro-batch size b */
+    uint32_t rank; /* data-parallel */
+    uint32_t ranks;
+    /* What ends of documents do, Megatron-LM's options of these names; eod is used by them alone.
+     */
+    int32_t eod;
+    bool eod_mask_loss;        /* no loss for what is told from an end of document */
+    bool reset_position_ids;   /* positions begin anew behind one */
+    bool reset_attention_mask; /* what stands behind one does not see what stands before */
+};
+
+struct batch {
+    uint32_t rows, seq_length; /* b, T */
+    uint64_t first;            /* place of row 0 in the dataset's order */
+    int32_t *tokens;           /* [b][T] */
+    int32_t *labels;           /* [b][T]: the token after each */
+    float *loss_mask;          /* [b][T]: 1, or 0 where the label is padding or by eod_mask_loss */
+    int32_t *position;         /* [b][T]: from 0 in each row */
+    /*
+     * Stretches that see nothing of each other: stretch s is tokens start[s] .. start[s + 1] - 1 of
+     * b T, none empty. One for each row, or for each document in it by reset_attention_mask.
+     */
+    int32_t *start; /* [nstretch + 1], room for b T + 1 */
+    uint32_t nstretch;
+    /* private: rows whose mask is not all ones, arrays that are not as batch_init left them, for
+     * how many fillings more the disk is asked ahead, and the faults seen by then */
+    bool *masked;
+    bool own_position, own_start;
+    uint32_t cold;
+    int64_t faults;
+};
+
+/* `ret` is of batch_init, with the rows of the layout and the seq_length of the feed. */
+int batch_fill(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
+               uint64_t micro, struct batch *ret, struct err *e);
+
+/* Arrays in one allocation. */
+void batch_init(struct batch *b, uint32_t rows, uint32_t seq_length);
+void batch_finish(struct batch *b);
+
+/*
+ * A loader has a thread of its own that reads the next micro-batches ahead, one after the other
+ * from `consumed` on. The dataset must stay open until loader_destroy. loader_next is for one
+ * thread.
+ */
+struct loader;
+
+/* depth: batches read ahead, >= 1. */
+int loader_create(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
+                  uint32_t depth, struct loader **ret, struct err *e);
+
+/*
+ * The following micro-batch, valid until the next call; or the error that it met, then and ever
+ * after.
+ */
+int loader_next(struct loader *l, const struct batch **ret, struct err *e);
+
+/* Joins the thread. Accepts NULL. */
+void loader_destroy(struct loader *l);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATASET_SAMPLE_FEED_H
+#define DATASET_SAMPLE_FEED_H
+
+/*
+ * What batches are cut from: numbered samples of seq_length + 1 ids, whoever makes them. A feed is
+ * a view; what it looks at must outlive it. Any number of threads may ask it.
+ */
+
+#include <stdint.h>
+
+#include "base/core/err.h"
+
+/*
+ * A row that is made of examples, in the caller's arrays of seq_length each: tokens, what each
+ * foretells, whether that counts, where it stands in its example, and where the examples end, the
+ * last one at seq_length.
+ */
+struct feed_row {
+    int32_t *tokens, *labels;
+    float *loss_mask;
+    int32_t *position;
+    int32_t *ends;
+    uint32_t nends;
+};
+
+/*
+ * What can be fetched ahead of a sample, each step what the next one reads: its row of the sample
+ * map, its documents' numbers, their places in the .idx, their tokens. FEED_DISK asks the disk for
+ * the tokens, all steps of memory at once.
+ */
+enum feed_step { FEED_ROW, FEED_DOC, FEED_ENTRY, FEED_TOKENS, FEED_DISK, FEED_STEPS };
+
+struct feed {
+    const void *self;
+    /* Sample k < count into ret[seq_length + 1]. */
+    int (*sample)(const void *self, uint64_t k, int32_t *ret, struct err *e);
+    /* Or, where samples are made of examples: row k < count; then there is no `sample`. */
+    int (*row)(const void *self, uint64_t k, struct feed_row *ret, struct err *e);
+    /* A hint that sample k < count is wanted soon; nothing else comes of it. NULL: not known how.
+     */
+    void (*ahead)(const void *self, uint64_t k, enum feed_step step);
+    uint64_t count;
+    uint32_t seq_length;
+    int32_t pad;      /* id of what is no text, and masked; -1: none */
+    const char *name; /* for messages: prefix and part */
+    const char *part;
+};
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "dataset/sample/map_pool.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/core/mem.h"
+
+/*
+ * Those that are mapped. Who comes while less than 7/8 of the limit is used stays for good, who
+ * comes later goes round: blends ask for their sets in turn, where the oldest is the next one
+ * wanted, and first for those that they take most of.
+ */
+struct holds {
+    pthread_mutex_t lock; /* of all here, and of every change between mapped and not */
+    struct hold **stay;
+    size_t nstay;
+    struct hold **ring; /* the first mapped at `first` */
+    size_t room, first, n;
+    uint64_t most, maps;
+};
+
+void hold_init(struct hold *h, uint32_t maps, void *self, int (*touch)(void *, struct err *),
+               void (*leave)(void *))
+{
+    *h = (struct hold){.maps = maps, .self = self, .touch = touch, .leave = leave};
+    atomic_init(&h->users, -1);
+}
+
+struct holds *holds_create(uint64_t most, size_t n)
+{
+    struct holds *p = mem_new(1, sizeof(*p));
+    pthread_mutex_init(&p->lock, NULL);
+    p->stay = mem_new(n ? n : 1, sizeof(struct hold *));
+    p->ring = mem_new(n ? n : 1, sizeof(struct hold *));
+    p->room = n;
+    p->most = most;
+    return p;
+}
+
+static struct hold *pop(struct holds *p)
+{
+    struct hold *h = p->ring[p->first];
+    p->first = (p->first + 1) % p->room;
+    p->n--;
+    return h;
+}
+
+static void push(struct holds *p, struct hold *h)
+{
+    BUG_ON(p->n == p->room, "more than %zu holds", p->room);
+    p->ring[(p->first + p->n++) % p->room] = h;
+}
+
+static void leave(struct holds *p, struct hold *h)
+{
+    h->leave(h->self);
+    p->maps -= h->maps;
+}
+
+void holds_destroy(struct holds *p)
+{
+    if (!p)
+        return;
+    while (p->n)
+        leave(p, pop(p));
+    while (p->nstay)
+        leave(p, p->stay[--p->nstay]);
+    pthread_mutex_destroy(&p->lock);
+    free(p->ring);
+    free(p->stay);
+    free(p);
+}
+
+static bool leave_unused(struct holds *p, struct hold *h)
+{
+    int unused = 0;
+    bool goes = atomic_compare_exchange_strong(&h->users, &unused, -1);
+    if (goes)
+        leave(p, h);
+    return goes;
+}
+
+/* Gives up one that nobody uses, the oldest of those that go round; false if all are in use. */
+static bool give_up(struct holds *p)
+{
+    for (size_t k = p->n; k; k--) {
+        struct hold *h = pop(p);
+        if (leave_unused(p, h))
+            return true;
+        push(p, h);
+    }
+    for (size_t k = p->nstay; k; k--) {
+        if (leave_unused(p, p->stay[k - 1])) {
+            p->stay[k - 1] = p->stay[--p->nstay];
+            return true;
+        }
+    }
+    return false;
+}
+
+static int touch(struct holds *p, struct hold *h, struct err *e)
+{
+    while (p->maps + h->maps > p->most && give_up(p))
+        ;
+    int code = h->touch(h->self, e);
+    while (code == ERR_RESOURCE && give_up(p)) /* the kernel allows fewer than we thought */
+        code = h->touch(h->self, e);
+    if (code) {
+        h->leave(h->self);
+        return code;
+    }
+    p->maps += h->maps;
+    if (p->maps <= p->most / 8 * 7)
+        p->stay[p->nstay++] = h;
+    else
+        push(p, h);
+    atomic_store_explicit(&h->users, 1, memory_order_release);
+    return 0;
+}
+
+int hold_take(struct holds *p, struct hold *h, struct err *e)
+{
+    int code = 0, users = atomic_load_explicit(&h->users, memory_order_relaxed);
+    while (users >= 0)
+        if (atomic_compare_exchange_weak_explicit(&h->users, &users, users + 1,
+                                                  memory_order_acquire, memory_order_relaxed))
+            return 0;
+    pthread_mutex_lock(&p->lock);
+    if (atomic_load_explicit(&h->users, memory_order_acquire) >= 0)
+        atomic_fetch_add_explicit(&h->users, 1, memory_order_acquire);
+    else
+        code = touch(p, h, e);
+    pthread_mutex_unlock(&p->lock);
+    return code;
+}
+
+void hold_drop(struct hold *h)
+{
+    atomic_fetch_sub_explicit(&h->users, 1, memory_order_release);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATASET_SAMPLE_OPTIONS_H
+#define DATASET_SAMPLE_OPTIONS_H
+
+/*
+ * How a program's user names the data of a run: the options that `prep` and `train` share, under
+ * Megatron-LM's names. A program puts a `struct data_flags` into its own struct of options and the
+ * rows into its table, as with tok/tokenizer/options.h. The strings belong to the options of the
+ * program.
+ */
+
+#include "base/cli/opt.h"
+#include "dataset/sample/blend.h"
+#include "dataset/sample/rules.h"
+
+struct data_flags {
+    struct opt_list path, part[PARTS];
+    const char *args_path, *parts_path;
+    const char *cache;
+    int rules; /* enum data_rules */
+};
+
+#define DATA_FLAG_ROWS(S, m, v)                                                                    \
+    OPT_ROW(.name = "data-path", .type = OPT_LIST, .offset = offsetof(S, m.path),                  \
+            .meta = "PREFIX", .group = "data", .paths = true, .verbs = v, .basic = true,           \
+            .needs = "inspect: samples", .brief = "token data, PREFIX.bin and PREFIX.idx",         \
+            .help = "token data, PREFIX.bin and PREFIX.idx; several are blended, with a weight "   \
+                    "before each PREFIX, or by size"),                                             \
+        OPT_ROW(.name = "data-args-path", .type = OPT_TEXT, .offset = offsetof(S, m.args_path),    \
+                .meta = "FILE", .group = "data", .verbs = v, .needs = "inspect: samples",          \
+                .help = "file with the arguments of --data-path"),                                 \
+        OPT_ROW(.name = "train-data-path", .type = OPT_LIST,                                       \
+                .offset = offsetof(S, m.part[PART_TRAIN]), .meta = "PREFIX", .group = "data",      \
+                .paths = true, .verbs = v, .needs = "inspect: samples",                            \
+                .brief = "data for training alone",                                                \
+                .help = "as --data-path, for training alone; --split does not apply"),             \
+        OPT_ROW(.name = "valid-data-path", .type = OPT_LIST,                                       \
+                .offset = offsetof(S, m.part[PART_VALID]), .meta = "PREFIX", .group = "data",      \
+                .paths = true, .verbs = v, .needs = "inspect: samples",                            \
+                .brief = "data for validation alone",                                              \
+                .help = "as --data-path, for validation alone"),                                   \
+        OPT_ROW(.name = "test-data-path", .type = OPT_LIST,                                        \
+                .offset = offsetof(S, m.part[PART_TEST]), .meta = "PREFIX", .group = "data",       \
+                .paths = true, .verbs = v, .needs = "inspect: samples",                            \
+                .brief = "data for testing alone", .help = "as --data-path, for testing alone"),   \
+        OPT_ROW(.name = "per-split-data-args-path", .type = OPT_TEXT,                              \
+                .offset = offsetof(S, m.parts_path), .meta = "FILE", .group = "data", .verbs = v,  \
+                .needs = "inspect: samples", .brief = "JSON with the data of each part",           \
+                .help =                                                                            \
+                    "JSON object with the arguments of these three under train, valid and test"),  \
+        OPT_ROW(.name = "data-cache-path", .type = OPT_TEXT, .offset = offsetof(S, m.cache),       \
+                .meta = "DIR", .group = "data", .verbs = v, .needs = "inspect: samples",           \
+                .brief = "folder of index maps",                                                   \
+                .help = "folder of index maps under Megatron core's names, instead of beside the " \
+                        "data"),                                                                   \
+        OPT_ROW(.name = "data-rules", .type = OPT_CHOICE, .offset = offsetof(S, m.rules),          \
+                .def = "core", .meta = DATA_RULES_CHOICES, .group = "data", .verbs = v,            \
+                .needs = "inspect: samples", .brief = "whose index maps and blends",               \
+                .help = "whose rules for splits, blends, sample order and index file names: "      \
+                        "Megatron core, Megatron-LM v1 or v2 (to 23.04), or Megatron-DeepSpeed")
+
+/* The lists that the flags name: one of all parts, or one of each. */
+struct data_lists {
+    struct blend_list shared, own[PARTS];
+    bool per_part;
+};
+
+/* ERR_USAGE when nothing is named, or two ways at once; as prefix_find (dataset/shard/prefix.h) for
+ * each prefix. `ret` is to be finished in either case. */
+int data_flags_lists(const struct data_flags *f, struct data_lists *ret, struct err *e);
+void data_lists_finish(struct data_lists *l);
+
+#endif

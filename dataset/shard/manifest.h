@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATASET_SHARD_MANIFEST_H
+#define DATASET_SHARD_MANIFEST_H
+
+/*
+ * PREFIX.manifest.json: where a shard came from. Which tokenizer (type, digest, vocabulary size,
+ * end of document), which inputs, how many documents, tokens and bad records, with which options,
+ * by which version. Shards of other tools have none; all else in this room works without it.
+ *
+ * Strings of a manifest to be written belong to the caller; those of one that was read live until
+ * manifest_close.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/arena.h"
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "base/core/hash.h"
+#include "base/format/json.h"
+#include "dataset/shard/shard.h"
+
+struct manifest_input {
+    const char *path;
+    uint64_t bytes;     /* of the file as it lies there, compressed or not; 0 for a pipe */
+    uint64_t documents; /* taken from it */
+    char xxh[XXH_TEXT]; /* XXH3-128 of the file as it lies there; "" if not known */
+};
+
+struct manifest_option {
+    const char *name, *value;
+};
+
+struct manifest_count {
+    const char *name;
+    uint64_t n;
+};
+
+struct manifest {
+    const char *weft_version;
+    /* tokenizer */
+    const char *tokenizer_type; /* "SentencePieceTokenizer" */
+    const char *tokenizer_path; /* may be NULL */
+    char digest[SHA_TEXT];      /* "" if not known: ids came without a tokenizer */
+    int64_t vocab_size;         /* unpadded; 0 if not known */
+    int64_t eod;                /* -1: none */
+    const char *eod_piece;      /* may be NULL */
+    bool append_eod;
+    /* counts; the writer fills those of the shard */
+    uint64_t documents, sequences, tokens;
+    uint64_t bad_records;      /* skipped or quarantined */
+    uint64_t filtered_records; /* left out for their length; written if there are any */
+    uint64_t piece, pieces;    /* this is piece `piece`, from 0, of so many; 0: it is the whole */
+    const struct manifest_count
+        *counts; /* more of them, that only its kind of data has; not read */
+    size_t ncounts;
+    enum shard_dtype dtype;
+    uint64_t bin_bytes, idx_bytes;
+    char bin_xxh[XXH_TEXT], idx_xxh[XXH_TEXT]; /* XXH3-128 of the whole files */
+    /* provenance */
+    const struct manifest_input *inputs;
+    size_t ninputs;
+    const struct manifest_option *options; /* those that change the bytes */
+    size_t noptions;
+
+    struct arena arena; /* of a manifest that was read */
+};
+
+/* PREFIX.manifest.json in fresh memory. */
+char *manifest_path(const char *prefix);
+
+/* The file's text, appended to `ret`. */
+void manifest_text(const struct manifest *m, struct buf *ret);
+
+/* *ret_found false (and 0) if there is none. Malformed: ERR_DATA. */
+int manifest_read(const char *prefix, struct manifest *ret, bool *ret_found, struct err *e);
+
+/* The same from a table inside another file, which `path` names in messages. */
+int manifest_from(const struct json *root, const char *path, struct manifest *ret, struct err *e);
+void manifest_close(struct manifest *m);
+
+/* ERR_DATA unless sizes, dtype and counts are those of the open shard: a manifest of other data. */
+int manifest_fits_shard(const struct manifest *m, const struct shard *s, struct err *e);
+
+/* ERR_INTEGRITY unless the XXH3-128 of both files is the manifest's. Reads all of both. */
+int manifest_verify(const struct manifest *m, const struct shard *s, struct err *e);
+
+/*
+ * Whether both are of the same work: tokenizer, token type, options and inputs (their number, sizes
+ * and digests, but not their names; what either side lacks is not compared). ERR_USAGE names the
+ * first difference: "`who` comes from ..., and ... is asked for".
+ */
+int manifest_same_work(const struct manifest *was, const struct manifest *now, const char *who,
+                       struct err *e);
+
+/*
+ * ERR_USAGE, naming both digests (or both sizes), unless tokenizer digest and vocabulary size equal
+ * those of `who` ("checkpoint runs/a/iter_0000100"). A digest or size that either side lacks is not
+ * compared.
+ */
+int manifest_compare(const struct manifest *m, const char *prefix, const char *who,
+                     const char *digest, int64_t vocab_size, struct err *e);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DATASET_SHARD_PREFIX_H
+#define DATASET_SHARD_PREFIX_H
+
+/* What a user's PREFIX of token data leads to: PREFIX.bin and PREFIX.idx, or PREFIX.pack. */
+
+#include "base/core/err.h"
+
+/*
+ * *ret is the prefix in fresh memory: `given`, less an ending of one of its files (PREFIX.bin).
+ * Otherwise the error says what `given` is instead, and in its hint what was probably meant, such
+ * as given_text_document: ERR_IO for nothing or a folder, ERR_DATA for another file.
+ */
+int prefix_find(const char *given, char **ret, struct err *e);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_ENCODE_ENCODER_H
+#define PREP_ENCODE_ENCODER_H
+
+/*
+ * The worker's part: a block of records becomes tokens. Records are parsed (base/format/jsonl),
+ * their texts encoded (tok), ids checked, the end of document appended to those that are not empty.
+ * A record enters all columns or none.
+ *
+ * The plan is shared and immutable; an encoder belongs to one thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/err.h"
+#include "dataset/shard/shard.h"
+#include "prep/encode/filter.h"
+#include "prep/input/block.h"
+#include "prep/sentence/sentences.h"
+#include "prep/input/text_in.h"
+#include "tok/tokenizer/tokenizer.h"
+
+enum on_bad { BAD_FAIL, BAD_SKIP, BAD_QUARANTINE };
+
+struct encode_plan {
+    const struct tokenizer *tok;   /* NULL: the records bring ids */
+    bool ids;                      /* the values are arrays of ids, not texts */
+    const struct sentences *split; /* each text is split, and each sentence encoded on its own */
+    struct text_form text;         /* of documents of plain text */
+    const char *const *key;        /* of JSONL; one column each */
+    size_t nkeys;
+    int64_t vocab_size;
+    enum shard_dtype dtype;
+    bool prepend_bos; /* puts `bos` before each document that is not empty nor begins with it */
+    int32_t bos;
+    int32_t eod;       /* appended to each document that is not empty; -1: none */
+    int32_t known_eod; /* what ends a document, appended or not; -1: none */
+    struct filter filter;
+    enum on_bad on_bad; /* under BAD_FAIL the rest behind a bad record is left out */
+};
+
+struct encoder;
+
+struct encoder *encoder_create(const struct encode_plan *p);
+void encoder_destroy(struct encoder *c);
+
+/*
+ * Fills the item's lower part. What is wrong is in it->code or it->bad. it->specials: strings of
+ * special tokens that were met inside texts and taken as text; it->added: known_eod among what was
+ * put round the documents taken; it->eods: those inside the documents of a long record, all others
+ * being counted when they are stored.
+ */
+void encoder_run(struct encoder *c, struct item *it);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_SFT_SFT_H
+#define PREP_SFT_SFT_H
+
+/*
+ * `prep sft`: records for supervised training in, a packed set out (dataset/packed/packed.h). The
+ * bytes depend on the inputs, the options and the tokenizer, not on the number of workers. Nothing
+ * stands under a final name before all of it is there; an interrupted run begins anew.
+ *
+ * Memory: a fixed number of blocks whatever the size of the input, and some 40 bytes for each
+ * of SFT_WINDOW examples; tokens wait in an unnamed file beside the output until their window is
+ * full and is packed by best fit.
+ */
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/err.h"
+#include "prep/encode/encoder.h"
+#include "prep/sft/encode.h"
+#include "tok/tokenizer/options.h"
+
+enum { SFT_WINDOW = 1 << 19, SFT_NOTES = 10 };
+
+struct sft_report {
+    bool there; /* a set from the same inputs, options and tokenizer: nothing was done */
+    uint64_t records, examples, sequences, tokens;
+    uint64_t bad;  /* records skipped or quarantined */
+    uint64_t read; /* bytes of the inputs */
+    struct sft_counts counts;
+};
+
+struct sft_request {
+    const char *const *input; /* names or patterns, "-" for standard input */
+    size_t ninputs;
+    const char *prefix;
+    const char *template;                  /* a name of chat.h; "text": records have a text */
+    const struct tokenizer *tok;           /* for texts, as the user opened it */
+    const struct tokenizer *bare, *framed; /* as chat_open takes them; bare for marks, too */
+    const char *text_key;
+    const char *answer, *question; /* strings that begin them, or NULL */
+    bool learn_all, drop_long, append_eod, overwrite;
+    bool pack; /* else each example is a sequence */
+    uint32_t seq_length;
+    const char *specials;            /* the choice as the user spells it, for the manifest */
+    const struct tok_choice *choice; /* of the tokenizer, likewise (tok_flags_choices) */
+    size_t nchoices;
+    enum on_bad on_bad;
+    int workers;   /* >= 1 */
+    size_t window; /* examples that are packed together; 0: SFT_WINDOW */
+
+    const volatile sig_atomic_t *stop; /* not 0: stop as soon as may be, ERR_FAIL */
+    /* On the caller's thread, several times a second; the bytes of all inputs, 0 if not known. */
+    void (*progress)(void *arg, const struct sft_report *r, uint64_t total);
+    /* A whole sentence about a record that was left out; the first SFT_NOTES of them. */
+    void (*note)(void *arg, const char *sentence);
+    void *arg;
+};
+
+/*
+ * ERR_USAGE for what does not go together, and for a set that is there and comes from other inputs,
+ * options or another tokenizer; ERR_DATA for a bad record (file, line, reason).
+ */
+int sft_run(const struct sft_request *q, struct sft_report *ret, struct err *e);
+
+/* The share of places that hold no token, of sequences of seq_length. */
+double sft_padding(const struct sft_report *r, uint32_t seq_length);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PREP_TOOLS_BLEND_H
+#define PREP_TOOLS_BLEND_H
+
+/*
+ * `prep index` and `prep blend`: the order of a training run before it starts. The first writes the
+ * index files, the second only counts what the run will take of each data set. Neither needs a
+ * .bin.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "dataset/sample/options.h"
+#include "tok/tokenizer/options.h"
+
+struct blend_request {
+    const struct data_flags *data;
+    const char *prefix;                /* one data set, in place of those; NULL: none */
+    const char *split;                 /* NULL: of lists for each part */
+    const struct tok_flags *tokenizer; /* names core's files; if none is given, the manifest's */
+    uint32_t seq_length, seed;
+    uint64_t samples[PARTS]; /* 0: none; SAMPLES_ALL: every sample once */
+    bool rebuild;            /* index: even if the files fit */
+    bool json;               /* blend: one JSON object */
+    void (*note)(void *arg, bool warning, const char *sentence); /* what became of each part */
+    void *arg;
+};
+
+/* Parts that come out empty are left out with a warning; ERR_USAGE if that leaves none. */
+
+/* Paths of the files, a line each, are appended to `out`. */
+int index_run(const struct blend_request *q, struct buf *out, struct err *e);
+
+/* The answer is appended to `out`. */
+int blend_run(const struct blend_request *q, struct buf *out, struct err *e);
+
+#endif

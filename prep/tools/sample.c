@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prep/tools/sample.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/format/json.h"
+#include "dataset/sample/batch.h"
+#include "dataset/shard/manifest.h"
+#include "dataset/sample/blend_set.h"
+#include "dataset/sample/packed_feed.h"
+#include "dataset/shard/shard.h"
+
+struct view {
+    const struct sample_request *q;
+    struct mix mix;
+    bool packed; /* then of `pack` instead */
+    struct packed_data pack;
+    struct batch_layout layout;
+    int64_t limit;
+    struct batch batch;
+    struct tok_work *work;
+};
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* Vocabulary and end of document, of the tokenizer or else of the first data set's manifest. */
+static int settle(struct view *v, const char *prefix, struct err *e)
+{
+    const struct sample_request *q = v->q;
+    const struct tok_info *t = q->tok ? tok_info(q->tok) : NULL;
+    bool wanted = q->eod_mask_loss || q->reset_position_ids || q->reset_attention_mask;
+    struct manifest m;
+    bool found;
+    int code = manifest_read(prefix, &m, &found, e);
+    if (code)
+        return code;
+    int64_t eod = t       ? t->eod
+                  : found ? m.eod
+                          : -1,
+            size = t       ? t->vocab_size
+                   : found ? m.vocab_size
+                           : 0;
+    v->limit = size > 0 && size < SHARD_ANY_ID ? size : SHARD_ANY_ID;
+    if (t && found)
+        code = manifest_compare(&m, prefix, t->path ? t->path : "the tokenizer", t->digest,
+                                t->vocab_size, e);
+    manifest_close(&m);
+    if (!code && wanted && eod < 0)
+        code =
+            err_set(e, ERR_USAGE,
+                    "%s: neither a tokenizer nor a manifest says which id ends a document", prefix);
+    v->layout = (struct batch_layout){.rows = 1,
+                                      .ranks = 1,
+                                      .eod = (int32_t)eod,
+                                      .eod_mask_loss = q->eod_mask_loss,
+                                      .reset_position_ids = q->reset_position_ids,
+                                      .reset_attention_mask = q->reset_attention_mask};
+    return code;
+}
+
+static int lists_of(const struct sample_request *q, struct data_lists *l, struct err *e)
+{
+    *l = (struct data_lists){0};
+    return q->prefix ? blend_list_words("PREFIX", &q->prefix, 1, &l->shared, e)
+                     : data_flags_lists(q->data, l, e);
+}
+
+/* The trainer's rules of packed sets. */
+static int find_packed(struct view *v, const struct blend_list *mine, struct err *e)
+{
+    const struct sample_request *q = v->q;
+    const char *found = NULL;
+    for (size_t k = 0; k < mine->n; k++)
+        found = packed_exists(mine->prefix[k]) ? mine->prefix[k] : found;
+    v->packed = found != NULL;
+    if (found && mine->n > 1)
+        return err_set(e, ERR_USAGE,
+                       "%s is a packed set (.pack), which can be mixed with no other data", found);
+    if (found && (q->eod_mask_loss || q->reset_position_ids || q->reset_attention_mask))
+        return err_set(e, ERR_USAGE,
+                       "%s is a packed set and says itself what ends where: --eod-mask-loss, "
+                       "--reset-position-ids and --reset-attention-mask are for other data",
+                       found);
+    return 0;
+}
+
+static int open_packed(struct view *v, const char *prefix, bool own, struct err *e)
+{
+    const struct sample_request *q = v->q;
+    struct packed_part *part = &v->pack.part[q->part];
+    struct packed_config c = {.shared = own ? NULL : prefix,
+                              .split = q->split,
+                              .seq_length = q->seq_length,
+                              .seed = q->seed,
+                              .limit = v->limit};
+    if (own)
+        c.own[q->part] = prefix;
+    c.samples[q->part] = q->samples;
+    int code = packed_data_open(&v->pack, &c, e);
+    if (!code)
+        code = packed_need(&v->pack, q->part, e);
+    if (!code && q->samples == SAMPLES_ALL)
+        part->samples = part->n;
+    return code;
+}
+
+static struct feed feed_of(const struct view *v)
+{
+    return v->packed ? packed_feed(&v->pack, v->q->part) : mix_feed(&v->mix, v->q->part);
+}
+
+static int open_view(struct view *v, struct err *e)
+{
+    const struct sample_request *q = v->q;
+    struct data_lists l;
+    int code = lists_of(q, &l, e);
+    const struct blend_list *mine = l.per_part ? &l.own[q->part] : &l.shared;
+    if (!code && !mine->n)
+        code = err_set(e, ERR_USAGE, "no data is named for the %s part", part_name(q->part));
+    if (!code)
+        code = find_packed(v, mine, e);
+    if (!code)
+        code = settle(v, mine->prefix[0], e);
+    if (!code && v->packed)
+        code = open_packed(v, mine->prefix[0], l.per_part, e);
+    if (!code && !v->packed) {
+        struct mix_config c = {.shared = l.per_part ? NULL : mine,
+                               .split = q->split,
+                               .cache = q->data->cache,
+                               .rules = (enum data_rules)q->data->rules,
+                               .seq_length = q->seq_length,
+                               .seed = q->seed,
+                               .limit = v->limit,
+                               .pad = -1};
+        if (l.per_part)
+            c.own[q->part] = mine;
+        c.samples[q->part] = q->samples;
+        code = mix_open(&v->mix, &c, e);
+    }
+    if (!code && !v->packed)
+        code = mix_need(&v->mix, q->part, e);
+    data_lists_finish(&l);
+    return code;
+}
+
+/* ---- showing --------------------------------------------------------------------------------- */
+
+static void json_ids(struct buf *out, const char *key, const int32_t *id, size_t n)
+{
+    buf_adds(out, ", ");
+    jsonw_key(out, key);
+    buf_adds(out, " [");
+    for (size_t i = 0; i < n; i++)
+        buf_addf(out, i ? ", %" PRId32 : "%" PRId32, id[i]);
+    buf_addc(out, ']');
+}
+
+static void json_sample(const struct view *v, uint64_t k, const char *prefix, uint64_t at,
+                        const struct buf *text, struct buf *out)
+{
+    const struct batch *b = &v->batch;
+    buf_addf(out,
+             "{\"part\": \"%s\", \"sample\": %" PRIu64 ", \"data_set\": ", part_name(v->q->part),
+             k);
+    jsonw_string(out, prefix, strlen(prefix));
+    buf_addf(out, ", \"sample_of_data_set\": %" PRIu64, at);
+    json_ids(out, "tokens", b->tokens, b->seq_length);
+    json_ids(out, "labels", b->labels, b->seq_length);
+    buf_adds(out, ", \"loss_mask\": [");
+    for (uint32_t i = 0; i < b->seq_length; i++)
+        buf_addf(out, i ? ", %g" : "%g", (double)b->loss_mask[i]);
+    buf_addc(out, ']');
+    json_ids(out, "position_ids", b->position, b->seq_length);
+    json_ids(out, "starts", b->start, b->nstretch);
+    if (v->work) {
+        buf_adds(out, ", \"text\": ");
+        jsonw_string(out, text->data ? text->data : "", text->len);
+    }
+    buf_adds(out, "}\n");
+}
+
+static void text_sample(const struct view *v, uint64_t k, const char *prefix, uint64_t at,
+                        const struct buf *text, struct buf *out)
+{
+    const struct batch *b = &v->batch;
+    const struct feed f = feed_of(v);
+    uint32_t masked = 0;
+    for (uint32_t i = 0; i < b->seq_length; i++)
+        masked += !(b->loss_mask[i] > 0);
+    buf_addf(out,
+             "sample %" PRIu64 " of %" PRIu64 " for %s: %" PRIu32 " tokens, number %" PRIu64
+             " of %s",
+             k, f.count, part_name(v->q->part), b->seq_length, at, prefix);
+    if (masked)
+        buf_addf(out, ", %" PRIu32 " without loss", masked);
+    buf_addc(out, '\n');
+    if (b->nstretch > 1) {
+        buf_adds(out, "  seen apart from");
+        for (uint32_t s = 0; s < b->nstretch; s++)
+            buf_addf(out, " %" PRId32, b->start[s]);
+        buf_addc(out, '\n');
+    }
+    buf_adds(out, " ");
+    for (uint32_t i = 0; i < b->seq_length; i++)
+        buf_addf(out, b->loss_mask[i] > 0 ? " %" PRId32 : " (%" PRId32 ")", b->tokens[i]);
+    buf_addf(out, " -> %" PRId32 "\n", b->labels[b->seq_length - 1]);
+    if (!v->work)
+        return;
+    buf_add(out, text->data, text->len);
+    buf_addc(out, '\n');
+}
+
+/* The data set that sample k comes from, and which of its samples (or packed sequences) it is. */
+static const char *origin(const struct view *v, uint64_t k, uint64_t *ret_at)
+{
+    if (!v->packed)
+        return mix_at(&v->mix.part[v->q->part], k, ret_at)->shard->prefix;
+    const struct packed_part *p = &v->pack.part[v->q->part];
+    *ret_at = packed_order(p, k);
+    return p->set->shard.prefix;
+}
+
+static int show(struct view *v, uint64_t k, struct buf *out, struct err *e)
+{
+    const struct feed f = feed_of(v);
+    struct buf text = {0};
+    uint64_t at;
+    if (k >= f.count)
+        return err_set(e, ERR_USAGE,
+                       "--samples: %" PRIu64 " is not there, the %s order has %" PRIu64 " samples",
+                       k, part_name(v->q->part), f.count);
+    const char *prefix = origin(v, k, &at);
+    int code = batch_fill(&f, &v->layout, k, 0, &v->batch, e);
+    if (!code && v->work)
+        code = tok_decode(v->q->tok, v->work, v->batch.tokens, v->batch.seq_length, &text, e);
+    if (!code && v->q->json)
+        json_sample(v, k, prefix, at, &text, out);
+    else if (!code)
+        text_sample(v, k, prefix, at, &text, out);
+    buf_finish(&text);
+    return code;
+}
+
+int sample_run(const struct sample_request *q, struct buf *out, struct err *e)
+{
+    struct view v = {.q = q};
+    int code = open_view(&v, e);
+    if (!code) {
+        batch_init(&v.batch, 1, q->seq_length);
+        v.work = q->tok ? tok_work_create(q->tok) : NULL;
+        for (size_t i = 0; i < q->n && !code; i++)
+            code = show(&v, q->sample[i], out, e);
+        tok_work_destroy(v.work);
+        batch_finish(&v.batch);
+    }
+    mix_close(&v.mix);
+    packed_data_close(&v.pack);
+    return code;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/core/err.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io/path.h"
+#include "tests/t.h"
+
+static void sentence_and_code(void)
+{
+    struct err e;
+    memset(&e, 'x', sizeof(e));
+    T_EQ(err_set(&e, ERR_DATA, "%s: line %d", "a.jsonl", 7), ERR_DATA);
+    T_EQ(e.code, ERR_DATA);
+    T_STR(e.msg, "a.jsonl: line 7");
+    T_STR(e.hint, "");
+    T_EQ(err_hint(&e, "try %s", "this"), ERR_DATA);
+    T_STR(e.hint, "try this");
+    T_EQ(err_wrap(&e, "while reading %s", "all"), ERR_DATA);
+    T_STR(e.msg, "while reading all: a.jsonl: line 7");
+    T_STR(e.hint, "try this");
+    T_EQ(err_set(&e, ERR_USAGE, "other"), ERR_USAGE);
+    T_STR(e.hint, "");
+}
+
+static void system_errors(void)
+{
+    struct err e;
+    T_EQ(err_sys(&e, ENOENT, "%s: cannot open", "a"), ERR_IO);
+    T_STR(e.msg, "a: cannot open: No such file or directory");
+    T_EQ(e.code, ERR_IO);
+    T_EQ(err_sys(&e, ENOMEM, "a"), ERR_RESOURCE);
+    T_EQ(e.code, ERR_RESOURCE);
+}
+
+static void the_limit_on_files_is_named(void)
+{
+    struct err e;
+    struct rlimit was, r;
+    T_EQ(getrlimit(RLIMIT_FSIZE, &was), 0);
+    r = was;
+    r.rlim_cur = 1 << 30;
+    T_EQ(setrlimit(RLIMIT_FSIZE, &r), 0);
+    T_EQ(err_sys(&e, EFBIG, "a: cannot write"), ERR_IO);
+    T_CHECK(strstr(e.hint, "1073741824 bytes") && strstr(e.hint, "ulimit -f"));
+    r.rlim_cur = RLIM_INFINITY;
+    if (was.rlim_max == RLIM_INFINITY) {
+        T_EQ(setrlimit(RLIMIT_FSIZE, &r), 0);
+        T_EQ(err_sys(&e, EFBIG, "a: cannot write"), ERR_IO);
+        T_STR(e.hint, "");
+    }
+    T_EQ(setrlimit(RLIMIT_FSIZE, &was), 0);
+}
+
+static void nobody_listens(void)
+{
+    T_EQ(err_set(NULL, ERR_DATA, "x"), ERR_DATA);
+    T_EQ(err_sys(NULL, ENOENT, "x"), ERR_IO);
+    T_CHECK(err_wrap(NULL, "x") != 0);
+    T_CHECK(err_hint(NULL, "x") != 0);
+}
+
+static void long_sentences_are_cut(void)
+{
+    struct err e;
+    char big[3000];
+    memset(big, 'a', sizeof(big) - 1);
+    big[sizeof(big) - 1] = '\0';
+    T_EQ(err_set(&e, ERR_DATA, "%s", big), ERR_DATA);
+    T_EQ(strlen(e.msg), sizeof(e.msg) - 1);
+    T_EQ(err_wrap(&e, "%s", big), ERR_DATA);
+    T_EQ(strlen(e.msg), sizeof(e.msg) - 1);
+    T_EQ(err_sys(&e, EIO, "%s", big), ERR_IO);
+    T_EQ(strlen(e.msg), sizeof(e.msg) - 1);
+    T_EQ(err_hint(&e, "%s", big), ERR_IO);
+    T_EQ(strlen(e.hint), sizeof(e.hint) - 1);
+}
+
+/* The arguments may lie in the error that is being written. */
+static void arguments_from_itself(void)
+{
+    struct err e;
+    err_set(&e, ERR_DATA, "inner");
+    T_EQ(err_set(&e, ERR_USAGE, "outer(%s)", e.msg), ERR_USAGE);
+    T_STR(e.msg, "outer(inner)");
+    err_wrap(&e, "%s", e.msg);
+    T_STR(e.msg, "outer(inner): outer(inner)");
+}
+
+static void bugs_abort_with_place_and_values(void)
+{
+    struct err e;
+    struct buf said = {0};
+    const char *path = t_path("stderr");
+    pid_t child = fork();
+    if (!child) {
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        dup2(fd, STDERR_FILENO);
+        BUG_ON(1 + 1 == 3, "not this");
+        BUG_ON(1 + 1 == 2, "the value is %d", 42);
+        _exit(0);
+    }
+    int status;
+    T_EQ(waitpid(child, &status, 0), child);
+    T_CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    T_OK(file_read(path, 1000, &said, &e), &e);
+    T_CHECK(strstr(said.data, "bug at ") && strstr(said.data, "test_err.c:"));
+    T_CHECK(strstr(said.data, ": the value is 42\n") && !strstr(said.data, "not this"));
+    buf_finish(&said);
+}
+
+T_MAIN(T_CASE(sentence_and_code), T_CASE(system_errors), T_CASE(the_limit_on_files_is_named),
+       T_CASE(nobody_listens), T_CASE(long_sentences_are_cut), T_CASE(arguments_from_itself),
+       T_CASE(bugs_abort_with_place_and_values))

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/core/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/t.h"
+
+/* Known answers that come with Random123 (kat_vectors: philox4x32, ten rounds). */
+static void random123_known_answers(void)
+{
+    static const struct {
+        uint32_t ctr[4], key[2], want[4];
+    } kat[] = {
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        struct rng4 r = philox4x32(kat[i].ctr, kat[i].key);
+        for (int j = 0; j < 4; j++)
+            T_EQ(r.v[j], kat[i].want[j]);
+    }
+}
+
+static void counter_and_key_in_their_places(void)
+{
+    struct rng4 a = rng_block(0x299f31d0a4093822, 0x03707344, 0x13198a2e, 0x85a308d3243f6a88);
+    T_EQ(a.v[0], 0xd16cfe09);
+    T_EQ(a.v[3], 0x24126ea1);
+}
+
+static void units(void)
+{
+    T_CHECK(rng_unit(0) == 0.0f);
+    T_CHECK(rng_unit(~0u) < 1.0f);
+    T_CHECK(rng_unit(1u << 31) == 0.5f);
+}
+
+static void uniform_fills_the_unit(void)
+{
+    enum { N = 100000 };
+    double sum = 0, squares = 0, least = 1, most = 0;
+    for (uint64_t i = 0; i < N; i++) {
+        double u = rng_uniform(7, RNG_TEST, 1, i);
+        T_CHECK(u >= 0 && u < 1);
+        sum += u;
+        squares += u * u;
+        least = u < least ? u : least;
+        most = u > most ? u : most;
+    }
+    T_NEAR(sum / N, 0.5, 0.005);
+    T_NEAR(squares / N, 1.0 / 3, 0.005);
+    T_CHECK(least < 1e-3 && most > 1 - 1e-3);
+}
+
+static void normal_has_its_moments(void)
+{
+    enum { N = 200000 };
+    static float x[N];
+    double m[5] = {0};
+    int beyond = 0;
+    rng_normal(1234, RNG_TEST, 0, 0, N, x);
+    for (int i = 0; i < N; i++) {
+        for (int k = 1; k < 5; k++)
+            m[k] += pow(x[i], k) / N;
+        beyond += fabsf(x[i]) > 1.959964f;
+    }
+    T_NEAR(m[1], 0, 0.01);
+    T_NEAR(m[2], 1, 0.015);
+    T_NEAR(m[3], 0, 0.03);
+    T_NEAR(m[4], 3, 0.03);
+    T_NEAR((double)beyond / N, 0.05, 0.002);
+}
+
+/* Any range of a stream holds the same numbers, also beyond 2^32 and from odd places. */
+static void ranges_agree(void)
+{
+    enum { N = 1001 };
+    static const uint64_t bases[] = {0, 1, (1ull << 32) - 500, (1ull << 33) - 501};
+    float whole[N], part[N];
+    for (size_t b = 0; b < 4; b++) {
+        rng_normal(9, RNG_INIT, 3, bases[b], N, whole);
+        for (uint64_t at = 0, n; at < N; at += n) {
+            n = 1 + t_rand(b, at) % 17;
+            if (n > N - at)
+                n = N - at;
+            rng_normal(9, RNG_INIT, 3, bases[b] + at, n, part);
+            T_MEM(part, whole + at, n * sizeof(float));
+        }
+    }
+    rng_normal(9, RNG_INIT, 3, 5, 0, NULL);
+}
+
+static void streams_differ(void)
+{
+    float base[8], other[8];
+    rng_normal(1, RNG_INIT, 2, 0, 8, base);
+    rng_normal(2, RNG_INIT, 2, 0, 8, other);
+    T_CHECK(memcmp(base, other, sizeof(base)) != 0);
+    rng_normal(1, RNG_DROPOUT, 2, 0, 8, other);
+    T_CHECK(memcmp(base, other, sizeof(base)) != 0);
+    rng_normal(1, RNG_INIT, 3, 0, 8, other);
+    T_CHECK(memcmp(base, other, sizeof(base)) != 0);
+    rng_normal(1, RNG_INIT, 2, 8, 8, other);
+    T_CHECK(memcmp(base, other, sizeof(base)) != 0);
+    rng_normal(1ull << 32 | 1, RNG_INIT, 2, 0, 8, other);
+    T_CHECK(memcmp(base, other, sizeof(base)) != 0);
+}
+
+T_MAIN(T_CASE(random123_known_answers), T_CASE(counter_and_key_in_their_places), T_CASE(units),
+       T_CASE(uniform_fills_the_unit), T_CASE(normal_has_its_moments), T_CASE(ranges_agree),
+       T_CASE(streams_differ))

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/io/file.h"
+#include "dataset/shard/manifest.h"
+#include "tests/dataset/corpus.h"
+#include "tests/t.h"
+
+#define DIGEST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define DIGEST_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+
+static const struct manifest_input inputs[2] = {{"a \"b\".jsonl", 1234, 56}, {"-", 0, 7}};
+static const struct manifest_option options[2] = {{"json-keys", "text"}, {"specials", "text"}};
+static const struct manifest full = {
+    .weft_version = "0.1.0",
+    .tokenizer_type = "SentencePieceTokenizer",
+    .tokenizer_path = "t/x.model",
+    .digest = DIGEST_A,
+    .vocab_size = 2000,
+    .eod = 3,
+    .eod_piece = "<EOD>",
+    .append_eod = true,
+    .documents = 63,
+    .sequences = 60,
+    .tokens = 123456,
+    .bad_records = 2,
+    .piece = 3,
+    .pieces = 7,
+    .dtype = SHARD_U16,
+    .bin_bytes = 246912,
+    .idx_bytes = 1266,
+    .bin_xxh = "0123456789abcdef0123456789abcdef",
+    .idx_xxh = "fedcba9876543210fedcba9876543210",
+    .inputs = inputs,
+    .ninputs = 2,
+    .options = options,
+    .noptions = 2,
+};
+
+static void put(const struct manifest *m, const char *prefix)
+{
+    struct err e;
+    struct buf b = {0};
+    char *path = manifest_path(prefix);
+    manifest_text(m, &b);
+    T_OK(file_replace(path, b.data, b.len, &e), &e);
+    free(path);
+    buf_finish(&b);
+}
+
+static void all_comes_back(void)
+{
+    struct err e;
+    struct manifest m;
+    bool found;
+    struct buf was = {0}, is = {0};
+    put(&full, t_path("f"));
+    T_OK(manifest_read(t_path("f"), &m, &found, &e), &e);
+    T_CHECK(found);
+    T_STR(m.tokenizer_type, "SentencePieceTokenizer");
+    T_STR(m.digest, DIGEST_A);
+    T_EQ(m.vocab_size, 2000);
+    T_EQ(m.dtype, SHARD_U16);
+    T_CHECK(m.piece == 3 && m.pieces == 7);
+    T_EQ(m.ninputs, 2);
+    T_STR(m.inputs[0].path, "a \"b\".jsonl");
+    T_EQ(m.inputs[0].documents, 56);
+    T_STR(m.options[1].name, "specials");
+    manifest_text(&full, &was);
+    manifest_text(&m, &is);
+    T_STR(buf_str(&is), buf_str(&was));
+    buf_finish(&was);
+    buf_finish(&is);
+    manifest_close(&m);
+}
+
+static void an_empty_one_comes_back(void)
+{
+    struct err e;
+    struct manifest m = {.dtype = SHARD_I32, .eod = -1, .weft_version = "x"};
+    bool found;
+    memset(m.bin_xxh, '0', sizeof(m.bin_xxh) - 1);
+    memset(m.idx_xxh, '0', sizeof(m.idx_xxh) - 1);
+    put(&m, t_path("e"));
+    T_OK(manifest_read(t_path("e"), &m, &found, &e), &e);
+    T_CHECK(found && !m.tokenizer_type && !m.eod_piece && !m.digest[0]);
+    T_EQ(m.eod, -1);
+    manifest_close(&m);
+}
+
+static void none_is_no_failure(void)
+{
+    struct err e;
+    struct manifest m;
+    bool found = true;
+    T_OK(manifest_read(t_path("nothing"), &m, &found, &e), &e);
+    T_CHECK(!found);
+    manifest_close(&m);
+}
+
+static void replace(struct buf *b, const char *from, const char *to)
+{
+    char *at = strstr(buf_str(b), from);
+    T_CHECK(at);
+    struct buf r = {0};
+    buf_add(&r, b->data, (size_t)(at - b->data));
+    buf_adds(&r, to);
+    buf_adds(&r, at + strlen(from));
+    buf_finish(b);
+    *b = r;
+}
+
+static void malformed_ones_are_refused(void)
+{
+    static const char *const c[][3] = {
+        {"\"weft_manifest\": 1", "\"weft_manifest\": 2", "weft_manifest"},
+        {"\"weft_manifest\": 1", "\"other\": 1", "weft_manifest"},
+        {"\"documents\": 63,\n", "", "documents"},
+        {"\"documents\": 63,\n", "\"documents\": -1,\n", "documents"},
+        {"\"documents\": 63,\n", "\"documents\": \"63\",\n", "documents"},
+        {"\"tokens\": 123456", "\"tokens\": 1.5", "tokens"},
+        {"\"u16\"", "\"u17\"", "dtype"},
+        {"\"u16\"", "null", "dtype"},
+        {"\"u16\"", "\"?\"", "dtype"},
+        {DIGEST_A, "abc", "sha256"},
+        {"\"append_eod\": true", "\"append_eod\": 1", "append_eod"},
+        {"\"tokenizer\": {", "\"tokeniser\": {", "tokenizer"},
+        {"\"inputs\": [", "\"in\": [", "inputs"},
+        {"}\n}\n", "}\n", "f.manifest.json"},
+    };
+    struct err e;
+    struct manifest m;
+    bool found;
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        struct buf b = {0};
+        manifest_text(&full, &b);
+        replace(&b, c[i][0], c[i][1]);
+        T_OK(file_replace(t_path("f.manifest.json"), b.data, b.len, &e), &e);
+        T_ERR(manifest_read(t_path("f"), &m, &found, &e), &e, ERR_DATA, c[i][2]);
+        buf_finish(&b);
+    }
+}
+
+static void other_tokenizers_are_told(void)
+{
+    struct err e;
+    T_OK(manifest_compare(&full, "d/x", "checkpoint c", DIGEST_A, 2000, &e), &e);
+    T_OK(manifest_compare(&full, "d/x", "checkpoint c", NULL, 0, &e), &e);
+    T_OK(manifest_compare(&full, "d/x", "checkpoint c", "", 2000, &e), &e);
+    T_ERR(manifest_compare(&full, "d/x", "checkpoint c", DIGEST_B, 2000, &e), &e, ERR_USAGE,
+          "d/x was tokenized with tokenizer " DIGEST_A
+          ", but checkpoint c has tokenizer " DIGEST_B);
+    T_ERR(manifest_compare(&full, "d/x", "checkpoint c", DIGEST_A, 2001, &e), &e, ERR_USAGE,
+          "vocabulary of 2000 (tokenizer " DIGEST_A
+          "), but checkpoint c has one of 2001 (tokenizer " DIGEST_A ")");
+    T_ERR(manifest_compare(&full, "d/x", "checkpoint c", NULL, 2001, &e), &e, ERR_USAGE, "2001");
+}
+
+static void other_data_is_told(void)
+{
+    struct err e;
+    struct shard s;
+    struct manifest m = full;
+    write_counting(t_path("d"), (uint32_t[]){3, 4}, 2);
+    T_OK(shard_open(&s, t_path("d"), &e), &e);
+    T_ERR(manifest_fits_shard(&m, &s, &e), &e, ERR_DATA, "63 documents in 60 sequences as u16");
+    m.documents = m.sequences = 2;
+    m.dtype = SHARD_I32;
+    m.bin_bytes = s.bin.size;
+    m.idx_bytes = s.idx.size;
+    T_OK(manifest_fits_shard(&m, &s, &e), &e);
+    T_ERR(manifest_verify(&m, &s, &e), &e, ERR_INTEGRITY, "d.idx");
+    xxh_once(s.idx.data, s.idx.size, m.idx_xxh);
+    T_ERR(manifest_verify(&m, &s, &e), &e, ERR_INTEGRITY, "d.bin");
+    xxh_once(s.bin.data, s.bin.size, m.bin_xxh);
+    T_OK(manifest_verify(&m, &s, &e), &e);
+    m.bin_bytes++;
+    T_ERR(manifest_fits_shard(&m, &s, &e), &e, ERR_DATA, "d.manifest.json");
+    shard_close(&s);
+}
+
+static void same_work_and_other_work(void)
+{
+    struct err e;
+    struct manifest_input in[2] = {{"elsewhere", 1234, 0, ""}, {"-", 0, 0, ""}};
+    struct manifest_option op[3] = {{"specials", "text"}, {"json-keys", "text"}, {"new", "1"}};
+    struct manifest now = full;
+    now.inputs = in;
+    now.options = op;
+    now.documents = now.tokens = 0;
+    T_OK(manifest_same_work(&full, &now, "p", &e), &e);
+    struct manifest other = now;
+    memcpy(other.digest, DIGEST_B, sizeof(DIGEST_B));
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE,
+          "p: comes from tokenizer " DIGEST_A ", and " DIGEST_B " is asked for");
+    other = now;
+    other.vocab_size = 2001;
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "a vocabulary of 2000");
+    other = now;
+    other.eod = -1;
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "end of document 3, and -1");
+    other = now;
+    other.dtype = SHARD_I32;
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "tokens as");
+    other = now;
+    other.noptions = 3;
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "--new none, and 1 is");
+    other.noptions = 1;
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "--json-keys text, and none");
+    other = now;
+    other.ninputs = 1;
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "2 inputs, and 1 are named");
+    in[0].bytes = 7;
+    T_ERR(manifest_same_work(&full, &now, "p", &e), &e, ERR_USAGE, "elsewhere has 7");
+    struct manifest_input digested[2] = {{"x", 7, 0, "0123456789abcdef0123456789abcdef"},
+                                         {"-", 0, 0, ""}};
+    other = now;
+    other.inputs = digested;
+    T_OK(manifest_same_work(&other, &now, "p", &e), &e);
+    memcpy(in[0].xxh, "0123456789abcdef0123456789abcdee", XXH_TEXT);
+    T_ERR(manifest_same_work(&other, &now, "p", &e), &e, ERR_USAGE, "but that of elsewhere is");
+}
+
+T_MAIN(T_CASE(all_comes_back), T_CASE(an_empty_one_comes_back), T_CASE(none_is_no_failure),
+       T_CASE(malformed_ones_are_refused), T_CASE(other_tokenizers_are_told),
+       T_CASE(other_data_is_told), T_CASE(same_work_and_other_work))

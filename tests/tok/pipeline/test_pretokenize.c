@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "base/core/mem.h"
+#include "tests/tok/charsmap.h"
+#include "tests/tok/hf_make.h"
+#include "tok/text/base64.h"
+
+/*
+ * Metaspace puts its mark, 1, before what stands where the text began, by "first": what tokenizers
+ * 0.23.3 gives. tests/interop/tok_pipe.py asks it about pipelines made at random.
+ */
+
+#define MODEL                                                                                      \
+    "{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"vocab\":{\"<unk>\":0,\"\\u2581\":1,\"a\":2,"      \
+    "\"b\":3,\"c\":4,\"x\":5,\"e\":6},\"merges\":[]}"
+#define FIRST "{\"type\":\"Metaspace\",\"replacement\":\"\\u2581\",\"prepend_scheme\":\"first\"}"
+#define REPLACE(from, to)                                                                          \
+    "{\"type\":\"Replace\",\"pattern\":{\"String\":\"" from "\"},\"content\":\"" to "\"}"
+#define PREPEND(text) "{\"type\":\"Prepend\",\"prepend\":\"" text "\"}"
+#define KIND(name) "{\"type\":\"" name "\"}"
+#define STRIP "{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}"
+#define BERT                                                                                       \
+    "{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":true,"              \
+    "\"strip_accents\":true,\"lowercase\":true}"
+
+static void gives_behind(const char *norm, const char *pre, const char *text, const char *want)
+{
+    char *steps = mem_printf("{\"type\":\"Sequence\",\"normalizers\":[%s]}", norm);
+    char *cuts = mem_printf("{\"type\":\"Sequence\",\"pretokenizers\":[%s]}", pre);
+    struct hf_make m = {.norm = steps, .pre = cuts, .model = MODEL};
+    struct tokenizer *t;
+    struct err e;
+    T_OK(hf_open(&m, TOK_SPECIALS_PARSE, &t, &e), &e);
+    gives(t, text, want);
+    tok_close(t);
+    free(steps);
+    free(cuts);
+}
+
+static void the_beginning_goes_with_what_stands_there(void)
+{
+    static const struct {
+        const char *norm, *text, *want;
+    } made[] = {
+        {STRIP, "ab", "1 2 3"},
+        {STRIP, " ab", "2 3"},
+        {KIND("Nmt"),
+         "\x01\x01"
+         "ab",
+         "2 3"},
+        {KIND("StripAccents"), "\u0301ab", "2 3"},
+        {KIND("NFD") "," KIND("StripAccents"), "\u00e1b", "1 2 3"},
+        {BERT,
+         "\x01"
+         "ab",
+         "2 3"},
+        {REPLACE("a", ""), "ab", "3"},
+        {REPLACE("a", ""), "bab", "1 3 3"},
+        {REPLACE("a", "xc"), "ab", "1 5 4 3"},
+        {REPLACE("ab", "x"), "abc", "5 4"},
+        {REPLACE("ab", ""), "abc", "4"},
+        {PREPEND("x") "," REPLACE("x", ""), "ab", "1 2 3"},
+        {PREPEND("x") "," REPLACE("xa", "c"), "ab", "1 4 3"},
+        {PREPEND("x") "," REPLACE("xa", ""), "ab", "3"},
+        {PREPEND(" ") "," STRIP, "ab", "1 2 3"},
+        {PREPEND(" ") "," STRIP, " ab", "2 3"},
+        {KIND("NFC") "," REPLACE("\\u00e9", "e"), "e\u0301b", "1 6 3"},
+        {KIND("NFD") "," REPLACE("a", ""), "\u00e1b", "1 0 3"},
+        {KIND("NFD") "," REPLACE("a", ""), "a\u0301b", "0 3"},
+        {KIND("NFKD") "," REPLACE("f", ""), "\ufb01b", "1 0 3"},
+        {KIND("ByteLevel") "," REPLACE("\\u00c3\\u00a9", ""), "\u00e9b", "3"},
+        {KIND("ByteLevel") "," REPLACE("\\u00c3", ""), "\u00e9b", "1 0 3"},
+    };
+    for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++)
+        gives_behind(made[i].norm, FIRST, made[i].text, made[i].want);
+    gives_behind(KIND("NFKD"), KIND("WhitespaceSplit") "," FIRST, "ab ab", "1 2 3 2 3");
+    gives_behind(KIND("NFD") "," REPLACE("\\u0301", "b"),
+                 "{\"type\":\"Split\",\"pattern\":"
+                 "{\"String\":\"a\"},\"behavior\":\"Removed\",\"invert\":false}," FIRST,
+                 "\u00e1ab", "1 3 3");
+}
+
+static void rules_take_the_beginning_only_behind_a_character(void)
+{
+    static const char *const rule[][2] = {{"\u200b", ""}, {"e", "ac"}};
+    struct buf raw = {0}, text = {0}, norm = {0};
+    make_charsmap(&raw, rule, 2);
+    base64_put(&text, raw.data, raw.len);
+    buf_addf(&norm, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"%s\"},%s", buf_str(&text),
+             REPLACE("x", ""));
+    gives_behind(buf_str(&norm), FIRST,
+                 "\u200b"
+                 "ab",
+                 "1 2 3");
+    gives_behind(buf_str(&norm), FIRST,
+                 "x\u200b"
+                 "ab",
+                 "2 3");
+    gives_behind(buf_str(&norm), FIRST, "eb", "1 2 4 3");
+    buf_finish(&raw);
+    buf_finish(&text);
+    buf_finish(&norm);
+}
+
+T_MAIN(T_CASE(the_beginning_goes_with_what_stands_there),
+       T_CASE(rules_take_the_beginning_only_behind_a_character))

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_CHAT_MASK_H
+#define TOK_CHAT_MASK_H
+
+/*
+ * Which ids of a text are to be learnt, found by the ids of the strings that begin a question and
+ * an answer: the rules of the collators that learn answers only (trl's
+ * DataCollatorForCompletionOnlyLM, as llm-jp's programs use it).
+ *
+ * Without questions: all up to and including the last answer's mark is masked. With them: R are the
+ * ends of the answers' marks, H the beginnings of the questions'; if the first H lies behind the
+ * first R, a 0 goes before them; the first pair masks [0, R), each later one [H, R); if there are
+ * more H than R, all from the last H on is masked. So what follows an answer up to the next
+ * question is learnt with it. A text without a mark that there should be is masked whole.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/err.h"
+#include "tok/tokenizer/tokenizer.h"
+
+struct chat_marks {
+    struct tok_ids answer, question; /* no ids: there is none */
+};
+
+/*
+ * Encodes the marks with `bare` (opened with no_template). The first id of each is dropped, as
+ * there: it is the piece of a space that SentencePiece puts in front. ERR_USAGE if nothing is left.
+ * `question` may be NULL.
+ */
+int chat_marks_init(struct chat_marks *m, const struct tokenizer *bare, const char *answer,
+                    const char *question, struct err *e);
+void chat_marks_finish(struct chat_marks *m); /* takes a zeroed one */
+
+/*
+ * mask[n]: 1 for the ids to be learnt. An id equal to `pad` (-1: none) is not learnt and matches no
+ * mark. False: a mark is missing, and all of it is 0.
+ */
+bool chat_mask(const struct chat_marks *m, const int32_t *id, size_t n, int64_t pad, char *mask);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_CHAT_READ_H
+#define TOK_CHAT_READ_H
+
+/*
+ * A record of JSON as a conversation. Of these the first whose keys are there:
+ *
+ *     {"messages": [{"role": "user", "content": "..."}, ...]}
+ *     {"conversations": [{"from": "human", "value": "..."}, ...]}
+ *     {"prompt": "...", "response": "..."}            or "completion"
+ *     {"instruction": "...", "input": "...", "output": "..."}    "input" may lack or be empty
+ *
+ * Roles are system, user, assistant and tool, or human, gpt and observation; a content may also be
+ * a list of {"type": "text", "text": "..."}; prompt and response may be lists of messages. Other
+ * keys do not matter.
+ */
+
+#include <stddef.h>
+
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "tok/chat/chat.h"
+
+struct json_doc; /* base/format/json.h */
+
+/* A zeroed struct is empty. Messages live until the next call. */
+struct chat_record {
+    struct chat_message *m;
+    size_t n, cap;
+    struct json_doc *doc;
+    struct buf joined; /* contents that came in parts */
+};
+
+/* `line` is n bytes. ERR_DATA says what is wrong with the record. */
+int chat_read(struct chat_record *r, const char *line, size_t n, struct err *e);
+
+void chat_record_finish(struct chat_record *r);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/core/ids.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/core/err.h"
+#include "base/core/mem.h"
+
+enum { IDS_LARGE = 2 << 20 /* bytes of ids that lie in pages of their own */ };
+
+static bool in_pages(size_t cap)
+{
+    return cap >= IDS_LARGE / sizeof(int32_t);
+}
+
+/* What lies in pages of its own has a whole number of large ones. */
+static void grow_ids(struct tok_ids *ids, size_t cap)
+{
+    const size_t size = sizeof(*ids->id);
+    int32_t *was = ids->id;
+    if (!in_pages(cap)) {
+        ids->id = mem_grow(was, cap, size);
+    } else {
+        BUG_ON(cap > (SIZE_MAX - IDS_LARGE) / size, "%zu ids", cap);
+        cap = (cap * size + IDS_LARGE - 1) / IDS_LARGE * IDS_LARGE / size;
+        if (in_pages(ids->cap)) {
+            ids->id = mem_pages_grow(was, ids->cap * size, cap * size);
+        } else {
+            ids->id = mem_pages(cap * size);
+            if (was)
+                memcpy(ids->id, was, ids->n * size);
+            free(was);
+        }
+    }
+    ids->cap = cap;
+}
+
+int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n)
+{
+    size_t need;
+    BUG_ON(__builtin_add_overflow(ids->n, n, &need), "tok_ids_reserve of %zu", n);
+    if (need > ids->cap || !ids->id) {
+        size_t cap = ids->cap + ids->cap / 2;
+        cap = cap < need ? need : cap;
+        grow_ids(ids, cap < 256 ? 256 : cap);
+    }
+    return ids->id + ids->n;
+}
+
+void tok_ids_finish(struct tok_ids *ids)
+{
+    if (in_pages(ids->cap))
+        munmap(ids->id, ids->cap * sizeof(*ids->id));
+    else
+        free(ids->id);
+    *ids = (struct tok_ids){0};
+}
+
+void tok_ids_add(struct tok_ids *ids, const int32_t *id, size_t n)
+{
+    if (!n)
+        return;
+    memcpy(tok_ids_reserve(ids, n), id, n * sizeof(*id));
+    ids->n += n;
+}
+
+struct tok_span *tok_spans_add(struct tok_spans *s)
+{
+    if (s->n == s->cap) {
+        s->cap = s->cap ? s->cap * 2 : 256;
+        s->at = mem_grow(s->at, s->cap, sizeof(*s->at));
+    }
+    s->at[s->n] = (struct tok_span){0};
+    return &s->at[s->n++];
+}
+
+void tok_spans_finish(struct tok_spans *s)
+{
+    free(s->at);
+    *s = (struct tok_spans){0};
+}
+
+void tok_nbest_add(struct tok_nbest *list, float score)
+{
+    if (list->n == list->cap) {
+        list->cap = list->cap ? list->cap * 2 : 16;
+        list->end = mem_grow(list->end, list->cap, sizeof(*list->end));
+        list->score = mem_grow(list->score, list->cap, sizeof(*list->score));
+    }
+    list->end[list->n] = list->ids.n;
+    list->score[list->n++] = score;
+}
+
+void tok_nbest_finish(struct tok_nbest *list)
+{
+    tok_ids_finish(&list->ids);
+    free(list->end);
+    free(list->score);
+    *list = (struct tok_nbest){0};
+}
+
+void tok_said_add(struct tok_said *s, const char *text, size_t n)
+{
+    buf_add(&s->text, text, n);
+    if (s->n == s->cap) {
+        s->cap = s->cap ? s->cap * 2 : 16;
+        s->end = mem_grow(s->end, s->cap, sizeof(*s->end));
+    }
+    s->end[s->n++] = s->text.len;
+}
+
+void tok_said_finish(struct tok_said *s)
+{
+    buf_finish(&s->text);
+    free(s->end);
+    *s = (struct tok_said){0};
+}

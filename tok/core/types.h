@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_CORE_TYPES_H
+#define TOK_CORE_TYPES_H
+
+/* What every part of this program agrees on about a tokenizer: its type, how it is opened, and what
+ * is known of it once it is open. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/hash.h"
+
+/* Megatron's names (--tokenizer-type); TOK_AUTO recognises the file by its content. */
+enum tok_type {
+    TOK_AUTO,
+    TOK_SENTENCEPIECE,     /* SentencePieceTokenizer: end of document <EOD>, specials split first */
+    TOK_GPT_SENTENCEPIECE, /* GPTSentencePieceTokenizer: plain encode, end of document = eos */
+    TOK_HUGGINGFACE,       /* tokenizer.json, or a folder with one: end of document = eos */
+    TOK_GPT2_BPE,          /* vocab.json and merges.txt: end of document <|endoftext|> */
+    TOK_TIKTOKEN,          /* tiktoken's ranks: end of document <|endoftext|> */
+    TOK_BERT_LOWER,        /* vocab.txt: end of document [EOS] */
+    TOK_BERT_CASE,
+    TOK_LLAMA2,      /* SentencePiece with bos before each text, end of document = eos */
+    TOK_JAPANESE_SP, /* JapaneseSentencePiece: CR LF is LF, end of document </s> */
+    TOK_WHITESPACE,  /* vocab.json of whole words, cut at white space */
+    TOK_NULL         /* text is ids in decimal; --vocab-size N, end of document = N */
+};
+
+/* What a special token's string inside a text becomes. */
+enum tok_specials {
+    TOK_SPECIALS_TEXT,  /* ordinary text; occurrences are counted */
+    TOK_SPECIALS_PARSE, /* the special token */
+    TOK_SPECIALS_ERROR  /* ERR_DATA */
+};
+
+/* Who encodes for a SentencePiece model. The ids are the same. */
+enum tok_engine_choice {
+    TOK_ENGINE_OWN,
+    TOK_ENGINE_SENTENCEPIECE /* libsentencepiece, which takes some hundred bytes for each of a text
+                              */
+};
+
+struct tok_options {
+    enum tok_type type;
+    const char *path;      /* file, or a folder: of tokenizer.json, tokenizer.model, vocab.json and
+                            * vocab.txt and tekken.json the first that is there, or else its one
+                            * *.tiktoken */
+    int64_t vocab_size;    /* TOK_NULL; TOK_TIKTOKEN in JSON: 0 for 131072; 0 elsewhere */
+    const char *eod_token; /* overrides the type's end of document; NULL: by type */
+    const char *merges;    /* TOK_GPT2_BPE: NULL for the merges.txt beside the vocabulary */
+    const char
+        *pattern; /* TOK_TIKTOKEN: a name of tok/formats/encodings.h, or a pattern; NULL: by size */
+    int64_t num_special;        /* TOK_TIKTOKEN in JSON: ids before the ranks; 0: 1000 */
+    const char *const *special; /* of these the first; none: <unk> <s> </s> */
+    size_t nspecial;
+    double dropout;   /* of merges left out at random; 0: as the file says, below: none */
+    bool sample;      /* segmentations at random, by their scores; of byte pairs, by dropout */
+    double alpha;     /* their scores are multiplied by it; the dropout */
+    int64_t nbest;    /* one of so many best; below 0: of all; 0, 1: the best */
+    uint64_t seed;    /* of dropout and sample */
+    bool strict;      /* bytes of a text that are no UTF-8 are ERR_DATA */
+    bool no_template; /* leaves out what the file's template puts round each text */
+    bool no_digest;   /* info.digest may be missing: on it goes a tenth of the time that it takes */
+    enum tok_specials specials;
+    enum tok_engine_choice engine;
+};
+
+/* Ids that fill a text up, as a tokenizer.json has them. */
+struct tok_padding {
+    bool known;       /* the file says so */
+    int64_t to;       /* up to so many ids, 0: to the longest of its batch, which is itself */
+    int64_t multiple; /* up to a multiple of it, 0: of any */
+    int32_t id;       /* -1: none */
+    bool left;        /* before the text */
+};
+
+struct tok_info {
+    enum tok_type type;
+    const char *type_name;      /* "SentencePieceTokenizer" */
+    int64_t vocab_size;         /* as Megatron's wrapper counts it, unpadded; ids are below it */
+    int64_t eod;                /* -1: none */
+    const char *eod_piece;      /* its string, NULL if none */
+    int64_t bos, eos, pad, unk; /* -1: none */
+    int64_t longest;            /* ids of a text at most, as the file's truncation says; 0: any */
+    bool longest_left;          /* and it is the first ones that go */
+    int64_t longest_stride;     /* ids that a part repeats of the one before */
+    bool longest_second;        /* but only of the second of two texts */
+    struct tok_padding padding;
+    bool draws;            /* ids of a text follow from the seed, too */
+    const char *path;      /* NULL for TOK_NULL */
+    char digest[SHA_TEXT]; /* SHA-256 of the file; of the description for TOK_NULL */
+    bool beside; /* files beside a tokenizer.json change its tokens: that is in the digest, too */
+};
+
+const char *tok_type_name(enum tok_type type); /* "SentencePieceTokenizer" */
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_EDIT_RECIPE_H
+#define TOK_EDIT_RECIPE_H
+
+/*
+ * A tokenizer as a file describes it, to be changed and written, in the same format or another:
+ * vocabulary, merges, added tokens and the parts of the pipeline. `tok convert`, `extend`, `merge`
+ * and `prune` read one, alter it and write it.
+ *
+ * Parts of the pipeline are those of a tokenizer.json, as JSON. A recipe read from a SentencePiece
+ * model keeps the model's own fields besides, so that writing it back loses none.
+ *
+ * A recipe owns what it points at; one thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/arena.h"
+#include "base/core/buf.h"
+#include "tok/pipeline/pipeline.h"
+#include "tok/sp/model.h"
+#include "tok/tokenizer/tokenizer.h"
+
+enum recipe_format {
+    RECIPE_AUTO, /* by the name of the file */
+    RECIPE_HF,   /* tokenizer.json */
+    RECIPE_GPT2, /* vocab.json and merges.txt */
+    RECIPE_TIKTOKEN,
+    RECIPE_BERT, /* vocab.txt */
+    RECIPE_SP    /* .model */
+};
+
+#define RECIPE_FORMATS "auto|huggingface|gpt2|tiktoken|bert|sentencepiece"
+
+struct recipe_piece {
+    const char *text; /* NUL behind it; NULL: no piece has this id */
+    size_t n;
+    double score;            /* of unigram and SentencePiece */
+    enum sp_piece_type type; /* SP_NORMAL where the format knows no types */
+};
+
+struct recipe_merge {
+    int32_t left, right, id;
+};
+
+struct recipe_token {
+    const char *text;
+    size_t n;
+    int32_t id;
+    bool special, normalized, single_word, lstrip, rstrip;
+};
+
+enum recipe_part {
+    PART_TRUNCATION,
+    PART_PADDING,
+    PART_NORMALIZER,
+    PART_PRE_TOKENIZER,
+    PART_POST_PROCESSOR,
+    PART_DECODER,
+    RECIPE_PARTS
+};
+
+struct recipe {
+    char *path; /* for messages */
+    enum recipe_format from;
+    enum tok_type type; /* as what it was opened */
+    struct arena arena;
+
+    enum pipe_model model;
+    struct recipe_piece *piece; /* by id */
+    size_t npieces;
+    struct words words;         /* pieces to ids; see recipe_index */
+    struct recipe_merge *merge; /* MODEL_BPE; of a SentencePiece model none until derived */
+    size_t nmerges;
+    struct recipe_token *token; /* by id, ascending */
+    size_t ntokens;
+
+    const char *unk, *prefix, *suffix; /* NULL: none */
+    bool fuse_unk, byte_fallback, ignore_merges;
+    double dropout; /* of merges */
+    int64_t unk_id;
+    size_t max_chars;
+
+    const char *part[RECIPE_PARTS]; /* JSON; NULL: null */
+    const char *pattern;            /* what cuts a byte-level vocabulary; NULL: none */
+    bool listed;                    /* RECIPE_TIKTOKEN: it was a list in JSON */
+
+    struct sp_model sp;    /* RECIPE_SP: the model that was read; its pieces are not used */
+    const char *fields[6]; /* RECIPE_SP: the messages of these numbers, as they stood */
+    size_t nfields[6];
+    struct buf notes; /* sentences about what the target does not keep, a line each */
+    struct pipe_spec store;
+};
+
+/*
+ * Reads the file of an open tokenizer, `o` being how it was opened. ERR_DATA: the format has no
+ * recipe (whole words, ids in decimal).
+ */
+int recipe_read(struct recipe *r, const struct tokenizer *t, const struct tok_options *o,
+                struct err *e);
+void recipe_finish(struct recipe *r);
+
+/* Makes r->words anew, after pieces changed. */
+void recipe_index(struct recipe *r);
+int32_t recipe_find(const struct recipe *r, const char *text, size_t n); /* -1: none */
+
+/* Appends a piece or an added token; the rest of it is the caller's to fill. */
+struct recipe_piece *recipe_add_piece(struct recipe *r, const char *text, size_t n);
+struct recipe_token *recipe_add_token(struct recipe *r, const char *text, size_t n, int32_t id);
+
+struct recipe_token *recipe_token_of(const struct recipe *r, int32_t id); /* NULL: none */
+
+/* A text within a message, its control characters as \\n and so on. */
+void recipe_put_shown(struct buf *b, const char *text);
+
+/* "%s" without a full stop; said once. */
+void recipe_note(struct recipe *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+const char *recipe_format_name(enum recipe_format f); /* "a tokenizer.json" */
+
+/* ---- one format as another ------------------------------------------------------------------ */
+
+/*
+ * Makes the recipe one that the format can hold, or says in one sentence what it cannot express:
+ * ERR_USAGE. What only concerns templates and the role of special tokens is dropped with a note.
+ */
+int recipe_to(struct recipe *r, enum recipe_format format, struct err *e);
+
+/*
+ * What a tokenizer.json may have and the other formats have no place for, in words: dropout,
+ * truncation, padding, template. Returns how many there are.
+ */
+enum { RECIPE_EXTRAS = 4, RECIPE_EXTRA = 64 /* bytes */ };
+size_t recipe_extras(const struct recipe *r, char ret[RECIPE_EXTRAS][RECIPE_EXTRA]);
+
+/* recipe_sp.c: a SentencePiece model's parts as those of a tokenizer.json, and the way back. */
+int recipe_from_sp(struct recipe *r, struct err *e);
+int recipe_to_sp(struct recipe *r, struct err *e);
+
+/*
+ * The merges of a vocabulary in which a higher score, or a lower rank (`by_id`), merges first: all
+ * splits of each piece into two pieces, in the order in which transformers' converters put them.
+ */
+void recipe_derive_merges(struct recipe *r, bool by_id);
+
+/* ERR_USAGE: "FILE: FORMAT cannot express WHATNAME", or a part, by the types in it. */
+int recipe_refuse(const struct recipe *r, enum recipe_format f, struct err *e, const char *what,
+                  const char *name);
+int recipe_refuse_part(const struct recipe *r, enum recipe_format f, enum recipe_part part,
+                       struct err *e);
+
+/* A normal piece with a character that is no normal piece by itself; NULL: none. */
+const char *recipe_lone_character(const struct recipe *r);
+
+/* Puts the added tokens among the pieces, at their ids. */
+void recipe_settle_tokens(struct recipe *r);
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+void write_hf(const struct recipe *r, struct buf *b);
+void write_vocab_json(const struct recipe *r, struct buf *b);
+void write_merges(const struct recipe *r, struct buf *b);
+void write_tiktoken(const struct recipe *r, struct buf *b);
+void write_vocab_txt(const struct recipe *r, struct buf *b);
+void write_sp(const struct recipe *r, struct buf *b);
+
+/* The files of a recipe, of its format, under a path; see recipe_files. */
+struct recipe_file {
+    char *path;
+    struct buf content;
+};
+
+/*
+ * The format that a path asks for, if `format` is RECIPE_AUTO; the files and what is in them, the
+ * one that readers look for first. ERR_USAGE: the path names no file of the format.
+ */
+enum recipe_format recipe_format_of(const char *path);
+int recipe_paths(enum recipe_format format, const char *path, char *ret[2], size_t *ret_n,
+                 struct err *e); /* only the names, to free; nothing on failure */
+int recipe_files(const struct recipe *r, enum recipe_format format, const char *path,
+                 struct recipe_file ret[2], size_t *ret_n, struct err *e);
+void recipe_files_finish(struct recipe_file *f, size_t n);
+
+/*
+ * Writes the files, all or none. Before they appear, `prove` (may be NULL) is shown where they
+ * stand under their own names; when it fails, nothing does, and its sentence says the files' own
+ * names.
+ */
+typedef int recipe_prove(void *arg, const struct recipe_file *staged, size_t n, struct err *e);
+int recipe_save(const struct recipe_file *f, size_t n, recipe_prove *prove, void *arg,
+                struct err *e);
+
+#endif

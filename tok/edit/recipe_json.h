@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_EDIT_RECIPE_JSON_H
+#define TOK_EDIT_RECIPE_JSON_H
+
+/* Parts of a tokenizer.json as text, as Hugging Face's tokenizers lays them out. */
+
+#include "base/format/json.h"
+#include "tok/edit/recipe.h"
+
+const char *recipe_part_name(enum recipe_part part); /* "normalizer" */
+
+/* Two spaces for each level; the first line is where the caller stands, at `level`. */
+void recipe_put_json(struct buf *b, const struct json *j, int level);
+
+/* Gives the ids in a part their new numbers, those below n; calls `see` with each. */
+void recipe_map_part(struct recipe *r, enum recipe_part part, const int32_t *map, int64_t n);
+void recipe_see_ids(const struct recipe *r, enum recipe_part part,
+                    void (*see)(void *arg, int64_t id), void *arg);
+
+/* A number as Rust writes it: 1e-7, 1.5, 0.0. */
+void recipe_put_real(struct buf *b, double v);
+void recipe_put_dropout(struct buf *b, double v); /* which has 32 bits there */
+
+#endif

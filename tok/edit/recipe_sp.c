@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/format/json.h"
+#include "base/core/mem.h"
+#include "tok/text/base64.h"
+#include "tok/edit/recipe.h"
+#include "tok/edit/recipe_json.h"
+
+/*
+ * A SentencePiece model as a tokenizer.json and back, in the manner of transformers' converters.
+ *
+ * Where there are user-defined pieces, these are added tokens, which cut a text into parts; so
+ * that only the first part gets the mark for a space, it is the pre-tokenizer that puts it
+ * (Metaspace, "first"). Without them the normalizer does, as for Llama-2, which is exact.
+ */
+
+#define MARK "\u2581"
+
+/* ---- to a tokenizer.json: what it cannot say ------------------------------------------------ */
+
+static int check_sp(const struct recipe *r, struct err *e)
+{
+    const struct sp_model *m = &r->sp;
+    const char *lone;
+    if (m->kind != SP_UNIGRAM && m->kind != SP_BPE)
+        return recipe_refuse(r, RECIPE_HF, e, "a SentencePiece model of type ",
+                             sp_kind_name(m->kind));
+    if (m->whitespace_as_suffix)
+        return recipe_refuse(r, RECIPE_HF, e,
+                             "white space as a suffix (treat_whitespace_as_suffix)", "");
+    if (m->has_denormalizer)
+        return recipe_refuse(r, RECIPE_HF, e, "a denormalizer", "");
+    if (m->count[SP_UNUSED])
+        return recipe_refuse(r, RECIPE_HF, e, "unused pieces", "");
+    for (size_t i = 0; i < m->npieces; i++)
+        if (!sp_piece_is_utf8(&m->piece[i]))
+            return recipe_refuse(r, RECIPE_HF, e, "a piece that is not UTF-8", "");
+    lone = m->kind == SP_BPE ? recipe_lone_character(r) : NULL;
+    return lone
+               ? recipe_refuse(r, RECIPE_HF, e, "a piece with a character that is no piece: ", lone)
+               : 0;
+}
+
+/* ---- parts ---------------------------------------------------------------------------------- */
+
+static void put_replace(struct buf *b, const char *kind, const char *pattern, const char *content)
+{
+    buf_addf(b, "{\"type\":\"Replace\",\"pattern\":{\"%s\":\"%s\"},\"content\":\"%s\"},", kind,
+             pattern, content);
+}
+
+/* A list of steps that each end in a comma, as one part. */
+static const char *join(struct recipe *r, struct buf *b, const char *type, const char *list,
+                        size_t steps)
+{
+    struct buf out = {0};
+    if (steps == 0)
+        return NULL;
+    b->len--; /* the last comma */
+    if (steps == 1)
+        buf_add(&out, b->data, b->len);
+    else
+        buf_addf(&out, "{\"type\":\"%s\",\"%s\":[%.*s]}", type, list, (int)b->len, b->data);
+    const char *part = arena_strndup(&r->arena, out.data, out.len);
+    buf_finish(&out);
+    return part;
+}
+
+/* Of the normalizer, but for the mark at the start. */
+static size_t put_rules(const struct recipe *r, struct buf *b)
+{
+    const struct sp_normalizer *n = &r->sp.normalizer;
+    size_t steps = 0;
+    if (n->charsmap_size) {
+        buf_adds(b, "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"");
+        base64_put(b, n->charsmap, n->charsmap_size);
+        buf_adds(b, "\"},");
+        steps++;
+    }
+    if (n->remove_extra_whitespaces) {
+        /* at the end a mark that the text itself has goes, too */
+        put_replace(b, "Regex",
+                    n->escape_whitespaces ? "\\\\A +|[ " MARK "]+\\\\z" : "\\\\A +| +\\\\z", "");
+        put_replace(b, "Regex", " {2,}", " ");
+        steps += 2;
+    }
+    return steps;
+}
+
+static void put_metaspace(struct recipe *r, enum recipe_part part, const char *scheme, bool split)
+{
+    r->part[part] = arena_printf(&r->arena,
+                                 "{\"type\":\"Metaspace\",\"replacement\":\"" MARK
+                                 "\",\"prepend_scheme\":\"%s\",\"split\":%s}",
+                                 scheme, split ? "true" : "false");
+}
+
+static void put_decoder(struct recipe *r)
+{
+    struct buf b = {0};
+    size_t steps = 2;
+    put_replace(&b, "String", MARK, " ");
+    if (r->byte_fallback) {
+        buf_adds(&b, "{\"type\":\"ByteFallback\"},");
+        steps++;
+    }
+    buf_adds(&b, "{\"type\":\"Fuse\"},");
+    if (r->sp.normalizer.add_dummy_prefix) {
+        buf_adds(&b, "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0},");
+        steps++;
+    }
+    r->part[PART_DECODER] = join(r, &b, "Sequence", "decoders", steps);
+    buf_finish(&b);
+}
+
+/* Is the mark in no piece but at its start? Then no piece reaches over a space. */
+static bool marks_begin(const struct recipe *r)
+{
+    for (size_t i = 0; i < r->npieces; i++)
+        if (r->piece[i].type == SP_NORMAL && r->piece[i].n > 1 &&
+            strstr(r->piece[i].text + 1, MARK))
+            return false;
+    return true;
+}
+
+static void put_parts(struct recipe *r)
+{
+    const struct sp_normalizer *n = &r->sp.normalizer;
+    bool user = r->sp.count[SP_USER] > 0, unigram = r->model == MODEL_UNIGRAM;
+    struct buf b = {0};
+    size_t steps = put_rules(r, &b);
+    bool first = user && n->add_dummy_prefix;
+    if (n->add_dummy_prefix && !first) {
+        buf_addf(&b, "{\"type\":\"Prepend\",\"prepend\":\"%s\"},",
+                 n->escape_whitespaces ? MARK : " ");
+        steps++;
+    }
+    bool split = unigram && n->escape_whitespaces && marks_begin(r);
+    if (n->escape_whitespaces && !first && !split) {
+        put_replace(&b, "String", " ", MARK);
+        steps++;
+    }
+    r->part[PART_NORMALIZER] = join(r, &b, "Sequence", "normalizers", steps);
+    if (first || split)
+        put_metaspace(r, PART_PRE_TOKENIZER, first ? "first" : "never", split);
+    put_decoder(r);
+    if (first)
+        recipe_note(r,
+                    "a text that begins with a space or a user-defined piece gets no %s of "
+                    "its own from a tokenizer.json",
+                    MARK);
+    buf_finish(&b);
+}
+
+/* ---- vocabulary ----------------------------------------------------------------------------- */
+
+/*
+ * Pieces that text cannot become are found in text by HF's model. They get scores that no path
+ * takes: below what their characters cost one by one.
+ */
+static void hide_pieces(struct recipe *r)
+{
+    double least = 0;
+    for (size_t i = 0; i < r->npieces; i++)
+        if (r->piece[i].type == SP_NORMAL && r->piece[i].score < least)
+            least = r->piece[i].score;
+    for (size_t i = 0; i < r->npieces; i++)
+        if (r->piece[i].type != SP_NORMAL)
+            r->piece[i].score = floor(least - 10) * (double)(r->piece[i].n + 1);
+}
+
+static void put_tokens(struct recipe *r)
+{
+    for (size_t i = 0; i < r->npieces; i++) {
+        const struct recipe_piece *p = &r->piece[i];
+        if (p->type != SP_CONTROL && p->type != SP_UNKNOWN && p->type != SP_USER)
+            continue;
+        struct recipe_token *t = recipe_add_token(r, p->text, p->n, (int32_t)i);
+        t->special = p->type != SP_USER;
+    }
+}
+
+/* Llama-2's bos before each text, if the model was opened as that. */
+static void put_template(struct recipe *r)
+{
+    if (r->type != TOK_LLAMA2 || r->sp.bos < 0)
+        return;
+    struct buf s = {0};
+    const char *bos = r->piece[r->sp.bos].text;
+    jsonw_string(&s, bos, strlen(bos));
+    const char *q = buf_str(&s);
+    r->part[PART_POST_PROCESSOR] = arena_printf(
+        &r->arena,
+        "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":%s,\"type_id\":0}},"
+        "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"pair\":[{\"SpecialToken\":{\"id\":%s,"
+        "\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"SpecialToken\":{\"id\":%s,"
+        "\"type_id\":1}},{\"Sequence\":{\"id\":\"B\",\"type_id\":1}}],\"special_tokens\":{%s:{"
+        "\"id\":%s,\"ids\":[%d],\"tokens\":[%s]}}}",
+        q, q, q, q, q, r->sp.bos, q);
+    buf_finish(&s);
+}
+
+int recipe_from_sp(struct recipe *r, struct err *e)
+{
+    int code = check_sp(r, e);
+    if (code)
+        return code;
+    r->unk = r->piece[r->sp.unk].text;
+    r->fuse_unk = r->model == MODEL_BPE;
+    if (r->model == MODEL_BPE)
+        recipe_derive_merges(r, false);
+    else
+        hide_pieces(r);
+    put_parts(r);
+    put_tokens(r);
+    put_template(r);
+    return 0;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "tok/formats/formats.h"
+#include "tok/formats/hf.h"
+
+/*
+ * GPT-2's own files: vocab.json, an object of pieces and ids, and merges.txt, a merge on each line.
+ * As Megatron-LM's GPT2BPETokenizer: byte-level, no normalizer, <|endoftext|> ends a document.
+ */
+
+enum { MERGES_FILE_MAX = 256 << 20 };
+
+static const char eod[] = "<|endoftext|>";
+static const char gpt2_pattern[] =
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+
+/* merges.txt: "a b" on each line; a first line "#version..." and empty lines say nothing. */
+static int take_merges(struct pipe_spec *s, const char *path, const char *p, size_t n,
+                       struct err *e)
+{
+    size_t lines = 1, line = 0;
+    struct hf_merges merges = {.s = s, .e = e};
+    for (size_t i = 0; i < n; i++)
+        lines += p[i] == '\n';
+    void *pair;
+    int code = mem_try(lines, sizeof(*s->merges.pair), "memory for merges", &pair, e);
+    if (code)
+        return code;
+    s->merges.pair = pair;
+    for (const char *end = p + n, *next; p < end && !code; p = next) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        next = stop ? stop + 1 : end;
+        size_t length = (size_t)((stop ? stop : end) - p);
+        length -= length && p[length - 1] == '\r';
+        line++;
+        if (!length || (length >= 8 && !memcmp(p, "#version", 8)))
+            continue;
+        const char *space = memchr(p, ' ', length);
+        size_t left = space ? (size_t)(space - p) : 0, right = length - left - 1;
+        if (!space || memchr(space + 1, ' ', right))
+            return err_set(e, ERR_DATA,
+                           "%s: line %zu is \"%.*s\", not two pieces with a space between", path,
+                           line, (int)(length < 64 ? length : 64), p);
+        code = hf_add_merge(&merges, line, p, left, space + 1, right);
+    }
+    if (!code)
+        code = hf_merges_end(&merges);
+    if (code)
+        err_wrap(e, "%s: line %zu", path, merges.failed);
+    return code;
+}
+
+int pipe_add_byte_level(struct pipe_spec *s, const char *pattern, enum regex_dialect dialect,
+                        struct err *e)
+{
+    struct regex *r;
+    s->own_bytes = true;
+    int code = regex_compile(s->path, pattern, strlen(pattern), dialect, &r, e);
+    if (code)
+        return code;
+    pipe_add_pre(s, PRE_BYTE_LEVEL)->pattern = r;
+    pipe_add_dec(s, DEC_BYTE_LEVEL);
+    return 0;
+}
+
+void pipe_add_special(struct pipe_spec *s, const char *text, int32_t id)
+{
+    struct pipe_token *t = pipe_add_token(s, text, strlen(text));
+    t->special = true;
+    t->id = id;
+}
+
+/* merges.txt beside the vocabulary, unless another is named. */
+static char *merges_path(const struct tok_options *o)
+{
+    if (o->merges)
+        return mem_strdup(o->merges);
+    const char *slash = strrchr(o->path, '/');
+    return mem_printf("%.*smerges.txt", slash ? (int)(slash - o->path + 1) : 0, o->path);
+}
+
+/* Pieces that end words by </w>, as CLIP's, go through a pipeline that the files do not tell. */
+static int check_ends(const struct pipe_spec *s, struct err *e)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->vocab.npieces; i++) {
+        const struct words_text *t = &s->vocab.piece[i];
+        n += t->n > 4 && !memcmp(t->p + t->n - 4, "</w>", 4);
+    }
+    if (n <= s->vocab.npieces / 16)
+        return 0;
+    err_set(e, ERR_USAGE, "%s: %zu pieces end in </w>, which GPT-2's files have no rule for",
+            s->path, n);
+    return err_hint(e, "take its tokenizer.json");
+}
+
+int gpt2_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
+              char ret_digest[SHA_TEXT], struct err *e)
+{
+    struct buf merges = {0};
+    char *path = merges_path(o);
+    int code = file_read(path, MERGES_FILE_MAX, &merges, e);
+    if (!code)
+        code = hf_read_vocab(s, p, n, e);
+    if (!code && o->type == TOK_AUTO)
+        code = check_ends(s, e);
+    if (!code)
+        code = take_merges(s, path, merges.data, merges.len, e);
+    if (!code)
+        code = pipe_add_byte_level(s, gpt2_pattern, REGEX_ONIGURUMA, e);
+    if (!code && !o->no_digest) {
+        struct sha *h = sha_create(); /* the tokenizer is both files */
+        sha_add(h, p, n);
+        sha_add(h, merges.data, merges.len);
+        sha_text(h, ret_digest);
+        sha_destroy(h);
+    }
+    buf_finish(&merges);
+    free(path);
+    if (!code && vocab_find(&s->vocab, eod, sizeof(eod) - 1) >= 0)
+        pipe_add_special(s, eod, -1);
+    return code;
+}
+
+int gpt2_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+                     struct tok_info *info, struct err *e)
+{
+    struct pipe_spec s;
+    struct tok_engine g;
+    pipe_spec_init(&s, o->path);
+    int code = gpt2_read(&s, o, p, n, info->digest, e);
+    if (!code)
+        code = pipe_open(&s, o, &g, info, e);
+    pipe_spec_finish(&s);
+    if (code)
+        return code;
+    info->type = TOK_GPT2_BPE;
+    info->eod = info->eos = info->bos = g.find(g.state, eod);
+    code = tok_engine_eod(o, &g, info, e);
+    if (code)
+        g.destroy(g.state);
+    else
+        *ret = g;
+    return code;
+}

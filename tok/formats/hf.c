@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/formats/hf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "tok/formats/formats.h"
+
+/*
+ * A tokenizer.json as Megatron-LM's HuggingFaceTokenizer: what ends a document is the eos token,
+ * which stands in the files beside it, tokens too that it lacks. Where they are missing it is the
+ * first of the usual ones.
+ */
+
+enum { SMALL_FILE = 64 << 20 };
+
+/* The id of the token under `key`, either "..." or {"content": "..."}. */
+static int64_t named_token(const struct tok_engine *g, const struct json *j, const char *key)
+{
+    const struct json *v = json_get(j, key);
+    if (v && v->kind == JSON_OBJECT)
+        v = json_get(v, "content");
+    return v && v->kind == JSON_STRING ? g->find(g->state, v->string) : -1;
+}
+
+/* A file beside the tokenizer that does not parse is as good as none. True if tokens are listed. */
+static bool look_beside(const struct tok_options *o, const char *name, const struct tok_engine *g,
+                        struct tok_info *info, bool only_list)
+{
+    const char *slash = strrchr(o->path, '/');
+    struct json_doc *doc;
+    struct err ignored;
+    int dir = slash ? (int)(slash - o->path + 1) : 0;
+    char *path = mem_printf("%.*s%s", dir, o->path, name);
+    int code = json_open(path, SMALL_FILE, &doc, &ignored);
+    free(path);
+    if (code)
+        return false;
+    const struct json *j = json_root(doc);
+    bool lists = json_get(j, "added_tokens_decoder");
+    if (only_list && !lists) {
+        json_close(doc);
+        return false;
+    }
+    info->eos = info->eos < 0 ? named_token(g, j, "eos_token") : info->eos;
+    info->bos = info->bos < 0 ? named_token(g, j, "bos_token") : info->bos;
+    info->pad = info->pad < 0 ? named_token(g, j, "pad_token") : info->pad;
+    info->unk = info->unk < 0 ? named_token(g, j, "unk_token") : info->unk;
+    json_close(doc);
+    return lists;
+}
+
+static void guess(const struct tok_engine *g, const char *const *name, size_t n, int64_t *ret)
+{
+    for (size_t i = 0; i < n && *ret < 0; i++)
+        *ret = g->find(g->state, name[i]);
+}
+
+static void find_ids(const struct tok_options *o, const struct tok_engine *g, struct tok_info *info)
+{
+    static const char *const eos[] = {"<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>",
+                                      ("<\xef\xbd\x9c"
+                                       "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>")};
+    static const char *const bos[] = {"<s>", "<|begin_of_text|>", "<bos>"};
+    static const char *const pad[] = {"<pad>", "[PAD]", "<|padding|>"};
+    info->eos = -1;
+    bool lists = look_beside(o, "tokenizer_config.json", g, info, true);
+    look_beside(o, "special_tokens_map.json", g, info, false);
+    if (!lists)
+        look_beside(o, "tokenizer_config.json", g, info, false);
+    guess(g, eos, sizeof(eos) / sizeof(*eos), &info->eos);
+    guess(g, bos, sizeof(bos) / sizeof(*bos), &info->bos);
+    guess(g, pad, sizeof(pad) / sizeof(*pad), &info->pad);
+    info->eod = info->eos;
+}
+
+int hf_engine_take(const struct tok_options *o, struct buf *file, struct tok_engine *ret,
+                   struct tok_info *info, struct err *e)
+{
+    struct pipe_spec s;
+    struct tok_engine g;
+    pipe_spec_init(&s, o->path);
+    int code = hf_take(&s, file, e);
+    if (!code)
+        code = hf_beside(&s, e);
+    info->beside = !code && *s.beside;
+    if (info->beside && *info->digest) {
+        char *both = mem_printf("%s %s", info->digest, s.beside);
+        sha_once(both, strlen(both), info->digest);
+        free(both);
+    }
+    if (!code)
+        code = pipe_open(&s, o, &g, info, e);
+    pipe_spec_finish(&s);
+    if (code)
+        return code;
+    info->type = TOK_HUGGINGFACE;
+    find_ids(o, &g, info);
+    code = tok_engine_eod(o, &g, info, e);
+    if (code)
+        g.destroy(g.state);
+    else
+        *ret = g;
+    return code;
+}
+
+int hf_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+                   struct tok_info *info, struct err *e)
+{
+    struct buf file = {0};
+    buf_add(&file, p, n);
+    int code = hf_engine_take(o, &file, ret, info, e);
+    buf_finish(&file);
+    return code;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_FORMATS_HF_H
+#define TOK_FORMATS_HF_H
+
+/*
+ * Readers of Hugging Face's files into a struct pipe_spec. Messages begin with the spec's path; a
+ * component that is not known is named with its place in the file. On failure the spec holds what
+ * was read so far, and is the caller's to finish.
+ */
+
+#include "base/format/json.h"
+#include "tok/pipeline/pipeline.h"
+
+enum { TEXT_ROOM = 64 /* readable bytes behind a copy of a file */ };
+
+/* tokenizer.json, also of a file whose memory becomes the spec's, leaving it empty; a vocab.json,
+ * {"piece": id, ...}. */
+int hf_take(struct pipe_spec *s, struct buf *file, struct err *e);
+int hf_read(struct pipe_spec *s, const char *p, size_t n, struct err *e);
+int hf_read_vocab(struct pipe_spec *s, const char *p, size_t n, struct err *e);
+
+/* Adds to what was read from s->path, if that is called tokenizer.json, the tokens of the files
+ * beside it. ERR_DATA where one of these is none. */
+int hf_beside(struct pipe_spec *s, struct err *e);
+
+/* The parts of one; `where` is the part's place, "pre_tokenizer". */
+typedef int hf_part(struct pipe_spec *s, const struct json *j, const char *where, struct err *e);
+hf_part hf_version, hf_truncation, hf_padding, hf_normalizer, hf_pre_tokenizer, hf_decoder,
+    hf_post_processor, hf_added_tokens;
+
+/* The model's options; whether its vocabulary has scores, and whether there are merges. */
+int hf_model(struct pipe_spec *s, const struct json *j, bool scores, bool merges, struct err *e);
+
+/*
+ * Merges of pieces a and b, which s->pair has room for, in order: looked up some at a time, so the
+ * strings stay where they are until then, with eight readable bytes behind them and the pieces. A
+ * failure may be that of an earlier one, whose `line`, any number of the caller's, is `failed`.
+ */
+enum { HF_MERGES = 32 };
+
+struct hf_merge {
+    const char *a, *b;
+    size_t na, nb, line;
+    struct words_key left, right;
+};
+
+struct hf_merges {
+    struct pipe_spec *s;
+    struct err *e;
+    struct hf_merge at[HF_MERGES];
+    size_t n, failed;
+};
+
+int hf_add_merge(struct hf_merges *m, size_t line, const char *a, size_t na, const char *b,
+                 size_t nb);
+int hf_merges_end(struct hf_merges *m); /* after the last */
+
+/* gpt2.c: for the readers of the simpler files. The pattern is Oniguruma's or Rust's; the id
+ * of a special token is -1 if the vocabulary has it or it follows on. */
+int pipe_add_byte_level(struct pipe_spec *s, const char *pattern, enum regex_dialect dialect,
+                        struct err *e);
+void pipe_add_special(struct pipe_spec *s, const char *text, int32_t id);
+
+/* The simpler files, as parts: vocab.json with the merges.txt that `o` names or that lies beside it
+ * (digest: of both), tiktoken's ranks, vocab.txt (type: lower case or not). */
+int gpt2_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
+              char ret_digest[SHA_TEXT], struct err *e);
+int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
+                  struct err *e);
+int bert_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
+              enum tok_type *ret_type, struct err *e);
+
+/* Whether a file looks like tiktoken's ranks, the same in JSON, or BERT's vocab.txt. */
+bool tiktoken_looks(const char *p, size_t n);
+bool tiktoken_is_json(const char *p, size_t n);
+bool bert_looks(const char *p, size_t n);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_LEARN_OUT_H
+#define TOK_LEARN_OUT_H
+
+/*
+ * What was learnt as files: tokenizer.json as Hugging Face's `Tokenizer.save` writes it (the same
+ * bytes), vocab.json and merges.txt as its `model.save` does, vocab.txt for WordPiece, tiktoken's
+ * ranks for byte-level models.
+ */
+
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "tok/pretok/families.h"
+#include "tok/learn/vocab.h"
+#include "tok/learn/wordpiece.h"
+
+struct learn_out {
+    const struct learn_vocab *vocab;
+    const struct learn_cut *cut;   /* of a byte-level model */
+    const struct learn_bert *bert; /* or of a WordPiece one */
+    const char *const *special;    /* the first tokens */
+    size_t nspecial, nuser;        /* the last nuser of them are no special tokens */
+    const char *prefix, *suffix;   /* of the model, or NULL */
+};
+
+enum learn_files {
+    LEARN_ALL,
+    LEARN_TOKENIZER_JSON,
+    LEARN_VOCAB_MERGES,
+    LEARN_VOCAB_TXT,
+    LEARN_TIKTOKEN
+};
+
+#define LEARN_FILES "all|tokenizer.json|vocab+merges|vocab.txt|tiktoken"
+
+/* ERR_USAGE: the model cannot be written so. Said before hours are spent. */
+int learn_out_check(const struct learn_out *o, enum learn_files files, bool all_bytes,
+                    struct err *e);
+
+/*
+ * PREFIX-tokenizer.json, PREFIX-vocab.json and PREFIX-merges.txt, or PREFIX-vocab.txt, or
+ * PREFIX.tiktoken; a prefix that ends in a slash gives the bare names in that folder (tiktoken's
+ * is "ranks.tiktoken" there). All appear or none. `said` gets the first name, to be freed.
+ */
+int learn_write(const struct learn_out *o, enum learn_files files, const char *prefix, char **said,
+                struct err *e);
+
+/* The names of these files, to free; at most LEARN_NAMES. Returns how many. */
+enum { LEARN_NAMES = 5 };
+size_t learn_names(bool bert, enum learn_files files, const char *prefix, char *ret[LEARN_NAMES]);
+
+/* json.c: the text of tokenizer.json. */
+void learn_put_tokenizer(const struct learn_out *o, struct buf *b);
+
+#endif

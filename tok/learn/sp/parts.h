@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_LEARN_SP_PARTS_H
+#define TOK_LEARN_SP_PARTS_H
+
+/*
+ * Words cut where no piece can reach across (learn_valid_joins), equal parts joined: what is left
+ * for a merge engine to do. Parts of one character are left out. The parts stand in the order in
+ * which they first come, so that a trainer for which the order of words counts sees no
+ * difference; the same for any number of threads.
+ */
+
+#include "base/thread/pool.h"
+#include "tok/learn/sp/sp.h"
+#include "tok/learn/sp/valid.h"
+
+struct learn_part {
+    uint64_t at; /* its first symbol in `ch` */
+    uint64_t count;
+    uint32_t n; /* symbols */
+};
+
+struct learn_parts {
+    struct learn_part *part;
+    size_t n;
+    uint64_t symbols; /* of all */
+};
+
+/* A symbol that is in no part. */
+#define LEARN_NO_SYMBOL 0xffffffffu
+
+/*
+ * Code points in `s` become symbols: `symbol` by code point, `class` (of valid.h) by symbol.
+ * `part` is to be freed; places in it are those of s->ch.
+ */
+void learn_parts_cut(struct pool *pool, const struct learn_valid *v, const uint32_t *symbol,
+                     const uint8_t *class, struct learn_sentences *s, struct learn_parts *ret);
+
+#endif

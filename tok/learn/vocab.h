@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_LEARN_VOCAB_H
+#define TOK_LEARN_VOCAB_H
+
+/*
+ * A vocabulary that grows: strings by id, ids by string, and the merges that made them. Owns its
+ * strings. One thread.
+ */
+
+#include "base/core/arena.h"
+#include "tok/learn/merge.h"
+#include "tok/text/string_map.h"
+
+struct learn_piece {
+    const char *text; /* UTF-8, a NUL behind it */
+    size_t length;
+};
+
+struct learn_vocab {
+    struct learn_piece *piece; /* by id */
+    size_t n, cap;
+    struct words map;
+    struct arena arena;
+    struct learn_pair *merge; /* in the order made; a pair may come again */
+    size_t nmerges, merge_cap;
+};
+
+void learn_vocab_init(struct learn_vocab *v);
+void learn_vocab_finish(struct learn_vocab *v);
+int32_t learn_vocab_find(const struct learn_vocab *v, const char *text, size_t n); /* or -1 */
+/* The id of a string that may be new. */
+uint32_t learn_vocab_add(struct learn_vocab *v, const char *text, size_t n);
+void learn_vocab_merge(struct learn_vocab *v, struct learn_pair p);
+
+/* Of merges that name one pair, only the last stays: what a map from pairs to ranks keeps. */
+void learn_vocab_settle(struct learn_vocab *v);
+
+#endif

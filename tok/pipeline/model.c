@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "base/core/utf8.h"
+#include "tok/text/byte_alphabet.h"
+#include "tok/bpe/ranks_to_merges.h"
+#include "tok/pipeline/pipeline_internal.h"
+
+/* The models: from the bytes of one piece to ids. */
+
+enum { AFFIX_MAX = 64 };
+
+static void put_id(struct tok_ids *ids, int32_t id)
+{
+    *tok_ids_reserve(ids, 1) = id;
+    ids->n++;
+}
+
+int pipe_no_unknown(const struct pipe *p, struct err *e)
+{
+    return err_set(e, ERR_DATA, "%s: a text needs the unknown token, but the vocabulary has none",
+                   p->path);
+}
+
+/* ---- BPE ----------------------------------------------------------------------------------- */
+
+uint32_t *pipe_sym_room(struct pipe_work *w, size_t n)
+{
+    if (w->sym_cap < n) {
+        w->sym_cap = n + n / 2 + 256;
+        w->sym = mem_grow(w->sym, w->sym_cap, sizeof(*w->sym));
+    }
+    return w->sym;
+}
+
+struct symbols {
+    const struct pipe *p;
+    uint32_t *sym;
+    size_t n;
+    bool unknown; /* one is waiting: those behind it may join it */
+};
+
+static bool fall_back(struct symbols *s, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (s->p->byte_token[(uint8_t)text[i]] == SYM_NONE)
+            return false;
+    for (size_t i = 0; i < n; i++)
+        s->sym[s->n++] = s->p->byte_token[(uint8_t)text[i]];
+    return true;
+}
+
+/* One character with what the model puts round it. A waiting unknown stays behind the bytes that
+ * a character falls back to: so does the reference. */
+static int put_char(struct symbols *s, int32_t id, const char *text, size_t n, struct err *e)
+{
+    if (id >= 0) {
+        if (s->unknown)
+            s->sym[s->n++] = (uint32_t)s->p->unk;
+        s->unknown = false;
+        s->sym[s->n++] = (uint32_t)id;
+        return 0;
+    }
+    if (s->p->spec.byte_fallback && fall_back(s, text, n))
+        return 0;
+    if (!s->p->spec.unk.p)
+        return 0; /* without an unknown token the character is dropped */
+    if (s->p->unk < 0)
+        return pipe_no_unknown(s->p, e);
+    if (s->unknown && !s->p->spec.fuse_unk)
+        s->sym[s->n++] = (uint32_t)s->p->unk;
+    s->unknown = true;
+    return 0;
+}
+
+/* Characters with nothing round them. */
+static int put_bare_chars(struct symbols *s, const char *text, size_t n, struct err *e)
+{
+    const int32_t *known = s->p->char_id;
+    int code = 0;
+    for (size_t i = 0, k; i < n && !code; i += k) {
+        uint32_t c = utf8_at(text + i, &k);
+        int32_t id = c < CHAR_IDS ? known[c] : vocab_find(&s->p->spec.vocab, text + i, k);
+        code = put_char(s, id, text + i, k, e);
+    }
+    if (s->unknown && !code)
+        s->sym[s->n++] = (uint32_t)s->p->unk;
+    return code;
+}
+
+static int put_chars(struct symbols *s, const char *text, size_t n, struct err *e)
+{
+    const struct pipe_spec *spec = &s->p->spec;
+    int code = 0;
+    for (size_t i = 0, k; i < n && !code; i += k) {
+        char key[2 * AFFIX_MAX + 8];
+        size_t length = 0;
+        if (s->p->letters)
+            k = 1;
+        else
+            utf8_at(text + i, &k);
+        if (i && spec->prefix.n) {
+            memcpy(key, spec->prefix.p, spec->prefix.n);
+            length = spec->prefix.n;
+        }
+        if (s->p->letters) {
+            length += letter_put(key + length, (uint8_t)text[i]);
+        } else {
+            memcpy(key + length, text + i, k);
+            length += k;
+        }
+        if (i + k == n && spec->suffix.n) {
+            memcpy(key + length, spec->suffix.p, spec->suffix.n);
+            length += spec->suffix.n;
+        }
+        code = put_char(s, vocab_find(&spec->vocab, key, length), key, length, e);
+    }
+    if (s->unknown && !code)
+        s->sym[s->n++] = (uint32_t)s->p->unk;
+    return code;
+}
+
+/* A character gives at most its bytes, or those of its letter, and of what stands round it. */
+static size_t symbols_room(const struct pipe *p, size_t n)
+{
+    if (p->all_bytes)
+        return n;
+    size_t each = (p->letters ? 2 : 1) + (p->spec.byte_fallback ? p->spec.prefix.n : 0);
+    return n * each + p->spec.suffix.n + 1;
+}
+
+static int put_symbols(struct symbols *s, const char *text, size_t n, struct err *e)
+{
+    if (s->p->char_id)
+        return put_bare_chars(s, text, n, e);
+    if (!s->p->all_bytes)
+        return put_chars(s, text, n, e);
+    for (s->n = 0; s->n < n; s->n++)
+        s->sym[s->n] = s->p->byte_sym[(uint8_t)text[s->n]];
+    return 0;
+}
+
+/* Appends a piece's letters as the bytes that they stand for; false if it has other characters. */
+bool pipe_piece_bytes(struct buf *b, const char *p, size_t n)
+{
+    size_t k = letters_bytes(p, n, buf_reserve(b, n + LETTERS_ROOM));
+    b->len += k;
+    return k > 0;
+}
+
+/* ignore_merges: the id of a piece that is a token which merging may not get to, or -1. */
+static int32_t as_it_is(const struct pipe *p, const char *text, size_t n)
+{
+    if (!p->spec.ignore_merges || p->dropout > 0)
+        return -1;
+    if (!p->letters)
+        return vocab_find(&p->spec.vocab, text, n);
+    return p->whole.slot ? words_find(&p->whole, text, n) : -1;
+}
+
+int32_t pipe_as_it_is(const struct pipe *p, const char *text, size_t n)
+{
+    return as_it_is(p, text, n);
+}
+
+static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                      struct tok_ids *ids, struct err *e)
+{
+    int32_t whole = as_it_is(p, text, n);
+    if (whole >= 0)
+        return put_id(ids, whole), 0;
+    struct symbols s = {.p = p, .sym = pipe_sym_room(w, symbols_room(p, n))};
+    int code = put_symbols(&s, text, n, e);
+    if (code)
+        return code;
+    size_t left = p->drop ? bpe_drop_merge(p->drop, &w->draws, s.sym, s.n, NULL, NULL)
+                          : bpe_merge(p->bpe, &w->bpe, s.sym, s.n);
+    int32_t *id = tok_ids_reserve(ids, left);
+    for (size_t i = 0; i < left; i++)
+        id[i] = (int32_t)s.sym[i];
+    ids->n += left;
+    return 0;
+}
+
+/* The first and the last bytes of a piece: as many as a place beside it depends on. */
+struct edge {
+    char first[3], last[3];
+    uint8_t n; /* of either; 0: not known */
+};
+
+static struct edge edge_of(const char *p, size_t n)
+{
+    struct edge x = {.n = (uint8_t)(n < 3 ? n : 3)};
+    memcpy(x.first, p, x.n);
+    memcpy(x.last, p + n - x.n, x.n);
+    return x;
+}
+
+/* Of two pieces one behind the other. */
+static struct edge edge_both(struct edge l, struct edge r)
+{
+    char first[6], last[6];
+    size_t n = (size_t)l.n + r.n;
+    memcpy(first, l.first, 3);
+    memcpy(first + l.n, r.first, 3);
+    memcpy(last, l.last, 3);
+    memcpy(last + l.n, r.last, 3);
+    struct edge x = edge_of(first, n);
+    memcpy(x.last, last + n - x.n, x.n);
+    return x;
+}
+
+static void know_edge(const struct pipe *p, struct edge *edge, uint32_t id, struct buf *b)
+{
+    buf_reset(b);
+    if (!edge[id].n && pipe_piece_bytes(b, p->spec.vocab.piece[id].p, p->spec.vocab.piece[id].n))
+        edge[id] = edge_of(b->data, b->len);
+}
+
+/*
+ * The same of bytes that merging joins: each token but the letters is two others, so the places
+ * where two meet are enough.
+ */
+static void open_pair_cuts(struct pipe *p, const uint8_t *missed)
+{
+    const struct pipe_spec *s = &p->spec;
+    struct edge *edge = mem_new(s->vocab.npieces + 1, sizeof(*edge));
+    struct buf b = {0};
+    for (size_t i = 0; i < s->merges.npairs; i++) {
+        const struct bpe_pair *x = &s->merges.pair[i];
+        if (missed && missed[x->id])
+            continue;
+        know_edge(p, edge, x->left, &b);
+        know_edge(p, edge, x->right, &b);
+        struct edge l = edge[x->left], r = edge[x->right];
+        char both[6];
+        memcpy(both, l.last, 3);
+        memcpy(both + l.n, r.first, 3);
+        if (!l.n || !r.n)
+            continue;
+        cut_add_at(&p->cut, both, l.n, (size_t)l.n + r.n);
+        if (!edge[x->id].n)
+            edge[x->id] = edge_both(l, r);
+    }
+    buf_finish(&b);
+    free(edge);
+}
+
+/* Where no token of bytes, or of characters, reaches across. */
+void pipe_open_cuts(struct pipe *p, const uint8_t *missed)
+{
+    const struct pipe_spec *s = &p->spec;
+    size_t bytes = 0;
+    for (size_t id = 0; id < s->vocab.npieces; id++)
+        bytes += s->vocab.piece[id].n;
+    cut_init(&p->cut, bytes);
+    if (p->letters) {
+        open_pair_cuts(p, missed);
+        return;
+    }
+    near_init(&p->near, bytes);
+    for (size_t id = 0; id < s->vocab.npieces; id++) {
+        if (missed && missed[id])
+            continue;
+        cut_add(&p->cut, s->vocab.piece[id].p, s->vocab.piece[id].n);
+        near_add(&p->near, s->vocab.piece[id].p, s->vocab.piece[id].n);
+    }
+}
+
+void pipe_open_whole(struct pipe *p, const uint8_t *some)
+{
+    enum { AHEAD = 16 };
+    const struct pipe_spec *s = &p->spec;
+    struct ahead {
+        struct words_key key;
+        size_t from, n;
+        int32_t id;
+    } ahead[AHEAD], *k;
+    size_t room = 0, count = 0;
+    for (size_t id = 0; id < s->vocab.npieces; id++) {
+        room += s->vocab.piece[id].n;
+        count += !some || some[id];
+    }
+    words_init(&p->whole, count);
+    count = 0;
+    buf_reserve(&p->whole_text, room + LETTERS_ROOM); /* one block: the map points into it */
+    const char *text = p->whole_text.data;
+    for (size_t id = 0; id < s->vocab.npieces; id++) {
+        size_t from = p->whole_text.len;
+        if (some && !some[id])
+            continue;
+        if (!pipe_piece_bytes(&p->whole_text, s->vocab.piece[id].p, s->vocab.piece[id].n))
+            continue;
+        k = &ahead[count % AHEAD];
+        if (count++ >= AHEAD)
+            words_add_key(&p->whole, k->key, text + k->from, k->n, k->id);
+        *k = (struct ahead){.from = from, .n = p->whole_text.len - from, .id = (int32_t)id};
+        k->key = words_key(text + from, k->n);
+        words_prefetch(&p->whole, k->key);
+    }
+    for (size_t i = count < AHEAD ? 0 : count - AHEAD; i < count; i++) {
+        k = &ahead[i % AHEAD];
+        words_add_key(&p->whole, k->key, text + k->from, k->n, k->id);
+    }
+}
+
+static void open_letters(struct pipe *p)
+{
+    const struct pipe_spec *s = &p->spec;
+    p->all_bytes = true;
+    for (int b = 0; b < 256; b++) {
+        char text[4];
+        int32_t id = vocab_find(&s->vocab, text, letter_put(text, (uint8_t)b));
+        p->byte_sym[b] = id < 0 ? SYM_NONE : (uint32_t)id;
+        p->all_bytes &= id >= 0;
+    }
+    if (p->all_bytes && !s->ignore_merges)
+        pipe_open_cuts(p, NULL);
+}
+
+/* Each symbol is the characters under it: nothing is put round them, and neither the tokens of
+ * bytes nor the unknown one are merged. */
+static bool plain_merges(const struct pipe *p)
+{
+    const struct pipe_spec *s = &p->spec;
+    bool plain = !s->prefix.n && !s->suffix.n && !s->ignore_merges;
+    struct words odd;
+    words_init(&odd, 257);
+    for (int b = 0; b < 256; b++)
+        if (p->byte_token[b] != SYM_NONE)
+            words_add(&odd, (const char *)&p->byte_token[b], 4, 0);
+    if (p->unk >= 0)
+        words_add(&odd, (const char *)&p->unk, 4, 0);
+    for (size_t i = 0; i < s->merges.npairs && plain; i++)
+        plain = words_find(&odd, (const char *)&s->merges.pair[i].left, 4) < 0 &&
+                words_find(&odd, (const char *)&s->merges.pair[i].right, 4) < 0;
+    words_finish(&odd);
+    return plain;
+}
+
+static void open_chars(struct pipe *p)
+{
+    const struct pipe_spec *s = &p->spec;
+    p->char_id = mem_new(CHAR_IDS, sizeof(*p->char_id));
+    memset(p->char_id, 0xff, CHAR_IDS * sizeof(*p->char_id));
+    for (size_t id = 0; id < s->vocab.npieces; id++) {
+        const char *text = s->vocab.piece[id].p;
+        size_t n = s->vocab.piece[id].n;
+        if (!n || n > 3 || utf8_char(text, text + n) != n || utf8_code(text, n) >= CHAR_IDS)
+            continue;
+        p->char_id[utf8_code(text, n)] = vocab_find(&s->vocab, text, n);
+    }
+}
+
+static int too_big(const struct pipe *p, struct err *e)
+{
+    return err_set(e, ERR_DATA, "%s: merges of tokens with ids above %d", p->path, BPE_SYMBOLS - 1);
+}
+
+static int bpe_open(struct pipe *p, struct err *e)
+{
+    struct pipe_spec *s = &p->spec;
+    if (s->prefix.n > AFFIX_MAX || s->suffix.n > AFFIX_MAX)
+        return err_set(e, ERR_DATA, "%s: a prefix or suffix of more than %d bytes", p->path,
+                       AFFIX_MAX);
+    if (s->unk.p)
+        p->unk = vocab_find(&s->vocab, s->unk.p, s->unk.n);
+    if (p->letters)
+        open_letters(p);
+    bool plain = !p->letters && plain_merges(p);
+    if (plain)
+        pipe_open_cuts(p, NULL);
+    if (!p->letters && !s->prefix.n && !s->suffix.n)
+        open_chars(p);
+    for (size_t i = 0; i < s->merges.npairs; i++)
+        if (s->merges.pair[i].left >= BPE_SYMBOLS || s->merges.pair[i].right >= BPE_SYMBOLS ||
+            s->merges.pair[i].id >= BPE_SYMBOLS)
+            return too_big(p, e);
+    if (p->dropout > 0)
+        p->drop = bpe_drop_create(s->merges.pair, s->merges.npairs, p->dropout, true);
+    if (p->letters && !s->prefix.n && !s->suffix.n)
+        rank_pairs_keep_made(&s->vocab, &s->merges);
+    p->bpe = bpe_create(s->merges.pair, s->merges.npairs);
+    if (p->all_bytes)
+        pipe_open_wide(p);
+    p->by_merges = p->all_bytes && !s->ignore_merges;
+    if (p->letters && s->ignore_merges)
+        pipe_open_reach(p);
+    free(s->merges.pair);
+    s->merges.pair = NULL;
+    s->merges.npairs = 0;
+    p->cuts = plain || p->by_merges;
+    return 0;
+}
+
+void pipe_open_trie(struct pipe *p)
+{
+    const struct pipe_spec *s = &p->spec;
+    struct trie_key *key = mem_new(s->vocab.count + 1, sizeof(*key));
+    size_t n = 0;
+    for (size_t id = 0; id < s->vocab.npieces; id++)
+        if (s->vocab.piece[id].n)
+            key[n++] = (struct trie_key){s->vocab.piece[id].p, s->vocab.piece[id].n, (int32_t)id};
+    trie_init(&p->trie, key, n);
+    free(key);
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+static int word_encode(const struct pipe *p, const char *text, size_t n, struct tok_ids *ids,
+                       struct err *e)
+{
+    int32_t id = vocab_find(&p->spec.vocab, text, n);
+    if (id < 0)
+        id = p->unk;
+    if (id < 0)
+        return pipe_no_unknown(p, e);
+    put_id(ids, id);
+    return 0;
+}
+
+int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                      struct tok_ids *ids, struct err *e)
+{
+    switch (p->spec.model) {
+    case MODEL_BPE:
+        return bpe_encode(p, w, text, n, ids, e);
+    case MODEL_UNIGRAM:
+        return unigram_run(p, w, text, n, ids, e);
+    case MODEL_WORDPIECE:
+        return wordpiece_encode(p, text, n, ids, e);
+    case MODEL_WORDLEVEL:
+        return word_encode(p, text, n, ids, e);
+    }
+    BUG("model %d", (int)p->spec.model);
+}
+
+/* Up to BPE_LANES words that are not long, from the first on, as symbols; how many, up to one that
+ * is taken as it is, or wrong. */
+static size_t list_short(const struct pipe *p, const struct word_list *list, size_t first,
+                         uint32_t sym[][BPE_LANES], uint32_t *n)
+{
+    bool bytes = p->all_bytes && !p->char_id && !p->spec.ignore_merges;
+    uint32_t own[BPE_SHORT];
+    size_t count = 0;
+    struct err e;
+    for (; count < BPE_LANES && first + count < list->count; count++) {
+        const char *word = list->text + list->at[first + count];
+        size_t length = list->n[first + count];
+        struct symbols s = {.p = p, .sym = own};
+        if (symbols_room(p, length) > BPE_SHORT)
+            break;
+        n[count] = (uint32_t)length;
+        if (bytes)
+            continue;
+        if (as_it_is(p, word, length) >= 0 || put_symbols(&s, word, length, &e))
+            break;
+        for (size_t i = 0; i < s.n; i++)
+            sym[i][count] = own[i];
+        n[count] = (uint32_t)s.n;
+    }
+    if (bytes)
+        bpe_put_bytes(p->byte_sym, list->text, list->at + first, n, count, sym);
+    return count;
+}
+
+/* Few symbols are left of most words: so many are copied whether they are or not. */
+enum { MOSTLY = 4 };
+
+/* Words merged side by side, from the first on; how many there were. */
+static size_t merge_short(const struct pipe *p, struct word_list *list, size_t first,
+                          struct tok_ids *ids)
+{
+    uint32_t sym[BPE_SHORT][BPE_LANES], n[BPE_LANES];
+    size_t count = list_short(p, list, first, sym, n);
+    bpe_merge_short(p->bpe, sym, n, count);
+    int32_t *id = tok_ids_reserve(ids, count * BPE_SHORT + MOSTLY);
+    for (size_t k = 0; k < count; id += n[k++]) {
+        for (size_t i = 0; i < MOSTLY; i++)
+            id[i] = (int32_t)sym[i][k];
+        for (size_t i = MOSTLY; i < n[k]; i++)
+            id[i] = (int32_t)sym[i][k];
+        ids->n += n[k];
+        list->end[first + k] = ids->n;
+    }
+    return count;
+}
+
+int pipe_model_words(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
+                     struct err *e)
+{
+    const struct pipe *p = state;
+    int code = 0;
+    for (size_t i = 0; i < list->count && !code;) {
+        size_t merged = p->bpe && !p->drop ? merge_short(p, list, i, ids) : 0;
+        i += merged;
+        if (merged)
+            continue;
+        code = pipe_model_encode(p, scratch, list->text + list->at[i], list->n[i], ids, e);
+        list->end[i++] = ids->n;
+    }
+    return code;
+}
+
+int pipe_model_open(struct pipe *p, struct err *e)
+{
+    const struct pipe_spec *s = &p->spec;
+    p->unk = -1;
+    for (int b = 0; b < 256; b++) {
+        char name[8];
+        snprintf(name, sizeof(name), "<0x%02X>", (unsigned)b);
+        int32_t id = vocab_find(&s->vocab, name, 6);
+        p->byte_token[b] = id < 0 ? SYM_NONE : (uint32_t)id;
+    }
+    if (s->model == MODEL_BPE)
+        return bpe_open(p, e);
+    if (s->model == MODEL_UNIGRAM)
+        return unigram_open(p, e);
+    p->unk = s->unk.p ? vocab_find(&s->vocab, s->unk.p, s->unk.n) : -1;
+    if (s->model == MODEL_WORDPIECE) {
+        pipe_open_trie(p);
+        wordpiece_open(p);
+    }
+    return 0;
+}
+
+void pipe_model_close(struct pipe *p)
+{
+    bpe_destroy(p->bpe);
+    free(p->wide);
+    bpe_drop_destroy(p->drop);
+    trie_finish(&p->trie);
+    free(p->char_node);
+    free(p->char_id);
+    cut_finish(&p->cut);
+    near_finish(&p->near);
+    words_finish(&p->whole);
+    buf_finish(&p->whole_text);
+}

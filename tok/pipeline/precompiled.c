@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/pipeline/precompiled.h"
+
+#include "base/core/bytes.h"
+#include "base/core/utf8.h"
+#include "tok/text/base64.h"
+#include "tok/text/charsmap.h"
+#include "tok/unicode/unicode.h"
+
+enum { LOOKED_UP = 5 /* bytes of a cluster that is looked up as a whole */ };
+
+int precompiled_read(const char *where, struct arena *arena, const char *base64, size_t n,
+                     const char **ret, size_t *ret_n, struct err *e)
+{
+    uint8_t *p = arena_take(arena, n / 4 * 3 + 1, 1);
+    ptrdiff_t size = base64_get(base64, n, true, p);
+    if (size < 0)
+        return err_set(e, ERR_DATA, "%s.precompiled_charsmap is no base64", where);
+    *ret = (const char *)p;
+    *ret_n = (size_t)size;
+    return sp_check_charsmap(where, 0, p, *ret_n, e);
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static uint32_t unit_at(const char *units, uint32_t i)
+{
+    return load_u32(units + (size_t)i * 4);
+}
+
+static uint32_t unit_offset(uint32_t u)
+{
+    return (u >> 10) << ((u & (1u << 9)) >> 6);
+}
+
+const char *precompiled_find(const char *rules, const char *p, size_t n)
+{
+    const char *units = rules + 4, *strings = units + load_u32(rules);
+    uint32_t at = unit_offset(unit_at(units, 0));
+    for (size_t i = 0; i < n && p[i]; i++) {
+        uint32_t place = at ^ (unsigned char)p[i], u = unit_at(units, place);
+        if ((u & 0x800000ffu) != (unsigned char)p[i])
+            break;
+        at = place ^ unit_offset(u);
+        if ((u >> 8) & 1)
+            return strings + (unit_at(units, at) & 0x7fffffffu);
+    }
+    return NULL;
+}
+
+const char *precompiled_find_cluster(const char *rules, const char *p, size_t n)
+{
+    return n <= LOOKED_UP ? precompiled_find(rules, p, n) : NULL;
+}
+
+void precompiled_run(const char *rules, const char *text, size_t n, struct buf *out)
+{
+    for (size_t at = 0, k; at < n; at += k) {
+        k = uni_cluster_length(text + at, n - at);
+        const char *to = precompiled_find_cluster(rules, text + at, k);
+        if (to) {
+            buf_adds(out, to);
+            continue;
+        }
+        for (size_t i = 0, c; i < k; i += c) {
+            c = utf8_char(text + at + i, text + at + k);
+            to = precompiled_find(rules, text + at + i, c);
+            if (to)
+                buf_adds(out, to);
+            else
+                buf_add(out, text + at + i, c);
+        }
+    }
+}

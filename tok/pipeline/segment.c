@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/bytes.h"
+#include "base/core/mem.h"
+#include "base/core/utf8.h"
+#include "tok/bpe/split_ascii.h"
+#include "tok/pipeline/look_across.h"
+#include "tok/pipeline/segment_internal.h"
+#include "tok/unicode/unicode.h"
+
+/*
+ * A text cut as it stands, before anything is done to it, at places where no step of the tokenizer
+ * looks across: every part goes through all the steps by itself, and its ids are found again by its
+ * bytes as they stand. Nearly every word of a text was met before, so that normalizing, cutting
+ * and the model cost nothing.
+ *
+ * Whether the text may be cut between two characters depends on these two alone:
+ *
+ *   the normalizer   acts on neither side across (by step: a mark composes with what is before it),
+ *                    and what stands further off changes neither of the two
+ *   added tokens     of normalized text have no such pair
+ *   pre-tokenizer    the first step that has to do with the place parts the text there; or none
+ * has, model            and no token reaches across (tok/bpe/split_point.h)
+ *
+ * But for two things: a mark behind the second may compose with it, so that such a mark takes back
+ * the cut before what it stands on; and a character that Precompiled joins with any next one holds
+ * the place behind that.
+ *
+ * A pair of ASCII is one bit of a table; others are looked up character by character in what is
+ * noted when a character is met first.
+ */
+
+enum {
+    KIND_SHIFT = 42, /* behind two characters */
+    LOOK_AHEAD = 16, /* characters that vanish behind one, before it counts as unsettled */
+    CHUNK = 1 << 15,
+    PIECE_KEPT = 256,
+    ODDS_LOG = 12,
+    PIECE = 1 << 20 /* bytes of a piece whose scores are added up in parts */
+};
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+/* What the place between two characters is, with what else is to be seen to. */
+static inline unsigned place_between(const struct pipe *p, struct pipe_work *w, uint32_t a,
+                                     uint32_t b)
+{
+    uint64_t key = (uint64_t)a << 21 | b;
+    uint64_t *at = &w->parts->pairs[key * 0x9E3779B97F4A7C15u >> (64 - PARTS_PAIRS_LOG)];
+    if ((*at & (((uint64_t)1 << KIND_SHIFT) - 1)) != key) { /* zeroed: two NULs, INSIDE */
+        struct sides before = parts_sides_of(p, w, a), behind = parts_sides_of(p, w, b);
+        unsigned k = parts_place_of(p, before, behind);
+        k |= (behind.first & SIDE_FREE ? 0 : ACTS) | (before.last & SIDE_GRASPS ? GRASPS : 0);
+        *at = key | (uint64_t)k << KIND_SHIFT;
+    }
+    return (unsigned)(*at >> KIND_SHIFT);
+}
+
+/* Whether what begins at `at` changes the character before it, as far as is seen; `more`: text
+ * follows that is not. */
+static bool is_unsettled(const struct pipe *p, struct pipe_work *w, const char *text, size_t at,
+                         size_t n, bool more)
+{
+    for (size_t i = 0, k; i < LOOK_AHEAD; i++, at += k) {
+        if (at >= n)
+            return more;
+        uint32_t first = parts_sides_of(p, w, utf8_at(text + at, &k)).first;
+        if (first != SIDE_KNOWN)
+            return !(first & SIDE_FREE);
+    }
+    return true;
+}
+
+/* The number of cuts without the last, if what stands behind that is unsettled. */
+static size_t drop_unsettled(const struct pipe *p, struct pipe_work *w, const char *text,
+                             const uint32_t *start, size_t count, size_t n, bool more)
+{
+    size_t k;
+    if (count < 2)
+        return count;
+    utf8_at(text + start[count - 1], &k);
+    return count - is_unsettled(p, w, text, start[count - 1] + k, n, more);
+}
+
+/* Eight bytes from `at` on, behind an ASCII one. */
+static size_t find_ascii(const unsigned char cut[][16], const unsigned char *p, size_t at,
+                         uint32_t *start, size_t k)
+{
+    for (size_t i = at; i < at + 8; i++) {
+        unsigned char a = p[i - 1], b = p[i];
+        start[k] = (uint32_t)i;
+        k += cut[a][b >> 3] >> (b & 7) & 1;
+    }
+    return k;
+}
+
+/* Many places from `at` on at once, behind `run` plain characters of three bytes or behind ASCII,
+ * as find_cuts has them. Returns the place that it came to. */
+static size_t find_many(const struct pipe *p, struct pipe_work *w, const char *text, size_t at,
+                        size_t n, size_t run, enum place least, uint32_t *start, size_t *k)
+{
+    if (run)
+        return run == 2 && least == BETWEEN && p->parts->nears
+                   ? near_cuts(&p->near, w->parts->plain, text, at, n, start, k)
+                   : at;
+    return cut_ascii(least == BOUNDARY ? p->parts->boundary : p->parts->cut, NULL, text, at, n,
+                     start, k);
+}
+
+/* Plain characters of three bytes in a row, with one more. */
+static size_t run_with(const struct pipe_work *w, size_t run, uint32_t c, size_t length)
+{
+    return length == 3 && w->parts->plain[c / 64] >> c % 64 & 1 ? run + 1 : 0;
+}
+
+/* The cuts in text[0 .. n), which begins at one; start[0] is 0. Returns how many there are, the
+ * first included. `least`: which places. */
+static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                        enum place least, uint32_t *start)
+{
+    const unsigned char *u = (const unsigned char *)text;
+    const unsigned char(*cut)[16] = least == BOUNDARY ? p->parts->boundary : p->parts->cut;
+    size_t k = 1, at, length, run = 0, end;
+    uint32_t before = utf8_at(text, &at);
+    bool held = false;
+    start[0] = 0;
+    while (at < n) {
+        if ((run == 2 || before < 0x80) && !held &&
+            (end = find_many(p, w, text, at, n, run, least, start, &k)) > at) {
+            at = end;
+            before = utf8_at(text + utf8_before(text, at), &length);
+            run = 0; /* not again at the end of the run */
+            continue;
+        }
+        if (at + 8 <= n && before < 0x80 && !held && !(load_u64(u + at) & 0x8080808080808080u)) {
+            k = find_ascii(cut, u, at, start, k);
+            at += 8;
+            before = u[at - 1];
+            continue;
+        }
+        uint32_t c = utf8_at(text + at, &length);
+        unsigned v = 0;
+        start[k] = (uint32_t)at;
+        if ((before | c) < 0x80) {
+            k += cut[before][c >> 3] >> (c & 7) & !held;
+        } else {
+            v = place_between(p, w, before, c);
+            k += (v & PLACE) >= least && !held;
+            if (v & ACTS)
+                k = drop_unsettled(p, w, text, start, k, at + length, true);
+        }
+        held = v & GRASPS;
+        before = c;
+        at += length;
+        run = run_with(w, run, c, length);
+    }
+    return k;
+}
+
+/* Does a piece begin at `at`, which is a cut? */
+static bool is_boundary(const struct pipe *p, struct pipe_work *w, const char *text, size_t at)
+{
+    size_t k;
+    uint32_t before = utf8_at(text + utf8_before(text, at), &k);
+    return (place_between(p, w, before, utf8_at(text + at, &k)) & PLACE) == BOUNDARY;
+}
+
+struct job {
+    const struct pipe *p;
+    struct pipe_work *w;
+    struct tok_ids *ids;
+    struct tok_tally *tally;
+    struct err *e;
+};
+
+/* A space or not, then one piece; no characters but ' ' part pieces and are not pieces themselves.
+ */
+static bool make_word(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
+{
+    const struct pipe_parts *t = p->parts;
+    size_t from = *text == ' ', k;
+    char *to = w->text.data + w->text.len;
+    for (size_t i = from; i < n; i += k) {
+        uint32_t c = utf8_at(text + i, &k);
+        bool same = c < 0x80
+                        ? t->becomes[c]
+                        : !t->others && !uni_space(c) && parts_sides_of(p, w, c).first & SIDE_SAME;
+        if (!same || (t->punctuation && n - from > k && pre_punctuation(c)))
+            return false;
+        memcpy(to, text + i, k);
+        if (c < 0x80)
+            *to = (char)t->becomes[c];
+        to += k;
+    }
+    w->text.len = (size_t)(to - w->text.data);
+    return from < n;
+}
+
+/* Appends a part as the model sees it to w->text; false: it has to go through the steps. */
+static bool make_direct(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
+{
+    const struct pipe_parts *t = p->parts;
+    struct buf *b = &w->text;
+    if (!t->direct && !t->words)
+        return false;
+    buf_reserve(b, n * 4 + TEXT_SLACK);
+    if (t->words)
+        return make_word(p, w, text, n);
+    for (size_t i = 0, k; i < n; i += k) {
+        uint32_t c = utf8_at(text + i, &k);
+        if (c == ' ') {
+            if (!t->space.n || (i && !t->spaces))
+                return false;
+            buf_add(b, t->space.p, t->space.n);
+        } else {
+            if (!(parts_sides_of(p, w, c).first & SIDE_SAME) || (i && c == t->parting))
+                return false;
+            buf_add(b, text + i, k);
+        }
+    }
+    return true;
+}
+
+static uint64_t hash_of(const char *text, size_t n)
+{
+    uint64_t head = load_u64(text); /* what follows a part is readable */
+    head &= n < 8 ? ((uint64_t)1 << 8 * n) - 1 : UINT64_MAX;
+    return (head ^ n) * 0x9E3779B97F4A7C15u;
+}
+
+static void note_odd(struct pipe_parts_work *w, const char *text, size_t n)
+{
+    uint64_t hash = hash_of(text, n);
+    if (!w->odds)
+        w->odds = mem_new((size_t)1 << ODDS_LOG, sizeof(*w->odds));
+    w->odds[hash >> (64 - ODDS_LOG)] = hash;
+    w->near[(unsigned char)*text] = true;
+}
+
+/* One taken for another goes with its piece, which is slower and no other ids. */
+static inline bool was_odd(const struct pipe_parts_work *w, const char *text, size_t n)
+{
+    uint64_t hash;
+    if (!w->near[(unsigned char)*text])
+        return false;
+    hash = hash_of(text, n);
+    return w->odds[hash >> (64 - ODDS_LOG)] == hash;
+}
+
+/* Parts from the first on, merged side by side; *ret_count: up to one that needs the steps. */
+static int merge_direct(const struct pipe *p, struct pipe_work *w, struct word_list *list,
+                        size_t first, struct tok_ids *ids, size_t *ret_count, struct err *e)
+{
+    enum { BLOCK = 1 << 20 };
+    struct word_list part = {.count = 0};
+    buf_reset(&w->text);
+    for (; first + part.count < list->count && w->text.len < BLOCK; part.count++) {
+        size_t at = w->text.len, i = first + part.count;
+        if (!make_direct(p, w, list->text + list->at[i], list->n[i]))
+            break;
+        part.at[part.count] = (uint32_t)at;
+        part.n[part.count] = (uint32_t)(w->text.len - at);
+    }
+    part.text = w->text.data;
+    *ret_count = part.count;
+    int code = part.count ? pipe_model_words(p, w, &part, ids, e) : 0;
+    memcpy(list->end + first, part.end, part.count * sizeof(*part.end));
+    return code;
+}
+
+/*
+ * Some parts are not kept: those with the string of a special token, which is counted each time;
+ * and those of a piece whose scores are so near to each other that the sum before them may decide.
+ */
+static int miss_part(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                     struct tok_ids *ids, struct err *e)
+{
+    struct tok_tally tally = {0};
+    w->near = false;
+    buf_reset(&w->text);
+    int code = make_direct(p, w, text, n)
+                   ? pipe_model_encode(p, w, w->text.data, w->text.len, ids, e)
+                   : pipe_encode_run(p, w, text, n, EDGE_CUT | EDGE_STRIPPED, ids, &tally, e);
+    w->near &= !(p->parts->fresh && *text == ' '); /* no sum stands before it */
+    if (!tally.specials && (code || !w->near))
+        return code;
+    if (!tally.specials)
+        note_odd(w->parts, text, n);
+    w->parts->odd = text;
+    return ERR_DATA;
+}
+
+static int miss(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
+                struct err *e)
+{
+    const struct pipe *p = state;
+    int code = 0;
+    for (size_t i = 0, count; i < list->count && !code; i += count) {
+        count = 0;
+        code = p->bpe ? merge_direct(p, scratch, list, i, ids, &count, e) : 0;
+        if (code || count)
+            continue;
+        code = miss_part(p, scratch, list->text + list->at[i], list->n[i], ids, e);
+        list->end[i] = ids->n;
+        count = 1;
+    }
+    return code;
+}
+
+static int put_part(const struct job *j, const char *text, size_t n, unsigned edge)
+{
+    return pipe_encode_run(j->p, j->w, text, n, edge | EDGE_STRIPPED, j->ids, j->tally, j->e);
+}
+
+static int put_kept(const struct job *j, const char *text, const uint32_t *start, size_t n)
+{
+    j->w->parts->odd = NULL;
+    return word_cache_encode(j->w->parts->cache, text, start, n, miss, j->p, j->w, j->ids, j->e);
+}
+
+/* The parts text[start[i] .. start[i + 1]), i < n; the piece round an odd one goes as a whole. One
+ * that is found need not be the first. */
+static int put_run(const struct job *j, const char *text, const uint32_t *start, size_t n)
+{
+    int code = 0;
+    for (size_t done = 0; done < n && !code;) {
+        code = put_kept(j, text, start + done, n - done);
+        const char *odd = j->w->parts->odd;
+        if (!odd)
+            return code;
+        size_t from = done, end;
+        for (end = done; text + start[end] <= odd; end++)
+            if (end > done && (!j->p->parts->sums || is_boundary(j->p, j->w, text, start[end])))
+                from = end;
+        while (j->p->parts->sums && end < n && !is_boundary(j->p, j->w, text, start[end]))
+            end++;
+        code = put_run(j, text, start + done, from - done);
+        if (!code)
+            code = put_part(j, text + start[from], start[end] - start[from], EDGE_CUT);
+        done = end;
+    }
+    return code;
+}
+
+static uint32_t *room_for(struct pipe_parts_work *w, size_t n)
+{
+    if (w->room < n) {
+        w->room = n + n / 2;
+        w->start = mem_grow(w->start, w->room, sizeof(*w->start));
+    }
+    return w->start;
+}
+
+/* Whole pieces, before whose beginnings there is no sum. */
+static int miss_piece(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
+                      struct err *e)
+{
+    struct pipe_work *w = scratch;
+    int code = 0;
+    for (size_t i = 0; i < list->count && !code; i++) {
+        struct tok_tally tally = {0};
+        code = pipe_encode_run(state, w, list->text + list->at[i], list->n[i],
+                               EDGE_CUT | EDGE_STRIPPED, ids, &tally, e);
+        list->end[i] = ids->n;
+        if (!code && tally.specials) {
+            w->parts->odd = list->text;
+            code = ERR_DATA;
+        }
+    }
+    return code;
+}
+
+static int put_piece(const struct job *j, const char *text, size_t n)
+{
+    struct pipe_parts_work *w = j->w->parts;
+    const uint32_t at[] = {0, (uint32_t)n};
+    if (n > PIECE_KEPT)
+        return put_part(j, text, n, EDGE_CUT);
+    if (!w->pieces)
+        w->pieces = word_cache_create(j->p->parts->kept_pieces, ids_form_for(j->p->size));
+    w->odd = NULL;
+    int code = word_cache_encode(w->pieces, text, at, 1, miss_piece, j->p, j->w, j->ids, j->e);
+    return w->odd ? put_part(j, text, n, EDGE_CUT) : code;
+}
+
+/* Parts from a boundary to a boundary; pieces with one that is likely to be odd go by themselves.
+ */
+static int put_parts(const struct job *j, const char *text, const uint32_t *start, size_t n)
+{
+    int code = 0;
+    size_t done = 0, i = 0;
+    for (; i < n && !code && j->p->parts->sums; i++) {
+        if (!was_odd(j->w->parts, text + start[i], start[i + 1] - start[i]))
+            continue;
+        size_t from = i, end = i + 1;
+        while (from > done && !is_boundary(j->p, j->w, text, start[from]))
+            from--;
+        while (end < n && !is_boundary(j->p, j->w, text, start[end]))
+            end++;
+        code = put_run(j, text, start + done, from - done);
+        if (!code)
+            code = put_piece(j, text + start[from], start[end] - start[from]);
+        done = end;
+        i = end - 1;
+    }
+    return code ? code : put_run(j, text, start + done, n - done);
+}
+
+/*
+ * Text that begins at a cut and has readable bytes behind it. *ret_used: all of it, or what stands
+ * before its last cut. Where scores are added up it is the last boundary, and more than PIECE bytes
+ * without one are not cut.
+ */
+static int put_chunk(const struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
+{
+    const struct pipe_parts *t = j->p->parts;
+    uint32_t *start = room_for(j->w->parts, n + 16);
+    size_t k = find_cuts(j->p, j->w, text, n, t->sums && n > PIECE ? BOUNDARY : BETWEEN, start);
+    start[k] = (uint32_t)n;
+    if (!last)
+        k = drop_unsettled(j->p, j->w, text, start, k, n, true) - 1;
+    while (!last && t->sums && k && !is_boundary(j->p, j->w, text, start[k]))
+        k--;
+    *ret_used = start[k];
+    return put_parts(j, text, start, k);
+}
+
+/* A place not far behind `at` where a character begins. */
+static size_t chunk_end(const char *text, size_t at, size_t n)
+{
+    while (at < n && ((unsigned char)text[at] & 0xc0) == 0x80)
+        at++;
+    return at;
+}
+
+/* All but the first part. */
+static int put_rest(const struct job *j, const char *text, size_t n)
+{
+    size_t at = 0, used = 1, most = CHUNK;
+    int code = 0;
+    while (!code && n - at > most + TEXT_SLACK) {
+        code = put_chunk(j, text + at, chunk_end(text, at + most, n) - at, false, &used);
+        at += used;
+        most = used ? CHUNK : most * 2;
+    }
+    if (code || at == n)
+        return code;
+    struct buf *b = &j->w->parts->tail;
+    buf_reset(b);
+    memcpy(buf_reserve(b, n - at + TEXT_SLACK), text + at, n - at);
+    memset(b->data + n - at, 0, TEXT_SLACK);
+    return put_chunk(j, b->data, n - at, true, &used);
+}
+
+static void strip(const struct pipe_parts *t, const char **text, size_t *n)
+{
+    size_t k, before;
+    while (t->strip_left && *n && uni_space(utf8_at(*text, &k)))
+        *text += k, *n -= k;
+    while (t->strip_right && *n) {
+        before = utf8_before(*text, *n);
+        if (!uni_space(utf8_at(*text + before, &k)))
+            break;
+        *n = before;
+    }
+}
+
+/* The first place behind the beginning where the text may be cut, or n. */
+static size_t first_cut(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
+{
+    enum place least = p->parts->sums ? BOUNDARY : BETWEEN;
+    size_t at, k;
+    uint32_t before = utf8_at(text, &at), c;
+    unsigned v = 0;
+    for (; at < n; at += k, before = c) {
+        bool held = v & GRASPS;
+        c = utf8_at(text + at, &k);
+        v = place_between(p, w, before, c);
+        if ((v & PLACE) >= least && !held && !is_unsettled(p, w, text, at + k, n, false))
+            return at;
+    }
+    return n;
+}
+
+size_t parts_cut(const struct pipe *p, const char *text, size_t n)
+{
+    const struct pipe_spec *s = &p->spec;
+    const unsigned char *u = (const unsigned char *)text;
+    const unsigned char(*cut)[16] = p->parts->merges ? p->parts->cut : p->parts->boundary;
+    enum { TRIES = 1 << 12 };
+    for (size_t i = 0; i < s->nnorm; i++)
+        if (s->norm[i].kind == NORM_STRIP || s->norm[i].kind == NORM_PREPEND)
+            return 0;
+    for (size_t at = n - 2; n > 2 && at > 1 && n - at < TRIES; at--)
+        if ((u[at - 2] | u[at - 1] | u[at] | u[at + 1]) < 0x80 && p->parts->settles[u[at + 1]] &&
+            (!p->parts->prefixes || text[at] == ' ') &&
+            cut[u[at - 1]][u[at] >> 3] >> (u[at] & 7) & 1 &&
+            (!p->raw || added_parts(p->raw, text, at, n)))
+            return at;
+    return 0;
+}
+
+int parts_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                 unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+{
+    struct job j = {p, w, ids, tally, e};
+    if (!w->parts)
+        w->parts = parts_work_create(p);
+    const char *begin = text;
+    strip(p->parts, &text, &n);
+    if (!n)
+        return 0;
+    if (text > begin)
+        edge &= ~(unsigned)EDGE_ZERO;
+    size_t first = first_cut(p, w, text, n);
+    int code = put_part(&j, text, first, edge);
+    return code || first == n ? code : put_rest(&j, text + first, n - first);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "tok/pipeline/pipeline.h"
+
+void pipe_spec_init(struct pipe_spec *s, const char *path)
+{
+    *s =
+        (struct pipe_spec){.path = path, .vocab = {.path = path}, .unk_id = -1, .no_decoder = true};
+}
+
+void pipe_spec_finish(struct pipe_spec *s)
+{
+    for (size_t i = 0; i < s->nnorm; i++)
+        regex_destroy(s->norm[i].pattern);
+    for (size_t i = 0; i < s->npre; i++)
+        regex_destroy(s->pre[i].pattern);
+    for (size_t i = 0; i < s->ndec; i++)
+        regex_destroy(s->dec[i].pattern);
+    arena_finish(&s->arena);
+    buf_finish(&s->text);
+    vocab_finish(&s->vocab);
+    bpe_merges_finish(&s->merges);
+    free(s->score);
+    free(s->token);
+    free(s->norm);
+    free(s->pre);
+    free(s->dec);
+    free(s->before);
+    free(s->after);
+    free(s->trim);
+    free(s->round.id);
+    free(s->round.end);
+    *s = (struct pipe_spec){0};
+}
+
+/* Room for one more behind n of them: 4, then doubled whenever a power of two is full. */
+static void *more(void *p, size_t n, size_t size)
+{
+    bool full = n == 0 || (n >= 4 && (n & (n - 1)) == 0);
+    return full ? mem_grow(p, n ? n * 2 : 4, size) : p;
+}
+
+struct pipe_token *pipe_add_token(struct pipe_spec *s, const char *text, size_t n)
+{
+    s->token = more(s->token, s->ntokens, sizeof(*s->token));
+    struct pipe_token *t = &s->token[s->ntokens++];
+    *t = (struct pipe_token){.text = arena_strndup(&s->arena, text, n), .length = n, .id = -1};
+    return t;
+}
+
+struct norm_step *pipe_add_norm(struct pipe_spec *s, enum norm_kind kind)
+{
+    s->norm = more(s->norm, s->nnorm, sizeof(*s->norm));
+    s->norm[s->nnorm] = (struct norm_step){.kind = kind};
+    return &s->norm[s->nnorm++];
+}
+
+struct pre_step *pipe_add_pre(struct pipe_spec *s, enum pre_kind kind)
+{
+    s->pre = more(s->pre, s->npre, sizeof(*s->pre));
+    s->pre[s->npre] = (struct pre_step){.kind = kind};
+    return &s->pre[s->npre++];
+}
+
+struct dec_step *pipe_add_dec(struct pipe_spec *s, enum dec_kind kind)
+{
+    s->dec = more(s->dec, s->ndec, sizeof(*s->dec));
+    s->dec[s->ndec] = (struct dec_step){.kind = kind};
+    s->no_decoder = false;
+    return &s->dec[s->ndec++];
+}

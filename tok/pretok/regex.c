@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/pretok/regex.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "base/core/utf8.h"
+
+#if WEFT_PCRE2
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#else
+typedef struct pcre2_code pcre2_code;
+#endif
+
+enum {
+    PATTERN_MAX = 64 << 10,
+    MATCH_LIMIT = 2000000, /* steps of one match: some tens of milliseconds */
+    HEAP_LIMIT = 64 << 10, /* KiB */
+    STACK_MAX = 8 << 20
+};
+
+struct regex {
+    char *text; /* a literal, or the pattern for messages */
+    size_t n;
+    bool literal;
+    enum scan_family family;
+    pcre2_code *code;
+};
+
+struct regex *regex_literal(const char *text, size_t n)
+{
+    struct regex *r = mem_new(1, sizeof(*r));
+    r->text = mem_strndup(text, n);
+    r->n = n;
+    r->literal = true;
+    return r;
+}
+
+enum scan_family regex_family(const struct regex *r)
+{
+    return r->family;
+}
+
+const char *regex_text(const struct regex *r)
+{
+    return r->text;
+}
+
+const char *regex_literal_text(const struct regex *r, size_t *ret_n)
+{
+    *ret_n = r->n;
+    return r->literal ? r->text : NULL;
+}
+
+#if WEFT_PCRE2
+
+static int compile(const char *where, enum regex_dialect dialect, struct regex *r, struct err *e)
+{
+    struct buf b = {0};
+    int code = regex_spell(where, r->text, r->n, dialect, &b, e);
+    if (code)
+        return buf_finish(&b), code;
+    int why;
+    PCRE2_SIZE at;
+    pcre2_compile_context *c = pcre2_compile_context_create(NULL);
+    BUG_ON(!c, "no memory for a pattern");
+    pcre2_set_newline(c, PCRE2_NEWLINE_LF);
+    pcre2_set_parens_nest_limit(c, 100);
+    r->code =
+        pcre2_compile((PCRE2_SPTR)b.data, b.len,
+                      PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK |
+                          (dialect == REGEX_ONIGURUMA ? PCRE2_MULTILINE : PCRE2_DOLLAR_ENDONLY) |
+                          PCRE2_NEVER_BACKSLASH_C,
+                      &why, &at, c);
+    pcre2_compile_context_free(c);
+    buf_finish(&b);
+    if (r->code) {
+        pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);
+        return 0;
+    }
+    unsigned char text[160] = "";
+    pcre2_get_error_message(why, text, sizeof(text));
+    return err_set(e, ERR_DATA, "%s: the pattern \"%.200s\" is none: %s", where, r->text, text);
+}
+
+struct regex_work {
+    pcre2_match_data *data;
+    pcre2_match_context *context;
+    pcre2_jit_stack *stack;
+};
+
+struct regex_work *regex_work_create(void)
+{
+    struct regex_work *w = mem_own(sizeof(*w));
+    w->data = pcre2_match_data_create(1, NULL);
+    w->context = pcre2_match_context_create(NULL);
+    w->stack = pcre2_jit_stack_create(32 << 10, STACK_MAX, NULL);
+    BUG_ON(!w->data || !w->context || !w->stack, "no memory for matching");
+    pcre2_set_match_limit(w->context, MATCH_LIMIT);
+    pcre2_set_heap_limit(w->context, HEAP_LIMIT);
+    pcre2_jit_stack_assign(w->context, NULL, w->stack);
+    return w;
+}
+
+void regex_work_destroy(struct regex_work *w)
+{
+    if (!w)
+        return;
+    pcre2_match_data_free(w->data);
+    pcre2_match_context_free(w->context);
+    pcre2_jit_stack_free(w->stack);
+    free(w);
+}
+
+void regex_destroy(struct regex *r)
+{
+    if (!r)
+        return;
+    pcre2_code_free(r->code);
+    free(r->text);
+    free(r);
+}
+
+static int find(const struct regex *r, struct regex_work *w, const char *text, size_t n,
+                struct regex_at *at, bool *ret_found, struct err *e)
+{
+    int got = pcre2_match(r->code, (PCRE2_SPTR)text, n, at->from, PCRE2_NO_UTF_CHECK, w->data,
+                          w->context);
+    *ret_found = got >= 0;
+    if (got == PCRE2_ERROR_NOMATCH)
+        return 0;
+    if (got < 0)
+        return err_set(
+            e, ERR_DATA,
+            "the pattern \"%.200s\" takes too many steps on %zu bytes of text, from byte "
+            "%zu of them on",
+            r->text, n, at->from);
+    const PCRE2_SIZE *place = pcre2_get_ovector_pointer(w->data);
+    at->start = place[0] < place[1] ? place[0] : place[1]; /* \K may put the end first */
+    at->end = place[1];
+    return 0;
+}
+
+#else
+
+static int compile(const char *where, enum regex_dialect dialect, struct regex *r, struct err *e)
+{
+    (void)dialect;
+    err_set(e, ERR_DATA, "%s: the pattern \"%.200s\" is of no known family", where, r->text);
+    return err_hint(e, "build with libpcre2-dev, and any pattern is read");
+}
+
+struct regex_work *regex_work_create(void)
+{
+    return NULL;
+}
+
+void regex_work_destroy(struct regex_work *w)
+{
+    (void)w;
+}
+
+void regex_destroy(struct regex *r)
+{
+    if (r)
+        free(r->text);
+    free(r);
+}
+
+static int find(const struct regex *r, struct regex_work *w, const char *text, size_t n,
+                struct regex_at *at, bool *ret_found, struct err *e)
+{
+    (void)w, (void)text, (void)n, (void)at, (void)ret_found, (void)e;
+    BUG("the pattern %s was compiled without PCRE2", r->text);
+}
+
+#endif
+
+/* {1,3}+ somewhere. */
+static bool repeats_a_repetition(const char *pattern)
+{
+    for (const char *p = pattern; (p = strstr(p, "}+")); p++)
+        if (p > pattern && ((p[-1] >= '0' && p[-1] <= '9') || p[-1] == ','))
+            return true;
+    return false;
+}
+
+static int make(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
+                bool family, struct regex **ret, struct err *e)
+{
+    if (n > PATTERN_MAX || strlen(pattern) != n)
+        return err_set(e, ERR_DATA,
+                       "%s: a pattern of %zu bytes, which is too long or has a NUL in "
+                       "it",
+                       where, n);
+    struct regex *r = regex_literal(pattern, n);
+    r->literal = false;
+    /* to Oniguruma {1,3}+ is no possessive repetition, as to those for whom the families were
+     * written */
+    if (family && (dialect == REGEX_RUST || !repeats_a_repetition(pattern)))
+        r->family = scan_find(pattern);
+    int code = r->family == SCAN_NONE ? compile(where, dialect, r, e) : 0;
+    if (code)
+        regex_destroy(r);
+    else
+        *ret = r;
+    return code;
+}
+
+int regex_compile(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
+                  struct regex **ret, struct err *e)
+{
+    return make(where, pattern, n, dialect, true, ret, e);
+}
+
+int regex_compile_search(const char *where, const char *pattern, size_t n, struct regex **ret,
+                         struct err *e)
+{
+    return make(where, pattern, n, REGEX_ONIGURUMA, false, ret, e);
+}
+
+int regex_next(const struct regex *r, struct regex_work *w, const char *text, size_t n,
+               struct regex_at *at, bool *ret_found, struct err *e)
+{
+    if (r->literal) {
+        const char *p = at->from < n ? memmem(text + at->from, n - at->from, r->text, r->n) : NULL;
+        *ret_found = p;
+        if (p) {
+            at->start = (size_t)(p - text);
+            at->from = at->end = at->start + r->n;
+        }
+        return 0;
+    }
+    for (size_t last = at->end;;) {
+        *ret_found = false;
+        int code = at->from <= n && n ? find(r, w, text, n, at, ret_found, e) : 0;
+        if (code || !*ret_found)
+            return code;
+        if (at->end > at->start || !at->matched || at->end != last)
+            break;
+        size_t step = at->from < n ? utf8_char(text + at->from, text + n) : 1;
+        at->from += step ? step : 1; /* nothing, right behind the match before */
+    }
+    at->from = at->end;
+    at->matched = true;
+    return 0;
+}

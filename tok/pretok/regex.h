@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_PRETOK_REGEX_H
+#define TOK_PRETOK_REGEX_H
+
+/*
+ * A pattern of a tokenizer file: a literal string, one of the known families of tok/pretok/scan.h,
+ * or any other regular expression, which goes to PCRE2 if the build has it. Files are written for
+ * Oniguruma, whose classes are those of Unicode 16.0 and whose syntax differs in places;
+ * regex_spell says in PCRE2's terms what they mean.
+ *
+ * A pattern is immutable and shared by threads; a struct regex_work belongs to one. Matching has
+ * limits, so that a pattern that explodes is an error and not a hang.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "tok/pretok/scan.h"
+
+struct regex;
+struct regex_work;
+
+/* Whom a pattern was written for: tokenizer.json means Oniguruma, tiktoken Rust's fancy-regex. */
+enum regex_dialect { REGEX_ONIGURUMA, REGEX_RUST };
+
+struct regex *regex_literal(const char *text, size_t n);
+
+/* ERR_DATA: no pattern, or one that cannot be had here; `where` begins the sentence. */
+int regex_compile(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
+                  struct regex **ret, struct err *e);
+
+/* Likewise for regex_next, which knows no family. */
+int regex_compile_search(const char *where, const char *pattern, size_t n, struct regex **ret,
+                         struct err *e);
+void regex_destroy(struct regex *r);
+
+/* The pattern as one of PCRE2, properties spelt out. ERR_DATA for what has no such form. */
+int regex_spell(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
+                struct buf *out, struct err *e);
+
+const char *regex_text(const struct regex *r);
+
+/* The string that is looked for, NULL if the pattern is no literal. */
+const char *regex_literal_text(const struct regex *r, size_t *ret_n);
+
+/* The family that cuts as the pattern does, SCAN_NONE for all others. */
+enum scan_family regex_family(const struct regex *r);
+
+struct regex_work *regex_work_create(void);
+void regex_work_destroy(struct regex_work *w);
+
+/* Where a search stands; zeroed: at the beginning. */
+struct regex_at {
+    size_t from, start, end; /* the match is text[start .. end) */
+    bool matched;            /* there was one before */
+};
+
+/*
+ * The next match in n bytes of valid UTF-8; *ret_found: there is one. A match may be empty, but
+ * not at the end of the one before. Not for patterns of a family.
+ */
+int regex_next(const struct regex *r, struct regex_work *w, const char *text, size_t n,
+               struct regex_at *at, bool *ret_found, struct err *e);
+
+#endif

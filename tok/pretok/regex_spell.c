@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/core/utf8.h"
+#include "tok/pretok/regex.h"
+#include "tok/pretok/regex_class.h"
+
+/*
+ * From Oniguruma's syntax (Ruby's) to PCRE2's. The same characters mean the same in both but for
+ * this: classes are those of Unicode 16.0 and are spelt out (regex_class.c), \h is a hexadecimal
+ * digit, \v one character, \R and \N and \O are spelt out, ^ and $ are of lines (PCRE2_MULTILINE),
+ * (?m) lets the point match newlines, (?i) in the middle holds to the end of the group,
+ * alternatives included, {1,3}+ and {2}? are repetitions of a repetition, a letter behind a
+ * backslash that means nothing is that letter. What has no counterpart is refused.
+ */
+
+enum { DEPTH_MAX = 100 };
+
+struct spell {
+    struct pattern in;
+    struct {
+        size_t begin;  /* in the output */
+        unsigned more; /* groups that end with it */
+    } open[DEPTH_MAX + 1];
+    size_t depth;
+    size_t atom;   /* where the last thing that can be repeated begins */
+    bool repeated; /* it is repeated already */
+    bool extended; /* (?x) somewhere */
+};
+
+static bool next_is(const struct pattern *s, char c)
+{
+    return s->i < s->n && s->p[s->i] == c;
+}
+
+/* ---- escapes ------------------------------------------------------------------------------- */
+
+/* \k<name>, \k<1>, \g<name>: names stay as they are. */
+static int spell_reference(struct pattern *s, char c)
+{
+    size_t at = s->i - 2, from = s->i + 1, end = from;
+    if (!next_is(s, '<') && !next_is(s, '\''))
+        return pattern_refuse(s, at, "a reference without a name");
+    char close = s->p[s->i] == '<' ? '>' : '\'';
+    bool number = true;
+    for (; end < s->n && s->p[end] != close; end++)
+        number &= (s->p[end] >= '0' && s->p[end] <= '9') || (end == from && s->p[end] == '-');
+    if (end >= s->n || end == from)
+        return pattern_refuse(s, at, "a reference without a name");
+    if (number && c == 'k')
+        buf_addf(s->out, "\\g{%.*s}", (int)(end - from), s->p + from);
+    else
+        buf_addf(s->out, "\\%c<%.*s>", c, (int)(end - from), s->p + from);
+    s->i = end + 1;
+    return 0;
+}
+
+/* Behind a backslash that is in no class. */
+static int spell_escape(struct pattern *s)
+{
+    size_t at = s->i - 1;
+    uint32_t code;
+    if (s->i >= s->n)
+        return pattern_refuse(s, at, "a backslash at the end");
+    char c = s->p[s->i];
+    if (pattern_is_set(s))
+        return s->i++, pattern_set(s, c);
+    if (c && strchr("XyY", c))
+        return pattern_refuse(s, at, "\\X, \\y or \\Y, which cut texts as another Unicode does,");
+    if (c && strchr("bBkgRNOAzZGK", c))
+        s->i++;
+    switch (c) {
+    case 'b':
+    case 'B':
+        return pattern_edge(s, c == 'B');
+    case 'k':
+    case 'g':
+        return spell_reference(s, c);
+    case 'R':
+        return buf_adds(s->out, "(?>\\r\\n|[\\n-\\r\\x{85}\\x{2028}\\x{2029}])"), 0;
+    case 'N':
+        return buf_adds(s->out, "[^\\n]"), 0;
+    case 'O':
+        return buf_adds(s->out, "(?s:.)"), 0;
+    case 'A':
+    case 'z':
+    case 'Z':
+    case 'G':
+    case 'K':
+        return buf_addf(s->out, "\\%c", c), 0;
+    }
+    if (c >= '1' && c <= '9') {
+        buf_addc(s->out, '\\');
+        while (s->i < s->n && s->p[s->i] >= '0' && s->p[s->i] <= '9')
+            buf_addc(s->out, s->p[s->i++]);
+        return 0;
+    }
+    int bad = pattern_code(s, &code);
+    if (!bad)
+        buf_addf(s->out, "\\x{%x}", code);
+    return bad;
+}
+
+/* ---- groups -------------------------------------------------------------------------------- */
+
+static const char *options_of(const struct pattern *in)
+{
+    return in->dialect == REGEX_RUST ? "imsx-" : "imx-";
+}
+
+/* Options behind "(?", which was put out: i, x, and Oniguruma's m, which is s to others. */
+static int spell_options(struct spell *s)
+{
+    struct pattern *in = &s->in;
+    size_t at = in->i;
+    bool dot = in->dialect == REGEX_ONIGURUMA;
+    for (; in->i < in->n && in->p[in->i] != ')' && in->p[in->i] != ':'; in->i++) {
+        if (!strchr(options_of(in), in->p[in->i]))
+            return pattern_refuse(in, in->i, "this option");
+        s->extended |= in->p[in->i] == 'x';
+        in->folds |= in->p[in->i] == 'i';
+        buf_addc(in->out, dot && in->p[in->i] == 'm' ? 's' : in->p[in->i]);
+    }
+    if (in->i >= in->n)
+        return pattern_refuse(in, at, "a group without an end");
+    bool alone = in->p[in->i++] == ')';
+    buf_addc(in->out, ':');
+    if (alone) { /* to the end of the group round it */
+        s->depth--;
+        s->open[s->depth].more++;
+    }
+    return 0;
+}
+
+static int spell_open(struct spell *s)
+{
+    struct pattern *in = &s->in;
+    size_t at = in->i - 1;
+    if (s->depth == DEPTH_MAX)
+        return pattern_refuse(in, at, "a group this deep");
+    if (next_is(in, '*'))
+        return pattern_refuse(in, at, "this kind of group");
+    if (in->i + 1 < in->n && in->p[in->i] == '?' && in->p[in->i + 1] == '#') {
+        while (in->i < in->n && in->p[in->i] != ')')
+            in->i += in->p[in->i] == '\\' ? 2 : 1;
+        in->i++;
+        return in->i > in->n ? pattern_refuse(in, at, "a comment without an end") : 0;
+    }
+    s->open[++s->depth].begin = in->out->len;
+    s->open[s->depth].more = 0;
+    buf_addc(in->out, '(');
+    if (!next_is(in, '?'))
+        return 0;
+    buf_addc(in->out, in->p[in->i++]);
+    if (in->i < in->n && in->p[in->i] && strchr(options_of(in), in->p[in->i]))
+        return spell_options(s);
+    if (in->i >= in->n || !strchr(":=!<>'", in->p[in->i]))
+        return pattern_refuse(in, at, "this kind of group");
+    buf_addc(in->out, in->p[in->i++]);
+    if (next_is(in, '=') || next_is(in, '!'))
+        buf_addc(in->out, in->p[in->i++]); /* or else they would be something to repeat */
+    return 0;
+}
+
+static int spell_close(struct spell *s)
+{
+    if (!s->depth)
+        return pattern_refuse(&s->in, s->in.i - 1, "a parenthesis that closes nothing");
+    for (unsigned k = 0; k < s->open[s->depth].more; k++)
+        buf_addc(s->in.out, ')');
+    s->atom = s->open[s->depth--].begin;
+    buf_addc(s->in.out, ')');
+    return 0;
+}
+
+/* ---- repetitions --------------------------------------------------------------------------- */
+
+struct braces {
+    size_t end; /* behind them */
+    const char *low, *high;
+    size_t nlow, nhigh;
+    bool comma;
+};
+
+/* {2}, {1,3}, {1,}, {,3} at `i`. */
+static bool find_braces(const struct pattern *s, struct braces *b)
+{
+    size_t i = s->i + 1;
+    *b = (struct braces){.low = s->p + i};
+    for (; i < s->n && s->p[i] >= '0' && s->p[i] <= '9'; i++)
+        b->nlow++;
+    if (i < s->n && s->p[i] == ',') {
+        b->comma = true;
+        b->high = s->p + ++i;
+        for (; i < s->n && s->p[i] >= '0' && s->p[i] <= '9'; i++)
+            b->nhigh++;
+    }
+    b->end = i + 1;
+    return i < s->n && s->p[i] == '}' && b->nlow + b->nhigh;
+}
+
+static bool is_less(const char *a, size_t na, const char *b, size_t nb)
+{
+    for (; na > 1 && *a == '0'; na--)
+        a++;
+    for (; nb > 1 && *b == '0'; nb--)
+        b++;
+    return na != nb ? na < nb : memcmp(a, b, na) < 0;
+}
+
+/* One that ends before it begins is turned round, and keeps what it has. */
+static void put_braces(struct buf *out, const struct braces *b)
+{
+    bool turned = b->nhigh && is_less(b->high, b->nhigh, b->low, b->nlow);
+    if (turned)
+        buf_addf(out, "{%.*s,%.*s}+", (int)b->nhigh, b->high, (int)b->nlow, b->low);
+    else
+        buf_addf(out, "{%.*s%s%.*s}", b->nlow ? (int)b->nlow : 1, b->nlow ? b->low : "0",
+                 b->comma ? "," : "", (int)b->nhigh, b->nhigh ? b->high : "");
+}
+
+/* What is repeated already becomes one thing. */
+static void wrap_atom(struct spell *s)
+{
+    struct buf tail = {0}, *out = s->in.out;
+    buf_add(&tail, out->data + s->atom, out->len - s->atom);
+    out->len = s->atom;
+    buf_addf(out, "(?:%.*s)", (int)tail.len, tail.data);
+    buf_finish(&tail);
+}
+
+/* Whether a repetition stands here; it is put out. */
+static bool spell_repetition(struct spell *s)
+{
+    struct pattern *in = &s->in;
+    char c = in->p[in->i];
+    struct braces b = {0};
+    bool braces = c == '{' && find_braces(in, &b), rust = in->dialect == REGEX_RUST;
+    if (!braces && c != '*' && c != '+' && c != '?')
+        return false;
+    if (s->repeated)
+        wrap_atom(s);
+    if (braces)
+        put_braces(in->out, &b);
+    else
+        buf_addc(in->out, c);
+    in->i = braces ? b.end : in->i + 1;
+    bool lazy = !braces || b.comma || rust, possessive = !braces || rust;
+    if ((lazy && next_is(in, '?')) || (possessive && next_is(in, '+')))
+        buf_addc(in->out, in->p[in->i++]);
+    s->repeated = true;
+    return true;
+}
+
+/* Whether what stands before `i`, k bytes, is by itself or with what comes next the same as another
+ * number of characters when case is ignored: ss and U+00DF. */
+static bool is_ligature(const struct pattern *s, size_t k)
+{
+    static const char pairs[] = "ssstfffifl";
+    size_t n;
+    uint32_t c = utf8_at(s->p + s->i - k, &n);
+    if (c >= 0x80)
+        return c == 0xdf || c == 0x149 || c == 0x1f0 || c == 0x390 || c == 0x3b0 || c == 0x587 ||
+               (c >= 0x1e96 && c <= 0x1e9e) || (c >= 0x1f50 && c <= 0x1ffc) ||
+               (c >= 0xfb00 && c <= 0xfb17);
+    if (s->i >= s->n || (s->i + 1 < s->n && strchr("*+?{", s->p[s->i + 1])))
+        return false;
+    for (size_t i = 0; pairs[i]; i += 2)
+        if ((c | 32) == (uint32_t)pairs[i] && (s->p[s->i] | 32) == pairs[i + 1])
+            return true;
+    return false;
+}
+
+static int spell_one(struct spell *s)
+{
+    struct pattern *in = &s->in;
+    char c = in->p[in->i];
+    if (spell_repetition(s))
+        return 0;
+    size_t k = utf8_char(in->p + in->i, in->p + in->n);
+    k = k ? k : 1;
+    s->repeated = false;
+    s->atom = in->out->len;
+    in->i += k;
+    if (c == '[')
+        return pattern_class(in);
+    if (c == '\\')
+        return spell_escape(in);
+    if (c == '(')
+        return spell_open(s);
+    if (c == ')')
+        return spell_close(s);
+    if (c == '#' && s->extended)
+        return pattern_refuse(in, in->i - 1, "a comment");
+    if (in->folds && is_ligature(in, k))
+        return pattern_refuse(in, in->i - k, "what is also one character when case is ignored");
+    if (c == '{')
+        buf_addc(in->out, '\\'); /* no repetition: the character */
+    buf_add(in->out, in->p + in->i - k, k);
+    return 0;
+}
+
+int regex_spell(const char *where, const char *pattern, size_t n, enum regex_dialect dialect,
+                struct buf *out, struct err *e)
+{
+    struct spell s = {
+        .in = {.where = where, .p = pattern, .n = n, .out = out, .e = e, .dialect = dialect}};
+    int code = 0;
+    while (s.in.i < n && !code)
+        code = spell_one(&s);
+    if (!code && s.depth)
+        code = pattern_refuse(&s.in, n, "a group without an end");
+    for (unsigned k = 0; k < s.open[0].more; k++)
+        buf_addc(out, ')');
+    buf_str(out);
+    return code;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_SP_INERT_CHARS_H
+#define TOK_SP_INERT_CHARS_H
+
+/*
+ * Characters that SentencePiece's normalizer leaves as they are (a space: as a space) as long as
+ * only such characters follow: no user-defined piece begins with one, no rule is for one alone, and
+ * none has one behind its first character. A run of them is normalized byte by byte, and no rule
+ * reaches across any place inside it.
+ *
+ * Immutable after sp_plain_init and shared by threads.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tok/sp/normalize.h"
+
+enum { SP_PLAIN_CHARS = 0x110000 };
+
+struct sp_plain {
+    uint64_t *bits; /* by code point */
+    /* characters that no rule has behind its first one: no rule reaches across a place before one
+     */
+    uint64_t *apart;
+    bool ascii[128];
+};
+
+void sp_plain_init(struct sp_plain *p, const struct sp_norm *norm);
+void sp_plain_finish(struct sp_plain *p);
+
+static inline bool sp_is_plain(const struct sp_plain *p, uint32_t c)
+{
+    return p->bits[c / 64] >> (c % 64) & 1;
+}
+
+static inline bool sp_is_apart(const struct sp_plain *p, uint32_t c)
+{
+    return p->apart[c / 64] >> (c % 64) & 1;
+}
+
+#endif

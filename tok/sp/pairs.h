@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_SP_PAIRS_H
+#define TOK_SP_PAIRS_H
+
+/* The pairs of merge.c, and what both files need. */
+
+#include "tok/sp/merge.h"
+
+/* Fills s->bpe, s->plain, s->alike and s->halves, once the symbols are there. */
+void sp_pairs_make(struct sp_merge *s);
+
+/* UINT32_MAX: a character that stands in no piece. */
+static inline uint32_t sp_symbol_of(const struct sp_merge *s, const char *p, size_t n)
+{
+    if (n == 1 && (unsigned char)*p < 128)
+        return s->ascii[(unsigned char)*p];
+    int32_t id = words_find(&s->chars, p, n);
+    return id < 0 ? UINT32_MAX : (uint32_t)id;
+}
+
+/* May pieces be joined to it, and to be it? */
+static inline bool sp_is_joined(const struct sp_piece *p)
+{
+    return p->type == SP_NORMAL || p->type == SP_UNUSED;
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_SP_SP_CXX_H
+#define TOK_SP_SP_CXX_H
+
+/*
+ * libsentencepiece in plain C (sp_cxx.cc is all C++ of this room). Every exception ends here as an
+ * error. The library's own log lines are held back while it loads and encodes.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/buf.h"
+#include "base/core/err.h"
+
+struct sp_lib;  /* a loaded model; immutable, shared by threads */
+struct sp_room; /* what one thread needs for a call */
+
+/* `p` must have passed sp_check. ERR_DATA when the library still refuses (its own self-test
+ * failed). */
+int sp_lib_open(const char *name, const void *p, size_t n, struct sp_lib **ret, struct err *e);
+void sp_lib_close(struct sp_lib *l);
+
+struct sp_room *sp_room_create(void);
+void sp_room_destroy(struct sp_room *r);
+
+/* *ret_id (the room's, until its next call) and *ret_n. Text and ids must be shorter than 2^29. */
+int sp_lib_encode(const struct sp_lib *l, struct sp_room *r, const char *text, size_t n,
+                  const int **ret_id, size_t *ret_n, struct err *e);
+
+/* Appends. Ids are inside the vocabulary. */
+int sp_lib_decode(const struct sp_lib *l, struct sp_room *r, const int *id, size_t n,
+                  struct buf *text, struct err *e);
+
+/*
+ * Training. `next` gives one sentence after another: 1 with *ret_text and *ret_n (valid until the
+ * next call), 0 at the end, -1 when reading failed (the caller knows why; *ret is then not set).
+ * `keys` and `values` are the library's options, `seed` its random seed (-1: by chance). *ret
+ * becomes the serialized model. A failure's sentence is the library's own, stripped of places in
+ * its source; ERR_USAGE. The library ends the process on some failures:
+ * tok/learn/sp/library_trainer.c calls this in a child.
+ */
+typedef int sp_next_fn(void *arg, const char **ret_text, size_t *ret_n);
+
+int sp_lib_train(const char *const *keys, const char *const *values, size_t n, int64_t seed,
+                 sp_next_fn *next, void *arg, struct buf *ret, struct err *e);
+
+#endif

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/sp/unigram_internal.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "base/core/utf8.h"
+
+#define ALWAYS static inline __attribute__((always_inline))
+
+/* ---- tables -------------------------------------------------------------------------------- */
+
+static void fill_scores(struct unigram *u, const struct sp_model *m)
+{
+    float min = FLT_MAX;
+    for (size_t i = 0; i < m->npieces; i++)
+        if (m->piece[i].type == SP_NORMAL)
+            min = m->piece[i].score < min ? m->piece[i].score : min;
+    u->unk_score = min - 10.0f;
+    u->unk = m->unk;
+    u->largest = fabs((double)u->unk_score);
+    u->type = mem_new(m->npieces, sizeof(*u->type));
+    u->score = mem_new(m->npieces + 1, sizeof(*u->score));
+    u->none = (uint32_t)m->npieces;
+    while (u->id_mask < u->none)
+        u->id_mask = u->id_mask * 2 + 1;
+    for (size_t i = 0; i < m->npieces; i++) {
+        const struct sp_piece *p = &m->piece[i];
+        u->type[i] = p->type;
+        u->score[i] = p->type == SP_USER ? (float)(0.1 * ((double)p->length - 1)) : p->score;
+        u->largest = fmax(u->largest, fabs((double)u->score[i]));
+    }
+}
+
+/* The normalized text is UTF-8: so other pieces are never found in it. */
+static void fill_ends(struct unigram *u, const struct sp_model *m, const struct trie_key *key,
+                      size_t n)
+{
+    struct ends_piece *piece = mem_new(m->npieces + 1, sizeof(*piece));
+    for (size_t i = 0; i < m->npieces; i++) {
+        const struct sp_piece *p = &m->piece[i];
+        if (p->type == SP_UNUSED || !sp_piece_is_utf8(p))
+            continue;
+        piece[i + 1] = (struct ends_piece){.score = u->score[i], .length = (uint32_t)p->length};
+    }
+    ends_init(&u->ends, key, n, piece);
+}
+
+static void fill_trie(struct unigram *u, const struct sp_model *m)
+{
+    struct trie_key *key = mem_new(m->npieces, sizeof(*key));
+    size_t n = 0, bytes = 0;
+    for (size_t i = 0; i < m->npieces; i++)
+        bytes += m->piece[i].length;
+    cut_init(&u->cut, bytes);
+    near_init(&u->near, bytes);
+    for (size_t i = 0; i < m->npieces; i++) {
+        const struct sp_piece *p = &m->piece[i];
+        if (p->type != SP_NORMAL && p->type != SP_USER && p->type != SP_UNUSED)
+            continue;
+        key[n++] = (struct trie_key){p->text, p->length, (int32_t)i};
+        u->longest = p->length > u->longest ? p->length : u->longest;
+        if (p->type != SP_UNUSED)
+            cut_add(&u->cut, p->text, p->length), near_add(&u->near, p->text, p->length);
+    }
+    trie_init(&u->trie, key, n); /* which sorts them */
+    fill_ends(u, m, key, n);
+    free(key);
+}
+
+struct unigram *unigram_create(const struct sp_model *m)
+{
+    if (m->kind != SP_UNIGRAM || m->npieces >= ENDS_NEXT)
+        return NULL;
+    for (size_t i = 0; i < m->npieces; i++) /* else parts of two items may look like one mark */
+        if (m->piece[i].type == SP_USER && !sp_piece_is_utf8(&m->piece[i]))
+            return NULL;
+    struct unigram *u = mem_new(1, sizeof(*u));
+    sp_norm_init(&u->norm, m);
+    fill_scores(u, m);
+    fill_trie(u, m);
+    sp_plain_init(&u->plain, &u->norm);
+    unigram_parts_open(u);
+    u->byte_fallback = m->byte_fallback;
+    for (int i = 0; i < 256 && m->byte_fallback; i++) {
+        static const char digit[] = "0123456789ABCDEF";
+        char text[] = {'<', '0', 'x', digit[i >> 4], digit[i & 15], '>'};
+        u->byte[i] = sp_model_find(m, text, sizeof(text));
+    }
+    return u;
+}
+
+void unigram_destroy(struct unigram *u)
+{
+    if (!u)
+        return;
+    sp_norm_finish(&u->norm);
+    trie_finish(&u->trie);
+    ends_finish(&u->ends);
+    cut_finish(&u->cut);
+    near_finish(&u->near);
+    sp_plain_finish(&u->plain);
+    word_table_destroy(u->parts);
+    free(u->type);
+    free(u->score);
+    free(u);
+}
+
+struct unigram_state *unigram_state_create(void)
+{
+    struct unigram_state *s = mem_own(sizeof(*s));
+    unigram_reset(s);
+    return s;
+}
+
+void unigram_state_plain(struct unigram_state *s)
+{
+    s->plain = true;
+}
+
+void unigram_state_destroy(struct unigram_state *s)
+{
+    if (!s)
+        return;
+    buf_finish(&s->rest);
+    buf_finish(&s->text);
+    free(s->node);
+    free(s->anew);
+    free(s->path);
+    free(s->live);
+    word_cache_destroy(s->cache);
+    tok_ids_finish(&s->stream);
+    free(s->part);
+    unigram_lanes_destroy(s->lanes);
+    free(s->pairs);
+    free(s->total);
+    free(s);
+}
+
+void unigram_reset(struct unigram_state *s)
+{
+    s->norm = (struct sp_norm_state){.invalid = s->norm.invalid};
+    s->rest.len = s->text.len = 0;
+    s->from = s->at = 0;
+    s->score = 0;
+    s->after_unknown = s->at_cut = false;
+}
+
+uint64_t unigram_take_invalid(struct unigram_state *s)
+{
+    uint64_t n = s->norm.invalid;
+    s->norm.invalid = 0;
+    return n;
+}
+
+/* ---- forwards ------------------------------------------------------------------------------ */
+
+static const char *window(const struct unigram_state *s, size_t *ret_n)
+{
+    *ret_n = s->text.len - s->from;
+    return *ret_n ? s->text.data + s->from : "";
+}
+
+/* Room for nodes up to a place; at the first one ways begin. */
+static void make_nodes(struct unigram_state *s, size_t last)
+{
+    if (last >= s->room) {
+        s->room = last + last / 2 + 64;
+        s->node = mem_grow(s->node, s->room, sizeof(*s->node));
+    }
+    if (s->at)
+        return;
+    s->node[0] = (struct node){.score = s->score};
+    s->nanew = 0;
+    s->reached = ENDS_ROOT;
+}
+
+ALWAYS void offer(struct node *to, float sum, uint32_t piece)
+{
+    bool better = sum > to->score;
+    float other = better ? to->score : sum;
+    to->second = to->second > other ? to->second : other;
+    to->score = better ? sum : to->score;
+    to->piece = better ? piece : to->piece;
+}
+
+/* The best way to a place, at which this piece and those behind it end; *node is that of the place,
+ * those of places before it lie before it. Places are counted in characters, or in bytes: of these
+ * the last character has `one`. */
+ALWAYS void fill_node(const struct unigram *u, struct node *node, uint32_t piece, bool chars,
+                      size_t one)
+{
+    struct node to = {-INFINITY, -INFINITY, piece};
+    size_t length = 0;
+    for (const struct ends_piece *p; piece; piece = p->more & ENDS_NEXT) {
+        p = &u->ends.piece[piece];
+        length = chars ? p->more >> ENDS_CHARS : p->length;
+        offer(&to, p->score + node[-(ptrdiff_t)length].score, piece);
+    }
+    if (length != one)
+        offer(&to, u->unk_score + node[-(ptrdiff_t)one].score, 0);
+    *node = to;
+}
+
+/* Where the next pieces begin the sum is too large: it begins anew, and those of places beyond that
+ * ways have come to already lose as much. */
+static void begin_anew(struct unigram_state *s)
+{
+    struct node *from = &s->node[s->at];
+    if (s->nanew == s->anew_room) {
+        s->anew_room = s->anew_room ? s->anew_room * 2 : 16;
+        s->anew = mem_grow(s->anew, s->anew_room, sizeof(*s->anew));
+    }
+    s->anew[s->nanew++] = (struct anew){s->at, from->score};
+    from->score = 0;
+}
+
+/* The same as fill_node for the window's last place, one offer after another as the library comes
+ * to them, with what it takes off between them. */
+static void fill_anew(const struct unigram *u, struct unigram_state *s, uint32_t piece, size_t one)
+{
+    struct node to = {0};
+    size_t k = 0, length = 0;
+    for (bool first = true; first || length > one; first = false) {
+        const struct ends_piece *p = &u->ends.piece[piece];
+        float score = piece ? p->score : u->unk_score;
+        length = piece ? p->length : one;
+        size_t from = s->at - length;
+        for (; k < s->nanew && s->anew[k].at <= from; k++)
+            to.score -= s->anew[k].by;
+        float sum = score + s->node[from].score;
+        if (first || sum > to.score)
+            to = (struct node){.score = sum, .piece = piece};
+        piece = piece ? p->more & ENDS_NEXT : 0;
+    }
+    for (; k < s->nanew; k++)
+        to.score -= s->anew[k].by;
+    s->node[s->at] = to;
+}
+
+/* The ways to the next place. */
+static void extend(const struct unigram *u, struct unigram_state *s)
+{
+    size_t n;
+    const char *p = window(s, &n);
+    size_t one = sp_char_length(p + s->at, n - s->at);
+    if (fabsf(s->node[s->at].score) > UNIGRAM_MOST)
+        begin_anew(s);
+    s->reached = ends_step(&u->ends, s->reached, u->ends.number[utf8_code(p + s->at, one)]);
+    s->at += one;
+    uint32_t piece = u->ends.unit[s->reached].piece;
+    if (s->nanew)
+        fill_anew(u, s, piece, one);
+    else
+        fill_node(u, &s->node[s->at], piece, false, one);
+}
+
+static size_t char_before(const char *p, size_t at)
+{
+    at--;
+    while (at && ((unsigned char)p[at] & 0xc0) == 0x80)
+        at--;
+    return at;
+}
+
+/* The bytes of the last piece on the best way to a place, of text p. */
+static size_t last_piece(const struct unigram *u, const struct node *node, const char *p, size_t at,
+                         int32_t *ret_id)
+{
+    if (node[at].piece) {
+        *ret_id = (int32_t)node[at].piece - 1;
+        return u->ends.piece[node[at].piece].length;
+    }
+    *ret_id = u->unk;
+    return at - char_before(p, at);
+}
+
+static void put_path(struct unigram_state *s, size_t k, size_t place)
+{
+    if (k == s->path_room) {
+        s->path_room = s->path_room ? s->path_room * 2 : 1024;
+        s->path = mem_grow(s->path, s->path_room, sizeof(*s->path));
+    }
+    s->path[k] = (int32_t)place;
+}
+
+/* ---- and back ------------------------------------------------------------------------------ */
+
+static void put_id(struct tok_ids *ids, int32_t id)
+{
+    *tok_ids_reserve(ids, 1) = id;
+    ids->n++;
+}
+
+void unigram_put_piece(const struct unigram *u, struct unigram_state *s, int32_t id, size_t start,
+                       size_t end, struct tok_ids *ids)
+{
+    bool unknown = id == u->unk;
+    if (unknown && u->byte_fallback)
+        for (size_t i = start; i < end; i++)
+            put_id(ids, u->byte[(unsigned char)s->text.data[s->from + i]]);
+    else if (!unknown || !s->after_unknown)
+        put_id(ids, id);
+    s->after_unknown = unknown;
+}
+
+/* The ids of the best way to `end`, which all paths share; places count from there now. */
+static void settle(const struct unigram *u, struct unigram_state *s, size_t end,
+                   struct tok_ids *ids)
+{
+    size_t n, k = 0, start = 0;
+    const char *p = window(s, &n);
+    int32_t id;
+    for (size_t at = end; at > 0; at -= last_piece(u, s->node, p, at, &id))
+        put_path(s, k++, at);
+    while (k) {
+        size_t at = (size_t)s->path[--k];
+        last_piece(u, s->node, p, at, &id);
+        unigram_put_piece(u, s, id, start, at, ids);
+        start = at;
+    }
+    s->score = s->node[end].score;
+    s->from += end;
+    s->at -= end;
+    if (s->at)
+        memmove(s->node, s->node + end, (s->at + 1) * sizeof(*s->node));
+    size_t old = 0, all = s->nanew;
+    while (old < all && s->anew[old].at <= end)
+        old++;
+    for (size_t i = old; i < all; i++)
+        s->anew[i - old] = (struct anew){s->anew[i].at - end, s->anew[i].by};
+    s->nanew = all - old;
+}
+
+/* The last place that every way which may still win goes through; 0 if that is the window's start.
+ */
+static size_t common_place(const struct unigram *u, struct unigram_state *s)
+{
+    size_t n, top = s->at, open = 0, first = top;
+    const char *p = window(s, &n);
+    int32_t id;
+    for (uint32_t state = s->reached; state != ENDS_ROOT; state = u->ends.unit[state].check)
+        first = char_before(p, first); /* pieces that reach further than here begin there at most */
+    if (top >= s->live_room) {
+        s->live_room = top + top / 2 + 64;
+        s->live = mem_grow(s->live, s->live_room, 1);
+    }
+    memset(s->live, 0, top + 1);
+    for (size_t i = first; i <= top; i++)
+        if (i == top || ((unsigned char)p[i] & 0xc0) != 0x80)
+            s->live[i] = 1, open++;
+    for (; open > 1; top--) {
+        if (!s->live[top])
+            continue;
+        size_t from = top - last_piece(u, s->node, p, top, &id);
+        open -= s->live[from];
+        s->live[from] = 1;
+    }
+    while (!s->live[top])
+        top--;
+    return top;
+}
+
+/* ---- segments: what stands between two cuts -------------------------------------------------- */
+
+size_t unigram_window_cut(const struct unigram *u, const struct unigram_state *s, size_t at,
+                          bool last)
+{
+    size_t n;
+    const char *p = window(s, &n);
+    for (size_t sure = last ? n : n > UNIGRAM_BEYOND ? n - UNIGRAM_BEYOND : 0; at < sure;) {
+        at += sp_char_length(p + at, n - at);
+        if (at >= n)
+            return last ? n : 0;
+        if (((unsigned char)p[at] & 0xc0) != 0x80 && cut_here(&u->cut, p, at, n))
+            return at < sure || last ? at : 0;
+    }
+    return 0;
+}
+
+/*
+ * Scores of ways through a segment of n characters are sums of n terms at most, each rounded to
+ * 2^-24 of at most |score before| + n * largest. So two ways that differ by `margin` compare alike
+ * whatever was before, while 2 n 2^-24 (|score before| + 2 n * largest) is less than it; 2 % are
+ * for the second order. And no sum in it may become so large that it begins anew: behind nothing
+ * they come to `far`.
+ */
+static float limit_of(const struct unigram *u, size_t n, double margin, double far)
+{
+    double terms = (double)n, room = terms * u->largest;
+    double limit = margin * 0x1p23 / (1.02 * terms) - 4 * room;
+    double least = (double)UNIGRAM_MOST - 1 - far - terms * 0x1p-6;
+    return room < 0x1p14 ? (float)fmax(fmin(limit, least), 0) : 0;
+}
+
+float unigram_learn(const struct unigram *u, struct unigram_state *s, const uint32_t *piece,
+                    size_t n, struct tok_ids *ids)
+{
+    size_t first = ids->n;
+    double margin = INFINITY;
+    float far = 0;
+    make_nodes(s, n);
+    s->node[0].score = 0;
+    for (size_t at = 1; at <= n; at++) {
+        fill_node(u, &s->node[at], piece[(at - 1) * ENDS_LANES], true, 1);
+        far = fmaxf(far, fabsf(s->node[at].score));
+    }
+    int32_t *id = tok_ids_reserve(ids, n);
+    for (size_t at = n; at > 0; ids->n++) {
+        const struct node *t = &s->node[at];
+        margin = t->piece ? fmin(margin, (double)t->score - (double)t->second) : 0;
+        *id++ = t->piece ? (int32_t)t->piece - 1 : u->unk;
+        at -= t->piece ? u->ends.piece[t->piece].more >> ENDS_CHARS : 1;
+    }
+    for (size_t i = first, k = ids->n; i + 1 < k--; i++) { /* they came from the last on */
+        int32_t swap = ids->id[i];
+        ids->id[i] = ids->id[k];
+        ids->id[k] = swap;
+    }
+    return limit_of(u, n, margin, (double)far);
+}
+
+void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
+{
+    size_t n = s->text.len;
+    make_nodes(s, n);
+    while (s->at < n)
+        extend(u, s);
+    settle(u, s, n, ids);
+    s->text.len = s->from = 0;
+}
+
+void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last,
+                     struct tok_ids *ids)
+{
+    if (u->samples) {
+        unigram_sample_window(u, s, last, ids);
+        return;
+    }
+    for (size_t end; (end = unigram_window_cut(u, s, s->at, last)) != 0;) {
+        make_nodes(s, end);
+        while (s->at < end)
+            extend(u, s);
+        settle(u, s, end, ids);
+    }
+    size_t n = s->text.len - s->from, keep = u->longest + UNIGRAM_BEYOND;
+    if (n > keep + s->at) {
+        make_nodes(s, n);
+        while (n - s->at > keep)
+            extend(u, s);
+        size_t place = common_place(u, s);
+        if (place)
+            settle(u, s, place, ids);
+    }
+    s->text.len -= s->from;
+    if (s->from)
+        memmove(s->text.data, s->text.data + s->from, s->text.len);
+    s->from = 0;
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+/* Normalizes up to the next cut of the text as it stands and encodes that; or what there is.
+ * Returns the bytes used. */
+static size_t put_slowly(const struct unigram *u, struct unigram_state *s, const char *text,
+                         size_t n, bool last, struct tok_ids *ids)
+{
+    size_t most = n < UNIGRAM_CHUNK ? n : UNIGRAM_CHUNK, used;
+    size_t cut = unigram_next_cut(u, s, text, most);
+    if (cut < most) {
+        used = sp_norm_put(&u->norm, &s->norm, text, cut, true, SIZE_MAX, &s->text);
+        s->at_cut = s->norm.begun;
+        unigram_advance(u, s, s->at_cut, ids);
+        return used;
+    }
+    s->at_cut = false;
+    used = sp_norm_put(&u->norm, &s->norm, text, most, last && most == n, SIZE_MAX, &s->text);
+    if (!used && most < n)
+        used =
+            sp_norm_put(&u->norm, &s->norm, text, n, last, s->text.len + UNIGRAM_CHUNK, &s->text);
+    if (s->text.len >= UNIGRAM_CHUNK)
+        unigram_advance(u, s, false, ids);
+    return used;
+}
+
+/* Returns the bytes used. */
+static size_t put(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
+                  bool last, struct tok_ids *ids)
+{
+    size_t used = 0, k = 1;
+    while (k && used < n) {
+        if (s->at_cut && !s->text.len && !u->samples) {
+            used += unigram_put_parts(u, s, text + used, n - used, last, ids);
+            if (!last && n - used <= UNIGRAM_REST)
+                break; /* together with what follows */
+        }
+        k = put_slowly(u, s, text + used, n - used, last, ids);
+        used += k;
+    }
+    return used;
+}
+
+void unigram_put(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
+                 bool last, struct tok_ids *ids)
+{
+    size_t used = 0;
+    if (s->rest.len) {
+        buf_add(&s->rest, text, n);
+        used = put(u, s, s->rest.data, s->rest.len, last, ids);
+        s->rest.len -= used;
+        memmove(s->rest.data, s->rest.data + used, s->rest.len);
+    } else {
+        used = put(u, s, text, n, last, ids);
+        buf_add(&s->rest, text + used, n - used);
+    }
+    if (!last)
+        return;
+    BUG_ON(s->rest.len, "%zu bytes of a text were left", s->rest.len);
+    sp_norm_end(&u->norm, &s->norm, &s->text);
+    unigram_advance(u, s, true, ids);
+    s->ended = s->score;
+    unigram_reset(s);
+}
+
+void unigram_begin_sum(struct unigram_state *s, float from, bool at_cut)
+{
+    s->score = from;
+    s->norm.begun = s->at_cut = at_cut;
+}
+
+float unigram_ended(const struct unigram_state *s)
+{
+    return s->ended;
+}
+
+void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
+{
+    size_t used = put(u, s, s->rest.data, s->rest.len, true, ids);
+    BUG_ON(used < s->rest.len || s->norm.held, "%zu bytes of a text were left", s->rest.len - used);
+    unigram_advance(u, s, true, ids);
+    s->ended = s->score;
+    unigram_reset(s);
+}

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#include "base/core/cpu.h"
+#include "base/core/mem.h"
+#include "base/core/utf8.h"
+#include "tok/sp/unigram_internal.h"
+
+/*
+ * The best ways through texts that stand alone, sixteen texts at a time: each has a lane, and all
+ * go on by a character together. So texts of like length lie side by side, the longest first; what
+ * is known of their characters lies in rows, one entry of each for each lane.
+ */
+
+enum {
+    LANES = ENDS_LANES,
+    FEW = 3,      /* texts that are gone through one by one */
+    LENGTHS = 64, /* texts of more characters are not sorted by them */
+    AHEAD = 64,   /* bytes behind a text that are read */
+    MARK = 0xff   /* in the place of a character's bytes: a space */
+};
+
+#define ROUGH ((uint32_t)1 << 31) /* a number that is none: the text has to be normalized */
+
+struct unigram_lanes {
+    bool wide;        /* the processor has AVX-512 */
+    uint32_t *number; /* of the characters of all texts; at first their bytes */
+    size_t nnumber, number_room;
+    size_t count;                              /* texts */
+    uint32_t begin[WORD_LIST], end[WORD_LIST]; /* their numbers */
+    bool rough[WORD_LIST];
+    uint32_t place[WORD_LIST]; /* among `texts`: */
+    struct ends_texts texts;   /* those that are not empty, the longest first */
+    uint32_t chars[WORD_LIST + LANES];
+    float limit[WORD_LIST + LANES];
+    uint32_t ids[WORD_LIST + LANES]; /* how many; 0: not known yet */
+    uint32_t *piece;                 /* rows: the longest piece that ends behind a character; then
+                                        the last one of the best way there, and its characters */
+    uint32_t *gap;                   /* by how much that way is better than the next one */
+    uint32_t *sum;                   /* of the ways to each place; then the ids from the last on */
+    size_t room;
+};
+
+_Static_assert((int)WORD_LIST <= (int)ENDS_TEXTS, "a list is walked at once");
+
+struct unigram_lanes *unigram_lanes_create(bool plain)
+{
+    struct unigram_lanes *w = mem_new(1, sizeof(*w));
+    w->wide = cpu_avx512() && !plain;
+    return w;
+}
+
+void unigram_lanes_destroy(struct unigram_lanes *w)
+{
+    if (!w)
+        return;
+    free(w->number);
+    free(w->piece);
+    free(w->gap);
+    free(w->sum);
+    free(w);
+}
+
+#ifdef __x86_64__
+#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,popcnt")))
+#define INLINE WIDE static inline __attribute__((always_inline))
+
+INLINE __m512i all(uint32_t x)
+{
+    return _mm512_set1_epi32((int)x);
+}
+#endif
+
+/* ---- characters ------------------------------------------------------------------------------ */
+
+/* Whether a character of text as it stands stays what it is. A space does not; put_spaces takes
+ * those before all others. */
+static bool stays(const struct unigram *u, uint32_t c)
+{
+    return c < 0x80 ? u->stays[c / 32] >> c % 32 & 1 : sp_is_plain(&u->plain, c);
+}
+
+/* Appends a text's numbers. */
+static void read_text(const struct unigram *u, struct unigram_lanes *w, const char *text, size_t n,
+                      bool raw)
+{
+    for (size_t at = 0, k; at < n; at += k) {
+        k = utf8_char(text + at, text + n);
+        uint32_t c = utf8_code(text + at, k);
+        w->number[w->nnumber++] = u->ends.number[c] | (raw && !stays(u, c) ? ROUGH : 0);
+    }
+}
+
+#ifdef __x86_64__
+/* Appends the bytes of each character, with some behind them. */
+WIDE static void spread(struct unigram_lanes *w, const char *text, size_t n)
+{
+    const __m512i words = _mm512_setr_epi32(0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4);
+    const __m512i bytes =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6));
+    uint32_t *to = w->number + w->nnumber;
+    for (size_t at = 0; at < n; at += LANES) {
+        __m512i v = _mm512_loadu_si512(text + at);
+        __mmask16 first = _mm_cmpgt_epi8_mask(_mm512_castsi512_si128(v), _mm_set1_epi8(-65));
+        first &= (__mmask16)(n - at < LANES ? (1u << (n - at)) - 1 : 0xffff);
+        v = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(words, v), bytes);
+        _mm512_storeu_si512(to, _mm512_maskz_compress_epi32(first, v));
+        to += __builtin_popcount(first);
+    }
+    w->nnumber = (size_t)(to - w->number);
+}
+
+/* The code points of characters, of which each lane has the bytes. */
+INLINE __m512i code_points(__m512i bytes)
+{
+    const __m512i turned =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12));
+    const __m512i bits =
+        _mm512_setr_epi32(0, 0x7f, 0x7ff, 0xffff, 0x1fffff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    __m512i first = _mm512_and_si512(bytes, all(0xff)), length = all(1);
+    for (uint32_t more = 0xc0; more <= 0xf0; more = more >> 1 | 0x80)
+        length = _mm512_mask_add_epi32(length, _mm512_cmpge_epu32_mask(first, all(more)), length,
+                                       all(1));
+    __m512i x = _mm512_shuffle_epi8(bytes, turned);
+    __m512i low = _mm512_or_si512(_mm512_and_si512(x, all(0x3f)),
+                                  _mm512_and_si512(_mm512_srli_epi32(x, 2), all(0x3f << 6)));
+    __m512i high =
+        _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(x, 4), all(0x3f << 12)),
+                        _mm512_and_si512(_mm512_srli_epi32(x, 6), all((uint32_t)0xff << 18)));
+    __m512i unused = _mm512_mullo_epi32(_mm512_sub_epi32(all(4), length), all(6));
+    x = _mm512_srlv_epi32(_mm512_or_si512(low, high), unused);
+    return _mm512_and_si512(x, _mm512_permutexvar_epi32(length, bits));
+}
+
+/* Numbers instead of bytes, from one place on. Returns whether any is rough; without `raw` none
+ * is. */
+WIDE static bool number_all(const struct unigram *u, struct unigram_lanes *w, size_t from, bool raw)
+{
+    const __m512i ascii = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)u->stays));
+    const __m512i space = all(u->space);
+    __mmask16 rough = 0;
+    for (size_t i = from; i < w->nnumber; i += LANES) {
+        size_t left = w->nnumber - i;
+        __mmask16 some = (__mmask16)(left < LANES ? (1u << left) - 1 : 0xffff);
+        __m512i x = _mm512_maskz_loadu_epi32(some, w->number + i);
+        __mmask16 mark = _mm512_cmpeq_epi32_mask(_mm512_and_si512(x, all(0xff)), all(MARK));
+        some &= (__mmask16)~mark;
+        __mmask16 high = _mm512_mask_test_epi32_mask(some, x, all(0x80));
+        __m512i c = _mm512_and_si512(x, all(0x7f));
+        c = high ? _mm512_mask_mov_epi32(c, high, code_points(x)) : c;
+        __m512i place = _mm512_srli_epi32(c, 5), bits = _mm512_permutexvar_epi32(place, ascii);
+        __m512i number = _mm512_add_epi32(c, all(1));
+        if (high) {
+            number = _mm512_mask_i32gather_epi32(number, high, c, u->ends.number, 4);
+            bits = _mm512_mask_i32gather_epi32(bits, high, place, u->plain.bits, 4);
+        }
+        bits = _mm512_srlv_epi32(bits, _mm512_and_si512(c, all(31)));
+        __mmask16 other = _mm512_mask_testn_epi32_mask(some, bits, all(1));
+        other = raw ? other : 0;
+        number = _mm512_mask_or_epi32(number, other, number, all(ROUGH));
+        number = _mm512_mask_mov_epi32(number, mark, space);
+        _mm512_storeu_si512(w->number + i, number);
+        rough |= other;
+    }
+    return rough;
+}
+#endif
+
+static void make_room(struct unigram_lanes *w, size_t more)
+{
+    if (w->number_room - w->nnumber >= more + LANES)
+        return;
+    w->number_room = w->nnumber * 2 + more + LANES;
+    w->number = mem_grow(w->number, w->number_room, sizeof(*w->number));
+}
+
+/* Spaces before a text as it stands; returns their bytes. */
+static size_t put_spaces(const struct unigram *u, struct unigram_lanes *w, const char *text,
+                         size_t n, uint32_t space)
+{
+    size_t at = 0;
+    for (; at < n && !(text[at] & 0x80) && u->spaces[(unsigned char)text[at]]; at++)
+        if (!at || !u->norm.remove_extra)
+            w->number[w->nnumber++] = space;
+    return at;
+}
+
+/* The texts of a list, as they stand; those that have to be normalized are rough. Returns whether
+ * there are any. */
+static bool read_list(const struct unigram *u, struct unigram_lanes *w,
+                      const struct word_list *list)
+{
+    bool rough = false;
+    w->nnumber = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const char *p = list->text + list->at[i];
+        size_t n = list->n[i];
+        make_room(w, n);
+        w->begin[i] = (uint32_t)w->nnumber;
+        size_t at = put_spaces(u, w, p, n, w->wide ? MARK : u->space);
+#ifdef __x86_64__
+        if (w->wide)
+            spread(w, p + at, n - at);
+        else
+#endif
+            read_text(u, w, p + at, n - at, true);
+        w->end[i] = (uint32_t)w->nnumber;
+        w->rough[i] = at == n;
+        rough |= at == n;
+    }
+#ifdef __x86_64__
+    if (w->wide && !number_all(u, w, 0, true))
+        return rough;
+#endif
+    for (size_t i = 0; i < list->count; i++)
+        for (uint32_t k = w->begin[i]; k < w->end[i]; k++)
+            w->rough[i] |= w->number[k] >> 31;
+    return true;
+}
+
+/* Text i of the list, as the model sees it. */
+static void read_rough(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
+                       size_t i)
+{
+    struct unigram_lanes *w = s->lanes;
+    unigram_normalize(u, s, text, n);
+    n = s->text.len;
+    buf_reserve(&s->text, AHEAD);
+    make_room(w, n);
+    w->begin[i] = (uint32_t)w->nnumber;
+#ifdef __x86_64__
+    if (w->wide) {
+        spread(w, s->text.data, n);
+        number_all(u, w, w->begin[i], false);
+    } else
+#endif
+        read_text(u, w, s->text.data, n, false);
+    w->end[i] = (uint32_t)w->nnumber;
+    s->text.len = 0;
+}
+
+/* ---- texts in rows --------------------------------------------------------------------------- */
+
+static void make_rows(struct unigram_lanes *w, size_t rows)
+{
+    if (rows <= w->room)
+        return;
+    w->room = rows + rows / 2;
+    w->piece = mem_grow(w->piece, w->room * LANES, sizeof(*w->piece));
+    w->gap = mem_grow(w->gap, w->room * LANES, sizeof(*w->gap));
+    w->sum = mem_grow(w->sum, w->room * LANES, sizeof(*w->sum));
+}
+
+/* Each sixteen texts have as many rows as the longest of them characters, and one more. */
+static void place_texts(struct unigram_lanes *w)
+{
+    uint32_t rows = 0;
+    for (size_t i = 0; i < w->texts.n; i += LANES) {
+        uint32_t most = 0;
+        for (uint32_t k = 0; k < LANES && i + k < w->texts.n; k++) {
+            w->texts.to[i + k] = rows * LANES + k;
+            most = w->chars[i + k] > most ? w->chars[i + k] : most;
+        }
+        rows += most + 1;
+    }
+    make_rows(w, rows);
+}
+
+static size_t rank_of(const struct unigram_lanes *w, size_t i)
+{
+    uint32_t chars = w->end[i] - w->begin[i];
+    return chars < LENGTHS ? LENGTHS - chars : 0;
+}
+
+static void sort_texts(struct unigram_lanes *w)
+{
+    uint32_t place[LENGTHS + 2] = {0};
+    for (size_t i = 0; i < w->count; i++)
+        place[rank_of(w, i) + 1]++;
+    for (size_t k = 1; k <= LENGTHS; k++)
+        place[k] += place[k - 1];
+    w->texts.n = place[LENGTHS];
+    for (size_t i = 0; i < w->count; i++) {
+        uint32_t to = place[rank_of(w, i)]++;
+        w->place[i] = to;
+        w->chars[to] = w->end[i] - w->begin[i];
+        w->texts.begin[to] = w->begin[i];
+        w->texts.end[to] = w->end[i];
+    }
+    memset(w->chars + w->texts.n, 0, LANES * sizeof(*w->chars));
+    memset(w->ids, 0, sizeof(w->ids));
+    place_texts(w);
+}
+
+/* ---- sixteen at a time ----------------------------------------------------------------------- */
+
+#ifdef __x86_64__
+/* Texts side by side, behind `at` characters. */
+struct group {
+    uint32_t *piece, *gap, *sum; /* their first rows */
+    __m512i chars;
+    __m512 score, far; /* here; the largest size so far */
+};
+
+/* The ways to the next place, as they are gone through. */
+struct ways {
+    __mmask16 live, some; /* lanes; those with another way */
+    __m512 to, second;    /* the best sums */
+    __m512i last;         /* piece of the best way, and its characters */
+    __m512i piece;        /* of the next way */
+    __m512i length;       /* of the piece of the way before */
+};
+
+INLINE struct ways begin(const struct group *g, uint32_t at)
+{
+    const __m512 none = _mm512_set1_ps(-INFINITY);
+    struct ways w = {.to = none, .second = none, .last = all(1 << ENDS_CHARS), .length = all(0)};
+    w.live = _mm512_cmpgt_epu32_mask(g->chars, all(at));
+    w.piece = _mm512_maskz_loadu_epi32(w.live, g->piece + (size_t)at * LANES);
+    w.some = _mm512_test_epi32_mask(w.piece, w.piece);
+    return w;
+}
+
+INLINE void offer(struct ways *w, __mmask16 some, __m512 sum, __m512i last)
+{
+    __mmask16 better = _mm512_mask_cmp_ps_mask(some, sum, w->to, _CMP_GT_OQ);
+    __m512 other = _mm512_mask_mov_ps(sum, better, w->to);
+    w->second = _mm512_mask_max_ps(w->second, some, w->second, other);
+    w->to = _mm512_mask_mov_ps(w->to, better, sum);
+    w->last = _mm512_mask_mov_epi32(w->last, better, last);
+}
+
+/* Of each lane that has another way the next one. */
+INLINE void go_on(const struct ends_piece *piece, const struct group *g, struct ways *w,
+                  uint32_t at)
+{
+    const __m512i even =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    _Static_assert(sizeof(*piece) == 12, "places are counted in words");
+    __m512i place = _mm512_add_epi32(w->piece, _mm512_slli_epi32(w->piece, 1)), zero = all(0);
+    __m512i low = _mm512_mask_i32gather_epi64(zero, (__mmask8)w->some,
+                                              _mm512_castsi512_si256(place), piece, 4);
+    __m512i high = _mm512_mask_i32gather_epi64(zero, (__mmask8)(w->some >> 8),
+                                               _mm512_extracti64x4_epi64(place, 1), piece, 4);
+    __m512 score = _mm512_castsi512_ps(_mm512_permutex2var_epi32(low, even, high));
+    __m512i more = _mm512_permutex2var_epi32(low, _mm512_or_si512(even, all(1)), high);
+    __m512i length = _mm512_srli_epi32(more, ENDS_CHARS);
+    __m512i from = _mm512_sub_epi32(all(at + 1), length);
+    from = _mm512_or_si512(_mm512_slli_epi32(from, 4), lane);
+    __mmask16 longer = _mm512_mask_cmpgt_epu32_mask(w->some, length, all(1));
+    __m512 before = _mm512_mask_i32gather_ps(g->score, longer, from, g->sum, 4);
+    offer(w, w->some, _mm512_add_ps(score, before),
+          _mm512_or_si512(w->piece, _mm512_slli_epi32(length, ENDS_CHARS)));
+    w->length = _mm512_mask_mov_epi32(w->length, w->some, length);
+    w->piece = _mm512_and_si512(more, all(ENDS_NEXT));
+    w->some = _mm512_mask_test_epi32_mask(w->some, w->piece, w->piece);
+}
+
+INLINE void end(const struct unigram *u, struct group *g, struct ways *w, uint32_t at)
+{
+    __mmask16 unknown = _mm512_mask_cmpneq_epu32_mask(w->live, w->length, all(1));
+    if (unknown)
+        offer(w, unknown, _mm512_add_ps(_mm512_set1_ps(u->unk_score), g->score),
+              all(1 << ENDS_CHARS));
+    __mmask16 known = _mm512_test_epi32_mask(w->last, all(ENDS_NEXT));
+    __m512 gap = _mm512_maskz_sub_round_ps(known, w->to, w->second,
+                                           _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    g->score = w->to;
+    g->far = _mm512_mask_max_ps(g->far, w->live, g->far, _mm512_abs_ps(w->to));
+    _mm512_mask_storeu_epi32(g->piece + (size_t)at * LANES, w->live, w->last);
+    _mm512_mask_storeu_ps(g->gap + (size_t)at * LANES, w->live, gap);
+    _mm512_mask_storeu_ps(g->sum + ((size_t)at + 1) * LANES, w->live, w->to);
+}
+
+/* Two groups, so that one goes on while the other waits for memory. */
+INLINE void forwards(const struct unigram *u, struct group *g, struct group *h, uint32_t rows)
+{
+    for (uint32_t at = 0; at < rows; at++) {
+        struct ways v = begin(g, at), w = begin(h, at);
+        do {
+            go_on(u->ends.piece, g, &v, at);
+            go_on(u->ends.piece, h, &w, at);
+        } while (v.some | w.some);
+        end(u, g, &v, at);
+        end(u, h, &w, at);
+    }
+}
+
+/* limit_of for eight. */
+INLINE __m256 limits_of(const struct unigram *u, __m256i chars, __m256 margin, __m256 far)
+{
+    __m512d terms = _mm512_cvtepu32_pd(chars), zero = _mm512_setzero_pd();
+    __m512d room = _mm512_mul_pd(terms, _mm512_set1_pd(u->largest));
+    __m512d limit = _mm512_mul_pd(_mm512_cvtps_pd(margin), _mm512_set1_pd(0x1p23));
+    limit = _mm512_div_pd(limit, _mm512_mul_pd(terms, _mm512_set1_pd(1.02)));
+    limit = _mm512_sub_pd(limit, _mm512_mul_pd(room, _mm512_set1_pd(4)));
+    __m512d least = _mm512_sub_pd(_mm512_set1_pd((double)UNIGRAM_MOST - 1), _mm512_cvtps_pd(far));
+    least = _mm512_sub_pd(least, _mm512_mul_pd(terms, _mm512_set1_pd(0x1p-6)));
+    __mmask8 good = _mm512_cmp_pd_mask(room, _mm512_set1_pd(0x1p14), _CMP_LT_OQ);
+    return _mm512_cvtpd_ps(_mm512_maskz_max_pd(good, _mm512_min_pd(limit, least), zero));
+}
+
+/* The ids, from the last on, and the limits. */
+INLINE void backwards(const struct unigram *u, struct group *g, uint32_t *ids, float *ret_limit)
+{
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m512i at = g->chars, count = all(0);
+    __m512 margin = _mm512_set1_ps(INFINITY);
+    uint32_t *to = g->sum;
+    for (__mmask16 live = _mm512_test_epi32_mask(at, at); live; to += LANES) {
+        __m512i place = _mm512_or_si512(_mm512_slli_epi32(_mm512_sub_epi32(at, all(1)), 4), lane);
+        __m512i last = _mm512_mask_i32gather_epi32(all(0), live, place, g->piece, 4);
+        __m512 gap = _mm512_mask_i32gather_ps(margin, live, place, g->gap, 4);
+        margin = _mm512_min_ps(margin, gap);
+        __m512i id = _mm512_and_si512(last, all(ENDS_NEXT));
+        __mmask16 known = _mm512_test_epi32_mask(id, id);
+        id = _mm512_mask_sub_epi32(all((uint32_t)u->unk), known, id, all(1));
+        _mm512_storeu_si512(to, id);
+        count = _mm512_mask_add_epi32(count, live, count, all(1));
+        at = _mm512_sub_epi32(at, _mm512_srli_epi32(last, ENDS_CHARS));
+        live = _mm512_test_epi32_mask(at, at);
+    }
+    _mm512_storeu_si512(ids, count);
+    _mm256_storeu_ps(ret_limit,
+                     limits_of(u, _mm512_castsi512_si256(g->chars), _mm512_castps512_ps256(margin),
+                               _mm512_castps512_ps256(g->far)));
+    _mm256_storeu_ps(ret_limit + 8, limits_of(u, _mm512_extracti64x4_epi64(g->chars, 1),
+                                              _mm512_extractf32x8_ps(margin, 1),
+                                              _mm512_extractf32x8_ps(g->far, 1)));
+}
+
+INLINE struct group group_of(struct unigram_lanes *w, size_t i)
+{
+    size_t row = i < w->texts.n ? w->texts.to[i] : 0;
+    struct group g = {w->piece + row, w->gap + row, w->sum + row};
+    g.chars = i < w->texts.n ? _mm512_loadu_si512(w->chars + i) : all(0);
+    g.score = g.far = _mm512_setzero_ps();
+    if (i < w->texts.n)
+        _mm512_storeu_ps(g.sum, g.score);
+    return g;
+}
+
+WIDE static void find_ways(const struct unigram *u, struct unigram_lanes *w)
+{
+    for (size_t i = 0; i + FEW < w->texts.n; i += 2 * LANES) {
+        struct group g = group_of(w, i), h = group_of(w, i + LANES);
+        uint32_t most = (uint32_t)_mm512_reduce_max_epu32(_mm512_max_epu32(g.chars, h.chars));
+        forwards(u, &g, &h, most);
+        backwards(u, &g, w->ids + i, w->limit + i);
+        backwards(u, &h, w->ids + i + LANES, w->limit + i + LANES);
+    }
+}
+#endif
+
+void unigram_learn_list(const struct unigram *u, struct unigram_state *s,
+                        const struct word_list *list)
+{
+    struct unigram_lanes *w = s->lanes;
+    w->count = list->count;
+    if (u->longest >= ENDS_CHARS_MOST)
+        return;
+    if (read_list(u, w, list))
+        for (size_t i = 0; i < w->count; i++)
+            if (w->rough[i])
+                read_rough(u, s, list->text + list->at[i], list->n[i], i);
+    sort_texts(w);
+#ifdef __x86_64__
+    if (w->wide) {
+        ends_walk(&u->ends, w->number, &w->texts, w->piece);
+        find_ways(u, w);
+        return;
+    }
+#endif
+    ends_walk_plain(&u->ends, w->number, &w->texts, w->piece);
+}
+
+float unigram_learnt(const struct unigram *u, struct unigram_state *s, size_t i,
+                     struct tok_ids *ids)
+{
+    const struct unigram_lanes *w = s->lanes;
+    uint32_t at = w->place[i], count = w->ids[at];
+    if (u->longest >= ENDS_CHARS_MOST || w->begin[i] == w->end[i]) {
+        *tok_ids_reserve(ids, 1) = (int32_t)u->none, ids->n++;
+        return u->longest >= ENDS_CHARS_MOST ? 0 : UNIGRAM_MOST;
+    }
+    if (!count)
+        return unigram_learn(u, s, w->piece + w->texts.to[at], w->chars[at], ids);
+    int32_t *to = tok_ids_reserve(ids, count);
+    const uint32_t *from = w->sum + w->texts.to[at];
+    for (size_t k = 0; k < count; k++)
+        to[k] = (int32_t)from[(count - 1 - k) * LANES];
+    ids->n += count;
+    return w->limit[at];
+}

@@ -1,0 +1,652 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/stream/documents.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/buf.h"
+#include "base/format/jscan.h"
+#include "base/format/jsonl.h"
+#include "base/io/magic.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "base/io/zin.h"
+#include "tok/stream/parquet_rows.h"
+
+enum {
+    CHUNK = 1 << 18,
+    PART = 1 << 16 /* bytes of a value out of its file */
+};
+
+struct docs {
+    const char *const *path;
+    size_t npath, next_path;
+    enum docs_format format, now; /* asked for, and of the open file */
+    const char *const *key;
+    size_t nkeys;
+    bool had_keys, had_any, refused;
+    char **names; /* docs_open's own, else NULL */
+    bool checked; /* regular files have been looked at */
+    size_t nempty, first_empty;
+
+    struct zin *in;      /* NULL between files */
+    struct zin *adopted; /* the first file, until its turn comes */
+    struct buf buf;
+    size_t start;    /* of what is not yet handed out */
+    bool ended;      /* nothing left to read in this file */
+    uint64_t line;   /* number of the last line taken */
+    uint64_t blank;  /* number of a blank line of JSONL, 0 if none was met */
+    uint64_t before; /* bytes of the files that are done */
+
+    struct jsonl *parser;
+    struct jsonl_value *value;
+    size_t next_value; /* nkeys: take the next line */
+
+    const char *beside; /* NULL: every line is held whole */
+    bool scanned;       /* the values are those of `scan`, of a long line */
+    struct jscan scan;
+    uint64_t at; /* in the file of the value at hand */
+    struct buf part;
+
+    struct docs_rows rows; /* rows.file NULL: the file at hand is lines */
+    char *rows_beside;
+};
+
+struct docs *docs_create(const char *const *path, size_t npath, enum docs_format format,
+                         const char *const *key, size_t nkeys)
+{
+    struct docs *d = mem_new(1, sizeof(*d));
+    *d = (struct docs){.path = path, .npath = npath, .format = format, .key = key, .nkeys = nkeys};
+    d->next_value = nkeys;
+    d->value = mem_new(nkeys, sizeof(*d->value));
+    d->parser = jsonl_create(key, nkeys);
+    return d;
+}
+
+void docs_destroy(struct docs *d)
+{
+    if (!d)
+        return;
+    zin_close(d->in);
+    zin_close(d->adopted);
+    if (d->scanned)
+        jscan_close(&d->scan);
+    docs_rows_close(&d->rows);
+    free(d->rows_beside);
+    buf_finish(&d->part);
+    jsonl_destroy(d->parser);
+    names_free(d->names, d->npath);
+    free(d->value);
+    buf_finish(&d->buf);
+    free(d);
+}
+
+void docs_adopt(struct docs *d, struct zin *in)
+{
+    d->adopted = in;
+}
+
+void docs_in_parts(struct docs *d, const char *beside)
+{
+    d->beside = beside;
+}
+
+void docs_place(const struct docs *d, const char **ret_name, uint64_t *ret_line)
+{
+    const char *path = d->next_path ? d->path[d->next_path - 1] : "input";
+    *ret_name = strcmp(path, "-") == 0 ? "standard input" : path;
+    *ret_line = d->line;
+}
+
+const char *docs_unit(const struct docs *d)
+{
+    return d->now == DOCS_PARQUET ? "row" : "line";
+}
+
+/* Of the file at hand. */
+static uint64_t consumed(const struct docs *d)
+{
+    return d->rows.file ? docs_rows_consumed(&d->rows) : zin_consumed(d->in);
+}
+
+uint64_t docs_consumed(const struct docs *d)
+{
+    return d->before + (d->in ? consumed(d) : 0);
+}
+
+uint64_t docs_total(const struct docs *d)
+{
+    uint64_t total = 0, size;
+    for (size_t i = 0; i < d->npath; i++) {
+        if (strcmp(d->path[i], "-") == 0 || file_size(d->path[i], &size, NULL) || !size)
+            return 0;
+        total += size;
+    }
+    return total;
+}
+
+/* ---- bytes and lines --------------------------------------------------------------------- */
+
+/* Reads more behind what is there; the buffer keeps JSONL_PADDING bytes behind its end. */
+static int fill(struct docs *d, struct err *e)
+{
+    if (d->start && (d->start == d->buf.len || d->start >= CHUNK)) {
+        memmove(d->buf.data, d->buf.data + d->start, d->buf.len - d->start);
+        d->buf.len -= d->start;
+        d->start = 0;
+    }
+    size_t n;
+    char *p = buf_reserve(&d->buf, CHUNK + JSONL_PADDING);
+    int code = zin_read(d->in, p, CHUNK, &n, e);
+    if (code)
+        return code;
+    d->buf.len += n;
+    d->ended = n == 0;
+    return 0;
+}
+
+/* The next line without its line feed; *ret_more false at the end of the file. */
+static int next_line(struct docs *d, const char **ret, size_t *ret_n, bool *ret_more, struct err *e)
+{
+    for (size_t looked = 0;;) {
+        const char *p = d->buf.data + d->start;
+        size_t n = d->buf.len - d->start;
+        const char *end = n > looked ? memchr(p + looked, '\n', n - looked) : NULL;
+        looked = n;
+        if (end || (d->ended && n)) {
+            *ret = p;
+            *ret_n = end ? (size_t)(end - p) : n;
+            d->start += *ret_n + (end != NULL);
+            d->line++;
+            *ret_more = true;
+            return 0;
+        }
+        if (d->ended) {
+            *ret_more = false;
+            return 0;
+        }
+        if (d->beside && n > DOCS_LONG) {
+            *ret = NULL;
+            *ret_n = 0;
+            d->line++;
+            *ret_more = true;
+            return 0;
+        }
+        int code = fill(d, e);
+        if (code)
+            return code;
+    }
+}
+
+/* More of a long line, without its line feed. */
+static int line_part(struct docs *d, const char **ret, size_t *ret_n, bool *ret_last, struct err *e)
+{
+    if (d->start == d->buf.len && !d->ended) {
+        int code = fill(d, e);
+        if (code)
+            return code;
+    }
+    const char *p = d->buf.data + d->start;
+    size_t n = d->buf.len - d->start;
+    const char *end = n ? memchr(p, '\n', n) : NULL;
+    *ret = p;
+    *ret_n = end ? (size_t)(end - p) : n;
+    *ret_last = end || d->ended;
+    d->start += *ret_n + (end != NULL);
+    return 0;
+}
+
+/* ---- which format ------------------------------------------------------------------------ */
+
+static bool ends_in(const char *s, size_t n, const char *tail)
+{
+    size_t k = strlen(tail);
+    return n >= k && memcmp(s + n - k, tail, k) == 0;
+}
+
+static bool name_says_jsonl(const char *path)
+{
+    size_t n = strlen(path);
+    if (ends_in(path, n, ".zst"))
+        n -= 4;
+    else if (ends_in(path, n, ".gz"))
+        n -= 3;
+    return ends_in(path, n, ".jsonl") || ends_in(path, n, ".ndjson");
+}
+
+static void skip_mark(struct docs *d)
+{
+    if (d->buf.len - d->start >= 3 && memcmp(d->buf.data + d->start, "\xef\xbb\xbf", 3) == 0)
+        d->start += 3;
+}
+
+static bool is_empty_object(const char *p, const char *end)
+{
+    const char *last = memchr(p, '}', (size_t)(end - p));
+    return last && jsonl_blank(p + 1, last) && jsonl_blank(last + 1, end);
+}
+
+/* Looks at the first line (as far as it was read) and leaves it in place. An object without any of
+ * the keys is a record too, which is refused then: nobody is glad of ids of its braces. But {} may
+ * well be a line of code. */
+static bool content_is_jsonl(struct docs *d)
+{
+    size_t start = d->start;
+    skip_mark(d);
+    const char *p = d->buf.data + d->start;
+    size_t n = d->buf.len - d->start;
+    d->start = start;
+    if (!n || *p != '{')
+        return false;
+    const char *end = memchr(p, '\n', n);
+    if (!end && !d->ended)
+        return true; /* a brace and then a line longer than the buffer */
+    if (!end)
+        end = p + n;
+    return !is_empty_object(p, end) &&
+           !jsonl_parse(d->parser, p, (size_t)(end - p), d->value, NULL);
+}
+
+/* A pipe may give its first bytes in pieces. */
+static int fill_first(struct docs *d, bool check, struct err *e)
+{
+    int code;
+    do
+        code = fill(d, e);
+    while (!code && !d->ended && d->buf.len < CHUNK &&
+           (!memchr(d->buf.data, '\n', d->buf.len) || (check && d->buf.len < MAGIC_LOOK)));
+    return code;
+}
+
+static bool begins_parquet(const struct docs *d)
+{
+    const struct magic *m = magic_find(d->buf.data, d->buf.len);
+    return m && m->id == MAGIC_PARQUET;
+}
+
+static int open_table(struct docs *d, const char *path, struct err *e)
+{
+    const char *dir = getenv("TMPDIR");
+    if (strcmp(path, "-") == 0) {
+        d->refused = true;
+        err_set(e, ERR_USAGE, "standard input: is a Parquet file, which is read from its end");
+        return err_hint(e, "name the file instead of piping it in");
+    }
+    d->now = DOCS_PARQUET;
+    d->had_keys = true;
+    d->next_value = d->nkeys;
+    char *beside =
+        d->beside ? mem_strdup(d->beside) : path_join(dir && *dir ? dir : "/var/tmp", "x");
+    int code = docs_rows_open(&d->rows, path, d->key, d->nkeys, beside, e);
+    free(d->rows_beside);
+    d->rows_beside = beside; /* as long as the rows */
+    return code;
+}
+
+/* Finds out what the file is; its first bytes stay in the buffer. */
+static int judge_file(struct docs *d, const char *path, struct err *e)
+{
+    const char *name;
+    uint64_t line;
+    bool check = !d->checked || !zin_size(d->in);
+    int code = fill_first(d, check, e);
+    if (code)
+        return code;
+    if (d->format == DOCS_AUTO && begins_parquet(d))
+        return open_table(d, path, e);
+    docs_place(d, &name, &line);
+    if (check)
+        code = magic_check_text(name, d->buf.data, d->buf.len, MAGIC_AS_TEXT, e);
+    d->refused = code != 0;
+    if (code)
+        return code;
+    if (d->now == DOCS_AUTO)
+        d->now = name_says_jsonl(path) || content_is_jsonl(d) ? DOCS_JSONL : DOCS_TEXT;
+    if (d->now == DOCS_JSONL)
+        skip_mark(d);
+    d->had_keys |= d->now == DOCS_JSONL;
+    return 0;
+}
+
+static int open_next(struct docs *d, struct err *e)
+{
+    const char *path = d->path[d->next_path++];
+    int code = d->adopted ? 0 : zin_open(path, &d->in, e);
+    if (code)
+        return code;
+    if (d->adopted)
+        d->in = d->adopted;
+    d->adopted = NULL;
+    buf_reset(&d->buf);
+    buf_reserve(&d->buf, CHUNK + JSONL_PADDING);
+    d->start = 0;
+    d->line = d->blank = 0;
+    d->ended = false;
+    d->now = d->format;
+    if (d->format == DOCS_TEXT) {
+        zin_take_any(d->in);
+        return 0;
+    }
+    return d->format == DOCS_PARQUET ? open_table(d, path, e) : judge_file(d, path, e);
+}
+
+/* ---- several files ----------------------------------------------------------------------- */
+
+static int check_file(struct docs *d, size_t i, struct err *e)
+{
+    const char *path = d->path[i];
+    uint64_t size;
+    bool parquet = false;
+    int code = 0;
+    if (strcmp(path, "-") == 0 || !file_is_plain(path))
+        return 0;
+    if (d->format != DOCS_TEXT && d->format != DOCS_PARQUET)
+        code = magic_check_file(path, false, MAGIC_AS_TEXT, &parquet, e);
+    if (!code && parquet && d->format != DOCS_AUTO) {
+        err_set(e, ERR_DATA, "%s: is a Parquet file, not text in UTF-8", path);
+        code = err_hint(e, "--input-format parquet reads it");
+    }
+    if (!code && !file_size(path, &size, e) && !size && !d->nempty++)
+        d->first_empty = i;
+    return code;
+}
+
+int docs_open(const struct docs_names *names, enum docs_format format, const char *const *key,
+              size_t nkeys, struct docs **ret, struct err *e)
+{
+    char **path;
+    size_t n;
+    int code = names_expand(names->name, names->n, names->folders, &path, &n, e);
+    if (code)
+        return code;
+    struct docs *d = docs_create((const char *const *)path, n, format, key, nkeys);
+    d->names = path;
+    for (size_t i = 0; i < n && !code; i++)
+        code = check_file(d, i, e);
+    d->checked = true;
+    if (code)
+        docs_destroy(d);
+    else
+        *ret = d;
+    return code;
+}
+
+size_t docs_empty(const struct docs *d, const char **ret_first)
+{
+    *ret_first = d->nempty ? d->path[d->first_empty] : NULL;
+    return d->nempty;
+}
+
+/* ---- documents --------------------------------------------------------------------------- */
+
+static int bad_record(const struct docs *d, struct err *e)
+{
+    const char *name;
+    uint64_t line;
+    docs_place(d, &name, &line);
+    err_wrap(e, "%s, %s %llu", name, docs_unit(d), (unsigned long long)line);
+    if (d->format == DOCS_AUTO && !d->rows.file)
+        err_hint(e, "if the file holds plain text, say --input-format text");
+    return ERR_DATA;
+}
+
+static int blank_before(struct docs *d, struct err *e)
+{
+    d->line = d->blank;
+    err_set(e, ERR_DATA, "a blank line, but a JSON object was expected");
+    return bad_record(d, e);
+}
+
+static int judge(const struct docs *d, size_t k, enum jsonl_kind kind, struct err *e)
+{
+    if (kind == JSONL_STRING)
+        return 0;
+    if (kind == JSONL_MISSING)
+        return err_set(e, ERR_DATA, "the object has no key \"%s\"", d->key[k]);
+    return err_set(e, ERR_DATA, "the value under \"%s\" is not a string", d->key[k]);
+}
+
+/* Of a good line that lacks a key: those that it has. */
+static void say_keys(const struct docs *d, const char *p, size_t n, struct err *e)
+{
+    struct buf keys = {0};
+    for (size_t k = 0; k < d->nkeys && e; k++) {
+        if (d->value[k].kind != JSONL_MISSING || strncmp(e->msg, "the object has no key", 21))
+            continue;
+        jsonl_keys(p, n, &keys);
+        err_set(e, ERR_DATA, "the object has no key \"%s\"; %s%s", d->key[k],
+                keys.len ? "its keys are " : "it is empty", buf_str(&keys));
+        break;
+    }
+    buf_finish(&keys);
+}
+
+static int parse_record(struct docs *d, const char *p, size_t n, struct err *e)
+{
+    if (jsonl_blank(p, p + n)) {
+        d->blank = d->line;
+        return 0;
+    }
+    if (d->blank)
+        return blank_before(d, e);
+    int code = jsonl_parse(d->parser, p, n, d->value, e);
+    for (size_t k = 0; k < d->nkeys && !code; k++)
+        code = judge(d, k, d->value[k].kind, e);
+    if (code) {
+        say_keys(d, p, n, e);
+        return bad_record(d, e);
+    }
+    d->next_value = 0;
+    return 0;
+}
+
+/* A long line goes through `scan`. *ret_blank: there is nothing but white space in it. */
+static int scan_line(struct docs *d, bool *ret_blank, bool *ret_bad, struct err *e)
+{
+    bool last = false;
+    int code = 0;
+    *ret_blank = true;
+    *ret_bad = false;
+    while (!last) {
+        const char *p;
+        size_t n;
+        code = line_part(d, &p, &n, &last, e);
+        if (code)
+            return code;
+        *ret_blank &= jsonl_blank(p, p + n);
+        code = jscan_feed(&d->scan, p, n, e);
+        if (code)
+            break;
+    }
+    if (!code && !*ret_blank)
+        code = jscan_end(&d->scan, e);
+    for (size_t k = 0; k < d->nkeys && !code && !*ret_blank; k++)
+        code = judge(d, k, d->scan.value[k].kind, e);
+    *ret_bad = code == ERR_DATA;
+    return code;
+}
+
+static int scan_record(struct docs *d, struct err *e)
+{
+    bool blank, bad;
+    int code = jscan_open(&d->scan, d->key, d->nkeys, d->beside, e);
+    if (code)
+        return code;
+    code = scan_line(d, &blank, &bad, e);
+    d->scanned = !code && !blank && !d->blank;
+    if (!d->scanned)
+        jscan_close(&d->scan);
+    else
+        d->next_value = 0;
+    if (code && !bad)
+        return code;
+    if (!blank && d->blank)
+        return blank_before(d, e);
+    if (blank)
+        d->blank = d->line;
+    return bad ? bad_record(d, e) : 0;
+}
+
+/* Closes the file that is done. */
+static void leave(struct docs *d)
+{
+    d->before += consumed(d);
+    docs_rows_close(&d->rows);
+    zin_close(d->in);
+    d->in = NULL;
+}
+
+/* The next text of a row. */
+static int next_cell(struct docs *d, const char **ret_text, size_t *ret_n, struct err *e)
+{
+    bool last;
+    size_t k = d->next_value++;
+    uint64_t n = docs_rows_begin(&d->rows, k);
+    *ret_text = NULL;
+    *ret_n = 0;
+    if (n == PARQUET_NULL) {
+        judge(d, k, JSONL_OTHER, e);
+        return bad_record(d, e);
+    }
+    if (d->beside && n > DOCS_LONG)
+        return 0;
+    int code = docs_rows_take(&d->rows, n, ret_text, ret_n, &last, e);
+    return code == ERR_DATA ? bad_record(d, e) : code;
+}
+
+static int next_row(struct docs *d, bool *ret_more, struct err *e)
+{
+    int code = docs_rows_next(&d->rows, ret_more, e);
+    if (code || !*ret_more)
+        return code;
+    d->line++;
+    d->next_value = 0;
+    return 0;
+}
+
+/* The next value of the record at hand; *ret false: there is none left. */
+static int next_value(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret,
+                      struct err *e)
+{
+    *ret = d->next_value < d->nkeys;
+    if (*ret && d->rows.file)
+        return next_cell(d, ret_text, ret_n, e);
+    if (*ret && d->scanned) {
+        *ret_text = NULL;
+        *ret_n = 0;
+        d->at = 0;
+        d->next_value++;
+        return 0;
+    }
+    if (d->scanned)
+        jscan_close(&d->scan);
+    d->scanned = false;
+    if (*ret) {
+        *ret_text = d->value[d->next_value].text;
+        *ret_n = d->value[d->next_value++].length;
+    }
+    return 0;
+}
+
+int docs_next(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_more, struct err *e)
+{
+    for (;;) {
+        int code = next_value(d, ret_text, ret_n, ret_more, e);
+        if (code || *ret_more)
+            return code;
+        if (!d->in && d->next_path == d->npath) {
+            *ret_more = false;
+            return 0;
+        }
+        bool more = true;
+        code = d->in ? 0 : open_next(d, e);
+        if (!code)
+            code = d->rows.file ? next_row(d, &more, e) : next_line(d, ret_text, ret_n, &more, e);
+        if (code)
+            return code;
+        d->had_any |= more;
+        if (!more)
+            leave(d);
+        else if (d->rows.file)
+            continue;
+        else if (d->now != DOCS_JSONL)
+            return *ret_more = true, 0;
+        else if ((code = *ret_text ? parse_record(d, *ret_text, *ret_n, e) : scan_record(d, e)))
+            return code;
+    }
+}
+
+int docs_part(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_last, struct err *e)
+{
+    if (d->rows.file) {
+        int code = docs_rows_take(&d->rows, PART, ret_text, ret_n, ret_last, e);
+        return code == ERR_DATA ? bad_record(d, e) : code;
+    }
+    if (!d->scanned)
+        return line_part(d, ret_text, ret_n, ret_last, e);
+    const struct spill *s = &d->scan.value[d->next_value - 1].spill;
+    char *p = buf_reserve(&d->part, PART);
+    size_t n = s->size - d->at < PART ? (size_t)(s->size - d->at) : PART;
+    int code = spill_read(s, d->at, p, n, e);
+    d->at += n;
+    *ret_text = p;
+    *ret_n = n;
+    *ret_last = d->at == s->size;
+    return code;
+}
+
+/* The whole lines that the buffer holds, at least one; the last of a file may lack its feed. */
+static int next_lines(struct docs *d, const char **ret, size_t *ret_n, bool *ret_more,
+                      struct err *e)
+{
+    for (;;) {
+        const char *p = d->buf.data + d->start;
+        size_t n = d->buf.len - d->start;
+        const char *feed = n ? memrchr(p, '\n', n) : NULL;
+        if (feed || d->ended) {
+            *ret = p;
+            *ret_n = feed ? (size_t)(feed + 1 - p) : n;
+            d->start += *ret_n;
+            *ret_more = *ret_n != 0;
+            return 0;
+        }
+        int code = fill(d, e);
+        if (code)
+            return code;
+    }
+}
+
+int docs_block(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_lines,
+               bool *ret_more, struct err *e)
+{
+    for (;;) {
+        int code = 0;
+        if (!d->in && d->next_value == d->nkeys && d->next_path < d->npath)
+            code = open_next(d, e);
+        if (code)
+            return code;
+        *ret_lines = d->in && (d->now == DOCS_TEXT || d->now == DOCS_TSV);
+        if (!*ret_lines)
+            return docs_next(d, ret_text, ret_n, ret_more, e);
+        code = next_lines(d, ret_text, ret_n, ret_more, e);
+        d->had_any |= *ret_more;
+        if (code || *ret_more)
+            return code;
+        leave(d);
+    }
+}
+
+bool docs_had_keys(const struct docs *d)
+{
+    return d->had_keys;
+}
+
+bool docs_refused(const struct docs *d)
+{
+    return d->refused;
+}
+
+bool docs_had_any(const struct docs *d)
+{
+    return d->had_any;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_TEXT_ADDED_TOKENS_H
+#define TOK_TEXT_ADDED_TOKENS_H
+
+/*
+ * Added tokens found in a text: of those that match leftmost, the longest; then what the token asks
+ * for is looked at (no word next to it, white space taken along). Immutable; building and searching
+ * take time in proportion to the strings and to the text, whatever they are.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/err.h"
+
+struct added;
+
+struct added_token {
+    const char *text; /* what is searched; kept by the caller while added_create runs */
+    size_t length;
+    int32_t id;
+    bool special, single_word, lstrip, rstrip;
+};
+
+enum {
+    ADDED_MAX = 4096,     /* bytes of a token */
+    ADDED_BYTES = 1 << 24 /* of all together */
+};
+
+/* ERR_DATA for an empty, overlong or doubled string, or too many; `path` begins the sentence. */
+int added_create(const char *path, const struct added_token *token, size_t n, struct added **ret,
+                 struct err *e);
+void added_destroy(struct added *a);
+
+struct added_block;
+
+/* Where a search stands; zeroed: at the beginning. added_end frees what it holds, which is nothing
+ * once added_next has returned false. */
+struct added_at {
+    size_t from; /* the search goes on here */
+    size_t done; /* text before it belongs to an earlier match */
+    size_t start, end;
+    const struct added_token *token; /* the match; its text is not kept */
+    size_t walked;                   /* steps of the search so far */
+    size_t space, space_end;         /* white space that was seen last */
+    struct added_block *block;
+};
+
+void added_end(struct added_at *at);
+
+/*
+ * The next token in text[0 .. n), valid UTF-8; false if there is none. With skip_special, special
+ * ones are text: *ret_skipped counts them (and their bytes are not searched again).
+ */
+bool added_next(const struct added *a, const char *text, size_t n, bool skip_special,
+                struct added_at *at, uint64_t *ret_skipped);
+
+/* Whether a token that begins before text + at could end there or behind it, whatever follows. */
+bool added_spans(const struct added *a, const char *text, size_t at);
+
+/* Whether text[0 .. n) may be cut at `at`, below n, whatever follows: the tokens of both parts are
+ * those of the whole. */
+bool added_parts(const struct added *a, const char *text, size_t at, size_t n);
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/text/aho_corasick.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#include "base/core/cpu.h"
+#include "base/core/mem.h"
+#include "base/core/utf8.h"
+
+enum { LANES = ENDS_LANES, ASCII = 0x80, CODE_POINTS = 0x110000 };
+
+#define NO_PARENT UINT32_MAX
+
+/* ---- building ------------------------------------------------------------------------------ */
+
+/* A string that pieces begin with; all of them, the shorter ones first, side by side those of one
+ * parent. */
+struct node {
+    uint32_t first, end;      /* the keys that begin with it */
+    uint32_t depth;           /* its bytes */
+    uint32_t parent, c;       /* without its last character, and that */
+    uint32_t child, children; /* the first of them */
+    uint32_t unit;
+};
+
+struct build {
+    const struct trie_key *key;
+    const struct ends_piece *piece;
+    struct node *node;
+    size_t n, room;
+    uint32_t largest; /* number of a character */
+    uint64_t *taken;  /* units, as bits */
+    size_t words;
+};
+
+static void add_node(struct build *b, struct node x)
+{
+    if (b->n == b->room) {
+        b->room = b->room ? b->room * 2 : 1024;
+        b->node = mem_grow(b->node, b->room, sizeof(*b->node));
+    }
+    b->node[b->n++] = x;
+}
+
+/* Of node i. */
+static void add_children(struct build *b, uint32_t i)
+{
+    const struct node x = b->node[i];
+    size_t first = b->n;
+    for (uint32_t k = x.first; k < x.end; k++) {
+        const struct trie_key *key = &b->key[k];
+        if (key->length == x.depth || !b->piece[key->value + 1].length)
+            continue;
+        const char *p = key->text + x.depth;
+        size_t length = utf8_char(p, key->text + key->length);
+        uint32_t c = utf8_code(p, length);
+        if (b->n == first || b->node[b->n - 1].c != c)
+            add_node(b, (struct node){
+                            .first = k, .depth = x.depth + (uint32_t)length, .parent = i, .c = c});
+        b->node[b->n - 1].end = k + 1;
+    }
+    b->node[i].child = (uint32_t)first;
+    b->node[i].children = (uint32_t)(b->n - first);
+}
+
+/* Of ASCII the next number, which needs no look-up; of others, the more often one occurs, the
+ * smaller it is, so that children lie close. */
+static void number_chars(struct build *b, uint32_t *number)
+{
+    uint32_t *most = mem_new(b->n + 1, sizeof(*most)), next = ASCII + 1, largest = ASCII;
+    for (size_t i = 1; i < b->n; i++) {
+        number[b->node[i].c]++;
+        largest = b->node[i].c > largest ? b->node[i].c : largest;
+    }
+    for (uint32_t c = ASCII; c <= largest; c++)
+        most[number[c]] += number[c] > 0;
+    for (size_t times = b->n; times > 0; times--) {
+        uint32_t count = most[times];
+        most[times] = next;
+        next += count;
+    }
+    for (uint32_t c = ASCII; c <= largest; c++)
+        if (number[c])
+            number[c] = most[number[c]]++;
+    for (uint32_t c = 0; c < ASCII; c++)
+        number[c] = c + 1;
+    b->largest = next - 1;
+    free(most);
+}
+
+/* Room for places below `most`. */
+static void make_places(struct build *b, size_t most)
+{
+    size_t words = most / 64 + 2, had = b->words;
+    if (words <= had)
+        return;
+    b->words = words + words / 2;
+    b->taken = mem_grow(b->taken, b->words, sizeof(*b->taken));
+    memset(b->taken + had, 0, (b->words - had) * sizeof(*b->taken));
+}
+
+/* The 64 units from a place on that are taken. */
+static uint64_t taken_at(const struct build *b, size_t place)
+{
+    size_t word = place / 64, shift = place % 64;
+    uint64_t low = b->taken[word] >> shift;
+    return shift ? low | b->taken[word + 1] << (64 - shift) : low;
+}
+
+/* Where children of these numbers all fall on units that are free, from 64 * *from on. Blocks where
+ * there was no room for others are not tried again. */
+static uint32_t find_base(struct build *b, const uint32_t *number, size_t n, size_t *from)
+{
+    enum { TRIES = 16 };
+    for (size_t block = *from;; block++) {
+        uint64_t taken = 0;
+        make_places(b, block * 64 + b->largest + 64);
+        for (size_t i = 0; i < n && ~taken; i++)
+            taken |= taken_at(b, block * 64 + number[i]);
+        if (block - *from >= TRIES)
+            ++*from;
+        if (~taken)
+            return (uint32_t)(block * 64) + (uint32_t)__builtin_ctzll(~taken);
+    }
+}
+
+/* The same for a child alone: any unit that is free, in words from *from on, all of which lie
+ * behind the largest number. */
+static uint32_t find_single(struct build *b, uint32_t number, size_t *from)
+{
+    make_places(b, *from * 64);
+    while (!~b->taken[*from])
+        make_places(b, ++*from * 64);
+    return (uint32_t)(*from * 64) + (uint32_t)__builtin_ctzll(~b->taken[*from]) - number;
+}
+
+/* Those with more children first. Returns the number of units. */
+static size_t place_all(struct build *b, const uint32_t *number, uint32_t *base)
+{
+    size_t *start = mem_new(b->n + 2, sizeof(*start)), from = 0, units = 1;
+    size_t single = b->largest / 64 + 1;
+    uint32_t *order = mem_new(b->n, sizeof(*order)), *child = mem_new(b->n, sizeof(*child));
+    for (size_t i = 0; i < b->n; i++)
+        start[b->n - b->node[i].children + 1]++;
+    for (size_t k = 1; k < b->n + 2; k++)
+        start[k] += start[k - 1];
+    for (uint32_t i = 0; i < b->n; i++)
+        order[start[b->n - b->node[i].children]++] = i;
+    make_places(b, 1);
+    b->taken[0] = 1; /* the root */
+    for (size_t k = 0; k < b->n && b->node[order[k]].children; k++) {
+        struct node *x = &b->node[order[k]], *y = &b->node[x->child];
+        for (size_t i = 0; i < x->children; i++)
+            child[i] = number[y[i].c];
+        base[order[k]] = x->children == 1 ? find_single(b, child[0], &single)
+                                          : find_base(b, child, x->children, &from);
+        for (size_t i = 0; i < x->children; i++) {
+            size_t unit = y[i].unit = base[order[k]] + child[i];
+            b->taken[unit / 64] |= (uint64_t)1 << unit % 64;
+            units = unit >= units ? unit + 1 : units;
+        }
+    }
+    free(start);
+    free(order);
+    free(child);
+    return units;
+}
+
+static uint32_t chars_of(const struct trie_key *key)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < key->length; i++)
+        n += ((unsigned char)key->text[i] & 0xc0) != 0x80;
+    return n < ENDS_CHARS_MOST ? n : ENDS_CHARS_MOST;
+}
+
+/* The units of strings, the shorter ones first, since others end with these. */
+static void fill_units(struct ends *a, const struct build *b, const uint32_t *base)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        const struct node *x = &b->node[i];
+        struct ends_unit *u = &a->unit[x->unit];
+        const struct trie_key *key = b->key && i ? &b->key[x->first] : NULL;
+        u->base = base[i];
+        if (!i)
+            continue;
+        u->check = b->node[x->parent].unit;
+        u->fail = x->parent ? ends_step(a, a->unit[u->check].fail, a->number[x->c]) : ENDS_ROOT;
+        u->piece = a->unit[u->fail].piece;
+        if (key->length != x->depth)
+            continue;
+        a->piece[key->value + 1].more = u->piece | chars_of(key) << ENDS_CHARS;
+        u->piece = (uint32_t)key->value + 1;
+    }
+}
+
+void ends_init(struct ends *a, const struct trie_key *key, size_t n, struct ends_piece *piece)
+{
+    struct build b = {.key = key, .piece = piece};
+    *a = (struct ends){.piece = piece, .number = mem_new(CODE_POINTS, sizeof(*a->number))};
+    add_node(&b, (struct node){.end = (uint32_t)n});
+    for (uint32_t i = 0; i < b.n; i++)
+        add_children(&b, i);
+    number_chars(&b, a->number);
+    uint32_t *base = mem_new(b.n, sizeof(*base));
+    size_t units = place_all(&b, a->number, base) + b.largest; /* what any character leads to */
+    a->unit = mem_new(units, sizeof(*a->unit));
+    mem_large_pages(a->unit, units * sizeof(*a->unit));
+    for (size_t i = 0; i < units; i++)
+        a->unit[i].check = NO_PARENT;
+    fill_units(a, &b, base);
+    free(base);
+    free(b.taken);
+    free(b.node);
+}
+
+void ends_finish(struct ends *a)
+{
+    free(a->unit);
+    free(a->piece);
+    free(a->number);
+    *a = (struct ends){0};
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+void ends_walk_plain(const struct ends *a, const uint32_t *number, const struct ends_texts *texts,
+                     uint32_t *ret)
+{
+    for (size_t i = 0; i < texts->n; i++) {
+        uint32_t state = ENDS_ROOT, *to = ret + texts->to[i];
+        for (size_t at = texts->begin[i]; at < texts->end[i]; at++, to += LANES) {
+            state = ends_step(a, state, number[at]);
+            *to = a->unit[state].piece;
+        }
+    }
+}
+
+#ifdef __x86_64__
+#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,bmi2,popcnt")))
+#define INLINE WIDE static inline __attribute__((always_inline))
+
+enum { UNIT_WORDS = sizeof(struct ends_unit) / 8 };
+
+/* Texts under way, one in a lane. */
+struct group {
+    __m512i at, end, to, state, base, fail;
+    __mmask16 live, over; /* lanes at work, and those whose text is over */
+};
+
+INLINE __m512i all(uint32_t x)
+{
+    return _mm512_set1_epi32((int)x);
+}
+
+/* One field of the units of some lanes; `field` is that of the first unit. */
+INLINE __m512i of_units(__mmask16 some, __m512i state, const uint32_t *field)
+{
+    __m512i place = _mm512_mullo_epi32(state, all(UNIT_WORDS));
+    return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), some, place, field, 8);
+}
+
+/* Other texts begin in the lanes whose text is over. Without a branch, for whether there is one is
+ * known only when memory has answered, and till then the other group shall work. */
+INLINE void refill(struct group *g, const struct ends_unit *root, const struct ends_texts *t,
+                   size_t *next)
+{
+    unsigned left = (unsigned)(t->n - *next < LANES ? t->n - *next : LANES);
+    __mmask16 over = (__mmask16)_pdep_u32((1u << left) - 1, g->over);
+    g->at = _mm512_mask_expandloadu_epi32(g->at, over, t->begin + *next);
+    g->end = _mm512_mask_expandloadu_epi32(g->end, over, t->end + *next);
+    g->to = _mm512_mask_expandloadu_epi32(g->to, over, t->to + *next);
+    g->state = _mm512_mask_mov_epi32(g->state, over, all(ENDS_ROOT));
+    g->base = _mm512_mask_mov_epi32(g->base, over, all(root->base));
+    g->fail = _mm512_mask_mov_epi32(g->fail, over, all(root->fail));
+    g->live |= over;
+    *next += (unsigned)__builtin_popcount(over);
+}
+
+/* Each lane comes to its next character, or to a shorter end of what it has read. */
+INLINE void step(struct group *g, const struct ends *a, const uint32_t *number, uint32_t *ret)
+{
+    const struct ends_unit *root = a->unit;
+    const __mmask16 live = g->live;
+    __m512i to = _mm512_mask_i32gather_epi32(all(0), live, g->at, number, 4);
+    to = _mm512_add_epi32(g->base, to);
+    __mmask16 good = _mm512_mask_cmpeq_epi32_mask(live, of_units(live, to, &root->check), g->state);
+    __mmask16 on = good | _mm512_mask_testn_epi32_mask(live, g->state, g->state);
+    g->state = _mm512_mask_mov_epi32(g->fail, good, to); /* else the same character once more */
+    g->base = of_units(live, g->state, &root->base);
+    g->fail = of_units(live, g->state, &root->fail);
+    _mm512_mask_i32scatter_epi32(ret, on, g->to, of_units(on, g->state, &root->piece), 4);
+    g->to = _mm512_mask_add_epi32(g->to, on, g->to, all(LANES));
+    g->at = _mm512_mask_add_epi32(g->at, on, g->at, all(1));
+    g->over = _mm512_mask_cmpeq_epi32_mask(on, g->at, g->end);
+    g->live &= (__mmask16)~g->over;
+}
+
+/* Two groups of lanes, so that one works while the other waits for memory. */
+WIDE static void walk_wide(const struct ends *a, const uint32_t *number, const struct ends_texts *t,
+                           uint32_t *ret)
+{
+    const __m512i zero = _mm512_setzero_si512();
+    struct group g = {zero, zero, zero, zero, zero, zero, 0, 0xffff}, h = g;
+    size_t next = 0;
+    while (g.live | h.live || next < t->n) {
+        refill(&g, a->unit, t, &next);
+        step(&g, a, number, ret);
+        refill(&h, a->unit, t, &next);
+        step(&h, a, number, ret);
+    }
+}
+#endif
+
+void ends_walk(const struct ends *a, const uint32_t *number, const struct ends_texts *texts,
+               uint32_t *ret)
+{
+#ifdef __x86_64__
+    if (cpu_avx512() && __builtin_cpu_supports("bmi2")) {
+        walk_wide(a, number, texts, ret);
+        return;
+    }
+#endif
+    ends_walk_plain(a, number, texts, ret);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_TEXT_BASE64_H
+#define TOK_TEXT_BASE64_H
+
+/* RFC 4648, with padding. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/buf.h"
+
+void base64_put(struct buf *b, const void *p, size_t n);
+
+/*
+ * The bytes of n characters at `ret`, which has room for n / 4 * 3; their number, or -1 if there is
+ * anything else. With `exact`, bits that no byte has must be 0.
+ */
+ptrdiff_t base64_get(const char *p, size_t n, bool exact, uint8_t *ret);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_TEXT_STRING_MAP_H
+#define TOK_TEXT_STRING_MAP_H
+
+/*
+ * A map from byte strings to ids, built once and then only read (so by any number of threads).
+ * Open addressing; a slot holds all of a word of up to seven bytes, so that a look-up of such a one
+ * touches one line of memory, or the hash of a longer one. The words themselves are the caller's
+ * and must outlive the map.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct words_slot {
+    uint64_t key; /* see words_key */
+    uint32_t at;  /* 1 + its place among the texts; 0: free */
+    int32_t id;
+};
+
+/* A run of bytes, often without a NUL after it. */
+struct words_text {
+    const char *p;
+    size_t n;
+};
+
+struct words {
+    struct words_slot *slot;
+    size_t mask;             /* slots - 1 */
+    struct words_text *text; /* in the order in which they came */
+    size_t n, room;
+};
+
+struct words_key {
+    uint64_t key, hash;
+};
+
+/* Room for n words at most. */
+void words_init(struct words *w, size_t n);
+
+/* False, and nothing changes, when the word is there already. */
+bool words_add(struct words *w, const char *text, size_t n, int32_t id);
+bool words_add_key(struct words *w, struct words_key k, const char *text, size_t n, int32_t id);
+void words_finish(struct words *w);
+
+/* The first eight bytes, or all of them and zeros. */
+static inline uint64_t words_load(const char *p, size_t n)
+{
+    uint64_t v = 0;
+    uint32_t a, b;
+    if (n >= 8) {
+        memcpy(&v, p, 8);
+    } else if (n >= 4) {
+        memcpy(&a, p, 4);
+        memcpy(&b, p + n - 4, 4);
+        v = a | (uint64_t)b >> (8 * (8 - n)) << 32;
+    } else if (n) {
+        const unsigned char *s = (const unsigned char *)p;
+        v = s[0] | (uint64_t)s[n / 2] << (n / 2 * 8) | (uint64_t)s[n - 1] << (n - 1) * 8;
+    }
+    return v;
+}
+
+/* b is a constant: were it of the text, too, one could make the other count for nothing. */
+static inline uint64_t words_mix(uint64_t a, uint64_t b)
+{
+    __uint128_t m = (__uint128_t)a * b;
+    return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+
+/* Up to WORDS_SHORT bytes the key is the word: its bytes, and the length above them. That of a
+ * longer one is above them all, and covers every byte, as the hash does. */
+enum { WORDS_SHORT = 7 };
+
+static inline struct words_key words_key_of(uint64_t head, const char *p, size_t n)
+{
+    uint64_t tail = n > 8 ? words_load(p + n - 8, 8) : 0;
+    uint64_t hash = words_mix(head ^ (n << 56), 0xD1B54A32D192ED03u);
+    hash = words_mix(hash ^ tail, 0x9E3779B97F4A7C15u);
+    for (size_t i = 8; n > 16 && i < n - 8; i += 8)
+        hash = words_mix(hash ^ words_load(p + i, n - i), 0x9E3779B97F4A7C15u);
+    return (struct words_key){n <= WORDS_SHORT ? head | n << 56 : hash | (uint64_t)1 << 63, hash};
+}
+
+static inline struct words_key words_key(const char *p, size_t n)
+{
+    return words_key_of(words_load(p, n), p, n);
+}
+
+/* The same, without a branch on the length of a short one: eight bytes at p are readable. */
+static inline struct words_key words_key_wide(const char *p, size_t n)
+{
+    uint64_t all = words_load(p, 8);
+    return words_key_of(n < 8 ? all & ~(UINT64_MAX << 8 * n) : all, p, n);
+}
+
+static inline bool words_is(struct words_text t, const char *p, size_t n)
+{
+    return t.n == n && memcmp(t.p, p, n) == 0;
+}
+
+/* The slot of the word of key k, or the free one where it would be. */
+static inline struct words_slot *words_slot(const struct words *w, struct words_key k,
+                                            const char *p, size_t n)
+{
+    for (size_t i = k.hash & w->mask;; i = (i + 1) & w->mask) {
+        struct words_slot *s = &w->slot[i];
+        if (!s->at || (s->key == k.key && (n <= WORDS_SHORT || words_is(w->text[s->at - 1], p, n))))
+            return s;
+    }
+}
+
+/* For who looks up many: the key first, and the words themselves a few words later. */
+static inline void words_prefetch(const struct words *w, struct words_key k)
+{
+    __builtin_prefetch(&w->slot[k.hash & w->mask]);
+}
+
+static inline int32_t words_find_key(const struct words *w, struct words_key k, const char *p,
+                                     size_t n)
+{
+    const struct words_slot *s = words_slot(w, k, p, n);
+    return s->at ? s->id : -1;
+}
+
+/* The id, or -1. */
+static inline int32_t words_find(const struct words *w, const char *p, size_t n)
+{
+    return words_find_key(w, words_key(p, n), p, n);
+}
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "base/core/utf8.h"
+#include "tok/tokenizer/tokenizer_work.h"
+
+/* Places of ids: what the engines say, in the unit asked for and with the template. */
+
+void tok_ranges_finish(struct tok_ranges *r)
+{
+    free(r->at);
+    *r = (struct tok_ranges){0};
+}
+
+struct tok_range *tok_ranges_add(struct tok_ranges *r)
+{
+    if (r->n == r->cap) {
+        r->cap = r->cap ? r->cap * 2 : 256;
+        r->at = mem_grow(r->at, r->cap, sizeof(*r->at));
+    }
+    r->at[r->n] = (struct tok_range){0};
+    return &r->at[r->n++];
+}
+
+/* For each byte the number of its character; one more entry for the end. */
+static uint32_t *number_chars(const char *text, size_t n)
+{
+    enum { RUN = 8 }; /* a run of bytes that is no UTF-8 has at most three */
+    uint32_t *number = mem_grow(NULL, n + 1, sizeof(*number)), chars = 0;
+    for (size_t i = 0, k; i < n; i += k, chars++) {
+        k = utf8_char(text + i, text + n);
+        if (!k)
+            k = utf8_before_mending(text + i, n - i < RUN ? n - i : RUN, 3);
+        for (size_t j = 0; j < k; j++)
+            number[i + j] = chars;
+    }
+    number[n] = chars;
+    return number;
+}
+
+/* As the reference does what has no place in the text: an end within a character is before it, one
+ * that is too far two behind the beginning. */
+static void lost_to_chars(struct tok_span *x, const uint32_t *number, size_t n)
+{
+    if (x->begin >= n)
+        return;
+    uint32_t begin = number[x->begin];
+    if (x->end < n)
+        x->end = number[x->end];
+    else
+        x->end = x->end == n ? number[n - 1] + 1 : begin + 2;
+    x->begin = begin;
+}
+
+/* Characters that spans have a part of. */
+static void to_chars(struct tok_spans *s, const uint32_t *number, size_t n)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct tok_span *x = &s->at[i];
+        bool empty = x->begin >= x->end;
+        if (x->lost) {
+            lost_to_chars(x, number, n);
+            continue;
+        }
+        if (x->begin > n || x->end > n)
+            continue;
+        x->end = empty ? number[x->begin] : number[x->end - 1] + 1;
+        x->begin = number[x->begin];
+    }
+}
+
+static void to_bytes(struct tok_spans *s, const uint32_t *number, size_t n)
+{
+    uint32_t chars = number[n];
+    size_t *at = mem_new(chars + 1, sizeof(*at));
+    for (size_t i = n + 1; i-- > 0;)
+        at[number[i]] = i;
+    for (size_t i = 0; i < s->n; i++) {
+        struct tok_span *x = &s->at[i];
+        if (x->begin > chars || x->end > chars)
+            continue;
+        x->begin = at[x->begin];
+        x->end = at[x->end];
+    }
+    free(at);
+}
+
+/* As process_offsets of tokenizers' byte_level.rs says it. */
+static void trim(const struct tok_trim *t, struct tok_span *s, bool first)
+{
+    size_t lead = s->lead, trail = s->trail;
+    if (lead == 1 && t->prefix_space && (first || s->begin == 0))
+        lead = 0;
+    if (lead)
+        s->begin = s->begin + lead < s->end ? s->begin + lead : s->end;
+    if (trail && s->end >= trail)
+        s->end = s->end - trail > s->begin ? s->end - trail : s->begin;
+}
+
+/* In `first`, all as if each were the first of a text. */
+static void trim_all(const struct tok_engine *g, struct tok_spans *s, struct tok_spans *first)
+{
+    for (size_t i = 0; i < s->n; i++)
+        *tok_spans_add(first) = s->at[i];
+    for (size_t k = 0; k < g->ntrims; k++)
+        for (size_t i = 0; i < s->n; i++) {
+            bool heads = !(g->nbefore && g->trim[k].before);
+            trim(&g->trim[k], &s->at[i], i == 0 && heads);
+            trim(&g->trim[k], &first->at[i], heads);
+        }
+}
+
+static bool any_lost(const struct tok_spans *s)
+{
+    size_t i = 0;
+    while (i < s->n && !s->at[i].lost)
+        i++;
+    return i < s->n;
+}
+
+/* White space is left out by characters, whatever the unit: it was counted so. */
+static void finish_spans(const struct tokenizer *t, const char *text, size_t n, enum tok_unit unit,
+                         struct tok_spans *s, struct tok_spans *first)
+{
+    if (unit == TOK_BYTES && !t->engine.ntrims && !any_lost(s)) {
+        trim_all(&t->engine, s, first);
+        return;
+    }
+    uint32_t *number = number_chars(text, n);
+    to_chars(s, number, n);
+    trim_all(&t->engine, s, first);
+    if (unit == TOK_BYTES) {
+        to_bytes(s, number, n);
+        to_bytes(first, number, n);
+    }
+    free(number);
+}
+
+/* The slow way, and whether it went as the fast one did. */
+static int find_spans(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+                      const int32_t *id, size_t nids, struct tok_spans *spans, struct err *e)
+{
+    struct tok_ids again = {0};
+    int code = t->engine.encode_spans(t->engine.state, w->scratch, text, n, &again, spans, e);
+    size_t i = 0;
+    while (!code && i < nids && i < again.n && again.id[i] == id[i])
+        i++;
+    if (!code && (i < nids || i < again.n || spans->n != nids))
+        code = err_set(e, ERR_INTEGRITY,
+                       "the way that knows places gives another id %zu of %zu than the plain one: "
+                       "this is a fault of the program",
+                       i, nids);
+    tok_ids_finish(&again);
+    return code;
+}
+
+int tok_encode_offsets(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+                       enum tok_unit unit, struct tok_ids *ids, struct tok_ranges *ranges,
+                       struct err *e)
+{
+    size_t first = ids->n;
+    struct tok_spans spans = {0}, heads = {0};
+    if (!t->engine.encode_spans)
+        return err_set(e, ERR_USAGE, "a %s says no places of its ids", t->info.type_name);
+    int code = tok_encode(t, w, text, n, ids, e);
+    if (!code && n)
+        code = find_spans(t, w, text, n, ids->id + first + t->engine.nbefore,
+                          ids->n - first - t->engine.nbefore - t->engine.nafter, &spans, e);
+    if (code) {
+        ids->n = first;
+        tok_spans_finish(&spans);
+        return code;
+    }
+    finish_spans(t, text, n, unit, &spans, &heads);
+    for (size_t i = 0; i < t->engine.nbefore; i++)
+        tok_ranges_add(ranges);
+    for (size_t i = 0; i < spans.n; i++)
+        *tok_ranges_add(ranges) = (struct tok_range){spans.at[i].begin, spans.at[i].end,
+                                                     heads.at[i].begin, heads.at[i].end};
+    for (size_t i = 0; i < t->engine.nafter; i++)
+        tok_ranges_add(ranges);
+    tok_spans_finish(&heads);
+    tok_spans_finish(&spans);
+    return 0;
+}

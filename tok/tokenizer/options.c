@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tok/tokenizer/options.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool tok_flags_given(const struct tok_flags *f)
+{
+    return f->path || f->model || f->vocab_file || f->type == TOK_NULL;
+}
+
+/* The one file among the three options that name one. */
+static int find_path(const struct tok_flags *f, const char **ret, struct err *e)
+{
+    if ((f->path != NULL) + (f->model != NULL) + (f->vocab_file != NULL) > 1)
+        return err_set(e, ERR_USAGE,
+                       "--tokenizer, --tokenizer-model and --vocab-file each name the tokenizer's "
+                       "file: give one of them");
+    bool sp =
+        f->type == TOK_SENTENCEPIECE || f->type == TOK_GPT_SENTENCEPIECE || f->type == TOK_LLAMA2;
+    if (f->vocab_file && sp)
+        return err_set(e, ERR_USAGE, "%s reads a SentencePiece model: name it by --tokenizer-model",
+                       tok_type_name((enum tok_type)f->type));
+    if (f->model && f->type == TOK_WHITESPACE)
+        return err_set(e, ERR_USAGE, "%s reads a vocab.json: name it by --vocab-file",
+                       tok_type_name(TOK_WHITESPACE));
+    *ret = f->path ? f->path : f->model ? f->model : f->vocab_file;
+    return 0;
+}
+
+/* By the option that Megatron has for the type. */
+static int refuse_nothing(const struct tok_flags *f, struct err *e)
+{
+    const char *type = tok_type_name((enum tok_type)f->type);
+    if (f->type == TOK_SENTENCEPIECE || f->type == TOK_GPT_SENTENCEPIECE) {
+        err_set(e, ERR_USAGE, "no tokenizer was named: %s reads a SentencePiece model", type);
+        return err_hint(e, "give --tokenizer-model PATH, the .model file");
+    }
+    if (f->type == TOK_WHITESPACE) {
+        err_set(e, ERR_USAGE, "no tokenizer was named: %s reads a vocab.json", type);
+        return err_hint(e, "give --vocab-file PATH");
+    }
+    err_set(e, ERR_USAGE, "no tokenizer was named");
+    return err_hint(e, "give --tokenizer PATH, the tokenizer.json, .model, .tiktoken, vocab.json, "
+                       "vocab.txt or folder to use");
+}
+
+int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err *e)
+{
+    const char *path = NULL;
+    int code = find_path(f, &path, e);
+    if (code)
+        return code;
+    if (f->type == TOK_NULL && path)
+        return err_set(e, ERR_USAGE, "%s reads no file, but %s was named", tok_type_name(TOK_NULL),
+                       path);
+    if (f->type != TOK_NULL && f->type != TOK_TIKTOKEN && f->vocab_size)
+        return err_set(e, ERR_USAGE,
+                       "--vocab-size goes with --tokenizer-type %s and %s only: the other "
+                       "tokenizers know their size",
+                       tok_type_name(TOK_NULL), tok_type_name(TOK_TIKTOKEN));
+    if (f->type != TOK_NULL && !path)
+        return refuse_nothing(f, e);
+    double dropout = 0;
+    char *end = NULL;
+    if (f->dropout) {
+        dropout = strtod(f->dropout, &end);
+        if (end == f->dropout || *end || !(dropout >= 0 && dropout <= 1))
+            return err_set(e, ERR_USAGE, "--dropout is a number from 0 to 1, not '%s'", f->dropout);
+        dropout = dropout > 0 ? dropout : -1;
+    }
+    double alpha = 0;
+    if (f->sample) {
+        alpha = strtod(f->alpha, &end);
+        if (end == f->alpha || *end || !(alpha >= 0 && alpha <= 1e6))
+            return err_set(e, ERR_USAGE, "--alpha is a number from 0 on, not '%s'", f->alpha);
+    }
+    struct tok_options o = {.dropout = dropout,
+                            .sample = f->sample,
+                            .alpha = alpha,
+                            .nbest = f->nbest,
+                            .seed = (uint64_t)f->seed,
+                            .type = (enum tok_type)f->type,
+                            .path = path,
+                            .vocab_size = f->vocab_size,
+                            .eod_token = f->eod_token,
+                            .merges = f->merges,
+                            .pattern = f->pattern,
+                            .num_special = f->num_special,
+                            .special = f->tiktoken_special.item,
+                            .nspecial = f->tiktoken_special.n,
+                            .strict = f->strict,
+                            .no_template = !f->add_template,
+                            .no_digest = f->no_digest,
+                            .specials = (enum tok_specials)f->specials,
+                            .engine = (enum tok_engine_choice)f->engine};
+    return tok_open(&o, ret, e);
+}
+
+static const struct {
+    const char *fact;
+    unsigned types;
+} facts[] = {
+#define SP_TYPES                                                                                   \
+    (1u << TOK_SENTENCEPIECE | 1u << TOK_GPT_SENTENCEPIECE | 1u << TOK_LLAMA2 |                    \
+     1u << TOK_JAPANESE_SP)
+    {"sentencepiece", SP_TYPES},
+    {"gpt2", 1u << TOK_GPT2_BPE},
+    {"tiktoken", 1u << TOK_TIKTOKEN},
+    {"template", 1u << TOK_HUGGINGFACE | 1u << TOK_LLAMA2},
+    {"special", ~(1u << TOK_NULL)},
+    {"skips", ~(SP_TYPES | 1u << TOK_WHITESPACE | 1u << TOK_NULL)},
+    {"matches-eod", SP_TYPES | 1u << TOK_WHITESPACE},
+#undef SP_TYPES
+};
+
+const char *tok_flags_fact(struct tokenizer *const *t, size_t n, const char *fact, struct buf *why)
+{
+    size_t i = 0, count = sizeof(facts) / sizeof(*facts);
+    while (i < count && strcmp(facts[i].fact, fact) != 0)
+        i++;
+    BUG_ON(i == count, "no fact of a tokenizer is called %s", fact);
+    buf_reset(why);
+    for (size_t k = 0; k < n; k++) {
+        if (facts[i].types >> tok_info(t[k])->type & 1)
+            return NULL;
+        buf_addf(why, "%s a %s", k ? " and" : "with", tok_info(t[k])->type_name);
+    }
+    if (!n)
+        buf_adds(why, "without a tokenizer");
+    return buf_str(why);
+}
+
+size_t tok_flags_choices(const struct tok_flags *f, struct tok_choice ret[TOK_CHOICES],
+                         struct buf *list)
+{
+    size_t n = 0;
+    if (!f->add_template)
+        ret[n++] = (struct tok_choice){"add-special-tokens", "false"};
+    if (f->pattern)
+        ret[n++] = (struct tok_choice){"tiktoken-pattern", f->pattern};
+    buf_reset(list);
+    buf_addf(list, "%" PRId64, f->num_special);
+    buf_add(list, "", 1);
+    size_t special = list->len;
+    for (size_t i = 0; i < f->tiktoken_special.n; i++)
+        buf_addf(list, "%s%s", i ? " " : "", f->tiktoken_special.item[i]);
+    const char *text = buf_str(list); /* does not move any more */
+    if (f->num_special)
+        ret[n++] = (struct tok_choice){"tiktoken-num-special-tokens", text};
+    if (f->tiktoken_special.n)
+        ret[n++] = (struct tok_choice){"tiktoken-special-tokens", text + special};
+    return n;
+}

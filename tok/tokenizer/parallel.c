@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "base/thread/pool.h"
+#include "tok/tokenizer/tokenizer.h"
+#include "tok/tokenizer/tokenizer_work.h"
+
+/*
+ * One text by many threads. Its parts end at cuts; each thread takes the next one, and encodes it
+ * into memory that is used again and again, so that it stays in the processor's cache. Whoever has
+ * done a part puts the parts that come next, if they are done, behind the caller's ids: where each
+ * goes is told under a lock, and the ids are copied outside.
+ *
+ * Where ids depend on a sum, a thread finds out of its part what does not. The rest is little, and
+ * done by one thread at a time as the part's turn comes.
+ */
+
+enum {
+    WINDOW = 8 << 10, /* bytes in which a cut is looked for at once */
+    PART_LEAST = 16 << 10,
+    PART_MOST = 128 << 10,
+    PARTS_EACH = 8,    /* parts for a thread, so that all end at about the same time */
+    TOGETHER = 1 << 20 /* bytes for each thread of a text that comes in parts */
+};
+
+struct job {
+    const struct tokenizer *t;
+    struct tok_work *const *work;
+    const char *text;
+    uint64_t text_at; /* where it begins in the whole one */
+    bool first, last; /* the whole one begins, ends here */
+    struct tok_part *part;
+    size_t nparts;
+    atomic_size_t taken;  /* parts, from the first on */
+    pthread_mutex_t lock; /* of the rest, and of what is done of parts */
+    struct tok_ids *ids;
+    size_t start;   /* of this text's ids */
+    size_t settled; /* parts that have their place there, in order */
+    int settling;   /* threads that write there */
+    float sum;      /* behind the settled parts */
+};
+
+/* ---- parts --------------------------------------------------------------------------------- */
+
+/* The last cut in text[from .. to), of what begins at `begin`, which is one; 0 if there is none. */
+static size_t find_cut(const struct tokenizer *t, const char *text, size_t begin, size_t from,
+                       size_t to)
+{
+    size_t start = from - begin > TOK_CUT_LOOK ? from - TOK_CUT_LOOK : begin;
+    while (start > begin && start < to && ((unsigned char)text[start] & 0xc0) == 0x80)
+        start++;
+    size_t k = t->engine.cut(t->engine.state, text + start, to - start);
+    return k && (start == begin || k > TOK_CUT_LOOK) ? start + k : 0;
+}
+
+static size_t part_bytes(const struct pool *pool, size_t n)
+{
+    size_t size = n / ((size_t)pool_threads(pool) * PARTS_EACH);
+    return size < PART_LEAST ? PART_LEAST : size > PART_MOST ? PART_MOST : size;
+}
+
+static void add_part(struct tok_work *w, size_t n, size_t end)
+{
+    if (n == w->part_cap) {
+        w->part_cap = w->part_cap ? w->part_cap * 2 : 64;
+        w->part = mem_grow(w->part, w->part_cap, sizeof(*w->part));
+        w->spare = mem_grow(w->spare, w->part_cap, sizeof(*w->spare));
+    }
+    w->part[n] = (struct tok_part){.end = end};
+}
+
+/* Their number. */
+static size_t find_parts(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
+                         size_t size)
+{
+    size_t count = 0, begin = 0;
+    for (size_t to = size; to < n && n - begin > size; to += WINDOW) {
+        size_t from = to - begin > WINDOW ? to - WINDOW : begin;
+        size_t cut = find_cut(t, text, begin, from, to);
+        if (cut <= begin)
+            continue;
+        add_part(w, count++, cut);
+        begin = cut;
+        to = begin + size - WINDOW;
+    }
+    add_part(w, count++, n);
+    return count;
+}
+
+static size_t part_start(const struct job *j, size_t i)
+{
+    return i ? j->part[i - 1].end : 0;
+}
+
+/* ---- threads ------------------------------------------------------------------------------- */
+
+/* Memory that was used before, if there is any. */
+static struct tok_ids take_spare(struct job *j)
+{
+    struct tok_work *w = j->work[0];
+    struct tok_ids ids = {0};
+    pthread_mutex_lock(&j->lock);
+    if (w->nspare)
+        ids = w->spare[--w->nspare];
+    pthread_mutex_unlock(&j->lock);
+    ids.n = 0;
+    return ids;
+}
+
+static void put_spare(struct job *j, struct tok_part *p)
+{
+    struct tok_work *w = j->work[0];
+    if (p->found.cap)
+        w->spare[w->nspare++] = p->found;
+    p->found = (struct tok_ids){0};
+}
+
+static int fail(const struct job *j, struct tok_work *w, size_t i, int code)
+{
+    uint64_t at = j->text_at + part_start(j, i);
+    if (at)
+        err_wrap(&w->err, "in the part of the text from byte %llu on", (unsigned long long)at);
+    w->failed = i;
+    return w->code = code;
+}
+
+/* The ids of a part, or what can be told of them without the sum. */
+static int find_ids(struct job *j, struct tok_work *w, size_t i)
+{
+    const struct tok_engine *g = &j->t->engine;
+    struct tok_part *p = &j->part[i];
+    const char *text = j->text + part_start(j, i);
+    size_t n = p->end - part_start(j, i);
+    bool first = j->first && i == 0, last = j->last && i + 1 == j->nparts;
+    int code = 0;
+    p->found = take_spare(j);
+    if (g->look)
+        code = first ? 0 : g->look(g->state, w->scratch, text, n, &p->found, &w->tally, &w->err);
+    else if (g->encode_between)
+        code = g->encode_between(g->state, w->scratch, text, n, first, last, &p->found, &w->tally,
+                                 &w->err);
+    else if (n)
+        code = g->encode(g->state, w->scratch, text, n, &p->found, &w->tally, &w->err);
+    return code ? fail(j, w, i, code) : 0;
+}
+
+/* ---- their ids in order --------------------------------------------------------------------- */
+
+/* Of two ids that fuse where parts meet, one goes. */
+static bool fuses(const struct job *j, int32_t before, int32_t id)
+{
+    return j->t->engine.fuses >= 0 && before == id && id == j->t->engine.fuses;
+}
+
+/* Appends the ids of the next part, which depend on the sum before it. */
+static int take_ids(struct job *j, struct tok_work *w, size_t i)
+{
+    const struct tok_engine *g = &j->t->engine;
+    struct tok_ids *ids = j->ids;
+    size_t from = part_start(j, i), n = j->part[i].end - from, was = ids->n;
+    bool first = j->first && i == 0, last = j->last && i + 1 == j->nparts;
+    int32_t *last_id = &j->work[0]->last_id;
+    int code = g->take(g->state, w->scratch, j->text + from, n, first, last, &j->part[i].found,
+                       &j->sum, ids, &w->tally, &w->err);
+    if (code)
+        return fail(j, w, i, code);
+    if (ids->n > was && fuses(j, *last_id, ids->id[was])) {
+        ids->n--;
+        memmove(ids->id + was, ids->id + was + 1, (ids->n - was) * sizeof(*ids->id));
+    }
+    *last_id = ids->n > was ? ids->id[ids->n - 1] : *last_id;
+    return 0;
+}
+
+static bool has_room(const struct job *j, size_t n)
+{
+    return j->ids->cap - j->ids->n >= n;
+}
+
+/* Room for the ids of the next part, and for as many of each byte behind it. */
+static void make_room(struct job *j, size_t n)
+{
+    double ids = (double)(j->ids->n - j->start + n), bytes = (double)j->part[j->settled].end;
+    double rest = (double)j->part[j->nparts - 1].end - bytes;
+    tok_ids_reserve(j->ids, n + (size_t)(rest > 0 ? ids / bytes * rest * 1.02 : 0));
+}
+
+/* Places the ids of the next part with the lock, and copies them without it. */
+static void copy_ids(struct job *j, const struct tok_ids *found)
+{
+    int32_t *last_id = &j->work[0]->last_id;
+    if (!has_room(j, found->n))
+        make_room(j, found->n);
+    size_t fused = found->n && fuses(j, *last_id, found->id[0]), n = found->n - fused;
+    int32_t *to = j->ids->id + j->ids->n;
+    *last_id = found->n ? found->id[found->n - 1] : *last_id;
+    j->ids->n += n;
+    j->settled++;
+    pthread_mutex_unlock(&j->lock);
+    if (n)
+        mem_copy_past(to, found->id + fused, n * sizeof(*to));
+    pthread_mutex_lock(&j->lock);
+}
+
+/* The caller's ids move only while none is written there. */
+static bool can_settle(const struct job *j)
+{
+    const struct tok_part *p = &j->part[j->settled];
+    if (j->settled == j->nparts || !p->done)
+        return false;
+    return !j->settling || (!j->t->engine.look && has_room(j, p->found.n));
+}
+
+/* The next part; the lock is given away meanwhile. */
+static int settle_next(struct job *j, struct tok_work *w)
+{
+    size_t i = j->settled;
+    struct tok_part *p = &j->part[i];
+    int code = 0;
+    j->settling++;
+    if (j->t->engine.look) {
+        pthread_mutex_unlock(&j->lock);
+        code = take_ids(j, w, i);
+        pthread_mutex_lock(&j->lock);
+        p->done = !code;
+        j->settled += !code;
+    } else {
+        copy_ids(j, &p->found);
+    }
+    j->settling--;
+    put_spare(j, p);
+    return code;
+}
+
+/* A part is done. */
+static int settle(struct job *j, struct tok_work *w, size_t i)
+{
+    int code = 0;
+    pthread_mutex_lock(&j->lock);
+    j->part[i].done = true;
+    while (!code && can_settle(j))
+        code = settle_next(j, w);
+    pthread_mutex_unlock(&j->lock);
+    return code;
+}
+
+static void encode_task(void *arg, int task, int thread)
+{
+    struct job *j = arg;
+    struct tok_work *w = j->work[thread];
+    (void)task;
+    for (size_t i; !w->code && (i = atomic_fetch_add(&j->taken, 1)) < j->nparts;)
+        if (find_ids(j, w, i) || settle(j, w, i))
+            atomic_store(&j->taken, j->nparts); /* all that is left stands behind */
+}
+
+static void check_task(void *arg, int task, int thread)
+{
+    struct job *j = arg;
+    struct tok_work *w = j->work[thread];
+    struct strict s = {.at = j->text_at + part_start(j, (size_t)task)};
+    size_t from = part_start(j, (size_t)task), n = j->part[task].end - from;
+    if (!w->code && (w->code = tok_check_part(j->t, &s, j->text + from, n, true, &w->err)))
+        w->failed = (size_t)task;
+}
+
+/* ---- all together -------------------------------------------------------------------------- */
+
+/* What failed in the first of the parts that did. */
+static int find_failure(const struct job *j, int threads, struct err *e)
+{
+    const struct tok_work *bad = NULL;
+    for (int i = 0; i < threads; i++)
+        if (j->work[i]->code && (!bad || j->work[i]->failed < bad->failed))
+            bad = j->work[i];
+    if (!bad)
+        return 0;
+    *e = bad->err;
+    return bad->code;
+}
+
+static int run(struct job *j, struct pool *pool, struct err *e)
+{
+    int threads = pool_threads(pool), code = 0;
+    for (int i = 0; i < threads; i++)
+        j->work[i]->code = 0;
+    if (j->t->strict) {
+        pool_run(pool, (int)j->nparts, check_task, j);
+        code = find_failure(j, threads, e);
+    }
+    if (!code) {
+        pool_run(pool, threads, encode_task, j);
+        code = find_failure(j, threads, e);
+    }
+    if (!code && j->ids->n - j->start > INT32_MAX)
+        code = err_set(e, ERR_DATA, "a document gives %zu ids, more than 2^31 - 1",
+                       j->ids->n - j->start);
+    if (code)
+        j->ids->n = j->start;
+    return code;
+}
+
+static int encode_split(const struct tokenizer *t, struct pool *pool, struct tok_work *const *work,
+                        const char *text, size_t n, bool first, bool last, struct tok_ids *ids,
+                        struct err *e)
+{
+    struct tok_work *w = work[0];
+    size_t size = part_bytes(pool, n);
+    struct job j = {.t = t,
+                    .sum = first ? 0 : w->sum,
+                    .work = work,
+                    .text = text,
+                    .text_at = w->rest_at,
+                    .first = first,
+                    .last = last,
+                    .ids = ids,
+                    .start = ids->n,
+                    .nparts = find_parts(t, w, text, n, size)};
+    j.part = w->part;
+    w->last_id = first ? -1 : w->last_id;
+    pthread_mutex_init(&j.lock, NULL);
+    int code = run(&j, pool, e);
+    pthread_mutex_destroy(&j.lock);
+    for (size_t i = 0; i < j.nparts; i++)
+        put_spare(&j, &j.part[i]); /* after a failure */
+    w->sum = j.sum;
+    return code;
+}
+
+int tok_encode_parallel(const struct tokenizer *t, struct pool *pool, struct tok_work *const *work,
+                        const char *text, size_t n, struct tok_ids *ids, struct err *e)
+{
+    size_t before = ids->n;
+    if (pool_threads(pool) == 1 || n < 2 * PART_LEAST || !t->engine.cut)
+        return tok_encode(t, work[0], text, n, ids, e);
+    tok_ids_add(ids, t->engine.before, t->engine.nbefore);
+    int code = encode_split(t, pool, work, text, n, true, true, ids, e);
+    if (code)
+        ids->n = before;
+    else
+        tok_ids_add(ids, t->engine.after, t->engine.nafter);
+    return code;
+}
+
+/* The last cut of what waits, 0 if there is none. */
+static size_t last_cut(const struct tokenizer *t, const struct buf *rest)
+{
+    for (size_t to = rest->len; to > 0; to -= to < WINDOW ? to : WINDOW) {
+        size_t cut = find_cut(t, rest->data, 0, to > WINDOW ? to - WINDOW : 0, to);
+        if (cut)
+            return cut;
+    }
+    return 0;
+}
+
+int tok_encode_part_parallel(const struct tokenizer *t, struct pool *pool,
+                             struct tok_work *const *work, const char *text, size_t n, bool last,
+                             struct tok_ids *ids, struct err *e)
+{
+    struct tok_work *w = work[0];
+    struct buf *rest = &w->rest;
+    size_t least = TOGETHER * (size_t)pool_threads(pool), before = ids->n;
+    if (pool_threads(pool) == 1 || !t->engine.cut)
+        return tok_encode_part(t, w, text, n, last, ids, e);
+    if (!w->begun) {
+        tok_ids_add(ids, t->engine.before, t->engine.nbefore);
+        w->enough = least;
+    }
+    w->begun = true;
+    buf_add(rest, text, n);
+    size_t k = last ? rest->len : rest->len >= w->enough ? last_cut(t, rest) : 0;
+    int code = 0;
+    if (k || last) {
+        code = encode_split(t, pool, work, rest->data, k, w->rest_at == 0, last, ids, e);
+        rest->len -= k;
+        memmove(rest->data, rest->data + k, rest->len);
+        w->rest_at += k;
+    }
+    w->enough = k || rest->len < least ? least : 2 * rest->len;
+    if (code)
+        ids->n = before;
+    else if (last)
+        tok_ids_add(ids, t->engine.after, t->engine.nafter);
+    if (last || code) {
+        buf_finish(rest);
+        w->rest_at = 0;
+        w->begun = false;
+    }
+    return code;
+}

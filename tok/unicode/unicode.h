@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_UNICODE_UNICODE_H
+#define TOK_UNICODE_UNICODE_H
+
+/*
+ * Classes of code points by version of Unicode: each reference has tables of its own, and a
+ * tokenizer is exact only with the tables of the one it imitates.
+ *
+ *     UNI_8   punctuation, control and nonspacing marks of Hugging Face's tokenizers
+ *     UNI_9   its normal forms
+ *     UNI_15, UNI_16, UNI_17   regex engines by age
+ *
+ * tests/interop/unicode.py asks the references about every code point. A code point is any number
+ * below UNI_LIMIT (0x110000), surrogates included; a larger one is a bug of the caller. Everything
+ * here is constant and safe in any thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/buf.h"
+
+enum uni_version { UNI_8, UNI_9, UNI_15, UNI_16, UNI_17, UNI_VERSIONS };
+
+enum {
+    UNI_LIMIT = 0x110000,
+    UNI_SHIFT = 7, /* two-level tables: code points to a block */
+    UNI_MASK = (1 << UNI_SHIFT) - 1,
+    UNI_BLOCKS = UNI_LIMIT >> UNI_SHIFT
+};
+
+/* General categories. */
+enum uni_category {
+    UNI_CN,
+    UNI_LU,
+    UNI_LL,
+    UNI_LT,
+    UNI_LM,
+    UNI_LO,
+    UNI_MN,
+    UNI_MC,
+    UNI_ME,
+    UNI_ND,
+    UNI_NL,
+    UNI_NO,
+    UNI_PC,
+    UNI_PD,
+    UNI_PS,
+    UNI_PE,
+    UNI_PI,
+    UNI_PF,
+    UNI_PO,
+    UNI_SM,
+    UNI_SC,
+    UNI_SK,
+    UNI_SO,
+    UNI_ZS,
+    UNI_ZL,
+    UNI_ZP,
+    UNI_CC,
+    UNI_CF,
+    UNI_CS,
+    UNI_CO,
+    UNI_CATEGORIES
+};
+
+enum uni_category uni_category(enum uni_version v, uint32_t c);
+
+/* Sets of categories, for uni_in: bit 1 << category. */
+#define UNI_BITS(first, last) ((2u << (last)) - (1u << (first)))
+#define UNI_L UNI_BITS(UNI_LU, UNI_LO)
+#define UNI_M UNI_BITS(UNI_MN, UNI_ME)
+#define UNI_N UNI_BITS(UNI_ND, UNI_NO)
+#define UNI_P UNI_BITS(UNI_PC, UNI_PO)
+#define UNI_S UNI_BITS(UNI_SM, UNI_SO)
+#define UNI_Z UNI_BITS(UNI_ZS, UNI_ZP)
+
+static inline bool uni_in(enum uni_version v, uint32_t c, uint32_t set)
+{
+    return set >> uni_category(v, c) & 1;
+}
+
+/* The property White_Space, equal in all versions here: \s of Oniguruma and of Rust's regex, and
+ * Rust's char::is_whitespace. */
+bool uni_space(uint32_t c);
+
+/* \w of Rust's regex: Alphabetic, M, Nd, Pc and the joiners. */
+bool uni_word(enum uni_version v, uint32_t c);
+
+/* \w of Oniguruma, as \b has it too: Alphabetic, M, Nd and Pc of 16.0, no joiners, and the
+ * numerals of Latin-1 (U+00B2 and five more), which it lacks within [..]. */
+bool uni_word_oniguruma(uint32_t c, bool in_class);
+
+/* The property Script = Han. */
+bool uni_han(enum uni_version v, uint32_t c);
+
+/*
+ * The property Script of 9.0 as SentencePiece's trainers tell scripts apart: a number for each.
+ * Hiragana, Katakana and U+30FC count as Han; what has no script counts as common.
+ */
+enum { UNI_SCRIPT_COMMON, UNI_SCRIPT_INHERITED, UNI_SCRIPT_HAN };
+uint8_t uni_script(uint32_t c);
+
+/*
+ * A property as Oniguruma knows it by name (16.0: scripts, POSIX classes, some binary ones), the
+ * name in small letters without spaces, '-' and '_'; its ranges follow one another. False if there
+ * is none of the name, if there is no range more.
+ */
+struct uni_ranges {
+    const uint8_t *at;
+    uint32_t first, end; /* the range: [first, end) */
+};
+bool uni_find_named(const char *name, struct uni_ranges *ret);
+bool uni_next_range(struct uni_ranges *r);
+
+/*
+ * Lower case as Rust's char::to_lowercase of 17.0, code point by code point, without regard to what
+ * stands around. Returns how many it gives: 1, or 2 for U+0130.
+ */
+size_t uni_lower(uint32_t c, uint32_t ret[2]);
+
+/* Grapheme_Cluster_Break of 17.0, and what rules GB9c and GB11 ask beside it. */
+enum uni_cluster {
+    CLUSTER_OTHER,
+    CLUSTER_CR,
+    CLUSTER_LF,
+    CLUSTER_CONTROL,
+    CLUSTER_EXTEND,
+    CLUSTER_ZWJ,
+    CLUSTER_REGIONAL,
+    CLUSTER_PREPEND,
+    CLUSTER_SPACING,
+    CLUSTER_L,
+    CLUSTER_V,
+    CLUSTER_T,
+    CLUSTER_LV,
+    CLUSTER_LVT,
+    CLUSTER_PICTURE,   /* Extended_Pictographic */
+    CLUSTER_CONSONANT, /* of conjuncts */
+    CLUSTER_OUTSIDE,   /* an EXTEND that ends a conjunct */
+    CLUSTER_LINKER     /* an EXTEND that makes one */
+};
+
+enum uni_cluster uni_cluster(uint32_t c);
+
+/* The script as the UnicodeScripts pre-tokenizer of Hugging Face tells them apart, by a number of
+ * its own; 0: joins whatever stands before. */
+uint8_t uni_script_run(uint32_t c);
+
+/* ---- texts: UTF-8 that the caller knows to be valid; other bytes do no harm, but give what they
+ * give. What comes out is appended. ------------------------------------------------------------ */
+
+void uni_lowercase(const char *text, size_t n, struct buf *out);
+
+/* Normal forms of Unicode 9.0. */
+enum uni_form { UNI_NFC, UNI_NFD, UNI_NFKC, UNI_NFKD };
+
+/* How many bytes at the beginning surely stay as they are: n, or a place where a character begins.
+ * It is n for nearly every text that is in the form; ASCII is passed at the speed of memory. */
+size_t uni_normal_prefix(enum uni_form f, const char *text, size_t n);
+
+/* Whether c may act on what stands before it: else a text may be cut before c, and its two parts
+ * have the normal form of the whole. */
+bool uni_acts_before(enum uni_form f, uint32_t c);
+
+void uni_normalize(enum uni_form f, const char *text, size_t n, struct buf *out);
+
+/* The parts of one form: the code points that c decomposes to, in their order, and how many; what
+ * two compose to, 0: nothing. */
+enum { UNI_DECOMPOSED_MAX = 18 };
+size_t uni_decompose(enum uni_form f, uint32_t c, uint32_t ret[UNI_DECOMPOSED_MAX]);
+uint32_t uni_composite(uint32_t a, uint32_t b);
+
+/* Bytes of the extended grapheme cluster at p, n > 0, which begins one. */
+size_t uni_cluster_length(const char *p, size_t n);
+
+/* The canonical combining class of 9.0. */
+uint8_t uni_combining(uint32_t c);
+
+/*
+ * A byte of one's own for each code point, by the categories of a version, for hot loops: two
+ * loads.
+ */
+struct uni_map {
+    uint16_t *block; /* UNI_BLOCKS of them */
+    uint8_t *value;
+    size_t blocks, cap;
+};
+
+void uni_map_init(struct uni_map *m, enum uni_version v, const uint8_t value[UNI_CATEGORIES]);
+void uni_map_finish(struct uni_map *m);
+
+static inline uint8_t uni_map_get(const struct uni_map *m, uint32_t c)
+{
+    return m->value[(size_t)m->block[c >> UNI_SHIFT] << UNI_SHIFT | (c & UNI_MASK)];
+}
+
+#endif
