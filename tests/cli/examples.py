@@ -254,7 +254,7 @@ def missing(command):
 
 
 def codes_agree():
-    with open(f"{SRC}/base/err.h") as f:
+    with open(f"{SRC}/base/core/err.h") as f:
         text = f.read().replace("\\\n", " ")
     want = {int(n): m for n, m in re.findall(r"X\(\w+,\s*(\d+),\s*\"([^\"]*)\"\)", text)}
     with open(f"{SRC}/README.md") as f:
