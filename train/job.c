@@ -32,8 +32,8 @@ static int add_manifest(const struct job *j, const char *prefix, struct buf *all
     int code = manifest_read(prefix, &m, &found, e);
     if (!code && found) {
         if (j->has_manifest)
-            code = manifest_compare(&m, prefix, j->data_prefix, j->manifest.digest,
-                                    j->manifest.vocab_size, e);
+            code = manifest_compare(&m, prefix, j->data_prefix, j->manifest.tokenizer_path,
+                                    j->manifest.digest, j->manifest.vocab_size, e);
         if (!code)
             code = sha_file(path, digest, e);
         if (!code)

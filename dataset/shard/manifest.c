@@ -409,20 +409,32 @@ int manifest_same_work(const struct manifest *was, const struct manifest *now, c
     return code ? code : same_inputs(was, now, who, e);
 }
 
+/* "a.model (SHA-256 0123456789ab)", as far as file and digest are known. */
+static char *tokenizer_name(const char *path, const char *digest)
+{
+    bool known = digest && digest[0];
+    if (path)
+        return known ? mem_printf("%s (SHA-256 %.12s)", path, digest) : mem_strdup(path);
+    return known ? mem_printf("a tokenizer with SHA-256 %.12s", digest)
+                 : mem_strdup("an unknown tokenizer");
+}
+
 int manifest_compare(const struct manifest *m, const char *prefix, const char *who,
-                     const char *digest, int64_t vocab_size, struct err *e)
+                     const char *path, const char *digest, int64_t vocab_size, struct err *e)
 {
     int code = 0;
+    char *ours = tokenizer_name(m->tokenizer_path, m->digest);
+    char *theirs = tokenizer_name(path, digest);
     if (m->digest[0] && digest && digest[0] && strcmp(m->digest, digest) != 0)
-        code = err_set(e, ERR_USAGE, "%s was tokenized with tokenizer %s, but %s has tokenizer %s",
-                       prefix, m->digest, who, digest);
+        code = err_set(e, ERR_USAGE, "%s was tokenized with %s, but %s has %s", prefix, ours, who,
+                       theirs);
     else if (m->vocab_size > 0 && vocab_size > 0 && m->vocab_size != vocab_size)
         code = err_set(e, ERR_USAGE,
-                       "%s was tokenized with a vocabulary of %" PRId64
-                       " (tokenizer %s), but %s has one of %" PRId64 " (tokenizer %s)",
-                       prefix, m->vocab_size, m->digest[0] ? m->digest : "not known", who,
-                       vocab_size, digest && digest[0] ? digest : "not known");
+                       "%s was tokenized with %s of %" PRId64 " tokens, but %s has %s of %" PRId64,
+                       prefix, ours, m->vocab_size, who, theirs, vocab_size);
     if (code)
-        err_hint(e, "tokenize the data with the other tokenizer, or start another run");
+        err_hint(e, "data that goes together needs one tokenizer: tokenize one of them again");
+    free(ours);
+    free(theirs);
     return code;
 }

@@ -96,11 +96,11 @@ int manifest_same_work(const struct manifest *was, const struct manifest *now, c
                        struct err *e);
 
 /*
- * ERR_USAGE, naming both digests (or both sizes), unless tokenizer digest and vocabulary size equal
- * those of `who` ("checkpoint runs/a/iter_0000100"). A digest or size that either side lacks is not
- * compared.
+ * ERR_USAGE, naming both tokenizers by file and digest, unless tokenizer digest and vocabulary size
+ * equal those of `who` ("checkpoint runs/a/iter_0000100"), whose tokenizer lies at `path` (NULL:
+ * not known). A digest or size that either side lacks is not compared.
  */
 int manifest_compare(const struct manifest *m, const char *prefix, const char *who,
-                     const char *digest, int64_t vocab_size, struct err *e);
+                     const char *path, const char *digest, int64_t vocab_size, struct err *e);
 
 #endif

@@ -116,13 +116,21 @@ static int add_prefix(const char *given, struct names *all, struct err *e)
     return code;
 }
 
+/* A prefix beside which a folder of its name lies (as that of index caches) is not a folder. */
+static bool is_folder(const char *given)
+{
+    char *idx = mem_printf("%s.idx", given);
+    bool prefix = file_exists(idx);
+    free(idx);
+    return !prefix && file_is_dir(given);
+}
+
 int merge_find(const char *const *given, size_t n, char ***ret, size_t *ret_n, struct err *e)
 {
     struct names all = {0};
     int code = 0;
     for (size_t i = 0; i < n && !code; i++)
-        code =
-            file_is_dir(given[i]) ? add_folder(given[i], &all, e) : add_prefix(given[i], &all, e);
+        code = is_folder(given[i]) ? add_folder(given[i], &all, e) : add_prefix(given[i], &all, e);
     if (code) {
         names_free(all.name, all.n);
         return code;
@@ -211,15 +219,14 @@ static int join_manifest(struct merge *m, const struct manifest *b, const char *
                          struct err *e)
 {
     struct manifest *a = &m->manifest;
-    char *who = mem_printf("%s", prefix);
-    int code =
-        m->known ? manifest_compare(a, m->q->prefix[0], who, b->digest, b->vocab_size, e) : 0;
+    int code = m->known ? manifest_compare(a, m->q->prefix[0], prefix, b->tokenizer_path, b->digest,
+                                           b->vocab_size, e)
+                        : 0;
     if (!code && m->known && a->eod != b->eod)
         code = err_set(e, ERR_USAGE,
                        "%s: its end of document is id %" PRId64
                        ", that of the shards before it is %" PRId64,
                        prefix, b->eod, a->eod);
-    free(who);
     if (code)
         return code;
     join_options(m, b);

@@ -193,7 +193,7 @@ static int settle(struct export *x, struct err *e)
     if (found)
         code = manifest_fits_shard(&m, &x->shard, e);
     if (!code && found && t)
-        code = manifest_compare(&m, x->q->prefix, t->path ? t->path : "the tokenizer", t->digest,
+        code = manifest_compare(&m, x->q->prefix, "the command line", t->path, t->digest,
                                 t->vocab_size, e);
     manifest_close(&m);
     return code;

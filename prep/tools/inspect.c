@@ -78,9 +78,7 @@ static int look(struct inspection *x, struct err *e)
     if (!code && x->has_manifest)
         code = manifest_fits_shard(&x->manifest, &x->shard, e);
     if (!code && x->has_manifest && x->q->tok)
-        code = manifest_compare(&x->manifest, prefix,
-                                tok_info(x->q->tok)->path ? tok_info(x->q->tok)->path
-                                                          : "the tokenizer",
+        code = manifest_compare(&x->manifest, prefix, "the command line", tok_info(x->q->tok)->path,
                                 tok_info(x->q->tok)->digest, tok_info(x->q->tok)->vocab_size, e);
     if (!code)
         code = count_lengths(x, e);

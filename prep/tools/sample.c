@@ -44,8 +44,8 @@ static int settle(struct view *v, const char *prefix, struct err *e)
                            : 0;
     v->limit = size > 0 && size < SHARD_ANY_ID ? size : SHARD_ANY_ID;
     if (t && found)
-        code = manifest_compare(&m, prefix, t->path ? t->path : "the tokenizer", t->digest,
-                                t->vocab_size, e);
+        code =
+            manifest_compare(&m, prefix, "the command line", t->path, t->digest, t->vocab_size, e);
     manifest_close(&m);
     if (!code && wanted && eod < 0)
         code =

@@ -83,10 +83,9 @@ static int settle(const struct verify_request *q, const struct manifest *m, stru
         size = m->vocab_size;
     r->limit = size > 0 && size < SHARD_ANY_ID ? size : SHARD_ANY_ID;
     r->eod = t ? t->eod : r->has_manifest ? m->eod : -1;
-    return t && r->has_manifest
-               ? manifest_compare(m, q->prefix, t->path ? t->path : "the tokenizer", t->digest,
-                                  t->vocab_size, e)
-               : 0;
+    return t && r->has_manifest ? manifest_compare(m, q->prefix, "the command line", t->path,
+                                                   t->digest, t->vocab_size, e)
+                                : 0;
 }
 
 /* The shard was found bad, as `e` says: can it be mended, and is it to be? 0: it was. */

@@ -45,7 +45,7 @@ no_file n.jsonl
 no_temps .
 printf '{"<unk>": 0, "two": 1, "one": 2, "<|endoftext|>": 3}' >w.json
 expect 2 "$PREP" export $d --tokenizer w.json
-err_has "$(sha256sum <w.json | cut -d' ' -f1)"
+err_has "w.json (SHA-256 $(sha256sum <w.json | cut -c 1-12))"
 cp $d.idx x.idx
 head -c 10 $d.bin >x.bin
 expect 3 "$PREP" export x --ids

@@ -93,8 +93,8 @@ expect 0 "$PREP" inspect x
 t "another tokenizer than the data's"
 printf '{"<unk>": 0, "two": 1, "one": 2, "<|endoftext|>": 3}' >w.json
 expect 2 "$PREP" inspect $d --tokenizer w.json
-err_has "$(sha256sum <v.json | cut -d' ' -f1)"
-err_has "$(sha256sum <w.json | cut -d' ' -f1)"
+err_has "v.json (SHA-256 $(sha256sum <v.json | cut -c 1-12))"
+err_has "the command line has w.json (SHA-256 $(sha256sum <w.json | cut -c 1-12))"
 
 t "the maps that Megatron itself wrote"
 if [ -d "$DATA/index-map" ]; then

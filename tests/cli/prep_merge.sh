@@ -38,6 +38,13 @@ same n.idx parts/a_text_document.idx
 expect 2 "$PREP" merge parts --output-prefix parts/a_text_document --overwrite
 err_has "both"
 
+t "a prefix beside which a folder of its name lies is the prefix"
+cp m.bin own.bin
+cp m.idx own.idx
+mkdir own
+expect 0 "$PREP" merge m own --output-prefix two
+rm -r own own.bin own.idx two*
+
 t "what does not go together"
 expect 2 "$PREP" merge
 err_has "--output-prefix"
@@ -47,7 +54,7 @@ expect 4 "$PREP" merge nothing --output-prefix o
 printf '{"<unk>": 0, "two": 1, "one": 2, "<|endoftext|>": 3}' >w.json
 "$PREP" build --quiet --input a.jsonl --tokenizer w.json --append-eod --output-prefix w
 expect 2 "$PREP" merge m w_text_document --output-prefix o
-err_has "$(sha256sum <w.json | cut -d' ' -f1)"
+err_has "w.json (SHA-256 $(sha256sum <w.json | cut -c 1-12))"
 printf '{"text": "70000"}\n' >wide.jsonl
 "$PREP" build --quiet --input wide.jsonl --tokenizer-type NullTokenizer --vocab-size 70001 --output-prefix wide
 expect 2 "$PREP" merge m wide_text_document --output-prefix o

@@ -144,16 +144,20 @@ static void malformed_ones_are_refused(void)
 static void other_tokenizers_are_told(void)
 {
     struct err e;
-    T_OK(manifest_compare(&full, "d/x", "checkpoint c", DIGEST_A, 2000, &e), &e);
-    T_OK(manifest_compare(&full, "d/x", "checkpoint c", NULL, 0, &e), &e);
-    T_OK(manifest_compare(&full, "d/x", "checkpoint c", "", 2000, &e), &e);
-    T_ERR(manifest_compare(&full, "d/x", "checkpoint c", DIGEST_B, 2000, &e), &e, ERR_USAGE,
-          "d/x was tokenized with tokenizer " DIGEST_A
-          ", but checkpoint c has tokenizer " DIGEST_B);
-    T_ERR(manifest_compare(&full, "d/x", "checkpoint c", DIGEST_A, 2001, &e), &e, ERR_USAGE,
-          "vocabulary of 2000 (tokenizer " DIGEST_A
-          "), but checkpoint c has one of 2001 (tokenizer " DIGEST_A ")");
-    T_ERR(manifest_compare(&full, "d/x", "checkpoint c", NULL, 2001, &e), &e, ERR_USAGE, "2001");
+    T_OK(manifest_compare(&full, "d/x", "checkpoint c", "c/t.model", DIGEST_A, 2000, &e), &e);
+    T_OK(manifest_compare(&full, "d/x", "checkpoint c", NULL, NULL, 0, &e), &e);
+    T_OK(manifest_compare(&full, "d/x", "checkpoint c", NULL, "", 2000, &e), &e);
+    T_ERR(manifest_compare(&full, "d/x", "checkpoint c", "c/t.model", DIGEST_B, 2000, &e), &e,
+          ERR_USAGE,
+          "d/x was tokenized with t/x.model (SHA-256 aaaaaaaaaaaa), but checkpoint c has c/t.model "
+          "(SHA-256 bbbbbbbbbbbb)");
+    T_ERR(manifest_compare(&full, "d/x", "checkpoint c", "c/t.model", DIGEST_A, 2001, &e), &e,
+          ERR_USAGE,
+          "of 2000 tokens, but checkpoint c has c/t.model (SHA-256 aaaaaaaaaaaa) of 2001");
+    T_ERR(manifest_compare(&full, "d/x", "d/y", NULL, DIGEST_B, 2000, &e), &e, ERR_USAGE,
+          "but d/y has a tokenizer with SHA-256 bbbbbbbbbbbb");
+    T_ERR(manifest_compare(&full, "d/x", "checkpoint c", NULL, NULL, 2001, &e), &e, ERR_USAGE,
+          "2001");
 }
 
 static void other_data_is_told(void)
