@@ -161,3 +161,21 @@ cp d_text_document.manifest.json c_text_document.manifest.json
 head -c 100 d_text_document.bin >c_text_document.bin
 expect 3 "$PREP" verify c_text_document
 err_has "c_text_document"
+
+t "lists that would take what follows"
+expect 2 "$TOK" inspect --corpus t.txt m.model
+err_has "--corpus took 'm.model' as a value"
+expect 2 "$TOK" extend --output x.model --add-special '<a>' m.model
+err_has "--add-special took 'm.model' as a value"
+expect 0 "$PREP" inspect --documents 3 d_text_document --tokenizer m.model
+
+t "tokenizers that are none: swapped, empty, any JSON, a name of the Hub"
+expect 3 "$TOK" encode --tokenizer s.jsonl t.txt
+err_has "s.jsonl"
+expect 3 "$TOK" encode --tokenizer empty t.txt
+err_has "empty: is empty"
+echo '{"a": 1}' >any.json
+expect 3 "$TOK" encode --tokenizer any.json t.txt
+err_has "any.json: not a vocabulary"
+expect 4 "$TOK" encode --tokenizer meta-llama/Llama-3.1-8B t.txt
+err_has "Hub"

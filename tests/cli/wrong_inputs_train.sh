@@ -56,3 +56,30 @@ err_has "--finetune needs --load"
 t "train run: an older checkpoint by its folder"
 expect 0 $run --save r --save-interval 1
 expect 0 $run --no-save --load r/iter_0000001
+
+t "train run: index maps that cannot be kept"
+echo a >file
+expect 4 $run --no-save --data-cache-path file
+err_has "hint: index maps are kept beside the data: --data-cache-path FOLDER"
+err_has "--no-index-cache"
+
+t "train run: --data-path of what is not token data"
+bare=${run% --data-path *}
+expect 4 $bare --no-save --data-path nosuch
+err_has "nosuch.bin and nosuch.idx do not exist"
+expect 3 $bare --no-save --data-path s.jsonl
+err_has "s.jsonl is a file, not the prefix of token data"
+expect 4 $bare --no-save --data-path dir
+err_has "dir is a folder, not the prefix of token data"
+expect 0 $bare --no-save --data-path d_text_document.bin
+mkdir -p cut
+cp d_text_document.idx d_text_document.manifest.json cut
+head -c 100 d_text_document.bin >cut/d_text_document.bin
+expect 3 $bare --no-save --data-path cut/d_text_document
+err_has "cut/d_text_document.bin"
+
+t "train run: sizes of 0"
+expect 2 $run --no-save --num-layers 0
+err_has "--num-layers: must be from 1"
+expect 2 $run --no-save --train-iters 0
+err_has "--train-iters: must be at least 1, got 0"

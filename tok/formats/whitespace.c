@@ -234,16 +234,22 @@ static void ws_destroy(void *state)
 /* Says what is wrong with one member, if anything. */
 static int take_word(struct ws *s, const char *path, const struct json *w, struct err *e)
 {
-    if (w->kind != JSON_INT)
-        return err_set(e, ERR_DATA,
-                       "%s: the value of \"%.64s\" is no whole number: not a "
-                       "vocabulary of words and ids",
-                       path, w->key);
-    if (w->integer < 0 || (uint64_t)w->integer >= s->npieces)
-        return err_set(e, ERR_DATA,
-                       "%s: the word \"%.64s\" has id %lld, but ids of %zu words are "
-                       "0 to %zu",
-                       path, w->key, (long long)w->integer, s->npieces, s->npieces - 1);
+    static const char forms[] = "a tokenizer.json has the key \"model\"; a vocabulary maps every "
+                                "word to an id, without gaps";
+    if (w->kind != JSON_INT) {
+        err_set(e, ERR_DATA,
+                "%s: not a tokenizer: neither a tokenizer.json nor a vocabulary (the value of "
+                "\"%.64s\" is not an integer)",
+                path, w->key);
+        return err_hint(e, "%s", forms);
+    }
+    if (w->integer < 0 || (uint64_t)w->integer >= s->npieces) {
+        err_set(e, ERR_DATA,
+                "%s: not a vocabulary: the word \"%.64s\" has id %lld, but ids of %zu words are "
+                "0 to %zu",
+                path, w->key, (long long)w->integer, s->npieces, s->npieces - 1);
+        return err_hint(e, "%s", forms);
+    }
     if (s->piece[w->integer].p)
         return err_set(e, ERR_DATA, "%s: the words \"%.64s\" and \"%.64s\" have the same id %lld",
                        path, s->piece[w->integer].p, w->key, (long long)w->integer);

@@ -223,11 +223,13 @@ static void refuse(const char *text, int want, const char *words)
 static void bad_vocabularies_are_refused(void)
 {
     refuse("{\"a\": 0}", ERR_DATA, "needs the word <unk>");
-    refuse("{\"<unk>\": 0, \"a\": 2}", ERR_DATA, "has id 2");
+    refuse("{\"<unk>\": 0, \"a\": 2}", ERR_DATA, "not a vocabulary: the word \"a\" has id 2");
     refuse("{\"<unk>\": 0, \"a\": 0}", ERR_DATA, "the same id 0");
     refuse("{\"<unk>\": 0, \"a\": -1}", ERR_DATA, "has id -1");
-    refuse("{\"<unk>\": 0, \"a\": \"b\"}", ERR_DATA, "no whole number");
-    refuse("{\"<unk>\": 0, \"a\": 1.5}", ERR_DATA, "no whole number");
+    refuse("{\"<unk>\": 0, \"a\": \"b\"}", ERR_DATA,
+           "not a tokenizer: neither a tokenizer.json nor a vocabulary");
+    refuse("{\"<unk>\": 0, \"a\": 1.5}", ERR_DATA,
+           "not a tokenizer: neither a tokenizer.json nor a vocabulary");
     refuse("{}", ERR_DATA, "not a JSON object of words");
     refuse("{\"<unk>\": 0", ERR_DATA, "vocab.json");
     refuse("{\"model\": {}, \"added_tokens\": []}", ERR_DATA, "model.vocab is missing");
