@@ -133,7 +133,7 @@ printf 'input = ["b.jsonl"]\n' >b.toml
 expect 0 "$PREP" build --config b.toml --input a.jsonl $null --output-prefix one
 err_has "1 documents"
 expect 2 "$TRAIN" run --learning-rate 1 --batch-size 8 --max-steps 5 --epochs 1 --device cpu --resume --dry-run
-err_has "7 unknown options of train run: --learning-rate, --batch-size, --max-steps, --epochs, --device, --resume and --dry-run"
+err_has "7 unknown options of $(basename "$TRAIN") run: --learning-rate, --batch-size, --max-steps, --epochs, --device, --resume and --dry-run"
 err_has "--learning-rate: --lr; --batch-size: --global-batch-size"
 expect 2 "$TRAIN" generate --stop x --template chatml
 err_has "--template: --chat"

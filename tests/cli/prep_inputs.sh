@@ -122,7 +122,7 @@ err_has "--text-separator has no effect without --input-format text"
 expect 0 "$PREP" inspect noeffect_text_document --strict --specials parse --no-add-special-tokens --engine own --seed 3 \
     --split 9,1,0 --seq-length 8 --num-samples 4 --num-valid-samples 4 --data-rules core --part valid --eod-mask-loss \
     --exhaustive --data-cache-path x
-err_has "--specials, --engine, --strict and --add-special-tokens have no effect in prep inspect"
+err_has "--specials, --engine, --strict and --add-special-tokens have no effect in $(basename "$PREP") inspect"
 err_has "--data-cache-path, --data-rules, --seq-length, --num-samples, --num-valid-samples, --exhaustive, --seed, --split, --part and --eod-mask-loss have no effect without --samples"
 
 t "what makes no sense is refused"

@@ -53,7 +53,7 @@ echo '1 2' >ids
 expect 0 "$TOK" decode --tokenizer vocab.json ids
 check [ ! -s .err ]
 expect 0 "$TOK" decode --tokenizer vocab.json --strict --specials parse --no-add-special-tokens ids
-err_has "--specials, --strict and --add-special-tokens have no effect in tok decode"
+err_has "--specials, --strict and --add-special-tokens have no effect in $(basename "$TOK") decode"
 check [ "$(wc -l <.err)" = 1 ]
 out_is "one two"
 printf '{"model": {"type": "WordLevel", "unk_token": "u", "vocab": {"u": 0, "one": 1}}}' >hf.json
@@ -92,7 +92,7 @@ t "options about texts do nothing without one"
 expect 0 "$TOK" inspect --tokenizer vocab.json --strict --input_format text --json-keys x --no-add-special-tokens
 err_has "--input_format, --json-keys, --strict and --add-special-tokens have no effect without --corpus"
 expect 0 "$TOK" inspect --tokenizer hf.json --corpus w --no-add-special-tokens
-err_has "--add-special-tokens has no effect in tok inspect"
+err_has "--add-special-tokens has no effect in $(basename "$TOK") inspect"
 expect 0 "$TOK" inspect --tokenizer vocab.json --corpus w --json-keys x
 err_has "--json-keys has no effect: no input is JSONL"
 expect 0 "$TOK" inspect --tokenizer vocab.json --corpus x.jsonl --json-keys x --by lang --input_format jsonl

@@ -473,4 +473,4 @@ err_has "hint: names behind the verb are files; for a text itself: echo ... | "
 expect 4 "$TOK" decode --tokenizer vocab.json 1 2
 err_has "for ids themselves: echo ... | "
 expect 0 "$TOK" encode --tokenizer vocab.json --preset ucllm s
-err_has "--preset has no effect in tok encode"
+err_has "--preset has no effect in $(basename "$TOK") encode"

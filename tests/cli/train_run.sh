@@ -259,7 +259,7 @@ t "plan takes the command line of run: what has no effect there is named in one 
 expect 0 "$TRAIN" plan $tiny --train-iters 5 --save p --load nosuch --lr-warmup-iters 2
 out_has "parameters      28448"
 err_has "--save, --load, "
-err_has "have no effect in train plan"
+err_has "have no effect in $(basename "$TRAIN") plan"
 no_file p/.lock
 expect 0 "$TRAIN" plan --num-layers 2 --hidden-size 32 --num-attention-heads 4 --max-position-embeddings 32 \
     --data-path d_text_document
