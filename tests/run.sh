@@ -4,7 +4,7 @@
 # once more under sanitizers, and one planted fault after the other. Ends in "N passed, N failed".
 #
 #   tests/run.sh            all of it (twenty to twenty-five minutes on two cores)
-#   tests/run.sh --plain    one build, no sanitizers, no faults (about eight)
+#   tests/run.sh --plain    one build, no sanitizers, no faults (about twelve)
 #   tests/run.sh --full     the long tier of every suite as well
 set -eu
 cd "$(dirname "$0")/.."
