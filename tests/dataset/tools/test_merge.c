@@ -232,7 +232,7 @@ static void manifests_are_merged(void)
     shard_close(&s);
     manifest_close(&m);
     const char *ac[] = {t_path("ka"), t_path("kc")};
-    T_ERR(merge(ac, 2, t_path("kac"), &r, &e), &e, ERR_USAGE, two);
+    T_ERR(merge(ac, 2, t_path("kac"), &r, &e), &e, ERR_USAGE, "222222222222");
     const char *ad[] = {t_path("ka"), t_path("kd")};
     T_OK(merge(ad, 2, t_path("kad"), &r, &e), &e);
     T_CHECK(r.mixed_eod);
