@@ -32,7 +32,7 @@ int cmd_open(const struct cli *c, const char *path, struct tokenizer **ret, stru
 
 struct vocab {
     const struct tokenizer *t;
-    struct surface surface;
+    struct token_bytes surface;
     bool spelt; /* pieces are compared as they are spelt */
     struct words words;
 };
@@ -40,14 +40,14 @@ struct vocab {
 static const char *word_of(const struct vocab *v, int64_t id, size_t *ret_n)
 {
     if (!v->spelt)
-        return surface_of(&v->surface, (int32_t)id, ret_n);
+        return token_bytes_of(&v->surface, (int32_t)id, ret_n);
     return tok_piece(v->t, id, ret_n);
 }
 
 static void open_vocab(struct vocab *v, const struct tokenizer *t)
 {
     *v = (struct vocab){.t = t};
-    surface_init(&v->surface, t);
+    token_bytes_init(&v->surface, t);
 }
 
 static void index_vocab(struct vocab *v, bool spelt)
@@ -65,7 +65,7 @@ static void index_vocab(struct vocab *v, bool spelt)
 static void close_vocab(struct vocab *v)
 {
     words_finish(&v->words);
-    surface_finish(&v->surface);
+    token_bytes_finish(&v->surface);
 }
 
 struct overlap {

@@ -122,7 +122,7 @@ static void put_window(struct job *j, struct batch *b, struct tok_ids *ids,
     } else {
         cmd_out_before(&j->out, ids->n, &b->out);
         cmd_out_part(&j->out, ids, true, &b->out);
-        cmd_out_behind(&j->out, &b->out);
+        cmd_out_async(&j->out, &b->out);
     }
     b->ids += ids->n;
     b->written++;
@@ -172,13 +172,13 @@ static int put_doc(struct job *j, struct batch *b, int thread, const char *text,
         return put_windows(j, b, thread, text, n);
     int code = tok_encode(j->tok, j->work[thread], text, n, ids, &b->err);
     size_t all = ids->n, unknown = cmd_pieces(j->cli) && !code ? count_unknown(j, ids) : 0;
-    struct tok_said said = {0};
+    struct tok_unknown said = {0};
     if (unknown)
         tok_say_unknown(j->tok, j->work[thread], text, n, ids->id, ids->n, &said);
     if (!code)
         code = limit_ids(j, &limit, true, ids, &b->err);
     if (code) {
-        tok_said_finish(&said);
+        tok_unknown_finish(&said);
         return code;
     }
     size_t gone = unknown ? unknown - count_unknown(j, ids) : 0;
@@ -192,8 +192,8 @@ static int put_doc(struct job *j, struct batch *b, int thread, const char *text,
         cmd_out_said(&j->out, ids, &said, limit.left ? gone : 0, &b->out);
     else
         cmd_out_part(&j->out, ids, true, &b->out);
-    cmd_out_behind(&j->out, &b->out);
-    tok_said_finish(&said);
+    cmd_out_async(&j->out, &b->out);
+    tok_unknown_finish(&said);
     b->ids += ids->n;
     return 0;
 }
@@ -402,7 +402,7 @@ static int encode_long(struct job *j, struct err *e)
     if (!code)
         code = copy(j, &out, e);
     b.len = 0;
-    cmd_out_behind(&j->out, &b);
+    cmd_out_async(&j->out, &b);
     if (!code)
         code = sink_write(&j->sink, b.data, b.len, e);
     j->ndocs += !code;

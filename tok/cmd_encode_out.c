@@ -93,11 +93,11 @@ static void put_one(struct buf *b, const struct cmd_out *o, int32_t id)
 static void make_spelling(struct cmd_out *o)
 {
     struct buf b = {0};
-    join_init(&o->spelling, (size_t)tok_info(o->tok)->vocab_size);
+    id_bytes_init(&o->spelling, (size_t)tok_info(o->tok)->vocab_size);
     for (int32_t id = 0; id < tok_info(o->tok)->vocab_size; id++) {
         buf_reset(&b);
         put_one(&b, o, id);
-        join_set(&o->spelling, (size_t)id, b.data, b.len, 0);
+        id_bytes_set(&o->spelling, (size_t)id, b.data, b.len, 0);
     }
     buf_finish(&b);
 }
@@ -114,7 +114,7 @@ static void put_list(struct buf *b, const struct cmd_out *o, const struct tok_id
         memmove(b->data + from, b->data + from + 1, b->len - from);
     }
     if (o->spelling.of)
-        join_put(&o->spelling, ids->id + i, ids->n - i, b);
+        id_bytes_append(&o->spelling, ids->id + i, ids->n - i, b);
     else
         for (; i < ids->n; i++)
             put_one(b, o, ids->id[i]);
@@ -155,7 +155,7 @@ void cmd_out_part(const struct cmd_out *o, const struct tok_ids *ids, bool first
     }
 }
 
-void cmd_out_behind(const struct cmd_out *o, struct buf *b)
+void cmd_out_async(const struct cmd_out *o, struct buf *b)
 {
     if (o->cli->format == CMD_TEXT)
         buf_addc(b, '\n');
@@ -180,13 +180,13 @@ void cmd_out_open(struct cmd_out *o, const struct cli *c, const struct tokenizer
 
 void cmd_out_close(struct cmd_out *o)
 {
-    join_finish(&o->spelling);
+    id_bytes_finish(&o->spelling);
 }
 
 /* Ids or pieces with what parts them; `said` may be NULL, and without it all unknown ones are the
  * unknown piece. */
 static void put_ids(struct buf *b, const struct tokenizer *t, const struct cli *c,
-                    const int32_t *id, size_t n, const struct tok_said *said, size_t gone)
+                    const int32_t *id, size_t n, const struct tok_unknown *said, size_t gone)
 {
     bool json = c->format == CMD_JSON, pieces = cmd_pieces(c);
     int64_t unk = tok_info(t)->unk;
@@ -211,8 +211,8 @@ static void put_ids(struct buf *b, const struct tokenizer *t, const struct cli *
     }
 }
 
-void cmd_out_said(const struct cmd_out *o, const struct tok_ids *ids, const struct tok_said *said,
-                  size_t gone, struct buf *b)
+void cmd_out_said(const struct cmd_out *o, const struct tok_ids *ids,
+                  const struct tok_unknown *said, size_t gone, struct buf *b)
 {
     put_ids(b, o->tok, o->cli, ids->id, ids->n, said, gone);
 }
@@ -221,7 +221,7 @@ void cmd_put_nbest(struct buf *b, const struct tokenizer *t, const struct cli *c
                    struct tok_work *w, const char *text, size_t n, const struct tok_nbest *list)
 {
     bool json = c->format == CMD_JSON;
-    struct tok_said said = {0};
+    struct tok_unknown said = {0};
     if (json)
         buf_adds(b, "{\"nbest\":[");
     for (size_t i = 0, from = 0; i < list->n; from = list->end[i++]) {
@@ -237,5 +237,5 @@ void cmd_put_nbest(struct buf *b, const struct tokenizer *t, const struct cli *c
     }
     if (json)
         buf_adds(b, "]}\n");
-    tok_said_finish(&said);
+    tok_unknown_finish(&said);
 }

@@ -15,7 +15,7 @@ struct cmd_out {
     const struct cli *cli;
     const struct tokenizer *tok;
     struct docstream_header header;
-    struct join_table spelling; /* CMD_TEXT, CMD_JSON */
+    struct id_bytes_table spelling; /* CMD_TEXT, CMD_JSON */
 };
 
 void cmd_out_open(struct cmd_out *o, const struct cli *c, const struct tokenizer *t);
@@ -29,9 +29,9 @@ void cmd_out_id(const struct cmd_out *o, int32_t id, struct buf *b);
 void cmd_out_before(const struct cmd_out *o, uint64_t n, struct buf *b);
 void cmd_out_part(const struct cmd_out *o, const struct tok_ids *ids, bool first, struct buf *b);
 /* One in one part, unknown pieces spelt as `said` has it, whose first `gone` are not among them. */
-void cmd_out_said(const struct cmd_out *o, const struct tok_ids *ids, const struct tok_said *said,
-                  size_t gone, struct buf *b);
-void cmd_out_behind(const struct cmd_out *o, struct buf *b);
+void cmd_out_said(const struct cmd_out *o, const struct tok_ids *ids,
+                  const struct tok_unknown *said, size_t gone, struct buf *b);
+void cmd_out_async(const struct cmd_out *o, struct buf *b);
 
 /* A whole document as a line or in JSON. Without --offsets `r` is NULL; `part` is below 0 but under
  * --overflow, where it counts the parts of a text. */

@@ -21,7 +21,8 @@ enum { EXAMPLES = 10 };
 /* ---- the vocabulary ------------------------------------------------------------------------- */
 
 /* Parts of characters are no text: those of a BPE are merged out of their bytes. */
-static void say_parts(struct facts *f, const struct recipe *r, const struct survey_reach *reach)
+static void say_parts(struct facts *f, const struct recipe *r,
+                      const struct corpus_stats_reach *reach)
 {
     facts_number(f, "parts_of_characters", (int64_t)reach->parts);
     if (!r || r->model != MODEL_BPE || !r->nmerges)
@@ -34,8 +35,8 @@ static void say_parts(struct facts *f, const struct recipe *r, const struct surv
     facts_number(f, "parts_not_reached", unreached);
 }
 
-static void say_reach(struct facts *f, const struct survey *s, const struct recipe *recipe,
-                      const struct survey_reach *r)
+static void say_reach(struct facts *f, const struct corpus_stats *s, const struct recipe *recipe,
+                      const struct corpus_stats_reach *r)
 {
     facts_group(f, "unreachable");
     facts_text(f, "tested",
@@ -73,7 +74,7 @@ static bool *find_hidden(const struct tokenizer *t, const struct recipe *r)
 
 /* ---- what comes back ------------------------------------------------------------------------ */
 
-static int say_returns(struct facts *f, struct survey *s, struct err *e)
+static int say_returns(struct facts *f, struct corpus_stats *s, struct err *e)
 {
     static const struct {
         const char *name, *text;
@@ -102,7 +103,7 @@ static int say_returns(struct facts *f, struct survey *s, struct err *e)
     facts_group(f, "survives_round_trip");
     for (size_t i = 0; i < sizeof(kind) / sizeof(*kind) && !code; i++) {
         bool same, unknown;
-        code = survey_returns(s, kind[i].text, strlen(kind[i].text), &same, &unknown, e);
+        code = corpus_stats_returns(s, kind[i].text, strlen(kind[i].text), &same, &unknown, e);
         if (code)
             break;
         facts_text(f, kind[i].name, same ? "yes" : unknown ? "unknown" : "changed");
@@ -118,7 +119,7 @@ static double ratio(uint64_t a, uint64_t b)
     return b ? (double)a / (double)b : NAN;
 }
 
-static void say_group(struct facts *f, const struct survey_group *g)
+static void say_group(struct facts *f, const struct corpus_stats_group *g)
 {
     facts_group(f, g->name);
     facts_number(f, "documents", (int64_t)g->docs);
@@ -134,7 +135,7 @@ static void say_group(struct facts *f, const struct survey_group *g)
     facts_group_end(f);
 }
 
-static void say_unused(struct facts *f, const struct survey *s, const bool *hidden)
+static void say_unused(struct facts *f, const struct corpus_stats *s, const bool *hidden)
 {
     int32_t example[EXAMPLES];
     int64_t unused = 0, all = 0;
@@ -154,11 +155,11 @@ static void say_unused(struct facts *f, const struct survey *s, const bool *hidd
     facts_group_end(f);
 }
 
-static int say_lost(struct facts *f, struct survey *s, struct err *e)
+static int say_lost(struct facts *f, struct corpus_stats *s, struct err *e)
 {
-    struct survey_char *list;
+    struct corpus_stats_char *list;
     size_t n;
-    int code = survey_lost_characters(s, &list, &n, e);
+    int code = corpus_stats_lost_characters(s, &list, &n, e);
     facts_number(f, "characters_that_change", (int64_t)n);
     facts_list(f, "characters");
     for (size_t i = 0; i < n && i < EXAMPLES; i++) {
@@ -174,7 +175,7 @@ static int say_lost(struct facts *f, struct survey *s, struct err *e)
     facts_list_end(f);
     facts_list(f, "changes");
     for (size_t i = 0; i < s->nlosses; i++) {
-        const struct survey_loss *l = &s->loss[i];
+        const struct corpus_stats_loss *l = &s->loss[i];
         facts_row(f);
         facts_number(f, "document", (int64_t)l->doc);
         facts_number(f, "offset", (int64_t)l->at);
@@ -212,7 +213,7 @@ static int take_line(struct jsonl *j, struct buf *line, const char *p, size_t n,
     return ERR_DATA;
 }
 
-static int survey_corpus(const struct cli *c, struct survey *s, struct err *e)
+static int survey_corpus(const struct cli *c, struct corpus_stats *s, struct err *e)
 {
     const char *key[2] = {c->text_key, c->by};
     const struct docs_names names = {.name = c->corpus.item, .n = c->corpus.n, .folders = true};
@@ -240,9 +241,9 @@ static int survey_corpus(const struct cli *c, struct survey *s, struct err *e)
         if (c->by)
             code = take_line(j, &line, text, n, v, &group, e);
         if (!code && c->by)
-            code = survey_add(s, group.data, v[0].text, v[0].length, e);
+            code = corpus_stats_add(s, group.data, v[0].text, v[0].length, e);
         else if (!code)
-            code = survey_add(s, name, text, n, e);
+            code = corpus_stats_add(s, name, text, n, e);
         if (code)
             err_wrap(e, "%s: %s %" PRIu64, name, docs_unit(docs), number);
         progress_update(&p, docs_consumed(docs), NULL);
@@ -257,8 +258,8 @@ static int survey_corpus(const struct cli *c, struct survey *s, struct err *e)
     return code;
 }
 
-static int say_corpus(const struct cli *c, struct facts *f, struct survey *s, const bool *hidden,
-                      struct err *e)
+static int say_corpus(const struct cli *c, struct facts *f, struct corpus_stats *s,
+                      const bool *hidden, struct err *e)
 {
     int code = survey_corpus(c, s, e);
     if (code)
@@ -277,11 +278,11 @@ static int say_corpus(const struct cli *c, struct facts *f, struct survey *s, co
 int cmd_survey(const struct cli *c, struct facts *f, const struct tokenizer *t,
                const struct recipe *r, struct err *e)
 {
-    struct survey s;
-    struct survey_reach reach = {0};
+    struct corpus_stats s;
+    struct corpus_stats_reach reach = {0};
     bool *hidden = find_hidden(t, r);
-    survey_init(&s, t);
-    int code = survey_reach(&s, hidden, &reach, e);
+    corpus_stats_init(&s, t);
+    int code = corpus_stats_reach(&s, hidden, &reach, e);
     if (!code) {
         say_reach(f, &s, r, &reach);
         code = say_returns(f, &s, e);
@@ -291,6 +292,6 @@ int cmd_survey(const struct cli *c, struct facts *f, const struct tokenizer *t,
     free(reach.id);
     free(reach.part);
     free(hidden);
-    survey_finish(&s);
+    corpus_stats_finish(&s);
     return code;
 }

@@ -442,7 +442,7 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
 
 void job_close(struct job *j)
 {
-    mix_close(&j->data);
+    blend_set_close(&j->data);
     packed_data_close(&j->pack);
     data_lists_finish(&j->lists);
     if (j->rank_open)

@@ -43,7 +43,7 @@ struct job {
     int64_t micros, global_batch, seq_length, iterations;
     struct rank rank;
     bool rank_open;
-    struct mix data;
+    struct blend_set data;
     bool packed; /* the data sets are packed ones: in `pack`, not in `data` */
     struct packed_data pack;
     struct fim fim[PARTS];

@@ -49,7 +49,7 @@ static int open_fim(struct job *j, struct err *e)
     }
     for (enum part p = 0; p < PARTS; p++)
         if (j->data.ready[p])
-            j->fim[p] = (struct fim){.of = mix_feed(&j->data, p),
+            j->fim[p] = (struct fim){.of = blend_set_feed(&j->data, p),
                                      .rate = o->fim_rate,
                                      .spm_rate = o->fim_spm_rate,
                                      .prefix = (int32_t)id[0],
@@ -101,12 +101,12 @@ struct feed job_feed(const struct job *j, enum part p)
 {
     if (j->packed)
         return packed_feed(&j->pack, p);
-    return j->fim[p].of.sample ? fim_feed(&j->fim[p]) : mix_feed(&j->data, p);
+    return j->fim[p].of.sample ? fim_feed(&j->fim[p]) : blend_set_feed(&j->data, p);
 }
 
 int job_need(const struct job *j, enum part p, struct err *e)
 {
-    return j->packed ? packed_need(&j->pack, p, e) : mix_need(&j->data, p, e);
+    return j->packed ? packed_need(&j->pack, p, e) : blend_set_need(&j->data, p, e);
 }
 
 bool job_ready(const struct job *j, enum part p)
@@ -122,7 +122,7 @@ bool job_empty(const struct job *j, enum part p)
 
 uint64_t job_once(const struct job *j, enum part p)
 {
-    return j->packed ? j->pack.part[p].n : mix_once(&j->data.part[p]);
+    return j->packed ? j->pack.part[p].n : blend_set_once(&j->data.part[p]);
 }
 
 struct stretch job_stretch(const struct job *j, enum part p, int64_t step, int64_t interval,
@@ -145,22 +145,22 @@ int job_open_data(struct job *j, const uint64_t samples[PARTS], struct err *e)
     if (j->packed)
         return open_packed(j, samples, e);
     name_tokenizer(j, &name);
-    struct mix_config c = {.shared = j->lists.per_part ? NULL : &j->lists.shared,
-                           .split = o->split,
-                           .cache = o->data.cache,
-                           .rules = (enum data_rules)o->data.rules,
-                           .tokenizer = &name,
-                           .seq_length = (uint32_t)j->seq_length,
-                           .seed = (uint32_t)o->seed,
-                           .limit = j->spec.vocab,
-                           .pad = -1,
-                           .save = !o->no_index_cache};
+    struct blend_set_config c = {.shared = j->lists.per_part ? NULL : &j->lists.shared,
+                                 .split = o->split,
+                                 .cache = o->data.cache,
+                                 .rules = (enum data_rules)o->data.rules,
+                                 .tokenizer = &name,
+                                 .seq_length = (uint32_t)j->seq_length,
+                                 .seed = (uint32_t)o->seed,
+                                 .limit = j->spec.vocab,
+                                 .pad = -1,
+                                 .save = !o->no_index_cache};
     for (int p = 0; p < PARTS; p++)
         c.own[p] = &j->lists.own[p];
     memcpy(c.samples, samples, sizeof(c.samples));
     int code = check_eod(j, e);
     if (!code)
-        code = mix_open(&j->data, &c, e);
+        code = blend_set_open(&j->data, &c, e);
     if (!code)
         code = open_fim(j, e);
     return code ? code : manifests_fit(j, e);

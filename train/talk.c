@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-int talk_open(struct talk *t, const struct job *j, const char *template, struct err *e)
+int chat_session_open(struct chat_session *t, const struct job *j, const char *template,
+                      struct err *e)
 {
     int code = job_tokenizer_again(j, true, TOK_SPECIALS_TEXT, &t->bare, e);
     if (!code)
@@ -17,7 +18,7 @@ int talk_open(struct talk *t, const struct job *j, const char *template, struct 
     return 0;
 }
 
-void talk_close(struct talk *t)
+void chat_session_close(struct chat_session *t)
 {
     chat_work_destroy(t->work);
     chat_close(t->chat);
@@ -27,7 +28,8 @@ void talk_close(struct talk *t)
     buf_finish(&t->mask);
 }
 
-int talk_encode(struct talk *t, const char *prompt, struct tok_ids *ids, struct err *e)
+int chat_session_encode(struct chat_session *t, const char *prompt, struct tok_ids *ids,
+                        struct err *e)
 {
     size_t n = strlen(prompt);
     const struct chat_message said = {.role = CHAT_USER, .text = prompt, .n = n};

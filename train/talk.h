@@ -8,7 +8,7 @@
 #include "tok/chat/read.h"
 #include "train/job.h"
 
-struct talk {
+struct chat_session {
     struct tokenizer *bare, *framed;
     struct chat *chat;
     struct chat_work *work;
@@ -18,11 +18,13 @@ struct talk {
 };
 
 /* The job's tokenizer is open. ERR_USAGE: no such template, or it lacks special tokens. */
-int talk_open(struct talk *t, const struct job *j, const char *template, struct err *e);
-void talk_close(struct talk *t);
+int chat_session_open(struct chat_session *t, const struct job *j, const char *template,
+                      struct err *e);
+void chat_session_close(struct chat_session *t);
 
 /* Appends the ids of a conversation, in which the assistant is about to speak: a record of JSON if
  * the prompt begins with a brace, else what a user says. ERR_DATA for a record that is none. */
-int talk_encode(struct talk *t, const char *prompt, struct tok_ids *ids, struct err *e);
+int chat_session_encode(struct chat_session *t, const char *prompt, struct tok_ids *ids,
+                        struct err *e);
 
 #endif

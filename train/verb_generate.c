@@ -18,12 +18,12 @@ struct writer {
     struct job *job;
     struct decoder decoder;
     struct tok_work *work;
-    struct tok_ids ids; /* prompt and continuation */
-    struct buf text;    /* all of it, decoded */
-    size_t shown;       /* bytes printed, or of a conversation */
-    struct talk talk;   /* --chat */
-    size_t asked;       /* bytes of the conversation */
-    bool ended;         /* the answer, by a string of the template */
+    struct tok_ids ids;       /* prompt and continuation */
+    struct buf text;          /* all of it, decoded */
+    size_t shown;             /* bytes printed, or of a conversation */
+    struct chat_session talk; /* --chat */
+    size_t asked;             /* bytes of the conversation */
+    bool ended;               /* the answer, by a string of the template */
 };
 
 /* Bytes at the end that are the beginning of a character: they wait for the rest. */
@@ -67,7 +67,7 @@ static int read_prompt(struct writer *w, const char *prompt, struct err *e)
     w->ids.n = w->shown = w->asked = 0;
     w->ended = false;
     if (w->talk.chat) {
-        int code = talk_encode(&w->talk, prompt, &w->ids, e);
+        int code = chat_session_encode(&w->talk, prompt, &w->ids, e);
         buf_reset(&w->text);
         if (!code)
             code = tok_decode(w->job->tokenizer, w->work, w->ids.id, w->ids.n, &w->text, e);
@@ -156,11 +156,11 @@ static int write_all(struct job *j, struct err *e)
 {
     struct writer w = {.job = j, .work = tok_work_create(j->tokenizer)};
     decoder_init(&w.decoder, &j->rank);
-    int code = j->o->chat ? talk_open(&w.talk, j, j->o->chat, e) : 0;
+    int code = j->o->chat ? chat_session_open(&w.talk, j, j->o->chat, e) : 0;
     if (!code)
         code = j->o->prompt ? continue_prompt(&w, j->o->prompt, 0, e) : each_line(&w, e);
     decoder_finish(&w.decoder);
-    talk_close(&w.talk);
+    chat_session_close(&w.talk);
     tok_work_destroy(w.work);
     tok_ids_finish(&w.ids);
     buf_finish(&w.text);

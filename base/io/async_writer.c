@@ -38,7 +38,7 @@ struct fifo {
     struct slot *first, *last;
 };
 
-struct behind {
+struct async_writer {
     int fd, direct; /* the file twice: the other way is past the page cache, or -1 */
     size_t piece;
     pthread_t thread[THREADS];
@@ -86,7 +86,7 @@ static struct slot *pop(struct fifo *q)
     return s;
 }
 
-static void drop(struct behind *w, struct slot *s)
+static void drop(struct async_writer *w, struct slot *s)
 {
     free(s->data);
     free(s);
@@ -94,7 +94,7 @@ static void drop(struct behind *w, struct slot *s)
 }
 
 /* It is empty. */
-static void spare(struct behind *w, struct slot *s)
+static void spare(struct async_writer *w, struct slot *s)
 {
     if (w->slots > w->most) {
         drop(w, s);
@@ -120,7 +120,7 @@ static void tell(int fd, size_t n, uint64_t *told)
 }
 
 /* 0 or errno. */
-static int write_at(const struct behind *w, int fd, const char *p, size_t n, uint64_t at,
+static int write_at(const struct async_writer *w, int fd, const char *p, size_t n, uint64_t at,
                     uint64_t *told)
 {
     for (size_t done = 0; done < n;) {
@@ -141,7 +141,7 @@ static int write_at(const struct behind *w, int fd, const char *p, size_t n, uin
 }
 
 /* What is taken of it, and not yet written. */
-static int write_slot(const struct behind *w, struct slot *s, uint64_t *told)
+static int write_slot(const struct async_writer *w, struct slot *s, uint64_t *told)
 {
     size_t from = s->written;
     s->written = s->taken;
@@ -154,7 +154,7 @@ static int write_slot(const struct behind *w, struct slot *s, uint64_t *told)
  * ahead of them by much, unless that would take what others need. Under the lock, but while it
  * grows. `end` is that of what is written now.
  */
-static void grow(struct behind *w, uint64_t end)
+static void grow(struct async_writer *w, uint64_t end)
 {
     struct statvfs v;
     if (!w->grows || w->size >= end + SLOT)
@@ -170,7 +170,7 @@ static void grow(struct behind *w, uint64_t end)
 
 static void *writer_main(void *arg)
 {
-    struct behind *w = arg;
+    struct async_writer *w = arg;
     uint64_t told = 0;
     /* who wakes this goes on where there is but one processor: others may wait for what is taken */
     pthread_setschedparam(pthread_self(), SCHED_BATCH, &(struct sched_param){0});
@@ -197,7 +197,7 @@ static void *writer_main(void *arg)
     return NULL;
 }
 
-static void end_threads(struct behind *w)
+static void end_threads(struct async_writer *w)
 {
     pthread_mutex_lock(&w->lock);
     w->end = true;
@@ -209,7 +209,7 @@ static void end_threads(struct behind *w)
 
 /* ---- places --------------------------------------------------------------------------------- */
 
-static struct slot *make_slot(const struct behind *w)
+static struct slot *make_slot(const struct async_writer *w)
 {
     struct slot *s = mem_new(1, sizeof(*s));
     s->data = w->threads ? mem_block(SLOT) : mem_grow(NULL, w->piece, 1);
@@ -220,7 +220,7 @@ static struct slot *make_slot(const struct behind *w)
  * The next one. There may be more than are kept when places were given far ahead: what is to be
  * taken is not waited for, since it may wait for who asks here.
  */
-static struct slot *open_slot(struct behind *w)
+static struct slot *open_slot(struct async_writer *w)
 {
     pthread_mutex_lock(&w->lock);
     while (!w->spare && w->slots >= w->most && w->unwritten)
@@ -241,7 +241,7 @@ static struct slot *open_slot(struct behind *w)
     return s;
 }
 
-void *behind_place(struct behind *w, size_t *n)
+void *async_place(struct async_writer *w, size_t *n)
 {
     if (!w->left) {
         struct slot *s = open_slot(w);
@@ -258,7 +258,7 @@ void *behind_place(struct behind *w, size_t *n)
 /* ---- who takes ------------------------------------------------------------------------------ */
 
 /* The slot at hand is full. Returns the first failure so far. */
-static int give(struct behind *w)
+static int give(struct async_writer *w)
 {
     struct slot *s = w->hand;
     int failed = 0;
@@ -278,7 +278,7 @@ static int give(struct behind *w)
     return failed;
 }
 
-int behind_took(struct behind *w, size_t n)
+int async_took(struct async_writer *w, size_t n)
 {
     int failed = 0;
     while (n && !failed) {
@@ -297,7 +297,7 @@ int behind_took(struct behind *w, size_t n)
     return failed;
 }
 
-int behind_wait(struct behind *w)
+int async_wait(struct async_writer *w)
 {
     int failed = 0;
     if (w->hand && w->hand->taken > w->hand->written)
@@ -314,7 +314,7 @@ int behind_wait(struct behind *w)
 }
 
 /* The next place is in a new slot. */
-static void leave_slot(struct behind *w)
+static void leave_slot(struct async_writer *w)
 {
     BUG_ON(w->next - w->left != w->at, "bytes up to %llu have places, up to %llu are taken",
            (unsigned long long)(w->next - w->left), (unsigned long long)w->at);
@@ -327,7 +327,7 @@ static void leave_slot(struct behind *w)
     w->next = w->at;
 }
 
-void behind_rest(struct behind *w)
+void async_rest(struct async_writer *w)
 {
     leave_slot(w);
     pthread_mutex_lock(&w->lock);
@@ -339,12 +339,12 @@ void behind_rest(struct behind *w)
     pthread_mutex_unlock(&w->lock);
 }
 
-int behind_write(struct behind *w, const void *p, size_t n)
+int async_write(struct async_writer *w, const void *p, size_t n)
 {
     const char *s = p;
     int failed = 0;
     if (n >= AT_ONCE && !w->threads) {
-        failed = behind_wait(w);
+        failed = async_wait(w);
         failed = failed ? failed : write_at(w, w->fd, s, n, w->at, &w->told);
         leave_slot(w);
         w->at = w->next = w->at + n;
@@ -352,9 +352,9 @@ int behind_write(struct behind *w, const void *p, size_t n)
     }
     while (n && !failed) {
         size_t k = n;
-        char *to = behind_place(w, &k);
+        char *to = async_place(w, &k);
         memcpy(to, s, k);
-        failed = behind_took(w, k);
+        failed = async_took(w, k);
         s += k;
         n -= k;
     }
@@ -363,10 +363,10 @@ int behind_write(struct behind *w, const void *p, size_t n)
 
 /* ---- beginning and end ---------------------------------------------------------------------- */
 
-struct behind *behind_create(int fd, uint64_t at, size_t piece)
+struct async_writer *async_create(int fd, uint64_t at, size_t piece)
 {
-    struct behind *w = mem_new(1, sizeof(*w));
-    *w = (struct behind){
+    struct async_writer *w = mem_new(1, sizeof(*w));
+    *w = (struct async_writer){
         .fd = fd, .direct = -1, .piece = piece, .most = SPARE, .at = at, .next = at};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->given, NULL);
@@ -374,10 +374,10 @@ struct behind *behind_create(int fd, uint64_t at, size_t piece)
     return w;
 }
 
-int behind_pieces(struct behind *w, size_t piece)
+int async_pieces(struct async_writer *w, size_t piece)
 {
-    int failed = behind_wait(w);
-    behind_rest(w);
+    int failed = async_wait(w);
+    async_rest(w);
     w->piece = piece;
     return failed;
 }
@@ -390,9 +390,9 @@ static int open_direct(int fd)
     return open(name, O_WRONLY | O_DIRECT | O_CLOEXEC);
 }
 
-int behind_threads(struct behind *w)
+int async_threads(struct async_writer *w)
 {
-    int failed = behind_pieces(w, SLOT);
+    int failed = async_pieces(w, SLOT);
     w->most = SLOTS;
     w->direct = open_direct(w->fd);
     w->grows = w->direct >= 0;
@@ -403,7 +403,7 @@ int behind_threads(struct behind *w)
     return failed;
 }
 
-void behind_destroy(struct behind *w)
+void async_destroy(struct async_writer *w)
 {
     if (!w)
         return;

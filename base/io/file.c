@@ -233,7 +233,7 @@ static int begin(struct outfile *f, const char *path, struct err *e)
                                : err_sys(e, saved, "%s: cannot create", path);
     }
     f->path = mem_strdup(path);
-    f->behind = behind_create(f->fd, f->size, PIECE);
+    f->behind = async_create(f->fd, f->size, PIECE);
     return 0;
 }
 
@@ -335,34 +335,34 @@ static int refuse(const struct outfile *f, struct err *e)
 
 int outfile_flush(struct outfile *f, struct err *e)
 {
-    return f->failed ? refuse(f, e) : settle(f, behind_wait(f->behind), e);
+    return f->failed ? refuse(f, e) : settle(f, async_wait(f->behind), e);
 }
 
 void *outfile_place(struct outfile *f, size_t *n)
 {
-    return behind_place(f->behind, n);
+    return async_place(f->behind, n);
 }
 
 int outfile_took(struct outfile *f, size_t n, struct err *e)
 {
     f->size += n;
-    return f->failed ? refuse(f, e) : settle(f, behind_took(f->behind, n), e);
+    return f->failed ? refuse(f, e) : settle(f, async_took(f->behind, n), e);
 }
 
 int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
 {
     f->size += n;
-    return f->failed ? refuse(f, e) : settle(f, behind_write(f->behind, p, n), e);
+    return f->failed ? refuse(f, e) : settle(f, async_write(f->behind, p, n), e);
 }
 
 int outfile_pieces(struct outfile *f, size_t piece, struct err *e)
 {
-    return f->failed ? refuse(f, e) : settle(f, behind_pieces(f->behind, piece), e);
+    return f->failed ? refuse(f, e) : settle(f, async_pieces(f->behind, piece), e);
 }
 
-int outfile_behind(struct outfile *f, struct err *e)
+int outfile_async(struct outfile *f, struct err *e)
 {
-    int code = outfile_flush(f, e), failed = code ? 0 : behind_threads(f->behind);
+    int code = outfile_flush(f, e), failed = code ? 0 : async_threads(f->behind);
     if (failed)
         code = err_set(e, ERR_RESOURCE, "cannot start a thread that writes: %s", strerror(failed));
     return code;
@@ -371,7 +371,7 @@ int outfile_behind(struct outfile *f, struct err *e)
 void outfile_rest(struct outfile *f)
 {
     if (f->behind)
-        behind_rest(f->behind);
+        async_rest(f->behind);
 }
 
 int outfile_sync(struct outfile *f, struct err *e)
@@ -392,7 +392,7 @@ int outfile_commit(struct outfile *f, struct err *e)
     if (code)
         return code;
     /* the lock outlives the descriptor's end, lest the file be swept before it has its name */
-    behind_destroy(f->behind);
+    async_destroy(f->behind);
     f->behind = NULL;
     int fd = f->fd, lock = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     f->fd = -1;
@@ -417,7 +417,7 @@ int outfile_commit(struct outfile *f, struct err *e)
 
 void outfile_abort(struct outfile *f)
 {
-    behind_destroy(f->behind);
+    async_destroy(f->behind);
     if (f->path && f->fd >= 0) {
         if (f->tmp && file_is_still(f->fd, f->tmp))
             unlink(f->tmp);

@@ -28,15 +28,15 @@
 #include "base/core/err.h"
 
 struct outfile {
-    int fd;                /* -1 when closed */
-    char *path;            /* final name, owned */
-    char *tmp;             /* temporary name, owned */
-    struct behind *behind; /* where bytes wait to be written, owned */
-    uint64_t size;         /* bytes taken, also those that wait */
-    int failed;            /* code of the first failure, 0 if none */
-    uint64_t expected;     /* for the caller to set: bytes that it will have; 0 if not known */
-    bool remade;           /* for the caller to set: it can be made again, so the folder is not
-                              synced for its name; what stands under it is whole all the same */
+    int fd;                      /* -1 when closed */
+    char *path;                  /* final name, owned */
+    char *tmp;                   /* temporary name, owned */
+    struct async_writer *behind; /* where bytes wait to be written, owned */
+    uint64_t size;               /* bytes taken, also those that wait */
+    int failed;                  /* code of the first failure, 0 if none */
+    uint64_t expected; /* for the caller to set: bytes that it will have; 0 if not known */
+    bool remade;       /* for the caller to set: it can be made again, so the folder is not
+                          synced for its name; what stands under it is whole all the same */
 };
 
 /* Of a link the file it stands for. ERR_IO for a folder, a device or a pipe, here as below. */
@@ -69,7 +69,7 @@ void outfile_rest(struct outfile *f); /* after a flush or sync: has no memory un
 
 /* From now on threads write while the caller goes on (async_writer.h); their failure is told by a
  * later call that takes, writes, flushes or syncs. */
-int outfile_behind(struct outfile *f, struct err *e);
+int outfile_async(struct outfile *f, struct err *e);
 int outfile_flush(struct outfile *f, struct err *e); /* nothing taken waits */
 int outfile_sync(struct outfile *f, struct err *e);
 int outfile_commit(struct outfile *f, struct err *e);

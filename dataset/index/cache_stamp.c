@@ -11,7 +11,7 @@
 #include "base/core/hash.h"
 #include "base/io/path.h"
 
-enum { SEAL_MAX = 1 << 20 };
+enum { CACHE_STAMP_MAX = 1 << 20 };
 
 static const char digest_key[] = "\"xxh3_128\": \"";
 
@@ -58,24 +58,24 @@ static void digest_of(const struct map *idx, char ret[XXH_TEXT])
     }
 }
 
-enum seal_state seal_look(const char *path, const struct map *idx, const char *const *file,
-                          size_t n)
+enum cache_stamp_state cache_stamp_check(const char *path, const struct map *idx,
+                                         const char *const *file, size_t n)
 {
     struct buf was = {0}, is = {0};
     char digest[XXH_TEXT] = "", now[XXH_TEXT];
-    enum seal_state state = SEAL_NONE;
-    if (file_exists(path) && !file_read(path, SEAL_MAX, &was, NULL)) {
+    enum cache_stamp_state state = CACHE_STAMP_NONE;
+    if (file_exists(path) && !file_read(path, CACHE_STAMP_MAX, &was, NULL)) {
         const char *at = strstr(buf_str(&was), digest_key);
         if (at && strlen(at) > sizeof(digest_key) + XXH_TEXT)
             memcpy(digest, at + sizeof(digest_key) - 1, XXH_TEXT - 1);
         bool there = put_seal(idx, digest, file, n, &is);
         if (there && was.len == is.len && !memcmp(was.data, is.data, is.len))
-            state = SEAL_HOLDS;
+            state = CACHE_STAMP_HOLDS;
         else if (!idx)
-            state = SEAL_STALE;
+            state = CACHE_STAMP_STALE;
         else if (digest[0]) {
             digest_of(idx, now);
-            state = strcmp(now, digest) ? SEAL_OTHER : SEAL_STALE;
+            state = strcmp(now, digest) ? CACHE_STAMP_OTHER : CACHE_STAMP_STALE;
         }
     }
     buf_finish(&was);
@@ -83,8 +83,8 @@ enum seal_state seal_look(const char *path, const struct map *idx, const char *c
     return state;
 }
 
-int seal_write(const char *path, const struct map *idx, const char *const *file, size_t n,
-               struct err *e)
+int cache_stamp_write(const char *path, const struct map *idx, const char *const *file, size_t n,
+                      struct err *e)
 {
     struct buf b = {0};
     char digest[XXH_TEXT] = "";

@@ -13,19 +13,19 @@
 #include "base/core/err.h"
 #include "base/io/map.h"
 
-enum seal_state {
-    SEAL_NONE,  /* no seal, or one of another kind: look for yourself */
-    SEAL_OTHER, /* the files were made from another .idx */
-    SEAL_STALE, /* made from this .idx, but something was touched since */
-    SEAL_HOLDS
+enum cache_stamp_state {
+    CACHE_STAMP_NONE,  /* no seal, or one of another kind: look for yourself */
+    CACHE_STAMP_OTHER, /* the files were made from another .idx */
+    CACHE_STAMP_STALE, /* made from this .idx, but something was touched since */
+    CACHE_STAMP_HOLDS
 };
 
 /* idx: NULL for files that are made of no .idx. Reads the .idx only if it was touched. */
-enum seal_state seal_look(const char *path, const struct map *idx, const char *const *file,
-                          size_t n);
+enum cache_stamp_state cache_stamp_check(const char *path, const struct map *idx,
+                                         const char *const *file, size_t n);
 
 /* Of files that were just found to fit. Reads all of the .idx. */
-int seal_write(const char *path, const struct map *idx, const char *const *file, size_t n,
-               struct err *e);
+int cache_stamp_write(const char *path, const struct map *idx, const char *const *file, size_t n,
+                      struct err *e);
 
 #endif

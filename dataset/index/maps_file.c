@@ -257,16 +257,16 @@ static int check_all(const struct maps_spec *q, const struct shard *s, bool seal
 }
 
 static int open_at(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,
-                   enum seal_state seal, struct maps *ret, struct err *e)
+                   enum cache_stamp_state seal, struct maps *ret, struct err *e)
 {
     *ret = (struct maps){.late = maps_late_create()};
     int code = 0;
     for (int i = 0; i < MAPS_FILES && !code; i++)
         code = npy_open_late(&ret->file[i], at->path[i], e);
-    if (!code && seal == SEAL_OTHER)
+    if (!code && seal == CACHE_STAMP_OTHER)
         code = err_set(e, ERR_DATA, "%s: was made from another .idx", at->path[MAPS_DOC]);
     if (!code)
-        code = check_all(spec, s, seal == SEAL_HOLDS, ret, e);
+        code = check_all(spec, s, seal == CACHE_STAMP_HOLDS, ret, e);
     if (code)
         maps_close(ret);
     else
@@ -278,7 +278,7 @@ int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *
 {
     struct maps_at at;
     maps_beside(spec, s->prefix, &at);
-    int code = open_at(spec, s, &at, SEAL_NONE, ret, e);
+    int code = open_at(spec, s, &at, CACHE_STAMP_NONE, ret, e);
     maps_at_finish(&at);
     if (!code)
         code = maps_touch(ret, e);
@@ -289,19 +289,19 @@ int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *
 
 /* ---- files, or built ------------------------------------------------------------------------ */
 
-static enum seal_state look(const struct shard *s, const struct maps_at *at)
+static enum cache_stamp_state look(const struct shard *s, const struct maps_at *at)
 {
-    return seal_look(at->seal, &s->idx, (const char *const *)at->path, MAPS_FILES);
+    return cache_stamp_check(at->seal, &s->idx, (const char *const *)at->path, MAPS_FILES);
 }
 
 /* The files if they fit, sealed for the next one; a folder that is read only has no seals. */
 static int reuse(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,
                  bool save, struct maps *ret, struct err *e)
 {
-    enum seal_state seal = look(s, at);
+    enum cache_stamp_state seal = look(s, at);
     int code = open_at(spec, s, at, seal, ret, e);
-    if (!code && save && seal != SEAL_HOLDS)
-        seal_write(at->seal, &s->idx, (const char *const *)at->path, MAPS_FILES, NULL);
+    if (!code && save && seal != CACHE_STAMP_HOLDS)
+        cache_stamp_write(at->seal, &s->idx, (const char *const *)at->path, MAPS_FILES, NULL);
     return code;
 }
 
@@ -334,9 +334,9 @@ static int build(const struct maps_spec *spec, const struct shard *s, const stru
         return code;
     code = maps_save_at(ret, at, e);
     if (!code)
-        code = seal_write(at->seal, &s->idx, (const char *const *)at->path, MAPS_FILES, e);
+        code = cache_stamp_write(at->seal, &s->idx, (const char *const *)at->path, MAPS_FILES, e);
     maps_close(ret);
-    return code ? code : open_at(spec, s, at, SEAL_HOLDS, ret, e);
+    return code ? code : open_at(spec, s, at, CACHE_STAMP_HOLDS, ret, e);
 }
 
 int maps_obtain_at(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,

@@ -45,7 +45,7 @@ static uint64_t wanted(enum data_rules rules, const struct blend_list *l, const 
 }
 
 /* What the rules before core's leave out. */
-static int check_rules(const struct mix_config *c, const struct blend_list *l, struct err *e)
+static int check_rules(const struct blend_set_config *c, const struct blend_list *l, struct err *e)
 {
     enum { MOST = 254 };
     if (c->rules == RULES_CORE || !l)
@@ -71,8 +71,8 @@ static int check_rules(const struct mix_config *c, const struct blend_list *l, s
  * Opens the sources of a list for the parts of `mask`. With a list of its own for each part, a
  * weight of a single data set says nothing, as in Megatron core.
  */
-static int open_list(struct mix *m, const struct mix_config *c, const struct blend_list *l,
-                     unsigned mask, struct err *e)
+static int open_list(struct blend_set *m, const struct blend_set_config *c,
+                     const struct blend_list *l, unsigned mask, struct err *e)
 {
     double *weight = l->weight ? mem_new(l->n, sizeof(*weight)) : NULL;
     bool alone = !l->weight || (!c->shared && c->rules == RULES_CORE);
@@ -118,13 +118,13 @@ static int open_list(struct mix *m, const struct mix_config *c, const struct ble
 
 /* ---- the blend of a part -------------------------------------------------------------------- */
 
-static bool has_all(const struct mix_part *p, size_t i)
+static bool has_all(const struct blend_set_share *p, size_t i)
 {
     return p->taken[i] <= gpt_count(p->set[i]);
 }
 
 /* ERR_USAGE unless every set has the samples that are taken of it. */
-static int check_taken(const struct mix_part *p, struct err *e)
+static int check_taken(const struct blend_set_share *p, struct err *e)
 {
     for (size_t i = 0; i < p->n; i++)
         if (!has_all(p, i))
@@ -135,7 +135,7 @@ static int check_taken(const struct mix_part *p, struct err *e)
     return 0;
 }
 
-static void describe(const struct mix_part *p, enum data_rules rules, const double *weight,
+static void describe(const struct blend_set_share *p, enum data_rules rules, const double *weight,
                      const uint64_t *count, bool exhaustive, struct buf *ret)
 {
     struct buf *text = mem_new(p->n, sizeof(*text));
@@ -155,7 +155,8 @@ static void describe(const struct mix_part *p, enum data_rules rules, const doub
     free(text);
 }
 
-static void name_files(struct mix_part *p, const struct mix_config *c, const struct buf *text)
+static void name_files(struct blend_set_share *p, const struct blend_set_config *c,
+                       const struct buf *text)
 {
     const char *folder = c->cache;
     char md5[MD5_TEXT];
@@ -174,7 +175,7 @@ static void name_files(struct mix_part *p, const struct mix_config *c, const str
 }
 
 /* Set of the sample at place k, as it is said to be. */
-static int set_at(const struct mix_part *p, uint64_t k)
+static int set_at(const struct blend_set_share *p, uint64_t k)
 {
     return p->narrow ? p->narrow[k] : p->which[k];
 }
@@ -183,7 +184,7 @@ static int set_at(const struct mix_part *p, uint64_t k)
  * Before core a blend is longer than the run that it is for, and a set that is too short for all of
  * it is only missed where that is read: it ends there, unless the run's own `samples` need more.
  */
-static void end_early(struct mix_part *p, uint64_t samples)
+static void end_early(struct blend_set_share *p, uint64_t samples)
 {
     uint64_t k = 0;
     memset(p->taken, 0, p->n * sizeof(*p->taken));
@@ -200,7 +201,8 @@ static void end_early(struct mix_part *p, uint64_t samples)
 }
 
 /* The same without indices. */
-static void plan_weave(struct mix_part *p, const double *weight, uint64_t samples, bool early)
+static void plan_weave(struct blend_set_share *p, const double *weight, uint64_t samples,
+                       bool early)
 {
     bool all = true;
     blend_weave(weight, p->n, p->count, NULL, NULL, p->taken);
@@ -213,7 +215,7 @@ static void plan_weave(struct mix_part *p, const double *weight, uint64_t sample
 }
 
 /* Counts what is taken of each; ERR_DATA unless each set's samples come one after the other. */
-static int check_files(struct mix_part *p, struct err *e)
+static int check_files(struct blend_set_share *p, struct err *e)
 {
     memset(p->taken, 0, p->n * sizeof(*p->taken));
     for (uint64_t k = 0; k < p->count; k++) {
@@ -229,10 +231,10 @@ static int check_files(struct mix_part *p, struct err *e)
     return 0;
 }
 
-static int open_files(struct mix_part *p, enum data_rules rules, struct err *e)
+static int open_files(struct blend_set_share *p, enum data_rules rules, struct err *e)
 {
     bool narrow = rules == RULES_DEEPSPEED;
-    enum seal_state seal = seal_look(p->seal, NULL, (const char *const *)p->path, 2);
+    enum cache_stamp_state seal = cache_stamp_check(p->seal, NULL, (const char *const *)p->path, 2);
     int code = npy_open(&p->file[0], p->path[0], e);
     if (!code)
         code = npy_open(&p->file[1], p->path[1], e);
@@ -248,10 +250,10 @@ static int open_files(struct mix_part *p, enum data_rules rules, struct err *e)
     p->which = narrow ? NULL : (const int16_t *)(const void *)f[0].data;
     p->narrow = narrow ? f[0].data : NULL;
     p->sample = (const int64_t *)(const void *)f[1].data;
-    if (!code && seal != SEAL_HOLDS)
+    if (!code && seal != CACHE_STAMP_HOLDS)
         code = check_files(p, e);
-    if (!code && seal != SEAL_HOLDS)
-        seal_write(p->seal, NULL, (const char *const *)p->path, 2, NULL);
+    if (!code && seal != CACHE_STAMP_HOLDS)
+        cache_stamp_write(p->seal, NULL, (const char *const *)p->path, 2, NULL);
     if (!code)
         return 0;
     npy_close(&p->file[0]);
@@ -260,7 +262,8 @@ static int open_files(struct mix_part *p, enum data_rules rules, struct err *e)
 }
 
 /* Which sample where, in memory; with `weight` of `count` samples, else all of each set. */
-static int weave(struct mix_part *p, const double *weight, const uint64_t *all, struct err *e)
+static int weave(struct blend_set_share *p, const double *weight, const uint64_t *all,
+                 struct err *e)
 {
     char *what = mem_printf("the blend of %" PRIu64 " %s samples", p->count, part_name(p->part));
     int code = mem_try(p->count, sizeof(*p->which), what, &p->own[0], e);
@@ -279,7 +282,7 @@ static int weave(struct mix_part *p, const double *weight, const uint64_t *all, 
     return 0;
 }
 
-static int save_narrow(const struct mix_part *p, struct err *e)
+static int save_narrow(const struct blend_set_share *p, struct err *e)
 {
     void *narrow;
     int code = mem_try(p->count, 1, "the blend, a byte for each sample", &narrow, e);
@@ -291,7 +294,7 @@ static int save_narrow(const struct mix_part *p, struct err *e)
     return code;
 }
 
-static int save(const struct mix_part *p, enum data_rules rules, const char *folder,
+static int save(const struct blend_set_share *p, enum data_rules rules, const char *folder,
                 const struct buf *text, struct err *e)
 {
     int code = file_mkdirs(folder, e);
@@ -304,12 +307,12 @@ static int save(const struct mix_part *p, enum data_rules rules, const char *fol
     if (!code && !file_exists(p->description))
         code = file_replace_remade(p->description, text->data, text->len, e);
     if (!code)
-        code = seal_write(p->seal, NULL, (const char *const *)p->path, 2, e);
+        code = cache_stamp_write(p->seal, NULL, (const char *const *)p->path, 2, e);
     return code;
 }
 
 /* The files of the cache if they fit; else made, by one rank while the others wait. */
-static int obtain(struct mix_part *p, const struct mix_config *c, const double *weight,
+static int obtain(struct blend_set_share *p, const struct blend_set_config *c, const double *weight,
                   const uint64_t *all, struct err *e)
 {
     struct buf text = {0};
@@ -331,7 +334,8 @@ static int obtain(struct mix_part *p, const struct mix_config *c, const double *
 }
 
 /* Sizes of all sets; ERR_USAGE if one has none. */
-static int count_all(const struct mix_part *p, uint64_t *count, uint64_t *ret_sum, struct err *e)
+static int count_all(const struct blend_set_share *p, uint64_t *count, uint64_t *ret_sum,
+                     struct err *e)
 {
     *ret_sum = 0;
     for (size_t i = 0; i < p->n; i++) {
@@ -347,7 +351,7 @@ static int count_all(const struct mix_part *p, uint64_t *count, uint64_t *ret_su
     return 0;
 }
 
-static int blend(struct mix_part *p, const struct mix_config *c, struct err *e)
+static int blend(struct blend_set_share *p, const struct blend_set_config *c, struct err *e)
 {
     uint64_t samples = c->samples[p->part], sum;
     uint64_t *count = mem_new(p->n, sizeof(*count));
@@ -380,11 +384,11 @@ static int blend(struct mix_part *p, const struct mix_config *c, struct err *e)
 }
 
 /* Part p of the sources from `first` on, which are those of list l. */
-static int open_part(struct mix *m, const struct mix_config *c, const struct blend_list *l,
-                     size_t first, enum part part, struct err *e)
+static int open_part(struct blend_set *m, const struct blend_set_config *c,
+                     const struct blend_list *l, size_t first, enum part part, struct err *e)
 {
-    struct mix_part *p = &m->part[part];
-    *p = (struct mix_part){.part = part};
+    struct blend_set_share *p = &m->part[part];
+    *p = (struct blend_set_share){.part = part};
     if (!l->n || !c->samples[part] || m->empty[part] || !m->source[first].ready[part])
         return 0;
     p->n = l->n;
@@ -405,10 +409,10 @@ static int open_part(struct mix *m, const struct mix_config *c, const struct ble
 }
 
 /* More files than may be mapped at once take turns. */
-static void limit_maps(struct mix *m, uint64_t most)
+static void limit_maps(struct blend_set *m, uint64_t most)
 {
     uint64_t files = 0, all = map_most();
-    most = most ? most : all > 2 * MIX_SPARE ? all - MIX_SPARE : all / 2;
+    most = most ? most : all > 2 * BLEND_SET_SPARE ? all - BLEND_SET_SPARE : all / 2;
     for (size_t i = 0; i < m->nsource; i++)
         files += gpt_files(&m->source[i]);
     if (files <= most)
@@ -418,7 +422,7 @@ static void limit_maps(struct mix *m, uint64_t most)
         gpt_limit(&m->source[i], m->holds);
 }
 
-static int open_all(struct mix *m, const struct mix_config *c, struct err *e)
+static int open_all(struct blend_set *m, const struct blend_set_config *c, struct err *e)
 {
     size_t n = c->shared ? c->shared->n : 0, first = 0;
     int code = 0;
@@ -438,24 +442,24 @@ static int open_all(struct mix *m, const struct mix_config *c, struct err *e)
     return code;
 }
 
-int mix_open(struct mix *m, const struct mix_config *c, struct err *e)
+int blend_set_open(struct blend_set *m, const struct blend_set_config *c, struct err *e)
 {
-    struct mix_config with = *c;
-    *m = (struct mix){.split = c->shared ? c->split : NULL};
+    struct blend_set_config with = *c;
+    *m = (struct blend_set){.split = c->shared ? c->split : NULL};
     with.found = c->cache ? core_folder_create(c->cache) : NULL;
     int code = open_all(m, &with, e);
     core_folder_destroy(with.found);
     if (code)
-        mix_close(m);
+        blend_set_close(m);
     else
         limit_maps(m, c->maps);
     return code;
 }
 
-void mix_close(struct mix *m)
+void blend_set_close(struct blend_set *m)
 {
     for (int i = 0; i < PARTS; i++) {
-        struct mix_part *p = &m->part[i];
+        struct blend_set_share *p = &m->part[i];
         for (int k = 0; k < 2; k++) {
             npy_close(&p->file[k]);
             free(p->own[k]);
@@ -471,10 +475,10 @@ void mix_close(struct mix *m)
     for (size_t i = 0; i < m->nsource; i++)
         gpt_close(&m->source[i]);
     free(m->source);
-    *m = (struct mix){0};
+    *m = (struct blend_set){0};
 }
 
-static int need_more(const struct mix *m, enum part p, struct err *e)
+static int need_more(const struct blend_set *m, enum part p, struct err *e)
 {
     const struct shard *s = NULL;
     struct split split;
@@ -491,7 +495,7 @@ static int need_more(const struct mix *m, enum part p, struct err *e)
     return err_hint(e, "these are too few documents to share out: --split 100,0,0");
 }
 
-int mix_need(const struct mix *m, enum part p, struct err *e)
+int blend_set_need(const struct blend_set *m, enum part p, struct err *e)
 {
     if (m->ready[p])
         return 0;
@@ -504,7 +508,7 @@ int mix_need(const struct mix *m, enum part p, struct err *e)
 
 /* ---- samples -------------------------------------------------------------------------------- */
 
-struct gpt *mix_at(const struct mix_part *p, uint64_t k, uint64_t *ret_sample)
+struct gpt *blend_set_at(const struct blend_set_share *p, uint64_t k, uint64_t *ret_sample)
 {
     BUG_ON(k >= p->count, "sample %" PRIu64 " of %" PRIu64, k, p->count);
     *ret_sample = p->blended ? (uint64_t)p->sample[k] : k;
@@ -518,7 +522,7 @@ static uint64_t one_epoch(const struct gpt *g)
     return g->maps.tokens > length ? (g->maps.tokens - 1) / length : 0;
 }
 
-uint64_t mix_once(const struct mix_part *p)
+uint64_t blend_set_once(const struct blend_set_share *p)
 {
     if (!p->blended)
         return one_epoch(p->set[0]);
@@ -533,9 +537,9 @@ uint64_t mix_once(const struct mix_part *p)
 /* What the files say is looked at again: they may have changed under us. */
 static int feed_sample(const void *self, uint64_t k, int32_t *ret, struct err *e)
 {
-    const struct mix_part *p = self;
+    const struct blend_set_share *p = self;
     uint64_t sample;
-    const struct gpt *g = mix_at(p, k, &sample);
+    const struct gpt *g = blend_set_at(p, k, &sample);
     for (int i = 0; i < 2; i++)
         if (p->file[i].map.path && map_check(&p->file[i].map, NULL))
             return map_check(&p->file[i].map, e);
@@ -547,16 +551,16 @@ static int feed_sample(const void *self, uint64_t k, int32_t *ret, struct err *e
 
 static void feed_ahead(const void *self, uint64_t k, enum feed_step step)
 {
-    const struct mix_part *p = self;
+    const struct blend_set_share *p = self;
     uint64_t sample;
-    const struct gpt *g = mix_at(p, k, &sample);
+    const struct gpt *g = blend_set_at(p, k, &sample);
     if (g && sample < gpt_count(g))
         gpt_ahead(g, sample, step);
 }
 
-struct feed mix_feed(const struct mix *m, enum part part)
+struct feed blend_set_feed(const struct blend_set *m, enum part part)
 {
-    const struct mix_part *p = &m->part[part];
+    const struct blend_set_share *p = &m->part[part];
     BUG_ON(!m->ready[part], "the %s data is not ready", part_name(part));
     struct feed f = gpt_feed(p->set[0]);
     if (p->blended)

@@ -15,7 +15,7 @@
 #include "dataset/sample/blend.h"
 #include "dataset/sample/gpt.h"
 
-struct mix_config {
+struct blend_set_config {
     const struct blend_list *shared;     /* one list, cut by `split`, */
     const struct blend_list *own[PARTS]; /* or one for each part that has any; NULL: none */
     const char *split;                   /* of shared */
@@ -28,13 +28,13 @@ struct mix_config {
     int32_t pad;
     bool save, rebuild, idx_only, plan_only; /* as in struct gpt_config */
     uint64_t maps;                           /* files mapped at once; 0: all there may be */
-    struct core_folder *found;               /* mix_open's own */
+    struct core_folder *found;               /* blend_set_open's own */
 };
 
 /* Maps of the process (map_most) that are not for the data. */
-enum { MIX_SPARE = 8 << 10 };
+enum { BLEND_SET_SPARE = 8 << 10 };
 
-struct mix_part {
+struct blend_set_share {
     enum part part;
     struct gpt **set; /* into the sources */
     size_t n;
@@ -52,27 +52,28 @@ struct mix_part {
     struct npy file[2];
 };
 
-struct mix {
+struct blend_set {
     struct gpt_data *source; /* every data set of every list */
     size_t nsource;
     struct holds *holds; /* NULL: all their files may be mapped at once */
-    struct mix_part part[PARTS];
+    struct blend_set_share part[PARTS];
     bool ready[PARTS];
     const char *empty[PARTS]; /* wanted, but this data set has nothing for it */
     const char *split;        /* the config's */
 };
 
-/* `m` must stay where it is until mix_close. An empty share is no failure here (mix_need). */
-int mix_open(struct mix *m, const struct mix_config *c, struct err *e);
-void mix_close(struct mix *m); /* accepts a zeroed or closed one */
+/* `m` must stay where it is until blend_set_close. An empty share is no failure here
+ * (blend_set_need). */
+int blend_set_open(struct blend_set *m, const struct blend_set_config *c, struct err *e);
+void blend_set_close(struct blend_set *m); /* accepts a zeroed or closed one */
 
 /* ERR_USAGE with the sentence for a run that needs a part which is not ready. */
-int mix_need(const struct mix *m, enum part p, struct err *e);
+int blend_set_need(const struct blend_set *m, enum part p, struct err *e);
 
 /* Samples of a part that is ready, and the one at place k: which set, and its number there. */
-struct feed mix_feed(const struct mix *m, enum part p);
+struct feed blend_set_feed(const struct blend_set *m, enum part p);
 /* The first samples of a part in which no token comes twice. */
-uint64_t mix_once(const struct mix_part *p);
-struct gpt *mix_at(const struct mix_part *p, uint64_t k, uint64_t *ret_sample);
+uint64_t blend_set_once(const struct blend_set_share *p);
+struct gpt *blend_set_at(const struct blend_set_share *p, uint64_t k, uint64_t *ret_sample);
 
 #endif

@@ -94,12 +94,12 @@ static int take(const struct gpt *g, struct err *e)
         int code = shard_touch(g->shard, e);
         return code ? code : maps_touch(&g->maps, e);
     }
-    int code = hold_take(g->holds, g->of_shard, e);
+    int code = map_pool_acquire(g->holds, g->of_shard, e);
     if (code)
         return code;
-    code = hold_take(g->holds, g->of_maps, e);
+    code = map_pool_acquire(g->holds, g->of_maps, e);
     if (code)
-        hold_drop(g->of_shard);
+        map_pool_release(g->of_shard);
     return code;
 }
 
@@ -107,8 +107,8 @@ static void let_go(const struct gpt *g)
 {
     if (!g->holds)
         return;
-    hold_drop(g->of_maps);
-    hold_drop(g->of_shard);
+    map_pool_release(g->of_maps);
+    map_pool_release(g->of_shard);
 }
 
 static int read_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e)
@@ -367,10 +367,10 @@ uint32_t gpt_files(const struct gpt_data *d)
 
 void gpt_limit(struct gpt_data *d, struct holds *holds)
 {
-    hold_init(&d->hold[0], d->shard.has_bin ? 2 : 1, &d->shard, touch_shard, leave_shard);
+    map_pool_init(&d->hold[0], d->shard.has_bin ? 2 : 1, &d->shard, touch_shard, leave_shard);
     for (int p = 0; p < PARTS; p++) {
         struct gpt *g = &d->part[p];
-        hold_init(&d->hold[1 + p], map_files(g), &g->maps, touch_maps, leave_maps);
+        map_pool_init(&d->hold[1 + p], map_files(g), &g->maps, touch_maps, leave_maps);
         g->holds = holds;
         g->of_shard = &d->hold[0];
         g->of_maps = &d->hold[1 + p];

@@ -36,7 +36,7 @@ struct gpt {
     char why[256];     /* what was wrong with those that were there; "" if none were */
     /* of the shard and of the maps, if no more than so many may be mapped at once; else NULL */
     struct holds *holds;
-    struct hold *of_shard, *of_maps;
+    struct map_pool *of_shard, *of_maps;
 };
 
 /* Samples that can be fetched. */
@@ -84,14 +84,14 @@ struct gpt_data {
     struct gpt part[PARTS];
     bool ready[PARTS];
     bool empty[PARTS]; /* wanted, its share is not zero, but there is no sequence in it */
-    struct hold hold[GPT_HOLDS];
+    struct map_pool hold[GPT_HOLDS];
 };
 
 /*
  * Maps that are there are used if they fit, else built. Maps that have no name beside the data (of
  * one epoch) go to core's own place without a cache, PREFIX/cache/GPTDataset_indices. An empty
- * share is no failure here: the caller names it (mix_need); of one epoch, files of no samples are
- * saved, as core does. `d` must stay where it is until gpt_close.
+ * share is no failure here: the caller names it (blend_set_need); of one epoch, files of no samples
+ * are saved, as core does. `d` must stay where it is until gpt_close.
  */
 int gpt_open(struct gpt_data *d, const struct gpt_config *c, struct err *e);
 void gpt_close(struct gpt_data *d); /* accepts a zeroed or closed one */

@@ -14,17 +14,17 @@
  */
 struct holds {
     pthread_mutex_t lock; /* of all here, and of every change between mapped and not */
-    struct hold **stay;
+    struct map_pool **stay;
     size_t nstay;
-    struct hold **ring; /* the first mapped at `first` */
+    struct map_pool **ring; /* the first mapped at `first` */
     size_t room, first, n;
     uint64_t most, maps;
 };
 
-void hold_init(struct hold *h, uint32_t maps, void *self, int (*touch)(void *, struct err *),
-               void (*leave)(void *))
+void map_pool_init(struct map_pool *h, uint32_t maps, void *self,
+                   int (*touch)(void *, struct err *), void (*leave)(void *))
 {
-    *h = (struct hold){.maps = maps, .self = self, .touch = touch, .leave = leave};
+    *h = (struct map_pool){.maps = maps, .self = self, .touch = touch, .leave = leave};
     atomic_init(&h->users, -1);
 }
 
@@ -32,28 +32,28 @@ struct holds *holds_create(uint64_t most, size_t n)
 {
     struct holds *p = mem_new(1, sizeof(*p));
     pthread_mutex_init(&p->lock, NULL);
-    p->stay = mem_new(n ? n : 1, sizeof(struct hold *));
-    p->ring = mem_new(n ? n : 1, sizeof(struct hold *));
+    p->stay = mem_new(n ? n : 1, sizeof(struct map_pool *));
+    p->ring = mem_new(n ? n : 1, sizeof(struct map_pool *));
     p->room = n;
     p->most = most;
     return p;
 }
 
-static struct hold *pop(struct holds *p)
+static struct map_pool *pop(struct holds *p)
 {
-    struct hold *h = p->ring[p->first];
+    struct map_pool *h = p->ring[p->first];
     p->first = (p->first + 1) % p->room;
     p->n--;
     return h;
 }
 
-static void push(struct holds *p, struct hold *h)
+static void push(struct holds *p, struct map_pool *h)
 {
     BUG_ON(p->n == p->room, "more than %zu holds", p->room);
     p->ring[(p->first + p->n++) % p->room] = h;
 }
 
-static void leave(struct holds *p, struct hold *h)
+static void leave(struct holds *p, struct map_pool *h)
 {
     h->leave(h->self);
     p->maps -= h->maps;
@@ -73,7 +73,7 @@ void holds_destroy(struct holds *p)
     free(p);
 }
 
-static bool leave_unused(struct holds *p, struct hold *h)
+static bool leave_unused(struct holds *p, struct map_pool *h)
 {
     int unused = 0;
     bool goes = atomic_compare_exchange_strong(&h->users, &unused, -1);
@@ -86,7 +86,7 @@ static bool leave_unused(struct holds *p, struct hold *h)
 static bool give_up(struct holds *p)
 {
     for (size_t k = p->n; k; k--) {
-        struct hold *h = pop(p);
+        struct map_pool *h = pop(p);
         if (leave_unused(p, h))
             return true;
         push(p, h);
@@ -100,7 +100,7 @@ static bool give_up(struct holds *p)
     return false;
 }
 
-static int touch(struct holds *p, struct hold *h, struct err *e)
+static int touch(struct holds *p, struct map_pool *h, struct err *e)
 {
     while (p->maps + h->maps > p->most && give_up(p))
         ;
@@ -120,7 +120,7 @@ static int touch(struct holds *p, struct hold *h, struct err *e)
     return 0;
 }
 
-int hold_take(struct holds *p, struct hold *h, struct err *e)
+int map_pool_acquire(struct holds *p, struct map_pool *h, struct err *e)
 {
     int code = 0, users = atomic_load_explicit(&h->users, memory_order_relaxed);
     while (users >= 0)
@@ -136,7 +136,7 @@ int hold_take(struct holds *p, struct hold *h, struct err *e)
     return code;
 }
 
-void hold_drop(struct hold *h)
+void map_pool_release(struct map_pool *h)
 {
     atomic_fetch_sub_explicit(&h->users, 1, memory_order_release);
 }

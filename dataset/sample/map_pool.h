@@ -8,8 +8,8 @@
  * reach. What is wanted and not mapped takes the place of what was mapped first and is in nobody's
  * use.
  *
- * A `struct hold` is one set of files that are mapped together; it lies in the caller's memory and
- * must stay where it is until holds_destroy. Any number of threads may take holds; a taker that
+ * A `struct map_pool` is one set of files that are mapped together; it lies in the caller's memory
+ * and must stay where it is until holds_destroy. Any number of threads may take holds; a taker that
  * has none free to give up goes above the limit by its own.
  */
 
@@ -19,7 +19,7 @@
 
 #include "base/core/err.h"
 
-struct hold {
+struct map_pool {
     atomic_int users; /* -1: not mapped */
     uint32_t maps;    /* files of it */
     void *self;
@@ -28,8 +28,8 @@ struct hold {
 };
 
 /* Of something that is not mapped now. */
-void hold_init(struct hold *h, uint32_t maps, void *self, int (*touch)(void *, struct err *),
-               void (*leave)(void *));
+void map_pool_init(struct map_pool *h, uint32_t maps, void *self,
+                   int (*touch)(void *, struct err *), void (*leave)(void *));
 
 struct holds;
 
@@ -38,7 +38,7 @@ struct holds *holds_create(uint64_t most, size_t n);
 void holds_destroy(struct holds *p); /* leaves what is mapped; accepts NULL */
 
 /* It is mapped, and stays so until it is dropped. */
-int hold_take(struct holds *p, struct hold *h, struct err *e);
-void hold_drop(struct hold *h);
+int map_pool_acquire(struct holds *p, struct map_pool *h, struct err *e);
+void map_pool_release(struct map_pool *h);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/core/mem.h"
 #include "dataset/shard/commit.h"
 
-static int open_file(const struct pair_writer *w, const char *suffix, struct outfile *f,
+static int open_file(const struct raw_writer *w, const char *suffix, struct outfile *f,
                      struct err *e)
 {
     char *path = mem_printf("%s%s", w->prefix, suffix);
@@ -18,7 +18,7 @@ static int open_file(const struct pair_writer *w, const char *suffix, struct out
     return code;
 }
 
-static int open_files(struct pair_writer *w, struct err *e)
+static int open_files(struct raw_writer *w, struct err *e)
 {
     char *idx = mem_printf("%s.idx", w->prefix);
     int code = outdir_create(w->prefix, idx, &w->idx, &w->folder, e);
@@ -26,42 +26,42 @@ static int open_files(struct pair_writer *w, struct err *e)
     return code || !w->with_bin ? code : open_file(w, ".bin", &w->bin, e);
 }
 
-int pair_open(struct pair_writer *w, const char *prefix, bool with_bin, struct err *e)
+int raw_writer_open(struct raw_writer *w, const char *prefix, bool with_bin, struct err *e)
 {
-    *w = (struct pair_writer){.with_bin = with_bin, .bin.fd = -1, .idx.fd = -1, .manifest.fd = -1};
+    *w = (struct raw_writer){.with_bin = with_bin, .bin.fd = -1, .idx.fd = -1, .manifest.fd = -1};
     w->prefix = mem_strdup(prefix);
     w->bin_hash = xxh_create();
     w->idx_hash = xxh_create();
     int code = open_files(w, e);
     if (code)
-        pair_abort(w);
+        raw_writer_abort(w);
     return code;
 }
 
-int pair_bin(struct pair_writer *w, const void *p, size_t n, struct err *e)
+int raw_writer_bin(struct raw_writer *w, const void *p, size_t n, struct err *e)
 {
     xxh_add(w->bin_hash, p, n);
     return outfile_write(&w->bin, p, n, e);
 }
 
-int pair_idx(struct pair_writer *w, const void *p, size_t n, struct err *e)
+int raw_writer_idx(struct raw_writer *w, const void *p, size_t n, struct err *e)
 {
     xxh_add(w->idx_hash, p, n);
     return outfile_write(&w->idx, p, n, e);
 }
 
-int pair_head(struct pair_writer *w, enum shard_dtype t, uint64_t nseq, uint64_t ndocs,
-              struct err *e)
+int raw_writer_head(struct raw_writer *w, enum shard_dtype t, uint64_t nseq, uint64_t ndocs,
+                    struct err *e)
 {
     unsigned char head[34] = "MMIDIDX";
     store_u64(head + 9, 1);
     head[17] = (unsigned char)t;
     store_u64(head + 18, nseq);
     store_u64(head + 26, ndocs + 1);
-    return pair_idx(w, head, sizeof(head), e);
+    return raw_writer_idx(w, head, sizeof(head), e);
 }
 
-static int write_manifest(struct pair_writer *w, struct manifest *m, struct err *e)
+static int write_manifest(struct raw_writer *w, struct manifest *m, struct err *e)
 {
     m->idx_bytes = w->idx.size;
     xxh_text(w->idx_hash, m->idx_xxh);
@@ -80,7 +80,7 @@ static int write_manifest(struct pair_writer *w, struct manifest *m, struct err 
     return code;
 }
 
-static int publish(struct pair_writer *w, struct err *e)
+static int publish(struct raw_writer *w, struct err *e)
 {
     bool done;
     int code = commit_publish(w->folder, w->prefix, &done, e);
@@ -94,7 +94,7 @@ static int publish(struct pair_writer *w, struct err *e)
     return code;
 }
 
-int pair_finish(struct pair_writer *w, struct manifest *m, struct err *e)
+int raw_writer_finish(struct raw_writer *w, struct manifest *m, struct err *e)
 {
     int code = w->with_bin ? outfile_sync(&w->bin, e) : 0;
     if (!code)
@@ -103,11 +103,11 @@ int pair_finish(struct pair_writer *w, struct manifest *m, struct err *e)
         code = write_manifest(w, m, e);
     if (!code)
         code = publish(w, e);
-    pair_abort(w);
+    raw_writer_abort(w);
     return code;
 }
 
-void pair_abort(struct pair_writer *w)
+void raw_writer_abort(struct raw_writer *w)
 {
     outfile_abort(&w->bin);
     outfile_abort(&w->idx);
@@ -118,5 +118,5 @@ void pair_abort(struct pair_writer *w)
     xxh_destroy(w->bin_hash);
     xxh_destroy(w->idx_hash);
     free(w->prefix);
-    *w = (struct pair_writer){.bin.fd = -1, .idx.fd = -1, .manifest.fd = -1};
+    *w = (struct raw_writer){.bin.fd = -1, .idx.fd = -1, .manifest.fd = -1};
 }

@@ -4,7 +4,7 @@
 
 /*
  * The files of a shard written from bytes that are known already: for who joins or mends shards.
- * Who has sequences of ids takes write.h. All lies in a temporary folder until pair_finish,
+ * Who has sequences of ids takes write.h. All lies in a temporary folder until raw_writer_finish,
  * which commits it (commit.h): a reader finds the old shard or the new one, whenever the writer is
  * killed.
  *
@@ -20,7 +20,7 @@
 
 struct xxh;
 
-struct pair_writer {
+struct raw_writer {
     struct outfile bin, idx, manifest;
     struct xxh *bin_hash, *idx_hash;
     char *prefix, *folder; /* owned */
@@ -28,23 +28,23 @@ struct pair_writer {
 };
 
 /* Without a .bin the one that stands stays as it is. On failure nothing is left behind. */
-int pair_open(struct pair_writer *w, const char *prefix, bool with_bin, struct err *e);
+int raw_writer_open(struct raw_writer *w, const char *prefix, bool with_bin, struct err *e);
 
-int pair_bin(struct pair_writer *w, const void *p, size_t n, struct err *e);
-int pair_idx(struct pair_writer *w, const void *p, size_t n, struct err *e);
+int raw_writer_bin(struct raw_writer *w, const void *p, size_t n, struct err *e);
+int raw_writer_idx(struct raw_writer *w, const void *p, size_t n, struct err *e);
 
 /* The head of an .idx: 34 bytes. */
-int pair_head(struct pair_writer *w, enum shard_dtype t, uint64_t nseq, uint64_t ndocs,
-              struct err *e);
+int raw_writer_head(struct raw_writer *w, enum shard_dtype t, uint64_t nseq, uint64_t ndocs,
+                    struct err *e);
 
 /*
  * All gets its final name. Sizes and digests of what was written are filled into `m` (NULL: no
  * manifest); those of a .bin that stays are the caller's. Closes the writer either way; on failure
  * nothing new is left.
  */
-int pair_finish(struct pair_writer *w, struct manifest *m, struct err *e);
+int raw_writer_finish(struct raw_writer *w, struct manifest *m, struct err *e);
 
 /* For any state, also zeroed and finished ones. */
-void pair_abort(struct pair_writer *w);
+void raw_writer_abort(struct raw_writer *w);
 
 #endif

@@ -296,9 +296,9 @@ int shard_writer_end_document(struct shard_writer *w, struct err *e)
     return code;
 }
 
-int shard_writer_behind(struct shard_writer *w, struct err *e)
+int shard_writer_async(struct shard_writer *w, struct err *e)
 {
-    return outfile_behind(&w->bin, e);
+    return outfile_async(&w->bin, e);
 }
 
 int shard_writer_documents(struct shard_writer *w, const uint32_t *length, size_t n, struct err *e)

@@ -150,7 +150,7 @@ int shard_writer_documents(struct shard_writer *w, const uint32_t *length, size_
 int shard_writer_judge(const struct shard_writer *w, const int32_t *id, size_t n, struct err *e);
 
 /* After open or resume: the tokens are written by a thread of its own. */
-int shard_writer_behind(struct shard_writer *w, struct err *e);
+int shard_writer_async(struct shard_writer *w, struct err *e);
 
 /*
  * The first n packed tokens of a sequence that is too long to be held at once; the next

@@ -170,7 +170,7 @@ struct merge {
     struct manifest_input *input;
     struct arena arena; /* of its strings */
     bool eod, no_eod;   /* appended in some, in others not */
-    struct pair_writer out;
+    struct raw_writer out;
     unsigned char *piece;
     uint64_t done;
 };
@@ -449,8 +449,8 @@ static int join_part(struct merge *m, struct pass *p, const struct shard *s, uin
         if (!code)
             code = judge(m, p, s, n, &last, e);
         if (!code)
-            code = p->what == BYTES ? pair_bin(&m->out, m->piece, size, e)
-                                    : pair_idx(&m->out, m->piece, size, e);
+            code = p->what == BYTES ? raw_writer_bin(&m->out, m->piece, size, e)
+                                    : raw_writer_idx(&m->out, m->piece, size, e);
         if (!code)
             code = moved_on(m, p, s, from, n, e);
     }
@@ -488,18 +488,18 @@ static int join_all(struct merge *m, enum what what, struct err *e)
 static int write_all(struct merge *m, struct err *e)
 {
     const unsigned char zero[8] = {0};
-    int code = pair_open(&m->out, m->q->output, true, e);
+    int code = raw_writer_open(&m->out, m->q->output, true, e);
     if (code)
         return code;
     m->out.bin.expected = m->bin_bytes;
     m->out.idx.expected = 34 + 12 * m->nseq + 8 * (m->ndocs + 1) + (m->modes ? m->nseq : 0);
-    code = pair_head(&m->out, m->dtype, m->nseq, m->ndocs, e);
+    code = raw_writer_head(&m->out, m->dtype, m->nseq, m->ndocs, e);
     if (!code)
         code = join_all(m, LENGTHS, e);
     if (!code)
         code = join_all(m, OFFSETS, e);
     if (!code)
-        code = pair_idx(&m->out, zero, sizeof(zero), e); /* the first document begins at 0 */
+        code = raw_writer_idx(&m->out, zero, sizeof(zero), e); /* the first document begins at 0 */
     if (!code)
         code = join_all(m, DOCUMENTS, e);
     if (!code && m->modes)
@@ -507,9 +507,9 @@ static int write_all(struct merge *m, struct err *e)
     if (!code)
         code = join_all(m, BYTES, e);
     if (code)
-        pair_abort(&m->out);
+        raw_writer_abort(&m->out);
     else
-        code = pair_finish(&m->out, &m->manifest, e);
+        code = raw_writer_finish(&m->out, &m->manifest, e);
     return code;
 }
 

@@ -314,7 +314,7 @@ void repair_words(unsigned damage, char *ret, size_t n)
 
 /* Words of the .idx on their way out. */
 struct words {
-    struct pair_writer *w;
+    struct raw_writer *w;
     unsigned char *piece;
     size_t n;
     struct err *e;
@@ -324,7 +324,7 @@ struct words {
 static void flush(struct words *o)
 {
     if (!o->code && o->n)
-        o->code = pair_idx(o->w, o->piece, o->n, o->e);
+        o->code = raw_writer_idx(o->w, o->piece, o->n, o->e);
     o->n = 0;
 }
 
@@ -363,11 +363,11 @@ static void put_array(struct words *o, const struct broken *b, const struct repa
     }
 }
 
-static int write_idx(struct pair_writer *w, const struct broken *b, const struct repair *r,
+static int write_idx(struct raw_writer *w, const struct broken *b, const struct repair *r,
                      struct err *e)
 {
     struct words o = {.w = w, .piece = mem_new(PIECE, 1), .e = e};
-    o.code = pair_head(w, b->dtype, r->sequences, r->documents, e);
+    o.code = raw_writer_head(w, b->dtype, r->sequences, r->documents, e);
     put_array(&o, b, r, LENGTHS);
     put_array(&o, b, r, OFFSETS);
     put(&o, 0, 8);
@@ -379,7 +379,7 @@ static int write_idx(struct pair_writer *w, const struct broken *b, const struct
     return o.code ? o.code : map_check(&b->idx, e);
 }
 
-static int write_bin(struct pair_writer *w, const struct broken *b, uint64_t bytes, struct err *e)
+static int write_bin(struct raw_writer *w, const struct broken *b, uint64_t bytes, struct err *e)
 {
     unsigned char *piece = mem_new(PIECE, 1);
     int code = 0;
@@ -389,7 +389,7 @@ static int write_bin(struct pair_writer *w, const struct broken *b, uint64_t byt
         memcpy(piece, b->bin.data + from, n);
         code = map_check(&b->bin, e);
         if (!code)
-            code = pair_bin(w, piece, n, e);
+            code = raw_writer_bin(w, piece, n, e);
         map_done(&b->bin, from, n);
     }
     free(piece);
@@ -410,7 +410,7 @@ static int digest_bin(const struct broken *b, char *ret, struct err *e)
 }
 
 /* The old manifest with the new counts. */
-static int mend_manifest(struct manifest *m, const struct pair_writer *w, const struct broken *b,
+static int mend_manifest(struct manifest *m, const struct raw_writer *w, const struct broken *b,
                          const struct repair *r, struct err *e)
 {
     char now[XXH_TEXT], words[128];
@@ -435,13 +435,13 @@ static int mend_manifest(struct manifest *m, const struct pair_writer *w, const 
 
 static int mend(const struct broken *b, const struct repair *r, struct err *e)
 {
-    struct pair_writer w;
+    struct raw_writer w;
     struct manifest m;
     bool found;
     int code = manifest_read(b->prefix, &m, &found, e);
     if (code)
         return code;
-    code = pair_open(&w, b->prefix, (r->damage & DAMAGE_BIN) != 0, e);
+    code = raw_writer_open(&w, b->prefix, (r->damage & DAMAGE_BIN) != 0, e);
     if (!code) {
         code = write_idx(&w, b, r, e);
         if (!code && w.with_bin)
@@ -449,9 +449,9 @@ static int mend(const struct broken *b, const struct repair *r, struct err *e)
         if (!code && found)
             code = mend_manifest(&m, &w, b, r, e);
         if (code)
-            pair_abort(&w);
+            raw_writer_abort(&w);
         else
-            code = pair_finish(&w, found ? &m : NULL, e);
+            code = raw_writer_finish(&w, found ? &m : NULL, e);
     }
     manifest_close(&m);
     return code;

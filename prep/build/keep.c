@@ -325,7 +325,7 @@ static int open_writer(struct build *b, size_t i, const struct shard_mark *mark,
     int code = shard_writer_resume(&b->writer[i], b->output[i].prefix, b->plan.dtype,
                                    b->plan.vocab_size, &b->output[i].at, mark, e);
     if (!code && i < b->nstreams && b->parts == 1 && b->nstreams <= FEW)
-        code = shard_writer_behind(&b->writer[i], e);
+        code = shard_writer_async(&b->writer[i], e);
     if (!code && b->nstreams > MANY)
         code = outfile_pieces(&b->writer[i].bin, (8 << 20) / b->nstreams & ~(size_t)7, e);
     return code;

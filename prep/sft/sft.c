@@ -255,7 +255,7 @@ static int open_all(struct sft *s, struct err *e)
     if (!code)
         code = packed_writer_open(&s->writer, q->prefix, s->plan.vocab_size, q->seq_length, e);
     if (!code)
-        code = shard_writer_behind(&s->writer.shard, e);
+        code = shard_writer_async(&s->writer.shard, e);
     if (!code)
         code = spill_open(&s->spill, q->prefix, e);
     if (code)

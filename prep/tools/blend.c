@@ -75,7 +75,7 @@ static const char *first_prefix(const struct data_lists *l)
 }
 
 /* Opens what the request asks for; `c` says how far. */
-static int open_mix(const struct blend_request *q, struct mix_config *c, struct mix *m,
+static int open_mix(const struct blend_request *q, struct blend_set_config *c, struct blend_set *m,
                     struct err *e)
 {
     struct data_lists l;
@@ -98,7 +98,7 @@ static int open_mix(const struct blend_request *q, struct mix_config *c, struct 
         memcpy(c->samples, q->samples, sizeof(c->samples));
         c->limit = SHARD_ANY_ID;
         c->pad = -1;
-        code = mix_open(m, c, e);
+        code = blend_set_open(m, c, e);
     }
     namer_close(&n);
     data_lists_finish(&l);
@@ -116,7 +116,7 @@ static void say(const struct blend_request *q, bool warning, struct buf *sentenc
 
 /* Samples were asked for of a part whose share comes out empty, that has none, or no data of its
  * own. */
-static void tell_absent(const struct blend_request *q, const struct mix *m, enum part part,
+static void tell_absent(const struct blend_request *q, const struct blend_set *m, enum part part,
                         struct buf *b)
 {
     if (m->empty[part]) {
@@ -161,10 +161,10 @@ static void tell_set(const struct blend_request *q, const struct gpt *g, bool ma
     name_files(g, out);
 }
 
-static void tell_part(const struct blend_request *q, const struct mix *m, enum part part,
+static void tell_part(const struct blend_request *q, const struct blend_set *m, enum part part,
                       struct buf *out)
 {
-    const struct mix_part *p = &m->part[part];
+    const struct blend_set_share *p = &m->part[part];
     struct buf b = {0};
     tell_absent(q, m, part, &b);
     for (size_t i = 0; m->empty[part] && i < m->nsource; i++)
@@ -182,7 +182,7 @@ static void tell_part(const struct blend_request *q, const struct mix *m, enum p
 }
 
 /* Something must come of it: ERR_USAGE for the first part that was asked for. */
-static int need_any(const struct blend_request *q, const struct mix *m, struct err *e)
+static int need_any(const struct blend_request *q, const struct blend_set *m, struct err *e)
 {
     int first = PARTS;
     for (int p = PARTS - 1; p >= 0; p--) {
@@ -190,20 +190,20 @@ static int need_any(const struct blend_request *q, const struct mix *m, struct e
             return 0;
         first = q->samples[p] ? p : first;
     }
-    return mix_need(m, (enum part)first, e);
+    return blend_set_need(m, (enum part)first, e);
 }
 
 int index_run(const struct blend_request *q, struct buf *out, struct err *e)
 {
-    struct mix m;
-    struct mix_config c = {.save = true, .rebuild = q->rebuild, .idx_only = true};
+    struct blend_set m;
+    struct blend_set_config c = {.save = true, .rebuild = q->rebuild, .idx_only = true};
     int code = open_mix(q, &c, &m, e);
     if (code)
         return code;
     code = need_any(q, &m, e);
     for (int p = 0; p < PARTS && !code; p++)
         tell_part(q, &m, (enum part)p, out);
-    mix_close(&m);
+    blend_set_close(&m);
     return code;
 }
 
@@ -214,7 +214,7 @@ struct row {
     uint64_t samples, tokens, there;
 };
 
-static struct row row_of(const struct mix_part *p, size_t i)
+static struct row row_of(const struct blend_set_share *p, size_t i)
 {
     const struct gpt *g = p->set[i];
     struct row r = {.samples = p->taken[i], .there = g->maps.tokens};
@@ -228,7 +228,7 @@ static struct row row_of(const struct mix_part *p, size_t i)
     return r;
 }
 
-static void text_part(const struct mix_part *p, struct buf *out)
+static void text_part(const struct blend_set_share *p, struct buf *out)
 {
     uint64_t length = p->set[0]->spec.seq_length;
     buf_addf(out,
@@ -244,7 +244,7 @@ static void text_part(const struct mix_part *p, struct buf *out)
     }
 }
 
-static void json_part(const struct mix_part *p, struct buf *out)
+static void json_part(const struct blend_set_share *p, struct buf *out)
 {
     buf_addf(out, "\"%s\": {\"samples\": %" PRIu64 ", \"seq_length\": %" PRIu32 ", \"sets\": [",
              part_name(p->part), p->count, p->set[0]->spec.seq_length);
@@ -266,7 +266,7 @@ static void json_part(const struct mix_part *p, struct buf *out)
 }
 
 /* What is taken when a run of `samples` goes through one data set, which may hold more. */
-static void take_asked(struct mix_part *p, uint64_t samples)
+static void take_asked(struct blend_set_share *p, uint64_t samples)
 {
     if (!p->blended && samples < p->count)
         p->count = p->taken[0] = samples;
@@ -274,8 +274,8 @@ static void take_asked(struct mix_part *p, uint64_t samples)
 
 int blend_run(const struct blend_request *q, struct buf *out, struct err *e)
 {
-    struct mix m;
-    struct mix_config c = {.plan_only = true};
+    struct blend_set m;
+    struct blend_set_config c = {.plan_only = true};
     int code = open_mix(q, &c, &m, e);
     if (code)
         return code;
@@ -295,6 +295,6 @@ int blend_run(const struct blend_request *q, struct buf *out, struct err *e)
     }
     buf_adds(out, q->json ? "}\n" : "");
     buf_finish(&b);
-    mix_close(&m);
+    blend_set_close(&m);
     return code;
 }

@@ -14,7 +14,7 @@
 
 struct view {
     const struct sample_request *q;
-    struct mix mix;
+    struct blend_set mix;
     bool packed; /* then of `pack` instead */
     struct packed_data pack;
     struct batch_layout layout;
@@ -108,7 +108,7 @@ static int open_packed(struct view *v, const char *prefix, bool own, struct err 
 
 static struct feed feed_of(const struct view *v)
 {
-    return v->packed ? packed_feed(&v->pack, v->q->part) : mix_feed(&v->mix, v->q->part);
+    return v->packed ? packed_feed(&v->pack, v->q->part) : blend_set_feed(&v->mix, v->q->part);
 }
 
 static int open_view(struct view *v, struct err *e)
@@ -126,21 +126,21 @@ static int open_view(struct view *v, struct err *e)
     if (!code && v->packed)
         code = open_packed(v, mine->prefix[0], l.per_part, e);
     if (!code && !v->packed) {
-        struct mix_config c = {.shared = l.per_part ? NULL : mine,
-                               .split = q->split,
-                               .cache = q->data->cache,
-                               .rules = (enum data_rules)q->data->rules,
-                               .seq_length = q->seq_length,
-                               .seed = q->seed,
-                               .limit = v->limit,
-                               .pad = -1};
+        struct blend_set_config c = {.shared = l.per_part ? NULL : mine,
+                                     .split = q->split,
+                                     .cache = q->data->cache,
+                                     .rules = (enum data_rules)q->data->rules,
+                                     .seq_length = q->seq_length,
+                                     .seed = q->seed,
+                                     .limit = v->limit,
+                                     .pad = -1};
         if (l.per_part)
             c.own[q->part] = mine;
         c.samples[q->part] = q->samples;
-        code = mix_open(&v->mix, &c, e);
+        code = blend_set_open(&v->mix, &c, e);
     }
     if (!code && !v->packed)
-        code = mix_need(&v->mix, q->part, e);
+        code = blend_set_need(&v->mix, q->part, e);
     data_lists_finish(&l);
     return code;
 }
@@ -216,7 +216,7 @@ static void text_sample(const struct view *v, uint64_t k, const char *prefix, ui
 static const char *origin(const struct view *v, uint64_t k, uint64_t *ret_at)
 {
     if (!v->packed)
-        return mix_at(&v->mix.part[v->q->part], k, ret_at)->shard->prefix;
+        return blend_set_at(&v->mix.part[v->q->part], k, ret_at)->shard->prefix;
     const struct packed_part *p = &v->pack.part[v->q->part];
     *ret_at = packed_order(p, k);
     return p->set->shard.prefix;
@@ -255,7 +255,7 @@ int sample_run(const struct sample_request *q, struct buf *out, struct err *e)
         tok_work_destroy(v.work);
         batch_finish(&v.batch);
     }
-    mix_close(&v.mix);
+    blend_set_close(&v.mix);
     packed_data_close(&v.pack);
     return code;
 }

@@ -217,30 +217,30 @@ static void bench_blend(const char *path, const char *cache, uint64_t samples, d
 {
     struct err e;
     struct blend_list l;
-    struct mix m;
+    struct blend_set m;
     must(blend_list_file(path, &l, &e), &e);
-    struct mix_config c = {.shared = &l,
-                           .split = "100,0,0",
-                           .cache = cache,
-                           .seq_length = L,
-                           .seed = 1234,
-                           .samples = {samples},
-                           .limit = 50257,
-                           .pad = -1,
-                           .save = true};
+    struct blend_set_config c = {.shared = &l,
+                                 .split = "100,0,0",
+                                 .cache = cache,
+                                 .seq_length = L,
+                                 .seed = 1234,
+                                 .samples = {samples},
+                                 .limit = 50257,
+                                 .pad = -1,
+                                 .save = true};
     for (int round = 0; round < 3; round++) { /* the first one may make the caches */
         long before = resident();
         double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
-        must(mix_open(&m, &c, &e), &e);
+        must(blend_set_open(&m, &c, &e), &e);
         printf("opening a blend of %zu: %.3f s, %.3f process s, %ld KiB more\n", l.n,
                seconds(CLOCK_MONOTONIC) - wall, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu,
                resident() - before);
         if (round < 2)
-            mix_close(&m);
+            blend_set_close(&m);
     }
-    struct feed f = mix_feed(&m, PART_TRAIN);
+    struct feed f = blend_set_feed(&m, PART_TRAIN);
     read_all(&f, most);
-    mix_close(&m);
+    blend_set_close(&m);
     blend_list_finish(&l);
 }
 

@@ -64,22 +64,22 @@ static int write_shard(char **a, struct err *e)
 
 static int write_maps(char **a, struct err *e)
 {
-    struct mix m;
+    struct blend_set m;
     struct blend_list l = {&a[0], NULL, 1};
-    struct mix_config c = {.shared = &l,
-                           .split = a[1],
-                           .seq_length = (uint32_t)number(a[2]),
-                           .seed = (uint32_t)number(a[3]),
-                           .samples = {number(a[4]), number(a[5]), number(a[6])},
-                           .save = true,
-                           .idx_only = true};
-    int code = mix_open(&m, &c, e);
+    struct blend_set_config c = {.shared = &l,
+                                 .split = a[1],
+                                 .seq_length = (uint32_t)number(a[2]),
+                                 .seed = (uint32_t)number(a[3]),
+                                 .samples = {number(a[4]), number(a[5]), number(a[6])},
+                                 .save = true,
+                                 .idx_only = true};
+    int code = blend_set_open(&m, &c, e);
     for (int p = 0; p < PARTS && !code; p++)
         printf("%s\n", m.empty[p]                 ? "empty"
                        : !m.ready[p]              ? "absent"
                        : m.part[p].set[0]->reused ? "reused"
                                                   : "built");
-    mix_close(&m);
+    blend_set_close(&m);
     return code;
 }
 

@@ -45,18 +45,18 @@ static bool is_wide(const char *p)
 
 /* ---- filling ------------------------------------------------------------------------------- */
 
-void near_init(struct near *t, size_t bytes)
+void split_point4_init(struct split_point4 *t, size_t bytes)
 {
     int bits = 10;
     while (bits < 17 && (size_t)8 << bits < bytes)
         bits++;
-    *t = (struct near){mem_new((size_t)1 << bits, sizeof(*t->word)), 32 - bits};
+    *t = (struct split_point4){mem_new((size_t)1 << bits, sizeof(*t->word)), 32 - bits};
 }
 
-void near_finish(struct near *t)
+void split_point4_finish(struct split_point4 *t)
 {
     free(t->word);
-    *t = (struct near){0};
+    *t = (struct split_point4){0};
 }
 
 static uint64_t table(uint32_t row, uint32_t column)
@@ -66,14 +66,14 @@ static uint64_t table(uint32_t row, uint32_t column)
 }
 
 /* The four characters are in the lower three bytes of each; 0: the token ends before it. */
-static void add(struct near *t, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+static void add(struct split_point4 *t, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
     uint32_t x = pair_hash(b, c), y = x * MIX_SECOND;
     t->word[x >> t->shift] |= table(a ? a * MIX_LEFT >> 29 : ANY, d ? d * MIX_RIGHT >> 29 : ANY);
     t->word[y >> t->shift] |= table(a ? a * MIX_RIGHT >> 29 : ANY, d ? d * MIX_BOTH >> 29 : ANY);
 }
 
-void near_add(struct near *t, const char *token, size_t n)
+void split_point4_add(struct split_point4 *t, const char *token, size_t n)
 {
     for (size_t at = WIDE_BYTES; at + WIDE_BYTES <= n; at++) {
         const char *p = token + at;
@@ -90,7 +90,7 @@ void near_add(struct near *t, const char *token, size_t n)
 /* ---- asking -------------------------------------------------------------------------------- */
 
 /* May the text be cut at p? */
-static bool is_cut(const struct near *t, const char *p)
+static bool is_cut(const struct split_point4 *t, const char *p)
 {
     uint32_t a = wide_at(p - 2 * WIDE_BYTES), d = wide_at(p + WIDE_BYTES);
     uint32_t x = pair_hash(wide_at(p - WIDE_BYTES), wide_at(p)), y = x * MIX_SECOND;
@@ -108,8 +108,8 @@ static bool is_plain(const uint64_t *plain, const char *p)
            (plain[c / 64] >> c % 64 & 1);
 }
 
-size_t near_cuts_plain(const struct near *t, const uint64_t *plain, const char *text, size_t at,
-                       size_t n, uint32_t *start, size_t *k)
+size_t split_point4_find_plain(const struct split_point4 *t, const uint64_t *plain,
+                               const char *text, size_t at, size_t n, uint32_t *start, size_t *k)
 {
     for (size_t good = at; at + LANES * WIDE_BYTES < n; at += WIDE_BYTES) {
         while (good <= at + AROUND * WIDE_BYTES && is_plain(plain, text + good))
@@ -165,13 +165,13 @@ INLINE __m512i wide_bit(__m512i a, uint32_t mix_a, __m512i d, uint32_t mix_d)
 }
 
 /* Words of eight pairs, shifted by the bits. */
-INLINE __m512i eight(const struct near *t, __m256i place, __m256i bit)
+INLINE __m512i eight(const struct split_point4 *t, __m256i place, __m256i bit)
 {
     return _mm512_srlv_epi64(_mm512_i32gather_epi64(place, t->word, 8), _mm512_cvtepu32_epi64(bit));
 }
 
 /* Places before the sixteen characters from p on that a token may reach across. */
-INLINE __mmask16 wide_joined(const struct near *t, const char *p, __m512i c)
+INLINE __mmask16 wide_joined(const struct split_point4 *t, const char *p, __m512i c)
 {
     __m512i a = wide_chars(p - 2 * WIDE_BYTES), b = wide_chars(p - WIDE_BYTES),
             d = wide_chars(p + WIDE_BYTES);
@@ -192,7 +192,7 @@ INLINE __mmask16 wide_joined(const struct near *t, const char *p, __m512i c)
                        (unsigned)_mm512_test_epi64_mask(high, one) << 8);
 }
 
-WIDE static size_t cuts_wide(const struct near *t, const uint64_t *plain, const char *text,
+WIDE static size_t cuts_wide(const struct split_point4 *t, const uint64_t *plain, const char *text,
                              size_t at, size_t n, uint32_t *start, size_t *k)
 {
     const __m512i threes =
@@ -219,12 +219,12 @@ WIDE static size_t cuts_wide(const struct near *t, const uint64_t *plain, const 
 }
 #endif
 
-size_t near_cuts(const struct near *t, const uint64_t *plain, const char *text, size_t at, size_t n,
-                 uint32_t *start, size_t *k)
+size_t split_point4_find(const struct split_point4 *t, const uint64_t *plain, const char *text,
+                         size_t at, size_t n, uint32_t *start, size_t *k)
 {
 #ifdef __x86_64__
     if (cpu_avx512())
         return cuts_wide(t, plain, text, at, n, start, k);
 #endif
-    return near_cuts_plain(t, plain, text, at, n, start, k);
+    return split_point4_find_plain(t, plain, text, at, n, start, k);
 }

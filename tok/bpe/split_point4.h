@@ -15,16 +15,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct near {
+struct split_point4 {
     uint64_t *word; /* two of each pair; bits by the characters around it */
     int shift;      /* 32 - log2 of the number of words */
 };
 
 /* `bytes`: the length of all tokens together. */
-void near_init(struct near *t, size_t bytes);
+void split_point4_init(struct split_point4 *t, size_t bytes);
 /* A token that is UTF-8. */
-void near_add(struct near *t, const char *token, size_t n);
-void near_finish(struct near *t);
+void split_point4_add(struct split_point4 *t, const char *token, size_t n);
+void split_point4_finish(struct split_point4 *t);
 
 /*
  * Cuts in text[at .. n): two characters before `at` and those that follow are of three bytes each
@@ -33,11 +33,11 @@ void near_finish(struct near *t);
  * characters, and some 48 bytes before n. 64 bytes behind n are readable, and sixteen more places
  * at `start`.
  */
-size_t near_cuts(const struct near *t, const uint64_t *plain, const char *text, size_t at, size_t n,
-                 uint32_t *start, size_t *k);
+size_t split_point4_find(const struct split_point4 *t, const uint64_t *plain, const char *text,
+                         size_t at, size_t n, uint32_t *start, size_t *k);
 
 /* The same without vectors, which may end elsewhere; for processors without them, and tests. */
-size_t near_cuts_plain(const struct near *t, const uint64_t *plain, const char *text, size_t at,
-                       size_t n, uint32_t *start, size_t *k);
+size_t split_point4_find_plain(const struct split_point4 *t, const uint64_t *plain,
+                               const char *text, size_t at, size_t n, uint32_t *start, size_t *k);
 
 #endif

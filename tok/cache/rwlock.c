@@ -3,30 +3,30 @@
 
 #include <sched.h>
 
-void gate_init(struct gate *g)
+void rwlock_init(struct rwlock *g)
 {
-    *g = (struct gate){0};
+    *g = (struct rwlock){0};
     pthread_mutex_init(&g->lock, NULL);
 }
 
-void gate_finish(struct gate *g)
+void rwlock_finish(struct rwlock *g)
 {
     pthread_mutex_destroy(&g->lock);
 }
 
 /* Under the lock: nobody else is inside then, nor comes in without the lock before the next
- * gate_open. */
-static void shut(struct gate *g)
+ * rwlock_end_exclusive. */
+static void shut(struct rwlock *g)
 {
     atomic_store(&g->wanted, true);
-    for (struct gate_guest *x = g->first; x; x = x->next)
+    for (struct rwlock_reader *x = g->first; x; x = x->next)
         while (atomic_load(&x->inside))
             sched_yield();
 }
 
-bool gate_enter_wanted(struct gate *g, struct gate_guest *x)
+bool rwlock_enter_contended(struct rwlock *g, struct rwlock_reader *x)
 {
-    gate_leave(x);
+    rwlock_leave(x);
     pthread_mutex_lock(&g->lock);
     bool alone = atomic_load(&g->wanted);
     if (alone) {
@@ -38,16 +38,16 @@ bool gate_enter_wanted(struct gate *g, struct gate_guest *x)
     return false;
 }
 
-void gate_open(struct gate *g, struct gate_guest *x)
+void rwlock_end_exclusive(struct rwlock *g, struct rwlock_reader *x)
 {
     atomic_store(&x->inside, true);
     atomic_store(&g->wanted, false);
     pthread_mutex_unlock(&g->lock);
 }
 
-void gate_join(struct gate *g, struct gate_guest *x)
+void rwlock_register(struct rwlock *g, struct rwlock_reader *x)
 {
-    *x = (struct gate_guest){0};
+    *x = (struct rwlock_reader){0};
     pthread_mutex_lock(&g->lock);
     shut(g);
     x->next = g->first;
@@ -56,11 +56,11 @@ void gate_join(struct gate *g, struct gate_guest *x)
     pthread_mutex_unlock(&g->lock);
 }
 
-void gate_part(struct gate *g, struct gate_guest *x)
+void rwlock_unregister(struct rwlock *g, struct rwlock_reader *x)
 {
     pthread_mutex_lock(&g->lock);
     shut(g);
-    struct gate_guest **at = &g->first;
+    struct rwlock_reader **at = &g->first;
     while (*at != x)
         at = &(*at)->next;
     *at = x->next;

@@ -13,42 +13,42 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct gate_guest {
+struct rwlock_reader {
     _Alignas(64) _Atomic bool inside;
-    struct gate_guest *next;
+    struct rwlock_reader *next;
 };
 
-struct gate {
+struct rwlock {
     _Atomic bool wanted; /* who enters goes through the lock, and the first one alone */
     unsigned guests;     /* changes while none is inside */
-    struct gate_guest *first;
+    struct rwlock_reader *first;
     pthread_mutex_t lock;
 };
 
-void gate_init(struct gate *g);
-void gate_finish(struct gate *g); /* all guests have parted */
+void rwlock_init(struct rwlock *g);
+void rwlock_finish(struct rwlock *g); /* all guests have parted */
 
-void gate_join(struct gate *g, struct gate_guest *x);
-void gate_part(struct gate *g, struct gate_guest *x);
+void rwlock_register(struct rwlock *g, struct rwlock_reader *x);
+void rwlock_unregister(struct rwlock *g, struct rwlock_reader *x);
 
-bool gate_enter_wanted(struct gate *g, struct gate_guest *x);
+bool rwlock_enter_contended(struct rwlock *g, struct rwlock_reader *x);
 
-/* True: it is alone, as somebody wanted, and lets the others in by gate_open. */
-static inline bool gate_enter(struct gate *g, struct gate_guest *x)
+/* True: it is alone, as somebody wanted, and lets the others in by rwlock_end_exclusive. */
+static inline bool rwlock_enter(struct rwlock *g, struct rwlock_reader *x)
 {
     atomic_store(&x->inside, true); /* before it looks, as who wants to be alone does */
-    return atomic_load(&g->wanted) && gate_enter_wanted(g, x);
+    return atomic_load(&g->wanted) && rwlock_enter_contended(g, x);
 }
 
-void gate_open(struct gate *g, struct gate_guest *x);
+void rwlock_end_exclusive(struct rwlock *g, struct rwlock_reader *x);
 
-static inline void gate_leave(struct gate_guest *x)
+static inline void rwlock_leave(struct rwlock_reader *x)
 {
     atomic_store_explicit(&x->inside, false, memory_order_release);
 }
 
 /* The next who enters is to be alone. */
-static inline void gate_want(struct gate *g)
+static inline void rwlock_request_exclusive(struct rwlock *g)
 {
     atomic_store_explicit(&g->wanted, true, memory_order_relaxed);
 }

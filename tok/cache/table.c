@@ -73,13 +73,13 @@ static size_t arena_used(const struct arena32 *a)
 }
 
 /* A place for n numbers; 0: there is none, but will be. */
-static size_t arena_take(struct gate *g, struct arena32 *a, struct arena_part *p, size_t n)
+static size_t arena_take(struct rwlock *g, struct arena32 *a, struct arena_part *p, size_t n)
 {
     if (p->round != a->round || n > p->end - p->at) {
         size_t take = n > PART ? n : PART;
         size_t at = atomic_fetch_add_explicit(&a->next, take, memory_order_relaxed);
         if (at + take > a->limit) {
-            gate_want(g);
+            rwlock_request_exclusive(g);
             return 0;
         }
         *p = (struct arena_part){at, at + take, a->round};
@@ -105,7 +105,7 @@ struct word_table *word_table_create(size_t bytes)
     while (table * 2 <= most)
         table *= 2;
     size_t start = table < START_BYTES ? table : START_BYTES;
-    gate_init(&t->gate);
+    rwlock_init(&t->gate);
     t->bound = bytes;
     t->most = (uint32_t)(table / sizeof(struct bucket));
     t->mask = (uint32_t)(start / sizeof(struct bucket)) - 1;
@@ -122,7 +122,7 @@ void word_table_destroy(struct word_table *t)
 {
     if (!t)
         return;
-    gate_finish(&t->gate);
+    rwlock_finish(&t->gate);
     small_finish(&t->small);
     munmap(t->bucket, bucket_bytes(t->most - 1));
     close_slots(t);
@@ -140,12 +140,12 @@ size_t word_table_bytes(const struct word_table *t)
 void word_table_join(struct word_table *t, struct word_user *u)
 {
     *u = (struct word_user){.t = t};
-    gate_join(&t->gate, &u->guest);
+    rwlock_register(&t->gate, &u->guest);
 }
 
 void word_table_part(struct word_user *u)
 {
-    gate_part(&u->t->gate, &u->guest);
+    rwlock_unregister(&u->t->gate, &u->guest);
 }
 
 static bool alone(const struct word_user *u)
@@ -450,10 +450,10 @@ static void tidy(struct word_table *t)
 
 void word_table_enter(struct word_user *u)
 {
-    struct gate *g = &u->t->gate;
-    if (__builtin_expect(gate_enter(g, &u->guest), 0)) {
+    struct rwlock *g = &u->t->gate;
+    if (__builtin_expect(rwlock_enter(g, &u->guest), 0)) {
         tidy(u->t);
-        gate_open(g, &u->guest);
+        rwlock_end_exclusive(g, &u->guest);
     }
 }
 
@@ -472,7 +472,7 @@ void word_table_leave(struct word_user *u)
         add(&t->nlonger, u->nlonger);
         u->nsmall = u->nlarger = u->nlonger = 0;
         if (many_small(t) || many_larger(t) || many_longer(t))
-            gate_want(&t->gate);
+            rwlock_request_exclusive(&t->gate);
     }
-    gate_leave(&u->guest);
+    rwlock_leave(&u->guest);
 }

@@ -69,7 +69,7 @@ struct arena_part {
 };
 
 struct word_table {
-    struct gate gate;
+    struct rwlock gate;
     struct small_table small;
     struct bucket *bucket;
     uint32_t mask;          /* buckets - 1 */
@@ -85,7 +85,7 @@ struct word_table {
 };
 
 struct word_user {
-    struct gate_guest guest;
+    struct rwlock_reader guest;
     struct word_table *t;
     struct arena_part longer, many;
     size_t nsmall, nlarger, nlonger; /* words kept since it entered */

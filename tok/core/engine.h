@@ -71,7 +71,7 @@ struct tok_engine {
                         struct tok_ids *ids, struct tok_spans *spans, struct err *e);
     /* tok_say_unknown, of ids without a template; NULL: the unknown piece is all there is to say */
     void (*say_unknown)(const void *state, void *scratch, const char *text, size_t n,
-                        const int32_t *id, size_t nids, struct tok_said *ret);
+                        const int32_t *id, size_t nids, struct tok_unknown *ret);
     const struct tok_trim *trim;
     size_t ntrims;
     int (*decode)(const void *state, void *scratch, const int32_t *id, size_t n, struct buf *text,

@@ -101,7 +101,7 @@ void tok_nbest_finish(struct tok_nbest *list)
     *list = (struct tok_nbest){0};
 }
 
-void tok_said_add(struct tok_said *s, const char *text, size_t n)
+void tok_unknown_add(struct tok_unknown *s, const char *text, size_t n)
 {
     buf_add(&s->text, text, n);
     if (s->n == s->cap) {
@@ -111,9 +111,9 @@ void tok_said_add(struct tok_said *s, const char *text, size_t n)
     s->end[s->n++] = s->text.len;
 }
 
-void tok_said_finish(struct tok_said *s)
+void tok_unknown_finish(struct tok_unknown *s)
 {
     buf_finish(&s->text);
     free(s->end);
-    *s = (struct tok_said){0};
+    *s = (struct tok_unknown){0};
 }

@@ -54,13 +54,13 @@ void tok_nbest_add(struct tok_nbest *list, float score); /* of the ids since the
 void tok_nbest_finish(struct tok_nbest *list);
 
 /* What the unknown ids of a text stand for, in order. A zeroed struct is empty. */
-struct tok_said {
+struct tok_unknown {
     struct buf text;
     size_t *end; /* of each, in it */
     size_t n, cap;
 };
 
-void tok_said_add(struct tok_said *s, const char *text, size_t n);
-void tok_said_finish(struct tok_said *s);
+void tok_unknown_add(struct tok_unknown *s, const char *text, size_t n);
+void tok_unknown_finish(struct tok_unknown *s);
 
 #endif

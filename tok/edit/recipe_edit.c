@@ -284,9 +284,9 @@ static int join_pieces(struct recipe *r, const struct tokenizer *t, const struct
                        const struct tokenizer *tb, struct recipe_rows *rows, struct err *e)
 {
     struct tok_work *work = tok_work_create(t);
-    struct surface s;
+    struct token_bytes s;
     int code = 0;
-    surface_init(&s, tb);
+    token_bytes_init(&s, tb);
     for (int64_t id = 0; id < s.size && !code; id++) {
         const struct recipe_piece *from = (size_t)id < b->npieces ? &b->piece[id] : NULL;
         size_t n, k;
@@ -304,11 +304,11 @@ static int join_pieces(struct recipe *r, const struct tokenizer *t, const struct
         struct recipe_piece *to = recipe_add_piece(r, p, n);
         to->type = from ? from->type : SP_CONTROL;
         to->score = from ? from->score : 0;
-        const char *text = surface_of(&s, (int32_t)id, &k);
-        bool mark = s.kind == SURFACE_MARKS && k > 1 && text[0] == ' ';
+        const char *text = token_bytes_of(&s, (int32_t)id, &k);
+        bool mark = s.kind == TOKEN_BYTES_MARKS && k > 1 && text[0] == ' ';
         code = add_row(rows, r, t, work, text + mark, k - mark, e);
     }
-    surface_finish(&s);
+    token_bytes_finish(&s);
     tok_work_destroy(work);
     recipe_index(r);
     return code;

@@ -72,7 +72,7 @@ static void keep_seen(void *arg, int64_t id)
 static void keep_needed(struct prune *p, const struct tokenizer *t)
 {
     const struct recipe *r = p->r;
-    struct surface s;
+    struct token_bytes s;
     for (size_t i = 0; i < r->ntokens; i++)
         keep(p, r->token[i].id);
     for (size_t i = 0; i < r->npieces; i++)
@@ -87,9 +87,9 @@ static void keep_needed(struct prune *p, const struct tokenizer *t)
         keep(p, (int32_t)r->unk_id);
     recipe_see_ids(r, PART_POST_PROCESSOR, keep_seen, p);
     recipe_see_ids(r, PART_PADDING, keep_seen, p);
-    surface_init(&s, t);
-    keep_bytes(p, s.kind == SURFACE_LETTERS);
-    surface_finish(&s);
+    token_bytes_init(&s, t);
+    keep_bytes(p, s.kind == TOKEN_BYTES_LETTERS);
+    token_bytes_finish(&s);
 }
 
 /* The scores of a unigram model that those of unknown and user-defined pieces follow from. */

@@ -13,7 +13,7 @@ enum { FREQUENT_MAX = 1 << 21, STRETCH_MAX = 64 /* tokens of a stretch that is c
 struct side {
     const struct tokenizer *t;
     struct tok_work *work;
-    struct surface surface;
+    struct token_bytes surface;
     struct tok_ids ids;
     struct buf text;   /* what the ids stand for */
     size_t *end;       /* of each id in it */
@@ -38,7 +38,7 @@ struct compare *compare_create(const struct tokenizer *a, const struct tokenizer
     for (int i = 0; i < 2; i++) {
         c->side[i].t = i ? b : a;
         c->side[i].work = tok_work_create(c->side[i].t);
-        surface_init(&c->side[i].surface, c->side[i].t);
+        token_bytes_init(&c->side[i].surface, c->side[i].t);
     }
     learn_table_init(&c->frequent);
     return c;
@@ -51,7 +51,7 @@ void compare_destroy(struct compare *c)
     for (int i = 0; i < 2; i++) {
         struct side *s = &c->side[i];
         tok_work_destroy(s->work);
-        surface_finish(&s->surface);
+        token_bytes_finish(&s->surface);
         tok_ids_finish(&s->ids);
         buf_finish(&s->text);
         free(s->end);
@@ -65,7 +65,7 @@ void compare_destroy(struct compare *c)
 
 const char *compare_surface(const struct compare *c, int side, int32_t id, size_t *ret_n)
 {
-    return surface_of(&c->side[side].surface, id, ret_n);
+    return token_bytes_of(&c->side[side].surface, id, ret_n);
 }
 
 static bool is_space(char c)
@@ -93,7 +93,7 @@ static void lay_out(struct side *s)
     buf_reset(&s->text);
     for (size_t i = 0; i < s->ids.n; i++) {
         size_t k;
-        const char *p = surface_of(&s->surface, s->ids.id[i], &k);
+        const char *p = token_bytes_of(&s->surface, s->ids.id[i], &k);
         buf_add(&s->text, p, k);
         s->end[i] = s->text.len;
     }

@@ -10,14 +10,14 @@
 
 enum { CODES = 0x110000, CONTEXT = 24 };
 
-void survey_init(struct survey *s, const struct tokenizer *t)
+void corpus_stats_init(struct corpus_stats *s, const struct tokenizer *t)
 {
-    *s = (struct survey){.t = t, .work = tok_work_create(t)};
+    *s = (struct corpus_stats){.t = t, .work = tok_work_create(t)};
     s->count = mem_new((size_t)tok_info(t)->vocab_size + 1, sizeof(*s->count));
     s->character = mem_new(CODES, sizeof(*s->character));
 }
 
-void survey_finish(struct survey *s)
+void corpus_stats_finish(struct corpus_stats *s)
 {
     tok_work_destroy(s->work);
     tok_ids_finish(&s->ids);
@@ -26,27 +26,28 @@ void survey_finish(struct survey *s)
     free(s->group);
     free(s->count);
     free(s->character);
-    *s = (struct survey){0};
+    *s = (struct corpus_stats){0};
 }
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
-static struct survey_group *find_group(struct survey *s, const char *name)
+static struct corpus_stats_group *find_group(struct corpus_stats *s, const char *name)
 {
     if (s->ngroups && !strcmp(s->group[s->last].name, name))
         return &s->group[s->last];
     for (s->last = 0; s->last < s->ngroups; s->last++)
         if (!strcmp(s->group[s->last].name, name))
             return &s->group[s->last];
-    if (s->ngroups == SURVEY_GROUPS)
-        return &s->group[s->last = SURVEY_GROUPS - 1];
+    if (s->ngroups == CORPUS_STATS_GROUPS)
+        return &s->group[s->last = CORPUS_STATS_GROUPS - 1];
     s->group = mem_grow(s->group, s->ngroups + 1, sizeof(*s->group));
-    s->group[s->ngroups] = (struct survey_group){
-        .name = s->ngroups == SURVEY_GROUPS - 1 ? "others" : arena_strdup(&s->arena, name)};
+    s->group[s->ngroups] = (struct corpus_stats_group){
+        .name = s->ngroups == CORPUS_STATS_GROUPS - 1 ? "others" : arena_strdup(&s->arena, name)};
     return &s->group[s->last = s->ngroups++];
 }
 
-static void count_characters(struct survey *s, struct survey_group *g, const char *p, size_t n)
+static void count_characters(struct corpus_stats *s, struct corpus_stats_group *g, const char *p,
+                             size_t n)
 {
     bool inside = false;
     for (size_t i = 0; i < n;) {
@@ -62,7 +63,7 @@ static void count_characters(struct survey *s, struct survey_group *g, const cha
 }
 
 /* Some characters of p from `at` on, or U+FFFD for what is none. */
-static char *some(struct survey *s, const char *p, size_t n, size_t at)
+static char *some(struct corpus_stats *s, const char *p, size_t n, size_t at)
 {
     struct buf b = {0};
     size_t end = n - at < CONTEXT ? n : at + CONTEXT;
@@ -74,19 +75,20 @@ static char *some(struct survey *s, const char *p, size_t n, size_t at)
     return text;
 }
 
-static void note_loss(struct survey *s, const char *text, size_t n)
+static void note_loss(struct corpus_stats *s, const char *text, size_t n)
 {
     size_t at = 0;
     while (at < n && at < s->text.len && text[at] == s->text.data[at])
         at++;
     while (at && at < n && ((unsigned char)text[at] & 0xc0) == 0x80)
         at--;
-    s->loss[s->nlosses++] = (struct survey_loss){
+    s->loss[s->nlosses++] = (struct corpus_stats_loss){
         s->docs, at, some(s, text, n, at),
         some(s, s->text.data, s->text.len, at < s->text.len ? at : s->text.len)};
 }
 
-static int there_and_back(struct survey *s, const char *text, size_t n, bool *ret, struct err *e)
+static int there_and_back(struct corpus_stats *s, const char *text, size_t n, bool *ret,
+                          struct err *e)
 {
     s->ids.n = 0;
     buf_reset(&s->text);
@@ -97,9 +99,10 @@ static int there_and_back(struct survey *s, const char *text, size_t n, bool *re
     return code;
 }
 
-int survey_add(struct survey *s, const char *group, const char *text, size_t n, struct err *e)
+int corpus_stats_add(struct corpus_stats *s, const char *group, const char *text, size_t n,
+                     struct err *e)
 {
-    struct survey_group *g = find_group(s, group);
+    struct corpus_stats_group *g = find_group(s, group);
     bool same;
     int code = there_and_back(s, text, n, &same, e);
     if (code)
@@ -113,7 +116,7 @@ int survey_add(struct survey *s, const char *group, const char *text, size_t n, 
         g->unknown += s->ids.id[i] == tok_info(s->t)->unk;
     }
     count_characters(s, g, text, n);
-    if (!same && s->nlosses < SURVEY_LOSSES)
+    if (!same && s->nlosses < CORPUS_STATS_LOSSES)
         note_loss(s, text, n);
     s->docs++;
     return 0;
@@ -121,8 +124,8 @@ int survey_add(struct survey *s, const char *group, const char *text, size_t n, 
 
 /* ---- what comes back ------------------------------------------------------------------------ */
 
-int survey_returns(struct survey *s, const char *text, size_t n, bool *ret, bool *ret_unknown,
-                   struct err *e)
+int corpus_stats_returns(struct corpus_stats *s, const char *text, size_t n, bool *ret,
+                         bool *ret_unknown, struct err *e)
 {
     int code = there_and_back(s, text, n, ret, e);
     *ret_unknown = false;
@@ -133,15 +136,16 @@ int survey_returns(struct survey *s, const char *text, size_t n, bool *ret, bool
 
 static int compare_chars(const void *a, const void *b)
 {
-    const struct survey_char *x = a, *y = b;
+    const struct corpus_stats_char *x = a, *y = b;
     if (x->count != y->count)
         return x->count > y->count ? -1 : 1;
     return (x->c > y->c) - (x->c < y->c);
 }
 
-int survey_lost_characters(struct survey *s, struct survey_char **ret, size_t *ret_n, struct err *e)
+int corpus_stats_lost_characters(struct corpus_stats *s, struct corpus_stats_char **ret,
+                                 size_t *ret_n, struct err *e)
 {
-    struct survey_char *list = NULL;
+    struct corpus_stats_char *list = NULL;
     size_t n = 0, cap = 0;
     int code = 0;
     for (uint32_t c = 0; c < CODES && !code; c++) {
@@ -151,12 +155,12 @@ int survey_lost_characters(struct survey *s, struct survey_char **ret, size_t *r
             continue;
         size_t k = utf8_put(text + 1, c);
         text[1 + k] = 'b';
-        code = survey_returns(s, text, k + 2, &same, &unknown, e);
+        code = corpus_stats_returns(s, text, k + 2, &same, &unknown, e);
         if (same)
             continue;
         if (n == cap)
             list = mem_grow(list, cap = cap ? 2 * cap : 64, sizeof(*list));
-        list[n++] = (struct survey_char){c, s->character[c], unknown};
+        list[n++] = (struct corpus_stats_char){c, s->character[c], unknown};
     }
     if (n)
         qsort(list, n, sizeof(*list), compare_chars);
@@ -167,7 +171,7 @@ int survey_lost_characters(struct survey *s, struct survey_char **ret, size_t *r
 
 /* ---- what is reached ------------------------------------------------------------------------ */
 
-static int gives(struct survey *s, const char *before, const char *p, size_t n, int32_t id,
+static int gives(struct corpus_stats *s, const char *before, const char *p, size_t n, int32_t id,
                  bool *ret, struct err *e)
 {
     buf_reset(&s->text);
@@ -180,34 +184,35 @@ static int gives(struct survey *s, const char *before, const char *p, size_t n, 
     return code;
 }
 
-static int try_token(struct survey *s, const struct surface *f, int32_t id, bool *ret,
+static int try_token(struct corpus_stats *s, const struct token_bytes *f, int32_t id, bool *ret,
                      struct err *e)
 {
     static const char *const frame[] = {"", "\xee\x80\x80", "a", "q", "0"};
     size_t n, spelt;
-    const char *p = surface_of(f, id, &n), *piece = tok_piece(s->t, id, &spelt);
+    const char *p = token_bytes_of(f, id, &n), *piece = tok_piece(s->t, id, &spelt);
     int code = 0;
     *ret = false;
     for (size_t i = 0; i < sizeof(frame) / sizeof(*frame) && !*ret && !code; i++)
         code = gives(s, frame[i], p, n, id, ret, e);
-    bool inside = f->kind == SURFACE_HASHES && spelt > 1 && piece[0] == '#' && piece[1] == '#';
+    bool inside = f->kind == TOKEN_BYTES_HASHES && spelt > 1 && piece[0] == '#' && piece[1] == '#';
     for (char c = 'a'; inside && c <= 'z' && !*ret && !code; c++)
         code = gives(s, (const char[]){c, '\0'}, p, n, id, ret, e);
     /* a space at its start may be the one that is put before every text */
-    if (f->kind == SURFACE_MARKS && n > 1 && p[0] == ' ' && !*ret && !code)
+    if (f->kind == TOKEN_BYTES_MARKS && n > 1 && p[0] == ' ' && !*ret && !code)
         code = gives(s, "", p + 1, n - 1, id, ret, e);
     return code;
 }
 
-int survey_reach(struct survey *s, const bool *hidden, struct survey_reach *ret, struct err *e)
+int corpus_stats_reach(struct corpus_stats *s, const bool *hidden, struct corpus_stats_reach *ret,
+                       struct err *e)
 {
-    struct surface f;
+    struct token_bytes f;
     int code = 0;
-    *ret = (struct survey_reach){0};
-    surface_init(&f, s->t);
+    *ret = (struct corpus_stats_reach){0};
+    token_bytes_init(&f, s->t);
     for (int64_t id = 0; id < f.size && !code; id++) {
         size_t n;
-        const char *p = surface_of(&f, (int32_t)id, &n);
+        const char *p = token_bytes_of(&f, (int32_t)id, &n);
         bool reached = true;
         if (hidden[id] || !n)
             continue;
@@ -223,6 +228,6 @@ int survey_reach(struct survey *s, const bool *hidden, struct survey_reach *ret,
         ret->id = mem_grow(ret->id, ret->n + 1, sizeof(*ret->id));
         ret->id[ret->n++] = (int32_t)id;
     }
-    surface_finish(&f);
+    token_bytes_finish(&f);
     return code;
 }

@@ -23,24 +23,25 @@ static bool decodes_to(const struct tokenizer *t, const char *piece, const char 
     return is;
 }
 
-static enum surface_kind find_kind(const struct tokenizer *t)
+static enum token_bytes_kind find_kind(const struct tokenizer *t)
 {
     switch (tok_info(t)->type) {
     case TOK_GPT2_BPE:
     case TOK_TIKTOKEN:
-        return SURFACE_LETTERS;
+        return TOKEN_BYTES_LETTERS;
     case TOK_BERT_LOWER:
     case TOK_BERT_CASE:
-        return SURFACE_HASHES;
+        return TOKEN_BYTES_HASHES;
     case TOK_HUGGINGFACE:
         break;
     default:
-        return SURFACE_MARKS;
+        return TOKEN_BYTES_MARKS;
     }
     /* which letters a byte-level vocabulary has at least: one of those for space and newline */
     if (decodes_to(t, "\u0120", " ") || decodes_to(t, "\u010a", "\n"))
-        return SURFACE_LETTERS;
-    return tok_find(t, "[UNK]") >= 0 && tok_find(t, "\u2581") < 0 ? SURFACE_HASHES : SURFACE_MARKS;
+        return TOKEN_BYTES_LETTERS;
+    return tok_find(t, "[UNK]") >= 0 && tok_find(t, "\u2581") < 0 ? TOKEN_BYTES_HASHES
+                                                                  : TOKEN_BYTES_MARKS;
 }
 
 /* False, and nothing is added, when the piece is not all letters for bytes. */
@@ -79,11 +80,11 @@ static void put_marks(struct buf *b, const char *p, size_t n)
     }
 }
 
-void surface_init(struct surface *s, const struct tokenizer *t)
+void token_bytes_init(struct token_bytes *s, const struct tokenizer *t)
 {
     const struct tok_info *info = tok_info(t);
     bool bytes = tok_find(t, "<0x00>") >= 0;
-    *s = (struct surface){.kind = find_kind(t), .size = info->vocab_size};
+    *s = (struct token_bytes){.kind = find_kind(t), .size = info->vocab_size};
     s->start = mem_new((size_t)s->size + 1, sizeof(*s->start));
     for (int64_t id = 0; id < s->size; id++) {
         size_t n;
@@ -91,12 +92,12 @@ void surface_init(struct surface *s, const struct tokenizer *t)
         s->start[id] = s->text.len;
         if (id == info->unk)
             continue;
-        if (s->kind == SURFACE_LETTERS && put_letters(&s->text, p, n))
+        if (s->kind == TOKEN_BYTES_LETTERS && put_letters(&s->text, p, n))
             continue;
-        if (s->kind == SURFACE_MARKS && bytes && put_byte(&s->text, p, n))
+        if (s->kind == TOKEN_BYTES_MARKS && bytes && put_byte(&s->text, p, n))
             continue;
-        bool inside = s->kind == SURFACE_HASHES && n > 2 && p[0] == '#' && p[1] == '#';
-        if (s->kind == SURFACE_MARKS)
+        bool inside = s->kind == TOKEN_BYTES_HASHES && n > 2 && p[0] == '#' && p[1] == '#';
+        if (s->kind == TOKEN_BYTES_MARKS)
             put_marks(&s->text, p, n);
         else
             buf_add(&s->text, p + 2 * inside, n - 2 * (size_t)inside);
@@ -105,9 +106,9 @@ void surface_init(struct surface *s, const struct tokenizer *t)
     buf_str(&s->text);
 }
 
-void surface_finish(struct surface *s)
+void token_bytes_finish(struct token_bytes *s)
 {
     buf_finish(&s->text);
     free(s->start);
-    *s = (struct surface){0};
+    *s = (struct token_bytes){0};
 }

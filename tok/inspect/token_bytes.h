@@ -17,19 +17,19 @@
 #include "base/core/buf.h"
 #include "tok/tokenizer/tokenizer.h"
 
-enum surface_kind { SURFACE_LETTERS, SURFACE_MARKS, SURFACE_HASHES };
+enum token_bytes_kind { TOKEN_BYTES_LETTERS, TOKEN_BYTES_MARKS, TOKEN_BYTES_HASHES };
 
-struct surface {
-    enum surface_kind kind;
+struct token_bytes {
+    enum token_bytes_kind kind;
     struct buf text;
     size_t *start; /* of each id, and the end of the last */
     int64_t size;
 };
 
-void surface_init(struct surface *s, const struct tokenizer *t);
-void surface_finish(struct surface *s);
+void token_bytes_init(struct token_bytes *s, const struct tokenizer *t);
+void token_bytes_finish(struct token_bytes *s);
 
-static inline const char *surface_of(const struct surface *s, int32_t id, size_t *ret_n)
+static inline const char *token_bytes_of(const struct token_bytes *s, int32_t id, size_t *ret_n)
 {
     *ret_n = s->start[id + 1] - s->start[id];
     return s->text.data + s->start[id];

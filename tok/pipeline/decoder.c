@@ -22,11 +22,11 @@ struct table {
     bool bytes;     /* DEC_BYTE_LEVEL is all there is */
     bool first;     /* the first string is another than it would be elsewhere, */
     bool last;      /* or the last one */
-    bool fall_back; /* bytes are joined: JOIN_RUN; ids that there are not are in no run's way */
+    bool fall_back; /* bytes are joined: ID_BYTES_RUN; ids that there are not are in no run's way */
     size_t nalone;  /* steps that take each string by itself: the first so many */
     struct words_text what, by; /* all they do is to put the one for the other; what.n: 0 if not */
     size_t strip;               /* the step that strips the whole text, 0 if none */
-    struct join_table of;
+    struct id_bytes_table of;
 };
 
 struct decoder {
@@ -113,7 +113,7 @@ static bool set_letters(const struct pipe *p, struct table *t, int32_t id)
         return false;
     size_t n = letters_bytes(text.p, text.n, bytes);
     if (n)
-        join_set(&t->of, (size_t)id, bytes, n, 0);
+        id_bytes_set(&t->of, (size_t)id, bytes, n, 0);
     return n;
 }
 
@@ -156,9 +156,9 @@ static int set_entry(const struct pipe *p, struct pipe_work *w, struct table *t,
     int code = spell(p, w, t, id, &text, e);
     int byte = !code && t->fall_back ? decoder_byte(text) : -1;
     if (byte >= 0)
-        join_set(&t->of, (size_t)id, &(char){(char)byte}, 1, JOIN_RUN);
+        id_bytes_set(&t->of, (size_t)id, &(char){(char)byte}, 1, ID_BYTES_RUN);
     else if (!code)
-        join_set(&t->of, (size_t)id, text.p, text.n, 0);
+        id_bytes_set(&t->of, (size_t)id, text.p, text.n, 0);
     return code;
 }
 
@@ -169,21 +169,21 @@ static struct table *make_table(const struct pipe *p, struct pipe_work *w)
     plan(&p->spec, t);
     if (!t->works)
         return t;
-    join_init(&t->of, (size_t)p->size);
+    id_bytes_init(&t->of, (size_t)p->size);
     for (int32_t id = 0; id < p->size && t->works; id++)
         if (t->bytes && set_letters(p, t, id))
             continue;
         else if (decoder_has(p, id))
             t->works = !set_entry(p, w, t, id, &ignored);
         else
-            join_set(&t->of, (size_t)id, "", 0, JOIN_RUN);
+            id_bytes_set(&t->of, (size_t)id, "", 0, ID_BYTES_RUN);
     return t;
 }
 
 static void drop_table(struct table *t)
 {
     if (t)
-        join_finish(&t->of);
+        id_bytes_finish(&t->of);
     free(t);
 }
 
@@ -239,8 +239,8 @@ static void end_joined(struct joining *j)
 static void join_one(struct joining *j, int32_t id)
 {
     size_t n;
-    const char *p = join_text(&j->t->of, id, &n);
-    bool run = join_tag(&j->t->of.of[id]) & JOIN_RUN;
+    const char *p = id_bytes_text(&j->t->of, id, &n);
+    bool run = id_bytes_tag(&j->t->of.of[id]) & ID_BYTES_RUN;
     if (!run)
         end_joined(j);
     buf_add(run ? j->run : j->text, p, n);
@@ -249,13 +249,13 @@ static void join_one(struct joining *j, int32_t id)
 static void join(struct joining *j, const int32_t *id, size_t n)
 {
     if (!j->t->fall_back) {
-        j->seen |= join_put(&j->t->of, id, n, j->text);
+        j->seen |= id_bytes_append(&j->t->of, id, n, j->text);
         return;
     }
     for (size_t i = 0, odd; i < n;) {
         while (i < n && j->run->len)
             join_one(j, id[i++]);
-        i += join_put_runs(&j->t->of, id + i, n - i, j->text, &odd);
+        i += id_bytes_append_runs(&j->t->of, id + i, n - i, j->text, &odd);
         for (; odd; odd--)
             join_one(j, id[i++]);
     }
@@ -343,7 +343,7 @@ int decoder_run(const struct pipe *p, struct pipe_work *w, const int32_t *id, si
     int code = join_ids(&j, id, n, e);
     if (code)
         text->len = from;
-    else if (t->bytes && j.seen & JOIN_PART)
+    else if (t->bytes && j.seen & ID_BYTES_PART)
         decoder_mend(w, text, from);
     return code;
 }

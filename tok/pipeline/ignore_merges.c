@@ -73,7 +73,7 @@ static void find_missed(struct reach *r)
     buf_finish(&b);
 }
 
-void pipe_open_reach(struct pipe *p)
+void pipe_open_ignore_merges(struct pipe *p)
 {
     struct reach r = {.p = p, .missed = mem_new(p->spec.vocab.npieces + 1, 1)};
     p->by_merges = p->all_bytes;

@@ -261,12 +261,12 @@ void pipe_open_cuts(struct pipe *p, const uint8_t *missed)
         open_pair_cuts(p, missed);
         return;
     }
-    near_init(&p->near, bytes);
+    split_point4_init(&p->near, bytes);
     for (size_t id = 0; id < s->vocab.npieces; id++) {
         if (missed && missed[id])
             continue;
         cut_add(&p->cut, s->vocab.piece[id].p, s->vocab.piece[id].n);
-        near_add(&p->near, s->vocab.piece[id].p, s->vocab.piece[id].n);
+        split_point4_add(&p->near, s->vocab.piece[id].p, s->vocab.piece[id].n);
     }
 }
 
@@ -385,10 +385,10 @@ static int bpe_open(struct pipe *p, struct err *e)
         rank_pairs_keep_made(&s->vocab, &s->merges);
     p->bpe = bpe_create(s->merges.pair, s->merges.npairs);
     if (p->all_bytes)
-        pipe_open_wide(p);
+        pipe_open_premerge(p);
     p->by_merges = p->all_bytes && !s->ignore_merges;
     if (p->letters && s->ignore_merges)
-        pipe_open_reach(p);
+        pipe_open_ignore_merges(p);
     free(s->merges.pair);
     s->merges.pair = NULL;
     s->merges.npairs = 0;
@@ -536,7 +536,7 @@ void pipe_model_close(struct pipe *p)
     free(p->char_node);
     free(p->char_id);
     cut_finish(&p->cut);
-    near_finish(&p->near);
+    split_point4_finish(&p->near);
     words_finish(&p->whole);
     buf_finish(&p->whole_text);
 }

@@ -15,8 +15,8 @@ struct run {
     struct pipe_work *w;
     struct tok_ids *ids;
     struct tok_spans *spans;
-    struct tok_spans piece; /* of the piece at hand, within it */
-    struct tok_said *said;  /* what unknown ids stand for; NULL: nobody asks */
+    struct tok_spans piece;   /* of the piece at hand, within it */
+    struct tok_unknown *said; /* what unknown ids stand for; NULL: nobody asks */
 };
 
 typedef int part_encode(struct run *r, struct aligned *a, struct err *e);
@@ -168,7 +168,7 @@ static void say_piece(struct run *r, const char *text, size_t n)
     for (size_t i = 0; i < r->piece.n; i++) {
         const struct tok_span *s = &r->piece.at[i];
         if (id[i] == r->p->unk && s->begin <= s->end && s->end <= n)
-            tok_said_add(r->said, text + s->begin, s->end - s->begin);
+            tok_unknown_add(r->said, text + s->begin, s->end - s->begin);
     }
 }
 
@@ -231,7 +231,7 @@ static int encode_whole(struct run *r, const char *text, size_t n, struct err *e
 }
 
 void pipe_say_unknown(const void *state, void *scratch, const char *text, size_t n,
-                      const int32_t *id, size_t nids, struct tok_said *ret)
+                      const int32_t *id, size_t nids, struct tok_unknown *ret)
 {
     struct tok_ids ids = {0};
     struct tok_spans spans = {0};
@@ -239,7 +239,7 @@ void pipe_say_unknown(const void *state, void *scratch, const char *text, size_t
     struct run r = {.p = state, .w = scratch, .ids = &ids, .spans = &spans, .said = ret};
     if (encode_whole(&r, text, n, &ignored) || ids.n != nids ||
         (nids && memcmp(ids.id, id, nids * sizeof(*id)) != 0))
-        tok_said_finish(ret);
+        tok_unknown_finish(ret);
     tok_ids_finish(&ids);
     tok_spans_finish(&spans);
 }

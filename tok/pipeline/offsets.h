@@ -34,6 +34,6 @@ void span_spaces(struct tok_span *s, const char *text, size_t n);
 /* tok/core/engine.h's say_unknown, of Unigram, whose unknown pieces are their text in the
  * reference. */
 void pipe_say_unknown(const void *state, void *scratch, const char *text, size_t n,
-                      const int32_t *id, size_t nids, struct tok_said *ret);
+                      const int32_t *id, size_t nids, struct tok_unknown *ret);
 
 #endif

@@ -258,7 +258,7 @@ static int encode_family(const struct pipe *p, struct pipe_work *w, const char *
             count = cut_parts(&p->cut, part, w->start, count, CUT_ABOVE, w->cut);
             start = w->cut;
         }
-        code = word_cache_encode(w->cache, part, start, count, pipe_wide_words, p, w, ids, e);
+        code = word_cache_encode(w->cache, part, start, count, pipe_premerge_words, p, w, ids, e);
     }
     return code;
 }

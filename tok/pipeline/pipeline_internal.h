@@ -49,11 +49,11 @@ struct pipe {
     uint32_t byte_sym[256]; /* id of the letter, SYM_NONE if there is none */
     struct words whole;     /* ignore_merges: pieces as bytes, those that are looked up */
     struct buf whole_text;
-    struct cut cut;    /* of a model of bytes, to which no byte is unknown */
-    struct near near;  /* the same, of pieces that are characters; else empty */
-    bool cuts;         /* pieces may be cut there: their parts give the ids that the whole gives */
-    bool by_merges;    /* a piece is bytes, and what merging makes of them */
-    struct wide *wide; /* premerge.c: characters that are taken whole; NULL: none */
+    struct cut cut;           /* of a model of bytes, to which no byte is unknown */
+    struct split_point4 near; /* the same, of pieces that are characters; else empty */
+    bool cuts;      /* pieces may be cut there: their parts give the ids that the whole gives */
+    bool by_merges; /* a piece is bytes, and what merging makes of them */
+    struct premerge *wide; /* premerge.c: characters that are taken whole; NULL: none */
 
     enum scan_family family;  /* the pre-tokenizer is this one and nothing else */
     struct pipe_parts *parts; /* how text is cut as it stands, NULL: it is not */
@@ -176,9 +176,9 @@ int pipe_model_words(const void *state, void *scratch, struct word_list *list, s
                      struct err *e);
 
 /* premerge.c: the same, of bytes; p->wide, while the pairs are there and p->bpe already is. */
-int pipe_wide_words(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
-                    struct err *e);
-void pipe_open_wide(struct pipe *p);
+int pipe_premerge_words(const void *state, void *scratch, struct word_list *list,
+                        struct tok_ids *ids, struct err *e);
+void pipe_open_premerge(struct pipe *p);
 
 int pipe_no_unknown(const struct pipe *p, struct err *e); /* ERR_DATA: there is no such token */
 uint32_t *pipe_sym_room(struct pipe_work *w, size_t n);
@@ -193,7 +193,7 @@ int32_t pipe_as_it_is(const struct pipe *p, const char *text, size_t n);
 bool pipe_piece_bytes(struct buf *b, const char *p, size_t n);
 
 /* ignore_merges.c: p->by_merges, p->cut and p->whole under ignore_merges. */
-void pipe_open_reach(struct pipe *p);
+void pipe_open_ignore_merges(struct pipe *p);
 
 /* unigram.c */
 int unigram_open(struct pipe *p, struct err *e);

@@ -41,7 +41,7 @@ struct wide_place {
 
 static const struct wide_place no_joins = {UINT32_MAX, UINT32_MAX};
 
-struct wide {
+struct premerge {
     uint32_t some[PLACES / 32]; /* a bit for each place with such joins */
     struct wide_place place[PLACES];
     struct wide_char at[CODES];
@@ -146,7 +146,7 @@ static void find_ranks(struct opening *o)
     }
 }
 
-static void note_join(struct wide *w, uint32_t place, const struct bpe_pair *x, bool tail,
+static void note_join(struct premerge *w, uint32_t place, const struct bpe_pair *x, bool tail,
                       bool head)
 {
     struct wide_place *s = &w->place[place];
@@ -212,7 +212,7 @@ static void merge_chars(struct opening *o)
     }
 }
 
-void pipe_open_wide(struct pipe *p)
+void pipe_open_premerge(struct pipe *p)
 {
     const struct pipe_spec *s = &p->spec;
     struct opening o = {.p = p,
@@ -244,7 +244,7 @@ struct symbols {
 };
 
 /* What may be joined at a place, where two characters meet. */
-static struct wide_place joins_at(const struct wide *w, const char *p)
+static struct wide_place joins_at(const struct premerge *w, const char *p)
 {
     uint32_t place = place_at(p);
     if (w->some[place / 32] >> place % 32 & 1)
@@ -264,7 +264,7 @@ static bool is_ascii(const char *p, size_t n)
 /* Symbols of a word; how many, 0: too many. */
 static size_t put_word(const struct pipe *p, const char *word, size_t n, uint32_t *sym)
 {
-    const struct wide *w = p->wide;
+    const struct premerge *w = p->wide;
     size_t k = 0;
     if (n - 1 < BPE_SHORT && is_ascii(word, n)) {
         for (; k < n; k++)
@@ -351,8 +351,8 @@ static void put_ids(struct tok_ids *ids, const uint32_t *id, size_t n)
     ids->n += n;
 }
 
-int pipe_wide_words(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
-                    struct err *e)
+int pipe_premerge_words(const void *state, void *scratch, struct word_list *list,
+                        struct tok_ids *ids, struct err *e)
 {
     const struct pipe *p = state;
     struct symbols s;

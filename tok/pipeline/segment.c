@@ -103,7 +103,7 @@ static size_t find_many(const struct pipe *p, struct pipe_work *w, const char *t
 {
     if (run)
         return run == 2 && least == BETWEEN && p->parts->nears
-                   ? near_cuts(&p->near, w->parts->plain, text, at, n, start, k)
+                   ? split_point4_find(&p->near, w->parts->plain, text, at, n, start, k)
                    : at;
     return cut_ascii(least == BOUNDARY ? p->parts->boundary : p->parts->cut, NULL, text, at, n,
                      start, k);

@@ -401,11 +401,11 @@ ALWAYS uint64_t triples(struct digits *last, uint64_t number, uint64_t high, uin
 /* ---- contractions ---- */
 
 /* Bits of this block and of the next. */
-struct ends {
+struct aho_corasick {
     uint64_t here, next;
 };
 
-ALWAYS void ends_add(struct ends *e, unsigned i)
+ALWAYS void aho_corasick_add(struct aho_corasick *e, unsigned i)
 {
     if (i < 64)
         e->here |= (uint64_t)1 << i;

@@ -18,7 +18,7 @@ enum {
 
 struct gpt2 {
     uint64_t letter, number, other, white, space, continues; /* of the block before */
-    struct ends ends, cut;
+    struct aho_corasick ends, cut;
 };
 
 /* An apostrophe that begins a run of others, and letters: a start behind them, none before them. */
@@ -29,8 +29,8 @@ static __attribute__((noinline)) void gpt2_contractions(struct scan *s, struct g
         unsigned i = (unsigned)__builtin_ctzll(candidates);
         unsigned n = s->left > i ? scan_contraction(s->text + i, s->left - i, false) : 0;
         if (n) {
-            ends_add(&last->ends, i + n);
-            ends_add(&last->cut, i + 1);
+            aho_corasick_add(&last->ends, i + n);
+            aho_corasick_add(&last->cut, i + 1);
         }
     }
 }
@@ -50,8 +50,8 @@ ALWAYS void gpt2_block(struct scan *s, void *state, unsigned rules)
                       (other & ~before(other, last->other));
     uint64_t candidates = m.apostrophe & starts & ~before(m.space, last->space);
     (void)rules;
-    last->ends = (struct ends){last->ends.next, 0};
-    last->cut = (struct ends){last->cut.next, 0};
+    last->ends = (struct aho_corasick){last->ends.next, 0};
+    last->cut = (struct aho_corasick){last->cut.next, 0};
     if (candidates)
         gpt2_contractions(s, last, candidates);
     starts &= ~before(m.space, last->space) & ~last->cut.here;
@@ -71,19 +71,19 @@ ALWAYS void gpt2_block(struct scan *s, void *state, unsigned rules)
 
 struct cl100k {
     uint64_t letter, other, single, plain, space, taken; /* of the block before */
-    struct ends ends;
+    struct aho_corasick ends;
     struct spaces spaces;
     struct digits digits;
 };
 
-static __attribute__((noinline)) void cl100k_contractions(struct scan *s, struct ends *ends,
+static __attribute__((noinline)) void cl100k_contractions(struct scan *s, struct aho_corasick *ends,
                                                           uint64_t candidates)
 {
     for (; candidates; candidates &= candidates - 1) {
         unsigned i = (unsigned)__builtin_ctzll(candidates);
         unsigned n = s->left > i ? scan_contraction(s->text + i, s->left - i, true) : 0;
         if (n)
-            ends_add(ends, i + n);
+            aho_corasick_add(ends, i + n);
     }
 }
 
@@ -106,7 +106,7 @@ ALWAYS void cl100k_block(struct scan *s, void *state, unsigned rules)
     uint64_t taken = rest_of_runs(m.newline, behind_other);
     uint64_t starts = other & ~before(other, last->other) & ~before(m.space, last->space);
     uint64_t single = whole(starts, last->single, m.continues);
-    last->ends = (struct ends){last->ends.next, 0};
+    last->ends = (struct aho_corasick){last->ends.next, 0};
     if (starts & m.apostrophe)
         cl100k_contractions(s, &last->ends, starts & m.apostrophe);
     uint64_t white = white_starts(s, &last->spaces, &m, taken, ~m.white);

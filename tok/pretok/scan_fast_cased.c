@@ -15,7 +15,7 @@ enum { RULE_SINGLE = 1, RULE_CONTRACTIONS = 2, RULE_SLASHES = 4, RULE_HAN = 8 };
 struct cased {
     uint64_t word, open, settled, other, single, firm, plain, space, taken, han;
     uint64_t unsettled; /* a run of upper ones behind an open one goes on into this block */
-    struct ends ends, cut;
+    struct aho_corasick ends, cut;
     struct spaces spaces;
     struct digits digits;
 };
@@ -73,8 +73,8 @@ static __attribute__((noinline)) uint64_t cased_contractions(struct scan *s, str
         unsigned i = (unsigned)__builtin_ctzll(candidates);
         unsigned n = s->left > i ? scan_contraction(s->text + i, s->left - i, true) : 0;
         if (n && !(last->ends.here >> i & 1)) {
-            ends_add(&last->ends, i + n);
-            ends_add(&last->cut, i + n - 1);
+            aho_corasick_add(&last->ends, i + n);
+            aho_corasick_add(&last->cut, i + n - 1);
             belong |= candidates & -candidates;
         }
     }
@@ -119,8 +119,8 @@ ALWAYS bool cased_block(struct scan *s, struct cased *last, unsigned rules)
     struct roles r =
         roles_of(last, &m, other, rules & RULE_SLASHES ? m.newline | m.slash : m.newline);
     uint64_t word = m.letter | r.mark, plain = m.white & ~m.newline;
-    last->ends = (struct ends){last->ends.next, 0};
-    last->cut = (struct ends){last->cut.next, 0};
+    last->ends = (struct aho_corasick){last->ends.next, 0};
+    last->cut = (struct aho_corasick){last->cut.next, 0};
     if (rules & RULE_CONTRACTIONS) {
         uint64_t candidates = m.apostrophe & before(word, last->word);
         if (candidates)

@@ -11,8 +11,8 @@
 static const char space_mark[] = "\xe2\x96\x81", replacement[] = "\xef\xbf\xbd";
 
 struct sp_decoder {
-    struct join_table of; /* JOIN_RUN: a byte of 0x80 and more; JOIN_MARK: text that begins with a
-                           space */
+    struct id_bytes_table of; /* ID_BYTES_RUN: a byte of 0x80 and more; ID_BYTES_MARK: text that
+                           begins with a space */
     bool strip, strip_all;
 };
 
@@ -43,16 +43,17 @@ static void add_entry(struct sp_decoder *d, const struct sp_model *m, size_t id,
     p = reserved >= 0 ? &m->piece[reserved] : p;
     if (p->type == SP_BYTE) {
         int byte = hex(p->text[3]) << 4 | hex(p->text[4]);
-        join_set(&d->of, id, &(char){(char)byte}, 1,
-                 byte < 0x80 ? 0 : JOIN_RUN); /* ASCII is never part of a longer character */
+        id_bytes_set(&d->of, id, &(char){(char)byte}, 1,
+                     byte < 0x80 ? 0
+                                 : ID_BYTES_RUN); /* ASCII is never part of a longer character */
     } else if (p->type == SP_UNKNOWN) {
-        join_set(&d->of, id, m->unk_surface, strlen(m->unk_surface), 0);
+        id_bytes_set(&d->of, id, m->unk_surface, strlen(m->unk_surface), 0);
     } else if (p->type == SP_CONTROL) {
-        join_set(&d->of, id, "", 0, 0);
+        id_bytes_set(&d->of, id, "", 0, 0);
     } else {
         spell(b, p);
         bool mark = b->len && p->text[0] == space_mark[0] && b->data[0] == ' ';
-        join_set(&d->of, id, b->data, b->len, mark ? JOIN_MARK : 0);
+        id_bytes_set(&d->of, id, b->data, b->len, mark ? ID_BYTES_MARK : 0);
     }
 }
 
@@ -62,7 +63,7 @@ struct sp_decoder *sp_decoder_create(const struct sp_model *m)
         return NULL;
     struct sp_decoder *d = mem_new(1, sizeof(*d));
     struct buf b = {0};
-    join_init(&d->of, m->npieces);
+    id_bytes_init(&d->of, m->npieces);
     for (size_t i = 0; i < m->npieces; i++)
         add_entry(d, m, i, &b);
     buf_finish(&b);
@@ -75,13 +76,13 @@ void sp_decoder_destroy(struct sp_decoder *d)
 {
     if (!d)
         return;
-    join_finish(&d->of);
+    id_bytes_finish(&d->of);
     free(d);
 }
 
 static bool is_byte(const struct sp_decoder *d, int32_t id)
 {
-    return join_tag(&d->of.of[id]) & JOIN_RUN;
+    return id_bytes_tag(&d->of.of[id]) & ID_BYTES_RUN;
 }
 
 /* The bytes that begin at id[0]; returns how many ids they are. */
@@ -115,8 +116,8 @@ static size_t put_start(const struct sp_decoder *d, const int32_t *id, size_t n,
             i += put_bytes(d, id + i, n - i, text);
             continue;
         }
-        size_t k, skip = d->strip && join_tag(&d->of.of[id[i]]) & JOIN_MARK ? 1 : 0;
-        const char *p = join_text(&d->of, id[i], &k);
+        size_t k, skip = d->strip && id_bytes_tag(&d->of.of[id[i]]) & ID_BYTES_MARK ? 1 : 0;
+        const char *p = id_bytes_text(&d->of, id[i], &k);
         buf_add(text, p + skip, k - skip);
         taken = skip && !d->strip_all;
         i++;
@@ -131,7 +132,7 @@ static void put_odd(const struct sp_decoder *d, const int32_t *id, size_t n, str
         size_t k = i;
         while (k < n && !is_byte(d, id[k]))
             k++;
-        join_put(&d->of, id + i, k - i, text);
+        id_bytes_append(&d->of, id + i, k - i, text);
         i = k;
         if (i < n)
             i += put_bytes(d, id + i, n - i, text);
@@ -142,7 +143,7 @@ void sp_decode_ids(const struct sp_decoder *d, const int32_t *id, size_t n, stru
 {
     size_t odd;
     for (size_t i = put_start(d, id, n, text); i < n; i += odd) {
-        i += join_put_runs(&d->of, id + i, n - i, text, &odd);
+        i += id_bytes_append_runs(&d->of, id + i, n - i, text, &odd);
         put_odd(d, id + i, odd, text);
     }
 }

@@ -82,13 +82,13 @@ static void make_cut(struct sp_merge *s)
     for (size_t i = 0; i < s->m->npieces; i++)
         bytes += s->m->piece[i].length;
     cut_init(&s->cut, bytes);
-    near_init(&s->near, bytes);
+    split_point4_init(&s->near, bytes);
     for (size_t i = 0; i < s->m->npieces; i++) {
         const struct sp_piece *p = &s->m->piece[i];
         if (p->type != SP_USER && (!sp_is_joined(p) || s->m->kind != SP_BPE))
             continue;
         cut_add(&s->cut, p->text, p->length);
-        near_add(&s->near, p->text, p->length);
+        split_point4_add(&s->near, p->text, p->length);
     }
 }
 
@@ -119,7 +119,7 @@ void sp_merge_destroy(struct sp_merge *s)
     free(s->alike);
     bpe_drop_destroy(s->drop);
     cut_finish(&s->cut);
-    near_finish(&s->near);
+    split_point4_finish(&s->near);
     trie_finish(&s->user);
     words_finish(&s->chars);
     free(s->id);

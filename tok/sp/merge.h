@@ -36,11 +36,11 @@ struct sp_merge {
      * are of characters marked alike: those of pieces of equal scores. NULL: not to be told.
      */
     struct bpe *plain;
-    uint8_t *alike;     /* by symbol */
-    struct cut cut;     /* of all pieces, */
-    struct near near;   /* and by what stands around them */
-    struct trie user;   /* user-defined pieces, by id */
-    struct words chars; /* symbols of characters beyond ASCII that some piece has, or is */
+    uint8_t *alike;           /* by symbol */
+    struct cut cut;           /* of all pieces, */
+    struct split_point4 near; /* and by what stands around them */
+    struct trie user;         /* user-defined pieces, by id */
+    struct words chars;       /* symbols of characters beyond ASCII that some piece has, or is */
     uint32_t ascii[128];
     /*
      * Symbols are the pieces' ids; behind them characters that are no pieces themselves. By

@@ -243,7 +243,7 @@ static bool place_all(struct walk *w)
 /* The spans of a part's ids, which are there already; of the unknown ones also what they stand for,
  * where `said` is not NULL. */
 static int find_part(struct sp_offsets *o, const char *text, size_t n, const int32_t *id,
-                     size_t nids, struct tok_span *span, struct tok_said *said, struct err *e)
+                     size_t nids, struct tok_span *span, struct tok_unknown *said, struct err *e)
 {
     struct normal t = {0};
     int code = 0;
@@ -257,7 +257,7 @@ static int find_part(struct sp_offsets *o, const char *text, size_t n, const int
                        nids, t.text.len, w.i, w.at);
     for (size_t i = 0; i < nids && !code; i++) {
         if (said && id[i] == o->m->unk)
-            tok_said_add(said, t.text.data + span[i].begin, span[i].end - span[i].begin);
+            tok_unknown_add(said, t.text.data + span[i].begin, span[i].end - span[i].begin);
         span[i].begin = t.from[span[i].begin];
         span[i].end = t.from[span[i].end];
     }
@@ -325,7 +325,7 @@ int sp_offsets_find(struct sp_offsets *o, const struct sp_offsets_job *job, cons
 /* Ids of a part, of which only the number counts, as often as not that of what is left. */
 static bool say_part(struct sp_offsets *o, const struct sp_offsets_job *job, const char *text,
                      size_t n, const int32_t *id, size_t nids, bool all, size_t *ret_n,
-                     struct tok_said *ret)
+                     struct tok_unknown *ret)
 {
     struct tok_ids ids = {0};
     struct err ignored;
@@ -346,7 +346,7 @@ static bool say_part(struct sp_offsets *o, const struct sp_offsets_job *job, con
 }
 
 void sp_offsets_say(struct sp_offsets *o, const struct sp_offsets_job *job, const char *text,
-                    size_t n, const int32_t *id, size_t nids, struct tok_said *ret)
+                    size_t n, const int32_t *id, size_t nids, struct tok_unknown *ret)
 {
     struct buf lines = {0};
     bool good = true;
@@ -367,6 +367,6 @@ void sp_offsets_say(struct sp_offsets *o, const struct sp_offsets_job *job, cons
         i = at + s->length;
     }
     if (!good)
-        tok_said_finish(ret);
+        tok_unknown_finish(ret);
     buf_finish(&lines);
 }

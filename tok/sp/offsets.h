@@ -39,6 +39,6 @@ int sp_offsets_find(struct sp_offsets *o, const struct sp_offsets_job *job, cons
 
 /* What the unknown ones of the ids of such a text stand for; nothing if they cannot be its ids. */
 void sp_offsets_say(struct sp_offsets *o, const struct sp_offsets_job *job, const char *text,
-                    size_t n, const int32_t *id, size_t nids, struct tok_said *ret);
+                    size_t n, const int32_t *id, size_t nids, struct tok_unknown *ret);
 
 #endif

@@ -353,7 +353,7 @@ static size_t find_many(const struct sp_native *c, const char *text, size_t at, 
     if (left == 1)
         end = cut_ascii(c->cut, c->plain.ascii, text, at, n, start, &found);
     else if (left == 3 && other == 3 && !c->words && !c->merge->whole)
-        end = near_cuts(&c->merge->near, c->plain.bits, text, at, n, start, &found);
+        end = split_point4_find(&c->merge->near, c->plain.bits, text, at, n, start, &found);
     *k = found - 1;
     return end;
 }

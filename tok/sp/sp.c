@@ -488,7 +488,7 @@ static int sp_encode_spans(const void *state, void *scratch, const char *text, s
 }
 
 static void sp_say(const void *state, void *scratch, const char *text, size_t n, const int32_t *id,
-                   size_t nids, struct tok_said *ret)
+                   size_t nids, struct tok_unknown *ret)
 {
     const struct sp *s = state;
     struct sp_offsets_job job = job_of(s, scratch);

@@ -39,14 +39,15 @@ static void fill_scores(struct unigram *u, const struct sp_model *m)
 static void fill_ends(struct unigram *u, const struct sp_model *m, const struct trie_key *key,
                       size_t n)
 {
-    struct ends_piece *piece = mem_new(m->npieces + 1, sizeof(*piece));
+    struct aho_corasick_piece *piece = mem_new(m->npieces + 1, sizeof(*piece));
     for (size_t i = 0; i < m->npieces; i++) {
         const struct sp_piece *p = &m->piece[i];
         if (p->type == SP_UNUSED || !sp_piece_is_utf8(p))
             continue;
-        piece[i + 1] = (struct ends_piece){.score = u->score[i], .length = (uint32_t)p->length};
+        piece[i + 1] =
+            (struct aho_corasick_piece){.score = u->score[i], .length = (uint32_t)p->length};
     }
-    ends_init(&u->ends, key, n, piece);
+    aho_corasick_init(&u->ends, key, n, piece);
 }
 
 static void fill_trie(struct unigram *u, const struct sp_model *m)
@@ -56,7 +57,7 @@ static void fill_trie(struct unigram *u, const struct sp_model *m)
     for (size_t i = 0; i < m->npieces; i++)
         bytes += m->piece[i].length;
     cut_init(&u->cut, bytes);
-    near_init(&u->near, bytes);
+    split_point4_init(&u->near, bytes);
     for (size_t i = 0; i < m->npieces; i++) {
         const struct sp_piece *p = &m->piece[i];
         if (p->type != SP_NORMAL && p->type != SP_USER && p->type != SP_UNUSED)
@@ -64,7 +65,7 @@ static void fill_trie(struct unigram *u, const struct sp_model *m)
         key[n++] = (struct trie_key){p->text, p->length, (int32_t)i};
         u->longest = p->length > u->longest ? p->length : u->longest;
         if (p->type != SP_UNUSED)
-            cut_add(&u->cut, p->text, p->length), near_add(&u->near, p->text, p->length);
+            cut_add(&u->cut, p->text, p->length), split_point4_add(&u->near, p->text, p->length);
     }
     trie_init(&u->trie, key, n); /* which sorts them */
     fill_ends(u, m, key, n);
@@ -73,7 +74,7 @@ static void fill_trie(struct unigram *u, const struct sp_model *m)
 
 struct unigram *unigram_create(const struct sp_model *m)
 {
-    if (m->kind != SP_UNIGRAM || m->npieces >= ENDS_NEXT)
+    if (m->kind != SP_UNIGRAM || m->npieces >= AHO_CORASICK_NEXT)
         return NULL;
     for (size_t i = 0; i < m->npieces; i++) /* else parts of two items may look like one mark */
         if (m->piece[i].type == SP_USER && !sp_piece_is_utf8(&m->piece[i]))
@@ -99,9 +100,9 @@ void unigram_destroy(struct unigram *u)
         return;
     sp_norm_finish(&u->norm);
     trie_finish(&u->trie);
-    ends_finish(&u->ends);
+    aho_corasick_finish(&u->ends);
     cut_finish(&u->cut);
-    near_finish(&u->near);
+    split_point4_finish(&u->near);
     sp_plain_finish(&u->plain);
     word_table_destroy(u->parts);
     free(u->type);
@@ -175,7 +176,7 @@ static void make_nodes(struct unigram_state *s, size_t last)
         return;
     s->node[0] = (struct node){.score = s->score};
     s->nanew = 0;
-    s->reached = ENDS_ROOT;
+    s->reached = AHO_CORASICK_ROOT;
 }
 
 ALWAYS void offer(struct node *to, float sum, uint32_t piece)
@@ -195,9 +196,9 @@ ALWAYS void fill_node(const struct unigram *u, struct node *node, uint32_t piece
 {
     struct node to = {-INFINITY, -INFINITY, piece};
     size_t length = 0;
-    for (const struct ends_piece *p; piece; piece = p->more & ENDS_NEXT) {
+    for (const struct aho_corasick_piece *p; piece; piece = p->more & AHO_CORASICK_NEXT) {
         p = &u->ends.piece[piece];
-        length = chars ? p->more >> ENDS_CHARS : p->length;
+        length = chars ? p->more >> AHO_CORASICK_CHARS : p->length;
         offer(&to, p->score + node[-(ptrdiff_t)length].score, piece);
     }
     if (length != one)
@@ -225,7 +226,7 @@ static void fill_anew(const struct unigram *u, struct unigram_state *s, uint32_t
     struct node to = {0};
     size_t k = 0, length = 0;
     for (bool first = true; first || length > one; first = false) {
-        const struct ends_piece *p = &u->ends.piece[piece];
+        const struct aho_corasick_piece *p = &u->ends.piece[piece];
         float score = piece ? p->score : u->unk_score;
         length = piece ? p->length : one;
         size_t from = s->at - length;
@@ -234,7 +235,7 @@ static void fill_anew(const struct unigram *u, struct unigram_state *s, uint32_t
         float sum = score + s->node[from].score;
         if (first || sum > to.score)
             to = (struct node){.score = sum, .piece = piece};
-        piece = piece ? p->more & ENDS_NEXT : 0;
+        piece = piece ? p->more & AHO_CORASICK_NEXT : 0;
     }
     for (; k < s->nanew; k++)
         to.score -= s->anew[k].by;
@@ -249,7 +250,7 @@ static void extend(const struct unigram *u, struct unigram_state *s)
     size_t one = sp_char_length(p + s->at, n - s->at);
     if (fabsf(s->node[s->at].score) > UNIGRAM_MOST)
         begin_anew(s);
-    s->reached = ends_step(&u->ends, s->reached, u->ends.number[utf8_code(p + s->at, one)]);
+    s->reached = aho_corasick_step(&u->ends, s->reached, u->ends.number[utf8_code(p + s->at, one)]);
     s->at += one;
     uint32_t piece = u->ends.unit[s->reached].piece;
     if (s->nanew)
@@ -342,7 +343,7 @@ static size_t common_place(const struct unigram *u, struct unigram_state *s)
     size_t n, top = s->at, open = 0, first = top;
     const char *p = window(s, &n);
     int32_t id;
-    for (uint32_t state = s->reached; state != ENDS_ROOT; state = u->ends.unit[state].check)
+    for (uint32_t state = s->reached; state != AHO_CORASICK_ROOT; state = u->ends.unit[state].check)
         first = char_before(p, first); /* pieces that reach further than here begin there at most */
     if (top >= s->live_room) {
         s->live_room = top + top / 2 + 64;
@@ -405,7 +406,7 @@ float unigram_learn(const struct unigram *u, struct unigram_state *s, const uint
     make_nodes(s, n);
     s->node[0].score = 0;
     for (size_t at = 1; at <= n; at++) {
-        fill_node(u, &s->node[at], piece[(at - 1) * ENDS_LANES], true, 1);
+        fill_node(u, &s->node[at], piece[(at - 1) * AHO_CORASICK_LANES], true, 1);
         far = fmaxf(far, fabsf(s->node[at].score));
     }
     int32_t *id = tok_ids_reserve(ids, n);
@@ -413,7 +414,7 @@ float unigram_learn(const struct unigram *u, struct unigram_state *s, const uint
         const struct node *t = &s->node[at];
         margin = t->piece ? fmin(margin, (double)t->score - (double)t->second) : 0;
         *id++ = t->piece ? (int32_t)t->piece - 1 : u->unk;
-        at -= t->piece ? u->ends.piece[t->piece].more >> ENDS_CHARS : 1;
+        at -= t->piece ? u->ends.piece[t->piece].more >> AHO_CORASICK_CHARS : 1;
     }
     for (size_t i = first, k = ids->n; i + 1 < k--; i++) { /* they came from the last on */
         int32_t swap = ids->id[i];

@@ -16,7 +16,7 @@
  */
 
 enum {
-    LANES = ENDS_LANES,
+    LANES = AHO_CORASICK_LANES,
     FEW = 3,      /* texts that are gone through one by one */
     LENGTHS = 64, /* texts of more characters are not sorted by them */
     AHEAD = 64,   /* bytes behind a text that are read */
@@ -32,8 +32,8 @@ struct unigram_lanes {
     size_t count;                              /* texts */
     uint32_t begin[WORD_LIST], end[WORD_LIST]; /* their numbers */
     bool rough[WORD_LIST];
-    uint32_t place[WORD_LIST]; /* among `texts`: */
-    struct ends_texts texts;   /* those that are not empty, the longest first */
+    uint32_t place[WORD_LIST];       /* among `texts`: */
+    struct aho_corasick_texts texts; /* those that are not empty, the longest first */
     uint32_t chars[WORD_LIST + LANES];
     float limit[WORD_LIST + LANES];
     uint32_t ids[WORD_LIST + LANES]; /* how many; 0: not known yet */
@@ -44,7 +44,7 @@ struct unigram_lanes {
     size_t room;
 };
 
-_Static_assert((int)WORD_LIST <= (int)ENDS_TEXTS, "a list is walked at once");
+_Static_assert((int)WORD_LIST <= (int)AHO_CORASICK_TEXTS, "a list is walked at once");
 
 struct unigram_lanes *unigram_lanes_create(bool plain)
 {
@@ -317,7 +317,8 @@ struct ways {
 INLINE struct ways begin(const struct group *g, uint32_t at)
 {
     const __m512 none = _mm512_set1_ps(-INFINITY);
-    struct ways w = {.to = none, .second = none, .last = all(1 << ENDS_CHARS), .length = all(0)};
+    struct ways w = {
+        .to = none, .second = none, .last = all(1 << AHO_CORASICK_CHARS), .length = all(0)};
     w.live = _mm512_cmpgt_epu32_mask(g->chars, all(at));
     w.piece = _mm512_maskz_loadu_epi32(w.live, g->piece + (size_t)at * LANES);
     w.some = _mm512_test_epi32_mask(w.piece, w.piece);
@@ -334,7 +335,7 @@ INLINE void offer(struct ways *w, __mmask16 some, __m512 sum, __m512i last)
 }
 
 /* Of each lane that has another way the next one. */
-INLINE void go_on(const struct ends_piece *piece, const struct group *g, struct ways *w,
+INLINE void go_on(const struct aho_corasick_piece *piece, const struct group *g, struct ways *w,
                   uint32_t at)
 {
     const __m512i even =
@@ -348,15 +349,15 @@ INLINE void go_on(const struct ends_piece *piece, const struct group *g, struct 
                                                _mm512_extracti64x4_epi64(place, 1), piece, 4);
     __m512 score = _mm512_castsi512_ps(_mm512_permutex2var_epi32(low, even, high));
     __m512i more = _mm512_permutex2var_epi32(low, _mm512_or_si512(even, all(1)), high);
-    __m512i length = _mm512_srli_epi32(more, ENDS_CHARS);
+    __m512i length = _mm512_srli_epi32(more, AHO_CORASICK_CHARS);
     __m512i from = _mm512_sub_epi32(all(at + 1), length);
     from = _mm512_or_si512(_mm512_slli_epi32(from, 4), lane);
     __mmask16 longer = _mm512_mask_cmpgt_epu32_mask(w->some, length, all(1));
     __m512 before = _mm512_mask_i32gather_ps(g->score, longer, from, g->sum, 4);
     offer(w, w->some, _mm512_add_ps(score, before),
-          _mm512_or_si512(w->piece, _mm512_slli_epi32(length, ENDS_CHARS)));
+          _mm512_or_si512(w->piece, _mm512_slli_epi32(length, AHO_CORASICK_CHARS)));
     w->length = _mm512_mask_mov_epi32(w->length, w->some, length);
-    w->piece = _mm512_and_si512(more, all(ENDS_NEXT));
+    w->piece = _mm512_and_si512(more, all(AHO_CORASICK_NEXT));
     w->some = _mm512_mask_test_epi32_mask(w->some, w->piece, w->piece);
 }
 
@@ -365,8 +366,8 @@ INLINE void end(const struct unigram *u, struct group *g, struct ways *w, uint32
     __mmask16 unknown = _mm512_mask_cmpneq_epu32_mask(w->live, w->length, all(1));
     if (unknown)
         offer(w, unknown, _mm512_add_ps(_mm512_set1_ps(u->unk_score), g->score),
-              all(1 << ENDS_CHARS));
-    __mmask16 known = _mm512_test_epi32_mask(w->last, all(ENDS_NEXT));
+              all(1 << AHO_CORASICK_CHARS));
+    __mmask16 known = _mm512_test_epi32_mask(w->last, all(AHO_CORASICK_NEXT));
     __m512 gap = _mm512_maskz_sub_round_ps(known, w->to, w->second,
                                            _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
     g->score = w->to;
@@ -416,12 +417,12 @@ INLINE void backwards(const struct unigram *u, struct group *g, uint32_t *ids, f
         __m512i last = _mm512_mask_i32gather_epi32(all(0), live, place, g->piece, 4);
         __m512 gap = _mm512_mask_i32gather_ps(margin, live, place, g->gap, 4);
         margin = _mm512_min_ps(margin, gap);
-        __m512i id = _mm512_and_si512(last, all(ENDS_NEXT));
+        __m512i id = _mm512_and_si512(last, all(AHO_CORASICK_NEXT));
         __mmask16 known = _mm512_test_epi32_mask(id, id);
         id = _mm512_mask_sub_epi32(all((uint32_t)u->unk), known, id, all(1));
         _mm512_storeu_si512(to, id);
         count = _mm512_mask_add_epi32(count, live, count, all(1));
-        at = _mm512_sub_epi32(at, _mm512_srli_epi32(last, ENDS_CHARS));
+        at = _mm512_sub_epi32(at, _mm512_srli_epi32(last, AHO_CORASICK_CHARS));
         live = _mm512_test_epi32_mask(at, at);
     }
     _mm512_storeu_si512(ids, count);
@@ -461,7 +462,7 @@ void unigram_learn_list(const struct unigram *u, struct unigram_state *s,
 {
     struct unigram_lanes *w = s->lanes;
     w->count = list->count;
-    if (u->longest >= ENDS_CHARS_MOST)
+    if (u->longest >= AHO_CORASICK_CHARS_MOST)
         return;
     if (read_list(u, w, list))
         for (size_t i = 0; i < w->count; i++)
@@ -470,12 +471,12 @@ void unigram_learn_list(const struct unigram *u, struct unigram_state *s,
     sort_texts(w);
 #ifdef __x86_64__
     if (w->wide) {
-        ends_walk(&u->ends, w->number, &w->texts, w->piece);
+        aho_corasick_walk(&u->ends, w->number, &w->texts, w->piece);
         find_ways(u, w);
         return;
     }
 #endif
-    ends_walk_plain(&u->ends, w->number, &w->texts, w->piece);
+    aho_corasick_walk_plain(&u->ends, w->number, &w->texts, w->piece);
 }
 
 float unigram_learnt(const struct unigram *u, struct unigram_state *s, size_t i,
@@ -483,9 +484,9 @@ float unigram_learnt(const struct unigram *u, struct unigram_state *s, size_t i,
 {
     const struct unigram_lanes *w = s->lanes;
     uint32_t at = w->place[i], count = w->ids[at];
-    if (u->longest >= ENDS_CHARS_MOST || w->begin[i] == w->end[i]) {
+    if (u->longest >= AHO_CORASICK_CHARS_MOST || w->begin[i] == w->end[i]) {
         *tok_ids_reserve(ids, 1) = (int32_t)u->none, ids->n++;
-        return u->longest >= ENDS_CHARS_MOST ? 0 : UNIGRAM_MOST;
+        return u->longest >= AHO_CORASICK_CHARS_MOST ? 0 : UNIGRAM_MOST;
     }
     if (!count)
         return unigram_learn(u, s, w->piece + w->texts.to[at], w->chars[at], ids);

@@ -25,11 +25,11 @@ enum {
 
 struct unigram {
     struct sp_norm norm;
-    struct trie trie; /* normal, user-defined and unused pieces */
-    struct ends ends; /* the first two */
-    struct cut cut;   /* places that none of the first two reaches across, */
-    struct near near; /* and those that none does in this text */
-    float *score;     /* by id, of user-defined pieces by their length; the last, 0, of none */
+    struct trie trie;         /* normal, user-defined and unused pieces */
+    struct aho_corasick ends; /* the first two */
+    struct cut cut;           /* places that none of the first two reaches across, */
+    struct split_point4 near; /* and those that none does in this text */
+    float *score; /* by id, of user-defined pieces by their length; the last, 0, of none */
     enum sp_piece_type *type;
     uint32_t none;    /* the id of no piece */
     uint32_t id_mask; /* of the bits that ids take, that one, too */
@@ -96,9 +96,9 @@ struct unigram_state {
 void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
 
 /*
- * A text of n characters that no piece reaches out of, piece[i * ENDS_LANES] being the longest that
- * ends behind its character i: its ids as if nothing stood before it, and the size of the sum
- * before below which they hold. No piece has ENDS_CHARS_MOST characters.
+ * A text of n characters that no piece reaches out of, piece[i * AHO_CORASICK_LANES] being the
+ * longest that ends behind its character i: its ids as if nothing stood before it, and the size of
+ * the sum before below which they hold. No piece has AHO_CORASICK_CHARS_MOST characters.
  */
 float unigram_learn(const struct unigram *u, struct unigram_state *s, const uint32_t *piece,
                     size_t n, struct tok_ids *ids);

@@ -136,7 +136,7 @@ static size_t find_plain(const struct unigram *u, const char *p, size_t at, size
     size_t first = at;
     for (; at + 4 <= n; at += 3) {
         if (at == first + 3) /* two of them are behind */
-            at = near_cuts(&u->near, u->plain.bits, p, at, n, start, k);
+            at = split_point4_find(&u->near, u->plain.bits, p, at, n, start, k);
         uint32_t w = load_u32(p + at);
         uint32_t c = (w & 0xf) << 12 | (w >> 2 & 0xfc0) | (w >> 16 & 0x3f);
         if ((w & 0xc0c0f0) != 0x8080e0 || c < 0x1000 || c >> 11 == 0xd800 >> 11 ||

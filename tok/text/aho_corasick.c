@@ -12,7 +12,7 @@
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 
-enum { LANES = ENDS_LANES, ASCII = 0x80, CODE_POINTS = 0x110000 };
+enum { LANES = AHO_CORASICK_LANES, ASCII = 0x80, CODE_POINTS = 0x110000 };
 
 #define NO_PARENT UINT32_MAX
 
@@ -30,7 +30,7 @@ struct node {
 
 struct build {
     const struct trie_key *key;
-    const struct ends_piece *piece;
+    const struct aho_corasick_piece *piece;
     struct node *node;
     size_t n, room;
     uint32_t largest; /* number of a character */
@@ -176,33 +176,35 @@ static uint32_t chars_of(const struct trie_key *key)
     uint32_t n = 0;
     for (size_t i = 0; i < key->length; i++)
         n += ((unsigned char)key->text[i] & 0xc0) != 0x80;
-    return n < ENDS_CHARS_MOST ? n : ENDS_CHARS_MOST;
+    return n < AHO_CORASICK_CHARS_MOST ? n : AHO_CORASICK_CHARS_MOST;
 }
 
 /* The units of strings, the shorter ones first, since others end with these. */
-static void fill_units(struct ends *a, const struct build *b, const uint32_t *base)
+static void fill_units(struct aho_corasick *a, const struct build *b, const uint32_t *base)
 {
     for (size_t i = 0; i < b->n; i++) {
         const struct node *x = &b->node[i];
-        struct ends_unit *u = &a->unit[x->unit];
+        struct aho_corasick_unit *u = &a->unit[x->unit];
         const struct trie_key *key = b->key && i ? &b->key[x->first] : NULL;
         u->base = base[i];
         if (!i)
             continue;
         u->check = b->node[x->parent].unit;
-        u->fail = x->parent ? ends_step(a, a->unit[u->check].fail, a->number[x->c]) : ENDS_ROOT;
+        u->fail = x->parent ? aho_corasick_step(a, a->unit[u->check].fail, a->number[x->c])
+                            : AHO_CORASICK_ROOT;
         u->piece = a->unit[u->fail].piece;
         if (key->length != x->depth)
             continue;
-        a->piece[key->value + 1].more = u->piece | chars_of(key) << ENDS_CHARS;
+        a->piece[key->value + 1].more = u->piece | chars_of(key) << AHO_CORASICK_CHARS;
         u->piece = (uint32_t)key->value + 1;
     }
 }
 
-void ends_init(struct ends *a, const struct trie_key *key, size_t n, struct ends_piece *piece)
+void aho_corasick_init(struct aho_corasick *a, const struct trie_key *key, size_t n,
+                       struct aho_corasick_piece *piece)
 {
     struct build b = {.key = key, .piece = piece};
-    *a = (struct ends){.piece = piece, .number = mem_new(CODE_POINTS, sizeof(*a->number))};
+    *a = (struct aho_corasick){.piece = piece, .number = mem_new(CODE_POINTS, sizeof(*a->number))};
     add_node(&b, (struct node){.end = (uint32_t)n});
     for (uint32_t i = 0; i < b.n; i++)
         add_children(&b, i);
@@ -219,23 +221,23 @@ void ends_init(struct ends *a, const struct trie_key *key, size_t n, struct ends
     free(b.node);
 }
 
-void ends_finish(struct ends *a)
+void aho_corasick_finish(struct aho_corasick *a)
 {
     free(a->unit);
     free(a->piece);
     free(a->number);
-    *a = (struct ends){0};
+    *a = (struct aho_corasick){0};
 }
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-void ends_walk_plain(const struct ends *a, const uint32_t *number, const struct ends_texts *texts,
-                     uint32_t *ret)
+void aho_corasick_walk_plain(const struct aho_corasick *a, const uint32_t *number,
+                             const struct aho_corasick_texts *texts, uint32_t *ret)
 {
     for (size_t i = 0; i < texts->n; i++) {
-        uint32_t state = ENDS_ROOT, *to = ret + texts->to[i];
+        uint32_t state = AHO_CORASICK_ROOT, *to = ret + texts->to[i];
         for (size_t at = texts->begin[i]; at < texts->end[i]; at++, to += LANES) {
-            state = ends_step(a, state, number[at]);
+            state = aho_corasick_step(a, state, number[at]);
             *to = a->unit[state].piece;
         }
     }
@@ -245,7 +247,7 @@ void ends_walk_plain(const struct ends *a, const uint32_t *number, const struct 
 #define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,bmi2,popcnt")))
 #define INLINE WIDE static inline __attribute__((always_inline))
 
-enum { UNIT_WORDS = sizeof(struct ends_unit) / 8 };
+enum { UNIT_WORDS = sizeof(struct aho_corasick_unit) / 8 };
 
 /* Texts under way, one in a lane. */
 struct group {
@@ -267,15 +269,15 @@ INLINE __m512i of_units(__mmask16 some, __m512i state, const uint32_t *field)
 
 /* Other texts begin in the lanes whose text is over. Without a branch, for whether there is one is
  * known only when memory has answered, and till then the other group shall work. */
-INLINE void refill(struct group *g, const struct ends_unit *root, const struct ends_texts *t,
-                   size_t *next)
+INLINE void refill(struct group *g, const struct aho_corasick_unit *root,
+                   const struct aho_corasick_texts *t, size_t *next)
 {
     unsigned left = (unsigned)(t->n - *next < LANES ? t->n - *next : LANES);
     __mmask16 over = (__mmask16)_pdep_u32((1u << left) - 1, g->over);
     g->at = _mm512_mask_expandloadu_epi32(g->at, over, t->begin + *next);
     g->end = _mm512_mask_expandloadu_epi32(g->end, over, t->end + *next);
     g->to = _mm512_mask_expandloadu_epi32(g->to, over, t->to + *next);
-    g->state = _mm512_mask_mov_epi32(g->state, over, all(ENDS_ROOT));
+    g->state = _mm512_mask_mov_epi32(g->state, over, all(AHO_CORASICK_ROOT));
     g->base = _mm512_mask_mov_epi32(g->base, over, all(root->base));
     g->fail = _mm512_mask_mov_epi32(g->fail, over, all(root->fail));
     g->live |= over;
@@ -283,9 +285,10 @@ INLINE void refill(struct group *g, const struct ends_unit *root, const struct e
 }
 
 /* Each lane comes to its next character, or to a shorter end of what it has read. */
-INLINE void step(struct group *g, const struct ends *a, const uint32_t *number, uint32_t *ret)
+INLINE void step(struct group *g, const struct aho_corasick *a, const uint32_t *number,
+                 uint32_t *ret)
 {
-    const struct ends_unit *root = a->unit;
+    const struct aho_corasick_unit *root = a->unit;
     const __mmask16 live = g->live;
     __m512i to = _mm512_mask_i32gather_epi32(all(0), live, g->at, number, 4);
     to = _mm512_add_epi32(g->base, to);
@@ -302,8 +305,8 @@ INLINE void step(struct group *g, const struct ends *a, const uint32_t *number, 
 }
 
 /* Two groups of lanes, so that one works while the other waits for memory. */
-WIDE static void walk_wide(const struct ends *a, const uint32_t *number, const struct ends_texts *t,
-                           uint32_t *ret)
+WIDE static void walk_wide(const struct aho_corasick *a, const uint32_t *number,
+                           const struct aho_corasick_texts *t, uint32_t *ret)
 {
     const __m512i zero = _mm512_setzero_si512();
     struct group g = {zero, zero, zero, zero, zero, zero, 0, 0xffff}, h = g;
@@ -317,8 +320,8 @@ WIDE static void walk_wide(const struct ends *a, const uint32_t *number, const s
 }
 #endif
 
-void ends_walk(const struct ends *a, const uint32_t *number, const struct ends_texts *texts,
-               uint32_t *ret)
+void aho_corasick_walk(const struct aho_corasick *a, const uint32_t *number,
+                       const struct aho_corasick_texts *texts, uint32_t *ret)
 {
 #ifdef __x86_64__
     if (cpu_avx512() && __builtin_cpu_supports("bmi2")) {
@@ -326,5 +329,5 @@ void ends_walk(const struct ends *a, const uint32_t *number, const struct ends_t
         return;
     }
 #endif
-    ends_walk_plain(a, number, texts, ret);
+    aho_corasick_walk_plain(a, number, texts, ret);
 }

@@ -19,20 +19,20 @@ enum {
     RUNS = 1024 /* ids whose bytes are looked at together */
 };
 
-void join_init(struct join_table *s, size_t n)
+void id_bytes_init(struct id_bytes_table *s, size_t n)
 {
-    *s = (struct join_table){.of = mem_new(n + 1, sizeof(*s->of))};
+    *s = (struct id_bytes_table){.of = mem_new(n + 1, sizeof(*s->of))};
     mem_large_pages(s->of, n * sizeof(*s->of));
     memset(buf_reserve(&s->text, STEP), 0, STEP);
 }
 
-void join_finish(struct join_table *s)
+void id_bytes_finish(struct id_bytes_table *s)
 {
     free(s->of);
     buf_finish(&s->text);
 }
 
-static void set_far(struct join_table *s, struct join_entry *to, const char *p, size_t n)
+static void set_far(struct id_bytes_table *s, struct id_bytes_entry *to, const char *p, size_t n)
 {
     to->far.at = s->text.len;
     to->far.length = (uint32_t)n;
@@ -41,7 +41,7 @@ static void set_far(struct join_table *s, struct join_entry *to, const char *p, 
 }
 
 /* 1 to 15 bytes of which none is 0, else false; are they UTF-8? */
-static bool set_plain(struct join_entry *to, const char *p, size_t n, bool *ret_good)
+static bool set_plain(struct id_bytes_entry *to, const char *p, size_t n, bool *ret_good)
 {
     char text[STEP] = {0};
     memcpy(text, p, n);
@@ -79,7 +79,7 @@ WIDE static inline bool good_wide(__m128i v)
     return !bad;
 }
 
-WIDE static bool set_wide(struct join_entry *to, const char *p, size_t n, bool *ret_good)
+WIDE static bool set_wide(struct id_bytes_entry *to, const char *p, size_t n, bool *ret_good)
 {
     unsigned all = (1u << n) - 1;
     __m128i v = _mm_maskz_loadu_epi8((__mmask16)all, p);
@@ -89,7 +89,7 @@ WIDE static bool set_wide(struct join_entry *to, const char *p, size_t n, bool *
 }
 #endif
 
-static bool set_near(struct join_entry *to, const char *p, size_t n, bool *ret_good)
+static bool set_near(struct id_bytes_entry *to, const char *p, size_t n, bool *ret_good)
 {
 #ifdef __x86_64__
     if (cpu_avx512_bytes())
@@ -98,53 +98,53 @@ static bool set_near(struct join_entry *to, const char *p, size_t n, bool *ret_g
     return set_plain(to, p, n, ret_good);
 }
 
-void join_set(struct join_table *s, size_t id, const char *p, size_t n, int mark)
+void id_bytes_set(struct id_bytes_table *s, size_t id, const char *p, size_t n, int mark)
 {
-    struct join_entry *to = &s->of[id];
+    struct id_bytes_entry *to = &s->of[id];
     bool good = true;
     int tag = mark;
-    if (n && n <= JOIN_LENGTH && set_near(to, p, n, &good)) {
+    if (n && n <= ID_BYTES_LENGTH && set_near(to, p, n, &good)) {
         tag |= (int)n;
     } else {
-        *to = (struct join_entry){0};
-        if (n || !(mark & JOIN_RUN)) {
+        *to = (struct id_bytes_entry){0};
+        if (n || !(mark & ID_BYTES_RUN)) {
             set_far(s, to, p, n);
-            tag |= JOIN_FAR;
+            tag |= ID_BYTES_FAR;
             good = utf8_good(p, n) == n;
         }
     }
-    tag |= good ? 0 : JOIN_PART;
-    s->parts |= !good && !(mark & JOIN_RUN);
+    tag |= good ? 0 : ID_BYTES_PART;
+    s->parts |= !good && !(mark & ID_BYTES_RUN);
     to->all[15] = (char)tag;
 }
 
-const char *join_text(const struct join_table *s, int32_t id, size_t *ret_n)
+const char *id_bytes_text(const struct id_bytes_table *s, int32_t id, size_t *ret_n)
 {
-    const struct join_entry *of = &s->of[id];
-    bool far = join_tag(of) & JOIN_FAR;
-    *ret_n = far ? of->far.length : join_tag(of) & JOIN_LENGTH;
+    const struct id_bytes_entry *of = &s->of[id];
+    bool far = id_bytes_tag(of) & ID_BYTES_FAR;
+    *ret_n = far ? of->far.length : id_bytes_tag(of) & ID_BYTES_LENGTH;
     return far ? s->text.data + of->far.at : of->text;
 }
 
 /* ---- ids up to `end` or the first that does not lie in the table; there is room for them --------
  */
 
-typedef char *put_near(const struct join_entry *of, const int32_t **id, const int32_t *end,
+typedef char *put_near(const struct id_bytes_entry *of, const int32_t **id, const int32_t *end,
                        char *to, unsigned *seen);
 
-static char *put_plain(const struct join_entry *of, const int32_t **id, const int32_t *end,
+static char *put_plain(const struct id_bytes_entry *of, const int32_t **id, const int32_t *end,
                        char *to, unsigned *seen)
 {
     const int32_t *p = *id;
     unsigned all = 0;
     for (; p < end; p++) {
-        const struct join_entry *s = &of[*p];
-        unsigned tag = join_tag(s);
+        const struct id_bytes_entry *s = &of[*p];
+        unsigned tag = id_bytes_tag(s);
         memcpy(to, s->all, 16);
-        if (tag >= JOIN_FAR)
+        if (tag >= ID_BYTES_FAR)
             break;
         all |= tag;
-        to += tag & JOIN_LENGTH;
+        to += tag & ID_BYTES_LENGTH;
     }
     *id = p;
     *seen |= all;
@@ -152,12 +152,12 @@ static char *put_plain(const struct join_entry *of, const int32_t **id, const in
 }
 
 #ifdef __x86_64__
-WIDE static inline __m128i one(const struct join_entry *of, int32_t id)
+WIDE static inline __m128i one(const struct id_bytes_entry *of, int32_t id)
 {
     return _mm_loadu_si128((const void *)&of[(uint32_t)id]);
 }
 
-WIDE static inline __m512i four(const struct join_entry *of, const int32_t *id)
+WIDE static inline __m512i four(const struct id_bytes_entry *of, const int32_t *id)
 {
     __m512i v = _mm512_castsi128_si512(one(of, id[0]));
     v = _mm512_inserti32x4(v, one(of, id[1]), 1);
@@ -167,11 +167,11 @@ WIDE static inline __m512i four(const struct join_entry *of, const int32_t *id)
 
 /* A text's bytes are none of them 0, so that those which are not are the ones that count. Of a tag
  * the highest bit is seen: it is in no mask that is used. */
-WIDE static char *put_wide(const struct join_entry *of, const int32_t **id, const int32_t *end,
+WIDE static char *put_wide(const struct id_bytes_entry *of, const int32_t **id, const int32_t *end,
                            char *to, unsigned *seen)
 {
-    const __m512i count = _mm512_broadcast_i32x4(
-        _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, (char)JOIN_FAR));
+    const __m512i count = _mm512_broadcast_i32x4(_mm_setr_epi8(
+        -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, (char)ID_BYTES_FAR));
     const uint64_t far = 0x8000800080008000u;
     __m512i all = _mm512_setzero_si512();
     const int32_t *p = *id;
@@ -194,7 +194,8 @@ WIDE static char *put_wide(const struct join_entry *of, const int32_t **id, cons
 }
 #endif
 
-static void put_far(const struct join_table *s, const struct join_entry *of, struct buf *out)
+static void put_far(const struct id_bytes_table *s, const struct id_bytes_entry *of,
+                    struct buf *out)
 {
     size_t n = of->far.length;
     const char *from = s->text.data + of->far.at;
@@ -204,7 +205,7 @@ static void put_far(const struct join_table *s, const struct join_entry *of, str
     out->len += n;
 }
 
-static inline unsigned put_all(const struct join_table *s, const int32_t *id, size_t n,
+static inline unsigned put_all(const struct id_bytes_table *s, const int32_t *id, size_t n,
                                struct buf *out, put_near *near)
 {
     const int32_t *p = id, *end = id + n;
@@ -214,27 +215,29 @@ static inline unsigned put_all(const struct join_table *s, const int32_t *id, si
         char *to = buf_reserve(out, (size_t)(stop - p) * STEP + WIDTH);
         to = near(s->of, &p, stop, to, &seen);
         out->len = (size_t)(to - out->data);
-        if (p < stop && join_tag(&s->of[*p]) & JOIN_FAR) {
-            seen |= join_tag(&s->of[*p]) | (s->of[*p].far.length ? 0 : JOIN_NOTHING);
+        if (p < stop && id_bytes_tag(&s->of[*p]) & ID_BYTES_FAR) {
+            seen |= id_bytes_tag(&s->of[*p]) | (s->of[*p].far.length ? 0 : ID_BYTES_NOTHING);
             put_far(s, &s->of[*p++], out);
         }
     }
     return seen;
 }
 
-static unsigned all_plain(const struct join_table *s, const int32_t *id, size_t n, struct buf *out)
+static unsigned all_plain(const struct id_bytes_table *s, const int32_t *id, size_t n,
+                          struct buf *out)
 {
     return put_all(s, id, n, out, put_plain);
 }
 
 #ifdef __x86_64__
-static unsigned all_wide(const struct join_table *s, const int32_t *id, size_t n, struct buf *out)
+static unsigned all_wide(const struct id_bytes_table *s, const int32_t *id, size_t n,
+                         struct buf *out)
 {
     return put_all(s, id, n, out, put_wide);
 }
 #endif
 
-join_way *join_ways(size_t i)
+id_bytes_way *id_bytes_ways(size_t i)
 {
 #ifdef __x86_64__
     if (i == 1 && cpu_avx512_bytes())
@@ -243,7 +246,8 @@ join_way *join_ways(size_t i)
     return i ? NULL : all_plain;
 }
 
-unsigned join_put(const struct join_table *s, const int32_t *id, size_t n, struct buf *out)
+unsigned id_bytes_append(const struct id_bytes_table *s, const int32_t *id, size_t n,
+                         struct buf *out)
 {
 #ifdef __x86_64__
     if (n >= 4 && cpu_avx512_bytes())
@@ -254,28 +258,29 @@ unsigned join_put(const struct join_table *s, const int32_t *id, size_t n, struc
 
 /* Ids up to the last place among the first k where no run of bytes goes on; where there is none, up
  * to the first. */
-static size_t to_place(const struct join_table *s, const int32_t *id, size_t n, size_t k)
+static size_t to_place(const struct id_bytes_table *s, const int32_t *id, size_t n, size_t k)
 {
     size_t last = k;
-    while (last && last < n && join_tag(&s->of[id[last - 1]]) & JOIN_RUN)
+    while (last && last < n && id_bytes_tag(&s->of[id[last - 1]]) & ID_BYTES_RUN)
         last--;
-    while (!last && k < n && join_tag(&s->of[id[k - 1]]) & JOIN_RUN)
+    while (!last && k < n && id_bytes_tag(&s->of[id[k - 1]]) & ID_BYTES_RUN)
         k++;
     return last ? last : k;
 }
 
-size_t join_put_runs(const struct join_table *s, const int32_t *id, size_t n, struct buf *out,
-                     size_t *ret_odd)
+size_t id_bytes_append_runs(const struct id_bytes_table *s, const int32_t *id, size_t n,
+                            struct buf *out, size_t *ret_odd)
 {
     size_t done = 0;
     *ret_odd = s->parts ? n : 0;
     while (done < n && !*ret_odd) {
         size_t k = n - done < RUNS ? n - done : RUNS, from = out->len;
         k = to_place(s, id + done, n - done, k);
-        unsigned seen = join_put(s, id + done, k, out);
+        unsigned seen = id_bytes_append(s, id + done, k, out);
         size_t length = out->len - from;
-        bool split = (seen & (JOIN_PART | JOIN_NOTHING)) == (JOIN_PART | JOIN_NOTHING);
-        if (!split && (!(seen & JOIN_PART) || utf8_good(out->data + from, length) == length)) {
+        bool split =
+            (seen & (ID_BYTES_PART | ID_BYTES_NOTHING)) == (ID_BYTES_PART | ID_BYTES_NOTHING);
+        if (!split && (!(seen & ID_BYTES_PART) || utf8_good(out->data + from, length) == length)) {
             done += k;
         } else {
             out->len = from;

@@ -18,59 +18,62 @@
 #include "base/core/buf.h"
 
 enum {
-    JOIN_LENGTH = 15,  /* of what lies in the table */
-    JOIN_PART = 16,    /* no UTF-8 by itself; set by join_set */
-    JOIN_MARK = 32,    /* the caller's */
-    JOIN_RUN = 64,     /* one of a run of bytes that are looked at together, or an id between them
-                          that is nothing and does not end it */
-    JOIN_FAR = 128,    /* lies in `text` */
-    JOIN_NOTHING = 256 /* in what join_put returns: an entry without bytes, but for JOIN_RUN */
+    ID_BYTES_LENGTH = 15, /* of what lies in the table */
+    ID_BYTES_PART = 16,   /* no UTF-8 by itself; set by id_bytes_set */
+    ID_BYTES_MARK = 32,   /* the caller's */
+    ID_BYTES_RUN = 64,  /* one of a run of bytes that are looked at together, or an id between them
+                       that is nothing and does not end it */
+    ID_BYTES_FAR = 128, /* lies in `text` */
+    ID_BYTES_NOTHING =
+        256 /* in what id_bytes_append returns: an entry without bytes, but for ID_BYTES_RUN */
 };
 
-struct join_entry {
+struct id_bytes_entry {
     union {
         char text[15]; /* zeros behind it */
         struct {
             uint64_t at;
             uint32_t length;
-        } far;        /* JOIN_FAR */
+        } far;        /* ID_BYTES_FAR */
         char all[16]; /* of which the last is the tag */
     };
 };
 
-struct join_table {
-    struct join_entry *of; /* by id */
-    struct buf text;       /* 16 readable bytes behind the end */
-    bool parts;            /* an entry that is no JOIN_RUN is JOIN_PART */
+struct id_bytes_table {
+    struct id_bytes_entry *of; /* by id */
+    struct buf text;           /* 16 readable bytes behind the end */
+    bool parts;                /* an entry that is no ID_BYTES_RUN is ID_BYTES_PART */
 };
 
-void join_init(struct join_table *s, size_t n); /* each is to be set */
-void join_finish(struct join_table *s);
+void id_bytes_init(struct id_bytes_table *s, size_t n); /* each is to be set */
+void id_bytes_finish(struct id_bytes_table *s);
 
-/* `mark`: JOIN_MARK, JOIN_RUN, both or 0. */
-void join_set(struct join_table *s, size_t id, const char *p, size_t n, int mark);
+/* `mark`: ID_BYTES_MARK, ID_BYTES_RUN, both or 0. */
+void id_bytes_set(struct id_bytes_table *s, size_t id, const char *p, size_t n, int mark);
 
-static inline unsigned join_tag(const struct join_entry *s)
+static inline unsigned id_bytes_tag(const struct id_bytes_entry *s)
 {
     return (uint8_t)s->all[15];
 }
 
 /* Bytes of an id. */
-const char *join_text(const struct join_table *s, int32_t id, size_t *ret_n);
+const char *id_bytes_text(const struct id_bytes_table *s, int32_t id, size_t *ret_n);
 
 /* Appends the bytes of the ids; returns the tags of all. Ids are inside the table. */
-unsigned join_put(const struct join_table *s, const int32_t *id, size_t n, struct buf *out);
+unsigned id_bytes_append(const struct id_bytes_table *s, const int32_t *id, size_t n,
+                         struct buf *out);
 
 /*
  * The same as far as runs of bytes are UTF-8: how many of the ids were appended. The next *ret_odd
  * ids hold a run that is none, end where no run goes on, and are the caller's. Of a table with
  * `parts` all ids are odd.
  */
-size_t join_put_runs(const struct join_table *s, const int32_t *id, size_t n, struct buf *out,
-                     size_t *ret_odd);
+size_t id_bytes_append_runs(const struct id_bytes_table *s, const int32_t *id, size_t n,
+                            struct buf *out, size_t *ret_odd);
 
 /* Ways to do it, for tests: 0 is plain, NULL behind the last that this machine has. */
-typedef unsigned join_way(const struct join_table *s, const int32_t *id, size_t n, struct buf *out);
-join_way *join_ways(size_t i);
+typedef unsigned id_bytes_way(const struct id_bytes_table *s, const int32_t *id, size_t n,
+                              struct buf *out);
+id_bytes_way *id_bytes_ways(size_t i);
 
 #endif

@@ -219,7 +219,7 @@ int tok_encode(const struct tokenizer *t, struct tok_work *w, const char *text, 
 }
 
 void tok_say_unknown(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
-                     const int32_t *id, size_t nids, struct tok_said *ret)
+                     const int32_t *id, size_t nids, struct tok_unknown *ret)
 {
     const struct tok_engine *g = &t->engine;
     size_t round = g->nbefore + g->nafter;

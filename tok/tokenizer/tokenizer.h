@@ -67,7 +67,7 @@ void tok_work_utf8(struct tok_work *w);
  * empty, and so it is for ids that are not the text's.
  */
 void tok_say_unknown(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n,
-                     const int32_t *id, size_t nids, struct tok_said *ret);
+                     const int32_t *id, size_t nids, struct tok_unknown *ret);
 
 /*
  * The `most` best segmentations of a text, or as many as it has, as SentencePiece 0.2.2 orders and

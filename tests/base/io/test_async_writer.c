@@ -12,37 +12,37 @@
 #include "base/io/path.h"
 #include "tests/t.h"
 
-static struct behind *begin(int fd, uint64_t at)
+static struct async_writer *begin(int fd, uint64_t at)
 {
-    struct behind *w = behind_create(fd, at, 4096);
-    T_EQ(behind_threads(w), 0);
+    struct async_writer *w = async_create(fd, at, 4096);
+    T_EQ(async_threads(w), 0);
     return w;
 }
 
 static void all_is_written_in_order(void)
 {
     struct err e;
-    struct behind *w;
+    struct async_writer *w;
     struct buf b = {0}, want = {0}, got = {0};
     int fd = open(t_path("all"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
     T_CHECK(fd >= 0);
     w = begin(fd, 0);
-    T_EQ(behind_wait(w), 0);
+    T_EQ(async_wait(w), 0);
     for (int i = 0; i < 5000; i++) {
         for (int k = 0; k < i % 700; k++)
             buf_addf(&b, "%d ", i * k);
         buf_add(&want, b.data, b.len);
-        T_EQ(behind_write(w, b.data, b.len), 0);
+        T_EQ(async_write(w, b.data, b.len), 0);
         buf_reset(&b);
         if (i % 1000 == 7) {
             uint64_t size;
-            T_EQ(behind_wait(w), 0);
+            T_EQ(async_wait(w), 0);
             T_OK(file_size(t_path("all"), &size, &e), &e);
             T_EQ(size, want.len);
         }
     }
-    T_EQ(behind_wait(w), 0);
-    behind_destroy(w);
+    T_EQ(async_wait(w), 0);
+    async_destroy(w);
     close(fd);
     T_OK(file_read(t_path("all"), 1 << 30, &got, &e), &e);
     T_CHECK(got.len == want.len && want.len > (8 << 20));
@@ -69,17 +69,17 @@ static void pieces_stand_where_they_belong(void)
         size_t at = first[k];
         int fd = open(t_path("pieces"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
         T_EQ(pwrite(fd, want, at, 0), (ssize_t)at);
-        struct behind *w = begin(fd, at);
+        struct async_writer *w = begin(fd, at);
         for (uint64_t i = 0; at < ALL; i++) {
             size_t n = t_rand(4, i * 8 + k) % (i % 5 ? 70000 : 3 << 20);
             n = n < ALL - at ? n : ALL - at;
-            T_EQ(behind_write(w, want + at, n), 0);
+            T_EQ(async_write(w, want + at, n), 0);
             at += n;
             if (t_rand(5, i * 8 + k) % 9 == 0)
-                T_EQ(behind_wait(w), 0);
+                T_EQ(async_wait(w), 0);
         }
-        T_EQ(behind_wait(w), 0);
-        behind_destroy(w);
+        T_EQ(async_wait(w), 0);
+        async_destroy(w);
         T_EQ(fcntl(fd, F_GETFL) & O_DIRECT, 0);
         close(fd);
         T_OK(file_read(t_path("pieces"), 1 << 30, &got, &e), &e);
@@ -95,15 +95,15 @@ static void the_first_failure_is_told(void)
     int fd = open("/dev/full", O_WRONLY);
     T_CHECK(fd >= 0);
     for (int threads = 0; threads < 2; threads++) {
-        struct behind *w = threads ? begin(fd, 0) : behind_create(fd, 0, 4096);
+        struct async_writer *w = threads ? begin(fd, 0) : async_create(fd, 0, 4096);
         for (int i = 0; i < 100; i++)
-            T_EQ(behind_write(w, "xxxxx", 5), 0);
-        T_EQ(behind_wait(w), ENOSPC);
-        T_EQ(behind_write(w, "", 0), 0);
-        T_EQ(behind_wait(w), ENOSPC);
-        behind_destroy(w);
+            T_EQ(async_write(w, "xxxxx", 5), 0);
+        T_EQ(async_wait(w), ENOSPC);
+        T_EQ(async_write(w, "", 0), 0);
+        T_EQ(async_wait(w), ENOSPC);
+        async_destroy(w);
     }
-    behind_destroy(NULL);
+    async_destroy(NULL);
     close(fd);
 }
 
@@ -115,11 +115,11 @@ struct part {
 };
 
 /* Gives places for the next n bytes from `at` on, and appends them. */
-static void place(struct behind *w, size_t at, size_t n, struct buf *ret)
+static void place(struct async_writer *w, size_t at, size_t n, struct buf *ret)
 {
     while (n) {
         struct part p = {.at = at, .n = n};
-        p.to = behind_place(w, &p.n);
+        p.to = async_place(w, &p.n);
         T_CHECK(p.n && p.n <= n);
         buf_add(ret, &p, sizeof(p));
         at += p.n;
@@ -153,7 +153,7 @@ static void places_are_filled_in_any_order(void)
         struct err e;
         struct buf got = {0}, parts = {0};
         int fd = open(t_path("places"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-        struct behind *w = threads ? begin(fd, 0) : behind_create(fd, 0, 100000);
+        struct async_writer *w = threads ? begin(fd, 0) : async_create(fd, 0, 100000);
         for (size_t at = 0, n; at < ALL; at += n) {
             n = 1 + t_rand(8, at) % 300000;
             n = n < ALL - at ? n : ALL - at;
@@ -164,17 +164,17 @@ static void places_are_filled_in_any_order(void)
         for (size_t i = n; i--;)
             memcpy(p[i].to, want + p[i].at, p[i].n);
         for (size_t i = 0; i < n; i++) {
-            T_EQ(behind_took(w, p[i].n), 0);
+            T_EQ(async_took(w, p[i].n), 0);
             taken += p[i].n;
             if (i % 40 == 3) {
                 uint64_t size;
-                T_EQ(behind_wait(w), 0);
+                T_EQ(async_wait(w), 0);
                 T_OK(file_size(t_path("places"), &size, &e), &e);
                 T_EQ(size, taken);
             }
         }
-        T_EQ(behind_wait(w), 0);
-        behind_destroy(w);
+        T_EQ(async_wait(w), 0);
+        async_destroy(w);
         close(fd);
         T_OK(file_read(t_path("places"), 1 << 30, &got, &e), &e);
         T_EQ(got.len, ALL);
@@ -186,7 +186,7 @@ static void places_are_filled_in_any_order(void)
 }
 
 struct pair {
-    struct behind *w;
+    struct async_writer *w;
     const char *want;
     size_t all;
     pthread_mutex_t lock;
@@ -204,10 +204,10 @@ static void *takes(void *arg)
             pthread_cond_wait(&p->more, &p->lock);
         size_t n = p->ready - p->taken;
         pthread_mutex_unlock(&p->lock);
-        T_EQ(behind_took(p->w, n), 0);
+        T_EQ(async_took(p->w, n), 0);
         p->taken += n;
         if (p->taken % 7 == 0)
-            T_EQ(behind_wait(p->w), 0);
+            T_EQ(async_wait(p->w), 0);
     }
     return NULL;
 }
@@ -222,7 +222,7 @@ static void two_threads_have_it(void)
         struct buf got = {0}, parts = {0};
         pthread_t t;
         int fd = open(t_path("two"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-        struct pair x = {.w = threads ? begin(fd, 0) : behind_create(fd, 0, 50000),
+        struct pair x = {.w = threads ? begin(fd, 0) : async_create(fd, 0, 50000),
                          .want = want,
                          .all = ALL,
                          .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -242,8 +242,8 @@ static void two_threads_have_it(void)
             pthread_mutex_unlock(&x.lock);
         }
         T_EQ(pthread_join(t, NULL), 0);
-        T_EQ(behind_wait(x.w), 0);
-        behind_destroy(x.w);
+        T_EQ(async_wait(x.w), 0);
+        async_destroy(x.w);
         close(fd);
         T_OK(file_read(t_path("two"), 1 << 30, &got, &e), &e);
         T_EQ(got.len, ALL);
@@ -262,21 +262,21 @@ static void without_threads_all_is_written_too(void)
     struct buf got = {0};
     char *want = some_bytes(ALL);
     int fd = open(t_path("none"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    struct behind *w = behind_create(fd, 0, 4096);
+    struct async_writer *w = async_create(fd, 0, 4096);
     for (size_t at = 0, n; at < ALL; at += n) {
         uint32_t r = t_rand(10, at);
         n = r % (r % 5 ? 3000 : 400000);
         n = n < ALL - at ? n : ALL - at;
-        T_EQ(behind_write(w, want + at, n), 0);
+        T_EQ(async_write(w, want + at, n), 0);
         if (r % 11 == 0)
-            T_EQ(behind_pieces(w, 8 + r % 9000), 0);
+            T_EQ(async_pieces(w, 8 + r % 9000), 0);
         if (r % 13 == 0) {
-            T_EQ(behind_wait(w), 0);
-            behind_rest(w);
+            T_EQ(async_wait(w), 0);
+            async_rest(w);
         }
     }
-    T_EQ(behind_wait(w), 0);
-    behind_destroy(w);
+    T_EQ(async_wait(w), 0);
+    async_destroy(w);
     close(fd);
     T_OK(file_read(t_path("none"), 1 << 30, &got, &e), &e);
     T_EQ(got.len, ALL);

@@ -90,22 +90,22 @@ static void blends_are_those_of_megatron(void)
         double weight[3];
         memcpy(weight, k->weight, sizeof(weight));
         struct blend_list l = {a_name, weight[0] > 0 ? weight : NULL, k->n};
-        struct mix_config c = {.shared = k->split ? &l : NULL,
-                               .own = {k->split ? NULL : &l},
-                               .split = k->split,
-                               .cache = (const char *[]){"c0", "c1", "c2", "c3"}[i],
-                               .tokenizer = &tok,
-                               .seq_length = 128,
-                               .seed = 1234,
-                               .samples = {k->samples},
-                               .limit = 50257,
-                               .pad = -1,
-                               .save = true};
+        struct blend_set_config c = {.shared = k->split ? &l : NULL,
+                                     .own = {k->split ? NULL : &l},
+                                     .split = k->split,
+                                     .cache = (const char *[]){"c0", "c1", "c2", "c3"}[i],
+                                     .tokenizer = &tok,
+                                     .seq_length = 128,
+                                     .seed = 1234,
+                                     .samples = {k->samples},
+                                     .limit = 50257,
+                                     .pad = -1,
+                                     .save = true};
         for (int round = 0; round < 3; round++) {
-            struct mix m;
+            struct blend_set m;
             c.rebuild = round == 2;
-            T_OK(mix_open(&m, &c, &e), &e);
-            const struct mix_part *p = &m.part[PART_TRAIN];
+            T_OK(blend_set_open(&m, &c, &e), &e);
+            const struct blend_set_share *p = &m.part[PART_TRAIN];
             T_EQ(p->count, k->count);
             T_EQ(p->reused, round == 1);
             T_EQ(p->set[0]->reused, round == 1);
@@ -117,7 +117,7 @@ static void blends_are_those_of_megatron(void)
             for (size_t d = 0; d < p->n && round != 1; d++)
                 sum += p->taken[d];
             T_EQ(sum, round == 1 ? 0 : k->count);
-            mix_close(&m);
+            blend_set_close(&m);
         }
     }
 }
@@ -129,36 +129,36 @@ static void a_cache_has_names_of_core(void)
     struct err e;
     struct core_tokenizer tok = null_tokenizer();
     struct blend_list l = {a_name, NULL, 1};
-    struct mix_config c = {.shared = &l,
-                           .split = "969,30,1",
-                           .cache = "one",
-                           .tokenizer = &tok,
-                           .seq_length = 128,
-                           .seed = 1234,
-                           .samples = {500},
-                           .limit = 50257,
-                           .pad = -1,
-                           .save = true};
+    struct blend_set_config c = {.shared = &l,
+                                 .split = "969,30,1",
+                                 .cache = "one",
+                                 .tokenizer = &tok,
+                                 .seq_length = 128,
+                                 .seed = 1234,
+                                 .samples = {500},
+                                 .limit = 50257,
+                                 .pad = -1,
+                                 .save = true};
     static const char base[] = "one/111e4d6ee59f7f1ff7f76122b17e4376-GPTDataset-train-";
     char path[200];
-    struct mix m;
-    T_OK(mix_open(&m, &c, &e), &e);
+    struct blend_set m;
+    T_OK(blend_set_open(&m, &c, &e), &e);
     T_CHECK(!m.part[PART_TRAIN].blended);
     snprintf(path, sizeof(path), "%sdescription.txt", base);
     check_md5(path, "111e4d6ee59f7f1ff7f76122b17e4376");
     snprintf(path, sizeof(path), "%ssample_index.npy", base);
     check_md5(path, "ef40588abfcd3186c280ae4ec418d691");
-    mix_close(&m);
+    blend_set_close(&m);
     /* whoever tokenized: the maps are the same */
     core_tokenizer_of("GPT2BPETokenizer", "vocab.json", "merges.txt", 0, &tok);
-    T_OK(mix_open(&m, &c, &e), &e);
+    T_OK(blend_set_open(&m, &c, &e), &e);
     T_CHECK(m.part[PART_TRAIN].set[0]->reused);
     T_STR(m.part[PART_TRAIN].set[0]->at.path[MAPS_SAMPLE], path);
-    mix_close(&m);
+    blend_set_close(&m);
     c.seed = 1235;
-    T_OK(mix_open(&m, &c, &e), &e);
+    T_OK(blend_set_open(&m, &c, &e), &e);
     T_CHECK(!m.part[PART_TRAIN].set[0]->reused);
-    mix_close(&m);
+    blend_set_close(&m);
 }
 
 /* A sample of the blend is that of its data set. */
@@ -168,17 +168,17 @@ static void samples_come_from_their_sets(void)
     struct err e;
     double weight[] = {3, 1};
     struct blend_list l = {a_name + 1, weight, 2};
-    struct mix_config c = {.shared = &l,
-                           .split = "1",
-                           .seq_length = 64,
-                           .seed = 5,
-                           .samples = {300},
-                           .limit = 50257,
-                           .pad = -1};
-    struct mix m;
-    T_OK(mix_open(&m, &c, &e), &e);
-    const struct mix_part *p = &m.part[PART_TRAIN];
-    struct feed f = mix_feed(&m, PART_TRAIN);
+    struct blend_set_config c = {.shared = &l,
+                                 .split = "1",
+                                 .seq_length = 64,
+                                 .seed = 5,
+                                 .samples = {300},
+                                 .limit = 50257,
+                                 .pad = -1};
+    struct blend_set m;
+    T_OK(blend_set_open(&m, &c, &e), &e);
+    const struct blend_set_share *p = &m.part[PART_TRAIN];
+    struct feed f = blend_set_feed(&m, PART_TRAIN);
     T_EQ(f.count, 300);
     T_EQ(p->taken[0], 225);
     T_EQ(p->taken[1], 75);
@@ -186,14 +186,14 @@ static void samples_come_from_their_sets(void)
     for (uint64_t k = 0; k < f.count; k++) {
         int32_t got[65], want[65];
         uint64_t at;
-        struct gpt *g = mix_at(p, k, &at);
+        struct gpt *g = blend_set_at(p, k, &at);
         T_EQ(at, next[g == p->set[1]]++);
         T_OK(f.sample(f.self, k, got, &e), &e);
         T_OK(gpt_sample(g, at, want, &e), &e);
         T_MEM(got, want, sizeof(got));
     }
-    T_EQ(mix_once(p), 300);
-    mix_close(&m);
+    T_EQ(blend_set_once(p), 300);
+    blend_set_close(&m);
 }
 
 static void what_cannot_be_is_told(void)
@@ -203,29 +203,31 @@ static void what_cannot_be_is_told(void)
     write_counting("d/tiny", (uint32_t[]){3, 4}, 2);
     char *name[] = {"d/a_text_document", "d/tiny"};
     struct blend_list l = {name, NULL, 2};
-    struct mix_config c = {
+    struct blend_set_config c = {
         .shared = &l, .split = "1", .seq_length = 64, .samples = {300}, .limit = 99999, .pad = -1};
-    struct mix m;
-    T_ERR(mix_open(&m, &c, &e), &e, ERR_USAGE, "d/tiny: its train share has 7 tokens, too few");
+    struct blend_set m;
+    T_ERR(blend_set_open(&m, &c, &e), &e, ERR_USAGE,
+          "d/tiny: its train share has 7 tokens, too few");
     double weight[] = {1, 1};
     l.weight = weight;
     c.samples[0] = SAMPLES_ALL;
-    T_ERR(mix_open(&m, &c, &e), &e, ERR_USAGE, "weights need a number");
+    T_ERR(blend_set_open(&m, &c, &e), &e, ERR_USAGE, "weights need a number");
     l.weight = NULL;
-    c = (struct mix_config){.shared = &l,
-                            .split = "969,30,1",
-                            .seq_length = 2,
-                            .samples = {10, 10, 0},
-                            .limit = 99999,
-                            .pad = -1};
-    T_OK(mix_open(&m, &c, &e), &e);
+    c = (struct blend_set_config){.shared = &l,
+                                  .split = "969,30,1",
+                                  .seq_length = 2,
+                                  .samples = {10, 10, 0},
+                                  .limit = 99999,
+                                  .pad = -1};
+    T_OK(blend_set_open(&m, &c, &e), &e);
     T_STR(m.empty[PART_VALID], "d/tiny");
-    T_ERR(mix_need(&m, PART_VALID, &e), &e, ERR_USAGE, "d/tiny: the valid share comes out empty");
-    T_OK(mix_need(&m, PART_TRAIN, &e), &e);
-    mix_close(&m);
+    T_ERR(blend_set_need(&m, PART_VALID, &e), &e, ERR_USAGE,
+          "d/tiny: the valid share comes out empty");
+    T_OK(blend_set_need(&m, PART_TRAIN, &e), &e);
+    blend_set_close(&m);
     c.seq_length = 0;
-    T_ERR(mix_open(&m, &c, &e), &e, ERR_USAGE, "sequence length of 0");
-    mix_close(&m);
+    T_ERR(blend_set_open(&m, &c, &e), &e, ERR_USAGE, "sequence length of 0");
+    blend_set_close(&m);
 }
 
 /* Files of a blend that were changed are made again. */
@@ -234,18 +236,18 @@ static void bad_files_are_made_again(void)
     enter();
     struct err e;
     struct blend_list l = {a_name, NULL, 2};
-    struct mix_config c = {.shared = &l,
-                           .split = "1",
-                           .cache = "bad",
-                           .seq_length = 64,
-                           .samples = {300},
-                           .limit = 50257,
-                           .pad = -1,
-                           .save = true};
-    struct mix m;
-    T_OK(mix_open(&m, &c, &e), &e);
+    struct blend_set_config c = {.shared = &l,
+                                 .split = "1",
+                                 .cache = "bad",
+                                 .seq_length = 64,
+                                 .samples = {300},
+                                 .limit = 50257,
+                                 .pad = -1,
+                                 .save = true};
+    struct blend_set m;
+    T_OK(blend_set_open(&m, &c, &e), &e);
     char *path = mem_strdup(m.part[0].path[1]);
-    mix_close(&m);
+    blend_set_close(&m);
     struct buf b = {0};
     T_OK(file_read(path, 1 << 20, &b, &e), &e);
     struct buf good = {0};
@@ -253,34 +255,34 @@ static void bad_files_are_made_again(void)
     b.data[b.len - 8]++;
     for (int cut = 0; cut < 2; cut++) {
         T_OK(file_replace(path, b.data, b.len - (size_t)cut * 8, &e), &e);
-        T_OK(mix_open(&m, &c, &e), &e);
+        T_OK(blend_set_open(&m, &c, &e), &e);
         T_CHECK(!m.part[0].reused);
-        mix_close(&m);
+        blend_set_close(&m);
         buf_finish(&b);
         T_OK(file_read(path, 1 << 20, &b, &e), &e);
         T_EQ(b.len, good.len);
         T_MEM(b.data, good.data, b.len);
     }
-    T_OK(mix_open(&m, &c, &e), &e);
+    T_OK(blend_set_open(&m, &c, &e), &e);
     T_CHECK(m.part[0].reused);
-    mix_close(&m);
+    blend_set_close(&m);
     buf_finish(&b);
     buf_finish(&good);
     free(path);
 }
 
-static int start_rank(const struct mix_config *c)
+static int start_rank(const struct blend_set_config *c)
 {
     struct err e;
-    struct mix m;
-    if (mix_open(&m, c, &e))
+    struct blend_set m;
+    if (blend_set_open(&m, c, &e))
         return 1;
     int32_t text[65];
-    struct feed f = mix_feed(&m, PART_TRAIN);
+    struct feed f = blend_set_feed(&m, PART_TRAIN);
     int code = 0;
     for (uint64_t k = 0; k < f.count && !code; k++)
         code = f.sample(f.self, k, text, &e);
-    mix_close(&m);
+    blend_set_close(&m);
     return code;
 }
 
@@ -289,14 +291,14 @@ static void many_ranks_may_start_at_once(void)
 {
     enter();
     struct blend_list l = {a_name, NULL, 3};
-    struct mix_config c = {.shared = &l,
-                           .split = "1",
-                           .cache = "many",
-                           .seq_length = 64,
-                           .samples = {700},
-                           .limit = 50257,
-                           .pad = -1,
-                           .save = true};
+    struct blend_set_config c = {.shared = &l,
+                                 .split = "1",
+                                 .cache = "many",
+                                 .seq_length = 64,
+                                 .samples = {700},
+                                 .limit = 50257,
+                                 .pad = -1,
+                                 .save = true};
     enum { RANKS = 8 };
     for (int round = 0; round < 2; round++) {
         pid_t pid[RANKS];
@@ -320,18 +322,18 @@ static void shares_are_built_then_reused(void)
 {
     enter();
     struct err e;
-    struct mix m;
+    struct blend_set m;
     struct blend_list l = {a_name, NULL, 1};
-    struct mix_config c = {.shared = &l,
-                           .split = "969,30,1",
-                           .seq_length = 128,
-                           .seed = 1234,
-                           .samples = {2700, 40, 0},
-                           .save = true,
-                           .idx_only = true};
+    struct blend_set_config c = {.shared = &l,
+                                 .split = "969,30,1",
+                                 .seq_length = 128,
+                                 .seed = 1234,
+                                 .samples = {2700, 40, 0},
+                                 .save = true,
+                                 .idx_only = true};
     for (int round = 0; round < 3; round++) {
         c.rebuild = round == 2;
-        T_OK(mix_open(&m, &c, &e), &e);
+        T_OK(blend_set_open(&m, &c, &e), &e);
         const struct gpt *train = m.part[PART_TRAIN].set[0], *valid = m.part[PART_VALID].set[0];
         T_EQ(train->reused, round == 1);
         T_EQ(valid->reused, round == 1);
@@ -348,7 +350,7 @@ static void shares_are_built_then_reused(void)
         check_md5(train->at.path[0], "64098968130602ea2256861c06aabff0");
         check_md5(train->at.path[1], "cdc2f7aa20690777e1eb51ee31ff2009");
         check_md5(train->at.path[2], "5947698e0630ef4802014881bd14dfa2");
-        mix_close(&m);
+        blend_set_close(&m);
     }
 }
 
@@ -363,7 +365,7 @@ static void write_many(char *name[MANY])
     }
 }
 
-static int files_mapped(const struct mix *m)
+static int files_mapped(const struct blend_set *m)
 {
     int n = 0;
     for (size_t i = 0; i < m->nsource; i++) {
@@ -375,7 +377,7 @@ static int files_mapped(const struct mix *m)
 }
 
 struct reader {
-    const struct mix *m;
+    const struct blend_set *m;
     const int32_t *want;
     uint64_t step;
     bool ok;
@@ -384,7 +386,7 @@ struct reader {
 static void *read_all(void *arg)
 {
     struct reader *r = arg;
-    struct feed f = mix_feed(r->m, PART_TRAIN);
+    struct feed f = blend_set_feed(r->m, PART_TRAIN);
     int32_t got[LENGTH + 1];
     r->ok = true;
     for (uint64_t k = 0, at = 0; k < f.count && r->ok; k++, at = (at + r->step) % f.count) {
@@ -400,30 +402,30 @@ static void many_sets_need_few_maps(void)
 {
     enter();
     struct err e;
-    struct mix m;
+    struct blend_set m;
     char *name[MANY];
     write_many(name);
     struct blend_list l = {name, NULL, MANY};
-    struct mix_config c = {.shared = &l,
-                           .split = "1",
-                           .cache = "few",
-                           .seq_length = LENGTH,
-                           .samples = {SAMPLES_ALL},
-                           .limit = 50257,
-                           .pad = -1,
-                           .save = true};
-    T_OK(mix_open(&m, &c, &e), &e);
+    struct blend_set_config c = {.shared = &l,
+                                 .split = "1",
+                                 .cache = "few",
+                                 .seq_length = LENGTH,
+                                 .samples = {SAMPLES_ALL},
+                                 .limit = 50257,
+                                 .pad = -1,
+                                 .save = true};
+    T_OK(blend_set_open(&m, &c, &e), &e);
     T_CHECK(!m.holds);
     T_EQ(files_mapped(&m), 0);
-    struct feed f = mix_feed(&m, PART_TRAIN);
+    struct feed f = blend_set_feed(&m, PART_TRAIN);
     int32_t *want = mem_new(f.count * (LENGTH + 1), sizeof(*want));
     for (uint64_t k = 0; k < f.count; k++)
         T_OK(f.sample(f.self, k, want + k * (LENGTH + 1), &e), &e);
     T_EQ(files_mapped(&m), 5 * MANY);
-    mix_close(&m);
+    blend_set_close(&m);
 
     c.maps = MOST;
-    T_OK(mix_open(&m, &c, &e), &e);
+    T_OK(blend_set_open(&m, &c, &e), &e);
     T_CHECK(m.holds);
     pthread_t thread[THREADS];
     struct reader r[THREADS];
@@ -435,12 +437,12 @@ static void many_sets_need_few_maps(void)
         pthread_join(thread[t], NULL);
         T_CHECK(r[t].ok);
     }
-    f = mix_feed(&m, PART_TRAIN);
+    f = blend_set_feed(&m, PART_TRAIN);
     for (uint64_t k = 0; k < 50; k++) {
         T_OK(f.sample(f.self, k * 7 % f.count, want, &e), &e);
         T_CHECK(files_mapped(&m) <= MOST && files_mapped(&m) >= 5);
     }
-    mix_close(&m);
+    blend_set_close(&m);
     free(want);
     for (int i = 0; i < MANY; i++)
         free(name[i]);

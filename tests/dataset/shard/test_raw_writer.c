@@ -26,18 +26,18 @@ static void what_is_written_is_read(void)
                          .documents = 2,
                          .sequences = 2,
                          .tokens = 5};
-    struct pair_writer w;
+    struct raw_writer w;
     struct buf idx = {0}, bin = {0};
     bool found;
     write_counting(t_path("a"), (uint32_t[]){2, 3}, 2);
     idx_of("a", &idx);
     T_OK(file_read(t_path("a.bin"), 1 << 20, &bin, &e), &e);
-    T_OK(pair_open(&w, t_path("b"), true, &e), &e);
-    T_OK(pair_head(&w, SHARD_I32, 2, 2, &e), &e);
-    T_OK(pair_idx(&w, idx.data + 34, idx.len - 34, &e), &e);
-    T_OK(pair_bin(&w, bin.data, bin.len, &e), &e);
+    T_OK(raw_writer_open(&w, t_path("b"), true, &e), &e);
+    T_OK(raw_writer_head(&w, SHARD_I32, 2, 2, &e), &e);
+    T_OK(raw_writer_idx(&w, idx.data + 34, idx.len - 34, &e), &e);
+    T_OK(raw_writer_bin(&w, bin.data, bin.len, &e), &e);
     T_CHECK(!file_exists(t_path("b.idx")));
-    T_OK(pair_finish(&w, &m, &e), &e);
+    T_OK(raw_writer_finish(&w, &m, &e), &e);
     T_OK(shard_open(&s, t_path("b"), &e), &e);
     T_EQ(s.nseq, 2);
     shard_close(&s);
@@ -57,17 +57,17 @@ static void an_idx_may_change_alone(void)
 {
     struct err e;
     struct shard s;
-    struct pair_writer w;
+    struct raw_writer w;
     struct buf idx = {0};
     write_counting(t_path("one"), (uint32_t[]){5}, 1);
     write_counting(t_path("two"), (uint32_t[]){2, 3}, 2);
     idx_of("two", &idx);
-    T_OK(pair_open(&w, t_path("one"), false, &e), &e);
-    T_OK(pair_idx(&w, idx.data, idx.len, &e), &e);
+    T_OK(raw_writer_open(&w, t_path("one"), false, &e), &e);
+    T_OK(raw_writer_idx(&w, idx.data, idx.len, &e), &e);
     T_OK(shard_open(&s, t_path("one"), &e), &e);
     T_EQ(s.nseq, 1);
     shard_close(&s);
-    T_OK(pair_finish(&w, NULL, &e), &e);
+    T_OK(raw_writer_finish(&w, NULL, &e), &e);
     T_OK(shard_open(&s, t_path("one"), &e), &e);
     T_EQ(s.nseq, 2);
     shard_close(&s);
@@ -77,16 +77,16 @@ static void an_idx_may_change_alone(void)
 static void what_was_given_up_is_gone(void)
 {
     struct err e;
-    struct pair_writer w;
-    T_OK(pair_open(&w, t_path("gone"), true, &e), &e);
-    T_OK(pair_bin(&w, "abcd", 4, &e), &e);
+    struct raw_writer w;
+    T_OK(raw_writer_open(&w, t_path("gone"), true, &e), &e);
+    T_OK(raw_writer_bin(&w, "abcd", 4, &e), &e);
     char *folder = mem_strdup(w.folder);
     T_CHECK(file_is_dir(folder));
-    pair_abort(&w);
+    raw_writer_abort(&w);
     T_CHECK(!file_exists(folder));
     T_CHECK(!file_exists(t_path("gone.bin")));
     free(folder);
-    T_ERR(pair_open(&w, t_path("no/such/folder"), true, &e), &e, ERR_IO, "no/such/folder");
+    T_ERR(raw_writer_open(&w, t_path("no/such/folder"), true, &e), &e, ERR_IO, "no/such/folder");
 }
 
 T_MAIN(T_CASE(what_is_written_is_read), T_CASE(an_idx_may_change_alone),

@@ -409,7 +409,7 @@ static void many_documents_at_once(void)
         buf_add(&ids, id, length[i] * sizeof(*id));
         watched += (length[i] + 91) / 97;
     }
-    T_OK(shard_writer_behind(&all, &e), &e);
+    T_OK(shard_writer_async(&all, &e), &e);
     put_at_once(&all, (const int32_t *)(const void *)ids.data, length, N, &watch);
     T_OK(shard_writer_documents(&all, length, 0, &e), &e);
     T_EQ(watch.n, watched);

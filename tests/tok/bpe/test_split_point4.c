@@ -13,7 +13,7 @@ enum { TOKENS = 60, TEXT = 4000, BEHIND = 64, PLAIN_WORDS = 0x110000 / 64 };
 
 struct made {
     struct buf token[TOKENS];
-    struct near near;
+    struct split_point4 near;
     uint64_t *plain;
 };
 
@@ -32,11 +32,11 @@ static void make(struct made *m, uint64_t seed)
     m->plain = mem_new(PLAIN_WORDS, sizeof(*m->plain));
     memset(m->plain, 0xff, PLAIN_WORDS * sizeof(*m->plain));
     m->plain[0x3002 / 64] &= ~((uint64_t)1 << 0x3002 % 64);
-    near_init(&m->near, TOKENS * 12);
+    split_point4_init(&m->near, TOKENS * 12);
     for (uint64_t i = 0; i < TOKENS; i++) {
         for (uint64_t k = 0; k < 2 + t_rand(seed, i) % 4; k++)
             add_char(&m->token[i], t_rand(seed + i, k), true);
-        near_add(&m->near, buf_str(&m->token[i]), m->token[i].len);
+        split_point4_add(&m->near, buf_str(&m->token[i]), m->token[i].len);
     }
 }
 
@@ -44,7 +44,7 @@ static void finish(struct made *m)
 {
     for (size_t i = 0; i < TOKENS; i++)
         buf_finish(&m->token[i]);
-    near_finish(&m->near);
+    split_point4_finish(&m->near);
     free(m->plain);
 }
 
@@ -74,8 +74,9 @@ static size_t walk(const struct made *m, const struct buf *text, size_t *ret_fre
         size_t k = 0, other = 0;
         if (!is_wide(text->data + at - 6) || !is_wide(text->data + at - 3))
             continue;
-        size_t end = near_cuts(&m->near, m->plain, text->data, at, n, start, &k);
-        size_t further = near_cuts_plain(&m->near, m->plain, text->data, at, n, plain, &other);
+        size_t end = split_point4_find(&m->near, m->plain, text->data, at, n, start, &k);
+        size_t further =
+            split_point4_find_plain(&m->near, m->plain, text->data, at, n, plain, &other);
         T_CHECK((end - at) % 3 == 0 && (further - at) % 3 == 0);
         for (size_t i = 0; i < k || i < other; i++) { /* the same as far as both went */
             T_CHECK((i < k && i < other && start[i] == plain[i]) ||

@@ -9,7 +9,7 @@ enum { THREADS = 4, VISITS = 20000, EVERY = 50 };
 
 /* Plain numbers, which only one who is alone may change: a race is seen by who looks for races. */
 struct room {
-    struct gate gate;
+    struct rwlock gate;
     unsigned changes[2];
 };
 
@@ -18,35 +18,35 @@ struct visitor {
     unsigned number, torn, changes;
 };
 
-static void enter(struct visitor *v, struct gate_guest *x)
+static void enter(struct visitor *v, struct rwlock_reader *x)
 {
     struct room *r = v->room;
-    if (!gate_enter(&r->gate, x))
+    if (!rwlock_enter(&r->gate, x))
         return;
     r->changes[0]++;
     r->changes[1]++;
     v->changes++;
-    gate_open(&r->gate, x);
+    rwlock_end_exclusive(&r->gate, x);
 }
 
 static void *visit(void *arg)
 {
     struct visitor *v = arg;
-    struct gate_guest x;
-    gate_join(&v->room->gate, &x);
+    struct rwlock_reader x;
+    rwlock_register(&v->room->gate, &x);
     for (unsigned i = 0; i < VISITS; i++) {
         enter(v, &x);
         v->torn += v->room->changes[0] != v->room->changes[1];
         v->torn += v->room->gate.guests == 0;
         if (i % EVERY == v->number)
-            gate_want(&v->room->gate);
-        gate_leave(&x);
+            rwlock_request_exclusive(&v->room->gate);
+        rwlock_leave(&x);
         if (i % 1000 == 0) {
-            gate_part(&v->room->gate, &x);
-            gate_join(&v->room->gate, &x);
+            rwlock_unregister(&v->room->gate, &x);
+            rwlock_register(&v->room->gate, &x);
         }
     }
-    gate_part(&v->room->gate, &x);
+    rwlock_unregister(&v->room->gate, &x);
     return NULL;
 }
 
@@ -56,7 +56,7 @@ static void one_is_alone(void)
     struct visitor v[THREADS];
     pthread_t thread[THREADS];
     unsigned changes = 0;
-    gate_init(&r.gate);
+    rwlock_init(&r.gate);
     for (unsigned i = 0; i < THREADS; i++) {
         v[i] = (struct visitor){.room = &r, .number = i};
         T_EQ(pthread_create(&thread[i], NULL, visit, &v[i]), 0);
@@ -70,28 +70,28 @@ static void one_is_alone(void)
     T_CHECK(changes >= VISITS / EVERY);
     T_EQ(r.changes[0], changes);
     T_EQ(r.gate.guests, 0);
-    gate_finish(&r.gate);
+    rwlock_finish(&r.gate);
 }
 
 /* Nobody waits for a guest who is outside. */
 static void guests_may_idle(void)
 {
-    struct gate g;
-    struct gate_guest idle, x;
-    gate_init(&g);
-    gate_join(&g, &idle);
-    gate_join(&g, &x);
+    struct rwlock g;
+    struct rwlock_reader idle, x;
+    rwlock_init(&g);
+    rwlock_register(&g, &idle);
+    rwlock_register(&g, &x);
     for (int i = 0; i < 3; i++) {
-        gate_want(&g);
-        T_CHECK(gate_enter(&g, &x));
-        gate_open(&g, &x);
-        gate_leave(&x);
-        T_CHECK(!gate_enter(&g, &x));
-        gate_leave(&x);
+        rwlock_request_exclusive(&g);
+        T_CHECK(rwlock_enter(&g, &x));
+        rwlock_end_exclusive(&g, &x);
+        rwlock_leave(&x);
+        T_CHECK(!rwlock_enter(&g, &x));
+        rwlock_leave(&x);
     }
-    gate_part(&g, &x);
-    gate_part(&g, &idle);
-    gate_finish(&g);
+    rwlock_unregister(&g, &x);
+    rwlock_unregister(&g, &idle);
+    rwlock_finish(&g);
 }
 
 T_MAIN(T_CASE(one_is_alone), T_CASE(guests_may_idle))

@@ -516,16 +516,16 @@ static void pieces_with_a_nul(void)
                         .model = "{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{\"a\":0,"
                                  "\"a\\u0000b\":1,\"\\u0000\":2}}"};
     struct tokenizer *t = open_made(&m, TOK_SPECIALS_PARSE);
-    struct surface s;
+    struct token_bytes s;
     size_t n;
     T_PIECE(t, 0, "a");
     T_PIECE(t, 1, "a\0b");
     T_PIECE(t, 2, "\0");
     T_PIECE(t, 3, "x\0y");
-    surface_init(&s, t);
-    T_MEM(surface_of(&s, 1, &n), "a\0b", 3);
+    token_bytes_init(&s, t);
+    T_MEM(token_bytes_of(&s, 1, &n), "a\0b", 3);
     T_EQ(n, 3);
-    surface_finish(&s);
+    token_bytes_finish(&s);
     tok_close(t);
 }
 

@@ -28,18 +28,18 @@ struct made {
     char text[IDS][MOST];
     size_t n[IDS];
     int mark[IDS];
-    struct join_table t;
+    struct id_bytes_table t;
 };
 
 static void make_table(struct made *m, uint64_t stream)
 {
     uint64_t at = 0;
-    join_init(&m->t, IDS);
+    id_bytes_init(&m->t, IDS);
     for (size_t id = 0; id < IDS; id++) {
         m->n[id] = make(m->text[id], stream, &at);
-        m->mark[id] = t_rand(stream, at++) % 16 ? 0 : JOIN_RUN;
-        m->mark[id] |= t_rand(stream, at++) % 4 ? 0 : JOIN_MARK;
-        join_set(&m->t, id, m->text[id], m->n[id], m->mark[id]);
+        m->mark[id] = t_rand(stream, at++) % 16 ? 0 : ID_BYTES_RUN;
+        m->mark[id] |= t_rand(stream, at++) % 4 ? 0 : ID_BYTES_MARK;
+        id_bytes_set(&m->t, id, m->text[id], m->n[id], m->mark[id]);
     }
 }
 
@@ -52,16 +52,16 @@ static void entries(void)
         for (int32_t id = 0; id < IDS; id++) {
             size_t n;
             bool part = utf8_good(m.text[id], m.n[id]) != m.n[id];
-            const char *p = join_text(&m.t, id, &n);
-            unsigned tag = join_tag(&m.t.of[id]);
+            const char *p = id_bytes_text(&m.t, id, &n);
+            unsigned tag = id_bytes_tag(&m.t.of[id]);
             T_EQ(n, m.n[id]);
             T_MEM(p, m.text[id], n);
-            T_EQ((tag & JOIN_PART) != 0, part);
-            T_EQ(tag & (JOIN_RUN | JOIN_MARK), m.mark[id]);
-            parts |= part && !(m.mark[id] & JOIN_RUN);
+            T_EQ((tag & ID_BYTES_PART) != 0, part);
+            T_EQ(tag & (ID_BYTES_RUN | ID_BYTES_MARK), m.mark[id]);
+            parts |= part && !(m.mark[id] & ID_BYTES_RUN);
         }
         T_EQ(m.t.parts, parts);
-        join_finish(&m.t);
+        id_bytes_finish(&m.t);
     }
 }
 
@@ -80,38 +80,38 @@ static void joined(void)
             for (size_t i = 0; i < n; i++) {
                 id[i] = (int32_t)(t_rand(stream * 1000 + text, i) % some);
                 buf_add(&want, m.text[id[i]], m.n[id[i]]);
-                seen |= join_tag(&m.t.of[id[i]]);
-                seen |= m.n[id[i]] || m.mark[id[i]] & JOIN_RUN ? 0 : JOIN_NOTHING;
+                seen |= id_bytes_tag(&m.t.of[id[i]]);
+                seen |= m.n[id[i]] || m.mark[id[i]] & ID_BYTES_RUN ? 0 : ID_BYTES_NOTHING;
             }
-            for (size_t w = 0; join_ways(w); w++) {
+            for (size_t w = 0; id_bytes_ways(w); w++) {
                 struct buf got = {0};
                 buf_adds(&got, "x");
-                unsigned tags = join_ways(w)(&m.t, id, n, &got);
+                unsigned tags = id_bytes_ways(w)(&m.t, id, n, &got);
                 T_EQ(got.len, want.len + 1);
                 if (want.len)
                     T_MEM(got.data + 1, want.data, want.len);
-                T_EQ(tags & ~(unsigned)JOIN_LENGTH, seen & ~(unsigned)JOIN_LENGTH);
+                T_EQ(tags & ~(unsigned)ID_BYTES_LENGTH, seen & ~(unsigned)ID_BYTES_LENGTH);
                 buf_finish(&got);
             }
             buf_finish(&want);
         }
-        join_finish(&m.t);
+        id_bytes_finish(&m.t);
     }
 }
 
 enum { CHAR = 4, NOTHING = CHAR + 3, ABSENT, WORD, ENTRIES };
 
-static void make_runs(struct join_table *t)
+static void make_runs(struct id_bytes_table *t)
 {
     static const char bytes[] = "\xe6\xbc\xa2", word[] = "\xe6\xbc\xa2 a word";
-    join_init(t, ENTRIES);
+    id_bytes_init(t, ENTRIES);
     for (size_t i = 0; i < CHAR; i++)
-        join_set(t, i, &"ab\x01\x80"[i], 1, i < 2 ? 0 : JOIN_RUN);
+        id_bytes_set(t, i, &"ab\x01\x80"[i], 1, i < 2 ? 0 : ID_BYTES_RUN);
     for (size_t i = 0; i < 3; i++)
-        join_set(t, CHAR + i, bytes + i, 1, JOIN_RUN);
-    join_set(t, NOTHING, "", 0, 0);
-    join_set(t, ABSENT, "", 0, JOIN_RUN);
-    join_set(t, WORD, word, strlen(word), 0);
+        id_bytes_set(t, CHAR + i, bytes + i, 1, ID_BYTES_RUN);
+    id_bytes_set(t, NOTHING, "", 0, 0);
+    id_bytes_set(t, ABSENT, "", 0, ID_BYTES_RUN);
+    id_bytes_set(t, WORD, word, strlen(word), 0);
 }
 
 /* Words and characters, of which `bytes` of 16 are bytes; of `odd` texts some things that make no
@@ -138,7 +138,7 @@ static size_t make_text(int32_t *id, size_t n, uint64_t stream, uint32_t bytes, 
 /* What is appended is UTF-8, what is odd ends where no run goes on, and nothing is left out. */
 static void runs(void)
 {
-    struct join_table t;
+    struct id_bytes_table t;
     int32_t id[5000];
     make_runs(&t);
     T_CHECK(!t.parts);
@@ -147,21 +147,21 @@ static void runs(void)
         size_t odd, n = make_text(id, text % 20 ? 40 : 5000, text, (uint32_t)(text / 2 % 17), bad);
         for (size_t i = 0; i < n; i += odd) {
             struct buf got = {0}, want = {0};
-            size_t k = join_put_runs(&t, id + i, n - i, &got, &odd);
+            size_t k = id_bytes_append_runs(&t, id + i, n - i, &got, &odd);
             T_CHECK(k + odd <= n - i && k + odd > 0);
             T_CHECK(bad || !odd);
-            join_ways(0)(&t, id + i, k, &want);
+            id_bytes_ways(0)(&t, id + i, k, &want);
             T_EQ(got.len, want.len);
             if (got.len)
                 T_MEM(got.data, want.data, got.len);
             T_EQ(utf8_good(got.data, got.len), got.len);
             i += k;
-            T_CHECK(i + odd == n || !odd || !(join_tag(&t.of[id[i + odd - 1]]) & JOIN_RUN));
+            T_CHECK(i + odd == n || !odd || !(id_bytes_tag(&t.of[id[i + odd - 1]]) & ID_BYTES_RUN));
             buf_finish(&got);
             buf_finish(&want);
         }
     }
-    join_finish(&t);
+    id_bytes_finish(&t);
 }
 
 T_MAIN(T_CASE(entries), T_CASE(joined), T_CASE(runs))
