@@ -46,7 +46,7 @@ static const struct opt_table options = {
     .opt = table,
 };
 
-static int write_out(const struct buf *b, struct err *e)
+static int main_write_out(const struct buf *b, struct err *e)
 {
     fwrite(b->data, 1, b->len, stdout);
     return stdout_finish(e);
@@ -58,7 +58,7 @@ static int write_out(const struct buf *b, struct err *e)
  * The checkpoints that a path means, newest first: itself, or those in it. ERR_IO when there is
  * neither.
  */
-static int find(const char *path, char ***ret, size_t *ret_n, struct err *e)
+static int main_find(const char *path, char ***ret, size_t *ret_n, struct err *e)
 {
     int64_t *list = NULL;
     size_t n = 0;
@@ -88,7 +88,7 @@ static int inspect_one(const struct cli *v, const char *path, struct err *e)
         return code;
     code = v->json ? report_json(c, v->tensors, &b, e) : report_text(c, v->tensors, &b, e);
     if (!code)
-        code = write_out(&b, e);
+        code = main_write_out(&b, e);
     buf_finish(&b);
     ckpt_close(c);
     return code;
@@ -115,7 +115,7 @@ static int verify_one(const struct cli *v, const char *path, struct err *e)
     buf_addf(&b, "%s: intact, %zu files, %llu bytes, %zu tensors\n", ckpt_path(c), ckpt_files(c),
              (unsigned long long)bytes, ckpt_tensors(c));
     if (!code)
-        code = write_out(&b, e);
+        code = main_write_out(&b, e);
     buf_finish(&b);
     buf_finish(&strange);
     ckpt_close(c);
@@ -129,7 +129,7 @@ static int each(const struct cli *v, const char *path, bool newest,
     struct err e = {0};
     char **name = NULL;
     size_t n = 0;
-    int first = find(path, &name, &n, &e);
+    int first = main_find(path, &name, &n, &e);
     if (first)
         log_err(&e);
     for (size_t i = 0; i < n && (i == 0 || !newest); i++) {
@@ -143,7 +143,7 @@ static int each(const struct cli *v, const char *path, bool newest,
     return first;
 }
 
-static int run(const struct opts *o, const struct cli *v, struct err *e)
+static int main_run(const struct opts *o, const struct cli *v, struct err *e)
 {
     static int (*const fn[])(const struct cli *, const char *, struct err *) = {inspect_one,
                                                                                 verify_one};
@@ -175,7 +175,7 @@ int main(int argc, char **argv)
     if (code)
         return log_err(&e);
     if (!opts_answer(&o, stdout))
-        code = run(&o, &v, &e);
+        code = main_run(&o, &v, &e);
     opts_finish(&o);
     if (!code)
         code = stdout_finish(&e);

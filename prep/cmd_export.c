@@ -13,12 +13,12 @@
 #include "prep/tools/export.h"
 #include "tok/tokenizer/options.h"
 
-static int put(void *to, const void *p, size_t n, struct err *e)
+static int export_put(void *to, const void *p, size_t n, struct err *e)
 {
     return sink_write(to, p, n, e);
 }
 
-static int judge(const struct cmd *c, struct err *e)
+static int export_judge(const struct cmd *c, struct err *e)
 {
     const struct prep_options *o = c->o;
     if (c->opts->nfile != 1)
@@ -53,8 +53,8 @@ static int check_output(const struct cmd *c, const char *prefix, const struct to
     return code ? code : output_prepare(c->o->output, e);
 }
 
-static int run(const struct cmd *c, const char *prefix, const struct tokenizer *tok,
-               struct sink *to, struct err *e)
+static int run_export(const struct cmd *c, const char *prefix, const struct tokenizer *tok,
+                      struct sink *to, struct err *e)
 {
     struct progress meter;
     struct export_report r;
@@ -66,7 +66,7 @@ static int run(const struct cmd *c, const char *prefix, const struct tokenizer *
                                      .keep_eod = o->keep_eod,
                                      .kind = zblock_of(o->output),
                                      .workers = o->workers ? (int)o->workers : pool_cpus(),
-                                     .write = put,
+                                     .write = export_put,
                                      .to = to,
                                      .stop = c->stop,
                                      .progress = cmd_progress,
@@ -85,7 +85,7 @@ int cmd_export(const struct cmd *c, struct err *e)
     const struct tok_flags *t = &c->o->tokenizer;
     struct sink to;
     struct tokenizer *tok = NULL;
-    int code = judge(c, e);
+    int code = export_judge(c, e);
     if (code)
         return code;
     char *prefix = prefix_of(c->opts->file[0]);
@@ -98,7 +98,7 @@ int cmd_export(const struct cmd *c, struct err *e)
     if (!code)
         code = sink_open(&to, c->o->output, e);
     if (!code)
-        code = sink_close(&to, run(c, prefix, tok, &to, e), e);
+        code = sink_close(&to, run_export(c, prefix, tok, &to, e), e);
     free(prefix);
     tok_close(tok);
     return code;

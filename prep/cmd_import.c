@@ -36,8 +36,8 @@ static int ask(const struct prep_options *o, struct foreign_ask *ret, struct err
     return parse_boundary(o->boundary, &ret->boundary, e);
 }
 
-static int run(const struct cmd *c, const struct tokenizer *tok, char *const *file, size_t n,
-               struct err *e)
+static int run_import(const struct cmd *c, const struct tokenizer *tok, char *const *file, size_t n,
+                      struct err *e)
 {
     struct progress meter;
     struct import_report r;
@@ -79,7 +79,7 @@ int cmd_import(const struct cmd *c, struct err *e)
     if (!code)
         code = import_find(c->opts->file, c->opts->nfile, &file, &n, e);
     if (!code)
-        code = run(c, tok, file, n, e);
+        code = run_import(c, tok, file, n, e);
     names_free(file, n);
     tok_close(tok);
     return code;

@@ -10,7 +10,7 @@
 #include "prep/tools/sample.h"
 
 /* Numbers of documents or samples, as `option` has them. */
-static int parse(const struct opt_list *l, const char *option, uint64_t *ret, struct err *e)
+static int inspect_parse(const struct opt_list *l, const char *option, uint64_t *ret, struct err *e)
 {
     for (size_t i = 0; i < l->n; i++) {
         char *end;
@@ -43,7 +43,7 @@ static int show_shard(const struct cmd *c, const struct tokenizer *tok, struct b
                                       .vocab_size = o->tokenizer.vocab_size,
                                       .progress = cmd_progress,
                                       .arg = &meter};
-    int code = parse(&o->documents, "--documents", document, e);
+    int code = inspect_parse(&o->documents, "--documents", document, e);
     if (!code)
         code = inspect_run(&q, out, e);
     progress_finish(&meter);
@@ -100,7 +100,7 @@ static int show_samples(const struct cmd *c, const struct tokenizer *tok, struct
                                      .reset_attention_mask = o->reset_attention_mask,
                                      .tok = tok,
                                      .json = o->json};
-    code = parse(&o->samples, "--samples", sample, e);
+    code = inspect_parse(&o->samples, "--samples", sample, e);
     if (!code)
         code = sample_run(&q, out, e);
     free(sample);

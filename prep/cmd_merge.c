@@ -11,7 +11,7 @@
 #include "prep/cmd.h"
 
 /* --input and what stands behind the verb. */
-static int find(const struct cmd *c, char ***ret, size_t *ret_n, struct err *e)
+static int merge_inputs(const struct cmd *c, char ***ret, size_t *ret_n, struct err *e)
 {
     const struct opt_list *in = &c->o->merge_input;
     size_t n = 0, all = in->n + c->opts->nfile;
@@ -26,7 +26,7 @@ static int find(const struct cmd *c, char ***ret, size_t *ret_n, struct err *e)
     return code;
 }
 
-static void tell(const struct cmd *c, size_t shards, const struct merge_report *r)
+static void merge_tell(const struct cmd *c, size_t shards, const struct merge_report *r)
 {
     log_info("%zu shards: %" PRIu64 " documents, %" PRIu64 " sequences, %" PRIu64 " tokens", shards,
              r->documents, r->sequences, r->tokens);
@@ -48,7 +48,7 @@ int cmd_merge(const struct cmd *c, struct err *e)
     if (cmd_need_prefix(c->o, e))
         return ERR_USAGE;
     cmd_warn_unused(c, NULL);
-    int code = find(c, &prefix, &n, e);
+    int code = merge_inputs(c, &prefix, &n, e);
     if (code)
         return code;
     progress_init(&meter, WEFT_PREFIX "prep merge", "MB", 1e6, 0, c->o->common.quiet);
@@ -62,7 +62,7 @@ int cmd_merge(const struct cmd *c, struct err *e)
     code = merge_run(&q, &r, e);
     progress_finish(&meter);
     if (!code)
-        tell(c, n, &r);
+        merge_tell(c, n, &r);
     names_free(prefix, n);
     return code;
 }

@@ -35,7 +35,7 @@ static void on_progress(void *arg, const struct sft_report *r, uint64_t total)
     progress_update(meter, r->read, note);
 }
 
-static int judge(const struct prep_options *o, struct err *e)
+static int sft_judge(const struct prep_options *o, struct err *e)
 {
     if (!o->input.n)
         return err_set(e, ERR_USAGE, "no input was named: --input 'data/*.jsonl'");
@@ -120,7 +120,7 @@ static void warn_of_padding(const struct tok_info *info, const struct prep_optio
                  info->pad);
 }
 
-static int run(const struct cmd *c, const struct opened *t, struct err *e)
+static int run_sft(const struct cmd *c, const struct opened *t, struct err *e)
 {
     const struct prep_options *o = c->o;
     struct progress meter;
@@ -168,13 +168,13 @@ static int run(const struct cmd *c, const struct opened *t, struct err *e)
 int cmd_sft(const struct cmd *c, struct err *e)
 {
     struct opened t = {0};
-    int code = judge(c->o, e);
+    int code = sft_judge(c->o, e);
     if (!code)
         code = open_tokenizers(c->o, &t, e);
     if (!code)
         cmd_warn_unused(c, t.tok ? t.tok : t.bare);
     if (!code)
-        code = run(c, &t, e);
+        code = run_sft(c, &t, e);
     tok_close(t.tok);
     tok_close(t.bare);
     tok_close(t.framed);

@@ -349,7 +349,7 @@ static int run_caught(int (*verb)(const struct cmd *c, struct err *e), const str
     return verb(c, e);
 }
 
-static int run(struct opts *opts, const struct prep_options *o, struct err *e)
+static int main_run(struct opts *opts, const struct prep_options *o, struct err *e)
 {
     const struct cmd c = {.opts = opts, .o = o, .stop = &stop_signal};
     if (opts_answer(opts, stdout))
@@ -397,7 +397,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write fails, and says so */
     int code = opts_init(&opts, &prep_table, &o, argc, argv, &e);
     if (!code)
-        code = run(&opts, &o, &e);
+        code = main_run(&opts, &o, &e);
     die_of_signal();
     if (!code)
         code = stdout_finish(&e);

@@ -121,8 +121,8 @@ static int prove(void *arg, const struct recipe_file *staged, size_t n, struct e
 
 /* ---- the verb ------------------------------------------------------------------------------- */
 
-static int write_out(const struct cli *c, const struct tokenizer *from, struct recipe *r,
-                     enum recipe_format format, struct err *e)
+static int convert_write_out(const struct cli *c, const struct tokenizer *from, struct recipe *r,
+                             enum recipe_format format, struct err *e)
 {
     struct recipe_file f[2];
     size_t n = 0;
@@ -173,7 +173,7 @@ static int convert(const struct cli *c, const struct tokenizer *from, const stru
         return code;
     code = recipe_to(&r, format, e);
     if (!code)
-        code = write_out(c, from, &r, format, e);
+        code = convert_write_out(c, from, &r, format, e);
     recipe_finish(&r);
     return code;
 }

@@ -34,7 +34,7 @@ static void skip_special(struct job *j)
 }
 
 /* The ids in j->ids as one document of output. */
-static int put_text(struct job *j, struct err *e)
+static int decode_put_text(struct job *j, struct err *e)
 {
     buf_reset(&j->text);
     if (j->cli->skip_special)
@@ -107,7 +107,7 @@ static int take_line(struct job *j, const char *p, size_t n, struct err *e)
         *to++ = (int32_t)v;
     }
     j->ids.n = (size_t)(to - id);
-    return put_text(j, e);
+    return decode_put_text(j, e);
 }
 
 /* ---- the framed stream ------------------------------------------------------------------- */
@@ -133,7 +133,7 @@ static int decode_stream(struct job *j, struct zin *in, struct err *e)
         if (n)
             memcpy(tok_ids_reserve(&j->ids, n), id, n * sizeof(*id));
         j->ids.n = n;
-        code = put_text(j, e);
+        code = decode_put_text(j, e);
     }
     docstream_close(&d);
     return code;
@@ -154,7 +154,7 @@ static int take_values(struct job *j, const struct jsonl_value *v, struct err *e
         id[i] = (int32_t)v->ids[i];
     }
     j->ids.n = v->length;
-    return put_text(j, e);
+    return decode_put_text(j, e);
 }
 
 static int decode_lines(struct job *j, const char *path, struct zin *in, struct err *e)
@@ -199,7 +199,7 @@ struct bare {
 
 static int end_bare(struct job *j, struct bare *b, const char *name, struct err *e)
 {
-    int code = put_text(j, e);
+    int code = decode_put_text(j, e);
     if (code)
         err_wrap(e, "%s, document %llu", name, (unsigned long long)b->docs + 1);
     b->docs++;

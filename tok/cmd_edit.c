@@ -37,7 +37,7 @@ struct list {
 
 /* Judges the names of what is to be written: a tokenizer of the same format, and its rows. `t` is
  * one that is read. */
-static int name_files(struct edit *d, const struct tokenizer *t, struct err *e)
+static int edit_name_files(struct edit *d, const struct tokenizer *t, struct err *e)
 {
     const char *path = d->cli->output;
     enum recipe_format named = recipe_format_of(path), format = d->r.from;
@@ -74,7 +74,7 @@ static int open_edit(struct edit *d, const struct cli *c, struct err *e)
     if (!code)
         code = recipe_read(&d->r, d->t, &d->o, e);
     if (!code)
-        code = name_files(d, d->t, e);
+        code = edit_name_files(d, d->t, e);
     if (!code && d->r.listed)
         code = err_set(e, ERR_USAGE,
                        "%s: ranks in JSON cannot be changed: make ranks of them first, tok convert "
@@ -241,7 +241,7 @@ static int check_added(struct edit *d, const struct tokenizer *to, struct err *e
     return code;
 }
 
-static bool holds(const struct tokenizer *t, struct tok_work *w, const char *text, int32_t id)
+static bool edit_holds(const struct tokenizer *t, struct tok_work *w, const char *text, int32_t id)
 {
     struct tok_ids ids = {0};
     struct err ignored;
@@ -261,8 +261,8 @@ static void note_specials(struct edit *d, const struct tokenizer *to)
         const struct recipe_token *s = &d->r.token[i];
         if (!s->special || s->id >= (int64_t)d->rows.n || d->rows.old[s->id] < 0)
             continue;
-        if (holds(to, work[1], s->text, s->id) &&
-            !holds(d->t, work[0], s->text, d->rows.old[s->id]))
+        if (edit_holds(to, work[1], s->text, s->id) &&
+            !edit_holds(d->t, work[0], s->text, d->rows.old[s->id]))
             recipe_note(&d->r,
                         "the special token %s is a piece now, so its string as ordinary text "
                         "(--specials text) becomes it, too",
@@ -320,7 +320,7 @@ static int save(struct edit *d, struct err *e)
 
 /* ---- extend --------------------------------------------------------------------------------- */
 
-static void add(struct list *l, const char *p, size_t n)
+static void edit_add(struct list *l, const char *p, size_t n)
 {
     if (!n)
         return;
@@ -341,7 +341,7 @@ static int add_json(struct list *l, const char *path, const struct buf *b, struc
         const struct json *s = &j->child[i];
         ok = s->kind == JSON_STRING && s->length && !memchr(s->string, 0, s->length);
         if (ok)
-            add(l, s->string, s->length);
+            edit_add(l, s->string, s->length);
     }
     json_close(doc);
     return ok ? 0 : err_set(e, ERR_DATA, "%s: not an array of tokens", path);
@@ -368,7 +368,7 @@ static int add_file(struct list *l, const char *path, struct err *e)
         if (utf8_good(p, n) != n || memchr(p, 0, n))
             code = err_set(e, ERR_DATA, "%s: line %zu is no UTF-8, or has a NUL in it", path, line);
         else
-            add(l, p, n);
+            edit_add(l, p, n);
     }
     buf_finish(&b);
     return code;
@@ -385,7 +385,7 @@ int cmd_extend(const struct cli *c, struct err *e)
     if (!c->add && !c->add_special.n)
         return err_set(e, ERR_USAGE, WEFT_PREFIX "tok extend needs --add or --add-special");
     for (size_t i = 0; i < c->add_special.n; i++)
-        add(&l, c->add_special.item[i], strlen(c->add_special.item[i]));
+        edit_add(&l, c->add_special.item[i], strlen(c->add_special.item[i]));
     size_t special = l.n;
     int code = c->add ? add_file(&l, c->add, e) : 0;
     if (!code) {
@@ -418,7 +418,7 @@ int cmd_merge(const struct cli *c, struct err *e)
     if (!code)
         code = tok_open(&o, &other, e);
     if (!code)
-        code = name_files(&d, other, e);
+        code = edit_name_files(&d, other, e);
     if (!code)
         code = recipe_read(&b, other, &o, e);
     if (!code)

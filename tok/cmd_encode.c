@@ -230,7 +230,7 @@ static void add_doc(struct job *j, struct batch *b, const char *text, size_t n)
     d->unit = docs_unit(j->docs);
 }
 
-static void empty(struct batch *b)
+static void encode_empty(struct batch *b)
 {
     if (b->text.len > KEPT) {
         buf_finish(&b->text);
@@ -244,7 +244,7 @@ static void empty(struct batch *b)
 static int fill_batch(struct job *j, struct set *s, struct batch *b)
 {
     int code = 0;
-    empty(b);
+    encode_empty(b);
     while (!code && s->more && !s->is_long && b->text.len < BATCH_BYTES &&
            b->ndocs < BATCH_BYTES / 8) {
         const char *text;
@@ -274,7 +274,7 @@ static void fill_set(struct job *j, struct set *s)
 }
 
 /* The first thread reads ahead; then all take batches as they come. */
-static void work(void *arg, int task, int thread)
+static void encode_work(void *arg, int task, int thread)
 {
     struct job *j = arg;
     (void)task;
@@ -367,7 +367,7 @@ static int encode_parts(struct job *j, struct spill *out, uint64_t *ret_n, struc
     return code ? code : spill_flush(out, e);
 }
 
-static int copy(struct job *j, const struct spill *from, struct err *e)
+static int encode_copy(struct job *j, const struct spill *from, struct err *e)
 {
     struct buf b = {0};
     char *p = buf_reserve(&b, BATCH_BYTES);
@@ -400,7 +400,7 @@ static int encode_long(struct job *j, struct err *e)
         code = sink_write(&j->sink, b.data, b.len, e);
     }
     if (!code)
-        code = copy(j, &out, e);
+        code = encode_copy(j, &out, e);
     b.len = 0;
     cmd_out_async(&j->out, &b);
     if (!code)
@@ -433,7 +433,7 @@ static int encode_all(struct job *j, struct err *e)
         bool goes_on = s->more && !s->code;
         j->next = goes_on && !s->is_long ? &j->set[!i] : NULL;
         atomic_store(&j->taken, 0);
-        pool_run(j->pool, j->threads, work, j);
+        pool_run(j->pool, j->threads, encode_work, j);
         code = write_set(j, s, e);
         if (!code && s->code) {
             *e = s->err;
@@ -481,7 +481,7 @@ static int read_padding(struct job *j, struct err *e)
                       : err_set(e, ERR_USAGE, "--padding, but the tokenizer has no padding token");
 }
 
-static void tell(const struct job *j)
+static void encode_tell(const struct job *j)
 {
     uint64_t specials = 0, matched = 0, invalid = 0;
     cmd_unused_keys(j->cli, docs_had_keys(j->docs));
@@ -590,7 +590,7 @@ int cmd_encode(const struct cli *c, struct err *e)
         code = sink_close(&j.sink, code, e);
         progress_finish(&j.progress);
         if (!code)
-            tell(&j);
+            encode_tell(&j);
         finish_job(&j);
     }
     docs_destroy(j.docs);

@@ -185,8 +185,9 @@ void cmd_out_close(struct cmd_out *o)
 
 /* Ids or pieces with what parts them; `said` may be NULL, and without it all unknown ones are the
  * unknown piece. */
-static void put_ids(struct buf *b, const struct tokenizer *t, const struct cli *c,
-                    const int32_t *id, size_t n, const struct tok_unknown *said, size_t gone)
+static void encode_out_put_ids(struct buf *b, const struct tokenizer *t, const struct cli *c,
+                               const int32_t *id, size_t n, const struct tok_unknown *said,
+                               size_t gone)
 {
     bool json = c->format == CMD_JSON, pieces = cmd_pieces(c);
     int64_t unk = tok_info(t)->unk;
@@ -214,7 +215,7 @@ static void put_ids(struct buf *b, const struct tokenizer *t, const struct cli *
 void cmd_out_said(const struct cmd_out *o, const struct tok_ids *ids,
                   const struct tok_unknown *said, size_t gone, struct buf *b)
 {
-    put_ids(b, o->tok, o->cli, ids->id, ids->n, said, gone);
+    encode_out_put_ids(b, o->tok, o->cli, ids->id, ids->n, said, gone);
 }
 
 void cmd_put_nbest(struct buf *b, const struct tokenizer *t, const struct cli *c,
@@ -232,7 +233,7 @@ void cmd_put_nbest(struct buf *b, const struct tokenizer *t, const struct cli *c
                      cmd_pieces(c) ? "pieces" : "ids");
         if (cmd_pieces(c))
             tok_say_unknown(t, w, text, n, id, nids, &said);
-        put_ids(b, t, c, id, nids, &said, 0);
+        encode_out_put_ids(b, t, c, id, nids, &said, 0);
         buf_adds(b, json ? "]}" : "\n");
     }
     if (json)

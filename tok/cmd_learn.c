@@ -61,7 +61,7 @@ static struct learn_count *counter(const struct cli *c, struct pool *pool, const
     return count;
 }
 
-static void tell(const struct learn_report *r, uint64_t invalid)
+static void learn_tell(const struct learn_report *r, uint64_t invalid)
 {
     log_info(WEFT_PREFIX "tok train: %" PRIu64 " bytes, %" PRIu64 " distinct words", r->bytes,
              r->words);
@@ -96,8 +96,8 @@ static int count_with(const struct cli *c, const struct cutter *cut, struct pool
     if (!code && !r.bytes && !c->allow_empty)
         code = err_set(e, ERR_DATA, "the input has no text to learn from");
     if (!code)
-        tell(&r,
-             cut->bytes ? learn_bytes_invalid(cut->bytes) : learn_wordpiece_invalid(cut->pieces));
+        learn_tell(&r, cut->bytes ? learn_bytes_invalid(cut->bytes)
+                                  : learn_wordpiece_invalid(cut->pieces));
     if (!code)
         cmd_unused_keys(c, docs_had_keys(docs));
     learn_count_destroy(count);
@@ -121,7 +121,7 @@ static int count_words(const struct cli *c, const struct learn_out *out, struct 
 
 /* ---- learning ---------------------------------------------------------------------------- */
 
-static void show(void *arg, uint64_t done, uint64_t total)
+static void learn_show(void *arg, uint64_t done, uint64_t total)
 {
     (void)total;
     progress_update(arg, done, NULL);
@@ -149,7 +149,7 @@ static int learn_and_write(const struct cli *c, struct learn_out *out, struct le
     progress_init(&p, "tok train: merging", "symbols", 1, (uint64_t)c->train.vocab_size,
                   c->common.quiet);
     struct learn_bpe_options o = rules(c, out);
-    o.progress = show;
+    o.progress = learn_show;
     o.arg = &p;
     struct learn_vocab v;
     char *path = NULL;
@@ -196,7 +196,7 @@ int cmd_learn_defaults(struct opts *o, const struct cli *c, struct err *e)
     return code;
 }
 
-static int check_tokens(const char *const *token, size_t n, struct err *e)
+static int learn_check_tokens(const char *const *token, size_t n, struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
         if (!*token[i])
@@ -210,14 +210,14 @@ static int check_tokens(const char *const *token, size_t n, struct err *e)
     return 0;
 }
 
-static int check(const struct cli *c, const struct learn_out *out, struct err *e)
+static int learn_check(const struct cli *c, const struct learn_out *out, struct err *e)
 {
     size_t n = out->nspecial - out->nuser;
     if (c->input_format == DOCS_TSV)
         return err_set(e, ERR_USAGE,
                        "--input_format tsv, lines with their counts, goes with --type "
                        "sentencepiece only");
-    int code = check_tokens(out->special, out->nspecial, e);
+    int code = learn_check_tokens(out->special, out->nspecial, e);
     if (!code && c->pretokenizer_pattern && opts_origin(c->opts, "pretokenizer") >= FROM_FILE)
         return err_set(e, ERR_USAGE,
                        "--pretokenizer and --pretokenizer-pattern each say how text is cut: give "
@@ -272,7 +272,7 @@ int cmd_learn(const struct cli *c, struct err *e)
     char *text;
     const char **token = first_tokens(c, &out, &text);
     double start = clock_seconds();
-    int code = check(c, &out, e);
+    int code = learn_check(c, &out, e);
     if (!code)
         code = cmd_train_folder(c, e);
     if (!code)

@@ -47,7 +47,7 @@ static int next_sentence(void *arg, const char **ret_text, size_t *ret_n, bool *
     return w->in->next(w->in->arg, ret_text, ret_n, ret_more, e);
 }
 
-static void tell(const struct learn_sp *s)
+static void learn_sp_tell(const struct learn_sp *s)
 {
     const struct learn_report *r = &s->counted;
     log_info("tok train: %zu distinct words or sentences, %zu characters with a piece of their own",
@@ -87,13 +87,13 @@ static int load(const struct cli *c, const struct sp_train_input *in, struct cmd
     progress_finish(&w.progress);
     pool_destroy(pool);
     if (!code)
-        tell(s);
+        learn_sp_tell(s);
     return code;
 }
 
 /* ---- learning ---------------------------------------------------------------------------- */
 
-static void show(void *arg, uint64_t done, uint64_t total)
+static void learn_sp_show(void *arg, uint64_t done, uint64_t total)
 {
     (void)total;
     progress_update(arg, done, NULL);
@@ -137,7 +137,8 @@ static int learn(const struct cli *c, const struct learn_meta *meta, struct lear
                  struct learn_scores *ret, struct err *e)
 {
     struct progress p;
-    struct learn_spbpe_options o = {.train = &c->train, .meta = meta, .progress = show, .arg = &p};
+    struct learn_spbpe_options o = {
+        .train = &c->train, .meta = meta, .progress = learn_sp_show, .arg = &p};
     switch (c->train.model_type + 1) {
     case SP_UNIGRAM:
         return learn_the_unigrams(c, meta, s, ret, e);

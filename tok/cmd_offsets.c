@@ -16,8 +16,8 @@ int cmd_offsets_check(const struct cli *c, struct err *e)
     return 0;
 }
 
-static void put_text(const struct cmd_out *o, const struct tok_ids *ids, const struct tok_ranges *r,
-                     struct buf *b)
+static void offsets_put_text(const struct cmd_out *o, const struct tok_ids *ids,
+                             const struct tok_ranges *r, struct buf *b)
 {
     for (size_t i = 0; i < ids->n; i++) {
         if (i)
@@ -56,5 +56,5 @@ void cmd_out_line(const struct cmd_out *o, const struct tok_ids *ids, const stru
     if (o->cli->format == CMD_JSON)
         put_json(o, ids, r, part, b);
     else
-        put_text(o, ids, r, b);
+        offsets_put_text(o, ids, r, b);
 }

@@ -11,7 +11,7 @@
 /* Files that options name. */
 enum { NAMED = 10 };
 
-static size_t add_list(const char **input, size_t n, const struct opt_list *l)
+static size_t output_add_list(const char **input, size_t n, const struct opt_list *l)
 {
     for (size_t i = 0; i < l->n; i++)
         input[n++] = l->item[i];
@@ -38,7 +38,7 @@ static const char **inputs(const struct cli *c, const struct tokenizer *t, size_
         all += list[i]->n;
     const char **input = mem_new(all, sizeof(*input));
     for (size_t i = 0; i < lists; i++)
-        n = add_list(input, n, list[i]);
+        n = output_add_list(input, n, list[i]);
     for (size_t i = 0; i < NAMED; i++)
         input[n++] = named[i];
     for (size_t i = 0; i < c->nfile - (converts && c->nfile); i++)

@@ -70,7 +70,7 @@ static void take_words(void *arg, const char *line)
         log_warn("SentencePiece: %s", said);
 }
 
-static void tell(const struct sp_train_options *o, const struct sp_train_report *r)
+static void train_tell(const struct sp_train_options *o, const struct sp_train_report *r)
 {
     if (r->sentences)
         log_info(WEFT_PREFIX "tok train: %llu sentences, %llu bytes",
@@ -174,7 +174,7 @@ static int learn_model(const struct cli *c, struct err *e)
     if (!code)
         code = cmd_is_theirs(c) ? sp_train(&c->train, &in, &model, &report, e)
                                 : cmd_learn_sp(c, &in, &s, &model, &report, e);
-    tell(&c->train, &report);
+    train_tell(&c->train, &report);
     if (!code)
         code = write_model(c, &model, start, e);
     if (!code)

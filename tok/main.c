@@ -10,7 +10,7 @@
 
 enum { VERB_TRAIN };
 
-static int run(struct opts *o, struct cli *c, struct err *e)
+static int main_run(struct opts *o, struct cli *c, struct err *e)
 {
     static int (*const cmd[])(const struct cli *, struct err *) = {
         cmd_train,   cmd_encode, cmd_decode, cmd_inspect, cmd_diff,
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     if (code)
         return log_err(&e);
     if (!opts_answer(&o, stdout))
-        code = run(&o, &c, &e);
+        code = main_run(&o, &c, &e);
     opts_finish(&o);
     if (code && e.msg[0])
         return log_err(&e);

@@ -69,7 +69,7 @@ static int open_config(const struct ckpt *c, struct toml_file **ret, struct err 
     return code;
 }
 
-static const struct toml_entry *find(const struct toml_file *t, const char *key)
+static const struct toml_entry *earlier_find(const struct toml_file *t, const char *key)
 {
     for (size_t i = 0; i < toml_count(t); i++)
         if (!strcmp(toml_at(t, i)->key, key))
@@ -111,10 +111,10 @@ int earlier_adopt(struct opts *o, const struct ckpt *c, struct err *e)
     for (size_t i = 0; i < SOURCES; i++)
         given |= opts_origin(o, sources[i]) != FROM_DEFAULT;
     for (size_t i = 0; !code && t && i < SOURCES && !given; i++)
-        if (find(t, sources[i]))
-            code = adopt(o, find(t, sources[i]), e);
+        if (earlier_find(t, sources[i]))
+            code = adopt(o, earlier_find(t, sources[i]), e);
     for (size_t i = 0; !code && t && i < ADOPTED; i++) {
-        const struct toml_entry *v = find(t, adopted[i]);
+        const struct toml_entry *v = earlier_find(t, adopted[i]);
         if (v && v->nvalues == 1 && is_of_use(o, adopted[i], v))
             code = adopt(o, v, e);
     }
@@ -164,7 +164,8 @@ int earlier_compare(const struct opts *o, const struct ckpt *c, struct err *e)
     if (!code && was)
         code = parse_own(o, &is, e);
     for (size_t i = 0; !code && was && i < sizeof(compared) / sizeof(compared[0]); i++)
-        add_difference(&all, compared[i], find(was, compared[i]), find(is, compared[i]));
+        add_difference(&all, compared[i], earlier_find(was, compared[i]),
+                       earlier_find(is, compared[i]));
     if (all.len)
         log_warn("options differ from those that %s was trained with:%s", ckpt_path(c),
                  buf_str(&all));
@@ -175,18 +176,18 @@ int earlier_compare(const struct opts *o, const struct ckpt *c, struct err *e)
 }
 
 /* Both have the same value, or none. */
-static bool equal(const char *key, const struct toml_file *was, const struct toml_file *is)
+static bool earlier_equal(const char *key, const struct toml_file *was, const struct toml_file *is)
 {
     struct buf all = {0};
-    add_difference(&all, key, find(was, key), find(is, key));
+    add_difference(&all, key, earlier_find(was, key), earlier_find(is, key));
     bool same = !all.len;
     buf_finish(&all);
     return same;
 }
 
-static int64_t number(const struct toml_file *t, const char *key)
+static int64_t earlier_number(const struct toml_file *t, const char *key)
 {
-    const struct toml_entry *v = find(t, key);
+    const struct toml_entry *v = earlier_find(t, key);
     return v && v->nvalues == 1 ? strtoll(v->values[0], NULL, 10) : 0;
 }
 
@@ -194,15 +195,15 @@ static int64_t number(const struct toml_file *t, const char *key)
 static bool same_data(const struct toml_file *was, const struct toml_file *is, const char *digest,
                       const char *digest_was)
 {
-    const struct toml_entry *a = find(was, "data-path"), *b = find(is, "data-path");
+    const struct toml_entry *a = earlier_find(was, "data-path"), *b = earlier_find(is, "data-path");
     bool same = true;
     if (digest[0] && digest_was && strcmp(digest, digest_was) != 0)
         return false;
     for (size_t i = 1; i < SOURCES; i++)
-        same &= equal(sources[i], was, is);
+        same &= earlier_equal(sources[i], was, is);
     if (a && b && a->nvalues == 1 && b->nvalues == 1 && digest[0] && digest_was)
         return same;
-    return same && equal(sources[0], was, is);
+    return same && earlier_equal(sources[0], was, is);
 }
 
 int earlier_evaluated(const struct opts *o, const struct ckpt *c, const char *data_digest,
@@ -214,14 +215,14 @@ int earlier_evaluated(const struct opts *o, const struct ckpt *c, const char *da
     if (!code && was)
         code = parse_own(o, &is, e);
     if (!code && was) {
-        const struct toml_entry *full = find(was, "full-validation");
-        ret->train_iters = number(was, "train-iters");
-        ret->train_samples = number(was, "train-samples");
-        ret->eval_interval = number(was, "eval-interval");
+        const struct toml_entry *full = earlier_find(was, "full-validation");
+        ret->train_iters = earlier_number(was, "train-iters");
+        ret->train_samples = earlier_number(was, "train-samples");
+        ret->eval_interval = earlier_number(was, "eval-interval");
         ret->full_validation = full && full->nvalues == 1 && !strcmp(full->values[0], "true");
         ret->same = same_data(was, is, data_digest, ckpt_meta(c)->data_digest);
         for (size_t i = 0; i < ADOPTED; i++)
-            ret->same &= equal(adopted[i], was, is) ||
+            ret->same &= earlier_equal(adopted[i], was, is) ||
                          (ret->full_validation && !strcmp(adopted[i], "eval-iters"));
         ret->same &= ret->eval_interval > 0 && (ret->train_iters > 0 || ret->train_samples > 0);
     }

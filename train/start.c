@@ -82,7 +82,7 @@ static bool same_folder(const char *a, const char *b)
     return same;
 }
 
-static bool holds(const char *dir, const char *name)
+static bool start_holds(const char *dir, const char *name)
 {
     char *path = path_join(dir, name);
     bool found = file_exists(path);
@@ -90,7 +90,7 @@ static bool holds(const char *dir, const char *name)
     return found;
 }
 
-static bool ends_in(const char *s, const char *end)
+static bool start_ends_in(const char *s, const char *end)
 {
     size_t n = strlen(s), k = strlen(end);
     return n >= k && !strcmp(s + n - k, end);
@@ -118,7 +118,7 @@ static int look_into(const char *dir, struct content *ret, struct err *e)
             ours |= !strcmp(en->d_name, own[i]);
         if (ours)
             continue;
-        ret->weights |= ends_in(en->d_name, ".safetensors") ||
+        ret->weights |= start_ends_in(en->d_name, ".safetensors") ||
                         !strncmp(en->d_name, "pytorch_model", strlen("pytorch_model"));
         if (ret->n++ < 4)
             buf_addf(&ret->names, "%s%s", ret->n > 1 ? ", " : "", en->d_name);
@@ -143,7 +143,7 @@ static int without_checkpoints(const char *load, bool *ret_empty, struct err *e)
         return err_hint(e, "%s", by_load);
     }
     int code = look_into(load, &c, e);
-    if (!code && c.weights && holds(load, "config.json")) {
+    if (!code && c.weights && start_holds(load, "config.json")) {
         err_set(e, ERR_DATA,
                 "%s is a Hugging Face model (config.json and weights), which train cannot read",
                 load);
@@ -230,7 +230,7 @@ static int open_load(const char *load, int64_t step, struct ckpt **ret, struct e
 {
     bool empty;
     *ret = NULL;
-    if (holds(load, "manifest.json"))
+    if (start_holds(load, "manifest.json"))
         return open_one(load, step, ret, e);
     if (!has_checkpoints(load))
         return without_checkpoints(load, &empty, e);
@@ -248,7 +248,7 @@ static bool load_is_own(const struct train_options *o, bool *ret_one)
     if (same_folder(o->load, o->save))
         return true;
     char *bare = without_slashes(o->load), *dir = path_dir(bare);
-    *ret_one = holds(bare, "manifest.json") && same_folder(dir, o->save);
+    *ret_one = start_holds(bare, "manifest.json") && same_folder(dir, o->save);
     free(bare);
     free(dir);
     return *ret_one;

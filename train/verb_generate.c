@@ -41,7 +41,7 @@ static size_t unfinished(const char *p, size_t n)
 
 /* A piece's text may depend on its neighbours, so the whole is decoded each time and the new part
  * shown. */
-static int show(struct writer *w, bool last, struct err *e)
+static int generate_show(struct writer *w, bool last, struct err *e)
 {
     buf_reset(&w->text);
     int code = tok_decode(w->job->tokenizer, w->work, w->ids.id, w->ids.n, &w->text, e);
@@ -107,7 +107,7 @@ static int continue_text(struct writer *w, const char *prompt, uint64_t number, 
             break;
         *tok_ids_reserve(&w->ids, 1) = id;
         w->ids.n++;
-        code = show(w, false, e);
+        code = generate_show(w, false, e);
         if (w->ended)
             break;
         if (!code && decoder_room(&w->decoder) == 0) {
@@ -118,7 +118,7 @@ static int continue_text(struct writer *w, const char *prompt, uint64_t number, 
             code = decoder_feed(&w->decoder, &id, 1, e);
     }
     if (!code)
-        code = show(w, true, e);
+        code = generate_show(w, true, e);
     putchar('\n');
     if (full)
         log_info("stopped: the model has %lld positions", (long long)w->job->seq_length);
@@ -152,7 +152,7 @@ static int each_line(struct writer *w, struct err *e)
     return code;
 }
 
-static int write_all(struct job *j, struct err *e)
+static int generate_write_all(struct job *j, struct err *e)
 {
     struct writer w = {.job = j, .work = tok_work_create(j->tokenizer)};
     decoder_init(&w.decoder, &j->rank);
@@ -182,7 +182,7 @@ int verb_generate(struct opts *opts, struct err *e)
     if (!code)
         code = job_open_rank(&j, MODEL_DECODE, e);
     if (!code)
-        code = write_all(&j, e);
+        code = generate_write_all(&j, e);
     job_close(&j);
     return code;
 }

@@ -293,7 +293,7 @@ static int write_config(struct job *j, struct err *e)
     return code;
 }
 
-static int need(const struct job *j, struct err *e)
+static int run_need(const struct job *j, struct err *e)
 {
     const struct train_options *o = j->o;
     if (!o->train_iters && !o->train_samples) {
@@ -351,7 +351,7 @@ static int open_data(struct job *j, struct err *e)
 
 static int prepare(struct job *j, struct err *e)
 {
-    int code = need(j, e);
+    int code = run_need(j, e);
     if (!code)
         code = job_open_manifest(j, e);
     if (!code)

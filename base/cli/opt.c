@@ -63,7 +63,7 @@ static struct opt_common *common(struct opts *o)
 }
 
 /* What the program is called here: "tok train". */
-static const char *place(struct opts *o)
+static const char *opt_place(struct opts *o)
 {
     if (o->verb == NO_VERB)
         return o->table->program;
@@ -86,7 +86,7 @@ static const char *verb_names(struct opts *o)
 static int refuse_name(struct opts *o, const char *name, size_t n, struct err *e)
 {
     struct opt_name one = {name, n};
-    return opt_refuse_names(o->table, o->verb, place(o), &one, 1, e);
+    return opt_refuse_names(o->table, o->verb, opt_place(o), &one, 1, e);
 }
 
 /* Unknown names are kept until the line is read, to be reported together. */
@@ -128,7 +128,7 @@ static struct flag *add_flag(struct cursor *c, const char *name, size_t n, int r
     return f;
 }
 
-static void add_text(struct flag *f, const char *text)
+static void opt_add_text(struct flag *f, const char *text)
 {
     f->text[f->ntext++] = text;
 }
@@ -141,7 +141,7 @@ static int take_denial(struct cursor *c, const char *name, size_t n, bool has_va
         return note_unknown(c, name, n);
     if (has_value)
         return err_set(c->e, ERR_USAGE, "--%.*s takes no value", (int)n, name);
-    add_text(add_flag(c, name, n, row), "false");
+    opt_add_text(add_flag(c, name, n, row), "false");
     return 0;
 }
 
@@ -152,7 +152,7 @@ static int take_values(struct cursor *c, struct flag *f)
     bool list = row->type == OPT_LIST;
     while (c->i < c->argc && !is_option(c->argv[c->i]) && (list || !f->ntext) &&
            !(row->numbers && f->ntext && !isdigit((unsigned char)c->argv[c->i][0])))
-        add_text(f, c->argv[c->i++]);
+        opt_add_text(f, c->argv[c->i++]);
     if (f->ntext > 1)
         c->o->swallowed =
             arena_printf(&c->o->arena, "--%.*s took '%s' as a value: write it before --%.*s",
@@ -176,9 +176,9 @@ static int take_long(struct cursor *c, const char *name)
         return take_denial(c, name, n, has_value);
     struct flag *f = add_flag(c, name, n, row);
     if (has_value)
-        add_text(f, name + n + 1);
+        opt_add_text(f, name + n + 1);
     else if (opt_row(c->o->table, row)->type == OPT_SWITCH)
-        add_text(f, "true");
+        opt_add_text(f, "true");
     else
         return take_values(c, f);
     return 0;
@@ -190,13 +190,13 @@ static int take_short(struct cursor *c, const char *word)
         return take_long(c, "quiet");
     if (!strcmp(word, "-v"))
         return take_long(c, "verbose");
-    err_set(c->e, ERR_USAGE, "unknown option %s of %s", word, place(c->o));
+    err_set(c->e, ERR_USAGE, "unknown option %s of %s", word, opt_place(c->o));
     char near[OPT_NAME_SIZE];
     size_t n = strcspn(word + 1, "=");
     if (opt_nearest(c->o->table, c->o->verb, word + 1, n, near))
         return err_hint(c->e, "did you mean --%s?", near);
     return err_hint(c->e, "the short options are -h, -q, -v and -V; %s --help lists all",
-                    place(c->o));
+                    opt_place(c->o));
 }
 
 static int take_word(struct cursor *c)
@@ -296,9 +296,9 @@ static int settle_row(struct opts *o, struct flag *f, struct err *e)
         return 0;
     if (opt_for_verb(row, o->verb))
         return err_set(e, ERR_USAGE, "--%.*s stands before the verb: write %s first", (int)f->n,
-                       f->name, place(o));
+                       f->name, opt_place(o));
     struct buf meant = {0};
-    err_set(e, ERR_USAGE, "--%.*s is not an option of %s", (int)f->n, f->name, place(o));
+    err_set(e, ERR_USAGE, "--%.*s is not an option of %s", (int)f->n, f->name, opt_place(o));
     bool ours = opt_synonym_of(o->table, o->verb, f->name, f->n, &meant);
     if (ours)
         err_hint(e, "did you mean %s? --%.*s belongs to %s", buf_str(&meant), (int)f->n, f->name,
@@ -320,7 +320,7 @@ static struct flag *earlier(const struct cursor *c, size_t i)
 }
 
 /* A list that is given again adds up. */
-static void join(struct opts *o, const struct flag *before, struct flag *f)
+static void opt_join(struct opts *o, const struct flag *before, struct flag *f)
 {
     size_t n = before->ntext + f->ntext;
     const char **text = arena_take(&o->arena, n, sizeof(char *));
@@ -338,7 +338,7 @@ static int apply_flag(struct opts *o, struct flag *f, const struct flag *before,
     const char *label = arena_printf(&o->arena, "--%.*s", (int)f->n, f->name);
     bool list = opt_row(o->table, f->row)->type == OPT_LIST;
     if (before && list)
-        join(o, before, f);
+        opt_join(o, before, f);
     if (before && !list)
         opt_value_text(o, f->row, &was);
     int rc = opt_apply(o, f->row, &flag, label, f->text, f->ntext, false, e);
@@ -396,18 +396,18 @@ static int check_rest(struct cursor *c)
     }
     if (!o->nfile || o->verb == NO_VERB || o->table->verb[o->verb].takes_files)
         return 0;
-    err_set(c->e, ERR_USAGE, "%s takes no files, but '%s' was given", place(o), o->file[0]);
+    err_set(c->e, ERR_USAGE, "%s takes no files, but '%s' was given", opt_place(o), o->file[0]);
     bool word = !strcmp(o->file[0], "true") || !strcmp(o->file[0], "false");
     return word ? err_hint(c->e, "write --SWITCH=%s", o->file[0]) : ERR_USAGE;
 }
 
-static int read_all(struct cursor *c)
+static int opt_read_all(struct cursor *c)
 {
     int rc = 0;
     while (!rc && c->i < c->argc)
         rc = take_word(c);
     if (c->nunknown)
-        return opt_refuse_names(c->o->table, c->o->verb, place(c->o), c->unknown, c->nunknown,
+        return opt_refuse_names(c->o->table, c->o->verb, opt_place(c->o), c->unknown, c->nunknown,
                                 c->e);
     if (rc)
         return rc;
@@ -434,7 +434,7 @@ int opts_init(struct opts *o, const struct opt_table *t, void *values, int argc,
         return 0;
     }
     struct cursor c = {.o = o, .argc = argc, .i = 1, .argv = argv, .e = e};
-    int rc = read_all(&c);
+    int rc = opt_read_all(&c);
     free(c.flag);
     free(c.unknown);
     if (rc)

@@ -279,7 +279,7 @@ static size_t common_tail(const char *a, size_t na, const char *b, size_t nb)
 }
 
 /* Fewer edits are better; among equals the name that shares more of its ends. */
-static int weigh(void *with, const char *name, size_t n)
+static int opt_find_weigh(void *with, const char *name, size_t n)
 {
     struct nearest *s = with;
     if (n > LONGEST || s->n > LONGEST)
@@ -305,7 +305,7 @@ static void weigh_rows(struct nearest *s, const struct opt_table *t, int verb, b
     const struct opt *o;
     for (int i = 0; (o = opt_row(t, i)); i++)
         if (!opt_absent(t, i) && opt_for_verb(o, verb) && (!switches || o->type == OPT_SWITCH))
-            each_name(o, weigh, s);
+            each_name(o, opt_find_weigh, s);
 }
 
 bool opt_nearest(const struct opt_table *t, int verb, const char *name, size_t n,
@@ -327,7 +327,7 @@ const char *opt_nearest_word(const char *const *words, size_t nwords, const char
 {
     struct nearest s = {.name = name, .n = strlen(name)};
     for (size_t i = 0; i < nwords; i++)
-        weigh(&s, words[i], strlen(words[i]));
+        opt_find_weigh(&s, words[i], strlen(words[i]));
     return s.best;
 }
 

@@ -8,7 +8,7 @@
 /* The manual page in roff's man macros. */
 
 /* One character, by its number if it is not ASCII; its bytes. */
-static size_t put_char(FILE *out, const char *s)
+static size_t opt_man_put_char(FILE *out, const char *s)
 {
     static const unsigned char mask[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     size_t n = utf8_char(s, s + strlen(s));
@@ -21,7 +21,7 @@ static size_t put_char(FILE *out, const char *s)
 }
 
 /* Text in which roff finds nothing to obey. */
-static void put(FILE *out, const char *s)
+static void opt_man_put(FILE *out, const char *s)
 {
     if (*s == '.' || *s == '\'')
         fputs("\\&", out);
@@ -37,13 +37,13 @@ static void put(FILE *out, const char *s)
             fputs(s[1] == '.' || s[1] == '\'' ? "\n\\&" : "\n", out);
             break;
         default:
-            s += put_char(out, s) - 1;
+            s += opt_man_put_char(out, s) - 1;
         }
 }
 
 static void put_line(FILE *out, const char *s)
 {
-    put(out, s);
+    opt_man_put(out, s);
     fputc('\n', out);
 }
 
@@ -69,15 +69,15 @@ static void put_row(const struct opts *o, const struct opt *row, FILE *out)
     char bounds[80] = "";
     bool number = row->type == OPT_INT || row->type == OPT_REAL;
     fputs(".TP\n.B \\-\\-", out);
-    put(out, row->name);
+    opt_man_put(out, row->name);
     if (row->type != OPT_SWITCH) {
         fputs(" \\fI", out);
-        put(out, row->meta ? row->meta : "VALUE");
+        opt_man_put(out, row->meta ? row->meta : "VALUE");
         fputs(row->type == OPT_LIST ? "\\fR ...\n" : "\\fR\n", out);
     } else {
         fputs("\n", out);
     }
-    put(out, row->help);
+    opt_man_put(out, row->help);
     fputs(".\n", out);
     if (number)
         opt_bounds_text(row, bounds, sizeof(bounds));
@@ -86,12 +86,12 @@ static void put_row(const struct opts *o, const struct opt *row, FILE *out)
     const char *def = row->def && row->def[0] ? row->def : row->unset;
     if (def) {
         fputs("Default: ", out);
-        put(out, def);
+        opt_man_put(out, def);
         fputs(".\n", out);
     }
     if (row->alias) {
         fputs("Also \\-\\-", out);
-        put(out, row->alias);
+        opt_man_put(out, row->alias);
         fputs(".\n", out);
     }
     put_verbs(o, row, out);
@@ -121,11 +121,11 @@ static void put_verb_list(const struct opts *o, FILE *out)
     fputs(".SH VERBS\n", out);
     for (; v->name; v++) {
         fputs(".TP\n.B ", out);
-        put(out, v->name);
+        opt_man_put(out, v->name);
         fputs(" \\fR[\\fIOPTION\\fR...]", out);
         fputs(v->args && v->args[0] ? " " : "", out);
         put_line(out, v->args ? v->args : "");
-        put(out, v->help);
+        opt_man_put(out, v->help);
         fputs(".\n", out);
     }
 }
@@ -135,7 +135,7 @@ static void put_examples(const char *text, FILE *out)
     if (!text || !*text)
         return;
     fputs(".nf\n", out);
-    put(out, text);
+    opt_man_put(out, text);
     fputs(text[strlen(text) - 1] == '\n' ? ".fi\n.sp\n" : "\n.fi\n.sp\n", out);
 }
 
@@ -147,7 +147,7 @@ static void put_presets(const struct opts *o, FILE *out)
     for (; p && p->name; p++) {
         fputs(".TP\n.B ", out);
         put_line(out, p->name);
-        put(out, p->help);
+        opt_man_put(out, p->help);
         fputs(".\n", out);
     }
 }
@@ -171,7 +171,7 @@ void opt_print_man(const struct opts *o, FILE *out)
     fputs(".TH ", out);
     put_upper(out, t->program);
     fprintf(out, " 1 \"\" \"weft %s\" \"weft manual\"\n.ad l\n.SH NAME\n", WEFT_VERSION);
-    put(out, t->program);
+    opt_man_put(out, t->program);
     fputs(" \\- ", out);
     put_line(out, t->help);
     fprintf(out, ".SH SYNOPSIS\n.B %s\n%s[\\fIOPTION\\fR...] [\\fIFILE\\fR...]\n", t->program,

@@ -79,7 +79,7 @@ static void add_missing(struct search *s, int row, bool not, const char *value, 
 }
 
 /* One alternative: "name", "name=value", "!name", "@fact". False adds what is missing to `why`. */
-static bool holds(struct search *s, const char *term, size_t n, struct buf *why)
+static bool opt_unused_holds(struct search *s, const char *term, size_t n, struct buf *why)
 {
     bool not = *term == '!';
     term += not ;
@@ -125,7 +125,7 @@ static bool clause_holds(struct search *s, const char *c, size_t n, struct buf *
         size_t k = 0;
         while (c + k < end && c[k] != ',')
             k++;
-        if (holds(s, c, k, why))
+        if (opt_unused_holds(s, c, k, why))
             return true;
         c += k + (c + k < end);
     }

@@ -199,7 +199,7 @@ void opt_bounds_text(const struct opt *o, char *ret, size_t size)
         ret[0] = '\0';
 }
 
-static int refuse(const struct opt *o, const char *label, const char *text, struct err *e)
+static int opt_value_refuse(const struct opt *o, const char *label, const char *text, struct err *e)
 {
     static const char *const what[] = {
         [OPT_SWITCH] = "true or false", [OPT_INT] = "an integer", [OPT_REAL] = "a number"};
@@ -268,7 +268,7 @@ static int store_number(struct opts *o, const struct opt *row, const char *label
     double real = 0;
     bool ok = row->type == OPT_INT ? parse_int(text, &whole) : parse_real(text, &real);
     if (!ok)
-        return refuse(row, label, text, e);
+        return opt_value_refuse(row, label, text, e);
     double v = row->type == OPT_INT ? (double)whole : real;
     if (!in_bounds(row, v))
         return refuse_size(row, label, text, v, e);
@@ -289,7 +289,7 @@ static int store_one(struct opts *o, const struct opt *row, const char *label, c
     switch (row->type) {
     case OPT_SWITCH:
         if (!parse_bool(text, &on))
-            return refuse(row, label, text, e);
+            return opt_value_refuse(row, label, text, e);
         memcpy(at, &on, sizeof(on));
         return 0;
     case OPT_CHOICE:
@@ -413,7 +413,7 @@ static void add_string(struct buf *b, const char *s)
     buf_addc(b, '"');
 }
 
-static void add_list(struct buf *b, const struct opt_list *list)
+static void opt_value_add_list(struct buf *b, const struct opt_list *list)
 {
     buf_addc(b, '[');
     for (size_t i = 0; i < list->n; i++) {
@@ -455,7 +455,7 @@ bool opt_value_text(const struct opts *o, int row, struct buf *b)
         add_choice(b, r->meta, *(const int *)at);
         break;
     case OPT_LIST:
-        add_list(b, at);
+        opt_value_add_list(b, at);
         break;
     }
     return true;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static void fill(struct err *e, int code, const char *fmt, va_list ap)
+static void err_fill(struct err *e, int code, const char *fmt, va_list ap)
 {
     char msg[sizeof(e->msg)];
     vsnprintf(msg, sizeof(msg), fmt, ap); /* the arguments may point into *e */
@@ -22,7 +22,7 @@ int err_set(struct err *e, int code, const char *fmt, ...)
     if (e) {
         va_list ap;
         va_start(ap, fmt);
-        fill(e, code, fmt, ap);
+        err_fill(e, code, fmt, ap);
         va_end(ap);
     }
     return code;
@@ -42,7 +42,7 @@ int err_sys(struct err *e, int errnum, const char *fmt, ...)
     if (e) {
         va_list ap;
         va_start(ap, fmt);
-        fill(e, code, fmt, ap);
+        err_fill(e, code, fmt, ap);
         va_end(ap);
         char text[128];
         size_t n = strlen(e->msg);

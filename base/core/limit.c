@@ -20,7 +20,7 @@ static uint64_t less(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-static struct mem_limit *add(struct found *f, uint64_t total, uint64_t free)
+static struct mem_limit *limit_add(struct found *f, uint64_t total, uint64_t free)
 {
     struct mem_limit *l = &f->at[f->n++];
     *l = (struct mem_limit){.total = total, .free = free < total ? free : total};
@@ -43,7 +43,7 @@ static bool field(const char *path, const char *key, uint64_t *ret)
 }
 
 /* The number that is all of a file; false for "max", and where there is no such file. */
-static bool number(const char *folder, const char *name, uint64_t *ret)
+static bool limit_number(const char *folder, const char *name, uint64_t *ret)
 {
     char path[8300];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -73,14 +73,14 @@ static void look_at_machine(struct found *f, const char *proc)
     f->swap = kib(path, "SwapFree");
     if (!total)
         return;
-    snprintf(add(f, total + kib(path, "SwapTotal"), free + f->swap)->name, sizeof(f->at->name),
-             "the machine");
+    snprintf(limit_add(f, total + kib(path, "SwapTotal"), free + f->swap)->name,
+             sizeof(f->at->name), "the machine");
     char folder[512];
     snprintf(folder, sizeof(folder), "%s/sys/vm", proc);
     uint64_t commit = kib(path, "CommitLimit");
-    if (!number(folder, "overcommit_memory", &strict) || strict != 2 || !commit)
+    if (!limit_number(folder, "overcommit_memory", &strict) || strict != 2 || !commit)
         return;
-    struct mem_limit *l = add(f, commit, less(commit, kib(path, "Committed_AS")));
+    struct mem_limit *l = limit_add(f, commit, less(commit, kib(path, "Committed_AS")));
     snprintf(l->name, sizeof(l->name), "the system's commit limit (vm.overcommit_memory 2)");
     l->addresses = true;
 }
@@ -93,7 +93,7 @@ struct group {
     struct mem_limit best;
 };
 
-static void weigh(struct group *g, const char *folder, uint64_t total, uint64_t free)
+static void limit_weigh(struct group *g, const char *folder, uint64_t total, uint64_t free)
 {
     free = free < total ? free : total;
     if (g->best.total && g->best.free <= free)
@@ -118,13 +118,13 @@ static void look_v2(const char *folder, void *arg)
 {
     struct group *g = arg;
     uint64_t max, used, swap_max, swap_used = 0, swap = g->f->swap;
-    if (!number(folder, "memory.max", &max) || !number(folder, "memory.current", &used))
+    if (!limit_number(folder, "memory.max", &max) || !limit_number(folder, "memory.current", &used))
         return;
-    number(folder, "memory.swap.current", &swap_used);
-    if (number(folder, "memory.swap.max", &swap_max) && less(swap_max, swap_used) < swap)
+    limit_number(folder, "memory.swap.current", &swap_used);
+    if (limit_number(folder, "memory.swap.max", &swap_max) && less(swap_max, swap_used) < swap)
         swap = less(swap_max, swap_used);
     used = less(used, reclaimable(folder, "active_file", "inactive_file"));
-    weigh(g, folder, max + swap, less(max, used) + swap);
+    limit_weigh(g, folder, max + swap, less(max, used) + swap);
 }
 
 static void look_v1(const char *folder, void *arg)
@@ -132,11 +132,11 @@ static void look_v1(const char *folder, void *arg)
     const uint64_t none = UINT64_C(1) << 62; /* what stands there without a limit is above */
     struct group *g = arg;
     uint64_t max, used;
-    if (!number(folder, "memory.limit_in_bytes", &max) || max >= none ||
-        !number(folder, "memory.usage_in_bytes", &used))
+    if (!limit_number(folder, "memory.limit_in_bytes", &max) || max >= none ||
+        !limit_number(folder, "memory.usage_in_bytes", &used))
         return;
     used = less(used, reclaimable(folder, "total_active_file", "total_inactive_file"));
-    weigh(g, folder, max, less(max, used));
+    limit_weigh(g, folder, max, less(max, used));
 }
 
 static void look_at_cgroups(struct found *f, const char *proc, const char *cgroup)
@@ -161,7 +161,7 @@ static void look_at_rlimit(struct found *f, bool addresses, const char *name, ui
     int code = addresses ? getrlimit(RLIMIT_AS, &r) : getrlimit(RLIMIT_DATA, &r);
     if (code || r.rlim_cur == RLIM_INFINITY)
         return;
-    struct mem_limit *l = add(f, r.rlim_cur, less(r.rlim_cur, used));
+    struct mem_limit *l = limit_add(f, r.rlim_cur, less(r.rlim_cur, used));
     snprintf(l->name, sizeof(l->name), "%s", name);
     l->addresses = addresses;
 }

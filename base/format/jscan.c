@@ -63,7 +63,7 @@ void jscan_close(struct jscan *j)
     *j = (struct jscan){0};
 }
 
-static int bad(const struct jscan *j, const char *why, struct err *e)
+static int jscan_bad(const struct jscan *j, const char *why, struct err *e)
 {
     return err_set(e, ERR_DATA, "byte %" PRIu64 ": %s", j->at, why);
 }
@@ -103,7 +103,7 @@ static int end_string(struct jscan *j, struct err *e)
 static int begin_utf8(struct jscan *j, unsigned char c, struct err *e)
 {
     if (c < 0xc2 || c > 0xf4)
-        return bad(j, "not UTF-8", e);
+        return jscan_bad(j, "not UTF-8", e);
     j->need = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
     j->low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
     j->top = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
@@ -114,7 +114,7 @@ static int begin_utf8(struct jscan *j, unsigned char c, struct err *e)
 static int step_utf8(struct jscan *j, unsigned char c, struct err *e)
 {
     if (c < j->low || c > j->top)
-        return bad(j, "not UTF-8", e);
+        return jscan_bad(j, "not UTF-8", e);
     j->low = 0x80;
     j->top = 0xbf;
     if (!--j->need)
@@ -132,7 +132,7 @@ static int step_escape(struct jscan *j, char c, struct err *e)
         return 0;
     }
     const char *s = c ? strchr(from, c) : NULL;
-    return s ? emit_code(j, (uint32_t)to[s - from], e) : bad(j, "no such escape", e);
+    return s ? emit_code(j, (uint32_t)to[s - from], e) : jscan_bad(j, "no such escape", e);
 }
 
 static int step_hex(struct jscan *j, char c, struct err *e)
@@ -142,13 +142,13 @@ static int step_hex(struct jscan *j, char c, struct err *e)
             : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                    : -1;
     if (v < 0)
-        return bad(j, "no hexadecimal digit in \\u", e);
+        return jscan_bad(j, "no hexadecimal digit in \\u", e);
     j->code = j->code << 4 | (uint32_t)v;
     if (--j->digits)
         return 0;
     bool is_low = j->code >= 0xdc00 && j->code <= 0xdfff;
     if (is_low != (j->high != 0))
-        return bad(j, "a lone surrogate", e);
+        return jscan_bad(j, "a lone surrogate", e);
     if (j->code >= 0xd800 && j->code <= 0xdbff) {
         j->high = j->code;
         j->state = LOW_SLASH;
@@ -200,7 +200,7 @@ static int step_string(struct jscan *j, char c, struct err *e)
         return 0;
     default:
         if ((unsigned char)c < 0x20)
-            return bad(j, "a control character inside a string", e);
+            return jscan_bad(j, "a control character inside a string", e);
         return begin_utf8(j, (unsigned char)c, e);
     }
 }
@@ -212,10 +212,10 @@ static bool in_array(const struct jscan *j)
     return j->array[(j->depth - 1) / 8] >> ((j->depth - 1) % 8) & 1;
 }
 
-static int push(struct jscan *j, bool array, struct err *e)
+static int jscan_push(struct jscan *j, bool array, struct err *e)
 {
     if (j->depth == JSCAN_DEPTH)
-        return bad(j, "nested too deeply", e);
+        return jscan_bad(j, "nested too deeply", e);
     unsigned char bit = (unsigned char)(1u << (j->depth % 8));
     unsigned char *set = &j->array[j->depth / 8];
     *set = (unsigned char)(array ? *set | bit : *set & ~bit);
@@ -224,7 +224,7 @@ static int push(struct jscan *j, bool array, struct err *e)
     return 0;
 }
 
-static void pop(struct jscan *j)
+static void jscan_pop(struct jscan *j)
 {
     if (j->on == j->depth)
         j->on--;
@@ -303,7 +303,7 @@ static int begin_value(struct jscan *j, char c, struct err *e)
         return 0;
     }
     if (c == '{' || c == '[')
-        return push(j, c == '[', e);
+        return jscan_push(j, c == '[', e);
     j->nnumber = 0;
     if (c == '-' || (c >= '0' && c <= '9')) {
         j->number[j->nnumber++] = c;
@@ -316,13 +316,13 @@ static int begin_value(struct jscan *j, char c, struct err *e)
             j->state = WORD;
             return 0;
         }
-    return bad(j, "expected a value", e);
+    return jscan_bad(j, "expected a value", e);
 }
 
 static int step_word(struct jscan *j, char c, struct err *e)
 {
     if (c != *j->word)
-        return bad(j, "no such literal", e);
+        return jscan_bad(j, "no such literal", e);
     if (!*++j->word)
         j->state = NEXT;
     return 0;
@@ -381,7 +381,7 @@ static int step_number(struct jscan *j, char c, bool *ret_ended, struct err *e)
         *ret_ended = true;
         return end_number(j, s == ZERO || s == INTEGER, e);
     } else
-        return bad(j, "no number", e);
+        return jscan_bad(j, "no number", e);
     return 0;
 }
 
@@ -392,25 +392,25 @@ static int step_structure(struct jscan *j, char c, struct err *e)
     switch (j->state) {
     case START:
         if (c != '{')
-            return bad(j, "expected an object", e);
+            return jscan_bad(j, "expected an object", e);
         j->way[j->on++] = &j->keys.root;
-        return push(j, false, e);
+        return jscan_push(j, false, e);
     case FIRST_KEY:
     case KEY:
         if (c == '}' && j->state == FIRST_KEY) {
-            pop(j);
+            jscan_pop(j);
             return 0;
         }
         if (c != '"')
-            return bad(j, "expected a key", e);
+            return jscan_bad(j, "expected a key", e);
         begin_string(j, true);
         return 0;
     case COLON:
         j->state = VALUE;
-        return c == ':' ? 0 : bad(j, "expected ':'", e);
+        return c == ':' ? 0 : jscan_bad(j, "expected ':'", e);
     case FIRST_VALUE:
         if (c == ']') {
-            pop(j);
+            jscan_pop(j);
             return 0;
         }
         return begin_value(j, c, e);
@@ -422,11 +422,11 @@ static int step_structure(struct jscan *j, char c, struct err *e)
             return 0;
         }
         if (c != (in_array(j) ? ']' : '}'))
-            return bad(j, in_array(j) ? "expected ',' or ']'" : "expected ',' or '}'", e);
-        pop(j);
+            return jscan_bad(j, in_array(j) ? "expected ',' or ']'" : "expected ',' or '}'", e);
+        jscan_pop(j);
         return 0;
     default:
-        return bad(j, "more behind the object", e);
+        return jscan_bad(j, "more behind the object", e);
     }
 }
 
@@ -443,9 +443,9 @@ static int step(struct jscan *j, char c, bool *ret_again, struct err *e)
         return step_hex(j, c, e);
     case LOW_SLASH:
         j->state = LOW_U;
-        return c == '\\' ? 0 : bad(j, "a lone surrogate", e);
+        return c == '\\' ? 0 : jscan_bad(j, "a lone surrogate", e);
     case LOW_U:
-        return c == 'u' ? step_escape(j, c, e) : bad(j, "a lone surrogate", e);
+        return c == 'u' ? step_escape(j, c, e) : jscan_bad(j, "a lone surrogate", e);
     case UTF8:
         return step_utf8(j, (unsigned char)c, e);
     case WORD:
@@ -476,7 +476,7 @@ int jscan_feed(struct jscan *j, const char *p, size_t n, struct err *e)
 int jscan_end(struct jscan *j, struct err *e)
 {
     if (j->state != DONE)
-        return bad(j, "the line ends too early", e);
+        return jscan_bad(j, "the line ends too early", e);
     int code = 0;
     for (size_t k = 0; k < j->nkeys && !code; k++)
         code = spill_flush(&j->value[k].spill, e);

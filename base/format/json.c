@@ -36,7 +36,7 @@ struct builder {
     size_t n, cap;
 };
 
-static void push(struct builder *b, const struct member *m)
+static void json_push(struct builder *b, const struct member *m)
 {
     if (b->n == b->cap) {
         b->cap = b->cap ? b->cap * 2 : 64;
@@ -45,7 +45,7 @@ static void push(struct builder *b, const struct member *m)
     b->stack[b->n++] = *m;
 }
 
-static int take_text(struct builder *b, const char **ret, size_t *ret_n)
+static int json_take_text(struct builder *b, const char **ret, size_t *ret_n)
 {
     const char *s;
     size_t n;
@@ -136,7 +136,7 @@ static int take_key(struct builder *b, struct json *v)
 {
     if (json_peek(&b->w) != '"')
         return json_expected(&b->w, "a key in quotes");
-    int rc = take_text(b, &v->key, &v->key_length);
+    int rc = json_take_text(b, &v->key, &v->key_length);
     return rc ? rc : json_take(&b->w, ':', "':' behind a key");
 }
 
@@ -155,7 +155,7 @@ static int take_members(struct builder *b, bool object)
             rc = take_value(b, &m.v);
         if (rc)
             return rc;
-        push(b, &m);
+        json_push(b, &m);
         if (json_peek(&b->w) == close) {
             b->w.i++;
             return 0;
@@ -199,7 +199,7 @@ static int take_value(struct builder *b, struct json *ret)
     if (c != '"')
         return take_scalar(b, ret);
     ret->kind = JSON_STRING;
-    return take_text(b, &ret->string, &ret->length);
+    return json_take_text(b, &ret->string, &ret->length);
 }
 
 static int build(struct json_doc *d, struct err *e)
@@ -229,7 +229,7 @@ static void drop_tools(struct json_doc *d)
 }
 
 /* Takes over `text`. */
-static int finish(const char *name, struct buf *text, struct json_doc **ret, struct err *e)
+static int json_finish(const char *name, struct buf *text, struct json_doc **ret, struct err *e)
 {
     struct json_doc *d = mem_new(1, sizeof(*d));
     d->text = *text;
@@ -252,7 +252,7 @@ int json_open(const char *path, size_t max, struct json_doc **ret, struct err *e
         buf_finish(&text);
         return rc;
     }
-    return finish(path, &text, ret, e);
+    return json_finish(path, &text, ret, e);
 }
 
 int json_parse(const char *name, const char *p, size_t n, struct json_doc **ret, struct err *e)
@@ -264,7 +264,7 @@ int json_parse(const char *name, const char *p, size_t n, struct json_doc **ret,
         return rc;
     text = (struct buf){.data = room, .cap = n + PADDING};
     buf_add(&text, p, n);
-    return finish(name, &text, ret, e);
+    return json_finish(name, &text, ret, e);
 }
 
 int json_again(const char *name, const char *p, size_t n, struct json_doc **doc, struct err *e)
@@ -311,8 +311,8 @@ const struct json *json_get(const struct json *o, const char *key)
     return NULL;
 }
 
-static int need(const struct json *o, const char *name, const char *key, enum json_kind kind,
-                const char *what, const struct json **ret, struct err *e)
+static int json_need(const struct json *o, const char *name, const char *key, enum json_kind kind,
+                     const char *what, const struct json **ret, struct err *e)
 {
     const struct json *v = json_get(o, key);
     if (!v)
@@ -327,7 +327,7 @@ int json_need_int(const struct json *o, const char *name, const char *key, int64
                   struct err *e)
 {
     const struct json *v = NULL;
-    int rc = need(o, name, key, JSON_INT, "a whole number", &v, e);
+    int rc = json_need(o, name, key, JSON_INT, "a whole number", &v, e);
     if (!rc)
         *ret = v->integer;
     return rc;
@@ -337,7 +337,7 @@ int json_need_str(const struct json *o, const char *name, const char *key, const
                   struct err *e)
 {
     const struct json *v = NULL;
-    int rc = need(o, name, key, JSON_STRING, "a string", &v, e);
+    int rc = json_need(o, name, key, JSON_STRING, "a string", &v, e);
     if (rc)
         return rc;
     if (strlen(v->string) != v->length)

@@ -14,7 +14,7 @@ struct json_scan {
     std::unique_ptr<simdjson::internal::dom_parser_implementation> stage;
 };
 
-static int bad(struct err *e, size_t at, const char *why)
+static int json_cxx_bad(struct err *e, size_t at, const char *why)
 {
     return err_set(e, ERR_DATA, "byte %zu: %s", at, why);
 }
@@ -41,7 +41,7 @@ static int locate(const char *p, size_t n, simdjson::error_code code, struct err
         }
     }
     if (inside)
-        return bad(e, opened, "the string that begins here has no end");
+        return json_cxx_bad(e, opened, "the string that begins here has no end");
     return err_set(e, ERR_DATA, "byte 0: %s", simdjson::error_message(code));
 }
 
@@ -80,7 +80,7 @@ try {
         return err_set(e, ERR_DATA, "byte 0: %zu bytes of JSON, at most %u are read", n,
                        JSON_MAX_BYTES);
     if (n == 0)
-        return bad(e, 0, "nothing where a JSON value was expected");
+        return json_cxx_bad(e, 0, "nothing where a JSON value was expected");
     simdjson::error_code code = reserve(s, n);
     if (code == simdjson::SUCCESS)
         code = s->stage->stage1(reinterpret_cast<const uint8_t *>(p), n,
@@ -88,7 +88,7 @@ try {
     if (code == simdjson::MEMALLOC)
         return err_set(e, ERR_RESOURCE, "no memory to read %zu bytes of JSON", n);
     if (code == simdjson::EMPTY)
-        return bad(e, 0, "nothing but blanks where a JSON value was expected");
+        return json_cxx_bad(e, 0, "nothing but blanks where a JSON value was expected");
     if (code != simdjson::SUCCESS)
         return locate(p, n, code, e);
     *ret_at = s->stage->structural_indexes.get();

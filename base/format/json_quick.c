@@ -124,7 +124,7 @@ static inline uint64_t lowest(uint64_t bits)
  * The rest of a string behind its opening quote, unescaped to q->room, where *ret_n bytes count and
  * up to 64 more are written. False at a control character, a bad escape or the end.
  */
-JSON_WIDE static bool take_string(struct quick *q, size_t *ret_n)
+JSON_WIDE static bool json_quick_take_string(struct quick *q, size_t *ret_n)
 {
     const __m512i none = _mm512_set1_epi8(-128), two = _mm512_set1_epi8(2);
     const __m512i low = meanings(json_short_escape, none),
@@ -211,7 +211,7 @@ static bool skip_plain(struct quick *q, char c)
     size_t n;
     if (c == '"') {
         q->s++;
-        return take_string(q, &n);
+        return json_quick_take_string(q, &n);
     }
     const char *s = c ? json_scalar_end(q->s, q->end) : NULL;
     if (s)
@@ -249,7 +249,7 @@ static bool close_all(struct quick *q, struct open *o, bool *ret_more)
 }
 
 /* Any value. */
-static bool skip(struct quick *q)
+static bool json_quick_skip(struct quick *q)
 {
     struct open o = {0};
     const char *name;
@@ -288,10 +288,10 @@ static bool take_wanted(struct quick *q, const struct key_field *f)
     if (c == '"') {
         v = (struct jsonl_value){.kind = JSONL_STRING, .text = q->room};
         q->s++;
-        if (!take_string(q, &v.length))
+        if (!json_quick_take_string(q, &v.length))
             return false;
         q->room += v.length;
-    } else if (!skip(q)) {
+    } else if (!json_quick_skip(q)) {
         return false;
     }
     for (size_t k = 0; k < f->nkeys; k++)
@@ -311,7 +311,7 @@ static bool take_object(struct quick *q)
         if (!take_name(q, &name, &n))
             return false;
         const struct key_field *f = key_find(&q->keys->root, name, n);
-        if (f ? !take_wanted(q, f) : !skip(q))
+        if (f ? !take_wanted(q, f) : !json_quick_skip(q))
             return false;
         c = next(q);
         if (c != ',' && c != '}')

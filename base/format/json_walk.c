@@ -14,7 +14,7 @@
 
 /* ---- messages ---- */
 
-static int bad(const struct json_walk *w, const char *at, const char *why)
+static int json_walk_bad(const struct json_walk *w, const char *at, const char *why)
 {
     return err_set(w->e, ERR_DATA, "byte %zu: %s", (size_t)(at - w->p), why);
 }
@@ -62,8 +62,8 @@ static inline bool has_backslash(const char *s, size_t n)
     return has_zero((load_u64(s) ^ 0x5c5c5c5c5c5c5c5c) | UINT64_MAX << 8 * n);
 }
 
-static inline int take_string(struct json_walk *w, const char **ret, size_t *ret_n,
-                              bool *ret_escaped)
+static inline int json_walk_take_string(struct json_walk *w, const char **ret, size_t *ret_n,
+                                        bool *ret_escaped)
 {
     if (json_peek(w) != '"')
         return json_expected(w, "a string");
@@ -71,7 +71,7 @@ static inline int take_string(struct json_walk *w, const char **ret, size_t *ret
     while (end > s && blank(*end))
         end--;
     if (end < s || *end != '"')
-        return bad(w, s - 1, "the string that begins here has no end");
+        return json_walk_bad(w, s - 1, "the string that begins here has no end");
     *ret = s;
     *ret_n = (size_t)(end - s);
     *ret_escaped = has_backslash(s, *ret_n);
@@ -81,7 +81,7 @@ static inline int take_string(struct json_walk *w, const char **ret, size_t *ret
 
 int json_take_string(struct json_walk *w, const char **ret, size_t *ret_n, bool *ret_escaped)
 {
-    return take_string(w, ret, ret_n, ret_escaped);
+    return json_walk_take_string(w, ret, ret_n, ret_escaped);
 }
 
 static const char *digits(const char *s, const char *end)
@@ -92,7 +92,7 @@ static const char *digits(const char *s, const char *end)
 }
 
 /* The end of the number at s, or NULL; *ret_kind 'i' or 'r'. */
-static const char *number(const char *s, const char *end, char *ret_kind)
+static const char *json_walk_number(const char *s, const char *end, char *ret_kind)
 {
     if (s < end && *s == '-')
         s++;
@@ -170,7 +170,7 @@ static inline const char *scalar(const char *s, const char *end, char *ret_kind)
             return word(s, end, "-Infinity", 9);
         }
         *ret_kind = *s == '-' || (*s >= '0' && *s <= '9') ? 'i' : 0;
-        return *ret_kind ? number(s, end, ret_kind) : NULL;
+        return *ret_kind ? json_walk_number(s, end, ret_kind) : NULL;
     }
 }
 
@@ -188,7 +188,7 @@ static inline int take_scalar(struct json_walk *w, const char **ret, size_t *ret
         return json_expected(w, "a value");
     /* Behind a blank all up to the next token is blank, else it would be a token itself. */
     if (!end || (end < next && !blank(*end)))
-        return bad(w, s, *s == '-' || *s < 'A' ? "bad number" : "bad literal");
+        return json_walk_bad(w, s, *s == '-' || *s < 'A' ? "bad number" : "bad literal");
     *ret = s;
     *ret_n = (size_t)(end - s);
     w->i++;
@@ -253,7 +253,7 @@ static int check_escapes(const struct json_walk *w, const char *s, size_t n)
         uint32_t c;
         size_t k = json_escape(s, end, &c, &why);
         if (!k)
-            return bad(w, s, why);
+            return json_walk_bad(w, s, why);
         s += k;
     }
     return 0;
@@ -344,7 +344,7 @@ int json_unescape(const struct json_walk *w, char *dst, const char *s, size_t n,
             break;
         size_t k = json_escape(s, end, &c, &why);
         if (!k)
-            return bad(w, s, why);
+            return json_walk_bad(w, s, why);
         d += utf8_put(d, c);
         s += k;
     }
@@ -384,7 +384,7 @@ static inline int skip_string(struct json_walk *w)
     const char *s;
     size_t n;
     bool escaped = false;
-    int rc = take_string(w, &s, &n, &escaped);
+    int rc = json_walk_take_string(w, &s, &n, &escaped);
     return rc || !escaped ? rc : check_escapes(w, s, n);
 }
 

@@ -89,7 +89,7 @@ static int ids_room(struct jsonl *j, size_t n, struct err *e)
 /* ---- values ---- */
 
 /* A string, unescaped if it has to be: in j->text, whose size the whole line's length bounds. */
-static int take_text(struct jsonl *j, struct json_walk *w, const char **ret, size_t *ret_n)
+static int jsonl_take_text(struct jsonl *j, struct json_walk *w, const char **ret, size_t *ret_n)
 {
     const char *s;
     size_t n;
@@ -114,7 +114,7 @@ static int take_text(struct jsonl *j, struct json_walk *w, const char **ret, siz
  * The whole numbers of an array; false at the first element that is none, with the walk where it
  * was, so that json_skip can judge the array as any other value.
  */
-static bool take_ids(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
+static bool jsonl_take_ids(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
 {
     size_t start = w->i, first = j->ids_n;
     struct err *e = w->e;
@@ -184,7 +184,7 @@ static int take_array(struct jsonl *j, struct json_walk *w, struct jsonl_value *
     bool strings = w->i + 1 < w->n && w->p[w->at[w->i + 1]] == '"';
     int rc =
         strings ? text_room(j, (size_t)w->at[w->n] + JSON_SLACK, w->e) : ids_room(j, w->n, w->e);
-    if (rc || (strings ? take_strings(j, w, ret) : take_ids(j, w, ret)))
+    if (rc || (strings ? take_strings(j, w, ret) : jsonl_take_ids(j, w, ret)))
         return rc;
     return json_skip(w);
 }
@@ -195,7 +195,7 @@ static int take_value(struct jsonl *j, struct json_walk *w, struct jsonl_value *
     *ret = (struct jsonl_value){.kind = JSONL_OTHER};
     if (c == '"') {
         ret->kind = JSONL_STRING;
-        return take_text(j, w, &ret->text, &ret->length);
+        return jsonl_take_text(j, w, &ret->text, &ret->length);
     }
     return c == '[' ? take_array(j, w, ret) : json_skip(w);
 }
@@ -239,7 +239,7 @@ static int take_member(struct jsonl *j, struct json_walk *w, const struct key_fi
     size_t n;
     if (json_peek(w) != '"')
         return json_expected(w, "a key in quotes");
-    int rc = take_text(j, w, &key, &n);
+    int rc = jsonl_take_text(j, w, &key, &n);
     if (!rc)
         rc = json_take(w, ':', "':' behind a key");
     if (rc)

@@ -33,7 +33,7 @@ static void string(struct reader *r, const char **ret, size_t *ret_n)
 }
 
 /* Passes over a value. */
-static void skip(struct reader *r)
+static void jsonl_keys_skip(struct reader *r)
 {
     size_t depth = 0, n;
     const char *s;
@@ -54,7 +54,7 @@ static void skip(struct reader *r)
     } while (depth || (r->p < r->end && *r->p != ',' && *r->p != '}' && *r->p != ']'));
 }
 
-static void add(struct reader *r, const char *name, size_t n)
+static void jsonl_keys_add(struct reader *r, const char *name, size_t n)
 {
     if (r->n++ < LISTED && r->way.len + n <= PATH) {
         buf_adds(r->list, r->n > 1 ? ", " : "");
@@ -88,8 +88,8 @@ static void object(struct reader *r, size_t depth)
             object(r, depth + 1);
             r->way.len = way;
         } else {
-            add(r, name, n);
-            skip(r);
+            jsonl_keys_add(r, name, n);
+            jsonl_keys_skip(r);
         }
     }
     r->p += r->p < r->end; /* the brace */

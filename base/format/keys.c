@@ -37,7 +37,7 @@ static const char *next_name(const char *p, struct buf *name)
     return *p ? p + 1 : NULL;
 }
 
-static void add(struct key_tree *t, const char *path, size_t number)
+static void keys_add(struct key_tree *t, const char *path, size_t number)
 {
     struct buf name = {0};
     struct key_field *f = &t->root;
@@ -58,13 +58,13 @@ void key_tree_init(struct key_tree *t, const char *const *key, size_t n)
 {
     *t = (struct key_tree){0};
     for (size_t k = 0; k < n; k++)
-        add(t, key[k], k);
+        keys_add(t, key[k], k);
 }
 
-static void finish(struct key_field *f)
+static void keys_finish(struct key_field *f)
 {
     for (size_t i = 0; i < f->ninner; i++)
-        finish(&f->inner[i]);
+        keys_finish(&f->inner[i]);
     free(f->inner);
     free(f->name);
     free(f->key);
@@ -72,6 +72,6 @@ static void finish(struct key_field *f)
 
 void key_tree_finish(struct key_tree *t)
 {
-    finish(&t->root);
+    keys_finish(&t->root);
     *t = (struct key_tree){0};
 }

@@ -20,7 +20,8 @@ struct proto proto_inside(const struct proto *r, const struct proto_field *f)
         .p = f->bytes, .end = f->bytes + f->length, .start = r->start, .name = r->name};
 }
 
-static int bad(const struct proto *r, const unsigned char *at, const char *what, struct err *e)
+static int proto_bad(const struct proto *r, const unsigned char *at, const char *what,
+                     struct err *e)
 {
     return err_set(e, ERR_DATA, "%s: no protobuf message: at byte %llu %s", r->name,
                    (unsigned long long)(at - r->start), what);
@@ -32,7 +33,7 @@ static int take_varint(struct proto *r, uint64_t *ret, struct err *e)
     uint64_t v = 0;
     for (int i = 0; i < VARINT_BYTES; i++) {
         if (r->p == r->end)
-            return bad(r, at, "a number is cut short", e);
+            return proto_bad(r, at, "a number is cut short", e);
         unsigned char c = *r->p++;
         v |= (uint64_t)(c & 0x7f) << (7 * i);
         if (c & 0x80)
@@ -42,13 +43,13 @@ static int take_varint(struct proto *r, uint64_t *ret, struct err *e)
         *ret = v;
         return 0;
     }
-    return bad(r, at, "a number has more than 64 bits", e);
+    return proto_bad(r, at, "a number has more than 64 bits", e);
 }
 
 static int take_fixed(struct proto *r, size_t n, uint64_t *ret, struct err *e)
 {
     if ((size_t)(r->end - r->p) < n)
-        return bad(r, r->p, "a fixed number is cut short", e);
+        return proto_bad(r, r->p, "a fixed number is cut short", e);
     *ret = n == 8 ? load_u64(r->p) : load_u32(r->p);
     r->p += n;
     return 0;
@@ -62,7 +63,7 @@ static int take_bytes(struct proto *r, struct proto_field *f, struct err *e)
     if (code)
         return code;
     if (n > (uint64_t)(r->end - r->p))
-        return bad(r, at, "a length leads beyond the message's end", e);
+        return proto_bad(r, at, "a length leads beyond the message's end", e);
     f->bytes = r->p;
     f->length = (size_t)n;
     r->p += n;
@@ -80,7 +81,7 @@ int proto_next(struct proto *r, struct proto_field *ret, bool *ret_more, struct 
     if (code)
         return code;
     if (tag >> 3 < 1 || tag >> 3 > FIELD_MAX)
-        return bad(r, at, "a field number is not in 1 .. 536870911", e);
+        return proto_bad(r, at, "a field number is not in 1 .. 536870911", e);
     *ret = (struct proto_field){.number = (uint32_t)(tag >> 3),
                                 .type = (enum proto_type)(tag & 7),
                                 .offset = (uint64_t)(at - r->start)};
@@ -95,9 +96,9 @@ int proto_next(struct proto *r, struct proto_field *ret, bool *ret_more, struct 
         return take_bytes(r, ret, e);
     case 3:
     case 4:
-        return bad(r, at, "stands a group, which is not read here", e);
+        return proto_bad(r, at, "stands a group, which is not read here", e);
     default:
-        return bad(r, at, "stands a field of unknown type", e);
+        return proto_bad(r, at, "stands a field of unknown type", e);
     }
 }
 

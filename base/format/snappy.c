@@ -41,7 +41,7 @@ static const char *begin_literal(struct snappy *s)
     return NULL;
 }
 
-static const char *copy(struct snappy *s, unsigned char *out, size_t *len)
+static const char *snappy_copy(struct snappy *s, unsigned char *out, size_t *len)
 {
     unsigned tag = s->head[0];
     size_t n = (tag & 3) == 1 ? (tag >> 2 & 7) + 4 : (tag >> 2) + 1;
@@ -96,7 +96,7 @@ const char *snappy_run(struct snappy *s, const unsigned char *in, size_t n, size
             s->head[s->nhead++] = in[i++];
             if (s->nhead < head_size(s->head[0]))
                 continue;
-            why = s->head[0] & 3 ? copy(s, out, len) : begin_literal(s);
+            why = s->head[0] & 3 ? snappy_copy(s, out, len) : begin_literal(s);
             s->nhead = 0;
         }
     }

@@ -117,24 +117,24 @@ void thrift_struct(struct thrift *t, const struct thrift_field *f)
     is(t, f->type == THRIFT_STRUCT);
 }
 
-static void skip(struct thrift *t, int type, bool in_list, int depth);
+static void skip_thrift(struct thrift *t, int type, bool in_list, int depth);
 
 static void skip_many(struct thrift *t, uint64_t n, int a, int b, int depth)
 {
     for (uint64_t i = 0; i < n && t->state == THRIFT_GOOD; i++) {
-        skip(t, a, true, depth);
+        skip_thrift(t, a, true, depth);
         if (b)
-            skip(t, b, true, depth);
+            skip_thrift(t, b, true, depth);
     }
 }
 
 static void skip_struct(struct thrift *t, int depth)
 {
     for (struct thrift_field f = {0}; thrift_next(t, &f);)
-        skip(t, f.type, false, depth);
+        skip_thrift(t, f.type, false, depth);
 }
 
-static void skip(struct thrift *t, int type, bool in_list, int depth)
+static void skip_thrift(struct thrift *t, int type, bool in_list, int depth)
 {
     int element;
     uint64_t n;
@@ -185,5 +185,5 @@ static void skip(struct thrift *t, int type, bool in_list, int depth)
 
 void thrift_skip(struct thrift *t, const struct thrift_field *f)
 {
-    skip(t, f->type, false, 0);
+    skip_thrift(t, f->type, false, 0);
 }

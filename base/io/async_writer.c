@@ -68,7 +68,7 @@ struct async_writer {
 
 /* ---- slots, under the lock ------------------------------------------------------------------ */
 
-static void push(struct fifo *q, struct slot *s)
+static void async_push(struct fifo *q, struct slot *s)
 {
     s->next = NULL;
     if (q->first)
@@ -78,7 +78,7 @@ static void push(struct fifo *q, struct slot *s)
     q->last = s;
 }
 
-static struct slot *pop(struct fifo *q)
+static struct slot *async_pop(struct fifo *q)
 {
     struct slot *s = q->first;
     if (s)
@@ -110,7 +110,7 @@ static void spare(struct async_writer *w, struct slot *s)
  * Every few MiB the disk is told to begin, so that the sync at the end of a large file finds little
  * left to do (how it went, that sync tells).
  */
-static void tell(int fd, size_t n, uint64_t *told)
+static void async_tell(int fd, size_t n, uint64_t *told)
 {
     *told += n;
     if (*told < TO_DISK)
@@ -136,7 +136,7 @@ static int write_at(const struct async_writer *w, int fd, const char *p, size_t 
         done += (size_t)k;
     }
     if (fd == w->fd)
-        tell(fd, n, told);
+        async_tell(fd, n, told);
     return 0;
 }
 
@@ -154,7 +154,7 @@ static int write_slot(const struct async_writer *w, struct slot *s, uint64_t *to
  * ahead of them by much, unless that would take what others need. Under the lock, but while it
  * grows. `end` is that of what is written now.
  */
-static void grow(struct async_writer *w, uint64_t end)
+static void async_grow(struct async_writer *w, uint64_t end)
 {
     struct statvfs v;
     if (!w->grows || w->size >= end + SLOT)
@@ -176,14 +176,14 @@ static void *writer_main(void *arg)
     pthread_setschedparam(pthread_self(), SCHED_BATCH, &(struct sched_param){0});
     pthread_mutex_lock(&w->lock);
     while (!w->end || w->queue.first) {
-        struct slot *s = pop(&w->queue);
+        struct slot *s = async_pop(&w->queue);
         if (!s) {
             pthread_cond_wait(&w->given, &w->lock);
             continue;
         }
         int failed = w->failed;
         if (!failed && s->n == SLOT)
-            grow(w, s->at + SLOT);
+            async_grow(w, s->at + SLOT);
         pthread_mutex_unlock(&w->lock);
         if (!failed)
             failed = write_slot(w, s, &told);
@@ -236,7 +236,7 @@ static struct slot *open_slot(struct async_writer *w)
     s->taken = s->written = 0;
     w->next += s->n;
     pthread_mutex_lock(&w->lock);
-    push(&w->open, s);
+    async_push(&w->open, s);
     pthread_mutex_unlock(&w->lock);
     return s;
 }
@@ -268,7 +268,7 @@ static int give(struct async_writer *w)
     pthread_mutex_lock(&w->lock);
     failed = w->failed = w->failed ? w->failed : failed;
     if (w->threads) {
-        push(&w->queue, s);
+        async_push(&w->queue, s);
         w->unwritten++;
         pthread_cond_signal(&w->given);
     } else {
@@ -284,7 +284,7 @@ int async_took(struct async_writer *w, size_t n)
     while (n && !failed) {
         if (!w->hand) {
             pthread_mutex_lock(&w->lock);
-            w->hand = pop(&w->open);
+            w->hand = async_pop(&w->open);
             pthread_mutex_unlock(&w->lock);
         }
         BUG_ON(!w->hand, "%zu bytes without a place", n);
@@ -410,7 +410,7 @@ void async_destroy(struct async_writer *w)
     end_threads(w);
     if (w->size > w->at)
         (void)!ftruncate(w->fd, (off_t)w->at);
-    for (struct slot *s; (s = pop(&w->open));)
+    for (struct slot *s; (s = async_pop(&w->open));)
         drop(w, s);
     if (w->hand)
         drop(w, w->hand);

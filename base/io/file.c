@@ -223,7 +223,7 @@ static int temporary(const char *path, int (*create)(const char *tmp), char **re
     return made;
 }
 
-static int begin(struct outfile *f, const char *path, struct err *e)
+static int file_begin(struct outfile *f, const char *path, struct err *e)
 {
     if (f->fd < 0) {
         int saved = errno;
@@ -255,7 +255,7 @@ int outfile_open(struct outfile *f, const char *path, struct err *e)
     char *real = realpath(path, NULL); /* what a link stands for, not the link */
     const char *name = real ? real : path;
     f->fd = temporary(name, create_locked, &f->tmp);
-    int code = begin(f, name, e);
+    int code = file_begin(f, name, e);
     free(real);
     return code;
 }
@@ -269,7 +269,7 @@ int outfile_open_in(struct outfile *f, const char *path, const char *folder, str
     f->tmp = path_join(folder, base);
     free(base);
     f->fd = create_locked(f->tmp);
-    return begin(f, path, e);
+    return file_begin(f, path, e);
 }
 
 int outfile_resume(struct outfile *f, const char *path, const char *folder, uint64_t size,
@@ -285,7 +285,7 @@ int outfile_resume(struct outfile *f, const char *path, const char *folder, uint
         f->fd = -1;
         errno = EWOULDBLOCK;
     }
-    int code = begin(f, path, e);
+    int code = file_begin(f, path, e);
     if (!code && fstat(f->fd, &st))
         code = err_sys(e, errno, "%s: cannot open", f->tmp);
     if (!code && (uint64_t)st.st_size < size)
@@ -323,19 +323,19 @@ int outdir_create(const char *path, const char *first, struct outfile *f, char *
     return code;
 }
 
-static int settle(struct outfile *f, int failed, struct err *e)
+static int file_settle(struct outfile *f, int failed, struct err *e)
 {
     return failed ? f->failed = out_failed(f, failed, e) : 0;
 }
 
-static int refuse(const struct outfile *f, struct err *e)
+static int file_refuse(const struct outfile *f, struct err *e)
 {
     return err_set(e, f->failed, "%s: an earlier write failed", f->path);
 }
 
 int outfile_flush(struct outfile *f, struct err *e)
 {
-    return f->failed ? refuse(f, e) : settle(f, async_wait(f->behind), e);
+    return f->failed ? file_refuse(f, e) : file_settle(f, async_wait(f->behind), e);
 }
 
 void *outfile_place(struct outfile *f, size_t *n)
@@ -346,18 +346,18 @@ void *outfile_place(struct outfile *f, size_t *n)
 int outfile_took(struct outfile *f, size_t n, struct err *e)
 {
     f->size += n;
-    return f->failed ? refuse(f, e) : settle(f, async_took(f->behind, n), e);
+    return f->failed ? file_refuse(f, e) : file_settle(f, async_took(f->behind, n), e);
 }
 
 int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
 {
     f->size += n;
-    return f->failed ? refuse(f, e) : settle(f, async_write(f->behind, p, n), e);
+    return f->failed ? file_refuse(f, e) : file_settle(f, async_write(f->behind, p, n), e);
 }
 
 int outfile_pieces(struct outfile *f, size_t piece, struct err *e)
 {
-    return f->failed ? refuse(f, e) : settle(f, async_pieces(f->behind, piece), e);
+    return f->failed ? file_refuse(f, e) : file_settle(f, async_pieces(f->behind, piece), e);
 }
 
 int outfile_async(struct outfile *f, struct err *e)

@@ -192,8 +192,8 @@ static bool begins_json(const char *p, size_t n)
     return i < n && (p[i] == '{' || p[i] == '[');
 }
 
-static int check(const char *name, const void *p, size_t n, bool json, const char *otherwise,
-                 struct err *e)
+static int magic_check(const char *name, const void *p, size_t n, bool json, const char *otherwise,
+                       struct err *e)
 {
     const struct magic *m = magic_find(p, n);
     if (m)
@@ -217,17 +217,17 @@ static int check(const char *name, const void *p, size_t n, bool json, const cha
 int magic_check_text(const char *name, const void *p, size_t n, const char *otherwise,
                      struct err *e)
 {
-    return check(name, p, n, false, otherwise, e);
+    return magic_check(name, p, n, false, otherwise, e);
 }
 
 int magic_check_json(const char *name, const void *p, size_t n, const char *otherwise,
                      struct err *e)
 {
-    return check(name, p, n, true, otherwise, e);
+    return magic_check(name, p, n, true, otherwise, e);
 }
 
-static int look(struct zin *z, char *p, bool json, const char *otherwise, bool *ret_parquet,
-                struct err *e)
+static int magic_look(struct zin *z, char *p, bool json, const char *otherwise, bool *ret_parquet,
+                      struct err *e)
 {
     size_t n = 0, k = 1;
     int code = 0;
@@ -243,7 +243,7 @@ static int look(struct zin *z, char *p, bool json, const char *otherwise, bool *
         err_set(e, ERR_DATA, "%s: holds a Parquet file, which is read from its end", zin_name(z));
         return err_hint(e, "decompress it first");
     }
-    return *ret_parquet ? 0 : check(zin_name(z), p, n, json, otherwise, e);
+    return *ret_parquet ? 0 : magic_check(zin_name(z), p, n, json, otherwise, e);
 }
 
 int magic_check_file(const char *path, bool json, const char *otherwise, bool *ret_parquet,
@@ -258,7 +258,7 @@ int magic_check_file(const char *path, bool json, const char *otherwise, bool *r
     if (code)
         return code;
     char *p = mem_new(MAGIC_LOOK, 1);
-    code = look(z, p, json, otherwise, ret_parquet, e);
+    code = magic_look(z, p, json, otherwise, ret_parquet, e);
     free(p);
     zin_close(z);
     return code;

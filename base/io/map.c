@@ -175,7 +175,7 @@ uint64_t map_most(void)
 }
 
 /* Size and identity. */
-static int look(struct map *m, int fd, const char *path, struct err *e)
+static int map_look(struct map *m, int fd, const char *path, struct err *e)
 {
     struct stat st;
     if (fstat(fd, &st))
@@ -222,7 +222,7 @@ int map_later(struct map *m, const char *path, int *ret_fd, struct err *e)
     int code = open_fd(path, &fd, e);
     if (code)
         return code;
-    code = look(m, fd, path, e);
+    code = map_look(m, fd, path, e);
     if (code)
         *m = (struct map){.slot = -1};
     else
@@ -243,7 +243,7 @@ int map_now(struct map *m, struct err *e)
     int code = open_fd(m->path, &fd, e);
     if (code)
         return code;
-    code = look(&is, fd, m->path, e);
+    code = map_look(&is, fd, m->path, e);
     if (!code && (is.size != m->size || is.device != m->device || is.number != m->number))
         code = err_set(e, ERR_IO, "%s: is not the file of %zu bytes any more that was there before",
                        m->path, m->size);

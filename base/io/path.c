@@ -166,7 +166,7 @@ char *path_join(const char *dir, const char *name)
     return mem_printf("%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name);
 }
 
-static int by_bytes(const void *a, const void *b)
+static int path_by_bytes(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -191,7 +191,7 @@ int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e)
     char **names = mem_new(g.gl_pathc, sizeof(*names));
     for (size_t i = 0; i < g.gl_pathc; i++)
         names[i] = mem_strdup(g.gl_pathv[i]);
-    qsort(names, g.gl_pathc, sizeof(*names), by_bytes);
+    qsort(names, g.gl_pathc, sizeof(*names), path_by_bytes);
     *ret = names;
     *ret_n = g.gl_pathc;
     globfree(&g);
@@ -269,7 +269,7 @@ static int add_folder(struct names *list, const char *path, bool folders, struct
     if (!code && list->n == before)
         code = err_set(e, ERR_IO, "%s: there is no file in this folder", path);
     if (!code)
-        qsort(list->name + before, list->n - before, sizeof(*list->name), by_bytes);
+        qsort(list->name + before, list->n - before, sizeof(*list->name), path_by_bytes);
     return code;
 }
 

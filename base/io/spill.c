@@ -61,7 +61,7 @@ static int full(const struct spill *s, struct err *e)
     return err_hint(e, "free some space there or name another place, and run it again");
 }
 
-static int write_out(struct spill *s, const char *p, size_t n, struct err *e)
+static int spill_write_out(struct spill *s, const char *p, size_t n, struct err *e)
 {
     while (n) {
         ssize_t k = write(s->fd, p, n);
@@ -83,7 +83,7 @@ int spill_add(struct spill *s, const void *p, size_t n, struct err *e)
     if (s->buf.len + n > BUFFER) {
         int code = spill_flush(s, e);
         if (code || n >= BUFFER)
-            return code ? code : write_out(s, p, n, e);
+            return code ? code : spill_write_out(s, p, n, e);
     }
     buf_add(&s->buf, p, n);
     return 0;
@@ -91,7 +91,7 @@ int spill_add(struct spill *s, const void *p, size_t n, struct err *e)
 
 int spill_flush(struct spill *s, struct err *e)
 {
-    int code = write_out(s, s->buf.data, s->buf.len, e);
+    int code = spill_write_out(s, s->buf.data, s->buf.len, e);
     buf_reset(&s->buf);
     return code;
 }

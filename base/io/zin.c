@@ -101,7 +101,7 @@ static int read_some(struct zin *z, void *p, size_t n, size_t *ret_n, struct err
 }
 
 /* Appends to what waits in the buffer. */
-static int fill(struct zin *z, struct err *e)
+static int zin_fill(struct zin *z, struct err *e)
 {
     if (z->pos == z->fill)
         z->pos = z->fill = 0;
@@ -126,7 +126,7 @@ static int refuse_archive(const struct zin *z, struct err *e)
 static int recognise(struct zin *z, struct err *e)
 {
     while (z->fill < PROBE && !z->ended) {
-        int code = fill(z, e);
+        int code = zin_fill(z, e);
         if (code)
             return code;
     }
@@ -160,7 +160,7 @@ static int read_plain(struct zin *z, void *p, size_t n, size_t *ret_n, struct er
     if (z->pos == z->fill && !z->ended) {
         if (n >= DIRECT)
             return read_some(z, p, n, ret_n, e);
-        int code = fill(z, e);
+        int code = zin_fill(z, e);
         if (code)
             return code;
     }
@@ -194,7 +194,7 @@ static int begin_frame(struct zin *z, struct err *e)
         memmove(z->in, z->in + z->pos, z->fill - z->pos);
         z->fill -= z->pos;
         z->pos = 0;
-        int code = fill(z, e);
+        int code = zin_fill(z, e);
         if (code)
             return code;
     }
@@ -215,7 +215,7 @@ static int want_input(struct zin *z, bool *ret_end, struct err *e)
     *ret_end = false;
     for (;;) {
         if (z->pos == z->fill && !z->ended) {
-            int code = fill(z, e);
+            int code = zin_fill(z, e);
             if (code)
                 return code;
         }
@@ -334,7 +334,7 @@ static int read_xz(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *
     z->xz.avail_out = n;
     while (z->xz.avail_out == n) {
         if (z->pos == z->fill && !z->ended) {
-            int code = fill(z, e);
+            int code = zin_fill(z, e);
             if (code)
                 return code;
         }

@@ -9,7 +9,7 @@
 
 enum { STEP = 64 << 10 };
 
-static int bad(const struct pq_column *c, const char *why, struct err *e)
+static int column_bad(const struct pq_column *c, const char *why, struct err *e)
 {
     return pq_page_bad(c->f, c->page, why, e);
 }
@@ -21,7 +21,7 @@ static int read_part(struct pq_column *c, struct buf *b, uint64_t n, struct err 
 {
     buf_reset(b);
     if (n > COLUMN_PARTS)
-        return bad(c, "has more than 64 MiB of levels or indices", e);
+        return column_bad(c, "has more than 64 MiB of levels or indices", e);
     int code = 0;
     while (b->len < n && !code) {
         size_t k = n - b->len < STEP ? (size_t)(n - b->len) : STEP;
@@ -47,7 +47,7 @@ static int stream_varint(struct pq_column *c, uint64_t *ret, struct err *e)
             return 0;
         }
     }
-    return bad(c, "has a number of more than 64 bits", e);
+    return column_bad(c, "has a number of more than 64 bits", e);
 }
 
 struct delta {
@@ -67,19 +67,19 @@ static int delta_head(struct pq_column *c, struct delta *d, struct err *e)
         return code;
     if (!d->minis || d->minis > 512 || d->block > 1 << 20 || d->block % d->minis ||
         d->block / d->minis % 8)
-        return bad(c, "has blocks of deltas of no good size", e);
+        return column_bad(c, "has blocks of deltas of no good size", e);
     if (d->total > c->left || d->total > COLUMN_PARTS / sizeof(uint32_t))
-        return bad(c, "has more lengths than values, or too many", e);
+        return column_bad(c, "has more lengths than values, or too many", e);
     d->per_mini = d->block / d->minis;
-    return d->per_mini ? 0 : bad(c, "has blocks of deltas of no good size", e);
+    return d->per_mini ? 0 : column_bad(c, "has blocks of deltas of no good size", e);
 }
 
 static int beyond(const struct pq_column *c, struct err *e)
 {
-    return bad(c,
-               c->width ? "has an id below 0 or above 2147483647"
-                        : "has a value of a length below 0 or above 2 GiB",
-               e);
+    return column_bad(c,
+                      c->width ? "has an id below 0 or above 2147483647"
+                               : "has a value of a length below 0 or above 2 GiB",
+                      e);
 }
 
 static uint64_t unzigzag(uint64_t v)
@@ -101,7 +101,7 @@ static int delta_mini(struct pq_column *c, const struct delta *d, unsigned bits,
                       uint64_t *value, uint32_t *out, size_t *n, struct err *e)
 {
     if (bits > 64)
-        return bad(c, "has deltas of more than 64 bits", e);
+        return column_bad(c, "has deltas of more than 64 bits", e);
     size_t bytes = (size_t)(d->per_mini / 8 * bits);
     buf_reset(&c->indices);
     unsigned char *p = (unsigned char *)buf_reserve(&c->indices, bytes + 16);
@@ -187,9 +187,9 @@ static int read_numbers(struct pq_column *c, const struct pq_header *h, struct e
 static int read_dictionary(struct pq_column *c, const struct pq_header *h, struct err *e)
 {
     if (h->encoding != PQ_ENC_PLAIN && h->encoding != PQ_ENC_PLAIN_DICTIONARY)
-        return bad(c, "has a dictionary in an encoding that is not read", e);
+        return column_bad(c, "has a dictionary in an encoding that is not read", e);
     if (h->values > COLUMN_WORDS)
-        return bad(c, "has a dictionary of more than 4194304 values", e);
+        return column_bad(c, "has a dictionary of more than 4194304 values", e);
     c->nwords = 0;
     buf_reset(&c->words);
     spill_close(&c->far);
@@ -203,7 +203,7 @@ static int read_dictionary(struct pq_column *c, const struct pq_header *h, struc
         char size[4];
         code = pq_stream_read(&c->in, size, 4, e);
         if (!code && load_u32(size) > pq_stream_left(&c->in))
-            code = bad(c, "is damaged: a value goes beyond its end", e);
+            code = column_bad(c, "is damaged: a value goes beyond its end", e);
         if (!code)
             code = add_word(c, load_u32(size), e);
     }
@@ -232,7 +232,7 @@ static int begin_indices(struct pq_column *c, struct err *e)
     }
     int code = pq_stream_read(&c->in, &bits, 1, e);
     if (!code && bits > 32)
-        code = bad(c, "has indices of more than 32 bits", e);
+        code = column_bad(c, "has indices of more than 32 bits", e);
     if (!code)
         code = read_part(c, &c->indices, left - 1, e);
     pq_runs_open(&c->index, &c->indices, 0, bits);
@@ -245,7 +245,7 @@ static int begin_values(struct pq_column *c, struct err *e)
     c->next = c->nlengths = c->nprefixes = 0;
     if ((c->encoding == PQ_ENC_DELTA) != !!c->width && c->encoding != PQ_ENC_PLAIN &&
         c->encoding != PQ_ENC_PLAIN_DICTIONARY && c->encoding != PQ_ENC_RLE_DICTIONARY)
-        return bad(c, "is in an encoding that is not read", e);
+        return column_bad(c, "is in an encoding that is not read", e);
     switch (c->encoding) {
     case PQ_ENC_PLAIN:
         return 0;
@@ -264,10 +264,10 @@ static int begin_values(struct pq_column *c, struct err *e)
         if (pq_stream_left(&c->in))
             code = delta_read(c, &c->length, &c->nlengths, e);
         if (!code && c->encoding == PQ_ENC_DELTA_BYTES && c->nprefixes != c->nlengths)
-            code = bad(c, "has not as many prefixes as values", e);
+            code = column_bad(c, "has not as many prefixes as values", e);
         return code;
     default:
-        return bad(c, "is in an encoding that is not read", e);
+        return column_bad(c, "is in an encoding that is not read", e);
     }
 }
 
@@ -283,7 +283,7 @@ static int begin_data(struct pq_column *c, const struct pq_header *h, struct err
 {
     int code = pq_stream_begin(&c->in, c->f, c->codec, h->at, h->packed, h->bytes, e);
     if (!code && c->max_def && h->levels != PQ_ENC_RLE)
-        return bad(c, "has levels in an encoding that is not read", e);
+        return column_bad(c, "has levels in an encoding that is not read", e);
     if (!code && c->width && h->values)
         code = read_levels(c, &c->repeats, e);
     if (!code && c->max_def && h->values)
@@ -296,7 +296,7 @@ static int begin_data_v2(struct pq_column *c, const struct pq_header *h, struct 
 {
     uint64_t levels = (uint64_t)h->def_bytes + h->rep_bytes;
     if (levels > h->packed || levels > h->bytes)
-        return bad(c, "has levels that are longer than it is", e);
+        return column_bad(c, "has levels that are longer than it is", e);
     int code = pq_stream_begin(&c->in, c->f, PQ_PLAIN, h->at, levels, levels, e);
     if (!code)
         code = read_part(c, &c->repeats, h->rep_bytes, e);
@@ -342,7 +342,8 @@ static int next_page(struct pq_column *c, struct err *e)
         struct pq_header h;
         c->page = c->at;
         if (c->at == c->end)
-            return bad(c, "should follow, but the column ends before the last row of its group", e);
+            return column_bad(
+                c, "should follow, but the column ends before the last row of its group", e);
         code = pq_header_read(c->f, c->at, c->end, &h, e);
         if (code)
             return code;
@@ -360,9 +361,9 @@ static int next_word(struct pq_column *c, uint64_t *ret_n, struct err *e)
 {
     uint32_t i;
     if (!pq_runs_next(&c->index, &i))
-        return bad(c, "has fewer indices than values", e);
+        return column_bad(c, "has fewer indices than values", e);
     if (i >= c->nwords)
-        return bad(c, "has an index beyond its dictionary", e);
+        return column_bad(c, "has an index beyond its dictionary", e);
     c->value_at = c->word[i];
     *ret_n = c->word[i + 1] - c->word[i];
     return 0;
@@ -373,11 +374,11 @@ static int next_prefixed(struct pq_column *c, uint64_t *ret_n, struct err *e)
 {
     size_t prefix = c->prefix[c->next], n = c->length[c->next];
     if (prefix > c->last.len)
-        return bad(c, "has a prefix that is longer than the value before it", e);
+        return column_bad(c, "has a prefix that is longer than the value before it", e);
     if (prefix + n > COLUMN_PREFIXED)
-        return bad(c, "has a value of more than 64 MiB in DELTA_BYTE_ARRAY", e);
+        return column_bad(c, "has a value of more than 64 MiB in DELTA_BYTE_ARRAY", e);
     if (n > pq_stream_left(&c->in))
-        return bad(c, "is damaged: a value goes beyond its end", e);
+        return column_bad(c, "is damaged: a value goes beyond its end", e);
     c->last.len = prefix;
     int code = pq_stream_read(&c->in, buf_reserve(&c->last, n), n, e);
     c->last.len += n;
@@ -400,7 +401,7 @@ static int next_value(struct pq_column *c, uint64_t *ret_n, struct err *e)
         return next_word(c, ret_n, e);
     default:
         if (c->next == c->nlengths)
-            return bad(c, "has fewer lengths than values", e);
+            return column_bad(c, "has fewer lengths than values", e);
         if (c->encoding == PQ_ENC_DELTA_BYTES)
             code = next_prefixed(c, ret_n, e);
         else
@@ -410,7 +411,7 @@ static int next_value(struct pq_column *c, uint64_t *ret_n, struct err *e)
             return code;
     }
     if (!code && *ret_n > pq_stream_left(&c->in))
-        code = bad(c, "is damaged: a value goes beyond its end", e);
+        code = column_bad(c, "is damaged: a value goes beyond its end", e);
     return code;
 }
 
@@ -422,16 +423,16 @@ static int next_number(struct pq_column *c, int64_t *ret, struct err *e)
     int code = 0;
     if (c->encoding == PQ_ENC_DELTA) {
         if (c->next == c->nlengths)
-            return bad(c, "has fewer numbers than values", e);
+            return column_bad(c, "has fewer numbers than values", e);
         *ret = c->length[c->next++];
         return 0;
     }
     if (c->encoding == PQ_ENC_PLAIN)
         code = pq_stream_read(&c->in, b, c->width, e);
     else if (!pq_runs_next(&c->index, &i))
-        return bad(c, "has fewer indices than values", e);
+        return column_bad(c, "has fewer indices than values", e);
     else if (i >= c->nwords)
-        return bad(c, "has an index beyond its dictionary", e);
+        return column_bad(c, "has an index beyond its dictionary", e);
     else
         p = (const unsigned char *)c->words.data + (size_t)i * c->width;
     if (!code)
@@ -447,9 +448,9 @@ int pq_column_number(struct pq_column *c, struct pq_number *ret, struct err *e)
         return code;
     c->left--;
     if (!pq_runs_next(&c->rep, &rep) || !pq_runs_next(&c->def, &def))
-        return bad(c, "has fewer levels than values", e);
+        return column_bad(c, "has fewer levels than values", e);
     if (rep > 1 || def > c->max_def)
-        return bad(c, "has a level that is too high", e);
+        return column_bad(c, "has a level that is too high", e);
     *ret = (struct pq_number){.rep = rep, .def = def, .value = INT64_MIN};
     return def == c->max_def ? next_number(c, &ret->value, e) : 0;
 }
@@ -470,9 +471,9 @@ int pq_column_next(struct pq_column *c, bool *ret_there, uint64_t *ret_n, struct
         return code;
     c->left--;
     if (c->max_def && !pq_runs_next(&c->def, &level))
-        return bad(c, "has fewer levels than values", e);
+        return column_bad(c, "has fewer levels than values", e);
     if (level > c->max_def)
-        return bad(c, "has a level that is too high", e);
+        return column_bad(c, "has a level that is too high", e);
     *ret_there = level == c->max_def;
     *ret_n = 0;
     if (*ret_there)
@@ -504,7 +505,7 @@ int pq_column_end(struct pq_column *c, struct err *e)
 {
     int code = 0;
     if (c->left)
-        return bad(c, "has more values than its row group has rows", e);
+        return column_bad(c, "has more values than its row group has rows", e);
     code = end_page(c, e);
     return code;
 }

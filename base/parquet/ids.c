@@ -32,7 +32,7 @@ static int move_away(struct pq_ids *r, struct err *e)
     return code;
 }
 
-static int add(struct pq_ids *r, int64_t id, struct err *e)
+static int ids_add(struct pq_ids *r, int64_t id, struct err *e)
 {
     int code = 0;
     if (!r->is_far && r->row.len >= NEAR)
@@ -49,10 +49,10 @@ static int add(struct pq_ids *r, int64_t id, struct err *e)
 }
 
 /* The number at hand belongs to the row; *ret_there false: it says that there is no list. */
-static int take_number(struct pq_ids *r, bool *ret_there, struct err *e)
+static int ids_take_number(struct pq_ids *r, bool *ret_there, struct err *e)
 {
     *ret_there = r->number.def >= r->list_def;
-    return r->number.def > r->list_def ? add(r, r->number.value, e) : 0;
+    return r->number.def > r->list_def ? ids_add(r, r->number.value, e) : 0;
 }
 
 int pq_ids_next(struct pq_ids *r, bool *ret_there, uint64_t *ret_n, struct err *e)
@@ -65,7 +65,7 @@ int pq_ids_next(struct pq_ids *r, bool *ret_there, uint64_t *ret_n, struct err *
     if (!code && r->number.rep)
         code = pq_page_bad(r->c->f, r->c->page, "begins inside of a row", e);
     if (!code)
-        code = take_number(r, ret_there, e);
+        code = ids_take_number(r, ret_there, e);
     bool any = !code && r->number.def > r->list_def;
     while (!code && !pq_column_done(r->c)) {
         code = pq_column_number(r->c, &r->number, e);
@@ -75,7 +75,7 @@ int pq_ids_next(struct pq_ids *r, bool *ret_there, uint64_t *ret_n, struct err *
         if (!any || r->number.def <= r->list_def)
             code = pq_page_bad(r->c->f, r->c->page, "goes on with a list that is empty", e);
         else
-            code = add(r, r->number.value, e);
+            code = ids_add(r, r->number.value, e);
     }
     if (!code && r->is_far)
         code = spill_flush(&r->far, e);

@@ -34,7 +34,7 @@ static int broken(struct parse *x, const char *why)
                    x->t.n - x->t.at, why);
 }
 
-static int check(struct parse *x)
+static int meta_check(struct parse *x)
 {
     return x->t.state == THRIFT_GOOD    ? 0
            : x->t.state == THRIFT_SHORT ? broken(x, "ends too early")
@@ -116,7 +116,7 @@ static int take_element(struct parse *x, const struct group *parent, bool top, s
 {
     struct element el;
     read_element(x, &el);
-    int code = check(x);
+    int code = meta_check(x);
     if (code)
         return code;
     bool list = el.repetition == REPEATED;
@@ -144,8 +144,8 @@ static int take_schema(struct parse *x, size_t n)
     struct element root;
     if (n)
         read_element(x, &root);
-    if (!n || check(x))
-        return n ? check(x) : broken(x, "has no schema");
+    if (!n || meta_check(x))
+        return n ? meta_check(x) : broken(x, "has no schema");
     way[0] = (struct group){.left = root.children, .field = &x->keys.root};
     for (size_t i = 1; i < n; i++) {
         while (depth && !way[depth].left)
@@ -250,7 +250,7 @@ static int take_columns(struct parse *x, size_t n, struct pq_chunk *ret, uint64_
     for (size_t i = 0; i < n; i++) {
         struct chunk_fields c;
         read_chunk(&x->t, &c);
-        int code = check(x);
+        int code = meta_check(x);
         for (size_t k = 0; k < m->nkeys && !code; k++)
             if (m->leaf[k].number == i) {
                 code = take_chunk(x, &c, &ret[k]);
@@ -278,7 +278,7 @@ static int take_group(struct parse *x, size_t g)
             thrift_skip(&x->t, &f);
     }
     if (!code)
-        code = check(x);
+        code = meta_check(x);
     if (!code && (rows < 0 || found != m->nkeys))
         code = broken(x, "has a row group that lacks columns or their number of rows");
     if (!code && !checked_add(m->total, (uint64_t)rows, &m->total))
@@ -323,7 +323,7 @@ static int take_footer(struct parse *x)
         }
     }
     if (!code)
-        code = check(x);
+        code = meta_check(x);
     return code || schema ? code : broken(x, "has no schema");
 }
 

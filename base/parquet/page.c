@@ -44,7 +44,7 @@ static int read_at(const struct pq_file *f, uint64_t at, void *p, size_t n, stru
 
 /* ---- headers -------------------------------------------------------------------------------- */
 
-static uint32_t count(struct thrift *t, const struct thrift_field *f)
+static uint32_t page_count(struct thrift *t, const struct thrift_field *f)
 {
     int64_t v = thrift_int(t, f);
     if (v < 0 || v > INT32_MAX)
@@ -57,11 +57,11 @@ static void read_data(struct thrift *t, bool dictionary, struct pq_header *h)
 {
     for (struct thrift_field f = {0}; thrift_next(t, &f);) {
         if (f.id == 1)
-            h->values = count(t, &f);
+            h->values = page_count(t, &f);
         else if (f.id == 2)
-            h->encoding = (int)count(t, &f);
+            h->encoding = (int)page_count(t, &f);
         else if (f.id == 3 && !dictionary)
-            h->levels = (int)count(t, &f);
+            h->levels = (int)page_count(t, &f);
         else
             thrift_skip(t, &f);
     }
@@ -72,13 +72,13 @@ static void read_data_v2(struct thrift *t, struct pq_header *h)
     h->levels = PQ_ENC_RLE;
     for (struct thrift_field f = {0}; thrift_next(t, &f);) {
         if (f.id == 1)
-            h->values = count(t, &f);
+            h->values = page_count(t, &f);
         else if (f.id == 4)
-            h->encoding = (int)count(t, &f);
+            h->encoding = (int)page_count(t, &f);
         else if (f.id == 5)
-            h->def_bytes = count(t, &f);
+            h->def_bytes = page_count(t, &f);
         else if (f.id == 6)
-            h->rep_bytes = count(t, &f);
+            h->rep_bytes = page_count(t, &f);
         else if (f.id == 7)
             h->compressed = thrift_bool(t, &f);
         else
@@ -86,7 +86,7 @@ static void read_data_v2(struct thrift *t, struct pq_header *h)
     }
 }
 
-static void parse(struct thrift *t, struct pq_header *h)
+static void page_parse(struct thrift *t, struct pq_header *h)
 {
     *h = (struct pq_header){.type = -1, .encoding = -1, .levels = PQ_ENC_RLE, .compressed = true};
     for (struct thrift_field f = {0}; thrift_next(t, &f);) {
@@ -94,11 +94,11 @@ static void parse(struct thrift *t, struct pq_header *h)
         if (inner)
             thrift_struct(t, &f);
         if (f.id == 1)
-            h->type = (int)count(t, &f);
+            h->type = (int)page_count(t, &f);
         else if (f.id == 2)
-            h->bytes = count(t, &f);
+            h->bytes = page_count(t, &f);
         else if (f.id == 3)
-            h->packed = count(t, &f);
+            h->packed = page_count(t, &f);
         else if (f.id == 4)
             h->crc = (uint32_t)thrift_int(t, &f);
         else if (f.id == 8)
@@ -125,7 +125,7 @@ int pq_header_read(const struct pq_file *f, uint64_t at, uint64_t end, struct pq
         code = read_at(f, at, p, most, e);
         t = (struct thrift){.p = p, .n = most};
         if (!code)
-            parse(&t, ret);
+            page_parse(&t, ret);
     }
     free(p);
     if (code)

@@ -79,7 +79,7 @@ static int read_footer(struct parquet *p, const char *const *key, size_t nkeys, 
     return code;
 }
 
-static int open_file(struct parquet *p, struct err *e)
+static int parquet_open_file(struct parquet *p, struct err *e)
 {
     struct stat st;
     p->file = (struct pq_file){.name = p->path};
@@ -112,7 +112,7 @@ int parquet_open(const char *path, const char *const *key, size_t nkeys, bool id
     struct parquet *p = mem_new(1, sizeof(*p));
     p->path = mem_strdup(path);
     p->key = key;
-    int code = open_file(p, e);
+    int code = parquet_open_file(p, e);
     if (!code)
         code = read_footer(p, key, nkeys, ids, e);
     if (!code) {

@@ -125,7 +125,7 @@ static void do_run(const struct pool *p, int thread)
         p->fn(p->arg, i, thread);
 }
 
-static void *work(void *arg)
+static void *pool_work(void *arg)
 {
     const struct worker *w = arg;
     struct pool *p = w->pool;
@@ -182,7 +182,7 @@ struct pool *pool_create(int threads)
     for (int i = 1; i < p->threads; i++) {
         struct worker *w = &p->worker[i - 1];
         *w = (struct worker){.pool = p, .index = i};
-        int r = thread_start(&w->id, work, w);
+        int r = thread_start(&w->id, pool_work, w);
         if (r) {
             log_warn("only %d of %d threads could be started: %s", i, p->threads, strerror(r));
             p->threads = i;

@@ -59,7 +59,7 @@ const char *core_folder_path(const struct core_folder *f)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-static int by_bytes(const void *a, const void *b)
+static int core_find_by_bytes(const void *a, const void *b)
 {
     return memcmp(a, b, MD5_TEXT);
 }
@@ -99,13 +99,13 @@ static void read_names(struct core_folder *f)
     for (int c = 0; c < CLASSES; c++)
         for (int p = 0; p < PARTS; p++)
             if (f->list[c][p].n)
-                qsort(f->list[c][p].md5, f->list[c][p].n, MD5_TEXT, by_bytes);
+                qsort(f->list[c][p].md5, f->list[c][p].n, MD5_TEXT, core_find_by_bytes);
 }
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
 /* The text without the tokenizers, which stand on lines of their own. */
-static void strip(const struct buf *text, struct buf *ret)
+static void core_find_strip(const struct buf *text, struct buf *ret)
 {
     static const char key[] = "\"tokenizer\": ";
     const char *end = text->data + text->len;
@@ -130,7 +130,7 @@ static void strip(const struct buf *text, struct buf *ret)
 static void strip_digest(const struct buf *text, char ret[XXH_TEXT])
 {
     struct buf stripped = {0};
-    strip(text, &stripped);
+    core_find_strip(text, &stripped);
     xxh_once(stripped.data, stripped.len, ret);
     buf_finish(&stripped);
 }
@@ -146,7 +146,7 @@ static struct seen *slot_of(struct list *l, const char *stripped)
     return &l->table[i];
 }
 
-static void grow(struct list *l)
+static void core_find_grow(struct list *l)
 {
     struct seen *old = l->table;
     size_t n = l->slots;
@@ -184,7 +184,7 @@ static void read_more(const struct core_folder *f, struct list *l, const char *c
         const char *md5 = l->md5[l->read++];
         char *path = core_path(f->path, md5, class, part, "description.txt");
         if (2 * l->read > l->slots)
-            grow(l);
+            core_find_grow(l);
         read_one(l, path, md5);
         free(path);
     }

@@ -34,7 +34,7 @@ static bool wants_exponent(const double *a, size_t n)
 }
 
 /* At most DIGITS digits behind the point, none of them a last 0; the point stays. */
-static void put_plain(double x, char text[TEXT])
+static void deepspeed_name_put_plain(double x, char text[TEXT])
 {
     snprintf(text, TEXT, "%.*f", DIGITS, x);
     for (size_t n = strlen(text); n && text[n - 1] == '0'; n--)
@@ -66,7 +66,7 @@ static void put_elements(const double *a, size_t n, char (*text)[TEXT])
         }
     } else {
         for (size_t i = 0; i < n; i++) {
-            put_plain(a[i], text[i]);
+            deepspeed_name_put_plain(a[i], text[i]);
             size_t point = (size_t)(strchr(text[i], '.') - text[i]), rest = strlen(text[i]) - point;
             left = point > left ? point : left;
             right = rest > right ? rest : right;

@@ -22,7 +22,7 @@ static int room(size_t n, size_t size, const char *what, void **ret, struct err 
     return code;
 }
 
-static int make_room(struct maps *m, const struct shard *s, struct err *e)
+static int maps_make_room(struct maps *m, const struct shard *s, struct err *e)
 {
     char *what =
         mem_printf("memory for the index maps of %s (%" PRIu64 " documents, %" PRIu64 " samples)",
@@ -143,7 +143,7 @@ int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps 
     maps_take_plan(ret, &p);
     ret->wide_sample = spec->wide || p.ndoc > INT32_MAX;
     ret->wide_shuffle = p.nsample >= UINT32_MAX - 1;
-    code = make_room(ret, s, e);
+    code = maps_make_room(ret, s, e);
     if (!code)
         code = build_all(spec, &p, s, ret, e);
     if (code)

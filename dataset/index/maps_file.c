@@ -289,7 +289,7 @@ int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *
 
 /* ---- files, or built ------------------------------------------------------------------------ */
 
-static enum cache_stamp_state look(const struct shard *s, const struct maps_at *at)
+static enum cache_stamp_state maps_file_look(const struct shard *s, const struct maps_at *at)
 {
     return cache_stamp_check(at->seal, &s->idx, (const char *const *)at->path, MAPS_FILES);
 }
@@ -298,7 +298,7 @@ static enum cache_stamp_state look(const struct shard *s, const struct maps_at *
 static int reuse(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,
                  bool save, struct maps *ret, struct err *e)
 {
-    enum cache_stamp_state seal = look(s, at);
+    enum cache_stamp_state seal = maps_file_look(s, at);
     int code = open_at(spec, s, at, seal, ret, e);
     if (!code && save && seal != CACHE_STAMP_HOLDS)
         cache_stamp_write(at->seal, &s->idx, (const char *const *)at->path, MAPS_FILES, NULL);

@@ -59,7 +59,8 @@ void maps_walk_documents(struct maps_walk *w)
 }
 
 /* The lengths of documents [from, from + n), and their sum. */
-static uint64_t gather(const struct maps_walk *w, uint64_t from, uint64_t n, uint32_t *ret)
+static uint64_t maps_walk_gather(const struct maps_walk *w, uint64_t from, uint64_t n,
+                                 uint32_t *ret)
 {
     const int32_t *doc = w->maps->doc + from;
     uint64_t sum = 0, first = w->spec->first, left = w->maps->ndoc - from;
@@ -76,7 +77,7 @@ static uint64_t gather(const struct maps_walk *w, uint64_t from, uint64_t n, uin
 }
 
 /* Rows [first, first + n) of a hand; what is beyond the last row is dropped. */
-static void put(struct maps_walk *w, struct hand *h, uint64_t first, uint64_t n)
+static void maps_walk_put(struct maps_walk *w, struct hand *h, uint64_t first, uint64_t n)
 {
     const struct maps *m = w->maps;
     size_t width = m->wide_sample ? 16 : 8;
@@ -124,7 +125,7 @@ static inline void rows_of(struct maps_walk *w, struct hand *h, bool wide, uint6
         next += rows * step;
         for (;;) {
             if (k > ROWS - 3) {
-                put(w, h, r, k);
+                maps_walk_put(w, h, r, k);
                 r += k;
                 k = 0;
             }
@@ -135,11 +136,11 @@ static inline void rows_of(struct maps_walk *w, struct hand *h, bool wide, uint6
         }
         next -= h->length[i];
     }
-    put(w, h, r, k);
+    maps_walk_put(w, h, r, k);
 }
 
 /* Waits for the thread that has the piece before this one: where this one begins. */
-static uint64_t begin(struct maps_walk *w, uint64_t piece, uint64_t sum)
+static uint64_t maps_walk_begin(struct maps_walk *w, uint64_t piece, uint64_t sum)
 {
     pthread_mutex_lock(&w->lock);
     while (w->begun != piece)
@@ -152,7 +153,7 @@ static uint64_t begin(struct maps_walk *w, uint64_t piece, uint64_t sum)
     return at;
 }
 
-static uint64_t take(struct maps_walk *w)
+static uint64_t maps_walk_take(struct maps_walk *w)
 {
     pthread_mutex_lock(&w->lock);
     while (!w->lengths || !w->documents)
@@ -166,11 +167,11 @@ void maps_walk_run(struct maps_walk *w)
 {
     struct hand *h = mem_new(1, sizeof(*h));
     for (;;) {
-        uint64_t piece = take(w), from = piece * PIECE;
+        uint64_t piece = maps_walk_take(w), from = piece * PIECE;
         if (from >= w->maps->ndoc)
             break;
         uint64_t left = w->maps->ndoc - from, n = left < PIECE ? left : PIECE;
-        uint64_t tokens = begin(w, piece, gather(w, from, n, h->length));
+        uint64_t tokens = maps_walk_begin(w, piece, maps_walk_gather(w, from, n, h->length));
         if (w->maps->wide_sample)
             rows_of(w, h, true, from, n, tokens);
         else
@@ -187,12 +188,12 @@ bool maps_walk_finish(struct maps_walk *w)
     bool whole = r > m->nsample;
     struct hand *h = mem_new(1, sizeof(*h));
     set_row(h, m->wide_sample, 0, 0, 0);
-    put(w, h, 0, 1);
+    maps_walk_put(w, h, 0, 1);
     for (; r <= m->nsample; r++) {
         uint64_t last = m->ndoc - 1;
         int64_t length = shard_length(w->shard, (uint64_t)m->doc[last]);
         set_row(h, m->wide_sample, 0, last, length - (int64_t)extra);
-        put(w, h, r, 1);
+        maps_walk_put(w, h, r, 1);
     }
     free(h);
     free(w->brief);

@@ -124,7 +124,7 @@ void mt_skip(struct mt19937 *m, uint64_t n)
     }
 }
 
-static inline uint64_t smaller(uint64_t a, uint64_t b)
+static inline uint64_t mt19937_smaller(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -138,11 +138,11 @@ static inline uint64_t smaller(uint64_t a, uint64_t b)
     void name(struct mt19937 *m, type *a, uint64_t n)                                              \
     {                                                                                              \
         uint64_t block[2][AHEAD], *now = block[0], *next = block[1];                               \
-        uint64_t top = n, k = n > 1 ? smaller(n - 1, AHEAD) : 0;                                   \
+        uint64_t top = n, k = n > 1 ? mt19937_smaller(n - 1, AHEAD) : 0;                           \
         if (k)                                                                                     \
             intervals(m, top - 1, k, now);                                                         \
         while (k) {                                                                                \
-            uint64_t left = top - 1 - k, ahead = smaller(left, AHEAD);                             \
+            uint64_t left = top - 1 - k, ahead = mt19937_smaller(left, AHEAD);                     \
             if (ahead)                                                                             \
                 intervals(m, left, ahead, next);                                                   \
             for (uint64_t i = 0; i < k; i++) {                                                     \

@@ -38,7 +38,7 @@ static void blanks(struct cursor *c)
         c->p++;
 }
 
-static bool take(struct cursor *c, char want)
+static bool npy_take(struct cursor *c, char want)
 {
     blanks(c);
     if (c->p == c->end || *c->p != want)
@@ -58,7 +58,7 @@ static bool take_word(struct cursor *c, const char *word)
 }
 
 /* A quoted string without escapes that fits ret. */
-static bool take_string(struct cursor *c, char *ret, size_t size)
+static bool npy_take_string(struct cursor *c, char *ret, size_t size)
 {
     blanks(c);
     if (c->p == c->end || (*c->p != '\'' && *c->p != '"'))
@@ -68,10 +68,10 @@ static bool take_string(struct cursor *c, char *ret, size_t size)
     while (c->p < c->end && *c->p != quote && *c->p != '\\' && n + 1 < size)
         ret[n++] = *c->p++;
     ret[n] = '\0';
-    return take(c, quote);
+    return npy_take(c, quote);
 }
 
-static bool take_number(struct cursor *c, uint64_t *ret)
+static bool npy_take_number(struct cursor *c, uint64_t *ret)
 {
     uint64_t v = 0;
     blanks(c);
@@ -88,15 +88,15 @@ static bool take_number(struct cursor *c, uint64_t *ret)
 
 static bool take_shape(struct cursor *c, struct npy *a)
 {
-    if (!take(c, '('))
+    if (!npy_take(c, '('))
         return false;
-    for (a->ndim = 0; !take(c, ')'); a->ndim++) {
-        if (a->ndim == NPY_DIMS || !take_number(c, &a->shape[a->ndim]))
+    for (a->ndim = 0; !npy_take(c, ')'); a->ndim++) {
+        if (a->ndim == NPY_DIMS || !npy_take_number(c, &a->shape[a->ndim]))
             return false;
-        if (take(c, ','))
+        if (npy_take(c, ','))
             continue;
         a->ndim++;
-        return take(c, ')');
+        return npy_take(c, ')');
     }
     return true;
 }
@@ -106,13 +106,13 @@ static const char *take_dict(struct cursor *c, struct npy *a)
 {
     bool descr = false, order = false, shape = false;
     char key[32], type[32];
-    if (!take(c, '{'))
+    if (!npy_take(c, '{'))
         return "its header is no dictionary";
-    while (!take(c, '}')) {
-        if (!take_string(c, key, sizeof(key)) || !take(c, ':'))
+    while (!npy_take(c, '}')) {
+        if (!npy_take_string(c, key, sizeof(key)) || !npy_take(c, ':'))
             return "its header is no dictionary of names";
         if (!strcmp(key, "descr")) {
-            descr = take_string(c, type, sizeof(type));
+            descr = npy_take_string(c, type, sizeof(type));
             int t = 0;
             while (descr && t < NDTYPES && strcmp(type, dtypes[t].text) != 0)
                 t++;
@@ -130,7 +130,7 @@ static const char *take_dict(struct cursor *c, struct npy *a)
         } else {
             return "its header has an unknown key";
         }
-        if (!take(c, ',') && (c->p == c->end || *c->p != '}'))
+        if (!npy_take(c, ',') && (c->p == c->end || *c->p != '}'))
             return "its header is cut short";
     }
     blanks(c);
@@ -140,7 +140,7 @@ static const char *take_dict(struct cursor *c, struct npy *a)
 }
 
 /* `d` is the head of the file, all of it if there is no more. */
-static const char *parse(struct npy *a, const unsigned char *d, size_t head)
+static const char *npy_parse(struct npy *a, const unsigned char *d, size_t head)
 {
     size_t size = a->map.size;
     if (head < 12 || memcmp(d, "\x93NUMPY", 6) != 0)
@@ -195,7 +195,7 @@ int npy_open_late(struct npy *a, const char *path, struct err *e)
         head = mem_new(MOST, 1);
         code = read_head(a, fd, head, MOST, &n, e);
     }
-    const char *wrong = code ? NULL : parse(a, head, n);
+    const char *wrong = code ? NULL : npy_parse(a, head, n);
     if (wrong)
         code = err_set(e, ERR_DATA, "%s: %s", path, wrong);
     if (head != usual)

@@ -14,7 +14,7 @@ const char *part_name(enum part p)
     return name[p];
 }
 
-static int bad(const char *text, const char *why, struct err *e)
+static int split_bad(const char *text, const char *why, struct err *e)
 {
     err_set(e, ERR_USAGE, "split '%s': %s", text, why);
     return err_hint(e, "write one to three shares, such as 969,30,1");
@@ -41,19 +41,19 @@ int split_parse(const char *text, struct split *ret, struct err *e)
     for (int n = 0;; n++) {
         s += strspn(s, " ");
         if (n == PARTS)
-            return bad(text, "more than three shares", e);
+            return split_bad(text, "more than three shares", e);
         if (!share(&s, &w[n]))
-            return bad(text, "each share is a number without sign or exponent", e);
+            return split_bad(text, "each share is a number without sign or exponent", e);
         s += strspn(s, " ");
         if (!*s)
             break;
         if (*s != ',' && *s != '/')
-            return bad(text, "shares are separated by ',' or '/'", e);
+            return split_bad(text, "shares are separated by ',' or '/'", e);
         s++;
     }
     double sum = w[0] + w[1] + w[2];
     if (!(sum > 0))
-        return bad(text, "the shares add up to nothing", e);
+        return split_bad(text, "the shares add up to nothing", e);
     ret->bound[0] = 0;
     for (int i = 0; i < PARTS; i++) {
         ret->share[i] = w[i] / sum;

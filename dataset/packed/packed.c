@@ -26,7 +26,7 @@ bool packed_exists(const char *prefix)
     return there;
 }
 
-static int bad(const struct packed *p, uint64_t offset, const char *what, struct err *e)
+static int packed_bad(const struct packed *p, uint64_t offset, const char *what, struct err *e)
 {
     return err_set(e, ERR_DATA, "%s: byte %" PRIu64 ": %s", p->map.path, offset, what);
 }
@@ -54,7 +54,7 @@ static int check_idx(const struct packed *p, struct err *e)
 }
 
 /* Places of the arrays, and whether the file has the size that they take. */
-static int lay_out(struct packed *p, struct err *e)
+static int packed_lay_out(struct packed *p, struct err *e)
 {
     const unsigned char *h = p->map.data;
     uint64_t n = load_u64(h + 16), bytes = 0, part;
@@ -78,7 +78,7 @@ static int lay_out(struct packed *p, struct err *e)
     p->end = h + end_at;
     p->learn = h + learn_at;
     if (load_u64(p->first) != 0 || load_u64(p->first + 8 * n) != p->nexamples)
-        return bad(p, PACKED_HEAD, "the first examples do not go from 0 to their number", e);
+        return packed_bad(p, PACKED_HEAD, "the first examples do not go from 0 to their number", e);
     return 0;
 }
 
@@ -95,8 +95,8 @@ static int open_pack(struct packed *p, const char *path, struct err *e)
                        PACKED_VERSION);
     p->seq_length = load_u32(h + 12);
     if (!p->seq_length || p->seq_length > INT32_MAX)
-        return bad(p, 12, "sequences of no length, or of one that is too large", e);
-    code = lay_out(p, e);
+        return packed_bad(p, 12, "sequences of no length, or of one that is too large", e);
+    code = packed_lay_out(p, e);
     if (!code)
         code = check_idx(p, e);
     return code ? code : map_check(&p->map, e);
@@ -130,19 +130,20 @@ static int read_ends(const struct packed *p, uint64_t k, struct packed_sequence 
     uint64_t from = load_u64(p->first + 8 * k), to = load_u64(p->first + 8 * k + 8);
     uint32_t last = 0;
     if (from > to || to > p->nexamples || to - from > ret->n || (ret->n && from == to))
-        return bad(p, PACKED_HEAD + 8 * k, "not as many examples as a sequence can have", e);
+        return packed_bad(p, PACKED_HEAD + 8 * k, "not as many examples as a sequence can have", e);
     for (uint64_t i = from; i < to; i++) {
         uint32_t end = load_u32(p->end + 4 * i);
         if (end <= last || end > ret->n)
-            return bad(p, (uint64_t)(p->end - p->map.data) + 4 * i,
-                       "an example does not end behind the one before, within its sequence", e);
+            return packed_bad(p, (uint64_t)(p->end - p->map.data) + 4 * i,
+                              "an example does not end behind the one before, within its sequence",
+                              e);
         if (ret->end)
             ret->end[i - from] = end;
         last = end;
     }
     if (last != ret->n)
-        return bad(p, (uint64_t)(p->end - p->map.data) + 4 * to,
-                   "the last example does not end with its sequence", e);
+        return packed_bad(p, (uint64_t)(p->end - p->map.data) + 4 * to,
+                          "the last example does not end with its sequence", e);
     ret->nends = (uint32_t)(to - from);
     return 0;
 }
@@ -185,7 +186,7 @@ static int check_digest(const struct packed *p, struct err *e)
                          p->map.path, got);
 }
 
-static void count(const struct packed_sequence *s, struct packed_stats *ret)
+static void packed_count(const struct packed_sequence *s, struct packed_stats *ret)
 {
     uint32_t at = 0;
     for (uint32_t i = 0; i < s->nends; i++) {
@@ -214,10 +215,10 @@ int packed_check(const struct packed *p, const struct shard_check *c, struct pac
     for (uint64_t k = 0; k < p->shard.nseq && !code; k++) {
         code = packed_sequence(p, k, c->limit, &s, e);
         if (!code)
-            count(&s, ret);
+            packed_count(&s, ret);
     }
     if (!code && p->ntokens % 8 && p->learn[p->ntokens / 8] >> p->ntokens % 8)
-        code = bad(p, p->map.size - 1, "bits behind the last token", e);
+        code = packed_bad(p, p->map.size - 1, "bits behind the last token", e);
     free(s.token);
     free(s.learn);
     free(s.end);

@@ -93,7 +93,7 @@ int packed_writer_end(struct packed_writer *w, struct err *e)
 
 /* ---- the .pack ------------------------------------------------------------------------------ */
 
-static int put(struct packed_writer *w, struct xxh *x, const void *p, size_t n, struct err *e)
+static int write_put(struct packed_writer *w, struct xxh *x, const void *p, size_t n, struct err *e)
 {
     if (x)
         xxh_add(x, p, n);
@@ -109,7 +109,7 @@ static int pass(struct packed_writer *w, struct spill *s, struct xxh *x, char *p
         size_t n = s->size - at < PIECE ? (size_t)(s->size - at) : PIECE;
         code = spill_read(s, at, piece, n, e);
         if (!code && write)
-            code = put(w, NULL, piece, n, e);
+            code = write_put(w, NULL, piece, n, e);
         else if (!code)
             xxh_add(x, piece, n);
     }
@@ -137,7 +137,7 @@ static void fill_head(const struct packed_writer *w, unsigned char *h)
     put_digest(h + 40, idx);
 }
 
-static int write_all(struct packed_writer *w, struct err *e)
+static int write_fully(struct packed_writer *w, struct err *e)
 {
     unsigned char head[PACKED_HEAD + 8] = {0}; /* the first sequence begins with example 0 */
     struct spill *part[] = {&w->first, &w->end, &w->learn};
@@ -152,7 +152,7 @@ static int write_all(struct packed_writer *w, struct err *e)
     xxh_text(x, text);
     put_digest(head + 56, text);
     if (!code)
-        code = put(w, NULL, head, sizeof(head), e);
+        code = write_put(w, NULL, head, sizeof(head), e);
     for (size_t i = 0; i < 3 && !code; i++)
         code = pass(w, part[i], NULL, piece, true, e);
     xxh_destroy(x);
@@ -172,7 +172,7 @@ static int write_pack(struct packed_writer *w, struct err *e)
         code = outfile_open_in(&w->pack, path, w->shard.folder, e);
     w->pack.expected = PACKED_HEAD + 8 + w->first.size + w->end.size + w->learn.size;
     if (!code)
-        code = write_all(w, e);
+        code = write_fully(w, e);
     if (!code)
         code = outfile_sync(&w->pack, e);
     free(path);

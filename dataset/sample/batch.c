@@ -72,7 +72,7 @@ static void apply_eods(const struct batch_layout *l, const int32_t *text, uint32
  * Row q, of which the text lies in place of its tokens and one further. A padding that is no id
  * stands at the end of a text or nowhere. Rows of ones stay as they are.
  */
-static void cut(const struct batch_layout *l, uint32_t q, int32_t pad, struct batch *b)
+static void batch_cut(const struct batch_layout *l, uint32_t q, int32_t pad, struct batch *b)
 {
     uint32_t n = b->seq_length;
     size_t at = (size_t)q * n;
@@ -188,7 +188,7 @@ static int fill_samples(const struct feed *f, const struct batch_layout *l, stru
         look_ahead(f, l, b, q);
         code = f->sample(f->self, b->first + q, b->tokens + (size_t)q * b->seq_length, e);
         if (!code)
-            cut(l, q, f->pad, b);
+            batch_cut(l, q, f->pad, b);
     }
     clock_gettime(CLOCK_MONOTONIC, &end);
     judge_disk(b, (end.tv_sec - start.tv_sec) * 1000000000 + (end.tv_nsec - start.tv_nsec));

@@ -17,7 +17,7 @@ enum { LIST_MAX = 256 << 20 };
 /* ---- lists ---------------------------------------------------------------------------------- */
 
 /* What Python's float() takes: decimal, without a hexadecimal form. */
-static bool is_number(const char *s, double *ret)
+static bool blend_number(const char *s, double *ret)
 {
     char *end;
     if (!*s || strpbrk(s, "xXpP"))
@@ -31,7 +31,7 @@ static bool is_number(const char *s, double *ret)
 bool blend_is_number(const char *word)
 {
     double w;
-    return is_number(word, &w);
+    return blend_number(word, &w);
 }
 
 static char *stripped(const char *s)
@@ -60,7 +60,7 @@ int blend_list_words(const char *who, const char *const *word, size_t n, struct 
     size_t numbers = 0;
     *ret = (struct blend_list){0};
     for (size_t i = 0; n % 2 == 0 && i < n; i += 2)
-        numbers += is_number(word[i], &w);
+        numbers += blend_number(word[i], &w);
     if (numbers && numbers != n / 2)
         return err_set(e, ERR_USAGE,
                        "%s: %zu of %zu words at the places of weights are numbers: expected a "
@@ -78,7 +78,7 @@ int blend_list_words(const char *who, const char *const *word, size_t n, struct 
         ret->prefix[ret->n] = stripped(at[step - 1]);
         if (!numbers)
             continue;
-        is_number(at[0], &ret->weight[ret->n]);
+        blend_number(at[0], &ret->weight[ret->n]);
         code = check_weight(who, at[0], ret->weight[ret->n], at[1], e);
     }
     return code;

@@ -25,7 +25,7 @@ static uint64_t with_margin(enum data_rules rules, uint64_t samples, double weig
                                : blend_margin_old(samples, weight);
 }
 
-static void normalize(enum data_rules rules, const double *weight, size_t n, double *ret)
+static void blend_set_normalize(enum data_rules rules, const double *weight, size_t n, double *ret)
 {
     if (rules == RULES_CORE)
         blend_normalize(weight, n, ret);
@@ -78,7 +78,7 @@ static int open_list(struct blend_set *m, const struct blend_set_config *c,
     bool alone = !l->weight || (!c->shared && c->rules == RULES_CORE);
     int code = check_rules(c, l, e);
     if (weight)
-        normalize(c->rules, l->weight, l->n, weight);
+        blend_set_normalize(c->rules, l->weight, l->n, weight);
     for (int p = 0; p < PARTS; p++)
         if (weight && (mask >> p & 1) && c->samples[p] == SAMPLES_ALL && (c->shared || l->n > 1))
             code = err_set(e, ERR_USAGE, "weights need a number of %s samples",
@@ -155,8 +155,8 @@ static void describe(const struct blend_set_share *p, enum data_rules rules, con
     free(text);
 }
 
-static void name_files(struct blend_set_share *p, const struct blend_set_config *c,
-                       const struct buf *text)
+static void blend_set_name_files(struct blend_set_share *p, const struct blend_set_config *c,
+                                 const struct buf *text)
 {
     const char *folder = c->cache;
     char md5[MD5_TEXT];
@@ -231,7 +231,7 @@ static int check_files(struct blend_set_share *p, struct err *e)
     return 0;
 }
 
-static int open_files(struct blend_set_share *p, enum data_rules rules, struct err *e)
+static int blend_set_open_files(struct blend_set_share *p, enum data_rules rules, struct err *e)
 {
     bool narrow = rules == RULES_DEEPSPEED;
     enum cache_stamp_state seal = cache_stamp_check(p->seal, NULL, (const char *const *)p->path, 2);
@@ -317,12 +317,12 @@ static int obtain(struct blend_set_share *p, const struct blend_set_config *c, c
 {
     struct buf text = {0};
     describe(p, c->rules, weight, all, all != NULL, &text);
-    name_files(p, c, &text);
-    p->reused = !c->rebuild && !open_files(p, c->rules, NULL);
+    blend_set_name_files(p, c, &text);
+    p->reused = !c->rebuild && !blend_set_open_files(p, c->rules, NULL);
     int fd = p->reused || !c->save ? -1 : open(c->cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int code = 0;
     if (fd >= 0 && !flock(fd, LOCK_EX))
-        p->reused = !c->rebuild && !open_files(p, c->rules, NULL);
+        p->reused = !c->rebuild && !blend_set_open_files(p, c->rules, NULL);
     if (!p->reused)
         code = weave(p, weight, all, e);
     if (!p->reused && !code && c->save)
@@ -399,7 +399,7 @@ static int open_part(struct blend_set *m, const struct blend_set_config *c,
     p->blended = p->n > 1 || (l->weight && (c->shared || c->rules != RULES_CORE));
     if (l->weight && p->blended) {
         p->weight = mem_new(p->n, sizeof(*p->weight));
-        normalize(c->rules, l->weight, l->n, p->weight);
+        blend_set_normalize(c->rules, l->weight, l->n, p->weight);
     }
     p->count = gpt_count(p->set[0]);
     p->taken[0] = p->count;

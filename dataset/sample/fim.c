@@ -14,7 +14,7 @@ struct out {
     uint64_t n, room;
 };
 
-static void put(struct out *o, const int32_t *id, uint64_t n)
+static void fim_put(struct out *o, const int32_t *id, uint64_t n)
 {
     uint64_t fits = o->room - o->n < n ? o->room - o->n : n;
     memcpy(o->id + o->n, id, fits * sizeof(*id));
@@ -23,11 +23,11 @@ static void put(struct out *o, const int32_t *id, uint64_t n)
 
 static void put_one(struct out *o, int32_t id)
 {
-    put(o, &id, 1);
+    fim_put(o, &id, 1);
 }
 
 /* Evenly one of 0 .. n. */
-static uint64_t place(uint32_t draw, uint64_t n)
+static uint64_t fim_place(uint32_t draw, uint64_t n)
 {
     return (uint64_t)draw * (n + 1) >> 32;
 }
@@ -38,21 +38,21 @@ static void put_stretch(const struct fim *f, uint64_t k, uint32_t number, const 
     struct rng4 chance = rng_block(f->seed, RNG_FIM, 2 * number, k);
     struct rng4 cut = rng_block(f->seed, RNG_FIM, 2 * number + 1, k);
     if (!n || (double)rng_unit(chance.v[0]) >= f->rate) {
-        put(o, id, n);
+        fim_put(o, id, n);
         return;
     }
-    uint64_t a = place(cut.v[0], n), b = place(cut.v[1], n), first = a < b ? a : b,
+    uint64_t a = fim_place(cut.v[0], n), b = fim_place(cut.v[1], n), first = a < b ? a : b,
              last = a < b ? b : a;
     bool spm = (double)rng_unit(chance.v[1]) < f->spm_rate;
     put_one(o, f->prefix);
     if (!spm)
-        put(o, id, first);
+        fim_put(o, id, first);
     put_one(o, f->suffix);
-    put(o, id + last, n - last);
+    fim_put(o, id + last, n - last);
     put_one(o, f->middle);
     if (spm)
-        put(o, id, first);
-    put(o, id + first, last - first);
+        fim_put(o, id, first);
+    fim_put(o, id + first, last - first);
 }
 
 static int sample(const void *self, uint64_t k, int32_t *ret, struct err *e)

@@ -41,7 +41,7 @@ static int bad_maps(const struct gpt *g, uint64_t k, struct err *e)
                    g->shard->prefix, part_name(g->spec.part), k);
 }
 
-static int find(const struct gpt *g, uint64_t k, struct stretch *ret, struct err *e)
+static int gpt_find(const struct gpt *g, uint64_t k, struct stretch *ret, struct err *e)
 {
     const struct maps *m = &g->maps;
     int64_t place[2], token[2], at = maps_order(m, k);
@@ -56,8 +56,8 @@ static int find(const struct gpt *g, uint64_t k, struct stretch *ret, struct err
     return 0;
 }
 
-static int gather(const struct gpt *g, uint64_t k, const struct stretch *w, int32_t *ret,
-                  uint64_t *ret_n, struct err *e)
+static int gpt_gather(const struct gpt *g, uint64_t k, const struct stretch *w, int32_t *ret,
+                      uint64_t *ret_n, struct err *e)
 {
     uint64_t room = (uint64_t)g->spec.seq_length + g->spec.extra, n = 0;
     for (uint64_t place = w->place[0]; place <= w->place[1]; place++) {
@@ -88,7 +88,7 @@ static int check_files(const struct maps *m, struct err *e)
 }
 
 /* The files are mapped until `let_go`, if they may be given up at all. */
-static int take(const struct gpt *g, struct err *e)
+static int gpt_take(const struct gpt *g, struct err *e)
 {
     if (!g->holds) {
         int code = shard_touch(g->shard, e);
@@ -115,9 +115,9 @@ static int read_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err
 {
     uint64_t room = (uint64_t)g->spec.seq_length + g->spec.extra, n = 0;
     struct stretch w = {0};
-    int code = find(g, k, &w, e);
+    int code = gpt_find(g, k, &w, e);
     if (!code)
-        code = gather(g, k, &w, ret, &n, e);
+        code = gpt_gather(g, k, &w, ret, &n, e);
     if (!code)
         code = check_files(&g->maps, e);
     if (!code && n < room && !g->spec.keep_last)
@@ -130,7 +130,7 @@ static int read_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err
 int gpt_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e)
 {
     BUG_ON(k >= g->maps.nsample, "sample %" PRIu64 " of %" PRIu64, k, g->maps.nsample);
-    int code = take(g, e);
+    int code = gpt_take(g, e);
     if (code)
         return code;
     code = read_sample(g, k, ret, e);
@@ -166,7 +166,7 @@ static void look_ahead(const struct gpt *g, uint64_t k, enum feed_step step)
         __builtin_prefetch((const char *)m->sample + (at < m->nsample ? (at + 1) * width : 0));
         return;
     }
-    if (find(g, k, &w, NULL))
+    if (gpt_find(g, k, &w, NULL))
         return;
     if (step != FEED_DOC)
         ahead_documents(g, &w,
@@ -180,7 +180,7 @@ static void look_ahead(const struct gpt *g, uint64_t k, enum feed_step step)
 
 void gpt_ahead(const struct gpt *g, uint64_t k, enum feed_step step)
 {
-    if (take(g, NULL))
+    if (gpt_take(g, NULL))
         return;
     look_ahead(g, k, step);
     let_go(g);
@@ -232,7 +232,7 @@ static int name_as_deepspeed(struct gpt *g, const struct gpt_config *c, uint64_t
     return 0;
 }
 
-static int name_files(struct gpt *g, const struct gpt_config *c, uint64_t tokens, struct err *e)
+static int gpt_name_files(struct gpt *g, const struct gpt_config *c, uint64_t tokens, struct err *e)
 {
     if (c->rules == RULES_DEEPSPEED)
         return name_as_deepspeed(g, c, tokens, e);
@@ -306,7 +306,7 @@ static int open_part(struct gpt_data *d, const struct gpt_config *c, const struc
                                  .all_mixed = c->rules == RULES_V1,
                                  .wide = c->rules == RULES_DEEPSPEED};
     struct maps_wish wish = {.save = c->save, .rebuild = c->rebuild};
-    code = c->plan_only ? plan_part(g, tokens, e) : name_files(g, c, tokens, e);
+    code = c->plan_only ? plan_part(g, tokens, e) : gpt_name_files(g, c, tokens, e);
     if (!code && !c->plan_only)
         code = maps_obtain_at(&g->spec, &d->shard, &g->at, wish, &g->maps, &g->reused, g->why, e);
     d->ready[p] = !code && tokens;

@@ -39,7 +39,7 @@ struct holds *holds_create(uint64_t most, size_t n)
     return p;
 }
 
-static struct map_pool *pop(struct holds *p)
+static struct map_pool *map_pool_pop(struct holds *p)
 {
     struct map_pool *h = p->ring[p->first];
     p->first = (p->first + 1) % p->room;
@@ -47,7 +47,7 @@ static struct map_pool *pop(struct holds *p)
     return h;
 }
 
-static void push(struct holds *p, struct map_pool *h)
+static void map_pool_push(struct holds *p, struct map_pool *h)
 {
     BUG_ON(p->n == p->room, "more than %zu holds", p->room);
     p->ring[(p->first + p->n++) % p->room] = h;
@@ -64,7 +64,7 @@ void holds_destroy(struct holds *p)
     if (!p)
         return;
     while (p->n)
-        leave(p, pop(p));
+        leave(p, map_pool_pop(p));
     while (p->nstay)
         leave(p, p->stay[--p->nstay]);
     pthread_mutex_destroy(&p->lock);
@@ -86,10 +86,10 @@ static bool leave_unused(struct holds *p, struct map_pool *h)
 static bool give_up(struct holds *p)
 {
     for (size_t k = p->n; k; k--) {
-        struct map_pool *h = pop(p);
+        struct map_pool *h = map_pool_pop(p);
         if (leave_unused(p, h))
             return true;
-        push(p, h);
+        map_pool_push(p, h);
     }
     for (size_t k = p->nstay; k; k--) {
         if (leave_unused(p, p->stay[k - 1])) {
@@ -115,7 +115,7 @@ static int touch(struct holds *p, struct map_pool *h, struct err *e)
     if (p->maps <= p->most / 8 * 7)
         p->stay[p->nstay++] = h;
     else
-        push(p, h);
+        map_pool_push(p, h);
     atomic_store_explicit(&h->users, 1, memory_order_release);
     return 0;
 }

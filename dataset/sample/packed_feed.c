@@ -16,7 +16,8 @@ enum { ROUNDS = 6 };
  * A permutation of 2^(2 bits) numbers for each (seed, part, epoch): a Feistel network whose halves
  * have `bits` bits.
  */
-static uint64_t mix(const struct packed_part *p, uint64_t epoch, unsigned bits, uint64_t x)
+static uint64_t packed_feed_mix(const struct packed_part *p, uint64_t epoch, unsigned bits,
+                                uint64_t x)
 {
     uint64_t mask = ((uint64_t)1 << bits) - 1, left = x >> bits, right = x & mask;
     for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -36,14 +37,15 @@ uint64_t packed_order(const struct packed_part *p, uint64_t k)
     while ((uint64_t)1 << (2 * bits) < p->n)
         bits++;
     do /* a permutation of more numbers, walked until it comes back to those that there are */
-        x = mix(p, epoch, bits, x);
+        x = packed_feed_mix(p, epoch, bits, x);
     while (x >= p->n);
     return p->first + x;
 }
 
 /* ---- one row -------------------------------------------------------------------------------- */
 
-static void lay_out(const struct packed_sequence *s, uint32_t length, struct feed_row *ret)
+static void packed_feed_lay_out(const struct packed_sequence *s, uint32_t length,
+                                struct feed_row *ret)
 {
     uint32_t t = 0;
     ret->nends = s->nends;
@@ -77,7 +79,7 @@ static int row(const void *self, uint64_t k, struct feed_row *ret, struct err *e
                                 .end = mem_new(room, sizeof(*s.end))};
     int code = packed_sequence(p->set, packed_order(p, k), p->limit, &s, e);
     if (!code)
-        lay_out(&s, p->seq_length, ret);
+        packed_feed_lay_out(&s, p->seq_length, ret);
     free(s.token);
     free(s.learn);
     free(s.end);

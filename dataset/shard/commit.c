@@ -64,7 +64,7 @@ static int move(const struct places *p, const char *suffix, struct err *e)
  * moved, what lies under their names is the new ones'. The .idx comes last: a reader that knows
  * nothing of all this never finds one beside a .bin that is not its own.
  */
-static int empty(const struct places *p, struct err *e)
+static int commit_empty(const struct places *p, struct err *e)
 {
     char *bin = new_file(p, ".bin");
     int code = 0;
@@ -113,12 +113,12 @@ int commit_publish(const char *folder, const char *prefix, bool *ret_done, struc
     if (!code)
         code = file_sync_dir(p.parent, e);
     if (!code)
-        code = empty(&p, e);
+        code = commit_empty(&p, e);
     places_finish(&p);
     return code;
 }
 
-static int finish(const struct places *p, struct err *e)
+static int commit_complete(const struct places *p, struct err *e)
 {
     char *idx = new_file(p, ".idx");
     int fd = open(idx, O_RDWR | O_CLOEXEC), code = 0;
@@ -134,7 +134,7 @@ static int finish(const struct places *p, struct err *e)
                            "their names, and they cannot be moved",
                            p->folder);
         else if (file_is_still(fd, idx))
-            code = empty(p, e);
+            code = commit_empty(p, e);
     }
     if (fd >= 0)
         close(fd);
@@ -146,7 +146,7 @@ int commit_finish(const char *prefix, struct err *e)
 {
     struct places p;
     places_init(&p, prefix);
-    int code = file_exists(p.folder) ? finish(&p, e) : 0;
+    int code = file_exists(p.folder) ? commit_complete(&p, e) : 0;
     places_finish(&p);
     return code;
 }

@@ -20,7 +20,7 @@ char *manifest_path(const char *prefix)
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-static void put_text(struct buf *b, const char *key, const char *text, const char *end)
+static void manifest_put_text(struct buf *b, const char *key, const char *text, const char *end)
 {
     jsonw_key(b, key);
     buf_addc(b, ' ');
@@ -43,7 +43,7 @@ static void put_file(struct buf *b, const char *key, uint64_t bytes, const char 
     jsonw_key(b, key);
     buf_adds(b, " {");
     put_count(b, "bytes", bytes, ", ");
-    put_text(b, "xxh3_128", xxh[0] ? xxh : NULL, "},\n");
+    manifest_put_text(b, "xxh3_128", xxh[0] ? xxh : NULL, "},\n");
 }
 
 /* What only its kind of data counts. */
@@ -61,16 +61,16 @@ static void put_provenance(struct buf *b, const struct manifest *m)
     buf_adds(b, "  \"inputs\": [");
     for (size_t i = 0; i < m->ninputs; i++) {
         buf_adds(b, i ? ",\n    {" : "\n    {");
-        put_text(b, "path", m->inputs[i].path, ", ");
+        manifest_put_text(b, "path", m->inputs[i].path, ", ");
         put_count(b, "bytes", m->inputs[i].bytes, ", ");
-        put_text(b, "xxh3_128", m->inputs[i].xxh[0] ? m->inputs[i].xxh : NULL, ", ");
+        manifest_put_text(b, "xxh3_128", m->inputs[i].xxh[0] ? m->inputs[i].xxh : NULL, ", ");
         put_count(b, "documents", m->inputs[i].documents, "}");
     }
     buf_adds(b, m->ninputs ? "\n  ],\n" : "],\n");
     buf_adds(b, "  \"options\": {");
     for (size_t i = 0; i < m->noptions; i++) {
         buf_adds(b, i ? ",\n    " : "\n    ");
-        put_text(b, m->options[i].name, m->options[i].value, "");
+        manifest_put_text(b, m->options[i].name, m->options[i].value, "");
     }
     buf_adds(b, m->noptions ? "\n  }\n}\n" : "}\n}\n");
 }
@@ -78,15 +78,15 @@ static void put_provenance(struct buf *b, const struct manifest *m)
 void manifest_text(const struct manifest *m, struct buf *b)
 {
     buf_addf(b, "{\n  \"weft_manifest\": %d,\n  ", FORMAT);
-    put_text(b, "weft_version", m->weft_version, ",\n  \"tokenizer\": {\n    ");
-    put_text(b, "type", m->tokenizer_type, ",\n    ");
-    put_text(b, "path", m->tokenizer_path, ",\n    ");
-    put_text(b, "sha256", m->digest[0] ? m->digest : NULL, ",\n    ");
+    manifest_put_text(b, "weft_version", m->weft_version, ",\n  \"tokenizer\": {\n    ");
+    manifest_put_text(b, "type", m->tokenizer_type, ",\n    ");
+    manifest_put_text(b, "path", m->tokenizer_path, ",\n    ");
+    manifest_put_text(b, "sha256", m->digest[0] ? m->digest : NULL, ",\n    ");
     buf_addf(b, "\"vocab_size\": %" PRId64 ",\n    \"eod\": %" PRId64 ",\n    ", m->vocab_size,
              m->eod);
-    put_text(b, "eod_piece", m->eod_piece, "\n  },\n");
+    manifest_put_text(b, "eod_piece", m->eod_piece, "\n  },\n");
     buf_addf(b, "  \"append_eod\": %s,\n  ", m->append_eod ? "true" : "false");
-    put_text(b, "dtype", shard_dtype_name(m->dtype), ",\n  ");
+    manifest_put_text(b, "dtype", shard_dtype_name(m->dtype), ",\n  ");
     put_count(b, "documents", m->documents, ",\n  ");
     put_count(b, "sequences", m->sequences, ",\n  ");
     put_count(b, "tokens", m->tokens, ",\n  ");
@@ -117,8 +117,8 @@ static void fail(struct reader *r, const char *key, const char *want)
         r->code = err_set(r->e, ERR_DATA, "%s: \"%s\" is missing or no %s", r->path, key, want);
 }
 
-static const struct json *need(struct reader *r, const struct json *o, const char *key,
-                               enum json_kind kind, const char *want)
+static const struct json *manifest_need(struct reader *r, const struct json *o, const char *key,
+                                        enum json_kind kind, const char *want)
 {
     const struct json *v = r->code ? NULL : json_get(o, key);
     if (v && v->kind == kind)
@@ -129,7 +129,7 @@ static const struct json *need(struct reader *r, const struct json *o, const cha
 
 static uint64_t get_count(struct reader *r, const struct json *o, const char *key)
 {
-    const struct json *v = need(r, o, key, JSON_INT, "whole number");
+    const struct json *v = manifest_need(r, o, key, JSON_INT, "whole number");
     if (v && v->integer < 0)
         fail(r, key, "count");
     return v && v->integer > 0 ? (uint64_t)v->integer : 0;
@@ -137,7 +137,7 @@ static uint64_t get_count(struct reader *r, const struct json *o, const char *ke
 
 static int64_t get_integer(struct reader *r, const struct json *o, const char *key)
 {
-    const struct json *v = need(r, o, key, JSON_INT, "whole number");
+    const struct json *v = manifest_need(r, o, key, JSON_INT, "whole number");
     return v ? v->integer : 0;
 }
 
@@ -147,7 +147,7 @@ static const char *get_text(struct reader *r, const struct json *o, const char *
     const struct json *v = r->code ? NULL : json_get(o, key);
     if (v && v->kind == JSON_NULL)
         return NULL;
-    v = need(r, o, key, JSON_STRING, "text");
+    v = manifest_need(r, o, key, JSON_STRING, "text");
     if (v && strlen(v->string) != v->length)
         fail(r, key, "text without NUL");
     return v ? arena_strdup(&r->m->arena, v->string) : NULL;
@@ -176,7 +176,7 @@ static void get_dtype(struct reader *r, const struct json *o)
 static void get_tokenizer(struct reader *r, const struct json *root)
 {
     struct manifest *m = r->m;
-    const struct json *o = need(r, root, "tokenizer", JSON_OBJECT, "table");
+    const struct json *o = manifest_need(r, root, "tokenizer", JSON_OBJECT, "table");
     m->tokenizer_type = get_text(r, o, "type");
     m->tokenizer_path = get_text(r, o, "path");
     get_hex(r, o, "sha256", m->digest, sizeof(m->digest));
@@ -188,10 +188,10 @@ static void get_tokenizer(struct reader *r, const struct json *root)
 static void get_files(struct reader *r, const struct json *root)
 {
     struct manifest *m = r->m;
-    const struct json *o = need(r, root, "bin", JSON_OBJECT, "table");
+    const struct json *o = manifest_need(r, root, "bin", JSON_OBJECT, "table");
     m->bin_bytes = get_count(r, o, "bytes");
     get_hex(r, o, "xxh3_128", m->bin_xxh, sizeof(m->bin_xxh));
-    o = need(r, root, "idx", JSON_OBJECT, "table");
+    o = manifest_need(r, root, "idx", JSON_OBJECT, "table");
     m->idx_bytes = get_count(r, o, "bytes");
     get_hex(r, o, "xxh3_128", m->idx_xxh, sizeof(m->idx_xxh));
 }
@@ -199,7 +199,7 @@ static void get_files(struct reader *r, const struct json *root)
 static void get_provenance(struct reader *r, const struct json *root)
 {
     struct manifest *m = r->m;
-    const struct json *o = need(r, root, "inputs", JSON_ARRAY, "list");
+    const struct json *o = manifest_need(r, root, "inputs", JSON_ARRAY, "list");
     size_t n = o ? o->length : 0;
     struct manifest_input *in = arena_take(&m->arena, n, sizeof(*in));
     for (size_t i = 0; i < n; i++) {
@@ -211,7 +211,7 @@ static void get_provenance(struct reader *r, const struct json *root)
     }
     m->inputs = in;
     m->ninputs = n;
-    o = need(r, root, "options", JSON_OBJECT, "table");
+    o = manifest_need(r, root, "options", JSON_OBJECT, "table");
     n = o ? o->length : 0;
     struct manifest_option *op = arena_take(&m->arena, n, sizeof(*op));
     for (size_t i = 0; i < n; i++) {
@@ -236,7 +236,7 @@ static void get_all(struct reader *r, const struct json *root)
     }
     m->weft_version = get_text(r, root, "weft_version");
     get_tokenizer(r, root);
-    const struct json *b = need(r, root, "append_eod", JSON_BOOL, "true or false");
+    const struct json *b = manifest_need(r, root, "append_eod", JSON_BOOL, "true or false");
     m->append_eod = b && b->boolean;
     get_dtype(r, root);
     m->documents = get_count(r, root, "documents");

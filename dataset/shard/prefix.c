@@ -42,7 +42,7 @@ static char *without_ending(const char *given)
     return NULL;
 }
 
-static int by_bytes(const void *a, const void *b)
+static int prefix_by_bytes(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -66,7 +66,7 @@ static void list_folder(const char *folder, struct buf *ret)
     if (d)
         closedir(d);
     if (n)
-        qsort(name, n, sizeof(*name), by_bytes);
+        qsort(name, n, sizeof(*name), prefix_by_bytes);
     for (size_t i = 0; i < n && i < SHOWN; i++)
         buf_addf(ret, "%s%s", i ? ", " : "", name[i]);
     if (n > SHOWN)

@@ -9,8 +9,8 @@
 #include "base/core/mem.h"
 #include "dataset/shard/commit.h"
 
-static int open_file(const struct raw_writer *w, const char *suffix, struct outfile *f,
-                     struct err *e)
+static int raw_open_file(const struct raw_writer *w, const char *suffix, struct outfile *f,
+                         struct err *e)
 {
     char *path = mem_printf("%s%s", w->prefix, suffix);
     int code = outfile_open_in(f, path, w->folder, e);
@@ -18,12 +18,12 @@ static int open_file(const struct raw_writer *w, const char *suffix, struct outf
     return code;
 }
 
-static int open_files(struct raw_writer *w, struct err *e)
+static int raw_open_files(struct raw_writer *w, struct err *e)
 {
     char *idx = mem_printf("%s.idx", w->prefix);
     int code = outdir_create(w->prefix, idx, &w->idx, &w->folder, e);
     free(idx);
-    return code || !w->with_bin ? code : open_file(w, ".bin", &w->bin, e);
+    return code || !w->with_bin ? code : raw_open_file(w, ".bin", &w->bin, e);
 }
 
 int raw_writer_open(struct raw_writer *w, const char *prefix, bool with_bin, struct err *e)
@@ -32,7 +32,7 @@ int raw_writer_open(struct raw_writer *w, const char *prefix, bool with_bin, str
     w->prefix = mem_strdup(prefix);
     w->bin_hash = xxh_create();
     w->idx_hash = xxh_create();
-    int code = open_files(w, e);
+    int code = raw_open_files(w, e);
     if (code)
         raw_writer_abort(w);
     return code;
@@ -71,7 +71,7 @@ static int write_manifest(struct raw_writer *w, struct manifest *m, struct err *
     }
     struct buf b = {0};
     manifest_text(m, &b);
-    int code = open_file(w, ".manifest.json", &w->manifest, e);
+    int code = raw_open_file(w, ".manifest.json", &w->manifest, e);
     if (!code)
         code = outfile_write(&w->manifest, b.data, b.len, e);
     if (!code)

@@ -37,8 +37,8 @@ static int put_held(struct shard_writer *w, struct err *e)
 /* ---- documents ---------------------------------------------------------------------------- */
 
 /* Where an earlier process may have left such a file, it is written anew. */
-static int open_file(const struct shard_writer *w, const char *suffix, struct outfile *f,
-                     struct err *e)
+static int write_open_file(const struct shard_writer *w, const char *suffix, struct outfile *f,
+                           struct err *e)
 {
     char *path = mem_printf("%s%s", w->prefix, suffix);
     int code = w->lengths_path ? outfile_resume(f, path, w->folder, 0, e)
@@ -47,12 +47,12 @@ static int open_file(const struct shard_writer *w, const char *suffix, struct ou
     return code;
 }
 
-static int open_files(struct shard_writer *w, struct err *e)
+static int write_open_files(struct shard_writer *w, struct err *e)
 {
     char *bin = mem_printf("%s.bin", w->prefix);
     int code = outdir_create(w->prefix, bin, &w->bin, &w->folder, e);
     free(bin);
-    return code ? code : open_file(w, ".idx", &w->idx, e);
+    return code ? code : write_open_file(w, ".idx", &w->idx, e);
 }
 
 static void init(struct shard_writer *w, const char *prefix, enum shard_dtype dtype,
@@ -73,7 +73,7 @@ static void init(struct shard_writer *w, const char *prefix, enum shard_dtype dt
 int shard_writer_open(struct shard_writer *w, const char *prefix, int64_t vocab_size, struct err *e)
 {
     init(w, prefix, shard_dtype_for(vocab_size), vocab_size);
-    int code = open_files(w, e);
+    int code = write_open_files(w, e);
     if (!code)
         code = spill_open(&w->lengths, w->idx.path, e);
     if (code)
@@ -393,7 +393,7 @@ static int idx_build(struct shard_writer *w, struct err *e)
     const unsigned char zero[8] = {0};
     int code = spill_flush(&w->lengths, e);
     if (!code && w->lengths_path)
-        code = open_file(w, ".idx", &w->idx, e);
+        code = write_open_file(w, ".idx", &w->idx, e);
     w->idx.expected = idx_size(w);
     if (!code)
         code = idx_write(w, head, sizeof(head), e);
@@ -422,7 +422,7 @@ static int manifest_prepare(struct shard_writer *w, struct manifest *m, struct e
     xxh_text(w->idx_hash, m->idx_xxh);
     struct buf b = {0};
     manifest_text(m, &b);
-    int code = open_file(w, ".manifest.json", &w->manifest, e);
+    int code = write_open_file(w, ".manifest.json", &w->manifest, e);
     if (!code)
         code = outfile_write(&w->manifest, b.data, b.len, e);
     if (!code)

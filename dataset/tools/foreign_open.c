@@ -10,7 +10,7 @@
 #include "dataset/tools/foreign.h"
 #include "dataset/shard/shard.h"
 
-static bool ends_in(const char *s, const char *end)
+static bool foreign_open_ends_in(const char *s, const char *end)
 {
     size_t n = strlen(s), k = strlen(end);
     return n > k && !strcmp(s + n - k, end);
@@ -351,7 +351,7 @@ static int open_tntidx(struct foreign *f, const char *prefix, struct err *e)
 static char *pair_prefix(const char *path)
 {
     size_t n = strlen(path);
-    if (ends_in(path, ".idx") || ends_in(path, ".bin"))
+    if (foreign_open_ends_in(path, ".idx") || foreign_open_ends_in(path, ".bin"))
         n -= 4;
     char *prefix = mem_strndup(path, n), *idx = mem_printf("%s.idx", prefix);
     bool pair = file_exists(idx);
@@ -382,10 +382,10 @@ static enum foreign_format recognise(const struct foreign *f)
         return FOREIGN_LLMC;
     if (m->size >= 6 && !memcmp(m->data, "\x93NUMPY", 6))
         return FOREIGN_NPY;
-    return ends_in(f->path, ".ds") ? FOREIGN_DATATROVE : FOREIGN_AUTO;
+    return foreign_open_ends_in(f->path, ".ds") ? FOREIGN_DATATROVE : FOREIGN_AUTO;
 }
 
-static int open_file(struct foreign *f, const struct foreign_ask *ask, struct err *e)
+static int foreign_open_open_file(struct foreign *f, const struct foreign_ask *ask, struct err *e)
 {
     int code = map_open(&f->data, f->path, e);
     if (code)
@@ -424,7 +424,7 @@ int foreign_open(struct foreign *f, const char *path, const struct foreign_ask *
     } else if (!code && ask->format == FOREIGN_TNTIDX) {
         code = err_set(e, ERR_IO, "%s: there is no .idx for it", path);
     } else if (!code) {
-        code = open_file(f, ask, e);
+        code = foreign_open_open_file(f, ask, e);
     }
     free(prefix);
     if (code)

@@ -30,13 +30,13 @@ static void names_add(struct names *l, char *name)
     l->name[l->n++] = name;
 }
 
-static bool ends_in(const char *s, const char *end)
+static bool merge_ends_in(const char *s, const char *end)
 {
     size_t n = strlen(s), k = strlen(end);
     return n > k && !strcmp(s + n - k, end);
 }
 
-static int by_bytes(const void *a, const void *b)
+static int merge_by_bytes(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -49,7 +49,7 @@ static int list(const char *folder, const char *end, struct names *ret, struct e
         return err_sys(e, errno, "%s: cannot open the folder", folder);
     int code = 0;
     for (struct dirent *en; !code && (en = readdir(d));) {
-        if (en->d_name[0] == '.' || !ends_in(en->d_name, end))
+        if (en->d_name[0] == '.' || !merge_ends_in(en->d_name, end))
             continue;
         char *base = mem_strndup(en->d_name, strlen(en->d_name) - strlen(end));
         names_add(ret, path_join(folder, base));
@@ -57,7 +57,7 @@ static int list(const char *folder, const char *end, struct names *ret, struct e
     }
     closedir(d);
     if (ret->n)
-        qsort(ret->name, ret->n, sizeof(*ret->name), by_bytes);
+        qsort(ret->name, ret->n, sizeof(*ret->name), merge_by_bytes);
     return code;
 }
 
@@ -98,7 +98,7 @@ static int add_folder(const char *folder, struct names *all, struct err *e)
 static int add_prefix(const char *given, struct names *all, struct err *e)
 {
     size_t n = strlen(given);
-    if (ends_in(given, ".bin") || ends_in(given, ".idx"))
+    if (merge_ends_in(given, ".bin") || merge_ends_in(given, ".idx"))
         n -= 4;
     char *prefix = mem_strndup(given, n);
     if (!strpbrk(prefix, "*?[")) {
@@ -184,7 +184,7 @@ static void keep_input(struct merge *m, const struct manifest_input *from)
     a->inputs = m->input;
 }
 
-static const char *keep(struct merge *m, const char *s)
+static const char *merge_keep(struct merge *m, const char *s)
 {
     return s ? arena_strdup(&m->arena, s) : NULL;
 }
@@ -206,8 +206,8 @@ static void join_options(struct merge *m, const struct manifest *b)
         arena_take(&m->arena, m->known ? a->noptions : b->noptions, sizeof(*keep_these));
     size_t n = 0;
     for (size_t i = 0; !m->known && i < b->noptions; i++)
-        keep_these[n++] =
-            (struct manifest_option){keep(m, b->options[i].name), keep(m, b->options[i].value)};
+        keep_these[n++] = (struct manifest_option){merge_keep(m, b->options[i].name),
+                                                   merge_keep(m, b->options[i].value)};
     for (size_t i = 0; m->known && i < a->noptions; i++)
         if (has_option(b, &a->options[i]))
             keep_these[n++] = a->options[i];
@@ -231,9 +231,9 @@ static int join_manifest(struct merge *m, const struct manifest *b, const char *
         return code;
     join_options(m, b);
     if (!m->known++) {
-        a->tokenizer_type = keep(m, b->tokenizer_type);
-        a->tokenizer_path = keep(m, b->tokenizer_path);
-        a->eod_piece = keep(m, b->eod_piece);
+        a->tokenizer_type = merge_keep(m, b->tokenizer_type);
+        a->tokenizer_path = merge_keep(m, b->tokenizer_path);
+        a->eod_piece = merge_keep(m, b->eod_piece);
         memcpy(a->digest, b->digest, sizeof(a->digest));
         a->vocab_size = b->vocab_size;
         a->eod = b->eod;
@@ -344,7 +344,7 @@ static int look_at(struct merge *m, size_t i, struct err *e)
     return code;
 }
 
-static int look(struct merge *m, struct err *e)
+static int merge_look(struct merge *m, struct err *e)
 {
     const struct merge_request *q = m->q;
     if (!q->n)
@@ -401,8 +401,8 @@ static size_t convert(struct merge *m, struct pass *p, const struct shard *s, ui
 }
 
 /* What is written rests on these: no negative length, all of them the .bin, no falling document. */
-static int judge(const struct merge *m, const struct pass *p, const struct shard *s, size_t n,
-                 uint64_t *last, struct err *e)
+static int merge_judge(const struct merge *m, const struct pass *p, const struct shard *s, size_t n,
+                       uint64_t *last, struct err *e)
 {
     for (size_t i = 0; p->what == LENGTHS && i < n; i++)
         if (load_i32(m->piece + 4 * i) < 0)
@@ -447,7 +447,7 @@ static int join_part(struct merge *m, struct pass *p, const struct shard *s, uin
         size_t size = convert(m, p, s, from, n, &bytes);
         code = map_check(p->what == BYTES ? &s->bin : &s->idx, e);
         if (!code)
-            code = judge(m, p, s, n, &last, e);
+            code = merge_judge(m, p, s, n, &last, e);
         if (!code)
             code = p->what == BYTES ? raw_writer_bin(&m->out, m->piece, size, e)
                                     : raw_writer_idx(&m->out, m->piece, size, e);
@@ -485,7 +485,7 @@ static int join_all(struct merge *m, enum what what, struct err *e)
     return code;
 }
 
-static int write_all(struct merge *m, struct err *e)
+static int merge_write_all(struct merge *m, struct err *e)
 {
     const unsigned char zero[8] = {0};
     int code = raw_writer_open(&m->out, m->q->output, true, e);
@@ -519,7 +519,7 @@ int merge_run(const struct merge_request *q, struct merge_report *ret, struct er
                       .manifest.eod = -1,
                       .part = mem_new(q->n ? q->n : 1, sizeof(*m.part)),
                       .piece = mem_new(PIECE, 1)};
-    int code = look(&m, e);
+    int code = merge_look(&m, e);
     if (!code)
         code = output_prepare(q->output, e);
     if (!code) {
@@ -528,7 +528,7 @@ int merge_run(const struct merge_request *q, struct merge_report *ret, struct er
         m.manifest.sequences = m.nseq;
         m.manifest.tokens = m.bin_bytes / width;
         m.manifest.dtype = m.dtype;
-        code = write_all(&m, e);
+        code = merge_write_all(&m, e);
     }
     *ret = (struct merge_report){.documents = m.ndocs,
                                  .sequences = m.nseq,

@@ -268,7 +268,7 @@ static int judge_bin(const struct broken *b, int64_t eod, struct repair *r, stru
                          b->bin.path, b->bin.size, b->idx.path, b->tokens * b->width);
 }
 
-static int judge(const struct broken *b, int64_t eod, struct repair *r, struct err *e)
+static int repair_judge(const struct broken *b, int64_t eod, struct repair *r, struct err *e)
 {
     uint64_t entries = load_u64(b->idx.data + 26);
     int code = 0;
@@ -294,7 +294,7 @@ int repair_look(const char *prefix, int64_t eod, struct repair *ret, struct err 
     int code = broken_open(&b, prefix, e);
     if (code)
         return code;
-    code = judge(&b, eod, ret, e);
+    code = repair_judge(&b, eod, ret, e);
     broken_close(&b);
     return code;
 }
@@ -328,7 +328,7 @@ static void flush(struct words *o)
     o->n = 0;
 }
 
-static void put(struct words *o, uint64_t v, size_t size)
+static void repair_put(struct words *o, uint64_t v, size_t size)
 {
     if (o->n + 8 > PIECE)
         flush(o);
@@ -353,13 +353,13 @@ static void put_array(struct words *o, const struct broken *b, const struct repa
                                   " tokens, at most 2147483647 fit",
                                   b->idx.path, seq, n);
             if (what == LENGTHS)
-                put(o, n, 4);
+                repair_put(o, n, 4);
             else if (what == OFFSETS)
-                put(o, at, 8);
+                repair_put(o, at, 8);
             at += n * b->width;
         }
         if (what == DOCUMENTS)
-            put(o, end, 8);
+            repair_put(o, end, 8);
     }
 }
 
@@ -370,10 +370,10 @@ static int write_idx(struct raw_writer *w, const struct broken *b, const struct 
     o.code = raw_writer_head(w, b->dtype, r->sequences, r->documents, e);
     put_array(&o, b, r, LENGTHS);
     put_array(&o, b, r, OFFSETS);
-    put(&o, 0, 8);
+    repair_put(&o, 0, 8);
     put_array(&o, b, r, DOCUMENTS);
     for (uint64_t i = 0; b->mode && i < r->sequences; i++)
-        put(&o, b->mode[i], 1);
+        repair_put(&o, b->mode[i], 1);
     flush(&o);
     free(o.piece);
     return o.code ? o.code : map_check(&b->idx, e);
@@ -464,7 +464,7 @@ int repair_run(const char *prefix, int64_t eod, struct repair *ret, struct err *
     int code = broken_open(&b, prefix, e);
     if (code)
         return code;
-    code = judge(&b, eod, ret, e);
+    code = repair_judge(&b, eod, ret, e);
     if (!code && ret->damage && packed_exists(prefix))
         code = err_set(e, ERR_DATA,
                        "%s: is the .idx of a packed set, whose .pack speaks of the whole one: it "

@@ -256,13 +256,13 @@ static int tick(void *arg)
     return b->stopped ? err_set(&b->err, ERR_FAIL, "stopped by a signal") : 0;
 }
 
-static bool fill(void *arg, void *item, uint64_t *ret_bytes)
+static bool build_fill(void *arg, void *item, uint64_t *ret_bytes)
 {
     struct build *b = arg;
     return source_fill(&b->source, item, ret_bytes);
 }
 
-static void work(void *arg, int worker, void *item)
+static void build_work(void *arg, int worker, void *item)
 {
     struct build *b = arg;
     item_load(item);
@@ -286,8 +286,8 @@ static int run_line(struct build *b, struct err *e)
                          .nitems = n,
                          .workers = b->q->workers,
                          .budget = BUDGET_LEAST + workers * BUDGET,
-                         .fill = fill,
-                         .work = work,
+                         .fill = build_fill,
+                         .work = build_work,
                          .follow = build_follow,
                          .store = build_store,
                          .drain = build_drain,
@@ -340,7 +340,7 @@ static int check_empty(const struct build *b, struct err *e)
     return err_hint(e, "--allow-empty writes a data set without documents");
 }
 
-static int write_all(struct build *b, struct err *e)
+static int build_write_all(struct build *b, struct err *e)
 {
     note_empty(b);
     int code = build_begin(b, e);
@@ -360,5 +360,5 @@ int build_run(struct build *b, struct err *e)
     if (b->state == BUILD_THERE)
         return build_compare(b, e);
     int code = b->state == BUILD_FINISHED ? build_give_names(b, &done, e) : 0;
-    return code || done ? code : write_all(b, e);
+    return code || done ? code : build_write_all(b, e);
 }

@@ -246,8 +246,8 @@ static int read_counts(const struct json *root, const char *path, struct build_j
     return code;
 }
 
-static int read_all(const struct json *root, const char *path, struct build_journal *j,
-                    struct err *e)
+static int journal_read_all(const struct json *root, const char *path, struct build_journal *j,
+                            struct err *e)
 {
     const struct json *format = json_get(root, "weft_build"), *work = json_get(root, "work"),
                       *finished = json_get(root, "finished");
@@ -269,7 +269,7 @@ int build_journal_read(const char *folder, struct build_journal *ret, bool *ret_
     *ret_found = file_exists(path);
     int code = *ret_found ? json_open(path, JOURNAL_MAX, &doc, e) : 0;
     if (doc)
-        code = read_all(json_root(doc), path, ret, e);
+        code = journal_read_all(json_root(doc), path, ret, e);
     json_close(doc);
     free(path);
     if (code)

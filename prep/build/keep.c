@@ -447,7 +447,7 @@ static int hash_inputs(struct build *b, struct err *e)
 }
 
 /* A whole out of its partitions, one behind the other. */
-static int join(struct build *b, size_t i, struct err *e)
+static int keep_join(struct build *b, size_t i, struct err *e)
 {
     int code = 0;
     for (size_t p = 0; p < b->parts && !code; p++) {
@@ -471,7 +471,7 @@ static int derive(struct build *b, struct err *e)
         const struct build_output *o = &b->output[i];
         code = open_writer(b, i, &none, e);
         if (!code && o->part == SIZE_MAX) {
-            code = join(b, i, e);
+            code = keep_join(b, i, e);
         } else if (!code) {
             const struct shard_writer *from = &b->writer[o->key];
             uint64_t parts = (uint64_t)b->q->partitions, run = (from->ndocs + parts - 1) / parts;

@@ -119,8 +119,8 @@ static const struct shard_run *runs_of(const struct column *col, size_t *ret_n)
 }
 
 /* A sequence of n ids, of those from *id on, which is moved on. */
-static int put_sequence(struct shard_writer *w, bool refused, const int32_t **id, uint32_t n,
-                        struct err *e)
+static int put_ids_sequence(struct shard_writer *w, bool refused, const int32_t **id, uint32_t n,
+                            struct err *e)
 {
     int code = refused ? shard_writer_judge(w, *id, n, e) : 0;
     *id += n;
@@ -144,7 +144,7 @@ static int put_documents(struct build *b, size_t k, const struct item *it, struc
                 memcpy(&n, sentence, sizeof(n));
                 sentence += sizeof(n);
             }
-            code = put_sequence(w, col->refused, &id, n, e);
+            code = put_ids_sequence(w, col->refused, &id, n, e);
         }
         if (!code)
             code = shard_writer_end_document(w, e);
@@ -169,8 +169,8 @@ static int put_column(struct build *b, size_t k, const struct item *it, struct e
 }
 
 /* n tokens of a long record, and the lengths of its sequences (NULL: it is one). */
-static int put_piece(struct shard_writer *w, const char *p, size_t n, const struct spill *lengths,
-                     uint64_t *at, uint32_t *left, struct err *e)
+static int put_text_piece(struct shard_writer *w, const char *p, size_t n,
+                          const struct spill *lengths, uint64_t *at, uint32_t *left, struct err *e)
 {
     int code = lengths ? 0 : shard_writer_part(w, p, n, e);
     while (lengths && n && !code) {
@@ -204,7 +204,7 @@ static int put_long(struct build *b, size_t k, const struct item *it, struct err
         size_t n = col->packed.size - at < PIECE ? (size_t)(col->packed.size - at) : PIECE;
         code = spill_read(&col->packed, at, p, n, e);
         if (!code)
-            code = put_piece(w, p, n / w->width, lengths, &next, &left, e);
+            code = put_text_piece(w, p, n / w->width, lengths, &next, &left, e);
     }
     if (!code && !lengths)
         code = shard_writer_put(w, p, 0, e);
@@ -215,7 +215,7 @@ static int put_long(struct build *b, size_t k, const struct item *it, struct err
     return code;
 }
 
-static int put(struct build *b, size_t k, const struct item *it, struct err *e)
+static int put_document(struct build *b, size_t k, const struct item *it, struct err *e)
 {
     if (it->kind != ITEM_LONG)
         return put_column(b, k, it, e);
@@ -240,7 +240,7 @@ static void pass(struct build *b, struct item *it)
 }
 
 /* Where the tokens go. */
-static void place(struct build *b, size_t k, struct item *it)
+static void put_place(struct build *b, size_t k, struct item *it)
 {
     struct column *col = &it->column[k];
     struct walk x = {.of = b, .it = it, .k = k, .record = b->placed};
@@ -259,7 +259,7 @@ bool build_follow(void *arg, void *item)
     struct item *it = item;
     source_follow(&b->source, it);
     for (size_t k = 0; k < b->q->nkeys && !it->code && it->kind != ITEM_LONG; k++)
-        place(b, k, it);
+        put_place(b, k, it);
     b->placed += it->lines;
     return it->kind == ITEM_LONG; /* its tokens come out of files, with places of their own */
 }
@@ -292,7 +292,7 @@ int build_drain(void *arg, void *item)
         code = it->code;
     }
     for (size_t k = 0; k < b->q->nkeys && !code; k++)
-        code = put(b, k, it, e);
+        code = put_document(b, k, it, e);
     if (code)
         return code;
     pass(b, it);

@@ -71,7 +71,7 @@ void build_find_pieces(struct build *b)
 /* ---- cutting -------------------------------------------------------------------------------- */
 
 /* How many pieces a stream makes. */
-static int count(const struct build *b, size_t k, uint64_t *ret, struct err *e)
+static int split_count(const struct build *b, size_t k, uint64_t *ret, struct err *e)
 {
     const struct shard_writer *w = &b->writer[k];
     struct shard_cursor at = {0};
@@ -121,7 +121,7 @@ int build_split(struct build *b, struct manifest *m, struct err *e)
     for (size_t k = 0; k < b->q->nkeys && !code; k++) {
         code = shard_writer_flush(&b->writer[k], e);
         if (!code)
-            code = count(b, k, &n[k], e);
+            code = split_count(b, k, &n[k], e);
     }
     if (!code)
         build_set_pieces(b, n);

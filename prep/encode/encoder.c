@@ -117,8 +117,8 @@ static int put_document(struct encoder *c, struct column *col, struct place from
 }
 
 /* Appends ids as a record brings them; the first of them stands at `place` of its array. */
-static int take_ids(const struct encode_plan *p, const int64_t *from, size_t n, uint64_t place,
-                    struct tok_ids *ret, struct err *e)
+static int encoder_take_ids(const struct encode_plan *p, const int64_t *from, size_t n,
+                            uint64_t place, struct tok_ids *ret, struct err *e)
 {
     int32_t *id = tok_ids_reserve(ret, n);
     for (size_t i = 0; i < n; i++) {
@@ -138,8 +138,8 @@ static int take_ids(const struct encode_plan *p, const int64_t *from, size_t n, 
 /* ---- one record ----------------------------------------------------------------------------- */
 
 /* n: bytes of a text, or number of ids. An empty array may be one of texts. */
-static int judge(const struct encode_plan *p, size_t k, enum jsonl_kind kind, uint64_t n,
-                 struct err *e)
+static int encoder_judge(const struct encode_plan *p, size_t k, enum jsonl_kind kind, uint64_t n,
+                         struct err *e)
 {
     if (kind == (p->ids ? JSONL_IDS : JSONL_STRING))
         return 0;
@@ -152,7 +152,7 @@ static int judge(const struct encode_plan *p, size_t k, enum jsonl_kind kind, ui
 }
 
 /* The column's ids behind `before`, if there are any, are one sequence of several. */
-static void put_sequence(struct column *col, size_t before)
+static void encoder_put_sequence(struct column *col, size_t before)
 {
     uint32_t n = (uint32_t)(col->ids.n - before);
     if (n)
@@ -173,7 +173,7 @@ static int encode_sentences(struct encoder *c, const char *text, size_t n, struc
             size_t before = col->ids.n;
             code =
                 tok_encode(c->plan->tok, c->work, text + at + s->at, s->end - s->at, &col->ids, e);
-            put_sequence(col, before);
+            encoder_put_sequence(col, before);
         }
     }
     return code;
@@ -189,7 +189,7 @@ static int encode_strings(struct encoder *c, const char *text, size_t n, struct 
         size_t before = col->ids.n;
         stop = memchr(text, JSONL_STRING_END, (size_t)(end - text));
         code = tok_encode(c->plan->tok, c->work, text, (size_t)(stop - text), &col->ids, e);
-        put_sequence(col, before);
+        encoder_put_sequence(col, before);
     }
     return code;
 }
@@ -214,7 +214,7 @@ static int encode_value(struct encoder *c, struct item *it, size_t k, struct err
     struct place from = {col->ids.n, col->sentence.len};
     int code;
     if (c->plan->ids)
-        code = take_ids(c->plan, v->ids, v->length, 0, &col->ids, e);
+        code = encoder_take_ids(c->plan, v->ids, v->length, 0, &col->ids, e);
     else if (v->kind != JSONL_STRING)
         code = encode_strings(c, v->text, v->length, col, e);
     else if (c->plan->split)
@@ -222,7 +222,7 @@ static int encode_value(struct encoder *c, struct item *it, size_t k, struct err
     else
         code = tok_encode(c->plan->tok, c->work, v->text, v->length, &col->ids, e);
     if (v->kind == (c->plan->ids ? JSONL_IDS : JSONL_STRING) && !c->plan->split && from.sentence)
-        put_sequence(col, from.ids);
+        encoder_put_sequence(col, from.ids);
     if (!code && !filter_tokens(&c->plan->filter, col->ids.n - from.ids))
         code = FILTERED;
     if (!code)
@@ -257,7 +257,7 @@ static int encode_values(struct encoder *c, struct item *it, struct err *e)
     uint64_t added = c->added;
     int code = 0;
     for (size_t k = 0; k < plan->nkeys && !code; k++)
-        code = judge(plan, k, c->value[k].kind, c->value[k].length, e);
+        code = encoder_judge(plan, k, c->value[k].kind, c->value[k].length, e);
     for (size_t k = 0; k < plan->nkeys && !code && !plan->ids; k++)
         code = filter_bytes(&plan->filter, c->value[k].length) ? 0 : FILTERED;
     for (size_t k = 0; k < plan->nkeys && !code; k++) {
@@ -424,8 +424,8 @@ static int encode_long(struct encoder *c, enum jsonl_kind kind, const struct spi
         last = at + n == in->size;
         code = spill_read(in, at, piece, n, e);
         if (!code && c->plan->ids)
-            code = take_ids(p, (const int64_t *)(const void *)piece, n / sizeof(int64_t),
-                            at / sizeof(int64_t), &c->ids, e);
+            code = encoder_take_ids(p, (const int64_t *)(const void *)piece, n / sizeof(int64_t),
+                                    at / sizeof(int64_t), &c->ids, e);
         else if (!code)
             code = tok_encode_part(c->plan->tok, c->work, piece, n, last, &c->ids, e);
         if (!code && (last || c->ids.n > PIECE))
@@ -444,7 +444,7 @@ static void run_long(struct encoder *c, struct item *it)
     if (item_bads(it))
         return; /* it was found so when it was read */
     for (size_t k = 0; k < p->nkeys && !code; k++)
-        code = judge(p, k, r->scan.value[k].kind, r->scan.value[k].spill.size, e);
+        code = encoder_judge(p, k, r->scan.value[k].kind, r->scan.value[k].spill.size, e);
     for (size_t k = 0; k < p->nkeys && !code && !p->ids; k++)
         code = filter_bytes(&p->filter, r->scan.value[k].spill.size) ? 0 : FILTERED;
     for (size_t k = 0; k < p->nkeys && !code; k++) {
@@ -469,7 +469,7 @@ static void run_long(struct encoder *c, struct item *it)
 /* ---- a block -------------------------------------------------------------------------------- */
 
 /* What became of the record p[0 .. n), the last one counted; false: the block ends with it. */
-static bool settle(struct encoder *c, struct item *it, int code, const char *p, size_t n)
+static bool encoder_settle(struct encoder *c, struct item *it, int code, const char *p, size_t n)
 {
     if (!code)
         it->docs++;
@@ -491,7 +491,7 @@ static void run_lines(struct encoder *c, struct item *it)
         it->lines++;
         size_t n;
         int code = encode_record(c, it, p, end, &n, &it->err);
-        if (!settle(c, it, code, p, n))
+        if (!encoder_settle(c, it, code, p, n))
             return;
         p += n + 1;
     }
@@ -505,7 +505,7 @@ static void run_text(struct encoder *c, struct item *it)
         if (!text_next(&c->plan->text, &p, end, &n))
             return;
         it->lines++;
-        if (!settle(c, it, encode_text(c, it, from, n, &it->err), from, n))
+        if (!encoder_settle(c, it, encode_text(c, it, from, n, &it->err), from, n))
             return;
     }
 }
@@ -536,7 +536,7 @@ static bool settle_row(struct encoder *c, struct item *it, int code, size_t from
         buf_add(&it->text, line.data, line.len);
         buf_finish(&line);
     }
-    return settle(c, it, code, it->text.data + at, it->text.len - at);
+    return encoder_settle(c, it, code, it->text.data + at, it->text.len - at);
 }
 
 static struct jsonl_value row_value(const struct encoder *c, const char *p, size_t n, bool there)

@@ -59,7 +59,7 @@ static bool is_over(const struct line *l)
 }
 
 /* After something was done: it may be the last, or others may go on where one item is further. */
-static void tell(struct line *l)
+static void pipeline_tell(struct line *l)
 {
     if (is_over(l)) {
         pthread_cond_broadcast(&l->change);
@@ -73,7 +73,7 @@ static void stop(struct line *l, int code)
 {
     l->code = l->code ? l->code : code;
     l->stopped = true;
-    tell(l);
+    pipeline_tell(l);
 }
 
 static struct place *place_of(struct line *l, uint64_t n)
@@ -99,7 +99,7 @@ static bool drain_one(struct line *l)
     l->bytes -= at->size;
     l->drained++;
     l->free[l->nfree++] = at->item;
-    tell(l);
+    pipeline_tell(l);
     return true;
 }
 
@@ -121,7 +121,7 @@ static bool follow_one(struct line *l)
     }
     at->stage = p->store ? STORE : DRAIN;
     l->followed++;
-    tell(l);
+    pipeline_tell(l);
     return true;
 }
 
@@ -168,7 +168,7 @@ static bool fill_and_work(struct line *l, int worker)
         l->bytes += bytes;
         l->filled++;
     }
-    tell(l);
+    pipeline_tell(l);
     if (!more)
         return true;
     pthread_mutex_unlock(&l->lock);
@@ -227,7 +227,7 @@ static void watch(struct line *l)
         if (code)
             stop(l, code);
         else
-            tell(l); /* an item may have waited meanwhile */
+            pipeline_tell(l); /* an item may have waited meanwhile */
     }
     pthread_mutex_unlock(&l->lock);
 }

@@ -15,7 +15,7 @@ void item_init(struct item *it, size_t ncolumns)
     it->column = mem_new(ncolumns, sizeof(*it->column));
 }
 
-static void empty(struct buf *b)
+static void block_empty(struct buf *b)
 {
     if (b->cap > KEPT)
         buf_finish(b);
@@ -24,18 +24,18 @@ static void empty(struct buf *b)
 
 void item_reset(struct item *it)
 {
-    empty(&it->text);
-    empty(&it->run);
-    empty(&it->bad);
-    empty(&it->why);
+    block_empty(&it->text);
+    block_empty(&it->run);
+    block_empty(&it->bad);
+    block_empty(&it->why);
     for (size_t k = 0; k < it->ncolumns; k++) {
         if (it->column[k].ids.cap > KEPT / sizeof(int32_t))
             tok_ids_finish(&it->column[k].ids);
         it->column[k].ids.n = 0;
-        empty(&it->column[k].packed);
-        empty(&it->column[k].length);
-        empty(&it->column[k].sentence);
-        empty(&it->column[k].run);
+        block_empty(&it->column[k].packed);
+        block_empty(&it->column[k].length);
+        block_empty(&it->column[k].sentence);
+        block_empty(&it->column[k].run);
         it->column[k].refused = false;
     }
     longrec_destroy(it->large);

@@ -10,7 +10,7 @@ enum state { START, TOP, INSIDE, STRING, DONE };
 
 static const char mark[] = "\xEF\xBB\xBF";
 
-static int bad(const struct jsonarray *a, size_t i, const char *why, struct err *e)
+static int jsonarray_bad(const struct jsonarray *a, size_t i, const char *why, struct err *e)
 {
     return err_set(e, ERR_DATA, "byte %" PRIu64 ": %s", a->at + i, why);
 }
@@ -53,7 +53,7 @@ static int step_start(struct jsonarray *a, char *p, size_t i, struct err *e)
     else if (*p == '[' && !a->any)
         a->state = TOP;
     else if (!jsonl_white(*p) || a->any)
-        return bad(a, i, "expected '[', where the array of records begins", e);
+        return jsonarray_bad(a, i, "expected '[', where the array of records begins", e);
     *p = ' ';
     return 0;
 }
@@ -64,7 +64,7 @@ static int step_top(struct jsonarray *a, char *p, size_t i, struct err *e)
     char c = *p;
     if (c == ',' || c == ']') {
         if (!a->any && (c == ',' || a->comma))
-            return bad(a, i, "expected a record", e);
+            return jsonarray_bad(a, i, "expected a record", e);
         a->any = false;
         a->comma = c == ',';
         a->state = c == ',' ? TOP : DONE;
@@ -122,7 +122,7 @@ int jsonarray_feed(struct jsonarray *a, char *p, size_t n, struct err *e)
             break;
         default:
             if (!jsonl_white(*p))
-                code = bad(a, i, "more follows behind the array's end", e);
+                code = jsonarray_bad(a, i, "more follows behind the array's end", e);
             *p = ' ';
         }
         p++;
@@ -135,8 +135,9 @@ int jsonarray_end(const struct jsonarray *a, struct err *e)
 {
     if (a->state == DONE)
         return 0;
-    return bad(a, 0,
-               a->state == START ? "expected '[', where the array of records begins, found the end"
-                                 : "the file ends inside the array of records",
-               e);
+    return jsonarray_bad(a, 0,
+                         a->state == START
+                             ? "expected '[', where the array of records begins, found the end"
+                             : "the file ends inside the array of records",
+                         e);
 }

@@ -153,8 +153,8 @@ void plain_close(struct plain *p)
  * Behind the first separator in bytes [from, to), with `solid` the first one that has something but
  * white space between `from` and itself; `to` if there is none. *ret_found says which.
  */
-static int find(const struct plain *p, uint64_t from, uint64_t to, bool solid, uint64_t *ret,
-                bool *ret_found, struct err *e)
+static int plain_find(const struct plain *p, uint64_t from, uint64_t to, bool solid, uint64_t *ret,
+                      bool *ret_found, struct err *e)
 {
     char b[CHUNK];
     *ret_found = false;
@@ -215,9 +215,9 @@ int plain_range(struct plain *p, uint64_t begin, uint64_t stop, struct err *e)
     int code = 0;
     /* the line that has the byte before a bound is that of the range before it */
     if (begin)
-        code = find(p, begin - 1, p->size, false, &p->at, &found, e);
+        code = plain_find(p, begin - 1, p->size, false, &p->at, &found, e);
     if (!code && stop)
-        code = find(p, stop - 1, p->size, false, &p->end, &found, e);
+        code = plain_find(p, stop - 1, p->size, false, &p->end, &found, e);
     if (!code && p->json && p->end < p->size)
         code = blank_behind(p, p->end, &blank, e);
     if (blank)
@@ -262,7 +262,7 @@ int plain_next(struct plain *p, enum plain_kind *ret, uint64_t *ret_n, bool *ret
     if (left > LINES_BLOCK) {
         bool found;
         ask_ahead(p);
-        code = find(p, p->at + LINES_BLOCK, most, p->json, &cut, &found, e);
+        code = plain_find(p, p->at + LINES_BLOCK, most, p->json, &cut, &found, e);
         if (!code && !found && most < p->end)
             code = find_last(p, p->at, most, &cut, e);
     }

@@ -213,7 +213,7 @@ static void end_input(struct source *s)
 }
 
 /* Ids: JSON begins with a bracket or brace; all else is to be a framed stream. */
-static int look(struct source *s, struct err *e)
+static int source_look(struct source *s, struct err *e)
 {
     char c;
     const struct magic *m;
@@ -235,7 +235,7 @@ int source_open(struct source *s, const char *const *pattern, size_t n,
     if (!code)
         code = next_input(s, e);
     if (!code && form->pretokenized && !s->table)
-        code = look(s, e);
+        code = source_look(s, e);
     if (code)
         source_close(s);
     return code;
@@ -476,7 +476,7 @@ int source_seek(struct source *s, size_t input, uint64_t end, struct err *e)
     return code;
 }
 
-static int fill(struct source *s, struct item *it, bool *ret_any, struct err *e)
+static int source_read_block(struct source *s, struct item *it, bool *ret_any, struct err *e)
 {
     it->unit = s->table                ? "row"
                : s->array              ? "record"
@@ -526,7 +526,7 @@ bool source_fill(struct source *s, struct item *it, uint64_t *ret_bytes)
         if (!s->in)
             it->code = next_input(s, &it->err);
         if (!it->code)
-            it->code = fill(s, it, &any, &it->err);
+            it->code = source_read_block(s, it, &any, &it->err);
         note_place(s, it);
         if (!any && !it->code)
             end_input(s);

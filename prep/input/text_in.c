@@ -84,7 +84,7 @@ int text_long(const struct text_form *f, struct lines *l, struct buf *b, struct 
     return code ? code : judged;
 }
 
-static int hex(char c)
+static int text_in_hex(char c)
 {
     const char *digits = "0123456789abcdef", *s = c ? strchr(digits, c | 0x20) : NULL;
     return s && (c >= 'A' || (c >= '0' && c <= '9')) ? (int)(s - digits) : -1;
@@ -98,7 +98,8 @@ int text_separator(const char *written, char *ret, size_t *ret_n, struct err *e)
         if (n == LINES_SEPARATOR)
             return err_set(e, ERR_USAGE, "a separator has at most %d bytes", LINES_SEPARATOR);
         const char *s = p[0] == '\\' && p[1] ? strchr(from, p[1]) : NULL;
-        int high = p[0] == '\\' && p[1] == 'x' ? hex(p[2]) : -1, low = high < 0 ? -1 : hex(p[3]);
+        int high = p[0] == '\\' && p[1] == 'x' ? text_in_hex(p[2]) : -1,
+            low = high < 0 ? -1 : text_in_hex(p[3]);
         if (s) {
             ret[n++] = to[s - from];
             p++;

@@ -50,7 +50,7 @@ static size_t closes(const char *p, const char *end)
     return strchr("\"')]}", *p) ? 1 : curly(p, end);
 }
 
-static const char *skip(const struct punkt *p, const char *at, const char *end, bool space)
+static const char *punkt_skip(const struct punkt *p, const char *at, const char *end, bool space)
 {
     size_t n;
     for (; at < end; at += n)
@@ -118,7 +118,7 @@ static bool ends_word(const struct punkt *p, const char *at, const char *end)
 static bool next_word(const struct punkt *p, const char **at, const char *end, struct word *ret)
 {
     size_t n;
-    const char *q = skip(p, *at, end, true);
+    const char *q = punkt_skip(p, *at, end, true);
     if (q == end)
         return false;
     *ret = (struct word){.p = q, .type = ret->type};
@@ -152,7 +152,7 @@ static unsigned first_class(const struct punkt *p, const struct word *w)
     return punkt_class(p, w->p, w->p + w->n, &n);
 }
 
-static bool is_number(const struct punkt *p, const struct word *w)
+static bool punkt_is_number(const struct punkt *p, const struct word *w)
 {
     const char *at = w->p, *end = w->p + w->n;
     size_t n;
@@ -179,7 +179,7 @@ static bool known_abbreviation(const struct punkt *p, const struct word *w)
     return hyphen && punkt_facts(p, hyphen + 1, n - (size_t)(hyphen + 1 - s)) & PUNKT_ABBREVIATION;
 }
 
-static void look(const struct punkt *p, struct word *w)
+static void punkt_look(const struct punkt *p, struct word *w)
 {
     bool dots = w->n > 1;
     for (size_t i = 0; i < w->n && dots; i++)
@@ -193,7 +193,7 @@ static void look(const struct punkt *p, struct word *w)
         w->abbreviation = known_abbreviation(p, w);
         w->stop = !w->abbreviation;
     }
-    if (is_number(p, w)) {
+    if (punkt_is_number(p, w)) {
         w->type->len = 0;
         buf_adds(w->type, PUNKT_NUMBER);
     }
@@ -270,7 +270,7 @@ static bool has_end(const struct punkt *p, const char *text, const char *end, st
         stop = stop ? stop : end;
         const char *at = strip_end(p, line, stop) > line ? line : stop; /* controls are no words */
         while (next_word(p, &at, stop, &b)) {
-            look(p, &b);
+            punkt_look(p, &b);
             if (any)
                 look_again(p, &a, &b, w);
             if (any && a.stop)
@@ -308,10 +308,10 @@ static bool find_place(const struct punkt *p, const char *at, const char *end, s
             ret->context = at + 1 + n;
             return true;
         }
-        const char *next = skip(p, at + 1, end, true);
+        const char *next = punkt_skip(p, at + 1, end, true);
         if (next > at + 1 && next < end) {
             ret->next = next;
-            ret->context = skip(p, next, end, false);
+            ret->context = punkt_skip(p, next, end, false);
             return true;
         }
     }
@@ -331,10 +331,10 @@ static const char *last_mark(const char *from, const char *end)
 static bool find_place_kept(const struct punkt *p, const char *at, const char *end,
                             struct place *ret)
 {
-    while ((at = skip(p, at, end, true)) < end) {
-        const char *stop = skip(p, at, end, false), *mark = last_mark(at, stop), *next = stop;
+    while ((at = punkt_skip(p, at, end, true)) < end) {
+        const char *stop = punkt_skip(p, at, end, false), *mark = last_mark(at, stop), *next = stop;
         if (mark && mark + 1 == stop) {
-            next = skip(p, stop, end, true);
+            next = punkt_skip(p, stop, end, true);
             if (next == end)
                 mark = last_mark(at, mark);
         }
@@ -343,7 +343,7 @@ static bool find_place_kept(const struct punkt *p, const char *at, const char *e
             *ret = (struct place){.start = at, .end = last ? next : mark + 1};
             size_t n = no_word(ret->end, end);
             ret->next = n ? NULL : ret->end;
-            ret->context = n ? ret->end + n : skip(p, ret->end, end, false);
+            ret->context = n ? ret->end + n : punkt_skip(p, ret->end, end, false);
             return true;
         }
         at = stop;
@@ -369,8 +369,8 @@ static void add_span(struct buf *b, size_t at, size_t end)
     buf_add(b, &s, sizeof(s));
 }
 
-static const char *take(const struct punkt *p, const char *text, const char *from, const char *word,
-                        const struct place *at, struct punkt_work *w)
+static const char *punkt_take(const struct punkt *p, const char *text, const char *from,
+                              const char *word, const struct place *at, struct punkt_work *w)
 {
     if (!has_end(p, word, at->context, w))
         return from;
@@ -387,14 +387,14 @@ static void split_raw(const struct punkt *p, bool keep, const char *text, const 
     while ((keep ? find_place_kept : find_place)(p, at, end, &place)) {
         const char *start = word_start(stop, place.start, word);
         if (last.start && stop <= start)
-            from = take(p, text, from, word, &last, w);
+            from = punkt_take(p, text, from, word, &last, w);
         last = place;
         word = start;
         stop = place.start;
         at = place.end;
     }
     if (last.start)
-        from = take(p, text, from, word, &last, w);
+        from = punkt_take(p, text, from, word, &last, w);
     end = strip_end(p, text, end);
     add_span(&w->raw, (size_t)(from - text), (size_t)(end - text));
 }
@@ -407,7 +407,7 @@ static size_t closing(const struct punkt *p, const char *at, const char *end, si
     size_t n;
     while (q < end && (n = closes(q, end)))
         q += n;
-    const char *next = q < end ? skip(p, q, end, true) : q;
+    const char *next = q < end ? punkt_skip(p, q, end, true) : q;
     *ret_all = (size_t)(next - at);
     bool dashes = q < end && end - q >= 2 && q[0] == '-' && q[1] == '-';
     return q > at && (next > q || q == end || dashes) ? (size_t)(q - at) : 0;

@@ -143,7 +143,7 @@ void punkt_destroy(struct punkt *p)
     free(p);
 }
 
-static struct slot *find(const struct punkt *p, const char *word, size_t n)
+static struct slot *punkt_words_find(const struct punkt *p, const char *word, size_t n)
 {
     uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
     for (size_t i = 0; i < n; i++)
@@ -163,14 +163,14 @@ static void enlarge(struct punkt *p)
     p->slot = mem_new(p->slots, sizeof(*p->slot));
     for (size_t i = 0; i < n; i++)
         if (old[i].at)
-            *find(p, p->words.data + old[i].at, old[i].n) = old[i];
+            *punkt_words_find(p, p->words.data + old[i].at, old[i].n) = old[i];
     free(old);
 }
 
 void punkt_add(struct punkt *p, const char *word, size_t n, unsigned facts)
 {
     BUG_ON(n > UINT32_MAX, "a word of %zu bytes", n);
-    struct slot *s = find(p, word, n);
+    struct slot *s = punkt_words_find(p, word, n);
     if (!s->at) {
         *s = (struct slot){p->words.len, (uint32_t)n, 0};
         buf_add(&p->words, word, n);
@@ -185,7 +185,7 @@ void punkt_add(struct punkt *p, const char *word, size_t n, unsigned facts)
 
 unsigned punkt_facts(const struct punkt *p, const char *word, size_t n)
 {
-    return find(p, word, n)->facts;
+    return punkt_words_find(p, word, n)->facts;
 }
 
 /* ---- NLTK's files --------------------------------------------------------------------------- */

@@ -22,8 +22,8 @@ struct sentences {
 #define NUMBER "##number##"
 
 /* What `words` (with spaces between) are, each with something before and behind it. */
-static void add_words(struct punkt *p, const char *before, const char *words, const char *behind,
-                      unsigned facts)
+static void sentences_add_words(struct punkt *p, const char *before, const char *words,
+                                const char *behind, unsigned facts)
 {
     struct buf b = {0};
     for (size_t n; words += strspn(words, " "), (n = strcspn(words, " ")) > 0; words += n) {
@@ -45,7 +45,7 @@ static void add_abbreviations(struct punkt *p, const char *words)
             continue;
         }
         char *letter = mem_strndup(words, n);
-        add_words(p, "", letter, "\t" NUMBER, PUNKT_PAIR);
+        sentences_add_words(p, "", letter, "\t" NUMBER, PUNKT_PAIR);
         free(letter);
     }
 }
@@ -68,12 +68,12 @@ static int no_language(const char *name, struct err *e)
     return ERR_USAGE;
 }
 
-static void fill(struct sentences *s, const struct sentence_language *l)
+static void sentences_fill(struct sentences *s, const struct sentence_language *l)
 {
     add_abbreviations(s->punkt, l->abbreviations);
-    add_words(s->punkt, "", l->starters, "", PUNKT_BEG_UC | PUNKT_MID_LC | PUNKT_STARTER);
-    add_words(s->punkt, NUMBER "\t", l->months, "", PUNKT_PAIR);
-    add_words(s->punkt, "", "no", "\t" NUMBER, PUNKT_PAIR);
+    sentences_add_words(s->punkt, "", l->starters, "", PUNKT_BEG_UC | PUNKT_MID_LC | PUNKT_STARTER);
+    sentences_add_words(s->punkt, NUMBER "\t", l->months, "", PUNKT_PAIR);
+    sentences_add_words(s->punkt, "", "no", "\t" NUMBER, PUNKT_PAIR);
     s->scripts = true;
     s->greek = !strcmp(l->code, "el");
 }
@@ -100,7 +100,7 @@ int sentences_create(const char *lang, const char *model, bool keep_newlines,
     if (model)
         code = load(s, model, e);
     else
-        fill(s, l);
+        sentences_fill(s, l);
     if (code)
         sentences_destroy(s);
     else

@@ -114,7 +114,7 @@ static int encode_chat(struct sft_encoder *c, const char *line, size_t n, struct
 }
 
 /* What is learnt of the first n ids, as bits, and how much that is. */
-static void judge(struct sft_encoder *c, size_t n, struct buf *bits)
+static void encode_judge(struct sft_encoder *c, size_t n, struct buf *bits)
 {
     const struct sft_plan *p = c->plan;
     uint64_t learnt = 0;
@@ -152,7 +152,7 @@ static int encode_record(struct sft_encoder *c, struct item *it, const char *lin
         return code;
     }
     c->counts.cut += count < c->ids.n;
-    judge(c, count, &it->column[1].packed);
+    encode_judge(c, count, &it->column[1].packed);
     it->column[0].packed.len += bytes;
     uint32_t length = (uint32_t)count;
     buf_add(&it->column[0].length, &length, sizeof(length));

@@ -80,7 +80,7 @@ static uint32_t *sort(const uint32_t *length, size_t n, uint32_t room)
 }
 
 /* The sequence of each example; how many there are. */
-static uint32_t place(const uint32_t *length, size_t n, uint32_t room, uint32_t *seq)
+static uint32_t pack_place(const uint32_t *length, size_t n, uint32_t room, uint32_t *seq)
 {
     struct rooms r;
     uint32_t nseq = 0, *order = sort(length, n, room);
@@ -103,7 +103,7 @@ void pack_best_fit(const uint32_t *length, size_t n, uint32_t room, struct pack 
 {
     BUG_ON(n >= NONE, "%zu examples at once", n);
     uint32_t *seq = mem_new(n, sizeof(*seq)), named = 0;
-    uint32_t nseq = place(length, n, room, seq), *name = mem_new(nseq, sizeof(*name));
+    uint32_t nseq = pack_place(length, n, room, seq), *name = mem_new(nseq, sizeof(*name));
     *ret = (struct pack){.order = mem_new(n, sizeof(*ret->order)),
                          .end = mem_new((size_t)nseq + 1, sizeof(*ret->end)),
                          .nseq = nseq};

@@ -430,13 +430,13 @@ static int drain(void *arg, void *item)
     return tick(s);
 }
 
-static bool fill(void *arg, void *item, uint64_t *ret_bytes)
+static bool sft_fill(void *arg, void *item, uint64_t *ret_bytes)
 {
     struct sft *s = arg;
     return source_fill(&s->source, item, ret_bytes);
 }
 
-static void work(void *arg, int worker, void *item)
+static void sft_work(void *arg, int worker, void *item)
 {
     struct sft *s = arg;
     item_load(item);
@@ -467,8 +467,8 @@ static int run_line(struct sft *s, struct err *e)
                          .nitems = n,
                          .workers = s->q->workers,
                          .budget = BUDGET,
-                         .fill = fill,
-                         .work = work,
+                         .fill = sft_fill,
+                         .work = sft_work,
                          .follow = follow,
                          .drain = drain,
                          .tick = tick};
@@ -491,7 +491,7 @@ static int run_line(struct sft *s, struct err *e)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-static int finish(struct sft *s, struct err *e)
+static int sft_finish(struct sft *s, struct err *e)
 {
     int code = hash_inputs(s, e);
     const struct sft_counts *c = &s->report->counts;
@@ -525,7 +525,7 @@ int sft_run(const struct sft_request *q, struct sft_report *ret, struct err *e)
     if (!code && !ret->there && !ret->sequences)
         code = err_set(e, ERR_DATA, "the inputs have no example: nothing was written");
     if (!code && !ret->there)
-        code = finish(&s, e);
+        code = sft_finish(&s, e);
     close_all(&s);
     return code;
 }

@@ -132,7 +132,7 @@ static void tell_absent(const struct blend_request *q, const struct blend_set *m
     say(q, true, b);
 }
 
-static void name_files(const struct gpt *g, struct buf *out)
+static void blend_name_files(const struct gpt *g, struct buf *out)
 {
     for (int i = 0; i < MAPS_FILES; i++)
         buf_addf(out, "%s\n", g->at.path[i]);
@@ -158,7 +158,7 @@ static void tell_set(const struct blend_request *q, const struct gpt *g, bool ma
              m->separate ? " (the last shuffled by itself)" : "", m->nsample,
              g->reused ? "there already" : "written");
     say(q, false, b);
-    name_files(g, out);
+    blend_name_files(g, out);
 }
 
 static void tell_part(const struct blend_request *q, const struct blend_set *m, enum part part,
@@ -169,7 +169,7 @@ static void tell_part(const struct blend_request *q, const struct blend_set *m, 
     tell_absent(q, m, part, &b);
     for (size_t i = 0; m->empty[part] && i < m->nsource; i++)
         if (m->source[i].empty[part] && m->source[i].part[part].at.path[0])
-            name_files(&m->source[i].part[part], out);
+            blend_name_files(&m->source[i].part[part], out);
     for (size_t i = 0; m->ready[part] && i < p->n; i++)
         tell_set(q, p->set[i], m->nsource > 1, &b, out);
     if (m->ready[part] && p->path[0]) {

@@ -123,7 +123,7 @@ static void do_chunk(void *arg, int task, int thread)
  */
 
 /* The documents of the next chunk; what is wrong with their bounds is found by who reads them. */
-static void cut(const struct export *x, uint64_t from, struct chunk *c)
+static void export_cut(const struct export *x, uint64_t from, struct chunk *c)
 {
     const struct shard *s = &x->shard;
     uint64_t tokens = 0, d = from;
@@ -166,7 +166,7 @@ static int run_rounds(struct export *x, struct export_report *r, struct err *e)
     for (uint64_t d = 0; d < x->shard.ndocs && !code;) {
         int n = 0;
         for (; n < most && d < x->shard.ndocs; n++, d = x->chunk[n - 1].end)
-            cut(x, d, &x->chunk[n]);
+            export_cut(x, d, &x->chunk[n]);
         pool_run(x->pool, n, do_chunk, x);
         for (int i = 0; i < n && !code; i++)
             code = write_chunk(x, &x->chunk[i], r, e);
@@ -178,7 +178,7 @@ static int run_rounds(struct export *x, struct export_report *r, struct err *e)
     return code;
 }
 
-static int settle(struct export *x, struct err *e)
+static int export_settle(struct export *x, struct err *e)
 {
     const struct tok_info *t = x->q->tok ? tok_info(x->q->tok) : NULL;
     struct manifest m;
@@ -199,7 +199,7 @@ static int settle(struct export *x, struct err *e)
     return code;
 }
 
-static void run(struct export *x, struct export_report *r, int *code, struct err *e)
+static void run_export(struct export *x, struct export_report *r, int *code, struct err *e)
 {
     x->pool = pool_create(x->q->workers);
     int threads = pool_threads(x->pool);
@@ -229,10 +229,10 @@ int export_run(const struct export_request *q, struct export_report *ret, struct
     int code = shard_open(&x.shard, q->prefix, e);
     if (code)
         return code;
-    code = settle(&x, e);
+    code = export_settle(&x, e);
     ret->eod = x.eod;
     if (!code)
-        run(&x, ret, &code, e);
+        run_export(&x, ret, &code, e);
     shard_close(&x.shard);
     return code;
 }

@@ -160,7 +160,7 @@ static int look_at_outputs(const struct import_request *q, bool overwrite, const
 }
 
 /* All are opened once before anything is written: what is wrong with the last stops it at once. */
-static int look(struct import *x, struct err *e)
+static int import_look(struct import *x, struct err *e)
 {
     const struct import_request *q = x->q;
     bool narrow = true;
@@ -203,7 +203,7 @@ static void say(const struct import *x, struct manifest *m)
     memcpy(m->digest, t->digest, sizeof(m->digest));
 }
 
-static int write_all(struct import *x, struct import_report *ret, struct err *e)
+static int import_write_all(struct import *x, struct import_report *ret, struct err *e)
 {
     struct manifest m;
     /* the writer's type goes by a vocabulary; ids are packed here */
@@ -237,11 +237,11 @@ int import_run(const struct import_request *q, struct import_report *ret, struct
     if (!code)
         code = look_at_outputs(q, q->overwrite, q->input, q->n, e);
     if (!code)
-        code = look(&x, e);
+        code = import_look(&x, e);
     if (!code)
         code = output_prepare(q->output, e);
     if (!code)
-        code = write_all(&x, ret, e);
+        code = import_write_all(&x, ret, e);
     arena_finish(&x.arena);
     free(x.input);
     free(x.id);

@@ -53,7 +53,7 @@ static int count_lengths(struct inspection *x, struct err *e)
     return map_check(&x->shard.idx, e);
 }
 
-static int check(struct inspection *x, struct err *e)
+static int inspect_check(struct inspection *x, struct err *e)
 {
     const struct inspect_request *q = x->q;
     int64_t size = q->tok ? tok_info(q->tok)->vocab_size : q->vocab_size;
@@ -69,7 +69,7 @@ static int check(struct inspection *x, struct err *e)
     return code;
 }
 
-static int look(struct inspection *x, struct err *e)
+static int inspect_look(struct inspection *x, struct err *e)
 {
     char *prefix = plain_prefix(x->q->prefix);
     int code = shard_open(&x->shard, prefix, e);
@@ -83,7 +83,7 @@ static int look(struct inspection *x, struct err *e)
     if (!code)
         code = count_lengths(x, e);
     if (!code && x->q->check)
-        code = check(x, e);
+        code = inspect_check(x, e);
     free(prefix);
     return code;
 }
@@ -290,7 +290,7 @@ static void json_answer(const struct inspection *x, struct buf *out)
 int inspect_run(const struct inspect_request *q, struct buf *out, struct err *e)
 {
     struct inspection x = {.q = q};
-    int code = look(&x, e);
+    int code = inspect_look(&x, e);
     if (!code && q->json) {
         json_answer(&x, out);
         if (q->ndocuments)

@@ -26,7 +26,7 @@ struct view {
 /* ---- opening --------------------------------------------------------------------------------- */
 
 /* Vocabulary and end of document, of the tokenizer or else of the first data set's manifest. */
-static int settle(struct view *v, const char *prefix, struct err *e)
+static int sample_settle(struct view *v, const char *prefix, struct err *e)
 {
     const struct sample_request *q = v->q;
     const struct tok_info *t = q->tok ? tok_info(q->tok) : NULL;
@@ -122,7 +122,7 @@ static int open_view(struct view *v, struct err *e)
     if (!code)
         code = find_packed(v, mine, e);
     if (!code)
-        code = settle(v, mine->prefix[0], e);
+        code = sample_settle(v, mine->prefix[0], e);
     if (!code && v->packed)
         code = open_packed(v, mine->prefix[0], l.per_part, e);
     if (!code && !v->packed) {
@@ -222,7 +222,7 @@ static const char *origin(const struct view *v, uint64_t k, uint64_t *ret_at)
     return p->set->shard.prefix;
 }
 
-static int show(struct view *v, uint64_t k, struct buf *out, struct err *e)
+static int sample_show(struct view *v, uint64_t k, struct buf *out, struct err *e)
 {
     const struct feed f = feed_of(v);
     struct buf text = {0};
@@ -251,7 +251,7 @@ int sample_run(const struct sample_request *q, struct buf *out, struct err *e)
         batch_init(&v.batch, 1, q->seq_length);
         v.work = q->tok ? tok_work_create(q->tok) : NULL;
         for (size_t i = 0; i < q->n && !code; i++)
-            code = show(&v, q->sample[i], out, e);
+            code = sample_show(&v, q->sample[i], out, e);
         tok_work_destroy(v.work);
         batch_finish(&v.batch);
     }

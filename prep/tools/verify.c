@@ -74,8 +74,8 @@ static int open_and_check(const struct verify_request *q, const struct manifest 
 }
 
 /* What the tokenizer, the user and the manifest say of ids. */
-static int settle(const struct verify_request *q, const struct manifest *m, struct verify_report *r,
-                  struct err *e)
+static int verify_settle(const struct verify_request *q, const struct manifest *m,
+                         struct verify_report *r, struct err *e)
 {
     const struct tok_info *t = q->tok ? tok_info(q->tok) : NULL;
     int64_t size = t ? t->vocab_size : q->vocab_size;
@@ -133,7 +133,7 @@ int verify_run(const struct verify_request *q, struct verify_report *ret, struct
     int code = manifest_read(q->prefix, &m, &ret->has_manifest, e);
     if (code)
         return code;
-    code = settle(q, &m, ret, e);
+    code = verify_settle(q, &m, ret, e);
     if (!code) {
         code = open_and_check(q, &m, ret, e);
         if (code == ERR_DATA)

@@ -126,7 +126,7 @@ static bool doubles_last(const char *word, size_t len)
     return last == 'l' || count_syllables(word, len) == 1;
 }
 
-static size_t join(char out[WORD_ROOM], const char *stem, size_t len, const char *ending)
+static size_t forms_join(char out[WORD_ROOM], const char *stem, size_t len, const char *ending)
 {
     size_t n = strlen(ending);
     memcpy(out, stem, len);
@@ -137,42 +137,42 @@ static size_t join(char out[WORD_ROOM], const char *stem, size_t len, const char
 // An ending that begins with a vowel: run, running; mimic, mimicking; rain, raining.
 static size_t join_vowel(char out[WORD_ROOM], const char *word, size_t len, const char *ending)
 {
-    size_t n = join(out, word, len, "");
+    size_t n = forms_join(out, word, len, "");
     if (doubles_last(word, len)) {
         out[n++] = word[len - 1];
     } else if (has_suffix(word, len, "ic")) {
         out[n++] = 'k';
     }
-    return n + join(out + n, ending, strlen(ending), "");
+    return n + forms_join(out + n, ending, strlen(ending), "");
 }
 
 static size_t add_s(const char *word, size_t len, char out[WORD_ROOM])
 {
     if (has_suffix(word, len, "fish")) {
-        return join(out, word, len, "");
+        return forms_join(out, word, len, "");
     }
     if (has_suffix(word, len, "man") && len > 4) {
-        return join(out, word, len - 2, "en");
+        return forms_join(out, word, len - 2, "en");
     }
     if (has_suffix(word, len, "s") || has_suffix(word, len, "x") || has_suffix(word, len, "z") ||
         has_suffix(word, len, "ch") || has_suffix(word, len, "sh")) {
-        return join(out, word, len, "es");
+        return forms_join(out, word, len, "es");
     }
     if (len > 1 && word[len - 1] == 'y' && !is_vowel(word[len - 2])) {
-        return join(out, word, len - 1, "ies");
+        return forms_join(out, word, len - 1, "ies");
     }
-    return join(out, word, len, "s");
+    return forms_join(out, word, len, "s");
 }
 
 // -ed, -er and -est share their spelling rules.
 static size_t add_e_ending(const char *word, size_t len, const char *ending, char out[WORD_ROOM])
 {
     if (word[len - 1] == 'e') {
-        return join(out, word, len, ending + 1);
+        return forms_join(out, word, len, ending + 1);
     }
     if (len > 1 && word[len - 1] == 'y' && !is_vowel(word[len - 2])) {
-        size_t n = join(out, word, len - 1, "i");
-        return n + join(out + n, ending, strlen(ending), "");
+        size_t n = forms_join(out, word, len - 1, "i");
+        return n + forms_join(out + n, ending, strlen(ending), "");
     }
     return join_vowel(out, word, len, ending);
 }
@@ -180,12 +180,12 @@ static size_t add_e_ending(const char *word, size_t len, const char *ending, cha
 static size_t add_ing(const char *word, size_t len, char out[WORD_ROOM])
 {
     if (has_suffix(word, len, "ie")) {
-        return join(out, word, len - 2, "ying");
+        return forms_join(out, word, len - 2, "ying");
     }
     bool keeps_e = has_suffix(word, len, "ee") || has_suffix(word, len, "oe") ||
                    has_suffix(word, len, "ye") || len == 2;
     if (word[len - 1] == 'e' && !keeps_e) {
-        return join(out, word, len - 1, "ing");
+        return forms_join(out, word, len - 1, "ing");
     }
     return join_vowel(out, word, len, "ing");
 }
@@ -205,25 +205,25 @@ static bool compares_by_word(const char *word, size_t len)
 static size_t add_ly(const char *word, size_t len, char out[WORD_ROOM])
 {
     if (has_suffix(word, len, "ic")) {
-        return join(out, word, len, "ally");
+        return forms_join(out, word, len, "ally");
     }
     if (has_suffix(word, len, "ll")) {
-        return join(out, word, len, "y");
+        return forms_join(out, word, len, "y");
     }
     if (len > 2 && has_suffix(word, len, "le") && !is_vowel(word[len - 3])) {
-        return join(out, word, len - 1, "y");
+        return forms_join(out, word, len - 1, "y");
     }
     if (len > 2 && word[len - 1] == 'y' && !is_vowel(word[len - 2])) {
-        return join(out, word, len - 1, "ily");
+        return forms_join(out, word, len - 1, "ily");
     }
-    return join(out, word, len, "ly");
+    return forms_join(out, word, len, "ly");
 }
 
 static size_t put_in_front(const char *front, const char *word, size_t len, char out[WORD_ROOM])
 {
     size_t n = strlen(front);
     memcpy(out, front, n);
-    return n + join(out + n, word, len, "");
+    return n + forms_join(out + n, word, len, "");
 }
 
 enum word_form form_by_name(const char *name, size_t len)
@@ -245,7 +245,7 @@ size_t form_word(const char *word, size_t len, enum word_form form, char out[WOR
 {
     const char *known = find_word(exceptions[form], word, len, 2);
     if (known != NULL) {
-        return join(out, known, strcspn(known, " "), "");
+        return forms_join(out, known, strcspn(known, " "), "");
     }
     switch (form) {
     case FORM_PLURAL:
@@ -270,7 +270,7 @@ size_t form_word(const char *word, size_t len, enum word_form form, char out[WOR
     case FORM_COUNT:
         break;
     }
-    return join(out, word, len, "");
+    return forms_join(out, word, len, "");
 }
 
 int form_takes_an(const char *word, size_t len)

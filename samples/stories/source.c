@@ -65,7 +65,7 @@ static size_t count_columns(struct span item)
 }
 
 // Weights fall like 1 / (i + offset), as the frequencies of words do.
-static bool weigh(struct source *source, bool even)
+static bool source_weigh(struct source *source, bool even)
 {
     size_t n = source->n_items;
     source->sums = malloc((n + 1) * sizeof *source->sums);
@@ -90,7 +90,7 @@ static bool weigh(struct source *source, bool even)
     return true;
 }
 
-static bool add_list(struct source *source, const struct story_list *list, bool even)
+static bool source_add_list(struct source *source, const struct story_list *list, bool even)
 {
     source->name = list->name;
     source->items = malloc((strlen(list->items) / 2 + 1) * sizeof *source->items);
@@ -108,7 +108,7 @@ static bool add_list(struct source *source, const struct story_list *list, bool 
         }
         at += item.len + (at[item.len] == ' ');
     }
-    return weigh(source, even);
+    return source_weigh(source, even);
 }
 
 static bool add_rule(struct source *source, const struct story_rule *rule)
@@ -125,7 +125,7 @@ static bool add_rule(struct source *source, const struct story_rule *rule)
     for (size_t i = 0; i < source->n_items; i++) {
         source->items[i] = span_of(rule->texts[i]);
     }
-    return weigh(source, true);
+    return source_weigh(source, true);
 }
 
 static bool add_table(struct sources *sources, const struct story_table *table)
@@ -135,10 +135,10 @@ static bool add_table(struct sources *sources, const struct story_table *table)
     }
     bool fine = true;
     for (size_t i = 0; fine && i < table->n_lists; i++) {
-        fine = add_list(&sources->at[sources->n++], &table->lists[i], false);
+        fine = source_add_list(&sources->at[sources->n++], &table->lists[i], false);
     }
     for (size_t i = 0; fine && i < table->n_even_lists; i++) {
-        fine = add_list(&sources->at[sources->n++], &table->even_lists[i], true);
+        fine = source_add_list(&sources->at[sources->n++], &table->even_lists[i], true);
     }
     for (size_t i = 0; fine && i < table->n_rules; i++) {
         fine = add_rule(&sources->at[sources->n++], &table->rules[i]);

@@ -67,7 +67,7 @@ struct reference {
 
 // Random numbers: SplitMix64, started from a hash of the seed and the story's number.
 
-static uint64_t mix(uint64_t x)
+static uint64_t tell_mix(uint64_t x)
 {
     x ^= x >> 30;
     x *= 0xBF58476D1CE4E5B9U;
@@ -79,7 +79,7 @@ static uint64_t mix(uint64_t x)
 static uint32_t draw_below(struct teller *t, uint32_t bound)
 {
     t->random += 0x9E3779B97F4A7C15U;
-    return (uint32_t)(((mix(t->random) >> 32) * bound) >> 32);
+    return (uint32_t)(((tell_mix(t->random) >> 32) * bound) >> 32);
 }
 
 // Text.
@@ -142,7 +142,7 @@ static bool keeps_blank(struct teller *t, char c)
 }
 
 // Words as they stand in the story, but for '_' and for what waits for the next letter.
-static void put(struct teller *t, struct span s)
+static void tell_put(struct teller *t, struct span s)
 {
     for (size_t i = 0; i < s.len; i++) {
         char c = s.text[i] == '_' ? ' ' : s.text[i];
@@ -164,7 +164,7 @@ static void put(struct teller *t, struct span s)
 static void put_phrase(struct teller *t, struct span s, enum word_form form)
 {
     if (form == FORM_PLAIN) {
-        put(t, s);
+        tell_put(t, s);
         return;
     }
     char phrase[PHRASE_ROOM];
@@ -185,7 +185,7 @@ static void put_phrase(struct teller *t, struct span s, enum word_form form)
             at++;
         }
     }
-    put(t, (struct span){phrase, n});
+    tell_put(t, (struct span){phrase, n});
 }
 
 // Names and references.
@@ -356,7 +356,7 @@ static void put_number(struct teller *t, struct span s)
     }
     char figures[16];
     int n = snprintf(figures, sizeof figures, "%d", value);
-    put(t, digits ? (struct span){figures, (size_t)n} : span_of(words[value]));
+    tell_put(t, digits ? (struct span){figures, (size_t)n} : span_of(words[value]));
 }
 
 // What stands between the bracket that s begins with and its pair.
@@ -383,7 +383,7 @@ static size_t expand_mark(struct teller *t, struct span s)
         return 1;
     }
     if (open == '<' || open == '>') {
-        put(t, (struct span){"\"", 1});
+        tell_put(t, (struct span){"\"", 1});
         return 1;
     }
     struct span inside = inside_brackets(s);
@@ -405,7 +405,7 @@ static void expand(struct teller *t, struct span template)
         while (plain < rest.len && strchr("^@<>[{", rest.text[plain]) == NULL) {
             plain++;
         }
-        put(t, (struct span){rest.text, plain});
+        tell_put(t, (struct span){rest.text, plain});
         at += plain;
         if (plain < rest.len) {
             at += expand_mark(t, (struct span){rest.text + plain, rest.len - plain});
@@ -489,7 +489,7 @@ void teller_destroy(struct teller *t)
 
 int teller_tell(struct teller *t, uint64_t number, const char **ret_text, size_t *ret_len)
 {
-    t->random = mix(mix(t->seed + 0x9E3779B97F4A7C15U) ^ (number * 0xD1342543DE82EF95U));
+    t->random = tell_mix(tell_mix(t->seed + 0x9E3779B97F4A7C15U) ^ (number * 0xD1342543DE82EF95U));
     t->n_used = 0;
     memset(t->numbers, 0, sizeof t->numbers);
     t->out.len = 0;

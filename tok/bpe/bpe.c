@@ -114,7 +114,7 @@ static void make_lists(struct bpe_work *w, size_t ranks)
     w->ranks = ranks;
 }
 
-static void make_room(struct many *c, size_t n)
+static void bpe_make_room(struct many *c, size_t n)
 {
     struct bpe_work *w = c->w;
     if (n > w->room) {
@@ -272,7 +272,7 @@ static void open_round(struct many *c, uint32_t r)
     w->round[c->rounds++] = (struct bpe_round){r, at, end};
 }
 
-static void join(struct many *c, uint32_t i)
+static void bpe_join(struct many *c, uint32_t i)
 {
     uint32_t j = c->next[i], h = c->prev[i], k = c->next[j];
     c->sym[i] = id_of(c->m, c->sym[i], c->sym[j], c->rank[i]);
@@ -306,7 +306,7 @@ static void run_rounds(struct many *c)
             c->look = true;
         }
         if (due)
-            join(c, i);
+            bpe_join(c, i);
     }
 }
 
@@ -318,7 +318,7 @@ static inline size_t merge_many(const struct bpe *m, struct bpe_work *w, uint32_
     if (!m->ranks)
         return n;
     make_lists(w, m->ranks);
-    make_room(&c, n);
+    bpe_make_room(&c, n);
     for (uint32_t i = 0; i < n; i++) {
         c.prev[i] = i ? i - 1 : NONE;
         c.next[i] = i + 1 < n ? i + 1 : NONE;

@@ -73,7 +73,7 @@ void bpe_drop_destroy(struct bpe_drop *d)
     free(d);
 }
 
-static const struct bpe_pair *find(const struct bpe_drop *d, uint32_t left, uint32_t right)
+static const struct bpe_pair *dropout_find(const struct bpe_drop *d, uint32_t left, uint32_t right)
 {
     size_t low = 0, high = d->n;
     while (low < high) {
@@ -90,26 +90,26 @@ static const struct bpe_pair *find(const struct bpe_drop *d, uint32_t left, uint
 
 /* ---- the queue ----------------------------------------------------------------------------- */
 
-static bool before(const struct merge *a, const struct merge *b)
+static bool dropout_before(const struct merge *a, const struct merge *b)
 {
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
 }
 
-static void push(struct word *w, struct merge m)
+static void dropout_push(struct word *w, struct merge m)
 {
     size_t i = w->nheap++;
-    for (; i && before(&m, &w->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i && dropout_before(&m, &w->heap[(i - 1) / 2]); i = (i - 1) / 2)
         w->heap[i] = w->heap[(i - 1) / 2];
     w->heap[i] = m;
 }
 
-static struct merge pop(struct word *w)
+static struct merge dropout_pop(struct word *w)
 {
     struct merge top = w->heap[0], last = w->heap[--w->nheap];
     size_t i = 0;
     for (size_t k; (k = 2 * i + 1) < w->nheap; i = k) {
-        k += k + 1 < w->nheap && before(&w->heap[k + 1], &w->heap[k]);
-        if (!before(&w->heap[k], &last))
+        k += k + 1 < w->nheap && dropout_before(&w->heap[k + 1], &w->heap[k]);
+        if (!dropout_before(&w->heap[k], &last))
             break;
         w->heap[i] = w->heap[k];
     }
@@ -122,7 +122,7 @@ static struct merge pop(struct word *w)
 /* What a symbol and the next are. */
 static const struct bpe_pair *pair_at(const struct word *w, uint32_t at)
 {
-    return w->next[at] == NONE ? NULL : find(w->d, w->sym[at], w->sym[w->next[at]]);
+    return w->next[at] == NONE ? NULL : dropout_find(w->d, w->sym[at], w->sym[w->next[at]]);
 }
 
 static void offer(struct word *w, uint32_t at)
@@ -130,19 +130,19 @@ static void offer(struct word *w, uint32_t at)
     const struct bpe_pair *x = pair_at(w, at);
     if (!x)
         return;
-    push(w, (struct merge){x->rank, at, x});
+    dropout_push(w, (struct merge){x->rank, at, x});
     if (w->seen)
         w->seen(w->arg, x->left, x->right, x->id);
 }
 
 /* Does it still say what its symbols are? tokenizers asks only what they become. */
-static bool holds(const struct word *w, const struct merge *m)
+static bool dropout_holds(const struct word *w, const struct merge *m)
 {
     const struct bpe_pair *x = w->sym[m->at] == NONE ? NULL : pair_at(w, m->at);
     return x && (x == m->pair || (w->d->again && x->id == m->pair->id));
 }
 
-static void take(struct word *w, const struct merge *m)
+static void dropout_take(struct word *w, const struct merge *m)
 {
     uint32_t right = w->next[m->at];
     w->sym[m->at] = m->pair->id;
@@ -164,8 +164,8 @@ static bool is_dropped(const struct bpe_drop *d, struct bpe_draws *draws)
 static void merge_all(struct word *w, struct bpe_draws *draws)
 {
     while (w->nheap) {
-        struct merge top = pop(w);
-        if (!w->d->again && !holds(w, &top))
+        struct merge top = dropout_pop(w);
+        if (!w->d->again && !dropout_holds(w, &top))
             continue;
         if (is_dropped(w->d, draws)) {
             if (w->d->again)
@@ -173,9 +173,9 @@ static void merge_all(struct word *w, struct bpe_draws *draws)
             continue;
         }
         while (w->npassed)
-            push(w, w->passed[--w->npassed]);
-        if (holds(w, &top))
-            take(w, &top);
+            dropout_push(w, w->passed[--w->npassed]);
+        if (dropout_holds(w, &top))
+            dropout_take(w, &top);
     }
 }
 

@@ -168,8 +168,8 @@ WIDE static void confirm(const struct bpe *m, struct lanes *w)
 }
 
 /* Words first .. first + LANES of the caller's. */
-WIDE static void take(const struct bpe *m, struct lanes *w, uint32_t sym[][BPE_LANES],
-                      const uint32_t *n, size_t first, size_t count)
+WIDE static void merge_avx512_take(const struct bpe *m, struct lanes *w, uint32_t sym[][BPE_LANES],
+                                   const uint32_t *n, size_t first, size_t count)
 {
     __mmask16 some = (__mmask16)(count - first < LANES ? (1u << (count - first)) - 1 : 0xffff);
     w->length = _mm512_maskz_loadu_epi32(some, n + first);
@@ -208,9 +208,9 @@ WIDE uint32_t bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], ui
     struct lanes w[BPE_LANES / LANES];
     uint32_t wrong = 0;
     w[1].most = 0;
-    take(m, &w[0], sym, n, 0, count);
+    merge_avx512_take(m, &w[0], sym, n, 0, count);
     if (count > LANES)
-        take(m, &w[1], sym, n, LANES, count);
+        merge_avx512_take(m, &w[1], sym, n, LANES, count);
     while (w[0].most > 1 || w[1].most > 1) {
         for (int k = 0; k < 2; k++)
             if (w[k].most > 1)

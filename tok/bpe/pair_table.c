@@ -118,7 +118,7 @@ static uint32_t hash_pair(const struct bpe *m, uint64_t pair)
 
 /* Puts a pair into one of its two buckets, by force: whoever is in the way moves to its other
  * bucket, and so on; false: round and round. */
-static bool place(struct bpe *m, uint32_t number)
+static bool pair_table_place(struct bpe *m, uint32_t number)
 {
     uint32_t from = NONE;
     for (uint32_t kicks = 0; kicks < KICKS; kicks++) {
@@ -152,7 +152,7 @@ static inline bool put_free(struct bpe *m, uint32_t number, uint32_t hash)
 }
 
 /* All pairs, later ones over earlier ones; false: the table is too small, or the seed unlucky. */
-static bool fill(struct bpe *m, const uint32_t *from)
+static bool pair_table_fill(struct bpe *m, const uint32_t *from)
 {
     uint32_t hash[AHEAD] = {0};
     memset(m->slot, 0xff, 2 * sizeof(*m->slot) << (32 - m->shift));
@@ -166,7 +166,7 @@ static bool fill(struct bpe *m, const uint32_t *from)
         if (next < AHEAD || m->pair[i] == GAP || put_free(m, i, own))
             continue;
         uint32_t *same = bpe_slot(m, left_of(m->pair[i]), right_of(m->pair[i]));
-        if (!same && !place(m, i))
+        if (!same && !pair_table_place(m, i))
             return false;
         uint32_t was = same ? bpe_number_in(m, *same) : i;
         if (from ? from[was] < from[i] : was < i)
@@ -214,7 +214,7 @@ struct bpe *bpe_create(const struct bpe_pair *pair, size_t n)
     while ((size_t)2 << (32 - m->shift) < n * 5 / 4)
         m->shift--;
     make_slots(m);
-    while (!fill(m, from))
+    while (!pair_table_fill(m, from))
         if (++m->seed % 4 == 0) {
             m->shift--;
             make_slots(m);

@@ -11,7 +11,8 @@ enum { LETTERS_MAX = 512 /* bytes of a piece: 256 letters of two */ };
 #define ID_BITS 21 /* of pieces (vocab_room) */
 #define NOTHING UINT32_MAX
 
-static void add_pair(struct bpe_merges *m, size_t *cap, uint32_t left, uint32_t right, uint32_t id)
+static void ranks_add_pair(struct bpe_merges *m, size_t *cap, uint32_t left, uint32_t right,
+                           uint32_t id)
 {
     if (m->npairs == *cap) {
         *cap = *cap ? *cap * 2 : 1 << 16;
@@ -423,7 +424,7 @@ static void note_ways(const struct finder *f, struct bpe_merges *m)
     m->npairs = 0;
     for (uint32_t id = 0; id < s->npieces; id++)
         if (is_made(f, id) && f->of[id].left != id)
-            add_pair(m, &cap, f->of[id].left, f->of[id].right, id);
+            ranks_add_pair(m, &cap, f->of[id].left, f->of[id].right, id);
     note_unreached(f, m);
 }
 
@@ -499,7 +500,7 @@ static bool add_all(const struct tok_vocab *s, struct bpe_merges *m)
             int32_t left = vocab_find(s, t.p, i);
             int32_t right = left < 0 ? -1 : vocab_find(s, t.p + i, t.n - i);
             if (right >= 0)
-                add_pair(m, &cap, (uint32_t)left, (uint32_t)right, id);
+                ranks_add_pair(m, &cap, (uint32_t)left, (uint32_t)right, id);
             if (m->npairs > RANK_PAIRS_MOST)
                 return false;
         }

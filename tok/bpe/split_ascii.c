@@ -20,8 +20,9 @@ WIDE static inline bool all_plain(const bool plain[128], __m512i bytes)
                                    _mm512_setzero_si512());
 }
 
-WIDE static size_t find(const unsigned char cut[128][16], const bool plain[128], const char *text,
-                        size_t at, size_t n, uint32_t *start, size_t *k)
+WIDE static size_t split_ascii_find(const unsigned char cut[128][16], const bool plain[128],
+                                    const char *text, size_t at, size_t n, uint32_t *start,
+                                    size_t *k)
 {
     const __m512i count = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     size_t found = *k;
@@ -53,7 +54,7 @@ size_t cut_ascii(const unsigned char cut[128][16], const bool plain[128], const 
 {
 #ifdef __x86_64__
     if (!((unsigned char)text[at - 1] & 0x80) && cpu_avx512_bytes())
-        return find(cut, plain, text, at, n, start, k);
+        return split_ascii_find(cut, plain, text, at, n, start, k);
 #endif
     (void)cut, (void)plain, (void)text, (void)n, (void)start, (void)k;
     return at;

@@ -73,7 +73,7 @@ static uint32_t left_side(const char *p, size_t n)
 #define MIX_RIGHT 0xC4657159u
 
 /* As vpmaddwd has it. */
-static uint32_t mix(uint32_t v, uint32_t by)
+static uint32_t split_mix(uint32_t v, uint32_t by)
 {
     return (uint32_t)((int16_t)v * (int16_t)by) +
            (uint32_t)((int16_t)(v >> 16) * (int16_t)(by >> 16));
@@ -82,7 +82,7 @@ static uint32_t mix(uint32_t v, uint32_t by)
 /* All that a character is the left side of lies in one line of memory. */
 static uint32_t *line_of(const struct cut *c, uint32_t left)
 {
-    return c->word + (mix(left, MIX_LEFT) & c->lines);
+    return c->word + (split_mix(left, MIX_LEFT) & c->lines);
 }
 
 /* For a token that begins inside the character before the place: of its last byte. */
@@ -94,7 +94,7 @@ static uint32_t *part_of(const struct cut *c, uint32_t last)
 /* May a token go from the left side that the line is of to this right side? */
 static bool has(const uint32_t *line, uint32_t right)
 {
-    uint32_t x = mix(right, MIX_RIGHT);
+    uint32_t x = split_mix(right, MIX_RIGHT);
     return line[(right & LEADS) | (x & SECOND)] >> (x >> PLACE & 31) & 1;
 }
 
@@ -124,7 +124,7 @@ void cut_finish(struct cut *c)
     *c = (struct cut){0};
 }
 
-static void add_pair(struct cut *c, const char *p, size_t at, size_t n)
+static void split_add_pair(struct cut *c, const char *p, size_t at, size_t n)
 {
     unsigned char a = (unsigned char)p[at - 1], b = (unsigned char)p[at];
     if ((a | b) < 0x80) {
@@ -140,14 +140,14 @@ static void add_pair(struct cut *c, const char *p, size_t at, size_t n)
         line[b & LEADS] = line[(b & LEADS) | SECOND] = UINT32_MAX;
         return;
     }
-    uint32_t right = side(p + at, k), x = mix(right, MIX_RIGHT);
+    uint32_t right = side(p + at, k), x = split_mix(right, MIX_RIGHT);
     line[(b & LEADS) | (x & SECOND)] |= 1u << (x >> PLACE & 31);
 }
 
 void cut_add_at(struct cut *c, const char *token, size_t at, size_t n)
 {
     if (!continues(token[at]))
-        add_pair(c, token, at, n);
+        split_add_pair(c, token, at, n);
 }
 
 void cut_add(struct cut *c, const char *token, size_t n)
@@ -244,8 +244,8 @@ static bool is_long(const char *text, uint32_t from, uint32_t to, uint32_t longe
 }
 
 /* Copies parts up to one that is to be cut; how many. */
-static size_t copy(const char *text, const uint32_t *start, size_t n, uint32_t longest,
-                   uint32_t *ret)
+static size_t split_copy(const char *text, const uint32_t *start, size_t n, uint32_t longest,
+                         uint32_t *ret)
 {
     size_t i = 0;
     for (; i < n && !is_long(text, start[i], start[i + 1], longest); i++)
@@ -543,7 +543,7 @@ static size_t copy_wide(const char *text, const uint32_t *start, size_t n, uint3
                         uint32_t *high, uint32_t *ret)
 {
     (void)high;
-    return copy(text, start, n, longest, ret);
+    return split_copy(text, start, n, longest, ret);
 }
 
 static size_t cut_blocks(const struct cut *c, const char *text, const uint32_t *start, size_t n,
@@ -585,7 +585,7 @@ size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, s
     size_t k = 0;
     for (size_t i = 0, count; i < n; i += count) {
         count = wide ? copy_wide(text, start + i, n - i, longest, &high, ret + k)
-                     : copy(text, start + i, n - i, longest, ret + k);
+                     : split_copy(text, start + i, n - i, longest, ret + k);
         k += count;
         i += count;
         count = n - i < REGION ? n - i : REGION;

@@ -66,7 +66,7 @@ static uint64_t table(uint32_t row, uint32_t column)
 }
 
 /* The four characters are in the lower three bytes of each; 0: the token ends before it. */
-static void add(struct split_point4 *t, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+static void split4_add(struct split_point4 *t, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
     uint32_t x = pair_hash(b, c), y = x * MIX_SECOND;
     t->word[x >> t->shift] |= table(a ? a * MIX_LEFT >> 29 : ANY, d ? d * MIX_RIGHT >> 29 : ANY);
@@ -82,8 +82,8 @@ void split_point4_add(struct split_point4 *t, const char *token, size_t n)
         bool behind = n - at >= 2 * WIDE_BYTES && is_wide(p + WIDE_BYTES);
         if (!is_wide(p) || !is_wide(p - WIDE_BYTES) || !(begins || before) || !(ends || behind))
             continue; /* never asked for */
-        add(t, before ? wide_at(p - 2 * WIDE_BYTES) : 0, wide_at(p - WIDE_BYTES), wide_at(p),
-            behind ? wide_at(p + WIDE_BYTES) : 0);
+        split4_add(t, before ? wide_at(p - 2 * WIDE_BYTES) : 0, wide_at(p - WIDE_BYTES), wide_at(p),
+                   behind ? wide_at(p + WIDE_BYTES) : 0);
     }
 }
 

@@ -51,7 +51,7 @@ uint64_t word_cache_misses(const struct word_cache *c)
     return c->misses;
 }
 
-static void put(struct tok_ids *ids, const uint32_t *id, size_t n)
+static void cache_put(struct tok_ids *ids, const uint32_t *id, size_t n)
 {
     memcpy(tok_ids_reserve(ids, n), id, n * sizeof(*id));
     ids->n += n;
@@ -115,7 +115,7 @@ static void prepare(const struct word_cache *c, const struct window *w, struct b
 }
 
 /* The ids of a word if it is here; true: they are few. */
-static inline bool take(uint64_t *to, bool here, bool full, uint64_t ids)
+static inline bool cache_take(uint64_t *to, bool here, bool full, uint64_t ids)
 {
     *to = here ? ids : full ? ids_at(LATER, 0) : ids_at(NEW, 0);
     return ids_here(*to);
@@ -130,7 +130,7 @@ static inline void look_up_small(struct window *w, struct batch *b)
         x += (small_entry_key(x + 1) == want) + 2 * (small_entry_key(x + 2) == want) +
              3 * (last == want);
         bool here = small_entry_key(x) == want;
-        bool few = take(&w->of.ids[word], here, last, small_entry_ids(x));
+        bool few = cache_take(&w->of.ids[word], here, last, small_entry_ids(x));
         b->missing |= (uint64_t)!few << i;
     }
 }
@@ -144,7 +144,7 @@ static inline void look_up_larger(struct window *w, struct batch *b)
         bool full = entry_ids(x + 1);
         x += !entry_is(x, key);
         bool here = entry_is(x, key) & (key.high != 0);
-        b->missing |= (uint64_t)!take(&w->of.ids[word], here, full, entry_ids(x)) << i;
+        b->missing |= (uint64_t)!cache_take(&w->of.ids[word], here, full, entry_ids(x)) << i;
     }
 }
 
@@ -166,8 +166,8 @@ static void look_up(struct word_cache *c, struct window *w, struct batch *b)
 }
 
 /* Word i of the window. `ids`: as ids_pack says. */
-static void keep(struct word_cache *c, const struct window *w, size_t i, const int32_t *id,
-                 size_t n, uint64_t ids)
+static void cache_keep(struct word_cache *c, const struct window *w, size_t i, const int32_t *id,
+                       size_t n, uint64_t ids)
 {
     size_t length = w->start[i + 1] - w->start[i];
     const char *p = w->text + w->start[i];
@@ -183,7 +183,7 @@ static void keep(struct word_cache *c, const struct window *w, size_t i, const i
 }
 
 /* The table's ids of a word of up to SHORT bytes; 0: it is not there. */
-static uint64_t find(const struct word_cache *c, const struct window *w, size_t i)
+static uint64_t cache_find(const struct word_cache *c, const struct window *w, size_t i)
 {
     uint64_t small = w->of.key[i], hash = w->of.hash[i];
     uint64_t ids = small ? small_find(&c->t->small, small, hash) : 0;
@@ -246,7 +246,7 @@ static int fetch_list(struct word_cache *c, struct window *w, uint32_t *others, 
     for (size_t k = 0; k < count && !code; from = c->list.end[k++]) {
         size_t i = others[k], to = c->list.end[k];
         uint64_t packed = set_fresh(c, w, i, from, to);
-        keep(c, w, i, c->fresh.id + from, to - from, packed);
+        cache_keep(c, w, i, c->fresh.id + from, to - from, packed);
     }
     return code;
 }
@@ -286,7 +286,7 @@ static int fetch_short(struct word_cache *c, struct window *w, const struct mode
             put_aside(c, w, i);
             continue;
         }
-        uint64_t ids = ids_are(w->of.ids[i], NEW) ? 0 : find(c, w, i);
+        uint64_t ids = ids_are(w->of.ids[i], NEW) ? 0 : cache_find(c, w, i);
         if (ids) {
             w->of.ids[i] = ids;
             continue;
@@ -323,7 +323,7 @@ static int fetch_longer(struct word_cache *c, struct window *w, size_t first, si
             continue;
         }
         size_t from = c->fresh.n;
-        put(&c->fresh, longer_ids(x), x->n);
+        cache_put(&c->fresh, longer_ids(x), x->n);
         set_fresh(c, w, i, from, c->fresh.n);
     }
     return count ? fetch_list(c, w, others, count, m, e) : 0;
@@ -342,8 +342,8 @@ static int fetch_all(struct word_cache *c, struct window *w, const struct model 
 }
 
 /* Of any number, but none that is to be looked up. */
-static void put_ids(const struct word_cache *c, const struct window *w, uint64_t word,
-                    struct tok_ids *ids)
+static void cache_put_ids(const struct word_cache *c, const struct window *w, uint64_t word,
+                          struct tok_ids *ids)
 {
     if (ids_here(word)) {
         ids->n += ids_unpack(&word, 1, c->bits, tok_ids_reserve(ids, PACKED + IDS_SLACK));
@@ -374,9 +374,9 @@ static int put_later(struct word_cache *c, const struct window *w, size_t i, con
                      struct tok_ids *ids, struct err *e)
 {
     size_t length = w->start[i + 1] - w->start[i], before = ids->n;
-    uint64_t here = find(c, w, i);
+    uint64_t here = cache_find(c, w, i);
     if (here) {
-        put_ids(c, w, here, ids);
+        cache_put_ids(c, w, here, ids);
         return 0;
     }
     c->list = (struct word_list){
@@ -385,7 +385,7 @@ static int put_later(struct word_cache *c, const struct window *w, size_t i, con
     const int32_t *id = ids->id + before;
     size_t n = ids->n - before;
     if (!code)
-        keep(c, w, i, id, n, ids_pack(id, n, c->bits));
+        cache_keep(c, w, i, id, n, ids_pack(id, n, c->bits));
     return code;
 }
 
@@ -405,7 +405,7 @@ static int emit(struct word_cache *c, const struct window *w, const struct model
         if (ids_are(w->of.ids[i], LATER))
             code = put_later(c, w, i, m, ids, e);
         else
-            put_ids(c, w, w->of.ids[i], ids);
+            cache_put_ids(c, w, w->of.ids[i], ids);
         if (code)
             return code;
     }

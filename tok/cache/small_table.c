@@ -88,7 +88,8 @@ static bool is_in(const struct small_bucket *b, uint64_t key)
 }
 
 /* Into the first free entry, at home or beside it; or nowhere. */
-static inline bool put(struct small_table *t, struct small word, uint64_t hash, bool alone)
+static inline bool small_table_put(struct small_table *t, struct small word, uint64_t hash,
+                                   bool alone)
 {
     uint64_t place = hash >> (64 - t->bits);
     for (int side = 0; side < 2; side++, word.key |= SMALL_BESIDE) {
@@ -108,7 +109,7 @@ static inline bool put(struct small_table *t, struct small word, uint64_t hash, 
 
 bool small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids, bool alone)
 {
-    return put(t, (struct small){key, ids}, hash, alone);
+    return small_table_put(t, (struct small){key, ids}, hash, alone);
 }
 
 /* ---- alone --------------------------------------------------------------------------------- */
@@ -161,13 +162,13 @@ size_t small_grow(struct small_table *t)
         }
         used += n - away;
         for (size_t i = 0; i < away; i++)
-            used += put(t, word[i], hash[i], true);
+            used += small_table_put(t, word[i], hash[i], true);
     }
     return used;
 }
 
 /* Empties half of the entries, or those whose ids are elsewhere, of this kind; how many stay. */
-static size_t empty(struct small_table *t, bool half, unsigned kind)
+static size_t small_table_empty(struct small_table *t, bool half, unsigned kind)
 {
     size_t used = 0;
     for (uint64_t i = 0; i < (uint64_t)IN << t->bits; i++) {
@@ -186,10 +187,10 @@ static size_t empty(struct small_table *t, bool half, unsigned kind)
 /* The newer ones of each bucket go, and those beside their own, only found behind a full one. */
 size_t small_thin(struct small_table *t)
 {
-    return empty(t, true, 0);
+    return small_table_empty(t, true, 0);
 }
 
 size_t small_drop(struct small_table *t, unsigned kind)
 {
-    return empty(t, false, kind);
+    return small_table_empty(t, false, kind);
 }

@@ -173,7 +173,7 @@ uint64_t word_table_find(const struct word_table *t, struct key key, uint64_t ha
 }
 
 /* Into the first free entry, at home or near it; or nowhere. */
-static bool put(struct word_table *t, struct key key, uint64_t hash, uint64_t ids, bool alone)
+static bool table_put(struct word_table *t, struct key key, uint64_t hash, uint64_t ids, bool alone)
 {
     uint32_t place = (uint32_t)(word_table_bucket(t, hash) - t->bucket);
     for (uint32_t k = 0; k < 2 * NEAR; k++) {
@@ -191,7 +191,7 @@ static bool put(struct word_table *t, struct key key, uint64_t hash, uint64_t id
 
 void word_table_keep(struct word_user *u, struct key key, uint64_t hash, uint64_t ids)
 {
-    put(u->t, key, hash, ids, alone(u));
+    table_put(u->t, key, hash, ids, alone(u));
     u->nlarger++;
 }
 
@@ -311,7 +311,7 @@ struct word {
 };
 
 /* What an entry has, which is free then. */
-static struct word take(struct entry *x)
+static struct word table_take(struct entry *x)
 {
     struct word was = {{x->low, x->high}, x->ids};
     atomic_store_explicit(&x->low, 0, memory_order_relaxed);
@@ -325,7 +325,7 @@ static struct word take(struct entry *x)
  * buckets go to the groups that have the same place in it, in the old part and in the new ones: at
  * home, or else, where that is full, next to it.
  */
-static void grow(struct word_table *t)
+static void table_grow(struct word_table *t)
 {
     uint32_t n = t->mask + 1;
     size_t used = 0;
@@ -334,18 +334,18 @@ static void grow(struct word_table *t)
         struct word x[2 * NEAR], *away[2 * NEAR];
         size_t count = 0, naway = 0;
         for (uint32_t i = 0; i < 2 * NEAR; i++) {
-            x[count] = take(&t->bucket[first + i / 2].at[i % 2]);
+            x[count] = table_take(&t->bucket[first + i / 2].at[i % 2]);
             count += x[count].ids != 0;
         }
         for (size_t i = 0; i < count; i++) {
             uint64_t hash = hash_of(x[i].key);
             if (is_free(&word_table_bucket(t, hash)->at[1]))
-                used += put(t, x[i].key, hash, x[i].ids, true);
+                used += table_put(t, x[i].key, hash, x[i].ids, true);
             else
                 away[naway++] = &x[i];
         }
         for (size_t i = 0; i < naway; i++)
-            used += put(t, away[i]->key, hash_of(away[i]->key), away[i]->ids, true);
+            used += table_put(t, away[i]->key, hash_of(away[i]->key), away[i]->ids, true);
     }
     t->nlarger = used;
 }
@@ -359,7 +359,7 @@ static void empty_larger(struct word_table *t, bool half)
         struct key key = {x->low, x->high};
         bool away = half && word_table_bucket(t, hash_of(key)) != &t->bucket[i / 2];
         if (half ? i % 2 || away : ids_are(entry_ids(x), IDS_MANY))
-            take(x);
+            table_take(x);
         used += !is_free(x);
     }
     t->nlarger = used;
@@ -384,7 +384,7 @@ static void drop_longer(struct word_table *t)
 }
 
 /* Whether so many bytes more stay below the bound; if not, the longer words make room. */
-static bool make_room(struct word_table *t, size_t more)
+static bool table_make_room(struct word_table *t, size_t more)
 {
     bool fits = word_table_bytes(t) + more <= t->bound;
     if (!fits)
@@ -431,17 +431,17 @@ static void tidy(struct word_table *t)
         drop_many(t);
     if (is_full(&t->longer))
         drop_longer(t);
-    if (many_longer(t) && make_room(t, slot_bytes(t)))
+    if (many_longer(t) && table_make_room(t, slot_bytes(t)))
         grow_slots(t);
     if (many_small(t)) {
         size_t more = small_growth(&t->small);
         if (more)
-            make_room(t, more);
+            table_make_room(t, more);
         t->nsmall = more ? small_grow(&t->small) : small_thin(&t->small);
     }
     if (many_larger(t) && t->mask + 1 < t->most) {
-        make_room(t, bucket_bytes(larger(t)) - bucket_bytes(t->mask));
-        grow(t);
+        table_make_room(t, bucket_bytes(larger(t)) - bucket_bytes(t->mask));
+        table_grow(t);
     } else if (many_larger(t)) {
         empty_larger(t, true);
     }
@@ -457,7 +457,7 @@ void word_table_enter(struct word_user *u)
     }
 }
 
-static void add(_Atomic size_t *sum, size_t n)
+static void table_add(_Atomic size_t *sum, size_t n)
 {
     if (n)
         atomic_fetch_add_explicit(sum, n, memory_order_relaxed);
@@ -467,9 +467,9 @@ void word_table_leave(struct word_user *u)
 {
     struct word_table *t = u->t;
     if (u->nsmall | u->nlarger | u->nlonger) {
-        add(&t->nsmall, u->nsmall);
-        add(&t->nlarger, u->nlarger);
-        add(&t->nlonger, u->nlonger);
+        table_add(&t->nsmall, u->nsmall);
+        table_add(&t->nlarger, u->nlarger);
+        table_add(&t->nlonger, u->nlonger);
         u->nsmall = u->nlarger = u->nlonger = 0;
         if (many_small(t) || many_larger(t) || many_longer(t))
             rwlock_request_exclusive(&t->gate);

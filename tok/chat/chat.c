@@ -280,8 +280,8 @@ uint64_t chat_work_specials(const struct chat_work *w)
 
 /* ---- messages to parts ---------------------------------------------------------------------- */
 
-static void put(struct chat_work *w, const char *text, size_t n, const struct chat_special *special,
-                bool learnt)
+static void chat_put(struct chat_work *w, const char *text, size_t n,
+                     const struct chat_special *special, bool learnt)
 {
     if (w->nparts == w->cap) {
         w->cap = w->cap * 2 + 32;
@@ -297,14 +297,14 @@ static void put_form(struct chat_work *w, const char *text, bool learnt)
     while (*text) {
         size_t n = strcspn(text, "{");
         if (n)
-            put(w, text, n, NULL, learnt);
+            chat_put(w, text, n, NULL, learnt);
         text += n;
         if (!*text)
             return;
         n = strcspn(text, "}");
         const struct chat_special *s = special_at(w->chat, text + 1, n - 1);
         if (s->id >= 0)
-            put(w, NULL, 0, s, learnt);
+            chat_put(w, NULL, 0, s, learnt);
         text += n + 1;
     }
 }
@@ -317,7 +317,7 @@ static size_t space_at(const char *p, const char *end)
     return uni_space(c) || (c >= 28 && c <= 31) ? k : 0;
 }
 
-static void put_text(struct chat_work *w, const char *text, size_t n, bool learnt)
+static void chat_put_text(struct chat_work *w, const char *text, size_t n, bool learnt)
 {
     const char *end = text + n;
     if (w->chat->form->trim) {
@@ -334,11 +334,11 @@ static void put_text(struct chat_work *w, const char *text, size_t n, bool learn
         }
     }
     if (end > text)
-        put(w, text, (size_t)(end - text), NULL, learnt);
+        chat_put(w, text, (size_t)(end - text), NULL, learnt);
 }
 
 /* ERR_DATA unless all messages have a place. */
-static int judge(const struct chat *c, const struct chat_message *m, size_t n, struct err *e)
+static int chat_judge(const struct chat *c, const struct chat_message *m, size_t n, struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
         const char *name = chat_role_name(m[i].role);
@@ -369,7 +369,7 @@ static void put_preamble(struct chat_work *w, const struct chat_message *m, size
         if (m[i].role == CHAT_INPUT)
             text = f->preamble_input;
     put_form(w, f->turn[CHAT_SYSTEM].open, false);
-    put(w, text, strlen(text), NULL, false);
+    chat_put(w, text, strlen(text), NULL, false);
     put_form(w, f->turn[CHAT_SYSTEM].close, false);
 }
 
@@ -380,21 +380,21 @@ static void put_message(struct chat_work *w, const struct chat_message *m,
     bool learnt = m->role == CHAT_ASSISTANT;
     put_form(w, t->open, false);
     put_form(w, t->lead, learnt);
-    put_text(w, m->text, m->n, learnt);
+    chat_put_text(w, m->text, m->n, learnt);
     if (joined) {
-        put(w, "\n", 1, NULL, learnt);
-        put_text(w, joined->text, joined->n, learnt);
+        chat_put(w, "\n", 1, NULL, learnt);
+        chat_put_text(w, joined->text, joined->n, learnt);
     }
     put_form(w, t->close, learnt);
     put_form(w, t->after, false);
 }
 
-static int lay_out(struct chat_work *w, const struct chat_message *m, size_t n, bool open,
-                   struct err *e)
+static int chat_lay_out(struct chat_work *w, const struct chat_message *m, size_t n, bool open,
+                        struct err *e)
 {
     const struct chat_form *f = w->chat->form;
     w->nparts = 0;
-    int code = judge(w->chat, m, n, e);
+    int code = chat_judge(w->chat, m, n, e);
     if (code)
         return code;
     put_form(w, f->begin, false);
@@ -566,7 +566,7 @@ int chat_encode(const struct chat *c, struct chat_work *w, const struct chat_mes
                 bool open, struct tok_ids *ids, struct buf *mask, struct err *e)
 {
     BUG_ON(w->chat != c, "work of another chat");
-    int code = lay_out(w, m, n, open, e);
+    int code = chat_lay_out(w, m, n, open, e);
     w->behind = NULL;
     buf_reset(&w->run);
     buf_reset(&w->run_mask);
@@ -591,7 +591,7 @@ int chat_text(const struct chat *c, struct chat_work *w, const struct chat_messa
               bool open, struct buf *ret, struct err *e)
 {
     BUG_ON(w->chat != c, "work of another chat");
-    int code = lay_out(w, m, n, open, e);
+    int code = chat_lay_out(w, m, n, open, e);
     for (size_t i = 0; i < w->nparts && !code; i++) {
         const struct chat_part *p = &w->part[i];
         buf_add(ret, p->special ? p->special->piece : p->text,

@@ -41,7 +41,8 @@ void chat_marks_finish(struct chat_marks *m)
 }
 
 /* Where the mark stands next, from `at` on; n: nowhere. */
-static size_t find(const struct tok_ids *mark, const int32_t *id, size_t n, size_t at, int64_t pad)
+static size_t mask_find(const struct tok_ids *mark, const int32_t *id, size_t n, size_t at,
+                        int64_t pad)
 {
     for (; mark->n <= n && at <= n - mark->n; at++) {
         size_t k = 0;
@@ -58,8 +59,8 @@ static bool mask_before(const struct chat_marks *m, const int32_t *id, size_t n,
                         char *mask)
 {
     size_t end = 0;
-    for (size_t at = find(&m->answer, id, n, 0, pad); at < n;
-         at = find(&m->answer, id, n, at + 1, pad))
+    for (size_t at = mask_find(&m->answer, id, n, 0, pad); at < n;
+         at = mask_find(&m->answer, id, n, at + 1, pad))
         end = at + m->answer.n;
     memset(mask, 0, end);
     return end > 0;
@@ -72,7 +73,8 @@ static bool mask_before(const struct chat_marks *m, const int32_t *id, size_t n,
 static bool mask_between(const struct chat_marks *m, const int32_t *id, size_t n, int64_t pad,
                          char *mask)
 {
-    size_t answer = find(&m->answer, id, n, 0, pad), question = find(&m->question, id, n, 0, pad);
+    size_t answer = mask_find(&m->answer, id, n, 0, pad),
+           question = mask_find(&m->question, id, n, 0, pad);
     if (answer == n || question == n)
         return false;
     bool first = true, zero = question > answer + m->answer.n;
@@ -82,11 +84,11 @@ static bool mask_between(const struct chat_marks *m, const int32_t *id, size_t n
         if (from < to)
             memset(mask + from, 0, to - from);
         if (!zero)
-            question = find(&m->question, id, n, question + 1, pad);
-        answer = find(&m->answer, id, n, answer + 1, pad);
+            question = mask_find(&m->question, id, n, question + 1, pad);
+        answer = mask_find(&m->answer, id, n, answer + 1, pad);
         zero = first = false;
     }
-    for (; question < n; question = find(&m->question, id, n, question + 1, pad))
+    for (; question < n; question = mask_find(&m->question, id, n, question + 1, pad))
         last = question;
     if (last)
         memset(mask + last, 0, n - last);

@@ -7,7 +7,7 @@
 #include "base/format/json.h"
 #include "base/core/mem.h"
 
-static void add(struct chat_record *r, enum chat_role role, const char *text, size_t n)
+static void read_add(struct chat_record *r, enum chat_role role, const char *text, size_t n)
 {
     if (r->n == r->cap) {
         r->cap = r->cap * 2 + 8;
@@ -31,7 +31,7 @@ static int find_role(const struct json *j, enum chat_role *ret)
 }
 
 /* Texts of a list of parts, one behind the other; false if there is something else among them. */
-static bool join(struct chat_record *r, const struct json *list, size_t *ret_n)
+static bool read_join(struct chat_record *r, const struct json *list, size_t *ret_n)
 {
     size_t from = r->joined.len;
     for (size_t i = 0; i < list->length; i++) {
@@ -60,9 +60,9 @@ static int add_message(struct chat_record *r, const struct json *j, size_t numbe
                        "assistant, tool, human, gpt and observation",
                        number, role->string);
     if (text && text->kind == JSON_STRING) {
-        add(r, is, text->string, text->length);
-    } else if (text && text->kind == JSON_ARRAY && join(r, text, &n)) {
-        add(r, is, NULL, n); /* its place is known when the buffer no longer grows */
+        read_add(r, is, text->string, text->length);
+    } else if (text && text->kind == JSON_ARRAY && read_join(r, text, &n)) {
+        read_add(r, is, NULL, n); /* its place is known when the buffer no longer grows */
     } else {
         return err_set(e, ERR_DATA,
                        "message %zu: the value of \"%s\" is no text, nor a list of "
@@ -72,8 +72,8 @@ static int add_message(struct chat_record *r, const struct json *j, size_t numbe
     return 0;
 }
 
-static int add_list(struct chat_record *r, const struct json *list, const char *key,
-                    const char *role_key, const char *text_key, struct err *e)
+static int read_add_list(struct chat_record *r, const struct json *list, const char *key,
+                         const char *role_key, const char *text_key, struct err *e)
 {
     if (list->kind != JSON_ARRAY)
         return err_set(e, ERR_DATA, "the value of \"%s\" is no list of messages", key);
@@ -99,10 +99,10 @@ static int add_side(struct chat_record *r, const struct json *v, const char *key
                     enum chat_role role, struct err *e)
 {
     if (v->kind == JSON_ARRAY)
-        return add_list(r, v, key, "role", "content", e);
+        return read_add_list(r, v, key, "role", "content", e);
     int code = need_text(v, key, e);
     if (!code)
-        add(r, role, v->string, v->length);
+        read_add(r, role, v->string, v->length);
     return code;
 }
 
@@ -117,10 +117,10 @@ static int add_instruction(struct chat_record *r, const struct json *root, struc
         code = need_text(input, "input", e);
     if (code)
         return code;
-    add(r, CHAT_USER, instruction->string, instruction->length);
+    read_add(r, CHAT_USER, instruction->string, instruction->length);
     if (input && input->length)
-        add(r, CHAT_INPUT, input->string, input->length);
-    add(r, CHAT_ASSISTANT, output->string, output->length);
+        read_add(r, CHAT_INPUT, input->string, input->length);
+    read_add(r, CHAT_ASSISTANT, output->string, output->length);
     return 0;
 }
 
@@ -128,10 +128,10 @@ static int read_root(struct chat_record *r, const struct json *root, struct err 
 {
     const struct json *v = json_get(root, "messages");
     if (v)
-        return add_list(r, v, "messages", "role", "content", e);
+        return read_add_list(r, v, "messages", "role", "content", e);
     v = json_get(root, "conversations");
     if (v)
-        return add_list(r, v, "conversations", "from", "value", e);
+        return read_add_list(r, v, "conversations", "from", "value", e);
     v = json_get(root, "prompt");
     if (!v)
         return json_get(root, "instruction")
@@ -147,7 +147,7 @@ static int read_root(struct chat_record *r, const struct json *root, struct err 
     return code ? code : add_side(r, answer, key, CHAT_ASSISTANT, e);
 }
 
-static int parse(struct chat_record *r, const char *line, size_t n, struct err *e)
+static int read_parse(struct chat_record *r, const char *line, size_t n, struct err *e)
 {
     r->n = 0;
     buf_reset(&r->joined);
@@ -159,7 +159,7 @@ static int parse(struct chat_record *r, const char *line, size_t n, struct err *
 
 int chat_read(struct chat_record *r, const char *line, size_t n, struct err *e)
 {
-    int code = parse(r, line, n, e);
+    int code = read_parse(r, line, n, e);
     if (!code)
         code = read_root(r, json_root(r->doc), e);
     const char *joined = buf_str(&r->joined);

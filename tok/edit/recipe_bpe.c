@@ -37,7 +37,7 @@ static uint64_t key_of(int32_t left, int32_t right)
     return ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) + 1;
 }
 
-static struct slot *find(const struct recipe_bpe *b, uint64_t pair)
+static struct slot *recipe_bpe_find(const struct recipe_bpe *b, uint64_t pair)
 {
     uint64_t h = pair * 0x9E3779B97F4A7C15u;
     size_t i = (size_t)(h >> 20) & b->mask;
@@ -57,7 +57,7 @@ struct recipe_bpe *recipe_bpe_create(const struct recipe *r)
     b->slot = mem_new(n, sizeof(*b->slot));
     for (size_t i = 0; i < r->nmerges; i++) {
         const struct recipe_merge *m = &r->merge[i];
-        struct slot *s = find(b, key_of(m->left, m->right));
+        struct slot *s = recipe_bpe_find(b, key_of(m->left, m->right));
         uint32_t rank = r->from == RECIPE_TIKTOKEN ? (uint32_t)m->id : (uint32_t)i;
         /* a later line takes the place of an earlier one, as when tokenizers reads it */
         *s = (struct slot){key_of(m->left, m->right), rank, m->id};
@@ -77,7 +77,7 @@ void recipe_bpe_destroy(struct recipe_bpe *b)
 
 bool recipe_bpe_has(const struct recipe_bpe *b, int32_t left, int32_t right)
 {
-    return find(b, key_of(left, right))->pair != 0;
+    return recipe_bpe_find(b, key_of(left, right))->pair != 0;
 }
 
 /* The piece of one character, with the prefix and suffix that its place asks for. */
@@ -97,7 +97,7 @@ static int32_t character(const struct recipe *r, const char *p, size_t n, bool f
 
 /* The characters of a piece; 0: one of them is no piece and cannot be merged. A prefix or suffix is
  * spelt in the piece only once. */
-static size_t spell(struct recipe_bpe *b, int32_t id)
+static size_t recipe_bpe_spell(struct recipe_bpe *b, int32_t id)
 {
     const struct recipe *r = b->r;
     const struct recipe_piece *p = &r->piece[id];
@@ -125,12 +125,12 @@ static size_t spell(struct recipe_bpe *b, int32_t id)
 }
 
 /* What two neighbours are merged into, the least `order` first; -1: nothing. */
-static int32_t join(const struct recipe_bpe *b, const char *begin, const struct symbol *s,
-                    double *order)
+static int32_t recipe_bpe_join(const struct recipe_bpe *b, const char *begin,
+                               const struct symbol *s, double *order)
 {
     const struct recipe *r = b->r;
     if (r->from != RECIPE_SP) {
-        const struct slot *m = find(b, key_of(s[0].id, s[1].id));
+        const struct slot *m = recipe_bpe_find(b, key_of(s[0].id, s[1].id));
         *order = m->rank;
         return m->pair ? m->id : -1;
     }
@@ -140,9 +140,9 @@ static int32_t join(const struct recipe_bpe *b, const char *begin, const struct 
     return type == SP_NORMAL || type == SP_USER || type == SP_UNUSED ? id : -1;
 }
 
-static bool merge(struct recipe_bpe *b, int32_t id)
+static bool recipe_bpe_merge(struct recipe_bpe *b, int32_t id)
 {
-    size_t n = spell(b, id);
+    size_t n = recipe_bpe_spell(b, id);
     b->nmade = 0;
     while (n > 1) {
         const char *begin = b->r->piece[id].text;
@@ -150,7 +150,7 @@ static bool merge(struct recipe_bpe *b, int32_t id)
         double least = 0, order;
         size_t at = 0;
         for (size_t i = 0; i + 1 < n; begin = b->sym[i++].end) {
-            int32_t made = join(b, begin, b->sym + i, &order);
+            int32_t made = recipe_bpe_join(b, begin, b->sym + i, &order);
             if (made >= 0 && (best < 0 || order < least)) {
                 best = made;
                 least = order;
@@ -169,14 +169,14 @@ static bool merge(struct recipe_bpe *b, int32_t id)
 
 bool recipe_bpe_reaches(struct recipe_bpe *b, int32_t id)
 {
-    return merge(b, id);
+    return recipe_bpe_merge(b, id);
 }
 
 bool recipe_bpe_walk(struct recipe_bpe *b, int32_t id, void (*on)(void *arg, int32_t id), void *arg)
 {
-    if (!merge(b, id))
+    if (!recipe_bpe_merge(b, id))
         return false;
-    size_t n = spell(b, id), nmade = b->nmade;
+    size_t n = recipe_bpe_spell(b, id), nmade = b->nmade;
     for (size_t i = 0; i < n; i++)
         if (b->sym[i].id >= 0)
             on(arg, b->sym[i].id);

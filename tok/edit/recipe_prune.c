@@ -25,7 +25,7 @@ struct prune {
     size_t nwanted, cap;
 };
 
-static void keep(struct prune *p, int32_t id)
+static void recipe_prune_keep(struct prune *p, int32_t id)
 {
     p->kept += !p->keep[id];
     p->keep[id] = true;
@@ -37,7 +37,7 @@ static void keep_found(struct prune *p, const char *text, size_t n)
 {
     int32_t id = recipe_find(p->r, text, n);
     if (id >= 0)
-        keep(p, id);
+        recipe_prune_keep(p, id);
 }
 
 static void keep_bytes(struct prune *p, bool letters)
@@ -64,7 +64,7 @@ static void keep_seen(void *arg, int64_t id)
 {
     struct prune *p = arg;
     if (has_piece(p, id))
-        keep(p, (int32_t)id);
+        recipe_prune_keep(p, (int32_t)id);
     else
         p->stray = id;
 }
@@ -74,17 +74,17 @@ static void keep_needed(struct prune *p, const struct tokenizer *t)
     const struct recipe *r = p->r;
     struct token_bytes s;
     for (size_t i = 0; i < r->ntokens; i++)
-        keep(p, r->token[i].id);
+        recipe_prune_keep(p, r->token[i].id);
     for (size_t i = 0; i < r->npieces; i++)
         if (r->piece[i].text && r->piece[i].type != SP_NORMAL && r->piece[i].type != SP_UNUSED)
-            keep(p, (int32_t)i);
+            recipe_prune_keep(p, (int32_t)i);
     for (int64_t id = (int64_t)r->npieces; id < p->size; id++)
         if (has_piece(p, id))
-            keep(p, (int32_t)id);
+            recipe_prune_keep(p, (int32_t)id);
     if (r->unk)
         keep_found(p, r->unk, strlen(r->unk));
     if (r->unk_id >= 0)
-        keep(p, (int32_t)r->unk_id);
+        recipe_prune_keep(p, (int32_t)r->unk_id);
     recipe_see_ids(r, PART_POST_PROCESSOR, keep_seen, p);
     recipe_see_ids(r, PART_PADDING, keep_seen, p);
     token_bytes_init(&s, t);
@@ -107,9 +107,9 @@ static void keep_ends(struct prune *p)
             most = (int64_t)i;
     }
     if (least >= 0)
-        keep(p, (int32_t)least);
+        recipe_prune_keep(p, (int32_t)least);
     if (most >= 0 && r->sp.count[SP_USER])
-        keep(p, (int32_t)most);
+        recipe_prune_keep(p, (int32_t)most);
 }
 
 /* ---- what else ------------------------------------------------------------------------------ */
@@ -194,7 +194,7 @@ static void keep_candidate(struct prune *p, const struct candidate *c, size_t si
     if (size && p->kept + p->nwanted > size)
         return;
     for (size_t i = 0; i < p->nwanted; i++)
-        keep(p, p->wanted[i]);
+        recipe_prune_keep(p, p->wanted[i]);
 }
 
 /* ---- the new vocabulary --------------------------------------------------------------------- */
@@ -230,7 +230,7 @@ static void move_pieces(struct recipe *r, const int32_t *map, int64_t size)
 }
 
 /* In their order; added tokens that are no pieces come last, as readers count them. */
-static void number(const struct prune *p, struct recipe_rows *w, int32_t *map)
+static void recipe_prune_number(const struct prune *p, struct recipe_rows *w, int32_t *map)
 {
     const struct recipe *r = p->r;
     *w = (struct recipe_rows){.old_size = (size_t)p->size};
@@ -245,8 +245,8 @@ static void number(const struct prune *p, struct recipe_rows *w, int32_t *map)
             }
 }
 
-static int choose(struct prune *p, const struct tokenizer *t, const uint64_t *count, size_t size,
-                  struct err *e)
+static int recipe_prune_choose(struct prune *p, const struct tokenizer *t, const uint64_t *count,
+                               size_t size, struct err *e)
 {
     keep_needed(p, t);
     if (p->stray >= 0)
@@ -293,11 +293,11 @@ int recipe_prune(struct recipe *r, const struct tokenizer *t, const uint64_t *co
     bool merges = r->model == MODEL_BPE && (r->from != RECIPE_SP || r->sp.kind == SP_BPE);
     p.keep = mem_new((size_t)p.size + 1, sizeof(*p.keep));
     p.bpe = merges ? recipe_bpe_create(r) : NULL;
-    int code = choose(&p, t, count, size, e);
+    int code = recipe_prune_choose(&p, t, count, size, e);
     if (!code) {
         int32_t *map = mem_new((size_t)p.size + 1, sizeof(*map));
         note_characters(r, &p);
-        number(&p, ret, map);
+        recipe_prune_number(&p, ret, map);
         move_pieces(r, map, p.size);
         free(map);
     }

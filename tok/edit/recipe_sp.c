@@ -53,8 +53,8 @@ static void put_replace(struct buf *b, const char *kind, const char *pattern, co
 }
 
 /* A list of steps that each end in a comma, as one part. */
-static const char *join(struct recipe *r, struct buf *b, const char *type, const char *list,
-                        size_t steps)
+static const char *recipe_sp_join(struct recipe *r, struct buf *b, const char *type,
+                                  const char *list, size_t steps)
 {
     struct buf out = {0};
     if (steps == 0)
@@ -112,7 +112,7 @@ static void put_decoder(struct recipe *r)
         buf_adds(&b, "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0},");
         steps++;
     }
-    r->part[PART_DECODER] = join(r, &b, "Sequence", "decoders", steps);
+    r->part[PART_DECODER] = recipe_sp_join(r, &b, "Sequence", "decoders", steps);
     buf_finish(&b);
 }
 
@@ -143,7 +143,7 @@ static void put_parts(struct recipe *r)
         put_replace(&b, "String", " ", MARK);
         steps++;
     }
-    r->part[PART_NORMALIZER] = join(r, &b, "Sequence", "normalizers", steps);
+    r->part[PART_NORMALIZER] = recipe_sp_join(r, &b, "Sequence", "normalizers", steps);
     if (first || split)
         put_metaspace(r, PART_PRE_TOKENIZER, first ? "first" : "never", split);
     put_decoder(r);

@@ -108,7 +108,7 @@ static enum scan_family family_of(const struct recipe *r)
 }
 
 /* Special tokens lose their role with a note; others that are added would be lost to the text. */
-static int check_tokens(struct recipe *r, enum recipe_format f, struct err *e)
+static int recipe_to_check_tokens(struct recipe *r, enum recipe_format f, struct err *e)
 {
     for (size_t i = 0; i < r->ntokens; i++) {
         const struct recipe_token *t = &r->token[i];
@@ -154,7 +154,7 @@ static int to_gpt2(struct recipe *r, struct err *e)
                    ? recipe_refuse_part(r, RECIPE_GPT2, PART_PRE_TOKENIZER, e)
                    : recipe_refuse(r, RECIPE_GPT2, e, "the pattern ", r->pattern);
     if (!code)
-        code = check_tokens(r, RECIPE_GPT2, e);
+        code = recipe_to_check_tokens(r, RECIPE_GPT2, e);
     if (!code && r->from == RECIPE_TIKTOKEN)
         recipe_derive_merges(r, true);
     if (!code && r->ignore_merges)
@@ -216,7 +216,7 @@ static int to_tiktoken(struct recipe *r, struct err *e)
     if (!code && !one_pattern(r))
         code = recipe_refuse_part(r, RECIPE_TIKTOKEN, PART_PRE_TOKENIZER, e);
     if (!code)
-        code = check_tokens(r, RECIPE_TIKTOKEN, e);
+        code = recipe_to_check_tokens(r, RECIPE_TIKTOKEN, e);
     if (!code && !r->ignore_merges)
         code = check_reached(r, RECIPE_TIKTOKEN, e);
     if (code)
@@ -251,7 +251,7 @@ static int to_bert(struct recipe *r, struct err *e)
     if (!code && r->max_chars != 100)
         code = recipe_refuse(r, RECIPE_BERT, e, "a max_input_chars_per_word other than 100", "");
     if (!code)
-        code = check_tokens(r, RECIPE_BERT, e);
+        code = recipe_to_check_tokens(r, RECIPE_BERT, e);
     if (code)
         return code;
     recipe_settle_tokens(r);
@@ -322,12 +322,12 @@ static int tiktoken_to_hf(struct recipe *r, struct err *e)
     return bytes_to_hf(r, e);
 }
 
-static void put_special(struct buf *b, const char *text, int type)
+static void recipe_to_put_special(struct buf *b, const char *text, int type)
 {
     buf_addf(b, "{\"SpecialToken\":{\"id\":\"%s\",\"type_id\":%d}}", text, type);
 }
 
-static void put_sequence(struct buf *b, const char *name, int type)
+static void recipe_to_put_sequence(struct buf *b, const char *name, int type)
 {
     buf_addf(b, ",{\"Sequence\":{\"id\":\"%s\",\"type_id\":%d}}", name, type);
 }
@@ -341,14 +341,14 @@ static void bert_template(struct recipe *r)
         return;
     buf_adds(&b, "{\"type\":\"TemplateProcessing\",\"single\":[");
     for (int pair = 0; pair < 2; pair++) {
-        put_special(&b, "[CLS]", 0);
-        put_sequence(&b, "A", 0);
+        recipe_to_put_special(&b, "[CLS]", 0);
+        recipe_to_put_sequence(&b, "A", 0);
         buf_addc(&b, ',');
-        put_special(&b, "[SEP]", 0);
+        recipe_to_put_special(&b, "[SEP]", 0);
         if (pair) {
-            put_sequence(&b, "B", 1);
+            recipe_to_put_sequence(&b, "B", 1);
             buf_addc(&b, ',');
-            put_special(&b, "[SEP]", 1);
+            recipe_to_put_special(&b, "[SEP]", 1);
         }
         buf_adds(&b, pair ? "],\"special_tokens\":{" : "],\"pair\":[");
     }

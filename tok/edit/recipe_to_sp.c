@@ -92,7 +92,7 @@ static int take_rules(struct recipe *r, struct rules *n, struct err *e)
 
 /* ---- types of pieces ------------------------------------------------------------------------ */
 
-static int check_tokens(const struct recipe *r, struct err *e)
+static int recipe_to_sp_check_tokens(const struct recipe *r, struct err *e)
 {
     for (size_t i = 0; i < r->ntokens; i++) {
         const struct recipe_token *t = &r->token[i];
@@ -289,7 +289,7 @@ const char *recipe_lone_character(const struct recipe *r)
 enum { T_KIND = 3, T_SIZE = 4, T_BYTES = 35, T_UNK_ID = 40, T_UNK_PIECE = 45 };
 enum { N_NAME = 1, N_RULES, N_PREFIX, N_EXTRA, N_ESCAPE };
 
-static void keep(struct recipe *r, uint32_t number, struct buf *b)
+static void recipe_to_sp_keep(struct recipe *r, uint32_t number, struct buf *b)
 {
     r->fields[number] = arena_strndup(&r->arena, b->data, b->len);
     r->nfields[number] = b->len;
@@ -322,7 +322,7 @@ static void put_trainer(struct recipe *r)
     for (uint32_t i = 0; i < 4; i++)
         if (id[i] >= 0)
             protow_bytes(&b, T_UNK_PIECE + i, r->piece[id[i]].text, r->piece[id[i]].n);
-    keep(r, TRAINER, &b);
+    recipe_to_sp_keep(r, TRAINER, &b);
 }
 
 static void put_normalizer(struct recipe *r, const struct rules *n)
@@ -334,7 +334,7 @@ static void put_normalizer(struct recipe *r, const struct rules *n)
     protow_varint(&b, N_PREFIX, n->prefix);
     protow_varint(&b, N_EXTRA, n->strip);
     protow_varint(&b, N_ESCAPE, n->escape);
-    keep(r, NORMALIZER, &b);
+    recipe_to_sp_keep(r, NORMALIZER, &b);
 }
 
 int recipe_to_sp(struct recipe *r, struct err *e)
@@ -345,7 +345,7 @@ int recipe_to_sp(struct recipe *r, struct err *e)
                              r->model == MODEL_WORDPIECE ? "WordPiece" : "WordLevel");
     int code = take_rules(r, &n, e);
     if (!code)
-        code = check_tokens(r, e);
+        code = recipe_to_sp_check_tokens(r, e);
     if (code)
         return code;
     recipe_settle_tokens(r);

@@ -156,7 +156,7 @@ void recipe_see_ids(const struct recipe *r, enum recipe_part part,
 
 /* ---- members -------------------------------------------------------------------------------- */
 
-static void put_text(struct buf *b, const char *s)
+static void write_hf_put_text(struct buf *b, const char *s)
 {
     if (s)
         jsonw_string(b, s, strlen(s));
@@ -258,11 +258,11 @@ static void put_bpe(const struct recipe *r, struct buf *b)
     else
         buf_adds(b, "null");
     buf_adds(b, ",\n    \"unk_token\": ");
-    put_text(b, r->unk);
+    write_hf_put_text(b, r->unk);
     buf_adds(b, ",\n    \"continuing_subword_prefix\": ");
-    put_text(b, r->prefix);
+    write_hf_put_text(b, r->prefix);
     buf_adds(b, ",\n    \"end_of_word_suffix\": ");
-    put_text(b, r->suffix);
+    write_hf_put_text(b, r->suffix);
     put_bool(b, "fuse_unk", r->fuse_unk);
     put_bool(b, "byte_fallback", r->byte_fallback);
     put_bool(b, "ignore_merges", r->ignore_merges);
@@ -284,9 +284,9 @@ static void put_unigram(const struct recipe *r, struct buf *b)
 static void put_wordpiece(const struct recipe *r, struct buf *b)
 {
     buf_adds(b, "\"WordPiece\",\n    \"unk_token\": ");
-    put_text(b, r->unk ? r->unk : "");
+    write_hf_put_text(b, r->unk ? r->unk : "");
     buf_adds(b, ",\n    \"continuing_subword_prefix\": ");
-    put_text(b, r->prefix ? r->prefix : "");
+    write_hf_put_text(b, r->prefix ? r->prefix : "");
     buf_addf(b, ",\n    \"max_input_chars_per_word\": %zu", r->max_chars);
     put_vocab(r, b);
 }
@@ -296,7 +296,7 @@ static void put_words(const struct recipe *r, struct buf *b)
     buf_adds(b, "\"WordLevel\"");
     put_vocab(r, b);
     buf_adds(b, ",\n    \"unk_token\": ");
-    put_text(b, r->unk ? r->unk : "");
+    write_hf_put_text(b, r->unk ? r->unk : "");
 }
 
 void write_hf(const struct recipe *r, struct buf *b)

@@ -13,7 +13,7 @@
 enum { PIECE_TEXT = 1, PIECE_SCORE, PIECE_TYPE };
 enum { TRAINER = 2, VOCAB_SIZE = 4, UNK_ID = 40 /* bos, eos, pad behind it */ };
 
-static void put_piece(struct buf *b, const struct recipe_piece *p, struct buf *m)
+static void write_sp_put_piece(struct buf *b, const struct recipe_piece *p, struct buf *m)
 {
     buf_reset(m);
     protow_bytes(m, PIECE_TEXT, p->text, p->n);
@@ -57,7 +57,7 @@ void write_sp(const struct recipe *r, struct buf *b)
 {
     struct buf m = {0};
     for (size_t i = 0; i < r->npieces; i++)
-        put_piece(b, &r->piece[i], &m);
+        write_sp_put_piece(b, &r->piece[i], &m);
     if (r->fields[TRAINER])
         put_trainer(r, b);
     for (uint32_t k = 3; k < 6; k++)

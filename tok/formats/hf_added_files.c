@@ -214,7 +214,7 @@ static void add_listed(struct beside *b, const struct listed *l, bool decoder)
 }
 
 /* Of several under one id the last counts; without a decoder those of the tokenizer.json do. */
-static int add_list(struct beside *b, const struct json *list, bool decoder, struct err *e)
+static int added_add_list(struct beside *b, const struct json *list, bool decoder, struct err *e)
 {
     size_t n = list ? list->length : 0, given = decoder ? 0 : b->s->ntokens;
     if (list && list->kind != JSON_OBJECT)
@@ -331,7 +331,7 @@ static int add_all(struct beside *b, struct err *e)
     words_init(&b->said, specials_at_most(b));
     each_special(b, note_role);
     note_plain(b);
-    int code = add_list(b, decoder ? decoder : b->added, decoder != NULL, e);
+    int code = added_add_list(b, decoder ? decoder : b->added, decoder != NULL, e);
     index_known(b);
     if (!code)
         each_special(b, add_missing);

@@ -72,7 +72,7 @@ static bool step_over(struct json_walk *w, const char *like, size_t each)
 }
 
 /* Whole vocabularies and lists of merges are not read twice. */
-static int skip(struct json_walk *w, const char *key, size_t n)
+static int hf_json_skip(struct json_walk *w, const char *key, size_t n)
 {
     bool vocab = n == 5 && !memcmp(key, "vocab", 5), merges = n == 6 && !memcmp(key, "merges", 6);
     char c = json_peek(w);
@@ -109,7 +109,7 @@ static int take_members(struct reader *r, struct member *m, size_t *ret_n)
         k->at = w->at[w->i];
         bool model = m == r->top && k->length == 5 && !memcmp(k->key, "model", 5);
         code = model && json_peek(w) == '{' ? take_members(r, r->model, &r->nmodel)
-                                            : skip(w, k->key, k->length);
+                                            : hf_json_skip(w, k->key, k->length);
         k->end = w->at[w->i];
         k->n = w->i - k->i;
         (*ret_n)++;
@@ -119,7 +119,7 @@ static int take_members(struct reader *r, struct member *m, size_t *ret_n)
     return code ? code : json_take(w, '}', "'}'");
 }
 
-static const struct member *find(const struct member *m, size_t n, const char *key)
+static const struct member *hf_json_find(const struct member *m, size_t n, const char *key)
 {
     for (size_t i = 0; i < n; i++)
         if (m[i].length == strlen(key) && !memcmp(m[i].key, key, m[i].length))
@@ -128,7 +128,7 @@ static const struct member *find(const struct member *m, size_t n, const char *k
 }
 
 /* A string of the vocabulary: n bytes with a NUL behind them. */
-static int take_text(struct reader *r, const char **ret, size_t *ret_n)
+static int hf_json_take_text(struct reader *r, const char **ret, size_t *ret_n)
 {
     const char *s;
     bool escaped;
@@ -234,7 +234,7 @@ static int take_vocab(struct reader *r, const struct member *m)
         const char *text;
         size_t n;
         int64_t id;
-        code = wrap(r, take_text(r, &text, &n));
+        code = wrap(r, hf_json_take_text(r, &text, &n));
         w->i++; /* ':' */
         if (code || !json_take_int(w, &id))
             return code ? code
@@ -257,7 +257,7 @@ static double power_of_ten(int n)
  * then one product or quotient with a power of ten): of 17 digits it may be the neighbour of the
  * nearest double, and ties between paths are decided by that. Digits beyond 64 bits are dropped.
  */
-static double take_number(const char *p)
+static double hf_json_take_number(const char *p)
 {
     bool negative = *p == '-', dropped = false;
     uint64_t digits = 0;
@@ -307,7 +307,7 @@ static int take_scores(struct reader *r, const struct member *m)
         char kind;
         code = json_take(w, '[', "[\"piece\", score]");
         if (!code)
-            code = take_text(r, &text, &n);
+            code = hf_json_take_text(r, &text, &n);
         if (!code)
             code = json_take(w, ',', "',' and a score");
         if (!code)
@@ -320,7 +320,7 @@ static int take_scores(struct reader *r, const struct member *m)
             code = json_take(w, ',', "',' and the next piece");
         if (code)
             return wrap(r, code);
-        r->s->score[i] = take_number(number);
+        r->s->score[i] = hf_json_take_number(number);
         code = vocab_add(&r->s->vocab, text, n, (int64_t)i, w->e);
     }
     if (!code)
@@ -357,16 +357,16 @@ static int take_merge(struct reader *r, struct hf_merges *m, size_t line)
     if (json_peek(w) == '[') {
         int code = json_take(w, '[', "a merge");
         if (!code)
-            code = take_text(r, &a, &na);
+            code = hf_json_take_text(r, &a, &na);
         if (!code)
             code = json_take(w, ',', "',' and the second half of a merge");
         if (!code)
-            code = take_text(r, &b, &nb);
+            code = hf_json_take_text(r, &b, &nb);
         if (!code)
             code = json_take(w, ']', "']' behind a merge");
         return code ? wrap(r, code) : hf_add_merge(m, line, a, na, b, nb);
     }
-    int code = take_text(r, &a, &na);
+    int code = hf_json_take_text(r, &a, &na);
     if (code)
         return wrap(r, code);
     b = find_space(a, na);
@@ -415,7 +415,7 @@ static int tree(struct reader *r, const struct member *m, struct json_doc **ret)
 
 static int take_part(struct reader *r, const char *key, hf_part *part)
 {
-    const struct member *m = find(r->top, r->ntop, key);
+    const struct member *m = hf_json_find(r->top, r->ntop, key);
     struct json_doc *doc;
     if (m && m->n > (part == hf_added_tokens ? ADDED_MAX : PART_MAX))
         return err_set(r->w.e, ERR_DATA, "%s: %s has %zu parts, more than any tokenizer",
@@ -438,7 +438,8 @@ static int take_model_options(struct reader *r, bool scores, bool merges)
     buf_addc(&b, '{');
     for (size_t i = 0; i < r->nmodel; i++) {
         const struct member *m = &r->model[i];
-        if (m == find(r->model, r->nmodel, "vocab") || m == find(r->model, r->nmodel, "merges"))
+        if (m == hf_json_find(r->model, r->nmodel, "vocab") ||
+            m == hf_json_find(r->model, r->nmodel, "merges"))
             continue;
         buf_addf(&b, "%s\"%.*s\":", b.len > 1 ? "," : "", (int)m->length, m->key);
         buf_add(&b, r->text + m->at, m->end - m->at);
@@ -455,15 +456,15 @@ static int take_model_options(struct reader *r, bool scores, bool merges)
 
 static int take_model(struct reader *r)
 {
-    const struct member *m = find(r->top, r->ntop, "model");
+    const struct member *m = hf_json_find(r->top, r->ntop, "model");
     if (!m)
         return err_set(r->w.e, ERR_DATA, "%s: no model", r->s->path);
     r->w.i = m->i;
     int code = wrap(r, json_take(&r->w, '{', "an object"));
     if (code)
         return code;
-    const struct member *vocab = find(r->model, r->nmodel, "vocab");
-    const struct member *merges = find(r->model, r->nmodel, "merges");
+    const struct member *vocab = hf_json_find(r->model, r->nmodel, "vocab");
+    const struct member *merges = hf_json_find(r->model, r->nmodel, "merges");
     if (!vocab)
         return err_set(r->w.e, ERR_DATA, "%s: model.vocab is missing", r->s->path);
     bool scores = r->w.p[vocab->at] == '[';
@@ -479,7 +480,7 @@ static int take_model(struct reader *r)
     return code;
 }
 
-static int read_all(struct reader *r)
+static int hf_json_read_all(struct reader *r)
 {
     struct json_walk *w = &r->w;
     int code = wrap(r, take_members(r, r->top, &r->ntop));
@@ -527,10 +528,10 @@ int hf_take(struct pipe_spec *s, struct buf *file, struct err *e)
 {
     s->text = *file;
     *file = (struct buf){0};
-    return read_file(s, read_all, e);
+    return read_file(s, hf_json_read_all, e);
 }
 
-static void copy(struct pipe_spec *s, const char *p, size_t n)
+static void hf_json_copy(struct pipe_spec *s, const char *p, size_t n)
 {
     mem_all_pages(buf_reserve(&s->text, n + TEXT_ROOM), n);
     buf_add(&s->text, p, n);
@@ -538,8 +539,8 @@ static void copy(struct pipe_spec *s, const char *p, size_t n)
 
 int hf_read(struct pipe_spec *s, const char *p, size_t n, struct err *e)
 {
-    copy(s, p, n);
-    return read_file(s, read_all, e);
+    hf_json_copy(s, p, n);
+    return read_file(s, hf_json_read_all, e);
 }
 
 static int read_vocab(struct reader *r)
@@ -553,6 +554,6 @@ static int read_vocab(struct reader *r)
 
 int hf_read_vocab(struct pipe_spec *s, const char *p, size_t n, struct err *e)
 {
-    copy(s, p, n);
+    hf_json_copy(s, p, n);
     return read_file(s, read_vocab, e);
 }

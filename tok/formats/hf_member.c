@@ -19,7 +19,8 @@ int get_unknown(const struct get *g, const char *kind, const char *type)
     return err_set(g->e, ERR_DATA, "%s: a %s \"%.64s\" is not known here", g->path, kind, type);
 }
 
-static int run(struct pipe_spec *s, const struct json *j, char *path, struct err *e, get_step *step)
+static int hf_member_run(struct pipe_spec *s, const struct json *j, char *path, struct err *e,
+                         get_step *step)
 {
     struct get g = {path, j, e};
     int code = 0;
@@ -36,7 +37,7 @@ static int run(struct pipe_spec *s, const struct json *j, char *path, struct err
 int get_begin(struct pipe_spec *s, const struct json *j, const char *where, struct err *e,
               get_step *step)
 {
-    return run(s, j, mem_printf("%s: %s", s->path, where), e, step);
+    return hf_member_run(s, j, mem_printf("%s: %s", s->path, where), e, step);
 }
 
 int get_each(struct pipe_spec *s, const struct get *g, const char *key, get_step *step)
@@ -46,7 +47,8 @@ int get_each(struct pipe_spec *s, const struct get *g, const char *key, get_step
         return get_bad(g, key, "an array");
     int code = 0;
     for (size_t i = 0; i < list->length && !code; i++)
-        code = run(s, &list->child[i], mem_printf("%s.%s[%zu]", g->path, key, i), g->e, step);
+        code = hf_member_run(s, &list->child[i], mem_printf("%s.%s[%zu]", g->path, key, i), g->e,
+                             step);
     return code;
 }
 

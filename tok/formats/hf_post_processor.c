@@ -13,7 +13,7 @@
 
 enum { TEMPLATE_MAX = 1024 };
 
-static int put(const struct get *g, struct pipe_round *r, int64_t id)
+static int post_put(const struct get *g, struct pipe_round *r, int64_t id)
 {
     if (id < ROUND_TEXT || id >= INT32_MAX || r->n == TEMPLATE_MAX)
         return err_set(g->e, ERR_DATA,
@@ -36,7 +36,7 @@ static int put_list(const struct get *g, struct pipe_round *r, const struct pipe
 {
     int code = 0;
     for (size_t i = list ? from->end[list - 1] : 0; i < from->end[list] && !code; i++)
-        code = put(g, r, from->id[i]);
+        code = post_put(g, r, from->id[i]);
     return code;
 }
 
@@ -49,7 +49,7 @@ static size_t text_at(const struct pipe_round *r)
 }
 
 /* Puts the new lists in the place of those that were. */
-static void take(struct pipe_spec *s, struct pipe_round r)
+static void post_take(struct pipe_spec *s, struct pipe_round r)
 {
     free(s->round.id);
     free(s->round.end);
@@ -57,8 +57,8 @@ static void take(struct pipe_spec *s, struct pipe_round r)
 }
 
 /* {"Sequence":{"id":"A"}} is the first of the lists that there are. */
-static int put_sequence(const struct get *g, struct pipe_round *r, const struct pipe_round *from,
-                        const struct json *sequence)
+static int post_put_sequence(const struct get *g, struct pipe_round *r,
+                             const struct pipe_round *from, const struct json *sequence)
 {
     const struct json *id = json_get(sequence, "id");
     size_t list = id && id->kind == JSON_STRING && !strcmp(id->string, "B");
@@ -67,7 +67,7 @@ static int put_sequence(const struct get *g, struct pipe_round *r, const struct 
     return put_list(g, r, from, list);
 }
 
-static int put_special(const struct get *g, struct pipe_round *r, const struct json *special)
+static int post_put_special(const struct get *g, struct pipe_round *r, const struct json *special)
 {
     const struct json *tokens = json_get(g->j, "special_tokens");
     const struct json *id = special ? json_get(special, "id") : NULL;
@@ -78,10 +78,10 @@ static int put_special(const struct get *g, struct pipe_round *r, const struct j
         return get_bad(g, "single", "a template whose special tokens have ids");
     int code = 0;
     for (size_t k = 0; k < ids->length && !code; k++)
-        code =
-            put(g, r,
-                ids->child[k].kind == JSON_INT && ids->child[k].integer >= 0 ? ids->child[k].integer
-                                                                             : INT32_MAX);
+        code = post_put(g, r,
+                        ids->child[k].kind == JSON_INT && ids->child[k].integer >= 0
+                            ? ids->child[k].integer
+                            : INT32_MAX);
     return code;
 }
 
@@ -100,15 +100,15 @@ static int add_template(struct pipe_spec *s, const struct get *g)
         return get_bad(g, key, "an array");
     for (size_t i = 0; i < pieces->length && !code; i++) {
         const struct json *text = json_get(&pieces->child[i], "Sequence");
-        code = text ? put_sequence(g, &r, &s->round, text)
-                    : put_special(g, &r, json_get(&pieces->child[i], "SpecialToken"));
+        code = text ? post_put_sequence(g, &r, &s->round, text)
+                    : post_put_special(g, &r, json_get(&pieces->child[i], "SpecialToken"));
         end_list(&r);
     }
     for (size_t i = 0; i < r.n; i++)
         texts += r.id[i] == ROUND_TEXT;
     if (!code && texts != 1)
         code = get_bad(g, key, "a template with the text in it once");
-    take(s, r);
+    post_take(s, r);
     return code;
 }
 
@@ -128,14 +128,14 @@ static int add_bert(struct pipe_spec *s, const struct get *g, bool roberta)
     }
     for (size_t i = 0; i < s->round.nlists && !code; i++) {
         if (!i || roberta)
-            code = put(g, &r, id[i > 0]);
+            code = post_put(g, &r, id[i > 0]);
         if (!code)
             code = put_list(g, &r, &s->round, i);
         if (!code)
-            code = put(g, &r, id[1]);
+            code = post_put(g, &r, id[1]);
         end_list(&r);
     }
-    take(s, r);
+    post_take(s, r);
     return code;
 }
 
@@ -176,7 +176,7 @@ int hf_post_processor(struct pipe_spec *s, const struct json *j, const char *whe
 {
     struct pipe_round *r = &s->round;
     struct get g = {where, j, e};
-    int code = put(&g, r, ROUND_TEXT);
+    int code = post_put(&g, r, ROUND_TEXT);
     end_list(r);
     if (!code)
         code = get_begin(s, j, where, e, add_processor);
@@ -309,14 +309,15 @@ static int get_optional(struct pipe_spec *s, const struct get *g, const char *ke
     return v && v->kind != JSON_NULL ? get_text(s, g, key, ret) : 0;
 }
 
-static double number(const struct json *j)
+static double post_number(const struct json *j)
 {
     return j->kind == JSON_INT ? (double)j->integer : j->kind == JSON_REAL ? j->real : 0;
 }
 
 static bool is_part(const struct json *j)
 {
-    return (j->kind == JSON_INT || j->kind == JSON_REAL) && number(j) >= 0 && number(j) <= 1;
+    return (j->kind == JSON_INT || j->kind == JSON_REAL) && post_number(j) >= 0 &&
+           post_number(j) <= 1;
 }
 
 int hf_model(struct pipe_spec *s, const struct json *j, bool scores, bool merges, struct err *e)
@@ -333,7 +334,7 @@ int hf_model(struct pipe_spec *s, const struct json *j, bool scores, bool merges
         code = get_bad(&g, "merges", "there");
     if (!code && dropout && dropout->kind != JSON_NULL && !is_part(dropout))
         code = get_bad(&g, "dropout", "a number from 0 to 1");
-    s->dropout = code || !dropout || s->model != MODEL_BPE ? 0 : number(dropout);
+    s->dropout = code || !dropout || s->model != MODEL_BPE ? 0 : post_number(dropout);
     if (!code)
         code = get_optional(s, &g, "unk_token", &s->unk);
     if (!code)

@@ -19,7 +19,7 @@
 
 enum { SPECIALS = 1000, VOCABULARY = 1 << 17 };
 
-static size_t skip(const char *p, size_t n, size_t i, const char *set)
+static size_t tiktoken_json_skip(const char *p, size_t n, size_t i, const char *set)
 {
     while (i < n && p[i] && strchr(set, p[i]))
         i++;
@@ -42,15 +42,15 @@ static const char *find_key(const char *p, size_t n)
 
 bool tiktoken_is_json(const char *p, size_t n)
 {
-    size_t i = skip(p, n, 0, " \t\r\n");
+    size_t i = tiktoken_json_skip(p, n, 0, " \t\r\n");
     if (i == n || (p[i] != '{' && p[i] != '['))
         return false;
     const char *at = find_key(p, n);
     if (!at) { /* a list of other objects is for the reader to refuse */
-        size_t k = skip(p, n, i + 1, " \t\r\n");
+        size_t k = tiktoken_json_skip(p, n, i + 1, " \t\r\n");
         return p[i] == '[' && k < n && p[k] == '{';
     }
-    i = skip(p, n, (size_t)(at - p) + sizeof(bytes_key) - 1, " \t\r\n:");
+    i = tiktoken_json_skip(p, n, (size_t)(at - p) + sizeof(bytes_key) - 1, " \t\r\n:");
     return i < n && p[i] == '"'; /* in a vocabulary of words the value is a number */
 }
 

@@ -83,7 +83,7 @@ static int encode(struct side *s, const char *text, size_t n, struct err *e)
     return code ? err_wrap(e, "%s", path ? path : tok_info(s->t)->type_name) : 0;
 }
 
-static void lay_out(struct side *s)
+static void compare_lay_out(struct side *s)
 {
     if (s->ids.n > s->cap) {
         s->cap = s->ids.n + s->ids.n / 2;
@@ -352,8 +352,8 @@ int compare_text(struct compare *c, const char *text, size_t n, bool *ret_same, 
             c->sums.unknown[k] += c->side[k].ids.id[i] == tok_info(c->side[k].t)->unk;
     }
     if (!same || !c->ids) {
-        lay_out(a);
-        lay_out(b);
+        compare_lay_out(a);
+        compare_lay_out(b);
         bool all = spell_alike(a, b);
         measure(a, all);
         measure(b, all);

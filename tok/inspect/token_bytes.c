@@ -57,16 +57,16 @@ static bool put_letters(struct buf *b, const char *p, size_t n)
     return true;
 }
 
-static int hex(char c)
+static int bytes_hex(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 static bool put_byte(struct buf *b, const char *p, size_t n)
 {
-    if (n != 6 || memcmp(p, "<0x", 3) || p[5] != '>' || hex(p[3]) < 0 || hex(p[4]) < 0)
+    if (n != 6 || memcmp(p, "<0x", 3) || p[5] != '>' || bytes_hex(p[3]) < 0 || bytes_hex(p[4]) < 0)
         return false;
-    buf_addc(b, (char)(hex(p[3]) << 4 | hex(p[4])));
+    buf_addc(b, (char)(bytes_hex(p[3]) << 4 | bytes_hex(p[4])));
     return true;
 }
 

@@ -87,7 +87,7 @@ static void limit(struct alphabet *a, uint64_t most)
     free(l);
 }
 
-static uint32_t add_text(struct trainer *t, int variant, uint32_t c)
+static uint32_t bpe_add_text(struct trainer *t, int variant, uint32_t c)
 {
     char text[4];
     buf_reset(&t->text);
@@ -105,7 +105,7 @@ static void make_alphabet(struct trainer *t, const struct learn_words *w)
     limit(t->a, t->o->limit_alphabet);
     for (uint32_t c = 0; c < CHARS; c++)
         if (t->a->count[c])
-            t->a->id[0][c] = add_text(t, 0, c);
+            t->a->id[0][c] = bpe_add_text(t, 0, c);
 }
 
 static int variant_of(const struct trainer *t, const char *p, const char *next, const char *begin,
@@ -128,7 +128,7 @@ static void add_variants(struct trainer *t, const struct learn_words *w)
     for (uint32_t c = 0; c < CHARS; c++)
         for (int k = 1; k < VARIANTS; k++)
             if (a->id[0][c] && a->seen[k][c])
-                a->id[k][c] = add_text(t, k, c);
+                a->id[k][c] = bpe_add_text(t, k, c);
 }
 
 /* ---- words ------------------------------------------------------------------------------- */
@@ -174,7 +174,7 @@ static struct order *sort_words(const struct learn_words *w)
     return o;
 }
 
-static int add_words(struct trainer *t, const struct learn_words *w, struct err *e)
+static int bpe_add_words(struct trainer *t, const struct learn_words *w, struct err *e)
 {
     uint64_t longest = 0;
     for (size_t i = 0; i < w->n; i++)
@@ -204,7 +204,7 @@ static bool is_short(void *arg, struct learn_pair p, bool first, uint64_t *ret_t
                         t->o->max_token_length;
 }
 
-static uint32_t choose(void *arg, struct learn_pair p, uint64_t count)
+static uint32_t bpe_choose(void *arg, struct learn_pair p, uint64_t count)
 {
     struct trainer *t = arg;
     if (t->v->n >= t->o->vocab_size || count < t->o->min_frequency)
@@ -242,7 +242,7 @@ static uint64_t last_count(const struct trainer *t)
     return t->o->floor ? t->o->floor : t->symbols / t->o->vocab_size / SHARE;
 }
 
-static void run(struct trainer *t)
+static void bpe_run(struct trainer *t)
 {
     /* a merge may spell a special token, which then is its symbol */
     for (size_t i = 0; i < t->o->nspecial; i++) {
@@ -254,7 +254,7 @@ static void run(struct trainer *t)
     struct learn_rule rule = {.arg = t,
                               .floor = last_count(t),
                               .may = t->o->max_token_length ? is_short : NULL,
-                              .choose = choose};
+                              .choose = bpe_choose};
     learn_merge_run(t->m, &rule);
     learn_vocab_settle(t->v);
 }
@@ -271,12 +271,12 @@ int learn_bpe(const struct learn_bpe_options *o, struct learn_words *w, struct l
     make_alphabet(&t, w);
     if (o->prefix || o->suffix)
         add_variants(&t, w);
-    int code = add_words(&t, w, e);
+    int code = bpe_add_words(&t, w, e);
     learn_words_finish(w);
     free(t.a);
     t.a = NULL;
     if (!code)
-        run(&t);
+        bpe_run(&t);
     learn_merge_destroy(t.m);
     buf_finish(&t.text);
     return code;

@@ -130,7 +130,7 @@ static void mend(struct scratch *s, const char *text, size_t n, const char *bad)
     memset(buf_reserve(&s->text, PADDING), 0, PADDING);
 }
 
-static void put(struct scratch *s, size_t at)
+static void bytes_put(struct scratch *s, size_t at)
 {
     if (s->n && s->at[s->n - 1] == at)
         return;
@@ -143,7 +143,7 @@ static void cut_by_pattern(const struct learn_bytes *b, struct scratch *s, const
 {
     struct regex_at at = {0};
     struct err e;
-    put(s, from);
+    bytes_put(s, from);
     for (bool found = true; !s->code;) {
         int code = regex_next(b->pattern, s->regex, text + from, n, &at, &found, &e);
         if (code) {
@@ -152,9 +152,9 @@ static void cut_by_pattern(const struct learn_bytes *b, struct scratch *s, const
         }
         if (code || !found)
             return;
-        put(s, from + at.start);
+        bytes_put(s, from + at.start);
         if (at.end < n)
-            put(s, from + at.end);
+            bytes_put(s, from + at.end);
     }
 }
 
@@ -173,7 +173,7 @@ static void cut_part(const struct learn_bytes *b, struct scratch *s, const char 
     s->n += count;
 }
 
-static bool is_number(const struct learn_bytes *b, const char *p, size_t k)
+static bool bytes_is_number(const struct learn_bytes *b, const char *p, size_t k)
 {
     return k == 1 ? *p >= '0' && *p <= '9' : uni_map_get(&b->number, utf8_code(p, k));
 }
@@ -184,7 +184,7 @@ static void cut_digits(const struct learn_bytes *b, struct scratch *s, const cha
     size_t most = b->digits == LEARN_DIGITS_SINGLE ? 1 : 3, from = 0, numbers = 0;
     for (size_t i = 0, k; i < n; i += k) {
         k = utf8_char(text + i, text + n);
-        bool number = is_number(b, text + i, k);
+        bool number = bytes_is_number(b, text + i, k);
         if (i > from && (number ? !numbers || numbers == most : numbers > 0)) {
             cut_part(b, s, text, from, i - from);
             from = i;
@@ -196,7 +196,8 @@ static void cut_digits(const struct learn_bytes *b, struct scratch *s, const cha
 }
 
 /* Valid UTF-8, normalized. */
-static void normalize(const struct learn_bytes *b, struct scratch *s, const char **text, size_t *n)
+static void bytes_normalize(const struct learn_bytes *b, struct scratch *s, const char **text,
+                            size_t *n)
 {
     const char *bad = valid_part(*text, *text + *n);
     if (bad < *text + *n) {
@@ -220,7 +221,7 @@ void learn_bytes_split(void *arg, int thread, struct learn_table *t, const char 
     struct scratch *s = &b->scratch[thread];
     if (s->code)
         return;
-    normalize(b, s, &text, &n);
+    bytes_normalize(b, s, &text, &n);
     if (s->cap < n + 2) {
         free(s->at);
         s->cap = n + n / 2 + 2;

@@ -273,7 +273,7 @@ struct gather {
     uint64_t bytes, least; /* of the words taken; the fewest occurrences of one that is taken */
 };
 
-static int weigh(void *arg, const char *word, uint32_t n, uint64_t count, struct err *e)
+static int count_weigh(void *arg, const char *word, uint32_t n, uint64_t count, struct err *e)
 {
     (void)e;
     struct gather *g = arg;
@@ -289,7 +289,7 @@ static int weigh(void *arg, const char *word, uint32_t n, uint64_t count, struct
     return 0;
 }
 
-static int take(void *arg, const char *word, uint32_t n, uint64_t count, struct err *e)
+static int count_take(void *arg, const char *word, uint32_t n, uint64_t count, struct err *e)
 {
     (void)e;
     struct gather *g = arg;
@@ -334,18 +334,19 @@ static void choose_least(const struct learn_count *c, struct gather *g, struct l
         r->left_out += g->number[i];
 }
 
-static int gather(struct learn_count *c, uint64_t cost, struct learn_words *ret, struct err *e)
+static int count_gather(struct learn_count *c, uint64_t cost, struct learn_words *ret,
+                        struct err *e)
 {
     struct gather *g = mem_new(1, sizeof(*g));
     *g = (struct gather){
         .words = ret, .each = c->each, .each_arg = c->each_arg, .cost = cost, .least = 1};
-    int code = walk(c, weigh, g, e);
+    int code = walk(c, count_weigh, g, e);
     c->report.words = ret->n;
     choose_least(c, g, &c->report);
     g->each = NULL;
     if (!code && g->least > 1) {
         ret->n = g->bytes = 0;
-        code = walk(c, weigh, g, e);
+        code = walk(c, count_weigh, g, e);
     }
     if (!code) {
         ret->text = mem_new(g->bytes + PADDING, 1);
@@ -353,7 +354,7 @@ static int gather(struct learn_count *c, uint64_t cost, struct learn_words *ret,
         ret->start = mem_new(ret->n + 1, sizeof(*ret->start));
         ret->count = mem_new(ret->n, sizeof(*ret->count));
         ret->n = 0;
-        code = walk(c, take, g, e);
+        code = walk(c, count_take, g, e);
     }
     free(g);
     return code;
@@ -372,7 +373,7 @@ int learn_count_finish(struct learn_count *c, uint64_t cost, struct learn_words 
     }
     buf_finish(&c->batch);
     if (!code)
-        code = gather(c, cost, ret, e);
+        code = count_gather(c, cost, ret, e);
     *report = c->report;
     return code;
 }

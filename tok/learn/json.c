@@ -6,7 +6,7 @@
 
 /* tokenizer.json, as serde writes it with two blanks a level. */
 
-static void put_text(struct buf *b, const char *s)
+static void json_put_text(struct buf *b, const char *s)
 {
     if (s)
         jsonw_string(b, s, strlen(s));
@@ -21,7 +21,7 @@ static void put_added(const struct learn_out *o, struct buf *b)
         const char *s = o->special[i];
         buf_addf(b, "%s\n    {\n      \"id\": %d,\n      \"content\": ", i ? "," : "",
                  learn_vocab_find(o->vocab, s, strlen(s)));
-        put_text(b, s);
+        json_put_text(b, s);
         buf_adds(b, ",\n      \"single_word\": false,\n      \"lstrip\": false,\n"
                     "      \"rstrip\": false,\n      \"normalized\": false,\n");
         buf_addf(b, "      \"special\": %s\n    }", i + o->nuser < o->nspecial ? "true" : "false");
@@ -57,7 +57,7 @@ static void put_cut(const struct learn_cut *c, struct buf *b)
         buf_addf(b, "%s\"\\\\p{N}{1,3}\"%s", split, isolated);
     if (!c->plain) {
         buf_adds(b, split);
-        put_text(b, c->pattern);
+        json_put_text(b, c->pattern);
         buf_adds(b, isolated);
     }
     put_byte_level(b, "      ", false, true, c->plain);
@@ -83,7 +83,7 @@ static const char *yes(bool x)
     return x ? "true" : "false";
 }
 
-static void put_sequence(struct buf *b, const char *what, const char *id, int type)
+static void json_put_sequence(struct buf *b, const char *what, const char *id, int type)
 {
     buf_addf(b,
              "      {\n        \"%s\": {\n          \"id\": \"%s\",\n          \"type_id\": %d\n"
@@ -94,16 +94,16 @@ static void put_sequence(struct buf *b, const char *what, const char *id, int ty
 static void put_template(struct buf *b, bool pair)
 {
     buf_addf(b, "    \"%s\": [\n", pair ? "pair" : "single");
-    put_sequence(b, "SpecialToken", "[CLS]", 0);
+    json_put_sequence(b, "SpecialToken", "[CLS]", 0);
     buf_adds(b, ",\n");
-    put_sequence(b, "Sequence", "A", 0);
+    json_put_sequence(b, "Sequence", "A", 0);
     buf_adds(b, ",\n");
-    put_sequence(b, "SpecialToken", "[SEP]", 0);
+    json_put_sequence(b, "SpecialToken", "[SEP]", 0);
     if (pair) {
         buf_adds(b, ",\n");
-        put_sequence(b, "Sequence", "B", 1);
+        json_put_sequence(b, "Sequence", "B", 1);
         buf_adds(b, ",\n");
-        put_sequence(b, "SpecialToken", "[SEP]", 1);
+        json_put_sequence(b, "SpecialToken", "[SEP]", 1);
     }
     buf_adds(b, "\n    ],\n");
 }
@@ -144,7 +144,7 @@ static void put_bert_pipeline(const struct learn_out *o, struct buf *b)
                 "  \"post_processor\": ");
     put_bert_processor(o, b);
     buf_adds(b, ",\n  \"decoder\": {\n    \"type\": \"WordPiece\",\n    \"prefix\": ");
-    put_text(b, o->prefix);
+    json_put_text(b, o->prefix);
     buf_adds(b, ",\n    \"cleanup\": true\n  },\n");
 }
 
@@ -165,7 +165,7 @@ static void put_wordpiece(const struct learn_out *o, struct buf *b)
 {
     buf_adds(b, "  \"model\": {\n    \"type\": \"WordPiece\",\n    \"unk_token\": \"[UNK]\",\n"
                 "    \"continuing_subword_prefix\": ");
-    put_text(b, o->prefix);
+    json_put_text(b, o->prefix);
     buf_adds(b, ",\n    \"max_input_chars_per_word\": 100,\n");
     put_pieces(o->vocab, b);
     buf_adds(b, "\n  }\n");
@@ -176,9 +176,9 @@ static void put_bpe(const struct learn_out *o, struct buf *b)
     const struct learn_vocab *v = o->vocab;
     buf_adds(b, "  \"model\": {\n    \"type\": \"BPE\",\n    \"dropout\": null,\n"
                 "    \"unk_token\": null,\n    \"continuing_subword_prefix\": ");
-    put_text(b, o->prefix);
+    json_put_text(b, o->prefix);
     buf_adds(b, ",\n    \"end_of_word_suffix\": ");
-    put_text(b, o->suffix);
+    json_put_text(b, o->suffix);
     buf_adds(b, ",\n    \"fuse_unk\": false,\n    \"byte_fallback\": false,\n"
                 "    \"ignore_merges\": false,\n");
     put_pieces(v, b);

@@ -551,8 +551,8 @@ static void update(struct learn_merge *m, const struct learn_rule *rule, struct 
     m->nevent = 0;
 }
 
-static void merge(struct learn_merge *m, const struct learn_rule *rule,
-                  const struct learn_entry *top, uint32_t id)
+static void merge_apply(struct learn_merge *m, const struct learn_rule *rule,
+                        const struct learn_entry *top, uint32_t id)
 {
     need_id(m, id);
     uint32_t span = m->span[top->pair.left] + m->span[top->pair.right];
@@ -593,6 +593,6 @@ void learn_merge_run(struct learn_merge *m, const struct learn_rule *rule)
         if (id == LEARN_STOP)
             return;
         if (id != LEARN_PASS)
-            merge(m, rule, &top, id);
+            merge_apply(m, rule, &top, id);
     }
 }

@@ -31,7 +31,7 @@ void learn_counts_finish(struct learn_counts *c)
     *c = (struct learn_counts){0};
 }
 
-static struct learn_count_of *find(struct learn_counts *c, uint64_t key)
+static struct learn_count_of *queue_find(struct learn_counts *c, uint64_t key)
 {
     size_t i = (size_t)learn_pair_hash(key) & c->mask;
     while ((c->slot[i].key & ~MARKS) != key && c->slot[i].key != UINT64_MAX)
@@ -46,11 +46,11 @@ static uint64_t key_of(struct learn_pair p)
 
 struct learn_count_of *learn_counts_get(struct learn_counts *c, struct learn_pair p)
 {
-    struct learn_count_of *s = find(c, key_of(p));
+    struct learn_count_of *s = queue_find(c, key_of(p));
     return s->key == UINT64_MAX ? NULL : s;
 }
 
-static void grow(struct learn_counts *c)
+static void queue_grow(struct learn_counts *c)
 {
     struct learn_count_of *old = c->slot;
     size_t n = c->mask + 1;
@@ -58,18 +58,18 @@ static void grow(struct learn_counts *c)
     c->slot = new_slots(2 * n);
     for (size_t i = 0; i < n; i++)
         if (old[i].key != UINT64_MAX)
-            *find(c, old[i].key & ~MARKS) = old[i];
+            *queue_find(c, old[i].key & ~MARKS) = old[i];
     free(old);
 }
 
 struct learn_count_of *learn_counts_put(struct learn_counts *c, struct learn_pair p)
 {
-    struct learn_count_of *s = find(c, key_of(p));
+    struct learn_count_of *s = queue_find(c, key_of(p));
     if (s->key != UINT64_MAX)
         return s;
     if (c->used >= (c->mask + 1) / 8 * 5) {
-        grow(c);
-        s = find(c, key_of(p));
+        queue_grow(c);
+        s = queue_find(c, key_of(p));
     }
     c->used++;
     *s = (struct learn_count_of){.key = key_of(p)};
@@ -84,8 +84,8 @@ void learn_queue_finish(struct learn_queue *q)
     free(q->entry);
 }
 
-static bool before(const struct learn_queue *q, const struct learn_node *a,
-                   const struct learn_node *b)
+static bool queue_before(const struct learn_queue *q, const struct learn_node *a,
+                         const struct learn_node *b)
 {
     if (a->count != b->count)
         return a->count > b->count;
@@ -104,9 +104,9 @@ static void sift_down(struct learn_queue *q, size_t i)
         size_t k = 2 * i + 1;
         if (k >= q->n)
             break;
-        if (k + 1 < q->n && before(q, &q->node[k + 1], &q->node[k]))
+        if (k + 1 < q->n && queue_before(q, &q->node[k + 1], &q->node[k]))
             k++;
-        if (!before(q, &q->node[k], &x))
+        if (!queue_before(q, &q->node[k], &x))
             break;
         q->node[i] = q->node[k];
         i = k;
@@ -117,7 +117,7 @@ static void sift_down(struct learn_queue *q, size_t i)
 static void sift_up(struct learn_queue *q, size_t i)
 {
     struct learn_node x = q->node[i];
-    while (i && before(q, &x, &q->node[(i - 1) / 2])) {
+    while (i && queue_before(q, &x, &q->node[(i - 1) / 2])) {
         q->node[i] = q->node[(i - 1) / 2];
         i = (i - 1) / 2;
     }
@@ -132,7 +132,7 @@ static void refill_top(struct learn_queue *q)
     size_t i = 0, n = q->n;
     while (2 * i + 2 < n) {
         size_t k = 2 * i + 2;
-        if (before(q, &q->node[k - 1], &q->node[k]))
+        if (queue_before(q, &q->node[k - 1], &q->node[k]))
             k--;
         q->node[i] = q->node[k];
         i = k;

@@ -46,7 +46,7 @@ int learn_word_compare(const char *a, size_t na, const char *b, size_t nb)
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-static int open_file(struct learn_runs *r, struct err *e)
+static int run_open_file(struct learn_runs *r, struct err *e)
 {
     char *dir = path_dir(r->beside);
     r->fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -64,9 +64,9 @@ static int open_file(struct learn_runs *r, struct err *e)
     return r->fd >= 0 ? 0 : err_sys(e, saved, "%s: cannot create a file beside it", r->beside);
 }
 
-static int write_out(struct learn_runs *r, struct err *e)
+static int run_write_out(struct learn_runs *r, struct err *e)
 {
-    int code = r->fd < 0 ? open_file(r, e) : 0;
+    int code = r->fd < 0 ? run_open_file(r, e) : 0;
     const char *p = r->out.data;
     for (size_t n = r->out.len; n && !code;) {
         ssize_t k = write(r->fd, p, n);
@@ -98,14 +98,14 @@ int learn_runs_add(struct learn_runs *r, const char *word, uint32_t n, uint64_t 
     memcpy(p + HEAD, word, n);
     r->out.len += HEAD + (size_t)n;
     r->size += HEAD + (uint64_t)n;
-    return r->out.len >= WRITE ? write_out(r, e) : 0;
+    return r->out.len >= WRITE ? run_write_out(r, e) : 0;
 }
 
 int learn_runs_end(struct learn_runs *r, struct err *e)
 {
     r->end = mem_grow(r->end, r->n + 1, sizeof(*r->end));
     r->end[r->n++] = r->size;
-    return write_out(r, e);
+    return run_write_out(r, e);
 }
 
 /* ---- merging ----------------------------------------------------------------------------- */
@@ -167,7 +167,7 @@ static int advance(const struct learn_runs *r, struct cursor *c, struct err *e)
     return code;
 }
 
-static bool before(const struct cursor *a, const struct cursor *b)
+static bool run_before(const struct cursor *a, const struct cursor *b)
 {
     if (a->done || b->done)
         return !a->done;
@@ -181,7 +181,7 @@ static void sift(struct cursor **heap, size_t n, size_t i)
     for (;;) {
         size_t least = i;
         for (size_t k = 2 * i + 1; k < n && k <= 2 * i + 2; k++)
-            if (before(heap[k], heap[least]))
+            if (run_before(heap[k], heap[least]))
                 least = k;
         if (least == i)
             return;

@@ -29,7 +29,7 @@ int32_t learn_vocab_find(const struct learn_vocab *v, const char *text, size_t n
     return words_find(&v->map, text, n);
 }
 
-static void grow(struct learn_vocab *v)
+static void vocab_grow(struct learn_vocab *v)
 {
     v->cap *= 2;
     v->piece = mem_grow(v->piece, v->cap, sizeof(*v->piece));
@@ -45,7 +45,7 @@ uint32_t learn_vocab_add(struct learn_vocab *v, const char *text, size_t n)
     if (id >= 0)
         return (uint32_t)id;
     if (v->n == v->cap)
-        grow(v);
+        vocab_grow(v);
     v->piece[v->n] = (struct learn_piece){arena_strndup(&v->arena, text, n), n};
     words_add(&v->map, v->piece[v->n].text, n, (int32_t)v->n);
     return (uint32_t)v->n++;

@@ -5,7 +5,7 @@
 
 #include "base/core/mem.h"
 
-static void push(struct learn_weights *w, uint32_t at, uint64_t count)
+static void weight_push(struct learn_weights *w, uint32_t at, uint64_t count)
 {
     if (w->n == w->cap) {
         w->cap = w->cap ? w->cap + w->cap / 2 : 256;
@@ -17,16 +17,16 @@ static void push(struct learn_weights *w, uint32_t at, uint64_t count)
 void learn_weights_add(struct learn_weights *w, size_t at, uint64_t count)
 {
     if (!w->n) /* what stands before the first word */
-        push(w, 0, 0);
+        weight_push(w, 0, 0);
     if (w->run[w->n - 1].count != count)
-        push(w, (uint32_t)at, count);
+        weight_push(w, (uint32_t)at, count);
 }
 
 void learn_weights_index(struct learn_weights *w, size_t n)
 {
     if (!w->n)
-        push(w, 0, 0);
-    push(w, UINT32_MAX, 0);
+        weight_push(w, 0, 0);
+    weight_push(w, UINT32_MAX, 0);
     w->block = mem_new((n >> LEARN_WEIGHT_BLOCK) + 1, sizeof(*w->block));
     uint32_t r = 0;
     for (size_t i = 0; i <= n >> LEARN_WEIGHT_BLOCK; i++) {

@@ -83,7 +83,7 @@ static uint32_t next_char(const char **p, const char *end)
     return c;
 }
 
-static void put_char(struct buf *b, uint32_t c)
+static void wordpiece_put_char(struct buf *b, uint32_t c)
 {
     b->len += utf8_put(buf_reserve(b, 4), c);
 }
@@ -97,7 +97,7 @@ static void clean(const struct learn_bert *o, const char *p, size_t n, struct bu
             continue;
         if (apart)
             buf_addc(out, ' ');
-        put_char(out, o->clean && uni_space(c) ? ' ' : c);
+        wordpiece_put_char(out, o->clean && uni_space(c) ? ' ' : c);
         if (apart)
             buf_addc(out, ' ');
     }
@@ -110,7 +110,7 @@ static void drop_marks(const char *p, size_t n, struct buf *out)
     for (const char *end = p + n; p < end;) {
         uint32_t c = next_char(&p, end);
         if (!uni_in(UNI_8, c, 1u << UNI_MN))
-            put_char(out, c);
+            wordpiece_put_char(out, c);
     }
 }
 
@@ -123,7 +123,7 @@ static void swap(struct scratch *s)
 }
 
 /* Into s->norm. */
-static void normalize(struct scratch *s, const char *p, size_t n)
+static void wordpiece_normalize(struct scratch *s, const char *p, size_t n)
 {
     buf_reset(&s->norm);
     clean(s->o, p, n, &s->norm);
@@ -148,7 +148,7 @@ static void put_cut(struct image *m)
 }
 
 /* The words that s->norm falls into. */
-static void spell(const struct scratch *s, struct image *m)
+static void wordpiece_spell(const struct scratch *s, struct image *m)
 {
     if (!s->norm.len)
         return;
@@ -178,8 +178,8 @@ static void make(struct scratch *s, uint32_t c, struct image *m)
     *m = (struct image){.kind = WORD};
     if (c >= 0xd800 && c <= 0xdfff)
         return; /* in no text */
-    normalize(s, text, utf8_put(text, c));
-    spell(s, m);
+    wordpiece_normalize(s, text, utf8_put(text, c));
+    wordpiece_spell(s, m);
     const char *cut = memchr(m->text, CUT, m->n);
     if (m->kind == MARKS || !cut)
         return;
@@ -204,7 +204,7 @@ static const struct image *image_of(struct scratch *s, uint32_t c)
 
 /* ---- words ------------------------------------------------------------------------------- */
 
-static inline void cut(struct scratch *s)
+static inline void wordpiece_cut(struct scratch *s)
 {
     if (s->out.len > s->at[s->n])
         s->at[++s->n] = (uint32_t)s->out.len;
@@ -221,21 +221,21 @@ static void count_words(struct scratch *s, struct learn_table *t, uint64_t count
     s->n = s->at[0] = 0;
 }
 
-static inline void put(struct scratch *s, const struct image *m)
+static inline void wordpiece_put(struct scratch *s, const struct image *m)
 {
     if (m->kind == ALONE)
-        cut(s);
+        wordpiece_cut(s);
     memcpy(s->out.data + s->out.len, m->text, LONGEST);
     s->out.len += m->n;
     if (m->kind == ALONE)
-        cut(s);
+        wordpiece_cut(s);
 }
 
 static void put_mixed(struct scratch *s, const struct image *m)
 {
     for (size_t i = 0; i < m->n; i++) {
         if (m->text[i] == (char)CUT)
-            cut(s);
+            wordpiece_cut(s);
         else
             s->out.data[s->out.len++] = m->text[i];
     }
@@ -251,7 +251,7 @@ static const char *put_marks(struct scratch *s, struct learn_table *t, uint64_t 
         if (m->kind != MARKS && (m->kind != WORD || m->n))
             break;
     }
-    normalize(s, from, (size_t)(p - from));
+    wordpiece_normalize(s, from, (size_t)(p - from));
     const char *q = s->norm.data, *stop = q + s->norm.len;
     while (q < stop) {
         const char *at = q;
@@ -260,11 +260,11 @@ static const char *put_marks(struct scratch *s, struct learn_table *t, uint64_t 
         if (s->n + 3 > WORDS)
             count_words(s, t, count);
         if (space || apart)
-            cut(s);
+            wordpiece_cut(s);
         if (!space)
             buf_add(&s->out, at, (size_t)(q - at));
         if (apart)
-            cut(s);
+            wordpiece_cut(s);
     }
     buf_reserve(&s->out, 4 * SLICE + PADDING);
     return p;
@@ -283,11 +283,11 @@ static inline const char *put_ascii(struct scratch *s, const char *p, const char
         s->out.len = (size_t)(out - s->out.data);
         if (p == end || !s->ascii_kind[c])
             return p;
-        cut(s);
+        wordpiece_cut(s);
         p++;
         if (s->ascii_kind[c] == ALONE) {
             s->out.data[s->out.len++] = s->ascii_text[c];
-            cut(s);
+            wordpiece_cut(s);
         }
     }
 }
@@ -308,9 +308,9 @@ static const char *put_slice(struct scratch *s, struct learn_table *t, uint64_t 
         else if (m->kind == MIXED)
             put_mixed(s, m);
         else if (m->kind == SPACE)
-            cut(s);
+            wordpiece_cut(s);
         else
-            put(s, m);
+            wordpiece_put(s, m);
     }
     return p;
 }
@@ -333,7 +333,7 @@ void learn_wordpiece_split(void *arg, int thread, struct learn_table *t, const c
         p = put_slice(s, t, count, p, end - p > SLICE ? p + SLICE : end, end);
         count_words(s, t, count);
     }
-    cut(s);
+    wordpiece_cut(s);
     count_words(s, t, count);
 }
 

@@ -223,7 +223,7 @@ static void bert(const struct norm_step *s, struct aligned *a)
         lowercase(a);
 }
 
-static void strip(const struct norm_step *s, struct aligned *a)
+static void aligned_strip(const struct norm_step *s, struct aligned *a)
 {
     struct aligned to = {0};
     size_t at = 0, n = a->text.len, k;
@@ -254,7 +254,7 @@ static void prepend(const struct norm_step *s, struct aligned *a)
     *a = to;
 }
 
-static void copy(struct aligned *to, const struct aligned *from, size_t begin, size_t end)
+static void aligned_copy(struct aligned *to, const struct aligned *from, size_t begin, size_t end)
 {
     for (size_t i = begin; i < end; i++)
         aligned_add(to, from->text.data + i, 1, from->at[i]);
@@ -271,11 +271,11 @@ static int replace(const struct norm_step *s, struct pipe_work *w, struct aligne
         code = regex_next(s->pattern, w->regex, a->text.data, a->text.len, &at, &found, e);
         if (code || !found)
             break;
-        copy(&to, a, done, at.start);
+        aligned_copy(&to, a, done, at.start);
         aligned_add(&to, s->content.p, s->content.n, aligned_behind(a, at.end));
         done = at.end;
     }
-    copy(&to, a, done, a->text.len);
+    aligned_copy(&to, a, done, a->text.len);
     aligned_close(&to);
     aligned_finish(a);
     *a = to;
@@ -355,7 +355,7 @@ static int run_step(const struct norm_step *s, struct pipe_work *w, struct align
         lowercase(a);
         return 0;
     case NORM_STRIP:
-        strip(s, a);
+        aligned_strip(s, a);
         return 0;
     case NORM_STRIP_ACCENTS:
         filter(a, no_mark);

@@ -136,8 +136,8 @@ static size_t replaced(const struct table *t, const char *p, size_t n, char *to)
 }
 
 /* The string of an id after all steps that take it by itself. */
-static int spell(const struct pipe *p, struct pipe_work *w, const struct table *t, int32_t id,
-                 struct words_text *ret, struct err *e)
+static int decoder_spell(const struct pipe *p, struct pipe_work *w, const struct table *t,
+                         int32_t id, struct words_text *ret, struct err *e)
 {
     struct words_text text = pipe_piece(p, id);
     if (!t->what.n || p->token_of[id] >= 0)
@@ -153,7 +153,7 @@ static int set_entry(const struct pipe *p, struct pipe_work *w, struct table *t,
                      struct err *e)
 {
     struct words_text text;
-    int code = spell(p, w, t, id, &text, e);
+    int code = decoder_spell(p, w, t, id, &text, e);
     int byte = !code && t->fall_back ? decoder_byte(text) : -1;
     if (byte >= 0)
         id_bytes_set(&t->of, (size_t)id, &(char){(char)byte}, 1, ID_BYTES_RUN);
@@ -246,7 +246,7 @@ static void join_one(struct joining *j, int32_t id)
     buf_add(run ? j->run : j->text, p, n);
 }
 
-static void join(struct joining *j, const int32_t *id, size_t n)
+static void decoder_join(struct joining *j, const int32_t *id, size_t n)
 {
     if (!j->t->fall_back) {
         j->seen |= id_bytes_append(&j->t->of, id, n, j->text);
@@ -318,7 +318,7 @@ static int join_ids(struct joining *j, const int32_t *id, size_t n, struct err *
     if (early)
         strip_start(strip, j->text, from);
     if (i < end && !code)
-        join(j, id + i, end - i - last);
+        decoder_join(j, id + i, end - i - last);
     if (i < end && last && !code)
         code = join_end(j, id[end - 1], false, true, e);
     end_joined(j);

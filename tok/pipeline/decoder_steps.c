@@ -82,7 +82,7 @@ struct words_text decoder_string(const struct pipe_work *w, size_t i)
     return (struct words_text){w->list.data + from, w->end[i] - from};
 }
 
-static bool equal(const char *p, size_t n, struct words_text t)
+static bool decoder_steps_equal(const char *p, size_t n, struct words_text t)
 {
     return n == t.n && !memcmp(p, t.p, n);
 }
@@ -207,13 +207,14 @@ static void join_letters(struct pipe_work *w)
 
 static void strip_string(struct pipe_work *w, const struct dec_step *s, struct words_text t)
 {
-    for (size_t i = 0; i < s->start && t.n >= s->content.n && equal(t.p, s->content.n, s->content);
+    for (size_t i = 0;
+         i < s->start && t.n >= s->content.n && decoder_steps_equal(t.p, s->content.n, s->content);
          i++) {
         t.p += s->content.n;
         t.n -= s->content.n;
     }
     for (size_t i = 0; i < s->stop && t.n >= s->content.n &&
-                       equal(t.p + t.n - s->content.n, s->content.n, s->content);
+                       decoder_steps_equal(t.p + t.n - s->content.n, s->content.n, s->content);
          i++)
         t.n -= s->content.n;
     buf_add(&w->list2, t.p, t.n);
@@ -242,7 +243,7 @@ static void wordpiece_string(struct pipe_work *w, const struct dec_step *s, stru
                              bool first)
 {
     size_t from = w->list2.len;
-    if (!first && t.n >= s->content.n && equal(t.p, s->content.n, s->content)) {
+    if (!first && t.n >= s->content.n && decoder_steps_equal(t.p, s->content.n, s->content)) {
         t.p += s->content.n;
         t.n -= s->content.n;
     } else if (!first) {
@@ -257,7 +258,7 @@ static void wordpiece_string(struct pipe_work *w, const struct dec_step *s, stru
 static void ctc_string(struct pipe_work *w, const struct dec_step *s, size_t i)
 {
     struct words_text t = decoder_string(w, i), space = {" ", 1}, nothing = {"", 0};
-    if (i && equal(t.p, t.n, decoder_string(w, i - 1)))
+    if (i && decoder_steps_equal(t.p, t.n, decoder_string(w, i - 1)))
         return;
     size_t from = w->list2.len;
     put_replaced(&w->list2, t, s->content, nothing);

@@ -13,7 +13,7 @@
 
 enum { AFFIX_MAX = 64 };
 
-static void put_id(struct tok_ids *ids, int32_t id)
+static void model_put_id(struct tok_ids *ids, int32_t id)
 {
     *tok_ids_reserve(ids, 1) = id;
     ids->n++;
@@ -55,7 +55,7 @@ static bool fall_back(struct symbols *s, const char *text, size_t n)
 
 /* One character with what the model puts round it. A waiting unknown stays behind the bytes that
  * a character falls back to: so does the reference. */
-static int put_char(struct symbols *s, int32_t id, const char *text, size_t n, struct err *e)
+static int model_put_char(struct symbols *s, int32_t id, const char *text, size_t n, struct err *e)
 {
     if (id >= 0) {
         if (s->unknown)
@@ -84,7 +84,7 @@ static int put_bare_chars(struct symbols *s, const char *text, size_t n, struct 
     for (size_t i = 0, k; i < n && !code; i += k) {
         uint32_t c = utf8_at(text + i, &k);
         int32_t id = c < CHAR_IDS ? known[c] : vocab_find(&s->p->spec.vocab, text + i, k);
-        code = put_char(s, id, text + i, k, e);
+        code = model_put_char(s, id, text + i, k, e);
     }
     if (s->unknown && !code)
         s->sym[s->n++] = (uint32_t)s->p->unk;
@@ -116,7 +116,7 @@ static int put_chars(struct symbols *s, const char *text, size_t n, struct err *
             memcpy(key + length, spec->suffix.p, spec->suffix.n);
             length += spec->suffix.n;
         }
-        code = put_char(s, vocab_find(&spec->vocab, key, length), key, length, e);
+        code = model_put_char(s, vocab_find(&spec->vocab, key, length), key, length, e);
     }
     if (s->unknown && !code)
         s->sym[s->n++] = (uint32_t)s->p->unk;
@@ -171,7 +171,7 @@ static int bpe_encode(const struct pipe *p, struct pipe_work *w, const char *tex
 {
     int32_t whole = as_it_is(p, text, n);
     if (whole >= 0)
-        return put_id(ids, whole), 0;
+        return model_put_id(ids, whole), 0;
     struct symbols s = {.p = p, .sym = pipe_sym_room(w, symbols_room(p, n))};
     int code = put_symbols(&s, text, n, e);
     if (code)
@@ -418,7 +418,7 @@ static int word_encode(const struct pipe *p, const char *text, size_t n, struct 
         id = p->unk;
     if (id < 0)
         return pipe_no_unknown(p, e);
-    put_id(ids, id);
+    model_put_id(ids, id);
     return 0;
 }
 

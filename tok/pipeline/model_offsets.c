@@ -34,7 +34,7 @@ static void put_span(const struct pipe *p, struct tok_spans *spans, size_t begin
         span_spaces(s, string, n);
 }
 
-static void put_id(struct tok_ids *ids, int32_t id)
+static void model_offsets_put_id(struct tok_ids *ids, int32_t id)
 {
     *tok_ids_reserve(ids, 1) = id;
     ids->n++;
@@ -143,7 +143,7 @@ static void put_merged(const struct symbols *s, const uint32_t *left, size_t n, 
             length += spec->vocab.piece[s->sym[at]].n - spec->prefix.n;
             bytes += s->bytes[at];
         }
-        put_id(ids, (int32_t)left[i]);
+        model_offsets_put_id(ids, (int32_t)left[i]);
         put_span(s->p, spans, done, done + bytes, piece->p, piece->n);
         done += bytes;
     }
@@ -194,7 +194,7 @@ static int bpe_spans(const struct pipe *p, struct pipe_work *w, const char *text
 {
     int32_t whole = pipe_as_it_is(p, text, n);
     if (whole >= 0) {
-        put_id(ids, whole);
+        model_offsets_put_id(ids, whole);
         put_span(p, spans, 0, n, p->spec.vocab.piece[whole].p, p->spec.vocab.piece[whole].n);
         return 0;
     }

@@ -9,7 +9,7 @@
 
 /* Normalizers, each from one buffer into the next. */
 
-static void put_char(struct buf *out, uint32_t c)
+static void normalize_put_char(struct buf *out, uint32_t c)
 {
     out->len += utf8_put(buf_reserve(out, 4), c);
 }
@@ -36,7 +36,7 @@ static void clean_text(const char *text, size_t n, struct buf *out)
     for (size_t i = 0, k; i < n; i += k) {
         uint32_t c = utf8_at(text + i, &k);
         if (!norm_is_dirt(c))
-            put_char(out, uni_space(c) ? ' ' : c);
+            normalize_put_char(out, uni_space(c) ? ' ' : c);
     }
 }
 
@@ -75,11 +75,11 @@ static void nmt(const char *text, size_t n, struct buf *out)
     for (size_t i = 0, k; i < n; i += k) {
         uint32_t c = norm_nmt(utf8_at(text + i, &k));
         if (c != NORM_GOES)
-            put_char(out, c);
+            normalize_put_char(out, c);
     }
 }
 
-static void strip(const struct norm_step *s, const char *text, size_t n, struct buf *out)
+static void normalize_strip(const struct norm_step *s, const char *text, size_t n, struct buf *out)
 {
     size_t at = 0, k;
     while (s->left && at < n && uni_space(utf8_at(text + at, &k)))
@@ -171,7 +171,7 @@ static int run_step(const struct norm_step *s, struct pipe_work *w, const char *
         uni_lowercase(text, n, out);
         return 0;
     case NORM_STRIP:
-        strip(s, text, n, out);
+        normalize_strip(s, text, n, out);
         return 0;
     case NORM_STRIP_ACCENTS:
         drop(text, n, UNI_9, UNI_M, out);

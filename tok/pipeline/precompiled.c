@@ -23,12 +23,12 @@ int precompiled_read(const char *where, struct arena *arena, const char *base64,
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static uint32_t unit_at(const char *units, uint32_t i)
+static uint32_t precompiled_unit_at(const char *units, uint32_t i)
 {
     return load_u32(units + (size_t)i * 4);
 }
 
-static uint32_t unit_offset(uint32_t u)
+static uint32_t precompiled_unit_offset(uint32_t u)
 {
     return (u >> 10) << ((u & (1u << 9)) >> 6);
 }
@@ -36,14 +36,14 @@ static uint32_t unit_offset(uint32_t u)
 const char *precompiled_find(const char *rules, const char *p, size_t n)
 {
     const char *units = rules + 4, *strings = units + load_u32(rules);
-    uint32_t at = unit_offset(unit_at(units, 0));
+    uint32_t at = precompiled_unit_offset(precompiled_unit_at(units, 0));
     for (size_t i = 0; i < n && p[i]; i++) {
-        uint32_t place = at ^ (unsigned char)p[i], u = unit_at(units, place);
+        uint32_t place = at ^ (unsigned char)p[i], u = precompiled_unit_at(units, place);
         if ((u & 0x800000ffu) != (unsigned char)p[i])
             break;
-        at = place ^ unit_offset(u);
+        at = place ^ precompiled_unit_offset(u);
         if ((u >> 8) & 1)
-            return strings + (unit_at(units, at) & 0x7fffffffu);
+            return strings + (precompiled_unit_at(units, at) & 0x7fffffffu);
     }
     return NULL;
 }

@@ -321,7 +321,7 @@ static size_t put_words(const struct pipe *p, const struct word_list *list, stru
 }
 
 /* Merges those of a place in the order and behind it, in their stead. */
-static void merge(const struct pipe *p, struct symbols *s, size_t from, size_t count)
+static void premerge_apply(const struct pipe *p, struct symbols *s, size_t from, size_t count)
 {
     uint32_t sym[BPE_SHORT][BPE_LANES], n[BPE_LANES];
     for (size_t k = 0; k < count; k++) {
@@ -342,7 +342,7 @@ static void merge(const struct pipe *p, struct symbols *s, size_t from, size_t c
     }
 }
 
-static void put_ids(struct tok_ids *ids, const uint32_t *id, size_t n)
+static void premerge_put_ids(struct tok_ids *ids, const uint32_t *id, size_t n)
 {
     int32_t *to = tok_ids_reserve(ids, n + MOSTLY);
     memcpy(to, id, MOSTLY * sizeof(*id));
@@ -360,11 +360,11 @@ int pipe_premerge_words(const void *state, void *scratch, struct word_list *list
         return pipe_model_words(state, scratch, list, ids, e);
     size_t count = put_words(p, list, &s);
     for (size_t k = 0; k < count; k += BPE_LANES)
-        merge(p, &s, k, count - k < BPE_LANES ? count - k : BPE_LANES);
+        premerge_apply(p, &s, k, count - k < BPE_LANES ? count - k : BPE_LANES);
     int code = 0;
     for (size_t k = 0; k < list->count && !code; k++) {
         if (s.n[k]) {
-            put_ids(ids, s.sym + s.at[k], s.n[k]);
+            premerge_put_ids(ids, s.sym + s.at[k], s.n[k]);
         } else {
             code = pipe_model_encode(p, scratch, list->text + list->at[k], list->n[k], ids, e);
         }

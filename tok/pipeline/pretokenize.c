@@ -13,7 +13,7 @@
  * vanish after each cut.
  */
 
-static void put_piece(struct pipe_work *w, size_t at, size_t end, size_t zero)
+static void pretokenize_put_piece(struct pipe_work *w, size_t at, size_t end, size_t zero)
 {
     if (at == end)
         return;
@@ -33,7 +33,7 @@ static size_t left_of(size_t zero, size_t at)
 /* p[at .. end) */
 static void put_slice(struct pipe_work *w, const struct piece *p, size_t at, size_t end)
 {
-    put_piece(w, p->at + at, p->at + end, left_of(p->zero, at));
+    pretokenize_put_piece(w, p->at + at, p->at + end, left_of(p->zero, at));
 }
 
 static void take_new_list(struct pipe_work *w)
@@ -326,12 +326,12 @@ static void write_marks(struct pipe_work *w, const struct pre_step *s, bool bare
             bool space = text[k] == ' ';
             bool is_mark = space || (c == length && !memcmp(text + k, mark, length));
             if (s->split && is_mark && w->next.len != start) {
-                put_piece(w, start, w->next.len, left_of(zero, start - at));
+                pretokenize_put_piece(w, start, w->next.len, left_of(zero, start - at));
                 start = w->next.len;
             }
             buf_add(&w->next, space ? mark : text + k, space ? length : c);
         }
-        put_piece(w, start, w->next.len, left_of(zero, start - at));
+        pretokenize_put_piece(w, start, w->next.len, left_of(zero, start - at));
     }
     take_new_text(w);
     take_new_list(w);
@@ -346,7 +346,7 @@ static void prefix_spaces(struct pipe_work *w, bool bare)
             buf_addc(&w->next, ' ');
         zero += zero ? w->next.len - at : 0;
         buf_add(&w->next, w->text.data + p.at, p.n);
-        put_piece(w, at, w->next.len, zero);
+        pretokenize_put_piece(w, at, w->next.len, zero);
     }
     take_new_text(w);
     take_new_list(w);
@@ -364,7 +364,7 @@ static void write_letters(struct pipe_work *w)
             dst += size;
         }
         w->next.len = (size_t)(dst - w->next.data);
-        put_piece(w, at, w->next.len, zero);
+        pretokenize_put_piece(w, at, w->next.len, zero);
     }
     take_new_text(w);
     take_new_list(w);
@@ -426,7 +426,7 @@ void pipe_pre_begin(struct pipe_work *w, const char *text, size_t n, size_t zero
     memset(buf_reserve(&w->text, TEXT_SLACK), 0, TEXT_SLACK);
     buf_reset(&w->next);
     w->npieces2 = 0;
-    put_piece(w, 0, n, zero);
+    pretokenize_put_piece(w, 0, n, zero);
     take_new_list(w);
 }
 

@@ -372,7 +372,7 @@ static int miss_piece(const void *state, void *scratch, struct word_list *list, 
     return code;
 }
 
-static int put_piece(const struct job *j, const char *text, size_t n)
+static int segment_put_piece(const struct job *j, const char *text, size_t n)
 {
     struct pipe_parts_work *w = j->w->parts;
     const uint32_t at[] = {0, (uint32_t)n};
@@ -401,7 +401,7 @@ static int put_parts(const struct job *j, const char *text, const uint32_t *star
             end++;
         code = put_run(j, text, start + done, from - done);
         if (!code)
-            code = put_piece(j, text + start[from], start[end] - start[from]);
+            code = segment_put_piece(j, text + start[from], start[end] - start[from]);
         done = end;
         i = end - 1;
     }
@@ -454,7 +454,7 @@ static int put_rest(const struct job *j, const char *text, size_t n)
     return put_chunk(j, b->data, n - at, true, &used);
 }
 
-static void strip(const struct pipe_parts *t, const char **text, size_t *n)
+static void segment_strip(const struct pipe_parts *t, const char **text, size_t *n)
 {
     size_t k, before;
     while (t->strip_left && *n && uni_space(utf8_at(*text, &k)))
@@ -509,7 +509,7 @@ int parts_encode(const struct pipe *p, struct pipe_work *w, const char *text, si
     if (!w->parts)
         w->parts = parts_work_create(p);
     const char *begin = text;
-    strip(p->parts, &text, &n);
+    segment_strip(p->parts, &text, &n);
     if (!n)
         return 0;
     if (text > begin)

@@ -22,7 +22,7 @@ enum {
     BEFORE = 1 << 20 /* bytes of a piece before a part of it (segment.c) */
 };
 
-static void put_id(struct tok_ids *ids, int32_t id)
+static void unigram_put_id(struct tok_ids *ids, int32_t id)
 {
     *tok_ids_reserve(ids, 1) = id;
     ids->n++;
@@ -180,16 +180,16 @@ static int put_unknown(const struct pipe *p, const char *text, size_t n, struct 
 {
     int32_t id = vocab_find(&p->spec.vocab, text, n);
     if (id >= 0)
-        return put_id(ids, id), 0;
+        return unigram_put_id(ids, id), 0;
     bool bytes = p->spec.byte_fallback;
     for (size_t i = 0; i < n && bytes; i++)
         bytes = p->byte_token[(uint8_t)text[i]] != SYM_NONE;
     for (size_t i = 0; i < n && bytes; i++)
-        put_id(ids, (int32_t)p->byte_token[(uint8_t)text[i]]);
+        unigram_put_id(ids, (int32_t)p->byte_token[(uint8_t)text[i]]);
     if (!bytes && p->unk < 0)
         return pipe_no_unknown(p, e);
     if (!bytes)
-        put_id(ids, p->unk);
+        unigram_put_id(ids, p->unk);
     return 0;
 }
 
@@ -241,7 +241,7 @@ static inline int put_token(const struct pipe *p, const struct best *best, const
 {
     if (best[to].id == p->unk)
         return put_unknown(p, text + at, to - at, ids, e);
-    put_id(ids, best[to].id);
+    unigram_put_id(ids, best[to].id);
     return 0;
 }
 

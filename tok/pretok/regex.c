@@ -123,8 +123,8 @@ void regex_destroy(struct regex *r)
     free(r);
 }
 
-static int find(const struct regex *r, struct regex_work *w, const char *text, size_t n,
-                struct regex_at *at, bool *ret_found, struct err *e)
+static int regex_find(const struct regex *r, struct regex_work *w, const char *text, size_t n,
+                      struct regex_at *at, bool *ret_found, struct err *e)
 {
     int got = pcre2_match(r->code, (PCRE2_SPTR)text, n, at->from, PCRE2_NO_UTF_CHECK, w->data,
                           w->context);
@@ -169,8 +169,8 @@ void regex_destroy(struct regex *r)
     free(r);
 }
 
-static int find(const struct regex *r, struct regex_work *w, const char *text, size_t n,
-                struct regex_at *at, bool *ret_found, struct err *e)
+static int regex_find(const struct regex *r, struct regex_work *w, const char *text, size_t n,
+                      struct regex_at *at, bool *ret_found, struct err *e)
 {
     (void)w, (void)text, (void)n, (void)at, (void)ret_found, (void)e;
     BUG("the pattern %s was compiled without PCRE2", r->text);
@@ -235,7 +235,7 @@ int regex_next(const struct regex *r, struct regex_work *w, const char *text, si
     }
     for (size_t last = at->end;;) {
         *ret_found = false;
-        int code = at->from <= n && n ? find(r, w, text, n, at, ret_found, e) : 0;
+        int code = at->from <= n && n ? regex_find(r, w, text, n, at, ret_found, e) : 0;
         if (code || !*ret_found)
             return code;
         if (at->end > at->start || !at->matched || at->end != last)

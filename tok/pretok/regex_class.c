@@ -29,7 +29,7 @@ static void add_categories(struct charset *to, uint32_t set)
             charset_add(to, c, c);
 }
 
-static void add_words(const struct pattern *s, bool inside, struct charset *to)
+static void regex_class_add_words(const struct pattern *s, bool inside, struct charset *to)
 {
     for (uint32_t c = 0; c < UNI_LIMIT; c++)
         if (s->dialect == REGEX_RUST ? uni_word(UNI_16, c) : uni_word_oniguruma(c, inside))
@@ -106,7 +106,7 @@ static bool add_named(const struct pattern *s, const char *name, bool inside, st
     if (set)
         add_categories(to, set);
     else if (!strcmp(name, "word"))
-        add_words(s, inside, to);
+        regex_class_add_words(s, inside, to);
     else if (!uni_find_named(name, &r))
         return false;
     while (!set && strcmp(name, "word") != 0 && uni_next_range(&r))
@@ -163,7 +163,7 @@ static int take_set(struct pattern *s, char c, bool inside, struct charset *to)
                 charset_add(to, x, x);
         break;
     case 'w':
-        add_words(s, inside, to);
+        regex_class_add_words(s, inside, to);
         break;
     case 'h':
         charset_add(to, '0', '9');
@@ -222,7 +222,7 @@ int pattern_edge(struct pattern *s, bool negated)
     const char *first = negated ? "=" : "!", *second = negated ? "!" : "=";
     if (++s->classes > CLASSES_MAX)
         return pattern_refuse(s, s->i - 2, "one class more");
-    add_words(s, false, &set);
+    regex_class_add_words(s, false, &set);
     charset_put(&set, &w);
     buf_addf(out, "(?:(?<=[%.*s])(?%s[%.*s])", (int)w.len, w.data, first, (int)w.len, w.data);
     buf_addf(out, "|(?<![%.*s])(?%s[%.*s]))", (int)w.len, w.data, second, (int)w.len, w.data);
@@ -251,7 +251,7 @@ static size_t take_digits(struct pattern *s, int base, size_t most, uint32_t *re
 }
 
 /* \x41, \x{e9}, \o{351}, \u00e9, \101: `at` is the place of the backslash. */
-static int take_number(struct pattern *s, size_t at, char c, uint32_t *ret)
+static int regex_class_take_number(struct pattern *s, size_t at, char c, uint32_t *ret)
 {
     size_t digits;
     bool braces = (c == 'x' || c == 'o') && looks_at(s, "{");
@@ -294,10 +294,10 @@ int pattern_code(struct pattern *s, uint32_t *ret)
         return 0;
     }
     if (c >= '0' && c <= '7')
-        return take_number(s, at, '0', ret);
+        return regex_class_take_number(s, at, '0', ret);
     if (c == 'x' || c == 'u' || (c == 'o' && s->i + 1 < s->n && s->p[s->i + 1] == '{')) {
         s->i++;
-        return take_number(s, at, c, ret);
+        return regex_class_take_number(s, at, c, ret);
     }
     *ret = found && c ? (uint32_t)meant[found - letters] : utf8_at(s->p + s->i, &k);
     s->i += found && c ? 1 : k;

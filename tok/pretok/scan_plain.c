@@ -64,7 +64,7 @@ static bool is_in(unsigned class, unsigned set)
 }
 
 /* Where the run of the set from i on ends. */
-static size_t run(const struct src *s, size_t i, unsigned set)
+static size_t scan_plain_run(const struct src *s, size_t i, unsigned set)
 {
     size_t next;
     while (is_in(class_at(s, i, &next), set))
@@ -133,7 +133,7 @@ static size_t next_gpt2(const struct src *s, size_t i)
     if (end > i)
         return end;
     for (int k = 0; k < 3; k++)
-        if ((end = run(s, from, set[k])) > from)
+        if ((end = scan_plain_run(s, from, set[k])) > from)
             return end;
     return white(s, i, false, false);
 }
@@ -147,12 +147,12 @@ static size_t next_cl100k(const struct src *s, size_t i)
     if (end > i)
         return end;
     size_t from = behind_leader(s, i, LETTER | NUMBER);
-    if ((end = run(s, from, word)) > from || (end = run(s, i, word)) > i)
+    if ((end = scan_plain_run(s, from, word)) > from || (end = scan_plain_run(s, i, word)) > i)
         return end;
     if ((end = numbers(s, i, single ? 1 : 3)) > i)
         return end;
     from = behind_space(s, i);
-    if ((end = run(s, from, (MARK | PUNCT | REST) & ~word)) > from)
+    if ((end = scan_plain_run(s, from, (MARK | PUNCT | REST) & ~word)) > from)
         return newlines(s, end, false);
     return white(s, i, true, s->family == SCAN_CL100K);
 }
@@ -172,11 +172,11 @@ static size_t back_one(const struct src *s, size_t i)
 static size_t cased(const struct src *s, size_t from, bool lower_needed)
 {
     unsigned both = OTHER | MARK | (s->family == SCAN_KIMI ? NOT_HAN : 0);
-    size_t end, split = run(s, from, UPPER | both);
+    size_t end, split = scan_plain_run(s, from, UPPER | both);
     if (!lower_needed)
-        return split > from ? run(s, split, LOWER | both) : from;
+        return split > from ? scan_plain_run(s, split, LOWER | both) : from;
     for (; split >= from; split = back_one(s, split)) {
-        if ((end = run(s, split, LOWER | both)) > split)
+        if ((end = scan_plain_run(s, split, LOWER | both)) > split)
             return end;
         if (split == from)
             break;
@@ -201,7 +201,7 @@ static size_t next_o200k(const struct src *s, size_t i)
     if ((end = numbers(s, i, tekken ? 1 : 3)) > i)
         return end;
     from = behind_space(s, i);
-    if ((end = run(s, from, MARK | PUNCT | REST)) > from)
+    if ((end = scan_plain_run(s, from, MARK | PUNCT | REST)) > from)
         return newlines(s, end, !kimi);
     return white(s, i, true, false);
 }
@@ -221,10 +221,11 @@ static size_t third_split(const struct src *s, size_t i)
         return end;
     }
     from = behind_leader(s, i, LETTER | PUNCT | NUMBER | OUTSIDE);
-    if ((end = run(s, from, LETTER | MARK)) > from || (end = run(s, i, LETTER | MARK)) > i)
+    if ((end = scan_plain_run(s, from, LETTER | MARK)) > from ||
+        (end = scan_plain_run(s, i, LETTER | MARK)) > i)
         return end;
     from = behind_space(s, i);
-    if ((end = run(s, from, PUNCT)) > from)
+    if ((end = scan_plain_run(s, from, PUNCT)) > from)
         return newlines(s, end, false);
     return white(s, i, true, false);
 }

@@ -17,7 +17,7 @@ struct sp_decoder {
 };
 
 /* A piece's marks as spaces. */
-static void spell(struct buf *b, const struct sp_piece *p)
+static void decode_spell(struct buf *b, const struct sp_piece *p)
 {
     buf_reset(b);
     char *to = buf_reserve(b, p->length);
@@ -30,7 +30,7 @@ static void spell(struct buf *b, const struct sp_piece *p)
     b->len = (size_t)(to - b->data);
 }
 
-static int hex(char c)
+static int decode_hex(char c)
 {
     return c <= '9' ? c - '0' : c - 'A' + 10;
 }
@@ -42,7 +42,7 @@ static void add_entry(struct sp_decoder *d, const struct sp_model *m, size_t id,
     int32_t reserved = words_find(&m->reserved, p->text, p->length);
     p = reserved >= 0 ? &m->piece[reserved] : p;
     if (p->type == SP_BYTE) {
-        int byte = hex(p->text[3]) << 4 | hex(p->text[4]);
+        int byte = decode_hex(p->text[3]) << 4 | decode_hex(p->text[4]);
         id_bytes_set(&d->of, id, &(char){(char)byte}, 1,
                      byte < 0x80 ? 0
                                  : ID_BYTES_RUN); /* ASCII is never part of a longer character */
@@ -51,7 +51,7 @@ static void add_entry(struct sp_decoder *d, const struct sp_model *m, size_t id,
     } else if (p->type == SP_CONTROL) {
         id_bytes_set(&d->of, id, "", 0, 0);
     } else {
-        spell(b, p);
+        decode_spell(b, p);
         bool mark = b->len && p->text[0] == space_mark[0] && b->data[0] == ' ';
         id_bytes_set(&d->of, id, b->data, b->len, mark ? ID_BYTES_MARK : 0);
     }

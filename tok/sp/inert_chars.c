@@ -8,12 +8,12 @@
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 
-static uint32_t unit_at(const struct sp_norm *s, uint32_t i)
+static uint32_t inert_chars_unit_at(const struct sp_norm *s, uint32_t i)
 {
     return load_u32(s->units + (size_t)i * 4);
 }
 
-static uint32_t unit_offset(uint32_t u)
+static uint32_t inert_chars_unit_offset(uint32_t u)
 {
     return (u >> 10) << ((u & (1u << 9)) >> 6);
 }
@@ -43,7 +43,7 @@ struct walk {
 
 enum { STEPS_MAX = 1 << 20 };
 
-static void push(struct walk *w, struct step s)
+static void inert_chars_push(struct walk *w, struct step s)
 {
     if (w->n == w->room) {
         w->room = w->room * 2 + 256;
@@ -63,8 +63,8 @@ static uint32_t lead_bits(uint32_t lead)
 }
 
 /* One byte further. False: a rule ends inside a character. */
-static bool take(struct walk *w, const struct step *from, uint32_t byte, uint32_t unit,
-                 uint32_t state, bool root)
+static bool inert_chars_take(struct walk *w, const struct step *from, uint32_t byte, uint32_t unit,
+                             uint32_t state, bool root)
 {
     struct step s = {.state = state, .later = !root && (from->later || !from->more)};
     s.c = from->more ? from->c << 6 | (byte & 0x3f) : lead_bits(byte);
@@ -74,7 +74,7 @@ static bool take(struct walk *w, const struct step *from, uint32_t byte, uint32_
         clear(w->to->bits, s.c);
     if (!s.more && s.later)
         clear(w->to->apart, s.c);
-    push(w, s);
+    inert_chars_push(w, s);
     return !(ends && s.more);
 }
 
@@ -90,7 +90,7 @@ static struct steps find_steps(const struct sp_norm *norm, size_t n)
 {
     struct steps s = {mem_new(n, sizeof(*s.first)), mem_new(n, sizeof(*s.next))};
     for (uint32_t i = 1; i < n; i++) {
-        uint32_t label = unit_at(norm, i) & 0x800000ffu;
+        uint32_t label = inert_chars_unit_at(norm, i) & 0x800000ffu;
         if (label == 0 || label > 255 || (i ^ label) >= n)
             continue;
         s.next[i] = s.first[i ^ label];
@@ -102,15 +102,17 @@ static struct steps find_steps(const struct sp_norm *norm, size_t n)
 /* False: a rule ends inside a character, or the trie is no tree of reasonable size. */
 static bool walk_steps(struct walk *w, const struct steps *to, size_t n)
 {
-    push(w, (struct step){.state = unit_offset(unit_at(w->norm, 0))});
+    inert_chars_push(
+        w, (struct step){.state = inert_chars_unit_offset(inert_chars_unit_at(w->norm, 0))});
     for (size_t steps = 0; w->n; steps++) {
         struct step s = w->stack[--w->n];
         if (steps > STEPS_MAX)
             return false;
         for (uint32_t place = s.state < n ? to->first[s.state] : 0; place;
              place = to->next[place]) {
-            uint32_t u = unit_at(w->norm, place);
-            if (!take(w, &s, u & 255, u, place ^ unit_offset(u), steps == 0))
+            uint32_t u = inert_chars_unit_at(w->norm, place);
+            if (!inert_chars_take(w, &s, u & 255, u, place ^ inert_chars_unit_offset(u),
+                                  steps == 0))
                 return false;
         }
     }

@@ -138,7 +138,7 @@ void sp_merge_work_finish(struct sp_merge_work *w)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static void put_id(struct tok_ids *ids, int32_t id)
+static void merge_put_id(struct tok_ids *ids, int32_t id)
 {
     *tok_ids_reserve(ids, 1) = id;
     ids->n++;
@@ -148,17 +148,17 @@ static void put_id(struct tok_ids *ids, int32_t id)
  * What the library makes of a piece that it found for text[0 .. n). From 0.2.3 on a text that is
  * spelt like a control piece is unknown; 0.2.2 gave that piece to whoever wrote it, 0.1 failed.
  */
-static void put_piece(const struct sp_merge *s, int32_t id, const char *text, size_t n,
-                      struct tok_ids *ids)
+static void merge_put_piece(const struct sp_merge *s, int32_t id, const char *text, size_t n,
+                            struct tok_ids *ids)
 {
     if (s->m->piece[id].type == SP_CONTROL)
         id = s->m->unk;
     if (id != s->m->unk || !s->m->byte_fallback) {
-        put_id(ids, id);
+        merge_put_id(ids, id);
         return;
     }
     for (size_t i = 0; i < n; i++)
-        put_id(ids, s->byte[(unsigned char)text[i]]);
+        merge_put_id(ids, s->byte[(unsigned char)text[i]]);
 }
 
 struct output {
@@ -181,7 +181,7 @@ static void put_symbol(const struct output *o, uint32_t symbol, const char **ret
         return;
     }
     size_t length = known ? s->length[symbol] : sp_char_length(*ret_text, n);
-    put_piece(s, id, *ret_text, length, o->ids);
+    merge_put_piece(s, id, *ret_text, length, o->ids);
     *ret_text += length;
 }
 
@@ -228,7 +228,7 @@ static size_t merge_whole(const struct sp_merge *s, struct sp_merge_work *w, siz
 static void put_word(const struct sp_merge *s, const char *text, size_t n, struct tok_ids *ids)
 {
     int32_t id = words_find(&s->m->plain, text, n);
-    put_piece(s, id >= 0 ? id : s->m->unk, text, n, ids);
+    merge_put_piece(s, id >= 0 ? id : s->m->unk, text, n, ids);
 }
 
 static size_t put_symbols(const struct sp_merge *s, const char *text, size_t n, uint32_t *ret)

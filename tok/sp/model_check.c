@@ -37,7 +37,7 @@ struct reader {
     uint64_t byte_seen[4];
 };
 
-static int bad(const struct reader *r, uint64_t offset, struct err *e, const char *what)
+static int model_check_bad(const struct reader *r, uint64_t offset, struct err *e, const char *what)
 {
     return err_set(e, ERR_DATA, "%s: not a usable SentencePiece model: at byte %llu %s", r->name,
                    (unsigned long long)offset, what);
@@ -54,19 +54,19 @@ static int want(const struct reader *r, const struct proto_field *f, enum proto_
                 struct err *e)
 {
     return f->type == type ? 0
-                           : bad(r, f->offset, e,
-                                 "a field is of another type than its number "
-                                 "says");
+                           : model_check_bad(r, f->offset, e,
+                                             "a field is of another type than its number "
+                                             "says");
 }
 
-static int take_string(const struct reader *r, const struct proto_field *f, const char **ret,
-                       struct err *e)
+static int model_check_take_string(const struct reader *r, const struct proto_field *f,
+                                   const char **ret, struct err *e)
 {
     int code = want(r, f, PROTO_BYTES, e);
     if (code)
         return code;
     if (memchr(f->bytes, 0, f->length))
-        return bad(r, f->offset, e, "a name contains a zero byte");
+        return model_check_bad(r, f->offset, e, "a name contains a zero byte");
     *ret = arena_strndup(&r->m->arena, (const char *)f->bytes, f->length);
     return 0;
 }
@@ -85,22 +85,22 @@ static int piece_field(const struct reader *r, const struct proto_field *f, stru
 {
     int code = 0;
     if (f->number == PIECE_TEXT) {
-        code = take_string(r, f, &p->text, e);
+        code = model_check_take_string(r, f, &p->text, e);
         if (!code && (f->length == 0 || f->length > PIECE_MAX))
-            code = bad(r, f->offset, e, "a piece is empty or longer than 8192 bytes");
+            code = model_check_bad(r, f->offset, e, "a piece is empty or longer than 8192 bytes");
         p->length = (uint32_t)f->length;
     } else if (f->number == PIECE_SCORE) {
         code = want(r, f, PROTO_I32, e);
         if (!code)
             p->score = proto_float(f);
         if (!code && !isfinite(p->score) && p->score != -INFINITY)
-            code = bad(r, f->offset, e, "a score is not a finite number");
+            code = model_check_bad(r, f->offset, e, "a score is not a finite number");
         if (p->score == -INFINITY) /* of a character that stands in no text learnt from */
             r->m->minus_infinite = true;
     } else if (f->number == PIECE_TYPE) {
         code = want(r, f, PROTO_VARINT, e);
         if (!code && (f->value < SP_NORMAL || f->value > SP_BYTE))
-            code = bad(r, f->offset, e, "a piece's type is not in 1 .. 6");
+            code = model_check_bad(r, f->offset, e, "a piece's type is not in 1 .. 6");
         p->type = (enum sp_piece_type)f->value;
     }
     return code;
@@ -114,7 +114,7 @@ static int take_piece(struct reader *r, const struct proto *outer, const struct 
         return code;
     struct sp_model *m = r->m;
     if (m->npieces == PIECES_MAX)
-        return bad(r, f->offset, e, "there are more than 10 million pieces");
+        return model_check_bad(r, f->offset, e, "there are more than 10 million pieces");
     struct sp_piece p = {.type = SP_NORMAL};
     struct proto in = proto_inside(outer, f);
     for (;;) {
@@ -128,7 +128,7 @@ static int take_piece(struct reader *r, const struct proto *outer, const struct 
             break;
     }
     if (!code && !p.text)
-        code = bad(r, f->offset, e, "a piece has no text");
+        code = model_check_bad(r, f->offset, e, "a piece has no text");
     if (code)
         return code;
     if (m->npieces == r->cap) {
@@ -139,7 +139,7 @@ static int take_piece(struct reader *r, const struct proto *outer, const struct 
     return 0;
 }
 
-static int hex(char c)
+static int model_check_hex(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
@@ -149,7 +149,8 @@ static int byte_piece(struct reader *r, size_t id, struct err *e)
     const struct sp_piece *p = &r->m->piece[id];
     if (!r->m->byte_fallback)
         return bad_piece(r, id, e, "is a byte, but the model does not fall back to bytes");
-    int high = p->length == 6 ? hex(p->text[3]) : -1, low = p->length == 6 ? hex(p->text[4]) : -1;
+    int high = p->length == 6 ? model_check_hex(p->text[3]) : -1,
+        low = p->length == 6 ? model_check_hex(p->text[4]) : -1;
     if (high < 0 || low < 0 || memcmp(p->text, "<0x", 3) || p->text[5] != '>')
         return bad_piece(r, id, e, "is a byte, but not spelt <0x00> .. <0xFF>");
     r->byte_seen[high >> 2] |= (uint64_t)1 << ((high & 3) * 16 + low);
@@ -240,7 +241,7 @@ static int trainer_field(const struct reader *r, const struct proto_field *f, st
     case TRAINER_KIND:
         code = want(r, f, PROTO_VARINT, e);
         if (!code && (f->value < SP_UNIGRAM || f->value > SP_CHAR))
-            code = bad(r, f->offset, e, "the model's type is not in 1 .. 4");
+            code = model_check_bad(r, f->offset, e, "the model's type is not in 1 .. 4");
         m->kind = (enum sp_kind)f->value;
         return code;
     case TRAINER_AS_SUFFIX:
@@ -250,11 +251,11 @@ static int trainer_field(const struct reader *r, const struct proto_field *f, st
     case TRAINER_BYTE_FALLBACK:
         return take_bool(r, f, &m->byte_fallback, e);
     case TRAINER_UNK_SURFACE:
-        return take_string(r, f, &m->unk_surface, e);
+        return model_check_take_string(r, f, &m->unk_surface, e);
     default:
         /* an empty name means the usual one, as in the library */
         if (f->number >= TRAINER_UNK_PIECE && f->number <= TRAINER_PAD_PIECE && f->length)
-            return take_string(r, f, &m->special[f->number - TRAINER_UNK_PIECE], e);
+            return model_check_take_string(r, f, &m->special[f->number - TRAINER_UNK_PIECE], e);
         return 0;
     }
 }
@@ -281,7 +282,7 @@ static int normalizer_field(const struct reader *r, const struct proto_field *f,
 {
     switch (f->number) {
     case NORM_NAME:
-        return take_string(r, f, &n->name, e);
+        return model_check_take_string(r, f, &n->name, e);
     case NORM_CHARSMAP:
         return take_rules(r, f, n, e);
     case NORM_PREFIX:
@@ -366,7 +367,7 @@ static int take_fields(struct reader *r, const struct proto *start, struct err *
             code = want(r, &f, PROTO_BYTES, e);
         if (!code && f.number > MODEL_PIECE && f.number <= MODEL_DENORMALIZER) {
             if (r->seen[f.number].bytes)
-                code = bad(r, f.offset, e, "a part that may occur once is there again");
+                code = model_check_bad(r, f.offset, e, "a part that may occur once is there again");
             r->seen[f.number] = f;
         }
         if (code)

@@ -11,12 +11,12 @@
 /* ---- rules: a darts-clone array, checked by tok/text/charsmap.c
  * ----------------------------------- */
 
-static uint32_t unit_at(const struct sp_norm *s, uint32_t i)
+static uint32_t normalize_unit_at(const struct sp_norm *s, uint32_t i)
 {
     return load_u32(s->units + (size_t)i * 4);
 }
 
-static uint32_t unit_offset(uint32_t u)
+static uint32_t normalize_unit_offset(uint32_t u)
 {
     return (u >> 10) << ((u & (1u << 9)) >> 6);
 }
@@ -29,16 +29,16 @@ static size_t match_rule(const struct sp_norm *s, const char *p, size_t n, const
                          bool *ret_open)
 {
     size_t longest = 0;
-    uint32_t value = 0, at = unit_offset(unit_at(s, 0)), i = 0;
+    uint32_t value = 0, at = normalize_unit_offset(normalize_unit_at(s, 0)), i = 0;
     for (; i < n; i++) {
         unsigned char c = (unsigned char)p[i];
-        uint32_t place = at ^ c, u = unit_at(s, place);
+        uint32_t place = at ^ c, u = normalize_unit_at(s, place);
         if ((u & 0x800000ffu) != c)
             break;
-        at = place ^ unit_offset(u);
+        at = place ^ normalize_unit_offset(u);
         if ((u >> 8) & 1) {
             longest = i + 1;
-            value = unit_at(s, at) & 0x7fffffffu;
+            value = normalize_unit_at(s, at) & 0x7fffffffu;
         }
     }
     *ret_open |= i == n;
@@ -70,12 +70,13 @@ static bool stands_for_itself(const struct sp_norm *s, char c)
         return false;
     for (int next = 0; s->units && next < 128; next++) {
         char two[2] = {c, (char)next};
-        uint32_t root = unit_offset(unit_at(s, 0)), first = root ^ (unsigned char)c;
-        uint32_t u = unit_at(s, first);
+        uint32_t root = normalize_unit_offset(normalize_unit_at(s, 0)),
+                 first = root ^ (unsigned char)c;
+        uint32_t u = normalize_unit_at(s, first);
         if ((u & 0x800000ffu) != (unsigned char)c)
             return true;
-        uint32_t second = first ^ unit_offset(u) ^ (unsigned char)two[1];
-        if (((u >> 8) & 1) || (unit_at(s, second) & 0x800000ffu) == (unsigned char)two[1])
+        uint32_t second = first ^ normalize_unit_offset(u) ^ (unsigned char)two[1];
+        if (((u >> 8) & 1) || (normalize_unit_at(s, second) & 0x800000ffu) == (unsigned char)two[1])
             return false;
     }
     return true;
@@ -251,8 +252,8 @@ static size_t own_run(const struct sp_norm *s, const char *p, size_t n)
 }
 
 /* Takes what needs no look-up; returns the bytes used. */
-static size_t put_plain(const struct sp_norm *s, struct sp_norm_state *st, const char *text,
-                        size_t n, struct buf *out)
+static size_t normalize_put_plain(const struct sp_norm *s, struct sp_norm_state *st,
+                                  const char *text, size_t n, struct buf *out)
 {
     if (s->blank && n > 1 && text[0] == ' ' && !(text[1] & 0x80)) {
         put_item(s, st, text, 1, out);
@@ -274,7 +275,8 @@ size_t sp_norm_put(const struct sp_norm *s, struct sp_norm_state *st, const char
     while (i < n && out->len <= enough) {
         const char *item;
         size_t length,
-            k = st->begun ? put_plain(s, st, text + i, n - i < RUN ? n - i : RUN, out) : 0;
+            k = st->begun ? normalize_put_plain(s, st, text + i, n - i < RUN ? n - i : RUN, out)
+                          : 0;
         if (k) {
             i += k;
             continue;

@@ -63,7 +63,7 @@ struct normal {
     size_t cap;
 };
 
-static void put(struct normal *t, const char *p, size_t n, size_t from)
+static void offsets_put(struct normal *t, const char *p, size_t n, size_t from)
 {
     if (t->cap < t->text.len + n + 1) {
         t->cap = t->text.len + n + t->cap / 2 + 256;
@@ -76,7 +76,7 @@ static void put(struct normal *t, const char *p, size_t n, size_t from)
 
 static void put_space(const struct sp_norm *s, struct normal *t, size_t from)
 {
-    put(t, s->space, s->space_length, from);
+    offsets_put(t, s->space, s->space_length, from);
 }
 
 static size_t skip_spaces(const struct sp_norm *s, const char *text, size_t n)
@@ -91,7 +91,7 @@ static size_t skip_spaces(const struct sp_norm *s, const char *text, size_t n)
     return at;
 }
 
-static void normalize(const struct sp_norm *s, const char *text, size_t n, struct normal *t)
+static void offsets_normalize(const struct sp_norm *s, const char *text, size_t n, struct normal *t)
 {
     size_t at = skip_spaces(s, text, n);
     bool after_space = s->remove_extra, any = at < n;
@@ -106,7 +106,7 @@ static void normalize(const struct sp_norm *s, const char *text, size_t n, struc
             if (to[i] == ' ')
                 put_space(s, t, at);
             else
-                put(t, to + i, 1, at);
+                offsets_put(t, to + i, 1, at);
         if (length)
             after_space = s->remove_extra && to[length - 1] == ' ';
     }
@@ -118,7 +118,7 @@ static void normalize(const struct sp_norm *s, const char *text, size_t n, struc
     }
     if (any && s->suffix)
         put_space(s, t, at);
-    put(t, "", 0, 0);
+    offsets_put(t, "", 0, 0);
     t->from[t->text.len] = at;
 }
 
@@ -247,7 +247,7 @@ static int find_part(struct sp_offsets *o, const char *text, size_t n, const int
 {
     struct normal t = {0};
     int code = 0;
-    normalize(get_norm(o), text, n, &t);
+    offsets_normalize(get_norm(o), text, n, &t);
     struct walk w = {
         .o = o, .text = t.text.data, .n = t.text.len, .id = id, .nids = nids, .span = span};
     if (!place_all(&w))

@@ -62,7 +62,7 @@ static size_t find_splits(const struct sp_merge *s, const struct sp_piece *p, si
     return n;
 }
 
-static void add_pair(struct pairs *to, struct bpe_pair pair)
+static void pairs_add_pair(struct pairs *to, struct bpe_pair pair)
 {
     if (to->n == to->room) {
         to->room = to->room * 2 + 1024;
@@ -84,7 +84,7 @@ static void add_pairs(struct sp_merge *s, uint32_t id, struct pairs *to)
             if (left == NONE ||
                 (right = half(s, split[i].right, p->text + at, p->length - at)) == NONE)
                 continue;
-            add_pair(to, (struct bpe_pair){left, right, rank_of(p->score), id});
+            pairs_add_pair(to, (struct bpe_pair){left, right, rank_of(p->score), id});
             s->halves[id][0] = left;
             s->halves[id][1] = right;
             count++;

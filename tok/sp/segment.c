@@ -307,7 +307,7 @@ static size_t plain_at(const struct sp_native *c, const char *p, size_t at, size
 }
 
 /* The character before `at`, which is one. */
-static size_t before(const char *p, size_t at)
+static size_t segment_before(const char *p, size_t at)
 {
     size_t k = 1;
     while (k < at && k < 4 && ((unsigned char)p[at - k] & 0xc0) == 0x80)
@@ -320,7 +320,7 @@ static size_t before(const char *p, size_t at)
 static bool is_cut(const struct sp_native *c, const char *p, size_t at, size_t n)
 {
     unsigned char a = (unsigned char)p[at - 1], b = (unsigned char)p[at];
-    size_t right = (b & 0xc0) == 0x80 ? 0 : plain_at(c, p, at, n), left = before(p, at);
+    size_t right = (b & 0xc0) == 0x80 ? 0 : plain_at(c, p, at, n), left = segment_before(p, at);
     if (!right || at + right >= n || !plain_at(c, p, at + right, n))
         return false;
     if ((a | b) < 0x80)
@@ -453,7 +453,7 @@ static int put_slowly(const struct job *j, const char *text, size_t n, bool last
 }
 
 /* *ret_used: the bytes that need not come again. */
-static int put(const struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
+static int segment_put(const struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
 {
     size_t used = 0, k = 1;
     int code = 0;
@@ -480,11 +480,11 @@ int sp_native_put(const struct sp_native *c, struct sp_native_state *s, const ch
     int code;
     if (s->rest.len) {
         buf_add(&s->rest, text, n);
-        code = put(&j, s->rest.data, s->rest.len, last, &used);
+        code = segment_put(&j, s->rest.data, s->rest.len, last, &used);
         s->rest.len -= used;
         memmove(s->rest.data, s->rest.data + used, s->rest.len);
     } else {
-        code = put(&j, text, n, last, &used);
+        code = segment_put(&j, text, n, last, &used);
         buf_add(&s->rest, text + used, n - used);
     }
     if (!code && last) {
@@ -518,7 +518,7 @@ int sp_native_end_at_cut(const struct sp_native *c, struct sp_native_state *s, s
 {
     const struct job j = {c, s, ids, e};
     size_t used = 0;
-    int code = put(&j, s->rest.data, s->rest.len, true, &used);
+    int code = segment_put(&j, s->rest.data, s->rest.len, true, &used);
     BUG_ON(!code && (used < s->rest.len || s->norm.held), "%zu bytes of a text were left",
            s->rest.len - used);
     if (!code)

@@ -286,9 +286,9 @@ static int take_special(const struct sp *s, struct scratch *c, const struct spec
 
 /* Takes the text but for an end that may be the beginning of a special string, unless it is whole;
  * *ret is what it took. */
-static int put_text(const struct sp *s, struct scratch *c, const char *text, size_t n, bool whole,
-                    bool last, size_t *ret, struct tok_ids *ids, struct tok_tally *tally,
-                    struct err *e)
+static int sp_put_text(const struct sp *s, struct scratch *c, const char *text, size_t n,
+                       bool whole, bool last, size_t *ret, struct tok_ids *ids,
+                       struct tok_tally *tally, struct err *e)
 {
     size_t unsure = whole || !s->longest_special ? 0 : s->longest_special - 1, i = 0;
     size_t sure = n > unsure ? n - unsure : 0;
@@ -336,11 +336,11 @@ static int sp_encode_part(const void *state, void *scratch, const char *text, si
     int code;
     if (c->hold.len) {
         buf_add(&c->hold, text, n);
-        code = put_text(s, c, c->hold.data, c->hold.len, last, last, &used, ids, tally, e);
+        code = sp_put_text(s, c, c->hold.data, c->hold.len, last, last, &used, ids, tally, e);
         c->hold.len -= used;
         memmove(c->hold.data, c->hold.data + used, c->hold.len);
     } else {
-        code = put_text(s, c, text, n, last, last, &used, ids, tally, e);
+        code = sp_put_text(s, c, text, n, last, last, &used, ids, tally, e);
         buf_add(&c->hold, text + used, n - used);
     }
     end_part(c, code, last, tally);
@@ -356,7 +356,7 @@ static int sp_encode_between(const void *state, void *scratch, const char *text,
     size_t used;
     if (!first)
         sp_native_begin_at_cut(c->native);
-    int code = put_text(s, c, text, n, true, last, &used, ids, tally, e);
+    int code = sp_put_text(s, c, text, n, true, last, &used, ids, tally, e);
     if (!code && !last && c->cr) { /* what follows is no LF */
         c->cr = false;
         code = feed_as_is(s, c, "\r", 1, false, ids, e);

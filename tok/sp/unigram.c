@@ -290,7 +290,7 @@ static void put_path(struct unigram_state *s, size_t k, size_t place)
 
 /* ---- and back ------------------------------------------------------------------------------ */
 
-static void put_id(struct tok_ids *ids, int32_t id)
+static void unigram_put_id(struct tok_ids *ids, int32_t id)
 {
     *tok_ids_reserve(ids, 1) = id;
     ids->n++;
@@ -302,15 +302,15 @@ void unigram_put_piece(const struct unigram *u, struct unigram_state *s, int32_t
     bool unknown = id == u->unk;
     if (unknown && u->byte_fallback)
         for (size_t i = start; i < end; i++)
-            put_id(ids, u->byte[(unsigned char)s->text.data[s->from + i]]);
+            unigram_put_id(ids, u->byte[(unsigned char)s->text.data[s->from + i]]);
     else if (!unknown || !s->after_unknown)
-        put_id(ids, id);
+        unigram_put_id(ids, id);
     s->after_unknown = unknown;
 }
 
 /* The ids of the best way to `end`, which all paths share; places count from there now. */
-static void settle(const struct unigram *u, struct unigram_state *s, size_t end,
-                   struct tok_ids *ids)
+static void unigram_settle(const struct unigram *u, struct unigram_state *s, size_t end,
+                           struct tok_ids *ids)
 {
     size_t n, k = 0, start = 0;
     const char *p = window(s, &n);
@@ -430,7 +430,7 @@ void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct
     make_nodes(s, n);
     while (s->at < n)
         extend(u, s);
-    settle(u, s, n, ids);
+    unigram_settle(u, s, n, ids);
     s->text.len = s->from = 0;
 }
 
@@ -445,7 +445,7 @@ void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last
         make_nodes(s, end);
         while (s->at < end)
             extend(u, s);
-        settle(u, s, end, ids);
+        unigram_settle(u, s, end, ids);
     }
     size_t n = s->text.len - s->from, keep = u->longest + UNIGRAM_BEYOND;
     if (n > keep + s->at) {
@@ -454,7 +454,7 @@ void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last
             extend(u, s);
         size_t place = common_place(u, s);
         if (place)
-            settle(u, s, place, ids);
+            unigram_settle(u, s, place, ids);
     }
     s->text.len -= s->from;
     if (s->from)
@@ -488,8 +488,8 @@ static size_t put_slowly(const struct unigram *u, struct unigram_state *s, const
 }
 
 /* Returns the bytes used. */
-static size_t put(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
-                  bool last, struct tok_ids *ids)
+static size_t put_unigram(const struct unigram *u, struct unigram_state *s, const char *text,
+                          size_t n, bool last, struct tok_ids *ids)
 {
     size_t used = 0, k = 1;
     while (k && used < n) {
@@ -510,11 +510,11 @@ void unigram_put(const struct unigram *u, struct unigram_state *s, const char *t
     size_t used = 0;
     if (s->rest.len) {
         buf_add(&s->rest, text, n);
-        used = put(u, s, s->rest.data, s->rest.len, last, ids);
+        used = put_unigram(u, s, s->rest.data, s->rest.len, last, ids);
         s->rest.len -= used;
         memmove(s->rest.data, s->rest.data + used, s->rest.len);
     } else {
-        used = put(u, s, text, n, last, ids);
+        used = put_unigram(u, s, text, n, last, ids);
         buf_add(&s->rest, text + used, n - used);
     }
     if (!last)
@@ -539,7 +539,7 @@ float unigram_ended(const struct unigram_state *s)
 
 void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids)
 {
-    size_t used = put(u, s, s->rest.data, s->rest.len, true, ids);
+    size_t used = put_unigram(u, s, s->rest.data, s->rest.len, true, ids);
     BUG_ON(used < s->rest.len || s->norm.held, "%zu bytes of a text were left", s->rest.len - used);
     unigram_advance(u, s, true, ids);
     s->ended = s->score;

@@ -169,7 +169,7 @@ WIDE static bool number_all(const struct unigram *u, struct unigram_lanes *w, si
 }
 #endif
 
-static void make_room(struct unigram_lanes *w, size_t more)
+static void lanes_make_room(struct unigram_lanes *w, size_t more)
 {
     if (w->number_room - w->nnumber >= more + LANES)
         return;
@@ -198,7 +198,7 @@ static bool read_list(const struct unigram *u, struct unigram_lanes *w,
     for (size_t i = 0; i < list->count; i++) {
         const char *p = list->text + list->at[i];
         size_t n = list->n[i];
-        make_room(w, n);
+        lanes_make_room(w, n);
         w->begin[i] = (uint32_t)w->nnumber;
         size_t at = put_spaces(u, w, p, n, w->wide ? MARK : u->space);
 #ifdef __x86_64__
@@ -229,7 +229,7 @@ static void read_rough(const struct unigram *u, struct unigram_state *s, const c
     unigram_normalize(u, s, text, n);
     n = s->text.len;
     buf_reserve(&s->text, AHEAD);
-    make_room(w, n);
+    lanes_make_room(w, n);
     w->begin[i] = (uint32_t)w->nnumber;
 #ifdef __x86_64__
     if (w->wide) {

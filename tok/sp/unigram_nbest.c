@@ -113,7 +113,7 @@ static void sift_up(struct search *s, size_t at, struct entry x)
     s->queue[at] = x;
 }
 
-static void push(struct search *s, struct entry x)
+static void unigram_nbest_push(struct search *s, struct entry x)
 {
     if (s->nqueue == s->queue_room) {
         s->queue_room = s->queue_room ? s->queue_room * 2 : 1024;
@@ -123,7 +123,7 @@ static void push(struct search *s, struct entry x)
 }
 
 /* The hole goes down to a leaf, and the last entry up from there. */
-static struct entry pop(struct search *s)
+static struct entry unigram_nbest_pop(struct search *s)
 {
     struct entry top = s->queue[0], last = s->queue[--s->nqueue];
     size_t n = s->nqueue, hole = 0, child;
@@ -152,7 +152,7 @@ static void add_step(struct search *s, struct step step, float value)
         s->step_room = s->step_room ? s->step_room * 2 : 1024;
         s->step = mem_grow(s->step, s->step_room, sizeof(*s->step));
     }
-    push(s, (struct entry){value, (uint32_t)s->nsteps});
+    unigram_nbest_push(s, (struct entry){value, (uint32_t)s->nsteps});
     s->step[s->nsteps++] = step;
 }
 
@@ -175,7 +175,7 @@ static void shrink(struct search *s, size_t keep)
     struct entry *kept = mem_new(keep, sizeof(*kept));
     uint32_t *to = mem_new(s->nsteps, sizeof(*to));
     for (size_t i = 0; i < keep; i++) {
-        kept[i] = pop(s);
+        kept[i] = unigram_nbest_pop(s);
         to[kept[i].step] = 1;
     }
     for (size_t i = s->nsteps; i-- > 0;) /* a next step is an earlier one */
@@ -193,7 +193,7 @@ static void shrink(struct search *s, size_t keep)
     s->nsteps = n;
     s->nqueue = 0;
     for (size_t i = 0; i < keep; i++)
-        push(s, (struct entry){kept[i].value, to[kept[i].step]});
+        unigram_nbest_push(s, (struct entry){kept[i].value, to[kept[i].step]});
     free(kept);
     free(to);
 }
@@ -212,7 +212,7 @@ static int search(struct search *s, size_t most, struct tok_nbest *ret, struct e
 {
     add_step(s, (struct step){END, END, 0}, find_best(s));
     while (s->nqueue && ret->n < most) {
-        struct entry top = pop(s);
+        struct entry top = unigram_nbest_pop(s);
         if (s->step[top.step].node == START) {
             put_way(s, top, ret);
             continue;

@@ -107,7 +107,7 @@ static inline bool part_between(const struct unigram *u, struct unigram_state *s
     return *at >> PAIR_BITS;
 }
 
-static void make_room(const struct unigram *u, struct unigram_state *s)
+static void segment_make_room(const struct unigram *u, struct unigram_state *s)
 {
     if (s->cache)
         return;
@@ -203,7 +203,7 @@ static size_t find_parts(const struct unigram *u, struct unigram_state *s, const
 size_t unigram_next_cut(const struct unigram *u, struct unigram_state *s, const char *text,
                         size_t n)
 {
-    make_room(u, s);
+    segment_make_room(u, s);
     size_t length = utf8_char(text, text + n), at = length ? length : 1;
     uint32_t before = utf8_code(text, at);
     for (bool good = length; at < n; at += length ? length : 1) {
@@ -221,7 +221,7 @@ size_t unigram_next_cut(const struct unigram *u, struct unigram_state *s, const 
 /* ---- parts --------------------------------------------------------------------------------- */
 
 /* A part of characters that stay what they are, but for spaces before them; false if it is not. */
-static bool put_plain(const struct unigram *u, const char *text, size_t n, struct buf *out)
+static bool segment_put_plain(const struct unigram *u, const char *text, size_t n, struct buf *out)
 {
     const struct sp_norm *norm = &u->norm;
     size_t at = 0, length = norm->space_length;
@@ -250,7 +250,7 @@ static bool put_plain(const struct unigram *u, const char *text, size_t n, struc
 void unigram_normalize(const struct unigram *u, struct unigram_state *s, const char *text, size_t n)
 {
     struct sp_norm_state norm = {.begun = true};
-    if (!put_plain(u, text, n, &s->text))
+    if (!segment_put_plain(u, text, n, &s->text))
         sp_norm_put(&u->norm, &norm, text, n, true, SIZE_MAX, &s->text);
     s->norm.invalid += norm.invalid;
 }
@@ -301,8 +301,8 @@ static void find_ids(const struct unigram *u, struct unigram_state *s, const cha
 }
 
 /* Ids with limits become ids, up to the first whose limit does not hold; returns it, or the end. */
-static const uint32_t *put_ids(const struct unigram *u, struct unigram_state *s, const uint32_t *p,
-                               const uint32_t *end, struct tok_ids *ids)
+static const uint32_t *segment_put_ids(const struct unigram *u, struct unigram_state *s,
+                                       const uint32_t *p, const uint32_t *end, struct tok_ids *ids)
 {
     const uint32_t mask = u->id_mask, none = u->none;
     int32_t *to = ids->id + ids->n, *from = to;
@@ -328,7 +328,7 @@ static void put_stream(const struct unigram *u, struct unigram_state *s, const c
     const uint32_t *end = p + n, *stop;
     for (size_t i = 0;; i++) {
         tok_ids_reserve(ids, (size_t)(end - p) + 1);
-        stop = put_ids(u, s, p, end, ids);
+        stop = segment_put_ids(u, s, p, end, ids);
         if (stop == end)
             return;
         for (; p < stop; p++)
@@ -357,7 +357,7 @@ size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const
                          size_t n, bool last, struct tok_ids *ids)
 {
     size_t used = 0, k = 1;
-    make_room(u, s);
+    segment_make_room(u, s);
     while (k && n - used > 2 * AHEAD) {
         size_t most = n - used - AHEAD < UNIGRAM_CHUNK ? n - used - AHEAD : UNIGRAM_CHUNK;
         k = put_some(u, s, text + used, most, ids);
@@ -423,7 +423,7 @@ static size_t look_slowly(const struct unigram *u, struct unigram_state *s, cons
 void unigram_look(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
                   struct tok_ids *ret)
 {
-    make_room(u, s);
+    segment_make_room(u, s);
     for (size_t used = 0, k; n - used > 2 * AHEAD; used += k) {
         size_t most = n - used - AHEAD < UNIGRAM_CHUNK ? n - used - AHEAD : UNIGRAM_CHUNK;
         uint32_t parts = (uint32_t)find_parts(u, s, text + used, most, s->part);
@@ -447,7 +447,7 @@ void unigram_put_looked(const struct unigram *u, struct unigram_state *s, const 
 {
     const uint32_t *p = (const uint32_t *)looked->id, *end = looked->n ? p + looked->n : p;
     size_t used = 0;
-    make_room(u, s);
+    segment_make_room(u, s);
     while (p < end) {
         const uint32_t *start = p + 2, *stream = start + p[0] + 1;
         put_stream(u, s, text + used, start, stream, p[1], ids);

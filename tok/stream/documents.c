@@ -128,7 +128,7 @@ uint64_t docs_total(const struct docs *d)
 /* ---- bytes and lines --------------------------------------------------------------------- */
 
 /* Reads more behind what is there; the buffer keeps JSONL_PADDING bytes behind its end. */
-static int fill(struct docs *d, struct err *e)
+static int documents_fill(struct docs *d, struct err *e)
 {
     if (d->start && (d->start == d->buf.len || d->start >= CHUNK)) {
         memmove(d->buf.data, d->buf.data + d->start, d->buf.len - d->start);
@@ -172,7 +172,7 @@ static int next_line(struct docs *d, const char **ret, size_t *ret_n, bool *ret_
             *ret_more = true;
             return 0;
         }
-        int code = fill(d, e);
+        int code = documents_fill(d, e);
         if (code)
             return code;
     }
@@ -182,7 +182,7 @@ static int next_line(struct docs *d, const char **ret, size_t *ret_n, bool *ret_
 static int line_part(struct docs *d, const char **ret, size_t *ret_n, bool *ret_last, struct err *e)
 {
     if (d->start == d->buf.len && !d->ended) {
-        int code = fill(d, e);
+        int code = documents_fill(d, e);
         if (code)
             return code;
     }
@@ -198,7 +198,7 @@ static int line_part(struct docs *d, const char **ret, size_t *ret_n, bool *ret_
 
 /* ---- which format ------------------------------------------------------------------------ */
 
-static bool ends_in(const char *s, size_t n, const char *tail)
+static bool documents_ends_in(const char *s, size_t n, const char *tail)
 {
     size_t k = strlen(tail);
     return n >= k && memcmp(s + n - k, tail, k) == 0;
@@ -207,11 +207,11 @@ static bool ends_in(const char *s, size_t n, const char *tail)
 static bool name_says_jsonl(const char *path)
 {
     size_t n = strlen(path);
-    if (ends_in(path, n, ".zst"))
+    if (documents_ends_in(path, n, ".zst"))
         n -= 4;
-    else if (ends_in(path, n, ".gz"))
+    else if (documents_ends_in(path, n, ".gz"))
         n -= 3;
-    return ends_in(path, n, ".jsonl") || ends_in(path, n, ".ndjson");
+    return documents_ends_in(path, n, ".jsonl") || documents_ends_in(path, n, ".ndjson");
 }
 
 static void skip_mark(struct docs *d)
@@ -252,7 +252,7 @@ static int fill_first(struct docs *d, bool check, struct err *e)
 {
     int code;
     do
-        code = fill(d, e);
+        code = documents_fill(d, e);
     while (!code && !d->ended && d->buf.len < CHUNK &&
            (!memchr(d->buf.data, '\n', d->buf.len) || (check && d->buf.len < MAGIC_LOOK)));
     return code;
@@ -397,7 +397,7 @@ static int blank_before(struct docs *d, struct err *e)
     return bad_record(d, e);
 }
 
-static int judge(const struct docs *d, size_t k, enum jsonl_kind kind, struct err *e)
+static int documents_judge(const struct docs *d, size_t k, enum jsonl_kind kind, struct err *e)
 {
     if (kind == JSONL_STRING)
         return 0;
@@ -431,7 +431,7 @@ static int parse_record(struct docs *d, const char *p, size_t n, struct err *e)
         return blank_before(d, e);
     int code = jsonl_parse(d->parser, p, n, d->value, e);
     for (size_t k = 0; k < d->nkeys && !code; k++)
-        code = judge(d, k, d->value[k].kind, e);
+        code = documents_judge(d, k, d->value[k].kind, e);
     if (code) {
         say_keys(d, p, n, e);
         return bad_record(d, e);
@@ -461,7 +461,7 @@ static int scan_line(struct docs *d, bool *ret_blank, bool *ret_bad, struct err 
     if (!code && !*ret_blank)
         code = jscan_end(&d->scan, e);
     for (size_t k = 0; k < d->nkeys && !code && !*ret_blank; k++)
-        code = judge(d, k, d->scan.value[k].kind, e);
+        code = documents_judge(d, k, d->scan.value[k].kind, e);
     *ret_bad = code == ERR_DATA;
     return code;
 }
@@ -505,7 +505,7 @@ static int next_cell(struct docs *d, const char **ret_text, size_t *ret_n, struc
     *ret_text = NULL;
     *ret_n = 0;
     if (n == PARQUET_NULL) {
-        judge(d, k, JSONL_OTHER, e);
+        documents_judge(d, k, JSONL_OTHER, e);
         return bad_record(d, e);
     }
     if (d->beside && n > DOCS_LONG)
@@ -610,7 +610,7 @@ static int next_lines(struct docs *d, const char **ret, size_t *ret_n, bool *ret
             *ret_more = *ret_n != 0;
             return 0;
         }
-        int code = fill(d, e);
+        int code = documents_fill(d, e);
         if (code)
             return code;
     }

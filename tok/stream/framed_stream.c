@@ -13,12 +13,12 @@ enum { PLAIN = 1, NAMED = 2, HEADER = 64, DOC_MAX = 0x7fffffff, END_MARK = -1 };
 
 /* ---- writer ------------------------------------------------------------------------------ */
 
-static int hex(char c)
+static int stream_hex(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static void put_text(struct buf *out, const char *text)
+static void stream_put_text(struct buf *out, const char *text)
 {
     size_t n = strlen(text);
     store_u16(buf_reserve(out, 2), (uint16_t)n);
@@ -35,14 +35,15 @@ void docstream_put_header(struct buf *out, const struct docstream_header *h)
     store_u64(p + 16, h->vocab_size);
     store_u64(p + 24, (uint64_t)h->eod);
     for (int i = 0; i < 32; i++) {
-        int high = hex(h->digest[2 * i]), low = high < 0 ? -1 : hex(h->digest[2 * i + 1]);
+        int high = stream_hex(h->digest[2 * i]),
+            low = high < 0 ? -1 : stream_hex(h->digest[2 * i + 1]);
         BUG_ON(low < 0, "digest '%.64s' is not hexadecimal", h->digest);
         p[32 + i] = (char)(high << 4 | low);
     }
     out->len += HEADER;
     if (h->type[0]) {
-        put_text(out, h->type);
-        put_text(out, h->path);
+        stream_put_text(out, h->type);
+        stream_put_text(out, h->path);
     }
 }
 
@@ -77,14 +78,14 @@ void docstream_put_end(struct buf *out, uint64_t docs, uint64_t ids)
 
 /* ---- reader ------------------------------------------------------------------------------ */
 
-static int bad(const struct docstream *d, struct err *e, const char *what)
+static int stream_bad(const struct docstream *d, struct err *e, const char *what)
 {
     return err_set(e, ERR_DATA, "%s: no sound stream of documents: at byte %llu %s",
                    zin_name(d->in), (unsigned long long)d->offset, what);
 }
 
 /* Exactly n bytes. */
-static int take(struct docstream *d, void *p, size_t n, struct err *e)
+static int stream_take(struct docstream *d, void *p, size_t n, struct err *e)
 {
     for (size_t done = 0; done < n;) {
         size_t k;
@@ -93,24 +94,24 @@ static int take(struct docstream *d, void *p, size_t n, struct err *e)
             return code;
         d->offset += k;
         if (!k)
-            return bad(d, e, "it ends before its end mark: the writer was stopped");
+            return stream_bad(d, e, "it ends before its end mark: the writer was stopped");
         done += k;
     }
     return 0;
 }
 
 /* A string of at most size - 1 bytes, none of them NUL. */
-static int take_text(struct docstream *d, char *ret, size_t size, struct err *e)
+static int stream_take_text(struct docstream *d, char *ret, size_t size, struct err *e)
 {
     char length[2];
-    int code = take(d, length, 2, e);
+    int code = stream_take(d, length, 2, e);
     size_t n = code ? 0 : load_u16(length);
     if (n >= size)
-        return bad(d, e, "the header names a tokenizer at too great a length");
+        return stream_bad(d, e, "the header names a tokenizer at too great a length");
     if (!code)
-        code = take(d, ret, n, e);
+        code = stream_take(d, ret, n, e);
     if (!code && memchr(ret, '\0', n))
-        return bad(d, e, "the header names a tokenizer with a zero byte");
+        return stream_bad(d, e, "the header names a tokenizer with a zero byte");
     ret[n] = '\0';
     return code;
 }
@@ -119,7 +120,7 @@ int docstream_open(struct docstream *d, struct zin *in, struct err *e)
 {
     *d = (struct docstream){.in = in};
     unsigned char p[HEADER];
-    int code = take(d, p, HEADER, e);
+    int code = stream_take(d, p, HEADER, e);
     if (code)
         return code;
     if (memcmp(p, magic, sizeof(magic)) != 0)
@@ -141,25 +142,25 @@ int docstream_open(struct docstream *d, struct zin *in, struct err *e)
                        "%s: a stream of documents of version %u, but 1 and 2 are read here",
                        zin_name(in), version);
     if (h->width != 2 && h->width != 4)
-        return bad(d, e, "the header gives ids a width other than 2 or 4 bytes");
+        return stream_bad(d, e, "the header gives ids a width other than 2 or 4 bytes");
     if (h->vocab_size == 0 || h->vocab_size > (h->width == 2 ? 65536u : 0x7fffffffu))
-        return bad(d, e, "the header states a vocabulary size that does not fit the width");
+        return stream_bad(d, e, "the header states a vocabulary size that does not fit the width");
     if (h->eod < -1 || h->eod >= (int64_t)h->vocab_size)
-        return bad(d, e, "the header states an end of document outside the vocabulary");
+        return stream_bad(d, e, "the header states an end of document outside the vocabulary");
     if (version == NAMED)
-        code = take_text(d, h->type, sizeof(h->type), e);
+        code = stream_take_text(d, h->type, sizeof(h->type), e);
     if (version == NAMED && !code)
-        code = take_text(d, h->path, sizeof(h->path), e);
+        code = stream_take_text(d, h->path, sizeof(h->path), e);
     return code;
 }
 
 /* The next k ids behind those in d->buf, as int32, checked. */
-static int take_ids(struct docstream *d, size_t k, struct err *e)
+static int stream_take_ids(struct docstream *d, size_t k, struct err *e)
 {
     size_t width = d->header.width;
     char *p = buf_reserve(&d->buf, k * 4), *raw = p + k * (4 - width);
     uint64_t offset = d->offset;
-    int code = take(d, raw, k * width, e);
+    int code = stream_take(d, raw, k * width, e);
     if (code)
         return code;
     for (size_t i = 0; i < k; i++) {
@@ -182,13 +183,13 @@ static int take_end(struct docstream *d, struct err *e)
 {
     char p[16], extra;
     size_t k = 0;
-    int code = take(d, p, sizeof(p), e);
+    int code = stream_take(d, p, sizeof(p), e);
     if (code)
         return code;
     if (load_u64(p) != d->docs || load_u64(p + 8) != d->ids)
-        return bad(d, e, "the end mark counts other documents or ids than there were");
+        return stream_bad(d, e, "the end mark counts other documents or ids than there were");
     code = zin_read(d->in, &extra, 1, &k, e);
-    return !code && k ? bad(d, e, "something follows the end mark") : code;
+    return !code && k ? stream_bad(d, e, "something follows the end mark") : code;
 }
 
 int docstream_begin(struct docstream *d, uint64_t *ret_n, bool *ret_more, struct err *e)
@@ -198,7 +199,7 @@ int docstream_begin(struct docstream *d, uint64_t *ret_n, bool *ret_more, struct
     *ret_more = false;
     if (d->ended)
         return 0;
-    int code = take(d, p, sizeof(p), e);
+    int code = stream_take(d, p, sizeof(p), e);
     if (code)
         return code;
     uint32_t n = load_u32(p);
@@ -207,7 +208,7 @@ int docstream_begin(struct docstream *d, uint64_t *ret_n, bool *ret_more, struct
         return take_end(d, e);
     }
     if (n > DOC_MAX)
-        return bad(d, e, "stands a document of more than 2^31 - 1 ids");
+        return stream_bad(d, e, "stands a document of more than 2^31 - 1 ids");
     d->docs++;
     *ret_n = d->left = n;
     *ret_more = true;
@@ -223,7 +224,7 @@ int docstream_part(struct docstream *d, const int32_t **ret_id, size_t *ret_n, s
 {
     size_t n = part_of(d);
     buf_reset(&d->buf);
-    int code = take_ids(d, n, e);
+    int code = stream_take_ids(d, n, e);
     *ret_id = (const int32_t *)(const void *)d->buf.data;
     *ret_n = n;
     return code;
@@ -236,7 +237,7 @@ int docstream_next(struct docstream *d, const int32_t **ret_id, size_t *ret_n, b
     int code = docstream_begin(d, &n, ret_more, e);
     buf_reset(&d->buf);
     while (!code && d->left) /* piece by piece, so that a lying count allocates nothing */
-        code = take_ids(d, part_of(d), e);
+        code = stream_take_ids(d, part_of(d), e);
     *ret_id = (const int32_t *)(const void *)d->buf.data;
     *ret_n = (size_t)n;
     *ret_more = *ret_more && !code;

@@ -49,7 +49,8 @@ static int compare(const void *x, const void *y)
     return c ? c : a->length < b->length ? -1 : a->length > b->length;
 }
 
-static int check_tokens(const char *path, const struct added_token *token, size_t n, struct err *e)
+static int added_tokens_check_tokens(const char *path, const struct added_token *token, size_t n,
+                                     struct err *e)
 {
     const struct added_token **sorted = mem_new(n, sizeof(*sorted));
     size_t bytes = 0;
@@ -136,7 +137,7 @@ static void open_automata(struct added *a, struct trie_key *key, size_t n)
 int added_create(const char *path, const struct added_token *token, size_t n, struct added **ret,
                  struct err *e)
 {
-    int code = check_tokens(path, token, n, e);
+    int code = added_tokens_check_tokens(path, token, n, e);
     if (code)
         return code;
     struct added *a = mem_new(1, sizeof(*a));

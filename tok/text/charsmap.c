@@ -39,12 +39,12 @@ struct frame {
     int keys;
 };
 
-static uint32_t unit_at(const struct walk *w, uint32_t i)
+static uint32_t charsmap_unit_at(const struct walk *w, uint32_t i)
 {
     return load_u32(w->trie + (size_t)i * 4);
 }
 
-static uint32_t unit_offset(uint32_t u)
+static uint32_t charsmap_unit_offset(uint32_t u)
 {
     return (u >> 10) << ((u & (1u << 9)) >> 6);
 }
@@ -59,7 +59,7 @@ static int bad_unit(const struct walk *w, uint32_t i, struct err *e, const char 
  * most). */
 static int check_target(const struct walk *w, uint32_t i, struct err *e)
 {
-    uint32_t target = unit_at(w, i) & 0x7fffffffu;
+    uint32_t target = charsmap_unit_at(w, i) & 0x7fffffffu;
     if (target >= w->text_size)
         return bad_unit(w, i, e, "names a replacement beyond the end of the strings");
     const char *s = (const char *)w->text + target, *end = (const char *)w->text + w->text_size;
@@ -75,7 +75,7 @@ static int check_target(const struct walk *w, uint32_t i, struct err *e)
 /* The state behind unit i; `from` is the unit's place. */
 static int follow(const struct walk *w, uint32_t i, uint32_t *ret, struct err *e)
 {
-    *ret = i ^ unit_offset(unit_at(w, i));
+    *ret = i ^ charsmap_unit_offset(charsmap_unit_at(w, i));
     return (*ret | 0xff) < w->units ? 0 : bad_unit(w, i, e, "leads out of the trie");
 }
 
@@ -83,7 +83,7 @@ static int follow(const struct walk *w, uint32_t i, uint32_t *ret, struct err *e
 static void find_steps(struct walk *w)
 {
     for (size_t i = w->units; i-- > 0;) {
-        uint32_t label = unit_at(w, (uint32_t)i) & 0x800000ffu;
+        uint32_t label = charsmap_unit_at(w, (uint32_t)i) & 0x800000ffu;
         size_t state = i ^ label;
         if (label > 255 || state >= w->units)
             continue;
@@ -92,7 +92,7 @@ static void find_steps(struct walk *w)
     }
 }
 
-static struct frame begin(const struct walk *w, uint32_t state)
+static struct frame charsmap_begin(const struct walk *w, uint32_t state)
 {
     return (struct frame){.state = state, .unit = w->first[state]};
 }
@@ -103,7 +103,7 @@ static int step(struct walk *w, struct frame *f, int64_t *ret_next, struct err *
 {
     *ret_next = -1;
     for (; f->unit; f->unit = w->next[f->unit - 1]) {
-        uint32_t i = f->unit - 1, u = unit_at(w, i), to;
+        uint32_t i = f->unit - 1, u = charsmap_unit_at(w, i), to;
         int code = follow(w, i, &to, e);
         bool ends = (u >> 8) & 1;
         if (!code && ends)
@@ -131,7 +131,7 @@ static int walk_trie(struct walk *w, struct frame *stack, struct err *e)
     if (code)
         return code;
     size_t depth = 1;
-    stack[0] = begin(w, root);
+    stack[0] = charsmap_begin(w, root);
     w->mark[root] = OPEN;
     while (depth) {
         int64_t next;
@@ -141,7 +141,7 @@ static int walk_trie(struct walk *w, struct frame *stack, struct err *e)
             return code;
         if (next >= 0) {
             w->mark[next] = OPEN;
-            stack[depth++] = begin(w, (uint32_t)next);
+            stack[depth++] = charsmap_begin(w, (uint32_t)next);
         } else {
             w->mark[f->state] = DONE;
             w->keys[f->state] = (unsigned char)f->keys;

@@ -44,7 +44,7 @@ uint64_t learn_table_bytes(const struct learn_table *t)
     return (t->mask + 1) * sizeof(*t->slot) + t->store.cap;
 }
 
-static inline uint64_t mix(const uint64_t key[3])
+static inline uint64_t count_table_mix(const uint64_t key[3])
 {
     __uint128_t m = (__uint128_t)(key[0] ^ 0x9e3779b97f4a7c15u) *
                     (key[1] ^ (key[2] << 23 | key[2] >> 41) ^ 0xd6e8feb86659fd93u);
@@ -78,8 +78,8 @@ static void make_key(const char *p, size_t n, uint64_t key[3])
 }
 
 /* The place of a long word is no part of what it is found by. */
-static inline bool equal(const struct learn_table *t, const struct learn_slot *s,
-                         const uint64_t key[3], const char *p)
+static inline bool count_table_equal(const struct learn_table *t, const struct learn_slot *s,
+                                     const uint64_t key[3], const char *p)
 {
     if (s->key[0] != key[0] || s->key[2] != key[2])
         return false;
@@ -88,12 +88,12 @@ static inline bool equal(const struct learn_table *t, const struct learn_slot *s
     return memcmp(t->store.data + s->key[1], p, key[2] & ~LONG_MARK) == 0;
 }
 
-static void put(struct learn_table *t, size_t at, const uint64_t key[3], const char *p,
-                uint64_t count)
+static void count_table_put(struct learn_table *t, size_t at, const uint64_t key[3], const char *p,
+                            uint64_t count)
 {
     for (;; at = (at + 1) & t->mask) {
         struct learn_slot *s = &t->slot[at];
-        if (s->count && !equal(t, s, key, p))
+        if (s->count && !count_table_equal(t, s, key, p))
             continue;
         if (!s->count) {
             memcpy(s->key, key, sizeof(s->key));
@@ -111,10 +111,10 @@ static void put(struct learn_table *t, size_t at, const uint64_t key[3], const c
 static inline uint64_t hash(const uint64_t key[3])
 {
     uint64_t k[3] = {key[0], key[2] >> 56 > INLINE ? 0 : key[1], key[2]};
-    return mix(k);
+    return count_table_mix(k);
 }
 
-static inline size_t place(const struct learn_table *t, const uint64_t key[3])
+static inline size_t count_table_place(const struct learn_table *t, const uint64_t key[3])
 {
     return hash(key) >> t->shift;
 }
@@ -131,7 +131,7 @@ uint64_t learn_word_hash(const char *p, size_t n)
     return hash(key);
 }
 
-static void grow(struct learn_table *t)
+static void count_table_grow(struct learn_table *t)
 {
     struct learn_slot *old = t->slot;
     void *memory = t->memory;
@@ -140,7 +140,7 @@ static void grow(struct learn_table *t)
     for (size_t i = 0; i < n; i++) {
         if (!old[i].count)
             continue;
-        size_t at = place(t, old[i].key);
+        size_t at = count_table_place(t, old[i].key);
         while (t->slot[at].count)
             at = (at + 1) & t->mask;
         t->slot[at] = old[i];
@@ -151,7 +151,7 @@ static void grow(struct learn_table *t)
 static inline void need_room(struct learn_table *t, size_t n)
 {
     while (t->used + n > (t->mask + 1) / 4 * 3)
-        grow(t);
+        count_table_grow(t);
 }
 
 void learn_table_add(struct learn_table *t, const char *text, const uint32_t *start, size_t n,
@@ -165,12 +165,12 @@ void learn_table_add(struct learn_table *t, const char *text, const uint32_t *st
         for (size_t k = 0; k < some; k++) {
             const char *p = text + start[i + k];
             make_key(p, start[i + k + 1] - start[i + k], key[k]);
-            at[k] = place(t, key[k]);
+            at[k] = count_table_place(t, key[k]);
             __builtin_prefetch(&t->slot[at[k]], 1);
         }
         for (size_t k = 0; k < some; k++)
             if (key[k][2])
-                put(t, at[k], key[k], text + start[i + k], count);
+                count_table_put(t, at[k], key[k], text + start[i + k], count);
     }
 }
 
@@ -192,6 +192,7 @@ void learn_table_join(struct learn_table *t, const struct learn_table *from)
         if (!s->count)
             continue;
         need_room(t, 1);
-        put(t, place(t, s->key), s->key, learn_slot_text(from, s, &n), s->count);
+        count_table_put(t, count_table_place(t, s->key), s->key, learn_slot_text(from, s, &n),
+                        s->count);
     }
 }

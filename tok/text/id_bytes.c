@@ -54,7 +54,7 @@ static bool set_plain(struct id_bytes_entry *to, const char *p, size_t n, bool *
 #ifdef __x86_64__
 #define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi2,popcnt")))
 
-WIDE static inline unsigned equal(__m128i v, int c)
+WIDE static inline unsigned ids_equal(__m128i v, int c)
 {
     return _mm_cmpeq_epi8_mask(v, _mm_set1_epi8((char)c));
 }
@@ -72,10 +72,10 @@ WIDE static inline bool good_wide(__m128i v)
              far = next & from(v, 0x90);
     unsigned bad = high & ~(lead | next);
     bad |= from(v, 0xf5) | ((lead << 1 | three << 2 | four << 3) ^ next);
-    bad |= equal(v, 0xe0) << 1 & ~odd;
-    bad |= equal(v, 0xed) << 1 & odd;
-    bad |= equal(v, 0xf0) << 1 & ~far;
-    bad |= equal(v, 0xf4) << 1 & far;
+    bad |= ids_equal(v, 0xe0) << 1 & ~odd;
+    bad |= ids_equal(v, 0xed) << 1 & odd;
+    bad |= ids_equal(v, 0xf0) << 1 & ~far;
+    bad |= ids_equal(v, 0xf4) << 1 & far;
     return !bad;
 }
 
@@ -132,8 +132,8 @@ const char *id_bytes_text(const struct id_bytes_table *s, int32_t id, size_t *re
 typedef char *put_near(const struct id_bytes_entry *of, const int32_t **id, const int32_t *end,
                        char *to, unsigned *seen);
 
-static char *put_plain(const struct id_bytes_entry *of, const int32_t **id, const int32_t *end,
-                       char *to, unsigned *seen)
+static char *ids_put_plain(const struct id_bytes_entry *of, const int32_t **id, const int32_t *end,
+                           char *to, unsigned *seen)
 {
     const int32_t *p = *id;
     unsigned all = 0;
@@ -190,7 +190,7 @@ WIDE static char *put_wide(const struct id_bytes_entry *of, const int32_t **id, 
     char tag[WIDTH];
     _mm512_storeu_si512(tag, all);
     *seen |= (uint8_t)(tag[15] | tag[31] | tag[47] | tag[63]);
-    return put_plain(of, id, end - p < 8 ? end : p + 8, to, seen);
+    return ids_put_plain(of, id, end - p < 8 ? end : p + 8, to, seen);
 }
 #endif
 
@@ -226,7 +226,7 @@ static inline unsigned put_all(const struct id_bytes_table *s, const int32_t *id
 static unsigned all_plain(const struct id_bytes_table *s, const int32_t *id, size_t n,
                           struct buf *out)
 {
-    return put_all(s, id, n, out, put_plain);
+    return put_all(s, id, n, out, ids_put_plain);
 }
 
 #ifdef __x86_64__

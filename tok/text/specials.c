@@ -6,7 +6,7 @@
 
 #include "base/core/mem.h"
 
-static void grow(struct specials *s)
+static void specials_grow(struct specials *s)
 {
     size_t room = s->room ? s->room * 2 : 64;
     words_finish(&s->place);
@@ -30,7 +30,7 @@ void specials_add(struct specials *s, const char *text, int32_t id, bool always)
 {
     size_t n = strlen(text);
     if (s->n == s->room)
-        grow(s);
+        specials_grow(s);
     if (!n || !words_add(&s->place, text, n, (int32_t)s->n))
         return;
     s->item[s->n++] = (struct special){text, n, id, always};

@@ -29,7 +29,7 @@ static bool is_free(const struct build *b, size_t i)
     return i >= b->n || b->unit[i].check == (uint32_t)FREE;
 }
 
-static void grow(struct build *b, size_t n)
+static void trie_grow(struct build *b, size_t n)
 {
     if (n <= b->n)
         return;
@@ -48,7 +48,7 @@ static void grow(struct build *b, size_t n)
     b->n = n;
 }
 
-static void take(struct build *b, uint32_t i, uint32_t parent)
+static void trie_take(struct build *b, uint32_t i, uint32_t parent)
 {
     struct trie_unit *u = &b->unit[i];
     b->unit[(uint32_t)u->value].base = u->base;
@@ -71,7 +71,7 @@ static uint32_t find_base(struct build *b, const unsigned char *byte, size_t n)
     return (uint32_t)b->n - byte[0];
 }
 
-static void push(struct build *b, uint32_t unit, size_t first, size_t end, size_t depth)
+static void trie_push(struct build *b, uint32_t unit, size_t first, size_t end, size_t depth)
 {
     if (b->nwaiting + 4 > b->room) {
         b->room = b->room ? b->room * 2 : 1024;
@@ -86,7 +86,7 @@ static void push(struct build *b, uint32_t unit, size_t first, size_t end, size_
 }
 
 /* Places the children of a unit, whose keys are first .. end-1 and agree in `depth` bytes. */
-static void place(struct build *b, uint32_t unit, size_t first, size_t end, size_t depth)
+static void trie_place(struct build *b, uint32_t unit, size_t first, size_t end, size_t depth)
 {
     unsigned char byte[256];
     size_t start[257], n = 0;
@@ -103,11 +103,11 @@ static void place(struct build *b, uint32_t unit, size_t first, size_t end, size
         return;
     start[n] = end;
     uint32_t base = find_base(b, byte, n);
-    grow(b, (size_t)base + byte[n - 1] + 1);
+    trie_grow(b, (size_t)base + byte[n - 1] + 1);
     b->unit[unit].base = base;
     for (size_t k = 0; k < n; k++) {
-        take(b, base + byte[k], unit);
-        push(b, base + byte[k], start[k], start[k + 1], depth + 1);
+        trie_take(b, base + byte[k], unit);
+        trie_push(b, base + byte[k], start[k], start[k + 1], depth + 1);
     }
 }
 
@@ -176,12 +176,12 @@ void trie_init(struct trie *t, struct trie_key *key, size_t n)
     b.unit[CHAIN].base = CHAIN;
     b.unit[CHAIN].value = CHAIN;
     b.n = 512; /* a child of base 0, or of a base below the first free unit, is none */
-    grow(&b, 768);
-    place(&b, TRIE_ROOT, 0, n, 0);
+    trie_grow(&b, 768);
+    trie_place(&b, TRIE_ROOT, 0, n, 0);
     while (b.nwaiting) {
         b.nwaiting -= 4;
         const uint32_t *p = b.waiting + b.nwaiting;
-        place(&b, p[0], p[1], p[2], p[3]);
+        trie_place(&b, p[0], p[1], p[2], p[3]);
     }
     free(b.waiting);
     *t = (struct trie){.n = b.n};

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* The first byte of a character; false if none begins so. */
-static bool begin(struct strict *s, uint8_t b)
+static bool utf8_stream_begin(struct strict *s, uint8_t b)
 {
     s->begun = s->at;
     s->low = b == 0xe0 ? 0xa0 : b == 0xf0 ? 0x90 : 0x80;
@@ -24,7 +24,7 @@ bool strict_add(struct strict *s, const char *text, size_t n, bool last)
         }
         uint8_t b = (uint8_t)text[i++];
         if (!s->need) {
-            if (!begin(s, b))
+            if (!utf8_stream_begin(s, b))
                 return false;
         } else {
             if (b < s->low || b > s->high)

@@ -157,7 +157,7 @@ static bool fuses(const struct job *j, int32_t before, int32_t id)
 }
 
 /* Appends the ids of the next part, which depend on the sum before it. */
-static int take_ids(struct job *j, struct tok_work *w, size_t i)
+static int parallel_take_ids(struct job *j, struct tok_work *w, size_t i)
 {
     const struct tok_engine *g = &j->t->engine;
     struct tok_ids *ids = j->ids;
@@ -182,7 +182,7 @@ static bool has_room(const struct job *j, size_t n)
 }
 
 /* Room for the ids of the next part, and for as many of each byte behind it. */
-static void make_room(struct job *j, size_t n)
+static void parallel_make_room(struct job *j, size_t n)
 {
     double ids = (double)(j->ids->n - j->start + n), bytes = (double)j->part[j->settled].end;
     double rest = (double)j->part[j->nparts - 1].end - bytes;
@@ -194,7 +194,7 @@ static void copy_ids(struct job *j, const struct tok_ids *found)
 {
     int32_t *last_id = &j->work[0]->last_id;
     if (!has_room(j, found->n))
-        make_room(j, found->n);
+        parallel_make_room(j, found->n);
     size_t fused = found->n && fuses(j, *last_id, found->id[0]), n = found->n - fused;
     int32_t *to = j->ids->id + j->ids->n;
     *last_id = found->n ? found->id[found->n - 1] : *last_id;
@@ -224,7 +224,7 @@ static int settle_next(struct job *j, struct tok_work *w)
     j->settling++;
     if (j->t->engine.look) {
         pthread_mutex_unlock(&j->lock);
-        code = take_ids(j, w, i);
+        code = parallel_take_ids(j, w, i);
         pthread_mutex_lock(&j->lock);
         p->done = !code;
         j->settled += !code;
@@ -237,7 +237,7 @@ static int settle_next(struct job *j, struct tok_work *w)
 }
 
 /* A part is done. */
-static int settle(struct job *j, struct tok_work *w, size_t i)
+static int parallel_settle(struct job *j, struct tok_work *w, size_t i)
 {
     int code = 0;
     pthread_mutex_lock(&j->lock);
@@ -254,7 +254,7 @@ static void encode_task(void *arg, int task, int thread)
     struct tok_work *w = j->work[thread];
     (void)task;
     for (size_t i; !w->code && (i = atomic_fetch_add(&j->taken, 1)) < j->nparts;)
-        if (find_ids(j, w, i) || settle(j, w, i))
+        if (find_ids(j, w, i) || parallel_settle(j, w, i))
             atomic_store(&j->taken, j->nparts); /* all that is left stands behind */
 }
 
@@ -283,7 +283,7 @@ static int find_failure(const struct job *j, int threads, struct err *e)
     return bad->code;
 }
 
-static int run(struct job *j, struct pool *pool, struct err *e)
+static int parallel_run(struct job *j, struct pool *pool, struct err *e)
 {
     int threads = pool_threads(pool), code = 0;
     for (int i = 0; i < threads; i++)
@@ -323,7 +323,7 @@ static int encode_split(const struct tokenizer *t, struct pool *pool, struct tok
     j.part = w->part;
     w->last_id = first ? -1 : w->last_id;
     pthread_mutex_init(&j.lock, NULL);
-    int code = run(&j, pool, e);
+    int code = parallel_run(&j, pool, e);
     pthread_mutex_destroy(&j.lock);
     for (size_t i = 0; i < j.nparts; i++)
         put_spare(&j, &j.part[i]); /* after a failure */

@@ -64,7 +64,7 @@ static int find_file(const struct tok_options *o, char **ret, struct err *e)
     return folder_find(o->path, o->type, ret, e);
 }
 
-static int open_file(const struct tok_options *asked, struct tokenizer *t, struct err *e)
+static int tokenizer_open_file(const struct tok_options *asked, struct tokenizer *t, struct err *e)
 {
     struct buf b;
     struct tok_options o = *asked;
@@ -87,8 +87,8 @@ int tok_open(const struct tok_options *o, struct tokenizer **ret, struct err *e)
 {
     struct tokenizer *t = mem_new(1, sizeof(*t));
     t->info = (struct tok_info){.eod = -1, .bos = -1, .eos = -1, .pad = -1, .unk = -1};
-    int code =
-        o->type == TOK_NULL ? null_engine_open(o, &t->engine, &t->info, e) : open_file(o, t, e);
+    int code = o->type == TOK_NULL ? null_engine_open(o, &t->engine, &t->info, e)
+                                   : tokenizer_open_file(o, t, e);
     if (code) {
         t->engine = (struct tok_engine){0};
     } else if (o->dropout > 0 && !t->engine.drops) {

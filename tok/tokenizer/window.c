@@ -28,8 +28,8 @@ int tok_window_check(const struct tokenizer *t, const struct tok_window *w, stru
 }
 
 /* The k-th window's own ids among the text's own; false: there is none. */
-static bool find(const struct tokenizer *t, const struct tok_window *w, size_t n, size_t k,
-                 size_t *ret_first, size_t *ret_n)
+static bool window_find(const struct tokenizer *t, const struct tok_window *w, size_t n, size_t k,
+                        size_t *ret_first, size_t *ret_n)
 {
     size_t own = n - template_ids(t), room = w->most ? w->most - template_ids(t) : own;
     size_t step = room - (w->most ? w->stride : 0);
@@ -50,7 +50,7 @@ bool tok_window_ids(const struct tokenizer *t, const struct tok_window *w,
 {
     size_t first, n, before = t->engine.nbefore, after = t->engine.nafter;
     ret->n = 0;
-    if (!find(t, w, all->n, k, &first, &n))
+    if (!window_find(t, w, all->n, k, &first, &n))
         return false;
     tok_ids_add(ret, all->id, before);
     tok_ids_add(ret, all->id + before + first, n);
@@ -63,7 +63,7 @@ bool tok_window_ranges(const struct tokenizer *t, const struct tok_window *w,
 {
     size_t first, n, before = t->engine.nbefore, after = t->engine.nafter;
     ret->n = 0;
-    if (!find(t, w, all->n, k, &first, &n))
+    if (!window_find(t, w, all->n, k, &first, &n))
         return false;
     for (size_t i = 0; i < before; i++)
         tok_ranges_add(ret);

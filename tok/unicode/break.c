@@ -53,7 +53,7 @@ static bool joins(const struct seen *s, enum uni_cluster next)
            (next == CLUSTER_PICTURE && s->picture == 2) || (next == CLUSTER_REGIONAL && s->odd);
 }
 
-static void take(struct seen *s, enum uni_cluster c)
+static void break_take(struct seen *s, enum uni_cluster c)
 {
     s->picture = c == CLUSTER_PICTURE                  ? 1
                  : s->picture == 1 && c == CLUSTER_ZWJ ? 2
@@ -78,7 +78,7 @@ size_t uni_cluster_length(const char *p, size_t n)
         enum uni_cluster c = uni_cluster(utf8_code(p + i, k));
         if (i && !joins(&s, c))
             return i;
-        take(&s, c);
+        break_take(&s, c);
     }
     return n;
 }

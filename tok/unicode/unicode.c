@@ -133,7 +133,7 @@ bool uni_find_named(const char *name, struct uni_ranges *ret)
     return false;
 }
 
-static uint32_t take_number(const uint8_t **p)
+static uint32_t unicode_take_number(const uint8_t **p)
 {
     uint32_t n = 0;
     for (unsigned shift = 0;; shift += 7) {
@@ -146,7 +146,7 @@ static uint32_t take_number(const uint8_t **p)
 
 bool uni_next_range(struct uni_ranges *r)
 {
-    uint32_t gap = take_number(&r->at), length = take_number(&r->at);
+    uint32_t gap = unicode_take_number(&r->at), length = unicode_take_number(&r->at);
     r->first = r->end + gap;
     r->end = r->first + length;
     return length > 0;

@@ -41,7 +41,7 @@ bool ckpt_manifest_file_name(const char *name)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-static void add_text(struct buf *b, const char *key, const char *value)
+static void manifest_add_text(struct buf *b, const char *key, const char *value)
 {
     jsonw_key(b, key);
     buf_addc(b, ' ');
@@ -63,18 +63,18 @@ static void add_pairs(struct buf *b, const char *key, const struct ckpt_pair *pa
     buf_adds(b, " {");
     for (size_t i = 0; i < n; i++) {
         buf_adds(b, i ? ", " : "");
-        add_text(b, pair[i].key, pair[i].value);
+        manifest_add_text(b, pair[i].key, pair[i].value);
     }
     buf_adds(b, "},\n");
 }
 
 static void add_meta(struct buf *b, const struct ckpt_meta *m)
 {
-    add_text(b, "format", "weft-checkpoint");
+    manifest_add_text(b, "format", "weft-checkpoint");
     buf_adds(b, ",\n");
     add_int(b, "version", VERSION);
     buf_adds(b, ",\n");
-    add_text(b, "weft", WEFT_VERSION);
+    manifest_add_text(b, "weft", WEFT_VERSION);
     buf_adds(b, ",\n");
     add_int(b, "iteration", m->iteration);
     buf_adds(b, ",\n");
@@ -84,21 +84,21 @@ static void add_meta(struct buf *b, const struct ckpt_meta *m)
     buf_addf(b, " %s,\n", m->model);
     jsonw_key(b, "tokenizer");
     buf_adds(b, " {");
-    add_text(b, "type", m->tokenizer_type);
+    manifest_add_text(b, "type", m->tokenizer_type);
     buf_adds(b, ", ");
-    add_text(b, "digest", m->tokenizer_digest);
+    manifest_add_text(b, "digest", m->tokenizer_digest);
     buf_adds(b, ", ");
     if (m->vocab_size)
         add_int(b, "vocab_size", m->vocab_size);
     else
-        add_text(b, "vocab_size", NULL);
+        manifest_add_text(b, "vocab_size", NULL);
     buf_adds(b, ", ");
     if (m->eod >= 0)
         add_int(b, "eod", m->eod);
     else
-        add_text(b, "eod", NULL);
+        manifest_add_text(b, "eod", NULL);
     buf_adds(b, "},\n");
-    add_text(b, "data_digest", m->data_digest);
+    manifest_add_text(b, "data_digest", m->data_digest);
     buf_adds(b, ",\n");
     add_pairs(b, "kernels", m->kernels, m->nkernels);
     add_pairs(b, "state", m->state, m->nstate);
@@ -114,18 +114,18 @@ static void add_tensor(struct buf *b, const struct ckpt_manifest *m,
                        const struct ckpt_manifest_tensor *t)
 {
     buf_addc(b, '{');
-    add_text(b, "group", t->group);
+    manifest_add_text(b, "group", t->group);
     buf_adds(b, ", ");
-    add_text(b, "name", t->name);
+    manifest_add_text(b, "name", t->name);
     buf_adds(b, ", ");
     add_sizes(b, "shape", t->size, t->rank);
     buf_adds(b, ", \"parts\": [");
     for (size_t i = 0; i < t->parts; i++) {
         const struct ckpt_manifest_part *p = &m->part[t->part + i];
         buf_adds(b, i ? ", {" : "{");
-        add_text(b, "file", m->file[p->file].name);
+        manifest_add_text(b, "file", m->file[p->file].name);
         buf_adds(b, ", ");
-        add_text(b, "entry", p->entry);
+        manifest_add_text(b, "entry", p->entry);
         buf_adds(b, ", ");
         add_sizes(b, "begin", p->begin, t->rank);
         buf_addc(b, '}');
@@ -141,11 +141,11 @@ void ckpt_manifest_write(const struct ckpt_manifest *m, struct buf *out)
     buf_adds(out, "\"files\": [");
     for (size_t i = 0; i < m->files; i++) {
         buf_adds(out, i ? ",\n  {" : "\n  {");
-        add_text(out, "name", m->file[i].name);
+        manifest_add_text(out, "name", m->file[i].name);
         buf_adds(out, ", ");
         add_int(out, "size", (int64_t)m->file[i].size);
         buf_adds(out, ", ");
-        add_text(out, "xxh3_128", m->file[i].xxh3_128);
+        manifest_add_text(out, "xxh3_128", m->file[i].xxh3_128);
         buf_addc(out, '}');
     }
     buf_adds(out, "],\n\"tensors\": [");
@@ -167,7 +167,7 @@ struct reader {
     struct err *e;
 };
 
-static int bad(const struct reader *r, const char *what, const char *why)
+static int manifest_bad(const struct reader *r, const char *what, const char *why)
 {
     return err_set(r->e, ERR_DATA, "%s: %.300s %s", r->name, what, why);
 }
@@ -199,7 +199,7 @@ static int read_count(const struct reader *r, const struct json *o, const char *
 {
     const struct json *v = json_get(o, key);
     if (!v || v->kind != JSON_INT || v->integer < 0)
-        return bad(r, key, "is missing or no count");
+        return manifest_bad(r, key, "is missing or no count");
     *ret = v->integer;
     return 0;
 }
@@ -209,7 +209,7 @@ static int read_text(const struct reader *r, const struct json *o, const char *k
 {
     const struct json *v = json_get(o, key);
     if (!plain_text(v))
-        return bad(r, key, "is missing or no text");
+        return manifest_bad(r, key, "is missing or no text");
     *ret = v->string;
     return 0;
 }
@@ -237,12 +237,12 @@ static int read_pairs(const struct reader *r, const struct json *o, const char *
 {
     const struct json *v = json_get(o, key);
     if (!v || v->kind != JSON_OBJECT)
-        return bad(r, key, "is missing or no object");
+        return manifest_bad(r, key, "is missing or no object");
     struct ckpt_pair *pair = arena_take(&r->m->arena, v->length + 1, sizeof(*pair));
     for (size_t i = 0; i < v->length; i++) {
         const struct json *c = &v->child[i];
         if (!plain_text(c) || strlen(c->key) != c->key_length)
-            return bad(r, key, "has something else than texts");
+            return manifest_bad(r, key, "has something else than texts");
         pair[i] = (struct ckpt_pair){c->key, c->string};
     }
     *ret = pair;
@@ -291,7 +291,7 @@ static int read_model(const struct reader *r, const struct json *root)
     struct buf b = {0};
     r->m->model = json_get(root, "model");
     if (!r->m->model || r->m->model->kind != JSON_OBJECT)
-        return bad(r, "model", "is missing or no object");
+        return manifest_bad(r, "model", "is missing or no object");
     print(&b, r->m->model);
     r->m->meta.model = arena_strndup(&r->m->arena, b.data, b.len);
     buf_finish(&b);
@@ -303,7 +303,7 @@ static int read_format(const struct reader *r, const struct json *root)
     const struct json *f = json_get(root, "format");
     int64_t version = 0;
     if (!plain_text(f) || strcmp(f->string, "weft-checkpoint") != 0)
-        return bad(r, "this", "is not the manifest of a weft checkpoint");
+        return manifest_bad(r, "this", "is not the manifest of a weft checkpoint");
     int code = read_count(r, root, "version", &version);
     if (!code && version != VERSION)
         code = err_set(r->e, ERR_DATA, "%s: version %lld of the format, this weft reads %d",
@@ -326,7 +326,7 @@ static int read_meta(const struct reader *r, const struct json *root)
     if (!code)
         code = read_model(r, root);
     if (!code && (!tok || tok->kind != JSON_OBJECT))
-        code = bad(r, "tokenizer", "is missing or no object");
+        code = manifest_bad(r, "tokenizer", "is missing or no object");
     if (!code)
         code = text_or_null(r, tok, "type", &m->tokenizer_type);
     if (!code)
@@ -355,16 +355,16 @@ static int read_file(const struct reader *r, const struct json *o, struct ckpt_f
 {
     int64_t size = 0;
     if (o->kind != JSON_OBJECT)
-        return bad(r, "files", "has something else than objects");
+        return manifest_bad(r, "files", "has something else than objects");
     int code = read_text(r, o, "name", &ret->name);
     if (!code && (!ckpt_manifest_file_name(ret->name) || strcmp(ret->name, "manifest.json") == 0))
-        code = bad(r, ret->name, "is no name of a file beside a manifest");
+        code = manifest_bad(r, ret->name, "is no name of a file beside a manifest");
     if (!code)
         code = read_count(r, o, "size", &size);
     if (!code)
         code = read_text(r, o, "xxh3_128", &ret->xxh3_128);
     if (!code && !is_hash(ret->xxh3_128))
-        code = bad(r, ret->name, "has no XXH3-128 of 32 digits");
+        code = manifest_bad(r, ret->name, "has no XXH3-128 of 32 digits");
     ret->size = (uint64_t)size;
     return code;
 }
@@ -384,7 +384,7 @@ static struct ckpt_file **sort_files(const struct reader *r)
     qsort(by_name, m->files, sizeof(*by_name), file_order);
     for (size_t i = 1; i < m->files; i++) {
         if (strcmp(by_name[i - 1]->name, by_name[i]->name) == 0) {
-            bad(r, by_name[i]->name, "comes twice among the files");
+            manifest_bad(r, by_name[i]->name, "comes twice among the files");
             return NULL;
         }
     }
@@ -395,7 +395,7 @@ static int read_files(const struct reader *r, const struct json *root)
 {
     const struct json *v = json_get(root, "files");
     if (!v || v->kind != JSON_ARRAY)
-        return bad(r, "files", "is missing or no array");
+        return manifest_bad(r, "files", "is missing or no array");
     r->m->file = arena_take(&r->m->arena, v->length + 1, sizeof(*r->m->file));
     int code = 0;
     for (size_t i = 0; !code && i < v->length; i++)
@@ -414,7 +414,9 @@ static int read_sizes(const struct reader *r, const struct json *o, const char *
         fine = v->child[i].kind == JSON_INT && v->child[i].integer >= 0;
         ret[i] = v->child[i].integer;
     }
-    return fine ? 0 : bad(r, key, "of a tensor is missing or has other than one or two counts");
+    return fine
+               ? 0
+               : manifest_bad(r, key, "of a tensor is missing or has other than one or two counts");
 }
 
 static int read_part(const struct reader *r, struct ckpt_file *const *by_name, const struct json *o,
@@ -422,7 +424,7 @@ static int read_part(const struct reader *r, struct ckpt_file *const *by_name, c
 {
     struct ckpt_file key, *k = &key;
     if (o->kind != JSON_OBJECT)
-        return bad(r, "parts", "has something else than objects");
+        return manifest_bad(r, "parts", "has something else than objects");
     int code = read_text(r, o, "file", &key.name);
     if (!code)
         code = read_text(r, o, "entry", &ret->entry);
@@ -433,7 +435,7 @@ static int read_part(const struct reader *r, struct ckpt_file *const *by_name, c
     struct ckpt_file *const *f =
         r->m->files ? bsearch(&k, by_name, r->m->files, sizeof(k), file_order) : NULL;
     if (!f)
-        return bad(r, key.name, "holds a part of a tensor, but is not among the files");
+        return manifest_bad(r, key.name, "holds a part of a tensor, but is not among the files");
     (*f)->tensors = true;
     ret->file = (size_t)(*f - r->m->file);
     return 0;
@@ -443,7 +445,7 @@ static int read_group(const struct reader *r, const struct json *o, const char *
 {
     int code = read_text(r, o, "group", ret);
     if (!code && !ckpt_manifest_group_name(*ret))
-        code = bad(r, *ret, "is not the name of a group of tensors");
+        code = manifest_bad(r, *ret, "is not the name of a group of tensors");
     return code;
 }
 
@@ -452,7 +454,7 @@ static int check_size(const struct reader *r, const struct ckpt_manifest_tensor 
     uint64_t bytes;
     if (!checked_mul((uint64_t)t->size[0], (uint64_t)t->size[1], &bytes) ||
         !checked_mul(bytes, 8, &bytes) || bytes > INT64_MAX)
-        return bad(r, t->name, "is larger than anything can be");
+        return manifest_bad(r, t->name, "is larger than anything can be");
     return 0;
 }
 
@@ -461,10 +463,10 @@ static int read_tensor(const struct reader *r, struct ckpt_file *const *by_name,
 {
     struct ckpt_manifest *m = r->m;
     if (o->kind != JSON_OBJECT)
-        return bad(r, "tensors", "has something else than objects");
+        return manifest_bad(r, "tensors", "has something else than objects");
     int code = read_text(r, o, "name", &t->name);
     if (!code && (!*t->name || strlen(t->name) > 1024))
-        code = bad(r, "a tensor", "has no name or one of more than 1024 bytes");
+        code = manifest_bad(r, "a tensor", "has no name or one of more than 1024 bytes");
     if (!code)
         code = read_group(r, o, &t->group);
     if (code)
@@ -478,7 +480,7 @@ static int read_tensor(const struct reader *r, struct ckpt_file *const *by_name,
     if (code)
         return code;
     if (!parts || parts->kind != JSON_ARRAY || !parts->length || parts->length > BOX_PARTS_MAX)
-        return bad(r, t->name, "has no array of 1 to 32768 parts");
+        return manifest_bad(r, t->name, "has no array of 1 to 32768 parts");
     t->part = m->nparts;
     t->parts = parts->length;
     for (size_t i = 0; !code && i < parts->length; i++)
@@ -491,7 +493,7 @@ static int read_tensors(const struct reader *r, const struct json *root)
     struct ckpt_manifest *m = r->m;
     const struct json *v = json_get(root, "tensors");
     if (!v || v->kind != JSON_ARRAY)
-        return bad(r, "tensors", "is missing or no array");
+        return manifest_bad(r, "tensors", "is missing or no array");
     struct ckpt_file **by_name = sort_files(r);
     if (!by_name)
         return ERR_DATA;
@@ -506,7 +508,7 @@ static int read_tensors(const struct reader *r, const struct json *root)
         struct ckpt_manifest_tensor *t = &m->tensor[m->tensors++];
         int code = read_tensor(r, by_name, &v->child[i], t);
         if (!code && i && ckpt_manifest_order(t[-1].group, t[-1].name, t->group, t->name) >= 0)
-            code = bad(r, t->name, "comes twice, or the tensors are not sorted");
+            code = manifest_bad(r, t->name, "comes twice, or the tensors are not sorted");
         if (code)
             return code;
     }
@@ -530,7 +532,7 @@ int ckpt_manifest_parse(struct ckpt_manifest *ret, const char *name, const char 
     struct ckpt_manifest m = {.doc = doc};
     struct reader r = {&m, name, e};
     if (json_root(doc)->kind != JSON_OBJECT)
-        code = bad(&r, "this", "is not a JSON object");
+        code = manifest_bad(&r, "this", "is not a JSON object");
     if (!code)
         code = read_meta(&r, json_root(doc));
     if (!code)

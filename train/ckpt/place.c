@@ -32,7 +32,7 @@ static char *trash_name(const char *dir, int64_t iteration, unsigned n)
 }
 
 /* The name's first n bytes as "iter_0000100". */
-static bool parse(const char *name, size_t n, int64_t *ret)
+static bool place_parse(const char *name, size_t n, int64_t *ret)
 {
     size_t k = sizeof(prefix) - 1;
     if (n < k + 7 || n > k + 18 || strncmp(name, prefix, k) != 0)
@@ -54,7 +54,7 @@ static const char *last_part(const char *path)
 bool place_iteration(const char *path, int64_t *ret)
 {
     const char *name = last_part(path);
-    return parse(name, strlen(name), ret);
+    return place_parse(name, strlen(name), ret);
 }
 
 bool place_old_iteration(const char *path, int64_t *ret)
@@ -62,7 +62,7 @@ bool place_old_iteration(const char *path, int64_t *ret)
     const char *name = last_part(path);
     size_t n = strlen(name), k = sizeof(old_end) - 1;
     return n > k + 1 && name[0] == '.' && !strcmp(name + n - k, old_end) &&
-           parse(name + 1, n - k - 1, ret);
+           place_parse(name + 1, n - k - 1, ret);
 }
 
 /* Does the name begin with `begin`, digits and `middle`? Returns what follows, or NULL. */
@@ -75,7 +75,7 @@ static const char *after(const char *name, const char *begin, const char *middle
     return digits && !strncmp(name + n + digits, middle, k) ? name + n + digits + k : NULL;
 }
 
-static bool is_number(const char *s)
+static bool place_is_number(const char *s)
 {
     return s && *s && s[strspn(s, "0123456789")] == '\0';
 }
@@ -129,7 +129,7 @@ void place_clean(const char *dir)
         char *path = path_join(dir, en->d_name);
         if (after(en->d_name, ".trash_iter_", "."))
             file_remove_tree(path, NULL);
-        else if (is_number(after(en->d_name, ".iter_", ".tmp.")))
+        else if (place_is_number(after(en->d_name, ".iter_", ".tmp.")))
             file_sweep(path);
         else if (place_old_iteration(en->d_name, &iteration))
             settle_old(dir, iteration);

@@ -78,7 +78,7 @@ static int check_file(const struct ckpt *c, const struct ckpt_file *f, struct er
 
 /* ---- opening: tensors ---------------------------------------------------------------------- */
 
-static int open_files(struct ckpt *c, struct err *e)
+static int read_open_files(struct ckpt *c, struct err *e)
 {
     int code = 0;
     c->file = mem_new(c->m.files + 1, sizeof(*c->file));
@@ -195,7 +195,7 @@ int ckpt_open(const char *path, struct ckpt **ret, struct err *e)
     c->path = mem_strndup(path, n);
     int code = read_manifest(c, e);
     if (!code)
-        code = open_files(c, e);
+        code = read_open_files(c, e);
     if (!code) {
         c->part = mem_new(c->m.nparts + 1, sizeof(*c->part));
         c->tensor = mem_new(c->m.tensors + 1, sizeof(*c->tensor));

@@ -28,7 +28,7 @@ static const struct {
 
 /* ---- reading: one entry -------------------------------------------------------------------- */
 
-static int bad(const char *name, const struct json *t, const char *why, struct err *e)
+static int safetensors_bad(const char *name, const struct json *t, const char *why, struct err *e)
 {
     return err_set(e, ERR_DATA, "%s: tensor '%.200s': %s", name, t->key, why);
 }
@@ -37,9 +37,9 @@ static int read_dtype(const char *name, const struct json *t, struct st_entry *r
 {
     const struct json *v = json_get(t, "dtype");
     if (!v || v->kind != JSON_STRING)
-        return bad(name, t, "no dtype", e);
+        return safetensors_bad(name, t, "no dtype", e);
     if (strlen(v->string) != v->length)
-        return bad(name, t, "a NUL in the dtype", e);
+        return safetensors_bad(name, t, "a NUL in the dtype", e);
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (strcmp(v->string, types[i].name) == 0) {
             ret->dtype_name = types[i].name;
@@ -62,22 +62,22 @@ static int read_shape(const char *name, const struct json *t, struct st_entry *r
 {
     const struct json *v = json_get(t, "shape");
     if (!v || v->kind != JSON_ARRAY)
-        return bad(name, t, "no shape", e);
+        return safetensors_bad(name, t, "no shape", e);
     if (v->length > ST_RANK_MAX)
-        return bad(name, t, "more than 8 dimensions", e);
+        return safetensors_bad(name, t, "more than 8 dimensions", e);
     uint64_t n = 1;
     ret->rank = (int)v->length;
     for (size_t i = 0; i < v->length; i++) {
         if (!is_count(&v->child[i]))
-            return bad(name, t, "the shape has something else than counts", e);
+            return safetensors_bad(name, t, "the shape has something else than counts", e);
         ret->size[i] = v->child[i].integer;
         if (!checked_mul(n, (uint64_t)ret->size[i], &n))
-            return bad(name, t, "the shape's product is above 2^64", e);
+            return safetensors_bad(name, t, "the shape's product is above 2^64", e);
     }
     if (!checked_mul(n, (uint64_t)ret->bits, &n))
-        return bad(name, t, "the size in bits is above 2^64", e);
+        return safetensors_bad(name, t, "the size in bits is above 2^64", e);
     if (n % 8)
-        return bad(name, t, "the size is no whole number of bytes", e);
+        return safetensors_bad(name, t, "the size is no whole number of bytes", e);
     *ret_bytes = n / 8;
     return 0;
 }
@@ -88,7 +88,7 @@ static int read_offsets(const char *name, const struct json *t, struct st_entry 
     const struct json *v = json_get(t, "data_offsets");
     if (!v || v->kind != JSON_ARRAY || v->length != 2 || !is_count(&v->child[0]) ||
         !is_count(&v->child[1]))
-        return bad(name, t, "data_offsets are not two counts", e);
+        return safetensors_bad(name, t, "data_offsets are not two counts", e);
     ret->begin = (uint64_t)v->child[0].integer;
     ret->end = (uint64_t)v->child[1].integer;
     if (ret->end < ret->begin || ret->end - ret->begin != bytes)
@@ -104,13 +104,13 @@ static int read_entry(const char *name, const struct json *t, struct st_entry *r
 {
     uint64_t bytes = 0;
     if (t->key_length > ST_NAME_MAX)
-        return bad(name, t, "a name of more than 1024 bytes", e);
+        return safetensors_bad(name, t, "a name of more than 1024 bytes", e);
     if (strlen(t->key) != t->key_length)
-        return bad(name, t, "a NUL in the name", e);
+        return safetensors_bad(name, t, "a NUL in the name", e);
     if (t->kind != JSON_OBJECT)
-        return bad(name, t, "not an object", e);
+        return safetensors_bad(name, t, "not an object", e);
     if (t->length != 3) /* with all three found below, none besides */
-        return bad(name, t, "expected dtype, shape and data_offsets, nothing else", e);
+        return safetensors_bad(name, t, "expected dtype, shape and data_offsets, nothing else", e);
     ret->name = t->key;
     int code = read_dtype(name, t, ret, e);
     if (!code)
@@ -340,7 +340,8 @@ static void write_header(struct buf *b, const struct st_item *item, size_t n)
         buf_addc(b, ' ');
 }
 
-static int put(struct outfile *f, struct xxh *hash, const void *p, size_t n, struct err *e)
+static int safetensors_put(struct outfile *f, struct xxh *hash, const void *p, size_t n,
+                           struct err *e)
 {
     if (hash)
         xxh_add(hash, p, n);
@@ -357,8 +358,8 @@ static int put_item(struct outfile *f, struct xxh *hash, const struct box_mem *m
     }
     int code = 0;
     for (int64_t r = 0; !code && r < rows; r++)
-        code = put(f, hash, (const char *)m->data + (size_t)(r * m->stride) * size,
-                   (size_t)cols * size, e);
+        code = safetensors_put(f, hash, (const char *)m->data + (size_t)(r * m->stride) * size,
+                               (size_t)cols * size, e);
     return code;
 }
 
@@ -374,9 +375,9 @@ int st_write(struct outfile *f, struct st_item *item, size_t n, struct xxh *hash
     f->expected = 8 + header.len;
     for (size_t i = 0; i < n; i++)
         f->expected += item_bytes(&item[i]);
-    int code = put(f, hash, &size, sizeof(size), e);
+    int code = safetensors_put(f, hash, &size, sizeof(size), e);
     if (!code)
-        code = put(f, hash, header.data, header.len, e);
+        code = safetensors_put(f, hash, header.data, header.len, e);
     buf_finish(&header);
     for (size_t i = 0; !code && i < n; i++)
         code = put_item(f, hash, &item[i].data, e);

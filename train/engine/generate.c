@@ -84,7 +84,7 @@ static int larger_first(const void *a, const void *b, void *arg)
 
 /* exp(logit / temperature) in place of the logit, for the first n of the order; returns
  * their sum. */
-static double weigh(double *logits, const int32_t *order, int64_t n, double temperature)
+static double generate_weigh(double *logits, const int32_t *order, int64_t n, double temperature)
 {
     double top = logits[order[0]], sum = 0;
     for (int64_t i = 0; i < n; i++)
@@ -101,7 +101,7 @@ int32_t sample_id(double *logits, int64_t n, int32_t *order, const struct sampli
     if (s->temperature <= 0)
         return order[0];
     int64_t kept = s->top_k > 0 && s->top_k < n ? s->top_k : n;
-    double sum = weigh(logits, order, kept, s->temperature);
+    double sum = generate_weigh(logits, order, kept, s->temperature);
     if (s->top_p < 1) { /* the fewest of the likeliest that together reach top_p */
         double want = s->top_p * sum, have = 0;
         int64_t k = 0;

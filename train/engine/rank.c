@@ -20,7 +20,7 @@ static const struct {
 };
 
 /* Cuts everything from the slabs: once to measure, once in earnest. */
-static void take(struct rank *r)
+static void rank_take(struct rank *r)
 {
     const struct rank_config *c = &r->config;
     bool train = c->use == MODEL_TRAIN;
@@ -83,7 +83,7 @@ static void plan(struct rank *r)
 static int bind(struct rank *r, struct err *e)
 {
     struct mem_limit limit[MEM_LIMITS];
-    take(r);
+    rank_take(r);
     plan(r);
     int code = fit_check(r, limit, mem_limits("/proc", "/sys/fs/cgroup", limit), e);
     if (code)
@@ -93,11 +93,11 @@ static int bind(struct rank *r, struct err *e)
         if (code)
             return code;
     }
-    take(r);
+    rank_take(r);
     return 0;
 }
 
-static void put(struct rank *r, struct tensor to, const void *from)
+static void rank_put(struct rank *r, struct tensor to, const void *from)
 {
     r->dev.fn->copy(&r->dev, STREAM_COMPUTE, to.data, from, tensor_bytes(to));
 }
@@ -109,14 +109,14 @@ static void fill_layout(struct rank *r)
     int32_t *v = mem_new((size_t)(rows * length + rows + 1), sizeof(*v));
     for (int64_t i = 0; i < rows * length; i++)
         v[i] = (int32_t)(i % length);
-    put(r, r->model.a.position, v);
+    rank_put(r, r->model.a.position, v);
     for (int64_t s = 0; s <= rows; s++)
         v[s] = (int32_t)(s * length);
-    put(r, r->model.a.q_start, v);
-    put(r, r->model.a.k_start, v);
+    rank_put(r, r->model.a.q_start, v);
+    rank_put(r, r->model.a.k_start, v);
     for (int64_t s = 0; s < rows; s++)
         v[s] = (int32_t)length;
-    put(r, r->model.a.k_len, v);
+    rank_put(r, r->model.a.k_len, v);
     r->dev.fn->sync(&r->dev, STREAM_COMPUTE);
     free(v);
 }
@@ -167,14 +167,14 @@ static void fill_rows(void *arg, int task, int thread)
 static void put_filled(struct rank *r, struct tensor to, const float *from)
 {
     if (r->config.real != DTYPE_F64) {
-        put(r, to, from);
+        rank_put(r, to, from);
         return;
     }
     int64_t n = to.size[0];
     double *wide = mem_new((size_t)n, sizeof(*wide));
     for (int64_t k = 0; k < n; k++)
         wide[k] = (double)from[k];
-    put(r, to, wide);
+    rank_put(r, to, wide);
     free(wide);
 }
 
@@ -260,17 +260,17 @@ static void stage_stretches(struct rank *r, const struct batch *b)
     const struct acts *a = &r->model.a;
     for (uint32_t s = 0; b->start && s < b->nstretch; s++) /* the planner's batch has none */
         r->host_lengths[s] = b->start[s + 1] - b->start[s];
-    put(r, tensor_rows(a->q_start, 0, b->nstretch + 1), b->start);
-    put(r, tensor_rows(a->k_start, 0, b->nstretch), b->start);
-    put(r, tensor_rows(a->k_len, 0, b->nstretch), r->host_lengths);
+    rank_put(r, tensor_rows(a->q_start, 0, b->nstretch + 1), b->start);
+    rank_put(r, tensor_rows(a->k_start, 0, b->nstretch), b->start);
+    rank_put(r, tensor_rows(a->k_len, 0, b->nstretch), r->host_lengths);
 }
 
 void rank_stage(struct rank *r, const struct batch *b)
 {
-    put(r, r->model.a.id, b->tokens);
-    put(r, r->model.a.label, b->labels);
-    put(r, r->model.a.mask, b->loss_mask);
-    put(r, r->model.a.position, b->position);
+    rank_put(r, r->model.a.id, b->tokens);
+    rank_put(r, r->model.a.label, b->labels);
+    rank_put(r, r->model.a.mask, b->loss_mask);
+    rank_put(r, r->model.a.position, b->position);
     if (r->config.documents)
         stage_stretches(r, b);
 }

@@ -17,8 +17,8 @@ static struct tensor group_of(const struct rank *r, int g)
 }
 
 /* Where one source of a parameter lies in the flat slab of a group. */
-static struct box_mem place(const struct rank *r, int g, const struct param *p,
-                            const struct param_source *s)
+static struct box_mem state_place(const struct rank *r, int g, const struct param *p,
+                                  const struct param_source *s)
 {
     int64_t cols = p->rank == 2 ? p->size[1] : 1;
     struct tensor at = tensor_rows(group_of(r, g), p->offset + s->row * cols, 0);
@@ -36,7 +36,7 @@ void state_put(const struct rank *r, struct ckpt_writer *w)
                 const struct param *p = &r->params.at[i];
                 const struct param_source *s = &p->source[k];
                 if (s->owner)
-                    ckpt_put(w, groups[g], s->name, s->rank, s->size, place(r, g, p, s));
+                    ckpt_put(w, groups[g], s->name, s->rank, s->size, state_place(r, g, p, s));
             }
 }
 
@@ -73,7 +73,8 @@ static int load_group(struct rank *r, const struct ckpt *c, int g, struct err *e
         for (int k = 0; k < r->params.at[i].sources; k++) {
             const struct param *p = &r->params.at[i];
             const struct param_source *s = &p->source[k];
-            int code = ckpt_read_box(c, groups[g], s->name, s->rank, s->size, place(r, g, p, s), e);
+            int code =
+                ckpt_read_box(c, groups[g], s->name, s->rank, s->size, state_place(r, g, p, s), e);
             if (code)
                 return code;
         }

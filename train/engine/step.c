@@ -37,7 +37,7 @@ static void clear(struct rank *r)
 
 /* The one place of a step that waits: losses, norm and skip flag come back, and the run
  * moves on. */
-static int finish(struct rank *r, struct step_result *ret, struct err *e)
+static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
 {
     int32_t skip;
     *ret = (struct step_result){0};
@@ -75,7 +75,7 @@ int step_train(struct rank *r, struct loader *in, struct step_result *ret, struc
         step_issue_micro(r, b, i, (float)r->host_weights[i]);
     }
     step_issue_update(r, lr_at(&c->lr, r->at.scheduled));
-    int code = finish(r, ret, e);
+    int code = step_finish(r, ret, e);
     ret->waited = waited;
     return code;
 }

@@ -73,7 +73,7 @@ void logline_short(struct buf *out, const struct log_values *v)
         buf_addf(out, ", %.3g TFLOP/s", v->tflops);
 }
 
-static void number(struct buf *out, const char *key, double v)
+static void logline_number(struct buf *out, const char *key, double v)
 {
     buf_adds(out, ", ");
     jsonw_key(out, key);
@@ -86,13 +86,13 @@ void logline_json(struct buf *out, const struct log_values *v)
     buf_addf(out, "{\"iteration\": %lld, \"consumed_samples\": %lld, \"consumed_tokens\": %lld",
              (long long)v->iteration, (long long)v->consumed_samples,
              (long long)v->consumed_tokens);
-    number(out, "lm_loss", v->has_loss ? v->loss : NAN);
-    number(out, "learning_rate", v->lr);
-    number(out, "grad_norm", v->grad_norm);
-    number(out, "loss_scale", v->loss_scale);
-    number(out, "ms", v->ms);
-    number(out, "data_ms", v->data_ms);
-    number(out, "tflops", v->tflops);
+    logline_number(out, "lm_loss", v->has_loss ? v->loss : NAN);
+    logline_number(out, "learning_rate", v->lr);
+    logline_number(out, "grad_norm", v->grad_norm);
+    logline_number(out, "loss_scale", v->loss_scale);
+    logline_number(out, "ms", v->ms);
+    logline_number(out, "data_ms", v->data_ms);
+    logline_number(out, "tflops", v->tflops);
     buf_addf(out, ", \"skipped\": %lld, \"time\": %lld}\n", (long long)v->skipped,
              (long long)v->when);
 }

@@ -123,7 +123,7 @@ static double scaled_frequency(const struct spec *s, double f)
     return (1 - smooth) * f / s->rope_factor + smooth * f;
 }
 
-static void put(void *p, enum dtype d, int64_t i, double v)
+static void acts_put(void *p, enum dtype d, int64_t i, double v)
 {
     if (d == DTYPE_F64)
         ((double *)p)[i] = v;
@@ -144,8 +144,8 @@ void model_fill_tables(struct model *m)
         double f = scaled_frequency(m->spec,
                                     pow(m->spec->rope_base, -(double)(2 * i) / (double)(2 * half)));
         for (int64_t pos = 0; pos < c.size[0]; pos++) {
-            put(cosines, c.dtype, pos * half + i, cos((double)pos * f));
-            put(sines, c.dtype, pos * half + i, sin((double)pos * f));
+            acts_put(cosines, c.dtype, pos * half + i, cos((double)pos * f));
+            acts_put(sines, c.dtype, pos * half + i, sin((double)pos * f));
         }
     }
     dev->fn->copy(dev, STREAM_COMPUTE, c.data, cosines, bytes);

@@ -55,8 +55,8 @@ static void shape_text(char *ret, size_t n, enum dtype d, int rank, const int64_
     snprintf(ret + at, n - (size_t)at, "]");
 }
 
-static void need(struct check c, const char *what, struct tensor t, enum dtype d, int rank,
-                 const int64_t *size)
+static void ops_need(struct check c, const char *what, struct tensor t, enum dtype d, int rank,
+                     const int64_t *size)
 {
     bool same = rank >= 1 && t.dtype == d && t.rank == rank;
     int64_t inner = 1;
@@ -75,23 +75,23 @@ static void need(struct check c, const char *what, struct tensor t, enum dtype d
 
 static void need_1d(struct check c, const char *what, struct tensor t, int64_t n)
 {
-    need(c, what, t, c.real, 1, &n);
+    ops_need(c, what, t, c.real, 1, &n);
 }
 
 static void need_2d(struct check c, const char *what, struct tensor t, int64_t rows, int64_t cols)
 {
-    need(c, what, t, c.real, 2, (const int64_t[]){rows, cols});
+    ops_need(c, what, t, c.real, 2, (const int64_t[]){rows, cols});
 }
 
 static void need_3d(struct check c, const char *what, struct tensor t, int64_t n, int64_t heads,
                     int64_t dim)
 {
-    need(c, what, t, c.real, 3, (const int64_t[]){n, heads, dim});
+    ops_need(c, what, t, c.real, 3, (const int64_t[]){n, heads, dim});
 }
 
 static void need_typed(struct check c, const char *what, struct tensor t, enum dtype d, int64_t n)
 {
-    need(c, what, t, d, 1, &n);
+    ops_need(c, what, t, d, 1, &n);
 }
 
 static void need_none(struct check c, const char *what, struct tensor t, const char *why)
@@ -342,7 +342,7 @@ void op_adamw(struct ops *o, const struct adamw_args *a)
     const struct tensor all[] = {a->p, a->g, a->m, a->v};
     const char *const what[] = {"p", "g", "m", "v"};
     for (int i = 0; i < 4; i++) {
-        need(c, what[i], all[i], c.real, a->p.rank, a->p.size);
+        ops_need(c, what[i], all[i], c.real, a->p.rank, a->p.size);
         need_contiguous(c, what[i], all[i]);
     }
     if (!tensor_none(a->factor))
@@ -357,7 +357,7 @@ void op_sumsq(struct ops *o, const struct sumsq_args *a)
 {
     struct check c = CHECK_OF(OP_SUMSQ);
     need_typed(c, "total", a->total, DTYPE_F64, 1);
-    need(c, "x", a->x, c.real, a->x.rank, a->x.size);
+    ops_need(c, "x", a->x, c.real, a->x.rank, a->x.size);
     need_contiguous(c, "x", a->x);
     o->call(o, OP_SUMSQ, a);
 }
@@ -377,7 +377,7 @@ void op_fill(struct ops *o, const struct fill_args *a)
 {
     struct check c = CHECK_OF(OP_FILL);
     need_wide(c, a->y);
-    need(c, "y", a->y, a->y.dtype, a->y.rank, a->y.size);
+    ops_need(c, "y", a->y, a->y.dtype, a->y.rank, a->y.size);
     o->call(o, OP_FILL, a);
 }
 
@@ -386,7 +386,7 @@ void op_copy(struct ops *o, const struct copy_args *a)
     struct check c = CHECK_OF(OP_COPY);
     need_wide(c, a->y);
     enum dtype d = a->accumulate ? c.real : a->y.dtype;
-    need(c, "y", a->y, d, a->y.rank, a->y.size);
-    need(c, "x", a->x, d, a->y.rank, a->y.size);
+    ops_need(c, "y", a->y, d, a->y.rank, a->y.size);
+    ops_need(c, "x", a->x, d, a->y.rank, a->y.size);
     o->call(o, OP_COPY, a);
 }

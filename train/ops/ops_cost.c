@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ops/ops.h"
 
-static double count(struct tensor t)
+static double ops_cost_count(struct tensor t)
 {
     return tensor_none(t) ? 0 : (double)tensor_count(t);
 }
@@ -23,7 +23,7 @@ static double rows_touched(struct tensor table, struct tensor y)
 static struct op_cost cost_embed(const struct embed_args *a)
 {
     double drop = a->drop.p > 0 ? 1 : 0, pos = tensor_none(a->pos) ? 0 : 1;
-    return (struct op_cost){count(a->y) * (drop + pos),
+    return (struct op_cost){ops_cost_count(a->y) * (drop + pos),
                             bytes(a->y) + bytes(a->id) + bytes(a->position) +
                                 rows_touched(a->tok, a->y) + rows_touched(a->pos, a->y)};
 }
@@ -32,10 +32,10 @@ static struct op_cost cost_embed_bwd(const struct embed_bwd_args *a)
 {
     double drop = a->drop.p > 0 ? 1 : 0;
     double adds = (tensor_none(a->dtok) ? 0 : 1) + (tensor_none(a->dpos) ? 0 : 1);
-    return (struct op_cost){count(a->dy) * (drop + adds), bytes(a->dy) + bytes(a->id) +
-                                                              bytes(a->position) +
-                                                              2 * rows_touched(a->dtok, a->dy) +
-                                                              2 * rows_touched(a->dpos, a->dy)};
+    return (struct op_cost){ops_cost_count(a->dy) * (drop + adds),
+                            bytes(a->dy) + bytes(a->id) + bytes(a->position) +
+                                2 * rows_touched(a->dtok, a->dy) +
+                                2 * rows_touched(a->dpos, a->dy)};
 }
 
 static struct op_cost cost_norm(const struct norm_args *a)
@@ -43,9 +43,9 @@ static struct op_cost cost_norm(const struct norm_args *a)
     double each = a->kind == NORM_LAYER ? 8 : 4;
     if (!tensor_none(a->a))
         each += 1 + (tensor_none(a->bias) ? 0 : 1) + (a->drop.p > 0 ? 1 : 0);
-    return (struct op_cost){each * count(a->y), bytes(a->y) + bytes(a->x) + bytes(a->a) +
-                                                    bytes(a->r) + bytes(a->mean) + bytes(a->rstd) +
-                                                    bytes(a->w) + bytes(a->b) + bytes(a->bias)};
+    return (struct op_cost){each * ops_cost_count(a->y),
+                            bytes(a->y) + bytes(a->x) + bytes(a->a) + bytes(a->r) + bytes(a->mean) +
+                                bytes(a->rstd) + bytes(a->w) + bytes(a->b) + bytes(a->bias)};
 }
 
 static struct op_cost cost_norm_bwd(const struct norm_bwd_args *a)
@@ -53,10 +53,10 @@ static struct op_cost cost_norm_bwd(const struct norm_bwd_args *a)
     double each = (a->kind == NORM_LAYER ? 14 : 10) + (a->drop.p > 0 ? 1 : 0) +
                   (tensor_none(a->dbias) ? 0 : 1);
     double da = a->da.data == a->dr.data ? 0 : bytes(a->da);
-    return (struct op_cost){each * count(a->dy), bytes(a->dy) + 2 * bytes(a->dr) + bytes(a->r) +
-                                                     da + bytes(a->mean) + bytes(a->rstd) +
-                                                     bytes(a->w) + 2 * bytes(a->dw) +
-                                                     2 * bytes(a->db) + 2 * bytes(a->dbias)};
+    return (struct op_cost){each * ops_cost_count(a->dy),
+                            bytes(a->dy) + 2 * bytes(a->dr) + bytes(a->r) + da + bytes(a->mean) +
+                                bytes(a->rstd) + bytes(a->w) + 2 * bytes(a->dw) + 2 * bytes(a->db) +
+                                2 * bytes(a->dbias)};
 }
 
 static struct op_cost cost_matmul(const struct matmul_args *a)
@@ -64,7 +64,8 @@ static struct op_cost cost_matmul(const struct matmul_args *a)
     double k = (double)a->a.size[a->ta ? 0 : 1], each = 2 * k;
     each += tensor_none(a->bias) ? 0 : 1;
     each += a->act == ACT_NONE ? 0 : a->act_bwd ? 14 : 9;
-    return (struct op_cost){each * count(a->y) + (tensor_none(a->dbias) ? 0 : count(a->a)),
+    return (struct op_cost){each * ops_cost_count(a->y) +
+                                (tensor_none(a->dbias) ? 0 : ops_cost_count(a->a)),
                             bytes(a->a) + bytes(a->b) + (a->accumulate ? 2 : 1) * bytes(a->y) +
                                 bytes(a->bias) + bytes(a->pre) + 2 * bytes(a->dbias)};
 }
@@ -98,7 +99,7 @@ static struct op_cost cost_xent_loss(const struct xent_loss_args *a)
     double rows = bytes(a->label) + bytes(a->max) + bytes(a->sum) + bytes(a->target) +
                   bytes(a->mask) + bytes(a->loss);
     double grad = a->grad ? 1 : 0;
-    return (struct op_cost){4 * count(a->loss) + grad * 4 * count(a->logits),
+    return (struct op_cost){4 * ops_cost_count(a->loss) + grad * 4 * ops_cost_count(a->logits),
                             rows + grad * 2 * bytes(a->logits)};
 }
 
@@ -117,11 +118,12 @@ struct op_cost op_cost(enum op op, const void *args)
         return cost_matmul(args);
     case OP_GLU: {
         const struct glu_args *a = args;
-        return (struct op_cost){5 * count(a->y), bytes(a->y) + bytes(a->x)};
+        return (struct op_cost){5 * ops_cost_count(a->y), bytes(a->y) + bytes(a->x)};
     }
     case OP_GLU_BWD: {
         const struct glu_bwd_args *a = args;
-        return (struct op_cost){10 * count(a->dy), bytes(a->dy) + bytes(a->x) + bytes(a->dx)};
+        return (struct op_cost){10 * ops_cost_count(a->dy),
+                                bytes(a->dy) + bytes(a->x) + bytes(a->dx)};
     }
     case OP_ROPE: {
         const struct rope_args *a = args;
@@ -136,7 +138,7 @@ struct op_cost op_cost(enum op op, const void *args)
         return cost_attention_bwd(args);
     case OP_XENT_STATS: {
         const struct xent_stats_args *a = args;
-        return (struct op_cost){(a->max_given ? 3 : 4) * count(a->logits),
+        return (struct op_cost){(a->max_given ? 3 : 4) * ops_cost_count(a->logits),
                                 bytes(a->logits) + bytes(a->label) + bytes(a->max) + bytes(a->sum) +
                                     bytes(a->target)};
     }
@@ -144,12 +146,12 @@ struct op_cost op_cost(enum op op, const void *args)
         return cost_xent_loss(args);
     case OP_ADAMW: {
         const struct adamw_args *a = args;
-        return (struct op_cost){16 * count(a->p),
+        return (struct op_cost){16 * ops_cost_count(a->p),
                                 2 * (bytes(a->p) + bytes(a->m) + bytes(a->v)) + bytes(a->g)};
     }
     case OP_SUMSQ: {
         const struct sumsq_args *a = args;
-        return (struct op_cost){2 * count(a->x), bytes(a->x)};
+        return (struct op_cost){2 * ops_cost_count(a->x), bytes(a->x)};
     }
     case OP_CLIP:
         return (struct op_cost){3, 28};
@@ -159,7 +161,7 @@ struct op_cost op_cost(enum op op, const void *args)
     }
     case OP_COPY: {
         const struct copy_args *a = args;
-        return (struct op_cost){a->accumulate ? count(a->y) : 0,
+        return (struct op_cost){a->accumulate ? ops_cost_count(a->y) : 0,
                                 (a->accumulate ? 3 : 2) * bytes(a->y)};
     }
     case OP_COUNT:

@@ -27,7 +27,7 @@ static const struct json *get(const struct hf *h, const char *key)
     return v && v->kind != JSON_NULL ? v : NULL;
 }
 
-static void refuse(struct hf *h, const char *key, const char *value, const char *why)
+static void hf_config_refuse(struct hf *h, const char *key, const char *value, const char *why)
 {
     if (!h->code)
         h->code = err_set(h->e, ERR_USAGE, "%s: \"%s\" is %s: %s", h->path, key, value, why);
@@ -82,7 +82,7 @@ static const char *text_or(struct hf *h, const char *key, const char *missing)
 static void refuse_true(struct hf *h, const char *key, bool missing, const char *why)
 {
     if (bool_or(h, key, missing))
-        refuse(h, key, "true", why);
+        hf_config_refuse(h, key, "true", why);
 }
 
 /* ---- what the families share --------------------------------------------------------------- */
@@ -107,9 +107,9 @@ static void read_act(struct hf *h, const char *key, const char *missing, struct 
             return;
         }
     }
-    refuse(h, key, name,
-           gated ? "the gated MLP of this family runs with silu only"
-                 : "the MLP of this family runs with gelu_new (tanh) or gelu (erf)");
+    hf_config_refuse(h, key, name,
+                     gated ? "the gated MLP of this family runs with silu only"
+                           : "the MLP of this family runs with gelu_new (tanh) or gelu (erf)");
 }
 
 static void read_scaling(struct hf *h, const char *key, struct spec *s)
@@ -132,7 +132,7 @@ static void read_scaling(struct hf *h, const char *key, struct spec *s)
         s->rope_high = real_or(&in, "high_freq_factor", 0);
         s->rope_old_length = need_int(&in, "original_max_position_embeddings");
     } else if (strcmp(type, "default") != 0) {
-        refuse(&in, key, type, "rotary scaling runs in the way of llama3 only");
+        hf_config_refuse(&in, key, type, "rotary scaling runs in the way of llama3 only");
     }
     h->code = in.code;
 }
@@ -156,7 +156,8 @@ static void read_window(struct hf *h, const struct spec *s, int64_t missing)
     char value[32];
     snprintf(value, sizeof(value), "%lld", (long long)window);
     if (window < s->max_positions)
-        refuse(h, "sliding_window", value, "weft attends to all positions before a token");
+        hf_config_refuse(h, "sliding_window", value,
+                         "weft attends to all positions before a token");
 }
 
 /* Llama, Mistral, Qwen 2: one inventory but for biases and windows. */
@@ -199,9 +200,11 @@ static void read_gpt2(struct hf *h, struct spec *s)
     s->attention_dropout = real_or(h, "attn_pdrop", 0.1);
     s->hidden_dropout = real_or(h, "resid_pdrop", 0.1);
     if (real_or(h, "embd_pdrop", 0.1) != s->hidden_dropout)
-        refuse(h, "embd_pdrop", "another than \"resid_pdrop\"", "weft has one dropout for both");
+        hf_config_refuse(h, "embd_pdrop", "another than \"resid_pdrop\"",
+                         "weft has one dropout for both");
     if (!bool_or(h, "scale_attn_weights", true))
-        refuse(h, "scale_attn_weights", "false", "weft always scales by the head's width");
+        hf_config_refuse(h, "scale_attn_weights", "false",
+                         "weft always scales by the head's width");
     refuse_true(h, "scale_attn_by_inverse_layer_idx", false, "weft scales all layers alike");
     refuse_true(h, "add_cross_attention", false, "weft has no cross attention");
     if (h->code)
@@ -221,8 +224,9 @@ static void read_llama(struct hf *h, struct spec *s)
     s->kv_heads = int_or(h, "num_key_value_heads", s->heads);
     s->bias = bool_or(h, "attention_bias", false);
     if (bool_or(h, "mlp_bias", false) != s->bias)
-        refuse(h, "mlp_bias", "another than \"attention_bias\"",
-               "weft has biases on all linear layers or on queries, keys and values alone");
+        hf_config_refuse(
+            h, "mlp_bias", "another than \"attention_bias\"",
+            "weft has biases on all linear layers or on queries, keys and values alone");
 }
 
 static void read_mistral(struct hf *h, struct spec *s)
@@ -260,7 +264,7 @@ static const struct family *find_family(struct hf *h)
         if (strcmp(type, families[i].type) == 0)
             return &families[i];
     if (type)
-        refuse(h, "model_type", type, "weft runs gpt2, llama, mistral and qwen2");
+        hf_config_refuse(h, "model_type", type, "weft runs gpt2, llama, mistral and qwen2");
     return NULL;
 }
 
@@ -275,8 +279,8 @@ static void check_architecture(struct hf *h, const struct family *f)
     }
     const char *name = v->child[0].string;
     if (strcmp(name, f->architecture) != 0 && strcmp(name, f->bare) != 0)
-        refuse(h, "architectures", name,
-               "weft runs language models, with a head over the vocabulary");
+        hf_config_refuse(h, "architectures", name,
+                         "weft runs language models, with a head over the vocabulary");
 }
 
 static int read_root(struct hf *h, struct spec *ret)

@@ -50,7 +50,8 @@ static void put_value(struct buf *b, const char *name, double v)
     }
 }
 
-static int refuse(const char *name, double flag, const char *path, double file, struct err *e)
+static int options_refuse(const char *name, double flag, const char *path, double file,
+                          struct err *e)
 {
     struct buf said = {0}, found = {0};
     put_value(&said, name, flag);
@@ -96,7 +97,7 @@ static int check_agreement(const struct spec_flags *f, const struct spec *s, str
     };
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
         if (pairs[i].name && pairs[i].flag != pairs[i].file)
-            return refuse(pairs[i].name, pairs[i].flag, f->hf_config, pairs[i].file, e);
+            return options_refuse(pairs[i].name, pairs[i].flag, f->hf_config, pairs[i].file, e);
     return 0;
 }
 
@@ -121,7 +122,7 @@ static int from_file(const struct spec_flags *f, int64_t vocab, struct spec *s, 
 
 /* ---- from the options alone ---------------------------------------------------------------- */
 
-static int need(const char *name, int64_t v, struct err *e)
+static int options_need(const char *name, int64_t v, struct err *e)
 {
     if (v)
         return 0;
@@ -131,13 +132,13 @@ static int need(const char *name, int64_t v, struct err *e)
 
 static int check_needed(const struct spec_flags *f, int64_t vocab, struct err *e)
 {
-    int code = need("num-layers", f->layers, e);
+    int code = options_need("num-layers", f->layers, e);
     if (!code)
-        code = need("hidden-size", f->hidden, e);
+        code = options_need("hidden-size", f->hidden, e);
     if (!code)
-        code = need("num-attention-heads", f->heads, e);
+        code = options_need("num-attention-heads", f->heads, e);
     if (!code)
-        code = need("max-position-embeddings", f->max_positions, e);
+        code = options_need("max-position-embeddings", f->max_positions, e);
     if (code)
         return code;
     if (vocab < 1) {

@@ -156,7 +156,7 @@ struct share {
     bool first;           /* the first of them */
 };
 
-static struct share cut(const struct spec *s, enum dim d, int tp, int at)
+static struct share param_cut(const struct spec *s, enum dim d, int tp, int at)
 {
     int64_t n = dim_size(s, d);
     struct share c = {.begin = n / tp * at, .count = n / tp, .shared = 1, .first = true};
@@ -189,10 +189,10 @@ static void add_source(struct param *p, const struct row *r, int k, const struct
     }
     struct share c[2] = {whole[0], whole[1]};
     if (r->split == SPLIT_ROWS) {
-        c[0] = cut(s, rows_dim, m.tp, at.tp);
+        c[0] = param_cut(s, rows_dim, m.tp, at.tp);
         c[1].first = true;
     } else if (r->split == SPLIT_COLS) {
-        c[1] = cut(s, r->cols, m.tp, at.tp);
+        c[1] = param_cut(s, r->cols, m.tp, at.tp);
         c[0].first = true;
     }
     int64_t row = p->size[0];

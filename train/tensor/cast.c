@@ -171,7 +171,7 @@ void box_cast_plain(void *to, enum dtype to_type, const void *from, enum dtype f
 #define ALWAYS __attribute__((always_inline)) inline
 
 /* Where a mask is all ones a, else b. */
-static inline uint32_t choose(uint32_t mask, uint32_t a, uint32_t b)
+static inline uint32_t cast_choose(uint32_t mask, uint32_t a, uint32_t b)
 {
     return (a & mask) | (b & ~mask);
 }
@@ -198,7 +198,7 @@ static ALWAYS void f32_to_bf16(char *restrict to, const char *restrict from, int
         uint32_t u;
         memcpy(&u, from + 4 * i, 4);
         uint32_t nan = above(u & 0x7fffffff, 0x7f800000);
-        uint32_t r = choose(nan, u | 0x400000, u + 0x7fff + (u >> 16 & 1));
+        uint32_t r = cast_choose(nan, u | 0x400000, u + 0x7fff + (u >> 16 & 1));
         uint16_t h = (uint16_t)(r >> 16);
         memcpy(to + 2 * i, &h, 2);
     }
@@ -213,7 +213,7 @@ static ALWAYS void f16_to_f32(char *restrict to, const char *restrict from, int6
         /* the largest exponent means infinity or NaN; 0 means no leading one, which is taken off */
         u += above(abs, 0x7bff) & 0x38000000;
         uint32_t small = float_bits(bits_float((abs << 13) + 0x38800000) - 0x1p-14f);
-        u = choose(above(0x400, abs), small, u);
+        u = cast_choose(above(0x400, abs), small, u);
         u |= (uint32_t)(h & 0x8000) << 16;
         memcpy(to + 4 * i, &u, 4);
     }
@@ -227,9 +227,9 @@ static ALWAYS void f32_to_f16(char *restrict to, const char *restrict from, int6
         uint32_t sign = u >> 16 & 0x8000, abs = u & 0x7fffffff;
         uint32_t normal = (abs + 0xfff + (abs >> 13 & 1) - 0x38000000) >> 13;
         uint32_t small = float_bits(bits_float(abs) + 0.5f) - 0x3f000000;
-        uint32_t r = choose(above(0x38800000, abs), small, normal);
-        r = choose(above(abs, 0x477fefff), 0x7c00, r);
-        r = choose(above(abs, 0x7f800000), 0x7e00 | (u >> 13 & 0x3ff), r);
+        uint32_t r = cast_choose(above(0x38800000, abs), small, normal);
+        r = cast_choose(above(abs, 0x477fefff), 0x7c00, r);
+        r = cast_choose(above(abs, 0x7f800000), 0x7e00 | (u >> 13 & 0x3ff), r);
         uint16_t h = (uint16_t)(sign | r);
         memcpy(to + 2 * i, &h, 2);
     }

@@ -84,7 +84,7 @@ static int compare(void *arg, struct learn_pair a, struct learn_pair b)
     return 0;
 }
 
-static uint32_t choose(void *arg, struct learn_pair p, uint64_t count)
+static uint32_t bpe_choose(void *arg, struct learn_pair p, uint64_t count)
 {
     (void)count;
     struct trainer *t = arg;
@@ -109,7 +109,7 @@ static uint32_t choose(void *arg, struct learn_pair p, uint64_t count)
 
 /* ---- words ------------------------------------------------------------------------------- */
 
-static int add_words(struct trainer *t, struct learn_sentences *s, struct err *e)
+static int bpe_add_words(struct trainer *t, struct learn_sentences *s, struct err *e)
 {
     struct learn_parts p;
     uint32_t *symbol = mem_grow(NULL, CHARS, sizeof(*symbol));
@@ -156,9 +156,9 @@ int learn_spbpe(const struct learn_spbpe_options *o, struct learn_sp *s, struct 
     }
     t.nchars = (uint32_t)s->nrequired;
     t.most = t.nchars + room;
-    code = add_words(&t, &s->text, e);
+    code = bpe_add_words(&t, &s->text, e);
     struct learn_rule rule = {
-        .arg = &t, .as_they_come = true, .may = may, .compare = compare, .choose = choose};
+        .arg = &t, .as_they_come = true, .may = may, .compare = compare, .choose = bpe_choose};
     if (!code)
         learn_merge_run(t.m, &rule);
     if (!code)
@@ -182,7 +182,7 @@ enum learn_sp_cut learn_sp_cut_of(const struct sp_train_options *o)
     return o->split_by_whitespace ? LEARN_WORDS : LEARN_WHOLE;
 }
 
-static void put_text(struct learn_scores *ret, const uint32_t *c, size_t n, float score)
+static void bpe_put_text(struct learn_scores *ret, const uint32_t *c, size_t n, float score)
 {
     char *text = arena_take(&ret->arena, 4 * n + 1, 1);
     size_t length = 0;
@@ -217,7 +217,7 @@ int learn_spword(const struct learn_spbpe_options *o, struct learn_sp *s, struct
         while (k < n && c[k] != LEARN_UNKNOWN)
             k++;
         if (k == n)
-            put_text(ret, c, n, logf((float)t->count[i]) - whole);
+            bpe_put_text(ret, c, n, logf((float)t->count[i]) - whole);
     }
     learn_sentences_finish(&s->text);
     return 0;
@@ -236,7 +236,7 @@ int learn_spchar(const struct learn_spbpe_options *o, struct learn_sp *s, struct
     for (size_t i = 0; i < s->nrequired && i < room; i++) {
         /* one that is asked for and does not occur counts as once; the library's score is -inf */
         uint64_t count = s->required[i].count ? s->required[i].count : 1;
-        put_text(ret, &s->required[i].c, 1, logf((float)count) - whole);
+        bpe_put_text(ret, &s->required[i].c, 1, logf((float)count) - whole);
     }
     learn_sentences_finish(&s->text);
     return 0;

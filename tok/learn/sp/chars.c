@@ -60,7 +60,8 @@ static int by_plain_count(const void *a, const void *b)
 }
 
 /* Characters are taken until they cover enough; a tab, which is a boundary, only counts. */
-static void choose(const struct learn_sp_options *o, const uint64_t *count, struct learn_sp *ret)
+static void chars_choose(const struct learn_sp_options *o, const uint64_t *count,
+                         struct learn_sp *ret)
 {
     size_t n;
     uint64_t all, sum = 0;
@@ -82,7 +83,7 @@ int learn_sp_chars(const struct learn_sp_options *o, const uint64_t *count, stru
                    const uint64_t *rank, struct learn_sp *ret, struct err *e)
 {
     bool *known = mem_new(CHARS, sizeof(*known));
-    choose(o, count, ret);
+    chars_choose(o, count, ret);
     for (size_t i = 0; i < ret->nrequired; i++)
         known[ret->required[i].c] = true;
     int code = learn_sp_order(o->pool, w, rank, known, &ret->text, e);

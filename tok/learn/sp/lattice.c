@@ -109,7 +109,7 @@ static void make_part(void *arg, int task, int thread)
     }
 }
 
-static void make_room(void *arg, int task, int thread)
+static void lattice_make_room(void *arg, int task, int thread)
 {
     (void)thread;
     const struct making *m = arg;
@@ -146,7 +146,7 @@ struct learn_lattice *learn_lattice_create(const struct learn_segments *text,
     l->at = mem_new(text->places + 1, sizeof(*l->at));
     struct making m = {.l = l, .suffix = suffix, .symbol = symbol, .repeat = repeat};
     pool_run(pool, (int)suffix->nparts, make_part, &m);
-    pool_run(pool, (int)l->nchunks, make_room, &m);
+    pool_run(pool, (int)l->nchunks, lattice_make_room, &m);
     for (size_t i = 0; i < l->nchunks; i++)
         if (l->chunk[i].over) {
             learn_lattice_destroy(l);

@@ -27,7 +27,7 @@ struct pairs {
     size_t n;
 };
 
-static void add_pair(struct pairs *p, const char *key, const char *value)
+static void trainer_add_pair(struct pairs *p, const char *key, const char *value)
 {
     BUG_ON(p->n == PAIRS_MAX, "more than %d options", PAIRS_MAX);
     p->key[p->n] = key;
@@ -153,10 +153,10 @@ static int make_pairs(const struct sp_train_options *given, const struct sp_trai
         /* an empty one would still make the library write a denormalizer */
         bool absent = strcmp(row->name, "denormalization_rule_tsv") == 0 && !*value;
         if (!is_ours(row->name) && !absent)
-            add_pair(p, row->name, value);
+            trainer_add_pair(p, row->name, value);
     }
-    add_pair(p, "input_format", in->input_format);
-    add_pair(p, "minloglevel", "0");
+    trainer_add_pair(p, "input_format", in->input_format);
+    trainer_add_pair(p, "minloglevel", "0");
     return 0;
 }
 
@@ -180,7 +180,7 @@ struct feed {
  * Counts as the library does: empty ones are passed over, too long ones and those with U+2585 left
  * out. False for one that is too long, which the library need not see.
  */
-static bool count(struct feed *f, const char *text, size_t n)
+static bool trainer_count(struct feed *f, const char *text, size_t n)
 {
     const char *tab = f->in->tsv ? memchr(text, '\t', n) : NULL;
     n = tab ? (size_t)(tab - text) : n;
@@ -208,7 +208,7 @@ static int next_sentence(void *arg, const char **ret_text, size_t *ret_n)
         f->v.from_input = f->v.code != 0;
         if (f->v.code)
             return -1;
-    } while (more && !count(f, *ret_text, *ret_n));
+    } while (more && !trainer_count(f, *ret_text, *ret_n));
     return more;
 }
 
@@ -364,8 +364,8 @@ static int reword(const struct sp_train_options *o, const char *said, struct err
     return err_set(e, ERR_USAGE, "SentencePiece's trainer: %s", said);
 }
 
-static int judge(const struct sp_train_options *o, struct child *c, int status, struct buf *ret,
-                 struct sp_train_report *report, struct err *e)
+static int trainer_judge(const struct sp_train_options *o, struct child *c, int status,
+                         struct buf *ret, struct sp_train_report *report, struct err *e)
 {
     struct verdict v;
     if (c->answer.len < sizeof(v)) {
@@ -408,7 +408,7 @@ int sp_train(const struct sp_train_options *o, const struct sp_train_input *in, 
         code = start_child(o, in, &p, &c, e);
     if (!code) {
         int status = wait_child(&c, in);
-        code = judge(o, &c, status, ret, report, e);
+        code = trainer_judge(o, &c, status, ret, report, e);
     }
     buf_finish(&c.answer);
     buf_finish(&c.line);

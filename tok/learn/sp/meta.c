@@ -12,7 +12,7 @@ enum { FILE_MAX = 1 << 24 };
 
 /* ---- lists ------------------------------------------------------------------------------- */
 
-static void add_text(struct learn_texts *l, const char *text)
+static void meta_add_text(struct learn_texts *l, const char *text)
 {
     if ((l->n & (l->n - 1)) == 0)
         l->text = mem_grow(l->text, l->n ? 2 * l->n : 1, sizeof(*l->text));
@@ -34,7 +34,7 @@ void learn_texts_add(struct arena *a, struct learn_texts *l, const char *list)
                 text[n++] = *p;
             p += strcspn(p, ",");
         }
-        add_text(l, text);
+        meta_add_text(l, text);
     }
 }
 
@@ -50,7 +50,7 @@ static int add_file(struct arena *a, struct learn_texts *l, const char *path, st
             code =
                 err_set(e, ERR_USAGE, "%s: an empty line, but a symbol on each was expected", path);
         else
-            add_text(l, arena_strndup(a, p, n));
+            meta_add_text(l, arena_strndup(a, p, n));
         p += n + 1;
     }
     buf_finish(&file);
@@ -110,14 +110,14 @@ static struct learn_meta_piece *at_id(const struct learn_meta *m, int64_t id)
     return NULL;
 }
 
-static void put(struct learn_meta *m, const char *text, enum sp_piece_type type, int64_t id)
+static void meta_put(struct learn_meta *m, const char *text, enum sp_piece_type type, int64_t id)
 {
     if ((m->n & (m->n - 1)) == 0)
         m->piece = mem_grow(m->piece, m->n ? 2 * m->n : 1, sizeof(*m->piece));
     m->piece[m->n++] = (struct learn_meta_piece){text, strlen(text), type, id};
 }
 
-static int put_special(struct learn_meta *m, const struct sp_train_options *o, struct err *e)
+static int meta_put_special(struct learn_meta *m, const struct sp_train_options *o, struct err *e)
 {
     const char *const text[] = {o->unk_piece, o->bos_piece, o->eos_piece, o->pad_piece};
     const int64_t id[] = {o->unk_id, o->bos_id, o->eos_id, o->pad_id};
@@ -129,7 +129,7 @@ static int put_special(struct learn_meta *m, const struct sp_train_options *o, s
             continue;
         if (id[i] >= o->vocab_size || at_id(m, id[i]) || (i && strcmp(text[i], text[0]) == 0))
             return misfit(text[i], e);
-        put(m, text[i], i ? SP_CONTROL : SP_UNKNOWN, id[i]);
+        meta_put(m, text[i], i ? SP_CONTROL : SP_UNKNOWN, id[i]);
     }
     return 0;
 }
@@ -141,7 +141,7 @@ struct placing {
     int64_t next; /* the lowest id that may be free */
 };
 
-static int place(struct placing *p, const char *text, enum sp_piece_type type, struct err *e)
+static int meta_place(struct placing *p, const char *text, enum sp_piece_type type, struct err *e)
 {
     const struct sp_train_options *o = p->o;
     const char *const special[] = {o->bos_piece, o->eos_piece, o->pad_piece};
@@ -160,16 +160,16 @@ static int place(struct placing *p, const char *text, enum sp_piece_type type, s
         }
     while (at_id(p->m, p->next))
         p->next++;
-    put(p->m, text, type, p->next++);
+    meta_put(p->m, text, type, p->next++);
     return 0;
 }
 
 static int place_user(struct placing *p, const char *text, struct err *e)
 {
-    int code = place(p, text, SP_USER, e);
+    int code = meta_place(p, text, SP_USER, e);
     /* words are learnt with the mark of a space before them */
     if (!code && p->o->model_type + 1 == SP_WORD && strncmp(text, "\xe2\x96\x81", 3) != 0)
-        code = place(p, arena_printf(&p->m->arena, "\xe2\x96\x81%s", text), SP_USER, e);
+        code = meta_place(p, arena_printf(&p->m->arena, "\xe2\x96\x81%s", text), SP_USER, e);
     return code;
 }
 
@@ -186,13 +186,13 @@ int learn_meta_init(struct learn_meta *m, const struct sp_train_options *o, stru
     int code = read_lists(m, o, e);
     words_init(&p.seen, m->control.n + 2 * m->user.n + 256);
     if (!code)
-        code = put_special(m, o, e);
+        code = meta_put_special(m, o, e);
     for (size_t i = 0; i < m->control.n && !code; i++)
-        code = place(&p, m->control.text[i], SP_CONTROL, e);
+        code = meta_place(&p, m->control.text[i], SP_CONTROL, e);
     for (size_t i = 0; i < m->user.n && !code; i++)
         code = place_user(&p, m->user.text[i], e);
     for (int i = 0; i < 256 && o->byte_fallback && !code; i++)
-        code = place(&p, arena_printf(&m->arena, "<0x%02X>", (unsigned)i), SP_BYTE, e);
+        code = meta_place(&p, arena_printf(&m->arena, "<0x%02X>", (unsigned)i), SP_BYTE, e);
     words_finish(&p.seen);
     if (!code)
         qsort(m->piece, m->n, sizeof(*m->piece), by_id);

@@ -69,7 +69,7 @@ static uint64_t head_of(const char *text, size_t n)
 }
 
 /* The number of characters, or ODD. */
-static uint32_t look(const struct ordering *o, const char *p, size_t n)
+static uint32_t order_look(const struct ordering *o, const char *p, size_t n)
 {
     const char *end = p + n;
     uint32_t chars = 0;
@@ -89,7 +89,7 @@ static void make_keys(void *arg, int task, int thread)
     for (size_t i = from; i < end; i++) {
         size_t n;
         const char *text = text_of(o, i, &n);
-        o->chars[i] = look(o, text, n);
+        o->chars[i] = order_look(o, text, n);
         o->key[i] =
             (struct key){o->rank ? o->rank[i] : ~o->w->count[i], head_of(text, n), (uint32_t)i};
     }
@@ -180,7 +180,7 @@ static inline bool goes_before(const struct ordering *o, const struct key *a, co
     return tail_before(o, a, b);
 }
 
-static void merge(const struct ordering *o, size_t a, size_t mid, size_t end)
+static void order_merge(const struct ordering *o, size_t a, size_t mid, size_t end)
 {
     const struct key *k = o->key;
     size_t x = a, y = mid, to = a;
@@ -206,7 +206,7 @@ static void merge_sort(const struct ordering *o, size_t a, size_t end)
     merge_sort(o, a, mid);
     merge_sort(o, mid, end);
     if (goes_before(o, &o->key[mid], &o->key[mid - 1]))
-        merge(o, a, mid, end);
+        order_merge(o, a, mid, end);
 }
 
 static void sort_part(void *arg, int task, int thread)
@@ -223,7 +223,7 @@ static void merge_parts(void *arg, int task, int thread)
     const struct ordering *o = arg;
     size_t a = (size_t)task * 2 * o->part, mid = a + o->part, end = mid + o->part;
     if (mid < o->n)
-        merge(o, a, mid, end < o->n ? end : o->n);
+        order_merge(o, a, mid, end < o->n ? end : o->n);
 }
 
 static int parts(size_t n, size_t part)

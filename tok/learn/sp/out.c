@@ -50,8 +50,8 @@ struct writing {
     size_t n;
 };
 
-static int put_piece(struct writing *w, const char *text, size_t n, float score,
-                     enum sp_piece_type type, struct err *e)
+static int out_put_piece(struct writing *w, const char *text, size_t n, float score,
+                         enum sp_piece_type type, struct err *e)
 {
     if (!words_add(&w->seen, text, n, 0))
         return err_set(e, ERR_USAGE, "the piece %.*s is there twice", (int)n, text);
@@ -79,11 +79,11 @@ static int put_pieces(struct writing *w, const struct learn_scores *s, int64_t s
                                "the piece %s is to have id %lld, but there are only %zu pieces for "
                                "the ids below",
                                p->text, (long long)id, w->n);
-            code = put_piece(w, p->text, p->length, 0, p->type, e);
+            code = out_put_piece(w, p->text, p->length, 0, p->type, e);
             special++;
         } else if (learnt < s->n) {
             const struct learn_scored *l = &s->piece[learnt++];
-            code = put_piece(w, l->text, l->length, l->score, SP_NORMAL, e);
+            code = out_put_piece(w, l->text, l->length, l->score, SP_NORMAL, e);
         }
     }
     return code;
@@ -91,7 +91,7 @@ static int put_pieces(struct writing *w, const struct learn_scores *s, int64_t s
 
 /* ---- what was asked for -------------------------------------------------------------------- */
 
-static void put_text(struct buf *b, uint32_t number, const char *text)
+static void out_put_text(struct buf *b, uint32_t number, const char *text)
 {
     protow_bytes(b, number, text ? text : "", text ? strlen(text) : 0);
 }
@@ -99,7 +99,7 @@ static void put_text(struct buf *b, uint32_t number, const char *text)
 static void put_texts(struct buf *b, uint32_t number, const struct learn_texts *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        put_text(b, number, l->text[i]);
+        out_put_text(b, number, l->text[i]);
 }
 
 static void put_numbers(struct buf *b, const struct sp_train_options *o)
@@ -121,17 +121,17 @@ static void put_numbers(struct buf *b, const struct sp_train_options *o)
     protow_varint(b, 26, o->allow_whitespace_only_pieces);
 }
 
-static void put_special(struct buf *b, const struct sp_train_options *o)
+static void out_put_special(struct buf *b, const struct sp_train_options *o)
 {
     protow_varint(b, 40, (uint64_t)o->unk_id);
     protow_varint(b, 41, (uint64_t)o->bos_id);
     protow_varint(b, 42, (uint64_t)o->eos_id);
     protow_varint(b, 43, (uint64_t)o->pad_id);
-    put_text(b, 44, o->unk_surface);
-    put_text(b, 45, o->unk_piece);
-    put_text(b, 46, o->bos_piece);
-    put_text(b, 47, o->eos_piece);
-    put_text(b, 48, o->pad_piece);
+    out_put_text(b, 44, o->unk_surface);
+    out_put_text(b, 45, o->unk_piece);
+    out_put_text(b, 46, o->bos_piece);
+    out_put_text(b, 47, o->eos_piece);
+    out_put_text(b, 48, o->pad_piece);
     protow_varint(b, 49, o->train_extremely_large_corpus);
     protow_varint(b, 50, o->enable_differential_privacy);
     protow_float(b, 51, (float)o->differential_privacy_noise_level);
@@ -154,7 +154,7 @@ static void put_trainer(struct writing *w, const char *input_format, int64_t siz
     free(languages.text);
     arena_finish(&arena);
     protow_varint(b, 6, (uint64_t)o->self_test_sample_size);
-    put_text(b, 7, input_format);
+    out_put_text(b, 7, input_format);
     put_numbers(b, o);
     put_texts(b, 30, &w->m->control);
     put_texts(b, 31, &w->m->user);
@@ -162,8 +162,8 @@ static void put_trainer(struct writing *w, const char *input_format, int64_t siz
     protow_varint(b, 33, o->hard_vocab_limit);
     protow_varint(b, 34, o->use_all_vocab);
     protow_varint(b, 35, o->byte_fallback);
-    put_text(b, 36, w->m->required_chars);
-    put_special(b, o);
+    out_put_text(b, 36, w->m->required_chars);
+    out_put_special(b, o);
     protow_bytes(w->model, 2, b->data, b->len);
 }
 
@@ -172,11 +172,11 @@ static void put_normalizer(struct writing *w, const struct learn_rules *r)
 {
     struct buf *b = &w->part;
     buf_reset(b);
-    put_text(b, 1, r->name);
+    out_put_text(b, 1, r->name);
     protow_bytes(b, 2, r->charsmap.data ? r->charsmap.data : "", r->charsmap.len);
     protow_varint(b, 3, w->o->add_dummy_prefix);
     protow_varint(b, 4, w->o->remove_extra_whitespaces);
-    put_text(b, 6, w->o->normalization_rule_tsv);
+    out_put_text(b, 6, w->o->normalization_rule_tsv);
     protow_bytes(w->model, 3, b->data, b->len);
 }
 

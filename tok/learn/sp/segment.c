@@ -118,8 +118,8 @@ static int append(struct maker *m, const uint32_t *ch, size_t n, uint32_t end, u
     return 0;
 }
 
-static int add(struct maker *m, const uint32_t *ch, size_t n, uint32_t end, uint64_t count,
-               struct err *e)
+static int segment_add(struct maker *m, const uint32_t *ch, size_t n, uint32_t end, uint64_t count,
+                       struct err *e)
 {
     struct learn_segments *s = m->s;
     uint64_t h = hash_step(n, end);
@@ -147,7 +147,7 @@ static uint32_t end_before(const struct maker *m, uint32_t c)
     return m->symbol[c] ? m->symbol[c] - m->s->ends + 1 : m->s->ends - 1;
 }
 
-static int cut(struct maker *m, const uint32_t *ch, size_t n, uint64_t count, struct err *e)
+static int segment_cut(struct maker *m, const uint32_t *ch, size_t n, uint64_t count, struct err *e)
 {
     const struct learn_segments *s = m->s;
     int code = 0;
@@ -159,7 +159,7 @@ static int cut(struct maker *m, const uint32_t *ch, size_t n, uint64_t count, st
                learn_valid_joins(m->valid, s->kind[m->symbol[ch[end - 1]]],
                                  s->kind[m->symbol[ch[end]]]))
             end++;
-        code = add(m, ch + i, end - i, end < n ? end_before(m, ch[end]) : 0, count, e);
+        code = segment_add(m, ch + i, end - i, end < n ? end_before(m, ch[end]) : 0, count, e);
     }
     return code;
 }
@@ -183,8 +183,8 @@ int learn_segment(struct learn_segments *s, const struct learn_sentences *from,
     number_chars(&m, from);
     int code = 0;
     for (size_t i = 0; i < from->n && !code; i++)
-        code = cut(&m, from->ch + from->start[i], (size_t)(from->start[i + 1] - from->start[i]),
-                   from->count[i], e);
+        code = segment_cut(&m, from->ch + from->start[i],
+                           (size_t)(from->start[i + 1] - from->start[i]), from->count[i], e);
     free(m.symbol);
     free(m.slot);
     if (!code)

@@ -261,7 +261,7 @@ static bool has_begin(const struct front *f, const struct buf *b, size_t from)
 }
 
 /* Normalizes, replaces special pieces and cuts. */
-static void normalize(const struct front *f, struct scratch *s, const char *text, size_t n)
+static void sp_normalize(const struct front *f, struct scratch *s, const char *text, size_t n)
 {
     struct sp_norm_state st = {0};
     bool quick = f->quick;
@@ -302,7 +302,7 @@ static void split(void *arg, int thread, struct learn_table *t, const char *text
     bool whole = f->o->cut == LEARN_WHOLE;
     size_t skip = whole ? sizeof(uint64_t) : 0;
     s->n = 0;
-    normalize(f, s, text + skip, n - skip);
+    sp_normalize(f, s, text + skip, n - skip);
     n = s->norm.len;
     if (whole) {
         f->hash[load_u64(text)] = hash_text(s->norm.data, n);
@@ -332,7 +332,7 @@ static int count_one(struct front *f, const char *text, size_t n, uint64_t count
     return code;
 }
 
-static struct sampled *keep(const char *text, size_t n, uint64_t count)
+static struct sampled *sp_keep(const char *text, size_t n, uint64_t count)
 {
     struct sampled *s = mem_grow(NULL, 1, sizeof(*s) + n);
     s->count = count;
@@ -358,7 +358,7 @@ static void sample(struct front *f, const char *text, size_t n, uint64_t count)
             f->sample = mem_grow(f->sample, at ? 2 * at : 1, sizeof(*f->sample));
         f->nsample++;
     }
-    f->sample[at] = keep(text, n, count);
+    f->sample[at] = sp_keep(text, n, count);
 }
 
 static int count_sample(struct front *f, struct learn_sp *ret, struct err *e)
@@ -415,7 +415,7 @@ static int take_sentence(struct front *f, const char *text, size_t n, uint64_t c
     return count_one(f, text, n, count, e);
 }
 
-static int read_all(struct front *f, struct learn_sp *ret, struct err *e)
+static int sp_read_all(struct front *f, struct learn_sp *ret, struct err *e)
 {
     const struct sp_train_input *in = f->o->in;
     bool more = true, done = false;
@@ -535,7 +535,7 @@ int learn_sp_load(const struct learn_sp_options *o, struct learn_sp *ret, struct
     uint64_t *rank = NULL;
     *ret = (struct learn_sp){0};
     open_front(&f);
-    int code = read_all(&f, ret, e);
+    int code = sp_read_all(&f, ret, e);
     if (!code)
         code = learn_count_finish(f.count, o->cost, &w, &ret->counted, e);
     if (!code && !w.n)

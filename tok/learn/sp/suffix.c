@@ -205,7 +205,7 @@ static uint32_t key_length(const struct job *j, uint64_t key)
 }
 
 /* Is its last symbol an end? */
-static bool ends_in(const struct job *j, uint64_t key)
+static bool suffix_ends_in(const struct job *j, uint64_t key)
 {
     return (key & (((uint64_t)1 << j->bits) - 1)) < j->text->ends;
 }
@@ -232,7 +232,8 @@ static void sort_suffixes(const struct job *j, struct entry *e, struct entry *ot
         uint32_t same = i ? depth + key_same(j, before, key) : e[0].same;
         uint32_t length = key_length(j, key);
         before = key;
-        if (end - i > 1 && length == j->pack && depth + length <= j->longest && !ends_in(j, key))
+        if (end - i > 1 && length == j->pack && depth + length <= j->longest &&
+            !suffix_ends_in(j, key))
             sort_suffixes(j, e + i, other, end - i, depth + length);
         else
             for (size_t k = i + 1; k < end; k++)
@@ -328,7 +329,7 @@ static void sort_part(void *arg, int task, int thread)
     find_repeats(j, w, n, base, &j->found[task]);
 }
 
-static void gather(struct learn_suffix *s, struct repeats *found)
+static void suffix_gather(struct learn_suffix *s, struct repeats *found)
 {
     for (size_t i = 0; i < s->nparts; i++)
         s->part[i + 1] = s->part[i] + found[i].n;
@@ -367,7 +368,7 @@ void learn_suffix(struct learn_suffix *s, const struct learn_text *t, uint32_t l
         free(j.work[i].other);
         free(j.work[i].open);
     }
-    gather(s, j.found);
+    suffix_gather(s, j.found);
     free(j.work);
     free(j.found);
     free(j.begin);

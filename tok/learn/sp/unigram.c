@@ -35,7 +35,7 @@ struct state {
     size_t seeds;
 };
 
-static void tell(struct state *s, uint64_t more)
+static void unigram_tell(struct state *s, uint64_t more)
 {
     s->done += more;
     if (s->o->progress)
@@ -154,7 +154,7 @@ static uint32_t *number_symbols(const struct learn_segments *t)
     return number;
 }
 
-static void make_room(struct state *s)
+static void unigram_make_room(struct state *s)
 {
     s->piece = mem_new(s->n + 1, sizeof(*s->piece));
     s->score = mem_new(s->n + 1, sizeof(*s->score));
@@ -207,7 +207,7 @@ static int make_seeds(struct state *s, struct err *e)
     learn_suffix(&f, &text, s->o->valid.longest, is_wanted, s, s->pool);
     uint32_t *symbol = number_symbols(&s->text);
     uint32_t *repeat = number_repeats(s, &f, s->text.symbols - s->text.ends);
-    make_room(s);
+    unigram_make_room(s);
     score_seeds(s, &f, symbol, repeat);
     s->lattice = learn_lattice_create(&s->text, &f, symbol, repeat, s->pool);
     s->seeds = s->n;
@@ -248,7 +248,7 @@ static void take_digamma(struct state *s, size_t first, size_t last)
 }
 
 /* Pieces with to[i] != LEARN_NONE stay and get their new numbers there. */
-static void keep(struct state *s)
+static void unigram_keep(struct state *s)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
@@ -276,7 +276,7 @@ static void make_step(struct state *s)
         sum += s->to[i] == LEARN_NONE ? 0 : s->figure[i];
     }
     size_t before = s->n;
-    keep(s);
+    unigram_keep(s);
     each_piece(s, take_digamma);
     double all = digamma(sum);
     for (size_t i = 0; i < s->n; i++)
@@ -285,7 +285,7 @@ static void make_step(struct state *s)
     find_least(s);
     log_debug("unigram: %zu pieces, %zu of them expected, log likelihood %.9g, %llu edges", before,
               s->n, likelihood, (unsigned long long)edges);
-    tell(s, edges);
+    unigram_tell(s, edges);
 }
 
 /* ---- pruning ------------------------------------------------------------------------------ */
@@ -358,9 +358,9 @@ static void prune(struct state *s)
     free(key);
     free(mark);
     free(which);
-    keep(s);
+    unigram_keep(s);
     find_least(s);
-    tell(s, edges);
+    unigram_tell(s, edges);
 }
 
 /* The work ahead, if edges become fewer as pieces do. */
@@ -378,7 +378,7 @@ static uint64_t estimate(const struct state *s)
 static void learn(struct state *s)
 {
     s->total = estimate(s);
-    tell(s, 0);
+    unigram_tell(s, 0);
     for (size_t before = SIZE_MAX;;) {
         for (int i = 0; i < s->o->steps; i++)
             make_step(s);
@@ -420,7 +420,8 @@ static struct learn_scored scored_piece(const struct state *s, struct arena *a, 
  * All required characters, those without a piece with the least score and a little more for each
  * that is rarer; then the pieces of the highest scores.
  */
-static void choose(const struct state *s, const struct learn_sp *front, struct learn_scores *ret)
+static void unigram_choose(const struct state *s, const struct learn_sp *front,
+                           struct learn_scores *ret)
 {
     size_t others = 0, before = ret->n;
     struct learn_scored *all = mem_new(s->n + 1, sizeof(*all));
@@ -447,7 +448,7 @@ static void choose(const struct state *s, const struct learn_sp *front, struct l
     free(number);
 }
 
-static void finish(struct state *s)
+static void unigram_finish(struct state *s)
 {
     learn_lattice_destroy(s->lattice);
     learn_segments_finish(&s->text);
@@ -469,9 +470,9 @@ int learn_unigram(const struct learn_unigram_options *o, struct learn_sp *front,
         code = make_seeds(&s, e);
     if (!code) {
         learn(&s);
-        choose(&s, front, ret);
+        unigram_choose(&s, front, ret);
         *report = (struct learn_unigram_report){s.seeds, (uint64_t)s.tokens};
     }
-    finish(&s);
+    unigram_finish(&s);
     return code;
 }

@@ -41,7 +41,7 @@ static inline vf get(const float *p, int64_t n)
     return n == VL ? v_load(p) : v_load_n(p, n);
 }
 
-static inline void put(float *p, int64_t n, vf v)
+static inline void adamw_put(float *p, int64_t n, vf v)
 {
     if (n == VL)
         v_store(p, v);
@@ -56,9 +56,9 @@ static inline void adamw_vector(const struct adamw_job *j, int64_t i, int64_t n)
     vf v = times(get(j->v + i, n), j->beta2, g * v_set1(j->one_less_beta2) * g);
     vf down = v_fma(v_sqrt(v), v_set1(j->unbias), v_set1(j->eps));
     vf p = times(get(j->p + i, n), j->keep, v_set1(-j->step_size) * m / down);
-    put(j->m + i, n, m);
-    put(j->v + i, n, v);
-    put(j->p + i, n, p);
+    adamw_put(j->m + i, n, m);
+    adamw_put(j->v + i, n, v);
+    adamw_put(j->p + i, n, p);
 }
 
 static void adamw_task(void *arg, int task, int thread)

@@ -49,7 +49,7 @@ struct keys {
     int64_t first, n;
 };
 
-static int64_t smaller(int64_t a, int64_t b)
+static int64_t attention_bwd_smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -68,16 +68,16 @@ static int64_t parts_floats(const struct attention_args *a)
 {
     if (TASKS / a->k.size[1] < 2 || a->max_len <= PART_KEYS)
         return 0;
-    return smaller((PARTS - 1) * round_up(a->max_len * a->q.size[1] * a->q.size[2], 64),
-                   PARTS_MOST);
+    return attention_bwd_smaller(
+        (PARTS - 1) * round_up(a->max_len * a->q.size[1] * a->q.size[2], 64), PARTS_MOST);
 }
 
 static int64_t parts_of(const struct attention_args *a)
 {
     int64_t owners = at_least_one(a->k_len.size[0] * a->k.size[1]);
-    int64_t parts = smaller(TASKS / owners, (a->max_len + PART_KEYS - 1) / PART_KEYS);
+    int64_t parts = attention_bwd_smaller(TASKS / owners, (a->max_len + PART_KEYS - 1) / PART_KEYS);
     int64_t fit = 1 + parts_floats(a) / at_least_one(dq_floats(a));
-    return at_least_one(smaller(smaller(parts, PARTS), fit));
+    return at_least_one(attention_bwd_smaller(attention_bwd_smaller(parts, PARTS), fit));
 }
 
 static int64_t kept_of(const struct attention_args *a)

@@ -10,7 +10,7 @@ enum {
     BUCKETS = 16, /* of table rows in backward, at most; a power of two */
 };
 
-static int64_t smaller(int64_t a, int64_t b)
+static int64_t embed_smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -34,7 +34,7 @@ static void embed_row(const struct embed_args *a, int64_t i)
     const float *pos = tensor_none(a->pos) ? NULL : row(a->pos, ints(a->position)[i]);
     float *y = row(a->y, i), space[CHUNK];
     for (int64_t c = 0; c < width; c += CHUNK) {
-        int64_t end = smaller(c + CHUNK, width);
+        int64_t end = embed_smaller(c + CHUNK, width);
         const float *f = factors(a->drop, i, width, c, end - c, space);
         for (int64_t j = c; j < end; j += VL) {
             int64_t n = end - j;
@@ -103,8 +103,9 @@ static void embed_bwd_task(void *arg, int task, int thread)
     (void)thread;
     for (int64_t i = 0; i < n; i++)
         if ((number[i] & (job->buckets - 1)) == bucket)
-            add_row(a->drop, row(a->dy, i), i, width, (struct range){c, smaller(c + CHUNK, width)},
-                    row(to, number[i]), tok && FAULT("embed_bwd"));
+            add_row(a->drop, row(a->dy, i), i, width,
+                    (struct range){c, embed_smaller(c + CHUNK, width)}, row(to, number[i]),
+                    tok && FAULT("embed_bwd"));
 }
 
 void FAST(embed_bwd)(struct ops *o, const void *args, void *scratch)
@@ -114,7 +115,7 @@ void FAST(embed_bwd)(struct ops *o, const void *args, void *scratch)
     struct job job = {a, (width + CHUNK - 1) / CHUNK, 1};
     int tables = !tensor_none(a->dtok) + !tensor_none(a->dpos);
     (void)scratch;
-    while (job.buckets < BUCKETS && n * smaller(width, CHUNK) >= 2 * GRAIN * job.buckets)
+    while (job.buckets < BUCKETS && n * embed_smaller(width, CHUNK) >= 2 * GRAIN * job.buckets)
         job.buckets *= 2;
     pool_run(o->dev->pool, tables * job.buckets * (int)job.chunks, embed_bwd_task, &job);
 }

@@ -52,25 +52,25 @@ static int64_t panels(int64_t n, int64_t each)
     return (n + each - 1) / each;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+static int64_t matmul_smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
 static struct range piece(int64_t begin, int64_t size, int64_t n)
 {
-    return (struct range){begin, smaller(begin + size, n)};
+    return (struct range){begin, matmul_smaller(begin + size, n)};
 }
 
 static struct cut cut_of(const struct matmul_args *a)
 {
     struct cut c = {.m = a->y.size[0], .n = a->y.size[1], .k = a->a.size[a->ta ? 0 : 1]};
     c.slice = at_least_one(panels(c.k, at_least_one(panels(c.k, SLICE))));
-    c.depth = smaller(c.slice * DEPTH, at_least_one(c.k));
+    c.depth = matmul_smaller(c.slice * DEPTH, at_least_one(c.k));
     c.rows = at_least_one(A_BLOCK / c.depth / TILE_M) * TILE_M;
     c.cols = at_least_one(B_BLOCK / c.depth / TILE_N) * TILE_N;
-    c.rows = smaller(c.rows, panels(c.m, TILE_M) * TILE_M);
-    c.cols = smaller(c.cols, panels(c.n, TILE_N) * TILE_N);
+    c.rows = matmul_smaller(c.rows, panels(c.m, TILE_M) * TILE_M);
+    c.cols = matmul_smaller(c.cols, panels(c.n, TILE_N) * TILE_N);
     return c;
 }
 
@@ -115,14 +115,14 @@ static void pack_left(const struct job *j, int64_t task)
     struct range r = even_range(panels(m, TILE_M), j->left_tasks, task);
     for (int64_t i = r.begin; i < r.end && !j->a->ta; i++)
         strip_along(row(a, j->rows.begin + i * TILE_M) + j->k.begin, a.stride, k,
-                    smaller(TILE_M, m - i * TILE_M), TILE_M, j->left + i * TILE_M * k);
+                    matmul_smaller(TILE_M, m - i * TILE_M), TILE_M, j->left + i * TILE_M * k);
     for (int64_t p = 0; p < k && j->a->ta; p += PACK_ROWS)
         for (int64_t i = r.begin; i < r.end; i++)
             strip_across(row(a, j->k.begin + p) + j->rows.begin + i * TILE_M, a.stride,
-                         smaller(PACK_ROWS, k - p), smaller(TILE_M, m - i * TILE_M),
+                         matmul_smaller(PACK_ROWS, k - p), matmul_smaller(TILE_M, m - i * TILE_M),
                          j->left + (i * k + p) * TILE_M);
     for (int64_t i = r.begin; i < r.end && !tensor_none(j->a->dbias) && !j->cols.begin; i++)
-        column_sums(j, j->rows.begin + i * TILE_M, smaller(TILE_M, m - i * TILE_M));
+        column_sums(j, j->rows.begin + i * TILE_M, matmul_smaller(TILE_M, m - i * TILE_M));
 }
 
 static void pack_right(const struct job *j, int64_t task)
@@ -132,11 +132,11 @@ static void pack_right(const struct job *j, int64_t task)
     struct range r = even_range(panels(n, TILE_N), j->right_tasks, task);
     for (int64_t i = r.begin; i < r.end && j->a->tb; i++)
         panel_along(row(b, j->cols.begin + i * TILE_N) + j->k.begin, b.stride, k,
-                    smaller(TILE_N, n - i * TILE_N), j->right + i * TILE_N * k);
+                    matmul_smaller(TILE_N, n - i * TILE_N), j->right + i * TILE_N * k);
     for (int64_t p = 0; p < k && !j->a->tb; p += PACK_ROWS)
         for (int64_t i = r.begin; i < r.end; i++)
             panel_across(row(b, j->k.begin + p) + j->cols.begin + i * TILE_N, b.stride,
-                         smaller(PACK_ROWS, k - p), smaller(TILE_N, n - i * TILE_N),
+                         matmul_smaller(PACK_ROWS, k - p), matmul_smaller(TILE_N, n - i * TILE_N),
                          j->right + (i * k + p) * TILE_N);
 }
 
@@ -152,7 +152,7 @@ static void pack_task(void *arg, int task, int thread)
 
 static int64_t pack_tasks(int64_t count, int64_t panel, int64_t k)
 {
-    return smaller(panels(count, panel), at_least_one(count * k / (2 * GRAIN)));
+    return matmul_smaller(panels(count, panel), at_least_one(count * k / (2 * GRAIN)));
 }
 
 /* What is packed is not packed again: right for all rows, left if all rows are one block. */
@@ -178,10 +178,10 @@ static void multiply(const struct job *j, struct range rows, struct range cols, 
                      .add = a->accumulate || j->k.begin + slice.begin > 0};
     for (int64_t q = cols.begin; q < cols.end; q++) {
         t.b = j->right + (q * length(j->k) + slice.begin) * TILE_N;
-        t.cols = smaller(TILE_N, length(j->cols) - q * TILE_N);
+        t.cols = matmul_smaller(TILE_N, length(j->cols) - q * TILE_N);
         for (int64_t p = rows.begin; p < rows.end; p++) {
             t.a = j->left + (p * length(j->k) + slice.begin) * TILE_M;
-            t.rows = smaller(TILE_M, length(j->rows) - p * TILE_M);
+            t.rows = matmul_smaller(TILE_M, length(j->rows) - p * TILE_M);
             t.c = row(a->y, j->rows.begin + p * TILE_M) + j->cols.begin + q * TILE_N;
             tile_run(&t);
         }
@@ -191,7 +191,7 @@ static void multiply(const struct job *j, struct range rows, struct range cols, 
 static struct range of_panels(struct range r, int64_t each, struct range whole)
 {
     return (struct range){whole.begin + r.begin * each,
-                          smaller(whole.begin + r.end * each, whole.end)};
+                          matmul_smaller(whole.begin + r.end * each, whole.end)};
 }
 
 static void tile_task(void *arg, int task, int thread)
@@ -218,9 +218,9 @@ static void cut_tiles(struct job *j)
     int64_t r = panels(high, TILE_ROWS), c = panels(wide, TILE_COLS);
     while (r * c < TASKS && work / (r * c) > TASK_WORK && (r < high || c < wide)) {
         if (r < high && (c == wide || high * TILE_M / r >= wide * TILE_N / c))
-            r = smaller(2 * r, high);
+            r = matmul_smaller(2 * r, high);
         else
-            c = smaller(2 * c, wide);
+            c = matmul_smaller(2 * c, wide);
     }
     j->tile_rows = r;
     j->tile_cols = c;

@@ -15,7 +15,7 @@ enum {
     COLUMNS = 64, /* of them that are added up at a time */
 };
 
-static int64_t smaller(int64_t a, int64_t b)
+static int64_t norm_smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -65,7 +65,7 @@ static const float *residual(const struct norm_args *a, int64_t i)
     const float *add = row(a->a, i);
     float *r = row(a->r, i), space[CHUNK];
     for (int64_t c = 0; c < width; c += CHUNK) {
-        int64_t end = smaller(c + CHUNK, width), j = c;
+        int64_t end = norm_smaller(c + CHUNK, width), j = c;
         const float *f = factors(a->drop, i, width, c, end - c, space);
         for (; j + VL <= end; j += VL)
             residual_step(x + j, add + j, bias ? bias + j : NULL, f ? f + (j - c) : NULL, r + j,
@@ -260,7 +260,7 @@ static inline __attribute__((always_inline)) void group(const struct norm_bwd_ar
     for (int k = 0; k < rows; k++)
         l[k] = line_of(a, i + k);
     for (int64_t c = 0; c < width; c += CHUNK) {
-        int64_t end = smaller(c + CHUNK, width), j = c;
+        int64_t end = norm_smaller(c + CHUNK, width), j = c;
         for (int k = 0; k < rows && drop; k++)
             factors(a->drop, i + k, width, c, end - c, space[k]);
         const float(*f)[CHUNK] = drop ? (const float(*)[CHUNK])space : NULL;
@@ -276,7 +276,7 @@ static void block_task(void *arg, int task, int thread)
     const struct job *job = arg;
     const struct norm_bwd_args *a = job->a;
     int64_t width = a->dy.size[1], i = task * job->rows;
-    int64_t end = smaller(i + job->rows, a->dy.size[0]);
+    int64_t end = norm_smaller(i + job->rows, a->dy.size[0]);
     float *own = job->sums + task * SUMS * width;
     float *const sum[SUMS] = {own, tensor_none(a->db) ? NULL : own + width,
                               tensor_none(a->dbias) ? NULL : own + 2 * width};
@@ -314,7 +314,8 @@ static void sums_task(void *arg, int task, int thread)
     for (int64_t p = r.begin; p < r.end; p++)
         for (int s = 0; s < SUMS; s++)
             if (!tensor_none(to[s]))
-                add_blocks(job, s, (struct range){p * COLUMNS, smaller((p + 1) * COLUMNS, width)},
+                add_blocks(job, s,
+                           (struct range){p * COLUMNS, norm_smaller((p + 1) * COLUMNS, width)},
                            row(to[s], 0));
 }
 
