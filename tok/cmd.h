@@ -185,10 +185,11 @@ int cmd_window(const struct cli *c, const struct tokenizer *t, struct tok_window
 
 /*
  * cmd_output.c: the rule of base/io/output.h for files to be written, held against all that the
- * verb reads. `t` is the tokenizer that was opened, NULL if none was. cmd_will_write also makes the
- * folder, cmd_may_write changes nothing.
+ * verb reads, patterns and folders expanded. `t` is the tokenizer that was opened, NULL if none
+ * was. cmd_will_write also makes the folder, cmd_may_write changes nothing.
  */
-int cmd_may_write(const struct cli *c, const char *path, const struct tokenizer *t, struct err *e);
+int cmd_may_write(const struct cli *c, char *const *path, size_t n, const struct tokenizer *t,
+                  struct err *e);
 int cmd_will_write(const struct cli *c, const char *path, const struct tokenizer *t, struct err *e);
 
 /* Adds to a failure that a name was none of a file, perhaps meant as what to read. */

@@ -148,10 +148,10 @@ static int may_write(const struct cli *c, const struct tokenizer *from, enum rec
     char *path[2];
     size_t n = 0;
     int code = recipe_paths(format, c->file[1], path, &n, e);
-    for (size_t i = 0; i < n; i++) {
-        code = code ? code : cmd_may_write(c, path[i], from, e);
+    if (!code)
+        code = cmd_may_write(c, path, n, from, e);
+    for (size_t i = 0; i < n; i++)
         free(path[i]);
-    }
     return code;
 }
 

@@ -50,10 +50,10 @@ static int edit_name_files(struct edit *d, const struct tokenizer *t, struct err
     int code = recipe_paths(format, path, name, &n, e);
     if (!code)
         name[n++] = mem_printf("%s.rows", name[0]);
-    for (size_t i = 0; i < n; i++) {
-        code = code ? code : cmd_may_write(d->cli, name[i], t, e);
+    if (!code)
+        code = cmd_may_write(d->cli, name, n, t, e);
+    for (size_t i = 0; i < n; i++)
         free(name[i]);
-    }
     return code;
 }
 

@@ -11,15 +11,53 @@
 /* Files that options name. */
 enum { NAMED = 10 };
 
-static size_t output_add_list(const char **input, size_t n, const struct opt_list *l)
+struct inputs {
+    char **name;
+    size_t n;
+    bool folders; /* stand for the files below them */
+};
+
+static void inputs_add(struct inputs *in, const char *name)
 {
-    for (size_t i = 0; i < l->n; i++)
-        input[n++] = l->item[i];
-    return n;
+    if (!name)
+        return;
+    in->name = mem_grow(in->name, in->n + 1, sizeof(*in->name));
+    in->name[in->n++] = mem_strdup(name);
 }
 
-/* All that the verb reads; to free. */
-static const char **inputs(const struct cli *c, const struct tokenizer *t, size_t *ret_n)
+/* The files that names and patterns stand for. What cannot be expanded stays as it is: the verb
+ * names the fault when it opens its inputs. */
+static void inputs_expand(struct inputs *in, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char **found = NULL;
+        size_t count = 0;
+        if (names_expand(&list[i], 1, in->folders, &found, &count, NULL)) {
+            inputs_add(in, list[i]);
+            continue;
+        }
+        in->name = mem_grow(in->name, in->n + count, sizeof(*in->name));
+        memcpy(in->name + in->n, found, count * sizeof(*found));
+        in->n += count;
+        free(found);
+    }
+}
+
+/* merges.txt beside the vocab.json at `path`. */
+static void add_merges(struct inputs *in, const char *path)
+{
+    char *base = path_base(path), *dir = path_dir(path);
+    if (!strcmp(base, "vocab.json")) {
+        char *merges = path_join(dir, "merges.txt");
+        inputs_add(in, merges);
+        free(merges);
+    }
+    free(base);
+    free(dir);
+}
+
+/* All that the verb reads. */
+static struct inputs inputs_of(const struct cli *c, const struct tokenizer *t)
 {
     const struct opt_list *const list[] = {&c->input, &c->proof, &c->keep_used};
     const char *const named[NAMED] = {c->tok.path,
@@ -32,36 +70,38 @@ static const char **inputs(const struct cli *c, const struct tokenizer *t, size_
                                       c->train.required_chars_file,
                                       c->train.normalization_rule_tsv,
                                       c->train.denormalization_rule_tsv};
-    size_t lists = sizeof(list) / sizeof(*list), all = NAMED + c->nfile + 1, n = 0;
+    struct inputs in = {.folders = !strcmp(c->verb, "train")};
     bool converts = !strcmp(c->verb, "convert"); /* whose last argument is the output */
-    for (size_t i = 0; i < lists; i++)
-        all += list[i]->n;
-    const char **input = mem_new(all, sizeof(*input));
-    for (size_t i = 0; i < lists; i++)
-        n = output_add_list(input, n, list[i]);
+    for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
+        inputs_expand(&in, list[i]->item, list[i]->n);
+    inputs_expand(&in, (const char *const *)c->file, c->nfile - (converts && c->nfile));
     for (size_t i = 0; i < NAMED; i++)
-        input[n++] = named[i];
-    for (size_t i = 0; i < c->nfile - (converts && c->nfile); i++)
-        input[n++] = c->file[i];
+        inputs_add(&in, named[i]);
+    if (t && tok_info(t)->path && !c->tok.merges)
+        add_merges(&in, tok_info(t)->path);
     if (!c->nfile && !c->input.n)
-        input[n++] = "-"; /* what encode and decode read then */
-    *ret_n = n;
-    return input;
+        inputs_add(&in, "-"); /* what encode and decode read then */
+    return in;
 }
 
-int cmd_may_write(const struct cli *c, const char *path, const struct tokenizer *t, struct err *e)
+int cmd_may_write(const struct cli *c, char *const *path, size_t n, const struct tokenizer *t,
+                  struct err *e)
 {
-    struct output_rule r = {.overwrite = c->overwrite};
-    const char **input = inputs(c, t, &r.ninputs);
-    r.input = input;
-    int code = output_check(path, &r, e);
-    free(input);
+    struct inputs in = inputs_of(c, t);
+    const struct output_rule r = {
+        .overwrite = c->overwrite, .input = (const char *const *)in.name, .ninputs = in.n};
+    int code = 0;
+    for (size_t i = 0; i < n && !code; i++)
+        code = output_check(path[i], &r, e);
+    names_free(in.name, in.n);
     return code;
 }
 
 int cmd_will_write(const struct cli *c, const char *path, const struct tokenizer *t, struct err *e)
 {
-    int code = cmd_may_write(c, path, t, e);
+    char *name = path ? mem_strdup(path) : NULL;
+    int code = cmd_may_write(c, &name, 1, t, e);
+    free(name);
     return code ? code : output_prepare(path, e);
 }
 

@@ -131,9 +131,7 @@ static int check_outputs(const struct cli *c, struct err *e)
         n = learn_names(c->type == CMD_WORDPIECE, (enum learn_files)c->files, c->model_prefix,
                         name);
     }
-    int code = 0;
-    for (size_t i = 0; i < n && !code; i++)
-        code = cmd_may_write(c, name[i], NULL, e);
+    int code = cmd_may_write(c, name, n, NULL, e);
     for (size_t i = 0; i < n; i++)
         free(name[i]);
     return code;

@@ -271,10 +271,10 @@ static void settle_manifest(struct merge *m)
 static int look_at_output(const struct merge_request *q, struct err *e)
 {
     static const char *const suffix[] = {".idx", ".bin", ".manifest.json", NULL};
-    size_t n = 2 * q->n;
+    size_t n = 3 * q->n;
     char **input = mem_new(n, sizeof(*input));
     for (size_t i = 0; i < n; i++)
-        input[i] = mem_printf("%s%s", q->prefix[i / 2], suffix[i & 1]);
+        input[i] = mem_printf("%s%s", q->prefix[i / 3], suffix[i % 3]);
     const struct output_rule rule = {
         .overwrite = q->overwrite, .input = (const char *const *)input, .ninputs = n};
     int code = output_check_all(q->output, suffix, &rule, e);

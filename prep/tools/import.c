@@ -170,8 +170,8 @@ static int import_look(struct import *x, struct err *e)
         code = foreign_open(&f, q->input[i], &x->ask, e);
         if (code)
             break;
-        const char *const read[] = {f.path, q->tok ? tok_info(q->tok)->path : NULL};
-        code = look_at_outputs(q, true, read, 2, e);
+        const char *const read[] = {f.path, f.index.path, q->tok ? tok_info(q->tok)->path : NULL};
+        code = look_at_outputs(q, true, read, 3, e);
         bool cut = !f.end && !f.size && f.boundary >= 0 && f.place == FOREIGN_END;
         int64_t boundary = cut ? f.boundary : FOREIGN_UNSAID;
         x->boundary = !i || x->boundary == boundary ? boundary : FOREIGN_UNSAID;

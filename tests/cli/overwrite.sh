@@ -117,6 +117,44 @@ kept "$both" "$TOK" merge h2.json h --output h/tokenizer.json
 cp text.txt own.model
 kept "own.model: $both" "$TOK" train --vocab_size 55 --input text.txt own.model --model_prefix own
 
+t "an input is not written over: patterns and folders, tok"
+mkdir d f f/sub g
+cp text.txt d/x
+cp text.txt f/sub/own.model
+cp text.txt f/sub/P-vocab.json
+cp numbers.txt d/n.txt
+kept "d/x: $both" "$TOK" encode --tokenizer t.model 'd/*' --output d/x
+kept "$is_same d/x" "$TOK" encode --tokenizer t.model 'd/*' --output ./d/x
+kept "d/n.txt: $both" "$TOK" decode $null 'd/n*' --output d/n.txt
+kept "$is_same f/sub/own.model" "$TOK" train --vocab_size 55 --input f --model_prefix ./f/sub/own
+kept "f/sub/own.model: $both" "$TOK" train --vocab_size 55 'f/*/own*' --model_prefix f/sub/own
+kept "$is_same f/sub/P-vocab.json" "$TOK" train --type bpe --vocab_size 300 f --model_prefix ./f/sub/P
+cp text.txt d/q.model
+kept "d/q.model: $both" "$TOK" prune t.model --size 40 --keep-used 'd/*' --output d/q.model
+kept "d/q.model: $both" "$TOK" convert t.model d/q.model --proof text.txt 'd/q*'
+cp h/vocab.json h/merges.txt g
+kept "$is_same g/merges.txt" "$TOK" encode --tokenizer g text.txt --output ./g/merges.txt
+expect 0 "$TOK" encode --tokenizer t.model 'd/x' --output d/y --overwrite
+
+t "an input is not written over: patterns and folders, prep"
+cp n.jsonl d/p_text_document.bin
+kept "d/p_text_document.bin: $both" "$PREP" build --input 'd/p*' $null --output-prefix d/p
+kept "$is_same d/p_text_document.bin" "$PREP" build --input d/p_text_document.bin $null --output-prefix ./d/p
+cp n.jsonl f/sub/p_text_document.idx
+rm f/sub/own.model f/sub/P-vocab.json
+kept "$is_same f/sub/p_text_document.idx" "$PREP" build --input f $null --output-prefix ./f/sub/p
+cp n.jsonl d/s.pack
+kept "d/s.pack: $both" "$PREP" sft --input 'd/s*' $null --seq-length 64 --output-prefix d/s
+mkdir m i
+for s in bin idx manifest.json; do cp d_text_document.$s m/a.$s && cp d2_text_document.$s m/b.$s; done
+kept "$is_same m/b.idx" "$PREP" merge 'm/*' --output-prefix ./m/b
+kept "$is_same m/b.idx" "$PREP" merge m --output-prefix ./m/b
+ln m/a.manifest.json c.manifest.json
+kept "$is_same m/a.manifest.json" "$PREP" merge m --output-prefix c
+cp ids.u16 i/u.bin
+kept "$is_same i/u.bin" "$PREP" import --input-format raw --dtype u16 --boundary none i --output-prefix ./i/u
+kept "i/u.bin: $both" "$PREP" import --input-format raw --dtype u16 --boundary none 'i/*' --output-prefix i/u
+
 t "an input is not written over: prep"
 cp n.jsonl p_text_document.bin
 kept "$both" "$PREP" build --input p_text_document.bin $null --output-prefix p
