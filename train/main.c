@@ -19,11 +19,14 @@ int main(int argc, char **argv)
     struct err e = {0};
     signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write fails, and says so */
     int code = opts_init(&o, &train_table, &values, argc, argv, &e);
+    if (!code) {
+        spec_flags_note(&values.model, &o);
+        code = spec_flags_fill(&values.model, &o, &e);
+    }
     if (!code && !opts_answer(&o, stdout)) {
         log_set_level(values.common.quiet     ? LOG_WARN
                       : values.common.verbose ? LOG_DEBUG
                                               : LOG_INFO);
-        spec_flags_note(&values.model, &o);
         code = verb[o.verb](&o, &e);
     }
     if (!code)

@@ -485,11 +485,17 @@ bool opts_answer(struct opts *o, FILE *out)
 int opts_set(struct opts *o, enum opt_origin from, const char *name, const char *text,
              struct err *e)
 {
+    return opts_set_from(o, from, NULL, name, text, e);
+}
+
+int opts_set_from(struct opts *o, enum opt_origin from, const char *where, const char *name,
+                  const char *text, struct err *e)
+{
     size_t n = strlen(name);
     int row = opt_find(o->table, o->verb, name, n);
     if (row == NO_ROW || opt_role(o->table, row) == OPT_ROLE_ANSWER)
         return refuse_name(o, name, n, e);
-    struct opt_origin_row origin = {from, NULL};
+    struct opt_origin_row origin = {from, where};
     if (!opt_for_verb(opt_row(o->table, row), o->verb))
         return 0;
     const char *label = arena_printf(&o->arena, "--%s", name);

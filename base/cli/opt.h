@@ -164,6 +164,10 @@ bool opts_answer(struct opts *o, FILE *out);
  */
 int opts_set(struct opts *o, enum opt_origin from, const char *name, const char *text,
              struct err *e);
+/* As opts_set; `where` (NULL: none) is what --print-config shows as the origin, "file a.json", and
+ * lives as long as the opts. */
+int opts_set_from(struct opts *o, enum opt_origin from, const char *where, const char *name,
+                  const char *text, struct err *e);
 enum opt_origin opts_origin(const struct opts *o, const char *name);
 
 /*

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/core/buf.h"
+#include "base/format/json.h"
 
 struct alone {
     struct spec_flags m;
@@ -21,16 +22,13 @@ void spec_flags_note(struct spec_flags *f, const struct opts *o)
             f->given |= UINT64_C(1) << i;
 }
 
-/* The name of the option at this offset if somebody named it. */
-static const char *given(const struct spec_flags *f, size_t offset)
+static bool is_given(const struct spec_flags *f, const char *name)
 {
-    for (int i = 0; rows[i].name; i++)
-        if (rows[i].offset == offset)
-            return f->given >> i & 1 ? rows[i].name : NULL;
-    BUG("no model option at offset %zu", offset);
+    int i = 0;
+    while (strcmp(rows[i].name, name) != 0)
+        i++;
+    return f->given >> i & 1;
 }
-
-#define GIVEN(f, member) given(f, offsetof(struct alone, m.member))
 
 /* A value of the option as its user writes it. */
 static void put_value(struct buf *b, const char *name, double v)
@@ -38,7 +36,9 @@ static void put_value(struct buf *b, const char *name, double v)
     const struct opt *o = rows;
     while (strcmp(o->name, name) != 0)
         o++;
-    if (o->type == OPT_CHOICE) {
+    if (o->type == OPT_INT) {
+        buf_addf(b, "%.0f", v);
+    } else if (o->type == OPT_CHOICE) {
         const char *word = o->meta;
         for (int i = 0; i < (int)v && strchr(word, '|'); i++)
             word = strchr(word, '|') + 1;
@@ -46,7 +46,7 @@ static void put_value(struct buf *b, const char *name, double v)
     } else if (o->type == OPT_SWITCH) {
         buf_adds(b, v != 0 ? "true" : "false");
     } else {
-        buf_addf(b, "%.10g", v);
+        jsonw_real(b, v);
     }
 }
 
@@ -56,7 +56,7 @@ static int options_refuse(const char *name, double flag, const char *path, doubl
     struct buf said = {0}, found = {0};
     put_value(&said, name, flag);
     put_value(&found, name, file);
-    err_set(e, ERR_USAGE, "--%s (%s) is not what %s says (%s)", name, buf_str(&said), path,
+    err_set(e, ERR_USAGE, "--%s %s differs from %s, which has %s", name, buf_str(&said), path,
             buf_str(&found));
     buf_finish(&said);
     buf_finish(&found);
@@ -65,39 +65,63 @@ static int options_refuse(const char *name, double flag, const char *path, doubl
 
 /* ---- beside a config.json ------------------------------------------------------------------ */
 
-/* Every option of the shape that somebody named must say what the file says. */
-static int check_agreement(const struct spec_flags *f, const struct spec *s, struct err *e)
+/* An option of the model's shape: its value, and the one that the file asks for. */
+struct shape_value {
+    const char *name;
+    double flag, file;
+};
+
+enum { SHAPE_VALUES = 21 };
+
+static const char *name_at(size_t offset)
+{
+    for (int i = 0; rows[i].name; i++)
+        if (rows[i].offset == offset)
+            return rows[i].name;
+    BUG("no model option at offset %zu", offset);
+}
+
+#define NAME(member) name_at(offsetof(struct alone, m.member))
+
+static void shape_values(const struct spec_flags *f, const struct spec *s,
+                         struct shape_value ret[SHAPE_VALUES])
 {
     bool gelu = s->act != SPEC_SWIGLU;
-    const struct {
-        const char *name;
-        double flag, file;
-    } pairs[] = {
-        {GIVEN(f, layers), (double)f->layers, (double)s->layers},
-        {GIVEN(f, hidden), (double)f->hidden, (double)s->hidden},
-        {GIVEN(f, ffn), (double)f->ffn, (double)s->ffn},
-        {GIVEN(f, heads), (double)f->heads, (double)s->heads},
-        {GIVEN(f, gqa), f->gqa, s->kv_heads != s->heads},
-        {GIVEN(f, query_groups), (double)f->query_groups, (double)s->kv_heads},
-        {GIVEN(f, kv_channels), (double)f->kv_channels, (double)s->head_dim},
-        {GIVEN(f, max_positions), (double)f->max_positions, (double)s->max_positions},
-        {GIVEN(f, position), f->position, (double)s->position},
-        {GIVEN(f, rotary), f->rotary, s->position == SPEC_ROPE},
-        {GIVEN(f, rotary_base), f->rotary_base, s->rope_base},
-        {GIVEN(f, rotary_percent), f->rotary_percent, s->rope_percent},
-        {GIVEN(f, rope_scaling), f->rope_scaling, s->rope_scaling == SPEC_ROPE_LLAMA3},
-        {GIVEN(f, rope_factor), f->rope_factor, s->rope_factor},
-        {GIVEN(f, norm), f->norm, (double)s->norm},
-        {GIVEN(f, norm_eps), f->norm_eps, s->norm_eps},
-        {GIVEN(f, swiglu), f->swiglu, !gelu},
-        {gelu ? GIVEN(f, gelu_tanh) : NULL, f->gelu_tanh, s->act == SPEC_GELU_TANH},
-        {GIVEN(f, no_bias), f->no_bias, !s->bias},
-        {GIVEN(f, qkv_bias), f->qkv_bias, s->bias || s->qkv_bias},
-        {GIVEN(f, untie), f->untie, !s->tied},
+    const struct shape_value all[SHAPE_VALUES] = {
+        {NAME(layers), (double)f->layers, (double)s->layers},
+        {NAME(hidden), (double)f->hidden, (double)s->hidden},
+        {NAME(ffn), (double)f->ffn, (double)s->ffn},
+        {NAME(heads), (double)f->heads, (double)s->heads},
+        {NAME(gqa), f->gqa, s->kv_heads != s->heads},
+        {NAME(query_groups), (double)f->query_groups, (double)s->kv_heads},
+        {NAME(kv_channels), (double)f->kv_channels, (double)s->head_dim},
+        {NAME(max_positions), (double)f->max_positions, (double)s->max_positions},
+        {NAME(position), f->position, (double)s->position},
+        {NAME(rotary), f->rotary, s->position == SPEC_ROPE},
+        {NAME(rotary_base), f->rotary_base, s->rope_base},
+        {NAME(rotary_percent), f->rotary_percent, s->rope_percent},
+        {NAME(rope_scaling), f->rope_scaling, s->rope_scaling == SPEC_ROPE_LLAMA3},
+        {NAME(rope_factor), f->rope_factor, s->rope_factor},
+        {NAME(norm), f->norm, (double)s->norm},
+        {NAME(norm_eps), f->norm_eps, s->norm_eps},
+        {NAME(swiglu), f->swiglu, !gelu},
+        /* which form of GELU has no meaning with SwiGLU */
+        {NAME(gelu_tanh), f->gelu_tanh, gelu ? s->act == SPEC_GELU_TANH : f->gelu_tanh},
+        {NAME(no_bias), f->no_bias, !s->bias},
+        {NAME(qkv_bias), f->qkv_bias, s->bias || s->qkv_bias},
+        {NAME(untie), f->untie, !s->tied},
     };
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
-        if (pairs[i].name && pairs[i].flag != pairs[i].file)
-            return options_refuse(pairs[i].name, pairs[i].flag, f->hf_config, pairs[i].file, e);
+    memcpy(ret, all, sizeof(all));
+}
+
+/* Every option of the shape that somebody named must have the file's value. */
+static int check_agreement(const struct spec_flags *f, const struct spec *s, struct err *e)
+{
+    struct shape_value v[SHAPE_VALUES];
+    shape_values(f, s, v);
+    for (int i = 0; i < SHAPE_VALUES; i++)
+        if (is_given(f, v[i].name) && v[i].flag != v[i].file)
+            return options_refuse(v[i].name, v[i].flag, f->hf_config, v[i].file, e);
     return 0;
 }
 
@@ -111,13 +135,42 @@ static int from_file(const struct spec_flags *f, int64_t vocab, struct spec *s, 
     if (vocab > s->vocab)
         return err_set(e, ERR_USAGE, "the tokenizer has %lld ids, but the model of %s only %lld",
                        (long long)vocab, f->hf_config, (long long)s->vocab);
-    if (GIVEN(f, init_std))
+    if (is_given(f, NAME(init_std)))
         s->init_std = f->init_std;
-    if (GIVEN(f, attention_dropout))
+    if (is_given(f, NAME(attention_dropout)))
         s->attention_dropout = f->attention_dropout;
-    if (GIVEN(f, hidden_dropout))
+    if (is_given(f, NAME(hidden_dropout)))
         s->hidden_dropout = f->hidden_dropout;
     return 0;
+}
+
+static int fill_one(struct opts *o, const char *name, double v, const char *where, struct err *e)
+{
+    struct buf text = {0};
+    put_value(&text, name, v);
+    int code = opts_set_from(o, FROM_PRESET, where, name, buf_str(&text), e);
+    buf_finish(&text);
+    return code;
+}
+
+int spec_flags_fill(const struct spec_flags *f, struct opts *o, struct err *e)
+{
+    struct shape_value v[SHAPE_VALUES];
+    struct spec s = {0};
+    int code = f->hf_config ? from_file(f, 0, &s, e) : 0;
+    if (code || !f->hf_config)
+        return code;
+    const char *where = arena_printf(&o->arena, "file %s", f->hf_config);
+    shape_values(f, &s, v);
+    for (int i = 0; i < SHAPE_VALUES && !code; i++)
+        code = fill_one(o, v[i].name, v[i].file, where, e);
+    if (!code)
+        code = fill_one(o, NAME(init_std), s.init_std, where, e);
+    if (!code)
+        code = fill_one(o, NAME(attention_dropout), s.attention_dropout, where, e);
+    if (!code)
+        code = fill_one(o, NAME(hidden_dropout), s.hidden_dropout, where, e);
+    return code;
 }
 
 /* ---- from the options alone ---------------------------------------------------------------- */

@@ -156,6 +156,13 @@ struct spec_flags {
 void spec_flags_note(struct spec_flags *f, const struct opts *o);
 
 /*
+ * With --hf-config: gives the options that nobody named the values of that file, so that
+ * --print-config and the run's own configuration show the model that is built. After
+ * spec_flags_note. The error is that of spec_from_flags.
+ */
+int spec_flags_fill(const struct spec_flags *f, struct opts *o, struct err *e);
+
+/*
  * The model that the flags describe, checked. `vocab` is the tokenizer's true size; 0 (not known)
  * is possible with --hf-config only, whose own vocabulary, which must not be smaller, counts.
  * ERR_USAGE names the option.

@@ -2,6 +2,7 @@
 #include "train/spec/options.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/io/file.h"
@@ -206,17 +207,85 @@ static void a_config_file_decides(void)
                    0, &s, &e),
          &e);
     T_ERR(with_file("", 1001, &s, &e), &e, ERR_USAGE, "the tokenizer has 1001 ids");
-    T_ERR(with_file("--num-layers 3", 0, &s, &e), &e, ERR_USAGE, "--num-layers (3)");
+    T_ERR(with_file("--num-layers 3", 0, &s, &e), &e, ERR_USAGE, "--num-layers 3 differs from");
     T_ERR(with_file("--normalization LayerNorm", 0, &s, &e), &e, ERR_USAGE,
-          "--normalization (LayerNorm) is not what");
-    T_CHECK(strstr(e.msg, "(RMSNorm)") != NULL);
-    T_ERR(with_file("--no-swiglu", 0, &s, &e), &e, ERR_USAGE, "--swiglu (false)");
-    T_CHECK(strstr(e.msg, "(true)") != NULL);
+          "--normalization LayerNorm differs from");
+    T_CHECK(strstr(e.msg, "which has RMSNorm") != NULL);
+    T_ERR(with_file("--no-swiglu", 0, &s, &e), &e, ERR_USAGE, "--swiglu false differs from");
+    T_CHECK(strstr(e.msg, "which has true") != NULL);
     T_ERR(with_file("--untie-embeddings-and-output-weights", 0, &s, &e), &e, ERR_USAGE,
           "--untie-embeddings-and-output-weights");
-    T_ERR(with_file("--preset gpt-1m", 0, &s, &e), &e, ERR_USAGE, "is not what");
+    T_ERR(with_file("--preset gpt-1m", 0, &s, &e), &e, ERR_USAGE, "differs from");
+}
+
+/* The configuration of a command line as it is printed; the model that it stands for. */
+static char *print_line(const char *line, struct spec *ret)
+{
+    struct values v = {0};
+    struct opts o;
+    struct err e = {0};
+    char *words = strdup(line), *rest = words, *argv[32], *text;
+    size_t n;
+    int argc = 0;
+    for (char *w; (w = strsep(&rest, " "));)
+        argv[argc++] = w;
+    T_OK(opts_init(&o, &table, &v, argc, argv, &e), &e);
+    spec_flags_note(&v.model, &o);
+    T_OK(spec_flags_fill(&v.model, &o, &e), &e);
+    T_OK(spec_from_flags(&v.model, v.model.hf_config ? 0 : 1000, 1, ret, &e), &e);
+    FILE *f = open_memstream(&text, &n);
+    opts_print_config(&o, f);
+    fclose(f);
+    opts_finish(&o);
+    free(words);
+    return text;
+}
+
+/* "name = value" at the start of a line, with that origin */
+static void has_line(const char *config, const char *want, const char *origin)
+{
+    const char *at = strstr(config, want), *end = at ? strchr(at, '\n') : NULL;
+    T_CHECK(end && at[-1] == '\n' && memmem(at, (size_t)(end - at), origin, strlen(origin)));
+    if (!end)
+        fprintf(stderr, "no '%s' in:\n%s", want, config);
+}
+
+static void a_printed_configuration_shows_the_model_of_the_file(void)
+{
+    struct spec a, b;
+    struct buf line = {0}, differ = {0};
+    const char *path = write_llama(), *copy = t_path("copy.toml");
+    struct err e;
+    buf_addf(&line, "train run --hf-config %s --hidden-dropout 0.25 --print-config", path);
+    char *text = print_line(buf_str(&line), &a);
+    has_line(text, "num-layers = 2 ", path);
+    has_line(text, "num-query-groups = 2 ", path);
+    has_line(text, "group-query-attention = true ", path);
+    has_line(text, "use-rotary-position-embeddings = true ", path);
+    has_line(text, "normalization = \"RMSNorm\" ", path);
+    has_line(text, "attention-dropout = 0.05 ", path);
+    has_line(text, "hidden-dropout = 0.25 ", "# flag");
+    T_CHECK(!strstr(text, "num-layers is not set"));
+
+    /* read back, with the file and without it */
+    T_OK(file_replace(copy, text, strlen(text), &e), &e);
+    buf_reset(&line);
+    buf_addf(&line, "train run --config %s", copy);
+    free(print_line(buf_str(&line), &b));
+    T_CHECK(!spec_differ(&a, &b, &differ));
+    T_EQ(b.init_std == a.init_std && b.hidden_dropout == 0.25, 1);
+    char *key = strstr(text, "hf-config = ");
+    T_CHECK(key != NULL);
+    *key = '#';
+    T_OK(file_replace(copy, text, strlen(text), &e), &e);
+    free(print_line(buf_str(&line), &b));
+    T_CHECK(!spec_differ(&a, &b, &differ));
+    buf_finish(&line);
+    buf_finish(&differ);
+    free(text);
 }
 
 T_MAIN(T_CASE(defaults_are_megatrons), T_CASE(each_option_has_its_effect),
        T_CASE(what_is_missing_or_wrong_is_named), T_CASE(presets_have_their_known_size),
-       T_CASE(every_preset_is_a_model), T_CASE(a_config_file_decides))
+       T_CASE(every_preset_is_a_model), T_CASE(a_config_file_decides),
+       T_CASE(a_printed_configuration_shows_the_model_of_the_file))
