@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/core/cgroup.h"
@@ -62,6 +63,20 @@ static uint64_t kib(const char *path, const char *key)
     return field(path, key, &v) ? v * 1024 : 0;
 }
 
+/* Without /proc. How much of the page cache could be freed is not known, so all that is not shared
+ * memory counts as free: a run that fits is never refused. */
+static void ask_system(struct found *f)
+{
+    struct sysinfo s;
+    if (sysinfo(&s))
+        return;
+    uint64_t unit = s.mem_unit ? s.mem_unit : 1;
+    f->swap = s.freeswap * unit;
+    uint64_t free = less(s.totalram, s.sharedram) * unit + f->swap;
+    snprintf(limit_add(f, (s.totalram + s.totalswap) * unit, free)->name, sizeof(f->at->name),
+             "the machine");
+}
+
 static void look_at_machine(struct found *f, const char *proc)
 {
     char path[512];
@@ -71,8 +86,10 @@ static void look_at_machine(struct found *f, const char *proc)
     if (!free)
         free = kib(path, "MemFree") + kib(path, "Cached");
     f->swap = kib(path, "SwapFree");
-    if (!total)
+    if (!total) {
+        ask_system(f);
         return;
+    }
     snprintf(limit_add(f, total + kib(path, "SwapTotal"), free + f->swap)->name,
              sizeof(f->at->name), "the machine");
     char folder[512];
@@ -172,12 +189,10 @@ static void look_at_rlimits(struct found *f, const char *proc)
     uint64_t size = 0, data = 0, page = (uint64_t)sysconf(_SC_PAGESIZE);
     snprintf(path, sizeof(path), "%s/self/statm", proc);
     FILE *s = fopen(path, "re");
-    if (!s)
-        return;
-    int got = fscanf(s, "%" SCNu64 " %*u %*u %*u %*u %" SCNu64, &size, &data);
-    fclose(s);
-    if (got != 2)
-        return;
+    if (s && fscanf(s, "%" SCNu64 " %*u %*u %*u %*u %" SCNu64, &size, &data) != 2)
+        size = data = 0;
+    if (s)
+        fclose(s);
     look_at_rlimit(f, true, "ulimit -v", size * page);
     look_at_rlimit(f, false, "ulimit -d", data * page);
 }

@@ -6,7 +6,8 @@
  * How much memory this process may still take, by everything that bounds it: the machine (with its
  * swap), the cgroups of v1 and v2 that it is in, ulimit -v and ulimit -d, and the system's commit
  * limit where it does not overcommit. Memory that the kernel gives back when asked (the page cache)
- * counts as free.
+ * counts as free. Without /proc (a chroot that has not mounted it) there are the machine, by
+ * sysinfo(2), and ulimit, of both of which all counts as free that is not known to be in use.
  */
 
 #include <stdbool.h>

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What does not fit into memory ends before step 0, with need, limit and the option to lower; what fits runs.
 . "$SRC/tests/cli/train_data.sh"
-[ -r /proc/self/statm ] || { t "memory"; skip "/proc is not mounted: free memory cannot be told"; return 0; }
 
 model="--num-layers 8 --hidden-size 384 --num-attention-heads 6 --threads 2"
 work="--train-iters 4 --eval-interval 2 --save-interval 2 --log-interval 1"
@@ -25,6 +24,23 @@ refused() {
 
 # under LIMIT COMMAND...: with ulimit -v of so many MiB
 under() { (ulimit -v $(($1 * 1024)) && shift && exec "$@"); }
+
+# no_proc COMMAND...: as in a chroot where /proc is not mounted
+no_proc() { [ -r /proc/self/statm ] && set -- unshare -rm sh -c 'mount -t tmpfs none /proc && exec "$@"' sh "$@"; "$@"; }
+
+t "without /proc: the limit is that of the machine, or of ulimit -v"
+if no_proc true 2>/dev/null; then
+    expect 5 no_proc "$TRAIN" run $tiny --num-layers 1000 --hidden-size 65536 --num-attention-heads 64 --train-iters 4 --save w
+    refused w
+    err_has "under the limit of the machine"
+    expect 5 no_proc sh -c 'ulimit -v 122880 && exec "$@"' sh "$TRAIN" run $tiny $huge $work --save w
+    refused w
+    err_has "under the limit of ulimit -v"
+    expect 0 no_proc "$TRAIN" run $tiny --train-iters 1 --no-save
+else
+    skip "$(why_no_mount)"
+fi
+[ -r /proc/self/statm ] || { t "memory"; skip "/proc is not mounted: how much is in use cannot be told"; return 0; }
 
 t "ulimit -v: what fits into the need that is told runs to its end, 2 MiB less is refused"
 expect 5 under 120 "$TRAIN" run $tiny $model $work --save u

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/core/cgroup.h"
@@ -44,10 +45,42 @@ static const char meminfo[] = "MemTotal:  1000 kB\nMemFree: 10 kB\nMemAvailable:
                               "SwapTotal:  100 kB\nSwapFree:  50 kB\nCommitLimit: 700 kB\n"
                               "Committed_AS: 500 kB\n";
 
+/* Where /proc is not mounted the system call tells the total, and no run that fits is refused. */
+static void the_machine_without_proc(void)
+{
+    struct sysinfo s;
+    clear();
+    T_EQ(sysinfo(&s), 0);
+    T_EQ(read_all(), 1);
+    T_STR(l[0].name, "the machine");
+    T_EQ(l[0].total, (s.totalram + s.totalswap) * s.mem_unit);
+    T_CHECK(l[0].free <= l[0].total && !l[0].addresses);
+    T_EQ(sysinfo(&s), 0);
+    T_CHECK(l[0].free > 0 && l[0].free >= s.freeram * s.mem_unit / 2);
+}
+
+/* Neither is ulimit -v forgotten there, of which nothing counts as used then. */
+static void ulimit_v_without_proc(void)
+{
+    struct rlimit was, now;
+    clear();
+    T_EQ(getrlimit(RLIMIT_AS, &was), 0);
+    now = was;
+    now.rlim_cur = UINT64_C(1) << 45;
+    if (now.rlim_cur > was.rlim_max || setrlimit(RLIMIT_AS, &now))
+        t_skip("the address space is bound already");
+    int n = read_all();
+    setrlimit(RLIMIT_AS, &was);
+    T_EQ(n, 2);
+    T_STR(l[1].name, "ulimit -v");
+    T_CHECK(l[1].addresses);
+    T_EQ(l[1].total, UINT64_C(1) << 45);
+    T_EQ(l[1].free, UINT64_C(1) << 45);
+}
+
 static void the_machine_with_its_swap(void)
 {
     clear();
-    T_EQ(read_all(), 0);
     put("proc/meminfo", meminfo);
     T_EQ(read_all(), 1);
     T_STR(l[0].name, "the machine");
@@ -95,21 +128,22 @@ static void the_tightest_group_of_v2(void)
 static void groups_of_v1(void)
 {
     clear();
+    put("proc/meminfo", meminfo);
     put("proc/self/cgroup", "5:cpu,memory:/x/y\n1:memoryless:/z\n");
     put("cg/memory/memory.limit_in_bytes", "9223372036854771712\n");
     put("cg/memory/memory.usage_in_bytes", "100\n");
     put("cg/memory/z/memory.limit_in_bytes", "1\n");
     put("cg/memory/z/memory.usage_in_bytes", "1\n");
-    T_EQ(read_all(), 0);
+    T_EQ(read_all(), 1);
     put("cg/memory/x/y/memory.limit_in_bytes", "5000\n");
     put("cg/memory/x/y/memory.usage_in_bytes", "2000\n");
     put("cg/memory/x/y/memory.stat", "total_inactive_file 400\ntotal_active_file 100\n");
-    T_EQ(read_all(), 1);
-    T_EQ(l[0].total, 5000);
-    T_EQ(l[0].free, 3500);
+    T_EQ(read_all(), 2);
+    T_EQ(l[1].total, 5000);
+    T_EQ(l[1].free, 3500);
     put("cg/memory/memory.limit_in_bytes", "2100\n"); /* of the container, seen as the root */
-    T_EQ(read_all(), 1);
-    T_EQ(l[0].free, 2000);
+    T_EQ(read_all(), 2);
+    T_EQ(l[1].free, 2000);
 }
 
 /* What is said to be free can be mapped, and no more. */
@@ -141,5 +175,6 @@ static void ulimit_v_is_exact(void)
     T_EQ(l[k].total, UINT64_C(1) << 40);
 }
 
-T_MAIN(T_CASE(the_machine_with_its_swap), T_CASE(the_tightest_group_of_v2), T_CASE(groups_of_v1),
+T_MAIN(T_CASE(the_machine_without_proc), T_CASE(ulimit_v_without_proc),
+       T_CASE(the_machine_with_its_swap), T_CASE(the_tightest_group_of_v2), T_CASE(groups_of_v1),
        T_CASE(ulimit_v_is_exact))
