@@ -62,6 +62,15 @@ struct ckpt_writer;
  */
 int ckpt_writer_open(const char *dir, int64_t iteration, struct ckpt_writer **ret, struct err *e);
 
+/* Where the shards of all ranks write (shard.h). */
+const char *ckpt_writer_folder(const struct ckpt_writer *w);
+
+/*
+ * Takes the fragment that a rank's ckpt_shard_end gave, in any order of ranks. ERR_DATA for bytes
+ * that are none, for two shards of one rank and for boxes that overlap another rank's.
+ */
+int ckpt_add(struct ckpt_writer *w, const char *fragment, size_t n, struct err *e);
+
 /*
  * One box of a global tensor of rank 1 or 2. The data is not copied: it must stay as it is until
  * ckpt_commit or ckpt_writer_close. Over all puts each element of a tensor must come exactly once
@@ -169,6 +178,13 @@ const struct ckpt_file *ckpt_file_at(const struct ckpt *c, size_t i);
  */
 int ckpt_read_box(const struct ckpt *c, const char *group, const char *name, int rank,
                   const int64_t *size, struct box_mem to, struct err *e);
+
+/*
+ * Whether all that ckpt_read_box read so far is what was written: each piece of 64 MiB that was
+ * read whole is judged by its sum, which was taken on the way; what was read in part is read again.
+ * ERR_INTEGRITY names files and tensors. Until it has passed, nothing that was read may be trusted.
+ */
+int ckpt_check(struct ckpt *c, struct err *e);
 
 /*
  * Committed checkpoints of a folder by name alone, newest first; a missing folder has none. Free

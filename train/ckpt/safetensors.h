@@ -63,7 +63,64 @@ const struct st_entry *st_find(const struct st_file *s, const char *name);
  * box that begins at `row`, `col` of a larger tensor. */
 struct box_mem st_mem(const struct st_file *s, const struct st_entry *t, int64_t row, int64_t col);
 
-/* ---- writing ------------------------------------------------------------------------------ */
+/*
+ * Fills to.data with the box to.box of an entry, in the entry's own type (to.dtype). Sizes other
+ * than the last count as rows: [2, 3, 4] is [6, 4], [n] is [n, 1]. Reads the file itself, not the
+ * map, and in large pieces; any threads at once. ERR_IO.
+ */
+int st_read(const struct st_file *s, const struct st_entry *t, struct box_mem to, struct err *e);
+
+/* The rows and columns that an entry has by that rule; false: more than 2^63 - 1 elements. */
+bool st_matrix(const struct st_entry *t, int64_t ret[2]);
+
+/* ---- writing by ranges --------------------------------------------------------------------- */
+
+/* A tensor of a file that is planned. */
+struct st_plan {
+    const char *name;
+    enum dtype dtype;
+    int rank; /* 0 to ST_RANK_MAX */
+    int64_t size[ST_RANK_MAX];
+};
+
+struct st_pair {
+    const char *key, *value;
+};
+
+/*
+ * A safetensors file whose tensors are known before their data: order, header and padding are
+ * those of the reference writer, so that a file is byte-identical to its own (wider types first,
+ * then names; padding to 8). Until st_out_end nothing stands under the final name.
+ */
+struct st_out;
+
+/*
+ * `folder` (NULL: beside `path`): where the file is made, if that folder appears as a whole later
+ * (base/io/file.h, outdir_create). `pair` becomes __metadata__: usually format = pt; none: no such
+ * member. Names and metadata are copied. ERR_IO; ERR_DATA for two tensors of one name.
+ */
+int st_out_begin(const char *path, const char *folder, const struct st_plan *item, size_t n,
+                 const struct st_pair *pair, size_t npairs, struct st_out **ret, struct err *e);
+
+/* Bytes [at, at + n) of the data of item i, each byte once, in any order, by any threads at once.
+ */
+int st_out_write(struct st_out *o, size_t i, uint64_t at, const void *p, size_t n, struct err *e);
+
+/* Where an item's data begin in the file; the size of the whole file. */
+uint64_t st_out_offset(const struct st_out *o, size_t i);
+uint64_t st_out_size(const struct st_out *o);
+size_t st_out_count(const struct st_out *o);
+const struct st_plan *st_out_item(const struct st_out *o, size_t i);
+/* The items in the order of the file. */
+const size_t *st_out_order(const struct st_out *o);
+
+/* Syncs; without a `folder` the file gets its final name. */
+int st_out_end(struct st_out *o, struct err *e);
+
+/* Takes NULL. One that did not end is removed. */
+void st_out_destroy(struct st_out *o);
+
+/* ---- writing what is in memory -------------------------------------------------------------- */
 
 struct st_item {
     const char *name;
