@@ -38,12 +38,92 @@ static const struct opt table[] = {
     {.name = NULL},
 };
 
+/* What users of Megatron's checkpoint tools, transformers and llama.cpp's scripts write (struct
+ * opt_synonym). */
+#define ARGUMENT "not an option: write the checkpoint's folder after the verb"
+#define NO_STEP "not an option: name the folder of that step, such as run/iter_0000100"
+#define NO_OUTPUT "not an option: convert inspects and verifies checkpoints, it writes none"
+
+static const struct opt_synonym synonyms[] = {
+    {"format", "json", "--json"},
+    {"output-format", "json", "--json"},
+    {"list", "tensors", NULL},
+    {"keys", "tensors", NULL},
+    {"names", "tensors", NULL},
+    {"weights", "tensors", NULL},
+    {"parameters", "tensors", NULL},
+    {"params", "tensors", NULL},
+    {"shapes", "tensors", NULL},
+    {"all", "tensors", NULL},
+    {"load", NULL, ARGUMENT},
+    {"load-dir", NULL, ARGUMENT},
+    {"load-path", NULL, ARGUMENT},
+    {"input", NULL, ARGUMENT},
+    {"input-dir", NULL, ARGUMENT},
+    {"path", NULL, ARGUMENT},
+    {"checkpoint", NULL, ARGUMENT},
+    {"checkpoint-path", NULL, ARGUMENT},
+    {"ckpt", NULL, ARGUMENT},
+    {"ckpt-dir", NULL, ARGUMENT},
+    {"model", NULL, ARGUMENT},
+    {"model-dir", NULL, ARGUMENT},
+    {"model-path", NULL, ARGUMENT},
+    {"model-name-or-path", NULL, ARGUMENT},
+    {"ckpt-step", NULL, NO_STEP},
+    {"iteration", NULL, NO_STEP},
+    {"step", NULL, NO_STEP},
+    {"save", NULL, NO_OUTPUT},
+    {"save-dir", NULL, NO_OUTPUT},
+    {"save-path", NULL, NO_OUTPUT},
+    {"output", NULL, NO_OUTPUT},
+    {"output-dir", NULL, NO_OUTPUT},
+    {"out", NULL, NO_OUTPUT},
+    {"outfile", NULL, NO_OUTPUT},
+    {"outtype", NULL, NO_OUTPUT},
+    {"pytorch-dump-folder-path", NULL, NO_OUTPUT},
+    {"convert-checkpoint-from-megatron-to-transformers", NULL, NO_OUTPUT},
+    {"loader", NULL, NO_OUTPUT},
+    {"saver", NULL, NO_OUTPUT},
+    {"model-type", NULL, NO_OUTPUT},
+    {"model-size", NULL, NO_OUTPUT},
+    {"dtype", NULL, NO_OUTPUT},
+    {"params-dtype", NULL, NO_OUTPUT},
+    {"target-params-dtype", NULL, NO_OUTPUT},
+    {"target-tensor-parallel-size", NULL, NO_OUTPUT},
+    {"target-tensor-model-parallel-size", NULL, NO_OUTPUT},
+    {"target-pipeline-parallel-size", NULL, NO_OUTPUT},
+    {"target-pipeline-model-parallel-size", NULL, NO_OUTPUT},
+    {"max-shard-size", NULL, NO_OUTPUT},
+    {"split-max-size", NULL, NO_OUTPUT},
+    {"safe-serialization", NULL, NO_OUTPUT},
+    {"vocab-only", NULL, NO_OUTPUT},
+    {"bigendian", NULL, NO_OUTPUT},
+    {"dry-run", NULL, "not needed: convert changes nothing"},
+    {"megatron-path", NULL, "not needed"},
+    {"trust-remote-code", NULL, "not needed: no code of a checkpoint is run"},
+    {NULL, NULL, NULL},
+};
+
+#define NO_FORMATS "convert does not read or write other formats of weights"
+
+static const struct opt_synonym verb_synonyms[] = {
+    {"info", "inspect", NULL},    {"show", "inspect", NULL},     {"list", "inspect", NULL},
+    {"ls", "inspect", NULL},      {"print", "inspect", NULL},    {"describe", "inspect", NULL},
+    {"dump", "inspect", NULL},    {"check", "verify", NULL},     {"validate", "verify", NULL},
+    {"test", "verify", NULL},     {"fsck", "verify", NULL},      {"hash", "verify", NULL},
+    {"import", NULL, NO_FORMATS}, {"export", NULL, NO_FORMATS},  {"from-hf", NULL, NO_FORMATS},
+    {"to-hf", NULL, NO_FORMATS},  {"to-gguf", NULL, NO_FORMATS}, {"quantize", NULL, NO_FORMATS},
+    {NULL, NULL, NULL},
+};
+
 static const struct opt_table options = {
     .program = WEFT_PREFIX "convert",
     .help = "checkpoints inspected and verified",
     .examples = WEFT_PREFIX "convert inspect run/iter_0000100\n" WEFT_PREFIX "convert verify run\n",
     .verb = verbs,
     .opt = table,
+    .synonym = synonyms,
+    .verb_synonym = verb_synonyms,
 };
 
 static int main_write_out(const struct buf *b, struct err *e)
@@ -152,9 +232,10 @@ static int main_run(const struct opts *o, const struct cli *v, struct err *e)
         return err_hint(e, WEFT_PREFIX "convert -h shows how it is used");
     }
     if (!o->nfile) {
-        err_set(e, ERR_USAGE, "no checkpoint was named");
+        err_set(e, ERR_USAGE, "%s needs a checkpoint", o->verb ? "verify" : "inspect");
         return err_hint(e, "name a folder such as run/iter_0000100, or the folder that holds it");
     }
+    opts_warn_unused(o, NULL, NULL);
     log_set_level(v->common.quiet ? LOG_WARN : v->common.verbose ? LOG_DEBUG : LOG_INFO);
     int first = 0;
     for (size_t i = 0; i < o->nfile; i++) {

@@ -114,6 +114,36 @@ static const struct opt_synonym synonyms[] = {
     {NULL, NULL, NULL},
 };
 
+static const struct opt_synonym verb_synonyms[] = {
+    {"preprocess", "build", NULL},
+    {"tokenize", "build", NULL},
+    {"encode", "build", NULL},
+    {"create", "build", NULL},
+    {"pack", "sft", NULL},
+    {"chat", "sft", NULL},
+    {"cache", "index", NULL},
+    {"shuffle", "index", NULL},
+    {"mix", "blend", NULL},
+    {"info", "inspect", NULL},
+    {"show", "inspect", NULL},
+    {"stats", "inspect", NULL},
+    {"head", "inspect", NULL},
+    {"peek", "inspect", NULL},
+    {"check", "verify", NULL},
+    {"validate", "verify", NULL},
+    {"fsck", "verify", NULL},
+    {"repair", "verify", "did you mean " WEFT_PREFIX "prep verify --repair?"},
+    {"join", "merge", NULL},
+    {"concat", "merge", NULL},
+    {"decode", "export", NULL},
+    {"dump", "export", NULL},
+    {"convert", "import", NULL},
+    {"split", NULL,
+     "no verb splits a data set: " WEFT_PREFIX "train run --split A,B,C does, and " WEFT_PREFIX
+     "prep build --shard I/N builds a share"},
+    {NULL, NULL, NULL},
+};
+
 const struct opt_table prep_table = {
     .program = WEFT_PREFIX "prep",
     .help = "documents in, token shards out",
@@ -123,4 +153,5 @@ const struct opt_table prep_table = {
     .verb = verbs,
     .opt = prep_rows,
     .synonym = synonyms,
+    .verb_synonym = verb_synonyms,
 };

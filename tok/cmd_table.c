@@ -390,6 +390,16 @@ static const struct opt_synonym synonyms[] = {
     {NULL, NULL, NULL},
 };
 
+static const struct opt_synonym verb_synonyms[] = {
+    {"tokenize", "encode", NULL},   {"tokenise", "encode", NULL}, {"detokenize", "decode", NULL},
+    {"detokenise", "decode", NULL}, {"learn", "train", NULL},     {"build", "train", NULL},
+    {"info", "inspect", NULL},      {"show", "inspect", NULL},    {"stats", "inspect", NULL},
+    {"analyze", "inspect", NULL},   {"count", "inspect", NULL},   {"compare", "diff", NULL},
+    {"export", "convert", NULL},    {"import", "convert", NULL},  {"add", "extend", NULL},
+    {"combine", "merge", NULL},     {"trim", "prune", NULL},      {"shrink", "prune", NULL},
+    {"reduce", "prune", NULL},      {NULL, NULL, NULL},
+};
+
 const struct opt_table tok_table = {
     .program = WEFT_PREFIX "tok",
     .help = "text to ids and back; learning, comparing and changing vocabularies",
@@ -403,5 +413,6 @@ const struct opt_table tok_table = {
     .opt = table,
     .preset = presets,
     .synonym = synonyms,
+    .verb_synonym = verb_synonyms,
     .verbose = TRAIN | ENCODE,
 };

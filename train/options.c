@@ -329,6 +329,32 @@ static const struct opt_verb verbs[] = {
     {.name = NULL},
 };
 
+static const struct opt_synonym verb_synonyms[] = {
+    {"train", "run", NULL},
+    {"start", "run", NULL},
+    {"pretrain", "run", NULL},
+    {"fit", "run", NULL},
+    {"resume", "run", "the same " WEFT_PREFIX "train run command resumes an interrupted run"},
+    {"finetune", "run", "did you mean " WEFT_PREFIX "train run --load DIR --finetune?"},
+    {"fine-tune", "run", "did you mean " WEFT_PREFIX "train run --load DIR --finetune?"},
+    {"sft", "run", "did you mean " WEFT_PREFIX "train run with --data-path of a packed set?"},
+    {"evaluate", "eval", NULL},
+    {"test", "eval", NULL},
+    {"validate", "eval", NULL},
+    {"perplexity", "eval", NULL},
+    {"sample", "generate", NULL},
+    {"infer", "generate", NULL},
+    {"inference", "generate", NULL},
+    {"complete", "generate", NULL},
+    {"chat", "generate", "did you mean " WEFT_PREFIX "train generate --chat TEMPLATE?"},
+    {"estimate", "plan", NULL},
+    {"dry-run", "plan", NULL},
+    {"memory", "plan", NULL},
+    {"inspect", NULL, "did you mean " WEFT_PREFIX "convert inspect?"},
+    {"info", NULL, "did you mean " WEFT_PREFIX "convert inspect?"},
+    {NULL, NULL, NULL},
+};
+
 const struct opt_table train_table = {
     .program = WEFT_PREFIX "train",
     .help = "train language models and let them write",
@@ -340,4 +366,5 @@ const struct opt_table train_table = {
     .opt = rows,
     .preset = spec_presets,
     .synonym = synonyms,
+    .verb_synonym = verb_synonyms,
 };

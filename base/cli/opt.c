@@ -75,7 +75,7 @@ static const char *verb_names(struct opts *o)
     struct buf b = {0};
     const struct opt_verb *v = o->table->verb;
     for (int i = 0; v[i].name; i++)
-        buf_addf(&b, "%s%s", !i ? "" : v[i + 1].name ? ", " : " or ", v[i].name);
+        buf_addf(&b, "%s%s", !i ? "" : v[i + 1].name ? ", " : " and ", v[i].name);
     const char *text = arena_strndup(&o->arena, b.data, b.len);
     buf_finish(&b);
     return text;
@@ -107,8 +107,13 @@ static int refuse_verb(struct opts *o, const char *word, struct err *e)
     size_t n = 0;
     for (; n < 32 && o->table->verb[n].name; n++)
         names[n] = o->table->verb[n].name;
-    err_set(e, ERR_USAGE, "unknown verb '%s' where %s is expected", word, verb_names(o));
-    const char *near = opt_nearest_word(names, n, word);
+    err_set(e, ERR_USAGE, "unknown verb '%s'; %s has %s", word, o->table->program, verb_names(o));
+    const struct opt_synonym *s = o->table->verb_synonym;
+    while (s && s->name && !opt_same_name(word, strlen(word), s->name))
+        s++;
+    if (s && s->name && s->text)
+        return err_hint(e, "%s", s->text);
+    const char *near = s && s->name ? s->ours : opt_nearest_word(names, n, word);
     if (near)
         err_hint(e, "did you mean %s %s?", o->table->program, near);
     return ERR_USAGE;
@@ -391,7 +396,7 @@ static int check_rest(struct cursor *c)
     if (shell || k->print_config)
         return 0;
     if (o->verb == NO_VERB && has_verbs(o->table)) {
-        err_set(c->e, ERR_USAGE, "%s needs a verb: %s", o->table->program, verb_names(o));
+        err_set(c->e, ERR_USAGE, "%s needs a verb; it has %s", o->table->program, verb_names(o));
         return err_hint(c->e, "%s -h shows examples", o->table->program);
     }
     if (!o->nfile || o->verb == NO_VERB || o->table->verb[o->verb].takes_files)

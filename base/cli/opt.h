@@ -106,12 +106,14 @@ struct opt_table {
     const struct opt_preset *preset;   /* ended by a NULL name; may be NULL */
     const struct opt_synonym *synonym; /* ended by a NULL name; may be NULL */
     unsigned verbose;                  /* bit set of the verbs where --verbose prints more */
+    const struct opt_synonym *verb_synonym; /* the same for verbs; may be NULL */
 };
 
 /*
  * What users of other tools write, as a hint and no alias: where `name` is unknown, "did you mean
- * --ours?", if the verb has that option; `text` says it instead, NULL: "--ours". `ours` may be NULL
- * beside a text.
+ * --ours?", if the verb has that option; `text` replaces it, NULL: "--ours". `ours` may be NULL
+ * beside a text. Of a verb, `ours` is a verb of the program. A row whose `ours` does not exist is a
+ * bug that ends the program at its start.
  */
 struct opt_synonym {
     const char *name, *ours, *text;

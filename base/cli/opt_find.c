@@ -207,6 +207,14 @@ static size_t columns(const char *s)
     return n;
 }
 
+static bool has_verb(const struct opt_table *t, const char *name)
+{
+    int i = 0;
+    while (t->verb[i].name && strcmp(t->verb[i].name, name) != 0)
+        i++;
+    return t->verb[i].name != NULL;
+}
+
 void opt_check_table(const struct opt_table *t)
 {
     for (int i = 0; opt_row(t, i); i++) {
@@ -218,6 +226,12 @@ void opt_check_table(const struct opt_table *t)
         BUG_ON(columns(brief) > OPT_BRIEF, "the short sentence of --%s has %zu columns, %d fit: %s",
                o->name, columns(brief), OPT_BRIEF, brief);
     }
+    for (const struct opt_synonym *s = t->synonym; s && s->name; s++)
+        BUG_ON(s->ours ? opt_find(t, NO_VERB, s->ours, strlen(s->ours)) == NO_ROW : !s->text,
+               "the synonym %s stands for no option", s->name);
+    for (const struct opt_synonym *s = t->verb_synonym; s && s->name; s++)
+        BUG_ON(s->ours ? !has_verb(t, s->ours) : !s->text, "the synonym %s stands for no verb",
+               s->name);
 }
 
 /* ---- the nearest name ---- */

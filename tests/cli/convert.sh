@@ -118,11 +118,30 @@ t "wrong use"
 expect 2 "$CONVERT" -q
 err_has "convert needs a verb"
 expect 2 "$CONVERT" verify
-err_has "no checkpoint was named"
+err_has "verify needs a checkpoint"
 expect 2 "$CONVERT" inspect --tensor run
 err_has "tensors"
 expect 2 "$CONVERT" verify --json run
 expect 2 "$CONVERT" push run
+
+t "names of other tools are hints, for options and verbs"
+expect 2 "$CONVERT" inspect --load-dir run --names
+err_has "2 unknown options of $(basename "$CONVERT") inspect: --load-dir and --names"
+err_has "--load-dir: not an option: write the checkpoint's folder after the verb; --names: --tensors"
+expect 2 "$CONVERT" verify --outtype f16 run
+err_has "not an option: convert inspects and verifies checkpoints, it writes none"
+expect 2 "$CONVERT" inspect --iteration 10 run
+err_has "run/iter_0000100"
+expect 2 "$CONVERT" info run
+err_has "unknown verb 'info'"
+err_has "did you mean $(basename "$CONVERT") inspect?"
+
+t "an option without effect is a warning"
+save 10
+expect 0 "$CONVERT" verify -v run
+err_has "--verbose has no effect in $(basename "$CONVERT") verify"
+expect 0 "$CONVERT" verify run
+check [ ! -s .err ]
 
 t "help"
 expect 0 "$CONVERT" -h

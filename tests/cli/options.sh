@@ -91,6 +91,14 @@ for program in "$TOK" "$PREP" "$CONVERT" "$TRAIN"; do
     t "$name with a verb that is not one"
     expect 2 "$program" frobnicate
     err_has "unknown verb 'frobnicate'"
+    case $name in
+    *tok) other=tokenize meant=encode ;;
+    *prep) other=preprocess meant=build ;;
+    *convert) other=validate meant=verify ;;
+    *) other=evaluate meant=eval ;;
+    esac
+    expect 2 "$program" "$other"
+    err_has "did you mean $name $meant?"
 
     for verb in $("$program" --completion fish | sed -n 's/^complete -c [^ ]* -n __fish_use_subcommand .* -a \([^ ]*\) .*/\1/p'); do
         t "$name $verb -h fits a screen and begins with an example"

@@ -206,8 +206,8 @@ static void refusals_say_what_is_expected(void)
             "it belongs to demo learn");
     refuses("demo show x", "demo show takes no files, but 'x' was given", "");
     refuses("demo show true", "takes no files", "=true");
-    refuses("demo lern", "unknown verb 'lern' where learn or show is expected", "demo learn?");
-    refuses("demo -q", "demo needs a verb: learn or show", "-h");
+    refuses("demo lern", "unknown verb 'lern'; demo has learn and show", "demo learn?");
+    refuses("demo -q", "demo needs a verb; it has learn and show", "-h");
     refuses("demo --completion tcsh", "bash, zsh or fish", "");
     refuses("demo learn --preset tny", "unknown preset 'tny'; there are tiny", "tiny?");
     T_EQ(parse_line(&o, &v, "demo --vocab-size 3 learn", &e), 0);
@@ -331,7 +331,6 @@ static void unknown_names_are_told_together(void)
 static void names_of_other_tools_are_hints(void)
 {
     static const struct opt_synonym words[] = {{"epochs", "num-layers", "--num-layers, in steps"},
-                                               {"out", "nothing", NULL},
                                                {"out", "save", NULL},
                                                {"device", NULL, "there is one device"},
                                                {NULL, NULL, NULL}};
@@ -346,6 +345,20 @@ static void names_of_other_tools_are_hints(void)
     T_STR(e.hint, "there is one device");
     T_ERR(parse_table(&o, &t, &v, "demo show --out x", &e), &e, ERR_USAGE, "--out of demo show");
     T_STR(e.hint, "demo show --help lists all options");
+}
+
+static void verbs_of_other_tools_are_hints(void)
+{
+    static const struct opt_synonym words[] = {
+        {"fit", "learn", NULL}, {"do_it", NULL, "nothing is done here"}, {NULL, NULL, NULL}};
+    struct opt_table t = table;
+    t.verb_synonym = words;
+    T_ERR(parse_table(&o, &t, &v, "demo fit", &e), &e, ERR_USAGE, "unknown verb 'fit'");
+    T_STR(e.hint, "did you mean demo learn?");
+    T_ERR(parse_table(&o, &t, &v, "demo do-it x", &e), &e, ERR_USAGE, "unknown verb 'do-it'");
+    T_STR(e.hint, "nothing is done here");
+    T_ERR(parse_table(&o, &t, &v, "demo lern", &e), &e, ERR_USAGE, "unknown verb 'lern'");
+    T_STR(e.hint, "did you mean demo learn?");
 }
 
 /* What a list took may have been meant as a file. */
@@ -382,5 +395,6 @@ T_MAIN(T_CASE(defaults_stand), T_CASE(every_spelling_is_read), T_CASE(lists_take
        T_CASE(numbers_are_exact), T_CASE(refusals_say_what_is_expected),
        T_CASE(presets_stand_below_flags), T_CASE(what_is_given_again),
        T_CASE(unknown_names_are_told_together), T_CASE(names_of_other_tools_are_hints),
-       T_CASE(a_list_that_took_too_much_is_named), T_CASE(a_list_of_numbers_ends_at_a_name),
-       T_CASE(values_are_set_by_rank), T_CASE(typos_find_their_name))
+       T_CASE(verbs_of_other_tools_are_hints), T_CASE(a_list_that_took_too_much_is_named),
+       T_CASE(a_list_of_numbers_ends_at_a_name), T_CASE(values_are_set_by_rank),
+       T_CASE(typos_find_their_name))
