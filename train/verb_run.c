@@ -78,9 +78,9 @@ static int commit(struct job *j, struct ckpt_writer *w, struct err *e)
     struct buf model = {0};
     state_pairs(&j->rank, &state);
     spec_to_json(&j->spec, &model);
-    const struct ckpt_pair kernels[] = {{"matmul", j->rank.ops.entry[OP_MATMUL].filling},
-                                        {"norm", j->rank.ops.entry[OP_NORM].filling},
-                                        {"attention", j->rank.ops.entry[OP_ATTENTION].filling}};
+    const struct ckpt_pair kernels[] = {{"matmul", j->rank.ops.entry[OP_MATMUL].backend},
+                                        {"norm", j->rank.ops.entry[OP_NORM].backend},
+                                        {"attention", j->rank.ops.entry[OP_ATTENTION].backend}};
     struct ckpt_meta m = {.iteration = j->rank.at.iteration,
                           .consumed_samples = j->rank.at.consumed,
                           .model = buf_str(&model),

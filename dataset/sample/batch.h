@@ -41,7 +41,7 @@ struct batch {
     int32_t *start; /* [nstretch + 1], room for b T + 1 */
     uint32_t nstretch;
     /* private: rows whose mask is not all ones, arrays that are not as batch_init left them, for
-     * how many fillings more the disk is asked ahead, and the faults seen by then */
+     * how many more batches to read ahead, and the faults seen by then */
     bool *masked;
     bool own_position, own_start;
     uint32_t cold;

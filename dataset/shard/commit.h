@@ -4,7 +4,7 @@
 
 /*
  * How the files of a shard change together, so that a writer may be killed at any instant. For the
- * writer and the readers of this room; the steps are in FORMAT.md.
+ * writer and the readers of this module; the steps are in FORMAT.md.
  *
  * The new files lie in a folder of their own. Its renaming to PREFIX.commit is the commit: before
  * it the old shard stands, from then on the new one does, whoever moves its files to their places.

@@ -5,7 +5,7 @@
 /*
  * PREFIX.manifest.json: where a shard came from. Which tokenizer (type, digest, vocabulary size,
  * end of document), which inputs, how many documents, tokens and bad records, with which options,
- * by which version. Shards of other tools have none; all else in this room works without it.
+ * by which version. Shards of other tools have none; all else in this module works without it.
  *
  * Strings of a manifest to be written belong to the caller; those of one that was read live until
  * manifest_close.

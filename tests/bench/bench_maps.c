@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * How fast the data room is where runs wait for it:
+ * How fast dataset/ is where runs wait for it:
  *
  *     maps PREFIX [ROUNDS]      index maps of all of PREFIX.idx in memory, as many samples as one
  *                               epoch has, L = 2048: seconds, and process seconds

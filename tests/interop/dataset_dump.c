@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Hands the dataset room to a script:
+ * The library under dataset/ for a script:
  *
  *     write PREFIX VOCAB <DOCUMENTS       a line for each: ids, sequences parted by '|'
  *     maps PREFIX SPLIT L SEED N N N      train, valid, test; prints the state of each share

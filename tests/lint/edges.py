@@ -26,8 +26,8 @@ MODULE_FILES = 32
 LARGE_MODULES = ("tests",)  # one row for all of the tests
 
 
-def rooms(root):
-    """{room: rooms that it may include}, from the table's rows."""
+def modules(root):
+    """{module: modules that it may include}, from the table's rows."""
     table = {}
     for line in house.read(root, "ARCHITECTURE.md").splitlines():
         cells = [c.strip() for c in line.strip().strip("|").split("|")]
@@ -36,7 +36,7 @@ def rooms(root):
     return {m: set(table) - {m} if may == {"*"} else may for m, may in table.items()}
 
 
-def room_of(path, table):
+def module_of(path, table):
     return max((r for r in table if path.startswith(r + "/")), key=len, default=None)
 
 
@@ -51,26 +51,26 @@ def includes(root):
 
 
 def generated(root):
-    """Headers that the build writes beside the objects; they have no room."""
+    """Headers that the build writes beside the objects; they have no module."""
     if not os.path.exists(os.path.join(root, "meson.build")):
         return []
     return re.findall(r"configure_file\(\s*output: '(.*?\.h)'", house.read(root, "meson.build"))
 
 
 def table_is_sound(root):
-    table = rooms(root)
-    wrong = [] if table else ["ARCHITECTURE.md: no room table was found"]
-    for room, may in table.items():
-        wrong += [f"ARCHITECTURE.md: room {room} may include {m}, which is no room"
+    table = modules(root)
+    wrong = [] if table else ["ARCHITECTURE.md: no table of modules was found"]
+    for module, may in table.items():
+        wrong += [f"ARCHITECTURE.md: module {module} may include {m}, which is not a module"
                   for m in sorted(may - table.keys())]
-        if not os.path.isdir(os.path.join(root, room)):
-            wrong.append(f"ARCHITECTURE.md: room {room} has no folder")
+        if not os.path.isdir(os.path.join(root, module)):
+            wrong.append(f"ARCHITECTURE.md: module {module} has no folder")
     return wrong
 
 
 def modules_have_no_cycle(root):
     """Each module that can be reached from itself is named once, with the way round."""
-    table, wrong, done = rooms(root), [], set()
+    table, wrong, done = modules(root), [], set()
 
     def visit(module, way):
         if module in way:
@@ -90,35 +90,35 @@ def modules_have_no_cycle(root):
 
 
 def modules_are_small(root):
-    table, count = rooms(root), {}
+    table, count = modules(root), {}
     for path in house.files(root, house.C_KINDS + house.CXX_KINDS):
-        module = room_of(path, table)
+        module = module_of(path, table)
         count[module] = count.get(module, 0) + 1
     return [f"{module}: {n} files, {MODULE_FILES} are allowed" for module, n in sorted(
         (m, n) for m, n in count.items() if m) if n > MODULE_FILES and module not in LARGE_MODULES]
 
 
-def every_file_has_a_room(root):
-    table = rooms(root)
-    return [f"{p}: lies in no room of ARCHITECTURE.md's table"
-            for p in house.files(root, house.C_KINDS + house.CXX_KINDS) if not room_of(p, table)]
+def every_file_has_a_module(root):
+    table = modules(root)
+    return [f"{p}: is not in a module of ARCHITECTURE.md's table"
+            for p in house.files(root, house.C_KINDS + house.CXX_KINDS) if not module_of(p, table)]
 
 
 def includes_keep_to_the_table(root):
-    table, made, wrong = rooms(root), generated(root), []
+    table, made, wrong = modules(root), generated(root), []
     for path, number, header, quoted in includes(root):
         place = f"{path}:{number}:"
         inside = os.path.isfile(os.path.join(root, header))
         if quoted and header in made:
             continue
         if quoted and (not inside or os.path.normpath(header) != header):
-            wrong.append(f'{place} "{header}" is no file, seen from the root of the tree')
+            wrong.append(f'{place} "{header}" is not a file, seen from the root of the tree')
         elif not quoted and inside:
             wrong.append(f'{place} <{header}> is ours: it is included with "..."')
         elif quoted:
-            here, there = room_of(path, table), room_of(header, table)
+            here, there = module_of(path, table), module_of(header, table)
             if here != there and there not in table.get(here, set()):
-                wrong.append(f"{place} room {here} may not include {there} ({header})")
+                wrong.append(f"{place} module {here} may not include {there} ({header})")
     return wrong
 
 
@@ -164,8 +164,9 @@ def lean_programs_link_little(root, build):
 
 
 def main(root, build=None):
-    tree_rules = [modules_are_small, table_is_sound, modules_have_no_cycle, every_file_has_a_room, includes_keep_to_the_table,
-                  cuda_headers_stay_in_cuda, mpi_headers_stay_in_comm, cxx_stays_in_wrappers]
+    tree_rules = [modules_are_small, table_is_sound, modules_have_no_cycle, every_file_has_a_module,
+                  includes_keep_to_the_table, cuda_headers_stay_in_cuda, mpi_headers_stay_in_comm,
+                  cxx_stays_in_wrappers]
     rules = [(r.__name__, lambda r=r: r(root)) for r in tree_rules]
     rules.append(("lean_programs_link_little", lambda: lean_programs_link_little(root, build)))
     return house.report(rules)

@@ -20,7 +20,7 @@ import style
 LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */\n"
 
 CLEAN = {
-    "ARCHITECTURE.md": "# House\n\n| room | does | may include |\n|---|---|---|\n"
+    "ARCHITECTURE.md": "# House\n\n| module | does | may include |\n|---|---|---|\n"
                        "| `base` | ground | |\n"
                        "| `train/ops` | maths | base |\n"
                        "| `train/comm` | words | base |\n"
@@ -43,30 +43,30 @@ ARCHITECTURE = CLEAN["ARCHITECTURE.md"]
 
 # rule, the file that is planted, its text, words of the complaint
 PLANTED = [
-    (edges.table_is_sound, "ARCHITECTURE.md", "# House\n", "no room table"),
+    (edges.table_is_sound, "ARCHITECTURE.md", "# House\n", "no table of modules"),
     (edges.table_is_sound, "ARCHITECTURE.md", ARCHITECTURE + "| `base2` | x | |\n", "no folder"),
     (edges.table_is_sound, "ARCHITECTURE.md",
-     ARCHITECTURE.replace("ground | |", "ground | cellar |"), "may include cellar, which is no room"),
+     ARCHITECTURE.replace("ground | |", "ground | cellar |"), "may include cellar, which is not a module"),
     (edges.modules_have_no_cycle, "ARCHITECTURE.md",
      ARCHITECTURE.replace("| `base` | ground | |", "| `base` | ground | train |"),
      "cycle: base -> train -> base"),
     (edges.modules_have_no_cycle, "ARCHITECTURE.md",
      ARCHITECTURE.replace("| maths | base |", "| maths | train/ops |"),
      "cycle: train/ops -> train/ops"),
-    (edges.every_file_has_a_room, "attic/a.c", LICENCE, "attic/a.c: lies in no room"),
+    (edges.every_file_has_a_module, "attic/a.c", LICENCE, "attic/a.c: is not in a module"),
     (edges.includes_keep_to_the_table, "base/a.c", LICENCE + '#include "train/ops/o.h"\n',
-     "base/a.c:2: room base may not include train/ops"),
+     "base/a.c:2: module base may not include train/ops"),
     (edges.includes_keep_to_the_table, "train/ops/o.h", LICENCE + '#include "train/main.c"\n',
-     "room train/ops may not include train (train/main.c)"),
+     "module train/ops may not include train (train/main.c)"),
     (edges.includes_keep_to_the_table, "train/comm/m.c", LICENCE + '# include  "train/ops/o.h"\n',
-     "room train/comm may not include train/ops"),
+     "module train/comm may not include train/ops"),
     (edges.includes_keep_to_the_table, "train/ops/cuda/k.cu",
-     LICENCE + '#include "train/comm/m.c"\n', "room train/ops may not include train/comm"),
-    (edges.includes_keep_to_the_table, "base/a.c", LICENCE + '#include "a.h"\n', "no file"),
+     LICENCE + '#include "train/comm/m.c"\n', "module train/ops may not include train/comm"),
+    (edges.includes_keep_to_the_table, "base/a.c", LICENCE + '#include "a.h"\n', "is not a file"),
     (edges.includes_keep_to_the_table, "base/a.c", LICENCE + '#include "../train/ops/o.h"\n',
-     "no file"),
+     "is not a file"),
     (edges.includes_keep_to_the_table, "base/a.c", LICENCE + '#include "base/../train/ops/o.h"\n',
-     "no file"),
+     "is not a file"),
     (edges.includes_keep_to_the_table, "train/main.c", LICENCE + "#include <base/a.h>\n",
      "is ours"),
     (edges.cuda_headers_stay_in_cuda, "train/main.c", LICENCE + "#include <cuda_runtime.h>\n",

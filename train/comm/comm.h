@@ -6,7 +6,7 @@
  * Collectives over the mesh's groups, on tensors. A call enqueues work behind the compute issued so
  * far and returns; comm_wait makes later compute wait for it. Every rank of the group makes the
  * same calls in the same order. A group of one is a real group whose collectives do nothing, so the
- * model has no "if distributed". comm_self.c is the filling for one rank.
+ * model has no "if distributed". comm_self.c is the backend for one rank.
  */
 
 #include "train/layout/mesh.h"

@@ -122,7 +122,7 @@ static void fill_layout(struct rank *r)
 }
 
 /* Rows of one parameter, shared over the host's threads: each is a function of its global index. */
-struct filling {
+struct init_job {
     const struct param *p;
     uint64_t seed;
     int64_t row0, rows; /* those that are made now */
@@ -157,7 +157,7 @@ uint64_t rank_fill_bytes(const struct rank *r)
 
 static void fill_rows(void *arg, int task, int thread)
 {
-    const struct filling *f = arg;
+    const struct init_job *f = arg;
     int64_t begin = (int64_t)task * FILL_ROWS, left = f->rows - begin;
     (void)thread;
     param_init_rows(f->p, f->seed, f->row0 + begin, left < FILL_ROWS ? left : FILL_ROWS,
@@ -183,7 +183,7 @@ static void fill_weights(struct rank *r, struct pool *pool)
     for (int i = 0; i < r->params.n; i++) {
         const struct param *p = &r->params.at[i];
         int64_t cols = columns_of(p), at_once = fill_at_once(p);
-        struct filling f = {
+        struct init_job f = {
             .p = p, .seed = r->config.seed, .to = mem_new((size_t)(at_once * cols), sizeof(float))};
         for (f.row0 = 0; f.row0 < p->size[0]; f.row0 += at_once) {
             int64_t left = p->size[0] - f.row0;

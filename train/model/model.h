@@ -7,7 +7,7 @@
  * and comm tables. A `struct model` owns no memory: weights, gradients and activations are cut from
  * slabs that the engine binds, by the same calls that measured them.
  *
- * Shapes, one legend for the room: n tokens of a micro-batch, C hidden, H query heads and K
+ * Shapes, one legend for the module: n tokens of a micro-batch, C hidden, H query heads and K
  * key/value heads of dimension D on this rank, Q = (H + 2K) D, F feed-forward on this rank, V true
  * vocabulary.
  *

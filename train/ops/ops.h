@@ -233,7 +233,7 @@ struct ops;
 struct op_entry {
     void (*run)(struct ops *o, const void *args, void *scratch);
     size_t (*scratch)(const struct dev_desc *d, const void *args); /* bytes; NULL: none */
-    const char *filling; /* "ref", "avx512": for the table that `train` can print */
+    const char *backend; /* "ref", "avx512": for the table that `train` can print */
 };
 
 struct ops {

@@ -46,7 +46,7 @@ enum { STREAM_COMPUTE, STREAM_COMM, STREAM_COPY, STREAM_COUNT, EVENT_COUNT = 16 
 struct dev {
     const struct dev_table *fn;
     struct dev_desc desc;
-    void *state;       /* the filling's own */
+    void *state;       /* the backend's own */
     struct pool *pool; /* host: the threads that ops run on; NULL elsewhere */
     int fault;         /* code of the first fault, 0 if none */
     char fault_text[256];

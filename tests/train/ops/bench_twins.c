@@ -122,7 +122,7 @@ int main(int argc, char **argv)
     result = mem_new(floats, sizeof(float));
     openblas_set_num_threads(dev.desc.threads);
     printf("%d threads, %s; OpenBLAS computes for %s\n", dev.desc.threads,
-           ops.entry[OP_MATMUL].filling, openblas_get_corename());
+           ops.entry[OP_MATMUL].backend, openblas_get_corename());
     printf("%-14s%-24s%12s %12s %5s %12s %5s %7s\n", "op", " sizes", "time", "rate", "blas",
            "memory", "copy", "plain");
     for (int k = 0; k < twin_count; k++)

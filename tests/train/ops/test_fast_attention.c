@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The vector fillings of attention against the plain C that defines it: ragged rows, shared heads,
+ * The vector backends of attention against the plain C that defines it: ragged rows, shared heads,
  * windows, caches, dropout; each width of vectors that the processor has, and the same bytes for
  * any number of threads.
  */

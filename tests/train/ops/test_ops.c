@@ -17,7 +17,7 @@ static void every_op_has_a_name_and_an_entry(void)
     world_open(&w, DTYPE_F32, "ref", 1, 4096);
     for (int i = 0; i < OP_COUNT; i++) {
         T_CHECK(op_name((enum op)i)[0]);
-        T_CHECK(w.ops.entry[i].run && w.ops.entry[i].filling);
+        T_CHECK(w.ops.entry[i].run && w.ops.entry[i].backend);
     }
     world_close(&w);
 }

@@ -2,7 +2,7 @@
 #ifndef TRAIN_OPS_CPU_CPU_H
 #define TRAIN_OPS_CPU_CPU_H
 
-/* The host's fillings of the ops table. Each overwrites the entries that it has. */
+/* The host's backends of the ops table. Each overwrites the entries that it implements. */
 
 #include "train/ops/ops.h"
 

@@ -3,30 +3,30 @@
 #include "train/ops/cpu/fast.h"
 
 #if WEFT_VEC == 512
-#define FILLING "avx512"
+#define BACKEND "avx512"
 #elif WEFT_VEC == 256
-#define FILLING "avx2"
+#define BACKEND "avx2"
 #else
-#define FILLING "plain vectors"
+#define BACKEND "plain vectors"
 #endif
 
 void FAST(fill_table)(struct ops *o)
 {
-    o->entry[OP_EMBED] = (struct op_entry){FAST(embed), NULL, FILLING};
-    o->entry[OP_EMBED_BWD] = (struct op_entry){FAST(embed_bwd), NULL, FILLING};
-    o->entry[OP_NORM] = (struct op_entry){FAST(norm), NULL, FILLING};
-    o->entry[OP_NORM_BWD] = (struct op_entry){FAST(norm_bwd), FAST(norm_bwd_scratch), FILLING};
-    o->entry[OP_GLU] = (struct op_entry){FAST(glu), NULL, FILLING};
-    o->entry[OP_GLU_BWD] = (struct op_entry){FAST(glu_bwd), NULL, FILLING};
-    o->entry[OP_ROPE] = (struct op_entry){FAST(rope), NULL, FILLING};
-    o->entry[OP_MATMUL] = (struct op_entry){FAST(matmul), FAST(matmul_scratch), FILLING};
-    o->entry[OP_ATTENTION] = (struct op_entry){FAST(attention), FAST(attention_scratch), FILLING};
+    o->entry[OP_EMBED] = (struct op_entry){FAST(embed), NULL, BACKEND};
+    o->entry[OP_EMBED_BWD] = (struct op_entry){FAST(embed_bwd), NULL, BACKEND};
+    o->entry[OP_NORM] = (struct op_entry){FAST(norm), NULL, BACKEND};
+    o->entry[OP_NORM_BWD] = (struct op_entry){FAST(norm_bwd), FAST(norm_bwd_scratch), BACKEND};
+    o->entry[OP_GLU] = (struct op_entry){FAST(glu), NULL, BACKEND};
+    o->entry[OP_GLU_BWD] = (struct op_entry){FAST(glu_bwd), NULL, BACKEND};
+    o->entry[OP_ROPE] = (struct op_entry){FAST(rope), NULL, BACKEND};
+    o->entry[OP_MATMUL] = (struct op_entry){FAST(matmul), FAST(matmul_scratch), BACKEND};
+    o->entry[OP_ATTENTION] = (struct op_entry){FAST(attention), FAST(attention_scratch), BACKEND};
     o->entry[OP_ATTENTION_BWD] =
-        (struct op_entry){FAST(attention_bwd), FAST(attention_bwd_scratch), FILLING};
-    o->entry[OP_XENT_STATS] = (struct op_entry){FAST(xent_stats), NULL, FILLING};
-    o->entry[OP_XENT_LOSS] = (struct op_entry){FAST(xent_loss), FAST(xent_loss_scratch), FILLING};
-    o->entry[OP_ADAMW] = (struct op_entry){FAST(adamw), NULL, FILLING};
-    o->entry[OP_SUMSQ] = (struct op_entry){FAST(sumsq), FAST(sumsq_scratch), FILLING};
-    o->entry[OP_FILL] = (struct op_entry){FAST(fill), NULL, FILLING};
-    o->entry[OP_COPY] = (struct op_entry){FAST(copy), NULL, FILLING};
+        (struct op_entry){FAST(attention_bwd), FAST(attention_bwd_scratch), BACKEND};
+    o->entry[OP_XENT_STATS] = (struct op_entry){FAST(xent_stats), NULL, BACKEND};
+    o->entry[OP_XENT_LOSS] = (struct op_entry){FAST(xent_loss), FAST(xent_loss_scratch), BACKEND};
+    o->entry[OP_ADAMW] = (struct op_entry){FAST(adamw), NULL, BACKEND};
+    o->entry[OP_SUMSQ] = (struct op_entry){FAST(sumsq), FAST(sumsq_scratch), BACKEND};
+    o->entry[OP_FILL] = (struct op_entry){FAST(fill), NULL, BACKEND};
+    o->entry[OP_COPY] = (struct op_entry){FAST(copy), NULL, BACKEND};
 }
