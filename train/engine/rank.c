@@ -5,7 +5,7 @@
 
 #include "base/core/mem.h"
 #include "train/engine/fit.h"
-#include "train/engine/step.h"
+#include "train/engine/plan.h"
 
 static const struct {
     const char *name;
@@ -55,36 +55,11 @@ struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool tr
                                .row0 = b->first * (uint64_t)length};
 }
 
-/* Runs the code of the largest thing that this rank will do over unbound slabs. */
-static void plan(struct rank *r)
-{
-    struct batch fake = {.rows = (uint32_t)r->config.micro_batch,
-                         .seq_length = (uint32_t)r->config.seq_length,
-                         .nstretch = (uint32_t)r->config.micro_batch};
-    plan_wrap(&r->plan, &r->dev, &r->ops, &r->comm, false);
-    if (r->config.use == MODEL_TRAIN) {
-        for (int64_t i = 0; i < r->config.micros; i++)
-            step_issue_micro(r, &fake, i, 1);
-        step_issue_update(r, 0);
-    } else {
-        struct model_pass p = rank_pass(r, &fake, false);
-        struct tensor logits = {0};
-        if (r->config.use == MODEL_DECODE) /* the decoder keeps them below all scratch */
-            logits = slab_2d(&r->slab[SLAB_WORKSPACE], r->config.real, 1, r->config.spec.vocab);
-        model_forward(&r->model, &p);
-        if (r->config.use == MODEL_EVAL)
-            model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), 0);
-        else
-            model_logits(&r->model, 0, 1, logits);
-    }
-    plan_unwrap(&r->plan, &r->dev, &r->ops, &r->comm);
-}
-
 static int bind(struct rank *r, struct err *e)
 {
     struct mem_limit limit[MEM_LIMITS];
     rank_take(r);
-    plan(r);
+    plan_rank(r);
     int code = fit_check(r, limit, mem_limits("/proc", "/sys/fs/cgroup", limit), e);
     if (code)
         return code;

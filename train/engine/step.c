@@ -3,7 +3,22 @@
 
 #include "base/cli/progress.h"
 
-/* Labels that count in a micro-batch: known on the host before anything is issued. */
+/*
+ * The objective of a step is the mean over its micro-batches of each one's mean loss per label, as
+ * in Megatron-LM. A micro-batch with n labels in its loss mask contributes
+ *
+ *     sum of its losses * 1 / (n * micros)
+ *
+ * and that factor is the `scale` of its loss: the logits' gradients carry it, so all gradients
+ * below add up to those of the objective and nothing divides them afterwards. The same factor,
+ * kept in host_weights, turns the totals that come back into the loss that is logged. A mean over
+ * all labels of the step would need every mask before the first backward pass.
+ *
+ * n is counted on the host, from the mask in the batch, so no step waits for the device to learn
+ * it. n = 0 (everything masked) gives scale 0: no gradient and no loss, rather than 0 / 0.
+ */
+
+/* Labels in the loss of a micro-batch. */
 static double counted(const struct batch *b)
 {
     double sum = 0;
@@ -21,6 +36,15 @@ void step_issue_micro(struct rank *r, const struct batch *b, int64_t micro, floa
     model_backward(&r->model, &p);
 }
 
+/*
+ * Data-parallel ranks meet here and nowhere else: once a step, after the last micro-batch, so that
+ * one reduction serves all of them. It is a sum. The average over the ranks is part of the scale
+ * above, not a pass over the gradients: with dp ranks the factor must be 1 / (n * micros * dp), and
+ * each rank must weight its totals with it before they are summed, as n differs from rank to rank.
+ * The only group that exists so far (comm_self) has dp = 1, so neither shows in the code yet.
+ *
+ * The norm is taken after the reduction, so that all ranks clip, or skip, alike.
+ */
 void step_issue_update(struct rank *r, double lr)
 {
     comm_all_reduce(&r->comm, GROUP_DP, r->grads, REDUCE_SUM);
@@ -35,8 +59,13 @@ static void clear(struct rank *r)
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
 }
 
-/* The one place of a step that waits: losses, norm and skip flag come back, and the run
- * moves on. */
+/*
+ * The only place of a step that waits for the device: losses, norm and skip flag come back.
+ *
+ * A skipped step (the norm was not finite, see optim_step) left weights and moments as they were.
+ * Its samples are consumed all the same, so that a repeated batch cannot stop a run for ever; but
+ * neither the bias correction of AdamW (`steps`) nor the learning rate (`scheduled`) advances.
+ */
 static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
 {
     int32_t skip;

@@ -2,12 +2,22 @@
 #include "train/model/model.h"
 
 /*
- * The head and its loss, by chunks of rows: the logits of a chunk live in the workspace only. They
- * are made, turned into their own gradient in place, and used for dy and for the head's gradient
- * before the next chunk. Padding rows of the head take no part: the softmax is over the true
- * vocabulary.
+ * The head and its loss, by chunks of rows. Logits are the largest activation of a model: rows *
+ * vocabulary, 3.9 GiB for 8,192 tokens and 128,256 ids in float. So those of a chunk exist in
+ * workspace only: they are computed, overwritten by their own gradient, and used for dy and the
+ * head's gradient before the next chunk. The backward pass of the head therefore belongs to the
+ * forward pass here.
+ *
+ * That is why `scale` is an argument: the gradient of the logits is (softmax - one-hot) * mask *
+ * scale, and scale, the derivative of the step's objective by one label's loss (1 / (n * micros),
+ * train/engine/step.c), must be known before any loss is. Gradients carry the factor from here
+ * down to the embedding. `total` is the plain sum of losses, without it.
+ *
+ * Rows that pad the vocabulary for the mesh take no part: the softmax is over the true vocabulary,
+ * and their weights get no gradient.
  */
 
+/* A chunk is large enough for a matrix product to run at full speed, small beside the weights. */
 enum { CHUNK_BYTES = 256 << 20, CHUNK_LEAST = 64 };
 
 static int64_t chunk_rows(const struct model *m, int64_t n)

@@ -18,6 +18,19 @@ static struct tensor part(struct tensor flat, const struct param *p)
     return tensor_rows(flat, p->offset, p->count);
 }
 
+/*
+ * The norm is that of all gradients of the model, so its square is summed over the tensor-parallel
+ * ranks, which hold shards; data-parallel ranks hold the same sums by now (step_issue_update). It
+ * is added up in double: float would lose the small gradients of a large model.
+ *
+ * The clip factor is not applied to the gradients but given to AdamW, which multiplies as it reads:
+ * one pass over memory fewer.
+ *
+ * One infinite or NaN gradient makes the norm not finite. op_clip then sets `skip`, and op_adamw
+ * leaves weights and moments alone: a moment that has become NaN would never recover. The flag
+ * stays on the device, so nothing here waits for it. The caller reads it after the step and does
+ * not count the step (`step` stays what it was for the next one).
+ */
 void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, int64_t step)
 {
     op_fill(ops, &(struct fill_args){.y = o->total, .value = 0});
@@ -33,6 +46,7 @@ void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, 
         const struct param *p = &o->params->at[i];
         if (!p->trained)
             continue;
+        /* the table's decay mask: matrices decay; biases and norms do not */
         bool decay = FAULT("decay_mask") ? !p->decay : p->decay;
         op_adamw(ops, &(struct adamw_args){.p = part(o->weights, p),
                                            .g = part(o->grads, p),

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/engine/plan.h"
+
+#include "train/engine/step.h"
+
+void plan_rank(struct rank *r)
+{
+    struct batch fake = {.rows = (uint32_t)r->config.micro_batch,
+                         .seq_length = (uint32_t)r->config.seq_length,
+                         .nstretch = (uint32_t)r->config.micro_batch};
+    plan_wrap(&r->plan, &r->dev, &r->ops, &r->comm, false);
+    if (r->config.use == MODEL_TRAIN) {
+        for (int64_t i = 0; i < r->config.micros; i++)
+            step_issue_micro(r, &fake, i, 1);
+        step_issue_update(r, 0);
+    } else {
+        struct model_pass p = rank_pass(r, &fake, false);
+        struct tensor logits = {0};
+        if (r->config.use == MODEL_DECODE) /* the decoder keeps them below all scratch */
+            logits = slab_2d(&r->slab[SLAB_WORKSPACE], r->config.real, 1, r->config.spec.vocab);
+        model_forward(&r->model, &p);
+        if (r->config.use == MODEL_EVAL)
+            model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), 0);
+        else
+            model_logits(&r->model, 0, 1, logits);
+    }
+    plan_unwrap(&r->plan, &r->dev, &r->ops, &r->comm);
+}
