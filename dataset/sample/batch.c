@@ -161,8 +161,9 @@ static void look_ahead(const struct feed *f, const struct batch_layout *l, const
 }
 
 /*
- * Decides from the time that a batch took whether to read ahead for the next ones. A sample in memory
- * takes 1 to 5 us, one from a disk 50 or more; a slow batch without page faults lost its processor.
+ * Decides from the time that a batch took whether to read ahead for the next ones. A sample in
+ * memory takes 1 to 5 us, one from a disk 50 or more; a slow batch without page faults lost its
+ * processor.
  */
 static void judge_disk(struct batch *b, int64_t ns)
 {

@@ -3,8 +3,8 @@
 #define TOK_SP_SP_CXX_H
 
 /*
- * libsentencepiece in plain C (sp_cxx.cc holds all C++ of this module). Every exception ends here as an
- * error. The library's own log lines are held back while it loads and encodes.
+ * libsentencepiece in plain C (sp_cxx.cc holds all C++ of this module). Every exception ends here
+ * as an error. The library's own log lines are held back while it loads and encodes.
  */
 
 #include <stddef.h>
