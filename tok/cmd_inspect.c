@@ -149,7 +149,7 @@ static int inspect(const struct cli *c, const struct tok_flags *flags, const str
     struct recipe r = {0};
     struct facts f;
     int code = 0;
-    bool parts = info->type != TOK_WHITESPACE && info->type != TOK_NULL;
+    bool parts = recipe_can_read(info->type);
     if (parts)
         code = recipe_read(&r, t, &o, e);
     facts_init(&f, c->json);
@@ -166,7 +166,7 @@ static int inspect(const struct cli *c, const struct tok_flags *flags, const str
         say_sizes(&f, t, &r);
         say_pipeline(&f, t, &r);
     }
-    if (!code && info->type != TOK_NULL)
+    if (!code && info->path)
         code = cmd_survey(c, &f, t, parts ? &r : NULL, e);
     code = facts_finish(&f, code, e);
     recipe_finish(&r);

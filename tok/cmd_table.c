@@ -229,7 +229,7 @@ static const struct opt table[] = {
             .verbs = EDIT, .basic = true, .brief = "tokenizer to write",
             .help =
                 "tokenizer to write; PATH.rows maps each new id to its row of the old embedding"),
-    OPT_ROW(.name = "to", .type = OPT_CHOICE, AT(to), .def = "auto", .meta = RECIPE_FORMATS,
+    OPT_ROW(.name = "to", .type = OPT_CHOICE, AT(to), .def = "auto", .meta = RECIPE_CHOICES,
             .group = "output", .verbs = CONVERT, .basic = true, .brief = "format to write",
             .help = "format to write; auto goes by the name of TO"),
     OPT_ROW(.name = "proof", .type = OPT_LIST, AT(proof), .meta = "FILES", .group = "output",

@@ -107,13 +107,12 @@ int job_open_manifest(struct job *j, struct err *e)
  * itself. */
 static int open_as(struct job *j, const char *type, const char *path, int64_t vocab, struct err *e)
 {
-    struct tok_options t = {.path = path};
-    if (!strcmp(type, tok_type_name(TOK_NULL)))
+    struct tok_options t = {.path = path, .type = tok_type_named(type)};
+    if (t.type == TOK_AUTO)
+        return err_set(e, ERR_DATA, "tokenizer type '%s' is not known", type);
+    if (t.type == TOK_NULL)
         t.vocab_size = vocab - 1;
-    for (t.type = TOK_SENTENCEPIECE; t.type <= TOK_NULL; t.type++)
-        if (!strcmp(type, tok_type_name(t.type)))
-            return tok_open(&t, &j->tokenizer, e);
-    return err_set(e, ERR_DATA, "tokenizer type '%s' is not known", type);
+    return tok_open(&t, &j->tokenizer, e);
 }
 
 /* The copy that lies in a checkpoint, whatever its name was. */

@@ -5,7 +5,6 @@
 #include "base/core/mem.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/fuzz/use.h"
-#include "tok/formats/formats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *merges = mem_strdup(scratch("x.merges.txt"));
     struct tok_options o = {
         .path = "fuzz-vocab.json", .merges = merges, .specials = TOK_SPECIALS_PARSE};
-    int code = gpt2_engine_open(&o, (const char *)data, vocab, &g, &info, &e);
+    int code = fuzz_open("gpt2", &o, data, vocab, &g, &info, &e);
     BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
     BUG_ON(code && !strstr(e.msg, "fuzz-vocab.json") && !strstr(e.msg, "x.merges.txt"),
            "no name in '%s'", e.msg);

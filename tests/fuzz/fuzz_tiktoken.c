@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tok/formats/formats.h"
+#include "tests/fuzz/use.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,7 +37,7 @@ static void try_json(const uint8_t *data, size_t size, bool tekken)
     buf_addc(&b, ',');
     buf_add(&b, data, size);
     buf_adds(&b, tekken ? "]}" : "]");
-    int code = tiktoken_engine_open(&o, b.data, b.len, &g, &info, &e);
+    int code = fuzz_open("tekken", &o, b.data, b.len, &g, &info, &e);
     BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
     if (!code)
         g.destroy(g.state);
@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     try_json(data, size, false);
     try_json(data, size, true);
     put_file(&file, data, size);
-    int code = tiktoken_engine_open(&o, file.data, file.len, &g, &info, &e);
+    int code = fuzz_open("tiktoken", &o, file.data, file.len, &g, &info, &e);
     BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
     if (!code) {
         struct tok_ids ids = {0};

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tok/formats/formats.h"
+#include "tests/fuzz/use.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tok_engine g;
     struct tok_info info = {.eod = -1};
     struct tok_options o = {.path = "fuzz.json", .specials = TOK_SPECIALS_PARSE};
-    int code = ws_engine_open(&o, (const char *)data, size, &g, &info, &e);
+    int code = fuzz_open("words", &o, data, size, &g, &info, &e);
     BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
     BUG_ON(code && !strstr(e.msg, "fuzz.json"), "no name in '%s'", e.msg);
     if (code)

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "tests/fuzz/use.h"
-#include "tok/formats/formats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             .type = type[i], .eod = -1, .bos = -1, .eos = -1, .pad = -1, .unk = -1};
         struct tok_options o = {
             .type = type[i], .path = "fuzz.txt", .specials = TOK_SPECIALS_PARSE};
-        int code = bert_engine_open(&o, (const char *)data, size, &g, &info, &e);
+        int code = fuzz_open("bert", &o, data, size, &g, &info, &e);
         BUG_ON(code && code != ERR_DATA, "code %d: %s", code, e.msg);
         BUG_ON(code && !strstr(e.msg, "fuzz.txt"), "no name in '%s'", e.msg);
         if (code)

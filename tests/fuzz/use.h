@@ -2,12 +2,23 @@
 #ifndef TESTS_FUZZ_USE_H
 #define TESTS_FUZZ_USE_H
 
+#include "base/core/mem.h"
+#include "tok/formats/formats.h"
+
+/* A file's bytes as one format of tok/formats/table.h, whatever they look like. */
+static inline int fuzz_open(const char *format, const struct tok_options *o, const void *p,
+                            size_t n, struct tok_engine *ret, struct tok_info *info, struct err *e)
+{
+    struct buf file = {0};
+    buf_reserve(&file, 1);
+    buf_add(&file, p, n);
+    int code = format_engine_open(format_named(format), o, &file, ret, info, e);
+    buf_finish(&file);
+    return code;
+}
+
 /* What must hold of an engine that opened, whatever its file: ids of the vocabulary out of any
  * text, and text out of them. Returns whether the text could be encoded. */
-
-#include "base/core/mem.h"
-#include "tok/core/engine.h"
-
 static inline bool fuzz_use(const struct tok_engine *g, const struct tok_info *info, const void *p,
                             size_t n)
 {

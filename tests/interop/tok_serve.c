@@ -34,14 +34,10 @@ static int open_it(struct server *s, char **arg)
     bool ranks = strncmp(arg[1], "tiktoken:", 9) == 0;
     if (ranks)
         o.pattern = arg[1] + 9;
-    for (int type = 1; !ranks && strcmp(arg[1], "auto") != 0; type++) {
-        const char *name = type <= TOK_NULL ? tok_type_name((enum tok_type)type) : NULL;
-        if (!name)
+    if (!ranks && strcmp(arg[1], "auto") != 0) {
+        o.type = tok_type_named(arg[1]);
+        if (o.type == TOK_AUTO)
             return ERR_USAGE;
-        if (strcmp(name, arg[1]) == 0) {
-            o.type = (enum tok_type)type;
-            break;
-        }
     }
     int code = tok_open(&o, &s->tok, &e);
     if (code) {

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/core/engine.h"
 
+#include <string.h>
+
 const char *tok_type_name(enum tok_type type)
 {
-    static const char *const name[] = {
-        [TOK_AUTO] = "auto",
-        [TOK_SENTENCEPIECE] = "SentencePieceTokenizer",
-        [TOK_GPT_SENTENCEPIECE] = "GPTSentencePieceTokenizer",
-        [TOK_HUGGINGFACE] = "HuggingFaceTokenizer",
-        [TOK_GPT2_BPE] = "GPT2BPETokenizer",
-        [TOK_TIKTOKEN] = "TikTokenizer",
-        [TOK_BERT_LOWER] = "BertWordPieceLowerCase",
-        [TOK_BERT_CASE] = "BertWordPieceCase",
-        [TOK_LLAMA2] = "Llama2Tokenizer",
-        [TOK_JAPANESE_SP] = "JapaneseSentencePiece",
-        [TOK_WHITESPACE] = "WhitespaceTokenizer",
-        [TOK_NULL] = "NullTokenizer",
+    static const char *const name[] = {[TOK_AUTO] = "auto",
+#define TYPE_NAME(type, name) [type] = name,
+                                       TOK_TYPES(TYPE_NAME)
+#undef TYPE_NAME
     };
-    BUG_ON((unsigned)type > TOK_NULL, "tokenizer type %d", (int)type);
+    BUG_ON((unsigned)type >= TOK_TYPE_END, "tokenizer type %d", (int)type);
     return name[type];
+}
+
+enum tok_type tok_type_named(const char *name)
+{
+    for (enum tok_type type = TOK_AUTO + 1; type < TOK_TYPE_END; type++)
+        if (!strcmp(name, tok_type_name(type)))
+            return type;
+    return TOK_AUTO;
 }
 
 int tok_engine_eod(const struct tok_options *o, const struct tok_engine *g, struct tok_info *info,

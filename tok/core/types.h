@@ -11,20 +11,29 @@
 
 #include "base/core/hash.h"
 
-/* Megatron's names (--tokenizer-type); TOK_AUTO recognises the file by its content. */
+/*
+ * The types, which --tokenizer-type asks for by Megatron-LM's names; TOK_AUTO recognises the file
+ * by its content. tok/formats/table.h has what belongs to each.
+ */
+#define TOK_TYPES(TYPE)                                                                            \
+    TYPE(TOK_SENTENCEPIECE, "SentencePieceTokenizer")        /* ends documents by <EOD> */         \
+    TYPE(TOK_GPT_SENTENCEPIECE, "GPTSentencePieceTokenizer") /* by eos */                          \
+    TYPE(TOK_HUGGINGFACE, "HuggingFaceTokenizer")            /* tokenizer.json; by eos */          \
+    TYPE(TOK_GPT2_BPE, "GPT2BPETokenizer")         /* vocab.json, merges.txt; by <|endoftext|> */  \
+    TYPE(TOK_TIKTOKEN, "TikTokenizer")             /* tiktoken's ranks; by <|endoftext|> */        \
+    TYPE(TOK_BERT_LOWER, "BertWordPieceLowerCase") /* vocab.txt; by [EOS] */                       \
+    TYPE(TOK_BERT_CASE, "BertWordPieceCase")                                                       \
+    TYPE(TOK_LLAMA2, "Llama2Tokenizer") /* SentencePiece with bos before each text; by eos */      \
+    TYPE(TOK_JAPANESE_SP, "JapaneseSentencePiece") /* CR LF is LF; by </s> */                      \
+    TYPE(TOK_WHITESPACE, "WhitespaceTokenizer")    /* vocab.json of words */                       \
+    TYPE(TOK_NULL, "NullTokenizer")                /* ids in decimal; by --vocab-size N */
+
 enum tok_type {
     TOK_AUTO,
-    TOK_SENTENCEPIECE,     /* SentencePieceTokenizer: end of document <EOD>, specials split first */
-    TOK_GPT_SENTENCEPIECE, /* GPTSentencePieceTokenizer: plain encode, end of document = eos */
-    TOK_HUGGINGFACE,       /* tokenizer.json, or a folder with one: end of document = eos */
-    TOK_GPT2_BPE,          /* vocab.json and merges.txt: end of document <|endoftext|> */
-    TOK_TIKTOKEN,          /* tiktoken's ranks: end of document <|endoftext|> */
-    TOK_BERT_LOWER,        /* vocab.txt: end of document [EOS] */
-    TOK_BERT_CASE,
-    TOK_LLAMA2,      /* SentencePiece with bos before each text, end of document = eos */
-    TOK_JAPANESE_SP, /* JapaneseSentencePiece: CR LF is LF, end of document </s> */
-    TOK_WHITESPACE,  /* vocab.json of whole words, cut at white space */
-    TOK_NULL         /* text is ids in decimal; --vocab-size N, end of document = N */
+#define TOK_TYPE_VALUE(type, name) type,
+    TOK_TYPES(TOK_TYPE_VALUE)
+#undef TOK_TYPE_VALUE
+        TOK_TYPE_END /* above all types */
 };
 
 /* What a special token's string inside a text becomes. */
@@ -93,6 +102,7 @@ struct tok_info {
     bool beside; /* files beside a tokenizer.json change its tokens: that is in the digest, too */
 };
 
-const char *tok_type_name(enum tok_type type); /* "SentencePieceTokenizer" */
+const char *tok_type_name(enum tok_type type);  /* "SentencePieceTokenizer" */
+enum tok_type tok_type_named(const char *name); /* TOK_AUTO: no type is called so */
 
 #endif

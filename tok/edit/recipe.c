@@ -10,17 +10,30 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "base/format/proto.h"
-#include "tok/formats/hf.h"
+#include "tok/formats/table.h"
 #include "tok/edit/recipe_json.h"
 
 enum { FILE_MAX = 1 << 29 };
 
+static const char *const format_name[] = {
+#define RECIPE_FORMAT_NAME(format, name) [format] = name,
+    RECIPE_FORMATS(RECIPE_FORMAT_NAME)
+#undef RECIPE_FORMAT_NAME
+};
+
 const char *recipe_format_name(enum recipe_format f)
 {
-    static const char *const name[] = {
-        "?",           "a tokenizer.json",     "vocab.json with merges.txt", "tiktoken's ranks",
-        "a vocab.txt", "a SentencePiece model"};
-    return name[f];
+    return f == RECIPE_AUTO ? "?" : format_named(format_name[f])->title;
+}
+
+/* RECIPE_AUTO: the type's files are not written. */
+static enum recipe_format format_of(enum tok_type type)
+{
+    const struct format *f = format_of_type(type, NULL);
+    for (size_t i = RECIPE_AUTO + 1; f && i < sizeof(format_name) / sizeof(*format_name); i++)
+        if (format_has_type(format_named(format_name[i]), type))
+            return (enum recipe_format)i;
+    return RECIPE_AUTO;
 }
 
 void recipe_finish(struct recipe *r)
@@ -265,25 +278,17 @@ static int read_spec(struct recipe *r, const struct tokenizer *t, const struct t
 {
     struct pipe_spec *s = &r->store;
     struct tok_options asked = *o;
-    char digest[SHA_TEXT];
-    int code;
+    struct tok_info seen = {.type = r->type};
+    struct buf copy = {0};
     asked.path = r->path;
     asked.type = r->type;
-    switch (r->from) {
-    case RECIPE_HF:
-        code = hf_read(s, file->data, file->len, e);
-        code = code ? code : hf_beside(s, e);
-        break;
-    case RECIPE_GPT2:
-        code = gpt2_read(s, &asked, file->data, file->len, digest, e);
-        break;
-    case RECIPE_TIKTOKEN:
-        code = tiktoken_read(s, &asked, file->data, file->len, e);
-        r->listed = tiktoken_is_json(file->data, file->len);
-        break;
-    default:
-        code = bert_read(s, &asked, file->data, file->len, &r->type, e);
-    }
+    asked.no_digest = true;
+    const struct format *f = format_of_file(&asked, file->data, file->len);
+    buf_add(&copy, file->data, file->len);
+    int code = f->read(s, &asked, &copy, &seen, e);
+    buf_finish(&copy);
+    r->type = seen.type;
+    r->listed = r->from == RECIPE_TIKTOKEN && strcmp(f->name, format_name[r->from]) != 0;
     if (code)
         return code;
     take_options(r);
@@ -292,26 +297,9 @@ static int read_spec(struct recipe *r, const struct tokenizer *t, const struct t
     return !code && r->from == RECIPE_HF ? take_parts(r, file, e) : code;
 }
 
-static enum recipe_format format_of(enum tok_type type)
+bool recipe_can_read(enum tok_type type)
 {
-    switch (type) {
-    case TOK_HUGGINGFACE:
-        return RECIPE_HF;
-    case TOK_GPT2_BPE:
-        return RECIPE_GPT2;
-    case TOK_TIKTOKEN:
-        return RECIPE_TIKTOKEN;
-    case TOK_BERT_LOWER:
-    case TOK_BERT_CASE:
-        return RECIPE_BERT;
-    case TOK_SENTENCEPIECE:
-    case TOK_GPT_SENTENCEPIECE:
-    case TOK_LLAMA2:
-    case TOK_JAPANESE_SP:
-        return RECIPE_SP;
-    default:
-        return RECIPE_AUTO;
-    }
+    return format_of(type) != RECIPE_AUTO;
 }
 
 int recipe_read(struct recipe *r, const struct tokenizer *t, const struct tok_options *o,

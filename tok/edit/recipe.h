@@ -23,16 +23,23 @@
 #include "tok/sp/model.h"
 #include "tok/tokenizer/tokenizer.h"
 
+/* The formats that are written, by their names in tok/formats/table.c, which --to takes. */
+#define RECIPE_FORMATS(FORMAT)                                                                     \
+    FORMAT(RECIPE_HF, "huggingface") /* tokenizer.json */                                          \
+    FORMAT(RECIPE_GPT2, "gpt2")      /* vocab.json and merges.txt */                               \
+    FORMAT(RECIPE_TIKTOKEN, "tiktoken")                                                            \
+    FORMAT(RECIPE_BERT, "bert")        /* vocab.txt */                                             \
+    FORMAT(RECIPE_SP, "sentencepiece") /* .model */
+
 enum recipe_format {
     RECIPE_AUTO, /* by the name of the file */
-    RECIPE_HF,   /* tokenizer.json */
-    RECIPE_GPT2, /* vocab.json and merges.txt */
-    RECIPE_TIKTOKEN,
-    RECIPE_BERT, /* vocab.txt */
-    RECIPE_SP    /* .model */
+#define RECIPE_FORMAT_VALUE(format, name) format,
+    RECIPE_FORMATS(RECIPE_FORMAT_VALUE)
+#undef RECIPE_FORMAT_VALUE
 };
 
-#define RECIPE_FORMATS "auto|huggingface|gpt2|tiktoken|bert|sentencepiece"
+#define RECIPE_CHOICE(format, name) "|" name
+#define RECIPE_CHOICES "auto" RECIPE_FORMATS(RECIPE_CHOICE)
 
 struct recipe_piece {
     const char *text; /* NUL behind it; NULL: no piece has this id */
@@ -93,6 +100,9 @@ struct recipe {
     struct buf notes; /* sentences about what the target does not keep, a line each */
     struct pipe_spec store;
 };
+
+/* False: the type has no recipe (whole words, ids in decimal). */
+bool recipe_can_read(enum tok_type type);
 
 /*
  * Reads the file of an open tokenizer, `o` being how it was opened. ERR_DATA: the format has no

@@ -305,7 +305,7 @@ static int join_pieces(struct recipe *r, const struct tokenizer *t, const struct
         to->type = from ? from->type : SP_CONTROL;
         to->score = from ? from->score : 0;
         const char *text = token_bytes_of(&s, (int32_t)id, &k);
-        bool mark = s.kind == TOKEN_BYTES_MARKS && k > 1 && text[0] == ' ';
+        bool mark = s.kind == SPELLING_MARKS && k > 1 && text[0] == ' ';
         code = add_row(rows, r, t, work, text + mark, k - mark, e);
     }
     token_bytes_finish(&s);

@@ -88,7 +88,7 @@ static void keep_needed(struct prune *p, const struct tokenizer *t)
     recipe_see_ids(r, PART_POST_PROCESSOR, keep_seen, p);
     recipe_see_ids(r, PART_PADDING, keep_seen, p);
     token_bytes_init(&s, t);
-    keep_bytes(p, s.kind == TOKEN_BYTES_LETTERS);
+    keep_bytes(p, s.kind == SPELLING_LETTERS);
     token_bytes_finish(&s);
 }
 

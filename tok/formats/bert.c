@@ -4,17 +4,18 @@
 
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
-#include "tok/formats/formats.h"
 #include "tok/formats/hf.h"
+#include "tok/formats/readers.h"
 
 /*
  * BERT's vocab.txt: a piece on each line, its number the id. As Megatron-LM's BertWordPiece
  * tokenizers: no template, [BOS] and [EOS] added behind the vocabulary.
  */
 
-bool bert_looks(const char *p, size_t n)
+bool bert_looks(const struct tok_options *o, const char *p, size_t n)
 {
     static const char unk[] = "\n[UNK]";
+    (void)o;
     return (n >= 6 && !memcmp(p, unk + 1, 5)) || memmem(p, n, unk, sizeof(unk) - 1);
 }
 
@@ -51,17 +52,17 @@ static int take_lines(struct pipe_spec *s, const char *p, size_t n, bool *ret_up
     return code ? code : vocab_index(&s->vocab, e);
 }
 
-int bert_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
-              enum tok_type *ret_type, struct err *e)
+int bert_read(struct pipe_spec *s, const struct tok_options *o, struct buf *file,
+              struct tok_info *info, struct err *e)
 {
     static const char *const special[] = {"[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"};
     bool upper = false;
-    if (memchr(p, '\0', n))
+    if (file->len && memchr(file->data, '\0', file->len))
         return err_set(e, ERR_DATA, "%s: a NUL in it, which no vocab.txt has", s->path);
-    int code = take_lines(s, p, n, &upper, e);
+    int code = take_lines(s, file->data, file->len, &upper, e);
     if (code)
         return code;
-    *ret_type = o->type != TOK_AUTO ? o->type : upper ? TOK_BERT_CASE : TOK_BERT_LOWER;
+    info->type = o->type != TOK_AUTO ? o->type : upper ? TOK_BERT_CASE : TOK_BERT_LOWER;
     for (size_t i = 0; i < sizeof(special) / sizeof(*special); i++)
         if (vocab_find(&s->vocab, special[i], strlen(special[i])) >= 0)
             pipe_add_special(s, special[i], -1);
@@ -73,7 +74,7 @@ int bert_read(struct pipe_spec *s, const struct tok_options *o, const char *p, s
     pipe_add_special(s, "[EOS]", -1);
     struct norm_step *b = pipe_add_norm(s, NORM_BERT);
     b->clean = b->chinese = true;
-    b->lower = b->accents = *ret_type == TOK_BERT_LOWER;
+    b->lower = b->accents = info->type == TOK_BERT_LOWER;
     pipe_add_pre(s, PRE_BERT);
     struct dec_step *d = pipe_add_dec(s, DEC_WORDPIECE);
     d->content = (struct words_text){"##", 2};
@@ -85,25 +86,10 @@ int bert_read(struct pipe_spec *s, const struct tok_options *o, const char *p, s
     return 0;
 }
 
-int bert_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
-                     struct tok_info *info, struct err *e)
+void bert_ids(const struct tok_options *o, const struct tok_engine *g, struct tok_info *info)
 {
-    struct pipe_spec s;
-    struct tok_engine g;
-    pipe_spec_init(&s, o->path);
-    int code = bert_read(&s, o, p, n, &info->type, e);
-    if (!code)
-        code = pipe_open(&s, o, &g, info, e);
-    pipe_spec_finish(&s);
-    if (code)
-        return code;
-    info->bos = g.find(g.state, "[BOS]");
-    info->eos = info->eod = g.find(g.state, "[EOS]");
-    info->pad = g.find(g.state, "[PAD]");
-    code = tok_engine_eod(o, &g, info, e);
-    if (code)
-        g.destroy(g.state);
-    else
-        *ret = g;
-    return code;
+    (void)o;
+    info->bos = g->find(g->state, "[BOS]");
+    info->eos = info->eod = g->find(g->state, "[EOS]");
+    info->pad = g->find(g->state, "[PAD]");
 }

@@ -9,62 +9,7 @@
 #include <unistd.h>
 
 #include "base/core/mem.h"
-
-/* What a file of a name may hold; a type reads some of it. */
-enum {
-    PARTS = 1,  /* tokenizer.json */
-    PIECES = 2, /* SentencePiece's */
-    RANKS = 4,
-    WORDS = 8,   /* vocab.json */
-    LINES = 16,  /* vocab.txt */
-    ENDING = 32, /* not the name: how it ends */
-};
-
-struct known {
-    const char *name;
-    unsigned holds;
-};
-
-static const struct known known[] = {
-    {"tokenizer.json", PARTS},
-    {"tokenizer.model", PIECES | RANKS}, /* Llama 3's are ranks */
-    {"spiece.model", PIECES},
-    {"sentencepiece.bpe.model", PIECES},
-    {"sentencepiece.model", PIECES},
-    {"spm.model", PIECES},
-    {"tiktoken.model", RANKS},
-    {"vocab.json", WORDS},
-    {"vocab.txt", LINES},
-    {"tekken.json", RANKS},
-    {".tiktoken", RANKS | ENDING},
-    {".model", PIECES | RANKS | ENDING},
-    {".spm", PIECES | ENDING},
-};
-
-static unsigned reads(enum tok_type type)
-{
-    switch (type) {
-    case TOK_HUGGINGFACE:
-        return PARTS;
-    case TOK_SENTENCEPIECE:
-    case TOK_GPT_SENTENCEPIECE:
-    case TOK_LLAMA2:
-    case TOK_JAPANESE_SP:
-        return PIECES;
-    case TOK_TIKTOKEN:
-        return RANKS;
-    case TOK_GPT2_BPE:
-    case TOK_WHITESPACE:
-        return WORDS;
-    case TOK_BERT_LOWER:
-    case TOK_BERT_CASE:
-        return LINES;
-    case TOK_AUTO:
-    case TOK_NULL:
-        break;
-    }
-    return PARTS | PIECES | RANKS | WORDS | LINES;
-}
+#include "tok/formats/table.h"
 
 static bool is_there(const char *folder, const char *name)
 {
@@ -141,45 +86,57 @@ static int refuse_both(const char *folder, const char *found, struct err *e)
     return code;
 }
 
-static int refuse_none(const char *folder, unsigned wanted, struct err *e)
+/* A file name that the formats of a type have: the one of the lowest turn above `turn`, NULL if
+ * there is none. */
+static const struct format_file *next_name(enum tok_type type, int turn, bool *ret_renumbered)
 {
-    char *names = mem_strdup("");
-    for (size_t i = 0, n = 0; i < sizeof(known) / sizeof(*known); i++) {
-        if (!(known[i].holds & wanted))
+    const struct format_file *next = NULL;
+    size_t n;
+    const struct format *f = formats_all(&n);
+    *ret_renumbered = false;
+    for (size_t i = 0; i < n; i++) {
+        if (type != TOK_AUTO && !format_has_type(&f[i], type))
             continue;
-        bool ending = known[i].holds & ENDING;
-        char *next =
-            mem_printf("%s%s%s%s", names, n++ ? ", " : "", ending ? "*" : "", known[i].name);
-        free(names);
-        names = next;
+        for (const struct format_file *k = f[i].file; k->name; k++) {
+            if (k->turn <= turn || (next && k->turn > next->turn))
+                continue;
+            *ret_renumbered = f[i].renumbered || (next && k->turn == next->turn && *ret_renumbered);
+            next = k;
+        }
     }
+    return next;
+}
+
+static int refuse_none(const char *folder, enum tok_type type, struct err *e)
+{
+    struct buf names = {0};
+    bool ignored;
+    for (const struct format_file *k = NULL; (k = next_name(type, k ? k->turn : 0, &ignored));)
+        buf_addf(&names, "%s%s", names.len ? ", " : "", k->name);
     int code = err_set(e, ERR_IO, "%s: a folder without a file for a tokenizer, such as %s", folder,
-                       names);
-    free(names);
+                       buf_str(&names));
+    buf_finish(&names);
     return code;
 }
 
 int folder_find(const char *folder, enum tok_type type, char **ret, struct err *e)
 {
-    unsigned wanted = reads(type);
     char *found = NULL;
+    bool renumbered;
     int code = 0;
-    for (size_t i = 0; i < sizeof(known) / sizeof(*known) && !code && !found; i++) {
-        const struct known *k = &known[i];
-        if (!(k->holds & wanted))
-            continue;
-        if (k->holds & ENDING) {
-            code = find_ending(folder, k->name, &found, e);
-        } else if (is_there(folder, k->name)) {
+    for (const struct format_file *k = NULL;
+         !code && !found && (k = next_name(type, k ? k->turn : 0, &renumbered));) {
+        if (*k->name == '*')
+            code = find_ending(folder, k->name + 1, &found, e);
+        else if (is_there(folder, k->name))
             found = mem_printf("%s/%s", folder, k->name);
-        }
-        if (!code && found && type == TOK_AUTO && k->holds & (PIECES | WORDS))
+        if (!code && found && type == TOK_AUTO && renumbered)
             code = refuse_both(folder, found, e);
     }
     if (!code && !found)
         code = find_only(folder, &found, e);
     if (!code && !found)
-        code = refuse_none(folder, wanted, e);
+        code = refuse_none(folder, type, e);
     if (code) {
         free(found);
         found = NULL;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/core/mem.h"
 #include "base/io/path.h"
-#include "tok/formats/formats.h"
 #include "tok/formats/hf.h"
+#include "tok/formats/readers.h"
 
 /*
  * GPT-2's own files: vocab.json, an object of pieces and ids, and merges.txt, a merge on each line.
@@ -83,6 +84,38 @@ static char *merges_path(const struct tok_options *o)
     return mem_printf("%.*smerges.txt", slash ? (int)(slash - o->path + 1) : 0, o->path);
 }
 
+/* JSON of pieces and ids is taken as GPT-2's where there are merges. */
+bool gpt2_looks(const struct tok_options *o, const char *p, size_t n)
+{
+    if (!json_object_looks(p, n))
+        return false;
+    if (o->type != TOK_AUTO || o->merges)
+        return o->type == TOK_AUTO || o->type == TOK_GPT2_BPE;
+    char *path = merges_path(o);
+    bool there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+static bool has_text(const struct buf *file, const char *text)
+{
+    return memmem(file->data, file->len, text, strlen(text));
+}
+
+/* Merges beside pieces that are not spelt as GPT-2's: with <unk>, but, unlike RoBERTa's, without
+ * the letter for a space (CTRL, XLM, the first GPT). Neither reader gives the ids that are meant.
+ */
+static int check_merged(const struct tok_options *o, const struct buf *file, struct err *e)
+{
+    if (o->merges || !has_text(file, "\"<unk>\"") || has_text(file, "\"\u0120") ||
+        has_text(file, "\"\\u0120"))
+        return 0;
+    err_set(e, ERR_USAGE, "%s: merges.txt lies beside it, but its pieces are not spelt as GPT-2's",
+            o->path);
+    return err_hint(e, "take its tokenizer.json; if these are whole words, give --tokenizer-type "
+                       "WhitespaceTokenizer");
+}
+
 /* Pieces that end words by </w>, as CLIP's, go through a pipeline that the files do not tell. */
 static int check_ends(const struct pipe_spec *s, struct err *e)
 {
@@ -98,14 +131,17 @@ static int check_ends(const struct pipe_spec *s, struct err *e)
     return err_hint(e, "take its tokenizer.json");
 }
 
-int gpt2_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
-              char ret_digest[SHA_TEXT], struct err *e)
+int gpt2_read(struct pipe_spec *s, const struct tok_options *o, struct buf *file,
+              struct tok_info *info, struct err *e)
 {
     struct buf merges = {0};
+    int code = o->type == TOK_AUTO ? check_merged(o, file, e) : 0;
+    if (code)
+        return code;
     char *path = merges_path(o);
-    int code = file_read(path, MERGES_FILE_MAX, &merges, e);
+    code = file_read(path, MERGES_FILE_MAX, &merges, e);
     if (!code)
-        code = hf_read_vocab(s, p, n, e);
+        code = hf_read_vocab(s, file->data, file->len, e);
     if (!code && o->type == TOK_AUTO)
         code = check_ends(s, e);
     if (!code)
@@ -114,9 +150,9 @@ int gpt2_read(struct pipe_spec *s, const struct tok_options *o, const char *p, s
         code = pipe_add_byte_level(s, gpt2_pattern, REGEX_ONIGURUMA, e);
     if (!code && !o->no_digest) {
         struct sha *h = sha_create(); /* the tokenizer is both files */
-        sha_add(h, p, n);
+        sha_add(h, file->data, file->len);
         sha_add(h, merges.data, merges.len);
-        sha_text(h, ret_digest);
+        sha_text(h, info->digest);
         sha_destroy(h);
     }
     buf_finish(&merges);
@@ -126,24 +162,8 @@ int gpt2_read(struct pipe_spec *s, const struct tok_options *o, const char *p, s
     return code;
 }
 
-int gpt2_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
-                     struct tok_info *info, struct err *e)
+void gpt2_ids(const struct tok_options *o, const struct tok_engine *g, struct tok_info *info)
 {
-    struct pipe_spec s;
-    struct tok_engine g;
-    pipe_spec_init(&s, o->path);
-    int code = gpt2_read(&s, o, p, n, info->digest, e);
-    if (!code)
-        code = pipe_open(&s, o, &g, info, e);
-    pipe_spec_finish(&s);
-    if (code)
-        return code;
-    info->type = TOK_GPT2_BPE;
-    info->eod = info->eos = info->bos = g.find(g.state, eod);
-    code = tok_engine_eod(o, &g, info, e);
-    if (code)
-        g.destroy(g.state);
-    else
-        *ret = g;
-    return code;
+    (void)o;
+    info->eod = info->eos = info->bos = g->find(g->state, eod);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/core/mem.h"
-#include "tok/formats/formats.h"
+#include "tok/formats/readers.h"
 
 /*
  * A tokenizer.json as Megatron-LM's HuggingFaceTokenizer: what ends a document is the eos token,
@@ -14,6 +14,25 @@
  */
 
 enum { SMALL_FILE = 64 << 20 };
+
+/* {"model": {...}}: in a vocabulary of words the value would be a number. */
+bool hf_looks(const struct tok_options *o, const char *p, size_t n)
+{
+    static const char key[] = "\"model\"";
+    const char *end = p + n, *at = p;
+    (void)o;
+    if (!json_object_looks(p, n))
+        return false;
+    while ((at = memmem(at, (size_t)(end - at), key, sizeof(key) - 1))) {
+        at += sizeof(key) - 1;
+        const char *s = at;
+        while (s < end && *s && strchr(" \t\r\n:", *s))
+            s++;
+        if (s < end && *s == '{')
+            return true;
+    }
+    return false;
+}
 
 /* The id of the token under `key`, either "..." or {"content": "..."}. */
 static int64_t named_token(const struct tok_engine *g, const struct json *j, const char *key)
@@ -57,7 +76,7 @@ static void guess(const struct tok_engine *g, const char *const *name, size_t n,
         *ret = g->find(g->state, name[i]);
 }
 
-static void find_ids(const struct tok_options *o, const struct tok_engine *g, struct tok_info *info)
+void hf_ids(const struct tok_options *o, const struct tok_engine *g, struct tok_info *info)
 {
     static const char *const eos[] = {"<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>",
                                       ("<\xef\xbd\x9c"
@@ -75,42 +94,18 @@ static void find_ids(const struct tok_options *o, const struct tok_engine *g, st
     info->eod = info->eos;
 }
 
-int hf_engine_take(const struct tok_options *o, struct buf *file, struct tok_engine *ret,
-                   struct tok_info *info, struct err *e)
+int hf_read(struct pipe_spec *s, const struct tok_options *o, struct buf *file,
+            struct tok_info *info, struct err *e)
 {
-    struct pipe_spec s;
-    struct tok_engine g;
-    pipe_spec_init(&s, o->path);
-    int code = hf_take(&s, file, e);
+    (void)o;
+    int code = hf_take(s, file, e);
     if (!code)
-        code = hf_beside(&s, e);
-    info->beside = !code && *s.beside;
+        code = hf_beside(s, e);
+    info->beside = !code && *s->beside;
     if (info->beside && *info->digest) {
-        char *both = mem_printf("%s %s", info->digest, s.beside);
+        char *both = mem_printf("%s %s", info->digest, s->beside);
         sha_once(both, strlen(both), info->digest);
         free(both);
     }
-    if (!code)
-        code = pipe_open(&s, o, &g, info, e);
-    pipe_spec_finish(&s);
-    if (code)
-        return code;
-    info->type = TOK_HUGGINGFACE;
-    find_ids(o, &g, info);
-    code = tok_engine_eod(o, &g, info, e);
-    if (code)
-        g.destroy(g.state);
-    else
-        *ret = g;
-    return code;
-}
-
-int hf_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
-                   struct tok_info *info, struct err *e)
-{
-    struct buf file = {0};
-    buf_add(&file, p, n);
-    int code = hf_engine_take(o, &file, ret, info, e);
-    buf_finish(&file);
     return code;
 }

@@ -13,10 +13,9 @@
 
 enum { TEXT_ROOM = 64 /* readable bytes behind a copy of a file */ };
 
-/* tokenizer.json, also of a file whose memory becomes the spec's, leaving it empty; a vocab.json,
+/* tokenizer.json, of a file whose memory becomes the spec's, leaving it empty; a vocab.json,
  * {"piece": id, ...}. */
 int hf_take(struct pipe_spec *s, struct buf *file, struct err *e);
-int hf_read(struct pipe_spec *s, const char *p, size_t n, struct err *e);
 int hf_read_vocab(struct pipe_spec *s, const char *p, size_t n, struct err *e);
 
 /* Adds to what was read from s->path, if that is called tokenizer.json, the tokens of the files
@@ -60,19 +59,5 @@ int hf_merges_end(struct hf_merges *m); /* after the last */
 int pipe_add_byte_level(struct pipe_spec *s, const char *pattern, enum regex_dialect dialect,
                         struct err *e);
 void pipe_add_special(struct pipe_spec *s, const char *text, int32_t id);
-
-/* The simpler files, as parts: vocab.json with the merges.txt that `o` names or that lies beside it
- * (digest: of both), tiktoken's ranks, vocab.txt (type: lower case or not). */
-int gpt2_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
-              char ret_digest[SHA_TEXT], struct err *e);
-int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
-                  struct err *e);
-int bert_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
-              enum tok_type *ret_type, struct err *e);
-
-/* Whether a file looks like tiktoken's ranks, the same in JSON, or BERT's vocab.txt. */
-bool tiktoken_looks(const char *p, size_t n);
-bool tiktoken_is_json(const char *p, size_t n);
-bool bert_looks(const char *p, size_t n);
 
 #endif

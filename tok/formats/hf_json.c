@@ -531,18 +531,6 @@ int hf_take(struct pipe_spec *s, struct buf *file, struct err *e)
     return read_file(s, hf_json_read_all, e);
 }
 
-static void hf_json_copy(struct pipe_spec *s, const char *p, size_t n)
-{
-    mem_all_pages(buf_reserve(&s->text, n + TEXT_ROOM), n);
-    buf_add(&s->text, p, n);
-}
-
-int hf_read(struct pipe_spec *s, const char *p, size_t n, struct err *e)
-{
-    hf_json_copy(s, p, n);
-    return read_file(s, hf_json_read_all, e);
-}
-
 static int read_vocab(struct reader *r)
 {
     struct member whole = {0};
@@ -554,6 +542,7 @@ static int read_vocab(struct reader *r)
 
 int hf_read_vocab(struct pipe_spec *s, const char *p, size_t n, struct err *e)
 {
-    hf_json_copy(s, p, n);
+    mem_all_pages(buf_reserve(&s->text, n + TEXT_ROOM), n);
+    buf_add(&s->text, p, n);
     return read_file(s, read_vocab, e);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/core/mem.h"
-#include "tok/formats/formats.h"
+#include "tok/formats/readers.h"
 
 /*
  * Megatron-LM's NullTokenizer (core_v0.12.3): the text is its ids, in decimal, with single spaces
@@ -103,9 +103,10 @@ static int64_t null_find(const void *state, const char *piece)
     return *piece >= '0' && *piece <= '9' && !*end && v < s->size ? v : -1;
 }
 
-int null_engine_open(const struct tok_options *o, struct tok_engine *ret, struct tok_info *info,
-                     struct err *e)
+int null_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+              struct tok_info *info, struct err *e)
 {
+    (void)p, (void)n;
     if (o->vocab_size <= 0 || o->vocab_size >= INT32_MAX)
         return err_set(e, ERR_USAGE,
                        "%s needs --vocab-size N, 1 to 2147483646, the number of ids "
@@ -132,8 +133,8 @@ int null_engine_open(const struct tok_options *o, struct tok_engine *ret, struct
         return code;
     }
     char what[64];
-    int n = snprintf(what, sizeof(what), "NullTokenizer vocab_size=%s", s->digits);
-    sha_once(what, (size_t)n, info->digest);
+    int length = snprintf(what, sizeof(what), "NullTokenizer vocab_size=%s", s->digits);
+    sha_once(what, (size_t)length, info->digest);
     *ret = g;
     return 0;
 }

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/core/mem.h"
-#include "tok/formats/formats.h"
 #include "tok/formats/hf.h"
+#include "tok/formats/readers.h"
 #include "tok/text/base64.h"
 #include "tok/formats/encodings.h"
 #include "tok/text/byte_alphabet.h"
@@ -99,8 +99,9 @@ static int line_bytes(const struct line *l, uint8_t ret[TIKTOKEN_BYTES + 3])
     return l->space == 1 && l->p[0] == '=' ? 0 : tiktoken_bytes(l->p, l->space, ret);
 }
 
-bool tiktoken_looks(const char *p, size_t n)
+bool tiktoken_looks(const struct tok_options *o, const char *p, size_t n)
 {
+    (void)o;
     struct line l = {0};
     const char *at = p;
     uint8_t bytes[TIKTOKEN_BYTES + 3];
@@ -188,12 +189,16 @@ int tiktoken_pipeline(struct pipe_spec *s, const struct tok_options *o, const ch
     return pipe_add_byte_level(s, pattern, REGEX_RUST, e);
 }
 
-int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
-                  struct err *e)
+int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, struct buf *file,
+                  struct tok_info *info, struct err *e)
 {
-    if (tiktoken_is_json(p, n))
-        return tiktoken_read_json(s, o, p, n, e);
-    int code = take_ranks(s, p, n, e);
+    (void)info;
+    if (o->vocab_size || o->num_special || o->nspecial)
+        return err_set(e, ERR_USAGE,
+                       "%s: --vocab-size, --tiktoken-num-special-tokens and "
+                       "--tiktoken-special-tokens go with ranks in JSON only",
+                       s->path);
+    int code = take_ranks(s, file->data, file->len, e);
     if (code)
         return code;
     const struct encoding *c = encoding_find(o->pattern, s->vocab.count);
@@ -210,42 +215,13 @@ int tiktoken_read(struct pipe_spec *s, const struct tok_options *o, const char *
     return tiktoken_pipeline(s, o, encoding_pattern(o->pattern ? o->pattern : encoding_name(c)), e);
 }
 
-/* OpenAI's and Qwen's, Llama's, Mistral's. */
-static int64_t find_end(const struct tok_engine *g, bool json)
+/* OpenAI's and Qwen's, Llama's. */
+void tiktoken_ids(const struct tok_options *o, const struct tok_engine *g, struct tok_info *info)
 {
-    int64_t end = g->find(g->state, json ? "</s>" : "<|endoftext|>");
-    return end < 0 && !json ? g->find(g->state, "<|end_of_text|>") : end;
-}
-
-int tiktoken_engine_open(const struct tok_options *o, const char *p, size_t n,
-                         struct tok_engine *ret, struct tok_info *info, struct err *e)
-{
-    struct pipe_spec s;
-    struct tok_engine g;
-    bool json = tiktoken_is_json(p, n);
-    if (!json && (o->vocab_size || o->num_special || o->nspecial))
-        return err_set(e, ERR_USAGE,
-                       "%s: --vocab-size, --tiktoken-num-special-tokens and "
-                       "--tiktoken-special-tokens go with ranks in JSON only",
-                       o->path);
-    pipe_spec_init(&s, o->path);
-    int code = tiktoken_read(&s, o, p, n, e);
-    if (!code)
-        code = pipe_open(&s, o, &g, info, e);
-    pipe_spec_finish(&s);
-    if (code)
-        return code;
-    info->type = TOK_TIKTOKEN;
-    info->bos = g.find(g.state, json ? "<s>" : "<|begin_of_text|>");
-    if (json) {
-        info->unk = g.find(g.state, "<unk>");
-        info->pad = g.find(g.state, "<pad>");
-    }
-    info->eod = info->eos = find_end(&g, json);
-    code = tok_engine_eod(o, &g, info, e);
-    if (code)
-        g.destroy(g.state);
-    else
-        *ret = g;
-    return code;
+    (void)o;
+    info->bos = g->find(g->state, "<|begin_of_text|>");
+    info->eod = g->find(g->state, "<|endoftext|>");
+    if (info->eod < 0)
+        info->eod = g->find(g->state, "<|end_of_text|>");
+    info->eos = info->eod;
 }

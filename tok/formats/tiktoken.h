@@ -2,7 +2,7 @@
 #ifndef TOK_FORMATS_TIKTOKEN_H
 #define TOK_FORMATS_TIKTOKEN_H
 
-/* What tiktoken.c and tiktoken_json.c share. */
+/* What tiktoken.c and tekken.c share. */
 
 #include "tok/pipeline/pipeline.h"
 
@@ -26,8 +26,5 @@ const char *letters_put(struct pipe_spec *s, const struct letters *l, const uint
 /* What is behind the vocabulary: merges, pattern. ERR_DATA: a single byte is no token. */
 int tiktoken_pipeline(struct pipe_spec *s, const struct tok_options *o, const char *pattern,
                       struct err *e);
-
-int tiktoken_read_json(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
-                       struct err *e);
 
 #endif

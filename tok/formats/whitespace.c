@@ -10,7 +10,7 @@
 #include "base/format/json.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
-#include "tok/formats/formats.h"
+#include "tok/formats/readers.h"
 #include "tok/text/specials.h"
 #include "tok/text/string_map.h"
 
@@ -281,8 +281,14 @@ static int take_vocab(struct ws *s, const char *path, const struct json *root, s
     return 0;
 }
 
-int ws_engine_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
-                   struct tok_info *info, struct err *e)
+bool words_looks(const struct tok_options *o, const char *p, size_t n)
+{
+    (void)o;
+    return json_object_looks(p, n);
+}
+
+int words_open(const struct tok_options *o, const char *p, size_t n, struct tok_engine *ret,
+               struct tok_info *info, struct err *e)
 {
     struct json_doc *doc;
     int code = json_parse(o->path, p, n, &doc, e);

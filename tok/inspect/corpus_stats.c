@@ -194,11 +194,11 @@ static int try_token(struct corpus_stats *s, const struct token_bytes *f, int32_
     *ret = false;
     for (size_t i = 0; i < sizeof(frame) / sizeof(*frame) && !*ret && !code; i++)
         code = gives(s, frame[i], p, n, id, ret, e);
-    bool inside = f->kind == TOKEN_BYTES_HASHES && spelt > 1 && piece[0] == '#' && piece[1] == '#';
+    bool inside = f->kind == SPELLING_HASHES && spelt > 1 && piece[0] == '#' && piece[1] == '#';
     for (char c = 'a'; inside && c <= 'z' && !*ret && !code; c++)
         code = gives(s, (const char[]){c, '\0'}, p, n, id, ret, e);
     /* a space at its start may be the one that is put before every text */
-    if (f->kind == TOKEN_BYTES_MARKS && n > 1 && p[0] == ' ' && !*ret && !code)
+    if (f->kind == SPELLING_MARKS && n > 1 && p[0] == ' ' && !*ret && !code)
         code = gives(s, "", p + 1, n - 1, id, ret, e);
     return code;
 }

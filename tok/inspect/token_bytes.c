@@ -23,25 +23,16 @@ static bool decodes_to(const struct tokenizer *t, const char *piece, const char 
     return is;
 }
 
-static enum token_bytes_kind find_kind(const struct tokenizer *t)
+static enum format_spelling find_kind(const struct tokenizer *t)
 {
-    switch (tok_info(t)->type) {
-    case TOK_GPT2_BPE:
-    case TOK_TIKTOKEN:
-        return TOKEN_BYTES_LETTERS;
-    case TOK_BERT_LOWER:
-    case TOK_BERT_CASE:
-        return TOKEN_BYTES_HASHES;
-    case TOK_HUGGINGFACE:
-        break;
-    default:
-        return TOKEN_BYTES_MARKS;
-    }
+    enum format_spelling known = format_of_type(tok_info(t)->type, NULL)->spelling;
+    if (known != SPELLING_ANY)
+        return known;
     /* which letters a byte-level vocabulary has at least: one of those for space and newline */
     if (decodes_to(t, "\u0120", " ") || decodes_to(t, "\u010a", "\n"))
-        return TOKEN_BYTES_LETTERS;
-    return tok_find(t, "[UNK]") >= 0 && tok_find(t, "\u2581") < 0 ? TOKEN_BYTES_HASHES
-                                                                  : TOKEN_BYTES_MARKS;
+        return SPELLING_LETTERS;
+    return tok_find(t, "[UNK]") >= 0 && tok_find(t, "\u2581") < 0 ? SPELLING_HASHES
+                                                                  : SPELLING_MARKS;
 }
 
 /* False, and nothing is added, when the piece is not all letters for bytes. */
@@ -92,12 +83,12 @@ void token_bytes_init(struct token_bytes *s, const struct tokenizer *t)
         s->start[id] = s->text.len;
         if (id == info->unk)
             continue;
-        if (s->kind == TOKEN_BYTES_LETTERS && put_letters(&s->text, p, n))
+        if (s->kind == SPELLING_LETTERS && put_letters(&s->text, p, n))
             continue;
-        if (s->kind == TOKEN_BYTES_MARKS && bytes && put_byte(&s->text, p, n))
+        if (s->kind == SPELLING_MARKS && bytes && put_byte(&s->text, p, n))
             continue;
-        bool inside = s->kind == TOKEN_BYTES_HASHES && n > 2 && p[0] == '#' && p[1] == '#';
-        if (s->kind == TOKEN_BYTES_MARKS)
+        bool inside = s->kind == SPELLING_HASHES && n > 2 && p[0] == '#' && p[1] == '#';
+        if (s->kind == SPELLING_MARKS)
             put_marks(&s->text, p, n);
         else
             buf_add(&s->text, p + 2 * inside, n - 2 * (size_t)inside);

@@ -15,12 +15,11 @@
 #include <stdint.h>
 
 #include "base/core/buf.h"
+#include "tok/formats/table.h"
 #include "tok/tokenizer/tokenizer.h"
 
-enum token_bytes_kind { TOKEN_BYTES_LETTERS, TOKEN_BYTES_MARKS, TOKEN_BYTES_HASHES };
-
 struct token_bytes {
-    enum token_bytes_kind kind;
+    enum format_spelling kind; /* never SPELLING_ANY */
     struct buf text;
     size_t *start; /* of each id, and the end of the last */
     int64_t size;

@@ -5,9 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tok/formats/table.h"
+
+/* The format of a type that reads no file. */
+static bool is_fileless(const struct tok_flags *f)
+{
+    const struct format *format = format_of_type((enum tok_type)f->type, NULL);
+    return format && !format->looks;
+}
+
 bool tok_flags_given(const struct tok_flags *f)
 {
-    return f->path || f->model || f->vocab_file || f->type == TOK_NULL;
+    return f->path || f->model || f->vocab_file || is_fileless(f);
 }
 
 /* The one file among the three options that name one. */
@@ -17,14 +26,12 @@ static int find_path(const struct tok_flags *f, const char **ret, struct err *e)
         return err_set(e, ERR_USAGE,
                        "--tokenizer, --tokenizer-model and --vocab-file each name the tokenizer's "
                        "file: give one of them");
-    bool sp =
-        f->type == TOK_SENTENCEPIECE || f->type == TOK_GPT_SENTENCEPIECE || f->type == TOK_LLAMA2;
-    if (f->vocab_file && sp)
-        return err_set(e, ERR_USAGE, "%s reads a SentencePiece model: name it by --tokenizer-model",
-                       tok_type_name((enum tok_type)f->type));
-    if (f->model && f->type == TOK_WHITESPACE)
-        return err_set(e, ERR_USAGE, "%s reads a vocab.json: name it by --vocab-file",
-                       tok_type_name(TOK_WHITESPACE));
+    const struct format_type *type = NULL;
+    const struct format *format = format_of_type((enum tok_type)f->type, &type);
+    const char *option = f->model ? "tokenizer-model" : f->vocab_file ? "vocab-file" : NULL;
+    if (option && type && type->option && strcmp(type->option, option) != 0)
+        return err_set(e, ERR_USAGE, "%s reads %s: name it by --%s", tok_type_name(type->type),
+                       format->reads, type->option);
     *ret = f->path ? f->path : f->model ? f->model : f->vocab_file;
     return 0;
 }
@@ -32,18 +39,29 @@ static int find_path(const struct tok_flags *f, const char **ret, struct err *e)
 /* By the option that Megatron has for the type. */
 static int refuse_nothing(const struct tok_flags *f, struct err *e)
 {
-    const char *type = tok_type_name((enum tok_type)f->type);
-    if (f->type == TOK_SENTENCEPIECE || f->type == TOK_GPT_SENTENCEPIECE) {
-        err_set(e, ERR_USAGE, "no tokenizer was named: %s reads a SentencePiece model", type);
-        return err_hint(e, "give --tokenizer-model PATH, the .model file");
-    }
-    if (f->type == TOK_WHITESPACE) {
-        err_set(e, ERR_USAGE, "no tokenizer was named: %s reads a vocab.json", type);
-        return err_hint(e, "give --vocab-file PATH");
+    const struct format_type *type = NULL;
+    const struct format *format = format_of_type((enum tok_type)f->type, &type);
+    if (type && type->option) {
+        err_set(e, ERR_USAGE, "no tokenizer was named: %s reads %s", tok_type_name(type->type),
+                format->reads);
+        return err_hint(e, "give --%s PATH", type->option);
     }
     err_set(e, ERR_USAGE, "no tokenizer was named");
     return err_hint(e, "give --tokenizer PATH, the tokenizer.json, .model, .tiktoken, vocab.json, "
                        "vocab.txt or folder to use");
+}
+
+static int refuse_vocab_size(struct err *e)
+{
+    struct buf names = {0};
+    for (enum tok_type t = TOK_TYPE_END; --t != TOK_AUTO;)
+        if (format_type_has(t, "vocab-size"))
+            buf_addf(&names, "%s%s", names.len ? " and " : "", tok_type_name(t));
+    err_set(e, ERR_USAGE,
+            "--vocab-size goes with --tokenizer-type %s only: the other tokenizers know their size",
+            buf_str(&names));
+    buf_finish(&names);
+    return e->code;
 }
 
 int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err *e)
@@ -52,15 +70,13 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
     int code = find_path(f, &path, e);
     if (code)
         return code;
-    if (f->type == TOK_NULL && path)
-        return err_set(e, ERR_USAGE, "%s reads no file, but %s was named", tok_type_name(TOK_NULL),
+    enum tok_type type = (enum tok_type)f->type;
+    if (is_fileless(f) && path)
+        return err_set(e, ERR_USAGE, "%s reads no file, but %s was named", tok_type_name(type),
                        path);
-    if (f->type != TOK_NULL && f->type != TOK_TIKTOKEN && f->vocab_size)
-        return err_set(e, ERR_USAGE,
-                       "--vocab-size goes with --tokenizer-type %s and %s only: the other "
-                       "tokenizers know their size",
-                       tok_type_name(TOK_NULL), tok_type_name(TOK_TIKTOKEN));
-    if (f->type != TOK_NULL && !path)
+    if (f->vocab_size && !format_type_has(type, "vocab-size"))
+        return refuse_vocab_size(e);
+    if (!is_fileless(f) && !path)
         return refuse_nothing(f, e);
     double dropout = 0;
     char *end = NULL;
@@ -81,7 +97,7 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
                             .alpha = alpha,
                             .nbest = f->nbest,
                             .seed = (uint64_t)f->seed,
-                            .type = (enum tok_type)f->type,
+                            .type = type,
                             .path = path,
                             .vocab_size = f->vocab_size,
                             .eod_token = f->eod_token,
@@ -98,32 +114,12 @@ int tok_open_flags(const struct tok_flags *f, struct tokenizer **ret, struct err
     return tok_open(&o, ret, e);
 }
 
-static const struct {
-    const char *fact;
-    unsigned types;
-} facts[] = {
-#define SP_TYPES                                                                                   \
-    (1u << TOK_SENTENCEPIECE | 1u << TOK_GPT_SENTENCEPIECE | 1u << TOK_LLAMA2 |                    \
-     1u << TOK_JAPANESE_SP)
-    {"sentencepiece", SP_TYPES},
-    {"gpt2", 1u << TOK_GPT2_BPE},
-    {"tiktoken", 1u << TOK_TIKTOKEN},
-    {"template", 1u << TOK_HUGGINGFACE | 1u << TOK_LLAMA2},
-    {"special", ~(1u << TOK_NULL)},
-    {"skips", ~(SP_TYPES | 1u << TOK_WHITESPACE | 1u << TOK_NULL)},
-    {"matches-eod", SP_TYPES | 1u << TOK_WHITESPACE},
-#undef SP_TYPES
-};
-
 const char *tok_flags_fact(struct tokenizer *const *t, size_t n, const char *fact, struct buf *why)
 {
-    size_t i = 0, count = sizeof(facts) / sizeof(*facts);
-    while (i < count && strcmp(facts[i].fact, fact) != 0)
-        i++;
-    BUG_ON(i == count, "no fact of a tokenizer is called %s", fact);
+    BUG_ON(!format_knows(fact), "no fact of a tokenizer is called %s", fact);
     buf_reset(why);
     for (size_t k = 0; k < n; k++) {
-        if (facts[i].types >> tok_info(t[k])->type & 1)
+        if (format_type_has(tok_info(t[k])->type, fact))
             return NULL;
         buf_addf(why, "%s a %s", k ? " and" : "with", tok_info(t[k])->type_name);
     }

@@ -48,10 +48,9 @@ struct tok_flags {
     bool no_digest;                   /* no option: who asks for no digest says so */
 };
 
-#define TOK_FLAG_TYPES                                                                             \
-    "auto|SentencePieceTokenizer|GPTSentencePieceTokenizer|HuggingFaceTokenizer|GPT2BPETokenizer|" \
-    "TikTokenizer|BertWordPieceLowerCase|BertWordPieceCase|Llama2Tokenizer|"                       \
-    "JapaneseSentencePiece|WhitespaceTokenizer|NullTokenizer"
+/* "auto|SentencePieceTokenizer|..." */
+#define TOK_FLAG_TYPE(type, name) "|" name
+#define TOK_FLAG_TYPES "auto" TOK_TYPES(TOK_FLAG_TYPE)
 
 #define TOK_FLAG_ROWS(S, m, v)                                                                     \
     OPT_ROW(.name = "tokenizer", .type = OPT_TEXT, .offset = offsetof(S, m.path), .meta = "PATH",  \

@@ -26,15 +26,13 @@ enum {
  * no ending of a file. */
 static bool like_hub(const char *path)
 {
-    static const char *const ending[] = {".json", ".model", ".txt", ".tiktoken", ".spm"};
     const char *slash = strchr(path, '/');
     size_t n = strlen(path);
     if (!n || *path == '/' || *path == '.' || *path == '~' || path[n - 1] == '/' ||
         (slash && strchr(slash + 1, '/')))
         return false;
-    for (size_t i = 0; i < sizeof(ending) / sizeof(*ending); i++)
-        if (n > strlen(ending[i]) && !strcmp(path + n - strlen(ending[i]), ending[i]))
-            return false;
+    if (format_ends_name(path))
+        return false;
     char *dir = path_dir(path);
     bool local = slash && file_is_dir(dir); /* then a file in it is missing */
     free(dir);
@@ -87,8 +85,9 @@ int tok_open(const struct tok_options *o, struct tokenizer **ret, struct err *e)
 {
     struct tokenizer *t = mem_new(1, sizeof(*t));
     t->info = (struct tok_info){.eod = -1, .bos = -1, .eos = -1, .pad = -1, .unk = -1};
-    int code = o->type == TOK_NULL ? null_engine_open(o, &t->engine, &t->info, e)
-                                   : tokenizer_open_file(o, t, e);
+    const struct format *f = format_of_type(o->type, NULL);
+    int code = f && !f->looks ? format_engine_open(f, o, NULL, &t->engine, &t->info, e)
+                              : tokenizer_open_file(o, t, e);
     if (code) {
         t->engine = (struct tok_engine){0};
     } else if (o->dropout > 0 && !t->engine.drops) {

@@ -96,7 +96,7 @@ static void open_pair(struct pair *p, const char *dec)
     struct tok_options o = {.path = "made.json"};
     make(&b, dec);
     p->info = (struct tok_info){0};
-    T_OK(hf_engine_open(&o, b.data, b.len, &p->g, &p->info, &e), &e);
+    T_OK(format_engine_open(format_named("huggingface"), &o, &b, &p->g, &p->info, &e), &e);
     p->scratch = p->g.scratch_create(p->g.state);
     p->plain = p->g.scratch_create(p->g.state);
     buf_finish(&b);

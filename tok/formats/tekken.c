@@ -6,6 +6,7 @@
 #include "base/core/mem.h"
 #include "tok/formats/encodings.h"
 #include "tok/formats/hf.h"
+#include "tok/formats/readers.h"
 #include "tok/text/byte_alphabet.h"
 #include "tok/formats/tiktoken.h"
 
@@ -40,8 +41,9 @@ static const char *find_key(const char *p, size_t n)
     return NULL;
 }
 
-bool tiktoken_is_json(const char *p, size_t n)
+bool tekken_looks(const struct tok_options *o, const char *p, size_t n)
 {
+    (void)o;
     size_t i = tiktoken_json_skip(p, n, 0, " \t\r\n");
     if (i == n || (p[i] != '{' && p[i] != '['))
         return false;
@@ -257,11 +259,12 @@ static int take_bare(struct pipe_spec *s, const struct tok_options *o, const str
     return code ? code : tiktoken_pipeline(s, o, encoding_pattern(o->pattern), e);
 }
 
-int tiktoken_read_json(struct pipe_spec *s, const struct tok_options *o, const char *p, size_t n,
-                       struct err *e)
+int tekken_read(struct pipe_spec *s, const struct tok_options *o, struct buf *file,
+                struct tok_info *info, struct err *e)
 {
     struct json_doc *doc;
-    int code = json_parse(s->path, p, n, &doc, e);
+    (void)info;
+    int code = json_parse(s->path, file->data, file->len, &doc, e);
     if (code)
         return code;
     const struct json *root = json_root(doc);
@@ -275,4 +278,13 @@ int tiktoken_read_json(struct pipe_spec *s, const struct tok_options *o, const c
         code = tekken ? take_tekken(s, o, root, e) : take_bare(s, o, root, e);
     json_close(doc);
     return code;
+}
+
+void tekken_ids(const struct tok_options *o, const struct tok_engine *g, struct tok_info *info)
+{
+    (void)o;
+    info->bos = g->find(g->state, "<s>");
+    info->unk = g->find(g->state, "<unk>");
+    info->pad = g->find(g->state, "<pad>");
+    info->eod = info->eos = g->find(g->state, "</s>");
 }
