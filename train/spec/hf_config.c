@@ -1,93 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Hugging Face config.json to a spec. Keys that give the shape are needed; others have the default
- * of that family's configuration class in transformers. Whatever would make another model than the
- * one weft runs is refused by name, because to pass over it would train or run a different one.
+ * Hugging Face config.json to a model. Keys that give the shape are needed; others have the default
+ * of that family's configuration class in transformers.
  */
 
-#include <stdio.h>
 #include <string.h>
 
-#include "train/spec/spec.h"
+#include "train/spec/hf_read.h"
 
 enum { CONFIG_MAX = 16 << 20 };
 
-/* A config.json being read. After the first failure `code` is set and all getters give 0. */
-struct hf {
-    const struct json *o;
-    const char *path;
-    struct err *e;
-    int code;
-};
+/* ---- what families share ------------------------------------------------------------------- */
 
-static const struct json *get(const struct hf *h, const char *key)
-{
-    const struct json *v = json_get(h->o, key);
-    return v && v->kind != JSON_NULL ? v : NULL;
-}
-
-static void hf_config_refuse(struct hf *h, const char *key, const char *value, const char *why)
-{
-    if (!h->code)
-        h->code = err_set(h->e, ERR_USAGE, "%s: \"%s\" is %s: %s", h->path, key, value, why);
-}
-
-static void malformed(struct hf *h, const char *key, const char *want)
-{
-    if (!h->code)
-        h->code = err_set(h->e, ERR_DATA, "%s: \"%s\" is not %s", h->path, key, want);
-}
-
-static int64_t need_int(struct hf *h, const char *key)
-{
-    int64_t v = 0;
-    if (!h->code)
-        h->code = json_need_int(h->o, h->path, key, &v, h->e);
-    return v;
-}
-
-static int64_t int_or(struct hf *h, const char *key, int64_t missing)
-{
-    const struct json *v = get(h, key);
-    if (v && v->kind != JSON_INT)
-        malformed(h, key, "a whole number");
-    return v ? v->integer : missing;
-}
-
-static double real_or(struct hf *h, const char *key, double missing)
-{
-    const struct json *v = get(h, key);
-    if (v && v->kind != JSON_INT && v->kind != JSON_REAL)
-        malformed(h, key, "a number");
-    return v ? v->real : missing;
-}
-
-static bool bool_or(struct hf *h, const char *key, bool missing)
-{
-    const struct json *v = get(h, key);
-    if (v && v->kind != JSON_BOOL)
-        malformed(h, key, "true or false");
-    return v ? v->boolean : missing;
-}
-
-static const char *text_or(struct hf *h, const char *key, const char *missing)
-{
-    const struct json *v = get(h, key);
-    if (v && v->kind != JSON_STRING)
-        malformed(h, key, "a text");
-    return v && v->kind == JSON_STRING ? v->string : missing;
-}
-
-static void refuse_true(struct hf *h, const char *key, bool missing, const char *why)
-{
-    if (bool_or(h, key, missing))
-        hf_config_refuse(h, key, "true", why);
-}
-
-/* ---- what the families share --------------------------------------------------------------- */
-
-static void read_act(struct hf *h, const char *key, const char *missing, struct spec *s)
+static void read_act(struct hf_reader *h, const char *key, const char *missing, bool gated,
+                     struct spec *s)
 {
     static const struct {
         const char *name;
@@ -99,218 +26,472 @@ static void read_act(struct hf *h, const char *key, const char *missing, struct 
                 {"gelu_python", SPEC_GELU_ERF},
                 {"silu", SPEC_SWIGLU},
                 {"swish", SPEC_SWIGLU}};
-    const char *name = text_or(h, key, missing);
-    bool gated = strcmp(missing, "silu") == 0;
+    const char *name = hf_text(h, key, missing);
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
-        if (strcmp(name, acts[i].name) == 0 && (acts[i].act == SPEC_SWIGLU) == gated) {
-            s->act = acts[i].act;
-            return;
-        }
-    }
-    hf_config_refuse(h, key, name,
-                     gated ? "the gated MLP of this family runs with silu only"
-                           : "the MLP of this family runs with gelu_new (tanh) or gelu (erf)");
-}
-
-static void read_scaling(struct hf *h, const char *key, struct spec *s)
-{
-    const struct json *v = get(h, key);
-    if (!v || h->code)
-        return;
-    if (v->kind != JSON_OBJECT) {
-        malformed(h, key, "an object");
+        if (strcmp(name, acts[i].name) != 0 || (acts[i].act == SPEC_SWIGLU && !gated))
+            continue;
+        s->act = gated ? SPEC_SWIGLU : acts[i].act;
+        if (acts[i].act != s->act)
+            s->features |= SPEC_GATED_GELU;
         return;
     }
-    struct hf in = {v, h->path, h->e, 0};
-    const char *type = text_or(&in, "rope_type", text_or(&in, "type", "default"));
-    s->rope_base = real_or(&in, "rope_theta", s->rope_base); /* transformers 5 keeps it here */
-    s->rope_percent = real_or(&in, "partial_rotary_factor", s->rope_percent);
-    if (strcmp(type, "llama3") == 0) {
-        s->rope_scaling = SPEC_ROPE_LLAMA3;
-        s->rope_factor = real_or(&in, "factor", 0);
-        s->rope_low = real_or(&in, "low_freq_factor", 0);
-        s->rope_high = real_or(&in, "high_freq_factor", 0);
-        s->rope_old_length = need_int(&in, "original_max_position_embeddings");
-    } else if (strcmp(type, "default") != 0) {
-        hf_config_refuse(&in, key, type, "rotary scaling runs in the way of llama3 only");
-    }
-    h->code = in.code;
+    hf_refuse(h, key, name,
+              gated ? "the gated MLP of this family has silu or GELU"
+                    : "the MLP of this family has gelu_new (tanh) or gelu (erf)");
 }
 
-static void read_rope(struct hf *h, struct spec *s)
+/* The types of layers, where they are listed: whether one is windowed. */
+static bool has_local_layer(struct hf_reader *h, bool missing)
 {
-    s->position = SPEC_ROPE;
-    s->rope_base = real_or(h, "rope_theta", 10000);
-    s->rope_percent = real_or(h, "partial_rotary_factor", 1);
-    read_scaling(h, "rope_scaling", s);
-    read_scaling(h, "rope_parameters", s);
+    const struct json *v = hf_get(h, "layer_types");
+    bool local = false;
+    if (!v)
+        return missing;
+    if (v->kind != JSON_ARRAY) {
+        hf_malformed(h, "layer_types", "an array of texts");
+        return false;
+    }
+    for (size_t i = 0; i < v->length && !h->code; i++) {
+        const struct json *t = &v->child[i];
+        if (t->kind != JSON_STRING)
+            hf_malformed(h, "layer_types", "an array of texts");
+        else if (!strcmp(t->string, "sliding_attention"))
+            local = true;
+        else if (strcmp(t->string, "full_attention"))
+            hf_refuse(h, "layer_types", t->string, "this type of layer is not known");
+    }
+    return local;
 }
 
-static void read_window(struct hf *h, const struct spec *s, int64_t missing)
+/* A window over fewer positions than the model has. */
+static void read_window(struct hf_reader *h, int64_t missing, bool used, struct spec *s)
 {
     /* a missing key has the class's default, null says that there is no window */
     const struct json *v = json_get(h->o, "sliding_window");
-    if (v && v->kind == JSON_NULL)
+    bool local = has_local_layer(h, used);
+    if ((v && v->kind == JSON_NULL) || !local || h->code)
         return;
-    int64_t window = int_or(h, "sliding_window", missing);
-    char value[32];
-    snprintf(value, sizeof(value), "%lld", (long long)window);
+    int64_t window = hf_int(h, "sliding_window", missing);
     if (window < s->max_positions)
-        hf_config_refuse(h, "sliding_window", value,
-                         "weft attends to all positions before a token");
+        s->features |= SPEC_WINDOW;
 }
 
-/* Llama, Mistral, Qwen 2: one inventory but for biases and windows. */
-static void read_llama_like(struct hf *h, struct spec *s)
+/* Sizes and norms under the names of Llama. */
+static void read_llama_like(struct hf_reader *h, struct hf_model *m, double eps, double theta)
 {
-    s->hidden = need_int(h, "hidden_size");
-    s->layers = need_int(h, "num_hidden_layers");
-    s->heads = need_int(h, "num_attention_heads");
-    s->ffn = need_int(h, "intermediate_size");
-    s->max_positions = need_int(h, "max_position_embeddings");
+    struct spec *s = &m->spec;
+    s->hidden = hf_need_int(h, "hidden_size");
+    s->layers = hf_need_int(h, "num_hidden_layers");
+    s->heads = hf_need_int(h, "num_attention_heads");
+    s->ffn = hf_need_int(h, "intermediate_size");
+    s->max_positions = hf_need_int(h, "max_position_embeddings");
     s->norm = SPEC_RMSNORM;
-    read_act(h, "hidden_act", "silu", s);
-    s->norm_eps = real_or(h, "rms_norm_eps", 1e-6);
-    s->tied = bool_or(h, "tie_word_embeddings", false);
-    s->attention_dropout = real_or(h, "attention_dropout", 0);
-    read_rope(h, s);
+    s->norm_eps = hf_real(h, "rms_norm_eps", eps);
+    s->tied = hf_bool(h, "tie_word_embeddings", false);
+    s->attention_dropout = hf_real(h, "attention_dropout", 0);
+    hf_read_rope(h, theta, s);
     if (h->code)
         return;
     if (s->heads < 1 || s->hidden < 1) {
-        malformed(h, s->heads < 1 ? "num_attention_heads" : "hidden_size", "above 0");
+        hf_malformed(h, s->heads < 1 ? "num_attention_heads" : "hidden_size", "above 0");
         return;
     }
-    s->head_dim = int_or(h, "head_dim", s->hidden / s->heads);
+    s->head_dim = hf_int(h, "head_dim", s->hidden / s->heads);
+    m->qkv_bias = m->out_bias = hf_bool(h, "attention_bias", false);
+}
+
+static void read_silu(struct hf_reader *h, struct hf_model *m)
+{
+    read_act(h, "hidden_act", "silu", true, &m->spec);
+}
+
+/* ---- dense families ------------------------------------------------------------------------ */
+
+static void read_gpt2(struct hf_reader *h, struct hf_model *m)
+{
+    struct spec *s = &m->spec;
+    s->hidden = hf_need_int(h, "n_embd");
+    s->layers = hf_need_int(h, "n_layer");
+    s->heads = s->kv_heads = hf_need_int(h, "n_head");
+    s->max_positions = hf_need_int(h, hf_get(h, "n_positions") ? "n_positions" : "n_ctx");
+    s->ffn = hf_int(h, "n_inner", 4 * (s->hidden > 0 && s->hidden < 1 << 28 ? s->hidden : 1));
+    s->norm = SPEC_LAYERNORM;
+    s->norm_eps = hf_real(h, "layer_norm_epsilon", 1e-5);
+    read_act(h, "activation_function", "gelu_new", false, s);
+    s->tied = hf_bool(h, "tie_word_embeddings", true);
+    m->qkv_bias = m->out_bias = m->mlp_bias = true;
+    s->attention_dropout = hf_real(h, "attn_pdrop", 0.1);
+    s->hidden_dropout = hf_real(h, "resid_pdrop", 0.1);
+    if (hf_real(h, "embd_pdrop", 0.1) != s->hidden_dropout)
+        hf_refuse(h, "embd_pdrop", "another than \"resid_pdrop\"", "weft has one dropout for both");
+    if (h->code)
+        return;
+    if (s->heads < 1 || s->hidden % s->heads)
+        h->code =
+            err_set(h->e, ERR_DATA, "%s: \"n_embd\" %lld is not a multiple of \"n_head\" %lld",
+                    h->path, (long long)s->hidden, (long long)s->heads);
+    else
+        s->head_dim = s->hidden / s->heads;
+}
+
+static void read_llama(struct hf_reader *h, struct hf_model *m)
+{
+    read_llama_like(h, m, 1e-6, 10000);
+    read_silu(h, m);
+    m->spec.kv_heads = hf_int(h, "num_key_value_heads", m->spec.heads);
+    m->mlp_bias = hf_bool(h, "mlp_bias", false);
+}
+
+static void read_mistral(struct hf_reader *h, struct hf_model *m)
+{
+    read_llama_like(h, m, 1e-6, 10000);
+    read_silu(h, m);
+    m->spec.kv_heads = hf_int(h, "num_key_value_heads", 8);
+    m->qkv_bias = m->out_bias = false;
+    read_window(h, 4096, true, &m->spec);
+}
+
+/* Qwen's window is that of the layers from max_window_layers on, once it is used. */
+static void read_qwen_window(struct hf_reader *h, int64_t max_window_layers, struct spec *s)
+{
+    bool used = hf_bool(h, "use_sliding_window", false);
+    int64_t first = hf_int(h, "max_window_layers", max_window_layers);
+    if (used)
+        read_window(h, 4096, first < s->layers, s);
+}
+
+static void read_qwen2(struct hf_reader *h, struct hf_model *m)
+{
+    read_llama_like(h, m, 1e-6, 10000);
+    read_silu(h, m);
+    m->spec.kv_heads = hf_int(h, "num_key_value_heads", 32);
+    m->qkv_bias = true;
+    m->out_bias = false;
+    read_qwen_window(h, 28, &m->spec);
+}
+
+static void read_qwen3(struct hf_reader *h, struct hf_model *m)
+{
+    read_llama_like(h, m, 1e-6, 10000);
+    read_silu(h, m);
+    m->spec.kv_heads = hf_int(h, "num_key_value_heads", 32);
+    m->spec.head_dim = hf_int(h, "head_dim", 128);
+    m->qk_norm = true;
+    read_qwen_window(h, 28, &m->spec);
+}
+
+static void read_phi3(struct hf_reader *h, struct hf_model *m)
+{
+    read_llama_like(h, m, 1e-5, 10000);
+    read_silu(h, m);
+    m->spec.kv_heads = hf_int(h, "num_key_value_heads", m->spec.heads);
+    m->qkv_bias = m->out_bias = false;
+    if (hf_bool(h, "attention_bias", false))
+        hf_refuse(h, "attention_bias", "true", "Phi-3 has no biases");
+    read_window(h, 0, hf_get(h, "sliding_window") != NULL, &m->spec);
+}
+
+static void read_gpt_neox(struct hf_reader *h, struct hf_model *m)
+{
+    struct spec *s = &m->spec;
+    s->hidden = hf_need_int(h, "hidden_size");
+    s->layers = hf_need_int(h, "num_hidden_layers");
+    s->heads = s->kv_heads = hf_need_int(h, "num_attention_heads");
+    s->ffn = hf_need_int(h, "intermediate_size");
+    s->max_positions = hf_need_int(h, "max_position_embeddings");
+    s->norm = SPEC_LAYERNORM;
+    s->norm_eps = hf_real(h, "layer_norm_eps", 1e-5);
+    read_act(h, "hidden_act", "gelu", false, s);
+    s->tied = hf_bool(h, "tie_word_embeddings", false);
+    s->attention_dropout = hf_real(h, "attention_dropout", 0);
+    s->hidden_dropout = hf_real(h, "hidden_dropout", 0);
+    m->qkv_bias = m->out_bias = hf_bool(h, "attention_bias", true);
+    m->mlp_bias = true;
+    hf_read_rope(h, 10000, s);
+    if (!hf_get(h, "rotary_pct") && !hf_get(h, "partial_rotary_factor") &&
+        !hf_get(h, "rope_parameters"))
+        s->rope_percent = 0.25;
+    if (hf_bool(h, "use_parallel_residual", true))
+        s->features |= SPEC_PARALLEL_RESIDUAL;
+    if (!h->code && (s->heads < 1 || s->hidden % s->heads))
+        h->code = err_set(h->e, ERR_DATA,
+                          "%s: \"hidden_size\" %lld is not a multiple of \"num_attention_heads\" "
+                          "%lld",
+                          h->path, (long long)s->hidden, (long long)s->heads);
+    if (!h->code)
+        s->head_dim = s->hidden / s->heads;
+}
+
+/* ---- Gemma --------------------------------------------------------------------------------- */
+
+/* Zero or null: none. */
+static bool has_softcap(struct hf_reader *h, const char *key, double missing)
+{
+    const struct json *v = json_get(h->o, key);
+    return v ? hf_real(h, key, 0) != 0 : missing != 0;
+}
+
+static void read_gemma(struct hf_reader *h, struct hf_model *m, double softcap, double theta)
+{
+    struct spec *s = &m->spec;
+    read_llama_like(h, m, 1e-6, theta);
+    s->tied = hf_bool(h, "tie_word_embeddings", true);
+    s->head_dim = hf_int(h, "head_dim", 256);
+    s->kv_heads = hf_int(h, "num_key_value_heads", 4);
+    /* "hidden_act" says gelu in some files and was never read */
+    read_act(h, "hidden_activation", "gelu_pytorch_tanh", true, s);
+    s->features |= SPEC_POST_NORM | SPEC_ZERO_CENTERED | SPEC_EMBED_SCALE;
+    if (has_softcap(h, "attn_logit_softcapping", softcap) ||
+        has_softcap(h, "final_logit_softcapping", softcap))
+        s->features |= SPEC_SOFTCAP;
+    if (hf_real(h, "query_pre_attn_scalar", 256) != (double)s->head_dim)
+        s->features |= SPEC_QUERY_SCALE;
+    read_window(h, 4096, true, s);
+}
+
+static void read_gemma2(struct hf_reader *h, struct hf_model *m)
+{
+    read_gemma(h, m, 50, 10000);
+}
+
+static void read_gemma3(struct hf_reader *h, struct hf_model *m)
+{
+    read_gemma(h, m, 0, 1000000);
+    m->qk_norm = true;
+    m->spec.features |= SPEC_ROPE_OTHER; /* local layers have another base */
+}
+
+/* ---- mixtures of experts ------------------------------------------------------------------- */
+
+static void read_mixtral(struct hf_reader *h, struct hf_model *m)
+{
+    read_llama_like(h, m, 1e-5, 1000000);
+    read_silu(h, m);
+    m->spec.kv_heads = hf_int(h, "num_key_value_heads", 8);
+    m->qkv_bias = m->out_bias = false;
+    m->experts = hf_int(h, "num_local_experts", 8);
+    m->expert_ffn = m->spec.ffn;
+    read_window(h, 0, hf_get(h, "sliding_window") != NULL, &m->spec);
+}
+
+/* Which layers are dense: those listed, and those that the step leaves out. */
+static void read_dense(struct hf_reader *h, struct hf_model *m)
+{
+    const struct json *v = hf_get(h, "mlp_only_layers");
+    int64_t step = hf_int(h, "decoder_sparse_step", 1);
+    if (step < 1)
+        hf_malformed(h, "decoder_sparse_step", "above 0");
+    if (v && v->kind != JSON_ARRAY)
+        hf_malformed(h, "mlp_only_layers", "an array of whole numbers");
+    if (h->code)
+        return;
+    for (int64_t i = 0; i < m->spec.layers && i < HF_LAYERS_MAX; i++)
+        if ((i + 1) % step)
+            m->dense[i / 8] |= (uint8_t)(1 << i % 8);
+    for (size_t k = 0; v && k < v->length; k++) {
+        int64_t i = v->child[k].integer;
+        if (v->child[k].kind != JSON_INT || i < 0 || i >= HF_LAYERS_MAX)
+            hf_malformed(h, "mlp_only_layers", "an array of numbers of layers");
+        else
+            m->dense[i / 8] |= (uint8_t)(1 << i % 8);
+    }
+}
+
+static void read_qwen_moe(struct hf_reader *h, struct hf_model *m, int64_t experts, int64_t ffn)
+{
+    read_silu(h, m);
+    m->experts = hf_int(h, hf_get(h, "num_experts") ? "num_experts" : "num_local_experts", experts);
+    m->expert_ffn = hf_int(h, "moe_intermediate_size", ffn);
+    read_dense(h, m);
+    read_qwen_window(h, 28, &m->spec);
+}
+
+static void read_qwen2_moe(struct hf_reader *h, struct hf_model *m)
+{
+    read_llama_like(h, m, 1e-6, 10000);
+    m->spec.kv_heads = hf_int(h, "num_key_value_heads", 16);
+    m->qkv_bias = hf_bool(h, "qkv_bias", true);
+    m->out_bias = false;
+    read_qwen_moe(h, m, 60, 1408);
+    m->shared_ffn = hf_int(h, "shared_expert_intermediate_size", 5632);
+}
+
+static void read_qwen3_moe(struct hf_reader *h, struct hf_model *m)
+{
+    read_llama_like(h, m, 1e-6, 10000);
+    m->spec.kv_heads = hf_int(h, "num_key_value_heads", 4);
+    m->qk_norm = true;
+    read_qwen_moe(h, m, 128, 768);
 }
 
 /* ---- the families -------------------------------------------------------------------------- */
 
-static void read_gpt2(struct hf *h, struct spec *s)
-{
-    s->hidden = need_int(h, "n_embd");
-    s->layers = need_int(h, "n_layer");
-    s->heads = s->kv_heads = need_int(h, "n_head");
-    s->max_positions = need_int(h, get(h, "n_positions") ? "n_positions" : "n_ctx");
-    s->ffn = int_or(h, "n_inner", 4 * (s->hidden > 0 && s->hidden < 1 << 28 ? s->hidden : 1));
-    s->norm = SPEC_LAYERNORM;
-    s->norm_eps = real_or(h, "layer_norm_epsilon", 1e-5);
-    read_act(h, "activation_function", "gelu_new", s);
-    s->tied = bool_or(h, "tie_word_embeddings", true);
-    s->bias = true;
-    s->attention_dropout = real_or(h, "attn_pdrop", 0.1);
-    s->hidden_dropout = real_or(h, "resid_pdrop", 0.1);
-    if (real_or(h, "embd_pdrop", 0.1) != s->hidden_dropout)
-        hf_config_refuse(h, "embd_pdrop", "another than \"resid_pdrop\"",
-                         "weft has one dropout for both");
-    if (!bool_or(h, "scale_attn_weights", true))
-        hf_config_refuse(h, "scale_attn_weights", "false",
-                         "weft always scales by the head's width");
-    refuse_true(h, "scale_attn_by_inverse_layer_idx", false, "weft scales all layers alike");
-    refuse_true(h, "add_cross_attention", false, "weft has no cross attention");
-    if (h->code)
-        return;
-    if (s->heads < 1 || s->hidden % s->heads) {
-        h->code =
-            err_set(h->e, ERR_DATA, "%s: \"n_embd\" %lld is not a multiple of \"n_head\" %lld",
-                    h->path, (long long)s->hidden, (long long)s->heads);
-        return;
-    }
-    s->head_dim = s->hidden / s->heads;
-}
-
-static void read_llama(struct hf *h, struct spec *s)
-{
-    read_llama_like(h, s);
-    s->kv_heads = int_or(h, "num_key_value_heads", s->heads);
-    s->bias = bool_or(h, "attention_bias", false);
-    if (bool_or(h, "mlp_bias", false) != s->bias)
-        hf_config_refuse(
-            h, "mlp_bias", "another than \"attention_bias\"",
-            "weft has biases on all linear layers or on queries, keys and values alone");
-}
-
-static void read_mistral(struct hf *h, struct spec *s)
-{
-    read_llama_like(h, s);
-    s->kv_heads = int_or(h, "num_key_value_heads", 8);
-    read_window(h, s, 4096);
-}
-
-static void read_qwen2(struct hf *h, struct spec *s)
-{
-    read_llama_like(h, s);
-    s->kv_heads = int_or(h, "num_key_value_heads", 32);
-    s->qkv_bias = true;
-    if (bool_or(h, "use_sliding_window", false))
-        read_window(h, s, 4096);
-}
-
-static const struct family {
+static const struct hf_reader_of {
     const char *type, *architecture, *bare;
-    void (*read)(struct hf *h, struct spec *s);
-} families[] = {
-    {"gpt2", "GPT2LMHeadModel", "GPT2Model", read_gpt2},
-    {"llama", "LlamaForCausalLM", "LlamaModel", read_llama},
-    {"mistral", "MistralForCausalLM", "MistralModel", read_mistral},
-    {"qwen2", "Qwen2ForCausalLM", "Qwen2Model", read_qwen2},
+    void (*read)(struct hf_reader *h, struct hf_model *m);
+} readers[HF_FAMILIES] = {
+    [HF_GPT2] = {"gpt2", "GPT2LMHeadModel", "GPT2Model", read_gpt2},
+    [HF_LLAMA] = {"llama", "LlamaForCausalLM", "LlamaModel", read_llama},
+    [HF_MISTRAL] = {"mistral", "MistralForCausalLM", "MistralModel", read_mistral},
+    [HF_QWEN2] = {"qwen2", "Qwen2ForCausalLM", "Qwen2Model", read_qwen2},
+    [HF_GPT_NEOX] = {"gpt_neox", "GPTNeoXForCausalLM", "GPTNeoXModel", read_gpt_neox},
+    [HF_QWEN3] = {"qwen3", "Qwen3ForCausalLM", "Qwen3Model", read_qwen3},
+    [HF_MIXTRAL] = {"mixtral", "MixtralForCausalLM", "MixtralModel", read_mixtral},
+    [HF_QWEN2_MOE] = {"qwen2_moe", "Qwen2MoeForCausalLM", "Qwen2MoeModel", read_qwen2_moe},
+    [HF_QWEN3_MOE] = {"qwen3_moe", "Qwen3MoeForCausalLM", "Qwen3MoeModel", read_qwen3_moe},
+    [HF_PHI3] = {"phi3", "Phi3ForCausalLM", "Phi3Model", read_phi3},
+    [HF_GEMMA2] = {"gemma2", "Gemma2ForCausalLM", "Gemma2Model", read_gemma2},
+    [HF_GEMMA3] = {"gemma3_text", "Gemma3ForCausalLM", "Gemma3TextModel", read_gemma3},
 };
 
-static const struct family *find_family(struct hf *h)
+const char *hf_family_name(enum hf_family f)
 {
-    const char *type = NULL;
-    if (!h->code)
-        h->code = json_need_str(h->o, h->path, "model_type", &type, h->e);
-    for (size_t i = 0; !h->code && i < sizeof(families) / sizeof(families[0]); i++)
-        if (strcmp(type, families[i].type) == 0)
-            return &families[i];
-    if (type)
-        hf_config_refuse(h, "model_type", type, "weft runs gpt2, llama, mistral and qwen2");
-    return NULL;
+    return readers[f].type;
 }
 
-static void check_architecture(struct hf *h, const struct family *f)
+const char *hf_family_architecture(enum hf_family f)
 {
-    const struct json *v = get(h, "architectures");
-    if (!v)
+    return readers[f].architecture;
+}
+
+static enum hf_family find_family(struct hf_reader *h)
+{
+    const char *type = NULL;
+    struct buf all = {0};
+    if (!h->code)
+        h->code = json_need_str(h->o, h->path, "model_type", &type, h->e);
+    for (int i = 0; type && i < HF_FAMILIES; i++)
+        if (strcmp(type, readers[i].type) == 0)
+            return (enum hf_family)i;
+    for (int i = 0; i < HF_FAMILIES; i++)
+        buf_addf(&all, "%s%s", i ? ", " : "weft knows ", readers[i].type);
+    if (type)
+        hf_refuse(h, "model_type", type, buf_str(&all));
+    buf_finish(&all);
+    return HF_FAMILIES;
+}
+
+static void check_architecture(struct hf_reader *h, enum hf_family f)
+{
+    const struct json *v = hf_get(h, "architectures");
+    if (!v || h->code)
         return;
     if (v->kind != JSON_ARRAY || !v->length || v->child[0].kind != JSON_STRING) {
-        malformed(h, "architectures", "an array of texts");
+        hf_malformed(h, "architectures", "an array of texts");
         return;
     }
     const char *name = v->child[0].string;
-    if (strcmp(name, f->architecture) != 0 && strcmp(name, f->bare) != 0)
-        hf_config_refuse(h, "architectures", name,
-                         "weft runs language models, with a head over the vocabulary");
+    if (strcmp(name, readers[f].architecture) != 0 && strcmp(name, readers[f].bare) != 0)
+        hf_refuse(h, "architectures", name,
+                  "weft converts language models, with a head over the vocabulary");
 }
 
-static int read_root(struct hf *h, struct spec *ret)
+/* Biases as the spec has them: on all linear layers, on queries, keys and values, or neither. */
+static void settle(struct hf_model *m)
 {
-    struct spec s = {0};
-    const struct family *f = find_family(h);
-    if (f) {
-        check_architecture(h, f);
-        f->read(h, &s);
-        s.vocab = s.padded_vocab = need_int(h, "vocab_size");
-        s.init_std = real_or(h, "initializer_range", 0.02);
+    struct spec *s = &m->spec;
+    s->bias = m->qkv_bias && m->out_bias && m->mlp_bias;
+    s->qkv_bias = m->qkv_bias && !m->out_bias && !m->mlp_bias;
+    if (!s->bias && !s->qkv_bias && (m->qkv_bias || m->out_bias || m->mlp_bias))
+        s->features |= SPEC_PART_BIAS;
+    if (m->qk_norm)
+        s->features |= SPEC_QK_NORM;
+    if (m->experts)
+        s->features |= SPEC_EXPERTS;
+    spec_settle(s);
+}
+
+static int check_model(struct hf_reader *h, const struct hf_model *m)
+{
+    enum { EXPERTS_MAX = 1 << 16, FFN_MAX = 1 << 24 };
+    if (spec_check(&m->spec, h->e)) {
+        if (h->e)
+            h->e->code = ERR_DATA;
+        err_wrap(h->e, "%s", h->path);
+        return ERR_DATA;
     }
-    if (h->code)
-        return h->code;
-    spec_settle(&s);
-    if (spec_check(&s, h->e))
-        return err_wrap(h->e, "%s", h->path);
-    *ret = s;
+    if (m->experts < 0 || m->experts > EXPERTS_MAX || m->expert_ffn < 0 ||
+        m->expert_ffn > FFN_MAX || m->shared_ffn < 0 || m->shared_ffn > FFN_MAX ||
+        (m->experts && !m->expert_ffn))
+        return err_set(h->e, ERR_DATA,
+                       "%s: %lld experts with an MLP of %lld, and a shared one of %lld, are none",
+                       h->path, (long long)m->experts, (long long)m->expert_ffn,
+                       (long long)m->shared_ffn);
     return 0;
 }
 
-int spec_from_hf(const char *path, struct spec *ret, struct err *e)
+static int read_root(struct hf_reader *h, const struct hf_ignore *ignore, struct hf_model *ret)
+{
+    enum hf_family f = find_family(h);
+    if (h->code)
+        return h->code;
+    *ret = (struct hf_model){.family = f};
+    check_architecture(h, f);
+    hf_check_keys(h, f, ignore);
+    if (!h->code)
+        readers[f].read(h, ret);
+    ret->spec.vocab = ret->spec.padded_vocab = hf_need_int(h, "vocab_size");
+    ret->spec.init_std = hf_real(h, "initializer_range", 0.02);
+    settle(ret);
+    return h->code ? h->code : check_model(h, ret);
+}
+
+static int read_doc(const char *name, struct json_doc *doc, const struct hf_ignore *ignore,
+                    struct hf_model *ret, struct err *e)
+{
+    struct hf_reader h = {json_root(doc), name, e, 0};
+    int code = h.o->kind == JSON_OBJECT ? read_root(&h, ignore, ret)
+                                        : err_set(e, ERR_DATA, "%s: not a JSON object", name);
+    json_close(doc);
+    return code;
+}
+
+int hf_config_open(const char *path, const struct hf_ignore *ignore, struct hf_model *ret,
+                   struct err *e)
 {
     struct json_doc *doc;
     int code = json_open(path, CONFIG_MAX, &doc, e);
-    if (code)
-        return code;
-    struct hf h = {json_root(doc), path, e, 0};
-    code = h.o->kind == JSON_OBJECT ? read_root(&h, ret)
-                                    : err_set(e, ERR_DATA, "%s: not a JSON object", path);
-    json_close(doc);
-    return code;
+    return code ? code : read_doc(path, doc, ignore, ret, e);
+}
+
+int hf_config_parse(const char *name, const char *text, size_t n, const struct hf_ignore *ignore,
+                    struct hf_model *ret, struct err *e)
+{
+    struct json_doc *doc;
+    int code = json_parse(name, text, n, &doc, e);
+    return code ? code : read_doc(name, doc, ignore, ret, e);
+}
+
+/* ---- a family for a spec ------------------------------------------------------------------- */
+
+int hf_model_of_spec(const struct spec *s, const char *name, struct hf_model *ret, struct err *e)
+{
+    bool rope = s->position == SPEC_ROPE, layernorm = s->norm == SPEC_LAYERNORM;
+    bool gated = s->act == SPEC_SWIGLU;
+    struct hf_model m = {.spec = *s};
+    m.qkv_bias = s->bias || s->qkv_bias;
+    m.out_bias = m.mlp_bias = s->bias;
+    if (s->features)
+        return err_set(e, ERR_USAGE, "%s: it has no config.json, which its family needs", name);
+    if (layernorm && !rope && !gated && s->bias && s->kv_heads == s->heads &&
+        s->hidden == s->heads * s->head_dim)
+        m.family = HF_GPT2;
+    else if (layernorm && rope && !gated && s->bias && s->kv_heads == s->heads &&
+             s->rope_scaling == SPEC_ROPE_PLAIN && s->hidden == s->heads * s->head_dim)
+        m.family = HF_GPT_NEOX;
+    else if (!layernorm && rope && gated && !s->qkv_bias && s->rope_percent == 1)
+        m.family = HF_LLAMA;
+    else if (!layernorm && rope && gated && s->qkv_bias && s->rope_percent == 1 &&
+             s->hidden == s->heads * s->head_dim)
+        m.family = HF_QWEN2;
+    else
+        return err_set(e, ERR_USAGE,
+                       "%s: no family of transformers has %s with %s positions, %s, %s", name,
+                       layernorm ? "LayerNorm" : "RMSNorm", rope ? "rotary" : "learned",
+                       gated ? "SwiGLU" : "GELU",
+                       s->bias       ? "biases"
+                       : s->qkv_bias ? "biases on queries, keys and values"
+                                     : "no biases");
+    *ret = m;
+    return 0;
 }

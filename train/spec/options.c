@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/spec/options.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/core/buf.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "train/spec/hf.h"
 #include "base/format/json.h"
 
 struct alone {
@@ -127,7 +131,15 @@ static int check_agreement(const struct spec_flags *f, const struct spec *s, str
 
 static int from_file(const struct spec_flags *f, int64_t vocab, struct spec *s, struct err *e)
 {
-    int code = spec_from_hf(f->hf_config, s, e);
+    struct hf_ignore ignore = {f->ignored_keys.item, f->ignored_keys.n};
+    struct hf_model m;
+    char *path = file_is_dir(f->hf_config) ? path_join(f->hf_config, "config.json")
+                                           : mem_strdup(f->hf_config);
+    int code = hf_config_open(path, &ignore, &m, e);
+    if (!code)
+        code = spec_can_run(&m.spec, path, e);
+    free(path);
+    *s = m.spec;
     if (!code)
         code = check_agreement(f, s, e);
     if (code)

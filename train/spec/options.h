@@ -45,8 +45,9 @@ struct spec_flags {
     bool untie;      /* --untie-embeddings-and-output-weights */
     double init_std; /* --init-method-std */
     double attention_dropout, hidden_dropout;
-    const char *hf_config; /* --hf-config */
-    uint64_t given;        /* private: which of them somebody named (spec_flags_note) */
+    const char *hf_config;        /* --hf-config: a file, or the folder that has it */
+    struct opt_list ignored_keys; /* --ignore-config-key */
+    uint64_t given;               /* private: which of them somebody named (spec_flags_note) */
 };
 
 /* Bounds only keep out what is no number of its kind; spec_check judges the model as a whole. */
@@ -145,8 +146,13 @@ struct spec_flags {
         OPT_ROW(.name = "hf-config", .type = OPT_TEXT, .offset = offsetof(S, m.hf_config),         \
                 .meta = "PATH", .group = "model", .verbs = v,                                      \
                 .brief = "take the model from a config.json",                                      \
-                .help = "take the model from a Hugging Face config.json (gpt2, llama, mistral, "   \
-                        "qwen2)")
+                .help = "take the model from a Hugging Face config.json, or from the folder that " \
+                        "has it (gpt2, llama, mistral, qwen2)"),                                   \
+        OPT_ROW(.name = "ignore-config-key", .type = OPT_LIST,                                     \
+                .offset = offsetof(S, m.ignored_keys), .meta = "KEY", .group = "model",            \
+                .verbs = v, .brief = "pass over this key of a config.json",                        \
+                .help = "pass over this key of a Hugging Face config.json, which weft does not "   \
+                        "know or has no model for")
 
 /*
  * Notes which of the options were named by a preset, a file or a flag. It matters beside

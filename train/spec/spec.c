@@ -8,7 +8,7 @@ enum { SIZE_MAX_DIM = 1 << 28, LAYERS_MAX = 10000 };
 
 /* ---- the fields, as a checkpoint names them ------------------------------------------------ */
 
-enum field_kind { FIELD_INT, FIELD_REAL, FIELD_BOOL, FIELD_NOT, FIELD_CHOICE };
+enum field_kind { FIELD_INT, FIELD_REAL, FIELD_BOOL, FIELD_NOT, FIELD_CHOICE, FIELD_FEATURES };
 
 struct field {
     const char *key; /* the option's name where there is one */
@@ -58,11 +58,89 @@ static const struct field fields[] = {
     FIELD("init-method-std", FIELD_REAL, 0.02, init_std, NULL),
     FIELD("hidden-dropout", FIELD_REAL, 0, hidden_dropout, NULL),
     FIELD("attention-dropout", FIELD_REAL, 0, attention_dropout, NULL),
+    FIELD("features", FIELD_FEATURES, 0, features, NULL),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
 _Static_assert(sizeof(enum spec_norm) == sizeof(int), "an enum is read and written as an int");
+
+static int spec_wrong(const struct field *f, const char *name, const char *want, struct err *e)
+{
+    return err_set(e, ERR_DATA, "%s: \"%s\" of the model is missing or is not %s", name, f->key,
+                   want);
+}
+
+/* ---- features ------------------------------------------------------------------------------ */
+
+static const struct {
+    unsigned bit;
+    const char *key, *words;
+} features[] = {
+    {SPEC_QK_NORM, "qk-layernorm", "norms on queries and keys"},
+    {SPEC_EXPERTS, "experts", "a mixture of experts"},
+    {SPEC_PARALLEL_RESIDUAL, "parallel-residual", "attention and MLP in parallel"},
+    {SPEC_POST_NORM, "post-norm", "norms after attention and MLP"},
+    {SPEC_ZERO_CENTERED, "zero-centered-norm", "norm weights stored less one"},
+    {SPEC_SOFTCAP, "logit-softcapping", "logit soft-capping"},
+    {SPEC_WINDOW, "sliding-window", "sliding-window attention"},
+    {SPEC_ROPE_OTHER, "rope-other", "rotary scaling other than llama3"},
+    {SPEC_GATED_GELU, "gated-gelu", "a gated MLP with GELU"},
+    {SPEC_EMBED_SCALE, "embedding-scale", "scaled embeddings"},
+    {SPEC_QUERY_SCALE, "query-scale", "a query scale of its own"},
+    {SPEC_PART_BIAS, "part-bias", "biases on some linear layers alone"},
+};
+
+enum { FEATURES = sizeof(features) / sizeof(features[0]) };
+
+static void write_features(unsigned bits, struct buf *out)
+{
+    const char *comma = "";
+    buf_addc(out, '[');
+    for (int i = 0; i < FEATURES; i++) {
+        if (!(bits & features[i].bit))
+            continue;
+        buf_addf(out, "%s\"%s\"", comma, features[i].key);
+        comma = ", ";
+    }
+    buf_addc(out, ']');
+}
+
+static int read_features(const struct field *f, const struct json *v, const char *name,
+                         unsigned *ret, struct err *e)
+{
+    *ret = 0;
+    if (!v || v->kind != JSON_ARRAY)
+        return spec_wrong(f, name, "an array of texts", e);
+    for (size_t i = 0; i < v->length; i++) {
+        int k = 0;
+        if (v->child[i].kind != JSON_STRING)
+            return spec_wrong(f, name, "an array of texts", e);
+        while (k < FEATURES && strcmp(v->child[i].string, features[k].key) != 0)
+            k++;
+        if (k == FEATURES)
+            return err_set(e, ERR_DATA,
+                           "%s: this weft does not know the feature \"%s\" of the model", name,
+                           v->child[i].string);
+        *ret |= features[k].bit;
+    }
+    return 0;
+}
+
+int spec_can_run(const struct spec *s, const char *name, struct err *e)
+{
+    struct buf b = {0};
+    for (int i = 0; i < FEATURES; i++)
+        if (s->features & features[i].bit)
+            buf_addf(&b, "%s%s", b.len ? ", " : "", features[i].words);
+    int code = b.len ? err_set(e, ERR_USAGE, "%s: train cannot run this model yet: it has %s", name,
+                               buf_str(&b))
+                     : 0;
+    buf_finish(&b);
+    return code;
+}
+
+/* ---- JSON both ways ------------------------------------------------------------------------ */
 
 static void write_field(const struct field *f, const struct spec *s, struct buf *out)
 {
@@ -85,6 +163,9 @@ static void write_field(const struct field *f, const struct spec *s, struct buf 
         jsonw_string(out, text, strlen(text));
         break;
     }
+    case FIELD_FEATURES:
+        write_features(s->features, out);
+        break;
     }
 }
 
@@ -92,16 +173,12 @@ void spec_to_json(const struct spec *s, struct buf *out)
 {
     buf_addc(out, '{');
     for (int i = 0; i < FIELDS; i++) {
+        if (fields[i].kind == FIELD_FEATURES && !s->features)
+            continue; /* earlier versions of weft refuse the key */
         buf_adds(out, i ? ", " : "");
         write_field(&fields[i], s, out);
     }
     buf_addc(out, '}');
-}
-
-static int wrong(const struct field *f, const char *name, const char *want, struct err *e)
-{
-    return err_set(e, ERR_DATA, "%s: \"%s\" of the model is missing or is not %s", name, f->key,
-                   want);
 }
 
 static int read_choice(const struct field *f, const struct json *v, const char *name, int *ret,
@@ -118,7 +195,7 @@ static int read_choice(const struct field *f, const struct json *v, const char *
                        "%s: \"%s\" of the model is \"%s\", which this weft does not "
                        "know",
                        name, f->key, v->string);
-    return wrong(f, name, "a text", e);
+    return spec_wrong(f, name, "a text", e);
 }
 
 /* The value of a model whose file does not have the field. */
@@ -139,6 +216,9 @@ static void set_usual(const struct field *f, struct spec *s)
         return;
     case FIELD_CHOICE:
         *(int *)p = (int)v;
+        return;
+    case FIELD_FEATURES:
+        *(unsigned *)p = 0;
         return;
     }
 }
@@ -165,22 +245,24 @@ static int read_field(const struct field *f, const struct json *o, const char *n
     switch (f->kind) {
     case FIELD_INT:
         if (!v || v->kind != JSON_INT)
-            return wrong(f, name, "a whole number", e);
+            return spec_wrong(f, name, "a whole number", e);
         *(int64_t *)p = v->integer;
         return 0;
     case FIELD_REAL:
         if (!v || (v->kind != JSON_INT && v->kind != JSON_REAL))
-            return wrong(f, name, "a number", e);
+            return spec_wrong(f, name, "a number", e);
         *(double *)p = v->real;
         return 0;
     case FIELD_BOOL:
     case FIELD_NOT:
         if (!v || v->kind != JSON_BOOL)
-            return wrong(f, name, "true or false", e);
+            return spec_wrong(f, name, "true or false", e);
         *(bool *)p = v->boolean == (f->kind == FIELD_BOOL);
         return 0;
     case FIELD_CHOICE:
         return read_choice(f, v, name, p, e);
+    case FIELD_FEATURES:
+        return read_features(f, v, name, p, e);
     }
     BUG("field kind %d", (int)f->kind);
 }

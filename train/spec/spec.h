@@ -21,6 +21,25 @@ enum spec_act { SPEC_GELU_TANH, SPEC_GELU_ERF, SPEC_SWIGLU };
 enum spec_position { SPEC_LEARNED, SPEC_ROPE };
 enum spec_rope_scaling { SPEC_ROPE_PLAIN, SPEC_ROPE_LLAMA3 };
 
+/*
+ * What a model of another program may have and train cannot run yet: bits of spec.features. Such a
+ * model is converted, inspected and verified all the same.
+ */
+enum spec_feature {
+    SPEC_QK_NORM = 1 << 0,           /* norms on queries and keys, per head */
+    SPEC_EXPERTS = 1 << 1,           /* a mixture of experts */
+    SPEC_PARALLEL_RESIDUAL = 1 << 2, /* attention and MLP both read the block's input */
+    SPEC_POST_NORM = 1 << 3,         /* norms after attention and after the MLP */
+    SPEC_ZERO_CENTERED = 1 << 4,     /* norm weights are stored less one */
+    SPEC_SOFTCAP = 1 << 5,           /* logits of attention or of the head pass through tanh */
+    SPEC_WINDOW = 1 << 6,            /* attention over a window of positions */
+    SPEC_ROPE_OTHER = 1 << 7,        /* rotary scaling other than llama3, or a base per layer */
+    SPEC_GATED_GELU = 1 << 8,        /* a gated MLP with GELU */
+    SPEC_EMBED_SCALE = 1 << 9,       /* embeddings are multiplied by sqrt(hidden) */
+    SPEC_QUERY_SCALE = 1 << 10,      /* queries are scaled by something else than their width */
+    SPEC_PART_BIAS = 1 << 11         /* biases on attention or on the MLP alone */
+};
+
 struct spec {
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn;
     int64_t vocab;         /* true size: ids are below it */
@@ -37,6 +56,7 @@ struct spec {
     bool tied;                               /* the head is the word embedding */
     bool bias;                               /* on linear layers (and LayerNorm always has one) */
     bool qkv_bias;                           /* on q, k, v alone (Qwen 2) */
+    unsigned features;                       /* bits of enum spec_feature: 0 for what train runs */
     double init_std; /* N(0, std); outputs of attention and MLP std / sqrt(2 layers) */
     double hidden_dropout, attention_dropout; /* training only */
 };
@@ -69,11 +89,9 @@ int spec_from_json(const struct json *o, const char *name, struct spec *ret, str
  */
 bool spec_differ(const struct spec *a, const struct spec *b, struct buf *out);
 
-/*
- * From a Hugging Face config.json: model_type gpt2, llama, mistral, qwen2. What weft cannot run
- * is ERR_USAGE by name.
- */
-int spec_from_hf(const char *path, struct spec *ret, struct err *e);
+/* ERR_USAGE names the features of the model that train lacks; 0 when it has none. `name` is the
+ * file or checkpoint that the model comes from. */
+int spec_can_run(const struct spec *s, const char *name, struct err *e);
 
 /*
  * Floating-point operations of one training step over `batch` sequences of `length`: the

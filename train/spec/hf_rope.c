@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Rotary positions of a config.json. transformers 4 writes rope_theta, partial_rotary_factor (or
+ * rotary_pct, rotary_emb_base) and rope_scaling; transformers 5 writes all of it into
+ * rope_parameters, for Gemma 3 once per type of layer. Both may stand in one file and must agree.
+ */
+
+#include <string.h>
+
+#include "train/spec/hf_read.h"
+
+static const char *const rope_keys[] = {"rope_type",        "type",
+                                        "rope_theta",       "partial_rotary_factor",
+                                        "factor",           "low_freq_factor",
+                                        "high_freq_factor", "original_max_position_embeddings",
+                                        "attention_factor", "beta_fast",
+                                        "beta_slow",        "mscale",
+                                        "mscale_all_dim",   "truncate",
+                                        "short_factor",     "long_factor",
+                                        "short_mscale",     "long_mscale"};
+
+/* Types of scaling that are carried along in the configuration but not run. */
+static const char *const carried[] = {"linear", "dynamic", "yarn", "longrope", "su"};
+
+static bool rope_among(const char *word, const char *const *list, size_t n)
+{
+    bool found = false;
+    for (size_t i = 0; i < n; i++)
+        found |= !strcmp(word, list[i]);
+    return found;
+}
+
+/* One fact under several names, whose values must be equal. `seen`: one of them was there. */
+static void rope_number(struct hf_reader *h, const char *key, bool *seen, double *v)
+{
+    const struct json *j = hf_get(h, key);
+    double x = hf_real(h, key, 0);
+    if (!j || h->code)
+        return;
+    if (*seen && x != *v)
+        h->code =
+            err_set(h->e, ERR_DATA, "%s: \"%s\" is %.10g, and another key for the same says %.10g",
+                    h->path, key, x, *v);
+    *seen = true;
+    *v = x;
+}
+
+struct rope_seen {
+    bool theta, percent;
+};
+
+/* rope_scaling, rope_parameters, or one layer type's part of the latter. */
+static void rope_object(struct hf_reader *h, const char *key, const struct json *v,
+                        struct rope_seen *seen, struct spec *s)
+{
+    struct hf_reader in = {v, h->path, h->e, h->code};
+    if (in.code)
+        return;
+    for (size_t i = 0; i < v->length; i++)
+        if (!rope_among(v->child[i].key, rope_keys, sizeof(rope_keys) / sizeof(*rope_keys))) {
+            in.code = err_set(h->e, ERR_DATA, "%s: the key \"%s\" of \"%s\" is not known", h->path,
+                              v->child[i].key, key);
+            break;
+        }
+    const char *type = hf_text(&in, "rope_type", hf_text(&in, "type", "default"));
+    rope_number(&in, "rope_theta", &seen->theta, &s->rope_base);
+    rope_number(&in, "partial_rotary_factor", &seen->percent, &s->rope_percent);
+    if (strcmp(type, "llama3") == 0) {
+        s->rope_scaling = SPEC_ROPE_LLAMA3;
+        s->rope_factor = hf_real(&in, "factor", 0);
+        s->rope_low = hf_real(&in, "low_freq_factor", 0);
+        s->rope_high = hf_real(&in, "high_freq_factor", 0);
+        s->rope_old_length = hf_need_int(&in, "original_max_position_embeddings");
+    } else if (rope_among(type, carried, sizeof(carried) / sizeof(*carried))) {
+        s->features |= SPEC_ROPE_OTHER;
+    } else if (strcmp(type, "default") != 0) {
+        hf_refuse(&in, key, type, "this type of rotary scaling is not known");
+    }
+    h->code = in.code;
+}
+
+static void rope_scaling(struct hf_reader *h, const char *key, struct rope_seen *seen,
+                         struct spec *s)
+{
+    const struct json *v = hf_get(h, key);
+    if (!v || h->code)
+        return;
+    if (v->kind != JSON_OBJECT) {
+        hf_malformed(h, key, "an object");
+        return;
+    }
+    const struct json *full = json_get(v, "full_attention");
+    const struct json *local = json_get(v, "sliding_attention");
+    if (!full && !local) {
+        rope_object(h, key, v, seen, s);
+        return;
+    }
+    struct rope_seen other = {0};
+    struct spec scratch = *s;
+    for (size_t i = 0; i < v->length; i++) {
+        bool is_full = &v->child[i] == full;
+        if (!is_full && &v->child[i] != local)
+            hf_refuse(h, key, v->child[i].key, "this type of layer is not known");
+        else if (v->child[i].kind == JSON_OBJECT)
+            rope_object(h, key, &v->child[i], is_full ? seen : &other, is_full ? s : &scratch);
+        else if (v->child[i].kind != JSON_NULL)
+            hf_malformed(h, key, "an object of objects");
+    }
+    s->features |= SPEC_ROPE_OTHER;
+}
+
+void hf_read_rope(struct hf_reader *h, double theta, struct spec *s)
+{
+    struct rope_seen seen = {0};
+    s->position = SPEC_ROPE;
+    s->rope_base = theta;
+    s->rope_percent = 1;
+    rope_number(h, "rope_theta", &seen.theta, &s->rope_base);
+    rope_number(h, "rotary_emb_base", &seen.theta, &s->rope_base);
+    rope_number(h, "partial_rotary_factor", &seen.percent, &s->rope_percent);
+    rope_number(h, "rotary_pct", &seen.percent, &s->rope_percent);
+    rope_scaling(h, "rope_scaling", &seen, s);
+    rope_scaling(h, "rope_parameters", &seen, s);
+}
