@@ -10,16 +10,13 @@
 #include "prep/tools/sample.h"
 
 /* Numbers of documents or samples, as `option` has them. */
-static int inspect_parse(const struct opt_list *l, const char *option, uint64_t *ret, struct err *e)
+static int inspect_parse(const struct opt_list *l, const char *option, struct number_range *ret,
+                         struct err *e)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        char *end;
-        ret[i] = strtoull(l->item[i], &end, 10);
-        if (end == l->item[i] || *end || l->item[i][0] == '-')
-            return err_set(e, ERR_USAGE, "%s: '%s' is not a number (integers from 0)", option,
-                           l->item[i]);
-    }
-    return 0;
+    int code = 0;
+    for (size_t i = 0; i < l->n && !code; i++)
+        code = range_parse(l->item[i], option, &ret[i], e);
+    return code;
 }
 
 static int show_shard(const struct cmd *c, const struct tokenizer *tok, struct buf *out,
@@ -32,7 +29,7 @@ static int show_shard(const struct cmd *c, const struct tokenizer *tok, struct b
                 c->opts->nfile);
         return c->opts->nfile ? ERR_USAGE : opts_hint_swallowed(c->opts, e);
     }
-    uint64_t *document = mem_new(o->documents.n + 1, sizeof(*document));
+    struct number_range *document = mem_new(o->documents.n + 1, sizeof(*document));
     progress_init(&meter, WEFT_PREFIX "prep inspect", "MB", 1e6, 0, o->common.quiet);
     const struct inspect_request q = {.prefix = c->opts->file[0],
                                       .check = o->check,
@@ -84,7 +81,7 @@ static int show_samples(const struct cmd *c, const struct tokenizer *tok, struct
                        option[o->part]);
     if (code)
         return code;
-    uint64_t *sample = mem_new(o->samples.n, sizeof(*sample));
+    struct number_range *sample = mem_new(o->samples.n, sizeof(*sample));
     const struct sample_request q = {.data = &o->data,
                                      .prefix = c->opts->nfile ? c->opts->file[0] : NULL,
                                      .split = has_parts(o) ? NULL : o->split,

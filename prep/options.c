@@ -211,16 +211,17 @@ const struct opt prep_rows[] = {
     OPT_ROW(.name = "json", .type = OPT_SWITCH, AT(json), .group = "inspection",
             .verbs = INSPECT | BLEND, .basic = true, .brief = "print JSON",
             .help = "print one JSON object, or one per sample"),
-    OPT_ROW(.name = "documents", .type = OPT_LIST, AT(documents), .meta = "K",
+    OPT_ROW(.name = "documents", .type = OPT_LIST, AT(documents), .meta = "K|K-L",
             .group = "inspection", .numbers = true, .verbs = INSPECT, .basic = true,
-            .brief = "documents to show, from 0",
-            .help = "documents to show as well, counted from 0: their ids, and their text if a "
-                    "tokenizer is given"),
+            .brief = "documents to show, from 0: 3 5-7 20-",
+            .help = "documents to show as well, numbers and ranges counted from 0 (3, 5-7, 20-, "
+                    "-7): their ids, and their text if a tokenizer is given"),
 
-    OPT_ROW(.name = "samples", .type = OPT_LIST, AT(samples), .meta = "K", .group = "inspection",
-            .numbers = true, .verbs = INSPECT, .basic = true, .brief = "samples to show, from 0",
-            .help = "show these samples of a run's order instead, counted from 0, as the trainer "
-                    "gets them; (ids) have no loss"),
+    OPT_ROW(.name = "samples", .type = OPT_LIST, AT(samples), .meta = "K|K-L",
+            .group = "inspection", .numbers = true, .verbs = INSPECT, .basic = true,
+            .brief = "samples to show, from 0: 3 5-7",
+            .help = "show these samples of a run's order instead, numbers and ranges counted from "
+                    "0, as the trainer reads them; ids in parentheses have no loss"),
     OPT_ROW(.name = "part", .type = OPT_CHOICE, AT(part), .def = "train",
             .meta = "train|valid|test", .group = "inspection", .verbs = INSPECT, .needs = "samples",
             .help = "part whose order is shown"),

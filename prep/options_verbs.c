@@ -32,7 +32,7 @@ static const struct opt_verb verbs[] = {
      .help = "show what a data set holds",
      .examples = WEFT_PREFIX
      "prep inspect corpus_text_document --check\n" WEFT_PREFIX
-     "prep inspect corpus_text_document --documents 0 7 --tokenizer spm.model\n" WEFT_PREFIX
+     "prep inspect corpus_text_document --documents 0 5-7 --tokenizer spm.model\n" WEFT_PREFIX
      "prep inspect corpus_text_document --samples 0 1 --seq-length 1024 --num-samples 1600 "
      "--tokenizer spm.model\n",
      .takes_files = true},

@@ -150,13 +150,19 @@ static int take_denial(struct cursor *c, const char *name, size_t n, bool has_va
     return 0;
 }
 
+/* "7", "-7" */
+static bool is_numeric(const char *s)
+{
+    return isdigit((unsigned char)s[*s == '-']);
+}
+
 /* The values that stand in the words behind the option. */
 static int take_values(struct cursor *c, struct flag *f)
 {
     const struct opt *row = opt_row(c->o->table, f->row);
     bool list = row->type == OPT_LIST;
     while (c->i < c->argc && !is_option(c->argv[c->i]) && (list || !f->ntext) &&
-           !(row->numbers && f->ntext && !isdigit((unsigned char)c->argv[c->i][0])))
+           !(row->numbers && f->ntext && !is_numeric(c->argv[c->i])))
         opt_add_text(f, c->argv[c->i++]);
     if (f->ntext > 1)
         c->o->swallowed =

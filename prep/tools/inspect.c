@@ -95,10 +95,6 @@ static int read_document(const struct inspection *x, uint64_t d, struct tok_ids 
 {
     uint64_t first, end;
     int64_t limit = x->q->tok ? tok_info(x->q->tok)->vocab_size : SHARD_ANY_ID;
-    if (d >= x->shard.ndocs)
-        return err_set(e, ERR_USAGE,
-                       "--documents: %" PRIu64 " is not there, %s has %" PRIu64 " documents", d,
-                       x->shard.prefix, x->shard.ndocs);
     int code = shard_document(&x->shard, d, &first, &end, e);
     ids->n = 0;
     for (uint64_t i = first; i < end && !code; i++) {
@@ -148,10 +144,16 @@ static int put_documents(const struct inspection *x, struct buf *out, struct err
     struct tok_work *w = x->q->tok && x->q->ndocuments ? tok_work_create(x->q->tok) : NULL;
     struct tok_ids ids = {0};
     int code = 0;
+    bool more = false;
     for (size_t i = 0; i < x->q->ndocuments && !code; i++) {
-        if (x->q->json && i)
-            buf_adds(out, ", ");
-        code = put_document(x, x->q->document[i], w, &ids, out, e);
+        const struct number_range *r = &x->q->document[i];
+        uint64_t last = 0;
+        code = range_last(r, x->shard.ndocs, "document", x->shard.prefix, &last, e);
+        for (uint64_t d = r->first; !code && d <= last; d++, more = true) {
+            if (x->q->json && more)
+                buf_adds(out, ", ");
+            code = put_document(x, d, w, &ids, out, e);
+        }
     }
     tok_work_destroy(w);
     tok_ids_finish(&ids);

@@ -13,16 +13,17 @@
 
 #include "base/core/buf.h"
 #include "base/core/err.h"
+#include "prep/tools/range.h"
 #include "tok/tokenizer/tokenizer.h"
 
 struct inspect_request {
     const char *prefix; /* with or without .bin or .idx behind it */
     bool check;         /* every length, offset and id; the manifest's digests */
     bool json;
-    const uint64_t *document; /* to be shown */
-    size_t ndocuments;
-    const struct tokenizer *tok; /* decodes them, and bounds the ids; may be NULL */
-    int64_t vocab_size;          /* bounds the ids where no tokenizer is named; 0: the manifest's */
+    const struct number_range *document; /* to be shown */
+    size_t ndocuments;                   /* ranges */
+    const struct tokenizer *tok;         /* decodes them, and bounds the ids; may be NULL */
+    int64_t vocab_size; /* bounds the ids where no tokenizer is named; 0: the manifest's */
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes checked; may be NULL */
     void *arg;
 };

@@ -227,10 +227,6 @@ static int sample_show(struct view *v, uint64_t k, struct buf *out, struct err *
     const struct feed f = feed_of(v);
     struct buf text = {0};
     uint64_t at;
-    if (k >= f.count)
-        return err_set(e, ERR_USAGE,
-                       "--samples: %" PRIu64 " is not there, the %s order has %" PRIu64 " samples",
-                       k, part_name(v->q->part), f.count);
     const char *prefix = origin(v, k, &at);
     int code = batch_fill(&f, &v->layout, k, 0, &v->batch, e);
     if (!code && v->work)
@@ -243,6 +239,17 @@ static int sample_show(struct view *v, uint64_t k, struct buf *out, struct err *
     return code;
 }
 
+static int show_range(struct view *v, const struct number_range *r, struct buf *out, struct err *e)
+{
+    char where[48];
+    uint64_t last = 0;
+    snprintf(where, sizeof(where), "the order for %s", part_name(v->q->part));
+    int code = range_last(r, feed_of(v).count, "sample", where, &last, e);
+    for (uint64_t k = r->first; !code && k <= last; k++)
+        code = sample_show(v, k, out, e);
+    return code;
+}
+
 int sample_run(const struct sample_request *q, struct buf *out, struct err *e)
 {
     struct view v = {.q = q};
@@ -251,7 +258,7 @@ int sample_run(const struct sample_request *q, struct buf *out, struct err *e)
         batch_init(&v.batch, 1, q->seq_length);
         v.work = q->tok ? tok_work_create(q->tok) : NULL;
         for (size_t i = 0; i < q->n && !code; i++)
-            code = sample_show(&v, q->sample[i], out, e);
+            code = show_range(&v, &q->sample[i], out, e);
         tok_work_destroy(v.work);
         batch_finish(&v.batch);
     }

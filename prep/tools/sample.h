@@ -16,6 +16,7 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 #include "dataset/sample/options.h"
+#include "prep/tools/range.h"
 #include "tok/tokenizer/tokenizer.h"
 
 struct sample_request {
@@ -25,8 +26,8 @@ struct sample_request {
     uint32_t seq_length, seed;
     uint64_t samples; /* of the part, the run's; SAMPLES_ALL: every sample once */
     enum part part;
-    const uint64_t *sample; /* to be shown: places in the order */
-    size_t n;
+    const struct number_range *sample; /* to be shown: places in the order */
+    size_t n;                          /* ranges */
     bool eod_mask_loss, reset_position_ids, reset_attention_mask;
     const struct tokenizer
         *tok; /* decodes, bounds the ids, knows the end of document; may be NULL */

@@ -25,7 +25,17 @@ out_has "document 0: 3 tokens"
 out_has "  1 2 3"
 out_has "two two one <|endoftext|>"
 expect 2 "$PREP" inspect $d --documents 4
-err_has "4 documents"
+err_has "there is no document 4: c_text_document has 4 documents"
+expect 0 "$PREP" inspect --documents 2-3 0 "$d"
+check [ "$(grep -o '^document [0-9]*' .out | tr '\n' ' ')" = "document 2 document 3 document 0 " ]
+expect 0 "$PREP" inspect $d --documents -1,3-
+check [ "$(grep -o '^document [0-9]*' .out | tr '\n' ' ')" = "document 0 document 1 document 3 " ]
+expect 0 "$PREP" inspect $d --documents 1-2 --json
+check python3 -c 'import json; assert [d["document"] for d in json.load(open(".out"))["shown"]] == [1, 2]'
+expect 2 "$PREP" inspect $d --documents 2-4
+err_has "there is no document 4"
+expect 2 "$PREP" inspect $d --documents 3-2
+err_has "--documents: the range 3-2 ends before it begins"
 expect 2 "$PREP" inspect $d --documents x
 
 t "inspect answers as JSON"
@@ -54,7 +64,9 @@ d = json.load(open(".out"))
 assert len(d["tokens"]) == len(d["labels"]) == 4 and d["tokens"][1:] == d["labels"][:3]
 assert d["part"] == "train" and d["sample"] == 0 and d["loss_mask"] == [1] * 4'
 expect 2 "$PREP" inspect $d --samples 2 --seq-length 4 --num-samples 2 --split 1,0,0
-err_has "2 is not there"
+err_has "there is no sample 2: the order for train has 2 samples"
+expect 0 "$PREP" inspect $d --samples 0- --seq-length 4 --num-samples 2 --split 1,0,0
+check [ "$(grep -c '^sample' .out)" = 2 ]
 expect 2 "$PREP" inspect $d --samples 0 --seq-length 4
 err_has "--num-samples"
 expect 2 "$PREP" inspect $d --samples 0 --part valid --num-samples 2

@@ -57,8 +57,8 @@ static void json_for_programs(void)
     write_shard(t_path("s"), true);
     struct inspect_request q = {.prefix = t_path("s.bin"),
                                 .json = true,
-                                .document = (uint64_t[]){2, 0, 1},
-                                .ndocuments = 3};
+                                .document = (struct number_range[]){{2, 2}, {0, 1}},
+                                .ndocuments = 2};
     T_OK(inspect_run(&q, &b, &e), &e);
     T_OK(json_parse("answer", b.data, b.len, &d, &e), &e);
     T_OK(json_need_int(json_root(d), "answer", "tokens", &n, &e), &e);
@@ -91,7 +91,7 @@ static void what_is_damaged(void)
     struct buf b = {0}, file = {0};
     write_shard(t_path("bad"), true);
     struct inspect_request q = {
-        .prefix = t_path("bad"), .document = (uint64_t[]){3}, .ndocuments = 1};
+        .prefix = t_path("bad"), .document = (struct number_range[]){{3, 3}}, .ndocuments = 1};
     T_ERR(inspect_run(&q, &b, &e), &e, ERR_USAGE, "3 documents");
     q.ndocuments = 0;
     T_OK(file_read(t_path("bad.bin"), 1000, &file, &e), &e);

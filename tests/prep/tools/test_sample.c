@@ -10,7 +10,7 @@
 
 static const struct data_flags no_flags;
 
-static struct sample_request ask(const char *prefix, const uint64_t *sample, size_t n)
+static struct sample_request ask(const char *prefix, const struct number_range *sample, size_t n)
 {
     return (struct sample_request){.data = &no_flags,
                                    .prefix = prefix,
@@ -32,7 +32,7 @@ static void samples_are_stretches_of_the_text(void)
     bool seen[5] = {false};
     write_counting(t_path("one"), (uint32_t[]){21}, 1);
     for (uint64_t k = 0; k < 5; k++) {
-        struct sample_request q = ask(t_path("one"), &k, 1);
+        struct sample_request q = ask(t_path("one"), &(struct number_range){k, k}, 1);
         char want[200];
         buf_reset(&out);
         T_OK(sample_run(&q, &out, &e), &e);
@@ -65,7 +65,7 @@ static void ends_of_document_do_what_is_asked(void)
     T_OK(shard_writer_add(&w, (int32_t[]){5, 9, 6, 7, 8}, 5, &e), &e);
     T_OK(shard_writer_end_document(&w, &e), &e);
     T_OK(shard_writer_finish(&w, NULL, &e), &e);
-    struct sample_request q = ask(t_path("d"), &k, 1);
+    struct sample_request q = ask(t_path("d"), &(struct number_range){k, k}, 1);
     q.eod_mask_loss = true;
     T_ERR(sample_run(&q, &out, &e), &e, ERR_USAGE, "ends a document");
     q.reset_position_ids = q.reset_attention_mask = true;
@@ -89,8 +89,8 @@ static void what_is_not_there_is_refused(void)
     struct err e;
     struct buf out = {0};
     write_counting(t_path("one"), (uint32_t[]){21}, 1);
-    struct sample_request q = ask(t_path("one"), &k, 1);
-    T_ERR(sample_run(&q, &out, &e), &e, ERR_USAGE, "5 is not there");
+    struct sample_request q = ask(t_path("one"), &(struct number_range){k, k}, 1);
+    T_ERR(sample_run(&q, &out, &e), &e, ERR_USAGE, "there is no sample 5");
     q.part = PART_TEST;
     T_ERR(sample_run(&q, &out, &e), &e, ERR_USAGE, "test");
     q.prefix = NULL;
