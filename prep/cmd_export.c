@@ -9,6 +9,7 @@
 #include "base/thread/pool.h"
 #include "base/core/program.h"
 #include "base/io/sink.h"
+#include "dataset/shard/prefix.h"
 #include "prep/cmd.h"
 #include "prep/tools/export.h"
 #include "tok/tokenizer/options.h"
@@ -28,14 +29,6 @@ static int export_judge(const struct cmd *c, struct err *e)
         return err_set(e, ERR_USAGE,
                        "--tokenizer is missing: it turns ids to text; or --ids to have the ids");
     return 0;
-}
-
-/* Behind the verb stands a prefix, or one of its two files. */
-static char *prefix_of(const char *given)
-{
-    size_t n = strlen(given);
-    const char *end = n > 4 ? given + n - 4 : "";
-    return mem_strndup(given, !strcmp(end, ".bin") || !strcmp(end, ".idx") ? n - 4 : n);
 }
 
 static int check_output(const struct cmd *c, const char *prefix, const struct tokenizer *tok,
@@ -85,10 +78,12 @@ int cmd_export(const struct cmd *c, struct err *e)
     const struct tok_flags *t = &c->o->tokenizer;
     struct sink to;
     struct tokenizer *tok = NULL;
+    char *prefix;
     int code = export_judge(c, e);
+    if (!code)
+        code = prefix_find(c->opts->file[0], &prefix, e);
     if (code)
         return code;
-    char *prefix = prefix_of(c->opts->file[0]);
     if (tok_flags_given(t))
         code = tok_open_flags(t, &tok, e);
     if (!code)

@@ -11,6 +11,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "base/core/program.h"
+#include "dataset/shard/commit.h"
 
 static const char *const endings[] = {".idx", ".bin", ".pack", ".manifest.json"};
 enum { DATA = 3 }; /* of them, those that make data */
@@ -18,6 +19,7 @@ enum { DATA = 3 }; /* of them, those that make data */
 static bool is_data(const char *prefix)
 {
     bool found = false;
+    commit_finish(prefix, NULL); /* a failure shows itself where the files are opened */
     for (int i = 0; i < DATA && !found; i++) {
         char *path = mem_printf("%s%s", prefix, endings[i]);
         found = file_exists(path) && !file_is_dir(path);
@@ -26,19 +28,24 @@ static bool is_data(const char *prefix)
     return found;
 }
 
-/* The prefix that one of its files was named for; NULL if `given` is none. */
-static char *without_ending(const char *given)
+size_t prefix_length(const char *given)
 {
     size_t n = strlen(given);
     for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++) {
         size_t k = strlen(endings[i]);
-        if (n <= k || strcmp(given + n - k, endings[i]) != 0)
-            continue;
-        char *stem = mem_strndup(given, n - k);
-        if (is_data(stem))
-            return stem;
-        free(stem);
+        if (n > k && !strcmp(given + n - k, endings[i]))
+            return n - k;
     }
+    return n;
+}
+
+/* The prefix of which `given` is a file; NULL if it is none. */
+static char *without_ending(const char *given)
+{
+    char *stem = mem_strndup(given, prefix_length(given));
+    if (strlen(stem) < strlen(given) && is_data(stem))
+        return stem;
+    free(stem);
     return NULL;
 }
 

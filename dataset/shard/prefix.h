@@ -4,6 +4,8 @@
 
 /* What a user's PREFIX of token data leads to: PREFIX.bin and PREFIX.idx, or PREFIX.pack. */
 
+#include <stddef.h>
+
 #include "base/core/err.h"
 
 /*
@@ -12,5 +14,8 @@
  * as given_text_document: ERR_IO for nothing or a folder, ERR_DATA for another file.
  */
 int prefix_find(const char *given, char **ret, struct err *e);
+
+/* The length of `given` without the ending of a data set's file; no file is looked at. */
+size_t prefix_length(const char *given);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/io/output.h"
 #include "base/io/path.h"
 #include "dataset/shard/commit.h"
+#include "dataset/shard/prefix.h"
 #include "dataset/packed/packed.h"
 #include "dataset/shard/raw_writer.h"
 
@@ -97,22 +98,19 @@ static int add_folder(const char *folder, struct names *all, struct err *e)
 
 static int add_prefix(const char *given, struct names *all, struct err *e)
 {
-    size_t n = strlen(given);
-    if (merge_ends_in(given, ".bin") || merge_ends_in(given, ".idx"))
-        n -= 4;
-    char *prefix = mem_strndup(given, n);
-    if (!strpbrk(prefix, "*?[")) {
+    char *prefix;
+    int code = prefix_find(given, &prefix, e);
+    if (!code)
         names_add(all, prefix);
-        return 0;
-    }
-    char **found = NULL, *pattern = mem_printf("%s.idx", prefix);
+    if (!code || !strpbrk(given, "*?["))
+        return code;
+    char **found = NULL, *pattern = mem_printf("%.*s.idx", (int)prefix_length(given), given);
     size_t count = 0;
-    int code = file_glob(pattern, &found, &count, e);
+    code = file_glob(pattern, &found, &count, e);
     for (size_t i = 0; i < count; i++)
         names_add(all, mem_strndup(found[i], strlen(found[i]) - 4));
     names_free(found, count);
     free(pattern);
-    free(prefix);
     return code;
 }
 

@@ -9,6 +9,7 @@
 #include "base/format/json.h"
 #include "base/core/mem.h"
 #include "dataset/shard/manifest.h"
+#include "dataset/shard/prefix.h"
 #include "dataset/shard/shard.h"
 
 enum { BINS = 32, BAR = 40 };
@@ -25,14 +26,6 @@ struct inspection {
 };
 
 /* ---- looking -------------------------------------------------------------------------------- */
-
-static char *plain_prefix(const char *given)
-{
-    size_t n = strlen(given);
-    if (n > 4 && (!strcmp(given + n - 4, ".bin") || !strcmp(given + n - 4, ".idx")))
-        n -= 4;
-    return mem_strndup(given, n);
-}
 
 static int count_lengths(struct inspection *x, struct err *e)
 {
@@ -71,8 +64,10 @@ static int inspect_check(struct inspection *x, struct err *e)
 
 static int inspect_look(struct inspection *x, struct err *e)
 {
-    char *prefix = plain_prefix(x->q->prefix);
-    int code = shard_open(&x->shard, prefix, e);
+    char *prefix;
+    int code = prefix_find(x->q->prefix, &prefix, e);
+    if (!code)
+        code = shard_open(&x->shard, prefix, e);
     if (!code)
         code = manifest_read(prefix, &x->manifest, &x->has_manifest, e);
     if (!code && x->has_manifest)

@@ -38,6 +38,18 @@ expect 2 "$PREP" inspect $d --documents 3-2
 err_has "--documents: the range 3-2 ends before it begins"
 expect 2 "$PREP" inspect $d --documents x
 
+t "inspect, export and merge take any file of a data set for its prefix"
+for file in $d $d.bin $d.idx $d.manifest.json; do
+    expect 0 "$PREP" inspect $file
+    out_has "documents   4"
+    expect 0 "$PREP" export --ids $file
+    check [ "$(wc -l <.out)" = 4 ]
+    expect 0 "$PREP" merge $file --overwrite --output-prefix merged
+    expect 4 "$PREP" export --ids no$file
+done
+expect 4 "$PREP" merge c --output-prefix merged
+err_has "did you mean c_text_document?"
+
 t "inspect answers as JSON"
 expect 0 "$PREP" inspect $d --json --check --documents 1 2 --tokenizer v.json
 check python3 -c '

@@ -45,6 +45,24 @@ static void a_prefix_and_its_files(void)
     T_STR(found("d/dotted.bin"), "d/dotted.bin");
 }
 
+/* The files of a writer that died in its commit take their places first. */
+static void a_commit_is_finished_first(void)
+{
+    put("k/new.commit/new.bin");
+    put("k/new.commit/new.idx");
+    T_STR(found("k/new"), "k/new");
+    T_CHECK(file_exists("k/new.idx") && !file_exists("k/new.commit"));
+}
+
+static void endings_are_left_out(void)
+{
+    T_EQ(prefix_length("a/b"), 3);
+    T_EQ(prefix_length("a/*.bin"), 3);
+    T_EQ(prefix_length("a.manifest.json"), 1);
+    T_EQ(prefix_length(".bin"), 4);
+    T_EQ(prefix_length("a.bin.idx"), 5);
+}
+
 static void not_found(const char *given, int code, const char *sentence, const char *hint)
 {
     char *p;
@@ -70,4 +88,5 @@ static void what_was_given_instead(void)
     not_found("w", ERR_IO, "w is a folder", "in it: w/a, w/b, w/c, w/d and 2 more");
 }
 
-T_MAIN(T_CASE(a_prefix_and_its_files), T_CASE(what_was_given_instead))
+T_MAIN(T_CASE(a_prefix_and_its_files), T_CASE(a_commit_is_finished_first),
+       T_CASE(endings_are_left_out), T_CASE(what_was_given_instead))
