@@ -136,7 +136,7 @@ static int run_sft(const struct cmd *c, const struct opened *t, struct err *e)
                                   .framed = t->framed,
                                   .text_key = o->text_key,
                                   .answer = o->response_template,
-                                  .question = o->instruction_template,
+                                  .question = o->response_template ? o->instruction_template : NULL,
                                   .learn_all = o->learn,
                                   .drop_long = o->overlong,
                                   .append_eod = o->append_eod,

@@ -425,7 +425,7 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
                             .lr = schedule(j)};
     if (use == MODEL_DECODE)
         c.micro_batch = c.micros = 1;
-    if (use == MODEL_TRAIN)
+    if (use == MODEL_TRAIN && j->opts->verb != VERB_PLAN) /* has no learning rate */
         code = check_schedule(o, &c.lr, e);
     if (code)
         return code;
