@@ -177,7 +177,7 @@ expect 0 "$PREP" inspect o --samples 0 --exhaustive --seq-length 24 --split 1,0,
 out_has "sample 0 of $n for train: 24 tokens, number"
 out_has "<|im_start|>"
 expect 2 "$PREP" inspect o --samples $n --exhaustive --seq-length 24 --split 1,0,0
-err_has "is not there"
+err_has "there is no sample 3"
 expect 2 "$PREP" inspect o --samples 0 --num-samples 1 --seq-length 23 --split 1,0,0
 err_has "was packed into sequences of 24 tokens"
 expect 2 "$PREP" inspect o --samples 0 --num-samples 1 --seq-length 24 --split 1,0,0 --eod-mask-loss
