@@ -6,12 +6,15 @@
 
 #include <stdbool.h>
 
-/* The part of AVX-512 that all server processors since 2017 share: F, BW, DQ, VL. */
+/* The part of AVX-512 that all server processors since 2017 share: F, BW, DQ, VL, and what they
+ * have besides: POPCNT, BMI, BMI2. */
 static inline bool cpu_avx512(void)
 {
 #ifdef __x86_64__
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2");
 #else
     return false;
 #endif
@@ -22,8 +25,16 @@ static inline bool cpu_avx512_bytes(void)
 {
 #ifdef __x86_64__
     return cpu_avx512() && __builtin_cpu_supports("avx512vbmi") &&
-           __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("popcnt") &&
-           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+           __builtin_cpu_supports("avx512vbmi2");
+#else
+    return false;
+#endif
+}
+
+static inline bool cpu_avx2(void)
+{
+#ifdef __x86_64__
+    return __builtin_cpu_supports("avx2");
 #else
     return false;
 #endif
@@ -36,7 +47,7 @@ static inline bool cpu_avx512_bytes(void)
 static inline bool cpu_avx2_halves(void)
 {
 #ifdef __x86_64__
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return cpu_avx2() && __builtin_cpu_supports("fma");
 #else
     return false;
 #endif

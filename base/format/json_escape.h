@@ -54,11 +54,6 @@ static inline size_t json_escape(const char *s, const char *end, uint32_t *ret,
 }
 
 #ifdef __x86_64__
-/* What cpu_avx512_bytes says. */
-#define JSON_WIDE                                                                                  \
-    __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt,"      \
-                          "bmi")))
-
 static inline uint64_t json_first_bits(size_t n)
 {
     return n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX;

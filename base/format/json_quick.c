@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/format/json_quick.h"
 
-#include "base/core/cpu.h"
+#include "base/core/simd.h"
 #include "base/core/err.h"
 
 #ifdef __x86_64__
-#include <immintrin.h>
-
 #include "base/format/json_escape.h"
 #include "base/format/json_walk.h"
 #include "base/core/utf8.h"
@@ -57,14 +55,14 @@ static inline uint64_t escape_starts(uint64_t backslash)
 }
 
 /* 64 of json_short_escape, with `none` where there is none. */
-JSON_WIDE static inline __m512i meanings(const char *p, __m512i none)
+AVX512_BYTES static inline __m512i meanings(const char *p, __m512i none)
 {
     __m512i v = _mm512_loadu_si512(p);
     return _mm512_mask_mov_epi8(v, _mm512_testn_epi8_mask(v, v), none);
 }
 
 /* Bytes moved up by n places; n below 0: down. */
-JSON_WIDE static inline __m512i moved(__m512i v, int n)
+AVX512_BYTES static inline __m512i moved(__m512i v, int n)
 {
     static const char place[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
                                    16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
@@ -81,7 +79,7 @@ enum { CODE_LAST = 58 }; /* the last place where all of a code lies in 64 bytes 
  * character of its own, which are returned, become its one to three bytes of UTF-8, and what they
  * leave over is taken from *keep.
  */
-JSON_WIDE static uint64_t put_codes(__m512i *v, uint64_t at, uint64_t *keep)
+AVX512_BYTES static uint64_t put_codes(__m512i *v, uint64_t at, uint64_t *keep)
 {
     const __m512i one = _mm512_set1_epi8(1), three = _mm512_set1_epi8(3),
                   eight = _mm512_set1_epi8(8), high = _mm512_set1_epi8(-128);
@@ -124,7 +122,7 @@ static inline uint64_t lowest(uint64_t bits)
  * The rest of a string behind its opening quote, unescaped to q->room, where *ret_n bytes count and
  * up to 64 more are written. False at a control character, a bad escape or the end.
  */
-JSON_WIDE static bool json_quick_take_string(struct quick *q, size_t *ret_n)
+AVX512_BYTES static bool json_quick_take_string(struct quick *q, size_t *ret_n)
 {
     const __m512i none = _mm512_set1_epi8(-128), two = _mm512_set1_epi8(2);
     const __m512i low = meanings(json_short_escape, none),
@@ -175,7 +173,7 @@ JSON_WIDE static bool json_quick_take_string(struct quick *q, size_t *ret_n)
 }
 
 /* A key of less than 64 bytes, all ASCII and without escapes, and the colon behind it. */
-JSON_WIDE static bool take_name(struct quick *q, const char **ret, size_t *ret_n)
+AVX512_BYTES static bool take_name(struct quick *q, const char **ret, size_t *ret_n)
 {
     if (q->s >= q->end || *q->s != '"')
         return false;

@@ -3,12 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
 #include "base/core/bytes.h"
-#include "base/core/cpu.h"
+#include "base/core/simd.h"
 #include "base/format/json_escape.h"
 #include "base/core/utf8.h"
 
@@ -288,7 +284,7 @@ static inline const char *copy_plain(char **dst, const char *s, const char *end)
  * bytes behind backslashes are looked up, and the backslashes squeezed out. Stops at the end or at
  * an escape that is no such one.
  */
-JSON_WIDE static const char *unescape_wide(char **dst, const char *s, const char *end)
+AVX512_BYTES static const char *unescape_wide(char **dst, const char *s, const char *end)
 {
     const __m512i low = _mm512_loadu_si512(json_short_escape),
                   high = _mm512_loadu_si512(json_short_escape + 64);

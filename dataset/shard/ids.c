@@ -3,13 +3,7 @@
 
 #include <string.h>
 
-#include "base/core/cpu.h"
-
-#ifdef __x86_64__
-#include <immintrin.h>
-#define AVX2 __attribute__((target("avx2")))
-#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
-#endif
+#include "base/core/simd.h"
 
 /* Widens ids; `top` becomes the largest, with negative ones as huge. */
 #define WIDEN(type)                                                                                \
@@ -66,7 +60,7 @@ static bool widen_any(enum shard_dtype t, const unsigned char *p, uint64_t n, in
 
 /* Stretches of documents are often short: what is left below 32 goes through masks, not one by one.
  */
-WIDE static bool widen16_wide(const unsigned char *p, uint64_t n, uint16_t last, int32_t *ret)
+AVX512 static bool widen16_wide(const unsigned char *p, uint64_t n, uint16_t last, int32_t *ret)
 {
     __m512i top = _mm512_setzero_si512();
     uint64_t i = 0;
@@ -87,7 +81,7 @@ WIDE static bool widen16_wide(const unsigned char *p, uint64_t n, uint16_t last,
     return !_mm512_cmpgt_epu16_mask(top, _mm512_set1_epi16((short)last));
 }
 
-WIDE static bool widen32_wide(const unsigned char *p, uint64_t n, uint32_t last, int32_t *ret)
+AVX512 static bool widen32_wide(const unsigned char *p, uint64_t n, uint32_t last, int32_t *ret)
 {
     __m512i top = _mm512_setzero_si512();
     uint64_t i = 0;
@@ -138,7 +132,7 @@ bool ids_widen(enum shard_dtype t, const unsigned char *p, uint64_t n, int64_t l
         return widen16_wide(p, n, last, ret);
     if (t == SHARD_I32 && cpu_avx512())
         return widen32_wide(p, n, (uint32_t)(limit - 1), ret);
-    if (t == SHARD_U16 && __builtin_cpu_supports("avx2"))
+    if (t == SHARD_U16 && cpu_avx2())
         return widen16_avx2(p, n, last, ret);
 #endif
     return widen_any(t, p, n, limit, ret);
@@ -171,8 +165,7 @@ AVX2 static uint64_t count_avx2(const int32_t *id, size_t n, int32_t which)
 #endif
 
 #ifdef __x86_64__
-__attribute__((target("avx512f,avx512bw,avx512vl,popcnt"))) static uint64_t
-count_avx512(const int32_t *id, size_t n, int32_t which)
+AVX512 static uint64_t count_avx512(const int32_t *id, size_t n, int32_t which)
 {
     const __m512i wanted = _mm512_set1_epi32(which);
     uint64_t all = 0;
@@ -197,7 +190,7 @@ uint64_t ids_count(const int32_t *id, size_t n, int32_t which)
 #ifdef __x86_64__
     if (cpu_avx512())
         return count_avx512(id, n, which);
-    if (__builtin_cpu_supports("avx2"))
+    if (cpu_avx2())
         return count_avx2(id, n, which);
 #endif
     return count_of(id, n, which);

@@ -5,12 +5,8 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
 #include "base/core/bytes.h"
-#include "base/core/cpu.h"
+#include "base/core/simd.h"
 #include "dataset/shard/ids.h"
 
 enum shard_dtype shard_dtype_for(int64_t vocab_size)
@@ -103,7 +99,7 @@ static bool pack(const int32_t *id, size_t n, bool narrow, int32_t last, struct 
     if (watch->id >= 0)
         watch->n += ids_count(id, n, watch->id);
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2"))
+    if (cpu_avx2())
         return pack_avx2(id, n, narrow, last, ret);
 #endif
     return narrow ? pack_checked(id, n, true, last, ret) : pack_checked(id, n, false, last, ret);

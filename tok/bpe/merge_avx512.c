@@ -7,12 +7,9 @@
 
 #include "tok/bpe/pair_table.h"
 
+#include "base/core/simd.h"
+
 #ifdef __x86_64__
-#include <immintrin.h>
-
-#define WIDE __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw")))
-#define INLINE WIDE static inline __attribute__((always_inline))
-
 enum { LANES = 16 };
 
 /* number[i] is that of symbols i and i + 1, or a lower one. */
@@ -30,7 +27,7 @@ struct lanes {
  * The numbers of sixteen pairs, NONE for those that are none; one in some thousands is that of
  * another pair, and then not above that of the one looked for.
  */
-INLINE __m512i numbers_of(const struct bpe *m, __m512i left, __m512i right)
+AVX512_INLINE __m512i numbers_of(const struct bpe *m, __m512i left, __m512i right)
 {
     const __m512i twice = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
     const __m512i even =
@@ -70,7 +67,7 @@ INLINE __m512i numbers_of(const struct bpe *m, __m512i left, __m512i right)
 }
 
 /* numbers_of, of symbols that no merging made. */
-INLINE __m512i first_numbers(const struct bpe *m, __m512i left, __m512i right)
+AVX512_INLINE __m512i first_numbers(const struct bpe *m, __m512i left, __m512i right)
 {
     const __m512i base = _mm512_set1_epi32((int)m->base), most = _mm512_set1_epi32(FIRST - 1);
     const __m512i none = _mm512_set1_epi32(-1);
@@ -84,8 +81,8 @@ INLINE __m512i first_numbers(const struct bpe *m, __m512i left, __m512i right)
 }
 
 /* What eight pairs of these numbers become; *ret_wrong: those that are other pairs. */
-INLINE __m256i eight_ids(const struct bpe *m, __m256i number, __m256i left, __m256i right,
-                         __mmask8 *ret_wrong)
+AVX512_INLINE __m256i eight_ids(const struct bpe *m, __m256i number, __m256i left, __m256i right,
+                                __mmask8 *ret_wrong)
 {
     __mmask8 some = _mm256_cmpneq_epi32_mask(number, _mm256_set1_epi32(-1));
     __m512i key = _mm512_or_si512(_mm512_slli_epi64(_mm512_cvtepu32_epi64(left), 2 * SYMBOL_BITS),
@@ -97,8 +94,8 @@ INLINE __m256i eight_ids(const struct bpe *m, __m256i number, __m256i left, __m2
 }
 
 /* The same of sixteen. */
-INLINE __m512i ids_of(const struct bpe *m, __m512i number, __m512i left, __m512i right,
-                      __mmask16 *ret_wrong)
+AVX512_INLINE __m512i ids_of(const struct bpe *m, __m512i number, __m512i left, __m512i right,
+                             __mmask16 *ret_wrong)
 {
     __mmask8 wrong[2];
     __m256i low = eight_ids(m, _mm512_castsi512_si256(number), _mm512_castsi512_si256(left),
@@ -111,7 +108,7 @@ INLINE __m512i ids_of(const struct bpe *m, __m512i number, __m512i left, __m512i
 }
 
 /* Joins the best pair of each word. */
-INLINE void step(const struct bpe *m, struct lanes *w)
+AVX512_INLINE void step(const struct bpe *m, struct lanes *w)
 {
     unsigned most = w->most;
     const __m512i none = _mm512_set1_epi32(-1);
@@ -157,7 +154,7 @@ INLINE void step(const struct bpe *m, struct lanes *w)
     w->most = (unsigned)_mm512_reduce_max_epi32(w->length);
 }
 
-WIDE static void confirm(const struct bpe *m, struct lanes *w)
+AVX512 static void confirm(const struct bpe *m, struct lanes *w)
 {
     for (unsigned i = 0; i < w->steps; i++) {
         const struct joins *x = &w->join[i];
@@ -168,8 +165,9 @@ WIDE static void confirm(const struct bpe *m, struct lanes *w)
 }
 
 /* Words first .. first + LANES of the caller's. */
-WIDE static void merge_avx512_take(const struct bpe *m, struct lanes *w, uint32_t sym[][BPE_LANES],
-                                   const uint32_t *n, size_t first, size_t count)
+AVX512 static void merge_avx512_take(const struct bpe *m, struct lanes *w,
+                                     uint32_t sym[][BPE_LANES], const uint32_t *n, size_t first,
+                                     size_t count)
 {
     __mmask16 some = (__mmask16)(count - first < LANES ? (1u << (count - first)) - 1 : 0xffff);
     w->length = _mm512_maskz_loadu_epi32(some, n + first);
@@ -189,8 +187,8 @@ WIDE static void merge_avx512_take(const struct bpe *m, struct lanes *w, uint32_
 }
 
 /* Those that are wrong stay what they were; a bit for each. */
-WIDE static uint32_t give(const struct lanes *w, uint32_t sym[][BPE_LANES], uint32_t *n,
-                          size_t first, size_t count)
+AVX512 static uint32_t give(const struct lanes *w, uint32_t sym[][BPE_LANES], uint32_t *n,
+                            size_t first, size_t count)
 {
     __mmask16 some = (__mmask16)(count - first < LANES ? (1u << (count - first)) - 1 : 0xffff);
     unsigned most = (unsigned)_mm512_reduce_max_epi32(w->length);
@@ -202,8 +200,8 @@ WIDE static uint32_t give(const struct lanes *w, uint32_t sym[][BPE_LANES], uint
 }
 
 /* Two times sixteen in turn: while the one waits for its pairs, the other goes on. */
-WIDE uint32_t bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n,
-                              size_t count)
+AVX512 uint32_t bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n,
+                                size_t count)
 {
     struct lanes w[BPE_LANES / LANES];
     uint32_t wrong = 0;
@@ -223,8 +221,8 @@ WIDE uint32_t bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], ui
     return wrong;
 }
 
-WIDE void bpe_lanes_put(const uint32_t of[256], const char *text, const uint32_t *at,
-                        const uint32_t *n, size_t count, uint32_t sym[][BPE_LANES])
+AVX512 void bpe_lanes_put(const uint32_t of[256], const char *text, const uint32_t *at,
+                          const uint32_t *n, size_t count, uint32_t sym[][BPE_LANES])
 {
     const __m512i byte = _mm512_set1_epi32(0xff), none = _mm512_setzero_si512();
     for (size_t first = 0; first < count; first += LANES) {

@@ -1,28 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/bpe/split_ascii.h"
 
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
-#include "base/core/cpu.h"
+#include "base/core/simd.h"
 
 enum { BLOCK = 64, LANES = 16 };
 
 #ifdef __x86_64__
-#define WIDE                                                                                       \
-    __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")))
-
-WIDE static inline bool all_plain(const bool plain[128], __m512i bytes)
+AVX512_BYTES static inline bool all_plain(const bool plain[128], __m512i bytes)
 {
     __m512i low = _mm512_loadu_si512(plain), high = _mm512_loadu_si512(plain + BLOCK);
     return !_mm512_cmpeq_epi8_mask(_mm512_permutex2var_epi8(low, bytes, high),
                                    _mm512_setzero_si512());
 }
 
-WIDE static size_t split_ascii_find(const unsigned char cut[128][16], const bool plain[128],
-                                    const char *text, size_t at, size_t n, uint32_t *start,
-                                    size_t *k)
+AVX512_BYTES static size_t split_ascii_find(const unsigned char cut[128][16], const bool plain[128],
+                                            const char *text, size_t at, size_t n, uint32_t *start,
+                                            size_t *k)
 {
     const __m512i count = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     size_t found = *k;

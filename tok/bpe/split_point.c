@@ -3,12 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
 #include "base/core/bytes.h"
-#include "base/core/cpu.h"
+#include "base/core/simd.h"
 #include "base/core/mem.h"
 
 enum {
@@ -275,29 +271,25 @@ static size_t cut_plainly(const struct cut *c, const char *text, const uint32_t 
 }
 
 #ifdef __x86_64__
-#define WIDE                                                                                       \
-    __attribute__((                                                                                \
-        target("avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt")))
-#define INLINE WIDE static inline __attribute__((always_inline))
-
 static const uint8_t iota[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
                                  16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
                                  32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47,
                                  48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
 
-INLINE __m512i all(uint32_t x)
+AVX512_BYTES_INLINE __m512i all(uint32_t x)
 {
     return _mm512_set1_epi32((int)x);
 }
 
 /* a | (b & c) */
-INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
+AVX512_BYTES_INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
 {
     return _mm512_ternarylogic_epi32(a, b, c, 0xf0 | (0xcc & 0xaa));
 }
 
-/* The bytes before sixteen places that are of one character, of three; *ret_ascii: it is one. */
-INLINE __m512i wide_left(__m512i three, __mmask16 *ret_ascii)
+/* The bytes before sixteen places that are of one character, of three; *ret_ascii: it is
+ * one. */
+AVX512_BYTES_INLINE __m512i wide_left(__m512i three, __mmask16 *ret_ascii)
 {
     const __m512i first_of_two = all(0xc000);
     *ret_ascii = _mm512_testn_epi32_mask(three, all(0x800000));
@@ -307,7 +299,7 @@ INLINE __m512i wide_left(__m512i three, __mmask16 *ret_ascii)
 }
 
 /* The same behind them; the first byte tells how many there are. */
-INLINE __m512i wide_right(__m512i four)
+AVX512_BYTES_INLINE __m512i wide_right(__m512i four)
 {
     enum { ONE = 0xff, TWO = 0xffff, THREE = 0xffffff };
     const __m512i bytes = _mm512_setr_epi32(ONE, ONE, ONE, ONE, ONE, ONE, ONE, ONE, ONE, ONE, ONE,
@@ -316,7 +308,8 @@ INLINE __m512i wide_right(__m512i four)
 }
 
 /* has_either for sixteen places. */
-INLINE __mmask16 wide_joined(const struct cut *c, __mmask16 some, __m512i before, __m512i behind)
+AVX512_BYTES_INLINE __mmask16 wide_joined(const struct cut *c, __mmask16 some, __m512i before,
+                                          __m512i behind)
 {
     __mmask16 ascii;
     __m512i left = wide_left(before, &ascii), right = wide_right(behind);
@@ -336,9 +329,10 @@ INLINE __mmask16 wide_joined(const struct cut *c, __mmask16 some, __m512i before
     return joined;
 }
 
-/* Those of the places `maybe` in 64 bytes that may be cut; `before`: 64 bytes from three before
- * these on. */
-INLINE uint64_t wide_cuts(const struct cut *c, uint64_t maybe, __m512i before, __m512i bytes)
+/* Those of the places `maybe` in 64 bytes that may be cut; `before`: 64 bytes from three
+ * before these on. */
+AVX512_BYTES_INLINE uint64_t wide_cuts(const struct cut *c, uint64_t maybe, __m512i before,
+                                       __m512i bytes)
 {
     const __m512i each = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)iota));
     const __m512i fours = _mm512_mullo_epi32(each, all(0x01010101)), next = all(0x03020100);
@@ -356,7 +350,7 @@ INLINE uint64_t wide_cuts(const struct cut *c, uint64_t maybe, __m512i before, _
     return cuts;
 }
 
-INLINE void put_sixteen(__m512i place, size_t n, uint32_t at, uint32_t *ret)
+AVX512_BYTES_INLINE void put_sixteen(__m512i place, size_t n, uint32_t at, uint32_t *ret)
 {
     __m512i wide = _mm512_cvtepu8_epi32(_mm512_castsi512_si128(place));
     wide = _mm512_add_epi32(wide, all(at));
@@ -364,7 +358,7 @@ INLINE void put_sixteen(__m512i place, size_t n, uint32_t at, uint32_t *ret)
 }
 
 /* The places of `bits`, which are among `maybe`; how many. */
-INLINE size_t put_bits(uint64_t bits, uint64_t maybe, uint32_t at, uint32_t *ret)
+AVX512_BYTES_INLINE size_t put_bits(uint64_t bits, uint64_t maybe, uint32_t at, uint32_t *ret)
 {
     __m512i place = _mm512_maskz_compress_epi8(bits, _mm512_loadu_si512(iota));
     size_t n = (size_t)_mm_popcnt_u64(bits);
@@ -398,9 +392,10 @@ struct block {
     uint64_t here; /* those of the block itself */
 };
 
-/* Puts out the places of a block; *kept: a part that is not cut goes on into it, and beyond it. */
-INLINE size_t cut_block(const struct cut *c, const struct block *b, uint32_t at, bool *kept,
-                        uint32_t *ret)
+/* Puts out the places of a block; *kept: a part that is not cut goes on into it, and beyond
+ * it. */
+AVX512_BYTES_INLINE size_t cut_block(const struct cut *c, const struct block *b, uint32_t at,
+                                     bool *kept, uint32_t *ret)
 {
     uint64_t high = _mm512_cmpge_epu8_mask(b->bytes, _mm512_set1_epi8((char)0xe0));
     uint64_t dense = high | high >> 1 | high >> 2 | high >> 3;
@@ -417,8 +412,8 @@ INLINE size_t cut_block(const struct cut *c, const struct block *b, uint32_t at,
     return put_bits(begin | cuts, begin | maybe, at, ret);
 }
 
-WIDE static size_t cut_blocks(const struct cut *c, const char *text, const uint32_t *start,
-                              size_t n, uint32_t longest, uint32_t *ret)
+AVX512_BYTES static size_t cut_blocks(const struct cut *c, const char *text, const uint32_t *start,
+                                      size_t n, uint32_t longest, uint32_t *ret)
 {
     uint8_t note[WINDOW + 64];
     uint32_t end = start[n];
@@ -445,7 +440,7 @@ WIDE static size_t cut_blocks(const struct cut *c, const char *text, const uint3
 }
 
 /* The first place from `at` on that is within 64 bytes of one above ASCII, or is `end`. */
-WIDE static uint32_t next_high(const char *text, uint32_t at, uint32_t end)
+AVX512_BYTES static uint32_t next_high(const char *text, uint32_t at, uint32_t end)
 {
     const __m512i top = _mm512_set1_epi8(-128);
     while (end - at >= 64 && !_mm512_test_epi64_mask(_mm512_loadu_si512(text + at), top))
@@ -456,7 +451,7 @@ WIDE static uint32_t next_high(const char *text, uint32_t at, uint32_t end)
 }
 
 /* Which of them are dense. */
-INLINE __mmask16 wide_dense(const char *text, __mmask16 some, __m512i from)
+AVX512_BYTES_INLINE __mmask16 wide_dense(const char *text, __mmask16 some, __m512i from)
 {
     __m512i first = _mm512_mask_i32gather_epi32(from, some, from, text, 1);
     __m512i two = _mm512_and_si512(first, _mm512_slli_epi32(first, 1));
@@ -464,10 +459,10 @@ INLINE __mmask16 wide_dense(const char *text, __mmask16 some, __m512i from)
     return _mm512_mask_test_epi32_mask(some, two, _mm512_set1_epi32((int)0x80808080));
 }
 
-/* Copies groups of GROUP parts up to one that has a part to be cut; how many parts. Up to *high, if
- * that is behind them, there is only ASCII. */
-WIDE static size_t copy_wide(const char *text, const uint32_t *start, size_t n, uint32_t longest,
-                             uint32_t *high, uint32_t *ret)
+/* Copies groups of GROUP parts up to one that has a part to be cut; how many parts. Up to
+ * *high, if that is behind them, there is only ASCII. */
+AVX512_BYTES static size_t copy_wide(const char *text, const uint32_t *start, size_t n,
+                                     uint32_t longest, uint32_t *high, uint32_t *ret)
 {
     size_t i = 0;
     for (; i + GROUP <= n; i += GROUP) {
@@ -487,14 +482,15 @@ WIDE static size_t copy_wide(const char *text, const uint32_t *start, size_t n, 
 }
 
 /* The first n of four bytes, 0 to 4. */
-INLINE __m512i wide_first(__m512i bytes, __m512i n)
+AVX512_BYTES_INLINE __m512i wide_first(__m512i bytes, __m512i n)
 {
     __m512i bits = _mm512_sub_epi32(_mm512_set1_epi32(32), _mm512_slli_epi32(n, 3));
     return _mm512_and_si512(bytes, _mm512_srlv_epi32(_mm512_set1_epi32(-1), bits));
 }
 
 /* may_be_bit for sixteen. */
-INLINE __m512i wide_may_be_bits(const char *text, __mmask16 some, __m512i from, __m512i length)
+AVX512_BYTES_INLINE __m512i wide_may_be_bits(const char *text, __mmask16 some, __m512i from,
+                                             __m512i length)
 {
     const __m512i four = _mm512_set1_epi32(4);
     __m512i few = _mm512_min_epu32(length, four);
@@ -511,8 +507,8 @@ INLINE __m512i wide_may_be_bits(const char *text, __mmask16 some, __m512i from, 
 }
 
 /* Whether any of n parts is one of the words. */
-WIDE static bool any_whole_wide(const struct cut *c, const char *text, const uint32_t *start,
-                                size_t n)
+AVX512_BYTES static bool any_whole_wide(const struct cut *c, const char *text,
+                                        const uint32_t *start, size_t n)
 {
     for (size_t i = 0; i < n; i += 16) {
         __mmask16 some = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff);

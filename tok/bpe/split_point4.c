@@ -2,11 +2,7 @@
 #include "tok/bpe/split_point4.h"
 
 #include <stdlib.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
-#include "base/core/cpu.h"
+#include "base/core/simd.h"
 #include "base/core/mem.h"
 
 /* A word of 64 bits is a table: its row is by the character before the pair, its column by the one
@@ -123,16 +119,13 @@ size_t split_point4_find_plain(const struct split_point4 *t, const uint64_t *pla
 }
 
 #ifdef __x86_64__
-#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,bmi")))
-#define INLINE WIDE static inline __attribute__((always_inline))
-
-INLINE __m512i times(__m512i x, uint32_t by)
+AVX512_INLINE __m512i times(__m512i x, uint32_t by)
 {
     return _mm512_mullo_epi32(x, _mm512_set1_epi32((int)by));
 }
 
 /* Sixteen characters of three bytes, from p on, each in the lower bytes of its lane. */
-INLINE __m512i wide_chars(const char *p)
+AVX512_INLINE __m512i wide_chars(const char *p)
 {
     const __m512i words = _mm512_setr_epi32(0, 1, 2, 3, 3, 4, 5, 6, 6, 7, 8, 9, 9, 10, 11, 12);
     const __m512i bytes =
@@ -142,7 +135,7 @@ INLINE __m512i wide_chars(const char *p)
 }
 
 /* Which of them are of three bytes, and plain. */
-INLINE __mmask16 wide_plain(const uint64_t *plain, __m512i v)
+AVX512_INLINE __mmask16 wide_plain(const uint64_t *plain, __m512i v)
 {
     __mmask16 good = _mm512_cmpeq_epi32_mask(_mm512_and_si512(v, _mm512_set1_epi32(0xc0c0f0)),
                                              _mm512_set1_epi32(0x8080e0));
@@ -158,20 +151,20 @@ INLINE __mmask16 wide_plain(const uint64_t *plain, __m512i v)
     return _mm512_mask_test_epi32_mask(good, bits, _mm512_set1_epi32(1));
 }
 
-INLINE __m512i wide_bit(__m512i a, uint32_t mix_a, __m512i d, uint32_t mix_d)
+AVX512_INLINE __m512i wide_bit(__m512i a, uint32_t mix_a, __m512i d, uint32_t mix_d)
 {
     __m512i row = _mm512_srli_epi32(times(a, mix_a), 29);
     return _mm512_or_si512(_mm512_slli_epi32(row, 3), _mm512_srli_epi32(times(d, mix_d), 29));
 }
 
 /* Words of eight pairs, shifted by the bits. */
-INLINE __m512i eight(const struct split_point4 *t, __m256i place, __m256i bit)
+AVX512_INLINE __m512i eight(const struct split_point4 *t, __m256i place, __m256i bit)
 {
     return _mm512_srlv_epi64(_mm512_i32gather_epi64(place, t->word, 8), _mm512_cvtepu32_epi64(bit));
 }
 
 /* Places before the sixteen characters from p on that a token may reach across. */
-INLINE __mmask16 wide_joined(const struct split_point4 *t, const char *p, __m512i c)
+AVX512_INLINE __mmask16 wide_joined(const struct split_point4 *t, const char *p, __m512i c)
 {
     __m512i a = wide_chars(p - 2 * WIDE_BYTES), b = wide_chars(p - WIDE_BYTES),
             d = wide_chars(p + WIDE_BYTES);
@@ -192,8 +185,8 @@ INLINE __mmask16 wide_joined(const struct split_point4 *t, const char *p, __m512
                        (unsigned)_mm512_test_epi64_mask(high, one) << 8);
 }
 
-WIDE static size_t cuts_wide(const struct split_point4 *t, const uint64_t *plain, const char *text,
-                             size_t at, size_t n, uint32_t *start, size_t *k)
+AVX512 static size_t cuts_wide(const struct split_point4 *t, const uint64_t *plain,
+                               const char *text, size_t at, size_t n, uint32_t *start, size_t *k)
 {
     const __m512i threes =
         _mm512_setr_epi32(0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 33, 36, 39, 42, 45);

@@ -2,11 +2,7 @@
 #include "tok/cache/front.h"
 
 #include <sys/mman.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
-#include "base/core/cpu.h"
+#include "base/core/simd.h"
 #include "base/core/mem.h"
 
 enum {
@@ -39,17 +35,15 @@ size_t word_front_bytes(const struct word_front *f)
 }
 
 #ifdef __x86_64__
-#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,popcnt")))
-
 /* Entry k of a table of sixteen. */
-WIDE static inline __m512i pick(const uint64_t *table, __m512i k)
+AVX512 static inline __m512i pick(const uint64_t *table, __m512i k)
 {
     return _mm512_permutex2var_epi64(_mm512_loadu_si512(table), k, _mm512_loadu_si512(table + 8));
 }
 
 /* The first and the second eight bytes at eight places of a text; faster than to gather them. */
-WIDE static inline void load8(const char *text, const uint32_t *at, __m512i *ret_first,
-                              __m512i *ret_second)
+AVX512 static inline void load8(const char *text, const uint32_t *at, __m512i *ret_first,
+                                __m512i *ret_second)
 {
 #define LOAD(k) _mm_loadu_si128((const __m128i *)(text + at[k]))
     __m512i a = _mm512_castsi128_si512(LOAD(0)), b = _mm512_castsi128_si512(LOAD(1));
@@ -65,8 +59,8 @@ WIDE static inline void load8(const char *text, const uint32_t *at, __m512i *ret
 }
 
 /* The hashes and keys of eight words, or of those of them that there are. */
-WIDE static inline void want8(const char *text, const uint32_t *start, __mmask8 have,
-                              uint64_t *ret_hash, uint64_t *ret_key)
+AVX512 static inline void want8(const char *text, const uint32_t *start, __mmask8 have,
+                                uint64_t *ret_hash, uint64_t *ret_key)
 {
     uint32_t at[8];
     __m512i low, high;
@@ -94,8 +88,8 @@ WIDE static inline void want8(const char *text, const uint32_t *start, __mmask8 
 }
 
 /* All keys first: eight that wait for their hash would keep the next eight from being read. */
-WIDE static void find_wide(const struct word_front *f, const char *text, const uint32_t *start,
-                           size_t n, struct front_words *w)
+AVX512 static void find_wide(const struct word_front *f, const char *text, const uint32_t *start,
+                             size_t n, struct front_words *w)
 {
     const __m128i shift = _mm_cvtsi32_si128(64 - f->bits);
     const char *table = (const char *)f->at;

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/cache/packed_ids.h"
 
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
-#include "base/core/cpu.h"
+#include "base/core/simd.h"
 
 #ifdef __x86_64__
 enum { AHEAD = 256 /* ids whose memory is asked for before they are written */ };
 
-#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,popcnt")))
-#define WIDE_INLINE WIDE static inline __attribute__((always_inline))
-
 /* Sixteen ids as they are packed, those that there are. */
-WIDE_INLINE int32_t *put(__m512i id, int32_t *end)
+AVX512_INLINE int32_t *put(__m512i id, int32_t *end)
 {
     __mmask16 some = _mm512_cmpgt_epu32_mask(id, _mm512_set1_epi32(1));
     id = _mm512_sub_epi32(id, _mm512_set1_epi32(2));
@@ -22,12 +15,12 @@ WIDE_INLINE int32_t *put(__m512i id, int32_t *end)
     return end + __builtin_popcount(some);
 }
 
-WIDE_INLINE __m512i load(const uint64_t *ids, size_t n)
+AVX512_INLINE __m512i load(const uint64_t *ids, size_t n)
 {
     return _mm512_maskz_loadu_epi64(n < 8 ? (__mmask8)((1u << n) - 1) : 0xff, ids);
 }
 
-WIDE static size_t unpack_16(const uint64_t *ids, size_t n, int32_t *to)
+AVX512 static size_t unpack_16(const uint64_t *ids, size_t n, int32_t *to)
 {
     int32_t *end = to;
     for (size_t i = 0; i < n; i += 8) {
@@ -40,7 +33,7 @@ WIDE static size_t unpack_16(const uint64_t *ids, size_t n, int32_t *to)
 }
 
 /* Four words of three ids each, the second of which lies in both halves. */
-WIDE_INLINE __m512i spread_21(__m256i words)
+AVX512_INLINE __m512i spread_21(__m256i words)
 {
     const __m512i halves = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
     const int most = (1 << 21) - 1;
@@ -51,7 +44,7 @@ WIDE_INLINE __m512i spread_21(__m256i words)
     return _mm512_and_si512(id, _mm512_setr4_epi32(most, most, most, 0));
 }
 
-WIDE static size_t unpack_21(const uint64_t *ids, size_t n, int32_t *to)
+AVX512 static size_t unpack_21(const uint64_t *ids, size_t n, int32_t *to)
 {
     int32_t *end = to;
     for (size_t i = 0; i < n; i += 8) {
@@ -63,7 +56,7 @@ WIDE static size_t unpack_21(const uint64_t *ids, size_t n, int32_t *to)
     return (size_t)(end - to);
 }
 
-WIDE static size_t unpack_32(const uint64_t *ids, size_t n, int32_t *to)
+AVX512 static size_t unpack_32(const uint64_t *ids, size_t n, int32_t *to)
 {
     int32_t *end = to;
     for (size_t i = 0; i < n; i += 8) {

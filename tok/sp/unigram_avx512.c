@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
-#include "base/core/cpu.h"
+#include "base/core/simd.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/sp/unigram_internal.h"
@@ -65,10 +61,7 @@ void unigram_lanes_destroy(struct unigram_lanes *w)
 }
 
 #ifdef __x86_64__
-#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,popcnt")))
-#define INLINE WIDE static inline __attribute__((always_inline))
-
-INLINE __m512i all(uint32_t x)
+AVX512_INLINE __m512i all(uint32_t x)
 {
     return _mm512_set1_epi32((int)x);
 }
@@ -96,7 +89,7 @@ static void read_text(const struct unigram *u, struct unigram_lanes *w, const ch
 
 #ifdef __x86_64__
 /* Appends the bytes of each character, with some behind them. */
-WIDE static void spread(struct unigram_lanes *w, const char *text, size_t n)
+AVX512 static void spread(struct unigram_lanes *w, const char *text, size_t n)
 {
     const __m512i words = _mm512_setr_epi32(0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4);
     const __m512i bytes =
@@ -114,7 +107,7 @@ WIDE static void spread(struct unigram_lanes *w, const char *text, size_t n)
 }
 
 /* The code points of characters, of which each lane has the bytes. */
-INLINE __m512i code_points(__m512i bytes)
+AVX512_INLINE __m512i code_points(__m512i bytes)
 {
     const __m512i turned =
         _mm512_broadcast_i32x4(_mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12));
@@ -137,7 +130,8 @@ INLINE __m512i code_points(__m512i bytes)
 
 /* Numbers instead of bytes, from one place on. Returns whether any is rough; without `raw` none
  * is. */
-WIDE static bool number_all(const struct unigram *u, struct unigram_lanes *w, size_t from, bool raw)
+AVX512 static bool number_all(const struct unigram *u, struct unigram_lanes *w, size_t from,
+                              bool raw)
 {
     const __m512i ascii = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)u->stays));
     const __m512i space = all(u->space);
@@ -314,7 +308,7 @@ struct ways {
     __m512i length;       /* of the piece of the way before */
 };
 
-INLINE struct ways begin(const struct group *g, uint32_t at)
+AVX512_INLINE struct ways begin(const struct group *g, uint32_t at)
 {
     const __m512 none = _mm512_set1_ps(-INFINITY);
     struct ways w = {
@@ -325,7 +319,7 @@ INLINE struct ways begin(const struct group *g, uint32_t at)
     return w;
 }
 
-INLINE void offer(struct ways *w, __mmask16 some, __m512 sum, __m512i last)
+AVX512_INLINE void offer(struct ways *w, __mmask16 some, __m512 sum, __m512i last)
 {
     __mmask16 better = _mm512_mask_cmp_ps_mask(some, sum, w->to, _CMP_GT_OQ);
     __m512 other = _mm512_mask_mov_ps(sum, better, w->to);
@@ -335,8 +329,8 @@ INLINE void offer(struct ways *w, __mmask16 some, __m512 sum, __m512i last)
 }
 
 /* Of each lane that has another way the next one. */
-INLINE void go_on(const struct aho_corasick_piece *piece, const struct group *g, struct ways *w,
-                  uint32_t at)
+AVX512_INLINE void go_on(const struct aho_corasick_piece *piece, const struct group *g,
+                         struct ways *w, uint32_t at)
 {
     const __m512i even =
         _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
@@ -361,7 +355,7 @@ INLINE void go_on(const struct aho_corasick_piece *piece, const struct group *g,
     w->some = _mm512_mask_test_epi32_mask(w->some, w->piece, w->piece);
 }
 
-INLINE void end(const struct unigram *u, struct group *g, struct ways *w, uint32_t at)
+AVX512_INLINE void end(const struct unigram *u, struct group *g, struct ways *w, uint32_t at)
 {
     __mmask16 unknown = _mm512_mask_cmpneq_epu32_mask(w->live, w->length, all(1));
     if (unknown)
@@ -378,7 +372,8 @@ INLINE void end(const struct unigram *u, struct group *g, struct ways *w, uint32
 }
 
 /* Two groups, so that one goes on while the other waits for memory. */
-INLINE void forwards(const struct unigram *u, struct group *g, struct group *h, uint32_t rows)
+AVX512_INLINE void forwards(const struct unigram *u, struct group *g, struct group *h,
+                            uint32_t rows)
 {
     for (uint32_t at = 0; at < rows; at++) {
         struct ways v = begin(g, at), w = begin(h, at);
@@ -392,7 +387,7 @@ INLINE void forwards(const struct unigram *u, struct group *g, struct group *h, 
 }
 
 /* limit_of for eight. */
-INLINE __m256 limits_of(const struct unigram *u, __m256i chars, __m256 margin, __m256 far)
+AVX512_INLINE __m256 limits_of(const struct unigram *u, __m256i chars, __m256 margin, __m256 far)
 {
     __m512d terms = _mm512_cvtepu32_pd(chars), zero = _mm512_setzero_pd();
     __m512d room = _mm512_mul_pd(terms, _mm512_set1_pd(u->largest));
@@ -406,7 +401,8 @@ INLINE __m256 limits_of(const struct unigram *u, __m256i chars, __m256 margin, _
 }
 
 /* The ids, from the last on, and the limits. */
-INLINE void backwards(const struct unigram *u, struct group *g, uint32_t *ids, float *ret_limit)
+AVX512_INLINE void backwards(const struct unigram *u, struct group *g, uint32_t *ids,
+                             float *ret_limit)
 {
     const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     __m512i at = g->chars, count = all(0);
@@ -434,7 +430,7 @@ INLINE void backwards(const struct unigram *u, struct group *g, uint32_t *ids, f
                                               _mm512_extractf32x8_ps(g->far, 1)));
 }
 
-INLINE struct group group_of(struct unigram_lanes *w, size_t i)
+AVX512_INLINE struct group group_of(struct unigram_lanes *w, size_t i)
 {
     size_t row = i < w->texts.n ? w->texts.to[i] : 0;
     struct group g = {w->piece + row, w->gap + row, w->sum + row};
@@ -445,7 +441,7 @@ INLINE struct group group_of(struct unigram_lanes *w, size_t i)
     return g;
 }
 
-WIDE static void find_ways(const struct unigram *u, struct unigram_lanes *w)
+AVX512 static void find_ways(const struct unigram *u, struct unigram_lanes *w)
 {
     for (size_t i = 0; i + FEW < w->texts.n; i += 2 * LANES) {
         struct group g = group_of(w, i), h = group_of(w, i + LANES);

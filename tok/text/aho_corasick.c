@@ -4,11 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
-#include "base/core/cpu.h"
+#include "base/core/simd.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 
@@ -244,9 +240,6 @@ void aho_corasick_walk_plain(const struct aho_corasick *a, const uint32_t *numbe
 }
 
 #ifdef __x86_64__
-#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,bmi2,popcnt")))
-#define INLINE WIDE static inline __attribute__((always_inline))
-
 enum { UNIT_WORDS = sizeof(struct aho_corasick_unit) / 8 };
 
 /* Texts under way, one in a lane. */
@@ -255,13 +248,13 @@ struct group {
     __mmask16 live, over; /* lanes at work, and those whose text is over */
 };
 
-INLINE __m512i all(uint32_t x)
+AVX512_INLINE __m512i all(uint32_t x)
 {
     return _mm512_set1_epi32((int)x);
 }
 
 /* One field of the units of some lanes; `field` is that of the first unit. */
-INLINE __m512i of_units(__mmask16 some, __m512i state, const uint32_t *field)
+AVX512_INLINE __m512i of_units(__mmask16 some, __m512i state, const uint32_t *field)
 {
     __m512i place = _mm512_mullo_epi32(state, all(UNIT_WORDS));
     return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), some, place, field, 8);
@@ -269,8 +262,8 @@ INLINE __m512i of_units(__mmask16 some, __m512i state, const uint32_t *field)
 
 /* Other texts begin in the lanes whose text is over. Without a branch, for whether there is one is
  * known only when memory has answered, and till then the other group shall work. */
-INLINE void refill(struct group *g, const struct aho_corasick_unit *root,
-                   const struct aho_corasick_texts *t, size_t *next)
+AVX512_INLINE void refill(struct group *g, const struct aho_corasick_unit *root,
+                          const struct aho_corasick_texts *t, size_t *next)
 {
     unsigned left = (unsigned)(t->n - *next < LANES ? t->n - *next : LANES);
     __mmask16 over = (__mmask16)_pdep_u32((1u << left) - 1, g->over);
@@ -285,8 +278,8 @@ INLINE void refill(struct group *g, const struct aho_corasick_unit *root,
 }
 
 /* Each lane comes to its next character, or to a shorter end of what it has read. */
-INLINE void step(struct group *g, const struct aho_corasick *a, const uint32_t *number,
-                 uint32_t *ret)
+AVX512_INLINE void step(struct group *g, const struct aho_corasick *a, const uint32_t *number,
+                        uint32_t *ret)
 {
     const struct aho_corasick_unit *root = a->unit;
     const __mmask16 live = g->live;
@@ -305,8 +298,8 @@ INLINE void step(struct group *g, const struct aho_corasick *a, const uint32_t *
 }
 
 /* Two groups of lanes, so that one works while the other waits for memory. */
-WIDE static void walk_wide(const struct aho_corasick *a, const uint32_t *number,
-                           const struct aho_corasick_texts *t, uint32_t *ret)
+AVX512 static void walk_wide(const struct aho_corasick *a, const uint32_t *number,
+                             const struct aho_corasick_texts *t, uint32_t *ret)
 {
     const __m512i zero = _mm512_setzero_si512();
     struct group g = {zero, zero, zero, zero, zero, zero, 0, 0xffff}, h = g;
@@ -324,7 +317,7 @@ void aho_corasick_walk(const struct aho_corasick *a, const uint32_t *number,
                        const struct aho_corasick_texts *texts, uint32_t *ret)
 {
 #ifdef __x86_64__
-    if (cpu_avx512() && __builtin_cpu_supports("bmi2")) {
+    if (cpu_avx512()) {
         walk_wide(a, number, texts, ret);
         return;
     }

@@ -3,11 +3,7 @@
 
 #include <stdbool.h>
 
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
-#include "base/core/cpu.h"
+#include "base/core/simd.h"
 #include "base/core/utf8.h"
 
 static bool prints(uint8_t b)
@@ -90,11 +86,8 @@ size_t letters_bytes_plain(const char *p, size_t n, char *dst)
 }
 
 #ifdef __x86_64__
-#define WIDE                                                                                       \
-    __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")))
-
 /* byte_of[at], of 64. */
-WIDE static inline __m512i look_up(__m512i at)
+AVX512_BYTES static inline __m512i look_up(__m512i at)
 {
     __m512i low =
         _mm512_permutex2var_epi8(_mm512_loadu_si512(byte_of), at, _mm512_loadu_si512(byte_of + 64));
@@ -104,7 +97,7 @@ WIDE static inline __m512i look_up(__m512i at)
 }
 
 /* 1 to 64 bytes. */
-WIDE static size_t bytes_wide(const char *p, size_t n, char *dst)
+AVX512_BYTES static size_t bytes_wide(const char *p, size_t n, char *dst)
 {
     __mmask64 all = UINT64_MAX >> (64 - n);
     __m512i v = _mm512_maskz_loadu_epi8(all, p);

@@ -2,9 +2,8 @@
 #include "tok/text/byte_pair_search.h"
 
 #include <stdbool.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
+
+#include "base/core/simd.h"
 
 void pair_find_add(struct pair_find *f, unsigned char first, unsigned char second)
 {
@@ -32,8 +31,7 @@ static bool stands(const struct pair_find *f, const unsigned char *p)
 }
 
 #ifdef __x86_64__
-__attribute__((target("avx2"))) static __m256i groups_of(const unsigned char *lower,
-                                                         const unsigned char *upper, __m256i b)
+AVX2 static __m256i groups_of(const unsigned char *lower, const unsigned char *upper, __m256i b)
 {
     __m256i low = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)lower));
     __m256i high = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)upper));
@@ -44,8 +42,8 @@ __attribute__((target("avx2"))) static __m256i groups_of(const unsigned char *lo
 }
 
 /* From `at` on, as long as 33 bytes are left; where it stopped, a pair or not. */
-__attribute__((target("avx2"))) static size_t
-next_avx2(const struct pair_find *f, const unsigned char *text, size_t n, size_t at)
+AVX2 static size_t next_avx2(const struct pair_find *f, const unsigned char *text, size_t n,
+                             size_t at)
 {
     for (; at + 33 <= n; at += 32) {
         __m256i a = _mm256_loadu_si256((const __m256i *)(text + at));
@@ -66,7 +64,7 @@ size_t pair_find_next(const struct pair_find *f, const char *text, size_t n, siz
 {
     const unsigned char *s = (const unsigned char *)text;
 #ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2"))
+    if (cpu_avx2())
         at = next_avx2(f, s, n, at);
 #endif
     while (at + 1 < n && !stands(f, s + at))

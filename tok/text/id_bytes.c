@@ -3,12 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
 #include "base/core/bytes.h"
-#include "base/core/cpu.h"
+#include "base/core/simd.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 
@@ -52,20 +48,18 @@ static bool set_plain(struct id_bytes_entry *to, const char *p, size_t n, bool *
 }
 
 #ifdef __x86_64__
-#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi2,popcnt")))
-
-WIDE static inline unsigned ids_equal(__m128i v, int c)
+AVX512_BYTES static inline unsigned ids_equal(__m128i v, int c)
 {
     return _mm_cmpeq_epi8_mask(v, _mm_set1_epi8((char)c));
 }
 
-WIDE static inline unsigned from(__m128i v, int c)
+AVX512_BYTES static inline unsigned from(__m128i v, int c)
 {
     return _mm_cmpge_epu8_mask(v, _mm_set1_epi8((char)c));
 }
 
 /* RFC 3629, as sets of places. */
-WIDE static inline bool good_wide(__m128i v)
+AVX512_BYTES static inline bool good_wide(__m128i v)
 {
     unsigned high = (unsigned)_mm_movepi8_mask(v), lead = from(v, 0xc2), three = from(v, 0xe0),
              four = from(v, 0xf0), next = high & ~from(v, 0xc0), odd = next & from(v, 0xa0),
@@ -79,7 +73,8 @@ WIDE static inline bool good_wide(__m128i v)
     return !bad;
 }
 
-WIDE static bool set_wide(struct id_bytes_entry *to, const char *p, size_t n, bool *ret_good)
+AVX512_BYTES static bool set_wide(struct id_bytes_entry *to, const char *p, size_t n,
+                                  bool *ret_good)
 {
     unsigned all = (1u << n) - 1;
     __m128i v = _mm_maskz_loadu_epi8((__mmask16)all, p);
@@ -152,12 +147,12 @@ static char *ids_put_plain(const struct id_bytes_entry *of, const int32_t **id, 
 }
 
 #ifdef __x86_64__
-WIDE static inline __m128i one(const struct id_bytes_entry *of, int32_t id)
+AVX512_BYTES static inline __m128i one(const struct id_bytes_entry *of, int32_t id)
 {
     return _mm_loadu_si128((const void *)&of[(uint32_t)id]);
 }
 
-WIDE static inline __m512i four(const struct id_bytes_entry *of, const int32_t *id)
+AVX512_BYTES static inline __m512i four(const struct id_bytes_entry *of, const int32_t *id)
 {
     __m512i v = _mm512_castsi128_si512(one(of, id[0]));
     v = _mm512_inserti32x4(v, one(of, id[1]), 1);
@@ -167,8 +162,8 @@ WIDE static inline __m512i four(const struct id_bytes_entry *of, const int32_t *
 
 /* A text's bytes are none of them 0, so that those which are not are the ones that count. Of a tag
  * the highest bit is seen: it is in no mask that is used. */
-WIDE static char *put_wide(const struct id_bytes_entry *of, const int32_t **id, const int32_t *end,
-                           char *to, unsigned *seen)
+AVX512_BYTES static char *put_wide(const struct id_bytes_entry *of, const int32_t **id,
+                                   const int32_t *end, char *to, unsigned *seen)
 {
     const __m512i count = _mm512_broadcast_i32x4(_mm_setr_epi8(
         -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, (char)ID_BYTES_FAR));

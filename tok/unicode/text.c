@@ -8,12 +8,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
-
 #include "base/core/buf.h"
-#include "base/core/cpu.h"
+#include "base/core/simd.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/unicode/unicode.h"
@@ -253,9 +249,7 @@ static void compose(struct run *r)
 }
 
 #ifdef __x86_64__
-#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
-
-WIDE static inline uint64_t between(__m512i v, int first, int last)
+AVX512 static inline uint64_t between(__m512i v, int first, int last)
 {
     __m512i from = _mm512_sub_epi8(v, _mm512_set1_epi8((char)first));
     return _mm512_cmple_epu8_mask(from, _mm512_set1_epi8((char)(last - first)));
@@ -265,7 +259,7 @@ WIDE static inline uint64_t between(__m512i v, int first, int last)
  * 64 bytes at a time, as long as all characters that begin there are, by their first bytes,
  * such as NFC leaves as they are: of Latin and Cyrillic, East Asian scripts, and signs.
  */
-WIDE static const char *skip_nfc_wide(const char *p, const char *end)
+AVX512 static const char *skip_nfc_wide(const char *p, const char *end)
 {
     for (; end - p >= 64 + 2; p += 64) {
         __m512i a = _mm512_loadu_si512(p);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_CORE_SIMD_H
+#define BASE_CORE_SIMD_H
+
+/*
+ * Functions that are compiled for a certain processor, and its intrinsics. They are called after
+ * the question of base/core/cpu.h that stands beside each attribute said yes.
+ *
+ *     AVX512 static void sums(...)     a function
+ *     AVX512_INLINE __m512i sum(...)   what is inlined into such functions, always
+ */
+
+#include "base/core/cpu.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+/* cpu_avx2 */
+#define AVX2 __attribute__((target("avx2")))
+
+/* cpu_avx512 */
+#define AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,bmi,bmi2,popcnt")))
+#define AVX512_INLINE AVX512 static inline __attribute__((always_inline))
+
+/* cpu_avx512_bytes */
+#define AVX512_BYTES                                                                               \
+    __attribute__((                                                                                \
+        target("avx512f,avx512dq,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt")))
+#define AVX512_BYTES_INLINE AVX512_BYTES static inline __attribute__((always_inline))
+#endif
+
+#endif
