@@ -14,7 +14,6 @@
 
 static const char *const templates[] = {"text",   "chatml",  "llama3", "alpaca",
                                         "vicuna", "guanaco", "llm-jp"};
-static const char *const specials[] = {"text", "parse", "error"};
 
 /* ---- sft ------------------------------------------------------------------------------------ */
 
@@ -143,7 +142,8 @@ static int run_sft(const struct cmd *c, const struct opened *t, struct err *e)
                                   .overwrite = o->overwrite,
                                   .pack = !o->packing,
                                   .seq_length = (uint32_t)o->sft_seq_length,
-                                  .specials = specials[o->tokenizer.specials],
+                                  .specials =
+                                      tok_specials_name((enum tok_specials)o->tokenizer.specials),
                                   .choice = choice,
                                   .nchoices = tok_flags_choices(&o->tokenizer, choice, &list),
                                   .on_bad = (enum on_bad)o->on_bad_record,

@@ -44,8 +44,6 @@ static void die_of_signal(void)
 
 /* ---- build ---------------------------------------------------------------------------------- */
 
-static const char *const specials[] = {"text", "parse", "error"};
-
 /* What a build tells while it runs. */
 struct teller {
     struct progress meter;
@@ -268,7 +266,8 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok,
                                     .nkeys = o->json_keys.n,
                                     .prefix = o->output_prefix,
                                     .tok = tok,
-                                    .specials = specials[o->tokenizer.specials],
+                                    .specials =
+                                        tok_specials_name((enum tok_specials)o->tokenizer.specials),
                                     .choice = choice,
                                     .nchoices = tok_flags_choices(&o->tokenizer, choice, list),
                                     .vocab_size = o->tokenizer.vocab_size,

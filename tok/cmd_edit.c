@@ -5,6 +5,7 @@
 
 #include "base/format/json.h"
 #include "base/core/log.h"
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/io/output.h"
 #include "base/io/path.h"
@@ -324,8 +325,7 @@ static void edit_add(struct list *l, const char *p, size_t n)
 {
     if (!n)
         return;
-    if (l->n == l->cap)
-        l->item = mem_grow(l->item, l->cap = l->cap ? 2 * l->cap : 64, sizeof(*l->item));
+    ARRAY_GROW(l->item, l->n, l->cap);
     l->item[l->n++] = arena_strndup(&l->arena, p, n);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/core/log.h"
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "base/thread/pool.h"
@@ -216,10 +217,7 @@ static void encode_batch(struct job *j, struct batch *b, int thread)
 
 static void add_doc(struct job *j, struct batch *b, const char *text, size_t n)
 {
-    if (b->ndocs == b->cap) {
-        b->cap = b->cap ? b->cap * 2 : 256;
-        b->doc = mem_grow(b->doc, b->cap, sizeof(*b->doc));
-    }
+    ARRAY_GROW(b->doc, b->ndocs, b->cap);
     if (!b->ndocs)
         b->first = j->nread;
     j->nread++;

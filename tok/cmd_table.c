@@ -250,7 +250,7 @@ static const struct opt table[] = {
             .help =
                 "pre-token pattern of a .tiktoken file whose number of ranks does not identify it"),
     OPT_ROW(.name = "specials", .type = OPT_CHOICE, AT(tok.specials), .def = "text",
-            .meta = "text|parse|error", .group = "tokenizer", .verbs = DIFF, .needs = "@texts",
+            .meta = TOK_FLAG_SPECIALS, .group = "tokenizer", .verbs = DIFF, .needs = "@texts",
             .brief = "special tokens spelled in the text",
             .help = "what a special token spelled inside a text becomes: ordinary text, the token, "
                     "or an error"),

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/core/log.h"
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/cli/opt_row.h"
 #include "base/format/toml.h"
@@ -123,10 +124,7 @@ static int refuse_verb(struct opts *o, const char *word, struct err *e)
 
 static struct flag *add_flag(struct cursor *c, const char *name, size_t n, int row)
 {
-    if (c->nflag == c->room) {
-        c->room = c->room ? 2 * c->room : 32;
-        c->flag = mem_grow(c->flag, c->room, sizeof(*c->flag));
-    }
+    ARRAY_GROW(c->flag, c->nflag, c->room);
     struct flag *f = &c->flag[c->nflag++];
     *f = (struct flag){.name = name, .n = n, .row = row};
     f->text = arena_take(&c->o->arena, (size_t)(c->argc - c->i) + 1, sizeof(char *));

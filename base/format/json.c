@@ -6,6 +6,7 @@
 
 #include "base/core/arena.h"
 #include "base/format/json_walk.h"
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
 
@@ -38,10 +39,7 @@ struct builder {
 
 static void json_push(struct builder *b, const struct member *m)
 {
-    if (b->n == b->cap) {
-        b->cap = b->cap ? b->cap * 2 : 64;
-        b->stack = mem_grow(b->stack, b->cap, sizeof(*b->stack));
-    }
+    ARRAY_GROW(b->stack, b->n, b->cap);
     b->stack[b->n++] = *m;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/core/buf.h"
 #include "base/format/json.h"
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
 
@@ -101,8 +102,7 @@ static int list_text(const char *who, char *text, struct blend_list *ret, struct
     char *rest;
     for (char *w = strtok_r(text, " \t\n\v\f\r", &rest); w;
          w = strtok_r(NULL, " \t\n\v\f\r", &rest)) {
-        if (n == room)
-            word = mem_grow(word, room = room * 2 + 16, sizeof(*word));
+        ARRAY_GROW(word, n, room);
         word[n++] = w;
     }
     int code = blend_list_words(who, word, n, ret, e);

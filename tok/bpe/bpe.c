@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/core/cpu.h"
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "tok/bpe/pair_table.h"
 
@@ -265,10 +266,7 @@ static void open_round(struct many *c, uint32_t r)
     sort_places(w->taken + at, w->taken + end, end - at);
     w->head[r] = NONE;
     mark(w, r, false);
-    if (c->rounds == w->round_room) {
-        w->round_room = w->round_room * 2 + 16;
-        w->round = mem_grow(w->round, w->round_room, sizeof(*w->round));
-    }
+    ARRAY_GROW(w->round, c->rounds, w->round_room);
     w->round[c->rounds++] = (struct bpe_round){r, at, end};
 }
 

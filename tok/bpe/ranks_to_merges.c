@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 
 enum { LETTERS_MAX = 512 /* bytes of a piece: 256 letters of two */ };
@@ -275,8 +276,7 @@ static void take_way(struct finder *f, uint32_t id, struct split k)
 
 static void note_waiting(struct finder *f, uint32_t id)
 {
-    if (f->nwaiting == f->cap)
-        f->waiting = mem_grow(f->waiting, f->cap = f->cap ? 2 * f->cap : 64, sizeof(*f->waiting));
+    ARRAY_GROW(f->waiting, f->nwaiting, f->cap);
     f->waiting[f->nwaiting++] = id;
 }
 

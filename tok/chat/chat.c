@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/chat/form.h"
@@ -283,10 +284,7 @@ uint64_t chat_work_specials(const struct chat_work *w)
 static void chat_put(struct chat_work *w, const char *text, size_t n,
                      const struct chat_special *special, bool learnt)
 {
-    if (w->nparts == w->cap) {
-        w->cap = w->cap * 2 + 32;
-        w->part = mem_grow(w->part, w->cap, sizeof(*w->part));
-    }
+    ARRAY_GROW(w->part, w->nparts, w->cap);
     w->part[w->nparts++] =
         (struct chat_part){.text = text, .n = n, .special = special, .learnt = learnt};
 }

@@ -5,14 +5,11 @@
 #include <string.h>
 
 #include "base/format/json.h"
-#include "base/core/mem.h"
+#include "base/core/array.h"
 
 static void read_add(struct chat_record *r, enum chat_role role, const char *text, size_t n)
 {
-    if (r->n == r->cap) {
-        r->cap = r->cap * 2 + 8;
-        r->m = mem_grow(r->m, r->cap, sizeof(*r->m));
-    }
+    ARRAY_GROW(r->m, r->n, r->cap);
     r->m[r->n++] = (struct chat_message){.role = role, .text = text, .n = n};
 }
 

@@ -14,6 +14,17 @@ const char *tok_type_name(enum tok_type type)
     return name[type];
 }
 
+const char *tok_specials_name(enum tok_specials mode)
+{
+    static const char *const name[] = {
+#define SPECIALS_NAME(mode, name) [mode] = name,
+        TOK_SPECIALS(SPECIALS_NAME)
+#undef SPECIALS_NAME
+    };
+    BUG_ON((unsigned)mode >= sizeof(name) / sizeof(*name), "specials %d", (int)mode);
+    return name[mode];
+}
+
 enum tok_type tok_type_named(const char *name)
 {
     for (enum tok_type type = TOK_AUTO + 1; type < TOK_TYPE_END; type++)

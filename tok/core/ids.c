@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/core/err.h"
+#include "base/core/array.h"
 #include "base/core/mem.h"
 
 enum { IDS_LARGE = 2 << 20 /* bytes of ids that lie in pages of their own */ };
@@ -68,10 +69,7 @@ void tok_ids_add(struct tok_ids *ids, const int32_t *id, size_t n)
 
 struct tok_span *tok_spans_add(struct tok_spans *s)
 {
-    if (s->n == s->cap) {
-        s->cap = s->cap ? s->cap * 2 : 256;
-        s->at = mem_grow(s->at, s->cap, sizeof(*s->at));
-    }
+    ARRAY_GROW(s->at, s->n, s->cap);
     s->at[s->n] = (struct tok_span){0};
     return &s->at[s->n++];
 }
@@ -104,10 +102,7 @@ void tok_nbest_finish(struct tok_nbest *list)
 void tok_unknown_add(struct tok_unknown *s, const char *text, size_t n)
 {
     buf_add(&s->text, text, n);
-    if (s->n == s->cap) {
-        s->cap = s->cap ? s->cap * 2 : 16;
-        s->end = mem_grow(s->end, s->cap, sizeof(*s->end));
-    }
+    ARRAY_GROW(s->end, s->n, s->cap);
     s->end[s->n++] = s->text.len;
 }
 

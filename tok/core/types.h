@@ -36,11 +36,16 @@ enum tok_type {
         TOK_TYPE_END /* above all types */
 };
 
-/* What a special token's string inside a text becomes. */
+/* What a special token's string inside a text becomes, which --specials says. */
+#define TOK_SPECIALS(MODE)                                                                         \
+    MODE(TOK_SPECIALS_TEXT, "text")   /* ordinary text; occurrences are counted */                 \
+    MODE(TOK_SPECIALS_PARSE, "parse") /* the special token */                                      \
+    MODE(TOK_SPECIALS_ERROR, "error") /* ERR_DATA */
+
 enum tok_specials {
-    TOK_SPECIALS_TEXT,  /* ordinary text; occurrences are counted */
-    TOK_SPECIALS_PARSE, /* the special token */
-    TOK_SPECIALS_ERROR  /* ERR_DATA */
+#define TOK_SPECIALS_VALUE(mode, name) mode,
+    TOK_SPECIALS(TOK_SPECIALS_VALUE)
+#undef TOK_SPECIALS_VALUE
 };
 
 /* Who encodes for a SentencePiece model. The ids are the same. */
@@ -102,7 +107,8 @@ struct tok_info {
     bool beside; /* files beside a tokenizer.json change its tokens: that is in the digest, too */
 };
 
-const char *tok_type_name(enum tok_type type);  /* "SentencePieceTokenizer" */
-enum tok_type tok_type_named(const char *name); /* TOK_AUTO: no type is called so */
+const char *tok_type_name(enum tok_type type);         /* "SentencePieceTokenizer" */
+const char *tok_specials_name(enum tok_specials mode); /* "text" */
+enum tok_type tok_type_named(const char *name);        /* TOK_AUTO: no type is called so */
 
 #endif

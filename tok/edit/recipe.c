@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/format/json.h"
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "base/format/proto.h"
@@ -64,16 +65,9 @@ int32_t recipe_find(const struct recipe *r, const char *text, size_t n)
     return r->words.slot ? words_find(&r->words, text, n) : -1;
 }
 
-/* Room for one more behind n: 16, then doubled whenever a power of two is full. */
-static void *more(void *p, size_t n, size_t size)
-{
-    bool full = n == 0 || (n >= 16 && (n & (n - 1)) == 0);
-    return full ? mem_grow(p, n ? n * 2 : 16, size) : p;
-}
-
 struct recipe_piece *recipe_add_piece(struct recipe *r, const char *text, size_t n)
 {
-    r->piece = more(r->piece, r->npieces, sizeof(*r->piece));
+    r->piece = array_more(r->piece, r->npieces, sizeof(*r->piece));
     struct recipe_piece *p = &r->piece[r->npieces++];
     *p = (struct recipe_piece){
         .text = text ? arena_strndup(&r->arena, text, n) : NULL, .n = n, .type = SP_NORMAL};
@@ -82,7 +76,7 @@ struct recipe_piece *recipe_add_piece(struct recipe *r, const char *text, size_t
 
 struct recipe_token *recipe_add_token(struct recipe *r, const char *text, size_t n, int32_t id)
 {
-    r->token = more(r->token, r->ntokens, sizeof(*r->token));
+    r->token = array_more(r->token, r->ntokens, sizeof(*r->token));
     size_t at = r->ntokens++;
     for (; at && r->token[at - 1].id > id; at--)
         r->token[at] = r->token[at - 1];

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/text/byte_alphabet.h"
@@ -179,8 +180,7 @@ static void want(void *arg, int32_t id)
             return;
     if (p->keep[id])
         return;
-    if (p->nwanted == p->cap)
-        p->wanted = mem_grow(p->wanted, p->cap = p->cap ? 2 * p->cap : 64, sizeof(*p->wanted));
+    ARRAY_GROW(p->wanted, p->nwanted, p->cap);
     p->wanted[p->nwanted++] = id;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/format/json.h"
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "tok/pretok/families.h"
 #include "tok/text/byte_alphabet.h"
@@ -504,8 +505,7 @@ void recipe_derive_merges(struct recipe *r, bool by_id)
             int32_t right = left < 0 ? -1 : recipe_find(r, p->text + i, p->n - i);
             if (!can_merge(r, left) || !can_merge(r, right))
                 continue;
-            if (n == cap)
-                list = mem_grow(list, cap = cap ? 2 * cap : 1024, sizeof(*list));
+            ARRAY_GROW(list, n, cap);
             list[n++] = (struct split){{left, right, (int32_t)id},
                                        p->score,
                                        {characters(p->text, i), characters(p->text + i, p->n - i)},

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/core/mem.h"
+#include "base/core/array.h"
 #include "tok/formats/hf.h"
 #include "tok/formats/readers.h"
 #include "tok/text/base64.h"
@@ -138,8 +138,7 @@ static int read_lines(struct pipe_spec *s, const char *p, size_t n, struct entry
             free(list);
             return bad_line(s, &l, e);
         }
-        if (k == cap)
-            list = mem_grow(list, cap = cap ? 2 * cap : 1 << 12, sizeof(*list));
+        ARRAY_GROW(list, k, cap);
         list[k].text = letters_put(s, &letters, bytes, length, &list[k].n);
         list[k].rank = (uint32_t)l.rank;
         *ret_size = (size_t)l.rank >= *ret_size ? (size_t)l.rank + 1 : *ret_size;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "tok/text/count_table.h"
 #include "tok/inspect/token_bytes.h"
@@ -144,10 +145,7 @@ static bool same_token(const struct compare *c, size_t i, size_t j)
 
 static void add_stretch(struct compare *c, const size_t from[2], const size_t to[2])
 {
-    if (c->nstretches == c->cap) {
-        c->cap = c->cap ? 2 * c->cap : 64;
-        c->stretch = mem_grow(c->stretch, c->cap, sizeof(*c->stretch));
-    }
+    ARRAY_GROW(c->stretch, c->nstretches, c->cap);
     struct compare_stretch *s = &c->stretch[c->nstretches++];
     *s = (struct compare_stretch){0};
     for (int k = 0; k < 2; k++) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/inspect/token_bytes.h"
@@ -158,8 +159,7 @@ int corpus_stats_lost_characters(struct corpus_stats *s, struct corpus_stats_cha
         code = corpus_stats_returns(s, text, k + 2, &same, &unknown, e);
         if (same)
             continue;
-        if (n == cap)
-            list = mem_grow(list, cap = cap ? 2 * cap : 64, sizeof(*list));
+        ARRAY_GROW(list, n, cap);
         list[n++] = (struct corpus_stats_char){c, s->character[c], unknown};
     }
     if (n)

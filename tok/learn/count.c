@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/core/bytes.h"
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "tok/learn/run.h"
 
@@ -201,10 +202,7 @@ static void add_piece(struct learn_count *c, const char *text, size_t n, uint64_
 {
     if (!c->batch.cap)
         buf_reserve(&c->batch, c->batch_size + TASK + PADDING);
-    if (c->npiece == c->piece_cap) {
-        c->piece_cap = c->piece_cap ? 2 * c->piece_cap : 1024;
-        c->piece = mem_grow(c->piece, c->piece_cap, sizeof(*c->piece));
-    }
+    ARRAY_GROW(c->piece, c->npiece, c->piece_cap);
     if (!c->ntask || c->task_bytes >= TASK) {
         if (c->ntask + 1 >= c->task_cap) {
             c->task_cap = c->task_cap ? 2 * c->task_cap : 256;

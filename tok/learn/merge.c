@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "tok/learn/queue.h"
 #include "tok/learn/weight.h"
@@ -363,17 +364,11 @@ static void lower_floor(struct learn_merge *m, const struct learn_rule *rule, ui
 static inline void add_event(struct learn_merge *m, struct side *s, uint32_t id, size_t at,
                              int64_t w)
 {
-    if (s->nevent == s->event_cap) {
-        s->event_cap = s->event_cap ? 2 * s->event_cap : 4096;
-        s->event = mem_grow(s->event, s->event_cap, sizeof(*s->event));
-    }
+    ARRAY_GROW(s->event, s->nevent, s->event_cap);
     s->event[s->nevent++] = (struct event){id, (uint32_t)at};
     struct beside *b = &s->beside[id];
     if (!b->n++) {
-        if (s->nid == s->id_cap) {
-            s->id_cap = s->id_cap ? 2 * s->id_cap : 1024;
-            s->id = mem_grow(s->id, s->id_cap, sizeof(*s->id));
-        }
+        ARRAY_GROW(s->id, s->nid, s->id_cap);
         s->id[s->nid++] = id;
         b->first = m->nevent;
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 
 enum { FIRST = 1 << 16 };
@@ -148,14 +149,8 @@ static void refill_top(struct learn_queue *q)
 void learn_queue_push(struct learn_queue *q, struct learn_pair p, uint64_t count, uint64_t tie,
                       uint32_t *at, uint32_t n)
 {
-    if (q->n == q->cap) {
-        q->cap = q->cap ? 2 * q->cap : 4096;
-        q->node = mem_grow(q->node, q->cap, sizeof(*q->node));
-    }
-    if (q->nentry == q->entry_cap) {
-        q->entry_cap = q->entry_cap ? 2 * q->entry_cap : 4096;
-        q->entry = mem_grow(q->entry, q->entry_cap, sizeof(*q->entry));
-    }
+    ARRAY_GROW(q->node, q->n, q->cap);
+    ARRAY_GROW(q->entry, q->nentry, q->entry_cap);
     q->entry[q->nentry] = (struct learn_entry){.pair = p, .at = at, .n = n};
     q->node[q->n] = (struct learn_node){count, tie, (uint32_t)q->nentry++};
     sift_up(q, q->n++);

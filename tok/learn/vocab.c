@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "tok/learn/queue.h"
 
@@ -53,10 +54,7 @@ uint32_t learn_vocab_add(struct learn_vocab *v, const char *text, size_t n)
 
 void learn_vocab_merge(struct learn_vocab *v, struct learn_pair p)
 {
-    if (v->nmerges == v->merge_cap) {
-        v->merge_cap = v->merge_cap ? 2 * v->merge_cap : FIRST;
-        v->merge = mem_grow(v->merge, v->merge_cap, sizeof(*v->merge));
-    }
+    ARRAY_GROW(v->merge, v->nmerges, v->merge_cap);
     v->merge[v->nmerges++] = p;
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/text/byte_alphabet.h"
@@ -63,10 +64,7 @@ struct marks {
 
 static void add_mark(struct marks *m, uint32_t c, int32_t take)
 {
-    if (m->n == m->cap) {
-        m->cap = m->cap ? m->cap * 2 : 64;
-        m->item = mem_grow(m->item, m->cap, sizeof(*m->item));
-    }
+    ARRAY_GROW(m->item, m->n, m->cap);
     m->item[m->n++] = (struct mark){c, take, uni_combining(c)};
 }
 

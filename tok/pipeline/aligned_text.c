@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 
@@ -105,10 +106,7 @@ void changes_finish(struct changes *c)
 
 void changes_add(struct changes *c, uint32_t code, int32_t take)
 {
-    if (c->n == c->cap) {
-        c->cap = c->cap ? c->cap * 2 : 256;
-        c->item = mem_grow(c->item, c->cap, sizeof(*c->item));
-    }
+    ARRAY_GROW(c->item, c->n, c->cap);
     c->item[c->n++] = (struct change){code, take};
 }
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/core/mem.h"
+#include "base/core/array.h"
 #include "base/core/utf8.h"
 #include "tok/text/byte_alphabet.h"
 #include "tok/pipeline/decoder_steps.h"
@@ -53,10 +53,7 @@ void decoder_mend(struct pipe_work *w, struct buf *out, size_t from)
 
 void decoder_end(struct pipe_work *w)
 {
-    if (w->nends2 == w->end_cap2) {
-        w->end_cap2 = w->end_cap2 ? w->end_cap2 * 2 : 256;
-        w->end2 = mem_grow(w->end2, w->end_cap2, sizeof(*w->end2));
-    }
+    ARRAY_GROW(w->end2, w->nends2, w->end_cap2);
     w->end2[w->nends2++] = w->list2.len;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/text/byte_alphabet.h"
@@ -17,10 +18,7 @@ static void pretokenize_put_piece(struct pipe_work *w, size_t at, size_t end, si
 {
     if (at == end)
         return;
-    if (w->npieces2 == w->cap2) {
-        w->cap2 = w->cap2 ? w->cap2 * 2 : 256;
-        w->piece2 = mem_grow(w->piece2, w->cap2, sizeof(*w->piece2));
-    }
+    ARRAY_GROW(w->piece2, w->npieces2, w->cap2);
     w->piece2[w->npieces2++] = (struct piece){(uint32_t)at, (uint32_t)(end - at), (uint32_t)zero};
 }
 
@@ -61,10 +59,7 @@ static void take_new_text(struct pipe_work *w)
 
 static void put_span(struct pipe_work *w, size_t at, size_t end, bool match)
 {
-    if (w->nspans == w->span_cap) {
-        w->span_cap = w->span_cap ? w->span_cap * 2 : 256;
-        w->span = mem_grow(w->span, w->span_cap, sizeof(*w->span));
-    }
+    ARRAY_GROW(w->span, w->nspans, w->span_cap);
     w->span[w->nspans++] = (struct span){(uint32_t)at, (uint32_t)end, match};
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "tok/pipeline/pipeline.h"
 
@@ -36,16 +37,9 @@ void pipe_spec_finish(struct pipe_spec *s)
     *s = (struct pipe_spec){0};
 }
 
-/* Room for one more behind n of them: 4, then doubled whenever a power of two is full. */
-static void *more(void *p, size_t n, size_t size)
-{
-    bool full = n == 0 || (n >= 4 && (n & (n - 1)) == 0);
-    return full ? mem_grow(p, n ? n * 2 : 4, size) : p;
-}
-
 struct pipe_token *pipe_add_token(struct pipe_spec *s, const char *text, size_t n)
 {
-    s->token = more(s->token, s->ntokens, sizeof(*s->token));
+    s->token = array_more(s->token, s->ntokens, sizeof(*s->token));
     struct pipe_token *t = &s->token[s->ntokens++];
     *t = (struct pipe_token){.text = arena_strndup(&s->arena, text, n), .length = n, .id = -1};
     return t;
@@ -53,21 +47,21 @@ struct pipe_token *pipe_add_token(struct pipe_spec *s, const char *text, size_t 
 
 struct norm_step *pipe_add_norm(struct pipe_spec *s, enum norm_kind kind)
 {
-    s->norm = more(s->norm, s->nnorm, sizeof(*s->norm));
+    s->norm = array_more(s->norm, s->nnorm, sizeof(*s->norm));
     s->norm[s->nnorm] = (struct norm_step){.kind = kind};
     return &s->norm[s->nnorm++];
 }
 
 struct pre_step *pipe_add_pre(struct pipe_spec *s, enum pre_kind kind)
 {
-    s->pre = more(s->pre, s->npre, sizeof(*s->pre));
+    s->pre = array_more(s->pre, s->npre, sizeof(*s->pre));
     s->pre[s->npre] = (struct pre_step){.kind = kind};
     return &s->pre[s->npre++];
 }
 
 struct dec_step *pipe_add_dec(struct pipe_spec *s, enum dec_kind kind)
 {
-    s->dec = more(s->dec, s->ndec, sizeof(*s->dec));
+    s->dec = array_more(s->dec, s->ndec, sizeof(*s->dec));
     s->dec[s->ndec] = (struct dec_step){.kind = kind};
     s->no_decoder = false;
     return &s->dec[s->ndec++];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/core/bytes.h"
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 
@@ -45,10 +46,7 @@ enum { STEPS_MAX = 1 << 20 };
 
 static void inert_chars_push(struct walk *w, struct step s)
 {
-    if (w->n == w->room) {
-        w->room = w->room * 2 + 256;
-        w->stack = mem_grow(w->stack, w->room, sizeof(*w->stack));
-    }
+    ARRAY_GROW(w->stack, w->n, w->room);
     w->stack[w->n++] = s;
 }
 

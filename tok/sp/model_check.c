@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/format/proto.h"
 #include "tok/text/charsmap.h"
@@ -131,10 +132,7 @@ static int take_piece(struct reader *r, const struct proto *outer, const struct 
         code = model_check_bad(r, f->offset, e, "a piece has no text");
     if (code)
         return code;
-    if (m->npieces == r->cap) {
-        r->cap = r->cap ? r->cap * 2 : 1024;
-        m->piece = mem_grow(m->piece, r->cap, sizeof(*m->piece));
-    }
+    ARRAY_GROW(m->piece, m->npieces, r->cap);
     m->piece[m->npieces++] = p;
     return 0;
 }

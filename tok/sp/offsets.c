@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "tok/sp/crlf.h"
 #include "tok/sp/normalize.h"
@@ -194,10 +195,7 @@ static bool place_unknown(struct walk *w)
 {
     if (!may_be_unknown(w, w->at))
         return false;
-    if (w->nchoices == w->cap) {
-        w->cap = w->cap ? w->cap * 2 : 64;
-        w->choice = mem_grow(w->choice, w->cap, sizeof(*w->choice));
-    }
+    ARRAY_GROW(w->choice, w->nchoices, w->cap);
     w->choice[w->nchoices++] = (struct choice){w->i, w->at, w->at + unit(w, w->at)};
     return place_piece(w, w->text + w->at, unit(w, w->at));
 }

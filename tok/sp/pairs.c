@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "tok/bpe/ranks_to_merges.h"
 #include "tok/sp/pairs.h"
@@ -64,10 +65,7 @@ static size_t find_splits(const struct sp_merge *s, const struct sp_piece *p, si
 
 static void pairs_add_pair(struct pairs *to, struct bpe_pair pair)
 {
-    if (to->n == to->room) {
-        to->room = to->room * 2 + 1024;
-        to->at = mem_grow(to->at, to->room, sizeof(*to->at));
-    }
+    ARRAY_GROW(to->at, to->n, to->room);
     to->at[to->n++] = pair;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 
@@ -211,10 +212,7 @@ ALWAYS void fill_node(const struct unigram *u, struct node *node, uint32_t piece
 static void begin_anew(struct unigram_state *s)
 {
     struct node *from = &s->node[s->at];
-    if (s->nanew == s->anew_room) {
-        s->anew_room = s->anew_room ? s->anew_room * 2 : 16;
-        s->anew = mem_grow(s->anew, s->anew_room, sizeof(*s->anew));
-    }
+    ARRAY_GROW(s->anew, s->nanew, s->anew_room);
     s->anew[s->nanew++] = (struct anew){s->at, from->score};
     from->score = 0;
 }
@@ -281,10 +279,7 @@ static size_t last_piece(const struct unigram *u, const struct node *node, const
 
 static void put_path(struct unigram_state *s, size_t k, size_t place)
 {
-    if (k == s->path_room) {
-        s->path_room = s->path_room ? s->path_room * 2 : 1024;
-        s->path = mem_grow(s->path, s->path_room, sizeof(*s->path));
-    }
+    ARRAY_GROW(s->path, k, s->path_room);
     s->path[k] = (int32_t)place;
 }
 

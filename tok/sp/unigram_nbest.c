@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "tok/sp/unigram_internal.h"
 #include "tok/sp/unigram_sample.h"
@@ -63,10 +64,7 @@ static int add_nodes(struct search *s, struct err *e)
             if (s->nnodes == NODES)
                 return err_set(e, ERR_RESOURCE, "the best segmentations of a text of %zu bytes",
                                s->n);
-            if (s->nnodes == s->node_room) {
-                s->node_room = s->node_room ? s->node_room * 2 : 1024;
-                s->node = mem_grow(s->node, s->node_room, sizeof(*s->node));
-            }
+            ARRAY_GROW(s->node, s->nnodes, s->node_room);
             s->node[s->nnodes++] =
                 (struct piece_at){(uint32_t)at, (uint32_t)edge.end, edge.id, edge.score, 0};
         }
@@ -115,10 +113,7 @@ static void sift_up(struct search *s, size_t at, struct entry x)
 
 static void unigram_nbest_push(struct search *s, struct entry x)
 {
-    if (s->nqueue == s->queue_room) {
-        s->queue_room = s->queue_room ? s->queue_room * 2 : 1024;
-        s->queue = mem_grow(s->queue, s->queue_room, sizeof(*s->queue));
-    }
+    ARRAY_GROW(s->queue, s->nqueue, s->queue_room);
     sift_up(s, s->nqueue++, x);
 }
 
@@ -148,10 +143,7 @@ static struct entry unigram_nbest_pop(struct search *s)
 
 static void add_step(struct search *s, struct step step, float value)
 {
-    if (s->nsteps == s->step_room) {
-        s->step_room = s->step_room ? s->step_room * 2 : 1024;
-        s->step = mem_grow(s->step, s->step_room, sizeof(*s->step));
-    }
+    ARRAY_GROW(s->step, s->nsteps, s->step_room);
     unigram_nbest_push(s, (struct entry){value, (uint32_t)s->nsteps});
     s->step[s->nsteps++] = step;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/core/simd.h"
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 
@@ -36,10 +37,7 @@ struct build {
 
 static void add_node(struct build *b, struct node x)
 {
-    if (b->n == b->room) {
-        b->room = b->room ? b->room * 2 : 1024;
-        b->node = mem_grow(b->node, b->room, sizeof(*b->node));
-    }
+    ARRAY_GROW(b->node, b->n, b->room);
     b->node[b->n++] = x;
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/tokenizer/tokenizer_work.h"
@@ -16,10 +17,7 @@ void tok_ranges_finish(struct tok_ranges *r)
 
 struct tok_range *tok_ranges_add(struct tok_ranges *r)
 {
-    if (r->n == r->cap) {
-        r->cap = r->cap ? r->cap * 2 : 256;
-        r->at = mem_grow(r->at, r->cap, sizeof(*r->at));
-    }
+    ARRAY_GROW(r->at, r->n, r->cap);
     r->at[r->n] = (struct tok_range){0};
     return &r->at[r->n++];
 }

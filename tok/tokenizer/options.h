@@ -52,6 +52,10 @@ struct tok_flags {
 #define TOK_FLAG_TYPE(type, name) "|" name
 #define TOK_FLAG_TYPES "auto" TOK_TYPES(TOK_FLAG_TYPE)
 
+/* "text|parse|error" */
+#define TOK_FLAG_MODE(mode, name) "|" name
+#define TOK_FLAG_SPECIALS (&(TOK_SPECIALS(TOK_FLAG_MODE))[1])
+
 #define TOK_FLAG_ROWS(S, m, v)                                                                     \
     OPT_ROW(.name = "tokenizer", .type = OPT_TEXT, .offset = offsetof(S, m.path), .meta = "PATH",  \
             .group = "tokenizer", .verbs = v, .basic = true,                                       \
@@ -94,7 +98,7 @@ struct tok_flags {
                 .brief = "token that ends a document",                                             \
                 .help = "token that ends a document, instead of the tokenizer's own"),             \
         OPT_ROW(.name = "specials", .type = OPT_CHOICE, .offset = offsetof(S, m.specials),         \
-                .def = "text", .meta = "text|parse|error", .group = "tokenizer", .verbs = v,       \
+                .def = "text", .meta = TOK_FLAG_SPECIALS, .group = "tokenizer", .verbs = v,        \
                 .needs = "@texts; @special", .brief = "special tokens spelled in the text",        \
                 .help = "what a special token spelled inside a text becomes: ordinary text, the "  \
                         "token, or an error"),                                                     \

@@ -4,16 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/core/mem.h"
+#include "base/core/array.h"
 #include "base/format/proto.h"
 #include "tok/text/string_map.h"
 
 void learn_scores_add(struct learn_scores *s, const char *text, size_t n, float score)
 {
-    if (s->n == s->cap) {
-        s->cap = s->cap ? 2 * s->cap : 1024;
-        s->piece = mem_grow(s->piece, s->cap, sizeof(*s->piece));
-    }
+    ARRAY_GROW(s->piece, s->n, s->cap);
     s->piece[s->n++] = (struct learn_scored){text, n, score};
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "tok/text/string_map.h"
 
@@ -55,10 +56,7 @@ static void add_found(struct finding *f, const uint32_t *ch, uint64_t at, uint64
 {
     if (end - at < 2)
         return;
-    if (f->n == f->cap) {
-        f->cap = f->cap ? 2 * f->cap : 2 * CHUNK;
-        f->found = mem_grow(f->found, f->cap, sizeof(*f->found));
-    }
+    ARRAY_GROW(f->found, f->n, f->cap);
     size_t bytes = (size_t)(end - at) * sizeof(*ch);
     uint64_t hash = words_key((const char *)(ch + at), bytes).hash * 0x9e3779b97f4a7c15u;
     f->found[f->n++] = (struct found){hash, at, count, (uint32_t)(end - at)};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/core/bytes.h"
+#include "base/core/array.h"
 #include "base/core/mem.h"
 #include "base/core/rng.h"
 #include "base/core/utf8.h"
@@ -319,10 +320,7 @@ static int count_one(struct front *f, const char *text, size_t n, uint64_t count
 {
     if (f->o->cut != LEARN_WHOLE)
         return learn_count_add(f->count, text, n, count, e);
-    if (f->nhash == f->hash_cap) {
-        f->hash_cap = f->hash_cap ? 2 * f->hash_cap : 4096;
-        f->hash = mem_grow(f->hash, f->hash_cap, sizeof(*f->hash));
-    }
+    ARRAY_GROW(f->hash, f->nhash, f->hash_cap);
     struct buf b = {0};
     uint64_t number = f->nhash++;
     buf_add(&b, &number, sizeof(number));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/array.h"
 #include "base/core/mem.h"
 
 /* A suffix while it is sorted: its next symbols, packed with the first on top. */
@@ -60,10 +61,7 @@ struct parts {
 static uint32_t place_part(struct parts *p, size_t n, bool fresh)
 {
     if (!p->n || fresh || (n && p->size[p->n - 1] + n > p->most && p->size[p->n - 1])) {
-        if (p->n == p->cap) {
-            p->cap = p->cap ? 2 * p->cap : 512;
-            p->size = mem_grow(p->size, p->cap, sizeof(*p->size));
-        }
+        ARRAY_GROW(p->size, p->n, p->cap);
         p->size[p->n++] = 0;
     }
     p->size[p->n - 1] += n;
