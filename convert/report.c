@@ -134,7 +134,7 @@ int report_text(const struct ckpt *c, bool tensors, struct buf *out, struct err 
     buf_adds(out, " bytes\n");
     for (size_t i = 0; i < ckpt_files(c); i++) {
         const struct ckpt_file *f = ckpt_file_at(c, i);
-        buf_addf(out, "            %s  %12llu  %s\n", f->xxh3_128, (unsigned long long)f->size,
+        buf_addf(out, "            %s  %12llu  %s\n", f->digest, (unsigned long long)f->size,
                  f->name);
     }
     for (size_t i = 0; tensors && i < ckpt_tensors(c); i++)
@@ -194,7 +194,7 @@ static void json_files(struct buf *b, const struct ckpt *c)
         buf_adds(b, i ? ",{" : "{");
         json_text(b, "name", f->name);
         buf_addf(b, ",\"size\":%llu,", (unsigned long long)f->size);
-        json_text(b, "xxh3_128", f->xxh3_128);
+        json_text(b, ckpt_version(c) > 1 ? "sum128" : "xxh3_128", f->digest);
         buf_addc(b, '}');
     }
     buf_addc(b, ']');

@@ -116,10 +116,10 @@ static int save(struct run *r, struct err *e)
     int code = ckpt_writer_open(dir, iteration, &w, e);
     if (!code)
         code = put_files(j, w, e);
-    if (!code) {
-        state_put(&j->rank, w);
+    if (!code)
+        code = state_save(&j->rank, w, (int)j->o->threads, e);
+    if (!code)
         code = commit(j, w, e);
-    }
     ckpt_writer_close(w);
     if (!code)
         code = journal_sync(&r->journal, e);

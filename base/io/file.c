@@ -15,7 +15,10 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 
-enum { PIECE = 1 << 20 }; /* bytes that wait, unless threads write */
+enum {
+    PIECE = 1 << 20,  /* bytes that wait, unless threads write */
+    TO_DISK = 1 << 20 /* of a range, which the disk is then told to begin */
+};
 
 static bool full(int errnum)
 {
@@ -353,6 +356,26 @@ int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
 {
     f->size += n;
     return f->failed ? file_refuse(f, e) : file_settle(f, async_write(f->behind, p, n), e);
+}
+
+int outfile_write_at(struct outfile *f, uint64_t at, const void *p, size_t n, struct err *e)
+{
+    if (__atomic_load_n(&f->failed, __ATOMIC_RELAXED))
+        return file_refuse(f, e);
+    for (size_t done = 0; done < n;) {
+        ssize_t k = pwrite(f->fd, (const char *)p + done, n - done, (off_t)(at + done));
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0) {
+            int code = out_failed(f, errno, e);
+            __atomic_store_n(&f->failed, code, __ATOMIC_RELAXED);
+            return code;
+        }
+        done += (size_t)k;
+    }
+    if (n >= TO_DISK) /* so that the sync at the end finds little left to do */
+        sync_file_range(f->fd, (off_t)at, (off_t)n, SYNC_FILE_RANGE_WRITE);
+    return 0;
 }
 
 int outfile_pieces(struct outfile *f, size_t piece, struct err *e)

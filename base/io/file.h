@@ -63,6 +63,12 @@ int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e);
 void *outfile_place(struct outfile *f, size_t *n);
 int outfile_took(struct outfile *f, size_t n, struct err *e);
 
+/*
+ * For a file that is written by ranges instead: n bytes at the place `at`, by any threads at once,
+ * with nothing taken by the functions above. `size` and `expected` are the caller's to set.
+ */
+int outfile_write_at(struct outfile *f, uint64_t at, const void *p, size_t n, struct err *e);
+
 /* Who has very many files may have less wait of each: pieces of so many bytes. */
 int outfile_pieces(struct outfile *f, size_t piece, struct err *e);
 void outfile_rest(struct outfile *f); /* after a flush or sync: has no memory until it goes on */

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/core/hash.h"
 #include "train/ckpt/manifest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
@@ -62,7 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     BUG_ON(code && (code != ERR_DATA || !strstr(e.msg, "input")), "code %d: %s", code, e.msg);
     if (!code) {
         check(&m);
-        written_and_read_again(&m);
+        if (m.version == 2)
+            written_and_read_again(&m);
         ckpt_manifest_finish(&m);
     }
     buf_finish(&text);

@@ -7,7 +7,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
 /* What was accepted keeps the rules that readers rely on. */
-static void check(const struct st_file *s)
+static void check(const struct st_file *s, const uint8_t *p)
 {
     uint64_t at = 0;
     volatile unsigned char sum = 0;
@@ -23,9 +23,10 @@ static void check(const struct st_file *s)
                t->name);
         BUG_ON(st_find(s, t->name) != t, "'%s' is not found", t->name);
         for (uint64_t k = t->begin; k < t->end; k++) /* every byte is there */
-            sum = (unsigned char)(sum + s->data[k]);
-        if (t->dtype >= 0 && t->rank >= 1 && t->rank <= 2)
-            BUG_ON((uint64_t)box_count(st_mem(s, t, 0, 0).box) != count, "'%s' as a box", t->name);
+            sum = (unsigned char)(sum + p[s->data_at + k]);
+        int64_t size[2];
+        if (t->dtype >= 0 && st_matrix(t, size))
+            BUG_ON((uint64_t)size[0] * (uint64_t)size[1] != count, "'%s' as a matrix", t->name);
         at = t->end;
     }
     BUG_ON(at != s->data_size, "%llu of %llu bytes", (unsigned long long)at,
@@ -39,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     int code = st_parse(&s, "input", p, n, &e);
     BUG_ON(code && (code != ERR_DATA || !strstr(e.msg, "input")), "code %d: %s", code, e.msg);
     if (!code) {
-        check(&s);
+        check(&s, p);
         st_close(&s);
     }
     return 0;

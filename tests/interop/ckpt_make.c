@@ -16,8 +16,10 @@
 #include "base/core/hash.h"
 #include "base/core/log.h"
 #include "base/core/mem.h"
+#include "base/io/map.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/safetensors.h"
+#include "train/ckpt/shard.h"
 #include "train/spec/param.h"
 
 enum { GROUPS = 3 };
@@ -46,8 +48,15 @@ static struct spec tiny(void)
     return s;
 }
 
-static void put_all(struct ckpt_writer *w, const struct params *p, float *data)
+/* All tensors, and one named "stray" of each further group. */
+static int put_all(struct ckpt_writer *w, const struct params *p, float *data, char **stray,
+                   struct err *e)
 {
+    struct ckpt_shard *shard;
+    struct buf fragment = {0};
+    struct box_mem *mem = NULL;
+    size_t n = 0;
+    ckpt_shard_create(ckpt_writer_folder(w), &(struct ckpt_shard_options){0}, &shard);
     for (int g = 0; g < GROUPS; g++) {
         for (int i = 0; i < p->n; i++) {
             const struct param *q = &p->at[i];
@@ -58,10 +67,29 @@ static void put_all(struct ckpt_writer *w, const struct params *p, float *data)
                                     DTYPE_F32,
                                     {{s->begin[0], s->begin[1]}, {s->count[0], s->count[1]}},
                                     q->size[1]};
-                ckpt_put(w, groups[g], s->name, s->rank, s->size, m);
+                mem = mem_grow(mem, n + 1, sizeof(*mem));
+                mem[n++] = m;
+                ckpt_shard_add(shard, groups[g], s->name, s->rank, s->size, DTYPE_F32, m.box);
             }
         }
     }
+    for (; *stray; stray++) {
+        struct box box = {{0, 0}, {4, 1}};
+        mem = mem_grow(mem, n + 1, sizeof(*mem));
+        mem[n++] = (struct box_mem){data, DTYPE_F32, box, 1};
+        ckpt_shard_add(shard, *stray, "stray", 1, (int64_t[]){4}, DTYPE_F32, box);
+    }
+    int code = ckpt_shard_begin(shard, e);
+    if (!code)
+        code = ckpt_shard_write_all(shard, mem, 1, e);
+    if (!code)
+        code = ckpt_shard_end(shard, &fragment, e);
+    if (!code)
+        code = ckpt_add(w, fragment.data, fragment.len, e);
+    buf_finish(&fragment);
+    ckpt_shard_destroy(shard);
+    free(mem);
+    return code;
 }
 
 static int save(const char *dir, int64_t iteration, char **stray, struct err *e)
@@ -92,11 +120,9 @@ static int save(const char *dir, int64_t iteration, char **stray, struct err *e)
                              .nstate = 1};
     code = ckpt_writer_open(dir, iteration, &w, e);
     if (!code) {
-        put_all(w, &p, data);
-        for (; *stray; stray++)
-            ckpt_put(w, *stray, "stray", 1, (int64_t[]){4},
-                     (struct box_mem){data, DTYPE_F32, {{0, 0}, {4, 1}}, 1});
-        code = ckpt_put_bytes(w, "config.toml", "[model]\n", 8, e);
+        code = put_all(w, &p, data, stray, e);
+        if (!code)
+            code = ckpt_put_bytes(w, "config.toml", "[model]\n", 8, e);
         if (!code)
             code = ckpt_commit(w, &meta, e);
         ckpt_writer_close(w);
@@ -110,18 +136,23 @@ static int save(const char *dir, int64_t iteration, char **stray, struct err *e)
 static int read_back(const char *path, struct err *e)
 {
     struct st_file s;
+    struct map m;
     int code = st_open(&s, path, e);
+    if (code)
+        return code;
+    code = map_open(&m, path, e);
     for (size_t i = 0; !code && i < s.n; i++) {
         const struct st_entry *t = &s.entry[i];
         char digest[XXH_TEXT];
-        xxh_once(s.data + t->begin, t->end - t->begin, digest);
+        xxh_once(m.data + s.data_at + t->begin, t->end - t->begin, digest);
         printf("%s %s ", t->name, t->dtype_name);
         for (int d = 0; d < t->rank; d++)
             printf(d ? ",%lld" : "%lld", (long long)t->size[d]);
         printf(" %s\n", digest);
     }
     if (!code)
-        st_close(&s);
+        map_close(&m);
+    st_close(&s);
     return code;
 }
 

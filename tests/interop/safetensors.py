@@ -53,6 +53,22 @@ def plain_reader(path):
             for k, v in header.items()}
 
 
+def mix(x):
+    z = (x + 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+    return z ^ z >> 31
+
+
+def sum128(data):
+    """The sum of train/ckpt/FORMAT.md."""
+    total = 0
+    for i in range(0, len(data), 8):
+        word, block = int.from_bytes(data[i:i + 8], "little"), i // 2048
+        total += word * (mix(i // 8 % 256) | 1) * (mix(257 + 2 * block) << 64 | mix(256 + 2 * block) | 1)
+    return f"{total % 2**128:032x}"
+
+
 def ours(path):
     """name -> (dtype, shape, digest), as our reader sees the file."""
     r = subprocess.run([MAKE, "read", path], check=True, capture_output=True, text=True)
@@ -80,15 +96,16 @@ def check_ours(d, read):
             (part,) = t["parts"]
             assert part["file"] == os.path.basename(path) and not any(part["begin"])
             value = theirs[part["entry"]]
-            assert list(value.shape) == t["shape"] and value.dtype == np.float32, t
+            assert list(value.shape) == t["shape"] == part["count"] and value.dtype == np.float32, t
+            assert t["dtype"] == "F32" and t["fingerprint"] == sum128(value.tobytes()), t
             found += 1
         weights = weights or theirs
         for file in manifest["files"]:
             if file["name"] == os.path.basename(path):
-                assert file["size"] == os.path.getsize(path)
-        with open(path, "rb") as f:
-            (n,) = struct.unpack("<Q", f.read(8))
-        assert (8 + n) % 64 == 0
+                with open(path, "rb") as f:
+                    blob = f.read()
+                assert file["size"] == len(blob) and file["sum128"] == sum128(blob), file
+        assert struct.unpack("<Q", blob[:8])[0] % 8 == 0
     assert found == len(manifest["tensors"]) == 3 * 20, found
     assert weights["embed.weight"].shape == (100, 16) and (weights["norm.weight"] == 1).all()
     assert 0.015 < weights["embed.weight"].std() < 0.025
@@ -106,6 +123,10 @@ def ours_by_the_reference(d):
         assert value.tobytes() == weights[name].tobytes()
     with safetensors.safe_open(path, framework="np") as f:
         assert f.metadata() == {"format": "pt"}, f.metadata()
+    again = os.path.join(d, "again.safetensors")
+    safetensors.numpy.save_file(weights, again, {"format": "pt"})
+    with open(path, "rb") as a, open(again, "rb") as b:
+        assert a.read() == b.read(), "the reference writes another file"
 
 
 def check_theirs(d, write):

@@ -20,6 +20,7 @@
 #include "base/core/err.h"
 #include "base/format/json.h"
 #include "train/tensor/box.h"
+#include "train/tensor/fingerprint.h"
 
 /*
  * What of a tensor is stored is named by a group: its values ("param"), or what an optimizer keeps
@@ -71,21 +72,14 @@ const char *ckpt_writer_folder(const struct ckpt_writer *w);
  */
 int ckpt_add(struct ckpt_writer *w, const char *fragment, size_t n, struct err *e);
 
-/*
- * One box of a global tensor of rank 1 or 2. The data is not copied: it must stay as it is until
- * ckpt_commit or ckpt_writer_close. Over all puts each element of a tensor must come exactly once
- * (checked at commit: BUG).
- */
-void ckpt_put(struct ckpt_writer *w, const char *group, const char *name, int rank,
-              const int64_t *size, struct box_mem data);
-
 /* A further file: config.toml, the tokenizer, a foreign configuration verbatim. Written at once.
  * `name` is a plain file name. */
 int ckpt_put_bytes(struct ckpt_writer *w, const char *name, const void *p, size_t n, struct err *e);
 int ckpt_put_file(struct ckpt_writer *w, const char *name, const char *source, struct err *e);
 
 /*
- * Writes tensors and manifest, syncs all, renames, syncs the parent, replaces the hint.
+ * Checks that the shards cover each tensor exactly once (ERR_DATA names tensor and boxes), writes
+ * the manifest, syncs, renames, syncs the parent, replaces the hint. No data are read or written.
  * meta->iteration is the writer's. On failure nothing stands under the final name and what stood
  * there is untouched; a full disk is ERR_IO with file and bytes. (Only a failed last step, the
  * hint, leaves the checkpoint in its place, and the sentence says so.) A checkpoint of the same
@@ -114,13 +108,21 @@ struct ckpt_tensor {
     int rank;
     int64_t size[2]; /* rank 1: {n, 1} */
     enum dtype dtype;
+    bool has_fingerprint; /* from version 2 of the format on */
+    struct fingerprint fingerprint;
 };
+
+/* From version 2 on a file has a sum (fingerprint.h) for each of its pieces, and that of the whole
+ * as its digest. */
+#define CKPT_PIECE (UINT64_C(64) << 20)
 
 struct ckpt_file {
     const char *name;
     uint64_t size;
-    const char *xxh3_128;
-    bool tensors; /* safetensors with tensors of the manifest */
+    const char *digest; /* 32 hexadecimal digits: the sum; in version 1 XXH3-128 */
+    bool tensors;       /* safetensors with tensors of the manifest */
+    const struct fingerprint *piece;
+    size_t pieces; /* 0 in version 1 */
 };
 
 /* A checkpoint that was passed over, newest first, and why. */
@@ -142,9 +144,14 @@ void ckpt_skips_finish(struct ckpt_skips *s);
  */
 int ckpt_open(const char *path, struct ckpt **ret, struct err *e);
 
-/* Hashes every file, by as many threads as there are processors. ERR_INTEGRITY names all that
- * differ. */
-int ckpt_verify(const struct ckpt *c, struct err *e);
+/*
+ * Reads and judges every file, piece by piece, by as many threads as there are processors.
+ * ERR_INTEGRITY names all files that differ and, from version 2 on, the tensors.
+ */
+int ckpt_verify(struct ckpt *c, struct err *e);
+
+/* The same for the files without tensors alone. */
+int ckpt_verify_further(struct ckpt *c, struct err *e);
 
 /*
  * The newest checkpoint of `dir` that opens and verifies. *ret is NULL and the code 0 when there
@@ -152,6 +159,14 @@ int ckpt_verify(const struct ckpt *c, struct err *e);
  * (may be NULL) lists those passed over, for the caller's log, in each case; finish it.
  */
 int ckpt_open_newest(const char *dir, struct ckpt **ret, struct ckpt_skips *skipped, struct err *e);
+
+/*
+ * The newest checkpoint of `dir` before the iteration `below` (INT64_MAX: any) that opens and whose
+ * files other than tensors verify, as above. Its tensors are judged by ckpt_check when they have
+ * been read; where that fails, the caller asks for an earlier one.
+ */
+int ckpt_open_before(const char *dir, int64_t below, struct ckpt **ret, struct ckpt_skips *skipped,
+                     struct err *e);
 
 /*
  * One iteration of `dir`, opened and verified. When it is damaged, the error's hint names the
@@ -163,8 +178,11 @@ void ckpt_close(struct ckpt *c);
 
 /* All live until ckpt_close. */
 const char *ckpt_path(const struct ckpt *c);
+int ckpt_version(const struct ckpt *c); /* of the format */
 const struct ckpt_meta *ckpt_meta(const struct ckpt *c);
 const struct json *ckpt_model(const struct ckpt *c); /* the object of meta->model */
+/* Whether a reader that does not know this key of the model must refuse it: in version 1 all. */
+bool ckpt_model_must_know(const struct ckpt *c, const char *key);
 /* Sorted by group ("param" before the others), then by name, in byte order. */
 size_t ckpt_tensors(const struct ckpt *c);
 const struct ckpt_tensor *ckpt_tensor_at(const struct ckpt *c, size_t i);
@@ -176,8 +194,23 @@ const struct ckpt_file *ckpt_file_at(const struct ckpt *c, size_t i);
  * Fills to.data with the box to.box of a tensor, cast to to.dtype. ERR_USAGE when the checkpoint
  * has no such tensor, or of another shape than `size`; each names both.
  */
-int ckpt_read_box(const struct ckpt *c, const char *group, const char *name, int rank,
+int ckpt_read_box(struct ckpt *c, const char *group, const char *name, int rank,
                   const int64_t *size, struct box_mem to, struct err *e);
+
+/* One of many boxes. */
+struct ckpt_want {
+    const char *group, *name;
+    int rank;
+    const int64_t *size;
+    struct box_mem to;
+};
+
+/* The same for n of them, by `threads` threads (0: one for each processor). */
+int ckpt_read_all(struct ckpt *c, const struct ckpt_want *want, size_t n, int threads,
+                  struct err *e);
+
+/* The fingerprint of tensor i, from its bytes. */
+int ckpt_fingerprint(const struct ckpt *c, size_t i, struct fingerprint *ret, struct err *e);
 
 /*
  * Whether all that ckpt_read_box read so far is what was written: each piece of 64 MiB that was

@@ -5,165 +5,20 @@
 #include <string.h>
 
 #include "base/core/bytes.h"
+#include "base/core/hash.h"
 #include "base/core/mem.h"
 
 static const char digest_key[] = "\"xxh3_128\": \"";
 static const char tail_end[] = "\"\n}\n";
 
-enum { TAIL = sizeof(digest_key) - 1 + XXH_TEXT - 1 + sizeof(tail_end) - 1, VERSION = 1 };
-
-int ckpt_manifest_order(const char *a_group, const char *a, const char *b_group, const char *b)
-{
-    bool a_first = !strcmp(a_group, CKPT_PARAM), b_first = !strcmp(b_group, CKPT_PARAM);
-    if (a_first != b_first)
-        return a_first ? -1 : 1;
-    int order = strcmp(a_group, b_group);
-    return order ? order : strcmp(a, b);
-}
-
-bool ckpt_manifest_group_name(const char *name)
-{
-    size_t n = strlen(name);
-    return n && n <= CKPT_GROUP_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
-}
-
-bool ckpt_manifest_file_name(const char *name)
-{
-    size_t n = strlen(name);
-    bool fine = n >= 1 && n <= 255 && name[0] != '.';
-    for (size_t i = 0; fine && i < n; i++) {
-        char c = name[i];
-        fine = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-               c == '.' || c == '_' || c == '-';
-    }
-    return fine;
-}
-
-/* ---- writing ------------------------------------------------------------------------------- */
-
-static void manifest_add_text(struct buf *b, const char *key, const char *value)
-{
-    jsonw_key(b, key);
-    buf_addc(b, ' ');
-    if (value)
-        jsonw_string(b, value, strlen(value));
-    else
-        buf_adds(b, "null");
-}
-
-static void add_int(struct buf *b, const char *key, int64_t v)
-{
-    jsonw_key(b, key);
-    buf_addf(b, " %lld", (long long)v);
-}
-
-static void add_pairs(struct buf *b, const char *key, const struct ckpt_pair *pair, size_t n)
-{
-    jsonw_key(b, key);
-    buf_adds(b, " {");
-    for (size_t i = 0; i < n; i++) {
-        buf_adds(b, i ? ", " : "");
-        manifest_add_text(b, pair[i].key, pair[i].value);
-    }
-    buf_adds(b, "},\n");
-}
-
-static void add_meta(struct buf *b, const struct ckpt_meta *m)
-{
-    manifest_add_text(b, "format", "weft-checkpoint");
-    buf_adds(b, ",\n");
-    add_int(b, "version", VERSION);
-    buf_adds(b, ",\n");
-    manifest_add_text(b, "weft", WEFT_VERSION);
-    buf_adds(b, ",\n");
-    add_int(b, "iteration", m->iteration);
-    buf_adds(b, ",\n");
-    add_int(b, "consumed_samples", m->consumed_samples);
-    buf_adds(b, ",\n");
-    jsonw_key(b, "model");
-    buf_addf(b, " %s,\n", m->model);
-    jsonw_key(b, "tokenizer");
-    buf_adds(b, " {");
-    manifest_add_text(b, "type", m->tokenizer_type);
-    buf_adds(b, ", ");
-    manifest_add_text(b, "digest", m->tokenizer_digest);
-    buf_adds(b, ", ");
-    if (m->vocab_size)
-        add_int(b, "vocab_size", m->vocab_size);
-    else
-        manifest_add_text(b, "vocab_size", NULL);
-    buf_adds(b, ", ");
-    if (m->eod >= 0)
-        add_int(b, "eod", m->eod);
-    else
-        manifest_add_text(b, "eod", NULL);
-    buf_adds(b, "},\n");
-    manifest_add_text(b, "data_digest", m->data_digest);
-    buf_adds(b, ",\n");
-    add_pairs(b, "kernels", m->kernels, m->nkernels);
-    add_pairs(b, "state", m->state, m->nstate);
-}
-
-static void add_sizes(struct buf *b, const char *key, const int64_t *v, int n)
-{
-    jsonw_key(b, key);
-    buf_addf(b, n == 2 ? " [%lld, %lld]" : " [%lld]", (long long)v[0], (long long)v[1]);
-}
-
-static void add_tensor(struct buf *b, const struct ckpt_manifest *m,
-                       const struct ckpt_manifest_tensor *t)
-{
-    buf_addc(b, '{');
-    manifest_add_text(b, "group", t->group);
-    buf_adds(b, ", ");
-    manifest_add_text(b, "name", t->name);
-    buf_adds(b, ", ");
-    add_sizes(b, "shape", t->size, t->rank);
-    buf_adds(b, ", \"parts\": [");
-    for (size_t i = 0; i < t->parts; i++) {
-        const struct ckpt_manifest_part *p = &m->part[t->part + i];
-        buf_adds(b, i ? ", {" : "{");
-        manifest_add_text(b, "file", m->file[p->file].name);
-        buf_adds(b, ", ");
-        manifest_add_text(b, "entry", p->entry);
-        buf_adds(b, ", ");
-        add_sizes(b, "begin", p->begin, t->rank);
-        buf_addc(b, '}');
-    }
-    buf_adds(b, "]}");
-}
-
-void ckpt_manifest_write(const struct ckpt_manifest *m, struct buf *out)
-{
-    size_t start = out->len;
-    buf_adds(out, "{\n");
-    add_meta(out, &m->meta);
-    buf_adds(out, "\"files\": [");
-    for (size_t i = 0; i < m->files; i++) {
-        buf_adds(out, i ? ",\n  {" : "\n  {");
-        manifest_add_text(out, "name", m->file[i].name);
-        buf_adds(out, ", ");
-        add_int(out, "size", (int64_t)m->file[i].size);
-        buf_adds(out, ", ");
-        manifest_add_text(out, "xxh3_128", m->file[i].xxh3_128);
-        buf_addc(out, '}');
-    }
-    buf_adds(out, "],\n\"tensors\": [");
-    for (size_t i = 0; i < m->tensors; i++) {
-        buf_adds(out, i ? ",\n  " : "\n  ");
-        add_tensor(out, m, &m->tensor[i]);
-    }
-    buf_adds(out, "],\n");
-    char digest[XXH_TEXT];
-    xxh_once(out->data + start, out->len - start, digest);
-    buf_addf(out, "%s%s%s", digest_key, digest, tail_end);
-}
+enum { TAIL = sizeof(digest_key) - 1 + XXH_TEXT - 1 + sizeof(tail_end) - 1, VERSION = 2 };
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
 struct reader {
     struct ckpt_manifest *m;
     const char *name;
+    bool fragment;
     struct err *e;
 };
 
@@ -298,6 +153,60 @@ static int read_model(const struct reader *r, const struct json *root)
     return 0;
 }
 
+static bool is_known(const char *key)
+{
+    static const char *const keys[] = {"format",
+                                       "version",
+                                       "must_know",
+                                       "weft",
+                                       "iteration",
+                                       "model",
+                                       "tokenizer",
+                                       "consumed_samples",
+                                       "data_digest",
+                                       "kernels",
+                                       "state",
+                                       "files",
+                                       "files.name",
+                                       "files.size",
+                                       "files.sum128",
+                                       "files.pieces",
+                                       "tensors",
+                                       "tensors.name",
+                                       "tensors.group",
+                                       "tensors.dtype",
+                                       "tensors.shape",
+                                       "tensors.parts",
+                                       "tensors.fingerprint",
+                                       "tensors.parts.file",
+                                       "tensors.parts.entry",
+                                       "tensors.parts.begin",
+                                       "tensors.parts.count",
+                                       "xxh3_128"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (!strcmp(key, keys[i]))
+            return true;
+    return !strncmp(key, "model.", 6); /* whoever reads the model looks at these */
+}
+
+static int read_must_know(const struct reader *r, const struct json *root)
+{
+    const struct json *v = json_get(root, "must_know");
+    if (!v || v->kind != JSON_ARRAY)
+        return manifest_bad(r, "must_know", "is missing or is not an array");
+    for (size_t i = 0; i < v->length; i++) {
+        if (!plain_text(&v->child[i]))
+            return manifest_bad(r, "must_know", "holds something other than texts");
+        if (!is_known(v->child[i].string))
+            return err_set(r->e, ERR_DATA,
+                           "%s: this weft does not know '%.200s', without which the checkpoint "
+                           "cannot be read",
+                           r->name, v->child[i].string);
+    }
+    r->m->must_know = v;
+    return 0;
+}
+
 static int read_format(const struct reader *r, const struct json *root)
 {
     const struct json *f = json_get(root, "format");
@@ -305,10 +214,11 @@ static int read_format(const struct reader *r, const struct json *root)
     if (!plain_text(f) || strcmp(f->string, "weft-checkpoint") != 0)
         return manifest_bad(r, "this", "is not the manifest of a weft checkpoint");
     int code = read_count(r, root, "version", &version);
-    if (!code && version != VERSION)
-        code = err_set(r->e, ERR_DATA, "%s: version %lld of the format, this weft reads %d",
+    if (!code && (version < 1 || version > VERSION))
+        code = err_set(r->e, ERR_DATA, "%s: version %lld of the format, this weft reads 1 to %d",
                        r->name, (long long)version, (int)VERSION);
-    return code;
+    r->m->version = (int)version;
+    return code ? code : version == 1 ? 0 : read_must_know(r, root);
 }
 
 static int read_meta(const struct reader *r, const struct json *root)
@@ -351,9 +261,39 @@ static bool is_hash(const char *s)
     return strlen(s) == XXH_TEXT - 1 && strspn(s, "0123456789abcdef") == XXH_TEXT - 1;
 }
 
+static int bad_sum(const struct reader *r, const char *file)
+{
+    return manifest_bad(r, file, "has no sum of 32 hexadecimal digits");
+}
+
+/* The sums of a file's pieces: as many as its size has, which add up to that of the whole. */
+static int read_sums(const struct reader *r, const struct json *o, struct ckpt_file *f)
+{
+    const struct json *v = json_get(o, "pieces");
+    struct fingerprint whole, sum = {0}, *piece;
+    size_t n = (size_t)(f->size / CKPT_PIECE + (f->size % CKPT_PIECE != 0));
+    if (!fingerprint_parse(f->digest, &whole))
+        return bad_sum(r, f->name);
+    if (n > 1 && (!v || v->kind != JSON_ARRAY || v->length != n))
+        return manifest_bad(r, f->name, "has not one sum for each 64 MiB");
+    f->piece = piece = arena_take(&r->m->arena, n + 1, sizeof(*piece));
+    f->pieces = n;
+    for (size_t i = 0; n > 1 && i < n; i++) {
+        if (!plain_text(&v->child[i]) || !fingerprint_parse(v->child[i].string, &piece[i]))
+            return bad_sum(r, f->name);
+        fingerprint_join(&sum, piece[i]);
+    }
+    if (n == 1)
+        sum = piece[0] = whole;
+    if (!fingerprint_equal(sum, whole))
+        return manifest_bad(r, f->name, "has sums of pieces that do not add up to its own");
+    return 0;
+}
+
 static int read_file(const struct reader *r, const struct json *o, struct ckpt_file *ret)
 {
     int64_t size = 0;
+    bool sums = r->m->version > 1;
     if (o->kind != JSON_OBJECT)
         return manifest_bad(r, "files", "has something else than objects");
     int code = read_text(r, o, "name", &ret->name);
@@ -362,11 +302,13 @@ static int read_file(const struct reader *r, const struct json *o, struct ckpt_f
     if (!code)
         code = read_count(r, o, "size", &size);
     if (!code)
-        code = read_text(r, o, "xxh3_128", &ret->xxh3_128);
-    if (!code && !is_hash(ret->xxh3_128))
-        code = manifest_bad(r, ret->name, "has no XXH3-128 of 32 digits");
+        code = read_text(r, o, sums ? "sum128" : "xxh3_128", &ret->digest);
+    if (code)
+        return code;
     ret->size = (uint64_t)size;
-    return code;
+    if (sums)
+        return read_sums(r, o, ret);
+    return is_hash(ret->digest) ? 0 : manifest_bad(r, ret->name, "has no XXH3-128 of 32 digits");
 }
 
 static int file_order(const void *a, const void *b)
@@ -430,6 +372,10 @@ static int read_part(const struct reader *r, struct ckpt_file *const *by_name, c
         code = read_text(r, o, "entry", &ret->entry);
     if (!code)
         code = read_sizes(r, o, "begin", rank, ret->begin);
+    if (!code && r->m->version > 1) {
+        ret->count[1] = 1;
+        code = read_sizes(r, o, "count", rank, ret->count);
+    }
     if (code)
         return code;
     struct ckpt_file *const *f =
@@ -458,6 +404,27 @@ static int check_size(const struct reader *r, const struct ckpt_manifest_tensor 
     return 0;
 }
 
+/* Type and fingerprint, from version 2 on. */
+static int read_kind(const struct reader *r, const struct json *o, struct ckpt_manifest_tensor *t)
+{
+    const char *type = NULL, *sum = NULL;
+    int code = read_text(r, o, "dtype", &type), d = 0;
+    while (!code && d < DTYPE_COUNT && strcmp(type, dtype_name((enum dtype)d)) != 0)
+        d++;
+    if (!code && d == DTYPE_COUNT)
+        code = manifest_bad(r, type, "is the dtype of a tensor, which this weft does not know");
+    if (code)
+        return code;
+    t->dtype = (enum dtype)d;
+    if (!json_get(o, "fingerprint"))
+        return 0;
+    code = read_text(r, o, "fingerprint", &sum);
+    if (!code && !fingerprint_parse(sum, &t->sum))
+        code = manifest_bad(r, t->name, "has a fingerprint other than of 32 hexadecimal digits");
+    t->has_sum = !code;
+    return code;
+}
+
 static int read_tensor(const struct reader *r, struct ckpt_file *const *by_name,
                        const struct json *o, struct ckpt_manifest_tensor *t)
 {
@@ -477,6 +444,8 @@ static int read_tensor(const struct reader *r, struct ckpt_file *const *by_name,
     code = read_sizes(r, o, "shape", t->rank, t->size);
     if (!code)
         code = check_size(r, t);
+    if (!code && m->version > 1)
+        code = read_kind(r, o, t);
     if (code)
         return code;
     if (!parts || parts->kind != JSON_ARRAY || !parts->length || parts->length > BOX_PARTS_MAX)
@@ -507,7 +476,8 @@ static int read_tensors(const struct reader *r, const struct json *root)
     for (size_t i = 0; i < v->length; i++) {
         struct ckpt_manifest_tensor *t = &m->tensor[m->tensors++];
         int code = read_tensor(r, by_name, &v->child[i], t);
-        if (!code && i && ckpt_manifest_order(t[-1].group, t[-1].name, t->group, t->name) >= 0)
+        if (!code && i && !r->fragment &&
+            ckpt_manifest_order(t[-1].group, t[-1].name, t->group, t->name) >= 0)
             code = manifest_bad(r, t->name, "comes twice, or the tensors are not sorted");
         if (code)
             return code;
@@ -515,8 +485,8 @@ static int read_tensors(const struct reader *r, const struct json *root)
     return 0;
 }
 
-int ckpt_manifest_parse(struct ckpt_manifest *ret, const char *name, const char *p, size_t n,
-                        struct err *e)
+static int parse(struct ckpt_manifest *ret, bool fragment, const char *name, const char *p,
+                 size_t n, struct err *e)
 {
     struct json_doc *doc;
     int code = check_digest(name, p, n, e);
@@ -530,7 +500,7 @@ int ckpt_manifest_parse(struct ckpt_manifest *ret, const char *name, const char 
     if (code)
         return code;
     struct ckpt_manifest m = {.doc = doc};
-    struct reader r = {&m, name, e};
+    struct reader r = {&m, name, fragment, e};
     if (json_root(doc)->kind != JSON_OBJECT)
         code = manifest_bad(&r, "this", "is not a JSON object");
     if (!code)
@@ -544,6 +514,31 @@ int ckpt_manifest_parse(struct ckpt_manifest *ret, const char *name, const char 
     else
         *ret = m;
     return code;
+}
+
+int ckpt_manifest_parse(struct ckpt_manifest *ret, const char *name, const char *p, size_t n,
+                        struct err *e)
+{
+    return parse(ret, false, name, p, n, e);
+}
+
+int ckpt_manifest_parse_fragment(struct ckpt_manifest *ret, const char *name, const char *p,
+                                 size_t n, struct err *e)
+{
+    return parse(ret, true, name, p, n, e);
+}
+
+bool ckpt_manifest_must_know(const struct ckpt_manifest *m, const char *prefix, const char *key)
+{
+    size_t n = strlen(prefix);
+    if (!m->must_know)
+        return true;
+    for (size_t i = 0; i < m->must_know->length; i++) {
+        const char *s = m->must_know->child[i].string;
+        if (!strncmp(s, prefix, n) && !strcmp(s + n, key))
+            return true;
+    }
+    return false;
 }
 
 void ckpt_manifest_finish(struct ckpt_manifest *m)

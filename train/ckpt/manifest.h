@@ -13,7 +13,6 @@
 #include "base/core/arena.h"
 #include "base/core/buf.h"
 #include "base/core/err.h"
-#include "base/core/hash.h"
 #include "train/ckpt/ckpt.h"
 
 enum { MANIFEST_MAX = 256 << 20, MANIFEST_VALUES_MAX = 4000000 };
@@ -22,6 +21,7 @@ struct ckpt_manifest_part {
     size_t file; /* index into file[] */
     const char *entry;
     int64_t begin[2];
+    int64_t count[2]; /* version 1: both 0, the file's header has them */
 };
 
 struct ckpt_manifest_tensor {
@@ -30,9 +30,13 @@ struct ckpt_manifest_tensor {
     int rank;
     int64_t size[2];    /* rank 1: [n, 1] */
     size_t part, parts; /* part[part] .. part[part + parts - 1] */
+    enum dtype dtype;   /* this and the sum from version 2 on */
+    bool has_sum;
+    struct fingerprint sum;
 };
 
 struct ckpt_manifest {
+    int version; /* 1 or 2 */
     struct ckpt_meta meta;
     struct ckpt_file *file;
     size_t files;
@@ -40,8 +44,9 @@ struct ckpt_manifest {
     size_t tensors;
     struct ckpt_manifest_part *part;
     size_t nparts;
-    const struct json *model; /* after ckpt_manifest_parse */
-    void *doc;                /* private: owns what was parsed */
+    const struct json *model;     /* after ckpt_manifest_parse */
+    const struct json *must_know; /* likewise; NULL in version 1 */
+    void *doc;                    /* private: owns what was parsed */
     struct arena arena;
 };
 
@@ -54,6 +59,20 @@ void ckpt_manifest_write(const struct ckpt_manifest *m, struct buf *out);
  */
 int ckpt_manifest_parse(struct ckpt_manifest *ret, const char *name, const char *p, size_t n,
                         struct err *e);
+
+/*
+ * The same for the fragment of a shard: a manifest whose tensors come in any order, and one tensor
+ * several times.
+ */
+int ckpt_manifest_parse_fragment(struct ckpt_manifest *ret, const char *name, const char *p,
+                                 size_t n, struct err *e);
+
+/* Gives a file the sums of its n pieces, copied into the arena, and the digest. */
+void ckpt_manifest_sums(struct arena *a, const struct fingerprint *piece, size_t n,
+                        struct ckpt_file *ret);
+
+/* Whether the list has PREFIX KEY, "model." and "num-layers". */
+bool ckpt_manifest_must_know(const struct ckpt_manifest *m, const char *prefix, const char *key);
 
 /* Frees what ckpt_manifest_parse made. */
 void ckpt_manifest_finish(struct ckpt_manifest *m);

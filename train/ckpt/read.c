@@ -1,37 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/core/hash.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
-#include "base/thread/pool.h"
-#include "base/thread/thread.h"
+#include "base/thread/each.h"
 #include "train/ckpt/ckpt.h"
-#include "train/ckpt/manifest.h"
+#include "train/ckpt/merge.h"
+#include "train/ckpt/open.h"
 #include "train/ckpt/place.h"
-#include "train/ckpt/safetensors.h"
-
-struct part {
-    const struct st_file *file;
-    const struct st_entry *entry;
-    struct box_mem mem;
-};
-
-struct ckpt {
-    char *path;
-    struct ckpt_manifest m;
-    struct st_file *file; /* as m.file; open where that has tensors */
-    struct part *part;    /* as m.part */
-    struct ckpt_tensor *tensor;
-};
 
 /* ---- opening: the manifest ----------------------------------------------------------------- */
 
@@ -82,12 +62,21 @@ static int read_open_files(struct ckpt *c, struct err *e)
 {
     int code = 0;
     c->file = mem_new(c->m.files + 1, sizeof(*c->file));
+    c->seen = mem_new(c->m.files + 1, sizeof(*c->seen));
+    c->header = mem_new(c->m.files + 1, sizeof(*c->header));
+    for (size_t i = 0; i < c->m.files; i++)
+        c->file[i].fd = -1;
     for (size_t i = 0; !code && i < c->m.files; i++) {
         code = check_file(c, &c->m.file[i], e);
         if (code || !c->m.file[i].tensors)
             continue;
         char *path = path_join(c->path, c->m.file[i].name);
         code = st_open(&c->file[i], path, e);
+        c->seen[i] = mem_new(c->m.file[i].pieces + 1, sizeof(**c->seen));
+        if (!code && c->file[i].data_at <= CKPT_PIECE) {
+            c->header[i] = c->file[i].data_at;
+            c->seen[i][0] = (struct ckpt_seen){c->header[i], c->file[i].header};
+        }
         if (code == ERR_DATA && e)
             e->code = ERR_INTEGRITY; /* what we wrote was well formed */
         if (code == ERR_DATA)
@@ -107,37 +96,36 @@ static int open_part(struct ckpt *c, const struct ckpt_manifest_tensor *t, size_
 {
     const struct ckpt_manifest_part *p = &c->m.part[i];
     const char *file = c->m.file[p->file].name;
-    struct part *ret = &c->part[i];
-    ret->file = &c->file[p->file];
-    ret->entry = st_find(ret->file, p->entry);
+    struct ckpt_part *ret = &c->part[i];
+    ret->file = p->file;
+    ret->entry = st_find(&c->file[p->file], p->entry);
     if (!ret->entry)
         return lost(c, file, p->entry, "is not there", e);
     if (ret->entry->dtype < 0 || ret->entry->rank != t->rank)
         return lost(c, file, p->entry, "has another type or rank than its tensor", e);
-    ret->mem = st_mem(ret->file, ret->entry, p->begin[0], p->begin[1]);
-    if (!box_inside(ret->mem.box, box_whole(t->rank, t->size)))
+    ret->box = box_whole(t->rank, ret->entry->size);
+    ret->box.begin[0] = p->begin[0];
+    ret->box.begin[1] = p->begin[1];
+    if (c->m.version > 1 && (ret->box.count[0] != p->count[0] || ret->box.count[1] != p->count[1] ||
+                             ret->entry->dtype != (int)t->dtype))
+        return lost(c, file, p->entry, "has another shape or type than the manifest says", e);
+    if (!box_inside(ret->box, box_whole(t->rank, t->size)))
         return lost(c, file, p->entry, "lies outside of its tensor", e);
     return 0;
 }
 
 static int check_cover(const struct ckpt *c, const struct ckpt_manifest_tensor *t, struct err *e)
 {
-    static const char *const flaws[] = {
-        [BOX_OUTSIDE] = "lie outside of it",
-        [BOX_OVERLAP] = "overlap",
-        [BOX_HOLE] = "leave a hole",
-        [BOX_TOO_MANY] = "are too many",
-    };
     size_t at;
     struct box *box = mem_new(t->parts, sizeof(*box));
     for (size_t i = 0; i < t->parts; i++)
-        box[i] = c->part[t->part + i].mem.box;
+        box[i] = c->part[t->part + i].box;
     enum box_flaw flaw = box_cover(box_whole(t->rank, t->size), box, t->parts, &at);
     free(box);
     if (flaw == BOX_COVERED)
         return 0;
     return err_set(e, ERR_INTEGRITY, "%s: the parts of %s '%.300s' %s", c->path, t->group, t->name,
-                   flaws[flaw]);
+                   ckpt_flaw_text(flaw));
 }
 
 static int open_tensor(struct ckpt *c, size_t i, struct err *e)
@@ -147,20 +135,25 @@ static int open_tensor(struct ckpt *c, size_t i, struct err *e)
     for (size_t k = 0; !code && k < t->parts; k++)
         code = open_part(c, t, t->part + k, e);
     for (size_t k = 1; !code && k < t->parts; k++)
-        if (c->part[t->part + k].mem.dtype != c->part[t->part].mem.dtype)
+        if (c->part[t->part + k].entry->dtype != c->part[t->part].entry->dtype)
             code = lost(c, c->m.file[c->m.part[t->part + k].file].name,
                         c->m.part[t->part + k].entry, "has another type than its neighbours", e);
     if (!code)
         code = check_cover(c, t, e);
     if (!code)
-        c->tensor[i] = (struct ckpt_tensor){
-            t->name, t->group, t->rank, {t->size[0], t->size[1]}, c->part[t->part].mem.dtype};
+        c->tensor[i] = (struct ckpt_tensor){t->name,
+                                            t->group,
+                                            t->rank,
+                                            {t->size[0], t->size[1]},
+                                            (enum dtype)c->part[t->part].entry->dtype,
+                                            t->has_sum,
+                                            t->sum};
     return code;
 }
 
 static int by_entry(const void *a, const void *b)
 {
-    const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
+    const struct ckpt_part *x = *(struct ckpt_part *const *)a, *y = *(struct ckpt_part *const *)b;
     return x->entry < y->entry ? -1 : x->entry > y->entry;
 }
 
@@ -168,10 +161,10 @@ static int by_entry(const void *a, const void *b)
 static int check_used(const struct ckpt *c, struct err *e)
 {
     size_t entries = 0, n = c->m.nparts;
-    struct part **part = mem_new(n + 1, sizeof(*part));
+    struct ckpt_part **part = mem_new(n + 1, sizeof(*part));
     for (size_t i = 0; i < n; i++)
         part[i] = &c->part[i];
-    qsort(part, n, sizeof(struct part *), by_entry);
+    qsort(part, n, sizeof(struct ckpt_part *), by_entry);
     int code = 0;
     for (size_t i = 1; !code && i < n; i++)
         if (part[i]->entry == part[i - 1]->entry)
@@ -193,6 +186,7 @@ int ckpt_open(const char *path, struct ckpt **ret, struct err *e)
     while (n > 1 && path[n - 1] == '/')
         n--;
     c->path = mem_strndup(path, n);
+    pthread_mutex_init(&c->lock, NULL);
     int code = read_manifest(c, e);
     if (!code)
         code = read_open_files(c, e);
@@ -217,132 +211,17 @@ void ckpt_close(struct ckpt *c)
         return;
     for (size_t i = 0; c->file && i < c->m.files; i++)
         st_close(&c->file[i]);
+    for (size_t i = 0; c->seen && i < c->m.files; i++)
+        free(c->seen[i]);
+    free(c->seen);
+    free(c->header);
     free(c->file);
     free(c->part);
     free(c->tensor);
     ckpt_manifest_finish(&c->m);
+    pthread_mutex_destroy(&c->lock);
     free(c->path);
     free(c);
-}
-
-/* ---- verifying ----------------------------------------------------------------------------- */
-
-static int hash_file(const char *path, uint64_t *ret_size, char ret[XXH_TEXT], struct err *e)
-{
-    enum { CHUNK = 1 << 20 };
-    int fd = open(path, O_RDONLY | O_CLOEXEC), code = 0;
-    if (fd < 0)
-        return err_sys(e, errno, "%s: cannot open", path);
-    struct xxh *h = xxh_create();
-    char *chunk = mem_new(CHUNK, 1);
-    *ret_size = 0;
-    for (;;) {
-        ssize_t n = read(fd, chunk, CHUNK);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            code = err_sys(e, errno, "%s: cannot read", path);
-        if (n <= 0)
-            break;
-        xxh_add(h, chunk, (size_t)n);
-        *ret_size += (uint64_t)n;
-    }
-    xxh_text(h, ret);
-    xxh_destroy(h);
-    free(chunk);
-    close(fd);
-    return code;
-}
-
-static int verify_file(const struct ckpt *c, const struct ckpt_file *f, struct err *e)
-{
-    char digest[XXH_TEXT], *path = path_join(c->path, f->name);
-    uint64_t size = 0;
-    int code = hash_file(path, &size, digest, e);
-    if (!code && (size != f->size || strcmp(digest, f->xxh3_128) != 0))
-        code = err_set(e, ERR_INTEGRITY,
-                       "%s: its bytes are not those that were written "
-                       "(XXH3-128 %s instead of %s)",
-                       path, digest, f->xxh3_128);
-    free(path);
-    return code;
-}
-
-/* All files, each by the thread that comes to it first. */
-struct verification {
-    const struct ckpt *c;
-    atomic_size_t next;
-    int *code;        /* by file */
-    struct err **why; /* by file; NULL where the code is 0 */
-};
-
-static void *verify_main(void *arg)
-{
-    struct verification *v = arg;
-    for (size_t i; (i = atomic_fetch_add(&v->next, 1)) < v->c->m.files;) {
-        struct err e;
-        v->code[i] = verify_file(v->c, &v->c->m.file[i], &e);
-        if (!v->code[i])
-            continue;
-        v->why[i] = mem_new(1, sizeof(e));
-        *v->why[i] = e;
-    }
-    return NULL;
-}
-
-/* As many as there are processors and files that are worth one; this thread is the last of them. */
-static void verify_by_threads(struct verification *v)
-{
-    enum { MOST = 16, LARGE = 1 << 20 };
-    pthread_t thread[MOST];
-    int n = 0, want = -1, cpus = pool_cpus();
-    for (size_t i = 0; i < v->c->m.files; i++)
-        want += v->c->m.file[i].size >= LARGE;
-    while (n < want && n < cpus - 1 && n < MOST && !thread_start(&thread[n], verify_main, v))
-        n++;
-    verify_main(v);
-    while (n)
-        pthread_join(thread[--n], NULL);
-}
-
-/* The first failure, and the names of all other files that failed. */
-static int report_damage(const struct verification *v, struct err *e)
-{
-    enum { NAMED = 8 };
-    const struct ckpt *c = v->c;
-    size_t first = 0, others = 0;
-    struct buf names = {0};
-    while (first < c->m.files && !v->code[first])
-        first++;
-    if (first == c->m.files)
-        return 0;
-    for (size_t i = first + 1; i < c->m.files; i++)
-        if (v->code[i] && others++ < NAMED)
-            buf_addf(&names, "%s%s", others > 1 ? ", " : "; also damaged: ", c->m.file[i].name);
-    if (others > NAMED)
-        buf_addf(&names, " and %zu more", others - NAMED);
-    if (e) {
-        *e = *v->why[first];
-        size_t n = strlen(e->msg);
-        snprintf(e->msg + n, sizeof(e->msg) - n, "%s", buf_str(&names));
-    }
-    buf_finish(&names);
-    return v->code[first];
-}
-
-int ckpt_verify(const struct ckpt *c, struct err *e)
-{
-    struct verification v = {.c = c};
-    atomic_init(&v.next, 0);
-    v.code = mem_new(c->m.files + 1, sizeof(*v.code));
-    v.why = mem_new(c->m.files + 1, sizeof(*v.why));
-    verify_by_threads(&v);
-    int code = report_damage(&v, e);
-    for (size_t i = 0; i < c->m.files; i++)
-        free(v.why[i]);
-    free(v.why);
-    free(v.code);
-    return code;
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -350,6 +229,16 @@ int ckpt_verify(const struct ckpt *c, struct err *e)
 const char *ckpt_path(const struct ckpt *c)
 {
     return c->path;
+}
+
+int ckpt_version(const struct ckpt *c)
+{
+    return c->m.version;
+}
+
+bool ckpt_model_must_know(const struct ckpt *c, const char *key)
+{
+    return ckpt_manifest_must_know(&c->m, "model.", key);
 }
 
 const struct ckpt_meta *ckpt_meta(const struct ckpt *c)
@@ -412,7 +301,70 @@ static int misfit(const struct ckpt *c, const struct ckpt_tensor *t, const int64
                    t->name, have, want);
 }
 
-int ckpt_read_box(const struct ckpt *c, const char *group, const char *name, int rank,
+/* What of one part lies in the box that is wanted, in runs of whole rows. */
+struct part_read {
+    struct ckpt *c;
+    const struct ckpt_part *part;
+    struct box box;
+    struct box_mem to;
+    char *rows; /* where types or strides differ */
+};
+
+static void note_rows(const struct part_read *r, int64_t row, int64_t rows, const char *p)
+{
+    const struct ckpt_part *t = r->part;
+    const struct st_file *s = &r->c->file[t->file];
+    size_t width = dtype_size((enum dtype)t->entry->dtype);
+    uint64_t whole = (uint64_t)t->box.count[1] * width, run = (uint64_t)r->box.count[1] * width;
+    uint64_t at = s->data_at + t->entry->begin + (uint64_t)(row - t->box.begin[0]) * whole +
+                  (uint64_t)(r->box.begin[1] - t->box.begin[1]) * width;
+    if (run == whole)
+        ckpt_saw(r->c, t->file, at, p, (size_t)(run * (uint64_t)rows));
+    else
+        for (int64_t i = 0; i < rows; i++)
+            ckpt_saw(r->c, t->file, at + (uint64_t)i * whole, p + (size_t)i * run, (size_t)run);
+}
+
+static int read_rows(const struct part_read *r, int64_t row, int64_t rows, struct err *e)
+{
+    const struct ckpt_part *t = r->part;
+    enum dtype type = (enum dtype)t->entry->dtype;
+    int64_t size[2], cols = r->box.count[1];
+    bool direct = type == r->to.dtype && r->to.stride == cols && r->to.box.count[1] == cols;
+    struct box_mem raw = {r->rows, type, {{row, r->box.begin[1]}, {rows, cols}}, cols};
+    if (direct)
+        raw.data =
+            (char *)r->to.data + (size_t)((row - r->to.box.begin[0]) * cols) * dtype_size(type);
+    struct box_mem local = raw; /* the box as the entry has it, whose rank may be 1 */
+    local.box.begin[0] -= t->box.begin[0];
+    local.box.begin[1] -= t->box.begin[1];
+    st_matrix(t->entry, size);
+    int code = st_read(&r->c->file[t->file], t->entry, local, e);
+    if (code)
+        return code;
+    note_rows(r, row, rows, raw.data);
+    if (!direct)
+        box_copy(r->to, raw);
+    return 0;
+}
+
+static int read_part(struct part_read *r, struct err *e)
+{
+    enum { STEP = 1 << 20 };
+    size_t row = (size_t)r->box.count[1] * dtype_size((enum dtype)r->part->entry->dtype);
+    int64_t most = row < STEP ? (int64_t)(STEP / row) : 1;
+    int64_t end = r->box.begin[0] + r->box.count[0];
+    int code = 0;
+    if (most > r->box.count[0])
+        most = r->box.count[0];
+    r->rows = mem_new((size_t)most, row);
+    for (int64_t at = r->box.begin[0]; !code && at < end; at += most)
+        code = read_rows(r, at, end - at < most ? end - at : most, e);
+    free(r->rows);
+    return code;
+}
+
+int ckpt_read_box(struct ckpt *c, const char *group, const char *name, int rank,
                   const int64_t *size, struct box_mem to, struct err *e)
 {
     const struct ckpt_tensor *t = ckpt_find(c, group, name);
@@ -429,13 +381,60 @@ int ckpt_read_box(const struct ckpt *c, const char *group, const char *name, int
     int64_t copied = 0;
     int code = 0;
     for (size_t i = 0; !code && i < mt->parts; i++) {
-        const struct part *p = &c->part[mt->part + i];
-        int64_t n = box_copy(to, p->mem);
-        copied += n;
-        if (n)
-            code = map_check(&p->file->map, e);
+        struct part_read r = {.c = c, .part = &c->part[mt->part + i], .to = to};
+        if (!box_intersect(to.box, r.part->box, &r.box))
+            continue;
+        code = read_part(&r, e);
+        copied += box_count(r.box);
     }
     BUG_ON(!code && copied != box_count(to.box), "%lld of %lld elements of '%s'", (long long)copied,
            (long long)box_count(to.box), name);
+    return code;
+}
+
+/* ---- many boxes ------------------------------------------------------------------------------ */
+
+struct read_unit {
+    size_t want;
+    int64_t row, rows;
+};
+
+struct read_all {
+    struct ckpt *c;
+    const struct ckpt_want *want;
+    struct read_unit *unit;
+};
+
+static int run_unit(void *arg, size_t i, struct err *e)
+{
+    const struct read_all *a = arg;
+    const struct read_unit *u = &a->unit[i];
+    const struct ckpt_want *w = &a->want[u->want];
+    struct box_mem to = w->to;
+    to.data = (char *)to.data + (size_t)(u->row * to.stride) * dtype_size(to.dtype);
+    to.box.begin[0] += u->row;
+    to.box.count[0] = u->rows;
+    return ckpt_read_box(a->c, w->group, w->name, w->rank, w->size, to, e);
+}
+
+int ckpt_read_all(struct ckpt *c, const struct ckpt_want *want, size_t n, int threads,
+                  struct err *e)
+{
+    enum { UNIT = 4 << 20 };
+    struct read_all a = {.c = c, .want = want};
+    size_t units = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct box_mem *to = &want[i].to;
+        size_t row = (size_t)to->box.count[1] * dtype_size(to->dtype);
+        int64_t most = row && row < UNIT ? (int64_t)(UNIT / row) : 1, at = 0;
+        do { /* also of an empty box: its tensor must be there */
+            int64_t left = to->box.count[0] - at;
+            a.unit = mem_grow(a.unit, units + 1, sizeof(*a.unit));
+            a.unit[units++] = (struct read_unit){i, at, left < most ? left : most};
+            at += most;
+        } while (at < to->box.count[0]);
+    }
+    int code = each_run(units, threads, run_unit, &a, e);
+    free(a.unit);
     return code;
 }

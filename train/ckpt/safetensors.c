@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/ckpt/safetensors.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/core/bytes.h"
 #include "base/format/json.h"
@@ -190,17 +194,21 @@ static int read_entries(struct st_file *s, const char *name, const struct json *
     return check_layout(s, name, e);
 }
 
-/* Where the header lies, before any of it is believed. */
-static int find_header(const char *name, const unsigned char *p, size_t n, uint64_t *ret,
-                       struct err *e)
+/*
+ * How long the header is, before any of it is believed, from the first `have` of a file's n bytes:
+ * all of them or at least 64.
+ */
+static int find_header(const char *name, const unsigned char *p, size_t have, uint64_t n,
+                       uint64_t *ret, struct err *e)
 {
     static const char lfs[] = "version https://git-lfs";
-    if (n >= sizeof(lfs) - 1 && memcmp(p, lfs, sizeof(lfs) - 1) == 0) {
+    if (have >= sizeof(lfs) - 1 && memcmp(p, lfs, sizeof(lfs) - 1) == 0) {
         err_set(e, ERR_DATA, "%s: this is a pointer of Git LFS, not the file itself", name);
         return err_hint(e, "git lfs pull fetches it");
     }
     if (n < 9)
-        return err_set(e, ERR_DATA, "%s: %zu bytes cannot be a safetensors file", name, n);
+        return err_set(e, ERR_DATA, "%s: %llu bytes cannot be a safetensors file", name,
+                       (unsigned long long)n);
     uint64_t size = load_u64(p);
     if (size > ST_HEADER_MAX)
         return err_set(e, ERR_DATA,
@@ -209,38 +217,46 @@ static int find_header(const char *name, const unsigned char *p, size_t n, uint6
                        name, (unsigned long long)size, (int)ST_HEADER_MAX);
     if (size < 2 || size > n - 8)
         return err_set(e, ERR_DATA,
-                       "%s: a header of %llu bytes in a file of %zu: cut short, or "
+                       "%s: a header of %llu bytes in a file of %llu: cut short, or "
                        "not a safetensors file",
-                       name, (unsigned long long)size, n);
+                       name, (unsigned long long)size, (unsigned long long)n);
     if (p[8] != '{')
         return err_set(e, ERR_DATA,
                        "%s: the header does not begin with '{': not a safetensors "
                        "file",
                        name);
-    size_t values = 0;
-    for (uint64_t i = 0; i < size; i++)
-        values += p[8 + i] == ',' || p[8 + i] == '[' || p[8 + i] == '{';
-    if (values > ST_VALUES_MAX)
-        return err_set(e, ERR_DATA, "%s: the header has more than %d values", name,
-                       (int)ST_VALUES_MAX);
     *ret = size;
     return 0;
 }
 
+/* The header, `size` bytes of a file of n. */
+static int parse_header(struct st_file *s, const char *name, const char *p, uint64_t size,
+                        uint64_t n, struct err *e)
+{
+    size_t values = 0;
+    struct json_doc *doc = NULL;
+    for (uint64_t i = 0; i < size; i++)
+        values += p[i] == ',' || p[i] == '[' || p[i] == '{';
+    if (values > ST_VALUES_MAX)
+        return err_set(e, ERR_DATA, "%s: the header has more than %d values", name,
+                       (int)ST_VALUES_MAX);
+    int code = json_parse(name, p, size, &doc, e);
+    if (code)
+        return code;
+    s->doc = doc;
+    s->data_at = 8 + size;
+    s->data_size = n - s->data_at;
+    s->metadata = json_get(json_root(doc), "__metadata__");
+    return read_entries(s, name, json_root(doc), e);
+}
+
 int st_parse(struct st_file *ret, const char *name, const unsigned char *p, size_t n, struct err *e)
 {
-    struct st_file s = {.map = {.slot = -1}};
-    struct json_doc *doc = NULL;
+    struct st_file s = {.fd = -1};
     uint64_t header = 0;
-    int code = find_header(name, p, n, &header, e);
+    int code = find_header(name, p, n, n, &header, e);
     if (!code)
-        code = json_parse(name, (const char *)p + 8, header, &doc, e);
-    if (!code) {
-        s.doc = doc;
-        s.data = p + 8 + header;
-        s.data_size = n - 8 - header;
-        code = read_entries(&s, name, json_root(doc), e);
-    }
+        code = parse_header(&s, name, (const char *)p + 8, header, n, e);
     if (code)
         st_close(&s);
     else
@@ -248,24 +264,62 @@ int st_parse(struct st_file *ret, const char *name, const unsigned char *p, size
     return code;
 }
 
+static int read_at(const struct st_file *s, uint64_t at, void *p, size_t n, struct err *e)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t k = pread(s->fd, (char *)p + done, n - done, (off_t)(at + done));
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return err_sys(e, errno, "%s: cannot read", s->path);
+        if (k == 0)
+            return err_set(e, ERR_IO, "%s: it became shorter while it was read", s->path);
+        done += (size_t)k;
+    }
+    return 0;
+}
+
+static int open_header(struct st_file *s, struct err *e)
+{
+    enum { FIRST = 64 };
+    unsigned char first[FIRST] = {0};
+    struct stat st;
+    uint64_t header = 0;
+    void *text = NULL;
+    if (fstat(s->fd, &st))
+        return err_sys(e, errno, "%s: cannot open", s->path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_IO, "%s: is not a file", s->path);
+    uint64_t n = (uint64_t)st.st_size;
+    size_t have = n < FIRST ? (size_t)n : FIRST;
+    int code = read_at(s, 0, first, have, e);
+    if (!code)
+        code = find_header(s->path, first, have, n, &header, e);
+    if (!code)
+        code = mem_try(header + 1, 1, "a safetensors header", &text, e);
+    if (!code)
+        code = read_at(s, 8, text, header, e);
+    if (!code) {
+        fingerprint_add(&s->header, 0, first, 8);
+        fingerprint_add(&s->header, 8, text, header);
+        code = parse_header(s, s->path, text, header, n, e);
+    }
+    free(text);
+    return code;
+}
+
 int st_open(struct st_file *ret, const char *path, struct err *e)
 {
-    struct map m;
-    struct st_file s = {.map = {.slot = -1}};
-    int code = map_open(&m, path, e);
+    struct st_file s = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (s.fd < 0)
+        return err_sys(e, errno, "%s: cannot open", path);
+    s.path = mem_strdup(path);
+    int code = open_header(&s, e);
     if (code)
-        return code;
-    code = st_parse(&s, path, m.data, m.size, e);
-    if (!code)
-        code = map_check(&m, e); /* a file that shrank under the parser gave it zeros */
-    if (code) {
         st_close(&s);
-        map_close(&m);
-        return code;
-    }
-    s.map = m;
-    *ret = s;
-    return 0;
+    else
+        *ret = s;
+    return code;
 }
 
 void st_close(struct st_file *s)
@@ -273,9 +327,10 @@ void st_close(struct st_file *s)
     json_close(s->doc);
     free(s->entry);
     free(s->by_name);
-    if (s->map.path)
-        map_close(&s->map);
-    *s = (struct st_file){.map = {.slot = -1}};
+    if (s->path)
+        close(s->fd);
+    free(s->path);
+    *s = (struct st_file){.fd = -1};
 }
 
 const struct st_entry *st_find(const struct st_file *s, const char *name)
@@ -294,92 +349,59 @@ const struct st_entry *st_find(const struct st_file *s, const char *name)
     return NULL;
 }
 
-struct box_mem st_mem(const struct st_file *s, const struct st_entry *t, int64_t row, int64_t col)
+bool st_matrix(const struct st_entry *t, int64_t ret[2])
 {
-    BUG_ON(t->dtype < 0 || t->rank < 1 || t->rank > 2, "'%s' is no box", t->name);
-    struct box b = box_whole(t->rank, t->size);
-    b.begin[0] = row;
-    b.begin[1] = col;
-    /* the engine reads from it only; box_mem serves both sides of a copy */
-    return (struct box_mem){(void *)(uintptr_t)(s->data + t->begin), (enum dtype)t->dtype, b,
-                            b.count[1]};
+    uint64_t rows = 1, all;
+    int last = t->rank > 1 ? t->rank - 1 : 1;
+    ret[1] = t->rank > 1 ? t->size[last] : 1;
+    for (int d = 0; d < last && d < t->rank; d++)
+        if (!checked_mul(rows, (uint64_t)t->size[d], &rows))
+            return false;
+    if (rows > INT64_MAX || !checked_mul(rows, (uint64_t)ret[1], &all) || all > INT64_MAX)
+        return false;
+    ret[0] = (int64_t)rows;
+    return true;
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- reading: data --------------------------------------------------------------------------- */
 
-static uint64_t item_bytes(const struct st_item *t)
+/* Rows of which only a few bytes are wanted: several are read at once, with what is between. */
+static int read_narrow(const struct st_file *s, uint64_t first, size_t row, size_t run,
+                       const struct box_mem *to, size_t to_row, struct err *e)
 {
-    return (uint64_t)box_count(t->data.box) * dtype_size(t->data.dtype);
-}
-
-static int by_width(const void *a, const void *b)
-{
-    const struct st_item *x = a, *y = b;
-    size_t p = dtype_size(x->data.dtype), q = dtype_size(y->data.dtype);
-    return p != q ? (p > q ? -1 : 1) : strcmp(x->name, y->name);
-}
-
-static void write_header(struct buf *b, const struct st_item *item, size_t n)
-{
-    uint64_t at = 0;
-    buf_adds(b, "{\"__metadata__\":{\"format\":\"pt\"}");
-    for (size_t i = 0; i < n; i++) {
-        const struct st_item *t = &item[i];
-        buf_addc(b, ',');
-        jsonw_key(b, t->name);
-        buf_addf(b, "{\"dtype\":\"%s\",\"shape\":[%lld", dtype_name(t->data.dtype),
-                 (long long)t->data.box.count[0]);
-        if (t->rank == 2)
-            buf_addf(b, ",%lld", (long long)t->data.box.count[1]);
-        buf_addf(b, "],\"data_offsets\":[%llu,", (unsigned long long)at);
-        at += item_bytes(t);
-        buf_addf(b, "%llu]}", (unsigned long long)at);
-    }
-    buf_addc(b, '}');
-    while ((b->len + 8) % 64)
-        buf_addc(b, ' ');
-}
-
-static int safetensors_put(struct outfile *f, struct xxh *hash, const void *p, size_t n,
-                           struct err *e)
-{
-    if (hash)
-        xxh_add(hash, p, n);
-    return outfile_write(f, p, n, e);
-}
-
-static int put_item(struct outfile *f, struct xxh *hash, const struct box_mem *m, struct err *e)
-{
-    size_t size = dtype_size(m->dtype);
-    int64_t rows = m->box.count[0], cols = m->box.count[1];
-    if (m->stride == cols) {
-        cols *= rows;
-        rows = cols ? 1 : 0;
-    }
+    enum { SPAN = 1 << 20 };
+    int64_t rows = to->box.count[0], most = row < SPAN ? (int64_t)(SPAN / row) : 1;
+    char *span = mem_new(most > 1 ? SPAN : run, 1);
     int code = 0;
-    for (int64_t r = 0; !code && r < rows; r++)
-        code = safetensors_put(f, hash, (const char *)m->data + (size_t)(r * m->stride) * size,
-                               (size_t)cols * size, e);
+    for (int64_t r = 0; !code && r < rows; r += most) {
+        int64_t k = rows - r < most ? rows - r : most;
+        code = read_at(s, first + (uint64_t)r * row, span, (size_t)(k - 1) * row + run, e);
+        for (int64_t i = 0; !code && i < k; i++)
+            memcpy((char *)to->data + (size_t)(r + i) * to_row, span + (size_t)i * row, run);
+    }
+    free(span);
     return code;
 }
 
-int st_write(struct outfile *f, struct st_item *item, size_t n, struct xxh *hash, struct err *e)
+int st_read(const struct st_file *s, const struct st_entry *t, struct box_mem to, struct err *e)
 {
-    struct buf header = {0};
-    if (n)
-        qsort(item, n, sizeof(*item), by_width);
-    for (size_t i = 0; i < n; i++)
-        BUG_ON(i && strcmp(item[i - 1].name, item[i].name) == 0, "two tensors '%s'", item[i].name);
-    write_header(&header, item, n);
-    uint64_t size = header.len;
-    f->expected = 8 + header.len;
-    for (size_t i = 0; i < n; i++)
-        f->expected += item_bytes(&item[i]);
-    int code = safetensors_put(f, hash, &size, sizeof(size), e);
-    if (!code)
-        code = safetensors_put(f, hash, header.data, header.len, e);
-    buf_finish(&header);
-    for (size_t i = 0; !code && i < n; i++)
-        code = put_item(f, hash, &item[i].data, e);
+    enum { RUN = 1 << 16 }; /* bytes of a row that are worth a call */
+    int64_t size[2];
+    bool fits = st_matrix(t, size);
+    BUG_ON(!fits || t->dtype != (int)to.dtype || !box_inside(to.box, box_whole(2, size)),
+           "a box of '%s'", t->name);
+    size_t width = dtype_size(to.dtype), row = (size_t)size[1] * width;
+    size_t run = (size_t)to.box.count[1] * width, to_row = (size_t)to.stride * width;
+    uint64_t first =
+        s->data_at + t->begin + (uint64_t)to.box.begin[0] * row + (uint64_t)to.box.begin[1] * width;
+    int code = 0;
+    if (!box_count(to.box))
+        return 0;
+    if (run == row && to_row == row)
+        return read_at(s, first, to.data, run * (size_t)to.box.count[0], e);
+    if (run < RUN)
+        return read_narrow(s, first, row, run, &to, to_row, e);
+    for (int64_t r = 0; !code && r < to.box.count[0]; r++)
+        code = read_at(s, first + (uint64_t)r * row, (char *)to.data + (size_t)r * to_row, run, e);
     return code;
 }

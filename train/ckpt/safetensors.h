@@ -4,9 +4,8 @@
 
 /*
  * safetensors files (https://github.com/huggingface/safetensors, its "Format" section; FORMAT.md
- * has the rules that we hold files to). The reader maps the file and trusts nothing of its
- * header; the writer streams tensors behind a header whose length makes the data begin at a
- * multiple of 64.
+ * has the rules that we hold files to). The reader trusts nothing of the header, and reads data
+ * from the file box by box; the writer takes ranges in any order after a header that is planned.
  */
 
 #include <stddef.h>
@@ -15,9 +14,9 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 #include "base/io/file.h"
-#include "base/core/hash.h"
-#include "base/io/map.h"
+#include "base/format/json.h"
 #include "train/tensor/box.h"
+#include "train/tensor/fingerprint.h"
 
 enum {
     ST_HEADER_MAX = 100000000, /* bytes, the reference's limit */
@@ -37,13 +36,16 @@ struct st_entry {
 };
 
 struct st_file {
-    struct map map;            /* unused after st_parse */
+    int fd;                    /* -1 after st_parse */
+    char *path;                /* owned; NULL after st_parse */
     struct st_entry *entry;    /* sorted by offset, then name */
     struct st_entry **by_name; /* private: the entries in byte order of their names */
     size_t n;
-    const unsigned char *data; /* first byte behind the header */
+    uint64_t data_at; /* bytes before the data: the header and its length */
     uint64_t data_size;
-    void *doc; /* private: owns the texts */
+    struct fingerprint header;   /* sum of the bytes before the data, after st_open */
+    const struct json *metadata; /* __metadata__, an object of texts; NULL: none */
+    void *doc;                   /* private: owns the texts */
 };
 
 /*
@@ -59,14 +61,10 @@ void st_close(struct st_file *s);
 /* NULL when there is none. */
 const struct st_entry *st_find(const struct st_file *s, const char *name);
 
-/* The entry as memory to copy from; it must have an enum dtype and rank 1 or 2 and is taken as a
- * box that begins at `row`, `col` of a larger tensor. */
-struct box_mem st_mem(const struct st_file *s, const struct st_entry *t, int64_t row, int64_t col);
-
 /*
  * Fills to.data with the box to.box of an entry, in the entry's own type (to.dtype). Sizes other
- * than the last count as rows: [2, 3, 4] is [6, 4], [n] is [n, 1]. Reads the file itself, not the
- * map, and in large pieces; any threads at once. ERR_IO.
+ * than the last count as rows: [2, 3, 4] is [6, 4], [n] is [n, 1]. Reads in large
+ * pieces; any threads at once. ERR_IO.
  */
 int st_read(const struct st_file *s, const struct st_entry *t, struct box_mem to, struct err *e);
 
@@ -120,18 +118,8 @@ int st_out_end(struct st_out *o, struct err *e);
 /* Takes NULL. One that did not end is removed. */
 void st_out_destroy(struct st_out *o);
 
-/* ---- writing what is in memory -------------------------------------------------------------- */
-
-struct st_item {
-    const char *name;
-    int rank; /* 1 or 2: the shape written is data.box.count */
-    struct box_mem data;
-};
-
-/*
- * Reorders the items as the file has them (wider types first, then by name) and writes header and
- * data; `hash` (may be NULL) sees every byte. The file is not yet synced or committed.
- */
-int st_write(struct outfile *f, struct st_item *item, size_t n, struct xxh *hash, struct err *e);
+/* The header as it stands at the beginning of the file, and the order of two items in a file. */
+const struct buf *st_out_header(const struct st_out *o);
+int st_order(enum dtype a_type, const char *a, enum dtype b_type, const char *b);
 
 #endif

@@ -57,13 +57,13 @@ void ckpt_skips_finish(struct ckpt_skips *s)
     *s = (struct ckpt_skips){0};
 }
 
-static int open_verified(const char *path, struct ckpt **ret, struct err *e)
+static int open_verified(const char *path, bool tensors, struct ckpt **ret, struct err *e)
 {
     struct ckpt *c;
     int code = ckpt_open(path, &c, e);
     if (code)
         return code;
-    code = ckpt_verify(c, e);
+    code = tensors ? ckpt_verify(c, e) : ckpt_verify_further(c, e);
     if (code)
         ckpt_close(c);
     else
@@ -71,9 +71,15 @@ static int open_verified(const char *path, struct ckpt **ret, struct err *e)
     return code;
 }
 
-/* The newest intact one but `except`; *ret NULL when there is none. Those passed over go to
- * `skipped`. */
-static int find_intact(const char *dir, int64_t except, struct ckpt **ret,
+/* Which checkpoints come into question. */
+struct among {
+    int64_t except, below;
+    bool tensors; /* are to be verified */
+};
+
+/* The newest intact one of them; *ret NULL when there is none. Those passed over go to `skipped`.
+ */
+static int find_intact(const char *dir, struct among among, struct ckpt **ret,
                        struct ckpt_skips *skipped, struct err *e)
 {
     int64_t *list;
@@ -82,10 +88,10 @@ static int find_intact(const char *dir, int64_t except, struct ckpt **ret,
     *ret = NULL;
     for (size_t i = 0; !code && !*ret && i < n; i++) {
         struct err why;
-        if (list[i] == except)
+        if (list[i] == among.except || list[i] >= among.below)
             continue;
         char *path = ckpt_folder(dir, list[i]);
-        int flaw = open_verified(path, ret, &why);
+        int flaw = open_verified(path, among.tensors, ret, &why);
         if (flaw == ERR_RESOURCE) { /* says nothing of the checkpoint */
             *e = why;
             code = flaw;
@@ -100,11 +106,12 @@ static int find_intact(const char *dir, int64_t except, struct ckpt **ret,
     return code;
 }
 
-int ckpt_open_newest(const char *dir, struct ckpt **ret, struct ckpt_skips *skipped, struct err *e)
+static int open_newest(const char *dir, struct among among, struct ckpt **ret,
+                       struct ckpt_skips *skipped, struct err *e)
 {
     struct ckpt_skips own = {0}, *s = skipped ? skipped : &own;
     *s = (struct ckpt_skips){0};
-    int code = find_intact(dir, -1, ret, s, e);
+    int code = find_intact(dir, among, ret, s, e);
     if (!code && !*ret && s->n) {
         struct buf b = {0};
         for (size_t i = 0; i < s->n; i++)
@@ -117,17 +124,28 @@ int ckpt_open_newest(const char *dir, struct ckpt **ret, struct ckpt_skips *skip
     return code;
 }
 
+int ckpt_open_newest(const char *dir, struct ckpt **ret, struct ckpt_skips *skipped, struct err *e)
+{
+    return open_newest(dir, (struct among){-1, INT64_MAX, true}, ret, skipped, e);
+}
+
+int ckpt_open_before(const char *dir, int64_t below, struct ckpt **ret, struct ckpt_skips *skipped,
+                     struct err *e)
+{
+    return open_newest(dir, (struct among){-1, below, false}, ret, skipped, e);
+}
+
 int ckpt_open_iteration(const char *dir, int64_t iteration, struct ckpt **ret, struct err *e)
 {
     char *path = ckpt_folder(dir, iteration);
-    int code = open_verified(path, ret, e);
+    int code = open_verified(path, true, ret, e);
     free(path);
     if (code != ERR_INTEGRITY && code != ERR_DATA)
         return code;
     struct ckpt *other;
     struct ckpt_skips skipped = {0};
     struct err ignored;
-    if (!find_intact(dir, iteration, &other, &skipped, &ignored)) {
+    if (!find_intact(dir, (struct among){iteration, INT64_MAX, true}, &other, &skipped, &ignored)) {
         if (other)
             err_hint(e, "%s is the newest intact one", ckpt_path(other));
         else

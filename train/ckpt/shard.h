@@ -44,6 +44,11 @@ void ckpt_shard_create(const char *folder, const struct ckpt_shard_options *o,
 size_t ckpt_shard_add(struct ckpt_shard *s, const char *group, const char *name, int rank,
                       const int64_t *size, enum dtype dtype, struct box box);
 
+/* What was planned: how many entries, and entry i. */
+size_t ckpt_shard_entries(const struct ckpt_shard *s);
+void ckpt_shard_entry(const struct ckpt_shard *s, size_t i, const char **ret_name,
+                      enum dtype *ret_dtype, struct box *ret_box);
+
 /* Makes the files and writes their headers. ERR_IO. */
 int ckpt_shard_begin(struct ckpt_shard *s, struct err *e);
 

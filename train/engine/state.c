@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/core/fault.h"
+#include "base/core/mem.h"
+#include "train/ckpt/shard.h"
 
 /* The groups of a checkpoint that training needs, and the slabs that hold them. */
 enum { GROUPS = 3 };
@@ -28,16 +30,47 @@ static struct box_mem state_place(const struct rank *r, int g, const struct para
                             .box = {{s->begin[0], s->begin[1]}, {s->count[0], s->count[1]}}};
 }
 
-void state_put(const struct rank *r, struct ckpt_writer *w)
+/* Plans this rank's boxes; where they lie goes to mem, of as many as the rank has sources. */
+static void plan(const struct rank *r, struct ckpt_shard *shard, struct box_mem *mem)
 {
     for (int g = 0; g < GROUPS; g++)
         for (int i = 0; i < r->params.n; i++)
             for (int k = 0; k < r->params.at[i].sources; k++) {
                 const struct param *p = &r->params.at[i];
                 const struct param_source *s = &p->source[k];
+                struct box_mem m = state_place(r, g, p, s);
                 if (s->owner)
-                    ckpt_put(w, groups[g], s->name, s->rank, s->size, state_place(r, g, p, s));
+                    mem[ckpt_shard_add(shard, groups[g], s->name, s->rank, s->size, m.dtype,
+                                       m.box)] = m;
             }
+}
+
+static size_t count_sources(const struct rank *r)
+{
+    size_t n = 0;
+    for (int i = 0; i < r->params.n; i++)
+        n += (size_t)r->params.at[i].sources;
+    return n * GROUPS;
+}
+
+int state_save(const struct rank *r, struct ckpt_writer *w, int threads, struct err *e)
+{
+    struct ckpt_shard *shard;
+    struct buf fragment = {0};
+    struct box_mem *mem = mem_new(count_sources(r) + 1, sizeof(*mem));
+    ckpt_shard_create(ckpt_writer_folder(w), &(struct ckpt_shard_options){0}, &shard);
+    plan(r, shard, mem);
+    int code = ckpt_shard_begin(shard, e);
+    if (!code)
+        code = ckpt_shard_write_all(shard, mem, threads, e);
+    if (!code)
+        code = ckpt_shard_end(shard, &fragment, e);
+    if (!code)
+        code = ckpt_add(w, fragment.data, fragment.len, e);
+    buf_finish(&fragment);
+    ckpt_shard_destroy(shard);
+    free(mem);
+    return code;
 }
 
 static const char *const pair_names[STATE_PAIRS] = {"optimizer_steps", "scheduled_samples"};
@@ -67,30 +100,30 @@ static int read_pair(const struct ckpt *c, const char *name, int64_t *ret, struc
     return err_set(e, ERR_DATA, "%s: the state '%s' is missing", ckpt_path(c), name);
 }
 
-static int load_group(struct rank *r, const struct ckpt *c, int g, struct err *e)
+static int load_groups(struct rank *r, struct ckpt *c, int n, struct err *e)
 {
-    for (int i = 0; i < r->params.n; i++)
-        for (int k = 0; k < r->params.at[i].sources; k++) {
-            const struct param *p = &r->params.at[i];
-            const struct param_source *s = &p->source[k];
-            int code =
-                ckpt_read_box(c, groups[g], s->name, s->rank, s->size, state_place(r, g, p, s), e);
-            if (code)
-                return code;
-        }
-    return 0;
+    struct ckpt_want *want = mem_new(count_sources(r) + 1, sizeof(*want));
+    size_t wants = 0;
+    for (int g = 0; g < n; g++)
+        for (int i = 0; i < r->params.n; i++)
+            for (int k = 0; k < r->params.at[i].sources; k++) {
+                const struct param *p = &r->params.at[i];
+                const struct param_source *s = &p->source[k];
+                want[wants++] = (struct ckpt_want){groups[g], s->name, s->rank, s->size,
+                                                   state_place(r, g, p, s)};
+            }
+    int code = ckpt_read_all(c, want, wants, 0, e);
+    free(want);
+    return code ? code : ckpt_check(c, e);
 }
 
-int state_load(struct rank *r, const struct ckpt *c, bool optimizer, struct err *e)
+int state_load(struct rank *r, struct ckpt *c, bool optimizer, struct err *e)
 {
     struct cursor at = {0};
-    int code = load_group(r, c, 0, e);
+    int code = load_groups(r, c, optimizer ? GROUPS : 1, e);
     if (code || !optimizer)
         return code;
-    for (int g = 1; !code && g < GROUPS; g++)
-        code = load_group(r, c, g, e);
-    if (!code)
-        code = read_pair(c, pair_names[0], &at.steps, e);
+    code = read_pair(c, pair_names[0], &at.steps, e);
     if (!code)
         code = read_pair(c, pair_names[1], &at.scheduled, e);
     if (code)

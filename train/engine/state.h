@@ -11,10 +11,10 @@
 #include "train/engine/rank.h"
 
 /*
- * Puts the tensors that this rank is to save into `w`. The host's slabs are the tensors' memory, so
- * they must stay as they are until the commit.
+ * Writes the tensors that this rank is to save as its shard of `w`, by `threads` threads (0: one
+ * for each processor).
  */
-void state_put(const struct rank *r, struct ckpt_writer *w);
+int state_save(const struct rank *r, struct ckpt_writer *w, int threads, struct err *e);
 
 /* The cursor as the pairs of ckpt_meta.state; `text` holds the values. */
 enum { STATE_PAIRS = 2 };
@@ -25,8 +25,9 @@ struct state_pairs {
 void state_pairs(const struct rank *r, struct state_pairs *ret);
 
 /* Weights; with `optimizer` also moments and cursor, else the rank starts at 0 with these weights
- * (--finetune). */
-int state_load(struct rank *r, const struct ckpt *c, bool optimizer, struct err *e);
+ * (--finetune). ERR_INTEGRITY for tensors that are not what was written: the rank holds nothing of
+ * use then, and may load another checkpoint. */
+int state_load(struct rank *r, struct ckpt *c, bool optimizer, struct err *e);
 
 /* ERR_USAGE names the values in which the checkpoint's model differs from `ours` (spec_differ), the
  * checkpoint's first. */

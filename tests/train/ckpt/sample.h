@@ -14,6 +14,7 @@
 #include "base/core/mem.h"
 #include "tests/t.h"
 #include "train/ckpt/ckpt.h"
+#include "train/ckpt/shard.h"
 
 struct sample_tensor {
     const char *name;
@@ -43,11 +44,17 @@ static inline void sample_fill(float *to, int64_t iteration, int group, int tens
         to[i] = sample_value(iteration, group, tensor, i);
 }
 
-/* All tensors of all groups; the memory behind them lives in `data`. */
-static inline void sample_put(struct ckpt_writer *w, int64_t iteration,
-                              float data[SAMPLE_GROUPS][SAMPLE_TENSORS][SAMPLE_MAX])
+/* The boxes of one rank of `ranks`: all of them, or each its share. */
+static inline int sample_put(struct ckpt_writer *w, int64_t iteration, int rank, int ranks,
+                             struct err *e)
 {
     static const struct box cut[3] = {{{0, 0}, {2, 4}}, {{2, 0}, {4, 1}}, {{2, 1}, {4, 3}}};
+    static float data[SAMPLE_GROUPS][SAMPLE_TENSORS][SAMPLE_MAX];
+    struct box_mem mem[SAMPLE_GROUPS * SAMPLE_TENSORS * 3];
+    struct ckpt_shard *shard;
+    struct buf fragment = {0};
+    int n = 0;
+    ckpt_shard_create(ckpt_writer_folder(w), &(struct ckpt_shard_options){.rank = rank}, &shard);
     for (int g = 0; g < SAMPLE_GROUPS; g++) {
         for (int t = 0; t < SAMPLE_TENSORS; t++) {
             const struct sample_tensor *s = &sample_tensors[t];
@@ -58,10 +65,23 @@ static inline void sample_put(struct ckpt_writer *w, int64_t iteration,
                 struct box b = t == 2 ? cut[k] : whole;
                 struct box_mem m = {data[g][t] + b.begin[0] * cols + b.begin[1], DTYPE_F32, b,
                                     cols};
-                ckpt_put(w, sample_groups[g], s->name, s->rank, s->size, m);
+                if ((t + k) % ranks != rank)
+                    continue;
+                ckpt_shard_add(shard, sample_groups[g], s->name, s->rank, s->size, DTYPE_F32, b);
+                mem[n++] = m;
             }
         }
     }
+    int code = ckpt_shard_begin(shard, e);
+    if (!code)
+        code = ckpt_shard_write_all(shard, mem, 1, e);
+    if (!code)
+        code = ckpt_shard_end(shard, &fragment, e);
+    if (!code)
+        code = ckpt_add(w, fragment.data, fragment.len, e);
+    buf_finish(&fragment);
+    ckpt_shard_destroy(shard);
+    return code;
 }
 
 static inline struct ckpt_meta sample_meta(int64_t iteration)
@@ -82,24 +102,30 @@ static inline struct ckpt_meta sample_meta(int64_t iteration)
                               .nstate = 2};
 }
 
-static inline int sample_save(const char *dir, int64_t iteration, struct err *e)
+static inline int sample_save_ranks(const char *dir, int64_t iteration, int ranks, struct err *e)
 {
-    static float data[SAMPLE_GROUPS][SAMPLE_TENSORS][SAMPLE_MAX];
     struct ckpt_writer *w;
     struct ckpt_meta meta = sample_meta(iteration);
     int code = ckpt_writer_open(dir, iteration, &w, e);
     if (code)
         return code;
-    sample_put(w, iteration, data);
-    code = ckpt_put_bytes(w, "config.toml", "[model]\n", 8, e);
+    for (int r = 0; !code && r < ranks; r++)
+        code = sample_put(w, iteration, r, ranks, e);
+    if (!code)
+        code = ckpt_put_bytes(w, "config.toml", "[model]\n", 8, e);
     if (!code)
         code = ckpt_commit(w, &meta, e);
     ckpt_writer_close(w);
     return code;
 }
 
+static inline int sample_save(const char *dir, int64_t iteration, struct err *e)
+{
+    return sample_save_ranks(dir, iteration, 1, e);
+}
+
 /* Every value of every tensor. */
-static inline void sample_check(const struct ckpt *c, int64_t iteration)
+static inline void sample_check(struct ckpt *c, int64_t iteration)
 {
     struct err e;
     T_EQ(ckpt_meta(c)->iteration, iteration);

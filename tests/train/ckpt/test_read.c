@@ -144,14 +144,25 @@ static void all_damaged_files_are_named(void)
     struct ckpt *c;
     struct ckpt_writer *w;
     struct ckpt_meta meta = {.iteration = 9, .model = "{}", .eod = -1};
+    struct ckpt_shard *shard;
+    struct buf fragment = {0};
+    struct box_mem mem[4];
     const char *dir = fresh("many"), *groups[] = {CKPT_PARAM, "a", "b", "c"};
     int64_t size[2] = {SIDE, SIDE};
     float *data = mem_new((size_t)SIDE * SIDE, sizeof(*data));
     T_OK(ckpt_writer_open(dir, 9, &w, &e), &e);
-    for (size_t g = 0; g < 4; g++)
-        ckpt_put(w, groups[g], "big", 2, size,
-                 (struct box_mem){data, DTYPE_F32, box_whole(2, size), SIDE});
+    ckpt_shard_create(ckpt_writer_folder(w), &(struct ckpt_shard_options){0}, &shard);
+    for (size_t g = 0; g < 4; g++) {
+        mem[g] = (struct box_mem){data, DTYPE_F32, box_whole(2, size), SIDE};
+        ckpt_shard_add(shard, groups[g], "big", 2, size, DTYPE_F32, mem[g].box);
+    }
+    T_OK(ckpt_shard_begin(shard, &e), &e);
+    T_OK(ckpt_shard_write_all(shard, mem, 4, &e), &e);
+    T_OK(ckpt_shard_end(shard, &fragment, &e), &e);
+    T_OK(ckpt_add(w, fragment.data, fragment.len, &e), &e);
     T_OK(ckpt_commit(w, &meta, &e), &e);
+    buf_finish(&fragment);
+    ckpt_shard_destroy(shard);
     ckpt_writer_close(w);
     T_OK(ckpt_open(t_path("many/iter_0000009"), &c, &e), &e);
     T_OK(ckpt_verify(c, &e), &e);
@@ -251,13 +262,17 @@ static void files_and_manifest_must_agree(void)
         {"\"shape\": [5, 7]", "\"shape\": [5, 6]", "lies outside of its tensor"},
         {"\"shape\": [5, 7]", "\"shape\": [5, 8]", "leave a hole"},
         {"\"begin\": [2, 1]", "\"begin\": [2, 0]", "overlap"},
+        {"\"count\": [5, 7]", "\"count\": [5, 6]", "another shape or type"},
+        {"\"dtype\": \"F32\", \"shape\": [5, 7]", "\"dtype\": \"F16\", \"shape\": [5, 7]",
+         "another shape or type"},
         {"\"begin\": [2, 1]", "\"begin\": [9223372036854775807, 0]", "lies outside"},
         {"{\"file\": \"param-00000.safetensors\", \"entry\": "
-         "\"layers.0.attn.q.weight[2:6,0:1]\", \"begin\": [2, 0]}, ",
+         "\"layers.0.attn.q.weight[2:6,0:1]\", \"begin\": [2, 0], \"count\": [4, 1]}, ",
          "", "leave a hole"},
-        {"  {\"group\": \"param\", \"name\": \"layers.0.none.weight\", \"shape\": [0, 4], "
-         "\"parts\": [{\"file\": \"param-00000.safetensors\", \"entry\": "
-         "\"layers.0.none.weight\", \"begin\": [0, 0]}]},\n",
+        {"  {\"group\": \"param\", \"name\": \"layers.0.none.weight\", \"dtype\": \"F32\", "
+         "\"shape\": [0, 4], \"fingerprint\": \"00000000000000000000000000000000\", \"parts\": "
+         "[{\"file\": \"param-00000.safetensors\", \"entry\": "
+         "\"layers.0.none.weight\", \"begin\": [0, 0], \"count\": [0, 4]}]},\n",
          "", "in its files"},
         {"\"file\": \"param-00000.safetensors\", \"entry\": \"layers.0.none.weight\"",
          "\"file\": \"exp_avg-00000.safetensors\", \"entry\": \"layers.0.none.weight\"",
@@ -275,66 +290,102 @@ static void files_and_manifest_must_agree(void)
 
 /* ---- more files and types than our writer makes today ---------------------------------------- */
 
-static struct ckpt_file write_part(const char *dir, const char *name, struct st_item *item,
-                                   size_t n)
+/* A rank's half of a matrix [3, 5] in bf16: columns before and after the cut. */
+static void put_half(struct ckpt_writer *w, int rank, uint16_t *data, struct box box)
 {
-    struct outfile f;
     struct err e;
-    static char digests[2][XXH_TEXT];
-    char *digest = digests[name[0] == 'a' ? 0 : 1], path[512];
-    snprintf(path, sizeof(path), "%s/%s", dir, name);
-    struct xxh *h = xxh_create();
-    T_OK(outfile_open(&f, path, &e), &e);
-    T_OK(st_write(&f, item, n, h, &e), &e);
-    uint64_t size = f.size;
-    T_OK(outfile_commit(&f, &e), &e);
-    xxh_text(h, digest);
-    xxh_destroy(h);
-    return (struct ckpt_file){name, size, digest, true};
+    struct buf fragment = {0};
+    struct ckpt_shard *shard;
+    int64_t size[2] = {3, 5};
+    struct box_mem m = {data, DTYPE_BF16, box, box.count[1]};
+    ckpt_shard_create(ckpt_writer_folder(w), &(struct ckpt_shard_options){.rank = rank}, &shard);
+    ckpt_shard_add(shard, CKPT_PARAM, "m", 2, size, DTYPE_BF16, box);
+    T_OK(ckpt_shard_begin(shard, &e), &e);
+    T_OK(ckpt_shard_write_all(shard, &m, 1, &e), &e);
+    T_OK(ckpt_shard_end(shard, &fragment, &e), &e);
+    T_OK(ckpt_add(w, fragment.data, fragment.len, &e), &e);
+    buf_finish(&fragment);
+    ckpt_shard_destroy(shard);
 }
 
-/* What two ranks would leave: a matrix cut by columns over two files, in bf16. */
+/* Two ranks: a matrix cut by columns over two files. */
 static void parts_in_two_files(void)
 {
     struct err e;
-    uint16_t left[6], right[9];
+    struct ckpt *c;
+    struct ckpt_writer *w;
+    struct ckpt_meta meta = {.iteration = 9, .model = "{}", .eod = -1};
+    uint16_t left[6], right[9], all[15];
     float whole[15], got[15];
-    const char *dir = fresh("ranks");
-    T_OK(file_mkdirs(dir, &e), &e);
+    struct fingerprint sum = {0};
     for (int i = 0; i < 15; i++) {
         whole[i] = (float)i * 0.5f - 2;
         uint16_t *to = i % 5 < 2 ? &left[i / 5 * 2 + i % 5] : &right[i / 5 * 3 + i % 5 - 2];
         box_cast(to, DTYPE_BF16, &whole[i], DTYPE_F32, 1);
+        all[i] = *to;
     }
-    struct st_item a = {"m[0:3,0:2]", 2, {left, DTYPE_BF16, {{0, 0}, {3, 2}}, 2}};
-    struct st_item b = {"m[0:3,2:5]", 2, {right, DTYPE_BF16, {{0, 2}, {3, 3}}, 3}};
-    struct ckpt_file file[2] = {write_part(dir, "a.safetensors", &a, 1),
-                                write_part(dir, "b.safetensors", &b, 1)};
-    struct ckpt_manifest_part part[2] = {{1, "m[0:3,2:5]", {0, 2}}, {0, "m[0:3,0:2]", {0, 0}}};
-    struct ckpt_manifest_tensor tensor = {CKPT_PARAM, "m", 2, {3, 5}, 0, 2};
-    struct ckpt_manifest m = {.meta = {.iteration = 1, .model = "{}", .eod = -1},
-                              .file = file,
-                              .files = 2,
-                              .tensor = &tensor,
-                              .tensors = 1,
-                              .part = part,
-                              .nparts = 2};
-    struct buf text = {0};
-    ckpt_manifest_write(&m, &text);
-    T_OK(file_replace(t_path("ranks/manifest.json"), text.data, text.len, &e), &e);
-    struct ckpt *c;
-    T_OK(ckpt_open(dir, &c, &e), &e);
+    T_OK(ckpt_writer_open(fresh("ranks"), 9, &w, &e), &e);
+    put_half(w, 1, right, (struct box){{0, 2}, {3, 3}});
+    put_half(w, 0, left, (struct box){{0, 0}, {3, 2}});
+    T_OK(ckpt_commit(w, &meta, &e), &e);
+    ckpt_writer_close(w);
+    T_OK(ckpt_open(t_path("ranks/iter_0000009"), &c, &e), &e);
     T_OK(ckpt_verify(c, &e), &e);
     int64_t size[2] = {3, 5};
     struct box_mem to = {got, DTYPE_F32, {{0, 0}, {3, 5}}, 5};
     T_OK(ckpt_read_box(c, CKPT_PARAM, "m", 2, size, to, &e), &e);
     T_MEM(got, whole, sizeof(whole));
+    T_OK(ckpt_check(c, &e), &e);
+    fingerprint_add(&sum, 0, all, sizeof(all));
+    T_CHECK(fingerprint_equal(ckpt_tensor_at(c, 0)->fingerprint, sum));
     ckpt_close(c);
-    buf_finish(&text);
+}
+
+/* Reads all tensors, or the first rows of one, and asks whether that was right. */
+static int read_and_check(const char *dir, bool all, struct err *e)
+{
+    struct ckpt *c;
+    float got[SAMPLE_MAX];
+    int code = ckpt_open(file_path(dir, ""), &c, e);
+    if (code)
+        return code;
+    for (size_t i = 0; !code && i < (all ? ckpt_tensors(c) : 1); i++) {
+        const struct ckpt_tensor *t = ckpt_tensor_at(c, i);
+        struct box_mem to = {got, DTYPE_F32, box_whole(t->rank, t->size), t->size[1]};
+        if (!all)
+            to.box.count[0] = 2;
+        code = ckpt_read_box(c, t->group, t->name, t->rank, t->size, to, e);
+    }
+    if (!code)
+        code = ckpt_check(c, e);
+    ckpt_close(c);
+    return code;
+}
+
+/* What is read is judged on the way, also where only some of it was. */
+static void damage_is_found_while_reading(void)
+{
+    struct err e;
+    const char *dir = fresh("load");
+    uint64_t size;
+    T_OK(sample_save(dir, 9, &e), &e);
+    T_OK(read_and_check(dir, true, &e), &e);
+    T_OK(read_and_check(dir, false, &e), &e);
+    T_OK(file_size(file_path(dir, files[1]), &size, &e), &e);
+    for (uint64_t at = size - 272; at < size; at += 7) {
+        sample_flip(file_path(dir, files[1]), (long)at, 8);
+        T_ERR(read_and_check(dir, true, &e), &e, ERR_INTEGRITY, files[1]);
+        T_CHECK(strstr(e.msg, "; damaged: param '"));
+        T_ERR(read_and_check(dir, false, &e), &e, ERR_INTEGRITY, files[1]);
+        sample_flip(file_path(dir, files[1]), (long)at, 8);
+    }
+    sample_flip(file_path(dir, files[2]), 700, 8); /* not read: not judged */
+    T_OK(read_and_check(dir, false, &e), &e);
 }
 
 T_MAIN(T_CASE(boxes_of_any_cut), T_CASE(what_does_not_fit_is_named),
        T_CASE(tensors_are_listed_in_order), T_CASE(every_flipped_bit_is_found),
        T_CASE(all_damaged_files_are_named), T_CASE(every_cut_is_found),
        T_CASE(longer_files_are_found), T_CASE(a_renamed_folder_is_found),
-       T_CASE(files_and_manifest_must_agree), T_CASE(parts_in_two_files))
+       T_CASE(files_and_manifest_must_agree), T_CASE(parts_in_two_files),
+       T_CASE(damage_is_found_while_reading))

@@ -44,7 +44,7 @@ static void save(const struct rank *r, const char *dir)
                           .state = pairs.pair,
                           .nstate = STATE_PAIRS};
     T_OK(ckpt_writer_open(dir, r->at.iteration, &w, &e), &e);
-    state_put(r, w);
+    T_OK(state_save(r, w, 1, &e), &e);
     T_OK(ckpt_commit(w, &m, &e), &e);
     ckpt_writer_close(w);
     buf_finish(&model);

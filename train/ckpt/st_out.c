@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* safetensors files written by ranges. */
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/arena.h"
+#include "base/core/bytes.h"
+#include "base/core/mem.h"
+#include "base/format/json.h"
+#include "base/io/path.h"
+#include "train/ckpt/safetensors.h"
+
+struct st_out {
+    struct outfile f;
+    struct arena arena;
+    struct st_plan *item;
+    size_t n;
+    size_t *order;     /* of the file */
+    uint64_t *begin;   /* by item, of the data */
+    struct buf header; /* with its length */
+    uint64_t size;     /* of the file */
+    bool in_folder;
+};
+
+/* The reference's order of types, ascending; those of equal width are told apart by it. */
+static int type_order(enum dtype d)
+{
+    static const int order[DTYPE_COUNT] = {
+        [DTYPE_F16] = 0, [DTYPE_BF16] = 1, [DTYPE_I32] = 2, [DTYPE_F32] = 3, [DTYPE_F64] = 4};
+    return order[d];
+}
+
+int st_order(enum dtype a_type, const char *a, enum dtype b_type, const char *b)
+{
+    int order = type_order(b_type) - type_order(a_type);
+    return order ? order : strcmp(a, b);
+}
+
+static int item_order(const void *a, const void *b)
+{
+    const struct st_plan *x = *(const struct st_plan *const *)a;
+    const struct st_plan *y = *(const struct st_plan *const *)b;
+    return st_order(x->dtype, x->name, y->dtype, y->name);
+}
+
+static uint64_t plan_bytes(const struct st_plan *t)
+{
+    uint64_t n = dtype_size(t->dtype);
+    for (int d = 0; d < t->rank; d++)
+        BUG_ON(t->size[d] < 0 || !checked_mul(n, (uint64_t)t->size[d], &n), "the size of '%s'",
+               t->name);
+    return n;
+}
+
+static void add_pairs(struct buf *b, const struct st_pair *pair, size_t n)
+{
+    if (!n)
+        return;
+    buf_adds(b, "\"__metadata__\":{");
+    for (size_t i = 0; i < n; i++) {
+        buf_adds(b, i ? "," : "");
+        jsonw_key(b, pair[i].key);
+        jsonw_string(b, pair[i].value, strlen(pair[i].value));
+    }
+    buf_addc(b, '}');
+}
+
+static void plan_header(struct st_out *o, const struct st_pair *pair, size_t npairs)
+{
+    struct buf *b = &o->header;
+    uint64_t at = 0;
+    buf_add(b, "\0\0\0\0\0\0\0", 8);
+    buf_addc(b, '{');
+    add_pairs(b, pair, npairs);
+    for (size_t i = 0; i < o->n; i++) {
+        const struct st_plan *t = &o->item[o->order[i]];
+        buf_adds(b, i || npairs ? "," : "");
+        jsonw_key(b, t->name);
+        buf_addf(b, "{\"dtype\":\"%s\",\"shape\":[", dtype_name(t->dtype));
+        for (int d = 0; d < t->rank; d++)
+            buf_addf(b, d ? ",%lld" : "%lld", (long long)t->size[d]);
+        o->begin[o->order[i]] = at;
+        buf_addf(b, "],\"data_offsets\":[%llu,", (unsigned long long)at);
+        at += plan_bytes(t);
+        buf_addf(b, "%llu]}", (unsigned long long)at);
+    }
+    buf_addc(b, '}');
+    while (b->len % 8)
+        buf_addc(b, ' ');
+    store_u64(b->data, b->len - 8);
+    o->size = b->len + at;
+}
+
+static int plan(struct st_out *o, const char *path, const struct st_plan *item, size_t n,
+                struct err *e)
+{
+    const struct st_plan **sorted = mem_new(n + 1, sizeof(*sorted));
+    int code = 0;
+    o->n = n;
+    o->item = arena_take(&o->arena, n + 1, sizeof(*o->item));
+    o->order = arena_take(&o->arena, n + 1, sizeof(*o->order));
+    o->begin = arena_take(&o->arena, n + 1, sizeof(*o->begin));
+    for (size_t i = 0; i < n; i++) {
+        BUG_ON(item[i].rank < 0 || item[i].rank > ST_RANK_MAX, "rank %d", item[i].rank);
+        o->item[i] = item[i];
+        o->item[i].name = arena_strdup(&o->arena, item[i].name);
+        sorted[i] = &o->item[i];
+    }
+    if (n)
+        qsort(sorted, n, sizeof(*sorted), item_order);
+    for (size_t i = 0; i < n; i++) {
+        o->order[i] = (size_t)(sorted[i] - o->item);
+        if (!code && i && !strcmp(sorted[i]->name, sorted[i - 1]->name))
+            code = err_set(e, ERR_DATA, "%s: two tensors '%.200s'", path, sorted[i]->name);
+    }
+    free(sorted);
+    return code;
+}
+
+int st_out_begin(const char *path, const char *folder, const struct st_plan *item, size_t n,
+                 const struct st_pair *pair, size_t npairs, struct st_out **ret, struct err *e)
+{
+    struct st_out *o = mem_new(1, sizeof(*o));
+    o->f.fd = -1;
+    o->in_folder = folder != NULL;
+    int code = plan(o, path, item, n, e);
+    if (!code) {
+        plan_header(o, pair, npairs);
+        code = folder ? outfile_open_in(&o->f, path, folder, e) : outfile_open(&o->f, path, e);
+    }
+    if (!code) {
+        o->f.size = o->f.expected = o->size;
+        code = outfile_write_at(&o->f, 0, o->header.data, o->header.len, e);
+    }
+    if (code)
+        st_out_destroy(o);
+    else
+        *ret = o;
+    return code;
+}
+
+int st_out_write(struct st_out *o, size_t i, uint64_t at, const void *p, size_t n, struct err *e)
+{
+    BUG_ON(i >= o->n || at > plan_bytes(&o->item[i]) || n > plan_bytes(&o->item[i]) - at,
+           "bytes %llu to %llu of item %zu", (unsigned long long)at, (unsigned long long)(at + n),
+           i);
+    return outfile_write_at(&o->f, st_out_offset(o, i) + at, p, n, e);
+}
+
+uint64_t st_out_offset(const struct st_out *o, size_t i)
+{
+    return o->header.len + o->begin[i];
+}
+
+uint64_t st_out_size(const struct st_out *o)
+{
+    return o->size;
+}
+
+const struct buf *st_out_header(const struct st_out *o)
+{
+    return &o->header;
+}
+
+size_t st_out_count(const struct st_out *o)
+{
+    return o->n;
+}
+
+const struct st_plan *st_out_item(const struct st_out *o, size_t i)
+{
+    BUG_ON(i >= o->n, "item %zu of %zu", i, o->n);
+    return &o->item[i];
+}
+
+const size_t *st_out_order(const struct st_out *o)
+{
+    return o->order;
+}
+
+int st_out_end(struct st_out *o, struct err *e)
+{
+    int code = outfile_sync(&o->f, e);
+    if (code)
+        return code;
+    posix_fadvise(o->f.fd, 0, 0, POSIX_FADV_DONTNEED); /* nobody reads it soon */
+    if (!o->in_folder)
+        return outfile_commit(&o->f, e);
+    outfile_leave(&o->f);
+    return 0;
+}
+
+void st_out_destroy(struct st_out *o)
+{
+    if (!o)
+        return;
+    outfile_abort(&o->f);
+    buf_finish(&o->header);
+    arena_finish(&o->arena);
+    free(o);
+}
