@@ -230,6 +230,30 @@ static void print_end(const struct prep_options *o, const struct build *b, int c
         log_info("standard input or a pipe cannot be read again: the next run begins anew");
 }
 
+/* Opens and runs the build, with its progress and what is printed before and after. */
+static int run_request(const struct prep_options *o, const struct build_request *q,
+                       struct teller *teller, struct err *e)
+{
+    struct build *b;
+    double start = clock_seconds();
+    int code = build_open(q, &b, e);
+    if (code)
+        return code;
+    print_begin(b);
+    const struct build_counts before = *build_counts(b);
+    progress_init(&teller->meter, WEFT_PREFIX "prep build", "MB", 1e6, build_input_bytes(b),
+                  o->common.quiet);
+    teller->meter.from = before.read;
+    teller->documents = before.documents;
+    teller->next = before.documents + teller->interval;
+    catch_signals();
+    code = build_run(b, e);
+    progress_finish(&teller->meter);
+    print_end(o, b, code, &before, clock_seconds() - start);
+    build_close(b);
+    return code;
+}
+
 static int run_build(const struct prep_options *o, const struct tokenizer *tok,
                      const struct sentences *split, struct buf *list, struct err *e)
 {
@@ -290,24 +314,7 @@ static int run_build(const struct prep_options *o, const struct tokenizer *tok,
                                     .progress = on_progress,
                                     .note = on_note,
                                     .arg = &teller};
-    struct build *b;
-    double start = clock_seconds();
-    code = build_open(&q, &b, e);
-    if (code)
-        return code;
-    print_begin(b);
-    const struct build_counts before = *build_counts(b);
-    progress_init(&teller.meter, WEFT_PREFIX "prep build", "MB", 1e6, build_input_bytes(b),
-                  o->common.quiet);
-    teller.meter.from = before.read;
-    teller.documents = before.documents;
-    teller.next = before.documents + teller.interval;
-    catch_signals();
-    code = build_run(b, e);
-    progress_finish(&teller.meter);
-    print_end(o, b, code, &before, clock_seconds() - start);
-    build_close(b);
-    return code;
+    return run_request(o, &q, &teller, e);
 }
 
 static int cmd_build(const struct cmd *c, struct err *e)

@@ -294,8 +294,8 @@ static int save_narrow(const struct blend_set_share *p, struct err *e)
     return code;
 }
 
-static int save(const struct blend_set_share *p, enum data_rules rules, const char *folder,
-                const struct buf *text, struct err *e)
+static int save_blend(const struct blend_set_share *p, enum data_rules rules, const char *folder,
+                      const struct buf *text, struct err *e)
 {
     int code = file_mkdirs(folder, e);
     if (!code && rules == RULES_DEEPSPEED)
@@ -326,7 +326,7 @@ static int obtain(struct blend_set_share *p, const struct blend_set_config *c, c
     if (!p->reused)
         code = weave(p, weight, all, e);
     if (!p->reused && !code && c->save)
-        code = save(p, c->rules, c->cache, &text, e);
+        code = save_blend(p, c->rules, c->cache, &text, e);
     if (fd >= 0)
         close(fd);
     buf_finish(&text);

@@ -184,7 +184,7 @@ static uint64_t row_bytes(const struct rows *r)
     return sum;
 }
 
-static int add_row(struct rows *r, struct item *it, struct err *e)
+static int add_parquet_row(struct rows *r, struct item *it, struct err *e)
 {
     size_t n = r->plan->nkeys;
     buf_add(&it->run, r->n, n * sizeof(*r->n));
@@ -217,7 +217,7 @@ int rows_fill(struct rows *r, struct item *it, bool *ret_any, struct err *e)
             code = fill_long(r, it, e);
             break;
         }
-        code = add_row(r, it, e);
+        code = add_parquet_row(r, it, e);
     }
     *ret_any = rows > 0;
     return code;

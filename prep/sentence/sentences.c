@@ -78,7 +78,7 @@ static void sentences_fill(struct sentences *s, const struct sentence_language *
     s->greek = !strcmp(l->code, "el");
 }
 
-static int load(struct sentences *s, const char *model, struct err *e)
+static int load_punkt(struct sentences *s, const char *model, struct err *e)
 {
     char *inner = path_join(model, s->language);
     int code = punkt_load(s->punkt, file_is_dir(inner) ? inner : model, s->digest, e);
@@ -98,7 +98,7 @@ int sentences_create(const char *lang, const char *model, bool keep_newlines,
     s->keep = keep_newlines;
     int code = 0;
     if (model)
-        code = load(s, model, e);
+        code = load_punkt(s, model, e);
     else
         sentences_fill(s, l);
     if (code)

@@ -73,7 +73,7 @@ static void put_number(struct buf *b, int32_t id)
     buf_add(b, text + at, sizeof(text) - (size_t)at);
 }
 
-static int put_document(const struct export *x, struct worker *w, uint64_t d, struct chunk *c)
+static int export_document(const struct export *x, struct worker *w, uint64_t d, struct chunk *c)
 {
     int code = read_document(x, d, &w->ids, &c->err);
     if (code)
@@ -114,7 +114,7 @@ static void do_chunk(void *arg, int task, int thread)
     c->tokens = c->eods = 0;
     c->code = 0;
     for (uint64_t d = c->first; d < c->end && !c->code; d++)
-        c->code = put_document(x, &x->worker[thread], d, c);
+        c->code = export_document(x, &x->worker[thread], d, c);
     if (!c->code && x->q->kind != ZBLOCK_PLAIN)
         zblock_add(x->q->kind, c->text.data, c->text.len, &c->out);
 }

@@ -103,6 +103,26 @@ static struct op_cost cost_xent_loss(const struct xent_loss_args *a)
                             rows + grad * 2 * bytes(a->logits)};
 }
 
+static struct op_cost cost_glu_bwd(const struct glu_bwd_args *a)
+{
+    return (struct op_cost){10 * ops_cost_count(a->dy), bytes(a->dy) + bytes(a->x) + bytes(a->dx)};
+}
+
+static struct op_cost cost_rope(const struct rope_args *a)
+{
+    double turned = (double)(a->x.size[0] * a->x.size[1] * a->rotary);
+    return (struct op_cost){3 * turned, 2 * turned * (double)dtype_size(a->x.dtype) +
+                                            bytes(a->position) + rows_touched(a->cos, a->x) +
+                                            rows_touched(a->sin, a->x)};
+}
+
+static struct op_cost cost_xent_stats(const struct xent_stats_args *a)
+{
+    return (struct op_cost){(a->max_given ? 3 : 4) * ops_cost_count(a->logits),
+                            bytes(a->logits) + bytes(a->label) + bytes(a->max) + bytes(a->sum) +
+                                bytes(a->target)};
+}
+
 struct op_cost op_cost(enum op op, const void *args)
 {
     switch (op) {
@@ -120,28 +140,16 @@ struct op_cost op_cost(enum op op, const void *args)
         const struct glu_args *a = args;
         return (struct op_cost){5 * ops_cost_count(a->y), bytes(a->y) + bytes(a->x)};
     }
-    case OP_GLU_BWD: {
-        const struct glu_bwd_args *a = args;
-        return (struct op_cost){10 * ops_cost_count(a->dy),
-                                bytes(a->dy) + bytes(a->x) + bytes(a->dx)};
-    }
-    case OP_ROPE: {
-        const struct rope_args *a = args;
-        double turned = (double)(a->x.size[0] * a->x.size[1] * a->rotary);
-        return (struct op_cost){3 * turned, 2 * turned * (double)dtype_size(a->x.dtype) +
-                                                bytes(a->position) + rows_touched(a->cos, a->x) +
-                                                rows_touched(a->sin, a->x)};
-    }
+    case OP_GLU_BWD:
+        return cost_glu_bwd(args);
+    case OP_ROPE:
+        return cost_rope(args);
     case OP_ATTENTION:
         return cost_attention(args);
     case OP_ATTENTION_BWD:
         return cost_attention_bwd(args);
-    case OP_XENT_STATS: {
-        const struct xent_stats_args *a = args;
-        return (struct op_cost){(a->max_given ? 3 : 4) * ops_cost_count(a->logits),
-                                bytes(a->logits) + bytes(a->label) + bytes(a->max) + bytes(a->sum) +
-                                    bytes(a->target)};
-    }
+    case OP_XENT_STATS:
+        return cost_xent_stats(args);
     case OP_XENT_LOSS:
         return cost_xent_loss(args);
     case OP_ADAMW: {

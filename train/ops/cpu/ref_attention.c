@@ -27,7 +27,7 @@ static struct query query_at(const struct attention_args *a, int64_t s, int64_t 
                           .key = ints(a->k_start)[s] + first};
 }
 
-static double dot(const real *x, const real *y, int64_t n)
+static double dot_product(const real *x, const real *y, int64_t n)
 {
     double sum = 0;
     for (int64_t i = 0; i < n; i++)
@@ -48,8 +48,8 @@ static void attend(const struct attention_args *a, struct query x, double *score
     int64_t dim = a->q.size[2];
     double max = -INFINITY, total = 0;
     for (int64_t j = 0; j < x.n; j++) {
-        score[j] =
-            (double)a->scale * dot(head(a->q, x.row, x.head), head(a->k, x.key + j, x.group), dim);
+        score[j] = (double)a->scale *
+                   dot_product(head(a->q, x.row, x.head), head(a->k, x.key + j, x.group), dim);
         max = score[j] > max ? score[j] : max;
     }
     for (int64_t j = 0; j < x.n; j++)
@@ -98,8 +98,8 @@ static void attend_bwd(const struct attention_bwd_args *b, const struct attentio
     double lse = (double)row(a->lse, x.head)[x.row], delta = 0;
     memset(sum, 0, (size_t)dim * sizeof(*sum));
     for (int64_t j = 0; j < x.n; j++) {
-        p[j] = exp((double)a->scale * dot(q, head(a->k, x.key + j, x.group), dim) - lse);
-        dp[j] = weight_drop(a, x, j) * dot(dout, head(a->v, x.key + j, x.group), dim);
+        p[j] = exp((double)a->scale * dot_product(q, head(a->k, x.key + j, x.group), dim) - lse);
+        dp[j] = weight_drop(a, x, j) * dot_product(dout, head(a->v, x.key + j, x.group), dim);
         delta += p[j] * dp[j];
     }
     if (FAULT("attention_bwd"))
