@@ -5,6 +5,7 @@ Python's standard library only. A rule is a function that takes the tree's root 
 needs) and returns the list of its violations, each one line that begins with the place.
 """
 
+import fnmatch
 import os
 import re
 import shutil
@@ -33,6 +34,25 @@ def files(root, kinds):
 def read(root, path):
     with open(os.path.join(root, path), encoding="utf-8", newline="") as f:
         return f.read()
+
+
+def generated(root):
+    """The files that .gitattributes marks as generated."""
+    if not os.path.exists(os.path.join(root, ".gitattributes")):
+        return set()
+    rows = [line.split() for line in read(root, ".gitattributes").splitlines()]
+    patterns = [row[0].lstrip("/") for row in rows if "linguist-generated" in row[1:]]
+    return {p for p in files(root, C_KINDS + CXX_KINDS)
+            if any(fnmatch.fnmatch(p, pattern) for pattern in patterns)}
+
+
+def without_exceptions(root, found, allowed):
+    """The complaints of `found` ({name: complaint}) that `allowed` ({name: reason}) does not name,
+    and the exceptions that nothing needs any more. A name is a path, or PATH:FUNCTION."""
+    stale = [f"tests/lint/exceptions.py: {name} needs no exception any more: drop its row"
+             for name in allowed
+             if name not in found and os.path.isfile(os.path.join(root, name.split(":")[0]))]
+    return [line for name, line in found.items() if name not in allowed] + stale
 
 
 def without_comments(text):

@@ -12,8 +12,11 @@ import subprocess
 import sys
 import tempfile
 
+import commits
 import edges
+import exceptions
 import house
+import names
 import same_text
 import style
 
@@ -34,7 +37,12 @@ CLEAN = {
     "train/ops/o.h": LICENCE + '#include "base/a.h"\n',
     "train/ops/cuda/k.cu": LICENCE + '#include <cuda_runtime.h>\n#include "train/ops/o.h"\n',
     "train/comm/m.c": LICENCE + "#include <mpi.h>\n",
+    "train/comm/m.h": LICENCE,
     "train/main.c": LICENCE + '#include "train/ops/o.h"\n',
+    "base/table.c": LICENCE + "static int  data[] = {1};\n" + "\n" * 700 + "int x;\n",
+    ".gitattributes": "# generated\n/base/tab*.c linguist-generated -diff\n",
+    ".clang-format": "BasedOnStyle: LLVM\nIndentWidth: 4\nBreakBeforeBraces: Linux\n"
+                     "SortIncludes: false\n",
     "tool.py": "#!/usr/bin/env python3\n# SPDX-License-Identifier: Apache-2.0\n",
     "build/meson-info/x.c": "\tleft out, as all of a build folder is \n",
 }
@@ -89,9 +97,21 @@ PLANTED = [
     (style.last_line_ends, "base/a.c", LICENCE + "\n", "base/a.c: does not end"),
     (style.lines_fit, "base/a.c", LICENCE + "/*" + "x" * 97 + "*/\n", "base/a.c:2: 101 columns"),
     (style.functions_are_short, "base/a.c",
-     LICENCE + "int f(int a,\n      int b)\n{\n" + "    a++;\n" * 98 + "    return a;\n}\n",
-     "base/a.c:4: function of 101 lines"),
-    (style.files_are_short, "base/a.c", LICENCE + "\n" * 799 + "int x;\n", "base/a.c: 801 lines"),
+     LICENCE + "int f(int a,\n      int b)\n{\n" + "    a++;\n" * 58 + "    return a;\n}\n",
+     "base/a.c:4: f has 61 lines"),
+    (style.files_are_short, "base/a.c", LICENCE + "\n" * 599 + "int x;\n", "base/a.c: 601 lines"),
+    (style.files_are_short, "long.py", CLEAN["tool.py"] + "x = 1\n" * 600, "long.py: 602 lines"),
+    (style.parameters_are_few, "base/a.c",
+     LICENCE + "static inline int g(int a, int (*b)(int, int), int c[f(1, 2)], int d,\n"
+     "                    int e, int f, int g, int h)\n{\n    return 0;\n}\n",
+     "base/a.c:4: g has 8 parameters"),
+    (style.code_is_formatted, "base/a.c", LICENCE + "int  x;\nint y;\n", "base/a.c: 1 places"),
+    (style.code_is_formatted, "train/ops/cuda/k.cu",
+     LICENCE + "static __global__ void k(float *y)\n{\n  y[0] = 1;\n}\n", "k.cu: 3 places"),
+    (names.every_source_has_a_header, "base/b.c", LICENCE, "base/b.c: base/b.h is missing"),
+    (names.every_source_has_a_header, "train/cmd_a.c", LICENCE, "train/cmd_a.h is missing"),
+    (names.internal_headers_stay_inside, "train/main.c",
+     LICENCE + '#include "train/ops/pool_internal.h"\n', "is internal to train/ops"),
 ]
 
 GLOBALS = """
@@ -169,10 +189,97 @@ def is_rejected(rule, path, text, words):
 
 
 def limits_are_exact():
-    longest = {"base/a.c": LICENCE + "/*" + "é" * 96 + "*/\nint f(int a)\n{\n" + "    a++;\n" * 97
-                           + "    return a;\n}\n" + "int x;\n" * 696}
+    longest = {"base/a.c": LICENCE + "/*" + "é" * 96 + "*/\nint f(int a, int b, int c, int d, int e, "
+                           "int f, int g)\n{\n" + "    a++;\n" * 57 + "    return a;\n}\n"
+                           + "int x;\n" * 536}
     with tree(longest) as root:
-        return style.lines_fit(root) + style.functions_are_short(root) + style.files_are_short(root)
+        return (style.lines_fit(root) + style.functions_are_short(root)
+                + style.files_are_short(root) + style.parameters_are_few(root))
+
+
+STATIC = LICENCE + "static int same(int a)\n{\n    return a;\n}\n"
+
+
+def frequent_static_names_are_rejected():
+    """Three files may have a name, and tests and what is not static do not count."""
+    files = {path: STATIC for path in ("base/a.c", "train/main.c", "train/comm/m.c",
+                                       "tests/a.c", "tests/b.c")}
+    files["train/b.c"] = STATIC.replace("static ", "")
+    with tree(files) as root:
+        wrong = names.static_names_are_rare(root)
+    with tree({**files, "train/ops/o.h": STATIC}) as root:
+        return wrong + expect(names.static_names_are_rare(root), "same: static in 4 files")
+
+
+def exceptions_are_by_name():
+    """An exception holds for the name alone, and one that is not needed fails."""
+    wrong = []
+    text = LICENCE + "\n" * 600 + "int x;\n"
+    with tree({"base/a.c": text, "base/long.c": text}) as root:
+        with patched("LONG_FILES", {"base/a.c": "planted"}):
+            wrong += expect(style.files_are_short(root), "base/long.c: 602 lines")
+        with patched("LONG_FILES", {"base/a.c": "", "base/long.c": "", "train/main.c": ""}):
+            wrong += expect(style.files_are_short(root), "train/main.c needs no exception")
+        with patched("SHARED_HEADERS", {"base/a.h": "long.c"}):
+            wrong += names.every_source_has_a_header(root)
+        with patched("SHARED_HEADERS", {"base/a.h": "long.c a.c"}):
+            wrong += expect(names.every_source_has_a_header(root), "has a header of its own")
+    with tree({"base/b.h": LICENCE, "train/main.c": LICENCE + '#include "base/b.h"\n'}) as root:
+        with patched("INTERNAL", {"base/b.h"}):
+            wrong += expect(names.internal_headers_stay_inside(root), "base/b.h is internal")
+    return wrong
+
+
+@contextlib.contextmanager
+def patched(table, value):
+    old = getattr(exceptions, table)
+    setattr(exceptions, table, value)
+    try:
+        yield
+    finally:
+        setattr(exceptions, table, old)
+
+
+def bad_subjects_are_rejected():
+    good = ("tok: resize the table under the writer lock", "train/ops, base: embed x" + "x" * 47,
+            "docs: pass on what --help says")
+    bad = {"resize the table": "is not 'module:", "Tok: resize it": "is not 'module:",
+           "tok:resize it": "is not 'module:", "tok: resized the table": "'resized' is not",
+           "tok: resizes the table": "'resizes' is not", "tok: resizing": "'resizing' is not",
+           "tok: the table is resized": "'the' is not", "tok: Resize it": "'Resize' is not",
+           "tok: resize it.": "ends with a period", "tok: resize " + "x" * 61: "73 columns"}
+    wrong = [f"{s}: {commits.amiss(s)}" for s in good if commits.amiss(s)]
+    return wrong + [f"{s}: {commits.amiss(s)}" for s, why in bad.items()
+                    if why not in (commits.amiss(s) or "")]
+
+
+def commits_are_judged_after_the_rule():
+    """Older subjects pass; so does a tree without git, with a reason."""
+    wrong = []
+    with tempfile.TemporaryDirectory() as root:
+        def commit(subject, path):
+            plant(root, {path: subject})
+            same_text.git(root, "add", "-A")
+            same_text.git(root, "-c", "user.name=lint", "-c", "user.email=lint", "commit", "-qm",
+                          subject)
+
+        def skips(words):
+            try:
+                commits.commit_subjects_are_imperative(root, "rule")
+            except house.Skip as why:
+                return [] if words in str(why) else [f"skipped for: {why}"]
+            return [f"not skipped: {words}"]
+
+        wrong += skips("not a git checkout")
+        same_text.git(root, "init", "-q", root)
+        commit("before the rule anything went", "a")
+        wrong += skips("no commit has rule yet")
+        commit("the rule", "rule")
+        commit("a: mend it", "b")
+        wrong += commits.commit_subjects_are_imperative(root, "rule")
+        commit("a: mended", "c")
+        wrong += expect(commits.commit_subjects_are_imperative(root, "rule"), "\"a: mended\"")
+    return wrong
 
 
 def broken_headers_are_rejected():
@@ -303,7 +410,9 @@ def main():
                                         large_modules_are_rejected, a_star_allows_all,
                                         broken_headers_are_rejected, mutable_globals_are_rejected,
                                         foreign_libraries_are_rejected, changed_code_is_found,
-                                        git_names_the_renames)]
+                                        git_names_the_renames, frequent_static_names_are_rejected,
+                                        exceptions_are_by_name, bad_subjects_are_rejected,
+                                        commits_are_judged_after_the_rule)]
     return house.report(rules)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of files, mutable globals, and headers that compile alone.
+"""The shape of files and functions, mutable globals, and headers that compile alone.
 
     style.py ROOT [BUILD]
 """
@@ -14,14 +14,17 @@ import shutil
 import subprocess
 import sys
 
+import exceptions
 import house
 
 CODE = house.C_KINDS + house.CXX_KINDS
 SCRIPTS = (".py", ".sh")
 LINES = CODE + SCRIPTS + ("meson.build", "meson_options.txt", ".md", ".toml")
 COLUMNS = 100
-FUNCTION_LINES = 100
-FILE_LINES = 800
+FUNCTION_LINES = 60
+FILE_LINES = 600
+PARAMETERS = 7
+FORMATTER = 14  # clang-format's major version: each formats a little differently
 
 # The house's mutable globals (ARCHITECTURE.md, idea 5): object file of the library, its symbols.
 MUTABLE = {
@@ -76,26 +79,90 @@ def lines_fit(root):
 
 
 def functions(text):
-    """(line, length) of each function body: a brace in column 0 that follows a parameter list."""
+    """(name, line, length, parameters) of each function: a brace in column 0 behind a list."""
     lines = house.without_comments(text).split("\n")
-    begin = None
+    begin, head = None, None
     for i, line in enumerate(lines):
         if line == "{" and i and lines[i - 1].rstrip().endswith(")"):
-            begin = i
+            begin, head = i, signature(lines, i)
         elif line.startswith("}") and begin is not None:
-            yield begin + 1, i - begin + 1
+            yield (*head, begin + 1, i - begin + 1)
             begin = None
 
 
+def signature(lines, brace):
+    """(name, number of parameters, static?) of the function whose body begins at a line."""
+    first = brace - 1
+    while first and lines[first - 1].strip() and not re.search(r"[;}\\]$|^#", lines[first - 1]):
+        first -= 1
+    text = " ".join(lines[first:brace]).rstrip()
+    depth, at, commas = 0, len(text), 0
+    while at:
+        at -= 1
+        depth += {")": 1, "]": 1, "(": -1, "[": -1}.get(text[at], 0)
+        commas += text[at] == "," and depth == 1
+        if not depth:
+            break
+    name = re.search(r"(\w+)\s*\Z", text[:at])
+    return name[1] if name else "?", commas + 1, bool(re.search(r"\bstatic\b", text[:at]))
+
+
+def hand_written(root, kinds):
+    made = house.generated(root)
+    return [p for p in house.files(root, kinds) if p not in made]
+
+
 def functions_are_short(root):
-    return [f"{p}:{n}: function of {size} lines, {FUNCTION_LINES} are allowed"
-            for p in house.files(root, CODE) for n, size in functions(house.read(root, p))
-            if size > FUNCTION_LINES]
+    found = {f"{p}:{name}": f"{p}:{line}: {name} has {size} lines, {FUNCTION_LINES} are allowed"
+             for p in hand_written(root, CODE)
+             for name, _, _, line, size in functions(house.read(root, p)) if size > FUNCTION_LINES}
+    return house.without_exceptions(root, found, exceptions.LONG_FUNCTIONS)
+
+
+def parameters_are_few(root):
+    found = {f"{p}:{name}": f"{p}:{line}: {name} has {count} parameters, {PARAMETERS} are allowed"
+             for p in hand_written(root, CODE)
+             for name, count, _, line, _ in functions(house.read(root, p)) if count > PARAMETERS}
+    return house.without_exceptions(root, found, exceptions.MANY_PARAMETERS)
 
 
 def files_are_short(root):
-    sizes = [(p, house.read(root, p).count("\n")) for p in house.files(root, CODE + SCRIPTS)]
-    return [f"{p}: {n} lines, {FILE_LINES} are allowed" for p, n in sizes if n > FILE_LINES]
+    sizes = [(p, house.read(root, p).count("\n")) for p in hand_written(root, CODE + SCRIPTS)]
+    found = {p: f"{p}: {n} lines, {FILE_LINES} are allowed" for p, n in sizes if n > FILE_LINES}
+    return house.without_exceptions(root, found, exceptions.LONG_FILES)
+
+
+def formatter():
+    """clang-format of the version that the tree is formatted with."""
+    why = f"clang-format {FORMATTER} is not installed"
+    for name in (f"clang-format-{FORMATTER}", "clang-format"):
+        path = shutil.which(name)
+        if path:
+            version = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+            if re.search(rf"version {FORMATTER}\.", version):
+                return path
+            why += ", this is " + version.strip()
+    raise house.Skip(why)
+
+
+def code_is_formatted(root):
+    program, paths = formatter(), hand_written(root, CODE)
+    if not os.path.exists(os.path.join(root, ".clang-format")):
+        raise house.Skip("no .clang-format")
+
+    def check(some):
+        out = subprocess.run([program, "-style=file", "-output-replacements-xml", *some], cwd=root,
+                             capture_output=True, text=True).stdout
+        return [(path, answer.count("<replacement "))
+                for path, answer in zip(some, out.split("<?xml version='1.0'?>")[1:])]
+
+    batches = [paths[i:i + 50] for i in range(0, len(paths), 50)]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as crew:
+        found = [pair for batch in crew.map(check, batches) for pair in batch]
+    if len(found) != len(paths):
+        return [f"clang-format answered for {len(found)} of {len(paths)} files"]
+    return [f"{p}: {n} places differ from clang-format {FORMATTER}: clang-format -i {p}"
+            for p, n in found if n]
 
 
 # ---- mutable globals --------------------------------------------------------------------------
@@ -198,23 +265,26 @@ def headers_compile_alone(root, build):
 
 
 def readers_of_test_data_are_listed(root):
-    """A test that calls t_data stands in data_tests of tests/meson.build, so that it also runs without the data."""
+    """A test that calls t_data is in data_tests of tests/meson.build, to run without data too."""
     path = os.path.join(root, "tests/meson.build")
     listed = set()
     if os.path.exists(path):
-        found = re.search(r"^data_tests = \[(.*?)\]", house.read(root, "tests/meson.build"), re.M | re.S)
-        listed = set(re.findall(r"'([^']+)'", found.group(1))) if found else set()
+        found = re.search(r"^data_tests = \[(.*?)\]", house.read(root, "tests/meson.build"),
+                          re.M | re.S)
+        listed = set(re.findall(r"'([^']+)'", found[1])) if found else set()
     wrong = []
     for path in house.files(root, (".c",)):
         m = re.fullmatch(r"tests/(.*?)test_(\w+)\.c", path)
-        if m and re.search(r"\bt_data\(", house.read(root, path)) and m.group(1) + m.group(2) not in listed:
+        if (m and re.search(r"\bt_data\(", house.read(root, path))
+                and m[1] + m[2] not in listed):
             wrong.append(f"{path}: calls t_data, but is not in data_tests of tests/meson.build")
     return wrong
 
 
 def main(root, build=None):
     tree_rules = [licence_line_on_top, no_tabs, no_trailing_blanks, last_line_ends, lines_fit,
-                  functions_are_short, files_are_short, readers_of_test_data_are_listed]
+                  functions_are_short, parameters_are_few,
+                  files_are_short, code_is_formatted, readers_of_test_data_are_listed]
     rules = [(r.__name__, lambda r=r: r(root)) for r in tree_rules]
     rules.append(("headers_compile_alone", lambda: headers_compile_alone(root, build)))
     if build:
