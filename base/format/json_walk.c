@@ -184,7 +184,7 @@ static inline int take_scalar(struct json_walk *w, const char **ret, size_t *ret
         return json_expected(w, "a value");
     /* Behind a blank all up to the next token is blank, else it would be a token itself. */
     if (!end || (end < next && !blank(*end)))
-        return json_walk_bad(w, s, *s == '-' || *s < 'A' ? "bad number" : "bad literal");
+        return json_walk_bad(w, s, *s < 'A' ? "bad number" : "bad literal");
     *ret = s;
     *ret_n = (size_t)(end - s);
     w->i++;

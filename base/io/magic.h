@@ -36,9 +36,8 @@ struct magic {
 
 enum { MAGIC_LOOK = 64 << 10 }; /* bytes of a file that magic_check_text looks at */
 
-/* The format of a file that begins with these n bytes; NULL: none that is known, so perhaps text.
- */
-const struct magic *magic_find(const void *p, size_t n);
+/* The format of a file that begins with these n bytes; NULL: unknown, so perhaps text. */
+const struct magic *magic_find(const void *data, size_t n);
 
 /*
  * ERR_DATA if the n first bytes of the file `name`, decompressed, are not text: they are of a known

@@ -63,29 +63,29 @@ static void plan_separate(const struct maps_spec *q, struct maps_plan *p)
 }
 
 int maps_plan_make(const struct maps_spec *q, const char *name, uint64_t tokens,
-                   struct maps_plan *p, struct err *e)
+                   struct maps_plan *ret, struct err *e)
 {
     uint64_t need, total;
     BUG_ON(!q->seq_length || q->extra > 1, "seq_length %" PRIu32 ", extra %" PRIu32, q->seq_length,
            q->extra);
-    *p = (struct maps_plan){.nseq = q->end - q->first, .tokens = tokens, .epochs = 1};
-    if (!p->tokens && (!q->one_epoch || q->keep_last))
+    *ret = (struct maps_plan){.nseq = q->end - q->first, .tokens = tokens, .epochs = 1};
+    if (!ret->tokens && (!q->one_epoch || q->keep_last))
         return err_set(e, ERR_USAGE,
                        "%s: the %s share, sequences %" PRIu64 " to %" PRIu64 ", has no tokens",
                        name, part_name(q->part), q->first, q->end);
     if (!q->one_epoch) {
         if (!checked_mul(q->samples, q->seq_length, &need) || !checked_add(need, q->extra, &need) ||
-            !checked_add(need, p->tokens, &total) || total > INT64_MAX)
+            !checked_add(need, ret->tokens, &total) || total > INT64_MAX)
             return too_large(q, e);
-        p->epochs = need > p->tokens ? (need - 1) / p->tokens + 1 : 1;
+        ret->epochs = need > ret->tokens ? (need - 1) / ret->tokens + 1 : 1;
     }
-    if (p->epochs > 1)
-        plan_separate(q, p);
-    if (!checked_mul(p->epochs, p->nseq, &p->ndoc) || p->ndoc > INT64_MAX / 16)
+    if (ret->epochs > 1)
+        plan_separate(q, ret);
+    if (!checked_mul(ret->epochs, ret->nseq, &ret->ndoc) || ret->ndoc > INT64_MAX / 16)
         return too_large(q, e);
-    uint64_t used = p->tokens ? p->epochs * p->tokens - q->extra : 0;
-    p->nsample = used / q->seq_length;
+    uint64_t used = ret->tokens ? ret->epochs * ret->tokens - q->extra : 0;
+    ret->nsample = used / q->seq_length;
     if (q->keep_last)
-        p->nsample = (uint64_t)ceilf((float)(int64_t)used / (float)q->seq_length);
+        ret->nsample = (uint64_t)ceilf((float)(int64_t)used / (float)q->seq_length);
     return 0;
 }

@@ -72,7 +72,7 @@ struct manifest {
 char *manifest_path(const char *prefix);
 
 /* The file's text, appended to `ret`. */
-void manifest_text(const struct manifest *m, struct buf *ret);
+void manifest_text(const struct manifest *m, struct buf *b);
 
 /* *ret_found false (and 0) if there is none. Malformed: ERR_DATA. */
 int manifest_read(const char *prefix, struct manifest *ret, bool *ret_found, struct err *e);

@@ -30,8 +30,8 @@ static void write_shard(unsigned char digest[16])
         store_u64(idx + 34 + 12 * SEQUENCES + 8 * (i + 1), i + 1);
         at += 2 * length[i];
     }
-    for (uint16_t i = 0; i < TOKENS; i++)
-        store_u16(bin + 2 * i, i);
+    for (int i = 0; i < TOKENS; i++)
+        store_u16(bin + 2 * i, (uint16_t)i);
     scratch_write("x.idx", idx, sizeof(idx));
     scratch_write("x.bin", bin, sizeof(bin));
     xxh_once(idx, sizeof(idx), text);

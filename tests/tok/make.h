@@ -29,9 +29,9 @@ static inline void make_pieces(struct buf *b)
     make_piece(b, "<unk>", 0, SP_UNKNOWN);
     make_piece(b, "<s>", 0, SP_CONTROL);
     make_piece(b, "</s>", 0, SP_CONTROL);
-    for (char c = 'a'; c <= 'e'; c++) {
-        char plain[2] = {c, 0}, marked[8] = "\xe2\x96\x81";
-        marked[3] = c;
+    for (const char *c = "abcde"; *c; c++) {
+        char plain[2] = {*c, 0}, marked[8] = "\xe2\x96\x81";
+        marked[3] = *c;
         make_piece(b, plain, -3, SP_NORMAL);
         make_piece(b, marked, -2, SP_NORMAL);
     }

@@ -46,6 +46,6 @@ bool rank_pairs_made(const struct tok_vocab *v, struct bpe_merges *m);
  * (Llama-3's tokenizer.json has 280,147 for 128,000 pieces). Of such a one those stay that are ever
  * made, and m->unreached is filled; of another list all.
  */
-void rank_pairs_keep_made(const struct tok_vocab *v, struct bpe_merges *m);
+void rank_pairs_keep_made(const struct tok_vocab *s, struct bpe_merges *m);
 
 #endif

@@ -24,8 +24,8 @@ struct learn_bert {
 struct learn_wordpiece;
 
 struct learn_wordpiece *learn_wordpiece_create(const struct learn_bert *o, int threads);
-void learn_wordpiece_destroy(struct learn_wordpiece *p);
+void learn_wordpiece_destroy(struct learn_wordpiece *w);
 learn_split learn_wordpiece_split;
-uint64_t learn_wordpiece_invalid(const struct learn_wordpiece *p);
+uint64_t learn_wordpiece_invalid(const struct learn_wordpiece *w);
 
 #endif

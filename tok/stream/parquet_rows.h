@@ -40,8 +40,8 @@ uint64_t docs_rows_begin(struct docs_rows *r, size_t k);
  * Up to n more bytes of that text, in *ret until the next call, cut between characters; never NULL.
  * *ret_last: it ends here. ERR_DATA for what is not UTF-8.
  */
-int docs_rows_take(struct docs_rows *r, uint64_t n, const char **ret, size_t *ret_n, bool *ret_last,
-                   struct err *e);
+int docs_rows_take(struct docs_rows *r, uint64_t most, const char **ret, size_t *ret_n,
+                   bool *ret_last, struct err *e);
 
 uint64_t docs_rows_consumed(const struct docs_rows *r); /* about so many bytes of the file */
 

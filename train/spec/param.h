@@ -105,7 +105,7 @@ void param_init_values(const struct param *p, uint64_t seed, float *to);
  * The same for rows begin .. begin + rows - 1 alone, so that threads can share a large one. The
  * elements of a parameter of rank 1 are its rows.
  */
-void param_init_rows(const struct param *p, uint64_t seed, int64_t begin, int64_t rows, float *to);
+void param_init_rows(const struct param *p, uint64_t seed, int64_t begin, int64_t n, float *to);
 
 /* Parameters of the whole model: unpadded, tied ones once. */
 int64_t spec_parameters(const struct spec *s);

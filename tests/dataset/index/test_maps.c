@@ -257,8 +257,9 @@ static void slow_build(const struct maps_spec *q, uint64_t tokens, struct slow *
     r->ndoc = r->epochs * n;
     r->nsample = (r->epochs * tokens - 1) / L;
     r->cut = ((r->epochs - 1) * tokens - 1) / L;
-    r->separate = r->epochs > 1 && (double)(q->samples - r->cut) <
-                                       (double)(int64_t)(0.80 * (double)((tokens - 1) / L));
+    uint64_t epoch = (tokens - 1) / L; /* whole samples */
+    r->separate =
+        r->epochs > 1 && (double)(q->samples - r->cut) < (double)(int64_t)(0.80 * (double)epoch);
     r->doc = mem_new(r->ndoc, 4);
     r->shuffle = mem_new(r->nsample, 4);
     for (uint64_t i = 0; i < r->ndoc; i++)

@@ -14,7 +14,7 @@ enum { MOST = 64 };
 static void put_mark(struct tok_ids *to, const char *letters)
 {
     for (; letters && *letters; letters++) {
-        *tok_ids_reserve(to, 1) = *letters;
+        *tok_ids_reserve(to, 1) = (unsigned char)*letters;
         to->n++;
     }
 }
@@ -30,7 +30,7 @@ static void masks(const char *answer, const char *question, const char *text, co
     put_mark(&m.answer, answer);
     put_mark(&m.question, question);
     for (size_t i = 0; i < n; i++)
-        id[i] = text[i];
+        id[i] = (unsigned char)text[i];
     T_EQ(chat_mask(&m, id, n, '_', mask), found);
     for (size_t i = 0; i < n; i++)
         got[i] = mask[i] ? text[i] : '.';

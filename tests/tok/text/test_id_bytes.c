@@ -124,7 +124,7 @@ static size_t make_text(int32_t *id, size_t n, uint64_t stream, uint32_t bytes, 
         if (odd && r % 64 == 0) {
             id[k++] = r / 64 % 2 ? NOTHING : 3;
         } else if (r / 128 % 16 >= bytes) {
-            id[k++] = "\0\1\2\11"[r / 2048 % 4];
+            id[k++] = (unsigned char)"\0\1\2\11"[r / 2048 % 4];
         } else {
             for (int32_t c = CHAR; c < NOTHING; c++)
                 id[k++] = c;

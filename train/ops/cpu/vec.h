@@ -156,6 +156,7 @@ static inline void v_transpose4(vf r[4])
     r[3] = _mm512_shuffle_ps(b, d, 0xee);
 }
 
+/* VL x VL numbers transposed: afterwards r[i] holds what were lanes i. */
 static inline void v_transpose(vf r[VL])
 {
     vf t[VL];
@@ -477,9 +478,6 @@ static inline void v_transpose(vf r[VL])
 #else
 #error "WEFT_VEC must be 128, 256 or 512"
 #endif
-
-/* VL x VL numbers turned about: afterwards r[i] holds what were lanes i. */
-static inline void v_transpose(vf r[VL]);
 
 static inline vf v_zero(void)
 {

@@ -8,7 +8,7 @@
 
 #include "train/tensor/tensor.h"
 
-double narrow_value(enum dtype type, uint16_t bits);
+double narrow_value(enum dtype type, uint16_t u);
 /* The nearest, ties to even; x is no larger than the type holds. */
 uint16_t narrow_bits(enum dtype type, double x);
 
