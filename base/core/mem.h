@@ -19,35 +19,35 @@ void *mem_new(size_t n, size_t size);
 /* Grows `p` (may be NULL) to n elements; the new part is not initialised. */
 void *mem_grow(void *p, size_t n, size_t size);
 
-/* Large pages for memory that was just allocated and not yet written, where the system has them and
- * n is large enough: random access then misses fewer translations, and first writes fault less. */
+/* Requests huge pages (MADV_HUGEPAGE) for memory just allocated and not yet written, if n is large
+ * enough: fewer TLB misses and page faults. No effect where the system has none. */
 void mem_large_pages(void *p, size_t n);
 
-/* Zeroed, on lines of the cache that nothing else lies on: what a thread writes beside what others
- * read. */
+/* Zeroed, on cache lines of its own, so that a thread's writes do not slow down readers of its
+ * neighbours (no false sharing). */
 void *mem_own(size_t n);
 
-/* n bytes in large pages where the system has them, not initialised, for what is read or filled
- * once: pages of 4 KiB cost four times as much. */
+/* n bytes, not initialised, in huge pages where possible: for large buffers that are filled and
+ * read once, where page faults of 4 KiB cost four times as much. */
 void *mem_block(size_t n);
 
-/* Zeroed memory on its own pages, of which only those that are touched are taken, large ones if the
- * system has them; given back by munmap. */
+/* n zeroed bytes from mmap: only pages that are touched take memory; huge pages where possible.
+ * Freed by munmap. */
 void *mem_pages(size_t n);
 
-/* Makes n bytes of `old`, which it may move: large pages stay what they are. */
+/* Resizes such memory from `old` to n bytes and may move it (mremap); huge pages are kept. */
 void *mem_pages_grow(void *p, size_t old, size_t n);
 
-/* All of it is going to be written soon: its pages are had at once, where the system can, which
- * costs a fraction of having them one by one. */
+/* Faults all pages in now (MADV_POPULATE_WRITE, where available): a fraction of the cost of one
+ * fault a page. For memory that is about to be written. */
 void mem_all_pages(void *p, size_t n);
 
-/* memcpy of what nobody reads soon: past the processor's caches, which costs half as much where the
- * memory is none that they hold. */
+/* memcpy with non-temporal stores, for data that is not read soon: half the cost if `to` is not in
+ * the processor's caches. */
 void mem_copy_past(void *to, const void *from, size_t n);
 
-/* From now on a block of a MiB or more goes back to the system when it is freed, where the C
- * library can do that: for programs that keep to a limit. */
+/* From now on blocks of 1 MiB or more return to the system when freed, if the C library can do
+ * that: for programs that keep to a memory limit. */
 void mem_return_blocks(void);
 
 char *mem_strdup(const char *s);

@@ -3,15 +3,15 @@
 #define BASE_IO_ASYNC_WRITER_H
 
 /*
- * Bytes on their way to the end of a file. They wait in pieces of memory, where places are given
- * out ahead; any threads fill those, and who takes them, in the same order, says that they are
- * there. A piece whose bytes are all taken is written: at once, or by threads of its own while
- * their owner goes on (async_threads). Then pieces of 2 MiB go past the page cache where the
- * file's system can (O_DIRECT), which takes a small part of the processor time and leaves the cache
- * to what is read; what lies before the first such place, or is waited for, goes through it. The
- * file is longer than what was taken until that is waited for, where the disk has room for that.
+ * Appends to a file asynchronously. Bytes are buffered in pieces. async_place reserves room for the
+ * next bytes of the file, any thread fills it, and async_took, called in the same order, reports
+ * that it is filled. A piece that is filled is written: at once, or by threads of the writer's own
+ * (async_threads). Those write pieces of 2 MiB with O_DIRECT where the file system allows it, which
+ * takes little processor time and leaves the page cache to readers; bytes before the first aligned
+ * position, and those flushed by async_wait, go through the page cache. Until async_wait the file
+ * may be longer than what was written, as space is allocated ahead where the disk has room.
  *
- * One thread at a time gives places, and one at a time does all else; they may be two.
+ * One thread at a time may reserve, and one at a time may call the rest; the two may differ.
  */
 
 #include <stddef.h>
@@ -21,37 +21,38 @@
 
 struct async_writer;
 
-/* The descriptor stays the caller's, and all writing is left to this; the first byte goes to place
- * `at`. `piece`: bytes. */
+/* The caller keeps the descriptor but must not write to it; the first byte goes to offset `at`.
+ * `piece`: bytes of a buffer. */
 struct async_writer *async_create(int fd, uint64_t at, size_t piece);
 
 /*
- * When all that has a place is taken, these too: what was taken is written, pieces have another
- * size from now on, or threads write. 0 or errno.
+ * With nothing reserved that is not yet filled: write what is buffered, then use pieces of another
+ * size, or threads, from now on. 0 or errno.
  */
 int async_pieces(struct async_writer *w, size_t piece);
 int async_threads(struct async_writer *w);
 
-/* Likewise: pieces are given back to the system until there is more. Nothing is written. */
+/* Likewise: frees the buffers until they are needed again. Nothing is written. */
 void async_rest(struct async_writer *w);
 
 /*
- * The place of the next *n bytes, or of the first of them: *n becomes how many, and is not 0 if it
- * was not. Waits for the threads while they have much to write, and never for what is to be taken.
+ * Reserves the next *n bytes, or the first of them: *n becomes how many, not 0 unless it was. Waits
+ * while the threads have too much to write, never for bytes that are still to be filled.
  */
 void *async_place(struct async_writer *w, size_t *n);
 
-/* The next n bytes that have places are there. 0, or the errno of a failure. */
+/* The next n reserved bytes are filled. 0, or the errno of a failed write. */
 int async_took(struct async_writer *w, size_t n);
 
-/* All that was taken is written: 0, or the errno of a failure; then anything may be missing behind
- * what was waited for before. */
+/* Waits until all that was filled is written: 0, or the errno of a failed write; then anything
+ * after the last successful wait may be missing. */
 int async_wait(struct async_writer *w);
 
-/* When all that has a place is taken: n bytes more. 0, or the errno of a failure. */
+/* With nothing reserved that is not yet filled: appends n bytes. 0, or the errno of a failed write.
+ */
 int async_write(struct async_writer *w, const void *p, size_t n);
 
-/* Takes NULL. What was not waited for may be missing. */
+/* Accepts NULL. Bytes not waited for may be missing from the file. */
 void async_destroy(struct async_writer *w);
 
 #endif

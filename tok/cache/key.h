@@ -2,8 +2,7 @@
 #ifndef TOK_CACHE_KEY_H
 #define TOK_CACHE_KEY_H
 
-/* A word of up to fifteen bytes as two numbers, and a hash of these; for cache.c and what it
- * is made of. */
+/* A word of up to 15 bytes as two numbers, and their hash; for the files of this module. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,9 +10,9 @@
 
 #include "base/core/bytes.h"
 
-enum { SHORT = 15 /* bytes of a word that has a key */ };
+enum { SHORT = 15 /* most bytes of a word that has a key */ };
 
-/* The bytes of a word of each length within two loads of eight. */
+/* Masks for two loads of eight bytes, by the length of the word. */
 static const uint64_t low_mask[16] = {0x0,          0xff,         0xffff,         0xffffff,
                                       0xffffffff,   0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
                                       ~(uint64_t)0, ~(uint64_t)0, ~(uint64_t)0,   ~(uint64_t)0,
@@ -37,7 +36,7 @@ static const uint64_t high_mask[16] = {0,
 
 /* high: the word's last bytes, and its length in bits 56 .. 59. */
 struct key {
-    uint64_t low, high; /* high without a length: no short word */
+    uint64_t low, high; /* high is 0 if the word is longer */
 };
 
 static inline struct key key_of(const char *text, const uint32_t *start)
@@ -57,7 +56,7 @@ static inline bool same_key(struct key a, struct key b)
 #define MIX_LOW 0x9E3779B97F4A7C15u
 #define MIX_HIGH 0xD1B54A32D192ED03u
 
-/* The high bits are the best. With `high` it tells `low`. */
+/* Use the high bits. Together with `high` it determines `low`. */
 static inline uint64_t hash_of(struct key key)
 {
     return key.low * MIX_LOW + key.high * MIX_HIGH;

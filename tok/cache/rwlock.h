@@ -3,10 +3,11 @@
 #define TOK_CACHE_RWLOCK_H
 
 /*
- * Many threads inside at a time, or one of them alone. Each has a guest of its own; to enter and to
- * leave writes nothing that others write, and takes no lock while nobody wants to be alone. Who
- * does gets in when all others have left, and those who come wait. Nobody may wait inside for
- * someone who is to enter, nor join or part there.
+ * A readers-writer lock whose read side scales: each thread has a `struct rwlock_reader` of its
+ * own, and to enter or leave writes only to that, without a mutex, unless exclusive access was
+ * requested. Then the next thread to enter becomes the writer: it waits until all readers have
+ * left, and new readers block until it calls rwlock_end_exclusive. While inside, a thread must not
+ * wait for one that is about to enter, nor register or unregister.
  */
 
 #include <pthread.h>
@@ -19,24 +20,24 @@ struct rwlock_reader {
 };
 
 struct rwlock {
-    _Atomic bool wanted; /* who enters goes through the lock, and the first one alone */
-    unsigned guests;     /* changes while none is inside */
+    _Atomic bool wanted; /* exclusive access was requested: entering takes the mutex */
+    unsigned guests;     /* readers registered; changes under the mutex */
     struct rwlock_reader *first;
     pthread_mutex_t lock;
 };
 
 void rwlock_init(struct rwlock *g);
-void rwlock_finish(struct rwlock *g); /* all guests have parted */
+void rwlock_finish(struct rwlock *g); /* all readers are unregistered */
 
 void rwlock_register(struct rwlock *g, struct rwlock_reader *x);
 void rwlock_unregister(struct rwlock *g, struct rwlock_reader *x);
 
 bool rwlock_enter_contended(struct rwlock *g, struct rwlock_reader *x);
 
-/* True: it is alone, as somebody wanted, and lets the others in by rwlock_end_exclusive. */
+/* True: the caller holds the lock exclusively and must call rwlock_end_exclusive. */
 static inline bool rwlock_enter(struct rwlock *g, struct rwlock_reader *x)
 {
-    atomic_store(&x->inside, true); /* before it looks, as who wants to be alone does */
+    atomic_store(&x->inside, true); /* before it reads `wanted`; the writer does the reverse */
     return atomic_load(&g->wanted) && rwlock_enter_contended(g, x);
 }
 
@@ -47,7 +48,7 @@ static inline void rwlock_leave(struct rwlock_reader *x)
     atomic_store_explicit(&x->inside, false, memory_order_release);
 }
 
-/* The next who enters is to be alone. */
+/* The next thread to enter does so exclusively. */
 static inline void rwlock_request_exclusive(struct rwlock *g)
 {
     atomic_store_explicit(&g->wanted, true, memory_order_relaxed);

@@ -3,13 +3,13 @@
 #define TOK_CACHE_SMALL_TABLE_H
 
 /*
- * Words of up to nine bytes and their ids, for table.c: sixteen bytes each, four in a line of
- * memory, in the bucket that their hash names or in the one beside it. The hash loses nothing of a
- * word, so that what the bucket's place tells of it need not be in the entry.
+ * Words of up to 9 bytes and their ids, for table.c: 16 bytes each, four to a cache line, in the
+ * bucket that their hash selects or in the adjacent one. The hash is invertible, so the bits
+ * that the bucket's index implies need not be in the entry.
  *
- * Threads find and keep words at the same time: who has put its ids into a free entry has it, and
- * then lets the others see the key. No entry is moved or emptied but by a thread that is alone
- * (rwlock.h); what calls do so is said with each.
+ * Threads find and insert concurrently: the thread whose compare-exchange puts its ids into a free
+ * entry owns it, and then publishes the key. Only a thread that holds the table exclusively
+ * (rwlock.h) moves or clears entries; the calls that need this say so.
  */
 
 #include <stdatomic.h>
@@ -20,8 +20,8 @@
 #include "tok/cache/key.h"
 
 enum {
-    SMALL = 9,                      /* bytes of a word */
-    SMALL_FIXED = 10,               /* bits of the hash that the place in any table tells */
+    SMALL = 9,        /* bytes of a small word */
+    SMALL_FIXED = 10, /* bits of the hash that the index implies in a table of any size */
     SMALL_LEAST = 64 << SMALL_FIXED /* bytes of a table */
 };
 
@@ -30,8 +30,8 @@ struct small {
     uint64_t ids; /* see ids_pack */
 };
 
-struct small_entry {           /* the same in a table */
-    _Atomic uint64_t key, ids; /* ids are 0 where it is free */
+struct small_entry {           /* the same in the table */
+    _Atomic uint64_t key, ids; /* ids are 0 in a free entry */
 };
 
 struct small_bucket {
@@ -40,17 +40,17 @@ struct small_bucket {
 
 struct small_table {
     struct small_bucket *bucket;
-    int bits, most; /* of the number of buckets */
+    int bits, most; /* log2 of the number of buckets; of the largest */
 };
 
 static inline bool small_is(struct key key)
 {
-    return key.high - 1 < ((uint64_t)(SMALL + 1) << 56) - 1; /* and has bytes */
+    return key.high - 1 < ((uint64_t)(SMALL + 1) << 56) - 1; /* and is not empty */
 }
 
 /*
- * The hash but for its highest bits, and below it what tells the word together with it: its length,
- * or that it has a ninth byte, and which. One bit is left.
+ * The hash without its highest bits, and below it what identifies the word together with it: its
+ * length, or a flag and the ninth byte. One bit is unused.
  */
 enum { SMALL_NINTH = 1 << 8, SMALL_BESIDE = 1 << 9 };
 
@@ -65,7 +65,7 @@ static inline struct small_bucket *small_bucket(const struct small_table *t, uin
     return &t->bucket[hash >> (64 - t->bits)];
 }
 
-/* What readers see of an entry's key; its ids are there when the key is. */
+/* An entry's key, with acquire: if it is the one looked for, the ids can be read. */
 static inline uint64_t small_entry_key(const struct small_entry *x)
 {
     return atomic_load_explicit(&x->key, memory_order_acquire);
@@ -76,7 +76,7 @@ static inline uint64_t small_entry_ids(const struct small_entry *x)
     return atomic_load_explicit(&x->ids, memory_order_relaxed);
 }
 
-/* Gives these ids to an entry that was seen free; false: another thread was faster. */
+/* Claims an entry that was seen free; false: another thread was faster. */
 static inline bool entry_claim(_Atomic uint64_t *at, uint64_t ids, bool alone)
 {
     uint64_t none = 0;
@@ -92,9 +92,9 @@ void small_init(struct small_table *t, size_t bytes);
 void small_finish(struct small_table *t);
 size_t small_bytes(const struct small_table *t);
 
-/* The ids of the word of this key and hash; 0: it is not here. */
+/* The ids of the word with this key and hash; 0: not in the table. */
 uint64_t small_find(const struct small_table *t, uint64_t key, uint64_t hash);
-/* Whether words of this hash that are not here may be elsewhere, as there is no room for them. */
+/* Whether both buckets of this hash are full, so that its words may be in the larger table. */
 static inline bool small_full(const struct small_table *t, uint64_t hash)
 {
     const struct small_bucket *home = small_bucket(t, hash);
@@ -103,16 +103,16 @@ static inline bool small_full(const struct small_table *t, uint64_t hash)
     return here & there;
 }
 
-/* A word of ids that are not 0; false: there is no room. `alone`: no other thread is here. */
+/* Inserts a word; ids is not 0. False: no room. `alone`: the caller holds the table exclusively. */
 bool small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids, bool alone);
 
-/* Words that were kept from when on the table is to grow, or can only forget some. */
+/* The number of words from which the table should grow, or evict if it cannot. */
 size_t small_limit(const struct small_table *t);
-/* Bytes that growing adds; 0: it cannot. */
+/* The bytes that growing adds; 0: it cannot grow. */
 size_t small_growth(const struct small_table *t);
 
-/* Alone: more buckets; half of the entries emptied; those emptied whose ids are elsewhere, of this
- * kind. How many words there are then. */
+/* Exclusively: adds buckets; evicts half of the entries; evicts those whose ids are elsewhere, of
+ * this kind. Each returns the number of words that remain. */
 size_t small_grow(struct small_table *t);
 size_t small_thin(struct small_table *t);
 size_t small_drop(struct small_table *t, unsigned kind);

@@ -3,8 +3,8 @@
 #define TOK_PIPELINE_PIPELINE_INTERNAL_H
 
 /*
- * What the files pipe*.c, wordpiece.c and decoder.c share: the compiled tokenizer and what one
- * thread needs while it encodes. No other file includes it.
+ * What the files of this module share: the compiled tokenizer and what one thread needs while it
+ * encodes. In these files `piece` is a pre-token (ARCHITECTURE.md, glossary).
  */
 
 #include "tok/text/added_tokens.h"
@@ -20,15 +20,15 @@
 enum { CHAR_NODES = 0x10000, CHAR_IDS = 0x3100 };
 
 enum {
-    CUT_ABOVE = 15,                /* bytes of a piece that is cut where no token reaches across */
-    TEXT_SLACK = 64,               /* readable bytes behind any text that is scanned */
-    TEXT_MAX = (1u << 31) - 64 - 1 /* places in a text are 32 bits wide */
+    CUT_ABOVE = 15,                /* bytes of a pre-token from which it is split into segments */
+    TEXT_SLACK = 64,               /* readable bytes after any text that is scanned */
+    TEXT_MAX = (1u << 31) - 64 - 1 /* positions in a text have 32 bits */
 };
 
 /*
- * What stands at the edges of text that goes through the steps: it begins where the whole does; it
- * was cut there, so that nothing is put before it; white space at its ends is stripped already,
- * and whoever calls remembers its ids.
+ * The edges of a text that goes through the steps: EDGE_ZERO, it begins where the whole text does;
+ * EDGE_CUT, it was split off there, so nothing is prepended to it; EDGE_STRIPPED, white space at
+ * its ends is stripped already, and the caller caches its ids.
  */
 enum { EDGE_ZERO = 1, EDGE_CUT = 2, EDGE_STRIPPED = 4 };
 
@@ -36,52 +36,53 @@ struct pipe {
     struct pipe_spec spec;
     char *path;
     enum tok_specials mode;
-    struct added *raw, *normal; /* tokens of the text as it is, and of normalized text; or NULL */
+    struct added *raw, *normal; /* added tokens matched in raw and in normalized text; or NULL */
     int64_t size;               /* of the vocabulary, added tokens included */
-    int32_t *token_of;          /* by id: its place among the added tokens, or -1 */
+    int32_t *token_of;          /* by id: its index among the added tokens, or -1 */
 
     /*
-     * GPT-2's letters for bytes: when the last step of the pre-tokenizer writes them, pieces stay
-     * bytes, and the model knows each by its letter.
+     * GPT-2's byte alphabet: if the last step of the pre-tokenizer writes it, pre-tokens stay bytes
+     * here, and the model maps each byte to the id of its character.
      */
     bool letters;
-    bool all_bytes;         /* the vocabulary has every letter */
-    uint32_t byte_sym[256]; /* id of the letter, SYM_NONE if there is none */
-    struct words whole;     /* ignore_merges: pieces as bytes, those that are looked up */
+    bool all_bytes;         /* the vocabulary has the whole byte alphabet */
+    uint32_t byte_sym[256]; /* id of the byte's character, SYM_NONE if there is none */
+    struct words whole; /* ignore_merges: vocabulary entries as bytes that are looked up whole */
     struct buf whole_text;
-    struct cut cut;           /* of a model of bytes, to which no byte is unknown */
-    struct split_point4 near; /* the same, of pieces that are characters; else empty */
-    bool cuts;      /* pieces may be cut there: their parts give the ids that the whole gives */
-    bool by_merges; /* a piece is bytes, and what merging makes of them */
-    struct premerge *wide; /* premerge.c: characters that are taken whole; NULL: none */
+    struct cut cut;           /* split points of a byte-level model that has all bytes */
+    struct split_point4 near; /* the same for vocabularies of characters; else empty */
+    bool cuts;                /* pre-tokens may be split there: the segments give the same ids */
+    bool by_merges;           /* every token of a pre-token is reached by merging its bytes */
+    struct premerge *wide;    /* premerge.c: characters merged ahead of the rest; NULL: none */
 
-    enum scan_family family;  /* the pre-tokenizer is this one and nothing else */
-    struct pipe_parts *parts; /* how text is cut as it stands, NULL: it is not */
+    enum scan_family family;  /* the pre-tokenizer is exactly this one, or SCAN_NONE */
+    struct pipe_parts *parts; /* how raw text is split into segments; NULL: it is not */
 
-    double dropout; /* of merges, 0: none; nothing is remembered then */
+    double dropout; /* probability that a merge is left out; above 0 nothing is cached */
     uint64_t seed;
     struct bpe_drop *drop;
-    bool samples; /* MODEL_UNIGRAM: a way at random, by these scores times alpha */
+    bool samples; /* MODEL_UNIGRAM: a random path, by the scores times alpha */
     double alpha;
-    bool random; /* one of the two */
+    bool random; /* dropout or sampling */
 
     struct bpe *bpe;
     uint32_t byte_token[256]; /* <0x00> and so on */
     int32_t *char_id;         /* MODEL_BPE: of characters below CHAR_IDS, or NULL */
     int32_t unk;              /* -1: none */
     struct trie trie;         /* MODEL_UNIGRAM, MODEL_WORDPIECE */
-    uint32_t *char_node;  /* MODEL_UNIGRAM: where characters below CHAR_NODES lead, 0: nowhere */
-    uint32_t prefix_node; /* MODEL_WORDPIECE: where the prefix leads */
+    uint32_t *char_node;  /* MODEL_UNIGRAM: trie nodes of characters below CHAR_NODES; 0: none */
+    uint32_t prefix_node; /* MODEL_WORDPIECE: trie node of the prefix */
     bool prefix_known;
-    double unk_score, largest; /* MODEL_UNIGRAM; largest: of the sizes of all scores */
+    double unk_score, largest; /* MODEL_UNIGRAM; largest: of the absolute scores */
 
     struct decoder *decoder;
-    struct word_table *words; /* of all threads: pieces, or parts of them, and their ids */
+    struct word_table
+        *words; /* shared by threads: pre-tokens, or segments of them, and their ids */
 };
 
 struct piece {
     uint32_t at, n;
-    uint32_t zero; /* bytes at its beginning that stood where the text begins */
+    uint32_t zero; /* leading bytes that come from the beginning of the text */
 };
 
 struct span {
@@ -93,36 +94,36 @@ struct pipe_work {
     const struct pipe *p;
     bool utf8;             /* texts have no invalid bytes */
     struct buf clean;      /* the text with its invalid bytes replaced */
-    struct buf norm, swap; /* a part, normalized */
+    struct buf norm, swap; /* normalized text */
     struct buf bert;       /* between the steps of BertNormalizer */
     const char *normal;    /* that text, */
-    size_t zero;           /* and what of its beginning stood where the text begins */
-    struct buf text, next; /* pieces, before and after a step */
+    size_t zero;           /* and how many leading bytes come from its beginning */
+    struct buf text, next; /* pre-tokens, before and after a step */
     struct piece *piece, *piece2;
     size_t npieces, npieces2, cap, cap2;
     struct span *span;
     size_t nspans, span_cap;
-    uint32_t *start, *cut; /* of pieces, and of these cut */
+    uint32_t *start, *cut; /* of pre-tokens, and of their segments */
     size_t start_cap;
     uint32_t *sym;
     size_t sym_cap;
     struct bpe_work bpe;
-    uint64_t number;        /* of texts to come */
+    uint64_t number;        /* of the next text, for random draws */
     struct bpe_draws draws; /* of dropout */
     struct word_cache *cache;
     struct pipe_parts_work *parts;
     struct regex_work *regex;
-    bool met;   /* a special string that is an error */
-    bool near;  /* unigram: a sum before the piece might have changed its path */
-    void *best; /* of unigram: its path */
+    bool met;   /* a special string was found that is an error */
+    bool near;  /* unigram: an earlier sum might have changed the path of the pre-token */
+    void *best; /* of unigram: the best path */
     size_t best_cap;
-    struct buf list, list2; /* of decoding: pieces, */
+    struct buf list, list2; /* of decoding: vocabulary entries, */
     size_t *end, *end2;     /* and where each ends */
     size_t nends, nends2, end_cap, end_cap2;
 };
 
-/* normalize.c: out gets the text normalized; out has TEXT_SLACK readable bytes behind it. One step
- * works in place. */
+/* normalize.c: `out` becomes the normalized text, with TEXT_SLACK readable bytes after it.
+ * pipe_norm_step runs one step in place. */
 int pipe_normalize(const struct pipe_spec *s, struct pipe_work *w, const char *text, size_t n,
                    struct buf *out, struct err *e);
 int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const char *text, size_t n,
@@ -130,31 +131,31 @@ int pipe_normalize_edge(const struct pipe_spec *s, struct pipe_work *w, const ch
 int pipe_norm_step(const struct pipe_spec *s, size_t i, struct pipe_work *w, unsigned edge,
                    struct buf *text, struct err *e);
 
-/* What characters become: NORM_GOES is nothing. */
+/* What a character becomes; NORM_GOES: it is removed. */
 #define NORM_GOES UINT32_MAX
 uint32_t norm_nmt(uint32_t c);
 bool norm_is_dirt(uint32_t c);    /* what cleaning removes */
-bool norm_is_chinese(uint32_t c); /* what gets spaces round it */
+bool norm_is_chinese(uint32_t c); /* gets spaces around it */
 
-/* pretokenize.c: fills w->text and w->piece; `zero` as of the piece that the text is. So does its
- * beginning and then each step. */
+/* pretokenize.c: fills w->text and w->piece; `zero` as in struct piece, for the whole text.
+ * pipe_pre_begin and then pipe_pre_step for each step do the same one by one. */
 int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                      unsigned edge, size_t zero, struct err *e);
 void pipe_pre_begin(struct pipe_work *w, const char *text, size_t n, size_t zero);
 int pipe_pre_step(const struct pipe *p, struct pipe_work *w, size_t i, bool cut, struct err *e);
-bool pre_punctuation(uint32_t c); /* of ASCII, or P of Unicode 8.0 */
+bool pre_punctuation(uint32_t c); /* ASCII punctuation, or category P of Unicode 8.0 */
 
-/* pipeline.c: text without tokens of the text as it is, through all the steps. */
+/* pipeline.c: text without raw added tokens, through all steps. */
 int pipe_encode_run(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                     unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e);
 
-/* special_place.c: ERR_DATA with the place and the string of the special token that was met in
- * text[0 .. n), which is raw[0 .. nraw) mended. */
+/* special_place.c: ERR_DATA with the position and string of the special token found in
+ * text[0 .. n), which is raw[0 .. nraw) with its invalid UTF-8 replaced. */
 int pipe_refuse_special(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                         const char *raw, size_t nraw, struct err *e);
 
-/* segment.c: the same, in parts. parts_open leaves p->parts NULL where text cannot be cut as it
- * stands. */
+/* segment.c: the same by segments. parts_open leaves p->parts NULL where raw text cannot be split.
+ */
 void parts_open(struct pipe *p, struct pipe_work *w);
 void parts_close(struct pipe *p);
 struct pipe_parts_work *parts_work_create(const struct pipe *p);
@@ -162,37 +163,38 @@ void parts_work_destroy(struct pipe_parts_work *w);
 int parts_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                  unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e);
 
-/* The largest place before n where a text may be cut into two; 0: none is known. */
+/* The last split point before n; 0: none is known. */
 size_t parts_cut(const struct pipe *p, const char *text, size_t n);
 
-/* model.c: tables out of the spec; the ids of one piece. */
+/* model.c: tables from the spec; the ids of one pre-token. */
 int pipe_model_open(struct pipe *p, struct err *e);
 void pipe_model_close(struct pipe *p);
 int pipe_model_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                       struct tok_ids *ids, struct err *e);
 
-/* The same for a list of pieces, as a miss of the word cache. */
+/* The same for a list of pre-tokens that missed the cache (word_miss). */
 int pipe_model_words(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
                      struct err *e);
 
-/* premerge.c: the same, of bytes; p->wide, while the pairs are there and p->bpe already is. */
+/* premerge.c: the same for bytes. pipe_open_premerge sets p->wide from the merges, after p->bpe. */
 int pipe_premerge_words(const void *state, void *scratch, struct word_list *list,
                         struct tok_ids *ids, struct err *e);
 void pipe_open_premerge(struct pipe *p);
 
-int pipe_no_unknown(const struct pipe *p, struct err *e); /* ERR_DATA: there is no such token */
+int pipe_no_unknown(const struct pipe *p, struct err *e); /* ERR_DATA: no unknown token */
 uint32_t *pipe_sym_room(struct pipe_work *w, size_t n);
 void pipe_open_trie(struct pipe *p); /* of the vocabulary */
-/* p->cut, of all tokens but the missed, which may be NULL. */
+/* Fills p->cut from all tokens but `missed` (may be NULL). */
 void pipe_open_cuts(struct pipe *p, const uint8_t *missed);
-/* p->whole: the pieces as bytes, all or some. */
+/* Fills p->whole with vocabulary entries as bytes: all, or `some`. */
 void pipe_open_whole(struct pipe *p, const uint8_t *some);
-/* ignore_merges: the id of a piece that is a token which merging may not get to, or -1. */
+/* ignore_merges: the id of a pre-token that is itself a token, or -1. */
 int32_t pipe_as_it_is(const struct pipe *p, const char *text, size_t n);
-/* Appends a piece's letters as bytes; false if it has other characters. */
+/* Appends the bytes that a vocabulary entry spells in the byte alphabet; false if it has other
+ * characters. */
 bool pipe_piece_bytes(struct buf *b, const char *p, size_t n);
 
-/* ignore_merges.c: p->by_merges, p->cut and p->whole under ignore_merges. */
+/* ignore_merges.c: sets p->by_merges, p->cut and p->whole under ignore_merges. */
 void pipe_open_ignore_merges(struct pipe *p);
 
 /* unigram.c */
@@ -213,7 +215,7 @@ void decoder_close(struct pipe *p);
 int decoder_run(const struct pipe *p, struct pipe_work *w, const int32_t *id, size_t n,
                 struct buf *text, struct err *e);
 
-/* The piece of an id, added tokens included; p is NULL if there is none. */
+/* The text of an id, added tokens included; p is NULL if there is none. */
 struct words_text pipe_piece(const struct pipe *p, int64_t id);
 
 #endif

@@ -11,39 +11,39 @@
 #include "tok/unicode/unicode.h"
 
 /*
- * A text cut as it stands, before anything is done to it, at places where no step of the tokenizer
- * looks across: every part goes through all the steps by itself, and its ids are found again by its
- * bytes as they stand. Nearly every word of a text was met before, so that normalizing, cutting
- * and the model cost nothing.
+ * Splits raw text into segments, at positions across which no step of the tokenizer looks. Each
+ * segment goes through all steps by itself, and the cache has its ids under its raw bytes. Nearly
+ * every segment of a text has occurred before, and then normalizing, pre-tokenizing and the model
+ * cost nothing.
  *
- * Whether the text may be cut between two characters depends on these two alone:
+ * Whether the text may be split between two characters depends on these two alone:
  *
- *   the normalizer   acts on neither side across (by step: a mark composes with what is before it),
- *                    and what stands further off changes neither of the two
- *   added tokens     of normalized text have no such pair
- *   pre-tokenizer    the first step that has to do with the place parts the text there; or none
- * has, model            and no token reaches across (tok/bpe/split_point.h)
+ *   normalizer      no step lets one side change the other (a combining mark would), and nothing
+ *                   further away changes either of the two characters
+ *   added tokens    none of those matched in normalized text contains the pair
+ *   pre-tokenizer   the first step that concerns the position splits there; or no step concerns it
+ *   model           no token spans the position (tok/bpe/split_point.h)
  *
- * But for two things: a mark behind the second may compose with it, so that such a mark takes back
- * the cut before what it stands on; and a character that Precompiled joins with any next one holds
- * the place behind that.
+ * With two exceptions: a combining mark after the second character may compose with it, so the
+ * split before the character that the mark follows is withdrawn; and after a character that
+ * Precompiled combines with any following one, the next position is not a split point either.
  *
- * A pair of ASCII is one bit of a table; others are looked up character by character in what is
- * noted when a character is met first.
+ * A pair of ASCII characters is one bit of a table. Other characters are classified when they first
+ * occur, and looked up by character from then on.
  */
 
 enum {
-    KIND_SHIFT = 42, /* behind two characters */
-    LOOK_AHEAD = 16, /* characters that vanish behind one, before it counts as unsettled */
+    KIND_SHIFT = 42, /* above two characters of 21 bits */
+    LOOK_AHEAD = 16, /* removed characters after one before it counts as unsettled */
     CHUNK = 1 << 15,
     PIECE_KEPT = 256,
     ODDS_LOG = 12,
-    PIECE = 1 << 20 /* bytes of a piece whose scores are added up in parts */
+    PIECE = 1 << 20 /* bytes of a pre-token above which scores are summed in parts */
 };
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-/* What the place between two characters is, with what else is to be seen to. */
+/* The kind of the position between two characters (enum place), with ACTS and GRASPS. */
 static inline unsigned place_between(const struct pipe *p, struct pipe_work *w, uint32_t a,
                                      uint32_t b)
 {
@@ -58,8 +58,8 @@ static inline unsigned place_between(const struct pipe *p, struct pipe_work *w, 
     return (unsigned)(*at >> KIND_SHIFT);
 }
 
-/* Whether what begins at `at` changes the character before it, as far as is seen; `more`: text
- * follows that is not. */
+/* Whether the text from `at` on may change the character before it; `more`: the text continues
+ * beyond n. */
 static bool is_unsettled(const struct pipe *p, struct pipe_work *w, const char *text, size_t at,
                          size_t n, bool more)
 {
@@ -73,7 +73,7 @@ static bool is_unsettled(const struct pipe *p, struct pipe_work *w, const char *
     return true;
 }
 
-/* The number of cuts without the last, if what stands behind that is unsettled. */
+/* The number of splits, without the last one if the text after it is unsettled. */
 static size_t drop_unsettled(const struct pipe *p, struct pipe_work *w, const char *text,
                              const uint32_t *start, size_t count, size_t n, bool more)
 {
@@ -84,7 +84,7 @@ static size_t drop_unsettled(const struct pipe *p, struct pipe_work *w, const ch
     return count - is_unsettled(p, w, text, start[count - 1] + k, n, more);
 }
 
-/* Eight bytes from `at` on, behind an ASCII one. */
+/* The splits in the eight bytes from `at` on; the byte before them is ASCII. */
 static size_t find_ascii(const unsigned char cut[][16], const unsigned char *p, size_t at,
                          uint32_t *start, size_t k)
 {

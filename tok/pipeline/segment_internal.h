@@ -11,62 +11,63 @@ enum { PARTS_CHARS = 0x110000, PARTS_WIDE = 0x10000, PARTS_PAIRS_LOG = 14 };
 
 struct pipe_parts {
     bool strip_left, strip_right; /* steps that come before all others */
-    struct cut tokens;            /* added ones, normalized */
+    struct cut tokens;            /* added tokens that are matched in normalized text */
     bool has_tokens;
-    bool looks;            /* some of them look at what stands round them */
-    struct buf begin, end; /* the characters that these begin and end with */
-    bool merges;           /* p->cut tells where no token reaches across */
-    bool sums;             /* so it does, but the model adds scores up over a piece */
-    bool fallback;         /* characters that the vocabulary lacks may stand beside a cut */
-    bool
-        direct; /* a part of characters that stay the same is what the model sees, but for spaces */
-    struct words_text space; /* what these become; n is 0: a part with one is not direct */
+    bool looks;            /* some of them depend on the characters around them */
+    struct buf begin, end; /* their first and last characters */
+    bool merges;           /* p->cut finds positions that no token spans */
+    bool sums;             /* likewise, but the model sums scores over a pre-token */
+    bool fallback;         /* a split may be next to a character that is not in the vocabulary */
+    bool direct; /* the model sees a segment of unchanged characters as it is, but for spaces */
+    struct words_text space; /* what spaces become; n is 0: a segment that has one is not direct */
     char space_text[4];
-    bool spaces;                /* also behind the part's beginning */
-    bool fresh;                 /* what begins with a space begins a piece */
-    uint32_t parting;           /* a piece begins with it, cut or not; 0: nothing does */
-    bool words;                 /* a part may be a space, which goes, and one piece, whose */
-    unsigned char becomes[128]; /* characters of ASCII become these; 0: it is for the steps, */
-    bool others;                /* as all but ASCII are, or not; */
-    bool punctuation;           /* that is a piece by itself */
-    bool prefixes;              /* something is put before a text, or before what follows a token */
-    unsigned char cut[128][16]; /* places of two kinds */
-    unsigned char boundary[128][16];       /* boundaries alone */
-    bool nears;                            /* p->near tells of some characters where to cut */
-    bool settles[128];                     /* what follows, so that this is what it is by itself */
-    struct word_table *kept, *kept_pieces; /* of all threads: parts; pieces round odd ones */
+    bool spaces;                /* also inside a segment */
+    bool fresh;                 /* a segment that begins with a space begins a pre-token */
+    uint32_t parting;           /* a pre-token begins with it, split point or not; 0: none */
+    bool words;                 /* a segment may be a space, which is dropped, and one pre-token: */
+    unsigned char becomes[128]; /* its ASCII characters become these; 0: run the steps, */
+    bool others;                /* which all but ASCII need, or do not; */
+    bool punctuation;           /* one that is a pre-token by itself */
+    bool prefixes;              /* something is prepended to a text, or to what follows a token */
+    unsigned char cut[128][16]; /* positions of kind BETWEEN or BOUNDARY, a bit per pair */
+    unsigned char boundary[128][16]; /* BOUNDARY alone */
+    bool nears;                      /* p->near finds split points for some characters */
+    bool settles[128];               /* nothing that follows changes this character */
+    struct word_table *kept,
+        *kept_pieces; /* shared by threads: segments; pre-tokens near odd ones */
 };
 
 struct pipe_parts_work {
     struct sides *sides; /* by character */
-    uint64_t *pairs;     /* places met before: the two characters, KIND_SHIFT up what they are */
+    uint64_t
+        *pairs; /* positions seen before: the two characters, and their kind above KIND_SHIFT */
     struct word_cache *cache;
-    /* met before: of two below PARTS_WIDE that have their bits here only a token that reaches
-     * across forbids a cut */
+    /* seen before: between two characters below PARTS_WIDE whose bits are set here, only a token
+     * that spans the position forbids a split */
     uint64_t *plain;
-    struct buf tail; /* the end of a text, with readable bytes behind it */
+    struct buf tail; /* the end of a text, with readable bytes after it */
     uint32_t *start;
     size_t room;
-    const char *odd; /* a part that may not be kept */
+    const char *odd; /* a segment that must not be cached */
     struct word_cache *pieces;
-    /* parts that were odd, by first byte and by hash: their pieces are kept as wholes */
+    /* odd segments seen, by first byte and by hash: their pre-tokens are cached instead */
     bool near[256];
     uint64_t *odds;
 };
 
 enum place {
-    INSIDE,   /* no cut */
-    BETWEEN,  /* within a piece, where no token reaches across */
-    BOUNDARY, /* of pieces */
+    INSIDE,   /* not a split point */
+    BETWEEN,  /* within a pre-token, but no token spans it */
+    BOUNDARY, /* between pre-tokens */
     PLACE = 3,
-    ACTS = 4,  /* the second may change what stands before it, or vanish */
-    GRASPS = 8 /* the first may change the second */
+    ACTS = 4,  /* the second character may change the one before it, or be removed */
+    GRASPS = 8 /* the first character may change the second */
 };
 
-/* What a place is between two characters that become these. */
+/* The kind of the position between two characters with these sides. */
 enum place parts_place_of(const struct pipe *p, struct sides before, struct sides behind);
 
-/* What a character becomes, looked at when it is met first. */
+/* What a character becomes; found when it first occurs, cached from then on. */
 struct sides parts_sides_of(const struct pipe *p, struct pipe_work *w, uint32_t c);
 
 #endif

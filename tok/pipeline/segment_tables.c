@@ -8,7 +8,7 @@
 #include "tok/pipeline/segment_internal.h"
 #include "tok/unicode/unicode.h"
 
-/* Places where a text may be cut as it stands (segment.c), and the tables that tell them. */
+/* Where raw text may be split into segments (segment.c), and the tables that say so. */
 
 /* Two characters as text; returns where the second begins. */
 static size_t put_pair(char text[8], uint32_t a, uint32_t b, size_t *ret_n)
@@ -18,7 +18,7 @@ static size_t put_pair(char text[8], uint32_t a, uint32_t b, size_t *ret_n)
     return k;
 }
 
-/* Whether the first step puts nothing before text that begins with b, as across_pre left it. */
+/* Whether the first step prepends nothing to text that begins with b, as across_pre left it. */
 static bool begins_marked(const struct pipe_spec *s, uint32_t b)
 {
     size_t k;
@@ -42,7 +42,7 @@ enum place parts_place_of(const struct pipe *p, struct sides before, struct side
         return INSIDE;
     enum across v = across_pre(&p->spec, &a, &b);
     if (v == ACROSS_PARTED && t->has_tokens && t->prefixes && !begins_marked(&p->spec, b))
-        return INSIDE; /* behind a token something would be put before it */
+        return INSIDE; /* after a token something would be prepended */
     if (v != ACROSS_BESIDE)
         return v == ACROSS_PARTED ? BOUNDARY : INSIDE;
     if (!(t->merges || t->sums) || (t->has_tokens && t->prefixes) ||
@@ -52,7 +52,7 @@ enum place parts_place_of(const struct pipe *p, struct sides before, struct side
     return cut_here(&p->cut, text, at, n) ? BETWEEN : INSIDE;
 }
 
-/* Does the pre-tokenizer leave two characters together? */
+/* Does the pre-tokenizer keep two adjacent characters together? */
 static bool stay_beside(const struct pipe *p, uint32_t a, uint32_t b)
 {
     return across_pre(&p->spec, &a, &b) == ACROSS_BESIDE;
