@@ -3,9 +3,9 @@
 #define DATASET_INDEX_CACHE_STAMP_H
 
 /*
- * A seal lies beside cached index files and says from which .idx they were made (bytes and
- * XXH3-128), and how all of them looked when they were last held against each other (size, inode,
- * times). As long as they look so, nothing has to be read again to trust them. Bytes: FORMAT.md.
+ * A stamp beside cached index files: from which .idx they were made (size and XXH3-128), and size,
+ * inode and times of all of them when they were last checked against each other. While these
+ * are unchanged, the files are trusted without reading them. Bytes: FORMAT.md.
  */
 
 #include <stddef.h>
@@ -14,17 +14,17 @@
 #include "base/io/map.h"
 
 enum cache_stamp_state {
-    CACHE_STAMP_NONE,  /* no seal, or one of another kind: look for yourself */
+    CACHE_STAMP_NONE,  /* no stamp, or one of another kind: check the files */
     CACHE_STAMP_OTHER, /* the files were made from another .idx */
-    CACHE_STAMP_STALE, /* made from this .idx, but something was touched since */
+    CACHE_STAMP_STALE, /* made from this .idx, but a file changed since */
     CACHE_STAMP_HOLDS
 };
 
-/* idx: NULL for files that are made of no .idx. Reads the .idx only if it was touched. */
+/* idx: NULL for files made without an .idx. Reads the .idx only if it was modified. */
 enum cache_stamp_state cache_stamp_check(const char *path, const struct map *idx,
                                          const char *const *file, size_t n);
 
-/* Of files that were just found to fit. Reads all of the .idx. */
+/* For files that were just checked. Reads all of the .idx. */
 int cache_stamp_write(const char *path, const struct map *idx, const char *const *file, size_t n,
                       struct err *e);
 

@@ -20,7 +20,7 @@
 #include "base/core/hash.h"
 #include "dataset/index/split.h"
 
-/* How Megatron-LM's tokenizer class describes itself. Strings belong to the caller. */
+/* How Megatron-LM's tokenizer class describes itself. The caller owns the strings. */
 struct core_tokenizer {
     const char *name;    /* Python class; NULL: no tokenizer is known */
     const char *path[2]; /* NULL: null */
@@ -32,26 +32,25 @@ struct core_tokenizer {
     size_t noptions;
 };
 
-/* From Megatron's name of the type ("GPT2BPETokenizer"), the files as they were named to it, and
- * the
+/* From Megatron's name of the type ("GPT2BPETokenizer"), the files as they were given, and the
  * --vocab-size of the NullTokenizer. */
 void core_tokenizer_of(const char *type, const char *path, const char *merges, int64_t vocab_size,
                        struct core_tokenizer *ret);
 
 struct core_gpt {
-    const char *path; /* of the data set, as it was given */
+    const char *path; /* of the dataset, as it was given */
     uint64_t samples; /* SAMPLES_ALL: null */
     enum part part;
     uint32_t seed, seq_length;
-    const char *split; /* as it was given; NULL: a set of its own for each part */
+    const char *split; /* as it was given; NULL: each part has a dataset of its own */
     const struct core_tokenizer *tokenizer;
 };
 
-/* Appended to `ret`. ERR_USAGE for a split that is none. */
+/* Appended to `ret`. ERR_USAGE for an invalid split. */
 int core_gpt_text(const struct core_gpt *g, struct buf *ret, struct err *e);
 
-/* Of a blend: `set` are the texts of its n datasets. Without `size` it is exhaustive, and `count`
- * are its weights; else `weight` are. */
+/* A blend: `set` has the texts of its n datasets. Without `size` it is exhaustive and `count` has
+ * its weights; else `weight` has them. */
 struct core_blend {
     const struct buf *set;
     size_t n;

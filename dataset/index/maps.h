@@ -11,8 +11,8 @@
  * that Megatron v1 to v3 leave beside the data,
  *   {prefix}_{train|valid|test}_indexmap_{N}ns_{L}sl_{seed}s_{doc_idx|sample_idx|shuffle_idx}.npy
  * or those of Megatron core in a folder (core_name.h).
- * Immutable once made, but for the maps of files that were opened late; any number of threads may
- * read it.
+ * Immutable once made, except that files are mapped on first use (maps_touch); any number of
+ * threads may read it.
  */
 
 #include <stdbool.h>
@@ -31,13 +31,13 @@ struct maps_spec {
     enum part part;
     uint64_t first, end; /* sequences of the share, as split_range gives them */
     uint64_t samples;    /* N; ignored if one_epoch */
-    bool one_epoch;      /* no number asked for: each token once */
+    bool one_epoch;      /* no number requested: each token once */
     uint32_t seq_length; /* L */
     uint32_t seed;
     uint32_t extra; /* 1: samples overlap by one token (the rule); 0: they do not */
     bool keep_last; /* a last, shorter sample too (validation by option) */
-    bool all_mixed; /* no epoch is shuffled by itself (v1) */
-    bool wide;      /* the sample map has 64 bits whatever it holds (Megatron-DeepSpeed) */
+    bool all_mixed; /* all epochs are shuffled together (v1) */
+    bool wide;      /* the sample map always has 64 bits (Megatron-DeepSpeed) */
 };
 
 struct maps_late;
@@ -51,7 +51,7 @@ struct maps {
     uint64_t nsample;               /* samples; sample has one row more */
     bool wide_sample, wide_shuffle; /* 64 bits instead of 32 */
 
-    /* of files, behind maps_touch */
+    /* of files: valid after maps_touch */
     const int32_t *doc;  /* sequence number */
     const void *sample;  /* rows (place in doc, token in that sequence): i32 or i64 */
     const void *shuffle; /* order of the samples: u32 or i64 */
@@ -61,15 +61,15 @@ struct maps {
 };
 
 /*
- * Builds in memory. The .idx is checked in full before: ERR_DATA. A share without tokens is
- * ERR_USAGE, but one epoch of it has no samples; want of memory is ERR_RESOURCE. With keep_last
- * the count is taken in single precision, as there.
+ * Builds in memory, after checking all of the .idx: ERR_DATA. A share without tokens is ERR_USAGE,
+ * except for one_epoch, which gives no samples; too little memory is ERR_RESOURCE. With keep_last
+ * the number of samples is computed in single precision, as Megatron-LM does.
  */
 int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps *ret,
                struct err *e);
 void maps_close(struct maps *m); /* accepts a zeroed or closed one */
 
-/* Tokens of the sequences [first, end): of one epoch. Linear; maps_tokens_told asks two offsets. */
+/* Tokens of the sequences [first, end), one epoch. Linear; maps_tokens_told reads two offsets. */
 int maps_tokens(const struct shard *s, uint64_t first, uint64_t end, uint64_t *ret, struct err *e);
 int maps_tokens_told(const struct shard *s, uint64_t first, uint64_t end, uint64_t *ret,
                      struct err *e);
@@ -77,12 +77,11 @@ int maps_tokens_told(const struct shard *s, uint64_t first, uint64_t end, uint64
 enum maps_file { MAPS_DOC, MAPS_SAMPLE, MAPS_SHUFFLE, MAPS_FILES };
 
 /*
- * The name of one of the files, fresh memory. Not defined for one_epoch, extra = 0 or keep_last:
- * those have none.
+ * The name of one of the files, in fresh memory. one_epoch, extra = 0 and keep_last have no files.
  */
 char *maps_path(const struct maps_spec *spec, const char *prefix, enum maps_file f);
 
-/* Where the files of some maps lie. `folder` and `description` are NULL for those beside the data.
+/* Where the files of some maps are. `folder` and `description` are NULL for those beside the data.
  */
 struct maps_at {
     char *path[MAPS_FILES];
@@ -97,8 +96,8 @@ void maps_beside(const struct maps_spec *spec, const char *prefix, struct maps_a
 void maps_in_cache(struct core_folder *in, enum part part, const struct buf *text,
                    struct maps_at *ret);
 
-/* Megatron-DeepSpeed's: the folder index-cache beside the data if they are there, or if `cache` is
- * NULL; else in `cache`. text: deepspeed_gpt_text. */
+/* Megatron-DeepSpeed's: in the folder index-cache beside the data, if the files exist there or
+ * `cache` is NULL; else in `cache`. text: deepspeed_gpt_text. */
 void maps_of_deepspeed(const char *prefix, const char *cache, const struct buf *text,
                        struct maps_at *ret);
 void maps_at_finish(struct maps_at *at);
@@ -109,18 +108,20 @@ int maps_save(const struct maps *m, const struct maps_spec *spec, const char *pr
               struct err *e);
 
 /*
- * Maps the three files and holds them against the .idx: types and shapes, every document as often
- * as it must be, every row of the sample map walked again, the shuffle map a permutation. Linear,
- * in 2 bytes for each sequence. ERR_DATA says what does not fit; ERR_IO that a file is missing.
+ * Maps the three files and checks them against the .idx: types and shapes, each document as often
+ * as it must occur, each row of the sample map recomputed, the shuffle map a permutation. Linear,
+ * with 2 bytes of memory per sequence. ERR_DATA says what does not match; ERR_IO that a file is
+ * missing.
  */
 int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *ret, struct err *e);
 
 /*
- * The files if they fit, else built: how train and prep come by maps. `save` writes what was built;
- * `rebuild` does not look at the files. why (may be NULL) gets what was wrong with files that were
- * there, "" if there were none or they fit. Files whose seal holds are not read again. Any number
- * of ranks may ask at once: with `save` one builds and the others wait for it. Files, also those
- * just saved, are opened late: nothing of them is mapped before maps_touch.
+ * The cached files if they are valid, else maps built now: what train and prep use. `save` writes
+ * maps that were built; `rebuild` ignores the files. why (may be NULL) receives what was wrong with
+ * existing files, "" if there were none or they are valid. Files with a valid stamp
+ * (cache_stamp.h) are not read again. Any number of ranks may call this at once: with `save` one
+ * builds and the others wait for it. Files, also those just saved, are not mapped before
+ * maps_touch.
  */
 struct maps_wish {
     bool save, rebuild;
@@ -131,12 +132,12 @@ int maps_obtain_at(const struct maps_spec *spec, const struct shard *s, const st
 int maps_obtain(const struct maps_spec *spec, const struct shard *s, struct maps_wish wish,
                 struct maps *ret, bool *ret_reused, char why[256], struct err *e);
 
-/* Before the arrays are read. ERR_IO if the files are not those any more that were opened. */
+/* Call before reading the arrays. ERR_IO if a file was replaced since it was opened. */
 int maps_touch(const struct maps *m, struct err *e);
 bool maps_touched(const struct maps *m);
-void maps_leave(struct maps *m); /* as before maps_touch; nobody may read it meanwhile */
+void maps_leave(struct maps *m); /* undoes maps_touch; no thread may be reading */
 
-/* Row r <= nsample of the sample map, and the sample that stands at k < nsample of the order. */
+/* Row r <= nsample of the sample map, and the k-th sample of the shuffled order, k < nsample. */
 static inline void maps_row(const struct maps *m, uint64_t r, int64_t *ret_place,
                             int64_t *ret_token)
 {

@@ -3,8 +3,8 @@
 #define DATASET_INDEX_MAPS_PLAN_H
 
 /*
- * What those who build maps and those who check them share: the numbers that follow from a spec.
- * The other such thing is maps_walk.h.
+ * The numbers that follow from a spec, for the code that builds maps and the code that checks them.
+ * They also share maps_walk.h.
  */
 
 #include "dataset/index/maps.h"

@@ -3,9 +3,9 @@
 #define DATASET_INDEX_MAPS_WALK_H
 
 /*
- * The walk over the documents that the sample map is: row r says where sample r begins, which is
- * behind r * L tokens. By any number of threads at once, each of which takes one piece of the
- * document map after the other.
+ * The walk over the documents that makes the sample map: row r says where sample r begins, which is
+ * after r * L tokens. Any number of threads share it; each takes one piece of the document map
+ * after another.
  */
 
 #include <pthread.h>
@@ -16,31 +16,32 @@ struct maps_walk {
     const struct maps_spec *spec;
     const struct shard *shard; /* touched */
     const struct maps *maps;
-    void *to; /* the rows are put there; NULL: held against those of `maps` */
+    void *to; /* receives the rows; NULL: they are compared with those of `maps` */
 
     /* private */
-    uint16_t *brief; /* lengths, those of the share; the highest number is for longer ones */
+    uint16_t
+        *brief; /* lengths of the share's sequences; the largest value stands for longer ones */
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    bool lengths, documents; /* are there */
+    bool lengths, documents; /* are available */
     bool differs;
-    uint64_t taken, begun; /* pieces; how many have a beginning that is known */
-    uint64_t tokens;       /* where piece `begun` begins */
+    uint64_t taken, begun; /* pieces taken; pieces whose first token is known */
+    uint64_t tokens;       /* tokens before piece `begun` */
 };
 
 /* `w` has the fields above `private`. Takes 2 bytes a sequence of the share, or ERR_RESOURCE. */
 int maps_walk_init(struct maps_walk *w, struct err *e);
 
-/* Both once, by any thread: reads the lengths; says that the document map of `maps` is filled. */
+/* Each once, by any thread: reads the lengths; announces that the document map is complete. */
 void maps_walk_lengths(struct maps_walk *w);
 void maps_walk_documents(struct maps_walk *w);
 
-/* A thread's part: waits for these two, returns when no piece is left. */
+/* One thread's share of the work: waits for these two, returns when no piece is left. */
 void maps_walk_run(struct maps_walk *w);
 
 /*
- * When all threads have returned. Rows beyond the documents stay at the end of the last one. False
- * if there are such without keep_last, or if a row differs.
+ * After all threads have returned. Rows beyond the last document are set to its end. False if there
+ * are such rows without keep_last, or if a row differs.
  */
 bool maps_walk_finish(struct maps_walk *w);
 

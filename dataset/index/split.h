@@ -18,7 +18,7 @@ enum part { PART_TRAIN, PART_VALID, PART_TEST, PARTS };
 /* As a number of samples of a part: none is asked for, each comes once. */
 #define SAMPLES_ALL UINT64_MAX
 
-/* "train", "valid", "test": as they stand in file names. */
+/* "train", "valid", "test", as in file names. */
 const char *part_name(enum part p);
 
 struct split {
@@ -31,18 +31,18 @@ int split_parse(const char *text, struct split *ret, struct err *e);
 
 /*
  * Sequences [*ret_first, *ret_end) of a part. False if the part's share is zero. True with an empty
- * range: the share is there but comes out empty; the caller names it.
+ * range if the share is not zero but too small for one sequence; the caller reports that.
  */
 bool split_range(const struct split *s, enum part p, uint64_t nseq, uint64_t *ret_first,
                  uint64_t *ret_end);
 
-/* Shares in whole numbers by which every part with a share in `s` has some of nseq sequences: in
- * `ret`, "98,1,1"; false if there are none. */
+/* A split in whole numbers, "98,1,1", that gives every part with a share in `s` at least one of
+ * nseq sequences; false if there is none. */
 bool split_suggest(const struct split *s, uint64_t nseq, char ret[16]);
 
 /*
- * The rule before core (v1 to 23.04, Megatron-DeepSpeed): each share is rounded by itself, and what
- * they are more or fewer than nseq in all shifts all bounds. False if the range is empty.
+ * The rule before core (v1 to 23.04, Megatron-DeepSpeed): each share is rounded by itself, and the
+ * difference of their sum from nseq shifts all bounds. False if the range is empty.
  */
 bool split_range_old(const struct split *s, enum part p, uint64_t nseq, uint64_t *ret_first,
                      uint64_t *ret_end);

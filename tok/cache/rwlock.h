@@ -6,8 +6,8 @@
  * A readers-writer lock whose read side scales: each thread has a `struct rwlock_reader` of its
  * own, and to enter or leave writes only to that, without a mutex, unless exclusive access was
  * requested. Then the next thread to enter becomes the writer: it waits until all readers have
- * left, and new readers block until it calls rwlock_end_exclusive. While inside, a thread must not
- * wait for one that is about to enter, nor register or unregister.
+ * left, and new readers block until it calls rwlock_end_exclusive and is a reader again. While
+ * inside, a thread must not wait for one that is about to enter, nor register or unregister.
  */
 
 #include <pthread.h>
@@ -21,7 +21,7 @@ struct rwlock_reader {
 
 struct rwlock {
     _Atomic bool wanted; /* exclusive access was requested: entering takes the mutex */
-    unsigned guests;     /* readers registered; changes under the mutex */
+    unsigned guests;     /* readers registered; changes while none is inside */
     struct rwlock_reader *first;
     pthread_mutex_t lock;
 };

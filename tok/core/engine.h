@@ -3,10 +3,10 @@
 #define TOK_CORE_ENGINE_H
 
 /*
- * What an engine fills in to become a tokenizer. `state` is the
- * engine's vocabulary, immutable but for the words met so far, `scratch` what one thread needs
- * while encoding. tok/tokenizer/tokenizer.c does what all engines share: reading and recognising
- * the file, digest, limits, the thread's tally.
+ * The table of functions that makes an engine a tokenizer. `state` is the engine's vocabulary,
+ * immutable but for the cache of words; `scratch` is what one thread needs while it encodes.
+ * tok/tokenizer/tokenizer.c does what all engines share: reading and recognising the file, its
+ * digest, limits, the thread's tally.
  */
 
 #include "base/core/err.h"
@@ -16,18 +16,18 @@
 /* What tok_work counts. */
 struct tok_tally {
     uint64_t specials; /* special strings taken as text */
-    uint64_t matched;  /* special strings that the model itself made tokens of */
-    uint64_t invalid;  /* bytes that were no UTF-8 */
+    uint64_t matched;  /* special strings that the model itself matched as tokens */
+    uint64_t invalid;  /* bytes that were not UTF-8 */
 };
 
-/* A post-processor that leaves white space out of places: whether a first space may be one that was
- * put there, and how many ids it sees before the text's. */
+/* A post-processor that trims white space from offsets: whether a first space may be one that was
+ * prepended, and how many template ids precede the text's. */
 struct tok_trim {
     bool prefix_space;
     size_t before;
 };
 
-enum { TOK_CUT_LOOK = 4096 + 64 }; /* bytes before a cut that may matter to it */
+enum { TOK_CUT_LOOK = 4096 + 64 }; /* bytes before a split point on which it may depend */
 
 struct tok_engine {
     void *state;
@@ -36,40 +36,40 @@ struct tok_engine {
     int (*encode)(const void *state, void *scratch, const char *text, size_t n, struct tok_ids *ids,
                   struct tok_tally *tally, struct err *e);
     /*
-     * A text in parts: one of the two, or neither, when a text can only be encoded whole.
+     * A text in parts: one of the two, or neither if a text can only be encoded whole.
      *
-     * encode_part appends the ids that are settled and keeps what is not in the scratch; with
-     * `last`, or on failure, the text is over.
+     * encode_part appends the ids that no further text can change and keeps the rest of the text in
+     * the scratch; `last`, or a failure, ends the text.
      *
-     * cut: the largest k <= n such that text[0 .. k) and all that follows, whatever it is, give the
-     * same ids one after the other as in one; 0: there is none. The text may also be what stands at
-     * some place in a longer one, from a character on: then k holds if it is above TOK_CUT_LOOK.
+     * cut: the last split point k <= n: text[0 .. k) and whatever follows it give the same ids
+     * apart as together; 0: none. The text may also begin in the middle of a longer one, at a
+     * character: then k is valid if it is above TOK_CUT_LOOK.
      */
     int (*encode_part)(const void *state, void *scratch, const char *text, size_t n, bool last,
                        struct tok_ids *ids, struct tok_tally *tally, struct err *e);
     size_t (*cut)(const void *state, const char *text, size_t n);
     /*
-     * What stands between two cuts, or before the first one (`first`), or behind the last one
-     * (`last`); NULL: encode does. Of two ids `fuses` where parts meet one goes; -1: none does.
+     * Encodes the text between two split points, or before the first (`first`), or after the last
+     * (`last`); NULL: encode does. Two ids `fuses` that meet at a split point become one; -1: none.
      */
     int (*encode_between)(const void *state, void *scratch, const char *text, size_t n, bool first,
                           bool last, struct tok_ids *ids, struct tok_tally *tally, struct err *e);
     int32_t fuses;
     /*
-     * Where ids depend on a sum over all that stands before, instead of it: `look` appends to `ret`
-     * what can be told of a part without it, and tallies; then, one part after another, `take`
-     * appends the ids, and *sum goes from what stands before the part to what stands behind it.
-     * Nothing was looked for in the first part.
+     * Instead of encode_between, for engines whose ids depend on a sum over all preceding text:
+     * `look`, in parallel, appends to `ret` what can be computed without the sum, and tallies; then
+     * `take`, part by part in order, appends the ids and advances *sum over the part. `look` is not
+     * called for the first part.
      */
     int (*look)(const void *state, void *scratch, const char *text, size_t n, struct tok_ids *ret,
                 struct tok_tally *tally, struct err *e);
     int (*take)(const void *state, void *scratch, const char *text, size_t n, bool first, bool last,
                 const struct tok_ids *looked, float *sum, struct tok_ids *ids,
                 struct tok_tally *tally, struct err *e);
-    /* The ids once more, by a slower way, and where each stands; NULL: it is not known. */
+    /* Encodes again, more slowly, with the span of each id; NULL: spans are not available. */
     int (*encode_spans)(const void *state, void *scratch, const char *text, size_t n,
                         struct tok_ids *ids, struct tok_spans *spans, struct err *e);
-    /* tok_say_unknown, of ids without a template; NULL: the unknown piece is all there is to say */
+    /* tok_say_unknown for ids without a template; NULL: print the unknown piece */
     void (*say_unknown)(const void *state, void *scratch, const char *text, size_t n,
                         const int32_t *id, size_t nids, struct tok_unknown *ret);
     const struct tok_trim *trim;
@@ -81,23 +81,23 @@ struct tok_engine {
     int64_t (*find)(const void *state, const char *piece); /* -1: none */
     bool (*special)(const void *state, int32_t id); /* or NULL; id is inside the vocabulary */
     void (*destroy)(void *state);
-    bool drops;   /* options' dropout means something here */
-    bool samples; /* so does sample */
+    bool drops;   /* the option dropout has an effect */
+    bool samples; /* so has sample */
     void (*number)(const void *state, void *scratch, uint64_t number); /* or NULL */
-    void (*utf8)(void *scratch); /* all texts to come are; NULL: it is of no use to know that */
-    /* tok_encode_nbest, `most` in range; NULL: a text has one segmentation */
+    void (*utf8)(void *scratch); /* caller promises valid UTF-8 from now on; NULL if the engine
+                                    cannot use it */
+    /* tok_encode_nbest with `most` in range; NULL: only one segmentation */
     int (*nbest)(const void *state, void *scratch, const char *text, size_t n, size_t most,
                  struct tok_nbest *ret, struct tok_tally *tally, struct err *e);
-    /* ids that the file's template puts round each text; they live as long as the state */
+    /* template ids before and after each text; owned by the state */
     const int32_t *before, *after;
     size_t nbefore, nafter;
 };
 
-/* A cut for engines to which a space, tab or line end parts words: behind the last of them. */
+/* `cut` for engines that split at spaces, tabs and line ends: after the last of these. */
 size_t tok_cut_blank(const void *state, const char *text, size_t n);
 
-/* Puts o->eod_token, if one was given, in the place of info->eod; ERR_USAGE if the vocabulary lacks
- * it. */
+/* Replaces info->eod by o->eod_token if that is given; ERR_USAGE if it is not in the vocabulary. */
 int tok_engine_eod(const struct tok_options *o, const struct tok_engine *g, struct tok_info *info,
                    struct err *e);
 

@@ -2,8 +2,8 @@
 #ifndef TOK_CORE_IDS_H
 #define TOK_CORE_IDS_H
 
-/* Growable lists that encoding fills: ids, their places in the text, n-best segmentations, and the
- * text that unknown ids stand for. Each is empty when zeroed and owns its memory. */
+/* Growable lists that encoding fills: ids, their spans in the text, n-best segmentations, and the
+ * text of unknown ids. Each is empty when zeroed and owns its memory. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "base/core/buf.h"
 
-/* Ids of the caller's, in memory that tok_ids_reserve alone makes; a zeroed struct is empty. */
+/* A list of ids; only tok_ids_reserve allocates. A zeroed struct is empty. */
 struct tok_ids {
     int32_t *id;
     size_t n, cap;
@@ -22,9 +22,9 @@ void tok_ids_add(struct tok_ids *ids, const int32_t *id, size_t n);
 void tok_ids_finish(struct tok_ids *ids);
 
 /*
- * Where an id stands: bytes of the text as it came, and how much white space its string begins and
- * ends with, in characters, for a post-processor that leaves that out. A lost one is what the model
- * counted beyond the end of its piece, which the reference takes as bytes of the text.
+ * The span of an id: bytes of the raw text, and how many characters of white space its string
+ * begins and ends with, for a post-processor that trims them. `lost`: the model counted beyond the
+ * end of its pre-token, and the reference takes that as bytes of the text.
  */
 struct tok_span {
     size_t begin, end;
@@ -40,9 +40,9 @@ struct tok_spans {
 struct tok_span *tok_spans_add(struct tok_spans *s); /* zeroed */
 void tok_spans_finish(struct tok_spans *s);
 
-/* Segmentations of a text, the best first, with what they score. A zeroed struct is empty. */
+/* Segmentations of a text and their scores, best first. A zeroed struct is empty. */
 struct tok_nbest {
-    struct tok_ids ids; /* of all, one behind the other */
+    struct tok_ids ids; /* of all, one after another */
     size_t *end;        /* where the ids of each end */
     float *score;
     size_t n, cap;
@@ -50,10 +50,10 @@ struct tok_nbest {
 
 enum { TOK_NBEST = 512 }; /* segmentations of a text at most */
 
-void tok_nbest_add(struct tok_nbest *list, float score); /* of the ids since the last one */
+void tok_nbest_add(struct tok_nbest *list, float score); /* of the ids added since the last call */
 void tok_nbest_finish(struct tok_nbest *list);
 
-/* What the unknown ids of a text stand for, in order. A zeroed struct is empty. */
+/* The text of each unknown id, in order. A zeroed struct is empty. */
 struct tok_unknown {
     struct buf text;
     size_t *end; /* of each, in it */
