@@ -3,20 +3,20 @@
 #define TOK_BPE_SPLIT_POINT_H
 
 /*
- * Places in a text that no token reaches across. Merging never joins what stands on two sides of
- * such a place, whatever the order of merges: so a long run may be cut there, and the parts encoded
- * (and remembered) each for itself, with the same ids.
+ * Split points: positions in a text that no token spans. Merging never joins symbols on two sides
+ * of one, whatever the order of merges, so a long run may be split there into segments that are
+ * encoded (and cached) independently, with the same ids.
  *
- * That holds where every symbol a model ever forms is the plain concatenation of the bytes under it
- * and one of the tokens that were added here, or a single character (SentencePiece) or byte: not
- * with continuing prefixes or end suffixes, nor under dropout. Runs of unknown characters that
- * become one id (fuse_unk) are the caller's to join again.
+ * This holds if every symbol that a model ever forms is the plain concatenation of its bytes and is
+ * one of the tokens added here, or a single character (SentencePiece) or byte: not with continuing
+ * prefixes or end suffixes, nor under dropout. The caller must rejoin runs of unknown characters
+ * that become one id (fuse_unk).
  *
- * Cuts lie before a byte that is no continuation byte of UTF-8; the bytes before it as far back as
- * one more such byte (at most three) and the bytes behind it as many as its lead byte says (at most
- * three) are the pair that is looked up among those that stand side by side in a token. Tokens that
- * begin or end inside a character count with every character that has these bytes. The look-up is a
- * hashed bitmap: a collision costs a cut, never an id.
+ * A split point is before a byte that is not a UTF-8 continuation byte. The character before it (at
+ * most three of its bytes) and the character after it (at most three bytes, by its lead byte) are
+ * the pair that is looked up among the pairs that are adjacent within a token. Tokens that begin or
+ * end inside a character count for every character with these bytes. The lookup is a
+ * hashed bitmap: a collision loses a split point but never changes an id.
  *
  * A set is filled once and then only read, by any number of threads.
  */
@@ -29,38 +29,38 @@
 #include "tok/text/string_map.h"
 
 struct cut {
-    uint32_t *word; /* sixteen by the left side, two of these by the byte behind the place; bits by
-                       the rest */
+    uint32_t *word; /* sixteen by the left side, two of these by the byte after the position; bits
+                       by the rest */
     uint32_t lines; /* words, without the last four bits */
     uint32_t *part; /* the same for tokens that begin inside a character, by the byte before the
-                       place */
-    bool left;      /* there are some */
+                       position */
+    bool left;      /* such tokens exist */
     unsigned char ascii[128][16]; /* [left][right / 8]: one bit for each pair */
     const struct words *whole;    /* NULL, or see cut_around */
-    uint32_t may_be[2048];        /* of these: a bit by both ends of each and its length */
+    uint32_t may_be[2048];        /* a bit for both ends and the length of each of these words */
 };
 
-/* `bytes` is the length of all tokens together; it fixes the size of the bitmap, which is ample: a
- * cut that is lost makes words longer, which are met less often. */
+/* `bytes` is the total length of all tokens; it determines the size of the bitmap, which is
+ * generous: a lost split point makes segments longer, and longer ones recur less often. */
 void cut_init(struct cut *c, size_t bytes);
 void cut_add(struct cut *c, const char *token, size_t n);
-/* What the place `at` alone adds, inside a token of which three bytes of either side are enough. */
+/* Adds the position `at` alone; of the token, three bytes on either side suffice. */
 void cut_add_at(struct cut *c, const char *token, size_t at, size_t n);
 void cut_finish(struct cut *c);
 
 /*
- * No part that is cut out is one of these words, and none of them is cut: a long part of which that
- * would come true is left as it is by cut_parts. They are the caller's.
+ * Words that must stay whole and that no segment may equal: cut_parts leaves a run alone if
+ * splitting would violate that. The caller owns them.
  */
 void cut_around(struct cut *c, const struct words *whole);
 
-/* May text[0 .. n) be one of the words of cut_around? Three bytes behind it are readable. */
+/* May text[0 .. n) be one of the words of cut_around? Three bytes after it must be readable. */
 bool cut_may_be_whole(const struct cut *c, const char *text, size_t n);
 
 /* The slow half of cut_here. */
 bool cut_between(const struct cut *c, const char *text, size_t at, size_t n);
 
-/* May text[0 .. n) be cut at 0 < at < n? */
+/* Is 0 < at < n a split point of text[0 .. n)? */
 static inline bool cut_here(const struct cut *c, const char *text, size_t at, size_t n)
 {
     unsigned char a = (unsigned char)text[at - 1], b = (unsigned char)text[at];
@@ -69,17 +69,17 @@ static inline bool cut_here(const struct cut *c, const char *text, size_t at, si
     return cut_between(c, text, at, n);
 }
 
-/* The same before p[0], for who knows that characters of three bytes stand on both sides; p[3] is
+/* The same before p[0], if characters of three bytes are known to be on both sides; p[3] must be
  * readable. */
 bool cut_wide(const struct cut *c, const char *p);
 
 /*
- * Cuts the parts text[start[i] .. start[i + 1]), i < n, that are longer than `longest` where it may
- * be, and those of more than six bytes that begin with characters of three or more: words of such
- * scripts have two, and what stands between two commas seldom comes again. Puts the starts of all
- * parts at `ret`, which has room for as many places as the text has bytes, and one more. Returns
- * the number of parts. n = 1 cuts one whole text. The text is UTF-8 and shorter than 2^31, parts
- * begin with characters, and 3 bytes behind it are readable.
+ * Splits the pre-tokens text[start[i] .. start[i + 1]), i < n, that are longer than `longest`, and
+ * those of more than six bytes that begin with a character of three bytes or more: words of such
+ * scripts have about two characters, and what is between two commas seldom recurs. Writes the
+ * starts of all segments to `ret`, which must hold one position for each byte of the text, and one
+ * more, and returns their number. n = 1 splits a whole text. The text is UTF-8, shorter than 2^31,
+ * pre-tokens begin with a character, and 3 bytes after the text must be readable.
  */
 size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, size_t n,
                  uint32_t longest, uint32_t *ret);

@@ -4,9 +4,8 @@
 
 /*
  * A map from byte strings to ids, built once and then only read (so by any number of threads).
- * Open addressing; a slot holds all of a word of up to seven bytes, so that a look-up of such a one
- * touches one line of memory, or the hash of a longer one. The words themselves are the caller's
- * and must outlive the map.
+ * Open addressing. A slot holds a key of up to seven bytes itself, so that its lookup touches one
+ * cache line, or the hash of a longer one. The caller owns the strings, which must outlive the map.
  */
 
 #include <stdbool.h>
@@ -16,7 +15,7 @@
 
 struct words_slot {
     uint64_t key; /* see words_key */
-    uint32_t at;  /* 1 + its place among the texts; 0: free */
+    uint32_t at;  /* 1 + its index in `text`; 0: free */
     int32_t id;
 };
 
@@ -29,7 +28,7 @@ struct words_text {
 struct words {
     struct words_slot *slot;
     size_t mask;             /* slots - 1 */
-    struct words_text *text; /* in the order in which they came */
+    struct words_text *text; /* in the order in which they were added */
     size_t n, room;
 };
 
@@ -37,15 +36,15 @@ struct words_key {
     uint64_t key, hash;
 };
 
-/* Room for n words at most. */
+/* Expects n strings. */
 void words_init(struct words *w, size_t n);
 
-/* False, and nothing changes, when the word is there already. */
+/* False, and nothing changes, if the string is in the map already. */
 bool words_add(struct words *w, const char *text, size_t n, int32_t id);
 bool words_add_key(struct words *w, struct words_key k, const char *text, size_t n, int32_t id);
 void words_finish(struct words *w);
 
-/* The first eight bytes, or all of them and zeros. */
+/* The first eight bytes, padded with zeros. */
 static inline uint64_t words_load(const char *p, size_t n)
 {
     uint64_t v = 0;
@@ -63,15 +62,15 @@ static inline uint64_t words_load(const char *p, size_t n)
     return v;
 }
 
-/* b is a constant: were it of the text, too, one could make the other count for nothing. */
+/* b is a constant: if it came from the text as well, an input could cancel the other factor. */
 static inline uint64_t words_mix(uint64_t a, uint64_t b)
 {
     __uint128_t m = (__uint128_t)a * b;
     return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-/* Up to WORDS_SHORT bytes the key is the word: its bytes, and the length above them. That of a
- * longer one is above them all, and covers every byte, as the hash does. */
+/* Up to WORDS_SHORT bytes the key is the string: its bytes, and its length above them. The key of a
+ * longer one is above all of these and depends on every byte, as the hash does. */
 enum { WORDS_SHORT = 7 };
 
 static inline struct words_key words_key_of(uint64_t head, const char *p, size_t n)
@@ -89,7 +88,7 @@ static inline struct words_key words_key(const char *p, size_t n)
     return words_key_of(words_load(p, n), p, n);
 }
 
-/* The same, without a branch on the length of a short one: eight bytes at p are readable. */
+/* The same without a branch on the length; eight bytes at p must be readable. */
 static inline struct words_key words_key_wide(const char *p, size_t n)
 {
     uint64_t all = words_load(p, 8);
@@ -101,7 +100,7 @@ static inline bool words_is(struct words_text t, const char *p, size_t n)
     return t.n == n && memcmp(t.p, p, n) == 0;
 }
 
-/* The slot of the word of key k, or the free one where it would be. */
+/* The slot of the string with key k, or the free slot where it belongs. */
 static inline struct words_slot *words_slot(const struct words *w, struct words_key k,
                                             const char *p, size_t n)
 {
@@ -112,7 +111,7 @@ static inline struct words_slot *words_slot(const struct words *w, struct words_
     }
 }
 
-/* For who looks up many: the key first, and the words themselves a few words later. */
+/* For many lookups: prefetch by key now, look up a few strings later. */
 static inline void words_prefetch(const struct words *w, struct words_key k)
 {
     __builtin_prefetch(&w->slot[k.hash & w->mask]);
