@@ -100,7 +100,7 @@ static void add_groups(struct buf *b, const struct ckpt *c)
     }
 }
 
-static void add_tensor(struct buf *b, const struct ckpt_tensor *t)
+static void report_tensor(struct buf *b, const struct ckpt_tensor *t)
 {
     buf_addf(b, "%-10s %-4s %s [%lld", t->group, dtype_name(t->dtype), t->name,
              (long long)t->size[0]);
@@ -138,7 +138,7 @@ int report_text(const struct ckpt *c, bool tensors, struct buf *out, struct err 
                  f->name);
     }
     for (size_t i = 0; tensors && i < ckpt_tensors(c); i++)
-        add_tensor(out, ckpt_tensor_at(c, i));
+        report_tensor(out, ckpt_tensor_at(c, i));
     return 0;
 }
 

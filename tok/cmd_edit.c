@@ -348,7 +348,7 @@ static int add_json(struct list *l, const char *path, const struct buf *b, struc
 }
 
 /* A token on each line, or a JSON array of them. */
-static int add_file(struct list *l, const char *path, struct err *e)
+static int add_input(struct list *l, const char *path, struct err *e)
 {
     struct buf b;
     size_t k = strlen(path), line = 1;
@@ -387,7 +387,7 @@ int cmd_extend(const struct cli *c, struct err *e)
     for (size_t i = 0; i < c->add_special.n; i++)
         edit_add(&l, c->add_special.item[i], strlen(c->add_special.item[i]));
     size_t special = l.n;
-    int code = c->add ? add_file(&l, c->add, e) : 0;
+    int code = c->add ? add_input(&l, c->add, e) : 0;
     if (!code) {
         code = open_edit(&d, c, e);
         d.added = &l;

@@ -26,7 +26,7 @@ int pq_page_bad(const struct pq_file *f, uint64_t page, const char *why, struct 
 }
 
 /* n bytes at `at`, which lie before the footer. */
-static int read_at(const struct pq_file *f, uint64_t at, void *p, size_t n, struct err *e)
+static int page_read_at(const struct pq_file *f, uint64_t at, void *p, size_t n, struct err *e)
 {
     for (size_t done = 0; done < n;) {
         ssize_t k = pread(f->fd, (char *)p + done, n - done, (off_t)(at + done));
@@ -122,7 +122,7 @@ int pq_header_read(const struct pq_file *f, uint64_t at, uint64_t end, struct pq
         if (t.n == most || n > HEADER_MOST)
             break;
         p = mem_grow(p, most, 1);
-        code = read_at(f, at, p, most, e);
+        code = page_read_at(f, at, p, most, e);
         t = (struct thrift){.p = p, .n = most};
         if (!code)
             page_parse(&t, ret);
@@ -147,7 +147,7 @@ int pq_header_check(const struct pq_file *f, const struct pq_header *h, struct e
     int code = 0;
     for (uint64_t done = 0; done < h->packed && !code;) {
         size_t n = h->packed - done < IN ? (size_t)(h->packed - done) : IN;
-        code = read_at(f, h->at + done, p, n, e);
+        code = page_read_at(f, h->at + done, p, n, e);
         crc = crc32(crc, p, (uInt)n);
         done += n;
     }
@@ -222,7 +222,7 @@ static int refill(struct pq_stream *s, struct err *e)
     if (s->in_pos < s->in_len || !s->left)
         return 0;
     size_t n = s->left < IN ? (size_t)s->left : IN;
-    int code = read_at(s->f, s->at, s->in, n, e);
+    int code = page_read_at(s->f, s->at, s->in, n, e);
     s->at += n;
     s->left -= n;
     s->in_pos = 0;

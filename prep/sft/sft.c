@@ -120,7 +120,7 @@ static size_t describe_options(struct sft *s)
 }
 
 /* The manifest as far as it is known. */
-static struct manifest describe(struct sft *s)
+static struct manifest describe_sft(struct sft *s)
 {
     const struct tok_info *info = tok_info(s->q->tok);
     struct manifest m = {.weft_version = WEFT_VERSION,
@@ -173,7 +173,7 @@ static int hash_inputs(struct sft *s, struct err *e)
 static int compare(struct sft *s, struct err *e)
 {
     const char *prefix = s->q->prefix;
-    struct manifest was, now = describe(s);
+    struct manifest was, now = describe_sft(s);
     struct packed set;
     bool found;
     int code = manifest_read(prefix, &was, &found, e);
@@ -502,7 +502,7 @@ static int sft_finish(struct sft *s, struct err *e)
                                            {"empty", c->empty},
                                            {"unmatched", c->unmatched},
                                            {"nothing_to_learn", c->barren}};
-    struct manifest m = describe(s);
+    struct manifest m = describe_sft(s);
     m.counts = count;
     m.ncounts = sizeof(count) / sizeof(*count);
     if (!code && s->bad.path)

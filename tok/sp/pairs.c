@@ -69,7 +69,7 @@ static void pairs_add_pair(struct pairs *to, struct bpe_pair pair)
     to->at[to->n++] = pair;
 }
 
-static void add_pairs(struct sp_merge *s, uint32_t id, struct pairs *to)
+static void add_sp_pairs(struct sp_merge *s, uint32_t id, struct pairs *to)
 {
     const struct sp_piece *p = &s->m->piece[id];
     struct split split[AHEAD];
@@ -97,7 +97,7 @@ static struct pairs find_pairs(struct sp_merge *s)
     memset(s->halves, 0xff, (s->nsymbols + 1) * sizeof(*s->halves));
     for (size_t i = 0; s->m->kind == SP_BPE && i < s->m->npieces; i++)
         if (sp_is_joined(&s->m->piece[i]) && sp_piece_is_utf8(&s->m->piece[i]))
-            add_pairs(s, (uint32_t)i, &pairs);
+            add_sp_pairs(s, (uint32_t)i, &pairs);
     return pairs;
 }
 

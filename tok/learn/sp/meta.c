@@ -38,7 +38,7 @@ void learn_texts_add(struct arena *a, struct learn_texts *l, const char *list)
     }
 }
 
-static int add_file(struct arena *a, struct learn_texts *l, const char *path, struct err *e)
+static int add_meta_file(struct arena *a, struct learn_texts *l, const char *path, struct err *e)
 {
     struct buf file;
     int code = file_read(path, FILE_MAX, &file, e);
@@ -86,15 +86,15 @@ static int read_lists(struct learn_meta *m, const struct sp_train_options *o, st
         learn_texts_add(&m->arena, &m->user, o->user_defined_symbols);
     int code = 0;
     if (o->control_symbols_file)
-        code = add_file(&m->arena, &m->control, o->control_symbols_file, e);
+        code = add_meta_file(&m->arena, &m->control, o->control_symbols_file, e);
     if (!code && o->user_defined_symbols_file)
-        code = add_file(&m->arena, &m->user, o->user_defined_symbols_file, e);
+        code = add_meta_file(&m->arena, &m->user, o->user_defined_symbols_file, e);
     return code ? code : read_chars(m, o, e);
 }
 
 /* ---- pieces ------------------------------------------------------------------------------ */
 
-static int misfit(const char *text, struct err *e)
+static int meta_misfit(const char *text, struct err *e)
 {
     return err_set(e, ERR_USAGE,
                    "the piece %s: a special piece or symbol is named twice, has an id that is not "
@@ -128,7 +128,7 @@ static int meta_put_special(struct learn_meta *m, const struct sp_train_options 
         if (id[i] < 0)
             continue;
         if (id[i] >= o->vocab_size || at_id(m, id[i]) || (i && strcmp(text[i], text[0]) == 0))
-            return misfit(text[i], e);
+            return meta_misfit(text[i], e);
         meta_put(m, text[i], i ? SP_CONTROL : SP_UNKNOWN, id[i]);
     }
     return 0;
@@ -152,7 +152,7 @@ static int meta_place(struct placing *p, const char *text, enum sp_piece_type ty
                        "there is an empty symbol among --user_defined_symbols or "
                        "--control_symbols");
     if (!words_add(&p->seen, text, n, 0) || strcmp(text, o->unk_piece) == 0)
-        return misfit(text, e);
+        return meta_misfit(text, e);
     for (int i = 0; i < 3; i++)
         if (id[i] >= 0 && strcmp(text, special[i]) == 0) {
             at_id(p->m, id[i])->type = type;
