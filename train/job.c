@@ -395,6 +395,22 @@ static uint64_t data_bytes(const struct job *j)
     return sum;
 }
 
+/* Of a run's checkpoints the newest that is intact: each is judged while it is read. */
+static int load(struct job *j, bool optimizer, struct err *e)
+{
+    struct err why;
+    int code = state_load(&j->rank, j->ckpt, optimizer, &why);
+    while (code == ERR_INTEGRITY && j->ckpt_among) {
+        code = start_earlier(j, &why, e);
+        if (code)
+            return code;
+        code = state_load(&j->rank, j->ckpt, optimizer, &why);
+    }
+    if (code)
+        *e = why;
+    return code;
+}
+
 int job_open_rank(struct job *j, enum model_use use, struct err *e)
 {
     const struct train_options *o = j->o;
@@ -436,7 +452,7 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
     code = rank_open(&j->rank, &c, e);
     if (code || !j->ckpt)
         return code;
-    return state_load(&j->rank, j->ckpt, use == MODEL_TRAIN && (j->ckpt_is_own || !o->finetune), e);
+    return load(j, use == MODEL_TRAIN && (j->ckpt_is_own || !o->finetune), e);
 }
 
 void job_close(struct job *j)

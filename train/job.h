@@ -37,6 +37,7 @@ struct job {
     struct ckpt *ckpt;          /* NULL: from nothing */
     bool ckpt_is_own;           /* found in --save: the run resumes */
     bool ckpt_is_chosen;        /* and by its step, perhaps an older one */
+    const char *ckpt_among;     /* the folder whose newest one it is; NULL: it was named */
     struct save_lock lock;
     struct spec spec;
     int64_t vocab; /* true size, of tokenizer or data */

@@ -13,6 +13,7 @@
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
+#include "train/engine/state.h"
 
 /* ---- the lock of --save ------------------------------------------------------------------- */
 
@@ -167,12 +168,37 @@ static void say_skipped(struct ckpt_skips *s)
     ckpt_skips_finish(s);
 }
 
-static int newest(const char *dir, struct ckpt **ret, struct err *e)
+/* The newest before step `below`, whose tensors are judged when they are loaded. */
+static int newest(struct job *j, const char *dir, int64_t below, struct ckpt **ret, struct err *e)
 {
     struct ckpt_skips skips = {0};
-    int code = ckpt_open_newest(dir, ret, &skips, e);
+    int code = ckpt_open_before(dir, below, ret, &skips, e);
     say_skipped(&skips);
+    j->ckpt_among = code ? NULL : dir;
     return code;
+}
+
+int start_earlier(struct job *j, const struct err *why, struct err *e)
+{
+    struct ckpt *c;
+    int64_t step = ckpt_meta(j->ckpt)->iteration;
+    struct err none;
+    int code = newest(j, j->ckpt_among, step, &c, &none);
+    if (code || !c) {
+        *e = *why;
+        err_hint(e, "no earlier checkpoint of that run is intact");
+        return why->code;
+    }
+    log_warn("%s is passed over: %s", ckpt_path(j->ckpt), why->msg);
+    code = state_same_model(c, &j->spec, e);
+    if (code) {
+        ckpt_close(c);
+        return code;
+    }
+    ckpt_close(j->ckpt);
+    j->ckpt = c;
+    log_info("%s %s", j->ckpt_is_own ? "resuming from" : "checkpoint", ckpt_path(c));
+    return 0;
 }
 
 /* One checkpoint by its step; if it is missing the error lists those that are there. */
@@ -226,7 +252,8 @@ static bool has_checkpoints(const char *dir)
 }
 
 /* What `load` names; *ret NULL if it is missing or empty. */
-static int open_load(const char *load, int64_t step, struct ckpt **ret, struct err *e)
+static int open_load(struct job *j, const char *load, int64_t step, struct ckpt **ret,
+                     struct err *e)
 {
     bool empty;
     *ret = NULL;
@@ -234,7 +261,7 @@ static int open_load(const char *load, int64_t step, struct ckpt **ret, struct e
         return open_one(load, step, ret, e);
     if (!has_checkpoints(load))
         return without_checkpoints(load, &empty, e);
-    return step ? by_step(load, step, ret, e) : newest(load, ret, e);
+    return step ? by_step(load, step, ret, e) : newest(j, load, INT64_MAX, ret, e);
 }
 
 /* ---- which one ---------------------------------------------------------------------------- */
@@ -299,7 +326,8 @@ static int resume(struct job *j, bool own, bool one, struct err *e)
     int64_t step = 0;
     int code = own || !o->load ? asked_step(j, one, &step, e) : 0;
     if (!code)
-        code = step ? by_step(o->save, step, &j->ckpt, e) : newest(o->save, &j->ckpt, e);
+        code =
+            step ? by_step(o->save, step, &j->ckpt, e) : newest(j, o->save, INT64_MAX, &j->ckpt, e);
     if (code)
         return code;
     j->ckpt_is_own = true;
@@ -338,7 +366,7 @@ int start_find(struct job *j, bool required, struct err *e)
                        (long long)o->ckpt_step);
     if (!o->load)
         return 0;
-    int code = open_load(o->load, o->ckpt_step, &j->ckpt, e);
+    int code = open_load(j, o->load, o->ckpt_step, &j->ckpt, e);
     if (code)
         return code;
     if (!j->ckpt)

@@ -27,6 +27,12 @@ void start_unlock(struct job *j);
  */
 int start_find(struct job *j, bool required, struct err *e);
 
+/*
+ * The tensors of j->ckpt, the newest of its run (j->ckpt_among), turned out to be damaged: `why`.
+ * Opens the next earlier one of the same model instead, and says so. `why` again if there is none.
+ */
+int start_earlier(struct job *j, const struct err *why, struct err *e);
+
 /* Before step 0, when nothing else can fail: moves checkpoints later than the one that the run
  * resumes from out of the way, if there are any, and says so. */
 int start_set_aside(struct job *j, struct err *e);

@@ -87,6 +87,19 @@ err_has "iter_0000020"
 tensors cut/iter_0000030 >cut.bin
 same a.bin cut.bin
 
+t "a flipped byte of the newest checkpoint is found while it is read: the one before it is taken"
+rm -rf cut
+cp -r a cut
+python3 -c "
+f = open('cut/iter_0000030/exp_avg_sq-00000.safetensors', 'r+b')
+f.seek(-100, 2); c = f.read(1); f.seek(-100, 2); f.write(bytes([c[0] ^ 4]))"
+expect 0 "$TRAIN" run $tiny --train-iters 30 --save cut
+err_has "iter_0000030 is passed over"
+err_has "; damaged: exp_avg_sq '"
+err_has "resuming from cut/iter_0000020"
+tensors cut/iter_0000030 >cut.bin
+same a.bin cut.bin
+
 t "a flipped byte everywhere: exit 7"
 rm -rf flip
 cp -r b flip
