@@ -9,14 +9,10 @@
 #include "base/cli/stdout.h"
 #include "base/io/path.h"
 #include "base/core/program.h"
+#include "convert/cli.h"
 #include "convert/report.h"
 
-enum { INSPECT = 1, VERIFY = 2 };
-
-struct cli {
-    struct opt_common common;
-    bool json, tensors;
-};
+enum { INSPECT = 1, VERIFY = 2, IMPORT = 4, EXPORT = 8 };
 
 static const struct opt_verb verbs[] = {
     {"inspect", "CKPT...", "what a checkpoint is",
@@ -25,6 +21,14 @@ static const struct opt_verb verbs[] = {
      true},
     {"verify", "CKPT...", "hash every file, check every tensor",
      WEFT_PREFIX "convert verify run/iter_0000100\n" WEFT_PREFIX "convert verify run\n", true},
+    {"import", "SRC DST", "a Hugging Face model as a checkpoint",
+     WEFT_PREFIX "convert import Llama-3.2-1B llama\n" WEFT_PREFIX
+                 "convert import --dry-run Llama-3.2-1B llama\n",
+     true},
+    {"export", "SRC DST", "a checkpoint as a Hugging Face model",
+     WEFT_PREFIX "convert export run/iter_0000100 my-model\n" WEFT_PREFIX
+                 "convert export --dtype bfloat16 --max-shard-size 2G run my-model\n",
+     true},
     {.name = NULL},
 };
 
@@ -35,6 +39,40 @@ static const struct opt table[] = {
             .help = "print one JSON object per checkpoint, one per line"),
     OPT_ROW(.name = "tensors", .type = OPT_SWITCH, .offset = offsetof(struct cli, tensors),
             .group = "output", .verbs = INSPECT, .basic = true, .help = "list every tensor"),
+    OPT_ROW(.name = "dry-run", .type = OPT_SWITCH, .offset = offsetof(struct cli, dry_run),
+            .group = "output", .verbs = IMPORT | EXPORT, .basic = true,
+            .brief = "check and print the plan, write nothing",
+            .help = "check everything that can be checked without the data and print what would be "
+                    "written: files, bytes, memory, disk, and all that is ignored"),
+    OPT_ROW(.name = "overwrite", .type = OPT_SWITCH, .offset = offsetof(struct cli, overwrite),
+            .group = "output", .verbs = IMPORT | EXPORT, .basic = true,
+            .help = "replace a target that exists"),
+    OPT_ROW(.name = "like", .type = OPT_TEXT, .offset = offsetof(struct cli, like), .meta = "SRC",
+            .group = "output", .verbs = EXPORT, .basic = true,
+            .brief = "write the files as this model has them",
+            .help = "write files with the names, tensors, types and further files of this Hugging "
+                    "Face model; with its weights they are byte-identical"),
+    OPT_ROW(.name = "dtype", .type = OPT_CHOICE, .offset = offsetof(struct cli, dtype),
+            .def = "auto", .meta = CLI_DTYPES, .group = "output", .verbs = EXPORT, .basic = true,
+            .brief = "type of the weights; auto: as they are",
+            .help = "type of the weights, each rounded once; auto: as the checkpoint has them"),
+    OPT_ROW(.name = "max-shard-size", .type = OPT_INT, .offset = offsetof(struct cli, shard_size),
+            .unset = "5G", .min = 1, .max = 1e15, .meta = "BYTES", .group = "output",
+            .verbs = EXPORT, .brief = "bytes of tensors in a file",
+            .help = "bytes of tensors in one safetensors file at most, unless a single one is "
+                    "larger"),
+    OPT_ROW(.name = "max-file-size", .type = OPT_INT, .offset = offsetof(struct cli, file_size),
+            .unset = "5G", .min = 1, .max = 1e15, .meta = "BYTES", .group = "output",
+            .verbs = IMPORT, .brief = "bytes of tensors in a file",
+            .help = "bytes of tensors in one file of the checkpoint at most"),
+    OPT_ROW(.name = "ignore-config-key", .type = OPT_LIST,
+            .offset = offsetof(struct cli, ignored_keys), .meta = "KEY", .group = "input",
+            .verbs = IMPORT, .brief = "pass over this key of config.json",
+            .help = "pass over this key of config.json, which weft does not know or has no model "
+                    "for; it stays in the file"),
+    OPT_ROW(.name = "threads", .type = OPT_INT, .offset = offsetof(struct cli, threads),
+            .unset = "one for each processor", .min = 1, .max = 1024, .meta = "N",
+            .group = "general", .verbs = IMPORT | EXPORT, .help = "threads that copy"),
     {.name = NULL},
 };
 
@@ -118,7 +156,7 @@ static const struct opt_synonym verb_synonyms[] = {
 
 static const struct opt_table options = {
     .program = WEFT_PREFIX "convert",
-    .help = "checkpoints inspected and verified",
+    .help = "checkpoints inspected, verified, and converted from and to Hugging Face's format",
     .examples = WEFT_PREFIX "convert inspect run/iter_0000100\n" WEFT_PREFIX "convert verify run\n",
     .verb = verbs,
     .opt = table,
@@ -228,15 +266,20 @@ static int main_run(const struct opts *o, const struct cli *v, struct err *e)
     static int (*const fn[])(const struct cli *, const char *, struct err *) = {inspect_one,
                                                                                 verify_one};
     if (o->verb < 0) {
-        err_set(e, ERR_USAGE, WEFT_PREFIX "convert needs a verb: inspect or verify");
+        err_set(e, ERR_USAGE,
+                WEFT_PREFIX "convert needs a verb: inspect, verify, import or export");
         return err_hint(e, WEFT_PREFIX "convert -h shows how it is used");
+    }
+    log_set_level(v->common.quiet ? LOG_WARN : v->common.verbose ? LOG_DEBUG : LOG_INFO);
+    if (o->verb >= 2) {
+        opts_warn_unused(o, NULL, NULL);
+        return o->verb == 2 ? cmd_import(o, v, e) : cmd_export(o, v, e);
     }
     if (!o->nfile) {
         err_set(e, ERR_USAGE, "%s needs a checkpoint", o->verb ? "verify" : "inspect");
         return err_hint(e, "name a folder such as run/iter_0000100, or the folder that holds it");
     }
     opts_warn_unused(o, NULL, NULL);
-    log_set_level(v->common.quiet ? LOG_WARN : v->common.verbose ? LOG_DEBUG : LOG_INFO);
     int first = 0;
     for (size_t i = 0; i < o->nfile; i++) {
         int code = each(v, o->file[i], o->verb == 0, fn[o->verb]);

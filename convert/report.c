@@ -8,6 +8,8 @@
 
 #include "base/format/json.h"
 #include "base/core/mem.h"
+#include "base/io/path.h"
+#include "train/spec/hf.h"
 #include "train/spec/param.h"
 
 enum { EXTRA_SHOWN = 10 }; /* names of tensors in one message */
@@ -28,6 +30,17 @@ static void add_count(struct buf *b, uint64_t v)
     }
 }
 
+static uint64_t count_parameters(const struct ckpt *c)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < ckpt_tensors(c); i++) {
+        const struct ckpt_tensor *t = ckpt_tensor_at(c, i);
+        if (!strcmp(t->group, CKPT_PARAM))
+            sum += (uint64_t)(t->size[0] * t->size[1]);
+    }
+    return sum;
+}
+
 static uint64_t total_bytes(const struct ckpt *c)
 {
     uint64_t sum = 0;
@@ -38,7 +51,7 @@ static uint64_t total_bytes(const struct ckpt *c)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static void add_model(struct buf *b, const struct spec *s)
+static void add_model(struct buf *b, const struct ckpt *c, const struct spec *s)
 {
     static const char *const acts[] = {"GELU (tanh)", "GELU (erf)", "SwiGLU"};
     buf_addf(b, "model       %lld layers of %lld, %lld heads", (long long)s->layers,
@@ -46,7 +59,7 @@ static void add_model(struct buf *b, const struct spec *s)
     if (s->kv_heads != s->heads)
         buf_addf(b, " in %lld groups", (long long)s->kv_heads);
     buf_addf(b, " of %lld, MLP %lld, ", (long long)s->head_dim, (long long)s->ffn);
-    add_count(b, (uint64_t)spec_parameters(s));
+    add_count(b, count_parameters(c));
     buf_addf(b, " parameters\n            %s, %s, %s positions up to %lld, %s, head %s\n",
              s->norm == SPEC_RMSNORM ? "RMSNorm" : "LayerNorm", acts[s->act],
              s->position == SPEC_ROPE ? "rotary" : "learned", (long long)s->max_positions,
@@ -121,7 +134,7 @@ int report_text(const struct ckpt *c, bool tensors, struct buf *out, struct err 
     buf_addf(out, "%s\niteration   %lld, ", ckpt_path(c), (long long)m->iteration);
     add_count(out, (uint64_t)m->consumed_samples);
     buf_addf(out, " samples consumed; written by weft %s\n", m->weft);
-    add_model(out, &s);
+    add_model(out, c, &s);
     add_tokenizer(out, m);
     add_pairs(out, "kernels", m->kernels, m->nkernels);
     add_pairs(out, "state", m->state, m->nstate);
@@ -164,7 +177,7 @@ static void json_pairs(struct buf *b, const char *key, const struct ckpt_pair *p
     buf_addc(b, '}');
 }
 
-static void json_meta(struct buf *b, const struct ckpt *c, const struct spec *s)
+static void json_meta(struct buf *b, const struct ckpt *c)
 {
     const struct ckpt_meta *m = ckpt_meta(c);
     json_text(b, "path", ckpt_path(c));
@@ -172,7 +185,7 @@ static void json_meta(struct buf *b, const struct ckpt *c, const struct spec *s)
              (long long)m->consumed_samples);
     json_text(b, "weft", m->weft);
     buf_addf(b, ",\"model\":%s,\"parameters\":%lld,\"tokenizer\":{", m->model,
-             (long long)spec_parameters(s));
+             (long long)count_parameters(c));
     json_text(b, "type", m->tokenizer_type);
     buf_addc(b, ',');
     json_text(b, "digest", m->tokenizer_digest);
@@ -226,7 +239,7 @@ int report_json(const struct ckpt *c, bool tensors, struct buf *out, struct err 
     if (code)
         return code;
     buf_addc(out, '{');
-    json_meta(out, c, &s);
+    json_meta(out, c);
     json_files(out, c);
     if (tensors)
         json_tensors(out, c);
@@ -240,16 +253,16 @@ int report_json(const struct ckpt *c, bool tensors, struct buf *out, struct err 
 static const char *const model_groups[] = {CKPT_PARAM, CKPT_EXP_AVG, CKPT_EXP_AVG_SQ};
 enum { MODEL_GROUPS = sizeof(model_groups) / sizeof(model_groups[0]) };
 
-static int check_source(const struct ckpt *c, const char *group, const struct param_source *s,
+static int check_tensor(const struct ckpt *c, const char *group, const struct hf_global *want,
                         struct err *e)
 {
-    const struct ckpt_tensor *t = ckpt_find(c, group, s->name);
+    const struct ckpt_tensor *t = ckpt_find(c, group, want->name);
     if (!t)
         return err_set(e, ERR_INTEGRITY, "%s: has no %s '%s', which its model needs", ckpt_path(c),
-                       group, s->name);
-    if (t->rank != s->rank || t->size[0] != s->size[0] || t->size[1] != s->size[1])
+                       group, want->name);
+    if (t->rank != want->rank || t->size[0] != want->size[0] || t->size[1] != want->size[1])
         return err_set(e, ERR_INTEGRITY, "%s: %s '%s' has another shape than its model needs",
-                       ckpt_path(c), group, s->name);
+                       ckpt_path(c), group, want->name);
     return 0;
 }
 
@@ -261,15 +274,14 @@ static bool has_group(const struct ckpt *c, const char *group)
     return has;
 }
 
-static int check_group(const struct ckpt *c, const char *group, const struct params *p,
+static int check_group(const struct ckpt *c, const char *group, const struct hf_map *m,
                        struct err *e)
 {
     int code = 0;
     if (strcmp(group, CKPT_PARAM) && !has_group(c, group))
         return 0; /* weights alone */
-    for (int i = 0; !code && i < p->n; i++)
-        for (int k = 0; !code && k < p->at[i].sources; k++)
-            code = check_source(c, group, &p->at[i].source[k], e);
+    for (size_t i = 0; !code && i < m->globals; i++)
+        code = check_tensor(c, group, &m->global[i], e);
     return code;
 }
 
@@ -279,15 +291,12 @@ static int text_order(const void *a, const void *b)
 }
 
 /* Tensors that the model does not have, as " GROUP 'NAME'", comma between; how many there are. */
-static size_t find_extra(const struct ckpt *c, const struct params *p, struct buf *out)
+static size_t find_extra(const struct ckpt *c, const struct hf_map *m, struct buf *out)
 {
-    size_t n = 0, extra = 0;
-    const char **names = NULL;
-    for (int i = 0; i < p->n; i++)
-        for (int k = 0; k < p->at[i].sources; k++) {
-            names = mem_grow(names, n + 1, sizeof(*names));
-            names[n++] = p->at[i].source[k].name;
-        }
+    size_t n = m->globals, extra = 0;
+    const char **names = mem_new(n + 1, sizeof(*names));
+    for (size_t i = 0; i < n; i++)
+        names[i] = m->global[i].name;
     if (n)
         qsort(names, n, sizeof(*names), text_order);
     for (size_t i = 0; i < ckpt_tensors(c); i++) {
@@ -306,16 +315,50 @@ static size_t find_extra(const struct ckpt *c, const struct params *p, struct bu
     return extra;
 }
 
-static int model_of(const struct ckpt *c, struct params *ret, struct err *e)
+/* The tensors of a model that train runs, by its parameter table. */
+static int by_params(const struct spec *s, struct hf_map *ret, struct err *e)
+{
+    struct params p;
+    int code = params_build(&p, s, (struct mesh){1, 1, 1}, 0, e);
+    if (code)
+        return code;
+    for (int i = 0; i < p.n; i++)
+        for (int k = 0; k < p.at[i].sources; k++) {
+            const struct param_source *t = &p.at[i].source[k];
+            ret->global = mem_grow(ret->global, ret->globals + 1, sizeof(*ret->global));
+            ret->global[ret->globals++] = (struct hf_global){
+                arena_strdup(&ret->arena, t->name), t->rank, {t->size[0], t->size[1]}};
+        }
+    params_finish(&p);
+    return 0;
+}
+
+/* The tensors of a model of another family, by the config.json in the checkpoint. */
+static int by_config(const struct ckpt *c, struct hf_map *ret, struct err *e)
+{
+    static const struct hf_ignore all = {.all = true};
+    struct hf_model m;
+    char *path = path_join(ckpt_path(c), "config.json");
+    int code = hf_config_open(path, &all, &m, e);
+    if (!code)
+        hf_map_build(ret, &m, HF_EXPERTS_SINGLE);
+    free(path);
+    return code;
+}
+
+static int model_of(const struct ckpt *c, struct hf_map *ret, struct err *e)
 {
     struct spec s;
     int code = read_spec(c, &s, e);
-    return code ? code : params_build(ret, &s, (struct mesh){1, 1, 1}, 0, e);
+    *ret = (struct hf_map){0};
+    if (code)
+        return code;
+    return s.features ? by_config(c, ret, e) : by_params(&s, ret, e);
 }
 
 int report_check_model(const struct ckpt *c, struct err *e)
 {
-    struct params p;
+    struct hf_map p;
     struct buf extra = {0};
     int code = model_of(c, &p, e);
     if (code)
@@ -326,13 +369,13 @@ int report_check_model(const struct ckpt *c, struct err *e)
         code = err_set(e, ERR_INTEGRITY, "%s: its model does not have %s", ckpt_path(c),
                        buf_str(&extra));
     buf_finish(&extra);
-    params_finish(&p);
+    hf_map_finish(&p);
     return code;
 }
 
 static int add_extra(const struct ckpt *c, struct buf *out, struct err *e)
 {
-    struct params p;
+    struct hf_map p;
     struct buf extra = {0};
     int code = model_of(c, &p, e);
     if (code)
@@ -340,7 +383,7 @@ static int add_extra(const struct ckpt *c, struct buf *out, struct err *e)
     if (find_extra(c, &p, &extra))
         buf_addf(out, "extra       %s, which the model does not have\n", buf_str(&extra));
     buf_finish(&extra);
-    params_finish(&p);
+    hf_map_finish(&p);
     return 0;
 }
 

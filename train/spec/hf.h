@@ -55,6 +55,7 @@ struct hf_model {
 struct hf_ignore {
     const char *const *key;
     size_t n;
+    bool all; /* any: of a model that was imported, when its keys were judged */
 };
 
 /*

@@ -199,7 +199,7 @@ static bool is_only(const struct json *v, const char *only)
 
 static bool is_ignored(const struct hf_ignore *ignore, const char *key)
 {
-    bool found = false;
+    bool found = ignore && ignore->all;
     for (size_t i = 0; ignore && i < ignore->n; i++)
         found |= !strcmp(key, ignore->key[i]);
     return found;

@@ -99,6 +99,7 @@ struct hf_row {
     {down, G "mlp.experts.{e}.down.weight", D_HIDDEN, D_EXPERT_FFN, SPARSE_ONE, ROWS}
 #define ROUTER(name, when) {name, G "mlp.router.weight", D_EXPERTS, D_HIDDEN, when, ROWS}
 #define EXPERT LAYER "mlp.experts.{e}."
+#define MIX LAYER "block_sparse_moe.experts.{e}."
 #define QWEN_EXPERTS                                                                              \
     ROUTER(LAYER "mlp.gate.weight", SPARSE), FUSED,                                               \
     SINGLE(EXPERT "gate_proj.weight", EXPERT "up_proj.weight", EXPERT "down_proj.weight")
@@ -111,9 +112,9 @@ static const struct hf_row mixtral_rows[] = {
     EMBED("model.embed_tokens.weight"), ATTENTION,
     ROUTER(LAYER "block_sparse_moe.gate.weight", SPARSE_ONE),
     ROUTER(LAYER "mlp.gate.weight", SPARSE_FUSED), FUSED,
-    SINGLE(LAYER "block_sparse_moe.experts.{e}.w1.weight",
-           LAYER "block_sparse_moe.experts.{e}.w3.weight",
-           LAYER "block_sparse_moe.experts.{e}.w2.weight"),
+    {MIX "w1.weight", G "mlp.experts.{e}.gate.weight", D_EXPERT_FFN, D_HIDDEN, SPARSE_ONE, ROWS},
+    {MIX "w2.weight", G "mlp.experts.{e}.down.weight", D_HIDDEN, D_EXPERT_FFN, SPARSE_ONE, ROWS},
+    {MIX "w3.weight", G "mlp.experts.{e}.up.weight", D_EXPERT_FFN, D_HIDDEN, SPARSE_ONE, ROWS},
     NORMS, END_OF_MODEL,
 };
 
@@ -415,28 +416,30 @@ static void add_global(struct build *b, const struct hf_row *r, int64_t layer, i
                            .size = {dim_of(b->model, r->rows), dim_of(b->model, r->cols)}};
 }
 
-/* Rows with one foreign name, for one layer. */
-static void add_rows(struct build *b, const struct hf_row *r, size_t n, int64_t layer)
+/* Rows with one foreign name, for one layer and one expert, or all where one tensor has them. */
+static void add_rows(struct build *b, const struct hf_row *r, size_t n, int64_t layer,
+                     int64_t expert)
 {
-    bool per_expert = strstr(r->global, "{e}") != NULL, one = r->lie == STACK3;
-    int64_t times = per_expert ? b->model->experts : 1, at = 0;
-    for (int64_t e = 0; e < times; e++) {
-        if (!one || e == 0) {
-            add_tensor(b, r, layer, e);
-            at = 0;
-        }
+    bool all = r->lie == STACK3;
+    int64_t experts = b->model->experts, at = 0;
+    add_tensor(b, r, layer, expert);
+    for (int64_t e = all ? 0 : expert; e < (all ? experts : expert + 1); e++)
         for (size_t i = 0; i < n; i++) {
             add_global(b, &r[i], layer, e);
             add_links(b, &r[i], n, &at);
         }
-    }
-    if (one)
-        b->map->tensor[b->map->tensors - 1].size[1] = at / b->model->experts;
+    if (all)
+        b->map->tensor[b->map->tensors - 1].size[1] = at / experts;
 }
 
 static bool is_layered(const struct hf_row *r)
 {
     return strstr(r->foreign, "{l}") != NULL;
+}
+
+static bool is_per_expert(const struct hf_row *r)
+{
+    return strstr(r->foreign, "{e}") != NULL;
 }
 
 /* How many rows from i on have its foreign name. */
@@ -446,6 +449,27 @@ static size_t same_name(const struct hf_names *f, size_t i)
     while (j < f->rows && !strcmp(f->row[j].foreign, f->row[i].foreign))
         j++;
     return j - i;
+}
+
+/* The rows [i, end) for one layer. */
+static void add_layer(struct build *b, const struct hf_names *f, size_t i, size_t end,
+                      int64_t layer)
+{
+    for (size_t n; i < end; i += n) {
+        const struct hf_row *r = &f->row[i];
+        n = same_name(f, i);
+        if (is_per_expert(r)) /* all tensors of an expert, then those of the next */
+            while (i + n < end && is_per_expert(&r[n]))
+                n++;
+        if (!row_holds(b, r->when, layer))
+            continue;
+        if (!is_per_expert(r))
+            add_rows(b, r, n, layer, 0);
+        else
+            for (int64_t e = 0; e < b->model->experts; e++)
+                for (size_t k = 0; k < n; k++)
+                    add_rows(b, &r[k], 1, layer, e);
+    }
 }
 
 void hf_map_build(struct hf_map *ret, const struct hf_model *m, enum hf_experts experts)
@@ -458,11 +482,7 @@ void hf_map_build(struct hf_map *ret, const struct hf_model *m, enum hf_experts 
         for (end = i; end < f->rows && is_layered(&f->row[end]) == is_layered(&f->row[i]);)
             end++;
         for (int64_t layer = 0; layer < layers; layer++)
-            for (size_t k = i, n; k < end; k += n) {
-                n = same_name(f, k);
-                if (row_holds(&b, f->row[k].when, layer))
-                    add_rows(&b, &f->row[k], n, layer);
-            }
+            add_layer(&b, f, i, end, layer);
     }
 }
 

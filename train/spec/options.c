@@ -131,7 +131,7 @@ static int check_agreement(const struct spec_flags *f, const struct spec *s, str
 
 static int from_file(const struct spec_flags *f, int64_t vocab, struct spec *s, struct err *e)
 {
-    struct hf_ignore ignore = {f->ignored_keys.item, f->ignored_keys.n};
+    struct hf_ignore ignore = {f->ignored_keys.item, f->ignored_keys.n, false};
     struct hf_model m;
     char *path = file_is_dir(f->hf_config) ? path_join(f->hf_config, "config.json")
                                            : mem_strdup(f->hf_config);

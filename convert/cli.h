@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CONVERT_CLI_H
+#define CONVERT_CLI_H
+
+/* The options of convert, and its verbs that write. */
+
+#include "base/cli/opt.h"
+#include "base/core/buf.h"
+#include "base/core/err.h"
+
+struct cli {
+    struct opt_common common;
+    bool json, tensors;
+    bool dry_run, overwrite;
+    int64_t threads, shard_size, file_size;
+    const char *like;
+    int dtype; /* CLI_DTYPES */
+    struct opt_list ignored_keys;
+};
+
+#define CLI_DTYPES "auto|float32|float16|bfloat16"
+
+/* A folder of Hugging Face as a checkpoint, and back. */
+int cmd_import(const struct opts *o, const struct cli *v, struct err *e);
+int cmd_export(const struct opts *o, const struct cli *v, struct err *e);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "convert/vocabulary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/format/json.h"
+#include "base/io/file.h"
+#include "base/io/path.h"
+#include "tok/edit/recipe.h"
+
+enum { NO_DROPOUT = -1 };
+
+void vocabulary_of_folder(const char *folder, struct tokenizer **ret)
+{
+    static const char *const file[] = {"tokenizer.json", "tokenizer.model", "vocab.json"};
+    struct tok_options o = {.path = folder};
+    struct err e;
+    bool some = false;
+    *ret = NULL;
+    for (size_t i = 0; i < sizeof(file) / sizeof(file[0]); i++) {
+        char *path = path_join(folder, file[i]);
+        some |= file_exists(path);
+        free(path);
+    }
+    if (some && tok_open(&o, ret, &e)) {
+        *ret = NULL;
+        log_warn("the tokenizer is copied, but cannot be opened: %s", e.msg);
+    }
+}
+
+int vocabulary_of_ckpt(const struct ckpt *c, struct tokenizer **ret, struct err *e)
+{
+    static const char *const copy[] = {"tokenizer.model", "vocab.json", "tokenizer.json"};
+    const char *type = ckpt_meta(c)->tokenizer_type;
+    struct tok_options o = {.type = TOK_SENTENCEPIECE};
+    int code = 0;
+    *ret = NULL;
+    while (type && o.type < TOK_NULL && strcmp(type, tok_type_name(o.type)))
+        o.type++;
+    if (!type || o.type == TOK_NULL)
+        return 0;
+    char *json = path_join(ckpt_path(c), copy[2]);
+    bool hf = !strcmp(type, "HuggingFaceTokenizer") && file_exists(json);
+    free(json);
+    for (size_t i = hf ? 2 : 0; !code && !*ret && i < sizeof(copy) / sizeof(copy[0]); i++) {
+        char *path = path_join(ckpt_path(c), copy[i]);
+        o.path = path;
+        if (file_exists(path))
+            code = tok_open(&o, ret, e);
+        free(path);
+    }
+    return code;
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+static int write_json(const struct tokenizer *t, const char *path, struct err *e)
+{
+    const struct tok_info *info = tok_info(t);
+    const struct tok_options o = {
+        .path = info->path, .type = info->type, .dropout = NO_DROPOUT, .no_template = true};
+    struct recipe r;
+    struct recipe_file f[2];
+    size_t n = 0;
+    int code = recipe_read(&r, t, &o, e);
+    if (code)
+        return code;
+    code = recipe_to(&r, RECIPE_HF, e);
+    if (!code)
+        code = recipe_files(&r, RECIPE_HF, path, f, &n, e);
+    if (!code)
+        code = file_replace(path, f[0].content.data, f[0].content.len, e);
+    recipe_files_finish(f, n);
+    recipe_finish(&r);
+    return code;
+}
+
+static void put_token(struct buf *b, const struct tokenizer *t, const char *key, int64_t id)
+{
+    size_t n = 0;
+    const char *piece = id >= 0 ? tok_piece(t, id, &n) : NULL;
+    if (!piece || !n)
+        return;
+    buf_adds(b, b->data[b->len - 1] == '{' ? "\n  " : ",\n  ");
+    jsonw_key(b, key);
+    buf_addc(b, ' ');
+    jsonw_string(b, piece, n);
+}
+
+static void put_tokens(struct buf *b, const struct tokenizer *t)
+{
+    const struct tok_info *i = tok_info(t);
+    buf_reset(b);
+    buf_addc(b, '{');
+    put_token(b, t, "bos_token", i->bos);
+    put_token(b, t, "eos_token", i->eod >= 0 ? i->eod : i->eos);
+    put_token(b, t, "pad_token", i->pad);
+    put_token(b, t, "unk_token", i->unk);
+}
+
+static int write_if_missing(const char *folder, const char *name, const struct buf *b,
+                            struct err *e)
+{
+    char *path = path_join(folder, name);
+    int code = file_exists(path) ? 0 : file_replace(path, b->data, b->len, e);
+    free(path);
+    return code;
+}
+
+static int write_companions(const struct tokenizer *t, const char *folder, int64_t positions,
+                            struct err *e)
+{
+    struct buf b = {0};
+    put_tokens(&b, t);
+    buf_adds(&b, "\n}\n");
+    int code = write_if_missing(folder, "special_tokens_map.json", &b, e);
+    put_tokens(&b, t);
+    buf_addf(&b,
+             "%s\n  \"clean_up_tokenization_spaces\": false,\n  \"model_max_length\": %lld,\n"
+             "  \"tokenizer_class\": \"PreTrainedTokenizerFast\"\n}\n",
+             b.data[b.len - 1] == '{' ? "" : ",", (long long)positions);
+    if (!code)
+        code = write_if_missing(folder, "tokenizer_config.json", &b, e);
+    buf_finish(&b);
+    return code;
+}
+
+/* ---- the self-test ------------------------------------------------------------------------- */
+
+struct trial {
+    const struct tokenizer *t;
+    struct tok_work *w;
+    struct tok_ids ids;
+    struct buf text;
+};
+
+static int encode(struct trial *x, const char *text, size_t n, struct err *e)
+{
+    x->ids.n = 0;
+    buf_reset(&x->text);
+    int code = tok_encode(x->t, x->w, text, n, &x->ids, e);
+    return code ? code : tok_decode(x->t, x->w, x->ids.id, x->ids.n, &x->text, e);
+}
+
+static bool same_pieces(const struct trial *a, const struct trial *b)
+{
+    bool same = a->ids.n == b->ids.n;
+    for (size_t i = 0; same && i < a->ids.n; i++) {
+        size_t n = 0, m = 0;
+        const char *p = tok_piece(a->t, a->ids.id[i], &n), *q = tok_piece(b->t, b->ids.id[i], &m);
+        same = n == m && !memcmp(p, q, n);
+    }
+    return same;
+}
+
+static const char *verdict(bool pass)
+{
+    return pass ? "pass" : "FAIL";
+}
+
+/* One text through both: ids, pieces, and whether the exported one gives the text back. */
+static int try_text(struct trial *a, struct trial *b, const char *what, const struct buf *text,
+                    struct buf *report, struct err *e)
+{
+    int code = encode(a, text->data, text->len, e);
+    if (!code)
+        code = encode(b, text->data, text->len, e);
+    if (code)
+        return code;
+    bool ids = a->ids.n == b->ids.n && !memcmp(a->ids.id, b->ids.id, a->ids.n * sizeof(*a->ids.id));
+    bool whole = b->text.len == text->len && !memcmp(b->text.data, text->data, text->len);
+    bool alike = b->text.len == a->text.len && !memcmp(b->text.data, a->text.data, a->text.len);
+    buf_addf(report, "tokenizer   %-14s %3zu ids: pieces %s, ids %s, text %s\n", what, b->ids.n,
+             verdict(same_pieces(a, b)), verdict(ids),
+             whole   ? "given back"
+             : alike ? "as the source gives it"
+                     : "FAIL");
+    if (ids)
+        return 0;
+    return err_set(e, ERR_INTEGRITY, "the exported tokenizer gives other ids for %s", what);
+}
+
+static void add_specials(const struct tokenizer *t, struct buf *b)
+{
+    const struct tok_info *i = tok_info(t);
+    const int64_t id[] = {i->bos, i->eos, i->pad, i->unk, i->eod};
+    for (size_t k = 0; k < sizeof(id) / sizeof(id[0]); k++) {
+        size_t n = 0;
+        const char *p = id[k] >= 0 ? tok_piece(t, id[k], &n) : NULL;
+        if (p)
+            buf_add(b, p, n);
+    }
+}
+
+static int self_test(const struct tokenizer *from, const struct tokenizer *to, struct buf *report,
+                     struct err *e)
+{
+    static const char *const name[] = {"Japanese", "specials", "newlines", "spaces"};
+    static const char *const run[] = {NULL, NULL, "a\nb\n\nc\n\n\nd\n\n\n\ne", "a b  c   d    e"};
+    static const char japanese[] = "\u543e\u8f29\u306f\u732b\u3067\u3042\u308b\u3002";
+    struct trial a = {.t = from, .w = tok_work_create(from)};
+    struct trial b = {.t = to, .w = tok_work_create(to)};
+    int code = 0;
+    for (size_t i = 0; !code && i < 4; i++) {
+        struct buf text = {0};
+        buf_adds(&text, i == 0 ? japanese : run[i] ? run[i] : "");
+        if (i == 1)
+            add_specials(from, &text);
+        buf_str(&text);
+        code = try_text(&a, &b, name[i], &text, report, e);
+        buf_finish(&text);
+    }
+    tok_work_destroy(a.w);
+    tok_work_destroy(b.w);
+    tok_ids_finish(&a.ids);
+    tok_ids_finish(&b.ids);
+    buf_finish(&a.text);
+    buf_finish(&b.text);
+    return code;
+}
+
+int vocabulary_export(const struct tokenizer *t, const char *folder, int64_t positions,
+                      struct buf *report, struct err *e)
+{
+    struct tokenizer *from = NULL, *to = NULL;
+    char *path = path_join(folder, "tokenizer.json");
+    const struct tok_info *info = tok_info(t);
+    struct tok_options a = {.path = info->path, .type = info->type, .no_template = true};
+    struct tok_options b = {.path = path, .no_template = true};
+    int code = file_exists(path) ? 0 : write_json(t, path, e);
+    if (!code)
+        code = write_companions(t, folder, positions, e);
+    if (!code)
+        code = tok_open(&a, &from, e);
+    if (!code)
+        code = tok_open(&b, &to, e);
+    if (!code)
+        code = self_test(from, to, report, e);
+    tok_close(from);
+    tok_close(to);
+    free(path);
+    return code;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* convert import, convert export. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/cli/progress.h"
+#include "base/cli/stdout.h"
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/core/program.h"
+#include "base/io/path.h"
+#include "convert/cli.h"
+#include "convert/vocabulary.h"
+#include "train/hf/hf_export.h"
+#include "train/hf/hf_import.h"
+
+/* 1,234,567 */
+static void add_number(struct buf *b, uint64_t v)
+{
+    if (v >= 1000) {
+        add_number(b, v / 1000);
+        buf_addf(b, ",%03d", (int)(v % 1000));
+    } else {
+        buf_addf(b, "%d", (int)v);
+    }
+}
+
+static void add_bytes(struct buf *b, const char *what, uint64_t n)
+{
+    buf_addf(b, "%-11s ", what);
+    add_number(b, n);
+    buf_adds(b, " bytes\n");
+}
+
+static int print_out(const struct buf *b, struct err *e)
+{
+    fwrite(b->data, 1, b->len, stdout);
+    return stdout_finish(e);
+}
+
+static int two_names(const struct opts *o, const char *verb, struct err *e)
+{
+    if (o->nfile == 2)
+        return 0;
+    err_set(e, ERR_USAGE,
+            WEFT_PREFIX "convert %s takes a source and a target, %zu names were given", verb,
+            o->nfile);
+    return err_hint(e, WEFT_PREFIX "convert %s SRC DST", verb);
+}
+
+/* The folder that is there, of a path that may not be. */
+static char *existing_parent(const char *path)
+{
+    char *at = mem_strdup(path);
+    while (!file_exists(at)) {
+        char *up = path_dir(at);
+        free(at);
+        at = up;
+    }
+    return at;
+}
+
+/* What a conversion will take, and what there is. */
+static void add_needs(struct buf *b, const char *dst, uint64_t bytes)
+{
+    struct statvfs fs;
+    char *at = existing_parent(dst);
+    add_bytes(b, "to write", bytes);
+    add_bytes(b, "memory", COPY_MEMORY);
+    if (!statvfs(at, &fs)) {
+        uint64_t left = (uint64_t)fs.f_bavail * fs.f_frsize;
+        add_bytes(b, "disk free", left);
+        if (left < bytes)
+            buf_addf(b, "            %s has too little left\n", at);
+    }
+    free(at);
+}
+
+static void say_progress(void *arg, uint64_t done)
+{
+    progress_update(arg, done, NULL);
+}
+
+static struct copy_options copy_with(const struct cli *v, struct progress *p, const char *what,
+                                     uint64_t bytes)
+{
+    progress_init(p, what, "MB", 1e6, bytes, v->common.quiet);
+    return (struct copy_options){.threads = (int)v->threads, .progress = say_progress, .arg = p};
+}
+
+static void say_done(const char *dst, uint64_t bytes, double seconds)
+{
+    struct buf b = {0};
+    add_number(&b, bytes);
+    log_info("%s: %s bytes of tensors in %.1f s, %.2f GB/s", dst, buf_str(&b), seconds,
+             (double)bytes / 1e9 / (seconds > 1e-9 ? seconds : 1e-9));
+    buf_finish(&b);
+}
+
+/* ---- import -------------------------------------------------------------------------------- */
+
+static void add_ignored(struct buf *b, const struct hf_folder *f, const struct cli *v)
+{
+    for (size_t i = 0; i < f->npassed; i++)
+        buf_addf(b, "ignored     %s: %s\n", f->passed[i].at.entry->name, f->passed[i].why);
+    for (size_t i = 0; i < v->ignored_keys.n; i++)
+        buf_addf(b, "ignored     the key \"%s\" of config.json\n", v->ignored_keys.item[i]);
+}
+
+static void add_features(struct buf *b, const struct hf_folder *f)
+{
+    struct err e;
+    if (spec_can_run(&f->model.spec, f->path, &e))
+        buf_addf(b, "note        %s\n", e.msg);
+}
+
+static int import_plan(const struct hf_folder *f, const char *dst, const struct cli *v,
+                       struct err *e)
+{
+    struct buf b = {0};
+    buf_addf(&b, "%s: %s, %zu tensors in %zu files, as %zu tensors of %s/iter_0000000\n", f->path,
+             hf_family_architecture(f->model.family), f->map.tensors, f->shards, f->map.globals,
+             dst);
+    add_features(&b, f);
+    add_ignored(&b, f, v);
+    add_needs(&b, dst, f->bytes);
+    int code = print_out(&b, e);
+    buf_finish(&b);
+    return code;
+}
+
+static int import_target(const char *dst, const struct cli *v, struct err *e)
+{
+    int64_t *list = NULL;
+    size_t n = 0;
+    if (!file_exists(dst))
+        return 0;
+    if (!file_is_dir(dst))
+        return err_set(e, ERR_USAGE, "%s: exists and is not a folder", dst);
+    int code = ckpt_list(dst, &list, &n, e);
+    bool others = n > 1 || (n && list[0] != 0);
+    free(list);
+    if (code)
+        return code;
+    if (others)
+        return err_set(e, ERR_USAGE, "%s: holds checkpoints of a run, name another folder", dst);
+    if (n && !v->overwrite) {
+        err_set(e, ERR_USAGE, "%s/iter_0000000: exists", dst);
+        return err_hint(e, "--overwrite replaces it");
+    }
+    return 0;
+}
+
+static int import_run(const struct hf_folder *f, const char *dst, const struct cli *v,
+                      struct err *e)
+{
+    struct progress p;
+    struct tokenizer *t;
+    vocabulary_of_folder(f->path, &t);
+    const struct tok_info *info = t ? tok_info(t) : NULL;
+    struct hf_import_options o = {
+        .tokenizer_type = info ? info->type_name : NULL,
+        .tokenizer_digest = info ? info->digest : NULL,
+        .tokenizer_vocab = info ? info->vocab_size : 0,
+        .eod = info ? info->eod : -1,
+        .file_size = (uint64_t)v->file_size,
+        .copy = copy_with(v, &p, "convert import", f->bytes),
+    };
+    double begun = clock_seconds();
+    int code = hf_import(f, dst, &o, e);
+    progress_finish(&p);
+    tok_close(t);
+    if (!code)
+        say_done(dst, f->bytes, clock_seconds() - begun);
+    return code;
+}
+
+int cmd_import(const struct opts *o, const struct cli *v, struct err *e)
+{
+    const struct hf_ignore ignore = {v->ignored_keys.item, v->ignored_keys.n, false};
+    struct hf_folder *f = NULL;
+    int code = two_names(o, "import", e);
+    if (!code && !file_is_dir(o->file[0]))
+        code = err_set(e, ERR_IO, "%s: there is no such folder", o->file[0]);
+    if (!code)
+        code = import_target(o->file[1], v, e);
+    if (!code)
+        code = hf_folder_open(o->file[0], &ignore, &f, e);
+    if (code)
+        return code;
+    if (v->dry_run) {
+        code = import_plan(f, o->file[1], v, e);
+    } else {
+        struct buf b = {0};
+        add_ignored(&b, f, v);
+        add_features(&b, f);
+        code = import_run(f, o->file[1], v, e);
+        if (!code)
+            code = print_out(&b, e);
+        buf_finish(&b);
+    }
+    hf_folder_close(f);
+    return code;
+}
+
+/* ---- export -------------------------------------------------------------------------------- */
+
+struct exporting {
+    const struct hf_export *plan;
+    struct tokenizer *tokenizer; /* NULL: none */
+    struct buf report;
+};
+
+static int add_vocabulary(void *arg, const char *folder, struct err *e)
+{
+    struct exporting *x = arg;
+    if (!x->tokenizer)
+        return 0;
+    return vocabulary_export(x->tokenizer, folder, x->plan->model.spec.max_positions, &x->report,
+                             e);
+}
+
+static int export_plan(const struct hf_export *x, const char *dst, struct err *e)
+{
+    struct buf b = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < x->files; i++)
+        n += x->file[i].n;
+    buf_addf(&b, "%s: %s, %zu tensors in %zu files of %s\n", ckpt_path(x->ckpt),
+             hf_family_architecture(x->model.family), n, x->files, dst);
+    for (size_t i = 0; i < x->files; i++)
+        add_bytes(&b, x->file[i].name, x->file[i].bytes);
+    for (size_t i = 0; i < ckpt_tensors(x->ckpt); i++) {
+        const struct ckpt_tensor *t = ckpt_tensor_at(x->ckpt, i);
+        const char *before = i ? ckpt_tensor_at(x->ckpt, i - 1)->group : "";
+        if (strcmp(t->group, CKPT_PARAM) && strcmp(t->group, before))
+            buf_addf(&b, "ignored     the group %s of the optimizer\n", t->group);
+    }
+    add_needs(&b, dst, x->bytes);
+    int code = print_out(&b, e);
+    buf_finish(&b);
+    return code;
+}
+
+/* A checkpoint, or the newest of a folder of them. */
+static int open_source(const char *path, struct ckpt **ret, struct err *e)
+{
+    char *manifest = path_join(path, "manifest.json");
+    bool one = file_exists(manifest);
+    free(manifest);
+    if (one)
+        return ckpt_open(path, ret, e);
+    struct ckpt_skips skips = {0};
+    int code = ckpt_open_newest(path, ret, &skips, e);
+    for (size_t i = 0; i < skips.n; i++)
+        log_warn("%s is passed over: %s", skips.at[i].path, skips.at[i].why.msg);
+    ckpt_skips_finish(&skips);
+    if (!code && !*ret)
+        code = err_set(e, ERR_IO, "%s holds no checkpoint", path);
+    return code;
+}
+
+static int export_run(const struct hf_export *x, const char *dst, struct hf_export_options *o,
+                      const struct cli *v, struct exporting *further, struct err *e)
+{
+    struct progress p;
+    o->copy = copy_with(v, &p, "convert export", x->bytes);
+    o->further = add_vocabulary;
+    o->arg = further;
+    double begun = clock_seconds();
+    int code = hf_export_run(x, dst, o, e);
+    progress_finish(&p);
+    if (!code) {
+        say_done(dst, x->bytes, clock_seconds() - begun);
+        code = print_out(&further->report, e);
+    }
+    return code;
+}
+
+static int export_opened(struct ckpt *c, const char *dst, const struct cli *v, struct err *e)
+{
+    static const int dtypes[] = {-1, DTYPE_F32, DTYPE_F16, DTYPE_BF16};
+    struct hf_export plan;
+    struct exporting x = {.plan = &plan};
+    int code = vocabulary_of_ckpt(c, &x.tokenizer, e);
+    if (code)
+        return code;
+    const struct tok_info *t = x.tokenizer ? tok_info(x.tokenizer) : NULL;
+    struct hf_export_options o = {.like = v->like,
+                                  .shard_size = (uint64_t)v->shard_size,
+                                  .dtype = dtypes[v->dtype],
+                                  .overwrite = v->overwrite,
+                                  .ids = {-1, ckpt_meta(c)->eod, -1}};
+    if (t)
+        o.ids = (struct hf_ids){t->bos, t->eod >= 0 ? t->eod : t->eos, t->pad};
+    code = hf_export_plan(&plan, c, &o, e);
+    if (!code) {
+        code = v->dry_run ? export_plan(&plan, dst, e) : export_run(&plan, dst, &o, v, &x, e);
+        hf_export_finish(&plan);
+    }
+    buf_finish(&x.report);
+    tok_close(x.tokenizer);
+    return code;
+}
+
+int cmd_export(const struct opts *o, const struct cli *v, struct err *e)
+{
+    struct ckpt *c = NULL;
+    struct hf_export_options rule = {.overwrite = v->overwrite};
+    int code = two_names(o, "export", e);
+    if (!code && v->like && (v->shard_size || v->dtype))
+        code = err_set(e, ERR_USAGE, "--like keeps files and types: --%s cannot be given beside it",
+                       v->shard_size ? "max-shard-size" : "dtype");
+    if (!code)
+        code = hf_export_check(o->file[1], &rule, e);
+    if (!code)
+        code = open_source(o->file[0], &c, e);
+    if (!code)
+        code = export_opened(c, o->file[1], v, e);
+    ckpt_close(c);
+    return code;
+}

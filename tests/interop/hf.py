@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tiny random models of every family that transformers 4.46.3 has, with odd sizes: imported and exported, every tensor's
+bytes are equal, with --like whole files; the exported folder gives transformers the same logits. Bad folders are refused.
+Usage: hf.py CONVERT-PROGRAM [NAME...]"""
+import filecmp
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+from hf446 import torch, transformers
+
+CONVERT = sys.argv[1]
+SMALL = dict(hidden_size=24, intermediate_size=20, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2,
+             max_position_embeddings=48, vocab_size=37, bos_token_id=1, eos_token_id=2, pad_token_id=None)
+LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+GPT2 = dict(n_embd=24, n_layer=2, n_head=3, n_positions=16, vocab_size=37, bos_token_id=1, eos_token_id=2)
+NEOX = {k: v for k, v in SMALL.items() if k != "num_key_value_heads"}
+MOE = dict(moe_intermediate_size=10, num_experts=3, num_experts_per_tok=2)
+
+# name: (class, keyword arguments of the configuration, dtype, bytes of a shard)
+MODELS = {
+    "gpt2": ("GPT2", GPT2, "float32", None),
+    "gpt2-untied-gelu": ("GPT2", dict(GPT2, tie_word_embeddings=False, activation_function="gelu", n_inner=20), "bfloat16", 4000),
+    "llama": ("Llama", dict(SMALL, head_dim=8), "bfloat16", 5000),
+    "llama-3.2": ("Llama", dict(SMALL, tie_word_embeddings=True, rope_theta=500000.0, rope_scaling=LLAMA3), "float32", None),
+    "llama-bias": ("Llama", dict(SMALL, attention_bias=True, mlp_bias=True), "float16", None),
+    "llama-attention-bias": ("Llama", dict(SMALL, attention_bias=True), "float32", None),
+    "llama-linear": ("Llama", dict(SMALL, rope_scaling=dict(rope_type="linear", factor=2.0)), "float32", None),
+    "mistral": ("Mistral", dict(SMALL, head_dim=8, sliding_window=None), "float32", 3000),
+    "mistral-window": ("Mistral", dict(SMALL, sliding_window=16), "bfloat16", None),
+    "qwen2": ("Qwen2", dict(SMALL, rope_theta=1e6), "bfloat16", None),
+    "qwen2-tied": ("Qwen2", dict(SMALL, tie_word_embeddings=True), "float32", 6000),
+    "gpt_neox": ("GPTNeoX", dict(NEOX, num_attention_heads=3, rotary_pct=0.5), "float32", 9000),
+    "gpt_neox-serial": ("GPTNeoX", dict(NEOX, num_attention_heads=3, rotary_pct=0.5, use_parallel_residual=False), "float32", None),
+    "mixtral": ("Mixtral", dict(SMALL, num_local_experts=3), "bfloat16", 9000),
+    "qwen2_moe": ("Qwen2Moe", dict(SMALL, **MOE, shared_expert_intermediate_size=14, mlp_only_layers=[1]), "float32", None),
+    "phi3": ("Phi3", SMALL, "bfloat16", None),
+    "gemma2": ("Gemma2", dict(SMALL, head_dim=8, query_pre_attn_scalar=8), "bfloat16", 5000),
+}
+
+
+def make(name, folder):
+    family, kwargs, dtype, shard = MODELS[name]
+    torch.manual_seed(len(name))
+    config = getattr(transformers, family + "Config")(**kwargs)
+    model = getattr(transformers, family + ("LMHeadModel" if family == "GPT2" else "ForCausalLM"))(config)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.normal_(0, 0.3)
+    model = model.to(getattr(torch, dtype))
+    model.save_pretrained(folder, max_shard_size=shard or "5GB")
+    return model
+
+
+def run(*args, code=0, words=()):
+    r = subprocess.run([CONVERT, *args], capture_output=True, text=True)
+    assert r.returncode == code, (args, r.returncode, r.stderr)
+    for w in words:
+        assert w in r.stderr + r.stdout, (w, r.stderr, r.stdout)
+    return r
+
+
+def tensors(folder):
+    """name -> (dtype, shape, bytes)"""
+    found = {}
+    for file in sorted(os.listdir(folder)):
+        if not file.endswith(".safetensors"):
+            continue
+        with open(os.path.join(folder, file), "rb") as f:
+            blob = f.read()
+        (n,) = struct.unpack("<Q", blob[:8])
+        header = json.loads(blob[8:8 + n])
+        header.pop("__metadata__", None)
+        for k, v in header.items():
+            a, b = v["data_offsets"]
+            assert k not in found, k
+            found[k] = (v["dtype"], v["shape"], blob[8 + n + a:8 + n + b])
+    return found
+
+
+def same_files(a, b):
+    assert sorted(os.listdir(a)) == sorted(os.listdir(b)), (os.listdir(a), os.listdir(b))
+    for name in os.listdir(a):
+        assert filecmp.cmp(os.path.join(a, name), os.path.join(b, name), shallow=False), name
+
+
+def load(folder):
+    config = transformers.AutoConfig.from_pretrained(folder)
+    return getattr(transformers, config.architectures[0]).from_pretrained(folder, torch_dtype="auto")
+
+
+def round_trip(name, d):
+    src, ckpt, out, like = (os.path.join(d, x) for x in ("src", "ckpt", "out", "like"))
+    model = make(name, src)
+    run("import", "-q", src, ckpt)
+    run("verify", ckpt, words=["intact"])
+    run("inspect", ckpt)
+    with open(os.path.join(ckpt, "iter_0000000", "config.json"), "rb") as a, open(os.path.join(src, "config.json"), "rb") as b:
+        assert a.read() == b.read(), "config.json is not kept"
+    run("export", "-q", "--like", src, ckpt, like)
+    same_files(src, like)
+    shard = MODELS[name][3]
+    run("export", "-q", *(["--max-shard-size", str(shard)] if shard else []), ckpt, out)
+    theirs, ours = tensors(src), tensors(out)
+    assert theirs == ours, [k for k in set(theirs) | set(ours) if theirs.get(k) != ours.get(k)]
+    files = [[f for f in os.listdir(x) if f.endswith(".safetensors")] for x in (src, out)]
+    assert sorted(files[0]) == sorted(files[1]), files
+    for f in files[0]:
+        assert filecmp.cmp(os.path.join(src, f), os.path.join(out, f), shallow=False), f
+    if not shard:
+        ids = torch.tensor([[1, 5, 36, 0, 7, 30, 2, 2, 9]])
+        again = load(out)
+        assert again.dtype == model.dtype, again.dtype
+        a, b = model.float().eval()(ids).logits, again.float().eval()(ids).logits
+        assert (a - b).abs().max() < 1e-4 and torch.equal(a.argmax(-1), b.argmax(-1)), (a - b).abs().max()
+
+
+def edit(folder, **keys):
+    path = os.path.join(folder, "config.json")
+    with open(path, encoding="utf-8") as f:
+        config = json.load(f)
+    for k, v in keys.items():
+        if v is ...:
+            del config[k]
+        else:
+            config[k] = v
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(config, f)
+
+
+def refused(d, src, code, *words):
+    dst = os.path.join(d, "none")
+    run("import", src, dst, code=code, words=words)
+    assert not os.path.exists(os.path.join(dst, "iter_0000000"))
+    assert not os.path.isdir(dst) or not os.listdir(dst), os.listdir(dst)
+
+
+def bad_folders(d):
+    good = os.path.join(d, "good")
+    make("llama", good)
+    n = 0
+
+    def copy():
+        nonlocal n
+        n += 1
+        path = os.path.join(d, f"bad{n}")
+        shutil.copytree(good, path)
+        return path
+
+    shards = sorted(f for f in os.listdir(good) if f.endswith(".safetensors"))
+    assert len(shards) > 2
+    b = copy()
+    edit(b, attn_logit_softcapping=30.0)
+    refused(d, b, 3, "attn_logit_softcapping", "--ignore-config-key")
+    run("import", "-q", b, os.path.join(d, "ignored"), "--ignore-config-key", "attn_logit_softcapping")
+    run("export", "-q", os.path.join(d, "ignored"), os.path.join(d, "ignored-out"))
+    for keys, words in [(dict(residual_multiplier=0.5), ["residual_multiplier"]),
+                        (dict(quantization_config={"bits": 4}), ["quantization_config", "quantized"]),
+                        (dict(model_type="mamba"), ["mamba"]),
+                        (dict(architectures=["LlamaForTokenClassification"]), ["LlamaForTokenClassification"]),
+                        (dict(intermediate_size=21), ["safetensors", "mlp.", "[20, 24]", "[21, 24]"]),
+                        (dict(rope_parameters={"rope_theta": 7.0, "rope_type": "default"}), ["rope_theta"])]:
+        b = copy()
+        edit(b, **keys)
+        refused(d, b, 3, "config.json", *words)
+    b = copy()
+    os.remove(os.path.join(b, shards[1]))
+    refused(d, b, 7, shards[1], "missing")
+    b = copy()
+    shutil.copy(os.path.join(b, shards[1]), os.path.join(b, "model-00009-of-00009.safetensors"))
+    refused(d, b, 7, "model-00009-of-00009.safetensors", "another save")
+    b = copy()
+    shutil.copy(os.path.join(b, shards[1]), os.path.join(b, shards[0]))
+    refused(d, b, 7, shards[0])
+    b = copy()
+    with open(os.path.join(b, shards[0]), "w", encoding="ascii") as f:
+        f.write("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    refused(d, b, 3, shards[0], "Git LFS")
+    b = copy()
+    os.truncate(os.path.join(b, shards[0]), os.path.getsize(os.path.join(b, shards[0])) - 3)
+    refused(d, b, 3, shards[0], "cut short")
+    b = copy()
+    edit(b, tie_word_embeddings=True)
+    refused(d, b, 3, "lm_head.weight", "embed_tokens.weight", "tied")
+    b = copy()
+    index = os.path.join(b, "model.safetensors.index.json")
+    with open(index, encoding="utf-8") as f:
+        x = json.load(f)
+    x["weight_map"]["lm_head.weight"] = "../" + shards[0]
+    with open(index, "w", encoding="utf-8") as f:
+        json.dump(x, f)
+    refused(d, b, 3, "index.json", "not the name of a file")
+    refused(d, os.path.join(d, "nothing"), 4, "no such folder")
+
+
+def newer_spelling(d):
+    """A config.json as transformers 5 writes it: the export has what transformers 4 reads."""
+    src, ckpt, out = (os.path.join(d, x) for x in ("src", "ckpt", "out"))
+    model = make("llama-3.2", src)
+    edit(src, rope_theta=..., rope_scaling=..., torch_dtype=..., dtype="float32",
+         rope_parameters=dict(LLAMA3, rope_theta=500000.0))
+    run("import", "-q", src, ckpt)
+    run("export", "-q", ckpt, out)
+    with open(os.path.join(out, "config.json"), encoding="utf-8") as f:
+        config = json.load(f)
+    assert config["rope_theta"] == 500000.0 and config["rope_scaling"] == LLAMA3, config
+    assert config["torch_dtype"] == config["dtype"] == "float32"
+    ids = torch.tensor([list(range(36))])
+    assert torch.equal(model.eval()(ids).logits, load(out).eval()(ids).logits)
+
+
+def dry_run_and_targets(d):
+    src, ckpt, out = (os.path.join(d, x) for x in ("src", "ckpt", "out"))
+    make("gpt2", src)
+    run("import", "--dry-run", src, ckpt, words=["to write", "memory", "disk free", "GPT2LMHeadModel"])
+    assert not os.path.exists(ckpt)
+    run("import", "-q", src, ckpt)
+    run("import", src, ckpt, code=2, words=["exists"])
+    run("import", "-q", "--overwrite", src, ckpt)
+    run("export", "--dry-run", ckpt, out, words=["model.safetensors", "to write"])
+    assert not os.path.exists(out)
+    run("export", "-q", ckpt, out)
+    run("export", ckpt, out, code=2, words=["exists"])
+    run("export", "-q", "--overwrite", "--dtype", "bfloat16", ckpt, out)
+    with open(os.path.join(out, "config.json"), encoding="utf-8") as f:
+        config = json.load(f)
+    assert config["torch_dtype"] == config["dtype"] == "bfloat16", config
+    assert {t[0] for t in tensors(out).values()} == {"BF16"}
+    assert sorted(os.listdir(d)) == ["ckpt", "out", "src"], os.listdir(d)
+
+
+def main():
+    cases = [(n, lambda d, n=n: round_trip(n, d)) for n in MODELS]
+    cases += [(f.__name__, f) for f in (newer_spelling, dry_run_and_targets, bad_folders)]
+    wanted = sys.argv[2:]
+    failed = 0
+    cases = [c for c in cases if not wanted or c[0] in wanted]
+    for i, (name, case) in enumerate(cases, 1):
+        with tempfile.TemporaryDirectory() as d:
+            try:
+                case(d)
+                print(f"ok {i} - {name}")
+            except (AssertionError, RuntimeError, KeyError, OSError) as e:
+                failed += 1
+                print(f"not ok {i} - {name}\n# " + repr(e)[:1500].replace("\n", "\n# "))
+    print(f"1..{len(cases)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""transformers 4.46.3 over Debian's PyTorch 1.13: `from hf446 import torch, transformers`.
+
+They are looked for in the folder hf446 of this Python (tests/run.sh puts them there), which the newer release beside it does
+not see. Where they are missing the test ends as skipped, or as failed under WEFT_CI."""
+import os
+import sys
+
+# safetensors.py beside this file is a test and not the library
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path = [f"{sys.prefix}/hf446"] + [p for p in sys.path if os.path.abspath(p or ".") != HERE]
+os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+os.environ["HF_HUB_OFFLINE"] = "1"
+try:
+    import torch
+    import transformers
+    found = transformers.__version__
+except ImportError as e:
+    found = f"none ({e})"
+if found != "4.46.3":
+    print(f"1..1\nok 1 - transformers 4.46.3 # SKIP found {found}")
+    sys.exit(1 if os.environ.get("WEFT_CI") else 0)
+torch.set_num_threads(1)

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* An export that was planned is written: a folder under a temporary name, its files, the rename. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "base/io/file.h"
+#include "base/io/path.h"
+#include "train/copy/copy_files.h"
+#include "train/hf/hf_export.h"
+#include "train/hf/hf_import.h"
+#include "train/hf/hf_index.h"
+
+int hf_export_check(const char *dst, const struct hf_export_options *o, struct err *e)
+{
+    if (!file_exists(dst))
+        return 0;
+    if (!file_is_dir(dst))
+        return err_set(e, ERR_USAGE, "%s: exists and is not a folder", dst);
+    if (!o->overwrite) {
+        err_set(e, ERR_USAGE, "%s: exists", dst);
+        return err_hint(e, "--overwrite replaces it");
+    }
+    if (!hf_folder_is(dst))
+        return err_set(e, ERR_USAGE, "%s: exists and is not a model that could be replaced", dst);
+    return 0;
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+/* The bytes of files that are done, so that progress goes on. */
+struct meter {
+    const struct hf_export_options *o;
+    uint64_t before;
+};
+
+static void tell(void *arg, uint64_t done)
+{
+    const struct meter *m = arg;
+    if (m->o->copy.progress)
+        m->o->copy.progress(m->o->copy.arg, m->before + done);
+}
+
+static int write_weights(const struct hf_export_file *f, const char *folder, struct meter *m,
+                         struct err *e)
+{
+    struct st_out *out = NULL;
+    struct copy_target *target = NULL;
+    struct copy_options o = m->o->copy;
+    char *path = path_join(folder, f->name);
+    o.progress = tell;
+    o.arg = m;
+    int code = st_out_begin(path, NULL, f->item, f->n, f->pair, f->npairs, &out, e);
+    if (!code) {
+        struct copy c = {.step = f->step, .nsteps = f->nsteps};
+        copy_to_safetensors(out, &c.sink, &target);
+        code = copy_run(&c, &o, e);
+    }
+    if (!code)
+        code = st_out_end(out, e);
+    st_out_destroy(out);
+    free(target);
+    free(path);
+    m->before += f->bytes;
+    return code;
+}
+
+static int write_text(const char *folder, const char *name, const struct buf *text, struct err *e)
+{
+    char *path = path_join(folder, name);
+    int code = file_exists(path) ? 0 : file_replace(path, text->data, text->len, e);
+    free(path);
+    return code;
+}
+
+static int copy_file(const char *from, const char *folder, const char *name, struct err *e)
+{
+    enum { SMALL_MAX = 1 << 30 };
+    char *source = path_join(from, name);
+    struct buf text = {0};
+    int code = 0;
+    if (file_is_plain(source)) {
+        code = file_read(source, SMALL_MAX, &text, e);
+        if (!code)
+            code = write_text(folder, name, &text, e);
+    }
+    buf_finish(&text);
+    free(source);
+    return code;
+}
+
+static int write_index(const struct hf_export *x, const char *folder, struct err *e)
+{
+    struct hf_place *place = NULL;
+    struct buf text = {0};
+    size_t n = 0;
+    if (!x->index)
+        return 0;
+    if (x->like)
+        return copy_file(x->like->path, folder, "model.safetensors.index.json", e);
+    for (size_t i = 0; i < x->files; i++)
+        for (size_t k = 0; k < x->file[i].n; k++) {
+            place = mem_grow(place, n + 1, sizeof(*place));
+            place[n++] = (struct hf_place){x->file[i].item[k].name, x->file[i].name};
+        }
+    hf_index_write(place, n, x->bytes, &text);
+    int code = write_text(folder, "model.safetensors.index.json", &text, e);
+    buf_finish(&text);
+    free(place);
+    return code;
+}
+
+/* Of the folder that it is to be like, else of the checkpoint. */
+static int write_further(const struct hf_export *x, const char *folder,
+                         const struct hf_export_options *o, struct err *e)
+{
+    const char *from = x->like ? x->like->path : ckpt_path(x->ckpt);
+    int code = 0;
+    for (int i = 0; !code && hf_further_files[i]; i++)
+        code = copy_file(from, folder, hf_further_files[i], e);
+    if (!code && !x->like && o->further)
+        code = o->further(o->arg, folder, e);
+    if (!code && !x->like)
+        code = write_text(folder, "generation_config.json", &x->generation, e);
+    return code;
+}
+
+/* ---- the folder ---------------------------------------------------------------------------- */
+
+/* The folder gets its name; one that stands there changes places with it and goes. */
+static int export_publish(const char *tmp, const char *dst, bool replace, struct err *e)
+{
+    unsigned how = replace ? RENAME_EXCHANGE : RENAME_NOREPLACE;
+    int failed = renameat2(AT_FDCWD, tmp, AT_FDCWD, dst, how) ? errno : 0;
+    if (!replace && (failed == EINVAL || failed == ENOSYS))
+        failed = rename(tmp, dst) ? errno : 0; /* never replaces a full folder */
+    if (failed)
+        return err_sys(e, failed, "%s: cannot rename %s to it", dst, tmp);
+    char *parent = path_dir(dst);
+    int code = file_sync_dir(parent, e);
+    free(parent);
+    if (!code && replace)
+        code = file_remove_tree(tmp, e);
+    return code;
+}
+
+static int write_all(const struct hf_export *x, const char *tmp, struct outfile *config,
+                     const struct hf_export_options *o, struct err *e)
+{
+    struct meter m = {.o = o};
+    int code = 0;
+    for (size_t i = 0; !code && i < x->files; i++)
+        code = write_weights(&x->file[i], tmp, &m, e);
+    if (!code)
+        code = write_index(x, tmp, e);
+    if (!code)
+        code = write_further(x, tmp, o, e);
+    if (!code)
+        code = outfile_write(config, x->config.data, x->config.len, e);
+    if (!code)
+        code = outfile_sync(config, e);
+    return code ? code : file_sync_dir(tmp, e);
+}
+
+int hf_export_run(const struct hf_export *x, const char *dst, const struct hf_export_options *o,
+                  struct err *e)
+{
+    struct outfile config;
+    char *tmp = NULL, *parent = path_dir(dst), *first = path_join(dst, "config.json");
+    int code = hf_export_check(dst, o, e);
+    if (!code)
+        code = file_mkdirs(parent, e);
+    if (!code)
+        code = outdir_create(dst, first, &config, &tmp, e);
+    if (!code) {
+        code = write_all(x, tmp, &config, o, e);
+        if (!code)
+            code = ckpt_check((struct ckpt *)(uintptr_t)x->ckpt, e);
+        if (!code)
+            code = export_publish(tmp, dst, file_exists(dst), e);
+        if (code)
+            file_remove_tree(tmp, NULL);
+        outfile_leave(&config);
+    }
+    free(tmp);
+    free(first);
+    free(parent);
+    return code;
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/hf/hf_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "train/copy/copy_files.h"
+#include "train/hf/hf_index.h"
+#include "train/tensor/box_ops.h"
+
+enum { CONFIG_MAX = 16 << 20, INDEX_MAX = 256 << 20 };
+
+static const char single_name[] = "model.safetensors";
+static const char index_name[] = "model.safetensors.index.json";
+
+static bool folder_has(const char *dir, const char *name)
+{
+    char *path = path_join(dir, name);
+    bool there = file_exists(path);
+    free(path);
+    return there;
+}
+
+bool hf_folder_is(const char *path)
+{
+    static const char *const weights[] = {single_name, index_name, "pytorch_model.bin",
+                                          "pytorch_model.bin.index.json"};
+    bool some = false;
+    for (size_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++)
+        some |= folder_has(path, weights[i]);
+    return some && folder_has(path, "config.json");
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+static int open_shard(struct hf_folder *f, const char *name, struct err *e)
+{
+    char *path = path_join(f->path, name);
+    struct st_file st;
+    int code = st_open(&st, path, e);
+    if (code) {
+        free(path);
+        return code;
+    }
+    f->shard = mem_grow(f->shard, f->shards + 1, sizeof(*f->shard));
+    struct hf_shard *s = &f->shard[f->shards++];
+    *s = (struct hf_shard){.path = path, .name = strrchr(path, '/') + 1, .st = st};
+    return 0;
+}
+
+/* Every tensor of a shard is in the index under that shard, and the other way round. */
+static int check_shard(const struct hf_shard *s, const struct hf_index *x, struct err *e)
+{
+    size_t named = 0;
+    for (size_t i = 0; i < x->n; i++) {
+        if (strcmp(x->place[i].file, s->name))
+            continue;
+        named++;
+        if (!st_find(&s->st, x->place[i].tensor))
+            return err_set(e, ERR_INTEGRITY,
+                           "%s: tensor '%.200s' is missing, which %s says is there", s->path,
+                           x->place[i].tensor, index_name);
+    }
+    for (size_t i = 0; named != s->st.n && i < s->st.n; i++) {
+        const char *file = hf_index_find(x, s->st.entry[i].name);
+        if (!file || strcmp(file, s->name))
+            return err_set(e, ERR_INTEGRITY,
+                           "%s: tensor '%.200s' is not in %s under this file: a file of another "
+                           "save",
+                           s->path, s->st.entry[i].name, index_name);
+    }
+    return 0;
+}
+
+/* Weights in the folder that no index names would be taken by nobody, or by the next reader. */
+static int find_stale(const struct hf_folder *f, struct err *e)
+{
+    static const char end[] = ".safetensors";
+    DIR *d = opendir(f->path);
+    int code = 0;
+    if (!d)
+        return err_sys(e, errno, "%s: cannot open the folder", f->path);
+    for (struct dirent *en; !code && (en = readdir(d));) {
+        size_t n = strlen(en->d_name);
+        bool known = n < sizeof(end) || strcmp(en->d_name + n - (sizeof(end) - 1), end) ||
+                     strncmp(en->d_name, "model", 5);
+        for (size_t i = 0; !known && i < f->shards; i++)
+            known = !strcmp(en->d_name, f->shard[i].name);
+        if (!known) {
+            err_set(e, ERR_INTEGRITY, "%s/%s: weights that %s does not name, of another save",
+                    f->path, en->d_name, f->sharded ? index_name : single_name);
+            code = err_hint(e, "remove the files that do not belong to the model");
+        }
+    }
+    closedir(d);
+    return code;
+}
+
+static int open_sharded(struct hf_folder *f, struct err *e)
+{
+    char *path = path_join(f->path, index_name);
+    struct buf text = {0};
+    struct hf_index x = {0};
+    int code = file_read(path, INDEX_MAX, &text, e);
+    if (!code)
+        code = hf_index_parse(&x, path, text.data, text.len, e);
+    for (size_t i = 0; !code && i < x.files; i++) {
+        if (!folder_has(f->path, x.file[i])) {
+            code = err_set(e, ERR_INTEGRITY, "%s/%s: missing, one of the %zu files that %s names",
+                           f->path, x.file[i], x.files, index_name);
+            break;
+        }
+        code = open_shard(f, x.file[i], e);
+        if (!code)
+            code = check_shard(&f->shard[f->shards - 1], &x, e);
+    }
+    hf_index_finish(&x);
+    buf_finish(&text);
+    free(path);
+    return code;
+}
+
+static int open_files(struct hf_folder *f, struct err *e)
+{
+    bool single = folder_has(f->path, single_name);
+    f->sharded = !single && folder_has(f->path, index_name);
+    int code = 0;
+    if (single)
+        code = open_shard(f, single_name, e);
+    else if (f->sharded)
+        code = open_sharded(f, e);
+    else if (folder_has(f->path, "pytorch_model.bin") ||
+             folder_has(f->path, "pytorch_model.bin.index.json")) {
+        err_set(e, ERR_DATA,
+                "%s: its weights are PyTorch files (.bin), which weft does not read yet", f->path);
+        code = err_hint(e, "save it as safetensors: save_pretrained(..., safe_serialization=True)");
+    } else {
+        code = err_set(e, ERR_IO, "%s: no weights: neither %s nor %s", f->path, single_name,
+                       index_name);
+    }
+    return code ? code : find_stale(f, e);
+}
+
+/* ---- tensors ------------------------------------------------------------------------------- */
+
+static bool find_tensor(const struct hf_folder *f, const char *name, struct hf_found *ret)
+{
+    for (size_t i = 0; i < f->shards; i++) {
+        ret->shard = i;
+        ret->entry = st_find(&f->shard[i].st, name);
+        if (ret->entry)
+            return true;
+    }
+    return false;
+}
+
+/* By its name, or by the name that a bare model has for it. */
+static bool find_either(const struct hf_folder *f, const char *name, struct hf_found *ret)
+{
+    const char *prefix = hf_name_prefix(f->model.family);
+    size_t n = strlen(prefix);
+    return find_tensor(f, name, ret) ||
+           (!strncmp(name, prefix, n) && find_tensor(f, name + n, ret));
+}
+
+static void add_shape(struct buf *b, int rank, const int64_t *size)
+{
+    for (int d = 0; d < rank; d++)
+        buf_addf(b, "%s%lld", d ? ", " : "[", (long long)size[d]);
+    buf_adds(b, rank ? "]" : "[]");
+}
+
+static int check_tensor(const struct hf_folder *f, const struct hf_tensor *want,
+                        const struct hf_found *at, struct err *e)
+{
+    const struct st_entry *t = at->entry;
+    bool same = t->rank == want->rank;
+    for (int d = 0; same && d < t->rank; d++)
+        same = t->size[d] == want->size[d];
+    if (!same) {
+        struct buf is = {0}, should = {0};
+        add_shape(&is, t->rank, t->size);
+        add_shape(&should, want->rank, want->size);
+        err_set(e, ERR_DATA, "%s: tensor '%.200s' has the shape %s, by config.json it is %s",
+                f->shard[at->shard].path, t->name, buf_str(&is), buf_str(&should));
+        buf_finish(&is);
+        buf_finish(&should);
+        return ERR_DATA;
+    }
+    if (t->dtype < 0 || t->dtype == DTYPE_I32)
+        return err_set(e, ERR_DATA,
+                       "%s: tensor '%.200s' is of type %s, expected F32, F64, F16 or BF16",
+                       f->shard[at->shard].path, t->name, t->dtype_name);
+    return 0;
+}
+
+/* Finds the tensors of the model. */
+static int find_all(struct hf_folder *f, struct err *e)
+{
+    int code = 0;
+    f->found = mem_new(f->map.tensors + 1, sizeof(*f->found));
+    for (size_t i = 0; !code && i < f->map.tensors; i++) {
+        const struct hf_tensor *t = &f->map.tensor[i];
+        if (!find_either(f, t->name, &f->found[i]))
+            code =
+                err_set(e, ERR_INTEGRITY, "%s: tensor '%.200s' is missing, which config.json needs",
+                        f->sharded || !f->shards ? f->path : f->shard[0].path, t->name);
+        else
+            code = check_tensor(f, t, &f->found[i], e);
+        if (!code)
+            f->bytes += f->found[i].entry->end - f->found[i].entry->begin;
+    }
+    return code;
+}
+
+static void add_passed(struct hf_folder *f, struct hf_found at, const char *why)
+{
+    f->passed = mem_grow(f->passed, f->npassed + 1, sizeof(*f->passed));
+    f->passed[f->npassed++] = (struct hf_passed){at, why};
+}
+
+static int read_bytes(const struct hf_shard *s, uint64_t at, void *p, size_t n, struct err *e)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t k = pread(s->st.fd, (char *)p + done, n - done, (off_t)(s->st.data_at + at + done));
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return k ? err_sys(e, errno, "%s: cannot read", s->path)
+                     : err_set(e, ERR_IO, "%s: became shorter while it was read", s->path);
+        done += (size_t)k;
+    }
+    return 0;
+}
+
+/* Whether the bytes of two tensors are equal. */
+static int same_bytes(const struct hf_folder *f, struct hf_found a, struct hf_found b, bool *ret,
+                      struct err *e)
+{
+    enum { CHUNK = 1 << 20 };
+    uint64_t n = a.entry->end - a.entry->begin;
+    *ret = a.entry->dtype == b.entry->dtype && n == b.entry->end - b.entry->begin;
+    char *x = mem_new(2 * CHUNK, 1);
+    int code = 0;
+    for (uint64_t at = 0; !code && *ret && at < n; at += CHUNK) {
+        size_t k = n - at < CHUNK ? (size_t)(n - at) : CHUNK;
+        code = read_bytes(&f->shard[a.shard], a.entry->begin + at, x, k, e);
+        if (!code)
+            code = read_bytes(&f->shard[b.shard], b.entry->begin + at, x + CHUNK, k, e);
+        *ret = !code && !memcmp(x, x + CHUNK, k);
+    }
+    free(x);
+    return code;
+}
+
+/* A head beside a tied embedding must be the same bytes. */
+static int check_tied(struct hf_folder *f, struct hf_found head, struct err *e)
+{
+    struct hf_found embed = {0};
+    if (!find_either(f, hf_name_embedding(f->model.family), &embed))
+        return 0; /* find_all has said so */
+    bool same;
+    int code = same_bytes(f, head, embed, &same, e);
+    if (code)
+        return code;
+    if (!same) {
+        err_set(e, ERR_DATA,
+                "%s: tensor '%s' differs from '%s', although config.json says that they are tied",
+                f->shard[head.shard].path, head.entry->name, embed.entry->name);
+        return err_hint(e, "where the head counts, set \"tie_word_embeddings\" to false");
+    }
+    add_passed(f, head, "equal to the embedding, to which it is tied");
+    return 0;
+}
+
+static int order_found(const void *a, const void *b)
+{
+    const struct st_entry *x = ((const struct hf_found *)a)->entry;
+    const struct st_entry *y = ((const struct hf_found *)b)->entry;
+    return x < y ? -1 : x > y;
+}
+
+/* What the files hold beside the model. */
+static int judge_rest(struct hf_folder *f, struct err *e)
+{
+    enum hf_family family = f->model.family;
+    struct hf_found *known = mem_new(f->map.tensors + 1, sizeof(*known));
+    int code = 0;
+    memcpy(known, f->found, f->map.tensors * sizeof(*known));
+    qsort(known, f->map.tensors, sizeof(*known), order_found);
+    for (size_t s = 0; s < f->shards; s++)
+        for (size_t i = 0; !code && i < f->shard[s].st.n; i++) {
+            struct hf_found at = {s, &f->shard[s].st.entry[i]};
+            if (bsearch(&at, known, f->map.tensors, sizeof(*known), order_found))
+                continue;
+            if (f->model.spec.tied && !strcmp(at.entry->name, hf_name_head(family)))
+                code = check_tied(f, at, e);
+            else if (hf_name_ignored(family, at.entry->name))
+                add_passed(f, at, "a buffer that the model makes itself");
+            else
+                code = err_set(e, ERR_DATA, "%s: tensor '%.200s' is not one of a %s model",
+                               f->shard[s].path, at.entry->name, hf_family_name(family));
+        }
+    free(known);
+    return code;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static int read_config(struct hf_folder *f, const struct hf_ignore *ignore, struct err *e)
+{
+    static const char lfs[] = "version https://git-lfs";
+    char *path = path_join(f->path, "config.json");
+    int code = file_read(path, CONFIG_MAX, &f->config, e);
+    if (!code && !strncmp(buf_str(&f->config), lfs, sizeof(lfs) - 1)) {
+        err_set(e, ERR_DATA, "%s: this is a pointer of Git LFS, not the file itself", path);
+        code = err_hint(e, "git lfs pull fetches it");
+    }
+    if (!code)
+        code = hf_config_parse(path, f->config.data, f->config.len, ignore, &f->model, e);
+    free(path);
+    return code;
+}
+
+int hf_folder_open(const char *path, const struct hf_ignore *ignore, struct hf_folder **ret,
+                   struct err *e)
+{
+    struct hf_folder *f = mem_new(1, sizeof(*f));
+    enum hf_experts experts = HF_EXPERTS_SINGLE;
+    f->path = mem_strdup(path);
+    int code = read_config(f, ignore, e);
+    if (!code)
+        code = open_files(f, e);
+    for (size_t s = 0; !code && s < f->shards; s++)
+        for (size_t i = 0; i < f->shard[s].st.n; i++)
+            hf_name_experts(f->shard[s].st.entry[i].name, &experts);
+    if (!code) {
+        hf_map_build(&f->map, &f->model, experts);
+        code = find_all(f, e);
+    }
+    if (!code)
+        code = judge_rest(f, e);
+    if (code)
+        hf_folder_close(f);
+    else
+        *ret = f;
+    return code;
+}
+
+void hf_folder_close(struct hf_folder *f)
+{
+    if (!f)
+        return;
+    for (size_t i = 0; i < f->shards; i++) {
+        st_close(&f->shard[i].st);
+        free(f->shard[i].path);
+    }
+    free(f->shard);
+    free(f->found);
+    free(f->passed);
+    hf_map_finish(&f->map);
+    buf_finish(&f->config);
+    free(f->path);
+    free(f);
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+int hf_folder_sources(const struct hf_folder *f, struct copy_source **ret, struct err *e)
+{
+    struct copy_source *s = mem_new(f->map.tensors + 1, sizeof(*s));
+    int code = 0;
+    for (size_t i = 0; !code && i < f->map.tensors; i++) {
+        const struct hf_shard *in = &f->shard[f->found[i].shard];
+        code = copy_from_safetensors(&in->st, f->found[i].entry, in->path, &s[i], e);
+    }
+    if (code)
+        free(s);
+    else
+        *ret = s;
+    return code;
+}
+
+enum dtype *hf_folder_dtypes(const struct hf_folder *f)
+{
+    enum dtype *type = mem_new(f->map.globals + 1, sizeof(*type));
+    for (size_t i = 0; i < f->map.links; i++)
+        type[f->map.link[i].global] = (enum dtype)f->found[f->map.link[i].tensor].entry->dtype;
+    return type;
+}
+
+/* What of `to` the link holds, through memory in the file's own order and type. */
+static int read_link(const struct hf_folder *f, const struct hf_link *l, struct box_mem to,
+                     struct err *e)
+{
+    const struct hf_found *at = &f->found[l->tensor];
+    struct box whole = {{l->at[0], l->at[1]}, {l->count[0], l->count[1]}}, part;
+    if (!box_intersect(whole, to.box, &part))
+        return 0;
+    int64_t r = part.begin[0] - l->at[0], c = part.begin[1] - l->at[1];
+    struct box from = {{l->from[0] + r, l->from[1] + c}, {part.count[0], part.count[1]}};
+    if (l->transposed)
+        from = (struct box){{l->from[0] + c, l->from[1] + r}, {part.count[1], part.count[0]}};
+    struct box_mem m = {.dtype = (enum dtype)at->entry->dtype, .box = from};
+    m.stride = from.count[1];
+    int code =
+        mem_try((size_t)box_count(from), dtype_size(m.dtype), "a tensor of the model", &m.data, e);
+    if (!code)
+        code = st_read(&f->shard[at->shard].st, at->entry, m, e);
+    if (!code) {
+        m.box = part; /* the same elements by the places that the global tensor has for them */
+        if (l->transposed)
+            m.box = (struct box){{part.begin[1], part.begin[0]}, {part.count[1], part.count[0]}};
+        if (l->transposed)
+            box_copy_transposed(to, m);
+        else
+            box_copy(to, m);
+    }
+    free(m.data);
+    return code;
+}
+
+int hf_folder_read(const struct hf_folder *f, const char *name, int rank, const int64_t *size,
+                   struct box_mem to, struct err *e)
+{
+    size_t g = 0;
+    while (g < f->map.globals && strcmp(f->map.global[g].name, name))
+        g++;
+    if (g == f->map.globals)
+        return err_set(e, ERR_USAGE, "%s has no tensor for '%s'", f->path, name);
+    const struct hf_global *t = &f->map.global[g];
+    if (t->rank != rank || t->size[0] != size[0] || t->size[1] != (rank == 2 ? size[1] : 1))
+        return err_set(e, ERR_USAGE, "%s: '%s' has another shape than is asked for", f->path, name);
+    int code = 0;
+    for (size_t i = 0; !code && i < f->map.links; i++)
+        if (f->map.link[i].global == g)
+            code = read_link(f, &f->map.link[i], to, e);
+    return code;
+}

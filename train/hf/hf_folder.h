@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_HF_HF_FOLDER_H
+#define TRAIN_HF_HF_FOLDER_H
+
+/*
+ * A model as transformers keeps it: a folder with config.json and model.safetensors, or shards and
+ * model.safetensors.index.json. Opening it holds the tensors against the configuration: each that
+ * the model needs is there, once and in its shape, and none that nobody knows. Only headers are
+ * read; data only where a tied head comes twice.
+ *
+ * Knows neither engine nor device. One thread opens and closes; any may read.
+ */
+
+#include "base/core/buf.h"
+#include "train/ckpt/safetensors.h"
+#include "train/copy/copy.h"
+#include "train/spec/hf.h"
+
+struct hf_shard {
+    char *path;
+    const char *name; /* its last part */
+    struct st_file st;
+};
+
+/* Where a tensor is. */
+struct hf_found {
+    size_t shard;
+    const struct st_entry *entry;
+};
+
+/* A tensor that is not taken, and why: a sentence's end. */
+struct hf_passed {
+    struct hf_found at;
+    const char *why;
+};
+
+struct hf_folder {
+    char *path;
+    struct buf config; /* config.json, verbatim */
+    struct hf_model model;
+    struct hf_map map;
+    struct hf_found *found; /* of map.tensor[i] */
+    struct hf_shard *shard;
+    size_t shards;
+    struct hf_passed *passed;
+    size_t npassed;
+    bool sharded;   /* by an index */
+    uint64_t bytes; /* of the tensors that are taken */
+};
+
+/* True for a folder with a config.json and weights of any kind. */
+bool hf_folder_is(const char *path);
+
+/*
+ * ERR_DATA (3) for a configuration, header, shape or type that is wrong and for tensors that nobody
+ * knows; ERR_INTEGRITY (7) for missing and stale shards and missing tensors; ERR_IO for no folder.
+ * The caller closes *ret.
+ */
+int hf_folder_open(const char *path, const struct hf_ignore *ignore, struct hf_folder **ret,
+                   struct err *e);
+void hf_folder_close(struct hf_folder *f);
+
+/* The tensors as sources of the copy engine, one for each of map.tensor; they live as long as the
+ * folder; free the array. */
+int hf_folder_sources(const struct hf_folder *f, struct copy_source **ret, struct err *e);
+
+/* The dtype of each of map.global, as its tensor has it; free the array. */
+enum dtype *hf_folder_dtypes(const struct hf_folder *f);
+
+/*
+ * Fills to.data with the box to.box of a global tensor, cast to to.dtype. ERR_USAGE when the model
+ * has no such tensor, or of another shape.
+ */
+int hf_folder_read(const struct hf_folder *f, const char *name, int rank, const int64_t *size,
+                   struct box_mem to, struct err *e);
+
+#endif

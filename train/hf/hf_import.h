@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_HF_HF_IMPORT_H
+#define TRAIN_HF_HF_IMPORT_H
+
+/*
+ * A folder of Hugging Face as a checkpoint: weights alone, at iteration 0, in the types that they
+ * have, with the configuration and the tokenizer's files verbatim.
+ */
+
+#include "train/hf/hf_folder.h"
+
+struct hf_import_options {
+    /* of the tokenizer, as in struct ckpt_meta */
+    const char *tokenizer_type, *tokenizer_digest;
+    int64_t tokenizer_vocab, eod;
+    uint64_t file_size; /* bytes of data in a file; 0: CKPT_FILE_SIZE */
+    struct copy_options copy;
+};
+
+/* The checkpoint DST/iter_0000000 appears whole, or not at all. */
+int hf_import(const struct hf_folder *f, const char *dst, const struct hf_import_options *o,
+              struct err *e);
+
+/* Files beside the weights that go along, ended by NULL: configuration, tokenizer, template. */
+extern const char *const hf_further_files[];
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_HF_HF_WRITE_H
+#define TRAIN_HF_HF_WRITE_H
+
+/*
+ * config.json and generation_config.json as text. Both spellings of what transformers 4 and 5 name
+ * differently are written, because each of them takes a default without a word for what it does
+ * not find.
+ */
+
+#include "base/core/buf.h"
+#include "base/core/err.h"
+#include "train/spec/hf.h"
+#include "train/tensor/tensor.h"
+
+/* Ids of the tokenizer; -1: none. */
+struct hf_ids {
+    int64_t bos, eos, pad;
+};
+
+/* "float32" */
+const char *hf_dtype_name(enum dtype d);
+
+/*
+ * The configuration that a model was imported with, its text as it stands but for what must change:
+ * the type of the weights, and the other spelling of what stands in one alone. ERR_DATA for a text
+ * that is no object.
+ */
+int hf_config_again(const char *name, const char *text, size_t n, const struct hf_model *m,
+                    enum dtype d, struct buf *out, struct err *e);
+
+/* The configuration of a model that never had one (hf_model_of_spec). */
+void hf_config_new(const struct hf_model *m, enum dtype d, struct hf_ids ids, struct buf *out);
+
+void hf_generation_new(struct hf_ids ids, struct buf *out);
+
+#endif
