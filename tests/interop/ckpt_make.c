@@ -98,7 +98,7 @@ static int save(const char *dir, int64_t iteration, char **stray, struct err *e)
     struct params p;
     struct ckpt_writer *w;
     struct buf model = {0};
-    int code = params_build(&p, &s, (struct mesh){1, 1, 1}, 0, e);
+    int code = params_build(&p, &s, mesh_single(), 0, e);
     if (code)
         return code;
     float *data = mem_new((size_t)p.elements * GROUPS, sizeof(*data));

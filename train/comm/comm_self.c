@@ -74,7 +74,7 @@ void comm_self_open(struct comm *ret)
         .abort = end_self,
         .close = end_self,
     };
-    *ret = (struct comm){.fn = &table, .mesh = {1, 1, 1}, .rank = 0, .world = 1};
+    *ret = (struct comm){.fn = &table, .mesh = mesh_single(), .rank = 0, .world = 1};
 }
 
 void comm_close(struct comm *c)

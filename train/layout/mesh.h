@@ -3,29 +3,70 @@
 #define TRAIN_LAYOUT_MESH_H
 
 /*
- * The mesh of ranks: integers only. A rank's place is (tp, dp, pp), with tensor parallel fastest
- * and pipeline slowest, as in Megatron, so that placements written for it hold. A group is the set
- * of ranks that differ from one another along one axis (or, GROUP_WORLD, all of them).
+ * The mesh of ranks: integers only. The world is tp x cp x dp x pp ranks. Experts cut the ranks of
+ * a pipeline stage a second way, etp x ep x edp with edp = tp x cp x dp / (etp x ep), so ep is not
+ * a factor of the world. Ranks are numbered as by Megatron-LM core_v0.12.3 (parallel_state.py, the
+ * orders tp-cp-dp-pp and etp-ep-edp-pp, the first axis fastest), so that placements written for it
+ * hold; with pp_before_dp (--use-tp-pp-dp-mapping) the orders are tp-cp-pp-dp and etp-ep-pp-edp.
+ *
+ * A group is the set of ranks that differ along the group's axes only. Its members are ordered by
+ * those axes, the first fastest.
  */
+
+#include <stdbool.h>
 
 #include "base/core/err.h"
 
-enum group { GROUP_TP, GROUP_DP, GROUP_PP, GROUP_WORLD, GROUP_COUNT };
+enum group {
+    GROUP_TP,
+    GROUP_CP,
+    GROUP_DP,
+    GROUP_DP_CP, /* context parallel fastest: those that hold the same weights */
+    GROUP_PP,
+    GROUP_EP,
+    GROUP_ETP,
+    GROUP_EDP,
+    GROUP_ENDS, /* the first and the last stage of a pipeline; ranks between are in none */
+    GROUP_WORLD,
+    GROUP_COUNT
+};
 
+/* Degrees, each at least 1. */
 struct mesh {
-    int tp, dp, pp; /* degrees, each at least 1 */
+    int tp, cp, dp, pp;
+    int etp, ep; /* etp: tp or 1 */
+    bool pp_before_dp;
 };
 
+/* A rank's place in both cuts. */
 struct coord {
-    int tp, dp, pp;
+    int tp, cp, dp, pp;
+    int etp, ep, edp;
 };
 
-/* ERR_USAGE unless the degrees are positive and their product is `world`. */
+/* All degrees 1. */
+struct mesh mesh_single(void);
+/* Without experts: etp is tp, ep is 1. */
+struct mesh mesh_dense(int tp, int cp, int dp, int pp);
+
+/*
+ * ERR_USAGE unless the degrees are positive, their product is `world`, and the experts' cut fits
+ * that of the others. All functions below want a mesh that has passed.
+ */
 int mesh_check(struct mesh m, int world, struct err *e);
+
+int mesh_world(struct mesh m);
+int mesh_edp(struct mesh m);
 struct coord mesh_coord(struct mesh m, int rank);
+/* From tp, cp, dp and pp; the experts' members are not read. */
 int mesh_rank(struct mesh m, struct coord c);
+
+/* "data-parallel": for sentences. */
+const char *mesh_group_name(enum group g);
 int mesh_group_size(struct mesh m, enum group g);
-/* This rank's index within its group. */
+/* This rank's index within its group; -1: it is in none (GROUP_ENDS). */
 int mesh_group_index(struct mesh m, int rank, enum group g);
+/* World rank of the member `index` of the group that `rank` is in. */
+int mesh_group_rank(struct mesh m, int rank, enum group g, int index);
 
 #endif

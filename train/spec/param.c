@@ -9,6 +9,7 @@
 #include "base/core/bytes.h"
 #include "base/core/mem.h"
 #include "base/core/rng.h"
+#include "train/layout/layout.h"
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
@@ -204,7 +205,7 @@ static void add_source(struct param *p, const struct row *r, int k, const struct
     *src = (struct param_source){.rank = p->rank,
                                  .row = row,
                                  .shared = c[0].shared,
-                                 .owner = c[0].first && c[1].first && at.dp == 0};
+                                 .owner = c[0].first && c[1].first && at.dp == 0 && at.cp == 0};
     int n = p->layer < 0 ? snprintf(src->name, sizeof(src->name), "%s", r->source[k].name)
                          : snprintf(src->name, sizeof(src->name), "layers.%d.%s", p->layer,
                                     r->source[k].name);
@@ -231,7 +232,7 @@ static void add_param(struct params *ps, const struct row *r, int layer, struct 
                         .trained = true,
                         .offset = ps->elements};
     p->decay = p->rank == 2;
-    p->partial = m.dp > 1 ? 1u << GROUP_DP : 0;
+    p->partial = m.dp * m.cp > 1 ? 1u << GROUP_DP_CP : 0;
     p->std = r->init == INIT_NORMAL       ? s->init_std
              : r->init == INIT_NORMAL_OUT ? s->init_std / sqrt(2.0 * (double)s->layers)
                                           : 0;
@@ -244,31 +245,20 @@ static void add_param(struct params *ps, const struct row *r, int layer, struct 
     ps->n++;
 }
 
+/* Whether the mesh can cut the model: the rules that concern parameters alone. */
 static int check_mesh(const struct spec *s, struct mesh m, struct err *e)
 {
-    const struct {
-        const char *what;
-        int64_t n;
-    } cuts[] = {{"attention heads", s->heads},
-                {"MLP channels (ffn-hidden-size)", s->ffn},
-                {"padded vocabulary rows", s->padded_vocab}};
+    const struct layout_model model = {.layers = s->layers,
+                                       .heads = s->heads,
+                                       .kv_heads = s->kv_heads,
+                                       .ffn = s->ffn,
+                                       .padded_vocab = s->padded_vocab};
     if (m.pp != 1)
         return err_set(e, ERR_USAGE,
                        "pipeline-model-parallel-size is %d: this weft runs a model "
                        "in one stage",
                        m.pp);
-    for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++)
-        if (cuts[i].n % m.tp)
-            return err_set(e, ERR_USAGE,
-                           "%lld %s cannot be shared out to "
-                           "tensor-model-parallel-size %d",
-                           (long long)cuts[i].n, cuts[i].what, m.tp);
-    if (s->kv_heads % m.tp && m.tp % s->kv_heads)
-        return err_set(e, ERR_USAGE,
-                       "%lld query groups and tensor-model-parallel-size %d: one "
-                       "must be a multiple of the other",
-                       (long long)s->kv_heads, m.tp);
-    return 0;
+    return layout_check(&model, &(struct layout){.mesh = m, .chunks = 1}, mesh_world(m), e);
 }
 
 int params_build(struct params *ret, const struct spec *spec, struct mesh mesh, int rank,

@@ -83,8 +83,7 @@ struct params {
 
 /*
  * Owned by the caller; params_finish frees. The spec has passed spec_check. ERR_USAGE when the mesh
- * cannot cut the model: heads, MLP or vocabulary do not divide by TP, key/value heads neither way,
- * or pipeline stages, which do not exist yet, were asked for.
+ * cannot cut the model (layout_check), or has pipeline stages, which do not exist yet.
  */
 int params_build(struct params *ret, const struct spec *spec, struct mesh mesh, int rank,
                  struct err *e);

@@ -48,7 +48,7 @@ static struct params build(const struct spec *s, int tp, int dp, int rank)
 {
     struct params p;
     struct err e;
-    T_OK(params_build(&p, s, (struct mesh){tp, dp, 1}, rank, &e), &e);
+    T_OK(params_build(&p, s, mesh_dense(tp, 1, dp, 1), rank, &e), &e);
     return p;
 }
 
@@ -226,8 +226,13 @@ static void shared_key_heads(void)
         params_finish(&p);
     }
     struct params p = build(&s, 2, 2, 3);
-    T_EQ(params_find(&p, PARAM_QKV, 0)->partial, 1u << GROUP_DP);
+    T_EQ(params_find(&p, PARAM_QKV, 0)->partial, 1u << GROUP_DP_CP);
     T_CHECK(!params_find(&p, PARAM_QKV, 0)->source[0].owner); /* data rank 0 has it */
+    params_finish(&p);
+    struct err e;
+    T_OK(params_build(&p, &s, mesh_dense(2, 2, 1, 1), 2, &e), &e);
+    T_EQ(params_find(&p, PARAM_QKV, 0)->partial, 1u << GROUP_DP_CP);
+    T_CHECK(!params_find(&p, PARAM_QKV, 0)->source[0].owner); /* context rank 0 has it */
     params_finish(&p);
 }
 
@@ -236,18 +241,18 @@ static void cuts_that_cannot_be(void)
     struct params p;
     struct err e;
     struct spec s = model(LLAMA);
-    T_ERR(params_build(&p, &s, (struct mesh){3, 1, 1}, 0, &e), &e, ERR_USAGE,
+    T_ERR(params_build(&p, &s, mesh_dense(3, 1, 1, 1), 0, &e), &e, ERR_USAGE,
           "8 attention heads cannot be shared out to tensor-model-parallel-size 3");
     s.ffn = 50;
-    T_ERR(params_build(&p, &s, (struct mesh){4, 1, 1}, 0, &e), &e, ERR_USAGE, "50 MLP channels");
+    T_ERR(params_build(&p, &s, mesh_dense(4, 1, 1, 1), 0, &e), &e, ERR_USAGE, "50 MLP channels");
     s.ffn = 48;
     s.padded_vocab = 102;
-    T_ERR(params_build(&p, &s, (struct mesh){4, 1, 1}, 0, &e), &e, ERR_USAGE, "102 padded");
+    T_ERR(params_build(&p, &s, mesh_dense(4, 1, 1, 1), 0, &e), &e, ERR_USAGE, "102 padded");
     s = model(LLAMA);
     s.heads = 12;
     s.kv_heads = 3;
-    T_ERR(params_build(&p, &s, (struct mesh){2, 1, 1}, 0, &e), &e, ERR_USAGE, "3 query groups");
-    T_ERR(params_build(&p, &s, (struct mesh){1, 1, 2}, 0, &e), &e, ERR_USAGE,
+    T_ERR(params_build(&p, &s, mesh_dense(2, 1, 1, 1), 0, &e), &e, ERR_USAGE, "3 query groups");
+    T_ERR(params_build(&p, &s, mesh_dense(1, 1, 1, 2), 0, &e), &e, ERR_USAGE,
           "pipeline-model-parallel-size is 2");
 }
 

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/layout/layout.h"
+
+#include "base/core/mem.h"
+
+static int check_degrees(const struct layout *l, struct err *e)
+{
+    if (l->chunks < 1)
+        return err_set(e, ERR_USAGE, "%d virtual stages for each pipeline rank: expected 1 or more",
+                       l->chunks);
+    if (l->zero < 0 || l->zero > ZERO_MAX)
+        return err_set(e, ERR_USAGE, "ZeRO stage %d: expected 0 to %d", l->zero, ZERO_MAX);
+    return 0;
+}
+
+/* What tensor parallelism cuts, and what tokens it cuts under sequence parallelism. */
+static int check_tensor(const struct layout_model *m, const struct layout *l, struct err *e)
+{
+    int tp = l->mesh.tp;
+    const struct {
+        const char *what;
+        int64_t n;
+    } cuts[] = {{"attention heads", m->heads},
+                {"MLP channels (ffn-hidden-size)", m->ffn},
+                {"padded vocabulary rows", m->padded_vocab}};
+    for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++)
+        if (cuts[i].n % tp)
+            return err_set(e, ERR_USAGE,
+                           "%lld %s cannot be shared out to tensor-model-parallel-size %d",
+                           (long long)cuts[i].n, cuts[i].what, tp);
+    if (m->kv_heads % tp && tp % m->kv_heads)
+        return err_set(e, ERR_USAGE,
+                       "%lld query groups and tensor-model-parallel-size %d: one must be a "
+                       "multiple of the other",
+                       (long long)m->kv_heads, tp);
+    if (l->sequence && tp == 1)
+        return err_set(e, ERR_USAGE,
+                       "sequence-parallel: expected a tensor-model-parallel-size above 1");
+    if (l->sequence && m->seq_length % ((int64_t)tp * l->mesh.cp))
+        return err_set(e, ERR_USAGE,
+                       "sequence-parallel: expected a seq-length that is a multiple of "
+                       "tensor-model-parallel-size %d x context-parallel-size %d, not %lld",
+                       tp, l->mesh.cp, (long long)m->seq_length);
+    return 0;
+}
+
+static int check_context(const struct layout_model *m, const struct layout *l, struct err *e)
+{
+    int64_t pieces = 2 * (int64_t)l->mesh.cp;
+    if (l->mesh.cp > 1 && m->seq_length % pieces)
+        return err_set(e, ERR_USAGE,
+                       "context-parallel-size %d: expected a seq-length that is a multiple of "
+                       "twice that, %lld, not %lld",
+                       l->mesh.cp, (long long)pieces, (long long)m->seq_length);
+    return 0;
+}
+
+static int check_pipeline(const struct layout_model *m, const struct layout *l, struct err *e)
+{
+    int pp = l->mesh.pp;
+    if (m->layers % ((int64_t)pp * l->chunks))
+        return err_set(e, ERR_USAGE,
+                       "%lld layers cannot be shared out to pipeline-model-parallel-size %d with "
+                       "%d stages on each rank",
+                       (long long)m->layers, pp, l->chunks);
+    if (l->chunks > 1 && pp == 1)
+        return err_set(e, ERR_USAGE,
+                       "%d virtual stages for each pipeline rank: expected a "
+                       "pipeline-model-parallel-size above 1",
+                       l->chunks);
+    if (l->chunks > 1 && m->micros % pp)
+        return err_set(e, ERR_USAGE,
+                       "the interleaved schedule takes micro-batches in groups of "
+                       "pipeline-model-parallel-size %d: expected a multiple of it, not %lld",
+                       pp, (long long)m->micros);
+    if (l->zero > 1 && pp > 1)
+        return err_set(e, ERR_USAGE,
+                       "ZeRO stage %d with pipeline-model-parallel-size %d would gather and reduce "
+                       "anew for every micro-batch: expected stage 0 or 1",
+                       l->zero, pp);
+    return 0;
+}
+
+static int check_experts(const struct layout_model *m, const struct layout *l, struct err *e)
+{
+    const struct mesh *s = &l->mesh;
+    if (!m->experts && s->ep > 1)
+        return err_set(e, ERR_USAGE, "expert-model-parallel-size %d: the model has no experts",
+                       s->ep);
+    if (!m->experts && s->etp != s->tp)
+        return err_set(e, ERR_USAGE, "expert-tensor-parallel-size %d: the model has no experts",
+                       s->etp);
+    if (m->experts % s->ep)
+        return err_set(e, ERR_USAGE,
+                       "%lld experts cannot be shared out to expert-model-parallel-size %d",
+                       (long long)m->experts, s->ep);
+    if (m->experts && m->expert_ffn % s->etp)
+        return err_set(e, ERR_USAGE,
+                       "%lld MLP channels of an expert cannot be shared out to "
+                       "expert-tensor-parallel-size %d",
+                       (long long)m->expert_ffn, s->etp);
+    if (s->ep > 1 && s->tp > 1 && !l->sequence)
+        return err_set(e, ERR_USAGE,
+                       "expert-model-parallel-size %d with tensor-model-parallel-size %d: expected "
+                       "sequence-parallel",
+                       s->ep, s->tp);
+    return 0;
+}
+
+int layout_check(const struct layout_model *m, const struct layout *l, int world, struct err *e)
+{
+    int code = mesh_check(l->mesh, world, e);
+    if (!code)
+        code = check_degrees(l, e);
+    if (!code)
+        code = check_tensor(m, l, e);
+    if (!code)
+        code = check_context(m, l, e);
+    if (!code)
+        code = check_pipeline(m, l, e);
+    return code ? code : check_experts(m, l, e);
+}
+
+struct layouts {
+    const struct layout_model *model;
+    int world;
+    struct layout *at;
+    size_t n, capacity;
+};
+
+static void add_if_valid(struct layouts *all, struct layout l)
+{
+    if (layout_check(all->model, &l, all->world, NULL))
+        return;
+    if (all->n == all->capacity) {
+        all->capacity = all->capacity ? 2 * all->capacity : 64;
+        all->at = mem_grow(all->at, all->capacity, sizeof(*all->at));
+    }
+    all->at[all->n++] = l;
+}
+
+/* Everything but the mesh. */
+static void add_switches(struct layouts *all, struct mesh m)
+{
+    int64_t most_chunks = all->model->layers / m.pp;
+    int most_zero = m.dp * m.cp > 1 ? ZERO_MAX : 0;
+    for (int sequence = 0; sequence <= 1; sequence++)
+        for (int chunks = 1; chunks <= most_chunks; chunks++)
+            for (int zero = 0; zero <= most_zero; zero++)
+                add_if_valid(
+                    all, (struct layout){
+                             .mesh = m, .sequence = sequence != 0, .chunks = chunks, .zero = zero});
+}
+
+/* Both cuts of the experts, both orders of ranks. */
+static void add_expert_cuts(struct layouts *all, struct mesh m)
+{
+    int stage = m.tp * m.cp * m.dp;
+    for (int order = 0; order <= (m.pp > 1 && m.dp > 1); order++)
+        for (int ep = 1; ep <= stage; ep++)
+            for (int etp = 1; etp <= m.tp; etp += m.tp > 1 ? m.tp - 1 : 1) {
+                m.ep = ep;
+                m.etp = etp;
+                m.pp_before_dp = order != 0;
+                add_switches(all, m);
+            }
+}
+
+size_t layout_list(const struct layout_model *m, int world, struct layout **ret)
+{
+    struct layouts all = {.model = m, .world = world};
+    for (int pp = 1; pp <= world; pp++)
+        for (int cp = 1; cp <= world / pp; cp++)
+            for (int tp = 1; tp <= world / pp / cp; tp++)
+                if (world % (pp * cp * tp) == 0)
+                    add_expert_cuts(&all, mesh_dense(tp, cp, world / (pp * cp * tp), pp));
+    *ret = all.at;
+    return all.n;
+}

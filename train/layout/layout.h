@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_LAYOUT_LAYOUT_H
+#define TRAIN_LAYOUT_LAYOUT_H
+
+/*
+ * A layout: the mesh and what else decides how a run is split. layout_check says whether a model
+ * can be trained so, layout_list finds every way in which it can. The rules are Megatron-LM
+ * core_v0.12.3's, except that query groups may be fewer than tensor-parallel ranks, and that ZeRO
+ * 2 and 3 with pipeline stages are refused, as by DeepSpeed.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "train/layout/mesh.h"
+
+enum { ZERO_MAX = 3 };
+
+struct layout {
+    struct mesh mesh;
+    bool sequence; /* sequence parallel: tokens are split over the tensor-parallel ranks, too */
+    int chunks;    /* stages that a pipeline rank holds; above 1: interleaved */
+    int zero;      /* 0 to ZERO_MAX: what data-parallel ranks share out */
+};
+
+/* What of a model and a batch decides which layouts it can have. */
+struct layout_model {
+    int64_t layers, heads, kv_heads, ffn;
+    int64_t padded_vocab; /* 0: rounded up to suit any layout; else it must divide by tp */
+    int64_t experts;      /* 0: dense */
+    int64_t expert_ffn;   /* MLP channels of an expert; not read where dense */
+    int64_t seq_length;   /* 0: of no concern, as of a converter */
+    int64_t micros;       /* micro-batches of a step and rank; 0: of no concern */
+};
+
+/* ERR_USAGE names the rule and the values that break it. */
+int layout_check(const struct layout_model *m, const struct layout *l, int world, struct err *e);
+
+/*
+ * All layouts of `world` ranks that pass layout_check, in a fixed order, into fresh memory (free).
+ * Returns how many; none leaves *ret NULL. What a switch cannot change is listed once: ZeRO 0 alone
+ * where one rank holds the weights, tp-cp-dp-pp alone where pp or dp is 1.
+ */
+size_t layout_list(const struct layout_model *m, int world, struct layout **ret);
+
+#endif
