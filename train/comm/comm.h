@@ -3,44 +3,79 @@
 #define TRAIN_COMM_COMM_H
 
 /*
- * Collectives over the mesh's groups, on tensors. A call enqueues work behind the compute issued so
- * far and returns; comm_wait makes later compute wait for it. Every rank of the group makes the
- * same calls in the same order. A group of one is a real group whose collectives do nothing, so the
- * model has no "if distributed". comm_self.c is the backend for one rank.
+ * Collectives over the mesh's groups, on contiguous tensors. A call is issued after the compute
+ * issued so far, and returns a ticket; comm_wait makes later compute wait for that one call.
+ * Tickets may be waited for in any order, also never; until then the call's tensors and counts must
+ * stay where they are and nobody else may touch what they hold. Every rank of a group makes the
+ * same calls of that group in the same order; calls of different groups are independent.
+ *
+ * A group of one is a real group whose collectives copy at most, so the model has no "if
+ * distributed". Ranks are named by their index in the group. A sum adds in the order of these, in
+ * fp32 for fp32 and narrower types and in double for double, whatever the backend: threads and MPI
+ * give the same bits on every rank.
+ *
+ * A struct comm belongs to the thread that opened it. The first fault of any rank (one that did not
+ * join in time, calls that do not fit each other, comm_abort) ends the calls of all ranks: waits
+ * return, results are undefined, and comm_fault says why.
  */
 
+#include "base/core/err.h"
 #include "train/layout/mesh.h"
 #include "train/tensor/tensor.h"
 
-enum reduce { REDUCE_SUM, REDUCE_MAX };
+enum reduce { REDUCE_SUM, REDUCE_MAX }; /* a NaN anywhere is the maximum */
+
+enum comm_kind {
+    COMM_ALL_REDUCE,
+    COMM_ALL_GATHER,
+    COMM_REDUCE_SCATTER,
+    COMM_BROADCAST,
+    COMM_EXCHANGE,
+    COMM_ALL_TO_ALL,
+    COMM_BARRIER,
+    COMM_KINDS
+};
+
+enum {
+    COMM_NOBODY = -1,
+    COMM_IN_FLIGHT = 64 /* unfinished calls of a rank; one more waits for the oldest */
+};
+
+struct comm_call {
+    enum comm_kind kind;
+    enum group group;
+    enum reduce reduce;
+    struct tensor to, from;     /* what arrives here, what this rank gives; in place: `to` alone */
+    int to_rank, from_rank;     /* COMM_EXCHANGE, COMM_BROADCAST (from_rank) */
+    const int64_t *give, *take; /* COMM_ALL_TO_ALL: rows for and from each rank of the group */
+};
+
+/* Zeroed: nothing to wait for. */
+struct comm_ticket {
+    uint64_t number;
+};
 
 struct comm;
 
 struct comm_table {
-    /* in place */
-    void (*all_reduce)(struct comm *c, enum group g, struct tensor t, enum reduce r);
-    /* `part` of every rank, in order, into `whole` (first dimension) */
-    void (*all_gather)(struct comm *c, enum group g, struct tensor whole, struct tensor part);
-    /* sum of all ranks' `whole`, this rank's share into `part` */
-    void (*reduce_scatter)(struct comm *c, enum group g, struct tensor part, struct tensor whole);
-    void (*broadcast)(struct comm *c, enum group g, struct tensor t, int from);
-    void (*send)(struct comm *c, enum group g, struct tensor t, int to);
-    void (*recv)(struct comm *c, enum group g, struct tensor t, int from);
-    void (*wait)(struct comm *c, enum group g);
-    void (*barrier)(struct comm *c, enum group g);
-    void (*abort)(struct comm *c); /* frees every rank that waits */
+    struct comm_ticket (*issue)(struct comm *c, const struct comm_call *call);
+    void (*wait)(struct comm *c, struct comm_ticket t);
+    void (*abort)(struct comm *c, int code, const char *sentence);
     void (*close)(struct comm *c);
 };
 
 struct comm {
     const struct comm_table *fn;
-    void *state;
+    void *state; /* the backend's own */
     struct mesh mesh;
     int rank, world;
+    int fault; /* code of the first fault that this rank heard of, 0 if none */
+    char fault_text[256];
 };
 
 /* One rank alone. */
 void comm_self_open(struct comm *ret);
+/* Waits for the rank's own calls, unless there was a fault. Does nothing if `c` is zeroed. */
 void comm_close(struct comm *c);
 
 static inline int comm_size(const struct comm *c, enum group g)
@@ -48,14 +83,53 @@ static inline int comm_size(const struct comm *c, enum group g)
     return mesh_group_size(c->mesh, g);
 }
 
-static inline void comm_all_reduce(struct comm *c, enum group g, struct tensor t, enum reduce r)
+static inline int comm_index(const struct comm *c, enum group g)
 {
-    c->fn->all_reduce(c, g, t, r);
+    return mesh_group_index(c->mesh, c->rank, g);
 }
 
-static inline void comm_wait(struct comm *c, enum group g)
+/* In place. */
+struct comm_ticket comm_all_reduce(struct comm *c, enum group g, struct tensor t, enum reduce r);
+
+/* `part` of every rank, in order, into `whole`; `part` may be this rank's share of `whole`. */
+struct comm_ticket comm_all_gather(struct comm *c, enum group g, struct tensor whole,
+                                   struct tensor part);
+
+/* The reduction of all ranks' `whole`, this rank's share of it into `part`, which may be that share
+ * of `whole`. */
+struct comm_ticket comm_reduce_scatter(struct comm *c, enum group g, struct tensor part,
+                                       struct tensor whole, enum reduce r);
+
+/* `t` of the rank `from` into that of all others. */
+struct comm_ticket comm_broadcast(struct comm *c, enum group g, struct tensor t, int from);
+
+/*
+ * Sends `give` to one rank and receives `take` from one, which may be another; either may be none
+ * and COMM_NOBODY. Two ranks that exchange with each other cannot block each other.
+ */
+struct comm_ticket comm_exchange(struct comm *c, enum group g, struct tensor give, int to,
+                                 struct tensor take, int from);
+
+/*
+ * Rows of `give`, give_rows[k] of them for rank k one after the other, into the `take` of each rank
+ * in the order of those who gave, take_rows[k] from rank k.
+ */
+struct comm_ticket comm_all_to_all(struct comm *c, enum group g, struct tensor take,
+                                   const int64_t *take_rows, struct tensor give,
+                                   const int64_t *give_rows);
+
+/* Over when every rank of the group has issued it. */
+struct comm_ticket comm_barrier(struct comm *c, enum group g);
+
+static inline void comm_wait(struct comm *c, struct comm_ticket t)
 {
-    c->fn->wait(c, g);
+    c->fn->wait(c, t);
 }
+
+/* 0, or the first fault with its sentence. Up to date after each comm_wait. */
+int comm_fault(const struct comm *c, struct err *e);
+
+/* Ends the calls of all ranks with this error, unless there was a fault before. */
+void comm_abort(struct comm *c, const struct err *why);
 
 #endif

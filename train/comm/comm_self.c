@@ -1,61 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train/comm/comm.h"
+#include <stdio.h>
 
-#include <string.h>
+#include "train/comm/call.h"
 
-static void reduce_self(struct comm *c, enum group g, struct tensor t, enum reduce r)
+static struct comm_ticket issue_self(struct comm *c, const struct comm_call *call)
 {
-    (void)c;
-    (void)g;
-    (void)t;
-    (void)r;
+    bool done = comm_alone(c, call);
+    BUG_ON(!done, "%s with another rank, of which there is none", comm_kind_name(call->kind));
+    return (struct comm_ticket){0};
 }
 
-static void copy_self(struct tensor to, struct tensor from)
-{
-    BUG_ON(!tensor_same_shape(to, from) || !tensor_contiguous(to) || !tensor_contiguous(from),
-           "a group of one gathers a tensor into one of another shape");
-    if (to.data != from.data)
-        memcpy(to.data, from.data, tensor_bytes(from));
-}
-
-static void all_gather_self(struct comm *c, enum group g, struct tensor whole, struct tensor part)
-{
-    (void)c;
-    (void)g;
-    copy_self(whole, part);
-}
-
-static void reduce_scatter_self(struct comm *c, enum group g, struct tensor part,
-                                struct tensor whole)
-{
-    (void)c;
-    (void)g;
-    copy_self(part, whole);
-}
-
-static void broadcast_self(struct comm *c, enum group g, struct tensor t, int from)
-{
-    (void)c;
-    (void)g;
-    (void)t;
-    BUG_ON(from != 0, "rank %d in a group of one", from);
-}
-
-static void peer_self(struct comm *c, enum group g, struct tensor t, int peer)
+static void wait_self(struct comm *c, struct comm_ticket t)
 {
     (void)c;
     (void)t;
-    BUG("a group of one has no peer %d (group %d)", peer, (int)g);
 }
 
-static void wait_self(struct comm *c, enum group g)
+static void abort_self(struct comm *c, int code, const char *sentence)
 {
-    (void)c;
-    (void)g;
+    if (c->fault)
+        return;
+    c->fault = code;
+    snprintf(c->fault_text, sizeof(c->fault_text), "%s", sentence);
 }
 
-static void end_self(struct comm *c)
+static void close_self(struct comm *c)
 {
     (void)c;
 }
@@ -63,23 +32,10 @@ static void end_self(struct comm *c)
 void comm_self_open(struct comm *ret)
 {
     static const struct comm_table table = {
-        .all_reduce = reduce_self,
-        .all_gather = all_gather_self,
-        .reduce_scatter = reduce_scatter_self,
-        .broadcast = broadcast_self,
-        .send = peer_self,
-        .recv = peer_self,
+        .issue = issue_self,
         .wait = wait_self,
-        .barrier = wait_self,
-        .abort = end_self,
-        .close = end_self,
+        .abort = abort_self,
+        .close = close_self,
     };
     *ret = (struct comm){.fn = &table, .mesh = mesh_single(), .rank = 0, .world = 1};
-}
-
-void comm_close(struct comm *c)
-{
-    if (c->fn)
-        c->fn->close(c);
-    *c = (struct comm){0};
 }

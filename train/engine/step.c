@@ -47,9 +47,10 @@ void step_issue_micro(struct rank *r, const struct batch *b, int64_t micro, floa
  */
 void step_issue_update(struct rank *r, double lr)
 {
-    comm_all_reduce(&r->comm, GROUP_DP, r->grads, REDUCE_SUM);
-    comm_all_reduce(&r->comm, GROUP_DP, r->totals, REDUCE_SUM);
-    comm_wait(&r->comm, GROUP_DP);
+    struct comm_ticket grads = comm_all_reduce(&r->comm, GROUP_DP_CP, r->grads, REDUCE_SUM);
+    struct comm_ticket totals = comm_all_reduce(&r->comm, GROUP_DP_CP, r->totals, REDUCE_SUM);
+    comm_wait(&r->comm, grads);
+    comm_wait(&r->comm, totals);
     optim_step(&r->optim, &r->ops, &r->comm, lr, r->at.steps + 1);
 }
 
@@ -74,6 +75,8 @@ static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
     rank_fetch(r, &ret->grad_norm, r->optim.norm);
     rank_fetch(r, &skip, r->optim.skip);
     int code = dev_fault(&r->dev, e);
+    if (!code)
+        code = comm_fault(&r->comm, e);
     if (code)
         return code;
     for (int64_t i = 0; i < r->config.micros; i++)

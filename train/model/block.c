@@ -80,8 +80,7 @@ static void attention_forward(struct model *m, const struct model_pass *p, int l
     op_attention(m->ops, &at);
     op_matmul(m->ops, &(struct matmul_args){
                           .y = sub, .a = tensor_rows(a->att, 0, p->n), .b = w->out, .tb = true});
-    comm_all_reduce(m->comm, GROUP_TP, sub, REDUCE_SUM);
-    comm_wait(m->comm, GROUP_TP);
+    comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_TP, sub, REDUCE_SUM));
 }
 
 static void mlp_forward(struct model *m, const struct model_pass *p, int l)
@@ -105,8 +104,7 @@ static void mlp_forward(struct model *m, const struct model_pass *p, int l)
                                                 .act = act_of(m->spec)});
     }
     op_matmul(m->ops, &(struct matmul_args){.y = sub, .a = h, .b = w->down, .tb = true});
-    comm_all_reduce(m->comm, GROUP_TP, sub, REDUCE_SUM);
-    comm_wait(m->comm, GROUP_TP);
+    comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_TP, sub, REDUCE_SUM));
 }
 
 static struct tensor rows_or_none(struct tensor t, int64_t n)
@@ -176,14 +174,14 @@ static void mlp_backward(struct model *m, const struct model_pass *p, int l)
     op_matmul(m->ops, &(struct matmul_args){
                           .y = g->down, .a = dsub, .b = h, .ta = true, .accumulate = true});
     op_matmul(m->ops, &(struct matmul_args){.y = dy, .a = dpre, .b = w->up});
-    comm_all_reduce(m->comm, GROUP_TP, dy, REDUCE_SUM);
+    struct comm_ticket sum = comm_all_reduce(m->comm, GROUP_TP, dy, REDUCE_SUM);
     op_matmul(m->ops, &(struct matmul_args){.y = g->up,
                                             .a = dpre,
                                             .b = tensor_rows(a->y2, 0, n),
                                             .ta = true,
                                             .accumulate = true,
                                             .dbias = g->up_b});
-    comm_wait(m->comm, GROUP_TP);
+    comm_wait(m->comm, sum);
     slab_reset(ws, mark);
 }
 
@@ -215,14 +213,14 @@ static void attention_backward(struct model *m, const struct model_pass *p, int 
     rotate(m, p, d.q, true);
     rotate(m, p, d.k, true);
     op_matmul(m->ops, &(struct matmul_args){.y = dy, .a = dqkv, .b = w->qkv});
-    comm_all_reduce(m->comm, GROUP_TP, dy, REDUCE_SUM);
+    struct comm_ticket sum = comm_all_reduce(m->comm, GROUP_TP, dy, REDUCE_SUM);
     op_matmul(m->ops, &(struct matmul_args){.y = g->qkv,
                                             .a = dqkv,
                                             .b = tensor_rows(a->y1, 0, n),
                                             .ta = true,
                                             .accumulate = true,
                                             .dbias = g->qkv_b});
-    comm_wait(m->comm, GROUP_TP);
+    comm_wait(m->comm, sum);
     slab_reset(ws, mark);
 }
 

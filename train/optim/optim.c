@@ -35,8 +35,7 @@ void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, 
 {
     op_fill(ops, &(struct fill_args){.y = o->total, .value = 0});
     op_sumsq(ops, &(struct sumsq_args){.total = o->total, .x = o->grads});
-    comm_all_reduce(comm, GROUP_TP, o->total, REDUCE_SUM);
-    comm_wait(comm, GROUP_TP);
+    comm_wait(comm, comm_all_reduce(comm, GROUP_TP, o->total, REDUCE_SUM));
     op_clip(ops, &(struct clip_args){.total = o->total,
                                      .norm = o->norm,
                                      .factor = o->factor,

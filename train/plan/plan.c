@@ -58,62 +58,21 @@ static void plan_zero(struct dev *d, int stream, void *to, size_t bytes)
 
 /* ---- comm -------------------------------------------------------------------------------- */
 
-static bool counted(struct comm *c, enum group g, struct tensor t)
+static struct comm_ticket plan_issue(struct comm *c, const struct comm_call *call)
 {
     struct plan *p = of_comm(c);
+    size_t to = tensor_none(call->to) ? 0 : tensor_bytes(call->to);
+    size_t from = tensor_none(call->from) ? 0 : tensor_bytes(call->from);
     p->collectives++;
-    if (comm_size(c, g) > 1)
-        p->traffic += (double)tensor_bytes(t);
-    return p->execute;
+    if (comm_size(c, call->group) > 1)
+        p->traffic += (double)(to > from ? to : from);
+    return p->execute ? p->comm->issue(c, call) : (struct comm_ticket){0};
 }
 
-static void plan_all_reduce(struct comm *c, enum group g, struct tensor t, enum reduce r)
-{
-    if (counted(c, g, t))
-        of_comm(c)->comm->all_reduce(c, g, t, r);
-}
-
-static void plan_all_gather(struct comm *c, enum group g, struct tensor whole, struct tensor part)
-{
-    if (counted(c, g, whole))
-        of_comm(c)->comm->all_gather(c, g, whole, part);
-}
-
-static void plan_reduce_scatter(struct comm *c, enum group g, struct tensor part,
-                                struct tensor whole)
-{
-    if (counted(c, g, whole))
-        of_comm(c)->comm->reduce_scatter(c, g, part, whole);
-}
-
-static void plan_broadcast(struct comm *c, enum group g, struct tensor t, int from)
-{
-    if (counted(c, g, t))
-        of_comm(c)->comm->broadcast(c, g, t, from);
-}
-
-static void plan_send(struct comm *c, enum group g, struct tensor t, int to)
-{
-    if (counted(c, g, t))
-        of_comm(c)->comm->send(c, g, t, to);
-}
-
-static void plan_recv(struct comm *c, enum group g, struct tensor t, int from)
-{
-    if (counted(c, g, t))
-        of_comm(c)->comm->recv(c, g, t, from);
-}
-
-static void plan_wait(struct comm *c, enum group g)
+static void plan_wait(struct comm *c, struct comm_ticket t)
 {
     if (of_comm(c)->execute)
-        of_comm(c)->comm->wait(c, g);
-}
-
-static void plan_barrier(struct comm *c, enum group g)
-{
-    if (of_comm(c)->execute)
-        of_comm(c)->comm->barrier(c, g);
+        of_comm(c)->comm->wait(c, t);
 }
 
 /* ---- on and off -------------------------------------------------------------------------- */
@@ -126,14 +85,8 @@ void plan_wrap(struct plan *p, struct dev *d, struct ops *o, struct comm *c, boo
     p->dev_wrap.copy = plan_copy;
     p->dev_wrap.zero = plan_zero;
     p->comm_wrap = *c->fn;
-    p->comm_wrap.all_reduce = plan_all_reduce;
-    p->comm_wrap.all_gather = plan_all_gather;
-    p->comm_wrap.reduce_scatter = plan_reduce_scatter;
-    p->comm_wrap.broadcast = plan_broadcast;
-    p->comm_wrap.send = plan_send;
-    p->comm_wrap.recv = plan_recv;
+    p->comm_wrap.issue = plan_issue;
     p->comm_wrap.wait = plan_wait;
-    p->comm_wrap.barrier = plan_barrier;
     d->fn = &p->dev_wrap;
     c->fn = &p->comm_wrap;
     o->call = plan_call;

@@ -25,7 +25,8 @@ struct plan {
     bool execute;
     struct plan_count op[OP_COUNT];
     uint64_t collectives;
-    double traffic;       /* bytes given to collectives whose group has more than one rank */
+    double traffic;       /* bytes of collectives whose group has more than one rank: of the larger
+                             of what a call gives and takes */
     uint64_t allocations; /* since the wrap */
     double copied;        /* bytes of device copies */
 
