@@ -74,7 +74,7 @@ if [ -z "${WEFT_TEST_DATA:-}" ]; then
 fi
 
 say "gcc: every suite"
-run gcc gcc unit lint ops cli interop fuzz
+run gcc gcc unit lint ops cli interop fuzz parallel
 
 if [ "$mode" = all ]; then
     say "clang with the address and undefined-behaviour sanitizers"

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/comm/comm.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/t.h"
+#include "tests/train/comm/calls.h"
+#include "train/comm/comm_threads.h"
+
+static void one_rank_alone(void)
+{
+    struct comm c;
+    char why[512];
+    uint64_t digest, other;
+    comm_self_open(&c);
+    if (calls_run(&c, 1, &digest, why, sizeof(why)))
+        t_fail(__FILE__, __LINE__, "%s", why);
+    comm_close(&c);
+    if (calls_run_threads(mesh_single(), 0, 1, &other, why, sizeof(why)))
+        t_fail(__FILE__, __LINE__, "%s", why);
+    T_CHECK(digest == other);
+}
+
+/* On each mesh the bits do not depend on who comes first. */
+static void threads(int world)
+{
+    for (int which = 0; which < CALLS_MESHES; which++) {
+        char why[512];
+        uint64_t digest[2][8];
+        for (int delayed = 0; delayed < 2; delayed++)
+            if (calls_run_threads(calls_mesh(world, which), delayed ? 50 : 0, 1, digest[delayed],
+                                  why, sizeof(why)))
+                t_fail(__FILE__, __LINE__, "%d ranks, mesh %d: %s", world, which, why);
+        T_MEM(digest[0], digest[1], (size_t)world * sizeof(digest[0][0]));
+    }
+}
+
+static void two_threads(void)
+{
+    threads(2);
+}
+
+static void four_threads(void)
+{
+    threads(4);
+}
+
+static void eight_threads(void)
+{
+    threads(8);
+}
+
+/* ---- faults
+ * ---------------------------------------------------------------------------------------- */
+
+struct faulty {
+    pthread_t thread;
+    struct comm_threads *all;
+    void (*act)(struct comm *c);
+    int rank, code;
+    struct err e;
+};
+
+static void *run_faulty(void *arg)
+{
+    struct faulty *f = arg;
+    struct comm c;
+    f->code = comm_threads_open(&c, f->all, f->rank, &f->e);
+    if (f->code)
+        return NULL;
+    f->act(&c);
+    comm_wait(&c, (struct comm_ticket){0});
+    f->code = comm_fault(&c, &f->e);
+    comm_close(&c);
+    return NULL;
+}
+
+/* Four ranks; all of them must hear `words`. */
+static void check_fault(void (*act)(struct comm *c), double timeout, int code, const char *words)
+{
+    struct faulty rank[4];
+    struct comm_options o = {.timeout = timeout};
+    struct comm_threads *all = comm_threads_create(mesh_dense(2, 1, 2, 1), &o);
+    for (int i = 0; i < 4; i++) {
+        rank[i] = (struct faulty){.all = all, .act = act, .rank = i};
+        pthread_create(&rank[i].thread, NULL, run_faulty, &rank[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        pthread_join(rank[i].thread, NULL);
+    comm_threads_destroy(all);
+    for (int i = 0; i < 4; i++) {
+        T_ERR(rank[i].code, &rank[i].e, code, words);
+        T_STR(rank[i].e.msg, rank[0].e.msg);
+    }
+}
+
+/* Makes no call: it hears of the fault in a wait. */
+static void wait_for_a_fault(struct comm *c)
+{
+    while (!c->fault) {
+        usleep(5000);
+        comm_wait(c, (struct comm_ticket){0});
+    }
+}
+
+/* Rank 2 stays away from the second call until the others have given up. */
+static void leave_one_out(struct comm *c)
+{
+    float v[5] = {0};
+    struct tensor t = tensor_1d(v, DTYPE_F32, 5);
+    comm_wait(c, comm_barrier(c, GROUP_WORLD));
+    if (c->rank == 2)
+        wait_for_a_fault(c);
+    else
+        comm_wait(c, comm_all_reduce(c, GROUP_WORLD, t, REDUCE_SUM));
+}
+
+static void a_missing_rank_is_named(void)
+{
+    check_fault(leave_one_out, 0.3, ERR_FAULT,
+                "for rank 2 in call 2 of the world's group (all-reduce)");
+}
+
+static void give_to_one_who_does_not_take(struct comm *c)
+{
+    float v[5] = {0};
+    struct tensor t = tensor_1d(v, DTYPE_F32, 5), none = {0};
+    if (c->rank == 0)
+        comm_wait(c, comm_exchange(c, GROUP_DP, t, 1, none, COMM_NOBODY));
+    else
+        wait_for_a_fault(c);
+}
+
+static void a_receiver_that_is_missing_is_named(void)
+{
+    check_fault(give_to_one_who_does_not_take, 0.3, ERR_FAULT,
+                "rank 0 waited 0.3 s for rank 2 in call 1 of the data-parallel group (exchange)");
+}
+
+static void wait_for_rank_3(struct comm *c)
+{
+    float v[6] = {0};
+    struct tensor t = tensor_1d(v, DTYPE_F32, 6);
+    struct err why = {.code = ERR_IO, .msg = "rank 3: the disk is full"};
+    struct comm_ticket last = {0};
+    if (c->rank == 3)
+        comm_abort(c, &why);
+    else
+        for (int i = 0; i < 2 * COMM_IN_FLIGHT; i++)
+            last = comm_all_reduce(c, GROUP_WORLD, t, REDUCE_SUM);
+    comm_wait(c, last);
+}
+
+static void an_abort_frees_all(void)
+{
+    check_fault(wait_for_rank_3, 60, ERR_IO, "rank 3: the disk is full");
+}
+
+static void other_sizes(struct comm *c)
+{
+    float v[9] = {0};
+    comm_wait(c, comm_all_reduce(c, GROUP_WORLD, tensor_1d(v, DTYPE_F32, c->rank == 1 ? 8 : 9),
+                                 REDUCE_SUM));
+}
+
+static void other_calls(struct comm *c)
+{
+    float v[9] = {0};
+    struct tensor t = tensor_1d(v, DTYPE_F32, 9);
+    comm_wait(c, c->rank == 1 ? comm_broadcast(c, GROUP_WORLD, t, 0)
+                              : comm_all_reduce(c, GROUP_WORLD, t, REDUCE_SUM));
+}
+
+static void other_rows(struct comm *c)
+{
+    float v[4] = {0}, w[4];
+    const int64_t give[2] = {2, 2}, take[2] = {2, 2}, odd[2] = {1, 3};
+    struct tensor from = tensor_1d(v, DTYPE_F32, 4), to = tensor_1d(w, DTYPE_F32, 4);
+    comm_wait(c, comm_all_to_all(c, GROUP_TP, to, take, from, c->rank == 1 ? odd : give));
+}
+
+static void calls_that_do_not_fit_are_named(void)
+{
+    check_fault(other_sizes, 60, ERR_FAULT, "all-reduce of 8 F32");
+    check_fault(other_calls, 60, ERR_FAULT, "broadcast of 9 F32");
+    check_fault(other_rows, 60, ERR_FAULT, "all-to-all of 1 F32");
+}
+
+T_MAIN(T_CASE(one_rank_alone), T_CASE(two_threads), T_CASE(four_threads), T_CASE(eight_threads),
+       T_CASE(a_missing_rank_is_named), T_CASE(a_receiver_that_is_missing_is_named),
+       T_CASE(an_abort_frees_all), T_CASE(calls_that_do_not_fit_are_named))

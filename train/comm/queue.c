@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/comm/queue.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/core/mem.h"
+#include "base/core/rng.h"
+#include "train/comm/call.h"
+
+double comm_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static struct timespec timespec_of(double seconds)
+{
+    double whole = floor(seconds);
+    return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = (long)((seconds - whole) * 1e9)};
+}
+
+void comm_hub_init(struct comm_hub *h)
+{
+    pthread_condattr_t a;
+    *h = (struct comm_hub){0};
+    pthread_mutex_init(&h->lock, NULL);
+    pthread_condattr_init(&a);
+    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+    pthread_cond_init(&h->changed, &a);
+    pthread_condattr_destroy(&a);
+}
+
+void comm_hub_finish(struct comm_hub *h)
+{
+    pthread_cond_destroy(&h->changed);
+    pthread_mutex_destroy(&h->lock);
+}
+
+void comm_hub_fail(struct comm_hub *h, int code, const char *sentence)
+{
+    if (!h->fault) {
+        h->fault = code;
+        snprintf(h->text, sizeof(h->text), "%s", sentence);
+    }
+    pthread_cond_broadcast(&h->changed);
+}
+
+void comm_hub_wait(struct comm_hub *h, double seconds)
+{
+    struct timespec until = timespec_of(comm_clock() + seconds);
+    if (seconds > 0)
+        pthread_cond_timedwait(&h->changed, &h->lock, &until);
+    else
+        pthread_cond_wait(&h->changed, &h->lock);
+}
+
+void comm_queue_init(struct comm_queue *q, struct comm_hub *h, struct mesh m, int rank)
+{
+    size_t peers = (size_t)GROUP_COUNT * (size_t)mesh_world(m);
+    *q = (struct comm_queue){.hub = h, .mesh = m, .rank = rank};
+    q->to = mem_new(peers, sizeof(*q->to));
+    q->by = mem_new(peers, sizeof(*q->by));
+}
+
+void comm_queue_finish(struct comm_queue *q)
+{
+    free(q->to);
+    free(q->by);
+}
+
+static struct comm_flight *flight_at(struct comm_queue *q, uint64_t number)
+{
+    return &q->flight[number % COMM_IN_FLIGHT];
+}
+
+struct comm_ticket comm_queue_issue(struct comm *c, const struct comm_call *call)
+{
+    struct comm_queue *q = c->state;
+    struct comm_hub *h = q->hub;
+    if (comm_alone(c, call))
+        return (struct comm_ticket){0};
+    pthread_mutex_lock(&h->lock);
+    uint64_t number = q->issued + 1;
+    struct comm_flight *f = flight_at(q, number);
+    while (f->state != FLIGHT_DONE && !h->fault)
+        comm_hub_wait(h, 0);
+    if (!h->fault) {
+        *f = (struct comm_flight){.call = *call, .state = FLIGHT_ISSUED, .number = number};
+        q->issued = number;
+        pthread_cond_broadcast(&h->changed);
+    }
+    pthread_mutex_unlock(&h->lock);
+    return (struct comm_ticket){number};
+}
+
+void comm_queue_wait(struct comm *c, struct comm_ticket t)
+{
+    struct comm_queue *q = c->state;
+    struct comm_hub *h = q->hub;
+    pthread_mutex_lock(&h->lock);
+    const struct comm_flight *f = flight_at(q, t.number);
+    while (t.number && f->number == t.number && f->state != FLIGHT_DONE && (!h->fault || f->busy))
+        comm_hub_wait(h, 0);
+    if (h->fault && !c->fault) {
+        c->fault = h->fault;
+        snprintf(c->fault_text, sizeof(c->fault_text), "%s", h->text);
+    }
+    pthread_mutex_unlock(&h->lock);
+}
+
+void comm_queue_abort(struct comm *c, int code, const char *sentence)
+{
+    struct comm_queue *q = c->state;
+    pthread_mutex_lock(&q->hub->lock);
+    comm_hub_fail(q->hub, code, sentence);
+    pthread_mutex_unlock(&q->hub->lock);
+    comm_queue_wait(c, (struct comm_ticket){0}); /* the first fault may be another */
+}
+
+static void delay(struct comm_queue *q, const struct comm_options *o)
+{
+    double part = rng_uniform(o->seed, RNG_TEST, (uint32_t)q->rank, q->opened);
+    struct timespec t = timespec_of(part * (double)o->delay_us * 1e-6);
+    pthread_mutex_unlock(&q->hub->lock);
+    nanosleep(&t, NULL);
+    pthread_mutex_lock(&q->hub->lock);
+}
+
+struct comm_flight *comm_queue_open(struct comm_queue *q, const struct comm_options *o)
+{
+    if (q->opened == q->issued || q->hub->fault)
+        return NULL;
+    if (o->delay_us > 0)
+        delay(q, o);
+    if (q->hub->fault)
+        return NULL;
+    struct comm_flight *f = flight_at(q, ++q->opened);
+    const struct comm_call *call = &f->call;
+    int row = (int)call->group * mesh_world(q->mesh);
+    if (call->kind != COMM_EXCHANGE)
+        f->order = ++q->order[call->group];
+    if (call->kind == COMM_EXCHANGE && call->to_rank != COMM_NOBODY)
+        f->order_to = ++q->to[row + call->to_rank];
+    if (call->kind == COMM_EXCHANGE && call->from_rank != COMM_NOBODY)
+        f->order_by = ++q->by[row + call->from_rank];
+    f->state = FLIGHT_OPEN;
+    f->since = comm_clock();
+    return f;
+}
+
+bool comm_queue_busy(const struct comm_queue *q)
+{
+    for (int i = 0; i < COMM_IN_FLIGHT; i++)
+        if (q->hub->fault ? q->flight[i].busy : q->flight[i].state != FLIGHT_DONE)
+            return true;
+    return false;
+}
+
+void comm_flight_done(struct comm_queue *q, struct comm_flight *f)
+{
+    f->state = FLIGHT_DONE;
+    pthread_cond_broadcast(&q->hub->changed);
+}
+
+double comm_timeout(const struct comm_options *o)
+{
+    return o->timeout > 0 ? o->timeout : 600;
+}
+
+void comm_late(const struct comm_queue *q, const struct comm_flight *f, int missing,
+               const struct comm_options *o, char *sentence, size_t size)
+{
+    snprintf(sentence, size, "rank %d waited %g s for rank %d in call %llu of the %s group (%s)",
+             q->rank, comm_timeout(o), missing,
+             (unsigned long long)(f->order      ? f->order
+                                  : f->order_by ? f->order_by
+                                                : f->order_to),
+             mesh_group_name(f->call.group), comm_kind_name(f->call.kind));
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_COMM_QUEUE_H
+#define TRAIN_COMM_QUEUE_H
+
+/*
+ * The calls of a rank that are issued and not done: what the asynchronous backends share. The
+ * rank's thread issues and waits here, a comm thread carries the calls out. Everything is guarded
+ * by the hub's lock, except what a flight's tensors hold.
+ */
+
+#include <pthread.h>
+
+#include "train/comm/comm.h"
+
+/* How a backend behaves; zeroed: the usual. */
+struct comm_options {
+    double timeout;   /* seconds that a call waits for a rank to join; 0: 600 */
+    int64_t delay_us; /* tests: before it begins a call, the comm thread sleeps up to this */
+    uint64_t seed;    /* of these delays */
+    size_t message;   /* tests: most bytes of an MPI message; 0: 1 MiB in reductions, else 256 */
+};
+
+/* Lock, signal and fault that several ranks (threads) or one (MPI) use. */
+struct comm_hub {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* by the monotonic clock */
+    int fault;
+    char text[256];
+};
+
+enum flight_state { FLIGHT_DONE, FLIGHT_ISSUED, FLIGHT_OPEN };
+
+struct comm_flight {
+    struct comm_call call;
+    enum flight_state state;
+    uint64_t number;             /* its ticket */
+    uint64_t order;              /* among the collectives of its group */
+    uint64_t order_to, order_by; /* COMM_EXCHANGE: among those to and from these ranks */
+    double since;                /* seconds on the monotonic clock: when it was opened */
+    int left;                    /* threads: parts of it not yet done */
+    int busy;                    /* threads at work in its tensors; a wait lasts that long */
+    bool own_done;               /* threads: this rank's part */
+};
+
+struct comm_queue {
+    struct comm_hub *hub;
+    struct mesh mesh;
+    int rank;
+    struct comm_flight flight[COMM_IN_FLIGHT]; /* at number % COMM_IN_FLIGHT */
+    uint64_t issued, opened;                   /* last tickets */
+    uint64_t order[GROUP_COUNT];
+    uint64_t *to, *by; /* [GROUP_COUNT * world] messages to and from each rank of each group */
+    bool closing;
+};
+
+void comm_hub_init(struct comm_hub *h);
+void comm_hub_finish(struct comm_hub *h);
+/* Keeps the first fault and wakes all. With the lock held. */
+void comm_hub_fail(struct comm_hub *h, int code, const char *sentence);
+/* Waits for a change, at most `seconds` if that is positive. With the lock held. */
+void comm_hub_wait(struct comm_hub *h, double seconds);
+
+void comm_queue_init(struct comm_queue *q, struct comm_hub *h, struct mesh m, int rank);
+void comm_queue_finish(struct comm_queue *q);
+
+/* Entries of the table whose c->state begins with a struct comm_queue. */
+struct comm_ticket comm_queue_issue(struct comm *c, const struct comm_call *call);
+void comm_queue_wait(struct comm *c, struct comm_ticket t);
+void comm_queue_abort(struct comm *c, int code, const char *sentence);
+
+/*
+ * The oldest issued call, now open: numbered within its group. NULL: there is none. With the lock
+ * held, which is left during the delay of a test.
+ */
+struct comm_flight *comm_queue_open(struct comm_queue *q, const struct comm_options *o);
+/* Whether anything of this rank's calls is still to come; after a fault: is being worked on. */
+bool comm_queue_busy(const struct comm_queue *q);
+/* With the lock held. */
+void comm_flight_done(struct comm_queue *q, struct comm_flight *f);
+
+double comm_clock(void);
+
+/* "after 30 s in all-reduce 3 of the data-parallel group, rank 1 waits for rank 5" */
+void comm_late(const struct comm_queue *q, const struct comm_flight *f, int missing,
+               const struct comm_options *o, char *sentence, size_t size);
+double comm_timeout(const struct comm_options *o);
+
+#endif
