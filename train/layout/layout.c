@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/layout/layout.h"
 
-#include "base/core/mem.h"
+#include "base/core/array.h"
 
 static int check_degrees(const struct layout *l, struct err *e)
 {
@@ -132,10 +132,7 @@ static void add_if_valid(struct layouts *all, struct layout l)
 {
     if (layout_check(all->model, &l, all->world, NULL))
         return;
-    if (all->n == all->capacity) {
-        all->capacity = all->capacity ? 2 * all->capacity : 64;
-        all->at = mem_grow(all->at, all->capacity, sizeof(*all->at));
-    }
+    ARRAY_GROW(all->at, all->n, all->capacity);
     all->at[all->n++] = l;
 }
 
