@@ -73,7 +73,7 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_forward(const flash
     const int lane = (int)threadIdx.x % 32, mine = (int)threadIdx.x / 32 * WARP_ROWS;
     int64_t tile;
     span s;
-    if (!tile_of(j, blockIdx.x, false, &s, &tile))
+    if (!tile_of(j, blockIdx.x, TILE, false, &s, &tile))
         return;
     const int64_t i0 = tile * TILE;
     const int rows = (int)(s.count - i0 < TILE ? s.count - i0 : TILE);
@@ -128,13 +128,15 @@ template <class T, int D> static void forward(dev *d, const attention_args *a)
         <<<grid, TILE_THREADS, bytes, (cudaStream_t)dev_cuda_stream(d, STREAM_COMPUTE)>>>(j);
 }
 
-extern "C" void flash_attention(dev *d, const attention_args *a)
+extern "C" void flash_attention(dev *d, const attention_args *a, enum flash_kernels which)
 {
     bool narrow = a->q.size[2] <= 64, bf16 = a->q.dtype == DTYPE_BF16;
     BUG_ON(!flash_takes(a), "attention of a form that flash_takes refuses");
     if (!a->q.size[0])
         return;
-    if (bf16 && narrow)
+    if (which == FLASH_FASTEST && flash_has_wgmma(d))
+        flash_wgmma(d, a);
+    else if (bf16 && narrow)
         forward<__nv_bfloat16, 64>(d, a);
     else if (bf16)
         forward<__nv_bfloat16, 128>(d, a);

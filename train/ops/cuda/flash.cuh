@@ -31,6 +31,13 @@ template <class T> struct flash_job {
     drop_mask drop;
 };
 
+/* The kernels for compute capability 9.0, where the build and the device have them. */
+bool flash_has_wgmma(const dev *d);
+void flash_wgmma(dev *d, const attention_args *a);
+/* dq, dk and dv; delta is there. */
+void flash_wgmma_bwd(dev *d, const flash_job<__nv_bfloat16> &j);
+void flash_wgmma_bwd(dev *d, const flash_job<__half> &j);
+
 template <class T> static rows_of_heads<T> heads_of(tensor t)
 {
     return {(T *)t.data, t.stride};
@@ -92,31 +99,33 @@ struct sight {
     }
 };
 
+enum { FAR = 1 << 20 }; /* farther than any two rows of two tiles */
+
 static __device__ inline int clamp(int64_t x)
 {
-    return x > 2 * TILE ? 2 * TILE : x < -2 * TILE ? -2 * TILE : (int)x;
+    return x > FAR ? FAR : x < -FAR ? -FAR : (int)x;
 }
 
 static __device__ inline sight sight_of(const span &s, int64_t query, int64_t key)
 {
     int64_t high = s.last(query) - key;
-    return {s.window > 0 ? clamp(high - s.window) : -2 * TILE, clamp(high), clamp(s.count - query)};
+    return {s.window > 0 ? clamp(high - s.window) : -FAR, clamp(high), clamp(s.count - query)};
 }
 
 /*
- * Tile number `tile` of all sequences' tiles, of their queries or of their keys: its sequence, and
- * its number there in *ret_tile. False behind the last. For whole warps.
+ * Tile number `tile` of all sequences' tiles of `rows` queries or keys: its sequence, and its
+ * number there in *ret_tile. False past the last one. For whole warps.
  */
 template <class T>
-static __device__ bool tile_of(const flash_job<T> &j, int64_t tile, bool of_keys, span *ret,
-                               int64_t *ret_tile)
+static __device__ bool tile_of(const flash_job<T> &j, int64_t tile, int rows, bool of_keys,
+                               span *ret, int64_t *ret_tile)
 {
     const int lane = (int)threadIdx.x % 32;
     for (int64_t base = 0; base < j.sequences; base += 32) {
         int64_t s = base + lane, length = 0;
         if (s < j.sequences)
             length = of_keys ? j.k_len[s] : j.q_start[s + 1] - j.q_start[s];
-        int64_t own = (length + TILE - 1) / TILE, sum = own;
+        int64_t own = (length + rows - 1) / rows, sum = own;
         for (int k = 1; k < 32; k *= 2) {
             int64_t before = __shfl_up_sync(~0u, sum, k);
             sum += lane >= k ? before : 0;

@@ -11,32 +11,50 @@
 
 static const float log2e = 1.44269504088896340736f;
 
-template <class T>
+/* LANES neighbouring threads have a row of a head, 8 numbers each. */
+template <class T, int LANES>
 static __global__ void __launch_bounds__(TILE_THREADS) flash_delta(const flash_job<T> j)
 {
-    const int lane = (int)threadIdx.x % 32;
-    int64_t i = (int64_t)blockIdx.x * (TILE_THREADS / 32) + threadIdx.x / 32;
+    const int at = (int)threadIdx.x % LANES * 8;
+    int64_t i = (int64_t)blockIdx.x * (TILE_THREADS / LANES) + threadIdx.x / LANES;
     int64_t row = i / j.heads;
     int head = (int)(i % j.heads);
     float sum = 0;
-    if (row >= j.n)
-        return;
-    for (int d = lane; d < j.dim; d += 32)
-        sum += widen(j.dout.at(row, head, j.dim)[d]) * widen(j.o.at(row, head, j.dim)[d]);
-    sum = warp_sum(sum);
-    if (lane == 0)
+    if (row < j.n && at < j.dim) {
+        uint4 x = *(const uint4 *)(j.dout.at(row, head, j.dim) + at);
+        uint4 y = *(const uint4 *)(j.o.at(row, head, j.dim) + at);
+#pragma unroll
+        for (int k = 0; k < 8; k++)
+            sum += widen(((const T *)&x)[k]) * widen(((const T *)&y)[k]);
+    }
+    for (int k = LANES / 2; k; k /= 2)
+        sum += __shfl_xor_sync(~0u, sum, k);
+    if (row < j.n && at == 0)
         j.delta[head * j.n + row] = sum;
 }
 
-/* Rows of dk and dv that no query sees keep these zeros. */
+/* Rows of dk and dv that are no sequence's become zeros; a block looks after ZERO_ROWS of them. */
+enum { ZERO_ROWS = 128 };
+
 template <class T>
 static __global__ void __launch_bounds__(TILE_THREADS) flash_zero(const flash_job<T> j)
 {
-    int64_t row = blockIdx.x;
-    for (int c = (int)threadIdx.x; c < j.groups * j.dim; c += TILE_THREADS) {
-        j.dk.at(row, 0, j.dim)[c] = T(0.0f);
-        j.dv.at(row, 0, j.dim)[c] = T(0.0f);
+    __shared__ bool has_keys[ZERO_ROWS];
+    const int64_t first = (int64_t)blockIdx.x * ZERO_ROWS;
+    for (int r = (int)threadIdx.x; r < ZERO_ROWS; r += TILE_THREADS)
+        has_keys[r] = false;
+    __syncthreads();
+    for (int64_t s = threadIdx.x; s < j.sequences; s += TILE_THREADS) {
+        int64_t begin = j.k_start[s] - first, end = begin + j.k_len[s];
+        for (int64_t r = begin > 0 ? begin : 0; r < end && r < ZERO_ROWS; r++)
+            has_keys[r] = true;
     }
+    __syncthreads();
+    for (int r = 0; r < ZERO_ROWS && first + r < j.keys; r++)
+        for (int c = (int)threadIdx.x; !has_keys[r] && c < j.groups * j.dim; c += TILE_THREADS) {
+            j.dk.at(first + r, 0, j.dim)[c] = T(0.0f);
+            j.dv.at(first + r, 0, j.dim)[c] = T(0.0f);
+        }
 }
 
 /* ---- dq
@@ -80,7 +98,7 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_dq(const flash_job<
     const int lane = (int)threadIdx.x % 32, mine = (int)threadIdx.x / 32 * WARP_ROWS;
     int64_t tile;
     span s;
-    if (!tile_of(j, blockIdx.x, false, &s, &tile))
+    if (!tile_of(j, blockIdx.x, TILE, false, &s, &tile))
         return;
     const int64_t i0 = tile * TILE, row0 = s.q_start + i0;
     const int rows = (int)(s.count - i0 < TILE ? s.count - i0 : TILE);
@@ -156,7 +174,7 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_dkv(const flash_job
     const int mine = (int)threadIdx.x / 32 * WARP_ROWS;
     int64_t tile;
     span s;
-    if (!tile_of(j, blockIdx.x, true, &s, &tile))
+    if (!tile_of(j, blockIdx.x, TILE, true, &s, &tile))
         return;
     const int64_t k0 = tile * TILE, row0 = s.k_start + k0;
     const int rows = (int)(s.k_len - k0 < TILE ? s.k_len - k0 : TILE);
@@ -198,24 +216,12 @@ static __global__ void __launch_bounds__(TILE_THREADS) flash_dkv(const flash_job
 /* ---- entries
  * ---------------------------------------------------------------------------------------- */
 
-template <class T, int D> static void backward(dev *d, const attention_bwd_args *b, void *scratch)
+template <class T, int D> static void portable(dev *d, const flash_job<T> &j)
 {
-    flash_job<T> j = flash_job_of<T>(&b->fwd);
     cudaStream_t stream = (cudaStream_t)dev_cuda_stream(d, STREAM_COMPUTE);
     const int bytes = 4 * tile_numbers<D>() * (int)sizeof(T);
-    j.dout = heads_of<T>(b->dout);
-    j.dq = heads_of<T>(b->dq);
-    j.dk = heads_of<T>(b->dk);
-    j.dv = heads_of<T>(b->dv);
-    j.delta = (float *)scratch;
     cudaFuncSetAttribute(flash_dq<T, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     cudaFuncSetAttribute(flash_dkv<T, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    if (j.keys)
-        flash_zero<T><<<(unsigned)j.keys, TILE_THREADS, 0, stream>>>(j);
-    if (!j.n)
-        return;
-    flash_delta<T>
-        <<<(unsigned)ceil_div(j.n * j.heads, TILE_THREADS / 32), TILE_THREADS, 0, stream>>>(j);
     flash_dq<T, D>
         <<<dim3(tiles_for(j.n, j.sequences), (unsigned)j.heads), TILE_THREADS, bytes, stream>>>(j);
     flash_dkv<T, D>
@@ -223,22 +229,47 @@ template <class T, int D> static void backward(dev *d, const attention_bwd_args 
             j);
 }
 
+template <class T>
+static void backward(dev *d, const attention_bwd_args *b, bool wgmma, void *scratch)
+{
+    flash_job<T> j = flash_job_of<T>(&b->fwd);
+    cudaStream_t stream = (cudaStream_t)dev_cuda_stream(d, STREAM_COMPUTE);
+    const int lanes = j.dim <= 64 ? 8 : 16;
+    const unsigned blocks = (unsigned)ceil_div(j.n * j.heads * lanes, TILE_THREADS);
+    j.dout = heads_of<T>(b->dout);
+    j.dq = heads_of<T>(b->dq);
+    j.dk = heads_of<T>(b->dk);
+    j.dv = heads_of<T>(b->dv);
+    j.delta = (float *)scratch;
+    if (j.keys)
+        flash_zero<T><<<(unsigned)ceil_div(j.keys, ZERO_ROWS), TILE_THREADS, 0, stream>>>(j);
+    if (!j.n)
+        return;
+    if (lanes == 8)
+        flash_delta<T, 8><<<blocks, TILE_THREADS, 0, stream>>>(j);
+    else
+        flash_delta<T, 16><<<blocks, TILE_THREADS, 0, stream>>>(j);
+    if (wgmma)
+        flash_wgmma_bwd(d, j);
+    else if (j.dim <= 64)
+        portable<T, 64>(d, j);
+    else
+        portable<T, 128>(d, j);
+}
+
 extern "C" size_t flash_bwd_scratch(const attention_bwd_args *b)
 {
     return (size_t)(b->fwd.q.size[0] * b->fwd.q.size[1]) * sizeof(float);
 }
 
-extern "C" void flash_attention_bwd(dev *d, const attention_bwd_args *b, void *scratch)
+extern "C" void flash_attention_bwd(dev *d, const attention_bwd_args *b, enum flash_kernels which,
+                                    void *scratch)
 {
-    bool narrow = b->fwd.q.size[2] <= 64, bf16 = b->fwd.q.dtype == DTYPE_BF16;
+    const bool wgmma = which == FLASH_FASTEST && flash_has_wgmma(d);
     BUG_ON(!flash_takes_bwd(b), "attention of a form that flash_takes_bwd refuses");
-    if (bf16 && narrow)
-        backward<__nv_bfloat16, 64>(d, b, scratch);
-    else if (bf16)
-        backward<__nv_bfloat16, 128>(d, b, scratch);
-    else if (narrow)
-        backward<__half, 64>(d, b, scratch);
+    if (b->fwd.q.dtype == DTYPE_BF16)
+        backward<__nv_bfloat16>(d, b, wgmma, scratch);
     else
-        backward<__half, 128>(d, b, scratch);
+        backward<__half>(d, b, wgmma, scratch);
     dev_cuda_check(d, "attention_bwd");
 }

@@ -2,8 +2,9 @@
 
 /*
  * TFLOP/s of causal attention in bf16, forward and backward: cuDNN deterministic, cuDNN with atomic
- * adds, our own kernels. Half of the products of a square count, the backward as 2.5 forwards.
- * Medians of events; packed rows of q, k and v. One GPU, no arguments.
+ * adds, our own kernels: those for the device, and those of every device. Half of the products of a
+ * square count, the backward as 2.5 forwards. Medians of events; packed rows of q, k and v. One
+ * GPU, no arguments.
  */
 
 #include <math.h>
@@ -30,6 +31,7 @@ struct form {
 struct bench {
     struct form f;
     struct sdpa_plan *plan; /* or NULL: ours */
+    enum flash_kernels kernels;
     struct sdpa_tensors t;
     struct attention_bwd_args args;
     void *workspace;
@@ -122,9 +124,9 @@ static void issue(struct bench *b, bool backward)
     else if (b->plan)
         sdpa_forward(cudnn, b->plan, &b->t, b->workspace);
     else if (backward)
-        flash_attention_bwd(&dev, &b->args, b->workspace);
+        flash_attention_bwd(&dev, &b->args, b->kernels, b->workspace);
     else
-        flash_attention(&dev, &b->args.fwd);
+        flash_attention(&dev, &b->args.fwd, b->kernels);
 }
 
 static int by_size(const void *a, const void *b)
@@ -152,11 +154,12 @@ static double rate(struct bench *b, bool backward)
 }
 
 /* deterministic: 1 and 0 for cuDNN's two backwards, -1 for our own kernels. */
-static void measure(struct form f, int deterministic)
+static void measure(struct form f, int deterministic, enum flash_kernels kernels)
 {
     struct bench b;
     struct err e;
     make(&b, f);
+    b.kernels = kernels;
     int64_t q = f.heads * f.dim, row = q + 2 * f.groups * f.dim;
     struct sdpa_shape shape = {.batch = f.batch,
                                .tokens = f.tokens,
@@ -192,16 +195,17 @@ int main(void)
     slab_init(&memory, "memory", PLACE_DEVICE);
     slab_bytes(&memory, (size_t)32 << 30);
     or_exit(slab_bind(&memory, &dev, &e), &e);
-    printf("%s, cuDNN %s; TFLOP/s forward / backward\n%-34s%14s%14s%14s\n", dev.desc.name,
+    printf("%s, cuDNN %s; TFLOP/s forward / backward\n%-34s%14s%14s%14s%14s\n", dev.desc.name,
            sdpa_version(cudnn), "sequences, tokens, heads, of", "deterministic", "atomic adds",
-           "ours");
+           "ours", "portable");
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         const struct form f = forms[i];
         printf("%3lld x %-6lld %3lld on %-3lld of %-11lld", (long long)f.batch, (long long)f.tokens,
                (long long)f.heads, (long long)f.groups, (long long)f.dim);
-        measure(f, 1);
-        measure(f, 0);
-        measure(f, -1);
+        measure(f, 1, FLASH_FASTEST);
+        measure(f, 0, FLASH_FASTEST);
+        measure(f, -1, FLASH_FASTEST);
+        measure(f, -1, FLASH_PORTABLE);
         printf("\n");
     }
     slab_release(&memory, &dev);

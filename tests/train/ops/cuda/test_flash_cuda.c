@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Our own attention on tensor cores against the plain twin, on the same rounded inputs: the forms
+ * Our own attention on tensor cores (the device's kernels and the portable ones) against the plain
+ * twin, on the same rounded inputs: the forms
  * of the twins' calls (ragged rows, windows, grouped heads, dropout, fewer queries than keys) and
  * some at larger sizes. Outputs and scratch are poisoned, rows have gaps that must stay as they
  * are, and a second run gives the same bytes. Without a GPU the cases are skipped.
@@ -36,6 +37,7 @@ static struct world w;
 static struct dev gpu;
 static struct slab memory; /* of the device: everything of one call */
 static enum dtype type;
+static enum flash_kernels kernels;
 
 /* A tensor on the device; narrow ones have GAP numbers between their rows. */
 struct there {
@@ -180,8 +182,8 @@ static void run(struct run *r)
     for (int i = 0; i < 4; i++)
         poison(outs[i]->t.data, outs[i]->bytes);
     T_CHECK(flash_takes_bwd(&r->args));
-    flash_attention(&gpu, &r->args.fwd);
-    flash_attention_bwd(&gpu, &r->args, r->scratch);
+    flash_attention(&gpu, &r->args.fwd, kernels);
+    flash_attention_bwd(&gpu, &r->args, kernels, r->scratch);
 }
 
 static void twice(const char *call, struct run *r)
@@ -209,21 +211,24 @@ static void compare(const int64_t *d, uint32_t bits)
     const struct twin *t = twins;
     while (strcmp(t->name, "attention_bwd") != 0)
         t++;
-    snprintf(name, sizeof(name), "bits %u, %s = %lld %lld %lld %lld %lld %lld", bits, t->what,
-             (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[3], (long long)d[4],
-             (long long)d[5]);
     world_clear(&w, bits);
     t->make(&w, &c, d, bits);
     struct attention_bwd_args *b = &c.u.attention_bwd;
     place(&r, b); /* rounds the inputs */
     op_attention(&w.ops, &b->fwd);
     op_attention_bwd(&w.ops, b);
-    twice(name, &r);
-    check(name, "o", &r.o, b->fwd.o);
-    check_lse(name, r.args.fwd.lse, b->fwd.lse);
-    check(name, "dq", &r.dq, b->dq);
-    check(name, "dk", &r.dk, b->dk);
-    check(name, "dv", &r.dv, b->dv);
+    for (int k = FLASH_FASTEST; k <= FLASH_PORTABLE; k++) {
+        kernels = (enum flash_kernels)k;
+        snprintf(name, sizeof(name), "kernels %d, bits %u, %s = %lld %lld %lld %lld %lld %lld", k,
+                 bits, t->what, (long long)d[0], (long long)d[1], (long long)d[2], (long long)d[3],
+                 (long long)d[4], (long long)d[5]);
+        twice(name, &r);
+        check(name, "o", &r.o, b->fwd.o);
+        check_lse(name, r.args.fwd.lse, b->fwd.lse);
+        check(name, "dq", &r.dq, b->dq);
+        check(name, "dk", &r.dk, b->dk);
+        check(name, "dv", &r.dv, b->dv);
+    }
 }
 
 static void open_all(enum dtype narrow_type)
