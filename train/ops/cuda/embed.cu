@@ -48,120 +48,170 @@ extern "C" void cuda_embed(ops *o, const void *args, void *)
  */
 
 /*
- * A radix sort, DIGIT bits a pass: each block counts the digits of its TILE rows; the counts are
- * added up over digits and, within one, over blocks; each row then goes to its place. A thread has
- * EACH neighbouring rows, so that equal digits keep their order.
+ * A radix sort, at most DIGIT bits a pass: each block counts the digits of its SORT_TILE rows; the
+ * counts are added up over digits and, within one, over blocks; each row then goes to its place. A
+ * warp has SORT_EACH times 32 neighbouring rows, so that equal digits keep their order.
  */
-enum { DIGIT = 6, DIGITS = 1 << DIGIT, SORT_THREADS = 128, EACH = 16, TILE = SORT_THREADS * EACH };
+enum {
+    DIGIT = 8,
+    DIGITS = 1 << DIGIT,
+    SORT_THREADS = 256,
+    SORT_WARPS = SORT_THREADS / 32,
+    SORT_EACH = 2,
+    SORT_TILE = SORT_THREADS * SORT_EACH
+};
 
 struct keyed {
     int32_t id, row;
 };
 
-static __device__ keyed sort_item(const int32_t *id, const keyed *from, int64_t i)
+/* Rows of id (the first pass) or of `from`, by `digits` values of the bits from `shift` on. */
+struct sort_pass {
+    const int32_t *id;
+    const keyed *from;
+    keyed *to;
+    int64_t n;
+    int shift, digits;
+    int32_t *count; /* [digits * blocks] */
+};
+
+static __device__ keyed sort_item(const sort_pass &p, int64_t i)
 {
-    return id ? keyed{id[i], (int32_t)i} : from[i];
+    return p.id ? keyed{p.id[i], (int32_t)i} : p.from[i];
 }
 
-static __device__ int digit_of(keyed k, int shift)
+static __device__ int digit_of(const sort_pass &p, keyed k)
 {
-    return k.id >> shift & (DIGITS - 1);
+    return k.id >> p.shift & (p.digits - 1);
 }
 
-/* count[digit * tiles + tile]; the first pass reads id instead of `from`. */
-static __global__ void __launch_bounds__(SORT_THREADS)
-    sort_count(const int32_t *id, const keyed *from, int64_t n, int shift, int32_t *count)
+static __global__ void __launch_bounds__(SORT_THREADS) sort_count(const sort_pass p)
 {
     __shared__ int32_t seen[DIGITS];
-    int64_t begin = (int64_t)blockIdx.x * TILE;
-    for (int d = (int)threadIdx.x; d < DIGITS; d += SORT_THREADS)
+    int64_t begin = (int64_t)blockIdx.x * SORT_TILE;
+    for (int d = (int)threadIdx.x; d < p.digits; d += SORT_THREADS)
         seen[d] = 0;
     __syncthreads();
-    for (int64_t i = begin + threadIdx.x; i < begin + TILE && i < n; i += SORT_THREADS)
-        atomicAdd(&seen[digit_of(sort_item(id, from, i), shift)], 1);
+    for (int64_t i = begin + threadIdx.x; i < begin + SORT_TILE && i < p.n; i += SORT_THREADS)
+        atomicAdd(&seen[digit_of(p, sort_item(p, i))], 1);
     __syncthreads();
-    for (int d = (int)threadIdx.x; d < DIGITS; d += SORT_THREADS)
-        count[d * gridDim.x + blockIdx.x] = seen[d];
+    for (int d = (int)threadIdx.x; d < p.digits; d += SORT_THREADS)
+        p.count[d * gridDim.x + blockIdx.x] = seen[d];
 }
 
-/* Each number becomes the sum of those before it. One block. */
-static __global__ void __launch_bounds__(1024) sort_scan(int32_t *count, int n)
+/* Each number becomes the sum of those before it. One block; SCAN_EACH numbers a thread at a time.
+ */
+enum { SCAN_THREADS = 1024, SCAN_EACH = 4 };
+
+static __global__ void __launch_bounds__(SCAN_THREADS) sort_scan(int32_t *count, int n)
 {
-    __shared__ int32_t part[1024];
-    int each = (n + 1023) / 1024, begin = (int)threadIdx.x * each;
-    int end = begin + each < n ? begin + each : n, sum = 0;
-    for (int i = begin; i < end; i++)
-        sum += count[i];
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (int k = 1; k < 1024; k *= 2) {
-        int32_t before = (int)threadIdx.x >= k ? part[threadIdx.x - k] : 0;
+    __shared__ int32_t part[32];
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    int32_t before = 0;
+    for (int base = 0; base < n; base += SCAN_THREADS * SCAN_EACH) {
+        const int at = base + (int)threadIdx.x * SCAN_EACH;
+        int32_t v[SCAN_EACH], sum = 0, all = 0, warps = 0;
+        for (int k = 0; k < SCAN_EACH; k++) {
+            v[k] = at + k < n ? count[at + k] : 0;
+            sum += v[k];
+        }
+        int32_t upto = sum;
+        for (int k = 1; k < 32; k *= 2) {
+            int32_t left = __shfl_up_sync(~0u, upto, k);
+            upto += lane >= k ? left : 0;
+        }
+        if (lane == 31)
+            part[warp] = upto;
         __syncthreads();
-        part[threadIdx.x] += before;
+        for (int w = 0; w < 32; w++) {
+            warps += w < warp ? part[w] : 0;
+            all += part[w];
+        }
+        int32_t own = before + warps + upto - sum;
+        for (int k = 0; k < SCAN_EACH; k++) {
+            if (at + k < n)
+                count[at + k] = own;
+            own += v[k];
+        }
+        before += all;
         __syncthreads();
-    }
-    sum = part[threadIdx.x] - sum;
-    for (int i = begin; i < end; i++) {
-        int32_t own = count[i];
-        count[i] = sum;
-        sum += own;
     }
 }
 
-static __global__ void __launch_bounds__(SORT_THREADS)
-    sort_place(const int32_t *id, const keyed *from, int64_t n, int shift, const int32_t *count,
-               keyed *to)
+static __global__ void __launch_bounds__(SORT_THREADS) sort_place(const sort_pass p)
 {
-    __shared__ uint16_t rank[DIGITS][SORT_THREADS + 2]; /* + 2: a bank of its own for each digit */
-    /* of a thread's first row with that digit */
-    int64_t begin = (int64_t)blockIdx.x * TILE + threadIdx.x * EACH;
-    for (int d = 0; d < DIGITS; d++)
-        rank[d][threadIdx.x] = 0;
-    for (int64_t i = begin; i < begin + EACH && i < n; i++)
-        rank[digit_of(sort_item(id, from, i), shift)][threadIdx.x]++;
+    __shared__ int32_t place[SORT_WARPS][DIGITS]; /* of a warp's next row with that digit */
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    const int64_t begin = (int64_t)blockIdx.x * SORT_TILE + (int64_t)(warp * SORT_EACH) * 32 + lane;
+    keyed item[SORT_EACH];
+    unsigned same[SORT_EACH]; /* lanes with the same digit */
+    for (int i = (int)threadIdx.x; i < SORT_WARPS * DIGITS; i += SORT_THREADS)
+        place[i / DIGITS][i % DIGITS] = 0;
     __syncthreads();
-    for (int d = (int)threadIdx.x; d < DIGITS; d += SORT_THREADS) {
-        int sum = 0;
-        for (int t = 0; t < SORT_THREADS; t++) {
-            int own = rank[d][t];
-            rank[d][t] = (uint16_t)sum;
+#pragma unroll
+    for (int k = 0; k < SORT_EACH; k++) {
+        const bool there = begin + k * 32 < p.n;
+        item[k] = there ? sort_item(p, begin + k * 32) : keyed{0, -1};
+        const int digit = there ? digit_of(p, item[k]) : -1;
+        same[k] = __match_any_sync(~0u, digit);
+        if (there && (same[k] & ((1u << lane) - 1)) == 0)
+            place[warp][digit] += __popc(same[k]);
+        __syncwarp();
+    }
+    __syncthreads();
+    for (int d = (int)threadIdx.x; d < p.digits; d += SORT_THREADS) {
+        int32_t sum = p.count[d * gridDim.x + blockIdx.x];
+        for (int w = 0; w < SORT_WARPS; w++) {
+            int32_t own = place[w][d];
+            place[w][d] = sum;
             sum += own;
         }
     }
     __syncthreads();
-    for (int64_t i = begin; i < begin + EACH && i < n; i++) {
-        keyed k = sort_item(id, from, i);
-        int d = digit_of(k, shift);
-        to[count[d * gridDim.x + blockIdx.x] + rank[d][threadIdx.x]++] = k;
+#pragma unroll
+    for (int k = 0; k < SORT_EACH; k++) {
+        const bool there = item[k].row >= 0;
+        const int digit = there ? digit_of(p, item[k]) : 0;
+        const int32_t to = place[warp][digit] + __popc(same[k] & ((1u << lane) - 1));
+        if (there)
+            p.to[to] = item[k];
+        __syncwarp();
+        if (there && (same[k] & ((1u << lane) - 1)) == 0)
+            place[warp][digit] += __popc(same[k]);
+        __syncwarp();
     }
 }
 
-struct sort_memory {
-    keyed *from, *to; /* [n] */
-    int32_t *count;   /* [DIGITS * tiles] */
-};
-
 static size_t sort_bytes(int64_t n)
 {
-    return (size_t)(2 * n) * sizeof(keyed) + (size_t)(DIGITS * ceil_div(n, TILE)) * sizeof(int32_t);
+    return (size_t)(2 * n) * sizeof(keyed) +
+           (size_t)(DIGITS * ceil_div(n, SORT_TILE)) * sizeof(int32_t);
 }
 
 /* Rows 0 .. n - 1 by id[row] < limit; returns where they are. */
 static const keyed *sort_rows(const int32_t *id, int64_t n, int64_t limit, void *scratch,
                               cudaStream_t stream)
 {
-    sort_memory m = {(keyed *)scratch, (keyed *)scratch + n, (int32_t *)((keyed *)scratch + 2 * n)};
-    unsigned tiles = (unsigned)ceil_div(n, TILE);
-    for (int shift = 0; shift == 0 || limit - 1 >> shift; shift += DIGIT) {
-        const int32_t *first = shift ? NULL : id;
-        sort_count<<<tiles, SORT_THREADS, 0, stream>>>(first, m.from, n, shift, m.count);
-        sort_scan<<<1, 1024, 0, stream>>>(m.count, (int)tiles * DIGITS);
-        sort_place<<<tiles, SORT_THREADS, 0, stream>>>(first, m.from, n, shift, m.count, m.to);
-        keyed *other = m.from;
-        m.from = m.to;
-        m.to = other;
+    keyed *const list[2] = {(keyed *)scratch, (keyed *)scratch + n};
+    unsigned tiles = (unsigned)ceil_div(n, SORT_TILE);
+    int bits = 1, passes, each;
+    while (limit - 1 >> bits)
+        bits++;
+    passes = (bits + DIGIT - 1) / DIGIT;
+    each = (bits + passes - 1) / passes;
+    for (int k = 0; k < passes; k++) {
+        const sort_pass p = {.id = k ? NULL : id,
+                             .from = list[(k + 1) % 2],
+                             .to = list[k % 2],
+                             .n = n,
+                             .shift = k * each,
+                             .digits = 1 << each,
+                             .count = (int32_t *)(list[1] + n)};
+        sort_count<<<tiles, SORT_THREADS, 0, stream>>>(p);
+        sort_scan<<<1, SCAN_THREADS, 0, stream>>>(p.count, (int)tiles * p.digits);
+        sort_place<<<tiles, SORT_THREADS, 0, stream>>>(p);
     }
-    return m.from;
+    return list[(passes - 1) % 2];
 }
 
 /* ---- backward: the rows of one id, in their order
