@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -293,8 +292,7 @@ int main(int argc, char **argv)
     struct opts o = {0};
     struct cli v = {0};
     struct err e = {0};
-    signal(SIGPIPE, SIG_DFL);
-    signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write fails, and says so */
+    stdio_begin(true);
     int code = opts_init(&o, &options, &v, argc, argv, &e);
     if (code)
         return log_err(&e);

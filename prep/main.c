@@ -395,12 +395,12 @@ int main(int argc, char **argv)
     struct prep_options o = {0};
     struct opts opts;
     struct err e = {0};
+    stdio_begin(false);
     /*
      * large blocks go back to the system as soon as they are freed: peak memory stays what is in
      * use
      */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write fails, and says so */
     int code = opts_init(&opts, &prep_table, &o, argc, argv, &e);
     if (!code)
         code = main_run(&opts, &o, &e);

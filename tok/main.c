@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <signal.h>
 #include <stdio.h>
 
 #include "base/core/log.h"
@@ -34,10 +33,7 @@ int main(int argc, char **argv)
     struct opts o;
     struct cli c = {0};
     struct err e = {0};
-    /* a reader that has seen enough (head) ends us quietly, whatever our parent made of the signal
-     */
-    signal(SIGPIPE, SIG_DFL);
-    signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write fails, and says so */
+    stdio_begin(true);
     int code = opts_init(&o, &tok_table, &c, argc, argv, &e);
     if (!code && o.verb == VERB_TRAIN)
         code = cmd_learn_defaults(&o, &c, &e);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <signal.h>
 #include <stdio.h>
 
 #include "base/core/log.h"
@@ -17,7 +16,7 @@ int main(int argc, char **argv)
     struct train_options values = {0};
     struct opts o = {0};
     struct err e = {0};
-    signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write fails, and says so */
+    stdio_begin(false);
     int code = opts_init(&o, &train_table, &values, argc, argv, &e);
     if (!code) {
         spec_flags_note(&values.model, &o);

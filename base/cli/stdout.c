@@ -2,7 +2,28 @@
 #include "base/cli/stdout.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
+
+/* The lowest number that is free is the one that was closed. */
+static void open_wrong_way(int fd)
+{
+    if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
+        return;
+    if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+        (void)!open("/", O_RDONLY | O_DIRECTORY);
+}
+
+void stdio_begin(bool quiet_pipe)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        open_wrong_way(fd);
+    signal(SIGXFSZ, SIG_IGN);
+    if (quiet_pipe)
+        signal(SIGPIPE, SIG_DFL);
+}
 
 int stdout_finish(struct err *e)
 {

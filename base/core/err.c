@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,17 +29,28 @@ int err_set(struct err *e, int code, const char *fmt, ...)
     return code;
 }
 
-static void hint_limit(struct err *e)
+/* The limit of this process that a system call ran into, with the way out. */
+static void hint_limit(struct err *e, int errnum)
 {
     struct rlimit r;
-    if (!getrlimit(RLIMIT_FSIZE, &r) && r.rlim_cur != RLIM_INFINITY)
+    bool files = errnum == EMFILE;
+    if (errnum == ENFILE)
+        err_hint(e, "the system has no more open files to give: see sysctl fs.file-max");
+    if (files ? getrlimit(RLIMIT_NOFILE, &r) : errnum != EFBIG || getrlimit(RLIMIT_FSIZE, &r))
+        return;
+    if (files)
+        err_hint(e, "the limit is %llu open files: raise it with 'ulimit -n %llu'",
+                 (unsigned long long)r.rlim_cur,
+                 (unsigned long long)(r.rlim_cur < 512 ? 1024 : 2 * r.rlim_cur));
+    else if (r.rlim_cur != RLIM_INFINITY)
         err_hint(e, "no file may have more than %llu bytes here: raise the limit with ulimit -f",
                  (unsigned long long)r.rlim_cur);
 }
 
 int err_sys(struct err *e, int errnum, const char *fmt, ...)
 {
-    int code = errnum == ENOMEM ? ERR_RESOURCE : ERR_IO;
+    bool resource = errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE;
+    int code = resource ? ERR_RESOURCE : ERR_IO;
     if (e) {
         va_list ap;
         va_start(ap, fmt);
@@ -47,8 +59,7 @@ int err_sys(struct err *e, int errnum, const char *fmt, ...)
         char text[128];
         size_t n = strlen(e->msg);
         snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", strerror_r(errnum, text, sizeof(text)));
-        if (errnum == EFBIG)
-            hint_limit(e);
+        hint_limit(e, errnum);
     }
     return code;
 }

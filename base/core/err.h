@@ -46,8 +46,10 @@ struct err {
 /* Fills `e` (which may be NULL) and returns `code`. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* As err_set, with ": " and the text of `errnum` behind the sentence. ENOMEM gives ERR_RESOURCE,
- * all else ERR_IO. EFBIG under a limit on the size of files (ulimit -f) gets a hint that names it.
+/*
+ * As err_set, with ": " and the text of `errnum` after the sentence. ENOMEM, EMFILE and ENFILE give
+ * ERR_RESOURCE, all else ERR_IO. EMFILE and EFBIG get a hint that names the limit, of open files
+ * (ulimit -n) or of the size of a file (ulimit -f), and how to raise it.
  */
 int err_sys(struct err *e, int errnum, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

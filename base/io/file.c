@@ -147,8 +147,8 @@ static enum left sweep_one(const char *path)
 {
     struct stat st;
     int fd = lock_left(AT_FDCWD, path);
-    if (fd < 0)
-        return errno == ENOENT ? LEFT_NONE : LEFT_STAYS;
+    if (fd < 0) /* what cannot be opened (EMFILE) need not be there */
+        return lstat(path, &st) ? LEFT_NONE : LEFT_STAYS;
     bool left = file_is_still(fd, path) && !fstat(fd, &st) &&
                 (S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && !files_are_held(fd)));
     if (left)

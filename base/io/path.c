@@ -171,6 +171,13 @@ static int path_by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* A folder that may not be read holds no match; one that cannot be opened now may hold some. */
+static int glob_failed(const char *path, int errnum)
+{
+    (void)path;
+    return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM;
+}
+
 int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e)
 {
     glob_t g = {0};
@@ -181,7 +188,11 @@ int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e)
         return 0;
     }
     /* GLOB_NOMAGIC returns a name without pattern characters as it is, there or not */
-    int r = glob(pattern, GLOB_NOSORT | GLOB_NOMAGIC, NULL, &g);
+    int r = glob(pattern, GLOB_NOSORT | GLOB_NOMAGIC, glob_failed, &g);
+    if (r == GLOB_ABORTED || r == GLOB_NOSPACE) {
+        globfree(&g);
+        return err_sys(e, r == GLOB_NOSPACE ? ENOMEM : EMFILE, "%s: cannot look for it", pattern);
+    }
     if (r == 0 && g.gl_pathc == 1 && !file_exists(g.gl_pathv[0]))
         r = GLOB_NOMATCH;
     if (r) {

@@ -56,4 +56,42 @@ static void what_arrives_is_well(void)
     T_OK(printed_on(NULL, 0, &e), &e);
 }
 
-T_MAIN(T_CASE(what_is_lost_is_told), T_CASE(what_arrives_is_well))
+/* A file that is opened later takes none of the three numbers, and each of the three fails. */
+static void closed_streams_stay_closed(void)
+{
+    int status;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (!pid) {
+        char c;
+        for (int fd = 0; fd < 3; fd++)
+            close(fd);
+        stdio_begin(false);
+        int next = open("/dev/null", O_RDWR);
+        bool in = read(0, &c, 1) < 0 && errno == EBADF;
+        bool out = write(1, "x", 1) < 0 && errno == EBADF, err = write(2, "x", 1) < 0;
+        _exit(next > 2 && in && out && err ? 0 : 1);
+    }
+    T_EQ(waitpid(pid, &status, 0), pid);
+    T_EQ(WEXITSTATUS(status), 0);
+}
+
+static void open_streams_stay_as_they_are(void)
+{
+    int status;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (!pid) {
+        int fd[2];
+        char c = 0;
+        if (pipe(fd) || dup2(fd[1], STDOUT_FILENO) < 0)
+            _exit(2);
+        stdio_begin(false);
+        _exit(write(STDOUT_FILENO, "x", 1) == 1 && read(fd[0], &c, 1) == 1 && c == 'x' ? 0 : 1);
+    }
+    T_EQ(waitpid(pid, &status, 0), pid);
+    T_EQ(WEXITSTATUS(status), 0);
+}
+
+T_MAIN(T_CASE(closed_streams_stay_closed), T_CASE(open_streams_stay_as_they_are),
+       T_CASE(what_is_lost_is_told), T_CASE(what_arrives_is_well))

@@ -58,6 +58,21 @@ static void the_limit_on_files_is_named(void)
     T_EQ(setrlimit(RLIMIT_FSIZE, &was), 0);
 }
 
+static void the_limit_on_open_files_is_named(void)
+{
+    struct err e;
+    struct rlimit was, r;
+    T_EQ(getrlimit(RLIMIT_NOFILE, &was), 0);
+    r = was;
+    r.rlim_cur = 100;
+    T_EQ(setrlimit(RLIMIT_NOFILE, &r), 0);
+    T_ERR(err_sys(&e, EMFILE, "a: cannot open"), &e, ERR_RESOURCE, "a: cannot open");
+    T_STR(e.hint, "the limit is 100 open files: raise it with 'ulimit -n 1024'");
+    T_EQ(setrlimit(RLIMIT_NOFILE, &was), 0);
+    T_EQ(err_sys(&e, ENFILE, "a: cannot open"), ERR_RESOURCE);
+    T_CHECK(strstr(e.hint, "fs.file-max"));
+}
+
 static void nobody_listens(void)
 {
     T_EQ(err_set(NULL, ERR_DATA, "x"), ERR_DATA);
@@ -116,5 +131,6 @@ static void bugs_abort_with_place_and_values(void)
 }
 
 T_MAIN(T_CASE(sentence_and_code), T_CASE(system_errors), T_CASE(the_limit_on_files_is_named),
-       T_CASE(nobody_listens), T_CASE(long_sentences_are_cut), T_CASE(arguments_from_itself),
+       T_CASE(the_limit_on_open_files_is_named), T_CASE(nobody_listens),
+       T_CASE(long_sentences_are_cut), T_CASE(arguments_from_itself),
        T_CASE(bugs_abort_with_place_and_values))

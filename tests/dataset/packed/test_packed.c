@@ -237,7 +237,7 @@ static void survives_kills(void)
     imagine(&is, 6, 20);
     bool done = false;
     uint64_t seen[2] = {0};
-    for (int n = 0; !done; n += 5) {
+    for (int n = 0; !done; n += 3) {
         T_OK(write_set(prefix, &was, 60000, &e), &e);
         done = t_killed_at(n, write_again, prefix);
         struct packed p;
