@@ -171,17 +171,66 @@ static int main_write_out(const struct buf *b, struct err *e)
 
 /* ---- a checkpoint, or a folder of them ----------------------------------------------------- */
 
+/* The first folder in `path` that holds checkpoints, or is named as one; NULL if none does. */
+static char *run_inside(const char *path)
+{
+    char *pattern = path_join(path, "*"), **name = NULL, *found = NULL;
+    size_t n = 0;
+    if (!file_glob(pattern, &name, &n, NULL))
+        for (size_t i = 0; i < n && !found; i++) {
+            int64_t *list = NULL;
+            size_t count = 0;
+            if (file_is_dir(name[i]) && !ckpt_list(name[i], &list, &count, NULL) && count)
+                found = ckpt_folder(name[i], list[0]);
+            free(list);
+        }
+    names_free(name, n);
+    free(pattern);
+    return found;
+}
+
+static bool has_match(const char *path, const char *tail)
+{
+    char *pattern = path_join(path, tail), **name = NULL;
+    size_t n = 0;
+    bool found = !file_glob(pattern, &name, &n, NULL);
+    names_free(name, n);
+    free(pattern);
+    return found;
+}
+
+/* Of a folder that is not damaged, but something else: ERR_DATA, or 0 if it is not known. */
+static int main_other(const char *path, struct err *e)
+{
+    if (has_match(path, "config.json") && !has_match(path, "config.toml") &&
+        (has_match(path, "*.safetensors") || has_match(path, "pytorch_model*")))
+        return err_set(e, ERR_DATA,
+                       "%s: is a Hugging Face model (config.json and weights), not a checkpoint of "
+                       "train",
+                       path);
+    char *inside = run_inside(path);
+    if (!inside)
+        return 0;
+    err_set(e, ERR_DATA, "%s: is a folder of runs, not a checkpoint or a run", path);
+    err_hint(e, "name a run in it, or a checkpoint: %s", inside);
+    free(inside);
+    return ERR_DATA;
+}
+
 /*
- * The checkpoints that a path means, newest first: itself, or those in it. ERR_IO when there is
- * neither.
+ * The checkpoints that a path means, newest first: itself, or those in it. ERR_DATA for a folder
+ * that is known as something else.
  */
 static int main_find(const char *path, char ***ret, size_t *ret_n, struct err *e)
 {
     int64_t *list = NULL;
     size_t n = 0;
     char *manifest = path_join(path, "manifest.json");
-    int code = file_exists(manifest) ? 0 : ckpt_list(path, &list, &n, e);
+    bool single = file_exists(manifest);
+    int code = single ? 0 : ckpt_list(path, &list, &n, e);
     free(manifest);
+    if (!code && !single && !n && file_is_dir(path))
+        code = main_other(path, e);
     if (code)
         return code;
     *ret_n = n ? n : 1;

@@ -80,6 +80,27 @@ static inline size_t short_id(const char *p, int32_t *ret)
     return k + 1;
 }
 
+/* Of a word that is not an id, `at` bytes after the beginning of the line. */
+static int not_an_id(const char *p, size_t n, size_t at, struct err *e)
+{
+    enum { SHOWN = 40 };
+    size_t k = 0, digits;
+    while (k < n && k < SHOWN && !is_blank(p[k]))
+        k++;
+    for (digits = p[0] == '-'; digits < k && p[digits] >= '0' && p[digits] <= '9';)
+        digits++;
+    if (p[0] == '-' && k > 1 && digits == k)
+        return err_set(e, ERR_DATA, "byte %zu: %.*s is negative, but ids begin at 0", at, (int)k,
+                       p);
+    if (p[0] != '-' && digits == k)
+        return err_set(e, ERR_DATA, "byte %zu: %.*s is more than any id, at most 2147483647", at,
+                       (int)k, p);
+    err_set(e, ERR_DATA,
+            "byte %zu: '%.*s' is not an id; expected integers in decimal, separated by spaces", at,
+            (int)k, p);
+    return err_hint(e, "for text to ids use " WEFT_PREFIX "tok encode");
+}
+
 static int take_line(struct job *j, const char *p, size_t n, struct err *e)
 {
     j->ids.n = 0;
@@ -100,10 +121,7 @@ static int take_line(struct job *j, const char *p, size_t n, struct err *e)
         for (; i < n && p[i] >= '0' && p[i] <= '9' && v <= INT32_MAX; i++)
             v = v * 10 + (p[i] - '0');
         if (i == at || v > INT32_MAX || (i < n && !is_blank(p[i])))
-            return err_set(e, ERR_DATA,
-                           "byte %zu: no id, but ids in decimal with spaces between "
-                           "were expected",
-                           at);
+            return not_an_id(p + at, n - at, at, e);
         *to++ = (int32_t)v;
     }
     j->ids.n = (size_t)(to - id);

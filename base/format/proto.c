@@ -16,15 +16,29 @@ void proto_init(struct proto *r, const char *name, const void *p, size_t n)
 struct proto proto_inside(const struct proto *r, const struct proto_field *f)
 {
     BUG_ON(f->type != PROTO_BYTES, "field %u holds no bytes", f->number);
-    return (struct proto){
-        .p = f->bytes, .end = f->bytes + f->length, .start = r->start, .name = r->name};
+    return (struct proto){.p = f->bytes,
+                          .end = f->bytes + f->length,
+                          .start = r->start,
+                          .name = r->name,
+                          .inside = true};
 }
 
 static int proto_bad(const struct proto *r, const unsigned char *at, const char *what,
                      struct err *e)
 {
-    return err_set(e, ERR_DATA, "%s: no protobuf message: at byte %llu %s", r->name,
+    return err_set(e, ERR_DATA, "%s: not a valid protobuf message: at byte %llu %s", r->name,
                    (unsigned long long)(at - r->start), what);
+}
+
+/* What the message is too short for. */
+static int proto_short(const struct proto *r, const unsigned char *at, const char *what,
+                       struct err *e)
+{
+    int code = proto_bad(r, at, what, e);
+    if (!r->inside)
+        err_hint(e, "the file ends early, after %llu bytes: download or copy it again",
+                 (unsigned long long)(r->end - r->start));
+    return code;
 }
 
 static int take_varint(struct proto *r, uint64_t *ret, struct err *e)
@@ -33,7 +47,7 @@ static int take_varint(struct proto *r, uint64_t *ret, struct err *e)
     uint64_t v = 0;
     for (int i = 0; i < VARINT_BYTES; i++) {
         if (r->p == r->end)
-            return proto_bad(r, at, "a number is cut short", e);
+            return proto_short(r, at, "a number is cut short", e);
         unsigned char c = *r->p++;
         v |= (uint64_t)(c & 0x7f) << (7 * i);
         if (c & 0x80)
@@ -49,7 +63,7 @@ static int take_varint(struct proto *r, uint64_t *ret, struct err *e)
 static int take_fixed(struct proto *r, size_t n, uint64_t *ret, struct err *e)
 {
     if ((size_t)(r->end - r->p) < n)
-        return proto_bad(r, r->p, "a fixed number is cut short", e);
+        return proto_short(r, r->p, "a fixed number is cut short", e);
     *ret = n == 8 ? load_u64(r->p) : load_u32(r->p);
     r->p += n;
     return 0;
@@ -63,7 +77,7 @@ static int take_bytes(struct proto *r, struct proto_field *f, struct err *e)
     if (code)
         return code;
     if (n > (uint64_t)(r->end - r->p))
-        return proto_bad(r, at, "a length leads beyond the message's end", e);
+        return proto_short(r, at, "a length leads beyond the message's end", e);
     f->bytes = r->p;
     f->length = (size_t)n;
     r->p += n;

@@ -22,6 +22,7 @@ struct proto {
     const unsigned char *p, *end;
     const unsigned char *start; /* of the whole file, so that errors give its offset */
     const char *name;           /* for messages */
+    bool inside;                /* of another message; else its end is that of the file */
 };
 
 struct proto_field {
@@ -38,7 +39,8 @@ void proto_init(struct proto *r, const char *name, const void *p, size_t n);
 /* A reader for the message inside `f`. */
 struct proto proto_inside(const struct proto *r, const struct proto_field *f);
 
-/* Next field: *ret_more false at the clean end. ERR_DATA names file and offset. */
+/* Next field: *ret_more false at the clean end. ERR_DATA names file and offset, and hints at a file
+ * that was cut short. */
 int proto_next(struct proto *r, struct proto_field *ret, bool *ret_more, struct err *e);
 
 float proto_float(const struct proto_field *f); /* of a PROTO_I32 */

@@ -9,6 +9,7 @@
 #include "base/core/bytes.h"
 #include "base/core/hash.h"
 #include "base/core/mem.h"
+#include "base/core/program.h"
 #include "base/io/path.h"
 #include "dataset/shard/commit.h"
 
@@ -107,6 +108,11 @@ int packed_open(struct packed *p, const char *prefix, struct err *e)
     *p = (struct packed){.map.slot = -1};
     char *path = pack_path(prefix);
     int code = shard_open(&p->shard, prefix, e);
+    if (!code && !file_exists(path)) {
+        err_set(e, ERR_IO, "%s: is token data, but not a packed set: there is no %s", prefix, path);
+        code = err_hint(e, WEFT_PREFIX "prep sft writes packed sets; " WEFT_PREFIX
+                                       "prep export reads other token data");
+    }
     if (!code)
         code = open_pack(p, path, e);
     if (code)

@@ -317,7 +317,7 @@ expect 0 "$TOK" decode --tokenizer-type NullTokenizer --vocab-size 100000000 n9
 out_is "$(printf '1 22 333 4444 55555 666666 7777777 88888888 9\n0 12\n5')"
 printf '12 3456x 7 8 9 10 11\n' >n10
 expect 3 "$TOK" decode --tokenizer-type NullTokenizer --vocab-size 100000000 n10
-err_has "n10, line 1: byte 3: no id"
+err_has "n10, line 1: byte 3: '3456x' is not an id"
 
 t "special strings inside text"
 printf 'one <|endoftext|>\n' >s
@@ -415,7 +415,7 @@ err_has "ends before its end mark"
 t "ids that cannot be decoded"
 echo '1 2 x' >i
 expect 3 "$TOK" decode --tokenizer u.model i
-err_has "i, line 1: byte 4: no id"
+err_has "i, line 1: byte 4: 'x' is not an id"
 echo '{"ids": [1, 400]}' >i
 expect 3 "$TOK" decode --tokenizer u.model i
 err_has "i, line 1: id 400 is outside the vocabulary of 333"

@@ -62,6 +62,16 @@ static int find_file(const struct tok_options *o, char **ret, struct err *e)
     return folder_find(o->path, o->type, ret, e);
 }
 
+/* JSON whose last bracket is not there. */
+static bool is_cut_json(const struct buf *b)
+{
+    size_t n = b->len;
+    while (n && strchr(" \t\r\n", b->data[n - 1]) && b->data[n - 1])
+        n--;
+    return n && (b->data[0] == '{' || b->data[0] == '[') && b->data[n - 1] != '}' &&
+           b->data[n - 1] != ']';
+}
+
 static int tokenizer_open_file(const struct tok_options *asked, struct tokenizer *t, struct err *e)
 {
     struct buf b;
@@ -76,7 +86,11 @@ static int tokenizer_open_file(const struct tok_options *asked, struct tokenizer
     if (!o.no_digest)
         sha_once(b.data, b.len, t->info.digest);
     o.path = t->path;
+    size_t size = b.len;
+    bool cut = is_cut_json(&b);
     code = tok_engine_open(&o, &b, &t->engine, &t->info, e);
+    if (code == ERR_DATA && cut)
+        err_hint(e, "the file ends early, after %zu bytes: download or copy it again", size);
     buf_finish(&b);
     return code;
 }

@@ -30,7 +30,7 @@ static void bad(const char *p, size_t n, const char *words)
     struct err e;
     int fields;
     T_ERR(walk(p, n, &fields, &e), &e, ERR_DATA, words);
-    T_ERR(ERR_DATA, &e, ERR_DATA, "x.model: no protobuf message: at byte ");
+    T_ERR(ERR_DATA, &e, ERR_DATA, "x.model: not a valid protobuf message: at byte ");
 }
 
 static void written_and_read(void)
