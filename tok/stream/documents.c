@@ -4,53 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/core/buf.h"
-#include "base/format/jscan.h"
-#include "base/format/jsonl.h"
-#include "base/io/magic.h"
 #include "base/core/mem.h"
+#include "base/io/magic.h"
 #include "base/io/path.h"
-#include "base/io/zin.h"
-#include "tok/stream/parquet_rows.h"
+#include "tok/stream/documents_file.h"
 
-enum {
-    CHUNK = 1 << 18,
-    PART = 1 << 16 /* bytes of a value out of its file */
-};
-
-struct docs {
-    const char *const *path;
-    size_t npath, next_path;
-    enum docs_format format, now; /* asked for, and of the open file */
-    const char *const *key;
-    size_t nkeys;
-    bool had_keys, had_any, refused;
-    char **names; /* docs_open's own, else NULL */
-    bool checked; /* regular files have been looked at */
-    size_t nempty, first_empty;
-
-    struct zin *in;      /* NULL between files */
-    struct zin *adopted; /* the first file, until its turn comes */
-    struct buf buf;
-    size_t start;    /* of what is not yet handed out */
-    bool ended;      /* nothing left to read in this file */
-    uint64_t line;   /* number of the last line taken */
-    uint64_t blank;  /* number of a blank line of JSONL, 0 if none was met */
-    uint64_t before; /* bytes of the files that are done */
-
-    struct jsonl *parser;
-    struct jsonl_value *value;
-    size_t next_value; /* nkeys: take the next line */
-
-    const char *beside; /* NULL: every line is held whole */
-    bool scanned;       /* the values are those of `scan`, of a long line */
-    struct jscan scan;
-    uint64_t at; /* in the file of the value at hand */
-    struct buf part;
-
-    struct docs_rows rows; /* rows.file NULL: the file at hand is lines */
-    char *rows_beside;
-};
+enum { PART = 1 << 16 }; /* bytes of a value out of its file */
 
 struct docs *docs_create(const char *const *path, size_t npath, enum docs_format format,
                          const char *const *key, size_t nkeys)
@@ -103,15 +62,9 @@ const char *docs_unit(const struct docs *d)
     return d->now == DOCS_PARQUET ? "row" : "line";
 }
 
-/* Of the file at hand. */
-static uint64_t consumed(const struct docs *d)
-{
-    return d->rows.file ? docs_rows_consumed(&d->rows) : zin_consumed(d->in);
-}
-
 uint64_t docs_consumed(const struct docs *d)
 {
-    return d->before + (d->in ? consumed(d) : 0);
+    return d->before + (d->in ? docs_file_consumed(d) : 0);
 }
 
 uint64_t docs_total(const struct docs *d)
@@ -123,211 +76,6 @@ uint64_t docs_total(const struct docs *d)
         total += size;
     }
     return total;
-}
-
-/* ---- bytes and lines --------------------------------------------------------------------- */
-
-/* Reads more behind what is there; the buffer keeps JSONL_PADDING bytes behind its end. */
-static int documents_fill(struct docs *d, struct err *e)
-{
-    if (d->start && (d->start == d->buf.len || d->start >= CHUNK)) {
-        memmove(d->buf.data, d->buf.data + d->start, d->buf.len - d->start);
-        d->buf.len -= d->start;
-        d->start = 0;
-    }
-    size_t n;
-    char *p = buf_reserve(&d->buf, CHUNK + JSONL_PADDING);
-    int code = zin_read(d->in, p, CHUNK, &n, e);
-    if (code)
-        return code;
-    d->buf.len += n;
-    d->ended = n == 0;
-    return 0;
-}
-
-/* The next line without its line feed; *ret_more false at the end of the file. */
-static int next_line(struct docs *d, const char **ret, size_t *ret_n, bool *ret_more, struct err *e)
-{
-    for (size_t looked = 0;;) {
-        const char *p = d->buf.data + d->start;
-        size_t n = d->buf.len - d->start;
-        const char *end = n > looked ? memchr(p + looked, '\n', n - looked) : NULL;
-        looked = n;
-        if (end || (d->ended && n)) {
-            *ret = p;
-            *ret_n = end ? (size_t)(end - p) : n;
-            d->start += *ret_n + (end != NULL);
-            d->line++;
-            *ret_more = true;
-            return 0;
-        }
-        if (d->ended) {
-            *ret_more = false;
-            return 0;
-        }
-        if (d->beside && n > DOCS_LONG) {
-            *ret = NULL;
-            *ret_n = 0;
-            d->line++;
-            *ret_more = true;
-            return 0;
-        }
-        int code = documents_fill(d, e);
-        if (code)
-            return code;
-    }
-}
-
-/* More of a long line, without its line feed. */
-static int line_part(struct docs *d, const char **ret, size_t *ret_n, bool *ret_last, struct err *e)
-{
-    if (d->start == d->buf.len && !d->ended) {
-        int code = documents_fill(d, e);
-        if (code)
-            return code;
-    }
-    const char *p = d->buf.data + d->start;
-    size_t n = d->buf.len - d->start;
-    const char *end = n ? memchr(p, '\n', n) : NULL;
-    *ret = p;
-    *ret_n = end ? (size_t)(end - p) : n;
-    *ret_last = end || d->ended;
-    d->start += *ret_n + (end != NULL);
-    return 0;
-}
-
-/* ---- which format ------------------------------------------------------------------------ */
-
-static bool documents_ends_in(const char *s, size_t n, const char *tail)
-{
-    size_t k = strlen(tail);
-    return n >= k && memcmp(s + n - k, tail, k) == 0;
-}
-
-static bool name_says_jsonl(const char *path)
-{
-    size_t n = strlen(path);
-    if (documents_ends_in(path, n, ".zst"))
-        n -= 4;
-    else if (documents_ends_in(path, n, ".gz"))
-        n -= 3;
-    return documents_ends_in(path, n, ".jsonl") || documents_ends_in(path, n, ".ndjson");
-}
-
-static void skip_mark(struct docs *d)
-{
-    if (d->buf.len - d->start >= 3 && memcmp(d->buf.data + d->start, "\xef\xbb\xbf", 3) == 0)
-        d->start += 3;
-}
-
-static bool is_empty_object(const char *p, const char *end)
-{
-    const char *last = memchr(p, '}', (size_t)(end - p));
-    return last && jsonl_blank(p + 1, last) && jsonl_blank(last + 1, end);
-}
-
-/* Looks at the first line (as far as it was read) and leaves it in place. An object without any of
- * the keys is a record too, which is refused then: nobody is glad of ids of its braces. But {} may
- * well be a line of code. */
-static bool content_is_jsonl(struct docs *d)
-{
-    size_t start = d->start;
-    skip_mark(d);
-    const char *p = d->buf.data + d->start;
-    size_t n = d->buf.len - d->start;
-    d->start = start;
-    if (!n || *p != '{')
-        return false;
-    const char *end = memchr(p, '\n', n);
-    if (!end && !d->ended)
-        return true; /* a brace and then a line longer than the buffer */
-    if (!end)
-        end = p + n;
-    return !is_empty_object(p, end) &&
-           !jsonl_parse(d->parser, p, (size_t)(end - p), d->value, NULL);
-}
-
-/* A pipe may give its first bytes in pieces. */
-static int fill_first(struct docs *d, bool check, struct err *e)
-{
-    int code;
-    do
-        code = documents_fill(d, e);
-    while (!code && !d->ended && d->buf.len < CHUNK &&
-           (!memchr(d->buf.data, '\n', d->buf.len) || (check && d->buf.len < MAGIC_LOOK)));
-    return code;
-}
-
-static bool begins_parquet(const struct docs *d)
-{
-    const struct magic *m = magic_find(d->buf.data, d->buf.len);
-    return m && m->id == MAGIC_PARQUET;
-}
-
-static int open_table(struct docs *d, const char *path, struct err *e)
-{
-    const char *dir = getenv("TMPDIR");
-    if (strcmp(path, "-") == 0) {
-        d->refused = true;
-        err_set(e, ERR_USAGE, "standard input: is a Parquet file, which is read from its end");
-        return err_hint(e, "name the file instead of piping it in");
-    }
-    d->now = DOCS_PARQUET;
-    d->had_keys = true;
-    d->next_value = d->nkeys;
-    char *beside =
-        d->beside ? mem_strdup(d->beside) : path_join(dir && *dir ? dir : "/var/tmp", "x");
-    int code = docs_rows_open(&d->rows, path, d->key, d->nkeys, beside, e);
-    free(d->rows_beside);
-    d->rows_beside = beside; /* as long as the rows */
-    return code;
-}
-
-/* Finds out what the file is; its first bytes stay in the buffer. */
-static int judge_file(struct docs *d, const char *path, struct err *e)
-{
-    const char *name;
-    uint64_t line;
-    bool check = !d->checked || !zin_size(d->in);
-    int code = fill_first(d, check, e);
-    if (code)
-        return code;
-    if (d->format == DOCS_AUTO && begins_parquet(d))
-        return open_table(d, path, e);
-    docs_place(d, &name, &line);
-    if (check)
-        code = magic_check_text(name, d->buf.data, d->buf.len, MAGIC_AS_TEXT, e);
-    d->refused = code != 0;
-    if (code)
-        return code;
-    if (d->now == DOCS_AUTO)
-        d->now = name_says_jsonl(path) || content_is_jsonl(d) ? DOCS_JSONL : DOCS_TEXT;
-    if (d->now == DOCS_JSONL)
-        skip_mark(d);
-    d->had_keys |= d->now == DOCS_JSONL;
-    return 0;
-}
-
-static int open_next(struct docs *d, struct err *e)
-{
-    const char *path = d->path[d->next_path++];
-    int code = d->adopted ? 0 : zin_open(path, &d->in, e);
-    if (code)
-        return code;
-    if (d->adopted)
-        d->in = d->adopted;
-    d->adopted = NULL;
-    buf_reset(&d->buf);
-    buf_reserve(&d->buf, CHUNK + JSONL_PADDING);
-    d->start = 0;
-    d->line = d->blank = 0;
-    d->ended = false;
-    d->now = d->format;
-    if (d->format == DOCS_TEXT) {
-        zin_take_any(d->in);
-        return 0;
-    }
-    return d->format == DOCS_PARQUET ? open_table(d, path, e) : judge_file(d, path, e);
 }
 
 /* ---- several files ----------------------------------------------------------------------- */
@@ -450,7 +198,7 @@ static int scan_line(struct docs *d, bool *ret_blank, bool *ret_bad, struct err 
     while (!last) {
         const char *p;
         size_t n;
-        code = line_part(d, &p, &n, &last, e);
+        code = docs_file_line_part(d, &p, &n, &last, e);
         if (code)
             return code;
         *ret_blank &= jsonl_blank(p, p + n);
@@ -485,15 +233,6 @@ static int scan_record(struct docs *d, struct err *e)
     if (blank)
         d->blank = d->line;
     return bad ? bad_record(d, e) : 0;
-}
-
-/* Closes the file that is done. */
-static void leave(struct docs *d)
-{
-    d->before += consumed(d);
-    docs_rows_close(&d->rows);
-    zin_close(d->in);
-    d->in = NULL;
 }
 
 /* The next text of a row. */
@@ -559,14 +298,15 @@ int docs_next(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_mo
             return 0;
         }
         bool more = true;
-        code = d->in ? 0 : open_next(d, e);
+        code = d->in ? 0 : docs_file_open(d, e);
         if (!code)
-            code = d->rows.file ? next_row(d, &more, e) : next_line(d, ret_text, ret_n, &more, e);
+            code =
+                d->rows.file ? next_row(d, &more, e) : docs_file_line(d, ret_text, ret_n, &more, e);
         if (code)
             return code;
         d->had_any |= more;
         if (!more)
-            leave(d);
+            docs_file_leave(d);
         else if (d->rows.file)
             continue;
         else if (d->now != DOCS_JSONL)
@@ -583,7 +323,7 @@ int docs_part(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_la
         return code == ERR_DATA ? bad_record(d, e) : code;
     }
     if (!d->scanned)
-        return line_part(d, ret_text, ret_n, ret_last, e);
+        return docs_file_line_part(d, ret_text, ret_n, ret_last, e);
     const struct spill *s = &d->scan.value[d->next_value - 1].spill;
     char *p = buf_reserve(&d->part, PART);
     size_t n = s->size - d->at < PART ? (size_t)(s->size - d->at) : PART;
@@ -595,44 +335,23 @@ int docs_part(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_la
     return code;
 }
 
-/* The whole lines that the buffer holds, at least one; the last of a file may lack its feed. */
-static int next_lines(struct docs *d, const char **ret, size_t *ret_n, bool *ret_more,
-                      struct err *e)
-{
-    for (;;) {
-        const char *p = d->buf.data + d->start;
-        size_t n = d->buf.len - d->start;
-        const char *feed = n ? memrchr(p, '\n', n) : NULL;
-        if (feed || d->ended) {
-            *ret = p;
-            *ret_n = feed ? (size_t)(feed + 1 - p) : n;
-            d->start += *ret_n;
-            *ret_more = *ret_n != 0;
-            return 0;
-        }
-        int code = documents_fill(d, e);
-        if (code)
-            return code;
-    }
-}
-
 int docs_block(struct docs *d, const char **ret_text, size_t *ret_n, bool *ret_lines,
                bool *ret_more, struct err *e)
 {
     for (;;) {
         int code = 0;
         if (!d->in && d->next_value == d->nkeys && d->next_path < d->npath)
-            code = open_next(d, e);
+            code = docs_file_open(d, e);
         if (code)
             return code;
         *ret_lines = d->in && (d->now == DOCS_TEXT || d->now == DOCS_TSV);
         if (!*ret_lines)
             return docs_next(d, ret_text, ret_n, ret_more, e);
-        code = next_lines(d, ret_text, ret_n, ret_more, e);
+        code = docs_file_lines(d, ret_text, ret_n, ret_more, e);
         d->had_any |= *ret_more;
         if (code || *ret_more)
             return code;
-        leave(d);
+        docs_file_leave(d);
     }
 }
 
