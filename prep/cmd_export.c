@@ -27,7 +27,7 @@ static int export_judge(const struct cmd *c, struct err *e)
                        c->opts->nfile);
     if (!o->ids && !tok_flags_given(&o->tokenizer))
         return err_set(e, ERR_USAGE,
-                       "--tokenizer is missing: it turns ids to text; or --ids to have the ids");
+                       "--tokenizer is missing: it decodes the ids; --ids writes them as they are");
     return 0;
 }
 
@@ -68,8 +68,9 @@ static int run_export(const struct cmd *c, const char *prefix, const struct toke
     progress_finish(&meter);
     if (!code)
         log_info("%" PRIu64 " documents, %" PRIu64 " tokens%s", r.documents, r.tokens,
-                 r.eod < 0 && !o->keep_eod ? "; no end of document is known, so none was left out"
-                                           : "");
+                 r.eod < 0 && !o->keep_eod
+                     ? "; the end-of-document id is unknown, so none was dropped"
+                     : "");
     return code;
 }
 

@@ -70,7 +70,7 @@ int cmd_import(const struct cmd *c, struct err *e)
     char **file = NULL;
     size_t n = 0;
     if (!c->opts->nfile)
-        return err_set(e, ERR_USAGE, "no file of tokens was named");
+        return err_set(e, ERR_USAGE, "no token file given");
     if (cmd_need_prefix(c->o, e))
         return ERR_USAGE;
     int code = tok_flags_given(t) ? tok_open_flags(t, &tok, e) : 0;

@@ -21,7 +21,7 @@ static int merge_inputs(const struct cmd *c, char ***ret, size_t *ret_n, struct 
     for (size_t i = 0; i < c->opts->nfile; i++)
         given[n++] = c->opts->file[i];
     int code = n ? merge_find(given, n, ret, ret_n, e)
-                 : err_set(e, ERR_USAGE, "no shard was named: prefixes, patterns or a folder");
+                 : err_set(e, ERR_USAGE, "no data set given: name prefixes, patterns or a folder");
     free(given);
     return code;
 }
@@ -31,10 +31,10 @@ static void merge_tell(const struct cmd *c, size_t shards, const struct merge_re
     log_info("%zu shards: %" PRIu64 " documents, %" PRIu64 " sequences, %" PRIu64 " tokens", shards,
              r->documents, r->sequences, r->tokens);
     if (r->unknown && r->unknown < shards)
-        log_warn("%zu of the shards have no manifest: that of the whole names no tokenizer",
+        log_warn("%zu of the shards have no manifest: that of the output names no tokenizer",
                  r->unknown);
     if (r->mixed_eod)
-        log_warn("some of the shards have an end of document behind each document, others have "
+        log_warn("some of the shards have an end of document after each document, others have "
                  "none");
     log_info("%s.bin, .idx", c->o->output_prefix);
 }

@@ -37,15 +37,15 @@ static void on_progress(void *arg, const struct sft_report *r, uint64_t total)
 static int sft_judge(const struct prep_options *o, struct err *e)
 {
     if (!o->input.n)
-        return err_set(e, ERR_USAGE, "no input was named: --input 'data/*.jsonl'");
+        return err_set(e, ERR_USAGE, "no input given: --input 'data/*.jsonl'");
     if (cmd_need_prefix(o, e))
         return ERR_USAGE;
     if (o->sft_template && o->tokenizer.specials == TOK_SPECIALS_PARSE) {
         err_set(e, ERR_USAGE,
                 "--specials parse would let messages spell the tokens by which the "
-                "template %s says who speaks",
+                "template %s marks the speakers",
                 templates[o->sft_template]);
-        return err_hint(e, "leave it out: such strings are then text");
+        return err_hint(e, "without it such strings are plain text");
     }
     return 0;
 }
@@ -55,35 +55,34 @@ static void warn_of_masks(const struct sft_report *r)
     const struct sft_counts *c = &r->counts;
     if (c->unmatched)
         log_warn("%" PRIu64 " of %" PRIu64 " examples lack the string that begins an answer or a "
-                 "question: nothing is learnt from them",
+                 "question and are not trained on",
                  c->unmatched, r->examples);
     if (c->barren > c->unmatched)
-        log_warn("%" PRIu64 " examples have no token that is to be learnt",
-                 c->barren - c->unmatched);
+        log_warn("%" PRIu64 " examples have no token with a loss", c->barren - c->unmatched);
     if (c->empty)
-        log_warn("%" PRIu64 " records have no tokens and gave no example", c->empty);
+        log_warn("%" PRIu64 " records have no tokens and were skipped", c->empty);
 }
 
 static void print_summary(const struct prep_options *o, const struct sft_report *r)
 {
     const struct sft_counts *c = &r->counts;
     double all = r->tokens ? (double)r->tokens : 1;
-    log_info("%" PRIu64 " examples, %" PRIu64 " tokens, %.1f %% of them to be learnt", r->examples,
+    log_info("%" PRIu64 " examples, %" PRIu64 " tokens, %.1f %% of them with a loss", r->examples,
              r->tokens, 100 * (double)c->learnt / all);
     log_info("%" PRIu64 " sequences of %" PRId64 " tokens, %.2f %% padding", r->sequences,
              o->sft_seq_length, 100 * sft_padding(r, (uint32_t)o->sft_seq_length));
     if (c->cut)
-        log_warn("%" PRIu64 " examples were longer and lost their ends", c->cut);
+        log_warn("%" PRIu64 " examples were too long and were truncated", c->cut);
     if (c->dropped)
-        log_warn("%" PRIu64 " examples were longer and were left out", c->dropped);
+        log_warn("%" PRIu64 " examples were too long and were dropped", c->dropped);
     warn_of_masks(r);
     if (r->bad)
-        log_warn("%" PRIu64 " bad records were left out%s%s%s", r->bad,
-                 o->on_bad_record == BAD_QUARANTINE ? " and kept in " : "",
+        log_warn("%" PRIu64 " bad records were skipped%s%s%s", r->bad,
+                 o->on_bad_record == BAD_QUARANTINE ? " and copied to " : "",
                  o->on_bad_record == BAD_QUARANTINE ? o->output_prefix : "",
                  o->on_bad_record == BAD_QUARANTINE ? ".bad.jsonl" : "");
     if (c->specials && o->tokenizer.specials == TOK_SPECIALS_TEXT)
-        log_warn("%" PRIu64 " strings of special tokens stand in the texts and were taken as text",
+        log_warn("%" PRIu64 " special token strings in the texts were encoded as plain text",
                  c->specials);
     log_info("%s.bin, .idx, .pack", o->output_prefix);
 }
@@ -115,7 +114,7 @@ static int open_tokenizers(const struct prep_options *o, struct opened *ret, str
 static void warn_of_padding(const struct tok_info *info, const struct prep_options *o)
 {
     if (!o->sft_template && info->pad >= 0 && info->pad == info->eos)
-        log_warn("padding and the end of text are one token, id %" PRId64 ": it is never learnt",
+        log_warn("padding and end of text are the same token, id %" PRId64 ": it never has a loss",
                  info->pad);
 }
 
@@ -158,8 +157,7 @@ static int run_sft(const struct cmd *c, const struct opened *t, struct err *e)
     progress_finish(&meter);
     buf_finish(&list);
     if (!code && r.there)
-        log_info("%s is there already, from the same inputs, options and tokenizer: nothing to do",
-                 q.prefix);
+        log_info("%s exists, from the same inputs, options and tokenizer: nothing to do", q.prefix);
     else if (!code)
         print_summary(o, &r);
     return code;

@@ -15,21 +15,21 @@ static void tell_repair(const char *prefix, const struct repair *r)
 {
     char words[128];
     repair_words(r->damage, words, sizeof(words));
-    log_info("%s: mended (%s)", prefix, words);
+    log_info("%s: repaired (%s)", prefix, words);
     if (r->damage & DAMAGE_EODS)
         log_info("%s: each document ends in id %" PRId64 " and is now one token longer", prefix,
                  r->eod);
     if (r->rebuilt)
-        log_warn("%s: where %" PRIu64 " documents end was lost; each is one sequence now", prefix,
-                 r->rebuilt);
+        log_warn("%s: the ends of %" PRIu64 " documents are lost; each sequence is a document now",
+                 prefix, r->rebuilt);
     if (r->lost)
-        log_warn("%s: %" PRIu64 " documents are gone", prefix, r->lost);
+        log_warn("%s: %" PRIu64 " documents are lost", prefix, r->lost);
 }
 
 static void tell_sound(const char *prefix, const struct verify_report *r)
 {
     const struct shard_stats *s = &r->stats;
-    printf("%s: sound: %" PRIu64 " documents, %" PRIu64 " of them empty, %" PRIu64
+    printf("%s: ok: %" PRIu64 " documents, %" PRIu64 " of them empty, %" PRIu64
            " sequences, %" PRIu64 " tokens, highest id %" PRId64,
            prefix, s->documents, s->empty_documents, s->sequences, s->tokens, s->highest_id);
     if (r->limit != SHARD_ANY_ID)
@@ -79,7 +79,8 @@ static int verify_all(const struct cmd *c, char *const *prefix, size_t n,
             first = code;
         bad += code != 0;
     }
-    return first && n > 1 ? err_set(e, first, "%zu of %zu data sets are not sound", bad, n) : first;
+    return first && n > 1 ? err_set(e, first, "%zu of %zu data sets failed verification", bad, n)
+                          : first;
 }
 
 int cmd_verify(const struct cmd *c, struct err *e)
@@ -89,7 +90,7 @@ int cmd_verify(const struct cmd *c, struct err *e)
     char **prefix = NULL;
     size_t n = 0;
     if (!c->opts->nfile)
-        return err_set(e, ERR_USAGE, "no data set was named: prefixes, patterns or a folder");
+        return err_set(e, ERR_USAGE, "no data set given: name prefixes, patterns or a folder");
     int code = tok_flags_given(t) ? tok_open_flags(t, &tok, e) : 0;
     if (!code)
         cmd_warn_unused(c, tok);

@@ -64,7 +64,7 @@ static void tell_documents(struct teller *t, const struct build_counts *c)
     double seconds = clock_seconds() - t->meter.start;
     progress_finish(&t->meter);
     log_info("Processed %" PRIu64 " documents (%.1f docs/s, %.2f MB/s), %" PRIu64
-             " tokens, %" PRIu64 " bad records, %" PRIu64 " left out for their length",
+             " tokens, %" PRIu64 " bad records, %" PRIu64 " skipped for their length",
              c->documents, (double)(c->documents - t->documents) / seconds,
              (double)(c->read - t->meter.from) * 1e-6 / seconds, c->tokens, c->bad, c->filtered);
     t->next = c->documents - c->documents % t->interval + t->interval;
@@ -111,7 +111,8 @@ static int parse_size(const char *s, uint64_t *ret, struct err *e)
         unsigned long long n = strtoull(s, NULL, 10);
         *ret = n <= UINT64_MAX >> shift ? (uint64_t)n << shift : 0;
     }
-    return *ret ? 0 : err_set(e, ERR_USAGE, "--shard-size: '%s' is no size such as 512M or 2G", s);
+    return *ret ? 0
+                : err_set(e, ERR_USAGE, "--shard-size: '%s' is not a size such as 512M or 2G", s);
 }
 
 int cmd_need_prefix(const struct prep_options *o, struct err *e)
@@ -126,7 +127,7 @@ static int judge_build(const struct prep_options *o, struct err *e)
     if (!o->input.n == !o->pretokenized) {
         err_set(e, ERR_USAGE,
                 o->pretokenized ? "--input and --pretokenized exclude each other"
-                                : "no input was named");
+                                : "no input given");
         return err_hint(e, "--input 'data/*.jsonl' for texts, --pretokenized FILE for ids");
     }
     if (cmd_need_prefix(o, e))
@@ -176,18 +177,19 @@ static void print_summary(const struct prep_options *o, const struct build *b,
              (double)(c->read - before->read) * 1e-6 / seconds,
              (double)(c->tokens - before->tokens) * 1e-6 / seconds);
     if (c->bad && o->on_bad_record == BAD_QUARANTINE)
-        log_warn("%" PRIu64 " bad records were left out and kept in %s", c->bad, build_bad_path(b));
+        log_warn("%" PRIu64 " bad records were skipped and copied to %s", c->bad,
+                 build_bad_path(b));
     else if (c->bad)
-        log_warn("%" PRIu64 " bad records were left out", c->bad);
+        log_warn("%" PRIu64 " bad records were skipped", c->bad);
     if (c->filtered)
-        log_info("%" PRIu64 " records were left out for their length", c->filtered);
+        log_info("%" PRIu64 " records were skipped for their length", c->filtered);
     if (c->specials && o->tokenizer.specials == TOK_SPECIALS_TEXT)
-        log_warn("%" PRIu64 " strings of special tokens stand in the texts and were taken as text "
+        log_warn("%" PRIu64 " special token strings in the texts were encoded as plain text "
                  "(--specials)",
                  c->specials);
     if (c->eods && o->tokenizer.specials != TOK_SPECIALS_PARSE)
-        log_warn("the end-of-document token stands %" PRIu64 " times inside the documents; readers "
-                 "will take each for the end of one",
+        log_warn("the end-of-document token occurs %" PRIu64 " times inside documents; readers "
+                 "will split them there",
                  c->eods);
     size_t n = build_outputs(b), most = 16;
     for (size_t i = 0; i < n && (i < most || n <= 2 * most); i++)
@@ -201,7 +203,7 @@ static void print_begin(const struct build *b)
     const char *piece;
     int64_t eod = build_eod(b, &piece);
     if (build_found(b) == BUILD_THERE) {
-        log_info("outputs are there: reading the inputs, to see whether they are still the same");
+        log_info("outputs exist: reading the inputs to check whether they changed");
         return;
     }
     if (eod >= 0 && piece)
@@ -209,25 +211,25 @@ static void print_begin(const struct build *b)
     else if (eod >= 0)
         log_info("end of document: id %" PRId64, eod);
     if (build_found(b) == BUILD_RESUMES)
-        log_info("going on where an interrupted run stopped, behind %" PRIu64 " documents",
+        log_info("resuming an interrupted run after %" PRIu64 " documents",
                  build_counts(b)->documents);
     else if (build_found(b) == BUILD_FINISHED)
-        log_info("an interrupted run had all but given the files their names");
+        log_info("finishing an interrupted run: only the renaming of its files was left");
 }
 
 static void print_end(const struct prep_options *o, const struct build *b, int code,
                       const struct build_counts *before, double seconds)
 {
     if (!code && build_found(b) == BUILD_THERE)
-        log_info("%s and all else is there already, from the same inputs, options and tokenizer: "
+        log_info("%s and all other outputs exist, from the same inputs, options and tokenizer: "
                  "nothing to do",
                  build_output(b, 0));
     else if (!code)
         print_summary(o, b, before, seconds);
     else if (build_kept(b))
-        log_info("what was done so far is kept: the same command goes on there");
+        log_info("progress saved; run the same command to resume");
     else if (build_has_pipe(b))
-        log_info("standard input or a pipe cannot be read again: the next run begins anew");
+        log_info("standard input or a pipe cannot be read again: the next run starts over");
 }
 
 /* Opens and runs the build, with its progress and what is printed before and after. */

@@ -33,7 +33,7 @@ const struct opt prep_rows[] = {
     OPT_ROW(.name = "input", .type = OPT_LIST, AT(merge_input), .meta = "PREFIX|FOLDER",
             .group = "input", .paths = true, .verbs = MERGE, .basic = true,
             .brief = "data sets to join",
-            .help = "data sets to join, besides those given as arguments: prefixes, patterns of "
+            .help = "data sets to join, in addition to the arguments: prefixes, patterns of "
                     "them, or a folder for all in it in byte order of their names"),
     OPT_ROW(.name = "input-format", .type = OPT_CHOICE, AT(input_format), .def = "auto",
             .meta = "auto|jsonl|json|text|parquet", .group = "input", .verbs = BUILD, .basic = true,
@@ -58,7 +58,8 @@ const struct opt prep_rows[] = {
     OPT_ROW(.name = "lang", .type = OPT_TEXT, AT(lang), .unset = "english", .meta = "LANGUAGE",
             .group = "input", .verbs = BUILD, .needs = "split-sentences",
             .brief = "language of --split-sentences",
-            .help = "language whose abbreviations do not end a sentence; a wrong name lists all"),
+            .help = "language whose abbreviations do not end a sentence; an unknown name prints "
+                    "the list"),
     OPT_ROW(.name = "punkt-model", .type = OPT_TEXT, AT(punkt_model), .meta = "FOLDER",
             .group = "input", .verbs = BUILD, .needs = "split-sentences",
             .brief = "NLTK's punkt_tab folder",
@@ -128,7 +129,8 @@ const struct opt prep_rows[] = {
     OPT_ROW(.name = "log-interval", .type = OPT_INT, AT(log_interval), .def = "0", .max = 1e15,
             .meta = "N", .group = "output", .verbs = BUILD,
             .brief = "log a line every N documents, 0: never",
-            .help = "log a line to stderr every N documents, besides the progress line; 0: never"),
+            .help = "log a line to stderr every N documents, in addition to the progress line; 0: "
+                    "never"),
     OPT_ROW(.name = "overwrite", .type = OPT_SWITCH, AT(overwrite), .group = "output",
             .verbs = BUILD | MERGE | EXPORT | IMPORT, .basic = true,
             .brief = "replace output files that exist",

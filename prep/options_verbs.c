@@ -58,7 +58,7 @@ static const struct opt_verb verbs[] = {
      .takes_files = true},
     {.name = "verify",
      .args = "PREFIX|FOLDER...",
-     .help = "check data sets whole, and mend them",
+     .help = "check data sets, and repair them",
      .examples = WEFT_PREFIX "prep verify corpus_text_document --tokenizer spm.model\n" WEFT_PREFIX
                              "prep verify --repair parts/\n",
      .takes_files = true},
@@ -104,7 +104,7 @@ static const struct opt_synonym synonyms[] = {
     {"epochs", "num-samples", "--num-samples, or --exhaustive for every sample once"},
     {"prefix", "output-prefix", NULL},
     {"merge-into", "output-prefix", NULL},
-    {"dry-run", NULL, "not an option: prep inspect and prep blend show what is there"},
+    {"dry-run", NULL, "not an option: prep inspect and prep blend change nothing"},
     {"dataset-impl", NULL, "not needed: the output is always .bin and .idx"},
     {"skip-bad", "on-bad-record", "--on-bad-record skip"},
     {"num-shards", "shard", "--shard I/N, or --partitions"},

@@ -57,7 +57,7 @@ static const struct opt_verb verbs[] = {
                  "tok convert cl100k_base.tiktoken out/ --to huggingface\n" WEFT_PREFIX
                  "tok convert tokenizer.json out/vocab.json\n",
      true},
-    {"extend", "TOKENIZER", "add tokens behind all ids",
+    {"extend", "TOKENIZER", "add tokens after all ids",
      WEFT_PREFIX
      "tok extend tokenizer.json --add tokens.txt --output new/tokenizer.json\n" WEFT_PREFIX
      "tok extend P.model --add-special '<|user|>' '<|tool|>' --output Q.model\n",
@@ -80,7 +80,7 @@ static const struct opt table[] = {
             .help = "files to learn from, plain, zstd or gzip; - is standard input"),
     OPT_ROW(.name = "allow-empty", .type = OPT_SWITCH, AT(allow_empty), .group = "input",
             .verbs = TRAIN, .brief = "allow inputs without documents",
-            .help = "inputs without any document are learnt from; else they are an error"),
+            .help = "accept inputs without any document, which are an error otherwise"),
     OPT_ROW(.name = "model_prefix", .type = OPT_TEXT, AT(model_prefix), .meta = "P",
             .group = "input", .verbs = TRAIN, .basic = true,
             .brief = "writes P.model and P.vocab, or P-tokenizer.json",
@@ -139,8 +139,8 @@ static const struct opt table[] = {
                     "exp(X * score); with BPE, the probability that a merge is left out"),
     OPT_ROW(.name = "offsets", .type = OPT_CHOICE, AT(offsets), .def = "none",
             .meta = "none|char|byte", .group = "output", .verbs = ENCODE,
-            .brief = "also write where each id stands in the text",
-            .help = "also write where each id stands in its document, from 0, end exclusive: "
+            .brief = "also write the offsets of each id in the text",
+            .help = "also write the offsets of each id in its document, from 0, end exclusive: "
                     "id:begin-end in lines, \"offsets\" in JSONL"),
     OPT_ROW(.name = "append-eod", .type = OPT_SWITCH, AT(append_eod), .def = "false",
             .group = "output", .verbs = ENCODE, .basic = true,
@@ -223,7 +223,7 @@ static const struct opt table[] = {
     OPT_ROW(.name = "size", .type = OPT_INT, AT(size), .def = "0", .max = 1e9, .meta = "N",
             .group = "vocabulary", .verbs = PRUNE, .basic = true,
             .brief = "ids to keep at most, 0 for all",
-            .help = "how many ids are kept at most: the most frequent ones, or those learnt first; "
+            .help = "maximum number of ids to keep: the most frequent, or those learned first; "
                     "0 for all"),
     OPT_ROW(.name = "output", .type = OPT_TEXT, AT(output), .meta = "PATH", .group = "output",
             .verbs = EDIT, .basic = true, .brief = "tokenizer to write",
@@ -242,8 +242,8 @@ static const struct opt table[] = {
             .help = "kind of tokenizer, by Megatron-LM's names"),
     OPT_ROW(.name = "merge-file", .type = OPT_TEXT, AT(tok.merges), .meta = "PATH",
             .group = "tokenizer", .verbs = CONVERT | EXTEND | PRUNE, .needs = "@gpt2",
-            .brief = "merges.txt, if not beside vocab.json",
-            .help = "merges.txt, if it is not beside the vocab.json"),
+            .brief = "merges.txt, if not next to vocab.json",
+            .help = "merges.txt, if it is not next to the vocab.json"),
     OPT_ROW(.name = "tiktoken-pattern", .type = OPT_TEXT, AT(tok.pattern), .meta = "NAME|REGEX",
             .group = "tokenizer", .verbs = DIFF | CONVERT | EDIT, .needs = "@tiktoken",
             .brief = "pre-token pattern of a .tiktoken file",
@@ -294,7 +294,7 @@ static const struct opt table[] = {
     OPT_ROW(.name = "memory", .type = OPT_INT, AT(memory), .def = "0", .max = 1e9, .meta = "MIB",
             .group = "own trainers", .verbs = TRAIN, .needs = "@ours",
             .brief = "memory limit in MiB, 0 for none",
-            .help = "memory limit in MiB: counts beyond it are spilled to disk beside the output; "
+            .help = "memory limit in MiB: counts beyond it are spilled to disk next to the output; "
                     "0 for no limit"),
     OPT_ROW(.name = "workers", .type = OPT_INT, AT(workers), .def = "0", .max = 1024, .meta = "N",
             .group = "own trainers", .verbs = TRAIN, .needs = "@ours",

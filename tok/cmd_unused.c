@@ -60,7 +60,7 @@ static const char *fact(void *arg, const char *name)
     if (strcmp(name, "frames") == 0)
         return is_verb(u, "inspect") ? "in " WEFT_PREFIX "tok inspect" : NULL;
     if (strcmp(name, "draws") == 0)
-        return tok_info(u->t[0])->draws ? NULL : "where nothing is left to chance";
+        return tok_info(u->t[0])->draws ? NULL : "without --dropout or sampling";
     if (strcmp(name, "ours") == 0)
         return cmd_is_theirs(c) ? "with SentencePiece's own trainer" : NULL;
     if (strcmp(name, "theirs") == 0)

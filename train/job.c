@@ -306,7 +306,7 @@ static int batches(struct job *j, struct err *e)
     j->global_batch = o->global_batch ? o->global_batch : o->micro_batch;
     if (j->global_batch % o->micro_batch)
         return err_set(e, ERR_USAGE,
-                       "--global-batch-size %lld is no multiple of --micro-batch-size %lld",
+                       "--global-batch-size %lld is not a multiple of --micro-batch-size %lld",
                        (long long)j->global_batch, (long long)o->micro_batch);
     j->micros = j->global_batch / o->micro_batch;
     if (o->train_iters && o->train_samples)

@@ -123,7 +123,7 @@ static const struct opt rows[] = {
     OPT_ROW(.name = "save", .type = OPT_TEXT, AT(save), .meta = "DIR", .group = "checkpoints",
             .verbs = RUN | PLAN, .basic = true, .idle = PLAN,
             .brief = "folder of the run; an existing run resumes",
-            .help = "folder of the run's checkpoints; a run that is there resumes"),
+            .help = "folder of the run's checkpoints; a run found there resumes"),
     OPT_ROW(.name = "no-save", .type = OPT_SWITCH, AT(no_save), .group = "checkpoints",
             .verbs = RUN | PLAN, .idle = PLAN, .brief = "no warning that the model is not kept",
             .help = "do not warn that without --save the model is not kept"),
@@ -147,7 +147,7 @@ static const struct opt rows[] = {
     OPT_ROW(.name = "exit-on-missing-checkpoint", .type = OPT_SWITCH, AT(exit_on_missing),
             .group = "checkpoints", .verbs = RUN | PLAN, .idle = PLAN, .needs = "load",
             .brief = "fail when --load has no checkpoint",
-            .help = "fail when --load has no checkpoint instead of starting from nothing"),
+            .help = "fail when --load has no checkpoint instead of starting without one"),
 
     OPT_ROW(.name = "eval-interval", .type = OPT_INT, AT(eval_interval), .def = "1000", .min = 1,
             .max = 1e12, .meta = "N", .group = "log", .verbs = RUN | PLAN, .idle = PLAN,

@@ -347,7 +347,7 @@ static int nothing_to_load(const struct train_options *o, bool own, struct err *
     if (file_is_dir(o->load))
         err_set(e, ERR_IO, "%s holds no checkpoint", o->load);
     else
-        err_set(e, ERR_IO, "%s: there is no such folder", o->load);
+        err_set(e, ERR_IO, "%s: no such folder", o->load);
     return err_hint(e, "%s", by_load);
 }
 
@@ -444,7 +444,7 @@ static int set_aside(const struct job *j, int64_t step, const int64_t *list, siz
     if (!code)
         code = file_sync_dir(save, e);
     if (!code)
-        log_warn("the run is trained anew from step %lld: its checkpoints of later steps (%s) and "
+        log_warn("the run restarts from step %lld: its checkpoints of later steps (%s) and "
                  "a copy of its metrics are kept in %s",
                  (long long)step, buf_str(&b), final);
     buf_finish(&b);

@@ -304,8 +304,8 @@ static int settle_row(struct opts *o, struct flag *f, struct err *e)
     if (opt_for_verb(row, o->verb) && row->type == type)
         return 0;
     if (opt_for_verb(row, o->verb))
-        return err_set(e, ERR_USAGE, "--%.*s stands before the verb: write %s first", (int)f->n,
-                       f->name, opt_place(o));
+        return err_set(e, ERR_USAGE, "--%.*s precedes the verb: write %s first", (int)f->n, f->name,
+                       opt_place(o));
     struct buf meant = {0};
     err_set(e, ERR_USAGE, "--%.*s is not an option of %s", (int)f->n, f->name, opt_place(o));
     bool ours = opt_synonym_of(o->table, o->verb, f->name, f->n, &meant);
@@ -395,7 +395,7 @@ static int check_rest(struct cursor *c)
     struct opt_common *k = common(o);
     const char *shell = k->completion;
     if (shell && strcmp(shell, "bash") && strcmp(shell, "zsh") && strcmp(shell, "fish"))
-        return err_set(c->e, ERR_USAGE, "--completion: '%s' where bash, zsh or fish is expected",
+        return err_set(c->e, ERR_USAGE, "--completion: expected bash, zsh or fish, got '%s'",
                        shell);
     if (shell || k->print_config)
         return 0;

@@ -16,7 +16,7 @@
 
 static _Noreturn void exhausted(size_t n, size_t size)
 {
-    fprintf(stderr, "error: out of memory: %zu times %zu bytes could not be had\n", n, size);
+    fprintf(stderr, "error: out of memory: cannot allocate %zu x %zu bytes\n", n, size);
     exit(ERR_RESOURCE);
 }
 
@@ -163,7 +163,7 @@ int mem_try(size_t n, size_t size, const char *what, void **ret, struct err *e)
 {
     void *p = calloc(n ? n : 1, size ? size : 1);
     if (!p)
-        return err_set(e, ERR_RESOURCE, "no room for %zu times %zu bytes: %s", n, size, what);
+        return err_set(e, ERR_RESOURCE, "not enough memory for %zu x %zu bytes: %s", n, size, what);
     *ret = p;
     return 0;
 }

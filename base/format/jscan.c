@@ -426,7 +426,7 @@ static int step_structure(struct jscan *j, char c, struct err *e)
         jscan_pop(j);
         return 0;
     default:
-        return jscan_bad(j, "more behind the object", e);
+        return jscan_bad(j, "more data after the object", e);
     }
 }
 

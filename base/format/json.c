@@ -135,7 +135,7 @@ static int take_key(struct builder *b, struct json *v)
     if (json_peek(&b->w) != '"')
         return json_expected(&b->w, "a key in quotes");
     int rc = json_take_text(b, &v->key, &v->key_length);
-    return rc ? rc : json_take(&b->w, ':', "':' behind a key");
+    return rc ? rc : json_take(&b->w, ':', "':' after a key");
 }
 
 static int take_members(struct builder *b, bool object)
@@ -177,7 +177,7 @@ static int take_container(struct builder *b, struct json *ret)
     size_t n = b->n - first;
     const struct member *twice = object && n ? duplicate(b->stack + first, n) : NULL;
     if (twice)
-        return err_set(b->w.e, ERR_DATA, "byte %zu: key \"%.100s\" stands twice in an object",
+        return err_set(b->w.e, ERR_DATA, "byte %zu: duplicate key \"%.100s\" in an object",
                        twice->at, twice->v.key);
     struct json *child = arena_take(&b->doc->arena, n, sizeof(*child));
     for (size_t i = 0; i < n; i++)

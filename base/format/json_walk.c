@@ -389,7 +389,7 @@ static inline int skip_key(struct json_walk *w)
     if (json_peek(w) != '"')
         return json_expected(w, "a key in quotes");
     int rc = skip_string(w);
-    return rc ? rc : json_take(w, ':', "':' behind a key");
+    return rc ? rc : json_take(w, ':', "':' after a key");
 }
 
 /* One value, or the opening of one: *ret_open is true when its members are next. */

@@ -241,7 +241,7 @@ static int take_member(struct jsonl *j, struct json_walk *w, const struct key_fi
         return json_expected(w, "a key in quotes");
     int rc = jsonl_take_text(j, w, &key, &n);
     if (!rc)
-        rc = json_take(w, ':', "':' behind a key");
+        rc = json_take(w, ':', "':' after a key");
     if (rc)
         return rc;
     const struct key_field *found = key_find(f, key, n);

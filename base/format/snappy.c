@@ -87,11 +87,11 @@ const char *snappy_run(struct snappy *s, const unsigned char *in, size_t n, size
             i += copy_literal(s, in + i, n - i, out, len, cap);
         } else if (!s->began) {
             int known = add_total(s, in[i++]);
-            why = known < 0 ? "no length stands before the snappy data" : NULL;
+            why = known < 0 ? "the snappy data has no length" : NULL;
             s->began = known > 0;
             s->nhead = s->began ? 0 : s->nhead;
         } else if (s->done == s->total) {
-            why = "bytes follow behind the end of the snappy data";
+            why = "bytes follow the end of the snappy data";
         } else {
             s->head[s->nhead++] = in[i++];
             if (s->nhead < head_size(s->head[0]))

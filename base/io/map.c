@@ -181,7 +181,7 @@ static int map_look(struct map *m, int fd, const char *path, struct err *e)
     if (fstat(fd, &st))
         return err_sys(e, errno, "%s: cannot look at it", path);
     if (!S_ISREG(st.st_mode))
-        return err_set(e, ERR_IO, "%s: is no regular file, so it cannot be mapped", path);
+        return err_set(e, ERR_IO, "%s: is not a regular file and cannot be mapped", path);
     m->size = (size_t)st.st_size;
     m->device = st.st_dev;
     m->number = st.st_ino;
@@ -204,8 +204,7 @@ static int map_fd(struct map *m, int fd, const char *path, struct err *e)
         return 0;
     }
     munmap(p, m->size);
-    return err_set(e, ERR_RESOURCE, "%s: %d files are mapped, which is the most there may be", path,
-                   BLOCKS * SLOTS);
+    return err_set(e, ERR_RESOURCE, "%s: %d files are mapped, the maximum", path, BLOCKS * SLOTS);
 }
 
 static int open_fd(const char *path, int *ret, struct err *e)

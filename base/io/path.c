@@ -103,7 +103,7 @@ int file_mkdirs(const char *path, struct err *e)
             break;
     }
     if (!code && !file_is_dir(path))
-        code = err_set(e, ERR_IO, "%s: is there, but is no folder", path);
+        code = err_set(e, ERR_IO, "%s: exists but is not a directory", path);
     free(p);
     return code;
 }
@@ -278,7 +278,7 @@ static int add_folder(struct names *list, const char *path, bool folders, struct
     }
     int code = walk(list, path, NULL, e);
     if (!code && list->n == before)
-        code = err_set(e, ERR_IO, "%s: there is no file in this folder", path);
+        code = err_set(e, ERR_IO, "%s: this folder has no files", path);
     if (!code)
         qsort(list->name + before, list->n - before, sizeof(*list->name), path_by_bytes);
     return code;

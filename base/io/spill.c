@@ -30,7 +30,7 @@ int spill_open(struct spill *s, const char *beside, struct err *e)
     int saved = errno;
     free(dir);
     if (s->fd < 0)
-        return err_sys(e, saved, "%s: cannot create a file beside it", beside);
+        return err_sys(e, saved, "%s: cannot create a temporary file next to it", beside);
     s->beside = mem_strdup(beside);
     return 0;
 }
@@ -56,7 +56,7 @@ int spill_open_at(struct spill *s, const char *path, uint64_t size, const char *
 
 static int full(const struct spill *s, struct err *e)
 {
-    err_set(e, ERR_IO, "%s: the disk is full (%" PRIu64 " bytes were needed beside it so far)",
+    err_set(e, ERR_IO, "%s: the disk is full (%" PRIu64 " bytes of temporary data so far)",
             s->beside, s->size);
     return err_hint(e, "free some space there or name another place, and run it again");
 }
@@ -70,7 +70,7 @@ static int spill_write_out(struct spill *s, const char *p, size_t n, struct err 
         if (k < 0 && (errno == ENOSPC || errno == EDQUOT))
             return full(s, e);
         if (k < 0)
-            return err_sys(e, errno, "%s: cannot write beside it", s->beside);
+            return err_sys(e, errno, "%s: cannot write its temporary file", s->beside);
         p += k;
         n -= (size_t)k;
     }
@@ -103,13 +103,13 @@ int spill_sync(struct spill *s, struct err *e)
         return code;
     return errno == ENOSPC || errno == EDQUOT
                ? full(s, e)
-               : err_sys(e, errno, "%s: cannot write beside it", s->beside);
+               : err_sys(e, errno, "%s: cannot write its temporary file", s->beside);
 }
 
 int spill_clear(struct spill *s, struct err *e)
 {
     if (ftruncate(s->fd, 0) || lseek(s->fd, 0, SEEK_SET) < 0)
-        return err_sys(e, errno, "%s: cannot empty the file beside it", s->beside);
+        return err_sys(e, errno, "%s: cannot empty its temporary file", s->beside);
     buf_reset(&s->buf);
     s->size = 0;
     return 0;
@@ -123,8 +123,7 @@ int spill_read(const struct spill *s, uint64_t at, void *p, size_t n, struct err
         if (k < 0 && errno == EINTR)
             continue;
         if (k <= 0)
-            return err_sys(e, k ? errno : EIO, "%s: cannot read back what lies beside it",
-                           s->beside);
+            return err_sys(e, k ? errno : EIO, "%s: cannot read its temporary file", s->beside);
         to += k;
         at += (uint64_t)k;
         n -= (size_t)k;

@@ -204,7 +204,7 @@ static int begin_frame(struct zin *z, struct err *e)
     z->inside = z->kind == ZSTD ? begins_zstd(p, n) : begins_gzip(p, n);
     if (z->inside)
         return 0;
-    return err_set(e, ERR_DATA, "%s: at byte %llu, behind the end of a %s, garbage begins", z->name,
+    return err_set(e, ERR_DATA, "%s: garbage at byte %llu, after the end of a %s", z->name,
                    (unsigned long long)z->frame_at, z->kind == ZSTD ? "zstd frame" : "gzip member");
 }
 

@@ -73,7 +73,7 @@ int pq_ids_next(struct pq_ids *r, bool *ret_there, uint64_t *ret_n, struct err *
         if (code || r->held)
             break;
         if (!any || r->number.def <= r->list_def)
-            code = pq_page_bad(r->c->f, r->c->page, "goes on with a list that is empty", e);
+            code = pq_page_bad(r->c->f, r->c->page, "continues an empty list", e);
         else
             code = ids_add(r, r->number.value, e);
     }

@@ -82,7 +82,7 @@ static int take_numbers(struct parse *x, const struct element *el, const struct 
         size_t k = g->inner->key[i];
         bool number = el->type == INT32 || el->type == INT64;
         if (g->lists != 1 || !number || x->m->leaf[k].wanted)
-            return err_set(x->e, ERR_DATA, "%s: the column \"%s\" is no list of ids: it %s",
+            return err_set(x->e, ERR_DATA, "%s: the column \"%s\" is not a list of ids: it %s",
                            x->name, x->key[k],
                            g->lists > 1           ? "is a list of lists"
                            : !g->lists            ? "has one value in a row"

@@ -66,8 +66,8 @@ static int read_footer(struct parquet *p, const char *const *key, size_t nkeys, 
         return no_parquet(p, "is no Parquet file: PAR1 does not stand at its beginning and end", e);
     uint64_t n = load_u32(tail);
     if (n > p->size - SMALLEST)
-        return err_set(e, ERR_DATA, "%s: its footer is said to have %llu bytes, the file has %llu",
-                       p->path, (unsigned long long)n, (unsigned long long)p->size);
+        return err_set(e, ERR_DATA, "%s: footer size %llu exceeds the file size %llu", p->path,
+                       (unsigned long long)n, (unsigned long long)p->size);
     code = mem_try(n, 1, "the footer of a Parquet file", &footer, e);
     if (code)
         return code;
@@ -87,7 +87,8 @@ static int parquet_open_file(struct parquet *p, struct err *e)
     if (p->file.fd < 0 || fstat(p->file.fd, &st))
         return err_sys(e, errno, "%s: cannot open", p->path);
     if (!S_ISREG(st.st_mode))
-        return err_set(e, ERR_IO, "%s: a Parquet file is read from its end, this is no plain file",
+        return err_set(e, ERR_IO,
+                       "%s: a Parquet file is read from its end; this is not a regular file",
                        p->path);
     p->size = (uint64_t)st.st_size;
     return 0;

@@ -118,7 +118,7 @@ int maps_save_at(const struct maps *m, const struct maps_at *at, struct err *e)
     if (!code && at->description && !file_exists(at->description))
         code = file_replace_remade(at->description, at->text.data, at->text.len, e);
     if (code == ERR_IO && e && !e->hint[0])
-        err_hint(e, "index maps are kept beside the data: --data-cache-path FOLDER keeps them "
+        err_hint(e, "index maps are kept next to the data: --data-cache-path FOLDER keeps them "
                     "elsewhere, and train run --no-index-cache keeps none");
     return code;
 }

@@ -38,7 +38,7 @@ int maps_tokens_told(const struct shard *s, uint64_t first, uint64_t end, uint64
         return code;
     if (from < 0 || to < from || (to - from) % s->width)
         return err_set(e, ERR_DATA,
-                       "%s: sequence %" PRIu64 " is said to begin at byte %" PRId64 ", and %" PRIu64
+                       "%s: sequence %" PRIu64 " begins at byte %" PRId64 "; %" PRIu64
                        " at %" PRId64,
                        s->idx.path, first, from, end, to);
     *ret = (uint64_t)(to - from) / s->width;

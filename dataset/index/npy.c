@@ -107,17 +107,17 @@ static const char *take_dict(struct cursor *c, struct npy *a)
     bool descr = false, order = false, shape = false;
     char key[32], type[32];
     if (!npy_take(c, '{'))
-        return "its header is no dictionary";
+        return "its header is not a dictionary";
     while (!npy_take(c, '}')) {
         if (!npy_take_string(c, key, sizeof(key)) || !npy_take(c, ':'))
-            return "its header is no dictionary of names";
+            return "its header is not a dictionary of names";
         if (!strcmp(key, "descr")) {
             descr = npy_take_string(c, type, sizeof(type));
             int t = 0;
             while (descr && t < NDTYPES && strcmp(type, dtypes[t].text) != 0)
                 t++;
             if (!descr || t == NDTYPES)
-                return "its elements are no little-endian integers";
+                return "its elements are not little-endian integers";
             a->dtype = (enum npy_dtype)t;
         } else if (!strcmp(key, "fortran_order")) {
             order = take_word(c, "False");
@@ -126,16 +126,16 @@ static const char *take_dict(struct cursor *c, struct npy *a)
         } else if (!strcmp(key, "shape")) {
             shape = take_shape(c, a);
             if (!shape)
-                return "its shape is no tuple of at most 4 numbers";
+                return "its shape is not a tuple of at most 4 numbers";
         } else {
             return "its header has an unknown key";
         }
         if (!npy_take(c, ',') && (c->p == c->end || *c->p != '}'))
-            return "its header is cut short";
+            return "its header is truncated";
     }
     blanks(c);
     return !descr || !order || !shape ? "its header lacks a key"
-           : c->p != c->end           ? "something stands behind its header"
+           : c->p != c->end           ? "data follows its header"
                                       : NULL;
 }
 

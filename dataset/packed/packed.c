@@ -141,7 +141,7 @@ static int read_ends(const struct packed *p, uint64_t k, struct packed_sequence 
         uint32_t end = load_u32(p->end + 4 * i);
         if (end <= last || end > ret->n)
             return packed_bad(p, (uint64_t)(p->end - p->map.data) + 4 * i,
-                              "an example does not end behind the one before, within its sequence",
+                              "an example does not end after the one before, within its sequence",
                               e);
         if (ret->end)
             ret->end[i - from] = end;
@@ -224,7 +224,7 @@ int packed_check(const struct packed *p, const struct shard_check *c, struct pac
             packed_count(&s, ret);
     }
     if (!code && p->ntokens % 8 && p->learn[p->ntokens / 8] >> p->ntokens % 8)
-        code = packed_bad(p, p->map.size - 1, "bits behind the last token", e);
+        code = packed_bad(p, p->map.size - 1, "bits after the last token", e);
     free(s.token);
     free(s.learn);
     free(s.end);

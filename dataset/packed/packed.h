@@ -61,7 +61,7 @@ struct packed_stats {
     uint64_t barren; /* examples without one to be learnt */
 };
 
-/* All of it: shard_check, every boundary, the digest, bits behind the last token. */
+/* All of it: shard_check, every boundary, the digest, bits after the last token. */
 int packed_check(const struct packed *p, const struct shard_check *c, struct packed_stats *ret,
                  struct err *e);
 

@@ -136,7 +136,7 @@ static int first_sample(const struct feed *f, const struct batch_layout *l, uint
         !checked_add(first, l->rows, &end) || end > f->count)
         return err_set(e, ERR_USAGE,
                        "%s: the %s data has %" PRIu64 " samples, none for micro-batch %" PRIu64
-                       " behind %" PRIu64 " consumed ones",
+                       " after %" PRIu64 " consumed ones",
                        f->name, f->part, f->count, micro, consumed);
     *ret = first;
     return 0;

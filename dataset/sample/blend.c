@@ -132,7 +132,7 @@ static int list_array(const char *path, const struct json *a, struct blend_list 
     int code = 0;
     for (size_t i = 0; i < a->length && !code; i++) {
         if (a->child[i].kind != JSON_STRING || memchr(a->child[i].string, 0, a->child[i].length))
-            code = err_set(e, ERR_DATA, "%s: \"%s\"[%zu] is no string", path, a->key, i);
+            code = err_set(e, ERR_DATA, "%s: \"%s\"[%zu] is not a string", path, a->key, i);
         else
             word[i] = text[i] = mem_strndup(a->child[i].string, a->child[i].length);
     }
@@ -183,7 +183,7 @@ int blend_list_parts(const char *path, struct blend_list ret[PARTS], struct err 
         return code;
     const struct json *root = json_root(doc);
     if (root->kind != JSON_OBJECT)
-        code = err_set(e, ERR_DATA, "%s: is no JSON object with train, valid and test", path);
+        code = err_set(e, ERR_DATA, "%s: is not a JSON object with train, valid and test", path);
     if (!code)
         code = check_parts(path, root, e);
     for (int p = 0; p < PARTS && !code; p++) {

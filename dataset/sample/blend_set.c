@@ -55,7 +55,7 @@ static int check_rules(const struct blend_set_config *c, const struct blend_list
             return err_set(e, ERR_USAGE, "--data-rules: only core's know 'every sample once'");
     if (c->cache && c->rules != RULES_DEEPSPEED)
         return err_set(e, ERR_USAGE,
-                       "--data-rules v1 and v2 leave maps beside the data, not in a "
+                       "--data-rules v1 and v2 keep maps next to the data, not in a "
                        "--data-cache-path");
     if (l->weight && c->rules == RULES_V1)
         return err_set(e, ERR_USAGE, "--data-rules v1 know one data set without a weight");

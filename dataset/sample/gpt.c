@@ -13,7 +13,7 @@ int gpt_samples(uint64_t train_iters, uint64_t eval_interval, uint64_t eval_iter
                 uint64_t global_batch, uint64_t ret[PARTS], struct err *e)
 {
     if (!eval_interval)
-        return err_set(e, ERR_USAGE, "an evaluation interval of 0 is no interval");
+        return err_set(e, ERR_USAGE, "the evaluation interval is 0");
     uint64_t evals = train_iters / eval_interval + 1;
     if (!checked_mul(train_iters, global_batch, &ret[PART_TRAIN]) ||
         !checked_mul(evals, eval_iters, &ret[PART_VALID]) ||

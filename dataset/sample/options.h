@@ -51,8 +51,9 @@ struct data_flags {
         OPT_ROW(.name = "data-cache-path", .type = OPT_TEXT, .offset = offsetof(S, m.cache),       \
                 .meta = "DIR", .group = "data", .verbs = v, .needs = "inspect: samples",           \
                 .brief = "folder of index maps",                                                   \
-                .help = "folder of index maps under Megatron core's names, instead of beside the " \
-                        "data"),                                                                   \
+                .help =                                                                            \
+                    "folder of index maps under Megatron core's names, instead of next to the "    \
+                    "data"),                                                                       \
         OPT_ROW(.name = "data-rules", .type = OPT_CHOICE, .offset = offsetof(S, m.rules),          \
                 .def = "core", .meta = DATA_RULES_CHOICES, .group = "data", .verbs = v,            \
                 .needs = "inspect: samples", .brief = "whose index maps and blends",               \

@@ -42,7 +42,7 @@ static int remove_old(const struct places *p, const char *suffix, struct err *e)
     char *path = mem_printf("%s%s", p->prefix, suffix);
     int code = 0;
     if (unlink(path) && errno != ENOENT)
-        code = err_sys(e, errno, "%s: cannot remove this file of the former shard", path);
+        code = err_sys(e, errno, "%s: cannot remove this file of the old shard", path);
     free(path);
     return code;
 }

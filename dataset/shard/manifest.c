@@ -297,7 +297,7 @@ int manifest_fits_shard(const struct manifest *m, const struct shard *s, struct 
         return 0;
     err_set(e, ERR_DATA,
             "%s.manifest.json: speaks of %" PRIu64 " documents in %" PRIu64
-            " sequences as %s, but the .idx beside it has %" PRIu64 " in %" PRIu64 " as %s",
+            " sequences as %s, but its .idx has %" PRIu64 " in %" PRIu64 " as %s",
             s->prefix, m->documents, m->sequences, shard_dtype_name(m->dtype), s->ndocs, s->nseq,
             shard_dtype_name(s->dtype));
     return err_hint(e, "it belongs to other data; make the shard again, or remove the manifest");
@@ -323,7 +323,7 @@ int manifest_verify(const struct manifest *m, const struct shard *s, struct err 
 static int differs(const char *who, const char *what, const char *was, const char *now,
                    struct err *e)
 {
-    return err_set(e, ERR_USAGE, "%s: comes from %s %s, and %s is asked for", who, what,
+    return err_set(e, ERR_USAGE, "%s: was built with %s %s; this command says %s", who, what,
                    was && *was ? was : "none", now && *now ? now : "none");
 }
 
@@ -386,16 +386,17 @@ static int same_inputs(const struct manifest *was, const struct manifest *now, c
         const struct manifest_input *a = &was->inputs[i], *b = &now->inputs[i];
         if (a->bytes != b->bytes)
             return err_set(e, ERR_USAGE,
-                           "%s: comes from %s with %" PRIu64 " bytes, but %s has %" PRIu64, who,
+                           "%s: was built from %s with %" PRIu64 " bytes, but %s has %" PRIu64, who,
                            a->path, a->bytes, b->path, b->bytes);
         if (a->xxh[0] && b->xxh[0] && strcmp(a->xxh, b->xxh))
-            return err_set(e, ERR_USAGE, "%s: comes from %s with XXH3-128 %s, but that of %s is %s",
-                           who, a->path, a->xxh, b->path, b->xxh);
+            return err_set(e, ERR_USAGE,
+                           "%s: was built from %s with XXH3-128 %s, but that of %s is %s", who,
+                           a->path, a->xxh, b->path, b->xxh);
     }
     if (was->ninputs == now->ninputs)
         return 0;
-    return err_set(e, ERR_USAGE, "%s: comes from %zu inputs, and %zu are named", who, was->ninputs,
-                   now->ninputs);
+    return err_set(e, ERR_USAGE, "%s: was built from %zu inputs; this command names %zu", who,
+                   was->ninputs, now->ninputs);
 }
 
 int manifest_same_work(const struct manifest *was, const struct manifest *now, const char *who,

@@ -89,7 +89,7 @@ static int is_folder(const char *given, struct err *e)
     if (b.len)
         err_hint(e, "in it: %s", buf_str(&b));
     else
-        err_hint(e, "there is no token data (PREFIX.bin, PREFIX.idx) in it");
+        err_hint(e, "it has no token data (PREFIX.bin, PREFIX.idx)");
     buf_finish(&b);
     return ERR_IO;
 }

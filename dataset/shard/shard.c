@@ -107,7 +107,7 @@ static int check_sizes(struct shard *s, const unsigned char *d, struct err *e)
     s->dtype = (enum shard_dtype)d[AT_DTYPE];
     s->width = shard_dtype_width(s->dtype);
     if (!s->width)
-        return err_set(e, ERR_DATA, "%s: dtype code %d at byte %d is no integer type", name,
+        return err_set(e, ERR_DATA, "%s: dtype code %d at byte %d is not an integer type", name,
                        d[AT_DTYPE], AT_DTYPE);
     uint64_t nseq = load_u64(d + AT_NSEQ), entries = load_u64(d + AT_NDOC), seq, doc, size;
     bool fits = checked_mul(nseq, 12, &seq) && checked_mul(entries, 8, &doc) &&
@@ -181,7 +181,7 @@ static int check_ends(struct shard *s, const struct aho_corasick *at, struct err
                 at->last_offset);
         return err_hint(
             e, "offsets beyond 2^31 were written wrongly by Megatron-LM before 0.15 when "
-               "it merged shards under numpy 2; '" WEFT_PREFIX "prep verify --repair' mends it");
+               "it merged shards under numpy 2; '" WEFT_PREFIX "prep verify --repair' repairs it");
     }
     s->bytes = (uint64_t)at->last_offset + (uint64_t)at->last_length * s->width;
     return 0;
@@ -246,8 +246,8 @@ static int check_bin_size(const struct shard *s, struct err *e)
     if (s->bin.size > s->bytes && eods_uncounted(s, s->bin.size - s->bytes))
         return err_hint(e, "the difference is one token for each document: Megatron-DeepSpeed (and "
                            "Megatron-LM 23.06) did not count the end-of-document tokens of "
-                           "--append-eod; '" WEFT_PREFIX "prep verify --repair' mends it");
-    return err_hint(e, "the two files do not belong together, or one was cut; '" WEFT_PREFIX
+                           "--append-eod; '" WEFT_PREFIX "prep verify --repair' repairs it");
+    return err_hint(e, "the two files do not belong together, or one was truncated; '" WEFT_PREFIX
                        "prep verify' tells more");
 }
 
@@ -426,8 +426,8 @@ int shard_sequence(const struct shard *s, uint64_t i, struct shard_view *ret, st
     if (n < 0 || at < 0 || (uint64_t)at > size || bytes > size - (uint64_t)at ||
         (uint64_t)at % s->width)
         return err_set(e, ERR_DATA,
-                       "%s: sequence %" PRIu64 " is said to have %" PRId32
-                       " tokens at byte %" PRId64 ", which do not lie in the %zu bytes of %s",
+                       "%s: sequence %" PRIu64 " has %" PRId32 " tokens at byte %" PRId64
+                       ", which do not lie in the %zu bytes of %s",
                        s->idx.path, i, n, at, s->bin.size, s->bin.path);
     *ret = (struct shard_view){s->bin.data + at, (uint32_t)n};
     return map_check(&s->idx, e);
@@ -443,7 +443,7 @@ int shard_document(const struct shard *s, uint64_t d, uint64_t *ret_first, uint6
     uint64_t first = load_u64(s->doc + 8 * d), end = load_u64(s->doc + 8 * (d + 1));
     if (first > end || end > s->nseq)
         return err_set(e, ERR_DATA,
-                       "%s: document %" PRIu64 " is said to be sequences %" PRId64 " to %" PRId64
+                       "%s: document %" PRIu64 " claims sequences %" PRId64 " to %" PRId64
                        " of %" PRIu64,
                        s->idx.path, d, (int64_t)first, (int64_t)end, s->nseq);
     *ret_first = first;

@@ -101,7 +101,7 @@ static bool next_by_ends(struct foreign *f, struct foreign_run *ret, int *code, 
         *code = map_check(&f->index, e);
         if (!*code)
             *code = err_set(e, ERR_DATA,
-                            "%s: document %" PRIu64 " is said to be tokens %" PRIu64 " to %" PRIu64
+                            "%s: document %" PRIu64 " claims tokens %" PRIu64 " to %" PRIu64
                             " of %" PRIu64 " (byte %" PRIu64 ")",
                             f->index.path, f->item, f->at, end, f->ntokens, 8 * f->item);
         return false;
@@ -140,10 +140,10 @@ static bool next_item(struct foreign *f, struct foreign_run *ret, int *code, str
     }
     uint64_t n = load_u64(f->size + 8 * f->item);
     if (n > f->ntokens - f->at) {
-        *code = err_set(e, ERR_DATA,
-                        "%s: item %" PRIu64 " is said to have %" PRId64
-                        " tokens, but there are %" PRIu64 " left",
-                        f->index.path, f->item, (int64_t)n, f->ntokens - f->at);
+        *code =
+            err_set(e, ERR_DATA,
+                    "%s: item %" PRIu64 " has %" PRId64 " tokens, but there are %" PRIu64 " left",
+                    f->index.path, f->item, (int64_t)n, f->ntokens - f->at);
         return false;
     }
     f->item++;

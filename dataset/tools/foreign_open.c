@@ -43,8 +43,8 @@ static int set_tokens(struct foreign *f, enum npy_dtype dtype, uint64_t from, st
     if ((f->data.size - from) % f->width == 0)
         return 0;
     return err_set(e, ERR_DATA,
-                   "%s: has %zu bytes, which are no whole number of %" PRIu32
-                   "-byte tokens behind byte %" PRIu64,
+                   "%s: has %zu bytes, not a whole number of %" PRIu32
+                   "-byte tokens after byte %" PRIu64,
                    f->path, f->data.size, f->width, from);
 }
 
@@ -171,10 +171,9 @@ static int token_width(const struct foreign *f, const struct foreign_ask *ask,
         return 0;
     }
     if (m->width || last)
-        return err_set(e, ERR_DATA,
-                       "%s: what is beside it gives its tokens %" PRIu64 " bytes, not 2 or 4",
+        return err_set(e, ERR_DATA, "%s: its metadata says tokens of %" PRIu64 " bytes, not 2 or 4",
                        f->path, width);
-    err_set(e, ERR_USAGE, "%s: nothing beside it says how wide its tokens are", f->path);
+    err_set(e, ERR_USAGE, "%s: no metadata says how wide its tokens are", f->path);
     return err_hint(e, "--dtype u16 or u32");
 }
 
@@ -240,7 +239,7 @@ static int tnt_type(struct foreign *f, struct err *e)
     static const int type[] = {-1, NPY_U1, NPY_I1, NPY_I2, NPY_I4, NPY_I8, -1, -1, NPY_U2};
     uint64_t c = load_u64(f->index.data + 16), size = load_u64(f->index.data + 24);
     if (c >= sizeof(type) / sizeof(type[0]) || type[c] < 0)
-        return err_set(e, ERR_DATA, "%s: dtype code %" PRIu64 " at byte 16 is no integer type",
+        return err_set(e, ERR_DATA, "%s: dtype code %" PRIu64 " at byte 16 is not an integer type",
                        f->index.path, c);
     f->dtype = (enum npy_dtype)type[c];
     f->width = npy_width(f->dtype);
@@ -271,8 +270,8 @@ static int tnt_items(struct foreign *f, const unsigned char *dim, const unsigned
         uint64_t n = load_u64(f->size + 8 * i);
         if (n > f->ntokens - at)
             return err_set(e, ERR_DATA,
-                           "%s: item %" PRIu64 " is said to have %" PRId64
-                           " tokens, but %s has only %" PRIu64 " left",
+                           "%s: item %" PRIu64 " has %" PRId64 " tokens, but %s has only %" PRIu64
+                           " left",
                            f->index.path, i, (int64_t)n, f->path, f->ntokens - at);
         at += n;
     }
@@ -404,7 +403,7 @@ static int foreign_open_open_file(struct foreign *f, const struct foreign_ask *a
     case FOREIGN_AUTO:
         break;
     }
-    err_set(e, ERR_DATA, "%s: is no file of tokens that is known", f->path);
+    err_set(e, ERR_DATA, "%s: is not a recognised token file", f->path);
     return err_hint(e, "--input-format raw --dtype u16 takes bare tokens");
 }
 
@@ -417,12 +416,12 @@ int foreign_open(struct foreign *f, const char *path, const struct foreign_ask *
     bool shard = false;
     int code = prefix ? is_shard(prefix, &shard, e) : 0;
     if (!code && shard)
-        code = err_set(e, ERR_USAGE, "%s: is a data set already, with its .idx beside it", path);
+        code = err_set(e, ERR_USAGE, "%s: is a data set already: it has an .idx", path);
     else if (!code && prefix) {
         f->format = FOREIGN_TNTIDX;
         code = open_tntidx(f, prefix, e);
     } else if (!code && ask->format == FOREIGN_TNTIDX) {
-        code = err_set(e, ERR_IO, "%s: there is no .idx for it", path);
+        code = err_set(e, ERR_IO, "%s: has no .idx", path);
     } else if (!code) {
         code = foreign_open_open_file(f, ask, e);
     }

@@ -83,14 +83,13 @@ static int add_folder(const char *folder, struct names *all, struct err *e)
     for (size_t i = 0, k = 0; !code && (i < idx.n || k < bin.n); i++, k++) {
         int order = i == idx.n ? 1 : k == bin.n ? -1 : strcmp(idx.name[i], bin.name[k]);
         if (order)
-            code = err_set(e, ERR_DATA, "%s.%s: there is no .%s beside it",
-                           order < 0 ? idx.name[i] : bin.name[k], order < 0 ? "idx" : "bin",
-                           order < 0 ? "bin" : "idx");
+            code = err_set(e, ERR_DATA, "%s.%s: has no .%s", order < 0 ? idx.name[i] : bin.name[k],
+                           order < 0 ? "idx" : "bin", order < 0 ? "bin" : "idx");
         else
             names_add(all, mem_strdup(idx.name[i]));
     }
     if (!code && !idx.n)
-        code = err_set(e, ERR_IO, "%s: there is no .idx in this folder", folder);
+        code = err_set(e, ERR_IO, "%s: this folder has no .idx", folder);
     names_free(idx.name, idx.n);
     names_free(bin.name, bin.n);
     return code;
@@ -409,10 +408,10 @@ static int merge_judge(const struct merge *m, const struct pass *p, const struct
     for (size_t i = 0; p->what == DOCUMENTS && i < n; i++) {
         uint64_t end = load_u64(m->piece + 8 * i);
         if (end < *last || end > p->seq + s->nseq)
-            return err_set(
-                e, ERR_DATA,
-                "%s: a document is said to be sequences %" PRId64 " to %" PRId64 " of %" PRIu64,
-                s->idx.path, (int64_t)(*last - p->seq), (int64_t)(end - p->seq), s->nseq);
+            return err_set(e, ERR_DATA,
+                           "%s: a document claims sequences %" PRId64 " to %" PRId64 " of %" PRIu64,
+                           s->idx.path, (int64_t)(*last - p->seq), (int64_t)(end - p->seq),
+                           s->nseq);
         *last = end;
     }
     return 0;

@@ -56,7 +56,7 @@ static int beyond_repair(struct err *e, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(why, sizeof(why), fmt, ap);
     va_end(ap);
-    err_set(e, ERR_DATA, "%s: it cannot be mended", why);
+    err_set(e, ERR_DATA, "%s: it cannot be repaired", why);
     return err_hint(e, "if each document of the .bin ends in one known id, '" WEFT_PREFIX
                        "prep import --input-format raw' makes another .idx from it");
 }
@@ -71,7 +71,7 @@ static int read_header(struct broken *b, struct err *e)
     b->width = shard_dtype_width(b->dtype);
     b->nseq = load_u64(d + 18);
     if (!b->width)
-        return beyond_repair(e, "%s: dtype code %d at byte 17 is no integer type", b->idx.path,
+        return beyond_repair(e, "%s: dtype code %d at byte 17 is not an integer type", b->idx.path,
                              d[17]);
     if (b->nseq > INT32_MAX || b->idx.size - HEADER < 4 * b->nseq)
         return beyond_repair(
@@ -262,10 +262,9 @@ static int judge_bin(const struct broken *b, int64_t eod, struct repair *r, stru
             "%s: has one token for each document more than %s counts, but these do "
             "not all stand at the ends of documents",
             b->bin.path, b->idx.path);
-    return beyond_repair(e,
-                         "%s: has %zu bytes, but %s counts %" PRIu64
-                         " (of parts that were merged, each can be mended before)",
-                         b->bin.path, b->bin.size, b->idx.path, b->tokens * b->width);
+    return beyond_repair(
+        e, "%s: has %zu bytes, but %s counts %" PRIu64 " (repair the parts before they are merged)",
+        b->bin.path, b->bin.size, b->idx.path, b->tokens * b->width);
 }
 
 static int repair_judge(const struct broken *b, int64_t eod, struct repair *r, struct err *e)
@@ -468,7 +467,7 @@ int repair_run(const char *prefix, int64_t eod, struct repair *ret, struct err *
     if (!code && ret->damage && packed_exists(prefix))
         code = err_set(e, ERR_DATA,
                        "%s: is the .idx of a packed set, whose .pack speaks of the whole one: it "
-                       "cannot be mended",
+                       "cannot be repaired",
                        b.idx.path);
     if (!code && ret->damage)
         code = mend(&b, ret, e);

@@ -44,11 +44,12 @@ static int check_framed(struct build *b, struct err *e)
                        "names %zu",
                        name, q->nkeys);
     if (q->tok && strcmp(tok_info(q->tok)->digest, h->digest))
-        return err_set(e, ERR_USAGE, "%s: comes from the tokenizer with digest %s, but %s has %s",
-                       name, h->digest, tok_info(q->tok)->path, tok_info(q->tok)->digest);
+        return err_set(e, ERR_USAGE,
+                       "%s: was built with the tokenizer with digest %s, but %s has %s", name,
+                       h->digest, tok_info(q->tok)->path, tok_info(q->tok)->digest);
     if (q->vocab_size && !q->tok && (uint64_t)q->vocab_size != h->vocab_size)
         return err_set(e, ERR_USAGE,
-                       "%s: comes from a vocabulary of %" PRIu64 ", but --vocab-size "
+                       "%s: was built with a vocabulary of %" PRIu64 ", but --vocab-size "
                        "is %" PRId64,
                        name, h->vocab_size, q->vocab_size);
     b->plan.vocab_size = (int64_t)h->vocab_size;
@@ -330,13 +331,13 @@ static int check_empty(const struct build *b, struct err *e)
         return 0;
     if (c->bad || c->filtered)
         err_set(e, ERR_DATA,
-                "there is no document in the input: %" PRIu64 " bad records, %" PRIu64
-                " left out for their length",
+                "no documents in the input: %" PRIu64 " bad records, %" PRIu64
+                " skipped for their length",
                 c->bad, c->filtered);
     else
-        err_set(e, ERR_DATA, "%s: there is no document in it", source_name(&b->source, 0));
+        err_set(e, ERR_DATA, "%s: has no documents", source_name(&b->source, 0));
     if (!c->bad && !c->filtered && b->source.ninputs > 1)
-        err_set(e, ERR_DATA, "there is no document in the %zu inputs", b->source.ninputs);
+        err_set(e, ERR_DATA, "no documents in the %zu inputs", b->source.ninputs);
     return err_hint(e, "--allow-empty writes a data set without documents");
 }
 

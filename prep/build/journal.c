@@ -154,7 +154,7 @@ static int read_shard(const struct json *o, const char *path, struct shard_mark 
     if (!code)
         code = json_need_str(o, path, "xxh3_128", &xxh, e);
     if (!code && (strlen(xxh) != XXH_TEXT - 1 || xxh[strspn(xxh, "0123456789abcdef")]))
-        code = err_set(e, ERR_DATA, "%s: \"xxh3_128\" is no such digest", path);
+        code = err_set(e, ERR_DATA, "%s: \"xxh3_128\" is not such a digest", path);
     if (!code)
         memcpy(m->bin_xxh, xxh, XXH_TEXT);
     return code;
@@ -182,8 +182,7 @@ static int read_pieces(const struct json *root, const char *path, struct build_j
     for (size_t i = 0; i < list->length; i++) {
         const struct json *n = &list->child[i];
         if (n->kind != JSON_INT || n->integer < 1 || n->integer > BUILD_PIECES)
-            return err_set(e, ERR_DATA, "%s: \"pieces\" has something that is no number of them",
-                           path);
+            return err_set(e, ERR_DATA, "%s: \"pieces\" has an element out of range", path);
         pieces[i] = (uint64_t)n->integer;
     }
     j->pieces = pieces;
@@ -252,7 +251,7 @@ static int journal_read_all(const struct json *root, const char *path, struct bu
     const struct json *format = json_get(root, "weft_build"), *work = json_get(root, "work"),
                       *finished = json_get(root, "finished");
     if (!format || format->kind != JSON_INT || format->integer != FORMAT || !work || !finished)
-        return err_set(e, ERR_DATA, "%s: is no journal of version %d", path, FORMAT);
+        return err_set(e, ERR_DATA, "%s: is not a journal of version %d", path, FORMAT);
     j->finished = finished->boolean;
     int code = manifest_from(work, path, &j->work, e);
     if (!code)

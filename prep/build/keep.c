@@ -214,7 +214,7 @@ static int same_journal(struct build *b, const struct build_journal *j, struct e
     const struct manifest now = build_describe(b, true);
     int code = 0;
     if (strcmp(j->work.weft_version, WEFT_VERSION))
-        code = err_set(e, ERR_USAGE, "%s: comes from version %s, and this is %s", who,
+        code = err_set(e, ERR_USAGE, "%s: was built with version %s; this is %s", who,
                        j->work.weft_version, WEFT_VERSION);
     if (!code)
         code = manifest_same_work(&j->work, &now, who, e);
@@ -223,13 +223,13 @@ static int same_journal(struct build *b, const struct build_journal *j, struct e
             code = err_set(e, ERR_USAGE, "%s: %s has been changed since", who,
                            b->source.input[i].path);
     if (!code && j->finished && b->q->shard_size && j->npieces != b->q->nkeys)
-        code = err_set(e, ERR_USAGE, "%s: had pieces of %zu data sets, and this has %zu", who,
+        code = err_set(e, ERR_USAGE, "%s: had pieces of %zu data sets, this command has %zu", who,
                        j->npieces, b->q->nkeys);
     if (!code && j->nshards != b->nstreams)
-        code = err_set(e, ERR_USAGE, "%s: had %zu data sets, and this has %zu", who, j->nshards,
+        code = err_set(e, ERR_USAGE, "%s: had %zu data sets, this command has %zu", who, j->nshards,
                        b->nstreams);
     free(who);
-    return code ? err_hint(e, "--overwrite discards what it left, and begins anew") : 0;
+    return code ? err_hint(e, "--overwrite discards its files and starts over") : 0;
 }
 
 static void remove_work(struct build *b)

@@ -122,7 +122,7 @@ int jsonarray_feed(struct jsonarray *a, char *p, size_t n, struct err *e)
             break;
         default:
             if (!jsonl_white(*p))
-                code = jsonarray_bad(a, i, "more follows behind the array's end", e);
+                code = jsonarray_bad(a, i, "more data after the end of the array", e);
             *p = ' ';
         }
         p++;

@@ -59,7 +59,7 @@ static int read_at(const struct plain_file *f, uint64_t at, char *p, size_t n, s
             return err_sys(e, errno, "%s: cannot read at byte %" PRIu64, f->path, at);
         if (!k)
             return err_set(e, ERR_IO,
-                           "%s: ends at byte %" PRIu64 ", and had %" PRIu64
+                           "%s: ends at byte %" PRIu64 "; it had %" PRIu64
                            " bytes when it was opened",
                            f->path, at, f->size);
         p += k;

@@ -65,9 +65,10 @@ static int make_plan(struct sft *s, struct err *e)
     bool text = !strcmp(q->template, "text");
     int code = text ? 0 : chat_open(q->template, q->bare, q->framed, &s->chat, e);
     if (!code && q->question && !q->answer)
-        code = err_set(e, ERR_USAGE, "a string that begins questions needs one for answers");
+        code = err_set(e, ERR_USAGE, "--instruction-template needs --response-template");
     if (!code && q->learn_all && q->answer)
-        code = err_set(e, ERR_USAGE, "either all is learnt, or what follows '%s'", q->answer);
+        code = err_set(e, ERR_USAGE, "--learn all and --response-template '%s' exclude each other",
+                       q->answer);
     if (!code && q->answer)
         code = chat_marks_init(&s->marks, q->bare, q->answer, q->question, e);
     if (!code && q->append_eod && !text)

@@ -34,7 +34,7 @@ static int find_in(const char *folder, char ***ret, size_t *ret_n, struct err *e
         if (*ret_n)
             return 0;
     }
-    return err_set(e, ERR_IO, "%s: there is no .ds, .idx, .npy or .bin in this folder", folder);
+    return err_set(e, ERR_IO, "%s: this folder has no .ds, .idx, .npy or .bin", folder);
 }
 
 /* The name itself where there is no such file: a TNTIDX prefix, or what foreign_open complains of.
@@ -232,8 +232,7 @@ int import_run(const struct import_request *q, struct import_report *ret, struct
                        .packed = mem_new(PIECE, sizeof(*x.id))};
     x.ask.eod = q->tok ? tok_info(q->tok)->eod : -1;
     *ret = (struct import_report){0};
-    int code =
-        q->n ? commit_finish(q->output, e) : err_set(e, ERR_USAGE, "no file of tokens was named");
+    int code = q->n ? commit_finish(q->output, e) : err_set(e, ERR_USAGE, "no token file given");
     if (!code)
         code = look_at_outputs(q, q->overwrite, q->input, q->n, e);
     if (!code)

@@ -104,7 +104,7 @@ static int consider(const struct verify_request *q, struct verify_report *r, str
         return e->code;
     r->repaired = q->repair;
     repair_words(r->repair.damage, words, sizeof(words));
-    return q->repair ? 0 : err_hint(e, "--repair mends it (%s)", words);
+    return q->repair ? 0 : err_hint(e, "--repair repairs it (%s)", words);
 }
 
 /* Of a piece that has its name still: all others are there, too. */

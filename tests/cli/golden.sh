@@ -32,7 +32,7 @@ for golden in "$SRC"/tests/golden/[0-9]*; do
 
     t "golden $version: a shard is sound, and is written so today"
     expect 0 "$PREP" verify data_text_document
-    out_has "sound: 100 documents"
+    out_has "ok: 100 documents"
     out_has "as the manifest says"
     expect 0 "$PREP" build --input docs.jsonl --tokenizer unigram.model --append-eod --output-prefix today
     same today_text_document.bin data_text_document.bin

@@ -70,7 +70,7 @@ expect 0 build --input m.good $null --append-eod --output-prefix want
 expect 0 "$PREP" build --input m.jsonl $null --append-eod --on-bad-record skip --output-prefix o
 err_has "m.jsonl: line 2: "
 err_has 'm.jsonl: line 3: the value of "text" is not a string'
-err_has "2 bad records were left out"
+err_has "2 bad records were skipped"
 same o_text_document.bin want_text_document.bin
 same o_text_document.idx want_text_document.idx
 check grep -q '"bad_records": 2' o_text_document.manifest.json

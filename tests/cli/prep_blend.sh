@@ -100,7 +100,7 @@ out_has "train: 41 samples"
 expect 2 "$PREP" index $old --data-rules v1
 err_has "v1 know one data set"
 expect 2 "$PREP" index $old --data-rules v2 --data-cache-path olds
-err_has "beside the data"
+err_has "next to the data"
 expect 2 "$PREP" index --data-path d_text_document e_text_document --num-samples 4 --data-rules v2
 err_has "without weights"
 expect 2 "$PREP" blend --data-path f --exhaustive --data-rules v2

@@ -36,7 +36,7 @@ t "ends of document inside the texts are counted"
 printf '{"text": "1 50256 3 50256"}\n{"text": "50256 x"}\n{"text": "50256"}\n' >ends.jsonl
 for w in 1 4; do
     expect 0 build --input ends.jsonl $null --append-eod --on-bad-record skip --workers $w --overwrite --output-prefix ends
-    err_has "warning: the end-of-document token stands 3 times inside the documents"
+    err_has "warning: the end-of-document token occurs 3 times inside documents"
 done
 expect 0 build --input g.jsonl $null --append-eod --overwrite --output-prefix g
 err_lacks "end-of-document"
@@ -133,7 +133,7 @@ same g_text_document.bin m_text_document.bin
 t "outputs that are there are refused and left alone"
 cp g_text_document.bin before.bin
 expect 2 "$PREP" build --input c.jsonl $null --output-prefix g
-err_has "g_text_document: comes from --append-eod true, and false is asked for"
+err_has "g_text_document: was built with --append-eod true; this command says false"
 err_has "--overwrite"
 same g_text_document.bin before.bin
 rm g_text_document.bin g_text_document.manifest.json
@@ -153,7 +153,7 @@ check [ "$(hex words_text_document.bin)" = 01000200010000000400 ]
 t "strings of special tokens: counted as text, parsed, refused"
 printf '{"text": "the <|endoftext|> cat"}\n' >s.jsonl
 expect 0 "$PREP" build --input s.jsonl --tokenizer vocab.json --output-prefix s
-err_has "1 strings of special tokens"
+err_has "1 special token strings"
 check [ "$(hex s_text_document.bin)" = 010000000200 ]
 expect 0 build --input s.jsonl --tokenizer vocab.json --specials parse --overwrite --output-prefix s
 check [ "$(hex s_text_document.bin)" = 010003000200 ]

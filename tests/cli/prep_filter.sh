@@ -18,7 +18,7 @@ records 30000 20 60 >some.jsonl
 t "limits of tokens, and of bytes"
 expect 0 build --input some.jsonl $null --append-eod --json-keys text b --output-prefix want
 expect 0 "$PREP" build --input all.jsonl $null --append-eod --json-keys text b --min-tokens 1 --max-tokens 60 --min-bytes 3 --workers 3 --log-interval 10000 --output-prefix x
-err_has "left out for their length"
+err_has "skipped for their length"
 expect 0 build --input all.jsonl $null --append-eod --min-tokens 20 --max-tokens 60 --output-prefix o
 both o_text_document want_text_document
 check grep -q "\"filtered_records\": $((30000 - $(wc -l <some.jsonl)))," o_text_document.manifest.json
@@ -40,7 +40,7 @@ t "a second run does nothing; one with other limits names them"
 expect 0 "$PREP" build --input all.jsonl $null --append-eod --min-tokens 20 --max-tokens 60 --output-prefix o
 err_has "nothing to do"
 expect 2 build --input all.jsonl $null --append-eod --min-tokens 21 --max-tokens 60 --output-prefix o
-err_has "--min-tokens 20, and 21 is asked for"
+err_has "--min-tokens 20; this command says 21"
 expect 2 build --input all.jsonl $null --append-eod --min-tokens 20 --output-prefix o
 err_has "--max-tokens"
 

@@ -105,9 +105,9 @@ expect 0 build --input c1.jsonl $null --partitions 2 --output-prefix o
 expect 0 "$PREP" build --input c1.jsonl $null --partitions 2 --output-prefix o
 err_has "nothing to do"
 expect 2 build --input c1.jsonl $null --partitions 2 --keep-sequential-samples --output-prefix o
-err_has "--keep-sequential-samples none, and true is asked for"
+err_has "--keep-sequential-samples none; this command says true"
 expect 2 build --input c1.jsonl $null --output-prefix o
-err_has "--partitions 2, and none is asked for"
+err_has "--partitions 2; this command says none"
 rm o_*
 expect 0 build --input c1.jsonl $null --keep-sequential-samples --output-prefix o
 err_has "--keep-sequential-samples has no effect with --partitions 1"
@@ -122,4 +122,4 @@ check [ "$(od -An -v -tx1 o_text_document.bin | tr -d ' \n')" = 01000200 ]
 expect 2 build --input g.jsonl --tokenizer-type NullTokenizer --vocab-size 65536 --dtype uint16 --overwrite --output-prefix o
 err_has "do not fit into 16 bits"
 expect 2 build --input g.jsonl $null --output-prefix o
-err_has "from "
+err_has "was built with tokenizer"

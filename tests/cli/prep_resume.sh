@@ -104,7 +104,7 @@ if unshare -rm sh -c 'mount -t tmpfs tmpfs disk' 2>/dev/null; then
         --input many.jsonl many.jsonl many.jsonl $null --on-bad-record quarantine --sync-interval 0 --output-prefix disk/f
     err_has "error: disk/"
     err_has "the disk is full"
-    err_has "the same command goes on there"
+    err_has "run the same command to resume"
 else
     skip "$(why_no_mount)"
 fi
@@ -117,10 +117,10 @@ pid=$!
 while [ ! -e .s.build/journal.json ] && kill -0 $pid 2>/dev/null; do sleep 0.01; done
 kill -TERM $pid 2>/dev/null
 wait $pid
-check grep -q "the same command goes on there" err1
+check grep -q "run the same command to resume" err1
 no_file s_text_document.idx
 expect 0 "$PREP" build --input $many $null $skips --output-prefix s
-err_has "going on where an interrupted run stopped, behind"
+err_has "resuming an interrupted run after"
 expect 0 build --input $many $null $skips --output-prefix t
 same s_text_document.bin t_text_document.bin
 same s_text_document.idx t_text_document.idx
@@ -152,13 +152,13 @@ t "what an interrupted run of other work left is named, and discarded when that 
 if [ $traced = 3 ]; then
     has_file .o.build/journal.json
     expect 2 "$PREP" build --input c.jsonl $null --output-prefix o
-    err_has "o (an interrupted run): comes from "
+    err_has "o (an interrupted run): was built "
     err_has "--overwrite discards"
     expect 2 build $work --specials error --output-prefix o
-    err_has "--specials text, and error is asked for"
+    err_has "--specials text; this command says error"
     has_file .o.build/journal.json
     "$PREP" build $work --output-prefix o >.out 2>.err
-    err_has "going on where an interrupted run stopped, behind"
+    err_has "resuming an interrupted run after"
     whole o want
     rm -f o_* o.*
     "$kill_at" $((low / 2)) "$PREP" build --quiet $work --output-prefix o 2>.err
@@ -194,7 +194,7 @@ exec 8>&-
 t "a second run of finished work says so and does nothing"
 ls -l --time-style=full-iso want* >before
 expect 0 "$PREP" build $work --output-prefix want
-err_has "is there already, from the same inputs, options and tokenizer: nothing to do"
+err_has "all other outputs exist, from the same inputs, options and tokenizer: nothing to do"
 ls -l --time-style=full-iso want* >after
 same before after
 mkdir moved
@@ -206,17 +206,17 @@ same before after
 t "and of other work it names the difference"
 differs() {
     expect 2 build "$@" --output-prefix want
-    err_has "want_text_document: comes from "
+    err_has "want_text_document: was built "
     ls -l --time-style=full-iso want* >after
     same before after
 }
 rest="--json-keys text b --append-eod --on-bad-record quarantine"
 differs --input c.jsonl $null $rest
-err_has "3 inputs, and 1 are named"
+err_has "3 inputs; this command names 1"
 differs --input c.jsonl d.zst e.json --tokenizer-type NullTokenizer --vocab-size 50255 $rest
-err_has "from tokenizer "
+err_has "with tokenizer "
 differs --input c.jsonl d.zst e.json $null --json-keys text b --append-eod --on-bad-record skip
-err_has "--on-bad-record quarantine, and skip is asked for"
+err_has "--on-bad-record quarantine; this command says skip"
 tr 0 1 <c.jsonl >moved/c.jsonl
 differs --input moved/c.jsonl d.zst e.json $null $rest
 err_has "XXH3-128"
@@ -244,13 +244,13 @@ another() {
     _words=$2
     shift 2
     expect 2 build --input ab.jsonl "$@" --output-prefix way
-    err_has "way_text_document: comes from $_words is asked for"
+    err_has "way_text_document: was built with $_words"
 }
-another "--tokenizer t.json" "--add-special-tokens none, and false" --tokenizer t.json --no-add-special-tokens
+another "--tokenizer t.json" "--add-special-tokens none; this command says false" --tokenizer t.json --no-add-special-tokens
 expect 0 build --input ab.jsonl --tokenizer t.json --no-add-special-tokens --overwrite --output-prefix way
 expect 0 build --input ab.jsonl --tokenizer t.json --no-add-special-tokens --output-prefix way
-another "--tokenizer vocab.txt --tokenizer-type BertWordPieceCase" "a BertWordPieceCase, and BertWordPieceLowerCase" \
+another "--tokenizer vocab.txt --tokenizer-type BertWordPieceCase" "a BertWordPieceCase; this command says BertWordPieceLowerCase" \
     --tokenizer vocab.txt --tokenizer-type BertWordPieceLowerCase
 python3 -c 'import base64
 for k in range(256): print(base64.b64encode(bytes([k])).decode(), k)' >x.tiktoken
-another "--tokenizer x.tiktoken --tiktoken-pattern r50k" "--tiktoken-pattern r50k, and o200k" --tokenizer x.tiktoken --tiktoken-pattern o200k
+another "--tokenizer x.tiktoken --tiktoken-pattern r50k" "--tiktoken-pattern r50k; this command says o200k" --tokenizer x.tiktoken --tiktoken-pattern o200k

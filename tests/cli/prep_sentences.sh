@@ -31,7 +31,7 @@ t "a second run does nothing, one of other options names them"
 expect 0 "$PREP" build --tokenizer v.json --input a.jsonl --split-sentences --lang english --append-eod --json-keys text b --output-prefix o
 err_has "nothing to do"
 expect 2 build --input a.jsonl --split-sentences --lang de --append-eod --json-keys text b --output-prefix o
-err_has "--split-sentences english, and german is asked for"
+err_has "--split-sentences english; this command says german"
 expect 2 build --input a.jsonl --split-sentences --keep-newlines --append-eod --json-keys text b --output-prefix o
 err_has "--keep-newlines"
 

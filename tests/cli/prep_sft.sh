@@ -14,7 +14,7 @@ expect 0 "$PREP" sft --input a.jsonl $null --response-template '7 8' --seq-lengt
     --output-prefix o
 err_has "3 examples, 12 tokens"
 err_has "1 of 3 examples lack the string"
-err_has "1 examples have no token that is to be learnt"
+err_has "1 examples have no token with a loss"
 err_has "1 records have no tokens"
 expect 0 "$PREP" unpack o
 out_is '{"input_ids":[1,2,7,8,3,4],"loss_mask":[0,0,0,0,1,1],"seq_start_id":[0]}
@@ -70,23 +70,23 @@ expect 0 sft $work --output-prefix o
 check python3 -c 'import json; assert all(len(i["xxh3_128"]) == 32 for i in json.load(open("o.manifest.json"))["inputs"])'
 ls -l --time-style=full-iso o.* >before
 expect 0 "$PREP" sft $work --workers 3 --output-prefix o
-err_has "o is there already, from the same inputs, options and tokenizer: nothing to do"
+err_has "o exists, from the same inputs, options and tokenizer: nothing to do"
 ls -l --time-style=full-iso o.* >after
 same before after
 
 t "what is there and comes from other work is not replaced unasked"
 differs() {
     expect 2 sft "$@" --output-prefix o
-    err_has "o: comes from "
+    err_has "o: was built "
     ls -l --time-style=full-iso o.* >after
     same before after
 }
 differs $work --seq-length 100
-err_has "--seq-length 2048, and 100 is asked for"
+err_has "--seq-length 2048; this command says 100"
 differs --input a.jsonl $null --on-bad-record skip
-err_has "2 inputs, and 1 are named"
+err_has "2 inputs; this command names 1"
 differs --input a.jsonl d.zst --tokenizer-type NullTokenizer --vocab-size 1001 --on-bad-record skip
-err_has "from tokenizer "
+err_has "with tokenizer "
 mkdir moved
 tr 1 3 <a.jsonl >moved/a.jsonl
 cp d.zst moved
@@ -107,7 +107,7 @@ expect 3 sft --input b.jsonl $null --output-prefix o
 err_has "b.jsonl: line 2: "
 nothing
 expect 0 "$PREP" sft --input b.jsonl $null --output-prefix o --on-bad-record quarantine
-err_has "2 bad records were left out and kept in o.bad.jsonl"
+err_has "2 bad records were skipped and copied to o.bad.jsonl"
 check [ "$(cat o.bad.jsonl)" = "$(printf 'oops\n{"text": 5}')" ]
 rm -f o.*
 awk 'BEGIN { printf "{\"text\": \""; for (i = 0; i < 3000000; i++) printf "1 "; print "\"}" }' >long.jsonl
@@ -126,7 +126,7 @@ cat >c.jsonl <<'END'
 {"prompt": "say", "completion": "hi"}
 END
 expect 0 "$PREP" sft --input c.jsonl --tokenizer w --template chatml --output-prefix o
-err_has "1 strings of special tokens stand in the texts and were taken as text"
+err_has "1 special token strings in the texts were encoded as plain text"
 expect 0 "$PREP" unpack o --tokenizer w
 out_has '"text":["<|im_start|>user\n<|im_end|><|im_end|>\n<|im_start|>assistant\nhi<|im_end|>\n",'
 rm -f o.*

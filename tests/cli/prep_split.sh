@@ -45,9 +45,9 @@ ls -l --time-style=full-iso s_* >before
 expect 0 "$PREP" build $work --output-prefix s
 err_has "nothing to do"
 expect 2 build $work --specials error --output-prefix s
-err_has "s_text_document_00000: comes from --specials text"
+err_has "s_text_document_00000: was built with --specials text"
 expect 2 build --input c.jsonl $null --append-eod --json-keys text b --shard-size 30K --output-prefix s
-err_has "comes from --shard-size 20480, and 30720 is asked for"
+err_has "was built with --shard-size 20480; this command says 30720"
 ls -l --time-style=full-iso s_* >after
 same before after
 
@@ -80,7 +80,7 @@ expect 2 build --input c.jsonl $null --shard-size 1M --partitions 2 --output-pre
 err_has "--shard-size and --partitions exclude each other"
 for s in 0 -1 K 1KB 1.5G 99999999T ""; do
     expect 2 build --input c.jsonl $null --shard-size "$s" --output-prefix x
-    err_has "--shard-size: '$s' is no size"
+    err_has "--shard-size: '$s' is not a size"
 done
 
 t "killed anywhere, it goes on to the same pieces"

@@ -14,7 +14,7 @@ f.write(int(sys.argv[2]).to_bytes(int(sys.argv[3]), "little", signed=True))' "$@
 
 t "a sound data set"
 expect 0 "$PREP" verify $d
-out_has "sound: 4 documents, 1 of them empty, 3 sequences, 9 tokens, highest id 3 of 4, 3 documents end in 3"
+out_has "ok: 4 documents, 1 of them empty, 3 sequences, 9 tokens, highest id 3 of 4, 3 documents end in 3"
 out_has "as the manifest says"
 cp $d.manifest.json was
 expect 0 "$PREP" verify $d.idx --tokenizer v.json --repair
@@ -66,7 +66,7 @@ t "offsets that drifted"
 copy o
 number 54 -2147483648 8 o.idx
 expect 3 "$PREP" verify o
-err_has "--repair mends it (offsets)"
+err_has "--repair repairs it (offsets)"
 expect 0 "$PREP" verify o --repair
 same o.idx $d.idx
 
@@ -78,19 +78,19 @@ head -c 80 f_text_document.idx >i.idx
 expect 3 "$PREP" verify i
 err_has "i.idx"
 expect 0 "$PREP" verify i --repair
-err_has "each is one sequence now"
+err_has "each sequence is a document now"
 same i.idx f_text_document.idx
 copy b
 head -c 15 $d.bin >b.bin
 expect 3 "$PREP" verify b
 err_has "b.bin"
 expect 0 "$PREP" verify b --repair
-err_has "1 documents are gone"
+err_has "1 documents are lost"
 out_has "3 documents"
 check [ "$(wc -c <b.bin)" = 14 ]
 head -c 40 $d.idx >b.idx
 expect 3 "$PREP" verify b --repair
-err_has "cannot be mended"
+err_has "cannot be repaired"
 
 t "a folder of them"
 mkdir dir
@@ -98,7 +98,7 @@ for n in p q r; do cp $d.bin dir/$n.bin; cp $d.idx dir/$n.idx; done
 number 54 -8 8 dir/q.idx
 expect 3 "$PREP" verify dir
 err_has "1 of 3 data sets"
-out_has "dir/r: sound"
+out_has "dir/r: ok"
 expect 0 "$PREP" verify dir --repair
 expect 0 "$PREP" verify 'dir/*'
 

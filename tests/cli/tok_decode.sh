@@ -62,9 +62,9 @@ check [ ! -s .err ]
 expect 0 "$TOK" encode --tokenizer hf.json --engine sentencepiece --tiktoken-pattern r50k \
     --tiktoken-num-special-tokens 3 --merge-file m --seed 2 --dropout 0 w
 err_has "--merge-file, --tiktoken-pattern, --tiktoken-num-special-tokens and --engine have no effect with a HuggingFaceTokenizer"
-err_has "--seed has no effect where nothing is left to chance"
+err_has "--seed has no effect without --dropout or sampling"
 expect 0 "$TOK" encode --tokenizer vocab.json --seed 2 w
-err_has "--seed has no effect where"
+err_has "--seed has no effect without"
 expect 0 "$TOK" convert --tiktoken-pattern r50k hf.json new.json
 err_has "--tiktoken-pattern has no effect with a HuggingFaceTokenizer"
 expect 0 "$TOK" encode --tokenizer hf.json --eod-token one --json-keys x w

@@ -21,14 +21,14 @@ no_file a/.lock
 
 t "--load of what is not there: exit 4, also with --finetune, and nothing is left behind"
 expect 4 run --train-iters 5 --load nosuch --save none
-err_has "nosuch: there is no such folder"
+err_has "nosuch: no such folder"
 no_file none
 expect 4 run --train-iters 5 --load nosuch --finetune
 mkdir empty
 expect 4 run --train-iters 5 --load empty
 err_has "empty holds no checkpoint"
 expect 4 "$TRAIN" eval --load nosuch --data-path d_text_document
-err_has "there is no such folder"
+err_has "no such folder"
 expect 4 "$TRAIN" generate --load empty --prompt "1"
 err_has "empty holds no checkpoint"
 
@@ -88,7 +88,7 @@ t "an older checkpoint of --save itself: later ones and the metrics are kept, an
 steps a >all
 cp -r a c
 expect 0 run --train-iters 40 --save c --ckpt-step 10 --exit-interval 15 --save-interval 10
-err_has "the run is trained anew from step 10: its checkpoints of later steps (30, 20)"
+err_has "the run restarts from step 10: its checkpoints of later steps (30, 20)"
 err_has "are kept in c/replaced_after_0000010"
 has_file c/iter_0000010
 has_file c/iter_0000015

@@ -239,7 +239,7 @@ err_has "train-iters"
 expect 2 "$TRAIN" run $tiny
 err_has "--train-iters is missing"
 expect 2 "$TRAIN" run $tiny --train-iters 5 --global-batch-size 3
-err_has "no multiple of --micro-batch-size"
+err_has "not a multiple of --micro-batch-size"
 expect 2 "$TRAIN" run $tiny --train-iters 5 --seq-length 64
 err_has "positions"
 

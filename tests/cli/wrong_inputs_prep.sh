@@ -22,7 +22,7 @@ $build --quiet --input s.jsonl --output-prefix d --append-eod
 t "prep build: no document in all inputs"
 expect 3 $build --input empty
 err_has "empty: is empty"
-err_has "there is no document in it"
+err_has "has no documents"
 err_has "--allow-empty"
 
 t "prep build: a folder is its files, recursively, hidden ones left out"

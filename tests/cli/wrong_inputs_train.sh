@@ -42,7 +42,7 @@ err_lacks "is not kept"
 
 t "train run: --load of what is not there, or holds no checkpoint"
 expect 4 $run --no-save --load nosuch
-err_has "nosuch: there is no such folder"
+err_has "nosuch: no such folder"
 mkdir -p dir
 cp s.jsonl dir/a.jsonl
 expect 3 $run --no-save --load dir
@@ -59,7 +59,7 @@ expect 0 $run --no-save --load r/iter_0000001
 t "train run: index maps that cannot be kept"
 echo a >file
 expect 4 $run --no-save --data-cache-path file
-err_has "hint: index maps are kept beside the data: --data-cache-path FOLDER"
+err_has "hint: index maps are kept next to the data: --data-cache-path FOLDER"
 err_has "--no-index-cache"
 
 t "train run: --data-path of what is not token data"

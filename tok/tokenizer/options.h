@@ -61,7 +61,7 @@ struct tok_flags {
             .group = "tokenizer", .verbs = v, .basic = true,                                       \
             .brief = "tokenizer file or folder, any known format",                                 \
             .help = "tokenizer.json, .model, .tiktoken, vocab.json (of GPT-2 with merges.txt "     \
-                    "beside it, or of whole words), BERT's vocab.txt, tekken.json, or a folder "   \
+                    "next to it, or of whole words), BERT's vocab.txt, tekken.json, or a folder "  \
                     "with one of these; recognised by its content"),                               \
         OPT_ROW(.name = "tokenizer-type", .type = OPT_CHOICE, .offset = offsetof(S, m.type),       \
                 .def = "auto", .meta = TOK_FLAG_TYPES, .group = "tokenizer", .verbs = v,           \
@@ -75,7 +75,7 @@ struct tok_flags {
         OPT_ROW(.name = "merge-file", .type = OPT_TEXT, .offset = offsetof(S, m.merges),           \
                 .meta = "PATH", .group = "tokenizer", .verbs = v, .needs = "@gpt2",                \
                 .brief = "merges.txt of a GPT2BPETokenizer",                                       \
-                .help = "merges.txt of a GPT2BPETokenizer, if it is not beside the vocab.json"),   \
+                .help = "merges.txt of a GPT2BPETokenizer, if it is not next to the vocab.json"),  \
         OPT_ROW(.name = "tiktoken-pattern", .type = OPT_TEXT, .offset = offsetof(S, m.pattern),    \
                 .meta = "NAME|REGEX", .group = "tokenizer", .verbs = v, .needs = "@tiktoken",      \
                 .brief = "pre-token pattern of a .tiktoken file",                                  \

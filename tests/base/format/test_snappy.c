@@ -104,7 +104,7 @@ static void what_is_refused(void)
             "ab"
             "\x00"
             "c",
-            6, "behind the end");
+            6, "follow the end");
     refused("\xff\xff\xff\xff\xff\x01", 6, "no length");
     refused("\xff\xff\xff\xff\x7f", 5, "no length");
 }

@@ -105,9 +105,9 @@ static void not_a_file(void)
     struct err e;
     struct map m;
     T_ERR(map_open(&m, t_path("missing"), &e), &e, ERR_IO, "missing: cannot open");
-    T_ERR(map_open(&m, t_dir(), &e), &e, ERR_IO, "no regular file");
+    T_ERR(map_open(&m, t_dir(), &e), &e, ERR_IO, "not a regular file");
     T_EQ(mkfifo(t_path("pipe"), 0600), 0);
-    T_ERR(map_open(&m, t_path("pipe"), &e), &e, ERR_IO, "pipe: is no regular file");
+    T_ERR(map_open(&m, t_path("pipe"), &e), &e, ERR_IO, "pipe: is not a regular file");
     map_close(&m);
 }
 

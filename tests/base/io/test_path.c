@@ -43,7 +43,7 @@ static void folders(void)
     T_CHECK(file_is_dir(in(dir, "x/y/z")));
     T_OK(file_replace(in(dir, "x/file"), "text", 4, &e), &e);
     T_CHECK(!file_is_dir(in(dir, "x/file")) && file_exists(in(dir, "x/file")));
-    T_ERR(file_mkdirs(in(dir, "x/file"), &e), &e, ERR_IO, "x/file: is there, but is no folder");
+    T_ERR(file_mkdirs(in(dir, "x/file"), &e), &e, ERR_IO, "x/file: exists but is not a directory");
     T_ERR(file_mkdirs(in(dir, "x/file/below"), &e), &e, ERR_IO, "x/file");
     T_OK(file_mkdirs(in(dir, "kept"), &e), &e);
     T_OK(file_replace(in(dir, "kept/file"), "text", 4, &e), &e);
@@ -146,7 +146,7 @@ static void folders_are_their_files(void)
     T_EQ(mkfifo(in(dir, "s/fifo"), 0600), 0);
     expect_names(dir, "s/", true, "s/B s/a s/b.txt s/b/z s/link/file ");
     list = in(dir, "empty");
-    T_ERR(names_expand(&list, 1, true, &got, &n, &e), &e, ERR_IO, "no file in this folder");
+    T_ERR(names_expand(&list, 1, true, &got, &n, &e), &e, ERR_IO, "this folder has no files");
     list = in(dir, "s");
     T_ERR(names_expand(&list, 1, false, &got, &n, &e), &e, ERR_IO, "s: is a folder, not a file");
     T_CHECK(strstr(e.hint, "/s/*'"));

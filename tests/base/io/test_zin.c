@@ -315,7 +315,8 @@ static void garbage(void (*put)(struct buf *, const char *, size_t), const char 
         char words[100];
         buf_reset(&file);
         put(&file, text.data, text.len);
-        snprintf(words, sizeof(words), "in: at byte %zu, behind the end of a %s", file.len, kind);
+        snprintf(words, sizeof(words), "in: garbage at byte %zu, after the end of a %s", file.len,
+                 kind);
         put_text(&file, 5, n);
         const char *path = t_path("in");
         T_OK(file_replace(path, file.data, file.len, &e), &e);
@@ -374,7 +375,7 @@ static void failure_is_final(void)
     T_OK(file_replace(t_path("in"), file.data, file.len, &e), &e);
     struct zin *z;
     T_OK(zin_open(t_path("in"), &z, &e), &e);
-    T_ERR(drain(z, 100, &got, &e), &e, ERR_DATA, "behind the end");
+    T_ERR(drain(z, 100, &got, &e), &e, ERR_DATA, "after the end");
     T_ERR(drain(z, 100, &got, &e), &e, ERR_DATA, "earlier read failed");
     T_EQ(got.len, 4);
     zin_close(z);

@@ -52,13 +52,14 @@ static void bad_lists_are_told(void)
     T_OK(file_replace(t_path("l"), "a\0b", 3, &e), &e);
     T_ERR(blend_list_file(t_path("l"), &l, &e), &e, ERR_DATA, "NUL");
     T_ERR(blend_list_file(t_path("none"), &l, &e), &e, ERR_IO, "none");
-    static const char *const bad[][2] = {{"[1]", "no JSON object"},
-                                         {"{\"train\": 3}", "\"train\" is neither"},
-                                         {"{\"train\": [\"a\", 3]}", "\"train\"[1] is no string"},
-                                         {"{\"training\": \"a\"}", "\"training\" is none of"},
-                                         {"{\"train\": \"a\", \"dev\": \"b\"}", "\"dev\" is none"},
-                                         {"{\"train\": null}", "names no data set"},
-                                         {"{\"train\": [\"1\", \"a\", \"b\", \"c\"]}", "weights"}};
+    static const char *const bad[][2] = {
+        {"[1]", "not a JSON object"},
+        {"{\"train\": 3}", "\"train\" is neither"},
+        {"{\"train\": [\"a\", 3]}", "\"train\"[1] is not a string"},
+        {"{\"training\": \"a\"}", "\"training\" is none of"},
+        {"{\"train\": \"a\", \"dev\": \"b\"}", "\"dev\" is none"},
+        {"{\"train\": null}", "names no data set"},
+        {"{\"train\": [\"1\", \"a\", \"b\", \"c\"]}", "weights"}};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         T_OK(file_replace(t_path("j"), bad[i][0], strlen(bad[i][0]), &e), &e);
         T_CHECK(blend_list_parts(t_path("j"), part, &e));

@@ -60,9 +60,9 @@ static void both_halves_are_looked_at(void)
         {OFFSETS + 8 * 9, 1, 8, "sequence 9 begins at byte 1, but the ones before it end at 144"},
         {OFFSETS + 8 * (N / 2), 1, 8, "sequence 50000 begins at byte 1, but"},
         {OFFSETS + 8 * (N - 2), 1, 8, "sequence 99998 begins at byte 1, but"},
-        {DOCS + 8 * 1, N + 1, 8, "document 0 is said to be sequences 0 to 100001 of 100000"},
-        {DOCS + 8 * (N / 2), N - 1, 8, "document 50000 is said to be sequences 99999 to 50001"},
-        {DOCS + 8 * (N - 1), 5, 8, "document 99998 is said to be sequences 99998 to 5 of"},
+        {DOCS + 8 * 1, N + 1, 8, "document 0 claims sequences 0 to 100001 of 100000"},
+        {DOCS + 8 * (N / 2), N - 1, 8, "document 50000 claims sequences 99999 to 50001"},
+        {DOCS + 8 * (N - 1), 5, 8, "document 99998 claims sequences 99998 to 5 of"},
     };
     static uint32_t length[N];
     struct err e;

@@ -196,24 +196,25 @@ static void same_work_and_other_work(void)
     struct manifest other = now;
     memcpy(other.digest, DIGEST_B, sizeof(DIGEST_B));
     T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE,
-          "p: comes from tokenizer " DIGEST_A ", and " DIGEST_B " is asked for");
+          "p: was built with tokenizer " DIGEST_A "; this command says " DIGEST_B);
     other = now;
     other.vocab_size = 2001;
     T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "a vocabulary of 2000");
     other = now;
     other.eod = -1;
-    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "end of document 3, and -1");
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE,
+          "end of document 3; this command says -1");
     other = now;
     other.dtype = SHARD_I32;
     T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "tokens as");
     other = now;
     other.noptions = 3;
-    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "--new none, and 1 is");
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "--new none; this command says 1");
     other.noptions = 1;
-    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "--json-keys text, and none");
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "--json-keys text; this command says none");
     other = now;
     other.ninputs = 1;
-    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "2 inputs, and 1 are named");
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "2 inputs; this command names 1");
     in[0].bytes = 7;
     T_ERR(manifest_same_work(&full, &now, "p", &e), &e, ERR_USAGE, "elsewhere has 7");
     struct manifest_input digested[2] = {{"x", 7, 0, "0123456789abcdef0123456789abcdef"},

@@ -144,7 +144,7 @@ static void middles_are_checked_when_touched(void)
         put("m.bin", golden_bin, 12);
         put("m.idx", idx, 90);
         T_OK(shard_open(&s, t_path("m"), &e), &e);
-        T_ERR(shard_sequence(&s, 0, &v, &e), &e, ERR_DATA, "sequence 0 is said to have");
+        T_ERR(shard_sequence(&s, 0, &v, &e), &e, ERR_DATA, "sequence 0 has");
         shard_close(&s);
     }
     memcpy(idx, golden_idx, 90);

@@ -103,7 +103,7 @@ static void tntidx_documents(void)
     make_tntidx("t.idx", (uint64_t[]){2, 1, 3}, 3, (uint64_t[]){0, 1}, 2);
     is("t", &plain, "[1 2 ][3 ][4 5 6 ]");
     make_tntidx("t.idx", (uint64_t[]){2, 1, 4}, 3, (uint64_t[]){0, 3}, 2);
-    refused("t", &plain, ERR_DATA, "item 2 is said to have 4 tokens");
+    refused("t", &plain, ERR_DATA, "item 2 has 4 tokens");
     make_tntidx("t.idx", (uint64_t[]){2, 1, 2}, 3, (uint64_t[]){0, 3}, 2);
     refused("t", &plain, ERR_DATA, "counts 5");
     make_tntidx("t.idx", (uint64_t[]){2, 1, 3}, 3, (uint64_t[]){0, 3, 1}, 3);
@@ -143,7 +143,7 @@ static void datatrove(void)
     is("d.ds", &plain, "[5 9 ][][6 9 7 ][8 ]");
     is("d.ds", &a, "[5 9 ][6 9 ][7 8 ]");
     write_ends("d.ds.index", (uint64_t[]){2, 5, 4, 6}, 4);
-    refused("d.ds", &plain, ERR_DATA, "document 2 is said to be tokens 5 to 4");
+    refused("d.ds", &plain, ERR_DATA, "document 2 claims tokens 5 to 4");
     write_ends("d.ds.index", (uint64_t[]){2, 5}, 2);
     refused("d.ds", &plain, ERR_DATA, "its last document ends at token 5");
     write_ends("d.ds.index", (uint64_t[]){3}, 1);
@@ -201,7 +201,7 @@ static void arrays_and_bare_tokens(void)
     refused("a.npy", &a, ERR_USAGE, "another type");
     add_ids(&b, (uint32_t[]){1, (uint32_t)-2, 3}, 3, 4);
     save_buf("r", &b);
-    refused("r", &plain, ERR_DATA, "no file of tokens");
+    refused("r", &plain, ERR_DATA, "not a recognised token file");
     a = plain;
     a.format = FOREIGN_RAW;
     refused("r", &a, ERR_USAGE, "how wide");
@@ -220,7 +220,7 @@ static void bare_tokens(void)
     a.dtype = NPY_U1;
     is("r", &a, "[1 0 0 0 254 255 255 255 3 0 0 0 ]");
     a.dtype = NPY_I8;
-    refused("r", &a, ERR_DATA, "no whole number of 8-byte tokens");
+    refused("r", &a, ERR_DATA, "not a whole number of 8-byte tokens");
     a.dtype = -1;
     refused("r", &a, ERR_USAGE, "how wide");
     refused("not there", &a, ERR_IO, "not there");

@@ -301,7 +301,7 @@ static void shards_are_found(void)
     T_STR(name[3], t_path("x"));
     names_free(name, n);
     put("dir/z.bin", "", 0);
-    T_ERR(merge_find(dir, 1, &name, &n, &e), &e, ERR_DATA, "z.bin: there is no .idx");
+    T_ERR(merge_find(dir, 1, &name, &n, &e), &e, ERR_DATA, "z.bin: has no .idx");
 }
 
 T_MAIN(T_CASE(parts_give_the_whole), T_CASE(modes_are_kept), T_CASE(what_does_not_fit_is_refused),

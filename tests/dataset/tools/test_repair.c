@@ -252,7 +252,7 @@ static void too_long_a_bin_is_left_alone(void)
     load("l.bin", &bin);
     buf_add(&bin, "abcdef", 6);
     save("l.bin", bin.data, bin.len);
-    T_ERR(repair_run(t_path("l"), -1, &r, &e), &e, ERR_DATA, "cannot be mended");
+    T_ERR(repair_run(t_path("l"), -1, &r, &e), &e, ERR_DATA, "cannot be repaired");
     T_ERR(repair_run(t_path("none"), -1, &r, &e), &e, ERR_IO, "none.idx");
     buf_finish(&bin);
 }

@@ -138,7 +138,7 @@ static void only_the_first_bad_records_are_told(void)
         buf_adds(&b, "x\n");
     job_init(&j, buf_str(&b));
     j.q.on_bad = BAD_SKIP;
-    T_ERR(run(&j, &c, &e), &e, ERR_DATA, "no document in the input: 30 bad records");
+    T_ERR(run(&j, &c, &e), &e, ERR_DATA, "no documents in the input: 30 bad records");
     j.notes = 0;
     j.q.allow_empty = true;
     T_OK(run(&j, &c, &e), &e);
@@ -158,14 +158,15 @@ static void outputs_are_not_overwritten_unasked(void)
     j.q.overwrite = false;
     T_OK(run(&j, NULL, &e), &e); /* the same work: it is done */
     T_OK(file_replace(j.input[0], "{\"text\": \"2\"}\n", 14, &e), &e);
-    T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "keep_text_document: comes from ");
+    T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "keep_text_document: was built from ");
     T_CHECK(strstr(e.msg, "in.jsonl with XXH3-128"));
     T_OK(file_replace(j.input[0], "{\"text\": \"20\"}\n", 15, &e), &e);
     T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "with 14 bytes, but");
     T_OK(file_replace(j.input[0], "{\"text\": \"1\"}\n", 14, &e), &e);
     T_OK(run(&j, NULL, &e), &e);
     j.q.append_eod = false;
-    T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "comes from --append-eod true, and false is asked for");
+    T_ERR(run(&j, NULL, &e), &e, ERR_USAGE,
+          "was built with --append-eod true; this command says false");
     j.q.append_eod = true;
     T_OK(file_replace(t_path("keep_text_document.bin"), "", 0, &e), &e);
     T_ERR(run(&j, NULL, &e), &e, ERR_USAGE, "keep_text_document");

@@ -106,8 +106,9 @@ static void malformed_ones_are_refused(void)
     T_ERR(read_with(", -5]", "]", &e), &e, ERR_DATA, "has 1 times of 2");
     T_ERR(read_with("\"shards\": [", "\"shards\": 0, \"x\": [", &e), &e, ERR_DATA, "no list");
     T_ERR(read_with("\"xxh3_128\": \"0123", "\"xxh3_128\": \"123", &e), &e, ERR_DATA, "digest");
-    T_ERR(read_with("\"pieces\": [5", "\"pieces\": [0", &e), &e, ERR_DATA, "no number of them");
-    T_ERR(read_with("\"work\"", "\"wurk\"", &e), &e, ERR_DATA, "no journal");
+    T_ERR(read_with("\"pieces\": [5", "\"pieces\": [0", &e), &e, ERR_DATA,
+          "has an element out of range");
+    T_ERR(read_with("\"work\"", "\"wurk\"", &e), &e, ERR_DATA, "not a journal");
     T_ERR(read_with("\"eod\": 3", "\"eod\": null", &e), &e, ERR_DATA, "eod");
 }
 

@@ -78,8 +78,8 @@ static void broken_arrays_are_refused(void)
     refused("[{},]", "byte 4: expected a record");
     refused("[,{}]", "byte 1: expected a record");
     refused("[{},,{}]", "byte 4: expected a record");
-    refused("[{}]]", "byte 4: more follows");
-    refused("[{}] [", "byte 5: more follows");
+    refused("[{}]]", "byte 4: more data after");
+    refused("[{}] [", "byte 5: more data after");
     refused("\xEF[]", "byte 1: expected '['");
 }
 

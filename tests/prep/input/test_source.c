@@ -361,7 +361,7 @@ static void a_file_that_shrinks_is_told(void)
     T_CHECK(source_fill(&s, &it, &size));
     T_EQ(truncate(name[0], 4), 0);
     item_load(&it);
-    T_ERR(it.code, &it.err, ERR_IO, "shrinks: ends at byte 4, and had 6 bytes");
+    T_ERR(it.code, &it.err, ERR_IO, "shrinks: ends at byte 4; it had 6 bytes");
     item_finish(&it);
     source_close(&s);
 }

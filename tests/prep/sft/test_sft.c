@@ -195,10 +195,10 @@ static void refuses_what_is_wrong(void)
     refuses(q, ERR_USAGE, "no template 'nothing'");
     q.template = "text";
     q.question = "xx";
-    refuses(q, ERR_USAGE, "needs one for answers");
+    refuses(q, ERR_USAGE, "--instruction-template needs");
     q.answer = "xx";
     q.learn_all = true;
-    refuses(q, ERR_USAGE, "either all is learnt");
+    refuses(q, ERR_USAGE, "--learn all and --response-template");
     q.learn_all = false;
     q.answer = "x";
     q.question = NULL;

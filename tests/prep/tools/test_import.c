@@ -83,7 +83,7 @@ static void widths_mix(void)
     const char *in[] = {t_path("n.bin"), t_path("w.bin")};
     T_OK(import(in, 2, 0, &r, &e), &e);
     sound(SHARD_I32, 3, 5);
-    T_ERR(import(in, 0, 0, &r, &e), &e, ERR_USAGE, "no file");
+    T_ERR(import(in, 0, 0, &r, &e), &e, ERR_USAGE, "no token file");
     const struct import_request keep = {.input = in, .n = 2, .ask = plain, .output = t_path("o")};
     T_ERR(import_run(&keep, &r, &e), &e, ERR_USAGE, "already");
     /* the last is looked at before the first is read */

@@ -50,7 +50,7 @@ static void damage_is_told_and_mended(void)
     T_OK(verify("b", 50257, false, &r, &e), &e);
     T_CHECK(!r.repaired);
     T_OK(file_replace(t_path("b.idx"), idx.data, 100, &e), &e);
-    T_ERR(verify("b", 50257, true, &r, &e), &e, ERR_DATA, "cannot be mended");
+    T_ERR(verify("b", 50257, true, &r, &e), &e, ERR_DATA, "cannot be repaired");
     buf_finish(&idx);
 }
 
