@@ -17,4 +17,21 @@
 size_t cut_ascii(const unsigned char cut[128][16], const bool plain[128], const char *text,
                  size_t at, size_t n, uint32_t *start, size_t *k);
 
+/* The same eight bytes from `at` on, behind another, all of ASCII; false, and nothing is appended,
+ * where one is not `plain`. */
+static inline bool split_ascii_eight(const unsigned char cut[128][16], const bool plain[128],
+                                     const unsigned char *p, size_t at, uint32_t *start, size_t *k)
+{
+    bool all = true;
+    size_t found = *k;
+    for (size_t i = at; i < at + 8; i++) {
+        unsigned char a = p[i - 1], b = p[i];
+        all &= !plain || plain[b];
+        start[found] = (uint32_t)i;
+        found += cut[a][b >> 3] >> (b & 7) & 1;
+    }
+    *k = all ? found : *k;
+    return all;
+}
+
 #endif

@@ -33,7 +33,6 @@
  */
 
 enum {
-    KIND_SHIFT = 42, /* above two characters of 21 bits */
     LOOK_AHEAD = 16, /* removed characters after one before it counts as unsettled */
     CHUNK = 1 << 15,
     PIECE_KEPT = 256,
@@ -47,15 +46,15 @@ enum {
 static inline unsigned place_between(const struct pipe *p, struct pipe_work *w, uint32_t a,
                                      uint32_t b)
 {
-    uint64_t key = (uint64_t)a << 21 | b;
-    uint64_t *at = &w->parts->pairs[key * 0x9E3779B97F4A7C15u >> (64 - PARTS_PAIRS_LOG)];
-    if ((*at & (((uint64_t)1 << KIND_SHIFT) - 1)) != key) { /* zeroed: two NULs, INSIDE */
+    uint64_t key = char_pairs_key(a, b);
+    uint64_t *at = char_pairs_entry(&w->parts->pairs, key);
+    if (!char_pairs_is(at, key)) { /* zeroed: two NULs, INSIDE */
         struct sides before = parts_sides_of(p, w, a), behind = parts_sides_of(p, w, b);
         unsigned k = parts_place_of(p, before, behind);
         k |= (behind.first & SIDE_FREE ? 0 : ACTS) | (before.last & SIDE_GRASPS ? GRASPS : 0);
-        *at = key | (uint64_t)k << KIND_SHIFT;
+        char_pairs_set(at, key, k);
     }
-    return (unsigned)(*at >> KIND_SHIFT);
+    return char_pairs_number(at);
 }
 
 /* Whether the text from `at` on may change the character before it; `more`: the text continues
@@ -82,18 +81,6 @@ static size_t drop_unsettled(const struct pipe *p, struct pipe_work *w, const ch
         return count;
     utf8_at(text + start[count - 1], &k);
     return count - is_unsettled(p, w, text, start[count - 1] + k, n, more);
-}
-
-/* The splits in the eight bytes from `at` on; the byte before them is ASCII. */
-static size_t find_ascii(const unsigned char cut[][16], const unsigned char *p, size_t at,
-                         uint32_t *start, size_t k)
-{
-    for (size_t i = at; i < at + 8; i++) {
-        unsigned char a = p[i - 1], b = p[i];
-        start[k] = (uint32_t)i;
-        k += cut[a][b >> 3] >> (b & 7) & 1;
-    }
-    return k;
 }
 
 /* Many places from `at` on at once, behind `run` plain characters of three bytes or behind ASCII,
@@ -135,7 +122,7 @@ static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *t
             continue;
         }
         if (at + 8 <= n && before < 0x80 && !held && !(load_u64(u + at) & 0x8080808080808080u)) {
-            k = find_ascii(cut, u, at, start, k);
+            split_ascii_eight(cut, NULL, u, at, start, &k);
             at += 8;
             before = u[at - 1];
             continue;

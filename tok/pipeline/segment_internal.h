@@ -6,8 +6,9 @@
 
 #include "tok/pipeline/pipeline_internal.h"
 #include "tok/pipeline/char_sides.h"
+#include "tok/text/char_pairs.h"
 
-enum { PARTS_CHARS = 0x110000, PARTS_WIDE = 0x10000, PARTS_PAIRS_LOG = 14 };
+enum { PARTS_CHARS = 0x110000, PARTS_WIDE = 0x10000 };
 
 struct pipe_parts {
     bool strip_left, strip_right; /* steps that come before all others */
@@ -38,9 +39,8 @@ struct pipe_parts {
 };
 
 struct pipe_parts_work {
-    struct sides *sides; /* by character */
-    uint64_t
-        *pairs; /* positions seen before: the two characters, and their kind above KIND_SHIFT */
+    struct sides *sides;     /* by character */
+    struct char_pairs pairs; /* places seen before */
     struct word_cache *cache;
     /* seen before: between two characters below PARTS_WIDE whose bits are set here, only a token
      * that spans the position forbids a split */

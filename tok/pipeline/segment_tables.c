@@ -254,7 +254,7 @@ struct pipe_parts_work *parts_work_create(const struct pipe *p)
 {
     struct pipe_parts_work *w = mem_own(sizeof(*w));
     w->sides = mem_new(PARTS_CHARS, sizeof(*w->sides));
-    w->pairs = mem_new((size_t)1 << PARTS_PAIRS_LOG, sizeof(*w->pairs));
+    char_pairs_init(&w->pairs);
     w->plain = mem_new(PARTS_WIDE / 64, sizeof(*w->plain));
     w->cache = word_cache_create(p->parts->kept, ids_form_for(p->size));
     return w;
@@ -265,7 +265,7 @@ void parts_work_destroy(struct pipe_parts_work *w)
     if (!w)
         return;
     free(w->sides);
-    free(w->pairs);
+    char_pairs_finish(&w->pairs);
     free(w->plain);
     word_cache_destroy(w->cache);
     word_cache_destroy(w->pieces);

@@ -328,22 +328,6 @@ static bool is_cut(const struct sp_native *c, const char *p, size_t at, size_t n
     return plain_at(c, p, at - left, at) == left && may_part(c, p, at - left, at, at + right);
 }
 
-/* Eight bytes from `at` on, behind an ASCII one; returns whether all are plain. */
-static bool find_ascii(const struct sp_native *c, const unsigned char *p, size_t at,
-                       uint32_t *start, size_t *k)
-{
-    bool plain = true;
-    size_t found = *k;
-    for (size_t i = at; i < at + 8; i++) {
-        unsigned char a = p[i - 1], b = p[i];
-        plain &= c->plain.ascii[b];
-        start[found + 1] = (uint32_t)i;
-        found += c->cut[a][b >> 3] >> (b & 7) & 1;
-    }
-    *k = plain ? found : *k;
-    return plain;
-}
-
 /* Many places from `at` on at once, behind characters of `left` bytes and, before that, `other`: as
  * find_raw has them. Returns the place that it came to. */
 static size_t find_many(const struct sp_native *c, const char *text, size_t at, size_t n,
@@ -375,7 +359,7 @@ static size_t find_raw(const struct sp_native *c, const char *text, size_t n, ui
             continue;
         }
         if (left == 1 && !(load_u64(p + at) & 0x8080808080808080u) &&
-            find_ascii(c, p, at, start, &k)) {
+            split_ascii_eight(c->cut, c->plain.ascii, p, at, start + 1, &k)) {
             at += 8;
             continue;
         }

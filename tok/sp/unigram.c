@@ -137,7 +137,7 @@ void unigram_state_destroy(struct unigram_state *s)
     tok_ids_finish(&s->stream);
     free(s->part);
     unigram_lanes_destroy(s->lanes);
-    free(s->pairs);
+    char_pairs_finish(&s->pairs);
     free(s->total);
     free(s);
 }

@@ -9,6 +9,7 @@
 
 #include "tok/bpe/split_point.h"
 #include "tok/text/aho_corasick.h"
+#include "tok/text/char_pairs.h"
 #include "tok/bpe/split_point4.h"
 #include "tok/sp/inert_chars.h"
 #include "tok/sp/unigram.h"
@@ -81,9 +82,9 @@ struct unigram_state {
     struct tok_ids stream; /* what comes out of the caches: ids with limits (unigram_segment.c) */
     uint32_t *part;        /* where parts begin */
     struct unigram_lanes *lanes;
-    bool plain;      /* without vectors */
-    uint64_t *pairs; /* places met before: two characters, and whether they may be parted */
-    int32_t *path;   /* scratch: places of the way back */
+    bool plain;              /* without vectors */
+    struct char_pairs pairs; /* places met before: may the two be parted */
+    int32_t *path;           /* scratch: places of the way back */
     size_t path_room;
     unsigned char *live; /* scratch */
     size_t live_room;

@@ -18,9 +18,7 @@
 
 enum {
     AHEAD = UNIGRAM_REST / 2, /* bytes behind a part that the cache may read */
-    PAIRS_LOG = 14,
-    PAIR_BITS = 42,
-    TOLD_BITS = 30, /* of an id with what it tells */
+    TOLD_BITS = 30,           /* of an id with what it tells */
     MARK = 0x2581
 };
 
@@ -100,11 +98,11 @@ static inline bool part_between(const struct unigram *u, struct unigram_state *s
 {
     if ((a | b) < 0x80)
         return u->apart[a][b >> 3] >> (b & 7) & 1;
-    uint64_t key = (uint64_t)a << 21 | b;
-    uint64_t *at = &s->pairs[key * 0x9E3779B97F4A7C15u >> (64 - PAIRS_LOG)];
-    if ((*at & (((uint64_t)1 << PAIR_BITS) - 1)) != key)
-        *at = key | (uint64_t)may_part(u, a, b) << PAIR_BITS;
-    return *at >> PAIR_BITS;
+    uint64_t key = char_pairs_key(a, b);
+    uint64_t *at = char_pairs_entry(&s->pairs, key);
+    if (!char_pairs_is(at, key))
+        char_pairs_set(at, key, may_part(u, a, b));
+    return char_pairs_number(at);
 }
 
 static void segment_make_room(const struct unigram *u, struct unigram_state *s)
@@ -114,18 +112,7 @@ static void segment_make_room(const struct unigram *u, struct unigram_state *s)
     s->cache = word_cache_create(u->parts, ids_form_for(1 << TOLD_BITS));
     s->lanes = unigram_lanes_create(s->plain);
     s->part = mem_new(UNIGRAM_CHUNK + 16, sizeof(*s->part));
-    s->pairs = mem_new((size_t)1 << PAIRS_LOG, sizeof(*s->pairs));
-}
-
-static size_t find_ascii(const struct unigram *u, const unsigned char *p, size_t at,
-                         uint32_t *start, size_t k)
-{
-    for (size_t i = at; i < at + 8; i++) {
-        unsigned char a = p[i - 1], b = p[i];
-        start[k] = (uint32_t)i;
-        k += u->apart[a][b >> 3] >> (b & 7) & 1;
-    }
-    return k;
+    char_pairs_init(&s->pairs);
 }
 
 /* Of characters of three bytes that stay what they are, the first being one that follows another:
@@ -171,7 +158,7 @@ static size_t find_parts(const struct unigram *u, struct unigram_state *s, const
         if (at + 8 <= n && before < 0x80 && !(load_u64(p + at) & 0x8080808080808080u)) {
             size_t end = cut_ascii(u->apart, NULL, text, at, n, start, &k);
             if (end == at) {
-                k = find_ascii(u, p, at, start, k);
+                split_ascii_eight(u->apart, NULL, p, at, start, &k);
                 end += 8;
             }
             at = end;

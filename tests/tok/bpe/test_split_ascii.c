@@ -43,4 +43,30 @@ static void random_tables_and_texts(void)
     }
 }
 
-T_MAIN(T_CASE(random_tables_and_texts))
+static void eight_bytes_are_all_or_nothing(void)
+{
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        unsigned char cut[128][16], text[9];
+        bool plain[128];
+        uint32_t start[12] = {7, 7};
+        size_t k = 1, want = 1;
+        bool all = true;
+        for (uint64_t i = 0; i < sizeof(cut); i++)
+            cut[i / 16][i % 16] = (unsigned char)t_rand(seed, i);
+        for (uint64_t i = 0; i < 128; i++)
+            plain[i] = t_rand(seed + 7, i) % 20;
+        for (uint64_t i = 0; i < 9; i++)
+            text[i] = (unsigned char)(t_rand(seed + 9, i) % 128);
+        for (size_t i = 1; i < 9; i++) {
+            all &= seed % 3 == 0 || plain[text[i]];
+            want += cut[text[i - 1]][text[i] / 8] >> text[i] % 8 & 1;
+        }
+        T_EQ(split_ascii_eight(cut, seed % 3 ? plain : NULL, text, 1, start, &k), all);
+        T_EQ(k, all ? want : 1);
+        T_EQ(start[0], 7);
+        for (size_t i = 1; i < k; i++)
+            T_CHECK(cut[text[start[i] - 1]][text[start[i]] / 8] >> text[start[i]] % 8 & 1);
+    }
+}
+
+T_MAIN(T_CASE(random_tables_and_texts), T_CASE(eight_bytes_are_all_or_nothing))
