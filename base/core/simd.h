@@ -29,4 +29,18 @@
 #define AVX512_BYTES_INLINE AVX512_BYTES static inline __attribute__((always_inline))
 #endif
 
+/*
+ * Levels of code that a module has in several forms: its table of functions has a row for each,
+ * from plain C up, and a row repeats the entries of the one below that it has no better form of.
+ */
+enum simd_level { SIMD_PLAIN, SIMD_AVX2, SIMD_AVX512, SIMD_AVX512_BYTES, SIMD_LEVELS };
+
+static inline enum simd_level simd_best(void)
+{
+    return cpu_avx512_bytes() ? SIMD_AVX512_BYTES
+           : cpu_avx512()     ? SIMD_AVX512
+           : cpu_avx2()       ? SIMD_AVX2
+                              : SIMD_PLAIN;
+}
+
 #endif

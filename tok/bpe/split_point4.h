@@ -36,8 +36,4 @@ void split_point4_finish(struct split_point4 *t);
 size_t split_point4_find(const struct split_point4 *t, const uint64_t *plain, const char *text,
                          size_t at, size_t n, uint32_t *start, size_t *k);
 
-/* The same without vectors, which may end elsewhere; for processors without them, and tests. */
-size_t split_point4_find_plain(const struct split_point4 *t, const uint64_t *plain,
-                               const char *text, size_t at, size_t n, uint32_t *start, size_t *k);
-
 #endif

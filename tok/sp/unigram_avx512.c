@@ -4,6 +4,7 @@
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tok/sp/unigram_internal.h"
+#include "tok/text/kernels.h"
 
 /*
  * The best ways through texts that stand alone, sixteen texts at a time: each has a lane, and all

@@ -81,8 +81,4 @@ struct aho_corasick_texts {
 void aho_corasick_walk(const struct aho_corasick *a, const uint32_t *number,
                        const struct aho_corasick_texts *texts, uint32_t *ret);
 
-/* The same without vector instructions, for other processors and for tests. */
-void aho_corasick_walk_plain(const struct aho_corasick *a, const uint32_t *number,
-                             const struct aho_corasick_texts *texts, uint32_t *ret);
-
 #endif

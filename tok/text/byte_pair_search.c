@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "base/core/simd.h"
+#include "tok/text/kernels.h"
 
 void pair_find_add(struct pair_find *f, unsigned char first, unsigned char second)
 {
@@ -24,50 +24,18 @@ void pair_find_add_single(struct pair_find *f, unsigned char first)
         pair_find_add(f, first, (unsigned char)second);
 }
 
-static bool stands(const struct pair_find *f, const unsigned char *p)
+size_t pair_find_skip_plain(const struct pair_find *f, const unsigned char *text, size_t n,
+                            size_t at)
 {
-    unsigned k = (unsigned)p[0] | (unsigned)p[1] << 8;
-    return f->bit[k >> 6] >> (k & 63) & 1;
-}
-
-#ifdef __x86_64__
-AVX2 static __m256i groups_of(const unsigned char *lower, const unsigned char *upper, __m256i b)
-{
-    __m256i low = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)lower));
-    __m256i high = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)upper));
-    __m256i mask = _mm256_set1_epi8(15);
-    __m256i top = _mm256_and_si256(_mm256_srli_epi16(b, 4), mask);
-    return _mm256_and_si256(_mm256_shuffle_epi8(low, _mm256_and_si256(b, mask)),
-                            _mm256_shuffle_epi8(high, top));
-}
-
-/* From `at` on, as long as 33 bytes are left; where it stopped, a pair or not. */
-AVX2 static size_t next_avx2(const struct pair_find *f, const unsigned char *text, size_t n,
-                             size_t at)
-{
-    for (; at + 33 <= n; at += 32) {
-        __m256i a = _mm256_loadu_si256((const __m256i *)(text + at));
-        __m256i b = _mm256_loadu_si256((const __m256i *)(text + at + 1));
-        __m256i both = _mm256_and_si256(groups_of(f->half[0], f->half[1], a),
-                                        groups_of(f->half[2], f->half[3], b));
-        unsigned some =
-            ~(unsigned)_mm256_movemask_epi8(_mm256_cmpeq_epi8(both, _mm256_setzero_si256()));
-        for (; some; some &= some - 1)
-            if (stands(f, text + at + __builtin_ctz(some)))
-                return at + (unsigned)__builtin_ctz(some);
-    }
+    (void)f, (void)text, (void)n;
     return at;
 }
-#endif
 
 size_t pair_find_next(const struct pair_find *f, const char *text, size_t n, size_t at)
 {
     const unsigned char *s = (const unsigned char *)text;
-#ifdef __x86_64__
-    if (cpu_avx2())
-        at = next_avx2(f, s, n, at);
-#endif
-    while (at + 1 < n && !stands(f, s + at))
+    at = text_kernels(simd_best())->pair_find_skip(f, s, n, at);
+    while (at + 1 < n && !pair_find_stands(f, s + at))
         at++;
     return at + 1 < n || (at < n && f->group_of[s[at]]) ? at : n;
 }

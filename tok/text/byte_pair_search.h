@@ -8,6 +8,7 @@
  * looked at only if both halves of both its bytes occur in one group. Immutable once filled.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,5 +27,11 @@ void pair_find_add_single(struct pair_find *f, unsigned char first);
 /* The first place from `at` on where a pair stands; the last byte counts as one with any. n: none.
  */
 size_t pair_find_next(const struct pair_find *f, const char *text, size_t n, size_t at);
+
+static inline bool pair_find_stands(const struct pair_find *f, const unsigned char *p)
+{
+    unsigned k = (unsigned)p[0] | (unsigned)p[1] << 8;
+    return f->bit[k >> 6] >> (k & 63) & 1;
+}
 
 #endif

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/core/buf.h"
+#include "base/core/simd.h"
 
 enum {
     ID_BYTES_LENGTH = 15, /* of what lies in the table */
@@ -71,9 +72,8 @@ unsigned id_bytes_append(const struct id_bytes_table *s, const int32_t *id, size
 size_t id_bytes_append_runs(const struct id_bytes_table *s, const int32_t *id, size_t n,
                             struct buf *out, size_t *ret_odd);
 
-/* Ways to do it, for tests: 0 is plain, NULL behind the last that this machine has. */
-typedef unsigned id_bytes_way(const struct id_bytes_table *s, const int32_t *id, size_t n,
-                              struct buf *out);
-id_bytes_way *id_bytes_ways(size_t i);
+/* By the code of one level, for tests: the processor has it. */
+unsigned id_bytes_append_by(const struct id_bytes_table *s, const int32_t *id, size_t n,
+                            struct buf *out, enum simd_level level);
 
 #endif

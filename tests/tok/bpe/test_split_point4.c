@@ -8,6 +8,7 @@
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tests/t.h"
+#include "tok/bpe/kernels.h"
 
 enum { TOKENS = 60, TEXT = 4000, BEHIND = 64, PLAIN_WORDS = 0x110000 / 64 };
 

@@ -7,6 +7,7 @@
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 #include "tests/t.h"
+#include "tok/text/kernels.h"
 
 enum { PIECES = 200, LONGEST = 6, TEXTS = 150, ROOM = 9000, MOST = LONGEST * 4 };
 

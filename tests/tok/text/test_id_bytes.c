@@ -83,10 +83,10 @@ static void joined(void)
                 seen |= id_bytes_tag(&m.t.of[id[i]]);
                 seen |= m.n[id[i]] || m.mark[id[i]] & ID_BYTES_RUN ? 0 : ID_BYTES_NOTHING;
             }
-            for (size_t w = 0; id_bytes_ways(w); w++) {
+            for (enum simd_level w = SIMD_PLAIN; w <= simd_best(); w++) {
                 struct buf got = {0};
                 buf_adds(&got, "x");
-                unsigned tags = id_bytes_ways(w)(&m.t, id, n, &got);
+                unsigned tags = id_bytes_append_by(&m.t, id, n, &got, w);
                 T_EQ(got.len, want.len + 1);
                 if (want.len)
                     T_MEM(got.data + 1, want.data, want.len);
@@ -150,7 +150,7 @@ static void runs(void)
             size_t k = id_bytes_append_runs(&t, id + i, n - i, &got, &odd);
             T_CHECK(k + odd <= n - i && k + odd > 0);
             T_CHECK(bad || !odd);
-            id_bytes_ways(0)(&t, id + i, k, &want);
+            id_bytes_append_by(&t, id + i, k, &want, SIMD_PLAIN);
             T_EQ(got.len, want.len);
             if (got.len)
                 T_MEM(got.data, want.data, got.len);

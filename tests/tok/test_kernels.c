@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/tok/kernel_cases.h"
+
+/* Every entry of the tables of kernels against plain C, on each level that the processor has. */
+static void levels_give_the_same(void)
+{
+    static struct kernel_input m;
+    struct buf want = {0}, got = {0};
+    for (size_t i = 0; i < KERNEL_CASES; i++)
+        for (uint64_t seed = 0; seed < 100; seed++) {
+            const struct kernel_case *c = &kernel_cases[i];
+            c->make(&m, seed);
+            buf_reset(&want);
+            c->run(&m, SIMD_PLAIN, &want);
+            T_CHECK(want.len > 64);
+            for (enum simd_level level = SIMD_PLAIN; level <= simd_best(); level++) {
+                buf_reset(&got);
+                c->run(&m, level, &got);
+                if (got.len != want.len || memcmp(got.data, want.data, want.len) != 0)
+                    t_fail(__FILE__, __LINE__, "%s, level %s, seed %llu: not what plain C gives",
+                           c->name, kernel_levels[level], (unsigned long long)seed);
+            }
+            if (c->finish)
+                c->finish(&m);
+        }
+    buf_finish(&want);
+    buf_finish(&got);
+}
+
+/* An entry above the first is filled where the processor may come to it. */
+static void rows_are_whole(void)
+{
+    for (enum simd_level level = SIMD_PLAIN; level <= simd_best(); level++) {
+        const struct text_kernels *t = text_kernels(level);
+        const struct bpe_kernels *b = bpe_kernels(level);
+        T_CHECK(t->walk && t->id_bytes_set && t->id_bytes_put && t->pair_find_skip);
+        T_CHECK(b->split_point4 && b->split_ascii && word_front_kernel(level));
+    }
+}
+
+T_MAIN(T_CASE(levels_give_the_same), T_CASE(rows_are_whole))

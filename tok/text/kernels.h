@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_TEXT_KERNELS_H
+#define TOK_TEXT_KERNELS_H
+
+/*
+ * The loops of this module that are written for several processors: a table of functions, a row for
+ * each level of base/core/simd.h. An entry gives the same as plain C does, wherever it may stop.
+ * tests/tok/text/test_kernels.c runs each entry against its twin, tests/bench/bench_kernels.c times
+ * both.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/core/simd.h"
+#include "tok/text/aho_corasick.h"
+#include "tok/text/byte_pair_search.h"
+#include "tok/text/id_bytes.h"
+
+/* See aho_corasick.h. */
+typedef void aho_corasick_walk_fn(const struct aho_corasick *a, const uint32_t *number,
+                                  const struct aho_corasick_texts *texts, uint32_t *ret);
+
+/* An entry of 1 to 15 bytes, of which none is 0: else false. *ret_good: they are UTF-8. */
+typedef bool id_bytes_set_fn(struct id_bytes_entry *to, const char *p, size_t n, bool *ret_good);
+
+/* The bytes of ids up to `end`, or to the first that does not lie in the table, to which *id moves;
+ * returns where they end. 16 bytes for each id and 64 more may be written. *seen: their tags. */
+typedef char *id_bytes_put_fn(const struct id_bytes_entry *of, const int32_t **id,
+                              const int32_t *end, char *to, unsigned *seen);
+
+/* A place from `at` on before which no pair stands; it may stop anywhere. */
+typedef size_t pair_find_skip_fn(const struct pair_find *f, const unsigned char *text, size_t n,
+                                 size_t at);
+
+struct text_kernels {
+    aho_corasick_walk_fn *walk;
+    id_bytes_set_fn *id_bytes_set;
+    id_bytes_put_fn *id_bytes_put;
+    pair_find_skip_fn *pair_find_skip;
+};
+
+/* The row of a level that the processor has. */
+const struct text_kernels *text_kernels(enum simd_level level);
+
+aho_corasick_walk_fn aho_corasick_walk_plain, aho_corasick_walk_avx512;
+id_bytes_set_fn id_bytes_set_plain, id_bytes_set_avx512;
+id_bytes_put_fn id_bytes_put_plain, id_bytes_put_avx512;
+pair_find_skip_fn pair_find_skip_plain, pair_find_skip_avx2;
+
+#endif
