@@ -15,7 +15,7 @@
 #include "tests/t.h"
 #include "tok/bpe/kernels.h"
 #include "tok/bpe/split_ascii.h"
-#include "tok/cache/front.h"
+#include "tok/cache/kernels.h"
 #include "tok/text/kernels.h"
 
 enum { K_TEXT = 1 << 14, K_BEHIND = 64, K_IDS = 512, K_TEXTS = 200, K_LONGEST = 20 };
@@ -247,7 +247,7 @@ static inline void run_front(struct kernel_input *m, enum simd_level level, stru
 {
     size_t n = WINDOW - m->place[1] % 8, k = 0;
     struct front_words *w = &m->words;
-    word_front_kernel(level)(&m->front, m->text, m->place, n, w);
+    cache_kernels(level)->front_find(&m->front, m->text, m->place, n, w);
     buf_add(out, w->key, n * sizeof(*w->key));
     buf_add(out, w->other, w->others * sizeof(*w->other));
     for (size_t i = 0; i < n; i++) {
@@ -265,6 +265,25 @@ static inline void finish_front(struct kernel_input *m)
     word_front_finish(&m->front);
 }
 
+static inline void make_unpack(struct kernel_input *m, uint64_t seed)
+{
+    for (size_t i = 0; i < WINDOW; i++) /* words of ids, of which some are missing */
+        m->words.hash[i] = (uint64_t)t_rand(seed, i) << 32 | t_rand(seed + 1, i);
+    for (size_t i = 0; i < WINDOW; i += 1 + t_rand(seed + 2, i) % 4)
+        m->words.hash[i] &= 0xffffffff;
+    m->place[0] = (uint32_t)seed;
+}
+
+static inline void run_unpack(struct kernel_input *m, enum simd_level level, struct buf *out)
+{
+    static const enum ids_form form[] = {IDS_OF_16, IDS_OF_21, IDS_OF_32};
+    for (size_t i = 0; i < sizeof(form) / sizeof(*form); i++) {
+        size_t n = WINDOW - m->place[0] % 9;
+        n = cache_kernels(level)->ids_unpack(m->words.hash, n, form[i], m->id);
+        buf_add(out, m->id, n * sizeof(*m->id));
+    }
+}
+
 static const struct kernel_case {
     const char *name;
     void (*make)(struct kernel_input *m, uint64_t seed);
@@ -278,6 +297,7 @@ static const struct kernel_case {
     {"bpe split_point4", make_four, run_four, finish_four},
     {"bpe split_ascii", make_ascii, run_ascii, NULL},
     {"cache front", make_front, run_front, finish_front},
+    {"cache ids_unpack", make_unpack, run_unpack, NULL},
 };
 
 enum { KERNEL_CASES = sizeof(kernel_cases) / sizeof(*kernel_cases) };

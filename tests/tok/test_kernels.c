@@ -33,8 +33,9 @@ static void rows_are_whole(void)
     for (enum simd_level level = SIMD_PLAIN; level <= simd_best(); level++) {
         const struct text_kernels *t = text_kernels(level);
         const struct bpe_kernels *b = bpe_kernels(level);
+        const struct cache_kernels *c = cache_kernels(level);
         T_CHECK(t->walk && t->id_bytes_set && t->id_bytes_put && t->pair_find_skip);
-        T_CHECK(b->split_point4 && b->split_ascii && word_front_kernel(level));
+        T_CHECK(b->split_point4 && b->split_ascii && c->front_find && c->ids_unpack);
     }
 }
 

@@ -2,8 +2,8 @@
 #include "tok/cache/front.h"
 
 #include <sys/mman.h>
-#include "base/core/simd.h"
 #include "base/core/mem.h"
+#include "tok/cache/kernels.h"
 
 enum {
     MOST_BITS = 15, /* 512 KiB */
@@ -48,22 +48,8 @@ void word_front_find_plain(const struct word_front *f, const char *text, const u
     }
 }
 
-static word_front_find_fn *const find[SIMD_LEVELS] = {
-    [SIMD_PLAIN] = word_front_find_plain,
-#ifdef __x86_64__
-    [SIMD_AVX2] = word_front_find_plain,
-    [SIMD_AVX512] = word_front_find_avx512,
-    [SIMD_AVX512_BYTES] = word_front_find_avx512,
-#endif
-};
-
-word_front_find_fn *word_front_kernel(enum simd_level level)
-{
-    return find[level];
-}
-
 void word_front_find(const struct word_front *f, const char *text, const uint32_t *start, size_t n,
                      struct front_words *w)
 {
-    find[f->at ? simd_best() : SIMD_PLAIN](f, text, start, n, w);
+    cache_kernels(f->at ? simd_best() : SIMD_PLAIN)->front_find(f, text, start, n, w);
 }

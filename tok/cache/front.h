@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/core/simd.h"
 #include "tok/cache/packed_ids.h"
 #include "tok/cache/small_table.h"
 
@@ -41,13 +40,6 @@ size_t word_front_bytes(const struct word_front *f);
  * be readable. */
 void word_front_find(const struct word_front *f, const char *text, const uint32_t *start, size_t n,
                      struct front_words *w);
-
-/* The same by the code of one level of base/core/simd.h, also where there is no front. What is not
- * here has any `ids`. */
-typedef void word_front_find_fn(const struct word_front *f, const char *text, const uint32_t *start,
-                                size_t n, struct front_words *w);
-word_front_find_fn word_front_find_plain, word_front_find_avx512;
-word_front_find_fn *word_front_kernel(enum simd_level level);
 
 /* Replaces the entry of this hash by a word if `keep`. Not if the cache is missing (at is NULL). */
 static inline void word_front_keep(struct word_front *f, uint64_t hash, struct small word,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/core/simd.h"
-#include "tok/cache/front.h"
+#include "tok/cache/kernels.h"
 
 /* word_front_find for eight words at once. */
 

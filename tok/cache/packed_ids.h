@@ -71,7 +71,5 @@ static inline size_t ids_place(uint64_t ids)
  */
 enum { IDS_SLACK = 16 };
 size_t ids_unpack(const uint64_t *ids, size_t n, enum ids_form bits, int32_t *to);
-/* The same without vectors, for tests. */
-size_t ids_unpack_plain(const uint64_t *ids, size_t n, enum ids_form bits, int32_t *to);
 
 #endif

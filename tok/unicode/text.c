@@ -284,6 +284,21 @@ AVX512 static const char *skip_nfc_wide(const char *p, const char *end)
 }
 #endif
 
+static const char *skip_nfc_plain(const char *p, const char *end)
+{
+    (void)end;
+    return p;
+}
+
+static const char *(*const skip_nfc[SIMD_LEVELS])(const char *p, const char *end) = {
+    [SIMD_PLAIN] = skip_nfc_plain,
+#ifdef __x86_64__
+    [SIMD_AVX2] = skip_nfc_plain,
+    [SIMD_AVX512] = skip_nfc_wide,
+    [SIMD_AVX512_BYTES] = skip_nfc_wide,
+#endif
+};
+
 /* Where the character of the byte at `at` begins, not before p. */
 static const char *begin_of(const char *p, const char *at)
 {
@@ -295,12 +310,7 @@ static const char *begin_of(const char *p, const char *at)
 /* Where a character begins up to which nothing changes, as far as is seen fast. */
 static const char *skip_many(enum uni_form f, const char *p, const char *end)
 {
-#ifdef __x86_64__
-    if (f == UNI_NFC && cpu_avx512())
-        return begin_of(p, skip_nfc_wide(p, end));
-#endif
-    (void)f, (void)end;
-    return p;
+    return f == UNI_NFC ? begin_of(p, skip_nfc[simd_best()](p, end)) : p;
 }
 
 /* Where the text at p stops being what needs no look; p itself if it does at once. */

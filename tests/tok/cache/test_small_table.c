@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/t.h"
+#include "tok/cache/kernels.h"
 #include "tok/cache/packed_ids.h"
 
 /* A word of up to nine bytes, many of which differ in one byte or in a zero behind only. */

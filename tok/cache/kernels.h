@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TOK_CACHE_KERNELS_H
+#define TOK_CACHE_KERNELS_H
+
+/*
+ * The loops of this module that are written for several processors, as in tok/text/kernels.h.
+ * tests/tok/test_kernels.c runs each entry against its twin.
+ */
+
+#include "base/core/simd.h"
+#include "tok/cache/front.h"
+#include "tok/cache/packed_ids.h"
+
+/* word_front_find, also where there is no front. What is not here has any `ids`. */
+typedef void front_find_fn(const struct word_front *f, const char *text, const uint32_t *start,
+                           size_t n, struct front_words *w);
+
+/* ids_unpack. */
+typedef size_t ids_unpack_fn(const uint64_t *ids, size_t n, enum ids_form bits, int32_t *to);
+
+struct cache_kernels {
+    front_find_fn *front_find;
+    ids_unpack_fn *ids_unpack;
+};
+
+/* The row of a level that the processor has. */
+const struct cache_kernels *cache_kernels(enum simd_level level);
+
+front_find_fn word_front_find_plain, word_front_find_avx512;
+ids_unpack_fn ids_unpack_plain, ids_unpack_avx512;
+
+#endif
