@@ -81,15 +81,18 @@ expect 2 $run --no-save --train-iters 400 --eval-iters 2
 err_has "the test share comes out empty"
 err_has "--split 98,1,1 works here"
 
+# plain COMMAND...: without the right of root to pass over permissions
+plain() { if [ "$(id -u)" = 0 ]; then unshare -U "$@"; else "$@"; fi; }
+
 t "train run: a read-only folder of data"
 mkdir -p ro
 cp d_text_document.* ro
 chmod 555 ro
-if touch ro/x 2>/dev/null; then
+if ! plain true 2>/dev/null || plain touch ro/x 2>/dev/null; then
     rm -f ro/x
     skip "this user may write into any folder"
 else
-    expect 4 $run --no-save --split 100,0,0 --data-path ro/d_text_document
+    expect 4 plain $run --no-save --split 100,0,0 --data-path ro/d_text_document
     err_has "--data-cache-path FOLDER"
     err_has "--no-index-cache"
 fi
@@ -107,10 +110,10 @@ check [ ! -s .err ]
 t "a file that may not be read"
 echo "a text" >secret
 chmod 0 secret
-if [ -r secret ]; then
+if ! plain true 2>/dev/null || plain cat secret >/dev/null 2>&1; then
     skip "this user may read any file"
 else
-    expect 4 "$TOK" encode --tokenizer m.model secret
+    expect 4 plain "$TOK" encode --tokenizer m.model secret
     err_has "secret: cannot open: Permission denied"
 fi
 
