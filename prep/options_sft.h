@@ -23,28 +23,28 @@
                 .help = "writes PREFIX.bin, .idx, .pack and .manifest.json"),                      \
         OPT_ROW(.name = "template", .type = OPT_CHOICE, .offset = offsetof(S_, sft_template),      \
                 .def = "text", .meta = "text|chatml|llama3|alpaca|vicuna|guanaco|llm-jp",          \
-                .group = "conversations", .verbs = SFT_, .basic = true,                            \
+                .group = "conversation", .verbs = SFT_, .basic = true,                             \
                 .brief = "chat template of the conversations",                                     \
                 .help = "chat template of the conversations; text: records hold the text itself"), \
         OPT_ROW(.name = "text-key", .type = OPT_TEXT, .offset = offsetof(S_, text_key),            \
-                .def = "text", .meta = "KEY", .group = "conversations", .verbs = SFT_,             \
+                .def = "text", .meta = "KEY", .group = "conversation", .verbs = SFT_,              \
                 .needs = "template=text", .help = "key of the text, for --template text"),         \
         OPT_ROW(.name = "response-template", .type = OPT_TEXT,                                     \
                 .offset = offsetof(S_, response_template), .meta = "STRING",                       \
-                .group = "conversations", .verbs = SFT_, .basic = true, .needs = "template=text",  \
+                .group = "conversation", .verbs = SFT_, .basic = true, .needs = "template=text",   \
                 .brief = "string that begins an answer",                                           \
                 .help =                                                                            \
                     "string that begins an answer: the loss covers what follows; its first id is " \
                     "ignored in the search"),                                                      \
         OPT_ROW(.name = "instruction-template", .type = OPT_TEXT,                                  \
                 .offset = offsetof(S_, instruction_template), .meta = "STRING",                    \
-                .group = "conversations", .verbs = SFT_, .basic = true,                            \
+                .group = "conversation", .verbs = SFT_, .basic = true,                             \
                 .needs = "template=text; response-template",                                       \
                 .brief = "string that begins a question",                                          \
                 .help = "string that begins a question, for texts with several: each answer is "   \
                         "learnt up to the next question"),                                         \
         OPT_ROW(.name = "learn", .type = OPT_CHOICE, .offset = offsetof(S_, learn),                \
-                .def = "answers", .meta = "answers|all", .group = "conversations", .verbs = SFT_,  \
+                .def = "answers", .meta = "answers|all", .group = "conversation", .verbs = SFT_,   \
                 .basic = true, .brief = "tokens that have a loss",                                 \
                 .help = "tokens that have a loss: those of answers (of a text without "            \
                         "--response-template: all), or all"),                                      \
