@@ -209,12 +209,15 @@ static void same_work_and_other_work(void)
     T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "tokens as");
     other = now;
     other.noptions = 3;
-    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "--new none; this command says 1");
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE,
+          "--new none; this command says 1");
     other.noptions = 1;
-    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "--json-keys text; this command says none");
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE,
+          "--json-keys text; this command says none");
     other = now;
     other.ninputs = 1;
-    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE, "2 inputs; this command names 1");
+    T_ERR(manifest_same_work(&full, &other, "p", &e), &e, ERR_USAGE,
+          "2 inputs; this command names 1");
     in[0].bytes = 7;
     T_ERR(manifest_same_work(&full, &now, "p", &e), &e, ERR_USAGE, "elsewhere has 7");
     struct manifest_input digested[2] = {{"x", 7, 0, "0123456789abcdef0123456789abcdef"},
