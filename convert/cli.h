@@ -10,9 +10,9 @@
 
 struct cli {
     struct opt_common common;
-    bool json, tensors;
+    bool json, tensors, same;
     bool dry_run, overwrite;
-    int64_t threads, shard_size, file_size;
+    int64_t ranks, threads, shard_size, file_size;
     const char *like;
     int dtype; /* CLI_DTYPES */
     struct opt_list ignored_keys;

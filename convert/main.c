@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "base/cli/opt.h"
 #include "base/cli/stdout.h"
+#include "base/format/json.h"
 #include "base/io/path.h"
 #include "base/core/program.h"
 #include "convert/cli.h"
 #include "convert/report.h"
+#include "convert/reshard.h"
+#include "convert/same.h"
 
-enum { INSPECT = 1, VERIFY = 2, IMPORT = 4, EXPORT = 8 };
+enum { INSPECT = 1, VERIFY = 2, IMPORT = 4, EXPORT = 8, RESHARD = 16 };
 
 static const struct opt_verb verbs[] = {
     {"inspect", "CKPT...", "what a checkpoint is",
@@ -19,7 +23,9 @@ static const struct opt_verb verbs[] = {
                  "convert inspect --json --tensors run | jq .parameters\n",
      true},
     {"verify", "CKPT...", "hash every file, check every tensor",
-     WEFT_PREFIX "convert verify run/iter_0000100\n" WEFT_PREFIX "convert verify run\n", true},
+     WEFT_PREFIX "convert verify run/iter_0000100\n" WEFT_PREFIX "convert verify run\n" WEFT_PREFIX
+                 "convert verify --same run/iter_0000100 cut/iter_0000100\n",
+     true},
     {"import", "SRC DST", "a Hugging Face model as a checkpoint",
      WEFT_PREFIX "convert import Llama-3.2-1B llama\n" WEFT_PREFIX
                  "convert import --dry-run Llama-3.2-1B llama\n",
@@ -28,23 +34,37 @@ static const struct opt_verb verbs[] = {
      WEFT_PREFIX "convert export run/iter_0000100 my-model\n" WEFT_PREFIX
                  "convert export --dtype bfloat16 --max-shard-size 2G run my-model\n",
      true},
+    {"reshard", "SRC DST", "cut a checkpoint for another number of ranks",
+     WEFT_PREFIX "convert reshard --ranks 8 run/iter_0000100 cut\n", true},
     {.name = NULL},
 };
 
 static const struct opt table[] = {
     OPT_ROW(.name = "json", .type = OPT_SWITCH, .offset = offsetof(struct cli, json),
-            .group = "output", .verbs = INSPECT, .basic = true,
+            .group = "output", .verbs = INSPECT | VERIFY, .basic = true,
             .brief = "print one JSON object per checkpoint",
             .help = "print one JSON object per checkpoint, one per line"),
     OPT_ROW(.name = "tensors", .type = OPT_SWITCH, .offset = offsetof(struct cli, tensors),
             .group = "output", .verbs = INSPECT, .basic = true, .help = "list every tensor"),
+    OPT_ROW(.name = "same", .type = OPT_SWITCH, .offset = offsetof(struct cli, same),
+            .group = "output", .verbs = VERIFY, .basic = true,
+            .brief = "fail unless all hold the same tensors",
+            .help =
+                "compare the tensors of all checkpoints named with those of the first, by their "
+                "fingerprints, however they are cut into files; exit 1 if they differ"),
+    OPT_ROW(.name = "ranks", .type = OPT_INT, .offset = offsetof(struct cli, ranks), .def = "1",
+            .min = 1, .max = 99999, .meta = "N", .group = "output", .verbs = RESHARD, .basic = true,
+            .brief = "cut the tensors for so many ranks",
+            .help =
+                "cut the tensors of each group, from the first to the last, into shares of equal "
+                "size for so many ranks, each with files of its own"),
     OPT_ROW(.name = "dry-run", .type = OPT_SWITCH, .offset = offsetof(struct cli, dry_run),
             .group = "output", .verbs = IMPORT | EXPORT, .basic = true,
             .brief = "check and print the plan, write nothing",
             .help = "check everything that can be checked without the data and print what would be "
                     "written: files, bytes, memory, disk, and all that is ignored"),
     OPT_ROW(.name = "overwrite", .type = OPT_SWITCH, .offset = offsetof(struct cli, overwrite),
-            .group = "output", .verbs = IMPORT | EXPORT, .basic = true,
+            .group = "output", .verbs = IMPORT | EXPORT | RESHARD, .basic = true,
             .help = "replace a target that exists"),
     OPT_ROW(.name = "like", .type = OPT_TEXT, .offset = offsetof(struct cli, like), .meta = "SRC",
             .group = "output", .verbs = EXPORT, .basic = true,
@@ -62,8 +82,9 @@ static const struct opt table[] = {
                     "larger"),
     OPT_ROW(.name = "max-file-size", .type = OPT_INT, .offset = offsetof(struct cli, file_size),
             .unset = "5G", .min = 1, .max = 1e15, .meta = "BYTES", .group = "output",
-            .verbs = IMPORT, .brief = "bytes of tensors in a file",
-            .help = "bytes of tensors in one file of the checkpoint at most"),
+            .verbs = IMPORT | RESHARD, .brief = "bytes of tensors in a file",
+            .help = "bytes of tensors in one file of the checkpoint at most, unless a single row "
+                    "has more"),
     OPT_ROW(.name = "ignore-config-key", .type = OPT_LIST,
             .offset = offsetof(struct cli, ignored_keys), .meta = "KEY", .group = "input",
             .verbs = IMPORT, .brief = "pass over this key of config.json",
@@ -71,7 +92,7 @@ static const struct opt table[] = {
                     "for; it stays in the file"),
     OPT_ROW(.name = "threads", .type = OPT_INT, .offset = offsetof(struct cli, threads),
             .unset = "one for each processor", .min = 1, .max = 1024, .meta = "N",
-            .group = "general", .verbs = IMPORT | EXPORT, .help = "threads that copy"),
+            .group = "general", .verbs = IMPORT | EXPORT | RESHARD, .help = "threads that copy"),
     {.name = NULL},
 };
 
@@ -155,7 +176,8 @@ static const struct opt_synonym verb_synonyms[] = {
 
 static const struct opt_table options = {
     .program = WEFT_PREFIX "convert",
-    .help = "checkpoints inspected, verified, and converted from and to Hugging Face's format",
+    .help = "checkpoints inspected, verified, cut for other ranks, and converted from and to "
+            "Hugging Face's format",
     .examples = WEFT_PREFIX "convert inspect run/iter_0000100\n" WEFT_PREFIX "convert verify run\n",
     .verb = verbs,
     .opt = table,
@@ -260,32 +282,120 @@ static int inspect_one(const struct cli *v, const char *path, struct err *e)
     return code;
 }
 
-static int verify_one(const struct cli *v, const char *path, struct err *e)
+static uint64_t total_bytes(const struct ckpt *c)
 {
-    (void)v;
-    struct ckpt *c;
-    struct buf b = {0}, strange = {0};
-    int code = ckpt_open(path, &c, e);
-    if (code)
-        return code;
-    code = ckpt_verify(c, e);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < ckpt_files(c); i++)
+        bytes += ckpt_file_at(c, i)->size;
+    return bytes;
+}
+
+/* {"path": ..., "intact": ..., "error": ...}; c is NULL where it does not open. */
+static void verified_json(struct buf *b, const char *path, const struct ckpt *c, const char *error)
+{
+    buf_addc(b, '{');
+    jsonw_key(b, "path");
+    jsonw_string(b, path, strlen(path));
+    buf_addf(b, ",\"intact\":%s", error ? "false" : "true");
+    if (c)
+        buf_addf(b, ",\"version\":%d,\"files\":%zu,\"bytes\":%llu,\"tensors\":%zu", ckpt_version(c),
+                 ckpt_files(c), (unsigned long long)total_bytes(c), ckpt_tensors(c));
+    buf_addc(b, ',');
+    jsonw_key(b, "error");
+    if (error)
+        jsonw_string(b, error, strlen(error));
+    else
+        buf_adds(b, "null");
+    buf_adds(b, "}\n");
+}
+
+static int verify_opened(struct ckpt *c, struct err *e)
+{
+    struct buf strange = {0};
+    int code = ckpt_verify(c, e);
     if (!code)
         code = report_check_model(c, e);
     if (!code)
         code = report_strangers(c, &strange, e);
     if (!code && strange.len)
         log_warn("%s: not in the manifest:%s", ckpt_path(c), buf_str(&strange));
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < ckpt_files(c); i++)
-        bytes += ckpt_file_at(c, i)->size;
-    buf_addf(&b, "%s: intact, %zu files, %llu bytes, %zu tensors\n", ckpt_path(c), ckpt_files(c),
-             (unsigned long long)bytes, ckpt_tensors(c));
-    if (!code)
-        code = main_write_out(&b, e);
-    buf_finish(&b);
     buf_finish(&strange);
+    return code;
+}
+
+static int verify_one(const struct cli *v, const char *path, struct err *e)
+{
+    struct ckpt *c = NULL;
+    struct buf b = {0};
+    struct err out;
+    int code = ckpt_open(path, &c, e);
+    if (!code)
+        code = verify_opened(c, e);
+    if (v->json)
+        verified_json(&b, path, code && !c ? NULL : c, code ? e->msg : NULL);
+    else if (!code)
+        buf_addf(&b, "%s: intact, %zu files, %llu bytes, %zu tensors\n", ckpt_path(c),
+                 ckpt_files(c), (unsigned long long)total_bytes(c), ckpt_tensors(c));
+    int failed = main_write_out(&b, &out);
+    if (failed && !code) {
+        *e = out;
+        code = failed;
+    }
+    buf_finish(&b);
     ckpt_close(c);
     return code;
+}
+
+/* The checkpoint that a path means, or the newest of those. */
+static int open_first(const char *path, struct ckpt **ret, struct err *e)
+{
+    char **name = NULL;
+    size_t n = 0;
+    int code = main_find(path, &name, &n, e);
+    if (!code)
+        code = ckpt_open(name[0], ret, e);
+    names_free(name, n);
+    return code;
+}
+
+/* Each of them against the first. */
+static int compare_all(const struct opts *o, const struct cli *v, struct err *e)
+{
+    struct ckpt *first, *other;
+    int code = open_first(o->file[0], &first, e);
+    if (code)
+        return code;
+    for (size_t i = 1; !code && i < o->nfile; i++) {
+        code = open_first(o->file[i], &other, e);
+        if (code)
+            break;
+        code = same_tensors(first, other, e);
+        struct buf b = {0};
+        if (!code && !v->json)
+            buf_addf(&b, "%s and %s: the same %zu tensors\n", ckpt_path(first), ckpt_path(other),
+                     ckpt_tensors(first));
+        if (!code)
+            code = main_write_out(&b, e);
+        buf_finish(&b);
+        ckpt_close(other);
+    }
+    ckpt_close(first);
+    return code;
+}
+
+static int reshard(const struct opts *o, const struct cli *v, struct err *e)
+{
+    if (o->nfile != 2) {
+        err_set(e, ERR_USAGE, "reshard needs a checkpoint and the folder for the new one");
+        return err_hint(e, WEFT_PREFIX "convert reshard --ranks 8 run/iter_0000100 cut");
+    }
+    const struct reshard r = {.from = o->file[0],
+                              .to = o->file[1],
+                              .ranks = (int)v->ranks,
+                              .max_file_size = (uint64_t)v->file_size,
+                              .threads = (int)v->threads,
+                              .overwrite = v->overwrite};
+    return reshard_run(&r, e);
 }
 
 /* All of them, the sound ones too when one is damaged; the code of the first that failed. */
@@ -315,14 +425,18 @@ static int main_run(const struct opts *o, const struct cli *v, struct err *e)
                                                                                 verify_one};
     if (o->verb < 0) {
         err_set(e, ERR_USAGE,
-                WEFT_PREFIX "convert needs a verb: inspect, verify, import or export");
+                WEFT_PREFIX "convert needs a verb: inspect, verify, import, export or reshard");
         return err_hint(e, WEFT_PREFIX "convert -h shows how it is used");
     }
     log_set_level(v->common.quiet ? LOG_WARN : v->common.verbose ? LOG_DEBUG : LOG_INFO);
     if (o->verb >= 2) {
+        static int (*const verb[])(const struct opts *, const struct cli *,
+                                   struct err *) = {cmd_import, cmd_export, reshard};
         opts_warn_unused(o, NULL, NULL);
-        return o->verb == 2 ? cmd_import(o, v, e) : cmd_export(o, v, e);
+        return verb[o->verb - 2](o, v, e);
     }
+    if (v->same && o->nfile < 2)
+        return err_set(e, ERR_USAGE, "--same needs at least two checkpoints");
     if (!o->nfile) {
         err_set(e, ERR_USAGE, "%s needs a checkpoint", o->verb ? "verify" : "inspect");
         return err_hint(e, "name a folder such as run/iter_0000100, or the folder that holds it");
@@ -333,6 +447,8 @@ static int main_run(const struct opts *o, const struct cli *v, struct err *e)
         int code = each(v, o->file[i], o->verb == 0, fn[o->verb]);
         first = first ? first : code;
     }
+    if (!first && v->same)
+        first = compare_all(o, v, e);
     return first;
 }
 

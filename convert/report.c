@@ -16,7 +16,7 @@ enum { EXTRA_SHOWN = 10 }; /* names of tensors in one message */
 
 static int read_spec(const struct ckpt *c, struct spec *ret, struct err *e)
 {
-    return spec_from_json(ckpt_model(c), ckpt_path(c), ret, e);
+    return spec_from_manifest(ckpt_model(c), ckpt_must_know(c), ckpt_path(c), ret, e);
 }
 
 /* 1,234,567 */

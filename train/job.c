@@ -291,7 +291,8 @@ static int without_vocabulary(const struct job *j, struct err *e)
 int job_spec(struct job *j, bool from_checkpoint, struct err *e)
 {
     if (from_checkpoint)
-        return spec_from_json(ckpt_model(j->ckpt), ckpt_path(j->ckpt), &j->spec, e);
+        return spec_from_manifest(ckpt_model(j->ckpt), ckpt_must_know(j->ckpt), ckpt_path(j->ckpt),
+                                  &j->spec, e);
     int code = j->vocab < 1 && j->data_prefix ? without_vocabulary(j, e) : 0;
     if (!code)
         code = spec_from_flags(&j->o->model, j->vocab, 1, &j->spec, e);

@@ -105,6 +105,58 @@ echo x >run/iter_0000010/notes.txt
 expect 0 "$CONVERT" verify run
 err_has "run/iter_0000010: not in the manifest: notes.txt"
 
+t "verify --json: an object for each, the damaged ones too"
+save 10 20
+flip run/iter_0000010/param-00000.safetensors 20000
+expect 7 "$CONVERT" verify --json run
+cp .out a.json
+expect 0 python3 -c '
+import json
+a, b = [json.loads(l) for l in open("a.json")]
+assert a == {"path": "run/iter_0000020", "intact": True, "version": 2, "files": 4, "bytes": a["bytes"],
+             "tensors": 60, "error": None}, a
+assert not b["intact"] and "param-00000.safetensors" in b["error"] and "damaged: param" in b["error"], b
+'
+
+t "reshard: other files, the same tensors, and back the same bytes"
+save 10
+expect 0 "$CONVERT" reshard --ranks 3 --max-file-size 3000 run cut
+check [ "$(ls cut/iter_0000010/*.safetensors | wc -l)" = 33 ]
+check [ "$(wc -c <cut/iter_0000010/param-00002.safetensors)" -lt 5000 ]
+expect 0 "$CONVERT" verify --same run cut cut/iter_0000010
+out_has "cut/iter_0000010: intact, 34 files,"
+out_has "run/iter_0000010 and cut/iter_0000010: the same 60 tensors"
+expect 2 "$CONVERT" reshard run cut
+err_has "cut/iter_0000010 exists"
+err_has "--overwrite replaces it"
+expect 0 "$CONVERT" reshard --overwrite --ranks 2 run cut
+expect 0 "$CONVERT" reshard cut whole
+expect 0 diff -r run whole
+
+t "reshard reads what it copies: a damaged source gives nothing"
+flip cut/iter_0000010/exp_avg-00001.safetensors 7000
+expect 7 "$CONVERT" reshard cut none
+err_has "cut/iter_0000010/exp_avg-00001.safetensors"
+err_has "; damaged: exp_avg '"
+check [ -z "$(ls -A none)" ]
+
+t "verify --same names the tensors that differ"
+rm -rf other
+"$make" save other 11
+expect 1 "$CONVERT" verify --same run other
+err_has "run/iter_0000010 and other/iter_0000011 hold different tensors: param 'embed.weight' has other values, param"
+err_has "more"
+rm -rf other
+"$make" save other 10 gsnr
+expect 1 "$CONVERT" verify --same run other
+err_has "gsnr 'stray' is in the second one alone"
+expect 1 "$CONVERT" verify --same other run
+err_has "gsnr 'stray' is in the first one alone"
+
+t "verify --same: version 1 and version 2 of the format"
+expect 0 "$CONVERT" verify --same "$SRC/tests/golden/1/run" "$SRC/tests/golden/2/run"
+out_has "the same 102 tensors"
+
 t "what is not there"
 expect 4 "$CONVERT" verify nothing
 err_has "nothing: no such checkpoint"
@@ -121,7 +173,10 @@ expect 2 "$CONVERT" verify
 err_has "verify needs a checkpoint"
 expect 2 "$CONVERT" inspect --tensor run
 err_has "tensors"
-expect 2 "$CONVERT" verify --json run
+expect 2 "$CONVERT" verify --same run
+err_has "--same needs at least two checkpoints"
+expect 2 "$CONVERT" reshard run
+err_has "reshard needs a checkpoint and the folder for the new one"
 expect 2 "$CONVERT" push run
 
 t "names of other tools are hints, for options and verbs"

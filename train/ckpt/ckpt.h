@@ -181,8 +181,9 @@ const char *ckpt_path(const struct ckpt *c);
 int ckpt_version(const struct ckpt *c); /* of the format */
 const struct ckpt_meta *ckpt_meta(const struct ckpt *c);
 const struct json *ckpt_model(const struct ckpt *c); /* the object of meta->model */
-/* Whether a reader that does not know this key of the model must refuse it: in version 1 all. */
-bool ckpt_model_must_know(const struct ckpt *c, const char *key);
+/* The keys that a reader must know, an array of texts, those of the model as "model.KEY"
+ * (FORMAT.md); NULL: all. */
+const struct json *ckpt_must_know(const struct ckpt *c);
 /* Sorted by group ("param" before the others), then by name, in byte order. */
 size_t ckpt_tensors(const struct ckpt *c);
 const struct ckpt_tensor *ckpt_tensor_at(const struct ckpt *c, size_t i);

@@ -528,19 +528,6 @@ int ckpt_manifest_parse_fragment(struct ckpt_manifest *ret, const char *name, co
     return parse(ret, true, name, p, n, e);
 }
 
-bool ckpt_manifest_must_know(const struct ckpt_manifest *m, const char *prefix, const char *key)
-{
-    size_t n = strlen(prefix);
-    if (!m->must_know)
-        return true;
-    for (size_t i = 0; i < m->must_know->length; i++) {
-        const char *s = m->must_know->child[i].string;
-        if (!strncmp(s, prefix, n) && !strcmp(s + n, key))
-            return true;
-    }
-    return false;
-}
-
 void ckpt_manifest_finish(struct ckpt_manifest *m)
 {
     json_close(m->doc);

@@ -71,9 +71,6 @@ int ckpt_manifest_parse_fragment(struct ckpt_manifest *ret, const char *name, co
 void ckpt_manifest_sums(struct arena *a, const struct fingerprint *piece, size_t n,
                         struct ckpt_file *ret);
 
-/* Whether the list has PREFIX KEY, "model." and "num-layers". */
-bool ckpt_manifest_must_know(const struct ckpt_manifest *m, const char *prefix, const char *key);
-
 /* Frees what ckpt_manifest_parse made. */
 void ckpt_manifest_finish(struct ckpt_manifest *m);
 

@@ -236,9 +236,9 @@ int ckpt_version(const struct ckpt *c)
     return c->m.version;
 }
 
-bool ckpt_model_must_know(const struct ckpt *c, const char *key)
+const struct json *ckpt_must_know(const struct ckpt *c)
 {
-    return ckpt_manifest_must_know(&c->m, "model.", key);
+    return c->m.must_know;
 }
 
 const struct ckpt_meta *ckpt_meta(const struct ckpt *c)

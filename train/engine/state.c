@@ -140,7 +140,7 @@ int state_same_model(const struct ckpt *c, const struct spec *ours, struct err *
 {
     struct spec theirs;
     struct buf what = {0};
-    int code = spec_from_json(ckpt_model(c), ckpt_path(c), &theirs, e);
+    int code = spec_from_manifest(ckpt_model(c), ckpt_must_know(c), ckpt_path(c), &theirs, e);
     if (!code && spec_differ(&theirs, ours, &what))
         code = err_set(e, ERR_USAGE, "%s holds another model than is asked for: %s", ckpt_path(c),
                        what.data);

@@ -267,7 +267,26 @@ static int read_field(const struct field *f, const struct json *o, const char *n
     BUG("field kind %d", (int)f->kind);
 }
 
+/* Whether a list of texts has "model.KEY". */
+static bool lists(const struct json *must_know, const char *key)
+{
+    static const char prefix[] = "model.";
+    for (size_t i = 0; i < must_know->length; i++) {
+        const struct json *v = &must_know->child[i];
+        if (v->kind == JSON_STRING && !strncmp(v->string, prefix, sizeof(prefix) - 1) &&
+            !strcmp(v->string + sizeof(prefix) - 1, key))
+            return true;
+    }
+    return false;
+}
+
 int spec_from_json(const struct json *o, const char *name, struct spec *ret, struct err *e)
+{
+    return spec_from_manifest(o, NULL, name, ret, e);
+}
+
+int spec_from_manifest(const struct json *o, const struct json *must_know, const char *name,
+                       struct spec *ret, struct err *e)
 {
     struct spec s = {0};
     if (!o || o->kind != JSON_OBJECT)
@@ -282,7 +301,8 @@ int spec_from_json(const struct json *o, const char *name, struct spec *ret, str
         int k = 0;
         while (k < FIELDS && strcmp(o->child[i].key, fields[k].key) != 0)
             k++;
-        if (k == FIELDS) /* a later weft's model: to leave a part of it out would be another one */
+        if (k == FIELDS && (!must_know || lists(must_know, o->child[i].key)))
+            /* a later weft's model: to leave a part of it out would be another one */
             return err_set(e, ERR_DATA, "%s: this weft does not know \"%s\" of the model", name,
                            o->child[i].key);
     }

@@ -84,6 +84,13 @@ void spec_to_json(const struct spec *s, struct buf *out);
 int spec_from_json(const struct json *o, const char *name, struct spec *ret, struct err *e);
 
 /*
+ * The same for the model of a manifest with a list of the keys that a reader must know (ckpt.h,
+ * ckpt_must_know): keys that it does not list and that are not known are ignored. NULL: none are.
+ */
+int spec_from_manifest(const struct json *o, const struct json *must_know, const char *name,
+                       struct spec *ret, struct err *e);
+
+/*
  * True when the two are different models; what differs is then appended to `out`, first a's
  * value, then b's. Padding, initial values and dropouts are no part of what a model is.
  */

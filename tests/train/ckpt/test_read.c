@@ -383,9 +383,108 @@ static void damage_is_found_while_reading(void)
     T_OK(read_and_check(dir, false, &e), &e);
 }
 
+/* Which tensor of a sample's file has its data at a byte; NULL: it is of the header. */
+static const char *tensor_at(const char *path, uint64_t at)
+{
+    struct st_file s;
+    struct err e;
+    static char name[64];
+    T_OK(st_open(&s, path, &e), &e);
+    name[0] = '\0';
+    for (size_t i = 0; i < s.n; i++)
+        if (at >= s.data_at + s.entry[i].begin && at < s.data_at + s.entry[i].end)
+            snprintf(name, sizeof(name), "%.*s", (int)strcspn(s.entry[i].name, "["),
+                     s.entry[i].name);
+    st_close(&s);
+    return name[0] ? name : NULL;
+}
+
+/* One bit anywhere in the tensors' files: the file is named, and the tensor. */
+static void flipped_bits_are_found_and_the_tensor_named(void)
+{
+    struct err e;
+    struct ckpt *c;
+    const char *dir = fresh("bits");
+    uint64_t flips = getenv("WEFT_FULL") ? 10000 : 400, size;
+    T_OK(sample_save_ranks(dir, 9, 3, &e), &e);
+    for (uint64_t i = 0; i < flips; i++) {
+        char file[64], words[128];
+        snprintf(file, sizeof(file), "%s-%05d.safetensors", sample_groups[i % 3], (int)(i / 3 % 3));
+        const char *path = file_path(dir, file);
+        T_OK(file_size(path, &size, &e), &e);
+        long at = (long)(t_rand(7, i) % size);
+        const char *tensor = tensor_at(path, (uint64_t)at);
+        snprintf(words, sizeof(words), "damaged: %s '%s'", sample_groups[i % 3],
+                 tensor ? tensor : "");
+        sample_flip(path, at, 1 << t_rand(8, i) % 8);
+        int code = ckpt_open(file_path(dir, ""), &c, &e);
+        if (!code) {
+            code = ckpt_verify(c, &e);
+            ckpt_close(c);
+        }
+        T_EQ(code, ERR_INTEGRITY);
+        T_CHECK(strstr(e.msg, file));
+        T_CHECK(!tensor || strstr(e.msg, words));
+        sample_flip(file_path(dir, file), at, 1 << t_rand(8, i) % 8);
+    }
+    T_OK(ckpt_open_iteration(dir, 9, &c, &e), &e);
+    sample_check(c, 9);
+    ckpt_close(c);
+}
+
+/* A tensor of more than 64 MiB, whose pieces are judged by themselves. */
+static void large_files_are_judged_by_pieces(void)
+{
+    enum { ROWS = 17000, COLS = 1000 };
+    struct err e;
+    struct ckpt *c;
+    struct ckpt_writer *w;
+    struct ckpt_shard *shard;
+    struct buf fragment = {0};
+    struct ckpt_meta meta = {.iteration = 9, .model = "{}", .eod = -1};
+    int64_t size[2] = {ROWS, COLS};
+    float *data = mem_new((size_t)ROWS * COLS, sizeof(*data));
+    struct box_mem m = {data, DTYPE_F32, box_whole(2, size), COLS};
+    for (int i = 0; i < ROWS * COLS; i++)
+        data[i] = (float)i;
+    const char *dir = fresh("large");
+    T_OK(ckpt_writer_open(dir, 9, &w, &e), &e);
+    ckpt_shard_create(ckpt_writer_folder(w), &(struct ckpt_shard_options){0}, &shard);
+    ckpt_shard_add(shard, CKPT_PARAM, "big", 2, size, DTYPE_F32, m.box);
+    T_OK(ckpt_shard_begin(shard, &e), &e);
+    T_OK(ckpt_shard_write_all(shard, &m, 3, &e), &e);
+    T_OK(ckpt_shard_end(shard, &fragment, &e), &e);
+    T_OK(ckpt_add(w, fragment.data, fragment.len, &e), &e);
+    T_OK(ckpt_commit(w, &meta, &e), &e);
+    ckpt_shard_destroy(shard);
+    ckpt_writer_close(w);
+    buf_finish(&fragment);
+    T_OK(ckpt_open(file_path(dir, ""), &c, &e), &e);
+    T_EQ(ckpt_file_at(c, 0)->pieces, 2);
+    T_OK(ckpt_verify(c, &e), &e);
+    float *got = mem_new((size_t)ROWS * COLS, sizeof(*got));
+    struct ckpt_want want = {CKPT_PARAM, "big", 2, size, m};
+    want.to.data = got;
+    T_OK(ckpt_read_all(c, &want, 1, 3, &e), &e);
+    T_OK(ckpt_check(c, &e), &e);
+    T_MEM(got, data, (size_t)ROWS * COLS * 4);
+    for (int k = -1; k <= 0; k++) {
+        char words[32];
+        sample_flip(file_path(dir, files[1]), (long)CKPT_PIECE + k, 1);
+        snprintf(words, sizeof(words), "piece %d of 64 MiB", k + 1);
+        T_ERR(ckpt_verify(c, &e), &e, ERR_INTEGRITY, words);
+        T_CHECK(strstr(e.msg, "damaged: param 'big'"));
+        sample_flip(file_path(dir, files[1]), (long)CKPT_PIECE + k, 1);
+    }
+    ckpt_close(c);
+    free(got);
+    free(data);
+}
+
 T_MAIN(T_CASE(boxes_of_any_cut), T_CASE(what_does_not_fit_is_named),
        T_CASE(tensors_are_listed_in_order), T_CASE(every_flipped_bit_is_found),
        T_CASE(all_damaged_files_are_named), T_CASE(every_cut_is_found),
        T_CASE(longer_files_are_found), T_CASE(a_renamed_folder_is_found),
        T_CASE(files_and_manifest_must_agree), T_CASE(parts_in_two_files),
-       T_CASE(damage_is_found_while_reading))
+       T_CASE(damage_is_found_while_reading), T_CASE(flipped_bits_are_found_and_the_tensor_named),
+       T_CASE(large_files_are_judged_by_pieces))

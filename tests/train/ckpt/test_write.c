@@ -116,6 +116,88 @@ static void same_bytes_each_time(void)
     }
 }
 
+/* Three ranks, each with files of its own; what they hold is what one would have written. */
+static void written_by_three_ranks(void)
+{
+    struct err e;
+    struct ckpt *one, *three;
+    T_OK(sample_save(fresh("r1"), 5, &e), &e);
+    T_OK(sample_save_ranks(fresh("r3"), 5, 3, &e), &e);
+    T_OK(ckpt_open_iteration(t_path("r1"), 5, &one, &e), &e);
+    T_OK(ckpt_open_iteration(t_path("r3"), 5, &three, &e), &e);
+    T_EQ(ckpt_files(three), 10);
+    T_EQ(ckpt_tensors(three), ckpt_tensors(one));
+    sample_check(three, 5);
+    T_OK(ckpt_check(three, &e), &e);
+    for (size_t i = 0; i < ckpt_tensors(one); i++) {
+        struct fingerprint sum;
+        const struct ckpt_tensor *a = ckpt_tensor_at(one, i), *b = ckpt_tensor_at(three, i);
+        T_STR(a->name, b->name);
+        T_CHECK(a->has_fingerprint && fingerprint_equal(a->fingerprint, b->fingerprint));
+        T_OK(ckpt_fingerprint(three, i, &sum, &e), &e);
+        T_CHECK(fingerprint_equal(sum, a->fingerprint));
+    }
+    ckpt_close(one);
+    ckpt_close(three);
+}
+
+/* A fragment of one shard: a box of "m" [4, 4] by a rank. */
+static struct buf fragment_of(struct ckpt_writer *w, int rank, struct box box, enum dtype type)
+{
+    struct err e;
+    struct buf fragment = {0};
+    struct ckpt_shard *s;
+    static double data[16];
+    int64_t size[2] = {4, 4};
+    struct box_mem m = {data, type, box, box.count[1]};
+    ckpt_shard_create(ckpt_writer_folder(w), &(struct ckpt_shard_options){.rank = rank}, &s);
+    ckpt_shard_add(s, CKPT_PARAM, "m", 2, size, type, box);
+    T_OK(ckpt_shard_begin(s, &e), &e);
+    T_OK(ckpt_shard_write_all(s, &m, 1, &e), &e);
+    T_OK(ckpt_shard_end(s, &fragment, &e), &e);
+    ckpt_shard_destroy(s);
+    return fragment;
+}
+
+/* What ranks say of their files comes from elsewhere: a flaw of it is an error with names. */
+static void shards_that_do_not_fit_are_named(void)
+{
+    static const struct {
+        struct box second;
+        enum dtype type;
+        const char *words;
+    } c[] = {
+        {{{2, 0}, {1, 4}}, DTYPE_F32, "the boxes of param 'm' leave a hole"},
+        {{{1, 0}, {3, 4}}, DTYPE_F32, "the boxes of param 'm' overlap: [1:4, 0:4]"},
+        {{{2, 0}, {2, 4}}, DTYPE_BF16, "param 'm' is BF16 of 4 x 4 in one shard and F32"},
+    };
+    struct err e;
+    struct ckpt_meta meta = {.iteration = 3, .model = "{}", .eod = -1};
+    for (size_t i = 0; i < 3; i++) {
+        struct ckpt_writer *w;
+        T_OK(ckpt_writer_open(fresh("misfit"), 3, &w, &e), &e);
+        struct buf a = fragment_of(w, 0, (struct box){{0, 0}, {2, 4}}, DTYPE_F32);
+        struct buf b = fragment_of(w, 1, c[i].second, c[i].type);
+        T_OK(ckpt_add(w, b.data, b.len, &e), &e);
+        T_OK(ckpt_add(w, a.data, a.len, &e), &e);
+        T_ERR(ckpt_commit(w, &meta, &e), &e, ERR_DATA, c[i].words);
+        ckpt_writer_close(w);
+        T_EQ(visible(t_path("misfit")) + hidden(t_path("misfit")), 0);
+        buf_finish(&a);
+        buf_finish(&b);
+    }
+    struct ckpt_writer *w;
+    T_OK(ckpt_writer_open(fresh("misfit"), 3, &w, &e), &e);
+    struct buf a = fragment_of(w, 0, (struct box){{0, 0}, {2, 4}}, DTYPE_F32);
+    T_ERR(ckpt_add(w, a.data, a.len - 9, &e), &e, ERR_DATA, "fragment of a shard");
+    T_ERR(ckpt_add(w, "x", 1, &e), &e, ERR_DATA, "fragment of a shard");
+    T_OK(ckpt_add(w, a.data, a.len, &e), &e);
+    T_OK(ckpt_add(w, a.data, a.len, &e), &e);
+    T_ERR(ckpt_commit(w, &meta, &e), &e, ERR_DATA, "two shards have a file param-00000");
+    ckpt_writer_close(w);
+    buf_finish(&a);
+}
+
 static void further_files(void)
 {
     struct err e;
@@ -437,7 +519,8 @@ static void full_disk(void)
     T_EQ(code, 0);
 }
 
-T_MAIN(T_CASE(saved_and_read_back), T_CASE(same_bytes_each_time), T_CASE(further_files),
+T_MAIN(T_CASE(saved_and_read_back), T_CASE(same_bytes_each_time), T_CASE(written_by_three_ranks),
+       T_CASE(shards_that_do_not_fit_are_named), T_CASE(further_files),
        T_CASE(given_up_leaves_nothing), T_CASE(same_iteration_is_replaced),
        T_CASE(leftovers_of_the_dead_are_removed), T_CASE(a_writer_in_another_pid_namespace_lives),
        T_CASE(killed_at_every_call), T_CASE(torn_at_every_data_write),

@@ -120,6 +120,27 @@ static void json_refuses(void)
     T_ERR(parse("[]", &s, &e), &e, ERR_DATA, "not a JSON object");
 }
 
+/* A key of a later weft: refused where the manifest says that it must be known, else ignored. */
+static void json_with_a_list_of_what_must_be_known(void)
+{
+    static const char list[] = "[\"model.moe\", \"model.num-layers\"]", empty[] = "[\"moe\"]";
+    struct json_doc *model, *must, *others;
+    struct spec s;
+    struct err e;
+    const char *text = changed("\"num-layers\": 12", "\"moe\": 1, \"num-layers\": 12");
+    T_OK(json_parse("m.json", text, strlen(text), &model, &e), &e);
+    T_OK(json_parse("must", list, sizeof(list) - 1, &must, &e), &e);
+    T_OK(json_parse("others", empty, sizeof(empty) - 1, &others, &e), &e);
+    T_ERR(spec_from_manifest(json_root(model), NULL, "m.json", &s, &e), &e, ERR_DATA, "\"moe\"");
+    T_ERR(spec_from_manifest(json_root(model), json_root(must), "m.json", &s, &e), &e, ERR_DATA,
+          "does not know \"moe\"");
+    T_OK(spec_from_manifest(json_root(model), json_root(others), "m.json", &s, &e), &e);
+    T_EQ(s.layers, 12);
+    json_close(model);
+    json_close(must);
+    json_close(others);
+}
+
 /* A model of an earlier weft, which lacks any one of the keys, or all that are not basic sizes. */
 static void json_of_before_a_field_was_there(void)
 {
@@ -273,6 +294,7 @@ static void flops_from_the_matrices(void)
     T_NEAR(spec_step_flops(&l, 4, 1024) / (3 * B * T * token), 1, 1e-12);
 }
 
-T_MAIN(T_CASE(json_there_and_back), T_CASE(json_refuses), T_CASE(json_of_before_a_field_was_there),
+T_MAIN(T_CASE(json_there_and_back), T_CASE(json_refuses),
+       T_CASE(json_with_a_list_of_what_must_be_known), T_CASE(json_of_before_a_field_was_there),
        T_CASE(check_names_what_cannot_be), T_CASE(pads_as_megatron), T_CASE(differences_are_named),
        T_CASE(settles_what_is_not_used), T_CASE(flops_from_the_matrices))

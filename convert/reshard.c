@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "convert/reshard.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/log.h"
+#include "base/core/mem.h"
+#include "base/io/path.h"
+#include "train/ckpt/ckpt.h"
+#include "train/ckpt/shard.h"
+#include "train/copy/copy_files.h"
+
+/* What one rank writes. */
+struct share {
+    struct ckpt_shard *shard;
+    struct copy_step *step;
+    size_t n;
+};
+
+static uint64_t elements(const struct ckpt_tensor *t)
+{
+    return (uint64_t)t->size[0] * (uint64_t)t->size[1];
+}
+
+/* Elements of the group whose first tensor is i; *ret_n tensors. */
+static uint64_t group_elements(const struct ckpt *c, size_t i, size_t *ret_n)
+{
+    const char *group = ckpt_tensor_at(c, i)->group;
+    uint64_t sum = 0;
+    size_t k = i;
+    for (; k < ckpt_tensors(c) && !strcmp(ckpt_tensor_at(c, k)->group, group); k++)
+        sum += elements(ckpt_tensor_at(c, k));
+    *ret_n = k - i;
+    return sum;
+}
+
+static void add_box(struct share *s, const struct ckpt_tensor *t, const struct copy_source *source,
+                    struct box b)
+{
+    size_t target = ckpt_shard_add(s->shard, t->group, t->name, t->rank, t->size, t->dtype, b);
+    s->step = mem_grow(s->step, s->n + 1, sizeof(*s->step));
+    s->step[s->n++] = (struct copy_step){.target = target,
+                                         .to = {{0, 0}, {b.count[0], b.count[1]}},
+                                         .from = source,
+                                         .row = b.begin[0],
+                                         .column = b.begin[1]};
+}
+
+/* What of a tensor, whose first element is number `at` of its group, lies in [begin, end). */
+static void add_range(struct share *s, const struct ckpt_tensor *t,
+                      const struct copy_source *source, uint64_t at, uint64_t begin, uint64_t end)
+{
+    uint64_t n = elements(t), from = begin > at ? begin - at : 0, to = end > at ? end - at : 0;
+    struct box box[3], whole = box_whole(t->rank, t->size);
+    from = from < n ? from : n;
+    to = to < n ? to : n;
+    if (!n && begin <= at && at < end) /* an empty tensor belongs to somebody, too */
+        add_box(s, t, source, whole);
+    if (from >= to)
+        return;
+    size_t boxes = box_of_range(whole, (int64_t)from, (int64_t)to, box);
+    for (size_t i = 0; i < boxes; i++)
+        add_box(s, t, source, box[i]);
+}
+
+/* Element number total * k / ranks: where rank k begins; the last one also ends behind the end. */
+static uint64_t cut_at(uint64_t total, int k, int ranks)
+{
+    uint64_t whole = total / (uint64_t)ranks, rest = total % (uint64_t)ranks;
+    if (k == ranks)
+        return UINT64_MAX;
+    return whole * (uint64_t)k + rest * (uint64_t)k / (uint64_t)ranks;
+}
+
+static void plan(struct share *s, const struct ckpt *c, const struct copy_source *source, int rank,
+                 int ranks)
+{
+    for (size_t i = 0, n; i < ckpt_tensors(c); i += n) {
+        uint64_t total = group_elements(c, i, &n), at = 0;
+        for (size_t k = i; k < i + n; k++) {
+            const struct ckpt_tensor *t = ckpt_tensor_at(c, k);
+            add_range(s, t, &source[k], at, cut_at(total, rank, ranks),
+                      cut_at(total, rank + 1, ranks));
+            at += elements(t);
+        }
+    }
+}
+
+static int write_share(struct share *s, struct ckpt_writer *w, const struct reshard *r,
+                       struct err *e)
+{
+    struct copy_target *target = NULL;
+    struct copy copy = {.step = s->step, .nsteps = s->n};
+    struct copy_options o = {.threads = r->threads};
+    struct buf fragment = {0};
+    int code = ckpt_shard_begin(s->shard, e);
+    if (!code) {
+        copy_to_shard(s->shard, &copy.sink, &target);
+        code = copy_check(&copy, e);
+    }
+    if (!code)
+        code = copy_run(&copy, &o, e);
+    if (!code)
+        code = ckpt_shard_end(s->shard, &fragment, e);
+    if (!code)
+        code = ckpt_add(w, fragment.data, fragment.len, e);
+    buf_finish(&fragment);
+    free(target);
+    return code;
+}
+
+static int write_rank(const struct ckpt *c, const struct copy_source *source, int rank,
+                      struct ckpt_writer *w, const struct reshard *r, struct err *e)
+{
+    struct share s = {0};
+    struct ckpt_shard_options o = {.rank = rank, .max_file_size = r->max_file_size};
+    ckpt_shard_create(ckpt_writer_folder(w), &o, &s.shard);
+    plan(&s, c, source, rank, r->ranks);
+    int code = write_share(&s, w, r, e);
+    ckpt_shard_destroy(s.shard);
+    free(s.step);
+    return code;
+}
+
+static int copy_further(const struct ckpt *c, struct ckpt_writer *w, struct err *e)
+{
+    int code = 0;
+    for (size_t i = 0; !code && i < ckpt_files(c); i++) {
+        const struct ckpt_file *f = ckpt_file_at(c, i);
+        char *path = path_join(ckpt_path(c), f->name);
+        if (!f->tensors)
+            code = ckpt_put_file(w, f->name, path, e);
+        free(path);
+    }
+    return code;
+}
+
+static int write_all(struct ckpt *c, const struct reshard *r, struct err *e)
+{
+    struct ckpt_writer *w;
+    struct copy_source *source = mem_new(ckpt_tensors(c) + 1, sizeof(*source));
+    for (size_t i = 0; i < ckpt_tensors(c); i++)
+        copy_from_ckpt(c, ckpt_tensor_at(c, i), &source[i]);
+    int code = ckpt_writer_open(r->to, ckpt_meta(c)->iteration, &w, e);
+    if (!code) {
+        for (int k = 0; !code && k < r->ranks; k++)
+            code = write_rank(c, source, k, w, r, e);
+        if (!code)
+            code = copy_further(c, w, e);
+        if (!code)
+            code = ckpt_check(c, e); /* what was read is what was once written */
+        if (!code)
+            code = ckpt_commit(w, ckpt_meta(c), e);
+        ckpt_writer_close(w);
+    }
+    free(source);
+    return code;
+}
+
+/* The checkpoint that a path means: itself, or the newest in it. */
+static int open_source(const char *path, struct ckpt **ret, struct err *e)
+{
+    char *manifest = path_join(path, "manifest.json");
+    bool one = file_exists(manifest);
+    int64_t *list = NULL;
+    size_t n = 0;
+    free(manifest);
+    int code = one ? 0 : ckpt_list(path, &list, &n, e);
+    char *folder = n ? ckpt_folder(path, list[0]) : mem_strdup(path);
+    if (!code)
+        code = ckpt_open(folder, ret, e);
+    free(folder);
+    free(list);
+    return code;
+}
+
+int reshard_run(const struct reshard *r, struct err *e)
+{
+    struct ckpt *c;
+    int code = open_source(r->from, &c, e);
+    if (code)
+        return code;
+    char *folder = ckpt_folder(r->to, ckpt_meta(c)->iteration);
+    if (file_exists(folder) && !r->overwrite) {
+        err_set(e, ERR_USAGE, "%s exists", folder);
+        code = err_hint(e, "--overwrite replaces it");
+    }
+    if (!code)
+        code = ckpt_verify_further(c, e);
+    if (!code)
+        code = write_all(c, r, e);
+    if (!code)
+        log_info("%s: %zu tensors for %d ranks", folder, ckpt_tensors(c), r->ranks);
+    free(folder);
+    ckpt_close(c);
+    return code;
+}
