@@ -329,25 +329,49 @@ static struct fingerprint sum_range(const struct entry *t, uint64_t at, const ch
     return sum;
 }
 
-/* What of the range lies in one slice. */
-static int write_slice(struct ckpt_shard *s, const struct slice *c, uint64_t at, const char *p,
-                       size_t n, struct err *e)
+/* What of [at, at + n) of an entry lies in one slice: its first byte, and how many. */
+static size_t slice_part(const struct ckpt_shard *s, const struct slice *c, uint64_t at, size_t n,
+                         uint64_t *ret_from)
 {
     uint64_t row = row_bytes(&s->entry[c->entry]);
     uint64_t begin = (uint64_t)c->row * row, end = begin + (uint64_t)c->rows * row;
     uint64_t from = at > begin ? at : begin, to = at + n < end ? at + n : end;
-    if (from >= to)
-        return 0;
-    struct shard_file *f = &s->file[c->file];
-    p += from - at;
-    add_to_pieces(s, f, st_out_offset(f->out, c->item) + from - begin, p, (size_t)(to - from));
-    return st_out_write(f->out, c->item, from - begin, p, (size_t)(to - from), e);
+    *ret_from = from;
+    return from < to ? (size_t)(to - from) : 0;
+}
+
+/* Adds bytes of an entry to the sums of the pieces where they are going to lie. */
+static void sum_pieces(struct ckpt_shard *s, const struct entry *t, uint64_t at, const char *p,
+                       size_t n)
+{
+    for (size_t i = 0; i < t->slices; i++) {
+        const struct slice *c = &s->slice[t->slice + i];
+        struct shard_file *f = &s->file[c->file];
+        uint64_t from, begin = (uint64_t)c->row * row_bytes(t);
+        size_t k = slice_part(s, c, at, n, &from);
+        if (k)
+            add_to_pieces(s, f, st_out_offset(f->out, c->item) + from - begin, p + (from - at), k);
+    }
+}
+
+static int write_slices(struct ckpt_shard *s, const struct entry *t, uint64_t at, const char *p,
+                        size_t n, struct err *e)
+{
+    int code = 0;
+    for (size_t i = 0; !code && i < t->slices; i++) {
+        const struct slice *c = &s->slice[t->slice + i];
+        uint64_t from, begin = (uint64_t)c->row * row_bytes(t);
+        size_t k = slice_part(s, c, at, n, &from);
+        if (k)
+            code = st_out_write(s->file[c->file].out, c->item, from - begin, p + (from - at), k, e);
+    }
+    return code;
 }
 
 int ckpt_shard_write(struct ckpt_shard *s, size_t entry, uint64_t at, const void *p, size_t n,
                      struct err *e)
 {
-    enum { STEP = 1 << 18 }; /* what is summed and written stays in the cache */
+    enum { STEP = 1 << 17 }; /* what is summed twice stays in the cache */
     BUG_ON(entry >= s->n, "entry %zu of %zu", entry, s->n);
     struct entry *t = &s->entry[entry];
     BUG_ON(at > entry_bytes(t) || n > entry_bytes(t) - at || at % dtype_size(t->dtype) ||
@@ -355,13 +379,12 @@ int ckpt_shard_write(struct ckpt_shard *s, size_t entry, uint64_t at, const void
            "bytes %llu to %llu of '%s'", (unsigned long long)at, (unsigned long long)(at + n),
            t->name);
     struct fingerprint sum = {0};
-    int code = 0;
     for (size_t done = 0; done < n; done += STEP) {
         size_t k = n - done < STEP ? n - done : STEP;
         fingerprint_join(&sum, sum_range(t, at + done, (const char *)p + done, k));
+        sum_pieces(s, t, at + done, (const char *)p + done, k);
     }
-    for (size_t i = 0; !code && i < t->slices; i++)
-        code = write_slice(s, &s->slice[t->slice + i], at, p, n, e);
+    int code = write_slices(s, t, at, p, n, e);
     if (code)
         return shard_failed(s, e);
     pthread_mutex_lock(&s->lock);
