@@ -73,8 +73,8 @@ static uint64_t cut_at(uint64_t total, int k, int ranks)
     return whole * (uint64_t)k + rest * (uint64_t)k / (uint64_t)ranks;
 }
 
-static void plan(struct share *s, const struct ckpt *c, const struct copy_source *source, int rank,
-                 int ranks)
+static void reshard_plan(struct share *s, const struct ckpt *c, const struct copy_source *source,
+                         int rank, int ranks)
 {
     for (size_t i = 0, n; i < ckpt_tensors(c); i += n) {
         uint64_t total = group_elements(c, i, &n), at = 0;
@@ -116,7 +116,7 @@ static int write_rank(const struct ckpt *c, const struct copy_source *source, in
     struct share s = {0};
     struct ckpt_shard_options o = {.rank = rank, .max_file_size = r->max_file_size};
     ckpt_shard_create(ckpt_writer_folder(w), &o, &s.shard);
-    plan(&s, c, source, rank, r->ranks);
+    reshard_plan(&s, c, source, rank, r->ranks);
     int code = write_share(&s, w, r, e);
     ckpt_shard_destroy(s.shard);
     free(s.step);

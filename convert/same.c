@@ -27,7 +27,7 @@ static int fingerprint_of(const struct ckpt *c, size_t i, struct fingerprint *re
     return t->has_fingerprint ? 0 : ckpt_fingerprint(c, i, ret, e);
 }
 
-static int compare(struct difference *d, size_t i, size_t k, struct err *e)
+static int same_compare(struct difference *d, size_t i, size_t k, struct err *e)
 {
     const struct ckpt_tensor *x = ckpt_tensor_at(d->a, i), *y = ckpt_tensor_at(d->b, k);
     struct fingerprint f, g;
@@ -69,7 +69,7 @@ int same_tensors(const struct ckpt *a, const struct ckpt *b, struct err *e)
         else if (o > 0)
             differ(&d, y, "is in the second one alone");
         else
-            code = compare(&d, i, k, e);
+            code = same_compare(&d, i, k, e);
         i += o <= 0;
         k += o >= 0;
     }

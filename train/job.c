@@ -397,7 +397,7 @@ static uint64_t data_bytes(const struct job *j)
 }
 
 /* Of a run's checkpoints the newest that is intact: each is judged while it is read. */
-static int load(struct job *j, bool optimizer, struct err *e)
+static int load_newest(struct job *j, bool optimizer, struct err *e)
 {
     struct err why;
     int code = state_load(&j->rank, j->ckpt, optimizer, &why);
@@ -453,7 +453,7 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
     code = rank_open(&j->rank, &c, e);
     if (code || !j->ckpt)
         return code;
-    return load(j, use == MODEL_TRAIN && (j->ckpt_is_own || !o->finetune), e);
+    return load_newest(j, use == MODEL_TRAIN && (j->ckpt_is_own || !o->finetune), e);
 }
 
 void job_close(struct job *j)

@@ -357,6 +357,9 @@ static int read_part(struct part_read *r, struct err *e)
     int code = 0;
     if (most > r->box.count[0])
         most = r->box.count[0];
+    if (r->box.count[1] == r->part->box.count[1])
+        st_soon(&r->c->file[r->part->file], r->part->entry, r->box.begin[0] - r->part->box.begin[0],
+                r->box.count[0]);
     r->rows = mem_new((size_t)most, row);
     for (int64_t at = r->box.begin[0]; !code && at < end; at += most)
         code = read_rows(r, at, end - at < most ? end - at : most, e);

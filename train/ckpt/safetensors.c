@@ -383,9 +383,19 @@ static int read_narrow(const struct st_file *s, uint64_t first, size_t row, size
     return code;
 }
 
+void st_soon(const struct st_file *s, const struct st_entry *t, int64_t row, int64_t rows)
+{
+    int64_t size[2];
+    if (!st_matrix(t, size) || t->bits % 8)
+        return;
+    uint64_t bytes = (uint64_t)size[1] * (uint64_t)(t->bits / 8);
+    posix_fadvise(s->fd, (off_t)(s->data_at + t->begin + (uint64_t)row * bytes),
+                  (off_t)((uint64_t)rows * bytes), POSIX_FADV_WILLNEED);
+}
+
 int st_read(const struct st_file *s, const struct st_entry *t, struct box_mem to, struct err *e)
 {
-    enum { RUN = 1 << 16 }; /* bytes of a row that are worth a call */
+    enum { RUN = 1 << 16, LARGE = 1 << 19 }; /* bytes of a row that are worth a call; bulk */
     int64_t size[2];
     bool fits = st_matrix(t, size);
     BUG_ON(!fits || t->dtype != (int)to.dtype || !box_inside(to.box, box_whole(2, size)),
@@ -397,8 +407,13 @@ int st_read(const struct st_file *s, const struct st_entry *t, struct box_mem to
     int code = 0;
     if (!box_count(to.box))
         return 0;
-    if (run == row && to_row == row)
-        return read_at(s, first, to.data, run * (size_t)to.box.count[0], e);
+    if (run == row && to_row == row) {
+        size_t n = run * (size_t)to.box.count[0];
+        code = read_at(s, first, to.data, n, e);
+        if (n >= LARGE) /* nobody reads it again soon */
+            posix_fadvise(s->fd, (off_t)first, (off_t)n, POSIX_FADV_DONTNEED);
+        return code;
+    }
     if (run < RUN)
         return read_narrow(s, first, row, run, &to, to_row, e);
     for (int64_t r = 0; !code && r < to.box.count[0]; r++)

@@ -68,6 +68,9 @@ const struct st_entry *st_find(const struct st_file *s, const char *name);
  */
 int st_read(const struct st_file *s, const struct st_entry *t, struct box_mem to, struct err *e);
 
+/* Rows that are going to be read soon: the disk may begin. */
+void st_soon(const struct st_file *s, const struct st_entry *t, int64_t row, int64_t rows);
+
 /* The rows and columns that an entry has by that rule; false: more than 2^63 - 1 elements. */
 bool st_matrix(const struct st_entry *t, int64_t ret[2]);
 

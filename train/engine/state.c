@@ -31,7 +31,7 @@ static struct box_mem state_place(const struct rank *r, int g, const struct para
 }
 
 /* Plans this rank's boxes; where they lie goes to mem, of as many as the rank has sources. */
-static void plan(const struct rank *r, struct ckpt_shard *shard, struct box_mem *mem)
+static void plan_shard(const struct rank *r, struct ckpt_shard *shard, struct box_mem *mem)
 {
     for (int g = 0; g < GROUPS; g++)
         for (int i = 0; i < r->params.n; i++)
@@ -59,7 +59,7 @@ int state_save(const struct rank *r, struct ckpt_writer *w, int threads, struct 
     struct buf fragment = {0};
     struct box_mem *mem = mem_new(count_sources(r) + 1, sizeof(*mem));
     ckpt_shard_create(ckpt_writer_folder(w), &(struct ckpt_shard_options){0}, &shard);
-    plan(r, shard, mem);
+    plan_shard(r, shard, mem);
     int code = ckpt_shard_begin(shard, e);
     if (!code)
         code = ckpt_shard_write_all(shard, mem, threads, e);
