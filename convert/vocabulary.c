@@ -55,6 +55,20 @@ int vocabulary_of_ckpt(const struct ckpt *c, struct tokenizer **ret, struct err 
     return code;
 }
 
+/* A piece of the model by its usual name, where the wrapper's id is another. */
+static int64_t own_id(const struct tokenizer *t, int64_t id, const char *name)
+{
+    int64_t own = tok_info(t)->type == TOK_SENTENCEPIECE ? tok_find(t, name) : -1;
+    return own >= 0 ? own : id;
+}
+
+struct hf_ids vocabulary_ids(const struct tokenizer *t)
+{
+    const struct tok_info *i = tok_info(t);
+    int64_t end = i->eod >= 0 ? i->eod : i->eos;
+    return (struct hf_ids){own_id(t, i->bos, "<s>"), end, own_id(t, i->pad, "<pad>")};
+}
+
 /* ---- files --------------------------------------------------------------------------------- */
 
 static int write_json(const struct tokenizer *t, const char *path, struct err *e)
@@ -92,13 +106,13 @@ static void put_token(struct buf *b, const struct tokenizer *t, const char *key,
 
 static void put_tokens(struct buf *b, const struct tokenizer *t)
 {
-    const struct tok_info *i = tok_info(t);
+    struct hf_ids ids = vocabulary_ids(t);
     buf_reset(b);
     buf_addc(b, '{');
-    put_token(b, t, "bos_token", i->bos);
-    put_token(b, t, "eos_token", i->eod >= 0 ? i->eod : i->eos);
-    put_token(b, t, "pad_token", i->pad);
-    put_token(b, t, "unk_token", i->unk);
+    put_token(b, t, "bos_token", ids.bos);
+    put_token(b, t, "eos_token", ids.eos);
+    put_token(b, t, "pad_token", ids.pad);
+    put_token(b, t, "unk_token", tok_info(t)->unk);
 }
 
 static int write_if_missing(const char *folder, const char *name, const struct buf *b,
@@ -185,8 +199,8 @@ static int try_text(struct trial *a, struct trial *b, const char *what, const st
 
 static void add_specials(const struct tokenizer *t, struct buf *b)
 {
-    const struct tok_info *i = tok_info(t);
-    const int64_t id[] = {i->bos, i->eos, i->pad, i->unk, i->eod};
+    struct hf_ids ids = vocabulary_ids(t);
+    const int64_t id[] = {ids.bos, ids.eos, ids.pad}; /* text never becomes unk */
     for (size_t k = 0; k < sizeof(id) / sizeof(id[0]); k++) {
         size_t n = 0;
         const char *p = id[k] >= 0 ? tok_piece(t, id[k], &n) : NULL;

@@ -8,6 +8,7 @@
 #include "base/core/err.h"
 #include "tok/tokenizer/tokenizer.h"
 #include "train/ckpt/ckpt.h"
+#include "train/hf/hf_write.h"
 
 /* Of a folder of Hugging Face; *ret NULL without an error where there is none that can be opened,
  * and the reason is logged. */
@@ -15,6 +16,10 @@ void vocabulary_of_folder(const char *folder, struct tokenizer **ret);
 
 /* The copy in a checkpoint; *ret NULL: it has none. */
 int vocabulary_of_ckpt(const struct ckpt *c, struct tokenizer **ret, struct err *e);
+
+/* The ids that a configuration names, -1: none. A SentencePiece model's own pieces come before what
+ * Megatron's wrapper adds behind them, which no file of the tokenizer has. */
+struct hf_ids vocabulary_ids(const struct tokenizer *t);
 
 /*
  * Completes the tokenizer of an exported folder: tokenizer.json made of a tokenizer that has none,

@@ -289,14 +289,13 @@ static int export_opened(struct ckpt *c, const char *dst, const struct cli *v, s
     int code = vocabulary_of_ckpt(c, &x.tokenizer, e);
     if (code)
         return code;
-    const struct tok_info *t = x.tokenizer ? tok_info(x.tokenizer) : NULL;
     struct hf_export_options o = {.like = v->like,
                                   .shard_size = (uint64_t)v->shard_size,
                                   .dtype = dtypes[v->dtype],
                                   .overwrite = v->overwrite,
                                   .ids = {-1, ckpt_meta(c)->eod, -1}};
-    if (t)
-        o.ids = (struct hf_ids){t->bos, t->eod >= 0 ? t->eod : t->eos, t->pad};
+    if (x.tokenizer)
+        o.ids = vocabulary_ids(x.tokenizer);
     code = hf_export_plan(&plan, c, &o, e);
     if (!code) {
         code = v->dry_run ? export_plan(&plan, dst, e) : export_run(&plan, dst, &o, v, &x, e);

@@ -123,7 +123,12 @@ static int open_copy(struct job *j, struct err *e)
     const struct ckpt_meta *m = ckpt_meta(j->ckpt);
     if (m->tokenizer_type && !strcmp(m->tokenizer_type, tok_type_name(TOK_NULL)))
         return open_as(j, m->tokenizer_type, NULL, m->vocab_size, e);
-    for (size_t i = 0; m->tokenizer_type && i < sizeof(copies) / sizeof(copies[0]); i++) {
+    /* an imported model may have several files of one tokenizer: the one that counts */
+    char *json = path_join(ckpt_path(j->ckpt), copies[2]);
+    bool hf = m->tokenizer_type && !strcmp(m->tokenizer_type, "HuggingFaceTokenizer") &&
+              file_exists(json);
+    free(json);
+    for (size_t i = hf ? 2 : 0; m->tokenizer_type && i < sizeof(copies) / sizeof(copies[0]); i++) {
         char *path = path_join(ckpt_path(j->ckpt), copies[i]);
         int code = file_exists(path) ? open_as(j, m->tokenizer_type, path, 0, e) : 0;
         free(path);
@@ -290,9 +295,17 @@ static int without_vocabulary(const struct job *j, struct err *e)
 
 int job_spec(struct job *j, bool from_checkpoint, struct err *e)
 {
-    if (from_checkpoint)
-        return spec_from_manifest(ckpt_model(j->ckpt), ckpt_must_know(j->ckpt), ckpt_path(j->ckpt),
-                                  &j->spec, e);
+    const char *path = j->ckpt ? ckpt_path(j->ckpt) : NULL;
+    if (from_checkpoint) {
+        int failed =
+            spec_from_manifest(ckpt_model(j->ckpt), ckpt_must_know(j->ckpt), path, &j->spec, e);
+        return failed ? failed : spec_can_run(&j->spec, path, e);
+    }
+    if (j->ckpt && !spec_flags_shaped(&j->o->model)) {
+        int failed =
+            spec_from_manifest(ckpt_model(j->ckpt), ckpt_must_know(j->ckpt), path, &j->spec, e);
+        return failed ? failed : spec_from_model(&j->o->model, path, j->vocab, 1, &j->spec, e);
+    }
     int code = j->vocab < 1 && j->data_prefix ? without_vocabulary(j, e) : 0;
     if (!code)
         code = spec_from_flags(&j->o->model, j->vocab, 1, &j->spec, e);
@@ -396,10 +409,23 @@ static uint64_t data_bytes(const struct job *j)
     return sum;
 }
 
+/* A model of another program that was imported, and never trained since. */
+static bool weights_alone(const struct ckpt *c)
+{
+    bool alone = ckpt_meta(c)->iteration == 0;
+    for (size_t i = 0; alone && i < ckpt_tensors(c); i++)
+        alone = !strcmp(ckpt_tensor_at(c, i)->group, CKPT_PARAM);
+    return alone;
+}
+
 /* Of a run's checkpoints the newest that is intact: each is judged while it is read. */
 static int load_newest(struct job *j, bool optimizer, struct err *e)
 {
     struct err why;
+    if (optimizer && weights_alone(j->ckpt)) {
+        log_info("%s has weights alone: the optimizer starts afresh", ckpt_path(j->ckpt));
+        optimizer = false;
+    }
     int code = state_load(&j->rank, j->ckpt, optimizer, &why);
     while (code == ERR_INTEGRITY && j->ckpt_among) {
         code = start_earlier(j, &why, e);
@@ -467,5 +493,7 @@ void job_close(struct job *j)
     if (j->has_manifest)
         manifest_close(&j->manifest);
     tok_close(j->tokenizer);
+    for (size_t i = 0; i < sizeof(j->kept) / sizeof(j->kept[0]); i++)
+        buf_finish(&j->kept[i]);
     start_unlock(j);
 }

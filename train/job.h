@@ -39,6 +39,7 @@ struct job {
     bool ckpt_is_chosen;        /* and by its step, perhaps an older one */
     const char *ckpt_among;     /* the folder whose newest one it is; NULL: it was named */
     struct save_lock lock;
+    struct buf kept[2]; /* files that checkpoints have of a model of Hugging Face */
     struct spec spec;
     int64_t vocab; /* true size, of tokenizer or data */
     int64_t micros, global_batch, seq_length, iterations;

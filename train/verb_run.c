@@ -53,6 +53,27 @@ static int put_tokenizer(struct ckpt_writer *w, const struct tok_info *t, struct
     return code;
 }
 
+/* Files of a model of Hugging Face that go along from checkpoint to checkpoint. */
+enum { KEPT = 2 };
+static const char *const kept[KEPT] = {"config.json", "generation_config.json"};
+_Static_assert(KEPT == sizeof(((struct job *)0)->kept) / sizeof(struct buf), "one buffer each");
+
+/* Of --hf-config, else of the checkpoint to start from; now, for that may be removed later. */
+static int read_kept(struct job *j, struct err *e)
+{
+    enum { SMALL_MAX = 16 << 20 };
+    char *config = spec_flags_config(&j->o->model);
+    int code = config ? file_read(config, SMALL_MAX, &j->kept[0], e) : 0;
+    for (size_t i = 0; !code && !config && j->ckpt && i < KEPT; i++) {
+        char *path = path_join(ckpt_path(j->ckpt), kept[i]);
+        if (file_exists(path))
+            code = file_read(path, SMALL_MAX, &j->kept[i], e);
+        free(path);
+    }
+    free(config);
+    return code;
+}
+
 static int put_files(struct job *j, struct ckpt_writer *w, struct err *e)
 {
     const struct tok_info *t = j->tokenizer ? tok_info(j->tokenizer) : NULL;
@@ -66,8 +87,9 @@ static int put_files(struct job *j, struct ckpt_writer *w, struct err *e)
     free(text);
     if (!code && t && t->path)
         code = put_tokenizer(w, t, e);
-    if (!code && j->o->model.hf_config)
-        code = ckpt_put_file(w, "config.json", j->o->model.hf_config, e);
+    for (size_t i = 0; !code && i < KEPT; i++)
+        if (j->kept[i].len)
+            code = ckpt_put_bytes(w, kept[i], j->kept[i].data, j->kept[i].len, e);
     return code;
 }
 
@@ -362,6 +384,8 @@ static int prepare(struct job *j, struct err *e)
         code = job_open_tokenizer(j, e);
     if (!code)
         code = job_spec(j, false, e);
+    if (!code)
+        code = read_kept(j, e);
     if (!code)
         code = job_open_rank(j, MODEL_TRAIN, e);
     if (!code && j->ckpt && (j->ckpt_is_own || !j->o->finetune))

@@ -208,6 +208,12 @@ def write_runs(root, call):
     call("train", "run", "-q", "--num-layers", "1", "--hidden-size", "32", "--num-attention-heads", "2", "--seq-length", "32",
          "--max-position-embeddings", "32", "--lr", "1e-3", "--data-path", "book_text_document", "--split", "95,5,0",
          "--train-iters", "100", "--save", "run")
+    # a Hugging Face model, and the checkpoint that it is imported as
+    call("train", "run", "-q", "--preset", "llama-1m", "--lr", "1e-3", "--micro-batch-size", "2", "--data-path", "book_text_document",
+         "--split", "100,0,0", "--seq-length", "32", "--train-iters", "1", "--save", "small")
+    call("convert", "export", "-q", "small", "Llama-3.2-1B")
+    shutil.rmtree(f"{root}/small")
+    call("convert", "import", "-q", "Llama-3.2-1B", "llama")
 
 
 # ---- running them ----------------------------------------------------------------------------------------------------
@@ -221,6 +227,8 @@ def outputs(command):
                 yield value
         if parts[:2] and parts[0].endswith("tok") and parts[1:2] == ["convert"]:
             yield parts[3]
+        if parts[:2] and parts[0].endswith("convert") and parts[1] in ("import", "export"):
+            yield parts[-1]
 
 
 def prepare(root, folder, command):

@@ -67,6 +67,19 @@ static int options_refuse(const char *name, double flag, const char *path, doubl
     return err_hint(e, "the file decides the model's shape: leave the option or --hf-config out");
 }
 
+char *spec_flags_config(const struct spec_flags *f)
+{
+    if (!f->hf_config)
+        return NULL;
+    return file_is_dir(f->hf_config) ? path_join(f->hf_config, "config.json")
+                                     : mem_strdup(f->hf_config);
+}
+
+bool spec_flags_shaped(const struct spec_flags *f)
+{
+    return f->hf_config || f->layers || f->hidden || f->heads || f->max_positions;
+}
+
 /* ---- beside a config.json ------------------------------------------------------------------ */
 
 /* An option of the model's shape: its value, and the one that the file asks for. */
@@ -118,35 +131,30 @@ static void shape_values(const struct spec_flags *f, const struct spec *s,
     memcpy(ret, all, sizeof(all));
 }
 
-/* Every option of the shape that somebody named must have the file's value. */
-static int check_agreement(const struct spec_flags *f, const struct spec *s, struct err *e)
+/* Every option of the shape that somebody named must have the value of the model from `name`. */
+static int check_agreement(const struct spec_flags *f, const struct spec *s, const char *name,
+                           struct err *e)
 {
     struct shape_value v[SHAPE_VALUES];
     shape_values(f, s, v);
     for (int i = 0; i < SHAPE_VALUES; i++)
         if (is_given(f, v[i].name) && v[i].flag != v[i].file)
-            return options_refuse(v[i].name, v[i].flag, f->hf_config, v[i].file, e);
+            return options_refuse(v[i].name, v[i].flag, name, v[i].file, e);
     return 0;
 }
 
-static int from_file(const struct spec_flags *f, int64_t vocab, struct spec *s, struct err *e)
+/* A model that is known: what may be named beside it, and the vocabulary. */
+static int beside_model(const struct spec_flags *f, const char *name, int64_t vocab, struct spec *s,
+                        struct err *e)
 {
-    struct hf_ignore ignore = {f->ignored_keys.item, f->ignored_keys.n, false};
-    struct hf_model m;
-    char *path = file_is_dir(f->hf_config) ? path_join(f->hf_config, "config.json")
-                                           : mem_strdup(f->hf_config);
-    int code = hf_config_open(path, &ignore, &m, e);
+    int code = spec_can_run(s, name, e);
     if (!code)
-        code = spec_can_run(&m.spec, path, e);
-    free(path);
-    *s = m.spec;
-    if (!code)
-        code = check_agreement(f, s, e);
+        code = check_agreement(f, s, name, e);
     if (code)
         return code;
     if (vocab > s->vocab)
         return err_set(e, ERR_USAGE, "the tokenizer has %lld ids, but the model of %s only %lld",
-                       (long long)vocab, f->hf_config, (long long)s->vocab);
+                       (long long)vocab, name, (long long)s->vocab);
     if (is_given(f, NAME(init_std)))
         s->init_std = f->init_std;
     if (is_given(f, NAME(attention_dropout)))
@@ -154,6 +162,19 @@ static int from_file(const struct spec_flags *f, int64_t vocab, struct spec *s, 
     if (is_given(f, NAME(hidden_dropout)))
         s->hidden_dropout = f->hidden_dropout;
     return 0;
+}
+
+static int from_file(const struct spec_flags *f, int64_t vocab, struct spec *s, struct err *e)
+{
+    struct hf_ignore ignore = {f->ignored_keys.item, f->ignored_keys.n, false};
+    struct hf_model m;
+    char *path = spec_flags_config(f);
+    int code = hf_config_open(path, &ignore, &m, e);
+    *s = m.spec;
+    if (!code)
+        code = beside_model(f, path, vocab, s, e);
+    free(path);
+    return code;
 }
 
 static int fill_one(struct opts *o, const char *name, double v, const char *where, struct err *e)
@@ -283,4 +304,14 @@ int spec_from_flags(const struct spec_flags *f, int64_t vocab, int tp, struct sp
     if (!code)
         *ret = s;
     return code;
+}
+
+int spec_from_model(const struct spec_flags *f, const char *name, int64_t vocab, int tp,
+                    struct spec *s, struct err *e)
+{
+    int code = beside_model(f, name, vocab, s, e);
+    if (code)
+        return code;
+    s->padded_vocab = spec_pad_vocab(s->vocab, f->vocab_divisor, tp);
+    return spec_check(s, e);
 }

@@ -176,6 +176,20 @@ int spec_flags_fill(const struct spec_flags *f, struct opts *o, struct err *e);
 int spec_from_flags(const struct spec_flags *f, int64_t vocab, int tp, struct spec *ret,
                     struct err *e);
 
+/*
+ * The same for a model that is known already, that of a checkpoint, say: *s with the options that
+ * may differ from it and its padding. ERR_USAGE for an option of the shape that has another value,
+ * for a vocabulary that is too large and for a model that train cannot run.
+ */
+int spec_from_model(const struct spec_flags *f, const char *name, int64_t vocab, int tp,
+                    struct spec *s, struct err *e);
+
+/* Whether the options describe a model at all: its sizes, or --hf-config. */
+bool spec_flags_shaped(const struct spec_flags *f);
+
+/* The config.json that --hf-config names, in fresh memory; NULL without the option. */
+char *spec_flags_config(const struct spec_flags *f);
+
 /* Shapes by name, as values of these options; ended by a NULL name. */
 extern const struct opt_preset spec_presets[];
 
