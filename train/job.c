@@ -138,6 +138,20 @@ static int open_copy(struct job *j, struct err *e)
     return 0;
 }
 
+/* That of a model of Hugging Face. */
+static int open_beside(struct job *j, struct err *e)
+{
+    static const char *const file[] = {"tokenizer.json", "tokenizer.model", "vocab.json"};
+    struct tok_options t = {.path = j->hf->path};
+    bool some = false;
+    for (size_t i = 0; i < sizeof(file) / sizeof(file[0]); i++) {
+        char *path = path_join(j->hf->path, file[i]);
+        some |= file_exists(path);
+        free(path);
+    }
+    return some ? tok_open(&t, &j->tokenizer, e) : 0;
+}
+
 /* A tokenizer by whom it was given: file and digest may be unknown (NULL). */
 struct known {
     const char *who, *file, *digest;
@@ -245,6 +259,8 @@ int job_open_tokenizer(struct job *j, struct err *e)
         code = open_as(j, j->manifest.tokenizer_type, from, 0, e);
     if (!code && !j->tokenizer && j->ckpt)
         code = open_copy(j, e);
+    if (!code && !j->tokenizer && j->hf)
+        code = open_beside(j, e);
     if (code)
         return code;
     struct use u = {.j = j};
@@ -293,18 +309,26 @@ static int without_vocabulary(const struct job *j, struct err *e)
                        "--tokenizer-type NullTokenizer --vocab-size N for ids alone");
 }
 
+/* The model of what --load names. */
+static int loaded_spec(struct job *j, struct err *e)
+{
+    if (j->ckpt)
+        return spec_from_manifest(ckpt_model(j->ckpt), ckpt_must_know(j->ckpt), ckpt_path(j->ckpt),
+                                  &j->spec, e);
+    j->spec = j->hf->model.spec;
+    return 0;
+}
+
 int job_spec(struct job *j, bool from_checkpoint, struct err *e)
 {
-    const char *path = j->ckpt ? ckpt_path(j->ckpt) : NULL;
-    if (from_checkpoint) {
-        int failed =
-            spec_from_manifest(ckpt_model(j->ckpt), ckpt_must_know(j->ckpt), path, &j->spec, e);
-        return failed ? failed : spec_can_run(&j->spec, path, e);
-    }
-    if (j->ckpt && !spec_flags_shaped(&j->o->model)) {
-        int failed =
-            spec_from_manifest(ckpt_model(j->ckpt), ckpt_must_know(j->ckpt), path, &j->spec, e);
-        return failed ? failed : spec_from_model(&j->o->model, path, j->vocab, 1, &j->spec, e);
+    const char *path = j->ckpt ? ckpt_path(j->ckpt) : j->hf ? j->hf->path : NULL;
+    bool shaped = !from_checkpoint && spec_flags_shaped(&j->o->model);
+    if (path && (j->hf || !shaped)) {
+        int failed = loaded_spec(j, e);
+        if (failed)
+            return failed;
+        return from_checkpoint ? spec_can_run(&j->spec, path, e)
+                               : spec_from_model(&j->o->model, path, j->vocab, 1, &j->spec, e);
     }
     int code = j->vocab < 1 && j->data_prefix ? without_vocabulary(j, e) : 0;
     if (!code)
@@ -409,6 +433,12 @@ static uint64_t data_bytes(const struct job *j)
     return sum;
 }
 
+static int read_foreign(const void *from, const char *name, int rank, const int64_t *size,
+                        struct box_mem to, struct err *e)
+{
+    return hf_folder_read(from, name, rank, size, to, e);
+}
+
 /* A model of another program that was imported, and never trained since. */
 static bool weights_alone(const struct ckpt *c)
 {
@@ -477,6 +507,8 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
                  (long long)o->threads, pool_cpus());
     j->rank_open = true;
     code = rank_open(&j->rank, &c, e);
+    if (!code && j->hf)
+        code = state_load_weights(&j->rank, read_foreign, j->hf, e);
     if (code || !j->ckpt)
         return code;
     return load_newest(j, use == MODEL_TRAIN && (j->ckpt_is_own || !o->finetune), e);
@@ -490,6 +522,7 @@ void job_close(struct job *j)
     if (j->rank_open)
         rank_close(&j->rank);
     ckpt_close(j->ckpt);
+    hf_folder_close(j->hf);
     if (j->has_manifest)
         manifest_close(&j->manifest);
     tok_close(j->tokenizer);

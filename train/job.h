@@ -15,6 +15,7 @@
 #include "tok/tokenizer/tokenizer.h"
 #include "train/ckpt/ckpt.h"
 #include "train/engine/rank.h"
+#include "train/hf/hf_folder.h"
 #include "train/options.h"
 
 /* The lock of --save (start.h). */
@@ -34,7 +35,8 @@ struct job {
     struct manifest manifest;
     bool has_manifest;
     char data_digest[SHA_TEXT]; /* SHA-256 of the manifest, or of all of them; "" without */
-    struct ckpt *ckpt;          /* NULL: from nothing */
+    struct ckpt *ckpt;          /* NULL: from nothing, or from `hf` */
+    struct hf_folder *hf;       /* --load is a model of Hugging Face; NULL: it is not */
     bool ckpt_is_own;           /* found in --save: the run resumes */
     bool ckpt_is_chosen;        /* and by its step, perhaps an older one */
     const char *ckpt_among;     /* the folder whose newest one it is; NULL: it was named */

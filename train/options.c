@@ -129,7 +129,9 @@ static const struct opt rows[] = {
             .help = "do not warn that without --save the model is not kept"),
     OPT_ROW(.name = "load", .type = OPT_TEXT, AT(load), .meta = "DIR", .group = "checkpoints",
             .verbs = RUN | EVAL | GENERATE | PLAN, .basic = true, .idle = PLAN,
-            .help = "folder of checkpoints to start from"),
+            .brief = "folder of checkpoints to start from",
+            .help = "folder of checkpoints to start from, one checkpoint of it, or a Hugging Face "
+                    "model (config.json and safetensors: its weights)"),
     OPT_ROW(.name = "ckpt-step", .type = OPT_INT, AT(ckpt_step), .unset = "the newest", .max = 1e12,
             .meta = "N", .group = "checkpoints", .verbs = RUN | EVAL | GENERATE | PLAN,
             .alias = "iteration", .idle = PLAN, .brief = "step of the checkpoint to load",

@@ -91,17 +91,10 @@ static bool start_holds(const char *dir, const char *name)
     return found;
 }
 
-static bool start_ends_in(const char *s, const char *end)
-{
-    size_t n = strlen(s), k = strlen(end);
-    return n >= k && !strcmp(s + n - k, end);
-}
-
 /* What lies in a folder without checkpoints. */
 struct content {
     struct buf names; /* the first of them */
     size_t n;
-    bool weights; /* of other programs */
 };
 
 /* Files of a run that has not saved yet are no content. */
@@ -119,8 +112,6 @@ static int look_into(const char *dir, struct content *ret, struct err *e)
             ours |= !strcmp(en->d_name, own[i]);
         if (ours)
             continue;
-        ret->weights |= start_ends_in(en->d_name, ".safetensors") ||
-                        !strncmp(en->d_name, "pytorch_model", strlen("pytorch_model"));
         if (ret->n++ < 4)
             buf_addf(&ret->names, "%s%s", ret->n > 1 ? ", " : "", en->d_name);
     }
@@ -144,12 +135,7 @@ static int without_checkpoints(const char *load, bool *ret_empty, struct err *e)
         return err_hint(e, "%s", by_load);
     }
     int code = look_into(load, &c, e);
-    if (!code && c.weights && start_holds(load, "config.json")) {
-        err_set(e, ERR_DATA,
-                "%s is a Hugging Face model (config.json and weights), which train cannot read",
-                load);
-        code = err_hint(e, "--load takes checkpoints of train run alone");
-    } else if (!code && c.n) {
+    if (!code && c.n) {
         err_set(e, ERR_DATA, "%s holds no checkpoint (iter_0000100), but other files: %s%s", load,
                 buf_str(&c.names), c.n > 4 ? ", ..." : "");
         code = err_hint(e, "%s", by_load);
@@ -351,6 +337,21 @@ static int nothing_to_load(const struct train_options *o, bool own, struct err *
     return err_hint(e, "%s", by_load);
 }
 
+/* --load is a model of Hugging Face: its weights, and nothing else of a run. */
+static int open_foreign(struct job *j, struct err *e)
+{
+    const struct opt_list *keys = &j->o->model.ignored_keys;
+    const struct hf_ignore ignore = {keys->item, keys->n, false};
+    if (j->o->ckpt_step)
+        return err_set(e, ERR_USAGE,
+                       "--ckpt-step %lld: %s is a model of Hugging Face, without steps",
+                       (long long)j->o->ckpt_step, j->o->load);
+    int code = hf_folder_open(j->o->load, &ignore, &j->hf, e);
+    if (!code)
+        log_info("weights of %s", j->hf->path);
+    return code;
+}
+
 int start_find(struct job *j, bool required, struct err *e)
 {
     const struct train_options *o = j->o;
@@ -366,6 +367,8 @@ int start_find(struct job *j, bool required, struct err *e)
                        (long long)o->ckpt_step);
     if (!o->load)
         return 0;
+    if (!has_checkpoints(o->load) && hf_folder_is(o->load))
+        return open_foreign(j, e);
     int code = open_load(j, o->load, o->ckpt_step, &j->ckpt, e);
     if (code)
         return code;

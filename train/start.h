@@ -6,8 +6,9 @@
  * Where a run starts: the lock of its --save, and the checkpoint that --save, --load and
  * --ckpt-step name.
  *
- * --load takes the folder of a run or one checkpoint of it (RUN/iter_0000100); --ckpt-step chooses
- * one by its step. A checkpoint in --save wins over another --load: the run resumes. Resuming an
+ * --load takes the folder of a run, one checkpoint of it (RUN/iter_0000100), or a folder of Hugging
+ * Face with config.json and safetensors (weights alone); --ckpt-step chooses a checkpoint by its
+ * step. A checkpoint in --save wins over another --load: the run resumes. Resuming an
  * older checkpoint of --save itself moves the later ones and a copy of the metrics to
  * SAVE/replaced_after_0000100, so that the newest checkpoint is always the one to resume from.
  */
@@ -21,7 +22,8 @@ int start_lock(struct job *j, struct err *e);
 void start_unlock(struct job *j);
 
 /*
- * Opens the checkpoint to start from into j->ckpt; NULL if there is none and the verb is run.
+ * Opens the checkpoint to start from into j->ckpt, or the model of Hugging Face into j->hf; both
+ * NULL if there is none and the verb is run.
  * `required`: eval and generate, which have no --save. ERR_IO: the folder is missing, is empty or
  * lacks that step; ERR_DATA: it holds something else.
  */

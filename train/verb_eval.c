@@ -68,6 +68,8 @@ static int open_share(struct job *j, struct share *s, struct err *e)
     struct earlier_run was;
     if (!j->o->eval_iters)
         return err_set(e, ERR_USAGE, "--eval-iters 0 evaluates nothing");
+    if (!j->ckpt) /* a model of Hugging Face, which no run evaluated */
+        return open_once(j, s, e);
     int code = earlier_evaluated(j->opts, j->ckpt, j->data_digest, &was, e);
     if (code)
         return code;
@@ -86,7 +88,7 @@ static void answer(const struct job *j, const struct share *s, double loss)
 static int prepare(struct job *j, struct err *e)
 {
     int code = start_find(j, true, e);
-    if (!code)
+    if (!code && j->ckpt)
         code = earlier_adopt(j->opts, j->ckpt, e);
     if (!code)
         code = job_open_manifest(j, e);

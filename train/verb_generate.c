@@ -174,7 +174,7 @@ int verb_generate(struct opts *opts, struct err *e)
     if (!code)
         code = job_open_tokenizer(&j, e);
     if (!code && !j.tokenizer) {
-        err_set(e, ERR_USAGE, "%s holds no tokenizer", ckpt_path(j.ckpt));
+        err_set(e, ERR_USAGE, "%s holds no tokenizer", j.o->load);
         code = err_hint(e, "name the one that the data was made with by --tokenizer");
     }
     if (!code)

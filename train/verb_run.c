@@ -64,8 +64,9 @@ static int read_kept(struct job *j, struct err *e)
     enum { SMALL_MAX = 16 << 20 };
     char *config = spec_flags_config(&j->o->model);
     int code = config ? file_read(config, SMALL_MAX, &j->kept[0], e) : 0;
-    for (size_t i = 0; !code && !config && j->ckpt && i < KEPT; i++) {
-        char *path = path_join(ckpt_path(j->ckpt), kept[i]);
+    const char *from = j->ckpt ? ckpt_path(j->ckpt) : j->hf ? j->hf->path : NULL;
+    for (size_t i = 0; !code && !config && from && i < KEPT; i++) {
+        char *path = path_join(from, kept[i]);
         if (file_exists(path))
             code = file_read(path, SMALL_MAX, &j->kept[i], e);
         free(path);

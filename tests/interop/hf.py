@@ -162,6 +162,8 @@ def gpt_of_ours(d):
             break
     theirs = tokenizer.decode(ids[0], skip_special_tokens=True)
     assert ours.strip() == theirs.strip() or ours.strip() == theirs[len(prompt):].strip(), (ours, theirs)
+    same = run("generate", "-q", "--load", at("out"), "--prompt", prompt, "--max-new-tokens", "30", "--temperature", "0", program=TRAIN).stdout
+    assert same == ours, (same, ours)
     run("import", "-q", at("out"), at("again"))
     run("build", "-q", "--input", at("s.jsonl"), "--tokenizer", at("out/tokenizer.json"), "--output-prefix", at("t"), "--append-eod",
         program=PREP)
@@ -169,6 +171,8 @@ def gpt_of_ours(d):
     learn = ("--data-path", at("t_text_document")) + learn[2:]
     again = losses(run("run", *learn, "--train-iters", "10", "--load", at("again"), "--save", at("more"), program=TRAIN).stdout)
     assert again[0] < first[0] - 1 and abs(again[0] - first[-1]) < 0.8, (first, again)
+    direct = losses(run("run", *learn, "--train-iters", "10", "--load", at("out"), "--save", at("direct"), program=TRAIN).stdout)
+    assert direct == again, (direct, again)
     run("export", "-q", at("more"), at("out2"))
     with open(at("out2/config.json"), encoding="utf-8") as f:
         assert json.load(f) == config

@@ -136,6 +136,18 @@ int state_load(struct rank *r, struct ckpt *c, bool optimizer, struct err *e)
     return 0;
 }
 
+int state_load_weights(struct rank *r, state_read *read, const void *from, struct err *e)
+{
+    int code = 0;
+    for (int i = 0; i < r->params.n; i++)
+        for (int k = 0; !code && k < r->params.at[i].sources; k++) {
+            const struct param *p = &r->params.at[i];
+            const struct param_source *s = &p->source[k];
+            code = read(from, s->name, s->rank, s->size, state_place(r, 0, p, s), e);
+        }
+    return code;
+}
+
 int state_same_model(const struct ckpt *c, const struct spec *ours, struct err *e)
 {
     struct spec theirs;

@@ -29,6 +29,14 @@ void state_pairs(const struct rank *r, struct state_pairs *ret);
  * use then, and may load another checkpoint. */
 int state_load(struct rank *r, struct ckpt *c, bool optimizer, struct err *e);
 
+/*
+ * The weights from anywhere else: `read` fills the box of each global tensor that this rank holds,
+ * in the type of to.dtype. The rank starts at 0.
+ */
+typedef int state_read(const void *from, const char *name, int rank, const int64_t *size,
+                       struct box_mem to, struct err *e);
+int state_load_weights(struct rank *r, state_read *read, const void *from, struct err *e);
+
 /* ERR_USAGE names the values in which the checkpoint's model differs from `ours` (spec_differ), the
  * checkpoint's first. */
 int state_same_model(const struct ckpt *c, const struct spec *ours, struct err *e);
