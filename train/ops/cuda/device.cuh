@@ -3,13 +3,14 @@
 #define TRAIN_OPS_CUDA_DEVICE_CUH
 
 /*
- * What the kernels share: rows of matrices, vectors of 4 floats where everything is aligned for
+ * What the kernels share: rows of matrices, vectors of 16 bytes where everything is aligned for
  * them, sums over warps and blocks in a fixed order, dropout masks.
  */
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
 extern "C" {
@@ -17,19 +18,34 @@ extern "C" {
 #include "train/tensor/cuda/dev_cuda.h"
 }
 
-/* A matrix of floats; p is NULL for none. */
-struct mat {
-    float *p;
+/* A matrix of floats, or of BF16 numbers; p is NULL for none. */
+template <class T> struct mat_in {
+    T *p;
     int64_t stride;
-    __device__ float *row(int64_t i) const
+    __device__ T *row(int64_t i) const
     {
         return p + i * stride;
     }
 };
 
+typedef mat_in<float> mat;
+
+template <class T> static inline mat_in<T> mat_in_of(tensor t)
+{
+    return {(T *)t.data, t.rank > 1 ? t.stride : 0};
+}
+
 static inline mat mat_of(tensor t)
 {
-    return {(float *)t.data, t.rank > 1 ? t.stride : 0};
+    return mat_in_of<float>(t);
+}
+
+typedef __nv_bfloat16 bf16;
+
+/* Numbers of type T in 16 bytes. */
+template <class T> static __host__ __device__ constexpr int wide_of()
+{
+    return 16 / (int)sizeof(T);
 }
 
 static inline const int32_t *ints_of(tensor t)
@@ -42,10 +58,11 @@ static inline cudaStream_t stream_of(ops *o)
     return (cudaStream_t)dev_cuda_stream(o->dev, STREAM_COMPUTE);
 }
 
-/* Rows of this tensor may be read 4 floats at a time. */
+/* Rows of this tensor may be read 16 bytes at a time. */
 static inline bool aligned(tensor t)
 {
-    return tensor_none(t) || ((uintptr_t)t.data % 16 == 0 && (t.rank < 2 || t.stride % 4 == 0));
+    return tensor_none(t) || ((uintptr_t)t.data % 16 == 0 &&
+                              (t.rank < 2 || t.stride * dtype_size(t.dtype) % 16 == 0));
 }
 
 /* Threads of a block that has `items` things to do: whole warps, at most `most`. */
@@ -60,22 +77,85 @@ static inline int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
+/* VEC numbers, with 16 bytes of them at a time where VEC is more than 1. */
 template <int VEC> static __device__ void load(float (&v)[VEC], const float *p)
 {
-    if constexpr (VEC == 4) {
-        float4 x = *(const float4 *)p;
-        v[0] = x.x, v[1] = x.y, v[2] = x.z, v[3] = x.w;
-    } else {
+    if constexpr (VEC == 1) {
         v[0] = *p;
+    } else {
+#pragma unroll
+        for (int k = 0; k < VEC; k += 4) {
+            float4 x = *(const float4 *)(p + k);
+            v[k] = x.x, v[k + 1] = x.y, v[k + 2] = x.z, v[k + 3] = x.w;
+        }
     }
 }
 
 template <int VEC> static __device__ void store(float *p, const float (&v)[VEC])
 {
-    if constexpr (VEC == 4)
-        *(float4 *)p = make_float4(v[0], v[1], v[2], v[3]);
-    else
+    if constexpr (VEC == 1) {
         *p = v[0];
+    } else {
+#pragma unroll
+        for (int k = 0; k < VEC; k += 4)
+            *(float4 *)(p + k) = make_float4(v[k], v[k + 1], v[k + 2], v[k + 3]);
+    }
+}
+
+static __device__ inline void widen_two(float &a, float &b, uint32_t two)
+{
+    a = __uint_as_float(two << 16);
+    b = __uint_as_float(two & 0xffff0000u);
+}
+
+static __device__ inline uint32_t narrow_two(float a, float b)
+{
+    __nv_bfloat162 x = __floats2bfloat162_rn(a, b);
+    return *(uint32_t *)&x;
+}
+
+template <int VEC> static __device__ void load(float (&v)[VEC], const bf16 *p)
+{
+    if constexpr (VEC == 1) {
+        v[0] = __bfloat162float(*p);
+    } else {
+        uint4 x = *(const uint4 *)p;
+        widen_two(v[0], v[1], x.x);
+        widen_two(v[2], v[3], x.y);
+        widen_two(v[4], v[5], x.z);
+        widen_two(v[6], v[7], x.w);
+    }
+}
+
+template <int VEC> static __device__ void store(bf16 *p, const float (&v)[VEC])
+{
+    if constexpr (VEC == 1)
+        *p = __float2bfloat16(v[0]);
+    else
+        *(uint4 *)p = make_uint4(narrow_two(v[0], v[1]), narrow_two(v[2], v[3]),
+                                 narrow_two(v[4], v[5]), narrow_two(v[6], v[7]));
+}
+
+/* And v becomes what was stored. */
+template <int VEC> static __device__ void store_rounding(float *p, float (&v)[VEC])
+{
+    store(p, v);
+}
+
+template <int VEC> static __device__ void store_rounding(bf16 *p, float (&v)[VEC])
+{
+    if constexpr (VEC == 1) {
+        *p = __float2bfloat16(v[0]);
+        v[0] = __bfloat162float(*p);
+    } else {
+        uint4 x = make_uint4(narrow_two(v[0], v[1]), narrow_two(v[2], v[3]), narrow_two(v[4], v[5]),
+                             narrow_two(v[6], v[7]));
+        *(uint4 *)p = x;
+        widen_two(v[0], v[1], x.x);
+        widen_two(v[2], v[3], x.y);
+        widen_two(v[4], v[5], x.z);
+        widen_two(v[6], v[7], x.w);
+    }
 }
 
 static __device__ inline float warp_sum(float v)
@@ -163,12 +243,15 @@ static __device__ void drop_apply(float (&v)[VEC], drop_mask d, int64_t row, int
     uint64_t e = (d.row0 + (uint64_t)row) * (uint64_t)width + (uint64_t)col;
     if (!d.on)
         return;
-    if constexpr (VEC == 4) {
-        uint4 r = random_block(d.seed, 2 /* RNG_DROPOUT */, d.sub, e / 4);
-        v[0] *= r.x >= d.threshold ? d.scale : 0;
-        v[1] *= r.y >= d.threshold ? d.scale : 0;
-        v[2] *= r.z >= d.threshold ? d.scale : 0;
-        v[3] *= r.w >= d.threshold ? d.scale : 0;
+    if constexpr (VEC % 4 == 0) {
+#pragma unroll
+        for (int k = 0; k < VEC; k += 4) {
+            uint4 r = random_block(d.seed, 2 /* RNG_DROPOUT */, d.sub, e / 4 + (unsigned)k / 4);
+            v[k] *= r.x >= d.threshold ? d.scale : 0;
+            v[k + 1] *= r.y >= d.threshold ? d.scale : 0;
+            v[k + 2] *= r.z >= d.threshold ? d.scale : 0;
+            v[k + 3] *= r.w >= d.threshold ? d.scale : 0;
+        }
     } else {
         v[0] *= drop_factor(d, e);
     }

@@ -6,17 +6,17 @@
 
 enum { MOST = 512 };
 
-struct embed_job {
-    mat y, tok, pos;
+template <class T> struct embed_job {
+    mat_in<T> y, tok, pos;
     const int32_t *id, *position;
     int64_t width;
     drop_mask drop;
 };
 
-template <int VEC> static __global__ void embed(const embed_job j)
+template <int VEC, class T> static __global__ void embed(const embed_job<T> j)
 {
     int64_t i = blockIdx.x;
-    const float *tok = j.tok.row(j.id[i]), *pos = j.pos.p ? j.pos.row(j.position[i]) : NULL;
+    const T *tok = j.tok.row(j.id[i]), *pos = j.pos.p ? j.pos.row(j.position[i]) : NULL;
     for (int64_t c = threadIdx.x * VEC; c < j.width; c += blockDim.x * VEC) {
         float v[VEC], add[VEC] = {0};
         load(v, tok + c);
@@ -29,19 +29,29 @@ template <int VEC> static __global__ void embed(const embed_job j)
     }
 }
 
-extern "C" void cuda_embed(ops *o, const void *args, void *)
+template <class T> static void issue_embed(ops *o, const embed_args *a)
 {
-    const embed_args *a = (const embed_args *)args;
+    const int vec = wide_of<T>();
     int64_t n = a->y.size[0], width = a->y.size[1];
-    embed_job j = {mat_of(a->y),         mat_of(a->tok), mat_of(a->pos),  ints_of(a->id),
-                   ints_of(a->position), width,          mask_of(a->drop)};
-    if (!n || !width)
-        return;
-    if (width % 4 == 0 && aligned(a->y) && aligned(a->tok) && aligned(a->pos))
-        embed<4><<<(unsigned)n, threads_for(width / 4, MOST), 0, stream_of(o)>>>(j);
+    embed_job<T> j = {mat_in_of<T>(a->y), mat_in_of<T>(a->tok), mat_in_of<T>(a->pos),
+                      ints_of(a->id),     ints_of(a->position), width,
+                      mask_of(a->drop)};
+    if (width % vec == 0 && aligned(a->y) && aligned(a->tok) && aligned(a->pos))
+        embed<vec><<<(unsigned)n, threads_for(width / vec, MOST), 0, stream_of(o)>>>(j);
     else
         embed<1><<<(unsigned)n, threads_for(width, MOST), 0, stream_of(o)>>>(j);
     dev_cuda_check(o->dev, "embed");
+}
+
+extern "C" void cuda_embed(ops *o, const void *args, void *)
+{
+    const embed_args *a = (const embed_args *)args;
+    if (!a->y.size[0] || !a->y.size[1])
+        return;
+    if (a->y.dtype == DTYPE_BF16)
+        issue_embed<bf16>(o, a);
+    else
+        issue_embed<float>(o, a);
 }
 
 /* ---- sorting rows by their id, equal ids in the order of rows -----------------------------------
@@ -101,7 +111,7 @@ static __global__ void __launch_bounds__(SORT_THREADS) sort_count(const sort_pas
 
 /* Each number becomes the sum of those before it. One block; SCAN_EACH numbers a thread at a time.
  */
-enum { SCAN_THREADS = 1024, SCAN_EACH = 4 };
+enum { SCAN_THREADS = 1024, SCAN_EACH = 16 };
 
 static __global__ void __launch_bounds__(SCAN_THREADS) sort_scan(int32_t *count, int n)
 {
@@ -217,8 +227,6 @@ static const keyed *sort_rows(const int32_t *id, int64_t n, int64_t limit, void 
 /* ---- backward: the rows of one id, in their order
  * ------------------------------------------------ */
 
-enum { TOGETHER = 8 }; /* rows that are read before they are added */
-
 template <int VEC>
 static __device__ void add_row(float (&sum)[VEC], float (&v)[VEC], drop_mask drop, int64_t row,
                                int64_t c, int64_t width)
@@ -228,27 +236,25 @@ static __device__ void add_row(float (&sum)[VEC], float (&v)[VEC], drop_mask dro
         sum[k] += v[k];
 }
 
-/*
- * Block (i, part): if row i of the sorted ones is the first of its id, the sum of all of them is
- * added to the table's row, one after the other.
- */
-template <int VEC>
-static __global__ void add_runs(const keyed *sorted, int64_t n, mat dy, mat to, int64_t width,
-                                drop_mask drop)
+/* Rows that are read before they are added. */
+template <int VEC> static __host__ __device__ constexpr int together()
 {
-    int64_t i = blockIdx.x, c = ((int64_t)blockIdx.y * blockDim.x + threadIdx.x) * VEC;
-    int32_t id = sorted[i].id;
-    if ((i && sorted[i - 1].id == id) || c >= width)
-        return;
-    float sum[VEC];
-    load(sum, to.row(id) + c);
-    for (; i + TOGETHER <= n && sorted[i + TOGETHER - 1].id == id; i += TOGETHER) {
-        float v[TOGETHER][VEC];
+    return VEC == 8 ? 4 : 8;
+}
+
+/* Adds the rows from sorted[i] on that have this id, one after the other. */
+template <int VEC, class T>
+static __device__ void add_rest(float (&sum)[VEC], const keyed *sorted, int64_t i, int64_t n,
+                                int32_t id, mat_in<T> dy, int64_t c, int64_t width, drop_mask drop)
+{
+    constexpr int MANY = together<VEC>();
+    for (; i + MANY <= n && sorted[i + MANY - 1].id == id; i += MANY) {
+        float v[MANY][VEC];
 #pragma unroll
-        for (int t = 0; t < TOGETHER; t++)
+        for (int t = 0; t < MANY; t++)
             load(v[t], dy.row(sorted[i + t].row) + c);
 #pragma unroll
-        for (int t = 0; t < TOGETHER; t++)
+        for (int t = 0; t < MANY; t++)
             add_row(sum, v[t], drop, sorted[i + t].row, c, width);
     }
     for (; i < n && sorted[i].id == id; i++) {
@@ -256,24 +262,80 @@ static __global__ void add_runs(const keyed *sorted, int64_t n, mat dy, mat to, 
         load(v, dy.row(sorted[i].row) + c);
         add_row(sum, v, drop, sorted[i].row, c, width);
     }
+}
+
+/*
+ * Block (b, part) has the together() sorted rows from b * together() on. Of each id whose first row
+ * is among them the sum of all rows is added to the table's row, one after the other.
+ */
+template <int VEC, class T>
+static __global__ void add_runs(const keyed *sorted, int64_t n, mat_in<T> dy, mat to, int64_t width,
+                                drop_mask drop)
+{
+    constexpr int MANY = together<VEC>();
+    const int64_t i = (int64_t)blockIdx.x * MANY;
+    const int64_t c = ((int64_t)blockIdx.y * blockDim.x + threadIdx.x) * VEC;
+    keyed item[MANY];
+    float v[MANY][VEC], table[MANY][VEC], sum[VEC];
+    int32_t id = i ? sorted[i - 1].id : -1, first = id; /* rows of `first` are another block's */
+    if (c >= width)
+        return;
+#pragma unroll
+    for (int t = 0; t < MANY; t++) {
+        item[t] = i + t < n ? sorted[i + t] : keyed{first, 0};
+        if (item[t].id != first)
+            load(v[t], dy.row(item[t].row) + c);
+        if (item[t].id != first && (t == 0 || item[t].id != item[t - 1].id))
+            load(table[t], to.row(item[t].id) + c);
+    }
+#pragma unroll
+    for (int t = 0; t < MANY; t++) {
+        if (item[t].id == first)
+            continue;
+        if (item[t].id != id) {
+            if (id != first)
+                store(to.row(id) + c, sum);
+            id = item[t].id;
+#pragma unroll
+            for (int k = 0; k < VEC; k++)
+                sum[k] = table[t][k];
+        }
+        add_row(sum, v[t], drop, item[t].row, c, width);
+    }
+    if (id == first)
+        return;
+    add_rest(sum, sorted, i + MANY, n, id, dy, c, width, drop);
     store(to.row(id) + c, sum);
 }
 
+template <class T>
 static void add_table(ops *o, const embed_bwd_args *a, tensor id, tensor to, void *scratch)
 {
+    const int vec = wide_of<T>();
     int64_t n = a->dy.size[0], width = a->dy.size[1];
     cudaStream_t stream = stream_of(o);
     const keyed *sorted = sort_rows(ints_of(id), n, to.size[0], scratch, stream);
-    bool wide = width % 4 == 0 && aligned(a->dy) && aligned(to);
-    int64_t items = wide ? width / 4 : width;
-    int threads = threads_for(items, 128);
-    dim3 grid((unsigned)n, (unsigned)ceil_div(items, threads));
+    bool wide = width % vec == 0 && aligned(a->dy) && aligned(to);
+    int64_t items = wide ? width / vec : width;
+    int threads = threads_for(items, 192);
+    dim3 grid((unsigned)ceil_div(n, wide ? together<vec>() : together<1>()),
+              (unsigned)ceil_div(items, threads));
+    mat_in<T> dy = mat_in_of<T>(a->dy);
     if (wide)
-        add_runs<4><<<grid, threads, 0, stream>>>(sorted, n, mat_of(a->dy), mat_of(to), width,
-                                                  mask_of(a->drop));
+        add_runs<vec>
+            <<<grid, threads, 0, stream>>>(sorted, n, dy, mat_of(to), width, mask_of(a->drop));
     else
-        add_runs<1><<<grid, threads, 0, stream>>>(sorted, n, mat_of(a->dy), mat_of(to), width,
-                                                  mask_of(a->drop));
+        add_runs<1>
+            <<<grid, threads, 0, stream>>>(sorted, n, dy, mat_of(to), width, mask_of(a->drop));
+}
+
+template <class T> static void add_tables(ops *o, const embed_bwd_args *a, void *scratch)
+{
+    if (!tensor_none(a->dtok))
+        add_table<T>(o, a, a->id, a->dtok, scratch);
+    if (!tensor_none(a->dpos))
+        add_table<T>(o, a, a->position, a->dpos, scratch);
+    dev_cuda_check(o->dev, "embed_bwd");
 }
 
 extern "C" size_t cuda_embed_bwd_scratch(const dev_desc *, const void *args)
@@ -286,9 +348,8 @@ extern "C" void cuda_embed_bwd(ops *o, const void *args, void *scratch)
     const embed_bwd_args *a = (const embed_bwd_args *)args;
     if (!a->dy.size[0] || !a->dy.size[1])
         return;
-    if (!tensor_none(a->dtok))
-        add_table(o, a, a->id, a->dtok, scratch);
-    if (!tensor_none(a->dpos))
-        add_table(o, a, a->position, a->dpos, scratch);
-    dev_cuda_check(o->dev, "embed_bwd");
+    if (a->dy.dtype == DTYPE_BF16)
+        add_tables<bf16>(o, a, scratch);
+    else
+        add_tables<float>(o, a, scratch);
 }

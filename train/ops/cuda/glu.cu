@@ -10,7 +10,7 @@ static __device__ float sigmoid(float x)
     return 1 / (1 + expf(-x));
 }
 
-template <int VEC> static __global__ void glu(mat y, mat x, int64_t width)
+template <int VEC, class T> static __global__ void glu(mat_in<T> y, mat_in<T> x, int64_t width)
 {
     int64_t i = blockIdx.x;
     for (int64_t j = threadIdx.x * VEC; j < width; j += blockDim.x * VEC) {
@@ -23,23 +23,32 @@ template <int VEC> static __global__ void glu(mat y, mat x, int64_t width)
     }
 }
 
-extern "C" void cuda_glu(ops *o, const void *args, void *)
+template <class T> static void issue_glu(ops *o, const glu_args *a)
 {
-    const glu_args *a = (const glu_args *)args;
+    const int vec = wide_of<T>();
     int64_t n = a->y.size[0], width = a->y.size[1];
-    if (!n || !width)
-        return;
-    if (width % 4 == 0 && aligned(a->y) && aligned(a->x))
-        glu<4><<<(unsigned)n, threads_for(width / 4, MOST), 0, stream_of(o)>>>(mat_of(a->y),
-                                                                               mat_of(a->x), width);
+    mat_in<T> y = mat_in_of<T>(a->y), x = mat_in_of<T>(a->x);
+    if (width % vec == 0 && aligned(a->y) && aligned(a->x))
+        glu<vec><<<(unsigned)n, threads_for(width / vec, MOST), 0, stream_of(o)>>>(y, x, width);
     else
-        glu<1><<<(unsigned)n, threads_for(width, MOST), 0, stream_of(o)>>>(mat_of(a->y),
-                                                                           mat_of(a->x), width);
+        glu<1><<<(unsigned)n, threads_for(width, MOST), 0, stream_of(o)>>>(y, x, width);
     dev_cuda_check(o->dev, "glu");
 }
 
+extern "C" void cuda_glu(ops *o, const void *args, void *)
+{
+    const glu_args *a = (const glu_args *)args;
+    if (!a->y.size[0] || !a->y.size[1])
+        return;
+    if (a->y.dtype == DTYPE_BF16)
+        issue_glu<bf16>(o, a);
+    else
+        issue_glu<float>(o, a);
+}
+
 /* dx may be x: an element is read and written by the same thread. */
-template <int VEC> static __global__ void glu_bwd(mat dx, mat dy, mat x, int64_t width)
+template <int VEC, class T>
+static __global__ void glu_bwd(mat_in<T> dx, mat_in<T> dy, mat_in<T> x, int64_t width)
 {
     int64_t i = blockIdx.x;
     for (int64_t j = threadIdx.x * VEC; j < width; j += blockDim.x * VEC) {
@@ -57,17 +66,26 @@ template <int VEC> static __global__ void glu_bwd(mat dx, mat dy, mat x, int64_t
     }
 }
 
+template <class T> static void issue_glu_bwd(ops *o, const glu_bwd_args *a)
+{
+    const int vec = wide_of<T>();
+    int64_t n = a->dy.size[0], width = a->dy.size[1];
+    mat_in<T> dx = mat_in_of<T>(a->dx), dy = mat_in_of<T>(a->dy), x = mat_in_of<T>(a->x);
+    if (width % vec == 0 && aligned(a->dx) && aligned(a->dy) && aligned(a->x))
+        glu_bwd<vec>
+            <<<(unsigned)n, threads_for(width / vec, MOST), 0, stream_of(o)>>>(dx, dy, x, width);
+    else
+        glu_bwd<1><<<(unsigned)n, threads_for(width, MOST), 0, stream_of(o)>>>(dx, dy, x, width);
+    dev_cuda_check(o->dev, "glu_bwd");
+}
+
 extern "C" void cuda_glu_bwd(ops *o, const void *args, void *)
 {
     const glu_bwd_args *a = (const glu_bwd_args *)args;
-    int64_t n = a->dy.size[0], width = a->dy.size[1];
-    if (!n || !width)
+    if (!a->dy.size[0] || !a->dy.size[1])
         return;
-    if (width % 4 == 0 && aligned(a->dx) && aligned(a->dy) && aligned(a->x))
-        glu_bwd<4><<<(unsigned)n, threads_for(width / 4, MOST), 0, stream_of(o)>>>(
-            mat_of(a->dx), mat_of(a->dy), mat_of(a->x), width);
+    if (a->dy.dtype == DTYPE_BF16)
+        issue_glu_bwd<bf16>(o, a);
     else
-        glu_bwd<1><<<(unsigned)n, threads_for(width, MOST), 0, stream_of(o)>>>(
-            mat_of(a->dx), mat_of(a->dy), mat_of(a->x), width);
-    dev_cuda_check(o->dev, "glu_bwd");
+        issue_glu_bwd<float>(o, a);
 }

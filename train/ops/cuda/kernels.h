@@ -2,7 +2,14 @@
 #ifndef TRAIN_OPS_CUDA_KERNELS_H
 #define TRAIN_OPS_CUDA_KERNELS_H
 
-/* The entries of the table, each where its kernels are. */
+/*
+ * The entries of the table, each where its kernels are. Those bounded by memory also take BF16 for
+ * what grows with the rows, and for the weights that they read; statistics, losses, tables of
+ * angles and gradients of weights stay F32:
+ *     embed y, tok, pos; embed_bwd dy; norm y, r, x, a, bias, w, b; norm_bwd dr, dy, r, w, da;
+ *     glu and glu_bwd all; rope x; xent_stats and xent_loss logits.
+ * Only ops_run gets there with them as yet: the checks of ops.h know one real type, F32.
+ */
 
 #include "train/ops/ops.h"
 

@@ -9,20 +9,30 @@
  */
 
 enum { SUMS = 3 };
-static const int64_t most_ranges = 1024, fewest_rows = 8;
+static const int64_t most_ranges = 1024, fewest_rows = 8, processors = 132;
 
-struct norm_bwd_job {
-    mat dr, dy, r, da;
-    const float *mean, *rstd, *w; /* mean: or NULL */
-    float *sum[SUMS];             /* dw, db, dbias; or NULL */
-    float *part;                  /* [ranges][SUMS][width] */
+template <class T> struct norm_bwd_job {
+    mat_in<T> dr, dy, r, da;
+    const T *w;
+    const float *mean, *rstd; /* mean: or NULL */
+    float *sum[SUMS];         /* dw, db, dbias; or NULL */
+    float *part;              /* [ranges][SUMS][width] */
     int64_t n, width, range;
     drop_mask drop;
 };
 
-static int64_t range_of(int64_t n)
+/*
+ * Rows of a range. As many ranges as run at once, or a multiple of that, on an H100 or H200 (sizes
+ * alone decide, whatever the device): a multiprocessor has registers for 1024 threads of
+ * norm_bwd_held in fp32, for 512 in BF16, where a thread has twice as many numbers.
+ */
+static int64_t range_of(int64_t n, int64_t width, enum dtype type)
 {
-    int64_t rows = ceil_div(n, most_ranges);
+    int64_t vectors = type == DTYPE_BF16 ? width / 8 : width / 4;
+    int64_t threads = threads_for(vectors, 1024), most = type == DTYPE_BF16 ? 512 : 1024;
+    int64_t at_once = processors * (threads < most ? most / threads : 1);
+    int64_t ranges = at_once < most_ranges ? most_ranges / at_once * at_once : most_ranges;
+    int64_t rows = ceil_div(n, ranges);
     return rows < fewest_rows ? fewest_rows : rows;
 }
 
@@ -43,9 +53,10 @@ static __device__ float2 block_sum2(float2 v, float2 (*part)[32], int turn)
 }
 
 /* Gradient of one vector, from the row's means; added to dr, passed on to da. */
-template <int VEC>
-static __device__ void pass_on(const norm_bwd_job &j, int64_t i, int64_t c, const float (&g)[VEC],
-                               const float (&xhat)[VEC], float rstd, float2 means, float (&dr)[VEC])
+template <int VEC, class T>
+static __device__ void pass_on(const norm_bwd_job<T> &j, int64_t i, int64_t c,
+                               const float (&g)[VEC], const float (&xhat)[VEC], float rstd,
+                               float2 means, float (&dr)[VEC])
 {
     for (int k = 0; k < VEC; k++)
         dr[k] += rstd * (g[k] - means.x - xhat[k] * means.y);
@@ -57,17 +68,18 @@ static __device__ void pass_on(const norm_bwd_job &j, int64_t i, int64_t c, cons
 }
 
 /* What is read of a row: the thread's vectors of it. */
-template <int NV> struct row_part {
-    float dy[NV][4], r[NV][4], dr[NV][4], mean, rstd;
+template <class T, int NV> struct row_part {
+    float dy[NV][wide_of<T>()], r[NV][wide_of<T>()], dr[NV][wide_of<T>()], mean, rstd;
 };
 
-template <int NV> static __device__ void read_row(const norm_bwd_job &j, int64_t i, row_part<NV> &p)
+template <class T, int NV>
+static __device__ void read_row(const norm_bwd_job<T> &j, int64_t i, row_part<T, NV> &p)
 {
     p.mean = j.mean ? j.mean[i] : 0;
     p.rstd = j.rstd[i];
 #pragma unroll
     for (int s = 0; s < NV; s++) {
-        int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * 4;
+        int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * wide_of<T>();
         if (c >= j.width)
             continue;
         load(p.dy[s], j.dy.row(i) + c);
@@ -77,16 +89,17 @@ template <int NV> static __device__ void read_row(const norm_bwd_job &j, int64_t
 }
 
 /* The sums of columns, and the row's two means; r becomes xhat, dy becomes g. */
-template <int NV>
-static __device__ float2 sum_row(const norm_bwd_job &j, row_part<NV> &p, const float (&w)[NV][4],
-                                 float (&sum)[SUMS][NV][4])
+template <class T, int NV>
+static __device__ float2 sum_row(const norm_bwd_job<T> &j, row_part<T, NV> &p,
+                                 const float (&w)[NV][wide_of<T>()],
+                                 float (&sum)[SUMS][NV][wide_of<T>()])
 {
     float2 means = make_float2(0, 0);
 #pragma unroll
     for (int s = 0; s < NV; s++) {
-        if ((int64_t)(s * blockDim.x + threadIdx.x) * 4 >= j.width)
+        if ((int64_t)(s * blockDim.x + threadIdx.x) * wide_of<T>() >= j.width)
             continue;
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < wide_of<T>(); k++) {
             p.r[s][k] = (p.r[s][k] - p.mean) * p.rstd;
             sum[0][s][k] += p.dy[s][k] * p.r[s][k];
             sum[1][s][k] += p.dy[s][k];
@@ -102,16 +115,17 @@ static __device__ float2 sum_row(const norm_bwd_job &j, row_part<NV> &p, const f
  * Threads hold NV vectors of each row; a row has at most NV * blockDim.x vectors. AHEAD:
  * the next row is read while one is computed, which takes registers.
  */
-template <int NV, bool AHEAD, int MOST>
-static __global__ void __launch_bounds__(MOST) norm_bwd_held(const norm_bwd_job j)
+template <int NV, bool AHEAD, int MOST, class T>
+static __global__ void __launch_bounds__(MOST) norm_bwd_held(const norm_bwd_job<T> j)
 {
+    constexpr int VEC = wide_of<T>();
     __shared__ float2 part[2][32];
     int64_t begin = blockIdx.x * j.range, end = begin + j.range < j.n ? begin + j.range : j.n;
-    float sum[SUMS][NV][4] = {{{0}}}, w[NV][4];
-    row_part<NV> now, next;
+    float sum[SUMS][NV][VEC] = {{{0}}}, w[NV][VEC];
+    row_part<T, NV> now, next;
 #pragma unroll
     for (int s = 0; s < NV; s++) {
-        int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * 4;
+        int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * wide_of<T>();
         if (c < j.width)
             load(w[s], j.w + c);
     }
@@ -129,17 +143,17 @@ static __global__ void __launch_bounds__(MOST) norm_bwd_held(const norm_bwd_job 
         means.y /= (float)j.width;
 #pragma unroll
         for (int s = 0; s < NV; s++) {
-            int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * 4;
+            int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * wide_of<T>();
             if (c >= j.width)
                 continue;
-            pass_on<4>(j, i, c, now.dy[s], now.r[s], now.rstd, means, now.dr[s]);
-            for (int k = 0; k < 4; k++)
+            pass_on<VEC>(j, i, c, now.dy[s], now.r[s], now.rstd, means, now.dr[s]);
+            for (int k = 0; k < wide_of<T>(); k++)
                 sum[2][s][k] += now.dr[s][k];
         }
     }
 #pragma unroll
     for (int s = 0; s < NV; s++) {
-        int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * 4;
+        int64_t c = (int64_t)(s * blockDim.x + threadIdx.x) * wide_of<T>();
         for (int k = 0; k < SUMS; k++)
             if (c < j.width && j.sum[k])
                 store(j.part + (blockIdx.x * (int64_t)SUMS + k) * j.width + c, sum[k][s]);
@@ -149,30 +163,32 @@ static __global__ void __launch_bounds__(MOST) norm_bwd_held(const norm_bwd_job 
 enum { READ_THREADS = 256 };
 
 /* Any width: a block for each row, read twice. */
-static __global__ void __launch_bounds__(READ_THREADS) norm_bwd_rows(const norm_bwd_job j)
+template <class T>
+static __global__ void __launch_bounds__(READ_THREADS) norm_bwd_rows(const norm_bwd_job<T> j)
 {
     __shared__ float2 part[2][32];
     int64_t i = blockIdx.x;
     float mean = j.mean ? j.mean[i] : 0, rstd = j.rstd[i];
-    const float *dy = j.dy.row(i), *r = j.r.row(i);
+    const T *dy = j.dy.row(i), *r = j.r.row(i);
     float2 means = make_float2(0, 0);
     for (int64_t c = threadIdx.x; c < j.width; c += READ_THREADS) {
-        float g = dy[c] * j.w[c];
+        float g = (float)dy[c] * (float)j.w[c];
         means.x += g;
-        means.y += g * ((r[c] - mean) * rstd);
+        means.y += g * (((float)r[c] - mean) * rstd);
     }
     means = block_sum2(means, part, 0);
     means.x = j.mean ? means.x / (float)j.width : 0;
     means.y /= (float)j.width;
     for (int64_t c = threadIdx.x; c < j.width; c += READ_THREADS) {
-        float g[1] = {dy[c] * j.w[c]}, xhat[1] = {(r[c] - mean) * rstd};
-        float dr[1] = {j.dr.row(i)[c]};
+        float g[1] = {(float)dy[c] * (float)j.w[c]}, xhat[1] = {((float)r[c] - mean) * rstd};
+        float dr[1] = {(float)j.dr.row(i)[c]};
         pass_on<1>(j, i, c, g, xhat, rstd, means, dr);
     }
 }
 
 /* And its sums of columns: a thread for each column of a range of rows. */
-static __global__ void __launch_bounds__(READ_THREADS) norm_bwd_columns(const norm_bwd_job j)
+template <class T>
+static __global__ void __launch_bounds__(READ_THREADS) norm_bwd_columns(const norm_bwd_job<T> j)
 {
     int64_t c = (int64_t)blockIdx.y * READ_THREADS + threadIdx.x;
     int64_t begin = blockIdx.x * j.range, end = begin + j.range < j.n ? begin + j.range : j.n;
@@ -180,10 +196,10 @@ static __global__ void __launch_bounds__(READ_THREADS) norm_bwd_columns(const no
     if (c >= j.width)
         return;
     for (int64_t i = begin; i < end; i++) {
-        float dy = j.dy.row(i)[c], mean = j.mean ? j.mean[i] : 0;
-        sum[0] += dy * ((j.r.row(i)[c] - mean) * j.rstd[i]);
+        float dy = (float)j.dy.row(i)[c], mean = j.mean ? j.mean[i] : 0;
+        sum[0] += dy * (((float)j.r.row(i)[c] - mean) * j.rstd[i]);
         sum[1] += dy;
-        sum[2] += j.da.p ? j.da.row(i)[c] : 0;
+        sum[2] += j.da.p ? (float)j.da.row(i)[c] : 0;
     }
     for (int k = 0; k < SUMS; k++)
         if (j.sum[k])
@@ -193,8 +209,9 @@ static __global__ void __launch_bounds__(READ_THREADS) norm_bwd_columns(const no
 enum { COLUMNS = 32, STRIPES = 16 };
 
 /* The ranges' sums of one column: in STRIPES of them side by side, then those. */
+template <class T>
 static __global__ void __launch_bounds__(COLUMNS *STRIPES)
-    norm_bwd_total(const norm_bwd_job j, int64_t ranges)
+    norm_bwd_total(const norm_bwd_job<T> j, int64_t ranges)
 {
     __shared__ float stripe[STRIPES][COLUMNS];
     int64_t c = (int64_t)blockIdx.x * COLUMNS + threadIdx.x;
@@ -220,19 +237,22 @@ extern "C" size_t cuda_norm_bwd_scratch(const dev_desc *, const void *args)
 {
     const norm_bwd_args *a = (const norm_bwd_args *)args;
     int64_t n = a->dy.size[0];
-    return (size_t)(ceil_div(n, range_of(n)) * SUMS * a->dy.size[1]) * sizeof(float);
+    int64_t range = range_of(n, a->dy.size[1], a->dy.dtype);
+    return (size_t)(ceil_div(n, range) * SUMS * a->dy.size[1]) * sizeof(float);
 }
 
-static void launch(const norm_bwd_job &j, bool wide, cudaStream_t stream)
+template <class T> static void launch(const norm_bwd_job<T> &j, bool wide, cudaStream_t stream)
 {
     unsigned ranges = (unsigned)ceil_div(j.n, j.range);
-    int64_t vectors = j.width / 4;
+    int64_t vectors = j.width / wide_of<T>();
+    const bool four_bytes = sizeof(T) == 4; /* else a vector of 8 takes more registers */
     if (wide && vectors <= 256)
         norm_bwd_held<1, true, 256><<<ranges, threads_for(vectors, 256), 0, stream>>>(j);
-    else if (wide && vectors <= 1024)
-        norm_bwd_held<1, true, 1024><<<ranges, threads_for(vectors, 1024), 0, stream>>>(j);
-    else if (wide && vectors <= 2048)
-        norm_bwd_held<4, false, 512><<<ranges, 512, 0, stream>>>(j);
+    else if (wide && vectors <= (four_bytes ? 1024 : 512))
+        norm_bwd_held<1, true, four_bytes ? 1024 : 512>
+            <<<ranges, threads_for(vectors, 1024), 0, stream>>>(j);
+    else if (wide && vectors <= (four_bytes ? 2048 : 1024))
+        norm_bwd_held<four_bytes ? 4 : 2, false, 512><<<ranges, 512, 0, stream>>>(j);
     else {
         dim3 columns(ranges, (unsigned)ceil_div(j.width, READ_THREADS));
         norm_bwd_rows<<<(unsigned)j.n, READ_THREADS, 0, stream>>>(j);
@@ -242,25 +262,33 @@ static void launch(const norm_bwd_job &j, bool wide, cudaStream_t stream)
     norm_bwd_total<<<totals, dim3(COLUMNS, STRIPES), 0, stream>>>(j, ranges);
 }
 
-extern "C" void cuda_norm_bwd(ops *o, const void *args, void *scratch)
+template <class T> static void issue(ops *o, const norm_bwd_args *a, void *scratch)
 {
-    const norm_bwd_args *a = (const norm_bwd_args *)args;
-    norm_bwd_job j = {.dr = mat_of(a->dr),
-                      .dy = mat_of(a->dy),
-                      .r = mat_of(a->r),
-                      .da = mat_of(a->da),
-                      .mean = (const float *)a->mean.data,
-                      .rstd = (const float *)a->rstd.data,
-                      .w = (const float *)a->w.data,
-                      .sum = {(float *)a->dw.data, (float *)a->db.data, (float *)a->dbias.data},
-                      .part = (float *)scratch,
-                      .n = a->dy.size[0],
-                      .width = a->dy.size[1],
-                      .range = range_of(a->dy.size[0]),
-                      .drop = mask_of(a->drop)};
-    bool wide = j.width % 4 == 0 && aligned(a->dr) && aligned(a->dy) && aligned(a->r) &&
+    norm_bwd_job<T> j = {.dr = mat_in_of<T>(a->dr),
+                         .dy = mat_in_of<T>(a->dy),
+                         .r = mat_in_of<T>(a->r),
+                         .da = mat_in_of<T>(a->da),
+                         .w = (const T *)a->w.data,
+                         .mean = (const float *)a->mean.data,
+                         .rstd = (const float *)a->rstd.data,
+                         .sum = {(float *)a->dw.data, (float *)a->db.data, (float *)a->dbias.data},
+                         .part = (float *)scratch,
+                         .n = a->dy.size[0],
+                         .width = a->dy.size[1],
+                         .range = range_of(a->dy.size[0], a->dy.size[1], a->dy.dtype),
+                         .drop = mask_of(a->drop)};
+    bool wide = j.width % wide_of<T>() == 0 && aligned(a->dr) && aligned(a->dy) && aligned(a->r) &&
                 aligned(a->da) && aligned(a->w);
     if (j.n && j.width)
         launch(j, wide, stream_of(o));
     dev_cuda_check(o->dev, "norm_bwd");
+}
+
+extern "C" void cuda_norm_bwd(ops *o, const void *args, void *scratch)
+{
+    const norm_bwd_args *a = (const norm_bwd_args *)args;
+    if (a->dy.dtype == DTYPE_BF16)
+        issue<bf16>(o, a, scratch);
+    else
+        issue<float>(o, a, scratch);
 }

@@ -4,8 +4,8 @@
 enum { MOST = 512 };
 
 /* A block for each row; a thread turns VEC neighbouring pairs of one head. */
-template <int VEC>
-static __global__ void rope(mat x, mat cosine, mat sine, const int32_t *position, int heads,
+template <int VEC, class T>
+static __global__ void rope(mat_in<T> x, mat cosine, mat sine, const int32_t *position, int heads,
                             int dim, int half, float sign)
 {
     int64_t i = blockIdx.x;
@@ -13,7 +13,7 @@ static __global__ void rope(mat x, mat cosine, mat sine, const int32_t *position
     int pieces = half / VEC;
     for (int t = (int)threadIdx.x; t < heads * pieces; t += (int)blockDim.x) {
         int head = t / pieces, j = (t - head * pieces) * VEC;
-        float *p = x.row(i) + (int64_t)head * dim + j;
+        T *p = x.row(i) + (int64_t)head * dim + j;
         float u[VEC], v[VEC], c[VEC], s[VEC];
         load(u, p);
         load(v, p + half);
@@ -29,20 +29,30 @@ static __global__ void rope(mat x, mat cosine, mat sine, const int32_t *position
     }
 }
 
+template <class T> static void issue_rope(ops *o, const rope_args *a)
+{
+    const int vec = wide_of<T>();
+    int64_t n = a->x.size[0], heads = a->x.size[1], dim = a->x.size[2], half = a->rotary / 2;
+    float sign = a->backward ? -1.0f : 1.0f;
+    mat_in<T> x = mat_in_of<T>(a->x);
+    if (half % vec == 0 && dim % vec == 0 && aligned(a->x) && aligned(a->cos) && aligned(a->sin))
+        rope<vec><<<(unsigned)n, threads_for(heads * half / vec, MOST), 0, stream_of(o)>>>(
+            x, mat_of(a->cos), mat_of(a->sin), ints_of(a->position), (int)heads, (int)dim,
+            (int)half, sign);
+    else
+        rope<1><<<(unsigned)n, threads_for(heads * half, MOST), 0, stream_of(o)>>>(
+            x, mat_of(a->cos), mat_of(a->sin), ints_of(a->position), (int)heads, (int)dim,
+            (int)half, sign);
+    dev_cuda_check(o->dev, "rope");
+}
+
 extern "C" void cuda_rope(ops *o, const void *args, void *)
 {
     const rope_args *a = (const rope_args *)args;
-    int64_t n = a->x.size[0], heads = a->x.size[1], dim = a->x.size[2], half = a->rotary / 2;
-    float sign = a->backward ? -1.0f : 1.0f;
-    if (!n || !heads)
+    if (!a->x.size[0] || !a->x.size[1])
         return;
-    if (half % 4 == 0 && dim % 4 == 0 && aligned(a->x) && aligned(a->cos) && aligned(a->sin))
-        rope<4><<<(unsigned)n, threads_for(heads * half / 4, MOST), 0, stream_of(o)>>>(
-            mat_of(a->x), mat_of(a->cos), mat_of(a->sin), ints_of(a->position), (int)heads,
-            (int)dim, (int)half, sign);
+    if (a->x.dtype == DTYPE_BF16)
+        issue_rope<bf16>(o, a);
     else
-        rope<1><<<(unsigned)n, threads_for(heads * half, MOST), 0, stream_of(o)>>>(
-            mat_of(a->x), mat_of(a->cos), mat_of(a->sin), ints_of(a->position), (int)heads,
-            (int)dim, (int)half, sign);
-    dev_cuda_check(o->dev, "rope");
+        issue_rope<float>(o, a);
 }

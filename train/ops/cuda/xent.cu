@@ -13,6 +13,13 @@ static __device__ int64_t label_column(int32_t label, int64_t first, int64_t wid
 /* ---- stats: a block for each row, one pass ------------------------------------------------------
  */
 
+/* exp(x); what was read as BF16 does not need expf's last bits, which cost as much as reading it.
+ */
+template <class T> static __device__ float exp_of(float x)
+{
+    return sizeof(T) == 4 ? expf(x) : exp2f(x * 1.44269504088896340736f);
+}
+
 /* max and the sum of exp(x - max) of what was seen; an empty one has -INFINITY and 0. */
 struct peak {
     float max, sum;
@@ -30,14 +37,14 @@ static __device__ peak join(peak a, peak b)
     return {max, a.sum * expf(a.max - base) + b.sum * expf(b.max - base)};
 }
 
-template <int VEC> static __device__ peak add(peak p, const float (&x)[VEC])
+template <class T, int VEC> static __device__ peak add(peak p, const float (&x)[VEC])
 {
     float max = p.max;
     for (int k = 0; k < VEC; k++)
         max = fmaxf(max, x[k]);
     float base = base_of(max), sum = 0;
     for (int k = 0; k < VEC; k++)
-        sum += expf(x[k] - base);
+        sum += exp_of<T>(x[k] - base);
     return {max, max > p.max ? fmaf(p.sum, expf(p.max - base), sum) : p.sum + sum};
 }
 
@@ -48,20 +55,21 @@ static __device__ peak warp_join(peak p)
     return p;
 }
 
-struct stats_job {
-    mat logits;
+template <class T> struct stats_job {
+    mat_in<T> logits;
     const int32_t *label;
     float *max, *sum, *target;
     int64_t width, first;
     bool max_given;
 };
 
-template <int VEC> static __global__ void __launch_bounds__(THREADS) xent_stats(const stats_job j)
+template <int VEC, class T>
+static __global__ void __launch_bounds__(THREADS) xent_stats(const stats_job<T> j)
 {
     __shared__ float part[32];
     __shared__ peak peaks[32];
     int64_t i = blockIdx.x;
-    const float *x = j.logits.row(i);
+    const T *x = j.logits.row(i);
     peak p = {-INFINITY, 0};
     float given = j.max_given ? j.max[i] : 0, sum = 0;
 #pragma unroll 4
@@ -70,9 +78,9 @@ template <int VEC> static __global__ void __launch_bounds__(THREADS) xent_stats(
         load(v, x + c);
         if (j.max_given)
             for (int k = 0; k < VEC; k++)
-                sum += expf(v[k] - given);
+                sum += exp_of<T>(v[k] - given);
         else
-            p = add(p, v);
+            p = add<T>(p, v);
     }
     if (j.max_given) {
         p = {given, block_sum(sum, part)};
@@ -90,36 +98,44 @@ template <int VEC> static __global__ void __launch_bounds__(THREADS) xent_stats(
         int64_t column = label_column(j.label[i], j.first, j.width);
         j.max[i] = p.max;
         j.sum[i] = p.sum;
-        j.target[i] = column < 0 ? 0 : x[column];
+        j.target[i] = column < 0 ? 0.0f : (float)x[column];
     }
+}
+
+template <class T> static void issue_stats(ops *o, const xent_stats_args *a)
+{
+    const int vec = wide_of<T>();
+    int64_t n = a->logits.size[0], width = a->logits.size[1];
+    stats_job<T> j = {mat_in_of<T>(a->logits),
+                      ints_of(a->label),
+                      (float *)a->max.data,
+                      (float *)a->sum.data,
+                      (float *)a->target.data,
+                      width,
+                      a->first,
+                      a->max_given};
+    if (width % vec == 0 && aligned(a->logits))
+        xent_stats<vec><<<(unsigned)n, THREADS, 0, stream_of(o)>>>(j);
+    else
+        xent_stats<1><<<(unsigned)n, THREADS, 0, stream_of(o)>>>(j);
+    dev_cuda_check(o->dev, "xent_stats");
 }
 
 extern "C" void cuda_xent_stats(ops *o, const void *args, void *)
 {
     const xent_stats_args *a = (const xent_stats_args *)args;
-    int64_t n = a->logits.size[0], width = a->logits.size[1];
-    stats_job j = {mat_of(a->logits),
-                   ints_of(a->label),
-                   (float *)a->max.data,
-                   (float *)a->sum.data,
-                   (float *)a->target.data,
-                   width,
-                   a->first,
-                   a->max_given};
-    if (!n)
+    if (!a->logits.size[0])
         return;
-    if (width % 4 == 0 && aligned(a->logits))
-        xent_stats<4><<<(unsigned)n, THREADS, 0, stream_of(o)>>>(j);
+    if (a->logits.dtype == DTYPE_BF16)
+        issue_stats<bf16>(o, a);
     else
-        xent_stats<1><<<(unsigned)n, THREADS, 0, stream_of(o)>>>(j);
-    dev_cuda_check(o->dev, "xent_stats");
+        issue_stats<float>(o, a);
 }
 
 /* ---- loss and gradient --------------------------------------------------------------------------
  */
 
 struct loss_job {
-    mat logits;
     const int32_t *label;
     const float *max, *sum, *target, *mask;
     float *loss;
@@ -145,11 +161,13 @@ static __global__ void __launch_bounds__(1024) xent_loss(const loss_job j)
         *j.total += total;
 }
 
-template <int VEC> static __global__ void __launch_bounds__(THREADS) xent_gradient(const loss_job j)
+template <int VEC, class T>
+static __global__ void __launch_bounds__(THREADS) xent_gradient(const loss_job j, mat_in<T> logits)
 {
     int64_t i = blockIdx.x, label = label_column(j.label[i], j.first, j.width);
     double factor = (double)j.mask[i] * j.scale, sum = (double)j.sum[i];
-    float *x = j.logits.row(i), max = j.max[i], by = (float)(factor / sum);
+    float max = j.max[i], by = (float)(factor / sum);
+    T *x = logits.row(i);
 #pragma unroll 2
     for (int64_t c = threadIdx.x * VEC; c < j.width; c += THREADS * VEC) {
         float v[VEC];
@@ -160,17 +178,26 @@ template <int VEC> static __global__ void __launch_bounds__(THREADS) xent_gradie
             else if (c + k == label) /* a probability near 1 loses its digits here */
                 v[k] = (float)((exp((double)v[k] - (double)max) / sum - 1) * factor);
             else
-                v[k] = expf(v[k] - max) * by;
+                v[k] = exp_of<T>(v[k] - max) * by;
         }
         store(x + c, v);
     }
 }
 
+template <class T> static void issue_gradient(ops *o, tensor logits, const loss_job &j)
+{
+    const int vec = wide_of<T>();
+    mat_in<T> x = mat_in_of<T>(logits);
+    if (j.width % vec == 0 && aligned(logits))
+        xent_gradient<vec><<<(unsigned)j.n, THREADS, 0, stream_of(o)>>>(j, x);
+    else
+        xent_gradient<1><<<(unsigned)j.n, THREADS, 0, stream_of(o)>>>(j, x);
+}
+
 extern "C" void cuda_xent_loss(ops *o, const void *args, void *)
 {
     const xent_loss_args *a = (const xent_loss_args *)args;
-    loss_job j = {.logits = mat_of(a->logits),
-                  .label = ints_of(a->label),
+    loss_job j = {.label = ints_of(a->label),
                   .max = (const float *)a->max.data,
                   .sum = (const float *)a->sum.data,
                   .target = (const float *)a->target.data,
@@ -184,9 +211,9 @@ extern "C" void cuda_xent_loss(ops *o, const void *args, void *)
     if (!j.n)
         return;
     xent_loss<<<1, 1024, 0, stream_of(o)>>>(j);
-    if (a->grad && j.width % 4 == 0 && aligned(a->logits))
-        xent_gradient<4><<<(unsigned)j.n, THREADS, 0, stream_of(o)>>>(j);
+    if (a->grad && a->logits.dtype == DTYPE_BF16)
+        issue_gradient<bf16>(o, a->logits, j);
     else if (a->grad)
-        xent_gradient<1><<<(unsigned)j.n, THREADS, 0, stream_of(o)>>>(j);
+        issue_gradient<float>(o, a->logits, j);
     dev_cuda_check(o->dev, "xent_loss");
 }

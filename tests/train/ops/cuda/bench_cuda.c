@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Bandwidth of the GPU's memory-bound ops, fp32, at the sizes of a micro-batch, beside that of a
- * copy of 1 GiB: the bytes that op_cost counts over the median of events. One GPU, no arguments.
+ * Bandwidth of the GPU's memory-bound ops, in fp32 and in BF16, at the sizes of a micro-batch,
+ * beside that of a copy of 1 GiB: the bytes that op_cost counts over the median of events. One GPU,
+ * no arguments.
  */
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/core/mem.h"
 #include "base/core/rng.h"
@@ -64,7 +66,17 @@ static void measure(const char *what, enum op op, const void *args)
     double ms = median_ms(op, args), rate = op_cost(op, args).bytes / ms * 1e-9;
     if (op == OP_COPY)
         copy_rate = rate;
-    printf("%-34s %8.3f ms %6.2f TB/s %5.0f %%\n", what, ms, rate, 100 * rate / copy_rate);
+    printf("%-40s %8.3f ms %6.2f TB/s %5.0f %%\n", what, ms, rate, 100 * rate / copy_rate);
+}
+
+static struct tensor halves(int64_t rows, int64_t cols)
+{
+    return slab_2d(&memory, DTYPE_BF16, rows, cols);
+}
+
+static struct tensor half_vector(int64_t n)
+{
+    return slab_1d(&memory, DTYPE_BF16, n);
 }
 
 static struct tensor floats(int64_t rows, int64_t cols)
@@ -81,17 +93,21 @@ static struct tensor vector(int64_t n)
 static struct tensor set(struct tensor t, int64_t limit)
 {
     int64_t n = tensor_count(t), piece = 1 << 20;
-    float *x = mem_new((size_t)piece, sizeof(float));
+    size_t each = dtype_size(t.dtype);
+    char *x = mem_new((size_t)piece, sizeof(float));
     for (int64_t i = 0; i < piece; i++) {
-        uint32_t r = rng_block(1, RNG_TEST, 0, (uint64_t)i / 4).v[i % 4];
+        uint32_t r = rng_block(1, RNG_TEST, 0, (uint64_t)i / 4).v[i % 4], bits;
+        float unit = 2 * rng_unit(r) - 1;
+        memcpy(&bits, &unit, sizeof(bits));
         if (limit)
-            ((int32_t *)x)[i] = (int32_t)(r % (uint32_t)limit);
-        else
-            x[i] = 2 * rng_unit(r) - 1;
+            bits = r % (uint32_t)limit;
+        else if (t.dtype == DTYPE_BF16)
+            bits >>= 16;
+        memcpy(x + (size_t)i * each, &bits, each);
     }
     for (int64_t i = 0; i < n; i += piece)
-        dev.fn->copy(&dev, STREAM_COMPUTE, (float *)t.data + i, x,
-                     (size_t)(n - i < piece ? n - i : piece) * sizeof(float));
+        dev.fn->copy(&dev, STREAM_COMPUTE, (char *)t.data + (size_t)i * each, x,
+                     (size_t)(n - i < piece ? n - i : piece) * each);
     dev.fn->sync(&dev, STREAM_COMPUTE);
     free(x);
     return t;
@@ -220,11 +236,80 @@ static void bench_optimizer(void)
     measure("add 134 M", OP_COPY, &(struct copy_args){.y = a.p, .x = a.g, .accumulate = true});
 }
 
+static void bench_half_norms(void)
+{
+    struct tensor w = set(half_vector(C), 0), x = set(halves(2 * N, C), 0);
+    struct norm_args n = {.kind = NORM_LAYER,
+                          .eps = 1e-5f,
+                          .y = halves(2 * N, C),
+                          .r = halves(2 * N, C),
+                          .mean = vector(2 * N),
+                          .rstd = vector(2 * N),
+                          .x = x,
+                          .a = set(halves(2 * N, C), 0),
+                          .bias = w,
+                          .w = w,
+                          .b = w};
+    measure("bf16: residual + LayerNorm 65536 x 768", OP_NORM, &n);
+    struct norm_bwd_args b = {.kind = NORM_LAYER,
+                              .dr = set(halves(2 * N, C), 0),
+                              .dy = x,
+                              .r = n.r,
+                              .mean = n.mean,
+                              .rstd = n.rstd,
+                              .w = w,
+                              .dw = vector(C),
+                              .db = vector(C),
+                              .da = halves(2 * N, C),
+                              .dbias = vector(C)};
+    measure("its backward", OP_NORM_BWD, &b);
+    struct tensor id = set(slab_1d(&memory, DTYPE_I32, 2 * N), V);
+    struct embed_args f = {.y = x, .id = id, .tok = set(halves(V, C), 0)};
+    measure("bf16: embedding 65536 x 768", OP_EMBED, &f);
+    struct embed_bwd_args g = {.dy = x, .id = id, .dtok = set(floats(V, C), 0)};
+    measure("its backward", OP_EMBED_BWD, &g);
+}
+
+static void bench_half_blocks(void)
+{
+    struct tensor x = set(halves(2 * N, 2 * F), 0), y = set(halves(2 * N, F), 0);
+    measure("bf16: SwiGLU 65536 x 2048", OP_GLU, &(struct glu_args){.y = y, .x = x});
+    measure("its backward", OP_GLU_BWD, &(struct glu_bwd_args){.dx = x, .dy = y, .x = x});
+    struct rope_args r = {.x = tensor_heads(x, 32),
+                          .cos = set(floats(2048, 64), 0),
+                          .sin = set(floats(2048, 64), 0),
+                          .position = set(slab_1d(&memory, DTYPE_I32, 2 * N), 2048),
+                          .rotary = 128};
+    measure("bf16: RoPE 65536 x 32 x 128", OP_ROPE, &r);
+}
+
+static void bench_half_loss(void)
+{
+    const int64_t rows = 2 * LOSS_ROWS;
+    struct tensor logits = set(halves(rows, V), 0), sum = vector(rows), max = vector(rows);
+    struct tensor label = set(slab_1d(&memory, DTYPE_I32, rows), V), target = vector(rows);
+    measure("bf16: cross-entropy, stats 8192 x 50304", OP_XENT_STATS,
+            &(struct xent_stats_args){
+                .logits = logits, .label = label, .max = max, .sum = sum, .target = target});
+    measure("bf16: loss and gradient", OP_XENT_LOSS,
+            &(struct xent_loss_args){.logits = logits,
+                                     .label = label,
+                                     .max = max,
+                                     .sum = sum,
+                                     .target = target,
+                                     .mask = set(vector(rows), 0),
+                                     .loss = vector(rows),
+                                     .total = slab_1d(&memory, DTYPE_F64, 1),
+                                     .scale = 1,
+                                     .grad = true});
+}
+
 int main(void)
 {
     struct err e;
-    static void (*const parts[])(void) = {bench_norms,  bench_wide_norms, bench_embed,
-                                          bench_blocks, bench_loss,       bench_optimizer};
+    static void (*const parts[])(void) = {bench_norms,      bench_wide_norms,  bench_embed,
+                                          bench_blocks,     bench_loss,        bench_optimizer,
+                                          bench_half_norms, bench_half_blocks, bench_half_loss};
     or_exit(dev_cuda_open(&dev, 0, &e), &e);
     slab_init(&workspace, "workspace", PLACE_DEVICE);
     slab_bytes(&workspace, (size_t)256 << 20);

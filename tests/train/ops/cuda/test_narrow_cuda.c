@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The memory-bound kernels on BF16 tensors against the plain twins in fp32, on the same rounded
+ * inputs: the calls of test_twins.c and some at the sizes of models. Outputs are poisoned, rows
+ * have gaps that must stay as they are, and a second run gives the same bytes. Without a GPU the
+ * cases are skipped.
+ */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "tests/t.h"
+#include "tests/train/ops/compare.h"
+#include "tests/train/ops/cuda/narrow.h"
+#include "train/ops/cuda/ops_cuda.h"
+#include "train/tensor/cuda/dev_cuda.h"
+
+enum { WORKSPACE = 64 << 20, DEVICE = 1 << 30, GAP = 8, POISON = 0xffff, FIELDS = 8, MOST = 16 };
+
+static const double bound = 5e-3;
+
+static struct world w;
+static struct dev gpu;
+static struct ops ops;
+static struct slab workspace, memory; /* of the device */
+
+/* Where the tensors that are BF16 there lie in an op's arguments; 0 past the last. */
+struct narrowed {
+    const char *name;
+    size_t bytes; /* of the arguments */
+    size_t field[FIELDS];
+};
+
+#define AT(op, field) offsetof(struct op##_args, field)
+
+static const struct narrowed narrowed[] = {
+    {"embed", sizeof(struct embed_args), {AT(embed, y), AT(embed, tok), AT(embed, pos)}},
+    {"embed_bwd", sizeof(struct embed_bwd_args), {AT(embed_bwd, dy)}},
+    {"norm",
+     sizeof(struct norm_args),
+     {AT(norm, y), AT(norm, r), AT(norm, x), AT(norm, a), AT(norm, bias), AT(norm, w),
+      AT(norm, b)}},
+    {"norm_bwd",
+     sizeof(struct norm_bwd_args),
+     {AT(norm_bwd, dr), AT(norm_bwd, dy), AT(norm_bwd, r), AT(norm_bwd, w), AT(norm_bwd, da)}},
+    {"glu", sizeof(struct glu_args), {AT(glu, y), AT(glu, x)}},
+    {"glu_bwd", sizeof(struct glu_bwd_args), {AT(glu_bwd, dx), AT(glu_bwd, dy), AT(glu_bwd, x)}},
+    {"rope", sizeof(struct rope_args), {AT(rope, x)}},
+    {"xent_stats", sizeof(struct xent_stats_args), {AT(xent_stats, logits)}},
+    {"xent_loss", sizeof(struct xent_loss_args), {AT(xent_loss, logits)}},
+};
+
+/* A tensor of the world and its twin on the device. */
+struct pair {
+    struct tensor host, there;
+    bool output;
+    size_t bytes;
+    void *image, *first; /* what is sent; what the first run left */
+};
+
+static struct pair pairs[MOST];
+static int pair_count;
+
+static void send(void *to, const void *from, size_t bytes)
+{
+    gpu.fn->copy(&gpu, STREAM_COMPUTE, to, from, bytes);
+    gpu.fn->sync(&gpu, STREAM_COMPUTE);
+}
+
+static int64_t row_of(struct tensor t)
+{
+    return t.rank == 1 ? t.size[0] : t.rank == 2 ? t.size[1] : t.size[1] * t.size[2];
+}
+
+static int64_t rows_of(struct tensor t)
+{
+    return t.rank == 1 ? 1 : t.size[0];
+}
+
+static bool is_output(const struct call *c, struct tensor t)
+{
+    for (int k = 0; k < c->outs; k++)
+        if (c->out[k].data == t.data)
+            return true;
+    return false;
+}
+
+/* Rounds the tensor's numbers on the host, and lays them out for the device. */
+static void narrow(struct pair *p)
+{
+    int64_t cols = row_of(p->host), rows = rows_of(p->host);
+    int64_t stride = p->host.rank == 1 ? cols : cols + GAP;
+    p->there.dtype = DTYPE_BF16;
+    p->there.stride = p->host.rank == 1 ? p->host.stride : stride;
+    p->bytes = (size_t)(rows * stride) * 2;
+    uint16_t *bits = p->image = mem_new(p->bytes + 1, 1);
+    for (int64_t i = 0; i < rows * stride; i++)
+        bits[i] = POISON;
+    for (int64_t i = 0; i < rows * cols; i++) {
+        double x = world_get(p->host, i);
+        uint16_t u = isnan(x)   ? POISON
+                     : isinf(x) ? (x > 0 ? 0x7f80 : 0xff80)
+                                : narrow_bits(DTYPE_BF16, x);
+        bits[i / cols * stride + i % cols] = u;
+        if (u != POISON)
+            world_set(p->host, i, narrow_value(DTYPE_BF16, u));
+    }
+}
+
+static void plain(struct pair *p)
+{
+    int64_t stride = p->host.rank == 1 ? p->host.size[0] : p->host.stride;
+    p->bytes = (size_t)(rows_of(p->host) * stride) * dtype_size(p->host.dtype);
+    p->image = mem_new(p->bytes + 1, 1);
+    memcpy(p->image, p->host.data,
+           p->bytes - (size_t)(stride - row_of(p->host)) * dtype_size(p->host.dtype));
+}
+
+static struct tensor place(const struct call *c, struct tensor t, bool bf16)
+{
+    for (int i = 0; i < pair_count; i++)
+        if (pairs[i].host.data == t.data)
+            return pairs[i].there;
+    T_CHECK(pair_count < MOST);
+    struct pair *p = &pairs[pair_count++];
+    *p = (struct pair){.host = t, .there = t, .output = is_output(c, t)};
+    if (bf16)
+        narrow(p);
+    else
+        plain(p);
+    p->there.data = slab_bytes(&memory, p->bytes);
+    return p->there;
+}
+
+static bool in_world(const void *p)
+{
+    for (int i = 0; i < w.pieces; i++)
+        if ((uintptr_t)p - (uintptr_t)w.piece[i].memory < w.piece[i].bytes)
+            return true;
+    return false;
+}
+
+/* Every tensor of the arguments goes to the device: those of the world are found by their address.
+ */
+static void place_all(const struct narrowed *op, struct call *c, char *args)
+{
+    slab_reset(&memory, 0);
+    pair_count = 0;
+    memcpy(args, &c->u, op->bytes);
+    for (int k = 0; k < FIELDS && (k == 0 || op->field[k]); k++) {
+        struct tensor t;
+        memcpy(&t, args + op->field[k], sizeof(t));
+        if (!tensor_none(t)) {
+            t = place(c, t, true);
+            memcpy(args + op->field[k], &t, sizeof(t));
+        }
+    }
+    for (size_t at = 0; at + sizeof(struct tensor) <= op->bytes; at += sizeof(void *)) {
+        struct tensor t;
+        memcpy(&t, args + at, sizeof(t));
+        if (in_world(t.data)) {
+            t = place(c, t, false);
+            memcpy(args + at, &t, sizeof(t));
+        }
+    }
+}
+
+static void run(const struct call *c, const char *args)
+{
+    for (int i = 0; i < pair_count; i++)
+        send(pairs[i].there.data, pairs[i].image, pairs[i].bytes);
+    ops_run(&ops, c->op, args);
+}
+
+static void *fetch(const struct pair *p)
+{
+    struct err e;
+    void *x = mem_new(p->bytes + 1, 1);
+    send(x, p->there.data, p->bytes);
+    T_OK(dev_fault(&gpu, &e), &e);
+    return x;
+}
+
+/* ||have - ref|| within the bound of ||ref|| and of a tenth of as many ones; gaps untouched. */
+static void check(const char *call, const struct pair *p)
+{
+    int64_t cols = row_of(p->host), rows = rows_of(p->host), n = rows * cols;
+    int64_t stride = p->host.rank == 1 ? cols : p->there.stride;
+    double off = 0, square = 0;
+    struct tensor have = p->there;
+    have.data = p->first;
+    for (int64_t i = 0; i < n; i++) {
+        const uint16_t *bits = p->first;
+        double r = world_get(p->host, i);
+        double h = p->there.dtype == DTYPE_BF16
+                       ? narrow_value(DTYPE_BF16, bits[i / cols * stride + i % cols])
+                       : world_get(have, i);
+        if (!isfinite(r)) {
+            T_CHECK(isnan(r) ? isnan(h) : h == r);
+            continue;
+        }
+        off += (h - r) * (h - r);
+        square += r * r;
+    }
+    if (!(sqrt(off) <= bound * (sqrt(square) + 0.1 * sqrt((double)n))))
+        t_fail(__FILE__, __LINE__, "%s: output %td is off by %.3g of %.3g", call, p - pairs,
+               sqrt(off / (double)n), sqrt(square / (double)n));
+    for (int64_t i = 0; i < rows && p->there.dtype == DTYPE_BF16; i++)
+        for (int64_t k = cols; k < stride; k++)
+            if (((const uint16_t *)p->first)[i * stride + k] != POISON)
+                t_fail(__FILE__, __LINE__, "%s: row %lld of output %td is written past its end",
+                       call, (long long)i, p - pairs);
+}
+
+static const struct narrowed *now;
+
+static void compare(const struct twin *t, const int64_t *d, uint32_t bits)
+{
+    struct call c = {0};
+    char name[200], args[sizeof(c.u)];
+    /* of a few columns, those nearly equal would differ by no more than r's rounding */
+    if (strcmp(t->name, "norm") == 0 && d[1] < 16)
+        return;
+    snprintf(name, sizeof(name), "%s bits %u, %s = %lld %lld %lld", t->name, bits, t->what,
+             (long long)d[0], (long long)d[1], (long long)d[2]);
+    world_clear(&w, bits);
+    t->make(&w, &c, d, bits);
+    place_all(now, &c, args);
+    run(&c, args);
+    for (int i = 0; i < pair_count; i++)
+        pairs[i].first = fetch(&pairs[i]);
+    run(&c, args);
+    call_run(&w.ops, &c);
+    for (int i = 0; i < pair_count; i++) {
+        void *second = fetch(&pairs[i]);
+        bool same = memcmp(second, pairs[i].first, pairs[i].bytes) == 0;
+        free(second);
+        if (!same)
+            t_fail(__FILE__, __LINE__, "%s: output %d differs between two runs", name, i);
+        if (pairs[i].output)
+            check(name, &pairs[i]);
+        free(pairs[i].first);
+        free(pairs[i].image);
+    }
+}
+
+static void open_all(void)
+{
+    struct err e;
+    if (dev_cuda_open(&gpu, 0, &e))
+        t_skip("%s", e.msg);
+    slab_init(&workspace, "workspace", PLACE_DEVICE);
+    slab_bytes(&workspace, WORKSPACE);
+    T_OK(slab_bind(&workspace, &gpu, &e), &e);
+    slab_init(&memory, "memory", PLACE_DEVICE);
+    slab_bytes(&memory, DEVICE);
+    T_OK(slab_bind(&memory, &gpu, &e), &e);
+    T_OK(ops_cuda_init(&ops, &gpu, &workspace, &e), &e);
+    world_open(&w, DTYPE_F32, "ref", 1, WORKSPACE);
+}
+
+static void close_all(void)
+{
+    world_close(&w);
+    ops_cuda_close(&ops);
+    slab_release(&memory, &gpu);
+    slab_release(&workspace, &gpu);
+    dev_close(&gpu);
+}
+
+static int twin_index(const char *name)
+{
+    for (int k = 0; k < twin_count; k++)
+        if (strcmp(twins[k].name, name) == 0)
+            return k;
+    t_fail(__FILE__, __LINE__, "no twin %s", name);
+}
+
+static const struct narrowed *op_named(const char *name)
+{
+    const struct narrowed *op = narrowed;
+    while (strcmp(op->name, name) != 0)
+        op++;
+    return op;
+}
+
+static void drawn(const char *name)
+{
+    open_all();
+    now = op_named(name);
+    draw_calls(twin_index(name), compare);
+    close_all();
+}
+
+#define DRAWN(name)                                                                                \
+    static void name(void)                                                                         \
+    {                                                                                              \
+        drawn(#name);                                                                              \
+    }
+
+DRAWN(embed)
+DRAWN(embed_bwd)
+DRAWN(norm)
+DRAWN(norm_bwd)
+DRAWN(glu)
+DRAWN(glu_bwd)
+DRAWN(rope)
+DRAWN(xent_stats)
+DRAWN(xent_loss)
+
+static void model_sizes(void)
+{
+    static const struct {
+        const char *name;
+        uint32_t bits;
+        int64_t d[TWIN_SIZES];
+    } calls[] = {
+        {"embed", 32, {3000, 768, 50257}}, {"embed_bwd", 32, {3001, 192, 5000}},
+        {"norm", 96, {2000, 768}},         {"norm", 224, {900, 1600}},
+        {"norm", 80, {500, 4096}},         {"norm", 80, {300, 8192}},
+        {"norm_bwd", 96, {3001, 768}},     {"norm_bwd", 224, {901, 1600}},
+        {"norm_bwd", 80, {500, 4096}},     {"norm_bwd", 80, {300, 8192}},
+        {"glu", 0, {500, 8192}},           {"glu_bwd", 0, {500, 4096}},
+        {"rope", 0, {2000, 64, 12}},       {"xent_stats", 0, {100, 50304}},
+        {"xent_loss", 32, {100, 50304}},
+    };
+    open_all();
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        now = op_named(calls[i].name);
+        compare(&twins[twin_index(calls[i].name)], calls[i].d, calls[i].bits);
+    }
+    close_all();
+}
+
+T_MAIN(T_CASE(embed), T_CASE(embed_bwd), T_CASE(norm), T_CASE(norm_bwd), T_CASE(glu),
+       T_CASE(glu_bwd), T_CASE(rope), T_CASE(xent_stats), T_CASE(xent_loss), T_CASE(model_sizes))
