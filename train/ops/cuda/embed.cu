@@ -111,7 +111,7 @@ static __global__ void __launch_bounds__(SORT_THREADS) sort_count(const sort_pas
 
 /* Each number becomes the sum of those before it. One block; SCAN_EACH numbers a thread at a time.
  */
-enum { SCAN_THREADS = 1024, SCAN_EACH = 16 };
+enum { SCAN_THREADS = 1024, SCAN_EACH = 4 };
 
 static __global__ void __launch_bounds__(SCAN_THREADS) sort_scan(int32_t *count, int n)
 {
@@ -120,11 +120,15 @@ static __global__ void __launch_bounds__(SCAN_THREADS) sort_scan(int32_t *count,
     int32_t before = 0;
     for (int base = 0; base < n; base += SCAN_THREADS * SCAN_EACH) {
         const int at = base + (int)threadIdx.x * SCAN_EACH;
-        int32_t v[SCAN_EACH], sum = 0, all = 0, warps = 0;
-        for (int k = 0; k < SCAN_EACH; k++) {
-            v[k] = at + k < n ? count[at + k] : 0;
+        __align__(16) int32_t v[SCAN_EACH];
+        int32_t sum = 0, all = 0, warps = 0;
+        if (at + SCAN_EACH <= n)
+            *(int4 *)v = *(const int4 *)(count + at);
+        else
+            for (int k = 0; k < SCAN_EACH; k++)
+                v[k] = at + k < n ? count[at + k] : 0;
+        for (int k = 0; k < SCAN_EACH; k++)
             sum += v[k];
-        }
         int32_t upto = sum;
         for (int k = 1; k < 32; k *= 2) {
             int32_t left = __shfl_up_sync(~0u, upto, k);
