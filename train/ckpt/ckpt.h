@@ -210,8 +210,8 @@ struct ckpt_want {
 int ckpt_read_all(struct ckpt *c, const struct ckpt_want *want, size_t n, int threads,
                   struct err *e);
 
-/* The fingerprint of tensor i, from its bytes. */
-int ckpt_fingerprint(const struct ckpt *c, size_t i, struct fingerprint *ret, struct err *e);
+/* The fingerprint of a tensor, by its number, from its bytes. */
+int ckpt_fingerprint(const struct ckpt *c, size_t tensor, struct fingerprint *ret, struct err *e);
 
 /*
  * Whether all that ckpt_read_box read so far is what was written: each piece of 64 MiB that was
