@@ -219,7 +219,7 @@ static int open_one(const char *path, int64_t step, struct ckpt **ret, struct er
         code = err_set(e, ERR_USAGE, "--load %s is step %lld, and --ckpt-step is %lld", path,
                        (long long)ckpt_meta(*ret)->iteration, (long long)step);
     if (!code)
-        code = ckpt_verify(*ret, e);
+        code = ckpt_verify_further(*ret, e); /* the tensors when they are loaded */
     if (code) {
         ckpt_close(*ret);
         *ret = NULL;
