@@ -91,13 +91,14 @@ struct comm_hello comm_hello_from(const struct comm_call *call, int k, uint64_t 
 
 static void describe(struct comm_hello h, char *to, size_t size)
 {
-    if (h.kind == COMM_BARRIER)
-        snprintf(to, size, "%s", comm_kind_name(COMM_BARRIER));
-    else
-        snprintf(to, size, "%s of %lld %s%s", comm_kind_name((enum comm_kind)h.kind),
-                 (long long)h.elements,
-                 (unsigned)h.dtype < DTYPE_COUNT ? dtype_name((enum dtype)h.dtype) : "values",
-                 h.reduce == REDUCE_MAX ? " (maximum)" : "");
+    const char *type = (unsigned)h.dtype < DTYPE_COUNT ? dtype_name((enum dtype)h.dtype) : "values";
+    int n = snprintf(to, size, "%s", comm_kind_name((enum comm_kind)h.kind));
+    if (h.kind != COMM_BARRIER)
+        n += snprintf(to + n, size - (size_t)n, " of %lld %s", (long long)h.elements, type);
+    if (h.kind == COMM_BROADCAST)
+        snprintf(to + n, size - (size_t)n, " from its rank %d", h.root);
+    else if (h.reduce == REDUCE_MAX)
+        snprintf(to + n, size - (size_t)n, " (maximum)");
 }
 
 bool comm_hello_fits(const struct comm_call *call, struct comm_hello got, struct comm_hello want,
@@ -106,12 +107,10 @@ bool comm_hello_fits(const struct comm_call *call, struct comm_hello got, struct
     if (got.kind == want.kind && got.reduce == want.reduce && got.dtype == want.dtype &&
         got.root == want.root && got.elements == want.elements && got.order == want.order)
         return true;
-    char a[64], b[64];
+    char a[96], b[96];
     describe(got, a, sizeof(a));
     describe(want, b, sizeof(b));
-    snprintf(sentence, size,
-             "call %lld of the %s group: rank %d makes an %s from %d, rank %d an %s from %d",
-             (long long)want.order, mesh_group_name(call->group), from, a, got.root, to, b,
-             want.root);
+    snprintf(sentence, size, "call %lld of the %s group: rank %d calls %s, rank %d calls %s",
+             (long long)want.order, mesh_group_name(call->group), from, a, to, b);
     return false;
 }

@@ -100,9 +100,12 @@ static int exchange_from(const struct made *m, int k)
 
 static void make(struct made *m, const struct comm *c, uint64_t seed, uint64_t id)
 {
-    *m = (struct made){.kind = (enum comm_kind)(id % COMM_KINDS),
-                       .group = (enum group)(id / COMM_KINDS % GROUP_COUNT),
-                       .dtype = dtypes[id / COMM_KINDS / GROUP_COUNT],
+    /* each kind, group and type once, mixed so that a batch has several calls of one kind and group
+     */
+    uint64_t cell = id * 37 % CALLS;
+    *m = (struct made){.kind = (enum comm_kind)(cell % COMM_KINDS),
+                       .group = (enum group)(cell / COMM_KINDS % GROUP_COUNT),
+                       .dtype = dtypes[cell / COMM_KINDS / GROUP_COUNT],
                        .reduce = draw(seed, id, 1) % 4 ? REDUCE_SUM : REDUCE_MAX,
                        .id = id,
                        .count = 1 + draw(seed, id, 2) % 700};

@@ -40,6 +40,8 @@ for ranks in 2 4 8; do
 done
 run 4 late
 check a_missing_rank_is_named 70 $? "waited 0.5 s for rank 3 in call 1 of the data-parallel group (all-reduce)" 4
+run 2 other
+check calls_that_do_not_fit_are_named 70 $? "calls all-reduce of 6 F32" 2
 run 4 abort
 check an_abort_frees_all 4 $? "rank [0-3]: the last rank: the disk is full" 4
 echo "1..$n"

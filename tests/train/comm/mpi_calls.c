@@ -14,7 +14,8 @@
  *
  *     mpirun -n N mpi_calls            N: 2, 4 or 8
  *     mpirun -n N mpi_calls late       the last rank stays away: exit 70 after its sentence
- *     mpirun -n N mpi_calls abort      the last rank aborts: exit 4 after its sentence
+ *     mpirun -n N mpi_calls other      the last rank gives more: exit 70 after a sentence on both
+ * calls mpirun -n N mpi_calls abort      the last rank aborts: exit 4 after its sentence
  */
 
 static int same_as_threads(struct comm *c, struct mesh m, uint64_t digest)
@@ -61,10 +62,11 @@ static int run_calls(struct comm_mpi *job, struct err *e)
     return failed ? err_set(e, ERR_FAIL, "the bits of MPI and of threads differ") : 0;
 }
 
-static int run_fault(struct comm_mpi *job, bool aborts, struct err *e)
+static int run_fault(struct comm_mpi *job, const char *what, struct err *e)
 {
     struct comm c;
-    float v[5] = {0};
+    float v[6] = {0};
+    bool aborts = strcmp(what, "abort") == 0, late = strcmp(what, "late") == 0;
     struct err why = {.code = ERR_IO, .msg = "the last rank: the disk is full"};
     int code = comm_mpi_open(&c, job, mesh_dense(1, 1, comm_mpi_world(job), 1), e);
     if (code)
@@ -73,11 +75,12 @@ static int run_fault(struct comm_mpi *job, bool aborts, struct err *e)
     bool last = c.rank == c.world - 1;
     if (last && aborts)
         comm_abort(&c, &why);
-    while (last && !c.fault) {
+    while (last && late && !c.fault) {
         usleep(5000);
         comm_wait(&c, (struct comm_ticket){0});
     }
-    comm_wait(&c, comm_all_reduce(&c, GROUP_DP, tensor_1d(v, DTYPE_F32, 5), REDUCE_SUM));
+    struct tensor t = tensor_1d(v, DTYPE_F32, last ? 6 : 5);
+    comm_wait(&c, comm_all_reduce(&c, GROUP_DP, t, REDUCE_SUM));
     code = comm_fault(&c, e);
     comm_close(&c);
     return code;
@@ -92,7 +95,7 @@ int main(int argc, char **argv)
     struct err e;
     int code = comm_mpi_join(&job, &o, &e);
     if (!code) {
-        code = *what ? run_fault(job, strcmp(what, "abort") == 0, &e) : run_calls(job, &e);
+        code = *what ? run_fault(job, what, &e) : run_calls(job, &e);
         if (code)
             fprintf(stderr, "rank %d: %s\n", comm_mpi_rank(job), e.msg);
         usleep(code ? 300000 : 0); /* mpirun ends the others as soon as one fails */

@@ -2,9 +2,12 @@
 #include "train/comm/comm.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/core/mem.h"
 #include "tests/t.h"
 #include "tests/train/comm/calls.h"
 #include "train/comm/comm_threads.h"
@@ -184,10 +187,45 @@ static void other_rows(struct comm *c)
 static void calls_that_do_not_fit_are_named(void)
 {
     check_fault(other_sizes, 60, ERR_FAULT, "all-reduce of 8 F32");
-    check_fault(other_calls, 60, ERR_FAULT, "broadcast of 9 F32");
+    check_fault(other_calls, 60, ERR_FAULT, "rank 1 calls broadcast of 9 F32 from its rank 0");
     check_fault(other_rows, 60, ERR_FAULT, "all-to-all of 1 F32");
+}
+
+/* Large gathers until rank 3 aborts: what a rank writes after its wait stays as it is. */
+static void write_after_the_abort(struct comm *c)
+{
+    enum { COUNT = 1 << 19 };
+    struct err why = {.code = ERR_IO, .msg = "rank 3: the disk is full"};
+    float *all = mem_new(4 * COUNT, sizeof(*all));
+    struct tensor whole = tensor_1d(all, DTYPE_F32, 4 * COUNT);
+    struct tensor part = tensor_rows(whole, c->rank * COUNT, COUNT);
+    for (int i = 0; i < 3 || c->rank != 3; i++) {
+        struct comm_ticket t = comm_all_gather(c, GROUP_WORLD, whole, part);
+        if (i == 2 && c->rank == 3) {
+            usleep(300); /* the others are copying */
+            comm_abort(c, &why);
+        }
+        comm_wait(c, t);
+        if (c->fault)
+            break;
+    }
+    memset(all, 0x55, 4 * COUNT * sizeof(*all));
+    usleep(2000);
+    for (size_t i = 0; i < 4 * COUNT * sizeof(*all); i++)
+        if (((unsigned char *)all)[i] != 0x55) {
+            err_set(&why, ERR_FAIL, "written by another rank after the wait");
+            snprintf(c->fault_text, sizeof(c->fault_text), "%s", why.msg);
+        }
+    free(all);
+}
+
+static void nothing_arrives_after_an_abort(void)
+{
+    for (int i = 0; i < 10; i++)
+        check_fault(write_after_the_abort, 60, ERR_IO, "rank 3: the disk is full");
 }
 
 T_MAIN(T_CASE(one_rank_alone), T_CASE(two_threads), T_CASE(four_threads), T_CASE(eight_threads),
        T_CASE(a_missing_rank_is_named), T_CASE(a_receiver_that_is_missing_is_named),
-       T_CASE(an_abort_frees_all), T_CASE(calls_that_do_not_fit_are_named))
+       T_CASE(an_abort_frees_all), T_CASE(nothing_arrives_after_an_abort),
+       T_CASE(calls_that_do_not_fit_are_named))
