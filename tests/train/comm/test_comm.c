@@ -62,6 +62,7 @@ struct faulty {
     pthread_t thread;
     struct comm_threads *all;
     void (*act)(struct comm *c);
+    bool faults; /* whether the world comes to one */
     int rank, code;
     struct err e;
 };
@@ -83,29 +84,78 @@ static void *run_faulty(void *arg)
     if (f->code)
         return NULL;
     f->act(&c);
-    wait_for_a_fault(&c); /* this rank's own calls may be done before another's fault */
+    if (f->faults)
+        wait_for_a_fault(&c); /* this rank's own calls may be done before another's fault */
     f->code = comm_fault(&c, &f->e);
     comm_close(&c);
     return NULL;
 }
 
-/* Four ranks; all of them must hear `words`. */
-static void check_fault(void (*act)(struct comm *c), double timeout, int code, const char *words)
+/* Four ranks. */
+static void run_world(void (*act)(struct comm *c), double timeout, bool faults,
+                      struct faulty rank[4])
 {
-    struct faulty rank[4];
     struct comm_options o = {.timeout = timeout};
     struct comm_threads *all = comm_threads_create(mesh_dense(2, 1, 2, 1), &o);
     for (int i = 0; i < 4; i++) {
-        rank[i] = (struct faulty){.all = all, .act = act, .rank = i};
+        rank[i] = (struct faulty){.all = all, .act = act, .faults = faults, .rank = i};
         pthread_create(&rank[i].thread, NULL, run_faulty, &rank[i]);
     }
     for (int i = 0; i < 4; i++)
         pthread_join(rank[i].thread, NULL);
     comm_threads_destroy(all);
+}
+
+/* All of them must hear `words`. */
+static void check_fault(void (*act)(struct comm *c), double timeout, int code, const char *words)
+{
+    struct faulty rank[4];
+    run_world(act, timeout, true, rank);
     for (int i = 0; i < 4; i++) {
         T_ERR(rank[i].code, &rank[i].e, code, words);
         T_STR(rank[i].e.msg, rank[0].e.msg);
     }
+}
+
+/* Messages to a rank that is slow to take them arrive in their order, whatever slots they use. */
+static void send_many(struct comm *c)
+{
+    enum { MANY = 50, BEFORE = 30, ASIDE = 7 };
+    float v[MANY] = {0}, aside[1] = {0};
+    struct tensor none = {0}, t = tensor_1d(v, DTYPE_F32, MANY);
+    struct tensor u = tensor_1d(aside, DTYPE_F32, 1);
+    struct comm_ticket ticket[MANY];
+    bool gives = comm_index(c, GROUP_TP) == 0;
+    bool first = comm_index(c, GROUP_DP) == 0;
+    for (int i = 0; i < ASIDE && !gives; i++) /* so that the two number their calls differently */
+        comm_wait(c, comm_exchange(c, GROUP_DP, first ? u : none, first ? 1 : COMM_NOBODY,
+                                   first ? none : u, first ? COMM_NOBODY : 0));
+    for (int round = 0; round < 2; round++) {
+        int n = round ? MANY : BEFORE;
+        usleep(round && !gives ? 30000 : 0);
+        for (int i = 0; i < n; i++) {
+            struct tensor one = tensor_rows(t, i, 1);
+            if (gives)
+                v[i] = (float)(i + 1);
+            ticket[i] = gives ? comm_exchange(c, GROUP_TP, one, 1, none, COMM_NOBODY)
+                              : comm_exchange(c, GROUP_TP, none, COMM_NOBODY, one, 0);
+        }
+        for (int i = 0; i < n; i++)
+            comm_wait(c, ticket[i]);
+    }
+    struct err why = {.code = ERR_FAIL, .msg = "messages came in another order"};
+    for (int i = 0; i < MANY; i++)
+        if (v[i] != (float)(i + 1))
+            comm_abort(c, &why);
+    comm_wait(c, comm_barrier(c, GROUP_WORLD));
+}
+
+static void messages_stay_in_their_order(void)
+{
+    struct faulty rank[4];
+    run_world(send_many, 60, false, rank);
+    for (int i = 0; i < 4; i++)
+        T_OK(rank[i].code, &rank[i].e);
 }
 
 /* Rank 2 stays away from the second call until the others have given up. */
@@ -226,6 +276,6 @@ static void nothing_arrives_after_an_abort(void)
 }
 
 T_MAIN(T_CASE(one_rank_alone), T_CASE(two_threads), T_CASE(four_threads), T_CASE(eight_threads),
-       T_CASE(a_missing_rank_is_named), T_CASE(a_receiver_that_is_missing_is_named),
-       T_CASE(an_abort_frees_all), T_CASE(nothing_arrives_after_an_abort),
-       T_CASE(calls_that_do_not_fit_are_named))
+       T_CASE(messages_stay_in_their_order), T_CASE(a_missing_rank_is_named),
+       T_CASE(a_receiver_that_is_missing_is_named), T_CASE(an_abort_frees_all),
+       T_CASE(nothing_arrives_after_an_abort), T_CASE(calls_that_do_not_fit_are_named))
