@@ -89,7 +89,7 @@ struct comm_hello comm_hello_from(const struct comm_call *call, int k, uint64_t 
     return comm_hello_to(call, k, order);
 }
 
-static void describe(struct comm_hello h, char *to, size_t size)
+static void describe_call(struct comm_hello h, char *to, size_t size)
 {
     const char *type = (unsigned)h.dtype < DTYPE_COUNT ? dtype_name((enum dtype)h.dtype) : "values";
     int n = snprintf(to, size, "%s", comm_kind_name((enum comm_kind)h.kind));
@@ -108,8 +108,8 @@ bool comm_hello_fits(const struct comm_call *call, struct comm_hello got, struct
         got.root == want.root && got.elements == want.elements && got.order == want.order)
         return true;
     char a[96], b[96];
-    describe(got, a, sizeof(a));
-    describe(want, b, sizeof(b));
+    describe_call(got, a, sizeof(a));
+    describe_call(want, b, sizeof(b));
     snprintf(sentence, size, "call %lld of the %s group: rank %d calls %s, rank %d calls %s",
              (long long)want.order, mesh_group_name(call->group), from, a, to, b);
     return false;

@@ -10,6 +10,7 @@
 #include "base/core/mem.h"
 #include "base/thread/thread.h"
 #include "train/comm/call.h"
+#include "train/comm/range.h"
 #include "train/comm/reduce.h"
 
 enum { FAULT_BYTES = 256, SCRATCH = 1 << 20, MESSAGE = 1 << 28, FAULT_TAG = 1 };
@@ -50,73 +51,6 @@ struct comm_mpi {
     bool told;
     struct mpi_call call[COMM_IN_FLIGHT];
 };
-
-/* ---- ranges of bytes that travel
- * ----------------------------------------------------------------- */
-
-struct range {
-    char *at;
-    int64_t bytes;
-};
-
-static struct range range_of(struct tensor t, int64_t begin, int64_t end)
-{
-    int64_t size = (int64_t)dtype_size(t.dtype);
-    return (struct range){comm_at(t, begin), (end - begin) * size};
-}
-
-static struct range whole(struct tensor t)
-{
-    return range_of(t, 0, comm_elements(t));
-}
-
-static struct range rows_of(struct tensor t, const int64_t *rows, int k)
-{
-    return range_of(t, comm_offset(t, rows, k), comm_offset(t, rows, k + 1));
-}
-
-/* What the group's rank `k` is given by calls that copy. */
-static struct range given(const struct comm_call *call, int me, int k)
-{
-    switch (call->kind) {
-    case COMM_ALL_GATHER:
-        return whole(call->from);
-    case COMM_BROADCAST:
-        return me == call->from_rank ? whole(call->to) : (struct range){0};
-    case COMM_EXCHANGE:
-        return k == call->to_rank ? whole(call->from) : (struct range){0};
-    case COMM_ALL_TO_ALL:
-        return rows_of(call->from, call->give, k);
-    default:
-        return (struct range){0};
-    }
-}
-
-static struct range taken(const struct comm_call *call, int k)
-{
-    int64_t n;
-    switch (call->kind) {
-    case COMM_ALL_GATHER:
-        n = comm_elements(call->from);
-        return range_of(call->to, k * n, (k + 1) * n);
-    case COMM_BROADCAST:
-    case COMM_EXCHANGE:
-        return k == call->from_rank ? whole(call->to) : (struct range){0};
-    case COMM_ALL_TO_ALL:
-        return rows_of(call->to, call->take, k);
-    default:
-        return (struct range){0};
-    }
-}
-
-/* Round `round` of a range that travels in messages of at most `most` bytes. */
-static struct range piece(struct range r, int64_t round, int64_t most)
-{
-    int64_t begin = round * most;
-    if (begin >= r.bytes)
-        return (struct range){0};
-    return (struct range){r.at + begin, r.bytes - begin < most ? r.bytes - begin : most};
-}
 
 /* ---- sending and receiving
  * ------------------------------------------------------------------------ */
@@ -164,7 +98,7 @@ static void mpi_check(struct comm_mpi *job, int error)
     pthread_mutex_unlock(&job->hub.lock);
 }
 
-static void send_to(struct at *a, int k, struct range r)
+static void send_to(struct at *a, int k, struct comm_range r)
 {
     uint64_t order = a->flight->order ? a->flight->order : a->flight->order_to;
     if (r.bytes)
@@ -173,7 +107,7 @@ static void send_to(struct at *a, int k, struct range r)
                             a->job->data, &a->call->request[a->call->requests++]));
 }
 
-static void receive_from(struct at *a, int k, struct range r)
+static void receive_from(struct at *a, int k, struct comm_range r)
 {
     uint64_t order = a->flight->order ? a->flight->order : a->flight->order_by;
     if (r.bytes)
@@ -203,10 +137,10 @@ static void greet(struct at *a)
     for (int k = 0; k < a->n; k++) {
         int64_t bytes = sizeof(*a->call->out);
         if (takes_from(a, k))
-            receive_from(a, k, (struct range){(char *)&a->call->in[k], bytes});
+            receive_from(a, k, (struct comm_range){(char *)&a->call->in[k], bytes});
         if (gives_to(a, k)) {
             a->call->out[k] = comm_hello_to(&f->call, k, f->order ? f->order : f->order_to);
-            send_to(a, k, (struct range){(char *)&a->call->out[k], bytes});
+            send_to(a, k, (struct comm_range){(char *)&a->call->out[k], bytes});
         }
     }
 }
@@ -241,13 +175,13 @@ static bool copy_round(struct at *a)
     const struct comm_call *c = &a->flight->call;
     int64_t most = message_bytes(a->job, MESSAGE), round = a->call->round++;
     for (int k = 0; k < a->n; k++) {
-        struct range in = taken(c, k), out = given(c, a->me, k);
+        struct comm_range in = comm_taken(c, k), out = comm_given(c, a->me, k);
         if (k == a->me && round == 0 && in.bytes && in.at != out.at && out.bytes == in.bytes)
             memcpy(in.at, out.at, (size_t)in.bytes);
         if (takes_from(a, k))
-            receive_from(a, k, piece(in, round, most));
+            receive_from(a, k, comm_piece(in, round, most));
         if (gives_to(a, k))
-            send_to(a, k, piece(out, round, most));
+            send_to(a, k, comm_piece(out, round, most));
     }
     return a->call->requests > 0;
 }
@@ -272,11 +206,11 @@ static struct comm_slice slice_round(const struct at *a, int k)
 }
 
 /* Where the part of rank `k` in this rank's slice is put. */
-static struct range scratch_of(const struct at *a, int k, struct comm_slice own)
+static struct comm_range scratch_of(const struct at *a, int k, struct comm_slice own)
 {
     int64_t size = (int64_t)dtype_size(a->flight->call.to.dtype);
-    return (struct range){a->call->scratch + k * reduce_elements(a) * size,
-                          (own.end - own.begin) * size};
+    return (struct comm_range){a->call->scratch + k * reduce_elements(a) * size,
+                               (own.end - own.begin) * size};
 }
 
 static struct tensor reduced(const struct comm_call *c)
@@ -294,7 +228,7 @@ static bool reduce_round(struct at *a)
         if (k == a->me)
             continue;
         receive_from(a, k, scratch_of(a, k, own));
-        send_to(a, k, range_of(reduced(c), s.begin, s.end));
+        send_to(a, k, comm_range(reduced(c), s.begin, s.end));
     }
     return a->call->requests > 0;
 }
@@ -313,8 +247,8 @@ static void add_round(struct at *a)
         struct comm_slice s = slice_round(a, k);
         if (k == a->me)
             continue;
-        receive_from(a, k, range_of(c->to, s.begin, s.end));
-        send_to(a, k, range_of(c->to, own.begin, own.end));
+        receive_from(a, k, comm_range(c->to, s.begin, s.end));
+        send_to(a, k, comm_range(c->to, own.begin, own.end));
     }
 }
 
