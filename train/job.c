@@ -478,7 +478,8 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
     if (j->seq_length > j->spec.max_positions)
         return err_set(e, ERR_USAGE, "--seq-length %lld is longer than the model's %lld positions",
                        (long long)o->seq_length, (long long)j->spec.max_positions);
-    struct rank_config c = {.spec = j->spec,
+    struct rank_config c = {.backends = o->backends,
+                            .spec = j->spec,
                             .use = use,
                             .real = DTYPE_F32,
                             .threads = (int)o->threads,

@@ -3,7 +3,17 @@
 
 #include "base/core/log.h"
 #include "base/cli/stdout.h"
+#include "train/comm/comm.h"
 #include "train/job.h"
+#include "train/ops/ops.h"
+#include "train/tensor/dev.h"
+
+/* What a rank of this program runs on. */
+static const struct rank_backends backends = {
+    .open_device = dev_host_open,
+    .init_ops = ops_cpu_init,
+    .open_comm = comm_self_start,
+};
 
 int main(int argc, char **argv)
 {
@@ -13,7 +23,7 @@ int main(int argc, char **argv)
         [VERB_GENERATE] = verb_generate,
         [VERB_PLAN] = verb_plan,
     };
-    struct train_options values = {0};
+    struct train_options values = {.backends = &backends};
     struct opts o = {0};
     struct err e = {0};
     stdio_begin(false);

@@ -14,6 +14,8 @@
 
 enum { VERB_RUN, VERB_EVAL, VERB_GENERATE, VERB_PLAN };
 
+struct rank_backends;
+
 struct train_options {
     struct opt_common common;
     struct spec_flags model;
@@ -55,6 +57,8 @@ struct train_options {
     const char *kernels;
     int64_t exit_interval;
     double exit_minutes;
+    /* no option: set by main.c */
+    const struct rank_backends *backends;
 };
 
 extern const struct opt_table train_table;

@@ -51,7 +51,13 @@ struct spec tiny_llama(void)
 
 struct rank_config tiny_config(struct spec spec, enum dtype real)
 {
-    return (struct rank_config){.spec = spec,
+    static const struct rank_backends backends = {
+        .open_device = dev_host_open,
+        .init_ops = ops_cpu_init,
+        .open_comm = comm_self_start,
+    };
+    return (struct rank_config){.backends = &backends,
+                                .spec = spec,
                                 .use = MODEL_TRAIN,
                                 .real = real,
                                 .threads = 2,

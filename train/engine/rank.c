@@ -175,12 +175,14 @@ int rank_open(struct rank *r, const struct rank_config *c, struct err *e)
     *r = (struct rank){.config = *c};
     for (int i = 0; i < SLAB_COUNT; i++)
         slab_init(&r->slab[i], slabs[i].name, slabs[i].place);
-    comm_self_open(&r->comm);
+    const struct rank_backends *b = c->backends;
     int code = spec_check(&c->spec, e);
     if (!code)
-        code = dev_host_open(&r->dev, c->threads, e);
+        code = b->open_comm(&r->comm, b->arg, e);
     if (!code)
-        code = ops_cpu_init(&r->ops, &r->dev, &r->slab[SLAB_WORKSPACE], c->real, c->kernels, e);
+        code = b->open_device(&r->dev, c->threads, e);
+    if (!code)
+        code = b->init_ops(&r->ops, &r->dev, &r->slab[SLAB_WORKSPACE], c->real, c->kernels, e);
     if (!code)
         code = params_build(&r->params, &r->config.spec, r->comm.mesh, r->comm.rank, e);
     if (code)

@@ -28,12 +28,25 @@ enum slab_name {
     SLAB_COUNT
 };
 
+/*
+ * What a rank runs on: a program names its own in main.c. Each fills the table that it is given;
+ * what it filled is closed by rank_close.
+ */
+struct rank_backends {
+    int (*open_device)(struct dev *ret, int threads, struct err *e);
+    int (*init_ops)(struct ops *ret, struct dev *d, struct slab *workspace, enum dtype real,
+                    const char *kernels, struct err *e);
+    int (*open_comm)(struct comm *ret, void *arg, struct err *e); /* with its mesh and rank */
+    void *arg; /* of open_comm: the world that the rank is in; NULL for one rank */
+};
+
 struct rank_config {
+    const struct rank_backends *backends; /* outlive the rank */
     struct spec spec;
     enum model_use use;
     enum dtype real;     /* DTYPE_F32; DTYPE_F64 for gradient checks */
     int threads;         /* 0: one for each processor */
-    const char *kernels; /* most that ops_cpu_init may use; NULL: the best */
+    const char *kernels; /* most that init_ops may use; NULL: the best */
     int64_t micro_batch, seq_length;
     int64_t micros;          /* micro-batches of a step */
     bool documents;          /* stretches of a batch may be shorter than its rows */
