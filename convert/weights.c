@@ -122,9 +122,9 @@ static int import_plan(const struct hf_folder *f, const char *dst, const struct 
                        struct err *e)
 {
     struct buf b = {0};
-    buf_addf(&b, "%s: %s, %zu tensors in %zu files, as %zu tensors of %s/iter_0000000\n", f->path,
-             hf_family_architecture(f->model.family), f->map.tensors, f->shards, f->map.globals,
-             dst);
+    buf_addf(&b, "%s: %s, %zu tensors in %zu file%s, as %zu tensors of %s/iter_0000000\n", f->path,
+             hf_family_architecture(f->model.family), f->map.tensors, f->shards,
+             f->shards == 1 ? "" : "s", f->map.globals, dst);
     add_features(&b, f);
     add_ignored(&b, f, v);
     add_needs(&b, dst, f->bytes);
@@ -230,8 +230,8 @@ static int export_plan(const struct hf_export *x, const char *dst, struct err *e
     size_t n = 0;
     for (size_t i = 0; i < x->files; i++)
         n += x->file[i].n;
-    buf_addf(&b, "%s: %s, %zu tensors in %zu files of %s\n", ckpt_path(x->ckpt),
-             hf_family_architecture(x->model.family), n, x->files, dst);
+    buf_addf(&b, "%s: %s, %zu tensors in %zu file%s of %s\n", ckpt_path(x->ckpt),
+             hf_family_architecture(x->model.family), n, x->files, x->files == 1 ? "" : "s", dst);
     for (size_t i = 0; i < x->files; i++)
         add_bytes(&b, x->file[i].name, x->file[i].bytes);
     for (size_t i = 0; i < ckpt_tensors(x->ckpt); i++) {

@@ -190,5 +190,54 @@ static void what_weft_cannot_run_is_refused_by_name(void)
     T_ERR(hf_config_open(t_path("none.json"), NULL, &m, &e), &e, ERR_IO, "none.json");
 }
 
-T_MAIN(T_CASE(known_models_have_their_known_size), T_CASE(details_of_a_family), T_CASE(activations),
+static void what_train_lacks_is_a_feature(void)
+{
+    static const struct {
+        const char *text;
+        unsigned features;
+    } c[] = {
+        {"{\"model_type\": \"mistral\", " TINY ", \"num_key_value_heads\": 4}", SPEC_WINDOW},
+        {"{\"model_type\": \"mistral\", " TINY
+         ", \"num_key_value_heads\": 4, \"sliding_window\": null}",
+         0},
+        {"{\"model_type\": \"qwen2\", " TINY ", \"num_key_value_heads\": 4,"
+         " \"use_sliding_window\": true, \"sliding_window\": 512, \"max_window_layers\": 1}",
+         SPEC_WINDOW},
+        {"{\"model_type\": \"qwen2\", " TINY ", \"num_key_value_heads\": 4,"
+         " \"use_sliding_window\": true, \"sliding_window\": 512,"
+         " \"layer_types\": [\"full_attention\", \"full_attention\"]}",
+         0},
+        {"{\"model_type\": \"llama\", " TINY ", \"attention_bias\": true}", SPEC_PART_BIAS},
+        {"{\"model_type\": \"llama\", " TINY ", \"hidden_act\": \"gelu\"}", SPEC_GATED_GELU},
+        {"{\"model_type\": \"llama\", " TINY
+         ", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}}",
+         SPEC_ROPE_OTHER},
+        {"{\"model_type\": \"qwen3\", " TINY ", \"num_key_value_heads\": 4, \"head_dim\": 16}",
+         SPEC_QK_NORM},
+    };
+    struct err e;
+    struct spec s;
+    for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+        T_OK(read_text(c[i].text, &s, &e), &e);
+        T_EQ(s.features, c[i].features);
+        T_EQ(spec_can_run(&s, "x", &e), c[i].features ? ERR_USAGE : 0);
+    }
+    T_ERR(spec_can_run(&s, "x", &e), &e, ERR_USAGE, "norms on queries and keys");
+}
+
+static void unknown_keys_stop_unless_they_are_named(void)
+{
+    static const char text[] = "{\"model_type\": \"llama\", " TINY ", \"residual_multiplier\": 2}";
+    static const char *const key[] = {"residual_multiplier"};
+    const struct hf_ignore ignore = {key, 1, false}, all = {.all = true};
+    struct hf_model m;
+    struct err e;
+    T_ERR(hf_config_parse("c", text, sizeof(text) - 1, NULL, &m, &e), &e, ERR_DATA,
+          "residual_multiplier");
+    T_OK(hf_config_parse("c", text, sizeof(text) - 1, &ignore, &m, &e), &e);
+    T_OK(hf_config_parse("c", text, sizeof(text) - 1, &all, &m, &e), &e);
+}
+
+T_MAIN(T_CASE(what_train_lacks_is_a_feature), T_CASE(unknown_keys_stop_unless_they_are_named),
+       T_CASE(known_models_have_their_known_size), T_CASE(details_of_a_family), T_CASE(activations),
        T_CASE(biases_of_llama), T_CASE(what_weft_cannot_run_is_refused_by_name))
