@@ -92,7 +92,8 @@ static int write_json(const struct tokenizer *t, const char *path, struct err *e
     return code;
 }
 
-static void put_token(struct buf *b, const struct tokenizer *t, const char *key, int64_t id)
+static void vocabulary_put_token(struct buf *b, const struct tokenizer *t, const char *key,
+                                 int64_t id)
 {
     size_t n = 0;
     const char *piece = id >= 0 ? tok_piece(t, id, &n) : NULL;
@@ -109,10 +110,10 @@ static void put_tokens(struct buf *b, const struct tokenizer *t)
     struct hf_ids ids = vocabulary_ids(t);
     buf_reset(b);
     buf_addc(b, '{');
-    put_token(b, t, "bos_token", ids.bos);
-    put_token(b, t, "eos_token", ids.eos);
-    put_token(b, t, "pad_token", ids.pad);
-    put_token(b, t, "unk_token", tok_info(t)->unk);
+    vocabulary_put_token(b, t, "bos_token", ids.bos);
+    vocabulary_put_token(b, t, "eos_token", ids.eos);
+    vocabulary_put_token(b, t, "pad_token", ids.pad);
+    vocabulary_put_token(b, t, "unk_token", tok_info(t)->unk);
 }
 
 static int write_if_missing(const char *folder, const char *name, const struct buf *b,

@@ -14,7 +14,6 @@ LONG_FUNCTIONS = {
 LONG_FILES = {
     "prep/encode/encoder.c": "to be split: worker and order of results",
     "tok/sp/sp.c": "to be split: opening and encoding",
-    "tok/stream/documents.c": "to be split: one source for each kind of input",
 }
 
 # PATH:FUNCTION, for more than style.PARAMETERS
@@ -53,9 +52,11 @@ MANY_PARAMETERS = {
     "train/ops/cpu/fast_attention.h:drop_lanes": "hot: inlined per row of scores",
     "train/ops/cpu/fast_norm.c:columns_step": "hot: inlined per block of columns",
     "train/ops/cuda/attention.cu:slope_of": "hot: inlined in a kernel",
+    "train/ops/cuda/embed.cu:add_rest": "hot: inlined in a kernel",
     "train/ops/cuda/flash.cuh:write_rows": "hot: inlined in a kernel",
     "train/ops/cuda/flash_bwd.cu:slopes": "hot: inlined in a kernel",
     "train/ops/cuda/flash_bwd.cu:slopes_turned": "hot: inlined in a kernel",
+    "train/ops/cuda/flash_wgmma_bwd.cu:slopes": "hot: inlined in a kernel",
     "train/ops/cuda/lt.c:lt_run": "cublasLt's matrices, layouts and workspace",
     "train/ops/cuda/norm_bwd.cu:pass_on": "hot: inlined in a kernel",
     "train/ops/cuda/rope.cu:rope": "a kernel: arguments are the launch's constants",
@@ -64,6 +65,7 @@ MANY_PARAMETERS = {
 # HEADER: the files of its folder that implement it and have no header of their own; "*" matches.
 SHARED_HEADERS = {
     # programs: a verb is one function, declared with the others
+    "convert/cli.h": "weights.c",
     "prep/cmd.h": "cmd_*.c",
     "prep/options.h": "options_verbs.c",
     "samples/stories/grammar.h": "cast.c plots.c plots_town.c scenes.c verbs.c words.c",
@@ -76,6 +78,11 @@ SHARED_HEADERS = {
     "train/ops/cpu/ref.h": "ref_*.c",
     "train/ops/cuda/sdpa.h": "sdpa_none.c",
     "train/ops/ops.h": "ops_cost.c",
+
+    # tables of kernels: the twins of one level of base/core/simd.h
+    "tok/bpe/kernels.h": "split_ascii_avx512.c split_point4_avx512.c",
+    "tok/cache/kernels.h": "front_avx512.c packed_ids_avx512.c",
+    "tok/text/kernels.h": "aho_corasick_avx512.c byte_pair_search_avx2.c id_bytes_avx512.c",
 
     # one thing, too long for one file, behind one internal header
     "base/cli/opt_row.h": "opt_*.c",
@@ -117,6 +124,7 @@ SHARED_HEADERS = {
     "train/ckpt/ckpt.h": "check.c manifest_write.c read.c scan.c st_out.c write.c",
     "train/copy/copy.h": "copy_*.c",
     "train/comm/comm.h": "comm_self.c",
+    "train/hf/hf_export.h": "hf_export_run.c",
     "train/model/model.h": "acts.c block.c head.c weights.c",
     "train/spec/options.h": "presets.c",
     "train/spec/hf.h": "hf_*.c",

@@ -97,7 +97,7 @@ static int take_box(const struct copy_source *f, int64_t row, int64_t col, struc
     return code;
 }
 
-static struct box_mem rows_of(struct box_mem m, int64_t first, int64_t n)
+static struct box_mem copy_rows_of(struct box_mem m, int64_t first, int64_t n)
 {
     m.data = (char *)m.data + (size_t)(first * m.stride) * dtype_size(m.dtype);
     m.box.begin[0] += first;
@@ -114,7 +114,7 @@ static int take_ordered(const struct copy_step *s, const struct copy_source *f, 
     for (int64_t r = 0, n; !code && r < to.box.count[0]; r += n) {
         for (n = 1; r + n < to.box.count[0] && order[r + n] == order[r] + n;)
             n++;
-        code = take_box(f, s->row + order[r], col, rows_of(to, r, n), m, e);
+        code = take_box(f, s->row + order[r], col, copy_rows_of(to, r, n), m, e);
     }
     return code;
 }
@@ -149,8 +149,8 @@ static int take(const struct copy_step *s, const struct copy_source *f, struct b
     if (!s->transpose)
         return take_ordered(s, f, row, s->column + col, to, m, e);
     for (int64_t r = 0; !code && r < to.box.count[0]; r++)
-        code =
-            take_turned(s, f, s->row + s->order[row + r], s->column + col, rows_of(to, r, 1), m, e);
+        code = take_turned(s, f, s->row + s->order[row + r], s->column + col,
+                           copy_rows_of(to, r, 1), m, e);
     return code;
 }
 

@@ -18,7 +18,7 @@ static int file_order(const void *a, const void *b)
 }
 
 /* The name of a file in the same folder that holds weights. */
-static int check_file(const char *name, const struct json *v, struct err *e)
+static int hf_check_file(const char *name, const struct json *v, struct err *e)
 {
     static const char end[] = ".safetensors";
     if (v->kind != JSON_STRING || strlen(v->string) != v->length || !v->length)
@@ -42,7 +42,7 @@ static int read_map(struct hf_index *x, const char *name, const struct json *map
     x->file = mem_new(map->length + 1, sizeof(*x->file));
     for (size_t i = 0; !code && i < map->length; i++) {
         const struct json *v = &map->child[i];
-        code = check_file(name, v, e);
+        code = hf_check_file(name, v, e);
         if (!code && strlen(v->key) != v->key_length)
             code = err_set(e, ERR_DATA, "%s: a NUL in the name of tensor '%.200s'", name, v->key);
         x->place[i] = (struct hf_place){v->key, v->string};

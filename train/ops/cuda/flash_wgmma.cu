@@ -29,8 +29,8 @@ static __device__ void mask_scores(sight s, float (&score)[KEYS / 8][4], int min
 
 /* Scores become weights against the rows' maxima so far; earlier sums are to be times factor. */
 template <int KEYS>
-static __device__ void soften(float (&score)[KEYS / 8][4], soft_rows<KEYS> &r, float (&factor)[2],
-                              float scale)
+static __device__ void wgmma_soften(float (&score)[KEYS / 8][4], soft_rows<KEYS> &r,
+                                    float (&factor)[2], float scale)
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -113,7 +113,7 @@ static __device__ void forward_rows(const forward_block<T, D, KEYS, GROUPS> &b,
     uint32_t p[KEYS / 16][4];
     auto weights = [&](int t) {
         mask_scores<KEYS>(b.s.at(b.i0, t * KEYS), score, b.mine);
-        soften<KEYS>(score, r, factor, scale);
+        wgmma_soften<KEYS>(score, r, factor, scale);
         if (DROP)
             drop_weights<T, KEYS>(j, b.s.q_start + b.i0 + b.mine, t * KEYS, b.head, score);
     };
