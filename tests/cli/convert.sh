@@ -183,8 +183,12 @@ t "names of other tools are hints, for options and verbs"
 expect 2 "$CONVERT" inspect --load-dir run --names
 err_has "2 unknown options of $(basename "$CONVERT") inspect: --load-dir and --names"
 err_has "--load-dir: not an option: write the checkpoint's folder after the verb; --names: --tensors"
-expect 2 "$CONVERT" verify --outtype f16 run
-err_has "not an option: convert inspects and verifies checkpoints, it writes none"
+expect 2 "$CONVERT" export --outtype f16 run out
+err_has "did you mean --dtype?"
+expect 2 "$CONVERT" export --save out run
+err_has "not an option: write the target's folder after the source's"
+expect 2 "$CONVERT" to-hf run out
+err_has "did you mean $(basename "$CONVERT") export?"
 expect 2 "$CONVERT" inspect --iteration 10 run
 err_has "run/iter_0000100"
 expect 2 "$CONVERT" info run
