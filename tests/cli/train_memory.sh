@@ -73,7 +73,7 @@ expect 5 under 300 "$TRAIN" run $tiny $huge --train-iters 4
 err_has "hint: lower --num-layers (40) or --hidden-size (640)"
 
 t "generate and eval look at the memory too"
-expect 5 under 215 "$TRAIN" eval --load u --data-path d_text_document
+expect 5 under 110 "$TRAIN" eval --load u --data-path d_text_document
 err_has "error: not enough memory: "
 
 # inside FOLDER COMMAND...: in a control group
