@@ -39,6 +39,10 @@ static void check(const struct comm *c, const struct comm_call *call)
         BUG_ON(comm_offset(call->from, call->give, n) != from ||
                    comm_offset(call->to, call->take, n) != to,
                "%s whose counts do not add up", name);
+        BUG_ON(
+            comm_offset(call->from, call->give, me + 1) - comm_offset(call->from, call->give, me) !=
+                comm_offset(call->to, call->take, me + 1) - comm_offset(call->to, call->take, me),
+            "%s with other counts given to oneself than taken", name);
         break;
     default:
         break;

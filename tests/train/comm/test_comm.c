@@ -229,9 +229,9 @@ static void other_calls(struct comm *c)
 static void other_rows(struct comm *c)
 {
     float v[4] = {0}, w[4];
-    const int64_t give[2] = {2, 2}, take[2] = {2, 2}, odd[2] = {1, 3};
+    const int64_t even[2] = {2, 2}, odd[2] = {1, 3}, *rows = c->rank == 1 ? odd : even;
     struct tensor from = tensor_1d(v, DTYPE_F32, 4), to = tensor_1d(w, DTYPE_F32, 4);
-    comm_wait(c, comm_all_to_all(c, GROUP_TP, to, take, from, c->rank == 1 ? odd : give));
+    comm_wait(c, comm_all_to_all(c, GROUP_TP, to, rows, from, rows));
 }
 
 static void calls_that_do_not_fit_are_named(void)
