@@ -58,7 +58,7 @@ struct shard_late {
 };
 
 /* What stands at both ends of the arrays. */
-struct aho_corasick {
+struct ends {
     unsigned char head[HEADER + 4]; /* and the first length */
     int32_t first_length, last_length;
     int64_t first_offset, last_offset;
@@ -138,7 +138,7 @@ static uint64_t docs_at(const struct shard *s)
 }
 
 /* Arrays that follow one another end and begin in one read. */
-static int read_ends(const struct shard *s, int fd, struct aho_corasick *ret, struct err *e)
+static int read_ends(const struct shard *s, int fd, struct ends *ret, struct err *e)
 {
     unsigned char b[16];
     int code = 0;
@@ -158,7 +158,7 @@ static int read_ends(const struct shard *s, int fd, struct aho_corasick *ret, st
     return code;
 }
 
-static int check_ends(struct shard *s, const struct aho_corasick *at, struct err *e)
+static int check_ends(struct shard *s, const struct ends *at, struct err *e)
 {
     const char *name = s->idx.path;
     if (at->first_doc != 0)
@@ -201,7 +201,7 @@ static int explain(const char *prefix, int code, struct err *e)
 
 static int open_idx(struct shard *s, const char *prefix, struct err *e)
 {
-    struct aho_corasick at = {{0}};
+    struct ends at = {{0}};
     int fd = -1;
     char *path = mem_printf("%s.idx", prefix);
     int code = map_later(&s->idx, path, &fd, e);
