@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the tests need, builds weft and passes its tests: the quick tier of every suite, the same
-# once more under sanitizers, and one planted fault after the other. Ends in "N passed, N failed".
+# once more under sanitizers, and the planted faults. Ends in "N passed, N failed".
 #
 #   tests/run.sh            all of it (twenty to twenty-five minutes on two cores)
 #   tests/run.sh --plain    one build, no sanitizers, no faults (about twelve)

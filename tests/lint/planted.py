@@ -15,6 +15,7 @@ import tempfile
 import commits
 import edges
 import exceptions
+import faults
 import house
 import names
 import same_text
@@ -112,6 +113,11 @@ PLANTED = [
     (names.every_source_has_a_header, "train/cmd_a.c", LICENCE, "train/cmd_a.h is missing"),
     (names.internal_headers_stay_inside, "train/main.c",
      LICENCE + '#include "train/ops/pool_internal.h"\n', "is internal to train/ops"),
+    (faults.rows_are_whole, "tests/fault/faults.txt", "sign ops\n", "faults.txt:1: expected a fault, a test"),
+    (faults.faults_have_rows, "base/a.c", LICENCE + 'int f = FAULT("sign");\n',
+     "base/a.c: no row of tests/fault/faults.txt names the fault sign"),
+    (faults.faults_have_rows, "tests/fault/faults.txt", "# fault\ttest\nsign:3\tops\n",
+     "faults.txt:2: nothing in the code plants the fault sign"),
 ]
 
 GLOBALS = """

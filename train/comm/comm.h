@@ -20,6 +20,7 @@
  */
 
 #include "base/core/err.h"
+#include "base/core/fault.h"
 #include "train/layout/mesh.h"
 #include "train/tensor/tensor.h"
 
@@ -64,6 +65,16 @@ struct comm_table {
     void (*close)(struct comm *c);
 };
 
+#if WEFT_FAULTS
+enum { COMM_COUNTED = 64 };
+
+/* Calls so far over groups of more than one rank, messages to and from each rank (skip.h). */
+struct comm_counts {
+    uint64_t all, group[GROUP_COUNT];
+    uint64_t to[GROUP_COUNT][COMM_COUNTED], by[GROUP_COUNT][COMM_COUNTED];
+};
+#endif
+
 struct comm {
     const struct comm_table *fn;
     void *state; /* the backend's own */
@@ -71,6 +82,9 @@ struct comm {
     int rank, world;
     int fault; /* code of the first fault that this rank heard of, 0 if none */
     char fault_text[256];
+#if WEFT_FAULTS
+    struct comm_counts counts;
+#endif
 };
 
 /* One rank alone. */

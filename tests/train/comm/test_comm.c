@@ -158,6 +158,45 @@ static void messages_stay_in_their_order(void)
         T_OK(rank[i].code, &rank[i].e);
 }
 
+/* One call of each kind, each of which is missed if it is left out (tests/fault: comm_skip). */
+static void call_each_kind(struct comm *c)
+{
+    enum { N = 4 };
+    float one[N], all[4 * N] = {0}, sum[1] = {0}, other[N] = {0};
+    float own = (float)(c->rank + 1);
+    const int64_t rows[4] = {1, 1, 1, 1};
+    struct tensor t = tensor_1d(one, DTYPE_F32, N), whole = tensor_1d(all, DTYPE_F32, 4 * N);
+    struct err why = {.code = ERR_FAIL, .msg = "a result is not the one of all ranks"};
+    for (int i = 0; i < N; i++)
+        one[i] = own;
+    comm_wait(c, comm_all_gather(c, GROUP_WORLD, whole, t));
+    bool good = all[0] == 1 && all[N] == 2 && all[2 * N] == 3 && all[3 * N] == 4;
+    comm_wait(c, comm_reduce_scatter(c, GROUP_WORLD, tensor_1d(sum, DTYPE_F32, 1), t, REDUCE_SUM));
+    good = good && sum[0] == 10;
+    comm_wait(c, comm_all_to_all(c, GROUP_WORLD, tensor_1d(other, DTYPE_F32, N), rows, t, rows));
+    good = good && other[0] == 1 && other[3] == 4;
+    comm_wait(c, comm_all_reduce(c, GROUP_TP, t, REDUCE_SUM));
+    good = good && one[0] == (c->rank < 2 ? 3 : 7);
+    comm_wait(c, comm_broadcast(c, GROUP_DP, t, 1));
+    good = good && one[0] == 7;
+    for (int i = 0; i < N; i++)
+        other[i] = 0;
+    int next = 1 - comm_index(c, GROUP_TP);
+    one[0] = own;
+    comm_wait(c, comm_exchange(c, GROUP_TP, t, next, tensor_1d(other, DTYPE_F32, N), next));
+    if (!good || other[0] != (float)(c->rank + (next ? 2 : 0)))
+        comm_abort(c, &why);
+    comm_wait(c, comm_barrier(c, GROUP_WORLD));
+}
+
+static void each_kind_gives_its_result(void)
+{
+    struct faulty rank[4];
+    run_world(call_each_kind, 60, false, rank);
+    for (int i = 0; i < 4; i++)
+        T_OK(rank[i].code, &rank[i].e);
+}
+
 /* Rank 2 stays away from the second call until the others have given up. */
 static void leave_one_out(struct comm *c)
 {
@@ -276,6 +315,7 @@ static void nothing_arrives_after_an_abort(void)
 }
 
 T_MAIN(T_CASE(one_rank_alone), T_CASE(two_threads), T_CASE(four_threads), T_CASE(eight_threads),
-       T_CASE(messages_stay_in_their_order), T_CASE(a_missing_rank_is_named),
-       T_CASE(a_receiver_that_is_missing_is_named), T_CASE(an_abort_frees_all),
-       T_CASE(nothing_arrives_after_an_abort), T_CASE(calls_that_do_not_fit_are_named))
+       T_CASE(messages_stay_in_their_order), T_CASE(each_kind_gives_its_result),
+       T_CASE(a_missing_rank_is_named), T_CASE(a_receiver_that_is_missing_is_named),
+       T_CASE(an_abort_frees_all), T_CASE(nothing_arrives_after_an_abort),
+       T_CASE(calls_that_do_not_fit_are_named))
