@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/io/file.h"
+#include "base/io/folder.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
 
@@ -80,27 +81,15 @@ static bool place_is_number(const char *s)
     return s && *s && s[strspn(s, "0123456789")] == '\0';
 }
 
-/* Renames if nothing bears the new name: 0 or errno. */
-static int rename_new(const char *from, const char *to)
-{
-    if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return errno;
-    if (file_exists(to)) /* the file system knows no such flag; a full folder is never replaced */
-        return EEXIST;
-    return rename(from, to) ? errno : 0;
-}
-
 /* Moves a folder to a trash name and then removes it. */
 static int discard(const char *dir, int64_t iteration, const char *from, struct err *e)
 {
     char *to = trash_name(dir, iteration, 0);
-    int failed = rename_new(from, to);
+    int failed = folder_rename(from, to);
     for (unsigned n = 1; (failed == EEXIST || failed == ENOTEMPTY) && n < 1000; n++) {
         free(to);
         to = trash_name(dir, iteration, n);
-        failed = rename_new(from, to);
+        failed = folder_rename(from, to);
     }
     int code = failed ? err_sys(e, failed, "%s: cannot rename it to %s", from, to) : 0;
     if (!code)
@@ -115,7 +104,7 @@ static int discard(const char *dir, int64_t iteration, const char *from, struct 
 static void settle_old(const char *dir, int64_t iteration)
 {
     char *old = place_old(dir, iteration), *final = place_final(dir, iteration);
-    if (rename_new(old, final) && file_exists(final))
+    if (folder_rename(old, final) && file_exists(final))
         discard(dir, iteration, old, NULL);
     free(old);
     free(final);
@@ -139,43 +128,14 @@ void place_clean(const char *dir)
         closedir(d);
 }
 
-static int cannot(const char *from, const char *to, int errnum, struct err *e)
-{
-    return err_sys(e, errnum, "%s: cannot rename %s to it", to, from);
-}
-
-/* By two renames: the old one is named .old in between. */
-static int replace_in_two(const char *dir, int64_t iteration, const char *tmp, const char *final,
-                          struct err *e)
-{
-    char *old = place_old(dir, iteration);
-    int code = 0, failed = rename_new(final, old);
-    if (failed == EEXIST || failed == ENOTEMPTY) { /* of an earlier replacement that was killed */
-        code = discard(dir, iteration, old, e);
-        failed = code ? 0 : rename_new(final, old);
-    }
-    if (failed)
-        code = cannot(final, old, failed, e);
-    if (!code && rename(tmp, final)) {
-        code = cannot(tmp, final, errno, e);
-        if (rename_new(old, final))
-            err_wrap(e, "the checkpoint that it was to replace is now %s", old);
-    }
-    free(old);
-    return code;
-}
-
 int place_publish(const char *dir, int64_t iteration, const char *tmp, struct err *e)
 {
-    char *final = place_final(dir, iteration);
-    int code = 0, failed = rename_new(tmp, final);
-    if (failed == EEXIST || failed == ENOTEMPTY)
-        failed = renameat2(AT_FDCWD, tmp, AT_FDCWD, final, RENAME_EXCHANGE) ? errno : 0;
-    if (failed == EINVAL || failed == ENOSYS)
-        code = replace_in_two(dir, iteration, tmp, final, e);
-    else if (failed)
-        code = cannot(tmp, final, failed, e);
+    char *final = place_final(dir, iteration), *old = place_old(dir, iteration);
+    if (file_exists(old)) /* of an earlier replacement that was killed */
+        settle_old(dir, iteration);
+    int code = folder_publish(tmp, final, old, e);
     free(final);
+    free(old);
     return code;
 }
 
