@@ -20,6 +20,9 @@ struct cli {
 
 #define CLI_DTYPES "auto|float32|float16|bfloat16"
 
+/* Writes a text to standard output. ERR_IO. */
+int cli_write_out(const struct buf *b, struct err *e);
+
 /* A folder of Hugging Face as a checkpoint, and back. */
 int cmd_import(const struct opts *o, const struct cli *v, struct err *e);
 int cmd_export(const struct opts *o, const struct cli *v, struct err *e);

@@ -14,6 +14,7 @@
 #include "convert/report.h"
 #include "convert/reshard.h"
 #include "convert/same.h"
+#include "convert/source.h"
 
 enum { INSPECT = 1, VERIFY = 2, IMPORT = 4, EXPORT = 8, RESHARD = 16 };
 
@@ -197,84 +198,10 @@ static const struct opt_table options = {
     .verb_synonym = verb_synonyms,
 };
 
-static int main_write_out(const struct buf *b, struct err *e)
+int cli_write_out(const struct buf *b, struct err *e)
 {
     fwrite(b->data, 1, b->len, stdout);
     return stdout_finish(e);
-}
-
-/* ---- a checkpoint, or a folder of them ----------------------------------------------------- */
-
-/* The first folder in `path` that holds checkpoints, or is named as one; NULL if none does. */
-static char *run_inside(const char *path)
-{
-    char *pattern = path_join(path, "*"), **name = NULL, *found = NULL;
-    size_t n = 0;
-    if (!file_glob(pattern, &name, &n, NULL))
-        for (size_t i = 0; i < n && !found; i++) {
-            int64_t *list = NULL;
-            size_t count = 0;
-            if (file_is_dir(name[i]) && !ckpt_list(name[i], &list, &count, NULL) && count)
-                found = ckpt_folder(name[i], list[0]);
-            free(list);
-        }
-    names_free(name, n);
-    free(pattern);
-    return found;
-}
-
-static bool has_match(const char *path, const char *tail)
-{
-    char *pattern = path_join(path, tail), **name = NULL;
-    size_t n = 0;
-    bool found = !file_glob(pattern, &name, &n, NULL);
-    names_free(name, n);
-    free(pattern);
-    return found;
-}
-
-/* Of a folder that is not damaged, but something else: ERR_DATA, or 0 if it is not known. */
-static int main_other(const char *path, struct err *e)
-{
-    if (has_match(path, "config.json") && !has_match(path, "config.toml") &&
-        (has_match(path, "*.safetensors") || has_match(path, "pytorch_model*")))
-        return err_set(e, ERR_DATA,
-                       "%s: is a Hugging Face model (config.json and weights), not a checkpoint of "
-                       "train",
-                       path);
-    char *inside = run_inside(path);
-    if (!inside)
-        return 0;
-    err_set(e, ERR_DATA, "%s: is a folder of runs, not a checkpoint or a run", path);
-    err_hint(e, "name a run in it, or a checkpoint: %s", inside);
-    free(inside);
-    return ERR_DATA;
-}
-
-/*
- * The checkpoints that a path means, newest first: itself, or those in it. ERR_DATA for a folder
- * that is known as something else.
- */
-static int main_find(const char *path, char ***ret, size_t *ret_n, struct err *e)
-{
-    int64_t *list = NULL;
-    size_t n = 0;
-    char *manifest = path_join(path, "manifest.json");
-    bool single = file_exists(manifest);
-    int code = single ? 0 : ckpt_list(path, &list, &n, e);
-    free(manifest);
-    if (!code && !single && !n && file_is_dir(path))
-        code = main_other(path, e);
-    if (code)
-        return code;
-    *ret_n = n ? n : 1;
-    *ret = mem_new(*ret_n, sizeof(**ret));
-    for (size_t i = 0; i < n; i++)
-        (*ret)[i] = ckpt_folder(path, list[i]);
-    if (!n)
-        (*ret)[0] = mem_strdup(path);
-    free(list);
-    return 0;
 }
 
 /* ---- verbs --------------------------------------------------------------------------------- */
@@ -288,7 +215,7 @@ static int inspect_one(const struct cli *v, const char *path, struct err *e)
         return code;
     code = v->json ? report_json(c, v->tensors, &b, e) : report_text(c, v->tensors, &b, e);
     if (!code)
-        code = main_write_out(&b, e);
+        code = cli_write_out(&b, e);
     buf_finish(&b);
     ckpt_close(c);
     return code;
@@ -348,7 +275,7 @@ static int verify_one(const struct cli *v, const char *path, struct err *e)
     else if (!code)
         buf_addf(&b, "%s: intact, %zu files, %llu bytes, %zu tensors\n", ckpt_path(c),
                  ckpt_files(c), (unsigned long long)total_bytes(c), ckpt_tensors(c));
-    int failed = main_write_out(&b, &out);
+    int failed = cli_write_out(&b, &out);
     if (failed && !code) {
         *e = out;
         code = failed;
@@ -358,27 +285,15 @@ static int verify_one(const struct cli *v, const char *path, struct err *e)
     return code;
 }
 
-/* The checkpoint that a path means, or the newest of those. */
-static int open_first(const char *path, struct ckpt **ret, struct err *e)
-{
-    char **name = NULL;
-    size_t n = 0;
-    int code = main_find(path, &name, &n, e);
-    if (!code)
-        code = ckpt_open(name[0], ret, e);
-    names_free(name, n);
-    return code;
-}
-
 /* Each of them against the first. */
 static int compare_all(const struct opts *o, const struct cli *v, struct err *e)
 {
     struct ckpt *first, *other;
-    int code = open_first(o->file[0], &first, e);
+    int code = named_ckpt_open(o->file[0], &first, e);
     if (code)
         return code;
     for (size_t i = 1; !code && i < o->nfile; i++) {
-        code = open_first(o->file[i], &other, e);
+        code = named_ckpt_open(o->file[i], &other, e);
         if (code)
             break;
         code = same_tensors(first, other, e);
@@ -387,7 +302,7 @@ static int compare_all(const struct opts *o, const struct cli *v, struct err *e)
             buf_addf(&b, "%s and %s: the same %zu tensors\n", ckpt_path(first), ckpt_path(other),
                      ckpt_tensors(first));
         if (!code)
-            code = main_write_out(&b, e);
+            code = cli_write_out(&b, e);
         buf_finish(&b);
         ckpt_close(other);
     }
@@ -417,7 +332,7 @@ static int each(const struct cli *v, const char *path, bool newest,
     struct err e = {0};
     char **name = NULL;
     size_t n = 0;
-    int first = main_find(path, &name, &n, &e);
+    int first = named_ckpts(path, &name, &n, &e);
     if (first)
         log_err(&e);
     for (size_t i = 0; i < n && (i == 0 || !newest); i++) {

@@ -7,6 +7,7 @@
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
+#include "convert/source.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/shard.h"
 #include "train/copy/copy_files.h"
@@ -64,7 +65,7 @@ static void add_range(struct share *s, const struct ckpt_tensor *t,
         add_box(s, t, source, box[i]);
 }
 
-/* Element number total * k / ranks: where rank k begins; the last one also ends behind the end. */
+/* Element number total * k / ranks: where rank k begins; the last rank takes the rest. */
 static uint64_t cut_at(uint64_t total, int k, int ranks)
 {
     uint64_t whole = total / (uint64_t)ranks, rest = total % (uint64_t)ranks;
@@ -158,27 +159,10 @@ static int write_all(struct ckpt *c, const struct reshard *r, struct err *e)
     return code;
 }
 
-/* The checkpoint that a path means: itself, or the newest in it. */
-static int open_source(const char *path, struct ckpt **ret, struct err *e)
-{
-    char *manifest = path_join(path, "manifest.json");
-    bool one = file_exists(manifest);
-    int64_t *list = NULL;
-    size_t n = 0;
-    free(manifest);
-    int code = one ? 0 : ckpt_list(path, &list, &n, e);
-    char *folder = n ? ckpt_folder(path, list[0]) : mem_strdup(path);
-    if (!code)
-        code = ckpt_open(folder, ret, e);
-    free(folder);
-    free(list);
-    return code;
-}
-
 int reshard_run(const struct reshard *r, struct err *e)
 {
     struct ckpt *c;
-    int code = open_source(r->from, &c, e);
+    int code = named_ckpt_open(r->from, &c, e);
     if (code)
         return code;
     char *folder = ckpt_folder(r->to, ckpt_meta(c)->iteration);
@@ -186,8 +170,6 @@ int reshard_run(const struct reshard *r, struct err *e)
         err_set(e, ERR_USAGE, "%s exists", folder);
         code = err_hint(e, "--overwrite replaces it");
     }
-    if (!code)
-        code = ckpt_verify_further(c, e);
     if (!code)
         code = write_all(c, r, e);
     if (!code)

@@ -18,7 +18,7 @@ void vocabulary_of_folder(const char *folder, struct tokenizer **ret);
 int vocabulary_of_ckpt(const struct ckpt *c, struct tokenizer **ret, struct err *e);
 
 /* The ids that a configuration names, -1: none. A SentencePiece model's own pieces come before what
- * Megatron's wrapper adds behind them, which no file of the tokenizer has. */
+ * Megatron's wrapper appends to them, which no file of the tokenizer has. */
 struct hf_ids vocabulary_ids(const struct tokenizer *t);
 
 /*

@@ -8,12 +8,12 @@
 #include <sys/statvfs.h>
 
 #include "base/cli/progress.h"
-#include "base/cli/stdout.h"
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "base/core/program.h"
 #include "base/io/path.h"
 #include "convert/cli.h"
+#include "convert/source.h"
 #include "convert/vocabulary.h"
 #include "train/hf/hf_export.h"
 #include "train/hf/hf_import.h"
@@ -34,12 +34,6 @@ static void add_bytes(struct buf *b, const char *what, uint64_t n)
     buf_addf(b, "%-11s ", what);
     add_number(b, n);
     buf_adds(b, " bytes\n");
-}
-
-static int print_out(const struct buf *b, struct err *e)
-{
-    fwrite(b->data, 1, b->len, stdout);
-    return stdout_finish(e);
 }
 
 static int two_names(const struct opts *o, const char *verb, struct err *e)
@@ -128,7 +122,7 @@ static int import_plan(const struct hf_folder *f, const char *dst, const struct 
     add_features(&b, f);
     add_ignored(&b, f, v);
     add_needs(&b, dst, f->bytes);
-    int code = print_out(&b, e);
+    int code = cli_write_out(&b, e);
     buf_finish(&b);
     return code;
 }
@@ -200,7 +194,7 @@ int cmd_import(const struct opts *o, const struct cli *v, struct err *e)
         add_features(&b, f);
         code = import_run(f, o->file[1], v, e);
         if (!code)
-            code = print_out(&b, e);
+            code = cli_write_out(&b, e);
         buf_finish(&b);
     }
     hf_folder_close(f);
@@ -241,26 +235,8 @@ static int export_plan(const struct hf_export *x, const char *dst, struct err *e
             buf_addf(&b, "ignored     the group %s of the optimizer\n", t->group);
     }
     add_needs(&b, dst, x->bytes);
-    int code = print_out(&b, e);
+    int code = cli_write_out(&b, e);
     buf_finish(&b);
-    return code;
-}
-
-/* A checkpoint, or the newest of a folder of them. */
-static int open_source(const char *path, struct ckpt **ret, struct err *e)
-{
-    char *manifest = path_join(path, "manifest.json");
-    bool one = file_exists(manifest);
-    free(manifest);
-    if (one)
-        return ckpt_open(path, ret, e);
-    struct ckpt_skips skips = {0};
-    int code = ckpt_open_newest(path, ret, &skips, e);
-    for (size_t i = 0; i < skips.n; i++)
-        log_warn("%s is passed over: %s", skips.at[i].path, skips.at[i].why.msg);
-    ckpt_skips_finish(&skips);
-    if (!code && !*ret)
-        code = err_set(e, ERR_IO, "%s holds no checkpoint", path);
     return code;
 }
 
@@ -276,7 +252,7 @@ static int export_run(const struct hf_export *x, const char *dst, struct hf_expo
     progress_finish(&p);
     if (!code) {
         say_done(dst, x->bytes, clock_seconds() - begun);
-        code = print_out(&further->report, e);
+        code = cli_write_out(&further->report, e);
     }
     return code;
 }
@@ -317,7 +293,7 @@ int cmd_export(const struct opts *o, const struct cli *v, struct err *e)
     if (!code)
         code = hf_export_check(o->file[1], &rule, e);
     if (!code)
-        code = open_source(o->file[0], &c, e);
+        code = named_ckpt_open(o->file[0], &c, e);
     if (!code)
         code = export_opened(c, o->file[1], v, e);
     ckpt_close(c);

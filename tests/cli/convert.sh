@@ -157,7 +157,81 @@ t "verify --same: version 1 and version 2 of the format"
 expect 0 "$CONVERT" verify --same "$SRC/tests/golden/1/run" "$SRC/tests/golden/2/run"
 out_has "the same 102 tensors"
 
+t "export ignores a key of the manifest's model that readers need not know"
+save 10
+sed -i 's/"model": {/"model": {"later": 1, /' run/iter_0000010/manifest.json
+"$make" seal run/iter_0000010/manifest.json
+expect 0 "$CONVERT" verify run
+expect 0 "$CONVERT" export run out
+expect 0 "$CONVERT" export --dry-run run out3
+sed -i 's/"must_know": \[/"must_know": ["model.later", /' run/iter_0000010/manifest.json
+"$make" seal run/iter_0000010/manifest.json
+expect 3 "$CONVERT" export --overwrite run out
+err_has 'this weft does not know "later" of the model'
+
+t "export judges the files that it copies beside the weights"
+rm -rf out
+"$make" save run 10
+printf '{"model_max_length": 32}\n' >tokenizer_config.json
+python3 - <<'END'
+import json
+path = "run/iter_0000010/manifest.json"
+m = open(path).read()
+open("run/iter_0000010/tokenizer_config.json", "wb").write(open("run/iter_0000010/config.toml", "rb").read())
+entry = m[m.index('{"name": "config.toml"'):]
+entry = entry[:entry.index("}") + 1]
+open(path, "w").write(m.replace(entry, entry + ",\n    " + entry.replace("config.toml", "tokenizer_config.json")))
+END
+"$make" seal run/iter_0000010/manifest.json
+expect 0 "$CONVERT" export run out
+same out/tokenizer_config.json run/iter_0000010/tokenizer_config.json
+flip run/iter_0000010/tokenizer_config.json 3
+expect 7 "$CONVERT" export --overwrite run out
+err_has "run/iter_0000010/tokenizer_config.json: its bytes are not those that were written"
+expect 7 "$CONVERT" export run out3
+no_file out3
+
+t "one rule for what a path means, in all verbs"
+mkdir -p runs model
+rm -rf runs/a cut
+save 10 20
+cp -r run runs/a
+printf '{}' >model/config.json
+touch model/model.safetensors data.bin data.idx
+for verb in inspect verify "export out2" "reshard cut"; do
+    to=${verb#* }
+    [ "$to" != "$verb" ] || to=
+    verb=${verb% *}
+    expect 3 "$CONVERT" $verb model $to
+    err_has "model: is a Hugging Face model"
+    err_has "convert import model DST makes a checkpoint of it"
+    expect 3 "$CONVERT" $verb model/model.safetensors $to
+    err_has "is a file of a Hugging Face model"
+    expect 3 "$CONVERT" $verb runs $to
+    err_has "runs: is a folder of runs"
+    err_has "name a run in it, or a checkpoint: runs/a/iter_0000020"
+    expect 3 "$CONVERT" $verb run/iter_0000010/manifest.json $to
+    err_has "name the checkpoint: run/iter_0000010"
+    expect 3 "$CONVERT" $verb data $to
+    err_has "data: is the prefix of token data"
+    expect 3 "$CONVERT" $verb data.bin $to
+    err_has "data.bin: is a file, not a checkpoint"
+    expect 4 "$CONVERT" $verb run/iter_000001 $to
+    err_has "did you mean run/iter_0000010?"
+    expect 4 "$CONVERT" $verb nothing $to
+    err_has "nothing: no such checkpoint"
+done
+flip run/iter_0000020/manifest.json 100
+for verb in export reshard; do
+    expect 7 "$CONVERT" $verb run cut
+    err_has "an earlier one that opens: run/iter_0000010"
+done
+no_file cut
+no_file out2
+
 t "what is not there"
+rm -rf run nothing
+save 10
 expect 4 "$CONVERT" verify nothing
 err_has "nothing: no such checkpoint"
 mkdir -p empty

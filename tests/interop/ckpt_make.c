@@ -7,6 +7,7 @@
  *                                     iteration; and a tensor "stray" of each GROUP
  *     ckpt_make read FILE             what st_open makes of a safetensors file, a line for each
  *                                     tensor: name, dtype, shape, XXH3-128 of its bytes
+ *     ckpt_make seal MANIFEST         gives a manifest that was edited its digest again
  */
 
 #include <stdio.h>
@@ -16,7 +17,9 @@
 #include "base/core/hash.h"
 #include "base/core/log.h"
 #include "base/core/mem.h"
+#include "base/io/file.h"
 #include "base/io/map.h"
+#include "base/io/path.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/safetensors.h"
 #include "train/ckpt/shard.h"
@@ -156,6 +159,21 @@ static int read_back(const char *path, struct err *e)
     return code;
 }
 
+static int seal(const char *path, struct err *e)
+{
+    static const char tail[] = "\"xxh3_128\": \"";
+    struct buf b = {0};
+    int code = file_read(path, 1 << 24, &b, e);
+    if (!code && b.len > sizeof(tail) + XXH_TEXT + 3) {
+        size_t at = b.len - (sizeof(tail) - 1) - (XXH_TEXT - 1) - 4;
+        xxh_once(b.data, at, b.data + at + sizeof(tail) - 1);
+        b.data[b.len - 4] = '"'; /* the digits end in a NUL */
+        code = file_replace(path, b.data, b.len, e);
+    }
+    buf_finish(&b);
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     struct err e = {0};
@@ -164,8 +182,10 @@ int main(int argc, char **argv)
         code = save(argv[2], strtoll(argv[3], NULL, 10), argv + 4, &e);
     else if (argc == 3 && !strcmp(argv[1], "read"))
         code = read_back(argv[2], &e);
+    else if (argc == 3 && !strcmp(argv[1], "seal"))
+        code = seal(argv[2], &e);
     else
-        code =
-            err_set(&e, ERR_USAGE, "ckpt_make save DIR ITERATION [GROUP...] | ckpt_make read FILE");
+        code = err_set(&e, ERR_USAGE,
+                       "ckpt_make save DIR ITERATION [GROUP...] | read FILE | seal MANIFEST");
     return code ? log_err(&e) : 0;
 }

@@ -23,7 +23,7 @@ int main(int argc, char **argv)
         return 2;
     int code = ckpt_open(argv[1], &c, &e);
     if (!code)
-        code = spec_from_json(ckpt_model(c), argv[1], &s, &e);
+        code = spec_from_manifest(ckpt_model(c), ckpt_must_know(c), argv[1], &s, &e);
     if (!code)
         code = spec_can_run(&s, argv[1], &e);
     if (!code) {

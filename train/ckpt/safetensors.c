@@ -168,7 +168,7 @@ static int check_layout(const struct st_file *s, const char *name, struct err *e
     if (at == s->data_size)
         return 0;
     return err_set(e, ERR_DATA, "%s: %s: it has %llu bytes of data, the header says %llu", name,
-                   at > s->data_size ? "cut short" : "bytes behind the last tensor",
+                   at > s->data_size ? "cut short" : "bytes after the last tensor",
                    (unsigned long long)s->data_size, (unsigned long long)at);
 }
 

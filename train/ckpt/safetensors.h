@@ -32,7 +32,7 @@ struct st_entry {
     int dtype;              /* enum dtype, -1: a type that weft does not calculate with */
     int rank;               /* 0 to ST_RANK_MAX */
     int64_t size[ST_RANK_MAX];
-    uint64_t begin, end; /* bytes behind the header */
+    uint64_t begin, end; /* bytes after the header */
 };
 
 struct st_file {
@@ -83,6 +83,9 @@ struct st_plan {
     int rank; /* 0 to ST_RANK_MAX */
     int64_t size[ST_RANK_MAX];
 };
+
+/* Bytes of its data; more than fit into 64 bits is a bug. */
+uint64_t st_plan_bytes(const struct st_plan *t);
 
 struct st_pair {
     const char *key, *value;

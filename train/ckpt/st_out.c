@@ -46,7 +46,7 @@ static int item_order(const void *a, const void *b)
     return st_order(x->dtype, x->name, y->dtype, y->name);
 }
 
-static uint64_t plan_bytes(const struct st_plan *t)
+uint64_t st_plan_bytes(const struct st_plan *t)
 {
     uint64_t n = dtype_size(t->dtype);
     for (int d = 0; d < t->rank; d++)
@@ -84,7 +84,7 @@ static void plan_header(struct st_out *o, const struct st_pair *pair, size_t npa
             buf_addf(b, d ? ",%lld" : "%lld", (long long)t->size[d]);
         o->begin[o->order[i]] = at;
         buf_addf(b, "],\"data_offsets\":[%llu,", (unsigned long long)at);
-        at += plan_bytes(t);
+        at += st_plan_bytes(t);
         buf_addf(b, "%llu]}", (unsigned long long)at);
     }
     buf_addc(b, '}');
@@ -144,7 +144,7 @@ int st_out_begin(const char *path, const char *folder, const struct st_plan *ite
 
 int st_out_write(struct st_out *o, size_t i, uint64_t at, const void *p, size_t n, struct err *e)
 {
-    BUG_ON(i >= o->n || at > plan_bytes(&o->item[i]) || n > plan_bytes(&o->item[i]) - at,
+    BUG_ON(i >= o->n || at > st_plan_bytes(&o->item[i]) || n > st_plan_bytes(&o->item[i]) - at,
            "bytes %llu to %llu of item %zu", (unsigned long long)at, (unsigned long long)(at + n),
            i);
     return outfile_write_at(&o->f, st_out_offset(o, i) + at, p, n, e);

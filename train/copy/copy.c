@@ -43,7 +43,7 @@ struct run {
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-static void *room_for(struct scratch *s, int which, size_t n)
+static void *grow_buffer(struct scratch *s, int which, size_t n)
 {
     if (s->size[which] < n) {
         free(s->at[which]);
@@ -89,7 +89,7 @@ static int take_box(const struct copy_source *f, int64_t row, int64_t col, struc
         return f->read(f, raw, e);
     raw.dtype = f->dtype;
     raw.stride = to.box.count[1];
-    raw.data = room_for(s, IN, (size_t)box_count(to.box) * dtype_size(f->dtype));
+    raw.data = grow_buffer(s, IN, (size_t)box_count(to.box) * dtype_size(f->dtype));
     int code = f->read(f, raw, e);
     raw.box = to.box;
     if (!code)
@@ -120,15 +120,14 @@ static int take_ordered(const struct copy_step *s, const struct copy_source *f, 
 }
 
 /* The source is read as it lies and turned on the way. */
-static int take_turned(const struct copy_step *s, const struct copy_source *f, int64_t row,
-                       int64_t col, struct box_mem to, struct scratch *m, struct err *e)
+static int take_turned(const struct copy_source *f, int64_t row, int64_t col, struct box_mem to,
+                       struct scratch *m, struct err *e)
 {
     struct box_mem raw = {.dtype = f->dtype, .stride = to.box.count[0]};
     raw.box = (struct box){{col, row}, {to.box.count[1], to.box.count[0]}};
     if (!box_count(to.box))
         return 0;
-    (void)s;
-    raw.data = room_for(m, IN, (size_t)box_count(to.box) * dtype_size(f->dtype));
+    raw.data = grow_buffer(m, IN, (size_t)box_count(to.box) * dtype_size(f->dtype));
     int code = f->read(f, raw, e);
     raw.box.begin[0] = to.box.begin[1];
     raw.box.begin[1] = to.box.begin[0];
@@ -144,13 +143,13 @@ static int take(const struct copy_step *s, const struct copy_source *f, struct b
     int64_t row = to.box.begin[0] - s->to.begin[0], col = to.box.begin[1] - s->to.begin[1];
     int code = 0;
     if (!s->order)
-        return s->transpose ? take_turned(s, f, s->row + row, s->column + col, to, m, e)
+        return s->transpose ? take_turned(f, s->row + row, s->column + col, to, m, e)
                             : take_box(f, s->row + row, s->column + col, to, m, e);
     if (!s->transpose)
         return take_ordered(s, f, row, s->column + col, to, m, e);
     for (int64_t r = 0; !code && r < to.box.count[0]; r++)
-        code = take_turned(s, f, s->row + s->order[row + r], s->column + col,
-                           copy_rows_of(to, r, 1), m, e);
+        code = take_turned(f, s->row + s->order[row + r], s->column + col, copy_rows_of(to, r, 1),
+                           m, e);
     return code;
 }
 
@@ -171,12 +170,12 @@ static int calculate(const struct copy_step *s, struct box_mem to, struct scratc
 {
     int64_t n = box_count(to.box);
     struct box_mem sum = {.dtype = DTYPE_F32, .box = to.box, .stride = to.box.count[1]}, term = sum;
-    sum.data = room_for(m, SUM, (size_t)n * sizeof(float) + 1);
+    sum.data = grow_buffer(m, SUM, (size_t)n * sizeof(float) + 1);
     int code = take(s, s->from, sum, m, e);
     if (!code && s->weight)
         scale(sum.data, s->weight[0], n);
     for (size_t k = 0; !code && k < s->nmore; k++) {
-        term.data = room_for(m, TERM, (size_t)n * sizeof(float) + 1);
+        term.data = grow_buffer(m, TERM, (size_t)n * sizeof(float) + 1);
         code = take(s, s->more[k], term, m, e);
         if (!code)
             add_scaled(sum.data, term.data, s->weight[k + 1], n);
@@ -223,7 +222,7 @@ static int run_unit(void *arg, size_t i, struct err *e)
     const struct copy_target *t = &r->c->sink.target[u->target];
     size_t size = dtype_size(t->dtype), bytes = (size_t)box_count(u->box) * size;
     struct scratch *m = take_scratch(r);
-    struct box_mem out = {room_for(m, OUT, bytes), t->dtype, u->box, u->box.count[1]};
+    struct box_mem out = {grow_buffer(m, OUT, bytes), t->dtype, u->box, u->box.count[1]};
     int code = 0;
     for (size_t k = r->first[u->target]; !code && k < r->first[u->target + 1]; k++) {
         struct box_mem to = out;

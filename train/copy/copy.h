@@ -30,8 +30,9 @@ struct copy_source {
      * at once. The box lies inside.
      */
     int (*read)(const struct copy_source *s, struct box_mem to, struct err *e);
-    const void *file; /* for `read` */
-    size_t index;     /* for `read` */
+    const void *file; /* this and what follows is for `read` */
+    void *noted;      /* where it notes what was read */
+    size_t index;
 };
 
 /* matrix [rows, columns] += scale * b [rows, rank] * a [rank, columns], both held in memory. */

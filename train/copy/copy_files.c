@@ -27,18 +27,18 @@ int copy_from_safetensors(const struct st_file *s, const struct st_entry *t, con
 
 static int read_ckpt(const struct copy_source *s, struct box_mem to, struct err *e)
 {
-    struct ckpt *c = (void *)(uintptr_t)s->file;
+    struct ckpt *c = s->noted;
     const struct ckpt_tensor *t = ckpt_tensor_at(c, s->index);
     return ckpt_read_box(c, t->group, t->name, t->rank, t->size, to, e);
 }
 
-void copy_from_ckpt(const struct ckpt *c, const struct ckpt_tensor *t, struct copy_source *ret)
+void copy_from_ckpt(struct ckpt *c, const struct ckpt_tensor *t, struct copy_source *ret)
 {
     *ret = (struct copy_source){.name = t->name,
                                 .size = {t->size[0], t->size[1]},
                                 .dtype = t->dtype,
                                 .read = read_ckpt,
-                                .file = c,
+                                .noted = c,
                                 .index = (size_t)(t - ckpt_tensor_at(c, 0))};
 }
 

@@ -18,7 +18,7 @@ int copy_from_safetensors(const struct st_file *s, const struct st_entry *t, con
                           struct copy_source *ret, struct err *e);
 
 /* A tensor of an open checkpoint. After the run ckpt_check must pass, too. */
-void copy_from_ckpt(const struct ckpt *c, const struct ckpt_tensor *t, struct copy_source *ret);
+void copy_from_ckpt(struct ckpt *c, const struct ckpt_tensor *t, struct copy_source *ret);
 
 /* Into a shard after ckpt_shard_begin: target i is its entry i. Free *ret_target after the run. */
 void copy_to_shard(struct ckpt_shard *s, struct copy_sink *ret, struct copy_target **ret_target);

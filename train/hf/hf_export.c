@@ -33,7 +33,8 @@ static int find_model(struct hf_export *x, struct buf *text, struct err *e)
     static const struct hf_ignore all = {.all = true};
     struct spec s;
     char *path = path_join(ckpt_path(x->ckpt), "config.json");
-    int code = spec_from_json(ckpt_model(x->ckpt), ckpt_path(x->ckpt), &s, e);
+    int code =
+        spec_from_manifest(ckpt_model(x->ckpt), ckpt_must_know(x->ckpt), ckpt_path(x->ckpt), &s, e);
     if (!code && file_exists(path)) {
         code = file_read(path, CONFIG_MAX, text, e);
         if (!code)
@@ -100,13 +101,10 @@ static struct hf_export_file *new_file(struct hf_export *x)
 
 static void add_item(struct hf_export_file *f, struct st_plan p)
 {
-    uint64_t n = dtype_size(p.dtype);
-    for (int d = 0; d < p.rank; d++)
-        n *= (uint64_t)p.size[d];
     if (f->n == f->cap)
         f->item = mem_grow(f->item, f->cap = f->cap ? 2 * f->cap : 64, sizeof(*f->item));
     f->item[f->n++] = p;
-    f->bytes += n;
+    f->bytes += st_plan_bytes(&p);
 }
 
 static void add_step(struct hf_export_file *f, struct copy_step s)
@@ -141,14 +139,6 @@ static enum dtype type_of(const struct hf_export *x, const struct hf_export_opti
     return o->dtype >= 0 ? (enum dtype)o->dtype : x->source[x->map.link[link].global].dtype;
 }
 
-static uint64_t plan_bytes(const struct st_plan *p)
-{
-    uint64_t n = dtype_size(p->dtype);
-    for (int d = 0; d < p->rank; d++)
-        n *= (uint64_t)p->size[d];
-    return n;
-}
-
 /* What transformers does: in order, a new file where the limit would be passed; a tensor above the
  * limit has a file of its own, before the one that is being filled. */
 static void cut_files(struct hf_export *x, const struct hf_export_options *o)
@@ -160,13 +150,13 @@ static void cut_files(struct hf_export *x, const struct hf_export_options *o)
         const struct hf_tensor *h = &x->map.tensor[t];
         struct st_plan p = {.name = h->name, .rank = h->rank, .dtype = type_of(x, o, link)};
         memcpy(p.size, h->size, sizeof(h->size));
-        if (plan_bytes(&p) > limit) {
+        if (st_plan_bytes(&p) > limit) {
             struct hf_export_file *own = new_file(x);
             add_item(own, p);
             add_steps(x, own, 0, t, &link);
             continue;
         }
-        if (open.n && open.bytes + plan_bytes(&p) > limit) {
+        if (open.n && open.bytes + st_plan_bytes(&p) > limit) {
             *new_file(x) = open;
             open = (struct hf_export_file){0};
         }
@@ -268,7 +258,7 @@ static int check_file(struct hf_export_file *f, struct err *e)
 
 static const struct st_pair torch_format = {"format", "pt"};
 
-int hf_export_plan(struct hf_export *ret, const struct ckpt *c, const struct hf_export_options *o,
+int hf_export_plan(struct hf_export *ret, struct ckpt *c, const struct hf_export_options *o,
                    struct err *e)
 {
     struct buf text = {0};

@@ -42,7 +42,7 @@ struct hf_export_file {
 
 /* Everything that is known before the first byte is written. */
 struct hf_export {
-    const struct ckpt *ckpt;
+    struct ckpt *ckpt; /* what is read of it is noted there, for ckpt_check */
     struct hf_model model;
     struct hf_map map;
     struct hf_folder *like;
@@ -62,7 +62,7 @@ struct hf_export {
  * its model or has others; ERR_USAGE for a model that no family has; ERR_DATA for a `like` that is
  * another model. The checkpoint must live on; the caller finishes *ret.
  */
-int hf_export_plan(struct hf_export *ret, const struct ckpt *c, const struct hf_export_options *o,
+int hf_export_plan(struct hf_export *ret, struct ckpt *c, const struct hf_export_options *o,
                    struct err *e);
 void hf_export_finish(struct hf_export *x);
 

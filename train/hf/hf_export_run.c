@@ -2,14 +2,12 @@
 
 /* An export that was planned is written: a folder under a temporary name, its files, the rename. */
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/core/mem.h"
 #include "base/io/file.h"
+#include "base/io/folder.h"
 #include "base/io/path.h"
 #include "train/copy/copy_files.h"
 #include "train/hf/hf_export.h"
@@ -132,20 +130,35 @@ static int write_further(const struct hf_export *x, const char *folder,
 
 /* ---- the folder ---------------------------------------------------------------------------- */
 
-/* The folder gets its name; one that stands there changes places with it and goes. */
-static int export_publish(const char *tmp, const char *dst, bool replace, struct err *e)
+/* Where the folder that is replaced stands in between, if the file system cannot exchange names. */
+static char *aside_name(const char *dst)
 {
-    unsigned how = replace ? RENAME_EXCHANGE : RENAME_NOREPLACE;
-    int failed = renameat2(AT_FDCWD, tmp, AT_FDCWD, dst, how) ? errno : 0;
-    if (!replace && (failed == EINVAL || failed == ENOSYS))
-        failed = rename(tmp, dst) ? errno : 0; /* never replaces a full folder */
-    if (failed)
-        return err_sys(e, failed, "%s: cannot rename %s to it", dst, tmp);
+    char *dir = path_dir(dst), *base = path_base(dst), *aside = mem_printf("%s/.%s.old", dir, base);
+    free(dir);
+    free(base);
+    return aside;
+}
+
+/* One that was moved aside by a replacement that was killed: back to its place, or away if the new
+ * one stands. */
+static void settle_aside(const char *dst, const char *aside)
+{
+    if (folder_rename(aside, dst) && file_exists(dst))
+        file_remove_tree(aside, NULL);
+}
+
+/* The folder gets its name; one that stood there goes. */
+static int export_publish(const char *tmp, const char *dst, const char *aside, struct err *e)
+{
     char *parent = path_dir(dst);
-    int code = file_sync_dir(parent, e);
-    free(parent);
-    if (!code && replace)
+    int code = folder_publish(tmp, dst, aside, e);
+    if (!code)
+        code = file_sync_dir(parent, e);
+    if (!code)
         code = file_remove_tree(tmp, e);
+    if (!code)
+        settle_aside(dst, aside);
+    free(parent);
     return code;
 }
 
@@ -172,6 +185,8 @@ int hf_export_run(const struct hf_export *x, const char *dst, const struct hf_ex
 {
     struct outfile config;
     char *tmp = NULL, *parent = path_dir(dst), *first = path_join(dst, "config.json");
+    char *aside = aside_name(dst);
+    settle_aside(dst, aside);
     int code = hf_export_check(dst, o, e);
     if (!code)
         code = file_mkdirs(parent, e);
@@ -180,13 +195,14 @@ int hf_export_run(const struct hf_export *x, const char *dst, const struct hf_ex
     if (!code) {
         code = write_all(x, tmp, &config, o, e);
         if (!code)
-            code = ckpt_check((struct ckpt *)(uintptr_t)x->ckpt, e);
+            code = ckpt_check(x->ckpt, e);
         if (!code)
-            code = export_publish(tmp, dst, file_exists(dst), e);
+            code = export_publish(tmp, dst, aside, e);
         if (code)
             file_remove_tree(tmp, NULL);
         outfile_leave(&config);
     }
+    free(aside);
     free(tmp);
     free(first);
     free(parent);

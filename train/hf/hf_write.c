@@ -192,7 +192,7 @@ static void add_older(struct buf *b, const struct json *o, const struct hf_model
 
 /* ---- a text that is changed ---------------------------------------------------------------- */
 
-/* Behind a JSON string that begins at p. */
+/* The end of a JSON string that begins at p. */
 static const char *skip_string(const char *p, const char *end)
 {
     for (p++; p < end && *p != '"'; p++)
@@ -215,11 +215,11 @@ static bool find_value(const char *text, size_t n, const char *key, size_t *ret_
             at_key = true;
         if (*p != '"')
             continue;
-        const char *behind = skip_string(p, end);
-        bool is = depth == 1 && at_key && (size_t)(behind - p - 2) == strlen(key) &&
+        const char *after = skip_string(p, end);
+        bool is = depth == 1 && at_key && (size_t)(after - p - 2) == strlen(key) &&
                   !strncmp(p + 1, key, strlen(key));
         at_key = at_key && depth != 1;
-        p = behind - 1;
+        p = after - 1;
         if (!is)
             continue;
         while (p < end && *p != ':')
