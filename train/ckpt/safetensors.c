@@ -37,6 +37,19 @@ static int safetensors_bad(const char *name, const struct json *t, const char *w
     return err_set(e, ERR_DATA, "%s: tensor '%.200s': %s", name, t->key, why);
 }
 
+bool st_type(const char *name, struct st_entry *ret)
+{
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (strcmp(name, types[i].name) != 0)
+            continue;
+        ret->dtype_name = types[i].name;
+        ret->bits = types[i].bits;
+        ret->dtype = types[i].dtype;
+        return true;
+    }
+    return false;
+}
+
 static int read_dtype(const char *name, const struct json *t, struct st_entry *ret, struct err *e)
 {
     const struct json *v = json_get(t, "dtype");
@@ -44,14 +57,8 @@ static int read_dtype(const char *name, const struct json *t, struct st_entry *r
         return safetensors_bad(name, t, "no dtype", e);
     if (strlen(v->string) != v->length)
         return safetensors_bad(name, t, "a NUL in the dtype", e);
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (strcmp(v->string, types[i].name) == 0) {
-            ret->dtype_name = types[i].name;
-            ret->bits = types[i].bits;
-            ret->dtype = types[i].dtype;
-            return 0;
-        }
-    }
+    if (st_type(v->string, ret))
+        return 0;
     return err_set(e, ERR_DATA, "%s: tensor '%.200s': the dtype '%.40s' is not known", name, t->key,
                    v->string);
 }
@@ -152,6 +159,15 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(struct st_entry *const *)a)->name, (*(struct st_entry *const *)b)->name);
 }
 
+void st_index(struct st_file *s)
+{
+    qsort(s->entry, s->n, sizeof(*s->entry), by_offset);
+    s->by_name = mem_new(s->n + 1, sizeof(*s->by_name));
+    for (size_t i = 0; i < s->n; i++)
+        s->by_name[i] = &s->entry[i];
+    qsort(s->by_name, s->n, sizeof(*s->by_name), by_name);
+}
+
 static int check_layout(const struct st_file *s, const char *name, struct err *e)
 {
     uint64_t at = 0;
@@ -186,11 +202,7 @@ static int read_entries(struct st_file *s, const char *name, const struct json *
     }
     if (code)
         return code;
-    qsort(s->entry, s->n, sizeof(*s->entry), by_offset);
-    s->by_name = mem_new(s->n + 1, sizeof(*s->by_name));
-    for (size_t i = 0; i < s->n; i++)
-        s->by_name[i] = &s->entry[i];
-    qsort(s->by_name, s->n, sizeof(*s->by_name), by_name);
+    st_index(s);
     return check_layout(s, name, e);
 }
 
@@ -264,7 +276,7 @@ int st_parse(struct st_file *ret, const char *name, const unsigned char *p, size
     return code;
 }
 
-static int read_at(const struct st_file *s, uint64_t at, void *p, size_t n, struct err *e)
+int st_bytes(const struct st_file *s, uint64_t at, void *p, size_t n, struct err *e)
 {
     for (size_t done = 0; done < n;) {
         ssize_t k = pread(s->fd, (char *)p + done, n - done, (off_t)(at + done));
@@ -292,13 +304,13 @@ static int open_header(struct st_file *s, struct err *e)
         return err_set(e, ERR_IO, "%s: is not a file", s->path);
     uint64_t n = (uint64_t)st.st_size;
     size_t have = n < FIRST ? (size_t)n : FIRST;
-    int code = read_at(s, 0, first, have, e);
+    int code = st_bytes(s, 0, first, have, e);
     if (!code)
         code = find_header(s->path, first, have, n, &header, e);
     if (!code)
         code = mem_try(header + 1, 1, "a safetensors header", &text, e);
     if (!code)
-        code = read_at(s, 8, text, header, e);
+        code = st_bytes(s, 8, text, header, e);
     if (!code) {
         fingerprint_add(&s->header, 0, first, 8);
         fingerprint_add(&s->header, 8, text, header);
@@ -325,6 +337,8 @@ int st_open(struct st_file *ret, const char *path, struct err *e)
 void st_close(struct st_file *s)
 {
     json_close(s->doc);
+    if (s->finish)
+        s->finish(s->own);
     free(s->entry);
     free(s->by_name);
     if (s->path)
@@ -375,7 +389,7 @@ static int read_narrow(const struct st_file *s, uint64_t first, size_t row, size
     int code = 0;
     for (int64_t r = 0; !code && r < rows; r += most) {
         int64_t k = rows - r < most ? rows - r : most;
-        code = read_at(s, first + (uint64_t)r * row, span, (size_t)(k - 1) * row + run, e);
+        code = st_bytes(s, first + (uint64_t)r * row, span, (size_t)(k - 1) * row + run, e);
         for (int64_t i = 0; !code && i < k; i++)
             memcpy((char *)to->data + (size_t)(r + i) * to_row, span + (size_t)i * row, run);
     }
@@ -405,11 +419,14 @@ int st_read(const struct st_file *s, const struct st_entry *t, struct box_mem to
     uint64_t first =
         s->data_at + t->begin + (uint64_t)to.box.begin[0] * row + (uint64_t)to.box.begin[1] * width;
     int code = 0;
-    if (!box_count(to.box))
-        return 0;
+    bool done = !box_count(to.box);
+    if (!done && s->read)
+        code = s->read(s, t, to, &done, e);
+    if (done || code)
+        return code;
     if (run == row && to_row == row) {
         size_t n = run * (size_t)to.box.count[0];
-        code = read_at(s, first, to.data, n, e);
+        code = st_bytes(s, first, to.data, n, e);
         if (n >= LARGE) /* nobody reads it again soon */
             posix_fadvise(s->fd, (off_t)first, (off_t)n, POSIX_FADV_DONTNEED);
         return code;
@@ -417,6 +434,6 @@ int st_read(const struct st_file *s, const struct st_entry *t, struct box_mem to
     if (run < RUN)
         return read_narrow(s, first, row, run, &to, to_row, e);
     for (int64_t r = 0; !code && r < to.box.count[0]; r++)
-        code = read_at(s, first + (uint64_t)r * row, (char *)to.data + (size_t)r * to_row, run, e);
+        code = st_bytes(s, first + (uint64_t)r * row, (char *)to.data + (size_t)r * to_row, run, e);
     return code;
 }

@@ -46,6 +46,14 @@ struct st_file {
     struct fingerprint header;   /* sum of the bytes before the data, after st_open */
     const struct json *metadata; /* __metadata__, an object of texts; NULL: none */
     void *doc;                   /* private: owns the texts */
+    /*
+     * Of a file in another format (train/pt): reads a box of an entry whose elements lie apart,
+     * *ret_done false: it is like one of safetensors; frees what is `own`. NULL: safetensors.
+     */
+    int (*read)(const struct st_file *s, const struct st_entry *t, struct box_mem to,
+                bool *ret_done, struct err *e);
+    void (*finish)(void *own);
+    void *own;
 };
 
 /*
@@ -67,6 +75,13 @@ const struct st_entry *st_find(const struct st_file *s, const char *name);
  * pieces; any threads at once. ERR_IO.
  */
 int st_read(const struct st_file *s, const struct st_entry *t, struct box_mem to, struct err *e);
+
+/* For readers of other formats: n bytes of the file from `at` on; ERR_IO. */
+int st_bytes(const struct st_file *s, uint64_t at, void *p, size_t n, struct err *e);
+/* Fills dtype_name, bits and dtype from a name that FORMAT.md lists; false: another one. */
+bool st_type(const char *name, struct st_entry *ret);
+/* Sorts the entries and makes by_name. */
+void st_index(struct st_file *s);
 
 /* Rows that are going to be read soon: the disk may begin. */
 void st_soon(const struct st_file *s, const struct st_entry *t, int64_t row, int64_t rows);

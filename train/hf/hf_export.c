@@ -227,6 +227,9 @@ static int open_like(struct hf_export *x, const struct hf_export_options *o, str
 {
     static const struct hf_ignore all = {.all = true};
     int code = hf_folder_open(o->like, &all, &x->like, e);
+    if (!code && x->like->pytorch)
+        code = err_set(e, ERR_USAGE, "%s: its weights are PyTorch files, an export is safetensors",
+                       o->like);
     if (!code)
         code = same_model(&x->model.spec, &x->like->model.spec, o->like, x->ckpt, ERR_DATA, e);
     if (!code && x->like->model.family != x->model.family && x->config.len)

@@ -5,18 +5,28 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "train/copy/copy_files.h"
 #include "train/hf/hf_index.h"
+#include "train/pt/pt.h"
 #include "train/tensor/box_ops.h"
 
 enum { CONFIG_MAX = 16 << 20, INDEX_MAX = 256 << 20 };
 
-static const char single_name[] = "model.safetensors";
-static const char index_name[] = "model.safetensors.index.json";
+/* What weights are called, in the order in which they are looked for. */
+static const struct weight_files {
+    const char *single, *index; /* index NULL: there is none */
+    const char *stem, *end;     /* what names of shards begin and end with */
+    int (*open)(struct st_file *ret, const char *path, struct err *e);
+} weights[] = {
+    {"model.safetensors", "model.safetensors.index.json", "model", ".safetensors", st_open},
+    {"pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model", ".bin", pt_open},
+    {"pytorch_model.pt", NULL, "pytorch_model", ".pt", pt_open},
+    {"model.pt", NULL, "model", ".pt", pt_open},
+};
+enum { SAFETENSORS, WEIGHTS = sizeof(weights) / sizeof(weights[0]) };
 
 static bool folder_has(const char *dir, const char *name)
 {
@@ -26,23 +36,32 @@ static bool folder_has(const char *dir, const char *name)
     return there;
 }
 
+/* Which of them the folder has, WEIGHTS: none; *ret_index: with an index. */
+static int find_weights(const char *path, bool *ret_index)
+{
+    for (int i = 0; i < WEIGHTS; i++) {
+        bool single = folder_has(path, weights[i].single);
+        *ret_index = !single && weights[i].index && folder_has(path, weights[i].index);
+        if (single || *ret_index)
+            return i;
+    }
+    return WEIGHTS;
+}
+
 bool hf_folder_is(const char *path)
 {
-    static const char *const weights[] = {single_name, index_name, "pytorch_model.bin",
-                                          "pytorch_model.bin.index.json"};
-    bool some = false;
-    for (size_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++)
-        some |= folder_has(path, weights[i]);
-    return some && folder_has(path, "config.json");
+    bool index;
+    return find_weights(path, &index) != WEIGHTS && folder_has(path, "config.json");
 }
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-static int open_shard(struct hf_folder *f, const char *name, struct err *e)
+static int open_shard(struct hf_folder *f, const struct weight_files *w, const char *name,
+                      struct err *e)
 {
     char *path = path_join(f->path, name);
     struct st_file st;
-    int code = st_open(&st, path, e);
+    int code = w->open(&st, path, e);
     if (code) {
         free(path);
         return code;
@@ -54,7 +73,8 @@ static int open_shard(struct hf_folder *f, const char *name, struct err *e)
 }
 
 /* Every tensor of a shard is in the index under that shard, and the other way round. */
-static int check_shard(const struct hf_shard *s, const struct hf_index *x, struct err *e)
+static int check_shard(const struct hf_shard *s, const struct hf_index *x, const char *index_name,
+                       struct err *e)
 {
     size_t named = 0;
     for (size_t i = 0; i < x->n; i++) {
@@ -78,22 +98,22 @@ static int check_shard(const struct hf_shard *s, const struct hf_index *x, struc
 }
 
 /* Weights in the folder that no index names would be taken by nobody, or by the next reader. */
-static int find_stale(const struct hf_folder *f, struct err *e)
+static int find_stale(const struct hf_folder *f, const struct weight_files *w, struct err *e)
 {
-    static const char end[] = ".safetensors";
+    size_t tail = strlen(w->end), stem = strlen(w->stem);
     DIR *d = opendir(f->path);
     int code = 0;
     if (!d)
         return err_sys(e, errno, "%s: cannot open the folder", f->path);
     for (struct dirent *en; !code && (en = readdir(d));) {
         size_t n = strlen(en->d_name);
-        bool known = n < sizeof(end) || strcmp(en->d_name + n - (sizeof(end) - 1), end) ||
-                     strncmp(en->d_name, "model", 5);
+        bool known = n < stem + tail || strcmp(en->d_name + n - tail, w->end) ||
+                     strncmp(en->d_name, w->stem, stem);
         for (size_t i = 0; !known && i < f->shards; i++)
             known = !strcmp(en->d_name, f->shard[i].name);
         if (!known) {
             err_set(e, ERR_INTEGRITY, "%s/%s: weights that %s does not name, of another save",
-                    f->path, en->d_name, f->sharded ? index_name : single_name);
+                    f->path, en->d_name, f->sharded ? w->index : w->single);
             code = err_hint(e, "remove the files that do not belong to the model");
         }
     }
@@ -101,9 +121,9 @@ static int find_stale(const struct hf_folder *f, struct err *e)
     return code;
 }
 
-static int open_sharded(struct hf_folder *f, struct err *e)
+static int open_sharded(struct hf_folder *f, const struct weight_files *w, struct err *e)
 {
-    char *path = path_join(f->path, index_name);
+    char *path = path_join(f->path, w->index);
     struct buf text = {0};
     struct hf_index x = {0};
     int code = file_read(path, INDEX_MAX, &text, e);
@@ -112,12 +132,12 @@ static int open_sharded(struct hf_folder *f, struct err *e)
     for (size_t i = 0; !code && i < x.files; i++) {
         if (!folder_has(f->path, x.file[i])) {
             code = err_set(e, ERR_INTEGRITY, "%s/%s: missing, one of the %zu files that %s names",
-                           f->path, x.file[i], x.files, index_name);
+                           f->path, x.file[i], x.files, w->index);
             break;
         }
-        code = open_shard(f, x.file[i], e);
+        code = open_shard(f, w, x.file[i], e);
         if (!code)
-            code = check_shard(&f->shard[f->shards - 1], &x, e);
+            code = check_shard(&f->shard[f->shards - 1], &x, w->index, e);
     }
     hf_index_finish(&x);
     buf_finish(&text);
@@ -127,23 +147,14 @@ static int open_sharded(struct hf_folder *f, struct err *e)
 
 static int open_files(struct hf_folder *f, struct err *e)
 {
-    bool single = folder_has(f->path, single_name);
-    f->sharded = !single && folder_has(f->path, index_name);
-    int code = 0;
-    if (single)
-        code = open_shard(f, single_name, e);
-    else if (f->sharded)
-        code = open_sharded(f, e);
-    else if (folder_has(f->path, "pytorch_model.bin") ||
-             folder_has(f->path, "pytorch_model.bin.index.json")) {
-        err_set(e, ERR_DATA,
-                "%s: its weights are PyTorch files (.bin), which weft does not read yet", f->path);
-        code = err_hint(e, "save it as safetensors: save_pretrained(..., safe_serialization=True)");
-    } else {
-        code = err_set(e, ERR_IO, "%s: no weights: neither %s nor %s", f->path, single_name,
-                       index_name);
-    }
-    return code ? code : find_stale(f, e);
+    int kind = find_weights(f->path, &f->sharded);
+    if (kind == WEIGHTS)
+        return err_set(e, ERR_IO, "%s: no weights: neither %s nor %s nor %s", f->path,
+                       weights[0].single, weights[0].index, weights[1].single);
+    const struct weight_files *w = &weights[kind];
+    f->pytorch = kind != SAFETENSORS;
+    int code = f->sharded ? open_sharded(f, w, e) : open_shard(f, w, w->single, e);
+    return code || !w->index ? code : find_stale(f, w, e);
 }
 
 /* ---- tensors ------------------------------------------------------------------------------- */
@@ -224,37 +235,32 @@ static void add_passed(struct hf_folder *f, struct hf_found at, const char *why)
     f->passed[f->npassed++] = (struct hf_passed){at, why};
 }
 
-static int read_bytes(const struct hf_shard *s, uint64_t at, void *p, size_t n, struct err *e)
-{
-    for (size_t done = 0; done < n;) {
-        ssize_t k = pread(s->st.fd, (char *)p + done, n - done, (off_t)(s->st.data_at + at + done));
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return k ? err_sys(e, errno, "%s: cannot read", s->path)
-                     : err_set(e, ERR_IO, "%s: became shorter while it was read", s->path);
-        done += (size_t)k;
-    }
-    return 0;
-}
-
 /* Whether the bytes of two tensors are equal. */
 static int same_bytes(const struct hf_folder *f, struct hf_found a, struct hf_found b, bool *ret,
                       struct err *e)
 {
     enum { CHUNK = 1 << 20 };
-    uint64_t n = a.entry->end - a.entry->begin;
-    *ret = a.entry->dtype == b.entry->dtype && n == b.entry->end - b.entry->begin;
-    char *x = mem_new(2 * CHUNK, 1);
+    int64_t x[2], y[2];
+    *ret = a.entry->dtype == b.entry->dtype && st_matrix(a.entry, x) && st_matrix(b.entry, y) &&
+           x[0] == y[0] && x[1] == y[1];
+    if (!*ret || a.entry->dtype < 0)
+        return 0;
+    size_t row = (size_t)x[1] * dtype_size((enum dtype)a.entry->dtype);
+    int64_t most = row < CHUNK ? (int64_t)(CHUNK / (row + !row)) : 1;
+    struct box_mem m = {.dtype = (enum dtype)a.entry->dtype, .stride = x[1]};
+    char *p = mem_new((size_t)most * row + 1, 2);
     int code = 0;
-    for (uint64_t at = 0; !code && *ret && at < n; at += CHUNK) {
-        size_t k = n - at < CHUNK ? (size_t)(n - at) : CHUNK;
-        code = read_bytes(&f->shard[a.shard], a.entry->begin + at, x, k, e);
+    for (int64_t at = 0; !code && *ret && at < x[0]; at += most) {
+        m.box = (struct box){{at, 0}, {x[0] - at < most ? x[0] - at : most, x[1]}};
+        size_t n = (size_t)m.box.count[0] * row;
+        m.data = p;
+        code = st_read(&f->shard[a.shard].st, a.entry, m, e);
+        m.data = p + n;
         if (!code)
-            code = read_bytes(&f->shard[b.shard], b.entry->begin + at, x + CHUNK, k, e);
-        *ret = !code && !memcmp(x, x + CHUNK, k);
+            code = st_read(&f->shard[b.shard].st, b.entry, m, e);
+        *ret = !code && !memcmp(p, p + n, n);
     }
-    free(x);
+    free(p);
     return code;
 }
 

@@ -4,7 +4,8 @@
 
 /*
  * A model as transformers keeps it: a folder with config.json and model.safetensors, or shards and
- * model.safetensors.index.json. Opening it holds the tensors against the configuration: each that
+ * model.safetensors.index.json; else with pytorch_model.bin, its shards and index, or a .pt of the
+ * same tensors (train/pt). Opening it holds the tensors against the configuration: each that
  * the model needs is there, once and in its shape, and none that nobody knows. Only headers are
  * read; data only where a tied head comes twice.
  *
@@ -45,6 +46,7 @@ struct hf_folder {
     struct hf_passed *passed;
     size_t npassed;
     bool sharded;   /* by an index */
+    bool pytorch;   /* files of torch.save, not safetensors */
     uint64_t bytes; /* of the tensors that are taken */
 };
 

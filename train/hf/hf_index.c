@@ -17,10 +17,15 @@ static int file_order(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+static bool ends_with(const struct json *v, const char *end)
+{
+    size_t n = strlen(end);
+    return v->length > n && !strcmp(v->string + v->length - n, end);
+}
+
 /* The name of a file in the same folder that holds weights. */
 static int hf_check_file(const char *name, const struct json *v, struct err *e)
 {
-    static const char end[] = ".safetensors";
     if (v->kind != JSON_STRING || strlen(v->string) != v->length || !v->length)
         return err_set(e, ERR_DATA, "%s: the file of tensor '%.200s' is not a text", name, v->key);
     if (strchr(v->string, '/') || v->string[0] == '.' || v->length > 255)
@@ -28,10 +33,10 @@ static int hf_check_file(const char *name, const struct json *v, struct err *e)
                        "%s: tensor '%.200s' is in '%.100s', which is not the name of a file beside "
                        "the index",
                        name, v->key, v->string);
-    if (v->length < sizeof(end) || strcmp(v->string + v->length - (sizeof(end) - 1), end))
+    if (!ends_with(v, ".safetensors") && !ends_with(v, ".bin"))
         return err_set(e, ERR_DATA,
-                       "%s: tensor '%.200s' is in '%.100s', which is not a safetensors file", name,
-                       v->key, v->string);
+                       "%s: tensor '%.200s' is in '%.100s', expected a .safetensors or .bin file",
+                       name, v->key, v->string);
     return 0;
 }
 

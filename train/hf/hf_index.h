@@ -3,8 +3,9 @@
 #define TRAIN_HF_HF_INDEX_H
 
 /*
- * model.safetensors.index.json: which file of a sharded model has which tensor. Format: an object
- * with `weight_map`, an object of file names by tensor name, and `metadata`.
+ * model.safetensors.index.json, pytorch_model.bin.index.json: which file of a sharded model has
+ * which tensor. Format: an object with `weight_map`, an object of file names by tensor name, and
+ * `metadata`.
  */
 
 #include <stddef.h>
