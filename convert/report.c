@@ -319,7 +319,7 @@ static size_t find_extra(const struct ckpt *c, const struct hf_map *m, struct bu
 static int by_params(const struct spec *s, struct hf_map *ret, struct err *e)
 {
     struct params p;
-    int code = params_build(&p, s, mesh_single(), 0, e);
+    int code = params_build(&p, s, layout_plain(mesh_single()), 0, e);
     if (code)
         return code;
     for (int i = 0; i < p.n; i++)

@@ -468,7 +468,8 @@ static int load_newest(struct job *j, bool optimizer, struct err *e)
     return code;
 }
 
-int job_open_rank(struct job *j, enum model_use use, struct err *e)
+/* Batch arithmetic, and what the rank is to be. */
+static int rank_configure(struct job *j, enum model_use use, struct rank_config *ret, struct err *e)
 {
     const struct train_options *o = j->o;
     int code = batches(j, e);
@@ -478,28 +479,50 @@ int job_open_rank(struct job *j, enum model_use use, struct err *e)
     if (j->seq_length > j->spec.max_positions)
         return err_set(e, ERR_USAGE, "--seq-length %lld is longer than the model's %lld positions",
                        (long long)o->seq_length, (long long)j->spec.max_positions);
-    struct rank_config c = {.backends = o->backends,
-                            .spec = j->spec,
-                            .use = use,
-                            .real = DTYPE_F32,
-                            .threads = (int)o->threads,
-                            .kernels = o->kernels,
-                            .micro_batch = o->micro_batch,
-                            .seq_length = j->seq_length,
-                            .micros = j->micros,
-                            .documents = o->reset_attention_mask || j->packed,
-                            .beside = beside(j, use),
-                            .mapped = data_bytes(j),
-                            .seed = (uint64_t)o->seed,
-                            .beta1 = o->beta1,
-                            .beta2 = o->beta2,
-                            .eps = o->adam_eps,
-                            .decay = o->weight_decay,
-                            .clip = o->clip_grad,
-                            .lr = schedule(j)};
+    *ret = (struct rank_config){.backends = o->backends,
+                                .layout = layout_plain(mesh_single()),
+                                .spec = j->spec,
+                                .use = use,
+                                .real = DTYPE_F32,
+                                .threads = (int)o->threads,
+                                .kernels = o->kernels,
+                                .micro_batch = o->micro_batch,
+                                .seq_length = j->seq_length,
+                                .micros = j->micros,
+                                .documents = o->reset_attention_mask || j->packed,
+                                .beside = beside(j, use),
+                                .mapped = data_bytes(j),
+                                .seed = (uint64_t)o->seed,
+                                .beta1 = o->beta1,
+                                .beta2 = o->beta2,
+                                .eps = o->adam_eps,
+                                .decay = o->weight_decay,
+                                .clip = o->clip_grad,
+                                .lr = schedule(j)};
     if (use == MODEL_DECODE)
-        c.micro_batch = c.micros = 1;
-    if (use == MODEL_TRAIN && j->opts->verb != VERB_PLAN) /* has no learning rate */
+        ret->micro_batch = ret->micros = 1;
+    return 0;
+}
+
+int job_plan_rank(struct job *j, struct err *e)
+{
+    struct rank_config c;
+    struct dev_desc desc;
+    int code = rank_configure(j, MODEL_TRAIN, &c, e);
+    if (!code)
+        code = c.backends->describe_device(&desc, c.threads, e);
+    if (code)
+        return code;
+    j->rank_open = true;
+    return rank_plan(&j->rank, &c, &desc, e);
+}
+
+int job_open_rank(struct job *j, enum model_use use, struct err *e)
+{
+    const struct train_options *o = j->o;
+    struct rank_config c;
+    int code = rank_configure(j, use, &c, e);
+    if (!code && use == MODEL_TRAIN)
         code = check_schedule(o, &c.lr, e);
     if (code)
         return code;

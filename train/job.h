@@ -69,6 +69,9 @@ int job_tokenizer_again(const struct job *j, bool no_template, enum tok_specials
 /* Spec from the options and the vocabulary, or from the checkpoint; the two must agree. */
 int job_spec(struct job *j, bool from_checkpoint, struct err *e);
 
+/* Batch arithmetic and a rank that is planned and not bound. */
+int job_plan_rank(struct job *j, struct err *e);
+
 /* Batch arithmetic, learning rate and rank; weights from the checkpoint if there is one. */
 int job_open_rank(struct job *j, enum model_use use, struct err *e);
 

@@ -10,6 +10,7 @@
 
 /* What a rank of this program runs on. */
 static const struct rank_backends backends = {
+    .describe_device = dev_host_describe,
     .open_device = dev_host_open,
     .init_ops = ops_cpu_init,
     .open_comm = comm_self_start,

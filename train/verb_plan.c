@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "train/engine/fit.h"
+
 /* The data are looked at for the tokenizer that they were made with, and whether they are packed.
  */
 static bool names_data(const struct train_options *o)
@@ -12,7 +14,10 @@ static bool names_data(const struct train_options *o)
            d->part[PART_VALID].n || d->part[PART_TEST].n;
 }
 
-/* `train plan`: what the options would need, by running the step's code over unbound memory. */
+/*
+ * `train plan`: what the options would need, by running the step's code over unbound memory. What
+ * does not fit here is planned and printed all the same, and then is the error.
+ */
 int verb_plan(struct opts *opts, struct err *e)
 {
     struct job j = {.opts = opts, .o = opts->values};
@@ -23,7 +28,7 @@ int verb_plan(struct opts *opts, struct err *e)
     if (!code)
         code = job_spec(&j, false, e);
     if (!code)
-        code = job_open_rank(&j, MODEL_TRAIN, e);
+        code = job_plan_rank(&j, e);
     if (!code) {
         double tokens = (double)j.global_batch * (double)j.seq_length;
         rank_describe(&j.rank, &b);
@@ -38,6 +43,8 @@ int verb_plan(struct opts *opts, struct err *e)
                 printf("  %-14s%8llu calls %12.3f GFLOP %10.3f GB\n", op_name((enum op)i),
                        (unsigned long long)j.rank.plan.op[i].calls, j.rank.plan.op[i].flops / 1e9,
                        j.rank.plan.op[i].bytes / 1e9);
+        struct mem_limit limit[MEM_LIMITS];
+        code = fit_check(&j.rank, limit, mem_limits("/proc", "/sys/fs/cgroup", limit), e);
     }
     buf_finish(&b);
     job_close(&j);

@@ -110,3 +110,12 @@ else
     check [ "$need" -ge $((total * 20)) ]
 fi
 [ -z "$group" ] || rmdir "$group"
+
+t "a plan binds nothing: what does not fit is printed all the same, and then the error"
+expect 0 "$TRAIN" plan $tiny
+out_has "memory          parameters "
+expect 5 sh -c 'ulimit -v 262144 && exec "$@"' sh "$TRAIN" plan --num-layers 32 --hidden-size 4096 --num-attention-heads 32 \
+    --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --vocab-size 128000 --tokenizer-type NullTokenizer
+out_has "parameters      6985"
+out_has "operations "
+err_has "error: not enough memory: "

@@ -101,7 +101,7 @@ static int save(const char *dir, int64_t iteration, char **stray, struct err *e)
     struct params p;
     struct ckpt_writer *w;
     struct buf model = {0};
-    int code = params_build(&p, &s, mesh_single(), 0, e);
+    int code = params_build(&p, &s, layout_plain(mesh_single()), 0, e);
     if (code)
         return code;
     float *data = mem_new((size_t)p.elements * GROUPS, sizeof(*data));

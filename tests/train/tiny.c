@@ -52,11 +52,13 @@ struct spec tiny_llama(void)
 struct rank_config tiny_config(struct spec spec, enum dtype real)
 {
     static const struct rank_backends backends = {
+        .describe_device = dev_host_describe,
         .open_device = dev_host_open,
         .init_ops = ops_cpu_init,
         .open_comm = comm_self_start,
     };
     return (struct rank_config){.backends = &backends,
+                                .layout = layout_plain(mesh_single()),
                                 .spec = spec,
                                 .use = MODEL_TRAIN,
                                 .real = real,

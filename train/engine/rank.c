@@ -2,6 +2,7 @@
 #include "train/engine/rank.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/core/mem.h"
 #include "train/engine/fit.h"
@@ -27,10 +28,10 @@ static void rank_take(struct rank *r)
     struct slab *s = r->slab;
 
     r->weights = slab_1d(&s[SLAB_PARAMETERS], c->real, r->params.elements);
-    weights_bind(&r->model.w, &r->params, r->weights);
+    weights_bind(&r->model.w, &r->params, r->model.stage, r->weights);
     if (train) {
         r->grads = slab_1d(&s[SLAB_GRADIENTS], c->real, r->params.elements);
-        weights_bind(&r->model.g, &r->params, r->grads);
+        weights_bind(&r->model.g, &r->params, r->model.stage, r->grads);
         r->optim.weights = r->weights;
         r->optim.grads = r->grads;
         optim_take(&r->optim, &s[SLAB_OPTIMIZER], &s[SLAB_ACTIVATIONS], c->real);
@@ -53,23 +54,6 @@ struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool tr
                                .max_len = length,
                                .train = train,
                                .row0 = b->first * (uint64_t)length};
-}
-
-static int bind(struct rank *r, struct err *e)
-{
-    struct mem_limit limit[MEM_LIMITS];
-    rank_take(r);
-    plan_rank(r);
-    int code = fit_check(r, limit, mem_limits("/proc", "/sys/fs/cgroup", limit), e);
-    if (code)
-        return code;
-    for (int i = 0; i < SLAB_COUNT; i++) {
-        code = slab_bind(&r->slab[i], &r->dev, e);
-        if (code)
-            return code;
-    }
-    rank_take(r);
-    return 0;
 }
 
 static void rank_put(struct rank *r, struct tensor to, const void *from)
@@ -170,25 +154,14 @@ static void fill_weights(struct rank *r, struct pool *pool)
     }
 }
 
-int rank_open(struct rank *r, const struct rank_config *c, struct err *e)
+/* What of the model and the optimizer follows from the configuration. */
+static void rank_shape(struct rank *r)
 {
-    *r = (struct rank){.config = *c};
-    for (int i = 0; i < SLAB_COUNT; i++)
-        slab_init(&r->slab[i], slabs[i].name, slabs[i].place);
-    const struct rank_backends *b = c->backends;
-    int code = spec_check(&c->spec, e);
-    if (!code)
-        code = b->open_comm(&r->comm, b->arg, e);
-    if (!code)
-        code = b->open_device(&r->dev, c->threads, e);
-    if (!code)
-        code = b->init_ops(&r->ops, &r->dev, &r->slab[SLAB_WORKSPACE], c->real, c->kernels, e);
-    if (!code)
-        code = params_build(&r->params, &r->config.spec, r->comm.mesh, r->comm.rank, e);
-    if (code)
-        return code;
-    int tp = r->comm.mesh.tp;
-    r->model = (struct model){.params = &r->params,
+    const struct rank_config *c = &r->config;
+    int tp = c->layout.mesh.tp;
+    struct coord at = mesh_coord(c->layout.mesh, c->rank);
+    r->model = (struct model){.stage = layout_stage(c->layout, c->spec.layers, at.pp, 0),
+                              .params = &r->params,
                               .spec = &r->config.spec,
                               .ops = &r->ops,
                               .comm = &r->comm,
@@ -202,13 +175,67 @@ int rank_open(struct rank *r, const struct rank_config *c, struct err *e)
                               .eps = c->eps,
                               .decay = c->decay,
                               .clip = c->clip};
-    code = bind(r, e);
+}
+
+int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc *desc,
+              struct err *e)
+{
+    *r = (struct rank){.config = *c, .dev = {.desc = *desc}};
+    r->comm =
+        (struct comm){.mesh = c->layout.mesh, .rank = c->rank, .world = mesh_world(c->layout.mesh)};
+    for (int i = 0; i < SLAB_COUNT; i++)
+        slab_init(&r->slab[i], slabs[i].name, slabs[i].place);
+    int code = spec_check(&c->spec, e);
+    if (!code && c->layout.mesh.pp > 1)
+        code = err_set(e, ERR_USAGE,
+                       "pipeline-model-parallel-size is %d: this weft runs a model in one stage",
+                       c->layout.mesh.pp);
+    if (!code)
+        code = c->backends->init_ops(&r->ops, &r->dev, &r->slab[SLAB_WORKSPACE], c->real,
+                                     c->kernels, e);
+    if (!code)
+        code = params_build(&r->params, &r->config.spec, c->layout, c->rank, e);
     if (code)
         return code;
+    rank_shape(r);
+    rank_take(r);
+    plan_rank(r);
+    return 0;
+}
+
+int rank_bind(struct rank *r, struct err *e)
+{
+    const struct rank_config *c = &r->config;
+    const struct rank_backends *b = c->backends;
+    int code = b->open_device(&r->dev, c->threads, e);
+    if (!code)
+        code = b->init_ops(&r->ops, &r->dev, &r->slab[SLAB_WORKSPACE], c->real, c->kernels, e);
+    if (!code)
+        code = b->open_comm(&r->comm, b->arg, e);
+    for (int i = 0; !code && i < SLAB_COUNT; i++)
+        code = slab_bind(&r->slab[i], &r->dev, e);
+    if (code)
+        return code;
+    BUG_ON(r->comm.rank != c->rank || memcmp(&r->comm.mesh, &c->layout.mesh, sizeof(struct mesh)),
+           "planned as rank %d, opened as rank %d or on another mesh", c->rank, r->comm.rank);
+    rank_take(r);
     fill_layout(r);
     model_fill_tables(&r->model);
     fill_weights(r, r->dev.pool);
     return 0;
+}
+
+int rank_open(struct rank *r, const struct rank_config *c, struct err *e)
+{
+    struct dev_desc desc;
+    struct mem_limit limit[MEM_LIMITS];
+    *r = (struct rank){0};
+    int code = c->backends->describe_device(&desc, c->threads, e);
+    if (!code)
+        code = rank_plan(r, c, &desc, e);
+    if (!code)
+        code = fit_check(r, limit, mem_limits("/proc", "/sys/fs/cgroup", limit), e);
+    return code ? code : rank_bind(r, e);
 }
 
 void rank_close(struct rank *r)
@@ -226,8 +253,8 @@ void rank_describe(const struct rank *r, struct buf *out)
     double sum = 0;
     for (int i = 0; i < SLAB_COUNT; i++) {
         const struct slab *s = &r->slab[i];
-        buf_addf(out, "%s%s %.1f MiB", i ? ", " : "", s->name, (double)s->size / 0x1p20);
-        sum += (double)s->size;
+        buf_addf(out, "%s%s %.1f MiB", i ? ", " : "", s->name, (double)s->peak / 0x1p20);
+        sum += (double)s->peak;
     }
     buf_addf(out, "; together %.1f MiB", sum / 0x1p20);
 }

@@ -3,9 +3,11 @@
 #define TRAIN_ENGINE_RANK_H
 
 /*
- * One rank: its three tables, its share of the model, and the memory that both live in. rank_open
- * plans (the code of a step runs over unbound slabs), binds each slab once, and fills in the
- * initial weights; after that nothing allocates. A rank belongs to one thread.
+ * One rank: its three tables, its share of the model, and the memory that both live in. It is made
+ * by two calls. rank_plan runs the code of a step over unbound slabs: afterwards the bytes of each
+ * slab and the work of a step are known, and no memory, device or other rank was needed. rank_bind
+ * opens device and comm, binds each slab once and makes the initial weights; after that nothing
+ * allocates. A rank belongs to one thread.
  */
 
 #include "dataset/sample/batch.h"
@@ -33,7 +35,11 @@ enum slab_name {
  * what it filled is closed by rank_close.
  */
 struct rank_backends {
+    /* What open_device would open. */
+    int (*describe_device)(struct dev_desc *ret, int threads, struct err *e);
     int (*open_device)(struct dev *ret, int threads, struct err *e);
+    /* Called with a device that is not open, which has its `desc` alone, and again with an open
+     * one: until then the table's scratch is asked for and nothing runs. */
     int (*init_ops)(struct ops *ret, struct dev *d, struct slab *workspace, enum dtype real,
                     const char *kernels, struct err *e);
     int (*open_comm)(struct comm *ret, void *arg, struct err *e); /* with its mesh and rank */
@@ -42,6 +48,8 @@ struct rank_backends {
 
 struct rank_config {
     const struct rank_backends *backends; /* outlive the rank */
+    struct layout layout;                 /* its mesh is that of the comm that open_comm opens */
+    int rank;                             /* in the world */
     struct spec spec;
     enum model_use use;
     enum dtype real;     /* DTYPE_F32; DTYPE_F64 for gradient checks */
@@ -82,15 +90,26 @@ struct rank {
     struct cursor at;
 };
 
-/* ERR_RESOURCE: the slabs together do not fit into the memory that is free (fit.h). `r` must stay
- * where it is until rank_close, which takes half-built ones too. */
+/*
+ * The peaks of r->slab and the counts of r->plan, on a device as `desc` says. ERR_USAGE: the layout
+ * cannot cut the model. `r` must stay where it is until rank_close, which takes half-built ones
+ * too.
+ */
+int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc *desc,
+              struct err *e);
+
+/* Makes a planned rank real. ERR_RESOURCE names the slab that could not be bound. */
+int rank_bind(struct rank *r, struct err *e);
+
+/* Both calls, for the device of the backends. Between them ERR_RESOURCE: the slabs together do not
+ * fit into the memory that is free (fit.h). */
 int rank_open(struct rank *r, const struct rank_config *c, struct err *e);
 void rank_close(struct rank *r);
 
-/* Bytes that rank_open takes for a while beside the slabs, for the initial weights. */
+/* Bytes that rank_bind takes for a while beside the slabs, for the initial weights. */
 uint64_t rank_fill_bytes(const struct rank *r);
 
-/* One line a slab, and their sum, for the log. */
+/* The bytes of each slab as planned, and their sum, for the log. */
 void rank_describe(const struct rank *r, struct buf *out);
 
 /* Copies a micro-batch to the device, with the layout of its sequences. */

@@ -39,7 +39,7 @@ static void plan_shard(const struct rank *r, struct ckpt_shard *shard, struct bo
                 const struct param *p = &r->params.at[i];
                 const struct param_source *s = &p->source[k];
                 struct box_mem m = state_place(r, g, p, s);
-                if (s->owner)
+                if (s->saves)
                     mem[ckpt_shard_add(shard, groups[g], s->name, s->rank, s->size, m.dtype,
                                        m.box)] = m;
             }

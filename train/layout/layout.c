@@ -3,6 +3,19 @@
 
 #include "base/core/array.h"
 
+struct layout layout_plain(struct mesh m)
+{
+    return (struct layout){.mesh = m, .chunks = 1};
+}
+
+struct stage layout_stage(struct layout l, int64_t layers, int pp, int chunk)
+{
+    int stages = l.mesh.pp * l.chunks, at = chunk * l.mesh.pp + pp;
+    int each = (int)(layers / stages);
+    return (struct stage){
+        .first = at * each, .layers = each, .embed = at == 0, .head = at == stages - 1};
+}
+
 static int check_degrees(const struct layout *l, struct err *e)
 {
     if (l->chunks < 1)

@@ -23,6 +23,19 @@ struct layout {
     int zero;      /* 0 to ZERO_MAX: what data-parallel ranks share out */
 };
 
+/* Consecutive layers of a model, with the embedding before them and the head after them. */
+struct stage {
+    int first, layers;
+    bool embed, head;
+};
+
+/* One stage on each pipeline rank, no sequence parallelism, ZeRO 0. */
+struct layout layout_plain(struct mesh m);
+
+/* What the pipeline rank `pp` holds as its chunk number `chunk`: of pp x chunks stages of equally
+ * many layers, stage chunk * pp's size + pp. */
+struct stage layout_stage(struct layout l, int64_t layers, int pp, int chunk);
+
 /* What of a model and a batch decides which layouts it can have. */
 struct layout_model {
     int64_t layers, heads, kv_heads, ffn;

@@ -33,7 +33,7 @@ static void take_layer(const struct model *m, struct slab *s, struct layer_acts 
  */
 static void take_layers(struct model *m, struct slab *s)
 {
-    int64_t layers = m->spec->layers;
+    int64_t layers = m->stage.layers;
     if (!m->a.layer)
         m->a.layer = mem_new((size_t)layers, sizeof(*m->a.layer));
     if (m->use == MODEL_TRAIN) {
@@ -50,7 +50,7 @@ static void take_layers(struct model *m, struct slab *s)
 
 static void take_cache(struct model *m, struct slab *s)
 {
-    size_t layers = (size_t)m->spec->layers;
+    size_t layers = (size_t)m->stage.layers;
     int64_t width = m->kv_heads * m->spec->head_dim;
     if (!m->a.cache_k) {
         m->a.cache_k = mem_new(layers, sizeof(*m->a.cache_k));

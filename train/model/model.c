@@ -7,7 +7,7 @@ struct dropout model_dropout(const struct model *m, const struct model_pass *p,
     double share = place == DROP_ATTENTION ? m->spec->attention_dropout : m->spec->hidden_dropout;
     return (struct dropout){.p = p->train ? (float)share : 0,
                             .seed = m->seed,
-                            .sub = (uint32_t)(layer + 1) * 4 + (uint32_t)place,
+                            .sub = (uint32_t)(m->stage.first + layer + 1) * 4 + (uint32_t)place,
                             .row0 = p->row0};
 }
 
@@ -55,7 +55,7 @@ static enum norm norm_of(const struct spec *s)
 
 void model_forward(struct model *m, const struct model_pass *p)
 {
-    int last = (int)m->spec->layers - 1;
+    int last = m->stage.layers - 1;
     int64_t n = p->n;
     struct tensor none = {0}, sub = tensor_rows(m->a.sub, 0, n);
 
@@ -81,7 +81,7 @@ void model_forward(struct model *m, const struct model_pass *p)
 
 void model_backward(struct model *m, const struct model_pass *p)
 {
-    int last = (int)m->spec->layers - 1;
+    int last = m->stage.layers - 1;
     int64_t n = p->n;
     struct tensor none = {0}, dr = tensor_rows(m->a.dr, 0, n);
 

@@ -25,14 +25,15 @@ struct layer_weights {
     struct tensor norm2, norm2_b, up, up_b, down, down_b;
 };
 
-/* Views of all parameters, or of all their gradients, in one flat slab. */
+/* Views of a stage's parameters, or of their gradients, in one flat slab. */
 struct weights {
     struct tensor embed, position, norm, norm_b, head; /* head is embed when tied */
-    struct layer_weights *layer;
+    struct layer_weights *layer;                       /* of the stage, counted from its first */
 };
 
 /* `flat`: params->elements numbers. Owns only the array of layers. */
-void weights_bind(struct weights *w, const struct params *p, struct tensor flat);
+void weights_bind(struct weights *w, const struct params *p, struct stage stage,
+                  struct tensor flat);
 void weights_finish(struct weights *w);
 
 /* One layer's activations, kept from forward to backward. */
@@ -59,6 +60,7 @@ struct acts {
 enum model_use { MODEL_TRAIN, MODEL_EVAL, MODEL_DECODE };
 
 struct model {
+    struct stage stage; /* layers that it has: `l` below counts from the first of them */
     const struct params *params;
     const struct spec *spec;
     struct ops *ops;

@@ -15,18 +15,17 @@ static struct tensor view(const struct params *p, struct tensor flat, enum param
     return tensor_nd(t.data, t.dtype, row->rank, row->size);
 }
 
-void weights_bind(struct weights *w, const struct params *p, struct tensor flat)
+void weights_bind(struct weights *w, const struct params *p, struct stage stage, struct tensor flat)
 {
-    int64_t layers = p->spec.layers;
     if (!w->layer)
-        w->layer = mem_new((size_t)layers, sizeof(*w->layer));
+        w->layer = mem_new((size_t)stage.layers + 1, sizeof(*w->layer));
     w->embed = view(p, flat, PARAM_EMBED, -1);
     w->position = view(p, flat, PARAM_POSITION, -1);
     w->norm = view(p, flat, PARAM_NORM, -1);
     w->norm_b = view(p, flat, PARAM_NORM_B, -1);
     w->head = p->spec.tied ? w->embed : view(p, flat, PARAM_HEAD, -1);
-    for (int l = 0; l < layers; l++)
-        w->layer[l] = (struct layer_weights){
+    for (int i = 0, l = stage.first; i < stage.layers; i++, l++)
+        w->layer[i] = (struct layer_weights){
             .norm1 = view(p, flat, PARAM_NORM1, l),
             .norm1_b = view(p, flat, PARAM_NORM1_B, l),
             .qkv = view(p, flat, PARAM_QKV, l),

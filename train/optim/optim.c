@@ -19,9 +19,10 @@ static struct tensor part(struct tensor flat, const struct param *p)
 }
 
 /*
- * The norm is that of all gradients of the model, so its square is summed over the tensor-parallel
- * ranks, which hold shards; data-parallel ranks hold the same sums by now (step_issue_update). It
- * is added up in double: float would lose the small gradients of a large model.
+ * The norm is that of all gradients of the model, each counted once: a rank adds up what the
+ * parameter table says that it counts, and the sum goes over the tensor-parallel ranks and the
+ * stages. Data-parallel ranks hold the same gradients by now (step_issue_update). It is added up in
+ * double: float would lose the small gradients of a large model.
  *
  * The clip factor is not applied to the gradients but given to AdamW, which multiplies as it reads:
  * one pass over memory fewer.
@@ -34,8 +35,14 @@ static struct tensor part(struct tensor flat, const struct param *p)
 void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, int64_t step)
 {
     op_fill(ops, &(struct fill_args){.y = o->total, .value = 0});
-    op_sumsq(ops, &(struct sumsq_args){.total = o->total, .x = o->grads});
+    for (int i = 0; i < o->params->ncounted; i++) {
+        struct param_run run = o->params->counted[i];
+        op_sumsq(ops,
+                 &(struct sumsq_args){.total = o->total,
+                                      .x = tensor_rows(o->grads, run.begin, run.end - run.begin)});
+    }
     comm_wait(comm, comm_all_reduce(comm, GROUP_TP, o->total, REDUCE_SUM));
+    comm_wait(comm, comm_all_reduce(comm, GROUP_PP, o->total, REDUCE_SUM));
     op_clip(ops, &(struct clip_args){.total = o->total,
                                      .norm = o->norm,
                                      .factor = o->factor,

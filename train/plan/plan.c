@@ -80,11 +80,11 @@ static void plan_wait(struct comm *c, struct comm_ticket t)
 void plan_wrap(struct plan *p, struct dev *d, struct ops *o, struct comm *c, bool execute)
 {
     *p = (struct plan){.execute = execute, .dev = d->fn, .comm = c->fn, .call = o->call};
-    p->dev_wrap = *d->fn;
+    p->dev_wrap = d->fn ? *d->fn : (struct dev_table){0};
     p->dev_wrap.alloc = plan_alloc;
     p->dev_wrap.copy = plan_copy;
     p->dev_wrap.zero = plan_zero;
-    p->comm_wrap = *c->fn;
+    p->comm_wrap = c->fn ? *c->fn : (struct comm_table){0};
     p->comm_wrap.issue = plan_issue;
     p->comm_wrap.wait = plan_wait;
     d->fn = &p->dev_wrap;

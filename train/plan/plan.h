@@ -38,7 +38,8 @@ struct plan {
     void (*call)(struct ops *o, enum op op, const void *args);
 };
 
-/* Puts the wrapper round all three, which must outlive it; plan_unwrap takes it off again. */
+/* Without `execute` device and comm may be ones that are not open. Puts the wrapper round all
+ * three, which must outlive it; plan_unwrap takes it off again. */
 void plan_wrap(struct plan *p, struct dev *d, struct ops *o, struct comm *c, bool execute);
 void plan_unwrap(struct plan *p, struct dev *d, struct ops *o, struct comm *c);
 

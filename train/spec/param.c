@@ -9,11 +9,12 @@
 #include "base/core/bytes.h"
 #include "base/core/mem.h"
 #include "base/core/rng.h"
-#include "train/layout/layout.h"
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
 enum dim { DIM_ONE, DIM_HIDDEN, DIM_VOCAB, DIM_POSITIONS, DIM_QUERIES, DIM_KEYS, DIM_FFN, DIMS };
+
+enum { SOURCES = PARAM_SOURCES, ALIGN = 64 /* elements */ };
 
 /* When a model has the row. */
 enum when {
@@ -33,58 +34,60 @@ struct row {
     enum param_kind kind;
     enum when when;
     bool layered;
+    bool tokens; /* added to or multiplied with the residual stream, token by token */
     enum param_split split;
     enum param_init init;
     enum dim cols; /* DIM_ONE: rank 1 */
     struct {
         const char *name;
         enum dim rows;
-    } source[3];
+    } source[SOURCES];
 };
 
 enum { ONCE = false, LAYER = true };
+enum { WHOLE = false, TOKENS = true };
 
 /* clang-format off */
 static const struct row rows[] = {
-    {PARAM_EMBED,    ALWAYS,     ONCE,  SPLIT_ROWS, INIT_NORMAL,     DIM_HIDDEN,
+    {PARAM_EMBED,    ALWAYS,     ONCE,  WHOLE,  SPLIT_ROWS, INIT_NORMAL,     DIM_HIDDEN,
         {{"embed.weight", DIM_VOCAB}}},
-    {PARAM_POSITION, LEARNED,    ONCE,  SPLIT_NONE, INIT_NORMAL,     DIM_HIDDEN,
+    {PARAM_POSITION, LEARNED,    ONCE,  WHOLE,  SPLIT_NONE, INIT_NORMAL,     DIM_HIDDEN,
         {{"position.weight", DIM_POSITIONS}}},
 
-    {PARAM_NORM1,    ALWAYS,     LAYER, SPLIT_NONE, INIT_ONE,        DIM_ONE,
+    {PARAM_NORM1,    ALWAYS,     LAYER, TOKENS, SPLIT_NONE, INIT_ONE,        DIM_ONE,
         {{"attn_norm.weight", DIM_HIDDEN}}},
-    {PARAM_NORM1_B,  LAYERNORM,  LAYER, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
+    {PARAM_NORM1_B,  LAYERNORM,  LAYER, TOKENS, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
         {{"attn_norm.bias", DIM_HIDDEN}}},
-    {PARAM_QKV,      ALWAYS,     LAYER, SPLIT_ROWS, INIT_NORMAL,     DIM_HIDDEN,
+    {PARAM_QKV,      ALWAYS,     LAYER, WHOLE,  SPLIT_ROWS, INIT_NORMAL,     DIM_HIDDEN,
         {{"attn.q.weight", DIM_QUERIES}, {"attn.k.weight", DIM_KEYS}, {"attn.v.weight", DIM_KEYS}}},
-    {PARAM_QKV_B,    QKV_BIAS,   LAYER, SPLIT_ROWS, INIT_ZERO,       DIM_ONE,
+    {PARAM_QKV_B,    QKV_BIAS,   LAYER, WHOLE,  SPLIT_ROWS, INIT_ZERO,       DIM_ONE,
         {{"attn.q.bias", DIM_QUERIES}, {"attn.k.bias", DIM_KEYS}, {"attn.v.bias", DIM_KEYS}}},
-    {PARAM_OUT,      ALWAYS,     LAYER, SPLIT_COLS, INIT_NORMAL_OUT, DIM_QUERIES,
+    {PARAM_OUT,      ALWAYS,     LAYER, WHOLE,  SPLIT_COLS, INIT_NORMAL_OUT, DIM_QUERIES,
         {{"attn.out.weight", DIM_HIDDEN}}},
-    {PARAM_OUT_B,    BIAS,       LAYER, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
+    {PARAM_OUT_B,    BIAS,       LAYER, TOKENS, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
         {{"attn.out.bias", DIM_HIDDEN}}},
-    {PARAM_NORM2,    ALWAYS,     LAYER, SPLIT_NONE, INIT_ONE,        DIM_ONE,
+    {PARAM_NORM2,    ALWAYS,     LAYER, TOKENS, SPLIT_NONE, INIT_ONE,        DIM_ONE,
         {{"mlp_norm.weight", DIM_HIDDEN}}},
-    {PARAM_NORM2_B,  LAYERNORM,  LAYER, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
+    {PARAM_NORM2_B,  LAYERNORM,  LAYER, TOKENS, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
         {{"mlp_norm.bias", DIM_HIDDEN}}},
-    {PARAM_UP,       PLAIN,      LAYER, SPLIT_ROWS, INIT_NORMAL,     DIM_HIDDEN,
+    {PARAM_UP,       PLAIN,      LAYER, WHOLE,  SPLIT_ROWS, INIT_NORMAL,     DIM_HIDDEN,
         {{"mlp.up.weight", DIM_FFN}}},
-    {PARAM_UP,       GATED,      LAYER, SPLIT_ROWS, INIT_NORMAL,     DIM_HIDDEN,
+    {PARAM_UP,       GATED,      LAYER, WHOLE,  SPLIT_ROWS, INIT_NORMAL,     DIM_HIDDEN,
         {{"mlp.gate.weight", DIM_FFN}, {"mlp.up.weight", DIM_FFN}}},
-    {PARAM_UP_B,     PLAIN_BIAS, LAYER, SPLIT_ROWS, INIT_ZERO,       DIM_ONE,
+    {PARAM_UP_B,     PLAIN_BIAS, LAYER, WHOLE,  SPLIT_ROWS, INIT_ZERO,       DIM_ONE,
         {{"mlp.up.bias", DIM_FFN}}},
-    {PARAM_UP_B,     GATED_BIAS, LAYER, SPLIT_ROWS, INIT_ZERO,       DIM_ONE,
+    {PARAM_UP_B,     GATED_BIAS, LAYER, WHOLE,  SPLIT_ROWS, INIT_ZERO,       DIM_ONE,
         {{"mlp.gate.bias", DIM_FFN}, {"mlp.up.bias", DIM_FFN}}},
-    {PARAM_DOWN,     ALWAYS,     LAYER, SPLIT_COLS, INIT_NORMAL_OUT, DIM_FFN,
+    {PARAM_DOWN,     ALWAYS,     LAYER, WHOLE,  SPLIT_COLS, INIT_NORMAL_OUT, DIM_FFN,
         {{"mlp.down.weight", DIM_HIDDEN}}},
-    {PARAM_DOWN_B,   BIAS,       LAYER, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
+    {PARAM_DOWN_B,   BIAS,       LAYER, TOKENS, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
         {{"mlp.down.bias", DIM_HIDDEN}}},
 
-    {PARAM_NORM,     ALWAYS,     ONCE,  SPLIT_NONE, INIT_ONE,        DIM_ONE,
+    {PARAM_NORM,     ALWAYS,     ONCE,  TOKENS, SPLIT_NONE, INIT_ONE,        DIM_ONE,
         {{"norm.weight", DIM_HIDDEN}}},
-    {PARAM_NORM_B,   LAYERNORM,  ONCE,  SPLIT_NONE, INIT_ZERO,       DIM_ONE,
+    {PARAM_NORM_B,   LAYERNORM,  ONCE,  TOKENS, SPLIT_NONE, INIT_ZERO,       DIM_ONE,
         {{"norm.bias", DIM_HIDDEN}}},
-    {PARAM_HEAD,     UNTIED,     ONCE,  SPLIT_ROWS, INIT_NORMAL,     DIM_HIDDEN,
+    {PARAM_HEAD,     UNTIED,     ONCE,  WHOLE,  SPLIT_ROWS, INIT_NORMAL,     DIM_HIDDEN,
         {{"head.weight", DIM_VOCAB}}},
 };
 /* clang-format on */
@@ -140,7 +143,7 @@ int64_t spec_parameters(const struct spec *s)
         const struct row *r = &rows[i];
         if (!has(s, r->when))
             continue;
-        for (int k = 0; k < 3 && r->source[k].name; k++)
+        for (int k = 0; k < SOURCES && r->source[k].name; k++)
             sum += dim_size(s, r->source[k].rows) * dim_size(s, r->cols) *
                    (r->layered ? s->layers : 1);
     }
@@ -178,22 +181,29 @@ static struct share param_cut(const struct spec *s, enum dim d, int tp, int at)
     return c;
 }
 
+/* Where a rank stands. */
+struct spot {
+    const struct layout *layout;
+    struct coord at;
+    bool copied; /* the tied end's second copy of the embedding */
+};
+
 static void add_source(struct param *p, const struct row *r, int k, const struct spec *s,
-                       struct mesh m, struct coord at)
+                       const struct spot *o)
 {
     enum dim rows_dim = r->source[k].rows;
-    struct share whole[2] = {{.count = dim_size(s, rows_dim), .shared = 1},
-                             {.count = dim_size(s, r->cols), .shared = 1}};
+    struct share c[2] = {{.count = dim_size(s, rows_dim), .shared = 1},
+                         {.count = dim_size(s, r->cols), .shared = 1}};
+    const int64_t whole[2] = {c[0].count, c[1].count};
     for (int d = 0; d < 2; d++) {
-        whole[d].room = whole[d].count;
-        whole[d].first = at.tp == 0; /* not cut: every TP rank holds it */
+        c[d].room = c[d].count;
+        c[d].first = o->at.tp == 0; /* not cut: every TP rank holds it */
     }
-    struct share c[2] = {whole[0], whole[1]};
     if (r->split == SPLIT_ROWS) {
-        c[0] = param_cut(s, rows_dim, m.tp, at.tp);
+        c[0] = param_cut(s, rows_dim, o->layout->mesh.tp, o->at.tp);
         c[1].first = true;
     } else if (r->split == SPLIT_COLS) {
-        c[1] = param_cut(s, r->cols, m.tp, at.tp);
+        c[1] = param_cut(s, r->cols, o->layout->mesh.tp, o->at.tp);
         c[0].first = true;
     }
     int64_t row = p->size[0];
@@ -205,92 +215,132 @@ static void add_source(struct param *p, const struct row *r, int k, const struct
     *src = (struct param_source){.rank = p->rank,
                                  .row = row,
                                  .shared = c[0].shared,
-                                 .owner = c[0].first && c[1].first && at.dp == 0 && at.cp == 0};
+                                 .counts = c[0].first && c[1].first && !o->copied};
+    src->saves = src->counts && o->at.dp == 0 && o->at.cp == 0;
     int n = p->layer < 0 ? snprintf(src->name, sizeof(src->name), "%s", r->source[k].name)
                          : snprintf(src->name, sizeof(src->name), "layers.%d.%s", p->layer,
                                     r->source[k].name);
     BUG_ON(n >= (int)sizeof(src->name), "name of %d bytes", n);
     for (int d = 0; d < 2; d++) {
-        src->size[d] = whole[d].count;
+        src->size[d] = whole[d];
         src->begin[d] = c[d].begin;
         src->count[d] = c[d].count;
     }
     if (c[0].shared > 1)
-        p->partial |= 1u << GROUP_TP;
+        p->summed |= 1u << GROUP_TP;
 }
 
-static void add_param(struct params *ps, const struct row *r, int layer, struct mesh m,
-                      struct coord at)
+static void add_param(struct params *ps, const struct row *r, int layer, const struct spot *o)
 {
     const struct spec *s = &ps->spec;
+    const struct mesh *m = &o->layout->mesh;
     struct param *p = &ps->at[ps->n];
     *p = (struct param){.kind = r->kind,
                         .layer = layer,
                         .rank = r->cols == DIM_ONE ? 1 : 2,
                         .split = r->split,
+                        .tokens = r->tokens,
                         .init = r->init,
                         .trained = true,
                         .offset = ps->elements};
     p->decay = p->rank == 2;
-    p->partial = m.dp * m.cp > 1 ? 1u << GROUP_DP_CP : 0;
+    p->summed = m->dp * m->cp > 1 ? 1u << GROUP_DP_CP : 0;
+    if (p->tokens && o->layout->sequence)
+        p->summed |= 1u << GROUP_TP;
+    if (r->kind == PARAM_EMBED && s->tied && m->pp > 1)
+        p->summed |= 1u << GROUP_ENDS;
     p->std = r->init == INIT_NORMAL       ? s->init_std
              : r->init == INIT_NORMAL_OUT ? s->init_std / sqrt(2.0 * (double)s->layers)
                                           : 0;
-    for (int k = 0; k < 3 && r->source[k].name; k++)
-        add_source(p, r, k, s, m, at);
+    for (int k = 0; k < SOURCES && r->source[k].name; k++)
+        add_source(p, r, k, s, o);
     p->count = p->size[0] * p->size[1];
-    ps->elements += (int64_t)align_up((uint64_t)p->count, 64);
-    if (ps->index[r->kind] < 0)
-        ps->index[r->kind] = ps->n;
+    ps->elements += (int64_t)align_up((uint64_t)p->count, ALIGN);
+    if (layer >= 0 && ps->first_of[layer] < 0)
+        ps->first_of[layer] = ps->n;
     ps->n++;
 }
 
-/* Whether the mesh can cut the model: the rules that concern parameters alone. */
-static int check_mesh(const struct spec *s, struct mesh m, struct err *e)
+/* Whether the layout can cut the model: the rules that concern parameters alone. */
+static int check_layout(const struct spec *s, struct layout l, struct err *e)
 {
     const struct layout_model model = {.layers = s->layers,
                                        .heads = s->heads,
                                        .kv_heads = s->kv_heads,
                                        .ffn = s->ffn,
                                        .padded_vocab = s->padded_vocab};
-    if (m.pp != 1)
-        return err_set(e, ERR_USAGE,
-                       "pipeline-model-parallel-size is %d: this weft runs a model "
-                       "in one stage",
-                       m.pp);
-    return layout_check(&model, &(struct layout){.mesh = m, .chunks = 1}, mesh_world(m), e);
+    return layout_check(&model, &l, mesh_world(l.mesh), e);
 }
 
-int params_build(struct params *ret, const struct spec *spec, struct mesh mesh, int rank,
+/* Rows of the table from `from` on that are alike in belonging to a layer; returns the next. */
+static int add_rows(struct params *ps, int from, int layer, const struct spot *o)
+{
+    int i = from;
+    for (; i < ROWS && rows[i].layered == (layer >= 0); i++)
+        if (has(&ps->spec, rows[i].when))
+            add_param(ps, &rows[i], layer, o);
+    return i;
+}
+
+static void add_stage(struct params *ps, struct stage stage, struct spot o)
+{
+    int layered = 0, last;
+    while (!rows[layered].layered)
+        layered++;
+    for (last = layered; rows[last].layered;)
+        last++;
+    if (stage.embed)
+        add_rows(ps, 0, -1, &o);
+    for (int l = stage.first; l < stage.first + stage.layers; l++)
+        add_rows(ps, layered, l, &o);
+    if (!stage.head)
+        return;
+    add_rows(ps, last, -1, &o);
+    if (ps->spec.tied && !stage.embed) {
+        o.copied = true;
+        add_param(ps, &rows[0], -1, &o);
+    }
+}
+
+/* All of the slab but the sources that other ranks count. */
+static void find_counted(struct params *ps)
+{
+    int64_t begin = 0;
+    ps->counted = mem_new((size_t)ps->n * SOURCES + 1, sizeof(*ps->counted));
+    for (int i = 0; i < ps->n; i++)
+        for (int k = 0; k < ps->at[i].sources; k++) {
+            const struct param *p = &ps->at[i];
+            const struct param_source *s = &p->source[k];
+            int64_t at = p->offset + s->row * p->size[1];
+            if (s->counts)
+                continue;
+            if (at > begin)
+                ps->counted[ps->ncounted++] = (struct param_run){begin, at};
+            begin = at + s->count[0] * p->size[1];
+        }
+    if (ps->elements > begin)
+        ps->counted[ps->ncounted++] = (struct param_run){begin, ps->elements};
+}
+
+int params_build(struct params *ret, const struct spec *spec, struct layout layout, int rank,
                  struct err *e)
 {
-    int code = check_mesh(spec, mesh, e);
+    int code = check_layout(spec, layout, e);
     if (code)
         return code;
     struct params ps = {.spec = *spec, .parameters = spec_parameters(spec)};
-    struct coord at = mesh_coord(mesh, rank);
-    for (int k = 0; k < PARAM_KINDS; k++)
-        ps.index[k] = -1;
+    struct spot o = {.layout = &layout, .at = mesh_coord(layout.mesh, rank)};
+    BUG_ON(rows[0].kind != PARAM_EMBED, "the first row is not the embedding's");
     ps.at = mem_new((size_t)(spec->layers + 1) * ROWS, sizeof(*ps.at));
-    int first = 0;
-    while (!rows[first].layered)
-        first++;
-    int last = first;
-    while (last < ROWS && rows[last].layered)
-        last++;
-    for (int i = 0; i < first; i++)
-        if (has(spec, rows[i].when))
-            add_param(&ps, &rows[i], -1, mesh, at);
-    for (int layer = 0; layer < spec->layers; layer++) {
-        int before = ps.n;
-        for (int i = first; i < last; i++)
-            if (has(spec, rows[i].when))
-                add_param(&ps, &rows[i], layer, mesh, at);
-        ps.stride = ps.n - before;
-    }
-    for (int i = last; i < ROWS; i++)
-        if (has(spec, rows[i].when))
-            add_param(&ps, &rows[i], -1, mesh, at);
+    ps.first_of = mem_new((size_t)spec->layers, sizeof(*ps.first_of));
+    for (int64_t l = 0; l < spec->layers; l++)
+        ps.first_of[l] = -1;
+    for (int chunk = 0; chunk < layout.chunks; chunk++)
+        add_stage(&ps, layout_stage(layout, spec->layers, o.at.pp, chunk), o);
+    if (layout.zero)
+        ps.elements = (int64_t)align_up(
+            (uint64_t)ps.elements, ALIGN * (uint64_t)mesh_group_size(layout.mesh, GROUP_DP_CP));
+    find_counted(&ps);
     *ret = ps;
     return 0;
 }
@@ -298,17 +348,19 @@ int params_build(struct params *ret, const struct spec *spec, struct mesh mesh, 
 void params_finish(struct params *p)
 {
     free(p->at);
+    free(p->counted);
+    free(p->first_of);
     *p = (struct params){0};
 }
 
 const struct param *params_find(const struct params *p, enum param_kind kind, int layer)
 {
-    int i = p->index[kind];
-    if (i < 0)
-        return NULL;
-    BUG_ON(layer >= p->spec.layers || (layer < 0) != (p->at[i].layer < 0), "kind %d of layer %d",
-           (int)kind, layer);
-    return &p->at[layer < 0 ? i : i + layer * p->stride];
+    BUG_ON(layer >= p->spec.layers, "kind %d of layer %d", (int)kind, layer);
+    int i = layer < 0 ? 0 : p->first_of[layer];
+    for (; i >= 0 && i < p->n && (layer < 0 || p->at[i].layer == layer); i++)
+        if (p->at[i].kind == kind && p->at[i].layer == layer)
+            return &p->at[i];
+    return NULL;
 }
 
 /* ---- initial values ------------------------------------------------------------------------ */

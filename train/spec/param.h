@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "train/layout/mesh.h"
+#include "train/layout/layout.h"
 #include "train/spec/spec.h"
 
 enum param_kind {
@@ -42,6 +42,8 @@ enum param_kind {
 enum param_split { SPLIT_NONE, SPLIT_ROWS, SPLIT_COLS }; /* over tensor-parallel ranks */
 enum param_init { INIT_NORMAL, INIT_NORMAL_OUT, INIT_ONE, INIT_ZERO };
 
+enum { PARAM_SOURCES = 3 }; /* most global tensors of one parameter */
+
 /* One global tensor of which a parameter holds a part. */
 struct param_source {
     char name[64];
@@ -49,9 +51,11 @@ struct param_source {
     int64_t size[2];            /* of the whole tensor, unpadded */
     int64_t begin[2], count[2]; /* the box of it that this rank holds */
     int64_t row;                /* where the box begins in the parameter's rows */
-    bool owner; /* of all ranks that hold this box, this one saves it and counts its norm */
-    int shared; /* TP ranks whose gradients of this box are parts of one sum: key/value
-                 * heads that several ranks hold; otherwise 1 */
+    bool saves;  /* of all ranks that hold this box, this one writes it to a checkpoint */
+    bool counts; /* of the tensor-parallel ranks and stages that hold it, this one counts its norm;
+                    data-parallel ranks all do, as their gradients are sums by then */
+    int shared;  /* TP ranks whose gradients of this box are parts of one sum: key/value
+                  * heads that several ranks hold; otherwise 1 */
 };
 
 struct param {
@@ -62,30 +66,41 @@ struct param {
     int64_t count;   /* elements */
     int64_t offset;  /* elements from the start of the parameter slab; multiples of 64 */
     int sources;
-    struct param_source source[3];
+    struct param_source source[PARAM_SOURCES];
     enum param_split split;
-    unsigned partial; /* bit set of enum group: axes over which its gradient is a sum of parts */
+    unsigned summed; /* bit set of enum group: those over which its gradient is a sum of parts.
+                        GROUP_TP: all of it, or of its sources those that are shared */
+    bool tokens;     /* under sequence parallelism a rank's gradient is that of its tokens */
     enum param_init init;
     double std;
     bool decay;   /* weight decay: matrices yes, 1-D tensors no */
     bool trained; /* false: frozen */
 };
 
+/* Elements [begin, end) of the flat slab. */
+struct param_run {
+    int64_t begin, end;
+};
+
 struct params {
     struct param *at;
     int n;
-    int64_t elements;   /* of the slab, with the gaps between parameters */
+    int64_t elements;   /* of the slab, with the gaps between parameters; under ZeRO a multiple of
+                           64 x the ranks that share it out */
     int64_t parameters; /* true count of the whole model: unpadded, tied ones once */
     struct spec spec;
-    int index[PARAM_KINDS]; /* first parameter of the kind, -1: the model has none */
-    int stride;             /* from one layer's parameter to the next layer's of the same kind */
+    struct param_run *counted; /* what this rank counts in the norm; gaps and padding, which are
+                                  zeros, with it where that makes a run longer */
+    int ncounted;
+    int *first_of; /* [layers] the first parameter of a layer, -1: not on this rank */
 };
 
 /*
- * Owned by the caller; params_finish frees. The spec has passed spec_check. ERR_USAGE when the mesh
- * cannot cut the model (layout_check), or has pipeline stages, which do not exist yet.
+ * The share of `rank`: the layers of its stages (layout_stage), one chunk after the other. Owned by
+ * the caller; params_finish frees. The spec has passed spec_check. ERR_USAGE when the layout cannot
+ * cut the model (layout_check).
  */
-int params_build(struct params *ret, const struct spec *spec, struct mesh mesh, int rank,
+int params_build(struct params *ret, const struct spec *spec, struct layout layout, int rank,
                  struct err *e);
 void params_finish(struct params *p);
 

@@ -55,6 +55,9 @@ struct dev {
 /* 0, or the first fault with its sentence. */
 int dev_fault(const struct dev *d, struct err *e);
 
+/* What dev_host_open opens. ERR_USAGE: threads is negative. */
+int dev_host_describe(struct dev_desc *ret, int threads, struct err *e);
+
 /* threads: 0 means one for each processor. Everything that dev_close frees. */
 int dev_host_open(struct dev *ret, int threads, struct err *e);
 void dev_close(struct dev *d);

@@ -193,7 +193,7 @@ static void globals_are_the_parameters_of_train(void)
         runs++;
         hf_map_build(&map, &m, HF_EXPERTS_SINGLE);
         qsort(map.global, map.globals, sizeof(*map.global), by_name);
-        T_OK(params_build(&p, &m.spec, mesh_single(), 0, &e), &e);
+        T_OK(params_build(&p, &m.spec, layout_plain(mesh_single()), 0, &e), &e);
         for (int k = 0; k < p.n; k++)
             for (int s = 0; s < p.at[k].sources; s++, n++) {
                 const struct param_source *want = &p.at[k].source[s];

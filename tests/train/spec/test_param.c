@@ -48,7 +48,7 @@ static struct params build(const struct spec *s, int tp, int dp, int rank)
 {
     struct params p;
     struct err e;
-    T_OK(params_build(&p, s, mesh_dense(tp, 1, dp, 1), rank, &e), &e);
+    T_OK(params_build(&p, s, layout_plain(mesh_dense(tp, 1, dp, 1)), rank, &e), &e);
     return p;
 }
 
@@ -171,7 +171,7 @@ static void cuts_cover_each_tensor_once(void)
                         struct param_source *c = &p[r].at[i].source[k];
                         T_CHECK(c->row + c->count[0] <= p[r].at[i].size[0]);
                         T_CHECK(c->count[1] == p[r].at[i].size[1]);
-                        if (c->owner)
+                        if (c->saves)
                             piece[n++] =
                                 (struct piece){c->name, source_box(c), box_whole(c->rank, c->size)};
                     }
@@ -202,7 +202,7 @@ static void heads_of_a_rank_stay_together(void)
     T_EQ(params_find(&p, PARAM_UP, 0)->source[1].begin[0], 24);
     T_EQ(params_find(&p, PARAM_EMBED, -1)->size[0], 256);
     T_EQ(params_find(&p, PARAM_EMBED, -1)->sources, 0); /* ids 256 and on: padding alone */
-    T_CHECK(!params_find(&p, PARAM_NORM1, 0)->source[0].owner);
+    T_CHECK(!params_find(&p, PARAM_NORM1, 0)->source[0].saves);
     params_finish(&p);
 }
 
@@ -218,21 +218,21 @@ static void shared_key_heads(void)
             T_EQ(q->source[k].begin[0], 6 * (r / 4));
             T_EQ(q->source[k].count[0], 6);
             T_EQ(q->source[k].shared, 4);
-            T_EQ(q->source[k].owner, r % 4 == 0);
+            T_EQ(q->source[k].saves, r % 4 == 0);
         }
         T_EQ(q->source[0].shared, 1);
-        T_EQ(q->partial, 1u << GROUP_TP);
-        T_EQ(params_find(&p, PARAM_OUT, 0)->partial, 0);
+        T_EQ(q->summed, 1u << GROUP_TP);
+        T_EQ(params_find(&p, PARAM_OUT, 0)->summed, 0);
         params_finish(&p);
     }
     struct params p = build(&s, 2, 2, 3);
-    T_EQ(params_find(&p, PARAM_QKV, 0)->partial, 1u << GROUP_DP_CP);
-    T_CHECK(!params_find(&p, PARAM_QKV, 0)->source[0].owner); /* data rank 0 has it */
+    T_EQ(params_find(&p, PARAM_QKV, 0)->summed, 1u << GROUP_DP_CP);
+    T_CHECK(!params_find(&p, PARAM_QKV, 0)->source[0].saves); /* data rank 0 has it */
     params_finish(&p);
     struct err e;
-    T_OK(params_build(&p, &s, mesh_dense(2, 2, 1, 1), 2, &e), &e);
-    T_EQ(params_find(&p, PARAM_QKV, 0)->partial, 1u << GROUP_DP_CP);
-    T_CHECK(!params_find(&p, PARAM_QKV, 0)->source[0].owner); /* context rank 0 has it */
+    T_OK(params_build(&p, &s, layout_plain(mesh_dense(2, 2, 1, 1)), 2, &e), &e);
+    T_EQ(params_find(&p, PARAM_QKV, 0)->summed, 1u << GROUP_DP_CP);
+    T_CHECK(!params_find(&p, PARAM_QKV, 0)->source[0].saves); /* context rank 0 has it */
     params_finish(&p);
 }
 
@@ -241,19 +241,22 @@ static void cuts_that_cannot_be(void)
     struct params p;
     struct err e;
     struct spec s = model(LLAMA);
-    T_ERR(params_build(&p, &s, mesh_dense(3, 1, 1, 1), 0, &e), &e, ERR_USAGE,
+    T_ERR(params_build(&p, &s, layout_plain(mesh_dense(3, 1, 1, 1)), 0, &e), &e, ERR_USAGE,
           "8 attention heads cannot be shared out to tensor-model-parallel-size 3");
     s.ffn = 50;
-    T_ERR(params_build(&p, &s, mesh_dense(4, 1, 1, 1), 0, &e), &e, ERR_USAGE, "50 MLP channels");
+    T_ERR(params_build(&p, &s, layout_plain(mesh_dense(4, 1, 1, 1)), 0, &e), &e, ERR_USAGE,
+          "50 MLP channels");
     s.ffn = 48;
     s.padded_vocab = 102;
-    T_ERR(params_build(&p, &s, mesh_dense(4, 1, 1, 1), 0, &e), &e, ERR_USAGE, "102 padded");
+    T_ERR(params_build(&p, &s, layout_plain(mesh_dense(4, 1, 1, 1)), 0, &e), &e, ERR_USAGE,
+          "102 padded");
     s = model(LLAMA);
     s.heads = 12;
     s.kv_heads = 3;
-    T_ERR(params_build(&p, &s, mesh_dense(2, 1, 1, 1), 0, &e), &e, ERR_USAGE, "3 query groups");
-    T_ERR(params_build(&p, &s, mesh_dense(1, 1, 1, 2), 0, &e), &e, ERR_USAGE,
-          "pipeline-model-parallel-size is 2");
+    T_ERR(params_build(&p, &s, layout_plain(mesh_dense(2, 1, 1, 1)), 0, &e), &e, ERR_USAGE,
+          "3 query groups");
+    T_ERR(params_build(&p, &s, layout_plain(mesh_dense(1, 1, 1, 2)), 0, &e), &e, ERR_USAGE,
+          "3 layers cannot be shared out to pipeline-model-parallel-size 2");
 }
 
 /* ---- initial values -------------------------------------------------------------------------- */

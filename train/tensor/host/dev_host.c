@@ -83,6 +83,17 @@ static void host_close(struct dev *d)
     pool_destroy(d->pool);
 }
 
+int dev_host_describe(struct dev_desc *ret, int threads, struct err *e)
+{
+    if (threads < 0)
+        return err_set(e, ERR_USAGE, "%d threads: expected 0 or more", threads);
+    *ret = (struct dev_desc){.threads = threads ? threads : pool_cpus(),
+                             .memory = (uint64_t)sysconf(_SC_PHYS_PAGES) *
+                                       (uint64_t)sysconf(_SC_PAGESIZE)};
+    snprintf(ret->name, sizeof(ret->name), "host (%d threads)", ret->threads);
+    return 0;
+}
+
 int dev_host_open(struct dev *ret, int threads, struct err *e)
 {
     static const struct dev_table table = {
@@ -96,11 +107,11 @@ int dev_host_open(struct dev *ret, int threads, struct err *e)
         .memory_free = host_memory_free,
         .close = host_close,
     };
-    if (threads < 0)
-        return err_set(e, ERR_USAGE, "%d threads: expected 0 or more", threads);
-    *ret = (struct dev){.fn = &table, .pool = pool_create(threads)};
-    ret->desc.threads = pool_threads(ret->pool);
-    ret->desc.memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    snprintf(ret->desc.name, sizeof(ret->desc.name), "host (%d threads)", ret->desc.threads);
+    struct dev_desc desc;
+    int code = dev_host_describe(&desc, threads, e);
+    if (code)
+        return code;
+    *ret = (struct dev){.fn = &table, .desc = desc, .pool = pool_create(threads)};
+    ret->desc.threads = pool_threads(ret->pool); /* fewer, where the system refused some */
     return 0;
 }
