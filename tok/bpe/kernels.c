@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/bpe/kernels.h"
 
-static const struct bpe_kernels row[SIMD_LEVELS] = {
+const struct bpe_kernels bpe_kernel_rows[SIMD_LEVELS] = {
     [SIMD_PLAIN] = {split_point4_find_plain, split_ascii_plain},
 #ifdef __x86_64__
     [SIMD_AVX2] = {split_point4_find_plain, split_ascii_plain},
@@ -9,8 +9,3 @@ static const struct bpe_kernels row[SIMD_LEVELS] = {
     [SIMD_AVX512_BYTES] = {split_point4_find_avx512, split_ascii_avx512},
 #endif
 };
-
-const struct bpe_kernels *bpe_kernels(enum simd_level level)
-{
-    return &row[level];
-}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/cache/kernels.h"
 
-static const struct cache_kernels row[SIMD_LEVELS] = {
+const struct cache_kernels cache_kernel_rows[SIMD_LEVELS] = {
     [SIMD_PLAIN] = {word_front_find_plain, ids_unpack_plain},
 #ifdef __x86_64__
     [SIMD_AVX2] = {word_front_find_plain, ids_unpack_plain},
@@ -9,8 +9,3 @@ static const struct cache_kernels row[SIMD_LEVELS] = {
     [SIMD_AVX512_BYTES] = {word_front_find_avx512, ids_unpack_avx512},
 #endif
 };
-
-const struct cache_kernels *cache_kernels(enum simd_level level)
-{
-    return &row[level];
-}

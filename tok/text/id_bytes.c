@@ -79,20 +79,7 @@ const char *id_bytes_text(const struct id_bytes_table *s, int32_t id, size_t *re
 char *id_bytes_put_plain(const struct id_bytes_entry *of, const int32_t **id, const int32_t *end,
                          char *to, unsigned *seen)
 {
-    const int32_t *p = *id;
-    unsigned all = 0;
-    for (; p < end; p++) {
-        const struct id_bytes_entry *s = &of[*p];
-        unsigned tag = id_bytes_tag(s);
-        memcpy(to, s->all, 16);
-        if (tag >= ID_BYTES_FAR)
-            break;
-        all |= tag;
-        to += tag & ID_BYTES_LENGTH;
-    }
-    *id = p;
-    *seen |= all;
-    return to;
+    return id_bytes_put_each(of, id, end, to, seen);
 }
 
 static void put_far(const struct id_bytes_table *s, const struct id_bytes_entry *of,

@@ -79,6 +79,6 @@ AVX512_BYTES char *id_bytes_put_avx512(const struct id_bytes_entry *of, const in
     char tag[WIDTH];
     _mm512_storeu_si512(tag, all);
     *seen |= (uint8_t)(tag[15] | tag[31] | tag[47] | tag[63]);
-    return id_bytes_put_plain(of, id, end - p < 8 ? end : p + 8, to, seen);
+    return id_bytes_put_each(of, id, end - p < 8 ? end : p + 8, to, seen);
 }
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/text/kernels.h"
 
-static const struct text_kernels row[SIMD_LEVELS] = {
+const struct text_kernels text_kernel_rows[SIMD_LEVELS] = {
     [SIMD_PLAIN] = {aho_corasick_walk_plain, id_bytes_set_plain, id_bytes_put_plain,
                     pair_find_skip_plain},
 #ifdef __x86_64__
@@ -13,8 +13,3 @@ static const struct text_kernels row[SIMD_LEVELS] = {
                            pair_find_skip_avx2},
 #endif
 };
-
-const struct text_kernels *text_kernels(enum simd_level level)
-{
-    return &row[level];
-}

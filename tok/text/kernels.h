@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/core/simd.h"
 #include "tok/text/aho_corasick.h"
@@ -41,12 +42,37 @@ struct text_kernels {
     pair_find_skip_fn *pair_find_skip;
 };
 
+extern const struct text_kernels text_kernel_rows[SIMD_LEVELS];
+
 /* The row of a level that the processor has. */
-const struct text_kernels *text_kernels(enum simd_level level);
+static inline const struct text_kernels *text_kernels(enum simd_level level)
+{
+    return &text_kernel_rows[level];
+}
 
 aho_corasick_walk_fn aho_corasick_walk_plain, aho_corasick_walk_avx512;
 id_bytes_set_fn id_bytes_set_plain, id_bytes_set_avx512;
 id_bytes_put_fn id_bytes_put_plain, id_bytes_put_avx512;
 pair_find_skip_fn pair_find_skip_plain, pair_find_skip_avx2;
+
+/* id_bytes_put_fn one id at a time, for the ids left over by a kernel, too. */
+static inline char *id_bytes_put_each(const struct id_bytes_entry *of, const int32_t **id,
+                                      const int32_t *end, char *to, unsigned *seen)
+{
+    const int32_t *p = *id;
+    unsigned all = 0;
+    for (; p < end; p++) {
+        const struct id_bytes_entry *s = &of[*p];
+        unsigned tag = id_bytes_tag(s);
+        memcpy(to, s->all, 16);
+        if (tag >= ID_BYTES_FAR)
+            break;
+        all |= tag;
+        to += tag & ID_BYTES_LENGTH;
+    }
+    *id = p;
+    *seen |= all;
+    return to;
+}
 
 #endif
