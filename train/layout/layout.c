@@ -71,7 +71,7 @@ static int check_context(const struct layout_model *m, const struct layout *l, s
 static int check_pipeline(const struct layout_model *m, const struct layout *l, struct err *e)
 {
     int pp = l->mesh.pp;
-    if (m->layers % ((int64_t)pp * l->chunks))
+    if (!l->uneven && m->layers % ((int64_t)pp * l->chunks))
         return err_set(e, ERR_USAGE,
                        "%lld layers cannot be shared out to pipeline-model-parallel-size %d with "
                        "%d stages on each rank",

@@ -21,6 +21,7 @@ struct layout {
     bool sequence; /* sequence parallel: tokens are split over the tensor-parallel ranks, too */
     int chunks;    /* stages that a pipeline rank holds; above 1: interleaved */
     int zero;      /* 0 to ZERO_MAX: what data-parallel ranks share out */
+    bool uneven;   /* stages have the layers that balance_layers gave them (train/schedule) */
 };
 
 /* Consecutive layers of a model, with the embedding before them and the head after them. */

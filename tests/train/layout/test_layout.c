@@ -52,6 +52,9 @@ static void each_rule_is_named(void)
     m = dense;
     m.layers = 7;
     T_ERR(layout_check(&m, &l, 16, &e), &e, ERR_USAGE, "7 layers cannot be shared out");
+    l.uneven = true;
+    T_OK(layout_check(&m, &l, 16, &e), &e);
+    l.uneven = false;
     m = dense;
     l.zero = 2;
     T_ERR(layout_check(&m, &l, 16, &e), &e, ERR_USAGE, "ZeRO stage 2 with pipeline");
