@@ -131,7 +131,8 @@ struct stretch job_stretch(const struct job *j, enum part p, int64_t step, int64
     const struct train_options *o = j->o;
     int64_t turn = p == PART_TEST ? 0 : step > 0 ? (step - 1) / interval : 0;
     if (p == PART_VALID && full)
-        return (struct stretch){0, (int64_t)(job_once(j, p) / (uint64_t)o->micro_batch)};
+        return (struct stretch){
+            0, (int64_t)(job_once(j, p) / (uint64_t)(j->global_batch / j->micros))};
     return (struct stretch){(uint64_t)(turn * o->eval_iters * j->global_batch),
                             o->eval_iters * j->micros};
 }
@@ -173,10 +174,10 @@ struct batch_layout job_layout(const struct job *j)
                   : j->has_manifest ? j->manifest.eod
                   : j->ckpt         ? ckpt_meta(j->ckpt)->eod
                                     : -1;
-    return (struct batch_layout){.rows = (uint32_t)o->micro_batch,
-                                 .ranks = 1,
-                                 .eod = (int32_t)eod,
-                                 .eod_mask_loss = o->eod_mask_loss,
-                                 .reset_position_ids = o->reset_position_ids,
-                                 .reset_attention_mask = o->reset_attention_mask};
+    struct batch_layout l = {.eod = (int32_t)eod,
+                             .eod_mask_loss = o->eod_mask_loss,
+                             .reset_position_ids = o->reset_position_ids,
+                             .reset_attention_mask = o->reset_attention_mask};
+    rank_share_batches(&j->rank, &l);
+    return l;
 }

@@ -94,7 +94,7 @@ double tiny_loss(struct rank *r, const struct batch *b, bool gradients)
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
     if (gradients) {
         op_fill(&r->ops, &(struct fill_args){.y = r->grads, .value = 0});
-        step_issue_micro(r, b, 0, (float)(1 / n));
+        step_issue_micro(r, b, (float)(1 / n));
     } else {
         struct model_pass p = rank_pass(r, b, true);
         rank_stage(r, b);

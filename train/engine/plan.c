@@ -11,7 +11,7 @@ void plan_rank(struct rank *r)
     plan_wrap(&r->plan, &r->dev, &r->ops, &r->comm, false);
     if (r->config.use == MODEL_TRAIN) {
         for (int64_t i = 0; i < r->config.micros; i++)
-            step_issue_micro(r, &fake, i, 1);
+            step_issue_micro(r, &fake, 1);
         step_issue_update(r, 0);
     } else {
         struct model_pass p = rank_pass(r, &fake, false);

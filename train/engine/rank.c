@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/fault.h"
 #include "base/core/mem.h"
 #include "train/engine/fit.h"
 #include "train/engine/plan.h"
@@ -38,9 +39,8 @@ static void rank_take(struct rank *r)
     }
     r->model.stretches = c->documents ? c->micro_batch * c->seq_length : 0;
     model_take_acts(&r->model, &s[SLAB_ACTIVATIONS], c->use, c->micro_batch, c->seq_length);
-    r->totals = slab_1d(&s[SLAB_ACTIVATIONS], DTYPE_F64, c->micros);
-    r->host_totals = slab_bytes(&s[SLAB_STAGING], (size_t)c->micros * sizeof(double));
-    r->host_weights = slab_bytes(&s[SLAB_STAGING], (size_t)c->micros * sizeof(double));
+    r->totals = slab_1d(&s[SLAB_ACTIVATIONS], DTYPE_F64, 2);
+    r->host_totals = slab_bytes(&s[SLAB_STAGING], 2 * sizeof(double));
     if (c->documents)
         r->host_lengths = slab_bytes(&s[SLAB_STAGING],
                                      (size_t)(c->micro_batch * c->seq_length) * sizeof(int32_t));
@@ -277,6 +277,26 @@ void rank_stage(struct rank *r, const struct batch *b)
     rank_put(r, r->model.a.position, b->position);
     if (r->config.documents)
         stage_stretches(r, b);
+}
+
+int64_t rank_samples(const struct rank *r)
+{
+    int dp = FAULT("dp_consumed") ? 1 : r->config.layout.mesh.dp;
+    return r->config.micros * r->config.micro_batch * dp;
+}
+
+void rank_share_batches(const struct rank *r, struct batch_layout *l)
+{
+    l->rows = (uint32_t)r->config.micro_batch;
+    l->rank =
+        FAULT("dp_batches") ? 0 : (uint32_t)mesh_coord(r->config.layout.mesh, r->config.rank).dp;
+    l->ranks = (uint32_t)r->config.layout.mesh.dp;
+}
+
+void rank_put_labels(struct rank *r, double labels)
+{
+    r->host_totals[1] = labels;
+    rank_put(r, tensor_rows(r->totals, 1, 1), &r->host_totals[1]);
 }
 
 void rank_fetch(struct rank *r, void *to, struct tensor from)

@@ -56,7 +56,7 @@ struct rank_config {
     int threads;         /* 0: one for each processor */
     const char *kernels; /* most that init_ops may use; NULL: the best */
     int64_t micro_batch, seq_length;
-    int64_t micros;          /* micro-batches of a step */
+    int64_t micros;          /* micro-batches of a step on this rank */
     bool documents;          /* stretches of a batch may be shorter than its rows */
     uint64_t beside, mapped; /* bytes that the caller will take beside the rank, and files that it
                                 will map: for the check that all of it fits */
@@ -82,11 +82,11 @@ struct rank {
     struct model model;
     struct optim optim;
     struct slab slab[SLAB_COUNT];
-    struct tensor weights, grads;       /* flat */
-    struct tensor totals;               /* F64 [micros]: sum of losses of each micro-batch */
-    double *host_totals, *host_weights; /* [micros], in staging */
-    int32_t *host_lengths;              /* of stretches, in staging; with documents only */
-    struct plan plan;                   /* of one step: its counts stay for reports */
+    struct tensor weights, grads; /* flat */
+    struct tensor totals;         /* F64 [2]: sum of losses, counted labels */
+    double *host_totals;          /* [2], in staging */
+    int32_t *host_lengths;        /* of stretches, in staging; with documents only */
+    struct plan plan;             /* of one step: its counts stay for reports */
     struct cursor at;
 };
 
@@ -117,6 +117,15 @@ void rank_stage(struct rank *r, const struct batch *b);
 
 /* The pass of one micro-batch. */
 struct model_pass rank_pass(const struct rank *r, const struct batch *b, bool train);
+
+/* Samples of a step, of all data-parallel ranks. */
+int64_t rank_samples(const struct rank *r);
+
+/* Makes `l` cut out the micro-batches of this data-parallel rank. */
+void rank_share_batches(const struct rank *r, struct batch_layout *l);
+
+/* The count of labels goes to `totals`. */
+void rank_put_labels(struct rank *r, double labels);
 
 /* Copies from the device and waits. */
 void rank_fetch(struct rank *r, void *to, struct tensor from);

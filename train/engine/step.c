@@ -2,20 +2,22 @@
 #include "train/engine/step.h"
 
 #include "base/cli/progress.h"
+#include "base/core/fault.h"
 
 /*
- * The objective of a step is the mean over its micro-batches of each one's mean loss per label, as
- * in Megatron-LM. A micro-batch with n labels in its loss mask contributes
+ * The objective of a step is the mean, over all micro-batches of all data-parallel ranks, of each
+ * one's mean loss per counted label. A micro-batch with n labels in its loss mask contributes
  *
- *     sum of its losses * 1 / (n * micros)
+ *     sum of its losses * 1 / (n * micro-batches of a rank * data-parallel ranks)
  *
  * and that factor is the `scale` of its loss: the logits' gradients carry it, so all gradients
- * below add up to those of the objective and nothing divides them afterwards. The same factor,
- * kept in host_weights, turns the totals that come back into the loss that is logged. A mean over
- * all labels of the step would need every mask before the first backward pass.
+ * below add up, over micro-batches and ranks, to those of the objective and nothing divides them
+ * afterwards. n = 0 (everything masked) gives scale 0: no gradient, rather than the 0 / 0 of
+ * Megatron-LM core_v0.12.3, and the micro-batch stays in the divisor. n is counted on the host,
+ * from the mask in the batch, so no step waits for the device to learn it.
  *
- * n is counted on the host, from the mask in the batch, so no step waits for the device to learn
- * it. n = 0 (everything masked) gives scale 0: no gradient and no loss, rather than 0 / 0.
+ * The loss that is logged is another number, as in Megatron-LM: the sum of all losses of the step
+ * by the sum of its counted labels.
  */
 
 /* Labels in the loss of a micro-batch. */
@@ -27,21 +29,26 @@ static double counted(const struct batch *b)
     return sum;
 }
 
-void step_issue_micro(struct rank *r, const struct batch *b, int64_t micro, float scale)
+static double scale_of(const struct rank *r, double labels)
+{
+    double micros = (double)r->config.micros;
+    if (!FAULT("dp_scale"))
+        micros *= comm_size(&r->comm, GROUP_DP);
+    return labels > 0 ? 1 / (labels * micros) : 0;
+}
+
+void step_issue_micro(struct rank *r, const struct batch *b, float scale)
 {
     struct model_pass p = rank_pass(r, b, true);
     rank_stage(r, b);
     model_forward(&r->model, &p);
-    model_loss(&r->model, &p, tensor_rows(r->totals, micro, 1), scale);
+    model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), scale);
     model_backward(&r->model, &p);
 }
 
 /*
  * Data-parallel ranks meet here and nowhere else: once a step, after the last micro-batch, so that
- * one reduction serves all of them. It is a sum. The average over the ranks is part of the scale
- * above, not a pass over the gradients: with dp ranks the factor must be 1 / (n * micros * dp), and
- * each rank must weight its totals with it before they are summed, as n differs from rank to rank.
- * The only group that exists so far (comm_self) has dp = 1, so neither shows in the code yet.
+ * one reduction serves all of them. It is a sum: the mean is part of the scale above.
  *
  * The norm is taken after the reduction, so that all ranks clip, or skip, alike.
  */
@@ -58,6 +65,12 @@ static void clear(struct rank *r)
 {
     op_fill(&r->ops, &(struct fill_args){.y = r->grads, .value = 0});
     op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
+}
+
+/* Of totals that have come back. */
+static double mean_loss(const struct rank *r)
+{
+    return r->host_totals[1] > 0 ? r->host_totals[0] / r->host_totals[1] : 0;
 }
 
 /*
@@ -79,13 +92,13 @@ static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
         code = comm_fault(&r->comm, e);
     if (code)
         return code;
-    for (int64_t i = 0; i < r->config.micros; i++)
-        ret->loss += r->host_totals[i] * r->host_weights[i];
+    int64_t samples = rank_samples(r);
+    ret->loss = mean_loss(r);
     ret->skipped = skip != 0;
     r->at.iteration++;
-    r->at.consumed += r->config.micros * r->config.micro_batch;
+    r->at.consumed += samples;
     r->at.steps += skip ? 0 : 1;
-    r->at.scheduled += skip ? 0 : r->config.micros * r->config.micro_batch;
+    r->at.scheduled += skip ? 0 : samples;
     ret->lr = lr_at(&r->config.lr, r->at.scheduled);
     return 0;
 }
@@ -93,7 +106,7 @@ static int step_finish(struct rank *r, struct step_result *ret, struct err *e)
 int step_train(struct rank *r, struct loader *in, struct step_result *ret, struct err *e)
 {
     const struct rank_config *c = &r->config;
-    double waited = 0;
+    double waited = 0, labels = 0;
     clear(r);
     for (int64_t i = 0; i < c->micros; i++) {
         const struct batch *b;
@@ -103,9 +116,10 @@ int step_train(struct rank *r, struct loader *in, struct step_result *ret, struc
             return code;
         waited += clock_seconds() - asked;
         double n = counted(b);
-        r->host_weights[i] = n > 0 ? 1 / (n * (double)c->micros) : 0;
-        step_issue_micro(r, b, i, (float)r->host_weights[i]);
+        labels += n;
+        step_issue_micro(r, b, (float)scale_of(r, n));
     }
+    rank_put_labels(r, labels);
     step_issue_update(r, lr_at(&c->lr, r->at.scheduled));
     int code = step_finish(r, ret, e);
     ret->waited = waited;
@@ -114,23 +128,26 @@ int step_train(struct rank *r, struct loader *in, struct step_result *ret, struc
 
 int step_evaluate(struct rank *r, struct loader *in, int64_t micros, double *ret, struct err *e)
 {
-    double sum = 0, n = 0;
+    double labels = 0;
+    op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
     for (int64_t i = 0; i < micros; i++) {
         const struct batch *b;
         int code = loader_next(in, &b, e);
         if (code)
             return code;
         struct model_pass p = rank_pass(r, b, false);
-        op_fill(&r->ops, &(struct fill_args){.y = r->totals, .value = 0});
         rank_stage(r, b);
         model_forward(&r->model, &p);
         model_loss(&r->model, &p, tensor_rows(r->totals, 0, 1), 0);
-        rank_fetch(r, r->host_totals, tensor_rows(r->totals, 0, 1));
-        sum += r->host_totals[0];
-        n += counted(b);
+        labels += counted(b);
     }
+    rank_put_labels(r, labels);
+    comm_wait(&r->comm, comm_all_reduce(&r->comm, GROUP_DP_CP, r->totals, REDUCE_SUM));
+    rank_fetch(r, r->host_totals, r->totals);
     int code = dev_fault(&r->dev, e);
     if (!code)
-        *ret = n > 0 ? sum / n : 0;
+        code = comm_fault(&r->comm, e);
+    if (!code)
+        *ret = mean_loss(r);
     return code;
 }

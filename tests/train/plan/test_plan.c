@@ -22,7 +22,7 @@ static void check(struct spec s)
     rank.slab[SLAB_WORKSPACE].peak = 0;
     tiny_batch(&b, 1);
     plan_wrap(&seen, &rank.dev, &rank.ops, &rank.comm, true);
-    step_issue_micro(&rank, &b, 0, 1);
+    step_issue_micro(&rank, &b, 1);
     step_issue_update(&rank, 0);
     plan_unwrap(&seen, &rank.dev, &rank.ops, &rank.comm);
     for (int i = 0; i < OP_COUNT; i++) {

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/t.h"
+#include "tests/train/lattice/world.h"
+
+/*
+ * Every layout that a model can have, of 1, 2, 4 and 8 ranks, against the single rank. A case takes
+ * the layouts that its filter passes; together they take all that train can run, once.
+ */
+
+static const double tolerances[DTYPE_COUNT] = {[DTYPE_F64] = 1e-9, [DTYPE_F32] = 1e-5};
+
+static int cells;
+
+static void run_cell(struct cell c, const struct cell_single *single)
+{
+    char name[128], why[600];
+    c.seed = (uint64_t)++cells;
+    cell_name(&c, name, sizeof(name));
+    if (cell_run(&c, single, tolerances[c.real], why, sizeof(why)))
+        t_fail(__FILE__, __LINE__, "%s: %s", name, why);
+}
+
+/* Not yet: pipelines, context parallelism, ZeRO. */
+static bool can_run(const struct layout *l)
+{
+    return l->mesh.pp == 1 && l->mesh.cp == 1 && l->zero == 0 && l->mesh.tp == 1;
+}
+
+static void run_layouts(struct cell c, bool (*wanted)(const struct layout *l))
+{
+    struct cell_single single = {0};
+    const struct layout_model m = {.layers = c.spec.layers,
+                                   .heads = c.spec.heads,
+                                   .kv_heads = c.spec.kv_heads,
+                                   .ffn = c.spec.ffn,
+                                   .padded_vocab = c.spec.padded_vocab,
+                                   .seq_length = CELL_LENGTH,
+                                   .micros = c.micros};
+    char why[600];
+    c.layout = layout_plain(mesh_single());
+    if (cell_run_single(&c, &single, why, sizeof(why)))
+        t_fail(__FILE__, __LINE__, "%s", why);
+    for (int world = 1; world <= CELL_WORLD_MAX; world *= 2) {
+        struct layout *all;
+        size_t n = layout_list(&m, world, &all);
+        for (size_t i = 0; i < n; i++)
+            if (can_run(&all[i]) && wanted(&all[i]) && c.micros % all[i].mesh.dp == 0) {
+                c.layout = all[i];
+                run_cell(c, &single);
+            }
+        free(all);
+    }
+    cell_single_finish(&single);
+}
+
+/* Both models, both types, two counts of micro-batches, without and with dropout. */
+static void sweep(bool (*wanted)(const struct layout *l))
+{
+    int before = cells;
+    for (int i = 0; i < 16; i++) {
+        struct cell c = {.spec = i & 1 ? cell_llama() : cell_gpt(),
+                         .real = i & 2 ? DTYPE_F32 : DTYPE_F64,
+                         .micros = i & 4 ? 8 : 4,
+                         .steps = i & 2 ? 1 : CELL_STEPS};
+        if (i & 8)
+            c.spec.hidden_dropout = c.spec.attention_dropout = 0.2;
+        run_layouts(c, wanted);
+    }
+    printf("# %d cells\n", cells - before);
+}
+
+static bool is_data(const struct layout *l)
+{
+    return l->mesh.tp == 1;
+}
+
+static void data_parallel(void)
+{
+    sweep(is_data);
+}
+
+T_MAIN(T_CASE(data_parallel))

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/train/lattice/world.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "base/thread/thread.h"
+#include "tests/t.h"
+#include "train/comm/comm_threads.h"
+#include "train/engine/step.h"
+
+enum { VOCAB = 37, DELAY_US = 50, TIMEOUT = 60 };
+
+/* ---- models ------------------------------------------------------------------------------ */
+
+struct spec cell_gpt(void)
+{
+    return (struct spec){.layers = 2,
+                         .hidden = 24,
+                         .heads = 8,
+                         .kv_heads = 8,
+                         .head_dim = 3,
+                         .ffn = 40,
+                         .vocab = VOCAB,
+                         .padded_vocab = 128,
+                         .max_positions = 16,
+                         .norm = SPEC_LAYERNORM,
+                         .act = SPEC_GELU_TANH,
+                         .position = SPEC_LEARNED,
+                         .norm_eps = 1e-5,
+                         .rope_base = 10000,
+                         .rope_percent = 1,
+                         .tied = true,
+                         .bias = true,
+                         .qkv_bias = true,
+                         .init_std = 0.3};
+}
+
+struct spec cell_llama(void)
+{
+    return (struct spec){.layers = 2,
+                         .hidden = 20,
+                         .heads = 8,
+                         .kv_heads = 2,
+                         .head_dim = 4,
+                         .ffn = 24,
+                         .vocab = VOCAB,
+                         .padded_vocab = 128,
+                         .max_positions = 16,
+                         .norm = SPEC_RMSNORM,
+                         .act = SPEC_SWIGLU,
+                         .position = SPEC_ROPE,
+                         .norm_eps = 1e-5,
+                         .rope_base = 10000,
+                         .rope_percent = 1,
+                         .tied = false,
+                         .bias = false,
+                         .init_std = 0.3};
+}
+
+void cell_name(const struct cell *c, char *ret, size_t size)
+{
+    const struct layout *l = &c->layout;
+    snprintf(ret, size, "%s %s tp%d cp%d dp%d pp%d%s zero%d, %lld micro-batches%s",
+             c->spec.act == SPEC_SWIGLU ? "llama" : "gpt", dtype_name(c->real), l->mesh.tp,
+             l->mesh.cp, l->mesh.dp, l->mesh.pp, l->sequence ? " sequence" : "", l->zero,
+             (long long)c->micros, c->spec.hidden_dropout > 0 ? ", dropout" : "");
+}
+
+/* ---- samples ----------------------------------------------------------------------------- */
+
+/* Labels are masked unevenly; of every fourth micro-batch all of them. */
+static int make_row(const void *self, uint64_t k, struct feed_row *ret, struct err *e)
+{
+    (void)self;
+    (void)e;
+    for (uint64_t i = 0; i < CELL_LENGTH; i++) {
+        ret->tokens[i] = (int32_t)(t_rand(k, 2 * i) % VOCAB);
+        ret->labels[i] = (int32_t)(t_rand(k, 2 * i + 1) % VOCAB);
+        ret->loss_mask[i] = k / CELL_ROWS % 4 == 3 || i % (2 + k % 5) == 1 ? 0 : 1;
+        ret->position[i] = (int32_t)i;
+    }
+    ret->ends[0] = CELL_LENGTH;
+    ret->nends = 1;
+    return 0;
+}
+
+static const struct feed samples = {.row = make_row,
+                                    .count = 1 << 20,
+                                    .seq_length = CELL_LENGTH,
+                                    .pad = -1,
+                                    .name = "cells",
+                                    .part = "train"};
+
+/* ---- one rank ---------------------------------------------------------------------------- */
+
+struct cell_rank {
+    const struct cell *cell;
+    int index;
+    struct comm_threads *threads; /* NULL: one rank alone */
+    struct rank_backends backends;
+    struct rank rank;
+    struct err e;
+    int code;
+    double loss[CELL_STEPS], norm[CELL_STEPS];
+    double *grads, *weights;
+};
+
+static int open_comm(struct comm *ret, void *arg, struct err *e)
+{
+    const struct cell_rank *c = arg;
+    if (!c->threads)
+        return comm_self_start(ret, NULL, e);
+    return comm_threads_open(ret, c->threads, c->index, e);
+}
+
+static struct rank_config configure(struct cell_rank *c)
+{
+    const struct cell *cell = c->cell;
+    c->backends = (struct rank_backends){.describe_device = dev_host_describe,
+                                         .open_device = dev_host_open,
+                                         .init_ops = ops_cpu_init,
+                                         .open_comm = open_comm,
+                                         .arg = c};
+    return (struct rank_config){.backends = &c->backends,
+                                .layout = cell->layout,
+                                .rank = c->index,
+                                .spec = cell->spec,
+                                .use = MODEL_TRAIN,
+                                .real = cell->real,
+                                .threads = 1,
+                                .micro_batch = CELL_ROWS,
+                                .seq_length = CELL_LENGTH,
+                                .micros = cell->micros / cell->layout.mesh.dp,
+                                .seed = 1234,
+                                .beta1 = 0.9,
+                                .beta2 = 0.99,
+                                .eps = 1e-5,
+                                .decay = 0.01,
+                                .clip = 0.1,
+                                .lr = {.style = LR_CONSTANT, .max = 1e-2}};
+}
+
+/* A flat slab as doubles. */
+static double *cell_numbers(struct rank *r, struct tensor flat)
+{
+    int64_t n = flat.size[0];
+    double *v = mem_new((size_t)n, sizeof(*v));
+    rank_fetch(r, v, flat);
+    if (flat.dtype == DTYPE_F32) /* widen in place, from the end */
+        for (int64_t i = n; i-- > 0;)
+            v[i] = (double)((const float *)(const void *)v)[i];
+    return v;
+}
+
+static int cell_steps(struct cell_rank *c, struct loader *in)
+{
+    struct rank *r = &c->rank;
+    int code = 0;
+    for (int i = 0; !code && i < c->cell->steps; i++) {
+        struct step_result s;
+        code = step_train(r, in, &s, &c->e);
+        c->loss[i] = s.loss;
+        c->norm[i] = s.grad_norm;
+        if (!code && i == 0)
+            c->grads = cell_numbers(r, r->grads);
+    }
+    if (!code)
+        c->weights = cell_numbers(r, r->weights);
+    if (!code && (r->at.consumed != (int64_t)c->cell->steps * c->cell->micros * CELL_ROWS ||
+                  r->at.scheduled != r->at.consumed))
+        code = err_set(&c->e, ERR_FAIL, "%lld samples are consumed and %lld scheduled",
+                       (long long)r->at.consumed, (long long)r->at.scheduled);
+    return code;
+}
+
+static void *cell_rank_run(void *arg)
+{
+    struct cell_rank *c = arg;
+    struct rank_config config = configure(c);
+    struct loader *in = NULL;
+    struct batch_layout l = {.eod = -1};
+    c->code = rank_open(&c->rank, &config, &c->e);
+    if (!c->code) {
+        rank_share_batches(&c->rank, &l);
+        c->code = loader_create(&samples, &l, 0, 1, &in, &c->e);
+    }
+    if (!c->code)
+        c->code = cell_steps(c, in);
+    if (c->code && c->rank.comm.fn)
+        comm_abort(&c->rank.comm, &c->e);
+    loader_destroy(in);
+    return NULL;
+}
+
+static void cell_rank_close(struct cell_rank *c)
+{
+    rank_close(&c->rank);
+    free(c->grads);
+    free(c->weights);
+}
+
+/* ---- the single rank --------------------------------------------------------------------- */
+
+int cell_run_single(const struct cell *c, struct cell_single *ret, char *why, size_t size)
+{
+    static struct cell_rank r;
+    r = (struct cell_rank){.cell = c};
+    cell_rank_run(&r);
+    if (r.code) {
+        snprintf(why, size, "the single rank: %s", r.e.msg);
+        cell_rank_close(&r);
+        return -1;
+    }
+    *ret = (struct cell_single){.params = r.rank.params, .grads = r.grads, .weights = r.weights};
+    memcpy(ret->loss, r.loss, sizeof(r.loss));
+    memcpy(ret->norm, r.norm, sizeof(r.norm));
+    r.rank.params = (struct params){0};
+    r.grads = r.weights = NULL;
+    cell_rank_close(&r);
+    return 0;
+}
+
+void cell_single_finish(struct cell_single *s)
+{
+    params_finish(&s->params);
+    free(s->grads);
+    free(s->weights);
+    *s = (struct cell_single){0};
+}
+
+/* ---- comparison -------------------------------------------------------------------------- */
+
+static double largest(const double *v, int64_t n)
+{
+    double most = 0;
+    for (int64_t i = 0; i < n; i++)
+        most = fabs(v[i]) > most ? fabs(v[i]) : most;
+    return most;
+}
+
+static double largest_of_kind(const struct params *p, enum param_kind kind, const double *flat)
+{
+    double most = 0;
+    for (int i = 0; i < p->n; i++)
+        if (p->at[i].kind == kind) {
+            double x = largest(flat + p->at[i].offset, p->at[i].count);
+            most = x > most ? x : most;
+        }
+    return most;
+}
+
+static const struct param_source *same_source(const struct param *p, const char *name)
+{
+    for (int k = 0; k < p->sources; k++)
+        if (!strcmp(p->source[k].name, name))
+            return &p->source[k];
+    return NULL;
+}
+
+/* What is compared: the flat slab of a rank, of which [begin, end) holds values. */
+struct held {
+    const char *what;
+    const double *got, *want;
+    int64_t begin, end;
+};
+
+/* The box `s` of the parameter `p` of a rank. */
+static int compare_box(const struct cell_single *single, const struct held *h,
+                       const struct param *p, const struct param_source *s, double tolerance,
+                       char *why, size_t size)
+{
+    const struct param *w = params_find(&single->params, p->kind, p->layer);
+    const struct param_source *b = same_source(w, s->name);
+    const double *whole = h->want + w->offset + b->row * w->size[1];
+    double most = largest(whole, b->count[0] * w->size[1]);
+    double kind = 0.01 * largest_of_kind(&single->params, p->kind, h->want);
+    double allowed = tolerance * (most > kind ? most : kind);
+    for (int64_t i = 0; i < s->count[0] * s->count[1]; i++) {
+        int64_t row = i / s->count[1], col = i % s->count[1];
+        int64_t at = p->offset + (s->row + row) * p->size[1] + col;
+        double want = whole[(s->begin[0] + row) * w->size[1] + s->begin[1] + col];
+        if (at < h->begin || at >= h->end || fabs(h->got[at] - want) <= allowed)
+            continue;
+        snprintf(why, size, "%s of %s [%lld, %lld] is %.17g, expected %.17g +- %g", h->what,
+                 s->name, (long long)(s->begin[0] + row), (long long)(s->begin[1] + col),
+                 h->got[at], want, allowed);
+        return -1;
+    }
+    return 0;
+}
+
+static int compare_slab(const struct cell_rank *c, const struct cell_single *single, struct held h,
+                        double tolerance, char *why, size_t size)
+{
+    const struct params *ps = &c->rank.params;
+    int code = 0;
+    for (int i = 0; i < ps->n; i++)
+        for (int k = 0; !code && k < ps->at[i].sources; k++)
+            code = compare_box(single, &h, &ps->at[i], &ps->at[i].source[k], tolerance, why, size);
+    return code;
+}
+
+static int compare_rank(const struct cell_rank *c, const struct cell_single *single,
+                        double tolerance, char *why, size_t size)
+{
+    for (int i = 0; i < c->cell->steps; i++) {
+        double loss = single->loss[i], norm = single->norm[i];
+        if (fabs(c->loss[i] - loss) > tolerance * fabs(loss) ||
+            fabs(c->norm[i] - norm) > tolerance * norm) {
+            snprintf(why, size, "step %d has loss %.17g and norm %.17g, expected %.17g and %.17g",
+                     i + 1, c->loss[i], c->norm[i], loss, norm);
+            return -1;
+        }
+    }
+    struct held grads = {"the gradient", c->grads, single->grads, 0, c->rank.params.elements};
+    struct held weights = {"the weight", c->weights, single->weights, 0, c->rank.params.elements};
+    int code = compare_slab(c, single, grads, tolerance, why, size);
+    if (!code && c->cell->real == DTYPE_F64)
+        code = compare_slab(c, single, weights, tolerance, why, size);
+    return code;
+}
+
+/* ---- a world of threads ------------------------------------------------------------------ */
+
+static int first_fault(const struct cell_rank *r, int n, char *why, size_t size)
+{
+    for (int i = 0; i < n; i++)
+        if (r[i].code && !strstr(r[i].e.msg, "rank ")) {
+            snprintf(why, size, "rank %d: %s", i, r[i].e.msg);
+            return -1;
+        }
+    for (int i = 0; i < n; i++)
+        if (r[i].code) {
+            snprintf(why, size, "rank %d: %s", i, r[i].e.msg);
+            return -1;
+        }
+    return 0;
+}
+
+int cell_run(const struct cell *c, const struct cell_single *want, double tolerance, char *why,
+             size_t size)
+{
+    static struct cell_rank r[CELL_WORLD_MAX];
+    pthread_t thread[CELL_WORLD_MAX];
+    int n = mesh_world(c->layout.mesh), started = 0;
+    struct comm_options o = {.timeout = TIMEOUT, .delay_us = DELAY_US, .seed = c->seed};
+    struct comm_threads *threads = comm_threads_create(c->layout.mesh, &o);
+    memset(r, 0, sizeof(r));
+    for (; started < n; started++) {
+        r[started] = (struct cell_rank){.cell = c, .index = started, .threads = threads};
+        BUG_ON(thread_start(&thread[started], cell_rank_run, &r[started]), "no thread");
+    }
+    for (int i = 0; i < n; i++)
+        pthread_join(thread[i], NULL);
+    int code = first_fault(r, n, why, size);
+    for (int i = 0; !code && i < n; i++) {
+        char of[400];
+        code = compare_rank(&r[i], want, tolerance, of, sizeof(of));
+        if (code)
+            snprintf(why, size, "rank %d: %s", i, of);
+    }
+    for (int i = 0; i < n; i++)
+        cell_rank_close(&r[i]);
+    comm_threads_destroy(threads);
+    return code;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_TRAIN_LATTICE_WORLD_H
+#define TESTS_TRAIN_LATTICE_WORLD_H
+
+/*
+ * A few training steps of a tiny model, by one rank or by many that are threads, on samples that
+ * are functions of their numbers alone. What every rank of a layout holds afterwards is compared
+ * with what the single rank held: the losses and norms of all steps, the gradients of the first
+ * one, the weights after the last.
+ *
+ * Two values agree if they differ by at most `tolerance` of the largest value of the tensor, or of
+ * 1 % of the largest value of any tensor of its kind, whichever is more: a tensor that is zero but
+ * for rounding (the bias of keys without rotary positions) has no size of its own.
+ */
+
+#include "train/engine/rank.h"
+
+enum { CELL_STEPS = 3, CELL_ROWS = 2, CELL_LENGTH = 8, CELL_WORLD_MAX = 8 };
+
+/* GPT-2: learned positions, LayerNorm, biases, tied ends; 8 heads, a vocabulary of 37. */
+struct spec cell_gpt(void);
+/* Llama: RMSNorm, rotary, SwiGLU, untied, 2 key/value heads for 8 query heads. */
+struct spec cell_llama(void);
+
+struct cell {
+    struct spec spec;
+    struct layout layout;
+    enum dtype real;
+    int steps;
+    int64_t micros; /* micro-batches of a step, of all data-parallel ranks */
+    uint64_t seed;  /* of the delays of collectives */
+};
+
+/* "gpt F64 tp2 dp4 sequence zero1, 8 micro-batches, dropout" */
+void cell_name(const struct cell *c, char *ret, size_t size);
+
+/* What a single rank ends with. Zeroed: nothing yet. */
+struct cell_single {
+    struct params params;
+    double *grads, *weights; /* of the flat slab */
+    double loss[CELL_STEPS], norm[CELL_STEPS];
+};
+
+/* 0, or -1 with a sentence. cell_single_finish frees. */
+int cell_run_single(const struct cell *c, struct cell_single *ret, char *why, size_t size);
+void cell_single_finish(struct cell_single *s);
+
+/* All ranks of the cell's layout; 0, or -1 with the sentence of the first rank that differs. */
+int cell_run(const struct cell *c, const struct cell_single *want, double tolerance, char *why,
+             size_t size);
+
+#endif
