@@ -7,13 +7,16 @@
 #include "base/core/log.h"
 #include "base/core/mem.h"
 #include "base/io/path.h"
+#include "convert/identity.h"
 #include "convert/source.h"
 #include "train/ckpt/ckpt.h"
 #include "train/ckpt/shard.h"
 #include "train/copy/copy_files.h"
+#include "train/copy/copy_journal.h"
 
 /* What one rank writes. */
 struct share {
+    int rank;
     struct ckpt_shard *shard;
     struct copy_step *step;
     size_t n;
@@ -93,7 +96,7 @@ static int write_share(struct share *s, struct ckpt_writer *w, const struct resh
 {
     struct copy_target *target = NULL;
     struct copy copy = {.step = s->step, .nsteps = s->n};
-    struct copy_options o = {.threads = r->threads};
+    struct copy_options o = {.threads = r->threads, .journal = r->journal, .part = s->rank};
     struct buf fragment = {0};
     int code = ckpt_shard_begin(s->shard, e);
     if (!code) {
@@ -114,7 +117,7 @@ static int write_share(struct share *s, struct ckpt_writer *w, const struct resh
 static int write_rank(const struct ckpt *c, const struct copy_source *source, int rank,
                       struct ckpt_writer *w, const struct reshard *r, struct err *e)
 {
-    struct share s = {0};
+    struct share s = {.rank = rank};
     struct ckpt_shard_options o = {.rank = rank, .max_file_size = r->max_file_size};
     ckpt_shard_create(ckpt_writer_folder(w), &o, &s.shard);
     reshard_plan(&s, c, source, rank, r->ranks);
@@ -137,25 +140,49 @@ static int copy_further(const struct ckpt *c, struct ckpt_writer *w, struct err 
     return code;
 }
 
-static int write_all(struct ckpt *c, const struct reshard *r, struct err *e)
+static int write_ranks(struct ckpt *c, struct ckpt_writer *w, const struct reshard *r,
+                       struct err *e)
 {
-    struct ckpt_writer *w;
     struct copy_source *source = mem_new(ckpt_tensors(c) + 1, sizeof(*source));
+    int code = 0;
     for (size_t i = 0; i < ckpt_tensors(c); i++)
         copy_from_ckpt(c, ckpt_tensor_at(c, i), &source[i]);
-    int code = ckpt_writer_open(r->to, ckpt_meta(c)->iteration, &w, e);
-    if (!code) {
-        for (int k = 0; !code && k < r->ranks; k++)
-            code = write_rank(c, source, k, w, r, e);
-        if (!code)
-            code = copy_further(c, w, e);
-        if (!code)
-            code = ckpt_check(c, e); /* what was read is what was once written */
-        if (!code)
-            code = ckpt_commit(w, ckpt_meta(c), e);
-        ckpt_writer_close(w);
-    }
+    for (int k = 0; !code && k < r->ranks; k++)
+        code = write_rank(c, source, k, w, r, e);
+    if (!code)
+        code = copy_further(c, w, e);
+    if (!code) /* what is read is what was once written; an earlier run did not judge its part */
+        code = copy_journal_resumed(r->journal) ? ckpt_verify(c, e) : ckpt_check(c, e);
+    if (!code)
+        code = ckpt_commit(w, ckpt_meta(c), e);
     free(source);
+    return code;
+}
+
+static int write_all(struct ckpt *c, const struct reshard *r, struct err *e)
+{
+    struct reshard own = *r;
+    struct ckpt_writer *w = NULL;
+    struct buf text = {0}, identity = {0};
+    struct outdir_mark mark;
+    enum outdir_left left;
+    identity_begin(&identity, "reshard");
+    identity_number(&identity, "ranks", r->ranks);
+    identity_number(&identity, "file size", (int64_t)r->max_file_size);
+    int code = identity_ckpt(&identity, c, e);
+    mark = copy_journal_mark(buf_str(&identity), &text);
+    if (!code)
+        code = ckpt_writer_resume(r->to, ckpt_meta(c)->iteration, &mark, &left, &w, e);
+    if (!code)
+        code = copy_journal_open(ckpt_writer_folder(w), &mark, left, r->to, &own.journal, e);
+    if (!code)
+        code = write_ranks(c, w, &own, e);
+    if (copy_journal_worth(code) && own.journal)
+        ckpt_writer_keep(w);
+    copy_journal_close(own.journal);
+    ckpt_writer_close(w);
+    buf_finish(&identity);
+    buf_finish(&text);
     return code;
 }
 

@@ -12,16 +12,22 @@
 
 #include "base/core/err.h"
 
+struct copy_journal;
+
 struct reshard {
     const char *from; /* a checkpoint, or a folder of them: its newest */
     const char *to;   /* a folder of checkpoints; made if missing */
     int ranks;
-    uint64_t max_file_size; /* 0: the writer's own */
-    int threads;            /* 0: one for each processor */
-    bool overwrite;         /* a checkpoint of that iteration may stand there */
+    uint64_t max_file_size;       /* 0: the writer's own */
+    int threads;                  /* 0: one for each processor */
+    bool overwrite;               /* a checkpoint of that iteration may stand there */
+    struct copy_journal *journal; /* reshard_run's own */
 };
 
-/* ERR_USAGE: `to` has a checkpoint of that iteration. Nothing is left there on failure. */
+/*
+ * ERR_USAGE: `to` has a checkpoint of that iteration. Nothing stands there on failure; one that was
+ * interrupted, or failed for want of space, is continued by the next call.
+ */
 int reshard_run(const struct reshard *r, struct err *e);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/core/program.h"
 #include "base/io/path.h"
 #include "convert/cli.h"
+#include "convert/identity.h"
 #include "convert/source.h"
 #include "convert/vocabulary.h"
 #include "train/hf/hf_export.h"
@@ -165,8 +166,15 @@ static int import_run(const struct hf_folder *f, const char *dst, const struct c
         .copy = copy_with(v, &p, "convert import", f->bytes),
     };
     double begun = clock_seconds();
-    int code = hf_import(f, dst, &o, e);
+    struct buf identity = {0};
+    identity_begin(&identity, "import");
+    identity_number(&identity, "file size", v->file_size);
+    int code = identity_folder(&identity, f, e);
+    o.identity = buf_str(&identity);
+    if (!code)
+        code = hf_import(f, dst, &o, e);
     progress_finish(&p);
+    buf_finish(&identity);
     tok_close(t);
     if (!code)
         say_done(dst, f->bytes, clock_seconds() - begun);
@@ -248,8 +256,18 @@ static int export_run(const struct hf_export *x, const char *dst, struct hf_expo
     o->further = add_vocabulary;
     o->arg = further;
     double begun = clock_seconds();
-    int code = hf_export_run(x, dst, o, e);
+    struct buf identity = {0};
+    identity_begin(&identity, "export");
+    identity_number(&identity, "shard size", v->shard_size);
+    identity_number(&identity, "dtype", v->dtype);
+    int code = identity_ckpt(&identity, x->ckpt, e);
+    if (!code && x->like)
+        code = identity_folder(&identity, x->like, e);
+    o->identity = buf_str(&identity);
+    if (!code)
+        code = hf_export_run(x, dst, o, e);
     progress_finish(&p);
+    buf_finish(&identity);
     if (!code) {
         say_done(dst, x->bytes, clock_seconds() - begun);
         code = cli_write_out(&further->report, e);

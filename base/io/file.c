@@ -282,7 +282,7 @@ int outfile_resume(struct outfile *f, const char *path, const char *folder, uint
     char *base = path_base(path);
     *f = (struct outfile){.fd = -1, .tmp = path_join(folder, base), .size = size};
     free(base);
-    f->fd = open(f->tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    f->fd = open(f->tmp, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (f->fd >= 0 && flock(f->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
         close(f->fd);
         f->fd = -1;
@@ -324,6 +324,89 @@ int outdir_create(const char *path, const char *first, struct outfile *f, char *
     free(*ret);
     *ret = NULL;
     return code;
+}
+
+/* ---- folders that are continued ------------------------------------------------------------ */
+
+/* Whether the mark is there, and *ret_same: with its text. */
+static bool find_mark(const char *folder, const struct outdir_mark *mark, bool *ret_same)
+{
+    char *path = path_join(folder, mark->name);
+    size_t n = strlen(mark->text);
+    char *text = mem_new(n + 1, 1);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    *ret_same = fd >= 0 && read(fd, text, n) == (ssize_t)n && !memcmp(text, mark->text, n);
+    if (fd >= 0)
+        close(fd);
+    free(text);
+    free(path);
+    return fd >= 0;
+}
+
+/* Removes what is not to be kept. */
+static void clear_folder(const char *folder, const char *first, const struct outdir_mark *mark)
+{
+    DIR *d = opendir(folder);
+    char *base = path_base(first);
+    size_t end = strlen(mark->kept);
+    for (struct dirent *en; d && (en = readdir(d));) {
+        size_t n = strlen(en->d_name);
+        if (!strcmp(en->d_name, ".") || !strcmp(en->d_name, "..") || !strcmp(en->d_name, base) ||
+            !strcmp(en->d_name, mark->name))
+            continue;
+        if (en->d_name[0] != '.' && n > end && !strcmp(en->d_name + n - end, mark->kept))
+            continue;
+        char *path = path_join(folder, en->d_name);
+        unlink(path);
+        free(path);
+    }
+    if (d)
+        closedir(d);
+    free(base);
+}
+
+/* Takes over `tmp` if nobody holds it and it has the mark; one with another text is removed. */
+static int take_over(const char *tmp, const char *first, const struct outdir_mark *mark,
+                     struct outfile *f, enum outdir_left *left, struct err *e)
+{
+    bool same;
+    int code = 0, lock = lock_left(AT_FDCWD, tmp);
+    if (lock < 0)
+        return 0;
+    if (file_is_still(lock, tmp) && !files_are_held(lock) && find_mark(tmp, mark, &same)) {
+        if (same) {
+            clear_folder(tmp, first, mark);
+            code = outfile_resume(f, first, tmp, 0, e);
+            *left = OUTDIR_RESUMED;
+        } else if (!file_remove_tree(tmp, NULL)) {
+            *left = OUTDIR_STALE;
+        }
+    }
+    close(lock);
+    return code;
+}
+
+int outdir_resume(const char *path, const char *first, const struct outdir_mark *mark,
+                  struct outfile *f, char **ret, enum outdir_left *ret_left, struct err *e)
+{
+    enum { GAP = 2 }; /* as sweep_behind */
+    *ret_left = OUTDIR_NEW;
+    for (unsigned n = 0, missing = 0; missing < GAP; n++) {
+        enum outdir_left left = OUTDIR_NEW;
+        char *tmp = temporary_name(path, n);
+        missing = file_is_dir(tmp) ? 0 : missing + 1;
+        int code = missing ? 0 : take_over(tmp, first, mark, f, &left, e);
+        if (left != OUTDIR_NEW)
+            *ret_left = left;
+        if (code || left == OUTDIR_RESUMED) {
+            *ret = code ? NULL : tmp;
+            if (code)
+                free(tmp);
+            return code;
+        }
+        free(tmp);
+    }
+    return outdir_create(path, first, f, ret, e);
 }
 
 static int file_settle(struct outfile *f, int failed, struct err *e)

@@ -47,7 +47,8 @@ int outfile_open_in(struct outfile *f, const char *path, const char *folder, str
 
 /*
  * The same for a temporary that an earlier process left there: its first `size` bytes are kept, and
- * it is made if `size` is 0. ERR_DATA if it is shorter, ERR_IO if a living process holds it.
+ * it is made if `size` is 0; it may be read, too. ERR_DATA if it is shorter, ERR_IO if a living
+ * process holds it.
  */
 int outfile_resume(struct outfile *f, const char *path, const char *folder, uint64_t size,
                    struct err *e);
@@ -93,6 +94,23 @@ void outfile_leave(struct outfile *f);
  */
 int outdir_create(const char *path, const char *first, struct outfile *f, char **ret,
                   struct err *e);
+
+/*
+ * What tells whether a folder that a dead writer left is continued: a file in it that begins with a
+ * text. Of the other files those whose names end in `kept` stay, the rest is removed.
+ */
+struct outdir_mark {
+    const char *name, *text, *kept;
+};
+
+enum outdir_left { OUTDIR_NEW, OUTDIR_RESUMED, OUTDIR_STALE };
+
+/*
+ * outdir_create, or a folder of the same `path` that a dead writer left with the mark, taken over:
+ * *ret_left says so. Folders with another text are removed: OUTDIR_STALE, in a fresh one.
+ */
+int outdir_resume(const char *path, const char *first, const struct outdir_mark *mark,
+                  struct outfile *f, char **ret, enum outdir_left *ret_left, struct err *e);
 
 /* Removes a temporary, file or folder of files, whose writer is dead: one that nobody holds. */
 void file_sweep(const char *path);

@@ -19,6 +19,7 @@
 
 #include "base/core/err.h"
 #include "base/format/json.h"
+#include "base/io/file.h"
 #include "train/tensor/box.h"
 #include "train/tensor/fingerprint.h"
 
@@ -62,6 +63,17 @@ struct ckpt_writer;
  * Removes what killed writers left there.
  */
 int ckpt_writer_open(const char *dir, int64_t iteration, struct ckpt_writer **ret, struct err *e);
+
+/*
+ * The same for a checkpoint whose making may be interrupted and continued by another process: takes
+ * over the temporary folder of a dead writer that has the mark (base/io/file.h), in which its
+ * shards are begun again over the bytes that are there. The commit removes the mark's file.
+ */
+int ckpt_writer_resume(const char *dir, int64_t iteration, const struct outdir_mark *mark,
+                       enum outdir_left *ret_left, struct ckpt_writer **ret, struct err *e);
+
+/* ckpt_writer_close leaves the folder of one that did not commit for ckpt_writer_resume. */
+void ckpt_writer_keep(struct ckpt_writer *w);
 
 /* Where the shards of all ranks write (shard.h). */
 const char *ckpt_writer_folder(const struct ckpt_writer *w);

@@ -115,8 +115,9 @@ struct st_out;
 
 /*
  * `folder` (NULL: beside `path`): where the file is made, if that folder appears as a whole later
- * (base/io/file.h, outdir_create). `pair` becomes __metadata__: usually format = pt; none: no such
- * member. Names and metadata are copied. ERR_IO; ERR_DATA for two tensors of one name.
+ * (base/io/file.h, outdir_create, outdir_resume); bytes that are there stay. `pair` becomes
+ * __metadata__: usually format = pt; none: no such member. Names and metadata are copied. ERR_IO;
+ * ERR_DATA for two tensors of one name.
  */
 int st_out_begin(const char *path, const char *folder, const struct st_plan *item, size_t n,
                  const struct st_pair *pair, size_t npairs, struct st_out **ret, struct err *e);
@@ -124,6 +125,10 @@ int st_out_begin(const char *path, const char *folder, const struct st_plan *ite
 /* Bytes [at, at + n) of the data of item i, each byte once, in any order, by any threads at once.
  */
 int st_out_write(struct st_out *o, size_t i, uint64_t at, const void *p, size_t n, struct err *e);
+
+/* Bytes that stand there, also of an earlier writer where there is a `folder`; false: they cannot
+ * be read. */
+bool st_out_read(const struct st_out *o, size_t i, uint64_t at, void *p, size_t n);
 
 /* Where an item's data begin in the file; the size of the whole file. */
 uint64_t st_out_offset(const struct st_out *o, size_t i);

@@ -368,30 +368,56 @@ static int write_slices(struct ckpt_shard *s, const struct entry *t, uint64_t at
     return code;
 }
 
-int ckpt_shard_write(struct ckpt_shard *s, size_t entry, uint64_t at, const void *p, size_t n,
-                     struct err *e)
+static struct entry *entry_of(const struct ckpt_shard *s, size_t entry, uint64_t at, size_t n)
 {
-    enum { STEP = 1 << 17 }; /* what is summed twice stays in the cache */
     BUG_ON(entry >= s->n, "entry %zu of %zu", entry, s->n);
     struct entry *t = &s->entry[entry];
     BUG_ON(at > entry_bytes(t) || n > entry_bytes(t) - at || at % dtype_size(t->dtype) ||
                n % dtype_size(t->dtype),
            "bytes %llu to %llu of '%s'", (unsigned long long)at, (unsigned long long)(at + n),
            t->name);
+    return t;
+}
+
+void ckpt_shard_keep(struct ckpt_shard *s, size_t entry, uint64_t at, const void *p, size_t n)
+{
+    enum { STEP = 1 << 17 }; /* what is summed twice stays in the cache */
+    struct entry *t = entry_of(s, entry, at, n);
     struct fingerprint sum = {0};
     for (size_t done = 0; done < n; done += STEP) {
         size_t k = n - done < STEP ? n - done : STEP;
         fingerprint_join(&sum, sum_range(t, at + done, (const char *)p + done, k));
         sum_pieces(s, t, at + done, (const char *)p + done, k);
     }
-    int code = write_slices(s, t, at, p, n, e);
-    if (code)
-        return shard_failed(s, e);
     pthread_mutex_lock(&s->lock);
     fingerprint_join(&t->sum, sum);
     t->written += n;
     pthread_mutex_unlock(&s->lock);
+}
+
+int ckpt_shard_write(struct ckpt_shard *s, size_t entry, uint64_t at, const void *p, size_t n,
+                     struct err *e)
+{
+    const struct entry *t = entry_of(s, entry, at, n);
+    if (write_slices(s, t, at, p, n, e))
+        return shard_failed(s, e);
+    ckpt_shard_keep(s, entry, at, p, n);
     return 0;
+}
+
+bool ckpt_shard_read(const struct ckpt_shard *s, size_t entry, uint64_t at, void *p, size_t n)
+{
+    const struct entry *t = entry_of(s, entry, at, n);
+    bool there = true;
+    for (size_t i = 0; there && i < t->slices; i++) {
+        const struct slice *c = &s->slice[t->slice + i];
+        uint64_t from, begin = (uint64_t)c->row * row_bytes(t);
+        size_t k = slice_part(s, c, at, n, &from);
+        if (k)
+            there = st_out_read(s->file[c->file].out, c->item, from - begin,
+                                (char *)p + (from - at), k);
+    }
+    return there;
 }
 
 struct unit {

@@ -64,6 +64,13 @@ const size_t *ckpt_shard_order(const struct ckpt_shard *s, size_t *ret_n);
 int ckpt_shard_write(struct ckpt_shard *s, size_t entry, uint64_t at, const void *p, size_t n,
                      struct err *e);
 
+/*
+ * In a folder that is continued (ckpt_writer_resume): the bytes that stand there, false where they
+ * cannot be read; and that they stay: counts as ckpt_shard_write, and nothing is written.
+ */
+bool ckpt_shard_read(const struct ckpt_shard *s, size_t entry, uint64_t at, void *p, size_t n);
+void ckpt_shard_keep(struct ckpt_shard *s, size_t entry, uint64_t at, const void *p, size_t n);
+
 /* All entries from memory, mem[i] that of entry i in its type, by `threads` threads (0: one for
  * each processor). */
 int ckpt_shard_write_all(struct ckpt_shard *s, const struct box_mem *mem, int threads,

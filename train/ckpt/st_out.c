@@ -2,9 +2,12 @@
 
 /* safetensors files written by ranges. */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/core/arena.h"
 #include "base/core/bytes.h"
@@ -120,6 +123,17 @@ static int plan(struct st_out *o, const char *path, const struct st_plan *item, 
     return code;
 }
 
+/* Over what an earlier writer of the folder left of the file, if that is continued. */
+static int open_in(struct st_out *o, const char *path, const char *folder, struct err *e)
+{
+    struct stat st;
+    char *base = path_base(path), *tmp = path_join(folder, base);
+    uint64_t size = stat(tmp, &st) ? 0 : (uint64_t)st.st_size;
+    free(base);
+    free(tmp);
+    return outfile_resume(&o->f, path, folder, size < o->size ? size : o->size, e);
+}
+
 int st_out_begin(const char *path, const char *folder, const struct st_plan *item, size_t n,
                  const struct st_pair *pair, size_t npairs, struct st_out **ret, struct err *e)
 {
@@ -129,7 +143,7 @@ int st_out_begin(const char *path, const char *folder, const struct st_plan *ite
     int code = plan(o, path, item, n, e);
     if (!code) {
         plan_header(o, pair, npairs);
-        code = folder ? outfile_open_in(&o->f, path, folder, e) : outfile_open(&o->f, path, e);
+        code = folder ? open_in(o, path, folder, e) : outfile_open(&o->f, path, e);
     }
     if (!code) {
         o->f.size = o->f.expected = o->size;
@@ -148,6 +162,20 @@ int st_out_write(struct st_out *o, size_t i, uint64_t at, const void *p, size_t 
            "bytes %llu to %llu of item %zu", (unsigned long long)at, (unsigned long long)(at + n),
            i);
     return outfile_write_at(&o->f, st_out_offset(o, i) + at, p, n, e);
+}
+
+bool st_out_read(const struct st_out *o, size_t i, uint64_t at, void *p, size_t n)
+{
+    uint64_t from = st_out_offset(o, i) + at;
+    for (size_t done = 0; done < n;) {
+        ssize_t k = pread(o->f.fd, (char *)p + done, n - done, (off_t)(from + done));
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return false;
+        done += (size_t)k;
+    }
+    return true;
 }
 
 uint64_t st_out_offset(const struct st_out *o, size_t i)

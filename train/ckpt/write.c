@@ -25,16 +25,13 @@ struct ckpt_writer {
     struct arena arena;      /* names and sums */
     struct outfile manifest; /* opened first and held to the end: its lock is the folder's */
     bool done;               /* commit was called */
+    char *mark;              /* of one that can be continued: a file's name; NULL: none */
+    bool keep;
 };
 
-int ckpt_writer_open(const char *dir, int64_t iteration, struct ckpt_writer **ret, struct err *e)
+/* The folder of all checkpoints. */
+static int make_dir(const char *dir, struct err *e)
 {
-    BUG_ON(iteration < 0, "iteration %lld", (long long)iteration);
-    struct ckpt_writer *w = mem_new(1, sizeof(*w));
-    w->dir = mem_strdup(dir);
-    w->iteration = iteration;
-    w->manifest.fd = -1;
-    w->final = place_final(dir, iteration);
     bool there = file_is_dir(dir);
     int code = file_mkdirs(dir, e);
     if (!code && !there) {
@@ -42,6 +39,24 @@ int ckpt_writer_open(const char *dir, int64_t iteration, struct ckpt_writer **re
         code = file_sync_dir(parent, e);
         free(parent);
     }
+    return code;
+}
+
+static struct ckpt_writer *new_writer(const char *dir, int64_t iteration)
+{
+    BUG_ON(iteration < 0, "iteration %lld", (long long)iteration);
+    struct ckpt_writer *w = mem_new(1, sizeof(*w));
+    w->dir = mem_strdup(dir);
+    w->iteration = iteration;
+    w->manifest.fd = -1;
+    w->final = place_final(dir, iteration);
+    return w;
+}
+
+int ckpt_writer_open(const char *dir, int64_t iteration, struct ckpt_writer **ret, struct err *e)
+{
+    struct ckpt_writer *w = new_writer(dir, iteration);
+    int code = make_dir(dir, e);
     if (!code) {
         char *manifest = path_join(w->final, "manifest.json");
         place_clean(dir);
@@ -55,13 +70,39 @@ int ckpt_writer_open(const char *dir, int64_t iteration, struct ckpt_writer **re
     return code;
 }
 
+int ckpt_writer_resume(const char *dir, int64_t iteration, const struct outdir_mark *mark,
+                       enum outdir_left *ret_left, struct ckpt_writer **ret, struct err *e)
+{
+    struct ckpt_writer *w = new_writer(dir, iteration);
+    int code = make_dir(dir, e);
+    w->mark = mem_strdup(mark->name);
+    if (!code) {
+        char *manifest = path_join(w->final, "manifest.json");
+        code = outdir_resume(w->final, manifest, mark, &w->manifest, &w->tmp, ret_left, e);
+        free(manifest);
+    }
+    if (!code)
+        place_clean(dir); /* the lock keeps it from the folder that is continued */
+    if (code)
+        ckpt_writer_close(w);
+    else
+        *ret = w;
+    return code;
+}
+
+void ckpt_writer_keep(struct ckpt_writer *w)
+{
+    w->keep = w->mark != NULL;
+}
+
 void ckpt_writer_close(struct ckpt_writer *w)
 {
     if (!w)
         return;
-    if (w->tmp && w->manifest.fd >= 0)
+    if (w->tmp && w->manifest.fd >= 0 && !w->keep)
         file_remove_tree(w->tmp, NULL);
     outfile_leave(&w->manifest);
+    free(w->mark);
     free(w->dir);
     free(w->tmp);
     free(w->final);
@@ -224,6 +265,17 @@ static void add_own_files(const struct ckpt_writer *w, struct ckpt_manifest *m)
     }
 }
 
+/* What tells how to continue is no part of the checkpoint. */
+static int remove_mark(struct ckpt_writer *w, struct err *e)
+{
+    char *path = path_join(w->tmp, w->mark);
+    int code = unlink(path) ? err_sys(e, errno, "%s: cannot remove", path) : 0;
+    free(path);
+    free(w->mark);
+    w->mark = NULL;
+    return code;
+}
+
 static int write_manifest(struct ckpt_writer *w, const struct ckpt_manifest *m, struct err *e)
 {
     struct buf text = {0};
@@ -232,6 +284,8 @@ static int write_manifest(struct ckpt_writer *w, const struct ckpt_manifest *m, 
     int code = outfile_write(&w->manifest, text.data, text.len, e);
     if (!code)
         code = outfile_sync(&w->manifest, e);
+    if (!code && w->mark)
+        code = remove_mark(w, e);
     if (!code)
         code = file_sync_dir(w->tmp, e);
     buf_finish(&text);
@@ -249,11 +303,18 @@ static int publish(struct ckpt_writer *w, struct err *e)
     return code;
 }
 
-static int write_hint(const struct ckpt_writer *w, struct err *e)
+/* The hint's new text, on disk under a temporary name: once the checkpoint stands, a full disk can
+ * no longer keep the hint from saying so. */
+static int prepare_hint(const struct ckpt_writer *w, struct outfile *hint, struct err *e)
 {
     char text[32], *path = path_join(w->dir, "latest_checkpointed_iteration.txt");
     int n = snprintf(text, sizeof(text), "%lld", (long long)w->iteration);
-    int code = file_replace(path, text, (size_t)n, e);
+    int code = outfile_open(hint, path, e);
+    hint->expected = (uint64_t)n;
+    if (!code)
+        code = outfile_write(hint, text, (size_t)n, e);
+    if (!code)
+        code = outfile_sync(hint, e);
     free(path);
     return code;
 }
@@ -269,6 +330,7 @@ static uint64_t total_bytes(const struct ckpt_manifest *m)
 int ckpt_commit(struct ckpt_writer *w, const struct ckpt_meta *meta, struct err *e)
 {
     struct ckpt_manifest m = {.version = 2, .meta = *meta};
+    struct outfile hint = {.fd = -1};
     BUG_ON(w->done, "a second commit");
     BUG_ON(meta->iteration != w->iteration, "iteration %lld of %lld", (long long)meta->iteration,
            (long long)w->iteration);
@@ -276,7 +338,9 @@ int ckpt_commit(struct ckpt_writer *w, const struct ckpt_meta *meta, struct err 
     add_own_files(w, &m);
     int code = ckpt_merge(&m, w->shard, w->nshards, w->final, e);
     if (!code) {
-        code = write_manifest(w, &m, e);
+        code = prepare_hint(w, &hint, e);
+        if (!code)
+            code = write_manifest(w, &m, e);
         if (!code)
             code = publish(w, e);
         if (code)
@@ -286,12 +350,15 @@ int ckpt_commit(struct ckpt_writer *w, const struct ckpt_meta *meta, struct err 
     free(m.file);
     free(m.tensor);
     free(m.part);
-    if (code)
+    if (code) {
+        outfile_abort(&hint);
         return code;
+    }
     code = file_sync_dir(w->dir, e);
     if (!code)
         place_replaced(w->dir, w->iteration, w->tmp);
     if (!code)
-        code = write_hint(w, e);
+        code = outfile_commit(&hint, e);
+    outfile_abort(&hint);
     return code ? err_wrap(e, "%s is whole, but", w->final) : 0;
 }

@@ -7,6 +7,7 @@
 
 #include "base/core/mem.h"
 #include "base/thread/each.h"
+#include "train/copy/copy_journal.h"
 #include "train/tensor/box_ops.h"
 
 enum {
@@ -215,14 +216,16 @@ static int make(const struct copy_step *s, struct box_mem to, struct scratch *m,
 
 /* ---- one unit ------------------------------------------------------------------------------- */
 
-static int run_unit(void *arg, size_t i, struct err *e)
+static uint64_t unit_at(const struct run *r, const struct unit *u)
 {
-    struct run *r = arg;
-    const struct unit *u = &r->unit[i];
     const struct copy_target *t = &r->c->sink.target[u->target];
-    size_t size = dtype_size(t->dtype), bytes = (size_t)box_count(u->box) * size;
-    struct scratch *m = take_scratch(r);
-    struct box_mem out = {grow_buffer(m, OUT, bytes), t->dtype, u->box, u->box.count[1]};
+    return (uint64_t)(u->box.begin[0] * t->size[1] + u->box.begin[1]) * dtype_size(t->dtype);
+}
+
+/* The unit's bytes, made in memory. */
+static int make_unit(const struct run *r, const struct unit *u, struct box_mem out,
+                     struct scratch *m, struct err *e)
+{
     int code = 0;
     for (size_t k = r->first[u->target]; !code && k < r->first[u->target + 1]; k++) {
         struct box_mem to = out;
@@ -230,13 +233,55 @@ static int run_unit(void *arg, size_t i, struct err *e)
             continue;
         int64_t at =
             (to.box.begin[0] - u->box.begin[0]) * out.stride + to.box.begin[1] - u->box.begin[1];
-        to.data = (char *)out.data + (size_t)at * size;
+        to.data = (char *)out.data + (size_t)at * dtype_size(out.dtype);
         code = make(r->step[k], to, m, e);
     }
-    if (!code)
-        code = r->c->sink.write(r->c->sink.arg, u->target,
-                                (uint64_t)(u->box.begin[0] * t->size[1] + u->box.begin[1]) * size,
-                                out.data, bytes, e);
+    return code;
+}
+
+/* An earlier run wrote the unit, and its bytes still are what they were. */
+static bool unit_stands(const struct run *r, const struct unit *u, void *p, size_t n)
+{
+    const struct copy_sink *s = &r->c->sink;
+    struct fingerprint was, is = {0};
+    uint64_t at = unit_at(r, u);
+    if (!r->o->journal || !copy_journal_find(r->o->journal, r->o->part, u->target, at, n, &was) ||
+        !s->read(s->arg, u->target, at, p, n))
+        return false;
+    fingerprint_add(&is, 0, p, n);
+    return fingerprint_equal(was, is);
+}
+
+static int write_unit(const struct run *r, const struct unit *u, const void *p, size_t n,
+                      struct err *e)
+{
+    const struct copy_sink *s = &r->c->sink;
+    uint64_t at = unit_at(r, u);
+    struct fingerprint sum = {0};
+    int code = s->write(s->arg, u->target, at, p, n, e);
+    if (code || !r->o->journal)
+        return code;
+    fingerprint_add(&sum, 0, p, n);
+    return copy_journal_add(r->o->journal, r->o->part, u->target, at, n, sum, e);
+}
+
+static int run_unit(void *arg, size_t i, struct err *e)
+{
+    struct run *r = arg;
+    const struct unit *u = &r->unit[i];
+    const struct copy_sink *s = &r->c->sink;
+    enum dtype type = s->target[u->target].dtype;
+    size_t bytes = (size_t)box_count(u->box) * dtype_size(type);
+    struct scratch *m = take_scratch(r);
+    struct box_mem out = {grow_buffer(m, OUT, bytes), type, u->box, u->box.count[1]};
+    int code = 0;
+    if (unit_stands(r, u, out.data, bytes)) {
+        s->keep(s->arg, u->target, unit_at(r, u), out.data, bytes);
+    } else {
+        code = make_unit(r, u, out, m, e);
+        if (!code)
+            code = write_unit(r, u, out.data, bytes, e);
+    }
     give_scratch(r, m, code ? 0 : bytes);
     return code;
 }

@@ -80,6 +80,12 @@ struct copy_sink {
      */
     int (*write)(void *arg, size_t target, uint64_t at, const void *p, size_t n, struct err *e);
     void *arg;
+    /*
+     * For a journal: what stands there of an earlier run (false: cannot be read), and that it
+     * stays, as if it had just been written.
+     */
+    bool (*read)(void *arg, size_t target, uint64_t at, void *p, size_t n);
+    void (*keep)(void *arg, size_t target, uint64_t at, const void *p, size_t n);
 };
 
 struct copy {
@@ -101,11 +107,15 @@ void copy_unused(const struct copy *c, const struct copy_source *const *source, 
 /* Bytes of all targets. */
 uint64_t copy_bytes(const struct copy *c);
 
+struct copy_journal; /* copy_journal.h */
+
 struct copy_options {
     int threads;                                /* 0: one for each processor */
     uint64_t memory;                            /* bytes of buffers in all; 0: COPY_MEMORY */
     void (*progress)(void *arg, uint64_t done); /* bytes of targets; by one thread at a time */
     void *arg;
+    struct copy_journal *journal; /* what is written is noted, and not copied again; or NULL */
+    int part;                     /* which list of the conversion this is, for the journal */
 };
 
 #define COPY_MEMORY (UINT64_C(160) << 20)

@@ -50,6 +50,16 @@ static int write_shard(void *arg, size_t target, uint64_t at, const void *p, siz
     return ckpt_shard_write(arg, target, at, p, n, e);
 }
 
+static bool read_shard(void *arg, size_t target, uint64_t at, void *p, size_t n)
+{
+    return ckpt_shard_read(arg, target, at, p, n);
+}
+
+static void keep_shard(void *arg, size_t target, uint64_t at, const void *p, size_t n)
+{
+    ckpt_shard_keep(arg, target, at, p, n);
+}
+
 void copy_to_shard(struct ckpt_shard *s, struct copy_sink *ret, struct copy_target **ret_target)
 {
     size_t n = ckpt_shard_entries(s), sorted;
@@ -60,8 +70,13 @@ void copy_to_shard(struct ckpt_shard *s, struct copy_sink *ret, struct copy_targ
         t[i].size[0] = b.count[0];
         t[i].size[1] = b.count[1];
     }
-    *ret = (struct copy_sink){
-        .target = t, .n = n, .order = ckpt_shard_order(s, &sorted), .write = write_shard, .arg = s};
+    *ret = (struct copy_sink){.target = t,
+                              .n = n,
+                              .order = ckpt_shard_order(s, &sorted),
+                              .write = write_shard,
+                              .read = read_shard,
+                              .keep = keep_shard,
+                              .arg = s};
     *ret_target = t;
 }
 
@@ -69,6 +84,16 @@ static int write_safetensors(void *arg, size_t target, uint64_t at, const void *
                              struct err *e)
 {
     return st_out_write(arg, target, at, p, n, e);
+}
+
+static bool reread_safetensors(void *arg, size_t target, uint64_t at, void *p, size_t n)
+{
+    return st_out_read(arg, target, at, p, n);
+}
+
+static void keep_safetensors(void *arg, size_t target, uint64_t at, const void *p, size_t n)
+{
+    (void)arg, (void)target, (void)at, (void)p, (void)n; /* it keeps no sums */
 }
 
 void copy_to_safetensors(struct st_out *o, struct copy_sink *ret, struct copy_target **ret_target)
@@ -83,7 +108,12 @@ void copy_to_safetensors(struct st_out *o, struct copy_sink *ret, struct copy_ta
         for (int d = 0; d < last && d < p->rank; d++)
             t[i].size[0] *= p->size[d];
     }
-    *ret = (struct copy_sink){
-        .target = t, .n = n, .order = st_out_order(o), .write = write_safetensors, .arg = o};
+    *ret = (struct copy_sink){.target = t,
+                              .n = n,
+                              .order = st_out_order(o),
+                              .write = write_safetensors,
+                              .read = reread_safetensors,
+                              .keep = keep_safetensors,
+                              .arg = o};
     *ret_target = t;
 }

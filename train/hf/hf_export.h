@@ -16,11 +16,12 @@
 #define HF_SHARD_SIZE UINT64_C(5000000000) /* the default of transformers: 5 GB */
 
 struct hf_export_options {
-    const char *like;    /* a folder whose files, names, cut and types are kept; NULL: none */
-    uint64_t shard_size; /* bytes of tensors in a file; 0: HF_SHARD_SIZE */
-    int dtype;           /* enum dtype of all tensors; -1: each as it is */
-    bool overwrite;      /* a folder of that name is replaced */
-    struct hf_ids ids;   /* for a configuration that is made anew */
+    const char *like;     /* a folder whose files, names, cut and types are kept; NULL: none */
+    uint64_t shard_size;  /* bytes of tensors in a file; 0: HF_SHARD_SIZE */
+    int dtype;            /* enum dtype of all tensors; -1: each as it is */
+    bool overwrite;       /* a folder of that name is replaced */
+    const char *identity; /* tells this conversion from others (copy_journal.h) */
+    struct hf_ids ids;    /* for a configuration that is made anew */
     struct copy_options copy;
     /* Writes what else belongs into the folder, before it appears; may be NULL. */
     int (*further)(void *arg, const char *folder, struct err *e);
@@ -69,7 +70,8 @@ void hf_export_finish(struct hf_export *x);
 /* ERR_USAGE: something stands under `dst` that is not to be replaced. Changes nothing. */
 int hf_export_check(const char *dst, const struct hf_export_options *o, struct err *e);
 
-/* Writes it. */
+/* Writes it. One that was interrupted, or failed for want of space, is continued by the next call
+ * with the same identity. */
 int hf_export_run(const struct hf_export *x, const char *dst, const struct hf_export_options *o,
                   struct err *e);
 

@@ -10,6 +10,7 @@
 #include "base/io/folder.h"
 #include "base/io/path.h"
 #include "train/copy/copy_files.h"
+#include "train/copy/copy_journal.h"
 #include "train/hf/hf_export.h"
 #include "train/hf/hf_import.h"
 #include "train/hf/hf_index.h"
@@ -35,6 +36,7 @@ int hf_export_check(const char *dst, const struct hf_export_options *o, struct e
 struct meter {
     const struct hf_export_options *o;
     uint64_t before;
+    int files; /* that are written */
 };
 
 static void tell(void *arg, uint64_t done)
@@ -53,7 +55,8 @@ static int write_weights(const struct hf_export_file *f, const char *folder, str
     char *path = path_join(folder, f->name);
     o.progress = tell;
     o.arg = m;
-    int code = st_out_begin(path, NULL, f->item, f->n, f->pair, f->npairs, &out, e);
+    o.part = m->files++;
+    int code = st_out_begin(path, folder, f->item, f->n, f->pair, f->npairs, &out, e);
     if (!code) {
         struct copy c = {.step = f->step, .nsteps = f->nsteps};
         copy_to_safetensors(out, &c.sink, &target);
@@ -177,34 +180,52 @@ static int write_all(const struct hf_export *x, const char *tmp, struct outfile 
         code = outfile_write(config, x->config.data, x->config.len, e);
     if (!code)
         code = outfile_sync(config, e);
+    /* what an earlier run took of the checkpoint was not judged then */
+    if (!code)
+        code = copy_journal_resumed(o->copy.journal) ? ckpt_verify(x->ckpt, e)
+                                                     : ckpt_check(x->ckpt, e);
+    if (!code)
+        code = copy_journal_remove(tmp, e);
     return code ? code : file_sync_dir(tmp, e);
+}
+
+static int write_folder(const struct hf_export *x, const char *dst, const char *aside,
+                        const struct hf_export_options *o, struct err *e)
+{
+    struct hf_export_options own = *o;
+    struct outfile config = {.fd = -1};
+    struct buf text = {0};
+    struct outdir_mark mark = copy_journal_mark(o->identity, &text);
+    enum outdir_left left;
+    char *tmp = NULL, *first = path_join(dst, "config.json");
+    int code = outdir_resume(dst, first, &mark, &config, &tmp, &left, e);
+    if (!code)
+        code = copy_journal_open(tmp, &mark, left, dst, &own.copy.journal, e);
+    if (!code)
+        code = write_all(x, tmp, &config, &own, e);
+    if (!code)
+        code = export_publish(tmp, dst, aside, e);
+    if (code && tmp && !(copy_journal_worth(code) && own.copy.journal))
+        file_remove_tree(tmp, NULL);
+    copy_journal_close(own.copy.journal);
+    outfile_leave(&config);
+    buf_finish(&text);
+    free(first);
+    free(tmp);
+    return code;
 }
 
 int hf_export_run(const struct hf_export *x, const char *dst, const struct hf_export_options *o,
                   struct err *e)
 {
-    struct outfile config;
-    char *tmp = NULL, *parent = path_dir(dst), *first = path_join(dst, "config.json");
-    char *aside = aside_name(dst);
+    char *parent = path_dir(dst), *aside = aside_name(dst);
     settle_aside(dst, aside);
     int code = hf_export_check(dst, o, e);
     if (!code)
         code = file_mkdirs(parent, e);
     if (!code)
-        code = outdir_create(dst, first, &config, &tmp, e);
-    if (!code) {
-        code = write_all(x, tmp, &config, o, e);
-        if (!code)
-            code = ckpt_check(x->ckpt, e);
-        if (!code)
-            code = export_publish(tmp, dst, aside, e);
-        if (code)
-            file_remove_tree(tmp, NULL);
-        outfile_leave(&config);
-    }
+        code = write_folder(x, dst, aside, o, e);
     free(aside);
-    free(tmp);
-    free(first);
     free(parent);
     return code;
 }

@@ -6,6 +6,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "train/copy/copy_files.h"
+#include "train/copy/copy_journal.h"
 
 const char *const hf_further_files[] = {"generation_config.json",
                                         "tokenizer.json",
@@ -97,10 +98,9 @@ static int write_tensors(const struct hf_folder *f, struct ckpt_writer *w,
     return code;
 }
 
-int hf_import(const struct hf_folder *f, const char *dst, const struct hf_import_options *o,
-              struct err *e)
+static int write_all(const struct hf_folder *f, struct ckpt_writer *w,
+                     const struct hf_import_options *o, struct err *e)
 {
-    struct ckpt_writer *w = NULL;
     struct buf model = {0};
     spec_to_json(&f->model.spec, &model);
     const struct ckpt_meta meta = {.model = buf_str(&model),
@@ -108,14 +108,32 @@ int hf_import(const struct hf_folder *f, const char *dst, const struct hf_import
                                    .tokenizer_digest = o->tokenizer_digest,
                                    .vocab_size = o->tokenizer_vocab,
                                    .eod = o->eod};
-    int code = ckpt_writer_open(dst, 0, &w, e);
-    if (!code)
-        code = put_files(f, w, e);
+    int code = put_files(f, w, e);
     if (!code)
         code = write_tensors(f, w, o, e);
     if (!code)
         code = ckpt_commit(w, &meta, e);
-    ckpt_writer_close(w);
     buf_finish(&model);
+    return code;
+}
+
+int hf_import(const struct hf_folder *f, const char *dst, const struct hf_import_options *o,
+              struct err *e)
+{
+    struct hf_import_options own = *o;
+    struct ckpt_writer *w = NULL;
+    struct buf text = {0};
+    struct outdir_mark mark = copy_journal_mark(o->identity, &text);
+    enum outdir_left left;
+    int code = ckpt_writer_resume(dst, 0, &mark, &left, &w, e);
+    if (!code)
+        code = copy_journal_open(ckpt_writer_folder(w), &mark, left, dst, &own.copy.journal, e);
+    if (!code)
+        code = write_all(f, w, &own, e);
+    if (copy_journal_worth(code) && own.copy.journal)
+        ckpt_writer_keep(w);
+    copy_journal_close(own.copy.journal);
+    ckpt_writer_close(w);
+    buf_finish(&text);
     return code;
 }

@@ -13,11 +13,15 @@ struct hf_import_options {
     /* of the tokenizer, as in struct ckpt_meta */
     const char *tokenizer_type, *tokenizer_digest;
     int64_t tokenizer_vocab, eod;
-    uint64_t file_size; /* bytes of data in a file; 0: CKPT_FILE_SIZE */
+    uint64_t file_size;   /* bytes of data in a file; 0: CKPT_FILE_SIZE */
+    const char *identity; /* tells this conversion from others (copy_journal.h) */
     struct copy_options copy;
 };
 
-/* The checkpoint DST/iter_0000000 appears whole, or not at all. */
+/*
+ * The checkpoint DST/iter_0000000 appears whole, or not at all. One that was interrupted, or failed
+ * for want of space, is continued by the next call with the same identity.
+ */
 int hf_import(const struct hf_folder *f, const char *dst, const struct hf_import_options *o,
               struct err *e);
 
