@@ -89,9 +89,9 @@ struct cli {
     const char *continuing_subword_prefix, *end_of_word_suffix;
     int files;        /* enum learn_files */
     int64_t memory;   /* MiB, 0 for no limit */
-    int pretokenizer; /* index into learn_families */
+    int pretokenizer; /* index into pretok_families */
     const char *pretokenizer_pattern;
-    int digits; /* enum learn_digits */
+    int digits; /* enum pretok_digits */
     const char *initial_alphabet;
     bool lowercase, clean_text, handle_chinese_chars;
     int strip_accents; /* 0 as lowercase, 1 yes, 2 no */

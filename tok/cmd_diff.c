@@ -34,7 +34,7 @@ struct vocab {
     const struct tokenizer *t;
     struct token_bytes surface;
     bool spelt; /* pieces are compared as they are spelt */
-    struct words words;
+    struct string_map words;
 };
 
 static const char *word_of(const struct vocab *v, int64_t id, size_t *ret_n)
@@ -53,18 +53,18 @@ static void open_vocab(struct vocab *v, const struct tokenizer *t)
 static void index_vocab(struct vocab *v, bool spelt)
 {
     v->spelt = spelt;
-    words_init(&v->words, (size_t)v->surface.size);
+    string_map_init(&v->words, (size_t)v->surface.size);
     for (int64_t id = 0; id < v->surface.size; id++) {
         size_t n;
         const char *p = word_of(v, id, &n);
         if (n)
-            words_add(&v->words, p, n, (int32_t)id);
+            string_map_add(&v->words, p, n, (int32_t)id);
     }
 }
 
 static void close_vocab(struct vocab *v)
 {
-    words_finish(&v->words);
+    string_map_finish(&v->words);
     token_bytes_finish(&v->surface);
 }
 
@@ -80,9 +80,9 @@ static struct overlap find_overlap(const struct vocab *a, const struct vocab *b)
     for (int64_t id = 0; id < a->surface.size; id++) {
         size_t n;
         const char *p = word_of(a, id, &n);
-        if (!n || words_find(&a->words, p, n) != id)
+        if (!n || string_map_find(&a->words, p, n) != id)
             continue;
-        int32_t at = words_find(&b->words, p, n);
+        int32_t at = string_map_find(&b->words, p, n);
         if (at < 0 && o.only++ < EXAMPLES)
             o.example[o.only - 1] = (int32_t)id;
         if (at >= 0 && at != id && o.moved++ < EXAMPLES)

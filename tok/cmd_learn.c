@@ -44,8 +44,8 @@ struct cutter {
 static int cutter_open(const struct learn_out *out, int threads, struct cutter *ret, struct err *e)
 {
     *ret = (struct cutter){0};
-    if (out->cut)
-        return learn_bytes_create(out->cut, threads, &ret->bytes, e);
+    if (out->family)
+        return learn_bytes_create(out->family, threads, &ret->bytes, e);
     ret->pieces = learn_wordpiece_create(out->bert, threads);
     return 0;
 }
@@ -129,8 +129,8 @@ static void learn_show(void *arg, uint64_t done, uint64_t total)
 
 static struct learn_bpe_options rules(const struct cli *c, const struct learn_out *out)
 {
-    return (struct learn_bpe_options){.bytes = out->cut,
-                                      .whole_alphabet = out->cut,
+    return (struct learn_bpe_options){.bytes = out->family,
+                                      .whole_alphabet = out->family,
                                       .vocab_size = (uint64_t)c->train.vocab_size,
                                       .min_frequency = (uint64_t)c->min_frequency,
                                       .max_token_length = (uint64_t)c->max_token_length,
@@ -232,13 +232,13 @@ static int learn_check(const struct cli *c, const struct learn_out *out, struct 
     return err_set(e, ERR_USAGE, "--special_tokens lacks [UNK], which words without pieces become");
 }
 
-static struct learn_cut cut_of(const struct cli *c)
+static struct pretok_family family_of(const struct cli *c)
 {
-    struct learn_cut cut = learn_families[c->pretokenizer];
+    struct pretok_family family = pretok_families[c->pretokenizer];
     if (c->pretokenizer_pattern)
-        cut = (struct learn_cut){.name = "pattern", .pattern = c->pretokenizer_pattern};
-    cut.digits = (enum learn_digits)c->digits;
-    return cut;
+        family = (struct pretok_family){.name = "pattern", .pattern = c->pretokenizer_pattern};
+    family.digits = (enum pretok_digits)c->digits;
+    return family;
 }
 
 /* The special tokens and behind them those of --user_defined_symbols; to be freed. */
@@ -259,12 +259,12 @@ static const char **first_tokens(const struct cli *c, struct learn_out *out, cha
 
 int cmd_learn(const struct cli *c, struct err *e)
 {
-    struct learn_cut cut = cut_of(c);
+    struct pretok_family family = family_of(c);
     struct learn_bert bert = {.clean = c->clean_text,
                               .chinese = c->handle_chinese_chars,
                               .accents = c->strip_accents ? c->strip_accents == 1 : c->lowercase,
                               .lower = c->lowercase};
-    struct learn_out out = {.cut = c->type == CMD_BPE ? &cut : NULL,
+    struct learn_out out = {.family = c->type == CMD_BPE ? &family : NULL,
                             .bert = c->type == CMD_BPE ? NULL : &bert,
                             .prefix = c->continuing_subword_prefix,
                             .suffix = c->end_of_word_suffix};

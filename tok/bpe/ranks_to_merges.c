@@ -30,7 +30,7 @@ void bpe_merges_finish(struct bpe_merges *m)
 }
 
 /* One character. */
-static bool is_letter(struct words_text t)
+static bool is_letter(struct string_ref t)
 {
     for (size_t i = 1; i < t.n; i++)
         if (((unsigned char)t.p[i] & 0xc0) != 0x80)
@@ -215,7 +215,7 @@ struct parting {
 };
 
 /* Where the hashes of both halves may be those of pieces; these are on their way. */
-static void find_hashes(const struct hashes *v, struct words_text t, uint64_t whole,
+static void find_hashes(const struct hashes *v, struct string_ref t, uint64_t whole,
                         struct parting *ret)
 {
     uint64_t h = 0;
@@ -254,7 +254,7 @@ static void find_splits(const struct finder *f, struct parting *p)
 
 static bool is_split(const struct tok_vocab *s, uint32_t id, struct split k)
 {
-    struct words_text t = s->piece[id], l = s->piece[k.left], r = s->piece[k.right];
+    struct string_ref t = s->piece[id], l = s->piece[k.left], r = s->piece[k.right];
     return l.n + r.n == t.n && !memcmp(t.p, l.p, l.n) && !memcmp(t.p + l.n, r.p, r.n);
 }
 
@@ -310,7 +310,7 @@ static void find_way(struct finder *f, uint32_t id, struct parting *p)
 /* A piece that waits, of which `part` may be the one end. */
 static void try_way(struct finder *f, uint32_t id, uint32_t part)
 {
-    struct words_text t = f->s->piece[id], p = f->s->piece[part];
+    struct string_ref t = f->s->piece[id], p = f->s->piece[part];
     f->steps++;
     for (int end = 0; end < 2 && p.n < t.n && !is_made(f, id); end++) {
         size_t rest = t.n - p.n;
@@ -493,7 +493,7 @@ static bool add_all(const struct tok_vocab *s, struct bpe_merges *m)
     m->pair = NULL;
     m->npairs = 0;
     for (uint32_t id = 0; id < s->npieces; id++) {
-        struct words_text t = s->piece[id];
+        struct string_ref t = s->piece[id];
         for (size_t i = 1; i < t.n; i++) {
             if (((unsigned char)t.p[i] & 0xc0) == 0x80)
                 continue;

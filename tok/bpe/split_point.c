@@ -171,11 +171,11 @@ bool cut_may_be_whole(const struct cut *c, const char *text, size_t n)
     return c->may_be[bit / 32] >> bit % 32 & 1;
 }
 
-void cut_around(struct cut *c, const struct words *whole)
+void cut_around(struct cut *c, const struct string_map *whole)
 {
     c->whole = whole;
     for (size_t i = 0; i < whole->n; i++) {
-        struct words_text t = whole->text[i];
+        struct string_ref t = whole->text[i];
         char few[4] = {0};
         memcpy(few, t.p, t.n < 4 ? t.n : 4);
         uint32_t bit = may_be_bit(t.n < 4 ? few : t.p, (uint32_t)t.n);
@@ -522,7 +522,7 @@ AVX512_BYTES static bool any_whole_wide(const struct cut *c, const char *text,
         some = _mm512_mask_test_epi32_mask(some, word, _mm512_set1_epi32(1));
         for (unsigned bits = some; bits; bits &= bits - 1) {
             const uint32_t *at = start + i + __builtin_ctz(bits);
-            if (words_find(c->whole, text + at[0], at[1] - at[0]) >= 0)
+            if (string_map_find(c->whole, text + at[0], at[1] - at[0]) >= 0)
                 return true;
         }
     }
@@ -552,7 +552,7 @@ static size_t cut_blocks(const struct cut *c, const char *text, const uint32_t *
 static bool is_whole(const struct cut *c, const char *text, uint32_t from, uint32_t to)
 {
     uint32_t n = to - from;
-    return cut_may_be_whole(c, text + from, n) && words_find(c->whole, text + from, n) >= 0;
+    return cut_may_be_whole(c, text + from, n) && string_map_find(c->whole, text + from, n) >= 0;
 }
 
 /* Takes back the cuts of parts that ought not to be cut; how many there are then. */
@@ -573,8 +573,8 @@ static size_t join_around(const struct cut *c, const char *text, const uint32_t 
     return kept;
 }
 
-size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, size_t n,
-                 uint32_t longest, uint32_t *ret)
+size_t cut_segments(const struct cut *c, const char *text, const uint32_t *start, size_t n,
+                    uint32_t longest, uint32_t *ret)
 {
     bool wide = cpu_avx512_bytes();
     uint32_t high = 0;

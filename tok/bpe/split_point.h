@@ -35,9 +35,9 @@ struct cut {
     uint32_t *part; /* the same for tokens that begin inside a character, by the byte before the
                        position */
     bool left;      /* such tokens exist */
-    unsigned char ascii[128][16]; /* [left][right / 8]: one bit for each pair */
-    const struct words *whole;    /* NULL, or see cut_around */
-    uint32_t may_be[2048];        /* a bit for both ends and the length of each of these words */
+    unsigned char ascii[128][16];   /* [left][right / 8]: one bit for each pair */
+    const struct string_map *whole; /* NULL, or see cut_around */
+    uint32_t may_be[2048];          /* a bit for both ends and the length of each of these words */
 };
 
 /* `bytes` is the total length of all tokens; it determines the size of the bitmap, which is
@@ -49,10 +49,10 @@ void cut_add_at(struct cut *c, const char *token, size_t at, size_t n);
 void cut_finish(struct cut *c);
 
 /*
- * Words that must stay whole and that no segment may equal: cut_parts leaves a run alone if
+ * Words that must stay whole and that no segment may equal: cut_segments leaves a run alone if
  * splitting would violate that. The caller owns them.
  */
-void cut_around(struct cut *c, const struct words *whole);
+void cut_around(struct cut *c, const struct string_map *whole);
 
 /* May text[0 .. n) be one of the words of cut_around? Three bytes after it must be readable. */
 bool cut_may_be_whole(const struct cut *c, const char *text, size_t n);
@@ -81,7 +81,7 @@ bool cut_wide(const struct cut *c, const char *p);
  * more, and returns their number. n = 1 splits a whole text. The text is UTF-8, shorter than 2^31,
  * pre-tokens begin with a character, and 3 bytes after the text must be readable.
  */
-size_t cut_parts(const struct cut *c, const char *text, const uint32_t *start, size_t n,
-                 uint32_t longest, uint32_t *ret);
+size_t cut_segments(const struct cut *c, const char *text, const uint32_t *start, size_t n,
+                    uint32_t longest, uint32_t *ret);
 
 #endif

@@ -219,7 +219,7 @@ uint64_t word_table_many(struct word_user *u, const int32_t *id, size_t n)
 
 uint64_t word_table_hash_longer(const char *p, size_t n)
 {
-    return words_key(p, n).hash | 1;
+    return string_key(p, n).hash | 1;
 }
 
 /* The place of a longer word, below the tag of its hash; 0: nothing. */

@@ -43,7 +43,7 @@ void recipe_finish(struct recipe *r)
     sp_model_finish(&r->sp);
     arena_finish(&r->arena);
     buf_finish(&r->notes);
-    words_finish(&r->words);
+    string_map_finish(&r->words);
     free(r->piece);
     free(r->merge);
     free(r->token);
@@ -53,16 +53,16 @@ void recipe_finish(struct recipe *r)
 
 void recipe_index(struct recipe *r)
 {
-    words_finish(&r->words);
-    words_init(&r->words, r->npieces);
+    string_map_finish(&r->words);
+    string_map_init(&r->words, r->npieces);
     for (size_t i = 0; i < r->npieces; i++)
         if (r->piece[i].text)
-            words_add(&r->words, r->piece[i].text, r->piece[i].n, (int32_t)i);
+            string_map_add(&r->words, r->piece[i].text, r->piece[i].n, (int32_t)i);
 }
 
 int32_t recipe_find(const struct recipe *r, const char *text, size_t n)
 {
-    return r->words.slot ? words_find(&r->words, text, n) : -1;
+    return r->words.slot ? string_map_find(&r->words, text, n) : -1;
 }
 
 struct recipe_piece *recipe_add_piece(struct recipe *r, const char *text, size_t n)
@@ -126,7 +126,7 @@ void recipe_note(struct recipe *r, const char *fmt, ...)
 
 /* ---- out of the readers' parts -------------------------------------------------------------- */
 
-static const char *optional(struct recipe *r, struct words_text t)
+static const char *optional(struct recipe *r, struct string_ref t)
 {
     return t.p && t.n ? arena_strndup(&r->arena, t.p, t.n) : NULL;
 }
@@ -202,7 +202,7 @@ static void take_options(struct recipe *r)
     r->unk_id = s->unk_id;
     r->max_chars = s->max_chars;
     if (r->from == RECIPE_TIKTOKEN && s->nnorm) /* the only one that goes with ranks */
-        r->part[PART_NORMALIZER] = "{\"type\":\"NFC\"}";
+        r->component[COMPONENT_NORMALIZER] = "{\"type\":\"NFC\"}";
     /* bytes cut by one pattern: written by ByteLevel itself, or by a split before it */
     const struct pre_step *last = s->npre ? &s->pre[s->npre - 1] : NULL;
     if (!last || last->kind != PRE_BYTE_LEVEL || s->npre > 2)
@@ -219,13 +219,14 @@ static int take_parts(struct recipe *r, const struct buf *file, struct err *e)
     int code = json_parse(r->path, file->data, file->len, &doc, e);
     if (code)
         return code;
-    for (int i = 0; i < RECIPE_PARTS; i++) {
-        const struct json *part = json_get(json_root(doc), recipe_part_name((enum recipe_part)i));
+    for (int i = 0; i < RECIPE_COMPONENTS; i++) {
+        const struct json *component =
+            json_get(json_root(doc), recipe_component_name((enum recipe_component)i));
         struct buf b = {0};
-        if (!part || part->kind == JSON_NULL)
+        if (!component || component->kind == JSON_NULL)
             continue;
-        recipe_put_json(&b, part, 0);
-        r->part[i] = arena_strndup(&r->arena, b.data, b.len);
+        recipe_put_json(&b, component, 0);
+        r->component[i] = arena_strndup(&r->arena, b.data, b.len);
         buf_finish(&b);
     }
     json_close(doc);

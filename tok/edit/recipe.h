@@ -59,14 +59,14 @@ struct recipe_token {
     bool special, normalized, single_word, lstrip, rstrip;
 };
 
-enum recipe_part {
-    PART_TRUNCATION,
-    PART_PADDING,
-    PART_NORMALIZER,
-    PART_PRE_TOKENIZER,
-    PART_POST_PROCESSOR,
-    PART_DECODER,
-    RECIPE_PARTS
+enum recipe_component {
+    COMPONENT_TRUNCATION,
+    COMPONENT_PADDING,
+    COMPONENT_NORMALIZER,
+    COMPONENT_PRE_TOKENIZER,
+    COMPONENT_POST_PROCESSOR,
+    COMPONENT_DECODER,
+    RECIPE_COMPONENTS
 };
 
 struct recipe {
@@ -78,7 +78,7 @@ struct recipe {
     enum pipe_model model;
     struct recipe_piece *piece; /* by id */
     size_t npieces;
-    struct words words;         /* pieces to ids; see recipe_index */
+    struct string_map words;    /* pieces to ids; see recipe_index */
     struct recipe_merge *merge; /* MODEL_BPE; of a SentencePiece model none until derived */
     size_t nmerges;
     struct recipe_token *token; /* by id, ascending */
@@ -90,9 +90,9 @@ struct recipe {
     int64_t unk_id;
     size_t max_chars;
 
-    const char *part[RECIPE_PARTS]; /* JSON; NULL: null */
-    const char *pattern;            /* what cuts a byte-level vocabulary; NULL: none */
-    bool listed;                    /* RECIPE_TIKTOKEN: it was a list in JSON */
+    const char *component[RECIPE_COMPONENTS]; /* JSON; NULL: null */
+    const char *pattern;                      /* what cuts a byte-level vocabulary; NULL: none */
+    bool listed;                              /* RECIPE_TIKTOKEN: it was a list in JSON */
 
     struct sp_model sp;    /* RECIPE_SP: the model that was read; its pieces are not used */
     const char *fields[6]; /* RECIPE_SP: the messages of these numbers, as they stood */
@@ -155,11 +155,11 @@ int recipe_to_sp(struct recipe *r, struct err *e);
  */
 void recipe_derive_merges(struct recipe *r, bool by_id);
 
-/* ERR_USAGE: "FILE: FORMAT cannot express WHATNAME", or a part, by the types in it. */
+/* ERR_USAGE: "FILE: FORMAT cannot express WHATNAME", or a component, by the types in it. */
 int recipe_refuse(const struct recipe *r, enum recipe_format f, struct err *e, const char *what,
                   const char *name);
-int recipe_refuse_part(const struct recipe *r, enum recipe_format f, enum recipe_part part,
-                       struct err *e);
+int recipe_refuse_component(const struct recipe *r, enum recipe_format f,
+                            enum recipe_component component, struct err *e);
 
 /* A normal piece with a character that is no normal piece by itself; NULL: none. */
 const char *recipe_lone_character(const struct recipe *r);

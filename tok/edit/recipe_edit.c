@@ -176,13 +176,14 @@ static int differ(const struct recipe *r, const struct recipe *b, const char *wh
 
 static int check_alike(const struct recipe *r, const struct recipe *b, struct err *e)
 {
-    static const enum recipe_part part[] = {PART_NORMALIZER, PART_PRE_TOKENIZER};
+    static const enum recipe_component component[] = {COMPONENT_NORMALIZER,
+                                                      COMPONENT_PRE_TOKENIZER};
     if (r->from != b->from)
         return differ(r, b, "format", e);
     if (r->model != b->model || r->sp.kind != b->sp.kind)
         return differ(r, b, "model type", e);
     for (size_t i = 0; i < 2; i++)
-        if (!same_text(r->part[part[i]], b->part[part[i]]))
+        if (!same_text(r->component[component[i]], b->component[component[i]]))
             return differ(r, b, i ? "pre_tokenizer" : "normalizer", e);
     const struct sp_normalizer *x = &r->sp.normalizer, *y = &b->sp.normalizer;
     if (x->charsmap_size != y->charsmap_size || x->add_dummy_prefix != y->add_dummy_prefix ||

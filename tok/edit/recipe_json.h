@@ -7,14 +7,15 @@
 #include "base/format/json.h"
 #include "tok/edit/recipe.h"
 
-const char *recipe_part_name(enum recipe_part part); /* "normalizer" */
+const char *recipe_component_name(enum recipe_component component); /* "normalizer" */
 
 /* Two spaces for each level; the first line is where the caller stands, at `level`. */
 void recipe_put_json(struct buf *b, const struct json *j, int level);
 
-/* Gives the ids in a part their new numbers, those below n; calls `see` with each. */
-void recipe_map_part(struct recipe *r, enum recipe_part part, const int32_t *map, int64_t n);
-void recipe_see_ids(const struct recipe *r, enum recipe_part part,
+/* Gives the ids in a component their new numbers, those below n; calls `see` with each. */
+void recipe_map_component(struct recipe *r, enum recipe_component component, const int32_t *map,
+                          int64_t n);
+void recipe_see_ids(const struct recipe *r, enum recipe_component component,
                     void (*see)(void *arg, int64_t id), void *arg);
 
 /* A number as Rust writes it: 1e-7, 1.5, 0.0. */

@@ -86,8 +86,8 @@ static void keep_needed(struct prune *p, const struct tokenizer *t)
         keep_found(p, r->unk, strlen(r->unk));
     if (r->unk_id >= 0)
         recipe_prune_keep(p, (int32_t)r->unk_id);
-    recipe_see_ids(r, PART_POST_PROCESSOR, keep_seen, p);
-    recipe_see_ids(r, PART_PADDING, keep_seen, p);
+    recipe_see_ids(r, COMPONENT_POST_PROCESSOR, keep_seen, p);
+    recipe_see_ids(r, COMPONENT_PADDING, keep_seen, p);
     token_bytes_init(&s, t);
     keep_bytes(p, s.kind == SPELLING_LETTERS);
     token_bytes_finish(&s);
@@ -224,8 +224,8 @@ static void move_pieces(struct recipe *r, const int32_t *map, int64_t size)
     r->nmerges = merges;
     if (r->unk_id >= 0)
         r->unk_id = map[r->unk_id];
-    recipe_map_part(r, PART_POST_PROCESSOR, map, size);
-    recipe_map_part(r, PART_PADDING, map, size);
+    recipe_map_component(r, COMPONENT_POST_PROCESSOR, map, size);
+    recipe_map_component(r, COMPONENT_PADDING, map, size);
     recipe_index(r);
 }
 

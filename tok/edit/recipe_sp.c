@@ -52,7 +52,7 @@ static void put_replace(struct buf *b, const char *kind, const char *pattern, co
              pattern, content);
 }
 
-/* A list of steps that each end in a comma, as one part. */
+/* A list of steps that each end in a comma, as one component. */
 static const char *recipe_sp_join(struct recipe *r, struct buf *b, const char *type,
                                   const char *list, size_t steps)
 {
@@ -64,9 +64,9 @@ static const char *recipe_sp_join(struct recipe *r, struct buf *b, const char *t
         buf_add(&out, b->data, b->len);
     else
         buf_addf(&out, "{\"type\":\"%s\",\"%s\":[%.*s]}", type, list, (int)b->len, b->data);
-    const char *part = arena_strndup(&r->arena, out.data, out.len);
+    const char *component = arena_strndup(&r->arena, out.data, out.len);
     buf_finish(&out);
-    return part;
+    return component;
 }
 
 /* Of the normalizer, but for the mark at the start. */
@@ -90,12 +90,13 @@ static size_t put_rules(const struct recipe *r, struct buf *b)
     return steps;
 }
 
-static void put_metaspace(struct recipe *r, enum recipe_part part, const char *scheme, bool split)
+static void put_metaspace(struct recipe *r, enum recipe_component component, const char *scheme,
+                          bool split)
 {
-    r->part[part] = arena_printf(&r->arena,
-                                 "{\"type\":\"Metaspace\",\"replacement\":\"" MARK
-                                 "\",\"prepend_scheme\":\"%s\",\"split\":%s}",
-                                 scheme, split ? "true" : "false");
+    r->component[component] = arena_printf(&r->arena,
+                                           "{\"type\":\"Metaspace\",\"replacement\":\"" MARK
+                                           "\",\"prepend_scheme\":\"%s\",\"split\":%s}",
+                                           scheme, split ? "true" : "false");
 }
 
 static void put_decoder(struct recipe *r)
@@ -112,7 +113,7 @@ static void put_decoder(struct recipe *r)
         buf_adds(&b, "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0},");
         steps++;
     }
-    r->part[PART_DECODER] = recipe_sp_join(r, &b, "Sequence", "decoders", steps);
+    r->component[COMPONENT_DECODER] = recipe_sp_join(r, &b, "Sequence", "decoders", steps);
     buf_finish(&b);
 }
 
@@ -143,9 +144,9 @@ static void put_parts(struct recipe *r)
         put_replace(&b, "String", " ", MARK);
         steps++;
     }
-    r->part[PART_NORMALIZER] = recipe_sp_join(r, &b, "Sequence", "normalizers", steps);
+    r->component[COMPONENT_NORMALIZER] = recipe_sp_join(r, &b, "Sequence", "normalizers", steps);
     if (first || split)
-        put_metaspace(r, PART_PRE_TOKENIZER, first ? "first" : "never", split);
+        put_metaspace(r, COMPONENT_PRE_TOKENIZER, first ? "first" : "never", split);
     put_decoder(r);
     if (first)
         recipe_note(r,
@@ -192,7 +193,7 @@ static void put_template(struct recipe *r)
     const char *bos = r->piece[r->sp.bos].text;
     jsonw_string(&s, bos, strlen(bos));
     const char *q = buf_str(&s);
-    r->part[PART_POST_PROCESSOR] = arena_printf(
+    r->component[COMPONENT_POST_PROCESSOR] = arena_printf(
         &r->arena,
         "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":%s,\"type_id\":0}},"
         "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"pair\":[{\"SpecialToken\":{\"id\":%s,"

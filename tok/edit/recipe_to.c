@@ -32,7 +32,7 @@ int recipe_refuse(const struct recipe *r, enum recipe_format f, struct err *e, c
 
 /* ---- what stands in the way ----------------------------------------------------------------- */
 
-/* "NFC, Replace": the types of a part, sequences resolved. */
+/* "NFC, Replace": the types of a component, sequences resolved. */
 static void add_types(struct buf *b, const struct json *j)
 {
     static const char *const list[] = {"normalizers", "pretokenizers", "decoders", "processors"};
@@ -47,19 +47,19 @@ static void add_types(struct buf *b, const struct json *j)
     buf_addf(b, "%s%s", b->len ? ", " : "", type ? type->string : "?");
 }
 
-int recipe_refuse_part(const struct recipe *r, enum recipe_format f, enum recipe_part part,
-                       struct err *e)
+int recipe_refuse_component(const struct recipe *r, enum recipe_format f,
+                            enum recipe_component component, struct err *e)
 {
     struct json_doc *doc;
     struct buf b = {0};
-    const char *text = r->part[part] ? r->part[part] : "{}";
+    const char *text = r->component[component] ? r->component[component] : "{}";
     int code = json_parse(r->path, text, strlen(text), &doc, e);
     if (code)
         return code;
     add_types(&b, json_root(doc));
     json_close(doc);
     code = err_set(e, ERR_USAGE, "%s: %s cannot express the %s %s", r->path, recipe_format_name(f),
-                   recipe_part_name(part), buf_str(&b));
+                   recipe_component_name(component), buf_str(&b));
     buf_finish(&b);
     return code;
 }
@@ -77,7 +77,7 @@ static int need_plain_bpe(const struct recipe *r, enum recipe_format f, struct e
 {
     int code = need_model(r, f, MODEL_BPE, e);
     if (!code && r->store.nnorm)
-        code = recipe_refuse_part(r, f, PART_NORMALIZER, e);
+        code = recipe_refuse_component(r, f, COMPONENT_NORMALIZER, e);
     if (!code && r->prefix)
         code = recipe_refuse(r, f, e, "the continuing_subword_prefix ", r->prefix);
     if (!code && r->suffix)
@@ -151,8 +151,8 @@ static int to_gpt2(struct recipe *r, struct err *e)
 {
     int code = need_plain_bpe(r, RECIPE_GPT2, e);
     if (!code && (!one_pattern(r) || family_of(r) != SCAN_GPT2))
-        code = r->part[PART_PRE_TOKENIZER] || !r->pattern
-                   ? recipe_refuse_part(r, RECIPE_GPT2, PART_PRE_TOKENIZER, e)
+        code = r->component[COMPONENT_PRE_TOKENIZER] || !r->pattern
+                   ? recipe_refuse_component(r, RECIPE_GPT2, COMPONENT_PRE_TOKENIZER, e)
                    : recipe_refuse(r, RECIPE_GPT2, e, "the pattern ", r->pattern);
     if (!code)
         code = recipe_to_check_tokens(r, RECIPE_GPT2, e);
@@ -215,7 +215,7 @@ static int to_tiktoken(struct recipe *r, struct err *e)
 {
     int code = need_plain_bpe(r, RECIPE_TIKTOKEN, e);
     if (!code && !one_pattern(r))
-        code = recipe_refuse_part(r, RECIPE_TIKTOKEN, PART_PRE_TOKENIZER, e);
+        code = recipe_refuse_component(r, RECIPE_TIKTOKEN, COMPONENT_PRE_TOKENIZER, e);
     if (!code)
         code = recipe_to_check_tokens(r, RECIPE_TIKTOKEN, e);
     if (!code && !r->ignore_merges)
@@ -239,11 +239,11 @@ static int to_bert(struct recipe *r, struct err *e)
 {
     int code = need_model(r, RECIPE_BERT, MODEL_WORDPIECE, e);
     if (!code && !is_bert(r))
-        code = r->part[PART_NORMALIZER]
-                   ? recipe_refuse_part(r, RECIPE_BERT, PART_NORMALIZER, e)
+        code = r->component[COMPONENT_NORMALIZER]
+                   ? recipe_refuse_component(r, RECIPE_BERT, COMPONENT_NORMALIZER, e)
                    : recipe_refuse(r, RECIPE_BERT, e, "text that is not normalized", "");
     if (!code && (r->store.npre != 1 || r->store.pre[0].kind != PRE_BERT))
-        code = recipe_refuse_part(r, RECIPE_BERT, PART_PRE_TOKENIZER, e);
+        code = recipe_refuse_component(r, RECIPE_BERT, COMPONENT_PRE_TOKENIZER, e);
     if (!code && (!r->prefix || strcmp(r->prefix, "##")))
         code = recipe_refuse(r, RECIPE_BERT, e, "the continuing_subword_prefix ",
                              r->prefix ? r->prefix : "\"\"");
@@ -285,9 +285,9 @@ static int pattern_to_hf(struct recipe *r, const char **ret, struct err *e)
                  {SCAN_O200K, "o200k"}};
     *ret = r->pattern;
     for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-        for (size_t k = 0; family_of(r) == known[i].family && learn_families[k].name; k++)
-            if (!strcmp(learn_families[k].name, known[i].name))
-                return *ret = learn_families[k].pattern, 0;
+        for (size_t k = 0; family_of(r) == known[i].family && pretok_families[k].name; k++)
+            if (!strcmp(pretok_families[k].name, known[i].name))
+                return *ret = pretok_families[k].pattern, 0;
     return strstr(r->pattern, "}+")
                ? recipe_refuse(r, RECIPE_HF, e, "a pattern with a possessive {}+: ", r->pattern)
                : 0;
@@ -295,10 +295,10 @@ static int pattern_to_hf(struct recipe *r, const char **ret, struct err *e)
 
 static int bytes_to_hf(struct recipe *r, struct err *e)
 {
-    r->part[PART_DECODER] = LEVEL("true", "true", "true");
-    r->part[PART_POST_PROCESSOR] = LEVEL("true", "false", "true");
+    r->component[COMPONENT_DECODER] = LEVEL("true", "true", "true");
+    r->component[COMPONENT_POST_PROCESSOR] = LEVEL("true", "false", "true");
     if (family_of(r) == SCAN_GPT2) {
-        r->part[PART_PRE_TOKENIZER] = LEVEL("false", "true", "true");
+        r->component[COMPONENT_PRE_TOKENIZER] = LEVEL("false", "true", "true");
         return 0;
     }
     const char *pattern;
@@ -311,7 +311,7 @@ static int bytes_to_hf(struct recipe *r, struct err *e)
     jsonw_string(&b, pattern, strlen(pattern));
     buf_adds(&b,
              "},\"behavior\":\"Isolated\",\"invert\":false}," LEVEL("false", "true", "false") "]}");
-    r->part[PART_PRE_TOKENIZER] = arena_strndup(&r->arena, b.data, b.len);
+    r->component[COMPONENT_PRE_TOKENIZER] = arena_strndup(&r->arena, b.data, b.len);
     buf_finish(&b);
     return 0;
 }
@@ -355,7 +355,7 @@ static void bert_template(struct recipe *r)
     }
     buf_addf(&b, "\"[CLS]\":{\"id\":\"[CLS]\",\"ids\":[%d],\"tokens\":[\"[CLS]\"]},", cls);
     buf_addf(&b, "\"[SEP]\":{\"id\":\"[SEP]\",\"ids\":[%d],\"tokens\":[\"[SEP]\"]}}}", sep);
-    r->part[PART_POST_PROCESSOR] = arena_strndup(&r->arena, b.data, b.len);
+    r->component[COMPONENT_POST_PROCESSOR] = arena_strndup(&r->arena, b.data, b.len);
     buf_finish(&b);
 }
 
@@ -370,14 +370,14 @@ static int bert_to_hf(struct recipe *r)
                         "%s, id %d, which Megatron-LM adds to the file's vocabulary, is left out",
                         r->token[i].text, r->token[i].id);
     r->ntokens = kept;
-    r->part[PART_NORMALIZER] =
+    r->component[COMPONENT_NORMALIZER] =
         r->store.norm[0].lower
             ? "{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":true,"
               "\"strip_accents\":null,\"lowercase\":true}"
             : "{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":true,"
               "\"strip_accents\":null,\"lowercase\":false}";
-    r->part[PART_PRE_TOKENIZER] = "{\"type\":\"BertPreTokenizer\"}";
-    r->part[PART_DECODER] = "{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}";
+    r->component[COMPONENT_PRE_TOKENIZER] = "{\"type\":\"BertPreTokenizer\"}";
+    r->component[COMPONENT_DECODER] = "{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}";
     bert_template(r);
     return 0;
 }
@@ -408,9 +408,9 @@ size_t recipe_extras(const struct recipe *r, char ret[RECIPE_EXTRAS][RECIPE_EXTR
     recipe_put_dropout(&b, r->dropout);
     if (r->dropout > 0)
         snprintf(ret[n++], RECIPE_EXTRA, "the dropout of merges (%s)", buf_str(&b));
-    if (r->part[PART_TRUNCATION])
+    if (r->component[COMPONENT_TRUNCATION])
         snprintf(ret[n++], RECIPE_EXTRA, "the truncation (to %lld ids)", (long long)s->longest);
-    if (r->part[PART_PADDING])
+    if (r->component[COMPONENT_PADDING])
         snprintf(ret[n++], RECIPE_EXTRA, "the padding");
     if (s->nbefore || s->nafter)
         snprintf(ret[n++], RECIPE_EXTRA, "the template that puts special tokens round a text");

@@ -17,13 +17,13 @@
 enum { TRAINER = 2, NORMALIZER = 3 };
 
 struct rules {
-    struct words_text charsmap;
+    struct string_ref charsmap;
     bool strip, collapse, prefix, escape;
 };
 
 /* ---- the pipeline --------------------------------------------------------------------------- */
 
-static bool text_is(struct words_text t, const char *s)
+static bool text_is(struct string_ref t, const char *s)
 {
     return t.n == strlen(s) && !memcmp(t.p, s, t.n);
 }
@@ -79,10 +79,10 @@ static int take_rules(struct recipe *r, struct rules *n, struct err *e)
 {
     *n = (struct rules){0};
     if (!take_norm(&r->store, n))
-        return recipe_refuse_part(r, RECIPE_SP, PART_NORMALIZER, e);
+        return recipe_refuse_component(r, RECIPE_SP, COMPONENT_NORMALIZER, e);
     if (!take_pre(&r->store, n))
-        return r->part[PART_PRE_TOKENIZER]
-                   ? recipe_refuse_part(r, RECIPE_SP, PART_PRE_TOKENIZER, e)
+        return r->component[COMPONENT_PRE_TOKENIZER]
+                   ? recipe_refuse_component(r, RECIPE_SP, COMPONENT_PRE_TOKENIZER, e)
                    : recipe_refuse(r, RECIPE_SP, e, "text whose spaces stay spaces", "");
     if (r->store.npre && r->store.pre[0].scheme != META_NEVER && !n->strip)
         recipe_note(r, "a text that begins with a space gets a " MARK " of its own from a "

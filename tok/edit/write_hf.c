@@ -10,11 +10,11 @@
 
 /* tokenizer.json, the same bytes as Hugging Face's `Tokenizer.save` of the same tokenizer. */
 
-const char *recipe_part_name(enum recipe_part part)
+const char *recipe_component_name(enum recipe_component component)
 {
     static const char *const name[] = {"truncation",    "padding",        "normalizer",
                                        "pre_tokenizer", "post_processor", "decoder"};
-    return name[part];
+    return name[component];
 }
 
 /* The shortest digits; a power of ten where the point would be far off, and then as "1e-7". */
@@ -122,35 +122,37 @@ void recipe_put_json(struct buf *b, const struct json *j, int level)
     put_value(b, j, level, "", NULL);
 }
 
-static void map_part(const struct recipe *r, enum recipe_part part, const struct id_map *map,
-                     struct buf *b)
+static void map_component(const struct recipe *r, enum recipe_component component,
+                          const struct id_map *map, struct buf *b)
 {
     struct json_doc *doc;
     struct err e;
-    int code = json_parse(r->path, r->part[part], strlen(r->part[part]), &doc, &e);
-    BUG_ON(code, "a part that is no JSON: %s", e.msg);
+    int code =
+        json_parse(r->path, r->component[component], strlen(r->component[component]), &doc, &e);
+    BUG_ON(code, "a component that is no JSON: %s", e.msg);
     put_value(b, json_root(doc), 0, "", map);
     json_close(doc);
 }
 
-void recipe_map_part(struct recipe *r, enum recipe_part part, const int32_t *map, int64_t n)
+void recipe_map_component(struct recipe *r, enum recipe_component component, const int32_t *map,
+                          int64_t n)
 {
     struct id_map m = {.to = map, .n = n};
     struct buf b = {0};
-    if (!r->part[part])
+    if (!r->component[component])
         return;
-    map_part(r, part, &m, &b);
-    r->part[part] = arena_strndup(&r->arena, b.data, b.len);
+    map_component(r, component, &m, &b);
+    r->component[component] = arena_strndup(&r->arena, b.data, b.len);
     buf_finish(&b);
 }
 
-void recipe_see_ids(const struct recipe *r, enum recipe_part part,
+void recipe_see_ids(const struct recipe *r, enum recipe_component component,
                     void (*see)(void *arg, int64_t id), void *arg)
 {
     struct id_map m = {.see = see, .arg = arg};
     struct buf b = {0};
-    if (r->part[part])
-        map_part(r, part, &m, &b);
+    if (r->component[component])
+        map_component(r, component, &m, &b);
     buf_finish(&b);
 }
 
@@ -169,14 +171,14 @@ static void put_bool(struct buf *b, const char *key, bool v)
     buf_addf(b, ",\n    \"%s\": %s", key, v ? "true" : "false");
 }
 
-static void put_part(const struct recipe *r, struct buf *b, enum recipe_part part)
+static void put_component(const struct recipe *r, struct buf *b, enum recipe_component component)
 {
     struct json_doc *doc;
     struct err e;
-    buf_addf(b, "  \"%s\": ", recipe_part_name(part));
-    const char *text = r->part[part] ? r->part[part] : "null";
+    buf_addf(b, "  \"%s\": ", recipe_component_name(component));
+    const char *text = r->component[component] ? r->component[component] : "null";
     int code = json_parse(r->path, text, strlen(text), &doc, &e);
-    BUG_ON(code, "a part that is no JSON: %s", e.msg);
+    BUG_ON(code, "a component that is no JSON: %s", e.msg);
     recipe_put_json(b, json_root(doc), 1);
     json_close(doc);
     buf_adds(b, ",\n");
@@ -307,13 +309,13 @@ void write_hf(const struct recipe *r, struct buf *b)
                                                 [MODEL_WORDPIECE] = put_wordpiece,
                                                 [MODEL_WORDLEVEL] = put_words};
     buf_adds(b, "{\n  \"version\": \"1.0\",\n");
-    put_part(r, b, PART_TRUNCATION);
-    put_part(r, b, PART_PADDING);
+    put_component(r, b, COMPONENT_TRUNCATION);
+    put_component(r, b, COMPONENT_PADDING);
     put_tokens(r, b);
-    put_part(r, b, PART_NORMALIZER);
-    put_part(r, b, PART_PRE_TOKENIZER);
-    put_part(r, b, PART_POST_PROCESSOR);
-    put_part(r, b, PART_DECODER);
+    put_component(r, b, COMPONENT_NORMALIZER);
+    put_component(r, b, COMPONENT_PRE_TOKENIZER);
+    put_component(r, b, COMPONENT_POST_PROCESSOR);
+    put_component(r, b, COMPONENT_DECODER);
     buf_adds(b, "  \"model\": {\n    \"type\": ");
     put[r->model](r, b);
     buf_adds(b, "\n  }\n}");

@@ -77,11 +77,11 @@ int bert_read(struct pipe_spec *s, const struct tok_options *o, struct buf *file
     b->lower = b->accents = info->type == TOK_BERT_LOWER;
     pipe_add_pre(s, PRE_BERT);
     struct dec_step *d = pipe_add_dec(s, DEC_WORDPIECE);
-    d->content = (struct words_text){"##", 2};
+    d->content = (struct string_ref){"##", 2};
     d->cleanup = true;
     s->model = MODEL_WORDPIECE;
-    s->unk = (struct words_text){"[UNK]", 5};
-    s->prefix = (struct words_text){"##", 2};
+    s->unk = (struct string_ref){"[UNK]", 5};
+    s->prefix = (struct string_ref){"##", 2};
     s->max_chars = 100;
     return 0;
 }

@@ -50,8 +50,8 @@ static int check_kind(const struct tok_options *o, const char *p, size_t n, stru
 }
 
 /* Parts into an engine, with the ids that have a role. */
-static int open_parts(const struct format *f, const struct tok_options *o, struct buf *file,
-                      struct tok_engine *ret, struct tok_info *info, struct err *e)
+static int open_spec(const struct format *f, const struct tok_options *o, struct buf *file,
+                     struct tok_engine *ret, struct tok_info *info, struct err *e)
 {
     struct pipe_spec s;
     struct tok_engine g;
@@ -76,7 +76,7 @@ int format_engine_open(const struct format *f, const struct tok_options *o, stru
                        struct tok_engine *ret, struct tok_info *info, struct err *e)
 {
     if (f->read)
-        return open_parts(f, o, file, ret, info, e);
+        return open_spec(f, o, file, ret, info, e);
     return f->open(o, file ? file->data : NULL, file ? file->len : 0, ret, info, e);
 }
 

@@ -121,7 +121,7 @@ static int check_ends(const struct pipe_spec *s, struct err *e)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->vocab.npieces; i++) {
-        const struct words_text *t = &s->vocab.piece[i];
+        const struct string_ref *t = &s->vocab.piece[i];
         n += t->n > 4 && !memcmp(t->p + t->n - 4, "</w>", 4);
     }
     if (n <= s->vocab.npieces / 16)

@@ -23,8 +23,9 @@ int hf_read_vocab(struct pipe_spec *s, const char *p, size_t n, struct err *e);
 int hf_beside(struct pipe_spec *s, struct err *e);
 
 /* The parts of one; `where` is the part's place, "pre_tokenizer". */
-typedef int hf_part(struct pipe_spec *s, const struct json *j, const char *where, struct err *e);
-hf_part hf_version, hf_truncation, hf_padding, hf_normalizer, hf_pre_tokenizer, hf_decoder,
+typedef int hf_component(struct pipe_spec *s, const struct json *j, const char *where,
+                         struct err *e);
+hf_component hf_version, hf_truncation, hf_padding, hf_normalizer, hf_pre_tokenizer, hf_decoder,
     hf_post_processor, hf_added_tokens;
 
 /* The model's options; whether its vocabulary has scores, and whether there are merges. */
@@ -40,7 +41,7 @@ enum { HF_MERGES = 32 };
 struct hf_merge {
     const char *a, *b;
     size_t na, nb, line;
-    struct words_key left, right;
+    struct string_key left, right;
 };
 
 struct hf_merges {

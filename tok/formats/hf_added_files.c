@@ -28,10 +28,10 @@ struct beside {
     const struct json *config, *map, *added;
     const struct json *list[2], *roles[2]; /* likewise */
     bool late;                             /* the first list counts after added_tokens.json */
-    struct words said;                     /* those of strings that were added */
-    struct words known;                    /* contents of tokens, to their last place */
-    struct words named;                    /* contents of those with a role */
-    struct words plain; /* contents of those that are special in added_tokens.json */
+    struct string_map said;                /* those of strings that were added */
+    struct string_map known;               /* contents of tokens, to their last place */
+    struct string_map named;               /* contents of those with a role */
+    struct string_map plain; /* contents of those that are special in added_tokens.json */
 };
 
 struct listed {
@@ -146,10 +146,10 @@ static struct pipe_token *add_token(struct beside *b, const struct json *j, bool
 static void index_known(struct beside *b)
 {
     const struct pipe_spec *s = b->s;
-    words_finish(&b->known);
-    words_init(&b->known, s->ntokens + 1);
+    string_map_finish(&b->known);
+    string_map_init(&b->known, s->ntokens + 1);
     for (size_t i = s->ntokens; i-- > 0;)
-        words_add(&b->known, s->token[i].text, s->token[i].length, (int32_t)i);
+        string_map_add(&b->known, s->token[i].text, s->token[i].length, (int32_t)i);
 }
 
 static int by_id(const void *a, const void *b)
@@ -179,13 +179,13 @@ static int list_one(const struct beside *b, const struct json *j, bool decoder, 
 
 static bool has_role(const struct beside *b, const char *text, size_t n)
 {
-    return words_find(&b->named, text, n) >= 0;
+    return string_map_find(&b->named, text, n) >= 0;
 }
 
 static void add_older(struct beside *b, const struct json *j)
 {
     struct pipe_token *t = pipe_add_token(b->s, j->key, j->key_length);
-    bool special = words_find(&b->plain, j->key, j->key_length) >= 0;
+    bool special = string_map_find(&b->plain, j->key, j->key_length) >= 0;
     t->special = special || has_role(b, t->text, t->length);
     t->normalized = !special;
 }
@@ -283,7 +283,7 @@ static void note_role(struct beside *b, const struct json *j, bool role)
 {
     const struct json *content = content_of(j);
     if (role)
-        words_add(&b->named, content->string, content->length, 0);
+        string_map_add(&b->named, content->string, content->length, 0);
 }
 
 /* What makes a token of added_tokens.json special: a common role, or the lists. */
@@ -292,13 +292,13 @@ static void note_plain(struct beside *b)
     for (int i = 0; i < NAMED; i++) {
         const struct json *v = value_of(b, named[i]), *content = content_of(v);
         if (content && (v->kind == JSON_STRING || is_in(b->map, v)))
-            words_add(&b->plain, content->string, content->length, 0);
+            string_map_add(&b->plain, content->string, content->length, 0);
     }
     for (int k = b->late; k < 2; k++)
         for (size_t i = 0; b->list[k] && i < b->list[k]->length; i++) {
             const struct json *v = &b->list[k]->child[i], *content = content_of(v);
             if (content && (v->kind == JSON_STRING || k))
-                words_add(&b->plain, content->string, content->length, 0);
+                string_map_add(&b->plain, content->string, content->length, 0);
         }
 }
 
@@ -307,8 +307,8 @@ static void add_missing(struct beside *b, const struct json *j, bool role)
     const struct json *content = content_of(j);
     const char *text = content->string;
     size_t n = content->length;
-    bool said = j->kind == JSON_STRING && !words_add(&b->said, text, n, 0);
-    if (words_find(&b->known, text, n) < 0 && !said)
+    bool said = j->kind == JSON_STRING && !string_map_add(&b->said, text, n, 0);
+    if (string_map_find(&b->known, text, n) < 0 && !said)
         add_token(b, j, role || has_role(b, text, n));
 }
 
@@ -326,9 +326,9 @@ static int add_all(struct beside *b, struct err *e)
     if (decoder)
         b->map = b->added = NULL;
     find_extras(b);
-    words_init(&b->named, specials_at_most(b));
-    words_init(&b->plain, specials_at_most(b));
-    words_init(&b->said, specials_at_most(b));
+    string_map_init(&b->named, specials_at_most(b));
+    string_map_init(&b->plain, specials_at_most(b));
+    string_map_init(&b->said, specials_at_most(b));
     each_special(b, note_role);
     note_plain(b);
     int code = added_add_list(b, decoder ? decoder : b->added, decoder != NULL, e);
@@ -341,14 +341,14 @@ static int add_all(struct beside *b, struct err *e)
 /* The digest of what differs from the first n tokens, those of the tokenizer.json. */
 static void note_changes(struct pipe_spec *s, size_t n)
 {
-    struct words was;
+    struct string_map was;
     struct buf b = {0};
-    words_init(&was, n + 1);
+    string_map_init(&was, n + 1);
     for (size_t i = n; i-- > 0;)
-        words_add(&was, s->token[i].text, s->token[i].length, (int32_t)i);
+        string_map_add(&was, s->token[i].text, s->token[i].length, (int32_t)i);
     for (size_t i = n; i < s->ntokens; i++) {
         const struct pipe_token *t = &s->token[i];
-        int64_t k = words_find(&was, t->text, t->length);
+        int64_t k = string_map_find(&was, t->text, t->length);
         const struct pipe_token *o = k < 0 ? NULL : &s->token[k];
         if (!o || o->special != t->special || o->normalized != t->normalized ||
             o->single_word != t->single_word || o->lstrip != t->lstrip || o->rstrip != t->rstrip)
@@ -358,7 +358,7 @@ static void note_changes(struct pipe_spec *s, size_t n)
     if (b.len)
         sha_once(b.data, b.len, s->beside);
     buf_finish(&b);
-    words_finish(&was);
+    string_map_finish(&was);
 }
 
 int hf_beside(struct pipe_spec *s, struct err *e)
@@ -379,10 +379,10 @@ int hf_beside(struct pipe_spec *s, struct err *e)
         code = add_all(&b, e);
     if (!code)
         note_changes(s, given);
-    words_finish(&b.known);
-    words_finish(&b.named);
-    words_finish(&b.plain);
-    words_finish(&b.said);
+    string_map_finish(&b.known);
+    string_map_finish(&b.named);
+    string_map_finish(&b.plain);
+    string_map_finish(&b.said);
     for (int i = 0; i < 3; i++)
         json_close(b.doc[i]);
     return code;

@@ -51,7 +51,7 @@ static int add_normalizer(struct pipe_spec *s, const struct get *g)
         if (!code)
             code = get_search(g, &n.pattern);
     } else if (!strcmp(type, "Precompiled")) {
-        struct words_text base64;
+        struct string_ref base64;
         n.kind = NORM_PRECOMPILED;
         code = get_text(s, g, "precompiled_charsmap", &base64);
         if (!code)

@@ -183,7 +183,7 @@ static bool take_dense(struct reader *r, const struct member *m)
     size_t words = (m->n ? m->n : w->n) / 4, i = 0;
     if (!words || json_peek(w) != '{' || vocab_room(&r->s->vocab, words, words, w->e))
         return false;
-    struct words_text *piece = r->s->vocab.piece;
+    struct string_ref *piece = r->s->vocab.piece;
     for (w->i++; i < words; i++) {
         const char *text;
         size_t n;
@@ -201,7 +201,7 @@ static bool take_dense(struct reader *r, const struct member *m)
             piece[id].p || json_peek(w) != (i + 1 < words ? ',' : '}'))
             break;
         w->i++;
-        piece[id] = (struct words_text){text, n};
+        piece[id] = (struct string_ref){text, n};
     }
     for (size_t id = 0; id < words && i == words; id++)
         ((char *)(uintptr_t)piece[id].p)[piece[id].n] = '\0';
@@ -413,11 +413,11 @@ static int tree(struct reader *r, const struct member *m, struct json_doc **ret)
     return json_parse(r->s->path, r->text + m->at, m->end - m->at, ret, r->w.e);
 }
 
-static int take_part(struct reader *r, const char *key, hf_part *part)
+static int take_component(struct reader *r, const char *key, hf_component *read)
 {
     const struct member *m = hf_json_find(r->top, r->ntop, key);
     struct json_doc *doc;
-    if (m && m->n > (part == hf_added_tokens ? ADDED_MAX : PART_MAX))
+    if (m && m->n > (read == hf_added_tokens ? ADDED_MAX : PART_MAX))
         return err_set(r->w.e, ERR_DATA, "%s: %s has %zu parts, more than any tokenizer",
                        r->s->path, key, m->n);
     int code = m ? tree(r, m, &doc) : 0;
@@ -425,7 +425,7 @@ static int take_part(struct reader *r, const char *key, hf_part *part)
         return code;
     const struct json *root = json_root(doc);
     if (root->kind != JSON_NULL)
-        code = part(r->s, root, key, r->w.e);
+        code = read(r->s, root, key, r->w.e);
     json_close(doc);
     return code;
 }
@@ -487,21 +487,21 @@ static int hf_json_read_all(struct reader *r)
     if (!code && w->i != w->n)
         code = wrap(r, json_expected(w, "the end of the file"));
     if (!code)
-        code = take_part(r, "version", hf_version);
+        code = take_component(r, "version", hf_version);
     if (!code)
-        code = take_part(r, "truncation", hf_truncation);
+        code = take_component(r, "truncation", hf_truncation);
     if (!code)
-        code = take_part(r, "padding", hf_padding);
+        code = take_component(r, "padding", hf_padding);
     if (!code)
-        code = take_part(r, "normalizer", hf_normalizer);
+        code = take_component(r, "normalizer", hf_normalizer);
     if (!code)
-        code = take_part(r, "pre_tokenizer", hf_pre_tokenizer);
+        code = take_component(r, "pre_tokenizer", hf_pre_tokenizer);
     if (!code)
-        code = take_part(r, "decoder", hf_decoder);
+        code = take_component(r, "decoder", hf_decoder);
     if (!code)
-        code = take_part(r, "post_processor", hf_post_processor);
+        code = take_component(r, "post_processor", hf_post_processor);
     if (!code)
-        code = take_part(r, "added_tokens", hf_added_tokens);
+        code = take_component(r, "added_tokens", hf_added_tokens);
     return code ? code : take_model(r);
 }
 

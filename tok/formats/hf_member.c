@@ -73,16 +73,16 @@ int64_t get_int(const struct get *g, const char *key, int64_t missing)
     return v && v->kind == JSON_INT ? v->integer : missing;
 }
 
-int get_text(struct pipe_spec *s, const struct get *g, const char *key, struct words_text *ret)
+int get_text(struct pipe_spec *s, const struct get *g, const char *key, struct string_ref *ret)
 {
     const struct json *v = json_get(g->j, key);
     if (!v || v->kind != JSON_STRING)
         return get_bad(g, key, "a string");
-    *ret = (struct words_text){arena_strndup(&s->arena, v->string, v->length), v->length};
+    *ret = (struct string_ref){arena_strndup(&s->arena, v->string, v->length), v->length};
     return 0;
 }
 
-int get_char(struct pipe_spec *s, const struct get *g, const char *key, struct words_text *ret)
+int get_char(struct pipe_spec *s, const struct get *g, const char *key, struct string_ref *ret)
 {
     int code = get_text(s, g, key, ret);
     if (!code && (!ret->n || utf8_char(ret->p, ret->p + ret->n) != ret->n))

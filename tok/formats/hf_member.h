@@ -27,8 +27,8 @@ int get_each(struct pipe_spec *s, const struct get *g, const char *key, get_step
 int get_type(const struct get *g, const char **ret);
 bool get_bool(const struct get *g, const char *key, bool missing); /* null is missing, too */
 int64_t get_int(const struct get *g, const char *key, int64_t missing);
-int get_text(struct pipe_spec *s, const struct get *g, const char *key, struct words_text *ret);
-int get_char(struct pipe_spec *s, const struct get *g, const char *key, struct words_text *ret);
+int get_text(struct pipe_spec *s, const struct get *g, const char *key, struct string_ref *ret);
+int get_char(struct pipe_spec *s, const struct get *g, const char *key, struct string_ref *ret);
 int get_pattern(const struct get *g, struct regex **ret); /* {"String": ..} or {"Regex": ..} */
 int get_search(const struct get *g, struct regex **ret);  /* likewise, for regex_next */
 

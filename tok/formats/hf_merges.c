@@ -28,7 +28,7 @@ static inline bool same(const char *p, const char *q, size_t n)
     return !((load_u64(p) ^ load_u64(q)) & below(n));
 }
 
-static bool is_joined(struct words_text t, const struct hf_merge *k, size_t skip)
+static bool is_joined(struct string_ref t, const struct hf_merge *k, size_t skip)
 {
     return t.n == k->na + k->nb - skip && same(t.p, k->a, k->na) &&
            same(t.p + k->na, k->b + skip, k->nb - skip);
@@ -57,8 +57,8 @@ int hf_merges_end(struct hf_merges *m)
     int code = 0;
     for (size_t i = 0; i < m->n && !code; i++) {
         const struct hf_merge *k = &m->at[i];
-        int32_t left = words_find_key(&s->vocab.words, k->left, k->a, k->na);
-        int32_t right = words_find_key(&s->vocab.words, k->right, k->b, k->nb);
+        int32_t left = string_map_find_key(&s->vocab.words, k->left, k->a, k->na);
+        int32_t right = string_map_find_key(&s->vocab.words, k->right, k->b, k->nb);
         size_t skip = s->prefix.n < k->nb ? s->prefix.n : k->nb, rank = s->merges.npairs;
         int32_t id = left < 0 || right < 0 ? -1 : find_joined(s, k, skip);
         m->failed = k->line;
@@ -83,8 +83,8 @@ int hf_add_merge(struct hf_merges *m, size_t line, const char *a, size_t na, con
     if (!m->s->vocab.words.slot)
         return unknown_piece(m, line, a, na);
     struct hf_merge *k = &m->at[m->n++];
-    *k = (struct hf_merge){a, b, na, nb, line, words_key_wide(a, na), words_key_wide(b, nb)};
-    words_prefetch(&m->s->vocab.words, k->left);
-    words_prefetch(&m->s->vocab.words, k->right);
+    *k = (struct hf_merge){a, b, na, nb, line, string_key_wide(a, na), string_key_wide(b, nb)};
+    string_map_prefetch(&m->s->vocab.words, k->left);
+    string_map_prefetch(&m->s->vocab.words, k->right);
     return m->n < HF_MERGES ? 0 : hf_merges_end(m);
 }

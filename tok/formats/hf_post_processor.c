@@ -239,7 +239,7 @@ static int add_padding(struct pipe_spec *s, const struct get *g)
     if (id < 0 || id >= INT32_MAX)
         return get_bad(g, "pad_id", "an id");
     if (token && token->kind == JSON_STRING)
-        s->pad_token = (struct words_text){arena_strndup(&s->arena, token->string, token->length),
+        s->pad_token = (struct string_ref){arena_strndup(&s->arena, token->string, token->length),
                                            token->length};
     p->known = true;
     p->to = fixed ? fixed->integer : 0;
@@ -303,7 +303,7 @@ static int find_model(const struct get *g, bool scores, bool merges, enum pipe_m
 }
 
 static int get_optional(struct pipe_spec *s, const struct get *g, const char *key,
-                        struct words_text *ret)
+                        struct string_ref *ret)
 {
     const struct json *v = json_get(g->j, key);
     return v && v->kind != JSON_NULL ? get_text(s, g, key, ret) : 0;

@@ -109,9 +109,9 @@ static int add_specials(struct pipe_spec *s, const char *const *name, size_t n, 
                         struct err *e)
 {
     struct buf b = {0}, letters = {0};
-    struct words seen;
+    struct string_map seen;
     int code = 0;
-    words_init(&seen, all);
+    string_map_init(&seen, all);
     for (size_t id = 0; id < all && !code; id++) {
         buf_reset(&b);
         if (id < n)
@@ -123,7 +123,7 @@ static int add_specials(struct pipe_spec *s, const char *const *name, size_t n, 
         for (size_t i = 0; i < b.len; i++)
             letters.len += letter_put(buf_reserve(&letters, 2), (uint8_t)b.data[i]);
         const struct pipe_token *t = &s->token[s->ntokens - 1];
-        if (!words_add(&seen, t->text, t->length, 0))
+        if (!string_map_add(&seen, t->text, t->length, 0))
             code = err_set(e, ERR_USAGE, "%s: the special token '%s' is there twice", s->path,
                            t->text);
         else if (vocab_find(&s->vocab, letters.data, letters.len) >= 0)
@@ -132,10 +132,10 @@ static int add_specials(struct pipe_spec *s, const char *const *name, size_t n, 
     }
     for (int i = 0; i < 3 && !code; i++) {
         static const char *const need[] = {"<unk>", "<s>", "</s>"};
-        if (words_find(&seen, need[i], strlen(need[i])) < 0)
+        if (string_map_find(&seen, need[i], strlen(need[i])) < 0)
             code = err_set(e, ERR_USAGE, "%s: the special tokens lack %s", s->path, need[i]);
     }
-    words_finish(&seen);
+    string_map_finish(&seen);
     buf_finish(&b);
     buf_finish(&letters);
     return code;

@@ -25,9 +25,9 @@
 
 struct ws {
     struct arena arena;       /* the words */
-    struct words_text *piece; /* by id */
+    struct string_ref *piece; /* by id */
     size_t npieces;
-    struct words words;
+    struct string_map words;
     int32_t unk, eod;
     enum tok_specials mode;
 };
@@ -145,7 +145,7 @@ static int ws_encode(const void *state, void *scratch, const char *text, size_t 
                 start = i;
                 continue;
             }
-            int32_t id = words_find(&s->words, text + start, i - start);
+            int32_t id = string_map_find(&s->words, text + start, i - start);
             int code = id == s->eod && id >= 0 ? special_word(s, start, &id, tally, e) : 0;
             if (code)
                 return code;
@@ -181,7 +181,7 @@ static int ws_encode_spans(const void *state, void *scratch, const char *text, s
             ;
         if (end == i)
             break;
-        int32_t id = words_find(&s->words, text + i, end - i);
+        int32_t id = string_map_find(&s->words, text + i, end - i);
         int code = id == s->eod && id >= 0 ? special_word(s, i, &id, &ignored, e) : 0;
         if (code)
             return code;
@@ -210,14 +210,14 @@ static int ws_decode(const void *state, void *scratch, const int32_t *id, size_t
 
 static const char *ws_piece(const void *state, int64_t id, size_t *ret_n)
 {
-    const struct words_text *piece = &((const struct ws *)state)->piece[id];
+    const struct string_ref *piece = &((const struct ws *)state)->piece[id];
     *ret_n = piece->n;
     return piece->p;
 }
 
 static int64_t ws_find(const void *state, const char *piece)
 {
-    return words_find(&((const struct ws *)state)->words, piece, strlen(piece));
+    return string_map_find(&((const struct ws *)state)->words, piece, strlen(piece));
 }
 
 /* ---- opening ----------------------------------------------------------------------------- */
@@ -225,7 +225,7 @@ static int64_t ws_find(const void *state, const char *piece)
 static void ws_destroy(void *state)
 {
     struct ws *s = state;
-    words_finish(&s->words);
+    string_map_finish(&s->words);
     arena_finish(&s->arena);
     free(s->piece);
     free(s);
@@ -254,8 +254,8 @@ static int take_word(struct ws *s, const char *path, const struct json *w, struc
         return err_set(e, ERR_DATA, "%s: the words \"%.64s\" and \"%.64s\" have the same id %lld",
                        path, s->piece[w->integer].p, w->key, (long long)w->integer);
     const char *word = arena_strndup(&s->arena, w->key, w->key_length);
-    s->piece[w->integer] = (struct words_text){word, w->key_length};
-    if (!words_add(&s->words, word, w->key_length, (int32_t)w->integer))
+    s->piece[w->integer] = (struct string_ref){word, w->key_length};
+    if (!string_map_add(&s->words, word, w->key_length, (int32_t)w->integer))
         return err_set(e, ERR_DATA, "%s: the word \"%.64s\" is there twice", path, word);
     return 0;
 }
@@ -266,13 +266,13 @@ static int take_vocab(struct ws *s, const char *path, const struct json *root, s
         return err_set(e, ERR_DATA, "%s: not a JSON object of words and ids", path);
     s->npieces = root->length;
     s->piece = mem_new(s->npieces, sizeof(*s->piece));
-    words_init(&s->words, s->npieces);
+    string_map_init(&s->words, s->npieces);
     for (size_t i = 0; i < s->npieces; i++) {
         int code = take_word(s, path, &root->child[i], e);
         if (code)
             return code;
     }
-    s->unk = words_find(&s->words, "<unk>", 5);
+    s->unk = string_map_find(&s->words, "<unk>", 5);
     if (s->unk < 0) {
         err_set(e, ERR_DATA, "%s: a vocabulary of whole words needs the word <unk>", path);
         return err_hint(e, "the vocab.json of a byte-level BPE needs its merges.txt beside it, or "

@@ -26,7 +26,7 @@ struct scratch {
 struct learn_bytes {
     struct regex *pattern;
     enum scan_family family; /* SCAN_NONE: by the pattern */
-    enum learn_digits digits;
+    enum pretok_digits digits;
     bool nfc;
     struct uni_map number;
     struct scratch *scratch;
@@ -40,20 +40,20 @@ static void map_numbers(struct learn_bytes *b, enum uni_version version)
     uni_map_init(&b->number, version, value);
 }
 
-int learn_bytes_create(const struct learn_cut *cut, int threads, struct learn_bytes **ret,
+int learn_bytes_create(const struct pretok_family *f, int threads, struct learn_bytes **ret,
                        struct err *e)
 {
     struct learn_bytes *b = mem_new(1, sizeof(*b));
-    *b = (struct learn_bytes){.digits = cut->digits, .nfc = cut->nfc, .threads = threads};
+    *b = (struct learn_bytes){.digits = f->digits, .nfc = f->nfc, .threads = threads};
     b->scratch = mem_new((size_t)threads, sizeof(*b->scratch));
-    int code = regex_compile("--pretokenizer-pattern", cut->pattern, strlen(cut->pattern),
+    int code = regex_compile("--pretokenizer-pattern", f->pattern, strlen(f->pattern),
                              REGEX_ONIGURUMA, &b->pattern, e);
     if (!code)
         b->family = regex_family(b->pattern);
     for (int i = 0; i < threads && !code && b->family == SCAN_NONE; i++)
         b->scratch[i].regex = regex_work_create();
-    if (!code && cut->digits) /* is_numeric of Rust; \p{N} of Oniguruma */
-        map_numbers(b, cut->digits == LEARN_DIGITS_SINGLE ? UNI_17 : UNI_16);
+    if (!code && f->digits) /* is_numeric of Rust; \p{N} of Oniguruma */
+        map_numbers(b, f->digits == PRETOK_DIGITS_SINGLE ? UNI_17 : UNI_16);
     if (!code) {
         *ret = b;
         return 0;
@@ -181,7 +181,7 @@ static bool bytes_is_number(const struct learn_bytes *b, const char *p, size_t k
 /* Digits go first, alone or in threes; each part is then cut by itself. */
 static void cut_digits(const struct learn_bytes *b, struct scratch *s, const char *text, size_t n)
 {
-    size_t most = b->digits == LEARN_DIGITS_SINGLE ? 1 : 3, from = 0, numbers = 0;
+    size_t most = b->digits == PRETOK_DIGITS_SINGLE ? 1 : 3, from = 0, numbers = 0;
     for (size_t i = 0, k; i < n; i += k) {
         k = utf8_char(text + i, text + n);
         bool number = bytes_is_number(b, text + i, k);

@@ -13,7 +13,7 @@
 struct learn_bytes;
 
 /* ERR_USAGE: no pattern, or one that needs PCRE2 where that is not built in. */
-int learn_bytes_create(const struct learn_cut *cut, int threads, struct learn_bytes **ret,
+int learn_bytes_create(const struct pretok_family *f, int threads, struct learn_bytes **ret,
                        struct err *e);
 void learn_bytes_destroy(struct learn_bytes *b);
 learn_split learn_bytes_split;

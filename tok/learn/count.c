@@ -11,7 +11,7 @@
 
 enum { BATCH = 16 << 20, LEAST_BATCH = 1 << 20, TASK = 128 << 10, PADDING = 64 };
 
-struct piece {
+struct batch_text {
     size_t start, n;
     uint64_t count;
     bool lines; /* each line is a text */
@@ -28,9 +28,9 @@ struct learn_count {
 
     struct buf batch;
     size_t batch_size;
-    struct piece *piece;
-    size_t npiece, piece_cap;
-    size_t *task; /* first pieces of the tasks, and their end */
+    struct batch_text *text;
+    size_t ntexts, text_cap;
+    size_t *task; /* first texts of the tasks, and their end */
     size_t ntask, task_cap;
     size_t task_bytes; /* in the last task */
 
@@ -72,7 +72,7 @@ void learn_count_destroy(struct learn_count *c)
     free(c->table);
     learn_runs_finish(&c->runs);
     buf_finish(&c->batch);
-    free(c->piece);
+    free(c->text);
     free(c->task);
     free(c);
 }
@@ -85,7 +85,7 @@ void learn_count_each(struct learn_count *c, learn_each *each, void *arg)
 
 /* ---- one batch --------------------------------------------------------------------------- */
 
-static void count_piece(const struct learn_count *c, const struct piece *p, int thread)
+static void count_batch_text(const struct learn_count *c, const struct batch_text *p, int thread)
 {
     struct learn_table *t = &c->table[thread];
     const char *text = c->batch.data + p->start, *end = text + p->n;
@@ -105,7 +105,7 @@ static void count_task(void *arg, int task, int thread)
 {
     const struct learn_count *c = arg;
     for (size_t i = c->task[task]; i < c->task[task + 1]; i++)
-        count_piece(c, &c->piece[i], thread);
+        count_batch_text(c, &c->text[i], thread);
 }
 
 /* ---- runs -------------------------------------------------------------------------------- */
@@ -185,33 +185,33 @@ static bool is_full(const struct learn_count *c)
 /* Counts what the batch holds. */
 static int flush(struct learn_count *c, struct err *e)
 {
-    if (!c->npiece)
+    if (!c->ntexts)
         return 0;
     c->task = c->ntask == c->task_cap ? mem_grow(c->task, c->ntask + 1, sizeof(*c->task)) : c->task;
-    c->task[c->ntask] = c->npiece;
+    c->task[c->ntask] = c->ntexts;
     memset(buf_reserve(&c->batch, PADDING), 0, PADDING);
     pool_run(c->pool, (int)c->ntask, count_task, c);
-    c->npiece = c->ntask = c->task_bytes = 0;
+    c->ntexts = c->ntask = c->task_bytes = 0;
     buf_reset(&c->batch);
     return is_full(c) ? write_runs(c, e) : 0;
 }
 
 /* ---- texts ------------------------------------------------------------------------------- */
 
-static void add_piece(struct learn_count *c, const char *text, size_t n, uint64_t count, bool lines)
+static void add_text(struct learn_count *c, const char *text, size_t n, uint64_t count, bool lines)
 {
     if (!c->batch.cap)
         buf_reserve(&c->batch, c->batch_size + TASK + PADDING);
-    ARRAY_GROW(c->piece, c->npiece, c->piece_cap);
+    ARRAY_GROW(c->text, c->ntexts, c->text_cap);
     if (!c->ntask || c->task_bytes >= TASK) {
         if (c->ntask + 1 >= c->task_cap) {
             c->task_cap = c->task_cap ? 2 * c->task_cap : 256;
             c->task = mem_grow(c->task, c->task_cap, sizeof(*c->task));
         }
-        c->task[c->ntask++] = c->npiece;
+        c->task[c->ntask++] = c->ntexts;
         c->task_bytes = 0;
     }
-    c->piece[c->npiece++] = (struct piece){c->batch.len, n, count, lines};
+    c->text[c->ntexts++] = (struct batch_text){c->batch.len, n, count, lines};
     c->task_bytes += n;
     buf_add(&c->batch, text, n);
     c->report.bytes += n;
@@ -224,7 +224,7 @@ int learn_count_add(struct learn_count *c, const char *text, size_t n, uint64_t 
         return err_set(e, ERR_DATA, "a text of %zu bytes, but less than 2^31 were expected", n);
     if (!n || !count)
         return 0;
-    add_piece(c, text, n, count, false);
+    add_text(c, text, n, count, false);
     c->report.texts++;
     return c->batch.len >= c->batch_size ? flush(c, e) : 0;
 }
@@ -249,7 +249,7 @@ int learn_count_lines(struct learn_count *c, const char *text, size_t n, struct 
         if (some > INT32_MAX - PADDING)
             return err_set(e, ERR_DATA, "a line of %zu bytes, but less than 2^31 were expected",
                            some);
-        add_piece(c, text, some, 1, !c->joined);
+        add_text(c, text, some, 1, !c->joined);
         text += some;
         code = c->batch.len >= c->batch_size ? flush(c, e) : 0;
     }

@@ -39,36 +39,36 @@ static void put_byte_level(struct buf *b, const char *indent, bool space, bool t
 }
 
 /* Digits, then the pattern, then bytes: those that there are. */
-static void put_cut(const struct learn_cut *c, struct buf *b)
+static void put_pre_tokenizer(const struct pretok_family *f, struct buf *b)
 {
     static const char split[] = "{\n        \"type\": \"Split\",\n        \"pattern\": {\n"
                                 "          \"Regex\": ",
                       isolated[] = "\n        },\n        \"behavior\": \"Isolated\",\n"
                                    "        \"invert\": false\n      },\n      ";
-    if (c->plain && !c->digits) {
+    if (f->plain && !f->digits) {
         put_byte_level(b, "  ", false, true, true);
         return;
     }
     buf_adds(b, "{\n    \"type\": \"Sequence\",\n    \"pretokenizers\": [\n      ");
-    if (c->digits == LEARN_DIGITS_SINGLE)
+    if (f->digits == PRETOK_DIGITS_SINGLE)
         buf_adds(b, "{\n        \"type\": \"Digits\",\n        \"individual_digits\": true\n"
                     "      },\n      ");
-    if (c->digits == LEARN_DIGITS_THREE)
+    if (f->digits == PRETOK_DIGITS_THREE)
         buf_addf(b, "%s\"\\\\p{N}{1,3}\"%s", split, isolated);
-    if (!c->plain) {
+    if (!f->plain) {
         buf_adds(b, split);
-        json_put_text(b, c->pattern);
+        json_put_text(b, f->pattern);
         buf_adds(b, isolated);
     }
-    put_byte_level(b, "      ", false, true, c->plain);
+    put_byte_level(b, "      ", false, true, f->plain);
     buf_adds(b, "\n    ]\n  }");
 }
 
 static void put_byte_pipeline(const struct learn_out *o, struct buf *b)
 {
     buf_addf(b, "  \"normalizer\": %s,\n  \"pre_tokenizer\": ",
-             o->cut->nfc ? "{\n    \"type\": \"NFC\"\n  }" : "null");
-    put_cut(o->cut, b);
+             o->family->nfc ? "{\n    \"type\": \"NFC\"\n  }" : "null");
+    put_pre_tokenizer(o->family, b);
     buf_adds(b, ",\n  \"post_processor\": ");
     put_byte_level(b, "  ", true, false, true);
     buf_adds(b, ",\n  \"decoder\": ");

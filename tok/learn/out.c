@@ -91,11 +91,11 @@ int learn_out_check(const struct learn_out *o, enum learn_files files, bool all_
                        "--output-type %s cannot say what a WordPiece model is: it has "
                        "tokenizer.json and vocab.txt",
                        files == LEARN_TIKTOKEN ? "tiktoken" : "vocab+merges");
-    if (o->cut && files == LEARN_VOCAB_TXT)
+    if (o->family && files == LEARN_VOCAB_TXT)
         return err_set(e, ERR_USAGE,
                        "--output-type vocab.txt cannot say what a byte-level model is: it has "
                        "tokenizer.json, vocab+merges and tiktoken");
-    if (files == LEARN_TIKTOKEN && (o->cut->digits || o->prefix || o->suffix || !all_bytes))
+    if (files == LEARN_TIKTOKEN && (o->family->digits || o->prefix || o->suffix || !all_bytes))
         return err_set(e, ERR_USAGE,
                        "--output-type tiktoken cannot say what --digits, "
                        "--continuing_subword_prefix, --end_of_word_suffix and --limit_alphabet do");

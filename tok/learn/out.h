@@ -16,11 +16,11 @@
 
 struct learn_out {
     const struct learn_vocab *vocab;
-    const struct learn_cut *cut;   /* of a byte-level model */
-    const struct learn_bert *bert; /* or of a WordPiece one */
-    const char *const *special;    /* the first tokens */
-    size_t nspecial, nuser;        /* the last nuser of them are no special tokens */
-    const char *prefix, *suffix;   /* of the model, or NULL */
+    const struct pretok_family *family; /* of a byte-level model */
+    const struct learn_bert *bert;      /* or of a WordPiece one */
+    const char *const *special;         /* the first tokens */
+    size_t nspecial, nuser;             /* the last nuser of them are no special tokens */
+    const char *prefix, *suffix;        /* of the model, or NULL */
 };
 
 enum learn_files {

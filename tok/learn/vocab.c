@@ -13,31 +13,31 @@ void learn_vocab_init(struct learn_vocab *v)
 {
     *v = (struct learn_vocab){.cap = FIRST};
     v->piece = mem_new(FIRST, sizeof(*v->piece));
-    words_init(&v->map, FIRST);
+    string_map_init(&v->map, FIRST);
 }
 
 void learn_vocab_finish(struct learn_vocab *v)
 {
     free(v->piece);
     free(v->merge);
-    words_finish(&v->map);
+    string_map_finish(&v->map);
     arena_finish(&v->arena);
     *v = (struct learn_vocab){0};
 }
 
 int32_t learn_vocab_find(const struct learn_vocab *v, const char *text, size_t n)
 {
-    return words_find(&v->map, text, n);
+    return string_map_find(&v->map, text, n);
 }
 
 static void vocab_grow(struct learn_vocab *v)
 {
     v->cap *= 2;
     v->piece = mem_grow(v->piece, v->cap, sizeof(*v->piece));
-    words_finish(&v->map);
-    words_init(&v->map, v->cap);
+    string_map_finish(&v->map);
+    string_map_init(&v->map, v->cap);
     for (size_t i = 0; i < v->n; i++)
-        words_add(&v->map, v->piece[i].text, v->piece[i].length, (int32_t)i);
+        string_map_add(&v->map, v->piece[i].text, v->piece[i].length, (int32_t)i);
 }
 
 uint32_t learn_vocab_add(struct learn_vocab *v, const char *text, size_t n)
@@ -48,7 +48,7 @@ uint32_t learn_vocab_add(struct learn_vocab *v, const char *text, size_t n)
     if (v->n == v->cap)
         vocab_grow(v);
     v->piece[v->n] = (struct learn_piece){arena_strndup(&v->arena, text, n), n};
-    words_add(&v->map, v->piece[v->n].text, n, (int32_t)v->n);
+    string_map_add(&v->map, v->piece[v->n].text, n, (int32_t)v->n);
     return (uint32_t)v->n++;
 }
 

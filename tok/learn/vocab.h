@@ -19,7 +19,7 @@ struct learn_piece {
 struct learn_vocab {
     struct learn_piece *piece; /* by id */
     size_t n, cap;
-    struct words map;
+    struct string_map map;
     struct arena arena;
     struct learn_pair *merge; /* in the order made; a pair may come again */
     size_t nmerges, merge_cap;

@@ -24,7 +24,7 @@ struct table {
     bool last;      /* or the last one */
     bool fall_back; /* bytes are joined: ID_BYTES_RUN; ids that there are not are in no run's way */
     size_t nalone;  /* steps that take each string by itself: the first so many */
-    struct words_text what, by; /* all they do is to put the one for the other; what.n: 0 if not */
+    struct string_ref what, by; /* all they do is to put the one for the other; what.n: 0 if not */
     size_t strip;               /* the step that strips the whole text, 0 if none */
     struct id_bytes_table of;
 };
@@ -47,7 +47,7 @@ static void plan_replacing(const struct pipe_spec *s, struct table *t)
     const struct dec_step *d = s->dec;
     if (t->nalone != 1 || s->no_decoder)
         return;
-    t->by = (struct words_text){" ", 1};
+    t->by = (struct string_ref){" ", 1};
     if (d->kind == DEC_METASPACE)
         t->what = d->content;
     else if (d->kind == DEC_REPLACE)
@@ -80,9 +80,9 @@ static void plan(const struct pipe_spec *s, struct table *t)
 
 /* What an id is after the steps that take it by itself; it lies in the list of `w`. */
 static int alone(const struct pipe *p, struct pipe_work *w, const struct table *t, int32_t id,
-                 bool first, bool last, struct words_text *ret, struct err *e)
+                 bool first, bool last, struct string_ref *ret, struct err *e)
 {
-    struct words_text text = decoder_spelling(p, w, id);
+    struct string_ref text = decoder_spelling(p, w, id);
     int code = 0;
     w->nends2 = 0;
     buf_reset(&w->list2);
@@ -107,8 +107,8 @@ static bool set_letters(const struct pipe *p, struct table *t, int32_t id)
 {
     enum { LONGEST = 64 };
     char bytes[LONGEST + LETTERS_ROOM];
-    struct words_text text =
-        (size_t)id < p->spec.vocab.npieces ? p->spec.vocab.piece[id] : (struct words_text){0};
+    struct string_ref text =
+        (size_t)id < p->spec.vocab.npieces ? p->spec.vocab.piece[id] : (struct string_ref){0};
     if (p->token_of[id] >= 0 || !text.n || text.n > LONGEST)
         return false;
     size_t n = letters_bytes(text.p, text.n, bytes);
@@ -137,14 +137,14 @@ static size_t replaced(const struct table *t, const char *p, size_t n, char *to)
 
 /* The string of an id after all steps that take it by itself. */
 static int decoder_spell(const struct pipe *p, struct pipe_work *w, const struct table *t,
-                         int32_t id, struct words_text *ret, struct err *e)
+                         int32_t id, struct string_ref *ret, struct err *e)
 {
-    struct words_text text = pipe_piece(p, id);
+    struct string_ref text = pipe_piece(p, id);
     if (!t->what.n || p->token_of[id] >= 0)
         return alone(p, w, t, id, false, false, ret, e);
     buf_reset(&w->list2);
     char *to = buf_reserve(&w->list2, text.n);
-    *ret = (struct words_text){to, replaced(t, text.p, text.n, to)};
+    *ret = (struct string_ref){to, replaced(t, text.p, text.n, to)};
     return 0;
 }
 
@@ -152,7 +152,7 @@ static int decoder_spell(const struct pipe *p, struct pipe_work *w, const struct
 static int set_entry(const struct pipe *p, struct pipe_work *w, struct table *t, int32_t id,
                      struct err *e)
 {
-    struct words_text text;
+    struct string_ref text;
     int code = decoder_spell(p, w, t, id, &text, e);
     int byte = !code && t->fall_back ? decoder_byte(text) : -1;
     if (byte >= 0)
@@ -264,7 +264,7 @@ static void decoder_join(struct joining *j, const int32_t *id, size_t n)
 /* The first or the last id. */
 static int join_end(struct joining *j, int32_t id, bool first, bool last, struct err *e)
 {
-    struct words_text text;
+    struct string_ref text;
     int code = alone(j->p, j->w, j->t, id, first, last, &text, e);
     int byte = !code && j->t->fall_back ? decoder_byte(text) : -1;
     if (byte >= 0) {

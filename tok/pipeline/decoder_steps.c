@@ -22,7 +22,7 @@ void decoder_put_bytes(struct buf *out, const char *p, size_t n)
 }
 
 /* What the decoder hears of an id: of an added token, its normalized string. */
-struct words_text decoder_spelling(const struct pipe *p, struct pipe_work *w, int32_t id)
+struct string_ref decoder_spelling(const struct pipe *p, struct pipe_work *w, int32_t id)
 {
     int32_t at = p->token_of[id];
     if (at < 0)
@@ -31,8 +31,8 @@ struct words_text decoder_spelling(const struct pipe *p, struct pipe_work *w, in
     struct err ignored;
     if (t->normalized && p->spec.nnorm &&
         !pipe_normalize(&p->spec, w, t->text, t->length, &w->norm, &ignored))
-        return (struct words_text){w->norm.data, w->norm.len};
-    return (struct words_text){t->text, t->length};
+        return (struct string_ref){w->norm.data, w->norm.len};
+    return (struct string_ref){t->text, t->length};
 }
 
 /* Mends what was appended to `out` from `from` on. */
@@ -73,20 +73,20 @@ void decoder_take(struct pipe_work *w)
     w->nends2 = 0;
 }
 
-struct words_text decoder_string(const struct pipe_work *w, size_t i)
+struct string_ref decoder_string(const struct pipe_work *w, size_t i)
 {
     size_t from = i ? w->end[i - 1] : 0;
-    return (struct words_text){w->list.data + from, w->end[i] - from};
+    return (struct string_ref){w->list.data + from, w->end[i] - from};
 }
 
-static bool decoder_steps_equal(const char *p, size_t n, struct words_text t)
+static bool decoder_steps_equal(const char *p, size_t n, struct string_ref t)
 {
     return n == t.n && !memcmp(p, t.p, n);
 }
 
 /* Appends text with each `what` replaced; nothing is found before each character and at the end. */
-static void put_replaced(struct buf *out, struct words_text text, struct words_text what,
-                         struct words_text by)
+static void put_replaced(struct buf *out, struct string_ref text, struct string_ref what,
+                         struct string_ref by)
 {
     size_t done = 0;
     const char *p;
@@ -127,12 +127,12 @@ static void clean_up(struct buf *b, size_t from)
     if (!may_clean(b->data + from, b->len - from))
         return;
     for (size_t i = 0; i < sizeof(rule) / sizeof(*rule); i++) {
-        struct words_text what = {rule[i][0], strlen(rule[i][0])},
+        struct string_ref what = {rule[i][0], strlen(rule[i][0])},
                           by = {rule[i][1], strlen(rule[i][1])};
         if (!memmem(b->data + from, b->len - from, what.p, what.n))
             continue;
         struct buf t = {0};
-        put_replaced(&t, (struct words_text){b->data + from, b->len - from}, what, by);
+        put_replaced(&t, (struct string_ref){b->data + from, b->len - from}, what, by);
         b->len = from;
         buf_add(b, t.data, t.len);
         buf_finish(&t);
@@ -149,7 +149,7 @@ static int hex_digit(char c)
 }
 
 /* Of "<0x41>" 0x41, else -1. One sign before a digit is taken, as by Rust's from_str_radix. */
-int decoder_byte(struct words_text t)
+int decoder_byte(struct string_ref t)
 {
     if (t.n != 6 || memcmp(t.p, "<0x", 3) || t.p[5] != '>')
         return -1;
@@ -177,7 +177,7 @@ static void join_byte_tokens(struct pipe_work *w)
 {
     struct buf run = {0};
     for (size_t i = 0; i < w->nends; i++) {
-        struct words_text t = decoder_string(w, i);
+        struct string_ref t = decoder_string(w, i);
         int b = decoder_byte(t);
         if (b >= 0) {
             buf_addc(&run, (char)b);
@@ -195,14 +195,14 @@ static void join_byte_tokens(struct pipe_work *w)
 static void join_letters(struct pipe_work *w)
 {
     for (size_t i = 0; i < w->nends; i++) {
-        struct words_text t = decoder_string(w, i);
+        struct string_ref t = decoder_string(w, i);
         decoder_put_bytes(&w->list2, t.p, t.n);
     }
     decoder_mend(w, &w->list2, 0);
     decoder_end(w);
 }
 
-static void strip_string(struct pipe_work *w, const struct dec_step *s, struct words_text t)
+static void strip_string(struct pipe_work *w, const struct dec_step *s, struct string_ref t)
 {
     for (size_t i = 0;
          i < s->start && t.n >= s->content.n && decoder_steps_equal(t.p, s->content.n, s->content);
@@ -217,7 +217,7 @@ static void strip_string(struct pipe_work *w, const struct dec_step *s, struct w
     buf_add(&w->list2, t.p, t.n);
 }
 
-static int replace_string(struct pipe_work *w, const struct dec_step *s, struct words_text t,
+static int replace_string(struct pipe_work *w, const struct dec_step *s, struct string_ref t,
                           struct err *e)
 {
     struct regex_at at = {0};
@@ -236,7 +236,7 @@ static int replace_string(struct pipe_work *w, const struct dec_step *s, struct 
     return 0;
 }
 
-static void wordpiece_string(struct pipe_work *w, const struct dec_step *s, struct words_text t,
+static void wordpiece_string(struct pipe_work *w, const struct dec_step *s, struct string_ref t,
                              bool first)
 {
     size_t from = w->list2.len;
@@ -254,7 +254,7 @@ static void wordpiece_string(struct pipe_work *w, const struct dec_step *s, stru
 /* Of equal strings side by side one, without the pad; none if nothing is left. */
 static void ctc_string(struct pipe_work *w, const struct dec_step *s, size_t i)
 {
-    struct words_text t = decoder_string(w, i), space = {" ", 1}, nothing = {"", 0};
+    struct string_ref t = decoder_string(w, i), space = {" ", 1}, nothing = {"", 0};
     if (i && decoder_steps_equal(t.p, t.n, decoder_string(w, i - 1)))
         return;
     size_t from = w->list2.len;
@@ -264,7 +264,7 @@ static void ctc_string(struct pipe_work *w, const struct dec_step *s, size_t i)
         struct buf b = {0};
         buf_add(&b, w->list2.data + from, w->list2.len - from);
         w->list2.len = from;
-        put_replaced(&w->list2, (struct words_text){b.data, b.len}, s->delimiter, space);
+        put_replaced(&w->list2, (struct string_ref){b.data, b.len}, s->delimiter, space);
         buf_finish(&b);
     }
     if (w->list2.len > from)
@@ -272,10 +272,10 @@ static void ctc_string(struct pipe_work *w, const struct dec_step *s, size_t i)
 }
 
 /* A step that takes each string by itself. */
-int decoder_step(struct pipe_work *w, const struct dec_step *s, struct words_text t, bool first,
+int decoder_step(struct pipe_work *w, const struct dec_step *s, struct string_ref t, bool first,
                  bool last, struct err *e)
 {
-    struct words_text space = {" ", 1}, nothing = {"", 0};
+    struct string_ref space = {" ", 1}, nothing = {"", 0};
     int code = 0;
     if (s->kind == DEC_STRIP)
         strip_string(w, s, t);
@@ -324,7 +324,7 @@ int decoder_lists(const struct pipe *p, struct pipe_work *w, const int32_t *id, 
     for (size_t i = 0; i < n; i++) {
         if (!decoder_has(p, id[i]))
             continue;
-        struct words_text t = decoder_spelling(p, w, id[i]);
+        struct string_ref t = decoder_spelling(p, w, id[i]);
         buf_add(&w->list2, t.p, t.n);
         if (p->spec.no_decoder && i + 1 < n)
             buf_addc(&w->list2, ' ');

@@ -22,18 +22,18 @@ static inline bool decoder_has(const struct pipe *p, int32_t id)
 }
 
 /* What the first step hears of an id: of an added token, its normalized string. It may lie in w. */
-struct words_text decoder_spelling(const struct pipe *p, struct pipe_work *w, int32_t id);
+struct string_ref decoder_spelling(const struct pipe *p, struct pipe_work *w, int32_t id);
 
 /* A step that takes each string by itself: appends what it makes of `t` to the new list. */
-int decoder_step(struct pipe_work *w, const struct dec_step *s, struct words_text t, bool first,
+int decoder_step(struct pipe_work *w, const struct dec_step *s, struct string_ref t, bool first,
                  bool last, struct err *e);
 
 void decoder_end(struct pipe_work *w); /* what lies behind the last string of the new list is one */
 void decoder_take(struct pipe_work *w); /* the new list becomes the list, and is empty */
-struct words_text decoder_string(const struct pipe_work *w, size_t i); /* of the list */
+struct string_ref decoder_string(const struct pipe_work *w, size_t i); /* of the list */
 
 /* Of "<0x41>" 0x41, else -1. */
-int decoder_byte(struct words_text t);
+int decoder_byte(struct string_ref t);
 
 /* A string's letters as bytes, or as it stands if one of its characters is no letter. */
 void decoder_put_bytes(struct buf *out, const char *p, size_t n);

@@ -38,7 +38,7 @@ static bool in_runs(struct runs r, uint32_t c)
 /* Whether a run is seen to begin as its first character does when this stands alone. */
 static bool begins_alike(const struct pipe_spec *s, size_t i, struct runs r, uint32_t c)
 {
-    struct words_text to = s->norm[i].content;
+    struct string_ref to = s->norm[i].content;
     size_t k;
     if (!r.two || (utf8_char(to.p, to.p + to.n) == to.n && utf8_at(to.p, &k) == c))
         return true;
@@ -62,7 +62,7 @@ static bool ends_line_alike(const struct norm_step *s, char c)
     return alike;
 }
 
-bool across_in(struct words_text t, uint32_t c)
+bool across_in(struct string_ref t, uint32_t c)
 {
     char u[4];
     return memmem(t.p, t.n, u, utf8_put(u, c)) != NULL;
@@ -72,7 +72,7 @@ bool across_before(const struct pipe_spec *spec, size_t i, uint32_t c)
 {
     static const enum uni_form form[] = {UNI_NFC, UNI_NFD, UNI_NFKC, UNI_NFKD};
     const struct norm_step *s = &spec->norm[i];
-    struct words_text literal;
+    struct string_ref literal;
     switch (s->kind) {
     case NORM_NFC:
     case NORM_NFD:
@@ -177,7 +177,7 @@ static enum across at_mark(const struct pre_step *s, bool first, uint32_t *a, ui
 
 static enum across at_literal(const struct pre_step *s, uint32_t a, uint32_t b)
 {
-    struct words_text t = {.p = regex_literal_text(s->pattern, &t.n)};
+    struct string_ref t = {.p = regex_literal_text(s->pattern, &t.n)};
     if (!t.p || s->invert)
         return ACROSS_LOOKS;
     bool left = across_in(t, a), right = across_in(t, b);

@@ -34,6 +34,6 @@ enum across {
 /* What the pre-tokenizer does between two characters, which become those that the model sees. */
 enum across across_pre(const struct pipe_spec *s, uint32_t *a, uint32_t *b);
 
-bool across_in(struct words_text t, uint32_t c);
+bool across_in(struct string_ref t, uint32_t c);
 
 #endif

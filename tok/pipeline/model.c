@@ -158,7 +158,7 @@ static int32_t as_it_is(const struct pipe *p, const char *text, size_t n)
         return -1;
     if (!p->letters)
         return vocab_find(&p->spec.vocab, text, n);
-    return p->whole.slot ? words_find(&p->whole, text, n) : -1;
+    return p->whole.slot ? string_map_find(&p->whole, text, n) : -1;
 }
 
 int32_t pipe_as_it_is(const struct pipe *p, const char *text, size_t n)
@@ -275,7 +275,7 @@ void pipe_open_whole(struct pipe *p, const uint8_t *some)
     enum { AHEAD = 16 };
     const struct pipe_spec *s = &p->spec;
     struct ahead {
-        struct words_key key;
+        struct string_key key;
         size_t from, n;
         int32_t id;
     } ahead[AHEAD], *k;
@@ -284,7 +284,7 @@ void pipe_open_whole(struct pipe *p, const uint8_t *some)
         room += s->vocab.piece[id].n;
         count += !some || some[id];
     }
-    words_init(&p->whole, count);
+    string_map_init(&p->whole, count);
     count = 0;
     buf_reserve(&p->whole_text, room + LETTERS_ROOM); /* one block: the map points into it */
     const char *text = p->whole_text.data;
@@ -296,14 +296,14 @@ void pipe_open_whole(struct pipe *p, const uint8_t *some)
             continue;
         k = &ahead[count % AHEAD];
         if (count++ >= AHEAD)
-            words_add_key(&p->whole, k->key, text + k->from, k->n, k->id);
+            string_map_add_key(&p->whole, k->key, text + k->from, k->n, k->id);
         *k = (struct ahead){.from = from, .n = p->whole_text.len - from, .id = (int32_t)id};
-        k->key = words_key(text + from, k->n);
-        words_prefetch(&p->whole, k->key);
+        k->key = string_key(text + from, k->n);
+        string_map_prefetch(&p->whole, k->key);
     }
     for (size_t i = count < AHEAD ? 0 : count - AHEAD; i < count; i++) {
         k = &ahead[i % AHEAD];
-        words_add_key(&p->whole, k->key, text + k->from, k->n, k->id);
+        string_map_add_key(&p->whole, k->key, text + k->from, k->n, k->id);
     }
 }
 
@@ -327,17 +327,17 @@ static bool plain_merges(const struct pipe *p)
 {
     const struct pipe_spec *s = &p->spec;
     bool plain = !s->prefix.n && !s->suffix.n && !s->ignore_merges;
-    struct words odd;
-    words_init(&odd, 257);
+    struct string_map odd;
+    string_map_init(&odd, 257);
     for (int b = 0; b < 256; b++)
         if (p->byte_token[b] != SYM_NONE)
-            words_add(&odd, (const char *)&p->byte_token[b], 4, 0);
+            string_map_add(&odd, (const char *)&p->byte_token[b], 4, 0);
     if (p->unk >= 0)
-        words_add(&odd, (const char *)&p->unk, 4, 0);
+        string_map_add(&odd, (const char *)&p->unk, 4, 0);
     for (size_t i = 0; i < s->merges.npairs && plain; i++)
-        plain = words_find(&odd, (const char *)&s->merges.pair[i].left, 4) < 0 &&
-                words_find(&odd, (const char *)&s->merges.pair[i].right, 4) < 0;
-    words_finish(&odd);
+        plain = string_map_find(&odd, (const char *)&s->merges.pair[i].left, 4) < 0 &&
+                string_map_find(&odd, (const char *)&s->merges.pair[i].right, 4) < 0;
+    string_map_finish(&odd);
     return plain;
 }
 
@@ -537,6 +537,6 @@ void pipe_model_close(struct pipe *p)
     free(p->char_id);
     cut_finish(&p->cut);
     split_point4_finish(&p->near);
-    words_finish(&p->whole);
+    string_map_finish(&p->whole);
     buf_finish(&p->whole_text);
 }

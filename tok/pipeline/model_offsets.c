@@ -137,7 +137,7 @@ static void put_merged(const struct symbols *s, const uint32_t *left, size_t n, 
     const struct pipe_spec *spec = &s->p->spec;
     size_t at = 0, done = 0;
     for (size_t i = 0; i < n; i++) {
-        const struct words_text *piece = &spec->vocab.piece[left[i]];
+        const struct string_ref *piece = &spec->vocab.piece[left[i]];
         size_t length = spec->vocab.piece[s->sym[at]].n, bytes = s->bytes[at];
         for (at++; length < piece->n && at < s->n; at++) {
             length += spec->vocab.piece[s->sym[at]].n - spec->prefix.n;
@@ -222,7 +222,7 @@ static int word_spans(const struct pipe *p, struct pipe_work *w, const char *tex
     size_t first = ids->n, at = 0;
     int code = pipe_model_encode(p, w, text, n, ids, e);
     for (size_t i = first; i < ids->n && !code; i++) {
-        const struct words_text *piece = &p->spec.vocab.piece[ids->id[i]];
+        const struct string_ref *piece = &p->spec.vocab.piece[ids->id[i]];
         size_t end = at + piece->n - (i > first ? p->spec.prefix.n : 0);
         if (ids->n == first + 1) /* perhaps the unknown one, which is all of it */
             end = n;

@@ -80,7 +80,7 @@ static void add_letters(struct aligned *to, const char *text, const struct place
 
 /* A space before each piece that lacks it, then perhaps letters. */
 static void follow_level(const struct pre_step *s, bool letters, const struct aligned *a,
-                         const struct piece *piece, size_t n, struct aligned *to)
+                         const struct pretoken *piece, size_t n, struct aligned *to)
 {
     for (size_t i = 0; i < n; i++) {
         const char *text = a->text.data + piece[i].at;
@@ -101,7 +101,7 @@ static void follow_level(const struct pre_step *s, bool letters, const struct al
 
 /* Marks for spaces; `now` is the text that came of it, which says where one was put before. */
 static void follow_marks(const struct pre_step *s, const struct buf *now, const struct aligned *a,
-                         const struct piece *piece, size_t n, struct aligned *to)
+                         const struct pretoken *piece, size_t n, struct aligned *to)
 {
     const char *mark = s->content.p;
     size_t length = s->content.n;
@@ -127,11 +127,11 @@ static int pre_step(struct run *r, size_t i, struct aligned *a, struct err *e)
     bool letters = s->kind == PRE_BYTE_LEVEL && !(i + 1 == r->p->spec.npre && r->p->letters);
     if (!letters && s->kind != PRE_METASPACE && !(s->kind == PRE_BYTE_LEVEL && s->prefix_space))
         return pipe_pre_step(r->p, w, i, false, e);
-    size_t n = w->npieces;
-    struct piece *piece = mem_new(n + 1, sizeof(*piece));
+    size_t n = w->npretokens;
+    struct pretoken *piece = mem_new(n + 1, sizeof(*piece));
     struct aligned to = {.base = a->base};
     if (n)
-        memcpy(piece, w->piece, n * sizeof(*piece));
+        memcpy(piece, w->pretoken, n * sizeof(*piece));
     int code = pipe_pre_step(r->p, w, i, false, e);
     if (!code) {
         if (s->kind == PRE_METASPACE)
@@ -150,7 +150,7 @@ static int pre_step(struct run *r, size_t i, struct aligned *a, struct err *e)
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
 /* Places of the piece's ids; a lost one stays what the model counted. */
-static void place_spans(struct run *r, const struct aligned *a, const struct piece *piece)
+static void place_spans(struct run *r, const struct aligned *a, const struct pretoken *piece)
 {
     for (size_t i = 0; i < r->piece.n; i++) {
         struct tok_span *s = tok_spans_add(r->spans);
@@ -179,8 +179,8 @@ static int encode_plain(struct run *r, struct aligned *a, struct err *e)
     pipe_pre_begin(w, a->text.data, a->text.len, aligned_zero(a));
     for (size_t i = 0; i < r->p->spec.npre && !code; i++)
         code = pre_step(r, i, a, e);
-    for (size_t i = 0; i < w->npieces && !code; i++) {
-        const struct piece *piece = &w->piece[i];
+    for (size_t i = 0; i < w->npretokens && !code; i++) {
+        const struct pretoken *piece = &w->pretoken[i];
         r->piece.n = 0;
         code = pipe_model_spans(r->p, w, w->text.data + piece->at, piece->n, r->ids, &r->piece, e);
         if (!code && r->said)

@@ -19,13 +19,13 @@ enum {
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-struct words_text pipe_piece(const struct pipe *p, int64_t id)
+struct string_ref pipe_piece(const struct pipe *p, int64_t id)
 {
     if (id < (int64_t)p->spec.vocab.npieces && p->spec.vocab.piece[id].p)
         return p->spec.vocab.piece[id];
     int32_t at = id < p->size ? p->token_of[id] : -1;
-    return at < 0 ? (struct words_text){0}
-                  : (struct words_text){p->spec.token[at].text, p->spec.token[at].length};
+    return at < 0 ? (struct string_ref){0}
+                  : (struct string_ref){p->spec.token[at].text, p->spec.token[at].length};
 }
 
 /*
@@ -37,8 +37,8 @@ struct words_text pipe_piece(const struct pipe *p, int64_t id)
 static int number_tokens(struct pipe *p, struct err *e)
 {
     struct pipe_spec *s = &p->spec;
-    struct words seen;
-    words_init(&seen, s->ntokens);
+    struct string_map seen;
+    string_map_init(&seen, s->ntokens);
     size_t kept = 0;
     int64_t next = (int64_t)s->vocab.count;
     p->size = (int64_t)s->vocab.npieces;
@@ -46,11 +46,11 @@ static int number_tokens(struct pipe *p, struct err *e)
         struct pipe_token t = s->token[i];
         if (!t.length)
             continue;
-        int32_t at = words_find(&seen, t.text, t.length);
+        int32_t at = string_map_find(&seen, t.text, t.length);
         int32_t id = vocab_find(&s->vocab, t.text, t.length);
         if (at < 0) {
             at = (int32_t)kept++;
-            words_add(&seen, t.text, t.length, at);
+            string_map_add(&seen, t.text, t.length, at);
             if (id >= 0)
                 t.id = id;
             else if (t.id < 0)
@@ -62,7 +62,7 @@ static int number_tokens(struct pipe *p, struct err *e)
         s->token[at] = t;
         p->size = t.id >= p->size ? t.id + 1 : p->size;
     }
-    words_finish(&seen);
+    string_map_finish(&seen);
     s->ntokens = kept;
     p->token_of = mem_new((size_t)p->size + 1, sizeof(*p->token_of));
     memset(p->token_of, 0xff, (size_t)p->size * sizeof(*p->token_of));
@@ -110,16 +110,16 @@ static int open_added(struct pipe *p, struct pipe_work *w, bool normalized, stru
 static void mark_skipped(struct pipe *p, struct pipe_work *w)
 {
     struct pipe_spec *s = &p->spec;
-    struct words special;
-    words_init(&special, s->ntokens);
+    struct string_map special;
+    string_map_init(&special, s->ntokens);
     for (size_t i = 0; i < s->ntokens; i++)
         if (s->token[i].special)
-            words_add(&special, s->token[i].text, s->token[i].length, s->token[i].id);
+            string_map_add(&special, s->token[i].text, s->token[i].length, s->token[i].id);
     for (size_t i = 0; i < s->ntokens; i++) {
-        struct words_text heard = decoder_spelling(p, w, s->token[i].id);
-        s->token[i].skipped = words_find(&special, heard.p, heard.n) >= 0;
+        struct string_ref heard = decoder_spelling(p, w, s->token[i].id);
+        s->token[i].skipped = string_map_find(&special, heard.p, heard.n) >= 0;
     }
-    words_finish(&special);
+    string_map_finish(&special);
 }
 
 /* A split that gives what its family gives: all of the text is matched, and all of it stays. */
@@ -155,7 +155,7 @@ static void pipe_destroy(void *state)
     added_destroy(p->normal);
     decoder_close(p);
     pipe_model_close(p);
-    parts_close(p);
+    segments_close(p);
     word_table_destroy(p->words);
     pipe_spec_finish(&p->spec);
     free(p->token_of);
@@ -181,8 +181,8 @@ static void scratch_destroy(void *scratch)
     buf_finish(&w->bert);
     buf_finish(&w->text);
     buf_finish(&w->next);
-    free(w->piece);
-    free(w->piece2);
+    free(w->pretoken);
+    free(w->next_pretoken);
     free(w->span);
     free(w->start);
     free(w->cut);
@@ -191,7 +191,7 @@ static void scratch_destroy(void *scratch)
     bpe_work_finish(&w->bpe);
     regex_work_destroy(w->regex);
     word_cache_destroy(w->cache);
-    parts_work_destroy(w->parts);
+    segments_work_destroy(w->segments);
     buf_finish(&w->list);
     buf_finish(&w->list2);
     free(w->end);
@@ -219,7 +219,7 @@ static int compile(struct pipe *p, struct err *e)
     if (!code) {
         mark_skipped(p, w);
         if (!p->random)
-            parts_open(p, w);
+            segments_open(p, w);
         decoder_open(p);
     }
     scratch_destroy(w);
@@ -255,7 +255,7 @@ static int encode_family(const struct pipe *p, struct pipe_work *w, const char *
         size_t count = scan_starts(p->family, part, k, w->start);
         const uint32_t *start = w->start;
         if (p->by_merges) {
-            count = cut_parts(&p->cut, part, w->start, count, CUT_ABOVE, w->cut);
+            count = cut_segments(&p->cut, part, w->start, count, CUT_ABOVE, w->cut);
             start = w->cut;
         }
         code = word_cache_encode(w->cache, part, start, count, pipe_premerge_words, p, w, ids, e);
@@ -267,8 +267,8 @@ static int encode_pieces(const struct pipe *p, struct pipe_work *w, bool kept, s
                          struct err *e)
 {
     int code = 0;
-    for (size_t i = 0; i < w->npieces && !code; i++) {
-        const struct piece *s = &w->piece[i];
+    for (size_t i = 0; i < w->npretokens && !code; i++) {
+        const struct pretoken *s = &w->pretoken[i];
         const uint32_t at[2] = {s->at, s->at + s->n};
         if (kept || p->random || s->n > CACHED_WORD_MAX)
             code = pipe_model_encode(p, w, w->text.data + s->at, s->n, ids, e);
@@ -372,7 +372,7 @@ int pipe_encode_run(const struct pipe *p, struct pipe_work *w, const char *text,
 static int encode_raw(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                       unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
-    return (p->parts ? parts_encode : pipe_encode_run)(p, w, text, n, edge, ids, tally, e);
+    return (p->segments ? segments_encode : pipe_encode_run)(p, w, text, n, edge, ids, tally, e);
 }
 
 static void pipe_number(const void *state, void *scratch, uint64_t number)
@@ -388,7 +388,7 @@ static void pipe_utf8(void *scratch)
 
 static void set_key(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
 {
-    uint64_t seed = words_key(text, n).hash ^ p->seed * 0x9E3779B97F4A7C15u;
+    uint64_t seed = string_key(text, n).hash ^ p->seed * 0x9E3779B97F4A7C15u;
     struct rng4 r = rng_block(seed, RNG_SAMPLE, 0, w->number);
     w->draws = (struct bpe_draws){(uint64_t)r.v[0] << 32 | r.v[1], 0};
 }
@@ -428,8 +428,8 @@ static size_t pipe_cut(const void *state, const char *text, size_t n)
     const struct pipe *p = state;
     if (n > TEXT_MAX)
         return 0;
-    if (p->parts)
-        return parts_cut(p, text, n);
+    if (p->segments)
+        return segments_cut(p, text, n);
     if (p->family == SCAN_NONE)
         return 0;
     /* what the scanner may read behind the text is text, too */
@@ -459,7 +459,7 @@ static int pipe_decode(const void *state, void *scratch, const int32_t *id, size
 
 static const char *pipe_piece_text(const void *state, int64_t id, size_t *ret_n)
 {
-    struct words_text piece = pipe_piece(state, id);
+    struct string_ref piece = pipe_piece(state, id);
     *ret_n = piece.n;
     return piece.p ? piece.p : "";
 }

@@ -50,7 +50,7 @@ struct norm_step {
     bool left, right;
     bool clean, chinese, accents, lower;
     struct regex *pattern;
-    struct words_text content;
+    struct string_ref content;
 };
 
 enum pre_kind {
@@ -83,7 +83,7 @@ struct pre_step {
     enum pre_behavior behavior;
     enum pre_scheme scheme;
     struct regex *pattern;
-    struct words_text content;
+    struct string_ref content;
     size_t length;
 };
 
@@ -103,7 +103,7 @@ struct dec_step {
     enum dec_kind kind;
     bool cleanup, drop_first;
     struct regex *pattern;
-    struct words_text content, delimiter;
+    struct string_ref content, delimiter;
     size_t start, stop;
 };
 
@@ -139,7 +139,7 @@ struct pipe_spec {
 
     enum pipe_model model;
     struct bpe_merges merges;              /* MODEL_BPE */
-    struct words_text unk, prefix, suffix; /* p is NULL: none */
+    struct string_ref unk, prefix, suffix; /* p is NULL: none */
     bool fuse_unk, byte_fallback, ignore_merges;
     double dropout;   /* MODEL_BPE: the probability of a merge to be left out */
     double *score;    /* MODEL_UNIGRAM, by id */
@@ -161,7 +161,7 @@ struct pipe_spec {
     int64_t longest_stride;
     bool longest_second;
     struct tok_padding padding;
-    struct words_text pad_token;
+    struct string_ref pad_token;
 
     int32_t *before, *after; /* the template round a text */
     size_t nbefore, nafter;

@@ -47,7 +47,8 @@ struct pipe {
     bool letters;
     bool all_bytes;         /* the vocabulary has the whole byte alphabet */
     uint32_t byte_sym[256]; /* id of the byte's character, SYM_NONE if there is none */
-    struct words whole; /* ignore_merges: vocabulary entries as bytes that are looked up whole */
+    struct string_map
+        whole; /* ignore_merges: vocabulary entries as bytes that are looked up whole */
     struct buf whole_text;
     struct cut cut;           /* split points of a byte-level model that has all bytes */
     struct split_point4 near; /* the same for vocabularies of characters; else empty */
@@ -55,8 +56,8 @@ struct pipe {
     bool by_merges;           /* every token of a pre-token is reached by merging its bytes */
     struct premerge *wide;    /* premerge.c: characters merged ahead of the rest; NULL: none */
 
-    enum scan_family family;  /* the pre-tokenizer is exactly this one, or SCAN_NONE */
-    struct pipe_parts *parts; /* how raw text is split into segments; NULL: it is not */
+    enum scan_family family;        /* the pre-tokenizer is exactly this one, or SCAN_NONE */
+    struct pipe_segments *segments; /* how raw text is split into segments; NULL: it is not */
 
     double dropout; /* probability that a merge is left out; above 0 nothing is cached */
     uint64_t seed;
@@ -80,7 +81,7 @@ struct pipe {
         *words; /* shared by threads: pre-tokens, or segments of them, and their ids */
 };
 
-struct piece {
+struct pretoken {
     uint32_t at, n;
     uint32_t zero; /* leading bytes that come from the beginning of the text */
 };
@@ -99,8 +100,8 @@ struct pipe_work {
     const char *normal;    /* that text, */
     size_t zero;           /* and how many leading bytes come from its beginning */
     struct buf text, next; /* pre-tokens, before and after a step */
-    struct piece *piece, *piece2;
-    size_t npieces, npieces2, cap, cap2;
+    struct pretoken *pretoken, *next_pretoken;
+    size_t npretokens, next_npretokens, cap, next_cap;
     struct span *span;
     size_t nspans, span_cap;
     uint32_t *start, *cut; /* of pre-tokens, and of their segments */
@@ -111,7 +112,7 @@ struct pipe_work {
     uint64_t number;        /* of the next text, for random draws */
     struct bpe_draws draws; /* of dropout */
     struct word_cache *cache;
-    struct pipe_parts_work *parts;
+    struct pipe_segments_work *segments;
     struct regex_work *regex;
     bool met;   /* a special string was found that is an error */
     bool near;  /* unigram: an earlier sum might have changed the path of the pre-token */
@@ -137,7 +138,7 @@ uint32_t norm_nmt(uint32_t c);
 bool norm_is_dirt(uint32_t c);    /* what cleaning removes */
 bool norm_is_chinese(uint32_t c); /* gets spaces around it */
 
-/* pretokenize.c: fills w->text and w->piece; `zero` as in struct piece, for the whole text.
+/* pretokenize.c: fills w->text and w->pretoken; `zero` as in struct pretoken, for the whole text.
  * pipe_pre_begin and then pipe_pre_step for each step do the same one by one. */
 int pipe_pretokenize(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                      unsigned edge, size_t zero, struct err *e);
@@ -154,17 +155,18 @@ int pipe_encode_run(const struct pipe *p, struct pipe_work *w, const char *text,
 int pipe_refuse_special(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
                         const char *raw, size_t nraw, struct err *e);
 
-/* segment.c: the same by segments. parts_open leaves p->parts NULL where raw text cannot be split.
+/* segment.c: the same by segments. segments_open leaves p->segments NULL where raw text cannot be
+ * split.
  */
-void parts_open(struct pipe *p, struct pipe_work *w);
-void parts_close(struct pipe *p);
-struct pipe_parts_work *parts_work_create(const struct pipe *p);
-void parts_work_destroy(struct pipe_parts_work *w);
-int parts_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
-                 unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e);
+void segments_open(struct pipe *p, struct pipe_work *w);
+void segments_close(struct pipe *p);
+struct pipe_segments_work *segments_work_create(const struct pipe *p);
+void segments_work_destroy(struct pipe_segments_work *w);
+int segments_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                    unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e);
 
 /* The last split point before n; 0: none is known. */
-size_t parts_cut(const struct pipe *p, const char *text, size_t n);
+size_t segments_cut(const struct pipe *p, const char *text, size_t n);
 
 /* model.c: tables from the spec; the ids of one pre-token. */
 int pipe_model_open(struct pipe *p, struct err *e);
@@ -216,6 +218,6 @@ int decoder_run(const struct pipe *p, struct pipe_work *w, const int32_t *id, si
                 struct buf *text, struct err *e);
 
 /* The text of an id, added tokens included; p is NULL if there is none. */
-struct words_text pipe_piece(const struct pipe *p, int64_t id);
+struct string_ref pipe_piece(const struct pipe *p, int64_t id);
 
 #endif

@@ -102,7 +102,7 @@ static bool find_kinds(struct opening *o)
     struct buf b = {0};
     size_t chars = 0;
     for (size_t id = 0; id < o->s->vocab.npieces; id++) {
-        struct words_text t = o->s->vocab.piece[id];
+        struct string_ref t = o->s->vocab.piece[id];
         buf_reset(&b);
         /* GPT-2's letters have two bytes for each of these */
         if (t.n % 2 || t.n > 2 * BYTES || !t.n || (unsigned char)t.p[0] < 0x80)
@@ -166,7 +166,7 @@ static void find_joins(struct opening *o)
     for (const struct bpe_pair *x = o->s->merges.pair; x < o->s->merges.pair + o->s->merges.npairs;
          x++) {
         bool tail = o->kind[x->left] == TAIL, head = o->kind[x->right] == HEAD;
-        const struct words_text *a = &o->s->vocab.piece[x->left], *b = &o->s->vocab.piece[x->right];
+        const struct string_ref *a = &o->s->vocab.piece[x->left], *b = &o->s->vocab.piece[x->right];
         buf_reset(&left);
         buf_reset(&right);
         if ((!tail && !head) || !pipe_piece_bytes(&left, a->p, a->n) ||

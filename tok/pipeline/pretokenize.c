@@ -18,8 +18,9 @@ static void pretokenize_put_piece(struct pipe_work *w, size_t at, size_t end, si
 {
     if (at == end)
         return;
-    ARRAY_GROW(w->piece2, w->npieces2, w->cap2);
-    w->piece2[w->npieces2++] = (struct piece){(uint32_t)at, (uint32_t)(end - at), (uint32_t)zero};
+    ARRAY_GROW(w->next_pretoken, w->next_npretokens, w->next_cap);
+    w->next_pretoken[w->next_npretokens++] =
+        (struct pretoken){(uint32_t)at, (uint32_t)(end - at), (uint32_t)zero};
 }
 
 /* What is left of a prefix behind its first bytes. */
@@ -29,21 +30,21 @@ static size_t left_of(size_t zero, size_t at)
 }
 
 /* p[at .. end) */
-static void put_slice(struct pipe_work *w, const struct piece *p, size_t at, size_t end)
+static void put_slice(struct pipe_work *w, const struct pretoken *p, size_t at, size_t end)
 {
     pretokenize_put_piece(w, p->at + at, p->at + end, left_of(p->zero, at));
 }
 
 static void take_new_list(struct pipe_work *w)
 {
-    struct piece *p = w->piece;
+    struct pretoken *p = w->pretoken;
     size_t cap = w->cap;
-    w->piece = w->piece2;
-    w->cap = w->cap2;
-    w->npieces = w->npieces2;
-    w->piece2 = p;
-    w->cap2 = cap;
-    w->npieces2 = 0;
+    w->pretoken = w->next_pretoken;
+    w->cap = w->next_cap;
+    w->npretokens = w->next_npretokens;
+    w->next_pretoken = p;
+    w->next_cap = cap;
+    w->next_npretokens = 0;
 }
 
 static void take_new_text(struct pipe_work *w)
@@ -209,7 +210,7 @@ static void join_next(struct pipe_work *w)
     w->nspans -= first;
 }
 
-static void put_spans(struct pipe_work *w, const struct piece *p, enum pre_behavior b)
+static void put_spans(struct pipe_work *w, const struct pretoken *p, enum pre_behavior b)
 {
     if (b == SPLIT_WITH_NEXT)
         join_next(w);
@@ -225,8 +226,8 @@ static void put_spans(struct pipe_work *w, const struct piece *p, enum pre_behav
 static void cut_chars(struct pipe_work *w, const struct pre_step *s, char_test *test,
                       enum pre_behavior b)
 {
-    for (size_t i = 0; i < w->npieces; i++) {
-        struct piece p = w->piece[i];
+    for (size_t i = 0; i < w->npretokens; i++) {
+        struct pretoken p = w->pretoken[i];
         match_chars(w, s, test, w->text.data + p.at, p.n);
         put_spans(w, &p, b);
     }
@@ -236,8 +237,8 @@ static void cut_chars(struct pipe_work *w, const struct pre_step *s, char_test *
 static int cut_regex(struct pipe_work *w, const struct regex *r, bool invert, enum pre_behavior b,
                      struct err *e)
 {
-    for (size_t i = 0; i < w->npieces; i++) {
-        struct piece p = w->piece[i];
+    for (size_t i = 0; i < w->npretokens; i++) {
+        struct pretoken p = w->pretoken[i];
         int code = match_regex(w, r, invert, w->text.data + p.at, p.n, e);
         if (code)
             return code;
@@ -249,8 +250,8 @@ static int cut_regex(struct pipe_work *w, const struct regex *r, bool invert, en
 
 static void cut_whitespace(struct pipe_work *w)
 {
-    for (size_t i = 0; i < w->npieces; i++) {
-        struct piece p = w->piece[i];
+    for (size_t i = 0; i < w->npretokens; i++) {
+        struct pretoken p = w->pretoken[i];
         match_whitespace(w, w->text.data + p.at, p.n);
         put_spans(w, &p, SPLIT_REMOVED);
     }
@@ -259,8 +260,8 @@ static void cut_whitespace(struct pipe_work *w)
 
 static void cut_lengths(struct pipe_work *w, size_t length)
 {
-    for (size_t i = 0; i < w->npieces; i++) {
-        struct piece p = w->piece[i];
+    for (size_t i = 0; i < w->npretokens; i++) {
+        struct pretoken p = w->pretoken[i];
         size_t start = 0, chars = 0, k;
         for (size_t at = 0; at < p.n; at += k) {
             if (chars++ == length) {
@@ -279,8 +280,8 @@ static void cut_lengths(struct pipe_work *w, size_t length)
  * stands before the first run is dropped, as the reference does. */
 static void cut_scripts(struct pipe_work *w)
 {
-    for (size_t i = 0; i < w->npieces; i++) {
-        struct piece p = w->piece[i];
+    for (size_t i = 0; i < w->npretokens; i++) {
+        struct pretoken p = w->pretoken[i];
         size_t start = p.n, k;
         int before = 0;
         for (size_t at = 0; at < p.n; at += k) {
@@ -305,8 +306,8 @@ static void write_marks(struct pipe_work *w, const struct pre_step *s, bool bare
 {
     const char *mark = s->content.p;
     size_t length = s->content.n;
-    for (size_t i = 0; i < w->npieces; i++) {
-        struct piece p = w->piece[i];
+    for (size_t i = 0; i < w->npretokens; i++) {
+        struct pretoken p = w->pretoken[i];
         const char *text = w->text.data + p.at;
         size_t at = w->next.len, start = at, zero = p.zero;
         bool has = p.n && (text[0] == ' ' || (p.n >= length && !memcmp(text, mark, length)));
@@ -334,8 +335,8 @@ static void write_marks(struct pipe_work *w, const struct pre_step *s, bool bare
 
 static void prefix_spaces(struct pipe_work *w, bool bare)
 {
-    for (size_t i = 0; i < w->npieces; i++) {
-        struct piece p = w->piece[i];
+    for (size_t i = 0; i < w->npretokens; i++) {
+        struct pretoken p = w->pretoken[i];
         size_t at = w->next.len, zero = p.zero;
         if (p.n && w->text.data[p.at] != ' ' && !(bare && i == 0))
             buf_addc(&w->next, ' ');
@@ -349,8 +350,8 @@ static void prefix_spaces(struct pipe_work *w, bool bare)
 
 static void write_letters(struct pipe_work *w)
 {
-    for (size_t i = 0; i < w->npieces; i++) {
-        struct piece p = w->piece[i];
+    for (size_t i = 0; i < w->npretokens; i++) {
+        struct pretoken p = w->pretoken[i];
         size_t at = w->next.len, zero = 0;
         char *dst = buf_reserve(&w->next, (size_t)p.n * 2);
         for (size_t k = 0; k < p.n; k++) {
@@ -420,7 +421,7 @@ void pipe_pre_begin(struct pipe_work *w, const char *text, size_t n, size_t zero
     buf_add(&w->text, text, n);
     memset(buf_reserve(&w->text, TEXT_SLACK), 0, TEXT_SLACK);
     buf_reset(&w->next);
-    w->npieces2 = 0;
+    w->next_npretokens = 0;
     pretokenize_put_piece(w, 0, n, zero);
     take_new_list(w);
 }

@@ -47,10 +47,10 @@ static inline unsigned place_between(const struct pipe *p, struct pipe_work *w, 
                                      uint32_t b)
 {
     uint64_t key = char_pairs_key(a, b);
-    uint64_t *at = char_pairs_entry(&w->parts->pairs, key);
+    uint64_t *at = char_pairs_entry(&w->segments->pairs, key);
     if (!char_pairs_is(at, key)) { /* zeroed: two NULs, INSIDE */
-        struct sides before = parts_sides_of(p, w, a), behind = parts_sides_of(p, w, b);
-        unsigned k = parts_place_of(p, before, behind);
+        struct sides before = segments_sides_of(p, w, a), behind = segments_sides_of(p, w, b);
+        unsigned k = segments_place_of(p, before, behind);
         k |= (behind.first & SIDE_FREE ? 0 : ACTS) | (before.last & SIDE_GRASPS ? GRASPS : 0);
         char_pairs_set(at, key, k);
     }
@@ -65,7 +65,7 @@ static bool is_unsettled(const struct pipe *p, struct pipe_work *w, const char *
     for (size_t i = 0, k; i < LOOK_AHEAD; i++, at += k) {
         if (at >= n)
             return more;
-        uint32_t first = parts_sides_of(p, w, utf8_at(text + at, &k)).first;
+        uint32_t first = segments_sides_of(p, w, utf8_at(text + at, &k)).first;
         if (first != SIDE_KNOWN)
             return !(first & SIDE_FREE);
     }
@@ -89,17 +89,17 @@ static size_t find_many(const struct pipe *p, struct pipe_work *w, const char *t
                         size_t n, size_t run, enum place least, uint32_t *start, size_t *k)
 {
     if (run)
-        return run == 2 && least == BETWEEN && p->parts->nears
-                   ? split_point4_find(&p->near, w->parts->plain, text, at, n, start, k)
+        return run == 2 && least == BETWEEN && p->segments->nears
+                   ? split_point4_find(&p->near, w->segments->plain, text, at, n, start, k)
                    : at;
-    return cut_ascii(least == BOUNDARY ? p->parts->boundary : p->parts->cut, NULL, text, at, n,
-                     start, k);
+    return cut_ascii(least == BOUNDARY ? p->segments->boundary : p->segments->cut, NULL, text, at,
+                     n, start, k);
 }
 
 /* Plain characters of three bytes in a row, with one more. */
 static size_t run_with(const struct pipe_work *w, size_t run, uint32_t c, size_t length)
 {
-    return length == 3 && w->parts->plain[c / 64] >> c % 64 & 1 ? run + 1 : 0;
+    return length == 3 && w->segments->plain[c / 64] >> c % 64 & 1 ? run + 1 : 0;
 }
 
 /* The cuts in text[0 .. n), which begins at one; start[0] is 0. Returns how many there are, the
@@ -108,7 +108,7 @@ static size_t find_cuts(const struct pipe *p, struct pipe_work *w, const char *t
                         enum place least, uint32_t *start)
 {
     const unsigned char *u = (const unsigned char *)text;
-    const unsigned char(*cut)[16] = least == BOUNDARY ? p->parts->boundary : p->parts->cut;
+    const unsigned char(*cut)[16] = least == BOUNDARY ? p->segments->boundary : p->segments->cut;
     size_t k = 1, at, length, run = 0, end;
     uint32_t before = utf8_at(text, &at);
     bool held = false;
@@ -166,14 +166,14 @@ struct job {
  */
 static bool make_word(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
 {
-    const struct pipe_parts *t = p->parts;
+    const struct pipe_segments *t = p->segments;
     size_t from = *text == ' ', k;
     char *to = w->text.data + w->text.len;
     for (size_t i = from; i < n; i += k) {
         uint32_t c = utf8_at(text + i, &k);
-        bool same = c < 0x80
-                        ? t->becomes[c]
-                        : !t->others && !uni_space(c) && parts_sides_of(p, w, c).first & SIDE_SAME;
+        bool same =
+            c < 0x80 ? t->becomes[c]
+                     : !t->others && !uni_space(c) && segments_sides_of(p, w, c).first & SIDE_SAME;
         if (!same || (t->punctuation && n - from > k && pre_punctuation(c)))
             return false;
         memcpy(to, text + i, k);
@@ -188,7 +188,7 @@ static bool make_word(const struct pipe *p, struct pipe_work *w, const char *tex
 /* Appends a part as the model sees it to w->text; false: it has to go through the steps. */
 static bool make_direct(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
 {
-    const struct pipe_parts *t = p->parts;
+    const struct pipe_segments *t = p->segments;
     struct buf *b = &w->text;
     if (!t->direct && !t->words)
         return false;
@@ -202,7 +202,7 @@ static bool make_direct(const struct pipe *p, struct pipe_work *w, const char *t
                 return false;
             buf_add(b, t->space.p, t->space.n);
         } else {
-            if (!(parts_sides_of(p, w, c).first & SIDE_SAME) || (i && c == t->parting))
+            if (!(segments_sides_of(p, w, c).first & SIDE_SAME) || (i && c == t->parting))
                 return false;
             buf_add(b, text + i, k);
         }
@@ -217,7 +217,7 @@ static uint64_t hash_of(const char *text, size_t n)
     return (head ^ n) * 0x9E3779B97F4A7C15u;
 }
 
-static void note_odd(struct pipe_parts_work *w, const char *text, size_t n)
+static void note_odd(struct pipe_segments_work *w, const char *text, size_t n)
 {
     uint64_t hash = hash_of(text, n);
     if (!w->odds)
@@ -227,7 +227,7 @@ static void note_odd(struct pipe_parts_work *w, const char *text, size_t n)
 }
 
 /* One taken for another goes with its piece, which is slower and no other ids. */
-static inline bool was_odd(const struct pipe_parts_work *w, const char *text, size_t n)
+static inline bool was_odd(const struct pipe_segments_work *w, const char *text, size_t n)
 {
     uint64_t hash;
     if (!w->near[(unsigned char)*text])
@@ -270,12 +270,12 @@ static int miss_part(const struct pipe *p, struct pipe_work *w, const char *text
     int code = make_direct(p, w, text, n)
                    ? pipe_model_encode(p, w, w->text.data, w->text.len, ids, e)
                    : pipe_encode_run(p, w, text, n, EDGE_CUT | EDGE_STRIPPED, ids, &tally, e);
-    w->near &= !(p->parts->fresh && *text == ' '); /* no sum stands before it */
+    w->near &= !(p->segments->fresh && *text == ' '); /* no sum stands before it */
     if (!tally.specials && (code || !w->near))
         return code;
     if (!tally.specials)
-        note_odd(w->parts, text, n);
-    w->parts->odd = text;
+        note_odd(w->segments, text, n);
+    w->segments->odd = text;
     return ERR_DATA;
 }
 
@@ -303,8 +303,8 @@ static int put_part(const struct job *j, const char *text, size_t n, unsigned ed
 
 static int put_kept(const struct job *j, const char *text, const uint32_t *start, size_t n)
 {
-    j->w->parts->odd = NULL;
-    return word_cache_encode(j->w->parts->cache, text, start, n, miss, j->p, j->w, j->ids, j->e);
+    j->w->segments->odd = NULL;
+    return word_cache_encode(j->w->segments->cache, text, start, n, miss, j->p, j->w, j->ids, j->e);
 }
 
 /* The parts text[start[i] .. start[i + 1]), i < n; the piece round an odd one goes as a whole. One
@@ -314,14 +314,14 @@ static int put_run(const struct job *j, const char *text, const uint32_t *start,
     int code = 0;
     for (size_t done = 0; done < n && !code;) {
         code = put_kept(j, text, start + done, n - done);
-        const char *odd = j->w->parts->odd;
+        const char *odd = j->w->segments->odd;
         if (!odd)
             return code;
         size_t from = done, end;
         for (end = done; text + start[end] <= odd; end++)
-            if (end > done && (!j->p->parts->sums || is_boundary(j->p, j->w, text, start[end])))
+            if (end > done && (!j->p->segments->sums || is_boundary(j->p, j->w, text, start[end])))
                 from = end;
-        while (j->p->parts->sums && end < n && !is_boundary(j->p, j->w, text, start[end]))
+        while (j->p->segments->sums && end < n && !is_boundary(j->p, j->w, text, start[end]))
             end++;
         code = put_run(j, text, start + done, from - done);
         if (!code)
@@ -331,7 +331,7 @@ static int put_run(const struct job *j, const char *text, const uint32_t *start,
     return code;
 }
 
-static uint32_t *room_for(struct pipe_parts_work *w, size_t n)
+static uint32_t *room_for(struct pipe_segments_work *w, size_t n)
 {
     if (w->room < n) {
         w->room = n + n / 2;
@@ -352,7 +352,7 @@ static int miss_piece(const void *state, void *scratch, struct word_list *list, 
                                EDGE_CUT | EDGE_STRIPPED, ids, &tally, e);
         list->end[i] = ids->n;
         if (!code && tally.specials) {
-            w->parts->odd = list->text;
+            w->segments->odd = list->text;
             code = ERR_DATA;
         }
     }
@@ -361,12 +361,12 @@ static int miss_piece(const void *state, void *scratch, struct word_list *list, 
 
 static int segment_put_piece(const struct job *j, const char *text, size_t n)
 {
-    struct pipe_parts_work *w = j->w->parts;
+    struct pipe_segments_work *w = j->w->segments;
     const uint32_t at[] = {0, (uint32_t)n};
     if (n > PIECE_KEPT)
         return put_part(j, text, n, EDGE_CUT);
     if (!w->pieces)
-        w->pieces = word_cache_create(j->p->parts->kept_pieces, ids_form_for(j->p->size));
+        w->pieces = word_cache_create(j->p->segments->kept_pieces, ids_form_for(j->p->size));
     w->odd = NULL;
     int code = word_cache_encode(w->pieces, text, at, 1, miss_piece, j->p, j->w, j->ids, j->e);
     return w->odd ? put_part(j, text, n, EDGE_CUT) : code;
@@ -378,8 +378,8 @@ static int put_parts(const struct job *j, const char *text, const uint32_t *star
 {
     int code = 0;
     size_t done = 0, i = 0;
-    for (; i < n && !code && j->p->parts->sums; i++) {
-        if (!was_odd(j->w->parts, text + start[i], start[i + 1] - start[i]))
+    for (; i < n && !code && j->p->segments->sums; i++) {
+        if (!was_odd(j->w->segments, text + start[i], start[i + 1] - start[i]))
             continue;
         size_t from = i, end = i + 1;
         while (from > done && !is_boundary(j->p, j->w, text, start[from]))
@@ -402,8 +402,8 @@ static int put_parts(const struct job *j, const char *text, const uint32_t *star
  */
 static int put_chunk(const struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
 {
-    const struct pipe_parts *t = j->p->parts;
-    uint32_t *start = room_for(j->w->parts, n + 16);
+    const struct pipe_segments *t = j->p->segments;
+    uint32_t *start = room_for(j->w->segments, n + 16);
     size_t k = find_cuts(j->p, j->w, text, n, t->sums && n > PIECE ? BOUNDARY : BETWEEN, start);
     start[k] = (uint32_t)n;
     if (!last)
@@ -434,14 +434,14 @@ static int put_rest(const struct job *j, const char *text, size_t n)
     }
     if (code || at == n)
         return code;
-    struct buf *b = &j->w->parts->tail;
+    struct buf *b = &j->w->segments->tail;
     buf_reset(b);
     memcpy(buf_reserve(b, n - at + TEXT_SLACK), text + at, n - at);
     memset(b->data + n - at, 0, TEXT_SLACK);
     return put_chunk(j, b->data, n - at, true, &used);
 }
 
-static void segment_strip(const struct pipe_parts *t, const char **text, size_t *n)
+static void segment_strip(const struct pipe_segments *t, const char **text, size_t *n)
 {
     size_t k, before;
     while (t->strip_left && *n && uni_space(utf8_at(*text, &k)))
@@ -457,7 +457,7 @@ static void segment_strip(const struct pipe_parts *t, const char **text, size_t 
 /* The first place behind the beginning where the text may be cut, or n. */
 static size_t first_cut(const struct pipe *p, struct pipe_work *w, const char *text, size_t n)
 {
-    enum place least = p->parts->sums ? BOUNDARY : BETWEEN;
+    enum place least = p->segments->sums ? BOUNDARY : BETWEEN;
     size_t at, k;
     uint32_t before = utf8_at(text, &at), c;
     unsigned v = 0;
@@ -471,32 +471,32 @@ static size_t first_cut(const struct pipe *p, struct pipe_work *w, const char *t
     return n;
 }
 
-size_t parts_cut(const struct pipe *p, const char *text, size_t n)
+size_t segments_cut(const struct pipe *p, const char *text, size_t n)
 {
     const struct pipe_spec *s = &p->spec;
     const unsigned char *u = (const unsigned char *)text;
-    const unsigned char(*cut)[16] = p->parts->merges ? p->parts->cut : p->parts->boundary;
+    const unsigned char(*cut)[16] = p->segments->merges ? p->segments->cut : p->segments->boundary;
     enum { TRIES = 1 << 12 };
     for (size_t i = 0; i < s->nnorm; i++)
         if (s->norm[i].kind == NORM_STRIP || s->norm[i].kind == NORM_PREPEND)
             return 0;
     for (size_t at = n - 2; n > 2 && at > 1 && n - at < TRIES; at--)
-        if ((u[at - 2] | u[at - 1] | u[at] | u[at + 1]) < 0x80 && p->parts->settles[u[at + 1]] &&
-            (!p->parts->prefixes || text[at] == ' ') &&
+        if ((u[at - 2] | u[at - 1] | u[at] | u[at + 1]) < 0x80 && p->segments->settles[u[at + 1]] &&
+            (!p->segments->prefixes || text[at] == ' ') &&
             cut[u[at - 1]][u[at] >> 3] >> (u[at] & 7) & 1 &&
             (!p->raw || added_parts(p->raw, text, at, n)))
             return at;
     return 0;
 }
 
-int parts_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
-                 unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
+int segments_encode(const struct pipe *p, struct pipe_work *w, const char *text, size_t n,
+                    unsigned edge, struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
     struct job j = {p, w, ids, tally, e};
-    if (!w->parts)
-        w->parts = parts_work_create(p);
+    if (!w->segments)
+        w->segments = segments_work_create(p);
     const char *begin = text;
-    segment_strip(p->parts, &text, &n);
+    segment_strip(p->segments, &text, &n);
     if (!n)
         return 0;
     if (text > begin)

@@ -10,7 +10,7 @@
 
 enum { PARTS_CHARS = 0x110000, PARTS_WIDE = 0x10000 };
 
-struct pipe_parts {
+struct pipe_segments {
     bool strip_left, strip_right; /* steps that come before all others */
     struct cut tokens;            /* added tokens that are matched in normalized text */
     bool has_tokens;
@@ -20,7 +20,7 @@ struct pipe_parts {
     bool sums;             /* likewise, but the model sums scores over a pre-token */
     bool fallback;         /* a split may be next to a character that is not in the vocabulary */
     bool direct; /* the model sees a segment of unchanged characters as it is, but for spaces */
-    struct words_text space; /* what spaces become; n is 0: a segment that has one is not direct */
+    struct string_ref space; /* what spaces become; n is 0: a segment that has one is not direct */
     char space_text[4];
     bool spaces;                /* also inside a segment */
     bool fresh;                 /* a segment that begins with a space begins a pre-token */
@@ -38,7 +38,7 @@ struct pipe_parts {
         *kept_pieces; /* shared by threads: segments; pre-tokens near odd ones */
 };
 
-struct pipe_parts_work {
+struct pipe_segments_work {
     struct sides *sides;     /* by character */
     struct char_pairs pairs; /* places seen before */
     struct word_cache *cache;
@@ -65,9 +65,9 @@ enum place {
 };
 
 /* The kind of the position between two characters with these sides. */
-enum place parts_place_of(const struct pipe *p, struct sides before, struct sides behind);
+enum place segments_place_of(const struct pipe *p, struct sides before, struct sides behind);
 
 /* What a character becomes; found when it first occurs, cached from then on. */
-struct sides parts_sides_of(const struct pipe *p, struct pipe_work *w, uint32_t c);
+struct sides segments_sides_of(const struct pipe *p, struct pipe_work *w, uint32_t c);
 
 #endif

@@ -25,9 +25,9 @@ static bool begins_marked(const struct pipe_spec *s, uint32_t b)
     return s->pre[0].kind != PRE_METASPACE || b == utf8_at(s->pre[0].content.p, &k);
 }
 
-enum place parts_place_of(const struct pipe *p, struct sides before, struct sides behind)
+enum place segments_place_of(const struct pipe *p, struct sides before, struct sides behind)
 {
-    const struct pipe_parts *t = p->parts;
+    const struct pipe_segments *t = p->segments;
     char text[8];
     size_t n, at;
     uint32_t a = before.last & SIDE_CHAR, b = behind.first & SIDE_CHAR;
@@ -37,8 +37,8 @@ enum place parts_place_of(const struct pipe *p, struct sides before, struct side
     if (t->has_tokens && !cut_here(&t->tokens, text, at, n))
         return INSIDE;
     if (t->looks && ((uni_space(a) && uni_space(b)) ||
-                     across_in((struct words_text){t->begin.data, t->begin.len}, b) ||
-                     across_in((struct words_text){t->end.data, t->end.len}, a)))
+                     across_in((struct string_ref){t->begin.data, t->begin.len}, b) ||
+                     across_in((struct string_ref){t->end.data, t->end.len}, a)))
         return INSIDE;
     enum across v = across_pre(&p->spec, &a, &b);
     if (v == ACROSS_PARTED && t->has_tokens && t->prefixes && !begins_marked(&p->spec, b))
@@ -63,25 +63,25 @@ static bool stay_beside(const struct pipe *p, uint32_t a, uint32_t b)
 static bool is_plain(const struct pipe *p, uint32_t c, struct sides s)
 {
     enum { COMMON = 0x4e00 };
-    return p->parts->nears && s.first & SIDE_SAME && !(s.last & SIDE_GRASPS) &&
-           (p->parts->fallback || s.first & SIDE_WHOLE) && stay_beside(p, c, c) &&
+    return p->segments->nears && s.first & SIDE_SAME && !(s.last & SIDE_GRASPS) &&
+           (p->segments->fallback || s.first & SIDE_WHOLE) && stay_beside(p, c, c) &&
            stay_beside(p, c, COMMON) && stay_beside(p, COMMON, c);
 }
 
-struct sides parts_sides_of(const struct pipe *p, struct pipe_work *w, uint32_t c)
+struct sides segments_sides_of(const struct pipe *p, struct pipe_work *w, uint32_t c)
 {
-    struct sides *s = &w->parts->sides[c];
+    struct sides *s = &w->segments->sides[c];
     if (s->first)
         return *s;
-    *s = sides_look(&p->spec, w, c, !p->parts->fallback);
+    *s = sides_look(&p->spec, w, c, !p->segments->fallback);
     if (c < PARTS_WIDE && is_plain(p, c, *s))
-        w->parts->plain[c / 64] |= (uint64_t)1 << c % 64;
+        w->segments->plain[c / 64] |= (uint64_t)1 << c % 64;
     return *s;
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static bool open_tokens(struct pipe *p, struct pipe_parts *t, struct pipe_work *w)
+static bool open_tokens(struct pipe *p, struct pipe_segments *t, struct pipe_work *w)
 {
     struct pipe_spec *s = &p->spec;
     struct err ignored;
@@ -123,29 +123,29 @@ static void fill_table(struct pipe *p, struct pipe_work *w)
 {
     struct sides s[128];
     for (uint32_t c = 0; c < 128; c++) {
-        s[c] = parts_sides_of(p, w, c);
-        p->parts->settles[c] = s[c].first & SIDE_FREE;
+        s[c] = segments_sides_of(p, w, c);
+        p->segments->settles[c] = s[c].first & SIDE_FREE;
     }
     for (size_t a = 0; a < 128; a++)
         for (size_t b = 0; b < 128; b++) {
-            enum place k = parts_place_of(p, s[a], s[b]);
-            p->parts->cut[a][b >> 3] |= (unsigned char)((k != INSIDE) << (b & 7));
-            p->parts->boundary[a][b >> 3] |= (unsigned char)((k == BOUNDARY) << (b & 7));
+            enum place k = segments_place_of(p, s[a], s[b]);
+            p->segments->cut[a][b >> 3] |= (unsigned char)((k != INSIDE) << (b & 7));
+            p->segments->boundary[a][b >> 3] |= (unsigned char)((k == BOUNDARY) << (b & 7));
         }
 }
 
 /* Is the text mostly cut at words? */
-static bool parts_words(const struct pipe_parts *t)
+static bool parts_words(const struct pipe_segments *t)
 {
     return (t->cut['e'][' ' >> 3] | t->cut[' ']['e' >> 3] >> ('e' & 7)) & 1;
 }
 
 /* Whether parts may do without normalizer and pre-tokenizer: there is nothing but Metaspace. */
-static void open_direct(struct pipe *p, struct pipe_parts *t, struct pipe_work *w)
+static void open_direct(struct pipe *p, struct pipe_segments *t, struct pipe_work *w)
 {
     const struct pipe_spec *s = &p->spec;
     bool meta = s->npre == 1 && s->pre[0].kind == PRE_METASPACE, free = true, joined = true;
-    struct sides space = parts_sides_of(p, w, ' ');
+    struct sides space = segments_sides_of(p, w, ' ');
     t->direct = !t->has_tokens && (meta || s->npre == 0);
     size_t k;
     if (meta && s->pre[0].split)
@@ -170,7 +170,7 @@ static void open_direct(struct pipe *p, struct pipe_parts *t, struct pipe_work *
  * Whether a part may do without them because it is one piece: they end at white space and
  * punctuation alone. No cut behind a space, which goes, halves what is looked up.
  */
-static void open_words(struct pipe *p, struct pipe_parts *t, struct pipe_work *w)
+static void open_words(struct pipe *p, struct pipe_segments *t, struct pipe_work *w)
 {
     const struct pipe_spec *s = &p->spec;
     enum pre_kind kind = s->npre == 1 ? s->pre[0].kind : PRE_SCRIPTS;
@@ -182,13 +182,13 @@ static void open_words(struct pipe *p, struct pipe_parts *t, struct pipe_work *w
         if (s->token[i].normalized &&
             !pipe_normalize(s, w, s->token[i].text, s->token[i].length, &w->norm, &ignored))
             first[w->norm.len ? (unsigned char)*w->norm.data : ' '] = true;
-    if (first[' '] || !(parts_sides_of(p, w, ' ').first & SIDE_SAME))
+    if (first[' '] || !(segments_sides_of(p, w, ' ').first & SIDE_SAME))
         return;
     for (int c = 0x80; c < 256; c++)
         t->others |= first[c];
     for (uint32_t c = 0; c < 128; c++) {
         const char own = (char)c;
-        struct sides k = parts_sides_of(p, w, c);
+        struct sides k = segments_sides_of(p, w, c);
         if (uni_space(c) || !(k.first & k.last & SIDE_FREE) ||
             pipe_normalize_edge(s, w, &own, 1, EDGE_CUT | EDGE_STRIPPED, &w->norm, &ignored))
             continue;
@@ -204,11 +204,11 @@ static void open_words(struct pipe *p, struct pipe_parts *t, struct pipe_work *w
     t->words = true;
 }
 
-void parts_open(struct pipe *p, struct pipe_work *w)
+void segments_open(struct pipe *p, struct pipe_work *w)
 {
     if (p->family != SCAN_NONE || !across_known(&p->spec))
         return;
-    struct pipe_parts *t = p->parts = mem_new(1, sizeof(*t));
+    struct pipe_segments *t = p->segments = mem_new(1, sizeof(*t));
     for (size_t i = 0; i < p->spec.nnorm && p->spec.norm[i].kind == NORM_STRIP; i++) {
         t->strip_left |= p->spec.norm[i].left;
         t->strip_right |= p->spec.norm[i].right;
@@ -225,42 +225,42 @@ void parts_open(struct pipe *p, struct pipe_work *w)
     bool good = open_tokens(p, t, w);
     t->nears = p->near.word && (t->merges || t->sums) && !t->has_tokens;
     if (good) {
-        w->parts = parts_work_create(p);
+        w->segments = segments_work_create(p);
         fill_table(p, w);
     }
     if (good && parts_words(t)) {
         open_direct(p, t, w), open_words(p, t, w);
         return;
     }
-    parts_work_destroy(w->parts);
-    w->parts = NULL;
-    parts_close(p);
+    segments_work_destroy(w->segments);
+    w->segments = NULL;
+    segments_close(p);
 }
 
-void parts_close(struct pipe *p)
+void segments_close(struct pipe *p)
 {
-    if (p->parts) {
-        cut_finish(&p->parts->tokens);
-        buf_finish(&p->parts->begin);
-        buf_finish(&p->parts->end);
-        word_table_destroy(p->parts->kept);
-        word_table_destroy(p->parts->kept_pieces);
+    if (p->segments) {
+        cut_finish(&p->segments->tokens);
+        buf_finish(&p->segments->begin);
+        buf_finish(&p->segments->end);
+        word_table_destroy(p->segments->kept);
+        word_table_destroy(p->segments->kept_pieces);
     }
-    free(p->parts);
-    p->parts = NULL;
+    free(p->segments);
+    p->segments = NULL;
 }
 
-struct pipe_parts_work *parts_work_create(const struct pipe *p)
+struct pipe_segments_work *segments_work_create(const struct pipe *p)
 {
-    struct pipe_parts_work *w = mem_own(sizeof(*w));
+    struct pipe_segments_work *w = mem_own(sizeof(*w));
     w->sides = mem_new(PARTS_CHARS, sizeof(*w->sides));
     char_pairs_init(&w->pairs);
     w->plain = mem_new(PARTS_WIDE / 64, sizeof(*w->plain));
-    w->cache = word_cache_create(p->parts->kept, ids_form_for(p->size));
+    w->cache = word_cache_create(p->segments->kept, ids_form_for(p->size));
     return w;
 }
 
-void parts_work_destroy(struct pipe_parts_work *w)
+void segments_work_destroy(struct pipe_segments_work *w)
 {
     if (!w)
         return;

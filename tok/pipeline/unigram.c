@@ -272,7 +272,7 @@ int unigram_spans(const struct pipe *p, struct pipe_work *w, const char *text, s
         code = put_token(p, w->best, text, at, to, ids, e);
         for (size_t i = first; i < ids->n && !code; i++) {
             struct tok_span *s = tok_spans_add(spans);
-            const struct words_text *piece = &p->spec.vocab.piece[ids->id[i]];
+            const struct string_ref *piece = &p->spec.vocab.piece[ids->id[i]];
             bool own = piece->n == to - at && memcmp(piece->p, text + at, to - at) == 0;
             *s = (struct tok_span){.begin = at, .end = to};
             if (p->spec.ntrims && (own || ids->id[i] == p->unk))
@@ -299,7 +299,7 @@ static void open_nodes(struct pipe *p)
 }
 
 /* The unknown token's own string is unknown text: two of them side by side are one. */
-static void join_unknown(struct pipe *p, const struct words_text *unk)
+static void join_unknown(struct pipe *p, const struct string_ref *unk)
 {
     struct buf b = {0};
     buf_add(&b, unk->p, unk->n);

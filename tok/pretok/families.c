@@ -10,18 +10,18 @@
 #define ENDING "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define SIGNS "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*"
 
-const struct learn_cut learn_families[] = {
+const struct pretok_family pretok_families[] = {
     {"gpt2", "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
-     true, false, LEARN_DIGITS_ANY},
+     true, false, PRETOK_DIGITS_ANY},
     {"cl100k",
      "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,3}| "
      "?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+",
-     false, false, LEARN_DIGITS_ANY},
-    {"llama3", WORD "|" MARK "\\p{L}+|\\p{N}{1,3}" SIGNS ENDING, false, false, LEARN_DIGITS_ANY},
-    {"qwen2", WORD "|" MARK "\\p{L}+|\\p{N}" SIGNS ENDING, false, true, LEARN_DIGITS_ANY},
+     false, false, PRETOK_DIGITS_ANY},
+    {"llama3", WORD "|" MARK "\\p{L}+|\\p{N}{1,3}" SIGNS ENDING, false, false, PRETOK_DIGITS_ANY},
+    {"qwen2", WORD "|" MARK "\\p{L}+|\\p{N}" SIGNS ENDING, false, true, PRETOK_DIGITS_ANY},
     {"o200k",
      MARK UPPER "*" LOWER "+" WORD "?|" MARK UPPER "+" LOWER "*" WORD
                 "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" ENDING,
-     false, false, LEARN_DIGITS_ANY},
+     false, false, PRETOK_DIGITS_ANY},
     {.name = NULL},
 };

@@ -39,7 +39,7 @@ static int decode_hex(char c)
 static void add_entry(struct sp_decoder *d, const struct sp_model *m, size_t id, struct buf *b)
 {
     const struct sp_piece *p = &m->piece[id];
-    int32_t reserved = words_find(&m->reserved, p->text, p->length);
+    int32_t reserved = string_map_find(&m->reserved, p->text, p->length);
     p = reserved >= 0 ? &m->piece[reserved] : p;
     if (p->type == SP_BYTE) {
         int byte = decode_hex(p->text[3]) << 4 | decode_hex(p->text[4]);

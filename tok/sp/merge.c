@@ -16,7 +16,7 @@ static void set_char(struct sp_merge *s, const char *p, size_t n, uint32_t symbo
     if (n == 1 && (unsigned char)*p < 128)
         s->ascii[(unsigned char)*p] = symbol;
     else
-        words_add(&s->chars, p, n, (int32_t)symbol);
+        string_map_add(&s->chars, p, n, (int32_t)symbol);
 }
 
 /* A character gets the symbol of its piece, or a new one. */
@@ -24,7 +24,7 @@ static void add_char(struct sp_merge *s, const char *p, size_t n)
 {
     if (sp_symbol_of(s, p, n) != NONE)
         return;
-    int32_t piece = words_find(&s->m->plain, p, n), id = sp_model_find(s->m, p, n);
+    int32_t piece = string_map_find(&s->m->plain, p, n), id = sp_model_find(s->m, p, n);
     uint32_t symbol = piece >= 0 ? (uint32_t)piece : (uint32_t)s->nsymbols++;
     set_char(s, p, n, symbol);
     s->id[symbol] = id >= 0 ? id : s->m->unk;
@@ -38,7 +38,7 @@ static void add_chars(struct sp_merge *s)
         for (size_t k = 0; k < s->m->piece[i].length; k++)
             others += (unsigned char)s->m->piece[i].text[k] >= 0x80;
     size_t most = s->m->npieces + others + 128;
-    words_init(&s->chars, others);
+    string_map_init(&s->chars, others);
     s->id = mem_new(most, sizeof(*s->id));
     s->length = mem_new(most, sizeof(*s->length));
     s->nsymbols = s->m->npieces;
@@ -46,7 +46,7 @@ static void add_chars(struct sp_merge *s)
         s->ascii[i] = NONE;
     for (size_t i = 0; i < s->m->npieces; i++) {
         const struct sp_piece *p = &s->m->piece[i];
-        int32_t id = words_find(&s->m->reserved, p->text, p->length); /* of the same text */
+        int32_t id = string_map_find(&s->m->reserved, p->text, p->length); /* of the same text */
         s->id[i] = id >= 0 ? id : (int32_t)i;
         s->length[i] = p->length;
     }
@@ -121,7 +121,7 @@ void sp_merge_destroy(struct sp_merge *s)
     cut_finish(&s->cut);
     split_point4_finish(&s->near);
     trie_finish(&s->user);
-    words_finish(&s->chars);
+    string_map_finish(&s->chars);
     free(s->id);
     free(s->length);
     free(s->halves);
@@ -227,7 +227,7 @@ static size_t merge_whole(const struct sp_merge *s, struct sp_merge_work *w, siz
 /* A word is a piece or it is unknown, even if it is spelt like a byte. */
 static void put_word(const struct sp_merge *s, const char *text, size_t n, struct tok_ids *ids)
 {
-    int32_t id = words_find(&s->m->plain, text, n);
+    int32_t id = string_map_find(&s->m->plain, text, n);
     merge_put_piece(s, id >= 0 ? id : s->m->unk, text, n, ids);
 }
 

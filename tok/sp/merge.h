@@ -40,7 +40,7 @@ struct sp_merge {
     struct cut cut;           /* of all pieces, */
     struct split_point4 near; /* and by what stands around them */
     struct trie user;         /* user-defined pieces, by id */
-    struct words chars;       /* symbols of characters beyond ASCII that some piece has, or is */
+    struct string_map chars;  /* symbols of characters beyond ASCII that some piece has, or is */
     uint32_t ascii[128];
     /*
      * Symbols are the pieces' ids; behind them characters that are no pieces themselves. By

@@ -52,10 +52,10 @@ struct sp_model {
     bool minus_infinite;        /* a score is: allowed in a model of characters, which needs none */
     int32_t unk, bos, eos, pad; /* as the library's unk_id() and so on: -1 for none */
     size_t self_tests;
-    const char *special[4];  /* unk, bos, eos, pad as the file spells them */
-    const char *unk_surface; /* what the unknown piece is decoded to */
-    struct words reserved;   /* unknown, control and byte pieces */
-    struct words plain;      /* the others */
+    const char *special[4];     /* unk, bos, eos, pad as the file spells them */
+    const char *unk_surface;    /* what the unknown piece is decoded to */
+    struct string_map reserved; /* unknown, control and byte pieces */
+    struct string_map plain;    /* the others */
 };
 
 /* `name` stands in messages. ERR_DATA with the file, and the offset or the piece, and what is

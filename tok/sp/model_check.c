@@ -158,15 +158,15 @@ static int byte_piece(struct reader *r, size_t id, struct err *e)
 static int index_pieces(struct reader *r, struct err *e)
 {
     struct sp_model *m = r->m;
-    words_init(&m->plain, m->npieces);
+    string_map_init(&m->plain, m->npieces);
     for (size_t i = 0; i < m->npieces; i++)
         m->count[m->piece[i].type]++;
-    words_init(&m->reserved, m->count[SP_UNKNOWN] + m->count[SP_CONTROL] + m->count[SP_BYTE]);
+    string_map_init(&m->reserved, m->count[SP_UNKNOWN] + m->count[SP_CONTROL] + m->count[SP_BYTE]);
     int code = 0;
     for (size_t i = 0; i < m->npieces && !code; i++) {
         const struct sp_piece *p = &m->piece[i];
         bool reserved = p->type == SP_UNKNOWN || p->type == SP_CONTROL || p->type == SP_BYTE;
-        if (!words_add(reserved ? &m->reserved : &m->plain, p->text, p->length, (int32_t)i))
+        if (!string_map_add(reserved ? &m->reserved : &m->plain, p->text, p->length, (int32_t)i))
             code = bad_piece(r, i, e, "is there twice");
         else if (p->type == SP_BYTE)
             code = byte_piece(r, i, e);
@@ -414,8 +414,8 @@ int sp_check(const char *name, const void *p, size_t n, struct sp_model *ret, st
 
 void sp_model_finish(struct sp_model *m)
 {
-    words_finish(&m->plain);
-    words_finish(&m->reserved);
+    string_map_finish(&m->plain);
+    string_map_finish(&m->reserved);
     free(m->piece);
     arena_finish(&m->arena);
     *m = (struct sp_model){0};
@@ -423,8 +423,8 @@ void sp_model_finish(struct sp_model *m)
 
 int32_t sp_model_find(const struct sp_model *m, const char *text, size_t n)
 {
-    int32_t id = words_find(&m->reserved, text, n);
-    return id >= 0 ? id : words_find(&m->plain, text, n);
+    int32_t id = string_map_find(&m->reserved, text, n);
+    return id >= 0 ? id : string_map_find(&m->plain, text, n);
 }
 
 const char *sp_kind_name(enum sp_kind kind)

@@ -17,9 +17,9 @@
 
 /* What a text part may be before it is joined to something: a character, or a piece that was joined
  * itself. `key` is that of tok/text/string_map.h. */
-static uint32_t half(const struct sp_merge *s, struct words_key key, const char *p, size_t n)
+static uint32_t half(const struct sp_merge *s, struct string_key key, const char *p, size_t n)
 {
-    int32_t piece = words_find_key(&s->m->plain, key, p, n);
+    int32_t piece = string_map_find_key(&s->m->plain, key, p, n);
     if (piece >= 0 && !sp_is_joined(&s->m->piece[piece]))
         return NONE; /* user-defined: stays as it is */
     if (piece >= 0)
@@ -45,7 +45,7 @@ enum { AHEAD = 16 };
 
 struct split {
     size_t at;
-    struct words_key left, right;
+    struct string_key left, right;
 };
 
 /* The next places from `at` on where a piece may be split, AHEAD at most; looked up soon. */
@@ -55,9 +55,9 @@ static size_t find_splits(const struct sp_merge *s, const struct sp_piece *p, si
     size_t n = 0;
     for (; at < p->length && n < AHEAD; at += sp_char_length(p->text + at, p->length - at)) {
         ret[n] =
-            (struct split){at, words_key(p->text, at), words_key(p->text + at, p->length - at)};
-        words_prefetch(&s->m->plain, ret[n].left);
-        words_prefetch(&s->m->plain, ret[n].right);
+            (struct split){at, string_key(p->text, at), string_key(p->text + at, p->length - at)};
+        string_map_prefetch(&s->m->plain, ret[n].left);
+        string_map_prefetch(&s->m->plain, ret[n].right);
         n++;
     }
     return n;
@@ -129,7 +129,7 @@ static bool has_user(const struct sp_merge *s, const struct sp_piece *p)
 {
     for (size_t k = 0, length; k < p->length; k += length) {
         length = sp_char_length(p->text + k, p->length - k);
-        if (half(s, words_key(p->text + k, length), p->text + k, length) == NONE)
+        if (half(s, string_key(p->text + k, length), p->text + k, length) == NONE)
             return true;
     }
     return false;

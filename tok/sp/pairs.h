@@ -14,7 +14,7 @@ static inline uint32_t sp_symbol_of(const struct sp_merge *s, const char *p, siz
 {
     if (n == 1 && (unsigned char)*p < 128)
         return s->ascii[(unsigned char)*p];
-    int32_t id = words_find(&s->chars, p, n);
+    int32_t id = string_map_find(&s->chars, p, n);
     return id < 0 ? UINT32_MAX : (uint32_t)id;
 }
 

@@ -282,7 +282,7 @@ static int put_window(const struct job *j, bool all)
     uint32_t *start = starts(j->s, b->len + 1);
     const uint32_t ends[] = {0, (uint32_t)b->len};
     size_t n = j->c->words ? find_words(b->data, b->len, start)
-                           : cut_parts(&j->c->merge->cut, b->data, ends, 1, 0, start);
+                           : cut_segments(&j->c->merge->cut, b->data, ends, 1, 0, start);
     n -= !all;
     size_t used = start[n];
     int code = put_parts(j, b->data, start, n, miss_normal);

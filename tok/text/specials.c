@@ -9,11 +9,11 @@
 static void specials_grow(struct specials *s)
 {
     size_t room = s->room ? s->room * 2 : 64;
-    words_finish(&s->place);
-    words_init(&s->place, room);
+    string_map_finish(&s->place);
+    string_map_init(&s->place, room);
     s->item = mem_grow(s->item, room, sizeof(*s->item));
     for (size_t i = 0; i < s->n; i++)
-        words_add(&s->place, s->item[i].text, s->item[i].length, (int32_t)i);
+        string_map_add(&s->place, s->item[i].text, s->item[i].length, (int32_t)i);
     s->room = room;
 }
 
@@ -31,7 +31,7 @@ void specials_add(struct specials *s, const char *text, int32_t id, bool always)
     size_t n = strlen(text);
     if (s->n == s->room)
         specials_grow(s);
-    if (!n || !words_add(&s->place, text, n, (int32_t)s->n))
+    if (!n || !string_map_add(&s->place, text, n, (int32_t)s->n))
         return;
     s->item[s->n++] = (struct special){text, n, id, always};
     add_length(s, n);
@@ -45,7 +45,7 @@ void specials_finish(struct specials *s)
 {
     free(s->item);
     free(s->length);
-    words_finish(&s->place);
+    string_map_finish(&s->place);
     *s = (struct specials){0};
 }
 
@@ -56,7 +56,7 @@ static const struct special *find_here(const struct specials *s, const char *tex
     for (size_t i = 0; i < s->nlengths; i++) {
         if (s->length[i] > n)
             continue;
-        int32_t place = words_find(&s->place, text, s->length[i]);
+        int32_t place = string_map_find(&s->place, text, s->length[i]);
         if (place >= 0 && (!first || &s->item[place] < first))
             first = &s->item[place];
     }

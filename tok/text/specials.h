@@ -26,9 +26,9 @@ struct special {
 struct specials {
     struct special *item;
     size_t n, room;
-    struct words place;     /* in `item` */
-    struct pair_find begin; /* what one of them begins with */
-    size_t *length;         /* each length that occurs, once */
+    struct string_map place; /* in `item` */
+    struct pair_find begin;  /* what one of them begins with */
+    size_t *length;          /* each length that occurs, once */
     size_t nlengths;
 };
 

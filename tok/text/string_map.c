@@ -8,17 +8,17 @@
 
 enum { OWN_PAGES = 1 << 20 /* bytes of a table from which on it lies on pages of its own */ };
 
-static size_t slot_bytes(const struct words *w)
+static size_t slot_bytes(const struct string_map *w)
 {
     return (w->mask + 1) * sizeof(*w->slot);
 }
 
-void words_init(struct words *w, size_t n)
+void string_map_init(struct string_map *w, size_t n)
 {
     size_t slots = 16;
     while (slots < n * 2)
         slots *= 2;
-    *w = (struct words){.mask = slots - 1, .room = n + 1};
+    *w = (struct string_map){.mask = slots - 1, .room = n + 1};
     if (slot_bytes(w) >= OWN_PAGES) {
         w->slot = mem_pages(slot_bytes(w));
         mem_all_pages(w->slot, slot_bytes(w));
@@ -29,30 +29,31 @@ void words_init(struct words *w, size_t n)
     mem_all_pages(w->text, w->room * sizeof(*w->text));
 }
 
-bool words_add_key(struct words *w, struct words_key k, const char *text, size_t n, int32_t id)
+bool string_map_add_key(struct string_map *w, struct string_key k, const char *text, size_t n,
+                        int32_t id)
 {
-    struct words_slot *s = words_slot(w, k, text, n);
+    struct string_map_slot *s = string_map_slot(w, k, text, n);
     if (s->at)
         return false;
     BUG_ON(w->n >= w->mask, "more than the %zu words that were announced", w->n);
     if (w->n == w->room)
         w->text = mem_grow(w->text, w->room *= 2, sizeof(*w->text));
-    w->text[w->n++] = (struct words_text){text, n};
-    *s = (struct words_slot){.key = k.key, .at = (uint32_t)w->n, .id = id};
+    w->text[w->n++] = (struct string_ref){text, n};
+    *s = (struct string_map_slot){.key = k.key, .at = (uint32_t)w->n, .id = id};
     return true;
 }
 
-bool words_add(struct words *w, const char *text, size_t n, int32_t id)
+bool string_map_add(struct string_map *w, const char *text, size_t n, int32_t id)
 {
-    return words_add_key(w, words_key(text, n), text, n, id);
+    return string_map_add_key(w, string_key(text, n), text, n, id);
 }
 
-void words_finish(struct words *w)
+void string_map_finish(struct string_map *w)
 {
     if (w->slot && slot_bytes(w) >= OWN_PAGES)
         munmap(w->slot, slot_bytes(w));
     else
         free(w->slot);
     free(w->text);
-    *w = (struct words){0};
+    *w = (struct string_map){0};
 }

@@ -13,39 +13,40 @@
 #include <stdint.h>
 #include <string.h>
 
-struct words_slot {
-    uint64_t key; /* see words_key */
+struct string_map_slot {
+    uint64_t key; /* see string_key */
     uint32_t at;  /* 1 + its index in `text`; 0: free */
     int32_t id;
 };
 
 /* A run of bytes, often without a NUL after it. */
-struct words_text {
+struct string_ref {
     const char *p;
     size_t n;
 };
 
-struct words {
-    struct words_slot *slot;
+struct string_map {
+    struct string_map_slot *slot;
     size_t mask;             /* slots - 1 */
-    struct words_text *text; /* in the order in which they were added */
+    struct string_ref *text; /* in the order in which they were added */
     size_t n, room;
 };
 
-struct words_key {
+struct string_key {
     uint64_t key, hash;
 };
 
 /* Expects n strings. */
-void words_init(struct words *w, size_t n);
+void string_map_init(struct string_map *w, size_t n);
 
 /* False, and nothing changes, if the string is in the map already. */
-bool words_add(struct words *w, const char *text, size_t n, int32_t id);
-bool words_add_key(struct words *w, struct words_key k, const char *text, size_t n, int32_t id);
-void words_finish(struct words *w);
+bool string_map_add(struct string_map *w, const char *text, size_t n, int32_t id);
+bool string_map_add_key(struct string_map *w, struct string_key k, const char *text, size_t n,
+                        int32_t id);
+void string_map_finish(struct string_map *w);
 
 /* The first eight bytes, padded with zeros. */
-static inline uint64_t words_load(const char *p, size_t n)
+static inline uint64_t string_load(const char *p, size_t n)
 {
     uint64_t v = 0;
     uint32_t a, b;
@@ -63,71 +64,72 @@ static inline uint64_t words_load(const char *p, size_t n)
 }
 
 /* b is a constant: if it came from the text as well, an input could cancel the other factor. */
-static inline uint64_t words_mix(uint64_t a, uint64_t b)
+static inline uint64_t string_mix(uint64_t a, uint64_t b)
 {
     __uint128_t m = (__uint128_t)a * b;
     return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-/* Up to WORDS_SHORT bytes the key is the string: its bytes, and its length above them. The key of a
- * longer one is above all of these and depends on every byte, as the hash does. */
-enum { WORDS_SHORT = 7 };
+/* Up to STRING_SHORT bytes the key is the string: its bytes, and its length above them. The key of
+ * a longer one is above all of these and depends on every byte, as the hash does. */
+enum { STRING_SHORT = 7 };
 
-static inline struct words_key words_key_of(uint64_t head, const char *p, size_t n)
+static inline struct string_key string_key_of(uint64_t head, const char *p, size_t n)
 {
-    uint64_t tail = n > 8 ? words_load(p + n - 8, 8) : 0;
-    uint64_t hash = words_mix(head ^ (n << 56), 0xD1B54A32D192ED03u);
-    hash = words_mix(hash ^ tail, 0x9E3779B97F4A7C15u);
+    uint64_t tail = n > 8 ? string_load(p + n - 8, 8) : 0;
+    uint64_t hash = string_mix(head ^ (n << 56), 0xD1B54A32D192ED03u);
+    hash = string_mix(hash ^ tail, 0x9E3779B97F4A7C15u);
     for (size_t i = 8; n > 16 && i < n - 8; i += 8)
-        hash = words_mix(hash ^ words_load(p + i, n - i), 0x9E3779B97F4A7C15u);
-    return (struct words_key){n <= WORDS_SHORT ? head | n << 56 : hash | (uint64_t)1 << 63, hash};
+        hash = string_mix(hash ^ string_load(p + i, n - i), 0x9E3779B97F4A7C15u);
+    return (struct string_key){n <= STRING_SHORT ? head | n << 56 : hash | (uint64_t)1 << 63, hash};
 }
 
-static inline struct words_key words_key(const char *p, size_t n)
+static inline struct string_key string_key(const char *p, size_t n)
 {
-    return words_key_of(words_load(p, n), p, n);
+    return string_key_of(string_load(p, n), p, n);
 }
 
 /* The same without a branch on the length; eight bytes at p must be readable. */
-static inline struct words_key words_key_wide(const char *p, size_t n)
+static inline struct string_key string_key_wide(const char *p, size_t n)
 {
-    uint64_t all = words_load(p, 8);
-    return words_key_of(n < 8 ? all & ~(UINT64_MAX << 8 * n) : all, p, n);
+    uint64_t all = string_load(p, 8);
+    return string_key_of(n < 8 ? all & ~(UINT64_MAX << 8 * n) : all, p, n);
 }
 
-static inline bool words_is(struct words_text t, const char *p, size_t n)
+static inline bool string_is(struct string_ref t, const char *p, size_t n)
 {
     return t.n == n && memcmp(t.p, p, n) == 0;
 }
 
 /* The slot of the string with key k, or the free slot where it belongs. */
-static inline struct words_slot *words_slot(const struct words *w, struct words_key k,
-                                            const char *p, size_t n)
+static inline struct string_map_slot *string_map_slot(const struct string_map *w,
+                                                      struct string_key k, const char *p, size_t n)
 {
     for (size_t i = k.hash & w->mask;; i = (i + 1) & w->mask) {
-        struct words_slot *s = &w->slot[i];
-        if (!s->at || (s->key == k.key && (n <= WORDS_SHORT || words_is(w->text[s->at - 1], p, n))))
+        struct string_map_slot *s = &w->slot[i];
+        if (!s->at ||
+            (s->key == k.key && (n <= STRING_SHORT || string_is(w->text[s->at - 1], p, n))))
             return s;
     }
 }
 
 /* For many lookups: prefetch by key now, look up a few strings later. */
-static inline void words_prefetch(const struct words *w, struct words_key k)
+static inline void string_map_prefetch(const struct string_map *w, struct string_key k)
 {
     __builtin_prefetch(&w->slot[k.hash & w->mask]);
 }
 
-static inline int32_t words_find_key(const struct words *w, struct words_key k, const char *p,
-                                     size_t n)
+static inline int32_t string_map_find_key(const struct string_map *w, struct string_key k,
+                                          const char *p, size_t n)
 {
-    const struct words_slot *s = words_slot(w, k, p, n);
+    const struct string_map_slot *s = string_map_slot(w, k, p, n);
     return s->at ? s->id : -1;
 }
 
 /* The id, or -1. */
-static inline int32_t words_find(const struct words *w, const char *p, size_t n)
+static inline int32_t string_map_find(const struct string_map *w, const char *p, size_t n)
 {
-    return words_find_key(w, words_key(p, n), p, n);
+    return string_map_find_key(w, string_key(p, n), p, n);
 }
 
 #endif

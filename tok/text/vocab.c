@@ -9,7 +9,7 @@ enum { PIECES_MAX = 1 << 21, AHEAD = 16 /* words that are looked up at a time */
 
 void vocab_finish(struct tok_vocab *v)
 {
-    words_finish(&v->words);
+    string_map_finish(&v->words);
     free(v->piece);
     *v = (struct tok_vocab){0};
 }
@@ -37,30 +37,30 @@ int vocab_add(struct tok_vocab *v, const char *text, size_t n, int64_t id, struc
     if (v->piece[id].p)
         return err_set(e, ERR_DATA, "%s: the pieces \"%.64s\" and \"%.64s\" have the same id %lld",
                        v->path, v->piece[id].p, text, (long long)id);
-    v->piece[id] = (struct words_text){text, n};
+    v->piece[id] = (struct string_ref){text, n};
     v->count++;
     return 0;
 }
 
 int vocab_index(struct tok_vocab *v, struct err *e)
 {
-    struct words_key key[AHEAD];
-    words_init(&v->words, v->count);
+    struct string_key key[AHEAD];
+    string_map_init(&v->words, v->count);
     for (size_t i = 0; i < v->npieces + AHEAD; i++) {
-        const struct words_text *t = i < v->npieces ? &v->piece[i] : NULL;
-        const struct words_text *now = i < AHEAD ? NULL : &v->piece[i - AHEAD];
+        const struct string_ref *t = i < v->npieces ? &v->piece[i] : NULL;
+        const struct string_ref *now = i < AHEAD ? NULL : &v->piece[i - AHEAD];
         if (now && now->p &&
-            !words_add_key(&v->words, key[i % AHEAD], now->p, now->n, (int32_t)(i - AHEAD)))
+            !string_map_add_key(&v->words, key[i % AHEAD], now->p, now->n, (int32_t)(i - AHEAD)))
             return err_set(e, ERR_DATA, "%s: the piece \"%.64s\" is there twice", v->path, now->p);
         if (!t || !t->p)
             continue;
-        key[i % AHEAD] = words_key(t->p, t->n);
-        words_prefetch(&v->words, key[i % AHEAD]);
+        key[i % AHEAD] = string_key(t->p, t->n);
+        string_map_prefetch(&v->words, key[i % AHEAD]);
     }
     return 0;
 }
 
 int32_t vocab_find(const struct tok_vocab *v, const char *text, size_t n)
 {
-    return v->words.slot ? words_find(&v->words, text, n) : -1;
+    return v->words.slot ? string_map_find(&v->words, text, n) : -1;
 }

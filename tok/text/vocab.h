@@ -13,9 +13,9 @@
 
 struct tok_vocab {
     const char *path;         /* for messages */
-    struct words_text *piece; /* by id, NUL after each; p is NULL where there is none */
+    struct string_ref *piece; /* by id, NUL after each; p is NULL where there is none */
     size_t npieces, count;    /* the highest id + 1; pieces that there are */
-    struct words words;       /* pieces to ids */
+    struct string_map words;  /* pieces to ids */
 };
 
 void vocab_finish(struct tok_vocab *v);

@@ -13,7 +13,7 @@
 
 /* Tokens of bytes, by rank, as tiktoken has them: any two whose join is a token merge. */
 struct vocabulary {
-    struct words known;
+    struct string_map known;
     const char **token;
     uint32_t *length;
     size_t n;
@@ -26,13 +26,13 @@ static void vocabulary_init(struct vocabulary *v, size_t most)
 {
     *v = (struct vocabulary){.token = mem_new(most, sizeof(*v->token)),
                              .length = mem_new(most, sizeof(*v->length))};
-    words_init(&v->known, most);
+    string_map_init(&v->known, most);
 }
 
 static void vocabulary_add(struct vocabulary *v, const char *p, size_t n)
 {
     const char *own = mem_strndup(p, n);
-    if (!words_add(&v->known, own, n, (int32_t)v->n)) {
+    if (!string_map_add(&v->known, own, n, (int32_t)v->n)) {
         free((char *)(uintptr_t)own);
         return;
     }
@@ -48,8 +48,8 @@ static void vocabulary_close(struct vocabulary *v)
         const char *p = v->token[i];
         bytes += v->length[i];
         for (size_t k = 1; k < v->length[i]; k++) {
-            int32_t left = words_find(&v->known, p, k);
-            int32_t right = words_find(&v->known, p + k, v->length[i] - k);
+            int32_t left = string_map_find(&v->known, p, k);
+            int32_t right = string_map_find(&v->known, p + k, v->length[i] - k);
             if (left < 0 || right < 0)
                 continue;
             if (n == room)
@@ -71,7 +71,7 @@ static void vocabulary_finish(struct vocabulary *v)
         free((char *)(uintptr_t)v->token[i]);
     free(v->token);
     free(v->length);
-    words_finish(&v->known);
+    string_map_finish(&v->known);
     bpe_destroy(v->bpe);
     cut_finish(&v->cut);
     bpe_work_finish(&v->work);
@@ -80,7 +80,7 @@ static void vocabulary_finish(struct vocabulary *v)
 static size_t merge(struct vocabulary *v, const char *p, size_t n, uint32_t *sym)
 {
     for (size_t i = 0; i < n; i++)
-        sym[i] = (uint32_t)words_find(&v->known, p + i, 1);
+        sym[i] = (uint32_t)string_map_find(&v->known, p + i, 1);
     return bpe_merge(v->bpe, &v->work, sym, n);
 }
 
@@ -90,7 +90,7 @@ static size_t same(struct vocabulary *v, const char *p, size_t n)
     uint32_t *want = mem_new(n + 1, 4), *got = mem_new(n + 1, 4), *start = mem_new(n + 1, 4);
     const uint32_t whole[] = {0, (uint32_t)n};
     size_t nwant = merge(v, p, n, want), ngot = 0;
-    size_t parts = cut_parts(&v->cut, p, whole, 1, 0, start);
+    size_t parts = cut_segments(&v->cut, p, whole, 1, 0, start);
     T_EQ(start[parts], n);
     for (size_t at = 1, i = 1; at < n; at++) { /* one by one, the places are the same */
         T_EQ(cut_between(&v->cut, p, at, n), i < parts && start[i] == at);
@@ -174,13 +174,13 @@ static void cut_around_words(void)
         {"efghefghefghefghef", 1},
         {"efghefghefghefghefg", 19},
     };
-    struct words whole;
+    struct string_map whole;
     struct cut c;
     struct buf text = {0};
     uint32_t start[20] = {0}, ret[200], n = 0;
-    words_init(&whole, 3);
+    string_map_init(&whole, 3);
     for (int i = 0; i < 3; i++)
-        T_CHECK(words_add(&whole, kept[i], strlen(kept[i]), i));
+        T_CHECK(string_map_add(&whole, kept[i], strlen(kept[i]), i));
     cut_init(&c, 4);
     cut_add(&c, "ab", 2);
     cut_add(&c, "cd", 2);
@@ -192,7 +192,7 @@ static void cut_around_words(void)
         want += piece[n].parts;
     }
     memset(buf_reserve(&text, 64), 0, 64);
-    size_t k = cut_parts(&c, text.data, start, n, 3, ret);
+    size_t k = cut_segments(&c, text.data, start, n, 3, ret);
     T_EQ(ret[k], text.len);
     for (size_t i = 0, part = 0; i < n; i++) {
         size_t parts = 0;
@@ -202,7 +202,7 @@ static void cut_around_words(void)
     }
     T_EQ(k, want);
     cut_finish(&c);
-    words_finish(&whole);
+    string_map_finish(&whole);
     buf_finish(&text);
 }
 
@@ -232,7 +232,7 @@ static void dense_parts(void)
         }
         memset(buf_reserve(&text, 64), 0, 64);
         cut_init(&c, 4);
-        size_t parts = cut_parts(&c, text.data, start, ROUNDS, 15, ret);
+        size_t parts = cut_segments(&c, text.data, start, ROUNDS, 15, ret);
         T_EQ(ret[parts], text.len);
         T_EQ(parts, want);
         cut_finish(&c);
@@ -269,7 +269,7 @@ static void many_parts(void)
             buf_finish(&good);
         }
         start[n] = (uint32_t)at;
-        size_t parts = cut_parts(&c, text, start, n, longest, ret), k = 0;
+        size_t parts = cut_segments(&c, text, start, n, longest, ret), k = 0;
         for (size_t i = 0; i < n; i++) {
             size_t length = start[i + 1] - start[i];
             bool dense = false;

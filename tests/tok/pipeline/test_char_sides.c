@@ -50,10 +50,10 @@ static void make_spec(struct pipe_spec *s, const struct made *m, const struct bu
         struct norm_step *t = pipe_add_norm(s, m->kind[i]);
         t->clean = t->chinese = t->accents = t->lower = true;
         if (t->kind == NORM_PRECOMPILED)
-            t->content = (struct words_text){rules->data, rules->len};
+            t->content = (struct string_ref){rules->data, rules->len};
         if (t->kind != NORM_REPLACE)
             continue;
-        t->content = (struct words_text){" ", 1};
+        t->content = (struct string_ref){" ", 1};
         if (m->literal)
             t->pattern = regex_literal(m->literal, strlen(m->literal));
         else

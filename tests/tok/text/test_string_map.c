@@ -10,23 +10,23 @@
 static void words_of_every_length_are_found(void)
 {
     struct arena a = {0};
-    struct words w;
-    words_init(&w, 4000);
+    struct string_map w;
+    string_map_init(&w, 4000);
     for (int i = 0; i < 4000; i++) {
         size_t n = 1 + (size_t)i % 40;
         char text[64];
         snprintf(text, sizeof(text), "%040d", i);
         char *word = arena_strndup(&a, text + 40 - n, n);
-        bool fresh = words_find(&w, word, n) < 0;
-        T_EQ(words_add(&w, word, n, i), fresh);
-        T_CHECK(words_find(&w, word, n) >= 0);
+        bool fresh = string_map_find(&w, word, n) < 0;
+        T_EQ(string_map_add(&w, word, n, i), fresh);
+        T_CHECK(string_map_find(&w, word, n) >= 0);
     }
     for (size_t i = 0; i <= w.mask; i++)
         if (w.slot[i].at) {
-            struct words_text t = w.text[w.slot[i].at - 1];
-            T_EQ(words_find(&w, t.p, t.n), w.slot[i].id);
+            struct string_ref t = w.text[w.slot[i].at - 1];
+            T_EQ(string_map_find(&w, t.p, t.n), w.slot[i].id);
         }
-    words_finish(&w);
+    string_map_finish(&w);
     arena_finish(&a);
 }
 
@@ -35,30 +35,30 @@ static void one_byte_tells_words_apart(void)
 {
     char text[48][48];
     for (size_t n = 1; n < 48; n++) {
-        struct words w;
-        words_init(&w, n + 1);
+        struct string_map w;
+        string_map_init(&w, n + 1);
         for (size_t i = 0; i <= n; i++) {
             memset(text[i], 'a', n);
             if (i)
                 text[i][i - 1] = 'b';
-            T_CHECK(words_add(&w, text[i], n, (int32_t)i));
+            T_CHECK(string_map_add(&w, text[i], n, (int32_t)i));
         }
         for (size_t i = 0; i <= n; i++)
-            T_EQ(words_find(&w, text[i], n), i);
-        T_EQ(words_find(&w, text[0], n - 1), -1);
-        words_finish(&w);
+            T_EQ(string_map_find(&w, text[i], n), i);
+        T_EQ(string_map_find(&w, text[0], n - 1), -1);
+        string_map_finish(&w);
     }
 }
 
 static void a_second_word_changes_nothing(void)
 {
-    struct words w;
-    words_init(&w, 2);
-    T_CHECK(words_add(&w, "one", 3, 1));
-    T_CHECK(!words_add(&w, "one", 3, 2));
-    T_EQ(words_find(&w, "one", 3), 1);
-    T_EQ(words_find(&w, "", 0), -1);
-    words_finish(&w);
+    struct string_map w;
+    string_map_init(&w, 2);
+    T_CHECK(string_map_add(&w, "one", 3, 1));
+    T_CHECK(!string_map_add(&w, "one", 3, 2));
+    T_EQ(string_map_find(&w, "one", 3), 1);
+    T_EQ(string_map_find(&w, "", 0), -1);
+    string_map_finish(&w);
 }
 
 /* Words with eight bytes in common, the first or the last, that share a slot. */
@@ -72,7 +72,7 @@ static size_t crowded(uint64_t common, bool first, size_t n, unsigned shift)
         char text[16];
         memcpy(text + (first ? 0 : n - 8), &common, 8);
         memcpy(text + (first ? 8 : 0), &other, n - 8);
-        same += seen[words_key(text, n).hash % sizeof(seen)]++ > 0;
+        same += seen[string_key(text, n).hash % sizeof(seen)]++ > 0;
     }
     return same;
 }

@@ -137,7 +137,7 @@ static int meta_put_special(struct learn_meta *m, const struct sp_train_options 
 struct placing {
     struct learn_meta *m;
     const struct sp_train_options *o;
-    struct words seen;
+    struct string_map seen;
     int64_t next; /* the lowest id that may be free */
 };
 
@@ -151,7 +151,7 @@ static int meta_place(struct placing *p, const char *text, enum sp_piece_type ty
         return err_set(e, ERR_USAGE,
                        "there is an empty symbol among --user_defined_symbols or "
                        "--control_symbols");
-    if (!words_add(&p->seen, text, n, 0) || strcmp(text, o->unk_piece) == 0)
+    if (!string_map_add(&p->seen, text, n, 0) || strcmp(text, o->unk_piece) == 0)
         return meta_misfit(text, e);
     for (int i = 0; i < 3; i++)
         if (id[i] >= 0 && strcmp(text, special[i]) == 0) {
@@ -184,7 +184,7 @@ int learn_meta_init(struct learn_meta *m, const struct sp_train_options *o, stru
     *m = (struct learn_meta){0};
     struct placing p = {.m = m, .o = o};
     int code = read_lists(m, o, e);
-    words_init(&p.seen, m->control.n + 2 * m->user.n + 256);
+    string_map_init(&p.seen, m->control.n + 2 * m->user.n + 256);
     if (!code)
         code = meta_put_special(m, o, e);
     for (size_t i = 0; i < m->control.n && !code; i++)
@@ -193,7 +193,7 @@ int learn_meta_init(struct learn_meta *m, const struct sp_train_options *o, stru
         code = place_user(&p, m->user.text[i], e);
     for (int i = 0; i < 256 && o->byte_fallback && !code; i++)
         code = meta_place(&p, arena_printf(&m->arena, "<0x%02X>", (unsigned)i), SP_BYTE, e);
-    words_finish(&p.seen);
+    string_map_finish(&p.seen);
     if (!code)
         qsort(m->piece, m->n, sizeof(*m->piece), by_id);
     return code;

@@ -97,7 +97,7 @@ static void make_keys(void *arg, int task, int thread)
 
 static uint32_t *find_slot(const struct ordering *o, const char *text, size_t n)
 {
-    size_t i = (size_t)words_key(text, n).hash & o->mask;
+    size_t i = (size_t)string_key(text, n).hash & o->mask;
     for (; o->slot[i]; i = (i + 1) & o->mask) {
         const struct odd *x = &o->odd[o->slot[i] - 1];
         if (x->n == n && memcmp(x->text, text, n) == 0)

@@ -43,14 +43,14 @@ struct writing {
     const struct learn_meta *m;
     struct buf *model;
     struct buf part;
-    struct words seen;
+    struct string_map seen;
     size_t n;
 };
 
 static int out_put_piece(struct writing *w, const char *text, size_t n, float score,
                          enum sp_piece_type type, struct err *e)
 {
-    if (!words_add(&w->seen, text, n, 0))
+    if (!string_map_add(&w->seen, text, n, 0))
         return err_set(e, ERR_USAGE, "the piece %.*s is there twice", (int)n, text);
     buf_reset(&w->part);
     protow_bytes(&w->part, 1, text, n);
@@ -67,7 +67,7 @@ static int put_pieces(struct writing *w, const struct learn_scores *s, int64_t s
 {
     size_t special = 0, learnt = 0;
     int code = 0;
-    words_init(&w->seen, w->m->n + s->n);
+    string_map_init(&w->seen, w->m->n + s->n);
     for (int64_t id = 0; id < size && !code; id++) {
         const struct learn_meta_piece *p = special < w->m->n ? &w->m->piece[special] : NULL;
         if (p && p->id == id) {
@@ -201,7 +201,7 @@ int learn_sp_model(const struct sp_train_options *o, const struct learn_meta *m,
         put_trainer(&w, input_format, (int64_t)w.n);
         put_normalizer(&w, r);
     }
-    words_finish(&w.seen);
+    string_map_finish(&w.seen);
     buf_finish(&w.part);
     return code;
 }

@@ -58,7 +58,7 @@ static void add_found(struct finding *f, const uint32_t *ch, uint64_t at, uint64
         return;
     ARRAY_GROW(f->found, f->n, f->cap);
     size_t bytes = (size_t)(end - at) * sizeof(*ch);
-    uint64_t hash = words_key((const char *)(ch + at), bytes).hash * 0x9e3779b97f4a7c15u;
+    uint64_t hash = string_key((const char *)(ch + at), bytes).hash * 0x9e3779b97f4a7c15u;
     f->found[f->n++] = (struct found){hash, at, count, (uint32_t)(end - at)};
 }
 

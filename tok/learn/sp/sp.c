@@ -128,17 +128,17 @@ static void init_meta(struct front *f)
 {
     const struct learn_meta *m = f->o->meta;
     struct trie_key *key = mem_new(m->n, sizeof(*key));
-    struct words seen;
+    struct string_map seen;
     size_t n = 0;
-    words_init(&seen, m->n);
+    string_map_init(&seen, m->n);
     for (size_t i = 0; i < m->n; i++) {
         const struct learn_meta_piece *p = &m->piece[i];
         f->begins[(unsigned char)*p->text] = true;
-        if (words_add(&seen, p->text, p->length, 0))
+        if (string_map_add(&seen, p->text, p->length, 0))
             key[n++] = (struct trie_key){p->text, p->length, (int32_t)i};
     }
     trie_init(&f->meta, key, n);
-    words_finish(&seen);
+    string_map_finish(&seen);
     free(key);
 }
 
@@ -209,7 +209,7 @@ static void cut_words(const struct front *f, struct scratch *s, size_t from)
 
 static uint64_t hash_text(const char *p, size_t n)
 {
-    return n ? words_key(p, n).hash | 1 : 0;
+    return n ? string_key(p, n).hash | 1 : 0;
 }
 
 static inline char *copy_word(char *to, const char *p, size_t n)
