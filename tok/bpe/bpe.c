@@ -9,7 +9,7 @@
 #include "base/core/mem.h"
 #include "tok/bpe/pair_table.h"
 
-enum { FEW = BPE_SHORT /* symbols up to which the best pair is looked for among all */ };
+enum { FEW = BPE_SHORT /* symbols up to which the best pair is searched linearly */ };
 
 /* ---- few symbols --------------------------------------------------------------------------- */
 
@@ -34,7 +34,7 @@ static inline uint32_t id_of(const struct bpe *m, uint32_t left, uint32_t right,
     return bpe_id(m, m->rank ? bpe_number(m, left, right) : rank);
 }
 
-/* rank[i] is that of symbols i and i + 1; behind the last it stays NONE up to a multiple of 8. */
+/* rank[i] is that of symbols i and i + 1; after the last it stays NONE up to a multiple of 8. */
 static inline size_t merge_few(const struct bpe *m, uint32_t *sym, size_t n,
                                const struct note *note)
 {
@@ -66,11 +66,11 @@ static inline size_t merge_few(const struct bpe *m, uint32_t *sym, size_t n,
 /* ---- many ---------------------------------------------------------------------------------- */
 
 /*
- * Every place whose symbol makes a pair with the next one is in the list of that pair's rank. A
- * round takes the list of the lowest rank, sorts it by place and goes through it. A join changes
- * lists only at its own place and at the one before; so when a list of the same or a lower rank
- * fills up meanwhile, all in it lies before what is left of the round, and is gone through first,
- * as a round of its own on top of it.
+ * Each position whose symbol forms a pair with the next one is in the list of that pair's rank. A
+ * round takes the list of the lowest rank, sorts it by position and merges along it. A merge
+ * changes lists only for its own position and the one before; so when a list of the same or a lower
+ * rank fills meanwhile, all its positions precede the rest of the round, and it is processed first,
+ * as a round stacked on top.
  */
 struct bpe_round {
     uint32_t rank;
@@ -82,10 +82,10 @@ struct many {
     struct bpe_work *w;
     uint32_t *sym;
     uint32_t *prev, *next;     /* symbols; NONE at the ends */
-    uint32_t *rank;            /* of the pair with the next symbol; NONE: no pair, or joined away */
-    uint32_t *before, *behind; /* in the list; before: TAKEN in a round */
+    uint32_t *rank;            /* of the pair with the next symbol; NONE: no pair, or merged away */
+    uint32_t *before, *behind; /* list links; before: TAKEN while in a round */
     size_t rounds;
-    bool look; /* a list may have to go first */
+    bool look; /* a list of the same or a lower rank may have filled */
     const struct note *note;
 };
 
@@ -130,7 +130,7 @@ static void bpe_make_room(struct many *c, size_t n)
     c->behind = c->before + w->room;
 }
 
-/* What one long text needed is not kept for ever. */
+/* Frees scratch that one very long text needed. */
 static void give_back(struct bpe_work *w)
 {
     if (w->room <= KEPT)
@@ -155,7 +155,7 @@ static void mark(struct bpe_work *w, size_t i, bool on)
     }
 }
 
-/* The lowest rank whose list is not empty, NONE if all are. */
+/* The lowest rank with a non-empty list, NONE if all are empty. */
 static uint32_t lowest(const struct bpe_work *w)
 {
     const uint64_t *level[8];
@@ -193,7 +193,7 @@ static void leave_list(struct many *c, uint32_t i)
         mark(c->w, r, false);
 }
 
-/* The list of the pair that i and the next symbol make. */
+/* Adds position i to the list of its pair's rank. */
 static inline void enter_list(struct many *c, uint32_t i)
 {
     uint32_t r = NONE;
@@ -215,7 +215,7 @@ static inline void enter_list(struct many *c, uint32_t i)
     }
 }
 
-/* Merges p[0 .. k) with p[k .. n), both ascending. */
+/* Merges the sorted runs p[0 .. k) and p[k .. n). */
 static void merge_runs(const uint32_t *p, size_t k, size_t n, uint32_t *to)
 {
     size_t a = 0, b = k;
@@ -232,7 +232,7 @@ static size_t run_end(const uint32_t *p, size_t at, size_t n)
     return at < n ? at : n;
 }
 
-/* Ascending; lists are mostly so already, or a few such runs. `spare` is as long as p. */
+/* Merge sort that detects runs: lists are mostly sorted, or a few runs. `spare` is as long as p. */
 static void sort_places(uint32_t *p, uint32_t *spare, size_t n)
 {
     uint32_t *from = p, *to = spare;

@@ -34,7 +34,7 @@ struct bpe_pair {
 
 struct bpe;
 
-/* Of a pair that occurs twice the later entry counts. */
+/* If a pair occurs twice, the later entry counts. */
 struct bpe *bpe_create(const struct bpe_pair *pair, size_t n);
 void bpe_destroy(struct bpe *m);
 
@@ -58,7 +58,7 @@ size_t bpe_merge(const struct bpe *m, struct bpe_work *w, uint32_t *sym, size_t 
 
 /*
  * Up to BPE_LANES short words at once, a few times faster than one by one: symbol i of word k is
- * sym[i][k], and n[k] <= BPE_SHORT is their number, before and after.
+ * sym[i][k]; n[k] <= BPE_SHORT is its number of symbols, updated by the call.
  */
 void bpe_merge_short(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count);
 

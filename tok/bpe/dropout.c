@@ -10,20 +10,20 @@
 #define NONE UINT32_MAX
 
 struct bpe_drop {
-    struct bpe_pair *pair; /* by their symbols */
+    struct bpe_pair *pair; /* sorted by their symbols */
     size_t n;
     double probability;
     bool again;
 };
 
 struct merge {
-    uint32_t rank, at; /* at: the place of the left symbol */
+    uint32_t rank, at; /* at: position of the left symbol */
     const struct bpe_pair *pair;
 };
 
 struct word {
     const struct bpe_drop *d;
-    uint32_t *sym, *next, *before; /* NONE: none; a symbol that is gone is NONE */
+    uint32_t *sym, *next, *before; /* NONE: none; a symbol that was merged away is NONE */
     struct merge *heap, *passed;
     size_t nheap, npassed;
     bpe_seen *seen;
@@ -119,7 +119,7 @@ static struct merge dropout_pop(struct word *w)
 
 /* ---- merges -------------------------------------------------------------------------------- */
 
-/* What a symbol and the next are. */
+/* The pair of a symbol and the next one. */
 static const struct bpe_pair *pair_at(const struct word *w, uint32_t at)
 {
     return w->next[at] == NONE ? NULL : dropout_find(w->d, w->sym[at], w->sym[w->next[at]]);
@@ -135,7 +135,7 @@ static void offer(struct word *w, uint32_t at)
         w->seen(w->arg, x->left, x->right, x->id);
 }
 
-/* Does it still say what its symbols are? tokenizers asks only what they become. */
+/* Is it still current? tokenizers compares only what the pair becomes. */
 static bool dropout_holds(const struct word *w, const struct merge *m)
 {
     const struct bpe_pair *x = w->sym[m->at] == NONE ? NULL : pair_at(w, m->at);
@@ -182,7 +182,8 @@ static void merge_all(struct word *w, struct bpe_draws *draws)
 size_t bpe_drop_merge(const struct bpe_drop *d, struct bpe_draws *draws, uint32_t *sym, size_t n,
                       bpe_seen *seen, void *arg)
 {
-    /* each join queues two more; what is passed over is queued again, but never twice at a time */
+    /* each merge queues at most two more; a merge that was left out is queued at most once at a
+     * time */
     struct word w = {.d = d,
                      .sym = sym,
                      .next = mem_new(2 * n + 1, sizeof(uint32_t)),

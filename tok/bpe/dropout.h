@@ -3,15 +3,15 @@
 #define TOK_BPE_DROPOUT_H
 
 /*
- * Byte pairs with dropout: merges are left out at random (Provilkov et al., "BPE-Dropout"). Of the
- * merges that are possible the first in order is looked at, as in bpe.h, and passed over with the
- * probability given. What was passed over
+ * Byte-pair merging with dropout: merges are left out at random (Provilkov et al., "BPE-Dropout").
+ * Possible merges are taken in the order of bpe.h, and each is left out with the given probability.
+ * A merge that was left out
  *
- *   comes back as soon as another is taken (`again`: tokenizers 0.23.3), or
- *   is never looked at again (SentencePiece 0.2.2).
+ *   is possible again once another was taken (`again`: tokenizers 0.23.3), or
+ *   stays left out (SentencePiece 0.2.2).
  *
- * Immutable and shared by threads. A random number is a function of the key and of how many were
- * taken before.
+ * Immutable and shared by threads. A random number is a function of the key and of the count of
+ * numbers drawn before.
  */
 
 #include <stdbool.h>
@@ -21,13 +21,13 @@
 
 struct bpe_drop;
 
-/* A pair that is there twice counts as its later entry says. */
+/* If a pair occurs twice, the later entry counts. */
 struct bpe_drop *bpe_drop_create(const struct bpe_pair *pair, size_t n, double probability,
                                  bool again);
 void bpe_drop_destroy(struct bpe_drop *d);
 
 struct bpe_draws {
-    uint64_t key, n; /* how many were taken */
+    uint64_t key, n; /* n: numbers drawn so far */
 };
 
 /* As bpe_merge_seen; `seen` may be NULL. */

@@ -4,9 +4,9 @@
 
 /*
  * The loops of this module that work on a block of text and are written for several processors, as
- * in tok/text/kernels.h: where one stops is its own affair, what it finds until then is not.
+ * in tok/text/kernels.h: twins may stop at different positions, but find the same up to there.
  * tests/tok/bpe/test_kernels.c runs each entry against its twin. (split_point.c and merge_avx512.c
- * ask the processor themselves: they are inlined into the loop over pre-tokens.)
+ * query the processor themselves: they are inlined into the loop over pre-tokens.)
  */
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@
 typedef size_t split_point4_fn(const struct split_point4 *t, const uint64_t *plain,
                                const char *text, size_t at, size_t n, uint32_t *start, size_t *k);
 
-/* cut_ascii, behind a byte of ASCII. */
+/* cut_ascii, after a byte of ASCII. */
 typedef size_t split_ascii_fn(const unsigned char cut[128][16], const bool plain[128],
                               const char *text, size_t at, size_t n, uint32_t *start, size_t *k);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Sixteen words merged side by side, one in each lane of AVX-512: what one word waits for, memory
- * above all, the others hide. A step joins the best pair of every word that still has one.
+ * Merges sixteen words side by side, one per lane of AVX-512, to hide the latency of memory. A step
+ * merges the best pair of every word that still has one.
  */
 
 #include "tok/bpe/pair_table.h"
@@ -12,20 +12,20 @@
 #ifdef __x86_64__
 enum { LANES = 16 };
 
-/* number[i] is that of symbols i and i + 1, or a lower one. */
+/* number[i] is that of the pair of symbols i and i + 1, or a lower one. */
 struct lanes {
     __m512i sym[BPE_SHORT + 2], number[BPE_SHORT + 1], length;
-    unsigned most;   /* of symbols in a word that may go on, else 0 */
-    __mmask16 wrong; /* words in which another pair was joined than the one of the number */
+    unsigned most;   /* symbols of the longest active word, else 0 */
+    __mmask16 wrong; /* words in which a different pair was merged than its number says */
     unsigned steps;
     struct joins {
-        __m512i number, left, right; /* NONE: nothing was joined */
+        __m512i number, left, right; /* NONE: nothing was merged */
     } join[BPE_SHORT];               /* of each step, not yet confirmed */
 };
 
 /*
- * The numbers of sixteen pairs, NONE for those that are none; one in some thousands is that of
- * another pair, and then not above that of the one looked for.
+ * The numbers of sixteen pairs, NONE where there is no such pair. One in some thousands is the
+ * number of a different pair, and then not above that of the pair looked up.
  */
 AVX512_INLINE __m512i numbers_of(const struct bpe *m, __m512i left, __m512i right)
 {
@@ -66,7 +66,7 @@ AVX512_INLINE __m512i numbers_of(const struct bpe *m, __m512i left, __m512i righ
     return _mm512_mask_mov_epi32(_mm512_set1_epi32(-1), known, number);
 }
 
-/* numbers_of, of symbols that no merging made. */
+/* numbers_of for initial symbols. */
 AVX512_INLINE __m512i first_numbers(const struct bpe *m, __m512i left, __m512i right)
 {
     const __m512i base = _mm512_set1_epi32((int)m->base), most = _mm512_set1_epi32(FIRST - 1);
@@ -80,7 +80,7 @@ AVX512_INLINE __m512i first_numbers(const struct bpe *m, __m512i left, __m512i r
     return _mm512_mask_i32gather_epi32(none, pairs, at, m->first, 4);
 }
 
-/* What eight pairs of these numbers become; *ret_wrong: those that are other pairs. */
+/* What eight pairs with these numbers become; *ret_wrong: those that are different pairs. */
 AVX512_INLINE __m256i eight_ids(const struct bpe *m, __m256i number, __m256i left, __m256i right,
                                 __mmask8 *ret_wrong)
 {
@@ -93,7 +93,7 @@ AVX512_INLINE __m256i eight_ids(const struct bpe *m, __m256i number, __m256i lef
     return _mm512_cvtepi64_epi32(id);
 }
 
-/* The same of sixteen. */
+/* The same for sixteen. */
 AVX512_INLINE __m512i ids_of(const struct bpe *m, __m512i number, __m512i left, __m512i right,
                              __mmask16 *ret_wrong)
 {
@@ -107,7 +107,7 @@ AVX512_INLINE __m512i ids_of(const struct bpe *m, __m512i number, __m512i left, 
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), top, 1);
 }
 
-/* Joins the best pair of each word. */
+/* Merges the best pair of each word. */
 AVX512_INLINE void step(const struct bpe *m, struct lanes *w)
 {
     unsigned most = w->most;
@@ -132,7 +132,7 @@ AVX512_INLINE void step(const struct bpe *m, struct lanes *w)
         __mmask16 wrong;
         id = ids_of(m, best, left, right, &wrong);
         w->wrong |= wrong;
-    } else { /* confirmed later, when nothing waits for it */
+    } else { /* confirmed later, when nothing depends on it */
         id = _mm512_add_epi32(best, _mm512_set1_epi32((int)m->made));
         w->join[w->steps++] = (struct joins){best, left, right};
     }
@@ -186,7 +186,7 @@ AVX512 static void merge_avx512_take(const struct bpe *m, struct lanes *w,
         w->number[i] = _mm512_set1_epi32(-1);
 }
 
-/* Those that are wrong stay what they were; a bit for each. */
+/* Writes the words back, except the wrong ones; returns a bit for each of these. */
 AVX512 static uint32_t give(const struct lanes *w, uint32_t sym[][BPE_LANES], uint32_t *n,
                             size_t first, size_t count)
 {
@@ -199,7 +199,7 @@ AVX512 static uint32_t give(const struct lanes *w, uint32_t sym[][BPE_LANES], ui
     return (uint32_t)w->wrong << first;
 }
 
-/* Two times sixteen in turn: while the one waits for its pairs, the other goes on. */
+/* Two groups of sixteen alternate: while one waits for its lookups, the other works. */
 AVX512 uint32_t bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n,
                                 size_t count)
 {

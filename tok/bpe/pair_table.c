@@ -6,13 +6,13 @@
 
 #include "base/core/mem.h"
 
-/* The table of pairs: numbers, and the places that their hashes give them. */
+/* The table of pairs: their numbers, and a cuckoo hash table of these. */
 
-enum { AHEAD = 16 /* pairs whose places are fetched before */, KICKS = 500 };
+enum { AHEAD = 16 /* pairs whose buckets are prefetched */, KICKS = 500 };
 
 #define GAP UINT64_MAX
 
-/* Memory that is going to be written, all of it. */
+/* Uninitialized memory that will be written entirely. */
 static void *fresh(size_t n, size_t size)
 {
     void *p = mem_grow(NULL, n, size);
@@ -26,7 +26,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Pairs by their ranks, of equals as they come: rank << 32 | place. NULL: they are so already. */
+/* Pairs sorted stably by rank: rank << 32 | index. NULL: already sorted. */
 static uint64_t *order_of(const struct bpe_pair *pair, size_t n)
 {
     size_t k = 1;
@@ -47,8 +47,8 @@ static inline uint32_t nth(const uint64_t *order, uint32_t k)
 }
 
 /*
- * Where ranks are all different and symbols are made in their order, with few gaps between them,
- * numbers get the same gaps.
+ * If ranks are distinct and symbols are created in their order, with few gaps, numbers get the same
+ * gaps (see `made`).
  */
 static void leave_gaps(struct bpe *m, const struct bpe_pair *pair, const uint64_t *order)
 {
@@ -65,7 +65,7 @@ static void leave_gaps(struct bpe *m, const struct bpe_pair *pair, const uint64_
     m->made = first;
 }
 
-/* Pairs by number, and where each came from, which is as well ascending where that is NULL. */
+/* Numbers the pairs and returns the index that each came from, ascending unless it is NULL. */
 static uint32_t *number_pairs(struct bpe *m, const struct bpe_pair *pair, uint32_t n,
                               const uint64_t *order)
 {
@@ -116,8 +116,8 @@ static uint32_t hash_pair(const struct bpe *m, uint64_t pair)
     return bpe_hash(m, left_of(pair), right_of(pair));
 }
 
-/* Puts a pair into one of its two buckets, by force: whoever is in the way moves to its other
- * bucket, and so on; false: round and round. */
+/* Cuckoo insertion: a pair that is in the way moves to its other bucket, and so on; false: too many
+ * moves. */
 static bool pair_table_place(struct bpe *m, uint32_t number)
 {
     uint32_t from = NONE;
@@ -135,8 +135,8 @@ static bool pair_table_place(struct bpe *m, uint32_t number)
     return false;
 }
 
-/* Puts a pair into the first of its slots that is free, without a branch on which it is; false, and
- * nothing happens, if none is, or one may be its own. */
+/* Inserts a pair into the first free one of its slots, branch-free; false, without a change, if
+ * none is free, or one may hold the same pair. */
 static inline bool put_free(struct bpe *m, uint32_t number, uint32_t hash)
 {
     uint32_t *a = m->slot + bpe_first(m, hash), *b = m->slot + bpe_second(m, hash);
@@ -151,7 +151,8 @@ static inline bool put_free(struct bpe *m, uint32_t number, uint32_t hash)
     return true;
 }
 
-/* All pairs, later ones over earlier ones; false: the table is too small, or the seed unlucky. */
+/* Inserts all pairs, later ones replacing earlier ones; false: the table is too small for this
+ * seed. */
 static bool pair_table_fill(struct bpe *m, const uint32_t *from)
 {
     uint32_t hash[AHEAD] = {0};
@@ -184,7 +185,7 @@ static void make_slots(struct bpe *m)
     mem_all_pages(m->slot, n * sizeof(*m->slot));
 }
 
-/* Of the pairs of bytes, mostly. */
+/* Fills the direct table, mostly of pairs of bytes. */
 static void fill_first(struct bpe *m)
 {
     m->first = fresh(FIRST * FIRST, sizeof(*m->first));

@@ -3,12 +3,12 @@
 #define TOK_BPE_PAIR_TABLE_H
 
 /*
- * The pairs of bpe.c and merge_avx512.c, which no other file includes. They are numbered by their
- * ranks, mostly so that a number also tells what its pair becomes; a cuckoo table of 32-bit slots,
- * each pair in one of two buckets of two, has the number and as many bits of the hash as fit above
- * it. So the table of a large vocabulary stays in the second-level cache, and a look-up is two
- * loads; what it finds may be another pair, whose number is then no higher than that of the one
- * looked for. `pair` confirms one, once it matters.
+ * The pairs of bpe.c and merge_avx512.c, which no other file includes. Pairs are numbered by rank,
+ * mostly so that the number also determines what the pair becomes. They are in a cuckoo table of
+ * 32-bit slots, two buckets of two per pair; a slot has the number and above it as many bits of the
+ * hash as fit. So the table of a large vocabulary fits the L2 cache, and a lookup is two loads. It
+ * may find a different pair, whose number is then not above that of the pair looked up: `pair`
+ * confirms it, once that matters.
  */
 
 #include "tok/bpe/bpe.h"
@@ -19,16 +19,17 @@ enum { SYMBOL_BITS = 21, FIRST = 256 };
 
 struct bpe {
     uint32_t *slot; /* hash << bits | number; all ones: free */
-    int bits;       /* of a number; none is all ones */
+    int bits;       /* of a number; NONE's are all ones */
     int shift;      /* 32 - log2 of the number of buckets */
     uint32_t seed;
     uint32_t n;     /* numbers */
-    uint32_t made;  /* NONE, or pair i becomes the symbol made + i; numbers may have gaps then */
-    uint64_t *pair; /* by number: left << 42 | right << 21 | what they become; all ones: a gap */
+    uint32_t made;  /* NONE, or pair i becomes symbol made + i; then numbers may have gaps */
+    uint64_t *pair; /* by number: left << 42 | right << 21 | result; all ones: a gap */
     uint32_t *rank; /* by number, without gaps; NULL: the number itself */
     uint32_t ranks;
-    uint32_t base;   /* the lowest symbol; */
-    uint32_t *first; /* FIRST x FIRST: numbers of pairs of that and the next ones, bytes mostly */
+    uint32_t base; /* the lowest symbol */
+    uint32_t
+        *first; /* FIRST x FIRST: numbers of the pairs of the FIRST lowest symbols, mostly bytes */
 };
 
 #define HASH_LEFT 0x9E3779B1u
@@ -42,7 +43,7 @@ static inline uint32_t bpe_hash(const struct bpe *m, uint32_t left, uint32_t rig
     return (x ^ x >> 15) * HASH_MIX;
 }
 
-/* Places of the buckets, as of their first slots. */
+/* Indices of the two buckets' first slots. */
 static inline uint32_t bpe_first(const struct bpe *m, uint32_t hash)
 {
     return hash >> m->shift << 1;
@@ -65,7 +66,7 @@ static inline uint32_t bpe_id(const struct bpe *m, uint32_t number)
     return (uint32_t)m->pair[number] & ((1u << SYMBOL_BITS) - 1);
 }
 
-/* The slot of a pair, NULL if it is none. */
+/* The slot of a pair, NULL if there is none. */
 static inline uint32_t *bpe_slot(const struct bpe *m, uint32_t left, uint32_t right)
 {
     uint32_t hash = bpe_hash(m, left, right), tag = hash << m->bits;
@@ -88,17 +89,17 @@ static inline uint32_t bpe_number_in(const struct bpe *m, uint32_t slot)
     return slot & ((1u << m->bits) - 1);
 }
 
-/* The number of a pair, NONE if it is none. */
+/* The number of a pair, NONE if there is none. */
 static inline uint32_t bpe_number(const struct bpe *m, uint32_t left, uint32_t right)
 {
     const uint32_t *slot = bpe_slot(m, left, right);
     return slot ? bpe_number_in(m, *slot) : NONE;
 }
 
-/* merge_avx512.c, where the processor has AVX-512 and ranks are numbers: bpe_merge_short, but for
- * the words in which a pair was taken for another; these stay as they were, with a bit for each. */
+/* merge_avx512.c, on processors with AVX-512, if ranks are numbers: bpe_merge_short, except that
+ * words in which a different pair was found stay unchanged; returns a bit for each of these. */
 uint32_t bpe_lanes_merge(const struct bpe *m, uint32_t sym[][BPE_LANES], uint32_t *n, size_t count);
-/* bpe_put_bytes, where it has AVX-512. */
+/* bpe_put_bytes, on processors with AVX-512. */
 void bpe_lanes_put(const uint32_t of[256], const char *text, const uint32_t *at, const uint32_t *n,
                    size_t count, uint32_t sym[][BPE_LANES]);
 

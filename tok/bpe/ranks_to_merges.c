@@ -7,9 +7,9 @@
 #include "base/core/array.h"
 #include "base/core/mem.h"
 
-enum { LETTERS_MAX = 512 /* bytes of a piece: 256 letters of two */ };
+enum { LETTERS_MAX = 512 /* most bytes of a piece that is split: 256 byte characters of two */ };
 
-#define ID_BITS 21 /* of pieces (vocab_room) */
+#define ID_BITS 21 /* bits of an id (see vocab_room) */
 #define NOTHING UINT32_MAX
 
 static void ranks_add_pair(struct bpe_merges *m, size_t *cap, uint32_t left, uint32_t right,
@@ -38,18 +38,18 @@ static bool is_letter(struct string_ref t)
     return t.n > 0;
 }
 
-/* ---- pieces by hashes ------------------------------------------------------------------------ */
+/* ---- lookup by hash -------------------------------------------------------------------------- */
 
 /*
- * Hashes are those of polynomials, the high bits mixed best, so that the rest of a string has one
- * without a look at it. A bit for each says that most strings are no pieces; the table tells the id
- * by most of a hash's bits, and what it says is compared once it matters.
+ * Polynomial hashes, so that the rest of a string gets its hash from those of the whole and of the
+ * head. A bitmap filters strings that are not pieces; the table finds the id by most bits of a
+ * hash, and its string is compared only where it matters.
  */
 struct hashes {
     uint64_t *bit, *slot; /* slots: UINT64_MAX, or bits of a hash and an id */
     uint64_t *of;         /* by id */
     int bit_shift, slot_shift;
-    bool alike; /* two pieces cannot be told apart: nothing here holds */
+    bool alike; /* two pieces have the same hash: unusable */
     uint64_t power[LETTERS_MAX + 1];
 };
 
@@ -66,7 +66,7 @@ static bool may_be_piece(const struct hashes *v, uint64_t h)
     return v->bit[at / 64] >> (at % 64) & 1;
 }
 
-/* The slot of a hash, or the free one where it would be. */
+/* The slot of a hash, or the free slot where it belongs. */
 static uint64_t *hash_slot(const struct hashes *v, uint64_t h)
 {
     uint64_t mask = UINT64_MAX >> v->slot_shift, tag = h >> ID_BITS;
@@ -123,30 +123,30 @@ static void hashes_finish(struct hashes *v)
     free(v->of);
 }
 
-/* ---- the one that is made -------------------------------------------------------------------- */
+/* ---- the merge that applies ------------------------------------------------------------------ */
 
 /*
- * When a piece is made: at the turn of its own id, or straight behind a part of it that has a
- * higher one, which it waits for.
+ * When a piece is made: at the turn of its own id, or right after a part of it that has a higher
+ * id, which it waits for.
  */
 struct made {
-    uint32_t left, right; /* itself: a letter; NOTHING: not reached */
+    uint32_t left, right; /* itself: a byte character; NOTHING: not reached */
     uint32_t turn;
-    bool awaited; /* by pieces of lower ids */
+    bool awaited; /* pieces of lower ids wait for it */
 };
 
 struct finder {
     const struct tok_vocab *s;
-    const uint8_t *wanted; /* by id; NULL: all pieces may be made */
+    const uint8_t *wanted; /* by id; NULL: all pieces */
     struct hashes hashes;
     struct made *of; /* by id */
-    uint64_t *bit;   /* pairs that there may be, */
-    uint64_t *pair;  /* and those that there are: left, right and what they make; UINT64_MAX */
+    uint64_t *bit;   /* filter of the pairs, */
+    uint64_t *pair;  /* and their table: left, right and what they become; UINT64_MAX */
     int bit_shift, pair_shift;
-    uint32_t *waiting; /* pieces that might be reached by way of higher ones */
+    uint32_t *waiting; /* pieces that might be reached by way of higher ids */
     size_t nwaiting, cap;
-    uint64_t steps, most; /* of looking; beyond, it is given up */
-    bool unclear;         /* a pair stood across while the other waited: before or behind it? */
+    uint64_t steps, most; /* search steps and their limit, beyond which it gives up */
+    bool unclear; /* a pair across the split existed while the other waited: the order is unknown */
 };
 
 struct split {
@@ -166,7 +166,7 @@ static uint64_t *pair_slot(const struct finder *f, uint64_t key)
             return &f->pair[i];
 }
 
-/* What two pieces make, NOTHING if they make none. */
+/* What two pieces become, NOTHING if they are no pair. */
 static uint32_t pair_find(const struct finder *f, uint32_t left, uint32_t right)
 {
     uint64_t key = pair_key(left, right), at = key * BASE >> f->bit_shift;
@@ -184,8 +184,9 @@ static void pair_put(struct finder *f, struct split k, uint32_t id)
 }
 
 /*
- * Do the characters of two pieces become these two, and nothing across? Merges are undone from the
- * last one on, at the place where the two meet: what stood there then must not have merged before.
+ * Do the characters of two pieces merge to exactly these two, with no merge across? Undoes merges
+ * from the last one on, at the boundary of the two: what was there before must not have merged
+ * earlier.
  */
 static bool stand_together(struct finder *f, uint32_t l, uint32_t r)
 {
@@ -193,11 +194,11 @@ static bool stand_together(struct finder *f, uint32_t l, uint32_t r)
         uint32_t left = f->of[l].right, right = f->of[r].left;
         if ((left == l) & (right == r))
             return true;
-        /* by a mask, not by a branch: either is as likely */
+        /* branch-free: either is as likely */
         bool later = f->of[l].turn > f->of[r].turn;
         uint32_t undo_left = 0u - (uint32_t)((left != l) & (later | (right == r)));
         uint32_t undone = (l & undo_left) | (r & ~undo_left), turn = f->of[undone].turn;
-        uint32_t limit = undone + (~undo_left & 1); /* of equals left was first */
+        uint32_t limit = undone + (~undo_left & 1); /* of equal turns, left was first */
         l = (left & undo_left) | (l & ~undo_left);
         r = (r & undo_left) | (right & ~undo_left);
         uint32_t across = pair_find(f, l, r);
@@ -207,14 +208,14 @@ static bool stand_together(struct finder *f, uint32_t l, uint32_t r)
     }
 }
 
-/* A piece under way: what it may part into, first as hashes, then as pieces. */
+/* A piece being split: candidate splits, first by hash, then as pieces. */
 struct parting {
     size_t n;
     uint64_t left[LETTERS_MAX / 2], right[LETTERS_MAX / 2];
     struct split split[LETTERS_MAX / 2];
 };
 
-/* Where the hashes of both halves may be those of pieces; these are on their way. */
+/* Splits where both halves have the hash of a piece; the table's slots are prefetched. */
 static void find_hashes(const struct hashes *v, struct string_ref t, uint64_t whole,
                         struct parting *ret)
 {
@@ -280,7 +281,7 @@ static void note_waiting(struct finder *f, uint32_t id)
     f->waiting[f->nwaiting++] = id;
 }
 
-/* Tries the splits, those of low parts first: it is nearly always one of these. */
+/* Tries the splits, those with low ids first: it is nearly always one of these. */
 static void find_way(struct finder *f, uint32_t id, struct parting *p)
 {
     size_t unmade = 0;
@@ -307,7 +308,7 @@ static void find_way(struct finder *f, uint32_t id, struct parting *p)
         note_waiting(f, id);
 }
 
-/* A piece that waits, of which `part` may be the one end. */
+/* Tries a waiting piece, of which `part` may be one side. */
 static void try_way(struct finder *f, uint32_t id, uint32_t part)
 {
     struct string_ref t = f->s->piece[id], p = f->s->piece[part];
@@ -325,7 +326,7 @@ static void try_way(struct finder *f, uint32_t id, uint32_t part)
     }
 }
 
-/* Pieces that wait for this one come behind it, and those that wait for these. */
+/* Pieces that wait for this one come right after it, then those that wait for them. */
 static void wake(struct finder *f, uint32_t id)
 {
     size_t first = f->nwaiting;
@@ -345,8 +346,8 @@ static void wake(struct finder *f, uint32_t id)
 }
 
 /*
- * What waited was tried before all was known that may be in its way, since the turns of such
- * pieces are one.
+ * A waiting piece was tried before all pairs that may interfere were known, since the turns of such
+ * pieces are equal.
  */
 static bool waited_rightly(struct finder *f)
 {
@@ -363,7 +364,8 @@ static void finder_init(struct finder *f, const struct tok_vocab *s)
     enum { BITS = 8, SLOTS = 2, STEPS = 64 }; /* for each piece */
     int bits = log_above(BITS * s->count), slots = log_above(SLOTS * s->count);
     f->s = s;
-    f->most = (1 << 20) + (uint64_t)STEPS * s->count; /* a trained vocabulary takes a dozen each */
+    f->most =
+        (1 << 20) + (uint64_t)STEPS * s->count; /* a trained vocabulary needs a dozen for each */
     f->bit_shift = 64 - bits;
     f->pair_shift = 64 - slots;
     f->bit = mem_new(((size_t)1 << bits) / 64, sizeof(*f->bit));
@@ -386,7 +388,7 @@ static void finder_finish(struct finder *f)
     free(f);
 }
 
-/* Each step some pieces behind the one before it. */
+/* Each pass resolves some pieces one after another. */
 static void find_all_ways(struct finder *f)
 {
     enum { SPLIT = 4, WAY = 8 };
@@ -428,7 +430,7 @@ static void note_ways(const struct finder *f, struct bpe_merges *m)
     note_unreached(f, m);
 }
 
-/* NULL: it cannot be told which they are. */
+/* NULL: it cannot be decided which merges apply. */
 static struct finder *find_ways(const struct tok_vocab *s, const uint8_t *wanted)
 {
     for (size_t id = 0; id < s->npieces; id++)
@@ -444,7 +446,7 @@ static struct finder *find_ways(const struct tok_vocab *s, const uint8_t *wanted
     return NULL;
 }
 
-/* Keeps the merges that are made, if all of them are there. */
+/* Keeps the merges that apply, if the list has all of them. */
 static void keep_made(const struct finder *f, struct bpe_merges *m)
 {
     const struct tok_vocab *s = f->s;
@@ -484,7 +486,7 @@ void rank_pairs_keep_made(const struct tok_vocab *s, struct bpe_merges *m)
     free(wanted);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all merges ------------------------------------------------------------------------------ */
 
 static bool add_all(const struct tok_vocab *s, struct bpe_merges *m)
 {

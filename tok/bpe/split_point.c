@@ -8,19 +8,19 @@
 #include "base/core/mem.h"
 
 enum {
-    SIDE = 3,             /* bytes of a side that count */
-    LINE = 16,            /* words for one left side, a line of memory: */
-    LEADS = LINE / 2 - 1, /* two by these bits of the byte behind the place, */
+    SIDE = 3,             /* bytes of each side that count */
+    LINE = 16,            /* words for one left side, one cache line: */
+    LEADS = LINE / 2 - 1, /* two by these bits of the byte after the position, */
     SECOND = LINE / 2,    /* one of these by this bit of the hash of the right side, */
-    PLACE = 12,           /* and in it the bit that the five from here on say */
-    LINES_LEAST = 9,      /* log2 of the number of lines */
+    PLACE = 12,           /* and in it the bit that the five bits from here on select */
+    LINES_LEAST = 9,      /* log2 of the least number of lines */
     LINES_MOST = 14,
     PARTLY = 64, /* lines of `part` */
-    GROUP = 16,  /* parts that are looked at together, */
-    REGION = 64, /* and that are cut together */
+    GROUP = 16,  /* pre-tokens that are tested together, */
+    REGION = 64, /* and that are split together */
     BLOCK = 48,  /* bytes: sixteen characters of three */
     WINDOW = 64 * BLOCK,
-    LEAST = 6 /* bytes of a part in wide characters that is never cut */
+    LEAST = 6 /* most bytes of a pre-token in wide characters that is never split */
 };
 
 #define FORCED (1u << 31)
@@ -30,10 +30,9 @@ static bool continues(char c)
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* ---- keys: up to three bytes of each side with their number --------------------------------- */
+/* ---- keys: up to three bytes of each side, and their number --------------------------------- */
 
-/* Where the character before `at` begins, not more than three bytes back; *ret_whole: it is all
- * there. */
+/* Start of the character before `at`, at most three bytes back; *ret_whole: it is complete. */
 static size_t left_of(const char *p, size_t at, bool *ret_whole)
 {
     size_t k = at - 1;
@@ -43,7 +42,7 @@ static size_t left_of(const char *p, size_t at, bool *ret_whole)
     return k;
 }
 
-/* Bytes that the character at p ought to have, three at most. */
+/* Bytes of the character at p by its lead byte, three at most. */
 static size_t right_of(char c)
 {
     unsigned char u = (unsigned char)c;
@@ -58,36 +57,36 @@ static uint32_t side(const char *p, size_t n)
     return v;
 }
 
-/* The n bytes before p, the last one on top of three. */
+/* The n bytes before p, the last one in the third byte. */
 static uint32_t left_side(const char *p, size_t n)
 {
     return side(p - n, n) << 8 * (SIDE - n);
 }
 
-/* What both halves of a side are multiplied by, found by trying. */
+/* Multipliers of both halves of a side, found by search. */
 #define MIX_LEFT 0x843FDDA7u
 #define MIX_RIGHT 0xC4657159u
 
-/* As vpmaddwd has it. */
+/* The same as vpmaddwd. */
 static uint32_t split_mix(uint32_t v, uint32_t by)
 {
     return (uint32_t)((int16_t)v * (int16_t)by) +
            (uint32_t)((int16_t)(v >> 16) * (int16_t)(by >> 16));
 }
 
-/* All that a character is the left side of lies in one line of memory. */
+/* The words of a left side are one cache line. */
 static uint32_t *line_of(const struct cut *c, uint32_t left)
 {
     return c->word + (split_mix(left, MIX_LEFT) & c->lines);
 }
 
-/* For a token that begins inside the character before the place: of its last byte. */
+/* For a token that begins inside the character before the position: by its last byte. */
 static uint32_t *part_of(const struct cut *c, uint32_t last)
 {
     return c->part + last % PARTLY * LINE;
 }
 
-/* May a token go from the left side that the line is of to this right side? */
+/* May a token span from this line's left side to this right side? */
 static bool has(const uint32_t *line, uint32_t right)
 {
     uint32_t x = split_mix(right, MIX_RIGHT);
@@ -132,7 +131,7 @@ static void split_add_pair(struct cut *c, const char *p, size_t at, size_t n)
     size_t from = left_of(p, at, &whole), k = right_of(p[at]);
     uint32_t *line = whole ? line_of(c, left_side(p + at, at - from)) : part_of(c, a);
     c->left |= !whole;
-    if (n - at < k) { /* any that begins so */
+    if (n - at < k) { /* matches any that begins so */
         line[b & LEADS] = line[(b & LEADS) | SECOND] = UINT32_MAX;
         return;
     }
@@ -156,7 +155,9 @@ void cut_add(struct cut *c, const char *token, size_t n)
 #define HASH_LAST 0x85EBCA77u
 #define HASH_MIX 0xC2B2AE3Du
 
-/* A bit of `may_be`, by length, first and last bytes; three bytes behind a word are readable. */
+/*
+ * The bit in `may_be` of a length, first and last bytes; three bytes after a word must be readable.
+ */
 static uint32_t may_be_bit(const char *p, uint32_t n)
 {
     uint32_t mask = n < 4 ? (1u << 8 * n) - 1 : UINT32_MAX;
@@ -183,7 +184,7 @@ void cut_around(struct cut *c, const struct string_map *whole)
     }
 }
 
-/* ---- asking -------------------------------------------------------------------------------- */
+/* ---- lookup -------------------------------------------------------------------------------- */
 
 bool cut_between(const struct cut *c, const char *text, size_t at, size_t n)
 {
@@ -200,8 +201,8 @@ bool cut_wide(const struct cut *c, const char *p)
 }
 
 /*
- * Places where characters begin; those at which a part begins anyway have the bit FORCED. What
- * stays of them is put in their stead, without the bit. at[n] is where the last character ends.
+ * Keeps those of n positions, starts of characters, that are split points or have the bit FORCED
+ * (where a pre-token begins anyway), and clears that bit. at[n] is the end of the last character.
  */
 static size_t decide(const struct cut *c, const char *text, uint32_t *at, size_t n)
 {
@@ -214,7 +215,7 @@ static size_t decide(const struct cut *c, const char *text, uint32_t *at, size_t
     return k;
 }
 
-/* Where characters begin in text[from .. to); how many. */
+/* The starts of characters in text[from .. to); returns their number. */
 static size_t places(const char *text, uint32_t from, uint32_t to, uint32_t *ret)
 {
     size_t k = 0;
@@ -225,21 +226,22 @@ static size_t places(const char *text, uint32_t from, uint32_t to, uint32_t *ret
     return k;
 }
 
-/* A part of the length n, > LEAST, whose first or second character has three bytes or four. */
+/* Whether a pre-token of more than LEAST bytes has a first or second character of three bytes or
+ * four. */
 static bool is_dense(const char *p)
 {
     uint32_t first = load_u32(p);
     return first & first << 1 & first << 2 & 0x80808080;
 }
 
-/* To be cut: longer than that, or dense. */
+/* Should it be split: longer than that, or dense? */
 static bool is_long(const char *text, uint32_t from, uint32_t to, uint32_t longest)
 {
     uint32_t n = to - from;
     return n > longest || (n > LEAST && is_dense(text + from));
 }
 
-/* Copies parts up to one that is to be cut; how many. */
+/* Copies starts up to a pre-token that should be split; returns their number. */
 static size_t split_copy(const char *text, const uint32_t *start, size_t n, uint32_t longest,
                          uint32_t *ret)
 {
@@ -249,7 +251,7 @@ static size_t split_copy(const char *text, const uint32_t *start, size_t n, uint
     return i;
 }
 
-/* The starts of n parts, and of all characters of the longer ones. */
+/* The starts of n pre-tokens, and of all characters of the longer ones. */
 static size_t put_places(const char *text, const uint32_t *start, size_t n, uint32_t longest,
                          uint32_t *ret)
 {
@@ -287,8 +289,8 @@ AVX512_BYTES_INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
     return _mm512_ternarylogic_epi32(a, b, c, 0xf0 | (0xcc & 0xaa));
 }
 
-/* The bytes before sixteen places that are of one character, of three; *ret_ascii: it is
- * one. */
+/* For sixteen positions, the bytes before that are one character, three at most; *ret_ascii: it is
+ * a single byte. */
 AVX512_BYTES_INLINE __m512i wide_left(__m512i three, __mmask16 *ret_ascii)
 {
     const __m512i first_of_two = all(0xc000);
@@ -298,7 +300,7 @@ AVX512_BYTES_INLINE __m512i wide_left(__m512i three, __mmask16 *ret_ascii)
     return _mm512_mask_and_epi32(three, *ret_ascii, three, all(0xff0000));
 }
 
-/* The same behind them; the first byte tells how many there are. */
+/* The same for the bytes after; the lead byte has the length. */
 AVX512_BYTES_INLINE __m512i wide_right(__m512i four)
 {
     enum { ONE = 0xff, TWO = 0xffff, THREE = 0xffffff };
@@ -307,7 +309,7 @@ AVX512_BYTES_INLINE __m512i wide_right(__m512i four)
     return _mm512_and_si512(four, _mm512_permutexvar_epi32(_mm512_srli_epi32(four, 4), bytes));
 }
 
-/* has_either for sixteen places. */
+/* has_either for sixteen positions. */
 AVX512_BYTES_INLINE __mmask16 wide_joined(const struct cut *c, __mmask16 some, __m512i before,
                                           __m512i behind)
 {
@@ -329,7 +331,7 @@ AVX512_BYTES_INLINE __mmask16 wide_joined(const struct cut *c, __mmask16 some, _
     return joined;
 }
 
-/* Those of the places `maybe` in 64 bytes that may be cut; `before`: 64 bytes from three
+/* Those of the candidates `maybe` in 64 bytes that are split points; `before`: 64 bytes from three
  * before these on. */
 AVX512_BYTES_INLINE uint64_t wide_cuts(const struct cut *c, uint64_t maybe, __m512i before,
                                        __m512i bytes)
@@ -357,7 +359,7 @@ AVX512_BYTES_INLINE void put_sixteen(__m512i place, size_t n, uint32_t at, uint3
     _mm512_mask_storeu_epi32(ret, (__mmask16)_bzhi_u32(0xffff, (unsigned)n), wide);
 }
 
-/* The places of `bits`, which are among `maybe`; how many. */
+/* Writes the positions of `bits`, a subset of `maybe`; returns their number. */
 AVX512_BYTES_INLINE size_t put_bits(uint64_t bits, uint64_t maybe, uint32_t at, uint32_t *ret)
 {
     __m512i place = _mm512_maskz_compress_epi8(bits, _mm512_loadu_si512(iota));
@@ -373,7 +375,7 @@ AVX512_BYTES_INLINE size_t put_bits(uint64_t bits, uint64_t maybe, uint32_t at, 
 
 enum note { BEGINS = 1, NOT_LONG = 2, NEVER_CUT = 4 };
 
-/* Notes which parts begin in text[from .. from + bytes); how many do. */
+/* Notes which pre-tokens begin in text[from .. from + bytes); returns their number. */
 static size_t note_parts(const uint32_t *start, size_t n, uint32_t from, uint32_t bytes,
                          uint32_t longest, uint8_t *note)
 {
@@ -386,14 +388,14 @@ static size_t note_parts(const uint32_t *start, size_t n, uint32_t from, uint32_
     return i;
 }
 
-/* Sixty-four bytes of the parts and what is noted of them. */
+/* Sixty-four bytes and the pre-tokens that begin there. */
 struct block {
     __m512i bytes, before, note;
-    uint64_t here; /* those of the block itself */
+    uint64_t here; /* bytes that belong to the block */
 };
 
-/* Puts out the places of a block; *kept: a part that is not cut goes on into it, and beyond
- * it. */
+/* Writes the positions of a block; *kept: a pre-token that is not split continues into it, and out
+ * of it. */
 AVX512_BYTES_INLINE size_t cut_block(const struct cut *c, const struct block *b, uint32_t at,
                                      bool *kept, uint32_t *ret)
 {
@@ -402,7 +404,7 @@ AVX512_BYTES_INLINE size_t cut_block(const struct cut *c, const struct block *b,
     uint64_t begin = b->here & _mm512_test_epi8_mask(b->note, _mm512_set1_epi8(BEGINS));
     uint64_t keep = _mm512_test_epi8_mask(b->note, _mm512_set1_epi8(NOT_LONG)) &
                     (_mm512_test_epi8_mask(b->note, _mm512_set1_epi8(NEVER_CUT)) | ~dense);
-    /* of those that are kept all bytes behind the first */
+    /* of pre-tokens that are kept, all bytes after the first */
     uint64_t behind = (keep << 1 | *kept) & ~begin;
     uint64_t inside = ~begin & (~(~begin + behind) | behind);
     uint64_t maybe = _mm512_cmpgt_epi8_mask(b->bytes, _mm512_set1_epi8(-65));
@@ -439,7 +441,7 @@ AVX512_BYTES static size_t cut_blocks(const struct cut *c, const char *text, con
     return k;
 }
 
-/* The first place from `at` on that is within 64 bytes of one above ASCII, or is `end`. */
+/* The first position from `at` on that is within 64 bytes of a byte above ASCII, or `end`. */
 AVX512_BYTES static uint32_t next_high(const char *text, uint32_t at, uint32_t end)
 {
     const __m512i top = _mm512_set1_epi8(-128);
@@ -459,8 +461,8 @@ AVX512_BYTES_INLINE __mmask16 wide_dense(const char *text, __mmask16 some, __m51
     return _mm512_mask_test_epi32_mask(some, two, _mm512_set1_epi32((int)0x80808080));
 }
 
-/* Copies groups of GROUP parts up to one that has a part to be cut; how many parts. Up to
- * *high, if that is behind them, there is only ASCII. */
+/* Copies groups of GROUP starts up to one with a pre-token that should be split; returns the number
+ * of starts. Up to *high, if that is after them, there is only ASCII. */
 AVX512_BYTES static size_t copy_wide(const char *text, const uint32_t *start, size_t n,
                                      uint32_t longest, uint32_t *high, uint32_t *ret)
 {
@@ -506,7 +508,7 @@ AVX512_BYTES_INLINE __m512i wide_may_be_bits(const char *text, __mmask16 some, _
     return _mm512_srli_epi32(x, 16);
 }
 
-/* Whether any of n parts is one of the words. */
+/* Whether any of n segments is one of the words. */
 AVX512_BYTES static bool any_whole_wide(const struct cut *c, const char *text,
                                         const uint32_t *start, size_t n)
 {
@@ -555,7 +557,7 @@ static bool is_whole(const struct cut *c, const char *text, uint32_t from, uint3
     return cut_may_be_whole(c, text + from, n) && string_map_find(c->whole, text + from, n) >= 0;
 }
 
-/* Takes back the cuts of parts that ought not to be cut; how many there are then. */
+/* Removes split points from pre-tokens that must stay whole; returns the positions left. */
 static size_t join_around(const struct cut *c, const char *text, const uint32_t *start, size_t n,
                           uint32_t *ret)
 {

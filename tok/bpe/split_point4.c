@@ -33,7 +33,7 @@ static uint64_t table(uint32_t row, uint32_t column)
     return row == ANY ? line * 0x0101010101010101u : line << 8 * row;
 }
 
-/* The four characters are in the lower three bytes of each; 0: the token ends before it. */
+/* Each character is in the lower three bytes; 0: the token ends before it. */
 static void split4_add(struct split_point4 *t, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
     uint32_t x = split_point4_hash(b, c), y = x * MIX_SECOND;
@@ -49,7 +49,7 @@ void split_point4_add(struct split_point4 *t, const char *token, size_t n)
         bool before = at >= 2 * WIDE_BYTES && is_wide(p - 2 * WIDE_BYTES);
         bool behind = n - at >= 2 * WIDE_BYTES && is_wide(p + WIDE_BYTES);
         if (!is_wide(p) || !is_wide(p - WIDE_BYTES) || !(begins || before) || !(ends || behind))
-            continue; /* never asked for */
+            continue; /* never looked up */
         split4_add(t, before ? split_point4_at(p - 2 * WIDE_BYTES) : 0,
                    split_point4_at(p - WIDE_BYTES), split_point4_at(p),
                    behind ? split_point4_at(p + WIDE_BYTES) : 0);
@@ -58,7 +58,7 @@ void split_point4_add(struct split_point4 *t, const char *token, size_t n)
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-/* Is it of three bytes, and plain? */
+/* Is it a plain character of three bytes? */
 static bool is_plain(const uint64_t *plain, const char *p)
 {
     uint32_t w = split_point4_at(p), c = (w & 0xf) << 12 | (w >> 2 & 0xfc0) | (w >> 16 & 0x3f);

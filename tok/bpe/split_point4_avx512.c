@@ -20,7 +20,7 @@ AVX512_INLINE __m512i wide_chars(const char *p)
     return _mm512_shuffle_epi8(v, bytes);
 }
 
-/* Which of them are of three bytes, and plain. */
+/* Which of them are plain characters of three bytes. */
 AVX512_INLINE __mmask16 wide_plain(const uint64_t *plain, __m512i v)
 {
     __mmask16 good = _mm512_cmpeq_epi32_mask(_mm512_and_si512(v, _mm512_set1_epi32(0xc0c0f0)),
@@ -43,13 +43,13 @@ AVX512_INLINE __m512i wide_bit(__m512i a, uint32_t mix_a, __m512i d, uint32_t mi
     return _mm512_or_si512(_mm512_slli_epi32(row, 3), _mm512_srli_epi32(times(d, mix_d), 29));
 }
 
-/* Words of eight pairs, shifted by the bits. */
+/* The words of eight pairs, shifted by the bits. */
 AVX512_INLINE __m512i eight(const struct split_point4 *t, __m256i place, __m256i bit)
 {
     return _mm512_srlv_epi64(_mm512_i32gather_epi64(place, t->word, 8), _mm512_cvtepu32_epi64(bit));
 }
 
-/* Places before the sixteen characters from p on that a token may reach across. */
+/* Positions before the sixteen characters from p on that a token may span. */
 AVX512_INLINE __mmask16 wide_joined(const struct split_point4 *t, const char *p, __m512i c)
 {
     __m512i a = wide_chars(p - 2 * WIDE_BYTES), b = wide_chars(p - WIDE_BYTES),

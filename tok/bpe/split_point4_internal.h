@@ -2,19 +2,19 @@
 #ifndef TOK_BPE_SPLIT_POINT4_INTERNAL_H
 #define TOK_BPE_SPLIT_POINT4_INTERNAL_H
 
-/* What split_point4.c and split_point4_avx512.c share; no other file includes it. */
+/* Shared by split_point4.c and split_point4_avx512.c alone. */
 
 #include "tok/bpe/split_point4.h"
 
 /* A word of 64 bits is a table: its row is by the character before the pair, its column by the one
- * behind it. The second word's are by other hashes. */
+ * after it. The second word uses other hashes. */
 
 enum {
     WIDE_BYTES = 3,
     LANES = 16,
-    FEW = 6,    /* characters that are looked at one by one */
-    AROUND = 2, /* plain characters that have to follow: the second may join the first */
-    ANY = 8     /* a row or column: all of them */
+    FEW = 6,    /* characters that are tested one by one */
+    AROUND = 2, /* plain characters that must follow: the second may merge with the first */
+    ANY = 8     /* row or column that matches any character */
 };
 
 #define MIX_LEFT 0x9E3779B1u
@@ -35,7 +35,7 @@ static inline uint32_t split_point4_at(const char *p)
            (uint32_t)(unsigned char)p[2] << 16;
 }
 
-/* May the text be cut at p? */
+/* Is there a split point at p? */
 static inline bool split_point4_is_cut(const struct split_point4 *t, const char *p)
 {
     uint32_t a = split_point4_at(p - 2 * WIDE_BYTES), d = split_point4_at(p + WIDE_BYTES);

@@ -8,7 +8,7 @@
 #include "tok/cache/front.h"
 #include "tok/cache/table.h"
 
-enum { BATCH = 64 /* words whose entries are fetched ahead of their look-up */ };
+enum { BATCH = 64 /* words whose entries are prefetched before they are looked up */ };
 
 struct word_cache {
     struct word_user user;
@@ -16,8 +16,8 @@ struct word_cache {
     enum ids_form bits;
     uint64_t misses;
     struct word_front front;
-    struct tok_ids fresh;  /* ids of words that are not kept with them */
-    struct word_list list; /* of these words */
+    struct tok_ids fresh;  /* ids of words that the table has not kept */
+    struct word_list list; /* the words that `miss` is called with */
 };
 
 struct word_cache *word_cache_create(struct word_table *t, enum ids_form bits)
@@ -25,7 +25,7 @@ struct word_cache *word_cache_create(struct word_table *t, enum ids_form bits)
     struct word_cache *c = mem_own(sizeof(*c));
     c->t = t;
     c->bits = bits;
-    tok_ids_reserve(&c->fresh, 1); /* there are words without ids */
+    tok_ids_reserve(&c->fresh, 1); /* never NULL: words may have no ids */
     word_front_init(&c->front, t->bound / 16);
     word_table_join(t, &c->user);
     return c;
@@ -65,16 +65,16 @@ struct model {
     void *scratch;
 };
 
-/* Words of a text, and their ids. */
+/* A window of a text's words, and their ids. */
 struct window {
     const char *text;
     const uint32_t *start;
     size_t n;
     struct front_words of;
-    uint32_t missing[WINDOW]; /* of the others, ascending: not in their buckets, or of many ids */
+    uint32_t missing[WINDOW]; /* words not in their buckets, or with many ids; ascending */
     size_t nmissing;
-    uint32_t longer[WINDOW];   /* of these: of more than SHORT bytes */
-    uint64_t longhash[WINDOW]; /* of these */
+    uint32_t longer[WINDOW];   /* those of `missing` with more than SHORT bytes */
+    uint64_t longhash[WINDOW]; /* their hashes */
     size_t nlonger;
     struct fresh {
         size_t from, to;
@@ -84,17 +84,17 @@ struct window {
 
 enum {
     FRESH = IDS_KINDS, /* the ids are one of the window's `fresh` */
-    LATER,             /* the word is to be looked up again */
+    LATER,             /* the word must be looked up again */
     NEW                /* it is not in the table */
 };
 
-/* Up to BATCH words that the front lacks, whose buckets are on their way. */
+/* Up to BATCH words that missed the thread-local cache, with buckets being prefetched. */
 struct batch {
     const uint32_t *word;
     size_t n;
     const void *bucket[BATCH];
-    uint64_t missing;                    /* a bit for each that is not in its bucket with its ids */
-    uint8_t small[BATCH], larger[BATCH]; /* words of the batch, by what their buckets are */
+    uint64_t missing; /* a bit for each word that is not in its bucket with its ids */
+    uint8_t small[BATCH], larger[BATCH]; /* words of the batch, by kind of bucket */
     size_t nsmall, nlarger;
 };
 
@@ -114,7 +114,7 @@ static void prepare(const struct word_cache *c, const struct window *w, struct b
     }
 }
 
-/* The ids of a word if it is here; true: they are few. */
+/* Stores the ids of a word that was found; true: they are packed ids rather than a reference. */
 static inline bool cache_take(uint64_t *to, bool here, bool full, uint64_t ids)
 {
     *to = here ? ids : full ? ids_at(LATER, 0) : ids_at(NEW, 0);
@@ -148,7 +148,7 @@ static inline void look_up_larger(struct window *w, struct batch *b)
     }
 }
 
-/* Words that are in their buckets with their ids are done; many ids are on their way. */
+/* Finishes words that are in their home bucket; prefetches lists of ids. */
 static void look_up(struct word_cache *c, struct window *w, struct batch *b)
 {
     b->missing = 0;
@@ -158,14 +158,15 @@ static void look_up(struct word_cache *c, struct window *w, struct batch *b)
         unsigned i = (unsigned)__builtin_ctzll(m);
         uint32_t word = b->word[i];
         if (ids_are(w->of.ids[word], LATER))
-            __builtin_prefetch((const void *)((uintptr_t)b->bucket[i] ^ 64)); /* next door */
+            __builtin_prefetch(
+                (const void *)((uintptr_t)b->bucket[i] ^ 64)); /* the adjacent bucket */
         if (ids_are(w->of.ids[word], IDS_MANY))
             __builtin_prefetch(word_table_many_at(c->t, w->of.ids[word]));
         w->missing[w->nmissing++] = word;
     }
 }
 
-/* Word i of the window. `ids`: as ids_pack says. */
+/* Inserts word i of the window. `ids`: what ids_pack returned. */
 static void cache_keep(struct word_cache *c, const struct window *w, size_t i, const int32_t *id,
                        size_t n, uint64_t ids)
 {
@@ -182,7 +183,7 @@ static void cache_keep(struct word_cache *c, const struct window *w, size_t i, c
         word_table_keep(&c->user, key_of(w->text, w->start + i), w->of.hash[i], ids);
 }
 
-/* The table's ids of a word of up to SHORT bytes; 0: it is not there. */
+/* The table's ids of a word of up to SHORT bytes; 0: not in the table. */
 static uint64_t cache_find(const struct word_cache *c, const struct window *w, size_t i)
 {
     uint64_t small = w->of.key[i], hash = w->of.hash[i];
@@ -199,7 +200,7 @@ static int ask(struct word_cache *c, const struct model *m, struct word_list *li
     return m->miss(m->state, m->scratch, list, ids, e);
 }
 
-/* Lists words of the window by their length, since like ones are done together, and sorts them. */
+/* Fills the list with words of the window grouped by length, since similar ones encode together. */
 static void make_list(struct word_cache *c, const struct window *w, uint32_t *others, size_t n)
 {
     uint32_t sorted[WORD_LIST];
@@ -223,7 +224,7 @@ static void make_list(struct word_cache *c, const struct window *w, uint32_t *ot
     c->list.count = n;
 }
 
-/* The ids of word i are these of `fresh`. What ids_pack says of them. */
+/* Records that word i has these ids of `fresh`; returns what ids_pack makes of them. */
 static uint64_t set_fresh(const struct word_cache *c, struct window *w, size_t i, size_t from,
                           size_t to)
 {
@@ -236,7 +237,7 @@ static uint64_t set_fresh(const struct word_cache *c, struct window *w, size_t i
     return packed;
 }
 
-/* Asks for n words, which are others[k] of the window, and keeps what comes. */
+/* Encodes n words, others[k] of the window, and inserts the results. */
 static int fetch_list(struct word_cache *c, struct window *w, uint32_t *others, size_t count,
                       const struct model *m, struct err *e)
 {
@@ -251,7 +252,7 @@ static int fetch_list(struct word_cache *c, struct window *w, uint32_t *others, 
     return code;
 }
 
-/* A word of none or of more than SHORT bytes. */
+/* Notes a word that is empty or longer than SHORT bytes for later. */
 static void put_aside(struct word_cache *c, struct window *w, uint32_t i)
 {
     const uint32_t *start = w->start + i;
@@ -271,11 +272,11 @@ static bool same_word(const struct window *w, size_t a, size_t b)
            (w->of.key[a] || same_key(key_of(w->text, w->start + a), key_of(w->text, w->start + b)));
 }
 
-/* Words that are not in their buckets: next door, or from the model, many at a time. */
+/* Words not in their home buckets: from adjacent buckets, or from the model, many at a time. */
 static int fetch_short(struct word_cache *c, struct window *w, const struct model *m, struct err *e)
 {
     uint32_t others[WORD_LIST];
-    uint16_t listed[1024] = {0}; /* the last word of each hash, counted from 1 */
+    uint16_t listed[1024] = {0}; /* the last listed word of each hash, counted from 1 */
     size_t count = 0;
     int code = 0;
     for (size_t k = 0; k < w->nmissing && !code; k++) {
@@ -341,7 +342,7 @@ static int fetch_all(struct word_cache *c, struct window *w, const struct model 
     return code;
 }
 
-/* Of any number, but none that is to be looked up. */
+/* Appends any number of ids, of a word that need not be looked up again. */
 static void cache_put_ids(const struct word_cache *c, const struct window *w, uint64_t word,
                           struct tok_ids *ids)
 {
@@ -369,7 +370,7 @@ static void cache_put_ids(const struct word_cache *c, const struct window *w, ui
     ids->n += n;
 }
 
-/* A short word by itself: one that was listed, or is gone again. */
+/* A short word on its own: one that was already listed, or was evicted meanwhile. */
 static int put_later(struct word_cache *c, const struct window *w, size_t i, const struct model *m,
                      struct tok_ids *ids, struct err *e)
 {
@@ -416,7 +417,7 @@ static void look_up_others(struct word_cache *c, struct window *w)
     struct batch batch[2];
     batch[0].n = batch[0].nsmall = batch[0].nlarger = w->nmissing = 0;
     for (size_t i = 0, k = 0; i < w->of.others || batch[k].n; i += BATCH, k ^= 1) {
-        struct batch *b = &batch[k ^ 1]; /* that behind the one whose turn it is */
+        struct batch *b = &batch[k ^ 1]; /* the batch after the current one */
         b->word = w->of.other + i;
         b->n = i >= w->of.others ? 0 : w->of.others - i < BATCH ? w->of.others - i : BATCH;
         prepare(c, w, b);

@@ -14,24 +14,24 @@
 #include "tok/cache/packed_ids.h"
 #include "tok/cache/small_table.h"
 
-enum { WINDOW = 1024 /* words at a time */ };
+enum { WINDOW = 1024 /* words per window */ };
 
 struct word_front {
-    struct small *at;  /* NULL: no cache */
+    struct small *at;  /* NULL: disabled */
     int bits;          /* 1 << bits entries */
-    struct small none; /* receives words that are not to be cached: no branch */
+    struct small none; /* takes the writes of words that are not to be cached, to avoid a branch */
 };
 
 /* The words of a window. */
 struct front_words {
     _Alignas(64) uint64_t ids[WINDOW + 8]; /* of hits */
     uint64_t hash[WINDOW + 8];
-    uint64_t key[WINDOW + 8];   /* of small ones, else 0 */
+    uint64_t key[WINDOW + 8];   /* of small words, else 0 */
     uint32_t other[WINDOW + 8]; /* misses, ascending */
     size_t others;
 };
 
-/* Takes at most `bytes`, and no more than is useful, but some. */
+/* Uses at most `bytes`, and no more than is useful. */
 void word_front_init(struct word_front *f, size_t bytes);
 void word_front_finish(struct word_front *f);
 size_t word_front_bytes(const struct word_front *f);
@@ -41,7 +41,7 @@ size_t word_front_bytes(const struct word_front *f);
 void word_front_find(const struct word_front *f, const char *text, const uint32_t *start, size_t n,
                      struct front_words *w);
 
-/* Replaces the entry of this hash by a word if `keep`. Not if the cache is missing (at is NULL). */
+/* Replaces the entry of this hash by a word if `keep`. The cache must exist (at is not NULL). */
 static inline void word_front_keep(struct word_front *f, uint64_t hash, struct small word,
                                    bool keep)
 {

@@ -4,7 +4,7 @@
 /* word_front_find for eight words at once. */
 
 #ifdef __x86_64__
-enum { AHEAD = 128 /* words whose keys are known before the first is looked up */ };
+enum { AHEAD = 128 /* words whose keys are computed before the first lookup */ };
 
 /* Entry k of a table of sixteen. */
 AVX512 static inline __m512i pick(const uint64_t *table, __m512i k)
@@ -12,7 +12,7 @@ AVX512 static inline __m512i pick(const uint64_t *table, __m512i k)
     return _mm512_permutex2var_epi64(_mm512_loadu_si512(table), k, _mm512_loadu_si512(table + 8));
 }
 
-/* The first and the second eight bytes at eight places of a text; faster than to gather them. */
+/* The first and the second eight bytes at eight positions of a text; faster than a gather. */
 AVX512 static inline void load8(const char *text, const uint32_t *at, __m512i *ret_first,
                                 __m512i *ret_second)
 {
@@ -29,7 +29,7 @@ AVX512 static inline void load8(const char *text, const uint32_t *at, __m512i *r
 #undef LOAD
 }
 
-/* The hashes and keys of eight words, or of those of them that there are. */
+/* The hashes and keys of up to eight words. */
 AVX512 static inline void want8(const char *text, const uint32_t *start, __mmask8 have,
                                 uint64_t *ret_hash, uint64_t *ret_key)
 {
@@ -58,7 +58,7 @@ AVX512 static inline void want8(const char *text, const uint32_t *start, __mmask
                        _mm512_maskz_or_epi64(small, _mm512_slli_epi64(hash, SMALL_FIXED), rest));
 }
 
-/* All keys first: eight that wait for their hash would keep the next eight from being read. */
+/* Computes all keys first: waiting for one hash would stall the loads of the next eight words. */
 AVX512 void word_front_find_avx512(const struct word_front *f, const char *text,
                                    const uint32_t *start, size_t n, struct front_words *w)
 {

@@ -11,7 +11,7 @@
 #include "tok/cache/front.h"
 #include "tok/cache/packed_ids.h"
 
-/* word_front_find, also where there is no front. What is not here has any `ids`. */
+/* word_front_find, also without a thread-local cache. Entries of misses in `ids` are undefined. */
 typedef void front_find_fn(const struct word_front *f, const char *text, const uint32_t *start,
                            size_t n, struct front_words *w);
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /*
- * The bits of an id. Ids are packed from the lowest bit up, two added to each, and 0 after the
- * last. Four, three or two fit.
+ * Bits per id. Ids are packed from the lowest bit up, each plus 2, with 0 after the last. Four,
+ * three or two fit.
  */
 enum ids_form { IDS_OF_16 = 16, IDS_OF_21 = 21, IDS_OF_32 = 32 };
 
@@ -23,7 +23,7 @@ enum {
     IDS_PLACES = 1 << 28
 };
 
-/* The form that packs most, for ids below `end`. */
+/* The densest form for ids below `end`. */
 static inline enum ids_form ids_form_for(int64_t end)
 {
     return end <= (1 << 16) - 2 ? IDS_OF_16 : end <= (1 << 21) - 2 ? IDS_OF_21 : IDS_OF_32;
@@ -43,13 +43,13 @@ static inline uint64_t ids_pack(const int32_t *id, size_t n, enum ids_form bits)
     return all >> bits ? 0 : ret;
 }
 
-/* Not a valid list of ids: its first would be 0. */
+/* Distinct from packed ids: the first would be 0. */
 static inline uint64_t ids_at(unsigned kind, size_t place)
 {
     return (uint64_t)kind << 60 | (uint64_t)place << 32;
 }
 
-/* Ids, rather than a reference? */
+/* Packed ids, rather than a reference? */
 static inline bool ids_here(uint64_t ids)
 {
     return (uint32_t)ids != 0;

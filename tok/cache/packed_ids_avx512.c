@@ -4,9 +4,9 @@
 /* ids_unpack for eight words at once. */
 
 #ifdef __x86_64__
-enum { AHEAD = 256 /* ids whose memory is asked for before they are written */ };
+enum { AHEAD = 256 /* ids whose output is prefetched for writing */ };
 
-/* Sixteen ids as they are packed, those that there are. */
+/* Writes sixteen unpacked ids, without the empty fields. */
 AVX512_INLINE int32_t *put(__m512i id, int32_t *end)
 {
     __mmask16 some = _mm512_cmpgt_epu32_mask(id, _mm512_set1_epi32(1));
@@ -32,7 +32,7 @@ AVX512 static size_t unpack_16(const uint64_t *ids, size_t n, int32_t *to)
     return (size_t)(end - to);
 }
 
-/* Four words of three ids each, the second of which lies in both halves. */
+/* Four words of three ids each, the second of which is split over both halves. */
 AVX512_INLINE __m512i spread_21(__m256i words)
 {
     const __m512i halves = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);

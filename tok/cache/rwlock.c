@@ -14,8 +14,8 @@ void rwlock_finish(struct rwlock *g)
     pthread_mutex_destroy(&g->lock);
 }
 
-/* Under the lock: nobody else is inside then, nor comes in without the lock before the next
- * rwlock_end_exclusive. */
+/* Takes exclusive access, with the mutex held: waits until no thread is inside; others then block
+ * on the mutex until rwlock_end_exclusive. */
 static void shut(struct rwlock *g)
 {
     atomic_store(&g->wanted, true);

@@ -21,7 +21,7 @@ struct rwlock_reader {
 
 struct rwlock {
     _Atomic bool wanted; /* exclusive access was requested: entering takes the mutex */
-    unsigned guests;     /* readers registered; changes while none is inside */
+    unsigned guests;     /* registered readers; changes only while none is inside */
     struct rwlock_reader *first;
     pthread_mutex_t lock;
 };

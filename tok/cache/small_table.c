@@ -8,11 +8,11 @@
 #include "tok/cache/packed_ids.h"
 
 enum {
-    START_BYTES = 1 << 20,  /* at first; it becomes four times as */
-    LARGE_BYTES = 16 << 20, /* large up to this, and twice from then on, */
-    FILL = 5,               /* when it has more words than these for each pair of buckets */
-    MOST_MORE = 2,          /* bits of the next size */
-    IN = 4                  /* words of a bucket */
+    START_BYTES = 1 << 20,  /* initial size; grows fourfold */
+    LARGE_BYTES = 16 << 20, /* up to this size, then twofold, */
+    FILL = 5,               /* when there are more words than this for each pair of buckets */
+    MOST_MORE = 2,          /* log2 of the largest growth */
+    IN = 4                  /* words per bucket */
 };
 
 static int bits_of(size_t bytes)
@@ -27,7 +27,8 @@ void small_init(struct small_table *t, size_t bytes)
 {
     *t = (struct small_table){.most = bits_of(bytes < SMALL_LEAST ? SMALL_LEAST : bytes)};
     t->bits = t->most < bits_of(START_BYTES) ? t->most : bits_of(START_BYTES);
-    t->bucket = mem_pages(sizeof(*t->bucket) << t->most); /* of which little is touched at first */
+    t->bucket =
+        mem_pages(sizeof(*t->bucket) << t->most); /* few of these pages are touched at first */
 }
 
 void small_finish(struct small_table *t)
@@ -40,7 +41,7 @@ size_t small_bytes(const struct small_table *t)
     return sizeof(*t->bucket) << t->bits;
 }
 
-/* Bits of the next table. */
+/* log2 of the buckets after growing */
 static int larger(const struct small_table *t)
 {
     int more = small_bytes(t) < LARGE_BYTES ? MOST_MORE : 1;
@@ -87,14 +88,14 @@ static bool is_in(const struct small_bucket *b, uint64_t key)
     return is;
 }
 
-/* Into the first free entry, at home or beside it; or nowhere. */
+/* Inserts into the first free entry, in the home or the adjacent bucket; false if there is none. */
 static inline bool small_table_put(struct small_table *t, struct small word, uint64_t hash,
                                    bool alone)
 {
     uint64_t place = hash >> (64 - t->bits);
     for (int side = 0; side < 2; side++, word.key |= SMALL_BESIDE) {
         struct small_bucket *b = &t->bucket[place ^ (uint64_t)side];
-        if (!alone && is_in(b, word.key)) /* by now */
+        if (!alone && is_in(b, word.key)) /* inserted meanwhile */
             return true;
         for (unsigned some = free_in(b); some; some &= some - 1) {
             struct small_entry *x = &b->at[__builtin_ctz(some)];
@@ -112,7 +113,7 @@ bool small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids
     return small_table_put(t, (struct small){key, ids}, hash, alone);
 }
 
-/* ---- alone --------------------------------------------------------------------------------- */
+/* ---- with exclusive access ------------------------------------------------------------------- */
 
 static inline struct small get(const struct small_entry *x)
 {
@@ -126,9 +127,8 @@ static inline void set(struct small_entry *x, struct small word)
 }
 
 /*
- * More buckets, where they lie: no page is touched that is not new. From the last on, each pair of
- * buckets becomes some pairs, which begin at a place that is free by then; first the words that
- * find room at home.
+ * Grows in place: only new pages are touched. From the last on, each pair of buckets becomes
+ * several pairs, whose memory is free by then; words that fit their home bucket go first.
  */
 size_t small_grow(struct small_table *t)
 {
@@ -167,7 +167,9 @@ size_t small_grow(struct small_table *t)
     return used;
 }
 
-/* Empties half of the entries, or those whose ids are elsewhere, of this kind; how many stay. */
+/*
+ * Clears half of the entries, or those with references of this kind; returns the words that remain.
+ */
 static size_t small_table_empty(struct small_table *t, bool half, unsigned kind)
 {
     size_t used = 0;
@@ -184,7 +186,8 @@ static size_t small_table_empty(struct small_table *t, bool half, unsigned kind)
     return used;
 }
 
-/* The newer ones of each bucket go, and those beside their own, only found behind a full one. */
+/* Evicts the newer words of each bucket, and those in adjacent buckets, reachable only by a full
+ * one. */
 size_t small_thin(struct small_table *t)
 {
     return small_table_empty(t, true, 0);

@@ -40,7 +40,7 @@ struct small_bucket {
 
 struct small_table {
     struct small_bucket *bucket;
-    int bits, most; /* log2 of the number of buckets; of the largest */
+    int bits, most; /* log2 of the number of buckets, now and at most */
 };
 
 static inline bool small_is(struct key key)
@@ -48,10 +48,8 @@ static inline bool small_is(struct key key)
     return key.high - 1 < ((uint64_t)(SMALL + 1) << 56) - 1; /* and is not empty */
 }
 
-/*
- * The hash without its highest bits, and below it what identifies the word together with it: its
- * length, or a flag and the ninth byte. One bit is unused.
- */
+/* What identifies a word together with its bucket: the hash without its highest bits, and below it
+ * the length, or a flag and the ninth byte. One bit is unused. */
 enum { SMALL_NINTH = 1 << 8, SMALL_BESIDE = 1 << 9 };
 
 static inline uint64_t small_key(struct key key, uint64_t hash)
@@ -103,7 +101,7 @@ static inline bool small_full(const struct small_table *t, uint64_t hash)
     return here & there;
 }
 
-/* Inserts a word; ids is not 0. False: no room. `alone`: the caller holds the table exclusively. */
+/* Inserts a word; ids is not 0. False: no free entry. `alone`: the caller has exclusive access. */
 bool small_keep(struct small_table *t, uint64_t key, uint64_t hash, uint64_t ids, bool alone);
 
 /* The number of words from which the table should grow, or evict if it cannot. */
@@ -111,7 +109,7 @@ size_t small_limit(const struct small_table *t);
 /* The bytes that growing adds; 0: it cannot grow. */
 size_t small_growth(const struct small_table *t);
 
-/* Exclusively: adds buckets; evicts half of the entries; evicts those whose ids are elsewhere, of
+/* With exclusive access: adds buckets; evicts half of the entries; evicts those with references of
  * this kind. Each returns the number of words that remain. */
 size_t small_grow(struct small_table *t);
 size_t small_thin(struct small_table *t);

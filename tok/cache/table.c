@@ -11,12 +11,12 @@
 #include "tok/text/string_map.h"
 
 enum {
-    START_BYTES = 512 << 10, /* of the table of entries, at first; it becomes four times as */
-    LARGE_BYTES = 8 << 20,   /* large up to this, and twice from then on, */
-    FILL = 1,                /* when it has more words than these for each bucket */
-    LONGER_SLOTS = 4096,     /* for longer words, at first */
+    START_BYTES = 512 << 10, /* initial size of the bucket table; grows fourfold */
+    LARGE_BYTES = 8 << 20,   /* up to this size, then twofold, */
+    FILL = 1,                /* when there are more words than this for each bucket */
+    LONGER_SLOTS = 4096,     /* initial slots for longer words */
     PROBES = 64,             /* slots in which a word may be */
-    PART = 1024              /* numbers of 32 bits that a user takes of an arena at a time */
+    PART = 1024              /* 32-bit units that a user reserves from an arena at a time */
 };
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -26,7 +26,7 @@ static size_t bucket_bytes(uint32_t mask)
     return ((size_t)mask + 1) * sizeof(struct bucket);
 }
 
-/* Of the next table. */
+/* Buckets after growing. */
 static uint32_t larger(const struct word_table *t)
 {
     uint32_t n = t->mask + 1;
@@ -72,7 +72,7 @@ static size_t arena_used(const struct arena32 *a)
     return n < a->limit ? n : a->limit;
 }
 
-/* A place for n numbers; 0: there is none, but will be. */
+/* Allocates n units; 0: not possible now, but later. */
 static size_t arena_take(struct rwlock *g, struct arena32 *a, struct arena_part *p, size_t n)
 {
     if (p->round != a->round || n > p->end - p->at) {
@@ -88,7 +88,7 @@ static size_t arena_take(struct rwlock *g, struct arena32 *a, struct arena_part 
     return p->at - n;
 }
 
-/* What the rest leaves of the bound is for longer words. */
+/* Longer words get what the other words leave of the bound. */
 static void set_limit(struct word_table *t)
 {
     size_t rest = small_bytes(&t->small) + bucket_bytes(t->mask) + slot_bytes(t) +
@@ -109,11 +109,11 @@ struct word_table *word_table_create(size_t bytes)
     t->bound = bytes;
     t->most = (uint32_t)(table / sizeof(struct bucket));
     t->mask = (uint32_t)(start / sizeof(struct bucket)) - 1;
-    t->bucket = mem_pages(bucket_bytes(t->most - 1)); /* of which little is touched at first */
+    t->bucket = mem_pages(bucket_bytes(t->most - 1)); /* few of these pages are touched at first */
     small_init(&t->small, most);
     open_slots(t, LONGER_SLOTS);
     open_arena(&t->many, bytes / 8);
-    open_arena(&t->longer, bytes); /* of which the bound leaves what the rest does not take */
+    open_arena(&t->longer, bytes); /* the whole bound; set_limit shrinks it */
     set_limit(t);
     return t;
 }
@@ -153,7 +153,7 @@ static bool alone(const struct word_user *u)
     return u->t->gate.guests == 1;
 }
 
-/* ---- words of a key ------------------------------------------------------------------------ */
+/* ---- words with a key ------------------------------------------------------------------------ */
 
 static bool is_free(const struct entry *x)
 {
@@ -172,7 +172,7 @@ uint64_t word_table_find(const struct word_table *t, struct key key, uint64_t ha
     return 0;
 }
 
-/* Into the first free entry, at home or near it; or nowhere. */
+/* Inserts into the first free entry, in the home or a nearby bucket; false if there is none. */
 static bool table_put(struct word_table *t, struct key key, uint64_t hash, uint64_t ids, bool alone)
 {
     uint32_t place = (uint32_t)(word_table_bucket(t, hash) - t->bucket);
@@ -222,7 +222,7 @@ uint64_t word_table_hash_longer(const char *p, size_t n)
     return string_key(p, n).hash | 1;
 }
 
-/* The place of a longer word, below the tag of its hash; 0: nothing. */
+/* The position of a longer word, below the tag of its hash; 0: empty. */
 static uint64_t slot_at(const struct word_table *t, size_t i)
 {
     return atomic_load_explicit(&t->slot[i & t->slot_mask], memory_order_acquire);
@@ -249,7 +249,7 @@ void word_table_fetch_longer(const struct word_table *t, uint64_t hash)
     __builtin_prefetch(x + 64);
 }
 
-/* Two words of a length of eight bytes or more. */
+/* Compares two words of the same length, eight bytes or more. */
 static bool same_bytes(const char *a, const char *b, size_t n)
 {
     uint64_t differ = load_u64(a + n - 8) ^ load_u64(b + n - 8);
@@ -272,7 +272,7 @@ const struct longer *word_table_find_longer(const struct word_table *t, uint64_t
     return NULL;
 }
 
-/* Into the first free one from its own on; or nowhere. */
+/* Inserts into the first free slot from its home on; false if there is none within PROBES. */
 static bool put_slot(struct word_table *t, uint64_t slot)
 {
     for (size_t i = slot >> 32, end = i + PROBES; i < end; i++) {
@@ -303,14 +303,14 @@ void word_table_keep_longer(struct word_user *u, uint64_t hash, const char *p, s
     u->nlonger++;
 }
 
-/* ---- alone --------------------------------------------------------------------------------- */
+/* ---- with exclusive access ------------------------------------------------------------------- */
 
 struct word {
     struct key key;
     uint64_t ids;
 };
 
-/* What an entry has, which is free then. */
+/* Takes the word out of an entry. */
 static struct word table_take(struct entry *x)
 {
     struct word was = {{x->low, x->high}, x->ids};
@@ -321,9 +321,9 @@ static struct word table_take(struct entry *x)
 }
 
 /*
- * More buckets, where they lie: no page is touched that is not new. The words of a group of NEAR
- * buckets go to the groups that have the same place in it, in the old part and in the new ones: at
- * home, or else, where that is full, next to it.
+ * Grows in place: only new pages are touched. The words of a group of NEAR buckets are distributed
+ * to the groups with the same index in the old part and in the new ones: into their home bucket or,
+ * where that is full, next to it.
  */
 static void table_grow(struct word_table *t)
 {
@@ -350,7 +350,7 @@ static void table_grow(struct word_table *t)
     t->nlarger = used;
 }
 
-/* Empties half of the entries, or those of many ids. Of half, the first words at home stay. */
+/* Evicts half of the entries, or those with many ids. Of half, the first words at home remain. */
 static void empty_larger(struct word_table *t, bool half)
 {
     size_t used = 0;
@@ -365,7 +365,7 @@ static void empty_larger(struct word_table *t, bool half)
     t->nlarger = used;
 }
 
-/* Forgets the short words that have many ids. */
+/* Evicts short words with many ids. */
 static void drop_many(struct word_table *t)
 {
     t->nsmall = small_drop(&t->small, IDS_MANY);
@@ -373,7 +373,7 @@ static void drop_many(struct word_table *t)
     empty_arena(&t->many);
 }
 
-/* Forgets the longer words. */
+/* Evicts all longer words. */
 static void drop_longer(struct word_table *t)
 {
     close_slots(t);
@@ -383,7 +383,7 @@ static void drop_longer(struct word_table *t)
     t->nlonger = 0;
 }
 
-/* Whether so many bytes more stay below the bound; if not, the longer words make room. */
+/* Whether so many more bytes are within the bound; if not, longer words are evicted. */
 static bool table_make_room(struct word_table *t, size_t more)
 {
     bool fits = word_table_bytes(t) + more <= t->bound;

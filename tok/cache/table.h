@@ -28,9 +28,9 @@
 #include "tok/text/string_map.h"
 
 enum {
-    LONGEST = 1024, /* bytes of a word that is worth caching */
+    LONGEST = 1024, /* most bytes of a word that is cached */
     MANY_BLOCK = 4, /* ids; lists of ids are readable up to a multiple of it */
-    NEAR = 4        /* buckets in which a word may be: its own and those next to it */
+    NEAR = 4        /* buckets in which a word may be: its home and the next ones */
 };
 
 /* A word of up to fifteen bytes. */
@@ -58,12 +58,12 @@ struct many {
 
 struct arena32 {
     uint32_t *at;
-    size_t most, limit;  /* capacity; how much may be taken */
+    size_t most, limit;  /* capacity; the part of it that may be used */
     unsigned round;      /* how often it was cleared */
-    _Atomic size_t next; /* first position not taken; position 0 means none */
+    _Atomic size_t next; /* first unused position; position 0 means none */
 };
 
-/* The range of an arena that a user has taken. */
+/* The range of an arena that a user has reserved. */
 struct arena_part {
     size_t at, end;
     unsigned round;
@@ -75,7 +75,7 @@ struct word_table {
     struct bucket *bucket;
     uint32_t mask;          /* buckets - 1 */
     uint32_t most;          /* buckets */
-    _Atomic uint64_t *slot; /* of longer words: tag of the hash, below it the position, not 0 */
+    _Atomic uint64_t *slot; /* of longer words: tag of the hash, below it the position; 0: empty */
     size_t slot_mask;
     struct arena32 longer;
     struct arena32 many;
@@ -123,12 +123,12 @@ static inline struct bucket *word_table_bucket(const struct word_table *t, uint6
 uint64_t word_table_find(const struct word_table *t, struct key key, uint64_t hash);
 /* Inserts a word that is not in the table; ids is not 0. */
 void word_table_keep(struct word_user *u, struct key key, uint64_t hash, uint64_t ids);
-/* The same for a small word; false: its own table had no room. */
+/* The same for a small word; false: the small table is full there. */
 bool word_table_keep_small(struct word_user *u, uint64_t key, uint64_t hash, uint64_t ids);
 
-/* Stores ids that do not fit an entry and returns what the entry holds instead; 0: no room. */
+/* Stores ids that do not fit an entry and returns a reference for the entry; 0: no space. */
 uint64_t word_table_many(struct word_user *u, const int32_t *id, size_t n);
-/* The ids that such a value refers to. */
+/* The ids behind such a reference. */
 static inline const struct many *word_table_many_at(const struct word_table *t, uint64_t ids)
 {
     return (const void *)(t->many.at + ids_place(ids));

@@ -13,14 +13,14 @@
 
 enum {
     SPECIALS = 8,
-    BORDERS = 16 /* of a run, above which places are looked at */
+    BORDERS = 16 /* mask changes in a run, above which offsets are used */
 };
 
-/* What a {NAME} of the template is. */
+/* What a {NAME} of the template stands for. */
 struct chat_special {
     const char *name; /* in the template, not terminated */
     size_t n;
-    int32_t id; /* -1: nothing is put there */
+    int32_t id; /* -1: inserts nothing */
     const char *piece;
 };
 
@@ -29,9 +29,9 @@ struct chat {
     const struct tokenizer *tok, *framed;
     struct chat_special special[SPECIALS];
     size_t nspecials;
-    int32_t first, last;  /* their ids lie from here to there */
-    size_t before, after; /* ids that the template of `framed` puts round a text */
-    bool looks_back;      /* a text behind a special token has other ids than by itself */
+    int32_t first, last;  /* range of their ids */
+    size_t before, after; /* ids that the template of `framed` puts around a text */
+    bool looks_back;      /* text after a special token has other ids than by itself */
 };
 
 /* A run of text, or a special token. */
@@ -47,20 +47,19 @@ struct chat_work {
     struct tok_work *work, *framed;
     struct chat_part *part;
     size_t nparts, cap;
-    struct buf run;      /* text between two special tokens */
-    struct buf run_mask; /* a byte for each of it */
-    const struct chat_special
-        *behind;         /* the special token that it follows; NULL: it begins a text */
-    struct tok_ids head; /* of its beginning that is not learnt */
-    struct buf spelt;    /* that token, and the run */
-    struct tok_ids with; /* of both */
-    uint64_t twice;      /* special strings in texts that were encoded a second time */
+    struct buf run;                    /* text between two special tokens */
+    struct buf run_mask;               /* one byte for each byte of it */
+    const struct chat_special *behind; /* the special token before it; NULL: it begins a text */
+    struct tok_ids head;               /* ids of its beginning, which is not learnt */
+    struct buf spelt;                  /* that token's string, and the run */
+    struct tok_ids with;               /* ids of both */
+    uint64_t twice;                    /* special strings in texts that were encoded twice */
     struct tok_ranges ranges, places;
 };
 
 /* ---- the template and its special tokens ---------------------------------------------------- */
 
-/* What the tokenizer's own template puts before a text and behind it; -1: nothing. */
+/* What the tokenizer's own template puts before and after a text; -1: nothing. */
 struct chat_frame {
     int32_t bos, eos;
 };
@@ -99,7 +98,7 @@ static struct chat_frame find_frame(struct chat *c)
     return f;
 }
 
-/* Are the ids of a text behind the special token others than by itself? */
+/* Does text after the special token have other ids than by itself? */
 static bool is_other_behind(const struct chat *c, const struct chat_special *special,
                             const char *text)
 {
@@ -168,7 +167,7 @@ static int find_id(const struct chat *c, struct chat_frame f, struct chat_specia
     return 0;
 }
 
-/* The special token whose name begins at p, behind its brace. */
+/* The special token whose name begins at p, after its brace. */
 static const struct chat_special *special_at(const struct chat *c, const char *p, size_t n)
 {
     for (size_t i = 0; i < c->nspecials; i++)
@@ -289,7 +288,7 @@ static void chat_put(struct chat_work *w, const char *text, size_t n,
         (struct chat_part){.text = text, .n = n, .special = special, .learnt = learnt};
 }
 
-/* A string of the template. */
+/* Appends a string of the template. */
 static void put_form(struct chat_work *w, const char *text, bool learnt)
 {
     while (*text) {
@@ -307,7 +306,7 @@ static void put_form(struct chat_work *w, const char *text, bool learnt)
     }
 }
 
-/* White space as Python's str.strip() knows it. */
+/* White space as in Python's str.strip(). */
 static size_t space_at(const char *p, const char *end)
 {
     size_t k = utf8_char(p, end);
@@ -335,7 +334,7 @@ static void chat_put_text(struct chat_work *w, const char *text, size_t n, bool 
         chat_put(w, text, (size_t)(end - text), NULL, learnt);
 }
 
-/* ERR_DATA unless all messages have a place. */
+/* ERR_DATA unless the template has a place for every message. */
 static int chat_judge(const struct chat *c, const struct chat_message *m, size_t n, struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
@@ -356,7 +355,7 @@ static int chat_judge(const struct chat *c, const struct chat_message *m, size_t
     return 0;
 }
 
-/* The system's turn that stands there without being said. */
+/* The default system turn, if there is none. */
 static void put_preamble(struct chat_work *w, const struct chat_message *m, size_t n)
 {
     const struct chat_form *f = w->chat->form;
@@ -411,8 +410,8 @@ static int chat_lay_out(struct chat_work *w, const struct chat_message *m, size_
 
 /* ---- parts to ids --------------------------------------------------------------------------- */
 
-/* A message made a special token of the template although it is text: some vocabularies match
- * theirs always. */
+/* A message became a special token of the template although it is text: some vocabularies always
+ * match theirs. */
 static int check_forged(const struct chat *c, const struct tok_ids *ids, size_t from, struct err *e)
 {
     size_t near = 0; /* by vectors */
@@ -428,8 +427,8 @@ static int check_forged(const struct chat *c, const struct tok_ids *ids, size_t 
     return 0;
 }
 
-/* Puts the ids of n bytes of the run behind its special token in the place of those from `first`
- * on; nothing changes where the token's string is not that token. */
+/* Replaces the ids from `first` on by those that n bytes of the run have after their special token;
+ * no change if the token's string does not encode to that token. */
 static int encode_behind(struct chat_work *w, size_t n, size_t first, struct tok_ids *ids,
                          struct tok_ranges *ranges, struct err *e)
 {
@@ -462,9 +461,9 @@ static int encode_behind(struct chat_work *w, size_t n, size_t first, struct tok
 }
 
 /*
- * The ids of the first n bytes of the run. Those behind a special token are had with the token
- * before them, where that matters, unless a special string stands in the text, which then would be
- * a token, too.
+ * The ids of the first n bytes of the run. Where it matters, text after a special token is encoded
+ * together with the token, unless the text has a special string, which would then become a token,
+ * too.
  */
 static int encode_text(struct chat_work *w, size_t n, struct tok_ids *ids,
                        struct tok_ranges *ranges, struct err *e)
@@ -481,7 +480,7 @@ static int encode_text(struct chat_work *w, size_t n, struct tok_ids *ids,
     return encode_behind(w, n, first, ids, ranges, e);
 }
 
-/* The mask of a run by the places of its ids. */
+/* The mask of a run from the offsets of its ids. */
 static int mask_by_places(struct chat_work *w, struct tok_ids *ids, struct buf *mask, struct err *e)
 {
     int code = encode_text(w, w->run.len, ids, &w->ranges, e);
@@ -497,7 +496,7 @@ static int mask_by_places(struct chat_work *w, struct tok_ids *ids, struct buf *
     return code;
 }
 
-/* Where the run's mask changes next, behind byte `at`; its end if nowhere. */
+/* Where the run's mask changes next, after byte `at`; its end if nowhere. */
 static size_t next_border(const struct buf *run_mask, size_t at)
 {
     const char *p = memchr(run_mask->data + at, !run_mask->data[at], run_mask->len - at);
@@ -505,9 +504,9 @@ static size_t next_border(const struct buf *run_mask, size_t at)
 }
 
 /*
- * The mask by borders: mostly a token ends there, and then the ids of what lies before are the
- * first ones of the whole run, so that no places are needed. False: they are not, or there are too
- * many.
+ * The mask from its borders: mostly a token ends there, and then the ids of the text before are the
+ * first ids of the whole run, so that no offsets are needed. False: they are not, or there are too
+ * many borders.
  */
 static bool mask_by_borders(struct chat_work *w, const int32_t *id, size_t n, struct buf *mask,
                             int *ret_code, struct err *e)

@@ -8,17 +8,16 @@
  *
  *     chatml    <|im_start|>ROLE\nTEXT<|im_end|>\n
  *     llama3    <|begin_of_text|>, then <|start_header_id|>ROLE<|end_header_id|>\n\nTEXT<|eot_id|>;
- *               texts lose the white space at their ends
+ *               white space is stripped from both ends of texts
  *     alpaca    a preamble, ### Instruction:, ### Input:, ### Response:, and the end of text
  *     vicuna    a preamble, USER: and ASSISTANT: of v1.1, and the end of text
  *     guanaco   ### Human: ...### Assistant: ...
  *     llm-jp    ### (instruction) ... ### (question) ... ### (answer) ... in Japanese
  *
- * A template's special tokens are ids, which the vocabulary must have; a message that spells one of
- * them is text. What stands between two special tokens is encoded as one text, so that a token may
- * reach across the border of a message: it counts as learnt if any of its bytes do. So the ids are
- * those that Hugging Face's tokenizers give for the whole text of a conversation in which no
- * message spells a special token.
+ * A template's special tokens are ids, which the vocabulary must have; a message that spells one is
+ * text. All text between two special tokens is encoded together, so a token may span the border of
+ * a message: it is learnt if any of its bytes are. So the ids are those that Hugging Face's
+ * tokenizers give for the whole text of a conversation in which no message spells a special token.
  *
  * A `struct chat` is immutable and shared by threads; a `struct chat_work` belongs to one.
  */
@@ -33,7 +32,8 @@
 enum chat_role {
     CHAT_SYSTEM,
     CHAT_USER,
-    CHAT_INPUT, /* what the user's message before is about; joined to it where it has no place */
+    CHAT_INPUT, /* what the user's message before it refers to; appended to that if it has no place
+                 */
     CHAT_ASSISTANT,
     CHAT_TOOL,
     CHAT_ROLES
@@ -43,7 +43,7 @@ const char *chat_role_name(enum chat_role r);
 
 struct chat_message {
     enum chat_role role;
-    const char *text; /* UTF-8, n bytes; the caller's */
+    const char *text; /* UTF-8, n bytes; owned by the caller */
     size_t n;
 };
 
@@ -51,11 +51,11 @@ struct chat;
 
 /*
  * `bare`: opened with no_template and without TOK_SPECIALS_PARSE. `framed`: the same file with its
- * own template and with TOK_SPECIALS_PARSE. It tells alpaca, vicuna, guanaco and llm-jp whether a
- * text begins with bos, guanaco and llm-jp whether it ends with eos, and has the ids of text behind
- * a special token for vocabularies to which that is another thing than a text by itself; NULL: none
- * of that. Both must outlive the chat.
- * ERR_USAGE for a name that is none, or special tokens that the vocabulary lacks.
+ * own template and with TOK_SPECIALS_PARSE, or NULL. It decides for alpaca, vicuna, guanaco and
+ * llm-jp whether a text begins with bos, for guanaco and llm-jp whether it ends with eos, and
+ * encodes text after a special token for vocabularies where that differs from text by itself. Both
+ * must outlive the chat. ERR_USAGE for an unknown name, or special tokens that the vocabulary
+ * lacks.
  */
 int chat_open(const char *name, const struct tokenizer *bare, const struct tokenizer *framed,
               struct chat **ret, struct err *e);
@@ -64,21 +64,21 @@ void chat_close(struct chat *c);
 struct chat_work;
 struct chat_work *chat_work_create(const struct chat *c);
 void chat_work_destroy(struct chat_work *w);
-uint64_t chat_work_specials(const struct chat_work *w); /* strings of special tokens in messages */
+uint64_t chat_work_specials(const struct chat_work *w); /* special strings in messages */
 
 /*
- * Appends the ids of n messages, and to `mask` a byte for each: 1 for what an assistant says and
- * what ends its turn. With `open` the beginning of an assistant's turn stands at the end, to be
- * continued. ERR_DATA: a role without a place, a message that the tokenizer refuses or that spells
- * a token which it always matches; ids and mask then have some more or none.
+ * Appends the ids of n messages, and to `mask` a byte for each: 1 for the assistant's text and what
+ * ends its turn. With `open`, ends with the beginning of an assistant's turn, to be continued.
+ * ERR_DATA: a role without a place, a message that the tokenizer refuses or that spells a token
+ * which it always matches; ids and mask may then have grown.
  */
 int chat_encode(const struct chat *c, struct chat_work *w, const struct chat_message *m, size_t n,
                 bool open, struct tok_ids *ids, struct buf *mask, struct err *e);
 
 /*
- * How a model ends a turn of the assistant that chat_encode opened: by the special token `id` (-1:
- * by none), or by a string of the template (n 0: by none), which is that of the next question where
- * nothing closes an answer. The caller's tokenizers may have an end of text besides.
+ * How a model ends an assistant's turn that chat_encode opened: by the special token `id` (-1:
+ * none), or by a string of the template (n 0: none), which is that of the next question if nothing
+ * ends an answer. The caller's tokenizers may have an end of text besides.
  */
 struct chat_stop {
     int64_t id;
@@ -89,10 +89,10 @@ struct chat_stop {
 struct chat_stop chat_stop(const struct chat *c);
 
 /* The bytes of an answer so far that belong to it whatever follows: up to the string that ends it,
- * or up to what may be the beginning of one. *ret_ended: that string is there. */
+ * or to what may be its beginning. *ret_ended: the string was found. */
 size_t chat_answer(const struct chat_stop *s, const char *text, size_t n, bool *ret_ended);
 
-/* What chat_encode makes ids of, as text, special tokens spelt out. */
+/* The text that chat_encode encodes, with special tokens spelled out. */
 int chat_text(const struct chat *c, struct chat_work *w, const struct chat_message *m, size_t n,
               bool open, struct buf *ret, struct err *e);
 

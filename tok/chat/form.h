@@ -10,22 +10,22 @@
 
 /*
  * {NAME} is the special token of that name; {eos} the tokenizer's end of sequence; {bos?} and
- * {eos?} are there if the tokenizer's own template puts them round a text.
+ * {eos?} are used if the tokenizer's own template has them.
  */
 struct chat_turn {
-    const char *open; /* NULL: the role has no place */
-    const char *lead; /* before the text; belongs to it */
+    const char *open; /* NULL: the role is not allowed */
+    const char *lead; /* before the text; part of it */
     const char *close;
-    const char *after; /* belongs to nobody */
+    const char *after; /* part of no turn */
 };
 
 struct chat_form {
     const char *name;
     const char *begin;
-    const char *preamble;       /* the system's text where there is none; NULL: no turn of it */
+    const char *preamble;       /* the default system text; NULL: none */
     const char *preamble_input; /* the same with a CHAT_INPUT among the messages */
-    bool system_first;          /* that turn stands nowhere else */
-    bool trim;                  /* white space at the ends of texts goes */
+    bool system_first;          /* a system turn is allowed only at the beginning */
+    bool trim;                  /* strip white space from both ends of texts */
     struct chat_turn turn[CHAT_ROLES];
     const char *end;
 };

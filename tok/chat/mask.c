@@ -40,7 +40,7 @@ void chat_marks_finish(struct chat_marks *m)
     *m = (struct chat_marks){0};
 }
 
-/* Where the mark stands next, from `at` on; n: nowhere. */
+/* The next occurrence of the mark from `at` on; n: none. */
 static size_t mask_find(const struct tok_ids *mark, const int32_t *id, size_t n, size_t at,
                         int64_t pad)
 {
@@ -54,7 +54,7 @@ static size_t mask_find(const struct tok_ids *mark, const int32_t *id, size_t n,
     return n;
 }
 
-/* All up to the last answer's mark. */
+/* Masks all up to the last answer's mark. */
 static bool mask_before(const struct chat_marks *m, const int32_t *id, size_t n, int64_t pad,
                         char *mask)
 {
@@ -67,8 +67,8 @@ static bool mask_before(const struct chat_marks *m, const int32_t *id, size_t n,
 }
 
 /*
- * Pairs as they come. Both are walked in step, so that nothing need be kept: the k-th question is
- * that of the k-th answer, whatever lies between.
+ * Pairs in order: the k-th question belongs to the k-th answer, whatever is between. Both are
+ * walked in step, so that nothing need be stored.
  */
 static bool mask_between(const struct chat_marks *m, const int32_t *id, size_t n, int64_t pad,
                          char *mask)

@@ -27,7 +27,7 @@ static int find_role(const struct json *j, enum chat_role *ret)
     return ERR_DATA;
 }
 
-/* Texts of a list of parts, one behind the other; false if there is something else among them. */
+/* Concatenates the texts of a list of parts; false if an item is not a text. */
 static bool read_join(struct chat_record *r, const struct json *list, size_t *ret_n)
 {
     size_t from = r->joined.len;
@@ -59,7 +59,7 @@ static int add_message(struct chat_record *r, const struct json *j, size_t numbe
     if (text && text->kind == JSON_STRING) {
         read_add(r, is, text->string, text->length);
     } else if (text && text->kind == JSON_ARRAY && read_join(r, text, &n)) {
-        read_add(r, is, NULL, n); /* its place is known when the buffer no longer grows */
+        read_add(r, is, NULL, n); /* its address is set when the buffer no longer grows */
     } else {
         return err_set(e, ERR_DATA,
                        "message %zu: the value of \"%s\" is no text, nor a list of "
@@ -91,7 +91,7 @@ static int need_text(const struct json *v, const char *key, struct err *e)
                : err_set(e, ERR_DATA, "the value of \"%s\" is not a string", key);
 }
 
-/* A text, or a list of messages. */
+/* A string, or a list of messages. */
 static int add_side(struct chat_record *r, const struct json *v, const char *key,
                     enum chat_role role, struct err *e)
 {

@@ -3,16 +3,16 @@
 #define TOK_CHAT_READ_H
 
 /*
- * A record of JSON as a conversation. Of these the first whose keys are there:
+ * A JSON record as a conversation. The first of these forms whose keys exist:
  *
  *     {"messages": [{"role": "user", "content": "..."}, ...]}
  *     {"conversations": [{"from": "human", "value": "..."}, ...]}
  *     {"prompt": "...", "response": "..."}            or "completion"
- *     {"instruction": "...", "input": "...", "output": "..."}    "input" may lack or be empty
+ *     {"instruction": "...", "input": "...", "output": "..."}    "input" may be missing or empty
  *
  * Roles are system, user, assistant and tool, or human, gpt and observation; a content may also be
  * a list of {"type": "text", "text": "..."}; prompt and response may be lists of messages. Other
- * keys do not matter.
+ * keys are ignored.
  */
 
 #include <stddef.h>
@@ -23,15 +23,15 @@
 
 struct json_doc; /* base/format/json.h */
 
-/* A zeroed struct is empty. Messages live until the next call. */
+/* A zeroed struct is empty. Messages are valid until the next call. */
 struct chat_record {
     struct chat_message *m;
     size_t n, cap;
     struct json_doc *doc;
-    struct buf joined; /* contents that came in parts */
+    struct buf joined; /* contents that were lists of parts */
 };
 
-/* `line` is n bytes. ERR_DATA says what is wrong with the record. */
+/* ERR_DATA says what is wrong with the record, which is n bytes. */
 int chat_read(struct chat_record *r, const char *line, size_t n, struct err *e);
 
 void chat_record_finish(struct chat_record *r);

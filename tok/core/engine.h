@@ -4,7 +4,7 @@
 
 /*
  * The table of functions that makes an engine a tokenizer. `state` is the engine's vocabulary,
- * immutable but for the cache of words; `scratch` is what one thread needs while it encodes.
+ * immutable but for the word cache; `scratch` is what one thread needs while it encodes.
  * tok/tokenizer/tokenizer.c does what all engines share: reading and recognising the file, its
  * digest, limits, the thread's tally.
  */
@@ -20,14 +20,14 @@ struct tok_tally {
     uint64_t invalid;  /* bytes that were not UTF-8 */
 };
 
-/* A post-processor that trims white space from offsets: whether a first space may be one that was
- * prepended, and how many template ids precede the text's. */
+/* For a post-processor that trims white space from offsets: whether the first space may be one that
+ * was prepended, and how many template ids precede those of the text. */
 struct tok_trim {
     bool prefix_space;
     size_t before;
 };
 
-enum { TOK_CUT_LOOK = 4096 + 64 }; /* bytes before a split point on which it may depend */
+enum { TOK_CUT_LOOK = 4096 + 64 }; /* bytes before a split point that may decide it */
 
 struct tok_engine {
     void *state;
@@ -41,9 +41,9 @@ struct tok_engine {
      * encode_part appends the ids that no further text can change and keeps the rest of the text in
      * the scratch; `last`, or a failure, ends the text.
      *
-     * cut: the last split point k <= n: text[0 .. k) and whatever follows it give the same ids
-     * apart as together; 0: none. The text may also begin in the middle of a longer one, at a
-     * character: then k is valid if it is above TOK_CUT_LOOK.
+     * cut: the last split point k <= n: text[0 .. k) and any text after it give the same ids
+     * separately as together; 0: none. The text may also begin inside a longer one, at a character:
+     * then k is valid if it is above TOK_CUT_LOOK.
      */
     int (*encode_part)(const void *state, void *scratch, const char *text, size_t n, bool last,
                        struct tok_ids *ids, struct tok_tally *tally, struct err *e);
@@ -82,7 +82,7 @@ struct tok_engine {
     bool (*special)(const void *state, int32_t id); /* or NULL; id is inside the vocabulary */
     void (*destroy)(void *state);
     bool drops;   /* the option dropout has an effect */
-    bool samples; /* so has sample */
+    bool samples; /* the option sample has an effect */
     void (*number)(const void *state, void *scratch, uint64_t number); /* or NULL */
     void (*utf8)(void *scratch); /* caller promises valid UTF-8 from now on; NULL if the engine
                                     cannot use it */

@@ -9,14 +9,14 @@
 #include "base/core/array.h"
 #include "base/core/mem.h"
 
-enum { IDS_LARGE = 2 << 20 /* bytes of ids that lie in pages of their own */ };
+enum { IDS_LARGE = 2 << 20 /* bytes from which a list gets pages of its own */ };
 
 static bool in_pages(size_t cap)
 {
     return cap >= IDS_LARGE / sizeof(int32_t);
 }
 
-/* What lies in pages of its own has a whole number of large ones. */
+/* Lists with pages of their own take a whole number of large pages. */
 static void grow_ids(struct tok_ids *ids, size_t cap)
 {
     const size_t size = sizeof(*ids->id);

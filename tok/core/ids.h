@@ -17,14 +17,14 @@ struct tok_ids {
     size_t n, cap;
 };
 
-int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n); /* room for n more after ids->n */
+int32_t *tok_ids_reserve(struct tok_ids *ids, size_t n); /* space for n more after ids->n */
 void tok_ids_add(struct tok_ids *ids, const int32_t *id, size_t n);
 void tok_ids_finish(struct tok_ids *ids);
 
 /*
- * The span of an id: bytes of the raw text, and how many characters of white space its string
- * begins and ends with, for a post-processor that trims them. `lost`: the model counted beyond the
- * end of its pre-token, and the reference takes that as bytes of the text.
+ * The span of an id: bytes of the raw text, and how many white-space characters its string begins
+ * and ends with, for a post-processor that trims them. `lost`: the model counted beyond the end of
+ * its pre-token, and the reference takes that as an offset in the text.
  */
 struct tok_span {
     size_t begin, end;
@@ -48,7 +48,7 @@ struct tok_nbest {
     size_t n, cap;
 };
 
-enum { TOK_NBEST = 512 }; /* segmentations of a text at most */
+enum { TOK_NBEST = 512 }; /* most segmentations of a text */
 
 void tok_nbest_add(struct tok_nbest *list, float score); /* of the ids added since the last call */
 void tok_nbest_finish(struct tok_nbest *list);
@@ -56,7 +56,7 @@ void tok_nbest_finish(struct tok_nbest *list);
 /* The text of each unknown id, in order. A zeroed struct is empty. */
 struct tok_unknown {
     struct buf text;
-    size_t *end; /* of each, in it */
+    size_t *end; /* of each, in `text` */
     size_t n, cap;
 };
 

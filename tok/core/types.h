@@ -2,8 +2,7 @@
 #ifndef TOK_CORE_TYPES_H
 #define TOK_CORE_TYPES_H
 
-/* What every part of this program agrees on about a tokenizer: its type, how it is opened, and what
- * is known of it once it is open. */
+/* A tokenizer's type, how it is opened, and what is known of an open one. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,8 +11,8 @@
 #include "base/core/hash.h"
 
 /*
- * The types, which --tokenizer-type asks for by Megatron-LM's names; TOK_AUTO recognises the file
- * by its content. tok/formats/table.h has what belongs to each.
+ * The types, under the names that --tokenizer-type takes (Megatron-LM's); TOK_AUTO recognises a
+ * file by its content. tok/formats/table.h has the properties of each.
  */
 #define TOK_TYPES(TYPE)                                                                            \
     TYPE(TOK_SENTENCEPIECE, "SentencePieceTokenizer")        /* ends documents by <EOD> */         \
@@ -33,10 +32,10 @@ enum tok_type {
 #define TOK_TYPE_VALUE(type, name) type,
     TOK_TYPES(TOK_TYPE_VALUE)
 #undef TOK_TYPE_VALUE
-        TOK_TYPE_END /* above all types */
+        TOK_TYPE_END /* number of types */
 };
 
-/* What a special token's string inside a text becomes, which --specials says. */
+/* What the string of a special token inside a text becomes (--specials). */
 #define TOK_SPECIALS(MODE)                                                                         \
     MODE(TOK_SPECIALS_TEXT, "text")   /* ordinary text; occurrences are counted */                 \
     MODE(TOK_SPECIALS_PARSE, "parse") /* the special token */                                      \
@@ -48,43 +47,40 @@ enum tok_specials {
 #undef TOK_SPECIALS_VALUE
 };
 
-/* Who encodes for a SentencePiece model. The ids are the same. */
+/* Which implementation encodes for a SentencePiece model. The ids are the same. */
 enum tok_engine_choice {
     TOK_ENGINE_OWN,
-    TOK_ENGINE_SENTENCEPIECE /* libsentencepiece, which takes some hundred bytes for each of a text
-                              */
+    TOK_ENGINE_SENTENCEPIECE /* libsentencepiece: some hundred bytes of memory per byte of text */
 };
 
 struct tok_options {
     enum tok_type type;
-    const char *path;      /* file, or a folder: of tokenizer.json, tokenizer.model, vocab.json and
-                            * vocab.txt and tekken.json the first that is there, or else its one
-                            * *.tiktoken */
+    const char *path;      /* file, or a folder, in which tok/formats/folder.h finds the file */
     int64_t vocab_size;    /* TOK_NULL; TOK_TIKTOKEN in JSON: 0 for 131072; 0 elsewhere */
     const char *eod_token; /* overrides the type's end of document; NULL: by type */
     const char *merges;    /* TOK_GPT2_BPE: NULL for the merges.txt beside the vocabulary */
     const char
         *pattern; /* TOK_TIKTOKEN: a name of tok/formats/encodings.h, or a pattern; NULL: by size */
     int64_t num_special;        /* TOK_TIKTOKEN in JSON: ids before the ranks; 0: 1000 */
-    const char *const *special; /* of these the first; none: <unk> <s> </s> */
+    const char *const *special; /* the first of these; none: <unk> <s> </s> */
     size_t nspecial;
-    double dropout;   /* of merges left out at random; 0: as the file says, below: none */
-    bool sample;      /* segmentations at random, by their scores; of byte pairs, by dropout */
-    double alpha;     /* their scores are multiplied by it; the dropout */
-    int64_t nbest;    /* one of so many best; below 0: of all; 0, 1: the best */
+    double dropout;   /* probability of leaving out a merge; 0: as the file says; below 0: none */
+    bool sample;      /* random segmentations, weighted by score; for BPE, dropout */
+    double alpha;     /* factor of the scores; for BPE, the dropout */
+    int64_t nbest;    /* sample from this many best; below 0: from all; 0, 1: take the best */
     uint64_t seed;    /* of dropout and sample */
-    bool strict;      /* bytes of a text that are no UTF-8 are ERR_DATA */
-    bool no_template; /* leaves out what the file's template puts round each text */
-    bool no_digest;   /* info.digest may be missing: on it goes a tenth of the time that it takes */
+    bool strict;      /* invalid UTF-8 in a text is ERR_DATA */
+    bool no_template; /* omits the ids that the file's template adds to each text */
+    bool no_digest;   /* info.digest may stay empty: computing it takes a tenth of the time */
     enum tok_specials specials;
     enum tok_engine_choice engine;
 };
 
-/* Ids that fill a text up, as a tokenizer.json has them. */
+/* Padding as a tokenizer.json specifies it. */
 struct tok_padding {
-    bool known;       /* the file says so */
-    int64_t to;       /* up to so many ids, 0: to the longest of its batch, which is itself */
-    int64_t multiple; /* up to a multiple of it, 0: of any */
+    bool known;       /* the file has a padding section */
+    int64_t to;       /* pad to this many ids, 0: to the longest of the batch */
+    int64_t multiple; /* pad to a multiple of it, 0: any length */
     int32_t id;       /* -1: none */
     bool left;        /* before the text */
 };
@@ -96,19 +92,19 @@ struct tok_info {
     int64_t eod;                /* -1: none */
     const char *eod_piece;      /* its string, NULL if none */
     int64_t bos, eos, pad, unk; /* -1: none */
-    int64_t longest;            /* ids of a text at most, as the file's truncation says; 0: any */
-    bool longest_left;          /* and it is the first ones that go */
-    int64_t longest_stride;     /* ids that a part repeats of the one before */
+    int64_t longest;            /* the file's truncation: most ids of a text; 0: no limit */
+    bool longest_left;          /* truncation removes the first ids */
+    int64_t longest_stride;     /* ids of a window repeated in the next */
     bool longest_second;        /* but only of the second of two texts */
     struct tok_padding padding;
-    bool draws;            /* ids of a text follow from the seed, too */
+    bool draws;            /* ids depend on the seed */
     const char *path;      /* NULL for TOK_NULL */
     char digest[SHA_TEXT]; /* SHA-256 of the file; of the description for TOK_NULL */
-    bool beside; /* files beside a tokenizer.json change its tokens: that is in the digest, too */
+    bool beside; /* files beside a tokenizer.json change its tokens and are part of the digest */
 };
 
 const char *tok_type_name(enum tok_type type);         /* "SentencePieceTokenizer" */
 const char *tok_specials_name(enum tok_specials mode); /* "text" */
-enum tok_type tok_type_named(const char *name);        /* TOK_AUTO: no type is called so */
+enum tok_type tok_type_named(const char *name);        /* TOK_AUTO: no type has this name */
 
 #endif

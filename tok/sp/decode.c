@@ -11,12 +11,12 @@
 static const char space_mark[] = "\xe2\x96\x81", replacement[] = "\xef\xbf\xbd";
 
 struct sp_decoder {
-    struct id_bytes_table of; /* ID_BYTES_RUN: a byte of 0x80 and more; ID_BYTES_MARK: text that
-                           begins with a space */
+    struct id_bytes_table of; /* ID_BYTES_RUN: a byte from 0x80; ID_BYTES_MARK: text that begins
+                                 with a space */
     bool strip, strip_all;
 };
 
-/* A piece's marks as spaces. */
+/* A piece's text, its marks as spaces. */
 static void decode_spell(struct buf *b, const struct sp_piece *p)
 {
     buf_reset(b);
@@ -35,7 +35,7 @@ static int decode_hex(char c)
     return c <= '9' ? c - '0' : c - 'A' + 10;
 }
 
-/* The library looks a piece up by its name: of two that share it the reserved one counts. */
+/* The library looks up a piece by its name: of two with the same name, the reserved one counts. */
 static void add_entry(struct sp_decoder *d, const struct sp_model *m, size_t id, struct buf *b)
 {
     const struct sp_piece *p = &m->piece[id];
@@ -85,7 +85,7 @@ static bool is_byte(const struct sp_decoder *d, int32_t id)
     return id_bytes_tag(&d->of.of[id]) & ID_BYTES_RUN;
 }
 
-/* The bytes that begin at id[0]; returns how many ids they are. */
+/* Appends the bytes from id[0] on; returns the number of ids. */
 static size_t put_bytes(const struct sp_decoder *d, const int32_t *id, size_t n, struct buf *text)
 {
     size_t k = 0, from = text->len;
@@ -106,7 +106,7 @@ static size_t put_bytes(const struct sp_decoder *d, const int32_t *id, size_t n,
     return k;
 }
 
-/* Until something was put out, spaces in front may go; returns the ids that are done. */
+/* Until there is output, leading spaces may be dropped; returns the number of ids decoded. */
 static size_t put_start(const struct sp_decoder *d, const int32_t *id, size_t n, struct buf *text)
 {
     size_t start = text->len, i = 0;
@@ -125,7 +125,7 @@ static size_t put_start(const struct sp_decoder *d, const int32_t *id, size_t n,
     return i;
 }
 
-/* Any ids. */
+/* Decodes any ids. */
 static void put_odd(const struct sp_decoder *d, const int32_t *id, size_t n, struct buf *text)
 {
     for (size_t i = 0; i < n;) {

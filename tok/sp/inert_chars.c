@@ -27,12 +27,12 @@ static void clear(uint64_t *bits, uint32_t c)
 
 /* ---- rules --------------------------------------------------------------------------------- */
 
-/* A state of the rules' trie, and the character that is open in it. */
+/* A state of the rules' trie, and the partial character that leads to it. */
 struct step {
     uint32_t state;
-    uint32_t c;   /* the bits of its bytes so far */
-    uint8_t more; /* bytes of it to come */
-    bool later;   /* it is not the rule's first */
+    uint32_t c;   /* bits of its bytes so far */
+    uint8_t more; /* bytes still missing */
+    bool later;   /* not the rule's first character */
 };
 
 struct walk {
@@ -60,7 +60,7 @@ static uint32_t lead_bits(uint32_t lead)
     return lead < 0x80 ? lead : lead < 0xe0 ? lead & 0x1f : lead < 0xf0 ? lead & 0xf : lead & 7;
 }
 
-/* One byte further. False: a rule ends inside a character. */
+/* One more byte. False: a rule ends inside a character. */
 static bool inert_chars_take(struct walk *w, const struct step *from, uint32_t byte, uint32_t unit,
                              uint32_t state, bool root)
 {
@@ -77,8 +77,8 @@ static bool inert_chars_take(struct walk *w, const struct step *from, uint32_t b
 }
 
 /*
- * The units that one step can lead to from each state: a unit of label c is a step from state
- * (its place ^ c) alone. `first` by state, then `next`; 0: no more.
+ * The units that one step from each state can lead to: a unit of label c is a step from the state
+ * (its index ^ c) alone. `first` by state, then `next`; 0: end.
  */
 struct steps {
     uint32_t *first, *next;
@@ -97,7 +97,7 @@ static struct steps find_steps(const struct sp_norm *norm, size_t n)
     return s;
 }
 
-/* False: a rule ends inside a character, or the trie is no tree of reasonable size. */
+/* False: a rule ends inside a character, or the trie is not a tree of reasonable size. */
 static bool walk_steps(struct walk *w, const struct steps *to, size_t n)
 {
     inert_chars_push(
@@ -152,7 +152,7 @@ void sp_plain_init(struct sp_plain *p, const struct sp_norm *norm)
                            .apart = mem_new(SP_PLAIN_CHARS / 64, sizeof(*p->apart))};
     memset(p->bits, 0xff, SP_PLAIN_CHARS / 8);
     memset(p->apart, 0xff, SP_PLAIN_CHARS / 8);
-    clear(p->bits, 0x2581); /* the mark of a space is treated as one */
+    clear(p->bits, 0x2581); /* the mark is handled like the space */
     clear_users(p, norm);
     if (norm->units) {
         struct walk w = {.norm = norm, .to = p};

@@ -3,10 +3,10 @@
 #define TOK_SP_INERT_CHARS_H
 
 /*
- * Characters that SentencePiece's normalizer leaves as they are (a space: as a space) as long as
- * only such characters follow: no user-defined piece begins with one, no rule is for one alone, and
- * none has one behind its first character. A run of them is normalized byte by byte, and no rule
- * reaches across any place inside it.
+ * Characters that SentencePiece's normalizer leaves alone (a space stays a space) as long as only
+ * such characters follow: no user-defined piece begins with one, no rule matches one alone, and no
+ * rule has one after its first character. A run of them is normalized byte by byte, and no rule
+ * spans any position inside it.
  *
  * Immutable after sp_plain_init and shared by threads.
  */
@@ -20,8 +20,7 @@ enum { SP_PLAIN_CHARS = 0x110000 };
 
 struct sp_plain {
     uint64_t *bits; /* by code point */
-    /* characters that no rule has behind its first one: no rule reaches across a place before one
-     */
+    /* characters that no rule has after its first: no rule spans the position before one */
     uint64_t *apart;
     bool ascii[128];
 };

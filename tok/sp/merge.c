@@ -33,7 +33,7 @@ static void add_char(struct sp_merge *s, const char *p, size_t n)
 
 static void add_chars(struct sp_merge *s)
 {
-    size_t others = 0; /* lead bytes beyond ASCII, and stray ones */
+    size_t others = 0; /* lead bytes beyond ASCII, and stray bytes */
     for (size_t i = 0; i < s->m->npieces; i++)
         for (size_t k = 0; k < s->m->piece[i].length; k++)
             others += (unsigned char)s->m->piece[i].text[k] >= 0x80;
@@ -46,7 +46,7 @@ static void add_chars(struct sp_merge *s)
         s->ascii[i] = NONE;
     for (size_t i = 0; i < s->m->npieces; i++) {
         const struct sp_piece *p = &s->m->piece[i];
-        int32_t id = string_map_find(&s->m->reserved, p->text, p->length); /* of the same text */
+        int32_t id = string_map_find(&s->m->reserved, p->text, p->length); /* with the same text */
         s->id[i] = id >= 0 ? id : (int32_t)i;
         s->length[i] = p->length;
     }
@@ -61,7 +61,7 @@ static void add_chars(struct sp_merge *s)
     s->length = mem_grow(s->length, s->nsymbols + 1, sizeof(*s->length));
 }
 
-/* ---- the whole ----------------------------------------------------------------------------- */
+/* ---- create ---------------------------------------------------------------------------------- */
 
 static void make_user(struct sp_merge *s)
 {
@@ -145,8 +145,8 @@ static void merge_put_id(struct tok_ids *ids, int32_t id)
 }
 
 /*
- * What the library makes of a piece that it found for text[0 .. n). From 0.2.3 on a text that is
- * spelt like a control piece is unknown; 0.2.2 gave that piece to whoever wrote it, 0.1 failed.
+ * The id that the library gives a piece found for text[0 .. n). From 0.2.3 on a text that is
+ * spelled like a control piece is unknown; 0.2.2 gave that piece, 0.1 failed.
  */
 static void merge_put_piece(const struct sp_merge *s, int32_t id, const char *text, size_t n,
                             struct tok_ids *ids)
@@ -167,7 +167,7 @@ struct output {
     struct tok_ids *ids;
 };
 
-/* A symbol that is left over; *ret_text moves behind it. */
+/* Emits a remaining symbol and advances *ret_text past it. */
 static void put_symbol(const struct output *o, uint32_t symbol, const char **ret_text, size_t n)
 {
     const struct sp_merge *s = o->s;
@@ -185,7 +185,7 @@ static void put_symbol(const struct output *o, uint32_t symbol, const char **ret
     *ret_text += length;
 }
 
-/* What stands at p: its bytes and its symbol; nsymbols: a character that stands in no piece. */
+/* The bytes and symbol of the character at p; nsymbols: a character that is in no piece. */
 static size_t next_symbol(const struct sp_merge *s, const char *p, size_t n, uint32_t *ret)
 {
     size_t longest = 0;
@@ -212,7 +212,7 @@ static void hear(void *arg, uint32_t left, uint32_t right, uint32_t id)
     w->halves[id][1] = right;
 }
 
-/* The unused pieces' halves are those that were seen last in this text. */
+/* Halves of unused pieces are those seen last in this text. */
 static size_t merge_whole(const struct sp_merge *s, struct sp_merge_work *w, size_t n)
 {
     if (s->nsymbols > w->nhalves) {
@@ -224,7 +224,7 @@ static size_t merge_whole(const struct sp_merge *s, struct sp_merge_work *w, siz
                    : bpe_merge_seen(s->bpe, &w->bpe, w->sym, n, hear, w);
 }
 
-/* A word is a piece or it is unknown, even if it is spelt like a byte. */
+/* A word is a piece or unknown, even if it is spelled like a byte piece. */
 static void put_word(const struct sp_merge *s, const char *text, size_t n, struct tok_ids *ids)
 {
     int32_t id = string_map_find(&s->m->plain, text, n);
@@ -274,7 +274,7 @@ static bool any_alike(const struct sp_merge *s, const uint32_t *sym, size_t n)
     return false;
 }
 
-/* Words merged side by side, from the first on, up to one that is long or has more than the plain
+/* Merges words side by side, from the first on, up to one that is long or needs more than the plain
  * pairs. */
 static size_t encode_short(const struct sp_merge *s, struct word_list *list, size_t first,
                            struct tok_ids *ids)

@@ -3,15 +3,15 @@
 #define TOK_SP_MERGE_H
 
 /*
- * SentencePiece's models of byte pairs, characters and words over normalized text, as bpe::Model,
+ * SentencePiece's BPE, character and word models over normalized text, as bpe::Model,
  * character::Model, word::Model and the byte fallback of PopulateSentencePieceText in
- * libsentencepiece 0.1.97 work.
+ * libsentencepiece 0.1.97.
  *
- * A text begins as characters and user-defined pieces, which stay as they are. Of two neighbours
- * whose join is a piece the pair with the highest score is joined, the leftmost first
- * (tok/bpe/bpe.h). A piece marked unused is split again, into what it was joined from; where that
- * is not the same in every text (`whole`), a text can only be treated as a whole. Characters are
- * byte pairs without pairs.
+ * A text starts as characters and user-defined pieces, which are never merged. Of all neighbours
+ * whose concatenation is a piece the pair with the highest score is merged, the leftmost first
+ * (tok/bpe/bpe.h). A piece marked unused is split again into what it was merged from; where that
+ * may differ between texts (`whole`), a text can only be encoded whole. A character model is a BPE
+ * without pairs.
  *
  * Immutable after sp_merge_create and shared by threads; a struct sp_merge_work belongs to one.
  */
@@ -32,20 +32,21 @@ struct sp_merge {
     struct bpe *bpe;
     struct bpe_drop *drop; /* or NULL */
     /*
-     * The pairs that are ever joined, each of its own rank, for words in which no two neighbours
-     * are of characters marked alike: those of pieces of equal scores. NULL: not to be told.
+     * The pairs that are ever merged, each with a rank of its own, for words in which no two
+     * adjacent characters are marked in `alike` (they are in pieces of equal scores). NULL:
+     * unknown.
      */
     struct bpe *plain;
     uint8_t *alike;           /* by symbol */
-    struct cut cut;           /* of all pieces, */
-    struct split_point4 near; /* and by what stands around them */
+    struct cut cut;           /* of all pieces, by two characters, */
+    struct split_point4 near; /* and by four */
     struct trie user;         /* user-defined pieces, by id */
-    struct string_map chars;  /* symbols of characters beyond ASCII that some piece has, or is */
+    struct string_map chars;  /* symbols of characters beyond ASCII that are pieces or in pieces */
     uint32_t ascii[128];
     /*
-     * Symbols are the pieces' ids; behind them characters that are no pieces themselves. By
-     * symbol: its id when it is left over, its bytes, and for an unused piece what it was joined
-     * from (UINT32_MAX: nothing).
+     * Symbols are ids of pieces; above them are characters that are not pieces. By symbol: its id
+     * when it remains, its bytes, and for an unused piece what it was merged from (UINT32_MAX:
+     * nothing).
      */
     int32_t *id;
     uint32_t *length;
@@ -60,25 +61,25 @@ struct sp_merge_work {
     struct bpe_draws draws;
     uint32_t *sym;
     size_t room;
-    uint32_t (*halves)[2]; /* of a whole text: by symbol, what it was joined from last */
+    uint32_t (*halves)[2]; /* of a whole text: by symbol, what it was last merged from */
     size_t nhalves;
 };
 
 /* `m` must outlive it. NULL for unigram. */
 struct sp_merge *sp_merge_create(const struct sp_model *m);
-/* From now on merges are left out at random, as Model::SampleEncode of 0.2.2 does it. */
+/* From now on leaves out merges at random, as Model::SampleEncode of 0.2.2. */
 void sp_merge_drop(struct sp_merge *s, double probability);
 void sp_merge_destroy(struct sp_merge *s);
 void sp_merge_work_finish(struct sp_merge_work *w);
 
 /*
- * Appends the ids of a part of a normalized text that ends where cuts allow it (or of all of it,
- * if `whole`). Unknown pieces become one id each: a run of them is the caller's to shorten.
+ * Appends the ids of a part of a normalized text that ends at a split point (or of the whole text,
+ * if `whole`). Each unknown piece becomes one id; the caller fuses runs of them.
  */
 void sp_merge_encode(const struct sp_merge *s, struct sp_merge_work *w, const char *text, size_t n,
                      struct tok_ids *ids);
 
-/* The same of many short ones, which are merged side by side (tok/cache/cache.h). */
+/* The same for many short words, which are merged side by side (tok/cache/cache.h). */
 void sp_merge_words(const struct sp_merge *s, struct sp_merge_work *w, struct word_list *list,
                     struct tok_ids *ids);
 

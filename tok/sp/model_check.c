@@ -26,7 +26,8 @@ enum {
 enum {
     PIECES_MAX = 10000000,
     PIECE_MAX = 8192, /* bytes; the library recurses along a piece */
-    USER_DEPTH = 64   /* user-defined pieces that begin alike: the library keeps 64 on its stack */
+    USER_DEPTH =
+        64 /* user-defined pieces that are prefixes of one text: the library has 64 on its stack */
 };
 
 struct reader {
@@ -50,7 +51,7 @@ static int bad_piece(const struct reader *r, size_t id, struct err *e, const cha
                    what);
 }
 
-/* A known field has the wire type that the format gives it. */
+/* A known field must have the wire type of the format. */
 static int want(const struct reader *r, const struct proto_field *f, enum proto_type type,
                 struct err *e)
 {
@@ -96,7 +97,7 @@ static int piece_field(const struct reader *r, const struct proto_field *f, stru
             p->score = proto_float(f);
         if (!code && !isfinite(p->score) && p->score != -INFINITY)
             code = model_check_bad(r, f->offset, e, "a score is not a finite number");
-        if (p->score == -INFINITY) /* of a character that stands in no text learnt from */
+        if (p->score == -INFINITY) /* of a character that does not occur in the training text */
             r->m->minus_infinite = true;
     } else if (f->number == PIECE_TYPE) {
         code = want(r, f, PROTO_VARINT, e);
@@ -181,7 +182,7 @@ static int compare_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* No text begins with more user-defined pieces than the library has room for. */
+/* At no text may more user-defined pieces match than the library has space for. */
 static int check_user_depth(const struct reader *r, struct err *e)
 {
     const struct sp_model *m = r->m;
@@ -251,7 +252,7 @@ static int trainer_field(const struct reader *r, const struct proto_field *f, st
     case TRAINER_UNK_SURFACE:
         return model_check_take_string(r, f, &m->unk_surface, e);
     default:
-        /* an empty name means the usual one, as in the library */
+        /* as in the library, an empty name stands for the usual one */
         if (f->number >= TRAINER_UNK_PIECE && f->number <= TRAINER_PAD_PIECE && f->length)
             return model_check_take_string(r, f, &m->special[f->number - TRAINER_UNK_PIECE], e);
         return 0;
@@ -294,7 +295,7 @@ static int normalizer_field(const struct reader *r, const struct proto_field *f,
     }
 }
 
-/* Walks one of the messages that occur once; `n` is NULL for the trainer's. */
+/* Parses one of the messages that occur once; `n` is NULL for the trainer's. */
 static int take_spec(const struct reader *r, const struct proto *outer, unsigned which,
                      struct sp_normalizer *n, struct err *e)
 {
@@ -313,7 +314,7 @@ static int take_spec(const struct reader *r, const struct proto *outer, unsigned
     }
 }
 
-/* The samples' texts are only compared; what matters is that they can be walked. */
+/* The samples' texts are only compared; they need only be well-formed. */
 static int take_self_test(const struct reader *r, const struct proto *outer, struct err *e)
 {
     if (!r->seen[MODEL_SELF_TEST].bytes)
@@ -348,7 +349,7 @@ static int take_specs(struct reader *r, const struct proto *in, struct err *e)
     return code;
 }
 
-/* ---- the whole --------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 static int take_fields(struct reader *r, const struct proto *start, struct err *e)
 {

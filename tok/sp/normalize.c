@@ -8,8 +8,7 @@
 #include "base/core/mem.h"
 #include "base/core/utf8.h"
 
-/* ---- rules: a darts-clone array, checked by tok/text/charsmap.c
- * ----------------------------------- */
+/* ---- rules: a darts-clone array, checked by tok/text/charsmap.c ------------------------------ */
 
 static uint32_t normalize_unit_at(const struct sp_norm *s, uint32_t i)
 {
@@ -22,8 +21,8 @@ static uint32_t normalize_unit_offset(uint32_t u)
 }
 
 /*
- * The longest rule at p: its length, 0 if there is none, and its replacement. *ret_open: the text
- * ended while a longer one was still possible.
+ * The longest rule at p: its length, 0 if none matches, and its replacement. *ret_open: the text
+ * ended while a longer match was still possible.
  */
 static size_t match_rule(const struct sp_norm *s, const char *p, size_t n, const char **ret,
                          bool *ret_open)
@@ -46,7 +45,7 @@ static size_t match_rule(const struct sp_norm *s, const char *p, size_t n, const
     return longest;
 }
 
-/* The longest user-defined piece at p, 0 if there is none. */
+/* The longest user-defined piece at p; 0: none. */
 static size_t match_user(const struct sp_norm *s, const char *p, size_t n, bool *ret_open)
 {
     size_t longest = 0, i = 0;
@@ -62,7 +61,7 @@ static size_t match_user(const struct sp_norm *s, const char *p, size_t n, bool 
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
-/* No rule and no user-defined piece begins with c and goes on with an ASCII byte, or is c alone. */
+/* No rule or user-defined piece begins with c and an ASCII byte, or is c alone. */
 static bool stands_for_itself(const struct sp_norm *s, char c)
 {
     uint32_t at = TRIE_ROOT;
@@ -82,7 +81,7 @@ static bool stands_for_itself(const struct sp_norm *s, char c)
     return true;
 }
 
-/* The same of all other characters of the first plane, whatever follows. */
+/* The same for all other characters of the BMP, whatever follows. */
 static void find_own(struct sp_norm *s)
 {
     for (uint32_t c = 0x80; c < 0x10000; c++) {
@@ -135,13 +134,13 @@ void sp_norm_finish(struct sp_norm *s)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-enum { RUN = 1 << 12 }; /* bytes that are copied at once */
+enum { RUN = 1 << 12 }; /* bytes copied at a time */
 
 static const char replacement[] = "\xef\xbf\xbd";
 
 /*
- * What stands at p becomes *ret (of *ret_n bytes); returns the bytes that it takes, 0 if more text
- * is needed to tell.
+ * Normalizes the item at p to *ret (*ret_n bytes); returns the bytes that it takes, 0 if more text
+ * is needed to decide.
  */
 static size_t next_item(const struct sp_norm *s, struct sp_norm_state *st, const char *p, size_t n,
                         bool last, const char **ret, size_t *ret_n)
@@ -189,7 +188,7 @@ size_t sp_norm_item(const struct sp_norm *s, const char *p, size_t n, const char
     return next_item(s, &st, p, n, true, ret, ret_n);
 }
 
-/* Spaces at the end of a text are dropped, so they wait until something follows. */
+/* Trailing spaces are dropped, so they are held until something follows. */
 static void put_held(const struct sp_norm *s, struct sp_norm_state *st, struct buf *out)
 {
     for (; st->held; st->held--)
@@ -204,7 +203,7 @@ static void put_space(const struct sp_norm *s, struct sp_norm_state *st, struct 
         buf_add(out, s->space, s->space_length);
 }
 
-/* Bytes of a normalized item, spaces spelt as the model wants them. */
+/* Appends a normalized item, with spaces in the form that the model uses. */
 static void put_item(const struct sp_norm *s, struct sp_norm_state *st, const char *p, size_t n,
                      struct buf *out)
 {
@@ -217,7 +216,7 @@ static void put_item(const struct sp_norm *s, struct sp_norm_state *st, const ch
             put_space(s, st, out);
             i++;
         } else if (n - i >= s->space_length && memcmp(p + i, s->space, s->space_length) == 0) {
-            put_space(s, st, out); /* a mark that stands in the text is dropped at its end, too */
+            put_space(s, st, out); /* a mark that was in the text is dropped at its end, too */
             i += s->space_length;
         } else {
             put_held(s, st, out);
@@ -227,7 +226,7 @@ static void put_item(const struct sp_norm *s, struct sp_norm_state *st, const ch
     st->after_space = s->remove_extra && p[n - 1] == ' ';
 }
 
-/* Bytes at p that stand for themselves; an ASCII one only if another follows. */
+/* Length of the run at p that stays unchanged; an ASCII byte counts only if another follows. */
 static size_t own_run(const struct sp_norm *s, const char *p, size_t n)
 {
     size_t i = 0;
@@ -251,7 +250,7 @@ static size_t own_run(const struct sp_norm *s, const char *p, size_t n)
     return i;
 }
 
-/* Takes what needs no look-up; returns the bytes used. */
+/* Copies what needs no lookup; returns the bytes used. */
 static size_t normalize_put_plain(const struct sp_norm *s, struct sp_norm_state *st,
                                   const char *text, size_t n, struct buf *out)
 {

@@ -12,7 +12,7 @@
 
 struct sp_offsets {
     const struct sp_model *m;
-    _Atomic(struct sp_norm *) norm; /* made for the first text */
+    _Atomic(struct sp_norm *) norm; /* created for the first text */
 };
 
 struct sp_offsets *sp_offsets_create(const struct sp_model *m)
@@ -38,7 +38,7 @@ void sp_offsets_destroy(struct sp_offsets *o)
     free(o);
 }
 
-/* Of threads that look for their first places at once, one has its tables kept. */
+/* Of threads that get here at once, one keeps its tables. */
 static const struct sp_norm *get_norm(struct sp_offsets *o)
 {
     struct sp_norm *s = atomic_load_explicit(&o->norm, memory_order_acquire), *none = NULL;
@@ -60,7 +60,7 @@ enum { MARK = 3 };
 
 struct normal {
     struct buf text;
-    size_t *from; /* of each byte, where what it comes from begins; one more entry for the end */
+    size_t *from; /* by byte, where its item begins in the raw text; one more entry for the end */
     size_t cap;
 };
 
@@ -123,9 +123,9 @@ static void offsets_normalize(const struct sp_norm *s, const char *text, size_t 
     t->from[t->text.len] = at;
 }
 
-/* ---- ids over it ----------------------------------------------------------------------------- */
+/* ---- matching ids to it ---------------------------------------------------------------------- */
 
-/* An unknown id and where it ends; it may end later. */
+/* An unknown id and where it ends; it may be extended. */
 struct choice {
     size_t i, begin, end;
 };
@@ -137,13 +137,13 @@ struct walk {
     const int32_t *id;
     size_t nids;
     struct tok_span *span;
-    size_t i, at; /* so many ids are placed, up to here */
+    size_t i, at; /* ids placed so far, and the position after them */
     struct choice *choice;
     size_t nchoices, cap;
     size_t steps;
 };
 
-/* Bytes of what is unknown as one at text + at: a character, or of a model of words a word. */
+/* Bytes of the unit of unknown text at text + at: a character, or a word in a word model. */
 static size_t unit(const struct walk *w, size_t at)
 {
     const struct sp_model *m = w->o->m;
@@ -172,7 +172,7 @@ static bool place_piece(struct walk *w, const char *p, size_t n)
     return true;
 }
 
-/* All bytes of what fell back to them but the last stand at its beginning, the last at all. */
+/* Of the bytes of a character, the last spans it; the others are empty spans at its beginning. */
 static bool place_bytes(struct walk *w)
 {
     size_t n = w->at < w->n ? unit(w, w->at) : 0;
@@ -211,7 +211,7 @@ static bool place_next(struct walk *w)
     return p->type == SP_BYTE ? place_bytes(w) : place_piece(w, p->text, p->length);
 }
 
-/* The last unknown one that may be longer is. */
+/* Backtracks: extends the last unknown id that can be longer. */
 static bool try_longer(struct walk *w)
 {
     for (; w->nchoices; w->nchoices--) {
@@ -228,7 +228,7 @@ static bool try_longer(struct walk *w)
 
 static bool place_all(struct walk *w)
 {
-    enum { TRIES = 1000 }; /* for each byte, of texts made to have many ways */
+    enum { TRIES = 1000 }; /* for each byte, in case of texts crafted to be ambiguous */
     for (;;) {
         bool done = w->i == w->nids;
         if (done && w->at == w->n)
@@ -238,8 +238,8 @@ static bool place_all(struct walk *w)
     }
 }
 
-/* The spans of a part's ids, which are there already; of the unknown ones also what they stand for,
- * where `said` is not NULL. */
+/* Appends the spans of a part's ids, which are known; with `said` not NULL also the text of the
+ * unknown ones. */
 static int find_part(struct sp_offsets *o, const char *text, size_t n, const int32_t *id,
                      size_t nids, struct tok_span *span, struct tok_unknown *said, struct err *e)
 {
@@ -318,9 +318,9 @@ int sp_offsets_find(struct sp_offsets *o, const struct sp_offsets_job *job, cons
     return code;
 }
 
-/* ---- what is unknown ------------------------------------------------------------------------- */
+/* ---- unknown text ---------------------------------------------------------------------------- */
 
-/* Ids of a part, of which only the number counts, as often as not that of what is left. */
+/* Ids of a part; only their number is used, and usually it equals what is left. */
 static bool say_part(struct sp_offsets *o, const struct sp_offsets_job *job, const char *text,
                      size_t n, const int32_t *id, size_t nids, bool all, size_t *ret_n,
                      struct tok_unknown *ret)

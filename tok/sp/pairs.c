@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The pairs of a SentencePiece model: all splits of its pieces, for any text; and for most words
- * those alone that are ever joined.
+ * The pairs of a SentencePiece model: all splits of its pieces, valid for any text; and for most
+ * words only those that are ever merged.
  */
 
 #include <stdlib.h>
@@ -15,19 +15,19 @@
 
 #define NONE UINT32_MAX
 
-/* What a text part may be before it is joined to something: a character, or a piece that was joined
- * itself. `key` is that of tok/text/string_map.h. */
+/* The symbol of one side of a split: a character, or a piece that was merged itself. `key` is that
+ * of tok/text/string_map.h. */
 static uint32_t half(const struct sp_merge *s, struct string_key key, const char *p, size_t n)
 {
     int32_t piece = string_map_find_key(&s->m->plain, key, p, n);
     if (piece >= 0 && !sp_is_joined(&s->m->piece[piece]))
-        return NONE; /* user-defined: stays as it is */
+        return NONE; /* user-defined: never merged */
     if (piece >= 0)
         return (uint32_t)piece;
     return sp_char_length(p, n) == n ? sp_symbol_of(s, p, n) : NONE;
 }
 
-/* Ascending numbers for descending scores; -0 is below 0, as in 0.2.2 (and not in 0.1.97). */
+/* Numbers that ascend with falling scores; -0 is below 0, as in 0.2.2 (but not in 0.1.97). */
 static uint32_t rank_of(float score)
 {
     uint32_t bits;
@@ -48,7 +48,7 @@ struct split {
     struct string_key left, right;
 };
 
-/* The next places from `at` on where a piece may be split, AHEAD at most; looked up soon. */
+/* The next positions from `at` on where a piece may be split, AHEAD at most; prefetched. */
 static size_t find_splits(const struct sp_merge *s, const struct sp_piece *p, size_t at,
                           struct split *ret)
 {
@@ -124,7 +124,7 @@ static bool has_alike(const struct sp_merge *s, const struct sp_piece *p)
     return false;
 }
 
-/* A character that is a user-defined piece stays as it is, and with it no piece is ever joined. */
+/* A character that is a user-defined piece is never merged, so a piece with it is never formed. */
 static bool has_user(const struct sp_merge *s, const struct sp_piece *p)
 {
     for (size_t k = 0, length; k < p->length; k += length) {
@@ -143,7 +143,7 @@ static void note_alike(struct sp_merge *s, const struct sp_piece *p)
     }
 }
 
-/* The pieces that are joined, best first, but for those of equal scores and all like them. */
+/* The pieces that can be merged, best first, without those of equal scores and all like them. */
 static size_t rank_pieces(struct sp_merge *s, struct ranked *ret)
 {
     size_t n = 0, kept = 0;
@@ -165,7 +165,7 @@ static size_t rank_pieces(struct sp_merge *s, struct ranked *ret)
     return kept;
 }
 
-/* A vocabulary whose ids are ranks: those pieces, and behind them all characters of them. */
+/* A vocabulary whose ids are ranks: these pieces, followed by all their characters. */
 static bool open_ranks(const struct sp_merge *s, struct ranked *r, size_t n, struct buf *chars,
                        struct tok_vocab *ret)
 {
@@ -193,8 +193,9 @@ static bool open_ranks(const struct sp_merge *s, struct ranked *r, size_t n, str
     return !code && !vocab_index(ret, &e);
 }
 
-/* Of the splits of a piece only one is ever joined (tok/bpe/ranks_to_merges.h); where that can be
- * told. */
+/*
+ * Only one split of a piece is ever merged (tok/bpe/ranks_to_merges.h), where that can be decided.
+ */
 static void make_plain(struct sp_merge *s)
 {
     struct tok_vocab ranks = {.path = ""};
@@ -203,7 +204,7 @@ static void make_plain(struct sp_merge *s)
     struct ranked *r = mem_new(s->m->npieces + s->nsymbols + 1, sizeof(*r));
     s->alike = mem_new(s->nsymbols + 1, 1);
     size_t n = rank_pieces(s, r);
-    buf_reserve(&chars, s->nsymbols * 8); /* which the vocabulary points into */
+    buf_reserve(&chars, s->nsymbols * 8); /* the vocabulary points into it */
     if (open_ranks(s, r, n, &chars, &ranks) && rank_pairs_made(&ranks, &merges)) {
         for (size_t i = 0; i < merges.npairs; i++) {
             struct bpe_pair *x = &merges.pair[i];

@@ -6,10 +6,10 @@
 
 #include "tok/sp/merge.h"
 
-/* Fills s->bpe, s->plain, s->alike and s->halves, once the symbols are there. */
+/* Fills s->bpe, s->plain, s->alike and s->halves; needs the symbols. */
 void sp_pairs_make(struct sp_merge *s);
 
-/* UINT32_MAX: a character that stands in no piece. */
+/* UINT32_MAX: a character that is in no piece. */
 static inline uint32_t sp_symbol_of(const struct sp_merge *s, const char *p, size_t n)
 {
     if (n == 1 && (unsigned char)*p < 128)
@@ -18,7 +18,7 @@ static inline uint32_t sp_symbol_of(const struct sp_merge *s, const char *p, siz
     return id < 0 ? UINT32_MAX : (uint32_t)id;
 }
 
-/* May pieces be joined to it, and to be it? */
+/* May it take part in a merge, and be the result of one? */
 static inline bool sp_is_joined(const struct sp_piece *p)
 {
     return p->type == SP_NORMAL || p->type == SP_UNUSED;

@@ -12,8 +12,8 @@
 #include "tok/cache/cache.h"
 
 enum {
-    CHUNK = 1 << 14, /* bytes that are worked on at a time; longer than any rule or piece */
-    AHEAD = 64       /* bytes behind a word that the cache may read */
+    CHUNK = 1 << 14, /* bytes processed at a time; more than any rule or piece */
+    AHEAD = 64       /* readable bytes after a word, for the cache */
 };
 
 static const char space_mark[] = "\xe2\x96\x81";
@@ -22,28 +22,28 @@ struct sp_native {
     const struct sp_model *m;
     struct sp_norm norm;
     struct sp_merge *merge;
-    bool words; /* pieces are whole words */
+    bool words; /* a word model: pieces are whole words */
     struct sp_plain plain;
-    unsigned char cut[128][16]; /* of ASCII: plain bytes between which the text may be cut */
-    struct word_table *parts;   /* of all threads: parts of texts and their ids */
+    unsigned char cut[128][16]; /* of ASCII: inert bytes between which the raw text may be split */
+    struct word_table *parts;   /* shared by threads: segments and their ids */
 };
 
 struct sp_native_state {
     struct sp_norm_state norm;
-    struct buf rest;    /* raw bytes that could not be judged yet */
+    struct buf rest;    /* raw bytes that could not be normalized yet */
     struct buf text;    /* normalized, not encoded yet */
-    bool at_cut;        /* the text may be cut where it stands, and all before is encoded */
-    bool after_unknown; /* the last id was the unknown piece's */
-    uint32_t *start;    /* of parts */
+    bool at_cut;        /* the raw text may be split here, and all before is encoded */
+    bool after_unknown; /* the last id was the unknown piece */
+    uint32_t *start;    /* of segments */
     size_t room;
-    struct buf word; /* one part, normalized */
+    struct buf word; /* one segment, normalized */
     struct sp_merge_work work;
     struct word_cache *cache;
 };
 
 /* ---- the model ----------------------------------------------------------------------------- */
 
-/* Bytes that are no text could join, across two items, to a character that neither of them has. */
+/* Invalid bytes of two items could join to a character that neither has. */
 static bool is_odd(const struct sp_model *m)
 {
     for (size_t i = 0; i < m->npieces; i++)
@@ -53,13 +53,13 @@ static bool is_odd(const struct sp_model *m)
 }
 
 /*
- * May the text be cut between two plain characters, which are p[from .. at) and p[at .. end)? Not
- * where a piece has what they become side by side, nor a user-defined one the two as they are.
+ * May the text be split between two inert characters, p[from .. at) and p[at .. end)? Not where a
+ * piece has their normalized forms adjacent, nor a user-defined piece the characters themselves.
  */
 static bool may_part(const struct sp_native *c, const char *p, size_t from, size_t at, size_t end)
 {
     if (c->norm.remove_extra && p[at - 1] == ' ')
-        return false; /* the space may have to go, by what follows */
+        return false; /* the space may be dropped, depending on what follows */
     if (c->merge->whole || !cut_here(&c->merge->cut, p, at, end))
         return false;
     if (c->words)
@@ -163,7 +163,7 @@ size_t sp_native_waiting(const struct sp_native_state *s)
     return s->rest.len + s->text.len;
 }
 
-/* ---- parts --------------------------------------------------------------------------------- */
+/* ---- segments ------------------------------------------------------------------------------ */
 
 struct job {
     const struct sp_native *c;
@@ -182,7 +182,7 @@ static int miss_normal(const void *state, void *scratch, struct word_list *list,
     return 0;
 }
 
-/* Parts as they stand in the text, between two others. */
+/* Encodes segments of raw text, between two others. */
 static int miss_raw(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
                     struct err *e)
 {
@@ -209,7 +209,7 @@ static int miss_raw(const void *state, void *scratch, struct word_list *list, st
     return 0;
 }
 
-/* One id for a run of unknown pieces, however it was cut. */
+/* Fuses runs of unknown pieces into one id, across split points. */
 static void fuse_unknown(const struct job *j, size_t from)
 {
     if (j->c->m->byte_fallback)
@@ -234,7 +234,7 @@ static int put_parts(const struct job *j, const char *text, const uint32_t *star
     int code = 0;
     if (!j->c->merge->drop)
         code = word_cache_encode(j->s->cache, text, start, n, miss, j->c, j->s, j->ids, j->e);
-    for (size_t i = 0; i < n && j->c->merge->drop; i++) /* nothing is remembered */
+    for (size_t i = 0; i < n && j->c->merge->drop; i++) /* nothing is cached */
         sp_merge_encode(j->c->merge, &j->s->work, text + start[i], start[i + 1] - start[i], j->ids);
     if (!code)
         fuse_unknown(j, before);
@@ -263,7 +263,7 @@ static size_t find_words(const char *p, size_t n, uint32_t *start)
     return k;
 }
 
-/* Encodes the normalized text: all of it, or all but its last part. */
+/* Encodes the normalized text: all of it, or all but its last segment. */
 static int put_window(const struct job *j, bool all)
 {
     struct buf *b = &j->s->text;
@@ -291,9 +291,9 @@ static int put_window(const struct job *j, bool all)
     return code;
 }
 
-/* ---- text as it stands --------------------------------------------------------------------- */
+/* ---- raw text ------------------------------------------------------------------------------ */
 
-/* The plain character at `at`: its bytes, 0 if there is none. */
+/* Bytes of the inert character at `at`; 0: it is not inert. */
 static size_t plain_at(const struct sp_native *c, const char *p, size_t at, size_t n)
 {
     uint32_t u = (unsigned char)p[at];
@@ -306,7 +306,7 @@ static size_t plain_at(const struct sp_native *c, const char *p, size_t at, size
     return k && sp_is_plain(&c->plain, u) ? k : 0;
 }
 
-/* The character before `at`, which is one. */
+/* The inert character before `at`. */
 static size_t segment_before(const char *p, size_t at)
 {
     size_t k = 1;
@@ -315,8 +315,8 @@ static size_t segment_before(const char *p, size_t at)
     return k;
 }
 
-/* May the text be cut at `at`, which is not its beginning? Both characters have to be plain, and
- * the one behind them, which a rule may take together with the second. */
+/* Is `at`, not the beginning, a split point? Both characters must be inert, and the next one, which
+ * a rule may match together with the second. */
 static bool is_cut(const struct sp_native *c, const char *p, size_t at, size_t n)
 {
     unsigned char a = (unsigned char)p[at - 1], b = (unsigned char)p[at];
@@ -328,8 +328,8 @@ static bool is_cut(const struct sp_native *c, const char *p, size_t at, size_t n
     return plain_at(c, p, at - left, at) == left && may_part(c, p, at - left, at, at + right);
 }
 
-/* Many places from `at` on at once, behind characters of `left` bytes and, before that, `other`: as
- * find_raw has them. Returns the place that it came to. */
+/* Many split points from `at` on at once, after characters of `left` bytes and, before that,
+ * `other`, in the terms of find_raw. Returns the position reached. */
 static size_t find_many(const struct sp_native *c, const char *text, size_t at, size_t n,
                         size_t left, size_t other, uint32_t *start, size_t *k)
 {
@@ -343,8 +343,8 @@ static size_t find_many(const struct sp_native *c, const char *text, size_t at, 
 }
 
 /*
- * The cuts in the plain text that follows text[0], which is plain itself; start[0] is 0. Returns
- * the number of parts before the last cut.
+ * The split points in the inert text that follows text[0], itself inert; start[0] is 0. Returns
+ * the number of segments before the last split point.
  */
 static size_t find_raw(const struct sp_native *c, const char *text, size_t n, uint32_t *start)
 {
@@ -374,11 +374,11 @@ static size_t find_raw(const struct sp_native *c, const char *text, size_t n, ui
         other = left;
         left = right;
     }
-    return k - (k && start[k] == at - left); /* what follows may join the last character */
+    return k - (k && start[k] == at - left); /* what follows may merge with the last character */
 }
 
-/* Encodes parts of n bytes of plain text as they stand; AHEAD bytes behind them are readable.
- * *ret_used are the bytes of the parts, 0 if there are none. */
+/* Encodes segments of n bytes of inert raw text; AHEAD bytes after them are readable. *ret_used are
+ * the bytes of the segments, 0 if there are none. */
 static int put_some(const struct job *j, const char *text, size_t n, size_t *ret_used)
 {
     uint32_t *start = starts(j->s, n + 16);
@@ -387,7 +387,7 @@ static int put_some(const struct job *j, const char *text, size_t n, size_t *ret
     return k ? put_parts(j, text, start, k, miss_raw) : 0;
 }
 
-/* The same of any number of bytes, behind which nothing is readable. */
+/* The same for any number of bytes, with nothing readable after them. */
 static int put_raw(const struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
 {
     size_t used = 0, k = 1;
@@ -409,7 +409,7 @@ static int put_raw(const struct job *j, const char *text, size_t n, bool last, s
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-/* The next place behind text[0] where the text as it stands may be cut, n if there is none. */
+/* The next position after text[0] where the raw text may be split; n: none. */
 static size_t next_cut(const struct sp_native *c, const char *text, size_t n)
 {
     size_t at = 1;
@@ -418,7 +418,7 @@ static size_t next_cut(const struct sp_native *c, const char *text, size_t n)
     return at < n ? at : n;
 }
 
-/* Normalizes up to the next cut of the text as it stands and encodes that; or what there is. */
+/* Normalizes up to the next split point of the raw text and encodes that; or all there is. */
 static int put_slowly(const struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
 {
     struct sp_native_state *s = j->s;
@@ -436,7 +436,7 @@ static int put_slowly(const struct job *j, const char *text, size_t n, bool last
     return s->text.len >= CHUNK ? put_window(j, false) : 0;
 }
 
-/* *ret_used: the bytes that need not come again. */
+/* *ret_used: bytes that the caller need not pass again. */
 static int segment_put(const struct job *j, const char *text, size_t n, bool last, size_t *ret_used)
 {
     size_t used = 0, k = 1;
@@ -481,7 +481,8 @@ int sp_native_put(const struct sp_native *c, struct sp_native_state *s, const ch
     return code;
 }
 
-/* ---- parts of one text for several threads --------------------------------------------------- */
+/* ---- parts of one text for several threads -----------------------------------------------------
+ */
 
 size_t sp_native_cut(const struct sp_native *c, const char *text, size_t n)
 {

@@ -21,29 +21,30 @@
 
 /*
  * SentencePiece under the two wrappers of Megatron-LM (core_v0.12.3, training/tokenizer):
- * SentencePieceTokenizer gives ids behind the model's own to those of <CLS> <SEP> <EOD> <MASK>,
- * pad, bos and eos that the model lacks, and ends documents by <EOD>; GPTSentencePieceTokenizer is
- * the bare model and ends them by eos.
+ * SentencePieceTokenizer appends those of <CLS> <SEP> <EOD> <MASK>, pad, bos and eos that the model
+ * lacks to the vocabulary, and ends documents by <EOD>; GPTSentencePieceTokenizer is the bare model
+ * and ends them by eos.
  */
 
 enum { ADDED_MAX = 7, TEXT_MAX = 1 << 29 };
 
 struct sp {
     struct sp_model model;
-    struct sp_lib *lib;                    /* NULL: not needed */
-    _Atomic(struct sp_decoder *) *decoder; /* made for the first text; NULL: the library decodes */
+    struct sp_lib *lib; /* NULL: not needed */
+    _Atomic(struct sp_decoder *)
+        *decoder; /* created for the first text; NULL: the library decodes */
     struct sp_offsets *offsets;
     struct unigram *unigram;  /* one of the two */
-    struct sp_native *native; /* neither: the library encodes, whole texts */
+    struct sp_native *native; /* both NULL: the library encodes whole texts */
     enum tok_specials mode;
     struct specials specials;
     bool sample;
     double alpha;
-    size_t nbest;                 /* above 1: one of so many is sampled */
-    uint64_t seed;                /* of that */
+    size_t nbest;                 /* above 1: sample from this many */
+    uint64_t seed;                /* seed of the sampling */
     bool crlf;                    /* JapaneseSentencePiece: CR LF in a text is LF */
     size_t longest_special;       /* bytes */
-    const char *added[ADDED_MAX]; /* pieces behind the model's own */
+    const char *added[ADDED_MAX]; /* pieces after the model's own */
     size_t nadded;
     int32_t bos; /* TOK_LLAMA2: the id before each text */
 };
@@ -56,7 +57,7 @@ static const char *sp_piece(const void *state, int64_t id, size_t *ret_n)
     size_t i = (size_t)id;
     const char *text =
         i < s->model.npieces ? s->model.piece[i].text : s->added[i - s->model.npieces];
-    *ret_n = strlen(text); /* no piece of a model has a NUL */
+    *ret_n = strlen(text); /* no piece of a model contains NUL */
     return text;
 }
 
@@ -70,7 +71,7 @@ static int64_t sp_find(const void *state, const char *piece)
     return id;
 }
 
-/* A special token: added to the vocabulary if it is not in it. Returns its id. */
+/* A special token's id; added to the vocabulary if it is not in it. */
 static int32_t add_special(struct sp *s, const char *text)
 {
     int64_t id = sp_find(s, text);
@@ -111,7 +112,7 @@ static void fill_gpt(struct sp *s, struct tok_info *info)
     info->eos = info->eod = m->eos;
 }
 
-/* DeepSpeedFugaku's wrapper, which llm-jp uses: these two by name, whatever they are. */
+/* DeepSpeedFugaku's wrapper, which llm-jp uses: takes these two by name. */
 static void fill_japanese(struct sp *s, struct tok_info *info)
 {
     fill_gpt(s, info);
@@ -126,11 +127,11 @@ struct scratch {
     struct sp_room *room;
     struct unigram_state *unigram;
     struct sp_native_state *native;
-    struct buf hold; /* the end of a text in parts, where a special string may begin */
+    struct buf hold; /* the end of a part, where a special string may begin */
     struct buf lines;
-    struct buf whole; /* a text of which one of the best segmentations is taken */
-    uint64_t key;     /* of random numbers */
-    bool cr;          /* the text so far ends in a CR that is not passed on yet */
+    struct buf whole; /* a text of which one of the best segmentations is sampled */
+    uint64_t key;     /* key of random numbers */
+    bool cr;          /* the text so far ends in a CR that is held back */
 };
 
 static void set_key(struct scratch *c, uint64_t key)
@@ -184,7 +185,7 @@ static int encode_plain(const struct sp *s, struct sp_room *room, const char *te
     return 0;
 }
 
-/* Counts the special strings, or finds that there may be none. */
+/* Counts the special strings, or finds that there are none. */
 static int look_for_specials(const struct sp *s, const char *text, size_t n,
                              struct tok_tally *tally, struct err *e)
 {
@@ -216,7 +217,7 @@ static int encode_parsed(const struct sp *s, struct sp_room *room, const char *t
     }
 }
 
-/* By the library, as a whole. */
+/* Encodes a whole text by the library. */
 static int sp_encode_whole(const void *state, void *scratch, const char *text, size_t n,
                            struct tok_ids *ids, struct tok_tally *tally, struct err *e)
 {
@@ -239,7 +240,7 @@ static int sp_encode_whole(const void *state, void *scratch, const char *text, s
     return code ? code : encode_plain(s, room, text, n, ids, e);
 }
 
-/* ---- by ourselves, in parts ------------------------------------------------------------------ */
+/* ---- our own engines, which take parts ------------------------------------------------------- */
 
 static int feed_as_is(const struct sp *s, struct scratch *c, const char *text, size_t n, bool last,
                       struct tok_ids *ids, struct err *e)
@@ -284,8 +285,8 @@ static int take_special(const struct sp *s, struct scratch *c, const struct spec
     return code;
 }
 
-/* Takes the text but for an end that may be the beginning of a special string, unless it is whole;
- * *ret is what it took. */
+/* Encodes the text except for an end that may begin a special string, unless it is the last part;
+ * *ret is the number of bytes taken. */
 static int sp_put_text(const struct sp *s, struct scratch *c, const char *text, size_t n,
                        bool whole, bool last, size_t *ret, struct tok_ids *ids,
                        struct tok_tally *tally, struct err *e)
@@ -357,7 +358,7 @@ static int sp_encode_between(const void *state, void *scratch, const char *text,
     if (!first)
         sp_native_begin_at_cut(c->native);
     int code = sp_put_text(s, c, text, n, true, last, &used, ids, tally, e);
-    if (!code && !last && c->cr) { /* what follows is no LF */
+    if (!code && !last && c->cr) { /* what follows is not LF */
         c->cr = false;
         code = feed_as_is(s, c, "\r", 1, false, ids, e);
     }
@@ -367,7 +368,7 @@ static int sp_encode_between(const void *state, void *scratch, const char *text,
     return code;
 }
 
-/* A part as the model sees it; it ends with no CR that an LF follows. */
+/* A part as the model sees it; it does not end in a CR before an LF. */
 static const char *lines_of(const struct sp *s, struct scratch *c, const char *text, size_t *n)
 {
     if (!s->crlf || !*n || !memchr(text, '\r', *n))
@@ -432,7 +433,7 @@ static int sp_encode(const void *state, void *scratch, const char *text, size_t 
     return sp_encode_part(state, scratch, text, n, true, ids, tally, e);
 }
 
-/* The best segmentations of a whole text. */
+/* The n best segmentations of a whole text. */
 static int sp_nbest(const void *state, void *scratch, const char *text, size_t n, size_t most,
                     struct tok_nbest *ret, struct tok_tally *tally, struct err *e)
 {
@@ -455,9 +456,9 @@ static int sp_nbest(const void *state, void *scratch, const char *text, size_t n
     return code;
 }
 
-/* ---- places -------------------------------------------------------------------------------- */
+/* ---- offsets ------------------------------------------------------------------------------- */
 
-/* A text by itself, as offsets.h calls it. */
+/* Encodes one text by itself; called by offsets.h. */
 static int encode_alone(const void *state, void *scratch, const char *text, size_t n,
                         struct tok_ids *ids, struct err *e)
 {
@@ -497,7 +498,7 @@ static void sp_say(const void *state, void *scratch, const char *text, size_t n,
 
 /* ---- ids to text ------------------------------------------------------------------------- */
 
-/* Of threads that decode their first texts at once, one has its decoder kept. */
+/* Of threads that get here at once, one keeps its decoder. */
 static const struct sp_decoder *get_decoder(const struct sp *s)
 {
     struct sp_decoder *d = atomic_load_explicit(s->decoder, memory_order_acquire), *none = NULL;
@@ -640,7 +641,7 @@ static int open_plain(const struct tok_options *o, const char *p, size_t n, stru
         g.cut = sp_cut;
         g.encode_between = sp_encode_between;
     } else if (!whole && s->unigram && s->mode != TOK_SPECIALS_PARSE) {
-        g.cut = sp_cut; /* and the sum begins anew behind a token that was parsed */
+        g.cut = sp_cut; /* the sum restarts after a parsed token */
         g.look = sp_look;
         g.take = sp_take;
     }

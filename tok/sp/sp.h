@@ -2,7 +2,7 @@
 #ifndef TOK_SP_SP_H
 #define TOK_SP_SP_H
 
-/* SentencePiece models as engines; an opener as those of tok/formats/formats.h. */
+/* SentencePiece models as engines; the opener has the signature of tok/formats/formats.h. */
 
 #include <stddef.h>
 

@@ -3,8 +3,8 @@
 #define TOK_SP_SP_CXX_H
 
 /*
- * libsentencepiece in plain C (sp_cxx.cc holds all C++ of this module). Every exception ends here
- * as an error. The library's own log lines are held back while it loads and encodes.
+ * libsentencepiece in plain C (sp_cxx.cc holds all C++ of this module). Every exception becomes an
+ * error. The library's own log lines are suppressed while it loads and encodes.
  */
 
 #include <stddef.h>
@@ -14,9 +14,9 @@
 #include "base/core/err.h"
 
 struct sp_lib;  /* a loaded model; immutable, shared by threads */
-struct sp_room; /* what one thread needs for a call */
+struct sp_room; /* one thread's scratch */
 
-/* `p` must have passed sp_check. ERR_DATA when the library still refuses (its own self-test
+/* `p` must have passed sp_check. ERR_DATA if the library still refuses it (its own self-test
  * failed). */
 int sp_lib_open(const char *name, const void *p, size_t n, struct sp_lib **ret, struct err *e);
 void sp_lib_close(struct sp_lib *l);
@@ -24,21 +24,21 @@ void sp_lib_close(struct sp_lib *l);
 struct sp_room *sp_room_create(void);
 void sp_room_destroy(struct sp_room *r);
 
-/* *ret_id (the room's, until its next call) and *ret_n. Text and ids must be shorter than 2^29. */
+/* *ret_id is valid until the next call with `r`. Text and ids must be shorter than 2^29. */
 int sp_lib_encode(const struct sp_lib *l, struct sp_room *r, const char *text, size_t n,
                   const int **ret_id, size_t *ret_n, struct err *e);
 
-/* Appends. Ids are inside the vocabulary. */
+/* Appends the text. Ids must be inside the vocabulary. */
 int sp_lib_decode(const struct sp_lib *l, struct sp_room *r, const int *id, size_t n,
                   struct buf *text, struct err *e);
 
 /*
- * Training. `next` gives one sentence after another: 1 with *ret_text and *ret_n (valid until the
- * next call), 0 at the end, -1 when reading failed (the caller knows why; *ret is then not set).
- * `keys` and `values` are the library's options, `seed` its random seed (-1: by chance). *ret
- * becomes the serialized model. A failure's sentence is the library's own, stripped of places in
- * its source; ERR_USAGE. The library ends the process on some failures:
- * tok/learn/sp/library_trainer.c calls this in a child.
+ * Training. `next` yields one sentence at a time: 1 with *ret_text and *ret_n (valid until the next
+ * call), 0 at the end, -1 when reading failed (the caller knows why; *ret is then not set).
+ * `keys` and `values` are the library's options, `seed` its random seed (-1: not set). *ret
+ * becomes the serialized model. ERR_USAGE with the library's own message, without positions in its
+ * source. The library ends the process on some failures: tok/learn/sp/library_trainer.c calls this
+ * in a child.
  */
 typedef int sp_next_fn(void *arg, const char **ret_text, size_t *ret_n);
 

@@ -36,7 +36,7 @@ static void fill_scores(struct unigram *u, const struct sp_model *m)
     }
 }
 
-/* The normalized text is UTF-8: so other pieces are never found in it. */
+/* The normalized text is UTF-8, so pieces that are not never match. */
 static void fill_ends(struct unigram *u, const struct sp_model *m, const struct trie_key *key,
                       size_t n)
 {
@@ -68,7 +68,7 @@ static void fill_trie(struct unigram *u, const struct sp_model *m)
         if (p->type != SP_UNUSED)
             cut_add(&u->cut, p->text, p->length), split_point4_add(&u->near, p->text, p->length);
     }
-    trie_init(&u->trie, key, n); /* which sorts them */
+    trie_init(&u->trie, key, n); /* sorts the keys */
     fill_ends(u, m, key, n);
     free(key);
 }
@@ -77,7 +77,7 @@ struct unigram *unigram_create(const struct sp_model *m)
 {
     if (m->kind != SP_UNIGRAM || m->npieces >= AHO_CORASICK_NEXT)
         return NULL;
-    for (size_t i = 0; i < m->npieces; i++) /* else parts of two items may look like one mark */
+    for (size_t i = 0; i < m->npieces; i++) /* otherwise bytes of two items may form a mark */
         if (m->piece[i].type == SP_USER && !sp_piece_is_utf8(&m->piece[i]))
             return NULL;
     struct unigram *u = mem_new(1, sizeof(*u));
@@ -158,7 +158,7 @@ uint64_t unigram_take_invalid(struct unigram_state *s)
     return n;
 }
 
-/* ---- forwards ------------------------------------------------------------------------------ */
+/* ---- forward ------------------------------------------------------------------------------- */
 
 static const char *window(const struct unigram_state *s, size_t *ret_n)
 {
@@ -166,7 +166,7 @@ static const char *window(const struct unigram_state *s, size_t *ret_n)
     return *ret_n ? s->text.data + s->from : "";
 }
 
-/* Room for nodes up to a place; at the first one ways begin. */
+/* Makes nodes up to a position; the first one starts all paths. */
 static void make_nodes(struct unigram_state *s, size_t last)
 {
     if (last >= s->room) {
@@ -189,9 +189,11 @@ ALWAYS void offer(struct node *to, float sum, uint32_t piece)
     to->piece = better ? piece : to->piece;
 }
 
-/* The best way to a place, at which this piece and those behind it end; *node is that of the place,
- * those of places before it lie before it. Places are counted in characters, or in bytes: of these
- * the last character has `one`. */
+/*
+ * Updates a position's node with the best path that ends with this piece or a shorter suffix of it;
+ * nodes of earlier positions precede *node. Positions count characters, or bytes; then the last
+ * character has `one`.
+ */
 ALWAYS void fill_node(const struct unigram *u, struct node *node, uint32_t piece, bool chars,
                       size_t one)
 {
@@ -207,8 +209,8 @@ ALWAYS void fill_node(const struct unigram *u, struct node *node, uint32_t piece
     *node = to;
 }
 
-/* Where the next pieces begin the sum is too large: it begins anew, and those of places beyond that
- * ways have come to already lose as much. */
+/* The sum at the next position is too large: it restarts from 0, and the sums of later positions
+ * that paths have reached are reduced by as much. */
 static void begin_anew(struct unigram_state *s)
 {
     struct node *from = &s->node[s->at];
@@ -217,8 +219,8 @@ static void begin_anew(struct unigram_state *s)
     from->score = 0;
 }
 
-/* The same as fill_node for the window's last place, one offer after another as the library comes
- * to them, with what it takes off between them. */
+/* The same as fill_node for the window's last position, one candidate at a time in the library's
+ * order, with the reductions in between. */
 static void fill_anew(const struct unigram *u, struct unigram_state *s, uint32_t piece, size_t one)
 {
     struct node to = {0};
@@ -240,7 +242,7 @@ static void fill_anew(const struct unigram *u, struct unigram_state *s, uint32_t
     s->node[s->at] = to;
 }
 
-/* The ways to the next place. */
+/* Extends the paths to the next position. */
 static void extend(const struct unigram *u, struct unigram_state *s)
 {
     size_t n;
@@ -265,7 +267,7 @@ static size_t char_before(const char *p, size_t at)
     return at;
 }
 
-/* The bytes of the last piece on the best way to a place, of text p. */
+/* Bytes of the last piece on the best path to a position of text p. */
 static size_t last_piece(const struct unigram *u, const struct node *node, const char *p, size_t at,
                          int32_t *ret_id)
 {
@@ -283,7 +285,7 @@ static void put_path(struct unigram_state *s, size_t k, size_t place)
     s->path[k] = (int32_t)place;
 }
 
-/* ---- and back ------------------------------------------------------------------------------ */
+/* ---- backward ------------------------------------------------------------------------------ */
 
 static void unigram_put_id(struct tok_ids *ids, int32_t id)
 {
@@ -303,7 +305,9 @@ void unigram_put_piece(const struct unigram *u, struct unigram_state *s, int32_t
     s->after_unknown = unknown;
 }
 
-/* The ids of the best way to `end`, which all paths share; places count from there now. */
+/*
+ * Emits the ids of the best path to `end`, which all paths share; positions then count from there.
+ */
 static void unigram_settle(const struct unigram *u, struct unigram_state *s, size_t end,
                            struct tok_ids *ids)
 {
@@ -331,15 +335,14 @@ static void unigram_settle(const struct unigram *u, struct unigram_state *s, siz
     s->nanew = all - old;
 }
 
-/* The last place that every way which may still win goes through; 0 if that is the window's start.
- */
+/* The last position that every path which may still win passes; 0 if that is the window's start. */
 static size_t common_place(const struct unigram *u, struct unigram_state *s)
 {
     size_t n, top = s->at, open = 0, first = top;
     const char *p = window(s, &n);
     int32_t id;
     for (uint32_t state = s->reached; state != AHO_CORASICK_ROOT; state = u->ends.unit[state].check)
-        first = char_before(p, first); /* pieces that reach further than here begin there at most */
+        first = char_before(p, first); /* no piece that extends beyond here begins earlier */
     if (top >= s->live_room) {
         s->live_room = top + top / 2 + 64;
         s->live = mem_grow(s->live, s->live_room, 1);
@@ -360,7 +363,7 @@ static size_t common_place(const struct unigram *u, struct unigram_state *s)
     return top;
 }
 
-/* ---- segments: what stands between two cuts -------------------------------------------------- */
+/* ---- segments: text between two split points ----------------------------------------------- */
 
 size_t unigram_window_cut(const struct unigram *u, const struct unigram_state *s, size_t at,
                           bool last)
@@ -378,11 +381,11 @@ size_t unigram_window_cut(const struct unigram *u, const struct unigram_state *s
 }
 
 /*
- * Scores of ways through a segment of n characters are sums of n terms at most, each rounded to
- * 2^-24 of at most |score before| + n * largest. So two ways that differ by `margin` compare alike
- * whatever was before, while 2 n 2^-24 (|score before| + 2 n * largest) is less than it; 2 % are
- * for the second order. And no sum in it may become so large that it begins anew: behind nothing
- * they come to `far`.
+ * The score of a path through a segment of n characters is a sum of at most n terms, each rounded
+ * to 2^-24 of at most |score before| + n * largest. So two paths that differ by `margin` compare
+ * the same for any preceding sum, as long as 2 n 2^-24 (|score before| + 2 n * largest) is below
+ * it; 2 % cover the second order. And no sum in the segment may be so large that it restarts: with
+ * nothing before them, sums reach `far`.
  */
 static float limit_of(const struct unigram *u, size_t n, double margin, double far)
 {
@@ -411,7 +414,8 @@ float unigram_learn(const struct unigram *u, struct unigram_state *s, const uint
         *id++ = t->piece ? (int32_t)t->piece - 1 : u->unk;
         at -= t->piece ? u->ends.piece[t->piece].more >> AHO_CORASICK_CHARS : 1;
     }
-    for (size_t i = first, k = ids->n; i + 1 < k--; i++) { /* they came from the last on */
+    for (size_t i = first, k = ids->n; i + 1 < k--;
+         i++) { /* they were added from the last to the first */
         int32_t swap = ids->id[i];
         ids->id[i] = ids->id[k];
         ids->id[k] = swap;
@@ -459,8 +463,8 @@ void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-/* Normalizes up to the next cut of the text as it stands and encodes that; or what there is.
- * Returns the bytes used. */
+/* Normalizes up to the next split point of the raw text and encodes that; or all there is. Returns
+ * the bytes used. */
 static size_t put_slowly(const struct unigram *u, struct unigram_state *s, const char *text,
                          size_t n, bool last, struct tok_ids *ids)
 {

@@ -2,7 +2,7 @@
 #ifndef TOK_SP_UNIGRAM_INTERNAL_H
 #define TOK_SP_UNIGRAM_INTERNAL_H
 
-/* What the files of unigram.h share; no other includes it. */
+/* Shared by the files behind unigram.h alone. */
 
 #include <math.h>
 #include <string.h>
@@ -16,127 +16,128 @@
 #include "tok/cache/cache.h"
 
 enum {
-    UNIGRAM_CHUNK = 1 << 14, /* bytes that are worked on at a time */
-    UNIGRAM_BEYOND = 4,      /* bytes behind a place that tell whether it is a cut */
-    UNIGRAM_REST = 128,      /* bytes before a text's last part that no parts are taken of */
+    UNIGRAM_CHUNK = 1 << 14, /* bytes processed at a time */
+    UNIGRAM_BEYOND = 4,      /* bytes after a position that decide whether it is a split point */
+    UNIGRAM_REST = 128,      /* bytes at the end of a chunk in which no segment is looked for */
 };
 
-/* Sums of a larger size begin anew. */
+/* Sums of a larger magnitude restart. */
 #define UNIGRAM_MOST 100000.0f
 
 struct unigram {
     struct sp_norm norm;
     struct trie trie;         /* normal, user-defined and unused pieces */
-    struct aho_corasick ends; /* the first two */
-    struct cut cut;           /* places that none of the first two reaches across, */
-    struct split_point4 near; /* and those that none does in this text */
-    float *score; /* by id, of user-defined pieces by their length; the last, 0, of none */
+    struct aho_corasick ends; /* normal and user-defined pieces */
+    struct cut cut;           /* positions that no such piece spans, */
+    struct split_point4 near; /* or by four characters */
+    float *score; /* by id, of user-defined pieces by their length; the last, 0, of no piece */
     enum sp_piece_type *type;
     uint32_t none;    /* the id of no piece */
-    uint32_t id_mask; /* of the bits that ids take, that one, too */
-    size_t longest;   /* bytes of the longest */
+    uint32_t id_mask; /* mask of the bits that ids use, `none` included */
+    size_t longest;   /* bytes of the longest piece */
     float unk_score;
-    double largest; /* of the sizes of all scores */
+    double largest; /* of the magnitudes of all scores */
     int32_t unk, byte[256];
     bool byte_fallback;
     struct sp_plain plain;
-    bool spaces[128];             /* by itself it becomes a space */
-    uint32_t stays[4];            /* bits of ASCII that is plain and becomes no space */
+    bool spaces[128];             /* becomes a space by itself */
+    uint32_t stays[4];            /* bitmap of ASCII that is inert and not a space */
     uint32_t space;               /* the number, in `ends`, of what a space becomes */
-    unsigned char apart[128][16]; /* of ASCII: where text as it stands may be cut */
-    bool ascii_joins;             /* a rule has one behind its first character */
-    bool samples;                 /* a way at random instead of the best */
+    unsigned char apart[128][16]; /* of ASCII: where raw text may be split */
+    bool ascii_joins;             /* a rule has ASCII after its first character */
+    bool samples;                 /* a random path instead of the best */
     double alpha;
-    struct word_table *parts; /* of all threads: parts of texts, their ids and limits */
+    struct word_table *parts; /* shared by threads: segments, their ids and limits */
 };
 
-/* The best way that ends at a place: its last piece. */
+/* The best path that ends at a position: its last piece. */
 struct node {
-    float score, second; /* of the best way that was not taken */
-    uint32_t piece;      /* that piece in `ends`; 0: an unknown character */
+    float score, second; /* second: score of the best alternative */
+    uint32_t piece;      /* last piece, numbered as in `ends`; 0: an unknown character */
 };
 
-/* A place where sums began anew, and what was taken from those of places beyond. */
+/* A position where sums restarted, and what was subtracted from later ones. */
 struct anew {
     size_t at;
     float by;
 };
 
-/* A window on the normalized text. Places count from `from`, which all ways go through. */
+/* A window on the normalized text. Positions count from `from`, which all paths pass. */
 struct unigram_state {
     struct sp_norm_state norm;
-    struct buf rest;   /* raw bytes that could not be judged yet */
+    struct buf rest;   /* raw bytes that could not be normalized yet */
     struct buf text;   /* the window */
-    size_t from;       /* bytes of the window that are done with */
-    float score;       /* of the way to there */
-    struct node *node; /* of each place where a character begins, up to `at` */
+    size_t from;       /* bytes of the window that are finished */
+    float score;       /* of the path to there */
+    struct node *node; /* by position of a character's start, up to `at` */
     size_t room;
-    size_t at;         /* the last place that the ways have come to */
-    struct anew *anew; /* in the window, by place */
+    size_t at;         /* the last position reached */
+    struct anew *anew; /* in the window, by position */
     size_t nanew, anew_room;
-    uint32_t reached;   /* what `ends` says there */
-    bool after_unknown; /* the last id that left was the unknown piece */
-    bool at_cut;        /* the text may be cut where it stands, and all before is encoded */
+    uint32_t reached;   /* state of `ends` there */
+    bool after_unknown; /* the last id emitted was the unknown piece */
+    bool at_cut;        /* the raw text may be split here, and all before is encoded */
     struct word_cache *cache;
-    float ended;           /* the sum at the end of the text before */
-    struct tok_ids stream; /* what comes out of the caches: ids with limits (unigram_segment.c) */
-    uint32_t *part;        /* where parts begin */
+    float ended;           /* the sum at the end of the previous text */
+    struct tok_ids stream; /* output of the cache: ids with limits (unigram_segment.c) */
+    uint32_t *part;        /* starts of segments */
     struct unigram_lanes *lanes;
-    bool plain;              /* without vectors */
-    struct char_pairs pairs; /* places met before: may the two be parted */
-    int32_t *path;           /* scratch: places of the way back */
+    bool plain;              /* without AVX-512 */
+    struct char_pairs pairs; /* whether pairs of characters may be split */
+    int32_t *path;           /* scratch: positions of the backward pass */
     size_t path_room;
     unsigned char *live; /* scratch */
     size_t live_room;
-    uint64_t key, draws; /* of random numbers; how many this text took */
-    double *total;       /* of sampling: the logarithm of the sum over the ways from each place */
+    uint64_t key, draws; /* key of random numbers; how many this text has drawn */
+    double *total;       /* of sampling: log of the sum over all paths from each position */
     size_t total_room;
 };
 
-/* unigram.c: the window's n bytes, which no piece reaches out of, on top of s->score. */
+/* unigram.c: encodes the window's n bytes, which no piece leaves, on top of s->score. */
 void unigram_settle_all(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
 
 /*
- * A text of n characters that no piece reaches out of, piece[i * AHO_CORASICK_LANES] being the
- * longest that ends behind its character i: its ids as if nothing stood before it, and the size of
- * the sum before below which they hold. No piece has AHO_CORASICK_CHARS_MOST characters.
+ * For a text of n characters that no piece leaves, with piece[i * AHO_CORASICK_LANES] the longest
+ * piece that ends after character i: its ids as if nothing preceded it. Returns the magnitude of
+ * the preceding sum below which they hold. No piece has AHO_CORASICK_CHARS_MOST characters.
  */
 float unigram_learn(const struct unigram *u, struct unigram_state *s, const uint32_t *piece,
                     size_t n, struct tok_ids *ids);
 
-/* Works on what is in the window, but for places near its end unless the text is over. */
+/* Processes the window, except for positions near its end unless the text is over. */
 void unigram_advance(const struct unigram *u, struct unigram_state *s, bool last,
                      struct tok_ids *ids);
 
-/* A piece on the way that is taken: unknown text becomes bytes, or one unknown piece for a run of
- * it. */
+/* Emits a piece of the chosen path: unknown text becomes byte pieces, or one unknown piece for each
+ * run. */
 void unigram_put_piece(const struct unigram *u, struct unigram_state *s, int32_t id, size_t start,
                        size_t end, struct tok_ids *ids);
 
-/* The next place after `at` that no piece reaches across, or the text's end; 0: none that can be
- * told from the window. */
+/* The next position after `at` that no piece spans, or the text's end; 0: the window has none for
+ * certain. */
 size_t unigram_window_cut(const struct unigram *u, const struct unigram_state *s, size_t at,
                           bool last);
 
-/* A piece that begins at a place, in sentencepiece 0.2.2's lattice; the text's unknown character is
- * the last. */
+/*
+ * A piece at a position, in sentencepiece 0.2.2's lattice order; the unknown character comes last.
+ */
 struct unigram_edge {
     size_t end;
     int32_t id;
     float score;
-    uint32_t node; /* of the trie; 0 begins */
-    size_t at;     /* bytes that were walked */
+    uint32_t node; /* of the trie; 0 at first */
+    size_t at;     /* bytes walked */
     bool single, done;
 };
 
-/* The next piece of text[at .. n); *edge begins zeroed but for its end, which is `at`. */
+/* The next piece of text[at .. n); *edge is zeroed first, with its end set to `at`. */
 bool unigram_next_edge(const struct unigram *u, const char *text, size_t at, size_t n,
                        struct unigram_edge *edge);
 
-/* Ends what the next part follows at a cut. */
+/* Ends a part that the next part follows at a split point. */
 void unigram_end_at_cut(const struct unigram *u, struct unigram_state *s, struct tok_ids *ids);
 
-/* unigram_sample.c: as unigram_advance, but a way at random. */
+/* unigram_sample.c: as unigram_advance, but a random path. */
 void unigram_sample_window(const struct unigram *u, struct unigram_state *s, bool last,
                            struct tok_ids *ids);
 
@@ -152,16 +153,16 @@ float unigram_learnt(const struct unigram *u, struct unigram_state *s, size_t i,
 /* unigram_segment.c */
 void unigram_parts_open(struct unigram *u);
 
-/* Appends to the window what becomes of text between two cuts. */
+/* Appends the normalized form of text between two split points to the window. */
 void unigram_normalize(const struct unigram *u, struct unigram_state *s, const char *text,
                        size_t n);
 
-/* Parts of text that begins at a cut, as they stand, but for the text's last one; returns the bytes
- * used. */
+/* Encodes raw segments of text that begins at a split point, except the text's last one; returns
+ * the bytes used. */
 size_t unigram_put_parts(const struct unigram *u, struct unigram_state *s, const char *text,
                          size_t n, bool last, struct tok_ids *ids);
 
-/* The next place behind text[0] where the text may be cut, n if there is none. */
+/* The next split point after text[0]; n: none. */
 size_t unigram_next_cut(const struct unigram *u, struct unigram_state *s, const char *text,
                         size_t n);
 

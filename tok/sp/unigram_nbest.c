@@ -9,29 +9,29 @@
 #include "tok/sp/unigram_sample.h"
 
 /*
- * A search from the text's end to its beginning: of the ways under way the one goes on whose score
- * so far, with that of the best way from the beginning to where it stands, is highest. Scores are
- * sums of floats in the library's order, and the queue is a binary heap as libstdc++ has it, for
- * the order of ties.
+ * A* search from the end of the text to its beginning: extends the partial path with the highest
+ * sum of its own score and that of the best path from the beginning to its start. Scores are sums
+ * of floats in the library's order, and the queue is a binary heap as in libstdc++, to order ties
+ * as the library does.
  */
 
 enum {
     NODES = 1 << 27,
     STEPS = 1 << 27,
-    QUEUE_MOST = 10000, /* ways under way, */
-    QUEUE_LEAST = 512,  /* and how many stay of more */
-    ROUNDS = 100000     /* times that some are dropped */
+    QUEUE_MOST = 10000, /* partial paths, */
+    QUEUE_LEAST = 512,  /* and how many remain of more */
+    ROUNDS = 100000     /* limit on how often the queue is shrunk */
 };
 
-struct piece_at { /* a piece at a place */
+struct piece_at { /* a piece at a position */
     uint32_t start, end;
     int32_t id;
-    float score, best; /* of the best way that ends with it */
+    float score, best; /* of the best path that ends with it */
 };
 
-struct step { /* a way under way: its first piece, and the step before */
+struct step { /* a partial path: its first piece, and the path after it */
     uint32_t node, next;
-    float total; /* of what stands behind its first piece, and that */
+    float total; /* score of the path after its first piece, and of the whole */
 };
 
 struct entry {
@@ -45,7 +45,7 @@ struct search {
     size_t n; /* bytes of the text */
     struct piece_at *node;
     size_t nnodes, node_room;
-    uint32_t *by_end, *first; /* nodes by their ends; where those of each place begin */
+    uint32_t *by_end, *first; /* nodes by their ends; index of the first of each position */
     struct step *step;
     size_t nsteps, step_room;
     struct entry *queue;
@@ -86,13 +86,15 @@ static void sort_by_end(struct search *s)
     s->first[0] = 0;
 }
 
-/* The score of the best way from the beginning to each node's end; returns that to the text's. */
+/*
+ * The score of the best path from the beginning to each node's end; returns that of the text's end.
+ */
 static float find_best(struct search *s)
 {
     float *best = mem_new(s->n + 1, sizeof(*best)), all;
     for (size_t i = 1; i <= s->n; i++)
         best[i] = -INFINITY;
-    for (size_t i = 0; i < s->nnodes; i++) { /* by their beginnings */
+    for (size_t i = 0; i < s->nnodes; i++) { /* in order of their beginnings */
         struct piece_at *t = &s->node[i];
         t->best = best[t->start] + t->score;
         best[t->end] = t->best > best[t->end] ? t->best : best[t->end];
@@ -117,7 +119,7 @@ static void unigram_nbest_push(struct search *s, struct entry x)
     sift_up(s, s->nqueue++, x);
 }
 
-/* The hole goes down to a leaf, and the last entry up from there. */
+/* Sifts the hole down to a leaf, and the last entry up from there. */
 static struct entry unigram_nbest_pop(struct search *s)
 {
     struct entry top = s->queue[0], last = s->queue[--s->nqueue];
@@ -148,7 +150,7 @@ static void add_step(struct search *s, struct step step, float value)
     s->step[s->nsteps++] = step;
 }
 
-/* All that may stand before a step. */
+/* Queues all pieces that may precede a step. */
 static void extend(struct search *s, uint32_t from)
 {
     struct step step = s->step[from];
@@ -161,7 +163,7 @@ static void extend(struct search *s, uint32_t from)
     }
 }
 
-/* Leaves the best in the queue, and of the steps those that they need. */
+/* Keeps the best of the queue, and the steps that they need. */
 static void shrink(struct search *s, size_t keep)
 {
     struct entry *kept = mem_new(keep, sizeof(*kept));
@@ -170,7 +172,7 @@ static void shrink(struct search *s, size_t keep)
         kept[i] = unigram_nbest_pop(s);
         to[kept[i].step] = 1;
     }
-    for (size_t i = s->nsteps; i-- > 0;) /* a next step is an earlier one */
+    for (size_t i = s->nsteps; i-- > 0;) /* a next step has a lower index */
         if (to[i] && s->step[i].next != END)
             to[s->step[i].next] = 1;
     uint32_t n = 0;

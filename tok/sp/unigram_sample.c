@@ -9,13 +9,13 @@
 #include "tok/sp/unigram_internal.h"
 
 /*
- * A segment between two cuts is sampled by itself: which way is taken in one does not touch the
- * chances in another. For each place, from the last to the first, the logarithm of the sum over all
- * ways from there to the segment's end is found; then pieces are drawn from the first place on,
- * each by its share in the sum of the place where it begins.
+ * Forward-filtering backward-sampling, per segment, since the choice in one does not affect the
+ * probabilities in another. For each position, from last to first, computes the logarithm of the
+ * sum over all paths from there to the segment's end; then draws pieces from the first position on,
+ * each with its share of the sum where it begins.
  */
 
-/* The scores of user-defined pieces are those of 0.2.2, in characters. */
+/* User-defined pieces are scored as in 0.2.2, by characters. */
 static float edge_score(const struct unigram *u, int32_t id, const char *p, size_t n)
 {
     size_t chars = 0;
@@ -70,7 +70,7 @@ static double draw(struct unigram_state *s)
     return rng_uniform(s->key, RNG_SAMPLE, 1, s->draws++);
 }
 
-/* log(exp(a) + exp(b)) where a < b, or a is no number yet. */
+/* log(exp(a) + exp(b)) for a < b; a may be -inf. */
 static double add_logs(double a, double b)
 {
     double high = a > b ? a : b, low = a > b ? b : a;
@@ -87,7 +87,7 @@ static double total_from(const struct unigram *u, const struct unigram_state *s,
     return sum;
 }
 
-/* A piece that begins at `at`. The sum of shares may miss 1 by a rounding: then it is the last. */
+/* Draws a piece at `at`. If rounding leaves the shares below 1, it is the last one. */
 static struct unigram_edge draw_edge(const struct unigram *u, struct unigram_state *s, size_t at,
                                      size_t end)
 {
@@ -106,7 +106,7 @@ static struct unigram_edge draw_edge(const struct unigram *u, struct unigram_sta
     return first;
 }
 
-/* The window's bytes from `from` to `end`, which no piece reaches out of. */
+/* Samples the window's bytes from `from` to `end`, which no piece leaves. */
 static void sample_segment(const struct unigram *u, struct unigram_state *s, size_t from,
                            size_t end, struct tok_ids *ids)
 {
@@ -132,7 +132,7 @@ void unigram_sample_window(const struct unigram *u, struct unigram_state *s, boo
     buf_reserve(&s->text, 32);
     for (size_t end; (end = unigram_window_cut(u, s, s->at, last)); from = s->at = end)
         sample_segment(u, s, from, end, ids);
-    /* what was looked at for a cut need not be looked at again */
+    /* split points found before need not be searched again */
     size_t n = s->text.len, sure = n > UNIGRAM_BEYOND ? n - UNIGRAM_BEYOND - 1 : 0;
     while (sure > s->at && ((unsigned char)s->text.data[sure] & 0xc0) == 0x80)
         sure--;

@@ -10,15 +10,16 @@
 #include "tok/bpe/split_ascii.h"
 
 /*
- * Text cut as it stands, before it is normalized, where neither a rule nor a piece reaches across.
- * Its parts are found by their bytes in the word cache. The lowest thirty bits that ids do not need
- * tell the size that the sum before it must stay below, and by the highest of them the first of a
- * part, which alone has such a limit. A part that becomes nothing has an id that is no piece's.
+ * Raw text is split, before it is normalized, where neither a rule nor a piece spans the position,
+ * and its segments are cached by their bytes. Of the 32 bits of a cached id, the lowest thirty
+ * minus those that ids need hold the limit on the preceding sum; the highest of the thirty marks
+ * the first id of a segment, which alone has a limit. A segment that becomes nothing has the id
+ * `none`.
  */
 
 enum {
-    AHEAD = UNIGRAM_REST / 2, /* bytes behind a part that the cache may read */
-    TOLD_BITS = 30,           /* of an id with what it tells */
+    AHEAD = UNIGRAM_REST / 2, /* readable bytes after a segment, for the cache */
+    TOLD_BITS = 30,           /* of an id with its limit */
     MARK = 0x2581
 };
 
@@ -29,8 +30,8 @@ static bool is_space(const char *p, size_t n)
     return n && (p[n - 1] == ' ' || (n >= 3 && !memcmp(p + n - 3, "\xe2\x96\x81", 3)));
 }
 
-/* A character of what another becomes: the last of what stands before a place, the first of what
- * stands behind it. Returns its bytes; 0: there is nothing. */
+/* The last character of what `c` becomes (`last`), or the first. Returns its bytes; 0: it becomes
+ * nothing. */
 static size_t put_side(const struct unigram *u, uint32_t c, bool last, char *to)
 {
     char text[4];
@@ -49,8 +50,8 @@ static size_t put_side(const struct unigram *u, uint32_t c, bool last, char *to)
     return k;
 }
 
-/* What `a` is the end of, and what `b` is alone: whether anything follows that a rule takes
- * together with `b` is for the caller to see, if not both are ASCII. */
+/* May text be split between `a` and `b`? Unless both are ASCII, the caller must check whether a
+ * rule matches `b` together with what follows. */
 static bool may_part(const struct unigram *u, uint32_t a, uint32_t b)
 {
     char text[12];
@@ -58,7 +59,7 @@ static bool may_part(const struct unigram *u, uint32_t a, uint32_t b)
         return false;
     if (u->ascii_joins && b < 128 && !(b == ' ' ? u->norm.blank : u->norm.copy[b]))
         return false;
-    /* either may stay as it stands, in a user-defined piece, beside what the other becomes */
+    /* either may be unchanged, in a user-defined piece, beside what the other becomes */
     char left[2][4], right[2][4];
     size_t nleft[2] = {utf8_put(left[0], a), put_side(u, a, true, left[1])};
     size_t nright[2] = {utf8_put(right[0], b), put_side(u, b, false, right[1])};
@@ -115,14 +116,14 @@ static void segment_make_room(const struct unigram *u, struct unigram_state *s)
     char_pairs_init(&s->pairs);
 }
 
-/* Of characters of three bytes that stay what they are, the first being one that follows another:
- * how many bytes are done with. */
+/* For inert characters of three bytes, the first of which follows another: returns how many bytes
+ * are done. */
 static size_t find_plain(const struct unigram *u, const char *p, size_t at, size_t n,
                          uint32_t *start, size_t *k)
 {
     size_t first = at;
     for (; at + 4 <= n; at += 3) {
-        if (at == first + 3) /* two of them are behind */
+        if (at == first + 3) /* after two of them */
             at = split_point4_find(&u->near, u->plain.bits, p, at, n, start, k);
         uint32_t w = load_u32(p + at);
         uint32_t c = (w & 0xf) << 12 | (w >> 2 & 0xfc0) | (w >> 16 & 0x3f);
@@ -135,17 +136,19 @@ static size_t find_plain(const struct unigram *u, const char *p, size_t at, size
     return at;
 }
 
-/* Whether a rule may take the character at p together with what stands before it; its bytes are all
- * there, or it is none. */
+/* May a rule match the character at p together with what precedes it? It is complete, or not a
+ * character. */
 static bool joins(const struct unigram *u, const char *p)
 {
     size_t n = utf8_char(p, p + 4);
     return n && !sp_is_apart(&u->plain, utf8_code(p, n));
 }
 
-/* The cuts in text that begins at one, up to a byte that is no UTF-8; start[0] is 0. Returns how
- * many there are behind it. None is before a character that the next one joins. AHEAD bytes behind
- * the text are its own. */
+/*
+ * The split points in text that begins at one, up to invalid UTF-8; start[0] is 0. Returns how many
+ * follow it. None is before a character that the next one joins. AHEAD bytes after the text belong
+ * to the buffer.
+ */
 static size_t find_parts(const struct unigram *u, struct unigram_state *s, const char *text,
                          size_t n, uint32_t *start)
 {
@@ -205,9 +208,9 @@ size_t unigram_next_cut(const struct unigram *u, struct unigram_state *s, const 
     return n;
 }
 
-/* ---- parts --------------------------------------------------------------------------------- */
+/* ---- segments ------------------------------------------------------------------------------ */
 
-/* A part of characters that stay what they are, but for spaces before them; false if it is not. */
+/* A segment of inert characters, with spaces only before them; false if it is not. */
 static bool segment_put_plain(const struct unigram *u, const char *text, size_t n, struct buf *out)
 {
     const struct sp_norm *norm = &u->norm;
@@ -242,10 +245,11 @@ void unigram_normalize(const struct unigram *u, struct unigram_state *s, const c
     s->norm.invalid += norm.invalid;
 }
 
-#define FIRST ((uint32_t)1 << (TOLD_BITS - 1)) /* of the ids of a part */
+#define FIRST ((uint32_t)1 << (TOLD_BITS - 1)) /* marks the first id of a segment */
 #define LIMIT (FIRST - 1)
 
-/* The size of a sum below 2^17, to 2^-6, in the bits below FIRST; of a larger one it or more. */
+/* The magnitude of a sum below 2^17, to 2^-6, in the bits below FIRST; of a larger one, FIRST or
+ * more. */
 static inline uint32_t size_bits(float sum)
 {
     float size = fabsf(sum) + 0x1p17f;
@@ -254,14 +258,14 @@ static inline uint32_t size_bits(float sum)
     return bits << 6;
 }
 
-/* The first of ids that hold for sums whose size is below a limit. */
+/* An id that holds for sums of a magnitude below a limit. */
 static int32_t limited(const struct unigram *u, int32_t id, float limit)
 {
-    uint32_t bits = size_bits(fmaxf(limit - 0x1p-4f, 0)); /* for what size_bits rounds */
+    uint32_t bits = size_bits(fmaxf(limit - 0x1p-4f, 0)); /* because size_bits rounds */
     return (int32_t)((bits & LIMIT & ~u->id_mask) | (uint32_t)id | FIRST);
 }
 
-/* The ids of parts, each with a limit. */
+/* Encodes segments, each with a limit. */
 static int miss(const void *state, void *scratch, struct word_list *list, struct tok_ids *ids,
                 struct err *e)
 {
@@ -287,7 +291,7 @@ static void find_ids(const struct unigram *u, struct unigram_state *s, const cha
     word_cache_encode(s->cache, text, start, n, miss, u, s, ids, &never);
 }
 
-/* Ids with limits become ids, up to the first whose limit does not hold; returns it, or the end. */
+/* Emits ids up to the first whose limit does not hold; returns it, or the end. */
 static const uint32_t *segment_put_ids(const struct unigram *u, struct unigram_state *s,
                                        const uint32_t *p, const uint32_t *end, struct tok_ids *ids)
 {
@@ -308,7 +312,7 @@ static const uint32_t *segment_put_ids(const struct unigram *u, struct unigram_s
     return p;
 }
 
-/* The same, of parts: one whose limit does not hold is gone through again. */
+/* The same for segments: one whose limit does not hold is encoded again. */
 static void put_stream(const struct unigram *u, struct unigram_state *s, const char *text,
                        const uint32_t *start, const uint32_t *p, size_t n, struct tok_ids *ids)
 {
@@ -327,7 +331,8 @@ static void put_stream(const struct unigram *u, struct unigram_state *s, const c
     }
 }
 
-/* Of n bytes up to UNIGRAM_CHUNK, AHEAD bytes behind which are readable; returns the bytes used. */
+/* Encodes n bytes, up to UNIGRAM_CHUNK, with AHEAD readable bytes after them; returns the bytes
+ * used. */
 static size_t put_some(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
                        struct tok_ids *ids)
 {
@@ -380,7 +385,7 @@ size_t unigram_cut(const struct unigram *u, const char *text, size_t n)
     return 0;
 }
 
-/* Takes 32-bit numbers: appended, to be read in the same order. */
+/* Appends space for n 32-bit numbers, to be read in the same order. */
 static uint32_t *room_for(struct tok_ids *to, size_t n)
 {
     uint32_t *p = (uint32_t *)tok_ids_reserve(to, n);
@@ -388,8 +393,8 @@ static uint32_t *room_for(struct tok_ids *to, size_t n)
     return p;
 }
 
-/* What stands between cuts that find_parts does not see: one part that is to be gone through.
- * Returns its bytes, 0 if no cut is near. */
+/* Text between split points that find_parts does not see: one segment, to be encoded later. Returns
+ * its bytes; 0: no split point is near. */
 static size_t look_slowly(const struct unigram *u, struct unigram_state *s, const char *text,
                           size_t n, struct tok_ids *ret)
 {
@@ -405,8 +410,8 @@ static size_t look_slowly(const struct unigram *u, struct unigram_state *s, cons
     return cut;
 }
 
-/* Of each chunk the number of its parts and of its ids with limits; where the parts begin, and the
- * last one ends; the ids. */
+/* For each chunk: the number of its segments and of its ids with limits; the starts of the segments
+ * and the end of the last; the ids. */
 void unigram_look(const struct unigram *u, struct unigram_state *s, const char *text, size_t n,
                   struct tok_ids *ret)
 {

@@ -12,32 +12,35 @@
 #include "tok/unicode/unicode.h"
 
 enum {
-    SHORT = 64,         /* bytes of tokens that are only walked */
-    BLOCK = 4096,       /* places of a block */
-    STEPS = 8,          /* for each byte of the text, */
-    WALKED = 16 * BLOCK /* and these, before blocks are taken */
+    SHORT = 64,         /* bytes of the tokens for which the trie alone will do */
+    BLOCK = 4096,       /* positions in a block */
+    STEPS = 8,          /* steps of the trie per byte of text, */
+    WALKED = 16 * BLOCK /* plus this many, before blocks are used */
 };
 
 struct added_block {
     size_t from, to;
-    int32_t token[BLOCK]; /* that begins at each place */
+    int32_t token[BLOCK]; /* token that begins at each position, or -1 */
 };
 
-/* Aho and Corasick's: a trie, and for each state that of the longest end of its bytes. */
+/*
+ * An Aho-Corasick automaton: a trie, and for each state its longest proper suffix that is a state.
+ */
 struct automaton {
     struct trie *trie;
     uint32_t *fail; /* NULL: not built */
-    int32_t *best;  /* the longest token that ends what the state stands for, -1: none */
+    int32_t *best;  /* the longest token that is a suffix of the state's string, -1: none */
 };
 
 struct added {
     struct added_token *token;
     size_t n;
-    struct trie trie, reversed; /* strings, and these read backwards, to places in `token` */
+    struct trie trie,
+        reversed; /* of the strings, and of the strings reversed; values index `token` */
     struct automaton front, back;
     size_t longest;
     bool looks_round;
-    struct pair_find begins; /* what tokens begin with */
+    struct pair_find begins; /* byte pairs that tokens begin with */
 };
 
 static int compare(const void *x, const void *y)
@@ -93,7 +96,7 @@ static int by_length(const void *a, const void *b)
     return x->length < y->length ? 1 : x->length > y->length ? -1 : 0;
 }
 
-/* All strings grow by a byte at a time, since a state's is found from those of shorter ones. */
+/* Keys grow by one byte at a time: a state's link is found from those of shorter strings. */
 static void open_automaton(struct automaton *m, struct trie *trie, struct trie_key *key, size_t n)
 {
     uint32_t *at = mem_new(n, sizeof(*at));
@@ -192,8 +195,8 @@ static int32_t longest(const struct added *a, const char *text, size_t n, size_t
     return best;
 }
 
-/* From the end of what may matter back to its first place: at each the automaton's state is the
- * longest run of bytes behind it that ends a token. */
+/* Runs the reversed automaton from the right: at each position its state is the longest run of
+ * bytes from there on that, reversed, is a prefix of a reversed token. */
 static void fill_block(const struct added *a, const char *text, size_t n, size_t from,
                        struct added_block *b)
 {
@@ -210,10 +213,8 @@ static void fill_block(const struct added *a, const char *text, size_t n, size_t
     }
 }
 
-/*
- * Places are walked from one by one, which ordinary text ends soon; where that has cost more than a
- * few steps for each byte, a block of places is looked up at once.
- */
+/* Walks the trie from position i, which in ordinary text stops soon. Where that has cost more than
+ * a few steps per byte, a whole block of positions is computed at once. */
 static int32_t token_at(const struct added *a, const char *text, size_t n, size_t i,
                         struct added_at *at)
 {
@@ -259,7 +260,7 @@ static bool word_behind(const char *text, size_t n, size_t at)
     return at < n && uni_word(UNI_16, utf8_at(text + at, &k));
 }
 
-/* A run of white space is gone through once, however many tokens end in it. */
+/* A run of white space is scanned once, however many tokens end in it. */
 static void pass_space(const char *text, size_t n, struct added_at *at)
 {
     size_t k;
@@ -271,7 +272,7 @@ static void pass_space(const char *text, size_t n, struct added_at *at)
     at->end = at->space_end;
 }
 
-/* False: all of it is white space that the match before took, and nothing is left for it. */
+/* False: the token is white space that the match before it took, and nothing is left. */
 static bool widen(const char *text, size_t n, const struct added_token *t, struct added_at *at)
 {
     size_t k;
@@ -329,7 +330,7 @@ bool added_spans(const struct added *a, const char *text, size_t at)
     return state != TRIE_ROOT;
 }
 
-/* Does a token begin at `at`, or could one if more followed? */
+/* Does a token begin at `at`, or could one with more text? */
 static bool may_begin(const struct added *a, const char *text, size_t at, size_t n)
 {
     uint32_t node = TRIE_ROOT;
@@ -339,11 +340,8 @@ static bool may_begin(const struct added *a, const char *text, size_t at, size_t
     return false;
 }
 
-/*
- * A token that ends before the place looks at what stands behind it up to the first character that
- * is no white space, one that begins behind the place back to the last; and at one character for
- * words.
- */
+/* A token that ends before the position looks ahead to the first character that is not white space;
+ * one that begins after it looks back to the last. Word boundaries look at one character. */
 bool added_parts(const struct added *a, const char *text, size_t at, size_t n)
 {
     size_t k;

@@ -3,9 +3,9 @@
 #define TOK_TEXT_ADDED_TOKENS_H
 
 /*
- * Added tokens found in a text: of those that match leftmost, the longest; then what the token asks
- * for is looked at (no word next to it, white space taken along). Immutable; building and searching
- * take time in proportion to the strings and to the text, whatever they are.
+ * Finds added tokens in a text: the longest of the leftmost matches, then the token's own
+ * conditions (not inside a word, white space at its ends included). Immutable; building and
+ * searching take linear time for any strings and any text.
  */
 
 #include <stdbool.h>
@@ -24,26 +24,26 @@ struct added_token {
 };
 
 enum {
-    ADDED_MAX = 4096,     /* bytes of a token */
-    ADDED_BYTES = 1 << 24 /* of all together */
+    ADDED_MAX = 4096,     /* bytes of one token */
+    ADDED_BYTES = 1 << 24 /* bytes of all tokens */
 };
 
-/* ERR_DATA for an empty, overlong or doubled string, or too many; `path` begins the sentence. */
+/* ERR_DATA for an empty, overlong or duplicate string, or too many; `path` begins the message. */
 int added_create(const char *path, const struct added_token *token, size_t n, struct added **ret,
                  struct err *e);
 void added_destroy(struct added *a);
 
 struct added_block;
 
-/* Where a search stands; zeroed: at the beginning. added_end frees what it holds, which is nothing
- * once added_next has returned false. */
+/* State of a search, zeroed at the start. added_end frees what it owns, which is nothing after
+ * added_next has returned false. */
 struct added_at {
-    size_t from; /* the search goes on here */
+    size_t from; /* the search resumes here */
     size_t done; /* text before it belongs to an earlier match */
     size_t start, end;
     const struct added_token *token; /* the match; its text is not kept */
     size_t walked;                   /* steps of the search so far */
-    size_t space, space_end;         /* white space that was seen last */
+    size_t space, space_end;         /* the run of white space seen last */
     struct added_block *block;
 };
 
@@ -51,16 +51,16 @@ void added_end(struct added_at *at);
 
 /*
  * The next token in text[0 .. n), valid UTF-8; false if there is none. With skip_special, special
- * ones are text: *ret_skipped counts them (and their bytes are not searched again).
+ * tokens stay text: *ret_skipped counts them (their bytes are not searched again).
  */
 bool added_next(const struct added *a, const char *text, size_t n, bool skip_special,
                 struct added_at *at, uint64_t *ret_skipped);
 
-/* Whether a token that begins before text + at could end there or behind it, whatever follows. */
+/* Whether a token that begins before text + at could end there or later, whatever follows. */
 bool added_spans(const struct added *a, const char *text, size_t at);
 
-/* Whether text[0 .. n) may be cut at `at`, below n, whatever follows: the tokens of both parts are
- * those of the whole. */
+/* Whether text[0 .. n) may be split at `at`, below n, whatever follows: the tokens of both sides
+ * are those of the whole. */
 bool added_parts(const struct added *a, const char *text, size_t at, size_t n);
 
 #endif

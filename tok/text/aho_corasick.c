@@ -15,12 +15,11 @@ enum { LANES = AHO_CORASICK_LANES, ASCII = 0x80, CODE_POINTS = 0x110000 };
 
 /* ---- building ------------------------------------------------------------------------------ */
 
-/* A string that pieces begin with; all of them, the shorter ones first, side by side those of one
- * parent. */
+/* A prefix of pieces. Nodes are in order of length, and the children of one node are adjacent. */
 struct node {
     uint32_t first, end;      /* the keys that begin with it */
     uint32_t depth;           /* its bytes */
-    uint32_t parent, c;       /* without its last character, and that */
+    uint32_t parent, c;       /* the node without its last character, and that character */
     uint32_t child, children; /* the first of them */
     uint32_t unit;
 };
@@ -30,8 +29,8 @@ struct build {
     const struct aho_corasick_piece *piece;
     struct node *node;
     size_t n, room;
-    uint32_t largest; /* number of a character */
-    uint64_t *taken;  /* units, as bits */
+    uint32_t largest; /* highest number of a character */
+    uint64_t *taken;  /* units in use, as bits */
     size_t words;
 };
 
@@ -62,8 +61,8 @@ static void add_children(struct build *b, uint32_t i)
     b->node[i].children = (uint32_t)(b->n - first);
 }
 
-/* Of ASCII the next number, which needs no look-up; of others, the more often one occurs, the
- * smaller it is, so that children lie close. */
+/* ASCII is numbered in order, without a lookup; of the others, the more frequent have the smaller
+ * numbers, so that children lie close together. */
 static void number_chars(struct build *b, uint32_t *number)
 {
     uint32_t *most = mem_new(b->n + 1, sizeof(*most)), next = ASCII + 1, largest = ASCII;
@@ -87,7 +86,7 @@ static void number_chars(struct build *b, uint32_t *number)
     free(most);
 }
 
-/* Room for places below `most`. */
+/* Grows the arrays to positions below `most`. */
 static void make_places(struct build *b, size_t most)
 {
     size_t words = most / 64 + 2, had = b->words;
@@ -98,7 +97,7 @@ static void make_places(struct build *b, size_t most)
     memset(b->taken + had, 0, (b->words - had) * sizeof(*b->taken));
 }
 
-/* The 64 units from a place on that are taken. */
+/* The 64 units from a position on that are in use. */
 static uint64_t taken_at(const struct build *b, size_t place)
 {
     size_t word = place / 64, shift = place % 64;
@@ -106,8 +105,8 @@ static uint64_t taken_at(const struct build *b, size_t place)
     return shift ? low | b->taken[word + 1] << (64 - shift) : low;
 }
 
-/* Where children of these numbers all fall on units that are free, from 64 * *from on. Blocks where
- * there was no room for others are not tried again. */
+/* A base at which children of these numbers all fall on free units, from 64 * *from on. Blocks that
+ * had no space for others are not tried again. */
 static uint32_t find_base(struct build *b, const uint32_t *number, size_t n, size_t *from)
 {
     enum { TRIES = 16 };
@@ -123,8 +122,8 @@ static uint32_t find_base(struct build *b, const uint32_t *number, size_t n, siz
     }
 }
 
-/* The same for a child alone: any unit that is free, in words from *from on, all of which lie
- * behind the largest number. */
+/* The same for an only child: any free unit, in words from *from on, all of which lie above the
+ * largest number. */
 static uint32_t find_single(struct build *b, uint32_t number, size_t *from)
 {
     make_places(b, *from * 64);
@@ -133,7 +132,7 @@ static uint32_t find_single(struct build *b, uint32_t number, size_t *from)
     return (uint32_t)(*from * 64) + (uint32_t)__builtin_ctzll(~b->taken[*from]) - number;
 }
 
-/* Those with more children first. Returns the number of units. */
+/* Nodes with more children first. Returns the number of units. */
 static size_t place_all(struct build *b, const uint32_t *number, uint32_t *base)
 {
     size_t *start = mem_new(b->n + 2, sizeof(*start)), from = 0, units = 1;
@@ -173,7 +172,7 @@ static uint32_t chars_of(const struct trie_key *key)
     return n < AHO_CORASICK_CHARS_MOST ? n : AHO_CORASICK_CHARS_MOST;
 }
 
-/* The units of strings, the shorter ones first, since others end with these. */
+/* Fills the units of strings, shorter ones first, since longer ones link to these. */
 static void fill_units(struct aho_corasick *a, const struct build *b, const uint32_t *base)
 {
     for (size_t i = 0; i < b->n; i++) {
@@ -204,7 +203,8 @@ void aho_corasick_init(struct aho_corasick *a, const struct trie_key *key, size_
         add_children(&b, i);
     number_chars(&b, a->number);
     uint32_t *base = mem_new(b.n, sizeof(*base));
-    size_t units = place_all(&b, a->number, base) + b.largest; /* what any character leads to */
+    size_t units =
+        place_all(&b, a->number, base) + b.largest; /* any character's step stays inside */
     a->unit = mem_new(units, sizeof(*a->unit));
     mem_large_pages(a->unit, units * sizeof(*a->unit));
     for (size_t i = 0; i < units; i++)

@@ -6,10 +6,10 @@
 #ifdef __x86_64__
 enum { LANES = AHO_CORASICK_LANES, UNIT_WORDS = sizeof(struct aho_corasick_unit) / 8 };
 
-/* Texts under way, one in a lane. */
+/* Texts in progress, one per lane. */
 struct group {
     __m512i at, end, to, state, base, fail;
-    __mmask16 live, over; /* lanes at work, and those whose text is over */
+    __mmask16 live, over; /* active lanes, and those whose text has ended */
 };
 
 AVX512_INLINE __m512i all(uint32_t x)
@@ -17,15 +17,15 @@ AVX512_INLINE __m512i all(uint32_t x)
     return _mm512_set1_epi32((int)x);
 }
 
-/* One field of the units of some lanes; `field` is that of the first unit. */
+/* Gathers one field of the units of some lanes; `field` is that of the first unit. */
 AVX512_INLINE __m512i of_units(__mmask16 some, __m512i state, const uint32_t *field)
 {
     __m512i place = _mm512_mullo_epi32(state, all(UNIT_WORDS));
     return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), some, place, field, 8);
 }
 
-/* Other texts begin in the lanes whose text is over. Without a branch, for whether there is one is
- * known only when memory has answered, and till then the other group shall work. */
+/* Starts other texts in the lanes whose text has ended. Branch-free: whether any has ended is known
+ * only when memory has answered, and the other group shall work until then. */
 AVX512_INLINE void refill(struct group *g, const struct aho_corasick_unit *root,
                           const struct aho_corasick_texts *t, size_t *next)
 {
@@ -41,7 +41,7 @@ AVX512_INLINE void refill(struct group *g, const struct aho_corasick_unit *root,
     *next += (unsigned)__builtin_popcount(over);
 }
 
-/* Each lane comes to its next character, or to a shorter end of what it has read. */
+/* Each lane takes its next character, or follows a failure link. */
 AVX512_INLINE void step(struct group *g, const struct aho_corasick *a, const uint32_t *number,
                         uint32_t *ret)
 {
@@ -51,7 +51,7 @@ AVX512_INLINE void step(struct group *g, const struct aho_corasick *a, const uin
     to = _mm512_add_epi32(g->base, to);
     __mmask16 good = _mm512_mask_cmpeq_epi32_mask(live, of_units(live, to, &root->check), g->state);
     __mmask16 on = good | _mm512_mask_testn_epi32_mask(live, g->state, g->state);
-    g->state = _mm512_mask_mov_epi32(g->fail, good, to); /* else the same character once more */
+    g->state = _mm512_mask_mov_epi32(g->fail, good, to); /* else the same character again */
     g->base = of_units(live, g->state, &root->base);
     g->fail = of_units(live, g->state, &root->fail);
     _mm512_mask_i32scatter_epi32(ret, on, g->to, of_units(on, g->state, &root->piece), 4);

@@ -14,7 +14,7 @@ void base64_put(struct buf *b, const void *p, size_t n)
     }
 }
 
-enum { NO = 64 }; /* no digit */
+enum { NO = 64 }; /* not a digit */
 
 /* clang-format off */
 static const uint8_t value[128] = {

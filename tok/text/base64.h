@@ -13,8 +13,8 @@
 void base64_put(struct buf *b, const void *p, size_t n);
 
 /*
- * The bytes of n characters at `ret`, which has room for n / 4 * 3; their number, or -1 if there is
- * anything else. With `exact`, bits that no byte has must be 0.
+ * Decodes n characters to `ret`, which holds n / 4 * 3 bytes; returns the number of bytes, or -1 if
+ * the text is not base64. With `exact`, unused bits must be 0.
  */
 ptrdiff_t base64_get(const char *p, size_t n, bool exact, uint8_t *ret);
 

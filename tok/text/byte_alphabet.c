@@ -43,7 +43,7 @@ int byte_of_letter(const char *p, size_t left, size_t *ret_n)
 
 /* ---- many ------------------------------------------------------------------------------------ */
 
-/* Of U+0080 to U+017F; 0 is no letter, but at ZERO, which is that of byte 0. */
+/* Of U+0080 to U+017F; 0: not a letter, except at ZERO, the letter of byte 0. */
 enum { ZERO = 0x80 };
 static const uint8_t byte_of[256] = {
     0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
@@ -86,7 +86,7 @@ size_t letters_bytes_plain(const char *p, size_t n, char *dst)
 }
 
 #ifdef __x86_64__
-/* byte_of[at], of 64. */
+/* byte_of[at] for 64 bytes. */
 AVX512_BYTES static inline __m512i look_up(__m512i at)
 {
     __m512i low =
@@ -96,7 +96,7 @@ AVX512_BYTES static inline __m512i look_up(__m512i at)
     return _mm512_mask_blend_epi8(_mm512_movepi8_mask(at), low, high);
 }
 
-/* 1 to 64 bytes. */
+/* Decodes 1 to 64 bytes. */
 AVX512_BYTES static size_t bytes_wide(const char *p, size_t n, char *dst)
 {
     __mmask64 all = UINT64_MAX >> (64 - n);

@@ -3,9 +3,10 @@
 #define TOK_TEXT_BYTE_PAIR_SEARCH_H
 
 /*
- * Where in a text one of a set of byte pairs stands: what every search for strings begins with.
- * With AVX2 32 places are asked at once: the pairs are dealt into eight groups, and a place is
- * looked at only if both halves of both its bytes occur in one group. Immutable once filled.
+ * Finds the positions in a text where one of a set of byte pairs is: the filter in front of every
+ * string search. With AVX2, 32 positions are tested at once: pairs are distributed over eight
+ * groups, and a position is a candidate if both nibbles of both its bytes occur in one group.
+ * Immutable once filled.
  */
 
 #include <stdbool.h>
@@ -13,19 +14,19 @@
 #include <stdint.h>
 
 struct pair_find {
-    uint64_t bit[1024];          /* of first | second << 8 */
-    unsigned char half[4][16];   /* groups by low, high half of the first byte, of the second */
-    unsigned char group_of[256]; /* of a first byte, 0: none yet */
-    unsigned groups;             /* dealt out */
+    uint64_t bit[1024]; /* indexed by first | second << 8 */
+    unsigned char
+        half[4][16]; /* groups by low and high nibble of the first byte, then of the second */
+    unsigned char group_of[256]; /* of a first byte; 0: none yet */
+    unsigned groups;             /* number of groups in use */
 };
 
 /* A zeroed struct is empty. */
 void pair_find_add(struct pair_find *f, unsigned char first, unsigned char second);
-/* Any second byte, and none. */
+/* The byte with any second byte, or as the last one. */
 void pair_find_add_single(struct pair_find *f, unsigned char first);
 
-/* The first place from `at` on where a pair stands; the last byte counts as one with any. n: none.
- */
+/* The first position from `at` on where a pair is; the last byte pairs with any. n: none. */
 size_t pair_find_next(const struct pair_find *f, const char *text, size_t n, size_t at);
 
 static inline bool pair_find_stands(const struct pair_find *f, const unsigned char *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/text/kernels.h"
 
-/* Thirty-two places of a text at once. */
+/* Thirty-two positions of a text at once. */
 
 #ifdef __x86_64__
 AVX2 static __m256i groups_of(const unsigned char *lower, const unsigned char *upper, __m256i b)

@@ -3,8 +3,8 @@
 #define TOK_TEXT_CHAR_PAIRS_H
 
 /*
- * What was found out about two characters that stood side by side, a small number, by their pair:
- * one entry for each hash, which a later pair overwrites. One thread.
+ * Remembers a small number for pairs of adjacent characters: one entry per hash, which a later pair
+ * overwrites. For one thread.
  */
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ enum {
     CHAR_PAIRS_BITS = 42 /* of two characters; the number is above them */
 };
 
-/* Zeroed: of two NULs the number is 0. */
+/* Zeroed, the pair of two NULs has the number 0. */
 struct char_pairs {
     uint64_t *at;
 };
@@ -39,7 +39,7 @@ static inline uint64_t char_pairs_key(uint32_t a, uint32_t b)
     return (uint64_t)a << 21 | b;
 }
 
-/* The entry that the pair has, or that of another one. */
+/* The pair's entry, which may be occupied by another pair. */
 static inline uint64_t *char_pairs_entry(const struct char_pairs *s, uint64_t key)
 {
     return &s->at[key * 0x9E3779B97F4A7C15u >> (64 - CHAR_PAIRS_LOG)];

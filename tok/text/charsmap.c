@@ -8,15 +8,15 @@
 #include "base/core/utf8.h"
 
 /*
- * The trie is an array of 32-bit units (darts-clone). A state is a place s in it; the step with
- * byte c looks at unit s ^ c and succeeds if that unit's label is c, whatever the outcome. So a
- * state is safe when the whole 256-aligned block round s lies inside the array. A successful step
- * leads to state (s ^ c) ^ offset(unit); if the unit says that a key ends here, unit at that state
- * holds the place of its replacement. All states that any text can reach are visited once.
+ * The trie is an array of 32-bit units (darts-clone). A state is an index s; the step with byte c
+ * looks at unit s ^ c and succeeds if that unit's label is c. So a state is safe when the whole
+ * 256-aligned block around s lies inside the array. A successful step leads to state
+ * (s ^ c) ^ offset(unit); if the unit says that a key ends here, the unit at that state has the
+ * offset of its replacement. The check visits every state that a text can reach once.
  */
 
 enum {
-    UNIT_MAX = 1 << 21, /* units; the largest rules that SentencePiece brings have 65 thousand */
+    UNIT_MAX = 1 << 21, /* units; SentencePiece's largest rules have 65 thousand */
     RULE_DEPTH = 32     /* keys that are prefixes of one text: the library keeps 32 on its stack */
 };
 
@@ -27,10 +27,10 @@ struct walk {
     uint64_t offset;
     const unsigned char *trie, *text;
     size_t units, text_size;
-    uint32_t *first;     /* of each state the first unit of a step from it, plus 1; 0: none */
-    uint32_t *next;      /* of each unit the next one of the same state, likewise */
-    unsigned char *mark; /* of each state */
-    unsigned char *keys; /* of each finished state: most keys that end on one way from it */
+    uint32_t *first;     /* by state: the first unit of a step from it, plus 1; 0: none */
+    uint32_t *next;      /* by unit: the next one of the same state, likewise */
+    unsigned char *mark; /* by state */
+    unsigned char *keys; /* by finished state: the most keys that end on one path from it */
 };
 
 struct frame {
@@ -55,8 +55,8 @@ static int bad_unit(const struct walk *w, uint32_t i, struct err *e, const char 
                    (unsigned long long)(w->offset + 4 + (uint64_t)i * 4), what);
 }
 
-/* The replacement that unit i names: within the strings, and UTF-8 (it ends in the last NUL at
- * most). */
+/* Checks the replacement that unit i refers to: inside the strings, and UTF-8 (the last NUL ends
+ * it). */
 static int check_target(const struct walk *w, uint32_t i, struct err *e)
 {
     uint32_t target = charsmap_unit_at(w, i) & 0x7fffffffu;
@@ -72,14 +72,14 @@ static int check_target(const struct walk *w, uint32_t i, struct err *e)
     return 0;
 }
 
-/* The state behind unit i; `from` is the unit's place. */
+/* The state after unit i; `from` is the unit's index. */
 static int follow(const struct walk *w, uint32_t i, uint32_t *ret, struct err *e)
 {
     *ret = i ^ charsmap_unit_offset(charsmap_unit_at(w, i));
     return (*ret | 0xff) < w->units ? 0 : bad_unit(w, i, e, "leads out of the trie");
 }
 
-/* A unit of label c is a step from one state alone, its place ^ c. */
+/* A unit of label c is a step from one state alone, its index ^ c. */
 static void find_steps(struct walk *w)
 {
     for (size_t i = w->units; i-- > 0;) {

@@ -4,9 +4,8 @@
 
 /*
  * The rules of a SentencePiece normalizer, which a tokenizer.json may hold too: size of the trie,
- * trie (a double array as in darts-clone), replacement strings. ERR_DATA unless every text can be
- * looked up without leaving the rules. `name` begins the message, `offset` is that of the rules in
- * the file.
+ * trie (a double array as in darts-clone), replacement strings. ERR_DATA unless looking up any text
+ * stays inside the rules. `name` begins the message, `offset` is that of the rules in the file.
  */
 
 #include <stddef.h>

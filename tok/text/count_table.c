@@ -77,7 +77,7 @@ static void make_key(const char *p, size_t n, uint64_t key[3])
     key[2] |= (uint64_t)n << 56;
 }
 
-/* The place of a long word is no part of what it is found by. */
+/* The position of a long word is not part of its identity. */
 static inline bool count_table_equal(const struct learn_table *t, const struct learn_slot *s,
                                      const uint64_t key[3], const char *p)
 {

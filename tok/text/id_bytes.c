@@ -9,10 +9,10 @@
 #include "tok/text/kernels.h"
 
 enum {
-    AT_ONCE = 512, /* ids that room is made for */
+    AT_ONCE = 512, /* ids per reservation of output */
     STEP = 16,
-    WIDTH = 64, /* bytes that are written for four ids */
-    RUNS = 1024 /* ids whose bytes are looked at together */
+    WIDTH = 64, /* bytes written for four ids */
+    RUNS = 1024 /* ids whose bytes are checked together */
 };
 
 void id_bytes_init(struct id_bytes_table *s, size_t n)
@@ -123,8 +123,8 @@ unsigned id_bytes_append(const struct id_bytes_table *s, const int32_t *id, size
     return put_all(s, id, n, out, text_kernels(n >= 4 ? simd_best() : SIMD_PLAIN)->id_bytes_put);
 }
 
-/* Ids up to the last place among the first k where no run of bytes goes on; where there is none, up
- * to the first. */
+/* The ids up to the last position among the first k that is not inside a run of bytes; if there is
+ * none, up to the first. */
 static size_t to_place(const struct id_bytes_table *s, const int32_t *id, size_t n, size_t k)
 {
     size_t last = k;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tok/text/kernels.h"
 
-/* Four ids in a register, whose bytes that count are drawn together. */
+/* Four ids in a register, whose valid bytes are compressed together. */
 
 #ifdef __x86_64__
-enum { WIDTH = 64 /* bytes that are written for four ids */ };
+enum { WIDTH = 64 /* bytes written for four ids */ };
 
 AVX512_BYTES static inline unsigned ids_equal(__m128i v, int c)
 {
@@ -16,7 +16,7 @@ AVX512_BYTES static inline unsigned from(__m128i v, int c)
     return _mm_cmpge_epu8_mask(v, _mm_set1_epi8((char)c));
 }
 
-/* RFC 3629, as sets of places. */
+/* RFC 3629, as sets of positions. */
 AVX512_BYTES static inline bool good_wide(__m128i v)
 {
     unsigned high = (unsigned)_mm_movepi8_mask(v), lead = from(v, 0xc2), three = from(v, 0xe0),
@@ -54,8 +54,8 @@ AVX512_BYTES static inline __m512i four(const struct id_bytes_entry *of, const i
     return _mm512_inserti32x4(v, one(of, id[3]), 3);
 }
 
-/* A text's bytes are none of them 0, so that those which are not are the ones that count. Of a tag
- * the highest bit is seen: it is in no mask that is used. */
+/* An entry's bytes are never 0, so the nonzero ones are its length. Only the highest bit of a tag
+ * is seen, and no mask in use has it. */
 AVX512_BYTES char *id_bytes_put_avx512(const struct id_bytes_entry *of, const int32_t **id,
                                        const int32_t *end, char *to, unsigned *seen)
 {

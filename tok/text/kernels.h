@@ -4,9 +4,9 @@
 
 /*
  * The loops of this module that are written for several processors: a table of functions, a row for
- * each level of base/core/simd.h. An entry gives the same as plain C does, wherever it may stop.
- * tests/tok/text/test_kernels.c runs each entry against its twin, tests/bench/bench_kernels.c times
- * both.
+ * each level of base/core/simd.h. An entry gives what plain C gives; how far a call gets may
+ * differ. tests/tok/text/test_kernels.c runs each entry against its twin,
+ * tests/bench/bench_kernels.c times both.
  */
 
 #include <stdbool.h>
@@ -23,15 +23,17 @@
 typedef void aho_corasick_walk_fn(const struct aho_corasick *a, const uint32_t *number,
                                   const struct aho_corasick_texts *texts, uint32_t *ret);
 
-/* An entry of 1 to 15 bytes, of which none is 0: else false. *ret_good: they are UTF-8. */
+/* For an entry of 1 to 15 bytes without a zero byte, else false. *ret_good: they are UTF-8. */
 typedef bool id_bytes_set_fn(struct id_bytes_entry *to, const char *p, size_t n, bool *ret_good);
 
-/* The bytes of ids up to `end`, or to the first that does not lie in the table, to which *id moves;
- * returns where they end. 16 bytes for each id and 64 more may be written. *seen: their tags. */
+/*
+ * Copies the bytes of ids up to `end`, or to the first that is not in the table, and advances *id
+ * to it; returns the end of the output. May write 16 bytes per id and 64 more. *seen: their tags.
+ */
 typedef char *id_bytes_put_fn(const struct id_bytes_entry *of, const int32_t **id,
                               const int32_t *end, char *to, unsigned *seen);
 
-/* A place from `at` on before which no pair stands; it may stop anywhere. */
+/* A position from `at` on before which there is no pair; may stop early. */
 typedef size_t pair_find_skip_fn(const struct pair_find *f, const unsigned char *text, size_t n,
                                  size_t at);
 

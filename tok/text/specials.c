@@ -49,7 +49,7 @@ void specials_finish(struct specials *s)
     *s = (struct specials){0};
 }
 
-/* The one added first of those at the beginning of a text, or NULL. */
+/* Of the strings at the beginning of a text the one added first, or NULL. */
 static const struct special *find_here(const struct specials *s, const char *text, size_t n)
 {
     const struct special *first = NULL;
@@ -90,7 +90,8 @@ bool specials_touch(const struct specials *s, size_t longest, const char *text, 
     for (size_t i = from; i <= at && i < n; i++)
         for (size_t k = 0; k < s->n; k++) {
             const struct special *p = &s->item[k];
-            size_t left = n - i < p->length ? n - i : p->length; /* the rest may follow */
+            size_t left =
+                n - i < p->length ? n - i : p->length; /* the rest may be in the next part */
             if (i + p->length >= at && text[i] == p->text[0] &&
                 memcmp(text + i, p->text, left) == 0)
                 return true;

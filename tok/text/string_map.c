@@ -6,7 +6,7 @@
 
 #include "base/core/mem.h"
 
-enum { OWN_PAGES = 1 << 20 /* bytes of a table from which on it lies on pages of its own */ };
+enum { OWN_PAGES = 1 << 20 /* bytes from which a table gets pages of its own */ };
 
 static size_t slot_bytes(const struct string_map *w)
 {

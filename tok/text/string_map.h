@@ -45,7 +45,7 @@ bool string_map_add_key(struct string_map *w, struct string_key k, const char *t
                         int32_t id);
 void string_map_finish(struct string_map *w);
 
-/* The first eight bytes, padded with zeros. */
+/* Up to eight bytes of the text, padded with zeros. */
 static inline uint64_t string_load(const char *p, size_t n)
 {
     uint64_t v = 0;

@@ -7,10 +7,10 @@
 #include "base/core/mem.h"
 
 /*
- * Building: a unit's children are placed together, at the first free places where all of them fit.
- * Free units are chained through base (next) and value (previous), the chain's ends are unit 1.
- * Units below 256 hold nothing but the root, so that the base 0 of a unit without children leads to
- * no child.
+ * Building: a unit's children are placed together, at the first base where all of them fall on free
+ * units. Free units are a doubly linked list through base (next) and value (previous), with unit 1
+ * as its head. Units below 256 are empty but for the root, so that base 0, of a unit without
+ * children, leads to no child.
  */
 
 enum { FREE = -1, CHAIN = 1, TRIES = 100 };
@@ -131,7 +131,7 @@ static uint64_t head_of(const struct trie_key *k)
     return __builtin_bswap64(v);
 }
 
-/* One pass of the sort by a byte of the heads. */
+/* One radix pass over a byte of the heads. */
 static void sort_pass(struct sort *to, const struct sort *from, size_t n, int shift)
 {
     size_t count[257] = {0};
@@ -143,7 +143,7 @@ static void sort_pass(struct sort *to, const struct sort *from, size_t n, int sh
         to[count[from[i].head >> shift & 255]++] = from[i];
 }
 
-/* By the first eight bytes without a comparison, then those that begin alike. */
+/* Radix sort by the first eight bytes, then by comparison where these are equal. */
 static void sort_keys(struct trie_key *key, size_t n)
 {
     struct sort *a = mem_new(n + 1, sizeof(*a)), *b = mem_new(n + 1, sizeof(*b)), *swap;
@@ -175,7 +175,7 @@ void trie_init(struct trie *t, struct trie_key *key, size_t n)
         b.unit[i] = (struct trie_unit){.check = (uint32_t)FREE - 1, .value = -1};
     b.unit[CHAIN].base = CHAIN;
     b.unit[CHAIN].value = CHAIN;
-    b.n = 512; /* a child of base 0, or of a base below the first free unit, is none */
+    b.n = 512; /* stepping from base 0, or past the last unit, finds no child */
     trie_grow(&b, 768);
     trie_place(&b, TRIE_ROOT, 0, n, 0);
     while (b.nwaiting) {

@@ -23,7 +23,7 @@ struct trie_unit {
 
 struct trie {
     struct trie_unit *unit;
-    size_t n; /* units; 256 more behind them are readable */
+    size_t n; /* units; 256 more after them are readable */
 };
 
 struct trie_key {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The first byte of a character; false if none begins so. */
+/* The first byte of a character; false if no character begins with it. */
 static bool utf8_stream_begin(struct strict *s, uint8_t b)
 {
     s->begun = s->at;

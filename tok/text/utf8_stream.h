@@ -2,8 +2,7 @@
 #ifndef TOK_TEXT_UTF8_STREAM_H
 #define TOK_TEXT_UTF8_STREAM_H
 
-/* Whether a text that comes in parts is UTF-8, byte by byte. A zeroed struct is at its beginning.
- */
+/* Incremental check whether a text is UTF-8. A zeroed struct is at the beginning. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,12 +10,12 @@
 
 struct strict {
     uint64_t at;       /* bytes seen */
-    uint64_t begun;    /* where the character under way begins */
+    uint64_t begun;    /* offset of the current character */
     unsigned need;     /* bytes that it still needs */
-    uint8_t low, high; /* bounds of the next of them */
+    uint8_t low, high; /* bounds of the next byte */
 };
 
-/* False when it is not: s->begun is where. `last`: the text ends here. */
+/* False if it is not; s->begun is the offset. `last`: the text ends here. */
 bool strict_add(struct strict *s, const char *text, size_t n, bool last);
 
 #endif

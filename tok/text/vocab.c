@@ -5,7 +5,7 @@
 
 #include "base/core/mem.h"
 
-enum { PIECES_MAX = 1 << 21, AHEAD = 16 /* words that are looked up at a time */ };
+enum { PIECES_MAX = 1 << 21, AHEAD = 16 /* lookups in flight */ };
 
 void vocab_finish(struct tok_vocab *v)
 {

@@ -3,7 +3,7 @@
 #include "tok/unicode/unicode.h"
 #include "tok/unicode/tables/tables.h"
 
-/* Extended grapheme clusters: the rules of Unicode's Annex 29. */
+/* Extended grapheme clusters by the rules of UAX #29. */
 
 enum uni_cluster uni_cluster(uint32_t c)
 {
@@ -15,11 +15,11 @@ uint8_t uni_script_run(uint32_t c)
     return uni_at(uni_run_class, c);
 }
 
-/* What stands in the cluster so far. */
+/* What the cluster consists of so far. */
 struct seen {
     enum uni_cluster last;
-    int picture;  /* 1: a picture and marks behind it, 2: and one joiner */
-    int conjunct; /* 1: a consonant and marks, 2: a linker among them */
+    int picture;  /* 1: a pictograph and marks after it, 2: then a joiner */
+    int conjunct; /* 1: a consonant and marks, 2: with a linker among them */
     bool odd;     /* an odd number of regional indicators */
 };
 

@@ -3,8 +3,8 @@
 #define TOK_UNICODE_CHARSET_H
 
 /*
- * Sets of code points, for the classes of patterns: a bit for each (136 KiB), since patterns are
- * few. A zeroed struct is an empty set that owns nothing. For one thread.
+ * Sets of code points, for the classes of patterns: one bit each (136 KiB), since patterns are few.
+ * A zeroed struct is an empty set that owns nothing. For one thread.
  */
 
 #include <stdbool.h>
@@ -21,11 +21,11 @@ void charset_add(struct charset *s, uint32_t first, uint32_t last);
 bool charset_has(const struct charset *s, uint32_t c);
 void charset_invert(struct charset *s);
 
-/* What is in either, in both. */
+/* Union; intersection. */
 void charset_join(struct charset *s, const struct charset *with);
 void charset_meet(struct charset *s, const struct charset *with);
 
-/* Appends its ranges as they stand in a class of PCRE2, without surrogates; the number of them. */
+/* Appends its ranges in the syntax of a PCRE2 class, without surrogates; returns their number. */
 size_t charset_put(const struct charset *s, struct buf *out);
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Lower case and normal forms of texts. The forms are those of UAX #15: decompose, put marks in the
- * order of their classes, compose. Text is only touched where a character's flags say that it may
- * change: from the character that it may compose with, to the next that acts on nothing before it.
+ * Lower case and normal forms of texts. The forms are those of UAX #15: decompose, sort marks by
+ * combining class, compose. Text is only processed where a character's flags say that it may
+ * change: from the character that it may compose with to the next one that ignores what precedes.
  */
-
 #include <stdlib.h>
 #include <string.h>
 #include "base/core/buf.h"
@@ -26,7 +25,7 @@ enum {
     S_COUNT = L_COUNT * V_COUNT * T_COUNT
 };
 
-/* Bytes at the beginning that are ASCII, in steps of 32 and then one by one. */
+/* Length of the ASCII prefix, in steps of 32 bytes and then one by one. */
 static size_t ascii_prefix(const char *text, size_t n)
 {
     size_t i = 0;
@@ -41,7 +40,7 @@ static size_t ascii_prefix(const char *text, size_t n)
     return i;
 }
 
-/* The code point at p (p < end) and its length; of bytes that are no UTF-8, something harmless. */
+/* The code point at p (p < end) and its length; for invalid UTF-8, something harmless. */
 static inline uint32_t decode(const char *p, const char *end, size_t *ret_length)
 {
     const unsigned char *s = (const unsigned char *)p;
@@ -177,7 +176,7 @@ static void decompose(struct run *r, enum uni_form f, uint32_t c)
         run_add(r, uni_decomposed[at + i]);
 }
 
-/* Marks in the order of their classes, equal ones as they stood: by insertion, or by counting. */
+/* Stable sort of marks by class: insertion sort, or counting sort for many. */
 static void sort_marks(uint32_t *c, size_t n)
 {
     if (n <= 32) {
@@ -213,7 +212,7 @@ static void reorder(struct run *r)
     }
 }
 
-/* What the two compose to, 0: nothing. */
+/* What the two compose to; 0: they do not compose. */
 static uint32_t composite(uint32_t a, uint32_t b)
 {
     if (a - L_BASE < L_COUNT && b - V_BASE < V_COUNT)
@@ -227,7 +226,7 @@ static uint32_t composite(uint32_t a, uint32_t b)
     return 0;
 }
 
-/* A mark between a starter and c, of c's class or a higher one, keeps the two apart. */
+/* A mark between a starter and c with c's class or a higher one blocks the composition. */
 static void compose(struct run *r)
 {
     size_t starter = SIZE_MAX, n = 0;
@@ -256,8 +255,8 @@ AVX512 static inline uint64_t between(__m512i v, int first, int last)
 }
 
 /*
- * 64 bytes at a time, as long as all characters that begin there are, by their first bytes,
- * such as NFC leaves as they are: of Latin and Cyrillic, East Asian scripts, and signs.
+ * Skips 64 bytes at a time while NFC leaves all characters that begin there unchanged, as judged by
+ * their first bytes: Latin, Cyrillic, East Asian scripts, and symbols.
  */
 AVX512 static const char *skip_nfc_wide(const char *p, const char *end)
 {
@@ -299,7 +298,7 @@ static const char *(*const skip_nfc[SIMD_LEVELS])(const char *p, const char *end
 #endif
 };
 
-/* Where the character of the byte at `at` begins, not before p. */
+/* The start of the character that contains the byte at `at`, not before p. */
 static const char *begin_of(const char *p, const char *at)
 {
     while (at > p && ((unsigned char)*at & 0xc0) == 0x80)
@@ -307,13 +306,13 @@ static const char *begin_of(const char *p, const char *at)
     return at;
 }
 
-/* Where a character begins up to which nothing changes, as far as is seen fast. */
+/* A start of a character up to which nothing changes, by a quick test. */
 static const char *skip_many(enum uni_form f, const char *p, const char *end)
 {
     return f == UNI_NFC ? begin_of(p, skip_nfc[simd_best()](p, end)) : p;
 }
 
-/* Where the text at p stops being what needs no look; p itself if it does at once. */
+/* The end of the inert text at p; p itself if there is none. */
 static const char *skip_inert(enum uni_form f, const char *p, const char *end,
                               const char **ret_last)
 {
@@ -334,7 +333,7 @@ static const char *skip_inert(enum uni_form f, const char *p, const char *end,
             p += length;
         }
         while (p < end && p < again && (unsigned char)*p >= 0x80) {
-            /* U+4000 to U+9FFF: in no form does one of them change */
+            /* U+4000 to U+9FFF: unchanged in every form */
             if ((unsigned char)(*p - 0xe4) < 6 && end - p >= 3) {
                 length = 3;
             } else {
@@ -350,8 +349,8 @@ static const char *skip_inert(enum uni_form f, const char *p, const char *end,
 }
 
 /*
- * The next part that may change: from *ret_from, which stands on a character that acts on nothing
- * before it. NULL: there is none.
+ * The next stretch that may change: from *ret_from, a character that ignores what precedes it.
+ * NULL: there is none.
  */
 static const char *find_part(enum uni_form f, const char *p, const char *end)
 {

@@ -68,7 +68,7 @@ uint8_t uni_script(uint32_t c)
 
 bool uni_han(enum uni_version v, uint32_t c)
 {
-    /* what is assigned in these is Han in every version, and the later ones only add */
+    /* code points assigned in these are Han in every version; later versions only add to them */
     static const struct range han[] = {{0x2e80, 0x2e99},   {0x2e9b, 0x2ef3},   {0x2f00, 0x2fd5},
                                        {0x3005, 0x3005},   {0x3007, 0x3007},   {0x3021, 0x3029},
                                        {0x3038, 0x303b},   {0x3400, 0x4dbf},   {0x4e00, 0x9fff},
@@ -90,7 +90,7 @@ static uint16_t add_block(struct uni_map *m)
 
 void uni_map_init(struct uni_map *m, enum uni_version v, const uint8_t value[UNI_CATEGORIES])
 {
-    uint16_t known[UNI_BLOCKS] = {0}; /* by block of the letters: ours + 1 */
+    uint16_t known[UNI_BLOCKS] = {0}; /* block of the letters -> ours + 1 */
     *m = (struct uni_map){.block = mem_new(UNI_BLOCKS, sizeof(*m->block))};
     for (size_t i = 0; i < UNI_BLOCKS; i++) {
         uint16_t *k = &known[uni_category_block[v][i]];

@@ -3,16 +3,16 @@
 #define TOK_UNICODE_UNICODE_H
 
 /*
- * Classes of code points by version of Unicode: each reference has tables of its own, and a
- * tokenizer is exact only with the tables of the one it imitates.
+ * Classes of code points by version of Unicode: each reference has its own tables, and a tokenizer
+ * is exact only with the tables of the one it imitates.
  *
  *     UNI_8   punctuation, control and nonspacing marks of Hugging Face's tokenizers
  *     UNI_9   its normal forms
  *     UNI_15, UNI_16, UNI_17   regex engines by age
  *
- * tests/interop/unicode.py asks the references about every code point. A code point is any number
- * below UNI_LIMIT (0x110000), surrogates included; a larger one is a bug of the caller. Everything
- * here is constant and safe in any thread.
+ * tests/interop/unicode.py queries the references for every code point. A code point is any number
+ * below UNI_LIMIT (0x110000), surrogates included; passing a larger one is a bug. Everything here
+ * is constant and thread-safe.
  */
 
 #include <stdbool.h>
@@ -88,24 +88,24 @@ bool uni_space(uint32_t c);
 /* \w of Rust's regex: Alphabetic, M, Nd, Pc and the joiners. */
 bool uni_word(enum uni_version v, uint32_t c);
 
-/* \w of Oniguruma, as \b has it too: Alphabetic, M, Nd and Pc of 16.0, no joiners, and the
- * numerals of Latin-1 (U+00B2 and five more), which it lacks within [..]. */
+/* \w of Oniguruma, which \b uses too: Alphabetic, M, Nd and Pc of 16.0, no joiners, and the
+ * numerals of Latin-1 (U+00B2 and five more), which are missing inside [..]. */
 bool uni_word_oniguruma(uint32_t c, bool in_class);
 
 /* The property Script = Han. */
 bool uni_han(enum uni_version v, uint32_t c);
 
 /*
- * The property Script of 9.0 as SentencePiece's trainers tell scripts apart: a number for each.
- * Hiragana, Katakana and U+30FC count as Han; what has no script counts as common.
+ * The property Script of 9.0 as SentencePiece's trainers use it: a number for each. Hiragana,
+ * Katakana and U+30FC count as Han; characters without a script count as common.
  */
 enum { UNI_SCRIPT_COMMON, UNI_SCRIPT_INHERITED, UNI_SCRIPT_HAN };
 uint8_t uni_script(uint32_t c);
 
 /*
- * A property as Oniguruma knows it by name (16.0: scripts, POSIX classes, some binary ones), the
- * name in small letters without spaces, '-' and '_'; its ranges follow one another. False if there
- * is none of the name, if there is no range more.
+ * A property by Oniguruma's name (16.0: scripts, POSIX classes, some binary ones), in lower case
+ * without spaces, '-' and '_'; iterates over its ranges. False: no property of this name, or no
+ * further range.
  */
 struct uni_ranges {
     const uint8_t *at;
@@ -115,12 +115,12 @@ bool uni_find_named(const char *name, struct uni_ranges *ret);
 bool uni_next_range(struct uni_ranges *r);
 
 /*
- * Lower case as Rust's char::to_lowercase of 17.0, code point by code point, without regard to what
- * stands around. Returns how many it gives: 1, or 2 for U+0130.
+ * Lower case as Rust's char::to_lowercase of 17.0, code point by code point, without context.
+ * Returns the number of code points: 1, or 2 for U+0130.
  */
 size_t uni_lower(uint32_t c, uint32_t ret[2]);
 
-/* Grapheme_Cluster_Break of 17.0, and what rules GB9c and GB11 ask beside it. */
+/* Grapheme_Cluster_Break of 17.0, and what rules GB9c and GB11 test besides. */
 enum uni_cluster {
     CLUSTER_OTHER,
     CLUSTER_CR,
@@ -144,43 +144,41 @@ enum uni_cluster {
 
 enum uni_cluster uni_cluster(uint32_t c);
 
-/* The script as the UnicodeScripts pre-tokenizer of Hugging Face tells them apart, by a number of
- * its own; 0: joins whatever stands before. */
+/* The script as Hugging Face's UnicodeScripts pre-tokenizer distinguishes them, by a number of its
+ * own; 0: belongs to whatever precedes. */
 uint8_t uni_script_run(uint32_t c);
 
-/* ---- texts: UTF-8 that the caller knows to be valid; other bytes do no harm, but give what they
- * give. What comes out is appended. ------------------------------------------------------------ */
+/* ---- texts: UTF-8 that the caller has validated; invalid bytes are harmless, but their result is
+ * unspecified. Output is appended. ------------------------------------------------------------- */
 
 void uni_lowercase(const char *text, size_t n, struct buf *out);
 
 /* Normal forms of Unicode 9.0. */
 enum uni_form { UNI_NFC, UNI_NFD, UNI_NFKC, UNI_NFKD };
 
-/* How many bytes at the beginning surely stay as they are: n, or a place where a character begins.
- * It is n for nearly every text that is in the form; ASCII is passed at the speed of memory. */
+/* Length of a prefix that surely stays unchanged: n, or the start of a character. It is n for
+ * nearly every text that is in the form; ASCII is skipped at the speed of memory. */
 size_t uni_normal_prefix(enum uni_form f, const char *text, size_t n);
 
-/* Whether c may act on what stands before it: else a text may be cut before c, and its two parts
+/* Whether c may act on what precedes it: if not, a text may be split before c, and its two parts
  * have the normal form of the whole. */
 bool uni_acts_before(enum uni_form f, uint32_t c);
 
 void uni_normalize(enum uni_form f, const char *text, size_t n, struct buf *out);
 
-/* The parts of one form: the code points that c decomposes to, in their order, and how many; what
- * two compose to, 0: nothing. */
+/* The steps of a form: the code points that c decomposes to, in order, and their number; what two
+ * compose to, 0: nothing. */
 enum { UNI_DECOMPOSED_MAX = 18 };
 size_t uni_decompose(enum uni_form f, uint32_t c, uint32_t ret[UNI_DECOMPOSED_MAX]);
 uint32_t uni_composite(uint32_t a, uint32_t b);
 
-/* Bytes of the extended grapheme cluster at p, n > 0, which begins one. */
+/* Bytes of the extended grapheme cluster that begins at p, n > 0. */
 size_t uni_cluster_length(const char *p, size_t n);
 
 /* The canonical combining class of 9.0. */
 uint8_t uni_combining(uint32_t c);
 
-/*
- * A byte of one's own for each code point, by the categories of a version, for hot loops: two
- * loads.
+/* A caller's byte for each code point, by general category of a version, for hot loops: two loads.
  */
 struct uni_map {
     uint16_t *block; /* UNI_BLOCKS of them */
