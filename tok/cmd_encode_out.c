@@ -18,8 +18,8 @@ static int check_nbest(const struct cli *c, struct err *e)
                        "only");
     if (many && c->tok.specials == TOK_SPECIALS_PARSE)
         return err_set(e, ERR_USAGE,
-                       "the best segmentations are of a text, which --specials parse would part "
-                       "into several");
+                       "n-best segmentations are of whole texts, which --specials parse "
+                       "would split");
     if (many && (c->truncation || c->padding || c->append_eod))
         return err_set(e, ERR_USAGE,
                        "--truncation, --padding and --append-eod do not go with --output_format "

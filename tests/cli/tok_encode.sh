@@ -287,11 +287,11 @@ err_has "--format text and json"
 expect 2 "$TOK" encode --tokenizer u.model --output_format nbest_id --append-eod line
 err_has "do not go with --output_format nbest_id"
 expect 2 "$TOK" encode --tokenizer u.model --output_format nbest_id --specials parse line
-err_has "--specials parse would part"
+err_has "--specials parse would split"
 expect 2 "$TOK" encode --tokenizer u.model --output_format sample_id --alpha -1 line
 err_has "--alpha is a number from 0 on, not '-1'"
 expect 2 "$TOK" encode --tokenizer u.model --engine sentencepiece --output_format sample_id line
-err_has "only our own engine samples"
+err_has "sampling needs our own engine"
 expect 0 "$TOK" encode --tokenizer drop.json --output_format sample_id --alpha 1 abs
 check sh -c '! grep -q 2 .out'
 expect 2 "$TOK" encode --tokenizer vocab.json --output_format sample_id line

@@ -67,7 +67,7 @@ err_has "messages"
 expect 2 "$TRAIN" generate --load said-chatml --tokenizer w --chat llama3 --prompt hi
 err_has "needs the token <|begin_of_text|>"
 expect 2 "$TRAIN" generate --load said-chatml --tokenizer w --chat nobody --prompt hi
-err_has "there is no template 'nobody'"
+err_has "unknown template 'nobody'"
 
 t "what does not fit is said"
 expect 2 "$TRAIN" run $tiny --data-path many --train-iters 5 --seq-length 32 --save no

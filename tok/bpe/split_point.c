@@ -322,7 +322,7 @@ AVX512_BYTES_INLINE __mmask16 wide_joined(const struct cut *c, __mmask16 some, _
     __m512i word = _mm512_mask_i32gather_epi32(at, some, at, c->word, 4);
     __mmask16 joined = _mm512_mask_test_epi32_mask(some, word, bit);
     if (c->left) {
-        _Static_assert(LINE == 1 << 4, "bits 16 to 21 are from 4 on");
+        _Static_assert(LINE == 1 << 4, "bits 16 to 21 select");
         at = _mm512_and_si512(at, all(LINE - 1));
         at = or_and(at, _mm512_srli_epi32(left, 16 - 4), all((PARTLY - 1) * LINE));
         word = _mm512_mask_i32gather_epi32(at, some & ~ascii, at, c->part, 4);

@@ -76,7 +76,7 @@ AVX512 void word_front_find_avx512(const struct word_front *f, const char *text,
             __mmask8 have = n - i < 8 ? (__mmask8)((1u << (n - i)) - 1) : 0xff;
             __m512i hash = _mm512_load_si512(w->hash + i), key = _mm512_load_si512(w->key + i);
             __m512i place = _mm512_slli_epi64(_mm512_srl_epi64(hash, shift), 4);
-            _Static_assert(sizeof(struct small) == 16, "places are counted in entries");
+            _Static_assert(sizeof(struct small) == 16, "indices are scaled by 16");
             __m512i here = _mm512_i64gather_epi64(place, table, 1);
             _mm512_store_si512(w->ids + i, _mm512_i64gather_epi64(place, table + 8, 1));
             __mmask8 missing = _mm512_cmpneq_epi64_mask(here, key);

@@ -147,15 +147,16 @@ static int find_id(const struct chat *c, struct chat_frame f, struct chat_specia
         if (id < 0)
             return err_set(e, ERR_USAGE,
                            "%s: the template %s ends an answer with the end of text, which this "
-                           "vocabulary has not",
+                           "vocabulary lacks",
                            info->path ? info->path : info->type_name, c->form->name);
     } else {
         char *piece = mem_strndup(s->name, s->n);
         id = tok_find(c->tok, piece);
         if (id < 0) {
-            err_set(e, ERR_USAGE, "%s: the template %s needs the token %s, which is not there",
+            err_set(e, ERR_USAGE,
+                    "%s: the template %s needs the token %s, which the vocabulary lacks",
                     info->path ? info->path : info->type_name, c->form->name, piece);
-            err_hint(e, "a token can be added to a vocabulary; --template names another one of %s",
+            err_hint(e, "tok extend adds tokens to a vocabulary; other values of --template: %s",
                      chat_form_names());
         }
         free(piece);
@@ -197,7 +198,7 @@ int chat_open(const char *name, const struct tokenizer *bare, const struct token
 {
     const struct chat_form *form = chat_form_find(name);
     if (!form)
-        return err_set(e, ERR_USAGE, "there is no template '%s': they are %s", name,
+        return err_set(e, ERR_USAGE, "unknown template '%s'; the templates are %s", name,
                        chat_form_names());
     struct chat *c = mem_new(1, sizeof(*c));
     c->form = form;
@@ -344,13 +345,14 @@ static int chat_judge(const struct chat *c, const struct chat_message *m, size_t
             return err_set(e, ERR_DATA, "message %zu is an input without an instruction", i + 1);
         if (!c->form->turn[m[i].role].open && !joined)
             return err_set(e, ERR_DATA,
-                           "message %zu is of the role '%s', for which the template %s has no "
+                           "message %zu has the role '%s', for which the template %s has no "
                            "place",
                            i + 1, name, c->form->name);
         if (m[i].role == CHAT_SYSTEM && c->form->system_first && i)
-            return err_set(e, ERR_DATA,
-                           "message %zu is the system's, which the template %s has in front only",
-                           i + 1, c->form->name);
+            return err_set(
+                e, ERR_DATA,
+                "message %zu is the system's; the template %s allows it only as the first", i + 1,
+                c->form->name);
     }
     return 0;
 }
@@ -421,7 +423,7 @@ static int check_forged(const struct chat *c, const struct tok_ids *ids, size_t 
         for (size_t k = 0; k < c->nspecials; k++)
             if (ids->id[i] == c->special[k].id)
                 return err_set(e, ERR_DATA,
-                               "a message spells %s, which this tokenizer always takes for the "
+                               "a message spells %s, which this tokenizer always encodes as the "
                                "token that the template %s uses",
                                c->special[k].piece, c->form->name);
     return 0;

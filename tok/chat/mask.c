@@ -13,9 +13,8 @@ static int encode_mark(const struct tokenizer *t, const char *text, const char *
         return err_wrap(e, "the string that begins %s", what);
     if (ret->n < 2)
         return err_set(e, ERR_USAGE,
-                       "the string '%s' that begins %s is %zu ids, and without the first of them "
-                       "nothing is left to be found",
-                       text, what, ret->n);
+                       "the string '%s' that begins %s needs two ids or more: the first is dropped",
+                       text, what);
     ret->n--;
     memmove(ret->id, ret->id + 1, ret->n * sizeof(*ret->id));
     return 0;

@@ -53,8 +53,8 @@ static int add_message(struct chat_record *r, const struct json *j, size_t numbe
         return err_set(e, ERR_DATA, "message %zu has no text under \"%s\"", number, role_key);
     if (find_role(role, &is))
         return err_set(e, ERR_DATA,
-                       "message %zu is of the role '%.64s', which is none of system, user, "
-                       "assistant, tool, human, gpt and observation",
+                       "message %zu has the role '%.64s', which is not one of system, user, "
+                       "assistant, tool, human, gpt or observation",
                        number, role->string);
     if (text && text->kind == JSON_STRING) {
         read_add(r, is, text->string, text->length);
@@ -62,8 +62,8 @@ static int add_message(struct chat_record *r, const struct json *j, size_t numbe
         read_add(r, is, NULL, n); /* its address is set when the buffer no longer grows */
     } else {
         return err_set(e, ERR_DATA,
-                       "message %zu: the value of \"%s\" is no text, nor a list of "
-                       "parts of the type text",
+                       "message %zu: the value of \"%s\" is neither a string nor a list of "
+                       "parts of type text",
                        number, text_key);
     }
     return 0;
@@ -73,9 +73,9 @@ static int read_add_list(struct chat_record *r, const struct json *list, const c
                          const char *role_key, const char *text_key, struct err *e)
 {
     if (list->kind != JSON_ARRAY)
-        return err_set(e, ERR_DATA, "the value of \"%s\" is no list of messages", key);
+        return err_set(e, ERR_DATA, "the value of \"%s\" is not a list of messages", key);
     if (!list->length)
-        return err_set(e, ERR_DATA, "\"%s\" has no message", key);
+        return err_set(e, ERR_DATA, "\"%s\" has no messages", key);
     int code = 0;
     for (size_t i = 0; i < list->length && !code; i++)
         code = add_message(r, &list->child[i], r->n + 1, role_key, text_key, e);
@@ -150,7 +150,7 @@ static int read_parse(struct chat_record *r, const char *line, size_t n, struct 
     buf_reset(&r->joined);
     int code = json_again("the record", line, n, &r->doc, e);
     if (!code && json_root(r->doc)->kind != JSON_OBJECT)
-        code = err_set(e, ERR_DATA, "is no JSON object");
+        code = err_set(e, ERR_DATA, "is not a JSON object");
     return code;
 }
 

@@ -57,7 +57,7 @@ static int want(const struct reader *r, const struct proto_field *f, enum proto_
 {
     return f->type == type ? 0
                            : model_check_bad(r, f->offset, e,
-                                             "a field is of another type than its number "
+                                             "a field has another type than its number "
                                              "says");
 }
 
@@ -147,11 +147,11 @@ static int byte_piece(struct reader *r, size_t id, struct err *e)
 {
     const struct sp_piece *p = &r->m->piece[id];
     if (!r->m->byte_fallback)
-        return bad_piece(r, id, e, "is a byte, but the model does not fall back to bytes");
+        return bad_piece(r, id, e, "is a byte, but the model has no byte fallback");
     int high = p->length == 6 ? model_check_hex(p->text[3]) : -1,
         low = p->length == 6 ? model_check_hex(p->text[4]) : -1;
     if (high < 0 || low < 0 || memcmp(p->text, "<0x", 3) || p->text[5] != '>')
-        return bad_piece(r, id, e, "is a byte, but not spelt <0x00> .. <0xFF>");
+        return bad_piece(r, id, e, "is a byte, but not spelled <0x00> .. <0xFF>");
     r->byte_seen[high >> 2] |= (uint64_t)1 << ((high & 3) * 16 + low);
     return 0;
 }
@@ -168,7 +168,7 @@ static int index_pieces(struct reader *r, struct err *e)
         const struct sp_piece *p = &m->piece[i];
         bool reserved = p->type == SP_UNKNOWN || p->type == SP_CONTROL || p->type == SP_BYTE;
         if (!string_map_add(reserved ? &m->reserved : &m->plain, p->text, p->length, (int32_t)i))
-            code = bad_piece(r, i, e, "is there twice");
+            code = bad_piece(r, i, e, "occurs twice");
         else if (p->type == SP_BYTE)
             code = byte_piece(r, i, e);
         else if (p->type == SP_UNKNOWN)
@@ -201,7 +201,7 @@ static int check_user_depth(const struct reader *r, struct err *e)
     return depth <= USER_DEPTH ? 0
                                : err_set(e, ERR_DATA,
                                          "%s: not a usable SentencePiece model: more "
-                                         "than 64 user-defined pieces begin alike",
+                                         "than 64 user-defined pieces are prefixes of one text",
                                          r->name);
 }
 
@@ -224,8 +224,8 @@ static int check_pieces(struct reader *r, struct err *e)
     for (int i = 0; i < 4 && m->byte_fallback; i++)
         if (~r->byte_seen[i])
             return err_set(e, ERR_DATA,
-                           "%s: not a usable SentencePiece model: it falls back to "
-                           "bytes, but has %zu of the 256 byte pieces",
+                           "%s: not a usable SentencePiece model: it has "
+                           "byte fallback, but %zu of the 256 byte pieces",
                            r->name, m->count[SP_BYTE]);
     return check_user_depth(r, e);
 }

@@ -250,7 +250,7 @@ static int find_part(struct sp_offsets *o, const char *text, size_t n, const int
         .o = o, .text = t.text.data, .n = t.text.len, .id = id, .nids = nids, .span = span};
     if (!place_all(&w))
         code = err_set(e, ERR_INTEGRITY,
-                       "%zu ids cannot be laid over a text of %zu bytes once it is normalized: id "
+                       "%zu ids do not match a text of %zu bytes once it is normalized: id "
                        "%zu at byte %zu",
                        nids, t.text.len, w.i, w.at);
     for (size_t i = 0; i < nids && !code; i++) {

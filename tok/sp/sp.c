@@ -224,7 +224,7 @@ static int sp_encode_whole(const void *state, void *scratch, const char *text, s
     const struct sp *s = state;
     struct sp_room *room = ((struct scratch *)scratch)->room;
     if (n > TEXT_MAX)
-        return err_set(e, ERR_DATA, "a text of %zu bytes: SentencePiece takes %d at once", n,
+        return err_set(e, ERR_DATA, "a text of %zu bytes: SentencePiece takes at most %d", n,
                        TEXT_MAX);
     tally->invalid += utf8_invalid(text, n);
     if (s->crlf) {
@@ -441,8 +441,8 @@ static int sp_nbest(const void *state, void *scratch, const char *text, size_t n
     struct scratch *c = scratch;
     if (s->mode == TOK_SPECIALS_PARSE)
         return err_set(e, ERR_USAGE,
-                       "n-best segmentations are of texts, which --specials parse "
-                       "would part into several");
+                       "n-best segmentations are of whole texts, "
+                       "which --specials parse would split");
     if (s->crlf) {
         buf_reset(&c->lines);
         sp_put_lines(&c->lines, text, n, false, true);
@@ -577,12 +577,11 @@ static int fill_info(struct sp *s, const struct tok_options *o, const struct tok
 static int set_sampling(struct sp *s, const struct tok_options *o, struct err *e)
 {
     if (!s->unigram && !s->native)
-        return err_set(e, ERR_USAGE,
-                       "%s: only our own engine samples, but libsentencepiece is to encode here",
+        return err_set(e, ERR_USAGE, "%s: sampling needs our own engine, not libsentencepiece",
                        o->path);
     if (o->nbest > TOK_NBEST)
-        return err_set(e, ERR_USAGE, "%lld best segmentations, not %d at most", (long long)o->nbest,
-                       TOK_NBEST);
+        return err_set(e, ERR_USAGE, "%lld best segmentations exceed the limit of %d",
+                       (long long)o->nbest, TOK_NBEST);
     s->sample = true;
     s->alpha = o->alpha;
     s->seed = o->seed;

@@ -63,7 +63,7 @@ static int added_tokens_check_tokens(const char *path, const struct added_token 
         bytes += token[i].length;
         if (!token[i].length)
             code =
-                err_set(e, ERR_DATA, "%s: an added token is empty, or normalized to nothing", path);
+                err_set(e, ERR_DATA, "%s: an added token is empty, or normalizes to nothing", path);
         else if (token[i].length > ADDED_MAX)
             code = err_set(e, ERR_DATA, "%s: the added token \"%.64s\" has %zu bytes, more than %d",
                            path, token[i].text, token[i].length, ADDED_MAX);
@@ -74,8 +74,7 @@ static int added_tokens_check_tokens(const char *path, const struct added_token 
     qsort(sorted, n, sizeof(*sorted), compare);
     for (size_t i = 1; i < n && !code; i++)
         if (compare(&sorted[i - 1], &sorted[i]) == 0)
-            code = err_set(e, ERR_DATA,
-                           "%s: two added tokens are searched as \"%.64s\" (normalized alike)",
+            code = err_set(e, ERR_DATA, "%s: two added tokens are both \"%.64s\" once normalized",
                            path, sorted[i]->text);
     free(sorted);
     return code;

@@ -111,14 +111,14 @@ static int step(struct walk *w, struct frame *f, int64_t *ret_next, struct err *
         if (code)
             return code;
         if (w->mark[to] == OPEN)
-            return bad_unit(w, i, e, "leads back to a state on its own way");
+            return bad_unit(w, i, e, "leads back to a state on its own path");
         if (w->mark[to] == NEW) {
             *ret_next = to;
             return 0;
         }
         int keys = w->keys[to] + ends;
         if (keys > RULE_DEPTH)
-            return bad_unit(w, i, e, "makes more than 32 keys that begin alike");
+            return bad_unit(w, i, e, "makes more than 32 keys prefixes of one text");
         f->keys = keys > f->keys ? keys : f->keys;
     }
     return 0;
@@ -156,10 +156,11 @@ int sp_check_charsmap(const char *name, uint64_t offset, const unsigned char *p,
 {
     uint32_t size = n >= 4 ? load_u32(p) : 0;
     if (n < 4 || size > n - 4 || size % 4 || size / 4 < 256)
-        return err_set(e, ERR_DATA,
-                       "%s: the normalizer's rules at byte %llu (%zu bytes) hold no trie of the "
-                       "size they state (%u)",
-                       name, (unsigned long long)offset, n, size);
+        return err_set(
+            e, ERR_DATA,
+            "%s: the normalizer's rules at byte %llu (%zu bytes) do not hold a trie of the "
+            "size they state (%u)",
+            name, (unsigned long long)offset, n, size);
     if (size / 4 > UNIT_MAX)
         return err_set(e, ERR_DATA,
                        "%s: the normalizer's trie at byte %llu has %u units, more "

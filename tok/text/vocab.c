@@ -18,8 +18,9 @@ int vocab_room(struct tok_vocab *v, size_t npieces, size_t nwords, struct err *e
 {
     void *piece;
     if (npieces > PIECES_MAX || nwords > PIECES_MAX || npieces > 16 * nwords + (1 << 20))
-        return err_set(e, ERR_DATA, "%s: ids to %zu for %zu pieces, which is no vocabulary",
-                       v->path, npieces ? npieces - 1 : 0, nwords);
+        return err_set(e, ERR_DATA,
+                       "%s: the highest id is %zu, far above the number of pieces (%zu)", v->path,
+                       npieces ? npieces - 1 : 0, nwords);
     int code = mem_try(npieces, sizeof(*v->piece), "memory for a vocabulary", &piece, e);
     if (code)
         return code;
@@ -51,7 +52,7 @@ int vocab_index(struct tok_vocab *v, struct err *e)
         const struct string_ref *now = i < AHEAD ? NULL : &v->piece[i - AHEAD];
         if (now && now->p &&
             !string_map_add_key(&v->words, key[i % AHEAD], now->p, now->n, (int32_t)(i - AHEAD)))
-            return err_set(e, ERR_DATA, "%s: the piece \"%.64s\" is there twice", v->path, now->p);
+            return err_set(e, ERR_DATA, "%s: the piece \"%.64s\" occurs twice", v->path, now->p);
         if (!t || !t->p)
             continue;
         key[i % AHEAD] = string_key(t->p, t->n);

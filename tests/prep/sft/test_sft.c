@@ -192,7 +192,7 @@ static void refuses_what_is_wrong(void)
     refuses(q, ERR_USAGE, "says itself what ends a conversation");
     q.append_eod = false;
     q.template = "nothing";
-    refuses(q, ERR_USAGE, "no template 'nothing'");
+    refuses(q, ERR_USAGE, "unknown template 'nothing'");
     q.template = "text";
     q.question = "xx";
     refuses(q, ERR_USAGE, "--instruction-template needs");
@@ -202,7 +202,7 @@ static void refuses_what_is_wrong(void)
     q.learn_all = false;
     q.answer = "x";
     q.question = NULL;
-    refuses(q, ERR_USAGE, "nothing is left to be found");
+    refuses(q, ERR_USAGE, "needs two ids or more");
     q.answer = NULL;
     write_text(path, "{\"text\":\"\"}\n");
     refuses(q, ERR_DATA, "have no example");

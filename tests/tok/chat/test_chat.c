@@ -242,18 +242,22 @@ static void refuses_what_has_no_place(void)
     chat_make(&bare, true, false, TOK_SPECIALS_TEXT);
     chat_make(&poor, false, false, TOK_SPECIALS_TEXT);
     T_ERR(chat_open("chatmi", bare, NULL, &chat, &e), &e, ERR_USAGE,
-          "no template 'chatmi': they are chatml, llama3, alpaca, vicuna, guanaco, llm-jp");
+          "unknown template 'chatmi'; the templates are chatml, llama3, alpaca, vicuna, guanaco, "
+          "llm-jp");
     T_ERR(chat_open("llama3", poor, NULL, &chat, &e), &e, ERR_USAGE,
-          "the template llama3 needs the token <|begin_of_text|>, which is not there");
+          "the template llama3 needs the token <|begin_of_text|>, which the vocabulary lacks");
     static const struct {
         const char *name;
         size_t n;
         struct chat_message m[2];
         const char *words;
     } bad[] = {
-        {"vicuna", 1, {SAYS(CHAT_TOOL, "x")}, "message 1 is of the role 'tool'"},
+        {"vicuna", 1, {SAYS(CHAT_TOOL, "x")}, "message 1 has the role 'tool'"},
         {"guanaco", 1, {SAYS(CHAT_SYSTEM, "x")}, "no place"},
-        {"alpaca", 2, {SAYS(CHAT_USER, "x"), SAYS(CHAT_SYSTEM, "x")}, "in front only"},
+        {"alpaca",
+         2,
+         {SAYS(CHAT_USER, "x"), SAYS(CHAT_SYSTEM, "x")},
+         "allows it only as the first"},
         {"chatml", 1, {SAYS(CHAT_INPUT, "x")}, "an input without an instruction"},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {

@@ -127,8 +127,9 @@ static void drops_the_first_id_of_a_mark(void)
     T_EQ(m.question.n, 0);
     chat_marks_finish(&m);
     T_ERR(chat_marks_init(&m, bare, "hi", NULL, &e), &e, ERR_USAGE,
-          "the string 'hi' that begins an answer is 1 ids");
-    T_ERR(chat_marks_init(&m, bare, "#hi", "", &e), &e, ERR_USAGE, "begins a question is 0 ids");
+          "the string 'hi' that begins an answer needs two ids");
+    T_ERR(chat_marks_init(&m, bare, "#hi", "", &e), &e, ERR_USAGE,
+          "begins a question needs two ids");
     tok_close(bare);
 }
 

@@ -64,19 +64,19 @@ static void refuses(const char *line, const char *words)
 
 static void says_what_is_wrong(void)
 {
-    refuses("[]", "is no JSON object");
+    refuses("[]", "is not a JSON object");
     refuses("{", "byte");
     refuses("", "byte 0");
     refuses("{\"text\":\"x\"}", "has none of the keys");
-    refuses("{\"messages\":{}}", "the value of \"messages\" is no list");
-    refuses("{\"messages\":[]}", "\"messages\" has no message");
+    refuses("{\"messages\":{}}", "the value of \"messages\" is not a list");
+    refuses("{\"messages\":[]}", "\"messages\" has no messages");
     refuses("{\"messages\":[1]}", "message 1 has no text under \"role\"");
     refuses("{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"king\","
             "\"content\":\"x\"}]}",
-            "message 2 is of the role 'king'");
-    refuses("{\"messages\":[{\"role\":\"user\\u0000\",\"content\":\"x\"}]}", "of the role 'user'");
+            "message 2 has the role 'king'");
+    refuses("{\"messages\":[{\"role\":\"user\\u0000\",\"content\":\"x\"}]}", "has the role 'user'");
     refuses("{\"messages\":[{\"role\":\"user\",\"content\":null}]}",
-            "message 1: the value of \"content\" is no text");
+            "message 1: the value of \"content\" is neither a string");
     refuses("{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]}",
             "nor a list of parts");
     refuses("{\"conversations\":[{\"role\":\"user\",\"content\":\"x\"}]}",

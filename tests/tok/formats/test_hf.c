@@ -264,7 +264,7 @@ static void bad_files_are_refused(void)
     refused(BPE("{\"a\":0,\"a\":1}", "[]"), "twice");
     refused(BPE("{\"a\":-1}", "[]"), "id -1, but ids are 0 to 0");
     refused(BPE("{\"a\":4000000000}", "[]"), "id of 4000000000");
-    refused(BPE("{\"a\":2000000}", "[]"), "no vocabulary");
+    refused(BPE("{\"a\":2000000}", "[]"), "far above the number");
     refused(BPE("{\"a\":\"x\"}", "[]"), "no whole number");
     refused(BPE("{\"a\":0}", "[\"a b\"]"), "merge 0 has \"b\"");
     refused(BPE("{\"a\":0}", "[\"a a\"]"), "merge 0 has \"aa\"");
@@ -302,7 +302,7 @@ static void like_normalized_tokens_are_refused(void)
     struct hf_make m = {.norm = "{\"type\":\"Lowercase\"}",
                         .added = "{\"content\":\"X\",\"normalized\":true},"
                                  "{\"content\":\"x\",\"normalized\":true}"};
-    refused(&m, "searched as \"x\"");
+    refused(&m, "both \"x\" once normalized");
 }
 
 static void merges_are_dropped(void)

@@ -55,7 +55,8 @@ static void bad_rules_are_refused(void)
               ERR_DATA, "x.json: n.precompiled_charsmap is no base64");
     T_ERR(precompiled_read("x.json: n", &arena, "AAAAAAA=", 8, &rules, &n, &e), &e, ERR_DATA,
           "x.json: n");
-    T_ERR(precompiled_read("x.json: n", &arena, "", 0, &rules, &n, &e), &e, ERR_DATA, "no trie");
+    T_ERR(precompiled_read("x.json: n", &arena, "", 0, &rules, &n, &e), &e, ERR_DATA,
+          "do not hold a trie");
     arena_finish(&arena);
 }
 

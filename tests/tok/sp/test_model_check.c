@@ -77,7 +77,7 @@ static void pieces_are_sane(void)
     struct buf b = {0};
     refuse(&b, "no pieces");
     refuse_piece("", -1, SP_NORMAL, "empty or longer");
-    refuse_piece("a", -1, SP_NORMAL, "piece 14 is there twice");
+    refuse_piece("a", -1, SP_NORMAL, "piece 14 occurs twice");
     refuse_piece("f", NAN, SP_NORMAL, "not a finite number");
     refuse_piece("f", INFINITY, SP_NORMAL, "not a finite number");
     refuse_piece("f", -INFINITY, SP_NORMAL, "not a finite number");
@@ -88,7 +88,7 @@ static void pieces_are_sane(void)
     refuse_piece("f", -1, 0, "type is not in 1 .. 6");
     refuse_piece("f", -1, 7, "type is not in 1 .. 6");
     refuse_piece("<unk2>", 0, SP_UNKNOWN, "2 unknown pieces");
-    refuse_piece("<0x00>", 0, SP_BYTE, "does not fall back");
+    refuse_piece("<0x00>", 0, SP_BYTE, "no byte fallback");
     char longer[8200];
     memset(longer, 'x', sizeof(longer));
     longer[8193] = 0;
@@ -145,7 +145,7 @@ static void byte_pieces_are_complete(void)
     make_pieces(&b);
     make_piece(&b, "<0x0g>", 0, SP_BYTE);
     make_trainer(&b, SP_BPE, true);
-    refuse(&b, "not spelt");
+    refuse(&b, "not spelled");
 }
 
 static void user_pieces_that_begin_alike_are_counted(void)
@@ -162,7 +162,7 @@ static void user_pieces_that_begin_alike_are_counted(void)
         if (n == 64)
             accept(&b);
         else
-            refuse(&b, "begin alike");
+            refuse(&b, "prefixes of one text");
     }
 }
 
@@ -183,7 +183,7 @@ static void rules_stay_inside(void)
     refuse_rules(0, rules_unit(0, false, 768), "leads out of the trie");
     refuse_rules(0, 1u << 9 | 100u << 10, "leads out of the trie"); /* times 256 */
     refuse_rules(RULES_A, rules_unit('A', false, 0x341 ^ 768 ^ 512), "leads out of the trie");
-    refuse_rules(RULES_A, rules_unit('A', true, RULES_A ^ RULES_ROOT), "its own way");
+    refuse_rules(RULES_A, rules_unit('A', true, RULES_A ^ RULES_ROOT), "its own path");
     refuse_rules(RULES_LEAF, 0x80000002u, "beyond the end of the strings");
     refuse_rules(RULES_LEAF, 0xffffffffu, "beyond the end of the strings");
 }
@@ -205,11 +205,11 @@ static void refuse_blob(size_t keep, uint32_t size, const char *tail, size_t nta
 static void blobs_are_whole(void)
 {
     const uint32_t size = RULES_UNITS * 4;
-    refuse_blob(3, size, "", 0, "no trie of the size");
-    refuse_blob(4 + size, size + 4, "", 0, "no trie of the size");
-    refuse_blob(4 + size, size - 1, "a", 2, "no trie of the size");
-    refuse_blob(4 + size, 0, "a", 2, "no trie of the size");
-    refuse_blob(4 + size, 512, "a", 2, "no trie of the size");
+    refuse_blob(3, size, "", 0, "do not hold a trie of the size");
+    refuse_blob(4 + size, size + 4, "", 0, "do not hold a trie of the size");
+    refuse_blob(4 + size, size - 1, "a", 2, "do not hold a trie of the size");
+    refuse_blob(4 + size, 0, "a", 2, "do not hold a trie of the size");
+    refuse_blob(4 + size, 512, "a", 2, "do not hold a trie of the size");
     refuse_blob(4 + size, 1024, "a", 2, "leads out of the trie");
     refuse_blob(4 + size, size, "", 0, "do not end in a zero byte");
     refuse_blob(4 + size, size, "a", 1, "do not end in a zero byte");
