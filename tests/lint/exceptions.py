@@ -31,7 +31,7 @@ MANY_PARAMETERS = {
     "tok/pipeline/pipeline.c:encode_raw": "an entry of the table of engines",
     "tok/pipeline/pipeline.c:pipe_encode_run": "an entry of the table of engines",
     "tok/pipeline/segment.c:find_many": "hot: one call per block of text",
-    "tok/pipeline/segment.c:parts_encode": "hot: one call per block of text",
+    "tok/pipeline/segment.c:segments_encode": "hot: one call per block of text",
     "tok/sp/offsets.c:encode_part": "hot: called per segment",
     "tok/sp/offsets.c:find_part": "hot: called per segment",
     "tok/sp/offsets.c:say_part": "hot: called per segment",

@@ -394,8 +394,7 @@ struct block {
     uint64_t here; /* bytes that belong to the block */
 };
 
-/* Writes the positions of a block; *kept: a pre-token that is not split continues into it, and out
- * of it. */
+/* Writes a block's positions; *kept: an unsplit pre-token continues into it, and out of it. */
 AVX512_BYTES_INLINE size_t cut_block(const struct cut *c, const struct block *b, uint32_t at,
                                      bool *kept, uint32_t *ret)
 {
@@ -461,8 +460,7 @@ AVX512_BYTES_INLINE __mmask16 wide_dense(const char *text, __mmask16 some, __m51
     return _mm512_mask_test_epi32_mask(some, two, _mm512_set1_epi32((int)0x80808080));
 }
 
-/* Copies groups of GROUP starts up to one with a pre-token that should be split; returns the number
- * of starts. Up to *high, if that is after them, there is only ASCII. */
+/* Copies starts up to a pre-token to be split; up to *high, if after them, all is ASCII. */
 AVX512_BYTES static size_t copy_wide(const char *text, const uint32_t *start, size_t n,
                                      uint32_t longest, uint32_t *high, uint32_t *ret)
 {
