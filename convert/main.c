@@ -27,7 +27,7 @@ static const struct opt_verb verbs[] = {
      WEFT_PREFIX "convert verify run/iter_0000100\n" WEFT_PREFIX "convert verify run\n" WEFT_PREFIX
                  "convert verify --same run/iter_0000100 cut/iter_0000100\n",
      true},
-    {"import", "SRC DST", "a Hugging Face model as a checkpoint",
+    {"import", "SRC DST", "a model of Hugging Face or Meta as a checkpoint",
      WEFT_PREFIX "convert import Llama-3.2-1B llama\n" WEFT_PREFIX
                  "convert import --dry-run Llama-3.2-1B llama\n",
      true},

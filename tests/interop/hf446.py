@@ -3,6 +3,7 @@
 
 They are looked for in the folder hf446 of this Python (tests/run.sh puts them there), which the newer release beside it does
 not see. Where they are missing the test ends as skipped, or as failed under WEFT_CI."""
+import importlib.util
 import os
 import sys
 
@@ -21,3 +22,12 @@ if found != "4.46.3":
     print(f"1..1\nok 1 - transformers 4.46.3 # SKIP found {found}")
     sys.exit(1 if os.environ.get("WEFT_CI") else 0)
 torch.set_num_threads(1)
+
+
+def beside(name):
+    """The module NAME.py of this folder, which is not on the path."""
+    spec = importlib.util.spec_from_file_location(name, os.path.join(HERE, name + ".py"))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault("hf446", sys.modules[__name__])
+    spec.loader.exec_module(module)
+    return module

@@ -4,7 +4,6 @@
 import equals that of their safetensors; archives and pickles that must be refused, before anything of them runs.
 Usage: pt.py CONVERT PT_DUMP [NAME...]"""
 import collections
-import importlib.util
 import os
 import random
 import shutil
@@ -16,13 +15,9 @@ import tempfile
 import zipfile
 
 CONVERT, DUMP, WANTED = sys.argv[1], sys.argv[2], sys.argv[3:]
-import hf446
-from hf446 import HERE, torch
+from hf446 import beside, torch
 
-spec = importlib.util.spec_from_file_location("hf", os.path.join(HERE, "hf.py"))  # this folder is not on the path, see hf446
-hf = importlib.util.module_from_spec(spec)
-sys.modules["hf446"] = hf446
-spec.loader.exec_module(hf)
+hf = beside("hf")
 
 TYPES = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
          torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL", torch.complex64: "C64"}

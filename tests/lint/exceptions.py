@@ -125,6 +125,7 @@ SHARED_HEADERS = {
     "train/copy/copy.h": "copy_*.c",
     "train/comm/comm.h": "comm_self.c",
     "train/hf/hf_export.h": "hf_export_run.c",
+    "train/hf/hf_folder_internal.h": "hf_meta.c",
     "train/model/model.h": "acts.c block.c head.c weights.c",
     "train/spec/options.h": "presets.c",
     "train/spec/hf.h": "hf_*.c",

@@ -9,6 +9,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "train/copy/copy_files.h"
+#include "train/hf/hf_folder_internal.h"
 #include "train/hf/hf_index.h"
 #include "train/pt/pt.h"
 #include "train/tensor/box_ops.h"
@@ -19,7 +20,7 @@ enum { CONFIG_MAX = 16 << 20, INDEX_MAX = 256 << 20 };
 static const struct weight_files {
     const char *single, *index; /* index NULL: there is none */
     const char *stem, *end;     /* what names of shards begin and end with */
-    int (*open)(struct st_file *ret, const char *path, struct err *e);
+    hf_open_fn *open;
 } weights[] = {
     {"model.safetensors", "model.safetensors.index.json", "model", ".safetensors", st_open},
     {"pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model", ".bin", pt_open},
@@ -56,12 +57,11 @@ bool hf_folder_is(const char *path)
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-static int open_shard(struct hf_folder *f, const struct weight_files *w, const char *name,
-                      struct err *e)
+int hf_shard_open(struct hf_folder *f, const char *name, hf_open_fn *open, struct err *e)
 {
     char *path = path_join(f->path, name);
     struct st_file st;
-    int code = w->open(&st, path, e);
+    int code = open(&st, path, e);
     if (code) {
         free(path);
         return code;
@@ -135,7 +135,7 @@ static int open_sharded(struct hf_folder *f, const struct weight_files *w, struc
                            f->path, x.file[i], x.files, w->index);
             break;
         }
-        code = open_shard(f, w, x.file[i], e);
+        code = hf_shard_open(f, x.file[i], w->open, e);
         if (!code)
             code = check_shard(&f->shard[f->shards - 1], &x, w->index, e);
     }
@@ -153,7 +153,7 @@ static int open_files(struct hf_folder *f, struct err *e)
                        weights[0].single, weights[0].index, weights[1].single);
     const struct weight_files *w = &weights[kind];
     f->pytorch = kind != SAFETENSORS;
-    int code = f->sharded ? open_sharded(f, w, e) : open_shard(f, w, w->single, e);
+    int code = f->sharded ? open_sharded(f, w, e) : hf_shard_open(f, w->single, w->open, e);
     return code || !w->index ? code : find_stale(f, w, e);
 }
 
@@ -179,7 +179,7 @@ static bool find_either(const struct hf_folder *f, const char *name, struct hf_f
            (!strncmp(name, prefix, n) && find_tensor(f, name + n, ret));
 }
 
-static void add_shape(struct buf *b, int rank, const int64_t *size)
+void hf_add_shape(struct buf *b, int rank, const int64_t *size)
 {
     for (int d = 0; d < rank; d++)
         buf_addf(b, "%s%lld", d ? ", " : "[", (long long)size[d]);
@@ -195,8 +195,8 @@ static int check_tensor(const struct hf_folder *f, const struct hf_tensor *want,
         same = t->size[d] == want->size[d];
     if (!same) {
         struct buf is = {0}, should = {0};
-        add_shape(&is, t->rank, t->size);
-        add_shape(&should, want->rank, want->size);
+        hf_add_shape(&is, t->rank, t->size);
+        hf_add_shape(&should, want->rank, want->size);
         err_set(e, ERR_DATA, "%s: tensor '%.200s' has the shape %s, by config.json it is %s",
                 f->shard[at->shard].path, t->name, buf_str(&is), buf_str(&should));
         buf_finish(&is);
@@ -229,15 +229,14 @@ static int find_all(struct hf_folder *f, struct err *e)
     return code;
 }
 
-static void add_passed(struct hf_folder *f, struct hf_found at, const char *why)
+void hf_pass(struct hf_folder *f, struct hf_found at, const char *why)
 {
     f->passed = mem_grow(f->passed, f->npassed + 1, sizeof(*f->passed));
     f->passed[f->npassed++] = (struct hf_passed){at, why};
 }
 
-/* Whether the bytes of two tensors are equal. */
-static int same_bytes(const struct hf_folder *f, struct hf_found a, struct hf_found b, bool *ret,
-                      struct err *e)
+int hf_same_bytes(const struct hf_folder *f, struct hf_found a, struct hf_found b, bool *ret,
+                  struct err *e)
 {
     enum { CHUNK = 1 << 20 };
     int64_t x[2], y[2];
@@ -271,7 +270,7 @@ static int check_tied(struct hf_folder *f, struct hf_found head, struct err *e)
     if (!find_either(f, hf_name_embedding(f->model.family), &embed))
         return 0; /* find_all has said so */
     bool same;
-    int code = same_bytes(f, head, embed, &same, e);
+    int code = hf_same_bytes(f, head, embed, &same, e);
     if (code)
         return code;
     if (!same) {
@@ -280,7 +279,7 @@ static int check_tied(struct hf_folder *f, struct hf_found head, struct err *e)
                 f->shard[head.shard].path, head.entry->name, embed.entry->name);
         return err_hint(e, "where the head counts, set \"tie_word_embeddings\" to false");
     }
-    add_passed(f, head, "equal to the embedding, to which it is tied");
+    hf_pass(f, head, "equal to the embedding, to which it is tied");
     return 0;
 }
 
@@ -307,7 +306,7 @@ static int judge_rest(struct hf_folder *f, struct err *e)
             if (f->model.spec.tied && !strcmp(at.entry->name, hf_name_head(family)))
                 code = check_tied(f, at, e);
             else if (hf_name_ignored(family, at.entry->name))
-                add_passed(f, at, "a buffer that the model makes itself");
+                hf_pass(f, at, "a buffer that the model makes itself");
             else
                 code = err_set(e, ERR_DATA, "%s: tensor '%.200s' is not one of a %s model",
                                f->shard[s].path, at.entry->name, hf_family_name(family));
@@ -333,12 +332,10 @@ static int read_config(struct hf_folder *f, const struct hf_ignore *ignore, stru
     return code;
 }
 
-int hf_folder_open(const char *path, const struct hf_ignore *ignore, struct hf_folder **ret,
-                   struct err *e)
+/* The tensors of config.json's model in the files. */
+static int find_model(struct hf_folder *f, const struct hf_ignore *ignore, struct err *e)
 {
-    struct hf_folder *f = mem_new(1, sizeof(*f));
     enum hf_experts experts = HF_EXPERTS_SINGLE;
-    f->path = mem_strdup(path);
     int code = read_config(f, ignore, e);
     if (!code)
         code = open_files(f, e);
@@ -349,8 +346,16 @@ int hf_folder_open(const char *path, const struct hf_ignore *ignore, struct hf_f
         hf_map_build(&f->map, &f->model, experts);
         code = find_all(f, e);
     }
-    if (!code)
-        code = judge_rest(f, e);
+    return code ? code : judge_rest(f, e);
+}
+
+int hf_folder_open(const char *path, const struct hf_ignore *ignore, struct hf_folder **ret,
+                   struct err *e)
+{
+    struct hf_folder *f = mem_new(1, sizeof(*f));
+    f->path = mem_strdup(path);
+    f->meta = !folder_has(path, "config.json") && hf_meta_is(path);
+    int code = f->meta ? hf_meta_fill(f, ignore, e) : find_model(f, ignore, e);
     if (code)
         hf_folder_close(f);
     else
@@ -377,19 +382,48 @@ void hf_folder_close(struct hf_folder *f)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-int hf_folder_sources(const struct hf_folder *f, struct copy_source **ret, struct err *e)
+/* One step for each link: a box of a global tensor from a tensor of the folder. */
+static int steps_of_links(const struct hf_folder *f, struct hf_steps *ret, struct err *e)
 {
-    struct copy_source *s = mem_new(f->map.tensors + 1, sizeof(*s));
+    const struct hf_map *m = &f->map;
     int code = 0;
-    for (size_t i = 0; !code && i < f->map.tensors; i++) {
+    ret->source = mem_new(m->tensors + 1, sizeof(*ret->source));
+    for (size_t i = 0; !code && i < m->tensors; i++) {
         const struct hf_shard *in = &f->shard[f->found[i].shard];
-        code = copy_from_safetensors(&in->st, f->found[i].entry, in->path, &s[i], e);
+        code = copy_from_safetensors(&in->st, f->found[i].entry, in->path, &ret->source[i], e);
     }
-    if (code)
-        free(s);
-    else
-        *ret = s;
+    ret->step = mem_new(m->links + 1, sizeof(*ret->step));
+    ret->n = m->links;
+    for (size_t i = 0; i < m->links; i++) {
+        const struct hf_link *l = &m->link[i];
+        ret->step[i] = (struct copy_step){
+            .target = l->global,
+            .to = {{l->at[0], l->at[1]}, {l->count[0], l->count[1]}},
+            .from = &ret->source[l->tensor],
+            .row = l->from[l->transposed ? 1 : 0],
+            .column = l->from[l->transposed ? 0 : 1],
+            .transpose = l->transposed,
+        };
+    }
     return code;
+}
+
+int hf_folder_steps(const struct hf_folder *f, struct hf_steps *ret, struct err *e)
+{
+    *ret = (struct hf_steps){0};
+    int code = f->meta ? hf_meta_steps(f, ret, e) : steps_of_links(f, ret, e);
+    if (code)
+        hf_steps_finish(ret);
+    return code;
+}
+
+void hf_steps_finish(struct hf_steps *s)
+{
+    free(s->source);
+    free(s->step);
+    free(s->order[0]);
+    free(s->order[1]);
+    *s = (struct hf_steps){0};
 }
 
 enum dtype *hf_folder_dtypes(const struct hf_folder *f)
@@ -435,6 +469,10 @@ int hf_folder_read(const struct hf_folder *f, const char *name, int rank, const 
                    struct box_mem to, struct err *e)
 {
     size_t g = 0;
+    if (f->meta) {
+        err_set(e, ERR_USAGE, "%s: a model in Meta's format", f->path);
+        return err_hint(e, "convert import makes a checkpoint of it");
+    }
     while (g < f->map.globals && strcmp(f->map.global[g].name, name))
         g++;
     if (g == f->map.globals)

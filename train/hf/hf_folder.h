@@ -5,9 +5,10 @@
 /*
  * A model as transformers keeps it: a folder with config.json and model.safetensors, or shards and
  * model.safetensors.index.json; else with pytorch_model.bin, its shards and index, or a .pt of the
- * same tensors (train/pt). Opening it holds the tensors against the configuration: each that
- * the model needs is there, once and in its shape, and none that nobody knows. Only headers are
- * read; data only where a tied head comes twice.
+ * same tensors (train/pt). A folder of Meta's with params.json and consolidated.NN.pth is opened
+ * too, and its config.json is made. Opening it holds the tensors against the configuration: each
+ * that the model needs is there, once and in its shape, and none that nobody knows. Only headers
+ * are read; data only where a tied head comes twice.
  *
  * Knows neither engine nor device. One thread opens and closes; any may read.
  */
@@ -46,8 +47,17 @@ struct hf_folder {
     struct hf_passed *passed;
     size_t npassed;
     bool sharded;   /* by an index */
+    bool meta;      /* Meta's params.json and consolidated.NN.pth instead */
     bool pytorch;   /* files of torch.save, not safetensors */
     uint64_t bytes; /* of the tensors that are taken */
+};
+
+/* An import as steps of the copy engine: their targets are map.global. */
+struct hf_steps {
+    struct copy_source *source;
+    struct copy_step *step;
+    size_t n;
+    int64_t *order[2]; /* of rows, for steps to point at */
 };
 
 /* True for a folder with a config.json and weights of any kind. */
@@ -62,9 +72,9 @@ int hf_folder_open(const char *path, const struct hf_ignore *ignore, struct hf_f
                    struct err *e);
 void hf_folder_close(struct hf_folder *f);
 
-/* The tensors as sources of the copy engine, one for each of map.tensor; they live as long as the
- * folder; free the array. */
-int hf_folder_sources(const struct hf_folder *f, struct copy_source **ret, struct err *e);
+/* How every global tensor is made; valid as long as the folder. The caller finishes it. */
+int hf_folder_steps(const struct hf_folder *f, struct hf_steps *ret, struct err *e);
+void hf_steps_finish(struct hf_steps *s);
 
 /* The dtype of each of map.global, as its tensor has it; free the array. */
 enum dtype *hf_folder_dtypes(const struct hf_folder *f);

@@ -34,41 +34,21 @@ static int put_files(const struct hf_folder *f, struct ckpt_writer *w, struct er
     return code;
 }
 
-/* One step for each link: a box of a global tensor from a tensor of the folder. */
-static struct copy_step *plan_steps(const struct hf_map *m, const struct copy_source *source)
-{
-    struct copy_step *step = mem_new(m->links + 1, sizeof(*step));
-    for (size_t i = 0; i < m->links; i++) {
-        const struct hf_link *l = &m->link[i];
-        step[i] = (struct copy_step){
-            .target = l->global,
-            .to = {{l->at[0], l->at[1]}, {l->count[0], l->count[1]}},
-            .from = &source[l->tensor],
-            .row = l->from[l->transposed ? 1 : 0],
-            .column = l->from[l->transposed ? 0 : 1],
-            .transpose = l->transposed,
-        };
-    }
-    return step;
-}
-
 static int copy_all(const struct hf_folder *f, struct ckpt_shard *s,
                     const struct hf_import_options *o, struct err *e)
 {
     struct copy_target *target = NULL;
-    struct copy_source *source = NULL;
-    int code = hf_folder_sources(f, &source, e);
+    struct hf_steps steps;
+    int code = hf_folder_steps(f, &steps, e);
     if (code)
         return code;
-    struct copy_step *step = plan_steps(&f->map, source);
-    struct copy c = {.step = step, .nsteps = f->map.links};
+    struct copy c = {.step = steps.step, .nsteps = steps.n};
     copy_to_shard(s, &c.sink, &target);
     code = copy_check(&c, e);
     if (!code)
         code = copy_run(&c, &o->copy, e);
     free(target);
-    free(step);
-    free(source);
+    hf_steps_finish(&steps);
     return code;
 }
 
