@@ -40,6 +40,7 @@ class Tests:
         options = json.loads(quiet("meson", "introspect", "--buildoptions", build).stdout)
         if not next(o["value"] for o in options if o["name"] == "fault") is True:
             self.must(quiet("meson", "configure", build, "-Dfault=true"))
+        self.must(quiet("ninja", "-C", build, "build.ninja"))
         self.at = {}
         for t in json.loads(quiet("meson", "introspect", "--tests", build).stdout):
             self.at[t["name"].rsplit(":", 1)[-1]] = t

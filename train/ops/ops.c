@@ -4,23 +4,15 @@
 #include <stdio.h>
 
 static const char *const names[OP_COUNT] = {
-    [OP_EMBED] = "embed",
-    [OP_EMBED_BWD] = "embed_bwd",
-    [OP_NORM] = "norm",
-    [OP_NORM_BWD] = "norm_bwd",
-    [OP_MATMUL] = "matmul",
-    [OP_GLU] = "glu",
-    [OP_GLU_BWD] = "glu_bwd",
-    [OP_ROPE] = "rope",
-    [OP_ATTENTION] = "attention",
-    [OP_ATTENTION_BWD] = "attention_bwd",
-    [OP_XENT_STATS] = "xent_stats",
-    [OP_XENT_LOSS] = "xent_loss",
-    [OP_ADAMW] = "adamw",
-    [OP_SUMSQ] = "sumsq",
-    [OP_CLIP] = "clip",
-    [OP_FILL] = "fill",
-    [OP_COPY] = "copy",
+    [OP_EMBED] = "embed",         [OP_EMBED_BWD] = "embed_bwd",
+    [OP_NORM] = "norm",           [OP_NORM_BWD] = "norm_bwd",
+    [OP_MATMUL] = "matmul",       [OP_GLU] = "glu",
+    [OP_GLU_BWD] = "glu_bwd",     [OP_ROPE] = "rope",
+    [OP_ATTENTION] = "attention", [OP_ATTENTION_BWD] = "attention_bwd",
+    [OP_MERGE] = "merge",         [OP_XENT_STATS] = "xent_stats",
+    [OP_XENT_LOSS] = "xent_loss", [OP_ADAMW] = "adamw",
+    [OP_SUMSQ] = "sumsq",         [OP_CLIP] = "clip",
+    [OP_FILL] = "fill",           [OP_COPY] = "copy",
 };
 
 const char *op_name(enum op op)
@@ -35,6 +27,7 @@ void ops_run(struct ops *o, enum op op, const void *args)
     size_t mark = slab_mark(o->workspace);
     size_t bytes = entry->scratch ? entry->scratch(&o->dev->desc, args) : 0;
     void *scratch = bytes ? slab_bytes(o->workspace, bytes) : NULL;
+    BUG_ON(!entry->run, "%s: there is no entry for %s", op_name(op), o->dev->desc.name);
     if (o->workspace->base)
         entry->run(o, args, scratch);
     slab_reset(o->workspace, mark);
@@ -117,6 +110,13 @@ static void need_contiguous(struct check c, const char *what, struct tensor t)
 
 #define CHECK_OF(id) ((struct check){id, o->real})
 
+/* Forms of an op that only the host's tables have. */
+static void need_host(const struct ops *o, enum op op, const char *form)
+{
+    BUG_ON(o->workspace->base && !o->dev->pool, "%s: %s is not implemented for %s", op_name(op),
+           form, o->dev->desc.name);
+}
+
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 void op_embed(struct ops *o, const struct embed_args *a)
@@ -133,6 +133,8 @@ void op_embed(struct ops *o, const struct embed_args *a)
         need_typed(c, "position", a->position, DTYPE_I32, n);
     }
     need_drop(c, a->drop);
+    if (a->shard)
+        need_host(o, c.op, "a part of the vocabulary");
     o->call(o, OP_EMBED, a);
 }
 
@@ -150,6 +152,8 @@ void op_embed_bwd(struct ops *o, const struct embed_bwd_args *a)
         need_typed(c, "position", a->position, DTYPE_I32, n);
     }
     need_drop(c, a->drop);
+    if (a->shard)
+        need_host(o, c.op, "a part of the vocabulary");
     o->call(o, OP_EMBED_BWD, a);
 }
 
@@ -270,7 +274,25 @@ void op_rope(struct ops *o, const struct rope_args *a)
     o->call(o, OP_ROPE, a);
 }
 
-static void need_attention(struct check c, const struct attention_args *a)
+static void need_ahead(struct check c, const struct ops *o, const struct attention_args *a)
+{
+    int64_t heads = a->all_heads ? a->all_heads : a->q.size[1];
+    BUG_ON(a->head0 < 0 || a->head0 + a->q.size[1] > heads, "%s: heads %lld + %lld of %lld",
+           op_name(c.op), (long long)a->head0, (long long)a->q.size[1], (long long)heads);
+    if (a->all_heads)
+        need_host(o, c.op, "a part of the heads");
+    if (tensor_none(a->ahead)) {
+        need_none(c, "drop_row", a->drop_row, "without ahead");
+        need_none(c, "drop_key", a->drop_key, "without ahead");
+        return;
+    }
+    need_host(o, c.op, "a part of the keys");
+    need_typed(c, "ahead", a->ahead, DTYPE_I32, a->k_len.size[0]);
+    need_typed(c, "drop_row", a->drop_row, DTYPE_I32, a->k_len.size[0]);
+    need_typed(c, "drop_key", a->drop_key, DTYPE_I32, a->k_len.size[0]);
+}
+
+static void need_attention(struct check c, const struct ops *o, const struct attention_args *a)
 {
     int64_t n = a->q.size[0], heads = a->q.size[1], dim = a->q.size[2], groups = a->k.size[1];
     int64_t sequences = a->k_len.size[0];
@@ -287,12 +309,13 @@ static void need_attention(struct check c, const struct attention_args *a)
     need_typed(c, "k_len", a->k_len, DTYPE_I32, sequences);
     BUG_ON(a->max_len < 1 || a->window < 0, "%s: max_len %lld, window %lld", op_name(c.op),
            (long long)a->max_len, (long long)a->window);
+    need_ahead(c, o, a);
     need_drop(c, a->drop);
 }
 
 void op_attention(struct ops *o, const struct attention_args *a)
 {
-    need_attention(CHECK_OF(OP_ATTENTION), a);
+    need_attention(CHECK_OF(OP_ATTENTION), o, a);
     o->call(o, OP_ATTENTION, a);
 }
 
@@ -300,13 +323,24 @@ void op_attention_bwd(struct ops *o, const struct attention_bwd_args *a)
 {
     struct check c = CHECK_OF(OP_ATTENTION_BWD);
     const struct tensor q = a->fwd.q, k = a->fwd.k;
-    need_attention(c, &a->fwd);
+    need_attention(c, o, &a->fwd);
     need_2d(c, "lse", a->fwd.lse, q.size[1], q.size[0]);
     need_3d(c, "dout", a->dout, q.size[0], q.size[1], q.size[2]);
     need_3d(c, "dq", a->dq, q.size[0], q.size[1], q.size[2]);
     need_3d(c, "dk", a->dk, k.size[0], k.size[1], k.size[2]);
     need_3d(c, "dv", a->dv, k.size[0], k.size[1], k.size[2]);
     o->call(o, OP_ATTENTION_BWD, a);
+}
+
+void op_merge(struct ops *o, const struct merge_args *a)
+{
+    struct check c = CHECK_OF(OP_MERGE);
+    int64_t n = a->o.size[0], heads = a->o.size[1];
+    need_3d(c, "o", a->o, n, heads, a->o.size[2]);
+    need_3d(c, "part_o", a->part_o, n, heads, a->o.size[2]);
+    need_2d(c, "lse", a->lse, heads, n);
+    need_2d(c, "part_lse", a->part_lse, heads, n);
+    o->call(o, OP_MERGE, a);
 }
 
 void op_xent_stats(struct ops *o, const struct xent_stats_args *a)

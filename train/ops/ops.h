@@ -43,10 +43,15 @@ struct dropout {
     uint64_t row0;
 };
 
-/* y[n,C] = dropout(tok[id] + pos[position]) */
+/*
+ * y[n,C] = dropout(tok[id] + pos[position]). With `shard`, tok is a part of the vocabulary, from id
+ * `first` on, and an id without a row here has zeros for tok[id].
+ */
 struct embed_args {
     struct tensor y, id /* I32 [n] */, tok /* [V,C] */, pos /* [P,C] or none */,
         position /* I32 [n], none without pos */;
+    bool shard;
+    int64_t first;
     struct dropout drop;
 };
 
@@ -55,6 +60,8 @@ struct embed_args {
  */
 struct embed_bwd_args {
     struct tensor dy, id, dtok /* or none */, dpos /* or none */, position;
+    bool shard; /* as forward */
+    int64_t first;
     struct dropout drop;
 };
 
@@ -127,21 +134,44 @@ struct rope_args {
  * number of s's queries; key ranges of sequences do not overlap.
  * q, o [n,H,D]; k, v [nk,K,D]; H a multiple of K. lse [H,n]: log of the sum of exponentials, saved
  * for backward (none if there will be none).
- * drop is over weights: row (row0 + query row) * H + head, width max_len, column key - k_start[s].
+ * drop is over weights: row (row0 + query row) * all_heads + head0 + head, width max_len, column
+ * key - k_start[s].
+ *
+ * Context parallel: the keys are a part of those that the queries see, and the results of several
+ * calls are merged (merge_args). ahead[s] is by how many positions the last query lies after the
+ * last key, so query i of s sees keys up to k_len[s] - queries + i + ahead[s]: at least `queries`
+ * means no mask. k_len[s] may then be any, also 0; key ranges may overlap in the forward. A query
+ * that sees no key has o = 0, lse = -infinity. For dropout the first query of s is then row
+ * (row0 + drop_row[s]), the first key column drop_key[s].
  */
 struct attention_args {
     struct tensor o, lse, q, k, v;
     struct tensor q_start /* I32 [s+1] */, k_start /* I32 [s] */, k_len /* I32 [s] */;
-    int64_t max_len; /* no k_len is larger */
-    int64_t window;  /* 0: none */
-    float scale;     /* of q k^T, usually 1 / sqrt(D) */
+    struct tensor ahead /* I32 [s] or none: 0 */, drop_row, drop_key /* I32 [s], with ahead only */;
+    int64_t head0, all_heads; /* of the dropout's rows: global heads; all_heads 0: H */
+    int64_t max_len;          /* no k_len is larger */
+    int64_t window;           /* 0: none */
+    float scale;              /* of q k^T, usually 1 / sqrt(D) */
     struct dropout drop;
 };
 
-/* fwd as it ran, with o and lse. dq, dk, dv are written, in rows that no query sees with zeros. */
+/*
+ * fwd as it ran, with o and lse; of a part of the keys, with the merged o and lse, which then gives
+ * this part's dk and dv, and its share of dq. dq, dk, dv are written, in rows that no query sees
+ * with zeros; key ranges of sequences do not overlap.
+ */
 struct attention_bwd_args {
     struct attention_args fwd;
     struct tensor dout, dq, dk, dv;
+};
+
+/*
+ * Attention over two parts of the keys is that over both: o [n,H,D], lse [H,n] become
+ * log(exp(lse) + exp(part_lse)), and o and part_o weighed by exp of their lse less that. -infinity
+ * in both: zeros. Has no backward of its own: attention_bwd of each part takes what was merged.
+ */
+struct merge_args {
+    struct tensor o, lse, part_o, part_lse;
 };
 
 /*
@@ -218,6 +248,7 @@ enum op {
     OP_ROPE,
     OP_ATTENTION,
     OP_ATTENTION_BWD,
+    OP_MERGE,
     OP_XENT_STATS,
     OP_XENT_LOSS,
     OP_ADAMW,
@@ -280,6 +311,7 @@ void op_glu_bwd(struct ops *o, const struct glu_bwd_args *a);
 void op_rope(struct ops *o, const struct rope_args *a);
 void op_attention(struct ops *o, const struct attention_args *a);
 void op_attention_bwd(struct ops *o, const struct attention_bwd_args *a);
+void op_merge(struct ops *o, const struct merge_args *a);
 void op_xent_stats(struct ops *o, const struct xent_stats_args *a);
 void op_xent_loss(struct ops *o, const struct xent_loss_args *a);
 void op_adamw(struct ops *o, const struct adamw_args *a);

@@ -94,6 +94,13 @@ static struct op_cost cost_attention_bwd(const struct attention_bwd_args *a)
                             f.bytes + bytes(a->dout) + bytes(a->dq) + bytes(a->dk) + bytes(a->dv)};
 }
 
+static struct op_cost cost_merge(const struct merge_args *a)
+{
+    return (struct op_cost){3 * ops_cost_count(a->o) + 5 * ops_cost_count(a->lse),
+                            2 * bytes(a->o) + 2 * bytes(a->lse) + bytes(a->part_o) +
+                                bytes(a->part_lse)};
+}
+
 static struct op_cost cost_xent_loss(const struct xent_loss_args *a)
 {
     double rows = bytes(a->label) + bytes(a->max) + bytes(a->sum) + bytes(a->target) +
@@ -148,6 +155,8 @@ struct op_cost op_cost(enum op op, const void *args)
         return cost_attention(args);
     case OP_ATTENTION_BWD:
         return cost_attention_bwd(args);
+    case OP_MERGE:
+        return cost_merge(args);
     case OP_XENT_STATS:
         return cost_xent_stats(args);
     case OP_XENT_LOSS:

@@ -122,5 +122,47 @@ static void bias_gradients_of_two_calls(void)
     at_each_level(bias_gradients_add_up);
 }
 
+/* A vocabulary in two parts: the bits of the whole table, and nothing for ids that are elsewhere.
+ */
+static void vocabulary_in_parts(struct world *w)
+{
+    enum { N = 300, V = 37, CUT = 20, C = 130 };
+    struct embed_args a = {.id = world_ids(w, N, V), .tok = world_2d(w, 1, V, C, 0)};
+    struct embed_bwd_args b = {.id = a.id, .dy = world_2d(w, 1, N, C, 3)};
+    struct tensor y = world_2d(w, 1, N, C, 0), dtok = world_2d(w, 1, V, C, 1);
+    struct tensor part_y = world_2d(w, 1, N, C, 2);
+    for (int64_t i = 0; i < tensor_count(dtok); i++)
+        world_set(dtok, i, 0);
+    a.y = y;
+    b.dtok = dtok;
+    op_embed(&w->ops, &a);
+    op_embed_bwd(&w->ops, &b);
+    a.shard = b.shard = true;
+    a.y = part_y;
+    for (int part = 0; part < 2; part++) {
+        struct tensor tok = a.tok;
+        int64_t rows = part ? V - CUT : CUT;
+        a.first = b.first = part ? CUT : 0;
+        a.tok = tensor_rows(tok, a.first, rows);
+        b.dtok = world_2d(w, 1, rows, C, 3);
+        for (int64_t i = 0; i < rows * C; i++)
+            world_set(b.dtok, i, 0);
+        op_embed(&w->ops, &a);
+        op_embed_bwd(&w->ops, &b);
+        for (int64_t i = 0; i < N * C; i++) {
+            int64_t id = ((const int32_t *)a.id.data)[i / C] - a.first;
+            T_CHECK(world_get(part_y, i) == (id >= 0 && id < rows ? world_get(y, i) : 0));
+        }
+        for (int64_t i = 0; i < rows * C; i++)
+            T_CHECK(world_get(b.dtok, i) == world_get(dtok, a.first * C + i));
+        a.tok = tok;
+    }
+}
+
+static void parts_of_a_vocabulary(void)
+{
+    at_each_level(vocabulary_in_parts);
+}
+
 T_MAIN(T_CASE(adamw_decays_as_told), T_CASE(norm_of_large_means),
-       T_CASE(bias_gradients_of_two_calls))
+       T_CASE(bias_gradients_of_two_calls), T_CASE(parts_of_a_vocabulary))

@@ -42,6 +42,8 @@ struct shape {
     float p;
     int sequences;
     int32_t queries[SEQUENCES], past[SEQUENCES]; /* past: keys before the first query's own */
+    bool part;                                   /* of the keys; then `past` is all there are */
+    int32_t ahead[SEQUENCES];
 };
 
 static struct attention_args args_of(struct shape s)
@@ -49,7 +51,7 @@ static struct attention_args args_of(struct shape s)
     int32_t q_start[SEQUENCES + 1] = {0}, k_start[SEQUENCES], k_len[SEQUENCES], at = 2, longest = 1;
     for (int i = 0; i < s.sequences; i++) {
         q_start[i + 1] = q_start[i] + s.queries[i];
-        k_len[i] = s.queries[i] + s.past[i];
+        k_len[i] = s.past[i] + (s.part ? 0 : s.queries[i]);
         k_start[i] = at;
         at += k_len[i] + i % 3; /* now and then, rows that belong to nobody */
         longest = k_len[i] > longest ? k_len[i] : longest;
@@ -65,6 +67,13 @@ static struct attention_args args_of(struct shape s)
                                .window = s.window,
                                .scale = (float)(1 / sqrt((double)s.dim)),
                                .drop = {.p = s.p, .seed = 5, .sub = 2, .row0 = 1000000007}};
+    if (s.part) {
+        a.ahead = world_ints(&plain, s.sequences, s.ahead);
+        a.drop_row = world_ints(&plain, s.sequences, s.past);
+        a.drop_key = world_ints(&plain, s.sequences, s.queries);
+        a.head0 = 2;
+        a.all_heads = s.heads + 5;
+    }
     a.o = world_poisoned(&plain, DTYPE_F32, 1, 3, a.q.size);
     a.lse = world_poisoned(&plain, DTYPE_F32, 2, 2, (const int64_t[]){s.heads, n});
     return a;
@@ -74,7 +83,7 @@ static void same_numbers(const char *what, const char *level, struct tensor t, c
 {
     for (int64_t i = 0; i < tensor_count(t); i++) {
         double a = world_get(t, i), b = (double)want[i];
-        if (!(fabs(a - b) <= 2e-5 * fmax(1, fabs(b))))
+        if (a != b && !(fabs(a - b) <= 2e-5 * fmax(1, fabs(b))))
             t_fail(__FILE__, __LINE__, "%s, %s: element %lld is %.8g, expected %.8g", level, what,
                    (long long)i, a, b);
     }
@@ -181,6 +190,19 @@ static void any_shapes(void)
 {
     for (uint64_t stream = 100; stream < 140; stream++)
         check(stream, any_shape(stream), true);
+}
+
+/* Parts of the keys: no mask, a mask that is moved, keys and queries that see nothing. */
+static void parts_of_keys(void)
+{
+    static const int32_t aheads[] = {0, 1000, 1, 5, 64, 70, -1, -3, -40, -1000};
+    for (uint64_t stream = 300; stream < 350; stream++) {
+        struct shape s = any_shape(stream);
+        s.part = true;
+        for (int i = 0; i < s.sequences; i++)
+            s.ahead[i] = aheads[t_rand(stream, 40 + (uint64_t)i) % 10];
+        check(stream, s, true);
+    }
 }
 
 static void every_width_of_head(void)
@@ -326,6 +348,6 @@ static void scratch_does_not_grow_as_calls_shrink(void)
             }
 }
 
-T_MAIN(T_CASE(any_shapes), T_CASE(every_width_of_head), T_CASE(long_sequences), T_CASE(decoding),
-       T_CASE(nothing_to_do), T_CASE(large_scores), T_CASE(rows_do_not_depend_on_neighbours),
-       T_CASE(scratch_does_not_grow_as_calls_shrink))
+T_MAIN(T_CASE(any_shapes), T_CASE(parts_of_keys), T_CASE(every_width_of_head),
+       T_CASE(long_sequences), T_CASE(decoding), T_CASE(nothing_to_do), T_CASE(large_scores),
+       T_CASE(rows_do_not_depend_on_neighbours), T_CASE(scratch_does_not_grow_as_calls_shrink))

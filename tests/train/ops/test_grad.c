@@ -103,6 +103,44 @@ static void embed_case(uint64_t stream, float p, bool positions)
     world_guarded(&w);
 }
 
+/* A part of the vocabulary: ids that have no row here change nothing but positions. */
+static void embed_shard_bwd(void)
+{
+    enum { n = 12, V = 9, C = 5, FIRST = 3, ROWS = 4 };
+    for (int positions = 0; positions < 2; positions++) {
+        begin(4);
+        embed = (struct embed_args){.id = world_ids(&w, n, V),
+                                    .tok = world_2d(&w, 1, ROWS, C, 2),
+                                    .shard = true,
+                                    .first = FIRST};
+        if (positions) {
+            embed.pos = world_2d(&w, 1, 3, C, 0);
+            embed.position = world_ids(&w, n, 3);
+        }
+        weigh = world_2d(&w, 1, n, C, 1);
+        embed.y = like(weigh, 3);
+        struct embed_bwd_args b = {.dy = weigh,
+                                   .id = embed.id,
+                                   .dtok = world_2d(&w, 1, ROWS, C, 1),
+                                   .position = embed.position,
+                                   .shard = true,
+                                   .first = FIRST};
+        if (positions)
+            b.dpos = world_2d(&w, 1, 3, C, 2);
+        struct tensor tok0 = copy_of(b.dtok), pos0 = positions ? copy_of(b.dpos) : none;
+        op_embed_bwd(&w.ops, &b);
+        slopes("dtok", embed.tok, b.dtok, tok0, embed_loss);
+        if (positions)
+            slopes("dpos", embed.pos, b.dpos, pos0, embed_loss);
+        for (int i = 0; i < n && !positions; i++) {
+            int64_t id = ((const int32_t *)embed.id.data)[i] - FIRST;
+            bool here = id >= 0 && id < ROWS;
+            T_CHECK(world_get(embed.y, i * C) == (here ? world_get(embed.tok, id * C) : 0));
+        }
+        world_guarded(&w);
+    }
+}
+
 static void embed_bwd(void)
 {
     embed_case(1, 0, true);
@@ -353,6 +391,54 @@ static void attention_bwd(void)
     attention_case(3, 3, 1, 3, 0);
 }
 
+/* Parts of the keys: all seen, some, none at all, none by the first queries; a window. */
+static void attention_part_case(uint64_t stream, int64_t window, float p)
+{
+    enum { D = 4, n = 10, nk = 15, H = 2 };
+    begin(stream);
+    attention =
+        (struct attention_args){.q = world_3d(&w, 1, n, H, D, 2),
+                                .k = world_3d(&w, 1, nk, 1, D, 1),
+                                .v = world_3d(&w, 1, nk, 1, D, 3),
+                                .q_start = world_ints(&w, 5, (const int32_t[]){0, 3, 6, 7, 10}),
+                                .k_start = world_ints(&w, 4, (const int32_t[]){1, 12, 7, 8}),
+                                .k_len = world_ints(&w, 4, (const int32_t[]){5, 2, 0, 3}),
+                                .ahead = world_ints(&w, 4, (const int32_t[]){3, 1, 4, -1}),
+                                .drop_row = world_ints(&w, 4, (const int32_t[]){40, 7, 0, 90}),
+                                .drop_key = world_ints(&w, 4, (const int32_t[]){0, 9, 0, 3}),
+                                .head0 = 3,
+                                .all_heads = 6,
+                                .max_len = 20,
+                                .window = window,
+                                .scale = 0.4f,
+                                .drop = {.p = p, .seed = 9, .sub = 5, .row0 = 11}};
+    attention.o = like(attention.q, 1);
+    attention.lse = world_2d(&w, 1, H, n, 2);
+    weigh = world_3d(&w, 1, n, H, D, 0);
+    attention_loss();
+    struct attention_bwd_args b = {.fwd = attention,
+                                   .dout = weigh,
+                                   .dq = like(attention.q, 0),
+                                   .dk = like(attention.k, 2),
+                                   .dv = like(attention.v, 1)};
+    op_attention_bwd(&w.ops, &b);
+    slopes("dq", attention.q, b.dq, none, attention_loss);
+    slopes("dk", attention.k, b.dk, none, attention_loss);
+    slopes("dv", attention.v, b.dv, none, attention_loss);
+    /* query 6 has no keys, query 7 sees none of three */
+    T_CHECK(world_get(attention.o, 6 * H * D) == 0 && world_get(attention.o, 7 * H * D) == 0);
+    T_CHECK(world_get(attention.lse, 6) == -INFINITY && world_get(attention.lse, 7) == -INFINITY);
+    T_CHECK(world_get(attention.o, 8 * H * D) != 0);
+    world_guarded(&w);
+}
+
+static void attention_bwd_of_parts(void)
+{
+    attention_part_case(6, 0, 0);
+    attention_part_case(7, 4, 0);
+    attention_part_case(8, 0, 0.3f);
+}
+
 static void attention_bwd_with_dropout(void)
 {
     attention_case(4, 2, 1, 0, 0.3f);
@@ -459,6 +545,7 @@ static void xent_grad_of_a_split_vocabulary(void)
     world_guarded(&w);
 }
 
-T_MAIN(T_CASE(embed_bwd), T_CASE(norm_bwd), T_CASE(matmul_plain), T_CASE(matmul_gelu),
-       T_CASE(glu_bwd), T_CASE(rope_bwd), T_CASE(attention_bwd), T_CASE(attention_bwd_with_dropout),
-       T_CASE(xent_grad), T_CASE(xent_grad_of_a_split_vocabulary))
+T_MAIN(T_CASE(embed_bwd), T_CASE(embed_shard_bwd), T_CASE(norm_bwd), T_CASE(matmul_plain),
+       T_CASE(matmul_gelu), T_CASE(glu_bwd), T_CASE(rope_bwd), T_CASE(attention_bwd),
+       T_CASE(attention_bwd_with_dropout), T_CASE(attention_bwd_of_parts), T_CASE(xent_grad),
+       T_CASE(xent_grad_of_a_split_vocabulary))

@@ -10,7 +10,7 @@
 
 #include "train/ops/ops.h"
 
-enum { WORLD_PIECES = 64 };
+enum { WORLD_PIECES = 2048 };
 
 struct world {
     struct dev dev;

@@ -74,6 +74,7 @@ size_t FAST(matmul_scratch)(const struct dev_desc *d, const void *args);
 
 void FAST(attention)(struct ops *o, const void *args, void *scratch);
 size_t FAST(attention_scratch)(const struct dev_desc *d, const void *args);
+void FAST(merge)(struct ops *o, const void *args, void *scratch);
 void FAST(attention_bwd)(struct ops *o, const void *args, void *scratch);
 size_t FAST(attention_bwd_scratch)(const struct dev_desc *d, const void *args);
 

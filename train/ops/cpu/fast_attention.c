@@ -3,6 +3,9 @@
 
 #include <float.h>
 
+#include "base/core/fault.h"
+#include "train/ops/cpu/vec_edge.h"
+
 /*
  * Forward, block by block of queries and keys, with a running maximum and sum (Milakov & Gimelshein
  * 2018, Dao et al. 2022). A task is QUERIES rows of q in one head. The keys' blocks begin at the
@@ -158,7 +161,7 @@ static void end_queries(const struct attention_args *a, const struct queries *x,
     for (int64_t i = 0; i < x->count && !tensor_none(a->lse); i++)
         row(a->lse, x->head)[x->row + i] = (float)((double)w->max[i] + log((double)w->sum[i]));
     for (int64_t i = 0; i < QUERIES; i++)
-        w->scale[i] = i < x->count ? 1 / w->sum[i] : 0;
+        w->scale[i] = i < x->count && w->sum[i] > 0 ? 1 / w->sum[i] : 0;
     for (int64_t at = 0; at < x->count; at += TILE_N)
         unpack_lanes(w->o + at * dim, dim, x->count - at < TILE_N ? x->count - at : TILE_N,
                      w->scale + at, head_at(a->o, x->row + at, x->head), a->o.stride, false);
@@ -167,7 +170,7 @@ static void end_queries(const struct attention_args *a, const struct queries *x,
 /* At most QUERIES queries. */
 static void attend(const struct attention_args *a, const struct queries *x, struct work *w)
 {
-    int64_t end = x->last + x->count;
+    int64_t end = x->last + x->count < x->keys ? x->last + x->count : x->keys;
     begin_queries(a, x, w);
     for (int64_t key = first_key(a, x->last), next; key < end; key = next) {
         next = (key / KEYS + 1) * KEYS < end ? (key / KEYS + 1) * KEYS : end;
@@ -256,4 +259,48 @@ void FAST(attention)(struct ops *o, const void *args, void *scratch)
     }
     j.blocks = (a->q.size[0] + QUERIES - 1) / QUERIES;
     pool_run(o->dev->pool, (int)(a->q.size[1] * j.blocks), rows_task, &j);
+}
+
+/* ---- merging parts -------------------------------------------------------------------------- */
+
+/* o = u o + v part over one head of a row. */
+static void weigh_rows(float *o, const float *part, int64_t dim, float u, float v)
+{
+    for (int64_t d = 0; d < dim; d += VL) {
+        int64_t n = dim - d;
+        v_put(o + d, n, v_fma(v_get(part + d, n), v_set1(v), v_get(o + d, n) * v_set1(u)));
+    }
+}
+
+static void merge_row(const struct merge_args *a, int64_t i)
+{
+    int64_t dim = a->o.size[2];
+    for (int64_t h = 0; h < a->o.size[1]; h++) {
+        float *lse = row(a->lse, h) + i, x = *lse, y = row(a->part_lse, h)[i];
+        float max = x > y ? x : y, u = expf(x - max), v = expf(y - max), sum = u + v;
+        if (max == -INFINITY) {
+            u = v = 0;
+            sum = 1;
+        }
+        if (FAULT("fast_merge"))
+            sum = 1;
+        weigh_rows(row(a->o, i) + h * dim, row(a->part_o, i) + h * dim, dim, u / sum, v / sum);
+        *lse = max == -INFINITY ? max : max + logf(sum);
+    }
+}
+
+static void merge_task(void *arg, int task, int thread)
+{
+    const struct merge_args *a = arg;
+    struct range r = grain_range(a->o.size[0], a->o.size[1] * a->o.size[2], task);
+    (void)thread;
+    for (int64_t i = r.begin; i < r.end; i++)
+        merge_row(a, i);
+}
+
+void FAST(merge)(struct ops *o, const void *args, void *scratch)
+{
+    struct merge_args a = *(const struct merge_args *)args;
+    (void)scratch;
+    pool_run(o->dev->pool, grain_tasks(a.o.size[0], a.o.size[1] * a.o.size[2]), merge_task, &a);
 }

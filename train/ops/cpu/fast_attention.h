@@ -21,7 +21,10 @@ struct queries {
     int64_t row, count; /* rows of q */
     int64_t head, group;
     int64_t key;  /* row of k and v that holds key 0 */
-    int64_t last; /* the last key that the first query sees; the next query sees one more */
+    int64_t keys; /* how many there are */
+    int64_t last; /* the last key that the first query sees; the next query sees one more. It may
+                   * be below 0 or beyond the last one where keys are a part of those there are */
+    int64_t drop_row, drop_key; /* of the dropout: the first query, key 0 */
 };
 
 static inline float *head_at(struct tensor t, int64_t i, int64_t h)
@@ -44,12 +47,17 @@ static inline struct queries queries_at(const struct attention_args *a, int64_t 
                                         struct range rows)
 {
     int64_t behind = ints(a->q_start)[s + 1] - rows.begin; /* queries up to the sequence's end */
+    int64_t at = rows.begin - ints(a->q_start)[s];
+    bool part = !tensor_none(a->ahead);
     return (struct queries){.row = rows.begin,
                             .count = rows.end - rows.begin,
                             .head = head,
                             .group = group_of(a, head),
                             .key = ints(a->k_start)[s],
-                            .last = ints(a->k_len)[s] - behind};
+                            .keys = ints(a->k_len)[s],
+                            .last = ints(a->k_len)[s] - behind + (part ? ints(a->ahead)[s] : 0),
+                            .drop_row = part ? ints(a->drop_row)[s] + at : rows.begin,
+                            .drop_key = part ? ints(a->drop_key)[s] : 0};
 }
 
 /* The first key that the first query sees. */
@@ -58,13 +66,14 @@ static inline int64_t first_key(const struct attention_args *a, int64_t last)
     return a->window > 0 && last >= a->window ? last - a->window + 1 : 0;
 }
 
-/* Number of the weight of one query and key, for the dropout. */
-static inline uint64_t weight_at(const struct attention_args *a, int64_t query, int64_t head,
+/* Number of the weight of the i-th of these queries and a key, for the dropout. */
+static inline uint64_t weight_at(const struct attention_args *a, const struct queries *x, int64_t i,
                                  int64_t key)
 {
-    uint64_t heads = (uint64_t)a->q.size[1];
-    uint64_t at = (a->drop.row0 + (uint64_t)query) * heads + (uint64_t)head;
-    return at * (uint64_t)a->max_len + (uint64_t)key;
+    uint64_t heads = (uint64_t)(a->all_heads ? a->all_heads : a->q.size[1]);
+    uint64_t row = a->drop.row0 + (uint64_t)(x->drop_row + i);
+    uint64_t at = row * heads + (uint64_t)(a->head0 + x->head);
+    return at * (uint64_t)a->max_len + (uint64_t)(x->drop_key + key);
 }
 
 /* Head h of n rows from row i on, one behind the other. */
@@ -155,8 +164,7 @@ static inline __attribute__((always_inline)) void drop_lanes(const struct attent
     for (int64_t j = 0; j < TILE_N && first + j < x->count; j += VL) {
         int64_t have = x->count - first - j < VL ? x->count - first - j : VL;
         for (int64_t i = 0; i < have; i++)
-            drop_factors(a->drop, weight_at(a, x->row + first + j + i, x->head, key), n,
-                         line + i * n);
+            drop_factors(a->drop, weight_at(a, x, first + j + i, key), n, line + i * n);
         strip_along(line, n, n, have, step, ret + j);
     }
 }

@@ -147,6 +147,8 @@ static void pack_queries(const struct attention_bwd_args *b, const struct querie
         copy_scaled(head_at(a->q, x->row + i, x->head), dim, a->scale, w->q + i * w->wide);
         copy_scaled(dout, dim, 1, w->dout + i * w->wide);
         w->lse[i] = row(a->lse, x->head)[x->row + i];
+        if (w->lse[i] == -INFINITY) /* sees no key, here or elsewhere */
+            w->lse[i] = INFINITY;
         if (!FAULT("fast_attention_bwd"))
             w->delta[i] = dot(dout, head_at(a->o, x->row + i, x->head), dim);
     }

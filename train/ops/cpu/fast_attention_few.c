@@ -71,6 +71,7 @@ static void score_block(const struct few *w, int64_t key, int64_t n)
     for (int64_t r = 0; r < w->rows; r++) {
         struct queries x = row_of(w, r);
         int64_t begin = first_key(a, x.last) - key, end = x.last + 1 - key;
+        end = end < n ? end : n;
         for (int64_t j = 0; j < begin && j < n; j++)
             w->p[r * KEYS + j] = -INFINITY;
         for (int64_t j = end < 0 ? 0 : end; j < round_up(n, VL); j++)
@@ -98,7 +99,7 @@ static void soften_row(struct few *w, int64_t r, int64_t key, int64_t n)
         v_store(o + d, v_load(o + d) * v_set1(scale));
     if (a->drop.p > 0) {
         struct queries x = row_of(w, r);
-        drop_factors(a->drop, weight_at(a, x.row, x.head, key), n, w->f);
+        drop_factors(a->drop, weight_at(a, &x, 0, key), n, w->f);
         for (int64_t j = 0; j < n; j++)
             p[j] *= w->f[j];
     }
@@ -149,7 +150,7 @@ static void end_rows(const struct few *w)
 {
     for (int64_t r = 0; r < w->rows; r++) {
         struct queries x = row_of(w, r);
-        float *o = head_at(w->a->o, x.row, x.head), scale = 1 / w->sum[r];
+        float *o = head_at(w->a->o, x.row, x.head), scale = w->sum[r] > 0 ? 1 / w->sum[r] : 0;
         for (int64_t d = 0; d < w->dim; d += VL)
             v_store_n(o + d, w->dim - d, v_load(w->o + r * w->wide + d) * v_set1(scale));
         if (!tensor_none(w->a->lse))
@@ -170,7 +171,8 @@ void FAST(attend_few)(const struct attention_args *a, int64_t s, int64_t group, 
     for (; w.first_row < all; w.first_row += ROWS) {
         w.rows = all - w.first_row < ROWS ? all - w.first_row : ROWS;
         begin_rows(&w);
-        int64_t key = first_key(a, len - count);
+        int64_t ahead = tensor_none(a->ahead) ? 0 : ints(a->ahead)[s];
+        int64_t key = first_key(a, len - count + ahead);
         for (; key < len; key += KEYS) {
             int64_t n = len - key < KEYS ? len - key : KEYS;
             score_block(&w, key, n);

@@ -25,12 +25,20 @@ static const float *factors(struct dropout d, int64_t i, int64_t width, int64_t 
     return space;
 }
 
+/* The table's row that has `id`; -1: it is not here. */
+static int64_t row_of_id(struct tensor table, int32_t id, bool shard, int64_t first)
+{
+    int64_t i = id - (shard ? first : 0);
+    return shard && (i < 0 || i >= table.size[0]) ? -1 : i;
+}
+
 /* ---- forward --------------------------------------------------------------------------------- */
 
 static void embed_row(const struct embed_args *a, int64_t i)
 {
     int64_t width = a->y.size[1];
-    const float *tok = row(a->tok, ints(a->id)[i]);
+    int64_t at = row_of_id(a->tok, ints(a->id)[i], a->shard, a->first);
+    const float *tok = at < 0 ? NULL : row(a->tok, at);
     const float *pos = tensor_none(a->pos) ? NULL : row(a->pos, ints(a->position)[i]);
     float *y = row(a->y, i), space[CHUNK];
     for (int64_t c = 0; c < width; c += CHUNK) {
@@ -38,7 +46,7 @@ static void embed_row(const struct embed_args *a, int64_t i)
         const float *f = factors(a->drop, i, width, c, end - c, space);
         for (int64_t j = c; j < end; j += VL) {
             int64_t n = end - j;
-            vf v = v_get(tok + j, n);
+            vf v = tok ? v_get(tok + j, n) : v_zero();
             if (pos)
                 v = v + v_get(pos + j, n);
             if (f)
@@ -101,11 +109,12 @@ static void embed_bwd_task(void *arg, int task, int thread)
     const int32_t *number = ints(tok ? a->id : a->position);
     struct tensor to = tok ? a->dtok : a->dpos;
     (void)thread;
-    for (int64_t i = 0; i < n; i++)
-        if ((number[i] & (job->buckets - 1)) == bucket)
-            add_row(a->drop, row(a->dy, i), i, width,
-                    (struct range){c, embed_smaller(c + CHUNK, width)}, row(to, number[i]),
-                    tok && FAULT("embed_bwd"));
+    struct range cols = {c, embed_smaller(c + CHUNK, width)};
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = row_of_id(to, number[i], tok && a->shard, a->first);
+        if ((number[i] & (job->buckets - 1)) == bucket && at >= 0)
+            add_row(a->drop, row(a->dy, i), i, width, cols, row(to, at), tok && FAULT("embed_bwd"));
+    }
 }
 
 void FAST(embed_bwd)(struct ops *o, const void *args, void *scratch)

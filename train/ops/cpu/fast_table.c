@@ -23,6 +23,7 @@ void FAST(fill_table)(struct ops *o)
     o->entry[OP_ATTENTION] = (struct op_entry){FAST(attention), FAST(attention_scratch), BACKEND};
     o->entry[OP_ATTENTION_BWD] =
         (struct op_entry){FAST(attention_bwd), FAST(attention_bwd_scratch), BACKEND};
+    o->entry[OP_MERGE] = (struct op_entry){FAST(merge), NULL, BACKEND};
     o->entry[OP_XENT_STATS] = (struct op_entry){FAST(xent_stats), NULL, BACKEND};
     o->entry[OP_XENT_LOSS] = (struct op_entry){FAST(xent_loss), FAST(xent_loss_scratch), BACKEND};
     o->entry[OP_ADAMW] = (struct op_entry){FAST(adamw), NULL, BACKEND};

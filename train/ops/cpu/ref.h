@@ -49,6 +49,7 @@ void REF(attention)(struct ops *o, const void *args, void *scratch);
 void REF(attention_bwd)(struct ops *o, const void *args, void *scratch);
 size_t REF(attention_scratch)(const struct dev_desc *d, const void *args);
 size_t REF(attention_bwd_scratch)(const struct dev_desc *d, const void *args);
+void REF(merge)(struct ops *o, const void *args, void *scratch);
 void REF(xent_stats)(struct ops *o, const void *args, void *scratch);
 void REF(xent_loss)(struct ops *o, const void *args, void *scratch);
 void REF(adamw)(struct ops *o, const void *args, void *scratch);

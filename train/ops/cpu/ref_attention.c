@@ -9,22 +9,30 @@
 
 /* One query of one head, and the keys that it sees: first .. first + n - 1 of sequence s. */
 struct query {
-    int64_t row, head, group; /* query row, query head, key head */
-    int64_t first, n, key;    /* key: row of k and v that holds key `first` */
+    int64_t row, head, group;   /* query row, query head, key head */
+    int64_t first, n, key;      /* key: row of k and v that holds key `first` */
+    int64_t drop_row, drop_key; /* of the dropout: this query, key `first` */
 };
 
 static struct query query_at(const struct attention_args *a, int64_t s, int64_t i, int64_t h)
 {
     int64_t begin = ints(a->q_start)[s], count = ints(a->q_start)[s + 1] - begin;
-    int64_t last = ints(a->k_len)[s] - count + i, first = 0;
+    bool part = !tensor_none(a->ahead);
+    int64_t len = ints(a->k_len)[s], first = 0;
+    int64_t last = len - count + i + (part ? ints(a->ahead)[s] : 0);
     if (a->window > 0 && last - a->window + 1 > 0)
         first = last - a->window + 1;
+    if (FAULT("attention_ahead"))
+        last = len - count + i;
+    last = last < len ? last : len - 1;
     return (struct query){.row = begin + i,
                           .head = h,
                           .group = h / (a->q.size[1] / a->k.size[1]),
                           .first = first,
-                          .n = last - first + 1,
-                          .key = ints(a->k_start)[s] + first};
+                          .n = last < first ? 0 : last - first + 1,
+                          .key = ints(a->k_start)[s] + first,
+                          .drop_row = part ? ints(a->drop_row)[s] + i : begin + i,
+                          .drop_key = part ? ints(a->drop_key)[s] + first : first};
 }
 
 static double dot_product(const real *x, const real *y, int64_t n)
@@ -37,9 +45,9 @@ static double dot_product(const real *x, const real *y, int64_t n)
 
 static double weight_drop(const struct attention_args *a, struct query x, int64_t j)
 {
-    uint64_t heads = (uint64_t)a->q.size[1];
-    uint64_t at = (a->drop.row0 + (uint64_t)x.row) * heads + (uint64_t)x.head;
-    return drop_factor_at(a->drop, at * (uint64_t)a->max_len + (uint64_t)(x.first + j));
+    uint64_t heads = (uint64_t)(a->all_heads ? a->all_heads : a->q.size[1]);
+    uint64_t at = (a->drop.row0 + (uint64_t)x.drop_row) * heads + (uint64_t)(a->head0 + x.head);
+    return drop_factor_at(a->drop, at * (uint64_t)a->max_len + (uint64_t)(x.drop_key + j));
 }
 
 /* o = sum of softmax(scale q k)_j drop_j v_j */
@@ -63,7 +71,7 @@ static void attend(const struct attention_args *a, struct query x, double *score
     for (int64_t d = 0; d < dim; d++)
         head(a->o, x.row, x.head)[d] = (real)sum[d];
     if (!tensor_none(a->lse))
-        row(a->lse, x.head)[x.row] = (real)(max + log(total));
+        row(a->lse, x.head)[x.row] = (real)(x.n ? max + log(total) : -INFINITY);
 }
 
 size_t REF(attention_scratch)(const struct dev_desc *d, const void *args)
@@ -88,19 +96,20 @@ void REF(attention)(struct ops *o, const void *args, void *scratch)
 
 /*
  * With p_j = exp(score_j - lse), w_j = drop_j p_j and dp_j = drop_j (dout v_j):
- *     dv_j += w_j dout, ds_j = p_j (dp_j - sum of p dp), dq += scale ds_j k_j, dk_j += scale ds_j q
+ *     dv_j += w_j dout, ds_j = p_j (dp_j - dout o), dq += scale ds_j k_j, dk_j += scale ds_j q
+ * dout o is the sum of p dp over all keys, of which this may be a part.
  */
 static void attend_bwd(const struct attention_bwd_args *b, const struct attention_args *a,
                        struct query x, double *p, double *dp, double *sum)
 {
     int64_t dim = a->q.size[2];
     const real *q = head(a->q, x.row, x.head), *dout = head(b->dout, x.row, x.head);
-    double lse = (double)row(a->lse, x.head)[x.row], delta = 0;
+    double lse = (double)row(a->lse, x.head)[x.row];
+    double delta = dot_product(dout, head(a->o, x.row, x.head), dim);
     memset(sum, 0, (size_t)dim * sizeof(*sum));
     for (int64_t j = 0; j < x.n; j++) {
         p[j] = exp((double)a->scale * dot_product(q, head(a->k, x.key + j, x.group), dim) - lse);
         dp[j] = weight_drop(a, x, j) * dot_product(dout, head(a->v, x.key + j, x.group), dim);
-        delta += p[j] * dp[j];
     }
     if (FAULT("attention_bwd"))
         delta = 0;
@@ -143,4 +152,26 @@ void REF(attention_bwd)(struct ops *o, const void *args, void *scratch)
             for (int64_t h = 0; h < a->q.size[1]; h++)
                 attend_bwd(b, a, query_at(a, s, i, h), p, dp, sum);
     }
+}
+
+void REF(merge)(struct ops *o, const void *args, void *scratch)
+{
+    const struct merge_args *a = args;
+    (void)o;
+    (void)scratch;
+    for (int64_t i = 0; i < a->o.size[0]; i++)
+        for (int64_t h = 0; h < a->o.size[1]; h++) {
+            double x = (double)row(a->lse, h)[i], y = (double)row(a->part_lse, h)[i];
+            double max = x > y ? x : y, sum = exp(x - max) + exp(y - max);
+            double u = exp(x - max) / sum, v = exp(y - max) / sum;
+            if (max == -INFINITY)
+                u = v = 0;
+            if (FAULT("merge"))
+                u = v = 0.5;
+            for (int64_t d = 0; d < a->o.size[2]; d++) {
+                real *to = &head(a->o, i, h)[d];
+                *to = (real)(u * (double)*to + v * (double)head(a->part_o, i, h)[d]);
+            }
+            row(a->lse, h)[i] = max == -INFINITY ? (real)max : (real)(max + log(sum));
+        }
 }

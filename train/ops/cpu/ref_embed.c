@@ -4,6 +4,13 @@
 #include "base/core/fault.h"
 #include "train/ops/dropout.h"
 
+/* Row of the table that has `id`; NULL: it is not here. */
+static real *table_row(struct tensor table, int32_t id, bool shard, int64_t first)
+{
+    int64_t i = id - (shard ? first : 0);
+    return shard && (i < 0 || i >= table.size[0]) ? NULL : row(table, i);
+}
+
 void REF(embed)(struct ops *o, const void *args, void *scratch)
 {
     const struct embed_args *a = args;
@@ -11,10 +18,10 @@ void REF(embed)(struct ops *o, const void *args, void *scratch)
     (void)o;
     (void)scratch;
     for (int64_t i = 0; i < n; i++) {
-        const real *tok = row(a->tok, ints(a->id)[i]);
+        const real *tok = table_row(a->tok, ints(a->id)[i], a->shard, a->first);
         const real *pos = tensor_none(a->pos) ? NULL : row(a->pos, ints(a->position)[i]);
         for (int64_t j = 0; j < width; j++) {
-            double sum = (double)tok[j] + (pos ? (double)pos[j] : 0);
+            double sum = (tok ? (double)tok[j] : 0) + (pos ? (double)pos[j] : 0);
             row(a->y, i)[j] = (real)(sum * drop_factor(a->drop, i, j, width));
         }
     }
@@ -27,7 +34,9 @@ void REF(embed_bwd)(struct ops *o, const void *args, void *scratch)
     (void)o;
     (void)scratch;
     for (int64_t i = 0; i < n; i++) {
-        real *dtok = tensor_none(a->dtok) ? NULL : row(a->dtok, ints(a->id)[i]);
+        real *dtok = NULL;
+        if (!tensor_none(a->dtok))
+            dtok = table_row(a->dtok, ints(a->id)[i], a->shard, a->first);
         real *dpos = tensor_none(a->dpos) ? NULL : row(a->dpos, ints(a->position)[i]);
         for (int64_t j = 0; j < width; j++) {
             real g = (real)((double)row(a->dy, i)[j] * drop_factor(a->drop, i, j, width));

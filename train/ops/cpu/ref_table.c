@@ -15,6 +15,7 @@ void REF(fill_table)(struct ops *o)
         [OP_ROPE] = {REF(rope), NULL, "ref"},
         [OP_ATTENTION] = {REF(attention), REF(attention_scratch), "ref"},
         [OP_ATTENTION_BWD] = {REF(attention_bwd), REF(attention_bwd_scratch), "ref"},
+        [OP_MERGE] = {REF(merge), NULL, "ref"},
         [OP_XENT_STATS] = {REF(xent_stats), NULL, "ref"},
         [OP_XENT_LOSS] = {REF(xent_loss), NULL, "ref"},
         [OP_ADAMW] = {REF(adamw), NULL, "ref"},
