@@ -13,7 +13,7 @@ struct cli {
     bool json, tensors, same;
     bool dry_run, overwrite;
     int64_t ranks, threads, shard_size, file_size;
-    const char *like;
+    const char *like, *adapter;
     int dtype; /* CLI_DTYPES */
     struct opt_list ignored_keys;
 };

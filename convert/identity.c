@@ -7,6 +7,7 @@
 
 #include "base/core/hash.h"
 #include "base/io/path.h"
+#include "train/hf/hf_adapter.h"
 
 void identity_begin(struct buf *b, const char *verb)
 {
@@ -50,6 +51,10 @@ int identity_folder(struct buf *b, const struct hf_folder *f, struct err *e)
     int code = 0;
     for (size_t i = 0; !code && i < f->shards; i++)
         code = identity_file(b, f->shard[i].path, e);
+    if (!code && f->adapter)
+        code = identity_file(b, f->adapter->path, e);
+    if (!code && f->adapter)
+        code = identity_file(b, f->adapter->config_path, e);
     xxh_once(f->config.data, f->config.len, digest);
     buf_addf(b, "config.json %s\n", digest);
     return code;

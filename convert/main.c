@@ -29,7 +29,8 @@ static const struct opt_verb verbs[] = {
      true},
     {"import", "SRC DST", "a model of Hugging Face or Meta as a checkpoint",
      WEFT_PREFIX "convert import Llama-3.2-1B llama\n" WEFT_PREFIX
-                 "convert import --dry-run Llama-3.2-1B llama\n",
+                 "convert import --dry-run Llama-3.2-1B llama\n" WEFT_PREFIX
+                 "convert import --adapter my-lora Llama-3.2-1B merged\n",
      true},
     {"export", "SRC DST", "a checkpoint as a Hugging Face model",
      WEFT_PREFIX "convert export run/iter_0000100 my-model\n" WEFT_PREFIX
@@ -67,6 +68,11 @@ static const struct opt table[] = {
     OPT_ROW(.name = "overwrite", .type = OPT_SWITCH, .offset = offsetof(struct cli, overwrite),
             .group = "output", .verbs = IMPORT | EXPORT | RESHARD, .basic = true,
             .help = "replace a target that exists"),
+    OPT_ROW(.name = "adapter", .type = OPT_TEXT, .offset = offsetof(struct cli, adapter),
+            .meta = "DIR", .group = "input", .verbs = IMPORT, .basic = true,
+            .brief = "merge this LoRA adapter into the weights",
+            .help = "merge the LoRA adapter in this folder (PEFT: adapter_config.json and "
+                    "adapter_model.safetensors or .bin) into the weights, each rounded once"),
     OPT_ROW(.name = "like", .type = OPT_TEXT, .offset = offsetof(struct cli, like), .meta = "SRC",
             .group = "output", .verbs = EXPORT, .basic = true,
             .brief = "write the files as this model has them",

@@ -16,6 +16,7 @@
 #include "convert/identity.h"
 #include "convert/source.h"
 #include "convert/vocabulary.h"
+#include "train/hf/hf_adapter.h"
 #include "train/hf/hf_export.h"
 #include "train/hf/hf_import.h"
 
@@ -106,6 +107,13 @@ static void add_ignored(struct buf *b, const struct hf_folder *f, const struct c
         buf_addf(b, "ignored     the key \"%s\" of config.json\n", v->ignored_keys.item[i]);
 }
 
+static void add_adapter(struct buf *b, const struct hf_folder *f)
+{
+    if (f->adapter)
+        buf_addf(b, "merged      %s: %zu tensors updated, %zu replaced\n", f->adapter->path,
+                 f->adapter->updated, f->adapter->replaced);
+}
+
 static void add_features(struct buf *b, const struct hf_folder *f)
 {
     struct err e;
@@ -121,6 +129,7 @@ static int import_plan(const struct hf_folder *f, const char *dst, const struct 
              hf_family_architecture(f->model.family), f->map.tensors, f->shards,
              f->shards == 1 ? "" : "s", f->map.globals, dst);
     add_features(&b, f);
+    add_adapter(&b, f);
     add_ignored(&b, f, v);
     add_needs(&b, dst, f->bytes);
     int code = cli_write_out(&b, e);
@@ -192,12 +201,17 @@ int cmd_import(const struct opts *o, const struct cli *v, struct err *e)
         code = import_target(o->file[1], v, e);
     if (!code)
         code = hf_folder_open(o->file[0], &ignore, &f, e);
-    if (code)
+    if (!code && v->adapter)
+        code = hf_adapter_attach(f, v->adapter, &ignore, e);
+    if (code) {
+        hf_folder_close(f);
         return code;
+    }
     if (v->dry_run) {
         code = import_plan(f, o->file[1], v, e);
     } else {
         struct buf b = {0};
+        add_adapter(&b, f);
         add_ignored(&b, f, v);
         add_features(&b, f);
         code = import_run(f, o->file[1], v, e);

@@ -33,7 +33,9 @@ if [ -z "${WEFT_PYTHON:-}" ]; then
                 transformers==5.23.0 jinja2==3.1.6 pyarrow==17.0.0 nltk==3.10.4 'numpy<2' &&
             build-oracles/bin/pip install -q --target build-oracles/sp022 sentencepiece==0.2.2 protobuf &&
             build-oracles/bin/pip install -q --no-deps --target build-oracles/hf446 transformers==4.46.3 \
-                tokenizers==0.20.3 huggingface_hub==0.26.5
+                tokenizers==0.20.3 huggingface_hub==0.26.5 &&
+            build-oracles/bin/pip install -q --no-deps --target build-oracles/peft peft==0.13.2 accelerate==0.34.2 psutil &&
+            build-oracles/bin/pip install -q --no-deps --target build-oracles/gguf gguf==0.19.0
     } || { rm -rf build-oracles; echo "PyPI is out of reach: some oracles are missing" >&2; }
     [ ! -x build-oracles/bin/python ] || { WEFT_PYTHON=$PWD/build-oracles/bin/python; export WEFT_PYTHON; }
 fi

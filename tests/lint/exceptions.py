@@ -124,6 +124,7 @@ SHARED_HEADERS = {
     "train/ckpt/ckpt.h": "check.c manifest_write.c read.c scan.c st_out.c write.c",
     "train/copy/copy.h": "copy_*.c",
     "train/comm/comm.h": "comm_self.c",
+    "train/hf/hf_adapter.h": "hf_adapter_config.c",
     "train/hf/hf_export.h": "hf_export_run.c",
     "train/hf/hf_folder_internal.h": "hf_meta.c",
     "train/model/model.h": "acts.c block.c head.c weights.c",

@@ -9,6 +9,7 @@
 #include "base/core/mem.h"
 #include "base/io/path.h"
 #include "train/copy/copy_files.h"
+#include "train/hf/hf_adapter.h"
 #include "train/hf/hf_folder_internal.h"
 #include "train/hf/hf_index.h"
 #include "train/pt/pt.h"
@@ -374,6 +375,7 @@ void hf_folder_close(struct hf_folder *f)
     free(f->shard);
     free(f->found);
     free(f->passed);
+    hf_adapter_close(f->adapter);
     hf_map_finish(&f->map);
     buf_finish(&f->config);
     free(f->path);
@@ -414,6 +416,8 @@ int hf_folder_steps(const struct hf_folder *f, struct hf_steps *ret, struct err 
     int code = f->meta ? hf_meta_steps(f, ret, e) : steps_of_links(f, ret, e);
     if (code)
         hf_steps_finish(ret);
+    else if (f->adapter)
+        hf_adapter_apply(f, ret);
     return code;
 }
 

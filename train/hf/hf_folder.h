@@ -46,10 +46,11 @@ struct hf_folder {
     size_t shards;
     struct hf_passed *passed;
     size_t npassed;
-    bool sharded;   /* by an index */
-    bool meta;      /* Meta's params.json and consolidated.NN.pth instead */
-    bool pytorch;   /* files of torch.save, not safetensors */
-    uint64_t bytes; /* of the tensors that are taken */
+    bool sharded;               /* by an index */
+    bool meta;                  /* Meta's params.json and consolidated.NN.pth instead */
+    bool pytorch;               /* files of torch.save, not safetensors */
+    uint64_t bytes;             /* of the tensors that are taken */
+    struct hf_adapter *adapter; /* merged by the steps; NULL: none (hf_adapter.h) */
 };
 
 /* An import as steps of the copy engine: their targets are map.global. */
