@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/zero/zero.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+#include "tests/t.h"
+
+static struct spec model(bool llama)
+{
+    struct spec s = {.layers = 3,
+                     .hidden = 24,
+                     .heads = 4,
+                     .kv_heads = llama ? 2 : 4,
+                     .head_dim = 6,
+                     .ffn = 40,
+                     .vocab = 101,
+                     .padded_vocab = 128,
+                     .max_positions = 11,
+                     .norm_eps = 1e-5,
+                     .tied = !llama,
+                     .bias = !llama,
+                     .init_std = 0.02};
+    if (llama) {
+        s.norm = SPEC_RMSNORM;
+        s.act = SPEC_SWIGLU;
+        s.position = SPEC_ROPE;
+        s.rope_base = 10000;
+        s.rope_percent = 1;
+    }
+    spec_settle(&s);
+    return s;
+}
+
+static struct params build(bool llama, int tp, int rank)
+{
+    struct spec s = model(llama);
+    struct params p;
+    struct err e;
+    T_OK(params_build(&p, &s, layout_plain(mesh_dense(tp, 1, 1, 1)), rank, &e), &e);
+    return p;
+}
+
+/* For each element of the slab: where a box puts it in its tensor, and how many boxes have it. */
+struct mark {
+    int boxes, param, source;
+    int64_t row, col;
+};
+
+static void mark_boxes(struct mark *m, const struct zero_box *b, size_t n, struct zero_range r)
+{
+    for (size_t i = 0; i < n; i++)
+        for (int64_t row = 0; row < b[i].box.count[0]; row++)
+            for (int64_t col = 0; col < b[i].box.count[1]; col++) {
+                int64_t at = b[i].at + row * b[i].stride + col;
+                T_CHECK(at >= r.begin && at < r.end);
+                m[at].boxes++;
+                m[at].param = b[i].param;
+                m[at].source = b[i].source;
+                m[at].row = b[i].box.begin[0] + row;
+                m[at].col = b[i].box.begin[1] + col;
+            }
+}
+
+/* At most three boxes for each tensor. */
+static void check_number(const struct zero_box *b, size_t n)
+{
+    for (size_t i = 3; i < n; i++)
+        T_CHECK(b[i].param != b[i - 3].param || b[i].source != b[i - 3].source);
+}
+
+/* Every element of every tensor that the rank holds was marked once, as what it is; others never.
+ */
+static void check_marks(const struct params *p, struct mark *m, int64_t elements)
+{
+    for (int i = 0; i < p->n; i++)
+        for (int s = 0; s < p->at[i].sources; s++) {
+            const struct param_source *q = &p->at[i].source[s];
+            for (int64_t k = 0; k < q->count[0] * q->count[1]; k++) {
+                struct mark *at = &m[p->at[i].offset + q->row * p->at[i].size[1] + k];
+                T_EQ(at->boxes, 1);
+                T_CHECK(at->param == i && at->source == s);
+                T_EQ(at->row, q->begin[0] + k / q->count[1]);
+                T_EQ(at->col, q->begin[1] + k % q->count[1]);
+                at->boxes = 0;
+            }
+        }
+    for (int64_t k = 0; k < elements; k++)
+        T_EQ(m[k].boxes, 0);
+}
+
+static void shares_are_the_tensors(void)
+{
+    static const int64_t sizes[] = {1, 1000, 2500, 1 << 20};
+    for (int k = 0; k < 4 * 3 * 4 * 2; k++) {
+        bool llama = k % 2;
+        int tp = 1 << (k / 2 % 3), shares = (const int[]){1, 2, 3, 8}[k / 6 % 4];
+        struct params p = build(llama, tp, tp - 1);
+        struct zero_bucket *bucket;
+        int64_t all = zero_padded(p.elements, shares), end = all;
+        struct mark *m = mem_new((size_t)all, sizeof(*m));
+        size_t n = zero_buckets(&p, sizes[k / 24], shares, &bucket);
+        for (size_t i = 0; i < n; i++) {
+            T_EQ(bucket[i].range.end, end);
+            end = bucket[i].range.begin;
+            T_CHECK(i + 1 == n || bucket[i].range.end - end >= sizes[k / 24]);
+            for (int r = 0; r < shares; r++) {
+                struct zero_range share = zero_share(bucket[i].range, shares, r);
+                struct zero_box *b;
+                size_t boxes = zero_boxes(&p, share.begin, share.end, &b);
+                T_EQ((share.end - share.begin) % 64, 0);
+                for (size_t j = 0; j < boxes; j++)
+                    T_CHECK(b[j].param >= bucket[i].param);
+                check_number(b, boxes);
+                mark_boxes(m, b, boxes, share);
+                free(b);
+            }
+        }
+        T_EQ(end, 0);
+        check_marks(&p, m, all);
+        free(bucket);
+        free(m);
+        params_finish(&p);
+    }
+}
+
+/* A bucket waits for the parameters that have elements in it, and for no earlier one. */
+static void buckets_wait_for_their_first_parameter(void)
+{
+    struct params p = build(true, 1, 0);
+    struct zero_bucket *b;
+    size_t n = zero_buckets(&p, 3000, 2, &b);
+    T_CHECK(n > 3);
+    T_EQ(b[n - 1].param, 0);
+    for (size_t i = 0; i < n; i++) {
+        const struct param *q = &p.at[b[i].param];
+        T_CHECK(q->offset <= b[i].range.begin);
+        T_CHECK(b[i].param + 1 == p.n || q[1].offset > b[i].range.begin);
+    }
+    free(b);
+    n = zero_buckets(&p, 1 << 30, 4, &b);
+    T_EQ(n, 1);
+    T_EQ(b[0].range.end, zero_padded(p.elements, 4));
+    free(b);
+    params_finish(&p);
+    T_EQ(zero_bucket_size(8), 40000000);
+    T_EQ(zero_bucket_size(64), 64000000);
+}
+
+static void nothing_is_no_box(void)
+{
+    struct params p = build(false, 1, 0);
+    struct zero_box *b;
+    const struct param *embed = params_find(&p, PARAM_EMBED, -1);
+    T_EQ(zero_boxes(&p, 5, 5, &b), 0);
+    T_CHECK(!b);
+    /* padding rows of the vocabulary */
+    T_EQ(zero_boxes(&p, embed->offset + 101 * 24, embed->offset + 128 * 24, &b), 0);
+    T_EQ(zero_boxes(&p, embed->offset + 100 * 24 + 3, embed->offset + 128 * 24, &b), 1);
+    T_CHECK(b[0].box.begin[0] == 100 && b[0].box.begin[1] == 3 && b[0].box.count[1] == 21);
+    free(b);
+    params_finish(&p);
+}
+
+T_MAIN(T_CASE(shares_are_the_tensors), T_CASE(buckets_wait_for_their_first_parameter),
+       T_CASE(nothing_is_no_box))
