@@ -168,7 +168,8 @@ static void rank_shape(struct rank *r)
                               .seed = c->seed,
                               .heads = c->spec.heads / tp,
                               .kv_heads = c->spec.kv_heads < tp ? 1 : c->spec.kv_heads / tp,
-                              .ffn = c->spec.ffn / tp};
+                              .ffn = c->spec.ffn / tp,
+                              .sequence = c->layout.sequence};
     r->optim = (struct optim){.params = &r->params,
                               .beta1 = c->beta1,
                               .beta2 = c->beta2,

@@ -3,6 +3,7 @@
 
 #include "base/cli/progress.h"
 #include "base/core/fault.h"
+#include "train/engine/reduce.h"
 
 /*
  * The objective of a step is the mean, over all micro-batches of all data-parallel ranks, of each
@@ -54,10 +55,7 @@ void step_issue_micro(struct rank *r, const struct batch *b, float scale)
  */
 void step_issue_update(struct rank *r, double lr)
 {
-    struct comm_ticket grads = comm_all_reduce(&r->comm, GROUP_DP_CP, r->grads, REDUCE_SUM);
-    struct comm_ticket totals = comm_all_reduce(&r->comm, GROUP_DP_CP, r->totals, REDUCE_SUM);
-    comm_wait(&r->comm, grads);
-    comm_wait(&r->comm, totals);
+    reduce_gradients(r);
     optim_step(&r->optim, &r->ops, &r->comm, lr, r->at.steps + 1);
 }
 

@@ -10,19 +10,19 @@
 static void take_layer(const struct model *m, struct slab *s, struct layer_acts *a, bool first)
 {
     enum dtype d = m->ops->real;
-    int64_t n = m->tokens, C = m->spec->hidden, D = m->spec->head_dim;
+    int64_t n = m->tokens, rows = stream_count(m, n), C = m->spec->hidden, D = m->spec->head_dim;
     bool means = m->spec->norm == SPEC_LAYERNORM, glu = m->spec->act == SPEC_SWIGLU;
-    a->r1 = first ? (struct tensor){0} : slab_2d(s, d, n, C);
-    a->y1 = slab_2d(s, d, n, C);
-    a->mean1 = means ? slab_1d(s, d, n) : (struct tensor){0};
-    a->rstd1 = slab_1d(s, d, n);
+    a->r1 = first ? (struct tensor){0} : slab_2d(s, d, rows, C);
+    a->y1 = slab_2d(s, d, rows, C);
+    a->mean1 = means ? slab_1d(s, d, rows) : (struct tensor){0};
+    a->rstd1 = slab_1d(s, d, rows);
     a->qkv = slab_2d(s, d, n, (m->heads + 2 * m->kv_heads) * D);
     a->lse = slab_2d(s, d, m->heads, n);
     a->att = slab_2d(s, d, n, m->heads * D);
-    a->r2 = slab_2d(s, d, n, C);
-    a->y2 = slab_2d(s, d, n, C);
-    a->mean2 = means ? slab_1d(s, d, n) : (struct tensor){0};
-    a->rstd2 = slab_1d(s, d, n);
+    a->r2 = slab_2d(s, d, rows, C);
+    a->y2 = slab_2d(s, d, rows, C);
+    a->mean2 = means ? slab_1d(s, d, rows) : (struct tensor){0};
+    a->rstd2 = slab_1d(s, d, rows);
     a->pre = slab_2d(s, d, n, glu ? 2 * m->ffn : m->ffn);
     a->h = slab_2d(s, d, n, m->ffn);
 }
@@ -77,19 +77,19 @@ void model_take_acts(struct model *m, struct slab *s, enum model_use use, int64_
     m->sequences = sequences;
     m->positions = length;
     m->tokens = sequences * length;
-    int64_t n = m->tokens, C = m->spec->hidden;
+    int64_t n = m->tokens, rows = stream_count(m, n), C = m->spec->hidden;
 
-    a->x = slab_2d(s, d, n, C);
-    a->sub = slab_2d(s, d, n, C);
+    a->x = slab_2d(s, d, rows, C);
+    a->sub = slab_2d(s, d, rows, C);
     take_layers(m, s);
-    a->r = slab_2d(s, d, n, C);
-    a->y = slab_2d(s, d, n, C);
-    a->mean = m->spec->norm == SPEC_LAYERNORM ? slab_1d(s, d, n) : (struct tensor){0};
-    a->rstd = slab_1d(s, d, n);
+    a->r = slab_2d(s, d, rows, C);
+    a->y = slab_2d(s, d, rows, C);
+    a->mean = m->spec->norm == SPEC_LAYERNORM ? slab_1d(s, d, rows) : (struct tensor){0};
+    a->rstd = slab_1d(s, d, rows);
     if (use == MODEL_TRAIN) {
-        a->dr = slab_2d(s, d, n, C);
-        a->dy = slab_2d(s, d, n, C);
-        a->dsub = m->spec->hidden_dropout > 0 ? slab_2d(s, d, n, C) : a->dr;
+        a->dr = slab_2d(s, d, rows, C);
+        a->dy = slab_2d(s, d, rows, C);
+        a->dsub = m->spec->hidden_dropout > 0 ? slab_2d(s, d, rows, C) : a->dr;
     }
     if (use == MODEL_DECODE)
         take_cache(m, s);

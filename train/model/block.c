@@ -3,9 +3,11 @@
 
 #include <math.h>
 
+#include "base/core/fault.h"
+
 /*
- * One transformer block. A slab of n rows; shapes as in model.h. Tensor parallelism lives here:
- * attention and MLP each end in one reduction forward (of sub) and one backward (of dy).
+ * One transformer block; shapes as in model.h. Tensor parallelism lives here: attention and MLP
+ * each end in one reduction forward (of sub) and one backward (of dy).
  */
 
 static enum act act_of(const struct spec *s)
@@ -37,17 +39,20 @@ static struct attention_args attention_of(const struct model *m, const struct mo
     const struct layer_acts *a = &m->a.layer[l];
     struct qkv_heads h = model_heads(m, qkv);
     bool cached = m->a.cache_k != NULL;
-    return (struct attention_args){.o = tensor_heads(tensor_rows(a->att, 0, p->n), m->heads),
-                                   .lse = tensor_cols(a->lse, 0, p->n),
-                                   .q = h.q,
-                                   .k = cached ? tensor_heads(m->a.cache_k[l], m->kv_heads) : h.k,
-                                   .v = cached ? tensor_heads(m->a.cache_v[l], m->kv_heads) : h.v,
-                                   .q_start = tensor_rows(m->a.q_start, 0, p->sequences + 1),
-                                   .k_start = tensor_rows(m->a.k_start, 0, p->sequences),
-                                   .k_len = tensor_rows(m->a.k_len, 0, p->sequences),
-                                   .max_len = p->past + p->max_len,
-                                   .scale = (float)(1.0 / sqrt((double)m->spec->head_dim)),
-                                   .drop = model_dropout(m, p, DROP_ATTENTION, l)};
+    return (struct attention_args){
+        .o = tensor_heads(tensor_rows(a->att, 0, p->n), m->heads),
+        .lse = tensor_cols(a->lse, 0, p->n),
+        .q = h.q,
+        .k = cached ? tensor_heads(m->a.cache_k[l], m->kv_heads) : h.k,
+        .v = cached ? tensor_heads(m->a.cache_v[l], m->kv_heads) : h.v,
+        .q_start = tensor_rows(m->a.q_start, 0, p->sequences + 1),
+        .k_start = tensor_rows(m->a.k_start, 0, p->sequences),
+        .k_len = tensor_rows(m->a.k_len, 0, p->sequences),
+        .max_len = p->past + p->max_len,
+        .scale = (float)(1.0 / sqrt((double)m->spec->head_dim)),
+        .all_heads = m->spec->heads,
+        .head0 = FAULT("dropout_heads") ? 0 : m->heads * comm_index(m->comm, GROUP_TP),
+        .drop = model_dropout(m, p, DROP_ATTENTION, l)};
 }
 
 /* New keys and values join the cache behind the `past` ones. */
@@ -66,30 +71,38 @@ static void attention_forward(struct model *m, const struct model_pass *p, int l
 {
     const struct layer_weights *w = &m->w.layer[l];
     const struct layer_acts *a = &m->a.layer[l];
-    struct tensor qkv = tensor_rows(a->qkv, 0, p->n), sub = tensor_rows(m->a.sub, 0, p->n);
+    size_t mark = slab_mark(m->ops->workspace);
+    struct comm_ticket all;
+    struct tensor y = stream_gather(m, stream_rows(m, p, a->y1), &all);
+    struct tensor qkv = tensor_rows(a->qkv, 0, p->n), sub = stream_rows(m, p, m->a.sub);
 
-    op_matmul(
-        m->ops,
-        &(struct matmul_args){
-            .y = qkv, .a = tensor_rows(a->y1, 0, p->n), .b = w->qkv, .tb = true, .bias = w->qkv_b});
+    comm_wait(m->comm, all);
+    op_matmul(m->ops,
+              &(struct matmul_args){.y = qkv, .a = y, .b = w->qkv, .tb = true, .bias = w->qkv_b});
     struct qkv_heads h = model_heads(m, qkv);
     rotate(m, p, h.q, false);
     rotate(m, p, h.k, false);
     remember(m, p, l, qkv);
     struct attention_args at = attention_of(m, p, l, qkv);
     op_attention(m->ops, &at);
+    struct tensor part = stream_partial(m, sub);
     op_matmul(m->ops, &(struct matmul_args){
-                          .y = sub, .a = tensor_rows(a->att, 0, p->n), .b = w->out, .tb = true});
-    comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_TP, sub, REDUCE_SUM));
+                          .y = part, .a = tensor_rows(a->att, 0, p->n), .b = w->out, .tb = true});
+    comm_wait(m->comm, stream_reduce(m, sub, part));
+    slab_reset(m->ops->workspace, mark);
 }
 
 static void mlp_forward(struct model *m, const struct model_pass *p, int l)
 {
     const struct layer_weights *w = &m->w.layer[l];
     const struct layer_acts *a = &m->a.layer[l];
-    struct tensor y = tensor_rows(a->y2, 0, p->n), pre = tensor_rows(a->pre, 0, p->n);
-    struct tensor h = tensor_rows(a->h, 0, p->n), sub = tensor_rows(m->a.sub, 0, p->n);
+    size_t mark = slab_mark(m->ops->workspace);
+    struct comm_ticket all;
+    struct tensor y = stream_gather(m, stream_rows(m, p, a->y2), &all);
+    struct tensor pre = tensor_rows(a->pre, 0, p->n), h = tensor_rows(a->h, 0, p->n);
+    struct tensor sub = stream_rows(m, p, m->a.sub);
 
+    comm_wait(m->comm, all);
     if (m->spec->act == SPEC_SWIGLU) {
         op_matmul(m->ops,
                   &(struct matmul_args){.y = pre, .a = y, .b = w->up, .tb = true, .bias = w->up_b});
@@ -103,13 +116,10 @@ static void mlp_forward(struct model *m, const struct model_pass *p, int l)
                                                 .pre = pre,
                                                 .act = act_of(m->spec)});
     }
-    op_matmul(m->ops, &(struct matmul_args){.y = sub, .a = h, .b = w->down, .tb = true});
-    comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_TP, sub, REDUCE_SUM));
-}
-
-static struct tensor rows_or_none(struct tensor t, int64_t n)
-{
-    return tensor_none(t) ? t : tensor_rows(t, 0, n);
+    struct tensor part = stream_partial(m, sub);
+    op_matmul(m->ops, &(struct matmul_args){.y = part, .a = h, .b = w->down, .tb = true});
+    comm_wait(m->comm, stream_reduce(m, sub, part));
+    slab_reset(m->ops->workspace, mark);
 }
 
 void block_forward(struct model *m, const struct model_pass *p, int l, struct tensor x,
@@ -117,14 +127,13 @@ void block_forward(struct model *m, const struct model_pass *p, int l, struct te
 {
     const struct layer_weights *w = &m->w.layer[l];
     struct layer_acts *a = &m->a.layer[l];
-    int64_t n = p->n;
 
     op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
                                         .eps = (float)m->spec->norm_eps,
-                                        .y = tensor_rows(a->y1, 0, n),
-                                        .r = tensor_none(sub) ? sub : tensor_rows(a->r1, 0, n),
-                                        .mean = rows_or_none(a->mean1, n),
-                                        .rstd = tensor_rows(a->rstd1, 0, n),
+                                        .y = stream_rows(m, p, a->y1),
+                                        .r = tensor_none(sub) ? sub : stream_rows(m, p, a->r1),
+                                        .mean = stream_rows(m, p, a->mean1),
+                                        .rstd = stream_rows(m, p, a->rstd1),
                                         .x = x,
                                         .a = sub,
                                         .bias = sub_bias,
@@ -134,12 +143,12 @@ void block_forward(struct model *m, const struct model_pass *p, int l, struct te
     attention_forward(m, p, l);
     op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
                                         .eps = (float)m->spec->norm_eps,
-                                        .y = tensor_rows(a->y2, 0, n),
-                                        .r = tensor_rows(a->r2, 0, n),
-                                        .mean = rows_or_none(a->mean2, n),
-                                        .rstd = tensor_rows(a->rstd2, 0, n),
-                                        .x = tensor_none(sub) ? x : tensor_rows(a->r1, 0, n),
-                                        .a = tensor_rows(m->a.sub, 0, n),
+                                        .y = stream_rows(m, p, a->y2),
+                                        .r = stream_rows(m, p, a->r2),
+                                        .mean = stream_rows(m, p, a->mean2),
+                                        .rstd = stream_rows(m, p, a->rstd2),
+                                        .x = tensor_none(sub) ? x : stream_rows(m, p, a->r1),
+                                        .a = stream_rows(m, p, m->a.sub),
                                         .bias = w->out_b,
                                         .w = w->norm2,
                                         .b = w->norm2_b,
@@ -155,10 +164,14 @@ static void mlp_backward(struct model *m, const struct model_pass *p, int l)
     int64_t n = p->n;
     struct slab *ws = m->ops->workspace;
     size_t mark = slab_mark(ws);
+    struct comm_ticket all, all_y;
+    struct tensor dsub = stream_gather(m, stream_rows(m, p, m->a.dsub), &all);
+    struct tensor y = stream_gather(m, stream_rows(m, p, a->y2), &all_y);
     struct tensor dpre = slab_2d(ws, m->ops->real, n, a->pre.size[1]);
-    struct tensor dsub = tensor_rows(m->a.dsub, 0, n), dy = tensor_rows(m->a.dy, 0, n);
+    struct tensor dy = stream_rows(m, p, m->a.dy), part = stream_partial(m, dy);
     struct tensor pre = tensor_rows(a->pre, 0, n), h = tensor_rows(a->h, 0, n);
 
+    comm_wait(m->comm, all);
     if (m->spec->act == SPEC_SWIGLU) {
         struct tensor dh = slab_2d(ws, m->ops->real, n, h.size[1]);
         op_matmul(m->ops, &(struct matmul_args){.y = dh, .a = dsub, .b = w->down});
@@ -173,14 +186,12 @@ static void mlp_backward(struct model *m, const struct model_pass *p, int l)
     }
     op_matmul(m->ops, &(struct matmul_args){
                           .y = g->down, .a = dsub, .b = h, .ta = true, .accumulate = true});
-    op_matmul(m->ops, &(struct matmul_args){.y = dy, .a = dpre, .b = w->up});
-    struct comm_ticket sum = comm_all_reduce(m->comm, GROUP_TP, dy, REDUCE_SUM);
-    op_matmul(m->ops, &(struct matmul_args){.y = g->up,
-                                            .a = dpre,
-                                            .b = tensor_rows(a->y2, 0, n),
-                                            .ta = true,
-                                            .accumulate = true,
-                                            .dbias = g->up_b});
+    op_matmul(m->ops, &(struct matmul_args){.y = part, .a = dpre, .b = w->up});
+    struct comm_ticket sum = stream_reduce(m, dy, part);
+    comm_wait(m->comm, all_y);
+    op_matmul(m->ops,
+              &(struct matmul_args){
+                  .y = g->up, .a = dpre, .b = y, .ta = true, .accumulate = true, .dbias = g->up_b});
     comm_wait(m->comm, sum);
     slab_reset(ws, mark);
 }
@@ -193,11 +204,15 @@ static void attention_backward(struct model *m, const struct model_pass *p, int 
     int64_t n = p->n;
     struct slab *ws = m->ops->workspace;
     size_t mark = slab_mark(ws);
+    struct comm_ticket all, all_y;
+    struct tensor dsub = stream_gather(m, stream_rows(m, p, m->a.dsub), &all);
+    struct tensor y = stream_gather(m, stream_rows(m, p, a->y1), &all_y);
     struct tensor datt = slab_2d(ws, m->ops->real, n, a->att.size[1]);
     struct tensor dqkv = slab_2d(ws, m->ops->real, n, a->qkv.size[1]);
-    struct tensor dsub = tensor_rows(m->a.dsub, 0, n), dy = tensor_rows(m->a.dy, 0, n);
+    struct tensor dy = stream_rows(m, p, m->a.dy), part = stream_partial(m, dy);
     struct qkv_heads d = model_heads(m, dqkv);
 
+    comm_wait(m->comm, all);
     op_matmul(m->ops, &(struct matmul_args){.y = datt, .a = dsub, .b = w->out});
     op_matmul(m->ops, &(struct matmul_args){.y = g->out,
                                             .a = dsub,
@@ -212,14 +227,13 @@ static void attention_backward(struct model *m, const struct model_pass *p, int 
                                  .dv = d.v});
     rotate(m, p, d.q, true);
     rotate(m, p, d.k, true);
-    op_matmul(m->ops, &(struct matmul_args){.y = dy, .a = dqkv, .b = w->qkv});
-    struct comm_ticket sum = comm_all_reduce(m->comm, GROUP_TP, dy, REDUCE_SUM);
-    op_matmul(m->ops, &(struct matmul_args){.y = g->qkv,
-                                            .a = dqkv,
-                                            .b = tensor_rows(a->y1, 0, n),
-                                            .ta = true,
-                                            .accumulate = true,
-                                            .dbias = g->qkv_b});
+    op_matmul(m->ops, &(struct matmul_args){.y = part, .a = dqkv, .b = w->qkv});
+    struct comm_ticket sum = stream_reduce(m, dy, part);
+    comm_wait(m->comm, all_y);
+    op_matmul(
+        m->ops,
+        &(struct matmul_args){
+            .y = g->qkv, .a = dqkv, .b = y, .ta = true, .accumulate = true, .dbias = g->qkv_b});
     comm_wait(m->comm, sum);
     slab_reset(ws, mark);
 }
@@ -230,17 +244,16 @@ void block_backward(struct model *m, const struct model_pass *p, int l, bool fir
 {
     const struct layer_weights *w = &m->w.layer[l], *g = &m->g.layer[l];
     const struct layer_acts *a = &m->a.layer[l];
-    int64_t n = p->n;
-    struct tensor dr = tensor_rows(m->a.dr, 0, n), dy = tensor_rows(m->a.dy, 0, n);
-    struct tensor dsub = tensor_rows(m->a.dsub, 0, n), none = {0};
+    struct tensor dr = stream_rows(m, p, m->a.dr), dy = stream_rows(m, p, m->a.dy);
+    struct tensor dsub = stream_rows(m, p, m->a.dsub), none = {0};
 
     mlp_backward(m, p, l);
     op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
                                                 .dr = dr,
                                                 .dy = dy,
-                                                .r = tensor_rows(a->r2, 0, n),
-                                                .mean = rows_or_none(a->mean2, n),
-                                                .rstd = tensor_rows(a->rstd2, 0, n),
+                                                .r = stream_rows(m, p, a->r2),
+                                                .mean = stream_rows(m, p, a->mean2),
+                                                .rstd = stream_rows(m, p, a->rstd2),
                                                 .w = w->norm2,
                                                 .dw = g->norm2,
                                                 .db = g->norm2_b,
@@ -251,10 +264,10 @@ void block_backward(struct model *m, const struct model_pass *p, int l, bool fir
     op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
                                                 .dr = dr,
                                                 .dy = dy,
-                                                .r = first ? tensor_rows(m->a.x, 0, n)
-                                                           : tensor_rows(a->r1, 0, n),
-                                                .mean = rows_or_none(a->mean1, n),
-                                                .rstd = tensor_rows(a->rstd1, 0, n),
+                                                .r = first ? stream_rows(m, p, m->a.x)
+                                                           : stream_rows(m, p, a->r1),
+                                                .mean = stream_rows(m, p, a->mean1),
+                                                .rstd = stream_rows(m, p, a->rstd1),
                                                 .w = w->norm1,
                                                 .dw = g->norm1,
                                                 .db = g->norm1_b,

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/model/model.h"
 
+#include <math.h>
+
+#include "base/core/fault.h"
+
 /*
  * The head and its loss, by chunks of rows. Logits are the largest activation of a model: rows *
  * vocabulary, 3.9 GiB for 8,192 tokens and 128,256 ids in float. So those of a chunk exist in
@@ -14,7 +18,9 @@
  * down to the embedding. `total` is the plain sum of losses, without it.
  *
  * Rows that pad the vocabulary for the mesh take no part: the softmax is over the true vocabulary,
- * and their weights get no gradient.
+ * and their weights get no gradient. Under tensor parallelism a rank has the logits of its part of
+ * the vocabulary, which may be none; what the softmax needs of all of them, two numbers a token and
+ * the label's logit, is reduced, and dy is a partial sum.
  */
 
 /* A chunk is large enough for a matrix product to run at full speed, small beside the weights. */
@@ -22,64 +28,143 @@ enum { CHUNK_BYTES = 256 << 20, CHUNK_LEAST = 64 };
 
 static int64_t chunk_rows(const struct model *m, int64_t n)
 {
-    int64_t rows = CHUNK_BYTES / (m->spec->vocab * (int64_t)dtype_size(m->ops->real));
+    int64_t columns = model_vocab(m).count;
+    int64_t rows = columns ? CHUNK_BYTES / (columns * (int64_t)dtype_size(m->ops->real)) : n;
     rows = rows / CHUNK_LEAST * CHUNK_LEAST;
     if (rows < CHUNK_LEAST)
         rows = CHUNK_LEAST;
     return rows < n ? rows : n;
 }
 
-void model_logits(struct model *m, int64_t begin, int64_t rows, struct tensor logits)
+static void head_logits(struct model *m, struct tensor y, struct tensor logits)
 {
-    op_matmul(m->ops, &(struct matmul_args){.y = logits,
-                                            .a = tensor_rows(m->a.y, begin, rows),
-                                            .b = tensor_rows(m->w.head, 0, m->spec->vocab),
-                                            .tb = true});
+    op_matmul(m->ops,
+              &(struct matmul_args){
+                  .y = logits, .a = y, .b = tensor_rows(m->w.head, 0, logits.size[1]), .tb = true});
 }
 
-static void chunk_loss(struct model *m, const struct model_pass *p, int64_t begin, int64_t rows,
-                       struct tensor logits, struct tensor total, float scale)
+void model_logits(struct model *m, int64_t begin, int64_t rows, struct tensor logits)
 {
-    struct slab *ws = m->ops->workspace;
-    struct tensor max = slab_1d(ws, m->ops->real, rows), sum = slab_1d(ws, m->ops->real, rows);
-    struct tensor target = slab_1d(ws, m->ops->real, rows);
-    struct tensor label = tensor_rows(m->a.label, begin, rows);
+    head_logits(m, tensor_rows(m->a.y, begin, rows), logits);
+}
 
-    model_logits(m, begin, rows, logits);
-    op_xent_stats(m->ops,
-                  &(struct xent_stats_args){
-                      .logits = logits, .label = label, .max = max, .sum = sum, .target = target});
-    op_xent_loss(m->ops, &(struct xent_loss_args){.logits = logits,
-                                                  .label = label,
-                                                  .max = max,
-                                                  .sum = sum,
-                                                  .target = target,
-                                                  .mask = tensor_rows(m->a.mask, begin, rows),
-                                                  .loss = tensor_rows(m->a.loss, begin, rows),
-                                                  .total = total,
-                                                  .scale = scale,
-                                                  .grad = p->train});
-    if (!p->train)
+/* What the softmax of each row needs: [3, rows] in workspace. */
+struct row_stats {
+    struct tensor max, sum, target; /* [rows] */
+    struct tensor both;             /* sum and target as one, for one reduction */
+};
+
+static struct row_stats take_stats(struct model *m, int64_t rows)
+{
+    struct row_stats s = {.max = slab_1d(m->ops->workspace, m->ops->real, rows),
+                          .both = slab_1d(m->ops->workspace, m->ops->real, 2 * rows)};
+    s.sum = tensor_rows(s.both, 0, rows);
+    s.target = tensor_rows(s.both, rows, rows);
+    return s;
+}
+
+static void put(struct model *m, struct tensor t, double value)
+{
+    op_fill(m->ops, &(struct fill_args){.y = t, .value = value});
+}
+
+/* The statistics over the whole vocabulary, from this rank's columns. */
+static void reduce_stats(struct model *m, struct xent_stats_args a, struct tensor both)
+{
+    bool some = a.logits.size[1] > 0;
+    if (some)
+        op_xent_stats(m->ops, &a);
+    if (comm_size(m->comm, GROUP_TP) == 1)
         return;
-    op_matmul(m->ops, &(struct matmul_args){.y = tensor_rows(m->a.dy, begin, rows),
-                                            .a = logits,
-                                            .b = tensor_rows(m->w.head, 0, m->spec->vocab)});
-    op_matmul(m->ops, &(struct matmul_args){.y = tensor_rows(m->g.head, 0, m->spec->vocab),
-                                            .a = logits,
-                                            .b = tensor_rows(m->a.y, begin, rows),
+    if (!some) {
+        put(m, a.max, -INFINITY);
+        put(m, both, 0);
+    }
+    comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_TP, a.max, REDUCE_MAX));
+    a.max_given = true;
+    if (some)
+        op_xent_stats(m->ops, &a);
+    comm_wait(m->comm, comm_all_reduce(m->comm, GROUP_TP, both, REDUCE_SUM));
+}
+
+/* Rows of y and dy that a chunk has, and its logits. */
+struct chunk {
+    int64_t begin, rows;
+    struct tensor y, dy, logits;
+};
+
+static void chunk_backward(struct model *m, const struct chunk *c)
+{
+    int64_t columns = c->logits.size[1];
+    if (!columns) {
+        put(m, c->dy, 0);
+        return;
+    }
+    op_matmul(m->ops, &(struct matmul_args){
+                          .y = c->dy, .a = c->logits, .b = tensor_rows(m->w.head, 0, columns)});
+    op_matmul(m->ops, &(struct matmul_args){.y = tensor_rows(m->g.head, 0, columns),
+                                            .a = c->logits,
+                                            .b = c->y,
                                             .ta = true,
                                             .accumulate = true});
+}
+
+static void chunk_loss(struct model *m, const struct model_pass *p, const struct chunk *c,
+                       struct tensor total, float scale)
+{
+    struct row_stats s = take_stats(m, c->rows);
+    struct tensor label = tensor_rows(m->a.label, c->begin, c->rows);
+    int64_t first = FAULT("head_first") ? 0 : model_vocab(m).first;
+
+    if (c->logits.size[1])
+        head_logits(m, c->y, c->logits);
+    reduce_stats(m,
+                 (struct xent_stats_args){.logits = c->logits,
+                                          .label = label,
+                                          .max = s.max,
+                                          .sum = s.sum,
+                                          .target = s.target,
+                                          .first = first},
+                 s.both);
+    op_xent_loss(m->ops, &(struct xent_loss_args){.logits = c->logits,
+                                                  .label = label,
+                                                  .max = s.max,
+                                                  .sum = s.sum,
+                                                  .target = s.target,
+                                                  .mask = tensor_rows(m->a.mask, c->begin, c->rows),
+                                                  .loss = tensor_rows(m->a.loss, c->begin, c->rows),
+                                                  .total = total,
+                                                  .first = first,
+                                                  .scale = scale,
+                                                  .grad = p->train});
+    if (p->train)
+        chunk_backward(m, c);
 }
 
 void model_loss(struct model *m, const struct model_pass *p, struct tensor total, float scale)
 {
     struct slab *ws = m->ops->workspace;
+    size_t before = slab_mark(ws);
     int64_t chunk = chunk_rows(m, p->n);
+    struct comm_ticket all;
+    struct tensor y = stream_gather(m, stream_rows(m, p, m->a.y), &all);
+    struct tensor dy = {0}, part = {0};
+    if (p->train) {
+        dy = stream_rows(m, p, m->a.dy);
+        part = stream_partial(m, dy);
+    }
+    comm_wait(m->comm, all);
     for (int64_t begin = 0; begin < p->n; begin += chunk) {
         size_t mark = slab_mark(ws);
-        int64_t rows = p->n - begin < chunk ? p->n - begin : chunk;
-        struct tensor logits = slab_2d(ws, m->ops->real, rows, m->spec->vocab);
-        chunk_loss(m, p, begin, rows, logits, total, scale);
+        struct chunk c = {.begin = begin, .rows = p->n - begin < chunk ? p->n - begin : chunk};
+        c.y = tensor_rows(y, begin, c.rows);
+        if (p->train)
+            c.dy = tensor_rows(part, begin, c.rows);
+        c.logits = slab_2d(ws, m->ops->real, c.rows, model_vocab(m).count);
+        chunk_loss(m, p, &c, total, scale);
         slab_reset(ws, mark);
     }
+    if (p->train)
+        comm_wait(m->comm, stream_reduce(m, dy, part));
+    slab_reset(ws, before);
 }

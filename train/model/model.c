@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/model/model.h"
 
+#include "base/core/fault.h"
+
 struct dropout model_dropout(const struct model *m, const struct model_pass *p,
                              enum drop_place place, int layer)
 {
+    bool rows = place == DROP_OUT || place == DROP_MLP;
     double share = place == DROP_ATTENTION ? m->spec->attention_dropout : m->spec->hidden_dropout;
     return (struct dropout){.p = p->train ? (float)share : 0,
                             .seed = m->seed,
                             .sub = (uint32_t)(m->stage.first + layer + 1) * 4 + (uint32_t)place,
-                            .row0 = p->row0};
+                            .row0 = rows ? stream_row0(m, p) : p->row0};
 }
 
 struct qkv_heads model_heads(const struct model *m, struct tensor qkv)
@@ -21,29 +24,51 @@ struct qkv_heads model_heads(const struct model *m, struct tensor qkv)
 
 /* ---- embedding --------------------------------------------------------------------------- */
 
+struct vocab_part model_vocab(const struct model *m)
+{
+    int64_t rows = m->spec->padded_vocab / comm_size(m->comm, GROUP_TP);
+    int64_t first = rows * comm_index(m->comm, GROUP_TP), left = m->spec->vocab - first;
+    return (struct vocab_part){.first = first, .count = left < 0 ? 0 : left < rows ? left : rows};
+}
+
+/* Each rank has the rows of its part of the vocabulary; the first adds the positions. */
 static void embed_forward(struct model *m, const struct model_pass *p)
 {
-    bool learned = m->spec->position == SPEC_LEARNED;
-    op_embed(m->ops, &(struct embed_args){.y = tensor_rows(m->a.x, 0, p->n),
-                                          .id = tensor_rows(m->a.id, 0, p->n),
-                                          .tok = m->w.embed,
-                                          .pos = m->w.position,
-                                          .position = learned ? tensor_rows(m->a.position, 0, p->n)
-                                                              : (struct tensor){0},
-                                          .drop = model_dropout(m, p, DROP_EMBED, -1)});
+    bool learned = m->spec->position == SPEC_LEARNED &&
+                   (comm_index(m->comm, GROUP_TP) == 0 || FAULT("embed_positions"));
+    size_t mark = slab_mark(m->ops->workspace);
+    struct tensor none = {0}, x = stream_rows(m, p, m->a.x), part = stream_partial(m, x);
+    op_embed(m->ops,
+             &(struct embed_args){.y = part,
+                                  .id = tensor_rows(m->a.id, 0, p->n),
+                                  .shard = comm_size(m->comm, GROUP_TP) > 1,
+                                  .first = model_vocab(m).first,
+                                  .tok = m->w.embed,
+                                  .pos = learned ? m->w.position : none,
+                                  .position = learned ? tensor_rows(m->a.position, 0, p->n) : none,
+                                  .drop = model_dropout(m, p, DROP_EMBED, -1)});
+    comm_wait(m->comm, stream_reduce(m, x, part));
+    slab_reset(m->ops->workspace, mark);
 }
 
 static void embed_backward(struct model *m, const struct model_pass *p)
 {
     bool learned = m->spec->position == SPEC_LEARNED;
+    size_t mark = slab_mark(m->ops->workspace);
+    struct comm_ticket all;
+    struct tensor dy = stream_gather(m, stream_rows(m, p, m->a.dr), &all);
+    comm_wait(m->comm, all);
     op_embed_bwd(m->ops,
-                 &(struct embed_bwd_args){.dy = tensor_rows(m->a.dr, 0, p->n),
+                 &(struct embed_bwd_args){.dy = dy,
                                           .id = tensor_rows(m->a.id, 0, p->n),
+                                          .shard = comm_size(m->comm, GROUP_TP) > 1,
+                                          .first = model_vocab(m).first,
                                           .dtok = m->g.embed,
                                           .dpos = m->g.position,
                                           .position = learned ? tensor_rows(m->a.position, 0, p->n)
                                                               : (struct tensor){0},
                                           .drop = model_dropout(m, p, DROP_EMBED, -1)});
+    slab_reset(m->ops->workspace, mark);
 }
 
 /* ---- embedding to final norm ------------------------------------------------------------- */
@@ -56,49 +81,45 @@ static enum norm norm_of(const struct spec *s)
 void model_forward(struct model *m, const struct model_pass *p)
 {
     int last = m->stage.layers - 1;
-    int64_t n = p->n;
-    struct tensor none = {0}, sub = tensor_rows(m->a.sub, 0, n);
+    struct tensor none = {0}, sub = stream_rows(m, p, m->a.sub);
 
     embed_forward(m, p);
-    block_forward(m, p, 0, tensor_rows(m->a.x, 0, n), none, none);
+    block_forward(m, p, 0, stream_rows(m, p, m->a.x), none, none);
     for (int l = 1; l <= last; l++)
-        block_forward(m, p, l, tensor_rows(m->a.layer[l - 1].r2, 0, n), sub,
+        block_forward(m, p, l, stream_rows(m, p, m->a.layer[l - 1].r2), sub,
                       m->w.layer[l - 1].down_b);
-    op_norm(m->ops, &(struct norm_args){
-                        .kind = norm_of(m->spec),
-                        .eps = (float)m->spec->norm_eps,
-                        .y = tensor_rows(m->a.y, 0, n),
-                        .r = tensor_rows(m->a.r, 0, n),
-                        .mean = tensor_none(m->a.mean) ? none : tensor_rows(m->a.mean, 0, n),
-                        .rstd = tensor_rows(m->a.rstd, 0, n),
-                        .x = tensor_rows(m->a.layer[last].r2, 0, n),
-                        .a = sub,
-                        .bias = m->w.layer[last].down_b,
-                        .w = m->w.norm,
-                        .b = m->w.norm_b,
-                        .drop = model_dropout(m, p, DROP_MLP, last)});
+    op_norm(m->ops, &(struct norm_args){.kind = norm_of(m->spec),
+                                        .eps = (float)m->spec->norm_eps,
+                                        .y = stream_rows(m, p, m->a.y),
+                                        .r = stream_rows(m, p, m->a.r),
+                                        .mean = stream_rows(m, p, m->a.mean),
+                                        .rstd = stream_rows(m, p, m->a.rstd),
+                                        .x = stream_rows(m, p, m->a.layer[last].r2),
+                                        .a = sub,
+                                        .bias = m->w.layer[last].down_b,
+                                        .w = m->w.norm,
+                                        .b = m->w.norm_b,
+                                        .drop = model_dropout(m, p, DROP_MLP, last)});
 }
 
 void model_backward(struct model *m, const struct model_pass *p)
 {
     int last = m->stage.layers - 1;
-    int64_t n = p->n;
-    struct tensor none = {0}, dr = tensor_rows(m->a.dr, 0, n);
+    struct tensor none = {0}, dr = stream_rows(m, p, m->a.dr);
 
     op_fill(m->ops, &(struct fill_args){.y = dr, .value = 0});
-    op_norm_bwd(m->ops, &(struct norm_bwd_args){
-                            .kind = norm_of(m->spec),
-                            .dr = dr,
-                            .dy = tensor_rows(m->a.dy, 0, n),
-                            .r = tensor_rows(m->a.r, 0, n),
-                            .mean = tensor_none(m->a.mean) ? none : tensor_rows(m->a.mean, 0, n),
-                            .rstd = tensor_rows(m->a.rstd, 0, n),
-                            .w = m->w.norm,
-                            .dw = m->g.norm,
-                            .db = m->g.norm_b,
-                            .da = tensor_rows(m->a.dsub, 0, n),
-                            .dbias = m->g.layer[last].down_b,
-                            .drop = model_dropout(m, p, DROP_MLP, last)});
+    op_norm_bwd(m->ops, &(struct norm_bwd_args){.kind = norm_of(m->spec),
+                                                .dr = dr,
+                                                .dy = stream_rows(m, p, m->a.dy),
+                                                .r = stream_rows(m, p, m->a.r),
+                                                .mean = stream_rows(m, p, m->a.mean),
+                                                .rstd = stream_rows(m, p, m->a.rstd),
+                                                .w = m->w.norm,
+                                                .dw = m->g.norm,
+                                                .db = m->g.norm_b,
+                                                .da = stream_rows(m, p, m->a.dsub),
+                                                .dbias = m->g.layer[last].down_b,
+                                                .drop = model_dropout(m, p, DROP_MLP, last)});
     for (int l = last; l >= 0; l--)
         block_backward(m, p, l, l == 0, l ? m->g.layer[l - 1].down_b : none);
     embed_backward(m, p);

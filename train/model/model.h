@@ -7,9 +7,10 @@
  * and comm tables. A `struct model` owns no memory: weights, gradients and activations are cut from
  * slabs that the engine binds, by the same calls that measured them.
  *
- * Shapes, one legend for the module: n tokens of a micro-batch, C hidden, H query heads and K
- * key/value heads of dimension D on this rank, Q = (H + 2K) D, F feed-forward on this rank, V true
- * vocabulary.
+ * Shapes, one legend for the module: n tokens of a micro-batch, s rows of the residual stream on
+ * this rank (n, or under sequence parallelism n / TP), C hidden, H query heads and K key/value
+ * heads of dimension D on this rank, Q = (H + 2K) D, F feed-forward on this rank, V ids of the true
+ * vocabulary on this rank.
  *
  * The residual stream is never written by a sub-layer: an output `sub` waits, without its bias,
  * until the next norm adds it (bias, dropout, residual, norm: one pass). So a block is two norms,
@@ -38,7 +39,7 @@ void weights_finish(struct weights *w);
 
 /* One layer's activations, kept from forward to backward. */
 struct layer_acts {
-    struct tensor r1, y1, mean1, rstd1; /* [n,C] [n,C] [n] [n]: residual, norm before attention */
+    struct tensor r1, y1, mean1, rstd1; /* [s,C] [s,C] [s] [s]: residual, norm before attention */
     struct tensor qkv, lse, att;        /* [n,Q] [H,n] [n,HD] */
     struct tensor r2, y2, mean2, rstd2; /* before the MLP */
     struct tensor pre, h;               /* [n,F] or [n,2F] before the activation; [n,F] behind it */
@@ -46,9 +47,9 @@ struct layer_acts {
 
 struct acts {
     struct layer_acts *layer;
-    struct tensor x, sub;           /* [n,C] embedding's output; sub-layer output that waits */
+    struct tensor x, sub;           /* [s,C] embedding's output; sub-layer output that waits */
     struct tensor r, y, mean, rstd; /* final norm */
-    /* [n,C] gradients of the stream, of sub, of a norm's output; training only */
+    /* [s,C] gradients of the stream, of sub, of a norm's output; training only */
     struct tensor dr, dsub, dy;
     struct tensor cos, sin; /* [positions, rotary / 2], F32 values in the table's real type */
     /* the micro-batch on the device */
@@ -74,6 +75,7 @@ struct model {
     int64_t positions; /* longest sequence; capacity of the cache when decoding */
     uint64_t seed;     /* of dropout */
     int64_t heads, kv_heads, ffn; /* on this rank */
+    bool sequence;                /* sequence parallelism */
 };
 
 /*
@@ -95,6 +97,25 @@ struct model_pass {
     uint64_t row0; /* global index of the first token, for dropout */
     int64_t past;  /* decoding: positions already in the cache */
 };
+
+/*
+ * Between the stream and the products that are cut (stream.c). gather: all rows of `part`, once the
+ * ticket is waited for, in workspace or `part` itself. partial: where a product puts its partial
+ * sums, workspace or `sum` itself; reduce: their sum over the group, this rank's rows of it.
+ */
+int64_t stream_count(const struct model *m, int64_t n);
+struct tensor stream_rows(const struct model *m, const struct model_pass *p, struct tensor t);
+struct tensor stream_gather(struct model *m, struct tensor part, struct comm_ticket *ret);
+struct tensor stream_partial(struct model *m, struct tensor sum);
+struct comm_ticket stream_reduce(struct model *m, struct tensor sum, struct tensor partial);
+/* Global number of the first row of the stream here. */
+uint64_t stream_row0(const struct model *m, const struct model_pass *p);
+
+/* Ids of the vocabulary whose rows of the embedding and head are on this rank. */
+struct vocab_part {
+    int64_t first, count;
+};
+struct vocab_part model_vocab(const struct model *m);
 
 /* Embedding to final norm: the hidden states are in acts.y. */
 void model_forward(struct model *m, const struct model_pass *p);

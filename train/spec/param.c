@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/core/bytes.h"
+#include "base/core/fault.h"
 #include "base/core/mem.h"
 #include "base/core/rng.h"
 
@@ -217,6 +218,8 @@ static void add_source(struct param *p, const struct row *r, int k, const struct
                                  .shared = c[0].shared,
                                  .counts = c[0].first && c[1].first && !o->copied};
     src->saves = src->counts && o->at.dp == 0 && o->at.cp == 0;
+    if (FAULT("norm_of_copies"))
+        src->counts = !o->copied;
     int n = p->layer < 0 ? snprintf(src->name, sizeof(src->name), "%s", r->source[k].name)
                          : snprintf(src->name, sizeof(src->name), "layers.%d.%s", p->layer,
                                     r->source[k].name);

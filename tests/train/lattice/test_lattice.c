@@ -26,7 +26,7 @@ static void run_cell(struct cell c, const struct cell_single *single)
 /* Not yet: pipelines, context parallelism, ZeRO. */
 static bool can_run(const struct layout *l)
 {
-    return l->mesh.pp == 1 && l->mesh.cp == 1 && l->zero == 0 && l->mesh.tp == 1;
+    return l->mesh.pp == 1 && l->mesh.cp == 1 && l->zero == 0;
 }
 
 static void run_layouts(struct cell c, bool (*wanted)(const struct layout *l))
@@ -77,9 +77,40 @@ static bool is_data(const struct layout *l)
     return l->mesh.tp == 1;
 }
 
+static bool is_tensor(const struct layout *l)
+{
+    return l->mesh.tp > 1 && l->mesh.dp == 1 && !l->sequence;
+}
+
+static bool is_sequence(const struct layout *l)
+{
+    return l->sequence && l->mesh.dp == 1;
+}
+
+static bool is_several(const struct layout *l)
+{
+    return l->mesh.tp > 1 && l->mesh.dp > 1;
+}
+
 static void data_parallel(void)
 {
     sweep(is_data);
 }
 
-T_MAIN(T_CASE(data_parallel))
+static void tensor_parallel(void)
+{
+    sweep(is_tensor);
+}
+
+static void sequence_parallel(void)
+{
+    sweep(is_sequence);
+}
+
+static void several_axes(void)
+{
+    sweep(is_several);
+}
+
+T_MAIN(T_CASE(data_parallel), T_CASE(tensor_parallel), T_CASE(sequence_parallel),
+       T_CASE(several_axes))

@@ -266,6 +266,7 @@ struct held {
     const char *what;
     const double *got, *want;
     int64_t begin, end;
+    double floor; /* share of the kind's largest value */
 };
 
 /* The box `s` of the parameter `p` of a rank. */
@@ -277,7 +278,7 @@ static int compare_box(const struct cell_single *single, const struct held *h,
     const struct param_source *b = same_source(w, s->name);
     const double *whole = h->want + w->offset + b->row * w->size[1];
     double most = largest(whole, b->count[0] * w->size[1]);
-    double kind = 0.01 * largest_of_kind(&single->params, p->kind, h->want);
+    double kind = h->floor * largest_of_kind(&single->params, p->kind, h->want);
     double allowed = tolerance * (most > kind ? most : kind);
     for (int64_t i = 0; i < s->count[0] * s->count[1]; i++) {
         int64_t row = i / s->count[1], col = i % s->count[1];
@@ -316,8 +317,10 @@ static int compare_rank(const struct cell_rank *c, const struct cell_single *sin
             return -1;
         }
     }
-    struct held grads = {"the gradient", c->grads, single->grads, 0, c->rank.params.elements};
-    struct held weights = {"the weight", c->weights, single->weights, 0, c->rank.params.elements};
+    double share = c->cell->real == DTYPE_F64 ? 0.01 : 0.1;
+    int64_t n = c->rank.params.elements;
+    struct held grads = {"the gradient", c->grads, single->grads, 0, n, share};
+    struct held weights = {"the weight", c->weights, single->weights, 0, n, share};
     int code = compare_slab(c, single, grads, tolerance, why, size);
     if (!code && c->cell->real == DTYPE_F64)
         code = compare_slab(c, single, weights, tolerance, why, size);

@@ -9,8 +9,9 @@
  * one, the weights after the last.
  *
  * Two values agree if they differ by at most `tolerance` of the largest value of the tensor, or of
- * 1 % of the largest value of any tensor of its kind, whichever is more: a tensor that is zero but
- * for rounding (the bias of keys without rotary positions) has no size of its own.
+ * 1 % (fp32: 10 %) of the largest value of any tensor of its kind, whichever is more: a tensor that
+ * is zero but for rounding (the bias of keys without rotary positions) has no size of its own, and
+ * 1e-5 of 1 % is a single rounding of fp32.
  */
 
 #include "train/engine/rank.h"

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/engine/reduce.h"
+
+#include "base/core/fault.h"
+
+static void sum(struct rank *r, enum group g, struct tensor t)
+{
+    comm_wait(&r->comm, comm_all_reduce(&r->comm, g, t, REDUCE_SUM));
+}
+
+/*
+ * A key/value head that several tensor-parallel ranks hold. They are neighbours, but no group of
+ * their own, so the whole tensor is reduced: each rank's rows in their place, zeros elsewhere.
+ */
+static void sum_shared(struct rank *r, const struct param *p, const struct param_source *s)
+{
+    int64_t cols = p->size[1], rows = s->count[0];
+    size_t mark = slab_mark(&r->slab[SLAB_WORKSPACE]);
+    struct tensor whole = slab_1d(&r->slab[SLAB_WORKSPACE], r->ops.real, s->size[0] * cols);
+    struct tensor place = tensor_rows(whole, s->begin[0] * cols, rows * cols);
+    struct tensor mine = tensor_rows(r->grads, p->offset + s->row * cols, rows * cols);
+    op_fill(&r->ops, &(struct fill_args){.y = whole, .value = 0});
+    op_copy(&r->ops, &(struct copy_args){.y = place, .x = mine});
+    sum(r, GROUP_TP, whole);
+    op_copy(&r->ops, &(struct copy_args){.y = mine, .x = place});
+    slab_reset(&r->slab[SLAB_WORKSPACE], mark);
+}
+
+static void sum_over_tensor_ranks(struct rank *r, const struct param *p)
+{
+    if (!(p->summed & 1u << GROUP_TP))
+        return;
+    if (p->tokens) {
+        if (!FAULT("sequence_norms"))
+            sum(r, GROUP_TP, tensor_rows(r->grads, p->offset, p->count));
+        return;
+    }
+    for (int k = 0; k < p->sources; k++)
+        if (p->source[k].shared > 1 && !FAULT("shared_heads"))
+            sum_shared(r, p, &p->source[k]);
+}
+
+void reduce_gradients(struct rank *r)
+{
+    for (int i = 0; i < r->params.n; i++)
+        sum_over_tensor_ranks(r, &r->params.at[i]);
+    struct comm_ticket grads = comm_all_reduce(&r->comm, GROUP_DP_CP, r->grads, REDUCE_SUM);
+    struct comm_ticket totals = comm_all_reduce(&r->comm, GROUP_DP_CP, r->totals, REDUCE_SUM);
+    comm_wait(&r->comm, grads);
+    comm_wait(&r->comm, totals);
+}

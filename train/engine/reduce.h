@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_ENGINE_REDUCE_H
+#define TRAIN_ENGINE_REDUCE_H
+
+/* The sums of gradients over ranks, as the parameter table says (param.h, `summed`). */
+
+#include "train/engine/rank.h"
+
+/*
+ * After the last micro-batch: first over tensor-parallel ranks, of parameters that all of them
+ * have and of key/value heads that several have, then over data-parallel ranks. `totals`, too.
+ */
+void reduce_gradients(struct rank *r);
+
+#endif
