@@ -176,6 +176,7 @@ static void rank_shape(struct rank *r)
                               .eps = c->eps,
                               .decay = c->decay,
                               .clip = c->clip};
+    optim_share(&r->optim, c->layout, c->rank);
 }
 
 int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc *desc,
@@ -187,6 +188,8 @@ int rank_plan(struct rank *r, const struct rank_config *c, const struct dev_desc
     for (int i = 0; i < SLAB_COUNT; i++)
         slab_init(&r->slab[i], slabs[i].name, slabs[i].place);
     int code = spec_check(&c->spec, e);
+    if (!code && c->layout.zero > 1)
+        code = err_set(e, ERR_USAGE, "ZeRO stage %d: this weft has stages 0 and 1", c->layout.zero);
     if (!code && c->layout.mesh.pp > 1)
         code = err_set(e, ERR_USAGE,
                        "pipeline-model-parallel-size is %d: this weft runs a model in one stage",

@@ -44,7 +44,11 @@ void reduce_gradients(struct rank *r)
 {
     for (int i = 0; i < r->params.n; i++)
         sum_over_tensor_ranks(r, &r->params.at[i]);
-    struct comm_ticket grads = comm_all_reduce(&r->comm, GROUP_DP_CP, r->grads, REDUCE_SUM);
+    bool shared_out = r->optim.count < r->params.elements;
+    struct tensor part = tensor_rows(r->grads, r->optim.begin, r->optim.count);
+    struct comm_ticket grads =
+        shared_out ? comm_reduce_scatter(&r->comm, GROUP_DP_CP, part, r->grads, REDUCE_SUM)
+                   : comm_all_reduce(&r->comm, GROUP_DP_CP, r->grads, REDUCE_SUM);
     struct comm_ticket totals = comm_all_reduce(&r->comm, GROUP_DP_CP, r->totals, REDUCE_SUM);
     comm_wait(&r->comm, grads);
     comm_wait(&r->comm, totals);

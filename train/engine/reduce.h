@@ -8,7 +8,8 @@
 
 /*
  * After the last micro-batch: first over tensor-parallel ranks, of parameters that all of them
- * have and of key/value heads that several have, then over data-parallel ranks. `totals`, too.
+ * have and of key/value heads that several have, then over data-parallel ranks; under ZeRO each of
+ * these gets the sums of its own part alone. `totals`, too.
  */
 void reduce_gradients(struct rank *r);
 

@@ -8,9 +8,10 @@
 #include "base/core/fault.h"
 #include "base/core/mem.h"
 #include "train/ckpt/shard.h"
+#include "train/engine/world.h"
 
 /* The groups of a checkpoint that training needs, and the slabs that hold them. */
-enum { GROUPS = 3 };
+enum { GROUPS = 3, BOXES = 3 };
 static const char *const groups[GROUPS] = {CKPT_PARAM, CKPT_EXP_AVG, CKPT_EXP_AVG_SQ};
 
 static struct tensor group_of(const struct rank *r, int g)
@@ -18,7 +19,7 @@ static struct tensor group_of(const struct rank *r, int g)
     return g == 0 ? r->weights : g == 1 ? r->optim.m : r->optim.v;
 }
 
-/* Where one source of a parameter lies in the flat slab of a group. */
+/* A source of a parameter in the flat slab of a group that is not shared out. */
 static struct box_mem state_place(const struct rank *r, int g, const struct param *p,
                                   const struct param_source *s)
 {
@@ -30,46 +31,113 @@ static struct box_mem state_place(const struct rank *r, int g, const struct para
                             .box = {{s->begin[0], s->begin[1]}, {s->count[0], s->count[1]}}};
 }
 
-/* Plans this rank's boxes; where they lie goes to mem, of as many as the rank has sources. */
-static void plan_shard(const struct rank *r, struct ckpt_shard *shard, struct box_mem *mem)
+static bool shared_out(const struct rank *r, int g)
 {
-    for (int g = 0; g < GROUPS; g++)
+    return g > 0 && r->optim.count < r->params.elements;
+}
+
+/* What of a source this rank holds in a group: the number of boxes. */
+static size_t state_boxes(const struct rank *r, int g, const struct param *p,
+                          const struct param_source *s, struct box_mem ret[BOXES])
+{
+    if (!shared_out(r, g)) {
+        ret[0] = state_place(r, g, p, s);
+        return 1;
+    }
+    const struct optim *o = &r->optim;
+    struct box whole = {{s->begin[0], s->begin[1]}, {s->count[0], s->count[1]}}, part[BOXES];
+    int64_t first = p->offset + s->row * p->size[1], n = box_count(whole);
+    int64_t begin = o->begin > first ? o->begin - first : 0;
+    int64_t end = o->begin + o->count - first < n ? o->begin + o->count - first : n;
+    size_t parts = begin < end ? box_of_range(whole, begin, end, part) : 0;
+    for (size_t i = 0; i < parts; begin += box_count(part[i++])) {
+        struct tensor at = tensor_rows(group_of(r, g), first + begin - o->begin, 0);
+        ret[i] = (struct box_mem){
+            .data = at.data, .dtype = at.dtype, .stride = p->size[1], .box = part[i]};
+    }
+    return parts;
+}
+
+/* One entry of a checkpoint that a rank holds. */
+struct entry {
+    int group;
+    const struct param_source *source;
+    struct box_mem mem;
+};
+
+/* All that the rank holds in the first n groups, or of it what it saves; `ret` has room for
+ * count_entries. Returns how many. */
+static size_t list_entries(const struct rank *r, int n, bool saved, struct entry *ret)
+{
+    size_t entries = 0;
+    for (int g = 0; g < n; g++)
         for (int i = 0; i < r->params.n; i++)
             for (int k = 0; k < r->params.at[i].sources; k++) {
                 const struct param *p = &r->params.at[i];
                 const struct param_source *s = &p->source[k];
-                struct box_mem m = state_place(r, g, p, s);
-                if (s->saves)
-                    mem[ckpt_shard_add(shard, groups[g], s->name, s->rank, s->size, m.dtype,
-                                       m.box)] = m;
+                struct box_mem mem[BOXES];
+                if (saved && !(shared_out(r, g) ? s->counts : s->saves))
+                    continue;
+                size_t boxes = state_boxes(r, g, p, s, mem);
+                for (size_t b = 0; b < boxes; b++)
+                    ret[entries++] = (struct entry){g, s, mem[b]};
             }
+    return entries;
 }
 
-static size_t count_sources(const struct rank *r)
+static size_t count_entries(const struct rank *r)
 {
     size_t n = 0;
     for (int i = 0; i < r->params.n; i++)
         n += (size_t)r->params.at[i].sources;
-    return n * GROUPS;
+    return n * GROUPS * BOXES + 1;
 }
 
-int state_save(const struct rank *r, struct ckpt_writer *w, int threads, struct err *e)
+/* This rank's shard of the checkpoint in `folder`. */
+static int write_shard(const struct rank *r, const char *folder, int threads, struct buf *fragment,
+                       struct err *e)
 {
     struct ckpt_shard *shard;
-    struct buf fragment = {0};
-    struct box_mem *mem = mem_new(count_sources(r) + 1, sizeof(*mem));
-    ckpt_shard_create(ckpt_writer_folder(w), &(struct ckpt_shard_options){0}, &shard);
-    plan_shard(r, shard, mem);
+    struct entry *entry = mem_new(count_entries(r), sizeof(*entry));
+    size_t n = list_entries(r, GROUPS, true, entry);
+    struct box_mem *mem = mem_new(n + 1, sizeof(*mem));
+    ckpt_shard_create(folder, &(struct ckpt_shard_options){.rank = r->config.rank}, &shard);
+    for (size_t i = 0; i < n; i++) {
+        const struct param_source *s = entry[i].source;
+        mem[ckpt_shard_add(shard, groups[entry[i].group], s->name, s->rank, s->size,
+                           entry[i].mem.dtype, entry[i].mem.box)] = entry[i].mem;
+    }
     int code = ckpt_shard_begin(shard, e);
     if (!code)
         code = ckpt_shard_write_all(shard, mem, threads, e);
     if (!code)
-        code = ckpt_shard_end(shard, &fragment, e);
-    if (!code)
-        code = ckpt_add(w, fragment.data, fragment.len, e);
-    buf_finish(&fragment);
+        code = ckpt_shard_end(shard, fragment, e);
     ckpt_shard_destroy(shard);
     free(mem);
+    free(entry);
+    return code;
+}
+
+int state_save(struct rank *r, struct ckpt_writer *w, int threads, struct err *e)
+{
+    struct buf folder = {0}, fragment = {0}, all = {0};
+    size_t *size = mem_new((size_t)r->comm.world, sizeof(*size));
+    if (w)
+        buf_adds(&folder, ckpt_writer_folder(w));
+    int code = world_share(&r->comm, &folder, e);
+    if (!code)
+        code = write_shard(r, buf_str(&folder), threads, &fragment, e);
+    code = world_agree(&r->comm, code, e);
+    if (!code)
+        code = world_gather(&r->comm, fragment.data, fragment.len, &all, size, e);
+    size_t at = 0;
+    for (int i = 0; w && !code && i < r->comm.world; at += size[i++])
+        code = ckpt_add(w, all.data + at, size[i], e);
+    code = world_agree(&r->comm, code, e);
+    buf_finish(&folder);
+    buf_finish(&fragment);
+    buf_finish(&all);
+    free(size);
     return code;
 }
 
@@ -102,19 +170,20 @@ static int read_pair(const struct ckpt *c, const char *name, int64_t *ret, struc
 
 static int load_groups(struct rank *r, struct ckpt *c, int n, struct err *e)
 {
-    struct ckpt_want *want = mem_new(count_sources(r) + 1, sizeof(*want));
-    size_t wants = 0;
-    for (int g = 0; g < n; g++)
-        for (int i = 0; i < r->params.n; i++)
-            for (int k = 0; k < r->params.at[i].sources; k++) {
-                const struct param *p = &r->params.at[i];
-                const struct param_source *s = &p->source[k];
-                want[wants++] = (struct ckpt_want){groups[g], s->name, s->rank, s->size,
-                                                   state_place(r, g, p, s)};
-            }
+    struct entry *entry = mem_new(count_entries(r), sizeof(*entry));
+    size_t wants = list_entries(r, n, false, entry);
+    struct ckpt_want *want = mem_new(wants + 1, sizeof(*want));
+    for (size_t i = 0; i < wants; i++) {
+        const struct param_source *s = entry[i].source;
+        want[i] =
+            (struct ckpt_want){groups[entry[i].group], s->name, s->rank, s->size, entry[i].mem};
+    }
     int code = ckpt_read_all(c, want, wants, 0, e);
     free(want);
-    return code ? code : ckpt_check(c, e);
+    free(entry);
+    if (!code)
+        code = ckpt_check(c, e);
+    return world_agree(&r->comm, code, e);
 }
 
 int state_load(struct rank *r, struct ckpt *c, bool optimizer, struct err *e)

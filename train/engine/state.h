@@ -11,10 +11,11 @@
 #include "train/engine/rank.h"
 
 /*
- * Writes the tensors that this rank is to save as its shard of `w`, by `threads` threads (0: one
- * for each processor).
+ * Writes the tensors that this rank is to save as its shard of the checkpoint, by `threads` threads
+ * (0: one for each processor). All ranks call it together; `w` is that of rank 0, which takes all
+ * shards, and NULL on the others. A failure of one is that of all.
  */
-int state_save(const struct rank *r, struct ckpt_writer *w, int threads, struct err *e);
+int state_save(struct rank *r, struct ckpt_writer *w, int threads, struct err *e);
 
 /* The cursor as the pairs of ckpt_meta.state; `text` holds the values. */
 enum { STATE_PAIRS = 2 };
@@ -24,7 +25,8 @@ struct state_pairs {
 };
 void state_pairs(const struct rank *r, struct state_pairs *ret);
 
-/* Weights; with `optimizer` also moments and cursor, else the rank starts at 0 with these weights
+/* All ranks together, from a checkpoint of any layout. Weights; with `optimizer` also moments and
+ * cursor, else the rank starts at 0 with these weights
  * (--finetune). ERR_INTEGRITY for tensors that are not what was written: the rank holds nothing of
  * use then, and may load another checkpoint. */
 int state_load(struct rank *r, struct ckpt *c, bool optimizer, struct err *e);

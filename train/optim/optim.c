@@ -3,26 +3,44 @@
 
 #include "base/core/fault.h"
 
+void optim_share(struct optim *o, struct layout layout, int rank)
+{
+    int ranks = layout.zero ? mesh_group_size(layout.mesh, GROUP_DP_CP) : 1;
+    int at = layout.zero ? mesh_group_index(layout.mesh, rank, GROUP_DP_CP) : 0;
+    o->count = o->params->elements / ranks;
+    o->begin = o->count * at;
+}
+
 void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations, enum dtype real)
 {
-    o->m = slab_1d(optimizer, real, o->params->elements);
-    o->v = slab_1d(optimizer, real, o->params->elements);
+    o->m = slab_1d(optimizer, real, o->count);
+    o->v = slab_1d(optimizer, real, o->count);
     o->total = slab_1d(activations, DTYPE_F64, 1);
     o->norm = slab_1d(activations, DTYPE_F64, 1);
     o->factor = slab_1d(activations, DTYPE_F64, 1);
     o->skip = slab_1d(activations, DTYPE_I32, 1);
 }
 
-static struct tensor part(struct tensor flat, const struct param *p)
+/* The elements [begin, end) as far as this rank updates them; false: not at all. */
+static bool updated(const struct optim *o, struct param_run *run)
 {
-    return tensor_rows(flat, p->offset, p->count);
+    int64_t end = o->begin + o->count;
+    run->begin = run->begin > o->begin ? run->begin : o->begin;
+    run->end = run->end < end ? run->end : end;
+    return run->begin < run->end;
+}
+
+static struct tensor part(struct tensor flat, int64_t first, struct param_run run)
+{
+    return tensor_rows(flat, run.begin - first, run.end - run.begin);
 }
 
 /*
  * The norm is that of all gradients of the model, each counted once: a rank adds up what the
  * parameter table says that it counts, and the sum goes over the tensor-parallel ranks and the
- * stages. Data-parallel ranks hold the same gradients by now (step_issue_update). It is added up in
- * double: float would lose the small gradients of a large model.
+ * stages. Data-parallel ranks hold the same gradients by now (step_issue_update), or under ZeRO
+ * each the sums of its own part, which are added up over them, too. It is added up in double: float
+ * would lose the small gradients of a large model.
  *
  * The clip factor is not applied to the gradients but given to AdamW, which multiplies as it reads:
  * one pass over memory fewer.
@@ -37,10 +55,11 @@ void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, 
     op_fill(ops, &(struct fill_args){.y = o->total, .value = 0});
     for (int i = 0; i < o->params->ncounted; i++) {
         struct param_run run = o->params->counted[i];
-        op_sumsq(ops,
-                 &(struct sumsq_args){.total = o->total,
-                                      .x = tensor_rows(o->grads, run.begin, run.end - run.begin)});
+        if (updated(o, &run))
+            op_sumsq(ops, &(struct sumsq_args){.total = o->total, .x = part(o->grads, 0, run)});
     }
+    if (o->count < o->params->elements && !FAULT("zero_norm"))
+        comm_wait(comm, comm_all_reduce(comm, GROUP_DP_CP, o->total, REDUCE_SUM));
     comm_wait(comm, comm_all_reduce(comm, GROUP_TP, o->total, REDUCE_SUM));
     comm_wait(comm, comm_all_reduce(comm, GROUP_PP, o->total, REDUCE_SUM));
     op_clip(ops, &(struct clip_args){.total = o->total,
@@ -50,14 +69,15 @@ void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, 
                                      .max_norm = o->clip});
     for (int i = 0; i < o->params->n; i++) {
         const struct param *p = &o->params->at[i];
-        if (!p->trained)
+        struct param_run run = {p->offset, p->offset + p->count};
+        if (!p->trained || !updated(o, &run))
             continue;
         /* the table's decay mask: matrices decay; biases and norms do not */
         bool decay = FAULT("decay_mask") ? !p->decay : p->decay;
-        op_adamw(ops, &(struct adamw_args){.p = part(o->weights, p),
-                                           .g = part(o->grads, p),
-                                           .m = part(o->m, p),
-                                           .v = part(o->v, p),
+        op_adamw(ops, &(struct adamw_args){.p = part(o->weights, 0, run),
+                                           .g = part(o->grads, 0, run),
+                                           .m = part(o->m, o->begin, run),
+                                           .v = part(o->v, o->begin, run),
                                            .factor = o->factor,
                                            .skip = o->skip,
                                            .lr = lr,
@@ -67,4 +87,7 @@ void optim_step(struct optim *o, struct ops *ops, struct comm *comm, double lr, 
                                            .decay = decay ? o->decay : 0,
                                            .step = step});
     }
+    if (o->count < o->params->elements)
+        comm_wait(comm, comm_all_gather(comm, GROUP_DP_CP, o->weights,
+                                        tensor_rows(o->weights, o->begin, o->count)));
 }

@@ -4,8 +4,9 @@
 
 /*
  * The optimizer's half of a step: norm of all gradients, clipping, AdamW. Moments lie in slabs of
- * the same layout as the parameters. Norm, clip factor and skip flag stay on the device; the caller
- * reads them once, when the step is over.
+ * the same layout as the parameters, or under ZeRO (Rajbhandari et al. 2020) of an equal part of it
+ * on each data-parallel rank: that rank updates these weights, and all gather them. Norm, clip
+ * factor and skip flag stay on the device; the caller reads them once, when the step is over.
  */
 
 #include "train/comm/comm.h"
@@ -14,11 +15,16 @@
 
 struct optim {
     const struct params *params;
-    struct tensor weights, grads, m, v; /* flat: params->elements */
-    struct tensor total, norm, factor;  /* F64 [1] */
+    struct tensor weights, grads;      /* flat: params->elements */
+    struct tensor m, v;                /* of the elements that this rank updates */
+    int64_t begin, count;              /* these: begin .. begin + count - 1 of the flat slabs */
+    struct tensor total, norm, factor; /* F64 [1] */
     struct tensor skip; /* I32 [1]: 1 if the norm was not finite and nothing was done */
     double beta1, beta2, eps, decay, clip;
 };
+
+/* Which elements this rank updates: all, or its share of them. */
+void optim_share(struct optim *o, struct layout layout, int rank);
 
 /* Cuts moments from `optimizer` and the scalars from `activations`. Called twice, as slabs are. */
 void optim_take(struct optim *o, struct slab *optimizer, struct slab *activations, enum dtype real);

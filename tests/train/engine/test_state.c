@@ -29,7 +29,7 @@ static void steps(struct rank *r, int n)
     }
 }
 
-static void save(const struct rank *r, const char *dir)
+static void save(struct rank *r, const char *dir)
 {
     struct err e;
     struct ckpt_writer *w;

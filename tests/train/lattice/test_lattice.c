@@ -23,10 +23,10 @@ static void run_cell(struct cell c, const struct cell_single *single)
         t_fail(__FILE__, __LINE__, "%s: %s", name, why);
 }
 
-/* Not yet: pipelines, context parallelism, ZeRO. */
+/* Not yet: pipelines, context parallelism, ZeRO 2 and 3. */
 static bool can_run(const struct layout *l)
 {
-    return l->mesh.pp == 1 && l->mesh.cp == 1 && l->zero == 0;
+    return l->mesh.pp == 1 && l->mesh.cp == 1 && l->zero <= 1;
 }
 
 static void run_layouts(struct cell c, bool (*wanted)(const struct layout *l))
@@ -74,7 +74,7 @@ static void sweep(bool (*wanted)(const struct layout *l))
 
 static bool is_data(const struct layout *l)
 {
-    return l->mesh.tp == 1;
+    return l->mesh.tp == 1 && !l->zero;
 }
 
 static bool is_tensor(const struct layout *l)
@@ -89,7 +89,12 @@ static bool is_sequence(const struct layout *l)
 
 static bool is_several(const struct layout *l)
 {
-    return l->mesh.tp > 1 && l->mesh.dp > 1;
+    return l->mesh.tp > 1 && l->mesh.dp > 1 && !l->zero;
+}
+
+static bool is_zero(const struct layout *l)
+{
+    return l->zero > 0;
 }
 
 static void data_parallel(void)
@@ -107,10 +112,65 @@ static void sequence_parallel(void)
     sweep(is_sequence);
 }
 
+static void zero_1(void)
+{
+    sweep(is_zero);
+}
+
 static void several_axes(void)
 {
     sweep(is_several);
 }
 
+/* A checkpoint of each layout is taken up by the next one, and by the single rank. */
+static void run_resume(struct cell c, struct layout from, struct layout to,
+                       const struct cell_single *single)
+{
+    static int folders;
+    char path[32];
+    snprintf(path, sizeof(path), "save%d", folders++);
+    struct cell first = c;
+    first.layout = from;
+    first.steps = CELL_SAVED;
+    first.save = t_path(path);
+    run_cell(first, single);
+    c.layout = to;
+    c.load = first.save;
+    run_cell(c, single);
+}
+
+static struct layout resumed(int tp, int dp, bool sequence, int zero)
+{
+    struct layout l = layout_plain(mesh_dense(tp, 1, dp, 1));
+    l.sequence = sequence;
+    l.zero = zero;
+    return l;
+}
+
+static void any_layout_resumes_any_other(void)
+{
+    const struct layout all[] = {resumed(1, 1, false, 0), resumed(1, 4, false, 1),
+                                 resumed(4, 1, true, 0),  resumed(2, 2, false, 1),
+                                 resumed(8, 1, false, 0), resumed(2, 4, true, 1),
+                                 resumed(1, 2, false, 0)};
+    int n = sizeof(all) / sizeof(all[0]), before = cells;
+    for (int model = 0; model < 2; model++) {
+        struct cell c = {.spec = model ? cell_llama() : cell_gpt(),
+                         .real = DTYPE_F64,
+                         .micros = 8,
+                         .steps = CELL_STEPS,
+                         .layout = all[0]};
+        struct cell_single single;
+        char why[600];
+        if (cell_run_single(&c, &single, why, sizeof(why)))
+            t_fail(__FILE__, __LINE__, "%s", why);
+        for (int i = 0; i < n; i++)
+            for (int k = 1; k <= 3; k++)
+                run_resume(c, all[i], all[(i + k) % n], &single);
+        cell_single_finish(&single);
+    }
+    printf("# %d cells\n", cells - before);
+}
+
 T_MAIN(T_CASE(data_parallel), T_CASE(tensor_parallel), T_CASE(sequence_parallel),
-       T_CASE(several_axes))
+       T_CASE(several_axes), T_CASE(zero_1), T_CASE(any_layout_resumes_any_other))

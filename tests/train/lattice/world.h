@@ -16,7 +16,13 @@
 
 #include "train/engine/rank.h"
 
-enum { CELL_STEPS = 3, CELL_ROWS = 2, CELL_LENGTH = 8, CELL_WORLD_MAX = 8 };
+enum {
+    CELL_STEPS = 3,
+    CELL_SAVED = 2 /* steps before a checkpoint */,
+    CELL_ROWS = 2,
+    CELL_LENGTH = 8,
+    CELL_WORLD_MAX = 8
+};
 
 /* GPT-2: learned positions, LayerNorm, biases, tied ends; 8 heads, a vocabulary of 37. */
 struct spec cell_gpt(void);
@@ -27,9 +33,11 @@ struct cell {
     struct spec spec;
     struct layout layout;
     enum dtype real;
-    int steps;
-    int64_t micros; /* micro-batches of a step, of all data-parallel ranks */
-    uint64_t seed;  /* of the delays of collectives */
+    int steps;               /* the last one */
+    const char *load, *save; /* folders: of the checkpoint to start from, and of that which is
+                                written after the last step; NULL: none */
+    int64_t micros;          /* micro-batches of a step, of all data-parallel ranks */
+    uint64_t seed;           /* of the delays of collectives */
 };
 
 /* "gpt F64 tp2 dp4 sequence zero1, 8 micro-batches, dropout" */

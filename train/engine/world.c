@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/engine/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/mem.h"
+
+/* Bytes travel as integers, each rank's padded to the longest. */
+enum { WORD = sizeof(int32_t) };
+
+int world_gather(struct comm *c, const void *bytes, size_t n, struct buf *all, size_t *size,
+                 struct err *e)
+{
+    size_t world = (size_t)c->world, most = 0;
+    int32_t mine = (int32_t)n, *sizes = mem_new(world, sizeof(*sizes));
+    BUG_ON(n > INT32_MAX, "%zu bytes for all ranks", n);
+    comm_wait(c, comm_all_gather(c, GROUP_WORLD, tensor_1d(sizes, DTYPE_I32, (int64_t)world),
+                                 tensor_1d(&mine, DTYPE_I32, 1)));
+    int code = comm_fault(c, e);
+    for (size_t i = 0; !code && i < world; i++) {
+        size[i] = (size_t)sizes[i];
+        most = size[i] > most ? size[i] : most;
+    }
+    size_t words = (most + WORD - 1) / WORD;
+    if (!code && words) {
+        int32_t *to = mem_new(words * world, WORD), *from = mem_new(words, WORD);
+        memcpy(from, bytes, n);
+        comm_wait(c, comm_all_gather(c, GROUP_WORLD,
+                                     tensor_1d(to, DTYPE_I32, (int64_t)(words * world)),
+                                     tensor_1d(from, DTYPE_I32, (int64_t)words)));
+        code = comm_fault(c, e);
+        for (size_t i = 0; !code && i < world; i++)
+            buf_add(all, (const char *)(to + i * words), size[i]);
+        free(to);
+        free(from);
+    }
+    free(sizes);
+    return code;
+}
+
+int world_share(struct comm *c, struct buf *b, struct err *e)
+{
+    struct buf all = {0};
+    size_t *size = mem_new((size_t)c->world, sizeof(*size));
+    int code = world_gather(c, b->data, c->rank ? 0 : b->len, &all, size, e);
+    if (!code) {
+        buf_finish(b);
+        *b = all;
+    } else {
+        buf_finish(&all);
+    }
+    free(size);
+    return code;
+}
+
+int world_agree(struct comm *c, int code, struct err *e)
+{
+    struct err *all = mem_new((size_t)c->world, sizeof(*all)), mine = {0}, fault;
+    struct buf bytes = {0};
+    size_t *size = mem_new((size_t)c->world, sizeof(*size));
+    if (code && e)
+        mine = *e;
+    mine.code = code;
+    int failed = world_gather(c, &mine, sizeof(mine), &bytes, size, &fault);
+    if (failed && !code)
+        *e = fault; /* a rank is lost, and said so */
+    if (!failed)
+        memcpy(all, bytes.data, bytes.len);
+    for (int i = 0; !failed && i < c->world; i++)
+        if (all[i].code) {
+            failed = all[i].code;
+            if (i != c->rank && e) {
+                *e = all[i];
+                err_wrap(e, "rank %d", i);
+            }
+        }
+    buf_finish(&bytes);
+    free(size);
+    free(all);
+    return code ? code : failed;
+}

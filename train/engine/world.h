@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRAIN_ENGINE_WORLD_H
+#define TRAIN_ENGINE_WORLD_H
+
+/*
+ * What the ranks of a job tell each other beside tensors: few bytes, where a run starts, saves and
+ * ends. All ranks make the same calls in the same order; each is over when it returns. One rank
+ * alone only copies.
+ */
+
+#include <stddef.h>
+
+#include "base/core/buf.h"
+#include "train/comm/comm.h"
+
+/* The `n` bytes of every rank, appended to `all` in the order of ranks; size[world] are theirs. */
+int world_gather(struct comm *c, const void *bytes, size_t n, struct buf *all, size_t *size,
+                 struct err *e);
+
+/* `b` becomes that of rank 0. */
+int world_share(struct comm *c, struct buf *b, struct err *e);
+
+/*
+ * 0 if `code` is 0 on all ranks. Otherwise the code and sentence of the first rank that failed, of
+ * which `e` is the error; where it is another than this one its number stands in front.
+ */
+int world_agree(struct comm *c, int code, struct err *e);
+
+#endif
