@@ -15,7 +15,7 @@
 
 /* One option as it stands on the command line. */
 struct flag {
-    const char *name; /* behind "--", not ended by NUL */
+    const char *name; /* after "--", not NUL-terminated */
     size_t n;
     int row;
     const char **text;
@@ -31,13 +31,13 @@ struct cursor {
     size_t nflag, room;
     struct opt_name *unknown;
     size_t nunknown;
-    bool new_unknown; /* the word before was one: its values follow */
+    bool new_unknown; /* the last option was unknown: its values follow */
     struct err *e;
 };
 
 /* ---- words ---- */
 
-/* An option and no value: "-x" or "--", a letter behind; "-1", "-" and "- item" are values. */
+/* An option rather than a value: "-x" or "--", then a letter; "-1", "-" and "- item" are values. */
 static bool is_option(const char *s)
 {
     if (s[0] != '-' || !(s[1] == '-' || isalpha((unsigned char)s[1])))
@@ -63,7 +63,7 @@ static struct opt_common *common(struct opts *o)
     return o->values;
 }
 
-/* What the program is called here: "tok train". */
+/* Program and verb for messages: "tok train". */
 static const char *opt_place(struct opts *o)
 {
     if (o->verb == NO_VERB)
@@ -82,7 +82,7 @@ static const char *verb_names(struct opts *o)
     return text;
 }
 
-/* ---- refusals ---- */
+/* ---- errors ---- */
 
 static int refuse_name(struct opts *o, const char *name, size_t n, struct err *e)
 {
@@ -154,7 +154,7 @@ static bool is_numeric(const char *s)
     return isdigit((unsigned char)s[*s == '-']);
 }
 
-/* The values that stand in the words behind the option. */
+/* Takes the words after the option as its values. */
 static int take_values(struct cursor *c, struct flag *f)
 {
     const struct opt *row = opt_row(c->o->table, f->row);
@@ -218,7 +218,7 @@ static int take_word(struct cursor *c)
     }
     bool value = c->new_unknown && (o->verb != NO_VERB || find_verb(o->table, word) == NO_VERB);
     if (!c->ended && !is_option(word) && value)
-        return 0; /* of an unknown option */
+        return 0; /* a value of an unknown option */
     c->new_unknown = false;
     if (!c->ended && is_option(word))
         return word[1] == '-' ? take_long(c, word + 2) : take_short(c, word);
@@ -230,7 +230,7 @@ static int take_word(struct cursor *c)
     return 0;
 }
 
-/* -h, --help, --version and --man are answered whatever else is wrong with the line. */
+/* -h, --help, --version and --man win over any error in the line. */
 static bool wants_answer(struct opts *o, int argc, char **argv)
 {
     struct opt_common *k = common(o);
@@ -339,7 +339,7 @@ static void opt_join(struct opts *o, const struct flag *before, struct flag *f)
     f->ntext = n;
 }
 
-/* Of a single option the last one wins. */
+/* Of several values for a single option the last one wins. */
 static int apply_flag(struct opts *o, struct flag *f, const struct flag *before, struct err *e)
 {
     static const struct opt_origin_row flag = {FROM_FLAG, NULL};
@@ -456,10 +456,10 @@ int opts_hint_swallowed(const struct opts *o, struct err *e)
     return o->swallowed ? err_hint(e, "%s", o->swallowed) : e->code;
 }
 
-/* The page as `man` formats and shows it; false if there is no such program. */
+/* Shows the page through man(1); false if it is not installed. */
 static bool show_man(struct opts *o)
 {
-    void (*old)(int) = signal(SIGPIPE, SIG_IGN); /* a reader may leave early */
+    void (*old)(int) = signal(SIGPIPE, SIG_IGN); /* the pager may quit early */
     FILE *man = system("command -v man >/dev/null 2>&1") ? NULL : popen("man -l -", "w");
     if (man)
         opt_print_man(o, man);

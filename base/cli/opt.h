@@ -9,12 +9,12 @@
  *     program verb --key value --key=value --switch files
  *
  * '-' and '_' are alike in names; a switch takes no value but accepts =true and =false, and
- * --no-NAME; a list takes values up to the next option, separated by spaces or commas (an item with
- * a comma is written "in double quotes", a list given again on the command line adds up, and
- * replaces that of a file; in a list of paths the name of a file that exists is one item, whatever
- * is in it). "--" ends the options. There are no abbreviations. Unknown names are ERR_USAGE, all in
- * one sentence, each with the option that was probably meant. Of a single option that is given
- * twice the last one counts, with a warning if they differ.
+ * --no-NAME; a list takes values up to the next option, separated by spaces or commas. An item with
+ * a comma is written "in double quotes"; in a list of paths the name of an existing file is one
+ * item, commas or not. A list that is repeated on the command line accumulates, and replaces that
+ * of a file. "--" ends the options. There are no abbreviations. Unknown names are ERR_USAGE, all in
+ * one message, each with a suggestion. If a single option is repeated, the last value counts, with
+ * a warning if they differ.
  *
  * A file's keys may stand at its top or in any [section] of the table, named by the heading in
  * lower case with '-' for blanks. A key of another verb of the program is accepted and not applied.
@@ -47,8 +47,7 @@ struct opt_list {
     size_t n;
 };
 
-/* So long may the short sentence of an option be: a line of -h has 80 columns. A table with a
- * longer one is a bug that ends the program at its start. */
+/* Longest `brief`: a line of -h has 80 columns. A longer one aborts the program at startup. */
 enum { OPT_BRIEF = 50 };
 
 struct opt {
@@ -56,8 +55,8 @@ struct opt {
     enum opt_type type;
     size_t offset;     /* offsetof(struct xxx_options, member) */
     const char *def;   /* text of the default; NULL: 0, false, unset, empty */
-    const char *unset; /* what holds when it is not given and has no default: "the newest" */
-    double min, max; /* numbers; both 0: no bounds; 1e18, or 0 above a positive min: no upper one */
+    const char *unset; /* shown as the default if `def` is NULL: "the newest" */
+    double min, max;   /* both 0: no bounds; max 1e18, or 0 with min > 0: no upper bound */
     const char *meta;  /* "N", "PATH"; for OPT_CHOICE "a|b|c" */
     const char *group; /* heading in --help, and table in the config file */
     bool paths;        /* of a list: files or prefixes; a name that exists is not split at commas */
@@ -65,14 +64,14 @@ struct opt {
     unsigned verbs;    /* bit set of the verbs that take it; 0: all */
     const char *alias; /* other names, comma separated, or NULL */
     bool basic;        /* shown by -h; --help shows all */
-    unsigned idle; /* of the verbs, those where it has no effect: accepted, not listed, warned of */
-    const char *needs; /* what gives it an effect (see opts_warn_unused); NULL: it always has one */
+    unsigned idle;     /* verbs that accept it without effect: not listed, with a warning */
+    const char *needs; /* when it has an effect (see opts_warn_unused); NULL: always */
     const char *brief; /* sentence of at most OPT_BRIEF columns for -h; NULL: the long one */
     const char *help;  /* long sentence, for --help and the man page; neither has a full stop */
 };
 
 /*
- * A row of a table: fields by their names, in the order of struct opt; those left out are 0.
+ * A row of a table: fields by their names, in the order of struct opt; omitted ones are 0.
  *
  *     OPT_ROW(.name = "seq-length", .type = OPT_INT, .offset = offsetof(struct job, seq_length),
  *             .def = "1024", .min = 1, .max = 1e7, .meta = "N", .group = "data",
@@ -110,16 +109,16 @@ struct opt_table {
 };
 
 /*
- * What users of other tools write, as a hint and no alias: where `name` is unknown, "did you mean
- * --ours?", if the verb has that option; `text` replaces it, NULL: "--ours". `ours` may be NULL
- * beside a text. Of a verb, `ours` is a verb of the program. A row whose `ours` does not exist is a
- * bug that ends the program at its start.
+ * Names from other tools, as hints and not as aliases: for an unknown `name` the hint is "did you
+ * mean --ours?" if the verb has that option; `text`, unless NULL, replaces "--ours". `ours` may be
+ * NULL if there is a text. For a verb, `ours` is a verb of the program. A row whose `ours` does not
+ * exist aborts the program at startup.
  */
 struct opt_synonym {
     const char *name, *ours, *text;
 };
 
-/* Every program's struct begins with these; their options are added to each table by itself. */
+/* Every program's struct begins with these; their options are part of every table. */
 struct opt_common {
     bool help_short, help_long, version, man, print_config, quiet, verbose;
     const char *completion; /* bash, zsh, fish */
@@ -142,46 +141,46 @@ struct opts {
 
 /*
  * Fills `values` (which begins with struct opt_common) from defaults, presets, file and flags.
- * ERR_USAGE names the option, what was given and what is expected; nothing is left to finish then.
+ * ERR_USAGE names the option, what was given and what is expected; on failure there is nothing to
+ * finish.
  */
 int opts_init(struct opts *o, const struct opt_table *t, void *values, int argc, char **argv,
               struct err *e);
 
 /*
- * For a refusal that lacks a file, already in `e`: adds that a list took words up to the last one
- * ("--corpus took 'P.model' as a value"), if one did. Returns e->code.
+ * For an error about a missing file argument, already in `e`: adds as a hint that a list option
+ * took the last words ("--corpus took 'P.model' as a value"), if one did. Returns e->code.
  */
 int opts_hint_swallowed(const struct opts *o, struct err *e);
 
 /*
- * Answers -h, --help, --version, --man, --completion, --print-config on `out` if one was asked
- * for: true if it did, and the program is done (code 0). --man on a terminal is shown by man(1).
+ * Prints what -h, --help, --version, --man, --completion or --print-config asks for on `out`. True
+ * if one was given: the program is done (code 0). --man on a terminal goes through man(1).
  */
 bool opts_answer(struct opts *o, FILE *out);
 
 /*
- * Sets one value by name, as a line of origin `from` would: a value of higher origin stays, and
- * the option of another verb is accepted and not applied. How presets, a checkpoint's
- * configuration and tests write.
+ * Sets one value by name, with origin `from`: a value of higher precedence stays, and an option of
+ * another verb is accepted and not applied. Presets, a checkpoint's configuration and tests use it.
  */
 int opts_set(struct opts *o, enum opt_origin from, const char *name, const char *text,
              struct err *e);
-/* As opts_set; `where` (NULL: none) is what --print-config shows as the origin, "file a.json", and
- * lives as long as the opts. */
+/* As opts_set; `where` (NULL: none) is the origin that --print-config shows, "file a.json", and
+ * must live as long as the opts. */
 int opts_set_from(struct opts *o, enum opt_origin from, const char *where, const char *name,
                   const char *text, struct err *e);
 enum opt_origin opts_origin(const struct opts *o, const char *name);
 
 /*
- * The whole configuration of the verb as TOML, a comment behind each value naming its origin;
+ * The whole configuration of the verb as TOML, with a comment after each value naming its origin;
  * reading it back gives the same values.
  */
 void opts_print_config(const struct opts *o, FILE *out);
 
 /*
- * Warns of every option that was given (by a flag, or by a file that changes its default) and has
- * no effect: its verb is among the row's `idle`, or its `needs` does not hold. All programs call it
- * once per run, when what `fact` answers is known. `needs` is a text of clauses, all of which must
+ * Warns of every option that was given (by a flag, or by a file that changes its default) without
+ * effect: its verb is among the row's `idle`, or its `needs` is not met. All programs call it once
+ * per run, when the answers of `fact` are known. `needs` is a list of clauses, all of which must
  * hold; a clause is a list of alternatives, one of which must:
  *
  *     "split-sentences"                        that option is on, not 0, not empty
@@ -191,20 +190,20 @@ void opts_print_config(const struct opts *o, FILE *out);
  *     "@sentencepiece"                         a fact that the program knows
  *
  * The warning names the option and what is missing: "--lang has no effect without
- * --split-sentences". Options that lack the same share a warning. An option whose result would be
- * another than the one meant (a filter that cannot be applied) is an error of the program instead.
+ * --split-sentences". Options that lack the same thing share a warning. Where ignoring an option
+ * would change the result (a filter that cannot be applied), the program fails instead.
  *
- * `fact` (NULL if no row asks) returns NULL when the fact holds, else what stands behind "has no
+ * `fact` (NULL if no row asks) returns NULL when the fact holds, else what follows "has no
  * effect": "with a WordPiece tokenizer", "in prep build, which ...".
  */
 typedef const char *opt_fact_fn(void *arg, const char *fact);
 void opts_warn_unused(const struct opts *o, opt_fact_fn *fact, void *arg);
 
-/* The same sentences, a line each, added to `ret`. */
+/* Appends the same warnings to `ret`, one per line. */
 struct buf;
 void opts_unused(const struct opts *o, opt_fact_fn *fact, void *arg, struct buf *ret);
 
-/* For what shows itself later: "--json-keys has no effect: no input is JSONL", if it was given. */
+/* For what is known only later: "--json-keys has no effect: no input is JSONL", if it was given. */
 void opts_warn_no_effect(const struct opts *o, const char *name, const char *why);
 
 void opts_finish(struct opts *o);

@@ -6,7 +6,7 @@
 
 /* Completion scripts: verbs, then the options of the verb, then choices or files. */
 
-/* The program's name as a shell function may bear it. */
+/* The program's name as the name of a shell function. */
 static void put_function(FILE *out, const char *s)
 {
     fputc('_', out);
@@ -34,7 +34,7 @@ static void put_choices(FILE *out, const char *choices, char sep)
         fputc(*choices == '|' ? sep : *choices, out);
 }
 
-/* The words that an option's value is one of, separated by '|'; NULL if they are not a set. */
+/* The allowed values of an option, separated by '|'; NULL if it is not a choice. */
 static const char *choices(const struct opt *o)
 {
     return o->type == OPT_CHOICE                ? o->meta
@@ -57,7 +57,7 @@ static void put_presets(FILE *out, const struct opt_table *t, const char *sep)
 
 /* ---- bash ---- */
 
-/* All names are offered with '-', so that what was typed with '_' is found as well. */
+/* Names are offered with '-', and match what was typed with '_', too. */
 static void put_folded(FILE *out, const char *s)
 {
     for (; *s; s++)
@@ -206,7 +206,7 @@ static void print_zsh(FILE *out, const struct opt_table *t)
     fputs("    *)\n        _arguments \\\n", out);
     put_zsh_rows(out, t, NO_VERB);
     fputs("        ;;\n    esac\n}\n", out);
-    /* Found through $fpath the file is the function itself; sourced it has to register one. */
+    /* Autoloaded from $fpath the file is the function itself; when sourced it registers one. */
     fputs("if [[ $funcstack[1] == ", out);
     put_function(out, t->program);
     fputs(" ]]; then ", out);

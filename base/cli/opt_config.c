@@ -142,7 +142,7 @@ static const char *origin_text(const struct opt_origin_row *origin)
 static void add_comment(struct buf *b, const char *s)
 {
     buf_adds(b, "# ");
-    for (; *s; s++) /* a file's name may contain what a comment must not */
+    for (; *s; s++) /* a file name may contain control characters */
         buf_addc(b, (unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s);
 }
 
@@ -150,7 +150,7 @@ static void print_row(const struct opts *o, int row, FILE *out)
 {
     const struct opt_origin_row *origin = (const struct opt_origin_row *)o->origin + row;
     const struct opt *r = opt_row(o->table, row);
-    /* The 0 of a number without a default may lie outside its bounds. */
+    /* A number without a default is 0, which may be out of bounds. */
     bool unset = (r->type == OPT_INT || r->type == OPT_REAL) && !r->def && !origin->from;
     struct buf b = {0};
     buf_addf(&b, "%s = ", r->name);
@@ -166,7 +166,7 @@ static void print_row(const struct opts *o, int row, FILE *out)
     buf_finish(&b);
 }
 
-/* Without a verb, all verbs' options; of those that share a name the first. */
+/* Without a verb, all verbs' options; the first of those that share a name. */
 static bool printed(const struct opts *o, int row)
 {
     const struct opt *r = opt_row(o->table, row);

@@ -135,7 +135,7 @@ bool opt_same_name(const char *a, size_t na, const char *b)
     return b[na] == '\0';
 }
 
-/* Calls `use` with the option's name and its aliases; the first answer that is not 0 ends it. */
+/* Calls `use` with the option's name and its aliases; stops at the first non-zero result. */
 static int each_name(const struct opt *o, int (*use)(void *with, const char *name, size_t n),
                      void *with)
 {
@@ -273,7 +273,7 @@ struct nearest {
     size_t n;
     const char *best;
     size_t best_n;
-    int best_score; /* less is better */
+    int best_score; /* lower is better */
 };
 
 static size_t common_head(const char *a, size_t na, const char *b, size_t nb)
@@ -292,7 +292,7 @@ static size_t common_tail(const char *a, size_t na, const char *b, size_t nb)
     return n;
 }
 
-/* Fewer edits are better; among equals the name that shares more of its ends. */
+/* Fewer edits are better; on a tie, the longer common prefix and suffix. */
 static int opt_find_weigh(void *with, const char *name, size_t n)
 {
     struct nearest *s = with;

@@ -41,7 +41,7 @@ static size_t width(const char *s, size_t n)
     return w;
 }
 
-/* A blank at which no line is broken. */
+/* A non-breaking space. */
 #define JOIN "\x1f"
 
 /* Words from column `at` on, further lines from column `indent`; ends the line. */
@@ -67,8 +67,7 @@ static void wrap(const struct page *p, const char *s, size_t at, size_t indent)
     fputc('\n', p->out);
 }
 
-/* Where a shell's line may be broken so that at most `room` columns stay: a blank outside quotes.
- */
+/* Where to break a shell command so that at most `room` columns remain: a blank outside quotes. */
 static size_t shell_break(const char *s, size_t n, size_t room)
 {
     size_t best = n;
@@ -82,7 +81,7 @@ static size_t shell_break(const char *s, size_t n, size_t room)
     return best;
 }
 
-/* Examples, long ones broken as a shell reads them. */
+/* Examples; long lines are continued with a backslash. */
 static void print_examples(const struct page *p, const char *s)
 {
     for (size_t indent = 2; s && *s;) {
@@ -97,7 +96,7 @@ static void print_examples(const struct page *p, const char *s)
 
 /* ---- one option ---- */
 
-/* Long sets of choices are told in the text instead. */
+/* Long lists of choices are explained in the text instead. */
 static bool choices_fit(const struct page *p, const struct opt *o)
 {
     return o->type == OPT_CHOICE && strlen(o->name) + strlen(o->meta) + 5 < p->label;
@@ -184,7 +183,7 @@ static const struct opt_verb *verb_of(const struct opts *o)
     return o->verb == NO_VERB ? NULL : &o->table->verb[o->verb];
 }
 
-/* Without a verb, what all verbs take. */
+/* Without a verb: the options that all verbs take. */
 static bool listed(const struct opts *o, int row)
 {
     const struct opt *r = opt_row(o->table, row);
@@ -239,7 +238,7 @@ static const char *examples(const struct opts *o)
     return v ? v->examples : o->table->examples;
 }
 
-/* Where more is told. */
+/* Where to find more help. */
 static void print_pointer(const struct opts *o, const struct page *p)
 {
     const struct opt_verb *v = verb_of(o);

@@ -7,7 +7,7 @@
 
 /* The manual page in roff's man macros. */
 
-/* One character, by its number if it is not ASCII; its bytes. */
+/* Writes one character, non-ASCII as a number; returns its bytes. */
 static size_t opt_man_put_char(FILE *out, const char *s)
 {
     static const unsigned char mask[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
@@ -20,7 +20,7 @@ static size_t opt_man_put_char(FILE *out, const char *s)
     return n;
 }
 
-/* Text in which roff finds nothing to obey. */
+/* Writes text, escaped for roff. */
 static void opt_man_put(FILE *out, const char *s)
 {
     if (*s == '.' || *s == '\'')

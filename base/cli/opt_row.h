@@ -3,8 +3,8 @@
 #define BASE_CLI_OPT_ROW_H
 
 /*
- * The parts of option handling among themselves; only opt*.c include it. A `row` is an option by
- * its number: first the common ones that every program has, then those of the program's table.
+ * Internal to option handling; only opt*.c include it. A `row` is an option by its index: first the
+ * common ones that every program has, then those of the program's table.
  */
 
 #include <stdbool.h>
@@ -21,15 +21,15 @@ enum opt_role {
     OPT_ROLE_ANSWER /* --help and the like, and --config: no values, not in a file */
 };
 
-/* What is kept about each row's value. */
+/* The origin of a row's value. */
 struct opt_origin_row {
     enum opt_origin from;
-    const char *where; /* "preset tiny", "file a.toml:3"; NULL says it all by `from` */
+    const char *where; /* "preset tiny", "file a.toml:3"; NULL: `from` says it all */
 };
 
 /* ---- the table as rows (opt_find.c) ---- */
 
-/* NULL behind the last row. */
+/* NULL after the last row. */
 const struct opt *opt_row(const struct opt_table *t, int row);
 enum opt_role opt_role(const struct opt_table *t, int row);
 bool opt_for_verb(const struct opt *o, int verb);
@@ -37,42 +37,40 @@ bool opt_for_verb(const struct opt *o, int verb);
 /* A common row that this program does not have: --preset without presets. */
 bool opt_absent(const struct opt_table *t, int row);
 
-/* Accepted by the verb without any effect: opt.idle, a preset that sets nothing of the verb,
+/* Accepted by the verb without effect: opt.idle, a preset that sets nothing of the verb,
  * --verbose where nothing more is printed. */
 bool opt_idle(const struct opt_table *t, int row, int verb);
 
 /* '-' and '_' are alike. */
 bool opt_same_name(const char *a, size_t na, const char *b);
 
-/*
- * The row of that name or alias which the verb takes, else any of that name; NO_ROW. Verb NO_VERB
- * takes all.
- */
+/* The row of that name or alias among the verb's, else among all; NO_ROW if there is none. NO_VERB:
+ * among all. */
 int opt_find(const struct opt_table *t, int verb, const char *name, size_t n);
 
 enum { OPT_NAME_SIZE = 80 };
 
-/* The known name that was probably meant; false if none is near. */
+/* The known name that was probably meant; false if none is close. */
 bool opt_nearest(const struct opt_table *t, int verb, const char *name, size_t n,
                  char ret[OPT_NAME_SIZE]);
 const char *opt_nearest_word(const char *const *words, size_t nwords, const char *name);
 
-/* A name as it stands on the command line, not ended by NUL. */
+/* A name on the command line, not NUL-terminated. */
 struct opt_name {
     const char *name;
     size_t n;
 };
 
-/* What was probably meant by an unknown name: "--lr", or a sentence of the table of synonyms. False
- * when nothing comes to mind. */
+/* A suggestion for an unknown name: "--lr", or a sentence of the table of synonyms. False if there
+ * is none. */
 bool opt_meant(const struct opt_table *t, int verb, const char *name, size_t n, struct buf *ret);
 
-/* As opt_meant, by the synonyms alone. */
+/* As opt_meant, from the synonyms only. */
 bool opt_synonym_of(const struct opt_table *t, int verb, const char *name, size_t n,
                     struct buf *ret);
 
-/* ERR_USAGE for `n` (at least one) unknown names of what is called `place`, each with what was
- * meant. */
+/* ERR_USAGE for `n` >= 1 unknown names, each with its suggestion; `place` names program and verb.
+ */
 int opt_refuse_names(const struct opt_table *t, int verb, const char *place,
                      const struct opt_name *list, size_t n, struct err *e);
 
@@ -86,19 +84,19 @@ void opt_check_table(const struct opt_table *t);
 /* ---- values (opt_value.c) ---- */
 
 /*
- * Judges `n` texts as the value of `row` and stores it. `label` begins the sentence of a refusal.
- * With `verbatim` a list's texts are its items; else they are split at commas.
+ * Parses `n` texts as the value of `row` and stores it. Error messages begin with `label`. With
+ * `verbatim` a list's texts are its items; else they are split at commas.
  */
 int opt_store(struct opts *o, int row, const char *label, const char *const *text, size_t n,
               bool verbatim, struct err *e);
 
-/* A row's value as TOML; false when it is an unset text, which TOML cannot say. */
+/* A row's value as TOML; false for an unset text, which TOML cannot express. */
 bool opt_value_text(const struct opts *o, int row, struct buf *b);
 
 /* "from 1 to 100", "at least 1", or nothing. */
 void opt_bounds_text(const struct opt *o, char *ret, size_t size);
 
-/* As opt_store, and keeps the origin, unless the value has one of higher rank. */
+/* As opt_store, and records the origin; a value of higher precedence stays. */
 int opt_apply(struct opts *o, int row, const struct opt_origin_row *origin, const char *label,
               const char *const *text, size_t n, bool verbatim, struct err *e);
 
@@ -106,7 +104,7 @@ int opt_apply(struct opts *o, int row, const struct opt_origin_row *origin, cons
 
 struct toml_file;
 
-/* Judges every key of the file, and applies those of the verb. */
+/* Checks every key of the file, and applies those of the verb. */
 int opt_apply_file(struct opts *o, const char *path, const struct toml_file *t, struct err *e);
 int opt_apply_preset(struct opts *o, const char *name, struct err *e);
 

@@ -3,7 +3,7 @@
 
 #include "base/cli/opt_row.h"
 
-/* Names of options that are not known: what was probably meant, all of them in one refusal. */
+/* Unknown option names: suggestions, and one error for all of them. */
 
 /* Names of other tools that fit every program; a row counts where the verb has the option. */
 static const struct opt_synonym common_synonyms[] = {

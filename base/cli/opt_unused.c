@@ -6,14 +6,14 @@
 #include "base/core/mem.h"
 #include "base/cli/opt_row.h"
 
-/* Options that were given and change nothing, by the column `needs` of their rows. */
+/* Options that were given but have no effect, by the `needs` of their rows. */
 
 struct search {
     const struct opts *o;
     opt_fact_fn *fact;
     void *arg;
     const char *verb;
-    int row; /* of the alternative before */
+    int row; /* of the previous alternative */
     bool not ;
 };
 
@@ -24,7 +24,7 @@ static const char *skip_blanks(const char *s)
 
 /* ---- values ---- */
 
-/* Whether the value of `row` is the one that `text` stands for. */
+/* Whether the value of `row` equals what `text` parses to. */
 static bool has_value(const struct opts *o, int row, const char *text)
 {
     const struct opt *r = opt_row(o->table, row);
@@ -44,15 +44,15 @@ static bool has_value(const struct opts *o, int row, const char *text)
     return same;
 }
 
-/* What the 0 of memory stands for: a switch that is off, a number that is 0, an empty list. */
+/* The zero value: a switch that is off, a number that is 0, an empty list. */
 static bool is_empty(const struct opts *o, int row)
 {
     return has_value(o, row, NULL);
 }
 
 /*
- * A flag always. A line of a file only where it changes the default, as a printed configuration has
- * all options, and not those of other verbs, as one file may serve all verbs.
+ * A flag always counts. A line of a file counts only if it changes the default, as a printed
+ * configuration has all options, and belongs to the verb, as one file may serve all verbs.
  */
 static bool was_given(const struct opts *o, int row)
 {
@@ -78,7 +78,8 @@ static void add_missing(struct search *s, int row, bool not, const char *value, 
     s->not = not ;
 }
 
-/* One alternative: "name", "name=value", "!name", "@fact". False adds what is missing to `why`. */
+/* One alternative: "name", "name=value", "!name", "@fact". If false, adds what is missing to `why`.
+ */
 static bool opt_unused_holds(struct search *s, const char *term, size_t n, struct buf *why)
 {
     bool not = *term == '!';
@@ -107,7 +108,7 @@ static bool opt_unused_holds(struct search *s, const char *term, size_t n, struc
     return is != not ;
 }
 
-/* "verb: a, b=c" is for that verb alone. True when any alternative holds. */
+/* "verb: a, b=c" applies to that verb only. True if any alternative holds. */
 static bool clause_holds(struct search *s, const char *c, size_t n, struct buf *why)
 {
     size_t colon = 0;
@@ -132,7 +133,7 @@ static bool clause_holds(struct search *s, const char *c, size_t n, struct buf *
     return !why->len; /* all alternatives are other verbs' options */
 }
 
-/* Why the option of this row changes nothing; false when it may. */
+/* Why the option of this row has no effect; false if it may have one. */
 static bool is_idle(struct search *s, int i, struct buf *why)
 {
     const struct opt *row = opt_row(s->o->table, i);
@@ -158,7 +159,7 @@ struct finding {
     int n;
 };
 
-/* Joins options that lack the same. `names` and `why` live in `a`. */
+/* Merges options that lack the same thing. `names` and `why` live in `a`. */
 static void add_finding(struct finding **list, size_t *n, const char *name, const char *why,
                         struct arena *a)
 {

@@ -18,8 +18,7 @@ static bool digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* A decimal number: sign, digits (with '_' between them), and the power of ten they are meant
- * times. */
+/* A decimal number: sign, digits (with '_' between them), and a power of ten. */
 struct decimal {
     bool minus;
     uint64_t digits;
@@ -32,7 +31,8 @@ static bool add_digit(struct decimal *d, char c)
            !__builtin_add_overflow(d->digits, (uint64_t)(c - '0'), &d->digits);
 }
 
-/* Digits from *s on; false if there are none, or too many. Zeros behind the point wait. */
+/* Digits from *s on; false if there are none, or too many. Trailing zeros of a fraction are
+ * dropped. */
 static bool take_digits(struct decimal *d, const char **s, bool fraction)
 {
     int zeros = 0;
@@ -97,7 +97,7 @@ static bool take_decimal(const char *s, struct decimal *d)
     return s[power > 0] == '\0';
 }
 
-/* Whole numbers are exact: 1.5k is 1500, 1e9 is that, 0.5 is none. */
+/* Integers only, exact: 1.5k is 1500, 1e9 is one, 0.5 is not. */
 static bool parse_int(const char *s, int64_t *ret)
 {
     struct decimal d;
@@ -163,7 +163,7 @@ static bool parse_choice(const char *s, const char *choices, int *ret)
     }
 }
 
-/* ---- refusals ---- */
+/* ---- errors ---- */
 
 static bool bounded(const struct opt *o)
 {
@@ -175,8 +175,8 @@ static double upper_bound(const struct opt *o)
     return (o->max == 0 && o->min > 0) || o->max >= 1e18 ? HUGE_VAL : o->max;
 }
 
-/* An upper bound that only keeps out what cannot be meant is not worth a word. */
-enum { TOLD = 100000 };
+/* Larger upper bounds are sanity limits that messages do not mention. */
+enum { LARGEST_SHOWN = 100000 };
 
 static void put_bounds(const struct opt *o, double high, char *ret, size_t size)
 {
@@ -194,8 +194,8 @@ static void put_bounds(const struct opt *o, double high, char *ret, size_t size)
 void opt_bounds_text(const struct opt *o, char *ret, size_t size)
 {
     double high = upper_bound(o);
-    put_bounds(o, high >= TOLD ? HUGE_VAL : high, ret, size);
-    if (high >= TOLD && (o->min == 0 || o->min == -1))
+    put_bounds(o, high >= LARGEST_SHOWN ? HUGE_VAL : high, ret, size);
+    if (high >= LARGEST_SHOWN && (o->min == 0 || o->min == -1))
         ret[0] = '\0';
 }
 
@@ -213,13 +213,13 @@ static int opt_value_refuse(const struct opt *o, const char *label, const char *
                    bounds, text);
 }
 
-/* A number beyond the bounds, which are then told in full. */
+/* A number out of bounds; the message gives both of them. */
 static int refuse_size(const struct opt *o, const char *label, const char *text, double v,
                        struct err *e)
 {
     char bounds[80];
     double high = upper_bound(o);
-    put_bounds(o, v < o->min && high >= TOLD ? HUGE_VAL : high, bounds, sizeof(bounds));
+    put_bounds(o, v < o->min && high >= LARGEST_SHOWN ? HUGE_VAL : high, bounds, sizeof(bounds));
     return err_set(e, ERR_USAGE, "%s: must be %s, got %.200s", label, bounds, text);
 }
 
@@ -322,7 +322,7 @@ static const char *next_item(struct arena *a, const char **rest, bool *ret_quote
         buf_addc(&b, *s);
     }
     s += *s == '"';
-    size_t n = strcspn(s, ","); /* what stands between the quote and the comma is kept */
+    size_t n = strcspn(s, ","); /* text between the closing quote and the comma is kept */
     buf_add(&b, s, n);
     *rest = s + n + (s[n] == ',');
     const char *item = arena_strndup(a, b.data, b.len);
@@ -330,7 +330,7 @@ static const char *next_item(struct arena *a, const char **rest, bool *ret_quote
     return item;
 }
 
-/* The name of a file or of a data set (PREFIX.idx) that is there. */
+/* The name of an existing file or shard (PREFIX.idx). */
 static bool is_there(const char *name)
 {
     char *idx = mem_printf("%s.idx", name);

@@ -18,8 +18,8 @@ struct progress {
     double scale;     /* counts per unit, 1e6 for MB; 1: whole numbers are shown */
     uint64_t total;   /* 0: not known */
     uint64_t done;
-    uint64_t from; /* of `done`, before it began to measure; for the caller to set */
-    /* For the caller to set where the rate is told in another unit: "tokens", and how many of them
+    uint64_t from; /* part of `done` from before the start; set by the caller */
+    /* Set by the caller to show the rate in another unit: its name, "tokens", and how many of them
      * a count is. NULL: in `unit`. */
     const char *rate_unit;
     double rate_per_count;
@@ -37,18 +37,18 @@ void progress_update(struct progress *p, uint64_t done, const char *note);
 /* The line itself: "prep build: 12.3 of 45.6 MB (27 %), 0:10 left, 3.21 MB/s, 1,204 docs". */
 void progress_text(const struct progress *p, double now, const char *note, struct buf *b);
 
-/* Wipes the terminal's line, so that another line can be printed in its place; the next update
+/* Clears the terminal's line, so that another can be printed in its place; the next update
  * draws at once. */
 void progress_clear(struct progress *p);
 
-/* Wipes the terminal's line; the caller prints its own summary. */
+/* Clears the terminal's line; the caller prints its own summary. */
 void progress_finish(struct progress *p);
 
 /* Shortens a line of fields separated by ", " to at most `columns` bytes, by whole fields where the
  * first one fits. */
 void progress_fit(struct buf *line, int columns);
 
-/* Columns of the terminal behind a descriptor; 80 where that is not known. */
+/* Columns of a descriptor's terminal; 80 if unknown. */
 int progress_columns(int fd);
 
 /* Seconds on the monotonic clock. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The lowest number that is free is the one that was closed. */
+/* open() returns the lowest free descriptor: the one that was closed. */
 static void open_wrong_way(int fd)
 {
     if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)

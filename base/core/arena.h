@@ -23,7 +23,7 @@ char *arena_strndup(struct arena *a, const char *s, size_t n);
 char *arena_strdup(struct arena *a, const char *s);
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Forgets all pieces; keeps one block for reuse. */
+/* Drops all pieces; keeps one block for reuse. */
 void arena_reset(struct arena *a);
 void arena_finish(struct arena *a);
 

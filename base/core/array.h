@@ -3,8 +3,8 @@
 #define BASE_CORE_ARRAY_H
 
 /*
- * Arrays that grow one element at a time: a pointer, the number of elements and a size_t of how
- * many fit. The memory is not initialised, and is freed by free().
+ * Arrays that grow one element at a time: a pointer, the number of elements and a size_t capacity.
+ * The memory is not initialised, and is freed by free().
  *
  *     ARRAY_GROW(s->item, s->n, s->cap);
  *     s->item[s->n++] = ...;
@@ -15,7 +15,7 @@
 
 #include "base/core/mem.h"
 
-/* Makes it fit one element after the first `n`; `p` may move, and doubles when it is full. */
+/* Ensures space for element `n`; `p` may move; the capacity doubles when it is full. */
 #define ARRAY_GROW(p, n, cap)                                                                      \
     ((n) == (cap) ? (void)((p) = array_double((p), &(cap), sizeof(*(p)))) : (void)0)
 
@@ -26,7 +26,7 @@ static inline void *array_double(void *p, size_t *cap, size_t size)
     return mem_grow(p, *cap, size);
 }
 
-/* The same where nobody keeps how many fit, which `n` tells: 16, or the power of two above. */
+/* The same without a stored capacity: it is 16, or the next power of two of `n`. */
 static inline void *array_more(void *p, size_t n, size_t size)
 {
     bool full = n == 0 || (n >= 16 && (n & (n - 1)) == 0);

@@ -15,14 +15,14 @@ struct buf {
     size_t cap;
 };
 
-/* Room for n more bytes behind len; returns where they go. len is unchanged. */
+/* Ensures space for n more bytes after len; returns its address. len is unchanged. */
 char *buf_reserve(struct buf *b, size_t n);
 void buf_add(struct buf *b, const void *p, size_t n);
 void buf_addc(struct buf *b, char c);
 void buf_adds(struct buf *b, const char *s);
 void buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* A NUL behind the last byte (not counted in len); returns data. */
+/* Appends a NUL (not counted in len); returns data. */
 char *buf_str(struct buf *b);
 
 /* len = 0; memory is kept. */

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The group of a line "4:cpu,memory:/a/b", or "0::/a/b" for v2; NULL if it is of others. */
+/* The group of a line "4:cpu,memory:/a/b", or "0::/a/b" for v2; NULL if it is of another
+ * controller. */
 static char *group_of(char *line, const char *controller)
 {
     char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;

@@ -2,12 +2,12 @@
 #ifndef BASE_CORE_CPU_H
 #define BASE_CORE_CPU_H
 
-/* What the processor at hand can do, asked before code is entered that is compiled for it. */
+/* Processor features, to be tested before calling code that is compiled for them. */
 
 #include <stdbool.h>
 
-/* The part of AVX-512 that all server processors since 2017 share: F, BW, DQ, VL, and what they
- * have besides: POPCNT, BMI, BMI2. */
+/* The part of AVX-512 that all server processors since 2017 have: F, BW, DQ, VL; and POPCNT, BMI,
+ * BMI2. */
 static inline bool cpu_avx512(void)
 {
 #ifdef __x86_64__
@@ -20,7 +20,7 @@ static inline bool cpu_avx512(void)
 #endif
 }
 
-/* And what looks bytes up and draws them together: VBMI and VBMI2, since Ice Lake and Zen 4. */
+/* With byte permutes and compression, VBMI and VBMI2: since Ice Lake and Zen 4. */
 static inline bool cpu_avx512_bytes(void)
 {
 #ifdef __x86_64__
@@ -41,8 +41,8 @@ static inline bool cpu_avx2(void)
 }
 
 /*
- * AVX2, and with it the conversions between float and half: processors since Haswell and Zen have
- * both, and FMA, but Clang 14 cannot ask for the conversions by name.
+ * AVX2 and F16C, conversions between float and half. Processors since Haswell and Zen have both,
+ * and FMA, which is tested because Clang 14 cannot test for F16C.
  */
 static inline bool cpu_avx2_halves(void)
 {

@@ -29,7 +29,7 @@ int err_set(struct err *e, int code, const char *fmt, ...)
     return code;
 }
 
-/* The limit of this process that a system call ran into, with the way out. */
+/* Names the limit that a system call ran into, and how to raise it. */
 static void hint_limit(struct err *e, int errnum)
 {
     struct rlimit r;

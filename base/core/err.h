@@ -16,7 +16,7 @@
 /*
  * The codes, which are also the programs' exit codes: X(name, number, meaning). The manual pages
  * print this table, and README.md has it word for word. The last two are 128 and the number of the
- * signal: what a shell reports of a program that died of it.
+ * signal: what a shell reports for a program killed by it.
  */
 #define ERR_CODES(X)                                                                               \
     X(OK, 0, "success")                                                                            \
@@ -40,7 +40,7 @@ enum code { ERR_CODES(ERR_CODE) };
 struct err {
     int code;
     char msg[1024]; /* one sentence, no trailing newline */
-    char hint[512]; /* how to mend it; may be empty */
+    char hint[512]; /* how to fix it; may be empty */
 };
 
 /* Fills `e` (which may be NULL) and returns `code`. */
@@ -53,13 +53,13 @@ int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format
  */
 int err_sys(struct err *e, int errnum, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Puts "context: " before the sentence. Returns the code. */
+/* Prepends "context: " to the sentence. Returns the code. */
 int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Adds how to mend it. Returns the code. */
+/* Sets the hint: how to fix it. Returns the code. */
 int err_hint(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* A broken invariant of ours: prints place and values, aborts. */
+/* A broken invariant: prints place and values, aborts. */
 #define BUG(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
 #define BUG_ON(cond, ...)                                                                          \
     do {                                                                                           \

@@ -27,7 +27,7 @@ static void to_hex(const unsigned char *p, size_t n, char *ret)
 /* ---- XXH3-128 ---------------------------------------------------------------------------- */
 
 struct xxh {
-    XXH3_state_t *state; /* the library aligns it to 64 bytes; NULL: `wide` instead */
+    XXH3_state_t *state; /* the library aligns it to 64 bytes; if NULL, `wide` is used */
     struct xxh_wide *wide;
 };
 

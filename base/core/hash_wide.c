@@ -5,9 +5,8 @@
 #include "base/core/err.h"
 
 /*
- * The library as installed has SSE2 alone. Its header is the whole of it, and makes of this file
- * one for processors with AVX-512; nothing else here may be compiled for them, so that nothing else
- * is.
+ * The installed library uses SSE2 only. Its header contains the whole implementation and is
+ * compiled for AVX-512 in this file, which has nothing else in it, so that no other code is.
  */
 #ifdef __x86_64__
 #include <immintrin.h>

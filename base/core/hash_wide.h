@@ -11,7 +11,7 @@ struct xxh_wide {
     _Alignas(64) unsigned char state[640];
 };
 
-bool xxh_wide_able(void); /* else the others may not be called */
+bool xxh_wide_able(void); /* if false, the others must not be called */
 void xxh_wide_reset(struct xxh_wide *h);
 void xxh_wide_add(struct xxh_wide *h, const void *p, size_t n);
 void xxh_wide_digest(const struct xxh_wide *h, unsigned char ret[16]); /* as xxh128sum prints it */

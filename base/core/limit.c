@@ -13,7 +13,7 @@
 struct found {
     struct mem_limit *at;
     int n;
-    uint64_t swap; /* free, of the machine */
+    uint64_t swap; /* the machine's free swap */
 };
 
 static uint64_t less(uint64_t a, uint64_t b)
@@ -43,7 +43,7 @@ static bool field(const char *path, const char *key, uint64_t *ret)
     return found;
 }
 
-/* The number that is all of a file; false for "max", and where there is no such file. */
+/* The number that a file consists of; false for "max" or a missing file. */
 static bool limit_number(const char *folder, const char *name, uint64_t *ret)
 {
     char path[8300];
@@ -63,8 +63,8 @@ static uint64_t kib(const char *path, const char *key)
     return field(path, key, &v) ? v * 1024 : 0;
 }
 
-/* Without /proc. How much of the page cache could be freed is not known, so all that is not shared
- * memory counts as free: a run that fits is never refused. */
+/* Without /proc. How much of the page cache could be freed is unknown, so everything but shared
+ * memory counts as free: a run that fits is never rejected. */
 static void ask_system(struct found *f)
 {
     struct sysinfo s;
@@ -120,7 +120,7 @@ static void limit_weigh(struct group *g, const char *folder, uint64_t total, uin
     snprintf(g->best.name, sizeof(g->best.name), "the cgroup %.110s", folder);
 }
 
-/* Pages of files, which the kernel takes back before it refuses any. */
+/* File pages, which the kernel reclaims before an allocation fails. */
 static uint64_t reclaimable(const char *folder, const char *active, const char *inactive)
 {
     char path[8300];
@@ -146,7 +146,7 @@ static void look_v2(const char *folder, void *arg)
 
 static void look_v1(const char *folder, void *arg)
 {
-    const uint64_t none = UINT64_C(1) << 62; /* what stands there without a limit is above */
+    const uint64_t none = UINT64_C(1) << 62; /* without a limit the file has a larger number */
     struct group *g = arg;
     uint64_t max, used;
     if (!limit_number(folder, "memory.limit_in_bytes", &max) || max >= none ||

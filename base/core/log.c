@@ -43,7 +43,7 @@ static void line(enum log_level level, const char *fmt, va_list ap)
     if (n > sizeof(text) - 2)
         n = sizeof(text) - 2;
     text[n++] = '\n';
-    fflush(stdout); /* keeps the order of data and words when both go to one file */
+    fflush(stdout); /* keeps data and messages in order when both go to one file */
     ssize_t ignored = write(STDERR_FILENO, text, n);
     (void)ignored;
 }

@@ -4,8 +4,8 @@
 
 /*
  * Levelled lines for people, on stderr. Whole lines are written at once, so ranks and threads do
- * not mix within one. The level is one of the house's few mutable globals; the rank tag belongs to
- * the thread that sets it, because a rank may be a thread.
+ * not mix within one. The level is one of the project's few mutable globals; the rank tag belongs
+ * to the thread that sets it, because a rank may be a thread.
  */
 
 #include "base/core/err.h"
@@ -15,7 +15,7 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
 
-/* Lines of this thread bear "[rank N] " from now on; -1 (the start) takes the tag away. */
+/* Prefixes this thread's further lines with "[rank N] "; -1, the default, with nothing. */
 void log_set_rank(int rank);
 int log_rank(void);
 

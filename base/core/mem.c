@@ -44,12 +44,12 @@ void mem_large_pages(void *p, size_t n)
     const uintptr_t page = 2 << 20;
     uintptr_t from = ((uintptr_t)p + page - 1) & ~(page - 1), to = ((uintptr_t)p + n) & ~(page - 1);
     if (from < to)
-        madvise((char *)p + (from - (uintptr_t)p), to - from, MADV_HUGEPAGE); /* a wish */
+        madvise((char *)p + (from - (uintptr_t)p), to - from, MADV_HUGEPAGE); /* best effort */
 }
 
 void *mem_own(size_t n)
 {
-    const size_t line = 128; /* two, which are fetched together */
+    const size_t line = 128; /* two cache lines: prefetchers fetch pairs */
     void *p;
     n = (n + line - 1) / line * line;
     if (posix_memalign(&p, line, n))
@@ -87,7 +87,7 @@ void *mem_pages_grow(void *p, size_t old, size_t n)
 {
     void *to = mem_pages(n);
     if (mremap(p, old, n, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED) {
-        memcpy(to, p, old); /* the system has other marks on some of its pages, as madvise makes */
+        memcpy(to, p, old); /* mremap takes one mapping, and madvise may have split it */
         munmap(p, old);
     }
     return to;
@@ -118,7 +118,7 @@ void mem_copy_past(void *to, const void *from, size_t n)
         for (n -= before; n >= 64; n -= 64, p += 64, q += 64)
             for (int i = 0; i < 64; i += 16)
                 _mm_stream_si128((__m128i *)(p + i), _mm_loadu_si128((const __m128i *)(q + i)));
-        _mm_sfence(); /* before anything that says it is there */
+        _mm_sfence(); /* before the data is published */
     }
     memcpy(p, q, n);
 #else
@@ -129,7 +129,7 @@ void mem_copy_past(void *to, const void *from, size_t n)
 void mem_return_blocks(void)
 {
 #ifdef __GLIBC__
-    mallopt(M_MMAP_THRESHOLD, 1 << 20); /* else it grows with what is freed */
+    mallopt(M_MMAP_THRESHOLD, 1 << 20); /* else it grows with the sizes that are freed */
 #endif
 }
 

@@ -3,9 +3,9 @@
 #define BASE_CORE_MEM_H
 
 /*
- * Heap memory. Two doors:
- *   mem_new, mem_grow   for sizes that our own code decides: never NULL; a machine that has no
- *                       memory left ends the process with one sentence and exit code 5.
+ * Heap memory. Two kinds of allocation:
+ *   mem_new, mem_grow   for sizes that our own code decides: never NULL; out of memory ends the
+ *                       process with a message and exit code 5.
  *   mem_try             for sizes that come from a file or an option: ERR_RESOURCE with a sentence.
  * New memory is zeroed. Freed by free().
  */
@@ -53,7 +53,7 @@ void mem_return_blocks(void);
 char *mem_strdup(const char *s);
 char *mem_strndup(const char *s, size_t n);
 
-/* printf into fresh memory. */
+/* printf into new memory. */
 char *mem_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* `what` names the purpose: "memory for the vocabulary of x.model". */

@@ -4,7 +4,7 @@
 
 /*
  * The names under which the programs are installed: WEFT_PREFIX "tok" is "tok", or "weft-tok" in a
- * build with -Dprogram_prefix=weft-. Whatever names a program to its user is written so.
+ * build with -Dprogram_prefix=weft-. Every message that names a program uses it.
  */
 
 #include "program_config.h" /* made by meson: WEFT_PREFIX */

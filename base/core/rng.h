@@ -4,8 +4,8 @@
 
 /*
  * Random numbers as functions of (seed, purpose, index): Philox4x32-10 (Salmon et al., "Parallel
- * random numbers: as easy as 1, 2, 3", SC11; bit-equal to Random123's philox4x32). Nothing has a
- * history, so values do not depend on ranks, threads or restarts. The counter is
+ * random numbers: as easy as 1, 2, 3", SC11; bit-equal to Random123's philox4x32). There is no
+ * state, so values do not depend on ranks, threads or restarts. The counter is
  * {index low, index high, sub, purpose}; the key is the 64-bit seed.
  */
 

@@ -3,11 +3,11 @@
 #define BASE_CORE_SIMD_H
 
 /*
- * Functions that are compiled for a certain processor, and its intrinsics. They are called after
- * the question of base/core/cpu.h that stands beside each attribute said yes.
+ * Attributes for functions that are compiled for certain processors, and the intrinsics. Call such
+ * a function only where the test of base/core/cpu.h named above its attribute is true.
  *
  *     AVX512 static void sums(...)     a function
- *     AVX512_INLINE __m512i sum(...)   what is inlined into such functions, always
+ *     AVX512_INLINE __m512i sum(...)   always inlined into such functions
  */
 
 #include "base/core/cpu.h"
@@ -30,8 +30,8 @@
 #endif
 
 /*
- * Levels of code that a module has in several forms: its table of functions has a row for each,
- * from plain C up, and a row repeats the entries of the one below that it has no better form of.
+ * Levels of kernels: a module's table of functions has a row for each, from plain C up. Where a
+ * level has nothing better, its row repeats the entry of the level below.
  */
 enum simd_level { SIMD_PLAIN, SIMD_AVX2, SIMD_AVX512, SIMD_AVX512_BYTES, SIMD_LEVELS };
 

@@ -6,7 +6,7 @@
 
 enum { BLOCK = 4096, SHORT = 32 };
 
-/* Blocks, each up to where a character begins; the first bad one and a short rest are left. */
+/* Bytes of valid blocks of whole characters; stops at an invalid block or a short rest. */
 static size_t good_blocks(const char *p, size_t n)
 {
     size_t i = 0;
@@ -47,7 +47,7 @@ uint64_t utf8_invalid(const char *p, size_t n)
     return bad;
 }
 
-/* Bytes of the longest beginning of a character at p, which is no whole one: at least 1. */
+/* Bytes of the longest prefix of a character at p, where none is complete: at least 1. */
 static size_t bad_run(const unsigned char *s, size_t left)
 {
     size_t want = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;

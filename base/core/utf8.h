@@ -10,7 +10,7 @@
 
 #include "base/core/buf.h"
 
-/* Bytes of the character at `p` (p < end), or 0 if what stands there is not UTF-8. */
+/* Bytes of the character at `p` (p < end), or 0 if it is not valid UTF-8. */
 static inline size_t utf8_char(const char *p, const char *end)
 {
     const unsigned char *s = (const unsigned char *)p;
@@ -34,7 +34,7 @@ static inline size_t utf8_char(const char *p, const char *end)
     return left >= 4 && (s[3] & 0xc0) == 0x80 ? 4 : 0;
 }
 
-/* The code point of a character of k bytes, 1 to 4 as utf8_char says. */
+/* The code point of a character of k bytes, 1 to 4 as utf8_char returns. */
 static inline uint32_t utf8_code(const char *p, size_t k)
 {
     const unsigned char *s = (const unsigned char *)p;
@@ -46,7 +46,7 @@ static inline uint32_t utf8_code(const char *p, size_t k)
     return c;
 }
 
-/* The code point of the character at p, which is valid UTF-8, and its bytes. */
+/* The code point of the character at p, which is valid UTF-8, and its length. */
 static inline uint32_t utf8_at(const char *p, size_t *ret_n)
 {
     const unsigned char *s = (const unsigned char *)p;
@@ -70,7 +70,8 @@ static inline size_t utf8_before(const char *text, size_t at)
     return at;
 }
 
-/* Writes `c` (at most 0x10ffff, no surrogate) to dst, which has room for 4 bytes; their number. */
+/* Writes `c` (at most 0x10ffff, not a surrogate) to dst, which has space for 4 bytes; returns their
+ * number. */
 static inline size_t utf8_put(char *dst, uint32_t c)
 {
     if (c < 0x80) {
@@ -95,17 +96,16 @@ static inline size_t utf8_put(char *dst, uint32_t c)
     return 4;
 }
 
-/* Bytes of p[0 .. n) before the first that is no UTF-8. */
+/* Bytes of p[0 .. n) before the first invalid one. */
 size_t utf8_good(const char *p, size_t n);
 
-/* Bytes of p[0 .. n) that no character begins with or goes on to. */
+/* How many bytes of p[0 .. n) are not part of a valid character. */
 uint64_t utf8_invalid(const char *p, size_t n);
 
-/* Appends n bytes with each maximal run of bytes that is no UTF-8 as U+FFFD; how many there were.
- */
+/* Appends n bytes with each maximal invalid run replaced by U+FFFD; returns the number of runs. */
 size_t utf8_mend(struct buf *out, const char *p, size_t n);
 
-/* Where in p[0 .. n) the byte stands, or the run begins, that utf8_mend writes as its byte `at`. */
+/* The place in p[0 .. n) of byte `at` of utf8_mend's output: the byte, or where its run begins. */
 size_t utf8_before_mending(const char *p, size_t n, size_t at);
 
 #endif

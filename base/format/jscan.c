@@ -15,10 +15,10 @@ enum state {
     COLON,
     FIRST_VALUE, /* a value or the end of the array */
     VALUE,
-    NEXT, /* a comma or the end of what is open */
+    NEXT, /* a comma or the end of the container */
     DONE,
     STRING,
-    ESCAPE, /* behind a backslash */
+    ESCAPE, /* after a backslash */
     HEX,
     LOW_SLASH, /* the escape that must follow a high surrogate */
     LOW_U,
@@ -29,7 +29,7 @@ enum state {
     INTEGER,
     DOT,
     FRACTION,
-    EXPONENT, /* behind e */
+    EXPONENT, /* after e */
     SIGN,
     POWER
 };
@@ -70,12 +70,12 @@ static int jscan_bad(const struct jscan *j, const char *why, struct err *e)
 
 /* ---- strings -------------------------------------------------------------------------------- */
 
-/* Resolved bytes of the string at hand. */
+/* Unescaped bytes of the current string. */
 static int emit(struct jscan *j, const char *p, size_t n, struct err *e)
 {
     if (j->is_string)
         return spill_add(&j->value[j->want].spill, p, n, e);
-    /* one byte more than the longest tells them apart */
+    /* one byte more than the longest key is enough to compare */
     if (j->in_key && j->name.len <= j->keys.longest)
         buf_add(&j->name, p, n <= j->keys.longest ? n : j->keys.longest + 1);
     return 0;
@@ -159,9 +159,9 @@ static int step_hex(struct jscan *j, char c, struct err *e)
     return emit_code(j, c32, e);
 }
 
-enum { RUN = 32 }; /* bytes whose number the compiler knows, so that it looks at many together */
+enum { RUN = 32 }; /* bytes; a constant, so that the compiler vectorizes the loop */
 
-/* Whether RUN bytes are ASCII that stands for itself in a string. */
+/* Whether RUN bytes are ASCII without quotes, backslashes and control characters. */
 static bool all_plain(const char *p)
 {
     unsigned char odd = 0;
@@ -172,7 +172,7 @@ static bool all_plain(const char *p)
     return !odd;
 }
 
-/* Eats as much of a string as it can at once; returns how much, 0 for what wants a closer look. */
+/* Takes a run of plain characters of a string; returns its bytes, 0 before a special one. */
 static size_t plain_run(const char *p, const char *end)
 {
     const char *s = p;
@@ -184,7 +184,7 @@ static size_t plain_run(const char *p, const char *end)
             break;
         size_t k = c < 0x80 ? 1 : utf8_char(s, end);
         if (!k)
-            break; /* not UTF-8, or cut by the end of the piece */
+            break; /* not UTF-8, or cut by the end of the input */
         s += k;
     }
     return (size_t)(s - p);
@@ -241,7 +241,7 @@ static void begin_string(struct jscan *j, bool key)
     j->state = STRING;
 }
 
-/* What an earlier field of the same name has left is void. */
+/* Discards the value of an earlier field of the same name. */
 static int forget(struct jscan *j, const struct key_field *f, struct err *e)
 {
     int code = 0;
@@ -254,7 +254,7 @@ static int forget(struct jscan *j, const struct key_field *f, struct err *e)
     return code;
 }
 
-/* The value of a field on the way begins at c. */
+/* The value of a field on the path begins at c. */
 static int enter_field(struct jscan *j, const struct key_field *f, char c, struct err *e)
 {
     j->here = NULL;
@@ -272,7 +272,7 @@ static int enter_field(struct jscan *j, const struct key_field *f, char c, struc
     return 0;
 }
 
-/* A value begins at c: that of a field on the way, an element of a wanted array, or any other. */
+/* A value begins at c: that of a field on the path, an element of a wanted array, or any other. */
 static int note_value(struct jscan *j, char c, struct err *e)
 {
     if (j->depth == j->on) {
@@ -330,7 +330,7 @@ static int step_word(struct jscan *j, char c, struct err *e)
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
-/* A number has ended. A whole one may be an id. */
+/* A number has ended. An integer may be an id. */
 static int end_number(struct jscan *j, bool whole, struct err *e)
 {
     j->state = NEXT;
@@ -350,7 +350,7 @@ static int end_number(struct jscan *j, bool whole, struct err *e)
     return 0;
 }
 
-/* One more byte of a number; *ret_ended: it is not of the number, which ends before it. */
+/* One more byte of a number; *ret_ended: the number ended before it. */
 static int step_number(struct jscan *j, char c, bool *ret_ended, struct err *e)
 {
     bool digit = c >= '0' && c <= '9', power = c == 'e' || c == 'E';
@@ -430,7 +430,7 @@ static int step_structure(struct jscan *j, char c, struct err *e)
     }
 }
 
-/* One byte; *ret_again: it has not been used up. */
+/* One byte; *ret_again: it was not consumed. */
 static int step(struct jscan *j, char c, bool *ret_again, struct err *e)
 {
     *ret_again = false;

@@ -3,10 +3,9 @@
 #define BASE_FORMAT_JSCAN_H
 
 /*
- * One long line of JSONL, read in pieces: what base/format/jsonl does for a line in memory, by the
- * same rules, for one that shall not be held there. The whole line is validated; the values under
- * the wanted keys go into spills, unescaped, as they come by; of duplicate keys the last one
- * counts.
+ * One long line of JSONL, parsed incrementally: what base/format/jsonl does for a line in memory,
+ * by the same rules, for a line too long to keep there. The whole line is validated; the values of
+ * the wanted keys go into spills, unescaped, as they arrive; of duplicate keys the last one counts.
  *
  * Memory is constant. One thread at a time.
  */
@@ -24,8 +23,8 @@ enum { JSCAN_DEPTH = 1024 };
 
 struct jscan_value {
     enum jsonl_kind kind;
-    struct spill spill; /* JSONL_STRING: UTF-8; JSONL_STRINGS: each with its end; JSONL_IDS:
-                           int64_t each */
+    struct spill spill; /* JSONL_STRING: UTF-8; JSONL_STRINGS: each with JSONL_STRING_END;
+                           JSONL_IDS: int64_t each */
 };
 
 struct jscan {
@@ -33,23 +32,23 @@ struct jscan {
     struct jscan_value *value; /* one for each key; owned */
     /* private */
     int state, after; /* what comes next; after a literal, number or string */
-    uint64_t at;      /* bytes taken */
+    uint64_t at;      /* bytes consumed */
     size_t depth;
     unsigned char array[JSCAN_DEPTH / 8]; /* bit d: level d is an array */
-    struct buf name;                      /* of the member at hand, as much as can matter */
+    struct buf name;                      /* of the current member, up to the longest wanted name */
     struct key_tree keys;                 /* the wanted ones */
-    const struct key_field **way; /* the open objects on the way to one, the root first; owned */
-    size_t on;                    /* their number; they are the outermost that are open */
-    const struct key_field *here; /* the field whose value comes next, if it is on the way */
-    size_t want;                  /* index of the wanted key whose value is at hand; nkeys: none */
-    size_t want_depth;            /* what is open around that value */
-    bool in_key, is_string;       /* the string at hand is a key on the way; is the wanted value,
-                                     or one of its strings */
-    const char *word;             /* rest of a literal */
-    uint32_t code, high;          /* of an escape; a high surrogate waits for its other half */
-    int digits;                   /* of \u still to come */
+    const struct key_field **way; /* the open objects on the path to one, the root first; owned */
+    size_t on;                    /* their number; they are the outermost open containers */
+    const struct key_field *here; /* the field whose value comes next, if it is on the path */
+    size_t want;            /* index of the wanted key whose value is being read; nkeys: none */
+    size_t want_depth;      /* containers open around that value */
+    bool in_key, is_string; /* the current string is a key on the path; is the wanted value,
+                               or one of its strings */
+    const char *word;       /* rest of a literal */
+    uint32_t code, high;    /* of an escape; a high surrogate whose other half follows */
+    int digits;             /* of \u still to come */
     unsigned char need, low, top; /* UTF-8: bytes to come, bounds of the next */
-    char number[24];              /* the whole number at hand */
+    char number[24];              /* the current integer */
     size_t nnumber;
 };
 

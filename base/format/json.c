@@ -18,7 +18,7 @@ struct json_doc {
     struct buf text;    /* strings without escapes lie here, */
     struct arena arena; /* the others here, as do the nodes */
     struct json root;
-    struct json_scan *scan; /* this and the stack are kept by json_again alone */
+    struct json_scan *scan; /* this and the stack are kept by json_again only */
     struct member *stack;
     size_t stack_cap;
 };
@@ -28,7 +28,7 @@ struct member {
     size_t at; /* where its key or value begins */
 };
 
-/* Builds the tree. Members wait on a stack until their number is known. */
+/* Builds the tree. Members stay on a stack until their number is known. */
 struct builder {
     struct json_walk w;
     struct json_doc *doc;
@@ -57,7 +57,7 @@ static int json_take_text(struct builder *b, const char **ret, size_t *ret_n)
         if ((rc = json_unescape(&b->w, dst, s, n, &n)))
             return rc;
     }
-    dst[n] = '\0'; /* in place, the closing quote, which is done with */
+    dst[n] = '\0'; /* in place of the closing quote, which is no longer needed */
     *ret = dst;
     *ret_n = n;
     return 0;

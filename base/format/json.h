@@ -7,8 +7,8 @@
  * (json_cxx.cc), and a writer.
  *
  * A document owns its tree; nodes and strings live until json_close. Strings are valid UTF-8 with
- * a NUL behind them (a length too, since they may contain one). Objects keep the file's order; a
- * duplicate key is ERR_DATA. Whole numbers that fit are JSON_INT; 2^63 and more and all others
+ * a NUL after them (and a length, as they may contain one). Objects keep the file's order; a
+ * duplicate key is ERR_DATA. Integers that fit are JSON_INT; those from 2^63 up and all others
  * JSON_REAL, also NaN, Infinity and -Infinity, which Python writes; 1e999 is infinite. Depth is at
  * most 64. Errors name the file and the byte.
  */
@@ -36,21 +36,22 @@ struct json {
 
 struct json_doc;
 
-/* `name` stands in messages. At most `max` bytes are taken from a file. */
+/* `name` is for messages. At most `max` bytes are taken from a file. */
 int json_open(const char *path, size_t max, struct json_doc **ret, struct err *e);
 int json_parse(const char *name, const char *p, size_t n, struct json_doc **ret, struct err *e);
-/* The same into a document that there is, or that is made (*doc NULL), for many small ones: what it
- * was is gone, also on failure, and then its root is null. The caller closes it. */
+/* The same for many small documents: replaces the contents of *doc, or creates it (NULL), reusing
+ * its memory. On failure the old contents are gone, too, and the root is null. The caller closes.
+ */
 int json_again(const char *name, const char *p, size_t n, struct json_doc **doc, struct err *e);
 const struct json *json_root(const struct json_doc *d);
 void json_close(struct json_doc *d);
 
-/* Child of an object, NULL if `o` is no object or has no such key. */
+/* Child of an object, NULL if `o` is not an object or has no such key. */
 const struct json *json_get(const struct json *o, const char *key);
 
 /*
- * Required members: ERR_DATA naming `name` and the key if missing or of another kind. The plain get
- * with a default follows from json_get.
+ * Required members: ERR_DATA naming `name` and the key if missing or of another kind. For optional
+ * ones, use json_get.
  */
 int json_need_int(const struct json *o, const char *name, const char *key, int64_t *ret,
                   struct err *e);

@@ -19,7 +19,7 @@ static int json_cxx_bad(struct err *e, size_t at, const char *why)
     return err_set(e, ERR_DATA, "byte %zu: %s", at, why);
 }
 
-// simdjson says what is wrong, not where: a second, slow look at the bad text finds the place.
+// simdjson reports what is wrong, not where: a second, slow pass over the text finds the place.
 static int locate(const char *p, size_t n, simdjson::error_code code, struct err *e)
 {
     bool inside = false;

@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a backslash and this byte mean; 0 if they are no escape of two bytes. */
+/* The character of the two-byte escape with this byte; 0 if there is none. */
 extern const char json_short_escape[256];
 
-/* Values of hexadecimal digits, one more than they are; 0 for other bytes. */
+/* Values of hexadecimal digits plus 1; 0 for other bytes. */
 extern const uint8_t json_hex_value[256];
 
 static inline int json_hex4(const char *s, const char *end)
@@ -26,7 +26,7 @@ static inline int json_hex4(const char *s, const char *end)
 
 /*
  * The escape at s (a backslash): its length, and the code point that it stands for; 0 if it is
- * none, *ret_why then says why.
+ * invalid, for the reason *ret_why.
  */
 static inline size_t json_escape(const char *s, const char *end, uint32_t *ret,
                                  const char **ret_why)
@@ -59,7 +59,7 @@ static inline uint64_t json_first_bits(size_t n)
     return n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
 }
 
-/* The backslashes that begin an escape: not those that an earlier one escapes. */
+/* The backslashes that begin an escape: not those that are escaped themselves. */
 static inline uint64_t json_escape_starts(uint64_t backslash)
 {
     if (!(backslash & backslash << 1))

@@ -12,7 +12,7 @@
 enum { DEPTH = 32 };
 
 struct quick {
-    const char *s, *end; /* what is next; behind the last byte that may be taken */
+    const char *s, *end; /* the next byte; after the last one */
     const struct key_tree *keys;
     struct jsonl_value *value;
     char *room;    /* where the next string goes */
@@ -21,7 +21,7 @@ struct quick {
 
 /* ---- strings -------------------------------------------------------------------------------- */
 
-/* One escape at s or more, which are not of two bytes; NULL if the first is none. */
+/* One or more \uXXXX escapes at s; NULL if the first is invalid. */
 static const char *take_codes(const char *s, const char *end, char **dst)
 {
     const char *why;
@@ -36,16 +36,16 @@ static const char *take_codes(const char *s, const char *end, char **dst)
     return s;
 }
 
-/* A mask in a general register: what the compiler would do in mask registers takes several times as
- * long, and the next step waits for it. */
+/* Keeps a mask in a general register: what compilers do in mask registers takes several times as
+ * long, on the critical path. */
 static inline uint64_t general(uint64_t mask)
 {
     __asm__("" : "+r"(mask));
     return mask;
 }
 
-/* Of backslashes those that begin an escape, none of which stands behind one that does: of a run of
- * them every other one, wherever it begins, without a branch. */
+/* The backslashes that begin an escape: of a run every other one, without a branch on where it
+ * begins. */
 static inline uint64_t escape_starts(uint64_t backslash)
 {
     const uint64_t even = 0x5555555555555555;
@@ -54,14 +54,14 @@ static inline uint64_t escape_starts(uint64_t backslash)
     return backslash & ~escaped;
 }
 
-/* 64 of json_short_escape, with `none` where there is none. */
+/* 64 entries of json_short_escape, with `none` for 0. */
 AVX512_BYTES static inline __m512i meanings(const char *p, __m512i none)
 {
     __m512i v = _mm512_loadu_si512(p);
     return _mm512_mask_mov_epi8(v, _mm512_testn_epi8_mask(v, v), none);
 }
 
-/* Bytes moved up by n places; n below 0: down. */
+/* Bytes shifted up by n places, down if n < 0. */
 AVX512_BYTES static inline __m512i moved(__m512i v, int n)
 {
     static const char place[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
@@ -75,9 +75,9 @@ AVX512_BYTES static inline __m512i moved(__m512i v, int n)
 enum { CODE_LAST = 58 }; /* the last place where all of a code lies in 64 bytes */
 
 /*
- * Codes (\uXXXX) begin at the bits `at` of *v, none beyond CODE_LAST. Those of a
- * character of its own, which are returned, become its one to three bytes of UTF-8, and what they
- * leave over is taken from *keep.
+ * Codes (\uXXXX) begin at the bits `at` of *v, none after CODE_LAST. Those that are a character of
+ * their own (returned) become one to three bytes of UTF-8; the bytes that this frees are cleared in
+ * *keep.
  */
 AVX512_BYTES static uint64_t put_codes(__m512i *v, uint64_t at, uint64_t *keep)
 {
@@ -85,7 +85,7 @@ AVX512_BYTES static uint64_t put_codes(__m512i *v, uint64_t at, uint64_t *keep)
                   eight = _mm512_set1_epi8(8), high = _mm512_set1_epi8(-128);
     const __m512i digit = _mm512_sub_epi8(_mm512_loadu_si512(json_hex_value), one),
                   more = _mm512_sub_epi8(_mm512_loadu_si512(json_hex_value + 64), one);
-    /* the high bit: no digit */
+    /* the high bit: not a digit */
     __m512i d =
         _mm512_or_si512(_mm512_permutex2var_epi8(digit, *v, more), _mm512_and_si512(*v, high));
     __m512i a = moved(d, -2), b = moved(d, -3), c = moved(d, -4);
@@ -119,8 +119,8 @@ static inline uint64_t lowest(uint64_t bits)
 }
 
 /*
- * The rest of a string behind its opening quote, unescaped to q->room, where *ret_n bytes count and
- * up to 64 more are written. False at a control character, a bad escape or the end.
+ * The rest of a string after its opening quote, unescaped to q->room; *ret_n bytes count, and up to
+ * 64 more are written. False at a control character, a bad escape or the end.
  */
 AVX512_BYTES static bool json_quick_take_string(struct quick *q, size_t *ret_n)
 {
@@ -130,7 +130,7 @@ AVX512_BYTES static bool json_quick_take_string(struct quick *q, size_t *ret_n)
     const char *s = q->s;
     char *d = q->room;
     __m512i all = _mm512_setzero_si512();
-    while (s < q->end) { /* which is not behind the backslash of an escape */
+    while (s < q->end) { /* s is never inside an escape */
         __m512i v = _mm512_loadu_si512(s);
         uint64_t starts = escape_starts(general(_mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('\\'))));
         uint64_t escaped = starts << 1, keep = ~starts;
@@ -138,7 +138,7 @@ AVX512_BYTES static bool json_quick_take_string(struct quick *q, size_t *ret_n)
         uint64_t stop = _mm512_cmplt_epu8_mask(_mm512_xor_si512(v, two), _mm512_set1_epi8('!'));
         __m512i meant = _mm512_permutex2var_epi8(low, v, high); /* by the low seven bits */
         uint64_t other = _mm512_movepi8_mask(_mm512_or_si512(meant, v)) & escaped;
-        uint64_t cut = starts & UINT64_C(1) << 63; /* what has its rest in the next bytes */
+        uint64_t cut = starts & UINT64_C(1) << 63; /* its rest is in the next bytes */
         all = _mm512_or_si512(all, v);
         uint64_t codes = other ? other & _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('u')) : 0;
         v = _mm512_mask_mov_epi8(v, escaped, meant);
@@ -148,7 +148,7 @@ AVX512_BYTES static bool json_quick_take_string(struct quick *q, size_t *ret_n)
             other &= ~(put_codes(&v, codes & ~cut, &keep) << 1 | cut << 1);
         }
         uint64_t event = (stop & ~escaped) | other | cut;
-        if (!event) { /* a branch, lest the next step wait for what this one finds */
+        if (!event) { /* a branch, so that the next step does not wait for this one's result */
             _mm512_storeu_si512(d, _mm512_maskz_compress_epi8(keep, v));
             s += 64;
             d += __builtin_popcountll(keep);
@@ -172,7 +172,7 @@ AVX512_BYTES static bool json_quick_take_string(struct quick *q, size_t *ret_n)
     return s < q->end && *s == '"';
 }
 
-/* A key of less than 64 bytes, all ASCII and without escapes, and the colon behind it. */
+/* A key of less than 64 bytes, all ASCII and without escapes, and the colon after it. */
 AVX512_BYTES static bool take_name(struct quick *q, const char **ret, size_t *ret_n)
 {
     if (q->s >= q->end || *q->s != '"')
@@ -195,7 +195,7 @@ AVX512_BYTES static bool take_name(struct quick *q, const char **ret, size_t *re
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-/* Passes over blanks; the byte behind them, NUL at the end. */
+/* Skips blanks; returns the byte after them, NUL at the end. */
 static inline char next(struct quick *q)
 {
     while (q->s < q->end && *q->s == ' ')
@@ -217,13 +217,14 @@ static bool skip_plain(struct quick *q, char c)
     return s;
 }
 
-/* What is open around a place: a bit each, the innermost the lowest; 1 for an object. */
+/* The open containers, a bit each, the innermost lowest; 1 for an object. */
 struct open {
     uint64_t objects;
     unsigned depth;
 };
 
-/* Behind a value: closes what ends there. *ret_more: another value follows, and is next. */
+/* After a value: closes the containers that end there. *ret_more: another value follows, and is
+ * next. */
 static bool close_all(struct quick *q, struct open *o, bool *ret_more)
 {
     const char *name;
@@ -275,8 +276,8 @@ static bool json_quick_skip(struct quick *q)
     return true;
 }
 
-/* The value of a key that is wanted. One that comes twice is not taken, nor is an array, which may
- * be one of ids. */
+/* The value of a wanted key. Rejects a second one of the same name, and an array, which may hold
+ * ids. */
 static bool take_wanted(struct quick *q, const struct key_field *f)
 {
     char c = next(q);

@@ -46,8 +46,8 @@ static inline bool has_zero(uint64_t v)
     return (v - 0x0101010101010101) & ~v & 0x8080808080808080;
 }
 
-/* A backslash among n bytes? Most strings are short: eight bytes at a time, without a call, the
- * last ones with what stands behind them. */
+/* A backslash among n bytes? Most strings are short: eight bytes at a time, without a call; the
+ * last eight may reach beyond the string. */
 static inline bool has_backslash(const char *s, size_t n)
 {
     if (n > 64)
@@ -143,7 +143,8 @@ static const char *word(const char *s, const char *end, const char *text, size_t
     return (size_t)(end - s) >= n && !memcmp(s, text, n) ? s + n : NULL;
 }
 
-/* The end of the number or literal at s, NULL if it is malformed; *ret_kind 0 if it is none. */
+/* The end of the number or literal at s, NULL if it is malformed; *ret_kind is 0 if there is none.
+ */
 static inline const char *scalar(const char *s, const char *end, char *ret_kind)
 {
     *ret_kind = *s;
@@ -182,7 +183,7 @@ static inline int take_scalar(struct json_walk *w, const char **ret, size_t *ret
         end = scalar(s, next, ret_kind);
     if (!*ret_kind)
         return json_expected(w, "a value");
-    /* Behind a blank all up to the next token is blank, else it would be a token itself. */
+    /* After a blank all is blank up to the next token. */
     if (!end || (end < next && !blank(*end)))
         return json_walk_bad(w, s, *s < 'A' ? "bad number" : "bad literal");
     *ret = s;
@@ -256,8 +257,8 @@ static int check_escapes(const struct json_walk *w, const char *s, size_t n)
 }
 
 /*
- * Copies up to the next backslash or the end, eight bytes at a time: up to seven more are read
- * behind the end and written behind what counts.
+ * Copies up to the next backslash or the end, eight bytes at a time: reads and writes up to seven
+ * bytes too many.
  */
 static inline const char *copy_plain(char **dst, const char *s, const char *end)
 {
@@ -280,9 +281,9 @@ static inline const char *copy_plain(char **dst, const char *s, const char *end)
 
 #ifdef __x86_64__
 /*
- * The same for escapes of two bytes, 64 bytes at a time and without a branch on where they are: the
- * bytes behind backslashes are looked up, and the backslashes squeezed out. Stops at the end or at
- * an escape that is no such one.
+ * The same through escapes of two bytes, 64 bytes at a time and without a branch on where they are:
+ * the bytes after backslashes are looked up, and the backslashes squeezed out. Stops at the end or
+ * at any other escape.
  */
 AVX512_BYTES static const char *unescape_wide(char **dst, const char *s, const char *end)
 {
@@ -302,7 +303,7 @@ AVX512_BYTES static const char *unescape_wide(char **dst, const char *s, const c
         uint64_t starts = json_escape_starts(backslash), escaped = starts << 1;
         __m512i meant = _mm512_permutex2var_epi8(low, v, high); /* by the low seven bits */
         uint64_t other = escaped & (_mm512_testn_epi8_mask(meant, meant) | _mm512_movepi8_mask(v));
-        if (other) /* the byte in front of it is its backslash */
+        if (other) /* the byte before it is its backslash */
             n = (size_t)__builtin_ctzll(other) - 1;
         else if (starts >> (n - 1) & 1)
             n--;
@@ -319,7 +320,7 @@ AVX512_BYTES static const char *unescape_wide(char **dst, const char *s, const c
 }
 #endif
 
-/* Up to the end or to an escape that has to be looked at by itself. */
+/* Up to the end or to an escape of more than two bytes. */
 static inline const char *copy_simple(char **dst, const char *s, const char *end)
 {
 #ifdef __x86_64__
@@ -348,7 +349,7 @@ int json_unescape(const struct json_walk *w, char *dst, const char *s, size_t n,
     return 0;
 }
 
-/* ---- values nobody asked for ---- */
+/* ---- values to skip ---- */
 
 /* The kinds of the open containers, a bit each: 1 for an object. */
 struct nest {

@@ -25,7 +25,7 @@ static void escape(struct buf *b, unsigned char c)
     }
 }
 
-/* Does one of eight bytes need a look: an escape, or no ASCII? Never false for one that does. */
+/* May one of eight bytes need an escape, or not be ASCII? Never false if one does. */
 static inline bool is_odd(uint64_t v)
 {
     const uint64_t low = 0x0101010101010101;

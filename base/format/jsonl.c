@@ -11,15 +11,15 @@
 
 enum {
     MAX_DEPTH = 1024,
-    MOST_PASSED = 63 /* lines, when json_quick refuses all */
+    MOST_PASSED = 63 /* lines, if json_quick rejects all */
 };
 
 struct jsonl {
     struct json_scan *scan;
     struct key_tree keys;
     bool quick;       /* lines may be given to json_quick */
-    unsigned passing; /* so many are not, since it refused some */
-    unsigned refused; /* so many will not be when it refuses the next */
+    unsigned passing; /* lines that will not be, since it rejected some */
+    unsigned refused; /* lines to skip when it rejects the next */
     char *text;       /* unescaped strings; no longer together than the line */
     size_t text_cap, text_n;
     int64_t *ids; /* fewer than the line has tokens */
@@ -53,9 +53,9 @@ void jsonl_destroy(struct jsonl *j)
     free(j);
 }
 
-/* ---- room ---- */
+/* ---- memory ---- */
 
-/* At least n elements in *p, whose contents are not kept. */
+/* Space for n elements in *p; old contents are lost. */
 static int room(void **p, size_t *cap, size_t n, size_t size, const char *what, struct err *e)
 {
     if (n <= *cap)
@@ -88,7 +88,7 @@ static int ids_room(struct jsonl *j, size_t n, struct err *e)
 
 /* ---- values ---- */
 
-/* A string, unescaped if it has to be: in j->text, whose size the whole line's length bounds. */
+/* A string, if necessary unescaped into j->text, which is never larger than the line. */
 static int jsonl_take_text(struct jsonl *j, struct json_walk *w, const char **ret, size_t *ret_n)
 {
     const char *s;
@@ -111,14 +111,14 @@ static int jsonl_take_text(struct jsonl *j, struct json_walk *w, const char **re
 }
 
 /*
- * The whole numbers of an array; false at the first element that is none, with the walk where it
- * was, so that json_skip can judge the array as any other value.
+ * The integers of an array; false at the first element that is not one, with the position
+ * unchanged, so that json_skip checks the array like any other value.
  */
 static bool jsonl_take_ids(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
 {
     size_t start = w->i, first = j->ids_n;
     struct err *e = w->e;
-    w->e = NULL; /* whatever is wrong, json_skip will say it */
+    w->e = NULL; /* json_skip reports errors */
     w->i++;
     bool more = json_peek(w) != ']', good = true;
     while (more && good) {
@@ -140,8 +140,7 @@ static bool jsonl_take_ids(struct jsonl *j, struct json_walk *w, struct jsonl_va
     return true;
 }
 
-/* The same for the strings of an array, whose first element is one. The line has two quotes for the
- * end of each. */
+/* The same for an array that begins with a string. The line has two quotes for the end of each. */
 static bool take_strings(struct jsonl *j, struct json_walk *w, struct jsonl_value *ret)
 {
     size_t start = w->i, first = j->text_n;
@@ -202,7 +201,7 @@ static int take_value(struct jsonl *j, struct json_walk *w, struct jsonl_value *
 
 /* ---- the line ---- */
 
-/* What is known of a field and of those inside it, from an earlier one of its name, is void. */
+/* Discards the values of a field and of those inside it, for a duplicate key. */
 static void forget(const struct key_field *f, struct jsonl_value *ret)
 {
     for (size_t k = 0; k < f->nkeys; k++)
@@ -214,7 +213,7 @@ static void forget(const struct key_field *f, struct jsonl_value *ret)
 static int take_object(struct jsonl *j, struct json_walk *w, const struct key_field *f,
                        struct jsonl_value *ret);
 
-/* The value of a field that is looked for, or inside of which one is. */
+/* The value of a wanted field, or of one that contains wanted fields. */
 static int take_field(struct jsonl *j, struct json_walk *w, const struct key_field *f,
                       struct jsonl_value *ret)
 {
@@ -254,7 +253,7 @@ static int take_object(struct jsonl *j, struct json_walk *w, const struct key_fi
     int rc = json_take(w, '{', "an object");
     if (rc)
         return rc;
-    w->depth++; /* as deep as a path at most */
+    w->depth++; /* at most the depth of a key's path */
     if (json_peek(w) == '}') {
         w->i++;
         w->depth--;
@@ -274,8 +273,8 @@ static int take_object(struct jsonl *j, struct json_walk *w, const struct key_fi
     }
 }
 
-/* Whether json_quick takes the line at p, which ends before `end`. Where it refuses one line after
- * the other it is asked ever more seldom. */
+/* Whether json_quick parses the line at p, which ends before `end`. After repeated failures it is
+ * tried less and less often. */
 static bool by_quick(struct jsonl *j, const char *p, const char *end, struct jsonl_value *ret,
                      const char **ret_stop)
 {

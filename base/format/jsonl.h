@@ -10,8 +10,8 @@
  * 1e999, NaN, Infinity and -Infinity pass, "01" and "1." do not); of duplicate keys the last one
  * counts. Keys are compared after unescaping. Nesting is at most 1024, a line just below 4 GiB.
  *
- * One parser per thread; it owns its buffers, which grow to the longest line and stay: 4 bytes for
- * every token, and the strings. Results live until the next call, or until the line is gone.
+ * One parser per thread; it owns its buffers, which grow to the longest line and are kept: 4 bytes
+ * per token, and the strings. Results live until the next call and as long as the line does.
  */
 
 #include <stdbool.h>
@@ -23,20 +23,20 @@
 
 enum jsonl_kind { JSONL_MISSING, JSONL_STRING, JSONL_STRINGS, JSONL_IDS, JSONL_OTHER };
 
-/* Behind each string of JSONL_STRINGS: a byte that UTF-8 has not. */
+/* After each string of JSONL_STRINGS: a byte that UTF-8 never has. */
 enum { JSONL_STRING_END = 0xff };
 
 struct jsonl_value {
     enum jsonl_kind kind;
-    const char *text;   /* JSONL_STRING: unescaped UTF-8, not NUL-terminated; JSONL_STRINGS: an
-                           array of at least one and nothing else, each with its end */
+    const char *text;   /* JSONL_STRING: unescaped UTF-8, not NUL-terminated; JSONL_STRINGS: a
+                           non-empty array of strings only, each with its end */
     size_t length;      /* bytes of text, or number of ids */
-    const int64_t *ids; /* JSONL_IDS: an array of whole numbers (may be empty) */
+    const int64_t *ids; /* JSONL_IDS: an array of integers (may be empty) */
 };
 
 struct jsonl;
 
-/* Bytes behind a line that must be readable (any content) when it is parsed. */
+/* Bytes after a line that must be readable while it is parsed. */
 enum { JSONL_PADDING = 64 };
 
 struct jsonl *jsonl_create(const char *const *keys, size_t nkeys);
@@ -48,14 +48,14 @@ static inline bool jsonl_white(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* White space only (also: nothing at all). */
+/* White space only, or empty. */
 bool jsonl_blank(const char *p, const char *end);
 
 /*
- * Parses `line` (n bytes, no newline; JSONL_PADDING readable bytes behind it). ret[k] is the value
+ * Parses `line` (n bytes, no newline; JSONL_PADDING readable bytes after it). ret[k] is the value
  * under keys[k]. ERR_DATA with the reason and the byte within the line ("byte 17: ..."); the
- * caller adds file and line number by err_wrap. A line that is no object is bad; a missing key or
- * another kind is not (the caller judges). ERR_RESOURCE if a long line's parts do not fit into
+ * caller adds file and line number by err_wrap. A line that is not an object is bad; a missing key
+ * or another kind is not (the caller decides). ERR_RESOURCE if a long line's parts do not fit into
  * memory.
  */
 int jsonl_parse(struct jsonl *j, const char *line, size_t n, struct jsonl_value *ret,
@@ -63,16 +63,15 @@ int jsonl_parse(struct jsonl *j, const char *line, size_t n, struct jsonl_value 
 
 /*
  * The same for the line that begins at p and ends before the first newline or at `end`
- * (JSONL_PADDING readable bytes behind it), whose bytes, good or bad, are *ret_n: its end is found
- * on the way. Bytes of the lines behind it, up to `end`, must be readable too, and room for so many
- * is kept.
+ * (JSONL_PADDING readable bytes after it): its end is found on the way, and *ret_n is its length,
+ * even if it is bad. Buffers are sized for all bytes up to `end`.
  */
 int jsonl_next(struct jsonl *j, const char *p, const char *end, size_t *ret_n,
                struct jsonl_value *ret, struct err *e);
 
 /*
- * Appends the keys of a line that was found good, as jsonl_create takes them ("a.b" for the field b
- * of the object a), with ", " between them, for messages; of many the first.
+ * Appends the keys of a valid line in the form that jsonl_create takes ("a.b" for the field b of
+ * the object a), separated by ", ", for messages; of many only the first.
  */
 void jsonl_keys(const char *line, size_t n, struct buf *ret);
 

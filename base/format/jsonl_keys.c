@@ -3,7 +3,7 @@
 
 #include "base/format/jsonl.h"
 
-/* The names of a valid object are read by their quotes alone: the line was parsed before. */
+/* Names are found by their quotes alone: the line is known to be valid. */
 
 enum { LISTED = 16, PATH = 200, DEPTH = 8 };
 
@@ -20,7 +20,7 @@ static void blanks(struct reader *r)
         r->p++;
 }
 
-/* The string at hand, with its quotes off; escapes stay as they are. */
+/* The next string without its quotes; escapes stay as they are. */
 static void string(struct reader *r, const char **ret, size_t *ret_n)
 {
     *ret = ++r->p;
@@ -32,7 +32,7 @@ static void string(struct reader *r, const char **ret, size_t *ret_n)
     r->p += r->p < r->end;
 }
 
-/* Passes over a value. */
+/* Skips a value. */
 static void jsonl_keys_skip(struct reader *r)
 {
     size_t depth = 0, n;

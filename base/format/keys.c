@@ -25,7 +25,7 @@ static struct key_field *find_or_add(struct key_field *f, const char *name, size
     return &f->inner[f->ninner++];
 }
 
-/* The next name of a path, unescaped; where the path goes on, or NULL. */
+/* The next name of a path, unescaped; the rest of the path, or NULL. */
 static const char *next_name(const char *p, struct buf *name)
 {
     buf_reset(name);

@@ -3,7 +3,7 @@
 #define BASE_FORMAT_KEYS_H
 
 /*
- * Keys that are looked for in records, as a tree: "a.b.c" is the field c of the object b of the
+ * Keys to find in records, as a tree: "a.b.c" is the field c of the object b of the
  * object a, "a\.b" a field whose name has a dot. Immutable once made, so threads may share it.
  */
 
@@ -27,7 +27,7 @@ struct key_tree {
 void key_tree_init(struct key_tree *t, const char *const *key, size_t n);
 void key_tree_finish(struct key_tree *t);
 
-/* The field of that name inside of f, or NULL. */
+/* The field of that name inside f, or NULL. */
 const struct key_field *key_find(const struct key_field *f, const char *name, size_t n);
 
 #endif

@@ -6,7 +6,7 @@
  * A bounded reader and a small writer of the protobuf wire format
  * (protobuf.dev/programming-guides/encoding). The reader walks the fields of one message that lies
  * in memory and never reads beyond it; nested messages are walked with a reader of their own.
- * Groups are refused. Nothing is copied: `bytes` points into the caller's memory.
+ * Groups are rejected. Nothing is copied: `bytes` points into the caller's memory.
  */
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@ struct proto {
     const unsigned char *p, *end;
     const unsigned char *start; /* of the whole file, so that errors give its offset */
     const char *name;           /* for messages */
-    bool inside;                /* of another message; else its end is that of the file */
+    bool inside;                /* another message; else its end is the end of the file */
 };
 
 struct proto_field {
@@ -39,8 +39,8 @@ void proto_init(struct proto *r, const char *name, const void *p, size_t n);
 /* A reader for the message inside `f`. */
 struct proto proto_inside(const struct proto *r, const struct proto_field *f);
 
-/* Next field: *ret_more false at the clean end. ERR_DATA names file and offset, and hints at a file
- * that was cut short. */
+/* Next field: *ret_more is false at the end. ERR_DATA names file and offset, and hints at a
+ * truncated file. */
 int proto_next(struct proto *r, struct proto_field *ret, bool *ret_more, struct err *e);
 
 float proto_float(const struct proto_field *f); /* of a PROTO_I32 */

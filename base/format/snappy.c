@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The bytes of an element's head, its first one included. */
+/* The size of an element's header, tag byte included. */
 static size_t head_size(unsigned char tag)
 {
     static const unsigned char copy[4] = {0, 2, 3, 5};
@@ -21,7 +21,7 @@ static uint32_t little(const unsigned char *p, size_t n)
     return v;
 }
 
-/* The total, seven bits a byte; 1: it is whole, 0: not yet, -1: no such number. */
+/* The total, seven bits a byte; 1: complete, 0: not yet, -1: invalid. */
 static int add_total(struct snappy *s, unsigned char byte)
 {
     s->total |= (uint64_t)(byte & 0x7f) << (7 * s->nhead++);

@@ -69,7 +69,7 @@ bool thrift_bool(struct thrift *t, const struct thrift_field *f)
     return is(t, f->type == THRIFT_TRUE || f->type == THRIFT_FALSE) && f->type == THRIFT_TRUE;
 }
 
-/* Steps over n bytes; where they are. */
+/* Steps over n bytes; returns their address. */
 static const unsigned char *pass(struct thrift *t, uint64_t n)
 {
     const unsigned char *p = t->p + t->at;
@@ -92,7 +92,7 @@ const char *thrift_bytes(struct thrift *t, const struct thrift_field *f, size_t 
     return (const char *)p;
 }
 
-/* The head of a list: its elements, each of which takes a byte at least. */
+/* A list's header: the number of elements, each of which takes a byte at least. */
 static uint64_t list_head(struct thrift *t, int *ret_type)
 {
     unsigned head = byte(t);

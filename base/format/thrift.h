@@ -4,9 +4,9 @@
 
 /*
  * Reads Apache Thrift's compact protocol from memory (its specification:
- * thrift-compact-protocol.md). A failure sticks: `state` says what it was, every later read gives
+ * thrift-compact-protocol.md). Errors are sticky: `state` says what failed, every later read gives
  * zero, and no read goes beyond the bytes. Nothing is allocated; a list is never longer than its
- * bytes, so loops over one end.
+ * bytes, so loops over one terminate.
  *
  *     for (struct thrift_field f = {0}; thrift_next(&t, &f);)
  *         if (f.id == 3)
@@ -48,10 +48,10 @@ struct thrift {
 };
 
 struct thrift_field {
-    int id, type; /* of the field at hand */
+    int id, type; /* of the current field */
 };
 
-/* The next field of the struct that `f`, zeroed, began; false: its end, or a failure. */
+/* The next field of a struct, for which `f` began zeroed; false at its end or on failure. */
 bool thrift_next(struct thrift *t, struct thrift_field *f);
 
 /* The value of a field, which must be of that kind. */
@@ -59,10 +59,11 @@ int64_t thrift_int(struct thrift *t, const struct thrift_field *f);
 bool thrift_bool(struct thrift *t, const struct thrift_field *f);
 const char *thrift_bytes(struct thrift *t, const struct thrift_field *f, size_t *ret_n);
 
-/* The elements of a list are read one by one; a struct of one by thrift_next with a new field. */
+/* Returns the number of elements, to be read one by one; structs by thrift_next with a new field.
+ */
 size_t thrift_list(struct thrift *t, const struct thrift_field *f, int type);
 
-/* The field must be a struct, whose fields come next. */
+/* The field must be a struct; its fields come next. */
 void thrift_struct(struct thrift *t, const struct thrift_field *f);
 void thrift_skip(struct thrift *t, const struct thrift_field *f);
 

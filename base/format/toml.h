@@ -5,9 +5,9 @@
 /*
  * A TOML file flattened to keys and texts, through toml++ (toml_cxx.cc). [model] num-layers = 4
  * arrives as section "model", key "num-layers", value "4"; arrays as their elements. Values come as
- * the text that an option on the command line would bear, so that one parser judges both. Nested
+ * the text that a command line would have, so that one parser serves both. Nested
  * tables deeper than one level, dates and arrays of tables are ERR_USAGE with file, line and
- * column, as is all that is not TOML 1.0.
+ * column, as is anything that is not TOML 1.0.
  */
 
 #include <stddef.h>

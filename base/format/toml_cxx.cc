@@ -25,7 +25,7 @@ struct toml_file {
 namespace
 {
 
-// What went wrong, with its place; toml_parse puts the file's name before it.
+// What went wrong, and where; toml_parse prepends the file's name.
 struct refusal {
     unsigned line, column;
     std::string why;
@@ -123,7 +123,7 @@ void flatten(struct toml_file &t, const toml::table &root)
 }
 
 // toml++ bounds the nesting of values, not that of tables by dotted keys, and destroys tables by
-// recursion: a key of 100,000 parts would end the stack. So the parts of every key are counted
+// recursion: a key of 100,000 parts would overflow the stack. So the parts of every key are counted
 // first, by a reader that knows strings and comments.
 class key_guard
 {
@@ -155,7 +155,7 @@ class key_guard
         begin = i + 1;
     }
 
-    // False where a string has no end: toml++ stops there, too.
+    // False if a string has no end: toml++ stops there, too.
     bool skip_string(char quote)
     {
         const char three[] = {quote, quote, quote, 0};

@@ -16,14 +16,14 @@
 #include "base/thread/thread.h"
 
 enum {
-    THREADS = 2,         /* a fast disk takes more than one piece at a time */
-    SLOTS = 16,          /* so that no short wait of the disk is felt */
-    SLOT = 2 << 20,      /* also where it begins in the file, for what goes past the page cache */
+    THREADS = 2,         /* fast disks want more than one write in flight */
+    SLOTS = 16,          /* to ride out short stalls of the disk */
+    SLOT = 2 << 20,      /* and its alignment in the file, for O_DIRECT */
     SPARE = 2,           /* slots kept without threads */
-    AT_ONCE = 128 << 10, /* so many bytes are written as they are, when no threads write */
-    TO_DISK = 8 << 20,   /* bytes that the disk is told of at once */
-    FREE_TIMES = 16,     /* so many times AHEAD are free on a disk from which it is taken */
-    AHEAD = 64 << 20     /* bytes that the file gets at once */
+    AT_ONCE = 128 << 10, /* writes of this size bypass the buffer, if no threads write */
+    TO_DISK = 8 << 20,   /* bytes between two requests for writeback */
+    FREE_TIMES = 16,     /* allocate ahead only if AHEAD is at most 1/16 of the free space */
+    AHEAD = 64 << 20     /* bytes allocated ahead */
 };
 
 /* Bytes [at, at + n) of the file. */
@@ -39,31 +39,31 @@ struct fifo {
 };
 
 struct async_writer {
-    int fd, direct; /* the file twice: the other way is past the page cache, or -1 */
+    int fd, direct; /* the same file; direct is opened with O_DIRECT, or -1 */
     size_t piece;
     pthread_t thread[THREADS];
     int threads;
     pthread_mutex_t lock;
     pthread_cond_t given, written;
-    struct fifo open;   /* with places that were given, in the order of the file; all behind hand */
+    struct fifo open;   /* with reserved bytes, in file order; all after hand */
     struct fifo queue;  /* for the threads */
-    struct slot *spare; /* a stack: the last one written is still in caches */
-    size_t slots, most; /* all of them; as many as are kept */
-    size_t unwritten;   /* the threads have them */
+    struct slot *spare; /* a stack: the one written last is still in caches */
+    size_t slots, most; /* allocated; kept when idle */
+    size_t unwritten;   /* slots that the threads have */
     int failed;         /* errno */
-    uint64_t size; /* of the file: more than was taken, so that pieces are written side by side */
-    bool grows;    /* it can be more */
+    uint64_t size;      /* of the file, ahead of the data, so that writes run in parallel */
+    bool grows;         /* it can still be extended */
     bool end;
 
-    /* who gives places */
+    /* the reserving thread */
     char *to;
     size_t left;   /* bytes there */
     uint64_t next; /* where the next slot begins */
 
-    /* who takes */
-    struct slot *hand; /* what is taken from; NULL: the first open one */
-    uint64_t at;       /* all before it is taken */
-    uint64_t told;     /* bytes written since the disk was told to begin */
+    /* the filling side */
+    struct slot *hand;    /* being filled; NULL: the first open one */
+    uint64_t at;          /* all before it is filled */
+    uint64_t unrequested; /* bytes written since writeback was last requested */
 };
 
 /* ---- slots, under the lock ------------------------------------------------------------------ */
@@ -93,7 +93,7 @@ static void drop(struct async_writer *w, struct slot *s)
     w->slots--;
 }
 
-/* It is empty. */
+/* Puts an empty slot aside, or frees it. */
 static void spare(struct async_writer *w, struct slot *s)
 {
     if (w->slots > w->most) {
@@ -107,27 +107,27 @@ static void spare(struct async_writer *w, struct slot *s)
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /*
- * Every few MiB the disk is told to begin, so that the sync at the end of a large file finds little
- * left to do (how it went, that sync tells).
+ * Requests writeback every few MiB, so that the final sync of a large file has little left to do
+ * (errors surface at that sync).
  */
-static void async_tell(int fd, size_t n, uint64_t *told)
+static void request_writeback(int fd, size_t n, uint64_t *unrequested)
 {
-    *told += n;
-    if (*told < TO_DISK)
+    *unrequested += n;
+    if (*unrequested < TO_DISK)
         return;
     sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-    *told = 0;
+    *unrequested = 0;
 }
 
 /* 0 or errno. */
 static int write_at(const struct async_writer *w, int fd, const char *p, size_t n, uint64_t at,
-                    uint64_t *told)
+                    uint64_t *unrequested)
 {
     for (size_t done = 0; done < n;) {
         ssize_t k = pwrite(fd, p + done, n - done, (off_t)(at + done));
         if (k < 0 && errno == EINTR)
             continue;
-        if (k < 0 && errno == EINVAL && fd != w->fd) { /* not here, or not from such a place */
+        if (k < 0 && errno == EINVAL && fd != w->fd) { /* no O_DIRECT here, or misaligned */
             fd = w->fd;
             continue;
         }
@@ -136,23 +136,23 @@ static int write_at(const struct async_writer *w, int fd, const char *p, size_t 
         done += (size_t)k;
     }
     if (fd == w->fd)
-        async_tell(fd, n, told);
+        request_writeback(fd, n, unrequested);
     return 0;
 }
 
-/* What is taken of it, and not yet written. */
-static int write_slot(const struct async_writer *w, struct slot *s, uint64_t *told)
+/* Writes what is filled and not yet written. */
+static int write_slot(const struct async_writer *w, struct slot *s, uint64_t *unrequested)
 {
     size_t from = s->written;
     s->written = s->taken;
     return write_at(w, w->direct < 0 || s->taken - from < SLOT ? w->fd : w->direct, s->data + from,
-                    s->taken - from, s->at + from, told);
+                    s->taken - from, s->at + from, unrequested);
 }
 
 /*
- * Writes at the end of a file follow one another, those inside it go side by side: so it grows
- * ahead of them by much, unless that would take what others need. Under the lock, but while it
- * grows. `end` is that of what is written now.
+ * Appending writes are serialized, those inside the file run in parallel: so it is extended well
+ * ahead of them, unless that takes too much of the free space. Called under the lock, which is
+ * released while it grows. `end` is the end of the current write.
  */
 static void async_grow(struct async_writer *w, uint64_t end)
 {
@@ -171,8 +171,8 @@ static void async_grow(struct async_writer *w, uint64_t end)
 static void *writer_main(void *arg)
 {
     struct async_writer *w = arg;
-    uint64_t told = 0;
-    /* who wakes this goes on where there is but one processor: others may wait for what is taken */
+    uint64_t unrequested = 0;
+    /* on a single processor the waking thread keeps running: others may wait for it */
     pthread_setschedparam(pthread_self(), SCHED_BATCH, &(struct sched_param){0});
     pthread_mutex_lock(&w->lock);
     while (!w->end || w->queue.first) {
@@ -186,7 +186,7 @@ static void *writer_main(void *arg)
             async_grow(w, s->at + SLOT);
         pthread_mutex_unlock(&w->lock);
         if (!failed)
-            failed = write_slot(w, s, &told);
+            failed = write_slot(w, s, &unrequested);
         pthread_mutex_lock(&w->lock);
         w->failed = w->failed ? w->failed : failed;
         w->unwritten--;
@@ -217,8 +217,8 @@ static struct slot *make_slot(const struct async_writer *w)
 }
 
 /*
- * The next one. There may be more than are kept when places were given far ahead: what is to be
- * taken is not waited for, since it may wait for who asks here.
+ * The next slot. There may be more than the usual number when places are reserved far ahead:
+ * waiting for a slot to be filled could deadlock, as the filling thread may wait for this one.
  */
 static struct slot *open_slot(struct async_writer *w)
 {
@@ -255,16 +255,17 @@ void *async_place(struct async_writer *w, size_t *n)
     return to;
 }
 
-/* ---- who takes ------------------------------------------------------------------------------ */
+/* ---- the filling side
+ * ------------------------------------------------------------------------------ */
 
-/* The slot at hand is full. Returns the first failure so far. */
+/* The current slot is full. Returns the first failure so far. */
 static int give(struct async_writer *w)
 {
     struct slot *s = w->hand;
     int failed = 0;
     w->hand = NULL;
     if (!w->threads)
-        failed = w->failed ? w->failed : write_slot(w, s, &w->told);
+        failed = w->failed ? w->failed : write_slot(w, s, &w->unrequested);
     pthread_mutex_lock(&w->lock);
     failed = w->failed = w->failed ? w->failed : failed;
     if (w->threads) {
@@ -301,7 +302,7 @@ int async_wait(struct async_writer *w)
 {
     int failed = 0;
     if (w->hand && w->hand->taken > w->hand->written)
-        failed = write_slot(w, w->hand, &w->told);
+        failed = write_slot(w, w->hand, &w->unrequested);
     pthread_mutex_lock(&w->lock);
     while (w->unwritten)
         pthread_cond_wait(&w->written, &w->lock);
@@ -313,7 +314,7 @@ int async_wait(struct async_writer *w)
     return failed;
 }
 
-/* The next place is in a new slot. */
+/* The next reservation starts a new slot. */
 static void leave_slot(struct async_writer *w)
 {
     BUG_ON(w->next - w->left != w->at, "bytes up to %llu have places, up to %llu are taken",
@@ -345,7 +346,7 @@ int async_write(struct async_writer *w, const void *p, size_t n)
     int failed = 0;
     if (n >= AT_ONCE && !w->threads) {
         failed = async_wait(w);
-        failed = failed ? failed : write_at(w, w->fd, s, n, w->at, &w->told);
+        failed = failed ? failed : write_at(w, w->fd, s, n, w->at, &w->unrequested);
         leave_slot(w);
         w->at = w->next = w->at + n;
         return w->failed = failed;
@@ -382,7 +383,7 @@ int async_pieces(struct async_writer *w, size_t piece)
     return failed;
 }
 
-/* The file of a descriptor once more, past the page cache; -1 where that cannot be. */
+/* Opens the file of a descriptor again with O_DIRECT; -1 if that is not possible. */
 static int open_direct(int fd)
 {
     char name[32];

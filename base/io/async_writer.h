@@ -3,13 +3,13 @@
 #define BASE_IO_ASYNC_WRITER_H
 
 /*
- * Appends to a file asynchronously. Bytes are buffered in pieces. async_place reserves room for the
- * next bytes of the file, any thread fills it, and async_took, called in the same order, reports
- * that it is filled. A piece that is filled is written: at once, or by threads of the writer's own
+ * Appends to a file asynchronously. Bytes are buffered in pieces. async_place reserves the
+ * next bytes of the file, any thread fills them, and async_took, called in the same order, reports
+ * that they are filled. A full piece is written: at once, or by threads of the writer's own
  * (async_threads). Those write pieces of 2 MiB with O_DIRECT where the file system allows it, which
  * takes little processor time and leaves the page cache to readers; bytes before the first aligned
  * position, and those flushed by async_wait, go through the page cache. Until async_wait the file
- * may be longer than what was written, as space is allocated ahead where the disk has room.
+ * may be longer than what was written, as space is allocated ahead where enough is free.
  *
  * One thread at a time may reserve, and one at a time may call the rest; the two may differ.
  */

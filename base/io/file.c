@@ -16,8 +16,8 @@
 #include "base/io/path.h"
 
 enum {
-    PIECE = 1 << 20,  /* bytes that wait, unless threads write */
-    TO_DISK = 1 << 20 /* of a range, which the disk is then told to begin */
+    PIECE = 1 << 20,  /* bytes that are buffered, unless threads write */
+    TO_DISK = 1 << 20 /* bytes of a range from which writeback is requested at once */
 };
 
 static bool full(int errnum)
@@ -66,15 +66,15 @@ int fd_write_all(int fd, const char *name, const void *p, size_t n, struct err *
 
 /* ---- files that appear whole ------------------------------------------------------------- */
 
-/* Where there are no locks nobody holds one, and nobody can tell that. */
+/* False where the file system has no locks. */
 static bool held_by_another(int fd)
 {
     return flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
 }
 
 /*
- * Creates a temporary and locks it. -1 with EEXIST for a name that cannot be had, which is also one
- * that another process took for a dead writer's between the two.
+ * Creates a temporary and locks it. -1 with EEXIST for a name that is in use, also if another
+ * process took the new file for a dead writer's before it was locked.
  */
 static int create_locked(const char *tmp)
 {
@@ -86,7 +86,7 @@ static int create_locked(const char *tmp)
     return -1;
 }
 
-/* The same for a folder; the lock is its descriptor's. */
+/* The same for a folder; the lock belongs to its descriptor. */
 static int create_folder(const char *tmp)
 {
     if (mkdir(tmp, 0777))
@@ -105,8 +105,8 @@ static int create_folder(const char *tmp)
     return -1;
 }
 
-/* Locks what is not locked; the descriptor keeps it so, -1: its writer lives, or there is no
- * telling. */
+/* Locks what is not locked, as long as the returned descriptor is open; -1: its writer lives, or
+ * that cannot be determined. */
 static int lock_left(int dir, const char *name)
 {
     int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -142,12 +142,12 @@ static bool files_are_held(int folder)
 
 enum left { LEFT_NONE, LEFT_REMOVED, LEFT_STAYS };
 
-/* Removes a temporary, file or folder of files, if nobody holds a lock there. */
+/* Removes a temporary, file or folder of files, unless it is locked. */
 static enum left sweep_one(const char *path)
 {
     struct stat st;
     int fd = lock_left(AT_FDCWD, path);
-    if (fd < 0) /* what cannot be opened (EMFILE) need not be there */
+    if (fd < 0) /* it may exist even if it cannot be opened (EMFILE) */
         return lstat(path, &st) ? LEFT_NONE : LEFT_STAYS;
     bool left = file_is_still(fd, path) && !fstat(fd, &st) &&
                 (S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && !files_are_held(fd)));
@@ -189,10 +189,10 @@ static char *temporary_name(const char *path, unsigned n)
 }
 
 /*
- * What killed writers left behind the n-th name: most often nothing, and so few names are looked
- * at. Writers that died while others lived may leave gaps.
+ * Removes what killed writers left under the names after the n-th. Usually there is nothing, so few
+ * names are tried. Writers that died while others lived may leave gaps.
  */
-static void sweep_behind(const char *path, unsigned n)
+static void sweep_after(const char *path, unsigned n)
 {
     enum { GAP = 2 };
     for (unsigned missing = 0; missing < GAP;) {
@@ -202,8 +202,8 @@ static void sweep_behind(const char *path, unsigned n)
     }
 }
 
-/* The first temporary beside `path` that `create` (-1: no) accepts. Returns what it gave; *ret is
- * its name. */
+/* The first temporary beside `path` that `create` accepts (not -1). Returns its result; *ret is the
+ * name. */
 static int temporary(const char *path, int (*create)(const char *tmp), char **ret)
 {
     unsigned n = 0;
@@ -216,7 +216,7 @@ static int temporary(const char *path, int (*create)(const char *tmp), char **re
         made = create(*ret);
     }
     if (made >= 0) {
-        sweep_behind(path, n);
+        sweep_after(path, n);
         return made;
     }
     int saved = errno;
@@ -236,7 +236,7 @@ static int file_begin(struct outfile *f, const char *path, struct err *e)
                                : err_sys(e, saved, "%s: cannot create", path);
     }
     f->path = mem_strdup(path);
-    f->behind = async_create(f->fd, f->size, PIECE);
+    f->writer = async_create(f->fd, f->size, PIECE);
     return 0;
 }
 
@@ -255,7 +255,7 @@ int outfile_open(struct outfile *f, const char *path, struct err *e)
     *f = (struct outfile){.fd = -1};
     if (check_place(path, e))
         return ERR_IO;
-    char *real = realpath(path, NULL); /* what a link stands for, not the link */
+    char *real = realpath(path, NULL); /* a link's target rather than the link */
     const char *name = real ? real : path;
     f->fd = temporary(name, create_locked, &f->tmp);
     int code = file_begin(f, name, e);
@@ -305,7 +305,7 @@ int outfile_resume(struct outfile *f, const char *path, const char *folder, uint
 int outdir_create(const char *path, const char *first, struct outfile *f, char **ret, struct err *e)
 {
     int code;
-    bool again; /* a lock of a folder may not reach other hosts, which take it for a dead one's */
+    bool again; /* other hosts may not see a folder's lock and sweep it */
     *ret = NULL;
     do {
         free(*ret);
@@ -421,24 +421,24 @@ static int file_refuse(const struct outfile *f, struct err *e)
 
 int outfile_flush(struct outfile *f, struct err *e)
 {
-    return f->failed ? file_refuse(f, e) : file_settle(f, async_wait(f->behind), e);
+    return f->failed ? file_refuse(f, e) : file_settle(f, async_wait(f->writer), e);
 }
 
 void *outfile_place(struct outfile *f, size_t *n)
 {
-    return async_place(f->behind, n);
+    return async_place(f->writer, n);
 }
 
 int outfile_took(struct outfile *f, size_t n, struct err *e)
 {
     f->size += n;
-    return f->failed ? file_refuse(f, e) : file_settle(f, async_took(f->behind, n), e);
+    return f->failed ? file_refuse(f, e) : file_settle(f, async_took(f->writer, n), e);
 }
 
 int outfile_write(struct outfile *f, const void *p, size_t n, struct err *e)
 {
     f->size += n;
-    return f->failed ? file_refuse(f, e) : file_settle(f, async_write(f->behind, p, n), e);
+    return f->failed ? file_refuse(f, e) : file_settle(f, async_write(f->writer, p, n), e);
 }
 
 int outfile_write_at(struct outfile *f, uint64_t at, const void *p, size_t n, struct err *e)
@@ -456,19 +456,19 @@ int outfile_write_at(struct outfile *f, uint64_t at, const void *p, size_t n, st
         }
         done += (size_t)k;
     }
-    if (n >= TO_DISK) /* so that the sync at the end finds little left to do */
+    if (n >= TO_DISK) /* so that the final sync has little left to do */
         sync_file_range(f->fd, (off_t)at, (off_t)n, SYNC_FILE_RANGE_WRITE);
     return 0;
 }
 
 int outfile_pieces(struct outfile *f, size_t piece, struct err *e)
 {
-    return f->failed ? file_refuse(f, e) : file_settle(f, async_pieces(f->behind, piece), e);
+    return f->failed ? file_refuse(f, e) : file_settle(f, async_pieces(f->writer, piece), e);
 }
 
 int outfile_async(struct outfile *f, struct err *e)
 {
-    int code = outfile_flush(f, e), failed = code ? 0 : async_threads(f->behind);
+    int code = outfile_flush(f, e), failed = code ? 0 : async_threads(f->writer);
     if (failed)
         code = err_set(e, ERR_RESOURCE, "cannot start a thread that writes: %s", strerror(failed));
     return code;
@@ -476,8 +476,8 @@ int outfile_async(struct outfile *f, struct err *e)
 
 void outfile_rest(struct outfile *f)
 {
-    if (f->behind)
-        async_rest(f->behind);
+    if (f->writer)
+        async_rest(f->writer);
 }
 
 int outfile_sync(struct outfile *f, struct err *e)
@@ -497,9 +497,9 @@ int outfile_commit(struct outfile *f, struct err *e)
                     f->path, f->tmp);
     if (code)
         return code;
-    /* the lock outlives the descriptor's end, lest the file be swept before it has its name */
-    async_destroy(f->behind);
-    f->behind = NULL;
+    /* keep the lock past close(), so that the file is not swept before the rename */
+    async_destroy(f->writer);
+    f->writer = NULL;
     int fd = f->fd, lock = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     f->fd = -1;
     if (close(fd))
@@ -523,7 +523,7 @@ int outfile_commit(struct outfile *f, struct err *e)
 
 void outfile_abort(struct outfile *f)
 {
-    async_destroy(f->behind);
+    async_destroy(f->writer);
     if (f->path && f->fd >= 0) {
         if (f->tmp && file_is_still(f->fd, f->tmp))
             unlink(f->tmp);

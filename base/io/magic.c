@@ -27,7 +27,7 @@ struct signature {
     "write it as Parquet or JSONL first; in Python, "                                              \
     "datasets.load_from_disk(FOLDER).to_parquet('FILE.parquet')"
 
-/* Longer signatures stand before those that they begin with. */
+/* Longer signatures come before their prefixes. */
 static const struct signature known[] = {
     SIGNATURE(MAGIC_GZIP, "a gzip file", "decompress it: gzip -dc FILE | ... -", "\x1f\x8b", 0),
     SIGNATURE(MAGIC_XZ, "an xz file", "decompress it: xz -dc FILE | ... -",
@@ -91,26 +91,26 @@ static const struct signature known[] = {
 
 #define TOKENIZER_CURE "it is a tokenizer: --tokenizer FILE"
 
-/* zstd: a frame, or a frame to be skipped (RFC 8878, 3.1). */
+/* zstd: a frame, or a skippable frame (RFC 8878, 3.1). */
 static bool is_zstd(const unsigned char *p, size_t n)
 {
     return n >= 4 && (load_u32(p) == 0xfd2fb528 || (load_u32(p) & 0xfffffff0) == 0x184d2a50);
 }
 
-/* A message of pieces, each with its text and the tag of its score: field 1 of ModelProto. */
+/* ModelProto begins with field 1, pieces, each with a text and the tag of its score. */
 static bool is_sentencepiece(const unsigned char *p, size_t n)
 {
     return n >= 10 && p[0] == 0x0a && p[1] < 0x80 && p[2] == 0x0a && p[3] + 7u <= p[1] &&
            n > 4u + p[3] && p[4 + p[3]] == 0x15;
 }
 
-/* The length of a JSON header, then the header. */
+/* The length of a JSON header, then the header itself. */
 static bool is_safetensors(const unsigned char *p, size_t n)
 {
     return n >= 10 && p[8] == '{' && load_u64(p) >= 2 && load_u64(p) <= 100000000;
 }
 
-/* The name, then a version, in either order of bytes. */
+/* The name, then a version in either byte order. */
 static bool is_gguf(const unsigned char *p, size_t n)
 {
     return n >= 8 && !memcmp(p, "GGUF", 4) && (!p[4] != !p[7]);

@@ -3,8 +3,8 @@
 #define BASE_IO_MAGIC_H
 
 /*
- * What kind of file begins with these bytes. For readers of text: they refuse other known formats
- * by name, with what to do instead, rather than take their bytes for text.
+ * Recognizes files by their first bytes, so that readers of text reject other known formats
+ * by name, with what to do instead, rather than read their bytes as text.
  *
  * The signatures are those that the formats' own specifications give (APPNOTE.TXT 4.3 for zip, RFC
  * 1952 for gzip, POSIX ustar for tar, Arrow's IPC format, and so on). Thread-safe; texts are
@@ -21,7 +21,7 @@ enum magic_id {
     MAGIC_GZIP,
     MAGIC_XZ,
     MAGIC_PARQUET,
-    MAGIC_ARCHIVE,   /* compressed or packed in a way that is not read: bzip2, lz4, zip, tar, ... */
+    MAGIC_ARCHIVE,   /* compressed or packed in an unsupported way: bzip2, lz4, zip, tar, ... */
     MAGIC_DOCS,      /* the stream of tok encode --format docs */
     MAGIC_TOKENIZER, /* a SentencePiece model */
     MAGIC_UTF,       /* text in another encoding: UTF-16, UTF-32 */
@@ -31,7 +31,7 @@ enum magic_id {
 struct magic {
     enum magic_id id;
     const char *name; /* with its article: "a tar archive" */
-    const char *cure; /* a sentence part: what to do with it; "FILE" stands for its name */
+    const char *cure; /* a clause: what to do with it; "FILE" stands for its name */
 };
 
 enum { MAGIC_LOOK = 64 << 10 }; /* bytes of a file that magic_check_text looks at */
@@ -40,25 +40,25 @@ enum { MAGIC_LOOK = 64 << 10 }; /* bytes of a file that magic_check_text looks a
 const struct magic *magic_find(const void *data, size_t n);
 
 /*
- * ERR_DATA if the n first bytes of the file `name`, decompressed, are not text: they are of a known
- * format, or there is a NUL among the first MAGIC_LOOK. What is text by this may still hold invalid
- * UTF-8. `otherwise`, which may be NULL, ends the hint: MAGIC_AS_TEXT where that option exists.
+ * ERR_DATA if the first n bytes of the file `name`, decompressed, are not text: they are of a known
+ * format, or have a NUL among the first MAGIC_LOOK. Text may still contain invalid UTF-8.
+ * `otherwise`, which may be NULL, ends the hint: MAGIC_AS_TEXT where that option exists.
  */
 #define MAGIC_AS_TEXT "--input-format text takes the bytes as they are"
 int magic_check_text(const char *name, const void *p, size_t n, const char *otherwise,
                      struct err *e);
 
-/* The same where JSON is read: bytes that begin as JSON does may have a NUL, in a bad record. */
+/* The same for JSON: bytes that begin like JSON may have a NUL, in a bad record. */
 int magic_check_json(const char *name, const void *p, size_t n, const char *otherwise,
                      struct err *e);
 
-/* The same for what `name` is found to be. */
+/* The same error for a file known to be `m`. */
 int magic_refuse(const char *name, const struct magic *m, const char *otherwise, struct err *e);
 
 /*
  * One of these (`json`: the second) on the beginning of a file, which may be compressed. Parquet is
- * not refused: *ret_parquet says it. Other than regular files are not opened, and pass: their bytes
- * could not be read again.
+ * not rejected, but reported by *ret_parquet. Anything but a regular file passes unopened, since
+ * its bytes could not be read again.
  */
 int magic_check_file(const char *path, bool json, const char *otherwise, bool *ret_parquet,
                      struct err *e);

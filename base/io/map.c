@@ -19,7 +19,7 @@
 
 /*
  * The guard's list: blocks of slots that are never freed or moved, because the signal handler walks
- * them without a lock. Linux allows 65530 maps or, of late, 1048576 (vm.max_map_count).
+ * them without a lock. Linux allows 65530 maps, some systems 1048576 (vm.max_map_count).
  */
 enum { SLOTS = 256, BLOCKS = 4096 };
 
@@ -31,7 +31,7 @@ struct slot {
 };
 
 static struct slot *_Atomic blocks[BLOCKS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of those who open and close */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken to open and close */
 static struct sigaction previous;
 static bool installed;
 static int first_free; /* no slot before it is */
@@ -71,7 +71,7 @@ static bool mend(uintptr_t at)
                 continue;
             uintptr_t from = at / page * page;
             atomic_store(&s[i].shrunk, true);
-            /* the bare call: a sanitizer's own mmap must not be entered from a handler */
+            /* the raw system call: a sanitizer's mmap is not async-signal-safe */
             return syscall(SYS_mmap, from, end - from, PROT_READ,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (long)from;
         }
@@ -86,8 +86,7 @@ static void pass_on(int sig, siginfo_t *info, void *context)
     } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
         previous.sa_handler(sig);
     } else if (previous.sa_handler == SIG_DFL || info->si_code > 0) {
-        /* the default action, as soon as the handler returns: by the same fault or the
-         * same sender */
+        /* the default action when the handler returns, by the same fault or the same sender */
         struct sigaction plain = {.sa_handler = SIG_DFL};
         sigaction(sig, &plain, NULL);
         if (info->si_code <= 0)
@@ -98,7 +97,7 @@ static void pass_on(int sig, siginfo_t *info, void *context)
 static void on_sigbus(int sig, siginfo_t *info, void *context)
 {
     int saved = errno;
-    bool fault = info->si_code > 0; /* not sent by somebody: si_addr is an address */
+    bool fault = info->si_code > 0; /* not sent by a process, so si_addr is an address */
     if (!fault || !mend((uintptr_t)info->si_addr))
         pass_on(sig, info, context);
     errno = saved;
@@ -112,12 +111,12 @@ static void install(void)
         return;
     struct sigaction guard = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigemptyset(&guard.sa_mask);
-    sigaction(SIGBUS, NULL, &previous); /* known before the handler may need it */
+    sigaction(SIGBUS, NULL, &previous); /* before the handler may need it */
     sigaction(SIGBUS, &guard, NULL);
     installed = true;
 }
 
-/* -1: the list is full. */
+/* -1 if the list is full. */
 static int free_slot(void)
 {
     for (int i = first_free; i < BLOCKS * SLOTS; i++) {
@@ -209,7 +208,7 @@ static int map_fd(struct map *m, int fd, const char *path, struct err *e)
 
 static int open_fd(const char *path, int *ret, struct err *e)
 {
-    /* not blocking: a named pipe would wait for a writer */
+    /* O_NONBLOCK: a named pipe would wait for a writer */
     *ret = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     return *ret < 0 ? err_sys(e, errno, "%s: cannot open", path) : 0;
 }
@@ -290,7 +289,7 @@ void map_soon(const struct map *m, size_t from, size_t n)
 
 void map_done(const struct map *m, size_t from, size_t n)
 {
-    /* the page that the range begins in is held by who read the bytes before it */
+    /* drop the page that the previous range ended in, keep the one that this range ends in */
     size_t page = page_size(), end = from + n == m->size ? m->size : (from + n) / page * page;
     from = from / page * page;
     if (m->slot >= 0 && from < end)

@@ -50,7 +50,7 @@ int output_check(const char *path, const struct output_rule *r, struct err *e)
     if (found && S_ISDIR(st.st_mode))
         return err_set(e, ERR_USAGE, "%s: is a folder, but the output is a file", path);
     int code = found ? check_inputs(path, &st, r, e) : 0;
-    if (code || r->overwrite || (!found && lstat(path, &st))) /* a dangling link is there, too */
+    if (code || r->overwrite || (!found && lstat(path, &st))) /* a dangling link exists, too */
         return code;
     err_set(e, ERR_USAGE, "%s: already exists", path);
     return err_hint(e, "name another output, or replace it with --overwrite");

@@ -8,13 +8,13 @@
  * - A file that exists is an error before any work begins, unless --overwrite is given.
  * - An output that is also an input is an error even with --overwrite. Files are compared by device
  *   and inode, so links and other spellings of a path are found.
- * - Pipes and devices are exempt, and so is "-". What an interrupted run of the same command left
- *   is exempt, too: its verb recognizes that before it asks here.
+ * - Pipes and devices are exempt, and so is "-". So is what an interrupted run of the same command
+ *   left: its verb recognizes that before it calls these functions.
  * - Missing parent folders are made.
  *
- * A verb calls output_check for each file it is going to write, as soon as it knows the names of
- * these and of its inputs; and output_prepare once its inputs and options are known to be good,
- * before it spends time on them:
+ * A verb calls output_check for each file that it will write, as soon as it knows their names and
+ * those of its inputs; and output_prepare once inputs and options are known to be good, before it
+ * spends time on them:
  *
  *     const struct output_rule rule = {.overwrite = o->overwrite, .input = file, .ninputs = n};
  *     int code = output_check(o->output, &rule, e);
@@ -22,7 +22,7 @@
  *     if (!code)
  *         code = output_prepare(o->output, e);
  *
- * Nothing is locked: a file that another process makes after the check is replaced at the end.
+ * Nothing is locked: a file that another process creates after the check is replaced at the end.
  */
 
 #include <stdbool.h>
@@ -32,7 +32,7 @@
 
 struct output_rule {
     bool overwrite;
-    const char *const *input; /* files that are read; NULL is passed over, "-" is standard input */
+    const char *const *input; /* files that are read; NULL is skipped, "-" is standard input */
     size_t ninputs;
 };
 
@@ -47,14 +47,14 @@ int output_check_all(const char *prefix, const char *const *suffix, const struct
                      struct err *e);
 
 /*
- * ERR_USAGE if names that begin with `prefix` would not be those of files that somebody wants: it
- * is empty or ends in a slash. `option` is the option that gave it.
+ * ERR_USAGE if `prefix` is empty or ends in a slash, so that file names could not begin with it.
+ * `option` is the option that gave it.
  */
 int output_check_prefix(const char *option, const char *prefix, struct err *e);
 
 /*
- * Makes the folder that `path` is to lie in, with its parents. ERR_IO if that fails or nothing can
- * be written there.
+ * Creates the folder of `path`, with its parents. ERR_IO if that fails or the folder is not
+ * writable.
  */
 int output_prepare(const char *path, struct err *e);
 

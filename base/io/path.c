@@ -12,7 +12,7 @@
 
 #include "base/core/mem.h"
 
-enum { AT_ONCE = 65536 }; /* bytes for which there is always room */
+enum { AT_ONCE = 65536 }; /* bytes read at a time */
 
 int file_read(const char *path, size_t max, struct buf *ret, struct err *e)
 {
@@ -114,7 +114,7 @@ int file_sync_dir(const char *path, struct err *e)
     if (fd < 0)
         return err_sys(e, errno, "%s: cannot open the folder", path);
     int code = 0;
-    if (fsync(fd) && errno != EINVAL) /* some file systems have nothing to sync in a folder */
+    if (fsync(fd) && errno != EINVAL) /* some file systems cannot sync a folder */
         code = err_sys(e, errno, "%s: cannot sync the folder", path);
     close(fd);
     return code;
@@ -171,7 +171,7 @@ static int path_by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A folder that may not be read holds no match; one that cannot be opened now may hold some. */
+/* An unreadable folder has no matches; one that cannot be opened now might have some. */
 static int glob_failed(const char *path, int errnum)
 {
     (void)path;
@@ -187,7 +187,7 @@ int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e)
         *ret_n = 1;
         return 0;
     }
-    /* GLOB_NOMAGIC returns a name without pattern characters as it is, there or not */
+    /* GLOB_NOMAGIC returns a name without pattern characters as it is, even if it does not exist */
     int r = glob(pattern, GLOB_NOSORT | GLOB_NOMAGIC, glob_failed, &g);
     if (r == GLOB_ABORTED || r == GLOB_NOSPACE) {
         globfree(&g);
@@ -214,7 +214,7 @@ struct names {
     size_t n;
 };
 
-/* A folder being walked, and those it lies in: a link may lead back to one of them. */
+/* A folder being walked, and its parents: a link may lead back to one of them. */
 struct walked {
     const struct walked *above;
     dev_t dev;

@@ -2,7 +2,7 @@
 #ifndef BASE_IO_PATH_H
 #define BASE_IO_PATH_H
 
-/* What a path leads to: files read whole and looked at, folders made and removed, names. */
+/* Paths: whole files, tests, folders, names and patterns. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,12 +11,12 @@
 #include "base/core/buf.h"
 #include "base/core/err.h"
 
-/* Whole file into fresh memory with a NUL behind it; more than `max` bytes is ERR_DATA. */
+/* Whole file into new memory with a NUL after it; more than `max` bytes is ERR_DATA. */
 int file_read(const char *path, size_t max, struct buf *ret, struct err *e);
 
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
-bool file_is_plain(const char *path);         /* a regular file, also by a link */
+bool file_is_plain(const char *path);         /* a regular file, links followed */
 bool file_is_still(int fd, const char *path); /* the open file still has that name */
 int file_size(const char *path, uint64_t *ret, struct err *e);
 
@@ -24,28 +24,27 @@ int file_size(const char *path, uint64_t *ret, struct err *e);
 int file_mkdirs(const char *path, struct err *e);
 int file_sync_dir(const char *path, struct err *e);
 
-/* Removes a folder and what is in it; missing is fine. Does not follow links. */
+/* Removes a folder and its contents, if it exists. Does not follow links. */
 int file_remove_tree(const char *path, struct err *e);
 
-/* The folder part ("." if none) and the last part; fresh memory. */
+/* The folder part ("." if none) and the last component; new memory. */
 char *path_dir(const char *path);
 char *path_base(const char *path);
 char *path_join(const char *dir, const char *name);
 
 /*
- * Names that match a shell pattern, in byte order, or the one name itself if it exists or has no
- * pattern characters. Nothing found is ERR_IO. `*ret` is an array of *ret_n fresh strings;
- * names_free frees both.
+ * Names that match a shell pattern, in byte order, or the name itself if it exists or has no
+ * pattern characters. No match is ERR_IO. `*ret` is an array of *ret_n new strings; names_free
+ * frees both.
  */
 int file_glob(const char *pattern, char ***ret, size_t *ret_n, struct err *e);
 
 /*
- * The files that a list of names stands for, in the list's order. "-" stays; a name that exists
- * stands for itself; any other is a shell pattern. With `folders` a folder stands for the regular
- * files below it, links followed, in byte order of their paths, without those whose name begins
- * with
- * '.'; else it is ERR_IO, with the pattern to write. ERR_IO for what is missing and for a folder
- * without files. As file_glob for the result.
+ * Expands a list of names, in the list's order. "-" stays; an existing name stands for itself; any
+ * other is a shell pattern. With `folders` a folder stands for the regular files below it, links
+ * followed, in byte order of their paths, except those whose name begins with '.'; else it is
+ * ERR_IO, with the pattern to write. ERR_IO for missing files and folders without files. The result
+ * is as for file_glob.
  */
 int names_expand(const char *const *list, size_t n, bool folders, char ***ret, size_t *ret_n,
                  struct err *e);

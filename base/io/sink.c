@@ -10,7 +10,7 @@
 
 #include "base/core/mem.h"
 
-/* A device or a pipe of that name, which no file may take the place of. */
+/* A device or a pipe, which must not be replaced by a file. */
 static bool is_stream(const char *path)
 {
     struct stat st;

@@ -3,8 +3,8 @@
 #define BASE_IO_SINK_H
 
 /*
- * Where a verb's output goes: a file that appears whole at the end, or at once to what is not a
- * file: standard output, a device, a named pipe.
+ * A verb's output: a file that appears whole at the end, or a stream that is written to directly:
+ * standard output, a device, a named pipe.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 struct sink {
     struct outfile file;
     bool to_file;
-    int fd; /* else */
+    int fd; /* if not to_file */
     char *name;
 };
 
@@ -24,7 +24,7 @@ struct sink {
 int sink_open(struct sink *s, const char *path, struct err *e);
 int sink_write(struct sink *s, const void *p, size_t n, struct err *e);
 
-/* Ends it; after an earlier failure (code is not 0) nothing is left under the file's name. Returns
+/* Closes it; after an earlier failure (code is not 0) the file is not created. Returns
  * the code. */
 int sink_close(struct sink *s, int code, struct err *e);
 

@@ -18,7 +18,7 @@ int spill_open(struct spill *s, const char *beside, struct err *e)
     *s = (struct spill){.fd = -1};
     char *dir = path_dir(beside);
     s->fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (s->fd < 0) { /* not every file system has unnamed files */
+    if (s->fd < 0) { /* not every file system has O_TMPFILE */
         char *name = path_join(dir, ".weft-spill.XXXXXX");
         s->fd = mkostemp(name, O_CLOEXEC);
         int saved = errno;

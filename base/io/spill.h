@@ -3,8 +3,8 @@
 #define BASE_IO_SPILL_H
 
 /*
- * A run of bytes too large for memory: an unnamed file in the folder of the outputs, gone with the
- * process, or one with a name, which stays. Written at its end, read anywhere once it is flushed.
+ * Bytes too many for memory: an unnamed file in the folder of the outputs, which is gone with the
+ * process, or a named one, which stays. Append only; can be read anywhere once flushed.
  * One thread at a time.
  */
 
@@ -16,7 +16,7 @@
 
 struct spill {
     int fd;         /* -1: closed */
-    char *beside;   /* the output that it lies beside, for messages; owned */
+    char *beside;   /* the output in whose folder it lies, for messages; owned */
     struct buf buf; /* not yet written */
     uint64_t size;  /* bytes added */
 };
@@ -25,8 +25,8 @@ struct spill {
 int spill_open(struct spill *s, const char *beside, struct err *e);
 
 /*
- * The file `path`, of which the first `size` bytes are kept; it is made if `size` is 0, and
- * ERR_DATA if it is shorter. spill_close leaves it.
+ * The file `path`, of which the first `size` bytes are kept; if `size` is 0 it is created; ERR_DATA
+ * if it is shorter. spill_close does not remove it.
  */
 int spill_open_at(struct spill *s, const char *path, uint64_t size, const char *beside,
                   struct err *e);

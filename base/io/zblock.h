@@ -4,7 +4,7 @@
 
 /*
  * Compression by blocks: each becomes a whole zstd frame, gzip member or xz stream, and such blocks
- * one behind the other are a file of that kind, which base/io/zin and the usual programs read. So
+ * concatenated are a file of that kind, which base/io/zin and the usual programs read. So
  * blocks may be compressed by any number of threads. The same bytes give the same block.
  */
 
@@ -14,7 +14,7 @@
 
 enum zblock { ZBLOCK_PLAIN, ZBLOCK_ZSTD, ZBLOCK_GZIP, ZBLOCK_XZ };
 
-/* By the end of the name: .zst, .gz, .xz; all else is plain. */
+/* By the file name: .zst, .gz, .xz; anything else is plain. */
 enum zblock zblock_of(const char *name);
 
 /* Appends n bytes, compressed. */

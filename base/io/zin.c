@@ -22,13 +22,13 @@
 
 enum {
     IN_BUFFER = 1 << 20,
-    DIRECT = 1 << 16,    /* reads of plain bytes from here on go past the buffer */
-    PROBE = 8,           /* bytes that tell the kinds apart */
-    WINDOW_LOG_MAX = 27, /* 128 MiB, what the zstd program takes without --long=28 */
+    DIRECT = 1 << 16,    /* plain reads of this size bypass the buffer */
+    PROBE = 8,           /* bytes that identify the kind */
+    WINDOW_LOG_MAX = 27, /* 128 MiB, the zstd program's limit without --long=28 */
     OUT_MAX = 1 << 30    /* zlib counts in unsigned int */
 };
 
-/* What liblzma may take: a dictionary of 128 MiB (xz -9 has 64) and what stands beside it. */
+/* liblzma's limit: a dictionary of 128 MiB (xz -9 has 64) and its tables. */
 #define XZ_MEMORY (UINT64_C(136) << 20)
 
 enum kind { UNKNOWN, PLAIN, ZSTD, GZIP, XZ };
@@ -36,15 +36,15 @@ enum kind { UNKNOWN, PLAIN, ZSTD, GZIP, XZ };
 struct zin {
     char *name;
     int fd;
-    bool owns_fd, ended; /* ended: read() said so */
-    bool any;            /* archives are plain bytes */
+    bool owns_fd, ended; /* ended: read() returned 0 */
+    bool any;            /* archives are read as plain bytes */
     enum kind kind;
     int failed;        /* code of the first failure */
     unsigned char *in; /* IN_BUFFER bytes, of which [pos, fill) are not yet decoded */
     size_t pos, fill;
     uint64_t taken; /* bytes read from the descriptor */
     uint64_t size;
-    struct xxh *hash;  /* NULL: not wanted */
+    struct xxh *hash;  /* NULL if no digest is wanted */
     uint64_t frame_at; /* where the current frame or member begins */
     bool inside;       /* of a frame or member */
     ZSTD_DCtx *zstd;
@@ -90,7 +90,7 @@ static int read_some(struct zin *z, void *p, size_t n, size_t *ret_n, struct err
                 xxh_add(z->hash, p, (size_t)k);
             return 0;
         }
-        if (errno == EAGAIN) { /* someone shares the descriptor and set O_NONBLOCK */
+        if (errno == EAGAIN) { /* another process shares the descriptor and set O_NONBLOCK */
             struct pollfd f = {.fd = z->fd, .events = POLLIN};
             poll(&f, 1, -1);
         } else if (errno != EINTR) {
@@ -100,7 +100,7 @@ static int read_some(struct zin *z, void *p, size_t n, size_t *ret_n, struct err
     }
 }
 
-/* Appends to what waits in the buffer. */
+/* Appends to the buffer. */
 static int zin_fill(struct zin *z, struct err *e)
 {
     if (z->pos == z->fill)
@@ -187,7 +187,7 @@ static int damaged(const struct zin *z, const char *kind, const char *why, struc
                    (unsigned long long)zin_consumed(z), kind, (unsigned long long)z->frame_at, why);
 }
 
-/* The next frame or member must be one; its first bytes may come in several reads. */
+/* Another frame or member must follow; its first bytes may need several reads. */
 static int begin_frame(struct zin *z, struct err *e)
 {
     while (z->fill - z->pos < 4 && !z->ended) {
@@ -208,8 +208,8 @@ static int begin_frame(struct zin *z, struct err *e)
                    (unsigned long long)z->frame_at, z->kind == ZSTD ? "zstd frame" : "gzip member");
 }
 
-/* Reads on if the buffer is empty; notes where a frame or member begins. *ret_end: the
- * clean end. Zeros behind a gzip member fill a block of a tape, and say nothing. */
+/* Reads more if the buffer is empty; records where a frame or member begins. *ret_end: a clean end.
+ * Zeros after a gzip member are padding (of a tape's block) and ignored. */
 static int want_input(struct zin *z, bool *ret_end, struct err *e)
 {
     *ret_end = false;
@@ -327,7 +327,7 @@ static int xz_failed(struct zin *z, lzma_ret r, struct err *e)
     }
 }
 
-/* Several streams and the zeros between them are the decoder's own affair. */
+/* The decoder itself handles several streams and the zeros between them. */
 static int read_xz(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *e)
 {
     z->xz.next_out = p;
@@ -353,7 +353,7 @@ static int read_xz(struct zin *z, void *p, size_t n, size_t *ret_n, struct err *
 
 /* ---- the stream -------------------------------------------------------------------------- */
 
-/* /dev/zero, full, random, urandom: Linux's memory devices, of which only null ends. */
+/* /dev/zero, full, random, urandom: Linux's memory devices, all without end but null. */
 static bool endless(const struct stat *st)
 {
     return S_ISCHR(st->st_mode) && major(st->st_rdev) == 1 && minor(st->st_rdev) != 3;
@@ -387,7 +387,7 @@ int zin_open(const char *path, struct zin **ret, struct err *e)
         z->size = at > 0 && at <= st.st_size ? (uint64_t)(st.st_size - at) : (uint64_t)st.st_size;
         posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     } else if (S_ISFIFO(st.st_mode)) {
-        /* fewer switches between the two ends; may be refused */
+        /* fewer context switches; best effort */
         fcntl(fd, F_SETPIPE_SZ, IN_BUFFER);
     }
     *ret = z;

@@ -16,7 +16,7 @@ static int column_bad(const struct pq_column *c, const char *why, struct err *e)
 
 /* ---- parts of a page ------------------------------------------------------------------------- */
 
-/* n bytes of a page, which may be said to be more than there are, into `b`. */
+/* Reads n bytes of a page into `b`; n may be larger than the page. */
 static int read_part(struct pq_column *c, struct buf *b, uint64_t n, struct err *e)
 {
     buf_reset(b);
@@ -87,7 +87,7 @@ static uint64_t unzigzag(uint64_t v)
     return v >> 1 ^ (0 - (v & 1));
 }
 
-/* Bits [at, at + n) of p, n <= 64; 8 bytes behind them can be read. */
+/* Bits [at, at + n) of p, n <= 64; 8 bytes after them are readable. */
 static uint64_t bits_at(const unsigned char *p, uint64_t at, unsigned n)
 {
     uint64_t low = load_u64(p + at / 8) >> at % 8;
@@ -96,7 +96,7 @@ static uint64_t bits_at(const unsigned char *p, uint64_t at, unsigned n)
     return n == 64 ? low : low & ((UINT64_C(1) << n) - 1);
 }
 
-/* One miniblock of `bits` a delta; adds to out[*n] up to `total`. */
+/* One miniblock with `bits` per delta; appends to out[*n] up to `total`. */
 static int delta_mini(struct pq_column *c, const struct delta *d, unsigned bits, uint64_t least,
                       uint64_t *value, uint32_t *out, size_t *n, struct err *e)
 {
@@ -226,7 +226,7 @@ static int begin_indices(struct pq_column *c, struct err *e)
 {
     unsigned char bits = 0;
     uint64_t left = pq_stream_left(&c->in);
-    if (!left) { /* nulls alone */
+    if (!left) { /* nulls only */
         pq_runs_open(&c->index, &(struct buf){0}, 0, 0);
         return 0;
     }
@@ -278,7 +278,7 @@ static int read_levels(struct pq_column *c, struct buf *b, struct err *e)
     return code ? code : read_part(c, b, load_u32(size), e);
 }
 
-/* The levels of a page of version 1 stand in front of its values, compressed with them. */
+/* In a version 1 page the levels precede the values and are compressed with them. */
 static int begin_data(struct pq_column *c, const struct pq_header *h, struct err *e)
 {
     int code = pq_stream_begin(&c->in, c->f, c->codec, h->at, h->packed, h->bytes, e);
@@ -291,7 +291,7 @@ static int begin_data(struct pq_column *c, const struct pq_header *h, struct err
     return code;
 }
 
-/* Those of version 2 stand there uncompressed. */
+/* In version 2 they are not compressed. */
 static int begin_data_v2(struct pq_column *c, const struct pq_header *h, struct err *e)
 {
     uint64_t levels = (uint64_t)h->def_bytes + h->rep_bytes;
@@ -315,7 +315,7 @@ static int begin_page(struct pq_column *c, const struct pq_header *h, struct err
     if (h->type == PQ_DICTIONARY)
         return read_dictionary(c, h, e);
     if (h->type != PQ_DATA && h->type != PQ_DATA_V2)
-        return 0; /* kinds to come may be passed over, says the specification */
+        return 0; /* the specification allows skipping unknown kinds */
     c->left = h->values;
     c->encoding = h->encoding;
     c->open = true;
@@ -369,7 +369,7 @@ static int next_word(struct pq_column *c, uint64_t *ret_n, struct err *e)
     return 0;
 }
 
-/* A value that shares its beginning with the one before it. */
+/* A value that shares a prefix with the one before it. */
 static int next_prefixed(struct pq_column *c, uint64_t *ret_n, struct err *e)
 {
     size_t prefix = c->prefix[c->next], n = c->length[c->next];

@@ -3,13 +3,12 @@
 #define BASE_PARQUET_COLUMN_H
 
 /*
- * One column of strings or numbers of a Parquet file, value by value: its pages one behind the
- * other, nulls by their definition levels, values plain, by dictionary, or in the two delta
- * encodings.
+ * One column of strings or numbers of a Parquet file, value by value: its pages in order, nulls by
+ * their definition levels, values plain, by dictionary, or in the two delta encodings.
  *
  * Memory: the stream of a page; levels, indices and lengths of a page (at most COLUMN_PARTS bytes
- * of each); a dictionary above COLUMN_DICTIONARY bytes waits in an unnamed file; with
- * DELTA_BYTE_ARRAY the last value. One thread at a time.
+ * of each); a dictionary, above COLUMN_DICTIONARY bytes in an unnamed file; with DELTA_BYTE_ARRAY
+ * the last value. One thread at a time.
  */
 
 #include <stdbool.h>
@@ -32,12 +31,12 @@ enum {
 
 struct pq_column {
     const struct pq_file *f;
-    const char *beside;      /* a large dictionary's file lies beside it */
+    const char *beside;      /* a large dictionary's file lies in its folder */
     unsigned max_def, width; /* as in struct pq_leaf */
     int codec;
     uint64_t at, end; /* the next page's header; the end of the column's bytes */
-    uint64_t page;    /* the page at hand */
-    uint64_t left;    /* its values to come, nulls too */
+    uint64_t page;    /* the current page */
+    uint64_t left;    /* values left in it, nulls too */
     int encoding;
     struct pq_stream in;
     bool open; /* the page's contents are being read */
@@ -50,7 +49,7 @@ struct pq_column {
     uint32_t *length, *prefix; /* in the delta encodings */
     size_t nlengths, nprefixes, next;
     struct buf last;
-    uint64_t value, value_at; /* bytes of the value at hand to come, and where they are */
+    uint64_t value, value_at; /* bytes left of the current value, and where they are */
 };
 
 /* A zeroed column with far.fd = -1 is closed. */
@@ -66,16 +65,16 @@ int pq_column_next(struct pq_column *c, bool *ret_there, uint64_t *ret_n, struct
 
 /* The next number of a column of lists. */
 struct pq_number {
-    unsigned rep, def; /* levels; rep 0: a row begins */
+    unsigned rep, def; /* levels; rep 0 begins a row */
     int64_t value;     /* INT64_MIN if there is none */
 };
 int pq_column_number(struct pq_column *c, struct pq_number *ret, struct err *e);
-bool pq_column_done(const struct pq_column *c); /* none follows in this row group */
+bool pq_column_done(const struct pq_column *c); /* no more in this row group */
 
-/* The next n of the value's bytes; all of them are to be taken before the next value. */
+/* The next n of the value's bytes; all must be taken before the next value. */
 int pq_column_take(struct pq_column *c, void *p, size_t n, struct err *e);
 
-/* The row group's last value was taken: nothing may follow. */
+/* After the row group's last value: checks that nothing follows. */
 int pq_column_end(struct pq_column *c, struct err *e);
 
 #endif

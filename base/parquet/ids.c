@@ -22,7 +22,7 @@ void pq_ids_begin(struct pq_ids *r)
     r->held = false;
 }
 
-/* The row at hand goes on in a file. */
+/* Moves the current row to a file. */
 static int move_away(struct pq_ids *r, struct err *e)
 {
     int code = r->far.fd < 0 ? spill_open(&r->far, r->c->beside, e) : spill_clear(&r->far, e);
@@ -48,7 +48,7 @@ static int ids_add(struct pq_ids *r, int64_t id, struct err *e)
     return code;
 }
 
-/* The number at hand belongs to the row; *ret_there false: it says that there is no list. */
+/* The current number belongs to the row; *ret_there false: it stands for a null list. */
 static int ids_take_number(struct pq_ids *r, bool *ret_there, struct err *e)
 {
     *ret_there = r->number.def >= r->list_def;

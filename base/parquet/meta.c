@@ -66,16 +66,16 @@ static void read_element(struct parse *x, struct element *ret)
     }
 }
 
-/* Where the walk through the schema stands inside of one group. */
+/* The position of the schema walk inside a group. */
 struct group {
-    int64_t left; /* children to come */
+    int64_t left; /* children left */
     unsigned max_def;
-    unsigned lists, list_def;      /* repeated ones so far; the level in front of the last one */
-    const struct key_field *field; /* what is wanted here, or NULL */
-    const struct key_field *inner; /* the list that this is inside of, if it is wanted */
+    unsigned lists, list_def; /* repeated levels so far; the definition level before the last one */
+    const struct key_field *field; /* the wanted field, or NULL */
+    const struct key_field *inner; /* the wanted list around this group, or NULL */
 };
 
-/* The numbers of a list that is wanted. */
+/* The numbers of a wanted list. */
 static int take_numbers(struct parse *x, const struct element *el, const struct group *g)
 {
     for (size_t i = 0; !el->children && g->inner && i < g->inner->nkeys; i++) {
@@ -111,7 +111,7 @@ static int take_leaf(struct parse *x, const struct element *el, const struct gro
     return 0;
 }
 
-/* One element of the schema, inside of `parent`; its own place goes to *ret. */
+/* One element of the schema, inside `parent`; *ret is its own position. */
 static int take_element(struct parse *x, const struct group *parent, bool top, struct group *ret)
 {
     struct element el;

@@ -3,9 +3,9 @@
 #define BASE_PARQUET_META_H
 
 /*
- * The footer of a Parquet file: which columns there are and where their pieces lie (the format's
- * specification: apache/parquet-format, parquet.thrift). Everything is held against the file's
- * size before it is used; memory is bounded by the footer's own bytes.
+ * The footer of a Parquet file: its columns and where their chunks lie (specification:
+ * apache/parquet-format, parquet.thrift). Everything is checked against the file's size before it
+ * is used; memory is bounded by the footer's own bytes.
  */
 
 #include <stdbool.h>
@@ -22,11 +22,11 @@ struct pq_chunk {
     int codec; /* enum pq_codec */
 };
 
-/* A column that is wanted: a leaf of strings without repetition, or of the numbers of a list. */
+/* A wanted column: a leaf of strings without repetition, or of the numbers of a list. */
 struct pq_leaf {
     unsigned max_def;  /* levels that may be null or repeated; at most 32 */
     unsigned width;    /* bytes of a number; 0: strings */
-    unsigned list_def; /* of a list: the level where it is there, and empty */
+    unsigned list_def; /* definition level of an empty list */
     uint64_t number;   /* among all leaves */
     int wanted;        /* found in the schema */
 };
@@ -40,9 +40,9 @@ struct pq_meta {
 };
 
 /*
- * `p`: the footer's n bytes, `size` the bytes in front of it. Keys are paths as in
- * base/format/keys.h; `ids`: they name lists of whole numbers, not strings. ERR_DATA with `name` in
- * front; nothing is to finish then.
+ * `p`: the footer's n bytes, `size` the bytes before it. Keys are paths as in base/format/keys.h;
+ * with `ids` they name lists of integers, not strings. ERR_DATA with `name` in front; on failure
+ * there is nothing to finish.
  */
 int pq_meta_parse(struct pq_meta *m, const char *name, const void *p, size_t n, uint64_t size,
                   const char *const *key, size_t nkeys, bool ids, struct err *e);

@@ -15,7 +15,7 @@
 enum {
     IN = 64 << 10,
     OUT = 64 << 10,
-    HEADER_FIRST = 4 << 10, /* bytes looked at for a header; then more, statistics may be long */
+    HEADER_FIRST = 4 << 10, /* bytes read for a header at first; statistics may make it longer */
     HEADER_MOST = 16 << 20,
     WINDOW_LOG_MAX = 27
 };
@@ -25,7 +25,7 @@ int pq_page_bad(const struct pq_file *f, uint64_t page, const char *why, struct 
     return err_set(e, ERR_DATA, "%s: the page at byte %" PRIu64 " %s", f->name, page, why);
 }
 
-/* n bytes at `at`, which lie before the footer. */
+/* n bytes at `at`, all before the footer. */
 static int page_read_at(const struct pq_file *f, uint64_t at, void *p, size_t n, struct err *e)
 {
     for (size_t done = 0; done < n;) {
@@ -186,8 +186,7 @@ int pq_stream_begin(struct pq_stream *s, const struct pq_file *f, int codec, uin
                     uint64_t packed, uint64_t bytes, struct err *e)
 {
     size_t cap = OUT;
-    if (codec ==
-        PQ_SNAPPY) /* what copies reach back to, and as much again, so that it moves seldom */
+    if (codec == PQ_SNAPPY) /* twice the history, so that it moves seldom */
         cap = (bytes < SNAPPY_HISTORY ? (size_t)bytes : (size_t)2 * SNAPPY_HISTORY) +
               2 * SNAPPY_SLACK;
     s->f = f;
@@ -289,7 +288,7 @@ static int run_plain(struct pq_stream *s)
     return 0;
 }
 
-/* Makes room for more, all that was decoded being taken. */
+/* Makes space for more output; all decoded bytes were taken. */
 static void slide(struct pq_stream *s)
 {
     size_t keep = 0;
@@ -301,7 +300,7 @@ static void slide(struct pq_stream *s)
     s->pos = s->len = keep;
 }
 
-/* One step of the decoder. *ret_dry: it has had all there is. */
+/* One step of the decoder. *ret_dry: the input is used up. */
 static int step(struct pq_stream *s, bool *ret_dry, struct err *e)
 {
     *ret_dry = s->in_pos == s->in_len && !s->left;
@@ -320,7 +319,7 @@ static int step(struct pq_stream *s, bool *ret_dry, struct err *e)
     }
 }
 
-/* Decodes some more; nothing more is an error. */
+/* Decodes some more; it is an error if there is nothing. */
 static int decode(struct pq_stream *s, struct err *e)
 {
     bool dry = s->ended;
@@ -368,7 +367,7 @@ int pq_stream_end(struct pq_stream *s, struct err *e)
 {
     bool dry = false;
     int code = pq_stream_read(s, NULL, pq_stream_left(s), e);
-    while (!code && !s->ended) { /* what is left is the compressed data's own end */
+    while (!code && !s->ended) { /* only the end of the compressed data is left */
         slide(s);
         size_t before = s->len;
         code = step(s, &dry, e);

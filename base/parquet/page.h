@@ -33,7 +33,7 @@ enum pq_encoding {
 struct pq_file {
     const char *name;
     int fd;
-    uint64_t size; /* bytes in front of the footer */
+    uint64_t size; /* bytes before the footer */
 };
 
 struct pq_header {
@@ -51,15 +51,15 @@ struct pq_header {
 int pq_header_read(const struct pq_file *f, uint64_t at, uint64_t end, struct pq_header *ret,
                    struct err *e);
 
-/* The contents as they lie in the file fit the header's checksum, if it has one. */
+/* Checks the stored contents against the header's checksum, if it has one. */
 int pq_header_check(const struct pq_file *f, const struct pq_header *h, struct err *e);
 
 struct pq_stream {
     const struct pq_file *f;
     int codec;         /* enum pq_codec */
     uint64_t page;     /* where the page lies, for messages */
-    uint64_t at, left; /* bytes of the file that are still to be read */
-    uint64_t want;     /* bytes that are still to be decoded */
+    uint64_t at, left; /* place and number of the bytes still to be read */
+    uint64_t want;     /* bytes still to be decoded */
     unsigned char *in;
     size_t in_pos, in_len;
     unsigned char *out; /* [pos, len) are decoded and not taken yet */
@@ -75,11 +75,11 @@ struct pq_stream {
 int pq_stream_begin(struct pq_stream *s, const struct pq_file *f, int codec, uint64_t at,
                     uint64_t packed, uint64_t bytes, struct err *e);
 
-/* The next n bytes; NULL for `p` passes over them. ERR_DATA if there are fewer. */
+/* The next n bytes; NULL for `p` skips them. ERR_DATA if there are fewer. */
 int pq_stream_read(struct pq_stream *s, void *p, uint64_t n, struct err *e);
 uint64_t pq_stream_left(const struct pq_stream *s); /* bytes not yet read */
 
-/* Reads what is left; the decoder must be at its end, too. */
+/* Reads what is left and checks that the decoder is at its end. */
 int pq_stream_end(struct pq_stream *s, struct err *e);
 void pq_stream_close(struct pq_stream *s);
 

@@ -26,7 +26,7 @@ struct parquet {
     struct pq_ids *ids; /* one for each column; NULL: they are texts */
     size_t ncolumns;
     size_t group;  /* the next row group */
-    uint64_t left; /* rows of the one at hand that are to come */
+    uint64_t left; /* rows left in the current one */
 };
 
 static int bytes_at(const struct parquet *p, uint64_t at, void *to, size_t n, struct err *e)
@@ -160,7 +160,7 @@ uint64_t parquet_size(const struct parquet *p)
 
 static int in_column(const struct parquet *p, size_t k, struct err *e)
 {
-    size_t n = strlen(p->path); /* the sentence begins with it */
+    size_t n = strlen(p->path); /* the message begins with it */
     char *rest = mem_strdup(strncmp(e->msg, p->path, n) ? e->msg : e->msg + n);
     int code = err_set(e, e->code, "%s: column \"%s\"%s", p->path, p->key[k], rest);
     free(rest);
@@ -226,7 +226,7 @@ int parquet_take(struct parquet *p, size_t key, void *to, size_t n, struct err *
     return code ? in_column(p, key, e) : 0;
 }
 
-/* Whole row groups are passed over unread. */
+/* Skips whole row groups unread. */
 int parquet_seek(struct parquet *p, uint64_t row, struct err *e)
 {
     int code = 0;

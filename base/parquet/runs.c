@@ -19,7 +19,7 @@ static bool runs_varint(struct pq_runs *r, uint64_t *ret)
     return false;
 }
 
-/* The next run or group of packed values; false: there is none. */
+/* The next run or group of packed values; false if there is none. */
 static bool runs_begin(struct pq_runs *r)
 {
     uint64_t head;
@@ -29,7 +29,7 @@ static bool runs_begin(struct pq_runs *r)
     if (head & 1) {
         uint64_t bytes, left = (uint64_t)(r->end - r->p);
         if (!checked_mul(head >> 1, r->bits, &bytes) || bytes > left)
-            bytes = left; /* the last group may be cut behind its last value */
+            bytes = left; /* the last group may be cut after its last value */
         r->bit = 0;
         r->packed = r->bits ? bytes * 8 / r->bits : (head >> 1) * 8;
         return true;

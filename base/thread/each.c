@@ -14,8 +14,8 @@ struct each {
     void *arg;
     atomic_size_t next;
     atomic_bool failed;
-    pthread_mutex_t lock; /* of what follows */
-    size_t first;         /* the least that failed */
+    pthread_mutex_t lock; /* protects what follows */
+    size_t first;         /* the lowest that failed */
     int code;
     struct err why;
 };

@@ -3,9 +3,9 @@
 #define BASE_THREAD_EACH_H
 
 /*
- * Work that can fail, of pieces whose cost is not known: each thread takes the next one. After a
- * failure no further piece is begun. Which thread does what is not determined, so results must not
- * depend on it.
+ * Work that can fail, in pieces whose cost is not known: each thread takes the next one. After a
+ * failure no further piece is started. Which thread runs a piece is not determined, so results must
+ * not depend on it.
  */
 
 #include <stddef.h>
@@ -13,9 +13,8 @@
 #include "base/core/err.h"
 
 /*
- * Calls fn(arg, i, e) for i from 0 to n - 1, by the caller and further threads up to `threads` in
- * all (0: one for each processor, at most EACH_MOST). Returns 0, or the failure of the least i of
- * those that failed.
+ * Calls fn(arg, i, e) for i from 0 to n - 1, on the calling thread and further ones, `threads` in
+ * all (0: one per processor, at most EACH_MOST). Returns 0, or the failure with the lowest i.
  */
 int each_run(size_t n, int threads, int (*fn)(void *arg, size_t i, struct err *e), void *arg,
              struct err *e);

@@ -21,7 +21,7 @@
 #include "base/core/mem.h"
 #include "base/thread/thread.h"
 
-/* Longer than the serial stretches between two parallel ones, shorter than anybody would mind. */
+/* Longer than the serial code between two parallel sections, short enough not to waste time. */
 enum { SPIN_NS = 200 * 1000, PAUSES_PER_LOOK = 32 };
 
 struct worker {
@@ -32,8 +32,8 @@ struct worker {
 
 /*
  * One round: the caller fills the job, sets `left` and raises `round`; each worker that sees the
- * new round does its run of tasks and lowers `left`; the caller waits for 0. Whoever has spun for
- * long enough says so (`sleepers`, `caller_sleeps`) and sleeps on the word itself, so that the
+ * new round does its run of tasks and lowers `left`; the caller waits for 0. A thread that has spun
+ * long enough announces it (`sleepers`, `caller_sleeps`) and sleeps on the word itself, so that the
  * kernel compares it once more; the other side reads these only after it has changed the word. All
  * of that is sequentially consistent: one of the two sees the other.
  */
@@ -79,7 +79,7 @@ static void futex_wake(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-/* True as soon as the word is no longer `value`, false when it stayed so for SPIN_NS. */
+/* True as soon as the word is no longer `value`, false after SPIN_NS. */
 static bool spin_while(_Atomic uint32_t *word, uint32_t value)
 {
     for (int64_t until = 0;;) {
@@ -88,7 +88,7 @@ static bool spin_while(_Atomic uint32_t *word, uint32_t value)
                 return true;
             cpu_relax();
         }
-        sched_yield(); /* whom we wait for may have been put behind us on this very processor */
+        sched_yield(); /* the thread that we wait for may be queued on this processor */
         int64_t now = now_ns();
         if (!until)
             until = now + SPIN_NS;
@@ -174,10 +174,10 @@ struct pool *pool_create(int threads)
     BUG_ON(threads < 0, "pool of %d threads", threads);
     struct pool *p = aligned_alloc(64, sizeof(*p));
     if (!p)
-        p = mem_new(1, sizeof(*p)); /* says that memory is out, and ends */
+        p = mem_new(1, sizeof(*p)); /* reports out of memory and exits */
     memset(p, 0, sizeof(*p));
     p->threads = threads ? threads : cpus;
-    p->spin = p->threads <= cpus; /* with more, a spinning thread would keep a working one out */
+    p->spin = p->threads <= cpus; /* with more, spinning threads would displace working ones */
     p->worker = mem_new((size_t)p->threads, sizeof(*p->worker));
     for (int i = 1; i < p->threads; i++) {
         struct worker *w = &p->worker[i - 1];
@@ -225,14 +225,14 @@ static int affinity_cpus(void)
         CPU_FREE(set);
         if (n > 0)
             return n;
-        if (errno != EINVAL) /* EINVAL: the machine has more processors than the set has room for */
+        if (errno != EINVAL) /* EINVAL: the machine has more processors than the set can hold */
             break;
     }
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n < 1 ? 1 : (int)n;
 }
 
-/* Lowers *arg to the whole processors that one group's cpu.max grants. */
+/* Lowers *arg to the processors that one group's cpu.max grants, rounded down. */
 static void look_at_quota(const char *folder, void *arg)
 {
     char path[8300];
@@ -242,7 +242,7 @@ static void look_at_quota(const char *folder, void *arg)
     FILE *f = fopen(path, "re");
     if (!f)
         return;
-    int got = fscanf(f, "%lld %lld", &quota, &period); /* "max 100000": no number, no limit */
+    int got = fscanf(f, "%lld %lld", &quota, &period); /* "max 100000" has no number: no limit */
     fclose(f);
     if (got != 2 || quota <= 0 || period <= 0 || quota / period >= *least)
         return;

@@ -5,7 +5,7 @@
 /*
  * A bounded first-in-first-out queue of pointers between threads. push waits while it is full, pop
  * while it is empty. After queue_close, push fails at once and pop drains what is left, then fails.
- * The queue does not own what its pointers point to.
+ * The queue does not own what the pointers point to.
  */
 
 #include <stdbool.h>
