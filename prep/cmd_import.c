@@ -14,7 +14,7 @@
 static int parse_boundary(const char *text, int64_t *ret, struct err *e)
 {
     char *end;
-    *ret = FOREIGN_UNSAID;
+    *ret = FOREIGN_UNSET;
     if (!text)
         return 0;
     *ret = FOREIGN_NONE;
@@ -26,13 +26,13 @@ static int parse_boundary(const char *text, int64_t *ret, struct err *e)
     return 0;
 }
 
-static int ask(const struct prep_options *o, struct foreign_ask *ret, struct err *e)
+static int ask(const struct prep_options *o, struct foreign_options *ret, struct err *e)
 {
     static const int type[] = {-1, NPY_U1, NPY_U2, NPY_U4, NPY_I4, NPY_I8};
-    *ret = (struct foreign_ask){.format = (enum foreign_format)o->import_format,
-                                .dtype = type[o->import_dtype],
-                                .place = (enum foreign_place)o->boundary_at,
-                                .ignore_loss = o->ignore_loss};
+    *ret = (struct foreign_options){.format = (enum foreign_format)o->import_format,
+                                    .dtype = type[o->import_dtype],
+                                    .place = (enum foreign_place)o->boundary_at,
+                                    .ignore_loss = o->ignore_loss};
     return parse_boundary(o->boundary, &ret->boundary, e);
 }
 

@@ -15,7 +15,7 @@ enum { CACHE_STAMP_MAX = 1 << 20 };
 
 static const char digest_key[] = "\"xxh3_128\": \"";
 
-static bool put_stamp(const char *path, bool first, struct buf *b)
+static bool put_file(const char *path, bool first, struct buf *b)
 {
     struct stat st;
     if (stat(path, &st))
@@ -26,9 +26,9 @@ static bool put_stamp(const char *path, bool first, struct buf *b)
     return true;
 }
 
-/* The seal as it would stand now; false if a file is missing. */
-static bool put_seal(const struct map *idx, const char *digest, const char *const *file, size_t n,
-                     struct buf *b)
+/* The stamp of the present state; false if a file is missing. */
+static bool put_state(const struct map *idx, const char *digest, const char *const *file, size_t n,
+                      struct buf *b)
 {
     bool there = true;
     buf_adds(b, "{\"weft_seal\": 1,\n");
@@ -36,14 +36,14 @@ static bool put_seal(const struct map *idx, const char *digest, const char *cons
         buf_addf(b, " \"idx\": {\"bytes\": %zu, %s%s\"},\n", idx->size, digest_key, digest);
     buf_adds(b, " \"looks\": [");
     if (idx)
-        there = put_stamp(idx->path, true, b);
+        there = put_file(idx->path, true, b);
     for (size_t i = 0; i < n; i++)
-        there &= put_stamp(file[i], !idx && !i, b);
+        there &= put_file(file[i], !idx && !i, b);
     buf_adds(b, "]}\n");
     return there;
 }
 
-/* Of the .idx, which may not be mapped yet; "" if it cannot be read. */
+/* The digest of the .idx, which may not be mapped yet; "" if it cannot be read. */
 static void digest_of(const struct map *idx, char ret[XXH_TEXT])
 {
     struct map own = {.slot = -1};
@@ -68,7 +68,7 @@ enum cache_stamp_state cache_stamp_check(const char *path, const struct map *idx
         const char *at = strstr(buf_str(&was), digest_key);
         if (at && strlen(at) > sizeof(digest_key) + XXH_TEXT)
             memcpy(digest, at + sizeof(digest_key) - 1, XXH_TEXT - 1);
-        bool there = put_seal(idx, digest, file, n, &is);
+        bool there = put_state(idx, digest, file, n, &is);
         if (there && was.len == is.len && !memcmp(was.data, is.data, is.len))
             state = CACHE_STAMP_HOLDS;
         else if (!idx)
@@ -93,7 +93,7 @@ int cache_stamp_write(const char *path, const struct map *idx, const char *const
     int code = idx ? map_check(idx, e) : 0;
     if (!code && idx && !digest[0])
         code = err_set(e, ERR_IO, "%s: cannot be read any more", idx->path);
-    if (!code && put_seal(idx, digest, file, n, &b))
+    if (!code && put_state(idx, digest, file, n, &b))
         code = file_replace_remade(path, b.data, b.len, e);
     buf_finish(&b);
     return code;

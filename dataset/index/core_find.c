@@ -21,10 +21,10 @@ struct seen {
 
 /* The descriptions of one class and part. */
 struct list {
-    char (*md5)[MD5_TEXT]; /* that are there, in byte order */
+    char (*md5)[MD5_TEXT]; /* those that exist, in byte order */
     size_t n, read;        /* the first `read` are in the table */
     struct seen *table;    /* open addressing; no digest: free */
-    size_t slots;          /* a power of two, at least twice what is in it */
+    size_t slots;          /* a power of two, at least twice its entries */
 };
 
 struct core_folder {
@@ -104,12 +104,12 @@ static void read_names(struct core_folder *f)
 
 /* ---- texts ---------------------------------------------------------------------------------- */
 
-/* The text without the tokenizers, which stand on lines of their own. */
+/* The text without the tokenizers, which are on lines of their own. */
 static void core_find_strip(const struct buf *text, struct buf *ret)
 {
     static const char key[] = "\"tokenizer\": ";
     const char *end = text->data + text->len;
-    size_t inside = SIZE_MAX; /* blanks before the brace that ends what is left out */
+    size_t inside = SIZE_MAX; /* indent of the brace that ends the omitted value */
     for (const char *p = text->data, *next; p < end; p = next) {
         const char *nl = memchr(p, '\n', (size_t)(end - p));
         next = nl ? nl + 1 : end;
@@ -135,7 +135,7 @@ static void strip_digest(const struct buf *text, char ret[XXH_TEXT])
     buf_finish(&stripped);
 }
 
-/* Where that digest is in the table, or belongs. */
+/* The slot of that digest in the table, or the free one where it belongs. */
 static struct seen *slot_of(struct list *l, const char *stripped)
 {
     char head[17] = {0};
@@ -158,7 +158,7 @@ static void core_find_grow(struct list *l)
     free(old);
 }
 
-/* The next one, if it is what its name says; of equal ones the first stays. */
+/* Adds the next description if its digest matches its name; the first of equal ones stays. */
 static void read_one(struct list *l, const char *path, const char *named)
 {
     struct buf text = {0};

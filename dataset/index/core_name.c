@@ -23,9 +23,9 @@ static bool reads_back(const char *digit, int exponent, double v)
 }
 
 /*
- * Fewest digits that read back; digit[] ends with NUL. printf rounds to the nearest, but below a
- * power of two the numbers lie twice as close, so that there the digit above may be the one that
- * reads back.
+ * Fewest digits that read back; digit[] ends with NUL. printf rounds to nearest, but just below a
+ * power of two the spacing of doubles halves, so there the next digit up may be the one that reads
+ * back.
  */
 static int shortest(double v, char digit[DIGITS + 2])
 {
@@ -73,7 +73,7 @@ void core_put_real(struct buf *b, double v)
     }
 }
 
-/* ASCII alone; a byte that is no UTF-8 becomes the lone surrogate that Python reads it as. */
+/* As ASCII; an invalid byte becomes the lone surrogate that Python's surrogateescape gives it. */
 static void put_string(struct buf *b, const char *s)
 {
     static const char letter[32] = {

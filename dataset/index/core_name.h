@@ -4,7 +4,7 @@
 
 /*
  * Names of Megatron core's index caches (core_v0.12.3). A dataset is described by a text, Python's
- * json.dumps(indent=4) of its settings; the MD5 of that text begins the names of its files:
+ * json.dumps(indent=4) of its settings; the MD5 of that text starts the names of its files:
  *
  *     FOLDER/{md5}-GPTDataset-{part}-{description.txt,document_index.npy,sample_index.npy,...}
  *
@@ -32,17 +32,17 @@ struct core_tokenizer {
     size_t noptions;
 };
 
-/* From Megatron's name of the type ("GPT2BPETokenizer"), the files as they were given, and the
+/* From Megatron's name of the type ("GPT2BPETokenizer"), the files as given, and the
  * --vocab-size of the NullTokenizer. */
 void core_tokenizer_of(const char *type, const char *path, const char *merges, int64_t vocab_size,
                        struct core_tokenizer *ret);
 
 struct core_gpt {
-    const char *path; /* of the dataset, as it was given */
+    const char *path; /* of the dataset, as given */
     uint64_t samples; /* SAMPLES_ALL: null */
     enum part part;
     uint32_t seed, seq_length;
-    const char *split; /* as it was given; NULL: each part has a dataset of its own */
+    const char *split; /* as given; NULL: each part has a dataset of its own */
     const struct core_tokenizer *tokenizer;
 };
 
@@ -62,7 +62,7 @@ struct core_blend {
 };
 void core_blend_text(const struct core_blend *b, struct buf *ret);
 
-/* FOLDER/{md5}-{class}-{part}-{what} in fresh memory. */
+/* FOLDER/{md5}-{class}-{part}-{what} in new memory. */
 char *core_path(const char *folder, const char *md5, const char *class, enum part part,
                 const char *what);
 

@@ -33,7 +33,7 @@ static bool wants_exponent(const double *a, size_t n)
     return most >= 1e8 || (least > 0 && (least < 1e-4 || most / least > 1000));
 }
 
-/* At most DIGITS digits behind the point, none of them a last 0; the point stays. */
+/* At most DIGITS digits after the point, without trailing zeros; the point stays. */
 static void deepspeed_name_put_plain(double x, char text[TEXT])
 {
     snprintf(text, TEXT, "%.*f", DIGITS, x);
@@ -41,7 +41,7 @@ static void deepspeed_name_put_plain(double x, char text[TEXT])
         text[n - 1] = '\0';
 }
 
-/* Digits behind the point that x needs of DIGITS. */
+/* Digits after the point that x needs, at most DIGITS. */
 static int digits_of(double x)
 {
     char text[TEXT];

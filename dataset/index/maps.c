@@ -13,7 +13,7 @@
 #include "dataset/index/maps_walk.h"
 #include "dataset/index/mt19937.h"
 
-/* An array of `n`; large pages, since shuffles go all over it. */
+/* An array of `n`; huge pages, since shuffles access it at random. */
 static int room(size_t n, size_t size, const char *what, void **ret, struct err *e)
 {
     int code = mem_try(n, size, what, ret, e);
@@ -76,8 +76,8 @@ static void build_shuffle(const struct maps_plan *p, struct mt19937 *rng, struct
 }
 
 /*
- * Two threads: one shuffles the documents, the other one skips what that draws and shuffles the
- * samples. Who is first begins to walk over the documents, once they are there.
+ * Two threads: one shuffles the documents, the other skips the random numbers of that and shuffles
+ * the samples. Whichever is done first starts the walk over the documents, once they are complete.
  */
 struct builder {
     const struct maps_spec *spec;
@@ -122,7 +122,7 @@ static int build_all(const struct maps_spec *q, const struct maps_plan *p, const
     } else
         build_beside(&b);
     bool whole = maps_walk_finish(&b.walk);
-    code = map_check(&s->idx, e); /* that of a file which was cut meanwhile has other lengths */
+    code = map_check(&s->idx, e); /* a file that was truncated meanwhile has other lengths */
     BUG_ON(!code && !whole, "%" PRIu64 " samples have no end", m->nsample);
     return code;
 }
@@ -135,7 +135,7 @@ int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps 
     *ret = (struct maps){0};
     int code = spec->first < spec->end ? shard_check_idx(s, &stats, e) : 0;
     if (!code)
-        code = maps_tokens_told(s, spec->first, spec->end, &tokens, e);
+        code = maps_tokens_between(s, spec->first, spec->end, &tokens, e);
     if (!code)
         code = maps_plan_make(spec, s->prefix, tokens, &p, e);
     if (code)
@@ -153,7 +153,7 @@ int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps 
 
 /* ---- maps of files --------------------------------------------------------------------------- */
 
-/* They come when the arrays are first asked for, by whichever thread is first. */
+/* Files are mapped on first use, by whichever thread is first. */
 struct maps_late {
     pthread_mutex_t lock;
     atomic_bool touched;
@@ -190,7 +190,7 @@ int maps_touch(const struct maps *m, struct err *e)
     if (maps_touched(m))
         return 0;
     pthread_mutex_lock(&m->late->lock);
-    /* the caller's struct is his own memory, and no thread looks at these fields before */
+    /* the caller's struct is not really const, and no thread reads these fields before */
     int code = maps_touched(m) ? 0 : map_all((struct maps *)(uintptr_t)m, e);
     pthread_mutex_unlock(&m->late->lock);
     return code;

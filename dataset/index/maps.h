@@ -69,23 +69,21 @@ int maps_build(const struct maps_spec *spec, const struct shard *s, struct maps 
                struct err *e);
 void maps_close(struct maps *m); /* accepts a zeroed or closed one */
 
-/* Tokens of the sequences [first, end), one epoch. Linear; maps_tokens_told reads two offsets. */
+/* Tokens of the sequences [first, end), one epoch. Linear; maps_tokens_between reads two offsets.
+ */
 int maps_tokens(const struct shard *s, uint64_t first, uint64_t end, uint64_t *ret, struct err *e);
-int maps_tokens_told(const struct shard *s, uint64_t first, uint64_t end, uint64_t *ret,
-                     struct err *e);
+int maps_tokens_between(const struct shard *s, uint64_t first, uint64_t end, uint64_t *ret,
+                        struct err *e);
 
 enum maps_file { MAPS_DOC, MAPS_SAMPLE, MAPS_SHUFFLE, MAPS_FILES };
 
-/*
- * The name of one of the files, in fresh memory. one_epoch, extra = 0 and keep_last have no files.
- */
+/* The name of one of the files, in new memory. one_epoch, extra = 0 and keep_last have no files. */
 char *maps_path(const struct maps_spec *spec, const char *prefix, enum maps_file f);
 
-/* Where the files of some maps are. `folder` and `description` are NULL for those beside the data.
- */
+/* Where the files of one set of maps are. `folder` and `description`: NULL beside the data. */
 struct maps_at {
     char *path[MAPS_FILES];
-    char *seal; /* ours (cache_stamp.h) */
+    char *stamp; /* of our own (cache_stamp.h) */
     char *folder, *description;
     struct buf text; /* of the description */
 };

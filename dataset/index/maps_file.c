@@ -33,7 +33,7 @@ void maps_beside(const struct maps_spec *spec, const char *prefix, struct maps_a
     *ret = (struct maps_at){0};
     for (int i = 0; i < MAPS_FILES; i++)
         ret->path[i] = maps_path(spec, prefix, (enum maps_file)i);
-    ret->seal =
+    ret->stamp =
         mem_printf("%s_%s_indexmap_%" PRIu64 "ns_%" PRIu32 "sl_%" PRIu32 "s_seal.json", prefix,
                    part_name(spec->part), spec->samples, spec->seq_length, spec->seed);
 }
@@ -50,7 +50,7 @@ void maps_in_cache(struct core_folder *in, enum part part, const struct buf *tex
     core_find(in, class, part, text, md5);
     for (int i = 0; i < MAPS_FILES; i++)
         ret->path[i] = core_path(folder, md5, class, part, kind[i]);
-    ret->seal = core_path(folder, md5, class, part, "seal.json");
+    ret->stamp = core_path(folder, md5, class, part, "seal.json");
     ret->description = core_path(folder, md5, class, part, "description.txt");
     buf_add(&ret->text, text->data, text->len);
 }
@@ -68,7 +68,7 @@ static void name_deepspeed(const char *folder, const struct buf *text, struct ma
     static const char *const kind[MAPS_FILES] = {"_doc_idx.npy", "_sample_idx.npy",
                                                  "_shuffle_idx.npy"};
     *ret = (struct maps_at){.folder = mem_strdup(folder),
-                            .seal = deepspeed_path(folder, text, "_seal.json"),
+                            .stamp = deepspeed_path(folder, text, "_seal.json"),
                             .description = deepspeed_path(folder, text, ".dsc")};
     for (int i = 0; i < MAPS_FILES; i++)
         ret->path[i] = deepspeed_path(folder, text, kind[i]);
@@ -93,7 +93,7 @@ void maps_at_finish(struct maps_at *at)
     for (int i = 0; i < MAPS_FILES; i++)
         free(at->path[i]);
     free(at->folder);
-    free(at->seal);
+    free(at->stamp);
     free(at->description);
     buf_finish(&at->text);
     *at = (struct maps_at){0};
@@ -114,7 +114,7 @@ int maps_save_at(const struct maps *m, const struct maps_at *at, struct err *e)
     int code = at->folder ? file_mkdirs(at->folder, e) : 0;
     for (int i = 0; i < MAPS_FILES && !code; i++)
         code = npy_write(at->path[i], f[i].dtype, f[i].ndim, f[i].shape, f[i].data, e);
-    /* last: Megatron-LM takes the files for whole once all of them are there */
+    /* last: Megatron-LM takes the files as complete once all of them exist */
     if (!code && at->description && !file_exists(at->description))
         code = file_replace_remade(at->description, at->text.data, at->text.len, e);
     if (code == ERR_IO && e && !e->hint[0])
@@ -132,7 +132,7 @@ int maps_save(const struct maps *m, const struct maps_spec *spec, const char *pr
     return code;
 }
 
-/* ---- holding files against the .idx --------------------------------------------------------- */
+/* ---- checking files against the .idx --------------------------------------------------------- */
 
 static int unfit(const struct npy *a, const char *why, struct err *e)
 {
@@ -159,7 +159,7 @@ static int check_shapes(struct maps *m, struct err *e)
     return 0;
 }
 
-/* Spreads a number over 64 bits, so that sums tell one set of numbers from another. */
+/* Hashes a number to 64 bits, so that sums differ for different sets of numbers. */
 static uint64_t spread(uint64_t x)
 {
     x += UINT64_C(0x9e3779b97f4a7c15);
@@ -233,19 +233,19 @@ static int check_contents(const struct maps_spec *q, const struct maps_plan *p,
     return code;
 }
 
-static int check_all(const struct maps_spec *q, const struct shard *s, bool sealed, struct maps *m,
+static int check_all(const struct maps_spec *q, const struct shard *s, bool trusted, struct maps *m,
                      struct err *e)
 {
     struct maps_plan p;
     uint64_t tokens;
-    int code = maps_tokens_told(s, q->first, q->end, &tokens, e);
+    int code = maps_tokens_between(s, q->first, q->end, &tokens, e);
     if (!code)
         code = maps_plan_make(q, s->prefix, tokens, &p, e);
     if (code)
         return code;
     maps_take_plan(m, &p);
     code = check_shapes(m, e);
-    if (code || sealed)
+    if (code || trusted)
         return code;
     code = maps_touch(m, e);
     if (!code)
@@ -257,16 +257,16 @@ static int check_all(const struct maps_spec *q, const struct shard *s, bool seal
 }
 
 static int open_at(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,
-                   enum cache_stamp_state seal, struct maps *ret, struct err *e)
+                   enum cache_stamp_state stamp, struct maps *ret, struct err *e)
 {
     *ret = (struct maps){.late = maps_late_create()};
     int code = 0;
     for (int i = 0; i < MAPS_FILES && !code; i++)
         code = npy_open_late(&ret->file[i], at->path[i], e);
-    if (!code && seal == CACHE_STAMP_OTHER)
+    if (!code && stamp == CACHE_STAMP_OTHER)
         code = err_set(e, ERR_DATA, "%s: was made from another .idx", at->path[MAPS_DOC]);
     if (!code)
-        code = check_all(spec, s, seal == CACHE_STAMP_HOLDS, ret, e);
+        code = check_all(spec, s, stamp == CACHE_STAMP_HOLDS, ret, e);
     if (code)
         maps_close(ret);
     else
@@ -291,23 +291,23 @@ int maps_open(const struct maps_spec *spec, const struct shard *s, struct maps *
 
 static enum cache_stamp_state maps_file_look(const struct shard *s, const struct maps_at *at)
 {
-    return cache_stamp_check(at->seal, &s->idx, (const char *const *)at->path, MAPS_FILES);
+    return cache_stamp_check(at->stamp, &s->idx, (const char *const *)at->path, MAPS_FILES);
 }
 
-/* The files if they fit, sealed for the next one; a folder that is read only has no seals. */
+/* The files if valid, stamped for next time; a read-only folder has no stamps. */
 static int reuse(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,
                  bool save, struct maps *ret, struct err *e)
 {
-    enum cache_stamp_state seal = maps_file_look(s, at);
-    int code = open_at(spec, s, at, seal, ret, e);
-    if (!code && save && seal != CACHE_STAMP_HOLDS)
-        cache_stamp_write(at->seal, &s->idx, (const char *const *)at->path, MAPS_FILES, NULL);
+    enum cache_stamp_state stamp = maps_file_look(s, at);
+    int code = open_at(spec, s, at, stamp, ret, e);
+    if (!code && save && stamp != CACHE_STAMP_HOLDS)
+        cache_stamp_write(at->stamp, &s->idx, (const char *const *)at->path, MAPS_FILES, NULL);
     return code;
 }
 
 /*
- * One of many ranks builds, the others wait for it. The lock is on the .idx itself, so that nothing
- * is left behind; where there are no locks each builds, and the same files replace one another.
+ * One of many ranks builds, the others wait for it. The lock is on the .idx itself, so that no lock
+ * file remains; where there are no locks each rank builds, and replaces the files by equal ones.
  */
 static int lock(const struct shard *s)
 {
@@ -325,7 +325,7 @@ static bool any_there(const struct maps_at *at)
     return there;
 }
 
-/* What is saved is held as files: their memory is the page cache's, one for all ranks of a host. */
+/* Saved maps are mapped as files: all ranks of a host share them in the page cache. */
 static int build(const struct maps_spec *spec, const struct shard *s, const struct maps_at *at,
                  bool save, struct maps *ret, struct err *e)
 {
@@ -334,7 +334,7 @@ static int build(const struct maps_spec *spec, const struct shard *s, const stru
         return code;
     code = maps_save_at(ret, at, e);
     if (!code)
-        code = cache_stamp_write(at->seal, &s->idx, (const char *const *)at->path, MAPS_FILES, e);
+        code = cache_stamp_write(at->stamp, &s->idx, (const char *const *)at->path, MAPS_FILES, e);
     maps_close(ret);
     return code ? code : open_at(spec, s, at, CACHE_STAMP_HOLDS, ret, e);
 }

@@ -25,8 +25,8 @@ int maps_tokens(const struct shard *s, uint64_t first, uint64_t end, uint64_t *r
     return map_check(&s->idx, e);
 }
 
-int maps_tokens_told(const struct shard *s, uint64_t first, uint64_t end, uint64_t *ret,
-                     struct err *e)
+int maps_tokens_between(const struct shard *s, uint64_t first, uint64_t end, uint64_t *ret,
+                        struct err *e)
 {
     BUG_ON(first > end || end > s->nseq, "sequences %" PRIu64 "..%" PRIu64 " of %" PRIu64, first,
            end, s->nseq);

@@ -10,7 +10,7 @@
 
 enum { PIECE = 1 << 14 /* documents */, ROWS = 1 << 10, AHEAD = 64 };
 
-/* A thread's: of one piece the lengths, in the order of the document map, and rows to be put. */
+/* One thread's buffers: lengths of a piece of the document map, and rows to be stored. */
 struct hand {
     uint32_t length[PIECE];
     union {
@@ -41,8 +41,8 @@ static void is_there(struct maps_walk *w, bool *what)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* They are read all over: of a file it would be small pages, each place one that the processor has
- * to look for. */
+/* Lengths are read in random order: copied to memory with huge pages, as a file's small pages would
+ * cost a TLB miss each. */
 void maps_walk_lengths(struct maps_walk *w)
 {
     uint64_t first = w->spec->first, n = w->spec->end - first;
@@ -76,7 +76,7 @@ static uint64_t maps_walk_gather(const struct maps_walk *w, uint64_t from, uint6
     return sum;
 }
 
-/* Rows [first, first + n) of a hand; what is beyond the last row is dropped. */
+/* Stores rows [first, first + n); those after the last row are dropped. */
 static void maps_walk_put(struct maps_walk *w, struct hand *h, uint64_t first, uint64_t n)
 {
     const struct maps *m = w->maps;
@@ -104,10 +104,10 @@ static inline void set_row(struct hand *h, bool wide, uint64_t r, uint64_t place
 }
 
 /*
- * The rows that lie in n documents, of which the first one is `place` and begins behind `tokens`.
- * A row lies in the first document in which its sample's first token does, or with extra = 0 the
- * last token of the sample before it. How many rows a document has cannot be foretold: two are
- * written before anything is asked.
+ * The rows that lie in n documents, the first of which has number `place` and begins after `tokens`
+ * tokens. A row lies in the first document that contains its sample's first token, or with extra =
+ * 0 the last token of the sample before. The number of rows in a document is hard to predict: two
+ * are written before any branch.
  */
 static inline void rows_of(struct maps_walk *w, struct hand *h, bool wide, uint64_t place,
                            uint64_t n, uint64_t tokens)
@@ -139,7 +139,7 @@ static inline void rows_of(struct maps_walk *w, struct hand *h, bool wide, uint6
     maps_walk_put(w, h, r, k);
 }
 
-/* Waits for the thread that has the piece before this one: where this one begins. */
+/* Waits for the thread with the previous piece; returns where this one begins. */
 static uint64_t maps_walk_begin(struct maps_walk *w, uint64_t piece, uint64_t sum)
 {
     pthread_mutex_lock(&w->lock);

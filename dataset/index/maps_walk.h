@@ -3,9 +3,9 @@
 #define DATASET_INDEX_MAPS_WALK_H
 
 /*
- * The walk over the documents that makes the sample map: row r says where sample r begins, which is
- * after r * L tokens. Any number of threads share it; each takes one piece of the document map
- * after another.
+ * The walk over the documents that makes the sample map: row r is where sample r begins, which is
+ * after r * L tokens. Any number of threads share it; each takes piece after piece of the document
+ * map.
  */
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ struct maps_walk {
     const struct maps_spec *spec;
     const struct shard *shard; /* touched */
     const struct maps *maps;
-    void *to; /* receives the rows; NULL: they are compared with those of `maps` */
+    void *to; /* receives the rows; NULL: compare with those of `maps` */
 
     /* private */
     uint16_t
@@ -29,7 +29,8 @@ struct maps_walk {
     uint64_t tokens;       /* tokens before piece `begun` */
 };
 
-/* `w` has the fields above `private`. Takes 2 bytes a sequence of the share, or ERR_RESOURCE. */
+/* `w` has the fields above `private`. Needs 2 bytes per sequence of the share, else ERR_RESOURCE.
+ */
 int maps_walk_init(struct maps_walk *w, struct err *e);
 
 /* Each once, by any thread: reads the lengths; announces that the document map is complete. */

@@ -19,7 +19,7 @@ static inline uint32_t twist(uint32_t high, uint32_t low, uint32_t far)
     return far ^ (y >> 1) ^ (-(y & 1) & 0x9908b0dfu);
 }
 
-/* The next state, and its words as they are drawn; in loops that become vector code. */
+/* The next state, and its tempered words; in loops that compilers vectorize. */
 static void refill(struct mt19937 *m)
 {
     uint32_t *k = m->key;
@@ -60,8 +60,8 @@ uint64_t mt_interval(struct mt19937 *m, uint64_t max)
 }
 
 /*
- * mt_interval(max), mt_interval(max - 1), ... n of them, max >= n. Rejected words are overwritten
- * by the next, without a branch that could be foretold wrongly: up to half of them are.
+ * mt_interval(max), mt_interval(max - 1), ... n of them, max >= n. A rejected word is overwritten
+ * by the next without a branch, which would be mispredicted: up to half of the words are rejected.
  */
 static void intervals(struct mt19937 *m, uint64_t max, uint64_t n, uint64_t *ret)
 {
@@ -90,8 +90,8 @@ static void intervals(struct mt19937 *m, uint64_t max, uint64_t n, uint64_t *ret
 }
 
 /*
- * How many of the words are drawn for top, top - 1, ... A word that is at most `top` may still be
- * above what is left when it is its turn: false if one may.
+ * How many of the words are drawn for top, top - 1, ... A word that is at most `top` may still
+ * exceed the bound when its turn comes: false if one may.
  */
 static bool count_drawn(const uint32_t *word, uint32_t top, uint32_t *ret)
 {
@@ -130,9 +130,9 @@ static inline uint64_t mt19937_smaller(uint64_t a, uint64_t b)
 }
 
 /*
- * Fisher and Yates from the top. What is drawn does not depend on the array, so a block of draws
- * runs ahead of the swaps, which fetch the cache lines that the next block will need: into the
- * second cache, to which more lines can be under way at once than to the first.
+ * Fisher-Yates from the top. Draws do not depend on the array, so a block of draws runs ahead of
+ * the swaps and prefetches the cache lines that the next block needs: into the second-level cache,
+ * which allows more outstanding misses than the first.
  */
 #define SHUFFLE(name, type)                                                                        \
     void name(struct mt19937 *m, type *a, uint64_t n)                                              \

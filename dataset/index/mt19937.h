@@ -19,7 +19,7 @@ enum { MT_WORDS = 624 };
 
 struct mt19937 {
     uint32_t key[MT_WORDS];
-    uint32_t word[MT_WORDS]; /* to be drawn, from pos on */
+    uint32_t word[MT_WORDS]; /* tempered; the next one is at pos */
     uint32_t pos;
 };
 
@@ -33,7 +33,7 @@ uint64_t mt_interval(struct mt19937 *m, uint64_t max);
 void mt_shuffle32(struct mt19937 *m, uint32_t *a, uint64_t n);
 void mt_shuffle64(struct mt19937 *m, uint64_t *a, uint64_t n);
 
-/* Draws what a shuffle of n elements draws, and leaves the words: a tenth of the time. */
+/* Draws as a shuffle of n elements does and discards the words, in a tenth of the time. */
 void mt_skip(struct mt19937 *m, uint64_t n);
 
 #endif

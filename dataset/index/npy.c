@@ -81,7 +81,7 @@ static bool npy_take_number(struct cursor *c, uint64_t *ret)
             return false;
     *ret = v;
     bool any = c->p > start;
-    if (any && c->p < c->end && *c->p == 'L') /* Python 2 wrote long integers so */
+    if (any && c->p < c->end && *c->p == 'L') /* Python 2's long integers */
         c->p++;
     return any;
 }
@@ -139,7 +139,7 @@ static const char *take_dict(struct cursor *c, struct npy *a)
                                       : NULL;
 }
 
-/* `d` is the head of the file, all of it if there is no more. */
+/* `d` is the beginning of the file, or all of it. */
 static const char *npy_parse(struct npy *a, const unsigned char *d, size_t head)
 {
     size_t size = a->map.size;

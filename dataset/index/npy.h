@@ -31,13 +31,13 @@ struct npy {
     const unsigned char *data; /* count * width bytes; NULL before npy_touch */
 };
 
-/* The file's size is exactly what its header says, or ERR_DATA. Constant time. */
+/* ERR_DATA unless the file's size is exactly what its header implies. Constant time. */
 int npy_open(struct npy *a, const char *path, struct err *e);
 
 /* In two steps, as map_later and map_now: the first reads the header, at most 64 KiB of it. */
 int npy_open_late(struct npy *a, const char *path, struct err *e);
 int npy_touch(struct npy *a, struct err *e);
-void npy_leave(struct npy *a); /* as before npy_touch; nobody may read it meanwhile */
+void npy_leave(struct npy *a); /* undoes npy_touch; nobody may be reading it */
 void npy_close(struct npy *a); /* accepts a zeroed or closed one */
 
 /* Element i < count; values of NPY_U8 above 2^63 - 1 come back negative. */
@@ -46,7 +46,7 @@ int64_t npy_at(const struct npy *a, uint64_t i);
 /* The header of an array; the elements follow it. */
 void npy_header(struct buf *b, enum npy_dtype t, int ndim, const uint64_t *shape);
 
-/* Appears whole or not at all; its name need not outlive a power cut (outfile's `remade`). */
+/* Appears whole or not at all; not synced against power loss (outfile's `remade`). */
 int npy_write(const char *path, enum npy_dtype t, int ndim, const uint64_t *shape, const void *data,
               struct err *e);
 

@@ -20,7 +20,7 @@ static int split_bad(const char *text, const char *why, struct err *e)
     return err_hint(e, "write one to three shares, such as 969,30,1");
 }
 
-/* Digits with at most one dot among them; moves *s behind. */
+/* Digits with at most one dot among them; moves *s past them. */
 static bool share(const char **s, double *ret)
 {
     size_t digits = strspn(*s, ".0123456789");
@@ -67,7 +67,7 @@ bool split_range(const struct split *s, enum part p, uint64_t nseq, uint64_t *re
 {
     if (s->bound[p + 1] <= s->bound[p])
         return false;
-    /* the default rounding mode: half to even; the sum of shares may end a hair above 1 */
+    /* the default rounding mode: half to even; the sum of shares may end slightly above 1 */
     double first = nearbyint(s->bound[p] * (double)nseq);
     double end = nearbyint(s->bound[p + 1] * (double)nseq);
     *ret_first = (uint64_t)first < nseq ? (uint64_t)first : nseq;

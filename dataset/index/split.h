@@ -15,7 +15,7 @@
 
 enum part { PART_TRAIN, PART_VALID, PART_TEST, PARTS };
 
-/* As a number of samples of a part: none is asked for, each comes once. */
+/* As a number of samples of a part: no number requested, each comes once. */
 #define SAMPLES_ALL UINT64_MAX
 
 /* "train", "valid", "test", as in file names. */
@@ -42,7 +42,7 @@ bool split_suggest(const struct split *s, uint64_t nseq, char ret[16]);
 
 /*
  * The rule before core (v1 to 23.04, Megatron-DeepSpeed): each share is rounded by itself, and the
- * difference of their sum from nseq shifts all bounds. False if the range is empty.
+ * difference between their sum and nseq shifts all bounds. False if the range is empty.
  */
 bool split_range_old(const struct split *s, enum part p, uint64_t nseq, uint64_t *ret_first,
                      uint64_t *ret_end);

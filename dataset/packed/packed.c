@@ -32,7 +32,7 @@ static int packed_bad(const struct packed *p, uint64_t offset, const char *what,
     return err_set(e, ERR_DATA, "%s: byte %" PRIu64 ": %s", p->map.path, offset, what);
 }
 
-/* The bytes of a digest as its text has them. */
+/* Whether 16 bytes equal a digest in hexadecimal. */
 static bool is_digest(const unsigned char *p, const char *hex)
 {
     char text[XXH_TEXT];
@@ -54,7 +54,7 @@ static int check_idx(const struct packed *p, struct err *e)
     return err_hint(e, "make the packed set again, or remove the .pack to read the tokens alone");
 }
 
-/* Places of the arrays, and whether the file has the size that they take. */
+/* Finds the arrays, and checks that the file has the size that they need. */
 static int packed_lay_out(struct packed *p, struct err *e)
 {
     const unsigned char *h = p->map.data;

@@ -3,13 +3,13 @@
 #define DATASET_PACKED_PACKED_H
 
 /*
- * A packed set: a shard whose sequences are examples side by side, up to seq_length tokens, and
- * PREFIX.pack beside it, which says where in a sequence each example ends and which tokens are to
- * be learnt. Bytes: FORMAT.md.
+ * A packed set: a shard whose sequences are concatenated examples of up to seq_length tokens, and
+ * PREFIX.pack beside it, which says where each example ends in its sequence and which tokens
+ * contribute to the loss. Bytes: FORMAT.md.
  *
  * packed_open reads the header, both ends of each array, and all of the .idx for its digest;
- * everything else is checked when it is touched, so that no files make a read outside them, and
- * packed_check looks at all of it. Malformed contents are ERR_DATA; a .pack of another .idx is
+ * everything else is checked on access, so that no file can cause a read out of bounds;
+ * packed_check checks everything. Malformed contents are ERR_DATA; a .pack of another .idx is
  * ERR_INTEGRITY.
  *
  * Memory of `struct packed` is the caller's. An open one is immutable: any number of threads may
@@ -32,7 +32,7 @@ struct packed {
     uint64_t nexamples, ntokens;
     const unsigned char *first; /* u64[nseq + 1], first example of each sequence */
     const unsigned char *end;   /* u32[nexamples], in its sequence */
-    const unsigned char *learn; /* a bit for each token */
+    const unsigned char *learn; /* a bit per token */
 };
 
 /* Is there a PREFIX.pack? */
@@ -46,7 +46,7 @@ void packed_close(struct packed *p);
 /* A sequence in the caller's arrays of seq_length each; end may be NULL, learn too. */
 struct packed_sequence {
     int32_t *token;
-    unsigned char *learn; /* 1: to be learnt */
+    unsigned char *learn; /* 1: contributes to the loss */
     uint32_t *end;        /* where each example ends, the last one at n */
     uint32_t n, nends;
 };
@@ -58,10 +58,10 @@ int packed_sequence(const struct packed *p, uint64_t k, int64_t limit, struct pa
 struct packed_stats {
     struct shard_stats shard;
     uint64_t learnt; /* tokens */
-    uint64_t barren; /* examples without one to be learnt */
+    uint64_t barren; /* examples in which nothing is learnt */
 };
 
-/* All of it: shard_check, every boundary, the digest, bits after the last token. */
+/* Checks everything: shard_check, every boundary, the digest, bits after the last token. */
 int packed_check(const struct packed *p, const struct shard_check *c, struct packed_stats *ret,
                  struct err *e);
 

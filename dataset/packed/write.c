@@ -34,7 +34,7 @@ int packed_writer_open(struct packed_writer *w, const char *prefix, int64_t voca
 void packed_bits(const char *learn, size_t n, unsigned char *ret)
 {
     size_t i = 0;
-    for (; i + 8 <= n; i += 8) { /* each byte's lowest bit goes to its place in the highest byte */
+    for (; i + 8 <= n; i += 8) { /* gathers each byte's lowest bit into the highest byte */
         uint64_t x = load_u64((const unsigned char *)learn + i) & UINT64_C(0x0101010101010101);
         ret[i / 8] = (unsigned char)(x * UINT64_C(0x0102040810204080) >> 56);
     }
@@ -83,7 +83,7 @@ int packed_writer_end(struct packed_writer *w, struct err *e)
 {
     if (!w->length)
         return 0;
-    uint64_t first = w->nexamples; /* of the next one */
+    uint64_t first = w->nexamples; /* of the next sequence */
     w->length = 0;
     int code = shard_writer_put(&w->shard, "", 0, e);
     if (!code)
@@ -100,7 +100,7 @@ static int write_put(struct packed_writer *w, struct xxh *x, const void *p, size
     return outfile_write(&w->pack, p, n, e);
 }
 
-/* Twice over the spills: for the digest, which stands before them, and into the file. */
+/* Two passes over the spills: for the digest, which precedes them in the file, and to copy them. */
 static int pass(struct packed_writer *w, struct spill *s, struct xxh *x, char *piece, bool write,
                 struct err *e)
 {
@@ -180,8 +180,8 @@ static int write_pack(struct packed_writer *w, struct err *e)
 }
 
 /*
- * The .pack goes with the folder that the commit renames. If there is none, it and the folder are
- * still there under their old names.
+ * The .pack is in the folder that the commit renames. If none was renamed, it and the folder still
+ * have their old names.
  */
 static int commit(struct packed_writer *w, struct err *e)
 {

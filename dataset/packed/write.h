@@ -4,7 +4,7 @@
 
 /*
  * Streaming writer of a packed set (packed.h): a shard_writer and the .pack beside it, committed
- * together. Memory is constant; boundaries and bits wait in unnamed files beside the output.
+ * together. Memory is constant; boundaries and bits go into unnamed files beside the output first.
  * One thread at a time.
  */
 
@@ -19,11 +19,11 @@ struct packed_writer {
     uint32_t seq_length;
     uint32_t length; /* of the open sequence */
     uint64_t nexamples;
-    unsigned bits; /* not yet a byte: */
+    unsigned bits; /* an incomplete byte: */
     unsigned nbits;
 };
 
-/* On failure nothing is left behind and `w` may be forgotten. */
+/* On failure nothing is left, and `w` needs no clean-up. */
 int packed_writer_open(struct packed_writer *w, const char *prefix, int64_t vocab_size,
                        uint32_t seq_length, struct err *e);
 
@@ -33,7 +33,8 @@ void packed_bits(const char *learn, size_t n, unsigned char *ret);
 
 /*
  * Appends an example to the open sequence: n > 0 tokens packed by shard_pack with shard.dtype, and
- * a bit for each, 1 if it is to be learnt. What is longer than the sequence's room is a bug.
+ * a byte for each, 1 if it contributes to the loss. It is a bug if the sequence has no space for
+ * it.
  */
 int packed_writer_add(struct packed_writer *w, const void *packed, const unsigned char *learn,
                       uint32_t n, struct err *e);
@@ -41,10 +42,10 @@ int packed_writer_add(struct packed_writer *w, const void *packed, const unsigne
 /* Ends the sequence. */
 int packed_writer_end(struct packed_writer *w, struct err *e);
 
-/* All gets its name (shard_writer_finish). Closes the writer either way. */
+/* Commits the files under their names (shard_writer_finish). Closes the writer either way. */
 int packed_writer_finish(struct packed_writer *w, struct manifest *m, struct err *e);
 
-/* Removes what was written; for any state, also zeroed and finished ones. */
+/* Removes what was written; in any state, also zeroed and finished. */
 void packed_writer_abort(struct packed_writer *w);
 
 #endif

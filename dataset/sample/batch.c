@@ -10,8 +10,7 @@
 #include "base/core/bytes.h"
 #include "base/core/mem.h"
 
-/* Labels are the next tokens; what is padding carries no loss, and stands as id 0 for the kernels.
- */
+/* Labels are the next tokens; padding carries no loss, and is id 0 for the kernels. */
 static void mask_padding(const int32_t *text, uint32_t length, int32_t pad,
                          int32_t *restrict labels, float *restrict mask)
 {
@@ -33,7 +32,7 @@ static void mask_eods(const int32_t *text, uint32_t length, int32_t eod, float *
         mask[t] = text[t] == eod ? 0.0f : mask[t];
 }
 
-/* The end of a document has the position that it has in it, and what follows has 0. */
+/* The end-of-document token has its position in the document; the next token has 0. */
 static void reset_positions(const int32_t *text, uint32_t length, int32_t eod, int32_t *position)
 {
     int32_t at = 0;
@@ -44,7 +43,7 @@ static void reset_positions(const int32_t *text, uint32_t length, int32_t eod, i
     }
 }
 
-/* Stretches of row q. */
+/* Segments of row q. */
 static void cut_stretches(const int32_t *text, uint32_t length, int32_t eod, uint32_t q,
                           struct batch *b)
 {
@@ -69,8 +68,8 @@ static void apply_eods(const struct batch_layout *l, const int32_t *text, uint32
 }
 
 /*
- * Row q, of which the text lies in place of its tokens and one further. A padding that is no id
- * stands at the end of a text or nowhere. Rows of ones stay as they are.
+ * Row q, whose text is in place of its tokens and one more. If the padding is no id, padding occurs
+ * only at the end of a text. Rows whose mask is all ones stay as they are.
  */
 static void batch_cut(const struct batch_layout *l, uint32_t q, int32_t pad, struct batch *b)
 {
@@ -91,7 +90,7 @@ static void batch_cut(const struct batch_layout *l, uint32_t q, int32_t pad, str
         hide_padding(text, n, pad);
 }
 
-/* What does not depend on the text is written once, or again if it was another layout's. */
+/* Writes what does not depend on the text once, or again for another layout. */
 static void whole_rows(const struct batch_layout *l, struct batch *b)
 {
     size_t n = (size_t)b->rows * b->seq_length;
@@ -104,7 +103,7 @@ static void whole_rows(const struct batch_layout *l, struct batch *b)
     b->own_start = l->reset_attention_mask;
 }
 
-/* Rows that say themselves what is learnt and what sees what; `ends` has room for one of them. */
+/* Rows with their own masks and boundaries; `ends` has space for one row. */
 static int fill_rows(const struct feed *f, struct batch *b, int32_t *ends, struct err *e)
 {
     int code = 0;
@@ -125,7 +124,7 @@ static int fill_rows(const struct feed *f, struct batch *b, int32_t *ends, struc
     return code;
 }
 
-/* Place of row 0 in the dataset's order. */
+/* Number of row 0 in the dataset's order. */
 static int first_sample(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
                         uint64_t micro, uint64_t *ret, struct err *e)
 {
@@ -143,8 +142,8 @@ static int first_sample(const struct feed *f, const struct batch_layout *l, uint
 }
 
 /*
- * Before row q: what rows that follow in this and the next micro-batches need is fetched while
- * others are cut. Each step is so many rows ahead as the one before it takes to arrive.
+ * Before row q: prefetches what later rows of this and the next micro-batches need. Each step is as
+ * many rows ahead as the data of the previous step take to arrive.
  */
 static void look_ahead(const struct feed *f, const struct batch_layout *l, const struct batch *b,
                        uint32_t q)
@@ -161,9 +160,8 @@ static void look_ahead(const struct feed *f, const struct batch_layout *l, const
 }
 
 /*
- * Decides from the time that a batch took whether to read ahead for the next ones. A sample in
- * memory takes 1 to 5 us, one from a disk 50 or more; a slow batch without page faults lost its
- * processor.
+ * Decides by the time that a batch took whether to read ahead for the next ones. A sample in memory
+ * takes 1 to 5 us, one on disk 50 or more; a slow batch without page faults was descheduled.
  */
 static void judge_disk(struct batch *b, int64_t ns)
 {
@@ -177,7 +175,7 @@ static void judge_disk(struct batch *b, int64_t ns)
     }
 }
 
-/* Row after row. */
+/* Row by row. */
 static int fill_samples(const struct feed *f, const struct batch_layout *l, struct batch *b,
                         struct err *e)
 {
@@ -215,7 +213,7 @@ int batch_fill(const struct feed *f, const struct batch_layout *l, uint64_t cons
 
 void batch_init(struct batch *b, uint32_t rows, uint32_t seq_length)
 {
-    enum { SPILL = 16 }; /* of the last text, which is longer than its row; a cache line of it */
+    enum { SPILL = 16 }; /* the last text is one token longer than its row; a cache line */
     size_t n = (size_t)rows * seq_length;
     BUG_ON(n >= INT32_MAX, "micro-batch of %u x %u", rows, seq_length);
     int32_t *p = mem_new(n * 5 + SPILL + 1, sizeof(*p));

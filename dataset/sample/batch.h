@@ -19,12 +19,11 @@ struct batch_layout {
     uint32_t rows; /* micro-batch size b */
     uint32_t rank; /* data-parallel */
     uint32_t ranks;
-    /* What ends of documents do, Megatron-LM's options of these names; eod is used by them alone.
-     */
+    /* What ends of documents do: Megatron-LM's options of these names, the only users of eod. */
     int32_t eod;
-    bool eod_mask_loss;        /* no loss for what is told from an end of document */
-    bool reset_position_ids;   /* positions begin anew behind one */
-    bool reset_attention_mask; /* what stands behind one does not see what stands before */
+    bool eod_mask_loss;        /* no loss for what is predicted from an end of document */
+    bool reset_position_ids;   /* positions restart after one */
+    bool reset_attention_mask; /* tokens after one do not attend to those before */
 };
 
 struct batch {
@@ -35,31 +34,30 @@ struct batch {
     float *loss_mask;          /* [b][T]: 1, or 0 where the label is padding or by eod_mask_loss */
     int32_t *position;         /* [b][T]: from 0 in each row */
     /*
-     * Stretches that see nothing of each other: stretch s is tokens start[s] .. start[s + 1] - 1 of
-     * b T, none empty. One for each row, or for each document in it by reset_attention_mask.
+     * Segments that do not attend to each other: segment s is tokens start[s] .. start[s + 1] - 1
+     * of b T, none empty. One per row, or per document with reset_attention_mask.
      */
-    int32_t *start; /* [nstretch + 1], room for b T + 1 */
+    int32_t *start; /* [nstretch + 1], space for b T + 1 */
     uint32_t nstretch;
-    /* private: rows whose mask is not all ones, arrays that are not as batch_init left them, for
-     * how many more batches to read ahead, and the faults seen by then */
+    /* private: rows whose mask is not all ones, arrays that differ from what batch_init set, for
+     * how many more batches to read ahead, and page faults so far */
     bool *masked;
     bool own_position, own_start;
     uint32_t cold;
     int64_t faults;
 };
 
-/* `ret` is of batch_init, with the rows of the layout and the seq_length of the feed. */
+/* `ret` comes from batch_init, with the layout's rows and the feed's seq_length. */
 int batch_fill(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
                uint64_t micro, struct batch *ret, struct err *e);
 
-/* Arrays in one allocation. */
+/* All arrays in one allocation. */
 void batch_init(struct batch *b, uint32_t rows, uint32_t seq_length);
 void batch_finish(struct batch *b);
 
 /*
- * A loader has a thread of its own that reads the next micro-batches ahead, one after the other
- * from `consumed` on. The dataset must stay open until loader_destroy. loader_next is for one
- * thread.
+ * A loader has a thread that reads the next micro-batches ahead, in order from `consumed` on. The
+ * dataset must stay open until loader_destroy. Only one thread may call loader_next.
  */
 struct loader;
 
@@ -67,10 +65,8 @@ struct loader;
 int loader_create(const struct feed *f, const struct batch_layout *l, uint64_t consumed,
                   uint32_t depth, struct loader **ret, struct err *e);
 
-/*
- * The following micro-batch, valid until the next call; or the error that it met, then and ever
- * after.
- */
+/* The next micro-batch, valid until the next call; or the error that it met, now and in all further
+ * calls. */
 int loader_next(struct loader *l, const struct batch **ret, struct err *e);
 
 /* Joins the thread. Accepts NULL. */

@@ -17,7 +17,7 @@ enum { LIST_MAX = 256 << 20 };
 
 /* ---- lists ---------------------------------------------------------------------------------- */
 
-/* What Python's float() takes: decimal, without a hexadecimal form. */
+/* What Python's float() accepts: decimal, not hexadecimal. */
 static bool blend_number(const char *s, double *ret)
 {
     char *end;
@@ -94,7 +94,7 @@ void blend_list_finish(struct blend_list *l)
     *l = (struct blend_list){0};
 }
 
-/* `text` is cut in place. */
+/* `text` is split in place. */
 static int list_text(const char *who, char *text, struct blend_list *ret, struct err *e)
 {
     const char **word = NULL;
@@ -158,7 +158,7 @@ static int list_value(const char *path, const struct json *v, struct blend_list 
     return code;
 }
 
-/* A name that is misspelt would be a part without data. */
+/* A misspelt name would leave a part without data. */
 static int check_parts(const char *path, const struct json *root, struct err *e)
 {
     for (size_t i = 0; i < root->length; i++) {
@@ -268,12 +268,12 @@ uint64_t blend_margin_old(uint64_t samples, double weight)
 /* ---- interleaving --------------------------------------------------------------------------- */
 
 /*
- * Data sets of like weights side by side. How far behind one of them can be at place x is at most
- * top + slope x, since what is taken only grows: so most of them need not be asked at most places.
- * Of equal weights the one with the fewest samples is `best`, the first of several.
+ * Groups of datasets with similar weights. How far behind one of them can be at place x is at most
+ * top + slope x, since counts only grow: so most of them need not be examined at most places. Among
+ * equal weights the one with the fewest samples is `best`, the first on a tie.
  */
 struct group {
-    size_t first, end; /* in the order of weights */
+    size_t first, end; /* in order of weight */
     bool equal;
     size_t best;
     double top, slope;
@@ -283,10 +283,10 @@ enum { GROUP = 64 };
 
 struct weaver {
     const double *weight;
-    size_t *order; /* data sets by weight, equal ones as they come */
-    double *cur;   /* samples so far, as doubles: they are compared so */
+    size_t *order; /* datasets by weight, stable */
+    double *cur;   /* samples so far, as doubles for comparison */
     struct group *group;
-    double *bound; /* of each group, at the place at hand */
+    double *bound; /* of each group, at the current place */
     size_t ngroups;
 };
 
@@ -303,7 +303,7 @@ static int by_weight(const void *a, const void *b)
     return (x->d > y->d) - (x->d < y->d);
 }
 
-/* The end of the group that begins at i: some of equal weights, or some of any. */
+/* The end of the group that begins at i: of equal weights, or of any. */
 static size_t group_end(const struct weighed *sorted, size_t n, size_t i, bool *ret_equal)
 {
     size_t end = i + 1;
@@ -348,7 +348,7 @@ static double behind(const struct weaver *w, size_t d, double x)
     return w->weight[d] * x - w->cur[d];
 }
 
-/* The best of group g at place x. Rounding moves what is compared by parts of 10^-16 of slope x. */
+/* The best of group g at place x. Rounding errors are within 10^-16 of slope x. */
 static void ask(struct weaver *w, struct group *g, double x)
 {
     g->best = w->order[g->first];
@@ -364,7 +364,7 @@ static void ask(struct weaver *w, struct group *g, double x)
     g->top = most - g->slope * x + 1e-13 * (1 + g->slope * x + fabs(most));
 }
 
-/* The data set furthest behind at place x, the first of equal ones; it has one more then. */
+/* The dataset furthest behind at place x, the first on a tie; counts it. */
 static size_t furthest(struct weaver *w, double x)
 {
     size_t lead = 0;
@@ -421,7 +421,7 @@ void blend_weave_all(const uint64_t *count, size_t n, int16_t *which, int64_t *s
         total += count[d];
     double *weight = mem_new(n, sizeof(*weight));
     uint64_t *cur = mem_new(n, sizeof(*cur));
-    size_t *left = mem_new(n, sizeof(*left)), nleft = n; /* those not used up, in order */
+    size_t *left = mem_new(n, sizeof(*left)), nleft = n; /* those not exhausted, in order */
     for (size_t d = 0; d < n; d++) {
         weight[d] = (double)count[d] / (double)total;
         left[d] = d;

@@ -3,9 +3,9 @@
 #define DATASET_SAMPLE_BLEND_H
 
 /*
- * Several data sets as one, by the rules of Megatron core (core_v0.12.3): how the user names them,
- * how many samples each must have, and which sample of which stands at each place. No files but the
- * lists; blend_set.h puts data under it. Numbers are bit for bit numpy's.
+ * Several datasets as one, by the rules of Megatron core (core_v0.12.3): how the user names them,
+ * how many samples each must have, and which sample of which dataset is at each place. Reads no
+ * files but the lists; blend_set.h adds the data. Numbers are bit for bit numpy's.
  */
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 #include "base/core/err.h"
 #include "dataset/index/split.h"
 
-/* Prefixes, with a weight for each or with none at all. */
+/* Prefixes, all with weights or none. */
 struct blend_list {
     char **prefix;
     double *weight; /* as given; NULL: none */
@@ -23,9 +23,9 @@ struct blend_list {
 };
 
 /*
- * "W PREFIX W PREFIX ..." or "PREFIX PREFIX ...": words that are numbers at every other place are
- * weights. ERR_USAGE names `who` ("--data-path") where some are and some are not, or one is not
- * above 0. `ret` is to be finished in either case, as after the others.
+ * "W PREFIX W PREFIX ..." or "PREFIX PREFIX ...": there are weights if every other word is a
+ * number. ERR_USAGE names `who` ("--data-path") if only some are, or one is not above 0. In either
+ * case, and for the other functions too, finish `ret`.
  */
 int blend_list_words(const char *who, const char *const *word, size_t n, struct blend_list *ret,
                      struct err *e);
@@ -33,20 +33,19 @@ int blend_list_words(const char *who, const char *const *word, size_t n, struct 
 /* Whether a word would be a weight at the place of one. */
 bool blend_is_number(const char *word);
 
-/* The words of a file, between white space. */
+/* The same for the words of a file, separated by white space. */
 int blend_list_file(const char *path, struct blend_list *ret, struct err *e);
 
-/* {"train": [words] or "words", "valid": .., "test": ..}; a part that is absent or null has none,
- * any other name is ERR_DATA.
- */
+/* {"train": [words] or "words", "valid": .., "test": ..}; a part that is absent or null has no
+ * list, any other name is ERR_DATA. */
 int blend_list_parts(const char *path, struct blend_list ret[PARTS], struct err *e);
 void blend_list_finish(struct blend_list *l);
 
 /* Divides by numpy's sum. */
 void blend_normalize(const double *weight, size_t n, double *ret);
 
-/* Samples of a source that N samples of the blend take; and those that are made of it, which are a
- * little more. */
+/* Samples of a source that N samples of the blend take; and how many to build of it, slightly more.
+ */
 uint64_t blend_target(uint64_t samples, double weight);
 uint64_t blend_margin(uint64_t target);
 
@@ -55,9 +54,9 @@ void blend_normalize_old(const double *weight, size_t n, double *ret);
 uint64_t blend_margin_old(uint64_t samples, double weight);
 
 /*
- * Where each sample comes from: the source that is furthest behind its share, the first of equal
- * ones. which and sample may be NULL; taken[n] is how many of each were taken. `weight` is
- * normalised; the exhaustive one takes count[i] samples of each.
+ * Where each sample comes from: the source that is furthest behind its share, the first on a tie.
+ * `which` and `sample` may be NULL; taken[n] receives how many of each were taken. `weight` is
+ * normalised; blend_weave_all takes count[i] samples of each source.
  */
 void blend_weave(const double *weight, size_t n, uint64_t size, int16_t *which, int64_t *sample,
                  uint64_t *taken);

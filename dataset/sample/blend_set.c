@@ -18,7 +18,7 @@ static const char class[] = "BlendedDataset";
 
 /* ---- sources -------------------------------------------------------------------------------- */
 
-/* Samples of a set that is weighed so. */
+/* Samples to build of a dataset with that weight. */
 static uint64_t with_margin(enum data_rules rules, uint64_t samples, double weight)
 {
     return rules == RULES_CORE ? blend_margin(blend_target(samples, weight))
@@ -33,7 +33,7 @@ static void blend_set_normalize(enum data_rules rules, const double *weight, siz
         blend_normalize_old(weight, n, ret);
 }
 
-/* Samples that source i of `l` is to have for part p. */
+/* Samples that source i of `l` needs for part p. */
 static uint64_t wanted(enum data_rules rules, const struct blend_list *l, const double *weight,
                        bool alone, size_t i, uint64_t samples)
 {
@@ -44,7 +44,7 @@ static uint64_t wanted(enum data_rules rules, const struct blend_list *l, const 
     return with_margin(rules, samples, weight[i]);
 }
 
-/* What the rules before core's leave out. */
+/* What rules older than core's do not support. */
 static int check_rules(const struct blend_set_config *c, const struct blend_list *l, struct err *e)
 {
     enum { MOST = 254 };
@@ -68,8 +68,8 @@ static int check_rules(const struct blend_set_config *c, const struct blend_list
 }
 
 /*
- * Opens the sources of a list for the parts of `mask`. With a list of its own for each part, a
- * weight of a single data set says nothing, as in Megatron core.
+ * Opens the sources of a list for the parts of `mask`. With a separate list for each part, the
+ * weight of a single dataset is ignored, as in Megatron core.
  */
 static int open_list(struct blend_set *m, const struct blend_set_config *c,
                      const struct blend_list *l, unsigned mask, struct err *e)
@@ -123,7 +123,7 @@ static bool has_all(const struct blend_set_share *p, size_t i)
     return p->taken[i] <= gpt_count(p->set[i]);
 }
 
-/* ERR_USAGE unless every set has the samples that are taken of it. */
+/* ERR_USAGE unless every dataset has the samples that are taken of it. */
 static int check_taken(const struct blend_set_share *p, struct err *e)
 {
     for (size_t i = 0; i < p->n; i++)
@@ -163,26 +163,26 @@ static void blend_set_name_files(struct blend_set_share *p, const struct blend_s
     if (c->rules == RULES_DEEPSPEED) {
         p->path[0] = deepspeed_path(folder, text, "_index.npy");
         p->path[1] = deepspeed_path(folder, text, "_sample_index.npy");
-        p->seal = deepspeed_path(folder, text, "_seal.json");
+        p->stamp = deepspeed_path(folder, text, "_seal.json");
         p->description = deepspeed_path(folder, text, ".dsc");
         return;
     }
     core_find(c->found, class, p->part, text, md5);
     p->path[0] = core_path(folder, md5, class, p->part, "dataset_index.npy");
     p->path[1] = core_path(folder, md5, class, p->part, "dataset_sample_index.npy");
-    p->seal = core_path(folder, md5, class, p->part, "seal.json");
+    p->stamp = core_path(folder, md5, class, p->part, "seal.json");
     p->description = core_path(folder, md5, class, p->part, "description.txt");
 }
 
-/* Set of the sample at place k, as it is said to be. */
+/* Dataset of the sample at place k, unchecked. */
 static int set_at(const struct blend_set_share *p, uint64_t k)
 {
     return p->narrow ? p->narrow[k] : p->which[k];
 }
 
 /*
- * Before core a blend is longer than the run that it is for, and a set that is too short for all of
- * it is only missed where that is read: it ends there, unless the run's own `samples` need more.
+ * Before core a blend is longer than its run, and a dataset that is too short matters only where
+ * its missing samples are read: the blend ends there, unless the run's own `samples` need more.
  */
 static void end_early(struct blend_set_share *p, uint64_t samples)
 {
@@ -200,7 +200,7 @@ static void end_early(struct blend_set_share *p, uint64_t samples)
     p->count = k;
 }
 
-/* The same without indices. */
+/* Counts samples without building indices. */
 static void plan_weave(struct blend_set_share *p, const double *weight, uint64_t samples,
                        bool early)
 {
@@ -214,7 +214,7 @@ static void plan_weave(struct blend_set_share *p, const double *weight, uint64_t
     blend_weave(weight, p->n, p->count, NULL, NULL, p->taken);
 }
 
-/* Counts what is taken of each; ERR_DATA unless each set's samples come one after the other. */
+/* Counts the samples of each dataset; ERR_DATA unless they are numbered consecutively. */
 static int check_files(struct blend_set_share *p, struct err *e)
 {
     memset(p->taken, 0, p->n * sizeof(*p->taken));
@@ -234,7 +234,8 @@ static int check_files(struct blend_set_share *p, struct err *e)
 static int blend_set_open_files(struct blend_set_share *p, enum data_rules rules, struct err *e)
 {
     bool narrow = rules == RULES_DEEPSPEED;
-    enum cache_stamp_state seal = cache_stamp_check(p->seal, NULL, (const char *const *)p->path, 2);
+    enum cache_stamp_state stamp =
+        cache_stamp_check(p->stamp, NULL, (const char *const *)p->path, 2);
     int code = npy_open(&p->file[0], p->path[0], e);
     if (!code)
         code = npy_open(&p->file[1], p->path[1], e);
@@ -250,10 +251,10 @@ static int blend_set_open_files(struct blend_set_share *p, enum data_rules rules
     p->which = narrow ? NULL : (const int16_t *)(const void *)f[0].data;
     p->narrow = narrow ? f[0].data : NULL;
     p->sample = (const int64_t *)(const void *)f[1].data;
-    if (!code && seal != CACHE_STAMP_HOLDS)
+    if (!code && stamp != CACHE_STAMP_HOLDS)
         code = check_files(p, e);
-    if (!code && seal != CACHE_STAMP_HOLDS)
-        cache_stamp_write(p->seal, NULL, (const char *const *)p->path, 2, NULL);
+    if (!code && stamp != CACHE_STAMP_HOLDS)
+        cache_stamp_write(p->stamp, NULL, (const char *const *)p->path, 2, NULL);
     if (!code)
         return 0;
     npy_close(&p->file[0]);
@@ -261,7 +262,7 @@ static int blend_set_open_files(struct blend_set_share *p, enum data_rules rules
     return code;
 }
 
-/* Which sample where, in memory; with `weight` of `count` samples, else all of each set. */
+/* Builds the indices in memory: `count` samples by `weight`, or if NULL all of each dataset. */
 static int weave(struct blend_set_share *p, const double *weight, const uint64_t *all,
                  struct err *e)
 {
@@ -307,11 +308,11 @@ static int save_blend(const struct blend_set_share *p, enum data_rules rules, co
     if (!code && !file_exists(p->description))
         code = file_replace_remade(p->description, text->data, text->len, e);
     if (!code)
-        code = cache_stamp_write(p->seal, NULL, (const char *const *)p->path, 2, e);
+        code = cache_stamp_write(p->stamp, NULL, (const char *const *)p->path, 2, e);
     return code;
 }
 
-/* The files of the cache if they fit; else made, by one rank while the others wait. */
+/* The cached files if valid; else built, by one rank while the others wait. */
 static int obtain(struct blend_set_share *p, const struct blend_set_config *c, const double *weight,
                   const uint64_t *all, struct err *e)
 {
@@ -333,7 +334,7 @@ static int obtain(struct blend_set_share *p, const struct blend_set_config *c, c
     return code;
 }
 
-/* Sizes of all sets; ERR_USAGE if one has none. */
+/* Sizes of all datasets; ERR_USAGE if one is empty. */
 static int count_all(const struct blend_set_share *p, uint64_t *count, uint64_t *ret_sum,
                      struct err *e)
 {
@@ -383,7 +384,7 @@ static int blend(struct blend_set_share *p, const struct blend_set_config *c, st
     return code;
 }
 
-/* Part p of the sources from `first` on, which are those of list l. */
+/* Part p of the sources of list l, which begin at `first`. */
 static int open_part(struct blend_set *m, const struct blend_set_config *c,
                      const struct blend_list *l, size_t first, enum part part, struct err *e)
 {
@@ -408,7 +409,7 @@ static int open_part(struct blend_set *m, const struct blend_set_config *c,
     return code;
 }
 
-/* More files than may be mapped at once take turns. */
+/* Pools the maps if there are more files than may be mapped at once. */
 static void limit_maps(struct blend_set *m, uint64_t most)
 {
     uint64_t files = 0, all = map_most();
@@ -417,9 +418,9 @@ static void limit_maps(struct blend_set *m, uint64_t most)
         files += gpt_files(&m->source[i]);
     if (files <= most)
         return;
-    m->holds = holds_create(most, m->nsource * GPT_HOLDS);
+    m->pool = map_pool_create(most, m->nsource * GPT_POOLED);
     for (size_t i = 0; i < m->nsource; i++)
-        gpt_limit(&m->source[i], m->holds);
+        gpt_limit(&m->source[i], m->pool);
 }
 
 static int open_all(struct blend_set *m, const struct blend_set_config *c, struct err *e)
@@ -465,13 +466,13 @@ void blend_set_close(struct blend_set *m)
             free(p->own[k]);
             free(p->path[k]);
         }
-        free(p->seal);
+        free(p->stamp);
         free(p->description);
         free(p->set);
         free(p->weight);
         free(p->taken);
     }
-    holds_destroy(m->holds);
+    map_pool_destroy(m->pool);
     for (size_t i = 0; i < m->nsource; i++)
         gpt_close(&m->source[i]);
     free(m->source);
@@ -534,7 +535,7 @@ uint64_t blend_set_once(const struct blend_set_share *p)
     return p->count;
 }
 
-/* What the files say is looked at again: they may have changed under us. */
+/* Index files are checked again: they may have changed since. */
 static int feed_sample(const void *self, uint64_t k, int32_t *ret, struct err *e)
 {
     const struct blend_set_share *p = self;

@@ -3,8 +3,8 @@
 #define DATASET_SAMPLE_FEED_H
 
 /*
- * What batches are cut from: numbered samples of seq_length + 1 ids, whoever makes them. A feed is
- * a view; what it looks at must outlive it. Any number of threads may ask it.
+ * What batches are made of: numbered samples of seq_length + 1 ids, from any source. A feed is a
+ * view; what it refers to must outlive it. Any number of threads may use it.
  */
 
 #include <stdint.h>
@@ -12,9 +12,8 @@
 #include "base/core/err.h"
 
 /*
- * A row that is made of examples, in the caller's arrays of seq_length each: tokens, what each
- * foretells, whether that counts, where it stands in its example, and where the examples end, the
- * last one at seq_length.
+ * A row made of examples, in the caller's arrays of seq_length each: tokens, labels, loss mask,
+ * positions within the examples, and where the examples end, the last one at seq_length.
  */
 struct feed_row {
     int32_t *tokens, *labels;
@@ -25,9 +24,9 @@ struct feed_row {
 };
 
 /*
- * What can be fetched ahead of a sample, each step what the next one reads: its row of the sample
- * map, its documents' numbers, their places in the .idx, their tokens. FEED_DISK asks the disk for
- * the tokens, all steps of memory at once.
+ * Prefetch steps of a sample, each fetching what the next one reads: its row of the sample map, its
+ * documents' numbers, their entries in the .idx, their tokens. FEED_DISK starts reading the tokens
+ * from disk, running all steps of memory at once.
  */
 enum feed_step { FEED_ROW, FEED_DOC, FEED_ENTRY, FEED_TOKENS, FEED_DISK, FEED_STEPS };
 
@@ -35,14 +34,13 @@ struct feed {
     const void *self;
     /* Sample k < count into ret[seq_length + 1]. */
     int (*sample)(const void *self, uint64_t k, int32_t *ret, struct err *e);
-    /* Or, where samples are made of examples: row k < count; then there is no `sample`. */
+    /* Instead of `sample`, if samples are made of examples: row k < count. */
     int (*row)(const void *self, uint64_t k, struct feed_row *ret, struct err *e);
-    /* A hint that sample k < count is wanted soon; nothing else comes of it. NULL: not known how.
-     */
+    /* A hint that sample k < count is needed soon. NULL: not supported. */
     void (*ahead)(const void *self, uint64_t k, enum feed_step step);
     uint64_t count;
     uint32_t seq_length;
-    int32_t pad;      /* id of what is no text, and masked; -1: none */
+    int32_t pad;      /* id of padding, which is masked; -1: none */
     const char *name; /* for messages: prefix and part */
     const char *part;
 };

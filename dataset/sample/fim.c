@@ -8,7 +8,7 @@
 #include "base/core/mem.h"
 #include "base/core/rng.h"
 
-/* A sample that is written anew: what does not fit is dropped. */
+/* A rewritten sample: what does not fit is dropped. */
 struct out {
     int32_t *id;
     uint64_t n, room;
@@ -26,7 +26,7 @@ static void put_one(struct out *o, int32_t id)
     fim_put(o, &id, 1);
 }
 
-/* Evenly one of 0 .. n. */
+/* Uniform in 0 .. n. */
 static uint64_t fim_place(uint32_t draw, uint64_t n)
 {
     return (uint64_t)draw * (n + 1) >> 32;

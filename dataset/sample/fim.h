@@ -4,14 +4,14 @@
 
 /*
  * Fill in the middle (Bavarian et al. 2022) over the samples of another feed: some documents of a
- * sample are told as prefix, suffix, middle, so that a model learns to write what is missing
- * between two texts.
+ * sample are reordered as prefix, suffix, middle, so that a model learns to fill a gap between two
+ * texts.
  *
- * Each stretch between ends of document is told so with chance `rate`, cut at two places drawn
- * evenly among its tokens: PREFIX p SUFFIX s MIDDLE m, or with chance `spm_rate` of these PREFIX
- * SUFFIX s MIDDLE p m. What becomes longer than the sample is cut off at its end. Ends of document
+ * Each stretch between ends of document is reordered with probability `rate`, split at two
+ * uniformly drawn places: PREFIX p SUFFIX s MIDDLE m, or with probability `spm_rate` of these
+ * PREFIX SUFFIX s MIDDLE p m. The end is cut off if the sample gets too long. Ends of document
  * stay. Draws are a function of (seed, number of the sample, number of the stretch in it);
- * Megatron's FIM dataset draws in the order of reading, and cuts between characters.
+ * Megatron's FIM dataset draws in reading order, and splits between characters.
  */
 
 #include "dataset/sample/feed.h"

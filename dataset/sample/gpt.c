@@ -87,17 +87,17 @@ static int check_files(const struct maps *m, struct err *e)
     return code;
 }
 
-/* The files are mapped until `let_go`, if they may be given up at all. */
+/* Keeps the files mapped until `let_go`, if they are pooled. */
 static int gpt_take(const struct gpt *g, struct err *e)
 {
-    if (!g->holds) {
+    if (!g->pool) {
         int code = shard_touch(g->shard, e);
         return code ? code : maps_touch(&g->maps, e);
     }
-    int code = map_pool_acquire(g->holds, g->of_shard, e);
+    int code = map_pool_acquire(g->pool, g->of_shard, e);
     if (code)
         return code;
-    code = map_pool_acquire(g->holds, g->of_maps, e);
+    code = map_pool_acquire(g->pool, g->of_maps, e);
     if (code)
         map_pool_release(g->of_shard);
     return code;
@@ -105,7 +105,7 @@ static int gpt_take(const struct gpt *g, struct err *e)
 
 static void let_go(const struct gpt *g)
 {
-    if (!g->holds)
+    if (!g->pool)
         return;
     map_pool_release(g->of_maps);
     map_pool_release(g->of_shard);
@@ -138,23 +138,23 @@ int gpt_sample(const struct gpt *g, uint64_t k, int32_t *ret, struct err *e)
     return code;
 }
 
-static void ahead_documents(const struct gpt *g, const struct stretch *w, enum shard_soon what)
+static void ahead_documents(const struct gpt *g, const struct stretch *w, enum shard_prefetch what)
 {
-    enum { MOST = 256 }; /* of many short documents what comes first will do */
+    enum { MOST = 256 }; /* of many short documents the first ones suffice */
     uint64_t end = w->place[1] - w->place[0] < MOST ? w->place[1] : w->place[0] + MOST;
     for (uint64_t place = w->place[0]; place <= end; place++) {
         uint64_t seq = (uint64_t)(int64_t)g->maps.doc[place];
         if (seq >= g->shard->nseq)
             return;
         int64_t from = place == w->place[0] ? w->from : 0, to = w->to;
-        if (what != SHARD_SOON_ENTRY && place != w->place[1])
+        if (what != SHARD_PREFETCH_ENTRY && place != w->place[1])
             to = shard_length(g->shard, seq);
         if (from >= 0 && from < to)
-            shard_soon(g->shard, seq, (uint64_t)from, (uint64_t)(to - from), what);
+            shard_prefetch(g->shard, seq, (uint64_t)from, (uint64_t)(to - from), what);
     }
 }
 
-/* Nothing that is read here is trusted: it may have changed since it was checked. */
+/* Nothing read here is trusted: files may have changed since they were checked. */
 static void look_ahead(const struct gpt *g, uint64_t k, enum feed_step step)
 {
     enum { LINE_ENTRIES = 16 };
@@ -170,9 +170,9 @@ static void look_ahead(const struct gpt *g, uint64_t k, enum feed_step step)
         return;
     if (step != FEED_DOC)
         ahead_documents(g, &w,
-                        step == FEED_ENTRY    ? SHARD_SOON_ENTRY
-                        : step == FEED_TOKENS ? SHARD_SOON_TOKENS
-                                              : SHARD_SOON_DISK);
+                        step == FEED_ENTRY    ? SHARD_PREFETCH_ENTRY
+                        : step == FEED_TOKENS ? SHARD_PREFETCH_TOKENS
+                                              : SHARD_PREFETCH_DISK);
     else
         for (uint64_t place = w.place[0]; place <= w.place[1]; place += LINE_ENTRIES)
             __builtin_prefetch(m->doc + place);
@@ -259,7 +259,7 @@ static int gpt_name_files(struct gpt *g, const struct gpt_config *c, uint64_t to
     return code;
 }
 
-/* The numbers alone. */
+/* Numbers only, no maps. */
 static int plan_part(struct gpt *g, uint64_t tokens, struct err *e)
 {
     struct maps_plan p;
@@ -276,8 +276,8 @@ static bool share_of(const struct gpt_config *c, const struct split *s, enum par
                                   : split_range_old(s, p, nseq, ret_first, ret_end);
 }
 
-/* Core has files for one epoch of nothing, too; for a number of samples it counts epochs forever.
- */
+/* Core writes files for one epoch of an empty share, too; for a number of samples it counts epochs
+ * without end. */
 static bool leaves_empty_files(const struct gpt_config *c, enum part p)
 {
     return c->rules == RULES_CORE && c->samples[p] == SAMPLES_ALL && c->save && !c->plan_only;
@@ -291,7 +291,7 @@ static int open_part(struct gpt_data *d, const struct gpt_config *c, const struc
     *g = (struct gpt){.shard = &d->shard, .limit = c->limit, .pad = c->pad};
     if (!c->samples[p] || (c->split && !share_of(c, split, p, d->shard.nseq, &first, &end)))
         return 0;
-    int code = maps_tokens_told(&d->shard, first, end, &tokens, e);
+    int code = maps_tokens_between(&d->shard, first, end, &tokens, e);
     d->empty[p] = !code && !tokens;
     if (code || (!tokens && !leaves_empty_files(c, p)))
         return code;
@@ -328,7 +328,7 @@ int gpt_open(struct gpt_data *d, const struct gpt_config *c, struct err *e)
     if (code)
         gpt_close(d);
     else
-        shard_leave(&d->shard); /* maps that were built or checked have read the .idx */
+        shard_leave(&d->shard); /* building or checking maps has read the .idx */
     return code;
 }
 
@@ -365,15 +365,15 @@ uint32_t gpt_files(const struct gpt_data *d)
     return n;
 }
 
-void gpt_limit(struct gpt_data *d, struct holds *holds)
+void gpt_limit(struct gpt_data *d, struct map_pool *pool)
 {
-    map_pool_init(&d->hold[0], d->shard.has_bin ? 2 : 1, &d->shard, touch_shard, leave_shard);
+    pooled_maps_init(&d->pooled[0], d->shard.has_bin ? 2 : 1, &d->shard, touch_shard, leave_shard);
     for (int p = 0; p < PARTS; p++) {
         struct gpt *g = &d->part[p];
-        map_pool_init(&d->hold[1 + p], map_files(g), &g->maps, touch_maps, leave_maps);
-        g->holds = holds;
-        g->of_shard = &d->hold[0];
-        g->of_maps = &d->hold[1 + p];
+        pooled_maps_init(&d->pooled[1 + p], map_files(g), &g->maps, touch_maps, leave_maps);
+        g->pool = pool;
+        g->of_shard = &d->pooled[0];
+        g->of_maps = &d->pooled[1 + p];
     }
 }
 

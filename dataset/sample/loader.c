@@ -14,7 +14,7 @@ struct slot {
     int code;
 };
 
-/* Slots go round: free -> thread -> full -> user -> free. */
+/* Slots circulate: free -> thread -> full -> user -> free. */
 struct loader {
     struct feed feed;
     struct batch_layout layout;
@@ -34,7 +34,7 @@ static void *read_ahead(void *arg)
     int64_t faults = 0;
     for (uint64_t micro = 0; queue_pop(l->free, &item); micro++) {
         struct slot *s = item;
-        s->batch.cold = cold; /* what one slot learnt of the disk goes for all */
+        s->batch.cold = cold; /* read-ahead state is shared by all slots */
         s->batch.faults = faults;
         s->code = batch_fill(&l->feed, &l->layout, l->consumed, micro, &s->batch, &s->e);
         cold = s->batch.cold;

@@ -8,58 +8,58 @@
 #include "base/core/mem.h"
 
 /*
- * Those that are mapped. Who comes while less than 7/8 of the limit is used stays for good, who
- * comes later goes round: blends ask for their sets in turn, where the oldest is the next one
- * wanted, and first for those that they take most of.
+ * The pooled maps that are mapped now. What is mapped while less than 7/8 of the limit is used
+ * stays for good, the rest is evicted in FIFO order: blends use their datasets in turn, where the
+ * oldest is the next one needed, and first of all those that they take most of.
  */
-struct holds {
-    pthread_mutex_t lock; /* of all here, and of every change between mapped and not */
-    struct map_pool **stay;
+struct map_pool {
+    pthread_mutex_t lock; /* protects all this, and mapping and unmapping */
+    struct pooled_maps **stay;
     size_t nstay;
-    struct map_pool **ring; /* the first mapped at `first` */
+    struct pooled_maps **ring; /* the oldest at `first` */
     size_t room, first, n;
     uint64_t most, maps;
 };
 
-void map_pool_init(struct map_pool *h, uint32_t maps, void *self,
-                   int (*touch)(void *, struct err *), void (*leave)(void *))
+void pooled_maps_init(struct pooled_maps *h, uint32_t maps, void *self,
+                      int (*touch)(void *, struct err *), void (*leave)(void *))
 {
-    *h = (struct map_pool){.maps = maps, .self = self, .touch = touch, .leave = leave};
+    *h = (struct pooled_maps){.maps = maps, .self = self, .touch = touch, .leave = leave};
     atomic_init(&h->users, -1);
 }
 
-struct holds *holds_create(uint64_t most, size_t n)
+struct map_pool *map_pool_create(uint64_t most, size_t n)
 {
-    struct holds *p = mem_new(1, sizeof(*p));
+    struct map_pool *p = mem_new(1, sizeof(*p));
     pthread_mutex_init(&p->lock, NULL);
-    p->stay = mem_new(n ? n : 1, sizeof(struct map_pool *));
-    p->ring = mem_new(n ? n : 1, sizeof(struct map_pool *));
+    p->stay = mem_new(n ? n : 1, sizeof(struct pooled_maps *));
+    p->ring = mem_new(n ? n : 1, sizeof(struct pooled_maps *));
     p->room = n;
     p->most = most;
     return p;
 }
 
-static struct map_pool *map_pool_pop(struct holds *p)
+static struct pooled_maps *map_pool_pop(struct map_pool *p)
 {
-    struct map_pool *h = p->ring[p->first];
+    struct pooled_maps *h = p->ring[p->first];
     p->first = (p->first + 1) % p->room;
     p->n--;
     return h;
 }
 
-static void map_pool_push(struct holds *p, struct map_pool *h)
+static void map_pool_push(struct map_pool *p, struct pooled_maps *h)
 {
-    BUG_ON(p->n == p->room, "more than %zu holds", p->room);
+    BUG_ON(p->n == p->room, "more than %zu sets of maps", p->room);
     p->ring[(p->first + p->n++) % p->room] = h;
 }
 
-static void leave(struct holds *p, struct map_pool *h)
+static void leave(struct map_pool *p, struct pooled_maps *h)
 {
     h->leave(h->self);
     p->maps -= h->maps;
 }
 
-void holds_destroy(struct holds *p)
+void map_pool_destroy(struct map_pool *p)
 {
     if (!p)
         return;
@@ -73,7 +73,7 @@ void holds_destroy(struct holds *p)
     free(p);
 }
 
-static bool leave_unused(struct holds *p, struct map_pool *h)
+static bool leave_unused(struct map_pool *p, struct pooled_maps *h)
 {
     int unused = 0;
     bool goes = atomic_compare_exchange_strong(&h->users, &unused, -1);
@@ -82,11 +82,11 @@ static bool leave_unused(struct holds *p, struct map_pool *h)
     return goes;
 }
 
-/* Gives up one that nobody uses, the oldest of those that go round; false if all are in use. */
-static bool give_up(struct holds *p)
+/* Evicts an unused one, the oldest of the ring first; false if all are in use. */
+static bool give_up(struct map_pool *p)
 {
     for (size_t k = p->n; k; k--) {
-        struct map_pool *h = map_pool_pop(p);
+        struct pooled_maps *h = map_pool_pop(p);
         if (leave_unused(p, h))
             return true;
         map_pool_push(p, h);
@@ -100,12 +100,12 @@ static bool give_up(struct holds *p)
     return false;
 }
 
-static int touch(struct holds *p, struct map_pool *h, struct err *e)
+static int touch(struct map_pool *p, struct pooled_maps *h, struct err *e)
 {
     while (p->maps + h->maps > p->most && give_up(p))
         ;
     int code = h->touch(h->self, e);
-    while (code == ERR_RESOURCE && give_up(p)) /* the kernel allows fewer than we thought */
+    while (code == ERR_RESOURCE && give_up(p)) /* the kernel allows fewer maps than expected */
         code = h->touch(h->self, e);
     if (code) {
         h->leave(h->self);
@@ -120,7 +120,7 @@ static int touch(struct holds *p, struct map_pool *h, struct err *e)
     return 0;
 }
 
-int map_pool_acquire(struct holds *p, struct map_pool *h, struct err *e)
+int map_pool_acquire(struct map_pool *p, struct pooled_maps *h, struct err *e)
 {
     int code = 0, users = atomic_load_explicit(&h->users, memory_order_relaxed);
     while (users >= 0)
@@ -136,7 +136,7 @@ int map_pool_acquire(struct holds *p, struct map_pool *h, struct err *e)
     return code;
 }
 
-void map_pool_release(struct map_pool *h)
+void map_pool_release(struct pooled_maps *h)
 {
     atomic_fetch_sub_explicit(&h->users, 1, memory_order_release);
 }

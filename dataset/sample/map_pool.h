@@ -3,14 +3,13 @@
 #define DATASET_SAMPLE_MAP_POOL_H
 
 /*
- * Files that are mapped while they are read, at most so many at once: the kernel allows a process
- * 65,530 maps where nobody raised that, which the files of 13,000 data sets and their index maps
- * reach. What is wanted and not mapped takes the place of what was mapped first and is in nobody's
- * use.
+ * A bounded number of file mappings: the kernel allows a process 65,530 maps by default, which the
+ * files of 13,000 datasets and their index maps reach. To map another set of files, the pool evicts
+ * the one that was mapped first and is not in use.
  *
- * A `struct map_pool` is one set of files that are mapped together; it lies in the caller's memory
- * and must stay where it is until holds_destroy. Any number of threads may take holds; a taker that
- * has none free to give up goes above the limit by its own.
+ * A `struct pooled_maps` is one set of files that are mapped together; it is in the caller's memory
+ * and must not move until map_pool_destroy. Any number of threads may acquire sets; if all are in
+ * use, the limit is exceeded.
  */
 
 #include <stdatomic.h>
@@ -19,26 +18,26 @@
 
 #include "base/core/err.h"
 
-struct map_pool {
+struct pooled_maps {
     atomic_int users; /* -1: not mapped */
-    uint32_t maps;    /* files of it */
+    uint32_t maps;    /* number of its files */
     void *self;
     int (*touch)(void *self, struct err *e);
-    void (*leave)(void *self); /* also of what touch began and could not finish */
+    void (*leave)(void *self); /* also after a touch that failed half-way */
 };
 
-/* Of something that is not mapped now. */
-void map_pool_init(struct map_pool *h, uint32_t maps, void *self,
-                   int (*touch)(void *, struct err *), void (*leave)(void *));
+/* For files that are not mapped now. */
+void pooled_maps_init(struct pooled_maps *h, uint32_t maps, void *self,
+                      int (*touch)(void *, struct err *), void (*leave)(void *));
 
-struct holds;
+struct map_pool;
 
-/* At most `most` files are mapped by the holds that are taken through it, of which there are n. */
-struct holds *holds_create(uint64_t most, size_t n);
-void holds_destroy(struct holds *p); /* leaves what is mapped; accepts NULL */
+/* A pool of at most `most` mapped files, for n sets. */
+struct map_pool *map_pool_create(uint64_t most, size_t n);
+void map_pool_destroy(struct map_pool *p); /* unmaps all; accepts NULL */
 
-/* It is mapped, and stays so until it is dropped. */
-int map_pool_acquire(struct holds *p, struct map_pool *h, struct err *e);
-void map_pool_release(struct map_pool *h);
+/* Maps a set and keeps it mapped until it is released. */
+int map_pool_acquire(struct map_pool *p, struct pooled_maps *h, struct err *e);
+void map_pool_release(struct pooled_maps *h);
 
 #endif

@@ -49,7 +49,7 @@ static int named(const struct data_flags *f, struct data_lists *ret, struct err 
     return code;
 }
 
-/* Each prefix as it is on disk. */
+/* Finds each prefix on disk. */
 static int find_all(struct blend_list *l, struct err *e)
 {
     for (size_t i = 0; i < l->n; i++) {

@@ -3,10 +3,10 @@
 #define DATASET_SAMPLE_OPTIONS_H
 
 /*
- * How a program's user names the data of a run: the options that `prep` and `train` share, under
- * Megatron-LM's names. A program puts a `struct data_flags` into its own struct of options and the
- * rows into its table, as with tok/tokenizer/options.h. The strings belong to the options of the
- * program.
+ * How the user names the data of a run: the options that `prep` and `train` share, under
+ * Megatron-LM's names. A program puts a `struct data_flags` into its own options struct and the
+ * rows into its table, as with tok/tokenizer/options.h. The strings belong to the program's
+ * options.
  */
 
 #include "base/cli/opt.h"
@@ -60,14 +60,14 @@ struct data_flags {
                 .help = "whose rules for splits, blends, sample order and index file names: "      \
                         "Megatron core, Megatron-LM v1 or v2 (to 23.04), or Megatron-DeepSpeed")
 
-/* The lists that the flags name: one of all parts, or one of each. */
+/* The lists named by the flags: one for all parts, or one per part. */
 struct data_lists {
     struct blend_list shared, own[PARTS];
     bool per_part;
 };
 
-/* ERR_USAGE when nothing is named, or two ways at once; as prefix_find (dataset/shard/prefix.h) for
- * each prefix. `ret` is to be finished in either case. */
+/* ERR_USAGE if nothing is named, or twice; for each prefix as prefix_find (dataset/shard/prefix.h).
+ * Finish `ret` in either case. */
 int data_flags_lists(const struct data_flags *f, struct data_lists *ret, struct err *e);
 void data_lists_finish(struct data_lists *l);
 

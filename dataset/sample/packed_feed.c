@@ -36,7 +36,7 @@ uint64_t packed_order(const struct packed_part *p, uint64_t k)
     unsigned bits = 1;
     while ((uint64_t)1 << (2 * bits) < p->n)
         bits++;
-    do /* a permutation of more numbers, walked until it comes back to those that there are */
+    do /* cycle walking: the permutation may have more numbers than there are sequences */
         x = packed_feed_mix(p, epoch, bits, x);
     while (x >= p->n);
     return p->first + x;

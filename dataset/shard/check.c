@@ -10,7 +10,7 @@
 enum {
     PIECE = 1 << 16,  /* tokens */
     REPORT = 1 << 24, /* bytes */
-    SHARED = 1 << 16, /* sequences: their .idx is checked by two threads */
+    SHARED = 1 << 16, /* sequences from which two threads check the .idx */
 };
 
 /* A part of an .idx. */
@@ -24,8 +24,8 @@ struct part {
     struct err e;
 };
 
-/* Every eighth time the line of 8 numbers that stands a page on: what a processor fetches by itself
- * ends with the page. */
+/* Every eighth time, prefetches the line of 8 numbers one page ahead: hardware prefetching stops at
+ * page boundaries. */
 static inline void fetch_ahead(const unsigned char *base, uint64_t i, size_t width)
 {
     if (i % 8 == 0)
@@ -89,7 +89,7 @@ static void *check_part(void *arg)
     return NULL;
 }
 
-/* By two threads if that is worth while. */
+/* By two threads if that pays. */
 static void check_both(struct part half[2])
 {
     pthread_t thread;
@@ -142,7 +142,7 @@ struct walk {
     struct shard_stats *st;
     int32_t *id;
     uint64_t done, said; /* bytes */
-    bool eod;            /* the newest token is the end of document */
+    bool eod;            /* the last token seen is the end of document */
 };
 
 static void look_at(struct walk *w, const int32_t *id, uint64_t n)
@@ -158,7 +158,7 @@ static void look_at(struct walk *w, const int32_t *id, uint64_t n)
     w->eod = id[n - 1] == w->c->eod;
 }
 
-/* The check of the .idx is over: sequences lie one behind the other. */
+/* The .idx was checked, so sequences are contiguous. */
 static void move_on(struct walk *w, uint64_t bytes)
 {
     const struct shard *s = w->s;

@@ -47,7 +47,7 @@ static int remove_old(const struct places *p, const char *suffix, struct err *e)
     return code;
 }
 
-/* What is not in the folder has been moved before. */
+/* A file that is not in the folder was moved before. */
 static int move(const struct places *p, const char *suffix, struct err *e)
 {
     char *from = new_file(p, suffix), *to = mem_printf("%s%s", p->prefix, suffix);
@@ -60,9 +60,9 @@ static int move(const struct places *p, const char *suffix, struct err *e)
 }
 
 /*
- * Under the lock. While the .bin waits in the folder the old .idx and manifest may go; once it has
- * moved, what lies under their names is the new ones'. The .idx comes last: a reader that knows
- * nothing of all this never finds one beside a .bin that is not its own.
+ * Under the lock. While the .bin is in the folder the old .idx and manifest may be removed; once it
+ * was moved, the files under their names are the new ones. The .idx is moved last: a reader that
+ * does not know the protocol never finds one beside another shard's .bin.
  */
 static int commit_empty(const struct places *p, struct err *e)
 {
@@ -105,7 +105,7 @@ int commit_publish(const char *folder, const char *prefix, bool *ret_done, struc
         *ret_done = !rename(folder, p.folder);
         if (*ret_done)
             break;
-        /* that of another writer, dead or alive, goes before */
+        /* another writer's commit, dead or alive, is finished first */
         code = errno == ENOTEMPTY || errno == EEXIST
                    ? commit_finish(prefix, e)
                    : err_sys(e, errno, "%s: cannot rename %s to it", p.folder, folder);
@@ -122,7 +122,7 @@ static int commit_complete(const struct places *p, struct err *e)
 {
     char *idx = new_file(p, ".idx");
     int fd = open(idx, O_RDWR | O_CLOEXEC), code = 0;
-    if (fd < 0 && errno == ENOENT) { /* all its files were moved */
+    if (fd < 0 && errno == ENOENT) { /* all files were moved */
         rmdir(p->folder);
     } else {
         while (fd >= 0 && !code && flock(fd, LOCK_EX))

@@ -3,11 +3,11 @@
 #define DATASET_SHARD_COMMIT_H
 
 /*
- * How the files of a shard change together, so that a writer may be killed at any instant. For the
- * writer and the readers of this module; the steps are in FORMAT.md.
+ * How the files of a shard are replaced together, so that a writer may be killed at any time. For
+ * the writer and the readers of this module; the steps are in FORMAT.md.
  *
- * The new files lie in a folder of their own. Its renaming to PREFIX.commit is the commit: before
- * it the old shard stands, from then on the new one does, whoever moves its files to their places.
+ * The new files are in a folder of their own. Renaming it to PREFIX.commit is the commit: before it
+ * the old shard is valid, after it the new one, whichever process moves its files into place.
  */
 
 #include <stdbool.h>
@@ -15,16 +15,15 @@
 #include "base/core/err.h"
 
 /*
- * The folder becomes PREFIX.commit and is emptied: its .bin, manifest (if it has one) and .idx take
- * the places of the old. All are on the disk, and the caller holds the lock of the .idx
- * (outfile_open_in) till this returns. *ret_done: the folder is no longer the caller's, also where
- * a later step failed.
+ * Renames the folder to PREFIX.commit and empties it: its .bin, manifest (if any) and .idx replace
+ * the old ones. All are synced, and the caller holds the lock of the .idx (outfile_open_in) until
+ * this returns. *ret_done: the folder no longer belongs to the caller, even if a later step failed.
  */
 int commit_publish(const char *folder, const char *prefix, bool *ret_done, struct err *e);
 
 /*
- * Ends the commit of a writer that died in it, or waits for one that is in it. Every reader begins
- * so; without PREFIX.commit it does nothing. ERR_IO where the files cannot be moved.
+ * Finishes the commit of a writer that died in it, or waits for one in progress. Every reader calls
+ * it first; without PREFIX.commit it does nothing. ERR_IO if the files cannot be moved.
  */
 int commit_finish(const char *prefix, struct err *e);
 

@@ -9,7 +9,7 @@
 #include "base/core/mem.h"
 #include "dataset/shard/write.h"
 
-/* What one writer takes from another. */
+/* Copying from one writer to another. */
 
 enum {
     WAIT = 1 << 14, /* words */
@@ -38,7 +38,7 @@ static int copy_bytes(struct shard_writer *w, int fd, const struct shard_writer 
     return code;
 }
 
-/* The lengths; *ret_tokens of them. */
+/* Copies the lengths; *ret_tokens is their sum. */
 static int copy_lengths(struct shard_writer *w, const struct shard_writer *source,
                         struct shard_cursor *from, uint64_t documents, uint64_t *ret_tokens,
                         struct err *e)
@@ -91,7 +91,7 @@ int shard_writer_fit(const struct shard_writer *source, struct shard_cursor *fro
                      uint64_t *ret_documents, struct err *e)
 {
     uint32_t *word = mem_new(WAIT, sizeof(*word));
-    uint64_t document = 0, bytes = 0; /* of the one at hand, and of those before it */
+    uint64_t document = 0, bytes = 0; /* of the current one, and of those before it */
     bool full = false;
     int code = 0;
     *ret_documents = 0;

@@ -5,7 +5,7 @@
 
 #include "base/core/simd.h"
 
-/* Widens ids; `top` becomes the largest, with negative ones as huge. */
+/* Widens ids; `top` becomes the largest, as unsigned. */
 #define WIDEN(type)                                                                                \
     for (; i < n; i++) {                                                                           \
         type v;                                                                                    \
@@ -17,8 +17,8 @@
     break
 
 /*
- * The two that shards are made of: sixteen at a time, which compilers make vector code of. Signs
- * gather those of ids below 0 and of what is left to the last good one.
+ * The two types that shards usually have: sixteen at a time, so that compilers vectorize. Sign bits
+ * collect whether an id is below 0 or above the last valid one.
  */
 #define WIDEN16(type)                                                                              \
     for (; i + 16 <= n; i += 16) {                                                                 \
@@ -58,8 +58,7 @@ static bool widen_any(enum shard_dtype t, const unsigned char *p, uint64_t n, in
 
 #ifdef __x86_64__
 
-/* Stretches of documents are often short: what is left below 32 goes through masks, not one by one.
- */
+/* Runs of documents are often short: the last 31 or fewer are masked rather than done singly. */
 AVX512 static bool widen16_wide(const unsigned char *p, uint64_t n, uint16_t last, int32_t *ret)
 {
     __m512i top = _mm512_setzero_si512();
@@ -143,7 +142,7 @@ bool ids_widen(enum shard_dtype t, const unsigned char *p, uint64_t n, int64_t l
 static inline __attribute__((always_inline)) uint64_t count_of(const int32_t *id, size_t n,
                                                                int32_t which)
 {
-    enum { RUN = 32 }; /* known to the compiler, so that it makes vectors of them */
+    enum { RUN = 32 }; /* constant, so that the compiler vectorizes */
     uint32_t sum[RUN] = {0};
     uint64_t all = 0;
     size_t i = 0;
@@ -175,7 +174,7 @@ AVX512 static uint64_t count_avx512(const int32_t *id, size_t n, int32_t which)
         __mmask16 b = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i + 16), wanted);
         __mmask16 c = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i + 32), wanted);
         __mmask16 d = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(id + i + 48), wanted);
-        if (a | b | c | d) /* seldom */
+        if (a | b | c | d) /* rare */
             all += (uint64_t)__builtin_popcount(a) + (uint64_t)__builtin_popcount(b) +
                    (uint64_t)__builtin_popcount(c) + (uint64_t)__builtin_popcount(d);
     }

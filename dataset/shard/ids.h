@@ -2,7 +2,7 @@
 #ifndef DATASET_SHARD_IDS_H
 #define DATASET_SHARD_IDS_H
 
-/* Token ids as a .bin has them, widened and held against a limit. Pure functions. */
+/* Token ids of a .bin, widened and checked against a limit. Pure functions. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -46,7 +46,7 @@ static void put_file(struct buf *b, const char *key, uint64_t bytes, const char 
     manifest_put_text(b, "xxh3_128", xxh[0] ? xxh : NULL, "},\n");
 }
 
-/* What only its kind of data counts. */
+/* Counts that only one kind of data has. */
 static void put_counts(struct buf *b, const struct manifest *m)
 {
     for (size_t i = 0; i < m->ncounts; i++) {
@@ -108,7 +108,7 @@ struct reader {
     const char *path;
     struct manifest *m;
     struct err *e;
-    int code; /* the first failure; what follows does nothing */
+    int code; /* the first failure; later calls do nothing */
 };
 
 static void fail(struct reader *r, const char *key, const char *want)
@@ -141,7 +141,7 @@ static int64_t get_integer(struct reader *r, const struct json *o, const char *k
     return v ? v->integer : 0;
 }
 
-/* NULL where the file has null. */
+/* NULL for null. */
 static const char *get_text(struct reader *r, const struct json *o, const char *key)
 {
     const struct json *v = r->code ? NULL : json_get(o, key);
@@ -206,7 +206,7 @@ static void get_provenance(struct reader *r, const struct json *root)
         in[i].path = get_text(r, &o->child[i], "path");
         in[i].bytes = get_count(r, &o->child[i], "bytes");
         in[i].documents = get_count(r, &o->child[i], "documents");
-        if (!r->code && json_get(&o->child[i], "xxh3_128")) /* earlier versions have none */
+        if (!r->code && json_get(&o->child[i], "xxh3_128")) /* earlier versions did not write it */
             get_hex(r, &o->child[i], "xxh3_128", in[i].xxh, sizeof(in[i].xxh));
     }
     m->inputs = in;
@@ -288,7 +288,7 @@ void manifest_close(struct manifest *m)
     *m = (struct manifest){.eod = -1};
 }
 
-/* ---- holding it against things ------------------------------------------------------------ */
+/* ---- comparing ------------------------------------------------------------ */
 
 int manifest_fits_shard(const struct manifest *m, const struct shard *s, struct err *e)
 {
@@ -362,7 +362,7 @@ static const char *option_value(const struct manifest *m, const char *name)
     return NULL;
 }
 
-/* Each option that `names` has is the same on both sides. */
+/* Each option of `names` must be equal on both sides. */
 static int same_options(const struct manifest *was, const struct manifest *now,
                         const struct manifest *names, const char *who, struct err *e)
 {
@@ -410,7 +410,7 @@ int manifest_same_work(const struct manifest *was, const struct manifest *now, c
     return code ? code : same_inputs(was, now, who, e);
 }
 
-/* "a.model (SHA-256 0123456789ab)", as far as file and digest are known. */
+/* "a.model (SHA-256 0123456789ab)", with what is known of file and digest. */
 static char *tokenizer_name(const char *path, const char *digest)
 {
     bool known = digest && digest[0];

@@ -3,9 +3,9 @@
 #define DATASET_SHARD_MANIFEST_H
 
 /*
- * PREFIX.manifest.json: where a shard came from. Which tokenizer (type, digest, vocabulary size,
+ * PREFIX.manifest.json: the provenance of a shard. Which tokenizer (type, digest, vocabulary size,
  * end of document), which inputs, how many documents, tokens and bad records, with which options,
- * by which version. Shards of other tools have none; all else in this module works without it.
+ * by which version. Shards of other tools have none; the rest of this module works without it.
  *
  * Strings of a manifest to be written belong to the caller; those of one that was read live until
  * manifest_close.
@@ -24,9 +24,9 @@
 
 struct manifest_input {
     const char *path;
-    uint64_t bytes;     /* of the file as it lies there, compressed or not; 0 for a pipe */
+    uint64_t bytes;     /* of the file as stored, compressed or not; 0 for a pipe */
     uint64_t documents; /* taken from it */
-    char xxh[XXH_TEXT]; /* XXH3-128 of the file as it lies there; "" if not known */
+    char xxh[XXH_TEXT]; /* XXH3-128 of the stored file; "" if unknown */
 };
 
 struct manifest_option {
@@ -43,18 +43,17 @@ struct manifest {
     /* tokenizer */
     const char *tokenizer_type; /* "SentencePieceTokenizer" */
     const char *tokenizer_path; /* may be NULL */
-    char digest[SHA_TEXT];      /* "" if not known: ids came without a tokenizer */
-    int64_t vocab_size;         /* unpadded; 0 if not known */
+    char digest[SHA_TEXT];      /* "" if unknown: ids came without a tokenizer */
+    int64_t vocab_size;         /* unpadded; 0 if unknown */
     int64_t eod;                /* -1: none */
     const char *eod_piece;      /* may be NULL */
     bool append_eod;
     /* counts; the writer fills those of the shard */
     uint64_t documents, sequences, tokens;
-    uint64_t bad_records;      /* skipped or quarantined */
-    uint64_t filtered_records; /* left out for their length; written if there are any */
-    uint64_t piece, pieces;    /* this is piece `piece`, from 0, of so many; 0: it is the whole */
-    const struct manifest_count
-        *counts; /* more of them, that only its kind of data has; not read */
+    uint64_t bad_records;                /* skipped or quarantined */
+    uint64_t filtered_records;           /* dropped for their length; written if not 0 */
+    uint64_t piece, pieces;              /* piece `piece`, from 0, of `pieces`; 0: not split */
+    const struct manifest_count *counts; /* more, of this kind of data only; not read */
     size_t ncounts;
     enum shard_dtype dtype;
     uint64_t bin_bytes, idx_bytes;
@@ -68,7 +67,7 @@ struct manifest {
     struct arena arena; /* of a manifest that was read */
 };
 
-/* PREFIX.manifest.json in fresh memory. */
+/* PREFIX.manifest.json in new memory. */
 char *manifest_path(const char *prefix);
 
 /* The file's text, appended to `ret`. */
@@ -77,28 +76,28 @@ void manifest_text(const struct manifest *m, struct buf *b);
 /* *ret_found false (and 0) if there is none. Malformed: ERR_DATA. */
 int manifest_read(const char *prefix, struct manifest *ret, bool *ret_found, struct err *e);
 
-/* The same from a table inside another file, which `path` names in messages. */
+/* The same from an object in another file; `path` names that file in messages. */
 int manifest_from(const struct json *root, const char *path, struct manifest *ret, struct err *e);
 void manifest_close(struct manifest *m);
 
-/* ERR_DATA unless sizes, dtype and counts are those of the open shard: a manifest of other data. */
+/* ERR_DATA unless sizes, dtype and counts equal those of the open shard. */
 int manifest_fits_shard(const struct manifest *m, const struct shard *s, struct err *e);
 
-/* ERR_INTEGRITY unless the XXH3-128 of both files is the manifest's. Reads all of both. */
+/* ERR_INTEGRITY unless both files have the manifest's XXH3-128. Reads both completely. */
 int manifest_verify(const struct manifest *m, const struct shard *s, struct err *e);
 
 /*
- * Whether both are of the same work: tokenizer, token type, options and inputs (their number, sizes
- * and digests, but not their names; what either side lacks is not compared). ERR_USAGE names the
- * first difference: "`who` comes from ..., and ... is asked for".
+ * Whether both describe the same work: tokenizer, token type, options and inputs (their number,
+ * sizes and digests, but not their names; what is unknown on either side is not compared).
+ * ERR_USAGE names the first difference and begins with `who`.
  */
 int manifest_same_work(const struct manifest *was, const struct manifest *now, const char *who,
                        struct err *e);
 
 /*
  * ERR_USAGE, naming both tokenizers by file and digest, unless tokenizer digest and vocabulary size
- * equal those of `who` ("checkpoint runs/a/iter_0000100"), whose tokenizer lies at `path` (NULL:
- * not known). A digest or size that either side lacks is not compared.
+ * equal those of `who` ("checkpoint runs/a/iter_0000100"), whose tokenizer is at `path` (NULL if
+ * unknown). A digest or size that is unknown on either side is not compared.
  */
 int manifest_compare(const struct manifest *m, const char *prefix, const char *who,
                      const char *path, const char *digest, int64_t vocab_size, struct err *e);

@@ -14,14 +14,14 @@ enum shard_dtype shard_dtype_for(int64_t vocab_size)
     return vocab_size > 0 && vocab_size < 65500 ? SHARD_U16 : SHARD_I32;
 }
 
-enum { RUN = 32 }; /* elements whose number the compiler knows, so that it makes vectors of them */
+enum { RUN = 32 }; /* elements; a constant, so that the compiler vectorizes */
 
-/* Packs, two bytes each or four; returns whether all are in 0 .. last. */
+/* Packs ids into two or four bytes each; returns whether all are in 0 .. last. */
 static inline __attribute__((always_inline)) bool
 pack_checked(const int32_t *id, size_t n, bool narrow, int32_t last, unsigned char *ret)
 {
-    enum { AHEAD = 2048 };           /* bytes; other threads had the memory in hand */
-    int32_t bad[RUN] = {0}, any = 0; /* negative: one was, or was above `last` */
+    enum { AHEAD = 2048 };           /* bytes; other cores have the cache lines */
+    int32_t bad[RUN] = {0}, any = 0; /* negative: an id was, or was above `last` */
     size_t i = 0, width = narrow ? 2 : 4;
     for (; i + RUN <= n; i += RUN) {
         uint16_t piece[RUN];
@@ -64,7 +64,8 @@ narrow_avx512(const int32_t *id, size_t n, int32_t last, struct shard_watch *wat
 {
     enum { AHEAD = 2048 }; /* as above */
     const __m512i most = _mm512_set1_epi32(last), watched = _mm512_set1_epi32(watch->id);
-    const __m512i order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0); /* as a pack leaves them */
+    const __m512i order =
+        _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0); /* undoes the order of packing */
     __mmask16 bad = 0;
     size_t i = 0;
     for (; i + 32 <= n; i += 32) {
@@ -72,7 +73,7 @@ narrow_avx512(const int32_t *id, size_t n, int32_t last, struct shard_watch *wat
         __mmask16 some = _mm512_cmpeq_epi32_mask(a, watched),
                   more = _mm512_cmpeq_epi32_mask(b, watched);
         bad |= _mm512_cmpgt_epu32_mask(a, most) | _mm512_cmpgt_epu32_mask(b, most);
-        if (some | more) /* seldom */
+        if (some | more) /* rare */
             watch->n += (unsigned)__builtin_popcount((unsigned)some << 16 | more);
         __builtin_prefetch(ret + 2 * i + AHEAD, 1);
         _mm512_storeu_si512(ret + 2 * i,
@@ -82,7 +83,7 @@ narrow_avx512(const int32_t *id, size_t n, int32_t last, struct shard_watch *wat
         __mmask16 some = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : (__mmask16)0xffff;
         __m512i v = _mm512_maskz_loadu_epi32(some, id + i);
         watch->n += (unsigned)__builtin_popcount(_mm512_mask_cmpeq_epi32_mask(some, v, watched));
-        bad |= _mm512_cmpgt_epu32_mask(v, most); /* negative ones are large */
+        bad |= _mm512_cmpgt_epu32_mask(v, most); /* negative ones are large as unsigned */
         _mm256_mask_storeu_epi16(ret + 2 * i, some, _mm512_cvtepi32_epi16(v));
     }
     return !bad;

@@ -14,12 +14,12 @@
 #include "dataset/shard/commit.h"
 
 static const char *const endings[] = {".idx", ".bin", ".pack", ".manifest.json"};
-enum { DATA = 3 }; /* of them, those that make data */
+enum { DATA = 3 }; /* the first three of them make data */
 
 static bool is_data(const char *prefix)
 {
     bool found = false;
-    commit_finish(prefix, NULL); /* a failure shows itself where the files are opened */
+    commit_finish(prefix, NULL); /* a failure surfaces when the files are opened */
     for (int i = 0; i < DATA && !found; i++) {
         char *path = mem_printf("%s%s", prefix, endings[i]);
         found = file_exists(path) && !file_is_dir(path);
@@ -39,7 +39,7 @@ size_t prefix_length(const char *given)
     return n;
 }
 
-/* The prefix of which `given` is a file; NULL if it is none. */
+/* The prefix if `given` is a file of a shard, else NULL. */
 static char *without_ending(const char *given)
 {
     char *stem = mem_strndup(given, prefix_length(given));
@@ -54,7 +54,7 @@ static int prefix_by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The prefixes in a folder, some of them, for a hint. */
+/* Some of the prefixes in a folder, for a hint. */
 static void list_folder(const char *folder, struct buf *ret)
 {
     enum { SHOWN = 4 };

@@ -49,15 +49,14 @@ const char *shard_dtype_name(enum shard_dtype t)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-/* The maps of a shard that was opened late come when it is touched, by whichever thread is first.
- */
+/* A shard that was opened late is mapped on shard_touch, by whichever thread is first. */
 struct shard_late {
     pthread_mutex_t lock;
     atomic_bool touched;
-    bool in_order; /* the .bin will be read from one end to the other, as far as we know */
+    bool in_order; /* the .bin is expected to be read sequentially */
 };
 
-/* What stands at both ends of the arrays. */
+/* First and last entries of the arrays. */
 struct ends {
     unsigned char head[HEADER + 4]; /* and the first length */
     int32_t first_length, last_length;
@@ -65,7 +64,7 @@ struct ends {
     int64_t first_doc, last_doc;
 };
 
-/* Bytes [at, at + n) of the .idx, which it has. */
+/* Bytes [at, at + n) of the .idx, which are inside it. */
 static int read_at(const struct shard *s, int fd, uint64_t at, void *ret, size_t n, struct err *e)
 {
     ssize_t got;
@@ -137,7 +136,7 @@ static uint64_t docs_at(const struct shard *s)
     return offsets_at(s) + 8 * s->nseq;
 }
 
-/* Arrays that follow one another end and begin in one read. */
+/* The end of one array and the beginning of the next take one read. */
 static int read_ends(const struct shard *s, int fd, struct ends *ret, struct err *e)
 {
     unsigned char b[16];
@@ -187,7 +186,7 @@ static int check_ends(struct shard *s, const struct ends *at, struct err *e)
     return 0;
 }
 
-/* What lies there instead of a .idx that could not be opened. */
+/* Explains what exists instead of an .idx that could not be opened. */
 static int explain(const char *prefix, int code, struct err *e)
 {
     struct err why = {0};
@@ -223,9 +222,9 @@ static int open_idx(struct shard *s, const char *prefix, struct err *e)
 }
 
 /*
- * Megatron-LM of mid-2023, and Megatron-DeepSpeed to this day, wrote each document's
- * end-of-document token into the .bin without counting it in the .idx. Then the .bin is longer by
- * one token for each document with text.
+ * Megatron-LM of mid-2023, and Megatron-DeepSpeed still, write each document's end-of-document
+ * token into the .bin without counting it in the .idx. Then the .bin has one more token for each
+ * document with text.
  */
 static bool eods_uncounted(const struct shard *s, uint64_t excess)
 {
@@ -262,7 +261,7 @@ static int open_bin(struct shard *s, const char *prefix, struct err *e)
     return code;
 }
 
-/* A .bin that is not asked for, and may be missing, is one that goes with the .idx all the same. */
+/* A .bin that is not needed may be missing, but if it exists it must match the .idx. */
 static int look_at_bin(struct shard *s, const char *prefix, struct err *e)
 {
     struct stat st;
@@ -275,7 +274,7 @@ static int look_at_bin(struct shard *s, const char *prefix, struct err *e)
     return code;
 }
 
-/* Does another .idx lie there now than was opened, or one where none could be? */
+/* Is there another .idx now than the one opened, or one where there was none? */
 static bool replaced(const struct shard *s, const char *prefix)
 {
     struct stat st;
@@ -287,7 +286,7 @@ static bool replaced(const struct shard *s, const char *prefix)
 
 int shard_open_late(struct shard *s, const char *prefix, bool idx_only, struct err *e)
 {
-    for (;;) { /* once more if another shard is put in its place: then the files may be of both */
+    for (;;) { /* retry if the shard is replaced meanwhile: the files may be of both */
         *s = (struct shard){.idx.slot = -1, .bin.slot = -1};
         int code = commit_finish(prefix, e);
         if (code)
@@ -369,7 +368,7 @@ int shard_touch(const struct shard *s, struct err *e)
     if (shard_touched(s))
         return 0;
     pthread_mutex_lock(&s->late->lock);
-    /* the caller's struct is his own memory, and no thread looks at these fields before */
+    /* the caller's struct is not really const, and no thread reads these fields before */
     int code = shard_touched(s) ? 0 : make_maps((struct shard *)(uintptr_t)s, e);
     pthread_mutex_unlock(&s->late->lock);
     return code;
@@ -390,7 +389,7 @@ int shard_begins(const struct shard *s, uint64_t i, int64_t *ret, struct err *e)
     struct map is;
     unsigned char b[8];
     int fd;
-    if (i == 0 || i == s->nseq) { /* was looked at when it was opened */
+    if (i == 0 || i == s->nseq) { /* checked when it was opened */
         *ret = i ? (int64_t)s->bytes : 0;
         return 0;
     }
@@ -507,10 +506,11 @@ int shard_read(const struct shard *s, uint64_t i, uint64_t from, uint64_t n, int
     return code;
 }
 
-void shard_soon(const struct shard *s, uint64_t i, uint64_t from, uint64_t n, enum shard_soon what)
+void shard_prefetch(const struct shard *s, uint64_t i, uint64_t from, uint64_t n,
+                    enum shard_prefetch what)
 {
     enum { LINE = 64 };
-    if (what == SHARD_SOON_ENTRY) {
+    if (what == SHARD_PREFETCH_ENTRY) {
         __builtin_prefetch(s->length + 4 * i);
         __builtin_prefetch(s->offset + 8 * i);
         return;
@@ -520,7 +520,7 @@ void shard_soon(const struct shard *s, uint64_t i, uint64_t from, uint64_t n, en
         return;
     at += from * s->width;
     n *= s->width;
-    if (what == SHARD_SOON_DISK)
+    if (what == SHARD_PREFETCH_DISK)
         map_soon(&s->bin, at, n);
     else
         for (uint64_t k = at % LINE; k < n + at % LINE; k += LINE)

@@ -26,7 +26,7 @@ static int put_word(struct shard_writer *w, uint32_t word, struct err *e)
     return spill_add(&w->lengths, &word, sizeof(word), e);
 }
 
-/* The sequence held is not the last one of its document. */
+/* The held sequence is not the last of its document. */
 static int put_held(struct shard_writer *w, struct err *e)
 {
     int code = w->held ? put_word(w, w->held, e) : 0;
@@ -36,7 +36,7 @@ static int put_held(struct shard_writer *w, struct err *e)
 
 /* ---- documents ---------------------------------------------------------------------------- */
 
-/* Where an earlier process may have left such a file, it is written anew. */
+/* Overwrites a file that an earlier process may have left. */
 static int write_open_file(const struct shard_writer *w, const char *suffix, struct outfile *f,
                            struct err *e)
 {
@@ -81,9 +81,9 @@ int shard_writer_open(struct shard_writer *w, const char *prefix, int64_t vocab_
     return code;
 }
 
-/* ---- going on ------------------------------------------------------------------------------- */
+/* ---- resuming ------------------------------------------------------------------------------- */
 
-/* The digest of the tokens that are there. */
+/* The digest of the tokens written so far. */
 static int hash_again(struct shard_writer *w, const struct shard_mark *m, struct err *e)
 {
     char got[XXH_TEXT];
@@ -195,7 +195,7 @@ int shard_writer_part(struct shard_writer *w, const void *packed, size_t n, stru
     return outfile_write(&w->bin, packed, n * w->width, e);
 }
 
-/* A sequence ends with n tokens more. */
+/* Ends a sequence after n more tokens. */
 static int end_sequence(struct shard_writer *w, size_t n, struct err *e)
 {
     uint64_t all = w->part + n;
@@ -265,7 +265,7 @@ int shard_runs_take(const struct shard_run *run, size_t n, struct err *e)
     return code;
 }
 
-int shard_writer_judge(const struct shard_writer *w, const int32_t *id, size_t n, struct err *e)
+int shard_writer_check(const struct shard_writer *w, const int32_t *id, size_t n, struct err *e)
 {
     if (shard_pack_good(w->dtype, w->vocab_size, id, n) == n)
         return 0;
@@ -284,7 +284,7 @@ int shard_writer_add(struct shard_writer *w, const int32_t *id, size_t n, struct
     const struct shard_run *run = (const struct shard_run *)(const void *)w->run.data;
     size_t runs = w->run.len / sizeof(*run);
     return shard_runs_store(run, runs, id, &none) ? shard_runs_take(run, runs, e)
-                                                  : shard_writer_judge(w, id, n, e);
+                                                  : shard_writer_check(w, id, n, e);
 }
 
 int shard_writer_end_document(struct shard_writer *w, struct err *e)
@@ -330,7 +330,7 @@ static int idx_write(struct shard_writer *w, const void *p, size_t n, struct err
     return outfile_write(&w->idx, p, n, e);
 }
 
-/* What a pass over the lengths carries along. */
+/* State of a pass over the lengths. */
 struct pass {
     enum { LENGTHS, OFFSETS, DOCUMENTS } what;
     uint64_t at;  /* bytes of .bin before the next sequence */

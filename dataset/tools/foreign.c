@@ -33,7 +33,7 @@ static int64_t id_at(const struct foreign *f, uint64_t i)
     case NPY_U4:
         return load_u32(p);
     case NPY_I8:
-    case NPY_U8: /* above 2^63 - 1: negative, and so out of all limits */
+    case NPY_U8: /* above 2^63 - 1: negative, so out of bounds */
         break;
     }
     return load_i64(p);
@@ -65,7 +65,7 @@ int foreign_ids(const struct foreign *f, uint64_t from, uint64_t n, int64_t limi
 /* ---- documents ---------------------------------------------------------------------------------
  */
 
-/* The first place from `i` on where the boundary is; the number of tokens if there is none. */
+/* The place of the first boundary from `i` on; the number of tokens if there is none. */
 static uint64_t find_boundary(const struct foreign *f, uint64_t i)
 {
     if (f->dtype == NPY_U2 && f->boundary <= UINT16_MAX) {
@@ -112,7 +112,7 @@ static bool next_by_ends(struct foreign *f, struct foreign_run *ret, int *code, 
     return true;
 }
 
-/* The item behind the last of the document that is being read, which items follow as their own. */
+/* The end of the current document; trailing items are documents of their own. */
 static int document_end(const struct foreign *f, uint64_t *ret, struct err *e)
 {
     uint64_t end = f->next < f->ndoc ? load_u64(f->doc + 8 * f->next) : f->item + 1;

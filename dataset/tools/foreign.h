@@ -35,13 +35,13 @@ enum foreign_place {
     FOREIGN_END
 };
 
-enum { FOREIGN_NONE = -1 /* the file is one document */, FOREIGN_UNSAID = -2 };
+enum { FOREIGN_NONE = -1 /* the file is one document */, FOREIGN_UNSET = -2 };
 
-struct foreign_ask {
+struct foreign_options {
     enum foreign_format format;
-    int dtype;                /* enum npy_dtype of bare tokens, -1: the file tells */
-    int64_t boundary;         /* id at which documents are cut, or FOREIGN_NONE, FOREIGN_UNSAID */
-    int64_t eod;              /* taken for it where neither that nor the file says one; -1: none */
+    int dtype;                /* enum npy_dtype of raw tokens, -1: by the file */
+    int64_t boundary;         /* id between documents, or FOREIGN_NONE, FOREIGN_UNSET */
+    int64_t eod;              /* used if neither that nor the file has one; -1: none */
     enum foreign_place place; /* of that id in its document */
     bool ignore_loss;         /* of datatrove: masks are dropped */
 };
@@ -62,19 +62,19 @@ struct foreign {
     uint64_t nend;
     const unsigned char *size, *doc; /* i64[nitem], i64[ndoc] of TNTIDX */
     uint64_t nitem, ndoc;
-    /* where the walk is */
+    /* position of foreign_next */
     uint64_t at, item, next;
 };
 
 /*
- * `path` is the file of tokens; of TNTIDX the prefix, the .idx or the .bin. ERR_USAGE where the
- * file leaves open what `ask` does not say either.
+ * `path` is the file of tokens; of TNTIDX the prefix, the .idx or the .bin. ERR_USAGE if neither
+ * the file nor the options say what is needed.
  */
-int foreign_open(struct foreign *f, const char *path, const struct foreign_ask *ask, struct err *e);
+int foreign_open(struct foreign *f, const char *path, const struct foreign_options *ask,
+                 struct err *e);
 void foreign_close(struct foreign *f); /* accepts a zeroed or closed one */
 
-/* Tokens [from, from + n), a sequence (of none if n is 0), and whether its document ends with it.
- */
+/* Tokens [from, from + n), a sequence (none if n is 0), and whether its document ends with it. */
 struct foreign_run {
     uint64_t from, n;
     bool ends;

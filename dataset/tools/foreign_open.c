@@ -22,15 +22,15 @@ static int boundary_missing(const struct foreign *f, struct err *e)
     return err_hint(e, "--boundary ID cuts it at an id, --boundary none makes it one document");
 }
 
-/* Cuts as `ask` says, at `usual` if it says nothing. */
-static int set_boundary(struct foreign *f, const struct foreign_ask *ask, int64_t usual,
+/* The boundary of the options, else `usual`. */
+static int set_boundary(struct foreign *f, const struct foreign_options *ask, int64_t usual,
                         enum foreign_place place, struct err *e)
 {
-    f->boundary = ask->boundary == FOREIGN_UNSAID ? usual : ask->boundary;
-    if (f->boundary == FOREIGN_UNSAID && ask->eod >= 0)
+    f->boundary = ask->boundary == FOREIGN_UNSET ? usual : ask->boundary;
+    if (f->boundary == FOREIGN_UNSET && ask->eod >= 0)
         f->boundary = ask->eod;
     f->place = ask->place == FOREIGN_BY_FORMAT ? place : ask->place;
-    return f->boundary == FOREIGN_UNSAID ? boundary_missing(f, e) : 0;
+    return f->boundary == FOREIGN_UNSET ? boundary_missing(f, e) : 0;
 }
 
 /* All bytes from `from` on are tokens. */
@@ -58,7 +58,7 @@ static bool is_llmc(const struct map *m)
     return magic == LLMC_GPT2 || magic == LLMC_LLAMA3 || magic == LLMC_EVAL;
 }
 
-static int open_llmc(struct foreign *f, const struct foreign_ask *ask, struct err *e)
+static int open_llmc(struct foreign *f, const struct foreign_options *ask, struct err *e)
 {
     const struct map *m = &f->data;
     if (!is_llmc(m) || m->size < LLMC_HEADER)
@@ -86,7 +86,7 @@ static int open_llmc(struct foreign *f, const struct foreign_ask *ask, struct er
 
 enum { METADATA_MAX = 1 << 16 };
 
-/* Bytes of a token and number of tokens as the metadata have them; 0: they do not say. */
+/* Bytes per token and number of tokens in the metadata; 0 if missing. */
 struct metadata {
     uint64_t width, tokens;
 };
@@ -111,7 +111,7 @@ static int read_metadata(const char *path, struct metadata *ret, struct err *e)
     return code;
 }
 
-/* The last of the ends; 0: there is none. */
+/* The last of the ends; 0 if there is none. */
 static int open_ends(struct foreign *f, uint64_t *ret_last, struct err *e)
 {
     char *name = mem_printf("%s.index", f->path);
@@ -132,8 +132,8 @@ static int open_ends(struct foreign *f, uint64_t *ret_last, struct err *e)
     return code;
 }
 
-/* A mask that hides any token does not go into a shard. */
-static int check_loss(const struct foreign *f, const struct foreign_ask *ask, struct err *e)
+/* A shard cannot represent a mask that hides tokens. */
+static int check_loss(const struct foreign *f, const struct foreign_options *ask, struct err *e)
 {
     struct map m = {.slot = -1};
     char *name = mem_printf("%s.loss", f->path);
@@ -156,7 +156,7 @@ static int check_loss(const struct foreign *f, const struct foreign_ask *ask, st
     return code;
 }
 
-static int token_width(const struct foreign *f, const struct foreign_ask *ask,
+static int token_width(const struct foreign *f, const struct foreign_options *ask,
                        const struct metadata *m, uint64_t last, enum npy_dtype *ret, struct err *e)
 {
     uint64_t width = m->width ? m->width : last ? f->data.size / last : 0;
@@ -177,13 +177,13 @@ static int token_width(const struct foreign *f, const struct foreign_ask *ask,
     return err_hint(e, "--dtype u16 or u32");
 }
 
-static int open_datatrove(struct foreign *f, const struct foreign_ask *ask, struct err *e)
+static int open_datatrove(struct foreign *f, const struct foreign_options *ask, struct err *e)
 {
     struct metadata m;
     uint64_t last = 0;
     enum npy_dtype dtype = NPY_U2;
     int code = read_metadata(f->path, &m, e);
-    if (!code && ask->boundary == FOREIGN_UNSAID)
+    if (!code && ask->boundary == FOREIGN_UNSET)
         code = open_ends(f, &last, e);
     if (!code)
         code = token_width(f, ask, &m, last, &dtype, e);
@@ -200,13 +200,13 @@ static int open_datatrove(struct foreign *f, const struct foreign_ask *ask, stru
     if (!code)
         code = check_loss(f, ask, e);
     if (!code && !f->end)
-        code = set_boundary(f, ask, FOREIGN_UNSAID, FOREIGN_END, e);
+        code = set_boundary(f, ask, FOREIGN_UNSET, FOREIGN_END, e);
     return code;
 }
 
 /* ---- arrays and bare tokens ----------------------------------------------------------------- */
 
-static int open_npy(struct foreign *f, const struct foreign_ask *ask, struct err *e)
+static int open_npy(struct foreign *f, const struct foreign_options *ask, struct err *e)
 {
     int code = npy_open(&f->npy, f->path, e);
     if (code)
@@ -217,17 +217,17 @@ static int open_npy(struct foreign *f, const struct foreign_ask *ask, struct err
     f->ntokens = f->npy.count;
     if (ask->dtype >= 0 && (enum npy_dtype)ask->dtype != f->dtype)
         return err_set(e, ERR_USAGE, "%s: is an array of another type than --dtype says", f->path);
-    return set_boundary(f, ask, FOREIGN_UNSAID, FOREIGN_END, e);
+    return set_boundary(f, ask, FOREIGN_UNSET, FOREIGN_END, e);
 }
 
-static int open_raw(struct foreign *f, const struct foreign_ask *ask, struct err *e)
+static int open_raw(struct foreign *f, const struct foreign_options *ask, struct err *e)
 {
     if (ask->dtype < 0) {
         err_set(e, ERR_USAGE, "%s: bare tokens do not say how wide they are", f->path);
         return err_hint(e, "--dtype u16, for instance");
     }
     int code = set_tokens(f, (enum npy_dtype)ask->dtype, 0, e);
-    return code ? code : set_boundary(f, ask, FOREIGN_UNSAID, FOREIGN_END, e);
+    return code ? code : set_boundary(f, ask, FOREIGN_UNSET, FOREIGN_END, e);
 }
 
 /* ---- TNTIDX ---------------------------------------------------------------------------------- */
@@ -250,8 +250,7 @@ static int tnt_type(struct foreign *f, struct err *e)
     return 0;
 }
 
-/* Items must be one-dimensional and lie one behind the other; then sizes are all there is to know.
- */
+/* Items must be one-dimensional and contiguous; then their sizes say everything. */
 static int tnt_items(struct foreign *f, const unsigned char *dim, const unsigned char *data,
                      struct err *e)
 {
@@ -346,7 +345,7 @@ static int open_tntidx(struct foreign *f, const char *prefix, struct err *e)
 /* ---- which -------------------------------------------------------------------------------------
  */
 
-/* The prefix of a pair if the name is of one, in fresh memory. */
+/* The prefix of PREFIX.bin or PREFIX.idx in new memory, else NULL. */
 static char *pair_prefix(const char *path)
 {
     size_t n = strlen(path);
@@ -384,7 +383,8 @@ static enum foreign_format recognise(const struct foreign *f)
     return foreign_open_ends_in(f->path, ".ds") ? FOREIGN_DATATROVE : FOREIGN_AUTO;
 }
 
-static int foreign_open_open_file(struct foreign *f, const struct foreign_ask *ask, struct err *e)
+static int foreign_open_open_file(struct foreign *f, const struct foreign_options *ask,
+                                  struct err *e)
 {
     int code = map_open(&f->data, f->path, e);
     if (code)
@@ -407,7 +407,8 @@ static int foreign_open_open_file(struct foreign *f, const struct foreign_ask *a
     return err_hint(e, "--input-format raw --dtype u16 takes bare tokens");
 }
 
-int foreign_open(struct foreign *f, const char *path, const struct foreign_ask *ask, struct err *e)
+int foreign_open(struct foreign *f, const char *path, const struct foreign_options *ask,
+                 struct err *e)
 {
     *f = (struct foreign){.data.slot = -1, .index.slot = -1, .npy.map.slot = -1};
     f->path = mem_strdup(path);

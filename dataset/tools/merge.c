@@ -42,7 +42,7 @@ static int merge_by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The prefixes of all files in the folder that end so, sorted; pending commits are ended before. */
+/* The sorted prefixes of all files in the folder with that suffix. */
 static int list(const char *folder, const char *end, struct names *ret, struct err *e)
 {
     DIR *d = opendir(folder);
@@ -113,7 +113,7 @@ static int add_prefix(const char *given, struct names *all, struct err *e)
     return code;
 }
 
-/* A prefix beside which a folder of its name lies (as that of index caches) is not a folder. */
+/* A prefix beside a folder of its name (as of index caches) is not a folder. */
 static bool is_folder(const char *given)
 {
     char *idx = mem_printf("%s.idx", given);
@@ -162,11 +162,11 @@ struct merge {
     uint64_t nseq, ndocs, bin_bytes;
     enum shard_dtype dtype;
     bool modes;
-    struct manifest manifest; /* what is said of all */
-    size_t known;             /* manifests met */
+    struct manifest manifest; /* what applies to all */
+    size_t known;             /* manifests read */
     struct manifest_input *input;
     struct arena arena; /* of its strings */
-    bool eod, no_eod;   /* appended in some, in others not */
+    bool eod, no_eod;   /* appended in some; not in others */
     struct raw_writer out;
     unsigned char *piece;
     uint64_t done;
@@ -195,7 +195,7 @@ static bool has_option(const struct manifest *m, const struct manifest_option *o
     return false;
 }
 
-/* Options of the first that all have. */
+/* Keeps the options of the first that all have. */
 static void join_options(struct merge *m, const struct manifest *b)
 {
     struct manifest *a = &m->manifest;
@@ -246,7 +246,7 @@ static int join_manifest(struct merge *m, const struct manifest *b, const char *
     return 0;
 }
 
-/* A shard without one says nothing of its tokenizer, and so does the whole then. */
+/* If a shard has none, its tokenizer is unknown, and so is the result's. */
 static void settle_manifest(struct merge *m)
 {
     struct manifest *a = &m->manifest;
@@ -383,7 +383,7 @@ static size_t convert(struct merge *m, struct pass *p, const struct shard *s, ui
             p->at += (uint64_t)(uint32_t)shard_length(s, from + i) * s->width;
         }
         return 8 * n;
-    case DOCUMENTS: /* behind the first entry */
+    case DOCUMENTS: /* after the first entry */
         for (size_t i = 0; i < n; i++)
             store_u64(out + 8 * i, p->seq + load_u64(s->doc + 8 * (from + 1 + i)));
         return 8 * n;
@@ -397,7 +397,7 @@ static size_t convert(struct merge *m, struct pass *p, const struct shard *s, ui
     return 0;
 }
 
-/* What is written rests on these: no negative length, all of them the .bin, no falling document. */
+/* The output depends on these: no negative length, their sum, ascending documents. */
 static int merge_judge(const struct merge *m, const struct pass *p, const struct shard *s, size_t n,
                        uint64_t *last, struct err *e)
 {

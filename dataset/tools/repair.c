@@ -19,17 +19,17 @@
 
 enum { HEADER = 34, PIECE = 1 << 20, RELEASE = 1 << 25 /* bytes */ };
 
-/* A pair of files of which little is taken for granted. */
+/* A shard's files, about which little is assumed. */
 struct broken {
     const char *prefix;
     struct map idx, bin;
     enum shard_dtype dtype;
     uint32_t width;
     uint64_t nseq, tokens;
-    const unsigned char *length, *offset, *doc, *mode; /* offset, doc, mode: NULL if not whole */
-    uint64_t kept;                                     /* entries of doc that are there */
-    uint64_t last;     /* the last of them: sequences from here on are documents of their own */
-    uint64_t ndocs;    /* with those */
+    const unsigned char *length, *offset, *doc, *mode; /* offset, doc, mode: NULL if incomplete */
+    uint64_t kept;                                     /* entries of doc that exist */
+    uint64_t last;     /* the last of them; sequences from it on are documents of their own */
+    uint64_t ndocs;    /* including those */
     uint64_t unplaced; /* empty documents that the header counts beyond these */
 };
 
@@ -45,7 +45,7 @@ static uint64_t doc_end(const struct broken *b, uint64_t d)
     return d < whole ? load_u64(b->doc + 8 * (d + 1)) : b->last + (d - whole + 1);
 }
 
-/* ---- reading what is there ------------------------------------------------------------------- */
+/* ---- reading what exists ------------------------------------------------------------------- */
 
 static int beyond_repair(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -87,7 +87,7 @@ static int read_header(struct broken *b, struct err *e)
     return 0;
 }
 
-/* The entries of documents that are there; those behind them are made up by doc_end. */
+/* Reads the document entries that exist; doc_end makes up those after them. */
 static int read_documents(struct broken *b, uint64_t entries, struct err *e)
 {
     uint64_t before = 0;
@@ -167,9 +167,9 @@ static int broken_open(struct broken *b, const char *prefix, struct err *e)
     return code;
 }
 
-/* ---- finding out ----------------------------------------------------------------------------- */
+/* ---- diagnosis ----------------------------------------------------------------------------- */
 
-/* Documents that lie in the .bin, with `more` tokens behind the counted ones of each that has a
+/* Documents that are complete in the .bin, with `more` uncounted tokens after each that has a
  * sequence; their sequences and tokens. */
 static uint64_t whole_documents(const struct broken *b, uint64_t more, uint64_t *ret_sequences,
                                 uint64_t *ret_tokens)
@@ -199,8 +199,8 @@ static int64_t last_id(const struct broken *b, uint64_t end)
 }
 
 /*
- * Whether the first n documents, taken so, end in one id each time: that of `eod` if it is not -1.
- * Two must be seen. -1: no.
+ * Whether the first n documents, so counted, all end in the same id, which is `eod` unless that is
+ * -1. Returns the id, or -1. At least two must be seen.
  */
 static int64_t common_end(const struct broken *b, uint64_t n, uint64_t more, int64_t eod)
 {
@@ -236,7 +236,7 @@ static bool offsets_drift(const struct broken *b)
     return !b->offset && b->nseq;
 }
 
-/* The .bin is not what the lengths say: are all ends left out, is it cut, or both? */
+/* The .bin does not match the lengths: are all ends uncounted, is it truncated, or both? */
 static int judge_bin(const struct broken *b, int64_t eod, struct repair *r, struct err *e)
 {
     uint64_t seq, tokens;
@@ -309,9 +309,10 @@ void repair_words(unsigned damage, char *ret, size_t n)
             at += (size_t)snprintf(ret + at, n - at, "%s%s", at ? ", " : "", word[i]);
 }
 
-/* ---- mending --------------------------------------------------------------------------------- */
+/* ---- repairing ---------------------------------------------------------------------------------
+ */
 
-/* Words of the .idx on their way out. */
+/* Output buffer of .idx words. */
 struct words {
     struct raw_writer *w;
     unsigned char *piece;
@@ -337,7 +338,7 @@ static void repair_put(struct words *o, uint64_t v, size_t size)
 
 enum what { LENGTHS, OFFSETS, DOCUMENTS };
 
-/* One array of the mended .idx. */
+/* One array of the repaired .idx. */
 static void put_array(struct words *o, const struct broken *b, const struct repair *r,
                       enum what what)
 {

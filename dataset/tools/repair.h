@@ -3,9 +3,8 @@
 #define DATASET_TOOLS_REPAIR_H
 
 /*
- * Shards that do not hold together, and how they are mended: from the lengths of the .idx, the
- * size of the .bin and the ids at the ends of documents. What cannot be told from these is left
- * alone. FORMAT.md, "Mending".
+ * Inconsistent shards and their repair: from the lengths of the .idx, the size of the .bin and the
+ * ids at the ends of documents. What these do not determine is left alone. FORMAT.md, "Repair".
  */
 
 #include <stddef.h>
@@ -15,29 +14,29 @@
 
 enum damage {
     DAMAGE_OFFSETS = 1, /* are not the running sum of the lengths */
-    DAMAGE_EODS = 2,    /* each document's last token, its end, is not counted */
-    DAMAGE_BOUNDS = 4,  /* the .idx was cut, or its documents end before its sequences do */
-    DAMAGE_BIN = 8      /* the .bin was cut: the documents that are not whole go */
+    DAMAGE_EODS = 2,    /* each document's end-of-document token is not counted */
+    DAMAGE_BOUNDS = 4,  /* the .idx is truncated, or its documents end before its sequences */
+    DAMAGE_BIN = 8      /* the .bin is truncated: incomplete documents are dropped */
 };
 
 struct repair {
-    unsigned damage; /* of enum damage; 0: nothing to mend */
+    unsigned damage; /* of enum damage; 0: nothing to repair */
     int64_t eod;     /* DAMAGE_EODS: the id that all documents end in */
-    /* as it will be */
+    /* after the repair */
     uint64_t documents, sequences, tokens;
-    uint64_t rebuilt; /* documents made of one sequence each, since theirs were lost */
-    uint64_t lost;    /* documents that go */
+    uint64_t rebuilt; /* documents of one sequence each, made up for lost ones */
+    uint64_t lost;    /* documents dropped */
 };
 
 /*
- * What is wrong with the shard, and what it will be when it is mended; `eod` is the end of document
- * if it is known, -1 if not. ERR_DATA, with the reason, where it cannot be mended.
+ * Diagnoses the shard, and says what it will be after the repair; `eod` is the end of document if
+ * known, else -1. ERR_DATA, with the reason, if it cannot be repaired.
  */
 int repair_look(const char *prefix, int64_t eod, struct repair *ret, struct err *e);
 
 /*
- * Mends it. The .bin is written only with DAMAGE_BIN, the .idx always, and the manifest if there is
- * one: its options then say "repaired", unless the .idx is again what it had a digest of.
+ * Repairs it. The .bin is written only with DAMAGE_BIN, the .idx always, and the manifest if there
+ * is one: its options then say "repaired", unless the .idx matches its old digest again.
  */
 int repair_run(const char *prefix, int64_t eod, struct repair *ret, struct err *e);
 

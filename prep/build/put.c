@@ -122,7 +122,7 @@ static const struct shard_run *runs_of(const struct column *col, size_t *ret_n)
 static int put_ids_sequence(struct shard_writer *w, bool refused, const int32_t **id, uint32_t n,
                             struct err *e)
 {
-    int code = refused ? shard_writer_judge(w, *id, n, e) : 0;
+    int code = refused ? shard_writer_check(w, *id, n, e) : 0;
     *id += n;
     return code ? code : shard_writer_sequence(w, n, e);
 }

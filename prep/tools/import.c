@@ -80,11 +80,11 @@ int import_find(const char *const *given, size_t n, char ***ret, size_t *ret_n, 
 
 struct import {
     const struct import_request *q;
-    struct foreign_ask ask; /* with the tokenizer's end of document */
+    struct foreign_options ask; /* with the tokenizer's end of document */
     struct shard_writer w;
     enum shard_dtype dtype;
     int64_t vocab, limit;
-    int64_t boundary; /* of all files, FOREIGN_UNSAID if they differ or there is none */
+    int64_t boundary; /* of all files, FOREIGN_UNSET if they differ or there is none */
     uint64_t total, done;
     struct manifest_input *input;
     struct arena arena;
@@ -173,8 +173,8 @@ static int import_look(struct import *x, struct err *e)
         const char *const read[] = {f.path, f.index.path, q->tok ? tok_info(q->tok)->path : NULL};
         code = look_at_outputs(q, true, read, 3, e);
         bool cut = !f.end && !f.size && f.boundary >= 0 && f.place == FOREIGN_END;
-        int64_t boundary = cut ? f.boundary : FOREIGN_UNSAID;
-        x->boundary = !i || x->boundary == boundary ? boundary : FOREIGN_UNSAID;
+        int64_t boundary = cut ? f.boundary : FOREIGN_UNSET;
+        x->boundary = !i || x->boundary == boundary ? boundary : FOREIGN_UNSET;
         narrow &= f.dtype == NPY_U2 || f.width == 1;
         x->total += f.ntokens;
         foreign_close(&f);

@@ -27,7 +27,7 @@ int import_find(const char *const *given, size_t n, char ***ret, size_t *ret_n, 
 struct import_request {
     const char *const *input;
     size_t n;
-    struct foreign_ask ask;
+    struct foreign_options ask;
     const char *output; /* prefix */
     bool overwrite;
     const struct tokenizer *tok;       /* bounds the ids, and goes into the manifest; may be NULL */

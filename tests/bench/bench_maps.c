@@ -132,7 +132,7 @@ static struct maps_spec spec_of(const struct shard *s)
     struct maps_spec q = {.end = s->nseq, .seq_length = L, .seed = 1234, .extra = 1};
     struct err e;
     uint64_t tokens;
-    must(maps_tokens_told(s, 0, s->nseq, &tokens, &e), &e);
+    must(maps_tokens_between(s, 0, s->nseq, &tokens, &e), &e);
     q.samples = (tokens - 1) / L;
     return q;
 }

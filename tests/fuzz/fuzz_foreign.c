@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
 enum { ROOM = 64 };
 
-static void walk(const char *path, const struct foreign_ask *ask)
+static void walk(const char *path, const struct foreign_options *ask)
 {
     struct err e;
     struct foreign f;
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     size_t first = n < 3 ? 0 : load_u16(p + 1);
     if (n < 3 || first > n - 3)
         return 0;
-    struct foreign_ask ask = {.dtype = -1, .boundary = FOREIGN_UNSAID, .eod = 9};
+    struct foreign_options ask = {.dtype = -1, .boundary = FOREIGN_UNSET, .eod = 9};
     const char *a[] = {"x.idx", "x.ds", "x.bin", "x.npy"};
     int kind = p[0] % 4;
     scratch_write(a[kind], p + 3, first);

@@ -415,7 +415,7 @@ static void many_sets_need_few_maps(void)
                                  .pad = -1,
                                  .save = true};
     T_OK(blend_set_open(&m, &c, &e), &e);
-    T_CHECK(!m.holds);
+    T_CHECK(!m.pool);
     T_EQ(files_mapped(&m), 0);
     struct feed f = blend_set_feed(&m, PART_TRAIN);
     int32_t *want = mem_new(f.count * (LENGTH + 1), sizeof(*want));
@@ -426,7 +426,7 @@ static void many_sets_need_few_maps(void)
 
     c.maps = MOST;
     T_OK(blend_set_open(&m, &c, &e), &e);
-    T_CHECK(m.holds);
+    T_CHECK(m.pool);
     pthread_t thread[THREADS];
     struct reader r[THREADS];
     for (uint64_t t = 0; t < THREADS; t++) {

@@ -3,7 +3,7 @@
 #include "tests/t.h"
 
 struct thing {
-    struct map_pool hold;
+    struct pooled_maps maps;
     int mapped, times, refuse; /* refuse: answers with this code first */
 };
 
@@ -27,13 +27,13 @@ static void leave(void *self)
 
 enum { N = 5 };
 
-static struct holds *start(struct thing t[N], uint64_t most)
+static struct map_pool *start(struct thing t[N], uint64_t most)
 {
     for (int i = 0; i < N; i++) {
         t[i] = (struct thing){0};
-        map_pool_init(&t[i].hold, 2, &t[i], touch, leave);
+        pooled_maps_init(&t[i].maps, 2, &t[i], touch, leave);
     }
-    return holds_create(most, N);
+    return map_pool_create(most, N);
 }
 
 static int mapped(const struct thing t[N])
@@ -49,28 +49,28 @@ static void the_oldest_makes_room(void)
 {
     struct err e;
     struct thing t[N];
-    struct holds *p = start(t, 5);
-    T_OK(map_pool_acquire(p, &t[0].hold, &e), &e);
-    T_OK(map_pool_acquire(p, &t[1].hold, &e), &e);
-    map_pool_release(&t[1].hold);
-    T_OK(map_pool_acquire(p, &t[2].hold, &e), &e); /* 0 is in use */
+    struct map_pool *p = start(t, 5);
+    T_OK(map_pool_acquire(p, &t[0].maps, &e), &e);
+    T_OK(map_pool_acquire(p, &t[1].maps, &e), &e);
+    map_pool_release(&t[1].maps);
+    T_OK(map_pool_acquire(p, &t[2].maps, &e), &e); /* 0 is in use */
     T_CHECK(t[0].mapped && !t[1].mapped && t[2].mapped);
-    T_OK(map_pool_acquire(p, &t[3].hold, &e), &e); /* all are: above the limit */
+    T_OK(map_pool_acquire(p, &t[3].maps, &e), &e); /* all are: above the limit */
     T_EQ(mapped(t), 3);
-    T_OK(map_pool_acquire(p, &t[0].hold, &e), &e);
+    T_OK(map_pool_acquire(p, &t[0].maps, &e), &e);
     T_EQ(t[0].times, 1);
-    map_pool_release(&t[0].hold);
-    map_pool_release(&t[2].hold);
-    T_OK(map_pool_acquire(p, &t[4].hold, &e), &e); /* 0 has a user left, 2 and then nobody can go */
+    map_pool_release(&t[0].maps);
+    map_pool_release(&t[2].maps);
+    T_OK(map_pool_acquire(p, &t[4].maps, &e), &e); /* 0 has a user left, 2 and then nobody can go */
     T_CHECK(t[0].mapped && !t[2].mapped && t[3].mapped && t[4].mapped);
-    map_pool_release(&t[0].hold);
-    map_pool_release(&t[3].hold);
-    map_pool_release(&t[4].hold);
-    T_OK(map_pool_acquire(p, &t[1].hold, &e), &e);
+    map_pool_release(&t[0].maps);
+    map_pool_release(&t[3].maps);
+    map_pool_release(&t[4].maps);
+    T_OK(map_pool_acquire(p, &t[1].maps, &e), &e);
     T_EQ(mapped(t), 2);
     T_EQ(t[1].times, 2);
-    map_pool_release(&t[1].hold);
-    holds_destroy(p);
+    map_pool_release(&t[1].maps);
+    map_pool_destroy(p);
     T_EQ(mapped(t), 0);
 }
 
@@ -79,20 +79,20 @@ static void want_of_maps_is_met_by_giving_up(void)
 {
     struct err e;
     struct thing t[N];
-    struct holds *p = start(t, 100);
-    T_OK(map_pool_acquire(p, &t[0].hold, &e), &e);
-    map_pool_release(&t[0].hold);
+    struct map_pool *p = start(t, 100);
+    T_OK(map_pool_acquire(p, &t[0].maps, &e), &e);
+    map_pool_release(&t[0].maps);
     t[1].refuse = ERR_RESOURCE;
-    T_OK(map_pool_acquire(p, &t[1].hold, &e), &e);
+    T_OK(map_pool_acquire(p, &t[1].maps, &e), &e);
     T_CHECK(!t[0].mapped && t[1].mapped);
     t[2].refuse = ERR_RESOURCE;
-    T_ERR(map_pool_acquire(p, &t[2].hold, &e), &e, ERR_RESOURCE, "refused");
-    map_pool_release(&t[1].hold);
+    T_ERR(map_pool_acquire(p, &t[2].maps, &e), &e, ERR_RESOURCE, "refused");
+    map_pool_release(&t[1].maps);
     t[2].refuse = ERR_IO;
-    T_ERR(map_pool_acquire(p, &t[2].hold, &e), &e, ERR_IO, "refused");
+    T_ERR(map_pool_acquire(p, &t[2].maps, &e), &e, ERR_IO, "refused");
     T_CHECK(t[1].mapped && !t[2].mapped);
-    holds_destroy(p);
-    holds_destroy(NULL);
+    map_pool_destroy(p);
+    map_pool_destroy(NULL);
 }
 
 /* Those that come first stay, and what comes later goes round. */
@@ -100,23 +100,23 @@ static void the_first_stay(void)
 {
     struct err e;
     struct thing t[N];
-    struct holds *p = start(t, 8);
+    struct map_pool *p = start(t, 8);
     for (int round = 0; round < 3; round++)
         for (int i = 0; i < N; i++) {
-            T_OK(map_pool_acquire(p, &t[i].hold, &e), &e);
-            map_pool_release(&t[i].hold);
+            T_OK(map_pool_acquire(p, &t[i].maps, &e), &e);
+            map_pool_release(&t[i].maps);
             T_CHECK(t[i].mapped && mapped(t) <= 4);
         }
     for (int i = 0; i < N; i++)
         T_EQ(t[i].times, i < 3 ? 1 : 3);
     for (int i = 0; i < 4; i++)
-        T_OK(map_pool_acquire(p, &t[i].hold, &e), &e);
-    map_pool_release(&t[1].hold);
-    T_OK(map_pool_acquire(p, &t[4].hold, &e), &e); /* no other can go */
+        T_OK(map_pool_acquire(p, &t[i].maps, &e), &e);
+    map_pool_release(&t[1].maps);
+    T_OK(map_pool_acquire(p, &t[4].maps, &e), &e); /* no other can go */
     T_CHECK(!t[1].mapped && mapped(t) == 4);
-    T_OK(map_pool_acquire(p, &t[1].hold, &e), &e);
+    T_OK(map_pool_acquire(p, &t[1].maps, &e), &e);
     T_EQ(mapped(t), 5);
-    holds_destroy(p);
+    map_pool_destroy(p);
     T_EQ(mapped(t), 0);
 }
 

@@ -101,8 +101,8 @@ static void ids_outside_the_vocabulary_are_refused(void)
     T_CHECK(!shard_runs_store(run, 1, (int32_t[]){3, 4, 99, 100}, &none));
     T_CHECK(shard_runs_store(run, 1, (int32_t[]){3, 4, 99, 0}, &none));
     T_OK(shard_writer_documents(&w, (uint32_t[]){1, 0, 2}, 3, &e), &e);
-    T_OK(shard_writer_judge(&w, (int32_t[]){99, 0}, 2, &e), &e);
-    T_ERR(shard_writer_judge(&w, (int32_t[]){6, -7}, 2, &e), &e, ERR_DATA,
+    T_OK(shard_writer_check(&w, (int32_t[]){99, 0}, 2, &e), &e);
+    T_ERR(shard_writer_check(&w, (int32_t[]){6, -7}, 2, &e), &e, ERR_DATA,
           "v, document 3: token 1 has id -7");
     buf_finish(&b);
     shard_writer_abort(&w);

@@ -6,10 +6,10 @@
 #include "tests/dataset/foreign_make.h"
 #include "tests/t.h"
 
-static const struct foreign_ask plain = {.dtype = -1, .boundary = FOREIGN_UNSAID, .eod = -1};
+static const struct foreign_options plain = {.dtype = -1, .boundary = FOREIGN_UNSET, .eod = -1};
 
 /* All of a file in words: "[1 2 | 3] [] [4]", a document in brackets, sequences between bars. */
-static int tell(const char *name, const struct foreign_ask *ask, struct buf *out, struct err *e)
+static int tell(const char *name, const struct foreign_options *ask, struct buf *out, struct err *e)
 {
     struct foreign f;
     struct foreign_run r;
@@ -40,7 +40,7 @@ static int tell(const char *name, const struct foreign_ask *ask, struct buf *out
     return code;
 }
 
-static void is(const char *name, const struct foreign_ask *ask, const char *want)
+static void is(const char *name, const struct foreign_options *ask, const char *want)
 {
     struct err e;
     struct buf out = {0};
@@ -49,7 +49,8 @@ static void is(const char *name, const struct foreign_ask *ask, const char *want
     buf_finish(&out);
 }
 
-static void refused(const char *name, const struct foreign_ask *ask, int code, const char *words)
+static void refused(const char *name, const struct foreign_options *ask, int code,
+                    const char *words)
 {
     struct err e;
     struct buf out = {0};
@@ -65,7 +66,7 @@ static void llmc(void)
     is("g.bin", &plain, "[50256 1 2 ][50256 ][50256 3 ]");
     make_llmc("l.bin", 20240801, 7, 4, llama, 4, 4);
     is("l.bin", &plain, "[128000 70000 ][128000 5 ]");
-    struct foreign_ask a = plain;
+    struct foreign_options a = plain;
     a.place = FOREIGN_END;
     is("g.bin", &a, "[50256 ][1 2 50256 ][50256 ][3 ]");
     a = plain;
@@ -112,7 +113,7 @@ static void tntidx_documents(void)
     refused("t", &plain, ERR_DATA, "document entry 1");
     make_tntidx("t.idx", (uint64_t[]){2, 1, 3}, 3, (uint64_t[]){1, 3}, 2);
     refused("t", &plain, ERR_DATA, "begins at item 1");
-    struct foreign_ask a = plain;
+    struct foreign_options a = plain;
     a.format = FOREIGN_TNTIDX;
     refused("nothing", &a, ERR_IO, "nothing");
     write_counting(t_path("new"), (uint32_t[]){3}, 1);
@@ -130,7 +131,7 @@ static void write_ends(const char *name, const uint64_t *end, size_t n)
 static void datatrove(void)
 {
     static const uint32_t id[] = {5, 9, 6, 9, 7, 8};
-    struct foreign_ask a = plain;
+    struct foreign_options a = plain;
     struct buf b = {0};
     add_ids(&b, id, 6, 2);
     save_buf("d.ds", &b);
@@ -156,7 +157,7 @@ static void datatrove(void)
 static void datatrove_metadata_and_loss(void)
 {
     static const uint32_t id[] = {70000, 9, 6};
-    struct foreign_ask a = plain;
+    struct foreign_options a = plain;
     struct buf b = {0};
     add_ids(&b, id, 3, 4);
     save_buf("m.ds", &b);
@@ -188,7 +189,7 @@ static void datatrove_metadata_and_loss(void)
 static void arrays_and_bare_tokens(void)
 {
     struct err e;
-    struct foreign_ask a = plain;
+    struct foreign_options a = plain;
     struct buf b = {0};
     const uint64_t shape = 4;
     T_OK(npy_write(t_path("a.npy"), NPY_U2, 1, &shape, (uint16_t[]){4, 1, 4, 3}, &e), &e);
@@ -209,7 +210,7 @@ static void arrays_and_bare_tokens(void)
 
 static void bare_tokens(void)
 {
-    struct foreign_ask a = {
+    struct foreign_options a = {
         .format = FOREIGN_RAW, .dtype = NPY_I4, .boundary = FOREIGN_NONE, .eod = -1};
     struct buf b = {0};
     add_ids(&b, (uint32_t[]){1, (uint32_t)-2, 3}, 3, 4);

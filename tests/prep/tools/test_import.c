@@ -9,7 +9,7 @@
 #include "tests/dataset/foreign_make.h"
 #include "tests/t.h"
 
-static const struct foreign_ask plain = {.dtype = -1, .boundary = FOREIGN_UNSAID};
+static const struct foreign_options plain = {.dtype = -1, .boundary = FOREIGN_UNSET};
 
 static int import(const char *const *input, size_t n, int64_t vocab_size, struct import_report *r,
                   struct err *e)
